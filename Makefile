@@ -1,0 +1,366 @@
+# SPDX-License-Identifier: MIT
+# `make help` lists the targets and switches.
+
+.DELETE_ON_ERROR:
+.SUFFIXES:
+
+# --- Switches -------------------------------------------------------------
+
+CONFIG ?= release
+ifeq ($(origin CC),default)
+    CC = gcc
+endif
+V      ?= 0
+T      ?= 60
+PREFIX ?= /usr/local
+BINDIR ?= $(PREFIX)/bin
+MANDIR ?= $(PREFIX)/share/man
+DATADIR ?= $(PREFIX)/share/neuroshard
+ifndef NVCC
+    NVCC := $(firstword $(wildcard $(shell command -v nvcc) \
+        /usr/local/cuda/bin/nvcc))
+endif
+ifndef CUDA
+    CUDA := $(if $(and $(NVCC),$(shell command -v g++)),1,0)
+endif
+ifeq ($(CUDA)$(NVCC),1)
+    $(error CUDA=1 needs nvcc; NVCC=PATH says where it is)
+endif
+STATIC ?= 0
+
+# What was built with other switches lies in another folder.
+O ?= build/$(CONFIG)$(if $(filter gcc,$(CC)),,-$(notdir \
+    $(firstword $(CC))))$(if $(filter 1,$(CUDA)),-cuda)$(if \
+    $(filter 1,$(STATIC)),-static)
+
+VERSION := $(shell cat VERSION)
+Q = $(if $(filter 1,$(V)),,@)
+# In a target that calls make again: in parallel, unless the caller said how.
+AGAIN = $(MAKE) --no-print-directory \
+    $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
+
+# --- Flags ----------------------------------------------------------------
+
+WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion \
+    -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition \
+    -Wformat=2 -Wundef -Wvla -Wpointer-arith -Wcast-qual -Wwrite-strings \
+    -Wswitch-enum -Werror
+CPPFLAGS_ALL = -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE -Isrc -I. \
+    -DNEUROSHARD_VERSION='"$(VERSION)"' $(CPPFLAGS)
+CFLAGS_release = -O3 -g
+CFLAGS_debug   = -O0 -g3
+CFLAGS_asan    = -O1 -g -fsanitize=address,undefined \
+    -fno-sanitize-recover=all -fno-omit-frame-pointer
+CFLAGS_tsan    = -O1 -g -fsanitize=thread
+CFLAGS_fuzz    = $(CFLAGS_asan) -fsanitize=fuzzer-no-link
+ifeq ($(CFLAGS_$(CONFIG)),)
+    $(error CONFIG=$(CONFIG) is none of release, debug, asan, tsan)
+endif
+CFLAGS_ALL = -std=c11 -ffp-contract=off -fno-math-errno -pthread \
+    $(WARNINGS) $(CFLAGS_$(CONFIG)) $(CFLAGS)
+# Bodies for one instruction set are files named *_avx2.c and *_avx512.c.
+ISA_avx2   = -mavx2 -mfma -mf16c
+ISA_avx512 = -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c
+isa = $(ISA_$(lastword $(subst _, ,$(basename $(notdir $(1))))))
+
+CUDA_HOME  = $(patsubst %/bin/,%,$(dir $(realpath $(NVCC))))
+NVCC_FLAGS = -std=c++17 -O3 -g \
+    -gencode arch=compute_80,code=sm_80 \
+    -gencode arch=compute_90,code=[sm_90,compute_90] \
+    -Werror all-warnings -Xcompiler -Wall,-Wextra,-Wshadow,-Werror $(NVFLAGS)
+
+# --- Rooms ----------------------------------------------------------------
+
+# Lowest first; the ones that share a line below are siblings. A file includes
+# its own room and lower ones. The libraries a room calls stand behind it.
+LOWER    = base core device
+SIBLINGS = io emit exec costmodel search microbench
+ROOMS    = $(LOWER) $(SIBLINGS) cli
+
+DIR_base       = src/base
+DIR_core       = src/core
+DIR_device     = src/device
+DIR_io         = src/io
+DIR_emit       = src/emit
+DIR_exec       = src/exec
+DIR_costmodel  = costmodel
+DIR_search     = search
+DIR_microbench = microbench
+DIR_cli        = src/cli
+
+linked = $(if $(filter 1,$(STATIC)),-Wl$(,)-Bstatic $(1) -Wl$(,)-Bdynamic,$(1))
+, = ,
+OPENBLAS_DIR   = $(wildcard /usr/lib/x86_64-linux-gnu/openblas-pthread)
+LIBS_base      = $(call linked,-ljansson -lxxhash) -lm -lpthread
+LIBS_io        = $(call linked,-lsqlite3)
+LIBS_costmodel = $(OPENBLAS_DIR:%=-L%) $(call linked,-lopenblas) -lm -lpthread
+# The CUDA runtime goes into the program, which so starts without a driver.
+LIBS_device    = $(if $(filter 1,$(CUDA)),-L$(CUDA_HOME)/lib64 \
+    -lcudart_static -lrt -ldl -lpthread)
+
+# A backend that is switched off leaves its bodies *_NAME.* out and takes
+# *_noNAME.c in; another backend is another line.
+LEFT_OUT = $(if $(filter 1,$(CUDA)),%_nocuda.c,%_cuda.cu)
+
+sources = $(filter-out $(LEFT_OUT),$(sort \
+    $(wildcard $(DIR_$(1))/*.c $(DIR_$(1))/*.cu)))
+objects = $(addprefix $(O)/,$(addsuffix .o,$(basename $(call sources,$(1)))))
+archives = $(patsubst %,$(O)/lib%.a,$(1))
+LINK = $(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $(filter %.o %.a,$^)
+
+# --- The program ----------------------------------------------------------
+
+.PHONY: all neuroshard
+all: neuroshard
+	@echo "./neuroshard $(VERSION): $(notdir $(CC))" \
+	    "$$($(CC) -dumpfullversion 2>/dev/null || $(CC) -dumpversion)," \
+	    "CONFIG=$(CONFIG), CUDA $(if $(filter 1,$(CUDA)),$$($(NVCC) \
+	    --version | sed -n 's/.*release \([0-9.]*\).*/\1/p'),no), OpenBLAS" \
+	    "$$(echo '#include <openblas_config.h>' | $(CC) -E -dM - 2>/dev/null \
+	    | sed -n 's/.*OPENBLAS_VERSION.* \([0-9.]*[0-9]\).*/\1/p')$(if \
+	    $(filter 1,$(STATIC)),$(,) libraries linked statically)"
+
+neuroshard: $(O)/neuroshard
+	@ln -sf $< $@
+
+# The program finds the data it ships beside itself.
+$(O)/neuroshard: $(O)/src/cli/main.o \
+    $(call archives,cli $(SIBLINGS) device core base)
+	@echo "  LD   $@"
+	@ln -sfnr data $(@D)/data
+	$(Q)$(LINK) $(foreach r,$(SIBLINGS) $(LOWER),$(LIBS_$(r)))
+
+define ROOM_RULE
+$(O)/lib$(1).a: $(filter-out %/main.o,$(call objects,$(1)))
+	@rm -f $$@
+	$$(Q)$$(AR) rcs $$@ $$^
+endef
+$(foreach r,$(ROOMS),$(eval $(call ROOM_RULE,$(r))))
+
+$(O)/%.o: %.c $(O)/flags VERSION | $(O)/needs
+	@mkdir -p $(@D)
+	@echo "  CC   $<"
+	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(call isa,$<) -MMD -MP -c $< -o $@
+
+$(O)/%.o: %.cu $(O)/flags VERSION | $(O)/needs
+	@mkdir -p $(@D)
+	@echo "  NVCC $<"
+	$(Q)$(NVCC) $(CPPFLAGS_ALL) $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+
+$(O)/src/base/file.o: private CPPFLAGS_ALL += -DNEUROSHARD_DATADIR='"$(DATADIR)"'
+$(O)/src/base/file.o: $(O)/datadir
+
+# Files whose content is a setting; they change only when it does.
+.PHONY: force
+$(O)/flags: SETTING = $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(LDFLAGS) \
+    $(NVCC) $(NVCC_FLAGS)
+$(O)/datadir: SETTING = $(DATADIR)
+$(O)/flags $(O)/datadir: force
+	@mkdir -p $(@D)
+	@printf '%s\n' '$(subst ','\'',$(SETTING))' | cmp -s - $@ || \
+	    printf '%s\n' '$(subst ','\'',$(SETTING))' >$@
+
+# What is missing is said in one sentence, not in a compiler's thirty.
+$(O)/needs: .ci/deps
+	@mkdir -p $(@D)
+	@CC='$(CC)' .ci/deps --missing build
+	@touch $@
+
+# --- Tests ----------------------------------------------------------------
+
+UNIT_TESTS  = $(sort $(wildcard tests/unit/*/t_*.c))
+PROP_TESTS  = $(sort $(wildcard tests/prop/t_*.c))
+FUZZ_TESTS  = $(sort $(wildcard tests/fuzz/fuzz_*.c))
+BENCHES     = $(sort $(wildcard tests/bench/bench_*.c))
+programs    = $(patsubst %.c,$(O)/%,$(1))
+TESTS       = $(call programs,$(UNIT_TESTS) $(PROP_TESTS) $(FUZZ_TESTS))
+FAULT_SO    = $(if $(filter asan tsan,$(CONFIG)),,$(O)/fault.so)
+
+# A unit test of a room links that room and the ones below it, nothing else,
+# which proves the layers.
+upto_base   = base
+upto_core   = core base
+upto_device = device core base
+upto_cli    = cli $(SIBLINGS) device core base
+upto        = $(or $(upto_$(1)),$(1) device core base)
+room_of     = $(word 3,$(subst /, ,$(1)))
+define TEST_RULE
+$(O)/$(1): $(O)/$(1).o $(call archives,$(2))
+	@echo "  LD   $$@"
+	$$(Q)$$(LINK) $(foreach r,$(2),$$(LIBS_$(r)))
+endef
+$(foreach t,$(UNIT_TESTS:.c=),$(eval $(call TEST_RULE,$(t),$(call \
+    upto,$(call room_of,$(t))))))
+# Any other test links everything but the command line.
+$(foreach t,$(PROP_TESTS:.c=) $(BENCHES:.c=) $(FUZZ_TESTS:.c=),$(eval $(call \
+    TEST_RULE,$(t),$(SIBLINGS) device core base)))
+
+# A fuzz target is a test that replays its corpus, unless libFuzzer runs it.
+ifeq ($(CONFIG),fuzz)
+$(call programs,$(FUZZ_TESTS)): private LDFLAGS += -fsanitize=fuzzer
+else
+$(call programs,$(FUZZ_TESTS)): $(O)/tests/fuzz/replay.o
+endif
+
+# The one file that needs GNU's RTLD_NEXT.
+$(O)/tests/fault/fault.o $(O)/tests/fault/fault.tidy: \
+    private CPPFLAGS_ALL += -D_GNU_SOURCE -fPIC
+$(O)/fault.so: $(O)/tests/fault/fault.o
+	@echo "  LD   $@"
+	$(Q)$(LINK) -shared -ldl
+
+# $(1): what prove runs. A test that hangs is a failed one.
+PROVE = NEUROSHARD='$(abspath $(O)/neuroshard)' ROOT='$(CURDIR)' \
+    NEUROSHARD_DATA='$(CURDIR)/data' FAULT_SO='$(abspath $(FAULT_SO))' \
+    ASAN_OPTIONS=protect_shadow_gap=0:$$ASAN_OPTIONS \
+    prove -j2 -e 'timeout 900' $(1)
+
+.PHONY: test tests run-tests run-unit-tests
+test:
+	@CC='$(CC)' .ci/deps test
+	@$(AGAIN) run-tests
+
+tests: $(O)/neuroshard $(TESTS) $(FAULT_SO)
+
+run-tests: tests
+	$(Q)$(call PROVE,tests/cli/run $(TESTS))
+
+run-unit-tests: $(TESTS)
+	$(Q)$(call PROVE,$(TESTS))
+
+.PHONY: demo bench fuzz run-fuzz
+DEMO = ./neuroshard plan data/tables/mlperf_dlrm_dcnv2_multihot.csv --gpus 8
+demo:
+	@CC='$(CC)' .ci/deps build
+	@$(AGAIN) all
+	@echo; echo '$$ $(DEMO)'
+	@$(DEMO)
+
+bench: $(call programs,$(BENCHES))
+	@for bench in $^; do \
+	    echo; echo "== $${bench##*/}"; \
+	    NEUROSHARD_DATA='$(CURDIR)/data' "$$bench" || exit 1; \
+	done
+
+fuzz:
+	@.ci/deps fuzz
+	@$(AGAIN) CONFIG=fuzz CC=clang CUDA=0 run-fuzz
+
+# New inputs and crashes stay in the build folder; what is worth keeping is
+# copied to tests/fuzz/corpus by hand.
+run-fuzz: $(call programs,$(FUZZ_TESTS))
+	@for fuzz in $^; do \
+	    name=$${fuzz##*/fuzz_}; \
+	    mkdir -p $(O)/found/$$name; \
+	    echo "== $$name, $(T) s"; \
+	    $$fuzz -max_total_time=$(T) -print_final_stats=1 -verbosity=0 \
+	        $$(test ! -f tests/fuzz/$$name.dict || \
+	            echo -dict=tests/fuzz/$$name.dict) \
+	        -artifact_prefix=$(O)/found/$$name. \
+	        $(O)/found/$$name tests/fuzz/corpus/$$name || exit 1; \
+	done
+
+# --- Checks that run nothing ----------------------------------------------
+
+C_FILES = $(sort $(wildcard $(foreach r,$(ROOMS),$(DIR_$(r))/*.c) \
+    tests/*/*.c tests/unit/*/*.c))
+H_FILES = $(sort $(wildcard $(foreach r,$(ROOMS),$(DIR_$(r))/*.h) \
+    tests/*.h tests/*/*.h tests/unit/*/*.h))
+CU_FILES = $(sort $(wildcard $(foreach r,$(ROOMS),$(DIR_$(r))/*.cu)))
+SCRIPTS = .ci/run .ci/deps tests/cli/run $(sort $(wildcard tests/cli/*.sh \
+    tests/check/*.sh))
+CHECKS = format layers headers pages shell tidy
+
+.PHONY: check run-check $(CHECKS:%=check-%)
+check:
+	@.ci/deps check
+	@$(AGAIN) --keep-going --output-sync=target CUDA=0 run-check
+
+run-check: $(CHECKS:%=check-%)
+	@echo "check: all is well"
+
+check-format:
+	@echo "  CHECK format"
+	$(Q)clang-format --dry-run -Werror $(C_FILES) $(H_FILES) $(CU_FILES)
+
+check-layers:
+	@echo "  CHECK layers and names"
+	$(Q)tests/check/layers.sh
+
+check-headers:
+	@echo "  CHECK headers"
+	$(Q)CC='$(CC)' tests/check/headers.sh $(CPPFLAGS_ALL) -- $(H_FILES)
+
+check-pages: $(O)/neuroshard
+	@echo "  CHECK pages"
+	$(Q)tests/check/pages.sh $< $(O)/stage
+
+check-shell:
+	@echo "  CHECK shell"
+	$(Q)shellcheck $(SCRIPTS)
+
+check-tidy: $(C_FILES:%.c=$(O)/%.tidy)
+
+# One file a process: clang-tidy 14 given many invents va_list errors. The
+# object is there for its list of headers.
+$(O)/%.tidy: %.c $(O)/%.o .clang-tidy tests/.clang-tidy
+	@echo "  TIDY $<"
+	$(Q)clang-tidy --quiet --warnings-as-errors='*' $< -- \
+	    $(CPPFLAGS_ALL) \
+	    -DNEUROSHARD_DATADIR='""' -std=c11 $(call isa,$<) 2>$@.log || \
+	    { cat $@.log; exit 1; }
+	@mv $@.log $@
+
+# --- Installing -----------------------------------------------------------
+
+DATA_FILES = $(shell find data -type f)
+PAGES      = $(sort $(wildcard man/*.[1-9]))
+page_dir   = $(DESTDIR)$(MANDIR)/man$(subst .,,$(suffix $(1)))
+
+.PHONY: install uninstall deps clean help
+install: $(O)/neuroshard
+	install -D -m 755 $< $(DESTDIR)$(BINDIR)/neuroshard
+	@for file in $(DATA_FILES:data/%=%); do \
+	    install -D -m 644 "data/$$file" "$(DESTDIR)$(DATADIR)/$$file"; done
+	@$(foreach p,$(PAGES),install -D -m 644 $(p) \
+	    $(call page_dir,$(p))/$(notdir $(p)) &&) true
+
+uninstall:
+	rm -f $(DESTDIR)$(BINDIR)/neuroshard
+	rm -f $(foreach p,$(PAGES),$(call page_dir,$(p))/$(notdir $(p)))
+	rm -f $(DATA_FILES:data/%=$(DESTDIR)$(DATADIR)/%)
+	test ! -d $(DESTDIR)$(DATADIR) || \
+	    find $(DESTDIR)$(DATADIR) -depth -type d -empty -delete
+
+deps:
+	@CC='$(CC)' .ci/deps test
+
+clean:
+	rm -rf build neuroshard
+
+define HELP
+make [TARGET] [SWITCH=VALUE]...
+
+  all        ./neuroshard (what `make` alone does)
+  demo       install what is needed, build, plan the MLPerf DLRM tables
+  test       install what is needed, build, run all tests
+  check      format, clang-tidy, layers, headers, manual pages, shell
+  bench      tables of measured times
+  fuzz       dig in every parser for T seconds each (clang)
+  deps       install what building and testing need (Debian, Ubuntu)
+  install    program, data and manual pages; uninstall takes them away
+  clean      remove all that was built
+
+  CONFIG=release   or debug, asan, tsan
+  CC=gcc           or clang
+  CUDA=0|1         with the bodies for NVIDIA GPUs (default: nvcc is there)
+  STATIC=1         OpenBLAS, SQLite, jansson and xxhash inside the program
+  O=DIR            build there, not in build/CONFIG
+  T=60             seconds for each target of make fuzz
+  V=1              show the commands
+  PREFIX=/usr/local, BINDIR, MANDIR, DATADIR, DESTDIR
+endef
+help:
+	$(info $(HELP))@:
+
+-include $(shell find $(O) -name '*.d' 2>/dev/null)

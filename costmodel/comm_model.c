@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+#include "costmodel/comm_model.h"
+
+#include <string.h>
+
+void comm_embed(const struct problem *problem, const struct shard *shard,
+                double out[COMM_LANES])
+{
+    const struct table *table = &problem->tables[shard->table];
+    double width = (double)(shard->col_end - shard->col_begin);
+    double output_bytes = shard_output_vectors(problem, shard) * width *
+                          precision_bytes(table->comm_precision);
+
+    memset(out, 0, COMM_LANES * sizeof(*out));
+    if (shard->kind == SHARD_REPLICATE) {
+        double rows = (double)(shard->row_end - shard->row_begin);
+
+        out[COMM_LANE_GRAD] = rows * width * 4;
+        return;
+    }
+    out[COMM_LANE_FWD] = output_bytes;
+    out[COMM_LANE_BWD] = output_bytes;
+    out[COMM_LANE_INDEX] = 8 * shard_lookups(problem, shard);
+}
+
+/* 10^9 bytes a second are 10^6 bytes a millisecond. */
+static double transfer_ms(double alpha_us, double bytes, double gbps)
+{
+    return bytes > 0 ? alpha_us / 1000 + bytes / (gbps * 1e6) : 0;
+}
+
+static double max_of(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* The lanes of one assignment: lane of device r is first[r * stride]. */
+struct lanes {
+    const double *first;
+    size_t stride;
+    uint32_t n_devices;
+};
+
+static double lane_sum(const struct lanes *lanes, uint32_t begin, uint32_t end)
+{
+    double sum = 0;
+
+    for (uint32_t r = begin; r < end; r++)
+        sum += lanes->first[r * lanes->stride];
+    return sum;
+}
+
+/* Time of one all-to-all of the bytes in a lane. */
+static double alltoall_ms(const struct comm_model *model,
+                          const struct lanes *lanes, uint32_t per_host)
+{
+    uint32_t n_devices = lanes->n_devices;
+    double share = 1.0 / n_devices;
+    double all = lane_sum(lanes, 0, n_devices);
+    double intra = 0, inter = 0; /* bytes at the busiest place of a level */
+
+    for (uint32_t begin = 0, end; begin < n_devices; begin = end) {
+        double host, near, far;
+
+        end = n_devices - begin < per_host ? n_devices : begin + per_host;
+        host = lane_sum(lanes, begin, end);
+        near = (end - begin - 1) * share;
+        far = (n_devices - (end - begin)) * share;
+        if (model->form == COMM_TOTAL)
+            intra = max_of(intra, host * (end - begin) * share);
+        for (uint32_t r = begin; r < end; r++) {
+            double mine = lanes->first[r * lanes->stride];
+            double port = max_of(mine * near, (host - mine) * share);
+
+            if (model->form == COMM_PORT)
+                intra = max_of(intra, port);
+            inter = max_of(inter, max_of(mine * far, (all - host) * share));
+        }
+    }
+    return max_of(transfer_ms(model->alpha_us, intra, model->intra_gbps),
+                  transfer_ms(model->inter_alpha_us, inter, model->inter_gbps));
+}
+
+/* Ring all-reduce; each hop of the ring runs at the slowest level's pace. */
+static double allreduce_ms(const struct comm_model *model,
+                           const struct lanes *lanes, uint32_t per_host)
+{
+    uint32_t n_devices = lanes->n_devices;
+    double bytes = 0;
+
+    for (uint32_t r = 0; r < n_devices; r++)
+        bytes = max_of(bytes, lanes->first[r * lanes->stride]);
+    bytes *= 2.0 * (n_devices - 1) / n_devices;
+    if (n_devices <= per_host)
+        return transfer_ms(model->alpha_us, bytes, model->intra_gbps);
+    return max_of(transfer_ms(model->alpha_us, bytes, model->intra_gbps),
+                  transfer_ms(model->inter_alpha_us, bytes, model->inter_gbps));
+}
+
+static void price_one(const struct comm_model *model,
+                      const struct problem *problem, const double *first_lane,
+                      size_t stride, const double *compute_ms, double *fwd_ms,
+                      double *bwd_ms)
+{
+    uint32_t n_devices = problem->cluster.n_devices;
+    uint32_t per_host = problem->cluster.devices_per_host
+                            ? problem->cluster.devices_per_host
+                            : n_devices;
+    struct lanes fwd = {first_lane + COMM_LANE_FWD, stride, n_devices};
+    struct lanes bwd = {first_lane + COMM_LANE_BWD, stride, n_devices};
+    struct lanes grad = {first_lane + COMM_LANE_GRAD, stride, n_devices};
+    double fwd_exchange = alltoall_ms(model, &fwd, per_host);
+    double bwd_exchange = alltoall_ms(model, &bwd, per_host) +
+                          allreduce_ms(model, &grad, per_host);
+    double ready = 0;
+
+    for (uint32_t r = 0; r < n_devices; r++) {
+        bwd_ms[r] = bwd_exchange;
+        ready = max_of(ready, compute_ms[r] + bwd_exchange);
+    }
+    for (uint32_t r = 0; r < n_devices; r++)
+        fwd_ms[r] = ready - (compute_ms[r] + bwd_ms[r]) + fwd_exchange;
+}
+
+void comm_price(const struct comm_model *model, const struct problem *problem,
+                size_t n, const double *sums, uint32_t width,
+                uint32_t first_lane, const double *compute_ms, double *fwd_ms,
+                double *bwd_ms)
+{
+    size_t n_devices = problem->cluster.n_devices;
+
+    if (n_devices == 1) {
+        memset(fwd_ms, 0, n * sizeof(*fwd_ms));
+        memset(bwd_ms, 0, n * sizeof(*bwd_ms));
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        price_one(model, problem, sums + i * n_devices * width + first_lane,
+                  width, compute_ms + i * n_devices, fwd_ms + i * n_devices,
+                  bwd_ms + i * n_devices);
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT */
+#include "costmodel/evaluate.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/stats.h"
+#include "costmodel/dataset.h"
+#include "costmodel/gemm.h"
+#include "costmodel/linear.h"
+
+#define CHUNK 512 /* samples or tables predicted at a time */
+#define RIDGE 1e-6
+
+static const char *const predictor_names[N_PREDICTORS] = {
+    "net", "sum of measured singles", "sum of predicted singles",
+    "linear model"};
+
+struct errors errors_of(const char *name, const double *want, const double *got,
+                        size_t n)
+{
+    struct errors errors = {.name = name, .n = n};
+
+    errors.mse = stats_mse(want, got, n);
+    errors.mape = stats_mape(want, got, n);
+    errors.median_ape = stats_median_ape(want, got, n);
+    errors.kendall_tau = n < 2 ? NAN : stats_kendall_tau(want, got, n);
+    return errors;
+}
+
+static bool keep_all(const struct sample *sample)
+{
+    return sample->n_tables > 0;
+}
+
+static bool keep_held_out(const struct sample *sample)
+{
+    return sample_trains(sample) && sample->kind == SAMPLE_FUSED &&
+           sample_split(sample) == SPLIT_HELD_OUT;
+}
+
+static bool keep_train(const struct sample *sample)
+{
+    return sample_trains(sample) && sample_split(sample) == SPLIT_TRAIN;
+}
+
+static void predict_dataset(const struct model *model,
+                            const struct dataset *dataset, double *ms)
+{
+    struct batch_builder builder;
+    struct mlp_work work;
+    struct arena arena;
+    uint32_t chosen[CHUNK];
+    float y[CHUNK];
+    const float *x;
+
+    if (!dataset->n_samples)
+        return;
+    gemm_init();
+    arena_init(&arena);
+    x = dataset_standardise(dataset, model->mean, model->std, &arena);
+    batch_builder_init(&builder, dataset, x, CHUNK, &arena);
+    mlp_work_init(&work, &model->mlp.shape, builder.max_rows, CHUNK, &arena);
+    for (size_t begin = 0, n; begin < dataset->n_samples; begin += n) {
+        struct mlp_batch batch;
+
+        n = dataset->n_samples - begin < CHUNK ? dataset->n_samples - begin
+                                               : CHUNK;
+        for (size_t i = 0; i < n; i++)
+            chosen[i] = (uint32_t)(begin + i);
+        batch = batch_build(&builder, chosen, n);
+        mlp_forward(&model->mlp, &batch, &work, y);
+        for (size_t i = 0; i < n; i++)
+            ms[begin + i] = (double)y[i];
+    }
+    arena_release(&arena);
+}
+
+void predict_samples(const struct model *model, const struct sample *samples,
+                     size_t n, double *ms)
+{
+    struct dataset dataset;
+    struct arena arena;
+
+    arena_init(&arena);
+    dataset_init(&dataset, &model->features, &model->setting, samples, n,
+                 keep_all, &arena);
+    predict_dataset(model, &dataset, ms);
+    arena_release(&arena);
+}
+
+/* What the model says for each distinct table of the dataset alone, summed
+ * over the tables of each sample. */
+static void predict_singles(const struct model *model,
+                            const struct dataset *dataset, double *ms,
+                            struct arena *arena)
+{
+    struct dataset alone = *dataset;
+    double *single = ARENA_NEW(arena, double, dataset->n_rows);
+
+    alone.n_samples = dataset->n_rows;
+    alone.ms = single; /* not looked at */
+    alone.first = ARENA_NEW(arena, uint32_t, dataset->n_rows + 1);
+    alone.row = ARENA_NEW(arena, uint32_t, dataset->n_rows);
+    for (uint32_t i = 0; i < dataset->n_rows; i++) {
+        alone.row[i] = i;
+        alone.first[i + 1] = i + 1;
+    }
+    predict_dataset(model, &alone, single);
+    for (size_t i = 0; i < dataset->n_samples; i++) {
+        ms[i] = 0;
+        for (uint32_t j = dataset->first[i]; j < dataset->first[i + 1]; j++)
+            ms[i] += single[dataset->row[j]];
+    }
+}
+
+/* Sums of the standardised features over the tables, their number, and 1. */
+static double *linear_inputs(const struct model *model,
+                             const struct dataset *dataset, struct arena *arena)
+{
+    const size_t n = dataset->features.n, n_columns = n + 2;
+    double *x = ARENA_NEW(arena, double, dataset->n_samples *n_columns);
+
+    for (size_t i = 0; i < dataset->n_samples; i++) {
+        double *row = x + i * n_columns;
+
+        for (uint32_t j = dataset->first[i]; j < dataset->first[i + 1]; j++)
+            for (size_t f = 0; f < n; f++)
+                row[f] +=
+                    (dataset->x[dataset->row[j] * n + f] - model->mean[f]) /
+                    model->std[f];
+        row[n] = dataset->first[i + 1] - dataset->first[i];
+        row[n + 1] = 1;
+    }
+    return x;
+}
+
+static void predict_linear(const struct model *model,
+                           const struct dataset *train,
+                           const struct dataset *held_out, double *ms,
+                           struct arena *arena)
+{
+    const size_t n_columns = model->features.n + 2;
+    const double *x = linear_inputs(model, train, arena);
+    double *w = ARENA_NEW(arena, double, n_columns);
+
+    linear_fit(w, x, train->ms, train->n_samples, n_columns, RIDGE);
+    x = linear_inputs(model, held_out, arena);
+    for (size_t i = 0; i < held_out->n_samples; i++)
+        ms[i] = linear_predict(w, x + i * n_columns, n_columns);
+}
+
+/* Order of samples by case, kind and part. */
+static int compare_samples(const void *a, const void *b)
+{
+    const struct sample *x = *(const struct sample *const *)a;
+    const struct sample *y = *(const struct sample *const *)b;
+
+    if (x->seed != y->seed)
+        return x->seed < y->seed ? -1 : 1;
+    if (x->case_idx != y->case_idx)
+        return x->case_idx < y->case_idx ? -1 : 1;
+    if (x->kind != y->kind)
+        return x->kind < y->kind ? -1 : 1;
+    return (x->part > y->part) - (x->part < y->part);
+}
+
+/* All samples, ordered, to be found by case. */
+struct sample_index {
+    const struct sample **samples; /* [n] */
+    size_t n;
+};
+
+static const struct sample *find_sample(const struct sample_index *index,
+                                        const struct sample *of,
+                                        enum sample_kind kind, uint32_t part)
+{
+    const struct sample key = {
+        .seed = of->seed, .case_idx = of->case_idx, .kind = kind, .part = part};
+    const struct sample *want = &key, *const * found;
+
+    found = bsearch(&want, index->samples, index->n, sizeof(*index->samples),
+                    compare_samples);
+    return found ? *found : NULL;
+}
+
+/* NAN where a table of the sample was not measured alone. */
+static double sum_measured_singles(const struct sample_index *index,
+                                   const struct sample *sample)
+{
+    double sum = 0;
+
+    for (uint32_t part = 1; part <= sample->n_tables; part++) {
+        const struct sample *single =
+            find_sample(index, sample, SAMPLE_SINGLE, part);
+
+        if (!single || !sample_trains(single))
+            return NAN;
+        sum += single->total.median_ms;
+    }
+    return sum;
+}
+
+static void judge_repeats(struct evaluation *evaluation,
+                          const struct sample_index *index)
+{
+    double *first = mem_alloc(index->n, 2 * sizeof(*first));
+    double *again = first + index->n;
+    size_t n = 0;
+
+    for (size_t i = 0; i < index->n; i++) {
+        const struct sample *repeat = index->samples[i], *fused;
+
+        if (repeat->kind != SAMPLE_REPEAT || repeat->flags & SAMPLE_THROTTLED ||
+            !(repeat->total.median_ms > 0))
+            continue;
+        fused = find_sample(index, repeat, SAMPLE_FUSED, 0);
+        if (!fused || !sample_trains(fused))
+            continue;
+        first[n] = fused->total.median_ms;
+        again[n++] = repeat->total.median_ms;
+    }
+    evaluation->n_repeats = n;
+    evaluation->repeat_mape = stats_mape(first, again, n);
+    evaluation->repeat_median_ape = stats_median_ape(first, again, n);
+    mem_free(first);
+}
+
+static void judge_sentinels(struct evaluation *evaluation,
+                            const struct sample *samples, size_t n)
+{
+    double *ms = mem_alloc(n, sizeof(*ms));
+    size_t n_sentinels = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (samples[i].kind == SAMPLE_SENTINEL &&
+            samples[i].total.median_ms > 0)
+            ms[n_sentinels++] = samples[i].total.median_ms;
+    evaluation->n_sentinels = n_sentinels;
+    evaluation->sentinel_spread_frac = NAN;
+    if (n_sentinels > 1)
+        evaluation->sentinel_spread_frac =
+            (stats_quantile(ms, n_sentinels, 0.9) -
+             stats_quantile(ms, n_sentinels, 0.1)) /
+            stats_median(ms, n_sentinels);
+    mem_free(ms);
+}
+
+static void judge_predictors(struct evaluation *evaluation,
+                             const struct model *model,
+                             const struct sample_index *index,
+                             const struct sample *samples, size_t n)
+{
+    struct dataset held_out, train;
+    struct arena arena;
+    double *got, *want;
+    size_t n_held_out, n_sums = 0;
+
+    arena_init(&arena);
+    dataset_init(&held_out, &model->features, &model->setting, samples, n,
+                 keep_held_out, &arena);
+    dataset_init(&train, &model->features, &model->setting, samples, n,
+                 keep_train, &arena);
+    n_held_out = held_out.n_samples;
+    got = ARENA_NEW(&arena, double, n_held_out);
+    want = ARENA_NEW(&arena, double, n_held_out);
+    if (n_held_out) {
+        predict_dataset(model, &held_out, got);
+        evaluation->errors[PREDICTOR_NET] = errors_of(
+            predictor_names[PREDICTOR_NET], held_out.ms, got, n_held_out);
+        predict_singles(model, &held_out, got, &arena);
+        evaluation->errors[PREDICTOR_PREDICTED_SINGLES] =
+            errors_of(predictor_names[PREDICTOR_PREDICTED_SINGLES], held_out.ms,
+                      got, n_held_out);
+    }
+    if (n_held_out && train.n_samples) {
+        predict_linear(model, &train, &held_out, got, &arena);
+        evaluation->errors[PREDICTOR_LINEAR] = errors_of(
+            predictor_names[PREDICTOR_LINEAR], held_out.ms, got, n_held_out);
+    }
+    for (size_t i = 0; i < n_held_out; i++) {
+        got[n_sums] = sum_measured_singles(index, held_out.samples[i]);
+        want[n_sums] = held_out.ms[i];
+        if (!isnan(got[n_sums]))
+            n_sums++;
+    }
+    if (n_sums)
+        evaluation->errors[PREDICTOR_MEASURED_SINGLES] = errors_of(
+            predictor_names[PREDICTOR_MEASURED_SINGLES], want, got, n_sums);
+    arena_release(&arena);
+}
+
+void evaluate_model(struct evaluation *evaluation, const struct model *model,
+                    const struct sample *samples, size_t n)
+{
+    struct sample_index index = {.n = n};
+
+    memset(evaluation, 0, sizeof(*evaluation));
+    for (size_t p = 0; p < N_PREDICTORS; p++)
+        evaluation->errors[p] =
+            (struct errors){predictor_names[p], NAN, NAN, NAN, NAN, 0};
+    index.samples = mem_alloc(n, sizeof(*index.samples));
+    for (size_t i = 0; i < n; i++) {
+        index.samples[i] = &samples[i];
+        evaluation->n_throttled += (samples[i].flags & SAMPLE_THROTTLED) != 0;
+    }
+    qsort(index.samples, n, sizeof(*index.samples), compare_samples);
+    judge_predictors(evaluation, model, &index, samples, n);
+    judge_repeats(evaluation, &index);
+    judge_sentinels(evaluation, samples, n);
+    mem_free(index.samples);
+}
+
+void evaluation_store(struct model *model, const struct evaluation *evaluation)
+{
+    model->n_errors = 0;
+    for (size_t p = 0; p < N_PREDICTORS; p++)
+        if (evaluation->errors[p].n)
+            model->errors[model->n_errors++] = evaluation->errors[p];
+    if (evaluation->n_repeats)
+        model->errors[model->n_errors++] =
+            (struct errors){.name = "repeated measurement",
+                            .mse = NAN,
+                            .mape = evaluation->repeat_mape,
+                            .median_ape = evaluation->repeat_median_ape,
+                            .kendall_tau = NAN,
+                            .n = evaluation->n_repeats};
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+#include "costmodel/fast_mlp.h"
+
+#include <assert.h>
+#include <string.h>
+
+static uint32_t padded(uint32_t n)
+{
+    return (n + FAST_MLP_TILE - 1) / FAST_MLP_TILE * FAST_MLP_TILE;
+}
+
+static void pack_wide(float *out, const struct fast_mlp_layer *layer)
+{
+    const size_t n_in = layer->n_in;
+
+    for (size_t o = 0; o < layer->n_out; o++) {
+        float *tile = out + o / FAST_MLP_TILE * FAST_MLP_TILE * n_in;
+
+        for (size_t i = 0; i < n_in; i++)
+            tile[i * FAST_MLP_TILE + o % FAST_MLP_TILE] =
+                layer->weight[o * n_in + i];
+    }
+}
+
+static void pack(struct fast_mlp_packed *packed,
+                 const struct fast_mlp_layer *layer, struct arena *arena)
+{
+    float *weight, *bias;
+
+    packed->n_in = layer->n_in;
+    packed->n_out = layer->n_out;
+    packed->n_in_padded = padded(layer->n_in);
+    packed->n_out_padded = padded(layer->n_out);
+    packed->relu = layer->relu;
+    packed->narrow = layer->n_out <= FAST_MLP_NARROW;
+    bias = ARENA_NEW(arena, float, packed->n_out_padded);
+    memcpy(bias, layer->bias, layer->n_out * sizeof(*bias));
+    if (packed->narrow) {
+        weight = ARENA_NEW(arena, float, layer->n_out * packed->n_in_padded);
+        for (size_t o = 0; o < layer->n_out; o++)
+            memcpy(weight + o * packed->n_in_padded,
+                   layer->weight + o * layer->n_in,
+                   layer->n_in * sizeof(*weight));
+    } else {
+        weight =
+            ARENA_NEW(arena, float, (size_t)layer->n_in * packed->n_out_padded);
+        pack_wide(weight, layer);
+    }
+    packed->weight = weight;
+    packed->bias = bias;
+}
+
+static const float *copy_floats(const float *x, uint32_t n, struct arena *arena)
+{
+    float *copy;
+
+    if (!x)
+        return NULL;
+    copy = ARENA_NEW(arena, float, n);
+    memcpy(copy, x, n * sizeof(*copy));
+    return copy;
+}
+
+void fast_mlp_init(struct fast_mlp *mlp, const struct fast_mlp_layer *layers,
+                   uint32_t n_layers, const float *mean, const float *std,
+                   enum cpu_isa isa, struct arena *arena)
+{
+    assert(n_layers > 0 && n_layers <= FAST_MLP_MAX_LAYERS);
+    assert(!mean == !std);
+    memset(mlp, 0, sizeof(*mlp));
+    mlp->n_layers = n_layers;
+    mlp->n_in = layers[0].n_in;
+    mlp->n_out = layers[n_layers - 1].n_out;
+    mlp->mean = copy_floats(mean, mlp->n_in, arena);
+    mlp->std = copy_floats(std, mlp->n_in, arena);
+    mlp->stride = padded(mlp->n_in);
+    for (uint32_t k = 0; k < n_layers; k++) {
+        assert(layers[k].n_in > 0 && layers[k].n_in <= FAST_MLP_MAX_WIDTH);
+        assert(layers[k].n_out > 0 && layers[k].n_out <= FAST_MLP_MAX_WIDTH);
+        assert(k == 0 || layers[k].n_in == layers[k - 1].n_out);
+        pack(&mlp->layers[k], &layers[k], arena);
+        if (mlp->stride < mlp->layers[k].n_out_padded)
+            mlp->stride = mlp->layers[k].n_out_padded;
+    }
+    mlp->eval = isa == CPU_AVX512 ? fast_mlp_eval_avx512
+                : isa == CPU_AVX2 ? fast_mlp_eval_avx2
+                                  : fast_mlp_eval_portable;
+}
+
+void fast_mlp_eval(const struct fast_mlp *mlp, const float *in, size_t n,
+                   float *out)
+{
+    mlp->eval(mlp, in, n, out);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_COSTMODEL_FAST_MLP_H
+#define NEUROSHARD_COSTMODEL_FAST_MLP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/mem.h"
+#include "base/parallel.h"
+
+/*
+ * Small fully connected nets, evaluated fast: what a search spends its time
+ * in. Weights are repacked so that SIMD lanes are outputs; four rows share
+ * each load of a weight. Nothing is fused or reordered, so every instruction
+ * set and every batch size gives the same bits:
+ *
+ *     out[o] = ((bias[o] + w[0][o] x[0]) + w[1][o] x[1]) + ...
+ *
+ * except for layers of at most FAST_MLP_NARROW outputs, which add 16
+ * interleaved partial sums in a fixed tree and the bias last. NaN inputs give
+ * NaN outputs (a ReLU passes NaN on).
+ */
+
+#define FAST_MLP_MAX_LAYERS 8
+#define FAST_MLP_MAX_WIDTH 1024 /* of inputs and of each layer */
+#define FAST_MLP_NARROW 4
+#define FAST_MLP_TILE 32 /* outputs of one packed tile */
+#define FAST_MLP_ROWS 4  /* rows that are evaluated together */
+
+/* A layer as trained. */
+struct fast_mlp_layer {
+    uint32_t n_in, n_out; /* 1 .. FAST_MLP_MAX_WIDTH */
+    const float *weight;  /* [n_out][n_in] */
+    const float *bias;    /* [n_out] */
+    bool relu;
+};
+
+/* A layer as evaluated. */
+struct fast_mlp_packed {
+    uint32_t n_in, n_out;
+    uint32_t n_in_padded, n_out_padded; /* multiples of FAST_MLP_TILE */
+    bool relu;
+    bool narrow;
+    const float *weight; /* wide: [n_out_padded / TILE][n_in][TILE];
+                            narrow: [n_out][n_in_padded] */
+    const float *bias;   /* [n_out_padded] */
+};
+
+struct fast_mlp {
+    uint32_t n_in, n_out;
+    uint32_t n_layers;
+    struct fast_mlp_packed layers[FAST_MLP_MAX_LAYERS];
+    const float *mean; /* [n_in], or NULL: inputs are taken as they are */
+    const float *std;  /* [n_in] */
+    uint32_t stride;   /* widest padded row */
+    void (*eval)(const struct fast_mlp *mlp, const float *in, size_t n,
+                 float *out);
+};
+
+/* Copies everything into the arena; mlp may be copied and lives as long. Layer
+ * k + 1 takes what layer k gives. mean and std (both or neither) standardise
+ * inputs: (x - mean) / std, std > 0. isa is cpu_isa_best() or lower. Shapes
+ * are the caller's to check (assert). */
+void fast_mlp_init(struct fast_mlp *mlp, const struct fast_mlp_layer *layers,
+                   uint32_t n_layers, const float *mean, const float *std,
+                   enum cpu_isa isa, struct arena *arena);
+
+/* in[n][n_in] -> out[n][n_out]. Thread-safe; best in multiples of
+ * FAST_MLP_ROWS rows. Uses 32 KiB of stack. */
+void fast_mlp_eval(const struct fast_mlp *mlp, const float *in, size_t n,
+                   float *out);
+
+/* The bodies, for fast_mlp_init only. */
+void fast_mlp_eval_portable(const struct fast_mlp *mlp, const float *in,
+                            size_t n, float *out);
+void fast_mlp_eval_avx2(const struct fast_mlp *mlp, const float *in, size_t n,
+                        float *out);
+void fast_mlp_eval_avx512(const struct fast_mlp *mlp, const float *in, size_t n,
+                          float *out);
+
+#endif

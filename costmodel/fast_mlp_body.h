@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The one text of the evaluator. Each fast_mlp_ISA.c defines LANES (floats a
+ * vector register holds) and EVAL (the function's name) and includes this
+ * file, so that instruction sets differ in width only, never in arithmetic.
+ * Vectors are the compilers' own (gcc, clang: vector_size).
+ */
+
+#include <assert.h>
+#include <string.h>
+
+#include "costmodel/fast_mlp.h"
+
+#define ROWS FAST_MLP_ROWS
+#define TILE FAST_MLP_TILE
+#define VECS 2       /* registers of outputs a row: 8 sums in flight */
+#define DOT_LANES 16 /* partial sums of a narrow layer */
+
+typedef float vec __attribute__((vector_size(4 * LANES), may_alias));
+typedef int32_t mask __attribute__((vector_size(4 * LANES), may_alias));
+
+static inline const vec *as_vec(const float *x)
+{
+    return (const vec *)(const void *)x;
+}
+
+/* max(x, 0) that passes NaN on. */
+static inline vec vec_relu(vec x)
+{
+    const vec zero = {0};
+
+    return (vec)((mask)x & ~(mask)(x <= zero));
+}
+
+/* in and out are [ROWS][stride]. */
+static void layer_wide(const struct fast_mlp_packed *layer, const float *in,
+                       float *out, size_t stride)
+{
+    for (size_t o = 0; o < layer->n_out_padded; o += VECS * LANES) {
+        const float *w =
+            layer->weight + o / TILE * TILE * layer->n_in + o % TILE;
+        vec acc[ROWS][VECS];
+
+        for (size_t r = 0; r < ROWS; r++)
+            for (size_t v = 0; v < VECS; v++)
+                acc[r][v] = as_vec(layer->bias + o)[v];
+        for (size_t i = 0; i < layer->n_in; i++, w += TILE)
+            for (size_t r = 0; r < ROWS; r++)
+                for (size_t v = 0; v < VECS; v++)
+                    acc[r][v] += as_vec(w)[v] * in[r * stride + i];
+        for (size_t r = 0; r < ROWS; r++) {
+            vec *row = (vec *)(void *)(out + r * stride + o);
+
+            for (size_t v = 0; v < VECS; v++)
+                row[v] = layer->relu ? vec_relu(acc[r][v]) : acc[r][v];
+        }
+    }
+}
+
+static float dot(const float *w, const float *x, size_t n)
+{
+    vec part[DOT_LANES / LANES] = {{0}};
+    float sum[DOT_LANES], a[DOT_LANES / 2], b[DOT_LANES / 4];
+
+    for (size_t i = 0; i < n; i += DOT_LANES)
+        for (size_t v = 0; v < DOT_LANES / LANES; v++)
+            part[v] += as_vec(w + i)[v] * as_vec(x + i)[v];
+    memcpy(sum, part, sizeof(sum));
+    for (size_t l = 0; l < DOT_LANES / 2; l++)
+        a[l] = sum[l] + sum[l + DOT_LANES / 2];
+    for (size_t l = 0; l < DOT_LANES / 4; l++)
+        b[l] = a[l] + a[l + DOT_LANES / 4];
+    return (b[0] + b[2]) + (b[1] + b[3]);
+}
+
+static void layer_narrow(const struct fast_mlp_packed *layer, const float *in,
+                         float *out, size_t stride)
+{
+    const size_t n = layer->n_in_padded;
+
+    for (size_t r = 0; r < ROWS; r++) {
+        float *row = out + r * stride;
+
+        memset(row, 0, TILE * sizeof(*row));
+        for (size_t o = 0; o < layer->n_out; o++) {
+            float y = dot(layer->weight + o * n, in + r * stride, n);
+
+            y += layer->bias[o];
+            row[o] = layer->relu && y <= 0 ? 0 : y;
+        }
+    }
+}
+
+/* Copies up to ROWS rows, standardised and padded with zeros. */
+static void load_rows(const struct fast_mlp *mlp, const float *in,
+                      size_t n_rows, float *out)
+{
+    const size_t n_padded = mlp->layers[0].n_in_padded;
+
+    for (size_t r = 0; r < ROWS; r++) {
+        const float *x = in + r * mlp->n_in;
+        float *y = out + r * mlp->stride;
+
+        memset(y, 0, n_padded * sizeof(*y));
+        if (r >= n_rows)
+            continue;
+        if (!mlp->mean)
+            memcpy(y, x, mlp->n_in * sizeof(*y));
+        else
+            for (size_t i = 0; i < mlp->n_in; i++)
+                y[i] = (x[i] - mlp->mean[i]) / mlp->std[i];
+    }
+}
+
+void EVAL(const struct fast_mlp *mlp, const float *in, size_t n, float *out)
+{
+    _Alignas(64) float buffers[2][ROWS * FAST_MLP_MAX_WIDTH];
+    const size_t stride = mlp->stride;
+
+    assert(stride <= FAST_MLP_MAX_WIDTH);
+    for (size_t begin = 0; begin < n; begin += ROWS) {
+        const size_t n_rows = n - begin < ROWS ? n - begin : ROWS;
+        float *x = buffers[0], *y = buffers[1];
+
+        load_rows(mlp, in + begin * mlp->n_in, n_rows, x);
+        for (uint32_t k = 0; k < mlp->n_layers; k++) {
+            float *swap = x;
+
+            if (mlp->layers[k].narrow)
+                layer_narrow(&mlp->layers[k], x, y, stride);
+            else
+                layer_wide(&mlp->layers[k], x, y, stride);
+            x = y;
+            y = swap;
+        }
+        for (size_t r = 0; r < n_rows; r++)
+            memcpy(out + (begin + r) * mlp->n_out, x + r * stride,
+                   mlp->n_out * sizeof(*out));
+    }
+}

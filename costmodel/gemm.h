@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_COSTMODEL_GEMM_H
+#define NEUROSHARD_COSTMODEL_GEMM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/*
+ * The matrix product of training, row-major and dense:
+ *
+ *     c[m][n] = op(a)[m][k] * op(b)[k][n] + beta * c
+ *
+ * where op transposes if told: a is stored [k][m], b [n][k]. beta 0 does not
+ * read c. m, n, k >= 1.
+ */
+
+/* Call once before gemm: one thread, so that one machine gives one result. */
+void gemm_init(void);
+void gemm(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k,
+          const float *a, const float *b, float beta, float *c);
+
+/* The same in plain C with double sums: what gemm is checked against. */
+void gemm_ref(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k,
+              const float *a, const float *b, float beta, float *c);
+
+#endif

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Published figures of the devices that can be planned for. Memory is what the
+ * device is sold with, in GiB (the driver reports up to 1.5 % less: --reserve).
+ * What no source gives is an estimate and marked [E]:
+ *
+ * - sort_gbps: 0.7 of the memory bandwidth; Onesweep (arXiv 2206.01784) moves
+ *   68 % of the peak on an A100;
+ * - row_cycles: 5.5. Rows of 64 and 32 floats cost 1.1 to 1.15 and 1.55 to
+ *   1.75 times what their bytes say (Lin et al., HiPC 2022; TorchRec's
+ *   planner): a row costs as much as 128 further bytes from L2;
+ * - launch_us: a backward of 12 to 15 kernels has a floor of 30 to 50 us;
+ * - alpha: NCCL's tuning tables give 12 to 20 us over NVLink, 30 to 50 us over
+ *   InfiniBand.
+ *
+ * All-to-all bandwidths inside a host are those of NVIDIA's GTC 2025 talk
+ * S72583 (NCCL tests, bus bandwidth, 8 GPUs), across hosts those of its
+ * 4-node runs.
+ */
+#include "costmodel/oracles.h"
+
+#include <string.h>
+
+#define GIB (UINT64_C(1) << 30)
+#define MIB (UINT64_C(1) << 20)
+
+static const struct gpu_spec specs[] = {
+    {
+        .name = "h100",
+        .full_name = "NVIDIA H100 SXM5 80GB",
+        .memory_bytes = 80 * GIB,
+        .dram_gbps = 2900, /* BabelStream copy */
+        .l2_gbps = 5500,   /* Chips and Cheese, on the PCIe card */
+        .sort_gbps = 2030, /* [E] */
+        .l2_bytes = 50 * MIB,
+        .clock_ghz = 1.755,
+        .n_sms = 132,
+        .row_cycles = 5.5, /* [E] */
+        .launch_us = 3,    /* [E] */
+        .comm_form = COMM_PORT,
+        .intra_gbps = 320,
+        .intra_alpha_us = 15,
+        .inter_gbps = 48, /* 8 x 400 Gb/s a host */
+        .inter_alpha_us = 40,
+        .source = "Azure ND H100 v5 BabelStream (HBM), Chips and Cheese 2023 "
+                  "(L2), NVIDIA GTC25 S72583 (all-to-all)",
+    },
+    {
+        .name = "h200",
+        .full_name = "NVIDIA H200 SXM5 141GB",
+        .memory_bytes = 140 * GIB,
+        .dram_gbps = 4010, /* BabelStream copy */
+        .l2_gbps = 5500,   /* the H100's die */
+        .sort_gbps = 2807, /* [E] */
+        .l2_bytes = 50 * MIB,
+        .clock_ghz = 1.755,
+        .n_sms = 132,
+        .row_cycles = 5.5, /* [E] */
+        .launch_us = 3,    /* [E] */
+        .comm_form = COMM_PORT,
+        .intra_gbps = 320, /* the H100's links */
+        .intra_alpha_us = 15,
+        .inter_gbps = 48,
+        .inter_alpha_us = 40,
+        .source = "Azure ND H200 v5 BabelStream (HBM), Chips and Cheese 2023 "
+                  "(H100's L2), NVIDIA GTC25 S72583 (all-to-all of H100)",
+    },
+    {
+        .name = "a100",
+        .full_name = "NVIDIA A100 SXM4 80GB",
+        .memory_bytes = 80 * GIB,
+        .dram_gbps = 1700, /* BabelStream triad */
+        .l2_gbps = 2270.9, /* measured peak of the 40 GB card, same die */
+        .sort_gbps = 1190, /* [E] */
+        .l2_bytes = 40 * MIB,
+        .clock_ghz = 1.41,
+        .n_sms = 108,
+        .row_cycles = 5.5, /* [E] */
+        .launch_us = 3,    /* [E] */
+        .comm_form = COMM_PORT,
+        .intra_gbps = 210,
+        .intra_alpha_us = 15,
+        .inter_gbps = 24, /* 8 x 200 Gb/s a host */
+        .inter_alpha_us = 40,
+        .source = "Azure ND A100 v4 BabelStream (HBM), Lin et al. HiPC 2022 "
+                  "(L2), NVIDIA GTC25 S72583 (all-to-all)",
+    },
+    {
+        .name = "v100-32gb",
+        .full_name = "NVIDIA V100 SXM2 32GB",
+        .memory_bytes = 32 * GIB,
+        .dram_gbps = 817.0, /* measured peak of the 16 GB card, same HBM2 */
+        .l2_gbps = 2847.5,  /* measured peak */
+        .sort_gbps = 572,   /* [E] */
+        .l2_bytes = 6 * MIB,
+        .clock_ghz = 1.53,
+        .n_sms = 80,
+        .row_cycles = 5.5, /* [E] */
+        .launch_us = 3,    /* [E] */
+        .comm_form = COMM_PORT,
+        .intra_gbps = 120, /* 6 links of 20 GB/s, NCCL's constant for sm_70 */
+        .intra_alpha_us = 15,
+        .inter_gbps = 12, /* [E] one 100 Gb/s adapter a GPU */
+        .inter_alpha_us = 40,
+        .source = "Lin et al. HiPC 2022 (HBM, L2), NCCL's link constant "
+                  "(NVSwitch assumed), 100 Gb/s a GPU assumed",
+    },
+    {
+        /* Two threads of a server: gathers of 64 to 1,024 B rows fit 4.7 ns +
+         * 0.0426 ns a byte, streams reach 30.8 GB/s; messages of Open MPI
+         * over shared memory move 20 GB/s in all. */
+        .name = "cpu",
+        .full_name = "two threads of an AVX-512 server",
+        .memory_bytes = 16 * GIB, /* [E] */
+        .dram_gbps = 30.8,
+        .l2_gbps = 60,  /* [E] */
+        .sort_gbps = 8, /* [E] */
+        .l2_bytes = 32 * MIB,
+        .clock_ghz = 3.0,
+        .n_sms = 2,
+        .row_cycles = 28, /* 4.7 ns over two threads */
+        .launch_us = 5,   /* [E] */
+        .comm_form = COMM_TOTAL,
+        .intra_gbps = 20,
+        .intra_alpha_us = 5,
+        .inter_gbps = 1.25, /* [E] 10 Gb/s Ethernet */
+        .inter_alpha_us = 50,
+        .source = "one 2-thread AVX-512 host, measured (gather, stream, MPI); "
+                  "cache and sort speeds estimated",
+    },
+    {0},
+};
+
+const struct gpu_spec *gpu_specs(void)
+{
+    return specs;
+}
+
+const struct gpu_spec *gpu_spec_find(const char *name)
+{
+    for (const struct gpu_spec *spec = specs; spec->name; spec++)
+        if (!strcmp(spec->name, name))
+            return spec;
+    return NULL;
+}
+
+int gpu_spec_get(const struct gpu_spec **out, const char *name, struct err *err)
+{
+    struct arena scratch;
+    const char *names = "";
+
+    *out = gpu_spec_find(name);
+    if (*out)
+        return 0;
+    arena_init(&scratch);
+    for (const struct gpu_spec *spec = specs; spec->name; spec++)
+        names = arena_printf(&scratch, "%s%s%s", names, *names ? ", " : "",
+                             spec->name);
+    err_set(err, ERR_USAGE, "no figures for a GPU '%s'; there are %s", name,
+            names);
+    arena_release(&scratch);
+    return -1;
+}
+
+struct comm_model gpu_spec_comm(const struct gpu_spec *spec)
+{
+    return (struct comm_model){
+        .form = spec->comm_form,
+        .alpha_us = spec->intra_alpha_us,
+        .intra_gbps = spec->intra_gbps,
+        .inter_alpha_us = spec->inter_alpha_us,
+        .inter_gbps = spec->inter_gbps,
+        .source = spec->comm_form == COMM_TOTAL
+                      ? "latency and copy bandwidth of a host's memory"
+                      : "published latency and all-to-all bandwidth of the GPU",
+    };
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+#include "costmodel/linear.h"
+
+#include <math.h>
+
+#include "base/mem.h"
+
+/* Solves a w = w in place by Cholesky's decomposition; a[n][n] is symmetric
+ * and positive definite, its lower triangle is used and overwritten. */
+static void solve_symmetric(double *a, double *w, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j <= i; j++) {
+            double sum = a[i * n + j];
+
+            for (size_t k = 0; k < j; k++)
+                sum -= a[i * n + k] * a[j * n + k];
+            a[i * n + j] = i == j ? sqrt(sum) : sum / a[j * n + j];
+        }
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < i; k++)
+            w[i] -= a[i * n + k] * w[k];
+        w[i] /= a[i * n + i];
+    }
+    for (size_t i = n; i-- > 0;) {
+        for (size_t k = i + 1; k < n; k++)
+            w[i] -= a[k * n + i] * w[k];
+        w[i] /= a[i * n + i];
+    }
+}
+
+void linear_fit(double *w, const double *x, const double *y, size_t n_rows,
+                size_t n_columns, double ridge)
+{
+    double *a = mem_alloc(n_columns * n_columns, sizeof(*a));
+    double trace = 0;
+
+    for (size_t i = 0; i < n_columns; i++)
+        w[i] = 0;
+    for (size_t r = 0; r < n_rows; r++) {
+        const double *row = x + r * n_columns;
+
+        for (size_t i = 0; i < n_columns; i++) {
+            w[i] += row[i] * y[r];
+            for (size_t j = 0; j <= i; j++)
+                a[i * n_columns + j] += row[i] * row[j];
+        }
+    }
+    for (size_t i = 0; i < n_columns; i++)
+        trace += a[i * n_columns + i];
+    for (size_t i = 0; i < n_columns; i++)
+        a[i * n_columns + i] += ridge * (trace / (double)n_columns + 1e-300);
+    solve_symmetric(a, w, n_columns);
+    mem_free(a);
+}
+
+double linear_predict(const double *w, const double *x, size_t n_columns)
+{
+    double y = 0;
+
+    for (size_t i = 0; i < n_columns; i++)
+        y += w[i] * x[i];
+    return y;
+}

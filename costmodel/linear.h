@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_COSTMODEL_LINEAR_H
+#define NEUROSHARD_COSTMODEL_LINEAR_H
+
+#include <stddef.h>
+
+/* Ridge regression: the w[n_columns] that minimises |x w - y|^2 +
+ * ridge * mean(diag(x'x)) * |w|^2; x[n_rows][n_columns], ridge > 0. */
+void linear_fit(double *w, const double *x, const double *y, size_t n_rows,
+                size_t n_columns, double ridge);
+
+double linear_predict(const double *w, const double *x, size_t n_columns);
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_COSTMODEL_MLP_H
+#define NEUROSHARD_COSTMODEL_MLP_H
+
+#include <stdint.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+
+/*
+ * The published net shape, for training: a table MLP (two layers, ReLU after
+ * both), the sum over the tables of a sample, a head (one hidden ReLU layer,
+ * one output).
+ *
+ *     h1 = relu(x w1' + b1)    h2 = relu(h1 w2' + b2)    s = sum of h2
+ *     h3 = relu(s w3' + b3)    y  = h3 w4' + b4
+ */
+
+/* As published, with 20 features. */
+#define MLP_HIDDEN 128
+#define MLP_EMBED 32
+#define MLP_HEAD 64
+
+struct mlp_shape {
+    uint32_t n_features, n_hidden, n_embed, n_head;
+};
+
+/* Also holds a gradient. One block; the views point into it. */
+struct mlp {
+    struct mlp_shape shape;
+    size_t n_params;
+    float *params; /* in the arena: w1 b1 w2 b2 w3 b3 w4 b4 */
+    float *w1;     /* [n_hidden][n_features] */
+    float *b1;     /* [n_hidden] */
+    float *w2;     /* [n_embed][n_hidden] */
+    float *b2;     /* [n_embed] */
+    float *w3;     /* [n_head][n_embed] */
+    float *b3;     /* [n_head] */
+    float *w4;     /* [1][n_head] */
+    float *b4;     /* [1] */
+};
+
+size_t mlp_n_params(const struct mlp_shape *shape);
+/* All zero. */
+void mlp_init(struct mlp *mlp, const struct mlp_shape *shape,
+              struct arena *arena);
+/* Weights and biases uniform in +-1/sqrt(inputs), as PyTorch does. */
+void mlp_randomise(struct mlp *mlp, struct rng *rng);
+
+/* Samples as lists of tables. Samples that share a table share its row of x,
+ * which is then embedded once. */
+struct mlp_batch {
+    size_t n_samples, n_rows; /* >= 1 */
+    const float *x;           /* [n_rows][n_features], standardised */
+    const uint32_t *first;    /* [n_samples + 1] into row */
+    const uint32_t *row;      /* [first[n_samples]] into x */
+};
+
+/* Activations and their gradients, sized for the largest batch. */
+struct mlp_work {
+    size_t max_rows, max_samples;
+    float *h1, *d_h1; /* [max_rows][n_hidden]; d_ is the loss's derivative */
+    float *h2, *d_h2; /* [max_rows][n_embed] */
+    float *s, *d_s;   /* [max_samples][n_embed] */
+    float *h3, *d_h3; /* [max_samples][n_head] */
+};
+void mlp_work_init(struct mlp_work *work, const struct mlp_shape *shape,
+                   size_t max_rows, size_t max_samples, struct arena *arena);
+
+/* y[n_samples]; keeps what mlp_backward needs in work. */
+void mlp_forward(const struct mlp *mlp, const struct mlp_batch *batch,
+                 struct mlp_work *work, float *y);
+/* d_y[n_samples] is the derivative of the loss; grad is overwritten. Follows
+ * an mlp_forward of the same batch. */
+void mlp_backward(const struct mlp *mlp, const struct mlp_batch *batch,
+                  struct mlp_work *work, const float *d_y, struct mlp *grad);
+
+#endif

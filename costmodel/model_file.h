@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_COSTMODEL_MODEL_FILE_H
+#define NEUROSHARD_COSTMODEL_MODEL_FILE_H
+
+#include "base/err.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "core/oracle.h"
+#include "core/sample.h"
+#include "costmodel/comm_model.h"
+#include "costmodel/features.h"
+#include "costmodel/mlp.h"
+
+/*
+ * A trained cost model, and the file it lives in (neuroshard-model(5)). All
+ * numbers are little-endian:
+ *
+ *     offset    bytes
+ *          0        8   89 4E 53 48 41 52 44 0A ("\x89NSHARD\n")
+ *          8        4   format version, 1
+ *         12        4   H, length of the header
+ *         16        8   N, number of weights
+ *         24        H   header: one JSON object, padded with blanks so that
+ *                       24 + H is a multiple of 64
+ *     24 + H       4N   weights, float32: w1 b1 w2 b2 w3 b3 w4 b4 of
+ *                       costmodel/mlp.h, matrices row by row
+ *  24 + H + 4N      8   XXH3 (64 bits, seed 0) of everything before
+ *
+ * The header says what was measured, the features with their scaling, the
+ * shape of the net, how it was trained and how well it did on held-out
+ * samples, what communication cost, and the physical floor.
+ */
+
+#define MODEL_VERSION 1
+#define MODEL_MAX_HEADER (1u << 20)
+#define MODEL_MAX_EMBED 64 /* lanes an oracle vector has room for */
+#define MODEL_MAX_ERRORS 8
+
+/* Errors of one predictor on one set of samples. */
+struct errors {
+    const char *name;        /* "net", "sum of measured singles" ... */
+    double mse;              /* ms^2 */
+    double mape, median_ape; /* fractions */
+    double kendall_tau;      /* NAN for fewer than two samples */
+    size_t n;                /* samples it could predict */
+};
+
+struct model_training {
+    const char *version; /* of the program */
+    const char *loss;    /* "relative" or "squared" */
+    uint64_t seed;
+    uint64_t epochs, best_epoch; /* run, and the one whose weights these are */
+    uint64_t n_train, n_validation, n_held_out;
+    const char *measured_from, *measured_to; /* UTC of the samples, or "" */
+};
+
+struct model {
+    struct sample_setting setting; /* what was measured, and how */
+    enum cost_basis basis;         /* BASIS_MEASURED or BASIS_MODELLED */
+    const char *source;            /* one phrase, for people */
+    struct feature_set features;
+    double mean[MAX_FEATURES], std[MAX_FEATURES]; /* std > 0 */
+    double min[MAX_FEATURES], max[MAX_FEATURES];  /* in training, or NAN */
+    struct mlp mlp; /* standardised features -> ms */
+    struct model_training training;
+    struct errors errors[MODEL_MAX_ERRORS]; /* on held-out fused samples */
+    size_t n_errors;
+    bool has_comm;
+    struct comm_model comm; /* inter_* are 0: not measured */
+    double floor_gbps;      /* bandwidth no step exceeds; 0: unknown */
+    uint64_t hash;          /* of the file; 0 while it is not written */
+};
+
+/* The whole file's bytes, in the arena; sets model->hash. The same model gives
+ * the same bytes. */
+void model_to_bytes(struct model *model, const char **data, size_t *len,
+                    struct arena *arena);
+/* Everything but weights, as model_to_bytes puts it into the header; the
+ * caller decrefs it. */
+json_t *model_to_json(const struct model *model);
+
+/* Reads data[len]; `where` is the name for messages. Everything lives in the
+ * arena. ERR_INPUT says what is wrong: no model, another version, truncated,
+ * damaged, a weight that is no number, a shape or a feature that this program
+ * cannot use. */
+int model_parse(struct model *model, const char *data, size_t len,
+                const char *where, struct arena *arena,
+                struct err *err) MUST_CHECK;
+
+/* "cpu:AMD EPYC 9575F, 2 threads, avx512, fp32, rowwise_adagrad, batch 4096",
+ * in the arena. */
+const char *setting_text(const struct sample_setting *setting,
+                         struct arena *arena);
+
+int model_load(struct model *model, const char *path, struct arena *arena,
+               struct err *err) MUST_CHECK;
+/* Atomic: path is the old file or the new one. Sets model->hash. */
+int model_save(struct model *model, const char *path,
+               struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+#include "costmodel/model_import.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "costmodel/net_json.h"
+
+/* The layers of a compute net, in the order of struct mlp. */
+static const char *const layer_names[] = {"t_hidden.0", "t_hidden.1",
+                                          "c_hidden.0", "c_hidden.1"};
+enum { N_LAYERS = 4 };
+
+static int check_layers(const struct net_file *file, struct err *err)
+{
+    bool fits = file->n_layers == N_LAYERS;
+
+    for (uint32_t k = 0; k < N_LAYERS && fits; k++)
+        fits = !strcmp(file->names[k], layer_names[k]);
+    if (!fits || file->layers[1].n_out > MODEL_MAX_EMBED ||
+        file->layers[3].n_out != 1)
+        return err_set(err, ERR_INPUT,
+                       "%s: a model takes the layers %s, %s (at most %d "
+                       "outputs), %s and %s (one output)",
+                       file->path, layer_names[0], layer_names[1],
+                       MODEL_MAX_EMBED, layer_names[2], layer_names[3]);
+    return 0;
+}
+
+static void copy_layer(float *weight, float *bias,
+                       const struct fast_mlp_layer *layer)
+{
+    memcpy(weight, layer->weight, sizeof(*weight) * layer->n_in * layer->n_out);
+    memcpy(bias, layer->bias, sizeof(*bias) * layer->n_out);
+}
+
+static void take_net(struct model *model, const struct net_file *file,
+                     struct arena *arena)
+{
+    const struct fast_mlp_layer *layers = file->layers;
+    const struct mlp_shape shape = {layers[0].n_in, layers[0].n_out,
+                                    layers[1].n_out, layers[2].n_out};
+
+    mlp_init(&model->mlp, &shape, arena);
+    copy_layer(model->mlp.w1, model->mlp.b1, &layers[0]);
+    copy_layer(model->mlp.w2, model->mlp.b2, &layers[1]);
+    copy_layer(model->mlp.w3, model->mlp.b3, &layers[2]);
+    copy_layer(model->mlp.w4, model->mlp.b4, &layers[3]);
+}
+
+int model_import(struct model *model, const char *dir, struct arena *arena,
+                 struct err *err)
+{
+    struct feature_set published;
+    const char *names[MAX_FEATURES];
+    uint32_t inputs[MAX_FEATURES];
+    struct net_file file = {0};
+    uint64_t hash = 0;
+    int rc = -1;
+
+    memset(model, 0, sizeof(*model));
+    feature_set_published(&published);
+    for (unsigned f = 0; f < published.n; f++)
+        names[f] = feature_set_name(&published, f);
+    file.path = arena_printf(arena, "%s/net_compute.json", dir);
+    file.n_inputs = published.n;
+    if (net_file_read(&file, inputs, names, &hash, arena, err))
+        goto out;
+    if (check_layers(&file, err))
+        goto out;
+    for (unsigned f = 0; f < published.n; f++) {
+        feature_set_add(&model->features, names[inputs[f]]);
+        model->mean[f] = (double)file.mean[f];
+        model->std[f] = (double)file.std[f];
+        model->min[f] = model->max[f] = NAN;
+    }
+    take_net(model, &file, arena);
+    model->setting = (struct sample_setting){.device = "reference net",
+                                             .precision = PRECISION_FP32,
+                                             .optimizer = OPTIMIZER_SGD,
+                                             .batch = 65536,
+                                             .isa = "unknown"};
+    model->basis = BASIS_MODELLED;
+    model->source = "imported from a reference net";
+    model->training.version = NEUROSHARD_VERSION;
+    model->training.loss = "squared";
+    model->training.measured_from = model->training.measured_to = "";
+    rc = 0;
+out:
+    net_file_release(&file);
+    return rc;
+}

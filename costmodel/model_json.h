@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_COSTMODEL_MODEL_JSON_H
+#define NEUROSHARD_COSTMODEL_MODEL_JSON_H
+
+#include "costmodel/model_file.h"
+
+/* The header of a model file; model_to_json is its counterpart. Fills all of
+ * the model but the net, whose shape goes to *shape. Copies what it keeps into
+ * the arena. ERR_INPUT names the member. */
+int model_from_json(struct model *model, struct mlp_shape *shape,
+                    const json_t *root, const char *where, struct arena *arena,
+                    struct err *err) MUST_CHECK;
+
+#endif

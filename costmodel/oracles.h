@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_COSTMODEL_ORACLES_H
+#define NEUROSHARD_COSTMODEL_ORACLES_H
+
+#include "base/mem.h"
+#include "core/oracle.h"
+#include "costmodel/comm_model.h"
+
+/*
+ * The cost models as oracles. Each opens for one problem and is closed with
+ * oracle_close; strings live in the arena.
+ */
+
+/* COST as a user writes it: "model:FILE", "roofline:NAME", "reference:DIR". */
+int oracle_open(struct oracle **out, const char *spec,
+                const struct problem *problem, struct arena *arena,
+                struct err *err) MUST_CHECK;
+
+/* The default for a GPU name: its shipped model under data/models/, else its
+ * roofline. */
+int oracle_open_for_gpu(struct oracle **out, const char *gpu,
+                        const struct problem *problem, struct arena *arena,
+                        struct err *err) MUST_CHECK;
+
+/* NeuroShard's published nets, as JSON in a folder: net_compute.json,
+ * net_comm_R_fw.json, net_comm_R_bw.json for R devices. Prices table and
+ * column shards. */
+int oracle_reference_open(struct oracle **out, const char *dir,
+                          const struct problem *problem, struct arena *arena,
+                          struct err *err) MUST_CHECK;
+/* Formulas over published constants of a GPU. Prices every kind. */
+int oracle_roofline_open(struct oracle **out, const char *gpu,
+                         const struct problem *problem, struct arena *arena,
+                         struct err *err) MUST_CHECK;
+/* A model file trained by this program. */
+int oracle_learned_open(struct oracle **out, const char *path,
+                        const struct problem *problem, struct arena *arena,
+                        struct err *err) MUST_CHECK;
+
+/* A GPU (or a CPU host) that can be planned for. Bandwidths are what
+ * benchmarks reach, not what is on the box; 10^9 bytes a second. */
+struct gpu_spec {
+    const char *name;      /* "h100" */
+    const char *full_name; /* "NVIDIA H100 SXM5 80GB" */
+    uint64_t memory_bytes;
+    double dram_gbps, l2_gbps;
+    double sort_gbps;  /* of the bytes that a radix sort moves */
+    uint64_t l2_bytes; /* last-level cache */
+    double clock_ghz;
+    unsigned n_sms; /* or CPU threads */
+    enum comm_form comm_form;
+    double row_cycles; /* of one SM, to issue one row's load */
+    double launch_us;
+    double intra_gbps, intra_alpha_us; /* all-to-all a GPU, inside a host */
+    double inter_gbps, inter_alpha_us; /* across hosts, a GPU */
+    const char *source;                /* where the figures come from */
+};
+/* NULL-name-terminated. */
+const struct gpu_spec *gpu_specs(void);
+/* NULL where there is none of that name. */
+const struct gpu_spec *gpu_spec_find(const char *name);
+/* ERR_USAGE for an unknown name, with the names there are. */
+int gpu_spec_get(const struct gpu_spec **out, const char *name,
+                 struct err *err) MUST_CHECK;
+/* Its communication figures. */
+struct comm_model gpu_spec_comm(const struct gpu_spec *spec);
+
+#endif

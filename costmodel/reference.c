@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The nets of the published code, exported as JSON. The compute net is a table
+ * MLP, a sum over the tables of a device and a head; the communication nets,
+ * one pair for each number of devices, take the devices' output widths and,
+ * forward, how late each device is. Arithmetic is float, as they were trained;
+ * a vector is the 32 outputs of the table MLP and the output width.
+ */
+#include "costmodel/oracles.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "costmodel/net_json.h"
+
+/* bin_0 .. bin_16, then these. */
+enum { FEATURE_DIM = REUSE_BINS, FEATURE_POOLING, FEATURE_ROWS, N_FEATURES };
+
+#define MAX_EMBED 64 /* outputs of the table MLP; 32 as published */
+#define CHUNK 16     /* rows converted and evaluated at a time */
+
+/* An MLP and what its inputs are: input i is feature inputs[i]. */
+struct net {
+    struct fast_mlp mlp;
+    uint32_t inputs[NET_MAX_INPUTS];
+};
+
+struct reference {
+    struct oracle base;
+    struct net table, fwd, bwd;
+    struct fast_mlp head;
+    uint32_t n_embed;
+};
+
+static int open_compute(struct reference *reference, const char *dir,
+                        uint64_t *hash, struct arena *scratch,
+                        struct arena *arena, struct err *err)
+{
+    struct net_file file = {.n_inputs = N_FEATURES};
+    const char *features[N_FEATURES];
+    uint32_t n_table = 0;
+    int rc = -1;
+
+    for (unsigned k = 0; k < REUSE_BINS; k++)
+        features[k] = arena_printf(scratch, "bin_%u", k);
+    features[FEATURE_DIM] = "dim";
+    features[FEATURE_POOLING] = "pooling_factor";
+    features[FEATURE_ROWS] = "row";
+    file.path = arena_printf(scratch, "%s/net_compute.json", dir);
+    if (net_file_read(&file, reference->table.inputs, features, hash, scratch,
+                      err))
+        goto out;
+    while (n_table < file.n_layers &&
+           !strncmp(file.names[n_table], "t_hidden.", 9))
+        n_table++;
+    if (!n_table || n_table == file.n_layers ||
+        file.layers[n_table - 1].n_out > MAX_EMBED ||
+        file.layers[file.n_layers - 1].n_out != 1) {
+        err_set(err, ERR_INPUT,
+                "%s: a compute net has layers 't_hidden.*' of at most %d "
+                "outputs, then 'c_hidden.*' that end in one",
+                file.path, MAX_EMBED);
+        goto out;
+    }
+    file.layers[file.n_layers - 1].relu = false;
+    fast_mlp_init(&reference->table.mlp, file.layers, n_table, file.mean,
+                  file.std, cpu_isa_best(), arena);
+    fast_mlp_init(&reference->head, file.layers + n_table,
+                  file.n_layers - n_table, NULL, NULL, cpu_isa_best(), arena);
+    reference->n_embed = reference->table.mlp.n_out;
+    rc = 0;
+out:
+    net_file_release(&file);
+    return rc;
+}
+
+/* n_inputs is R (backward) or 2 R (forward). */
+static int open_comm(struct net *net, const char *dir, uint32_t n_devices,
+                     uint32_t n_inputs, uint64_t *hash, struct arena *scratch,
+                     struct arena *arena, struct err *err)
+{
+    struct net_file file = {.n_inputs = n_inputs};
+    const char **features = ARENA_NEW(scratch, const char *, n_inputs);
+    int rc = -1;
+
+    for (uint32_t i = 0; i < n_inputs; i++)
+        features[i] = i < n_devices
+                          ? arena_printf(scratch, "dim_sum_%u", i)
+                          : arena_printf(scratch, "start_ms_%u", i - n_devices);
+    file.path = arena_printf(scratch, "%s/net_comm_%u_%s.json", dir, n_devices,
+                             n_inputs > n_devices ? "fw" : "bw");
+    if (net_file_read(&file, net->inputs, features, hash, scratch, err)) {
+        err_prefix(err, "no reference net for %u devices", n_devices);
+        goto out;
+    }
+    if (file.layers[file.n_layers - 1].n_out != n_devices) {
+        err_set(err, ERR_INPUT, "%s: the net answers for %u devices, not %u",
+                file.path, file.layers[file.n_layers - 1].n_out, n_devices);
+        goto out;
+    }
+    file.layers[file.n_layers - 1].relu = false;
+    fast_mlp_init(&net->mlp, file.layers, file.n_layers, file.mean, file.std,
+                  cpu_isa_best(), arena);
+    rc = 0;
+out:
+    net_file_release(&file);
+    return rc;
+}
+
+static const struct reference *reference_of(const struct oracle *oracle)
+{
+    return (const struct reference *)(const void *)oracle;
+}
+
+static void shard_features(float features[N_FEATURES],
+                           const struct problem *problem,
+                           const struct shard *shard)
+{
+    const struct table *table = &problem->tables[shard->table];
+    double bins[REUSE_BINS];
+
+    (void)table_reuse(table, shard_lookups(problem, shard), bins);
+    for (unsigned k = 0; k < REUSE_BINS; k++)
+        features[k] = (float)bins[k];
+    features[FEATURE_DIM] = (float)(shard->col_end - shard->col_begin);
+    features[FEATURE_POOLING] = (float)table->pooling_factor;
+    features[FEATURE_ROWS] = (float)table->num_embeddings;
+}
+
+static void reference_embed(const struct oracle *oracle,
+                            const struct shard *shards, size_t n, double *out)
+{
+    const struct reference *reference = reference_of(oracle);
+    const struct problem *problem = oracle->problem;
+    float in[CHUNK * N_FEATURES], embedded[CHUNK * MAX_EMBED];
+
+    for (size_t begin = 0, m; begin < n; begin += m) {
+        m = n - begin < CHUNK ? n - begin : CHUNK;
+        for (size_t i = 0; i < m; i++) {
+            float features[N_FEATURES];
+
+            shard_features(features, problem, &shards[begin + i]);
+            for (uint32_t k = 0; k < N_FEATURES; k++)
+                in[i * N_FEATURES + k] = features[reference->table.inputs[k]];
+        }
+        fast_mlp_eval(&reference->table.mlp, in, m, embedded);
+        for (size_t i = 0; i < m; i++, out += oracle->width) {
+            const struct shard *shard = &shards[begin + i];
+
+            for (uint32_t k = 0; k < reference->n_embed; k++)
+                out[k] = (double)embedded[i * reference->n_embed + k];
+            out[reference->n_embed] = shard_output_vectors(problem, shard) *
+                                      (shard->col_end - shard->col_begin) /
+                                      (double)problem->batch;
+        }
+    }
+}
+
+static void reference_compute(const struct oracle *oracle, const double *sums,
+                              size_t n, double *compute_ms)
+{
+    const struct reference *reference = reference_of(oracle);
+    float in[CHUNK * MAX_EMBED], out[CHUNK];
+
+    for (size_t begin = 0, m; begin < n; begin += m) {
+        m = n - begin < CHUNK ? n - begin : CHUNK;
+        for (size_t i = 0; i < m; i++, sums += oracle->width)
+            for (uint32_t k = 0; k < reference->n_embed; k++)
+                in[i * reference->n_embed + k] = (float)sums[k];
+        fast_mlp_eval(&reference->head, in, m, out);
+        for (size_t i = 0; i < m; i++)
+            compute_ms[begin + i] = (double)out[i];
+    }
+}
+
+/* Asks a communication net: slots[m][n_slots] hold its features by number,
+ * out gets [m][n_devices]. */
+static void ask_comm(const struct net *net, const float *slots, size_t m,
+                     uint32_t n_slots, double *out)
+{
+    float in[FAST_MLP_ROWS * NET_MAX_INPUTS] = {0};
+    float answer[FAST_MLP_ROWS * NET_MAX_INPUTS];
+
+    for (size_t i = 0; i < m; i++)
+        for (uint32_t k = 0; k < net->mlp.n_in; k++)
+            in[i * net->mlp.n_in + k] = slots[i * n_slots + net->inputs[k]];
+    fast_mlp_eval(&net->mlp, in, m, answer);
+    for (size_t i = 0; i < m * net->mlp.n_out; i++)
+        out[i] = (double)answer[i];
+}
+
+/* start_ms: how much later than the first device each one is ready. */
+static void fill_starts(float *slots, uint32_t n_devices,
+                        const double *compute_ms, const double *bwd_ms)
+{
+    double first = INFINITY;
+
+    for (uint32_t r = 0; r < n_devices; r++)
+        first = fmin(first, compute_ms[r] + bwd_ms[r]);
+    for (uint32_t r = 0; r < n_devices; r++)
+        slots[n_devices + r] = (float)(compute_ms[r] + bwd_ms[r] - first);
+}
+
+static void reference_comm(const struct oracle *oracle, size_t n,
+                           const double *sums, const double *compute_ms,
+                           double *fwd_ms, double *bwd_ms)
+{
+    const struct reference *reference = reference_of(oracle);
+    const size_t n_devices = oracle->problem->cluster.n_devices;
+    const uint32_t n_slots = (uint32_t)(2 * n_devices);
+    float slots[FAST_MLP_ROWS * NET_MAX_INPUTS];
+
+    if (n_devices == 1) {
+        memset(fwd_ms, 0, n * sizeof(*fwd_ms));
+        memset(bwd_ms, 0, n * sizeof(*bwd_ms));
+        return;
+    }
+    for (size_t begin = 0, m; begin < n; begin += m) {
+        const size_t first = begin * n_devices;
+
+        m = n - begin < FAST_MLP_ROWS ? n - begin : FAST_MLP_ROWS;
+        for (size_t i = 0; i < m; i++)
+            for (size_t r = 0; r < n_devices; r++)
+                slots[i * n_slots + r] =
+                    (float)sums[(first + i * n_devices + r) * oracle->width +
+                                reference->n_embed];
+        ask_comm(&reference->bwd, slots, m, n_slots, bwd_ms + first);
+        for (size_t i = 0; i < m; i++)
+            fill_starts(slots + i * n_slots, (uint32_t)n_devices,
+                        compute_ms + first + i * n_devices,
+                        bwd_ms + first + i * n_devices);
+        ask_comm(&reference->fwd, slots, m, n_slots, fwd_ms + first);
+    }
+}
+
+int oracle_reference_open(struct oracle **out, const char *dir,
+                          const struct problem *problem, struct arena *arena,
+                          struct err *err)
+{
+    static const struct oracle_ops ops = {.embed = reference_embed,
+                                          .compute = reference_compute,
+                                          .comm = reference_comm};
+    uint32_t n_devices = problem->cluster.n_devices;
+    struct reference *reference = ARENA_NEW(arena, struct reference, 1);
+    struct arena scratch;
+    uint64_t hash = 0;
+    int rc = -1;
+
+    arena_init(&scratch);
+    if (2 * (uint64_t)n_devices > NET_MAX_INPUTS) {
+        err_set(err, ERR_INPUT, "no reference net for %u devices", n_devices);
+        goto out;
+    }
+    if (open_compute(reference, dir, &hash, &scratch, arena, err))
+        goto out;
+    if (n_devices > 1 &&
+        (open_comm(&reference->fwd, dir, n_devices, 2 * n_devices, &hash,
+                   &scratch, arena, err) ||
+         open_comm(&reference->bwd, dir, n_devices, n_devices, &hash, &scratch,
+                   arena, err)))
+        goto out;
+    reference->base = (struct oracle){
+        .ops = &ops,
+        .problem = problem,
+        .name = arena_printf(arena, "reference:%s", dir),
+        .hash = hash_text(arena_alloc(arena, HASH_TEXT_MAX, 1), hash),
+        .basis = BASIS_MODELLED,
+        .comm = "the published nets, of their own machine",
+        .width = reference->n_embed + 1,
+        .kinds = SHARD_TABLE | SHARD_COLUMN,
+        .floor_lane = -1,
+    };
+    *out = &reference->base;
+    rc = 0;
+out:
+    arena_release(&scratch);
+    return rc;
+}

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT */
+#include "costmodel/train.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/rng.h"
+#include "costmodel/adam.h"
+#include "costmodel/dataset.h"
+#include "costmodel/gemm.h"
+
+#define PI 3.14159265358979323846
+/* Times below this share of the mean count as that much in the relative loss:
+ * a time near zero must not outweigh everything. */
+#define LEAST_TIME_FRAC 0.02
+
+void train_options_init(struct train_options *options)
+{
+    memset(options, 0, sizeof(*options));
+    feature_set_standard(&options->features);
+    options->learning_rate = 4e-3;
+    options->decay = true;
+    options->loss = LOSS_RELATIVE;
+}
+
+void train_options_published(struct train_options *options)
+{
+    memset(options, 0, sizeof(*options));
+    feature_set_published(&options->features);
+    options->epochs = 1000;
+    options->batch_size = 512;
+    options->learning_rate = 1e-3;
+    options->loss = LOSS_SQUARED;
+}
+
+/* One training: everything that lives for its length. */
+struct run {
+    const struct train_options *options;
+    unsigned epochs, batch_size;
+    struct dataset dataset;
+    uint32_t *train, *validation; /* samples of the dataset */
+    uint32_t n_train, n_validation;
+    double scale; /* mean training time in ms: the unit of the net's output */
+    struct batch_builder builder;
+    struct mlp_work work;
+    struct mlp mlp, grad;
+    struct adam adam;
+    struct rng rng;
+    float *y, *d_y; /* [batch_size] */
+    uint64_t step, n_steps;
+};
+
+static int split(struct run *run, struct arena *arena, struct err *err)
+{
+    const struct dataset *dataset = &run->dataset;
+
+    run->train = ARENA_NEW(arena, uint32_t, dataset->n_samples);
+    run->validation = ARENA_NEW(arena, uint32_t, dataset->n_samples);
+    for (uint32_t i = 0; i < dataset->n_samples; i++) {
+        enum split side = sample_split(dataset->samples[i]);
+
+        if (side == SPLIT_TRAIN) {
+            run->train[run->n_train++] = i;
+            run->scale += dataset->ms[i];
+        } else if (side == SPLIT_VALIDATION) {
+            run->validation[run->n_validation++] = i;
+        }
+    }
+    if (run->n_train < TRAIN_MIN_SAMPLES ||
+        run->n_validation < TRAIN_MIN_VALIDATION)
+        return err_set(err, ERR_INPUT,
+                       "too few samples to train on: %u for training and %u "
+                       "for validation, where at least %d and %d are needed",
+                       run->n_train, run->n_validation, TRAIN_MIN_SAMPLES,
+                       TRAIN_MIN_VALIDATION);
+    run->scale /= run->n_train;
+    return 0;
+}
+
+/* Batches and epochs where the caller leaves them open. */
+static void choose_sizes(struct run *run)
+{
+    uint64_t steps;
+
+    run->batch_size = run->options->batch_size;
+    if (!run->batch_size) {
+        run->batch_size = 32;
+        while (run->batch_size < 256 &&
+               run->n_train >= 64 * 2 * run->batch_size)
+            run->batch_size *= 2;
+    }
+    steps = (run->n_train + run->batch_size - 1) / run->batch_size;
+    run->epochs = run->options->epochs;
+    if (!run->epochs) {
+        uint64_t epochs = (20000 + steps - 1) / steps;
+
+        run->epochs = epochs < 100    ? 100
+                      : epochs > 1000 ? 1000
+                                      : (unsigned)epochs;
+    }
+    run->n_steps = steps * run->epochs;
+}
+
+/* Mean, deviation and range of the features over the tables of the training
+ * samples. A feature that never changes gets deviation 1. */
+static void scale_features(struct model *model, const struct run *run)
+{
+    const struct dataset *dataset = &run->dataset;
+    const unsigned n = dataset->features.n;
+    double square[MAX_FEATURES] = {0}, n_tables = 0;
+
+    for (unsigned f = 0; f < n; f++) {
+        model->min[f] = INFINITY;
+        model->max[f] = -INFINITY;
+    }
+    for (uint32_t i = 0; i < run->n_train; i++) {
+        const uint32_t sample = run->train[i];
+
+        for (uint32_t j = dataset->first[sample];
+             j < dataset->first[sample + 1]; j++, n_tables++) {
+            const double *x = dataset->x + dataset->row[j] * n;
+
+            for (unsigned f = 0; f < n; f++) {
+                model->mean[f] += x[f];
+                square[f] += x[f] * x[f];
+                model->min[f] = fmin(model->min[f], x[f]);
+                model->max[f] = fmax(model->max[f], x[f]);
+            }
+        }
+    }
+    for (unsigned f = 0; f < n; f++) {
+        double variance;
+
+        model->mean[f] /= n_tables;
+        variance = square[f] / n_tables - model->mean[f] * model->mean[f];
+        model->std[f] =
+            variance > 1e-12 * square[f] / n_tables ? sqrt(variance) : 1;
+    }
+}
+
+/* Runs a batch forward; returns the sum of its losses, and their derivatives
+ * (of the mean) in d_y. */
+static double batch_loss(struct run *run, const struct mlp_batch *batch)
+{
+    const bool relative = run->options->loss == LOSS_RELATIVE;
+    double sum = 0;
+
+    mlp_forward(&run->mlp, batch, &run->work, run->y);
+    for (size_t i = 0; i < batch->n_samples; i++) {
+        double want = (double)run->builder.ms[i] / run->scale;
+        double error = (double)run->y[i] - want;
+        double unit = fmax(want, LEAST_TIME_FRAC);
+        double weight = relative ? 1 / (unit * unit) : 1;
+
+        sum += weight * error * error;
+        run->d_y[i] = (float)(2 * weight * error / (double)batch->n_samples);
+    }
+    return sum;
+}
+
+static double train_epoch(struct run *run)
+{
+    double loss = 0;
+
+    rng_shuffle(&run->rng, run->train, run->n_train);
+    for (uint32_t begin = 0, n; begin < run->n_train; begin += n) {
+        double progress = (double)run->step / (double)run->n_steps;
+        double rate = run->options->learning_rate;
+        struct mlp_batch batch;
+
+        n = run->n_train - begin < run->batch_size ? run->n_train - begin
+                                                   : run->batch_size;
+        batch = batch_build(&run->builder, run->train + begin, n);
+        loss += batch_loss(run, &batch);
+        mlp_backward(&run->mlp, &batch, &run->work, run->d_y, &run->grad);
+        if (run->options->decay)
+            rate *= 0.5 + 0.5 * cos(PI * progress);
+        adam_update(&run->adam, run->mlp.params, run->grad.params, rate);
+        run->step++;
+    }
+    return loss / run->n_train;
+}
+
+static double validate(struct run *run)
+{
+    double loss = 0;
+
+    for (uint32_t begin = 0, n; begin < run->n_validation; begin += n) {
+        struct mlp_batch batch;
+
+        n = run->n_validation - begin < run->batch_size
+                ? run->n_validation - begin
+                : run->batch_size;
+        batch = batch_build(&run->builder, run->validation + begin, n);
+        loss += batch_loss(run, &batch);
+    }
+    return loss / run->n_validation;
+}
+
+/* All epochs; best gets the weights of the best one. */
+static int run_epochs(struct run *run, struct model *model, float *best,
+                      struct err *err)
+{
+    const struct train_options *options = run->options;
+    const double start_ms = clock_ms();
+    double best_loss = INFINITY;
+
+    for (unsigned epoch = 1; epoch <= run->epochs; epoch++) {
+        double train_loss = train_epoch(run);
+        double loss = validate(run);
+
+        if (loss < best_loss) {
+            best_loss = loss;
+            model->training.best_epoch = epoch;
+            memcpy(best, run->mlp.params, run->mlp.n_params * sizeof(*best));
+        }
+        model->training.epochs = epoch;
+        if (options->on_epoch &&
+            options->on_epoch(options->ctx, epoch, run->epochs, train_loss,
+                              loss))
+            return err_set(err, ERR_INTERRUPTED,
+                           "training was stopped in epoch %u of %u", epoch,
+                           run->epochs);
+        if (options->time_limit_s > 0 &&
+            clock_ms() - start_ms > 1000 * options->time_limit_s)
+            break;
+    }
+    if (!isfinite(best_loss))
+        return err_set(err, ERR_INPUT,
+                       "training diverged: the loss is no number; a lower "
+                       "learning rate may help");
+    return 0;
+}
+
+/* The best weights, with the last layer in ms. */
+static void take_weights(struct model *model, const struct run *run,
+                         const float *best, struct arena *arena)
+{
+    const struct mlp_shape *shape = &run->mlp.shape;
+
+    mlp_init(&model->mlp, shape, arena);
+    memcpy(model->mlp.params, best, run->mlp.n_params * sizeof(*best));
+    for (uint32_t i = 0; i < shape->n_head; i++)
+        model->mlp.w4[i] = (float)((double)model->mlp.w4[i] * run->scale);
+    model->mlp.b4[0] = (float)((double)model->mlp.b4[0] * run->scale);
+}
+
+static void describe(struct model *model, const struct run *run,
+                     const struct sample_setting *setting, struct arena *arena)
+{
+    struct model_training *training = &model->training;
+    const struct dataset *dataset = &run->dataset;
+    const char *from = "", *to = "";
+
+    for (size_t i = 0; i < dataset->n_samples; i++) {
+        const char *at = dataset->samples[i]->started_at;
+
+        if (!at || !*at)
+            continue;
+        if (!*from || strcmp(at, from) < 0)
+            from = at;
+        if (strcmp(at, to) > 0)
+            to = at;
+    }
+    model->setting = *setting;
+    model->setting.device = arena_strdup(arena, setting->device);
+    model->setting.isa = arena_strdup(arena, setting->isa);
+    model->basis = BASIS_MEASURED;
+    model->source = "trained on measurements of the device";
+    training->version = NEUROSHARD_VERSION;
+    training->loss =
+        run->options->loss == LOSS_RELATIVE ? "relative" : "squared";
+    training->seed = run->options->seed;
+    training->n_train = run->n_train;
+    training->n_validation = run->n_validation;
+    training->n_held_out =
+        dataset->n_samples - run->n_train - run->n_validation;
+    training->measured_from = arena_strdup(arena, from);
+    training->measured_to = arena_strdup(arena, to);
+}
+
+/* The highest rate at which any sample moved the bytes that it must: the
+ * physical floor of what the net may answer. */
+static double highest_gbps(const struct sample_setting *setting,
+                           const struct sample *samples, size_t n)
+{
+    double highest = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        struct feature_input input;
+        double bytes = 0;
+
+        if (!sample_trains(&samples[i]))
+            continue;
+        for (uint32_t j = 0; j < samples[i].n_tables; j++) {
+            feature_input_of_sample(&input, setting, &samples[i].tables[j]);
+            bytes += feature_floor_bytes(&input);
+        }
+        highest = fmax(highest, bytes / (samples[i].total.median_ms * 1e6));
+    }
+    return highest;
+}
+
+int train_fit(struct model *model, const struct sample_setting *setting,
+              const struct sample *samples, size_t n,
+              const struct train_options *options, struct arena *arena,
+              struct err *err)
+{
+    struct mlp_shape shape = {options->features.n, MLP_HIDDEN, MLP_EMBED,
+                              MLP_HEAD};
+    struct run run = {.options = options};
+    struct arena scratch;
+    float *x, *best;
+    int rc = -1;
+
+    arena_init(&scratch);
+    memset(model, 0, sizeof(*model));
+    model->features = options->features;
+    dataset_init(&run.dataset, &options->features, setting, samples, n,
+                 sample_trains, &scratch);
+    if (split(&run, &scratch, err))
+        goto out;
+    choose_sizes(&run);
+    scale_features(model, &run);
+    x = dataset_standardise(&run.dataset, model->mean, model->std, &scratch);
+    gemm_init();
+    batch_builder_init(&run.builder, &run.dataset, x, run.batch_size, &scratch);
+    mlp_work_init(&run.work, &shape, run.builder.max_rows, run.batch_size,
+                  &scratch);
+    mlp_init(&run.mlp, &shape, &scratch);
+    mlp_init(&run.grad, &shape, &scratch);
+    adam_init(&run.adam, run.mlp.n_params, &scratch);
+    run.y = ARENA_NEW(&scratch, float, run.batch_size);
+    run.d_y = ARENA_NEW(&scratch, float, run.batch_size);
+    best = ARENA_NEW(&scratch, float, run.mlp.n_params);
+    rng_init(&run.rng, options->seed, 0);
+    mlp_randomise(&run.mlp, &run.rng);
+    if (run_epochs(&run, model, best, err))
+        goto out;
+    take_weights(model, &run, best, arena);
+    describe(model, &run, setting, arena);
+    model->floor_gbps = highest_gbps(setting, samples, n);
+    rc = 0;
+out:
+    arena_release(&scratch);
+    return rc;
+}

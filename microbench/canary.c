@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+#include "microbench/canary.h"
+
+#include "base/mem.h"
+#include "base/stats.h"
+#include "device/lookup.h"
+#include "device/stream.h"
+
+#define N_TABLES 4
+#define N_ROWS 50000
+#define DIM 64
+#define BATCH 2048
+#define N_SETS 4
+#define N_WARM_UP N_SETS /* whatever ran before, the timed steps are warm */
+#define N_STEPS 7
+#define N_FIRST_CHECKS 10
+#define LEARNING_RATE 1e-6f
+
+struct canary {
+    struct device *device; /* not owned */
+    struct lookup *lookup;
+    void *d_weights, *d_grad, *d_out, *d_indices, *d_offsets;
+    struct lookup_batch sets[N_SETS];
+    double best_ms;
+};
+
+enum { N_LOOKUPS = N_TABLES * BATCH, N_OFFSETS = N_LOOKUPS + 1 };
+
+/* One look-up a sample, uniform over the rows. */
+static int upload_sets(struct canary *canary, struct err *err)
+{
+    struct stream stream = {
+        .n_rows = N_ROWS, .batch = BATCH, .pooling_factor = 1};
+    uint64_t *offsets = mem_alloc(N_OFFSETS, sizeof(*offsets));
+    uint32_t *indices = mem_alloc(N_SETS * N_LOOKUPS, sizeof(*indices));
+    int rc = -1;
+
+    for (unsigned set = 0; set < N_SETS; set++) {
+        for (unsigned t = 0; t < N_TABLES; t++)
+            stream_fill(&stream, set * N_TABLES + t, (uint64_t)t * BATCH,
+                        offsets + t * BATCH,
+                        indices + set * N_LOOKUPS + t * BATCH);
+        canary->sets[set] = (struct lookup_batch){
+            .d_indices = (uint32_t *)canary->d_indices + set * N_LOOKUPS,
+            .d_offsets = canary->d_offsets,
+            .n_lookups = N_LOOKUPS,
+        };
+    }
+    if (device_upload(canary->device, canary->d_indices, indices,
+                      N_SETS * N_LOOKUPS * sizeof(*indices), err))
+        goto out;
+    if (device_upload(canary->device, canary->d_offsets, offsets,
+                      N_OFFSETS * sizeof(*offsets), err))
+        goto out;
+    rc = 0;
+out:
+    mem_free(offsets);
+    mem_free(indices);
+    return rc;
+}
+
+static int alloc_all(struct canary *canary, struct err *err)
+{
+    size_t n_weights = (size_t)N_TABLES * N_ROWS * DIM;
+    size_t n_outputs = (size_t)BATCH * N_TABLES * DIM;
+    struct device *device = canary->device;
+
+    if (device_alloc(device, &canary->d_weights, n_weights * sizeof(float),
+                     err) ||
+        device_alloc(device, &canary->d_out, n_outputs * sizeof(float), err) ||
+        device_alloc(device, &canary->d_grad, n_outputs * sizeof(float), err) ||
+        device_alloc(device, &canary->d_indices,
+                     N_SETS * N_LOOKUPS * sizeof(uint32_t), err) ||
+        device_alloc(device, &canary->d_offsets, N_OFFSETS * sizeof(uint64_t),
+                     err))
+        return -1;
+    if (device_fill(device, canary->d_weights, n_weights, PRECISION_FP32, 1,
+                    err) ||
+        device_fill(device, canary->d_grad, n_outputs, PRECISION_FP32, 2, err))
+        return -1;
+    return upload_sets(canary, err);
+}
+
+static int open_lookup(struct canary *canary, struct err *err)
+{
+    struct lookup_table tables[N_TABLES];
+
+    for (uint32_t t = 0; t < N_TABLES; t++)
+        tables[t] = (struct lookup_table){
+            .d_weight = (float *)canary->d_weights + (size_t)t * N_ROWS * DIM,
+            .n_rows = N_ROWS,
+            .dim = DIM,
+            .out_begin = t * DIM,
+            .precision = PRECISION_FP32,
+        };
+    return lookup_open(&canary->lookup, canary->device, tables, N_TABLES, BATCH,
+                       N_LOOKUPS, OPTIMIZER_SGD, err);
+}
+
+static int step(struct canary *canary, unsigned number, double *ms,
+                struct err *err)
+{
+    const struct lookup_batch *set = &canary->sets[number % N_SETS];
+
+    if (device_mark(canary->device, 0, err) ||
+        lookup_forward(canary->lookup, set, canary->d_out, err) ||
+        lookup_backward(canary->lookup, set, canary->d_grad, LEARNING_RATE,
+                        err) ||
+        device_mark(canary->device, 1, err))
+        return -1;
+    return device_elapsed(canary->device, 0, 1, ms, err);
+}
+
+int canary_open(struct canary **out, struct device *device, struct err *err)
+{
+    struct canary *canary = mem_alloc(1, sizeof(*canary));
+    double slowdown;
+
+    canary->device = device;
+    if (alloc_all(canary, err) || open_lookup(canary, err))
+        goto fail;
+    for (unsigned i = 0; i < N_FIRST_CHECKS; i++)
+        if (canary_check(canary, &slowdown, err))
+            goto fail;
+    *out = canary;
+    return 0;
+fail:
+    canary_close(canary);
+    return -1;
+}
+
+void canary_close(struct canary *canary)
+{
+    if (!canary)
+        return;
+    lookup_close(canary->lookup);
+    device_free(canary->device, canary->d_weights);
+    device_free(canary->device, canary->d_out);
+    device_free(canary->device, canary->d_grad);
+    device_free(canary->device, canary->d_indices);
+    device_free(canary->device, canary->d_offsets);
+    mem_free(canary);
+}
+
+int canary_check(struct canary *canary, double *slowdown, struct err *err)
+{
+    double ms[N_WARM_UP + N_STEPS], median_ms;
+
+    for (unsigned i = 0; i < N_WARM_UP + N_STEPS; i++)
+        if (step(canary, i, &ms[i], err))
+            return -1;
+    median_ms = stats_median(ms + N_WARM_UP, N_STEPS);
+    if (canary->best_ms == 0 || median_ms < canary->best_ms)
+        canary->best_ms = median_ms;
+    *slowdown = median_ms / canary->best_ms;
+    return 0;
+}

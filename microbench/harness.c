@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+#include "microbench/bench.h"
+
+#include "base/clock.h"
+#include "base/rng.h"
+#include "microbench/rig.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+void bench_options_init(struct bench_options *options)
+{
+    *options = (struct bench_options){
+        .n_cases = 1000,
+        .batch = 4096,
+        .precision = PRECISION_FP32,
+        .optimizer = OPTIMIZER_ROWWISE_ADAGRAD,
+        .max_tables = 15,
+        .memory_bytes = (uint64_t)4 << 30,
+        .n_iterations = BENCH_MIN_ITERATIONS,
+    };
+}
+
+struct sample_setting bench_setting(const struct device *device,
+                                    const struct bench_options *options)
+{
+    return (struct sample_setting){.device = device_name(device),
+                                   .n_threads = device_n_threads(device),
+                                   .precision = options->precision,
+                                   .optimizer = options->optimizer,
+                                   .batch = options->batch,
+                                   .isa = device_isa(device)};
+}
+
+int bench_check_options(const struct bench_options *options, struct err *err)
+{
+    if (!options->batch)
+        return err_set(err, ERR_USAGE, "the batch must be at least 1");
+    if (options->precision != PRECISION_FP32 &&
+        options->precision != PRECISION_FP16)
+        return err_set(err, ERR_USAGE,
+                       "weights can be measured in fp32 and fp16, not in %s",
+                       precision_name(options->precision));
+    if (options->optimizer != OPTIMIZER_SGD &&
+        options->optimizer != OPTIMIZER_ROWWISE_ADAGRAD)
+        return err_set(err, ERR_USAGE,
+                       "the optimizers that can be measured are sgd and "
+                       "rowwise_adagrad, not %s",
+                       optimizer_name(options->optimizer));
+    if (options->max_tables < 1 || options->max_tables > BENCH_MAX_TABLES)
+        return err_set(err, ERR_USAGE,
+                       "a case can have 1 to %d tables, not up to %" PRIu32,
+                       BENCH_MAX_TABLES, options->max_tables);
+    if (options->memory_bytes < BENCH_MIN_MEMORY_BYTES)
+        return err_set(err, ERR_USAGE,
+                       "the memory for tables must be at least %" PRIu64 " MiB",
+                       BENCH_MIN_MEMORY_BYTES >> 20);
+    if (options->n_iterations < BENCH_MIN_ITERATIONS ||
+        options->n_iterations > BENCH_MAX_ITERATIONS)
+        return err_set(
+            err, ERR_USAGE, "a case takes %d to %d iterations, not %u",
+            BENCH_MIN_ITERATIONS, BENCH_MAX_ITERATIONS, options->n_iterations);
+    return 0;
+}
+
+struct bench {
+    struct device *device;
+    const struct bench_options *options;
+    struct sample_sink *sink;
+    struct bench_result *result;
+    struct sample_setting setting;
+    struct case_list list;
+    struct rig *rig; /* opened for the first case that is not there */
+};
+
+/* Right after the memory was taken everything is slower for some seconds
+ * (the system still arranges its pages). So the sentinel runs, unrecorded,
+ * until SETTLE_RUNS in a row have not beaten the best by SETTLE_GAIN. */
+#define SETTLE_RUNS 5
+#define SETTLE_GAIN 0.02
+#define SETTLE_MAX_MS 10000.0
+
+static int settle(struct bench *bench, struct err *err)
+{
+    struct sample_table tables[BENCH_MAX_TABLES];
+    struct sample sample = {.tables = tables};
+    struct bench_case sentinel;
+    double begin_ms = clock_ms(), best_ms = INFINITY;
+    unsigned n_since_best = 0;
+
+    case_sentinel(&sentinel, &bench->list);
+    for (uint64_t i = 0; n_since_best < SETTLE_RUNS && !interrupt_requested();
+         i++) {
+        if (rig_measure(bench->rig, &sample, &sentinel, i, err))
+            return -1;
+        n_since_best++;
+        if (sample.total.median_ms < (1 - SETTLE_GAIN) * best_ms) {
+            best_ms = sample.total.median_ms;
+            n_since_best = 0;
+        }
+        if (clock_ms() - begin_ms > SETTLE_MAX_MS)
+            break;
+    }
+    return 0;
+}
+
+static int open_rig(struct bench *bench, struct err *err)
+{
+    if (rig_open(&bench->rig, bench->device, bench->options, err))
+        return -1;
+    return settle(bench, err);
+}
+
+/* Measures `what` unless the sink has it, or the user wants to stop. */
+static int measure(struct bench *bench, const struct bench_case *what,
+                   enum sample_kind kind, uint64_t case_idx, uint32_t part,
+                   struct err *err)
+{
+    struct sample_table tables[BENCH_MAX_TABLES];
+    struct sample sample = {.kind = kind,
+                            .seed = bench->result->seed,
+                            .case_idx = case_idx,
+                            .part = part,
+                            .tables = tables,
+                            .version = NEUROSHARD_VERSION};
+    struct sample_sink *sink = bench->sink;
+    uint64_t stream_seed = mix64(sample.seed + case_idx);
+
+    bench->result->interrupted |= interrupt_requested();
+    if (bench->result->interrupted)
+        return 0;
+    if (sink->has(sink->ctx, &bench->setting, sample.seed, case_idx, kind,
+                  part)) {
+        bench->result->n_resumed++;
+        return 0;
+    }
+    if (!bench->rig && open_rig(bench, err))
+        return -1;
+    if (rig_measure(bench->rig, &sample, what, stream_seed, err))
+        return err_prefix(err, "case %" PRIu64, case_idx);
+    if (sink->put(sink->ctx, &bench->setting, &sample, err))
+        return -1;
+    bench->result->n_measured++;
+    return 0;
+}
+
+static int run_case(struct bench *bench, uint64_t case_idx, struct err *err)
+{
+    bool repeat = bench->options->repeat;
+    struct bench_case fused, other;
+
+    case_draw(&fused, &bench->list, case_idx);
+    if (repeat)
+        return measure(bench, &fused, SAMPLE_REPEAT, case_idx, 0, err);
+    if (case_idx % BENCH_SENTINEL == 0) {
+        case_sentinel(&other, &bench->list);
+        if (measure(bench, &other, SAMPLE_SENTINEL, case_idx / BENCH_SENTINEL,
+                    0, err))
+            return -1;
+    }
+    if (measure(bench, &fused, SAMPLE_FUSED, case_idx, 0, err))
+        return -1;
+    if (case_idx % BENCH_HELD_OUT != BENCH_HELD_OUT - 1 || fused.n_tables == 1)
+        return 0;
+    for (uint32_t t = 0; t < fused.n_tables; t++) {
+        case_single(&other, &fused, t);
+        if (measure(bench, &other, SAMPLE_SINGLE, case_idx, 1 + t, err))
+            return -1;
+    }
+    return 0;
+}
+
+static int run_cases(struct bench *bench, struct err *err)
+{
+    const struct bench_options *options = bench->options;
+    struct bench_result *result = bench->result;
+    double begin_ms = clock_ms();
+
+    while (result->n_cases < options->n_cases) {
+        if (run_case(bench, options->first_case + result->n_cases, err))
+            return -1;
+        if (result->interrupted)
+            return 0;
+        result->n_cases++;
+        if (options->progress)
+            options->progress(options->progress_ctx, result->n_cases,
+                              options->n_cases);
+        result->out_of_time =
+            options->time_limit_s > 0 &&
+            clock_ms() - begin_ms > options->time_limit_s * 1e3 &&
+            result->n_cases < options->n_cases;
+        if (result->out_of_time)
+            return 0;
+    }
+    return 0;
+}
+
+int bench_lookup(struct bench_result *result, struct device *device,
+                 const struct bench_options *options, struct sample_sink *sink,
+                 struct err *err)
+{
+    struct bench bench = {.device = device,
+                          .options = options,
+                          .sink = sink,
+                          .result = result,
+                          .setting = bench_setting(device, options),
+                          .list = {.seed = options->seed,
+                                   .batch = options->batch,
+                                   .max_tables = options->max_tables,
+                                   .precision = options->precision}};
+    int rc = -1;
+
+    *result = (struct bench_result){0};
+    if (bench_check_options(options, err))
+        goto out;
+    bench.list.weight_bytes = rig_weight_bytes(options);
+    result->seed = case_list_id(&bench.list);
+    if (run_cases(&bench, err))
+        goto out;
+    rc = 0;
+out:
+    rig_close(bench.rig);
+    return rc;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_SEARCH_SEARCH_H
+#define NEUROSHARD_SEARCH_SEARCH_H
+
+#include "base/parallel.h"
+#include "core/oracle.h"
+#include "core/plan.h"
+
+/*
+ * Finding plans, through the oracle contract only. The published search
+ * (NeuroShard, MLSys 2023): a beam over column halvings outside, a greedy over
+ * a grid of caps on the output width inside. What is done otherwise:
+ *
+ * - the grid has one more point, without a cap (search/grid.h);
+ * - tables are walked in the problem's canonical order, so that a permuted
+ *   list costs the same;
+ * - memory is that of the problem's model, device by device, pins, groups and
+ *   allowed kinds are kept: a group is one unit, neither it nor a pinned table
+ *   is cut;
+ * - where no assignment by cost is found, one by memory alone is tried.
+ *
+ * One problem gives one plan, at any thread count. SIGINT ends the search
+ * after the halving in hand, with the best plan so far.
+ */
+
+struct search_options {
+    struct pool *pool;     /* may be NULL */
+    uint64_t seed;         /* only noted: nothing is drawn */
+    unsigned beam_width;   /* K, 3; 0: grid only */
+    unsigned beam_depth;   /* L, 10 */
+    unsigned n_candidates; /* by size and by single-table cost, 10 each */
+};
+/* The published settings. */
+void search_options_init(struct search_options *options);
+
+/* Fills shards, search, seed, stopped, search_ms and n_evaluations
+ * (assignments priced) of a plan whose problem is set; not its costs, which
+ * plan_price does. Arrays live in the arena. ERR_NO_PLAN says what is short
+ * and what would fit; ERR_USAGE where a table may be neither placed whole nor
+ * cut by columns; ERR_INPUT where a group is pinned to two devices or the
+ * oracle gives a cost that is not finite. */
+int search_reference(struct plan *plan, const struct oracle *oracle,
+                     const struct search_options *options, struct arena *arena,
+                     struct err *err) MUST_CHECK;
+
+/* The published baselines: random, dim, lookup, size, size-lookup greedy;
+ * memory-checked (ERR_NO_PLAN where a table fits nowhere). */
+struct baseline {
+    const char *name;
+    int (*place)(struct plan *plan, const struct oracle *oracle, uint64_t seed,
+                 struct arena *arena, struct err *err);
+};
+/* NULL-name-terminated. */
+const struct baseline *search_baselines(void);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_BASE_CLOCK_H
+#define NEUROSHARD_BASE_CLOCK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* CLOCK_MONOTONIC in milliseconds. */
+double clock_ms(void);
+
+/* "2026-11-21T04:05:06Z" of now. */
+#define CLOCK_TEXT_MAX 24
+const char *clock_utc(char buf[CLOCK_TEXT_MAX]);
+
+/*
+ * Interrupts: after interrupt_install the first SIGINT or SIGTERM sets a flag
+ * that long loops poll, the second one kills the process.
+ */
+void interrupt_install(void);
+bool interrupt_requested(void);
+
+/*
+ * Progress on a terminal: one line on stderr, rewritten at most ten times a
+ * second: label, done/total, percent, rate, time left. Where stderr is no
+ * terminal nothing is printed.
+ */
+struct progress {
+    const char *label; /* not owned */
+    uint64_t total;    /* 0: unknown */
+    double start_ms, last_ms;
+    bool is_terminal;
+};
+void progress_start(struct progress *progress, const char *label,
+                    uint64_t total);
+void progress_update(struct progress *progress, uint64_t done);
+/* Clears the line. */
+void progress_finish(struct progress *progress);
+
+#endif

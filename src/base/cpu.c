@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+#include <cpuid.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/parallel.h"
+
+static bool cpu_has_f16c(void)
+{
+    unsigned eax, ebx, ecx, edx;
+
+    return __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_F16C);
+}
+
+static bool cpu_has(enum cpu_isa isa)
+{
+    switch (isa) {
+    case CPU_AVX512:
+        return cpu_has(CPU_AVX2) && __builtin_cpu_supports("avx512f") &&
+               __builtin_cpu_supports("avx512bw") &&
+               __builtin_cpu_supports("avx512vl") &&
+               __builtin_cpu_supports("avx512dq");
+    case CPU_AVX2:
+        return __builtin_cpu_supports("avx2") &&
+               __builtin_cpu_supports("fma") && cpu_has_f16c();
+    case CPU_PORTABLE:
+        return true;
+    }
+    return false;
+}
+
+const char *cpu_isa_name(enum cpu_isa isa)
+{
+    switch (isa) {
+    case CPU_PORTABLE:
+        return "portable";
+    case CPU_AVX2:
+        return "avx2";
+    case CPU_AVX512:
+        return "avx512";
+    }
+    return "unknown";
+}
+
+enum cpu_isa cpu_isa_best(void)
+{
+    const char *wanted = getenv("NEUROSHARD_ISA");
+    enum cpu_isa isa = CPU_AVX512;
+
+    if (wanted && !strcmp(wanted, cpu_isa_name(CPU_PORTABLE)))
+        isa = CPU_PORTABLE;
+    else if (wanted && !strcmp(wanted, cpu_isa_name(CPU_AVX2)))
+        isa = CPU_AVX2;
+    while (!cpu_has(isa))
+        isa--;
+    return isa;
+}
+
+const char *cpu_model_name(char *buf, size_t size)
+{
+    FILE *fp = fopen("/proc/cpuinfo", "re");
+    char line[256];
+
+    snprintf(buf, size, "unknown");
+    while (fp && fgets(line, sizeof line, fp)) {
+        const char *value = strchr(line, ':');
+
+        if (!value || strncmp(line, "model name", 10) != 0)
+            continue;
+        value += 1 + strspn(value + 1, " \t");
+        snprintf(buf, size, "%.*s", (int)strcspn(value, "\n"), value);
+        break;
+    }
+    if (fp)
+        fclose(fp);
+    return buf;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_BASE_ERR_H
+#define NEUROSHARD_BASE_ERR_H
+
+/*
+ * How everything here fails: a function that can fail returns 0 or -1, takes a
+ * `struct err *` last and is marked MUST_CHECK. On -1 the err holds a code and
+ * one complete sentence (lower case, no full stop, what failed first, the
+ * subject in single quotes, "file:line: " in front where there is one), and no
+ * output needs releasing.
+ */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MUST_CHECK __attribute__((warn_unused_result))
+#define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
+
+enum err_code {
+    ERR_NONE = 0,
+    ERR_INPUT,       /* a file or a value in it is wrong */
+    ERR_IO,          /* the operating system refused */
+    ERR_USAGE,       /* options or arguments */
+    ERR_NO_PLAN,     /* no plan fits the memory */
+    ERR_DEVICE,      /* an accelerator or a communicator failed */
+    ERR_INTERRUPTED, /* the user stopped it; what was done is kept */
+};
+
+/* Owns nothing; may be copied. Zeroed means "no error". */
+struct err {
+    enum err_code code;
+    char msg[512];
+};
+
+/* Stores code and sentence and returns -1, so a leaf says
+ * `return err_set(err, ERR_INPUT, ...)`. Longer sentences are cut. */
+int err_set(struct err *err, enum err_code code, const char *fmt, ...)
+    PRINTF_LIKE(3, 4);
+
+/* Puts "<text>: " in front of the sentence already stored; returns -1. */
+int err_prefix(struct err *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/* The exit status a code stands for: 0 done, 1 failed, 2 usage, 3 no plan. */
+int err_exit_status(enum err_code code);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

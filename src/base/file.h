@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_BASE_FILE_H
+#define NEUROSHARD_BASE_FILE_H
+
+#include <stddef.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+
+/*
+ * Whole files in, whole files out. A reader sees a complete file or an error;
+ * a writer leaves the complete new file or the old one untouched.
+ */
+
+/* Reads path ("-" is standard input) into the arena and appends a NUL that
+ * len does not count. ERR_IO names the path and the reason; a directory is an
+ * error. */
+int file_read(const char **text, size_t *len, const char *path,
+              struct arena *arena, struct err *err) MUST_CHECK;
+
+/* Writes to a temporary file beside path, fsyncs, renames over path, fsyncs
+ * the folder. "-" is standard output; a path that exists and is no regular
+ * file (a device, a pipe) is written to directly; of a symbolic link the file
+ * it leads to is replaced. On failure the temporary
+ * file is removed and the old file untouched. The mode of a new file follows
+ * the umask; an existing file's mode is kept. */
+int file_write(const char *path, const void *data, size_t len,
+               struct err *err) MUST_CHECK;
+
+/* 1 where path exists and can be read, else 0. */
+int file_exists(const char *path);
+
+/* Path of a file shipped with the program, e.g. "models/h200.nsm": under
+ * $NEUROSHARD_DATA, else data/ beside the running binary, else
+ * DATADIR given at build time. NULL where none has it. */
+const char *file_find_data(const char *name, struct arena *arena);
+
+#endif

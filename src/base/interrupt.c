@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+#include <signal.h>
+#include <stdatomic.h>
+
+#include "base/clock.h"
+
+/* The one mutable global: a signal handler can reach nothing else. */
+static atomic_int requested;
+
+static void on_signal(int signo)
+{
+    if (atomic_exchange(&requested, 1)) {
+        signal(signo, SIG_DFL);
+        raise(signo);
+    }
+}
+
+void interrupt_install(void)
+{
+    struct sigaction action = {0};
+
+    action.sa_handler = on_signal;
+    action.sa_flags = SA_RESTART;
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+bool interrupt_requested(void)
+{
+    return atomic_load_explicit(&requested, memory_order_relaxed) != 0;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_BASE_JSON_H
+#define NEUROSHARD_BASE_JSON_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+/*
+ * jansson bent into this project's shape: typed members with a sentence for
+ * what is wrong. `where` is the file's name, put in front of each message.
+ */
+
+/* Parses text. Duplicate keys are refused; ERR_INPUT is
+ * "where:line: not valid JSON: ...". The caller decrefs *root. */
+int json_parse(json_t **root, const char *text, size_t len, const char *where,
+               struct err *err) MUST_CHECK;
+
+/* Borrowed member `key` of object, by type; an absent or mistyped one is
+ * ERR_INPUT that names the key. */
+int json_member(json_t **out, const json_t *object, const char *key,
+                json_type type, const char *where, struct err *err) MUST_CHECK;
+int json_member_string(const char **out, const json_t *object, const char *key,
+                       const char *where, struct err *err) MUST_CHECK;
+/* A whole number >= 0, at most max. */
+int json_member_u64(uint64_t *out, const json_t *object, const char *key,
+                    uint64_t max, const char *where,
+                    struct err *err) MUST_CHECK;
+/* A finite number. */
+int json_member_double(double *out, const json_t *object, const char *key,
+                       const char *where, struct err *err) MUST_CHECK;
+
+/* Indented text of root with numbers that read back the same, ends in a
+ * newline; the caller frees it with mem_free (or free). */
+char *json_to_text(const json_t *root);
+
+#endif

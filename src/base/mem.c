@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/mem.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ALIGN ((size_t)64)
+#define ARENA_BLOCK_BYTES ((size_t)256 << 10)
+
+/* Under AddressSanitizer the unused part of a block is poisoned, so that a
+ * pointer kept across a rewind, or one past its array, is caught. */
+#if defined(__has_feature)
+#    if __has_feature(address_sanitizer)
+#        define HAVE_ASAN 1
+#    endif
+#elif defined(__SANITIZE_ADDRESS__)
+#    define HAVE_ASAN 1
+#endif
+#ifdef HAVE_ASAN
+#    include <sanitizer/asan_interface.h>
+#else
+#    define ASAN_POISON_MEMORY_REGION(ptr, size) ((void)(ptr), (void)(size))
+#    define ASAN_UNPOISON_MEMORY_REGION(ptr, size) ((void)(ptr), (void)(size))
+#endif
+
+static _Noreturn void out_of_memory(size_t n, size_t size)
+{
+    fprintf(stderr, "neuroshard: out of memory (%zu x %zu bytes)\n", n, size);
+    abort();
+}
+
+/* n * size rounded up to whole ALIGNs, at least one. */
+static size_t padded(size_t n, size_t size)
+{
+    size_t n_bytes;
+
+    if (__builtin_mul_overflow(n, size, &n_bytes) ||
+        n_bytes > PTRDIFF_MAX - ALIGN)
+        out_of_memory(n, size);
+    return n_bytes ? (n_bytes + ALIGN - 1) / ALIGN * ALIGN : ALIGN;
+}
+
+void *mem_alloc(size_t n, size_t size)
+{
+    size_t n_bytes = padded(n, size);
+    void *ptr = aligned_alloc(ALIGN, n_bytes);
+
+    if (!ptr)
+        out_of_memory(n, size);
+    return memset(ptr, 0, n_bytes);
+}
+
+void *mem_grow(void *ptr, size_t n, size_t size)
+{
+    void *grown = realloc(ptr, padded(n, size));
+
+    if (!grown)
+        out_of_memory(n, size);
+    return grown;
+}
+
+void mem_free(void *ptr)
+{
+    free(ptr);
+}
+
+/* The header fills one ALIGN, so that the data behind it is aligned too. */
+struct arena_block {
+    _Alignas(64) struct arena_block *older; /* owned */
+    size_t used, cap;                       /* bytes of data */
+};
+
+static char *block_data(struct arena_block *block)
+{
+    return (char *)(block + 1);
+}
+
+static void block_free(struct arena_block *block)
+{
+    ASAN_UNPOISON_MEMORY_REGION(block_data(block), block->cap);
+    mem_free(block);
+}
+
+void arena_init(struct arena *arena)
+{
+    arena->head = NULL;
+}
+
+void arena_release(struct arena *arena)
+{
+    struct arena_block *block;
+
+    if (!arena)
+        return;
+    while ((block = arena->head)) {
+        arena->head = block->older;
+        block_free(block);
+    }
+}
+
+static void arena_add_block(struct arena *arena, size_t n_bytes)
+{
+    struct arena_block *block;
+    size_t cap = n_bytes > ARENA_BLOCK_BYTES ? n_bytes : ARENA_BLOCK_BYTES;
+
+    block = aligned_alloc(ALIGN, padded(1, sizeof *block + cap));
+    if (!block)
+        out_of_memory(1, n_bytes);
+    block->older = arena->head;
+    block->used = 0;
+    block->cap = cap;
+    ASAN_POISON_MEMORY_REGION(block_data(block), cap);
+    arena->head = block;
+}
+
+void *arena_alloc(struct arena *arena, size_t n, size_t size)
+{
+    size_t n_bytes = padded(n, size);
+    struct arena_block *block = arena->head;
+    char *ptr;
+
+    if (!block || block->cap - block->used < n_bytes) {
+        arena_add_block(arena, n_bytes);
+        block = arena->head;
+    }
+    ptr = block_data(block) + block->used;
+    block->used += n_bytes;
+    ASAN_UNPOISON_MEMORY_REGION(ptr, n * size);
+    return memset(ptr, 0, n * size);
+}
+
+char *arena_strdup(struct arena *arena, const char *s)
+{
+    return arena_strndup(arena, s, strlen(s));
+}
+
+char *arena_strndup(struct arena *arena, const char *s, size_t len)
+{
+    char *copy = arena_alloc(arena, len + 1, 1);
+
+    if (len)
+        memcpy(copy, s, len);
+    return copy;
+}
+
+/* The length of the text, without its NUL. */
+PRINTF_LIKE(1, 0) static size_t printed_len(const char *fmt, va_list args)
+{
+    va_list again;
+    int len;
+
+    va_copy(again, args);
+    len = vsnprintf(NULL, 0, fmt, again);
+    va_end(again);
+    assert(len >= 0);
+    return (size_t)len;
+}
+
+char *arena_printf(struct arena *arena, const char *fmt, ...)
+{
+    va_list args;
+    size_t len;
+    char *s;
+
+    va_start(args, fmt);
+    len = printed_len(fmt, args);
+    s = arena_alloc(arena, len + 1, 1);
+    vsnprintf(s, len + 1, fmt, args);
+    va_end(args);
+    return s;
+}
+
+struct arena_mark arena_mark(const struct arena *arena)
+{
+    struct arena_mark mark = {arena->head, 0};
+
+    if (arena->head)
+        mark.used = arena->head->used;
+    return mark;
+}
+
+/* A mark of the empty arena keeps the oldest block, so that a loop of mark,
+ * fill, rewind does not allocate each time. */
+void arena_rewind(struct arena *arena, struct arena_mark mark)
+{
+    struct arena_block *block;
+
+    while ((block = arena->head) && block != mark.block &&
+           (mark.block || block->older)) {
+        arena->head = block->older;
+        block_free(block);
+    }
+    assert(block || !mark.block);
+    if (!block)
+        return;
+    block->used = mark.used;
+    ASAN_POISON_MEMORY_REGION(block_data(block) + block->used,
+                              block->cap - block->used);
+}
+
+/* Room for len more bytes and a NUL. */
+static char *buf_reserve(struct buf *buf, size_t len)
+{
+    if (buf->cap - buf->len <= len) {
+        buf->cap = (buf->len + len + 1) * 3 / 2 + 64;
+        buf->data = mem_grow(buf->data, buf->cap, 1);
+    }
+    return buf->data + buf->len;
+}
+
+void buf_add(struct buf *buf, const char *data, size_t len)
+{
+    char *end = buf_reserve(buf, len);
+
+    if (len)
+        memcpy(end, data, len);
+    end[len] = '\0';
+    buf->len += len;
+}
+
+void buf_printf(struct buf *buf, const char *fmt, ...)
+{
+    va_list args;
+    size_t len;
+
+    va_start(args, fmt);
+    len = printed_len(fmt, args);
+    vsnprintf(buf_reserve(buf, len), len + 1, fmt, args);
+    va_end(args);
+    buf->len += len;
+}
+
+void buf_release(struct buf *buf)
+{
+    if (!buf)
+        return;
+    mem_free(buf->data);
+    *buf = (struct buf){0};
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_BASE_MEM_H
+#define NEUROSHARD_BASE_MEM_H
+
+/*
+ * Host memory. Running out of it aborts with one sentence on stderr; it is
+ * never passed up. Most things live in an arena: one a command, one a search.
+ */
+
+#include <stddef.h>
+
+#include "base/err.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define NEVER_NULL __attribute__((returns_nonnull))
+
+/* Zeroed block of n * size bytes, aligned to 64; free with mem_free. An
+ * overflowing product aborts. n * size == 0 gives a valid pointer. */
+void *mem_alloc(size_t n, size_t size) NEVER_NULL;
+/* As realloc of n * size bytes (new bytes not zeroed, 16-byte aligned); the
+ * pointer must come from mem_grow or be NULL. Free with mem_free. */
+void *mem_grow(void *ptr, size_t n, size_t size) NEVER_NULL;
+void mem_free(void *ptr);
+
+/* A bump allocator: blocks are chained, freed together. Not thread-safe. */
+struct arena_block;
+struct arena {
+    struct arena_block *head; /* owned; newest block first */
+};
+struct arena_mark {
+    struct arena_block *block;
+    size_t used;
+};
+
+void arena_init(struct arena *arena);
+/* Frees everything; the arena may be used again. NULL and zeroed are fine. */
+void arena_release(struct arena *arena);
+/* Zeroed, aligned to 64 bytes, lives until rewind or release. */
+void *arena_alloc(struct arena *arena, size_t n, size_t size) NEVER_NULL;
+#define ARENA_NEW(arena, type, n) \
+    ((type *)arena_alloc((arena), (size_t)(n), sizeof(type)))
+char *arena_strdup(struct arena *arena, const char *s) NEVER_NULL;
+/* Copies len bytes and appends a NUL. */
+char *arena_strndup(struct arena *arena, const char *s, size_t len) NEVER_NULL;
+NEVER_NULL char *arena_printf(struct arena *arena, const char *fmt, ...)
+    PRINTF_LIKE(2, 3);
+/* Everything allocated after the mark dies at the rewind. */
+struct arena_mark arena_mark(const struct arena *arena);
+void arena_rewind(struct arena *arena, struct arena_mark mark);
+
+/* A growable text, always NUL-terminated once something was added. */
+struct buf {
+    char *data; /* owned; NULL while empty */
+    size_t len, cap;
+};
+void buf_add(struct buf *buf, const char *data, size_t len);
+void buf_printf(struct buf *buf, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void buf_release(struct buf *buf);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/parallel.h"
+
+#include <immintrin.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#define SPIN_MS 0.03
+#define IS_OPEN 0x80000000u
+
+/*
+ * A run is announced by counting up `run`. `state` holds IS_OPEN while a run
+ * takes workers, and in its low bits how many are in it. A worker joins by
+ * raising that count while IS_OPEN is set; the caller closes the run when the
+ * tasks have all been handed out and waits for the count to reach zero. So a
+ * worker that wakes too late finds the run closed and is not waited for, and
+ * the task fields are written only while nobody can read them (state == 0).
+ *
+ * Who sleeps (worker or caller) first says so in `n_asleep` or `caller_waits`
+ * and then looks again; who wakes first changes what is waited for and then
+ * looks there. Both are sequentially consistent, so one of the two sees the
+ * other and no wake-up is lost.
+ */
+struct pool {
+    unsigned size, n_spawned;
+    pthread_t *threads; /* owned; n_spawned of them */
+    double spin_ms;
+
+    void (*fn)(void *ctx, size_t task, unsigned thread);
+    void *ctx;
+    size_t n_tasks;
+
+    _Alignas(64) atomic_size_t next_task;
+    _Alignas(64) atomic_uint state;
+    _Alignas(64) atomic_uint run;
+    atomic_bool is_closing;
+    atomic_uint n_asleep;
+    atomic_bool caller_waits;
+    pthread_mutex_t lock; /* only around the two sleeps */
+    pthread_cond_t run_begins, run_ends;
+};
+
+struct worker {
+    struct pool *pool;
+    unsigned thread;
+};
+
+static unsigned n_cpus_allowed(void)
+{
+    unsigned long mask[128];
+    long n_bytes = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
+    unsigned n_cpus = 0;
+
+    for (size_t i = 0; n_bytes > 0 && i < (size_t)n_bytes / sizeof *mask; i++)
+        n_cpus += (unsigned)__builtin_popcountl(mask[i]);
+    return n_cpus ? n_cpus : 1;
+}
+
+static void run_tasks(struct pool *pool, unsigned thread)
+{
+    size_t task;
+
+    while ((task = atomic_fetch_add_explicit(
+                &pool->next_task, 1, memory_order_relaxed)) < pool->n_tasks)
+        pool->fn(pool->ctx, task, thread);
+}
+
+static bool join_run(struct pool *pool)
+{
+    unsigned state = atomic_load(&pool->state);
+
+    while (state & IS_OPEN)
+        if (atomic_compare_exchange_weak(&pool->state, &state, state + 1))
+            return true;
+    return false;
+}
+
+static void leave_run(struct pool *pool)
+{
+    if (atomic_fetch_sub(&pool->state, 1) != 1 ||
+        !atomic_load(&pool->caller_waits))
+        return;
+    pthread_mutex_lock(&pool->lock);
+    pthread_cond_signal(&pool->run_ends);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* Polls until *value == than (until_equal) or differs from it; false once
+ * spin_ms are over. */
+static bool spin(const struct pool *pool, const atomic_uint *value,
+                 unsigned than, bool until_equal)
+{
+    double end_ms = pool->spin_ms > 0 ? clock_ms() + pool->spin_ms : 0;
+
+    do {
+        for (int i = 0; i < 16; i++) {
+            if ((atomic_load(value) == than) == until_equal)
+                return true;
+            _mm_pause();
+        }
+    } while (end_ms > 0 && clock_ms() < end_ms);
+    return false;
+}
+
+static void wait_for_run(struct pool *pool, unsigned seen)
+{
+    if (spin(pool, &pool->run, seen, false))
+        return;
+    pthread_mutex_lock(&pool->lock);
+    atomic_fetch_add(&pool->n_asleep, 1);
+    while (atomic_load(&pool->run) == seen)
+        pthread_cond_wait(&pool->run_begins, &pool->lock);
+    atomic_fetch_sub(&pool->n_asleep, 1);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static void wait_for_workers(struct pool *pool)
+{
+    if (spin(pool, &pool->state, 0, true))
+        return;
+    pthread_mutex_lock(&pool->lock);
+    atomic_store(&pool->caller_waits, true);
+    while (atomic_load(&pool->state))
+        pthread_cond_wait(&pool->run_ends, &pool->lock);
+    atomic_store(&pool->caller_waits, false);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static void announce_run(struct pool *pool)
+{
+    atomic_fetch_add(&pool->run, 1);
+    if (!atomic_load(&pool->n_asleep))
+        return;
+    pthread_mutex_lock(&pool->lock);
+    pthread_cond_broadcast(&pool->run_begins);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static void *worker_main(void *arg)
+{
+    struct worker *worker = arg;
+    struct pool *pool = worker->pool;
+    unsigned thread = worker->thread, seen = 0;
+
+    mem_free(worker);
+    for (;;) {
+        wait_for_run(pool, seen);
+        seen = atomic_load(&pool->run);
+        if (atomic_load(&pool->is_closing))
+            return NULL;
+        if (join_run(pool)) {
+            run_tasks(pool, thread);
+            leave_run(pool);
+        }
+    }
+}
+
+/* Workers take no signals, so that they interrupt the caller's system calls
+ * and no one else's. */
+static void spawn_workers(struct pool *pool, unsigned n_workers)
+{
+    sigset_t all, kept;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &kept);
+    while (pool->n_spawned < n_workers) {
+        struct worker *worker = mem_alloc(1, sizeof *worker);
+
+        worker->pool = pool;
+        worker->thread = pool->n_spawned + 1;
+        if (pthread_create(&pool->threads[pool->n_spawned], NULL, worker_main,
+                           worker)) {
+            mem_free(worker);
+            break;
+        }
+        pool->n_spawned++;
+    }
+    pthread_sigmask(SIG_SETMASK, &kept, NULL);
+}
+
+struct pool *pool_open(unsigned n_threads)
+{
+    struct pool *pool = mem_alloc(1, sizeof *pool);
+    unsigned n_cpus = n_cpus_allowed();
+
+    if (!n_threads)
+        n_threads = n_cpus;
+    /* A thread that spins in place of one that works helps nobody. */
+    pool->spin_ms = n_threads <= n_cpus ? SPIN_MS : 0;
+    pool->threads = mem_alloc(n_threads, sizeof *pool->threads);
+    pthread_mutex_init(&pool->lock, NULL);
+    pthread_cond_init(&pool->run_begins, NULL);
+    pthread_cond_init(&pool->run_ends, NULL);
+    spawn_workers(pool, n_threads - 1);
+    pool->size = pool->n_spawned + 1;
+    return pool;
+}
+
+void pool_close(struct pool *pool)
+{
+    if (!pool)
+        return;
+    atomic_store(&pool->is_closing, true);
+    announce_run(pool);
+    for (unsigned i = 0; i < pool->n_spawned; i++)
+        pthread_join(pool->threads[i], NULL);
+    pthread_cond_destroy(&pool->run_ends);
+    pthread_cond_destroy(&pool->run_begins);
+    pthread_mutex_destroy(&pool->lock);
+    mem_free(pool->threads);
+    mem_free(pool);
+}
+
+unsigned pool_size(const struct pool *pool)
+{
+    return pool ? pool->size : 1;
+}
+
+void pool_run(struct pool *pool, size_t n_tasks,
+              void (*fn)(void *ctx, size_t task, unsigned thread), void *ctx)
+{
+    if (pool_size(pool) == 1 || n_tasks < 2) {
+        for (size_t task = 0; task < n_tasks; task++)
+            fn(ctx, task, 0);
+        return;
+    }
+    pool->fn = fn;
+    pool->ctx = ctx;
+    pool->n_tasks = n_tasks;
+    atomic_store(&pool->next_task, 0);
+    atomic_store(&pool->state, IS_OPEN);
+    announce_run(pool);
+    run_tasks(pool, 0);
+    atomic_fetch_and(&pool->state, ~IS_OPEN);
+    wait_for_workers(pool);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_BASE_PARALLEL_H
+#define NEUROSHARD_BASE_PARALLEL_H
+
+#include <stddef.h>
+
+#include "base/err.h"
+
+/*
+ * A pool of threads that share an index range. The caller is one of them, so
+ * a pool of one starts no thread. Tasks are handed out in order, dynamically;
+ * results must not depend on which thread runs a task. Workers spin for some
+ * microseconds before they sleep, so that short runs start at once.
+ */
+struct pool; /* opaque */
+
+/* n_threads 0: as many as this process may run on. Never fails: where a
+ * thread cannot be started the pool is smaller. */
+struct pool *pool_open(unsigned n_threads);
+void pool_close(struct pool *pool); /* NULL is fine */
+unsigned pool_size(const struct pool *pool);
+
+/* Calls fn(ctx, task, thread) for each task in [0, n_tasks), thread in
+ * [0, pool_size); returns when all are done. A NULL pool runs them here.
+ * Not reentrant: fn must not call pool_run on the same pool. */
+void pool_run(struct pool *pool, size_t n_tasks,
+              void (*fn)(void *ctx, size_t task, unsigned thread), void *ctx);
+
+/* The instruction sets that bodies are written for. */
+enum cpu_isa { CPU_PORTABLE, CPU_AVX2, CPU_AVX512 };
+/* The best one this machine has; NEUROSHARD_ISA=portable|avx2|avx512 lowers
+ * it (for tests). AVX2 means AVX2+FMA+F16C, AVX512 means F+BW+VL+DQ. */
+enum cpu_isa cpu_isa_best(void);
+const char *cpu_isa_name(enum cpu_isa isa);
+/* "AMD EPYC 9575F", from /proc/cpuinfo; "unknown" where not to be had. */
+const char *cpu_model_name(char *buf, size_t size);
+
+#endif

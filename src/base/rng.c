@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/rng.h"
+
+#include <assert.h>
+#include <math.h>
+
+#define GOLDEN UINT64_C(0x9e3779b97f4a7c15)
+
+uint64_t mix64(uint64_t x)
+{
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return x ^ (x >> 31);
+}
+
+/* splitmix64 counts up by GOLDEN and mixes; a stream starts its count at a
+ * place of its own. Four outputs of it are never all zero. */
+void rng_init(struct rng *rng, uint64_t seed, uint64_t stream)
+{
+    uint64_t x = mix64(seed + GOLDEN) ^ mix64(~stream);
+
+    for (int i = 0; i < 4; i++)
+        rng->s[i] = mix64(x += GOLDEN);
+}
+
+static uint64_t rotl(uint64_t x, int k)
+{
+    return (x << k) | (x >> (64 - k));
+}
+
+/* xoshiro256** */
+uint64_t rng_u64(struct rng *rng)
+{
+    uint64_t *s = rng->s;
+    uint64_t result = rotl(s[1] * 5, 7) * 9;
+    uint64_t t = s[1] << 17;
+
+    s[2] ^= s[0];
+    s[3] ^= s[1];
+    s[1] ^= s[2];
+    s[0] ^= s[3];
+    s[2] ^= t;
+    s[3] = rotl(s[3], 45);
+    return result;
+}
+
+/* Draws below 2^64 mod n are thrown away, which leaves a multiple of n. */
+uint64_t rng_below(struct rng *rng, uint64_t n)
+{
+    uint64_t n_rejected, x;
+
+    assert(n > 0);
+    n_rejected = (0 - n) % n;
+    do
+        x = rng_u64(rng);
+    while (x < n_rejected);
+    return x % n;
+}
+
+double rng_uniform(struct rng *rng)
+{
+    return (double)(rng_u64(rng) >> 11) * 0x1p-53;
+}
+
+/* ln x for a normal x > 0, to about 1e-15: x = m * 2^e with m around 1, and
+ * ln m = 2 artanh((m - 1) / (m + 1)) as a series. libm's own log rounds
+ * differently from one machine to the next. */
+static double portable_log(double x)
+{
+    int exponent;
+    double m = frexp(x, &exponent), t, t2, sum = 0;
+
+    if (m < 0.70710678118654752) {
+        m *= 2;
+        exponent--;
+    }
+    t = (m - 1) / (m + 1);
+    t2 = t * t;
+    for (int k = 21; k > 0; k -= 2)
+        sum = sum * t2 + 1.0 / k;
+    return 2 * t * sum + exponent * 0.69314718055994531;
+}
+
+/* Marsaglia's polar method; the second number of each pair is not kept. */
+double rng_normal(struct rng *rng)
+{
+    double x, y, r2;
+
+    do {
+        x = 2 * rng_uniform(rng) - 1;
+        y = 2 * rng_uniform(rng) - 1;
+        r2 = x * x + y * y;
+    } while (r2 >= 1 || r2 == 0);
+    return x * sqrt(-2 * portable_log(r2) / r2);
+}
+
+void rng_shuffle(struct rng *rng, uint32_t *idx, uint32_t n)
+{
+    for (uint32_t i = n; i > 1; i--) {
+        uint32_t j = (uint32_t)rng_below(rng, i);
+        uint32_t kept = idx[i - 1];
+
+        idx[i - 1] = idx[j];
+        idx[j] = kept;
+    }
+}

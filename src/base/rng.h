@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_BASE_RNG_H
+#define NEUROSHARD_BASE_RNG_H
+
+#include <stdint.h>
+
+/*
+ * Seeded random numbers, the same on every machine: xoshiro256** (Blackman,
+ * Vigna 2018) seeded by splitmix64. Stateless draws for device code are in
+ * device/stream_math.h.
+ */
+
+struct rng {
+    uint64_t s[4];
+};
+
+/* Streams of one seed with different `stream` numbers are independent. */
+void rng_init(struct rng *rng, uint64_t seed, uint64_t stream);
+uint64_t rng_u64(struct rng *rng);
+/* Uniform in [0, n), without modulo bias; n > 0. */
+uint64_t rng_below(struct rng *rng, uint64_t n);
+/* Uniform in [0, 1), 53 bits. */
+double rng_uniform(struct rng *rng);
+/* Standard normal (Marsaglia's polar method, no state kept between calls);
+ * arithmetic that rounds alike everywhere, no libm. */
+double rng_normal(struct rng *rng);
+/* Fisher-Yates over idx[0..n). */
+void rng_shuffle(struct rng *rng, uint32_t *idx, uint32_t n);
+
+/* splitmix64's finaliser: a good stateless mix of 64 bits. */
+uint64_t mix64(uint64_t x);
+
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/stats.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+double stats_mean(const double *x, size_t n)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        sum += x[i];
+    return n ? sum / (double)n : NAN;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+double stats_quantile(double *x, size_t n, double q)
+{
+    double place, frac;
+    size_t i;
+
+    if (!n)
+        return NAN;
+    qsort(x, n, sizeof *x, compare_doubles);
+    place = q * (double)(n - 1);
+    i = (size_t)place;
+    if (i + 1 >= n)
+        return x[n - 1];
+    frac = place - (double)i;
+    return x[i] + frac * (x[i + 1] - x[i]);
+}
+
+double stats_median(double *x, size_t n)
+{
+    return stats_quantile(x, n, 0.5);
+}
+
+double stats_mse(const double *want, const double *got, size_t n)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        sum += (got[i] - want[i]) * (got[i] - want[i]);
+    return n ? sum / (double)n : NAN;
+}
+
+static double ape(double want, double got)
+{
+    return fabs(got - want) / fabs(want);
+}
+
+double stats_mape(const double *want, const double *got, size_t n)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        sum += ape(want[i], got[i]);
+    return n ? sum / (double)n : NAN;
+}
+
+double stats_median_ape(const double *want, const double *got, size_t n)
+{
+    double *apes, median;
+
+    if (!n)
+        return NAN;
+    apes = mem_alloc(n, sizeof *apes);
+    for (size_t i = 0; i < n; i++)
+        apes[i] = ape(want[i], got[i]);
+    median = stats_median(apes, n);
+    mem_free(apes);
+    return median;
+}
+
+struct pair {
+    double x, y;
+};
+
+static int compare_pairs(const void *a, const void *b)
+{
+    const struct pair *p = a, *q = b;
+    int by_x = (p->x > q->x) - (p->x < q->x);
+
+    return by_x ? by_x : (p->y > q->y) - (p->y < q->y);
+}
+
+static double n_pairs(size_t n)
+{
+    return 0.5 * (double)n * ((double)n - 1);
+}
+
+/* Sorts y (spare: room for n) and returns the number of swaps that a bubble
+ * sort would need, that is of pairs out of order. */
+static double sort_counting_swaps(double *y, double *spare, size_t n)
+{
+    size_t mid = n / 2, i = 0, j = mid;
+    double n_swaps;
+
+    if (n < 2)
+        return 0;
+    n_swaps = sort_counting_swaps(y, spare, mid) +
+              sort_counting_swaps(y + mid, spare, n - mid);
+    for (size_t k = 0; k < n; k++) {
+        if (j == n || (i < mid && y[i] <= y[j])) {
+            spare[k] = y[i++];
+        } else {
+            n_swaps += (double)(mid - i);
+            spare[k] = y[j++];
+        }
+    }
+    memcpy(y, spare, n * sizeof *y);
+    return n_swaps;
+}
+
+/* The number of pairs of equal values in sorted y. */
+static double n_tied_pairs(const double *y, size_t n)
+{
+    double n_tied = 0;
+
+    for (size_t i = 0, begin = 0; i < n; i++)
+        if (i + 1 == n || y[i + 1] != y[begin]) {
+            n_tied += n_pairs(i + 1 - begin);
+            begin = i + 1;
+        }
+    return n_tied;
+}
+
+/* Knight's algorithm: sort by (x, y); a pair is discordant exactly if a
+ * stable sort by y then has to swap it. */
+double stats_kendall_tau(const double *x, const double *y, size_t n)
+{
+    struct pair *pairs;
+    double *sorted, *spare, tied_x, tied_y, tied_both = 0, n_swaps, scale;
+
+    if (!n)
+        return NAN;
+    pairs = mem_alloc(n, sizeof *pairs);
+    sorted = mem_alloc(n, 2 * sizeof *sorted);
+    spare = sorted + n;
+    for (size_t i = 0; i < n; i++)
+        pairs[i] = (struct pair){x[i], y[i]};
+    qsort(pairs, n, sizeof *pairs, compare_pairs);
+    for (size_t i = 0, begin = 0; i < n; i++)
+        if (i + 1 == n || compare_pairs(&pairs[i + 1], &pairs[begin])) {
+            tied_both += n_pairs(i + 1 - begin);
+            begin = i + 1;
+        }
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = pairs[i].x;
+    tied_x = n_tied_pairs(sorted, n);
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = pairs[i].y;
+    n_swaps = sort_counting_swaps(sorted, spare, n);
+    tied_y = n_tied_pairs(sorted, n);
+    mem_free(sorted);
+    mem_free(pairs);
+    scale = sqrt(n_pairs(n) - tied_x) * sqrt(n_pairs(n) - tied_y);
+    if (scale == 0)
+        return NAN;
+    return (n_pairs(n) - tied_x - tied_y + tied_both - 2 * n_swaps) / scale;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_BASE_STATS_H
+#define NEUROSHARD_BASE_STATS_H
+
+#include <stddef.h>
+
+/* Statistics over doubles; sums in double; n == 0 gives NAN. */
+
+double stats_mean(const double *x, size_t n);
+/* Quantile q in [0, 1] by linear interpolation (R type 7); x is sorted in
+ * place. */
+double stats_quantile(double *x, size_t n, double q);
+double stats_median(double *x, size_t n); /* sorts x in place */
+/* Mean squared error of got against want. */
+double stats_mse(const double *want, const double *got, size_t n);
+/* Mean and median of |got - want| / |want| as fractions; want != 0. */
+double stats_mape(const double *want, const double *got, size_t n);
+double stats_median_ape(const double *want, const double *got, size_t n);
+/* Kendall's tau-b in O(n log n) (Knight 1966). */
+double stats_kendall_tau(const double *x, const double *y, size_t n);
+
+#endif

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/text.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define N_ELEMS(array) (sizeof(array) / sizeof(array)[0])
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static const char *skip_digits(const char *s)
+{
+    while (is_digit(*s))
+        s++;
+    return s;
+}
+
+/* Digits in [s, end), at least one. */
+static bool digits_to_u64(const char *s, const char *end, uint64_t *out)
+{
+    uint64_t n = 0;
+
+    if (s == end)
+        return false;
+    for (; s < end; s++)
+        if (!is_digit(*s) || __builtin_mul_overflow(n, 10u, &n) ||
+            __builtin_add_overflow(n, (uint64_t)(*s - '0'), &n))
+            return false;
+    *out = n;
+    return true;
+}
+
+bool text_to_u64(const char *s, uint64_t *out)
+{
+    return digits_to_u64(s, s + strlen(s), out);
+}
+
+bool text_to_i64(const char *s, int64_t *out)
+{
+    bool is_negative = *s == '-';
+    uint64_t n;
+
+    if (!text_to_u64(s + is_negative, &n) ||
+        n > (uint64_t)INT64_MAX + is_negative)
+        return false;
+    /* Of the negative ones INT64_MIN has no positive twin to negate. */
+    *out = !is_negative ? (int64_t)n : n ? -(int64_t)(n - 1) - 1 : 0;
+    return true;
+}
+
+/* The end of a number "12", "1.5", ".5", "5." with no sign or exponent; s
+ * itself where there is none. */
+static const char *skip_decimal(const char *s)
+{
+    const char *end = skip_digits(s);
+    size_t n_digits = (size_t)(end - s);
+
+    if (*end == '.') {
+        const char *fraction = end + 1;
+
+        end = skip_digits(fraction);
+        n_digits += (size_t)(end - fraction);
+    }
+    return n_digits ? end : s;
+}
+
+/* strtod also takes blanks, hexadecimal, "inf" and "nan", so the grammar is
+ * checked first. Nothing here calls setlocale, hence the point is a point;
+ * were it not, the end would be in the wrong place and the number refused. */
+bool text_to_double(const char *s, double *out)
+{
+    const char *digits = s + (*s == '-');
+    const char *end = skip_decimal(digits);
+    char *parsed_end;
+    double x;
+
+    if (end == digits)
+        return false;
+    if (*end == 'e' || *end == 'E') {
+        const char *exponent = end + 1 + (end[1] == '-' || end[1] == '+');
+
+        end = skip_digits(exponent);
+        if (end == exponent)
+            return false;
+    }
+    if (*end)
+        return false;
+    x = strtod(s, &parsed_end);
+    if (parsed_end != end || !isfinite(x))
+        return false;
+    *out = x;
+    return true;
+}
+
+bool text_to_bytes(const char *s, uint64_t *out)
+{
+    static const struct {
+        const char *name;
+        uint64_t n_bytes;
+    } units[] = {
+        {"", 1},
+        {"B", 1},
+        {"KiB", UINT64_C(1) << 10},
+        {"MiB", UINT64_C(1) << 20},
+        {"GiB", UINT64_C(1) << 30},
+        {"TiB", UINT64_C(1) << 40},
+        {"KB", UINT64_C(1000)},
+        {"MB", UINT64_C(1000000)},
+        {"GB", UINT64_C(1000000000)},
+        {"TB", UINT64_C(1000000000000)},
+    };
+    const char *end = skip_decimal(s), *name = end + (*end == ' ');
+    char number[64];
+    uint64_t n;
+    double x;
+
+    if (end == s || (size_t)(end - s) >= sizeof number || (*end && !*name))
+        return false;
+    for (size_t i = 0; i < N_ELEMS(units); i++) {
+        if (strcmp(name, units[i].name) != 0)
+            continue;
+        /* Whole numbers exactly, fractions of a unit to the nearest byte. */
+        if (digits_to_u64(s, end, &n)) {
+            if (__builtin_mul_overflow(n, units[i].n_bytes, &n) ||
+                n > INT64_MAX)
+                return false;
+            *out = n;
+            return true;
+        }
+        memcpy(number, s, (size_t)(end - s));
+        number[end - s] = '\0';
+        if (units[i].n_bytes == 1 || !text_to_double(number, &x))
+            return false;
+        x = round(x * (double)units[i].n_bytes);
+        if (x >= 0x1p63)
+            return false;
+        *out = (uint64_t)x;
+        return true;
+    }
+    return false;
+}
+
+const char *text_from_bytes(char buf[TEXT_BYTES_MAX], double bytes)
+{
+    static const char *const units[] = {"B",   "KiB", "MiB", "GiB",
+                                        "TiB", "PiB", "EiB"};
+    size_t i = 0;
+    int n_decimals;
+
+    while (fabs(bytes) >= 1024 && i + 1 < N_ELEMS(units)) {
+        bytes /= 1024;
+        i++;
+    }
+    n_decimals = i == 0 || fabs(bytes) >= 100 ? 0 : fabs(bytes) >= 10 ? 1 : 2;
+    snprintf(buf, TEXT_BYTES_MAX, "%.*f %s", n_decimals, bytes, units[i]);
+    return buf;
+}
+
+const char *text_from_count(char buf[TEXT_BYTES_MAX], uint64_t n)
+{
+    char digits[24];
+    int len = snprintf(digits, sizeof digits, "%" PRIu64, n);
+    char *out = buf;
+
+    for (int i = 0; i < len; i++) {
+        if (i && (len - i) % 3 == 0)
+            *out++ = ',';
+        *out++ = digits[i];
+    }
+    *out = '\0';
+    return buf;
+}
+
+/* Unicode 15, table 3-7: the second byte's range shuts out overlong forms,
+ * surrogates and what lies beyond U+10FFFF. */
+bool text_is_utf8(const char *s, size_t len)
+{
+    const unsigned char *p = (const unsigned char *)s, *end = p + len;
+
+    while (p < end) {
+        unsigned char first = *p++, low = 0x80, high = 0xbf;
+        int n_more;
+
+        if (first < 0x80)
+            continue;
+        if (first < 0xc2 || first > 0xf4)
+            return false;
+        n_more = first < 0xe0 ? 1 : first < 0xf0 ? 2 : 3;
+        if (first == 0xe0)
+            low = 0xa0;
+        else if (first == 0xed)
+            high = 0x9f;
+        else if (first == 0xf0)
+            low = 0x90;
+        else if (first == 0xf4)
+            high = 0x8f;
+        if (end - p < n_more)
+            return false;
+        for (; n_more; n_more--, low = 0x80, high = 0xbf)
+            if (*p < low || *p++ > high)
+                return false;
+    }
+    return true;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/planning.h"
+#include "costmodel/oracles.h"
+#include "emit/emit.h"
+#include "io/plan_json.h"
+
+#include <stdio.h>
+
+static const struct option_spec cost_options[] = {
+    {"cost", 0, OPTION_STRING, "COST", NULL, 0, 0, NULL,
+     "cost model; without it the plan's own, else that of --gpu"},
+    {"gpu", 0, OPTION_STRING, "NAME", "h100", 0, 0, NULL,
+     "GPU whose cost model prices a plan that names none"},
+    {"output", 'o', OPTION_STRING, "FILE", NULL, 0, 0, NULL,
+     "write the priced plan, as JSON"},
+    {"json", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
+     "print the priced plan as JSON instead of the report"},
+    {0},
+};
+
+static int open_oracle(struct oracle **out, struct cli *cli,
+                       const struct plan *plan, struct err *err)
+{
+    const char *spec = cli_string(cli, "cost");
+
+    if (!spec && !cli_given(cli, "gpu"))
+        spec = plan->cost.name;
+    if (spec)
+        return oracle_open(out, spec, &plan->problem, cli_arena(cli), err);
+    return oracle_open_for_gpu(out, cli_string(cli, "gpu"), &plan->problem,
+                               cli_arena(cli), err);
+}
+
+static int run_cost(struct cli *cli, struct err *err)
+{
+    struct plan plan = {0};
+    struct oracle *oracle = NULL;
+    struct buf report = {0};
+    int rc = -1;
+
+    if (plan_load(&plan, cli_arg(cli, 0), cli_arena(cli), err))
+        goto out;
+    if (open_oracle(&oracle, cli, &plan, err))
+        goto out;
+    if (planning_finish(&plan, oracle, cli_arena(cli), err))
+        goto out;
+    if (cli_given(cli, "output") &&
+        plan_save(&plan, cli_string(cli, "output"), err))
+        goto out;
+    if (cli_flag(cli, "json")) {
+        fputs(plan_to_json(&plan, cli_arena(cli)), stdout);
+    } else {
+        emit_report(&plan, &report);
+        fwrite(report.data, 1, report.len, stdout);
+    }
+    rc = 0;
+out:
+    buf_release(&report);
+    oracle_close(oracle);
+    return rc;
+}
+
+const struct command command_cost = {
+    .name = "cost",
+    .synopsis = "PLAN [options]",
+    .summary = "price a plan, also a hand-made one",
+    .options = cost_options,
+    .min_args = 1,
+    .max_args = 1,
+    .run = run_cost,
+};

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/file.h"
+#include "cli/command.h"
+#include "emit/emit.h"
+#include "io/plan_json.h"
+
+#include <assert.h>
+#include <string.h>
+
+static const struct option_spec emit_options[] = {
+    {"format", 'f', OPTION_CHOICE, "FORMAT", NULL, 0, 0,
+     "torchrec|torchrec-loader|dlrm|text", "what to write"},
+    {"output", 'o', OPTION_STRING, "FILE", "-", 0, 0, NULL,
+     "where to write it; '-' is standard output"},
+    {"module", 0, OPTION_STRING, "FQN", EMIT_DEFAULT_MODULE, 0, 0, NULL,
+     "torchrec: name of the module that holds the tables"},
+    {"sequence-module", 0, OPTION_STRING, "FQN", NULL, 0, 0, NULL,
+     "torchrec: the same for tables whose output is a sequence"},
+    {"prefix", 0, OPTION_STRING, "P", NULL, 0, 0, NULL,
+     "torchrec: put in front of each table name"},
+    {0},
+};
+
+/* The options that only the TorchRec plan has a place for. */
+static int check_options(const struct cli *cli, const char *format,
+                         struct err *err)
+{
+    static const char *const names[] = {"module", "sequence-module", "prefix"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        if (cli_given(cli, names[i]) && strcmp(format, "torchrec"))
+            return err_set(err, ERR_USAGE,
+                           "option '--%s' belongs to --format torchrec, not %s",
+                           names[i], format);
+    return 0;
+}
+
+static int run_emit(struct cli *cli, struct err *err)
+{
+    const char *format = cli_string(cli, "format");
+    const struct emit_options options = {
+        .module = cli_string(cli, "module"),
+        .sequence_module = cli_string(cli, "sequence-module"),
+        .prefix = cli_string(cli, "prefix"),
+    };
+    const struct emitter *emitter;
+    struct plan plan = {0};
+    struct buf out = {0};
+    int rc = -1;
+
+    if (!format) {
+        err_set(err, ERR_USAGE, "option '--format' is needed, one of %s",
+                emit_options[0].choices);
+        goto out;
+    }
+    if (check_options(cli, format, err))
+        goto out;
+    if (plan_load(&plan, cli_arg(cli, 0), cli_arena(cli), err))
+        goto out;
+    emitter = emit_format_find(format);
+    assert(emitter); /* the choices above are those of emit_formats */
+    if (emitter->emit(&plan, &options, &out, err))
+        goto out;
+    if (file_write(cli_string(cli, "output"), out.data, out.len, err))
+        goto out;
+    rc = 0;
+out:
+    buf_release(&out);
+    return rc;
+}
+
+const struct command command_emit = {
+    .name = "emit",
+    .synopsis = "PLAN --format FORMAT [options]",
+    .summary = "write a plan for a training framework",
+    .options = emit_options,
+    .min_args = 1,
+    .max_args = 1,
+    .run = run_emit,
+};

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/hash.h"
+#include "cli/training.h"
+
+#include <stdio.h>
+
+static const struct option_spec eval_options[] = {
+    {"db", 0, OPTION_STRING, "FILE", NULL, 0, 0, NULL,
+     "cost database with the samples"},
+    {"model", 'm', OPTION_STRING, "FILE", NULL, 0, 0, NULL,
+     "model file to judge"},
+    {"json", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL, "print JSON"},
+    {0},
+};
+
+static void print_text(const struct model *model,
+                       const struct evaluation *evaluation,
+                       const struct measurements *measurements, struct cli *cli)
+{
+    char hash[HASH_TEXT_MAX];
+
+    printf("model           %s, hash %s\n", cli_string(cli, "model"),
+           hash_text(hash, model->hash));
+    printf("setting         %s\n",
+           setting_text(&model->setting, cli_arena(cli)));
+    printf("samples         %zu in %s\n", measurements->n,
+           cli_string(cli, "db"));
+    evaluation_print(evaluation);
+}
+
+static void print_json(const struct model *model,
+                       const struct evaluation *evaluation,
+                       const struct measurements *measurements, struct cli *cli)
+{
+    json_t *root = evaluation_to_json(evaluation);
+    char hash[HASH_TEXT_MAX];
+
+    json_object_set_new(root, "model", json_string(cli_string(cli, "model")));
+    json_object_set_new(root, "hash",
+                        json_string(hash_text(hash, model->hash)));
+    json_object_set_new(root, "samples",
+                        json_integer((json_int_t)measurements->n));
+    training_print_json(root);
+}
+
+static int run_eval(struct cli *cli, struct err *err)
+{
+    struct measurements measurements;
+    struct evaluation evaluation;
+    struct store *store = NULL;
+    struct model model;
+    int rc = -1;
+
+    if (!cli_given(cli, "db") || !cli_given(cli, "model")) {
+        err_set(err, ERR_USAGE,
+                "options '--db' and '--model' are needed: where the samples "
+                "are and what is judged by them");
+        goto out;
+    }
+    if (model_load(&model, cli_string(cli, "model"), cli_arena(cli), err))
+        goto out;
+    if (training_open_store(&store, cli_string(cli, "db"), STORE_READ, err))
+        goto out;
+    if (measurements_load(&measurements, store, &model.setting, cli, err))
+        goto out;
+    evaluate_model(&evaluation, &model, measurements.samples, measurements.n);
+    if (!evaluation.errors[PREDICTOR_NET].n) {
+        err_set(err, ERR_INPUT,
+                "'%s' holds no held-out case (the last of each ten) to judge "
+                "by",
+                cli_string(cli, "db"));
+        goto out;
+    }
+    if (cli_flag(cli, "json"))
+        print_json(&model, &evaluation, &measurements, cli);
+    else
+        print_text(&model, &evaluation, &measurements, cli);
+    rc = 0;
+out:
+    store_close(store);
+    return rc;
+}
+
+const struct command command_eval = {
+    .name = "eval",
+    .synopsis = "--db FILE --model FILE [options]",
+    .summary = "tell how well a cost model predicts held-out samples",
+    .options = eval_options,
+    .min_args = 0,
+    .max_args = 0,
+    .run = run_eval,
+};

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/json.h"
+#include "base/stats.h"
+#include "base/text.h"
+#include "cli/command.h"
+#include "core/problem.h"
+#include "io/tables_io.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define N_LARGEST 10
+
+static const struct option_spec tables_options[] = {
+    {"dim", 0, OPTION_U64, "D", NULL, 1, TABLES_MAX_DIM, NULL,
+     "columns of the tables whose dim cell is empty"},
+    {"batch", 'b', OPTION_U64, "N", "65536", 1, 1e12, NULL,
+     "global batch: samples a step over all GPUs"},
+    {"json", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
+     "print JSON instead of text"},
+    {0},
+};
+
+struct sized_table {
+    const struct table *table;
+    uint64_t weight_bytes;
+};
+
+struct summary {
+    const struct table_list *list;
+    uint64_t batch;
+    uint64_t n_rows; /* of all tables, saturating */
+    struct memory_items memory;
+    double dim_min, dim_median, dim_max;
+    double output_elements; /* a sample */
+    double lookups;         /* a sample */
+    size_t n_skew_assumed;
+    struct sized_table *by_size; /* [n_tables], largest first; in the arena */
+};
+
+static void warn_tables(void *ctx, const char *sentence)
+{
+    (void)ctx;
+    fprintf(stderr, "neuroshard: warning: %s\n", sentence);
+}
+
+/* Larger first; of one size in the order of the input. */
+static int compare_sizes(const void *a, const void *b)
+{
+    const struct sized_table *left = a, *right = b;
+
+    if (left->weight_bytes != right->weight_bytes)
+        return left->weight_bytes < right->weight_bytes ? 1 : -1;
+    return (left->table > right->table) - (left->table < right->table);
+}
+
+static void add_table(struct summary *summary, const struct problem *problem,
+                      uint32_t idx)
+{
+    const struct table *table = &problem->tables[idx];
+    struct shard whole = shard_whole(problem, idx, 0);
+    struct memory_items memory;
+
+    shard_memory(&memory, problem, &whole);
+    memory_add(&summary->memory, &memory);
+    summary->by_size[idx] = (struct sized_table){table, memory.weights};
+    if (__builtin_add_overflow(summary->n_rows, table->num_embeddings,
+                               &summary->n_rows))
+        summary->n_rows = UINT64_MAX;
+    summary->lookups += table->pooling_factor;
+    summary->output_elements +=
+        table->dim * (table->output == OUTPUT_SEQUENCE ? table->pooling_factor
+                                                       : table->num_outputs);
+    summary->n_skew_assumed += table->skew_assumed;
+}
+
+static void summarise(struct summary *summary, const struct table_list *list,
+                      uint64_t batch, struct arena *arena)
+{
+    struct problem problem = {.tables = list->tables,
+                              .n_tables = list->n_tables,
+                              .cluster = {.n_devices = 1},
+                              .batch = batch};
+    double *dims = ARENA_NEW(arena, double, list->n_tables);
+
+    *summary = (struct summary){.list = list, .batch = batch};
+    summary->by_size = ARENA_NEW(arena, struct sized_table, list->n_tables);
+    for (size_t i = 0; i < list->n_tables; i++) {
+        add_table(summary, &problem, (uint32_t)i);
+        dims[i] = list->tables[i].dim;
+    }
+    qsort(summary->by_size, list->n_tables, sizeof(summary->by_size[0]),
+          compare_sizes);
+    summary->dim_median = stats_median(dims, list->n_tables);
+    summary->dim_min = dims[0]; /* sorted by now */
+    summary->dim_max = dims[list->n_tables - 1];
+}
+
+static size_t n_shown(const struct summary *summary)
+{
+    size_t n = summary->list->n_tables;
+
+    return n < N_LARGEST ? n : N_LARGEST;
+}
+
+static void print_largest(const struct summary *summary)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    double largest = (double)summary->by_size[0].weight_bytes, unit_bytes = 1;
+    double total = (double)summary->memory.weights;
+    unsigned unit = 0;
+    char rows[TEXT_BYTES_MAX];
+
+    for (; largest / unit_bytes >= 1024 && unit < 5; unit++)
+        unit_bytes *= 1024;
+    printf("\nLargest tables\n%10s  %6s  %15s  %7s  %9s  %s\n", "weights",
+           "share", "rows", "columns", "look-ups", "name");
+    printf("%10s  %6s  %15s  %7s  %9s\n", units[unit], "%", "", "", "a sample");
+    for (size_t i = 0; i < n_shown(summary); i++) {
+        const struct sized_table *sized = &summary->by_size[i];
+        double bytes = (double)sized->weight_bytes;
+
+        printf("%10.3f  %6.2f  %15s  %7" PRIu32 "  %9.4g  %s\n",
+               bytes / unit_bytes, 100 * bytes / total,
+               text_from_count(rows, sized->table->num_embeddings),
+               sized->table->dim, sized->table->pooling_factor,
+               sized->table->name);
+    }
+}
+
+static void print_text(const struct summary *summary)
+{
+    char a[TEXT_BYTES_MAX], b[TEXT_BYTES_MAX];
+    const struct memory_items *memory = &summary->memory;
+    double lookups = summary->lookups * (double)summary->batch;
+
+    printf("%s: %s table%s\n\n", summary->list->source,
+           text_from_count(a, summary->list->n_tables),
+           summary->list->n_tables == 1 ? "" : "s");
+    printf("rows             %s\n", text_from_count(a, summary->n_rows));
+    printf("weights          %s\n",
+           text_from_bytes(a, (double)memory->weights));
+    printf("optimizer state  %s\n",
+           text_from_bytes(a, (double)memory->optimizer));
+    printf("columns          %.0f to %.0f, median %g\n", summary->dim_min,
+           summary->dim_max, summary->dim_median);
+    printf("output           %.10g elements a sample\n",
+           summary->output_elements);
+    printf("look-ups         %.10g a sample, %s in a batch of %s\n",
+           summary->lookups, text_from_count(a, (uint64_t)fmin(lookups, 9e18)),
+           text_from_count(b, summary->batch));
+    if (summary->n_skew_assumed)
+        printf("skew             not given for %s table%s: Zipf %g assumed\n",
+               text_from_count(a, summary->n_skew_assumed),
+               summary->n_skew_assumed == 1 ? "" : "s", DEFAULT_ZIPF_ALPHA);
+    else
+        printf("skew             given for every table\n");
+    print_largest(summary);
+}
+
+/* JSON has no unsigned 64-bit numbers; what saturated stays large. */
+static json_t *json_from_u64(uint64_t n)
+{
+    return json_integer(n > INT64_MAX ? INT64_MAX : (json_int_t)n);
+}
+
+static json_t *json_from_table(const struct sized_table *sized)
+{
+    const struct table *table = sized->table;
+
+    return json_pack("{s:s, s:o, s:o, s:f, s:f, s:s, s:s, s:o}", "name",
+                     table->name, "num_embeddings",
+                     json_from_u64(table->num_embeddings), "dim",
+                     json_integer(table->dim), "pooling_factor",
+                     table->pooling_factor, "num_outputs", table->num_outputs,
+                     "precision", precision_name(table->precision), "optimizer",
+                     optimizer_name(table->optimizer), "weight_bytes",
+                     json_from_u64(sized->weight_bytes));
+}
+
+static void print_json(const struct summary *summary)
+{
+    json_t *largest = json_array(), *root;
+    char *text;
+
+    for (size_t i = 0; i < n_shown(summary); i++)
+        json_array_append_new(largest, json_from_table(&summary->by_size[i]));
+    root = json_pack(
+        "{s:o, s:o, s:o, s:o, s:{s:f, s:f, s:f}, s:f, s:f, s:o, s:f, s:o, s:o}",
+        "n_tables", json_from_u64(summary->list->n_tables), "num_embeddings",
+        json_from_u64(summary->n_rows), "weight_bytes",
+        json_from_u64(summary->memory.weights), "optimizer_bytes",
+        json_from_u64(summary->memory.optimizer), "dim", "min",
+        summary->dim_min, "median", summary->dim_median, "max",
+        summary->dim_max, "output_elements_per_sample",
+        summary->output_elements, "lookups_per_sample", summary->lookups,
+        "batch", json_from_u64(summary->batch), "lookups_per_batch",
+        summary->lookups * (double)summary->batch, "n_skew_assumed",
+        json_from_u64(summary->n_skew_assumed), "largest", largest);
+    text = json_to_text(root);
+    fputs(text, stdout);
+    free(text);
+    json_decref(root);
+}
+
+static int run_tables(struct cli *cli, struct err *err)
+{
+    struct tables_options options = {.warn = warn_tables};
+    struct table_list list;
+    struct summary summary;
+
+    if (cli_given(cli, "dim"))
+        options.dim = (uint32_t)cli_u64(cli, "dim");
+    if (tables_load(&list, cli_arg(cli, 0), &options, cli_arena(cli), err))
+        return -1;
+    summarise(&summary, &list, cli_u64(cli, "batch"), cli_arena(cli));
+    if (cli_flag(cli, "json"))
+        print_json(&summary);
+    else
+        print_text(&summary);
+    return 0;
+}
+
+const struct command command_tables = {
+    .name = "tables",
+    .synopsis = "TABLES [options]",
+    .summary = "print what a table list holds",
+    .options = tables_options,
+    .min_args = 1,
+    .max_args = 1,
+    .run = run_tables,
+};

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/clock.h"
+#include "base/hash.h"
+#include "cli/training.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct option_spec train_options[] = {
+    {"db", 0, OPTION_STRING, "FILE", NULL, 0, 0, NULL,
+     "cost database with the samples"},
+    {"output", 'o', OPTION_STRING, "FILE", NULL, 0, 0, NULL,
+     "model file to write"},
+    TRAINING_OPTIONS,
+    {"device", 0, OPTION_STRING, "NAME", NULL, 0, 0, NULL,
+     "part of the device's name, where the database holds several"},
+    {"isa", 0, OPTION_STRING, "NAME", NULL, 0, 0, NULL,
+     "the same for the instruction set, e.g. avx512"},
+    {"threads", 0, OPTION_U64, "N", NULL, 0, 1e6, NULL,
+     "the same for the CPU threads"},
+    {"precision", 0, OPTION_CHOICE, "NAME", NULL, 0, 0, "fp32|fp16|bf16|int8",
+     "the same for the precision of the weights"},
+    {"optimizer", 0, OPTION_CHOICE, "NAME", NULL, 0, 0,
+     "sgd|rowwise_adagrad|adagrad|adam", "the same for the optimizer"},
+    {"batch", 0, OPTION_U64, "B", NULL, 1, 16777216, NULL,
+     "the same for the batch"},
+    {"json", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
+     "print the errors as JSON"},
+    {0},
+};
+
+/* Whether a setting is what the options ask for. */
+static bool is_wanted(const struct sample_setting *setting,
+                      const struct cli *cli)
+{
+    const char *device = cli_string(cli, "device");
+    const char *isa = cli_string(cli, "isa");
+    const char *precision = cli_string(cli, "precision");
+    const char *optimizer = cli_string(cli, "optimizer");
+
+    return (!device || strstr(setting->device, device)) &&
+           (!isa || !strcmp(setting->isa, isa)) &&
+           (!precision ||
+            !strcmp(precision_name(setting->precision), precision)) &&
+           (!optimizer ||
+            !strcmp(optimizer_name(setting->optimizer), optimizer)) &&
+           (!cli_given(cli, "threads") ||
+            setting->n_threads == cli_u64(cli, "threads")) &&
+           (!cli_given(cli, "batch") ||
+            setting->batch == cli_u64(cli, "batch"));
+}
+
+static int choose_setting(struct sample_setting *setting, struct store *store,
+                          struct cli *cli, struct err *err)
+{
+    struct sample_setting *settings, *wanted;
+    size_t n, n_wanted = 0;
+
+    if (store_settings(store, &settings, &n, cli_arena(cli), err))
+        return -1;
+    wanted = ARENA_NEW(cli_arena(cli), struct sample_setting, n);
+    for (size_t i = 0; i < n; i++)
+        if (is_wanted(&settings[i], cli))
+            wanted[n_wanted++] = settings[i];
+    if (!n)
+        return err_set(err, ERR_INPUT, "'%s' holds no samples",
+                       cli_string(cli, "db"));
+    if (!n_wanted)
+        return err_set(
+            err, ERR_INPUT, "'%s' holds no samples of that kind; it has %s",
+            cli_string(cli, "db"), training_list_settings(settings, n, cli));
+    if (n_wanted > 1)
+        return err_set(err, ERR_USAGE,
+                       "a model is of one setting, '%s' holds %zu; choose by "
+                       "--device, --isa, --threads, --precision, --optimizer "
+                       "or --batch: %s",
+                       cli_string(cli, "db"), n_wanted,
+                       training_list_settings(wanted, n_wanted, cli));
+    *setting = wanted[0];
+    return 0;
+}
+
+static void print_text(const struct model *model,
+                       const struct evaluation *evaluation, double seconds,
+                       struct cli *cli)
+{
+    const struct model_training *training = &model->training;
+    const struct comm_model *comm = &model->comm;
+    char hash[HASH_TEXT_MAX];
+
+    printf("setting         %s\n",
+           setting_text(&model->setting, cli_arena(cli)));
+    printf("samples         %" PRIu64 " for training, %" PRIu64
+           " for validation, %" PRIu64 " held out\n",
+           training->n_train, training->n_validation, training->n_held_out);
+    printf("training        %" PRIu64 " epochs in %.1f s, the best was %" PRIu64
+           ", seed %" PRIu64 "\n",
+           training->epochs, seconds, training->best_epoch, training->seed);
+    if (model->has_comm)
+        printf("communication   %.1f us + bytes / %.2f GB/s (%s)\n",
+               comm->alpha_us, comm->intra_gbps, comm->source);
+    else
+        printf("communication   not measured ('neuroshard bench --alltoall')"
+               "\n");
+    evaluation_print(evaluation);
+    printf("model           %s, hash %s\n", cli_string(cli, "output"),
+           hash_text(hash, model->hash));
+}
+
+static int run_train(struct cli *cli, struct err *err)
+{
+    struct measurements measurements;
+    struct sample_setting setting;
+    struct evaluation evaluation;
+    struct store *store = NULL;
+    struct model model;
+    double begin_ms = clock_ms();
+    int rc = -1;
+
+    if (!cli_given(cli, "db") || !cli_given(cli, "output")) {
+        err_set(err, ERR_USAGE,
+                "options '--db' and '--output' are needed: where the samples "
+                "are and where the model goes");
+        goto out;
+    }
+    if (training_open_store(&store, cli_string(cli, "db"), STORE_READ, err))
+        goto out;
+    if (choose_setting(&setting, store, cli, err))
+        goto out;
+    if (measurements_load(&measurements, store, &setting, cli, err))
+        goto out;
+    if (training_run(&model, &evaluation, &measurements, cli, err))
+        goto out;
+    if (model_save(&model, cli_string(cli, "output"), err))
+        goto out;
+    if (cli_flag(cli, "json"))
+        training_print_json(evaluation_to_json(&evaluation));
+    else
+        print_text(&model, &evaluation, (clock_ms() - begin_ms) / 1000, cli);
+    rc = 0;
+out:
+    store_close(store);
+    return rc;
+}
+
+const struct command command_train = {
+    .name = "train",
+    .synopsis = "--db FILE -o MODEL [options]",
+    .summary = "learn a cost model from measured samples",
+    .options = train_options,
+    .min_args = 0,
+    .max_args = 0,
+    .run = run_train,
+};

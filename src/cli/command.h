@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_CLI_COMMAND_H
+#define NEUROSHARD_CLI_COMMAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+
+/*
+ * A command is a name, a table of options and a function. Parsing, --help,
+ * range errors and the check against the man page all come from the table.
+ */
+
+enum option_type {
+    OPTION_FLAG,
+    OPTION_STRING,
+    OPTION_U64,
+    OPTION_DOUBLE,
+    OPTION_BYTES, /* a size: "80GiB" */
+    OPTION_CHOICE /* one of choices, separated by '|' */
+};
+
+struct option_spec {
+    const char *name; /* long name without dashes */
+    char letter;      /* short form, or 0 */
+    enum option_type type;
+    const char *argument;      /* "N", "FILE"; NULL for a flag */
+    const char *default_value; /* text, parsed like a given one; or NULL */
+    double min, max;           /* U64 and DOUBLE: inclusive range */
+    const char *choices;       /* CHOICE */
+    const char *help;          /* one line, with the unit */
+};
+
+struct cli; /* a parsed command line */
+
+struct command {
+    const char *name;
+    const char *synopsis;              /* "TABLES --gpus N [options]" */
+    const char *summary;               /* one line */
+    const struct option_spec *options; /* ends with a NULL name */
+    unsigned min_args, max_args;
+    int (*run)(struct cli *cli, struct err *err);
+};
+
+/* Parses argv after the command's name. ERR_USAGE names the option and what
+ * it takes. --help is handled by the caller (cli_wants_help). */
+int cli_parse(struct cli **out, const struct command *command, int argc,
+              char **argv, struct arena *arena, struct err *err) MUST_CHECK;
+bool cli_wants_help(const struct cli *cli);
+void cli_print_help(const struct command *command);
+
+struct arena *cli_arena(struct cli *cli);
+size_t cli_n_args(const struct cli *cli);
+const char *cli_arg(const struct cli *cli, size_t idx);
+
+/* Values by option name; asking for an option that the command's table lacks
+ * is a programmer's mistake (assert). */
+bool cli_given(const struct cli *cli, const char *name); /* not by default */
+bool cli_flag(const struct cli *cli, const char *name);
+const char *cli_string(const struct cli *cli, const char *name); /* or NULL */
+uint64_t cli_u64(const struct cli *cli, const char *name);
+double cli_double(const struct cli *cli, const char *name);
+uint64_t cli_bytes(const struct cli *cli, const char *name);
+
+/* The commands; src/cli/main.c lists them. Each lives in cmd_NAME.c. */
+extern const struct command command_bench, command_compare, command_cost,
+    command_emit, command_eval, command_model, command_plan, command_retrain,
+    command_run, command_tables, command_train;
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "cli/command.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct command *const commands[] = {
+    &command_plan, &command_compare, &command_cost,  &command_run,
+    &command_emit, &command_tables,  &command_bench, &command_train,
+    &command_eval, &command_retrain, &command_model,
+};
+#define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+static void print_usage(FILE *out)
+{
+    fputs("usage: neuroshard COMMAND [options] [files]\n\n"
+          "plans which GPU holds which piece of which embedding table\n\n"
+          "commands:\n",
+          out);
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+    fputs("\n'neuroshard COMMAND --help' lists a command's options; "
+          "'man neuroshard' has the manual.\n",
+          out);
+}
+
+static int run_command(const struct command *command, int argc, char **argv,
+                       struct err *err)
+{
+    struct arena arena;
+    struct cli *cli;
+    int rc;
+
+    arena_init(&arena);
+    rc = cli_parse(&cli, command, argc, argv, &arena, err);
+    if (!rc && cli_wants_help(cli))
+        cli_print_help(command);
+    else if (!rc)
+        rc = command->run(cli, err);
+    arena_release(&arena);
+    return rc;
+}
+
+/* What was printed must have arrived: a full disk is a failure. */
+static int finish_stdout(struct err *err)
+{
+    errno = 0;
+    if (fflush(stdout) || ferror(stdout) || fclose(stdout))
+        return err_set(err, ERR_IO, "cannot write standard output: %s",
+                       errno ? strerror(errno) : "an earlier write failed");
+    return 0;
+}
+
+static int dispatch(int argc, char **argv, struct err *err)
+{
+    const char *name = argc > 1 ? argv[1] : NULL;
+
+    if (name && (!strcmp(name, "--help") || !strcmp(name, "-h") ||
+                 !strcmp(name, "help"))) {
+        print_usage(stdout);
+        return 0;
+    }
+    if (name && !strcmp(name, "--version")) {
+        puts("neuroshard " NEUROSHARD_VERSION);
+        return 0;
+    }
+    for (size_t i = 0; name && i < N_COMMANDS; i++)
+        if (!strcmp(name, commands[i]->name))
+            return run_command(commands[i], argc - 1, argv + 1, err);
+    if (!name)
+        return err_set(err, ERR_USAGE,
+                       "no command given; 'neuroshard --help' lists them");
+    return err_set(err, ERR_USAGE,
+                   "no command '%s'; 'neuroshard --help' lists them", name);
+}
+
+int main(int argc, char **argv)
+{
+    struct err err = {0};
+    int rc;
+
+    interrupt_install();
+    rc = dispatch(argc, argv, &err);
+    if (!rc)
+        rc = finish_stdout(&err);
+    if (!rc)
+        return 0;
+    fprintf(stderr, "neuroshard: %s\n", err.msg);
+    return err_exit_status(err.code);
+}

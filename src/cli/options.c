@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/command.h"
+
+#include "base/text.h"
+
+#include <assert.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+struct option_value {
+    bool given;
+    const char *text; /* as typed, or the default; NULL: neither */
+    uint64_t u64;
+    double number;
+};
+
+struct cli {
+    const struct command *command;
+    struct arena *arena;
+    struct option_value *values; /* [options] */
+    char **args;
+    size_t n_args;
+    bool wants_help;
+};
+
+static size_t count_options(const struct command *command)
+{
+    size_t n = 0;
+
+    while (command->options[n].name)
+        n++;
+    return n;
+}
+
+static bool is_choice(const char *choices, const char *text)
+{
+    size_t len = strlen(text);
+
+    while (len) {
+        size_t n = strcspn(choices, "|");
+
+        if (n == len && !memcmp(choices, text, n))
+            return true;
+        if (!choices[n])
+            return false;
+        choices += n + 1;
+    }
+    return false;
+}
+
+static int set_u64(struct option_value *value, const struct option_spec *spec,
+                   struct err *err)
+{
+    if (text_to_u64(value->text, &value->u64) &&
+        (double)value->u64 >= spec->min && (double)value->u64 <= spec->max)
+        return 0;
+    return err_set(err, ERR_USAGE,
+                   "option '--%s' takes a whole number from %.0f to %.0f, "
+                   "not '%s'",
+                   spec->name, spec->min, spec->max, value->text);
+}
+
+static int set_double(struct option_value *value,
+                      const struct option_spec *spec, struct err *err)
+{
+    if (text_to_double(value->text, &value->number) &&
+        value->number >= spec->min && value->number <= spec->max)
+        return 0;
+    return err_set(err, ERR_USAGE,
+                   "option '--%s' takes a number from %g to %g, not '%s'",
+                   spec->name, spec->min, spec->max, value->text);
+}
+
+/* Parses value->text by the option's type. */
+static int set_value(struct option_value *value, const struct option_spec *spec,
+                     struct err *err)
+{
+    switch (spec->type) {
+    case OPTION_U64:
+        return set_u64(value, spec, err);
+    case OPTION_DOUBLE:
+        return set_double(value, spec, err);
+    case OPTION_BYTES:
+        if (text_to_bytes(value->text, &value->u64))
+            return 0;
+        return err_set(err, ERR_USAGE,
+                       "option '--%s' takes a size such as 80GiB, not '%s'",
+                       spec->name, value->text);
+    case OPTION_CHOICE:
+        if (is_choice(spec->choices, value->text))
+            return 0;
+        return err_set(err, ERR_USAGE, "option '--%s' is one of %s, not '%s'",
+                       spec->name, spec->choices, value->text);
+    case OPTION_STRING:
+        if (*value->text)
+            return 0;
+        return err_set(err, ERR_USAGE, "option '--%s' takes a %s, not ''",
+                       spec->name, spec->argument);
+    case OPTION_FLAG:
+        return 0;
+    }
+    return 0;
+}
+
+/* getopt_long's tables; option i has value N_LETTERS + i, its letter its own
+ * code, so that both lead to the same slot. */
+enum { FIRST_LONG = 256, HELP = 1 << 20 };
+
+static void make_getopt_tables(const struct command *command, size_t n,
+                               struct option *longs, char *shorts)
+{
+    *shorts++ = ':';
+    for (size_t i = 0; i < n; i++) {
+        const struct option_spec *spec = &command->options[i];
+        int takes = spec->type != OPTION_FLAG;
+
+        longs[i] = (struct option){
+            .name = spec->name,
+            .has_arg = takes ? required_argument : no_argument,
+            .val = FIRST_LONG + (int)i,
+        };
+        if (spec->letter) {
+            *shorts++ = spec->letter;
+            if (takes)
+                *shorts++ = ':';
+        }
+    }
+    longs[n] = (struct option){.name = "help", .val = HELP};
+    *shorts++ = 'h';
+    *shorts = '\0';
+}
+
+/* The option that getopt's answer names, or NULL. */
+static const struct option_spec *find_spec(const struct command *command,
+                                           size_t n, int code)
+{
+    if (code >= FIRST_LONG && (size_t)(code - FIRST_LONG) < n)
+        return &command->options[code - FIRST_LONG];
+    for (size_t i = 0; i < n; i++)
+        if (command->options[i].letter && command->options[i].letter == code)
+            return &command->options[i];
+    return NULL;
+}
+
+static int usage_error(const struct cli *cli, int code, char **argv,
+                       struct err *err)
+{
+    const struct option_spec *spec =
+        find_spec(cli->command, count_options(cli->command), optopt);
+    const char *word = argv[optind - 1];
+
+    if (code == ':' && spec)
+        return err_set(err, ERR_USAGE, "option '--%s' needs a value: %s",
+                       spec->name, spec->argument);
+    if (optopt && optopt < FIRST_LONG)
+        return err_set(err, ERR_USAGE, "'neuroshard %s' has no option '-%c'",
+                       cli->command->name, optopt);
+    if (spec)
+        return err_set(err, ERR_USAGE, "option '--%s' takes no value",
+                       spec->name);
+    return err_set(err, ERR_USAGE,
+                   "'neuroshard %s' has no option '%s', or several that "
+                   "begin so",
+                   cli->command->name, word);
+}
+
+static int parse_options(struct cli *cli, int argc, char **argv,
+                         struct err *err)
+{
+    size_t n = count_options(cli->command);
+    struct option *longs = ARENA_NEW(cli->arena, struct option, n + 2);
+    char *shorts = ARENA_NEW(cli->arena, char, 2 * n + 4);
+    int code;
+
+    make_getopt_tables(cli->command, n, longs, shorts);
+    optind = 0;
+    opterr = 0;
+    while ((code = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
+        const struct option_spec *spec = find_spec(cli->command, n, code);
+        struct option_value *value;
+
+        if (code == HELP || code == 'h') {
+            cli->wants_help = true;
+            continue;
+        }
+        if (!spec)
+            return usage_error(cli, code, argv, err);
+        value = &cli->values[spec - cli->command->options];
+        value->given = true;
+        value->text = optarg;
+        if (set_value(value, spec, err))
+            return -1;
+    }
+    cli->args = argv + optind;
+    cli->n_args = (size_t)(argc - optind);
+    return 0;
+}
+
+static int set_defaults(struct cli *cli, struct err *err)
+{
+    for (size_t i = 0; cli->command->options[i].name; i++) {
+        const struct option_spec *spec = &cli->command->options[i];
+
+        cli->values[i].text = spec->default_value;
+        if (spec->default_value && set_value(&cli->values[i], spec, err))
+            return -1;
+    }
+    return 0;
+}
+
+int cli_parse(struct cli **out, const struct command *command, int argc,
+              char **argv, struct arena *arena, struct err *err)
+{
+    struct cli *cli = ARENA_NEW(arena, struct cli, 1);
+
+    cli->command = command;
+    cli->arena = arena;
+    cli->values =
+        ARENA_NEW(arena, struct option_value, count_options(command) + 1);
+    if (set_defaults(cli, err) || parse_options(cli, argc, argv, err))
+        return -1;
+    *out = cli;
+    if (cli->wants_help)
+        return 0;
+    if (cli->n_args < command->min_args || cli->n_args > command->max_args)
+        return err_set(err, ERR_USAGE, "usage: neuroshard %s %s", command->name,
+                       command->synopsis);
+    return 0;
+}
+
+bool cli_wants_help(const struct cli *cli)
+{
+    return cli->wants_help;
+}
+
+void cli_print_help(const struct command *command)
+{
+    printf("usage: neuroshard %s %s\n\n%s\n\noptions:\n", command->name,
+           command->synopsis, command->summary);
+    for (const struct option_spec *spec = command->options; spec->name;
+         spec++) {
+        char left[64];
+
+        snprintf(left, sizeof(left), "%s%c%s--%s%s%s",
+                 spec->letter ? "-" : "   ", spec->letter ? spec->letter : ' ',
+                 spec->letter ? ", " : "", spec->name,
+                 spec->argument ? " " : "",
+                 spec->argument ? spec->argument : "");
+        printf("  %-30s %s", left, spec->help);
+        if (spec->type == OPTION_CHOICE)
+            printf(" (%s)", spec->choices);
+        if (spec->default_value)
+            printf(" [%s]", spec->default_value);
+        putchar('\n');
+    }
+    printf("  -h, --%-24s this text\n", "help");
+}
+
+struct arena *cli_arena(struct cli *cli)
+{
+    return cli->arena;
+}
+
+size_t cli_n_args(const struct cli *cli)
+{
+    return cli->n_args;
+}
+
+const char *cli_arg(const struct cli *cli, size_t idx)
+{
+    assert(idx < cli->n_args);
+    return cli->args[idx];
+}
+
+static const struct option_value *find_value(const struct cli *cli,
+                                             const char *name)
+{
+    const struct option_spec *spec = cli->command->options;
+
+    while (spec->name && strcmp(spec->name, name))
+        spec++;
+    assert(spec->name);
+    return &cli->values[spec - cli->command->options];
+}
+
+bool cli_given(const struct cli *cli, const char *name)
+{
+    return find_value(cli, name)->given;
+}
+
+bool cli_flag(const struct cli *cli, const char *name)
+{
+    return find_value(cli, name)->given;
+}
+
+const char *cli_string(const struct cli *cli, const char *name)
+{
+    return find_value(cli, name)->text;
+}
+
+uint64_t cli_u64(const struct cli *cli, const char *name)
+{
+    return find_value(cli, name)->u64;
+}
+
+double cli_double(const struct cli *cli, const char *name)
+{
+    return find_value(cli, name)->number;
+}
+
+uint64_t cli_bytes(const struct cli *cli, const char *name)
+{
+    return find_value(cli, name)->u64;
+}

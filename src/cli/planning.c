@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/planning.h"
+
+#include "base/text.h"
+#include "core/plan_check.h"
+#include "costmodel/oracles.h"
+#include "io/tables_io.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void warn(void *ctx, const char *sentence)
+{
+    (void)ctx;
+    fprintf(stderr, "neuroshard: warning: %s\n", sentence);
+}
+
+static int read_tables(struct problem *problem, struct cli *cli,
+                       struct err *err)
+{
+    struct tables_options options = {.warn = warn};
+    struct table_list list;
+
+    if (cli_given(cli, "dim"))
+        options.dim = (uint32_t)cli_u64(cli, "dim");
+    if (tables_load(&list, cli_arg(cli, 0), &options, cli_arena(cli), err))
+        return -1;
+    problem->tables = list.tables;
+    problem->n_tables = list.n_tables;
+    problem->source = list.source;
+    return 0;
+}
+
+/* "4GiB" or "15%" of memory_bytes. */
+static int parse_reserve(uint64_t *reserve_bytes, const char *text,
+                         uint64_t memory_bytes, struct err *err)
+{
+    size_t len = strlen(text);
+    char number[32];
+    double percent;
+
+    if (len && len < sizeof(number) && text[len - 1] == '%') {
+        memcpy(number, text, len - 1);
+        number[len - 1] = '\0';
+        if (text_to_double(number, &percent) && percent >= 0 &&
+            percent <= 100) {
+            *reserve_bytes = (uint64_t)((double)memory_bytes * percent / 100);
+            return 0;
+        }
+    } else if (text_to_bytes(text, reserve_bytes) &&
+               *reserve_bytes <= memory_bytes) {
+        return 0;
+    }
+    return err_set(err, ERR_USAGE,
+                   "option '--reserve' takes a size up to a GPU's memory or a "
+                   "percentage from 0%% to 100%%, not '%s'",
+                   text);
+}
+
+static int fill_cluster(struct cluster *cluster, struct cli *cli,
+                        struct err *err)
+{
+    const struct gpu_spec *gpu = gpu_spec_find(cli_string(cli, "gpu"));
+    uint64_t memory_bytes, reserve_bytes;
+    uint32_t n;
+
+    if (!gpu)
+        return err_set(err, ERR_USAGE,
+                       "no GPU '%s' is known; give --gpu one of the names in "
+                       "neuroshard-plan(1)",
+                       cli_string(cli, "gpu"));
+    if (!cli_given(cli, "gpus"))
+        return err_set(err, ERR_USAGE,
+                       "option '--gpus' is needed: how many "
+                       "GPUs to plan for");
+    n = (uint32_t)cli_u64(cli, "gpus");
+    memory_bytes =
+        cli_given(cli, "memory") ? cli_bytes(cli, "memory") : gpu->memory_bytes;
+    if (parse_reserve(&reserve_bytes, cli_string(cli, "reserve"), memory_bytes,
+                      err))
+        return -1;
+    cluster->n_devices = n;
+    cluster->devices_per_host = cli_given(cli, "gpus-per-host")
+                                    ? (uint32_t)cli_u64(cli, "gpus-per-host")
+                                    : n;
+    if (cluster->devices_per_host > n)
+        cluster->devices_per_host = n;
+    if (n % cluster->devices_per_host)
+        return err_set(err, ERR_USAGE,
+                       "%u GPUs are no whole number of hosts with %u GPUs each",
+                       n, cluster->devices_per_host);
+    cluster->memory_bytes = ARENA_NEW(cli_arena(cli), uint64_t, n);
+    cluster->reserve_bytes = ARENA_NEW(cli_arena(cli), uint64_t, n);
+    for (uint32_t r = 0; r < n; r++) {
+        cluster->memory_bytes[r] = memory_bytes;
+        cluster->reserve_bytes[r] = reserve_bytes;
+    }
+    return 0;
+}
+
+/* "table,column" -> a mask; grid comes with row and column together. */
+static int parse_kinds(unsigned *kinds, const char *text, struct err *err)
+{
+    *kinds = 0;
+    for (const char *word = text;;) {
+        size_t len = strcspn(word, ",");
+        char name[16];
+        unsigned kind = 0;
+
+        if (len < sizeof(name)) {
+            memcpy(name, word, len);
+            name[len] = '\0';
+            kind = shard_kind_from_name(name);
+        }
+        if (!kind)
+            return err_set(err, ERR_USAGE,
+                           "option '--shard' lists kinds of table,column,row,"
+                           "replicate, not '%s'",
+                           text);
+        *kinds |= kind;
+        if (!word[len])
+            break;
+        word += len + 1;
+    }
+    if ((*kinds & SHARD_ROW) && (*kinds & SHARD_COLUMN))
+        *kinds |= SHARD_GRID;
+    return 0;
+}
+
+int planning_problem(struct problem *problem, struct cli *cli, struct err *err)
+{
+    memset(problem, 0, sizeof(*problem));
+    if (fill_cluster(&problem->cluster, cli, err))
+        return -1;
+    problem->batch = cli_u64(cli, "batch");
+    if (cli_given(cli, "batch-per-gpu"))
+        problem->batch =
+            cli_u64(cli, "batch-per-gpu") * problem->cluster.n_devices;
+    problem->memory_model = strcmp(cli_string(cli, "memory-model"), "weights")
+                                ? MEMORY_FULL
+                                : MEMORY_WEIGHTS;
+    problem->kinds = SHARD_ALL_KINDS;
+    if (cli_given(cli, "shard") &&
+        parse_kinds(&problem->kinds, cli_string(cli, "shard"), err))
+        return -1;
+    return read_tables(problem, cli, err);
+}
+
+/* A kind that the user asked for by name must be priced by the model. */
+static int check_asked_kinds(struct cli *cli, const struct problem *problem,
+                             const struct oracle *oracle, struct err *err)
+{
+    unsigned missing = problem->kinds & ~oracle->kinds & ~(unsigned)SHARD_GRID;
+
+    if (!cli_given(cli, "shard") || !missing)
+        return 0;
+    return err_set(err, ERR_USAGE, "cost model '%s' cannot price %s shards",
+                   oracle->name,
+                   shard_kind_name((enum shard_kind)(missing & -missing)));
+}
+
+int planning_oracle(struct oracle **out, struct cli *cli,
+                    const struct problem *problem, struct err *err)
+{
+    const char *spec = cli_string(cli, "cost");
+    struct oracle *oracle;
+
+    if (spec ? oracle_open(&oracle, spec, problem, cli_arena(cli), err)
+             : oracle_open_for_gpu(&oracle, cli_string(cli, "gpu"), problem,
+                                   cli_arena(cli), err))
+        return -1;
+    if (check_asked_kinds(cli, problem, oracle, err)) {
+        oracle_close(oracle);
+        return -1;
+    }
+    *out = oracle;
+    return 0;
+}
+
+int planning_finish(struct plan *plan, const struct oracle *oracle,
+                    struct arena *arena, struct err *err)
+{
+    plan_derive_kinds(plan);
+    if (plan_price(plan, oracle, arena, err))
+        return -1;
+    plan->version = NEUROSHARD_VERSION;
+    plan->inputs_hash = plan_inputs_hash(plan, arena);
+    return plan_check(plan, err);
+}

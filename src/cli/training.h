@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_CLI_TRAINING_H
+#define NEUROSHARD_CLI_TRAINING_H
+
+#include "base/json.h"
+#include "cli/command.h"
+#include "costmodel/evaluate.h"
+#include "costmodel/train.h"
+#include "io/store.h"
+
+/*
+ * What train, retrain and eval share: the measurements of one setting out of
+ * the cost database, a training with its progress, an evaluation in print.
+ */
+
+/* Entries of a command's option table: how to train. */
+#define TRAINING_OPTIONS                                           \
+    {"epochs",                                                     \
+     'e',                                                          \
+     OPTION_U64,                                                   \
+     "N",                                                          \
+     "0",                                                          \
+     0,                                                            \
+     1e6,                                                          \
+     NULL,                                                         \
+     "passes over the samples; 0: as many as 20,000 steps take"},  \
+        {"time-limit",                                             \
+         0,                                                        \
+         OPTION_DOUBLE,                                            \
+         "S",                                                      \
+         "0",                                                      \
+         0,                                                        \
+         1e9,                                                      \
+         NULL,                                                     \
+         "seconds after which the best so far is taken; 0: none"}, \
+    {                                                              \
+        "seed", 0, OPTION_U64, "K", "0", 0, 9e15, NULL,            \
+            "seed of the initial weights and of the shuffling"     \
+    }
+
+/* What the database holds of one setting; lives in the command's arena. */
+struct measurements {
+    struct sample_setting setting;
+    struct sample *samples;
+    size_t n;
+    struct comm_sample *comm_samples;
+    size_t n_comm;
+};
+
+/* ERR_INPUT where nothing was measured at this setting; the sentence lists
+ * what was. */
+int measurements_load(struct measurements *measurements, struct store *store,
+                      const struct sample_setting *setting, struct cli *cli,
+                      struct err *err) MUST_CHECK;
+
+/* Opens a database that must exist. */
+int training_open_store(struct store **out, const char *path,
+                        enum store_mode mode, struct err *err) MUST_CHECK;
+
+/* "A; B; C": the settings, in words, in the command's arena. */
+const char *training_list_settings(const struct sample_setting *settings,
+                                   size_t n, struct cli *cli);
+
+/* Trains by the TRAINING_OPTIONS, evaluates and fits the communication; errors
+ * and communication are in the model, too. */
+int training_run(struct model *model, struct evaluation *evaluation,
+                 const struct measurements *measurements, struct cli *cli,
+                 struct err *err) MUST_CHECK;
+
+/* On standard output. */
+void evaluation_print(const struct evaluation *evaluation);
+/* The caller decrefs it. */
+json_t *evaluation_to_json(const struct evaluation *evaluation);
+
+/* Prints a JSON document on standard output and drops it. */
+void training_print_json(json_t *root);
+
+#endif

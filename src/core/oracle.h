@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_CORE_ORACLE_H
+#define NEUROSHARD_CORE_ORACLE_H
+
+#include "base/mem.h"
+#include "core/problem.h"
+
+/*
+ * The contract between cost models and the search. The cost of a device is
+ * not the sum of its tables' costs, but every model here has the shape
+ *
+ *     cost(device) = head( sum over its shards of embed(shard) )
+ *
+ * so a move costs two heads and no shard is embedded twice. A vector has
+ * `width` doubles: the learned part, and the additive facts that
+ * communication needs. An oracle is opened for one problem and must not
+ * outlive it. Its functions are pure and thread-safe: same input, same bits,
+ * at any thread count and on any instruction set.
+ */
+
+/* How the numbers came about; a report says it beside each prediction. */
+enum cost_basis {
+    BASIS_ANALYTIC, /* formulas over published constants */
+    BASIS_MODELLED, /* a net trained on something else than this device */
+    BASIS_MEASURED  /* a net trained on measurements of this device */
+};
+const char *cost_basis_name(enum cost_basis basis);
+
+struct oracle;
+
+struct oracle_ops {
+    /* out[n][width]; a shard's device does not matter. */
+    void (*embed)(const struct oracle *oracle, const struct shard *shards,
+                  size_t n, double *out);
+    /* Compute time of n devices from sums[n][width], in ms. */
+    void (*compute)(const struct oracle *oracle, const double *sums, size_t n,
+                    double *compute_ms);
+    /* n assignments of R devices: sums[n][R][width], compute_ms[n][R] ->
+     * fwd_ms[n][R], bwd_ms[n][R]. fwd holds the waiting: it counts from
+     * compute + bwd of each device. */
+    void (*comm)(const struct oracle *oracle, size_t n, const double *sums,
+                 const double *compute_ms, double *fwd_ms, double *bwd_ms);
+    /* Frees what is not in an arena; may be NULL. */
+    void (*close)(struct oracle *oracle);
+};
+
+/* First member of each oracle's own struct. */
+struct oracle {
+    const struct oracle_ops *ops;
+    const struct problem *problem; /* not owned */
+    const char *name;              /* as the user asks for it */
+    const char *hash;              /* 16 hex digits */
+    enum cost_basis basis;
+    const char *comm;   /* one phrase on where communication comes from */
+    const char *device; /* what it was measured on, or NULL */
+    uint32_t width;     /* doubles a vector */
+    unsigned kinds;     /* shard kinds it can price, a mask */
+    int32_t floor_lane; /* lane whose sum is the physical floor of compute in
+                           ms (bytes over peak bandwidth), or -1; compute()
+                           already respects it */
+};
+
+void oracle_close(struct oracle *oracle); /* NULL is fine */
+
+#endif

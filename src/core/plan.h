@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_CORE_PLAN_H
+#define NEUROSHARD_CORE_PLAN_H
+
+#include "core/oracle.h"
+#include "core/problem.h"
+
+/*
+ * A plan: every piece of every table and the device that holds it, with what
+ * one training step costs there. Self-contained: it carries its problem.
+ */
+
+struct device_cost {
+    double compute_ms;  /* forward look-up + backward + optimizer */
+    double bwd_comm_ms; /* backward all-to-all (and all-reduce) */
+    double fwd_comm_ms; /* from the moment the device is ready: holds its
+                           waiting for the slowest one */
+    double total_ms;
+    struct memory_items memory; /* reserve included */
+};
+
+/* What priced a plan. */
+struct cost_source {
+    const char *name; /* "roofline:h100", "model:h200.nsm" ... */
+    const char *hash; /* 16 hex digits of the constants or weights */
+    enum cost_basis basis;
+    const char *comm; /* one phrase: where communication figures come from */
+    const char *device; /* what it was measured on, or NULL */
+};
+
+struct plan {
+    struct problem problem;
+    struct shard *shards; /* [n_shards], by (table, col, row, device) */
+    size_t n_shards;
+    struct device_cost *devices; /* [R] */
+    double *shard_ms; /* [n_shards] predicted compute of each shard alone, or
+                         NULL where not priced; does not add up to devices' */
+    double total_ms;             /* max over devices */
+    double bound_ms;             /* proven lower bound, NAN where none */
+    uint32_t n_floored; /* devices raised to the physical floor */
+    struct cost_source cost;
+    const char *search;  /* "reference", "baseline:dim" ... */
+    const char *stopped; /* "done", "budget", "time", "interrupt" */
+    uint64_t seed;
+    double search_ms;
+    uint64_t n_evaluations;
+    const char *inputs_hash; /* 16 hex digits, see plan_inputs_hash */
+    const char *version;     /* of the program that made it */
+};
+
+/* Fills devices, total_ms, n_floored and cost from the oracle: embeds each
+ * shard once, sums by device in the order of shards, one head a device, one
+ * comm. Memory by plan->problem. A cost that is NaN or infinite is ERR_INPUT.
+ * devices is allocated in the arena. */
+int plan_price(struct plan *plan, const struct oracle *oracle,
+               struct arena *arena, struct err *err) MUST_CHECK;
+
+/* Sorts shards by (table, col_begin, row_begin, device). */
+void plan_sort_shards(struct plan *plan);
+
+/* Hash over tables (in canonical order), cluster, batch, memory model and cost
+ * source: the same for a permuted or respelled input. Allocated in arena. */
+const char *plan_inputs_hash(const struct plan *plan, struct arena *arena);
+
+/* Sets every shard's kind from the geometry of its table's pieces. */
+void plan_derive_kinds(struct plan *plan);
+
+#endif

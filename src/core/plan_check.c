@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/plan_check.h"
+
+#include "base/mem.h"
+#include "base/text.h"
+#include "core/plan_judge.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How exactly costs must add up, relative to the plan's total. */
+#define COST_TOLERANCE 1e-6
+
+/* The pieces of table t are order[first[t]] ... order[first[t + 1] - 1],
+ * indices into plan->shards. */
+struct pieces {
+    size_t *first; /* [n_tables + 1] */
+    size_t *order; /* [n_shards] */
+};
+
+static int check_text(const char *text, const char *what, size_t idx,
+                      struct err *err)
+{
+    size_t len = text ? strlen(text) : 0;
+
+    if (!len)
+        return err_set(err, ERR_INPUT, "tables[%zu] has an empty %s", idx,
+                       what);
+    if (!text_is_utf8(text, len))
+        return err_set(err, ERR_INPUT, "tables[%zu]: its %s is not UTF-8", idx,
+                       what);
+    for (size_t i = 0; i < len; i++)
+        if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
+            return err_set(err, ERR_INPUT,
+                           "tables[%zu]: its %s has a control character", idx,
+                           what);
+    return 0;
+}
+
+static int check_amount(const struct table *table, double amount,
+                        const char *what, struct err *err)
+{
+    if (isfinite(amount) && amount >= 0)
+        return 0;
+    return err_set(err, ERR_INPUT,
+                   "table " JUDGE_NAME ": %s %g is not a finite number >= 0",
+                   table->name, what, amount);
+}
+
+static int check_skew(const struct table *table, struct err *err)
+{
+    if (check_amount(table, table->zipf_alpha, "zipf_alpha", err))
+        return -1;
+    for (unsigned k = 0; table->has_bins && k < REUSE_BINS; k++)
+        if (check_amount(table, table->bins[k], "a bin of", err))
+            return -1;
+    return 0;
+}
+
+static int check_table(const struct problem *problem, size_t idx,
+                       struct err *err)
+{
+    const struct table *table = &problem->tables[idx];
+
+    if (check_text(table->name, "name", idx, err))
+        return -1;
+    if (table->group && check_text(table->group, "group", idx, err))
+        return -1;
+    if (!table->num_embeddings)
+        return err_set(err, ERR_INPUT, "table " JUDGE_NAME " has no rows",
+                       table->name);
+    if (!table->dim)
+        return err_set(err, ERR_INPUT, "table " JUDGE_NAME " has no columns",
+                       table->name);
+    if (table->device >= 0 &&
+        (uint64_t)table->device >= problem->cluster.n_devices)
+        return err_set(err, ERR_INPUT,
+                       "table " JUDGE_NAME " is pinned to device %" PRId64
+                       ", but there are %u devices",
+                       table->name, table->device, problem->cluster.n_devices);
+    if (check_amount(table, table->pooling_factor, "pooling_factor", err))
+        return -1;
+    if (check_amount(table, table->num_outputs, "num_outputs", err))
+        return -1;
+    return check_skew(table, err);
+}
+
+struct named {
+    const char *name;
+    size_t idx;
+};
+
+static int compare_named(const void *left, const void *right)
+{
+    const struct named *a = left, *b = right;
+    int c = strcmp(a->name, b->name);
+
+    return c ? c : (a->idx > b->idx) - (a->idx < b->idx);
+}
+
+static int check_unique_names(const struct problem *problem, struct err *err)
+{
+    struct named *named = mem_alloc(problem->n_tables, sizeof(*named));
+    int rc = -1;
+
+    for (size_t i = 0; i < problem->n_tables; i++)
+        named[i] = (struct named){problem->tables[i].name, i};
+    qsort(named, problem->n_tables, sizeof(*named), compare_named);
+    for (size_t i = 1; i < problem->n_tables; i++)
+        if (!strcmp(named[i - 1].name, named[i].name)) {
+            err_set(err, ERR_INPUT,
+                    "tables[%zu] and tables[%zu] are both named " JUDGE_NAME,
+                    named[i - 1].idx, named[i].idx, named[i].name);
+            goto out;
+        }
+    rc = 0;
+out:
+    mem_free(named);
+    return rc;
+}
+
+static int check_problem(const struct problem *problem, struct err *err)
+{
+    if (!problem->cluster.n_devices)
+        return err_set(err, ERR_INPUT, "the cluster has no devices");
+    if (!problem->cluster.devices_per_host)
+        return err_set(err, ERR_INPUT, "the cluster has no devices per host");
+    if (!problem->batch)
+        return err_set(err, ERR_INPUT, "the batch is empty");
+    if (!problem->n_tables)
+        return err_set(err, ERR_INPUT, "the plan has no tables");
+    for (size_t i = 0; i < problem->n_tables; i++)
+        if (check_table(problem, i, err))
+            return -1;
+    return check_unique_names(problem, err);
+}
+
+/* Each shard by itself: what it names exists and it is not empty. */
+static int check_shards(const struct plan *plan, struct err *err)
+{
+    const struct problem *problem = &plan->problem;
+
+    for (size_t i = 0; i < plan->n_shards; i++) {
+        const struct shard *shard = &plan->shards[i];
+        const struct table *table;
+
+        if (shard->table >= problem->n_tables)
+            return err_set(err, ERR_INPUT,
+                           "shards[%zu].table is %u, but there are %zu tables",
+                           i, shard->table, problem->n_tables);
+        table = &problem->tables[shard->table];
+        if (shard->device >= problem->cluster.n_devices)
+            return err_set(err, ERR_INPUT,
+                           "shards[%zu].device is %u, but there are %u devices",
+                           i, shard->device, problem->cluster.n_devices);
+        if (shard->row_begin >= shard->row_end ||
+            shard->row_end > table->num_embeddings)
+            return err_set(err, ERR_INPUT,
+                           "shards[%zu] holds rows %" PRIu64 " to %" PRIu64
+                           " of table " JUDGE_NAME ", which has %" PRIu64,
+                           i, shard->row_begin, shard->row_end, table->name,
+                           table->num_embeddings);
+        if (shard->col_begin >= shard->col_end || shard->col_end > table->dim)
+            return err_set(
+                err, ERR_INPUT,
+                "shards[%zu] holds columns %u to %u of table " JUDGE_NAME
+                ", which has %u",
+                i, shard->col_begin, shard->col_end, table->name, table->dim);
+    }
+    return 0;
+}
+
+/* Counting sort by table; pieces keep their order. */
+static void pieces_init(struct pieces *pieces, const struct plan *plan)
+{
+    size_t n_tables = plan->problem.n_tables;
+
+    pieces->first = mem_alloc(n_tables + 2, sizeof(*pieces->first));
+    pieces->order = mem_alloc(plan->n_shards, sizeof(*pieces->order));
+    /* One place further up, so that filling shifts the ends to the starts. */
+    for (size_t i = 0; i < plan->n_shards; i++)
+        pieces->first[plan->shards[i].table + 2]++;
+    for (size_t t = 2; t <= n_tables; t++)
+        pieces->first[t] += pieces->first[t - 1];
+    for (size_t i = 0; i < plan->n_shards; i++)
+        pieces->order[pieces->first[plan->shards[i].table + 1]++] = i;
+}
+
+static void pieces_release(struct pieces *pieces)
+{
+    mem_free(pieces->first);
+    mem_free(pieces->order);
+}
+
+static int check_tables(const struct plan *plan, const struct pieces *pieces,
+                        struct err *err)
+{
+    const struct problem *problem = &plan->problem;
+
+    for (size_t t = 0; t < problem->n_tables; t++) {
+        size_t n = pieces->first[t + 1] - pieces->first[t];
+
+        if (!n)
+            return err_set(err, ERR_INPUT, "table " JUDGE_NAME " has no shards",
+                           problem->tables[t].name);
+        if (judge_pieces(plan, pieces->order + pieces->first[t], n, err))
+            return -1;
+    }
+    return 0;
+}
+
+/* Each table of a group is on one device by now; here all on the same. */
+static int check_groups(const struct plan *plan, const struct pieces *pieces,
+                        struct err *err)
+{
+    const struct table *tables = plan->problem.tables;
+    struct named *members = mem_alloc(plan->problem.n_tables, sizeof(*members));
+    size_t n_members = 0;
+    int rc = -1;
+
+    for (size_t t = 0; t < plan->problem.n_tables; t++)
+        if (tables[t].group)
+            members[n_members++] = (struct named){tables[t].group, t};
+    qsort(members, n_members, sizeof(*members), compare_named);
+    for (size_t i = 1; i < n_members; i++) {
+        size_t a = members[i - 1].idx, b = members[i].idx;
+        uint32_t device_a =
+            plan->shards[pieces->order[pieces->first[a]]].device;
+        uint32_t device_b =
+            plan->shards[pieces->order[pieces->first[b]]].device;
+
+        if (strcmp(members[i - 1].name, members[i].name) ||
+            device_a == device_b)
+            continue;
+        err_set(err, ERR_INPUT,
+                "tables " JUDGE_NAME " and " JUDGE_NAME " of group " JUDGE_NAME
+                " are on devices %u and %u",
+                tables[a].name, tables[b].name, members[i].name, device_a,
+                device_b);
+        goto out;
+    }
+    rc = 0;
+out:
+    mem_free(members);
+    return rc;
+}
+
+/* A plan is priced as a whole or not at all. */
+static int check_unpriced(const struct plan *plan, struct err *err)
+{
+    for (uint32_t r = 0; r < plan->problem.cluster.n_devices; r++) {
+        const struct device_cost *device = &plan->devices[r];
+
+        if (!isnan(device->compute_ms) || !isnan(device->bwd_comm_ms) ||
+            !isnan(device->fwd_comm_ms) || !isnan(device->total_ms))
+            return err_set(err, ERR_INPUT,
+                           "device %u has a cost, but the plan has no total",
+                           r);
+    }
+    return 0;
+}
+
+/* A net may put a part below zero, but not by more than the plan's total. */
+static int check_device_cost(const struct plan *plan, uint32_t r,
+                             struct err *err)
+{
+    const struct device_cost *device = &plan->devices[r];
+    double parts[] = {device->compute_ms, device->bwd_comm_ms,
+                      device->fwd_comm_ms};
+    double sum = parts[0] + parts[1] + parts[2];
+
+    for (size_t i = 0; i < 3; i++)
+        if (!isfinite(parts[i]) || parts[i] < -plan->total_ms)
+            return err_set(err, ERR_INPUT,
+                           "device %u: a cost of %g ms is not a time", r,
+                           parts[i]);
+    if (!(fabs(sum - device->total_ms) <= COST_TOLERANCE * fabs(sum)))
+        return err_set(err, ERR_INPUT,
+                       "device %u: its total is %.9g ms, but its parts add up "
+                       "to %.9g ms",
+                       r, device->total_ms, sum);
+    return 0;
+}
+
+/* What stands beside the costs must be finite too where it is given. */
+static int check_figures(const struct plan *plan, struct err *err)
+{
+    for (size_t i = 0; plan->shard_ms && i < plan->n_shards; i++)
+        if (isinf(plan->shard_ms[i]))
+            return err_set(err, ERR_INPUT, "shards[%zu] has an infinite cost",
+                           i);
+    if (isinf(plan->bound_ms))
+        return err_set(err, ERR_INPUT, "the lower bound is infinite");
+    if (!isfinite(plan->search_ms) || plan->search_ms < 0)
+        return err_set(err, ERR_INPUT, "the search's %g ms are not a time",
+                       plan->search_ms);
+    return 0;
+}
+
+static int check_costs(const struct plan *plan, struct err *err)
+{
+    double slowest = -INFINITY;
+
+    if (check_figures(plan, err))
+        return -1;
+    if (!plan->devices)
+        return 0;
+    if (isnan(plan->total_ms))
+        return check_unpriced(plan, err);
+    if (!isfinite(plan->total_ms) || plan->total_ms < 0)
+        return err_set(err, ERR_INPUT,
+                       "the plan's total of %g ms is not a time",
+                       plan->total_ms);
+    for (uint32_t r = 0; r < plan->problem.cluster.n_devices; r++) {
+        if (check_device_cost(plan, r, err))
+            return -1;
+        slowest = fmax(slowest, plan->devices[r].total_ms);
+    }
+    if (fabs(slowest - plan->total_ms) > COST_TOLERANCE * fabs(slowest))
+        return err_set(err, ERR_INPUT,
+                       "the plan's total is %.9g ms, but its slowest device "
+                       "takes %.9g ms",
+                       plan->total_ms, slowest);
+    if (plan->bound_ms > plan->total_ms * (1 + COST_TOLERANCE))
+        return err_set(err, ERR_INPUT,
+                       "the lower bound of %.9g ms is above the plan's total "
+                       "of %.9g ms",
+                       plan->bound_ms, plan->total_ms);
+    return 0;
+}
+
+int plan_check(const struct plan *plan, struct err *err)
+{
+    struct pieces pieces = {0};
+    int rc = -1;
+
+    if (check_problem(&plan->problem, err))
+        goto out;
+    if (check_shards(plan, err))
+        goto out;
+    pieces_init(&pieces, plan);
+    if (check_tables(plan, &pieces, err))
+        goto out;
+    if (check_groups(plan, &pieces, err))
+        goto out;
+    if (judge_memory(plan, err))
+        goto out;
+    if (check_costs(plan, err))
+        goto out;
+    rc = 0;
+out:
+    pieces_release(&pieces);
+    return rc;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_CORE_PLAN_JUDGE_H
+#define NEUROSHARD_CORE_PLAN_JUDGE_H
+
+#include "core/plan.h"
+
+/* The parts of plan_check, which only plan_check.c calls. */
+
+/* Names are cut here, so that the rest of a sentence stands. */
+#define JUDGE_NAME "'%.80s'"
+
+/* The n >= 1 pieces of one table, indices into plan->shards, each known to be
+ * inside it and not empty: they tile it or are replicas, and their kinds,
+ * widths and devices are as they must be. O(n log n + R). */
+int judge_pieces(const struct plan *plan, const size_t *piece, size_t n,
+                 struct err *err) MUST_CHECK;
+
+/* No device holds more than it has (ERR_NO_PLAN), and the memory stored in
+ * plan->devices, where there is any, is what the shards take. */
+int judge_memory(const struct plan *plan, struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/plan_judge.h"
+
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Columns of a cut table must come in vectors of four (FBGEMM's kernels). */
+#define CUT_WIDTH 4u
+
+static const struct table *table_of(const struct plan *plan, size_t shard_idx)
+{
+    return &plan->problem.tables[plan->shards[shard_idx].table];
+}
+
+/*
+ * Exact tiling by signed corners. A piece is the sum of four quadrants that
+ * open at its corners, with the signs + - - +, and such a sum is zero
+ * everywhere only if the signs cancel at every point. So the pieces tile the
+ * table if and only if their corners cancel against the table's own, negated:
+ * one sort, no areas that could overflow. At the first point, by row and then
+ * column, where they do not, the sum is the number of holders less one.
+ */
+struct corner {
+    uint64_t row;
+    uint32_t col;
+    int sign;
+};
+
+static int compare_corners(const void *left, const void *right)
+{
+    const struct corner *a = left, *b = right;
+
+    if (a->row != b->row)
+        return a->row < b->row ? -1 : 1;
+    return (a->col > b->col) - (a->col < b->col);
+}
+
+static struct corner *add_corners(struct corner *corner, int sign,
+                                  uint64_t row_begin, uint64_t row_end,
+                                  uint32_t col_begin, uint32_t col_end)
+{
+    *corner++ = (struct corner){row_begin, col_begin, sign};
+    *corner++ = (struct corner){row_begin, col_end, -sign};
+    *corner++ = (struct corner){row_end, col_begin, -sign};
+    *corner++ = (struct corner){row_end, col_end, sign};
+    return corner;
+}
+
+/* The point is held by none or by several of the n pieces. */
+static int bad_tiling(const struct plan *plan, const size_t *piece, size_t n,
+                      const struct corner *point, struct err *err)
+{
+    const char *name = table_of(plan, piece[0])->name;
+    const struct shard *holder = NULL;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct shard *shard = &plan->shards[piece[i]];
+
+        if (point->row < shard->row_begin || point->row >= shard->row_end ||
+            point->col < shard->col_begin || point->col >= shard->col_end)
+            continue;
+        if (holder)
+            return err_set(err, ERR_INPUT,
+                           "table " JUDGE_NAME ": row %" PRIu64
+                           ", column %u is held twice, on device %u and on "
+                           "device %u",
+                           name, point->row, point->col, holder->device,
+                           shard->device);
+        holder = shard;
+    }
+    return err_set(err, ERR_INPUT,
+                   "table " JUDGE_NAME ": row %" PRIu64
+                   ", column %u is held by no shard",
+                   name, point->row, point->col);
+}
+
+static int check_tiling(const struct plan *plan, const size_t *piece, size_t n,
+                        struct err *err)
+{
+    const struct table *table = table_of(plan, piece[0]);
+    struct corner *corners = mem_alloc(n + 1, 4 * sizeof(*corners));
+    struct corner *corner =
+        add_corners(corners, -1, 0, table->num_embeddings, 0, table->dim);
+    size_t n_corners = 4 * (n + 1);
+    int rc = -1;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct shard *shard = &plan->shards[piece[i]];
+
+        corner = add_corners(corner, 1, shard->row_begin, shard->row_end,
+                             shard->col_begin, shard->col_end);
+    }
+    qsort(corners, n_corners, sizeof(*corners), compare_corners);
+    for (size_t begin = 0, end; begin < n_corners; begin = end) {
+        int64_t sum = 0;
+
+        for (end = begin; end < n_corners &&
+                          !compare_corners(&corners[begin], &corners[end]);
+             end++)
+            sum += corners[end].sign;
+        if (sum) {
+            bad_tiling(plan, piece, n, &corners[begin], err);
+            goto out;
+        }
+    }
+    rc = 0;
+out:
+    mem_free(corners);
+    return rc;
+}
+
+static bool is_full_height(const struct table *table, const struct shard *shard)
+{
+    return shard->row_begin == 0 && shard->row_end == table->num_embeddings;
+}
+
+static bool is_full_width(const struct table *table, const struct shard *shard)
+{
+    return shard->col_begin == 0 && shard->col_end == table->dim;
+}
+
+/* Whole on each device once. */
+static int check_replicas(const struct plan *plan, const size_t *piece,
+                          size_t n, struct err *err)
+{
+    const struct table *table = table_of(plan, piece[0]);
+    uint32_t n_devices = plan->problem.cluster.n_devices;
+    size_t *copies = mem_alloc(n_devices, sizeof(*copies));
+    int rc = -1;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct shard *shard = &plan->shards[piece[i]];
+
+        if (!is_full_height(table, shard) || !is_full_width(table, shard)) {
+            err_set(err, ERR_INPUT,
+                    "table " JUDGE_NAME
+                    " is replicated, but shards[%zu] is not whole",
+                    table->name, piece[i]);
+            goto out;
+        }
+        copies[shard->device]++;
+    }
+    for (uint32_t r = 0; r < n_devices; r++)
+        if (copies[r] != 1) {
+            err_set(err, ERR_INPUT,
+                    "table " JUDGE_NAME
+                    " is replicated, but device %u has %zu copies",
+                    table->name, r, copies[r]);
+            goto out;
+        }
+    rc = 0;
+out:
+    mem_free(copies);
+    return rc;
+}
+
+/* What the pieces of a table that is not replicated amount to. */
+static enum shard_kind kind_of(const struct plan *plan, const size_t *piece,
+                               size_t n)
+{
+    const struct table *table = table_of(plan, piece[0]);
+    bool rows_are_cut = false, columns_are_cut = false;
+
+    for (size_t i = 0; i < n; i++) {
+        rows_are_cut |= !is_full_height(table, &plan->shards[piece[i]]);
+        columns_are_cut |= !is_full_width(table, &plan->shards[piece[i]]);
+    }
+    if (rows_are_cut && columns_are_cut)
+        return SHARD_GRID;
+    if (rows_are_cut)
+        return SHARD_ROW;
+    return columns_are_cut ? SHARD_COLUMN : SHARD_TABLE;
+}
+
+static int check_kinds(const struct plan *plan, const size_t *piece, size_t n,
+                       enum shard_kind kind, struct err *err)
+{
+    const struct table *table = table_of(plan, piece[0]);
+
+    for (size_t i = 0; i < n; i++)
+        if (plan->shards[piece[i]].kind != kind)
+            return err_set(
+                err, ERR_INPUT,
+                "shards[%zu].kind is '%s', but the shards of table " JUDGE_NAME
+                " are of kind '%s'",
+                piece[i], shard_kind_name(plan->shards[piece[i]].kind),
+                table->name, shard_kind_name(kind));
+    if (!(table->kinds & kind))
+        return err_set(err, ERR_INPUT,
+                       "table " JUDGE_NAME " may not have shards of kind '%s'",
+                       table->name, shard_kind_name(kind));
+    if (!(plan->problem.kinds & kind))
+        return err_set(err, ERR_INPUT,
+                       "table " JUDGE_NAME
+                       " has shards of kind '%s', which the plan's problem "
+                       "does not allow",
+                       table->name, shard_kind_name(kind));
+    return 0;
+}
+
+/* Widths of cut columns, the pin, and one device for a table of a group. */
+static int check_constraints(const struct plan *plan, const size_t *piece,
+                             size_t n, struct err *err)
+{
+    const struct table *table = table_of(plan, piece[0]);
+    const struct shard *first = &plan->shards[piece[0]];
+
+    for (size_t i = 0; i < n; i++) {
+        const struct shard *shard = &plan->shards[piece[i]];
+        uint32_t width = shard->col_end - shard->col_begin;
+
+        if (width < table->dim && width % CUT_WIDTH)
+            return err_set(err, ERR_INPUT,
+                           "shards[%zu] cuts %u columns from table " JUDGE_NAME
+                           ", which is no multiple of %u",
+                           piece[i], width, table->name, CUT_WIDTH);
+        if (table->device >= 0 && shard->device != (uint64_t)table->device)
+            return err_set(err, ERR_INPUT,
+                           "table " JUDGE_NAME " is pinned to device %" PRId64
+                           ", but shards[%zu] is on device %u",
+                           table->name, table->device, piece[i], shard->device);
+        if (table->group && shard->device != first->device)
+            return err_set(err, ERR_INPUT,
+                           "table " JUDGE_NAME " of group " JUDGE_NAME
+                           " is on devices %u and %u, but a group stays on one",
+                           table->name, table->group, first->device,
+                           shard->device);
+    }
+    return 0;
+}
+
+int judge_pieces(const struct plan *plan, const size_t *piece, size_t n,
+                 struct err *err)
+{
+    enum shard_kind kind = SHARD_REPLICATE;
+    bool is_replicated = false;
+
+    for (size_t i = 0; i < n; i++)
+        is_replicated |= plan->shards[piece[i]].kind == SHARD_REPLICATE;
+    if (is_replicated) {
+        if (check_replicas(plan, piece, n, err))
+            return -1;
+    } else {
+        if (check_tiling(plan, piece, n, err))
+            return -1;
+        kind = kind_of(plan, piece, n);
+    }
+    if (check_kinds(plan, piece, n, kind, err))
+        return -1;
+    return check_constraints(plan, piece, n, err);
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/problem.h"
+
+#include "base/mem.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t saturating_add(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/* A count of bytes that was computed in double, rounded up. */
+static uint64_t bytes_from_double(double bytes)
+{
+    if (!(bytes > 0))
+        return 0;
+    return bytes >= 0x1p64 ? UINT64_MAX : (uint64_t)ceil(bytes);
+}
+
+/* Samples a step that the shard's device looks up. */
+static double shard_samples(const struct problem *problem,
+                            const struct shard *shard)
+{
+    double batch = (double)problem->batch;
+
+    if (shard->kind == SHARD_REPLICATE)
+        return batch / problem->cluster.n_devices;
+    return batch;
+}
+
+double shard_lookups(const struct problem *problem, const struct shard *shard)
+{
+    const struct table *table = &problem->tables[shard->table];
+    double rows = (double)(shard->row_end - shard->row_begin);
+
+    return shard_samples(problem, shard) * table->pooling_factor * rows /
+           (double)table->num_embeddings;
+}
+
+double shard_output_vectors(const struct problem *problem,
+                            const struct shard *shard)
+{
+    const struct table *table = &problem->tables[shard->table];
+
+    if (table->output == OUTPUT_SEQUENCE)
+        return shard_lookups(problem, shard);
+    return shard_samples(problem, shard) * table->num_outputs;
+}
+
+static double optimizer_bytes(const struct table *table, double rows,
+                              double elements)
+{
+    double weight_bytes = precision_bytes(table->precision);
+
+    switch (table->optimizer) {
+    case OPTIMIZER_SGD:
+        return 0;
+    case OPTIMIZER_ROWWISE_ADAGRAD:
+        return 4 * rows;
+    case OPTIMIZER_ADAGRAD:
+        return weight_bytes * elements;
+    case OPTIMIZER_ADAM:
+        return 2 * weight_bytes * elements;
+    }
+    return 0;
+}
+
+/* Indices, outputs and gradients of a batch. A replica's gradient is dense:
+ * that is what the all-reduce carries. */
+static double io_bytes(const struct problem *problem, const struct shard *shard,
+                       double elements)
+{
+    const struct table *table = &problem->tables[shard->table];
+    double width = (double)(shard->col_end - shard->col_begin);
+    double bytes = 8 * shard_lookups(problem, shard) +
+                   2 * shard_output_vectors(problem, shard) * width *
+                       precision_bytes(table->comm_precision);
+
+    return shard->kind == SHARD_REPLICATE ? bytes + 4 * elements : bytes;
+}
+
+void shard_memory(struct memory_items *items, const struct problem *problem,
+                  const struct shard *shard)
+{
+    const struct table *table = &problem->tables[shard->table];
+    double rows = (double)(shard->row_end - shard->row_begin);
+    double elements = rows * (double)(shard->col_end - shard->col_begin);
+
+    memset(items, 0, sizeof(*items));
+    items->weights =
+        bytes_from_double(elements * precision_bytes(table->precision));
+    if (problem->memory_model == MEMORY_FULL) {
+        items->optimizer =
+            bytes_from_double(optimizer_bytes(table, rows, elements));
+        items->io = bytes_from_double(io_bytes(problem, shard, elements));
+    }
+    items->total = saturating_add(
+        saturating_add(items->weights, items->optimizer), items->io);
+}
+
+void memory_add(struct memory_items *items, const struct memory_items *more)
+{
+    items->weights = saturating_add(items->weights, more->weights);
+    items->optimizer = saturating_add(items->optimizer, more->optimizer);
+    items->io = saturating_add(items->io, more->io);
+    items->reserve = saturating_add(items->reserve, more->reserve);
+    items->total = saturating_add(items->total, more->total);
+}
+
+struct shard shard_whole(const struct problem *problem, uint32_t table,
+                         uint32_t device)
+{
+    return (struct shard){
+        .table = table,
+        .kind = SHARD_TABLE,
+        .row_end = problem->tables[table].num_embeddings,
+        .col_end = problem->tables[table].dim,
+        .device = device,
+    };
+}
+
+static int compare_u64(uint64_t a, uint64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int compare_double(double a, double b)
+{
+    return (a > b) - (a < b);
+}
+
+/* Larger tables first; all content before the name, so that lists that differ
+ * in names only are searched alike. */
+static int compare_tables(const struct table *a, const struct table *b)
+{
+    int c;
+
+    if ((c = compare_u64(b->num_embeddings, a->num_embeddings)) ||
+        (c = compare_u64(b->dim, a->dim)) ||
+        (c = compare_double(b->pooling_factor, a->pooling_factor)) ||
+        (c = compare_double(b->num_outputs, a->num_outputs)) ||
+        (c = compare_u64(b->output, a->output)) ||
+        (c = compare_u64(b->precision, a->precision)) ||
+        (c = compare_u64(b->comm_precision, a->comm_precision)) ||
+        (c = compare_u64(b->optimizer, a->optimizer)) ||
+        (c = compare_u64(b->has_bins, a->has_bins)) ||
+        (c = compare_double(b->zipf_alpha, a->zipf_alpha)) ||
+        (c = compare_u64(b->kinds, a->kinds)) ||
+        (c = compare_double((double)b->device, (double)a->device)))
+        return c;
+    for (unsigned k = 0; a->has_bins && k < REUSE_BINS; k++)
+        if ((c = compare_double(b->bins[k], a->bins[k])))
+            return c;
+    return strcmp(a->name, b->name);
+}
+
+struct ranked_table {
+    const struct table *table;
+    uint32_t idx;
+};
+
+static int compare_ranked(const void *left, const void *right)
+{
+    const struct ranked_table *a = left, *b = right;
+    int c = compare_tables(a->table, b->table);
+
+    return c ? c : (a->idx > b->idx) - (a->idx < b->idx);
+}
+
+void problem_canonical_order(const struct problem *problem, uint32_t *order)
+{
+    struct ranked_table *ranked = mem_alloc(problem->n_tables, sizeof(*ranked));
+
+    for (size_t i = 0; i < problem->n_tables; i++)
+        ranked[i] = (struct ranked_table){&problem->tables[i], (uint32_t)i};
+    qsort(ranked, problem->n_tables, sizeof(*ranked), compare_ranked);
+    for (size_t i = 0; i < problem->n_tables; i++)
+        order[i] = ranked[i].idx;
+    mem_free(ranked);
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_CORE_PROBLEM_H
+#define NEUROSHARD_CORE_PROBLEM_H
+
+#include "base/err.h"
+#include "core/table.h"
+
+/*
+ * What is to be planned: tables, the devices they go on, the batch, and what
+ * a piece of a table takes there. Everything here is given, nothing found.
+ */
+
+struct cluster {
+    uint32_t n_devices; /* R, >= 1 */
+    uint32_t devices_per_host;
+    uint64_t *memory_bytes; /* [R]: what a device has */
+    uint64_t *reserve_bytes; /* [R]: of that, not to be used */
+};
+
+/* full: weights + optimizer + indices, outputs, gradients + reserve.
+ * weights: rows x dim x bytes only, as the papers count. */
+enum memory_model { MEMORY_FULL, MEMORY_WEIGHTS };
+
+struct problem {
+    struct table *tables; /* [n_tables], order of the input */
+    size_t n_tables;
+    const char *source; /* file the tables came from */
+    struct cluster cluster;
+    uint64_t batch; /* the global batch B; a device has B / R samples */
+    enum memory_model memory_model;
+    unsigned kinds; /* kinds the user allows (--shard), a mask */
+};
+
+/* A piece of a table on a device; ranges are half-open. */
+struct shard {
+    uint32_t table; /* index into problem.tables */
+    enum shard_kind kind;
+    uint64_t row_begin, row_end;
+    uint32_t col_begin, col_end;
+    uint32_t device;
+};
+
+/* Bytes, itemised. */
+struct memory_items {
+    uint64_t weights;
+    uint64_t optimizer;
+    uint64_t io; /* indices, outputs, gradients of a batch */
+    uint64_t reserve;
+    uint64_t total;
+};
+
+/* Look-ups a step on the shard's device: pooling x rows / R_t x B; a replica
+ * serves B / R samples. */
+double shard_lookups(const struct problem *problem, const struct shard *shard);
+/* Vectors of the shard's width that it outputs a step: num_outputs x B
+ * (a row piece too: partial sums), look-ups where the output is a sequence;
+ * a replica B / R. */
+double shard_output_vectors(const struct problem *problem,
+                            const struct shard *shard);
+
+/* Memory of one shard by the problem's memory model; reserve is 0. Saturates
+ * at UINT64_MAX instead of wrapping. Weights by precision; optimizer state:
+ * sgd 0, row-wise Adagrad 4 B a row of the shard, Adagrad 1 x and Adam 2 x the
+ * weights; io = 8 B an index + (outputs + gradients) x width x comm
+ * precision, and for a replica its dense gradient in fp32. */
+void shard_memory(struct memory_items *items, const struct problem *problem,
+                  const struct shard *shard);
+/* items += more, saturating. */
+void memory_add(struct memory_items *items, const struct memory_items *more);
+
+/* A whole table as one shard on `device`. */
+struct shard shard_whole(const struct problem *problem, uint32_t table,
+                         uint32_t device);
+
+/* The order that searches walk tables in, whatever the order of the input:
+ * by content (rows, dim, pooling ... descending), then by name.
+ * order[n_tables] gets indices into problem.tables. */
+void problem_canonical_order(const struct problem *problem, uint32_t *order);
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_CORE_SAMPLE_H
+#define NEUROSHARD_CORE_SAMPLE_H
+
+#include "base/err.h"
+#include "core/table.h"
+
+/*
+ * One measurement: tables fused on one device, and what a step took there.
+ * microbench and exec make samples and hand them to a sink; cli ties the sink
+ * to the store; training reads them back.
+ */
+
+/* Everything that makes two samples comparable. */
+struct sample_setting {
+    const char *device; /* "cpu:AMD EPYC 9575F", "cuda:NVIDIA H200" */
+    uint32_t n_threads; /* CPU threads; 0 on an accelerator */
+    enum precision precision;
+    enum optimizer optimizer;
+    uint32_t batch;  /* samples looked up on this device */
+    const char *isa; /* "avx512", "sm_90" */
+};
+
+/* A table as it was measured; skew as it was generated. */
+struct sample_table {
+    uint64_t n_rows;
+    uint32_t dim;
+    double pooling_factor;
+    double zipf_alpha;       /* NAN where bins were the recipe */
+    double bins[REUSE_BINS]; /* reuse histogram of the stream (realised) */
+    double n_unique;         /* mean unique rows a batch */
+};
+
+/* Median and spread over the iterations, in ms. */
+struct timing {
+    double median_ms, p10_ms, p90_ms;
+};
+
+enum sample_kind {
+    SAMPLE_FUSED,    /* microbenchmark case: all its tables in one call */
+    SAMPLE_SINGLE,   /* one table of a fused case, alone */
+    SAMPLE_EXECUTED, /* a rank of an executed plan */
+    SAMPLE_REPEAT,   /* a fused case measured again */
+    SAMPLE_SENTINEL  /* the same case again and again, to see drift */
+};
+#define N_SAMPLE_KINDS 5
+const char *sample_kind_name(enum sample_kind kind);
+
+/* flags: measured while clocks were lowered or the machine was disturbed */
+#define SAMPLE_THROTTLED 1u
+
+struct sample {
+    int64_t id; /* database key, 0 before it is stored */
+    enum sample_kind kind;
+    uint32_t part;               /* SAMPLE_SINGLE: 1 + table index; else 0 */
+    uint64_t seed;               /* of the case list */
+    uint64_t case_idx;           /* number of the case in its list */
+    struct sample_table *tables; /* [n_tables] */
+    uint32_t n_tables;
+    struct timing forward, backward, total; /* total: both together */
+    uint32_t n_iterations;
+    unsigned flags;
+    const char *version;    /* of the program */
+    const char *started_at; /* UTC */
+};
+
+/* All-to-all between ranks, one size pattern. */
+struct comm_sample {
+    const char *kind; /* "copy" (ranks of one process), "mpi", "nccl" */
+    uint32_t n_ranks;
+    uint64_t total_bytes; /* all blocks that leave their rank or stay */
+    uint64_t max_bytes;   /* the largest max(sent, received) of a rank */
+    struct timing time;
+    uint32_t n_iterations;
+};
+
+/* Where samples go. put returns only when the sample is safe (or has failed):
+ * an acknowledged sample survives a kill. */
+struct sample_sink {
+    void *ctx;
+    int (*put)(void *ctx, const struct sample_setting *setting,
+               const struct sample *sample, struct err *err);
+    int (*put_comm)(void *ctx, const struct sample_setting *setting,
+                    const struct comm_sample *sample, struct err *err);
+    /* 1 where this (seed, case, kind, part) is stored already, so that a
+     * resumed run skips it. */
+    int (*has)(void *ctx, const struct sample_setting *setting, uint64_t seed,
+               uint64_t case_idx, enum sample_kind kind, uint32_t part);
+};
+
+#endif

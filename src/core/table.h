@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_CORE_TABLE_H
+#define NEUROSHARD_CORE_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Embedding tables as a training job has them: what is looked up, how often,
+ * how wide, in which number format. All sizes are 64-bit: real lists hold
+ * tables of 5*10^9 rows and of 2*10^9 rows x 256.
+ */
+
+enum precision {
+    PRECISION_FP32,
+    PRECISION_FP16,
+    PRECISION_BF16,
+    PRECISION_INT8
+};
+#define N_PRECISIONS 4
+enum optimizer {
+    OPTIMIZER_SGD,
+    OPTIMIZER_ROWWISE_ADAGRAD,
+    OPTIMIZER_ADAGRAD,
+    OPTIMIZER_ADAM
+};
+#define N_OPTIMIZERS 4
+/* pooled: num_outputs vectors a sample. sequence: one vector a look-up. */
+enum table_output { OUTPUT_POOLED, OUTPUT_SEQUENCE };
+
+/* How a table may be cut; bits, so that a set of kinds is a mask. */
+enum shard_kind {
+    SHARD_TABLE = 1,     /* whole, on one device */
+    SHARD_COLUMN = 2,    /* column ranges */
+    SHARD_ROW = 4,       /* row ranges, full width */
+    SHARD_GRID = 8,      /* row ranges x column ranges */
+    SHARD_REPLICATE = 16 /* whole on every device, data-parallel */
+};
+#define SHARD_ALL_KINDS 31u
+
+/* Reuse histogram: bin k holds the share of the *unique accessed rows* of a
+ * batch that are looked up (0,1], (1,2], (2,4] ... (16384,32768], >32768
+ * times. */
+#define REUSE_BINS 17
+
+struct table {
+    const char *name;        /* unique in its list; owned by the list's arena */
+    uint64_t num_embeddings; /* rows (hash size), >= 1 */
+    uint32_t dim;            /* columns, >= 1 */
+    double pooling_factor;   /* mean look-ups a sample, >= 0 */
+    double num_outputs;      /* pooled vectors a sample, >= 0 */
+    enum table_output output;
+    enum precision precision;      /* of the weights */
+    enum precision comm_precision; /* what the all-to-all carries */
+    enum optimizer optimizer;
+    bool has_bins;     /* bins given; they win over zipf_alpha */
+    bool skew_assumed; /* neither bins nor zipf_alpha given */
+    double zipf_alpha; /* exponent over the rows, >= 0 */
+    double bins[REUSE_BINS];
+    unsigned kinds;    /* allowed kinds, a mask */
+    int64_t device;    /* pin, or -1 */
+    const char *group; /* tables of one group stay on one device; or NULL */
+};
+
+#define DEFAULT_ZIPF_ALPHA 1.05
+
+/* dim 0, pooling 0, one output, fp32, row-wise Adagrad, Zipf 1.05 assumed,
+ * every kind allowed, no pin. */
+void table_init(struct table *table);
+
+unsigned precision_bytes(enum precision precision);
+const char *precision_name(enum precision precision);
+const char *optimizer_name(enum optimizer optimizer);
+/* -1 for an unknown name, else the enum's value. */
+int precision_from_name(const char *name);
+int optimizer_from_name(const char *name);
+const char *shard_kind_name(enum shard_kind kind);
+/* 0 for an unknown name. */
+unsigned shard_kind_from_name(const char *name);
+
+struct table_list {
+    struct table *tables; /* in the order of the input */
+    size_t n_tables;
+    const char *source; /* file name, for messages */
+};
+
+/*
+ * Reuse of the rows of a table in one batch of n_lookups look-ups.
+ * `bins` gets the reuse histogram: the table's own, or the one that its Zipf
+ * exponent gives over its rows (Poisson counts; exact for the first ranks,
+ * log-spaced rank buckets beyond). Returns the expected number of unique rows,
+ * <= min(num_embeddings, n_lookups); a table's own histogram gives n_lookups /
+ * mean use. n_lookups == 0 gives zeros, and so does a histogram of zeros.
+ * Takes some 50 microseconds, however many rows there are.
+ */
+double table_reuse(const struct table *table, double n_lookups,
+                   double bins[REUSE_BINS]);
+
+/* Mean times of use of a row in bin k, the middle of the bin: 1, 2, 3, 6,
+ * 12 ... 24576; and 49152 for the last bin, which has no end. */
+double reuse_bin_count(unsigned k);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

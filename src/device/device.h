@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_DEVICE_DEVICE_H
+#define NEUROSHARD_DEVICE_DEVICE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "core/table.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * One device that looks embeddings up: a CPU body (threads, SIMD chosen at run
+ * time, huge pages) and a CUDA body behind the same functions. Pointers named
+ * d_* live in the device's memory; on a CPU that is host memory.
+ */
+
+struct device; /* opaque */
+
+enum device_kind { DEVICE_CPU, DEVICE_CUDA };
+
+/* CPU: n_threads 0 means all; ordinal is ignored. CUDA: ordinal names the
+ * GPU; without a CUDA body or a GPU it is ERR_DEVICE with the reason. */
+int device_open(struct device **out, enum device_kind kind, unsigned ordinal,
+                unsigned n_threads, struct err *err) MUST_CHECK;
+void device_close(struct device *device); /* NULL is fine */
+
+enum device_kind device_kind_of(const struct device *device);
+/* "cpu:AMD EPYC 9575F" or "cuda:NVIDIA H200"; owned by the device. */
+const char *device_name(const struct device *device);
+/* "avx512", "avx2", "portable" or "sm_90". */
+const char *device_isa(const struct device *device);
+unsigned device_n_threads(const struct device *device); /* 0 on a GPU */
+/* Bytes that could be allocated now. */
+uint64_t device_free_bytes(const struct device *device);
+/* GPUs that this build and machine have; 0 where there are none. */
+unsigned device_count_cuda(void);
+
+/* Device memory, 512-byte aligned, huge pages where there are any, touched
+ * but not zeroed. ERR_DEVICE where it does not fit. */
+int device_alloc(struct device *device, void **d_ptr, size_t n_bytes,
+                 struct err *err) MUST_CHECK;
+void device_free(struct device *device, void *d_ptr); /* NULL is fine */
+int device_upload(struct device *device, void *d_dst, const void *src,
+                  size_t n_bytes, struct err *err) MUST_CHECK;
+int device_download(struct device *device, void *dst, const void *d_src,
+                    size_t n_bytes, struct err *err) MUST_CHECK;
+/* Fills n floats (or fp16) with small reproducible values in (-0.05, 0.05)
+ * that depend on (seed, element index) only: the same on every device. */
+int device_fill(struct device *device, void *d_dst, uint64_t n,
+                enum precision precision, uint64_t seed,
+                struct err *err) MUST_CHECK;
+/* The value device_fill stores at element idx, before rounding to fp16. */
+float device_fill_value(uint64_t seed, uint64_t idx);
+
+/* Time stamps around work: on a CPU the clock, on a GPU an event. */
+#define DEVICE_N_MARKS 16
+int device_mark(struct device *device, unsigned slot,
+                struct err *err) MUST_CHECK;
+/* Milliseconds between two marks; waits for the second. */
+int device_elapsed(struct device *device, unsigned from, unsigned to,
+                   double *ms, struct err *err) MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

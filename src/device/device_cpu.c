@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+#include "device/device_cpu.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "device/fp16.h"
+#include "device/stream_math.h"
+
+#define HUGE_PAGE ((size_t)2 << 20)
+#define SMALL_PAGE ((size_t)4096)
+/* Bytes of one task that touches, fills or copies memory. */
+#define PIECE_BYTES ((size_t)1 << 20)
+
+static void cpu_close(struct device *device)
+{
+    struct device_cpu *cpu = device_cpu(device);
+
+    for (size_t i = 0; i < cpu->n_allocations; i++)
+        munmap(cpu->allocations[i].ptr, cpu->allocations[i].n_bytes);
+    mem_free(cpu->allocations);
+    pool_close(cpu->pool);
+    mem_free(cpu);
+}
+
+/* The number behind `key` in a file of "key number" lines (or the first number
+ * of the file, for an empty key); `otherwise` where there is none. */
+static uint64_t read_number(const char *path, const char *key,
+                            uint64_t otherwise)
+{
+    FILE *fp = fopen(path, "re");
+    uint64_t value = otherwise;
+    char line[256];
+
+    while (fp && fgets(line, sizeof line, fp)) {
+        unsigned long long number;
+        const char *text = line + strlen(key);
+        char *end;
+
+        if (strncmp(line, key, strlen(key)) != 0)
+            continue;
+        number = strtoull(text, &end, 10);
+        if (end != text)
+            value = number;
+        break;
+    }
+    if (fp)
+        fclose(fp);
+    return value;
+}
+
+/* What the machine has, and what the process's control group still allows. */
+static uint64_t cpu_free_bytes(const struct device *device)
+{
+    uint64_t machine = read_number("/proc/meminfo", "MemAvailable:", 0) << 10;
+    uint64_t limit = read_number("/sys/fs/cgroup/memory.max", "", UINT64_MAX);
+    uint64_t used = read_number("/sys/fs/cgroup/memory.stat", "anon ", 0);
+
+    (void)device;
+    if (limit == UINT64_MAX)
+        return machine;
+    limit = limit > used ? limit - used : 0;
+    return limit < machine ? limit : machine;
+}
+
+struct touch {
+    char *ptr;
+    size_t n_bytes;
+};
+
+static void touch_piece(void *ctx, size_t task, unsigned thread)
+{
+    const struct touch *touch = ctx;
+    size_t begin = task * HUGE_PAGE, end = begin + HUGE_PAGE;
+
+    (void)thread;
+    if (end > touch->n_bytes)
+        end = touch->n_bytes;
+    for (size_t at = begin; at < end; at += SMALL_PAGE)
+        *(volatile char *)(touch->ptr + at) = 0;
+}
+
+/* Maps whole pages at a huge page's boundary where they fill one. */
+static void *map_pages(size_t n_bytes)
+{
+    size_t slack = n_bytes >= HUGE_PAGE ? HUGE_PAGE : 0, before;
+    char *ptr = mmap(NULL, n_bytes + slack, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (ptr == MAP_FAILED || !slack)
+        return ptr;
+    before = (HUGE_PAGE - (uintptr_t)ptr % HUGE_PAGE) % HUGE_PAGE;
+    if (before)
+        munmap(ptr, before);
+    if (slack - before)
+        munmap(ptr + before + n_bytes, slack - before);
+    madvise(ptr + before, n_bytes, MADV_HUGEPAGE);
+    return ptr + before;
+}
+
+static int cpu_alloc(struct device *device, void **d_ptr, size_t n_bytes,
+                     struct err *err)
+{
+    struct device_cpu *cpu = device_cpu(device);
+    struct touch touch = {NULL, 0};
+    char wanted[TEXT_BYTES_MAX], have[TEXT_BYTES_MAX];
+    uint64_t n_free = cpu_free_bytes(device);
+
+    if (n_bytes > n_free)
+        return err_set(err, ERR_DEVICE,
+                       "cannot allocate %s on '%s': %s are free",
+                       text_from_bytes(wanted, (double)n_bytes), device->name,
+                       text_from_bytes(have, (double)n_free));
+    touch.n_bytes = (n_bytes + SMALL_PAGE - 1) / SMALL_PAGE * SMALL_PAGE;
+    if (!touch.n_bytes)
+        touch.n_bytes = SMALL_PAGE;
+    touch.ptr = map_pages(touch.n_bytes);
+    if (touch.ptr == MAP_FAILED)
+        return err_set(err, ERR_DEVICE, "cannot allocate %s on '%s': %s",
+                       text_from_bytes(wanted, (double)n_bytes), device->name,
+                       strerror(errno));
+    pool_run(cpu->pool, (touch.n_bytes + HUGE_PAGE - 1) / HUGE_PAGE,
+             touch_piece, &touch);
+    cpu->allocations = mem_grow(cpu->allocations, cpu->n_allocations + 1,
+                                sizeof *cpu->allocations);
+    cpu->allocations[cpu->n_allocations++] =
+        (struct allocation){touch.ptr, touch.n_bytes};
+    *d_ptr = touch.ptr;
+    return 0;
+}
+
+static void cpu_free(struct device *device, void *d_ptr)
+{
+    struct device_cpu *cpu = device_cpu(device);
+    size_t i = 0;
+
+    while (i < cpu->n_allocations && cpu->allocations[i].ptr != d_ptr)
+        i++;
+    if (i == cpu->n_allocations)
+        return;
+    munmap(d_ptr, cpu->allocations[i].n_bytes);
+    cpu->allocations[i] = cpu->allocations[--cpu->n_allocations];
+}
+
+struct copy_job {
+    const struct device_copy *copies;
+    size_t n_pieces; /* of the longest copy; the others skip what they lack */
+};
+
+static void copy_piece(void *ctx, size_t task, unsigned thread)
+{
+    const struct copy_job *job = ctx;
+    const struct device_copy *copy = &job->copies[task / job->n_pieces];
+    size_t begin = task % job->n_pieces * PIECE_BYTES, n_bytes;
+
+    (void)thread;
+    if (begin >= copy->n_bytes)
+        return;
+    n_bytes = copy->n_bytes - begin;
+    if (n_bytes > PIECE_BYTES)
+        n_bytes = PIECE_BYTES;
+    memcpy((char *)copy->d_dst + begin, (const char *)copy->d_src + begin,
+           n_bytes);
+}
+
+static int cpu_copy(struct device *device, const struct device_copy *copies,
+                    size_t n_copies, struct err *err)
+{
+    struct copy_job job = {copies, 0};
+
+    (void)err;
+    for (size_t i = 0; i < n_copies; i++) {
+        size_t n = (copies[i].n_bytes + PIECE_BYTES - 1) / PIECE_BYTES;
+
+        if (n > job.n_pieces)
+            job.n_pieces = n;
+    }
+    pool_run(device_cpu(device)->pool, n_copies * job.n_pieces, copy_piece,
+             &job);
+    return 0;
+}
+
+static int cpu_transfer(struct device *device, void *dst, const void *src,
+                        size_t n_bytes, struct err *err)
+{
+    struct device_copy copy = {dst, src, n_bytes};
+
+    return cpu_copy(device, &copy, 1, err);
+}
+
+struct fill_job {
+    void *dst;
+    uint64_t n, seed;
+    enum precision precision;
+};
+
+#define FILL_ELEMENTS (PIECE_BYTES / sizeof(float))
+
+static void fill_piece(void *ctx, size_t task, unsigned thread)
+{
+    const struct fill_job *job = ctx;
+    uint64_t begin = task * FILL_ELEMENTS, end = begin + FILL_ELEMENTS;
+    uint16_t *half = job->dst;
+    float *single = job->dst;
+
+    (void)thread;
+    if (end > job->n)
+        end = job->n;
+    if (job->precision == PRECISION_FP32)
+        for (uint64_t i = begin; i < end; i++)
+            single[i] = stream_fill_value(job->seed, i);
+    else
+        for (uint64_t i = begin; i < end; i++)
+            half[i] = fp16_from_float(stream_fill_value(job->seed, i));
+}
+
+static int cpu_fill(struct device *device, void *d_dst, uint64_t n,
+                    enum precision precision, uint64_t seed, struct err *err)
+{
+    struct fill_job job = {d_dst, n, seed, precision};
+
+    (void)err;
+    pool_run(device_cpu(device)->pool,
+             (size_t)((n + FILL_ELEMENTS - 1) / FILL_ELEMENTS), fill_piece,
+             &job);
+    return 0;
+}
+
+static int cpu_mark(struct device *device, unsigned slot, struct err *err)
+{
+    (void)err;
+    device_cpu(device)->marks_ms[slot] = clock_ms();
+    return 0;
+}
+
+static int cpu_elapsed(struct device *device, unsigned from, unsigned to,
+                       double *ms, struct err *err)
+{
+    const struct device_cpu *cpu = device_cpu(device);
+
+    (void)err;
+    *ms = cpu->marks_ms[to] - cpu->marks_ms[from];
+    return 0;
+}
+
+static const struct device_ops CPU_OPS = {
+    .close = cpu_close,
+    .free_bytes = cpu_free_bytes,
+    .alloc = cpu_alloc,
+    .free = cpu_free,
+    .upload = cpu_transfer,
+    .download = cpu_transfer,
+    .copy = cpu_copy,
+    .fill = cpu_fill,
+    .mark = cpu_mark,
+    .elapsed = cpu_elapsed,
+    .lookup_open = lookup_cpu_open,
+    .lookup_close = lookup_cpu_close,
+    .lookup_forward = lookup_cpu_forward,
+    .lookup_backward = lookup_cpu_backward,
+};
+
+int device_open_cpu(struct device **out, unsigned n_threads, struct err *err)
+{
+    struct device_cpu *cpu = mem_alloc(1, sizeof *cpu);
+    char model[100];
+
+    (void)err;
+    cpu->pool = pool_open(n_threads);
+    cpu->isa = cpu_isa_best();
+    cpu->base.ops = &CPU_OPS;
+    cpu->base.kind = DEVICE_CPU;
+    cpu->base.n_threads = pool_size(cpu->pool);
+    snprintf(cpu->base.name, sizeof cpu->base.name, "cpu:%s",
+             cpu_model_name(model, sizeof model));
+    snprintf(cpu->base.isa, sizeof cpu->base.isa, "%s", cpu_isa_name(cpu->isa));
+    *out = &cpu->base;
+    return 0;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+#include "device/device_ops.h"
+
+unsigned device_count_cuda(void)
+{
+    return 0;
+}
+
+int device_open_cuda(struct device **out, unsigned ordinal, struct err *err)
+{
+    (void)out;
+    return err_set(err, ERR_DEVICE,
+                   "cannot open GPU %u: this build has no CUDA body (build "
+                   "with CUDA=1)",
+                   ordinal);
+}

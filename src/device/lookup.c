@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+#include "device/lookup.h"
+
+#include "device/device_ops.h"
+
+static int check_table(const struct lookup_table *table, uint32_t table_idx,
+                       enum optimizer optimizer, struct err *err)
+{
+    if (!table->dim || table->dim % 4)
+        return err_set(err, ERR_INPUT,
+                       "table %u: dim %u is not a multiple of 4", table_idx,
+                       table->dim);
+    if (!table->n_rows || table->n_rows > UINT32_MAX)
+        return err_set(err, ERR_INPUT,
+                       "table %u: %llu rows cannot be executed, 1 to %u can",
+                       table_idx, (unsigned long long)table->n_rows,
+                       UINT32_MAX);
+    if (table->precision != PRECISION_FP32 &&
+        table->precision != PRECISION_FP16)
+        return err_set(err, ERR_INPUT,
+                       "table %u: weights of precision '%s' are not executed",
+                       table_idx, precision_name(table->precision));
+    if (optimizer == OPTIMIZER_ROWWISE_ADAGRAD && !table->d_state)
+        return err_set(err, ERR_INPUT, "table %u: optimizer '%s' needs state",
+                       table_idx, optimizer_name(optimizer));
+    return 0;
+}
+
+int lookup_open(struct lookup **out, struct device *device,
+                const struct lookup_table *tables, uint32_t n_tables,
+                uint32_t batch, uint64_t max_lookups, enum optimizer optimizer,
+                struct err *err)
+{
+    struct lookup shape = {
+        .device = device,
+        .tables = tables,
+        .n_tables = n_tables,
+        .batch = batch,
+        .max_lookups = max_lookups,
+        .optimizer = optimizer,
+    };
+    uint64_t out_dim = 0;
+
+    if (optimizer != OPTIMIZER_SGD && optimizer != OPTIMIZER_ROWWISE_ADAGRAD)
+        return err_set(err, ERR_INPUT, "optimizer '%s' is not executed",
+                       optimizer_name(optimizer));
+    if (max_lookups > UINT32_MAX)
+        return err_set(err, ERR_INPUT,
+                       "%llu look-ups a batch cannot be executed, %u can",
+                       (unsigned long long)max_lookups, UINT32_MAX);
+    for (uint32_t i = 0; i < n_tables; i++) {
+        if (check_table(&tables[i], i, optimizer, err))
+            return -1;
+        out_dim += tables[i].dim;
+        if (tables[i].dim > shape.max_dim)
+            shape.max_dim = tables[i].dim;
+    }
+    if (out_dim > UINT32_MAX)
+        return err_set(err, ERR_INPUT, "%llu output columns are too many",
+                       (unsigned long long)out_dim);
+    shape.out_dim = (uint32_t)out_dim;
+    for (uint32_t i = 0; i < n_tables; i++)
+        if ((uint64_t)tables[i].out_begin + tables[i].dim > out_dim)
+            return err_set(err, ERR_INPUT,
+                           "table %u: columns %u to %u lie outside the %u of "
+                           "the output",
+                           i, tables[i].out_begin,
+                           tables[i].out_begin + tables[i].dim, shape.out_dim);
+    return device->ops->lookup_open(out, &shape, err);
+}
+
+void lookup_close(struct lookup *lookup)
+{
+    if (lookup)
+        lookup->device->ops->lookup_close(lookup);
+}
+
+uint32_t lookup_out_dim(const struct lookup *lookup)
+{
+    return lookup->out_dim;
+}
+
+int lookup_forward(struct lookup *lookup, const struct lookup_batch *batch,
+                   float *d_out, struct err *err)
+{
+    return lookup->device->ops->lookup_forward(lookup, batch, d_out, err);
+}
+
+int lookup_backward(struct lookup *lookup, const struct lookup_batch *batch,
+                    const float *d_grad, float learning_rate, struct err *err)
+{
+    if (batch->n_lookups > lookup->max_lookups)
+        return err_set(err, ERR_INPUT,
+                       "batch of %llu look-ups: prepared for at most %llu",
+                       (unsigned long long)batch->n_lookups,
+                       (unsigned long long)lookup->max_lookups);
+    return lookup->device->ops->lookup_backward(lookup, batch, d_grad,
+                                                learning_rate, err);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+#include "device/lookup_kernels.h"
+
+#include <immintrin.h>
+
+#define KERNELS LOOKUP_AVX2
+#define LANES 8
+#define MAX_VECS 8
+
+typedef __m256 vec;
+
+static inline vec vec_zero(void)
+{
+    return _mm256_setzero_ps();
+}
+
+static inline vec vec_add(vec a, vec b)
+{
+    return _mm256_add_ps(a, b);
+}
+
+static inline vec vec_mul(vec a, vec b)
+{
+    return _mm256_mul_ps(a, b);
+}
+
+static inline vec vec_step(vec w, float scale, vec g)
+{
+    return _mm256_sub_ps(w, _mm256_mul_ps(_mm256_set1_ps(scale), g));
+}
+
+static inline vec vec_load(const char *at, int half)
+{
+    if (half)
+        return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)at));
+    return _mm256_loadu_ps((const float *)at);
+}
+
+static inline void vec_store(void *at, vec value, int half)
+{
+    if (half)
+        _mm_storeu_si128((__m128i *)at,
+                         _mm256_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT));
+    else
+        _mm256_storeu_ps(at, value);
+}
+
+/* Widths are multiples of 4: a tail is a whole vec or its lower half. */
+static inline vec vec_load_tail(const char *at, int half, unsigned n_lanes)
+{
+    __m128 low;
+
+    if (n_lanes == LANES)
+        return vec_load(at, half);
+    if (half)
+        low = _mm_cvtph_ps(_mm_loadl_epi64((const __m128i *)at));
+    else
+        low = _mm_loadu_ps((const float *)at);
+    return _mm256_insertf128_ps(_mm256_setzero_ps(), low, 0);
+}
+
+static inline void vec_store_tail(void *at, vec value, int half,
+                                  unsigned n_lanes)
+{
+    __m128 low = _mm256_castps256_ps128(value);
+
+    if (n_lanes == LANES)
+        vec_store(at, value, half);
+    else if (half)
+        _mm_storel_epi64((__m128i *)at,
+                         _mm_cvtps_ph(low, _MM_FROUND_TO_NEAREST_INT));
+    else
+        _mm_storeu_ps(at, low);
+}
+
+#include "device/lookup_body.h"

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * The body of lookup_kernels.h, included once by each lookup_ISA.c, which has
+ * defined
+ *     KERNELS       the name of its struct lookup_kernels
+ *     LANES         floats in a vec: 4, 8 or 16
+ *     MAX_VECS      how many sums its registers hold, at most 16
+ *     vec, vec_zero, vec_add, vec_mul, vec_step (w - scale * g, rounded twice),
+ *     vec_load(at, half), vec_store(at, value, half), and the same with
+ *     _tail(..., n_lanes) for 1 .. LANES lanes, a multiple of 4; absent lanes
+ *     load as zero. `half` says that memory holds fp16.
+ */
+
+#include <math.h>
+
+#include "device/lookup_kernels.h"
+
+#define LINE_BYTES 64
+/* Rows that are fetched ahead of their use: so many bytes, within limits. */
+#define AHEAD_BYTES 8192
+#define AHEAD_MIN 4
+#define AHEAD_MAX 64
+
+/* Rows of an array, picked by number. */
+struct gather {
+    const char *rows;
+    size_t row_bytes;    /* from one row to the next */
+    const uint32_t *ids; /* the i-th row is ids[i * step] */
+    size_t step;
+    uint32_t dim;
+    int half;
+    size_t end;   /* of the ids: none is fetched beyond */
+    size_t ahead; /* rows */
+};
+
+static inline const char *gather_row(const struct gather *gather, size_t i)
+{
+    return gather->rows +
+           (size_t)gather->ids[i * gather->step] * gather->row_bytes;
+}
+
+/* Needed, not just wanted: gcc takes a function that only prefetches for one
+ * without effect and drops calls of it. */
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+/* As many prefetches for each row, wherever its lines begin: a loop over its
+ * lines would be mispredicted. Rows of whole lines are taken to be aligned. */
+ALWAYS_INLINE void prefetch_row(const char *row, size_t n_bytes)
+{
+    for (size_t at = 0; at < n_bytes; at += LINE_BYTES)
+        __builtin_prefetch(row + at);
+    if (n_bytes % LINE_BYTES)
+        __builtin_prefetch(row + n_bytes - 1);
+}
+
+static size_t rows_ahead(size_t row_bytes)
+{
+    size_t ahead = AHEAD_BYTES / row_bytes;
+
+    return ahead < AHEAD_MIN   ? AHEAD_MIN
+           : ahead > AHEAD_MAX ? AHEAD_MAX
+                               : ahead;
+}
+
+/* Fetches what the loops below expect to be under way at `begin`. */
+ALWAYS_INLINE void prefetch_first(const struct gather *gather, size_t begin)
+{
+    size_t row_bytes = gather->dim * (gather->half ? 2u : 4u);
+
+    for (size_t i = begin; i < begin + gather->ahead && i < gather->end; i++)
+        prefetch_row(gather_row(gather, i), row_bytes);
+}
+
+/* Consecutive bags of rows to be summed: bag b has the rows ends[b] ..
+ * ends[b + 1] and its sum goes to out + b * out_dim. */
+struct bags {
+    const uint64_t *ends;
+    uint32_t n_bags;
+    float *out;
+    size_t out_dim;
+};
+
+/* The sums of n_vecs vecs of columns, from column `column` on. n_vecs and half
+ * are constants where this is inlined, so that the sums stay in registers. */
+ALWAYS_INLINE void sum_columns(const struct gather *gather,
+                               const struct bags *bags, uint32_t column,
+                               unsigned n_vecs, unsigned n_tail, int half)
+{
+    size_t column_bytes = half ? 2 : 4, vec_bytes = column_bytes * LANES;
+    size_t row_bytes = gather->dim * column_bytes, ahead = gather->ahead;
+    /* the first columns fetch for all */
+    size_t fetch_end = column ? 0 : gather->end;
+    float *out = bags->out + column;
+    vec sum[MAX_VECS];
+
+    for (uint32_t b = 0; b < bags->n_bags; b++, out += bags->out_dim) {
+        for (unsigned v = 0; v < n_vecs; v++)
+            sum[v] = vec_zero();
+        for (size_t i = bags->ends[b]; i < bags->ends[b + 1]; i++) {
+            const char *at = gather_row(gather, i) + column * column_bytes;
+
+            if (i + ahead < fetch_end)
+                prefetch_row(gather_row(gather, i + ahead), row_bytes);
+            for (unsigned v = 0; v + 1 < n_vecs; v++)
+                sum[v] = vec_add(sum[v], vec_load(at + v * vec_bytes, half));
+            at += (n_vecs - 1) * vec_bytes;
+            sum[n_vecs - 1] =
+                vec_add(sum[n_vecs - 1], vec_load_tail(at, half, n_tail));
+        }
+        for (unsigned v = 0; v + 1 < n_vecs; v++)
+            vec_store(out + v * LANES, sum[v], 0);
+        vec_store_tail(out + (n_vecs - 1) * LANES, sum[n_vecs - 1], 0, n_tail);
+    }
+}
+
+#define SUM_CASE(n)                                         \
+    case n:                                                 \
+        sum_columns(gather, bags, column, n, n_tail, half); \
+        break;
+
+ALWAYS_INLINE void sum_some_columns(const struct gather *gather,
+                                    const struct bags *bags, uint32_t column,
+                                    int half)
+{
+    unsigned n_vecs = (gather->dim - column + LANES - 1) / LANES;
+    unsigned n_tail = gather->dim - column - (n_vecs - 1) * LANES;
+
+    if (n_vecs > MAX_VECS) {
+        n_vecs = MAX_VECS;
+        n_tail = LANES;
+    }
+    switch (n_vecs) {
+        SUM_CASE(1)
+        SUM_CASE(2)
+        SUM_CASE(3)
+        SUM_CASE(4)
+        SUM_CASE(5)
+        SUM_CASE(6)
+        SUM_CASE(7)
+        SUM_CASE(8)
+#if MAX_VECS > 8
+        SUM_CASE(9)
+        SUM_CASE(10)
+        SUM_CASE(11)
+        SUM_CASE(12)
+        SUM_CASE(13)
+        SUM_CASE(14)
+        SUM_CASE(15)
+        SUM_CASE(16)
+#endif
+    }
+}
+
+/* The sums of the bags, all columns, rows being added in order to zero. */
+static void sum_bags(const struct gather *gather, const struct bags *bags)
+{
+    if (gather->half)
+        for (uint32_t c = 0; c < gather->dim; c += MAX_VECS * LANES)
+            sum_some_columns(gather, bags, c, 1);
+    else
+        for (uint32_t c = 0; c < gather->dim; c += MAX_VECS * LANES)
+            sum_some_columns(gather, bags, c, 0);
+}
+
+/* out[dim] = sum of rows begin .. end. */
+static void sum_rows(const struct gather *gather, size_t begin, size_t end,
+                     float *out)
+{
+    uint64_t ends[2] = {begin, end};
+    struct bags bags = {ends, 1, out, 0};
+
+    sum_bags(gather, &bags);
+}
+
+static size_t weight_row_bytes(const struct lookup_table *table)
+{
+    return table->dim * (table->precision == PRECISION_FP16 ? 2u : 4u);
+}
+
+static void pool(const struct pool_job *job)
+{
+    const struct lookup_table *table = job->table;
+    struct gather gather = {
+        .rows = table->d_weight,
+        .row_bytes = weight_row_bytes(table),
+        .ids = job->indices,
+        .step = 1,
+        .dim = table->dim,
+        .half = table->precision == PRECISION_FP16,
+        .end = job->offsets[job->n_bags],
+    };
+    struct bags bags = {job->offsets, 1, job->out, job->out_dim};
+
+    gather.ahead = rows_ahead(gather.row_bytes);
+    prefetch_first(&gather, job->offsets[0]);
+    if (table->dim <= MAX_VECS * LANES) {
+        bags.n_bags = job->n_bags;
+        sum_bags(&gather, &bags);
+        return;
+    }
+    /* several passes over the rows: one bag after the other, so that the
+     * later passes find them in the cache */
+    for (uint32_t b = 0; b < job->n_bags; b++) {
+        sum_bags(&gather, &bags);
+        bags.ends++;
+        bags.out += bags.out_dim;
+    }
+}
+
+static struct gather gather_grads(const struct update_job *job)
+{
+    struct gather gather = {
+        .rows = (const char *)job->grad,
+        .row_bytes = job->grad_dim * sizeof(float),
+        .ids = job->pairs + 1,
+        .step = 2,
+        .dim = job->table->dim,
+        .end = job->n_pairs,
+        .ahead = rows_ahead(job->table->dim * sizeof(float)),
+    };
+
+    return gather;
+}
+
+/* Where the run of pair i starts: gallop back, then bisect. */
+static size_t run_begin(const uint32_t *pairs, size_t i)
+{
+    uint32_t row = PAIR_ROW(pairs, i);
+    size_t in = i, out, reach = 1;
+
+    while (reach <= in && PAIR_ROW(pairs, in - reach) == row) {
+        in -= reach;
+        reach *= 2;
+    }
+    out = reach <= in ? in - reach : 0;
+    if (PAIR_ROW(pairs, out) == row)
+        return out;
+    while (in - out > 1) {
+        size_t middle = out + (in - out) / 2;
+
+        if (PAIR_ROW(pairs, middle) == row)
+            in = middle;
+        else
+            out = middle;
+    }
+    return in;
+}
+
+/* End of the part of i's run that lies before `end`. */
+static size_t run_end(const uint32_t *pairs, size_t i, size_t end)
+{
+    uint32_t row = PAIR_ROW(pairs, i);
+
+    while (i < end && PAIR_ROW(pairs, i) == row)
+        i++;
+    return i;
+}
+
+static size_t min_size(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static void sum_pieces(const struct update_job *job, size_t begin, size_t end)
+{
+    const size_t piece = LOOKUP_RUN_PIECE;
+    const uint32_t *pairs = job->pairs;
+    struct gather gather = gather_grads(job);
+
+    for (size_t block = begin; block < end; block += piece) {
+        size_t start, stop;
+
+        /* A later piece that starts here has its run's row before it. */
+        if (!block || PAIR_ROW(pairs, block) != PAIR_ROW(pairs, block - 1))
+            continue;
+        start = run_begin(pairs, block);
+        start += (block - start + piece - 1) / piece * piece;
+        if (start >= job->n_pairs ||
+            PAIR_ROW(pairs, start) != PAIR_ROW(pairs, block))
+            continue;
+        stop = run_end(pairs, start, min_size(start + piece, job->n_pairs));
+        prefetch_first(&gather, start);
+        sum_rows(&gather, start, stop,
+                 job->partials + start / piece * job->table->dim);
+    }
+}
+
+static void add_to(float *sum, const float *partial, uint32_t dim)
+{
+    for (uint32_t c = 0; c < dim; c++)
+        sum[c] += partial[c];
+}
+
+ALWAYS_INLINE void fold(float *sums, unsigned half)
+{
+    for (unsigned j = 0; j < half; j++)
+        sums[j] += sums[j + half];
+}
+
+/* Mean of g^2: column c goes into sum c mod 16, and the sixteen sums are
+ * added pairwise. */
+static float mean_square(const float *grad, uint32_t dim)
+{
+    float sums[16];
+    vec part[16 / LANES];
+
+    for (unsigned j = 0; j < 16 / LANES; j++)
+        part[j] = vec_zero();
+    for (uint32_t c = 0; c < dim; c += 16)
+        for (uint32_t j = 0; j < 16 / LANES && c + j * LANES < dim; j++) {
+            const char *at = (const char *)(grad + c + j * LANES);
+            uint32_t n_lanes = dim - c - j * LANES;
+            vec g = n_lanes >= LANES ? vec_load(at, 0)
+                                     : vec_load_tail(at, 0, n_lanes);
+
+            part[j] = vec_add(part[j], vec_mul(g, g));
+        }
+    for (unsigned j = 0; j < 16 / LANES; j++)
+        vec_store(sums + j * LANES, part[j], 0);
+    fold(sums, 8);
+    fold(sums, 4);
+    fold(sums, 2);
+    fold(sums, 1);
+    return sums[0] / (float)dim;
+}
+
+ALWAYS_INLINE void step_row(char *row, const float *grad, uint32_t dim,
+                            float scale, int half)
+{
+    size_t vec_bytes = LANES * (half ? 2 : 4);
+    uint32_t column;
+    vec w;
+
+    for (column = 0; column + LANES <= dim; column += LANES) {
+        w = vec_step(vec_load(row, half), scale,
+                     vec_load((const char *)(grad + column), 0));
+        vec_store(row, w, half);
+        row += vec_bytes;
+    }
+    if (column < dim) {
+        w = vec_step(
+            vec_load_tail(row, half, dim - column), scale,
+            vec_load_tail((const char *)(grad + column), 0, dim - column));
+        vec_store_tail(row, w, half, dim - column);
+    }
+}
+
+static void update_row(const struct update_job *job, uint32_t row,
+                       const float *grad)
+{
+    const struct lookup_table *table = job->table;
+    char *weight = (char *)table->d_weight + row * weight_row_bytes(table);
+    float scale = job->learning_rate;
+
+    if (job->optimizer == OPTIMIZER_ROWWISE_ADAGRAD) {
+        table->d_state[row] += mean_square(grad, table->dim);
+        scale /= sqrtf(table->d_state[row]) + LOOKUP_ADAGRAD_EPS;
+    }
+    if (table->precision == PRECISION_FP16)
+        step_row(weight, grad, table->dim, scale, 1);
+    else
+        step_row(weight, grad, table->dim, scale, 0);
+}
+
+/* Fetches the row that a run which starts at pair i will update. */
+ALWAYS_INLINE void prefetch_weight(const struct update_job *job, size_t i)
+{
+    const struct lookup_table *table = job->table;
+    uint32_t row = PAIR_ROW(job->pairs, i);
+    size_t row_bytes = weight_row_bytes(table);
+
+    if (row == PAIR_ROW(job->pairs, i - 1))
+        return;
+    prefetch_row((const char *)table->d_weight + row * row_bytes, row_bytes);
+    if (table->d_state)
+        __builtin_prefetch(&table->d_state[row]);
+}
+
+static void update(const struct update_job *job, size_t begin, size_t end,
+                   float *sum)
+{
+    const size_t piece = LOOKUP_RUN_PIECE, n_pairs = job->n_pairs;
+    const uint32_t *pairs = job->pairs;
+    struct gather gather = gather_grads(job);
+    size_t i = begin, stop;
+
+    /* A run that started earlier is not this block's. */
+    if (begin)
+        i = PAIR_ROW(pairs, begin) == PAIR_ROW(pairs, begin - 1)
+                ? run_end(pairs, begin, end)
+                : begin;
+    if (i < end)
+        prefetch_first(&gather, i);
+    for (; i < end; i = stop) {
+        uint32_t row = PAIR_ROW(pairs, i);
+
+        stop = run_end(pairs, i, min_size(i + piece, n_pairs));
+        for (size_t k = i; k < stop; k++)
+            if (k + gather.ahead < n_pairs)
+                prefetch_weight(job, k + gather.ahead);
+        sum_rows(&gather, i, stop, sum);
+        for (size_t k = i + piece; k < n_pairs && PAIR_ROW(pairs, k) == row;
+             k += piece)
+            add_to(sum, job->partials + k / piece * job->table->dim,
+                   job->table->dim);
+        update_row(job, row, sum);
+        if (stop < end && PAIR_ROW(pairs, stop) == row)
+            stop = run_end(pairs, stop, end);
+    }
+}
+
+const struct lookup_kernels KERNELS = {pool, sum_pieces, update};

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_DEVICE_LOOKUP_KERNELS_H
+#define NEUROSHARD_DEVICE_LOOKUP_KERNELS_H
+
+#include "device/lookup.h"
+
+/*
+ * The inner loops of the CPU body, once for each instruction set. All give
+ * the same bits: SIMD lanes are columns, rows are added in order, and products
+ * are rounded before they are added.
+ */
+
+/* Look-ups sorted by row: row and bag of one take turns. */
+#define PAIR_ROW(pairs, i) ((pairs)[2 * (i)])
+#define PAIR_BAG(pairs, i) ((pairs)[2 * (i) + 1])
+
+/* Forward of some consecutive bags of one table. */
+struct pool_job {
+    const struct lookup_table *table;
+    const uint32_t *indices;
+    const uint64_t *offsets; /* [n_bags + 1] */
+    uint32_t n_bags;
+    float *out;     /* first bag's first column */
+    size_t out_dim; /* floats from one bag to the next */
+};
+
+/* Backward of one table. */
+struct update_job {
+    const struct lookup_table *table;
+    const uint32_t *pairs; /* [n_pairs], by row, then by bag */
+    size_t n_pairs;
+    const float *grad; /* first bag's first column */
+    size_t grad_dim;   /* floats from one bag to the next */
+    float *partials;   /* [n_pairs / LOOKUP_RUN_PIECE + 1][dim] */
+    enum optimizer optimizer;
+    float learning_rate;
+};
+
+struct lookup_kernels {
+    void (*pool)(const struct pool_job *job);
+    /*
+     * Sums the later pieces of long runs (see LOOKUP_RUN_PIECE) that start in
+     * [begin, end), begin a multiple of LOOKUP_RUN_PIECE. Pieces of one table
+     * start at least that far apart, so that the one that starts at pair i may
+     * be kept in partials[i / LOOKUP_RUN_PIECE].
+     */
+    void (*sum_pieces)(const struct update_job *job, size_t begin, size_t end);
+    /* Applies all runs that start in [begin, end), pieces being summed; `sum`
+     * is room for dim floats. */
+    void (*update)(const struct update_job *job, size_t begin, size_t end,
+                   float *sum);
+};
+
+extern const struct lookup_kernels LOOKUP_PORTABLE, LOOKUP_AVX2, LOOKUP_AVX512;
+
+#endif

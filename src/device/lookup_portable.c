@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+#include "device/lookup_kernels.h"
+
+#include <string.h>
+
+#include "device/fp16.h"
+
+#define KERNELS LOOKUP_PORTABLE
+#define LANES 4
+#define MAX_VECS 8
+
+/* Four floats in whatever registers the compiler has. */
+typedef float vec __attribute__((vector_size(16)));
+
+static inline vec vec_zero(void)
+{
+    return (vec){0};
+}
+
+static inline vec vec_add(vec a, vec b)
+{
+    return a + b;
+}
+
+static inline vec vec_mul(vec a, vec b)
+{
+    return a * b;
+}
+
+static inline vec vec_step(vec w, float scale, vec g)
+{
+    return w - g * scale;
+}
+
+static inline vec vec_load(const char *at, int half)
+{
+    uint16_t bits[LANES];
+    vec value;
+
+    if (half) {
+        memcpy(bits, at, sizeof bits);
+        for (int i = 0; i < LANES; i++)
+            value[i] = fp16_to_float(bits[i]);
+    } else {
+        memcpy(&value, at, sizeof value);
+    }
+    return value;
+}
+
+static inline void vec_store(void *at, vec value, int half)
+{
+    uint16_t bits[LANES];
+
+    if (half) {
+        for (int i = 0; i < LANES; i++)
+            bits[i] = fp16_from_float(value[i]);
+        memcpy(at, bits, sizeof bits);
+    } else {
+        memcpy(at, &value, sizeof value);
+    }
+}
+
+/* Widths are multiples of 4: a tail is a whole vec. */
+static inline vec vec_load_tail(const char *at, int half, unsigned n_lanes)
+{
+    (void)n_lanes;
+    return vec_load(at, half);
+}
+
+static inline void vec_store_tail(void *at, vec value, int half,
+                                  unsigned n_lanes)
+{
+    (void)n_lanes;
+    vec_store(at, value, half);
+}
+
+#include "device/lookup_body.h"

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_DEVICE_STREAM_H
+#define NEUROSHARD_DEVICE_STREAM_H
+
+#include "device/device.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Index streams: the look-ups of one table in one batch, stateless and the
+ * same on every device. Either a reuse histogram hit exactly (positions
+ * permuted by a Feistel network with cycle walking, then bin and slot by
+ * prefix), or a Zipf exponent over finite rows (Hoermann-Derflinger
+ * rejection-inversion with a counter-based generator). Row ranks are scattered
+ * over the table by a second permutation.
+ *
+ * A new `batch_seed` gives a new batch of the same statistics; `table_seed`
+ * fixes which rows are hot. With a histogram, the rows that a batch looks up
+ * three times or more are the same in every batch, those it looks up once or
+ * twice are drawn anew from all others.
+ */
+
+struct stream {
+    uint64_t n_rows;         /* >= 1, < 2^32 */
+    uint32_t batch;          /* bags */
+    double pooling_factor;   /* mean look-ups a bag, >= 0; fractional: bags get
+                                floor or ceil of it, so that the total is
+                                round(pooling * batch), < 2^32 */
+    int use_bins;            /* else Zipf */
+    double zipf_alpha;       /* >= 0; 0 is uniform */
+    double bins[REUSE_BINS]; /* need not add up to 1; all zero counts as every
+                                row once */
+    uint64_t table_seed;
+};
+
+/* Look-ups of a batch: round(pooling_factor * batch). */
+uint64_t stream_n_lookups(const struct stream *stream);
+
+/* Host code, 2 to 40 ns a look-up on one thread. offsets[batch + 1] start at
+ * offset_begin; indices get stream_n_lookups values. */
+void stream_fill(const struct stream *stream, uint64_t batch_seed,
+                 uint64_t offset_begin, uint64_t *offsets, uint32_t *indices);
+
+/* What stream_row of stream_math.h needs, for those who fill elsewhere: on a
+ * device, or a part of a batch. */
+struct stream_batch;
+void stream_batch_init(struct stream_batch *state, const struct stream *stream,
+                       uint64_t batch_seed);
+
+/*
+ * How a histogram of shares becomes whole rows and look-ups: `unique[k]` rows
+ * are looked up `lookups[k]` times together, each of them floor or ceil of the
+ * mean. With c_k = reuse_bin_count(k):
+ *  1. U = round(n_lookups * sum(bins) / sum(bins * c)) unique rows, at least
+ *     one and at most n_rows; shared out to the bins by largest remainder
+ *     (ties to the smaller bin).
+ *  2. A bin starts with unique * c look-ups. What is missing or too much is
+ *     added or taken from the hottest bin down, as far as every row stays in
+ *     its bin.
+ *  3. Where that does not suffice (a few look-ups for many bins), rows are
+ *     taken down to one look-up each, or the hottest occupied bin gets the
+ *     rest: then rows leave their bins, but U and the total still hold.
+ *  4. Where n_rows cuts U short, look-ups are shared out in proportion to
+ *     unique * c instead: every row is hotter than the histogram says.
+ */
+void stream_apportion(const double bins[REUSE_BINS], uint64_t n_lookups,
+                      uint64_t n_rows, uint64_t unique[REUSE_BINS],
+                      uint64_t lookups[REUSE_BINS]);
+
+/* Realised reuse histogram (shares of unique rows) and unique rows. n < 2^32;
+ * n 0 gives zeros. */
+double stream_histogram(const uint32_t *indices, uint64_t n, uint64_t n_rows,
+                        double bins[REUSE_BINS]);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

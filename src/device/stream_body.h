@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * The body of stream_kernels.h, included once by each stream_ISA.c, which has
+ * defined STREAM_ROWS, the function's name. Plain loops over blocks, which the
+ * compiler turns into vectors: what makes stream_row slow is that each walk
+ * and each draw takes a number of steps that no branch predictor knows. Here a
+ * step is taken for the whole block, and what has not arrived goes on in a
+ * list.
+ */
+
+#define BLOCK 512
+
+/* Takes one step for x[0 .. n), then steps for those still outside. */
+static void permute_block(const struct stream_perm *perm, uint32_t *x,
+                          uint32_t n)
+{
+    const struct stream_perm own = *perm; /* so that it stays in registers */
+    uint32_t at[BLOCK], outside[BLOCK], n_outside = 0, n_left;
+
+    for (uint32_t i = 0; i < n; i++)
+        x[i] = stream_perm_step(&own, x[i]);
+    for (uint32_t i = 0; i < n; i++) {
+        at[n_outside] = i;
+        outside[n_outside] = x[i];
+        n_outside += x[i] >= own.n;
+    }
+    while (n_outside) {
+        for (uint32_t i = 0; i < n_outside; i++)
+            outside[i] = stream_perm_step(&own, outside[i]);
+        n_left = 0;
+        for (uint32_t i = 0; i < n_outside; i++) {
+            uint32_t place = at[i], value = outside[i];
+
+            x[place] = value;
+            at[n_left] = place;
+            outside[n_left] = value;
+            n_left += value >= own.n;
+        }
+        n_outside = n_left;
+    }
+}
+
+static void binned_block(const struct stream_batch *batch, uint32_t *ranks,
+                         uint32_t n)
+{
+    uint32_t at[BLOCK], cold[BLOCK], n_cold = 0;
+
+    permute_block(&batch->positions, ranks, n);
+    for (uint32_t i = 0; i < n; i++) {
+        ranks[i] = stream_rank_of_place(batch, ranks[i]);
+        at[n_cold] = i;
+        cold[n_cold] = ranks[i] - batch->n_hot;
+        n_cold += ranks[i] >= batch->n_hot;
+    }
+    permute_block(&batch->cold, cold, n_cold);
+    for (uint32_t i = 0; i < n_cold; i++)
+        ranks[at[i]] = batch->n_hot + cold[i];
+}
+
+static void zipf_block(const struct stream_batch *batch, uint32_t *ranks,
+                       uint32_t n)
+{
+    const struct stream_zipf zipf = batch->zipf;
+    uint64_t seeds[BLOCK], seed = batch->seed;
+    uint32_t at[BLOCK], drawn[BLOCK], n_left;
+
+    for (uint32_t i = 0; i < n; i++) {
+        at[i] = i;
+        seeds[i] = stream_random(seed, ranks[i]);
+    }
+    for (uint64_t attempt = 0; n; attempt++, n = n_left) {
+        for (uint32_t i = 0; i < n; i++)
+            drawn[i] = stream_zipf_attempt(&zipf, seeds[i], attempt);
+        n_left = 0;
+        for (uint32_t i = 0; i < n; i++) {
+            uint32_t place = at[i], rank = drawn[i];
+
+            ranks[place] = rank - 1;
+            at[n_left] = place;
+            seeds[n_left] = seeds[i];
+            n_left += !rank;
+        }
+    }
+}
+
+void STREAM_ROWS(const struct stream_batch *batch, uint32_t begin, uint32_t n,
+                 uint32_t *rows)
+{
+    for (uint32_t done = 0, n_block; done < n; done += n_block) {
+        uint32_t *block = rows + done, first = begin + done;
+
+        n_block = n - done < BLOCK ? n - done : BLOCK;
+        for (uint32_t i = 0; i < n_block; i++)
+            block[i] = first + i;
+        if (batch->use_bins)
+            binned_block(batch, block, n_block);
+        else if (batch->alpha > 0)
+            zipf_block(batch, block, n_block);
+        else
+            for (uint32_t i = 0; i < n_block; i++)
+                block[i] = stream_uniform_rank(batch, block[i]);
+        permute_block(&batch->rows, block, n_block);
+    }
+}

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_DEVICE_STREAM_MATH_H
+#define NEUROSHARD_DEVICE_STREAM_MATH_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include "core/table.h"
+
+/*
+ * The arithmetic of index streams and fill values, for host and device code:
+ * element i of a stream is a function of the stream and i alone. Only integers
+ * and plain IEEE double operations, no libm, so that every machine computes
+ * the same bits; contraction to fused multiply-add must be off (gcc, clang:
+ * -ffp-contract=off; nvcc: -fmad=false).
+ */
+
+#ifdef __CUDACC__
+#    define STREAM_FN static inline __host__ __device__
+#else
+#    define STREAM_FN static inline
+#endif
+
+/* The finaliser of splitmix64: a bijection of 64 bits. */
+STREAM_FN uint64_t stream_mix64(uint64_t x)
+{
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+/* 64 random bits for (seed, counter). */
+STREAM_FN uint64_t stream_random(uint64_t seed, uint64_t counter)
+{
+    return stream_mix64(seed + (counter + 1) * 0x9e3779b97f4a7c15u);
+}
+
+/* What device_fill stores: an odd multiple of 0.05 * 2^-23. Two neighbours
+ * share one hash. */
+STREAM_FN float stream_fill_value(uint64_t seed, uint64_t idx)
+{
+    uint64_t bits = stream_random(seed, idx >> 1);
+    uint32_t half = (uint32_t)(idx & 1 ? bits >> 32 : bits);
+
+    return (float)((int32_t)(half >> 9) * 2 + 1 - (1 << 23)) *
+           (0.1f / (1 << 24));
+}
+
+/*
+ * A pseudo-random permutation of [0, n): a four-round Feistel network over the
+ * fewest bits that hold n, walked along its cycle until the value is below n
+ * (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002, method
+ * 2). Fewer than two steps on average, as at least half of the values are.
+ */
+struct stream_perm {
+    uint32_t n;
+    uint32_t right_bits, left_mask, right_mask;
+    uint32_t keys[4];
+};
+
+STREAM_FN void stream_perm_init(struct stream_perm *perm, uint32_t n,
+                                uint64_t seed)
+{
+    uint32_t bits = 0;
+
+    while (bits < 32 && (1ull << bits) < n)
+        bits++;
+    perm->n = n;
+    perm->right_bits = bits - bits / 2;
+    perm->left_mask = (1u << (bits / 2)) - 1;
+    perm->right_mask = (1u << perm->right_bits) - 1;
+    for (uint32_t round = 0; round < 4; round++)
+        perm->keys[round] = (uint32_t)stream_random(seed, round);
+}
+
+STREAM_FN uint32_t stream_perm_round(uint32_t half, uint32_t key)
+{
+    half = (half + key) * 0x85ebca6bu;
+    half = (half ^ (half >> 15)) * 0xc2b2ae35u;
+    return half ^ (half >> 16);
+}
+
+/* One step of the walk. */
+STREAM_FN uint32_t stream_perm_step(const struct stream_perm *perm, uint32_t i)
+{
+    uint32_t left = i >> perm->right_bits;
+    uint32_t right = i & perm->right_mask;
+
+    right ^= stream_perm_round(left, perm->keys[0]) & perm->right_mask;
+    left ^= stream_perm_round(right, perm->keys[1]) & perm->left_mask;
+    right ^= stream_perm_round(left, perm->keys[2]) & perm->right_mask;
+    left ^= stream_perm_round(right, perm->keys[3]) & perm->left_mask;
+    return left << perm->right_bits | right;
+}
+
+STREAM_FN uint32_t stream_permute(const struct stream_perm *perm, uint32_t i)
+{
+    do
+        i = stream_perm_step(perm, i);
+    while (i >= perm->n);
+    return i;
+}
+
+/* Natural logarithm of a normal x > 0, to a few units in the last place. */
+STREAM_FN double stream_log(double x)
+{
+    uint64_t bits;
+    int exponent;
+    double s, z;
+
+    memcpy(&bits, &x, sizeof bits);
+    /* x = m 2^exponent with m in [0.707, 1.414] */
+    exponent = (int)((bits + 0x00095f619980c433u) >> 52) - 1023;
+    bits -= (uint64_t)(int64_t)exponent << 52;
+    memcpy(&x, &bits, sizeof x);
+    /* log m = 2 artanh s = 2 (s + s^3/3 + s^5/5 ...), |s| < 0.172 */
+    s = (x - 1) / (x + 1);
+    z = s * s;
+    z *= 1.0 / 3 +
+         z * (1.0 / 5 +
+              z * (1.0 / 7 +
+                   z * (1.0 / 9 +
+                        z * (1.0 / 11 +
+                             z * (1.0 / 13 +
+                                  z * (1.0 / 15 +
+                                       z * (1.0 / 17 + z * (1.0 / 19))))))));
+    return exponent * 0.69314718055994530942 + 2 * (s + s * z);
+}
+
+/* e^x to a few units in the last place; 0 below -700, e^700 above 700. */
+STREAM_FN double stream_exp(double x)
+{
+    double clamped = x < -700 ? -700 : x > 700 ? 700 : x, scale, r, sum;
+    uint64_t bits;
+    int n;
+
+    n = (int)(clamped * 1.44269504088896340736 + (x < 0 ? -0.5 : 0.5));
+    r = clamped - n * 6.93147180369123816490e-01; /* ln 2, its first 32 bits */
+    r -= n * 1.90821492927058770002e-10;          /* ... and the rest */
+    /* 1 + r + r^2/2! ... r^13/13!, in two halves of one chain */
+    sum = r * r * r;
+    sum *= sum * r; /* r^7 */
+    sum *=
+        1.0 / 5040 +
+        r * (1.0 / 40320 +
+             r * (1.0 / 362880 +
+                  r * (1.0 / 3628800 +
+                       r * (1.0 / 39916800 + r * (1.0 / 479001600 +
+                                                  r * (1.0 / 6227020800.0))))));
+    sum +=
+        1 +
+        r * (1 + r * (1.0 / 2 +
+                      r * (1.0 / 6 + r * (1.0 / 24 +
+                                          r * (1.0 / 120 + r * (1.0 / 720))))));
+    bits = (uint64_t)(int64_t)(n + 1023) << 52;
+    memcpy(&scale, &bits, sizeof scale);
+    return x < -700 ? 0 : sum * scale;
+}
+
+/* (e^x - 1) / x, also at 0. */
+STREAM_FN double stream_expm1_ratio(double x)
+{
+    if (x > -0.01 && x < 0.01)
+        return 1 + x * (0.5 + x * (1.0 / 6 + x * (1.0 / 24 + x / 120)));
+    return (stream_exp(x) - 1) / x;
+}
+
+/* log(1 + x) / x, also at 0; x >= -1. */
+STREAM_FN double stream_log1p_ratio(double x)
+{
+    if (x > -0.01 && x < 0.01)
+        return 1 - x * (0.5 - x * (1.0 / 3 - x * (0.25 - x * (0.2 - x / 6))));
+    return stream_log(1 + x) / x;
+}
+
+/*
+ * Zipf ranks 1 .. n with probability proportional to rank^-alpha, alpha >= 0:
+ * rejection-inversion (Hoermann and Derflinger, ACM TOMACS 6(3), 1996). H is
+ * the integral of h(x) = x^-alpha from 1, written so that alpha = 1 is no
+ * special case. More than four draws of five are accepted.
+ */
+struct stream_zipf {
+    double alpha, n;
+    double low, high; /* H at the ends of the range that is drawn from */
+    double sure;      /* so close above the rank, a draw is always accepted */
+};
+
+STREAM_FN double stream_zipf_integral(const struct stream_zipf *zipf, double x)
+{
+    double log_x = stream_log(x);
+
+    return log_x * stream_expm1_ratio((1 - zipf->alpha) * log_x);
+}
+
+STREAM_FN double stream_zipf_inverse(const struct stream_zipf *zipf, double u)
+{
+    double x = u * (1 - zipf->alpha);
+
+    if (x < -1) /* rounding only */
+        x = -1;
+    return stream_exp(stream_log1p_ratio(x) * u);
+}
+
+STREAM_FN double stream_zipf_mass(const struct stream_zipf *zipf, double x)
+{
+    return stream_exp(-zipf->alpha * stream_log(x));
+}
+
+STREAM_FN void stream_zipf_init(struct stream_zipf *zipf, double alpha,
+                                uint32_t n)
+{
+    zipf->alpha = alpha;
+    zipf->n = n;
+    zipf->low = stream_zipf_integral(zipf, 1.5) - 1;
+    zipf->high = stream_zipf_integral(zipf, n + 0.5);
+    zipf->sure = 2 - stream_zipf_inverse(zipf, stream_zipf_integral(zipf, 2.5) -
+                                                   stream_zipf_mass(zipf, 2));
+}
+
+/* One attempt at draw i, whose own seed is stream_random(seed, i): the rank,
+ * or 0 where it is rejected. */
+STREAM_FN uint32_t stream_zipf_attempt(const struct stream_zipf *zipf,
+                                       uint64_t own_seed, uint64_t attempt)
+{
+    int64_t bits = (int64_t)(stream_random(own_seed, attempt) >> 12);
+    double uniform = ((double)bits + 0.5) * 0x1p-52;
+    double u = zipf->high + uniform * (zipf->low - zipf->high);
+    double x = stream_zipf_inverse(zipf, u);
+    double rank = x < 1 ? 1 : x > zipf->n ? zipf->n : x;
+
+    rank = (double)(int64_t)(rank + 0.5);
+    if (rank - x <= zipf->sure || u >= stream_zipf_integral(zipf, rank + 0.5) -
+                                           stream_zipf_mass(zipf, rank))
+        return (uint32_t)(int64_t)rank;
+    return 0;
+}
+
+/* Rank - 1 of draw i. */
+STREAM_FN uint32_t stream_zipf_draw(const struct stream_zipf *zipf,
+                                    uint64_t seed, uint32_t i)
+{
+    uint64_t own_seed = stream_random(seed, i), attempt = 0;
+    uint32_t rank;
+
+    do
+        rank = stream_zipf_attempt(zipf, own_seed, attempt++);
+    while (!rank);
+    return rank - 1;
+}
+
+/* Rows of one reuse bin: `n_more` of them are looked up count + 1 times, the
+ * others count times. */
+struct stream_bin {
+    uint32_t first_lookup; /* in the unpermuted order of look-ups */
+    uint32_t first_rank;   /* of its rows */
+    uint32_t n_more, count;
+};
+
+/* Everything that the look-ups of one batch depend on (stream_batch_init). */
+struct stream_batch {
+    int use_bins;
+    uint32_t n_rows, n_lookups;
+    uint64_t seed; /* of the draws of a Zipf stream */
+    double alpha;
+    struct stream_zipf zipf;
+    struct stream_perm rows;      /* rank -> row */
+    struct stream_perm positions; /* look-up -> place in the histogram */
+    struct stream_perm cold;      /* rank - n_hot -> the same, each batch */
+    uint32_t n_hot;
+    struct stream_bin bins[REUSE_BINS]; /* hottest first */
+    uint32_t longer_bags, bag_lookups;  /* so many bags hold one more */
+    struct stream_perm bags;
+};
+
+/* Look-ups of bag b < batch. */
+STREAM_FN uint32_t stream_bag_size(const struct stream_batch *batch,
+                                   uint32_t bag)
+{
+    if (!batch->longer_bags)
+        return batch->bag_lookups;
+    return batch->bag_lookups +
+           (stream_permute(&batch->bags, bag) < batch->longer_bags);
+}
+
+/* The rank that a place in the histogram belongs to, before cold rows are
+ * drawn anew. */
+STREAM_FN uint32_t stream_rank_of_place(const struct stream_batch *batch,
+                                        uint32_t place)
+{
+    const struct stream_bin *bin;
+    uint32_t k = 0, split, is_more;
+
+    for (int j = 1; j < REUSE_BINS; j++)
+        k += place >= batch->bins[j].first_lookup;
+    bin = &batch->bins[k];
+    place -= bin->first_lookup;
+    split = bin->n_more * (bin->count + 1);
+    is_more = place < split;
+    return bin->first_rank + (is_more ? 0 : bin->n_more) +
+           (is_more ? place : place - split) / (bin->count + is_more);
+}
+
+STREAM_FN uint32_t stream_binned_rank(const struct stream_batch *batch,
+                                      uint32_t i)
+{
+    uint32_t rank =
+        stream_rank_of_place(batch, stream_permute(&batch->positions, i));
+
+    if (rank < batch->n_hot)
+        return rank;
+    return batch->n_hot + stream_permute(&batch->cold, rank - batch->n_hot);
+}
+
+/* Rank of look-up i where all rows are equally likely. */
+STREAM_FN uint32_t stream_uniform_rank(const struct stream_batch *batch,
+                                       uint32_t i)
+{
+    return (uint32_t)((stream_random(batch->seed, i) >> 32) * batch->n_rows >>
+                      32);
+}
+
+/* Row of look-up i < n_lookups. */
+STREAM_FN uint32_t stream_row(const struct stream_batch *batch, uint32_t i)
+{
+    uint32_t rank;
+
+    if (batch->use_bins)
+        rank = stream_binned_rank(batch, i);
+    else if (batch->alpha > 0)
+        rank = stream_zipf_draw(&batch->zipf, batch->seed, i);
+    else
+        rank = stream_uniform_rank(batch, i);
+    return stream_permute(&batch->rows, rank);
+}
+
+#endif

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: MIT */
+#include "emit/formats.h"
+
+#include "base/text.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * A shell script that trains torchrec_dlrm/dlrm_main.py with the plan. DLRM
+ * takes no plan, so the script carries the plan (TorchRec's JSON), its loader
+ * and a driver in Python that puts the plan where DLRM's planner would have
+ * been asked. DLRM names the table of feature x "t_x" and makes all tables one
+ * width, pooled and fp32.
+ */
+
+#define TABLE_PREFIX "t_"
+
+static const char *const script_head[] = {
+    "set -euo pipefail",
+    "",
+    "DLRM_DIR=${DLRM_DIR:-.}",
+    "export DLRM_DIR",
+    "if [[ ! -f $DLRM_DIR/dlrm_main.py ]]; then",
+    "    echo \"no dlrm_main.py in '$DLRM_DIR', see DLRM_DIR above\" >&2",
+    "    exit 2",
+    "fi",
+    "work=$(mktemp -d)",
+    "trap 'rm -rf \"$work\"' EXIT",
+    "",
+};
+
+static const char *const driver_head[] = {
+    "import os",
+    "import sys",
+    "",
+    "import torch",
+    "import torch.distributed as dist",
+    "",
+    "from loader import load_plan",
+    "",
+    "HERE = os.path.dirname(os.path.abspath(__file__))",
+    "PLAN = os.path.join(HERE, \"plan.json\")",
+};
+
+static const char *const driver[] = {
+    "",
+    "",
+    "class _Planner:",
+    "    \"\"\"Takes the place of dlrm_main's planner.\"\"\"",
+    "",
+    "    def __init__(self, **_):",
+    "        pass",
+    "",
+    "    def collective_plan(self, module, *_):",
+    "        device_type = \"cuda\" if torch.cuda.is_available() else \"cpu\"",
+    "        world_size = dist.get_world_size()",
+    "        return load_plan(PLAN, module, world_size, device_type)",
+    "",
+    "",
+    "def main():",
+    "    from torchrec.datasets import criteo",
+    "",
+    "    # One list, shared by all who import it.",
+    "    criteo.DEFAULT_CAT_NAMES[:] = FEATURES",
+    "    sys.path.insert(0, os.environ[\"DLRM_DIR\"])",
+    "    import dlrm_main",
+    "",
+    "    apply = dlrm_main.apply_optimizer_in_backward",
+    "",
+    "    def apply_planned(_, parameters, arguments):",
+    "        from torchrec.optim import RowWiseAdagrad",
+    "",
+    "        optimizer = {",
+    "            \"sgd\": torch.optim.SGD,",
+    "            \"rowwise_adagrad\": RowWiseAdagrad,",
+    "            \"adagrad\": torch.optim.Adagrad,",
+    "            \"adam\": torch.optim.Adam,",
+    "        }[OPTIMIZER]",
+    "        apply(optimizer, parameters, arguments)",
+    "",
+    "    dlrm_main.apply_optimizer_in_backward = apply_planned",
+    "    dlrm_main.EmbeddingShardingPlanner = _Planner",
+    "    dlrm_main.main(sys.argv[1:])",
+    "",
+    "",
+    "main()",
+};
+
+/* A data set that is multi-hot by itself excludes --multi_hot_sizes. */
+static const char *const multi_hot_head[] = {
+    "is_multi_hot=no",
+    "for arg in \"$@\"; do",
+    "    if [[ $arg == --synthetic_multi_hot_criteo_path* ]]; then",
+    "        is_multi_hot=yes",
+    "    fi",
+    "done",
+    "if [[ $is_multi_hot == no ]]; then",
+};
+
+#define ADD_LINES(out, lines) \
+    emit_lines((out), (lines), sizeof(lines) / sizeof(*(lines)))
+
+/* The tables in the order of DLRM's features. */
+struct features {
+    const struct problem *problem;
+    uint32_t *order;    /* [n_tables]; owned */
+    bool have_prefix;   /* all names begin with TABLE_PREFIX */
+    size_t n_rounded;   /* pooling factors that are no whole number */
+    bool are_multi_hot; /* any above 1 */
+};
+
+/* k of "cat_k", as DLRM names the features of Criteo's data; else false. */
+static bool criteo_number(const char *name, uint64_t *number)
+{
+    return !strncmp(name, "cat_", 4) && text_to_u64(name + 4, number);
+}
+
+static const char *feature_name(const struct features *features, size_t table)
+{
+    return features->problem->tables[table].name +
+           (features->have_prefix ? strlen(TABLE_PREFIX) : 0);
+}
+
+/* Columns of the data set have numbers, so cat_10 comes after cat_9 whatever
+ * the order of the list; any other names stay in the order of the list. */
+static void order_features(struct features *features)
+{
+    size_t n = features->problem->n_tables;
+    bool *seen = mem_alloc(n, sizeof(*seen));
+    bool are_numbered = true;
+
+    for (uint32_t i = 0; are_numbered && i < n; i++) {
+        uint64_t number = 0;
+
+        are_numbered = criteo_number(feature_name(features, i), &number) &&
+                       number < n && !seen[number];
+        if (!are_numbered)
+            break;
+        seen[number] = true;
+        features->order[number] = i;
+    }
+    for (uint32_t i = 0; !are_numbered && i < n; i++)
+        features->order[i] = i;
+    mem_free(seen);
+}
+
+/* Look-ups a sample, which DLRM takes as a whole number >= 1. */
+static long hotness(const struct table *table)
+{
+    double rounded = fmin(fmax(round(table->pooling_factor), 1), 1e9);
+
+    return (long)rounded;
+}
+
+static void features_init(struct features *features,
+                          const struct problem *problem)
+{
+    *features = (struct features){
+        .problem = problem,
+        .order = mem_alloc(problem->n_tables, sizeof(*features->order)),
+        .have_prefix = true,
+    };
+    for (size_t i = 0; i < problem->n_tables; i++) {
+        const struct table *table = &problem->tables[i];
+
+        features->have_prefix &=
+            !strncmp(table->name, TABLE_PREFIX, strlen(TABLE_PREFIX)) &&
+            table->name[strlen(TABLE_PREFIX)];
+        features->n_rounded += (double)hotness(table) != table->pooling_factor;
+        features->are_multi_hot |= hotness(table) > 1;
+    }
+    order_features(features);
+}
+
+/* Each table by itself, and beside the first. */
+static int check_table(const struct table *table, const struct table *first,
+                       struct err *err)
+{
+    if (table->dim != first->dim)
+        return err_set(err, ERR_INPUT,
+                       "tables '%s' and '%s' have %u and %u columns, but DLRM "
+                       "has one width for all",
+                       first->name, table->name, first->dim, table->dim);
+    if (table->optimizer != first->optimizer)
+        return err_set(err, ERR_INPUT,
+                       "tables '%s' and '%s' have optimizers %s and %s, but "
+                       "DLRM has one for all",
+                       first->name, table->name,
+                       optimizer_name(first->optimizer),
+                       optimizer_name(table->optimizer));
+    if (table->output == OUTPUT_SEQUENCE || table->num_outputs != 1)
+        return err_set(err, ERR_INPUT,
+                       "table '%s' does not give one pooled vector a sample, "
+                       "as DLRM's tables do",
+                       table->name);
+    if (table->precision != PRECISION_FP32)
+        return err_set(err, ERR_INPUT,
+                       "table '%s' is %s, but DLRM makes fp32 tables",
+                       table->name, precision_name(table->precision));
+    return 0;
+}
+
+static int check_problem(const struct problem *problem, struct err *err)
+{
+    const struct cluster *cluster = &problem->cluster;
+
+    for (size_t i = 0; i < problem->n_tables; i++)
+        if (check_table(&problem->tables[i], &problem->tables[0], err))
+            return -1;
+    if (cluster->n_devices > cluster->devices_per_host &&
+        cluster->n_devices % cluster->devices_per_host)
+        return err_set(err, ERR_INPUT,
+                       "%u GPUs are not a whole number of hosts of %u, which "
+                       "torchrun needs",
+                       cluster->n_devices, cluster->devices_per_host);
+    return 0;
+}
+
+static void print_head(const struct plan *plan, const struct features *features,
+                       struct buf *out)
+{
+    const struct problem *problem = &plan->problem;
+
+    buf_printf(
+        out,
+        "#!/usr/bin/env bash\n"
+        "# Trains torchrec_dlrm/dlrm_main.py with a plan of neuroshard:\n"
+        "# %zu tables on %u GPUs, global batch %" PRIu64 ", inputs %s.\n"
+        "#\n"
+        "#   DLRM_DIR=dlrm/torchrec_dlrm bash FILE [options of dlrm_main.py]\n"
+        "#\n"
+        "# On several hosts run it on each, with NODE_RANK and MASTER_ADDR "
+        "set.\n"
+        "# Without a data set DLRM draws random batches.\n",
+        problem->n_tables, problem->cluster.n_devices, problem->batch,
+        plan->inputs_hash ? plan->inputs_hash : "unknown");
+    if (features->n_rounded)
+        buf_printf(out,
+                   "# DLRM takes whole numbers of look-ups >= 1: those of %zu "
+                   "tables are rounded.\n",
+                   features->n_rounded);
+    if (problem->batch % problem->cluster.n_devices)
+        buf_printf(out, "# The batch of a GPU is rounded.\n");
+    ADD_LINES(out, script_head);
+}
+
+static int print_plan_file(const struct plan *plan,
+                           const struct features *features, struct buf *out,
+                           struct err *err)
+{
+    const struct emit_options options = {
+        .prefix = features->have_prefix ? "" : TABLE_PREFIX,
+    };
+
+    buf_printf(out, "cat >\"$work/plan.json\" <<'END_OF_PLAN'\n");
+    if (emit_torchrec(plan, &options, out, err))
+        return -1;
+    buf_printf(out, "END_OF_PLAN\n\n");
+    return 0;
+}
+
+static int print_python(const struct plan *plan,
+                        const struct features *features, struct buf *out,
+                        struct err *err)
+{
+    const struct emit_options options = {0};
+
+    buf_printf(out, "cat >\"$work/loader.py\" <<'END_OF_PYTHON'\n");
+    if (emit_torchrec_loader(plan, &options, out, err))
+        return -1;
+    buf_printf(out, "END_OF_PYTHON\n\n"
+                    "cat >\"$work/train.py\" <<'END_OF_PYTHON'\n");
+    ADD_LINES(out, driver_head);
+    buf_printf(out, "OPTIMIZER = \"%s\"\nFEATURES = [\n",
+               optimizer_name(plan->problem.tables[0].optimizer));
+    for (size_t i = 0; i < plan->problem.n_tables; i++) {
+        buf_printf(out, "    ");
+        emit_json_string(out, feature_name(features, features->order[i]));
+        buf_printf(out, ",\n");
+    }
+    buf_printf(out, "]\n");
+    ADD_LINES(out, driver);
+    buf_printf(out, "END_OF_PYTHON\n\n");
+    return 0;
+}
+
+static void print_arguments(const struct plan *plan,
+                            const struct features *features, struct buf *out)
+{
+    const struct problem *problem = &plan->problem;
+    const struct table *first = &problem->tables[0];
+    double batch = (double)problem->batch / problem->cluster.n_devices;
+
+    buf_printf(out, "args=(\n    --num_embeddings_per_feature \"");
+    for (size_t i = 0; i < problem->n_tables; i++)
+        buf_printf(out, "%s%" PRIu64, i ? "," : "",
+                   problem->tables[features->order[i]].num_embeddings);
+    buf_printf(out,
+               "\"\n    --embedding_dim %u\n"
+               "    --dense_arch_layer_sizes \"512,256,%u\"\n"
+               "    --batch_size %.0f\n",
+               first->dim, first->dim, fmax(round(batch), 1));
+    if (first->optimizer == OPTIMIZER_ADAGRAD ||
+        first->optimizer == OPTIMIZER_ROWWISE_ADAGRAD)
+        buf_printf(out, "    --adagrad\n");
+    buf_printf(out, ")\n");
+    if (!features->are_multi_hot)
+        return;
+    ADD_LINES(out, multi_hot_head);
+    buf_printf(out, "    args+=(--multi_hot_sizes \"");
+    for (size_t i = 0; i < problem->n_tables; i++)
+        buf_printf(out, "%s%ld", i ? "," : "",
+                   hotness(&problem->tables[features->order[i]]));
+    buf_printf(out, "\" --multi_hot_distribution_type uniform)\nfi\n");
+}
+
+static void print_launch(const struct cluster *cluster, struct buf *out)
+{
+    uint32_t n_local = cluster->n_devices < cluster->devices_per_host
+                           ? cluster->n_devices
+                           : cluster->devices_per_host;
+
+    buf_printf(out,
+               "\ntorchrun --nnodes %u --nproc_per_node %u \\\n"
+               "    --node_rank \"${NODE_RANK:-0}\" \\\n"
+               "    --master_addr \"${MASTER_ADDR:-localhost}\" \\\n"
+               "    --master_port \"${MASTER_PORT:-29500}\" \\\n"
+               "    \"$work/train.py\" \"${args[@]}\" \"$@\"\n",
+               cluster->n_devices / n_local, n_local);
+}
+
+int emit_dlrm(const struct plan *plan, const struct emit_options *options,
+              struct buf *out, struct err *err)
+{
+    struct features features = {0};
+    int rc = -1;
+
+    (void)options;
+    if (check_problem(&plan->problem, err))
+        goto out;
+    features_init(&features, &plan->problem);
+    print_head(plan, &features, out);
+    if (print_plan_file(plan, &features, out, err))
+        goto out;
+    if (print_python(plan, &features, out, err))
+        goto out;
+    print_arguments(plan, &features, out);
+    print_launch(&plan->problem.cluster, out);
+    rc = 0;
+out:
+    mem_free(features.order);
+    return rc;
+}

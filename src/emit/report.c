@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT */
+#include "emit/report_parts.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+unsigned report_kind_idx(enum shard_kind kind)
+{
+    unsigned idx = 0;
+
+    while ((unsigned)kind >> idx > 1)
+        idx++;
+    return idx;
+}
+
+const char *report_kinds(char buf[REPORT_KINDS_MAX], const size_t n_shards[5])
+{
+    static const char *const names[5] = {"TW", "CW", "RW", "GS", "DP"};
+    size_t used = 0;
+
+    buf[0] = '\0';
+    for (size_t i = 0; i < 5; i++)
+        if (n_shards[i])
+            used += (size_t)snprintf(buf + used, REPORT_KINDS_MAX - used,
+                                     "%s%s %zu", used ? " " : "", names[i],
+                                     n_shards[i]);
+    return buf;
+}
+
+/* Bytes of the first n characters, or of all if there are fewer. */
+static size_t prefix_len(const char *text, unsigned n_chars)
+{
+    size_t len = 0;
+
+    for (; n_chars && text[len]; n_chars--)
+        do
+            len++;
+        while (((unsigned char)text[len] & 0xc0) == 0x80);
+    return len;
+}
+
+void report_name(struct buf *out, const char *name, unsigned width)
+{
+    unsigned n_chars = 0;
+
+    for (const char *at = name; *at; at++)
+        n_chars += ((unsigned char)*at & 0xc0) != 0x80;
+    if (n_chars > width) {
+        buf_add(out, name, prefix_len(name, width - 1));
+        buf_add(out, "~", 1);
+        return;
+    }
+    buf_printf(out, "%s%*s", name, (int)(width - n_chars), "");
+}
+
+/* A device waits from when it is ready (its backward is done) until the last
+ * one is; a model of communication need not see it so, hence the limits. */
+static void split_waiting(struct report *report)
+{
+    double last_ms = -INFINITY;
+
+    for (uint32_t r = 0; r < report->n_devices; r++) {
+        const struct report_device *device = &report->devices[r];
+
+        last_ms = fmax(last_ms, device->compute_ms + device->bwd_comm_ms);
+    }
+    for (uint32_t r = 0; r < report->n_devices; r++) {
+        struct report_device *device = &report->devices[r];
+        double ready_ms = device->compute_ms + device->bwd_comm_ms;
+        double waiting_ms = fmin(last_ms - ready_ms, device->fwd_comm_ms);
+
+        device->waiting_ms = fmax(waiting_ms, 0);
+        device->fwd_comm_ms -= device->waiting_ms;
+    }
+}
+
+static void average(struct report *report)
+{
+    struct report_device *mean = &report->mean;
+
+    for (uint32_t r = 0; r < report->n_devices; r++) {
+        const struct report_device *device = &report->devices[r];
+
+        mean->compute_ms += device->compute_ms / report->n_devices;
+        mean->bwd_comm_ms += device->bwd_comm_ms / report->n_devices;
+        mean->waiting_ms += device->waiting_ms / report->n_devices;
+        mean->fwd_comm_ms += device->fwd_comm_ms / report->n_devices;
+        mean->total_ms += device->total_ms / report->n_devices;
+    }
+}
+
+struct ranked {
+    double total_ms;
+    uint32_t idx;
+};
+
+static int compare_ranked(const void *left, const void *right)
+{
+    const struct ranked *a = left, *b = right;
+
+    if (a->total_ms != b->total_ms)
+        return a->total_ms > b->total_ms ? -1 : 1;
+    return (a->idx > b->idx) - (a->idx < b->idx);
+}
+
+static void rank_devices(struct report *report)
+{
+    struct ranked *ranked = mem_alloc(report->n_devices, sizeof(*ranked));
+
+    for (uint32_t r = 0; r < report->n_devices; r++)
+        ranked[r] = (struct ranked){
+            report->is_priced ? report->devices[r].total_ms : 0, r};
+    qsort(ranked, report->n_devices, sizeof(*ranked), compare_ranked);
+    for (uint32_t r = 0; r < report->n_devices; r++)
+        report->by_total[r] = ranked[r].idx;
+    mem_free(ranked);
+}
+
+/* Memory of a plan without device costs is counted here. */
+static void count_memory(struct report *report)
+{
+    const struct plan *plan = report->plan;
+
+    for (uint32_t r = 0; r < report->n_devices; r++) {
+        uint64_t reserve = plan->problem.cluster.reserve_bytes[r];
+        struct memory_items items = {.reserve = reserve, .total = reserve};
+
+        memory_add(&report->devices[r].memory, &items);
+    }
+    for (size_t i = 0; i < plan->n_shards; i++) {
+        struct memory_items items;
+
+        shard_memory(&items, &plan->problem, &plan->shards[i]);
+        memory_add(&report->devices[plan->shards[i].device].memory, &items);
+    }
+}
+
+static void report_init(struct report *report, const struct plan *plan)
+{
+    uint32_t n_devices = plan->problem.cluster.n_devices;
+
+    *report = (struct report){
+        .plan = plan,
+        .is_priced = plan->devices && !isnan(plan->total_ms),
+        .n_devices = n_devices,
+        .devices = mem_alloc(n_devices, sizeof(*report->devices)),
+        .by_total = mem_alloc(n_devices, sizeof(*report->by_total)),
+    };
+    for (size_t i = 0; i < plan->n_shards; i++) {
+        const struct shard *shard = &plan->shards[i];
+
+        report->devices[shard->device].n_shards[report_kind_idx(shard->kind)]++;
+    }
+    for (uint32_t r = 0; plan->devices && r < n_devices; r++) {
+        struct report_device *device = &report->devices[r];
+
+        device->compute_ms = plan->devices[r].compute_ms;
+        device->bwd_comm_ms = plan->devices[r].bwd_comm_ms;
+        device->fwd_comm_ms = plan->devices[r].fwd_comm_ms;
+        device->total_ms = plan->devices[r].total_ms;
+        device->memory = plan->devices[r].memory;
+    }
+    if (!plan->devices)
+        count_memory(report);
+    if (report->is_priced)
+        split_waiting(report);
+    average(report);
+    rank_devices(report);
+}
+
+static void print_search(const struct plan *plan, struct buf *out)
+{
+    if (!plan->search) {
+        buf_printf(out, "search  none: the plan was made by hand\n");
+        return;
+    }
+    buf_printf(
+        out, "search  %s, seed %" PRIu64 ", %" PRIu64 " evaluations in %.0f ms",
+        plan->search, plan->seed, plan->n_evaluations, plan->search_ms);
+    if (plan->stopped && strcmp(plan->stopped, "done"))
+        buf_printf(out, ", stopped early (%s)", plan->stopped);
+    buf_printf(out, "\n");
+}
+
+static void print_cost(const struct report *report, struct buf *out)
+{
+    const struct cost_source *cost = &report->plan->cost;
+
+    if (!report->is_priced) {
+        buf_printf(out, "cost    not priced\n");
+        return;
+    }
+    buf_printf(out, "cost    %s %s, %s", cost->name ? cost->name : "unknown",
+               cost->hash ? cost->hash : "", cost_basis_name(cost->basis));
+    if (cost->device)
+        buf_printf(out, " on %s", cost->device);
+    if (cost->comm)
+        buf_printf(out, "\n        communication: %s", cost->comm);
+    buf_printf(out, "\n");
+}
+
+static double max_compute_ms(const struct report *report)
+{
+    double max_ms = 0;
+
+    for (uint32_t r = 0; r < report->n_devices; r++)
+        max_ms = fmax(max_ms, report->devices[r].compute_ms);
+    return max_ms;
+}
+
+static void print_step(const struct report *report, struct buf *out)
+{
+    const struct plan *plan = report->plan;
+    const struct report_device *mean = &report->mean;
+
+    if (!report->is_priced)
+        return;
+    buf_printf(out, "step    %.3f ms (GPU %u)", plan->total_ms,
+               report->by_total[0]);
+    if (report->n_devices > 1 && mean->total_ms > 0 && mean->compute_ms > 0)
+        buf_printf(out, ", max over mean %.3f, of compute %.3f",
+                   plan->total_ms / mean->total_ms,
+                   max_compute_ms(report) / mean->compute_ms);
+    if (plan->bound_ms > 0)
+        buf_printf(out, "; lower bound %.3f ms, gap %.1f %%", plan->bound_ms,
+                   100 * (plan->total_ms / plan->bound_ms - 1));
+    buf_printf(out, "\n");
+}
+
+static void print_head(const struct report *report, struct buf *out)
+{
+    const struct problem *problem = &report->plan->problem;
+    const struct cluster *cluster = &problem->cluster;
+    uint32_t n_hosts = (cluster->n_devices - 1) / cluster->devices_per_host + 1;
+
+    buf_printf(out,
+               "plan    %zu table%s in %zu shard%s on %u GPU%s (%u host%s), "
+               "global batch %" PRIu64 "\n",
+               problem->n_tables, problem->n_tables == 1 ? "" : "s",
+               report->plan->n_shards, report->plan->n_shards == 1 ? "" : "s",
+               cluster->n_devices, cluster->n_devices == 1 ? "" : "s", n_hosts,
+               n_hosts == 1 ? "" : "s", problem->batch);
+    print_search(report->plan, out);
+    print_cost(report, out);
+    print_step(report, out);
+}
+
+/* What the reader must know to trust the figures. */
+static void print_notes(const struct report *report, struct buf *out)
+{
+    const struct plan *plan = report->plan;
+    size_t n_assumed = 0;
+
+    for (size_t i = 0; i < plan->problem.n_tables; i++)
+        n_assumed += plan->problem.tables[i].skew_assumed;
+    if (!n_assumed && !plan->n_floored &&
+        plan->problem.memory_model == MEMORY_FULL)
+        return;
+    buf_printf(out, "\n");
+    if (n_assumed)
+        buf_printf(out,
+                   "note: the access skew of %zu of %zu tables is not given; "
+                   "Zipf %g is assumed\n",
+                   n_assumed, plan->problem.n_tables, DEFAULT_ZIPF_ALPHA);
+    if (report->is_priced && plan->n_floored)
+        buf_printf(out,
+                   "note: %u of %u predictions were raised to the physical "
+                   "floor\n",
+                   plan->n_floored, report->n_devices);
+    if (plan->problem.memory_model == MEMORY_WEIGHTS)
+        buf_printf(out, "note: memory counts weights alone\n");
+}
+
+void emit_report(const struct plan *plan, struct buf *out)
+{
+    struct report report;
+
+    report_init(&report, plan);
+    print_head(&report, out);
+    report_devices(&report, out);
+    report_slowest(&report, out);
+    report_tables(&report, out);
+    print_notes(&report, out);
+    mem_free(report.devices);
+    mem_free(report.by_total);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+#include "emit/report_parts.h"
+
+#include <math.h>
+
+/* Clusters up to here are printed whole, larger ones by their ends. */
+#define N_SHOWN_MAX 32u
+#define N_SLOWEST 8u
+#define N_FASTEST 4u
+
+struct unit {
+    const char *name;
+    double n_bytes;
+};
+
+/* One unit for the whole table, so that its columns compare by eye. */
+static struct unit choose_unit(const struct report *report)
+{
+    uint64_t largest = 0;
+
+    for (uint32_t r = 0; r < report->n_devices; r++)
+        if (report->devices[r].memory.total > largest)
+            largest = report->devices[r].memory.total;
+    if (largest >= UINT64_C(1) << 30)
+        return (struct unit){"GiB", 0x1p30};
+    if (largest >= UINT64_C(1) << 20)
+        return (struct unit){"MiB", 0x1p20};
+    return (struct unit){"KiB", 0x1p10};
+}
+
+static void print_heading(const struct unit *unit, struct buf *out)
+{
+    buf_printf(out,
+               "\n      compute bwd comm fwd comm    total          memory "
+               "weights   optim      io reserve\n"
+               "GPU        ms       ms       ms       ms     %s     %%     "
+               "%s     %s     %s     %s  shards\n",
+               unit->name, unit->name, unit->name, unit->name, unit->name);
+}
+
+static void print_ms(struct buf *out, bool is_priced, double ms)
+{
+    if (is_priced)
+        buf_printf(out, " %8.3f", ms);
+    else
+        buf_printf(out, " %8s", "-");
+}
+
+static void print_device(const struct report *report, uint32_t r,
+                         const struct unit *unit, struct buf *out)
+{
+    const struct report_device *device = &report->devices[r];
+    const struct memory_items *memory = &device->memory;
+    double have = (double)report->plan->problem.cluster.memory_bytes[r];
+    char kinds[REPORT_KINDS_MAX];
+
+    buf_printf(out, "%-4u", r);
+    print_ms(out, report->is_priced, device->compute_ms);
+    print_ms(out, report->is_priced, device->bwd_comm_ms);
+    print_ms(out, report->is_priced, device->fwd_comm_ms + device->waiting_ms);
+    print_ms(out, report->is_priced, device->total_ms);
+    buf_printf(out, " %7.2f %5.1f", (double)memory->total / unit->n_bytes,
+               have > 0 ? 100 * (double)memory->total / have : 0);
+    buf_printf(out, " %7.2f %7.2f %7.2f %7.2f  %s\n",
+               (double)memory->weights / unit->n_bytes,
+               (double)memory->optimizer / unit->n_bytes,
+               (double)memory->io / unit->n_bytes,
+               (double)memory->reserve / unit->n_bytes,
+               report_kinds(kinds, device->n_shards));
+}
+
+static void print_mean(const struct report *report, const struct unit *unit,
+                       struct buf *out)
+{
+    const struct report_device *mean = &report->mean;
+    double total = 0;
+
+    for (uint32_t r = 0; r < report->n_devices; r++)
+        total += (double)report->devices[r].memory.total / report->n_devices;
+    buf_printf(out, "mean");
+    print_ms(out, report->is_priced, mean->compute_ms);
+    print_ms(out, report->is_priced, mean->bwd_comm_ms);
+    print_ms(out, report->is_priced, mean->fwd_comm_ms + mean->waiting_ms);
+    print_ms(out, report->is_priced, mean->total_ms);
+    buf_printf(out, " %7.2f\n", total / unit->n_bytes);
+}
+
+/* Explains the abbreviations that occur. */
+static void print_legend(const struct report *report, struct buf *out)
+{
+    static const char *const words[5] = {"TW whole tables", "CW column pieces",
+                                         "RW row pieces", "GS grid pieces",
+                                         "DP replicas"};
+    bool occurs[5] = {false};
+
+    for (size_t i = 0; i < report->plan->n_shards; i++)
+        occurs[report_kind_idx(report->plan->shards[i].kind)] = true;
+    buf_printf(out, "shards: ");
+    for (size_t i = 0, n = 0; i < 5; i++)
+        if (occurs[i])
+            buf_printf(out, "%s%s", n++ ? ", " : "", words[i]);
+    if (report->is_priced)
+        buf_printf(out, "; fwd comm holds the waiting");
+    buf_printf(out, "\n");
+}
+
+void report_devices(const struct report *report, struct buf *out)
+{
+    struct unit unit = choose_unit(report);
+    uint32_t n = report->n_devices;
+
+    print_heading(&unit, out);
+    if (n <= N_SHOWN_MAX) {
+        for (uint32_t r = 0; r < n; r++)
+            print_device(report, r, &unit, out);
+    } else {
+        for (uint32_t i = 0; i < N_SLOWEST; i++)
+            print_device(report, report->by_total[i], &unit, out);
+        buf_printf(out,
+                   "...  %u more between the %u slowest and the %u "
+                   "fastest\n",
+                   n - N_SLOWEST - N_FASTEST, N_SLOWEST, N_FASTEST);
+        for (uint32_t i = n - N_FASTEST; i < n; i++)
+            print_device(report, report->by_total[i], &unit, out);
+    }
+    if (n > 1)
+        print_mean(report, &unit, out);
+    print_legend(report, out);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_EMIT_REPORT_PARTS_H
+#define NEUROSHARD_EMIT_REPORT_PARTS_H
+
+#include "emit/emit.h"
+
+/* The sections of emit_report and what they have in common. */
+
+/* A device's step, with its waiting told apart from its communication. */
+struct report_device {
+    double compute_ms, bwd_comm_ms;
+    double waiting_ms;  /* until the last device is ready for the forward */
+    double fwd_comm_ms; /* the forward all-to-all without that */
+    double total_ms;
+    struct memory_items memory;
+    size_t n_shards[5]; /* by kind, SHARD_TABLE first */
+};
+
+struct report {
+    const struct plan *plan;
+    bool is_priced;
+    uint32_t n_devices;
+    struct report_device *devices; /* [n_devices]; owned */
+    struct report_device mean;     /* times only */
+    uint32_t *by_total; /* [n_devices], slowest first; by index where the plan
+                           is not priced; owned */
+};
+
+void report_devices(const struct report *report, struct buf *out);
+/* Which part makes the slowest GPU slow. Nothing where not priced. */
+void report_slowest(const struct report *report, struct buf *out);
+/* The ten tables that cost most. Nothing without costs of shards. */
+void report_tables(const struct report *report, struct buf *out);
+
+/* "TW 3 CW 2" of counts by kind, in buf. */
+#define REPORT_KINDS_MAX 128
+const char *report_kinds(char buf[REPORT_KINDS_MAX], const size_t n_shards[5]);
+/* 0 for SHARD_TABLE ... 4 for SHARD_REPLICATE. */
+unsigned report_kind_idx(enum shard_kind kind);
+/* The name in `width` columns, cut or padded; UTF-8 stays whole. */
+void report_name(struct buf *out, const char *name, unsigned width);
+
+#endif

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: MIT */
+#include "emit/formats.h"
+
+#include "base/text.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <string.h>
+
+/*
+ * TorchRec's sharding plan, as ShardingPlan._serialize of TorchRec 1.x writes
+ * it: {"plan": {module: {table: {sharding_type, compute_kernel, ranks,
+ * shards}}}}. What TorchRec cannot run is refused here rather than on the
+ * cluster: its row-wise code finds the rank of a row by dividing it by the
+ * block size, so rows must be cut into blocks of ceil(rows / ranks), block i
+ * on rank i, and ranks past the end of the table hold a block of no rows.
+ */
+
+/* Blocks of rows of one range of columns, over n_ranks consecutive ranks. */
+struct row_blocks {
+    uint64_t n_rows;
+    uint64_t block; /* rows of a full block */
+    uint32_t first_rank, n_ranks;
+    uint32_t col_begin, n_cols;
+};
+
+/* GPUs of a host that are in the plan. */
+static uint32_t local_size(const struct cluster *cluster)
+{
+    return cluster->devices_per_host < cluster->n_devices
+               ? cluster->devices_per_host
+               : cluster->n_devices;
+}
+
+/* A table's entry while it is put together. */
+struct entry {
+    const struct cluster *cluster;
+    struct buf ranks, shards; /* the lists' elements as JSON; owned */
+};
+
+static void row_blocks_init(struct row_blocks *blocks,
+                            const struct table *table,
+                            const struct shard *piece, uint32_t first_rank,
+                            uint32_t n_ranks)
+{
+    *blocks = (struct row_blocks){
+        .n_rows = table->num_embeddings,
+        .block = (table->num_embeddings - 1) / n_ranks + 1,
+        .first_rank = first_rank,
+        .n_ranks = n_ranks,
+        .col_begin = piece->col_begin,
+        .n_cols = piece->col_end - piece->col_begin,
+    };
+}
+
+/* Are the pieces, by rows, just the blocks that hold rows? */
+static bool are_blocks(const struct row_blocks *blocks,
+                       const struct shard *pieces, size_t n)
+{
+    if (n != (blocks->n_rows - 1) / blocks->block + 1)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (pieces[i].row_begin != i * blocks->block ||
+            pieces[i].device != blocks->first_rank + i)
+            return false;
+    return true;
+}
+
+static void add_shard(struct entry *entry, uint64_t row_begin, uint64_t n_rows,
+                      uint32_t col_begin, uint32_t n_cols, uint32_t rank)
+{
+    const char *separator = entry->ranks.len ? ", " : "";
+
+    buf_printf(&entry->ranks, "%s%u", separator, rank);
+    buf_printf(&entry->shards,
+               "%s{\"shard_offsets\": [%" PRIu64 ", %u], "
+               "\"shard_sizes\": [%" PRIu64 ", %u], "
+               "\"placement\": \"rank:%u/cuda:%u\"}",
+               separator, row_begin, col_begin, n_rows, n_cols, rank,
+               rank % entry->cluster->devices_per_host);
+}
+
+static void add_pieces(struct entry *entry, const struct shard *pieces,
+                       size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        add_shard(entry, pieces[i].row_begin,
+                  pieces[i].row_end - pieces[i].row_begin, pieces[i].col_begin,
+                  pieces[i].col_end - pieces[i].col_begin, pieces[i].device);
+}
+
+/* All blocks, the empty ones at the end of the table too. */
+static void add_blocks(struct entry *entry, const struct row_blocks *blocks)
+{
+    for (uint64_t i = 0; i < blocks->n_ranks; i++) {
+        uint64_t begin = i * blocks->block, end = begin + blocks->block;
+
+        begin = begin < blocks->n_rows ? begin : blocks->n_rows;
+        end = end < blocks->n_rows ? end : blocks->n_rows;
+        add_shard(entry, begin, end - begin, blocks->col_begin, blocks->n_cols,
+                  blocks->first_rank + (uint32_t)i);
+    }
+}
+
+/* Over all ranks, or over those of one host. */
+static int add_rows(struct entry *entry, const char **sharding_type,
+                    const struct table *table, const struct shard *pieces,
+                    size_t n, struct err *err)
+{
+    uint32_t n_ranks = entry->cluster->n_devices;
+    uint32_t n_local = local_size(entry->cluster);
+    struct row_blocks blocks;
+
+    *sharding_type = "row_wise";
+    row_blocks_init(&blocks, table, pieces, 0, n_ranks);
+    if (!are_blocks(&blocks, pieces, n) && n_ranks % n_local == 0) {
+        *sharding_type = "table_row_wise";
+        row_blocks_init(&blocks, table, pieces,
+                        pieces[0].device / n_local * n_local, n_local);
+    }
+    if (!are_blocks(&blocks, pieces, n))
+        return err_set(err, ERR_INPUT,
+                       "table '%s': TorchRec cuts rows only into equal blocks "
+                       "in the order of the ranks, over all %u or over the %u "
+                       "of one host",
+                       table->name, n_ranks, n_local);
+    add_blocks(entry, &blocks);
+    return 0;
+}
+
+/* Column blocks, each cut by rows over the ranks of one host. */
+static int add_grid(struct entry *entry, const struct table *table,
+                    const struct shard *pieces, size_t n, struct err *err)
+{
+    uint32_t n_local = local_size(entry->cluster);
+
+    for (size_t begin = 0, end; begin < n; begin = end) {
+        struct row_blocks blocks;
+
+        for (end = begin + 1;
+             end < n && pieces[end].col_begin == pieces[begin].col_begin &&
+             pieces[end].col_end == pieces[begin].col_end;)
+            end++;
+        row_blocks_init(&blocks, table, &pieces[begin],
+                        pieces[begin].device / n_local * n_local, n_local);
+        if (entry->cluster->n_devices % n_local ||
+            !are_blocks(&blocks, &pieces[begin], end - begin))
+            return err_set(err, ERR_INPUT,
+                           "table '%s': TorchRec cuts a grid only into column "
+                           "blocks, each in equal row blocks over the %u "
+                           "ranks of one host",
+                           table->name, n_local);
+        add_blocks(entry, &blocks);
+    }
+    return 0;
+}
+
+/* Fills the entry and names its sharding type. */
+static int add_table(struct entry *entry, const char **sharding_type,
+                     const struct table *table, const struct shard *pieces,
+                     size_t n, struct err *err)
+{
+    switch (pieces[0].kind) {
+    case SHARD_TABLE:
+        *sharding_type = "table_wise";
+        add_pieces(entry, pieces, n);
+        return 0;
+    case SHARD_COLUMN:
+        *sharding_type = "column_wise";
+        add_pieces(entry, pieces, n);
+        return 0;
+    case SHARD_ROW:
+        return add_rows(entry, sharding_type, table, pieces, n, err);
+    case SHARD_GRID:
+        *sharding_type = "grid_shard";
+        return add_grid(entry, table, pieces, n, err);
+    case SHARD_REPLICATE:
+        *sharding_type = "data_parallel";
+        add_pieces(entry, pieces, n);
+        return 0;
+    }
+    return err_set(err, ERR_INPUT, "table '%s' has shards of no kind",
+                   table->name);
+}
+
+static void print_name(struct buf *out, const char *prefix, const char *name)
+{
+    struct buf joined = {0};
+
+    buf_printf(&joined, "%s%s", prefix, name);
+    emit_json_string(out, joined.data);
+    buf_release(&joined);
+}
+
+/* One line: "name": {...}. */
+static int print_table(const struct plan *plan, size_t begin, size_t end,
+                       const char *prefix, struct buf *out, struct err *err)
+{
+    const struct shard *pieces = plan->shards + begin;
+    const struct table *table = &plan->problem.tables[pieces[0].table];
+    bool is_replicated = pieces[0].kind == SHARD_REPLICATE;
+    struct entry entry = {.cluster = &plan->problem.cluster};
+    const char *sharding_type = NULL;
+    int rc = -1;
+
+    if (!is_replicated && table->dim % 4) {
+        err_set(err, ERR_INPUT,
+                "table '%s' has %u columns, but TorchRec's fused kernels take "
+                "multiples of 4",
+                table->name, table->dim);
+        goto out;
+    }
+    if (add_table(&entry, &sharding_type, table, pieces, end - begin, err))
+        goto out;
+    print_name(out, prefix, table->name);
+    buf_printf(out,
+               ": {\"sharding_type\": \"%s\", \"compute_kernel\": \"%s\", "
+               "\"ranks\": [%s]",
+               sharding_type, is_replicated ? "dense" : "fused",
+               entry.ranks.data);
+    if (!is_replicated)
+        buf_printf(out, ", \"shards\": [%s]", entry.shards.data);
+    buf_add(out, "}", 1);
+    rc = 0;
+out:
+    buf_release(&entry.ranks);
+    buf_release(&entry.shards);
+    return rc;
+}
+
+/* The tables of one kind of output, which stand in one module. */
+static int print_module(const struct plan *plan, const char *module,
+                        enum table_output output, const char *prefix,
+                        struct buf *out, struct err *err)
+{
+    const char *separator = "";
+
+    buf_add(out, "  ", 2);
+    emit_json_string(out, module);
+    buf_add(out, ": {", 3);
+    for (size_t begin = 0, end; begin < plan->n_shards; begin = end) {
+        end = emit_shards_end(plan, begin);
+        if (plan->problem.tables[plan->shards[begin].table].output != output)
+            continue;
+        buf_printf(out, "%s\n    ", separator);
+        separator = ",";
+        if (print_table(plan, begin, end, prefix, out, err))
+            return -1;
+    }
+    buf_printf(out, "\n  }");
+    return 0;
+}
+
+/* The first table with that output, or NULL. */
+static const struct table *find_output(const struct problem *problem,
+                                       enum table_output output)
+{
+    for (size_t i = 0; i < problem->n_tables; i++)
+        if (problem->tables[i].output == output)
+            return &problem->tables[i];
+    return NULL;
+}
+
+/* An EmbeddingCollection gives its features one width. */
+static int check_sequences(const struct problem *problem, struct err *err)
+{
+    const struct table *first = find_output(problem, OUTPUT_SEQUENCE);
+
+    for (size_t i = 0; first && i < problem->n_tables; i++) {
+        const struct table *table = &problem->tables[i];
+
+        if (table->output == OUTPUT_SEQUENCE && table->dim != first->dim)
+            return err_set(err, ERR_INPUT,
+                           "tables '%s' and '%s' have %u and %u columns, but "
+                           "the sequence tables of a TorchRec module must "
+                           "have one width",
+                           first->name, table->name, first->dim, table->dim);
+    }
+    return 0;
+}
+
+int emit_torchrec(const struct plan *plan, const struct emit_options *options,
+                  struct buf *out, struct err *err)
+{
+    const struct table *pooled = find_output(&plan->problem, OUTPUT_POOLED);
+    const struct table *sequence = find_output(&plan->problem, OUTPUT_SEQUENCE);
+    const char *module =
+        options->module ? options->module : EMIT_DEFAULT_MODULE;
+    const char *sequence_module =
+        options->sequence_module ? options->sequence_module : module;
+    const char *prefix = options->prefix ? options->prefix : "";
+
+    if (pooled && sequence && !strcmp(module, sequence_module))
+        return err_set(err, ERR_INPUT,
+                       "table '%s' is pooled and '%s' is a sequence, which "
+                       "TorchRec keeps in two modules: name the second with "
+                       "--sequence-module",
+                       pooled->name, sequence->name);
+    if (!text_is_utf8(module, strlen(module)) ||
+        !text_is_utf8(sequence_module, strlen(sequence_module)) ||
+        !text_is_utf8(prefix, strlen(prefix)))
+        return err_set(err, ERR_INPUT,
+                       "the names of modules and the prefix must be UTF-8");
+    if (check_sequences(&plan->problem, err))
+        return -1;
+    buf_printf(out, "{\"plan\": {\n");
+    if (pooled && print_module(plan, module, OUTPUT_POOLED, prefix, out, err))
+        return -1;
+    if (pooled && sequence)
+        buf_printf(out, ",\n");
+    if (sequence &&
+        print_module(plan, sequence_module, OUTPUT_SEQUENCE, prefix, out, err))
+        return -1;
+    buf_printf(out, "\n}}\n");
+    return 0;
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+#include "exec/batches.h"
+
+#include "base/rng.h"
+
+#include <string.h>
+
+void batches_stream(struct stream *stream, const struct placement *placement,
+                    size_t table_idx)
+{
+    const struct table *table = &placement->plan->problem.tables[table_idx];
+    uint32_t n_outputs = (uint32_t)table->num_outputs;
+
+    *stream = (struct stream){
+        .n_rows = placement->table_rows[table_idx],
+        .batch = placement->batch * n_outputs,
+        .pooling_factor = n_outputs ? table->pooling_factor / n_outputs : 0,
+        .use_bins = table->has_bins && table->pooling_factor > 0,
+        .zipf_alpha = table->has_bins ? 0 : table->zipf_alpha,
+        .table_seed =
+            placement->pieces[placement->table_pieces[table_idx]].table_seed,
+    };
+    memcpy(stream->bins, table->bins, sizeof(stream->bins));
+}
+
+uint64_t batches_seed(const struct placement *placement, unsigned number)
+{
+    return mix64(placement->seed ^ mix64(number + 1));
+}
+
+/* Look-ups of one piece, before they are joined. */
+struct part {
+    uint64_t *offsets; /* [n_bags + 1], owned */
+    uint32_t *indices; /* owned */
+};
+
+/* Keeps, in place, what the piece serves: reading is never behind writing. */
+static void keep_own(struct part *part, const struct piece *piece,
+                     const struct group *group)
+{
+    uint64_t first_bag = (uint64_t)group->sample_begin * group->n_outputs;
+    uint64_t n = 0;
+
+    for (uint64_t bag = 0; bag < group->n_bags; bag++) {
+        uint64_t begin = part->offsets[first_bag + bag];
+        uint64_t end = part->offsets[first_bag + bag + 1];
+
+        part->offsets[bag] = n;
+        for (uint64_t i = begin; i < end; i++) {
+            uint32_t row = part->indices[i];
+
+            if (row >= piece->row_begin && row < piece->row_end)
+                part->indices[n++] = (uint32_t)(row - piece->row_begin);
+        }
+    }
+    part->offsets[group->n_bags] = n;
+}
+
+struct part_job {
+    const struct placement *placement;
+    const struct group *group;
+    uint64_t batch_seed;
+    struct part *parts;
+};
+
+static void draw_part(void *ctx, size_t task, unsigned thread)
+{
+    const struct part_job *job = ctx;
+    const struct piece *piece =
+        &job->placement->pieces[job->group->pieces[task]];
+    struct part *part = &job->parts[task];
+    struct stream stream;
+
+    (void)thread;
+    batches_stream(&stream, job->placement, piece->table_idx);
+    part->offsets = mem_alloc((size_t)stream.batch + 1, sizeof(uint64_t));
+    part->indices =
+        mem_alloc((size_t)stream_n_lookups(&stream), sizeof(uint32_t));
+    stream_fill(&stream, job->batch_seed, 0, part->offsets, part->indices);
+    keep_own(part, piece, job->group);
+}
+
+void index_batch_init(struct index_batch *batch,
+                      const struct placement *placement,
+                      const struct group *group, unsigned number)
+{
+    size_t n_bags = group->n_bags;
+    struct part_job job = {
+        .placement = placement,
+        .group = group,
+        .batch_seed = batches_seed(placement, number),
+        .parts = mem_alloc(group->n_pieces, sizeof(struct part)),
+    };
+    uint64_t n = 0;
+
+    pool_run(placement->pool, group->n_pieces, draw_part, &job);
+    for (uint32_t i = 0; i < group->n_pieces; i++)
+        n += job.parts[i].offsets[n_bags];
+    batch->n_lookups = n;
+    batch->indices = mem_alloc((size_t)n, sizeof(uint32_t));
+    batch->offsets = mem_alloc(group->n_pieces * n_bags + 1, sizeof(uint64_t));
+    n = 0;
+    for (uint32_t i = 0; i < group->n_pieces; i++) {
+        struct part *part = &job.parts[i];
+        uint64_t *offsets = batch->offsets + i * n_bags;
+
+        for (size_t bag = 0; bag <= n_bags; bag++)
+            offsets[bag] = n + part->offsets[bag];
+        memcpy(batch->indices + n, part->indices,
+               (size_t)part->offsets[n_bags] * sizeof(uint32_t));
+        n += part->offsets[n_bags];
+        mem_free(part->offsets);
+        mem_free(part->indices);
+    }
+    mem_free(job.parts);
+}
+
+void index_batch_release(struct index_batch *batch)
+{
+    mem_free(batch->offsets);
+    mem_free(batch->indices);
+    *batch = (struct index_batch){0};
+}
+
+struct lookup_batch index_batch_lookups(const struct index_batch *batch)
+{
+    return (struct lookup_batch){
+        .d_indices = batch->indices,
+        .d_offsets = batch->offsets,
+        .n_lookups = batch->n_lookups,
+    };
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_EXEC_EXEC_SAMPLES_H
+#define NEUROSHARD_EXEC_EXEC_SAMPLES_H
+
+#include "exec/exec.h"
+#include "exec/rank_work.h"
+
+/*
+ * A timed rank as a SAMPLE_EXECUTED, like a microbenchmark case: its pieces as
+ * they were looked up, pooling over the whole batch (so a row piece and a
+ * replica have their share of the look-ups), reuse as it was realised. The
+ * same rank of the same plan has the same case number in every run.
+ */
+
+/* Puts it into the sink unless that has it, or the rank is empty or mixes
+ * precisions; *n_stored counts up where it was put. */
+int exec_samples_put(const struct exec_options *options,
+                     const struct rank_work *work,
+                     const struct exec_rank *timing, uint32_t *n_stored,
+                     struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+#include "exec/rank_work.h"
+
+static int open_lookup(struct group_work *work,
+                       const struct placement *placement, uint64_t max_lookups,
+                       struct err *err)
+{
+    const struct group *group = work->group;
+    struct lookup_table *tables = mem_alloc(group->n_pieces, sizeof(*tables));
+    int rc;
+
+    for (uint32_t i = 0; i < group->n_pieces; i++) {
+        const struct piece *piece = &placement->pieces[group->pieces[i]];
+
+        tables[i] = (struct lookup_table){
+            .d_weight = piece->d_weight,
+            .d_state = piece->d_state,
+            .n_rows = piece->n_rows,
+            .dim = piece->width,
+            .out_begin = piece->out_begin,
+            .precision = piece->table->precision,
+        };
+    }
+    rc = lookup_open(&work->lookup, placement->device, tables, group->n_pieces,
+                     group->n_bags, max_lookups,
+                     placement->optimizers[group->rank], err);
+    mem_free(tables);
+    return rc;
+}
+
+static int open_group(struct group_work *work,
+                      const struct placement *placement, unsigned first_number,
+                      unsigned n_sets, struct err *err)
+{
+    uint64_t max_lookups = 0;
+
+    for (unsigned k = 0; k < n_sets; k++) {
+        index_batch_init(&work->sets[k], placement, work->group,
+                         first_number + k);
+        if (work->sets[k].n_lookups > max_lookups)
+            max_lookups = work->sets[k].n_lookups;
+    }
+    if (n_sets && work->group->n_bags &&
+        open_lookup(work, placement, max_lookups, err))
+        return -1;
+    if (!work->group->replica)
+        return 0;
+    return replica_open(&work->replica, placement, work->group, max_lookups,
+                        err);
+}
+
+int rank_work_open(struct rank_work *work, const struct placement *placement,
+                   uint32_t rank, unsigned first_number, unsigned n_sets,
+                   struct err *err)
+{
+    size_t first = placement->rank_groups[rank];
+
+    *work = (struct rank_work){
+        .placement = placement,
+        .rank = rank,
+        .first_number = first_number,
+        .n_sets = n_sets,
+        .n_groups = placement->rank_groups[rank + 1] - first,
+    };
+    work->groups = mem_alloc(work->n_groups, sizeof(*work->groups));
+    for (size_t g = 0; g < work->n_groups; g++) {
+        work->groups[g].group = &placement->groups[first + g];
+        if (open_group(&work->groups[g], placement, first_number, n_sets,
+                       err)) {
+            rank_work_close(work);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+void rank_work_close(struct rank_work *work)
+{
+    for (size_t g = 0; g < work->n_groups; g++) {
+        lookup_close(work->groups[g].lookup);
+        replica_close(&work->groups[g].replica);
+        for (unsigned k = 0; k < work->n_sets; k++)
+            index_batch_release(&work->groups[g].sets[k]);
+    }
+    mem_free(work->groups);
+    *work = (struct rank_work){0};
+}
+
+int rank_work_forward(struct rank_work *work, unsigned set, struct err *err)
+{
+    for (size_t g = 0; g < work->n_groups; g++) {
+        struct group_work *own = &work->groups[g];
+        struct lookup_batch batch = index_batch_lookups(&own->sets[set]);
+
+        if (own->lookup &&
+            lookup_forward(own->lookup, &batch, own->group->d_out, err))
+            return -1;
+    }
+    return 0;
+}
+
+int rank_work_backward(struct rank_work *work, unsigned set,
+                       const float *const *d_grads, float learning_rate,
+                       struct err *err)
+{
+    for (size_t g = 0; g < work->n_groups; g++) {
+        struct group_work *own = &work->groups[g];
+        struct lookup_batch batch = index_batch_lookups(&own->sets[set]);
+
+        if (own->group->replica
+                ? replica_scatter(&own->replica, &batch, d_grads[g], err)
+                : lookup_backward(own->lookup, &batch, d_grads[g],
+                                  learning_rate, err))
+            return -1;
+    }
+    return 0;
+}
+
+int rank_work_apply(struct rank_work *work, float learning_rate,
+                    struct err *err)
+{
+    for (size_t g = 0; g < work->n_groups; g++)
+        if (work->groups[g].group->replica &&
+            replica_apply(&work->groups[g].replica, learning_rate, err))
+            return -1;
+    return 0;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_EXEC_RANK_WORK_H
+#define NEUROSHARD_EXEC_RANK_WORK_H
+
+#include "device/lookup.h"
+#include "exec/batches.h"
+#include "exec/placement.h"
+#include "exec/replica.h"
+
+/*
+ * What one rank computes: look-ups of all its groups, backward, update. The
+ * step and the timing run the same code; the step with one batch, the timing
+ * with several, so that no look-up finds its rows in a cache.
+ */
+
+#define WORK_MAX_SETS 4
+
+struct group_work {
+    const struct group *group;
+    struct lookup *lookup;  /* NULL where there are no bags */
+    struct replica replica; /* where the group is replicated */
+    struct index_batch sets[WORK_MAX_SETS];
+};
+
+struct rank_work {
+    const struct placement *placement;
+    uint32_t rank;
+    unsigned first_number, n_sets; /* batches */
+    struct group_work *groups;     /* [n_groups], owned */
+    size_t n_groups;
+};
+
+/* Draws the batches first_number .. first_number + n_sets and prepares the
+ * look-ups; n_sets 0 is enough for rank_work_apply. */
+int rank_work_open(struct rank_work *work, const struct placement *placement,
+                   uint32_t rank, unsigned first_number, unsigned n_sets,
+                   struct err *err) MUST_CHECK;
+void rank_work_close(struct rank_work *work); /* a zeroed one is fine */
+
+/* Every group's d_out = its look-ups of batch `set`. */
+int rank_work_forward(struct rank_work *work, unsigned set,
+                      struct err *err) MUST_CHECK;
+/* Backward and update of what is not replicated, dense gradients of what is.
+ * d_grads[n_groups], each as the group's d_out. */
+int rank_work_backward(struct rank_work *work, unsigned set,
+                       const float *const *d_grads, float learning_rate,
+                       struct err *err) MUST_CHECK;
+/* Update of what is replicated, after the dense gradients were added up. */
+int rank_work_apply(struct rank_work *work, float learning_rate,
+                    struct err *err) MUST_CHECK;
+
+#endif

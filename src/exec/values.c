@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+#include "exec/values.h"
+
+#include "device/fp16.h"
+#include "device/stream_math.h"
+
+/* One gradient is at most this large: the step of one look-up then shows well
+ * above rounding, and the sum over a hot row's many does not swamp it. */
+#define GRADIENT_MAX 0.01
+
+/* What is drawn from a table's seed besides its weights. */
+enum { SALT_STATE = 0x57a7e, SALT_GRADIENT = 0x6a4d };
+
+uint64_t values_table_seed(uint64_t seed, size_t table_idx)
+{
+    return stream_random(stream_mix64(seed), table_idx);
+}
+
+void values_weights(float *out, uint64_t table_seed, uint64_t idx, uint32_t n,
+                    enum precision precision)
+{
+    for (uint32_t i = 0; i < n; i++)
+        out[i] = stream_fill_value(table_seed, idx + i);
+    if (precision == PRECISION_FP16)
+        for (uint32_t i = 0; i < n; i++)
+            out[i] = fp16_to_float(fp16_from_float(out[i]));
+}
+
+void values_store_weights(void *weights, uint64_t at, uint64_t table_seed,
+                          uint64_t idx, uint32_t n, enum precision precision)
+{
+    if (precision == PRECISION_FP16) {
+        uint16_t *halves = (uint16_t *)weights + at;
+
+        for (uint32_t i = 0; i < n; i++)
+            halves[i] = fp16_from_float(stream_fill_value(table_seed, idx + i));
+    } else {
+        values_weights((float *)weights + at, table_seed, idx, n, precision);
+    }
+}
+
+void values_load_weights(float *out, const void *weights, uint64_t at,
+                         uint32_t n, enum precision precision)
+{
+    const uint16_t *halves = weights;
+    const float *floats = weights;
+
+    for (uint32_t i = 0; i < n; i++)
+        out[i] = precision == PRECISION_FP16 ? fp16_to_float(halves[at + i])
+                                             : floats[at + i];
+}
+
+float values_state(uint64_t table_seed, uint64_t row, uint32_t col_begin)
+{
+    uint64_t seed = table_seed + SALT_STATE + col_begin;
+    double unit = (double)(stream_random(seed, row) >> 11) * 0x1p-53;
+
+    /* The mean square of a gradient, give or take a half. */
+    return (float)((0.5 + unit) * GRADIENT_MAX * GRADIENT_MAX / 3);
+}
+
+/* A hash for the bag, then one cheap 32-bit mix a column (Wellons' lowbias32),
+ * which compilers vectorize: gradients are most of the reference's work. */
+void values_gradient(float *out, uint64_t table_seed, uint64_t bag,
+                     uint32_t col, uint32_t n)
+{
+    uint32_t seed = (uint32_t)stream_random(table_seed + SALT_GRADIENT, bag);
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t x = seed + (col + i) * 0x9e3779b9U;
+
+        x = (x ^ (x >> 16)) * 0x7feb352dU;
+        x = (x ^ (x >> 15)) * 0x846ca68bU;
+        x ^= x >> 16;
+        out[i] = (float)(int32_t)x * (float)(GRADIENT_MAX * 0x1p-31);
+    }
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_EXEC_VERIFY_H
+#define NEUROSHARD_EXEC_VERIFY_H
+
+#include "exec/exchange.h"
+#include "exec/tally.h"
+
+/*
+ * The step against an unsharded reference in double precision. The reference
+ * holds no table: it goes over one table after the other, one bag or one
+ * touched row at a time, and computes weights and gradients from where they
+ * stand. It shares no code with the look-ups, the exchange or the update.
+ *
+ * The error of a number is |got - want| / (|want| + largest |want| of its
+ * row); a row is one output vector of the whole table, or one row of it.
+ */
+
+#define VERIFY_FP32_LIMIT 1e-5
+#define VERIFY_FP16_LIMIT 2e-3 /* weights stored in fp16 */
+
+enum verify_what { VERIFY_OUTPUTS, VERIFY_WEIGHTS };
+
+struct verify {
+    double output_error, weight_error; /* largest so far */
+    uint64_t n_outputs, n_weights;     /* numbers compared so far */
+    /* The first table that exceeded its limit, or NULL. */
+    const struct table *failed;
+    enum verify_what failed_what;
+    double failed_error, failed_limit;
+};
+
+/* Outputs of step_forward at every receiver; the partial sums of row pieces
+ * are added up here, in fp32, as a receiver does. */
+void verify_outputs(struct verify *verify, const struct exchange_set *set);
+/* Weights of every touched row of every piece after step_update. A piece
+ * with row-wise Adagrad has its own state, so a column split is held to the
+ * rule applied to each of its pieces. */
+void verify_weights(struct verify *verify, const struct placement *placement,
+                    float learning_rate);
+
+/* Counts what was compared of one table. */
+void verify_add(struct verify *verify, const struct table *table,
+                enum verify_what what, const struct tally *tally);
+
+#endif

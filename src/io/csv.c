@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/csv.h"
+
+#include "base/mem.h"
+#include "base/text.h"
+
+#include <string.h>
+
+#define BYTE_ORDER_MARK "\xef\xbb\xbf"
+
+static char *skip_blanks(char *p)
+{
+    while (*p == ' ' || *p == '\t')
+        p++;
+    return p;
+}
+
+/* LF, CRLF, or the end of the text with or without a CR. */
+static bool is_line_end(const char *p)
+{
+    return !*p || *p == '\n' || (*p == '\r' && (p[1] == '\n' || !p[1]));
+}
+
+/* Puts the line of the first NUL, or of the first bad UTF-8, into a message. */
+static int check_text(const char *text, size_t len, const char *source,
+                      struct err *err)
+{
+    const char *end = text + len;
+    size_t line = 1;
+
+    if (!memchr(text, '\0', len) && text_is_utf8(text, len))
+        return 0;
+    for (const char *p = text, *next; p < end; p = next, line++) {
+        const char *newline = memchr(p, '\n', (size_t)(end - p));
+
+        next = newline ? newline + 1 : end;
+        if (memchr(p, '\0', (size_t)(next - p)))
+            return err_set(err, ERR_INPUT, "%s:%zu: a NUL byte, so not a text",
+                           source, line);
+        if (!text_is_utf8(p, (size_t)(next - p)))
+            return err_set(err, ERR_INPUT, "%s:%zu: not UTF-8", source, line);
+    }
+    return 0;
+}
+
+int csv_init(struct csv *csv, char *text, size_t len, const char *source,
+             struct err *err)
+{
+    *csv = (struct csv){.source = source, .at = text, .line = 1};
+    if (check_text(text, len, source, err))
+        return -1;
+    if (!strncmp(text, BYTE_ORDER_MARK, 3))
+        csv->at += 3;
+    return 0;
+}
+
+void csv_release(struct csv *csv)
+{
+    mem_free(csv->fields);
+    *csv = (struct csv){0};
+}
+
+static void add_field(struct csv *csv, char *field)
+{
+    if (csv->n_fields == csv->cap) {
+        csv->cap = csv->cap ? 2 * csv->cap : 32;
+        csv->fields = mem_grow(csv->fields, csv->cap, sizeof(csv->fields[0]));
+    }
+    csv->fields[csv->n_fields++] = field;
+}
+
+/* csv->at stands on the opening quote; leaves it behind the closing one and
+ * *end on the NUL-to-be of the field. */
+static int read_quoted(struct csv *csv, char **end, struct err *err)
+{
+    size_t line = csv->line;
+    char *in = csv->at + 1, *out = in;
+
+    for (; *in && (*in != '"' || in[1] == '"'); in++) {
+        if (*in == '"')
+            in++;
+        if (*in == '\n')
+            csv->line++;
+        *out++ = *in;
+    }
+    if (!*in)
+        return err_set(err, ERR_INPUT, "%s:%zu: a quoted field is not closed",
+                       csv->source, line);
+    *end = out;
+    csv->at = skip_blanks(in + 1);
+    if (*csv->at != ',' && !is_line_end(csv->at))
+        return err_set(err, ERR_INPUT,
+                       "%s:%zu: text after the closing quote of a field",
+                       csv->source, csv->line);
+    return 0;
+}
+
+static int read_plain(struct csv *csv, char **end, struct err *err)
+{
+    char *start = csv->at, *p = start;
+
+    while (*p != ',' && *p != '"' && !is_line_end(p) && *p != '\r')
+        p++;
+    if (*p == '"')
+        return err_set(err, ERR_INPUT,
+                       "%s:%zu: a quote in a field that does not start with "
+                       "one",
+                       csv->source, csv->line);
+    if (*p == '\r' && !is_line_end(p))
+        return err_set(err, ERR_INPUT,
+                       "%s:%zu: a carriage return inside a line", csv->source,
+                       csv->line);
+    csv->at = p;
+    while (p > start && (p[-1] == ' ' || p[-1] == '\t'))
+        p--;
+    *end = p;
+    return 0;
+}
+
+/* Steps over a line end. */
+static void next_line(struct csv *csv)
+{
+    if (*csv->at == '\r')
+        csv->at++;
+    if (*csv->at == '\n') {
+        csv->at++;
+        csv->line++;
+    }
+}
+
+/* Steps over blank lines and comments. */
+static void skip_lines(struct csv *csv)
+{
+    for (;;) {
+        char *p = skip_blanks(csv->at);
+
+        if (*p == '#')
+            p += strcspn(p, "\n");
+        if (!is_line_end(p))
+            return;
+        csv->at = p;
+        if (!*p)
+            return;
+        next_line(csv);
+    }
+}
+
+int csv_next(struct csv *csv, bool *found, struct err *err)
+{
+    bool more = true;
+
+    csv->n_fields = 0;
+    skip_lines(csv);
+    csv->record_line = csv->line;
+    *found = *csv->at != '\0';
+    while (*found && more) {
+        char *field = skip_blanks(csv->at), *end = field;
+
+        csv->at = field;
+        if (*field == '"') {
+            field++;
+            if (read_quoted(csv, &end, err))
+                return -1;
+        } else if (read_plain(csv, &end, err)) {
+            return -1;
+        }
+        more = *csv->at == ',';
+        if (more)
+            csv->at++;
+        else
+            next_line(csv);
+        *end = '\0'; /* last: it may be where the comma or line end stood */
+        add_field(csv, field);
+    }
+    return 0;
+}

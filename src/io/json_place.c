@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/json_place.h"
+
+#include "base/text.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Above this a double no longer tells one whole number from the next. */
+#define DOUBLE_WHOLE_MAX 0x1p53
+
+int place_error(const struct json_place *place, struct err *err,
+                const char *fmt, ...)
+{
+    char sentence[sizeof(err->msg)];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(sentence, sizeof(sentence), fmt, args);
+    va_end(args);
+    return err_set(err, ERR_INPUT, "%s: %s%s", place->source, place->path,
+                   sentence);
+}
+
+static const char *type_of(const json_t *value)
+{
+    switch (json_typeof(value)) {
+    case JSON_OBJECT:
+        return "an object";
+    case JSON_ARRAY:
+        return "a list";
+    case JSON_STRING:
+        return "a string";
+    case JSON_INTEGER:
+    case JSON_REAL:
+        return "a number";
+    case JSON_TRUE:
+    case JSON_FALSE:
+        return "true or false";
+    case JSON_NULL:
+        return "null";
+    }
+    return "something else";
+}
+
+int place_root(struct json_place *out, const json_t *root, const char *source,
+               struct err *err)
+{
+    *out = (struct json_place){.object = root, .source = source};
+    if (json_is_object(root))
+        return 0;
+    return place_error(out, err, "the file must be an object, not %s",
+                       type_of(root));
+}
+
+bool place_has(const struct json_place *place, const char *key)
+{
+    const json_t *value = json_object_get(place->object, key);
+
+    return value && !json_is_null(value);
+}
+
+static int find(const json_t **out, const struct json_place *place,
+                const char *key, struct err *err)
+{
+    *out = json_object_get(place->object, key);
+    if (*out)
+        return 0;
+    return place_error(place, err, "%s is missing", key);
+}
+
+static int wrong_type(const struct json_place *place, const char *key,
+                      const char *want, const json_t *got, struct err *err)
+{
+    return place_error(place, err, "%s must be %s, not %s", key, want,
+                       type_of(got));
+}
+
+int place_object(struct json_place *out, const struct json_place *place,
+                 const char *key, struct err *err)
+{
+    const json_t *value;
+
+    if (find(&value, place, key, err))
+        return -1;
+    if (!json_is_object(value))
+        return wrong_type(place, key, "an object", value, err);
+    *out = (struct json_place){.object = value, .source = place->source};
+    snprintf(out->path, sizeof(out->path), "%.40s%s.", place->path, key);
+    return 0;
+}
+
+int place_list(const json_t **out, const struct json_place *place,
+               const char *key, struct err *err)
+{
+    if (find(out, place, key, err))
+        return -1;
+    if (!json_is_array(*out))
+        return wrong_type(place, key, "a list", *out, err);
+    return 0;
+}
+
+int place_element(struct json_place *out, const struct json_place *place,
+                  const char *key, const json_t *list, size_t idx,
+                  struct err *err)
+{
+    const json_t *value = json_array_get(list, idx);
+
+    if (!json_is_object(value))
+        return place_error(place, err, "%s[%zu] must be an object, not %s", key,
+                           idx, type_of(value));
+    *out = (struct json_place){.object = value, .source = place->source};
+    snprintf(out->path, sizeof(out->path), "%.30s%s[%zu].", place->path, key,
+             idx);
+    return 0;
+}
+
+/* False where value is no whole number that fits. */
+static bool to_u64(uint64_t *out, const json_t *value)
+{
+    double x;
+
+    if (json_is_string(value))
+        return text_to_u64(json_string_value(value), out);
+    if (json_is_integer(value)) {
+        *out = (uint64_t)json_integer_value(value);
+        return json_integer_value(value) >= 0;
+    }
+    x = json_real_value(value);
+    if (!json_is_real(value) || x < 0 || x > DOUBLE_WHOLE_MAX || x != floor(x))
+        return false;
+    *out = (uint64_t)x;
+    return true;
+}
+
+/* `key` is a member's name or "key[3]". */
+static int read_u64(uint64_t *out, const struct json_place *place,
+                    const char *key, const json_t *value, struct err *err)
+{
+    if (to_u64(out, value))
+        return 0;
+    if (json_is_number(value))
+        return place_error(place, err, "%s is %.17g, not a whole number >= 0",
+                           key, json_number_value(value));
+    return wrong_type(place, key, "a whole number", value, err);
+}
+
+static int read_double(double *out, const struct json_place *place,
+                       const char *key, const json_t *value, struct err *err)
+{
+    if (!json_is_number(value))
+        return wrong_type(place, key, "a number", value, err);
+    *out = json_number_value(value);
+    return 0;
+}
+
+int place_u64(uint64_t *out, const struct json_place *place, const char *key,
+              uint64_t min, uint64_t max, struct err *err)
+{
+    const json_t *value;
+    uint64_t n = 0;
+
+    if (find(&value, place, key, err))
+        return -1;
+    if (read_u64(&n, place, key, value, err))
+        return -1;
+    if (n < min || n > max)
+        return place_error(place, err,
+                           "%s is %" PRIu64 ", outside %" PRIu64 " to %" PRIu64,
+                           key, n, min, max);
+    *out = n;
+    return 0;
+}
+
+int place_u32(uint32_t *out, const struct json_place *place, const char *key,
+              uint32_t min, uint32_t max, struct err *err)
+{
+    uint64_t n = 0;
+
+    if (place_u64(&n, place, key, min, max, err))
+        return -1;
+    *out = (uint32_t)n;
+    return 0;
+}
+
+int place_list_u64(uint64_t *out, const struct json_place *place,
+                   const char *key, const json_t *list, size_t idx,
+                   struct err *err)
+{
+    char name[64];
+
+    snprintf(name, sizeof(name), "%.32s[%zu]", key, idx);
+    return read_u64(out, place, name, json_array_get(list, idx), err);
+}
+
+int place_list_double(double *out, const struct json_place *place,
+                      const char *key, const json_t *list, size_t idx,
+                      struct err *err)
+{
+    char name[64];
+
+    snprintf(name, sizeof(name), "%.32s[%zu]", key, idx);
+    return read_double(out, place, name, json_array_get(list, idx), err);
+}
+
+int place_double(double *out, const struct json_place *place, const char *key,
+                 struct err *err)
+{
+    const json_t *value;
+
+    if (find(&value, place, key, err))
+        return -1;
+    return read_double(out, place, key, value, err);
+}
+
+int place_bool(bool *out, const struct json_place *place, const char *key,
+               struct err *err)
+{
+    const json_t *value;
+
+    if (find(&value, place, key, err))
+        return -1;
+    if (!json_is_boolean(value))
+        return wrong_type(place, key, "true or false", value, err);
+    *out = json_is_true(value);
+    return 0;
+}
+
+int place_string(const char **out, const struct json_place *place,
+                 const char *key, struct arena *arena, struct err *err)
+{
+    const json_t *value;
+
+    if (find(&value, place, key, err))
+        return -1;
+    if (!json_is_string(value))
+        return wrong_type(place, key, "a string", value, err);
+    *out = arena_strdup(arena, json_string_value(value));
+    return 0;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_IO_JSON_PLACE_H
+#define NEUROSHARD_IO_JSON_PLACE_H
+
+#include <jansson.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * An object in a JSON document that knows where it stands, so that each
+ * message names the whole way: "plan.json: shards[12].device is missing".
+ * A member that is null counts as absent.
+ */
+struct json_place {
+    const json_t *object; /* borrowed */
+    const char *source;   /* file name, not owned */
+    char path[64];        /* "shards[12]." or "" for the document itself */
+};
+
+/* The document's root; ERR_INPUT where it is no object. */
+int place_root(struct json_place *out, const json_t *root, const char *source,
+               struct err *err) MUST_CHECK;
+/* Member `key`, an object. */
+int place_object(struct json_place *out, const struct json_place *place,
+                 const char *key, struct err *err) MUST_CHECK;
+/* Member `key`, a list. */
+int place_list(const json_t **out, const struct json_place *place,
+               const char *key, struct err *err) MUST_CHECK;
+/* Element idx of `list`, which is member `key`; an object. */
+int place_element(struct json_place *out, const struct json_place *place,
+                  const char *key, const json_t *list, size_t idx,
+                  struct err *err) MUST_CHECK;
+
+bool place_has(const struct json_place *place, const char *key);
+
+/* A whole number in [min, max]. 12.0 is one; beyond 2^63 - 1, which JSON
+ * readers lose, it is a string of digits. */
+int place_u64(uint64_t *out, const struct json_place *place, const char *key,
+              uint64_t min, uint64_t max, struct err *err) MUST_CHECK;
+int place_u32(uint32_t *out, const struct json_place *place, const char *key,
+              uint32_t min, uint32_t max, struct err *err) MUST_CHECK;
+/* Element idx of list `key`, by the same rules. */
+int place_list_u64(uint64_t *out, const struct json_place *place,
+                   const char *key, const json_t *list, size_t idx,
+                   struct err *err) MUST_CHECK;
+int place_list_double(double *out, const struct json_place *place,
+                      const char *key, const json_t *list, size_t idx,
+                      struct err *err) MUST_CHECK;
+int place_double(double *out, const struct json_place *place, const char *key,
+                 struct err *err) MUST_CHECK;
+int place_bool(bool *out, const struct json_place *place, const char *key,
+               struct err *err) MUST_CHECK;
+/* Copied into the arena. */
+int place_string(const char **out, const struct json_place *place,
+                 const char *key, struct arena *arena,
+                 struct err *err) MUST_CHECK;
+
+/* ERR_INPUT with "source: path" and then the sentence. */
+int place_error(const struct json_place *place, struct err *err,
+                const char *fmt, ...) PRINTF_LIKE(3, 4);
+
+#endif

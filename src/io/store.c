@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/store_private.h"
+
+#include "base/clock.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#define BUSY_TIMEOUT_MS 10000
+#define APPLICATION_ID 0x4e534831 /* as in data/schema.sql */
+
+/* See store_schema_sql in the header. */
+__asm__(".pushsection .rodata\n"
+        ".global store_schema_sql\n"
+        ".hidden store_schema_sql\n"
+        "store_schema_sql:\n"
+        ".incbin \"data/schema.sql\"\n"
+        ".byte 0\n"
+        ".popsection\n");
+
+#define SETTING_COLUMNS "device, n_threads, precision, optimizer, batch, isa"
+#define TIMING_COLUMNS(name) \
+    name "_median_ms, " name "_p10_ms, " name "_p90_ms, "
+#define SAMPLE_COLUMNS                                                 \
+    "seed, case_idx, kind, part, n_tables, " TIMING_COLUMNS("forward") \
+        TIMING_COLUMNS("backward")                                     \
+            TIMING_COLUMNS("total") "n_iterations, flags, version, started_at"
+#define COMM_COLUMNS                                                     \
+    "kind, n_ranks, total_bytes, max_bytes, median_ms, p10_ms, p90_ms, " \
+    "n_iterations"
+
+static const char *const statement_sql[N_STATEMENTS] = {
+    [STATEMENT_FIND_SETTING] = "SELECT id FROM setting WHERE (" SETTING_COLUMNS
+                               ") = (?, ?, ?, ?, ?, ?)",
+    [STATEMENT_ADD_SETTING] =
+        "INSERT INTO setting (" SETTING_COLUMNS ") VALUES (?, ?, ?, ?, ?, ?)",
+    [STATEMENT_LIST_SETTINGS] =
+        "SELECT " SETTING_COLUMNS " FROM setting ORDER BY id",
+    [STATEMENT_ADD_SAMPLE] =
+        "INSERT INTO sample (setting_id, " SAMPLE_COLUMNS ") VALUES "
+        "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT DO NOTHING",
+    [STATEMENT_ADD_TABLE] =
+        "INSERT INTO sample_table (sample_id, table_idx, n_rows, dim, "
+        "pooling_factor, zipf_alpha, n_unique, bins) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+    [STATEMENT_HAS_SAMPLE] =
+        "SELECT 1 FROM sample JOIN setting ON setting.id = setting_id WHERE "
+        "(" SETTING_COLUMNS ") = (?, ?, ?, ?, ?, ?) AND "
+        "(seed, case_idx, kind, part) = (?, ?, ?, ?)",
+    /* A scan by key needs no sorting, as the index on the setting would. */
+    [STATEMENT_LIST_SAMPLES] =
+        "SELECT id, " SAMPLE_COLUMNS " FROM sample NOT INDEXED "
+        "WHERE setting_id = ? ORDER BY id",
+    [STATEMENT_LIST_TABLES] =
+        "SELECT sample_id, table_idx, n_rows, dim, pooling_factor, "
+        "zipf_alpha, n_unique, bins FROM sample NOT INDEXED CROSS JOIN "
+        "sample_table ON sample_id = id WHERE setting_id = ? "
+        "ORDER BY id, table_idx",
+    [STATEMENT_ADD_COMM] =
+        "INSERT OR REPLACE INTO comm_sample (setting_id, " COMM_COLUMNS
+        ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    [STATEMENT_LIST_COMM] =
+        "SELECT " COMM_COLUMNS " FROM comm_sample WHERE setting_id = ? "
+        "ORDER BY kind, n_ranks, total_bytes, max_bytes",
+    [STATEMENT_ADD_TRAINING] =
+        "INSERT INTO training_log (logged_at, version, model_path, "
+        "model_hash, verdict, old_mape, new_mape, n_samples) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+};
+
+int store_check(const struct store *store, int status, struct err *err)
+{
+    int system_errno = sqlite3_system_errno(store->db);
+
+    switch (status & 0xff) {
+    case SQLITE_OK:
+    case SQLITE_ROW:
+    case SQLITE_DONE:
+        return 0;
+    case SQLITE_NOTADB:
+        return err_set(err, ERR_INPUT, "'%s' is not a SQLite database",
+                       store->path);
+    case SQLITE_CORRUPT:
+        return err_set(err, ERR_INPUT, "database '%s' is damaged: %s",
+                       store->path, sqlite3_errmsg(store->db));
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return err_set(err, ERR_IO,
+                       "cannot access '%s': another process holds its lock",
+                       store->path);
+    case SQLITE_CANTOPEN:
+    case SQLITE_IOERR:
+        if (system_errno)
+            return err_set(err, ERR_IO, "cannot access '%s': %s", store->path,
+                           strerror(system_errno));
+        break;
+    default:
+        break;
+    }
+    return err_set(err, ERR_IO, "cannot access '%s': %s", store->path,
+                   sqlite3_errmsg(store->db));
+}
+
+static int execute(struct store *store, const char *sql, struct err *err)
+{
+    return store_check(store, sqlite3_exec(store->db, sql, NULL, NULL, NULL),
+                       err);
+}
+
+int store_begin(struct store *store, enum store_mode mode, struct err *err)
+{
+    return execute(store, mode == STORE_READ ? "BEGIN" : "BEGIN IMMEDIATE",
+                   err);
+}
+
+int store_end(struct store *store, int rc, struct err *err)
+{
+    if (!rc)
+        rc = execute(store, "COMMIT", err);
+    /* After some errors SQLite has rolled back by itself. */
+    if (rc && !sqlite3_get_autocommit(store->db))
+        sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+    return rc;
+}
+
+int query_begin(struct query *query, struct store *store,
+                enum store_statement which, struct err *err)
+{
+    sqlite3_stmt **stmt = &store->statements[which];
+
+    if (!*stmt &&
+        store_check(store,
+                    sqlite3_prepare_v3(store->db, statement_sql[which], -1,
+                                       SQLITE_PREPARE_PERSISTENT, stmt, NULL),
+                    err))
+        return -1;
+    *query = (struct query){.store = store, .stmt = *stmt};
+    return 0;
+}
+
+static void bind_done(struct query *query, int status)
+{
+    if (!query->status)
+        query->status = status;
+}
+
+void bind_i64(struct query *query, int64_t value)
+{
+    bind_done(query, sqlite3_bind_int64(query->stmt, ++query->column, value));
+}
+
+void bind_u64(struct query *query, uint64_t value)
+{
+    bind_i64(query, (int64_t)value);
+}
+
+void bind_double(struct query *query, double value)
+{
+    bind_done(query, sqlite3_bind_double(query->stmt, ++query->column, value));
+}
+
+void bind_text(struct query *query, const char *text)
+{
+    bind_done(query, sqlite3_bind_text(query->stmt, ++query->column, text, -1,
+                                       SQLITE_STATIC));
+}
+
+void bind_blob(struct query *query, const void *data, size_t len)
+{
+    bind_done(query, sqlite3_bind_blob64(query->stmt, ++query->column, data,
+                                         len, SQLITE_STATIC));
+}
+
+int query_step(struct query *query, bool *has_row, struct err *err)
+{
+    int status = query->status;
+
+    if (!status)
+        status = sqlite3_step(query->stmt);
+    if (store_check(query->store, status, err))
+        return -1;
+    if (has_row)
+        *has_row = status == SQLITE_ROW;
+    query->column = -1;
+    return 0;
+}
+
+void query_end(struct query *query)
+{
+    if (query->stmt)
+        sqlite3_reset(query->stmt);
+}
+
+int64_t take_i64(struct query *query)
+{
+    return sqlite3_column_int64(query->stmt, ++query->column);
+}
+
+uint64_t take_u64(struct query *query)
+{
+    return (uint64_t)take_i64(query);
+}
+
+double take_double(struct query *query)
+{
+    if (sqlite3_column_type(query->stmt, ++query->column) == SQLITE_NULL)
+        return NAN;
+    return sqlite3_column_double(query->stmt, query->column);
+}
+
+const char *take_text(struct query *query, struct arena *arena)
+{
+    const unsigned char *text =
+        sqlite3_column_text(query->stmt, ++query->column);
+
+    return arena_strdup(arena, text ? (const char *)text : "");
+}
+
+/* The integer that a statement without values answers. */
+static int ask_i64(struct store *store, const char *sql, int64_t *value,
+                   struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int status, rc = -1;
+
+    if (store_check(store, sqlite3_prepare_v2(store->db, sql, -1, &stmt, NULL),
+                    err))
+        goto out;
+    status = sqlite3_step(stmt);
+    if (store_check(store, status, err))
+        goto out;
+    *value = status == SQLITE_ROW ? sqlite3_column_int64(stmt, 0) : 0;
+    rc = 0;
+out:
+    sqlite3_finalize(stmt);
+    return rc;
+}
+
+/* Whose database this is; is_new: nothing is in it yet. */
+static int check_schema(struct store *store, bool *is_new, struct err *err)
+{
+    int64_t application_id, version, n_objects;
+
+    if (ask_i64(store, "SELECT count(*) FROM sqlite_schema", &n_objects, err) ||
+        ask_i64(store, "PRAGMA application_id", &application_id, err) ||
+        ask_i64(store, "PRAGMA user_version", &version, err))
+        return -1;
+    *is_new = !n_objects && !application_id && !version;
+    if (*is_new)
+        return 0;
+    if (application_id != APPLICATION_ID)
+        return err_set(err, ERR_INPUT,
+                       "'%s' is a database of another program, not a cost "
+                       "database",
+                       store->path);
+    if (version != STORE_VERSION)
+        return err_set(err, ERR_INPUT,
+                       "cost database '%s' has schema version %" PRId64
+                       ", this program reads and writes version %d: use the "
+                       "neuroshard that made it, or a new file",
+                       store->path, version, STORE_VERSION);
+    return 0;
+}
+
+/* Another process may be doing the same: who gets the lock first wins, the
+ * other one finds the schema there. */
+static int create_schema(struct store *store, struct err *err)
+{
+    bool is_new;
+    int rc = -1;
+
+    if (store_begin(store, STORE_WRITE, err))
+        return -1;
+    if (check_schema(store, &is_new, err))
+        goto out;
+    if (is_new && execute(store, store_schema_sql, err))
+        goto out;
+    rc = check_schema(store, &is_new, err);
+out:
+    return store_end(store, rc, err);
+}
+
+static int prepare_file(struct store *store, struct err *err)
+{
+    bool is_new;
+
+    if (check_schema(store, &is_new, err))
+        return -1;
+    if (store->mode == STORE_READ) {
+        if (is_new)
+            return err_set(err, ERR_INPUT, "'%s' is empty, not a cost database",
+                           store->path);
+        return 0;
+    }
+    if (sqlite3_db_readonly(store->db, "main") == 1)
+        return err_set(err, ERR_IO, "cannot write '%s': the file is read-only",
+                       store->path);
+    if (execute(store, "PRAGMA journal_mode = WAL", err))
+        return -1;
+    if (execute(store, "PRAGMA synchronous = FULL", err))
+        return -1;
+    if (is_new && create_schema(store, err))
+        return -1;
+    return 0;
+}
+
+int store_open(struct store **out, const char *path, enum store_mode mode,
+               struct err *err)
+{
+    int flags =
+        SQLITE_OPEN_NOMUTEX |
+        (mode == STORE_READ ? SQLITE_OPEN_READONLY
+                            : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+    struct store *store = mem_alloc(1, sizeof(*store));
+    struct buf name = {0};
+    int rc = -1;
+
+    store->mode = mode;
+    store->path = mem_grow(NULL, strlen(path) + 1, 1);
+    memcpy(store->path, path, strlen(path) + 1);
+    /* "./" keeps SQLite from reading a meaning into "" and ":memory:". */
+    buf_printf(&name, "%s%s", path[0] == '/' ? "" : "./", path);
+    if (store_check(store, sqlite3_open_v2(name.data, &store->db, flags, NULL),
+                    err))
+        goto out;
+    sqlite3_extended_result_codes(store->db, 1);
+    sqlite3_busy_timeout(store->db, BUSY_TIMEOUT_MS);
+    if (execute(store, "PRAGMA foreign_keys = ON", err))
+        goto out;
+    if (prepare_file(store, err))
+        goto out;
+    *out = store;
+    rc = 0;
+out:
+    buf_release(&name);
+    if (rc)
+        store_close(store);
+    return rc;
+}
+
+void store_close(struct store *store)
+{
+    if (!store)
+        return;
+    for (int i = 0; i < N_STATEMENTS; i++)
+        sqlite3_finalize(store->statements[i]);
+    if (store->mode == STORE_WRITE) {
+        /* Where others have the file open this does nothing. */
+        sqlite3_busy_timeout(store->db, 0);
+        sqlite3_exec(store->db, "PRAGMA journal_mode = DELETE", NULL, NULL,
+                     NULL);
+    }
+    sqlite3_close(store->db);
+    mem_free(store->path);
+    mem_free(store);
+}
+
+void bind_setting(struct query *query, const struct sample_setting *setting)
+{
+    bind_text(query, setting->device);
+    bind_i64(query, setting->n_threads);
+    bind_text(query, precision_name(setting->precision));
+    bind_text(query, optimizer_name(setting->optimizer));
+    bind_i64(query, setting->batch);
+    bind_text(query, setting->isa);
+}
+
+int store_find_setting(struct store *store,
+                       const struct sample_setting *setting, int64_t *id,
+                       struct err *err)
+{
+    struct query query = {0};
+    bool found;
+    int rc = -1;
+
+    if (query_begin(&query, store, STATEMENT_FIND_SETTING, err))
+        goto out;
+    bind_setting(&query, setting);
+    if (query_step(&query, &found, err))
+        goto out;
+    *id = found ? take_i64(&query) : 0;
+    rc = 0;
+out:
+    query_end(&query);
+    return rc;
+}
+
+int store_setting_id(struct store *store, const struct sample_setting *setting,
+                     int64_t *id, struct err *err)
+{
+    struct query query = {0};
+    int rc = -1;
+
+    if (store_find_setting(store, setting, id, err))
+        goto out;
+    if (!*id) {
+        if (query_begin(&query, store, STATEMENT_ADD_SETTING, err))
+            goto out;
+        bind_setting(&query, setting);
+        if (query_step(&query, NULL, err))
+            goto out;
+        *id = sqlite3_last_insert_rowid(store->db);
+    }
+    rc = 0;
+out:
+    query_end(&query);
+    return rc;
+}
+
+/* The next row of a list of settings. */
+static int take_setting(struct query *query, struct sample_setting *setting,
+                        struct arena *arena, struct err *err)
+{
+    int precision, optimizer;
+
+    setting->device = take_text(query, arena);
+    setting->n_threads = (uint32_t)take_u64(query);
+    precision = precision_from_name(take_text(query, arena));
+    optimizer = optimizer_from_name(take_text(query, arena));
+    setting->batch = (uint32_t)take_u64(query);
+    setting->isa = take_text(query, arena);
+    if (precision < 0 || optimizer < 0)
+        return err_set(err, ERR_INPUT,
+                       "cost database '%s': a setting of device '%s' has an "
+                       "unknown precision or optimizer",
+                       query->store->path, setting->device);
+    setting->precision = (enum precision)precision;
+    setting->optimizer = (enum optimizer)optimizer;
+    return 0;
+}
+
+int store_settings(struct store *store, struct sample_setting **settings,
+                   size_t *n, struct arena *arena, struct err *err)
+{
+    struct sample_setting *list = NULL;
+    struct query query = {0};
+    size_t n_found = 0;
+    bool has_row;
+    int rc = -1;
+
+    if (query_begin(&query, store, STATEMENT_LIST_SETTINGS, err))
+        goto out;
+    for (;;) {
+        if (query_step(&query, &has_row, err))
+            goto out;
+        if (!has_row)
+            break;
+        list = mem_grow(list, n_found + 1, sizeof(*list));
+        if (take_setting(&query, &list[n_found], arena, err))
+            goto out;
+        n_found++;
+    }
+    *settings = ARENA_NEW(arena, struct sample_setting, n_found);
+    if (n_found)
+        memcpy(*settings, list, n_found * sizeof(*list));
+    *n = n_found;
+    rc = 0;
+out:
+    query_end(&query);
+    mem_free(list);
+    return rc;
+}
+
+int store_log_training(struct store *store, const char *model_path,
+                       const char *model_hash, const char *verdict,
+                       double old_mape, double new_mape, uint64_t n_samples,
+                       struct err *err)
+{
+    char now[CLOCK_TEXT_MAX];
+    struct query query = {0};
+    int rc = -1;
+
+    if (query_begin(&query, store, STATEMENT_ADD_TRAINING, err))
+        goto out;
+    bind_text(&query, clock_utc(now));
+    bind_text(&query, NEUROSHARD_VERSION);
+    bind_text(&query, model_path);
+    bind_text(&query, model_hash);
+    bind_text(&query, verdict);
+    bind_double(&query, old_mape);
+    bind_double(&query, new_mape);
+    bind_u64(&query, n_samples);
+    if (query_step(&query, NULL, err))
+        goto out;
+    rc = 0;
+out:
+    query_end(&query);
+    return rc;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_IO_STORE_H
+#define NEUROSHARD_IO_STORE_H
+
+#include "base/mem.h"
+#include "core/sample.h"
+
+/*
+ * The cost database: one SQLite file (WAL) with every measurement. The schema
+ * is data/schema.sql. Each sample is one transaction: what store_put has
+ * acknowledged survives a kill at any moment; (setting, seed, case, kind,
+ * part) is unique, so nothing is stored twice. Several processes may have one
+ * file open. All functions fail with ERR_IO where the file cannot be opened,
+ * locked (after 10 s), read or written, a full disk included, and ERR_INPUT
+ * where it is damaged.
+ */
+struct store; /* opaque */
+
+/* The file's user_version; a file of another one is refused. */
+#define STORE_VERSION 1
+
+enum store_mode { STORE_READ, STORE_WRITE }; /* WRITE creates the file */
+/* ERR_INPUT for a file that is no database, a database of something else or
+ * of another schema version. */
+int store_open(struct store **out, const char *path, enum store_mode mode,
+               struct err *err) MUST_CHECK;
+/* The last writer to close leaves one plain file, without a WAL beside it.
+ * NULL is fine. */
+void store_close(struct store *store);
+
+/* A sample that is there already stays as it is; that is no failure. */
+int store_put(struct store *store, const struct sample_setting *setting,
+              const struct sample *sample, struct err *err) MUST_CHECK;
+/* Replaces an earlier measurement of the same (setting, kind, ranks, bytes). */
+int store_put_comm(struct store *store, const struct sample_setting *setting,
+                   const struct comm_sample *sample,
+                   struct err *err) MUST_CHECK;
+/* A sink whose ctx is the store. */
+struct sample_sink store_sink(struct store *store);
+
+/* The settings in the database, oldest first, in the arena. */
+int store_settings(struct store *store, struct sample_setting **settings,
+                   size_t *n, struct arena *arena, struct err *err) MUST_CHECK;
+/* All samples of one setting, by (seed, case, kind, part), in the arena; none
+ * where the setting is unknown. */
+int store_samples(struct store *store, const struct sample_setting *setting,
+                  struct sample **samples, size_t *n, struct arena *arena,
+                  struct err *err) MUST_CHECK;
+/* By (kind, ranks, total bytes, largest bytes). */
+int store_comm_samples(struct store *store,
+                       const struct sample_setting *setting,
+                       struct comm_sample **samples, size_t *n,
+                       struct arena *arena, struct err *err) MUST_CHECK;
+/* Adds a line to the log of (re)trainings: verdict is "replaced", "kept" ...;
+ * the errors are fractions, NAN where there was no model. */
+int store_log_training(struct store *store, const char *model_path,
+                       const char *model_hash, const char *verdict,
+                       double old_mape, double new_mape, uint64_t n_samples,
+                       struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_IO_STORE_PRIVATE_H
+#define NEUROSHARD_IO_STORE_PRIVATE_H
+
+#include "io/store.h"
+
+#include <sqlite3.h>
+
+/* What the files of the store share, and nobody else sees. */
+
+/* data/schema.sql itself, put into the program by the assembler. */
+extern const char store_schema_sql[] __attribute__((visibility("hidden")));
+
+enum store_statement {
+    STATEMENT_FIND_SETTING,
+    STATEMENT_ADD_SETTING,
+    STATEMENT_LIST_SETTINGS,
+    STATEMENT_ADD_SAMPLE,
+    STATEMENT_ADD_TABLE,
+    STATEMENT_HAS_SAMPLE,
+    STATEMENT_LIST_SAMPLES,
+    STATEMENT_LIST_TABLES,
+    STATEMENT_ADD_COMM,
+    STATEMENT_LIST_COMM,
+    STATEMENT_ADD_TRAINING,
+    N_STATEMENTS
+};
+
+struct store {
+    sqlite3 *db;
+    char *path;
+    enum store_mode mode;
+    sqlite3_stmt *statements[N_STATEMENTS]; /* prepared at first use */
+};
+
+/* 0 for SQLITE_OK, ROW and DONE, else the sentence for that status. */
+int store_check(const struct store *store, int status,
+                struct err *err) MUST_CHECK;
+
+/* A transaction: a writing one takes the lock at once, a reading one sees one
+ * snapshot. The end commits where rc is 0 and rolls back where it is -1;
+ * returns rc, or -1 where the commit failed. */
+int store_begin(struct store *store, enum store_mode mode,
+                struct err *err) MUST_CHECK;
+int store_end(struct store *store, int rc, struct err *err) MUST_CHECK;
+
+/*
+ * A statement in use: values are bound from left to right, then it is stepped,
+ * then a row's columns are taken from left to right. The first bind that fails
+ * is remembered and comes out of the next step.
+ */
+struct query {
+    struct store *store;
+    sqlite3_stmt *stmt; /* owned by the store */
+    int column;         /* last one bound or taken */
+    int status;
+};
+
+int query_begin(struct query *query, struct store *store,
+                enum store_statement which, struct err *err) MUST_CHECK;
+void bind_i64(struct query *query, int64_t value);
+void bind_u64(struct query *query, uint64_t value);
+/* NAN becomes NULL. */
+void bind_double(struct query *query, double value);
+/* The text must live until the query ends. */
+void bind_text(struct query *query, const char *text);
+void bind_blob(struct query *query, const void *data, size_t len);
+/* has_row may be NULL where no row is expected. */
+int query_step(struct query *query, bool *has_row, struct err *err) MUST_CHECK;
+/* Makes the statement ready for its next use; a zeroed query is fine. */
+void query_end(struct query *query);
+
+int64_t take_i64(struct query *query);
+uint64_t take_u64(struct query *query);
+double take_double(struct query *query); /* NULL becomes NAN */
+const char *take_text(struct query *query, struct arena *arena);
+
+/* Binds the six columns of a setting. */
+void bind_setting(struct query *query, const struct sample_setting *setting);
+/* id 0: the database has no such setting. */
+int store_find_setting(struct store *store,
+                       const struct sample_setting *setting, int64_t *id,
+                       struct err *err) MUST_CHECK;
+/* Adds it where it is missing; inside a transaction. */
+int store_setting_id(struct store *store, const struct sample_setting *setting,
+                     int64_t *id, struct err *err) MUST_CHECK;
+
+#endif

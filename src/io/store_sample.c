@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/store_private.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Bins are stored as they lie in memory. */
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "the database holds little-endian doubles");
+
+/* More than any device holds; a damaged count must not exhaust the memory. */
+#define MAX_TABLES 1000000
+
+static void bind_timing(struct query *query, const struct timing *timing)
+{
+    bind_double(query, timing->median_ms);
+    bind_double(query, timing->p10_ms);
+    bind_double(query, timing->p90_ms);
+}
+
+static struct timing take_timing(struct query *query)
+{
+    struct timing timing;
+
+    timing.median_ms = take_double(query);
+    timing.p10_ms = take_double(query);
+    timing.p90_ms = take_double(query);
+    return timing;
+}
+
+/* id 0: the sample was there already. */
+static int add_sample(struct store *store, int64_t setting_id,
+                      const struct sample *sample, int64_t *id, struct err *err)
+{
+    struct query query = {0};
+    int rc = -1;
+
+    if (query_begin(&query, store, STATEMENT_ADD_SAMPLE, err))
+        goto out;
+    bind_i64(&query, setting_id);
+    bind_u64(&query, sample->seed);
+    bind_u64(&query, sample->case_idx);
+    bind_text(&query, sample_kind_name(sample->kind));
+    bind_i64(&query, sample->part);
+    bind_i64(&query, sample->n_tables);
+    bind_timing(&query, &sample->forward);
+    bind_timing(&query, &sample->backward);
+    bind_timing(&query, &sample->total);
+    bind_i64(&query, sample->n_iterations);
+    bind_i64(&query, sample->flags);
+    bind_text(&query, sample->version);
+    bind_text(&query, sample->started_at);
+    if (query_step(&query, NULL, err))
+        goto out;
+    *id = sqlite3_changes(store->db) ? sqlite3_last_insert_rowid(store->db) : 0;
+    rc = 0;
+out:
+    query_end(&query);
+    return rc;
+}
+
+static int add_table(struct store *store, int64_t sample_id, uint32_t table_idx,
+                     const struct sample_table *table, struct err *err)
+{
+    struct query query = {0};
+    int rc = -1;
+
+    if (query_begin(&query, store, STATEMENT_ADD_TABLE, err))
+        goto out;
+    bind_i64(&query, sample_id);
+    bind_i64(&query, table_idx);
+    bind_u64(&query, table->n_rows);
+    bind_i64(&query, table->dim);
+    bind_double(&query, table->pooling_factor);
+    bind_double(&query, table->zipf_alpha);
+    bind_double(&query, table->n_unique);
+    bind_blob(&query, table->bins, sizeof(table->bins));
+    if (query_step(&query, NULL, err))
+        goto out;
+    rc = 0;
+out:
+    query_end(&query);
+    return rc;
+}
+
+static int put(struct store *store, const struct sample_setting *setting,
+               const struct sample *sample, struct err *err)
+{
+    int64_t setting_id, sample_id;
+
+    if (store_setting_id(store, setting, &setting_id, err) ||
+        add_sample(store, setting_id, sample, &sample_id, err))
+        return -1;
+    for (uint32_t i = 0; sample_id && i < sample->n_tables; i++)
+        if (add_table(store, sample_id, i, &sample->tables[i], err))
+            return -1;
+    return 0;
+}
+
+int store_put(struct store *store, const struct sample_setting *setting,
+              const struct sample *sample, struct err *err)
+{
+    if (store_begin(store, STORE_WRITE, err))
+        return -1;
+    return store_end(store, put(store, setting, sample, err), err);
+}
+
+static int put_comm(struct store *store, const struct sample_setting *setting,
+                    const struct comm_sample *sample, struct err *err)
+{
+    struct query query = {0};
+    int64_t setting_id;
+    int rc = -1;
+
+    if (store_setting_id(store, setting, &setting_id, err))
+        goto out;
+    if (query_begin(&query, store, STATEMENT_ADD_COMM, err))
+        goto out;
+    bind_i64(&query, setting_id);
+    bind_text(&query, sample->kind);
+    bind_i64(&query, sample->n_ranks);
+    bind_u64(&query, sample->total_bytes);
+    bind_u64(&query, sample->max_bytes);
+    bind_timing(&query, &sample->time);
+    bind_i64(&query, sample->n_iterations);
+    if (query_step(&query, NULL, err))
+        goto out;
+    rc = 0;
+out:
+    query_end(&query);
+    return rc;
+}
+
+int store_put_comm(struct store *store, const struct sample_setting *setting,
+                   const struct comm_sample *sample, struct err *err)
+{
+    if (store_begin(store, STORE_WRITE, err))
+        return -1;
+    return store_end(store, put_comm(store, setting, sample, err), err);
+}
+
+static int store_has(struct store *store, const struct sample_setting *setting,
+                     uint64_t seed, uint64_t case_idx, enum sample_kind kind,
+                     uint32_t part)
+{
+    struct query query = {0};
+    bool found = false;
+    struct err ignored;
+
+    if (query_begin(&query, store, STATEMENT_HAS_SAMPLE, &ignored))
+        return 0;
+    bind_setting(&query, setting);
+    bind_u64(&query, seed);
+    bind_u64(&query, case_idx);
+    bind_text(&query, sample_kind_name(kind));
+    bind_i64(&query, part);
+    if (query_step(&query, &found, &ignored))
+        found = false; /* the put that follows says what is wrong */
+    query_end(&query);
+    return found;
+}
+
+static int sink_put(void *ctx, const struct sample_setting *setting,
+                    const struct sample *sample, struct err *err)
+{
+    return store_put(ctx, setting, sample, err);
+}
+
+static int sink_put_comm(void *ctx, const struct sample_setting *setting,
+                         const struct comm_sample *sample, struct err *err)
+{
+    return store_put_comm(ctx, setting, sample, err);
+}
+
+static int sink_has(void *ctx, const struct sample_setting *setting,
+                    uint64_t seed, uint64_t case_idx, enum sample_kind kind,
+                    uint32_t part)
+{
+    return store_has(ctx, setting, seed, case_idx, kind, part);
+}
+
+struct sample_sink store_sink(struct store *store)
+{
+    return (struct sample_sink){store, sink_put, sink_put_comm, sink_has};
+}
+
+static int kind_from_name(const char *name)
+{
+    for (int kind = 0; kind < N_SAMPLE_KINDS; kind++)
+        if (!strcmp(name, sample_kind_name((enum sample_kind)kind)))
+            return kind;
+    return -1;
+}
+
+/* Most samples have the text of the one before; then it is shared. */
+static const char *take_shared_text(struct query *query, const char *before,
+                                    struct arena *arena)
+{
+    const unsigned char *text =
+        sqlite3_column_text(query->stmt, ++query->column);
+
+    if (before && text && !strcmp((const char *)text, before))
+        return before;
+    return arena_strdup(arena, text ? (const char *)text : "");
+}
+
+static int take_sample(struct query *query, struct sample *sample,
+                       const struct sample *before, struct arena *arena,
+                       struct err *err)
+{
+    const unsigned char *kind_name;
+    int kind;
+
+    sample->id = take_i64(query);
+    sample->seed = take_u64(query);
+    sample->case_idx = take_u64(query);
+    kind_name = sqlite3_column_text(query->stmt, ++query->column);
+    kind = kind_name ? kind_from_name((const char *)kind_name) : -1;
+    sample->part = (uint32_t)take_u64(query);
+    sample->n_tables = (uint32_t)take_u64(query);
+    sample->forward = take_timing(query);
+    sample->backward = take_timing(query);
+    sample->total = take_timing(query);
+    sample->n_iterations = (uint32_t)take_u64(query);
+    sample->flags = (unsigned)take_u64(query);
+    sample->version =
+        take_shared_text(query, before ? before->version : NULL, arena);
+    sample->started_at =
+        take_shared_text(query, before ? before->started_at : NULL, arena);
+    if (kind < 0)
+        return err_set(err, ERR_INPUT,
+                       "cost database '%s': sample %" PRId64
+                       " is of an unknown kind",
+                       query->store->path, sample->id);
+    if (sample->n_tables > MAX_TABLES)
+        return err_set(err, ERR_INPUT,
+                       "cost database '%s': sample %" PRId64
+                       " claims to have %u tables",
+                       query->store->path, sample->id, sample->n_tables);
+    sample->kind = (enum sample_kind)kind;
+    return 0;
+}
+
+struct sample_list {
+    struct sample *samples; /* owned; mem_grow */
+    size_t n, cap;
+};
+
+static int read_samples(struct store *store, int64_t setting_id,
+                        struct sample_list *list, struct arena *arena,
+                        struct err *err)
+{
+    struct query query = {0};
+    bool has_row;
+    int rc = -1;
+
+    if (query_begin(&query, store, STATEMENT_LIST_SAMPLES, err))
+        goto out;
+    bind_i64(&query, setting_id);
+    for (;;) {
+        if (query_step(&query, &has_row, err))
+            goto out;
+        if (!has_row)
+            break;
+        if (list->n == list->cap) {
+            list->cap = list->cap * 2 + 64;
+            list->samples =
+                mem_grow(list->samples, list->cap, sizeof(*list->samples));
+        }
+        if (take_sample(&query, &list->samples[list->n],
+                        list->n ? &list->samples[list->n - 1] : NULL, arena,
+                        err))
+            goto out;
+        list->n++;
+    }
+    rc = 0;
+out:
+    query_end(&query);
+    return rc;
+}
+
+/* The rest of a row of LIST_TABLES, whose sample and index were taken. */
+static int take_table(struct query *query, struct sample_table *table,
+                      struct err *err)
+{
+    const void *bins;
+
+    table->n_rows = take_u64(query);
+    table->dim = (uint32_t)take_u64(query);
+    table->pooling_factor = take_double(query);
+    table->zipf_alpha = take_double(query);
+    table->n_unique = take_double(query);
+    bins = sqlite3_column_blob(query->stmt, ++query->column);
+    if (sqlite3_column_bytes(query->stmt, query->column) !=
+        (int)sizeof(table->bins))
+        return err_set(err, ERR_INPUT,
+                       "cost database '%s': a table's bins are not %zu bytes",
+                       query->store->path, sizeof(table->bins));
+    memcpy(table->bins, bins, sizeof(table->bins));
+    return 0;
+}
+
+static int missing_table(const struct store *store, const struct sample *sample,
+                         struct err *err)
+{
+    return err_set(err, ERR_INPUT,
+                   "cost database '%s': sample %" PRId64
+                   " lacks some of its %u tables",
+                   store->path, sample->id, sample->n_tables);
+}
+
+/* Both lists run by sample id, so one pass over the two joins them. */
+static int read_tables(struct store *store, int64_t setting_id,
+                       struct sample_list *list, struct arena *arena,
+                       struct err *err)
+{
+    struct query query = {0};
+    bool has_row;
+    int rc = -1;
+
+    if (query_begin(&query, store, STATEMENT_LIST_TABLES, err))
+        goto out;
+    bind_i64(&query, setting_id);
+    for (size_t i = 0; i < list->n; i++) {
+        struct sample *sample = &list->samples[i];
+
+        sample->tables =
+            ARENA_NEW(arena, struct sample_table, sample->n_tables);
+        for (uint32_t j = 0; j < sample->n_tables; j++) {
+            if (query_step(&query, &has_row, err))
+                goto out;
+            if (!has_row || take_i64(&query) != sample->id ||
+                take_i64(&query) != j) {
+                rc = missing_table(store, sample, err);
+                goto out;
+            }
+            if (take_table(&query, &sample->tables[j], err))
+                goto out;
+        }
+    }
+    rc = 0;
+out:
+    query_end(&query);
+    return rc;
+}
+
+static int compare_samples(const void *left, const void *right)
+{
+    const struct sample *a = left, *b = right;
+
+    if (a->seed != b->seed)
+        return a->seed < b->seed ? -1 : 1;
+    if (a->case_idx != b->case_idx)
+        return a->case_idx < b->case_idx ? -1 : 1;
+    if (a->kind != b->kind)
+        return a->kind < b->kind ? -1 : 1;
+    return (a->part > b->part) - (a->part < b->part);
+}
+
+static int read_all(struct store *store, const struct sample_setting *setting,
+                    struct sample_list *list, struct arena *arena,
+                    struct err *err)
+{
+    int64_t setting_id;
+
+    if (store_find_setting(store, setting, &setting_id, err) ||
+        read_samples(store, setting_id, list, arena, err))
+        return -1;
+    return read_tables(store, setting_id, list, arena, err);
+}
+
+int store_samples(struct store *store, const struct sample_setting *setting,
+                  struct sample **samples, size_t *n, struct arena *arena,
+                  struct err *err)
+{
+    struct sample_list list = {0};
+    int rc = -1;
+
+    /* One snapshot for both lists, whoever writes meanwhile. */
+    if (store_begin(store, STORE_READ, err))
+        goto out;
+    if (store_end(store, read_all(store, setting, &list, arena, err), err))
+        goto out;
+    *samples = ARENA_NEW(arena, struct sample, list.n);
+    *n = list.n;
+    if (list.n) {
+        qsort(list.samples, list.n, sizeof(*list.samples), compare_samples);
+        memcpy(*samples, list.samples, list.n * sizeof(*list.samples));
+    }
+    rc = 0;
+out:
+    mem_free(list.samples);
+    return rc;
+}
+
+int store_comm_samples(struct store *store,
+                       const struct sample_setting *setting,
+                       struct comm_sample **samples, size_t *n,
+                       struct arena *arena, struct err *err)
+{
+    struct comm_sample *list = NULL;
+    struct query query = {0};
+    size_t n_found = 0;
+    int64_t setting_id;
+    bool has_row;
+    int rc = -1;
+
+    if (store_find_setting(store, setting, &setting_id, err))
+        goto out;
+    if (query_begin(&query, store, STATEMENT_LIST_COMM, err))
+        goto out;
+    bind_i64(&query, setting_id);
+    for (;;) {
+        if (query_step(&query, &has_row, err))
+            goto out;
+        if (!has_row)
+            break;
+        list = mem_grow(list, n_found + 1, sizeof(*list));
+        list[n_found].kind = take_text(&query, arena);
+        list[n_found].n_ranks = (uint32_t)take_u64(&query);
+        list[n_found].total_bytes = take_u64(&query);
+        list[n_found].max_bytes = take_u64(&query);
+        list[n_found].time = take_timing(&query);
+        list[n_found].n_iterations = (uint32_t)take_u64(&query);
+        n_found++;
+    }
+    *samples = ARENA_NEW(arena, struct comm_sample, n_found);
+    if (n_found)
+        memcpy(*samples, list, n_found * sizeof(*list));
+    *n = n_found;
+    rc = 0;
+out:
+    query_end(&query);
+    mem_free(list);
+    return rc;
+}

@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/csv.h"
+#include "io/tables_private.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/text.h"
+
+/* Bins are printed with few digits, so they add up to 1 only about. */
+#define BINS_TOLERANCE 0.01
+
+enum column {
+    COLUMN_NAME,
+    COLUMN_ROWS,
+    COLUMN_DIM,
+    COLUMN_POOLING,
+    COLUMN_N_OUTPUTS,
+    COLUMN_OUTPUT,
+    COLUMN_PRECISION,
+    COLUMN_COMM_PRECISION,
+    COLUMN_OPTIMIZER,
+    COLUMN_ZIPF,
+    COLUMN_SHARDING,
+    COLUMN_DEVICE,
+    COLUMN_GROUP,
+    COLUMN_BIN_0,
+    N_COLUMNS = COLUMN_BIN_0 + REUSE_BINS
+};
+
+/* The name and its aliases. */
+static const char *const COLUMN_NAMES[N_COLUMNS][3] = {
+    [COLUMN_NAME] = {"name"},
+    [COLUMN_ROWS] = {"num_embeddings", "rows", "hash_size"},
+    [COLUMN_DIM] = {"dim", "embedding_dim"},
+    [COLUMN_POOLING] = {"pooling_factor", "hotness", "multi_hot"},
+    [COLUMN_N_OUTPUTS] = {"num_outputs", "num_features"},
+    [COLUMN_OUTPUT] = {"output"},
+    [COLUMN_PRECISION] = {"precision"},
+    [COLUMN_COMM_PRECISION] = {"comm_precision"},
+    [COLUMN_OPTIMIZER] = {"optimizer"},
+    [COLUMN_ZIPF] = {"zipf_alpha"},
+    [COLUMN_SHARDING] = {"sharding"},
+    [COLUMN_DEVICE] = {"device"},
+    [COLUMN_GROUP] = {"group"},
+    [COLUMN_BIN_0] = {"bin_0"},
+    {"bin_1"},
+    {"bin_2"},
+    {"bin_3"},
+    {"bin_4"},
+    {"bin_5"},
+    {"bin_6"},
+    {"bin_7"},
+    {"bin_8"},
+    {"bin_9"},
+    {"bin_10"},
+    {"bin_11"},
+    {"bin_12"},
+    {"bin_13"},
+    {"bin_14"},
+    {"bin_15"},
+    {"bin_16"},
+};
+
+#define NO_FIELD SIZE_MAX
+
+struct reader {
+    struct csv csv;
+    const struct tables_options *options;
+    /* The header: which field holds a column (or NO_FIELD), by what name. */
+    size_t field_of[N_COLUMNS];
+    const char *spelled[N_COLUMNS];
+    size_t n_fields;
+    struct table *tables; /* owned, grown */
+    size_t *lines;        /* owned, grown; where each table stands */
+    size_t n_tables, cap;
+};
+
+/* Functions that judge a cell leave "file:line: " to read_tables. */
+
+/* The record's cell; an absent column is a column of empty cells. */
+static const char *cell(const struct reader *reader, enum column column)
+{
+    size_t field = reader->field_of[column];
+
+    return field == NO_FIELD ? "" : reader->csv.fields[field];
+}
+
+static int bad_cell(const struct reader *reader, enum column column,
+                    const char *what, struct err *err)
+{
+    char shown[TABLES_SHOWN_MAX];
+
+    return err_set(err, ERR_INPUT, "%s '%s' is not %s", reader->spelled[column],
+                   tables_shown(shown, cell(reader, column)), what);
+}
+
+/* The readers of one cell leave *out alone where it is empty. */
+
+static int read_count(const struct reader *reader, enum column column,
+                      uint64_t min, uint64_t max, uint64_t *out,
+                      struct err *err)
+{
+    const char *text = cell(reader, column);
+    char what[96];
+    uint64_t n;
+
+    if (!*text)
+        return 0;
+    if (!text_to_u64(text, &n) || n < min || n > max) {
+        snprintf(what, sizeof(what),
+                 "a whole number from %" PRIu64 " to %" PRIu64, min, max);
+        return bad_cell(reader, column, what, err);
+    }
+    *out = n;
+    return 0;
+}
+
+static int read_number(const struct reader *reader, enum column column,
+                       double max, double *out, struct err *err)
+{
+    const char *text = cell(reader, column);
+    char what[64];
+    double x;
+
+    if (!*text)
+        return 0;
+    if (!text_to_double(text, &x) || x < 0 || x > max) {
+        snprintf(what, sizeof(what), "a number from 0 to %.0f", max);
+        return bad_cell(reader, column, what, err);
+    }
+    *out = x + 0.0; /* no -0 */
+    return 0;
+}
+
+/* A name or a group. */
+static int read_text(const struct reader *reader, enum column column,
+                     struct arena *arena, const char **out, struct err *err)
+{
+    const char *text = cell(reader, column);
+
+    if (!*text)
+        return 0;
+    if (!tables_name_ok(text))
+        return bad_cell(reader, column, "free of control characters", err);
+    *out = arena_strdup(arena, text);
+    return 0;
+}
+
+static int read_formats(const struct reader *reader, struct table *table,
+                        struct err *err)
+{
+    const char *output = cell(reader, COLUMN_OUTPUT);
+    const char *precision = cell(reader, COLUMN_PRECISION);
+    const char *comm = cell(reader, COLUMN_COMM_PRECISION);
+    const char *optimizer = cell(reader, COLUMN_OPTIMIZER);
+
+    if (!strcmp(output, "sequence"))
+        table->output = OUTPUT_SEQUENCE;
+    else if (*output && strcmp(output, "pooled") != 0)
+        return bad_cell(reader, COLUMN_OUTPUT, "pooled or sequence", err);
+    if (*precision && precision_from_name(precision) < 0)
+        return bad_cell(reader, COLUMN_PRECISION, "fp32, fp16, bf16 or int8",
+                        err);
+    if (*comm && precision_from_name(comm) < 0)
+        return bad_cell(reader, COLUMN_COMM_PRECISION,
+                        "fp32, fp16, bf16 or int8", err);
+    if (*optimizer && optimizer_from_name(optimizer) < 0)
+        return bad_cell(reader, COLUMN_OPTIMIZER,
+                        "sgd, rowwise_adagrad, adagrad or adam", err);
+    if (*precision)
+        table->precision = (enum precision)precision_from_name(precision);
+    if (*comm)
+        table->comm_precision = (enum precision)precision_from_name(comm);
+    if (*optimizer)
+        table->optimizer = (enum optimizer)optimizer_from_name(optimizer);
+    return 0;
+}
+
+/* "table|column" -> a mask of kinds. */
+static int read_sharding(const struct reader *reader, struct table *table,
+                         struct err *err)
+{
+    const char *text = cell(reader, COLUMN_SHARDING);
+    unsigned kinds = 0, kind = 1;
+
+    if (!*text)
+        return 0;
+    for (const char *part = text; kind; part++) {
+        size_t len = strcspn(part, "|");
+        char name[16] = "";
+
+        if (len < sizeof(name))
+            memcpy(name, part, len);
+        kind = shard_kind_from_name(name);
+        kinds |= kind;
+        part += len;
+        if (!*part)
+            break;
+    }
+    if (!kind)
+        return bad_cell(reader, COLUMN_SHARDING,
+                        "a list of table, column, row, grid and replicate with "
+                        "'|' between",
+                        err);
+    table->kinds = kinds;
+    return 0;
+}
+
+static int read_bins(const struct reader *reader, struct table *table,
+                     struct err *err)
+{
+    double sum = 0;
+    unsigned n_given = 0, missing = 0;
+
+    for (unsigned k = 0; k < REUSE_BINS; k++) {
+        enum column column = (enum column)(COLUMN_BIN_0 + k);
+
+        if (read_number(reader, column, 1, &table->bins[k], err))
+            return -1;
+        if (*cell(reader, column))
+            n_given++;
+        else
+            missing = k;
+        sum += table->bins[k];
+    }
+    if (n_given == 0)
+        return 0;
+    if (n_given < REUSE_BINS)
+        return err_set(err, ERR_INPUT,
+                       "bin_%u is empty, but other bins are given", missing);
+    if (sum == 0 && table->pooling_factor > 0)
+        return err_set(err, ERR_INPUT,
+                       "all bins are 0, but the pooling factor is %g",
+                       table->pooling_factor);
+    if (sum != 0 && fabs(sum - 1) > BINS_TOLERANCE)
+        return err_set(err, ERR_INPUT, "the bins add up to %g, not to 1", sum);
+    table->has_bins = true;
+    return 0;
+}
+
+/* Name, rows and columns: what has no default. */
+static int read_shape(const struct reader *reader, struct table *table,
+                      struct arena *arena, struct err *err)
+{
+    uint64_t dim = reader->options->dim;
+
+    if (read_text(reader, COLUMN_NAME, arena, &table->name, err))
+        return -1;
+    if (!table->name)
+        return err_set(err, ERR_INPUT, "the name is empty");
+    if (read_count(reader, COLUMN_ROWS, 1, INT64_MAX, &table->num_embeddings,
+                   err) ||
+        read_count(reader, COLUMN_DIM, 1, TABLES_MAX_DIM, &dim, err))
+        return -1;
+    if (!table->num_embeddings)
+        return err_set(err, ERR_INPUT, "%s is empty",
+                       reader->spelled[COLUMN_ROWS]);
+    if (!dim)
+        return err_set(err, ERR_INPUT,
+                       "%s is empty; option '--dim D' fills empty cells",
+                       reader->spelled[COLUMN_DIM]);
+    table->dim = (uint32_t)dim;
+    return 0;
+}
+
+static int read_table(const struct reader *reader, struct table *table,
+                      struct arena *arena, struct err *err)
+{
+    uint64_t device = UINT64_MAX;
+
+    table_init(table);
+    table->pooling_factor = 1;
+    if (reader->csv.n_fields != reader->n_fields)
+        return err_set(err, ERR_INPUT, "%zu fields, but the header has %zu",
+                       reader->csv.n_fields, reader->n_fields);
+    if (read_shape(reader, table, arena, err) ||
+        read_number(reader, COLUMN_POOLING, TABLES_MAX_FACTOR,
+                    &table->pooling_factor, err) ||
+        read_number(reader, COLUMN_N_OUTPUTS, TABLES_MAX_FACTOR,
+                    &table->num_outputs, err) ||
+        read_number(reader, COLUMN_ZIPF, TABLES_MAX_ZIPF, &table->zipf_alpha,
+                    err) ||
+        read_bins(reader, table, err) || read_formats(reader, table, err) ||
+        read_sharding(reader, table, err) ||
+        read_count(reader, COLUMN_DEVICE, 0, TABLES_MAX_DEVICE, &device, err) ||
+        read_text(reader, COLUMN_GROUP, arena, &table->group, err))
+        return -1;
+    table->skew_assumed = !table->has_bins && !*cell(reader, COLUMN_ZIPF);
+    if (device != UINT64_MAX)
+        table->device = (int64_t)device;
+    return 0;
+}
+
+static int read_tables(struct reader *reader, struct arena *arena,
+                       struct err *err)
+{
+    bool found;
+
+    for (;;) {
+        if (csv_next(&reader->csv, &found, err))
+            return -1;
+        if (!found)
+            return 0;
+        if (reader->n_tables == reader->cap) {
+            reader->cap = reader->cap ? 2 * reader->cap : 64;
+            reader->tables = mem_grow(reader->tables, reader->cap,
+                                      sizeof(reader->tables[0]));
+            reader->lines =
+                mem_grow(reader->lines, reader->cap, sizeof(reader->lines[0]));
+        }
+        if (read_table(reader, &reader->tables[reader->n_tables], arena, err))
+            return err_prefix(err, "%s:%zu", reader->csv.source,
+                              reader->csv.record_line);
+        reader->lines[reader->n_tables++] = reader->csv.record_line;
+    }
+}
+
+/* The column of that name or alias, or N_COLUMNS. */
+static unsigned find_column(const char *name)
+{
+    for (unsigned c = 0; c < N_COLUMNS; c++)
+        for (unsigned i = 0; i < 3 && COLUMN_NAMES[c][i]; i++)
+            if (!strcmp(COLUMN_NAMES[c][i], name))
+                return c;
+    return N_COLUMNS;
+}
+
+/* The columns that have to be there; "file:line: " is left to read_header. */
+static int check_columns(const struct reader *reader, struct err *err)
+{
+    const size_t *field_of = reader->field_of;
+    unsigned n_bins = 0, missing = 0;
+
+    if (field_of[COLUMN_NAME] == NO_FIELD)
+        return err_set(err, ERR_INPUT, "the header has no column 'name'%s",
+                       reader->n_fields == 1
+                           ? ", only one column; fields are separated by commas"
+                           : "");
+    if (field_of[COLUMN_ROWS] == NO_FIELD)
+        return err_set(err, ERR_INPUT,
+                       "the header has no column 'num_embeddings' (nor 'rows' "
+                       "nor 'hash_size')");
+    if (field_of[COLUMN_DIM] == NO_FIELD && !reader->options->dim)
+        return err_set(err, ERR_INPUT,
+                       "the header has no column 'dim' (nor 'embedding_dim'), "
+                       "and no option '--dim D' gives one width to all");
+    for (unsigned k = 0; k < REUSE_BINS; k++)
+        if (field_of[COLUMN_BIN_0 + k] == NO_FIELD)
+            missing = k;
+        else
+            n_bins++;
+    if (n_bins && n_bins < REUSE_BINS)
+        return err_set(err, ERR_INPUT,
+                       "the header has no column 'bin_%u', but other bins",
+                       missing);
+    return 0;
+}
+
+static int place_column(struct reader *reader, size_t field, unsigned column,
+                        struct arena *arena, struct err *err)
+{
+    const char *name = reader->csv.fields[field];
+
+    if (reader->field_of[column] != NO_FIELD) {
+        const char *other = reader->spelled[column];
+
+        if (!strcmp(other, name))
+            return err_set(err, ERR_INPUT, "the header has column '%s' twice",
+                           name);
+        return err_set(err, ERR_INPUT,
+                       "the header's columns '%s' and '%s' are the same thing",
+                       other, name);
+    }
+    reader->field_of[column] = field;
+    reader->spelled[column] = arena_strdup(arena, name);
+    return 0;
+}
+
+static int read_columns(struct reader *reader, struct arena *arena,
+                        struct err *err)
+{
+    const struct csv *csv = &reader->csv;
+    const char **unknown = ARENA_NEW(arena, const char *, csv->n_fields);
+    size_t n_unknown = 0;
+    char where[256];
+
+    reader->n_fields = csv->n_fields;
+    for (unsigned c = 0; c < N_COLUMNS; c++)
+        reader->field_of[c] = NO_FIELD;
+    for (size_t i = 0; i < csv->n_fields; i++) {
+        unsigned column = find_column(csv->fields[i]);
+
+        if (column == N_COLUMNS)
+            unknown[n_unknown++] = csv->fields[i];
+        else if (place_column(reader, i, column, arena, err))
+            return -1;
+    }
+    if (check_columns(reader, err))
+        return -1;
+    snprintf(where, sizeof(where), "%s:%zu", csv->source, csv->record_line);
+    tables_warn_unknown(reader->options, where, "columns", unknown, n_unknown);
+    if (reader->field_of[COLUMN_POOLING] == NO_FIELD)
+        tables_warn(reader->options,
+                    "%s: no column 'pooling_factor', so one look-up a sample "
+                    "is assumed for every table",
+                    where);
+    return 0;
+}
+
+static int read_header(struct reader *reader, struct arena *arena,
+                       struct err *err)
+{
+    bool found;
+
+    if (csv_next(&reader->csv, &found, err))
+        return -1;
+    if (!found)
+        return err_set(err, ERR_INPUT,
+                       "%s:%zu: no header that names the columns, and no "
+                       "tables",
+                       reader->csv.source, reader->csv.record_line);
+    if (read_columns(reader, arena, err))
+        return err_prefix(err, "%s:%zu", reader->csv.source,
+                          reader->csv.record_line);
+    return 0;
+}
+
+/* A hash set of the names, open addressing, at most half full. */
+static int check_unique(const struct reader *reader, struct err *err)
+{
+    char shown[TABLES_SHOWN_MAX];
+    size_t n_slots = 64, *slots; /* 1 + index of a table, or 0 */
+    int rc = -1;
+
+    while (n_slots < 2 * reader->n_tables)
+        n_slots *= 2;
+    slots = mem_alloc(n_slots, sizeof(slots[0]));
+    for (size_t i = 0; i < reader->n_tables; i++) {
+        const char *name = reader->tables[i].name;
+        size_t slot = hash_bytes(name, strlen(name), 0) & (n_slots - 1);
+
+        for (; slots[slot]; slot = (slot + 1) & (n_slots - 1)) {
+            size_t other = slots[slot] - 1;
+
+            if (strcmp(reader->tables[other].name, name) != 0)
+                continue;
+            err_set(err, ERR_INPUT,
+                    "%s:%zu: the name '%s' stands in line %zu already",
+                    reader->csv.source, reader->lines[i],
+                    tables_shown(shown, name), reader->lines[other]);
+            goto out;
+        }
+        slots[slot] = i + 1;
+    }
+    rc = 0;
+out:
+    mem_free(slots);
+    return rc;
+}
+
+int tables_from_csv(struct table_list *list, const char *text, size_t len,
+                    const char *source, const struct tables_options *options,
+                    struct arena *arena, struct err *err)
+{
+    struct reader reader = {.options = options};
+    char *copy = arena_strndup(arena, text, len);
+    int rc = -1;
+
+    if (csv_init(&reader.csv, copy, len, source, err))
+        goto out;
+    if (read_header(&reader, arena, err) || read_tables(&reader, arena, err))
+        goto out;
+    if (!reader.n_tables) {
+        err_set(err, ERR_INPUT, "%s:%zu: no tables after the header", source,
+                reader.csv.record_line);
+        goto out;
+    }
+    if (check_unique(&reader, err))
+        goto out;
+    list->n_tables = reader.n_tables;
+    list->tables = ARENA_NEW(arena, struct table, reader.n_tables);
+    memcpy(list->tables, reader.tables,
+           reader.n_tables * sizeof(reader.tables[0]));
+    list->source = arena_strdup(arena, source);
+    rc = 0;
+out:
+    mem_free(reader.tables);
+    mem_free(reader.lines);
+    csv_release(&reader.csv);
+    return rc;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/tables_private.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+
+/* Unknown names that a warning lists; the others are counted. */
+#define MAX_LISTED 8
+
+static bool is_control(char c)
+{
+    return (unsigned char)c < 0x20 || c == 0x7f;
+}
+
+static bool is_continuation(char c)
+{
+    return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+const char *tables_shown(char buf[TABLES_SHOWN_MAX], const char *text)
+{
+    size_t len = strlen(text), shown = len;
+
+    if (len >= TABLES_SHOWN_MAX) {
+        shown = TABLES_SHOWN_MAX - sizeof("...");
+        while (shown && is_continuation(text[shown]))
+            shown--;
+    }
+    snprintf(buf, TABLES_SHOWN_MAX, "%.*s%s", (int)shown, text,
+             shown < len ? "..." : "");
+    for (char *p = buf; *p; p++)
+        if (is_control(*p))
+            *p = '?';
+    return buf;
+}
+
+bool tables_name_ok(const char *name)
+{
+    for (const char *p = name; *p; p++)
+        if (is_control(*p))
+            return false;
+    return *name != '\0';
+}
+
+void tables_warn(const struct tables_options *options, const char *fmt, ...)
+{
+    char sentence[512];
+    va_list args;
+
+    if (!options->warn)
+        return;
+    va_start(args, fmt);
+    vsnprintf(sentence, sizeof(sentence), fmt, args);
+    va_end(args);
+    options->warn(options->warn_ctx, sentence);
+}
+
+void tables_warn_unknown(const struct tables_options *options,
+                         const char *source, const char *what,
+                         const char *const *names, size_t n)
+{
+    char shown[TABLES_SHOWN_MAX];
+    struct buf list = {0};
+
+    if (n == 0 || !options->warn)
+        return;
+    for (size_t i = 0; i < n && i < MAX_LISTED; i++)
+        buf_printf(&list, "%s'%s'", i ? ", " : "",
+                   tables_shown(shown, names[i]));
+    if (n > MAX_LISTED)
+        buf_printf(&list, " and %zu more", n - MAX_LISTED);
+    tables_warn(options, "%s: unknown %s are left out: %s", source, what,
+                list.data);
+    buf_release(&list);
+}
+
+static bool is_json(const char *text)
+{
+    if (!strncmp(text, "\xef\xbb\xbf", 3))
+        text += 3;
+    text += strspn(text, " \t\r\n");
+    return *text == '{' || *text == '[';
+}
+
+int tables_load(struct table_list *list, const char *path,
+                const struct tables_options *options, struct arena *arena,
+                struct err *err)
+{
+    const char *source = strcmp(path, "-") ? path : "<stdin>", *text;
+    size_t len;
+
+    if (file_read(&text, &len, path, arena, err))
+        return -1;
+    if (is_json(text))
+        return tables_from_json(list, text, len, source, options, arena, err);
+    return tables_from_csv(list, text, len, source, options, arena, err);
+}

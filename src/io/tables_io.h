@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_IO_TABLES_IO_H
+#define NEUROSHARD_IO_TABLES_IO_H
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "core/table.h"
+
+/*
+ * Table lists: text to nouns. Two forms: CSV with a header that names the
+ * columns, and TorchRec's JSON
+ * {name: {num_embeddings, embedding_dim, pooling_factor}}; both are specified
+ * in neuroshard-tables(5).
+ *
+ * A list that was read holds at least one table, and of each table this is
+ * true: the name is unique, not empty, UTF-8 and free of control characters;
+ * 1 <= num_embeddings <= INT64_MAX; 1 <= dim <= TABLES_MAX_DIM; pooling_factor
+ * and num_outputs are in [0, TABLES_MAX_FACTOR], zipf_alpha in
+ * [0, TABLES_MAX_ZIPF]; bins, where given, are in [0, 1] and add up to about 1,
+ * or all are 0 and so is pooling_factor; kinds is not empty; device is -1 or
+ * 0 .. TABLES_MAX_DEVICE; a group is a text like a name.
+ */
+
+#define TABLES_MAX_DIM 1048576u
+#define TABLES_MAX_FACTOR 1e6
+#define TABLES_MAX_ZIPF 100.0
+#define TABLES_MAX_DEVICE 1048575u
+
+struct tables_options {
+    uint32_t dim; /* fills empty dim cells; 0: an empty dim is an error */
+    /* Gets a sentence about unknown columns, which are left out, and one about
+     * a list without any pooling factors; may be NULL. */
+    void (*warn)(void *ctx, const char *sentence);
+    void *warn_ctx;
+};
+
+/* Each takes the whole text; `source` is the name for messages. The list
+ * lives in the arena. ERR_INPUT is "source:line: what is wrong". */
+int tables_from_csv(struct table_list *list, const char *text, size_t len,
+                    const char *source, const struct tables_options *options,
+                    struct arena *arena, struct err *err) MUST_CHECK;
+int tables_from_json(struct table_list *list, const char *text, size_t len,
+                     const char *source, const struct tables_options *options,
+                     struct arena *arena, struct err *err) MUST_CHECK;
+
+/* Reads a file ("-": standard input); JSON where the first character that is
+ * no blank is '{' or '[', else CSV. ERR_IO where it cannot be read. */
+int tables_load(struct table_list *list, const char *path,
+                const struct tables_options *options, struct arena *arena,
+                struct err *err) MUST_CHECK;
+
+#endif

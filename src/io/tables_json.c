@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/tables_private.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+
+#define MEMBER_ROWS "num_embeddings"
+#define MEMBER_DIM "embedding_dim"
+#define MEMBER_POOLING "pooling_factor"
+
+/* "file:line: table 'name'" */
+#define WHERE_MAX 320
+
+struct reader {
+    const char *source;
+    const struct tables_options *options;
+    struct arena *arena;
+    size_t *lines;    /* [n tables], where each stands */
+    json_t *unknown;  /* owned; an object, the set of members left out */
+    size_t n_pooling; /* tables that give one */
+};
+
+/*
+ * The lines on which the members of the root object begin, in their order,
+ * which is the order that jansson keeps. The text is known to be valid, so
+ * quotes and brackets are all there is to see.
+ */
+static void find_lines(const char *text, size_t len, size_t *lines)
+{
+    size_t line = 1, depth = 0;
+    bool in_string = false, before_key = false;
+
+    for (const char *p = text; p < text + len; p++) {
+        line += *p == '\n';
+        if (in_string) {
+            in_string = *p != '"';
+            p += *p == '\\';
+        } else if (*p == '"') {
+            in_string = true;
+            if (before_key)
+                *lines++ = line;
+            before_key = false;
+        } else if (*p == '{' || *p == '[') {
+            before_key = depth++ == 0;
+        } else if (*p == '}' || *p == ']') {
+            depth--;
+        } else if (*p == ',') {
+            before_key = depth == 1;
+        }
+    }
+}
+
+static int read_shape(const struct reader *reader, struct table *table,
+                      const json_t *object, const char *where, struct err *err)
+{
+    uint64_t dim = reader->options->dim;
+
+    if (json_member_u64(&table->num_embeddings, object, MEMBER_ROWS, INT64_MAX,
+                        where, err))
+        return -1;
+    if (!table->num_embeddings)
+        return err_set(err, ERR_INPUT, "%s: '" MEMBER_ROWS "' is 0", where);
+    if (json_object_get(object, MEMBER_DIM)) {
+        if (json_member_u64(&dim, object, MEMBER_DIM, TABLES_MAX_DIM, where,
+                            err))
+            return -1;
+        if (!dim)
+            return err_set(err, ERR_INPUT, "%s: '" MEMBER_DIM "' is 0", where);
+    }
+    if (!dim)
+        return err_set(err, ERR_INPUT,
+                       "%s: '" MEMBER_DIM "' is missing, and no option "
+                       "'--dim D' fills it",
+                       where);
+    table->dim = (uint32_t)dim;
+    return 0;
+}
+
+static int read_pooling(struct reader *reader, struct table *table,
+                        const json_t *object, const char *where,
+                        struct err *err)
+{
+    table->pooling_factor = 1;
+    if (!json_object_get(object, MEMBER_POOLING))
+        return 0;
+    reader->n_pooling++;
+    if (json_member_double(&table->pooling_factor, object, MEMBER_POOLING,
+                           where, err))
+        return -1;
+    if (table->pooling_factor < 0 || table->pooling_factor > TABLES_MAX_FACTOR)
+        return err_set(err, ERR_INPUT,
+                       "%s: '" MEMBER_POOLING "' is %g, outside 0 to %.0f",
+                       where, table->pooling_factor, TABLES_MAX_FACTOR);
+    table->pooling_factor += 0.0; /* no -0 */
+    return 0;
+}
+
+static void note_unknown(struct reader *reader, json_t *object)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach(object, key, value)
+    {
+        if (strcmp(key, MEMBER_ROWS) != 0 && strcmp(key, MEMBER_DIM) != 0 &&
+            strcmp(key, MEMBER_POOLING) != 0)
+            json_object_set_new(reader->unknown, key, json_true());
+    }
+}
+
+static int read_table(struct reader *reader, struct table *table,
+                      const char *name, json_t *object, size_t line,
+                      struct err *err)
+{
+    char where[WHERE_MAX], shown[TABLES_SHOWN_MAX];
+
+    if (!json_is_object(object))
+        return err_set(err, ERR_INPUT,
+                       "%s:%zu: '%s' is no table, which would be an object "
+                       "with '" MEMBER_ROWS "', '" MEMBER_DIM
+                       "' and '" MEMBER_POOLING "'",
+                       reader->source, line, tables_shown(shown, name));
+    if (!tables_name_ok(name))
+        return err_set(err, ERR_INPUT,
+                       "%s:%zu: the name '%s' is empty or has control "
+                       "characters in it",
+                       reader->source, line, tables_shown(shown, name));
+    snprintf(where, sizeof(where), "%.200s:%zu: table '%s'", reader->source,
+             line, tables_shown(shown, name));
+    table_init(table);
+    table->name = arena_strdup(reader->arena, name);
+    note_unknown(reader, object);
+    if (read_shape(reader, table, object, where, err))
+        return -1;
+    return read_pooling(reader, table, object, where, err);
+}
+
+static void warn_unknown(const struct reader *reader)
+{
+    size_t n = json_object_size(reader->unknown), i = 0;
+    const char **names = ARENA_NEW(reader->arena, const char *, n);
+    const char *key;
+    json_t *value;
+
+    json_object_foreach(reader->unknown, key, value)
+    {
+        names[i++] = key;
+    }
+    tables_warn_unknown(reader->options, reader->source, "members", names, n);
+}
+
+static int read_tables(struct reader *reader, struct table_list *list,
+                       json_t *root, struct err *err)
+{
+    const char *name;
+    json_t *object;
+    size_t n = 0;
+
+    json_object_foreach(root, name, object)
+    {
+        size_t n_pooling = reader->n_pooling, line = reader->lines[n];
+
+        if (read_table(reader, &list->tables[n], name, object, line, err))
+            return -1;
+        n++;
+        if (reader->n_pooling != n && reader->n_pooling != 0)
+            return err_set(err, ERR_INPUT,
+                           "%s:%zu: '" MEMBER_POOLING "' is %s here, but %s "
+                           "before: give it for all tables or for none",
+                           reader->source, line,
+                           n_pooling == reader->n_pooling ? "missing" : "given",
+                           n_pooling == 0 ? "missing" : "given");
+    }
+    return 0;
+}
+
+/* The root: an object that holds tables. */
+static int check_root(const json_t *root, const char *source, struct err *err)
+{
+    if (!json_is_object(root))
+        return err_set(err, ERR_INPUT,
+                       "%s:1: a list; tables are the members of an object, by "
+                       "name",
+                       source);
+    if (json_object_get(root, "neuroshard_plan"))
+        return err_set(err, ERR_INPUT,
+                       "%s:1: a plan, where a list of tables is expected",
+                       source);
+    if (!json_object_size(root))
+        return err_set(err, ERR_INPUT, "%s:1: no tables", source);
+    return 0;
+}
+
+int tables_from_json(struct table_list *list, const char *text, size_t len,
+                     const char *source, const struct tables_options *options,
+                     struct arena *arena, struct err *err)
+{
+    struct reader reader = {.source = source,
+                            .options = options,
+                            .arena = arena,
+                            .unknown = json_object()};
+    json_t *root = NULL;
+    int rc = -1;
+
+    if (len >= 3 && !memcmp(text, "\xef\xbb\xbf", 3)) {
+        text += 3;
+        len -= 3;
+    }
+    if (json_parse(&root, text, len, source, err) ||
+        check_root(root, source, err))
+        goto out;
+    list->source = arena_strdup(arena, source);
+    list->n_tables = json_object_size(root);
+    list->tables = ARENA_NEW(arena, struct table, list->n_tables);
+    reader.lines = ARENA_NEW(arena, size_t, list->n_tables);
+    find_lines(text, len, reader.lines);
+    if (read_tables(&reader, list, root, err))
+        goto out;
+    warn_unknown(&reader);
+    if (!reader.n_pooling)
+        tables_warn(options,
+                    "%s: no table has a '" MEMBER_POOLING
+                    "', so one look-up a sample is assumed for every table",
+                    source);
+    rc = 0;
+out:
+    json_decref(root);
+    json_decref(reader.unknown);
+    return rc;
+}

@@ -1,0 +1,56 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# The law of the layers, in the repository's root: a file includes its own
+# room and lower ones; foreign headers and malloc stay where they belong; a
+# file's name occurs once.
+set -eu
+
+rooms="src/base src/core src/device src/io src/emit src/exec src/cli
+costmodel search microbench"
+
+# The law, as "ROOM may include ROOM...".
+allowed()
+{
+    case $1 in
+    base) echo base ;;
+    core) echo base core ;;
+    device) echo base core device ;;
+    cli) echo base core device io emit exec costmodel search microbench cli ;;
+    *) echo "base core device $1" ;;
+    esac
+}
+
+# bounded WHAT REGEX PLACES: files with the include lie in PLACES only.
+bounded()
+{
+    # shellcheck disable=SC2086 # a list of folders
+    grep -rlE "$2" $rooms 2>/dev/null | grep -vE "$3" |
+        while read -r file; do
+            echo "$file: $1 has no place here, only in $3"
+        done
+}
+
+broken=$(
+    for folder in $rooms; do
+        room=${folder##*/}
+        law=$(allowed "$room")
+        grep -HnE '^#[[:space:]]*include "' "$folder"/*.[ch]* 2>/dev/null |
+            sed -E 's|^([^:]*:[0-9]+):.*"([^"]*)".*|\1 \2|' |
+            while read -r place header; do
+                case " $law " in
+                *" ${header%%/*} "*) ;;
+                *) echo "$place: $room must not include \"$header\"" ;;
+                esac
+            done
+    done
+    bounded '<cuda*.h>' '^# *include <(cuda|cub/|nccl|mpi)' \
+        '^src/device/|_cublas\.|_cuda\.'
+    bounded '<sqlite3.h>' '^# *include <sqlite3' '^src/io/'
+    bounded '<cblas.h>' '^# *include <(cblas|openblas)' '_openblas\.c$'
+    bounded 'malloc' '\b(malloc|calloc|realloc|aligned_alloc) ?\(' '^src/base/'
+    # shellcheck disable=SC2086 # a list of folders
+    find $rooms tests -name '*.c' -o -name '*.h' -o -name '*.cu' |
+        sed 's|.*/||' | sort | uniq -d |
+        sed 's|$|: this name occurs more than once|'
+)
+[ -z "$broken" ] || { echo "$broken"; exit 1; } >&2

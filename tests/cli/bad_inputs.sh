@@ -1,0 +1,133 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Bad inputs: each one a sentence, the right exit status, no output touched.
+# A line of output is "status: message"; the file `out` must stay as it was.
+
+tables=$ROOT/data/tables/criteo_kaggle_26.csv
+echo old >out
+
+# bad NAME COMMAND... : runs it and prints status and message
+bad()
+{
+    label=$1
+    shift
+    "$NEUROSHARD" "$@" >stdout 2>stderr </dev/null
+    status=$?
+    printf '%-24s %d: ' "$label" "$status"
+    sed "s|$ROOT|ROOT|g; s|^neuroshard: ||" stderr
+    [ "$status" -ne 0 ] || echo "# accepted: $*"
+    [ -s stdout ] && echo "# printed a result: $(head -n 1 stdout)"
+    [ "$(cat out)" = old ] || echo "# touched the output file"
+    set -- ./*.tmp* ./.*.tmp*
+    [ -e "$1" ] && echo "# left $1 behind"
+    echo old >out
+}
+
+# lines NAME OPTIONS : plans the table list on standard input
+lines()
+{
+    label=$1
+    shift
+    cat >list.csv
+    bad "$label" plan list.csv --gpus 2 -o out "$@"
+}
+
+echo "== command line"
+bad no-command
+bad unknown-command frobnicate
+bad no-tables plan --gpus 2
+bad two-tables plan a.csv b.csv --gpus 2
+bad unknown-option plan "$tables" --gpus 2 --frob
+bad option-needs-value plan "$tables" --gpus
+bad flag-with-value plan "$tables" --gpus 2 --json=1
+bad no-gpus plan "$tables"
+bad zero-gpus plan "$tables" --gpus 0
+bad negative-gpus plan "$tables" --gpus=-1
+bad gpus-not-a-number plan "$tables" --gpus eight
+bad gpus-huge plan "$tables" --gpus 99999999999999999999
+bad unknown-gpu plan "$tables" --gpus 2 --gpu potato
+bad memory-nan plan "$tables" --gpus 2 --memory nan
+bad memory-negative plan "$tables" --gpus 2 --memory=-1GiB
+bad memory-huge plan "$tables" --gpus 2 --memory 99999999TiB
+bad reserve-above-100 plan "$tables" --gpus 2 --reserve 150%
+bad batch-zero plan "$tables" --gpus 2 --batch 0
+bad unknown-kind plan "$tables" --gpus 2 --shard diagonal
+bad uneven-hosts plan "$tables" --gpus 8 --gpus-per-host 3
+bad unknown-cost plan "$tables" --gpus 2 --cost magic:x
+bad unknown-roofline plan "$tables" --gpus 2 --cost roofline:abacus
+bad no-such-model plan "$tables" --gpus 2 --cost model:none.nsm
+bad no-such-reference plan "$tables" --gpus 2 --cost reference:none
+bad unknown-format emit plan.json --format yaml
+
+echo "== table lists"
+bad no-such-file plan none.csv --gpus 2 -o out
+bad a-folder plan . --gpus 2 -o out
+lines empty-file </dev/null
+echo 'name,num_embeddings,dim,pooling_factor' | lines header-only
+printf 'name,num_embeddings,dim\na,10\n' | lines missing-field
+printf 'name,num_embeddings,dim\na,10,4,4\n' | lines extra-field
+printf 'name,dim\na,4\n' | lines missing-column
+printf 'name,rows,hash_size,dim\na,1,1,4\n' | lines two-aliases
+printf 'name,rows,dim\na,0,4\n' | lines zero-rows
+printf 'name,rows,dim\na,-5,4\n' | lines negative-rows
+printf 'name,rows,dim\na,1e400,4\n' | lines huge-rows
+printf 'name,rows,dim\na,99999999999999999999,4\n' | lines rows-over-64-bits
+printf 'name,rows,dim\na,10,0\n' | lines zero-dim
+printf 'name,rows,dim\na,10,\n' | lines empty-dim
+printf 'name,rows,dim,pooling_factor\na,10,4,nan\n' | lines nan-pooling
+printf 'name,rows,dim,pooling_factor\na,10,4,inf\n' | lines infinite-pooling
+printf 'name,rows,dim,pooling_factor\na,10,4,-1\n' | lines negative-pooling
+printf 'name,rows,dim,pooling_factor\na,10,4,0x10\n' | lines hexadecimal-pooling
+printf 'name,rows,dim\na,10,4\nb,10,4\na,10,4\n' | lines same-name-twice
+printf 'name,rows,dim,precision\na,10,4,fp7\n' | lines unknown-precision
+printf 'name,rows,dim,optimizer\na,10,4,magic\n' | lines unknown-optimizer
+printf 'name,rows,dim,sharding\na,10,4,diagonal\n' | lines unknown-sharding
+printf 'name,rows,dim,device\na,10,4,7\n' | lines pin-outside
+printf 'name,rows,dim,bin_0\na,10,4,1\n' | lines some-bins
+printf 'name,rows,dim,zipf_alpha\na,10,4,-2\n' | lines negative-zipf
+printf 'name,rows,dim\n"a,10,4\n' | lines open-quote
+printf 'name,rows,dim\na\000b,10,4\n' | lines nul-byte
+printf 'name,rows,dim\n\377\376,10,4\n' | lines not-utf-8
+printf '{"a": {"num_embeddings": 10}}' | lines json-missing-key
+printf '{"a": {"num_embeddings": 10, "embedding_dim": 4' | lines json-cut
+printf 'name,rows,dim\na,9000000000000000000,1000000\n' | lines no-plan
+
+echo "== plans"
+printf 'name,rows,dim\na,10,8\nb,20,8\n' >list.csv
+"$NEUROSHARD" plan list.csv --gpus 2 -o good.json >/dev/null 2>&1 ||
+    echo "# no good plan"
+bad plan-not-json cost "$tables"
+head -c 200 good.json >cut.json
+bad plan-cut cost cut.json -o out
+sed 's/"neuroshard_plan": 1/"neuroshard_plan": 99/' good.json >other.json
+bad plan-other-version cost other.json -o out
+sed 's/"gpus": 2/"gpus": 3/' good.json >other.json
+bad plan-other-cluster cost other.json -o out
+sed 's/"device": 1/"device": 7/' good.json >other.json
+bad plan-device-outside cost other.json -o out
+sed 's/"num_embeddings": 20/"num_embeddings": 21/' good.json >other.json
+bad plan-other-tables emit other.json --format torchrec -o out
+sed 's/"col_end": 8/"col_end": 4/' good.json >other.json
+bad plan-not-tiled emit other.json --format torchrec -o out
+sed 's/"batch": 65536/"batch": NaN/' good.json >other.json
+bad plan-nan cost other.json -o out
+sed 's/"batch": 65536/"batch": 1e999/' good.json >other.json
+bad plan-huge-number cost other.json -o out
+bad cost-unknown-model cost good.json --cost model:list.csv -o out
+bad unwritable-folder plan list.csv --gpus 2 -o none/plan.json
+bad output-is-folder plan list.csv --gpus 2 -o .
+
+echo "== full disk"
+"$NEUROSHARD" plan list.csv --gpus 2 --json 2>stderr >/dev/full
+echo "report-on-full-disk      $?: $(sed -n '/^neuroshard: /s///p' stderr)"
+"$NEUROSHARD" emit good.json --format torchrec 2>stderr >/dev/full
+echo "emit-on-full-disk        $?: $(sed -n '/^neuroshard: /s///p' stderr)"
+bad write-to-full-disk plan list.csv --gpus 2 -o /dev/full
+
+echo "== models and databases"
+head -c 64 /dev/zero >zero.nsm
+bad model-zero model info zero.nsm
+bad model-is-text model info list.csv
+bad database-is-text eval --db list.csv --model zero.nsm
+bad no-such-database train --db none.db -o out
+bad retrain-no-database retrain --db none.db --model out

@@ -1,0 +1,61 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# A measurement that is killed at 20 random moments: the database stays whole,
+# every sample that was reported as stored is there, none is there twice, and
+# the same command goes on where it stopped.
+
+command -v sqlite3 >/dev/null || { echo "no sqlite3 tool" >&2; exit 77; }
+
+# The options of every run.
+set -- bench --db costs.db --batch 16 --max-tables 3 --memory 16MiB --threads 1
+
+fail()
+{
+    echo "not ok: $*"
+    cat moments
+    exit 1
+}
+
+pid=
+trap '[ -z "$pid" ] || kill -9 "$pid" 2>/dev/null' EXIT
+: >acknowledged
+: >moments
+for round in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    byte=$(od -An -N1 -tu1 /dev/urandom | tr -d ' ')
+    moment=$(awk "BEGIN { printf \"%.3f\", 0.03 + $byte / 500 }")
+    echo "round $round: killed after $moment s" >>moments
+    "$NEUROSHARD" "$@" --samples 1000000 --verbose >out 2>&1 &
+    pid=$!
+    sleep "$moment"
+    kill -9 "$pid"
+    wait "$pid" 2>/dev/null
+    pid=
+    sed -n 's/^stored \([a-z]* [0-9]* [0-9]*\)$/\1/p' out >>acknowledged
+    [ -s costs.db ] || continue
+    [ "$(sqlite3 costs.db 'PRAGMA integrity_check')" = ok ] ||
+        fail "the database is damaged"
+done
+
+n=$(wc -l <acknowledged)
+[ "$n" -gt 20 ] || fail "only $n samples were stored in all rounds"
+sort acknowledged >sorted
+[ -z "$(uniq -d sorted)" ] || fail "stored twice: $(uniq -d sorted)"
+sqlite3 -separator ' ' costs.db \
+    'SELECT kind, case_idx, part FROM sample' | sort >there
+[ -z "$(uniq -d there)" ] || fail "there twice: $(uniq -d there)"
+lost=$(comm -23 sorted there)
+[ -z "$lost" ] || fail "acknowledged and lost: $lost"
+
+# Reading all samples back also counts the tables of each.
+"$NEUROSHARD" "$@" --samples 30 --verbose >out 2>err ||
+    fail "cannot go on: $(cat err)"
+for i in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 \
+    26 27 28 29; do
+    [ "$(sqlite3 costs.db "SELECT count(*) FROM sample WHERE kind = 'fused' \
+        AND case_idx = $i")" = 1 ] || fail "case $i is missing"
+done
+"$NEUROSHARD" "$@" --samples 30 >out 2>err ||
+    fail "cannot read: $(cat err)"
+grep -q '^samples  *0 measured' out || fail "something was measured again"
+[ ! -e costs.db-wal ] || fail "a WAL is left"
+echo ok

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * A library for LD_PRELOAD that lets one call fail: with FAULT=write:3 in the
+ * environment the third call of write fails with ENOSPC, all others work.
+ *
+ *     write    also counts pwrite64
+ *     fsync    also counts fdatasync
+ *     fclose, fflush, rename
+ *     malloc   also counts calloc, realloc and aligned_alloc; gives NULL
+ *
+ * stdio's own calls of write stay inside libc and are not seen; fclose and
+ * fflush stand for them. Not for programs built with sanitizers.
+ */
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* glibc's own names, which need no dlsym: that may allocate itself. */
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t n, size_t size);
+void *__libc_realloc(void *ptr, size_t size);
+void *__libc_memalign(size_t align, size_t size);
+
+/* Counts one call of `name`; true if this is the one that fails. */
+static bool fails(const char *name, atomic_long *n_calls)
+{
+    const char *fault = getenv("FAULT");
+    size_t len = strlen(name);
+
+    if (!fault || strncmp(fault, name, len) != 0 || fault[len] != ':')
+        return false;
+    if (atomic_fetch_add(n_calls, 1) + 1 != strtol(fault + len + 1, NULL, 10))
+        return false;
+    errno = ENOSPC;
+    return true;
+}
+
+/* Stores the next library's `name` into the function pointer at `slot`. */
+static void find_next(const char *name, void *slot)
+{
+    void *symbol = dlsym(RTLD_NEXT, name);
+
+    if (!symbol)
+        abort();
+    memcpy(slot, &symbol, sizeof symbol);
+}
+
+static bool fails_write(void)
+{
+    static atomic_long n_calls;
+
+    return fails("write", &n_calls);
+}
+
+static bool fails_fsync(void)
+{
+    static atomic_long n_calls;
+
+    return fails("fsync", &n_calls);
+}
+
+static bool fails_malloc(void)
+{
+    static atomic_long n_calls;
+
+    return fails("malloc", &n_calls);
+}
+
+ssize_t write(int fd, const void *data, size_t n)
+{
+    ssize_t (*next)(int, const void *, size_t);
+
+    find_next("write", &next);
+    return fails_write() ? -1 : next(fd, data, n);
+}
+
+ssize_t pwrite64(int fd, const void *data, size_t n, off64_t offset)
+{
+    ssize_t (*next)(int, const void *, size_t, off64_t);
+
+    find_next("pwrite64", &next);
+    return fails_write() ? -1 : next(fd, data, n, offset);
+}
+
+int fsync(int fd)
+{
+    int (*next)(int);
+
+    find_next("fsync", &next);
+    return fails_fsync() ? -1 : next(fd);
+}
+
+int fdatasync(int fd)
+{
+    int (*next)(int);
+
+    find_next("fdatasync", &next);
+    return fails_fsync() ? -1 : next(fd);
+}
+
+int rename(const char *from, const char *to)
+{
+    static atomic_long n_calls;
+    int (*next)(const char *, const char *);
+
+    find_next("rename", &next);
+    return fails("rename", &n_calls) ? -1 : next(from, to);
+}
+
+int fflush(FILE *fp)
+{
+    static atomic_long n_calls;
+    int (*next)(FILE *);
+
+    find_next("fflush", &next);
+    return fails("fflush", &n_calls) ? EOF : next(fp);
+}
+
+/* The file is closed even so, as after a real failure. */
+int fclose(FILE *fp)
+{
+    static atomic_long n_calls;
+    int (*next)(FILE *);
+    int rc;
+
+    find_next("fclose", &next);
+    rc = next(fp);
+    return fails("fclose", &n_calls) ? EOF : rc;
+}
+
+void *malloc(size_t size)
+{
+    return fails_malloc() ? NULL : __libc_malloc(size);
+}
+
+void *calloc(size_t n, size_t size)
+{
+    return fails_malloc() ? NULL : __libc_calloc(n, size);
+}
+
+void *realloc(void *ptr, size_t size)
+{
+    return fails_malloc() ? NULL : __libc_realloc(ptr, size);
+}
+
+void *aligned_alloc(size_t align, size_t size)
+{
+    return fails_malloc() ? NULL : __libc_memalign(align, size);
+}

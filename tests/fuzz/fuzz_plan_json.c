@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/plan_check.h"
+#include "io/plan_json.h"
+
+#define MUST(cond)                                                             \
+    do {                                                                       \
+        if (!(cond)) {                                                         \
+            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #cond); \
+            abort();                                                           \
+        }                                                                      \
+    } while (0)
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Valid or explained; what is valid is legal and survives being written. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct plan plan, again;
+    struct arena arena;
+    struct err err = {0};
+
+    arena_init(&arena);
+    if (plan_from_json(&plan, (const char *)data, size, "fuzz", &arena, &err)) {
+        MUST(err.code == ERR_INPUT || err.code == ERR_NO_PLAN);
+        MUST(!strncmp(err.msg, "fuzz:", 5));
+    } else {
+        const char *text = plan_to_json(&plan, &arena);
+
+        MUST(!plan_check(&plan, &err));
+        MUST(!plan_from_json(&again, text, strlen(text), "fuzz", &arena, &err));
+        MUST(!strcmp(plan_to_json(&again, &arena), text));
+    }
+    arena_release(&arena);
+    return 0;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_TESTS_FUZZ_TABLES_VALID_H
+#define NEUROSHARD_TESTS_FUZZ_TABLES_VALID_H
+
+/*
+ * "Valid or explained": what must hold after a table list was read, whatever
+ * the bytes were. Include in one file only.
+ */
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "io/tables_io.h"
+
+#define MUST(cond)                                                             \
+    do {                                                                       \
+        if (!(cond)) {                                                         \
+            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #cond); \
+            abort();                                                           \
+        }                                                                      \
+    } while (0)
+
+static void must_be_text(const char *text)
+{
+    MUST(*text && text_is_utf8(text, strlen(text)));
+    for (; *text; text++)
+        MUST((unsigned char)*text >= 0x20 && *text != 0x7f);
+}
+
+static void must_be_table(const struct table *table)
+{
+    double sum = 0;
+
+    must_be_text(table->name);
+    if (table->group)
+        must_be_text(table->group);
+    MUST(table->num_embeddings >= 1 && table->num_embeddings <= INT64_MAX);
+    MUST(table->dim >= 1 && table->dim <= TABLES_MAX_DIM);
+    MUST(table->pooling_factor >= 0 && !signbit(table->pooling_factor));
+    MUST(table->pooling_factor <= TABLES_MAX_FACTOR);
+    MUST(table->num_outputs >= 0 && table->num_outputs <= TABLES_MAX_FACTOR);
+    MUST(table->zipf_alpha >= 0 && table->zipf_alpha <= TABLES_MAX_ZIPF);
+    MUST(table->output == OUTPUT_POOLED || table->output == OUTPUT_SEQUENCE);
+    MUST((unsigned)table->precision < N_PRECISIONS);
+    MUST((unsigned)table->comm_precision < N_PRECISIONS);
+    MUST((unsigned)table->optimizer < N_OPTIMIZERS);
+    MUST(table->kinds != 0 && (table->kinds & ~SHARD_ALL_KINDS) == 0);
+    MUST(table->device >= -1 && table->device <= (int64_t)TABLES_MAX_DEVICE);
+    for (unsigned k = 0; k < REUSE_BINS; k++) {
+        MUST(table->bins[k] >= 0 && table->bins[k] <= 1);
+        MUST(table->has_bins || table->bins[k] == 0);
+        sum += table->bins[k];
+    }
+    if (table->has_bins)
+        MUST(fabs(sum - 1) < 0.011 || (sum == 0 && table->pooling_factor == 0));
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    const struct table *left = a, *right = b;
+
+    return strcmp(left->name, right->name);
+}
+
+/* rc and what came with it; sorts the list. */
+static void must_be_valid_or_explained(int rc, struct table_list *list,
+                                       const struct err *err)
+{
+    if (rc) {
+        MUST(rc == -1 && err->code == ERR_INPUT && *err->msg);
+        MUST(strlen(err->msg) < sizeof(err->msg));
+        return;
+    }
+    MUST(list->n_tables >= 1 && !strcmp(list->source, "fuzz"));
+    for (size_t i = 0; i < list->n_tables; i++)
+        must_be_table(&list->tables[i]);
+    qsort(list->tables, list->n_tables, sizeof(list->tables[0]), compare_names);
+    for (size_t i = 1; i < list->n_tables; i++)
+        MUST(compare_names(&list->tables[i - 1], &list->tables[i]) < 0);
+}
+
+/* What is shown of a file must not reach the terminal as it is. */
+static void must_be_sentence(void *ctx, const char *sentence)
+{
+    (void)ctx;
+    for (const char *p = sentence; *p; p++)
+        MUST((unsigned char)*p >= 0x20);
+}
+
+#endif

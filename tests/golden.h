@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_TESTS_GOLDEN_H
+#define NEUROSHARD_TESTS_GOLDEN_H
+
+/*
+ * The reference data beside the project: where it lies, its table pool, its
+ * JSON files. A test program that finds none skips. Include in one file only.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "core/problem.h"
+
+/* "../shared/data/NAME", or under $NEUROSHARD_SHARED. */
+__attribute__((unused)) static const char *golden_path(const char *name,
+                                                       struct arena *arena)
+{
+    const char *root = getenv("NEUROSHARD_SHARED");
+
+    return arena_printf(arena, "%s/data/%s", root ? root : "../shared", name);
+}
+
+__attribute__((unused)) static json_t *golden_json(const char *name,
+                                                   struct arena *arena)
+{
+    const char *path = golden_path(name, arena), *text;
+    struct err err = {0};
+    json_t *root = NULL;
+    size_t len;
+
+    if (file_read(&text, &len, path, arena, &err) ||
+        json_parse(&root, text, len, path, &err)) {
+        printf("Bail out! %s\n", err.msg);
+        exit(1);
+    }
+    return root;
+}
+
+/* Splits at commas, in place; returns the number of fields. */
+static size_t golden_split(char *line, char **fields, size_t max)
+{
+    size_t n = 0;
+
+    for (char *p = line; p && n < max; n++) {
+        fields[n] = p;
+        p = strchr(p, ',');
+        if (p)
+            *p++ = '\0';
+    }
+    return n;
+}
+
+/* The pool of calibrated tables, dim 0, in the order of the file; *n is their
+ * number. */
+__attribute__((unused)) static struct table *golden_tables(size_t *n,
+                                                           struct arena *arena)
+{
+    const char *path = golden_path("tables/dlrm_t856_calibrated.csv", arena);
+    struct table *tables = ARENA_NEW(arena, struct table, 1024);
+    char *header[64] = {NULL}, *line, *rest = NULL;
+    struct err err = {0};
+    const char *text;
+    size_t len, n_columns = 0;
+
+    *n = 0;
+    if (file_read(&text, &len, path, arena, &err)) {
+        printf("Bail out! %s\n", err.msg);
+        exit(1);
+    }
+    for (line = strtok_r(arena_strndup(arena, text, len), "\n", &rest); line;
+         line = strtok_r(NULL, "\n", &rest)) {
+        char *fields[64];
+        struct table *table = &tables[*n];
+
+        if (*line == '#')
+            continue;
+        if (!n_columns) {
+            n_columns = golden_split(line, header, 64);
+            continue;
+        }
+        golden_split(line, fields, 64);
+        table_init(table);
+        table->optimizer = OPTIMIZER_SGD;
+        table->skew_assumed = false;
+        for (size_t c = 0; c < n_columns; c++) {
+            unsigned k;
+
+            if (!strcmp(header[c], "name"))
+                table->name = fields[c];
+            else if (!strcmp(header[c], "num_embeddings"))
+                table->num_embeddings = strtoull(fields[c], NULL, 10);
+            else if (!strcmp(header[c], "pooling_factor"))
+                table->pooling_factor = strtod(fields[c], NULL);
+            else if (sscanf(header[c], "bin_%u", &k) == 1 && k < REUSE_BINS) {
+                table->has_bins = true;
+                table->bins[k] = strtod(fields[c], NULL);
+            }
+        }
+        ++*n;
+    }
+    return tables;
+}
+
+/* A problem of the published benchmark: tables of the pool by number, each
+ * with its dim, weights only, one batch of 65,536. */
+__attribute__((unused)) static void
+golden_problem(struct problem *problem, const struct table *pool,
+               const json_t *ids, const json_t *dims, uint32_t n_devices,
+               double memory_gib, struct arena *arena)
+{
+    *problem = (struct problem){
+        .tables = ARENA_NEW(arena, struct table, json_array_size(ids)),
+        .n_tables = json_array_size(ids),
+        .source = "golden",
+        .batch = 65536,
+        .memory_model = MEMORY_WEIGHTS,
+        .kinds = SHARD_TABLE | SHARD_COLUMN,
+        .cluster = {.n_devices = n_devices,
+                    .devices_per_host = n_devices,
+                    .memory_bytes = ARENA_NEW(arena, uint64_t, n_devices),
+                    .reserve_bytes = ARENA_NEW(arena, uint64_t, n_devices)},
+    };
+    for (uint32_t r = 0; r < n_devices; r++)
+        problem->cluster.memory_bytes[r] =
+            (uint64_t)(memory_gib * 1024 * 1024 * 1024);
+    for (size_t i = 0; i < problem->n_tables; i++) {
+        struct table *table = &problem->tables[i];
+
+        *table = pool[json_integer_value(json_array_get(ids, i))];
+        table->name = arena_printf(arena, "%s_%zu", table->name, i);
+        table->dim = (uint32_t)json_integer_value(json_array_get(dims, i));
+    }
+}
+
+#endif

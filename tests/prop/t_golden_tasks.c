@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The published benchmark tasks under the published nets: our search is never
+ * worse than the published one, and the greedy baselines are the published
+ * ones.
+ */
+#include <math.h>
+
+#include "core/plan_check.h"
+#include "costmodel/oracles.h"
+#include "search/search.h"
+#include "tests/golden.h"
+#include "tests/tap.h"
+
+/* NAN where the published code found nothing. */
+static double published(const json_t *task, const char *what)
+{
+    const json_t *cost =
+        json_object_get(json_object_get(task, what), "cost_ms");
+
+    return json_is_number(cost) ? json_number_value(cost) : NAN;
+}
+
+/* Total of a legal plan; NAN where none was found, and then says why. */
+static double judge(struct plan *plan, int rc, const struct oracle *oracle,
+                    struct arena *arena, struct err *err)
+{
+    if (!rc) {
+        plan_derive_kinds(plan);
+        rc = plan_price(plan, oracle, arena, err);
+    }
+    if (!rc) {
+        plan->version = "0";
+        plan->inputs_hash = plan_inputs_hash(plan, arena);
+        rc = plan_check(plan, err);
+    }
+    if (!rc)
+        return plan->total_ms;
+    printf("# %s\n", err->msg);
+    return NAN;
+}
+
+static void check_search(struct plan *plan, const struct oracle *oracle,
+                         const json_t *task, const char *label,
+                         struct arena *arena)
+{
+    struct search_options options;
+    struct err err = {0};
+    double grid, beam, want_grid = published(task, "grid_only"),
+                       want_beam = published(task, "beam");
+    int rc;
+
+    search_options_init(&options);
+    options.beam_width = 0;
+    rc = search_reference(plan, oracle, &options, arena, &err);
+    grid = judge(plan, rc, oracle, arena, &err);
+    ok(isnan(want_grid) || grid <= want_grid * 1.0001,
+       "%s: grid alone %.4f ms, published %.4f", label, grid, want_grid);
+    search_options_init(&options);
+    rc = search_reference(plan, oracle, &options, arena, &err);
+    beam = judge(plan, rc, oracle, arena, &err);
+    ok(beam <= want_beam * 1.0001, "%s: beam %.4f ms, published %.4f", label,
+       beam, want_beam);
+    ok(isnan(grid) || beam <= grid, "%s: beam is no worse than grid", label);
+}
+
+static void check_baselines(struct plan *plan, const struct oracle *oracle,
+                            const json_t *task, const char *label,
+                            struct arena *arena)
+{
+    static const struct {
+        const char *name, *key;
+    } names[] = {{"dim", "dim_greedy"},
+                 {"lookup", "lookup_greedy"},
+                 {"size", "size_greedy"},
+                 {"size-lookup", "size_lookup_greedy"}};
+
+    for (const struct baseline *baseline = search_baselines(); baseline->name;
+         baseline++) {
+        struct err err = {0};
+        int rc = baseline->place(plan, oracle, 1, arena, &err);
+        double got = judge(plan, rc, oracle, arena, &err), want = NAN;
+        const char *key = NULL;
+
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+            if (!strcmp(names[i].name, baseline->name))
+                key = names[i].key;
+        if (key)
+            want = published(task, key);
+        if (!key)
+            ok(!rc || err.code == ERR_NO_PLAN, "%s: %s", label, baseline->name);
+        else if (isnan(want))
+            ok(rc && err.code == ERR_NO_PLAN, "%s: %s does not fit either",
+               label, baseline->name);
+        else
+            ok(fabs(got - want) <= 1e-4 * want, "%s: %s %.4f, published %.4f",
+               label, baseline->name, got, want);
+    }
+}
+
+int main(void)
+{
+    static const char *const files[] = {"golden/tasks_4gpu.json",
+                                        "golden/tasks_8gpu.json"};
+    struct arena arena;
+    struct table *pool;
+    const char *dir;
+    size_t n, i;
+
+    arena_init(&arena);
+    dir = golden_path("golden", &arena);
+    if (!file_exists(dir))
+        tap_skip_all("no reference data");
+    pool = golden_tables(&n, &arena);
+    for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
+        json_t *tasks = golden_json(files[f], &arena), *task;
+
+        json_array_foreach(tasks, i, task)
+        {
+            struct arena_mark mark = arena_mark(&arena);
+            uint32_t n_devices =
+                (uint32_t)json_integer_value(json_object_get(task, "gpus"));
+            const char *label =
+                arena_printf(&arena, "task %zu of %u gpus", i, n_devices);
+            struct oracle *oracle = NULL;
+            struct plan plan = {0};
+            struct err err = {0};
+
+            golden_problem(
+                &plan.problem, pool, json_object_get(task, "table_ids"),
+                json_object_get(task, "dims"), n_devices,
+                json_number_value(json_object_get(task, "max_mem_gib")),
+                &arena);
+            if (ok(!oracle_reference_open(&oracle, dir, &plan.problem, &arena,
+                                          &err),
+                   "%s: opens the nets", label)) {
+                check_search(&plan, oracle, task, label, &arena);
+                check_baselines(&plan, oracle, task, label, &arena);
+            }
+            oracle_close(oracle);
+            arena_rewind(&arena, mark);
+        }
+        json_decref(tasks);
+    }
+    arena_release(&arena);
+    return tap_done();
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/clock.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/tap.h"
+
+static void sleep_ms(long ms)
+{
+    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+}
+
+static void test_clock(void)
+{
+    char buf[CLOCK_TEXT_MAX];
+    double begin_ms = clock_ms(), spent_ms;
+    int year, month, day, hour, minute, second;
+    char zone;
+
+    sleep_ms(20);
+    spent_ms = clock_ms() - begin_ms;
+    ok(spent_ms >= 20 && spent_ms < 20000, "the unit is milliseconds");
+    is_i64(sscanf(clock_utc(buf), "%4d-%2d-%2dT%2d:%2d:%2d%c", &year, &month,
+                  &day, &hour, &minute, &second, &zone),
+           7, "the date has its seven parts");
+    ok(strlen(buf) == 20 && zone == 'Z', "and is 20 characters long");
+}
+
+/* The signal that ends a child which raises the two; 0 if it lives on. */
+static int child_killed_by(int first, int second)
+{
+    int status = 0;
+    pid_t child = fork();
+
+    if (child == 0) {
+        interrupt_install();
+        raise(first);
+        if (!interrupt_requested())
+            _exit(9);
+        if (second)
+            raise(second);
+        _exit(0);
+    }
+    waitpid(child, &status, 0);
+    return WIFSIGNALED(status) ? WTERMSIG(status) : -WEXITSTATUS(status);
+}
+
+static void test_interrupt(void)
+{
+    ok(!interrupt_requested(), "nobody has asked yet");
+    is_i64(child_killed_by(SIGINT, 0), 0, "the first SIGINT is a request");
+    is_i64(child_killed_by(SIGTERM, 0), 0, "so is the first SIGTERM");
+    is_i64(child_killed_by(SIGINT, SIGINT), SIGINT, "the second kills");
+    is_i64(child_killed_by(SIGINT, SIGTERM), SIGTERM, "whichever it is");
+}
+
+/* Runs a progress of two lines in a child whose stderr is fd. */
+static void show_progress(int fd)
+{
+    pid_t child = fork();
+
+    if (child == 0) {
+        struct progress progress;
+
+        dup2(fd, STDERR_FILENO);
+        progress_start(&progress, "samples", 200);
+        progress_update(&progress, 10);
+        sleep_ms(250);
+        progress_update(&progress, 50);
+        progress_update(&progress, 51);
+        progress_finish(&progress);
+        _exit(0);
+    }
+    waitpid(child, NULL, 0);
+}
+
+static void test_progress(void)
+{
+    char text[512] = "";
+    int fds[2], unlock = 0, master, slave;
+    ssize_t n = -1;
+
+    if (pipe(fds) == 0) {
+        show_progress(fds[1]);
+        close(fds[1]);
+        n = read(fds[0], text, sizeof text);
+        close(fds[0]);
+    }
+    is_i64(n, 0, "a pipe sees no progress");
+    master = open("/dev/ptmx", O_RDWR | O_NOCTTY);
+    if (master < 0 || ioctl(master, TIOCSPTLCK, &unlock) ||
+        (slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY)) < 0) {
+        ok(1, "a terminal sees progress # SKIP no pseudo terminal");
+        return;
+    }
+    show_progress(slave);
+    n = read(master, text, sizeof text - 1);
+    close(slave);
+    close(master);
+    text[n > 0 ? n : 0] = '\0';
+    ok(strstr(text, "\rsamples: 50/200 (25%), ") != NULL,
+       "a terminal sees progress");
+    ok(strstr(text, " s left") != NULL, "and the time left");
+    ok(!strstr(text, " 51/"), "at most ten times a second");
+    ok(n > 4 && !strcmp(text + n - 4, "\r\033[K"), "and at last a clear line");
+}
+
+int main(void)
+{
+    test_clock();
+    test_interrupt();
+    test_progress();
+    return tap_done();
+}

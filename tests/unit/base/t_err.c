@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/err.h"
+
+#include "tests/tap.h"
+
+static void test_set(void)
+{
+    struct err err = {0};
+
+    ok(err.code == ERR_NONE && !*err.msg, "a zeroed err is no error");
+    is_i64(err_set(&err, ERR_INPUT, "%s:%d: dim is %d", "a.csv", 3, 5), -1,
+           "err_set answers -1");
+    is_i64(err.code, ERR_INPUT, "the code is kept");
+    is_str(err.msg, "a.csv:3: dim is 5", "the sentence is kept");
+    is_i64(err_prefix(&err, "cannot read '%s'", "x"), -1,
+           "err_prefix answers -1");
+    is_str(err.msg, "cannot read 'x': a.csv:3: dim is 5",
+           "the prefix stands in front");
+    is_i64(err.code, ERR_INPUT, "a prefix leaves the code alone");
+}
+
+static void test_long(void)
+{
+    struct err err = {0};
+    char text[3 * sizeof err.msg];
+
+    memset(text, 'x', sizeof text);
+    text[sizeof text - 1] = '\0';
+    err_set(&err, ERR_IO, "%s", text);
+    is_i64((int64_t)strlen(err.msg), sizeof err.msg - 1,
+           "a long sentence is cut");
+    err_prefix(&err, "in front");
+    is_i64((int64_t)strlen(err.msg), sizeof err.msg - 1,
+           "a prefix to a full sentence is cut at its end");
+    ok(!strncmp(err.msg, "in front: xxx", 13), "and keeps the prefix");
+    err_prefix(&err, "%s", text);
+    is_i64((int64_t)strlen(err.msg), sizeof err.msg - 1,
+           "a prefix that is too long is cut as well");
+}
+
+static void test_exit_status(void)
+{
+    is_i64(err_exit_status(ERR_NONE), 0, "no error exits with 0");
+    is_i64(err_exit_status(ERR_INPUT), 1, "bad input with 1");
+    is_i64(err_exit_status(ERR_IO), 1, "a refusal of the system with 1");
+    is_i64(err_exit_status(ERR_DEVICE), 1, "a device with 1");
+    is_i64(err_exit_status(ERR_INTERRUPTED), 1, "an interrupt with 1");
+    is_i64(err_exit_status(ERR_USAGE), 2, "usage with 2");
+    is_i64(err_exit_status(ERR_NO_PLAN), 3, "no plan with 3");
+}
+
+int main(void)
+{
+    test_set();
+    test_long();
+    test_exit_status();
+    return tap_done();
+}

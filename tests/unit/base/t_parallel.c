@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/parallel.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <time.h>
+
+#include "tests/tap.h"
+
+#define N_TASKS 1000
+
+struct tally {
+    atomic_int n_done[N_TASKS];
+    atomic_int n_bad_threads;
+    unsigned n_threads;
+};
+
+static void count_task(void *ctx, size_t task, unsigned thread)
+{
+    struct tally *tally = ctx;
+
+    atomic_fetch_add(&tally->n_done[task], 1);
+    if (thread >= tally->n_threads)
+        atomic_fetch_add(&tally->n_bad_threads, 1);
+}
+
+/* Whether tasks below n_tasks ran n_times each and the others never did. */
+static bool each_ran(struct tally *tally, size_t n_tasks, int n_times)
+{
+    for (size_t i = 0; i < N_TASKS; i++)
+        if (tally->n_done[i] != (i < n_tasks ? n_times : 0))
+            return false;
+    return tally->n_bad_threads == 0;
+}
+
+static void test_runs(unsigned n_threads)
+{
+    static const size_t sizes[] = {0, 1, 2, 3, 7, 100, N_TASKS};
+    struct pool *pool = pool_open(n_threads);
+
+    ok(pool_size(pool) == n_threads, "a pool of %u threads", n_threads);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        struct tally tally = {.n_threads = n_threads};
+
+        pool_run(pool, sizes[i], count_task, &tally);
+        ok(each_ran(&tally, sizes[i], 1), "%u threads, %zu tasks, each once",
+           n_threads, sizes[i]);
+    }
+    pool_close(pool);
+}
+
+/* Many short runs back to back, with rests that let the workers sleep. */
+static void test_many_runs(unsigned n_threads, int n_runs, int rest_every)
+{
+    struct pool *pool = pool_open(n_threads);
+    struct tally tally = {.n_threads = n_threads};
+
+    for (int i = 0; i < n_runs; i++) {
+        pool_run(pool, 5, count_task, &tally);
+        if (i % rest_every == 0)
+            nanosleep(&(struct timespec){0, 200000}, NULL);
+    }
+    ok(each_ran(&tally, 5, n_runs), "%d short runs on %u threads", n_runs,
+       n_threads);
+    pool_close(pool);
+}
+
+/* Plain stores: a run must publish what its tasks wrote. */
+static void store_square(void *ctx, size_t task, unsigned thread)
+{
+    (void)thread;
+    ((size_t *)ctx)[task] = task * task;
+}
+
+static void test_visibility(void)
+{
+    static size_t squares[N_TASKS];
+    struct pool *pool = pool_open(3);
+    bool all = true;
+
+    for (int run = 0; run < 200; run++) {
+        memset(squares, 0, sizeof squares);
+        pool_run(pool, N_TASKS, store_square, squares);
+        for (size_t i = 0; i < N_TASKS; i++)
+            all = all && squares[i] == i * i;
+    }
+    ok(all, "the caller sees what the tasks wrote");
+    pool_close(pool);
+}
+
+static void test_no_pool(void)
+{
+    struct tally tally = {.n_threads = 1};
+    struct pool *pool;
+
+    pool_run(NULL, 10, count_task, &tally);
+    ok(each_ran(&tally, 10, 1), "no pool runs tasks here");
+    ok(pool_size(NULL) == 1, "no pool is one thread");
+    pool_close(NULL);
+    pool = pool_open(0);
+    ok(pool_size(pool) >= 1, "by default as many as there are processors");
+    pool_close(pool);
+}
+
+static void test_cpu(void)
+{
+    enum cpu_isa best;
+    char name[64];
+
+    unsetenv("NEUROSHARD_ISA");
+    best = cpu_isa_best();
+    setenv("NEUROSHARD_ISA", "portable", 1);
+    ok(cpu_isa_best() == CPU_PORTABLE, "the environment lowers the set");
+    setenv("NEUROSHARD_ISA", "avx2", 1);
+    ok(cpu_isa_best() <= CPU_AVX2 && cpu_isa_best() <= best,
+       "to one that is there");
+    setenv("NEUROSHARD_ISA", "avx512", 1);
+    ok(cpu_isa_best() == best, "and never raises it");
+    unsetenv("NEUROSHARD_ISA");
+    is_str(cpu_isa_name(CPU_AVX2), "avx2", "a name for each");
+    ok(strlen(cpu_model_name(name, sizeof name)) > 0, "model: %s", name);
+    ok(strlen(cpu_model_name(name, 3)) <= 2, "a short buffer cuts it");
+}
+
+int main(void)
+{
+    for (unsigned n_threads = 1; n_threads <= 5; n_threads++)
+        test_runs(n_threads);
+    test_many_runs(2, 20000, 100);
+    test_many_runs(4, 3000, 100);
+    test_many_runs(3, 500, 1);
+    test_visibility();
+    test_no_pool();
+    test_cpu();
+    return tap_done();
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/text.h"
+
+#include "tests/tap.h"
+
+static void test_u64(void)
+{
+    static const struct {
+        const char *text;
+        bool fits;
+        uint64_t value;
+    } cases[] = {
+        {"0", true, 0},
+        {"007", true, 7},
+        {"18446744073709551615", true, UINT64_MAX},
+        {"18446744073709551616", false, 0},
+        {"18446744073709551620", false, 0},
+        {"99999999999999999999", false, 0},
+        {"", false, 0},
+        {"-1", false, 0},
+        {"+1", false, 0},
+        {" 1", false, 0},
+        {"1 ", false, 0},
+        {"1.0", false, 0},
+        {"0x10", false, 0},
+        {"1e3", false, 0},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint64_t got = 12345;
+        bool fits = text_to_u64(cases[i].text, &got);
+
+        ok(fits == cases[i].fits && got == (fits ? cases[i].value : 12345),
+           "u64 of '%s'", cases[i].text);
+    }
+}
+
+static void test_i64(void)
+{
+    static const struct {
+        const char *text;
+        bool fits;
+        int64_t value;
+    } cases[] = {
+        {"0", true, 0},
+        {"-0", true, 0},
+        {"-12", true, -12},
+        {"9223372036854775807", true, INT64_MAX},
+        {"9223372036854775808", false, 0},
+        {"-9223372036854775808", true, INT64_MIN},
+        {"-9223372036854775809", false, 0},
+        {"-", false, 0},
+        {"--1", false, 0},
+        {"+1", false, 0},
+        {"", false, 0},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int64_t got = 12345;
+        bool fits = text_to_i64(cases[i].text, &got);
+
+        ok(fits == cases[i].fits && got == (fits ? cases[i].value : 12345),
+           "i64 of '%s'", cases[i].text);
+    }
+}
+
+static void test_double(void)
+{
+    static const struct {
+        const char *text;
+        bool fits;
+        double value;
+    } cases[] = {
+        {"0", true, 0},
+        {"1.5", true, 1.5},
+        {"-1.5", true, -1.5},
+        {".5", true, 0.5},
+        {"5.", true, 5},
+        {"1e3", true, 1000},
+        {"1E+3", true, 1000},
+        {"1e-3", true, 0.001},
+        {"1.7976931348623157e308", true, 1.7976931348623157e308},
+        {"0.1000000000000000055511151231257827021181583404541015625", true,
+         0.1},
+        {"1e-400", true, 0},
+        {"1e309", false, 0},
+        {"-1e309", false, 0},
+        {"nan", false, 0},
+        {"inf", false, 0},
+        {"-inf", false, 0},
+        {"infinity", false, 0},
+        {"0x1p3", false, 0},
+        {"0x10", false, 0},
+        {"", false, 0},
+        {"-", false, 0},
+        {".", false, 0},
+        {"e5", false, 0},
+        {"1e", false, 0},
+        {"1e+", false, 0},
+        {"1,5", false, 0},
+        {"1.5.2", false, 0},
+        {"+1", false, 0},
+        {" 1", false, 0},
+        {"1 ", false, 0},
+        {"1f", false, 0},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double got = 12345;
+        bool fits = text_to_double(cases[i].text, &got);
+        double want = fits ? cases[i].value : 12345;
+
+        ok(fits == cases[i].fits && !(got < want) && !(got > want),
+           "double of '%s'", cases[i].text);
+    }
+}
+
+static void test_bytes(void)
+{
+    static const struct {
+        const char *text;
+        bool fits;
+        uint64_t value;
+    } cases[] = {
+        {"4096", true, 4096},
+        {"0", true, 0},
+        {"17 B", true, 17},
+        {"1KiB", true, 1024},
+        {"512 MiB", true, UINT64_C(512) << 20},
+        {"80GiB", true, UINT64_C(80) << 30},
+        {"1.5TiB", true, UINT64_C(1536) << 30},
+        {"1KB", true, 1000},
+        {"80 GB", true, UINT64_C(80000000000)},
+        {"0.5KiB", true, 512},
+        {"0.3333KiB", true, 341},
+        {"9223372036854775807", true, INT64_MAX},
+        {"9223372036854775808", false, 0},
+        {"8388607TiB", true, UINT64_C(8388607) << 40},
+        {"8388608TiB", false, 0},
+        {"8388608.5TiB", false, 0},
+        {"99999999999999999999GiB", false, 0},
+        {"", false, 0},
+        {"GiB", false, 0},
+        {"80 ", false, 0},
+        {"80  GiB", false, 0},
+        {"80GiB ", false, 0},
+        {" 80GiB", false, 0},
+        {"-1GiB", false, 0},
+        {"80gib", false, 0},
+        {"80G", false, 0},
+        {"1.5", false, 0},
+        {"1.5B", false, 0},
+        {"1e3KiB", false, 0},
+        {"infGiB", false, 0},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint64_t got = 12345;
+        bool fits = text_to_bytes(cases[i].text, &got);
+
+        ok(fits == cases[i].fits && got == (fits ? cases[i].value : 12345),
+           "bytes of '%s'", cases[i].text);
+    }
+}
+
+static void test_print(void)
+{
+    char buf[TEXT_BYTES_MAX];
+
+    is_str(text_from_bytes(buf, 512), "512 B", "bytes");
+    is_str(text_from_bytes(buf, 0), "0 B", "no bytes");
+    is_str(text_from_bytes(buf, 1536), "1.50 KiB", "kibibytes");
+    is_str(text_from_bytes(buf, 80.0 * 1024 * 1024 * 1024), "80.0 GiB",
+           "gibibytes");
+    is_str(text_from_bytes(buf, 300.4 * 1024), "300 KiB", "no decimals");
+    is_str(text_from_bytes(buf, -1536), "-1.50 KiB", "a negative difference");
+    is_str(text_from_bytes(buf, 0x1p70), "1024 EiB", "beyond the last unit");
+    is_str(text_from_count(buf, 0), "0", "count of none");
+    is_str(text_from_count(buf, 999), "999", "count without a comma");
+    is_str(text_from_count(buf, 1000), "1,000", "count with one");
+    is_str(text_from_count(buf, 1234567), "1,234,567", "count with two");
+    is_str(text_from_count(buf, UINT64_MAX), "18,446,744,073,709,551,615",
+           "the largest count");
+}
+
+static void test_utf8(void)
+{
+    static const struct {
+        const char *text;
+        bool is_valid;
+    } cases[] = {
+        {"", true},
+        {"plain", true},
+        {"\xc3\xa9", true},
+        {"\xe2\x82\xac", true},
+        {"\xf0\x9f\x98\x80", true},
+        {"\xf4\x8f\xbf\xbf", true},
+        {"\xf4\x90\x80\x80", false}, /* beyond U+10FFFF */
+        {"\xc0\x80", false},         /* overlong */
+        {"\xc1\xbf", false},         /* overlong */
+        {"\xe0\x9f\xbf", false},     /* overlong */
+        {"\xf0\x8f\xbf\xbf", false}, /* overlong */
+        {"\xed\xa0\x80", false},     /* surrogate */
+        {"\xed\x9f\xbf", true},
+        {"\xee\x80\x80", true},
+        {"\xe2\x82", false}, /* cut */
+        {"\xf0\x9f\x98", false},
+        {"\x80", false},
+        {"a\xffz", false},
+        {"\xc3z", false},
+        {"\xe2\x82z", false},
+        {"\xf5\x80\x80\x80", false},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        ok(text_is_utf8(cases[i].text, strlen(cases[i].text)) ==
+               cases[i].is_valid,
+           "utf-8 case %zu", i);
+    ok(text_is_utf8("a\0b", 3), "NUL is a character");
+    ok(!text_is_utf8("\xe2\x82\xac", 2), "len cuts a character");
+}
+
+int main(void)
+{
+    test_u64();
+    test_i64();
+    test_double();
+    test_bytes();
+    test_print();
+    test_utf8();
+    return tap_done();
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/plan.h"
+
+#include "tests/tap.h"
+
+/* A cost model of two lanes: look-ups x width, and the floor. */
+struct fake {
+    struct oracle oracle;
+    double floor_ms;
+};
+
+static void fake_embed(const struct oracle *oracle, const struct shard *shards,
+                       size_t n, double *out)
+{
+    const struct fake *fake = (const struct fake *)oracle;
+
+    for (size_t i = 0; i < n; i++) {
+        out[2 * i] = shards[i].col_end - shards[i].col_begin;
+        out[2 * i + 1] = fake->floor_ms;
+    }
+}
+
+/* Not additive: ten fused tables cost less than ten single ones. */
+static void fake_compute(const struct oracle *oracle, const double *sums,
+                         size_t n, double *ms)
+{
+    (void)oracle;
+    for (size_t i = 0; i < n; i++)
+        ms[i] = fmax(sqrt(sums[2 * i]), sums[2 * i + 1]);
+}
+
+static void fake_comm(const struct oracle *oracle, size_t n, const double *sums,
+                      const double *compute_ms, double *fwd_ms, double *bwd_ms)
+{
+    uint32_t n_devices = oracle->problem->cluster.n_devices;
+
+    (void)sums;
+    for (size_t i = 0; i < n * n_devices; i++) {
+        fwd_ms[i] = 2;
+        bwd_ms[i] = compute_ms[i] > 0 ? 1 : 0;
+    }
+}
+
+static const struct oracle_ops fake_ops = {fake_embed, fake_compute, fake_comm,
+                                           NULL};
+
+static struct table tables[2];
+static uint64_t memory_bytes[2] = {1u << 20, 1u << 20},
+                reserve_bytes[2] = {7, 0};
+static struct shard shards[3];
+
+static void make_plan(struct plan *plan, struct fake *fake)
+{
+    for (int t = 0; t < 2; t++) {
+        table_init(&tables[t]);
+        tables[t].name = t ? "second" : "first";
+        tables[t].num_embeddings = 10;
+        tables[t].dim = 16;
+        tables[t].pooling_factor = 1;
+    }
+    *plan = (struct plan){
+        .problem = {.tables = tables,
+                    .n_tables = 2,
+                    .cluster = {2, 2, memory_bytes, reserve_bytes},
+                    .batch = 4,
+                    .kinds = SHARD_ALL_KINDS},
+        .shards = shards,
+        .n_shards = 3,
+    };
+    shards[0] = shard_whole(&plan->problem, 1, 0);
+    shards[1] = shard_whole(&plan->problem, 0, 1);
+    shards[2] = shards[1];
+    shards[1].col_begin = 7;
+    shards[2].col_end = 7;
+    shards[2].device = 0;
+    *fake = (struct fake){
+        .oracle = {.ops = &fake_ops,
+                   .problem = &plan->problem,
+                   .name = "fake",
+                   .hash = "00",
+                   .comm = "constants",
+                   .width = 2,
+                   .kinds = SHARD_TABLE | SHARD_COLUMN,
+                   .floor_lane = 1},
+    };
+}
+
+static void test_price(struct arena *arena)
+{
+    struct plan plan;
+    struct fake fake;
+    struct err err = {0};
+
+    make_plan(&plan, &fake);
+    plan_derive_kinds(&plan);
+    is_i64(shards[0].table, 0, "shards are sorted by table");
+    is_i64(shards[0].col_end, 7, "then by column");
+    is_i64(shards[0].kind, SHARD_COLUMN, "pieces of columns are column shards");
+    is_i64(shards[2].kind, SHARD_TABLE, "a whole table is a table shard");
+    ok(!plan_price(&plan, &fake.oracle, arena, &err), "priced: %s", err.msg);
+    is_near(plan.devices[0].compute_ms, sqrt(23), 1e-12,
+            "a device's compute is the head of the sum");
+    is_near(plan.devices[1].compute_ms, 3, 1e-12, "of each device");
+    is_near(plan.devices[0].total_ms, sqrt(23) + 3, 1e-12, "parts add up");
+    is_near(plan.total_ms, sqrt(23) + 3, 1e-12, "the slowest device counts");
+    is_near(plan.shard_ms[2], 4, 1e-12, "a shard's cost alone");
+    is_i64((int64_t)plan.devices[0].memory.reserve, 7, "the reserve counts");
+    is_i64((int64_t)plan.devices[0].memory.weights, 10 * 23 * 4, "weights add");
+    is_i64(plan.n_floored, 0, "no prediction was below its floor");
+    is_str(plan.cost.name, "fake", "the plan says who priced it");
+
+    fake.floor_ms = 3.5;
+    ok(!plan_price(&plan, &fake.oracle, arena, &err), "priced with a floor");
+    is_i64(plan.n_floored, 2, "raised predictions are counted");
+}
+
+static void test_refusals(struct arena *arena)
+{
+    struct plan plan;
+    struct fake fake;
+    struct err err = {0};
+
+    make_plan(&plan, &fake);
+    plan_derive_kinds(&plan);
+    fake.oracle.kinds = SHARD_TABLE;
+    ok(plan_price(&plan, &fake.oracle, arena, &err) == -1,
+       "a kind that the model lacks is refused");
+    is_str(err.msg,
+           "cost model 'fake' cannot price column shards (table 'first')",
+           "with a sentence");
+    fake.oracle.kinds = SHARD_ALL_KINDS;
+    fake.floor_ms = INFINITY;
+    ok(plan_price(&plan, &fake.oracle, arena, &err) == -1,
+       "an infinite cost is refused");
+    is_str(err.msg, "cost model 'fake' gives no finite cost for gpu 0",
+           "with a sentence");
+}
+
+static void test_hash(struct arena *arena)
+{
+    struct plan plan;
+    struct fake fake;
+    struct table swap;
+    const char *before, *after;
+
+    make_plan(&plan, &fake);
+    tables[0].dim = 32;
+    before = plan_inputs_hash(&plan, arena);
+    swap = tables[0];
+    tables[0] = tables[1];
+    tables[1] = swap;
+    after = plan_inputs_hash(&plan, arena);
+    is_str(after, before, "the order of the tables does not count");
+    tables[0].pooling_factor = 2;
+    ok(strcmp(plan_inputs_hash(&plan, arena), before) != 0,
+       "a changed pooling factor does");
+    tables[0].pooling_factor = 1;
+    plan.problem.batch++;
+    ok(strcmp(plan_inputs_hash(&plan, arena), before) != 0,
+       "a changed batch does");
+}
+
+int main(void)
+{
+    struct arena arena;
+
+    arena_init(&arena);
+    test_price(&arena);
+    test_refusals(&arena);
+    test_hash(&arena);
+    arena_release(&arena);
+    return tap_done();
+}

@@ -1,0 +1,626 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/plan_check.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "tests/tap.h"
+
+#define N_DEVICES 4
+#define N_TABLES 7
+#define MAX_SHARDS 32
+
+/* A plan with one table of each kind, a pin and a group, in fixed arrays so
+ * that each case starts from a fresh copy. */
+struct fixture {
+    struct table tables[N_TABLES];
+    struct shard shards[MAX_SHARDS];
+    struct device_cost devices[N_DEVICES];
+    uint64_t memory[N_DEVICES], reserve[N_DEVICES];
+    double shard_ms[MAX_SHARDS];
+    struct plan plan;
+};
+
+enum { WHOLE, WIDE, TALL, SQUARE, SMALL, FRIEND, MATE };
+
+static void add_table(struct fixture *f, const char *name, uint64_t rows,
+                      uint32_t dim)
+{
+    struct table *table = &f->tables[f->plan.problem.n_tables++];
+
+    table_init(table);
+    table->name = name;
+    table->num_embeddings = rows;
+    table->dim = dim;
+    table->pooling_factor = 3;
+}
+
+static void add_shard(struct fixture *f, struct shard shard)
+{
+    f->shards[f->plan.n_shards++] = shard;
+}
+
+static void fixture_init(struct fixture *f)
+{
+    memset(f, 0, sizeof(*f));
+    f->plan.problem.tables = f->tables;
+    f->plan.problem.kinds = SHARD_ALL_KINDS;
+    f->plan.problem.batch = 1024;
+    f->plan.problem.cluster = (struct cluster){
+        .n_devices = N_DEVICES,
+        .devices_per_host = 2,
+        .memory_bytes = f->memory,
+        .reserve_bytes = f->reserve,
+    };
+    f->plan.shards = f->shards;
+    f->plan.total_ms = f->plan.bound_ms = NAN;
+    for (unsigned r = 0; r < N_DEVICES; r++)
+        f->memory[r] = 16u << 20;
+    add_table(f, "whole", 1000, 64);
+    add_table(f, "wide", 2000, 128);
+    add_table(f, "tall", 4000, 32);
+    add_table(f, "square", 1000, 64);
+    add_table(f, "small", 10, 6);
+    add_table(f, "friend", 100, 10);
+    add_table(f, "mate", 200, 12);
+    f->tables[FRIEND].device = 2;
+    f->tables[FRIEND].group = f->tables[MATE].group = "pals";
+    /* 0 */
+    add_shard(f, (struct shard){WHOLE, SHARD_TABLE, 0, 1000, 0, 64, 0});
+    /* 1 to 3, out of order */
+    add_shard(f, (struct shard){WIDE, SHARD_COLUMN, 0, 2000, 96, 128, 3});
+    add_shard(f, (struct shard){WIDE, SHARD_COLUMN, 0, 2000, 0, 64, 1});
+    add_shard(f, (struct shard){WIDE, SHARD_COLUMN, 0, 2000, 64, 96, 3});
+    /* 4 to 6 */
+    add_shard(f, (struct shard){TALL, SHARD_ROW, 0, 1500, 0, 32, 0});
+    add_shard(f, (struct shard){TALL, SHARD_ROW, 1500, 3999, 0, 32, 1});
+    add_shard(f, (struct shard){TALL, SHARD_ROW, 3999, 4000, 0, 32, 1});
+    /* 7 to 11: a pinwheel, which no guillotine cuts make */
+    add_shard(f, (struct shard){SQUARE, SHARD_GRID, 0, 400, 0, 40, 0});
+    add_shard(f, (struct shard){SQUARE, SHARD_GRID, 0, 600, 40, 64, 1});
+    add_shard(f, (struct shard){SQUARE, SHARD_GRID, 600, 1000, 20, 64, 2});
+    add_shard(f, (struct shard){SQUARE, SHARD_GRID, 400, 1000, 0, 20, 3});
+    add_shard(f, (struct shard){SQUARE, SHARD_GRID, 400, 600, 20, 40, 0});
+    /* 12 to 15 */
+    for (uint32_t r = 0; r < N_DEVICES; r++)
+        add_shard(f, (struct shard){SMALL, SHARD_REPLICATE, 0, 10, 0, 6, r});
+    /* 16, 17 */
+    add_shard(f, (struct shard){FRIEND, SHARD_TABLE, 0, 100, 0, 10, 2});
+    add_shard(f, (struct shard){MATE, SHARD_TABLE, 0, 200, 0, 12, 2});
+}
+
+/* Costs of some size; memory is counted by hand: bytes of weights, of
+ * row-wise Adagrad's state, and of indices (8 B), outputs and gradients. */
+static void add_costs(struct fixture *f)
+{
+    static const struct memory_items memory[N_DEVICES] = {
+        {.weights = 1000 * 64 * 4 + 1500 * 32 * 4 + 400 * 40 * 4 +
+                    200 * 20 * 4 + 10 * 6 * 4,
+         .optimizer = 4 * (1000 + 1500 + 400 + 200 + 10),
+         /* whole, tall, square twice, small with its dense gradient */
+         .io = 3072 * 8 + 2 * 1024 * 64 * 4 /* */
+               + 1152 * 8 + 2 * 1024 * 32 * 4 + 9831 + 2 * 1024 * 40 * 4 +
+               4916 + 2 * 1024 * 20 * 4 + 768 * 8 + 2 * 256 * 6 * 4 +
+               10 * 6 * 4},
+        {.weights = 2000 * 64 * 4 + 2499 * 32 * 4 + 1 * 32 * 4 + 600 * 24 * 4 +
+                    10 * 6 * 4,
+         .optimizer = 4 * (2000 + 2499 + 1 + 600 + 10),
+         .io = 3072 * 8 + 2 * 1024 * 64 * 4 + 15354 + 2 * 1024 * 32 * 4 + 7 +
+               2 * 1024 * 32 * 4 + 14746 + 2 * 1024 * 24 * 4 + 768 * 8 +
+               2 * 256 * 6 * 4 + 10 * 6 * 4},
+        {.weights = 400 * 44 * 4 + 10 * 6 * 4 + 100 * 10 * 4 + 200 * 12 * 4,
+         .optimizer = 4 * (400 + 10 + 100 + 200),
+         .io = 9831 + 2 * 1024 * 44 * 4 + 768 * 8 + 2 * 256 * 6 * 4 +
+               10 * 6 * 4 + 3072 * 8 + 2 * 1024 * 10 * 4 + 3072 * 8 +
+               2 * 1024 * 12 * 4},
+        {.weights = 2 * 2000 * 32 * 4 + 600 * 20 * 4 + 10 * 6 * 4,
+         .optimizer = 4 * (2000 + 2000 + 600 + 10),
+         .io = 2 * (3072 * 8 + 2 * 1024 * 32 * 4) + 14746 + 2 * 1024 * 20 * 4 +
+               768 * 8 + 2 * 256 * 6 * 4 + 10 * 6 * 4},
+    };
+
+    f->plan.devices = f->devices;
+    f->plan.shard_ms = f->shard_ms;
+    for (unsigned r = 0; r < N_DEVICES; r++) {
+        struct device_cost *device = &f->devices[r];
+
+        device->compute_ms = 3 + r;
+        device->bwd_comm_ms = 0.25;
+        device->fwd_comm_ms = 5.5 - r;
+        device->total_ms = 8.75;
+        device->memory = memory[r];
+        device->memory.total =
+            memory[r].weights + memory[r].optimizer + memory[r].io;
+    }
+    f->plan.total_ms = 8.75;
+}
+
+struct legal_case {
+    const char *name;
+    void (*change)(struct fixture *f);
+};
+
+static void change_nothing(struct fixture *f)
+{
+    (void)f;
+}
+
+static void change_unpriced(struct fixture *f)
+{
+    add_costs(f);
+    f->plan.total_ms = NAN;
+    for (unsigned r = 0; r < N_DEVICES; r++) {
+        struct device_cost *device = &f->devices[r];
+
+        device->compute_ms = device->bwd_comm_ms = NAN;
+        device->fwd_comm_ms = device->total_ms = NAN;
+    }
+}
+
+static void change_bound(struct fixture *f)
+{
+    add_costs(f);
+    f->plan.bound_ms = 8.75;
+    f->shard_ms[3] = NAN;
+}
+
+static void change_negative_part(struct fixture *f)
+{
+    add_costs(f);
+    f->devices[2].bwd_comm_ms = -0.25;
+    f->devices[2].fwd_comm_ms = 4;
+}
+
+/* The largest device needs exactly what it has: device 1. */
+static void change_memory_fits(struct fixture *f)
+{
+    add_costs(f);
+    f->reserve[1] = f->devices[1].memory.reserve = 1000;
+    f->devices[1].memory.total += 1000;
+    f->memory[1] = f->devices[1].memory.total;
+}
+
+static void change_reversed(struct fixture *f)
+{
+    for (size_t i = 0, j = f->plan.n_shards - 1; i < j; i++, j--) {
+        struct shard shard = f->shards[i];
+
+        f->shards[i] = f->shards[j];
+        f->shards[j] = shard;
+    }
+}
+
+static void change_one_device(struct fixture *f)
+{
+    f->plan.problem.cluster.n_devices = 1;
+    f->plan.problem.n_tables = 1;
+    f->plan.n_shards = 1;
+    f->shards[0].kind = SHARD_REPLICATE;
+}
+
+/* Weights alone: what lies on device 0 in five pieces. */
+static void change_weights_only(struct fixture *f)
+{
+    add_costs(f);
+    f->plan.problem.memory_model = MEMORY_WEIGHTS;
+    for (unsigned r = 0; r < N_DEVICES; r++) {
+        struct memory_items *items = &f->devices[r].memory;
+
+        items->optimizer = items->io = 0;
+        items->total = items->weights;
+        f->memory[r] = items->weights;
+    }
+}
+
+/* One table, by precision, optimizer and output: 1000 x 64 on device 0. */
+static void set_single(struct fixture *f, enum precision precision,
+                       enum precision comm, enum optimizer optimizer,
+                       enum table_output output, struct memory_items items)
+{
+    f->plan.problem.n_tables = 1;
+    f->plan.n_shards = 1;
+    f->tables[0].precision = precision;
+    f->tables[0].comm_precision = comm;
+    f->tables[0].optimizer = optimizer;
+    f->tables[0].output = output;
+    f->tables[0].pooling_factor = 2.5;
+    f->tables[0].num_outputs = 2;
+    items.total = items.weights + items.optimizer + items.io;
+    f->plan.devices = f->devices;
+    f->plan.total_ms = 0;
+    f->devices[0].memory = items;
+    f->memory[0] = items.total;
+}
+
+static void change_fp16_adam(struct fixture *f)
+{
+    set_single(f, PRECISION_FP16, PRECISION_INT8, OPTIMIZER_ADAM, OUTPUT_POOLED,
+               (struct memory_items){.weights = 128000,
+                                     .optimizer = 256000,
+                                     .io = 2560 * 8 + 2 * 2048 * 64});
+}
+
+static void change_int8_sequence(struct fixture *f)
+{
+    set_single(f, PRECISION_INT8, PRECISION_BF16, OPTIMIZER_SGD,
+               OUTPUT_SEQUENCE,
+               (struct memory_items){.weights = 64000,
+                                     .io = 2560 * 8 + 2 * 2560 * 64 * 2});
+}
+
+static void change_adagrad(struct fixture *f)
+{
+    set_single(f, PRECISION_FP32, PRECISION_FP32, OPTIMIZER_ADAGRAD,
+               OUTPUT_POOLED,
+               (struct memory_items){.weights = 256000,
+                                     .optimizer = 256000,
+                                     .io = 2560 * 8 + 2 * 2048 * 64 * 4});
+}
+
+static const struct legal_case legal_cases[] = {
+    {"each kind once", change_nothing},
+    {"priced", add_costs},
+    {"not priced, memory counted", change_unpriced},
+    {"a bound at the total", change_bound},
+    {"a part a little below zero", change_negative_part},
+    {"memory used to the last byte", change_memory_fits},
+    {"shards in another order", change_reversed},
+    {"a replica on the only device", change_one_device},
+    {"memory of weights alone", change_weights_only},
+    {"fp16 with Adam, int8 outputs", change_fp16_adam},
+    {"int8, a sequence of bf16, SGD", change_int8_sequence},
+    {"fp32 with Adagrad", change_adagrad},
+};
+
+static void test_legal(void)
+{
+    struct fixture f;
+
+    for (size_t i = 0; i < sizeof(legal_cases) / sizeof(*legal_cases); i++) {
+        struct err err = {0};
+
+        fixture_init(&f);
+        legal_cases[i].change(&f);
+        if (!ok(!plan_check(&f.plan, &err), "legal: %s", legal_cases[i].name))
+            printf("# %s\n", err.msg);
+    }
+}
+
+struct broken_case {
+    void (*change)(struct fixture *f);
+    const char *want;
+};
+
+#define BREAK(name, body)                       \
+    static void break_##name(struct fixture *f) \
+    {                                           \
+        body;                                   \
+    }
+
+BREAK(no_devices, f->plan.problem.cluster.n_devices = 0)
+BREAK(no_hosts, f->plan.problem.cluster.devices_per_host = 0)
+BREAK(no_batch, f->plan.problem.batch = 0)
+BREAK(no_tables, f->plan.problem.n_tables = 0)
+BREAK(no_name, f->tables[2].name = "")
+BREAK(null_name, f->tables[2].name = NULL)
+BREAK(latin_name, f->tables[2].name = "caf\xe9")
+BREAK(tab_name, f->tables[2].name = "a\tb")
+BREAK(empty_group, f->tables[MATE].group = "")
+BREAK(same_name, f->tables[5].name = "wide")
+BREAK(no_rows, f->tables[0].num_embeddings = 0)
+BREAK(no_columns, f->tables[0].dim = 0)
+BREAK(bad_pooling, f->tables[1].pooling_factor = -1)
+BREAK(nan_outputs, f->tables[1].num_outputs = NAN)
+BREAK(inf_zipf, f->tables[1].zipf_alpha = INFINITY)
+BREAK(bad_bin, f->tables[1].has_bins = true; f->tables[1].bins[16] = -0.5)
+BREAK(pin_nowhere, f->tables[WHOLE].device = 4)
+BREAK(no_such_table, f->shards[5].table = 7)
+BREAK(no_such_device, f->shards[12].device = 9)
+BREAK(no_rows_held, f->shards[4].row_end = 0)
+BREAK(rows_beyond, f->shards[6].row_end = 4001)
+BREAK(no_columns_held, f->shards[2].col_begin = 64)
+BREAK(columns_beyond, f->shards[1].col_end = 132)
+BREAK(table_missing, f->shards[0].table = WIDE)
+BREAK(hole_in_columns, f->shards[3].col_begin = 68)
+BREAK(overlap_in_columns, f->shards[3].col_end = 100)
+BREAK(hole_in_rows, f->shards[5].row_end = 3998)
+BREAK(overlap_in_rows, f->shards[5].row_begin = 1499)
+BREAK(whole_twice, f->shards[f->plan.n_shards] = f->shards[0];
+      f->shards[f->plan.n_shards++].device = 1)
+/* The same area and bounding box as the pinwheel. */
+BREAK(hole_and_overlap, f->shards[11].row_begin = 200;
+      f->shards[11].row_end = 400)
+BREAK(kind_of_one, f->shards[2].kind = SHARD_TABLE)
+BREAK(kind_table, f->shards[0].kind = SHARD_COLUMN)
+BREAK(kind_none, f->shards[0].kind = (enum shard_kind)0)
+BREAK(kind_grid, f->shards[7].kind = SHARD_ROW)
+BREAK(replica_cut, f->shards[0].kind = SHARD_REPLICATE; f->shards[0].row_end--)
+BREAK(replica_missing, f->shards[13].table = WHOLE)
+BREAK(replica_alone, f->shards[0].kind = SHARD_REPLICATE)
+BREAK(replica_twice, f->shards[15].device = 0)
+BREAK(replica_as_table, f->shards[14].kind = SHARD_TABLE)
+BREAK(kind_of_table, f->tables[WIDE].kinds = SHARD_TABLE | SHARD_ROW)
+BREAK(kind_of_problem, f->plan.problem.kinds &= ~(unsigned)SHARD_GRID)
+BREAK(odd_width, f->shards[2].col_end = 62; f->shards[3].col_begin = 62)
+BREAK(pin, f->tables[WIDE].device = 3)
+BREAK(group_spread, f->tables[TALL].group = "pals")
+BREAK(group_apart, f->shards[17].device = 3)
+BREAK(memory, f->memory[1] = 1u << 20)
+BREAK(reserve, f->reserve[2] = 16u << 20)
+BREAK(huge_rows, f->tables[WHOLE].num_embeddings = UINT64_MAX;
+      f->shards[0].row_end = UINT64_MAX)
+BREAK(stored_memory, add_costs(f); f->devices[3].memory.io += 100)
+BREAK(stored_reserve, add_costs(f); f->devices[3].memory.reserve = 1)
+BREAK(inf_shard, add_costs(f); f->shard_ms[5] = INFINITY)
+BREAK(inf_bound, add_costs(f); f->plan.bound_ms = -INFINITY)
+BREAK(search_time, f->plan.search_ms = -1)
+BREAK(half_priced, add_costs(f); f->plan.total_ms = NAN)
+BREAK(inf_total, add_costs(f); f->plan.total_ms = INFINITY)
+BREAK(negative_total, add_costs(f); f->plan.total_ms = -1)
+BREAK(nan_part, add_costs(f); f->devices[1].fwd_comm_ms = NAN)
+BREAK(negative_part, add_costs(f); f->devices[1].fwd_comm_ms = -9)
+BREAK(sum, add_costs(f); f->devices[1].fwd_comm_ms = 4.6)
+BREAK(nan_total, add_costs(f); f->devices[1].total_ms = NAN)
+BREAK(total, add_costs(f); f->plan.total_ms = 8.76)
+BREAK(bound, add_costs(f); f->plan.bound_ms = 8.7501)
+
+static const struct broken_case broken_cases[] = {
+    {break_no_devices, "the cluster has no devices"},
+    {break_no_hosts, "the cluster has no devices per host"},
+    {break_no_batch, "the batch is empty"},
+    {break_no_tables, "the plan has no tables"},
+    {break_no_name, "tables[2] has an empty name"},
+    {break_null_name, "tables[2] has an empty name"},
+    {break_latin_name, "tables[2]: its name is not UTF-8"},
+    {break_tab_name, "tables[2]: its name has a control character"},
+    {break_empty_group, "tables[6] has an empty group"},
+    {break_same_name, "tables[1] and tables[5] are both named 'wide'"},
+    {break_no_rows, "table 'whole' has no rows"},
+    {break_no_columns, "table 'whole' has no columns"},
+    {break_bad_pooling,
+     "table 'wide': pooling_factor -1 is not a finite number >= 0"},
+    {break_nan_outputs,
+     "table 'wide': num_outputs nan is not a finite number >= 0"},
+    {break_inf_zipf,
+     "table 'wide': zipf_alpha inf is not a finite number >= 0"},
+    {break_bad_bin, "table 'wide': a bin of -0.5 is not a finite number >= 0"},
+    {break_pin_nowhere,
+     "table 'whole' is pinned to device 4, but there are 4 devices"},
+    {break_no_such_table, "shards[5].table is 7, but there are 7 tables"},
+    {break_no_such_device, "shards[12].device is 9, but there are 4 devices"},
+    {break_no_rows_held,
+     "shards[4] holds rows 0 to 0 of table 'tall', which has 4000"},
+    {break_rows_beyond,
+     "shards[6] holds rows 3999 to 4001 of table 'tall', which has 4000"},
+    {break_no_columns_held,
+     "shards[2] holds columns 64 to 64 of table 'wide', which has 128"},
+    {break_columns_beyond,
+     "shards[1] holds columns 96 to 132 of table 'wide', which has 128"},
+    {break_table_missing, "table 'whole' has no shards"},
+    {break_hole_in_columns,
+     "table 'wide': row 0, column 64 is held by no shard"},
+    {break_overlap_in_columns,
+     "table 'wide': row 0, column 96 is held twice, on device 3 and on "
+     "device 3"},
+    {break_hole_in_rows,
+     "table 'tall': row 3998, column 0 is held by no shard"},
+    {break_overlap_in_rows,
+     "table 'tall': row 1499, column 0 is held twice, on device 0 and on "
+     "device 1"},
+    {break_whole_twice,
+     "table 'whole': row 0, column 0 is held twice, on device 0 and on "
+     "device 1"},
+    {break_hole_and_overlap,
+     "table 'square': row 200, column 20 is held twice, on device 0 and on "
+     "device 0"},
+    {break_kind_of_one,
+     "shards[2].kind is 'table', but the shards of table 'wide' are of kind "
+     "'column'"},
+    {break_kind_table,
+     "shards[0].kind is 'column', but the shards of table 'whole' are of kind "
+     "'table'"},
+    {break_kind_none,
+     "shards[0].kind is 'none', but the shards of table 'whole' are of kind "
+     "'table'"},
+    {break_kind_grid,
+     "shards[7].kind is 'row', but the shards of table 'square' are of kind "
+     "'grid'"},
+    {break_replica_cut,
+     "table 'whole' is replicated, but shards[0] is not whole"},
+    {break_replica_missing,
+     "table 'whole' is replicated, but shards[13] is not whole"},
+    {break_replica_alone,
+     "table 'whole' is replicated, but device 1 has 0 copies"},
+    {break_replica_twice,
+     "table 'small' is replicated, but device 0 has 2 copies"},
+    {break_replica_as_table,
+     "shards[14].kind is 'table', but the shards of table 'small' are of kind "
+     "'replicate'"},
+    {break_kind_of_table, "table 'wide' may not have shards of kind 'column'"},
+    {break_kind_of_problem,
+     "table 'square' has shards of kind 'grid', which the plan's problem does "
+     "not allow"},
+    {break_odd_width,
+     "shards[2] cuts 62 columns from table 'wide', which is no multiple of 4"},
+    {break_pin, "table 'wide' is pinned to device 3, but shards[2] is on "
+                "device 1"},
+    {break_group_spread,
+     "table 'tall' of group 'pals' is on devices 0 and 1, but a group stays "
+     "on one"},
+    {break_group_apart, "tables 'friend' and 'mate' of group 'pals' are on "
+                        "devices 2 and 3"},
+    {break_memory,
+     "device 1 needs 2.13 MiB, 1.13 MiB more than it has: weights 869 KiB, "
+     "optimizer 20.0 KiB, io 1.26 MiB, reserve 0 B; the largest item is io"},
+    {break_reserve,
+     "device 2 needs 16.7 MiB, 689 KiB more than it has: weights 82.3 KiB, "
+     "optimizer 2.77 KiB, io 604 KiB, reserve 16.0 MiB; the largest item is "
+     "reserve"},
+    {break_huge_rows,
+     "device 0 needs 16.0 EiB, 16.0 EiB more than it has: weights 16.0 EiB, "
+     "optimizer 16.0 EiB, io 1.28 MiB, reserve 0 B; the largest item is "
+     "weights"},
+    {break_stored_memory,
+     "devices[3].memory_bytes does not agree with its shards: weights 560240, "
+     "optimizer 18440, io 770698, reserve 0, total 1349378"},
+    {break_stored_reserve,
+     "devices[3].memory_bytes does not agree with its shards: weights 560240, "
+     "optimizer 18440, io 770698, reserve 0, total 1349378"},
+    {break_inf_shard, "shards[5] has an infinite cost"},
+    {break_inf_bound, "the lower bound is infinite"},
+    {break_search_time, "the search's -1 ms are not a time"},
+    {break_half_priced, "device 0 has a cost, but the plan has no total"},
+    {break_inf_total, "the plan's total of inf ms is not a time"},
+    {break_negative_total, "the plan's total of -1 ms is not a time"},
+    {break_nan_part, "device 1: a cost of nan ms is not a time"},
+    {break_negative_part, "device 1: a cost of -9 ms is not a time"},
+    {break_sum,
+     "device 1: its total is 8.75 ms, but its parts add up to 8.85 ms"},
+    {break_nan_total,
+     "device 1: its total is nan ms, but its parts add up to 8.75 ms"},
+    {break_total,
+     "the plan's total is 8.76 ms, but its slowest device takes 8.75 ms"},
+    {break_bound,
+     "the lower bound of 8.7501 ms is above the plan's total of 8.75 ms"},
+};
+
+static void test_broken(void)
+{
+    struct fixture f;
+
+    for (size_t i = 0; i < sizeof(broken_cases) / sizeof(*broken_cases); i++) {
+        struct err err = {0};
+        const char *want = broken_cases[i].want;
+        bool is_memory = strstr(want, "more than it has");
+
+        fixture_init(&f);
+        broken_cases[i].change(&f);
+        ok(plan_check(&f.plan, &err) == -1 &&
+               err.code == (is_memory ? ERR_NO_PLAN : ERR_INPUT),
+           "refused: %s", want);
+        is_str(err.msg, want, "its sentence");
+    }
+}
+
+/* Cuts a table again and again at random places; the pieces must tile, and
+ * must not where one of them is moved by one row or lost. */
+static void test_random_tilings(void)
+{
+    struct rng rng;
+    struct shard shards[64];
+    struct table table;
+    uint64_t memory = UINT64_MAX, reserve = 0;
+    int n_wrong = 0;
+
+    rng_init(&rng, 7, 0);
+    table_init(&table);
+    table.name = "t";
+    table.num_embeddings = 1u << 20;
+    table.dim = 4096;
+    for (int round = 0; round < 500; round++) {
+        struct plan plan = {
+            .problem = {.tables = &table,
+                        .n_tables = 1,
+                        .batch = 1,
+                        .kinds = SHARD_ALL_KINDS,
+                        .cluster = {1, 1, &memory, &reserve}},
+            .shards = shards,
+            .n_shards = 1,
+        };
+        size_t n = 2 + rng_below(&rng, 60), victim;
+        struct err err = {0};
+
+        shards[0] = (struct shard){0, 0, 0, table.num_embeddings, 0, 4096, 0};
+        while (plan.n_shards < n) {
+            struct shard *a = &shards[rng_below(&rng, plan.n_shards)];
+            struct shard *b = &shards[plan.n_shards];
+
+            *b = *a;
+            if (rng_below(&rng, 2) && a->row_end - a->row_begin > 8) {
+                a->row_end = b->row_begin =
+                    a->row_begin + 1 +
+                    rng_below(&rng, a->row_end - a->row_begin - 1);
+            } else if (a->col_end - a->col_begin > 8) {
+                uint32_t n_cuts = (a->col_end - a->col_begin) / 4 - 1;
+
+                a->col_end = b->col_begin =
+                    a->col_begin + 4 + 4 * (uint32_t)rng_below(&rng, n_cuts);
+            } else {
+                continue;
+            }
+            plan.n_shards++;
+        }
+        plan_derive_kinds(&plan);
+        n_wrong += plan_check(&plan, &err) != 0;
+        victim = rng_below(&rng, n);
+        shards[victim].row_end -= shards[victim].row_end > 1;
+        n_wrong += shards[victim].row_end > shards[victim].row_begin &&
+                   plan_check(&plan, &err) == 0;
+        shards[victim] = shards[--plan.n_shards];
+        n_wrong += plan_check(&plan, &err) == 0;
+    }
+    is_i64(n_wrong, 0, "500 random tilings, seed 7: legal until one is moved");
+}
+
+/* 10,000 tables in 100,000 shards, and one table in 100,000. */
+static void test_large(void)
+{
+    enum { N = 10000, CUTS = 10 };
+    struct table *tables = mem_alloc(N, sizeof(*tables));
+    struct shard *shards = mem_alloc(N * CUTS, sizeof(*shards));
+    char(*names)[16] = mem_alloc(N, sizeof(*names));
+    uint64_t memory[8], reserve[8] = {0};
+    struct plan plan = {
+        .problem = {.tables = tables,
+                    .n_tables = N,
+                    .batch = 65536,
+                    .kinds = SHARD_ALL_KINDS,
+                    .cluster = {8, 8, memory, reserve}},
+        .shards = shards,
+        .n_shards = N * CUTS,
+    };
+    struct err err = {0};
+    double start_ms;
+
+    for (int r = 0; r < 8; r++)
+        memory[r] = UINT64_MAX;
+    for (uint32_t t = 0; t < N; t++) {
+        table_init(&tables[t]);
+        snprintf(names[t], sizeof(names[t]), "table_%u", t);
+        tables[t].name = names[t];
+        tables[t].num_embeddings = 1000;
+        tables[t].dim = 40;
+        for (uint32_t c = 0; c < CUTS; c++)
+            shards[t + c * N] = (struct shard){
+                t, SHARD_COLUMN, 0, 1000, 4 * c, 4 * c + 4, (t + c) % 8};
+    }
+    start_ms = clock_ms();
+    ok(!plan_check(&plan, &err), "10,000 tables in 100,000 shards");
+    printf("# %.1f ms\n", clock_ms() - start_ms);
+
+    plan.problem.n_tables = 1;
+    tables[0].num_embeddings = N;
+    for (uint32_t i = 0; i < N * CUTS; i++)
+        shards[i] = (struct shard){0,
+                                   SHARD_GRID,
+                                   i / CUTS,
+                                   i / CUTS + 1,
+                                   i % CUTS * 4,
+                                   i % CUTS * 4 + 4,
+                                   i % 8};
+    start_ms = clock_ms();
+    ok(!plan_check(&plan, &err), "one table in 100,000 shards");
+    printf("# %.1f ms\n", clock_ms() - start_ms);
+    mem_free(names);
+    mem_free(shards);
+    mem_free(tables);
+}
+
+int main(void)
+{
+    test_legal();
+    test_broken();
+    test_random_tilings();
+    test_large();
+    return tap_done();
+}

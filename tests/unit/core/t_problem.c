@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/problem.h"
+
+#include "tests/tap.h"
+
+static struct table make_table(const char *name, uint64_t rows, uint32_t dim,
+                               double pooling)
+{
+    struct table table;
+
+    table_init(&table);
+    table.name = name;
+    table.num_embeddings = rows;
+    table.dim = dim;
+    table.pooling_factor = pooling;
+    return table;
+}
+
+static struct problem make_problem(struct table *tables, size_t n)
+{
+    static uint64_t memory[4] = {1, 1, 1, 1}, reserve[4];
+
+    return (struct problem){
+        .tables = tables,
+        .n_tables = n,
+        .cluster = {4, 4, memory, reserve},
+        .batch = 1000,
+        .kinds = SHARD_ALL_KINDS,
+    };
+}
+
+static void test_memory_of_kinds(void)
+{
+    struct table table = make_table("t", 100, 64, 2.5);
+    struct problem problem = make_problem(&table, 1);
+    struct shard shard = shard_whole(&problem, 0, 1);
+    struct memory_items items;
+
+    shard_memory(&items, &problem, &shard);
+    is_i64((int64_t)items.weights, 100 * 64 * 4, "weights of a whole table");
+    is_i64((int64_t)items.optimizer, 100 * 4, "row-wise Adagrad: 4 B a row");
+    is_i64((int64_t)items.io, 8 * 2500 + 2 * 1000 * 64 * 4,
+           "indices, outputs and gradients");
+    is_i64((int64_t)items.total,
+           100 * 64 * 4 + 100 * 4 + 8 * 2500 + 2 * 1000 * 64 * 4, "total");
+
+    shard.kind = SHARD_COLUMN;
+    shard.col_begin = 16;
+    shard_memory(&items, &problem, &shard);
+    is_i64((int64_t)items.io, 8 * 2500 + 2 * 1000 * 48 * 4,
+           "a column piece has its own copy of the indices");
+
+    shard = shard_whole(&problem, 0, 0);
+    shard.kind = SHARD_ROW;
+    shard.row_begin = 75;
+    is_near(shard_lookups(&problem, &shard), 625, 1e-9,
+            "a row piece serves its share of the look-ups");
+    is_near(shard_output_vectors(&problem, &shard), 1000, 0,
+            "and a partial sum for every sample");
+
+    shard = shard_whole(&problem, 0, 0);
+    shard.kind = SHARD_REPLICATE;
+    is_near(shard_lookups(&problem, &shard), 625, 1e-9,
+            "a replica serves B / R samples");
+    is_near(shard_output_vectors(&problem, &shard), 250, 1e-9,
+            "and their outputs");
+}
+
+static void test_memory_of_formats(void)
+{
+    static const double optimizer_factor[N_OPTIMIZERS] = {0, 0, 1, 2};
+    struct table table = make_table("t", 1000, 32, 0);
+    struct problem problem = make_problem(&table, 1);
+    struct memory_items items;
+
+    table.num_outputs = 0;
+    table.precision = PRECISION_FP16;
+    for (int o = 0; o < N_OPTIMIZERS; o++) {
+        struct shard shard = shard_whole(&problem, 0, 0);
+        double want = optimizer_factor[o] * 1000 * 32 * 2;
+
+        table.optimizer = (enum optimizer)o;
+        if (o == OPTIMIZER_ROWWISE_ADAGRAD)
+            want = 4000;
+        shard_memory(&items, &problem, &shard);
+        is_near((double)items.optimizer, want, 0,
+                optimizer_name(table.optimizer));
+    }
+    problem.memory_model = MEMORY_WEIGHTS;
+    struct shard shard = shard_whole(&problem, 0, 0);
+    shard_memory(&items, &problem, &shard);
+    is_i64((int64_t)items.total, 1000 * 32 * 2, "weights only");
+}
+
+static void test_huge(void)
+{
+    struct table table = make_table("t", UINT64_MAX / 2, 1u << 30, 1e300);
+    struct problem problem = make_problem(&table, 1);
+    struct shard shard = shard_whole(&problem, 0, 0);
+    struct memory_items items;
+
+    shard_memory(&items, &problem, &shard);
+    ok(items.total == UINT64_MAX, "a size beyond 64 bits saturates");
+    memory_add(&items, &items);
+    ok(items.total == UINT64_MAX, "also when added");
+}
+
+static void test_canonical_order(void)
+{
+    struct table tables[] = {
+        make_table("b", 10, 8, 1),
+        make_table("a", 10, 8, 1),
+        make_table("c", 20, 4, 1),
+        make_table("d", 10, 16, 1),
+    };
+    struct problem problem = make_problem(tables, 4);
+    uint32_t order[4];
+
+    problem_canonical_order(&problem, order);
+    is_i64(order[0], 2, "more rows first");
+    is_i64(order[1], 3, "then the wider");
+    is_i64(order[2], 1, "then by name");
+    is_i64(order[3], 0, "not by position");
+}
+
+int main(void)
+{
+    test_memory_of_kinds();
+    test_memory_of_formats();
+    test_huge();
+    test_canonical_order();
+    return tap_done();
+}

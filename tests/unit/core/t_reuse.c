@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/table.h"
+
+#include <time.h>
+
+#include "tests/tap.h"
+
+static struct table zipf_table(uint64_t n_rows, double alpha)
+{
+    struct table table;
+
+    table_init(&table);
+    table.num_embeddings = n_rows;
+    table.zipf_alpha = alpha;
+    return table;
+}
+
+static unsigned bin_of(uint64_t count)
+{
+    unsigned k = 0;
+
+    while (k < REUSE_BINS - 1 && count > 1ull << k)
+        k++;
+    return k;
+}
+
+/* The definition: every rank, every count, Poisson terms by lgamma. */
+static double reuse_brute(uint64_t n_rows, double alpha, double n_lookups,
+                          double bins[REUSE_BINS])
+{
+    double sum = 0, unique = 0;
+
+    memset(bins, 0, REUSE_BINS * sizeof(bins[0]));
+    for (uint64_t r = 1; r <= n_rows; r++)
+        sum += pow((double)r, -alpha);
+    for (uint64_t r = 1; r <= n_rows; r++) {
+        double mean = n_lookups * pow((double)r, -alpha) / sum;
+        double reach = 10 * sqrt(mean) + 30;
+        double first = floor(fmax(1, mean - reach));
+
+        for (double c = first; c <= mean + reach; c++) {
+            double p = exp(c * log(mean) - mean - lgamma(c + 1));
+
+            bins[bin_of((uint64_t)c)] += p;
+            unique += p;
+        }
+    }
+    for (unsigned k = 0; k < REUSE_BINS; k++)
+        bins[k] /= unique;
+    return unique;
+}
+
+static double bins_sum(const double bins[REUSE_BINS])
+{
+    double sum = 0;
+
+    for (unsigned k = 0; k < REUSE_BINS; k++)
+        sum += bins[k];
+    return sum;
+}
+
+static void test_brute_force(void)
+{
+    static const uint64_t rows[] = {2, 3, 127, 128, 129, 1000, 20000};
+    static const double alphas[] = {0, 0.3, 0.99, 1, 1.05, 2.4, 20};
+    static const double lookups[] = {0.5, 1, 77, 65536, 1e6};
+    size_t n_rows = sizeof(rows) / sizeof(rows[0]);
+
+    for (size_t i = 0; i < n_rows * 7; i++) {
+        struct table table = zipf_table(rows[i / 7], alphas[i % 7]);
+        double worst_unique = 0, worst_share = 0;
+
+        for (size_t j = 0; j < 5; j++) {
+            double got[REUSE_BINS], want[REUSE_BINS];
+            double unique = table_reuse(&table, lookups[j], got);
+            double unique_want = reuse_brute(
+                table.num_embeddings, table.zipf_alpha, lookups[j], want);
+
+            worst_unique = fmax(worst_unique, fabs(unique / unique_want - 1));
+            for (unsigned k = 0; k < REUSE_BINS; k++)
+                worst_share = fmax(worst_share, fabs(got[k] - want[k]));
+        }
+        ok(worst_unique < 2e-4 && worst_share < 5e-4,
+           "%" PRIu64 " rows, alpha %g: as the sum over all ranks "
+           "(unique rows off by %.1e, shares by %.1e)",
+           table.num_embeddings, table.zipf_alpha, worst_unique, worst_share);
+    }
+}
+
+/* Uniform rows have a closed form. */
+static void test_uniform(void)
+{
+    struct table table = zipf_table(1000000, 0);
+    double bins[REUSE_BINS], n = 2e6, rows = 1e6;
+    double unique = table_reuse(&table, n, bins);
+
+    is_near(unique, rows * (1 - exp(-2)), 1e-6 * rows, "uniform: unique rows");
+    is_near(bins[0], 2 * exp(-2) / (1 - exp(-2)), 1e-9, "used once");
+    is_near(bins[1], 2 * exp(-2) / (1 - exp(-2)), 1e-9, "used twice");
+    is_near(bins[2], (4.0 / 3 + 2.0 / 3) * exp(-2) / (1 - exp(-2)), 1e-9,
+            "used three or four times");
+}
+
+static void test_edges(void)
+{
+    struct table table = zipf_table(1000, 1.05);
+    double bins[REUSE_BINS];
+
+    is_near(table_reuse(&table, 0, bins), 0, 0, "no look-ups, no rows");
+    is_near(bins_sum(bins), 0, 0, "no look-ups: a histogram of zeros");
+    is_near(table_reuse(&table, 1e-9, bins), 1e-9, 1e-15, "next to none");
+    is_near(bins[0], 1, 1e-9, "next to none: used once");
+
+    table.num_embeddings = 1;
+    is_near(table_reuse(&table, 32768, bins), 1, 0, "one row");
+    is_near(bins[15], 1, 0, "one row: in the bin of all look-ups");
+    table_reuse(&table, 32769, bins);
+    is_near(bins[16], 1, 0, "one row: the last bin has no end");
+    is_near(table_reuse(&table, 0.25, bins), 0.25, 0, "one row, seldom used");
+    is_near(bins[0], 1, 0, "one row, seldom used: once");
+
+    table.num_embeddings = UINT64_MAX;
+    is_near(table_reuse(&table, 1e6, bins) / 1e6, 0.5, 0.5, "2^64 rows end");
+    is_near(bins_sum(bins), 1, 1e-12, "2^64 rows: shares add up to 1");
+}
+
+/* More look-ups or more rows give more unique rows, more skew fewer. */
+static void test_monotone(void)
+{
+    double bins[REUSE_BINS], last = 0, now;
+    int rising = 1, bounded = 1, sums = 1;
+
+    for (double n = 1; n < 1e9; n *= 1.7) {
+        struct table table = zipf_table(3000000, 1.05);
+
+        now = table_reuse(&table, n, bins);
+        rising &= now > last || now == 3e6;
+        bounded &= now <= fmin(3e6, n);
+        sums &= fabs(bins_sum(bins) - 1) < 1e-12;
+        last = now;
+    }
+    ok(rising, "unique rows rise with the look-ups");
+    ok(bounded, "unique rows are at most min(rows, look-ups)");
+    ok(sums, "shares add up to 1");
+
+    rising = 1, last = 0;
+    for (double rows = 1; rows < 1e12; rows = ceil(rows * 1.3)) {
+        struct table table = zipf_table((uint64_t)rows, 0.9);
+
+        now = table_reuse(&table, 1e5, bins);
+        rising &= now > last * (1 - 1e-6); /* bucket edges move */
+        last = now;
+    }
+    ok(rising, "unique rows rise with the rows");
+
+    rising = 1, last = 1e12;
+    for (double alpha = 0; alpha < 5; alpha += 0.05) {
+        struct table table = zipf_table(10000000, alpha);
+
+        now = table_reuse(&table, 1e6, bins);
+        rising &= now < last;
+        last = now;
+    }
+    ok(rising, "unique rows fall with the skew");
+}
+
+static void test_own_bins(void)
+{
+    struct table table = zipf_table(1000, 1.05);
+    double bins[REUSE_BINS], mean;
+
+    table.has_bins = true;
+    table.bins[0] = 0.5;
+    table.bins[3] = 0.499; /* as printed with few digits */
+    mean = (0.5 * 1 + 0.499 * 6) / 0.999;
+    is_near(table_reuse(&table, 350, bins), 350 / mean, 1e-9,
+            "own bins: look-ups over mean use");
+    ok(!memcmp(bins, table.bins, sizeof(bins)), "own bins come back");
+    is_near(table_reuse(&table, 1e6, bins), 1000, 0, "capped at the rows");
+    is_near(table_reuse(&table, 0, bins), 0, 0, "no look-ups");
+    is_near(bins_sum(bins), 0, 0, "no look-ups: zeros");
+    memset(table.bins, 0, sizeof(table.bins));
+    is_near(table_reuse(&table, 10, bins), 0, 0, "bins of zeros");
+}
+
+static void test_bin_counts(void)
+{
+    is_near(reuse_bin_count(0), 1, 0, "bin 0");
+    is_near(reuse_bin_count(1), 2, 0, "bin 1");
+    for (unsigned k = 2; k < REUSE_BINS; k++)
+        is_near(reuse_bin_count(k),
+                (ldexp(1, (int)k - 1) + ldexp(1, (int)k)) / 2, 0,
+                "the middle of a bin");
+}
+
+/* Time is printed, not judged; 5e9 rows one by one would take a minute. */
+static void test_speed(void)
+{
+    struct table table = zipf_table(5000000000, 1.05);
+    double bins[REUSE_BINS], unique = 0;
+    clock_t start = clock();
+
+    for (int i = 0; i < 100; i++)
+        unique += table_reuse(&table, 65536 * 40, bins) / 100;
+    printf("# 5e9 rows: %.0f unique rows, %.1f us a table\n", unique,
+           (double)(clock() - start) / CLOCKS_PER_SEC * 1e4);
+    ok(unique > 65536 && unique < 65536 * 40, "5e9 rows");
+}
+
+int main(void)
+{
+    test_brute_force();
+    test_uniform();
+    test_edges();
+    test_monotone();
+    test_own_bins();
+    test_bin_counts();
+    test_speed();
+    return tap_done();
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/table.h"
+
+#include "tests/tap.h"
+
+static void test_init(void)
+{
+    struct table table;
+
+    memset(&table, 0xff, sizeof(table));
+    table_init(&table);
+    ok(!table.name && !table.group, "a new table has no name and no group");
+    is_i64((int64_t)table.num_embeddings, 0, "no rows");
+    is_i64(table.dim, 0, "no dim");
+    is_near(table.pooling_factor, 0, 0, "pooling 0");
+    is_near(table.num_outputs, 1, 0, "one output");
+    is_i64(table.output, OUTPUT_POOLED, "pooled");
+    is_i64(table.precision, PRECISION_FP32, "fp32");
+    is_i64(table.comm_precision, PRECISION_FP32, "communication in fp32");
+    is_i64(table.optimizer, OPTIMIZER_ROWWISE_ADAGRAD, "row-wise Adagrad");
+    ok(!table.has_bins && table.skew_assumed, "the skew is assumed");
+    is_near(table.zipf_alpha, DEFAULT_ZIPF_ALPHA, 0, "Zipf 1.05");
+    is_i64(table.kinds, SHARD_ALL_KINDS, "every kind is allowed");
+    is_i64(table.device, -1, "no pin");
+    for (int k = 0; k < REUSE_BINS; k++)
+        if (table.bins[k] != 0)
+            ok(0, "bin %d is zero", k);
+}
+
+static void test_names(void)
+{
+    static const unsigned bytes[N_PRECISIONS] = {4, 2, 2, 1};
+    static const char *const precisions[N_PRECISIONS] = {"fp32", "fp16", "bf16",
+                                                         "int8"};
+    static const char *const optimizers[N_OPTIMIZERS] = {
+        "sgd", "rowwise_adagrad", "adagrad", "adam"};
+    static const char *const kinds[] = {"table", "column", "row", "grid",
+                                        "replicate"};
+    static const char *const wrong[] = {"", "FP32", "fp3", "fp320", " sgd"};
+
+    for (int i = 0; i < N_PRECISIONS; i++) {
+        is_str(precision_name((enum precision)i), precisions[i], "precision");
+        is_i64(precision_from_name(precisions[i]), i, precisions[i]);
+        is_i64(precision_bytes((enum precision)i), bytes[i], "bytes");
+    }
+    for (int i = 0; i < N_OPTIMIZERS; i++) {
+        is_str(optimizer_name((enum optimizer)i), optimizers[i], "optimizer");
+        is_i64(optimizer_from_name(optimizers[i]), i, optimizers[i]);
+    }
+    for (unsigned i = 0; i < 5; i++) {
+        is_str(shard_kind_name((enum shard_kind)(1u << i)), kinds[i], "kind");
+        is_i64(shard_kind_from_name(kinds[i]), 1 << i, kinds[i]);
+    }
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        is_i64(precision_from_name(wrong[i]), -1, "no such precision");
+        is_i64(optimizer_from_name(wrong[i]), -1, "no such optimizer");
+        is_i64(shard_kind_from_name(wrong[i]), 0, "no such kind");
+    }
+}
+
+int main(void)
+{
+    test_init();
+    test_names();
+    return tap_done();
+}

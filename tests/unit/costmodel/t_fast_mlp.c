@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/* The fast evaluator against double precision, on every instruction set. */
+#include "costmodel/fast_mlp.h"
+
+#include "base/rng.h"
+#include "tests/tap.h"
+
+#define MAX_ROWS 37
+
+struct net_case {
+    const char *name;
+    uint32_t n_layers;
+    uint32_t widths[FAST_MLP_MAX_LAYERS + 1];
+    bool standardise;
+};
+
+static const struct net_case cases[] = {
+    {"table net 20-128-32", 2, {20, 128, 32}, true},
+    {"head 32-64-1", 2, {32, 64, 1}, false},
+    {"comm net 16-128-64-32-16-8", 5, {16, 128, 64, 32, 16, 8}, true},
+    {"one by one", 1, {1, 1}, true},
+    {"odd widths 7-33-5-3", 3, {7, 33, 5, 3}, true},
+    {"widest", 2, {1024, 1024, 2}, false},
+};
+
+static float *random_floats(struct rng *rng, size_t n, double scale,
+                            double shift, struct arena *arena)
+{
+    float *x = ARENA_NEW(arena, float, n);
+
+    for (size_t i = 0; i < n; i++)
+        x[i] = (float)(shift + scale * (2 * rng_uniform(rng) - 1));
+    return x;
+}
+
+/* The same net in double; also the sum of magnitudes, for the tolerance. */
+static void eval_double(const struct net_case *c,
+                        const struct fast_mlp_layer *layers, const float *mean,
+                        const float *std, const float *in, double *out)
+{
+    static double x[FAST_MLP_MAX_WIDTH], y[FAST_MLP_MAX_WIDTH];
+
+    for (uint32_t i = 0; i < c->widths[0]; i++)
+        x[i] = mean ? ((double)in[i] - (double)mean[i]) / (double)std[i]
+                    : (double)in[i];
+    for (uint32_t k = 0; k < c->n_layers; k++) {
+        for (uint32_t o = 0; o < layers[k].n_out; o++) {
+            y[o] = (double)layers[k].bias[o];
+            for (uint32_t i = 0; i < layers[k].n_in; i++)
+                y[o] += (double)layers[k].weight[o * layers[k].n_in + i] * x[i];
+            if (layers[k].relu && y[o] < 0)
+                y[o] = 0;
+        }
+        memcpy(x, y, sizeof(x));
+    }
+    memcpy(out, x, c->widths[c->n_layers] * sizeof(*out));
+}
+
+static double worst_error(const struct net_case *c,
+                          const struct fast_mlp_layer *layers,
+                          const float *mean, const float *std, const float *in,
+                          const float *got)
+{
+    static double want[FAST_MLP_MAX_WIDTH];
+    const uint32_t n_out = c->widths[c->n_layers];
+    double worst = 0;
+
+    for (size_t r = 0; r < MAX_ROWS; r++) {
+        eval_double(c, layers, mean, std, in + r * c->widths[0], want);
+        for (uint32_t o = 0; o < n_out; o++) {
+            double error = fabs((double)got[r * n_out + o] - want[o]);
+
+            worst = fmax(worst, error / (1 + fabs(want[o])));
+        }
+    }
+    return worst;
+}
+
+/* Any split of the rows into batches gives the same bits. */
+static int batches_agree(const struct fast_mlp *mlp, const float *in,
+                         const float *want, float *out)
+{
+    for (size_t step = 1; step <= 9; step++) {
+        for (size_t begin = 0; begin < MAX_ROWS; begin += step) {
+            size_t n = begin + step > MAX_ROWS ? MAX_ROWS - begin : step;
+
+            fast_mlp_eval(mlp, in + begin * mlp->n_in, n,
+                          out + begin * mlp->n_out);
+        }
+        if (memcmp(out, want, sizeof(*out) * MAX_ROWS * mlp->n_out))
+            return 0;
+    }
+    return 1;
+}
+
+static void test_case(const struct net_case *c, uint64_t seed)
+{
+    struct fast_mlp_layer layers[FAST_MLP_MAX_LAYERS];
+    struct arena arena;
+    struct fast_mlp mlp;
+    struct rng rng;
+    const float *in, *mean = NULL, *std = NULL;
+    float *portable, *got;
+    size_t out_size;
+
+    arena_init(&arena);
+    rng_init(&rng, seed, 0);
+    for (uint32_t k = 0; k < c->n_layers; k++) {
+        layers[k].n_in = c->widths[k];
+        layers[k].n_out = c->widths[k + 1];
+        layers[k].weight =
+            random_floats(&rng, (size_t)layers[k].n_in * layers[k].n_out,
+                          1 / sqrt(c->widths[k]), 0, &arena);
+        layers[k].bias = random_floats(&rng, layers[k].n_out, 0.5, 0, &arena);
+        layers[k].relu = k + 1 < c->n_layers;
+    }
+    if (c->standardise) {
+        mean = random_floats(&rng, c->widths[0], 10, 0, &arena);
+        std = random_floats(&rng, c->widths[0], 1, 2, &arena);
+    }
+    in = random_floats(&rng, (size_t)MAX_ROWS * c->widths[0], 4, 0, &arena);
+    out_size = sizeof(float) * MAX_ROWS * c->widths[c->n_layers];
+    portable = arena_alloc(&arena, out_size, 1);
+    got = arena_alloc(&arena, out_size, 1);
+
+    fast_mlp_init(&mlp, layers, c->n_layers, mean, std, CPU_PORTABLE, &arena);
+    fast_mlp_eval(&mlp, in, MAX_ROWS, portable);
+    ok(worst_error(c, layers, mean, std, in, portable) < 1e-5,
+       "%s: near double precision", c->name);
+    for (int isa = CPU_PORTABLE; isa <= (int)cpu_isa_best(); isa++) {
+        fast_mlp_init(&mlp, layers, c->n_layers, mean, std, (enum cpu_isa)isa,
+                      &arena);
+        fast_mlp_eval(&mlp, in, MAX_ROWS, got);
+        ok(!memcmp(got, portable, out_size), "%s: %s gives the portable bits",
+           c->name, cpu_isa_name((enum cpu_isa)isa));
+        ok(batches_agree(&mlp, in, portable, got),
+           "%s: %s is blind to the batch size", c->name,
+           cpu_isa_name((enum cpu_isa)isa));
+    }
+    arena_release(&arena);
+}
+
+static void test_nan(void)
+{
+    static const float weight[2] = {1, 1}, bias[1] = {0};
+    const struct fast_mlp_layer layer = {2, 1, weight, bias, true};
+    const float in[4] = {NAN, 1, 1, 2};
+    struct fast_mlp mlp;
+    struct arena arena;
+    float out[2];
+
+    arena_init(&arena);
+    fast_mlp_init(&mlp, &layer, 1, NULL, NULL, cpu_isa_best(), &arena);
+    fast_mlp_eval(&mlp, in, 2, out);
+    ok(isnan(out[0]), "NaN passes a ReLU");
+    is_near((double)out[1], 3, 0, "and does not reach the next row");
+    arena_release(&arena);
+}
+
+int main(void)
+{
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        test_case(&cases[i], 100 + i);
+    test_nan();
+    return tap_done();
+}

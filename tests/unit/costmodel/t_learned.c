@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+/* The learned oracle: its sums are what the trained net says of the fused
+ * tables, pieces are seen as defined, the floor holds. */
+#include "costmodel/oracles.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/parallel.h"
+#include "costmodel/evaluate.h"
+#include "costmodel/train.h"
+#include "tests/synthetic_samples.h"
+#include "tests/tap.h"
+
+#define N_TABLES 6
+#define N_DEVICES 4
+
+static char model_path[] = "/tmp/t_learned_XXXXXX";
+
+/* A problem of synthetic tables, at the batch of the samples. */
+static void fill_problem(struct problem *problem, struct sample_table *tables,
+                         struct arena *arena)
+{
+    struct rng rng;
+
+    rng_init(&rng, 77, 0);
+    *problem = (struct problem){
+        .tables = ARENA_NEW(arena, struct table, N_TABLES),
+        .n_tables = N_TABLES,
+        .cluster = {.n_devices = N_DEVICES, .devices_per_host = N_DEVICES},
+        .batch = synthetic_setting.batch,
+        .kinds = SHARD_ALL_KINDS};
+    for (size_t i = 0; i < N_TABLES; i++) {
+        struct table *table = &problem->tables[i];
+
+        synthetic_table(&tables[i], &rng);
+        tables[i].dim = 64;
+        table_init(table);
+        table->name = "t";
+        table->num_embeddings = tables[i].n_rows;
+        table->dim = tables[i].dim;
+        table->pooling_factor = tables[i].pooling_factor;
+        table->zipf_alpha = tables[i].zipf_alpha;
+    }
+}
+
+static struct oracle *open_model(const struct problem *problem,
+                                 struct arena *arena)
+{
+    struct oracle *oracle = NULL;
+    struct err err = {0};
+
+    if (oracle_learned_open(&oracle, model_path, problem, arena, &err)) {
+        printf("Bail out! %s\n", err.msg);
+        exit(1);
+    }
+    return oracle;
+}
+
+/* Compute time of a device that holds these shards. */
+static double device_ms(const struct oracle *oracle, const struct shard *shards,
+                        size_t n)
+{
+    double sum[80] = {0}, one[80], ms;
+
+    for (size_t i = 0; i < n; i++) {
+        oracle->ops->embed(oracle, &shards[i], 1, one);
+        for (uint32_t k = 0; k < oracle->width; k++)
+            sum[k] += one[k];
+    }
+    oracle->ops->compute(oracle, sum, 1, &ms);
+    return ms;
+}
+
+/* What the model says of these tables by its own way of predicting. */
+static double sample_ms(const struct model *model, struct sample_table *tables,
+                        uint32_t n)
+{
+    const struct sample sample =
+        synthetic_sample(SAMPLE_FUSED, 0, 0, tables, n);
+    double ms;
+
+    predict_samples(model, &sample, 1, &ms);
+    return ms;
+}
+
+static void test_shards(const struct model *model, struct arena *arena)
+{
+    struct sample_table tables[N_TABLES], piece;
+    struct shard shards[N_TABLES], shard;
+    struct problem problem;
+    const struct oracle *oracle;
+    double want;
+
+    fill_problem(&problem, tables, arena);
+    oracle = open_model(&problem, arena);
+    for (uint32_t i = 0; i < N_TABLES; i++)
+        shards[i] = shard_whole(&problem, i, 0);
+    for (uint32_t n = 1; n <= N_TABLES; n++) {
+        want = sample_ms(model, tables, n);
+        is_near(device_ms(oracle, shards, n), want, 1e-4 * want,
+                "whole tables, fused");
+    }
+    shard = shards[0];
+    shard.kind = SHARD_COLUMN;
+    shard.col_end = 16;
+    piece = tables[0];
+    piece.dim = 16;
+    want = sample_ms(model, &piece, 1);
+    is_near(device_ms(oracle, &shard, 1), want, 1e-4 * want,
+            "a column piece is a narrower table");
+    shard = shards[1];
+    shard.kind = SHARD_ROW;
+    shard.row_end = problem.tables[1].num_embeddings / 4;
+    piece = tables[1];
+    piece.n_unique *= (double)shard.row_end / (double)piece.n_rows;
+    piece.pooling_factor *= (double)shard.row_end / (double)piece.n_rows;
+    piece.n_rows = shard.row_end;
+    want = sample_ms(model, &piece, 1);
+    is_near(device_ms(oracle, &shard, 1), want, 1e-4 * want,
+            "a row piece has its share of look-ups, and the table's bins");
+    shard = shards[2];
+    shard.kind = SHARD_REPLICATE;
+    piece = tables[2];
+    piece.pooling_factor /= N_DEVICES;
+    piece.n_unique =
+        table_reuse(&problem.tables[2],
+                    piece.pooling_factor * (double)problem.batch, piece.bins);
+    want = device_ms(oracle, &shard, 1);
+    ok(want > 0 && want < device_ms(oracle, &shards[2], 1),
+       "a replica does less than the whole");
+}
+
+static void test_facts(struct arena *arena)
+{
+    struct sample_table tables[N_TABLES];
+    struct problem problem;
+    const struct oracle *oracle;
+    struct shard shard;
+    double at_batch, zeros[80] = {0}, vector[80], ms = -1;
+
+    fill_problem(&problem, tables, arena);
+    shard = shard_whole(&problem, 3, 0);
+    for (size_t i = 0; i < N_TABLES; i++)
+        problem.tables[i].optimizer = OPTIMIZER_ROWWISE_ADAGRAD;
+    oracle = open_model(&problem, arena);
+    is_i64(oracle->basis, BASIS_MEASURED, "planned as it was measured");
+    ok(strstr(oracle->device, "cpu:imaginary") != NULL, "device: %s",
+       oracle->device);
+    ok(strstr(oracle->comm, "cpu") != NULL, "communication: %s", oracle->comm);
+    ok(!strncmp(oracle->name, "model:/tmp/", 11), "name: %s", oracle->name);
+    oracle->ops->compute(oracle, zeros, 1, &ms);
+    is_near(ms, 0, 0, "an empty device does nothing");
+    oracle->ops->embed(oracle, &shard, 1, vector);
+    ok(vector[oracle->floor_lane] > 0, "floor of a table: %.4f ms",
+       vector[oracle->floor_lane]);
+    for (uint32_t k = 0; k < oracle->width; k++)
+        if (k != (uint32_t)oracle->floor_lane)
+            vector[k] = 0;
+    vector[oracle->floor_lane] = 1e6;
+    oracle->ops->compute(oracle, vector, 1, &ms);
+    is_near(ms, 1e6, 0, "an answer below the floor is raised to it");
+    at_batch = device_ms(oracle, &shard, 1);
+    problem.batch *= 3;
+    oracle = open_model(&problem, arena);
+    is_near(device_ms(oracle, &shard, 1), 3 * at_batch, 1e-9 * at_batch,
+            "three times the batch, three times the time");
+    is_i64(oracle->basis, BASIS_MODELLED, "and no longer measured");
+    problem.batch /= 3;
+    problem.tables[5].precision = PRECISION_FP16;
+    oracle = open_model(&problem, arena);
+    is_i64(oracle->basis, BASIS_MODELLED, "nor is another precision");
+}
+
+/* n random sums: what embeds and computes gives the same bits in any batch and
+ * on any instruction set. */
+static void test_bits(struct arena *arena)
+{
+    static const char *const isas[] = {"portable", "avx2", "avx512"};
+    enum { N = 37 };
+    struct sample_table tables[N_TABLES];
+    struct shard shards[N];
+    struct problem problem;
+    double *first = NULL, *vectors, ms[N], first_ms[N];
+    struct rng rng;
+
+    fill_problem(&problem, tables, arena);
+    rng_init(&rng, 9, 0);
+    for (size_t i = 0; i < N; i++) {
+        shards[i] =
+            shard_whole(&problem, (uint32_t)rng_below(&rng, N_TABLES), 0);
+        shards[i].kind = SHARD_COLUMN;
+        shards[i].col_end = 4 * (uint32_t)(1 + rng_below(&rng, 16));
+    }
+    for (int isa = 0; isa <= (int)cpu_isa_best(); isa++) {
+        const struct oracle *oracle;
+        int same = 1;
+
+        setenv("NEUROSHARD_ISA", isas[isa], 1);
+        oracle = open_model(&problem, arena);
+        vectors = ARENA_NEW(arena, double, N * oracle->width);
+        oracle->ops->embed(oracle, shards, N, vectors);
+        oracle->ops->compute(oracle, vectors, N, ms);
+        if (!first) {
+            first = vectors;
+            memcpy(first_ms, ms, sizeof(ms));
+        }
+        ok(!memcmp(first, vectors, sizeof(*first) * N * oracle->width) &&
+               !memcmp(first_ms, ms, sizeof(ms)),
+           "%s: the portable bits", isas[isa]);
+        for (size_t i = 0; i < N; i++) {
+            double one;
+
+            oracle->ops->compute(oracle, vectors + i * oracle->width, 1, &one);
+            same = same && one == ms[i];
+        }
+        ok(same, "%s: one by one or together", isas[isa]);
+        unsetenv("NEUROSHARD_ISA");
+    }
+}
+
+static void test_comm(const struct model *trained, struct arena *arena)
+{
+    struct sample_table tables[N_TABLES];
+    struct model model = *trained;
+    struct problem problem;
+    const struct oracle *oracle;
+    struct err err = {0};
+    double *sums, ms[N_DEVICES] = {1, 1, 1, 1}, fwd[N_DEVICES], bwd[N_DEVICES];
+    double total_bytes = 0;
+
+    fill_problem(&problem, tables, arena);
+    model.has_comm = true;
+    model.comm = (struct comm_model){
+        .alpha_us = 50, .intra_gbps = 2, .source = "copies, measured"};
+    model.comm.form = COMM_TOTAL;
+    ok(!model_save(&model, model_path, &err), "saved with communication");
+    oracle = open_model(&problem, arena);
+    is_str(oracle->comm, "copies, measured", "where it comes from");
+    sums = ARENA_NEW(arena, double, N_DEVICES * oracle->width);
+    for (uint32_t r = 0; r < N_DEVICES; r++) {
+        const struct shard shard = shard_whole(&problem, r, r);
+
+        oracle->ops->embed(oracle, &shard, 1, sums + r * oracle->width);
+        total_bytes += 4.0 * problem.tables[r].dim * (double)problem.batch;
+    }
+    oracle->ops->comm(oracle, 1, sums, ms, fwd, bwd);
+    is_near(bwd[0], 0.050 + total_bytes / 2e6, 1e-9,
+            "latency and bytes over the measured bandwidth");
+    is_near(fwd[3], bwd[3], 1e-9, "forward the same, as nobody waits");
+}
+
+int main(void)
+{
+    struct train_options options;
+    struct model model;
+    struct arena arena;
+    struct err err = {0};
+    const struct sample *samples;
+    int fd = mkstemp(model_path);
+    size_t n;
+
+    arena_init(&arena);
+    samples = synthetic_samples(&n, 100, 4, &arena);
+    train_options_init(&options);
+    options.epochs = 20;
+    if (fd < 0 || close(fd) ||
+        train_fit(&model, &synthetic_setting, samples, n, &options, &arena,
+                  &err) ||
+        model_save(&model, model_path, &err)) {
+        printf("Bail out! %s\n", err.msg);
+        return 1;
+    }
+    test_shards(&model, &arena);
+    test_facts(&arena);
+    test_bits(&arena);
+    test_comm(&model, &arena);
+    unlink(model_path);
+    arena_release(&arena);
+    return tap_done();
+}

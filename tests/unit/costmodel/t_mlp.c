@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+/* The net of training against plain double precision: outputs, the gradient of
+ * every layer against central differences, Adam's steps. */
+#include "costmodel/mlp.h"
+
+#include "costmodel/adam.h"
+#include "costmodel/gemm.h"
+#include "tests/tap.h"
+
+#define MAX_WIDTH 16
+
+/* Sample 1 shares row 2 with sample 0 and has row 0 twice. */
+static const uint32_t first[] = {0, 3, 6, 7};
+static const uint32_t rows[] = {0, 1, 2, 2, 0, 0, 3};
+enum { N_SAMPLES = 3, N_ROWS = 4 };
+
+struct fixture {
+    struct arena arena;
+    struct mlp mlp;
+    struct mlp_batch batch;
+    float *x;
+    float d_y[N_SAMPLES];
+};
+
+static void set_up(struct fixture *f, uint64_t seed)
+{
+    static const struct mlp_shape shape = {5, 9, 4, 6};
+    struct rng rng;
+
+    arena_init(&f->arena);
+    rng_init(&rng, seed, 0);
+    mlp_init(&f->mlp, &shape, &f->arena);
+    mlp_randomise(&f->mlp, &rng);
+    f->x = ARENA_NEW(&f->arena, float, N_ROWS *shape.n_features);
+    for (size_t i = 0; i < N_ROWS * shape.n_features; i++)
+        f->x[i] = (float)rng_normal(&rng);
+    for (size_t i = 0; i < N_SAMPLES; i++)
+        f->d_y[i] = (float)rng_normal(&rng);
+    f->batch = (struct mlp_batch){N_SAMPLES, N_ROWS, f->x, first, rows};
+}
+
+static void layer(double *out, const double *in, const double *weight,
+                  const double *bias, size_t n_out, size_t n_in, int relu)
+{
+    for (size_t o = 0; o < n_out; o++) {
+        out[o] = bias[o];
+        for (size_t i = 0; i < n_in; i++)
+            out[o] += weight[o * n_in + i] * in[i];
+        if (relu && out[o] < 0)
+            out[o] = 0;
+    }
+}
+
+/* The net in double; params in the block's order. */
+static void forward(const struct fixture *f, const double *params, double *y)
+{
+    const struct mlp_shape *s = &f->mlp.shape;
+    const double *w1 = params, *b1 = w1 + s->n_hidden * s->n_features;
+    const double *w2 = b1 + s->n_hidden, *b2 = w2 + s->n_embed * s->n_hidden;
+    const double *w3 = b2 + s->n_embed, *b3 = w3 + s->n_head * s->n_embed;
+    const double *w4 = b3 + s->n_head, *b4 = w4 + s->n_head;
+
+    for (size_t i = 0; i < N_SAMPLES; i++) {
+        double sum[MAX_WIDTH] = {0}, h[MAX_WIDTH];
+
+        for (size_t j = first[i]; j < first[i + 1]; j++) {
+            double in[MAX_WIDTH], e[MAX_WIDTH];
+
+            for (size_t k = 0; k < s->n_features; k++)
+                in[k] = (double)f->x[rows[j] * s->n_features + k];
+            layer(h, in, w1, b1, s->n_hidden, s->n_features, 1);
+            layer(e, h, w2, b2, s->n_embed, s->n_hidden, 1);
+            for (size_t k = 0; k < s->n_embed; k++)
+                sum[k] += e[k];
+        }
+        layer(h, sum, w3, b3, s->n_head, s->n_embed, 1);
+        layer(&y[i], h, w4, b4, 1, s->n_head, 0);
+    }
+}
+
+static double loss(const struct fixture *f, const double *params)
+{
+    double y[N_SAMPLES], sum = 0;
+
+    forward(f, params, y);
+    for (size_t i = 0; i < N_SAMPLES; i++)
+        sum += (double)f->d_y[i] * y[i];
+    return sum;
+}
+
+static void test_gradients(uint64_t seed)
+{
+    static const char *const layers[] = {"w1", "b1", "w2", "b2",
+                                         "w3", "b3", "w4", "b4"};
+    struct fixture f;
+    struct mlp grad;
+    struct mlp_work work;
+    float y[N_SAMPLES];
+    double want[N_SAMPLES], *params;
+    const float *begins[9];
+
+    set_up(&f, seed);
+    mlp_init(&grad, &f.mlp.shape, &f.arena);
+    mlp_work_init(&work, &f.mlp.shape, N_ROWS, N_SAMPLES, &f.arena);
+    mlp_forward(&f.mlp, &f.batch, &work, y);
+    mlp_backward(&f.mlp, &f.batch, &work, f.d_y, &grad);
+    params = ARENA_NEW(&f.arena, double, f.mlp.n_params);
+    for (size_t i = 0; i < f.mlp.n_params; i++)
+        params[i] = (double)f.mlp.params[i];
+    forward(&f, params, want);
+    for (size_t i = 0; i < N_SAMPLES; i++)
+        is_near((double)y[i], want[i], 1e-5, "output as in double precision");
+    memcpy(begins,
+           (const float *[]){grad.w1, grad.b1, grad.w2, grad.b2, grad.w3,
+                             grad.b3, grad.w4, grad.b4,
+                             grad.params + grad.n_params},
+           sizeof(begins));
+    for (size_t k = 0; k < 8; k++) {
+        double worst = 0, largest = 0;
+
+        for (const float *g = begins[k]; g < begins[k + 1]; g++) {
+            const size_t at = (size_t)(g - grad.params);
+            const double kept = params[at], step = 1e-6;
+            double up, down;
+
+            params[at] = kept + step;
+            up = loss(&f, params);
+            params[at] = kept - step;
+            down = loss(&f, params);
+            params[at] = kept;
+            worst = fmax(worst, fabs((up - down) / (2 * step) - (double)*g));
+            largest = fmax(largest, fabs((double)*g));
+        }
+        ok(worst < 1e-5 * (1 + largest) && largest > 0,
+           "gradient of %s: off by %.1e at most, largest %.2f", layers[k],
+           worst, largest);
+    }
+    arena_release(&f.arena);
+}
+
+static void test_gemm(void)
+{
+    enum { M = 37, N = 21, K = 53 };
+    static float a[M * K], b[N * K], c[M * N], want[M * N];
+    struct rng rng;
+
+    rng_init(&rng, 5, 0);
+    for (size_t i = 0; i < M * K; i++)
+        a[i] = (float)rng_normal(&rng);
+    for (size_t i = 0; i < N * K; i++)
+        b[i] = (float)rng_normal(&rng);
+    for (unsigned op = 0; op < 8; op++) {
+        const float beta = op & 4 ? 0.5F : 0;
+        double worst = 0;
+
+        for (size_t i = 0; i < M * N; i++)
+            c[i] = want[i] = beta > 0 ? (float)i : NAN;
+        gemm(op & 1, op & 2, M, N, K, a, b, beta, c);
+        gemm_ref(op & 1, op & 2, M, N, K, a, b, beta, want);
+        for (size_t i = 0; i < M * N; i++)
+            worst = fmax(worst, fabs((double)(c[i] - want[i])) /
+                                    (1 + fabs((double)want[i])));
+        ok(worst < 1e-5, "gemm %s%s beta %g: off by %.1e", op & 1 ? "a'" : "a",
+           op & 2 ? "b'" : "b", (double)beta, worst);
+    }
+}
+
+static void test_adam(void)
+{
+    struct arena arena;
+    struct adam adam;
+    float x[2] = {1, -2}, grad[2];
+    double want[2] = {1, -2}, m[2] = {0}, v[2] = {0};
+
+    arena_init(&arena);
+    adam_init(&adam, 2, &arena);
+    for (int step = 1; step <= 50; step++) {
+        for (int i = 0; i < 2; i++) {
+            grad[i] = 2 * (x[i] - 3);
+            m[i] = 0.9 * m[i] + 0.1 * 2 * (want[i] - 3);
+            v[i] = 0.999 * v[i] + 0.001 * pow(2 * (want[i] - 3), 2);
+            want[i] -= 0.1 * (m[i] / (1 - pow(0.9, step))) /
+                       (sqrt(v[i] / (1 - pow(0.999, step))) + 1e-8);
+        }
+        adam_update(&adam, x, grad, 0.1);
+    }
+    is_near((double)x[0], want[0], 1e-4, "50 steps of Adam, first parameter");
+    is_near((double)x[1], want[1], 1e-4, "50 steps of Adam, second parameter");
+    ok(fabs(want[0] - 3) < 1, "and they lead to the minimum");
+    arena_release(&arena);
+}
+
+int main(void)
+{
+    gemm_init();
+    for (uint64_t seed = 1; seed <= 3; seed++)
+        test_gradients(seed);
+    test_gemm();
+    test_adam();
+    return tap_done();
+}

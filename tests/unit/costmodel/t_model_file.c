@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT */
+/* Model files: what is written is read back, what is broken is explained. */
+#include "costmodel/model_file.h"
+
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "tests/tap.h"
+
+static void small_model(struct model *model, struct arena *arena)
+{
+    static const struct mlp_shape shape = {3, 4, 2, 3};
+    struct rng rng;
+
+    *model = (struct model){
+        .setting = {.device = "cpu:\xc3\x89preuve \"9\"",
+                    .n_threads = 2,
+                    .precision = PRECISION_FP16,
+                    .optimizer = OPTIMIZER_SGD,
+                    .batch = 4096,
+                    .isa = "avx512"},
+        .basis = BASIS_MEASURED,
+        .source = "trained on measurements of the device",
+        .training = {.version = "0.1.0",
+                     .loss = "relative",
+                     .seed = 9000000000000000,
+                     .epochs = 100,
+                     .best_epoch = 99,
+                     .n_train = 80,
+                     .n_validation = 10,
+                     .n_held_out = 10,
+                     .measured_from = "2026-11-20T10:00:00Z",
+                     .measured_to = "2026-11-20T11:00:00Z"},
+        .errors = {{"net", 0.25, 0.1, 0.05, NAN, 1}},
+        .n_errors = 1,
+        .has_comm = true,
+        .comm = {.form = COMM_TOTAL,
+                 .alpha_us = 12.5,
+                 .intra_gbps = 1.0 / 3,
+                 .source = "measured"},
+        .floor_gbps = 55.5,
+    };
+    feature_set_add(&model->features, "log2_dim");
+    feature_set_add(&model->features, "share_3");
+    feature_set_add(&model->features, "row");
+    for (unsigned f = 0; f < 3; f++) {
+        model->mean[f] = f / 7.0;
+        model->std[f] = 1 + f;
+        model->min[f] = -1e300;
+        model->max[f] = 5e-324;
+    }
+    rng_init(&rng, 3, 0);
+    mlp_init(&model->mlp, &shape, arena);
+    mlp_randomise(&model->mlp, &rng);
+}
+
+static void test_round_trip(void)
+{
+    struct model model, again;
+    struct arena arena;
+    struct err err = {0};
+    const char *data, *second;
+    size_t len, second_len;
+
+    arena_init(&arena);
+    small_model(&model, &arena);
+    model_to_bytes(&model, &data, &len, &arena);
+    if (!ok(!model_parse(&again, data, len, "m", &arena, &err), "parsed%s",
+            err.msg))
+        return;
+    is_str(again.setting.device, model.setting.device, "device");
+    is_i64(again.setting.precision, PRECISION_FP16, "precision");
+    is_i64(again.setting.optimizer, OPTIMIZER_SGD, "optimizer");
+    is_i64((int64_t)again.training.seed, 9000000000000000, "seed");
+    is_i64(again.features.n, 3, "features");
+    is_str(feature_set_name(&again.features, 1), "share_3", "a feature");
+    is_near(again.mean[2], 2 / 7.0, 0, "its mean, to the last bit");
+    is_near(again.max[1], 5e-324, 0, "the smallest number there is");
+    is_near(again.comm.intra_gbps, 1.0 / 3, 0, "bandwidth");
+    is_i64((int64_t)again.n_errors, 1, "errors");
+    ok(isnan(again.errors[0].kendall_tau), "a tau that is not known");
+    ok(!memcmp(again.mlp.params, model.mlp.params,
+               model.mlp.n_params * sizeof(float)),
+       "weights");
+    ok(again.hash == model.hash && again.hash, "hash");
+    model_to_bytes(&again, &second, &second_len, &arena);
+    ok(second_len == len && !memcmp(second, data, len),
+       "written again it is the same file");
+    model.has_comm = false;
+    model_to_bytes(&model, &data, &len, &arena);
+    ok(!model_parse(&again, data, len, "m", &arena, &err) && !again.has_comm,
+       "a model without communication");
+    is_str(setting_text(&again.setting, &arena),
+           "cpu:\xc3\x89preuve \"9\", 2 threads, avx512, fp16, sgd, batch "
+           "4096",
+           "its device in words");
+    arena_release(&arena);
+}
+
+static void test_files(void)
+{
+    char path[] = "/tmp/t_model_file_XXXXXX";
+    struct model model, again;
+    struct arena arena;
+    struct err err = {0};
+    int fd = mkstemp(path);
+
+    arena_init(&arena);
+    ok(fd >= 0 && !close(fd), "a file to write to");
+    small_model(&model, &arena);
+    ok(!model_save(&model, path, &err), "saved%s", err.msg);
+    ok(!model_load(&again, path, &arena, &err), "loaded%s", err.msg);
+    ok(again.hash == model.hash, "the hash is that of the file");
+    unlink(path);
+    ok(model_load(&again, path, &arena, &err) && err.code == ERR_IO,
+       "no file: %s", err.msg);
+    ok(model_save(&model, "/nowhere/model.nsm", &err) && err.code == ERR_IO,
+       "no folder: %s", err.msg);
+    arena_release(&arena);
+}
+
+/* An own writer, by the format's text: the header given, the weights of the
+ * model, n_params as claimed. */
+static const char *write_by_hand(const char *header, const struct model *model,
+                                 uint64_t n_params, size_t *len,
+                                 struct arena *arena)
+{
+    const uint32_t version = 1, n_header = (uint32_t)strlen(header);
+    char *out = arena_alloc(arena, 32 + n_header + 4 * n_params, 1);
+    uint64_t hash;
+
+    memcpy(out, "\x89NSHARD\n", 8);
+    memcpy(out + 8, &version, 4);
+    memcpy(out + 12, &n_header, 4);
+    memcpy(out + 16, &n_params, 8);
+    memcpy(out + 24, header, n_header);
+    memcpy(
+        out + 24 + n_header, model->mlp.params,
+        4 * (n_params < model->mlp.n_params ? n_params : model->mlp.n_params));
+    hash = hash_bytes(out, 24 + n_header + 4 * n_params, 0);
+    memcpy(out + 24 + n_header + 4 * n_params, &hash, 8);
+    *len = 32 + n_header + 4 * n_params;
+    return out;
+}
+
+/* The header with the first `from` replaced by `to`. */
+static const char *edited(const char *header, const char *from, const char *to,
+                          struct arena *arena)
+{
+    const char *at = strstr(header, from);
+
+    if (!at) {
+        ok(0, "the header has %s", from);
+        return header;
+    }
+    return arena_printf(arena, "%.*s%s%s", (int)(at - header), header, to,
+                        at + strlen(from));
+}
+
+static void refuses(const char *data, size_t len, const char *want,
+                    struct arena *arena)
+{
+    struct model model;
+    struct err err = {0};
+
+    ok(model_parse(&model, data, len, "m.nsm", arena, &err) &&
+           err.code == ERR_INPUT && !strncmp(err.msg, "m.nsm", 5) &&
+           strstr(err.msg, want),
+       "%s", want);
+    if (!strstr(err.msg, want))
+        printf("# got: %s\n", err.msg);
+}
+
+static void test_broken_headers(void)
+{
+    static const struct {
+        const char *from, *to, *want;
+    } cases[] = {
+        {"{", "[", "not valid JSON"},
+        {"\"compute\"", "\"comm\"", "'kind' cannot be 'comm'"},
+        {"\"basis\"", "\"basic\"", "'basis' is missing"},
+        {"\"measured\"", "\"guessed\"", "'basis' cannot be 'guessed'"},
+        {"\"fp16\"", "\"fp12\"", "'precision' cannot be 'fp12'"},
+        {"\"sgd\"", "\"lion\"", "'optimizer' cannot be 'lion'"},
+        {"\"batch\": 4096", "\"batch\": 0", "'batch' cannot be '0'"},
+        {"\"batch\": 4096", "\"batch\": 4e3", "'batch' must be a whole number"},
+        {"\"batch\": 4096", "\"batch\": -1", "'batch' is -1, outside"},
+        {"\"threads\": 2", "\"threads\": 4294967296", "'threads' is 429"},
+        {"\"share_3\"", "\"share_x\"",
+         "feature 'share_x' is unknown to this program"},
+        {"\"share_3\"", "\"row\"",
+         "feature 'row' is unknown to this program, "
+         "or there twice"},
+        {"\"std\": 2.0", "\"std\": 0.0",
+         "feature 'share_3': 'std' must be positive"},
+        {"\"std\": 2.0", "\"std\": 1e999", "not valid JSON"},
+        {"\"std\": 2.0", "\"std\": null", "feature 'share_3': 'std' must be"},
+        {"\"hidden\": 4", "\"hidden\": 5",
+         "has 39 weights where its shape takes 45"},
+        {"\"hidden\": 4", "\"hidden\": 0", "'shape' has an empty layer"},
+        {"\"hidden\": 4", "\"hidden\": 4000000000", "outside 0 to 1024"},
+        {"\"embed\": 2", "\"embed\": 65", "'embed' is 65, outside 0 to 64"},
+        {"\"form\": \"total\"", "\"form\": \"ring\"",
+         "'form' cannot be 'ring'"},
+        {"\"alpha_us\": 12.5", "\"alpha_us\": -1", "'comm' needs an alpha_us"},
+        {"\"floor_gbps\": 55.5", "\"floor_gbps\": -2",
+         "'floor_gbps' is negative"},
+        {"\"training\"", "\"drill\"", "'training' is missing"},
+        {"\"errors\": [", "\"errors\": [1, ", "'predictor' is missing"},
+    };
+    struct model model;
+    struct arena arena;
+    json_t *root;
+    char *header;
+
+    arena_init(&arena);
+    small_model(&model, &arena);
+    root = model_to_json(&model);
+    header = json_to_text(root);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *text = edited(header, cases[i].from, cases[i].to, &arena);
+        size_t len;
+        const char *data =
+            write_by_hand(text, &model, model.mlp.n_params, &len, &arena);
+
+        refuses(data, len, cases[i].want, &arena);
+    }
+    mem_free(header);
+    json_decref(root);
+    arena_release(&arena);
+}
+
+static void test_broken_frames(void)
+{
+    struct model model;
+    struct arena arena;
+    struct err err = {0};
+    const char *data, *file;
+    char *copy;
+    size_t len, n_explained = 0;
+    json_t *root;
+    char *header;
+
+    arena_init(&arena);
+    small_model(&model, &arena);
+    model_to_bytes(&model, &data, &len, &arena);
+    copy = arena_alloc(&arena, len + 1, 1);
+    for (size_t cut = 0; cut < len; cut++)
+        if (model_parse(&model, data, cut, "m", &arena, &err) &&
+            err.code == ERR_INPUT && !strncmp(err.msg, "m: ", 3))
+            n_explained++;
+    is_i64((int64_t)n_explained, (int64_t)len, "cut after any byte: refused");
+    n_explained = 0;
+    for (size_t at = 0; at < len; at++) {
+        memcpy(copy, data, len);
+        copy[at] = (char)(copy[at] ^ 0x10);
+        if (model_parse(&model, copy, len, "m", &arena, &err) &&
+            err.code == ERR_INPUT)
+            n_explained++;
+    }
+    is_i64((int64_t)n_explained, (int64_t)len, "any byte changed: refused");
+    memcpy(copy, data, len);
+    refuses("", 0, "not a model file", &arena);
+    refuses("{\"a\": 1}", 8, "not a model file", &arena);
+    refuses(copy, len + 1, "too long", &arena);
+    refuses(copy, len - 1, "truncated", &arena);
+    refuses(copy, 20, "truncated to 20 bytes", &arena);
+    copy[8] = 3;
+    refuses(copy, len, "was written in model format 3, this program reads 1",
+            &arena);
+    memcpy(copy, data, len);
+    memset(copy + 16, 0xff, 8);
+    refuses(copy, len, "which is absurd", &arena);
+    memcpy(copy, data, len);
+    copy[15] = 0x7f;
+    refuses(copy, len, "which is absurd", &arena);
+    memcpy(copy, data, len);
+    copy[len - 20] ^= 1;
+    refuses(copy, len, "damaged: the checksum does not fit", &arena);
+
+    small_model(&model, &arena);
+    root = model_to_json(&model);
+    header = json_to_text(root);
+    model.mlp.w3[1] = NAN;
+    file = write_by_hand(header, &model, model.mlp.n_params, &len, &arena);
+    refuses(file, len, "weight 27 is not a finite number", &arena);
+    model.mlp.w3[1] = -INFINITY;
+    file = write_by_hand(header, &model, model.mlp.n_params, &len, &arena);
+    refuses(file, len, "weight 27 is not a finite number", &arena);
+    file = write_by_hand(header, &model, model.mlp.n_params - 1, &len, &arena);
+    refuses(file, len, "has 38 weights where its shape takes 39", &arena);
+    mem_free(header);
+    json_decref(root);
+    arena_release(&arena);
+}
+
+int main(void)
+{
+    test_round_trip();
+    test_files();
+    test_broken_headers();
+    test_broken_frames();
+    return tap_done();
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* A reference net as a model file answers what the reference net answers. */
+#include "costmodel/model_import.h"
+
+#include <unistd.h>
+
+#include "costmodel/oracles.h"
+#include "tests/tap.h"
+
+#include "tests/golden.h"
+
+/* Largest relative difference from predict_compute.json. */
+static double worst_answer(const char *path, struct arena *arena)
+{
+    json_t *list = golden_json("golden/predict_compute.json", arena), *one;
+    size_t n_pool, i;
+    const struct table *pool = golden_tables(&n_pool, arena);
+    double worst = 0;
+
+    json_array_foreach(list, i, one)
+    {
+        const double want = json_number_value(json_object_get(one, "ms"));
+        double sum[80] = {0}, vector[80], ms;
+        struct oracle *oracle = NULL;
+        struct problem problem;
+        struct err err = {0};
+
+        golden_problem(&problem, pool, json_object_get(one, "table_ids"),
+                       json_object_get(one, "dims"), 1, 4, arena);
+        if (oracle_learned_open(&oracle, path, &problem, arena, &err)) {
+            ok(0, "%s", err.msg);
+            return INFINITY;
+        }
+        for (uint32_t t = 0; t < problem.n_tables; t++) {
+            const struct shard shard = shard_whole(&problem, t, 0);
+
+            oracle->ops->embed(oracle, &shard, 1, vector);
+            for (uint32_t k = 0; k < oracle->width; k++)
+                sum[k] += vector[k];
+        }
+        oracle->ops->compute(oracle, sum, 1, &ms);
+        worst = fmax(worst, fabs(ms - want) / want);
+        oracle_close(oracle);
+    }
+    json_decref(list);
+    return worst;
+}
+
+int main(void)
+{
+    char path[] = "/tmp/t_model_import_XXXXXX";
+    struct arena arena;
+    struct model model;
+    struct err err = {0};
+    const char *dir;
+    double worst;
+    int fd;
+
+    arena_init(&arena);
+    dir = golden_path("golden", &arena);
+    if (!file_exists(golden_path("golden/net_compute.json", &arena)))
+        tap_skip_all("no reference data");
+    fd = mkstemp(path);
+    ok(fd >= 0 && !close(fd), "a file to write to");
+    ok(!model_import(&model, dir, &arena, &err), "imported%s", err.msg);
+    is_i64(model.basis, BASIS_MODELLED, "a modelled cost");
+    is_i64(model.features.n, 20, "of the published features");
+    ok(!model_save(&model, path, &err), "saved%s", err.msg);
+    worst = worst_answer(path, &arena);
+    ok(worst < 1e-4, "answers as the reference does: off by %.1e", worst);
+    unlink(path);
+    ok(model_import(&model, "/nowhere", &arena, &err) && err.code == ERR_IO,
+       "no such folder: %s", err.msg);
+    arena_release(&arena);
+    return tap_done();
+}

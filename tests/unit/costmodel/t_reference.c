@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/* The reference oracle against what the published nets answered. */
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "costmodel/oracles.h"
+#include "tests/golden.h"
+#include "tests/tap.h"
+
+static double relative(double got, double want)
+{
+    return fabs(got - want) / fabs(want);
+}
+
+static void check_compute(const char *dir, const struct table *pool,
+                          struct arena *arena)
+{
+    json_t *cases = golden_json("golden/predict_compute.json", arena), *item;
+    double worst = 0;
+    size_t n, i;
+
+    json_array_foreach(cases, i, item)
+    {
+        struct arena_mark mark = arena_mark(arena);
+        struct oracle *oracle = NULL;
+        struct problem problem;
+        struct err err = {0};
+        double got, *vectors, *sums;
+        struct shard *shards;
+
+        golden_problem(&problem, pool, json_object_get(item, "table_ids"),
+                       json_object_get(item, "dims"), 1, 4, arena);
+        if (oracle_reference_open(&oracle, dir, &problem, arena, &err)) {
+            ok(0, "opens: %s", err.msg);
+            return;
+        }
+        n = problem.n_tables;
+        shards = ARENA_NEW(arena, struct shard, n);
+        vectors = ARENA_NEW(arena, double, n * oracle->width);
+        sums = ARENA_NEW(arena, double, oracle->width);
+        for (size_t k = 0; k < n; k++)
+            shards[k] = shard_whole(&problem, (uint32_t)k, 0);
+        oracle->ops->embed(oracle, shards, n, vectors);
+        for (size_t k = 0; k < n * oracle->width; k++)
+            sums[k % oracle->width] += vectors[k];
+        oracle->ops->compute(oracle, sums, 1, &got);
+        worst =
+            fmax(worst,
+                 relative(got, json_number_value(json_object_get(item, "ms"))));
+        oracle_close(oracle);
+        arena_rewind(arena, mark);
+    }
+    ok(i == 300 && worst < 1e-4, "%zu compute predictions, worst %.2g", i,
+       worst);
+    json_decref(cases);
+}
+
+/* sums whose compute is whatever we say: only the width lane counts. */
+static double check_comm_case(const char *dir, const struct table *pool,
+                              const json_t *item, struct arena *arena)
+{
+    uint32_t n = (uint32_t)json_integer_value(json_object_get(item, "gpus"));
+    double compute[64], fwd[64], bwd[64], worst = 0;
+    struct oracle *oracle = NULL;
+    struct problem problem;
+    struct err err = {0};
+    json_t *empty = json_array();
+    double *sums;
+
+    (void)pool;
+    golden_problem(&problem, NULL, empty, empty, n, 4, arena);
+    json_decref(empty);
+    if (oracle_reference_open(&oracle, dir, &problem, arena, &err)) {
+        ok(0, "opens: %s", err.msg);
+        return INFINITY;
+    }
+    sums = ARENA_NEW(arena, double, n * oracle->width);
+    for (uint32_t r = 0; r < n; r++)
+        sums[(r + 1) * oracle->width - 1] = json_number_value(
+            json_array_get(json_object_get(item, "dim_sums"), r));
+    /* start = compute + bwd: ask for bwd first, then set compute. */
+    memset(compute, 0, sizeof(compute));
+    oracle->ops->comm(oracle, 1, sums, compute, fwd, bwd);
+    for (uint32_t r = 0; r < n; r++)
+        compute[r] = 100 - bwd[r] +
+                     json_number_value(
+                         json_array_get(json_object_get(item, "start_ms"), r));
+    oracle->ops->comm(oracle, 1, sums, compute, fwd, bwd);
+    for (uint32_t r = 0; r < n; r++) {
+        double want_fwd = json_number_value(
+            json_array_get(json_object_get(item, "fw_ms"), r));
+        double want_bwd = json_number_value(
+            json_array_get(json_object_get(item, "bw_ms"), r));
+
+        worst = fmax(worst, fmax(relative(fwd[r], want_fwd),
+                                 relative(bwd[r], want_bwd)));
+    }
+    oracle_close(oracle);
+    return worst;
+}
+
+static void check_comm(const char *dir, const struct table *pool,
+                       struct arena *arena)
+{
+    json_t *cases = golden_json("golden/predict_comm.json", arena), *item;
+    double worst = 0;
+    size_t i;
+
+    json_array_foreach(cases, i, item)
+    {
+        struct arena_mark mark = arena_mark(arena);
+
+        worst = fmax(worst, check_comm_case(dir, pool, item, arena));
+        arena_rewind(arena, mark);
+    }
+    ok(i == 120 && worst < 1e-4, "%zu comm predictions, worst %.2g", i, worst);
+    json_decref(cases);
+}
+
+/* A folder with net_compute.json of this text; the message that it gives. */
+static const char *message_of(const char *text, struct arena *arena)
+{
+    char dir[] = "/tmp/neuroshard-reference-XXXXXX";
+    uint64_t memory = 1, reserve = 0;
+    struct problem problem = {.batch = 1, .cluster = {1, 1, &memory, &reserve}};
+    struct oracle *oracle = NULL;
+    struct err err = {0};
+    const char *path, *tail;
+
+    if (!mkdtemp(dir))
+        return "no folder";
+    path = arena_printf(arena, "%s/net_compute.json", dir);
+    if (text && file_write(path, text, strlen(text), &err))
+        return "not written";
+    if (!oracle_reference_open(&oracle, dir, &problem, arena, &err))
+        return "accepted";
+    unlink(path);
+    rmdir(dir);
+    tail = strstr(err.msg, "net_compute.json");
+    return arena_strdup(arena, tail ? tail : err.msg);
+}
+
+#define FEATURES                                                         \
+    "\"features\":[\"bin_0\",\"bin_1\",\"bin_2\",\"bin_3\",\"bin_4\","   \
+    "\"bin_5\",\"bin_6\",\"bin_7\",\"bin_8\",\"bin_9\",\"bin_10\","      \
+    "\"bin_11\",\"bin_12\",\"bin_13\",\"bin_14\",\"bin_15\",\"bin_16\"," \
+    "\"dim\",\"pooling_factor\",\"row\"]"
+#define TWENTY "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1"
+
+static void check_errors(struct arena *arena)
+{
+    static const struct {
+        const char *text, *want;
+    } cases[] = {
+        {NULL, "net_compute.json': No such file or directory"},
+        {"{", "net_compute.json:1: not valid JSON: "},
+        {"[]", "net_compute.json: a net is a JSON object"},
+        {"{}", "net_compute.json: 'features' is missing"},
+        {"{\"features\":[\"dim\"]}",
+         "net_compute.json: 'features' has 1 names, not 20"},
+        {"{" FEATURES ",\"feature_means\":[1]}",
+         "net_compute.json: 'feature_means' has 1 numbers, not 20"},
+        {"{" FEATURES ",\"feature_means\":[" TWENTY "],\"feature_stds\":[0,1,1,"
+         "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]}",
+         "net_compute.json: 'feature_stds' must be positive, not 0 at "
+         "position 0"},
+        {"{" FEATURES ",\"feature_means\":[1e39,1,"
+         "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]}",
+         "net_compute.json: 'feature_means' holds no finite number at "
+         "position 0"},
+        {"{" FEATURES ",\"feature_means\":[" TWENTY
+         "],\"feature_stds\":[" TWENTY "],\"layers\":[{\"name\":\"t_hidden.0\","
+         "\"inp\":2,\"out\":1,\"weight\":[1,1],\"bias\":[0]}]}",
+         "net_compute.json: layer 't_hidden.0' takes 2 inputs where 20 arrive"},
+        {"{" FEATURES ",\"feature_means\":[" TWENTY
+         "],\"feature_stds\":[" TWENTY "],\"layers\":[{\"name\":\"t_hidden.0\","
+         "\"inp\":20,\"out\":1,\"weight\":[" TWENTY "],\"bias\":[0]}]}",
+         "net_compute.json: a compute net has layers 't_hidden.*' of at most "
+         "64 outputs, then 'c_hidden.*' that end in one"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *got = message_of(cases[i].text, arena);
+
+        ok(!strncmp(got, cases[i].want, strlen(cases[i].want)), "%s", got);
+    }
+}
+
+int main(void)
+{
+    struct arena arena;
+    const char *dir;
+    struct table *pool;
+    size_t n;
+
+    arena_init(&arena);
+    check_errors(&arena);
+    dir = golden_path("golden", &arena);
+    if (!file_exists(dir)) {
+        ok(1, "predictions # SKIP no folder %s", dir);
+        arena_release(&arena);
+        return tap_done();
+    }
+    pool = golden_tables(&n, &arena);
+    is_i64((int64_t)n, 856, "tables in the pool");
+    check_compute(dir, pool, &arena);
+    check_comm(dir, pool, &arena);
+    arena_release(&arena);
+    return tap_done();
+}

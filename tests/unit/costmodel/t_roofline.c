@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+#include "costmodel/oracles.h"
+
+#include "tests/tap.h"
+
+static struct table make_table(uint64_t rows, uint32_t dim, double pooling)
+{
+    struct table table;
+
+    table_init(&table);
+    table.name = "t";
+    table.num_embeddings = rows;
+    table.dim = dim;
+    table.pooling_factor = pooling;
+    return table;
+}
+
+static struct problem make_problem(struct table *tables, size_t n,
+                                   uint32_t n_devices)
+{
+    return (struct problem){
+        .tables = tables,
+        .n_tables = n,
+        .batch = 65536,
+        .kinds = SHARD_ALL_KINDS,
+        .cluster = {.n_devices = n_devices, .devices_per_host = n_devices}};
+}
+
+/* Compute of one device with these shards. */
+static double compute_ms(const char *gpu, const struct problem *problem,
+                         const struct shard *shards, size_t n)
+{
+    struct oracle *oracle = NULL;
+    double *vectors, *sums, ms = NAN;
+    struct arena arena;
+    struct err err = {0};
+
+    arena_init(&arena);
+    if (!oracle_roofline_open(&oracle, gpu, problem, &arena, &err)) {
+        vectors = ARENA_NEW(&arena, double, (n + 1) * oracle->width);
+        sums = vectors + n * oracle->width;
+        oracle->ops->embed(oracle, shards, n, vectors);
+        for (size_t i = 0; i < n * oracle->width; i++)
+            sums[i % oracle->width] += vectors[i];
+        oracle->ops->compute(oracle, sums, 1, &ms);
+        oracle_close(oracle);
+    }
+    arena_release(&arena);
+    return ms;
+}
+
+static double whole_ms(const char *gpu, struct table table)
+{
+    struct problem problem = make_problem(&table, 1, 4);
+    struct shard shard = shard_whole(&problem, 0, 0);
+
+    return compute_ms(gpu, &problem, &shard, 1);
+}
+
+static void check_specs(void)
+{
+    struct oracle *oracle = NULL;
+    struct problem problem = make_problem(NULL, 0, 1);
+    struct err err = {0};
+    struct arena arena;
+
+    for (const struct gpu_spec *spec = gpu_specs(); spec->name; spec++)
+        ok(whole_ms(spec->name, make_table(1000000, 128, 20)) > 0 &&
+               spec->memory_bytes && spec->source && *spec->source &&
+               gpu_spec_find(spec->name) == spec,
+           "%s: %.3f ms for a table of 10^6 x 128, pooling 20", spec->full_name,
+           whole_ms(spec->name, make_table(1000000, 128, 20)));
+    arena_init(&arena);
+    ok(oracle_roofline_open(&oracle, "h900", &problem, &arena, &err) &&
+           err.code == ERR_USAGE &&
+           !strncmp(err.msg, "no figures for a GPU 'h900'; there are h100, ",
+                    45),
+       "an unknown GPU: %s", err.msg);
+    arena_release(&arena);
+}
+
+/* FBGEMM on an H100 (NVIDIA dynamicemb): 10 tables x 128, 1,048,570 look-ups
+ * of 350,280 rows, not pooled: 0.345 ms forward, 0.614 ms SGD backward. */
+static void check_published(void)
+{
+    struct table tables[10];
+    struct shard shards[10];
+    struct problem problem = make_problem(tables, 10, 1);
+    double ms;
+
+    problem.batch = 104857;
+    for (uint32_t i = 0; i < 10; i++) {
+        tables[i] = make_table(10000000, 128, 1);
+        tables[i].optimizer = OPTIMIZER_SGD;
+        tables[i].has_bins = true;
+        tables[i].bins[2] = 1; /* each row three times */
+        shards[i] = shard_whole(&problem, i, 0);
+    }
+    ms = compute_ms("h100", &problem, shards, 10);
+    ok(fabs(ms / 0.959 - 1) < 0.25, "%.3f ms for FBGEMM's 0.959 ms on an H100",
+       ms);
+}
+
+static void check_shape(void)
+{
+    struct table table = make_table(20000000, 128, 20);
+    struct problem problem = make_problem(&table, 1, 4);
+    struct shard whole = shard_whole(&problem, 0, 0), half = whole, row = whole,
+                 copy = whole;
+    double whole_cost, half_cost, row_cost, costs[4];
+
+    is_near(compute_ms("h100", &problem, NULL, 0), 0, 0,
+            "an empty device costs nothing");
+    half.kind = SHARD_COLUMN;
+    half.col_end = 64;
+    row.kind = SHARD_ROW;
+    row.row_end /= 2;
+    copy.kind = SHARD_REPLICATE;
+    whole_cost = compute_ms("h100", &problem, &whole, 1);
+    half_cost = compute_ms("h100", &problem, &half, 1);
+    row_cost = compute_ms("h100", &problem, &row, 1);
+    ok(half_cost < whole_cost && 2 * half_cost > 1.05 * whole_cost,
+       "a column half repeats indices and sort: %.3f of %.3f ms", half_cost,
+       whole_cost);
+    ok(row_cost > 0.45 * whole_cost && row_cost < half_cost,
+       "a row half has half the look-ups: %.3f ms", row_cost);
+    ok(compute_ms("h100", &problem, &copy, 1) < 0.5 * whole_cost,
+       "one of four replicas serves a quarter of the batch");
+
+    table.zipf_alpha = 0;
+    for (unsigned i = 0; i < 4; i++) {
+        table.optimizer = (enum optimizer)i;
+        costs[i] = compute_ms("h100", &problem, &whole, 1);
+    }
+    ok(costs[0] < costs[1] && costs[1] < costs[2] && costs[2] < costs[3],
+       "sgd < row-wise Adagrad < Adagrad < Adam");
+    table.optimizer = OPTIMIZER_SGD;
+    table.precision = PRECISION_FP16;
+    ok(compute_ms("h100", &problem, &whole, 1) < costs[0],
+       "fp16 rows are cheaper");
+    costs[1] = compute_ms("h100", &problem, &whole, 1);
+    table.zipf_alpha = 1.3;
+    costs[2] = compute_ms("h100", &problem, &whole, 1);
+    ok(costs[2] < costs[1], "skew is cheaper than none");
+    table.pooling_factor = 0;
+    costs[3] = compute_ms("h100", &problem, &whole, 1);
+    ok(costs[3] > 0 && costs[3] < 0.2, "no look-ups: launches and outputs");
+}
+
+static void check_order(void)
+{
+    struct table table = make_table(40000000, 128, 30);
+    static const char *const gpus[] = {"h200", "h100", "a100", "v100-32gb",
+                                       "cpu"};
+
+    for (unsigned i = 0; i + 1 < sizeof gpus / sizeof *gpus; i++)
+        ok(whole_ms(gpus[i], table) < whole_ms(gpus[i + 1], table),
+           "%s is faster than %s", gpus[i], gpus[i + 1]);
+    /* Two threads gather a row of 512 B in 26.5 ns: the forward alone. */
+    ok(whole_ms("cpu", make_table(10000000, 128, 20)) > 26.5e-6 * 65536 * 20,
+       "a CPU step takes longer than its measured gather");
+}
+
+/* One head prices what fused tables share: launches, sort passes. */
+static void check_fusion(void)
+{
+    struct table tables[8];
+    struct shard shards[8];
+    struct problem problem = make_problem(tables, 8, 1);
+    double fused, single = 0;
+
+    for (uint32_t i = 0; i < 8; i++) {
+        tables[i] = make_table(10000, 32, 2);
+        shards[i] = shard_whole(&problem, i, 0);
+    }
+    fused = compute_ms("h100", &problem, shards, 8);
+    for (uint32_t i = 0; i < 8; i++)
+        single += compute_ms("h100", &problem, &shards[i], 1);
+    ok(fused < 0.6 * single, "fused %.3f ms, one by one %.3f ms", fused,
+       single);
+}
+
+int main(void)
+{
+    check_specs();
+    check_published();
+    check_shape();
+    check_order();
+    check_fusion();
+    return tap_done();
+}

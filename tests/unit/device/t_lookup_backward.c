@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/tap.h"
+
+#include "lookup_case.h"
+
+/* Two steps, so that the second one reads what the first one wrote. */
+static void backward(struct case_data *data, const char *isa,
+                     unsigned n_threads, enum optimizer optimizer)
+{
+    struct device *device = open_isa(isa, n_threads);
+    struct lookup *lookup = NULL;
+    struct err err = {0};
+
+    if (!ok(!lookup_open(&lookup, device, data->tables, data->n_tables,
+                         data->batch, data->lookups.n_lookups, optimizer,
+                         &err) &&
+                !lookup_backward(lookup, &data->lookups, data->grad, 0.1f,
+                                 &err) &&
+                !lookup_backward(lookup, &data->lookups, data->grad, 0.05f,
+                                 &err),
+            "%s, %u threads", isa, n_threads))
+        printf("# %s\n", err.msg);
+    lookup_close(lookup);
+    device_close(device);
+}
+
+static double weight_at(const struct lookup_table *table, uint64_t i)
+{
+    if (table->precision == PRECISION_FP16)
+        return (double)fp16_to_float(((const uint16_t *)table->d_weight)[i]);
+    return (double)((const float *)table->d_weight)[i];
+}
+
+/* Sum of |gradient| of each row: what an error in its sum is measured by. */
+static double *gradient_masses(const struct case_data *data, uint32_t t)
+{
+    const struct lookup_table *table = &data->tables[t];
+    const uint64_t *offsets = data->offsets + (size_t)t * data->batch;
+    double *mass = mem_alloc(table->n_rows, sizeof *mass);
+
+    for (uint32_t b = 0; b < data->batch; b++) {
+        double largest = 0;
+
+        for (uint32_t c = 0; c < table->dim; c++)
+            largest = fmax(largest,
+                           fabs((double)data->grad[(size_t)b * data->out_dim +
+                                                   table->out_begin + c]));
+        for (uint64_t i = offsets[b]; i < offsets[b + 1]; i++)
+            mass[data->indices[i]] += largest;
+    }
+    return mass;
+}
+
+/* Largest error of a weight over its limit: 1e-5 (|want| + largest |w|) plus
+ * the float rounding of the gradient's sum, plus one fp16 step. */
+static double worst_error(const struct case_data *got,
+                          const struct case_data *want, double *state_error)
+{
+    double worst = 0;
+
+    *state_error = 0;
+    for (uint32_t t = 0; t < got->n_tables; t++) {
+        const struct lookup_table *a = &got->tables[t], *b = &want->tables[t];
+        double *mass = gradient_masses(got, t);
+
+        for (uint64_t i = 0; i < a->n_rows * a->dim; i++) {
+            double w = weight_at(b, i), error = fabs(weight_at(a, i) - w);
+            double limit =
+                1e-5 * (fabs(w) + 0.5) + 0.15 * 1e-6 * mass[i / a->dim];
+
+            if (a->precision == PRECISION_FP16)
+                limit += 0x1p-10 * fabs(w) + 0x1p-24;
+            worst = fmax(worst, error / limit);
+        }
+        for (uint64_t i = 0; i < a->n_rows; i++)
+            *state_error = fmax(*state_error,
+                                fabs((double)(a->d_state[i] - b->d_state[i])) /
+                                    (double)(1e-5f * (b->d_state[i] + 1)));
+        mem_free(mass);
+    }
+    return worst;
+}
+
+static int same_bits(const struct case_data *a, const struct case_data *b)
+{
+    for (uint32_t t = 0; t < a->n_tables; t++) {
+        const struct lookup_table *x = &a->tables[t], *y = &b->tables[t];
+
+        if (!x->d_weight || !y->d_weight ||
+            memcmp(x->d_weight, y->d_weight, weight_bytes(x)) != 0 ||
+            memcmp(x->d_state, y->d_state, x->n_rows * sizeof(float)) != 0)
+            return 0;
+    }
+    return 1;
+}
+
+static void test_case(const struct lookup_case *lookup_case,
+                      enum optimizer optimizer, uint64_t seed)
+{
+    struct case_data first = case_open(lookup_case, seed);
+    struct case_data want = case_open(lookup_case, seed);
+    const char *name = optimizer_name(optimizer);
+    double worst, state_error;
+
+    printf("# %s, %s, seed %" PRIu64 ", %" PRIu64 " look-ups\n",
+           lookup_case->name, name, seed, first.lookups.n_lookups);
+    backward(&first, "avx512", 1, optimizer);
+    lookup_backward_ref(want.tables, want.n_tables, want.batch, &want.lookups,
+                        want.grad, 0.1f, optimizer);
+    lookup_backward_ref(want.tables, want.n_tables, want.batch, &want.lookups,
+                        want.grad, 0.05f, optimizer);
+    worst = worst_error(&first, &want, &state_error);
+    ok(worst <= 1, "%s, %s: as the reference, %.3f of the limit",
+       lookup_case->name, name, worst);
+    ok(state_error <= 1, "%s, %s: state, %.3f of the limit", lookup_case->name,
+       name, state_error);
+    for (size_t i = 0; i < 3; i++)
+        for (size_t k = 0; k < 3; k++) {
+            struct case_data data = case_open(lookup_case, seed);
+
+            backward(&data, ISAS[i], THREADS[k], optimizer);
+            ok(same_bits(&data, &first), "%s, %s: %s x %u: same bits",
+               lookup_case->name, name, ISAS[i], THREADS[k]);
+            case_close(&data);
+        }
+    case_close(&first);
+    case_close(&want);
+}
+
+/* One row looked up by bags of one look-up each, and nothing else: the order
+ * of additions that lookup.h promises, done here by hand. */
+static void test_order(void)
+{
+    enum { N = 3 * LOOKUP_RUN_PIECE + 17, DIM = 4 };
+    float weight[2 * DIM] = {0}, sum[DIM] = {0};
+    struct lookup_table table = {.d_weight = weight, .n_rows = 2, .dim = DIM};
+    struct device *device = open_isa("avx512", 2);
+    uint32_t *indices = mem_alloc(N, sizeof *indices);
+    uint64_t *offsets = mem_alloc(N + 1, sizeof *offsets);
+    float *grad = mem_alloc(N * DIM, sizeof *grad);
+    struct lookup_batch batch = {indices, offsets, N};
+    struct lookup *lookup = NULL;
+    struct err err = {0};
+    struct rng rng;
+    int same = 1;
+
+    rng_init(&rng, 5, 0);
+    for (int i = 0; i < N; i++) {
+        indices[i] = 1;
+        offsets[i + 1] = (uint64_t)i + 1;
+        for (int c = 0; c < DIM; c++)
+            grad[i * DIM + c] = (float)rng_normal(&rng);
+    }
+    for (int piece = 0; piece < N; piece += LOOKUP_RUN_PIECE)
+        for (int c = 0; c < DIM; c++) {
+            float part = 0;
+
+            for (int i = piece; i < N && i < piece + LOOKUP_RUN_PIECE; i++)
+                part += grad[i * DIM + c];
+            sum[c] += part;
+        }
+    ok(!lookup_open(&lookup, device, &table, 1, N, N, OPTIMIZER_SGD, &err) &&
+           !lookup_backward(lookup, &batch, grad, 1, &err),
+       "one long run");
+    for (int c = 0; c < DIM; c++)
+        same &= -weight[DIM + c] == sum[c] && weight[c] == 0;
+    ok(same, "gradients are added in the promised order");
+    batch.n_lookups++;
+    is_i64(lookup_backward(lookup, &batch, grad, 1, &err), -1, "too many");
+    is_str(err.msg, "batch of 786 look-ups: prepared for at most 785",
+           "the sentence");
+    lookup_close(lookup);
+    device_close(device);
+    mem_free(indices);
+    mem_free(offsets);
+    mem_free(grad);
+}
+
+int main(void)
+{
+    for (size_t i = 0; i < N_CASES; i++) {
+        test_case(&CASES[i], OPTIMIZER_SGD, 200 + i);
+        test_case(&CASES[i], OPTIMIZER_ROWWISE_ADAGRAD, 300 + i);
+    }
+    test_order();
+    return tap_done();
+}

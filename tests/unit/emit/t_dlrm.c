@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/unit/emit/fixture.h"
+
+#include <unistd.h>
+
+#include "base/file.h"
+#include "emit/emit.h"
+
+/* The script and the Python in it are also run through the tools that know
+ * their languages, where those are installed. */
+static char dir[] = "/tmp/t_dlrm.XXXXXX";
+
+static const char *emitted(const char *format, const struct plan *plan,
+                           struct err *err)
+{
+    struct emit_options options = {0};
+    struct buf out = {0};
+    const char *text = NULL;
+
+    if (!emit_format_find(format)->emit(plan, &options, &out, err))
+        text = arena_strndup(&arena, out.data, out.len);
+    buf_release(&out);
+    return text;
+}
+
+static bool have(const char *tool)
+{
+    return !system(arena_printf(&arena, "command -v %s >/dev/null 2>&1", tool));
+}
+
+/* Writes the text to a file in dir; returns its path. */
+static const char *written(const char *name, const char *text)
+{
+    const char *path = arena_printf(&arena, "%s/%s", dir, name);
+    struct err err = {0};
+
+    if (file_write(path, text, strlen(text), &err))
+        printf("# %s\n", err.msg);
+    return path;
+}
+
+/* The lines of a here-document of the script. */
+static const char *here_document(const char *script, const char *file)
+{
+    const char *start = strstr(
+        script, arena_printf(&arena, "cat >\"$work/%s\" <<'END_OF_", file));
+    const char *end;
+
+    if (!start)
+        return "";
+    start = strchr(start, '\n') + 1;
+    end = strstr(start, "\nEND_OF_");
+    return arena_strndup(&arena, start, (size_t)(end - start) + 1);
+}
+
+static void runs(const char *tool, const char *command, const char *path)
+{
+    if (!have(tool)) {
+        ok(1, "%s # SKIP not installed", tool);
+        return;
+    }
+    ok(!system(arena_printf(&arena, "%s '%s' >&2", command, path)), "%s %s",
+       command, strrchr(path, '/') + 1);
+}
+
+static struct plan criteo_plan(void)
+{
+    struct plan plan = fixture_plan(8, 4, 65536);
+
+    /* Not in the order of DLRM's features. */
+    fixture_whole(&plan, "cat_2", 17295, 128, 1, 2);
+    fixture_whole(&plan, "cat_0", 40000000, 128, 3, 0);
+    fixture_table(&plan, "cat_1", 39060, 128, 2.4);
+    fixture_shard(&plan, 0, 39060, 0, 64, 1);
+    fixture_shard(&plan, 0, 39060, 64, 128, 5);
+    fixture_finish(&plan);
+    return plan;
+}
+
+static void test_script(void)
+{
+    struct plan plan = criteo_plan();
+    struct err err = {0};
+    const char *script;
+
+    plan.inputs_hash = "0123456789abcdef";
+    script = emitted("dlrm", &plan, &err);
+    is_in(script, "#!/usr/bin/env bash\n");
+    is_in(script, "# 3 tables on 8 GPUs, global batch 65536, inputs "
+                  "0123456789abcdef.\n");
+    is_in(script, "those of 1 tables are rounded");
+    is_in(script, "--num_embeddings_per_feature \"40000000,39060,17295\"\n");
+    is_in(script, "--embedding_dim 128\n");
+    is_in(script, "--dense_arch_layer_sizes \"512,256,128\"\n");
+    is_in(script, "--batch_size 8192\n");
+    is_in(script, "    --adagrad\n");
+    is_in(
+        script,
+        "--multi_hot_sizes \"3,2,1\" --multi_hot_distribution_type uniform)\n");
+    is_in(script, "torchrun --nnodes 2 --nproc_per_node 4 ");
+    is_in(script, "OPTIMIZER = \"rowwise_adagrad\"\nFEATURES = [\n"
+                  "    \"cat_0\",\n    \"cat_1\",\n    \"cat_2\",\n]\n");
+    is_in(here_document(script, "plan.json"), "\n    \"t_cat_2\": {");
+    runs("bash", "bash -n", written("run.sh", script));
+    runs("shellcheck", "shellcheck", written("run.sh", script));
+    runs("python3", "python3 -m py_compile",
+         written("loader.py", here_document(script, "loader.py")));
+    runs("python3", "python3 -m py_compile",
+         written("train.py", here_document(script, "train.py")));
+    is_str(here_document(script, "loader.py"),
+           emitted("torchrec-loader", &plan, &err),
+           "the loader is that of --format torchrec-loader");
+    is_str(here_document(script, "plan.json"),
+           here_document(emitted("dlrm", &plan, &err), "plan.json"),
+           "the same plan, the same text");
+}
+
+static void test_other_lists(void)
+{
+    struct plan plan = fixture_plan(3, 8, 1000);
+    struct err err = {0};
+    const char *script;
+
+    fixture_whole(&plan, "t_users", 100, 16, 1, 0);
+    fixture_whole(&plan, "t_ads", 200, 16, 0, 1);
+    plan.problem.tables[0].optimizer = OPTIMIZER_SGD;
+    plan.problem.tables[1].optimizer = OPTIMIZER_SGD;
+    fixture_finish(&plan);
+    script = emitted("dlrm", &plan, &err);
+    is_in(script, "FEATURES = [\n    \"users\",\n    \"ads\",\n]\n");
+    is_in(here_document(script, "plan.json"), "\n    \"t_users\": {");
+    is_in(script, "--num_embeddings_per_feature \"100,200\"\n");
+    is_in(script, "--batch_size 333\n");
+    is_in(script, "# The batch of a GPU is rounded.\n");
+    is_in(script, "torchrun --nnodes 1 --nproc_per_node 3 ");
+    ok(!strstr(script, "--adagrad") && !strstr(script, "--multi_hot_sizes "),
+       "no Adagrad, no multi-hot");
+    runs("shellcheck", "shellcheck", written("other.sh", script));
+}
+
+/* TorchRec as far as the loader sees it, and a model of three tables. */
+static const char stand_in[] =
+    "import json, sys, types\n"
+    "from dataclasses import asdict, dataclass\n"
+    "\n"
+    "@dataclass\n"
+    "class ShardMetadata:\n"
+    "    shard_offsets: list\n"
+    "    shard_sizes: list\n"
+    "    placement: str\n"
+    "\n"
+    "@dataclass\n"
+    "class EnumerableShardingSpec:\n"
+    "    shards: list\n"
+    "\n"
+    "@dataclass\n"
+    "class ParameterSharding:\n"
+    "    sharding_type: str\n"
+    "    compute_kernel: str\n"
+    "    ranks: list\n"
+    "    sharding_spec: object\n"
+    "\n"
+    "@dataclass\n"
+    "class ShardingPlan:\n"
+    "    plan: dict\n"
+    "\n"
+    "fake = types.ModuleType('torchrec.distributed.types')\n"
+    "for c in (ShardMetadata, EnumerableShardingSpec, ParameterSharding,\n"
+    "          ShardingPlan):\n"
+    "    setattr(fake, c.__name__, c)\n"
+    "fake.EmbeddingModuleShardingPlan = dict\n"
+    "for name in ('torchrec', 'torchrec.distributed'):\n"
+    "    sys.modules[name] = types.ModuleType(name)\n"
+    "sys.modules[fake.__name__] = fake\n"
+    "\n"
+    "@dataclass\n"
+    "class Config:\n"
+    "    name: str\n"
+    "    num_embeddings: int\n"
+    "    embedding_dim: int\n"
+    "\n"
+    "class Tables:\n"
+    "    def __init__(self, *configs):\n"
+    "        self.configs = configs\n"
+    "    def embedding_bag_configs(self):\n"
+    "        return self.configs\n"
+    "\n"
+    "class Model:\n"
+    "    def __init__(self, **modules):\n"
+    "        self.modules = modules\n"
+    "    def named_modules(self):\n"
+    "        return [('', object())] + list(self.modules.items())\n"
+    "\n"
+    "from loader import load_plan\n"
+    "\n"
+    "FQN = 'model.sparse_arch.embedding_bag_collection'\n"
+    "sizes = {'cat_0': 40000000, 'cat_1': 39060, 'cat_2': 17295}\n"
+    "configs = [Config(n, r, 128) for n, r in sizes.items()]\n"
+    "good = Model(**{FQN: Tables(*configs)})\n"
+    "\n"
+    "def entry(p):\n"
+    "    e = {'sharding_type': p.sharding_type,\n"
+    "         'compute_kernel': p.compute_kernel, 'ranks': p.ranks}\n"
+    "    if p.sharding_spec:\n"
+    "        e['shards'] = [asdict(s) for s in p.sharding_spec.shards]\n"
+    "    return e\n"
+    "\n"
+    "plan = load_plan(sys.argv[1], good, 8)\n"
+    "again = {m: {n: entry(p) for n, p in t.items()}\n"
+    "         for m, t in plan.plan.items()}\n"
+    "assert again == json.load(open(sys.argv[1]))['plan'], again\n"
+    "cpu = load_plan(sys.argv[1], good, 8, 'cpu').plan[FQN]['cat_1']\n"
+    "assert cpu.sharding_spec.shards[1].placement == 'rank:5/cpu', cpu\n"
+    "\n"
+    "def refused(model, world_size, want):\n"
+    "    try:\n"
+    "        load_plan(sys.argv[1], model, world_size)\n"
+    "    except ValueError as error:\n"
+    "        assert str(error) == want, error\n"
+    "    else:\n"
+    "        raise AssertionError('not refused: ' + want)\n"
+    "\n"
+    "refused(good, 4, 'cat_1: rank 5 of 4')\n"
+    "refused(Model(other=Tables(*configs)), 8, 'module other is not in the "
+    "plan')\n"
+    "refused(Model(), 8, 'the model has no tables in ' + FQN)\n"
+    "refused(Model(**{FQN: Tables(*configs[:2])}), 8,\n"
+    "        FQN + \": tables of one side: ['cat_2']\")\n"
+    "refused(Model(**{FQN: Tables(*configs), 'x': Tables()}), 8,\n"
+    "        'module x is not in the plan')\n"
+    "configs[2].num_embeddings = 5\n"
+    "refused(good, 8, 'cat_2: planned as [17295, 128], but is [5, 128]')\n";
+
+static void test_loader(void)
+{
+    struct plan plan = criteo_plan();
+    struct err err = {0};
+    const char *json;
+
+    written("loader.py", emitted("torchrec-loader", &plan, &err));
+    written("stand_in.py", stand_in);
+    json = written("plan.json", emitted("torchrec", &plan, &err));
+    runs("python3",
+         arena_printf(&arena,
+                      "cd %s && PYTHONDONTWRITEBYTECODE=1 python3 "
+                      "stand_in.py",
+                      dir),
+         json);
+}
+
+static void refuses(const struct plan *plan, const char *want)
+{
+    struct err err = {0};
+
+    ok(!emitted("dlrm", plan, &err) && err.code == ERR_INPUT, "refused");
+    is_str(err.msg, want, "its sentence");
+}
+
+static void test_refused(void)
+{
+    struct plan plan = fixture_plan(2, 2, 64), broken;
+    struct table tables[2];
+
+    fixture_whole(&plan, "a", 8, 8, 1, 0);
+    fixture_whole(&plan, "b", 8, 16, 1, 1);
+    fixture_finish(&plan);
+    refuses(&plan, "tables 'a' and 'b' have 8 and 16 columns, but DLRM has one "
+                   "width for all");
+
+    plan = fixture_plan(6, 4, 64);
+    fixture_whole(&plan, "a", 8, 8, 1, 0);
+    fixture_whole(&plan, "b", 8, 8, 1, 1);
+    fixture_finish(&plan);
+    refuses(&plan, "6 GPUs are not a whole number of hosts of 4, which "
+                   "torchrun needs");
+
+    memcpy(tables, plan.problem.tables, sizeof(tables));
+    broken = plan;
+    broken.problem.tables = tables;
+    tables[1].optimizer = OPTIMIZER_ADAM;
+    refuses(&broken, "tables 'a' and 'b' have optimizers rowwise_adagrad and "
+                     "adam, but DLRM has one for all");
+    tables[1] = plan.problem.tables[1];
+    tables[1].num_outputs = 2;
+    refuses(&broken, "table 'b' does not give one pooled vector a sample, as "
+                     "DLRM's tables do");
+    tables[1] = plan.problem.tables[1];
+    tables[1].precision = PRECISION_FP16;
+    refuses(&broken, "table 'b' is fp16, but DLRM makes fp32 tables");
+
+    plan = fixture_plan(2, 2, 64);
+    fixture_whole(&plan, "a", 8, 10, 1, 0);
+    fixture_finish(&plan);
+    refuses(&plan, "table 'a' has 10 columns, but TorchRec's fused kernels "
+                   "take multiples of 4");
+}
+
+int main(void)
+{
+    arena_init(&arena);
+    if (!mkdtemp(dir))
+        tap_skip_all("no temporary folder");
+    test_script();
+    test_other_lists();
+    test_loader();
+    test_refused();
+    ok(!system(arena_printf(&arena, "rm -r '%s'", dir)), "cleaned up");
+    arena_release(&arena);
+    return tap_done();
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/unit/emit/fixture.h"
+
+#include "emit/emit.h"
+
+#define MAX_COLUMNS 100
+
+static const char *report_of(const struct plan *plan)
+{
+    struct buf out = {0};
+    const char *text;
+
+    emit_report(plan, &out);
+    text = arena_strndup(&arena, out.data, out.len);
+    buf_release(&out);
+    return text;
+}
+
+/* Made-up costs: a shard alone costs a millisecond a million look-up columns;
+ * compute is 0.6 of their sum, and every GPU waits for the last one. */
+static void price(struct plan *plan)
+{
+    uint32_t n_devices = plan->problem.cluster.n_devices;
+    double last_ms = 0;
+
+    plan->devices = ARENA_NEW(&arena, struct device_cost, n_devices);
+    plan->shard_ms = ARENA_NEW(&arena, double, plan->n_shards);
+    for (size_t i = 0; i < plan->n_shards; i++) {
+        const struct shard *shard = &plan->shards[i];
+        struct device_cost *device = &plan->devices[shard->device];
+        struct memory_items items;
+
+        plan->shard_ms[i] = shard_lookups(&plan->problem, shard) * 1e-6 *
+                            (shard->col_end - shard->col_begin);
+        device->compute_ms += 0.6 * plan->shard_ms[i];
+        shard_memory(&items, &plan->problem, shard);
+        memory_add(&device->memory, &items);
+    }
+    for (uint32_t r = 0; r < n_devices; r++) {
+        plan->devices[r].bwd_comm_ms = 0.25;
+        last_ms = fmax(last_ms, plan->devices[r].compute_ms + 0.25);
+    }
+    plan->total_ms = 0;
+    for (uint32_t r = 0; r < n_devices; r++) {
+        struct device_cost *device = &plan->devices[r];
+
+        device->fwd_comm_ms =
+            last_ms - device->compute_ms - device->bwd_comm_ms + 0.5 + 0.01 * r;
+        device->total_ms =
+            device->compute_ms + device->bwd_comm_ms + device->fwd_comm_ms;
+        plan->total_ms = fmax(plan->total_ms, device->total_ms);
+    }
+    plan->cost = (struct cost_source){
+        .name = "roofline:h100",
+        .hash = "0123456789abcdef",
+        .basis = BASIS_MODELLED,
+        .comm = "alpha-beta figures of h100",
+        .device = "cpu:x",
+    };
+    plan->search = "reference";
+    plan->stopped = "done";
+    plan->seed = 7;
+    plan->n_evaluations = 1234;
+    plan->search_ms = 56.7;
+}
+
+static struct plan mixed_plan(void)
+{
+    struct plan plan = fixture_plan(4, 2, 65536);
+
+    fixture_whole(&plan, "users", 40000000, 128, 3, 0);
+    fixture_table(&plan, "items", 20000000, 128, 20)->skew_assumed = false;
+    fixture_shard(&plan, 0, 20000000, 0, 64, 1);
+    fixture_shard(&plan, 0, 20000000, 64, 96, 2);
+    fixture_shard(&plan, 0, 20000000, 96, 128, 2);
+    fixture_table(&plan, "pages", 1000000, 64, 2);
+    for (uint32_t r = 0; r < 4; r++)
+        fixture_shard(&plan, r * 250000, (r + 1) * 250000, 0, 64, r);
+    fixture_whole(&plan, "a name longer than the thirty-two columns it has", 9,
+                  8, 1, 3);
+    fixture_finish(&plan);
+    price(&plan);
+    return plan;
+}
+
+static void is_not_in(const char *text, const char *part)
+{
+    ok(!strstr(text, part), "does not say: %s", part + strspn(part, "\n"));
+}
+
+/* No line is wider than a page, and none ends in a blank. */
+static void fits(const char *text)
+{
+    size_t widest = 0, n_trailing = 0;
+
+    for (const char *line = text; *line;) {
+        size_t len = strcspn(line, "\n");
+
+        widest = len > widest ? len : widest;
+        n_trailing += len && line[len - 1] == ' ';
+        line += len + 1;
+    }
+    ok(widest <= MAX_COLUMNS, "fits %d columns (%zu)", MAX_COLUMNS, widest);
+    is_i64((int64_t)n_trailing, 0, "no line ends in a blank");
+}
+
+static void test_mixed(void)
+{
+    struct plan plan = mixed_plan();
+    const char *text;
+
+    plan.bound_ms = plan.total_ms / 1.25;
+    plan.n_floored = 3;
+    text = report_of(&plan);
+    is_in(text, "plan    4 tables in 9 shards on 4 GPUs (2 hosts), "
+                "global batch 65536\n");
+    is_in(text, "search  reference, seed 7, 1234 evaluations in 57 ms\n");
+    is_in(text, "cost    roofline:h100 0123456789abcdef, modelled on cpu:x\n"
+                "        communication: alpha-beta figures of h100\n");
+    /* Compute is 0.6 of: users 3 x 128 x 65536 columns, 25.166 ms, on GPU 0;
+     * items 20 x 64, 83.886 ms, on GPUs 1 and 2; pages 0.5 x 64, 2.097 ms, on
+     * each; the last 1 x 8, 0.524 ms, on GPU 3. So 16.358, 51.590, 51.590 and
+     * 1.573 ms; ready last is GPU 1 after 51.840 ms; GPU 3 ends 0.53 later. */
+    is_in(text, "step    52.370 ms (GPU 3), max over mean 1.000, of compute "
+                "1.704; lower bound 41.896 ms, gap 25.0 %\n");
+    is_in(text, "\n0      16.358    0.250   35.732   52.340   19.");
+    is_in(text, "\nmean   30.278    0.250   21.827   52.355 ");
+    is_in(text, "  TW 1 RW 1\n");
+    is_in(text, "  CW 2 RW 1\n");
+    is_in(text, "shards: TW whole tables, CW column pieces, RW row pieces; fwd "
+                "comm holds the waiting\n");
+    is_in(text, "\nslowest GPU, ms                   GPU 3     mean      GPU "
+                "1, which is ready last\n");
+    is_in(text,
+          "  compute                         1.573   30.278     51.590\n");
+    is_in(text,
+          "  waiting                        50.017   21.312      0.000\n");
+    is_in(text, "\nGPU 3: its waiting is 28.705 ms above the mean\n"
+                "GPU 1: its compute is 21.312 ms above the mean\n  a piece of "
+                "table 'items' costs most there, 83.886 ms alone\n");
+    is_in(text, "\nitems                              167.772 ");
+    is_in(text, "  CW 3    1 2\n");
+    is_in(text, "  RW 4    0 1 2 3\n");
+    is_in(text, "\na name longer than the thirty-t~     0.524 ");
+    is_in(text, "note: the access skew of 3 of 4 tables is not given; Zipf "
+                "1.05 is assumed\n");
+    is_in(text, "note: 3 of 4 predictions were raised to the physical floor\n");
+    is_not_in(text, "stopped early");
+    fits(text);
+    is_str(report_of(&plan), text, "the same plan, the same report");
+}
+
+static void test_stopped_and_analytic(void)
+{
+    struct plan plan = mixed_plan();
+    const char *text;
+
+    plan.stopped = "time";
+    plan.cost.basis = BASIS_ANALYTIC;
+    plan.cost.device = NULL;
+    text = report_of(&plan);
+    is_in(text, "in 57 ms, stopped early (time)\n");
+    is_in(text, "0123456789abcdef, analytic\n");
+    is_not_in(text, "lower bound");
+    is_not_in(text, "physical floor");
+}
+
+static void test_unpriced(void)
+{
+    struct plan plan = mixed_plan();
+    const char *text, *memory, *priced = report_of(&plan);
+
+    plan.devices = NULL;
+    plan.shard_ms = NULL;
+    plan.total_ms = NAN;
+    plan.search = NULL;
+    text = report_of(&plan);
+    is_in(text, "cost    not priced\n");
+    is_in(text, "search  none: the plan was made by hand\n");
+    is_not_in(text, "slowest");
+    is_not_in(text, "dearest");
+    is_not_in(text, "nan");
+    /* Memory is counted all the same: as in the priced report. */
+    memory = strstr(strstr(priced, "\n2 "), "   5.06 ");
+    is_in(text,
+          arena_printf(&arena, "%.*s", (int)strcspn(memory, "\n"), memory));
+    fits(text);
+}
+
+static void test_one_gpu(void)
+{
+    struct plan plan = fixture_plan(1, 1, 128);
+    const char *text;
+
+    fixture_whole(&plan, "only", 1000, 16, 1, 0);
+    fixture_finish(&plan);
+    price(&plan);
+    text = report_of(&plan);
+    is_in(text, "plan    1 table in 1 shard on 1 GPU (1 host), global batch "
+                "128\n");
+    is_in(text, " KiB ");
+    is_not_in(text, "slowest GPU");
+    is_not_in(text, "mean ");
+    fits(text);
+}
+
+static void test_many_gpus(void)
+{
+    struct plan plan = fixture_plan(64, 8, 65536);
+    const char *text;
+    int n_lines = 0;
+
+    for (uint32_t i = 0; i < 64; i++)
+        fixture_whole(&plan, arena_printf(&arena, "t%u", i), 1000 + i, 32,
+                      1 + i, i);
+    fixture_finish(&plan);
+    price(&plan);
+    text = report_of(&plan);
+    is_in(text, "\n...  52 more between the 8 slowest and the 4 fastest\n");
+    is_in(text, "\n63 ");
+    is_in(text, "\n56 ");
+    is_in(text, "\n0  ");
+    is_in(text, "\n3  ");
+    is_not_in(text, "\n55 ");
+    is_not_in(text, "\n4  ");
+    for (const char *at = text; (at = strstr(at, "\nt")); at++)
+        n_lines++;
+    is_i64(n_lines, 11, "ten tables under their heading");
+    fits(text);
+}
+
+static void test_weights_only(void)
+{
+    struct plan plan = mixed_plan();
+
+    plan.problem.memory_model = MEMORY_WEIGHTS;
+    is_in(report_of(&plan), "note: memory counts weights alone\n");
+}
+
+int main(void)
+{
+    arena_init(&arena);
+    test_mixed();
+    test_stopped_and_analytic();
+    test_unpriced();
+    test_one_gpu();
+    test_many_gpus();
+    test_weights_only();
+    arena_release(&arena);
+    return tap_done();
+}

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/unit/emit/fixture.h"
+
+#include <jansson.h>
+
+#include "base/rng.h"
+#include "emit/emit.h"
+
+/* Appends or fails; the text lives in the arena. */
+static const char *emitted(const struct plan *plan,
+                           const struct emit_options *options, struct err *err)
+{
+    const struct emitter *format = emit_format_find("torchrec");
+    struct buf out = {0};
+    const char *text = NULL;
+
+    if (!format->emit(plan, options, &out, err))
+        text = arena_strndup(&arena, out.data, out.len);
+    buf_release(&out);
+    return text;
+}
+
+/* 2 hosts of 4: one table of each sharding type. */
+static struct plan mixed_plan(void)
+{
+    struct plan plan = fixture_plan(8, 4, 65536);
+
+    fixture_whole(&plan, "t_a", 40000000, 128, 3, 6);
+    fixture_table(&plan, "t_b", 39060, 128, 2);
+    fixture_shard(&plan, 0, 39060, 0, 64, 0);
+    fixture_shard(&plan, 0, 39060, 64, 96, 5);
+    fixture_shard(&plan, 0, 39060, 96, 128, 5);
+    fixture_table(&plan, "t_rows", 20, 16, 2); /* blocks of 3, the last of 2 */
+    for (uint32_t r = 0; r < 7; r++)
+        fixture_shard(&plan, 3 * r, r == 6 ? 20 : 3 * r + 3, 0, 16, r);
+    fixture_table(&plan, "t_host", 5, 8, 1); /* 2, 2, 1, 0 on host 1 */
+    fixture_shard(&plan, 0, 2, 0, 8, 4);
+    fixture_shard(&plan, 2, 4, 0, 8, 5);
+    fixture_shard(&plan, 4, 5, 0, 8, 6);
+    fixture_table(&plan, "t_grid", 8, 12, 1);
+    for (uint32_t r = 0; r < 4; r++) {
+        fixture_shard(&plan, 2 * r, 2 * r + 2, 0, 8, 4 + r);
+        fixture_shard(&plan, 2 * r, 2 * r + 2, 8, 12, r);
+    }
+    fixture_table(&plan, "t_copy", 10, 6, 1);
+    for (uint32_t r = 0; r < 8; r++)
+        fixture_shard(&plan, 0, 10, 0, 6, r);
+    fixture_finish(&plan);
+    return plan;
+}
+
+static const char mixed_text[] =
+    "{\"plan\": {\n"
+    "  \"model.sparse_arch.embedding_bag_collection\": {\n"
+    "    \"t_a\": {\"sharding_type\": \"table_wise\", \"compute_kernel\": "
+    "\"fused\", \"ranks\": [6], \"shards\": [{\"shard_offsets\": [0, 0], "
+    "\"shard_sizes\": [40000000, 128], \"placement\": \"rank:6/cuda:2\"}]},\n"
+    "    \"t_b\": {\"sharding_type\": \"column_wise\", \"compute_kernel\": "
+    "\"fused\", \"ranks\": [0, 5, 5], \"shards\": [{\"shard_offsets\": [0, "
+    "0], \"shard_sizes\": [39060, 64], \"placement\": \"rank:0/cuda:0\"}, "
+    "{\"shard_offsets\": [0, 64], \"shard_sizes\": [39060, 32], "
+    "\"placement\": \"rank:5/cuda:1\"}, {\"shard_offsets\": [0, 96], "
+    "\"shard_sizes\": [39060, 32], \"placement\": \"rank:5/cuda:1\"}]},\n"
+    "    \"t_rows\": {\"sharding_type\": \"row_wise\", \"compute_kernel\": "
+    "\"fused\", \"ranks\": [0, 1, 2, 3, 4, 5, 6, 7], \"shards\": ["
+    "{\"shard_offsets\": [0, 0], \"shard_sizes\": [3, 16], \"placement\": "
+    "\"rank:0/cuda:0\"}, "
+    "{\"shard_offsets\": [3, 0], \"shard_sizes\": [3, 16], \"placement\": "
+    "\"rank:1/cuda:1\"}, "
+    "{\"shard_offsets\": [6, 0], \"shard_sizes\": [3, 16], \"placement\": "
+    "\"rank:2/cuda:2\"}, "
+    "{\"shard_offsets\": [9, 0], \"shard_sizes\": [3, 16], \"placement\": "
+    "\"rank:3/cuda:3\"}, "
+    "{\"shard_offsets\": [12, 0], \"shard_sizes\": [3, 16], \"placement\": "
+    "\"rank:4/cuda:0\"}, "
+    "{\"shard_offsets\": [15, 0], \"shard_sizes\": [3, 16], \"placement\": "
+    "\"rank:5/cuda:1\"}, "
+    "{\"shard_offsets\": [18, 0], \"shard_sizes\": [2, 16], \"placement\": "
+    "\"rank:6/cuda:2\"}, "
+    "{\"shard_offsets\": [20, 0], \"shard_sizes\": [0, 16], \"placement\": "
+    "\"rank:7/cuda:3\"}]},\n"
+    "    \"t_host\": {\"sharding_type\": \"table_row_wise\", "
+    "\"compute_kernel\": \"fused\", \"ranks\": [4, 5, 6, 7], \"shards\": ["
+    "{\"shard_offsets\": [0, 0], \"shard_sizes\": [2, 8], \"placement\": "
+    "\"rank:4/cuda:0\"}, "
+    "{\"shard_offsets\": [2, 0], \"shard_sizes\": [2, 8], \"placement\": "
+    "\"rank:5/cuda:1\"}, "
+    "{\"shard_offsets\": [4, 0], \"shard_sizes\": [1, 8], \"placement\": "
+    "\"rank:6/cuda:2\"}, "
+    "{\"shard_offsets\": [5, 0], \"shard_sizes\": [0, 8], \"placement\": "
+    "\"rank:7/cuda:3\"}]},\n"
+    "    \"t_grid\": {\"sharding_type\": \"grid_shard\", \"compute_kernel\": "
+    "\"fused\", \"ranks\": [4, 5, 6, 7, 0, 1, 2, 3], \"shards\": ["
+    "{\"shard_offsets\": [0, 0], \"shard_sizes\": [2, 8], \"placement\": "
+    "\"rank:4/cuda:0\"}, "
+    "{\"shard_offsets\": [2, 0], \"shard_sizes\": [2, 8], \"placement\": "
+    "\"rank:5/cuda:1\"}, "
+    "{\"shard_offsets\": [4, 0], \"shard_sizes\": [2, 8], \"placement\": "
+    "\"rank:6/cuda:2\"}, "
+    "{\"shard_offsets\": [6, 0], \"shard_sizes\": [2, 8], \"placement\": "
+    "\"rank:7/cuda:3\"}, "
+    "{\"shard_offsets\": [0, 8], \"shard_sizes\": [2, 4], \"placement\": "
+    "\"rank:0/cuda:0\"}, "
+    "{\"shard_offsets\": [2, 8], \"shard_sizes\": [2, 4], \"placement\": "
+    "\"rank:1/cuda:1\"}, "
+    "{\"shard_offsets\": [4, 8], \"shard_sizes\": [2, 4], \"placement\": "
+    "\"rank:2/cuda:2\"}, "
+    "{\"shard_offsets\": [6, 8], \"shard_sizes\": [2, 4], \"placement\": "
+    "\"rank:3/cuda:3\"}]},\n"
+    "    \"t_copy\": {\"sharding_type\": \"data_parallel\", "
+    "\"compute_kernel\": \"dense\", \"ranks\": [0, 1, 2, 3, 4, 5, 6, 7]}\n"
+    "  }\n"
+    "}}\n";
+
+static void test_each_type(void)
+{
+    struct plan plan = mixed_plan();
+    struct emit_options options = {0};
+    struct err err = {0};
+
+    is_str(emitted(&plan, &options, &err), mixed_text,
+           "each sharding type once");
+}
+
+static void test_options(void)
+{
+    struct plan plan = fixture_plan(1, 1, 8);
+    struct emit_options options = {.module = "a.\"b\"",
+                                   .prefix = "p_\xc3\xa9_"};
+    struct err err = {0};
+
+    fixture_whole(&plan, "x", 4, 4, 1, 0);
+    fixture_finish(&plan);
+    is_str(emitted(&plan, &options, &err),
+           "{\"plan\": {\n  \"a.\\\"b\\\"\": {\n    \"p_\xc3\xa9_x\": "
+           "{\"sharding_type\": \"table_wise\", \"compute_kernel\": \"fused\", "
+           "\"ranks\": [0], \"shards\": [{\"shard_offsets\": [0, 0], "
+           "\"shard_sizes\": [4, 4], \"placement\": \"rank:0/cuda:0\"}]}\n"
+           "  }\n}}\n",
+           "module and prefix are escaped");
+}
+
+static json_t *parsed(const char *text)
+{
+    json_error_t error;
+    json_t *root = text ? json_loads(text, JSON_REJECT_DUPLICATES, &error) : 0;
+
+    if (!ok(root != NULL, "the text is JSON"))
+        printf("# %s\n", text ? error.text : "nothing was emitted");
+    return root;
+}
+
+static void test_two_modules(void)
+{
+    struct plan plan = fixture_plan(2, 2, 8);
+    struct emit_options options = {.module = "ebc", .sequence_module = "ec"};
+    struct err err = {0};
+    const json_t *modules;
+    json_t *root;
+
+    fixture_whole(&plan, "pooled", 8, 8, 1, 0);
+    fixture_whole(&plan, "history", 8, 16, 20, 1);
+    plan.problem.tables[1].output = OUTPUT_SEQUENCE;
+    fixture_whole(&plan, "more", 8, 16, 20, 0);
+    plan.problem.tables[2].output = OUTPUT_SEQUENCE;
+    fixture_finish(&plan);
+    root = parsed(emitted(&plan, &options, &err));
+    modules = json_object_get(root, "plan");
+    ok(json_object_size(modules) == 2 &&
+           json_object_get(json_object_get(modules, "ebc"), "pooled") &&
+           json_object_size(json_object_get(modules, "ec")) == 2,
+       "sequences have a module of their own");
+    json_decref(root);
+}
+
+/* Re-reads a table's entry as TorchRec does: the shards tile the table, stand
+ * in the order of the ranks, and each has its rank's place. */
+static bool entry_is_sound(const struct plan *plan, const struct table *table,
+                           const json_t *entry)
+{
+    uint32_t per_host = plan->problem.cluster.devices_per_host;
+    const json_t *ranks = json_object_get(entry, "ranks");
+    const json_t *shards = json_object_get(entry, "shards");
+    size_t n = json_array_size(shards);
+    json_int_t area = 0;
+
+    if (n != json_array_size(ranks))
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        json_int_t rank = json_integer_value(json_array_get(ranks, i));
+        const char *placement;
+        char want[64];
+        json_int_t at[2], size[2];
+        json_t *shard = json_array_get(shards, i);
+
+        if (json_unpack(shard, "{s:[I,I], s:[I,I], s:s !}", "shard_offsets",
+                        &at[0], &at[1], "shard_sizes", &size[0], &size[1],
+                        "placement", &placement))
+            return false;
+        snprintf(want, sizeof(want), "rank:%d/cuda:%d", (int)rank,
+                 (int)(rank % per_host));
+        if (strcmp(placement, want) || at[0] < 0 || at[1] < 0 ||
+            at[0] + size[0] > (json_int_t)table->num_embeddings ||
+            at[1] + size[1] > (json_int_t)table->dim || size[1] % 4)
+            return false;
+        area += size[0] * size[1];
+        for (size_t k = 0; k < i; k++) {
+            json_int_t a[2], b[2];
+
+            json_unpack(json_array_get(shards, k), "{s:[I,I], s:[I,I]}",
+                        "shard_offsets", &a[0], &a[1], "shard_sizes", &b[0],
+                        &b[1]);
+            if (at[0] < a[0] + b[0] && a[0] < at[0] + size[0] &&
+                at[1] < a[1] + b[1] && a[1] < at[1] + size[1])
+                return false;
+        }
+    }
+    return area == (json_int_t)table->num_embeddings * table->dim;
+}
+
+/* Random tables on random clusters, cut in each way that TorchRec knows. */
+static void add_random_table(struct plan *plan, struct rng *rng)
+{
+    uint32_t n_devices = plan->problem.cluster.n_devices;
+    uint32_t n_local = plan->problem.cluster.devices_per_host;
+    uint32_t n_blocks = 1 + (uint32_t)rng_below(rng, 4);
+    uint32_t widths[4], dim = 0, col = 0;
+    uint64_t rows = 1 + rng_below(rng, 1000);
+    uint64_t way = rng_below(rng, 4);
+    const char *name = arena_printf(&arena, "t%zu", plan->problem.n_tables);
+
+    if (way == 0 || way == 2)
+        n_blocks = 1;
+    for (uint32_t c = 0; c < n_blocks; c++)
+        dim += widths[c] = 4 + 4 * (uint32_t)rng_below(rng, 8);
+    fixture_table(plan, name, rows, dim, 1);
+    for (uint32_t c = 0; c < n_blocks; col += widths[c++]) {
+        uint32_t host = (uint32_t)rng_below(rng, n_devices / n_local);
+        uint32_t n = way == 3 ? n_local : way == 2 ? n_devices : 1;
+        uint32_t first = way == 3   ? host * n_local
+                         : way == 2 ? 0
+                                    : (uint32_t)rng_below(rng, n_devices);
+        uint64_t block = (rows + n - 1) / n;
+
+        for (uint64_t row = 0; row < rows; row += block, first++)
+            fixture_shard(plan, row, row + block < rows ? row + block : rows,
+                          col, col + widths[c], first);
+    }
+}
+
+static void test_random(void)
+{
+    struct rng rng;
+    int n_wrong = 0;
+
+    rng_init(&rng, 3, 0);
+    for (int round = 0; round < 200; round++) {
+        uint32_t n_local = 1 + (uint32_t)rng_below(&rng, 5);
+        struct plan plan = fixture_plan(
+            n_local * (1 + (uint32_t)rng_below(&rng, 4)), n_local, 64);
+        struct emit_options options = {0};
+        struct err err = {0};
+        json_error_t error;
+        json_t *root, *module;
+
+        for (int t = 0; t < 5; t++)
+            add_random_table(&plan, &rng);
+        plan_sort_shards(&plan);
+        plan_derive_kinds(&plan);
+        n_wrong += plan_check(&plan, &err) != 0;
+        root = json_loads(emitted(&plan, &options, &err), 0, &error);
+        module =
+            json_object_get(json_object_get(root, "plan"), EMIT_DEFAULT_MODULE);
+        for (size_t t = 0; t < plan.problem.n_tables; t++) {
+            const struct table *table = &plan.problem.tables[t];
+
+            n_wrong += !entry_is_sound(&plan, table,
+                                       json_object_get(module, table->name));
+        }
+        json_decref(root);
+    }
+    is_i64(n_wrong, 0, "200 random plans, seed 3, tile when read back");
+}
+
+static void refuses(const struct plan *plan, const char *want)
+{
+    struct emit_options options = {0};
+    struct err err = {0};
+
+    ok(!emitted(plan, &options, &err) && err.code == ERR_INPUT, "refused");
+    is_str(err.msg, want, "its sentence");
+}
+
+static void test_refused(void)
+{
+    struct plan plan = fixture_plan(8, 4, 64);
+
+    fixture_whole(&plan, "odd", 10, 10, 1, 0);
+    fixture_finish(&plan);
+    refuses(&plan, "table 'odd' has 10 columns, but TorchRec's fused kernels "
+                   "take multiples of 4");
+
+    plan = fixture_plan(8, 4, 64);
+    fixture_table(&plan, "rows", 100, 8, 1);
+    fixture_shard(&plan, 0, 60, 0, 8, 0);
+    fixture_shard(&plan, 60, 100, 0, 8, 1);
+    fixture_finish(&plan);
+    refuses(&plan, "table 'rows': TorchRec cuts rows only into equal blocks in "
+                   "the order of the ranks, over all 8 or over the 4 of one "
+                   "host");
+    plan.shards[0].device = 7;
+    refuses(&plan, "table 'rows': TorchRec cuts rows only into equal blocks in "
+                   "the order of the ranks, over all 8 or over the 4 of one "
+                   "host");
+
+    plan = fixture_plan(6, 4, 64); /* no whole hosts */
+    fixture_table(&plan, "host", 16, 8, 1);
+    for (uint32_t r = 0; r < 4; r++)
+        fixture_shard(&plan, 4 * r, 4 * r + 4, 0, 8, r);
+    fixture_finish(&plan);
+    refuses(&plan, "table 'host': TorchRec cuts rows only into equal blocks in "
+                   "the order of the ranks, over all 6 or over the 4 of one "
+                   "host");
+
+    plan = fixture_plan(4, 4, 64);
+    fixture_table(&plan, "grid", 8, 8, 1);
+    fixture_shard(&plan, 0, 4, 0, 4, 0);
+    fixture_shard(&plan, 4, 8, 0, 4, 1);
+    fixture_shard(&plan, 0, 8, 4, 8, 2);
+    fixture_finish(&plan);
+    refuses(&plan, "table 'grid': TorchRec cuts a grid only into column "
+                   "blocks, each in equal row blocks over the 4 ranks of one "
+                   "host");
+
+    plan = fixture_plan(2, 2, 64);
+    fixture_whole(&plan, "pooled", 8, 8, 1, 0);
+    fixture_whole(&plan, "history", 8, 16, 20, 1);
+    plan.problem.tables[1].output = OUTPUT_SEQUENCE;
+    fixture_finish(&plan);
+    refuses(&plan, "table 'pooled' is pooled and 'history' is a sequence, "
+                   "which TorchRec keeps in two modules: name the second with "
+                   "--sequence-module");
+    plan.problem.tables[0].output = OUTPUT_SEQUENCE;
+    refuses(&plan, "tables 'pooled' and 'history' have 8 and 16 columns, but "
+                   "the sequence tables of a TorchRec module must have one "
+                   "width");
+}
+
+/* A host that the plan does not fill counts as what is used of it. */
+static void test_part_of_a_host(void)
+{
+    struct plan plan = fixture_plan(3, 8, 64);
+    struct emit_options options = {0};
+    struct err err = {0};
+    json_t *root;
+
+    fixture_table(&plan, "rows", 7, 8, 1);
+    fixture_shard(&plan, 0, 3, 0, 8, 0);
+    fixture_shard(&plan, 3, 6, 0, 8, 1);
+    fixture_shard(&plan, 6, 7, 0, 8, 2);
+    fixture_finish(&plan);
+    root = parsed(emitted(&plan, &options, &err));
+    ok(entry_is_sound(
+           &plan, &plan.problem.tables[0],
+           json_object_get(json_object_get(json_object_get(root, "plan"),
+                                           EMIT_DEFAULT_MODULE),
+                           "rows")),
+       "three GPUs of a host of eight");
+    json_decref(root);
+}
+
+static void test_text_format(void)
+{
+    struct plan plan = mixed_plan();
+    struct emit_options options = {0};
+    struct buf out = {0};
+    struct err err = {0};
+    size_t n_lines = 0;
+
+    ok(!emit_format_find("text")->emit(&plan, &options, &out, &err), "text");
+    for (size_t i = 0; i < out.len; i++)
+        n_lines += out.data[i] == '\n';
+    is_i64((int64_t)n_lines, (int64_t)plan.n_shards + 1, "a line a shard");
+    /* 39060 x 64 x 4 + 39060 x 4 + 8 x 131072 + 2 x 65536 x 64 x 4 */
+    ok(strstr(out.data, "\nt_b\tcolumn\t0\t39060\t0\t64\t0\t44758608\t-\n") !=
+           NULL,
+       "a shard with its memory");
+    buf_release(&out);
+    ok(!emit_format_find("caffe"), "no such format");
+}
+
+int main(void)
+{
+    arena_init(&arena);
+    test_each_type();
+    test_options();
+    test_two_modules();
+    test_random();
+    test_refused();
+    test_part_of_a_host();
+    test_text_format();
+    arena_release(&arena);
+    return tap_done();
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_TESTS_EXEC_FIXTURE_H
+#define NEUROSHARD_TESTS_EXEC_FIXTURE_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "core/plan.h"
+#include "device/device.h"
+
+/* What the executor's tests share: plans made by hand, piece by piece, on a
+ * CPU device of two threads. */
+
+struct fixture {
+    struct arena arena;
+    struct plan plan;
+    struct table tables[16];
+    struct shard shards[128];
+    struct device *device;
+};
+
+static inline void fixture_init(struct fixture *fixture, uint32_t n_ranks,
+                                uint64_t batch)
+{
+    struct err err;
+
+    memset(fixture, 0, sizeof(*fixture));
+    arena_init(&fixture->arena);
+    fixture->plan.problem.tables = fixture->tables;
+    fixture->plan.problem.cluster.n_devices = n_ranks;
+    fixture->plan.problem.batch = batch;
+    fixture->plan.shards = fixture->shards;
+    if (device_open(&fixture->device, DEVICE_CPU, 0, 2, &err)) {
+        printf("Bail out! %s\n", err.msg);
+        exit(1);
+    }
+}
+
+static inline void fixture_release(struct fixture *fixture)
+{
+    device_close(fixture->device);
+    arena_release(&fixture->arena);
+}
+
+static inline struct table *add_table(struct fixture *fixture, const char *name,
+                                      uint64_t n_rows, uint32_t dim,
+                                      double pooling)
+{
+    struct table *table = &fixture->tables[fixture->plan.problem.n_tables++];
+
+    table_init(table);
+    table->name = name;
+    table->num_embeddings = n_rows;
+    table->dim = dim;
+    table->pooling_factor = pooling;
+    return table;
+}
+
+static inline uint32_t last_table(const struct fixture *fixture)
+{
+    return (uint32_t)fixture->plan.problem.n_tables - 1;
+}
+
+/* Pieces of the table added last. */
+static inline struct shard *add_whole(struct fixture *fixture, uint32_t device)
+{
+    struct shard *shard = &fixture->shards[fixture->plan.n_shards++];
+
+    *shard = shard_whole(&fixture->plan.problem, last_table(fixture), device);
+    return shard;
+}
+
+static inline struct shard *add_columns(struct fixture *fixture,
+                                        uint32_t device, uint32_t begin,
+                                        uint32_t end)
+{
+    struct shard *shard = add_whole(fixture, device);
+
+    shard->col_begin = begin;
+    shard->col_end = end;
+    return shard;
+}
+
+static inline struct shard *add_rows(struct fixture *fixture, uint32_t device,
+                                     uint64_t begin, uint64_t end)
+{
+    struct shard *shard = add_whole(fixture, device);
+
+    shard->row_begin = begin;
+    shard->row_end = end;
+    return shard;
+}
+
+static inline void add_replicas(struct fixture *fixture)
+{
+    for (uint32_t r = 0; r < fixture->plan.problem.cluster.n_devices; r++)
+        add_whole(fixture, r);
+}
+
+#endif

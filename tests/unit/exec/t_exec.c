@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: MIT */
+#include "exec/exec.h"
+
+#include "fixture.h"
+#include "tests/tap.h"
+
+static void quick_options(struct exec_options *options)
+{
+    exec_options_init(options);
+    options->n_iterations = 1;
+    options->seed = 7;
+}
+
+/* Runs the plan; everything must agree with the reference within `limit`. */
+static void run_and_check(struct fixture *fixture, struct exec_result *result,
+                          double scale_rows, double limit, const char *what)
+{
+    struct exec_options options;
+    struct err err = {0};
+    uint64_t n_outputs = 0;
+
+    plan_derive_kinds(&fixture->plan);
+    quick_options(&options);
+    options.scale_rows = scale_rows;
+    if (exec_run(result, &fixture->plan, fixture->device, &options,
+                 &fixture->arena, &err)) {
+        ok(0, "%s: %s", what, err.msg);
+        return;
+    }
+    for (size_t t = 0; t < fixture->plan.problem.n_tables; t++)
+        n_outputs += fixture->plan.problem.batch * fixture->tables[t].dim *
+                     (uint64_t)fixture->tables[t].num_outputs;
+    ok(!result->failure, "%s agrees with the reference%s%s", what,
+       result->failure ? ": " : "", result->failure ? result->failure : "");
+    ok(result->output_error <= limit && result->weight_error <= limit,
+       "%s: errors of outputs %.2g and of weights %.2g are within %g", what,
+       result->output_error, result->weight_error, limit);
+    is_i64((int64_t)result->n_outputs_checked, (int64_t)n_outputs,
+           "... and every output was compared");
+}
+
+static void test_table_wise(uint32_t n_ranks, enum optimizer optimizer)
+{
+    struct fixture fixture;
+    struct exec_result result = {0};
+    char what[64];
+
+    fixture_init(&fixture, n_ranks, 256);
+    for (uint32_t i = 0; i < 5; i++) {
+        struct table *table = add_table(
+            &fixture, &"abcde"[i], 1000 * (i + (uint64_t)1), 16 + 4 * i, 3);
+
+        table->optimizer = optimizer;
+        add_whole(&fixture, i * i % n_ranks);
+    }
+    snprintf(what, sizeof(what), "table-wise on %u, %s", n_ranks,
+             optimizer_name(optimizer));
+    run_and_check(&fixture, &result, 1, 1e-5, what);
+    ok(result.n_weights_checked > 1000, "... with %llu weights",
+       (unsigned long long)result.n_weights_checked);
+    fixture_release(&fixture);
+}
+
+static void test_column_wise(enum optimizer optimizer)
+{
+    struct fixture fixture;
+    struct exec_result result = {0};
+
+    fixture_init(&fixture, 4, 512);
+    add_table(&fixture, "uneven", 5000, 128, 4)->optimizer = optimizer;
+    add_columns(&fixture, 3, 0, 64);
+    add_columns(&fixture, 0, 64, 96);
+    add_columns(&fixture, 1, 96, 128);
+    add_table(&fixture, "twins", 700, 64, 20)->optimizer = optimizer;
+    add_columns(&fixture, 0, 0, 4); /* two pieces on one rank */
+    add_columns(&fixture, 0, 4, 64);
+    run_and_check(&fixture, &result, 1, 1e-5, "64 + 32 + 32 columns");
+    ok(result.ranks[2].compute.median_ms == 0 &&
+           result.ranks[2].fwd_comm_ms > 0,
+       "a rank without a shard computes nothing and waits");
+    fixture_release(&fixture);
+}
+
+static void test_row_wise(void)
+{
+    struct fixture fixture;
+    struct exec_result result = {0};
+
+    fixture_init(&fixture, 4, 256);
+    add_table(&fixture, "rows", 10000, 32, 5);
+    add_rows(&fixture, 0, 0, 2500);
+    add_rows(&fixture, 1, 2500, 2501); /* hardly ever looked up */
+    add_rows(&fixture, 3, 2501, 10000);
+    add_table(&fixture, "grid", 999, 24, 7);
+    for (uint32_t i = 0; i < 4; i++) {
+        struct shard *shard =
+            add_rows(&fixture, i, i / 2 ? 500 : 0, i / 2 ? 999 : 500);
+
+        shard->col_begin = i % 2 ? 16 : 0;
+        shard->col_end = i % 2 ? 24 : 16;
+    }
+    run_and_check(&fixture, &result, 1, 1e-5, "rows and a grid");
+    fixture_release(&fixture);
+}
+
+static void test_replicated(enum optimizer optimizer, uint32_t n_ranks)
+{
+    struct fixture fixture;
+    struct exec_result result = {0};
+
+    fixture_init(&fixture, n_ranks, 130);
+    add_table(&fixture, "small", 1, 8, 2)->optimizer = optimizer;
+    add_replicas(&fixture);
+    add_table(&fixture, "copied", 5000, 16, 6)->optimizer = optimizer;
+    add_replicas(&fixture);
+    add_table(&fixture, "whole", 400, 12, 3)->optimizer = optimizer;
+    add_whole(&fixture, n_ranks - 1);
+    run_and_check(&fixture, &result, 1, 1e-5, "replicas");
+    fixture_release(&fixture);
+}
+
+static void test_one_row(void)
+{
+    struct fixture fixture;
+    struct exec_result result = {0};
+
+    fixture_init(&fixture, 3, 10);
+    add_table(&fixture, "one", 1, 8, 2);
+    add_replicas(&fixture);
+    add_table(&fixture, "never", 5, 8, 0);
+    add_whole(&fixture, 1);
+    run_and_check(&fixture, &result, 1, 1e-5, "a table of one row");
+    is_i64((int64_t)result.n_weights_checked, 3 * 8,
+           "... whose row was compared on three ranks");
+    fixture_release(&fixture);
+}
+
+static void test_poolings(void)
+{
+    struct fixture fixture;
+    struct exec_result result = {0};
+
+    fixture_init(&fixture, 8, 509); /* no multiple of 8 */
+    add_table(&fixture, "none", 1000, 16, 0);
+    add_whole(&fixture, 5);
+    add_table(&fixture, "rare", 1000, 16, 0.3);
+    add_whole(&fixture, 5);
+    add_table(&fixture, "fraction", 1000, 16, 2.7);
+    add_columns(&fixture, 6, 0, 8);
+    add_columns(&fixture, 7, 8, 16);
+    add_table(&fixture, "unused", 1000, 16, 0)->num_outputs = 0;
+    add_whole(&fixture, 0);
+    run_and_check(&fixture, &result, 1, 1e-5, "pooling 0, 0.3 and 2.7");
+    fixture_release(&fixture);
+}
+
+static void test_outputs(void)
+{
+    struct fixture fixture;
+    struct exec_result result = {0};
+
+    fixture_init(&fixture, 3, 200);
+    add_table(&fixture, "plain", 600, 8, 3);
+    add_whole(&fixture, 0);
+    add_table(&fixture, "two", 800, 16, 11)->num_outputs = 2;
+    add_columns(&fixture, 0, 0, 12);
+    add_columns(&fixture, 1, 12, 16);
+    add_table(&fixture, "two rows", 800, 16, 5)->num_outputs = 2;
+    add_rows(&fixture, 0, 0, 400);
+    add_rows(&fixture, 2, 400, 800);
+    add_table(&fixture, "three", 500, 8, 6)->num_outputs = 3;
+    add_replicas(&fixture);
+    run_and_check(&fixture, &result, 1, 1e-5, "one, two and three outputs");
+    fixture_release(&fixture);
+}
+
+static void test_fp16(enum optimizer optimizer)
+{
+    struct fixture fixture;
+    struct exec_result result = {0};
+
+    fixture_init(&fixture, 4, 256);
+    for (uint32_t i = 0; i < 3; i++) {
+        struct table *table = add_table(&fixture, &"xyz"[i], 3000, 32, 4);
+
+        table->precision = PRECISION_FP16;
+        table->optimizer = optimizer;
+        if (i == 0) {
+            add_columns(&fixture, 0, 0, 20);
+            add_columns(&fixture, 1, 20, 32);
+        } else if (i == 1) {
+            add_rows(&fixture, 2, 0, 1000);
+            add_rows(&fixture, 3, 1000, 3000);
+        } else {
+            add_replicas(&fixture);
+        }
+    }
+    run_and_check(&fixture, &result, 1, 2e-3, "fp16");
+    ok(result.output_error < 1e-5,
+       "... outputs are sums in fp32 of what is stored");
+    fixture_release(&fixture);
+}
+
+static void test_bins(void)
+{
+    static const double bins[REUSE_BINS] = {0.5, 0.2, 0.2, 0.05, 0.05};
+    struct fixture fixture;
+    struct exec_result result = {0};
+    struct table *table;
+
+    fixture_init(&fixture, 2, 512);
+    table = add_table(&fixture, "binned", 20000, 20, 6);
+    table->has_bins = true;
+    memcpy(table->bins, bins, sizeof(bins));
+    add_columns(&fixture, 0, 0, 8);
+    add_columns(&fixture, 1, 8, 20);
+    run_and_check(&fixture, &result, 1, 1e-5, "a reuse histogram");
+    fixture_release(&fixture);
+}
+
+static void test_scaled(void)
+{
+    struct fixture fixture;
+    struct exec_result result = {0};
+
+    fixture_init(&fixture, 4, 128);
+    add_table(&fixture, "huge", 5000000000, 16, 8);
+    add_whole(&fixture, 1);
+    add_table(&fixture, "cut", 1000003, 16, 8);
+    for (uint32_t i = 0; i < 4; i++)
+        add_rows(&fixture, i, i * 250001, i < 3 ? (i + 1) * 250001 : 1000003);
+    add_table(&fixture, "vanishing", 4, 16, 8); /* one row for four pieces */
+    for (uint32_t i = 0; i < 4; i++)
+        add_rows(&fixture, i, i, i + 1);
+    run_and_check(&fixture, &result, 1e-5, 1e-5, "rows scaled to a 100000th");
+    ok(result.scale_rows == 1e-5, "... and the result says so");
+    fixture_release(&fixture);
+}
+
+static void test_definitions(void)
+{
+    struct fixture fixture;
+    struct exec_result result = {0};
+    double total_ms = 0, latest_ms = 0;
+    int same = 1;
+
+    fixture_init(&fixture, 3, 300);
+    for (uint32_t i = 0; i < 3; i++) {
+        add_table(&fixture, &"abc"[i], 2000, 32, 4 * (i + 1.0));
+        add_whole(&fixture, i);
+    }
+    run_and_check(&fixture, &result, 1, 1e-5, "three tables");
+    for (uint32_t r = 0; r < 3; r++) {
+        const struct exec_rank *rank = &result.ranks[r];
+
+        ok(rank->forward.median_ms > 0 && rank->backward.median_ms > 0 &&
+               rank->compute.p10_ms <= rank->compute.median_ms &&
+               rank->compute.median_ms <= rank->compute.p90_ms,
+           "rank %u has times", r);
+        latest_ms =
+            fmax(latest_ms, rank->compute.median_ms + rank->bwd_comm_ms);
+        total_ms = fmax(total_ms, rank->total_ms);
+    }
+    for (uint32_t r = 0; r < 3; r++) {
+        const struct exec_rank *rank = &result.ranks[r];
+
+        same &= fabs(rank->fwd_comm_ms -
+                     (latest_ms - rank->compute.median_ms - rank->bwd_comm_ms +
+                      result.fwd_exchange.median_ms)) < 1e-9;
+        same &= fabs(rank->total_ms - rank->compute.median_ms -
+                     rank->bwd_comm_ms - rank->fwd_comm_ms) < 1e-9;
+    }
+    ok(same, "forward communication holds the waiting, totals add up");
+    ok(result.total_ms == total_ms, "the plan takes what its last rank does");
+    is_str(result.comm_basis,
+           "copies between rank buffers of one process; waiting computed from "
+           "the ranks' own times",
+           "what communication is based on");
+    fixture_release(&fixture);
+}
+
+static void test_no_check(void)
+{
+    struct fixture fixture;
+    struct exec_options options;
+    struct exec_result result;
+    struct err err = {0};
+
+    fixture_init(&fixture, 2, 64);
+    add_table(&fixture, "a", 100, 8, 1);
+    add_whole(&fixture, 1);
+    plan_derive_kinds(&fixture.plan);
+    quick_options(&options);
+    options.check = 0;
+    ok(!exec_run(&result, &fixture.plan, fixture.device, &options,
+                 &fixture.arena, &err) &&
+           !result.n_outputs_checked && !result.n_weights_checked &&
+           result.total_ms > 0,
+       "without the check only times are taken");
+    fixture_release(&fixture);
+}
+
+/* A sink that keeps what it is given. */
+struct kept {
+    unsigned n;
+    struct sample samples[8];
+    struct sample_table tables[8][8];
+    struct sample_setting setting;
+};
+
+static int keep(void *ctx, const struct sample_setting *setting,
+                const struct sample *sample, struct err *err)
+{
+    struct kept *kept = ctx;
+
+    (void)err;
+    kept->setting = *setting;
+    memcpy(kept->tables[kept->n], sample->tables,
+           sample->n_tables * sizeof(*sample->tables));
+    kept->samples[kept->n++] = *sample;
+    return 0;
+}
+
+static int has_kept(void *ctx, const struct sample_setting *setting,
+                    uint64_t seed, uint64_t case_idx, enum sample_kind kind,
+                    uint32_t part)
+{
+    const struct kept *kept = ctx;
+
+    (void)setting;
+    for (unsigned i = 0; i < kept->n; i++)
+        if (kept->samples[i].seed == seed &&
+            kept->samples[i].case_idx == case_idx &&
+            kept->samples[i].kind == kind && kept->samples[i].part == part)
+            return 1;
+    return 0;
+}
+
+static void check_kept(const struct kept *kept)
+{
+    is_i64(kept->n, 2, "a sample for each rank that holds something");
+    is_i64(kept->samples[0].kind, SAMPLE_EXECUTED, "... of that kind");
+    ok(kept->samples[0].case_idx != kept->samples[1].case_idx,
+       "... with case numbers of their own");
+    is_i64(kept->setting.batch, 200, "the setting's batch is the global one");
+    is_i64(kept->samples[0].n_tables, 2, "rank 0 has two pieces");
+    is_i64((int64_t)kept->tables[0][0].n_rows, 1000, "rows of the row piece");
+    is_near(kept->tables[0][0].pooling_factor +
+                kept->tables[1][0].pooling_factor,
+            6, 1e-9, "row pieces share the table's pooling");
+    is_near(kept->tables[0][1].pooling_factor, 2, 1e-9,
+            "a whole table has its own");
+    ok(kept->tables[0][1].n_unique > 10 && kept->tables[0][1].n_unique <= 500,
+       "unique rows are counted");
+}
+
+static void test_samples(void)
+{
+    struct fixture fixture;
+    struct exec_options options;
+    struct exec_result result;
+    struct kept kept = {0};
+    struct sample_sink sink = {&kept, keep, NULL, has_kept};
+    struct err err = {0};
+
+    fixture_init(&fixture, 3, 200);
+    add_table(&fixture, "split", 3000, 16, 6)->zipf_alpha = 0;
+    add_rows(&fixture, 0, 0, 1000);
+    add_rows(&fixture, 2, 1000, 3000);
+    add_table(&fixture, "whole", 500, 8, 2);
+    add_whole(&fixture, 0);
+    plan_derive_kinds(&fixture.plan);
+    quick_options(&options);
+    options.sink = &sink;
+    ok(!exec_run(&result, &fixture.plan, fixture.device, &options,
+                 &fixture.arena, &err),
+       "a run with a sink: %s", err.msg);
+    is_i64(result.n_stored, 2, "two samples were stored");
+    check_kept(&kept);
+    ok(!exec_run(&result, &fixture.plan, fixture.device, &options,
+                 &fixture.arena, &err) &&
+           kept.n == 2 && result.n_stored == 0,
+       "the same run again stores nothing twice");
+    options.seed++;
+    ok(!exec_run(&result, &fixture.plan, fixture.device, &options,
+                 &fixture.arena, &err) &&
+           kept.n == 4 && result.n_stored == 2,
+       "another seed is another measurement");
+    fixture_release(&fixture);
+}
+
+/* One table on two ranks, changed by `spoil`, and the whole message. */
+static void reject(void (*spoil)(struct fixture *), const char *want)
+{
+    struct fixture fixture;
+    struct exec_options options;
+    struct exec_result result;
+    struct err err = {0};
+
+    fixture_init(&fixture, 2, 1000);
+    add_table(&fixture, "users", 100, 32, 2);
+    add_whole(&fixture, 0);
+    spoil(&fixture);
+    plan_derive_kinds(&fixture.plan);
+    quick_options(&options);
+    ok(exec_run(&result, &fixture.plan, fixture.device, &options,
+                &fixture.arena, &err) &&
+           err.code == ERR_INPUT,
+       "refused");
+    is_str(err.msg, want, "... with that sentence");
+    fixture_release(&fixture);
+}
+
+static void make_sequence(struct fixture *fixture)
+{
+    fixture->tables[0].output = OUTPUT_SEQUENCE;
+}
+
+static void make_half_output(struct fixture *fixture)
+{
+    fixture->tables[0].num_outputs = 1.5;
+}
+
+static void make_no_output(struct fixture *fixture)
+{
+    fixture->tables[0].num_outputs = 0;
+}
+
+static void make_many_outputs(struct fixture *fixture)
+{
+    fixture->tables[0].num_outputs = 5e6;
+}
+
+static void make_many_lookups(struct fixture *fixture)
+{
+    fixture->tables[0].pooling_factor = 5e6;
+}
+
+static void make_odd_width(struct fixture *fixture)
+{
+    fixture->tables[0].dim = 30;
+    fixture->shards[0].col_end = 30;
+}
+
+static void make_bf16(struct fixture *fixture)
+{
+    fixture->tables[0].precision = PRECISION_BF16;
+}
+
+static void make_comm_fp16(struct fixture *fixture)
+{
+    fixture->tables[0].comm_precision = PRECISION_FP16;
+}
+
+static void make_adam(struct fixture *fixture)
+{
+    fixture->tables[0].optimizer = OPTIMIZER_ADAM;
+}
+
+static void make_two_optimizers(struct fixture *fixture)
+{
+    add_table(fixture, "items", 100, 32, 2)->optimizer = OPTIMIZER_SGD;
+    add_whole(fixture, 0);
+}
+
+static void make_large_batch(struct fixture *fixture)
+{
+    fixture->plan.problem.batch = 5000000000;
+}
+
+static void test_rejections(void)
+{
+    reject(make_sequence, "table 'users': sequence output is not executed yet");
+    reject(make_half_output, "table 'users': num_outputs 1.5, no whole number, "
+                             "is not executed yet");
+    reject(make_no_output, "table 'users': num_outputs 0 with pooling_factor 2 "
+                           "is not executed yet");
+    reject(make_many_outputs,
+           "table 'users': num_outputs 5e+06 at batch 1000 is more than "
+           "2^32 - 1 outputs a step, which is not executed yet");
+    reject(make_many_lookups,
+           "table 'users': pooling_factor 5e+06 at batch 1000 is more than "
+           "2^32 - 1 look-ups a step, which is not executed yet");
+    reject(make_odd_width, "table 'users': a piece 30 columns wide, no "
+                           "multiple of 4, is not executed yet");
+    reject(make_bf16, "table 'users': precision bf16 is not executed yet");
+    reject(make_comm_fp16,
+           "table 'users': comm_precision fp16 is not executed yet");
+    reject(make_adam, "table 'users': optimizer adam is not executed yet");
+    reject(make_two_optimizers,
+           "device 0 holds 'users' with rowwise_adagrad and 'items' with sgd: "
+           "two optimizers on a device are not executed yet");
+    reject(make_large_batch, "batch 5000000000 is not executed yet, only 1 to "
+                             "2^32 - 1 samples are");
+}
+
+int main(void)
+{
+    static const uint32_t n_ranks[] = {1, 3, 4, 8};
+
+    for (unsigned i = 0; i < sizeof(n_ranks) / sizeof(n_ranks[0]); i++) {
+        test_table_wise(n_ranks[i], OPTIMIZER_SGD);
+        test_table_wise(n_ranks[i], OPTIMIZER_ROWWISE_ADAGRAD);
+    }
+    test_column_wise(OPTIMIZER_SGD);
+    test_column_wise(OPTIMIZER_ROWWISE_ADAGRAD);
+    test_row_wise();
+    test_replicated(OPTIMIZER_SGD, 4);
+    test_replicated(OPTIMIZER_ROWWISE_ADAGRAD, 3);
+    test_replicated(OPTIMIZER_ROWWISE_ADAGRAD, 8);
+    test_one_row();
+    test_poolings();
+    test_outputs();
+    test_fp16(OPTIMIZER_SGD);
+    test_fp16(OPTIMIZER_ROWWISE_ADAGRAD);
+    test_bins();
+    test_scaled();
+    test_definitions();
+    test_no_check();
+    test_samples();
+    test_rejections();
+    return tap_done();
+}

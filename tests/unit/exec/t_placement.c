@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+#include "exec/placement.h"
+
+#include "fixture.h"
+#include "tests/tap.h"
+
+static void test_scaled_rows(void)
+{
+    static const double scales[] = {1, 0.999, 0.5, 0.1, 1e-3, 1e-6};
+    struct table table;
+    int tiles = 1, rounded = 1;
+
+    table_init(&table);
+    for (unsigned i = 0; i < sizeof(scales) / sizeof(scales[0]); i++) {
+        for (uint64_t n_rows = 1; n_rows < 40; n_rows++) {
+            uint64_t previous = 0, n;
+            double want = floor((double)n_rows * scales[i] + 0.5);
+
+            table.num_embeddings = n_rows;
+            n = placement_scale_row(&table, n_rows, scales[i]);
+            rounded &= (double)n == (want < 1 ? 1 : want);
+            tiles &= placement_scale_row(&table, 0, scales[i]) == 0;
+            for (uint64_t row = 0; row <= n_rows; row++) {
+                uint64_t at = placement_scale_row(&table, row, scales[i]);
+
+                tiles &= at >= previous && at <= n;
+                previous = at;
+            }
+        }
+    }
+    ok(rounded, "scaled rows are rounded, and at least one");
+    ok(tiles, "scaled row ranges tile the scaled table");
+}
+
+/* 2 ranks; a table of 4 Mi rows x 64 takes 1 GiB and 16 MiB of state. */
+static void place_gib(struct fixture *fixture, struct placement *placement,
+                      double scale_rows)
+{
+    struct err err;
+
+    fixture_init(fixture, 2, 1024);
+    add_table(fixture, "big", 1 << 22, 64, 4);
+    add_whole(fixture, 1);
+    plan_derive_kinds(&fixture->plan);
+    ok(!placement_init(placement, &fixture->plan, scale_rows, 1,
+                       &fixture->arena, &err),
+       "placed with rows x %g", scale_rows);
+}
+
+static void test_memory(void)
+{
+    struct fixture fixture;
+    struct placement placement;
+    struct placement_need need;
+    struct err err = {0};
+    double scale;
+
+    place_gib(&fixture, &placement, 1);
+    placement_need(&need, &placement);
+    is_near(need.rows_bytes, 1.0e9 * 1.073741824 + (1 << 24), 1,
+            "weights and states are counted");
+    ok(need.batch_bytes > 8.0 * 1024 * 64 && need.batch_bytes < 1 << 22,
+       "so are outputs, twice, and look-ups: %.0f bytes", need.batch_bytes);
+    ok(!placement_check_memory(&placement, 2000000000, &err),
+       "2 GB are enough");
+    ok(placement_check_memory(&placement, 512000000, &err) &&
+           err.code == ERR_DEVICE,
+       "512 MB are not");
+    is_str(err.msg,
+           "running the plan takes 1.02 GiB of memory and 464 MiB can be used; "
+           "--scale-rows 0.444 or less fits",
+           "... and the sentence says what fits");
+    fixture_release(&fixture);
+
+    scale = strtod(strstr(err.msg, "--scale-rows") + 12, NULL);
+    place_gib(&fixture, &placement, scale);
+    ok(!placement_check_memory(&placement, 512000000, &err), "it does fit");
+    ok(placement_check_memory(&placement, 1000000, &err) &&
+           err.code == ERR_DEVICE,
+       "1 MB is too little at any scale");
+    ok(strstr(err.msg, "its batch alone does not fit, whatever --scale-rows "
+                       "is") != NULL,
+       "... and the sentence says so: %s", err.msg);
+    fixture_release(&fixture);
+}
+
+static void test_many_rows(void)
+{
+    struct fixture fixture;
+    struct placement placement;
+    struct err err = {0};
+
+    fixture_init(&fixture, 1, 16);
+    add_table(&fixture, "endless", 5000000000, 4, 1);
+    add_whole(&fixture, 0);
+    plan_derive_kinds(&fixture.plan);
+    ok(!placement_init(&placement, &fixture.plan, 1, 1, &fixture.arena, &err),
+       "five billion rows are placed");
+    ok(placement_check_memory(&placement, UINT64_MAX, &err) &&
+           err.code == ERR_DEVICE,
+       "but not executed, whatever the memory");
+    is_str(err.msg,
+           "table 'endless': 5000000000 rows are more than the executor takes, "
+           "2^32 - 2; --scale-rows 0.858 or less fits",
+           "the sentence names the table and what fits");
+    ok(placement_init(&placement, &fixture.plan, 0, 1, &fixture.arena, &err),
+       "rows are not scaled to nothing");
+    is_str(err.msg, "rows cannot be scaled by 0: it is above 0 and at most 1",
+           "... with that sentence");
+    fixture_release(&fixture);
+}
+
+static void test_groups(void)
+{
+    struct fixture fixture;
+    struct placement placement;
+    struct err err;
+    const struct group *groups;
+
+    fixture_init(&fixture, 2, 101);
+    add_table(&fixture, "copied", 10, 8, 1);
+    add_replicas(&fixture);
+    add_table(&fixture, "two", 10, 16, 2)->num_outputs = 2;
+    add_columns(&fixture, 1, 0, 12);
+    add_columns(&fixture, 1, 12, 16);
+    add_table(&fixture, "one", 10, 4, 1);
+    add_whole(&fixture, 1);
+    plan_derive_kinds(&fixture.plan);
+    if (!ok(!placement_init(&placement, &fixture.plan, 1, 1, &fixture.arena,
+                            &err),
+            "placed"))
+        exit(1);
+    groups = placement.groups;
+    is_i64((int64_t)placement.n_groups, 4, "a fused call for each batch");
+    is_i64((int64_t)placement.rank_groups[1], 1, "rank 0 has its replica");
+    is_i64(groups[0].n_samples, 50, "... of the smaller half of the samples");
+    is_i64(groups[1].n_bags, 101, "rank 1: tables of one output,");
+    is_i64(groups[2].n_bags, 202, "... of two,");
+    is_i64(groups[2].out_dim, 16, "... both pieces side by side,");
+    is_i64(groups[3].sample_begin, 50, "... and its replica");
+    fixture_release(&fixture);
+}
+
+int main(void)
+{
+    test_scaled_rows();
+    test_memory();
+    test_many_rows();
+    test_groups();
+    return tap_done();
+}

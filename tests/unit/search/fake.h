@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_TESTS_UNIT_SEARCH_FAKE_H
+#define NEUROSHARD_TESTS_UNIT_SEARCH_FAKE_H
+
+/*
+ * A cost model that anybody can check by hand, and random problems for it.
+ *
+ *     compute = 1 + (look-ups x width)^0.8 / 100, 0.5 where empty
+ *     bwd     = largest output width / 100
+ *     fwd     = waiting for the last one + the same
+ *
+ * Include in one file only.
+ */
+
+#include <math.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "core/oracle.h"
+#include "core/plan.h"
+
+enum { FAKE_WORK, FAKE_OUTPUT, FAKE_PIECES, FAKE_WIDTH };
+
+static void fake_embed(const struct oracle *oracle, const struct shard *shards,
+                       size_t n, double *out)
+{
+    for (size_t i = 0; i < n; i++, out += FAKE_WIDTH) {
+        const struct table *table = &oracle->problem->tables[shards[i].table];
+        double width = shards[i].col_end - shards[i].col_begin;
+
+        out[FAKE_WORK] = table->pooling_factor * width + table->pooling_factor;
+        out[FAKE_OUTPUT] = table->num_outputs * width;
+        out[FAKE_PIECES] = 1;
+    }
+}
+
+static void fake_compute(const struct oracle *oracle, const double *sums,
+                         size_t n, double *compute_ms)
+{
+    (void)oracle;
+    for (size_t i = 0; i < n; i++, sums += FAKE_WIDTH)
+        compute_ms[i] =
+            sums[FAKE_PIECES] > 0 ? 1 + pow(sums[FAKE_WORK], 0.8) / 100 : 0.5;
+}
+
+static void fake_nan_compute(const struct oracle *oracle, const double *sums,
+                             size_t n, double *compute_ms)
+{
+    fake_compute(oracle, sums, n, compute_ms);
+    for (size_t i = 0; i < n; i++)
+        if (sums[i * FAKE_WIDTH + FAKE_PIECES] > 2)
+            compute_ms[i] = NAN;
+}
+
+static void fake_comm(const struct oracle *oracle, size_t n, const double *sums,
+                      const double *compute_ms, double *fwd_ms, double *bwd_ms)
+{
+    uint32_t n_devices = oracle->problem->cluster.n_devices;
+
+    for (size_t i = 0; i < n; i++, sums += n_devices * FAKE_WIDTH,
+                compute_ms += n_devices, fwd_ms += n_devices,
+                bwd_ms += n_devices) {
+        double widest = 0, last = 0;
+
+        for (uint32_t r = 0; r < n_devices; r++)
+            widest = fmax(widest, sums[r * FAKE_WIDTH + FAKE_OUTPUT]);
+        for (uint32_t r = 0; r < n_devices; r++)
+            last = fmax(last, compute_ms[r] + widest / 100);
+        for (uint32_t r = 0; r < n_devices; r++) {
+            bwd_ms[r] = widest / 100;
+            fwd_ms[r] = last - compute_ms[r];
+        }
+    }
+}
+
+__attribute__((unused)) static struct oracle
+fake_oracle(const struct problem *problem)
+{
+    static const struct oracle_ops ops = {fake_embed, fake_compute, fake_comm,
+                                          NULL};
+
+    return (struct oracle){.ops = &ops,
+                           .problem = problem,
+                           .name = "fake",
+                           .hash = "0123456789abcdef",
+                           .comm = "made up",
+                           .width = FAKE_WIDTH,
+                           .kinds = SHARD_TABLE | SHARD_COLUMN,
+                           .floor_lane = -1};
+}
+
+/* NaN for every device of more than two pieces. */
+__attribute__((unused)) static struct oracle
+fake_nan_oracle(const struct problem *problem)
+{
+    static const struct oracle_ops ops = {fake_embed, fake_nan_compute,
+                                          fake_comm, NULL};
+    struct oracle oracle = fake_oracle(problem);
+
+    oracle.ops = &ops;
+    return oracle;
+}
+
+static void fake_cluster(struct problem *problem, uint32_t n_devices,
+                         uint64_t memory_bytes, struct arena *arena)
+{
+    problem->cluster = (struct cluster){
+        .n_devices = n_devices,
+        .devices_per_host = n_devices,
+        .memory_bytes = ARENA_NEW(arena, uint64_t, n_devices),
+        .reserve_bytes = ARENA_NEW(arena, uint64_t, n_devices)};
+    for (uint32_t r = 0; r < n_devices; r++)
+        problem->cluster.memory_bytes[r] = memory_bytes;
+}
+
+/* n tables of rows[i] x dims[i] fp32, weights only, on equal devices. */
+__attribute__((unused)) static void
+fake_problem(struct problem *problem, const uint64_t *rows,
+             const uint32_t *dims, size_t n, uint32_t n_devices,
+             uint64_t memory_bytes, struct arena *arena)
+{
+    memset(problem, 0, sizeof(*problem));
+    problem->tables = ARENA_NEW(arena, struct table, n);
+    problem->n_tables = n;
+    problem->batch = 64;
+    problem->memory_model = MEMORY_WEIGHTS;
+    problem->kinds = SHARD_ALL_KINDS;
+    for (size_t i = 0; i < n; i++) {
+        table_init(&problem->tables[i]);
+        problem->tables[i].name = arena_printf(arena, "t%zu", i);
+        problem->tables[i].num_embeddings = rows[i];
+        problem->tables[i].dim = dims[i];
+        problem->tables[i].pooling_factor = 10;
+    }
+    fake_cluster(problem, n_devices, memory_bytes, arena);
+}
+
+/* Up to 30 tables of all sorts on up to 6 devices of uneven memory that is
+ * `slack` times what the tables need in all. */
+__attribute__((unused)) static void fake_random(struct problem *problem,
+                                                struct rng *rng, double slack,
+                                                struct arena *arena)
+{
+    static const uint32_t dims[] = {1, 4, 8, 12, 16, 20, 32, 64, 128, 192};
+    size_t n = 1 + rng_below(rng, 30);
+    uint32_t n_devices = 1 + (uint32_t)rng_below(rng, 6);
+    double need = 0;
+
+    memset(problem, 0, sizeof(*problem));
+    problem->tables = ARENA_NEW(arena, struct table, n);
+    problem->n_tables = n;
+    problem->batch = 64;
+    problem->memory_model = rng_below(rng, 2) ? MEMORY_WEIGHTS : MEMORY_FULL;
+    problem->kinds = SHARD_ALL_KINDS;
+    fake_cluster(problem, n_devices, 0, arena);
+    for (uint32_t i = 0; i < n; i++) {
+        struct table *table = &problem->tables[i];
+        struct memory_items items;
+        struct shard shard;
+
+        table_init(table);
+        table->name = arena_printf(arena, "t%u", i);
+        table->num_embeddings = 1 + (uint64_t)exp(rng_uniform(rng) * log(1e6));
+        table->dim = dims[rng_below(rng, sizeof dims / sizeof *dims)];
+        table->pooling_factor = floor(rng_uniform(rng) * 50);
+        table->num_outputs = rng_below(rng, 4) ? 1 : 2;
+        shard = shard_whole(problem, i, 0);
+        shard_memory(&items, problem, &shard);
+        need += (double)items.total;
+    }
+    for (uint32_t r = 0; r < n_devices; r++) {
+        problem->cluster.memory_bytes[r] =
+            (uint64_t)(need * slack * (0.5 + rng_uniform(rng)) / n_devices) +
+            100;
+        problem->cluster.reserve_bytes[r] = rng_below(rng, 100);
+    }
+}
+
+#endif

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: MIT */
+#include "search/search.h"
+
+#include "base/text.h"
+#include "core/plan_check.h"
+#include "search/grid.h"
+#include "tests/tap.h"
+#include "tests/unit/search/fake.h"
+
+#define N_PROBLEMS 300
+
+/* Total of a legal plan, INFINITY where none fits; fails the test where the
+ * search or the judge has anything else to say. */
+static double total_of(struct plan *plan, int rc, const struct oracle *oracle,
+                       struct arena *arena, struct err *err)
+{
+    if (rc && err->code == ERR_NO_PLAN)
+        return INFINITY;
+    if (!rc) {
+        plan_derive_kinds(plan);
+        rc = plan_price(plan, oracle, arena, err);
+    }
+    if (!rc) {
+        plan->version = "0";
+        plan->inputs_hash = plan_inputs_hash(plan, arena);
+        rc = plan_check(plan, err);
+    }
+    if (rc)
+        ok(0, "a legal plan: %s", err->msg);
+    return rc ? NAN : plan->total_ms;
+}
+
+static double search(struct plan *plan, const struct problem *problem,
+                     unsigned beam_width, struct pool *pool,
+                     struct arena *arena)
+{
+    struct oracle oracle = fake_oracle(problem);
+    struct search_options options;
+    struct err err = {0};
+    int rc;
+
+    memset(plan, 0, sizeof(*plan));
+    plan->problem = *problem;
+    oracle.problem = &plan->problem;
+    search_options_init(&options);
+    options.beam_width = beam_width;
+    options.pool = pool;
+    rc = search_reference(plan, &oracle, &options, arena, &err);
+    return total_of(plan, rc, &oracle, arena, &err);
+}
+
+/* The greedy as published, one cap, nothing shared: whole tables, dearest
+ * first (of equal ones the later). Tables stand in canonical order. */
+static double plain_greedy(const struct problem *problem, double cap)
+{
+    struct oracle oracle = fake_oracle(problem);
+    uint32_t n_devices = problem->cluster.n_devices, n;
+    double sums[8 * FAKE_WIDTH] = {0}, compute[8] = {0}, output[8] = {0};
+    double fwd[8], bwd[8], total = 0, vectors[32 * FAKE_WIDTH] = {0},
+                           single[32];
+    uint64_t used[8] = {0};
+    bool placed[32] = {false};
+
+    n = (uint32_t)problem->n_tables;
+    for (uint32_t i = 0; i < n; i++) {
+        struct shard shard = shard_whole(problem, i, 0);
+
+        fake_embed(&oracle, &shard, 1, vectors + i * FAKE_WIDTH);
+    }
+    fake_compute(&oracle, vectors, n, single);
+    for (uint32_t step = 0; step < n; step++) {
+        uint32_t best = n, to = n_devices;
+        struct memory_items items;
+        struct shard shard;
+
+        for (uint32_t i = 0; i < n; i++)
+            if (!placed[i] && (best == n || single[i] >= single[best]))
+                best = i;
+        placed[best] = true;
+        shard = shard_whole(problem, best, 0);
+        shard_memory(&items, problem, &shard);
+        for (uint32_t r = 0; r < n_devices; r++)
+            if (used[r] + items.total + problem->cluster.reserve_bytes[r] <=
+                    problem->cluster.memory_bytes[r] &&
+                output[r] + vectors[best * FAKE_WIDTH + FAKE_OUTPUT] <= cap &&
+                (to == n_devices || compute[r] < compute[to] ||
+                 (compute[r] == compute[to] && used[r] < used[to])))
+                to = r;
+        if (to == n_devices)
+            return INFINITY;
+        used[to] += items.total;
+        output[to] += vectors[best * FAKE_WIDTH + FAKE_OUTPUT];
+        for (unsigned w = 0; w < FAKE_WIDTH; w++)
+            sums[to * FAKE_WIDTH + w] += vectors[best * FAKE_WIDTH + w];
+        fake_compute(&oracle, sums + to * FAKE_WIDTH, 1, &compute[to]);
+    }
+    fake_compute(&oracle, sums, n_devices, compute);
+    fake_comm(&oracle, 1, sums, compute, fwd, bwd);
+    for (uint32_t r = 0; r < n_devices; r++)
+        total = fmax(total, compute[r] + bwd[r] + fwd[r]);
+    return total;
+}
+
+static void sort_tables(struct problem *problem, struct arena *arena)
+{
+    uint32_t *order = ARENA_NEW(arena, uint32_t, problem->n_tables);
+    struct table *sorted = ARENA_NEW(arena, struct table, problem->n_tables);
+
+    problem_canonical_order(problem, order);
+    for (size_t i = 0; i < problem->n_tables; i++)
+        sorted[i] = problem->tables[order[i]];
+    problem->tables = sorted;
+}
+
+/* The grid over all caps at once against the greedy, cap by cap. */
+static bool grid_agrees(const struct problem *problem, struct arena *arena)
+{
+    struct oracle oracle = fake_oracle(problem);
+    double capped = INFINITY, best, mean = 0;
+    struct grid_result result;
+    uint32_t pieces[32];
+    struct err err = {0};
+    struct units units;
+    struct grid grid;
+
+    if (units_init(&units, problem, &oracle, NULL, arena, &err))
+        return false;
+    for (uint32_t u = 0; u < units.n_units; u++) {
+        uint32_t i = u;
+
+        for (; i && units.items[pieces[i - 1]].rank >
+                        units.items[units.units[u].first_item].rank;
+             i--)
+            pieces[i] = pieces[i - 1];
+        pieces[i] = units.units[u].first_item;
+        mean += units.items[units.units[u].first_item].output;
+    }
+    mean /= problem->cluster.n_devices;
+    grid_init(&grid, &units, units.n_units, arena);
+    grid_search(&grid, pieces, units.n_units, &result, NULL);
+    for (int i = 0; i < 11; i++)
+        capped = fmin(capped, plain_greedy(problem, (1 + 0.05 * i) * mean));
+    best = fmin(capped, plain_greedy(problem, INFINITY));
+    return result.capped_ms == capped && result.best_ms == best;
+}
+
+static bool same_shards(const struct plan *a, const struct plan *b)
+{
+    return a->n_shards == b->n_shards &&
+           (!a->n_shards ||
+            !memcmp(a->shards, b->shards, a->n_shards * sizeof(*a->shards)));
+}
+
+static void check_random(void)
+{
+    unsigned n_found = 0, n_grid = 0, n_order = 0, n_beam = 0, n_permuted = 0,
+             n_same = 0, n_threads = 0;
+    struct pool *pool = pool_open(2);
+    struct arena arena;
+
+    arena_init(&arena);
+    for (unsigned i = 0; i < N_PROBLEMS; i++) {
+        struct plan plan, again, other;
+        struct problem problem, mixed;
+        double grid, beam;
+        struct rng rng;
+
+        rng_init(&rng, i, 7);
+        fake_random(&problem, &rng, 1 + 0.1 * (i % 20), &arena);
+        sort_tables(&problem, &arena);
+        n_grid += grid_agrees(&problem, &arena);
+        grid = search(&plan, &problem, 0, NULL, &arena);
+        n_order += grid <= plain_greedy(&problem, INFINITY);
+        beam = search(&plan, &problem, 3, NULL, &arena);
+        n_beam += beam <= grid;
+        n_found += beam < INFINITY;
+
+        search(&again, &problem, 3, NULL, &arena);
+        n_same += same_shards(&again, &plan);
+        search(&other, &problem, 3, pool, &arena);
+        n_threads += same_shards(&other, &plan) &&
+                     other.n_evaluations == plan.n_evaluations;
+
+        mixed = problem;
+        mixed.tables = ARENA_NEW(&arena, struct table, problem.n_tables);
+        for (size_t t = 0; t < problem.n_tables; t++)
+            mixed.tables[t] = problem.tables[problem.n_tables - 1 - t];
+        n_permuted += search(&other, &mixed, 3, NULL, &arena) == beam;
+        arena_release(&arena);
+    }
+    ok(n_found > N_PROBLEMS / 2 && n_found < N_PROBLEMS,
+       "%u of %d problems have a plan, each legal", n_found, N_PROBLEMS);
+    is_i64(n_grid, N_PROBLEMS, "all caps at once = cap by cap");
+    is_i64(n_order, N_PROBLEMS, "grid is no worse than greedy");
+    is_i64(n_beam, N_PROBLEMS, "beam is no worse than grid");
+    is_i64(n_same, N_PROBLEMS, "the same again is the same plan");
+    is_i64(n_threads, N_PROBLEMS, "two threads find the plan of one");
+    is_i64(n_permuted, N_PROBLEMS, "a permuted list costs the same");
+    pool_close(pool);
+}
+
+/* Pins, groups and allowed kinds at random; the judge knows whether they are
+ * kept. */
+static void constrain(struct problem *problem, struct rng *rng)
+{
+    for (size_t i = 0; i < problem->n_tables; i++) {
+        struct table *table = &problem->tables[i];
+
+        switch (rng_below(rng, 8)) {
+        case 0:
+            table->device = (int64_t)rng_below(rng, problem->cluster.n_devices);
+            break;
+        case 1:
+            table->group = rng_below(rng, 2) ? "left" : "right";
+            break;
+        case 2:
+            table->kinds = SHARD_TABLE;
+            break;
+        case 3:
+            if (table->dim % 8 == 0)
+                table->kinds = SHARD_COLUMN | SHARD_ROW;
+            break;
+        default:
+            break;
+        }
+    }
+}
+
+static void check_constrained(void)
+{
+    unsigned n_found = 0, n_beam = 0, n_permuted = 0;
+    struct arena arena;
+
+    arena_init(&arena);
+    for (unsigned i = 0; i < N_PROBLEMS; i++) {
+        struct problem problem, mixed;
+        struct plan plan;
+        double grid, beam;
+        struct rng rng;
+
+        rng_init(&rng, i, 8);
+        fake_random(&problem, &rng, 1 + 0.2 * (i % 20), &arena);
+        constrain(&problem, &rng);
+        grid = search(&plan, &problem, 0, NULL, &arena);
+        beam = search(&plan, &problem, 3, NULL, &arena);
+        n_found += beam < INFINITY;
+        n_beam += beam <= grid;
+        mixed = problem;
+        mixed.tables = ARENA_NEW(&arena, struct table, problem.n_tables);
+        for (size_t t = 0; t < problem.n_tables; t++)
+            mixed.tables[t] = problem.tables[problem.n_tables - 1 - t];
+        n_permuted += search(&plan, &mixed, 3, NULL, &arena) == beam;
+        arena_release(&arena);
+    }
+    ok(n_found > N_PROBLEMS / 2 && n_found < N_PROBLEMS,
+       "constrained: %u of %d problems have a plan, each legal", n_found,
+       N_PROBLEMS);
+    is_i64(n_beam, N_PROBLEMS, "constrained: beam is no worse than grid");
+    is_i64(n_permuted, N_PROBLEMS,
+           "constrained: a permuted list costs the same");
+}
+
+static void check_constraints(void)
+{
+    const uint64_t rows[] = {1000, 1000, 1000, 1000, 1000, 1000};
+    const uint32_t dims[] = {64, 64, 64, 64, 64, 64};
+    struct problem problem;
+    struct arena arena;
+    struct plan plan;
+    unsigned n_cut[6] = {0};
+
+    arena_init(&arena);
+    fake_problem(&problem, rows, dims, 6, 3, 1 << 20, &arena);
+    problem.tables[0].device = 2;
+    problem.tables[1].group = problem.tables[2].group = "g";
+    problem.tables[3].kinds = SHARD_COLUMN;
+    problem.tables[4].kinds = SHARD_TABLE;
+    problem.tables[5].pooling_factor = 1000;
+    ok(isfinite(search(&plan, &problem, 3, NULL, &arena)), "constraints met");
+    for (size_t i = 0; i < plan.n_shards; i++)
+        n_cut[plan.shards[i].table]++;
+    is_i64(plan.shards[0].device, 2, "a pin is kept");
+    ok(n_cut[0] == 1 && n_cut[1] == 1 && n_cut[2] == 1,
+       "pinned and grouped tables stay whole");
+    is_i64(plan.shards[1].device, plan.shards[2].device,
+           "a group stays together");
+    ok(n_cut[3] >= 2, "a column-only table is cut");
+    is_i64(n_cut[4], 1, "a table-only table is not cut");
+    ok(n_cut[5] >= 2, "the dear table is cut");
+    arena_release(&arena);
+}
+
+/* The greedy takes 4, 5, 5, 6 in the wrong order; packing by size fits. */
+static void check_fall_back(void)
+{
+    const uint64_t rows[] = {5, 5, 4, 6};
+    const uint32_t dims[] = {4, 4, 4, 4};
+    struct problem problem;
+    struct arena arena;
+    struct plan plan;
+
+    arena_init(&arena);
+    fake_problem(&problem, rows, dims, 4, 2, 160, &arena);
+    problem.tables[3].pooling_factor = 9;
+    ok(isinf(plain_greedy(&problem, INFINITY)), "the greedy is stuck");
+    ok(isfinite(search(&plan, &problem, 3, NULL, &arena)),
+       "packing by memory finds a plan");
+    arena_release(&arena);
+}
+
+static void check_edges(void)
+{
+    const uint64_t rows[] = {10, 20};
+    const uint32_t dims[] = {12, 16};
+    struct problem problem;
+    struct arena arena;
+    struct plan plan;
+
+    arena_init(&arena);
+    fake_problem(&problem, rows, dims, 2, 1, 1 << 20, &arena);
+    ok(isfinite(search(&plan, &problem, 3, NULL, &arena)), "one device");
+    fake_problem(&problem, rows, dims, 2, 8, 1 << 20, &arena);
+    ok(isfinite(search(&plan, &problem, 3, NULL, &arena)),
+       "more devices than tables");
+    for (size_t i = 0; i < plan.n_shards; i++)
+        if (plan.shards[i].table == 0)
+            is_i64(plan.shards[i].col_end, 12, "12 columns are not halved");
+    arena_release(&arena);
+}
+
+static const char *message(const struct problem *problem,
+                           struct oracle (*make)(const struct problem *),
+                           enum err_code code, struct arena *arena)
+{
+    struct plan plan = {.problem = *problem};
+    struct oracle oracle = make(problem);
+    struct search_options options;
+    struct err err = {0};
+
+    search_options_init(&options);
+    if (!search_reference(&plan, &oracle, &options, arena, &err))
+        return "a plan";
+    return err.code == code ? arena_strdup(arena, err.msg) : "another code";
+}
+
+static void check_errors(void)
+{
+    const uint64_t rows[] = {1 << 20, 1 << 20, 1 << 20};
+    const uint32_t dims[] = {4, 64, 16};
+    struct problem problem;
+    struct arena arena;
+
+    arena_init(&arena);
+    fake_problem(&problem, rows, dims, 3, 2, 8 << 20, &arena);
+    is_str(message(&problem, fake_oracle, ERR_NO_PLAN, &arena),
+           "no plan fits: the narrowest column piece of table 't1' takes "
+           "16.0 MiB (weights 16.0 MiB, optimizer 0 B, io 0 B) and the largest "
+           "device has 8.00 MiB; it would fit with 176 MiB a device",
+           "a piece that is too large for any device");
+    fake_problem(&problem, rows, dims, 3, 2, 100 << 20, &arena);
+    is_str(message(&problem, fake_oracle, ERR_NO_PLAN, &arena),
+           "no plan fits: the tables take 336 MiB (weights 336 MiB, optimizer "
+           "0 B, io 0 B) and 2 devices have 200 MiB in all; it would fit with "
+           "176 MiB a device, or with 4 such devices",
+           "too much in all");
+    fake_problem(&problem, rows, dims, 3, 2, 260 << 20, &arena);
+    problem.tables[0].device = 0;
+    problem.tables[1].device = 0;
+    is_str(
+        message(&problem, fake_oracle, ERR_NO_PLAN, &arena),
+        "no plan fits: table 't0' takes 16.0 MiB (weights 16.0 MiB, "
+        "optimizer 0 B, io 0 B) and is pinned to device 0, which has 260 MiB "
+        "for all its tables; it would fit with 272 MiB a device",
+        "too much pinned to one device");
+    problem.tables[1].device = 2;
+    is_str(message(&problem, fake_oracle, ERR_INPUT, &arena),
+           "table 't1' is pinned to device 2, and there are 2",
+           "a pin to no device");
+    problem.tables[1].device = 1;
+    problem.tables[0].group = problem.tables[1].group = "g";
+    is_str(message(&problem, fake_oracle, ERR_INPUT, &arena),
+           "group 'g' is pinned to two devices, by tables 't1' and 't0'",
+           "a group with two pins");
+    fake_problem(&problem, rows, dims, 3, 2, 1 << 30, &arena);
+    problem.tables[2].kinds = SHARD_ROW;
+    is_str(message(&problem, fake_oracle, ERR_USAGE, &arena),
+           "table 't2' can be neither placed whole nor cut by columns, and "
+           "this search makes table and column shards only",
+           "a table that may only be cut by rows");
+    fake_problem(&problem, rows, dims, 3, 1, 1 << 30, &arena);
+    is_str(message(&problem, fake_nan_oracle, ERR_INPUT, &arena),
+           "cost model 'fake' gives no finite cost for some devices",
+           "a cost that is NaN");
+    arena_release(&arena);
+}
+
+int main(void)
+{
+    check_random();
+    check_constrained();
+    check_constraints();
+    check_fall_back();
+    check_edges();
+    check_errors();
+    return tap_done();
+}
