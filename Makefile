@@ -149,6 +149,8 @@ $(O)/%.o: %.cu $(O)/flags VERSION | $(O)/needs
 
 $(O)/src/base/file.o: private CPPFLAGS_ALL += -DNEUROSHARD_DATADIR='"$(DATADIR)"'
 $(O)/src/base/file.o: $(O)/datadir
+# Which .incbin takes in, unseen by -MMD.
+$(O)/src/io/store.o: data/schema.sql
 
 # Files whose content is a setting; they change only when it does.
 .PHONY: force
@@ -252,12 +254,16 @@ run-fuzz: $(call programs,$(FUZZ_TESTS))
 	@for fuzz in $^; do \
 	    name=$${fuzz##*/fuzz_}; \
 	    mkdir -p $(O)/found/$$name; \
-	    echo "== $$name, $(T) s"; \
-	    $$fuzz -max_total_time=$(T) -print_final_stats=1 -verbosity=0 \
+	    log=$(O)/found/$$name.log; \
+	    echo "$$name: $(T) s, log in $$log"; \
+	    $$fuzz -max_total_time=$(T) -timeout=30 -print_final_stats=1 \
 	        $$(test ! -f tests/fuzz/$$name.dict || \
 	            echo -dict=tests/fuzz/$$name.dict) \
 	        -artifact_prefix=$(O)/found/$$name. \
-	        $(O)/found/$$name tests/fuzz/corpus/$$name || exit 1; \
+	        $(O)/found/$$name tests/fuzz/corpus/$$name >$$log 2>&1 || \
+	        { tail -n 60 $$log; exit 1; }; \
+	    sed -n -e 's/^stat::number_of_executed_units: /  inputs run /p' \
+	        -e 's/^stat::new_units_added: /  new ways found /p' $$log; \
 	done
 
 # --- Checks that run nothing ----------------------------------------------

@@ -45,7 +45,7 @@ static uint32_t find_row(struct row_index *index, const double *x)
         if (!memcmp(index->x + (index->slots[at] - 1) * n, x, n * sizeof(*x)))
             return index->slots[at] - 1;
     if (index->n_rows == index->capacity) {
-        index->capacity = index->capacity ? 2 * index->capacity : 1024;
+        index->capacity *= 2;
         index->x = mem_grow(index->x, index->capacity, n * sizeof(*x));
     }
     memcpy(index->x + index->n_rows * n, x, n * sizeof(*x));
@@ -61,7 +61,8 @@ void dataset_init(struct dataset *dataset, const struct feature_set *features,
 {
     double x[MAX_FEATURES];
     struct feature_input input;
-    struct row_index index = {.n_features = features->n, .n_slots = 16};
+    struct row_index index = {
+        .n_features = features->n, .capacity = 1024, .n_slots = 16};
     size_t n_kept = 0, n_tables = 0;
 
     memset(dataset, 0, sizeof(*dataset));
@@ -74,6 +75,7 @@ void dataset_init(struct dataset *dataset, const struct feature_set *features,
     while (index.n_slots < 2 * n_tables)
         index.n_slots *= 2;
     index.slots = mem_alloc(index.n_slots, sizeof(*index.slots));
+    index.x = mem_grow(NULL, index.capacity, features->n * sizeof(*index.x));
     dataset->samples = ARENA_NEW(arena, const struct sample *, n_kept);
     dataset->ms = ARENA_NEW(arena, double, n_kept);
     dataset->first = ARENA_NEW(arena, uint32_t, n_kept + 1);
@@ -92,9 +94,7 @@ void dataset_init(struct dataset *dataset, const struct feature_set *features,
     }
     dataset->n_rows = index.n_rows;
     dataset->x = ARENA_NEW(arena, double, index.n_rows * features->n);
-    if (index.n_rows)
-        memcpy(dataset->x, index.x,
-               index.n_rows * features->n * sizeof(*index.x));
+    memcpy(dataset->x, index.x, index.n_rows * features->n * sizeof(*index.x));
     mem_free(index.x);
     mem_free(index.slots);
 }

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/file.h"
 #include "base/hash.h"
 #include "costmodel/fast_mlp.h"
 #include "costmodel/features.h"
@@ -257,7 +258,19 @@ static void build_nets(struct learned *learned, struct arena *arena)
     learned->n_embed = shape->n_embed;
 }
 
-int oracle_learned_open(struct oracle **out, const char *path,
+/* A bare name is a shipped model's, where there is one, whatever lies in the
+ * current folder: so a plan that was priced by it finds it again anywhere. */
+static const char *path_of_model(const char *file, struct arena *arena)
+{
+    const char *shipped =
+        strchr(file, '/')
+            ? NULL
+            : file_find_data(arena_printf(arena, "models/%s", file), arena);
+
+    return shipped ? shipped : file;
+}
+
+int oracle_learned_open(struct oracle **out, const char *file,
                         const struct problem *problem, struct arena *arena,
                         struct err *err)
 {
@@ -268,7 +281,7 @@ int oracle_learned_open(struct oracle **out, const char *path,
     const struct model *model = &learned->model;
     enum cost_basis basis;
 
-    if (model_load(&learned->model, path, arena, err))
+    if (model_load(&learned->model, path_of_model(file, arena), arena, err))
         return -1;
     build_nets(learned, arena);
     choose_constants(learned, arena);
@@ -280,7 +293,7 @@ int oracle_learned_open(struct oracle **out, const char *path,
     learned->base = (struct oracle){
         .ops = &ops,
         .problem = problem,
-        .name = arena_printf(arena, "model:%s", path),
+        .name = arena_printf(arena, "model:%s", file),
         .hash = hash_text(arena_alloc(arena, HASH_TEXT_MAX, 1), model->hash),
         .basis = basis,
         .comm = learned->comm.source,

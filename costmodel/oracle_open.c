@@ -51,8 +51,8 @@ static bool is_model_of(const char *file, const char *gpu)
            !strcmp(file + len - 4, ".nsm");
 }
 
-/* The shipped model of a GPU: the first by name, the shortest name first; or
- * NULL. */
+/* The name of a GPU's shipped model: the first by name, the shortest name
+ * first; or NULL. */
 static const char *shipped_model(const char *gpu, struct arena *arena)
 {
     const char *folder = file_find_data("models", arena);
@@ -72,7 +72,7 @@ static const char *shipped_model(const char *gpu, struct arena *arena)
             best = arena_strdup(arena, name);
     }
     closedir(dir);
-    return best ? arena_printf(arena, "%s/%s", folder, best) : NULL;
+    return best;
 }
 
 int oracle_open_for_gpu(struct oracle **out, const char *gpu,
@@ -80,12 +80,12 @@ int oracle_open_for_gpu(struct oracle **out, const char *gpu,
                         struct err *err)
 {
     const struct gpu_spec *spec;
-    const char *path;
+    const char *file;
 
     if (gpu_spec_get(&spec, gpu, err))
         return -1;
-    path = shipped_model(spec->name, arena);
-    if (path)
-        return oracle_learned_open(out, path, problem, arena, err);
+    file = shipped_model(spec->name, arena);
+    if (file)
+        return oracle_learned_open(out, file, problem, arena, err);
     return oracle_roofline_open(out, spec->name, problem, arena, err);
 }

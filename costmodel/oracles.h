@@ -11,7 +11,8 @@
  * oracle_close; strings live in the arena.
  */
 
-/* COST as a user writes it: "model:FILE", "roofline:NAME", "reference:DIR". */
+/* COST as a user writes it: "model:FILE", "roofline:NAME", "reference:DIR".
+ * An oracle's name is such a text, and opens it again. */
 int oracle_open(struct oracle **out, const char *spec,
                 const struct problem *problem, struct arena *arena,
                 struct err *err) MUST_CHECK;
@@ -32,8 +33,12 @@ int oracle_reference_open(struct oracle **out, const char *dir,
 int oracle_roofline_open(struct oracle **out, const char *gpu,
                          const struct problem *problem, struct arena *arena,
                          struct err *err) MUST_CHECK;
-/* A model file trained by this program. */
-int oracle_learned_open(struct oracle **out, const char *path,
+/* A model file trained by this program. A name without a '/' is that of a
+ * shipped model, data/models/NAME, where there is one of that name; anything
+ * else is a path, so "./NAME" is the one in the current folder. The oracle is
+ * named "model:" and `file` as given: a shipped model is found by that name
+ * from any folder. */
+int oracle_learned_open(struct oracle **out, const char *file,
                         const struct problem *problem, struct arena *arena,
                         struct err *err) MUST_CHECK;
 

@@ -51,9 +51,11 @@ struct run {
     uint64_t step, n_steps;
 };
 
-static int split(struct run *run, struct arena *arena, struct err *err)
+static int split(struct run *run, const struct sample *samples, size_t n,
+                 struct arena *arena, struct err *err)
 {
     const struct dataset *dataset = &run->dataset;
+    size_t n_disturbed = 0;
 
     run->train = ARENA_NEW(arena, uint32_t, dataset->n_samples);
     run->validation = ARENA_NEW(arena, uint32_t, dataset->n_samples);
@@ -67,15 +69,18 @@ static int split(struct run *run, struct arena *arena, struct err *err)
             run->validation[run->n_validation++] = i;
         }
     }
-    if (run->n_train < TRAIN_MIN_SAMPLES ||
-        run->n_validation < TRAIN_MIN_VALIDATION)
-        return err_set(err, ERR_INPUT,
-                       "too few samples to train on: %u for training and %u "
-                       "for validation, where at least %d and %d are needed",
-                       run->n_train, run->n_validation, TRAIN_MIN_SAMPLES,
-                       TRAIN_MIN_VALIDATION);
     run->scale /= run->n_train;
-    return 0;
+    if (run->n_train >= TRAIN_MIN_SAMPLES &&
+        run->n_validation >= TRAIN_MIN_VALIDATION)
+        return 0;
+    for (size_t i = 0; i < n; i++)
+        n_disturbed += (samples[i].flags & SAMPLE_THROTTLED) != 0;
+    return err_set(err, ERR_INPUT,
+                   "too few samples to train on: %u for training and %u for "
+                   "validation, where at least %d and %d are needed; %zu of "
+                   "a disturbed machine do not count",
+                   run->n_train, run->n_validation, TRAIN_MIN_SAMPLES,
+                   TRAIN_MIN_VALIDATION, n_disturbed);
 }
 
 /* Batches and epochs where the caller leaves them open. */
@@ -319,7 +324,7 @@ int train_fit(struct model *model, const struct sample_setting *setting,
     model->features = options->features;
     dataset_init(&run.dataset, &options->features, setting, samples, n,
                  sample_trains, &scratch);
-    if (split(&run, &scratch, err))
+    if (split(&run, samples, n, &scratch, err))
         goto out;
     choose_sizes(&run);
     scale_features(model, &run);

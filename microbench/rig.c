@@ -6,30 +6,18 @@
 #include "base/parallel.h"
 #include "base/rng.h"
 #include "base/stats.h"
+#include "device/canary.h"
 #include "device/lookup.h"
-#include "microbench/canary.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define N_WARM_UP 3
-#define MIN_SETS 4
-#define MAX_SETS 16
-/* What the sets should touch together, to be more than caches hold. */
-#define COLD_BYTES ((uint64_t)96 << 20)
-#define CACHE_LINE 64
 /* A case that is still unsteady after its iterations gets more, up to
  * BENCH_MAX_ITERATIONS or so long. */
 #define EXTRA_MS 30.0
 #define STEADY_SPREAD 0.01
-/* A case is measured again where the canary is this much slower than ever
- * before, after a pause, until the rig has waited for PATIENCE_MS and half of
- * the time that it has been open. */
-#define DISTURBED 1.25
-#define PAUSE_MS 100
-#define PATIENCE_MS 2000.0
 /* Weights stay bounded over any number of updates. */
 #define LEARNING_RATE 1e-6f
 #define FILL_SEED 1
@@ -51,7 +39,6 @@ struct rig {
     struct device *device; /* not owned */
     struct pool *pool;
     struct canary *canary;
-    double opened_ms, waited_ms;
     enum optimizer optimizer;
     enum precision precision;
     uint32_t batch;
@@ -62,7 +49,7 @@ struct rig {
     size_t state_bytes;
     struct region indices, offsets, out, grad;
     struct scratch host_indices, host_offsets;
-    struct lookup_batch sets[MAX_SETS];
+    struct lookup_batch sets[LOOKUP_MAX_COLD_SETS];
     unsigned n_sets;
     char started_at[CLOCK_TEXT_MAX];
 };
@@ -131,7 +118,6 @@ int rig_open(struct rig **out, struct device *device,
     rig->weight_bytes = rig_weight_bytes(options);
     rig->state_bytes = (size_t)(options->memory_bytes - rig->weight_bytes +
                                 (uint64_t)BENCH_MAX_TABLES * CASE_ALIGN);
-    rig->opened_ms = clock_ms();
     if (alloc_tables(rig, err) || canary_open(&rig->canary, device, err)) {
         rig_close(rig);
         return -1;
@@ -306,19 +292,16 @@ static int upload_set(struct rig *rig, const struct generation *made,
 
 static unsigned count_sets(const struct rig *rig, const struct bench_case *what)
 {
-    uint64_t touched_bytes = 1, n;
+    uint64_t touched_bytes = 0;
 
     for (uint32_t t = 0; t < what->n_tables; t++) {
         const struct case_table *table = &what->tables[t];
-        uint64_t n_rows = stream_n_lookups(&table->stream);
-        uint64_t row_bytes = table->dim * precision_bytes(rig->precision);
 
-        if (n_rows > table->stream.n_rows)
-            n_rows = table->stream.n_rows;
-        touched_bytes += n_rows * (row_bytes + CACHE_LINE);
+        touched_bytes += lookup_touched_bytes(stream_n_lookups(&table->stream),
+                                              table->stream.n_rows, table->dim,
+                                              rig->precision);
     }
-    n = COLD_BYTES / touched_bytes;
-    return n < MIN_SETS ? MIN_SETS : n > MAX_SETS ? MAX_SETS : (unsigned)n;
+    return lookup_n_cold_sets(touched_bytes);
 }
 
 /* Fills rig->sets, and what the streams turned out to be into tables. */
@@ -444,34 +427,24 @@ static int run_laps(struct rig *rig, struct lookup *lookup, struct laps *laps,
     return 0;
 }
 
-static bool has_patience(const struct rig *rig)
-{
-    return rig->waited_ms < PATIENCE_MS + (clock_ms() - rig->opened_ms) / 2;
-}
-
 /* Laps on a machine that the canary finds quiet; where it stays disturbed the
  * last ones are kept and *flags says so. */
 static int run_quiet_laps(struct rig *rig, struct lookup *lookup,
                           struct laps *laps, unsigned *flags, struct err *err)
 {
-    const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000L};
+    enum canary_verdict verdict;
 
-    for (;;) {
-        double begin_ms = clock_ms(), slowdown;
+    do {
+        double begin_ms = clock_ms();
 
         laps->n = 0;
         if (run_laps(rig, lookup, laps, err) ||
-            canary_check(rig->canary, &slowdown, err))
+            canary_judge(rig->canary, begin_ms, &verdict, err))
             return -1;
-        if (slowdown < DISTURBED)
-            return 0;
-        if (!has_patience(rig) || interrupt_requested()) {
-            *flags |= SAMPLE_THROTTLED;
-            return 0;
-        }
-        nanosleep(&pause, NULL);
-        rig->waited_ms += clock_ms() - begin_ms;
-    }
+    } while (verdict == CANARY_AGAIN);
+    if (verdict == CANARY_DISTURBED)
+        *flags |= SAMPLE_THROTTLED;
+    return 0;
 }
 
 /* Tables as the sample keeps them: with the look-ups that were really done. */

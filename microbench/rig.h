@@ -9,9 +9,9 @@
  *
  * All weights are one block that is allocated and touched once; the tables of
  * a case lie in it at pseudo-random places. A batch is not looked up twice in
- * a row: between 4 and 16 index sets of the same statistics take turns, the
- * more the smaller a case is, so that the rows of large tables are as cold as
- * in training. Small tables and hot rows stay cached, as they do there.
+ * a row: index sets of the same statistics take turns, as many as
+ * lookup_n_cold_sets says. A case is measured again while the canary finds the
+ * machine disturbed; where it stays so, the sample is SAMPLE_THROTTLED.
  */
 struct rig; /* opaque */
 

@@ -188,6 +188,7 @@ static int place(struct plan *plan, const struct oracle *oracle, uint64_t seed,
         goto out;
     plan->n_shards = units_to_shards(&units, pieces, placement, units.n_items,
                                      &plan->shards, arena);
+    plan->shard_ms = NULL; /* of other shards */
     plan_sort_shards(plan);
     plan->search = arena_printf(arena, "baseline:%s", name);
     plan->stopped = "done";

@@ -8,6 +8,8 @@
 
 /* More GPUs than this many times those there are, nobody buys. */
 #define MAX_GROWTH 64
+/* Nor a GPU of an exbibyte. */
+#define TOO_LARGE ((uint64_t)1 << 60)
 
 struct shortage {
     const struct units *units;
@@ -188,7 +190,11 @@ int no_plan(const struct units *units, struct err *err)
     for (uint32_t r = 0; r < cluster->n_devices; r++)
         if (cluster->reserve_bytes[r] > reserve)
             reserve = cluster->reserve_bytes[r];
-    if (n_devices)
+    if (room + reserve >= TOO_LARGE || room + reserve < room)
+        err_set(err, ERR_NO_PLAN,
+                "no plan fits: %s, and no device will be as large as that",
+                what);
+    else if (n_devices)
         err_set(err, ERR_NO_PLAN,
                 "no plan fits: %s; it would fit with %s a device, or with %u "
                 "such devices",

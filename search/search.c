@@ -53,6 +53,7 @@ int search_reference(struct plan *plan, const struct oracle *oracle,
         goto out;
     plan->n_shards = units_to_shards(&units, found.pieces, found.placement,
                                      found.n_pieces, &plan->shards, arena);
+    plan->shard_ms = NULL; /* of other shards */
     plan_sort_shards(plan);
     plan->search = "reference";
     plan->stopped = found.is_interrupted ? "interrupt" : "done";

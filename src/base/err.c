@@ -26,6 +26,7 @@ int err_prefix(struct err *err, const char *fmt, ...)
     va_end(args);
     snprintf(joined, sizeof joined, "%s: %s", text, err->msg);
     memcpy(err->msg, joined, sizeof err->msg - 1);
+    err->msg[sizeof err->msg - 1] = '\0';
     return -1;
 }
 

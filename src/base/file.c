@@ -47,8 +47,12 @@ int file_read(const char **text, size_t *len, const char *path,
         goto out;
     }
     if (read_all(&buf, fd)) {
-        err_set(err, ERR_IO, "cannot read '%s': %s",
-                is_stdin ? "standard input" : path, strerror(errno));
+        const char *reason = strerror(errno);
+
+        if (is_stdin)
+            err_set(err, ERR_IO, "cannot read standard input: %s", reason);
+        else
+            err_set(err, ERR_IO, "cannot read '%s': %s", path, reason);
         goto out;
     }
     *text = arena_strndup(arena, buf.data, buf.len);
@@ -85,7 +89,8 @@ static int cannot_write(const char *path, int reason, struct err *err)
 static int write_standard(const char *data, size_t len, struct err *err)
 {
     if (fflush(stdout) || write_all(STDOUT_FILENO, data, len))
-        return cannot_write("standard output", errno, err);
+        return err_set(err, ERR_IO, "cannot write standard output: %s",
+                       strerror(errno));
     return 0;
 }
 

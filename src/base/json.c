@@ -6,6 +6,15 @@
 
 #include "base/mem.h"
 
+/* jansson quotes the input as it is; a terminal must not see its control
+ * characters. */
+static void hide_controls(char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            *text = '?';
+}
+
 int json_parse(json_t **root, const char *text, size_t len, const char *where,
                struct err *err)
 {
@@ -14,6 +23,7 @@ int json_parse(json_t **root, const char *text, size_t len, const char *where,
     *root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &error);
     if (*root)
         return 0;
+    hide_controls(error.text);
     return err_set(err, ERR_INPUT, "%s:%d: not valid JSON: %s", where,
                    error.line > 0 ? error.line : 1, error.text);
 }

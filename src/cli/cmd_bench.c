@@ -188,7 +188,8 @@ static void print_setting(const struct summary *summary, uint32_t n_ranks)
 
     printf("device          %s, %s", device_name(device), device_isa(device));
     if (device_n_threads(device))
-        printf(", %u threads", device_n_threads(device));
+        printf(", %u thread%s", device_n_threads(device),
+               device_n_threads(device) == 1 ? "" : "s");
     printf("\nsetting         batch %" PRIu32 ", %s, %s\n", options->batch,
            precision_name(options->precision),
            optimizer_name(options->optimizer));

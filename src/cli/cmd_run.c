@@ -136,6 +136,17 @@ static void print_check(const struct run *run)
            text_from_count(weights, result->n_weights_checked));
 }
 
+static void print_disturbed(const struct run *run)
+{
+    unsigned n = run->result->n_disturbed;
+
+    if (n)
+        printf("%u of %u GPUs %s timed while something else disturbed the "
+               "machine\n",
+               n, run->plan->problem.cluster.n_devices,
+               n == 1 ? "was" : "were");
+}
+
 static void print_report(const struct run *run)
 {
     const struct exec_rank *slowest = &run->result->ranks[run->slowest];
@@ -151,6 +162,7 @@ static void print_report(const struct run *run)
     printf("\ncommunication measured: %s\n", run->result->comm_basis);
     if (is_priced(run->plan) && run->plan->cost.comm)
         printf("communication predicted: %s\n", run->plan->cost.comm);
+    print_disturbed(run);
     if (run->result->scale_rows < 1)
         puts("the tables were smaller than the plan's: caches hold more of "
              "them");
@@ -166,12 +178,13 @@ static json_t *timing_to_json(const struct timing *timing)
 static json_t *rank_to_json(const struct run *run, uint32_t r)
 {
     const struct exec_rank *rank = &run->result->ranks[r];
-    json_t *measured = json_pack("{s:o, s:o, s:o, s:f, s:f, s:f}", "forward",
-                                 timing_to_json(&rank->forward), "backward",
-                                 timing_to_json(&rank->backward), "compute",
-                                 timing_to_json(&rank->compute), "bwd_comm_ms",
-                                 rank->bwd_comm_ms, "fwd_comm_ms",
-                                 rank->fwd_comm_ms, "total_ms", rank->total_ms);
+    json_t *measured = json_pack(
+        "{s:o, s:o, s:o, s:f, s:f, s:f, s:b}", "forward",
+        timing_to_json(&rank->forward), "backward",
+        timing_to_json(&rank->backward), "compute",
+        timing_to_json(&rank->compute), "bwd_comm_ms", rank->bwd_comm_ms,
+        "fwd_comm_ms", rank->fwd_comm_ms, "total_ms", rank->total_ms,
+        "disturbed", (int)rank->disturbed);
     json_t *predicted = json_null();
 
     if (is_priced(run->plan)) {

@@ -40,12 +40,6 @@ struct summary {
     struct sized_table *by_size; /* [n_tables], largest first; in the arena */
 };
 
-static void warn_tables(void *ctx, const char *sentence)
-{
-    (void)ctx;
-    fprintf(stderr, "neuroshard: warning: %s\n", sentence);
-}
-
 /* Larger first; of one size in the order of the input. */
 static int compare_sizes(const void *a, const void *b)
 {
@@ -207,7 +201,7 @@ static void print_json(const struct summary *summary)
 
 static int run_tables(struct cli *cli, struct err *err)
 {
-    struct tables_options options = {.warn = warn_tables};
+    struct tables_options options = {.warn = cli_warn};
     struct table_list list;
     struct summary summary;
 

@@ -65,6 +65,10 @@ uint64_t cli_u64(const struct cli *cli, const char *name);
 double cli_double(const struct cli *cli, const char *name);
 uint64_t cli_bytes(const struct cli *cli, const char *name);
 
+/* Prints a warning on stderr; fits where a reader asks for a function to call
+ * (ctx is not used). */
+void cli_warn(void *ctx, const char *sentence);
+
 /* The commands; src/cli/main.c lists them. Each lives in cmd_NAME.c. */
 extern const struct command command_bench, command_compare, command_cost,
     command_emit, command_eval, command_model, command_plan, command_retrain,

@@ -5,6 +5,7 @@
 #include "cli/command.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -84,6 +85,8 @@ int main(int argc, char **argv)
     int rc;
 
     interrupt_install();
+    /* A write beyond the file-size limit then fails like any other. */
+    signal(SIGXFSZ, SIG_IGN);
     rc = dispatch(argc, argv, &err);
     if (!rc)
         rc = finish_stdout(&err);

@@ -313,3 +313,9 @@ uint64_t cli_bytes(const struct cli *cli, const char *name)
 {
     return find_value(cli, name)->u64;
 }
+
+void cli_warn(void *ctx, const char *sentence)
+{
+    (void)ctx;
+    fprintf(stderr, "neuroshard: warning: %s\n", sentence);
+}

@@ -6,19 +6,12 @@
 #include "costmodel/oracles.h"
 #include "io/tables_io.h"
 
-#include <stdio.h>
 #include <string.h>
-
-static void warn(void *ctx, const char *sentence)
-{
-    (void)ctx;
-    fprintf(stderr, "neuroshard: warning: %s\n", sentence);
-}
 
 static int read_tables(struct problem *problem, struct cli *cli,
                        struct err *err)
 {
-    struct tables_options options = {.warn = warn};
+    struct tables_options options = {.warn = cli_warn};
     struct table_list list;
 
     if (cli_given(cli, "dim"))
@@ -60,15 +53,12 @@ static int parse_reserve(uint64_t *reserve_bytes, const char *text,
 static int fill_cluster(struct cluster *cluster, struct cli *cli,
                         struct err *err)
 {
-    const struct gpu_spec *gpu = gpu_spec_find(cli_string(cli, "gpu"));
-    uint64_t memory_bytes, reserve_bytes;
+    const struct gpu_spec *gpu;
+    uint64_t memory_bytes, reserve_bytes = 0;
     uint32_t n;
 
-    if (!gpu)
-        return err_set(err, ERR_USAGE,
-                       "no GPU '%s' is known; give --gpu one of the names in "
-                       "neuroshard-plan(1)",
-                       cli_string(cli, "gpu"));
+    if (gpu_spec_get(&gpu, cli_string(cli, "gpu"), err))
+        return -1;
     if (!cli_given(cli, "gpus"))
         return err_set(err, ERR_USAGE,
                        "option '--gpus' is needed: how many "

@@ -116,7 +116,7 @@ void evaluation_print(const struct evaluation *evaluation)
         printf("sentinels       spread (p10 to p90) %.2f %%, of %zu\n",
                100 * evaluation->sentinel_spread_frac, evaluation->n_sentinels);
     if (evaluation->n_throttled)
-        printf("left out        %zu samples taken at lowered clocks\n",
+        printf("left out        %zu samples of a disturbed machine\n",
                evaluation->n_throttled);
 }
 

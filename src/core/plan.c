@@ -20,9 +20,33 @@ static int compare_shards(const void *left, const void *right)
     return (a->device > b->device) - (a->device < b->device);
 }
 
+/* The shard stands first, so that compare_shards orders these too. */
+struct priced_shard {
+    struct shard shard;
+    double alone_ms;
+};
+
+static void sort_priced(struct plan *plan)
+{
+    struct priced_shard *priced = mem_alloc(plan->n_shards, sizeof(*priced));
+
+    for (size_t i = 0; i < plan->n_shards; i++)
+        priced[i] = (struct priced_shard){plan->shards[i], plan->shard_ms[i]};
+    qsort(priced, plan->n_shards, sizeof(*priced), compare_shards);
+    for (size_t i = 0; i < plan->n_shards; i++) {
+        plan->shards[i] = priced[i].shard;
+        plan->shard_ms[i] = priced[i].alone_ms;
+    }
+    mem_free(priced);
+}
+
 void plan_sort_shards(struct plan *plan)
 {
-    qsort(plan->shards, plan->n_shards, sizeof(*plan->shards), compare_shards);
+    if (plan->shard_ms)
+        sort_priced(plan);
+    else
+        qsort(plan->shards, plan->n_shards, sizeof(*plan->shards),
+              compare_shards);
 }
 
 /* The kind that the pieces [begin, end) of one table amount to. */
@@ -119,6 +143,7 @@ static void add_up(struct plan *plan, const struct oracle *oracle,
                    const double *bwd)
 {
     plan->total_ms = 0;
+    plan->bound_ms = NAN;
     plan->n_floored = 0;
     for (uint32_t r = 0; r < plan->problem.cluster.n_devices; r++) {
         struct device_cost *device = &plan->devices[r];

@@ -24,7 +24,7 @@ struct cost_source {
     const char *name; /* "roofline:h100", "model:h200.nsm" ... */
     const char *hash; /* 16 hex digits of the constants or weights */
     enum cost_basis basis;
-    const char *comm; /* one phrase: where communication figures come from */
+    const char *comm;   /* one phrase: where communication figures come from */
     const char *device; /* what it was measured on, or NULL */
 };
 
@@ -33,29 +33,31 @@ struct plan {
     struct shard *shards; /* [n_shards], by (table, col, row, device) */
     size_t n_shards;
     struct device_cost *devices; /* [R] */
-    double *shard_ms; /* [n_shards] predicted compute of each shard alone, or
-                         NULL where not priced; does not add up to devices' */
-    double total_ms;             /* max over devices */
-    double bound_ms;             /* proven lower bound, NAN where none */
+    double *shard_ms;   /* [n_shards] predicted compute of each shard alone, or
+                           NULL where not priced; does not add up to devices' */
+    double total_ms;    /* max over devices */
+    double bound_ms;    /* proven lower bound, NAN where none */
     uint32_t n_floored; /* devices raised to the physical floor */
     struct cost_source cost;
     const char *search;  /* "reference", "baseline:dim" ... */
     const char *stopped; /* "done", "budget", "time", "interrupt" */
     uint64_t seed;
-    double search_ms;
+    double search_ms; /* wall-clock; in no file, as it is never the same */
     uint64_t n_evaluations;
     const char *inputs_hash; /* 16 hex digits, see plan_inputs_hash */
     const char *version;     /* of the program that made it */
 };
 
-/* Fills devices, total_ms, n_floored and cost from the oracle: embeds each
- * shard once, sums by device in the order of shards, one head a device, one
- * comm. Memory by plan->problem. A cost that is NaN or infinite is ERR_INPUT.
- * devices is allocated in the arena. */
+/* Fills devices, shard_ms, total_ms, n_floored and cost from the oracle: embeds
+ * each shard once, sums by device in the order of shards, one head a device,
+ * one comm. Memory by plan->problem. A cost that is NaN or infinite is
+ * ERR_INPUT. bound_ms becomes NAN: a bound was proven for other costs. devices
+ * and shard_ms are allocated in the arena. */
 int plan_price(struct plan *plan, const struct oracle *oracle,
                struct arena *arena, struct err *err) MUST_CHECK;
 
-/* Sorts shards by (table, col_begin, row_begin, device). */
+/* Sorts shards by (table, col_begin, row_begin, device), and shard_ms with
+ * them. */
 void plan_sort_shards(struct plan *plan);
 
 /* Hash over tables (in canonical order), cluster, batch, memory model and cost

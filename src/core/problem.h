@@ -13,7 +13,7 @@
 struct cluster {
     uint32_t n_devices; /* R, >= 1 */
     uint32_t devices_per_host;
-    uint64_t *memory_bytes; /* [R]: what a device has */
+    uint64_t *memory_bytes;  /* [R]: what a device has */
     uint64_t *reserve_bytes; /* [R]: of that, not to be used */
 };
 

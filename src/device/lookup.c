@@ -3,6 +3,8 @@
 
 #include "device/device_ops.h"
 
+#define CACHE_LINE 64
+
 static int check_table(const struct lookup_table *table, uint32_t table_idx,
                        enum optimizer optimizer, struct err *err)
 {
@@ -96,4 +98,21 @@ int lookup_backward(struct lookup *lookup, const struct lookup_batch *batch,
                        (unsigned long long)lookup->max_lookups);
     return lookup->device->ops->lookup_backward(lookup, batch, d_grad,
                                                 learning_rate, err);
+}
+
+unsigned lookup_n_cold_sets(uint64_t touched_bytes)
+{
+    uint64_t n = LOOKUP_COLD_BYTES / (touched_bytes + 1);
+
+    if (n < LOOKUP_MIN_COLD_SETS)
+        return LOOKUP_MIN_COLD_SETS;
+    return n > LOOKUP_MAX_COLD_SETS ? LOOKUP_MAX_COLD_SETS : (unsigned)n;
+}
+
+uint64_t lookup_touched_bytes(uint64_t n_lookups, uint64_t n_rows, uint32_t dim,
+                              enum precision precision)
+{
+    uint64_t row_bytes = (uint64_t)dim * precision_bytes(precision);
+
+    return (n_lookups < n_rows ? n_lookups : n_rows) * (row_bytes + CACHE_LINE);
 }

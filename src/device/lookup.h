@@ -77,10 +77,30 @@ int lookup_backward(struct lookup *lookup, const struct lookup_batch *batch,
                     const float *d_grad, float learning_rate,
                     struct err *err) MUST_CHECK;
 
-/* The same two in plain C, double accumulation, no threads: what every body
- * is checked against. All pointers are host pointers; weights fp32 or fp16.
- * out and grad as above; updated rows are written back rounded to the table's
- * precision. */
+/*
+ * Who times look-ups lets several batches of the same statistics take turns,
+ * so that no batch finds its rows in a cache because it was looked up just
+ * before: in training the dense layers run in between. Small tables and hot
+ * rows stay cached, as they do there. Times are comparable only where all
+ * choose the number of batches by this one rule: so many that together they
+ * touch LOOKUP_COLD_BYTES, which is more than the last-level cache a core can
+ * reach; at least 4, as other memory wears caches out too, and at most 16, as
+ * each has to be drawn and kept.
+ */
+#define LOOKUP_MIN_COLD_SETS 4
+#define LOOKUP_MAX_COLD_SETS 16
+#define LOOKUP_COLD_BYTES ((uint64_t)96 << 20)
+/* touched_bytes: of one batch, all its tables together. */
+unsigned lookup_n_cold_sets(uint64_t touched_bytes);
+/* What a batch with n_lookups in a table touches of it, at most: each row with
+ * its state's cache line. */
+uint64_t lookup_touched_bytes(uint64_t n_lookups, uint64_t n_rows, uint32_t dim,
+                              enum precision precision);
+
+/* Forward and backward in plain C, double accumulation, no threads: what every
+ * body is checked against. All pointers are host pointers; weights fp32 or
+ * fp16. out and grad as above; updated rows are written back rounded to the
+ * table's precision. */
 void lookup_forward_ref(const struct lookup_table *tables, uint32_t n_tables,
                         uint32_t batch, const struct lookup_batch *lookups,
                         double *out);

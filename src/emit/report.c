@@ -177,10 +177,9 @@ static void print_search(const struct plan *plan, struct buf *out)
         buf_printf(out, "search  none: the plan was made by hand\n");
         return;
     }
-    buf_printf(
-        out, "search  %s, seed %" PRIu64 ", %" PRIu64 " evaluations in %.0f ms",
-        plan->search, plan->seed, plan->n_evaluations, plan->search_ms);
-    if (plan->stopped && strcmp(plan->stopped, "done"))
+    buf_printf(out, "search  %s, seed %" PRIu64 ", %" PRIu64 " evaluations",
+               plan->search, plan->seed, plan->n_evaluations);
+    if (plan->stopped && strcmp(plan->stopped, "done") != 0)
         buf_printf(out, ", stopped early (%s)", plan->stopped);
     buf_printf(out, "\n");
 }

@@ -96,7 +96,7 @@ static void print_cause(const struct report *report, uint32_t r,
     else
         buf_printf(out, "GPU %u: its %s is %.3f ms above the mean\n", r,
                    part.name, part.ms - part.mean_ms);
-    if (i < plan->n_shards && strcmp(part.name, WAITING))
+    if (i < plan->n_shards && strcmp(part.name, WAITING) != 0)
         buf_printf(out, "  %stable '%.40s' costs most there, %.3f ms alone\n",
                    plan->shards[i].kind == SHARD_TABLE ? "" : "a piece of ",
                    plan->problem.tables[plan->shards[i].table].name,

@@ -2,6 +2,7 @@
 #include "exec/exec.h"
 
 #include "base/clock.h"
+#include "device/canary.h"
 #include "exec/exec_samples.h"
 #include "exec/rank_timing.h"
 #include "exec/step.h"
@@ -20,6 +21,7 @@ void exec_options_init(struct exec_options *options)
         .n_iterations = 20,
         .learning_rate = 0.01F,
         .check = 1,
+        .wait_for_quiet = 1,
     };
 }
 
@@ -52,9 +54,31 @@ static int check_step(struct exec_result *result,
     return 0;
 }
 
+/* Once, or with a canary until the machine was quiet; where it stays disturbed
+ * the last times are kept. */
+static int time_work(struct exec_rank *timing, struct rank_work *work,
+                     struct canary *canary, unsigned n_iterations,
+                     struct err *err)
+{
+    enum canary_verdict verdict = CANARY_QUIET;
+
+    do {
+        double begin_ms = clock_ms();
+
+        if (rank_timing_compute(&timing->forward, &timing->backward,
+                                &timing->compute, work, n_iterations, err))
+            return -1;
+        if (canary && canary_judge(canary, begin_ms, &verdict, err))
+            return -1;
+    } while (verdict == CANARY_AGAIN);
+    timing->disturbed = verdict == CANARY_DISTURBED;
+    return 0;
+}
+
 static int time_rank(struct exec_result *result,
                      const struct placement *placement, uint32_t rank,
-                     const struct exec_options *options, struct err *err)
+                     struct canary *canary, const struct exec_options *options,
+                     struct err *err)
 {
     struct exec_rank *timing = &result->ranks[rank];
     struct rank_work work;
@@ -64,13 +88,12 @@ static int time_rank(struct exec_result *result,
         return err_set(err, ERR_INTERRUPTED, "interrupted");
     if (placement->rank_groups[rank] == placement->rank_groups[rank + 1])
         return 0; /* it holds nothing, or nothing that is looked up */
-    if (rank_work_open(&work, placement, rank, FIRST_TIMED_BATCH, WORK_MAX_SETS,
-                       err))
+    if (rank_work_open(&work, placement, rank, FIRST_TIMED_BATCH,
+                       rank_work_n_cold_sets(placement, rank), err))
         return -1;
-    if (rank_timing_compute(&timing->forward, &timing->backward,
-                            &timing->compute, &work, options->n_iterations,
-                            err))
+    if (time_work(timing, &work, canary, options->n_iterations, err))
         goto out;
+    result->n_disturbed += timing->disturbed;
     if (exec_samples_put(options, &work, timing, &result->n_stored, err))
         goto out;
     rc = 0;
@@ -104,12 +127,13 @@ static void add_communication(struct exec_result *result, uint32_t n_ranks)
 }
 
 static int time_plan(struct exec_result *result, const struct exchange_set *set,
-                     const struct exec_options *options, struct err *err)
+                     struct canary *canary, const struct exec_options *options,
+                     struct err *err)
 {
     const struct placement *placement = set->placement;
 
     for (uint32_t r = 0; r < placement->n_ranks; r++) {
-        if (time_rank(result, placement, r, options, err))
+        if (time_rank(result, placement, r, canary, options, err))
             return -1;
         if (options->progress)
             options->progress(options->progress_ctx, r + (uint64_t)1,
@@ -128,8 +152,12 @@ static int run_placed(struct exec_result *result, struct placement *placement,
                       struct err *err)
 {
     struct exchange_set set = {0};
+    struct canary *canary = NULL;
     int rc = -1;
 
+    /* The earlier it opens, the better it knows the quiet machine. */
+    if (options->wait_for_quiet && canary_open(&canary, device, err))
+        goto out;
     if (placement_load(placement, device, pool, err))
         goto out;
     if (exchange_open(&set, placement, arena, err))
@@ -137,11 +165,12 @@ static int run_placed(struct exec_result *result, struct placement *placement,
     if (options->check &&
         check_step(result, &set, options->learning_rate, arena, err))
         goto out;
-    if (time_plan(result, &set, options, err))
+    if (time_plan(result, &set, canary, options, err))
         goto out;
     rc = 0;
 out:
     exchange_close(&set);
+    canary_close(canary);
     placement_release(placement);
     return rc;
 }

@@ -2,6 +2,8 @@
 #ifndef NEUROSHARD_EXEC_EXEC_H
 #define NEUROSHARD_EXEC_EXEC_H
 
+#include <stdbool.h>
+
 #include "core/plan.h"
 #include "core/sample.h"
 #include "device/device.h"
@@ -25,8 +27,11 @@ struct exec_options {
     float learning_rate;   /* of the step that is compared */
     uint64_t seed;
     int check;                /* compare with the reference */
+    int wait_for_quiet;       /* time a rank again while something else
+                                 disturbs the machine, see device/canary.h */
     struct sample_sink *sink; /* may be NULL: gets a SAMPLE_EXECUTED for each
-                                 rank that holds something, of one precision */
+                                 rank that holds something, of one precision;
+                                 SAMPLE_THROTTLED where it was disturbed */
     void (*progress)(void *ctx, uint64_t done, uint64_t total); /* or NULL */
     void *progress_ctx;
 };
@@ -36,10 +41,12 @@ struct exec_rank {
     struct timing forward, backward, compute;  /* measured, rank alone */
     double fwd_comm_ms, bwd_comm_ms, total_ms; /* by the definitions of a plan;
                                                   see comm_basis */
+    bool disturbed; /* the machine was, and did not become quiet in time */
 };
 
 struct exec_result {
     struct exec_rank *ranks; /* [R], in the arena */
+    unsigned n_disturbed;    /* ranks; 0 without wait_for_quiet */
     double total_ms;
     struct timing fwd_exchange; /* all ranks' copies, measured */
     struct timing bwd_exchange; /* the all-reduce of replicas included */

@@ -130,6 +130,7 @@ int exec_samples_put(const struct exec_options *options,
         .backward = timing->backward,
         .total = timing->compute,
         .n_iterations = options->n_iterations,
+        .flags = timing->disturbed ? SAMPLE_THROTTLED : 0,
         .version = NEUROSHARD_VERSION,
         .started_at = clock_utc(started_at),
     };

@@ -9,7 +9,8 @@
  * A timed rank as a SAMPLE_EXECUTED, like a microbenchmark case: its pieces as
  * they were looked up, pooling over the whole batch (so a row piece and a
  * replica have their share of the look-ups), reuse as it was realised. The
- * same rank of the same plan has the same case number in every run.
+ * same rank of the same plan has the same case number in every run. It is
+ * SAMPLE_THROTTLED where the rank was timed on a disturbed machine.
  */
 
 /* Puts it into the sink unless that has it, or the rank is empty or mixes

@@ -2,6 +2,7 @@
 #include "exec/placement.h"
 
 #include "base/text.h"
+#include "device/canary.h"
 #include "exec/rank_work.h"
 
 #include <inttypes.h>
@@ -21,9 +22,8 @@ static double max_double(double a, double b)
     return a > b ? a : b;
 }
 
-/* Look-ups a step in a piece, rows taken to be used evenly. */
-static double piece_lookups(const struct placement *placement,
-                            const struct piece *piece)
+double placement_lookups(const struct placement *placement,
+                         const struct piece *piece)
 {
     const struct group *group = &placement->groups[piece->group];
 
@@ -36,15 +36,16 @@ static double piece_lookups(const struct placement *placement,
 static double group_work_bytes(const struct placement *placement,
                                const struct group *group)
 {
+    unsigned n_sets = rank_work_n_cold_sets(placement, group->rank);
     double bytes = 4.0 * group->n_bags * group->out_dim;
 
     for (uint32_t i = 0; i < group->n_pieces; i++) {
         const struct piece *piece = &placement->pieces[group->pieces[i]];
-        double n = piece_lookups(placement, piece);
+        double n = placement_lookups(placement, piece);
 
-        bytes += WORK_MAX_SETS * (4 * n + 8.0 * group->n_bags) + SORT_BYTES * n;
+        bytes += n_sets * (4 * n + 8.0 * group->n_bags) + SORT_BYTES * n;
         if (group->replica) /* the whole batch's rows, and their update */
-            bytes += WORK_MAX_SETS * 4 * n * placement->n_ranks +
+            bytes += n_sets * 4.0 * n * placement->n_ranks +
                      (13.0 + SORT_BYTES) * (double)piece->n_rows;
     }
     return bytes;
@@ -97,7 +98,7 @@ void placement_need(struct placement_need *need,
         }
         work = max_double(work, rank_work);
     }
-    need->batch_bytes += work + stream_bytes(placement);
+    need->batch_bytes += work + CANARY_BYTES + stream_bytes(placement);
 }
 
 /* Rounded down to three digits, so that it still fits. */

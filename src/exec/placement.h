@@ -70,6 +70,11 @@ uint32_t placement_sample(const struct placement *placement, uint32_t rank);
 uint64_t placement_scale_row(const struct table *table, uint64_t row,
                              double scale_rows);
 
+/* Look-ups of a batch that a piece with a group serves, if rows are used
+ * evenly. */
+double placement_lookups(const struct placement *placement,
+                         const struct piece *piece);
+
 /* Lays the plan out in the arena, without memory for weights. The plan must
  * have passed plan_check. ERR_INPUT names the table that cannot be executed. */
 int placement_init(struct placement *placement, const struct plan *plan,

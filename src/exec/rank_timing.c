@@ -15,7 +15,7 @@ struct timer {
     struct rank_work *work;
     float **d_grads; /* [n_groups], each owned */
     /* [n_groups]: a replica's look-ups of all samples, its own and others' */
-    struct index_batch (*whole)[WORK_MAX_SETS];
+    struct index_batch (*whole)[LOOKUP_MAX_COLD_SETS];
     bool has_replicas;
 };
 

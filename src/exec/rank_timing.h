@@ -8,9 +8,8 @@
 
 /*
  * Times after a warm-up: medians and deciles of n_iterations. The iterations
- * go round the work's index sets, so that rows are as cold as in a real step,
- * where dense layers run between two look-ups. Weights are updated at a tiny
- * rate and not restored.
+ * go round the work's index sets (lookup_n_cold_sets says why). Weights are
+ * updated at a tiny rate and not restored.
  */
 
 /* Forward alone, backward with update alone, and both, of one rank. */

@@ -1,6 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 #include "exec/rank_work.h"
 
+unsigned rank_work_n_cold_sets(const struct placement *placement, uint32_t rank)
+{
+    uint64_t touched_bytes = 0;
+
+    for (size_t g = placement->rank_groups[rank];
+         g < placement->rank_groups[rank + 1]; g++) {
+        const struct group *group = &placement->groups[g];
+
+        for (uint32_t i = 0; i < group->n_pieces; i++) {
+            const struct piece *piece = &placement->pieces[group->pieces[i]];
+            double n_lookups = placement_lookups(placement, piece);
+
+            touched_bytes +=
+                lookup_touched_bytes((uint64_t)(n_lookups + 0.5), piece->n_rows,
+                                     piece->width, piece->table->precision);
+        }
+    }
+    return lookup_n_cold_sets(touched_bytes);
+}
+
 static int open_lookup(struct group_work *work,
                        const struct placement *placement, uint64_t max_lookups,
                        struct err *err)

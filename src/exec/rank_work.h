@@ -10,16 +10,14 @@
 /*
  * What one rank computes: look-ups of all its groups, backward, update. The
  * step and the timing run the same code; the step with one batch, the timing
- * with several, so that no look-up finds its rows in a cache.
+ * with several, as lookup_n_cold_sets explains.
  */
-
-#define WORK_MAX_SETS 4
 
 struct group_work {
     const struct group *group;
     struct lookup *lookup;  /* NULL where there are no bags */
     struct replica replica; /* where the group is replicated */
-    struct index_batch sets[WORK_MAX_SETS];
+    struct index_batch sets[LOOKUP_MAX_COLD_SETS];
 };
 
 struct rank_work {
@@ -29,6 +27,10 @@ struct rank_work {
     struct group_work *groups;     /* [n_groups], owned */
     size_t n_groups;
 };
+
+/* Batches that take turns while the rank is timed. */
+unsigned rank_work_n_cold_sets(const struct placement *placement,
+                               uint32_t rank);
 
 /* Draws the batches first_number .. first_number + n_sets and prepares the
  * look-ups; n_sets 0 is enough for rank_work_apply. */

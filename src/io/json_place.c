@@ -27,6 +27,8 @@ int place_error(const struct json_place *place, struct err *err,
 
 static const char *type_of(const json_t *value)
 {
+    if (!value)
+        return "absent";
     switch (json_typeof(value)) {
     case JSON_OBJECT:
         return "an object";

@@ -120,7 +120,6 @@ static int read_head(struct plan *plan, const struct json_place *root,
         optional_string(&plan->stopped, root, "stopped", arena, err) ||
         optional_u64(&plan->seed, root, "seed", err) ||
         optional_u64(&plan->n_evaluations, root, "n_evaluations", err) ||
-        optional_double(&plan->search_ms, root, "search_ms", err) ||
         optional_double(&plan->total_ms, root, "total_ms", err) ||
         optional_double(&plan->bound_ms, root, "bound_ms", err))
         return -1;
@@ -369,6 +368,7 @@ static void fill_kinds(struct plan *plan)
     enum shard_kind *kinds = mem_alloc(plan->problem.n_tables, sizeof(*kinds));
 
     copy.shards = mem_alloc(plan->n_shards, sizeof(*copy.shards));
+    copy.shard_ms = NULL; /* stays in the order of plan->shards */
     memcpy(copy.shards, plan->shards, plan->n_shards * sizeof(*copy.shards));
     plan_derive_kinds(&copy);
     for (size_t i = 0; i < copy.n_shards; i++)
@@ -469,26 +469,6 @@ static int read_cost_model(struct cost_source *cost,
     return read_basis(cost, &place, err);
 }
 
-static bool same_place(const struct shard *a, const struct shard *b)
-{
-    return a->table == b->table && a->row_begin == b->row_begin &&
-           a->col_begin == b->col_begin && a->device == b->device;
-}
-
-/* plan_sort_shards does not know shard_ms; where it moves shards, their costs
- * are dropped rather than given to others. */
-static void sort_shards(struct plan *plan)
-{
-    struct shard *before = mem_alloc(plan->n_shards, sizeof(*before));
-
-    memcpy(before, plan->shards, plan->n_shards * sizeof(*before));
-    plan_sort_shards(plan);
-    for (size_t i = 0; plan->shard_ms && i < plan->n_shards; i++)
-        if (!same_place(&before[i], &plan->shards[i]))
-            plan->shard_ms = NULL;
-    mem_free(before);
-}
-
 static int read_plan(struct plan *plan, const struct json_place *root,
                      struct arena *arena, struct err *err)
 {
@@ -503,7 +483,7 @@ static int read_plan(struct plan *plan, const struct json_place *root,
     fill_kinds(plan);
     if (plan_check(plan, err))
         return err_prefix(err, "%s", root->source);
-    sort_shards(plan);
+    plan_sort_shards(plan);
     return 0;
 }
 

@@ -244,7 +244,6 @@ static void print_head(struct buf *out, const struct plan *plan)
     print_member(out, "search", from_text(plan->search));
     print_member(out, "stopped", from_text(plan->stopped));
     print_member(out, "seed", from_u64(plan->seed));
-    print_member(out, "search_ms", from_double(plan->search_ms));
     print_member(out, "n_evaluations", from_u64(plan->n_evaluations));
     print_member(out, "n_floored", from_u64(plan->n_floored));
 }

@@ -14,18 +14,19 @@ for page in man/*.[1-9]; do
     mkdir -p "$stage/man${page##*.}"
     cp "$page" "$stage/man${page##*.}/"
 done
+makewhatis "$stage"
 
-# options: the long options in a --help on standard input, one a line.
+# options: the long options that a --help on standard input lists.
 options()
 {
-    grep -oE -e '(^|[ ,])--[a-z][a-z0-9-]*' | tr -d ' ,' | sort -u
+    sed -n 's/^  \(-., \|    \)\(--[a-z0-9-]*\).*/\2/p' | sort -u
 }
 
 # documented PAGE: the long options that the page's lists explain.
 documented()
 {
-    grep -E '^\.It .*Fl -' "$1" | grep -oE 'Fl -[a-z][a-z0-9-]*' |
-        sed 's/^Fl -/--/' | sort -u
+    grep '^\.It Fl ' "$1" | grep -oE ' -[a-z][a-z0-9-]*' | sed 's/^ /-/' |
+        sort -u
 }
 
 broken=$(
@@ -37,11 +38,12 @@ broken=$(
                 echo "$command: has no page $page"
                 continue
             fi
-            "$program" "$command" --help | options >"$stage/help"
+            "$program" "$command" --help | options | grep -vx -e --help \
+                >"$stage/help" || true
             documented "$page" >"$stage/page"
             comm -23 "$stage/help" "$stage/page" |
                 sed "s|^|$page: does not explain |"
-            comm -13 "$stage/help" "$stage/page" | grep -vx -e --help |
+            comm -13 "$stage/help" "$stage/page" |
                 sed "s|^|$page: explains what $command lacks: |"
         done
 )

@@ -6,6 +6,12 @@
 tables=$ROOT/data/tables/criteo_kaggle_26.csv
 echo old >out
 
+# message FILE : what went wrong, without warnings and talk
+message()
+{
+    sed -n "/^neuroshard: warning: /d; s|$ROOT|ROOT|g; s|^neuroshard: ||p" "$1"
+}
+
 # bad NAME COMMAND... : runs it and prints status and message
 bad()
 {
@@ -14,8 +20,9 @@ bad()
     "$NEUROSHARD" "$@" >stdout 2>stderr </dev/null
     status=$?
     printf '%-24s %d: ' "$label" "$status"
-    sed "s|$ROOT|ROOT|g; s|^neuroshard: ||" stderr
+    message stderr
     [ "$status" -ne 0 ] || echo "# accepted: $*"
+    [ "$(message stderr | wc -l)" -eq 1 ] || echo "# not one sentence"
     [ -s stdout ] && echo "# printed a result: $(head -n 1 stdout)"
     [ "$(cat out)" = old ] || echo "# touched the output file"
     set -- ./*.tmp* ./.*.tmp*
@@ -119,9 +126,9 @@ bad output-is-folder plan list.csv --gpus 2 -o .
 
 echo "== full disk"
 "$NEUROSHARD" plan list.csv --gpus 2 --json 2>stderr >/dev/full
-echo "report-on-full-disk      $?: $(sed -n '/^neuroshard: /s///p' stderr)"
+echo "report-on-full-disk      $?: $(message stderr)"
 "$NEUROSHARD" emit good.json --format torchrec 2>stderr >/dev/full
-echo "emit-on-full-disk        $?: $(sed -n '/^neuroshard: /s///p' stderr)"
+echo "emit-on-full-disk        $?: $(message stderr)"
 bad write-to-full-disk plan list.csv --gpus 2 -o /dev/full
 
 echo "== models and databases"

@@ -2,15 +2,12 @@
 
 /*
  * A library for LD_PRELOAD that lets one call fail: with FAULT=write:3 in the
- * environment the third call of write fails with ENOSPC, all others work.
+ * environment the third call of write fails with ENOSPC, all others work. It
+ * knows write, pwrite64, fsync, fdatasync, fflush, fclose, rename and malloc,
+ * calloc, realloc, aligned_alloc, which give NULL.
  *
- *     write    also counts pwrite64
- *     fsync    also counts fdatasync
- *     fclose, fflush, rename
- *     malloc   also counts calloc, realloc and aligned_alloc; gives NULL
- *
- * stdio's own calls of write stay inside libc and are not seen; fclose and
- * fflush stand for them. Not for programs built with sanitizers.
+ * stdio's own calls of write stay inside libc and are not seen; fflush and
+ * fclose stand for them. Not for programs built with sanitizers.
  */
 
 #include <dlfcn.h>
@@ -52,57 +49,40 @@ static void find_next(const char *name, void *slot)
     memcpy(slot, &symbol, sizeof symbol);
 }
 
-static bool fails_write(void)
-{
-    static atomic_long n_calls;
-
-    return fails("write", &n_calls);
-}
-
-static bool fails_fsync(void)
-{
-    static atomic_long n_calls;
-
-    return fails("fsync", &n_calls);
-}
-
-static bool fails_malloc(void)
-{
-    static atomic_long n_calls;
-
-    return fails("malloc", &n_calls);
-}
-
 ssize_t write(int fd, const void *data, size_t n)
 {
+    static atomic_long n_calls;
     ssize_t (*next)(int, const void *, size_t);
 
     find_next("write", &next);
-    return fails_write() ? -1 : next(fd, data, n);
+    return fails("write", &n_calls) ? -1 : next(fd, data, n);
 }
 
 ssize_t pwrite64(int fd, const void *data, size_t n, off64_t offset)
 {
+    static atomic_long n_calls;
     ssize_t (*next)(int, const void *, size_t, off64_t);
 
     find_next("pwrite64", &next);
-    return fails_write() ? -1 : next(fd, data, n, offset);
+    return fails("pwrite64", &n_calls) ? -1 : next(fd, data, n, offset);
 }
 
 int fsync(int fd)
 {
+    static atomic_long n_calls;
     int (*next)(int);
 
     find_next("fsync", &next);
-    return fails_fsync() ? -1 : next(fd);
+    return fails("fsync", &n_calls) ? -1 : next(fd);
 }
 
 int fdatasync(int fd)
 {
+    static atomic_long n_calls;
     int (*next)(int);
 
     find_next("fdatasync", &next);
-    return fails_fsync() ? -1 : next(fd);
+    return fails("fdatasync", &n_calls) ? -1 : next(fd);
 }
 
 int rename(const char *from, const char *to)
@@ -137,20 +117,29 @@ int fclose(FILE *fp)
 
 void *malloc(size_t size)
 {
-    return fails_malloc() ? NULL : __libc_malloc(size);
+    static atomic_long n_calls;
+
+    return fails("malloc", &n_calls) ? NULL : __libc_malloc(size);
 }
 
 void *calloc(size_t n, size_t size)
 {
-    return fails_malloc() ? NULL : __libc_calloc(n, size);
+    static atomic_long n_calls;
+
+    return fails("calloc", &n_calls) ? NULL : __libc_calloc(n, size);
 }
 
 void *realloc(void *ptr, size_t size)
 {
-    return fails_malloc() ? NULL : __libc_realloc(ptr, size);
+    static atomic_long n_calls;
+
+    return fails("realloc", &n_calls) ? NULL : __libc_realloc(ptr, size);
 }
 
 void *aligned_alloc(size_t align, size_t size)
 {
-    return fails_malloc() ? NULL : __libc_memalign(align, size);
+    static atomic_long n_calls;
+
+    return fails("aligned_alloc", &n_calls) ? NULL
+                                            : __libc_memalign(align, size);
 }

@@ -17,6 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         rc = tables_from_json(&list, (const char *)data, size, "fuzz", &options,
                               &arena, &err);
         must_be_valid_or_explained(rc, &list, &err);
+        must_be_sentence(NULL, err.msg);
         arena_release(&arena);
     }
     return 0;

@@ -89,7 +89,7 @@ static void must_be_sentence(void *ctx, const char *sentence)
 {
     (void)ctx;
     for (const char *p = sentence; *p; p++)
-        MUST((unsigned char)*p >= 0x20);
+        MUST((unsigned char)*p >= 0x20 && *p != 0x7f);
 }
 
 #endif

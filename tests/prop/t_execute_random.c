@@ -117,6 +117,7 @@ static void run_plan(struct random_plan *random, struct device *device,
     exec_options_init(&options);
     options.n_iterations = 1;
     options.seed = seed;
+    options.wait_for_quiet = 0;
     options.scale_rows = scale_rows;
     rc = exec_run(&result, &random->plan, device, &options, &arena, &err);
     ok(!rc && !result.failure && result.output_error <= 1e-5 &&

@@ -38,6 +38,21 @@ static void test_long(void)
            "a prefix that is too long is cut as well");
 }
 
+/* An err that nobody zeroed, as one on the stack may be. */
+static void test_not_zeroed(void)
+{
+    struct err err;
+    char text[2 * sizeof err.msg];
+
+    memset(text, 'x', sizeof text);
+    text[sizeof text - 1] = '\0';
+    memset(&err, 'y', sizeof err);
+    err_set(&err, ERR_IO, "short");
+    err_prefix(&err, "%s", text);
+    ok(memchr(err.msg, '\0', sizeof err.msg) == err.msg + sizeof err.msg - 1,
+       "a long prefix ends inside an err that was not zeroed");
+}
+
 static void test_exit_status(void)
 {
     is_i64(err_exit_status(ERR_NONE), 0, "no error exits with 0");
@@ -53,6 +68,7 @@ int main(void)
 {
     test_set();
     test_long();
+    test_not_zeroed();
     test_exit_status();
     return tap_done();
 }

@@ -15,6 +15,10 @@ static void test_rejected(void)
         {"[NaN]", "f.json:1: not valid JSON: invalid token near 'NaN'"},
         {"[1e999]", "f.json:1: not valid JSON: real number overflow near "
                     "'1e999'"},
+        {"[\"a\033[31m", "f.json:1: not valid JSON: control character 0x1b "
+                         "near '\"a'"},
+        {"[\033\177]", "f.json:1: not valid JSON: invalid token near '?'"},
+        {"[\177]", "f.json:1: not valid JSON: invalid token near '?'"},
         {"[1] x", "f.json:1: not valid JSON: end of file expected near 'x'"},
     };
 

@@ -110,8 +110,31 @@ static void test_price(struct arena *arena)
     is_str(plan.cost.name, "fake", "the plan says who priced it");
 
     fake.floor_ms = 3.5;
+    plan.bound_ms = 1;
     ok(!plan_price(&plan, &fake.oracle, arena, &err), "priced with a floor");
     is_i64(plan.n_floored, 2, "raised predictions are counted");
+    ok(isnan(plan.bound_ms), "a bound on other costs is forgotten");
+}
+
+static void test_sort(void)
+{
+    struct plan plan;
+    struct fake fake;
+    double alone_ms[] = {1, 0.7, NAN};
+
+    make_plan(&plan, &fake);
+    plan.shard_ms = alone_ms;
+    plan_sort_shards(&plan);
+    ok(shards[0].table == 0 && shards[0].col_end == 7 && isnan(alone_ms[0]),
+       "a shard that is not priced moves as such");
+    ok(shards[1].table == 0 && shards[1].col_begin == 7 && alone_ms[1] == 0.7,
+       "costs stay with their shards");
+    ok(shards[2].table == 1 && alone_ms[2] == 1, "the last one's too");
+    plan.shard_ms = NULL;
+    make_plan(&plan, &fake);
+    plan_sort_shards(&plan);
+    ok(shards[0].table == 0 && shards[2].table == 1 && !plan.shard_ms,
+       "without costs the shards alone are sorted");
 }
 
 static void test_refusals(struct arena *arena)
@@ -166,6 +189,7 @@ int main(void)
 
     arena_init(&arena);
     test_price(&arena);
+    test_sort();
     test_refusals(&arena);
     test_hash(&arena);
     arena_release(&arena);

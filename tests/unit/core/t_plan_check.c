@@ -353,7 +353,6 @@ BREAK(stored_memory, add_costs(f); f->devices[3].memory.io += 100)
 BREAK(stored_reserve, add_costs(f); f->devices[3].memory.reserve = 1)
 BREAK(inf_shard, add_costs(f); f->shard_ms[5] = INFINITY)
 BREAK(inf_bound, add_costs(f); f->plan.bound_ms = -INFINITY)
-BREAK(search_time, f->plan.search_ms = -1)
 BREAK(half_priced, add_costs(f); f->plan.total_ms = NAN)
 BREAK(inf_total, add_costs(f); f->plan.total_ms = INFINITY)
 BREAK(negative_total, add_costs(f); f->plan.total_ms = -1)
@@ -468,7 +467,6 @@ static const struct broken_case broken_cases[] = {
      "optimizer 18440, io 770698, reserve 0, total 1349378"},
     {break_inf_shard, "shards[5] has an infinite cost"},
     {break_inf_bound, "the lower bound is infinite"},
-    {break_search_time, "the search's -1 ms are not a time"},
     {break_half_priced, "device 0 has a cost, but the plan has no total"},
     {break_inf_total, "the plan's total of inf ms is not a time"},
     {break_negative_total, "the plan's total of -1 ms is not a time"},

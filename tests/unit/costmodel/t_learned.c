@@ -4,8 +4,10 @@
 #include "costmodel/oracles.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/parallel.h"
 #include "costmodel/evaluate.h"
 #include "costmodel/train.h"
@@ -250,6 +252,52 @@ static void test_comm(const struct model *trained, struct arena *arena)
     is_near(fwd[3], bwd[3], 1e-9, "forward the same, as nobody waits");
 }
 
+/* A name without a '/' is a shipped model's, whatever lies in the current
+ * folder. */
+static void test_shipped(struct model *model, struct arena *arena)
+{
+    char folder[] = "/tmp/t_learned_folder_XXXXXX";
+    struct sample_table tables[N_TABLES];
+    struct problem problem;
+    struct oracle *first = NULL, *again = NULL, *here = NULL;
+    struct err err = {0};
+    const char *shipped;
+
+    fill_problem(&problem, tables, arena);
+    if (!mkdtemp(folder) || chdir(folder) || mkdir("models", 0700) ||
+        setenv("NEUROSHARD_DATA", folder, 1)) {
+        ok(0, "a folder of shipped models");
+        return;
+    }
+    shipped = arena_printf(arena, "%s/models/cpu-x.nsm", folder);
+    ok(!model_save(model, shipped, &err) &&
+           !file_write("cpu-x.nsm", "no model", 8, &err),
+       "one shipped, another file of that name here");
+    if (ok(!oracle_open_for_gpu(&first, "cpu", &problem, arena, &err),
+           "opens the shipped one: %s", err.msg)) {
+        is_str(first->name, "model:cpu-x.nsm", "named without its folder");
+        ok(!chdir("models") &&
+               !oracle_open(&again, first->name, &problem, arena, &err),
+           "its name opens it from another folder: %s", err.msg);
+        ok(again && !strcmp(first->hash, again->hash), "the same one");
+    }
+    ok(!chdir("..") &&
+           oracle_open(&here, "model:./cpu-x.nsm", &problem, arena, &err) &&
+           err.code == ERR_INPUT,
+       "a '/' says that it is the one here: %s", err.msg);
+    if (ok(!oracle_open(&here, arena_printf(arena, "model:%s", model_path),
+                        &problem, arena, &err),
+           "a path is a path"))
+        is_str(here->name, arena_printf(arena, "model:%s", model_path),
+               "named as typed");
+    oracle_close(first);
+    oracle_close(again);
+    oracle_close(here);
+    ok(!unlink(shipped) && !unlink("cpu-x.nsm") && !rmdir("models") &&
+           !rmdir(folder),
+       "the folder is gone");
+}
+
 int main(void)
 {
     struct train_options options;
@@ -275,6 +323,7 @@ int main(void)
     test_facts(&arena);
     test_bits(&arena);
     test_comm(&model, &arena);
+    test_shipped(&model, &arena);
     unlink(model_path);
     arena_release(&arena);
     return tap_done();

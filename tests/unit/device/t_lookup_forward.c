@@ -134,11 +134,26 @@ static void test_rejected(void)
     device_close(device);
 }
 
+static void test_cold_sets(void)
+{
+    uint64_t mib = (uint64_t)1 << 20;
+
+    is_i64(lookup_n_cold_sets(0), 16, "16 batches that touch nothing");
+    is_i64(lookup_n_cold_sets(6 * mib), 15, "all sets touch 96 MiB at most,");
+    is_i64(lookup_n_cold_sets(12 * mib - 1), 8, "... here exactly,");
+    is_i64(lookup_n_cold_sets(UINT64_MAX - 1), 4, "... but there are four");
+    is_i64((int64_t)lookup_touched_bytes(10, 1000, 16, PRECISION_FP32), 1280,
+           "ten rows of 64 bytes, and their state");
+    is_i64((int64_t)lookup_touched_bytes(1000, 10, 16, PRECISION_FP16), 960,
+           "no row is touched twice");
+}
+
 int main(void)
 {
     for (size_t i = 0; i < N_CASES; i++)
         test_case(&CASES[i], 100 + i);
     test_part();
     test_rejected();
+    test_cold_sets();
     return tap_done();
 }

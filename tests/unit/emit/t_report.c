@@ -114,7 +114,8 @@ static void test_mixed(void)
     text = report_of(&plan);
     is_in(text, "plan    4 tables in 9 shards on 4 GPUs (2 hosts), "
                 "global batch 65536\n");
-    is_in(text, "search  reference, seed 7, 1234 evaluations in 57 ms\n");
+    is_in(text, "search  reference, seed 7, 1234 evaluations\n");
+    is_not_in(text, "57 ms");
     is_in(text, "cost    roofline:h100 0123456789abcdef, modelled on cpu:x\n"
                 "        communication: alpha-beta figures of h100\n");
     /* Compute is 0.6 of: users 3 x 128 x 65536 columns, 25.166 ms, on GPU 0;
@@ -159,7 +160,7 @@ static void test_stopped_and_analytic(void)
     plan.cost.basis = BASIS_ANALYTIC;
     plan.cost.device = NULL;
     text = report_of(&plan);
-    is_in(text, "in 57 ms, stopped early (time)\n");
+    is_in(text, "1234 evaluations, stopped early (time)\n");
     is_in(text, "0123456789abcdef, analytic\n");
     is_not_in(text, "lower bound");
     is_not_in(text, "physical floor");

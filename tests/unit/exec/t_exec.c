@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "exec/exec.h"
 
-#include "fixture.h"
+#include "exec_fixture.h"
 #include "tests/tap.h"
 
 static void quick_options(struct exec_options *options)
@@ -9,6 +9,7 @@ static void quick_options(struct exec_options *options)
     exec_options_init(options);
     options->n_iterations = 1;
     options->seed = 7;
+    options->wait_for_quiet = 0;
 }
 
 /* Runs the plan; everything must agree with the reference within `limit`. */
@@ -300,6 +301,32 @@ static void test_no_check(void)
     fixture_release(&fixture);
 }
 
+/* Quiet or not, the figures and the count of disturbed ranks fit together. */
+static void test_quiet(void)
+{
+    struct fixture fixture;
+    struct exec_options options;
+    struct exec_result result;
+    struct err err = {0};
+    unsigned n = 0;
+
+    fixture_init(&fixture, 2, 64);
+    add_table(&fixture, "a", 100, 8, 1);
+    add_whole(&fixture, 1);
+    plan_derive_kinds(&fixture.plan);
+    quick_options(&options);
+    options.wait_for_quiet = 1;
+    ok(!exec_run(&result, &fixture.plan, fixture.device, &options,
+                 &fixture.arena, &err) &&
+           result.ranks[1].compute.median_ms > 0,
+       "timed beside a canary %s", err.msg);
+    for (uint32_t r = 0; r < 2; r++)
+        n += result.ranks[r].disturbed;
+    is_i64(result.n_disturbed, n, "disturbed ranks are counted");
+    ok(!result.ranks[0].disturbed, "... but none that was not timed");
+    fixture_release(&fixture);
+}
+
 /* A sink that keeps what it is given. */
 struct kept {
     unsigned n;
@@ -517,6 +544,7 @@ int main(void)
     test_scaled();
     test_definitions();
     test_no_check();
+    test_quiet();
     test_samples();
     test_rejections();
     return tap_done();

@@ -4,7 +4,7 @@
 #include "device/fp16.h"
 #include "exec/step.h"
 #include "exec/values.h"
-#include "fixture.h"
+#include "exec_fixture.h"
 #include "tests/tap.h"
 
 /*

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-#include "microbench/canary.h"
+#include "device/canary.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/stats.h"
 #include "device/lookup.h"
 #include "device/stream.h"
+
+#include <time.h>
 
 #define N_TABLES 4
 #define N_ROWS 50000
@@ -15,6 +18,11 @@
 #define N_STEPS 7
 #define N_FIRST_CHECKS 10
 #define LEARNING_RATE 1e-6f
+/* This much slower than ever before is a disturbance. */
+#define DISTURBED 1.25
+#define PAUSE_MS 100
+#define PATIENCE_MS 2000.0
+#define PATIENCE_FRAC 0.5
 
 struct canary {
     struct device *device; /* not owned */
@@ -22,6 +30,7 @@ struct canary {
     void *d_weights, *d_grad, *d_out, *d_indices, *d_offsets;
     struct lookup_batch sets[N_SETS];
     double best_ms;
+    double opened_ms, waited_ms;
 };
 
 enum { N_LOOKUPS = N_TABLES * BATCH, N_OFFSETS = N_LOOKUPS + 1 };
@@ -117,6 +126,7 @@ int canary_open(struct canary **out, struct device *device, struct err *err)
     double slowdown;
 
     canary->device = device;
+    canary->opened_ms = clock_ms();
     if (alloc_all(canary, err) || open_lookup(canary, err))
         goto fail;
     for (unsigned i = 0; i < N_FIRST_CHECKS; i++)
@@ -153,5 +163,31 @@ int canary_check(struct canary *canary, double *slowdown, struct err *err)
     if (canary->best_ms == 0 || median_ms < canary->best_ms)
         canary->best_ms = median_ms;
     *slowdown = median_ms / canary->best_ms;
+    return 0;
+}
+
+static bool has_patience(const struct canary *canary)
+{
+    return canary->waited_ms <
+           PATIENCE_MS + PATIENCE_FRAC * (clock_ms() - canary->opened_ms);
+}
+
+int canary_judge(struct canary *canary, double begin_ms,
+                 enum canary_verdict *verdict, struct err *err)
+{
+    const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000L};
+    double slowdown;
+
+    if (canary_check(canary, &slowdown, err))
+        return -1;
+    *verdict = CANARY_QUIET;
+    if (slowdown < DISTURBED)
+        return 0;
+    *verdict = CANARY_DISTURBED;
+    if (!has_patience(canary) || interrupt_requested())
+        return 0;
+    nanosleep(&pause, NULL);
+    canary->waited_ms += clock_ms() - begin_ms;
+    *verdict = CANARY_AGAIN;
     return 0;
 }

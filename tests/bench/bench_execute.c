@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/clock.h"
+#include "base/rng.h"
+#include "base/stats.h"
+#include "core/plan_check.h"
+#include "costmodel/oracles.h"
+#include "exec/exec.h"
+#include "io/tables_io.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * Predicted against executed: 20 random plans of real lists, at their full
+ * size, on 4 and 8 ranks at batch 4,096, priced by a measured cost model and
+ * run on this machine. Every plan is also compared with the unsharded
+ * reference.
+ *
+ *     bench_execute [MODEL]      default: the shipped model of this CPU
+ */
+
+#define N_PLANS 20
+#define MAX_PIECES 512
+#define BATCH 4096
+#define N_ITERATIONS 20
+
+static const char *const lists[] = {"data/tables/criteo_kaggle_26.csv",
+                                    "data/tables/nvidia_synthetic_tiny_v3.csv"};
+
+struct outcome {
+    double predicted_ms, measured_ms; /* compute of the slowest rank */
+    double output_error, weight_error;
+};
+
+/* A third of the wide tables are cut in columns at a random multiple of 4. */
+static void draw_shards(struct plan *plan, struct shard *shards,
+                        struct rng *rng)
+{
+    uint32_t n_devices = plan->problem.cluster.n_devices;
+
+    plan->shards = shards;
+    plan->n_shards = 0;
+    for (uint32_t t = 0; t < plan->problem.n_tables; t++) {
+        uint32_t dim = plan->problem.tables[t].dim, cut = 0;
+        struct shard *shard = &shards[plan->n_shards++];
+
+        *shard =
+            shard_whole(&plan->problem, t, (uint32_t)rng_below(rng, n_devices));
+        if (dim >= 8 && rng_below(rng, 3) == 0)
+            cut = 4 * (uint32_t)(1 + rng_below(rng, dim / 4 - 1));
+        if (!cut)
+            continue;
+        shards[plan->n_shards] = *shard;
+        shards[plan->n_shards].device = (uint32_t)rng_below(rng, n_devices);
+        shards[plan->n_shards++].col_begin = cut;
+        shard->col_end = cut;
+    }
+    plan_derive_kinds(plan);
+}
+
+static void fill_problem(struct problem *problem, struct table_list *list,
+                         uint32_t n_devices, struct arena *arena)
+{
+    *problem = (struct problem){
+        .tables = list->tables,
+        .n_tables = list->n_tables,
+        .cluster = {.n_devices = n_devices,
+                    .devices_per_host = n_devices,
+                    .memory_bytes = ARENA_NEW(arena, uint64_t, n_devices),
+                    .reserve_bytes = ARENA_NEW(arena, uint64_t, n_devices)},
+        .batch = BATCH,
+        .kinds = SHARD_ALL_KINDS,
+    };
+    for (uint32_t r = 0; r < n_devices; r++)
+        problem->cluster.memory_bytes[r] = (uint64_t)80 << 30;
+}
+
+static double slowest_predicted(const struct plan *plan)
+{
+    double slowest = 0;
+
+    for (uint32_t r = 0; r < plan->problem.cluster.n_devices; r++)
+        slowest = fmax(slowest, plan->devices[r].compute_ms);
+    return slowest;
+}
+
+static double slowest_measured(const struct plan *plan,
+                               const struct exec_result *result)
+{
+    double slowest = 0;
+
+    for (uint32_t r = 0; r < plan->problem.cluster.n_devices; r++)
+        slowest = fmax(slowest, result->ranks[r].compute.median_ms);
+    return slowest;
+}
+
+static int price(struct plan *plan, const char *model, struct arena *arena,
+                 struct err *err)
+{
+    struct oracle *oracle = NULL;
+    int rc = -1;
+
+    if (model ? oracle_learned_open(&oracle, model, &plan->problem, arena, err)
+              : oracle_open_for_gpu(&oracle, "cpu", &plan->problem, arena, err))
+        goto out;
+    if (plan_price(plan, oracle, arena, err))
+        goto out;
+    rc = 0;
+out:
+    oracle_close(oracle);
+    return rc;
+}
+
+static int run_plan(struct outcome *outcome, struct device *device,
+                    const char *model, unsigned number, struct err *err)
+{
+    struct shard shards[MAX_PIECES];
+    struct tables_options options = {0};
+    struct exec_options exec_options;
+    struct exec_result result;
+    struct table_list list;
+    struct plan plan = {0};
+    struct arena arena;
+    struct rng rng;
+    int rc = -1;
+
+    arena_init(&arena);
+    rng_init(&rng, number, 0);
+    if (tables_load(&list, lists[number % 2], &options, &arena, err))
+        goto out;
+    fill_problem(&plan.problem, &list, number / 2 % 2 ? 8 : 4, &arena);
+    draw_shards(&plan, shards, &rng);
+    if (price(&plan, model, &arena, err) || plan_check(&plan, err))
+        goto out;
+    exec_options_init(&exec_options);
+    exec_options.n_iterations = N_ITERATIONS;
+    exec_options.seed = number;
+    if (exec_run(&result, &plan, device, &exec_options, &arena, err))
+        goto out;
+    *outcome = (struct outcome){slowest_predicted(&plan),
+                                slowest_measured(&plan, &result),
+                                result.output_error, result.weight_error};
+    printf("%4u  %-26.26s %5u %7zu %12.3f %11.3f %+8.1f %9.1g %9.1g\n", number,
+           strrchr(lists[number % 2], '/') + 1, plan.problem.cluster.n_devices,
+           plan.n_shards, outcome->predicted_ms, outcome->measured_ms,
+           100 * (outcome->predicted_ms / outcome->measured_ms - 1),
+           outcome->output_error, outcome->weight_error);
+    fflush(stdout);
+    rc = 0;
+out:
+    arena_release(&arena);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    const char *model = argc > 1 ? argv[1] : NULL;
+    struct outcome outcomes[N_PLANS];
+    struct device *device = NULL;
+    double errors[N_PLANS];
+    struct err err = {0};
+    int status = 1;
+
+    if (device_open(&device, DEVICE_CPU, 0, 2, &err))
+        goto out;
+    printf("slowest rank's compute, predicted by %s and measured on %s, "
+           "batch %d\n\nplan  tables                     ranks  pieces "
+           "predicted ms measured ms  error %%   outputs   weights\n",
+           model ? model : "the shipped model of this CPU", device_name(device),
+           BATCH);
+    for (unsigned i = 0; i < N_PLANS; i++) {
+        if (run_plan(&outcomes[i], device, model, i, &err))
+            goto out;
+        errors[i] =
+            fabs(outcomes[i].predicted_ms / outcomes[i].measured_ms - 1);
+    }
+    printf("\nmedian error %.1f %% of %d plans\n",
+           100 * stats_median(errors, N_PLANS), N_PLANS);
+    status = 0;
+out:
+    if (status)
+        fprintf(stderr, "bench_execute: %s\n", err.msg);
+    device_close(device);
+    return status;
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+/* train, eval and retrain on a database of samples whose law is known: exit
+ * codes, and what becomes of the files. */
+#include "cli/training.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "tests/synthetic_samples.h"
+#include "tests/tap.h"
+
+#define MAX_ARGS 16
+
+static char folder[] = "/tmp/t_training_XXXXXX";
+static struct arena arena;
+static struct err err;
+
+static const char *in_folder(const char *name)
+{
+    return arena_printf(&arena, "%s/%s", folder, name);
+}
+
+/* Runs a command line of words and paths; what it prints is dropped. */
+static int run(const struct command *command, const char *const *words)
+{
+    int argc = 0, rc, keep = dup(STDOUT_FILENO);
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    char *argv[MAX_ARGS + 1] = {NULL};
+    struct cli *cli;
+
+    while (words[argc] && argc < MAX_ARGS) {
+        argv[argc] = arena_strdup(&arena, words[argc]);
+        argc++;
+    }
+    err = (struct err){0};
+    fflush(stdout);
+    dup2(null, STDOUT_FILENO);
+    rc = cli_parse(&cli, command, argc, argv, &arena, &err);
+    if (!rc)
+        rc = command->run(cli, &err);
+    fflush(stdout);
+    dup2(keep, STDOUT_FILENO);
+    close(keep);
+    close(null);
+    return rc ? err_exit_status(err.code) : 0;
+}
+#define RUN(command, ...) \
+    run(&(command), (const char *const[]){__VA_ARGS__, NULL})
+
+static void fill_store(const char *path, const struct sample_setting *setting,
+                       size_t n_cases)
+{
+    struct store *store = NULL;
+    const struct sample *samples;
+    struct comm_sample comm = {.kind = "copy", .n_ranks = 2};
+    size_t n;
+
+    err = (struct err){0};
+    samples = synthetic_samples(&n, n_cases, 11, &arena);
+    if (store_open(&store, path, STORE_WRITE, &err))
+        goto out;
+    for (size_t i = 0; i < n; i++)
+        if (store_put(store, setting, &samples[i], &err))
+            goto out;
+    for (uint64_t bytes = 1 << 20; bytes <= 1 << 26; bytes *= 8) {
+        comm.total_bytes = comm.max_bytes = bytes;
+        comm.time.median_ms = 0.01 + (double)bytes / 10e6;
+        if (store_put_comm(store, setting, &comm, &err))
+            goto out;
+    }
+out:
+    if (err.code) {
+        printf("Bail out! %s\n", err.msg);
+        exit(1);
+    }
+    store_close(store);
+}
+
+static int same_files(const char *a, const char *b)
+{
+    const char *x, *y;
+    size_t n_x, n_y;
+
+    return !file_read(&x, &n_x, a, &arena, &err) &&
+           !file_read(&y, &n_y, b, &arena, &err) && n_x == n_y &&
+           !memcmp(x, y, n_x);
+}
+
+static void test_train(const char *db)
+{
+    const char *first = in_folder("first.nsm"),
+               *second = in_folder("second.nsm");
+    struct model model;
+
+    is_i64(RUN(command_train, "train", "--db", db, "-o", first, "--epochs=30"),
+           0, "train");
+    is_i64(RUN(command_train, "train", "--db", db, "-o", second, "--epochs=30",
+               "--json"),
+           0, "train again");
+    ok(same_files(first, second), "the same samples give the same file");
+    is_i64(model_load(&model, first, &arena, &err), 0, "it is a model");
+    ok(model.n_errors == 5 && model.errors[0].mape < 0.2,
+       "that knows its errors: %.1f %%", 100 * model.errors[0].mape);
+    ok(model.has_comm && fabs(model.comm.intra_gbps - 10) < 1e-6,
+       "and the bandwidth of exchanges");
+    is_i64(RUN(command_eval, "eval", "--db", db, "--model", first), 0, "eval");
+    is_i64(RUN(command_eval, "eval", "--db", db, "--model", first, "--json"), 0,
+           "eval as JSON");
+    is_i64(RUN(command_model, "model", "info", first), 0, "model info");
+    is_i64(RUN(command_model, "model", "info", first, "--json"), 0,
+           "model info as JSON");
+}
+
+static void test_retrain(const char *db)
+{
+    const char *good = in_folder("first.nsm"), *poor = in_folder("poor.nsm");
+    const char *copy = in_folder("second.nsm");
+    struct model before, after;
+
+    is_i64(RUN(command_retrain, "retrain", "--db", db, "--model", good,
+               "--epochs=30"),
+           0, "retrain on the same samples");
+    ok(same_files(good, copy), "keeps the model");
+    is_i64(RUN(command_train, "train", "--db", db, "-o", poor, "--epochs=1"), 0,
+           "a poor model");
+    if (model_load(&before, poor, &arena, &err))
+        ok(0, "%s", err.msg);
+    is_i64(RUN(command_retrain, "retrain", "--db", db, "--model", poor,
+               "--epochs=30", "--json"),
+           0, "retrain it");
+    if (!model_load(&after, poor, &arena, &err))
+        ok(after.errors[0].mape < before.errors[0].mape,
+           "it was replaced: %.1f %% before, %.1f %% after",
+           100 * before.errors[0].mape, 100 * after.errors[0].mape);
+    else
+        ok(0, "%s", err.msg);
+}
+
+static void test_refusals(const char *db)
+{
+    struct sample_setting other = synthetic_setting;
+    const char *few = in_folder("few.db"), *model = in_folder("first.nsm");
+    const char *copy = in_folder("second.nsm"), *none = in_folder("none");
+
+    is_i64(RUN(command_train, "train", "--db", db), 2, "no --output");
+    is_i64(RUN(command_train, "train", "--db", none, "-o", none), 1, "no file");
+    ok(strstr(err.msg, "'neuroshard bench' makes one") != NULL, "%s", err.msg);
+    is_i64(RUN(command_eval, "eval", "--db", db, "--model", db), 1,
+           "a database is no model");
+    is_i64(RUN(command_model, "model", "burn", model), 2, "no such verb");
+    is_i64(RUN(command_model, "model", "import", folder), 2, "import to where");
+    is_i64(RUN(command_model, "model", "import", folder, "-o", none), 1,
+           "import of nothing");
+    is_i64(RUN(command_train, "train", "--db", db, "-o", none, "--batch=7"), 1,
+           "nothing of that batch");
+    fill_store(few, &synthetic_setting, 3);
+    is_i64(RUN(command_retrain, "retrain", "--db", few, "--model", model), 1,
+           "too few samples to retrain");
+    ok(strstr(err.msg, "too few samples") != NULL, "%s", err.msg);
+    ok(same_files(model, copy), "the model is untouched");
+    other.batch = 1024;
+    fill_store(db, &other, 10);
+    is_i64(RUN(command_train, "train", "--db", db, "-o", none), 2,
+           "two settings, no choice");
+    ok(strstr(err.msg, "batch 4096; cpu:imaginary") != NULL, "%s", err.msg);
+    is_i64(RUN(command_train, "train", "--db", db, "-o", none, "--batch=4096",
+               "--device=imaginary", "--epochs=1"),
+           0, "two settings, one chosen");
+    is_i64(RUN(command_eval, "eval", "--db", few, "--model", model), 1,
+           "no held-out case");
+}
+
+/* Last, as the flag stays. */
+static void test_interrupt(const char *db)
+{
+    const char *model = in_folder("first.nsm"), *copy = in_folder("second.nsm");
+
+    interrupt_install();
+    raise(SIGINT);
+    is_i64(RUN(command_train, "train", "--db", db, "-o", model, "--batch=4096"),
+           1, "interrupted");
+    ok(err.code == ERR_INTERRUPTED, "%s", err.msg);
+    ok(same_files(model, copy), "the old model is untouched");
+}
+
+int main(void)
+{
+    const char *db;
+
+    arena_init(&arena);
+    if (!mkdtemp(folder)) {
+        printf("Bail out! no folder to work in\n");
+        return 1;
+    }
+    db = in_folder("costs.db");
+    fill_store(db, &synthetic_setting, 100);
+    test_train(db);
+    test_retrain(db);
+    test_refusals(db);
+    test_interrupt(db);
+    for (const char *const *name =
+             (const char *const[]){"costs.db", "few.db", "first.nsm",
+                                   "second.nsm", "poor.nsm", "none", NULL};
+         *name; name++)
+        unlink(in_folder(*name));
+    ok(!rmdir(folder), "nothing else was left behind");
+    arena_release(&arena);
+    return tap_done();
+}
