@@ -16,8 +16,9 @@ void adam_init(struct adam *adam, size_t n, struct arena *arena)
 }
 
 void adam_update(struct adam *adam, float *params, const float *grad,
-                 double learning_rate)
+                 double learning_rate, double weight_decay)
 {
+    const float keep = (float)(1 - learning_rate * weight_decay);
     const float b1 = (float)BETA_1, b2 = (float)BETA_2;
     const float c1 = (float)(1 - BETA_1), c2 = (float)(1 - BETA_2);
     float *m = adam->m, *v = adam->v;
@@ -29,6 +30,7 @@ void adam_update(struct adam *adam, float *params, const float *grad,
     for (size_t i = 0; i < adam->n; i++) {
         m[i] = b1 * m[i] + c1 * grad[i];
         v[i] = b2 * v[i] + c2 * grad[i] * grad[i];
-        params[i] -= rate * m[i] / (sqrtf(v[i]) * root + EPSILON);
+        params[i] =
+            keep * params[i] - rate * m[i] / (sqrtf(v[i]) * root + EPSILON);
     }
 }

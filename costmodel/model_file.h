@@ -50,7 +50,8 @@ struct model_training {
     const char *loss;    /* "relative" or "squared" */
     uint64_t seed;
     uint64_t epochs, best_epoch; /* run, and the one whose weights these are */
-    uint64_t n_train, n_validation, n_held_out;
+    uint64_t n_train, n_validation;          /* samples */
+    uint64_t n_held_out;                     /* fused ones */
     const char *measured_from, *measured_to; /* UTC of the samples, or "" */
 };
 

@@ -21,6 +21,8 @@ void train_options_init(struct train_options *options)
     feature_set_standard(&options->features);
     options->learning_rate = 4e-3;
     options->decay = true;
+    options->weight_decay = 0.05;
+    options->average = 0.998;
     options->loss = LOSS_RELATIVE;
 }
 
@@ -45,6 +47,7 @@ struct run {
     struct batch_builder builder;
     struct mlp_work work;
     struct mlp mlp, grad;
+    struct mlp average; /* what is validated and kept */
     struct adam adam;
     struct rng rng;
     float *y, *d_y; /* [batch_size] */
@@ -144,14 +147,15 @@ static void scale_features(struct model *model, const struct run *run)
     }
 }
 
-/* Runs a batch forward; returns the sum of its losses, and their derivatives
- * (of the mean) in d_y. */
-static double batch_loss(struct run *run, const struct mlp_batch *batch)
+/* Runs a batch through a net; returns the sum of its losses, and their
+ * derivatives (of the mean) in d_y. */
+static double batch_loss(struct run *run, const struct mlp *mlp,
+                         const struct mlp_batch *batch)
 {
     const bool relative = run->options->loss == LOSS_RELATIVE;
     double sum = 0;
 
-    mlp_forward(&run->mlp, batch, &run->work, run->y);
+    mlp_forward(mlp, batch, &run->work, run->y);
     for (size_t i = 0; i < batch->n_samples; i++) {
         double want = (double)run->builder.ms[i] / run->scale;
         double error = (double)run->y[i] - want;
@@ -162,6 +166,18 @@ static double batch_loss(struct run *run, const struct mlp_batch *batch)
         run->d_y[i] = (float)(2 * weight * error / (double)batch->n_samples);
     }
     return sum;
+}
+
+/* average = share average + (1 - share) weights, where the share is smaller in
+ * the first steps, so that it forgets the random start. */
+static void update_average(struct run *run)
+{
+    const double start = (1.0 + (double)run->step) / (10.0 + (double)run->step);
+    const float share = (float)fmin(run->options->average, start);
+
+    for (size_t i = 0; i < run->mlp.n_params; i++)
+        run->average.params[i] =
+            share * run->average.params[i] + (1 - share) * run->mlp.params[i];
 }
 
 static double train_epoch(struct run *run)
@@ -177,12 +193,14 @@ static double train_epoch(struct run *run)
         n = run->n_train - begin < run->batch_size ? run->n_train - begin
                                                    : run->batch_size;
         batch = batch_build(&run->builder, run->train + begin, n);
-        loss += batch_loss(run, &batch);
+        loss += batch_loss(run, &run->mlp, &batch);
         mlp_backward(&run->mlp, &batch, &run->work, run->d_y, &run->grad);
         if (run->options->decay)
             rate *= 0.5 + 0.5 * cos(PI * progress);
-        adam_update(&run->adam, run->mlp.params, run->grad.params, rate);
+        adam_update(&run->adam, run->mlp.params, run->grad.params, rate,
+                    run->options->weight_decay);
         run->step++;
+        update_average(run);
     }
     return loss / run->n_train;
 }
@@ -198,7 +216,7 @@ static double validate(struct run *run)
                 ? run->n_validation - begin
                 : run->batch_size;
         batch = batch_build(&run->builder, run->validation + begin, n);
-        loss += batch_loss(run, &batch);
+        loss += batch_loss(run, &run->average, &batch);
     }
     return loss / run->n_validation;
 }
@@ -218,7 +236,8 @@ static int run_epochs(struct run *run, struct model *model, float *best,
         if (loss < best_loss) {
             best_loss = loss;
             model->training.best_epoch = epoch;
-            memcpy(best, run->mlp.params, run->mlp.n_params * sizeof(*best));
+            memcpy(best, run->average.params,
+                   run->average.n_params * sizeof(*best));
         }
         model->training.epochs = epoch;
         if (options->on_epoch &&
@@ -259,8 +278,12 @@ static void describe(struct model *model, const struct run *run,
     const char *from = "", *to = "";
 
     for (size_t i = 0; i < dataset->n_samples; i++) {
-        const char *at = dataset->samples[i]->started_at;
+        const struct sample *sample = dataset->samples[i];
+        const char *at = sample->started_at;
 
+        if (sample->kind == SAMPLE_FUSED &&
+            sample_split(sample) == SPLIT_HELD_OUT)
+            training->n_held_out++;
         if (!at || !*at)
             continue;
         if (!*from || strcmp(at, from) < 0)
@@ -279,8 +302,6 @@ static void describe(struct model *model, const struct run *run,
     training->seed = run->options->seed;
     training->n_train = run->n_train;
     training->n_validation = run->n_validation;
-    training->n_held_out =
-        dataset->n_samples - run->n_train - run->n_validation;
     training->measured_from = arena_strdup(arena, from);
     training->measured_to = arena_strdup(arena, to);
 }
@@ -335,6 +356,7 @@ int train_fit(struct model *model, const struct sample_setting *setting,
                   &scratch);
     mlp_init(&run.mlp, &shape, &scratch);
     mlp_init(&run.grad, &shape, &scratch);
+    mlp_init(&run.average, &shape, &scratch);
     adam_init(&run.adam, run.mlp.n_params, &scratch);
     run.y = ARENA_NEW(&scratch, float, run.batch_size);
     run.d_y = ARENA_NEW(&scratch, float, run.batch_size);

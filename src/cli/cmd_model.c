@@ -92,7 +92,7 @@ static void print_training(const struct model *model)
 
     if (training->n_train)
         printf("samples         %" PRIu64 " for training, %" PRIu64
-               " for validation, %" PRIu64 " held out\n"
+               " for validation, %" PRIu64 " fused cases held out\n"
                "training        %" PRIu64 " epochs, the best was %" PRIu64
                ", %s loss, seed %" PRIu64 ", version %s\n",
                training->n_train, training->n_validation, training->n_held_out,

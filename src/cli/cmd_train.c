@@ -92,7 +92,7 @@ static void print_text(const struct model *model,
     printf("setting         %s\n",
            setting_text(&model->setting, cli_arena(cli)));
     printf("samples         %" PRIu64 " for training, %" PRIu64
-           " for validation, %" PRIu64 " held out\n",
+           " for validation, %" PRIu64 " fused cases held out\n",
            training->n_train, training->n_validation, training->n_held_out);
     printf("training        %" PRIu64 " epochs in %.1f s, the best was %" PRIu64
            ", seed %" PRIu64 "\n",

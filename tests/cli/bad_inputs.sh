@@ -132,9 +132,45 @@ echo "emit-on-full-disk        $?: $(message stderr)"
 bad write-to-full-disk plan list.csv --gpus 2 -o /dev/full
 
 echo "== models and databases"
+shipped=$ROOT/data/models/cpu-amd-epyc-2t.nsm
 head -c 64 /dev/zero >zero.nsm
 bad model-zero model info zero.nsm
 bad model-is-text model info list.csv
-bad database-is-text eval --db list.csv --model zero.nsm
+head -c 1000 "$shipped" >cut.nsm
+bad model-cut plan list.csv --gpus 2 --cost model:./cut.nsm -o out
+{
+    head -c 8 "$shipped"
+    printf '\003\000\000\000'
+    tail -c +13 "$shipped"
+} >other.nsm
+bad model-other-version plan list.csv --gpus 2 --cost model:./other.nsm -o out
+{
+    head -c 20000 "$shipped"
+    printf 'spoiled'
+    tail -c +20008 "$shipped"
+} >spoiled.nsm
+bad model-spoiled plan list.csv --gpus 2 --cost model:./spoiled.nsm -o out
+bad database-is-text eval --db list.csv --model "$shipped"
 bad no-such-database train --db none.db -o out
-bad retrain-no-database retrain --db none.db --model out
+bad train-on-text train --db list.csv -o out
+bad train-epochs-zero train --db none.db -o out --epochs 0
+cp "$shipped" good.nsm
+bad retrain-no-database retrain --db none.db --model good.nsm
+cmp -s "$shipped" good.nsm || echo "# touched the model"
+bad bench-on-text bench --db list.csv --samples 1
+bad bench-unwritable bench --db none/costs.db --samples 1
+bad bench-batch-zero bench --db new.db --batch 0
+bad bench-unknown-device bench --db new.db --device potato
+bad import-nothing model import none -o out
+
+echo "== runs"
+printf 'name,rows,dim,pooling_factor\na,10,6,1\n' >odd.csv
+"$NEUROSHARD" plan odd.csv --gpus 1 -o odd.json >/dev/null 2>&1
+bad run-odd-width run odd.json
+bad run-scale-zero run good.json --scale-rows 0
+bad run-scale-above-one run good.json --scale-rows 2
+bad run-few-iterations run good.json --iterations 0
+printf 'name,rows,dim,pooling_factor\na,10,4,1\nb,10,8,1\n' >two.csv
+"$NEUROSHARD" plan two.csv --gpus 1 -o two.json >/dev/null 2>&1
+bad emit-dlrm-two-dims emit two.json --format dlrm -o out
+bad run-no-plan run none.json

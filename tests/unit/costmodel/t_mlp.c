@@ -179,10 +179,11 @@ static void test_adam(void)
             grad[i] = 2 * (x[i] - 3);
             m[i] = 0.9 * m[i] + 0.1 * 2 * (want[i] - 3);
             v[i] = 0.999 * v[i] + 0.001 * pow(2 * (want[i] - 3), 2);
+            want[i] *= 1 - 0.1 * 0.01;
             want[i] -= 0.1 * (m[i] / (1 - pow(0.9, step))) /
                        (sqrt(v[i] / (1 - pow(0.999, step))) + 1e-8);
         }
-        adam_update(&adam, x, grad, 0.1);
+        adam_update(&adam, x, grad, 0.1, 0.01);
     }
     is_near((double)x[0], want[0], 1e-4, "50 steps of Adam, first parameter");
     is_near((double)x[1], want[1], 1e-4, "50 steps of Adam, second parameter");

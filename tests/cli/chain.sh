@@ -1,0 +1,42 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# The whole chain on a small scale: measure, train, judge, retrain, plan with
+# the model, execute, price again, emit. Figures differ from run to run; what
+# is compared is that each step takes what the one before has made.
+set -eu
+
+ns=$NEUROSHARD
+tables=$ROOT/data/tables/criteo_kaggle_26.csv
+
+"$ns" bench --db costs.db --samples 60 --batch 256 --memory 64MiB \
+    --max-tables 4 --seed 5 >bench.txt 2>/dev/null
+grep -o 'cases  *60 of 60 (stopped: done)' bench.txt
+"$ns" bench --db costs.db --alltoall 4 --samples 20 --batch 256 >/dev/null 2>&1
+# a busy machine leaves few samples that training trusts; here they all count
+sqlite3 costs.db 'UPDATE sample SET flags = 0'
+"$ns" train --db costs.db -o cpu.nsm --epochs 20 >train.txt 2>/dev/null
+grep -c '^net ' train.txt
+"$ns" eval --db costs.db --model cpu.nsm --json >eval.json 2>/dev/null
+grep -c '"kendall' eval.json | sed 's/^[1-9].*/judged/'
+"$ns" retrain --db costs.db --model cpu.nsm >retrain.txt 2>/dev/null
+grep -oE 'replaced|kept' retrain.txt | head -n 1 | sed 's/.*/verdict/'
+sqlite3 costs.db 'SELECT count(*) FROM training_log'
+"$ns" model info cpu.nsm | grep -c '^feature '
+
+"$ns" plan "$tables" --gpus 4 --cost model:./cpu.nsm --batch 256 \
+    -o plan.json >report.txt 2>/dev/null
+grep -o 'cost    model:./cpu.nsm' report.txt
+"$ns" run plan.json --scale-rows 0.001 --iterations 12 --threads 1 --json \
+    >run.json 2>/dev/null
+grep -c '"output_error"' run.json
+"$ns" cost plan.json --cost roofline:h100 >cost.txt 2>/dev/null
+grep -o 'roofline:h100' cost.txt
+"$ns" cost plan.json -o again.json >/dev/null 2>&1
+cmp plan.json again.json && echo "priced again: the same bytes"
+for format in torchrec dlrm text; do
+    "$ns" emit plan.json --format "$format" -o out.$format
+    test -s out.$format && echo "emitted $format"
+done
+"$ns" compare "$tables" --gpus 4 --cost model:./cpu.nsm --json 2>/dev/null |
+    grep -c '"valid": true'
+"$ns" tables "$tables" | head -n 1 | sed "s|$ROOT/||"
