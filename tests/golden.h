@@ -7,6 +7,7 @@
  * JSON files. A test program that finds none skips. Include in one file only.
  */
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,6 +128,7 @@ golden_problem(struct problem *problem, const struct table *pool,
     for (uint32_t r = 0; r < n_devices; r++)
         problem->cluster.memory_bytes[r] =
             (uint64_t)(memory_gib * 1024 * 1024 * 1024);
+    assert(pool || !problem->n_tables);
     for (size_t i = 0; i < problem->n_tables; i++) {
         struct table *table = &problem->tables[i];
 

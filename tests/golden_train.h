@@ -4,11 +4,12 @@
 
 /* The 60,000 samples of a simulated GPU as struct sample: sample i (from 1) is
  * fused case i, so that case % 10 splits them as their README says. Include in
- * one file only, after tests/golden.h. */
+ * one file only. */
 
 #include <math.h>
 
 #include "core/sample.h"
+#include "tests/golden.h"
 
 static const struct sample_setting golden_setting = {
     .device = "simulated GPU",
@@ -33,7 +34,8 @@ static struct sample_table golden_sample_table(const struct table *table,
 
 /* Reads the first `max` samples; *n gets their number. Bails out where the
  * file cannot be read. */
-static struct sample *golden_samples(size_t *n, size_t max, struct arena *arena)
+__attribute__((unused)) static struct sample *
+golden_samples(size_t *n, size_t max, struct arena *arena)
 {
     struct sample *samples = ARENA_NEW(arena, struct sample, max);
     const char *path = golden_path("golden/train_compute.txt.gz", arena);

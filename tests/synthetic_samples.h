@@ -69,8 +69,8 @@ static struct sample synthetic_sample(enum sample_kind kind, uint64_t case_idx,
 /* n_cases fused cases of 1 to 8 tables with their single tables, every fourth
  * repeated 2 % slower, every tenth followed by the sentinel; *n gets how many
  * samples that is. */
-static struct sample *synthetic_samples(size_t *n, size_t n_cases,
-                                        uint64_t seed, struct arena *arena)
+__attribute__((unused)) static struct sample *
+synthetic_samples(size_t *n, size_t n_cases, uint64_t seed, struct arena *arena)
 {
     struct sample *samples = ARENA_NEW(arena, struct sample, 12 * n_cases);
     struct sample_table *sentinel = ARENA_NEW(arena, struct sample_table, 1);

@@ -21,9 +21,8 @@
 
 static int tap_run, tap_failed;
 
-__attribute__((format(printf, 2, 3), unused)) static int ok(int cond,
-                                                            const char *fmt,
-                                                            ...)
+__attribute__((format(printf, 2, 3), unused)) static int
+ok(int cond, const char *fmt, ...)
 {
     va_list args;
 

@@ -12,7 +12,6 @@
 #include "costmodel/dataset.h"
 #include "costmodel/evaluate.h"
 #include "costmodel/train.h"
-#include "tests/golden.h"
 #include "tests/golden_train.h"
 
 static void print_errors(const struct errors *errors)

@@ -6,7 +6,6 @@
 #include "costmodel/train.h"
 #include "tests/tap.h"
 
-#include "tests/golden.h"
 #include "tests/golden_train.h"
 
 static void test_accuracy(const struct sample *samples, size_t n,
