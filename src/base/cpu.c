@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include <cpuid.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/parallel.h"
 
@@ -56,6 +59,42 @@ enum cpu_isa cpu_isa_best(void)
     while (!cpu_has(isa))
         isa--;
     return isa;
+}
+
+static unsigned n_cpus_by_affinity(void)
+{
+    unsigned long mask[128];
+    long n_bytes = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
+    unsigned n_cpus = 0;
+
+    for (size_t i = 0; n_bytes > 0 && i < (size_t)n_bytes / sizeof *mask; i++)
+        n_cpus += (unsigned)__builtin_popcountl(mask[i]);
+    return n_cpus ? n_cpus : 1;
+}
+
+/* A container's share, "200000 100000" for two processors or "max 100000". */
+static unsigned n_cpus_by_quota(void)
+{
+    FILE *fp = fopen("/sys/fs/cgroup/cpu.max", "re");
+    unsigned long quota_us = 0, period_us = 0;
+    char line[64], *rest;
+
+    if (fp && fgets(line, sizeof line, fp)) {
+        quota_us = strtoul(line, &rest, 10);
+        period_us = strtoul(rest, NULL, 10);
+    }
+    if (fp)
+        fclose(fp);
+    if (!quota_us || !period_us || quota_us / period_us >= UINT_MAX)
+        return UINT_MAX;
+    return (unsigned)((quota_us + period_us - 1) / period_us);
+}
+
+unsigned cpu_count(void)
+{
+    unsigned n_allowed = n_cpus_by_affinity(), n_paid = n_cpus_by_quota();
+
+    return n_allowed < n_paid ? n_allowed : n_paid;
 }
 
 const char *cpu_model_name(char *buf, size_t size)

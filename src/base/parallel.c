@@ -6,8 +6,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -51,17 +49,6 @@ struct worker {
     struct pool *pool;
     unsigned thread;
 };
-
-static unsigned n_cpus_allowed(void)
-{
-    unsigned long mask[128];
-    long n_bytes = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
-    unsigned n_cpus = 0;
-
-    for (size_t i = 0; n_bytes > 0 && i < (size_t)n_bytes / sizeof *mask; i++)
-        n_cpus += (unsigned)__builtin_popcountl(mask[i]);
-    return n_cpus ? n_cpus : 1;
-}
 
 static void run_tasks(struct pool *pool, unsigned thread)
 {
@@ -188,7 +175,7 @@ static void spawn_workers(struct pool *pool, unsigned n_workers)
 struct pool *pool_open(unsigned n_threads)
 {
     struct pool *pool = mem_alloc(1, sizeof *pool);
-    unsigned n_cpus = n_cpus_allowed();
+    unsigned n_cpus = cpu_count();
 
     if (!n_threads)
         n_threads = n_cpus;

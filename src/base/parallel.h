@@ -14,8 +14,8 @@
  */
 struct pool; /* opaque */
 
-/* n_threads 0: as many as this process may run on. Never fails: where a
- * thread cannot be started the pool is smaller. */
+/* n_threads 0: cpu_count. Never fails: where a thread cannot be started the
+ * pool is smaller. */
 struct pool *pool_open(unsigned n_threads);
 void pool_close(struct pool *pool); /* NULL is fine */
 unsigned pool_size(const struct pool *pool);
@@ -25,6 +25,10 @@ unsigned pool_size(const struct pool *pool);
  * Not reentrant: fn must not call pool_run on the same pool. */
 void pool_run(struct pool *pool, size_t n_tasks,
               void (*fn)(void *ctx, size_t task, unsigned thread), void *ctx);
+
+/* Processors that this process may keep busy, by its affinity mask and its
+ * container's quota; at least 1. */
+unsigned cpu_count(void);
 
 /* The instruction sets that bodies are written for. */
 enum cpu_isa { CPU_PORTABLE, CPU_AVX2, CPU_AVX512 };

@@ -24,8 +24,14 @@ for round in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
     byte=$(od -An -N1 -tu1 /dev/urandom | tr -d ' ')
     moment=$(awk "BEGIN { printf \"%.3f\", 0.03 + $byte / 500 }")
     echo "round $round: killed after $moment s" >>moments
-    "$NEUROSHARD" "$@" --samples 1000000 --verbose >out 2>&1 &
+    : >out
+    "$NEUROSHARD" "$@" --samples 1000000 --verbose >>out 2>&1 &
     pid=$!
+    # Odd rounds count from the start, even ones from the first sample.
+    while [ $((round % 2)) -eq 0 ] && ! grep -q '^stored' out; do
+        kill -0 "$pid" 2>/dev/null || fail "it ended by itself: $(cat out)"
+        sleep 0.01
+    done
     sleep "$moment"
     kill -9 "$pid"
     wait "$pid" 2>/dev/null
@@ -37,7 +43,7 @@ for round in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
 done
 
 n=$(wc -l <acknowledged)
-[ "$n" -gt 20 ] || fail "only $n samples were stored in all rounds"
+[ "$n" -ge 10 ] || fail "only $n samples were stored in all rounds"
 sort acknowledged >sorted
 [ -z "$(uniq -d sorted)" ] || fail "stored twice: $(uniq -d sorted)"
 sqlite3 -separator ' ' costs.db \

@@ -3,7 +3,10 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "tests/tap.h"
 
@@ -98,8 +101,35 @@ static void test_no_pool(void)
     ok(pool_size(NULL) == 1, "no pool is one thread");
     pool_close(NULL);
     pool = pool_open(0);
-    ok(pool_size(pool) >= 1, "by default as many as there are processors");
+    ok(pool_size(pool) == cpu_count(),
+       "by default as many as there are processors");
     pool_close(pool);
+}
+
+/* The answer of cpu_count in a child that is bound to one processor. */
+static int count_bound_to_one(void)
+{
+    int status = -1;
+    pid_t child = fork();
+
+    if (child == 0) {
+        unsigned long mask[128] = {0};
+        long n_bytes = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
+        bool is_first = true;
+
+        for (long bit = 0; bit < n_bytes * 8; bit++) {
+            unsigned long *word = &mask[bit / 64], flag = 1UL << bit % 64;
+
+            if (*word & flag && !is_first)
+                *word &= ~flag;
+            else if (*word & flag)
+                is_first = false;
+        }
+        syscall(SYS_sched_setaffinity, 0, sizeof mask, mask);
+        _exit((int)cpu_count());
+    }
+    waitpid(child, &status, 0);
+    return WEXITSTATUS(status);
 }
 
 static void test_cpu(void)
@@ -107,6 +137,7 @@ static void test_cpu(void)
     enum cpu_isa best;
     char name[64];
 
+    is_i64(count_bound_to_one(), 1, "one processor when bound to one");
     unsetenv("NEUROSHARD_ISA");
     best = cpu_isa_best();
     setenv("NEUROSHARD_ISA", "portable", 1);

@@ -1,0 +1,49 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Every command in the EXAMPLES of the manual pages runs, each page in a folder
+# of its own beside the files that it names. Left out are the measurements of
+# thousands of cases, and what needs the published nets.
+set -u
+
+# files : what the examples name
+files()
+{
+    ln -s "$ROOT/data" data
+    cp "$ROOT/data/tables/criteo_kaggle_26.csv" tables.csv
+    for name in costs sim; do
+        cp "$ROOT/data/measurements/cpu-amd-epyc-2t.db" $name.db
+    done
+    for name in cpu sim; do
+        cp "$ROOT/data/models/cpu-amd-epyc-2t.nsm" $name.nsm
+    done
+    "$NEUROSHARD" plan tables.csv --gpus 4 --batch 256 -o plan.json \
+        >/dev/null 2>&1
+}
+
+# examples PAGE : its commands, one a line, continuations joined
+examples()
+{
+    awk '/^\.Sh /{on = /EXAMPLES/} on' "$1" |
+        sed -e ':a' -e '/\\e$/{N; s/\\e\n */ /; ta' -e '}' |
+        sed -n 's/^\$ //; /^neuroshard /p'
+}
+
+for page in "$ROOT"/man/*.1; do
+    mkdir "${page##*/}"
+    cd "${page##*/}" || exit 1
+    files
+    examples "$page" >examples.txt
+    while read -r line; do
+        case $line in
+        *'--db costs.db --samples'* | *'model import'*) continue ;;
+        esac
+        # shellcheck disable=SC2086 # a line is split as a shell does it
+        set -- $line
+        shift
+        "$NEUROSHARD" "$@" >stdout 2>stderr </dev/null
+        status=$?
+        echo "$status: $line"
+        [ "$status" -eq 0 ] || cat stderr
+    done <examples.txt
+    cd ..
+done
