@@ -55,7 +55,7 @@ int search_reference(struct plan *plan, const struct oracle *oracle,
                                      found.n_pieces, &plan->shards, arena);
     plan->shard_ms = NULL; /* of other shards */
     plan_sort_shards(plan);
-    plan->search = "reference";
+    plan->search = options->beam_width ? "reference" : "grid";
     plan->stopped = found.is_interrupted ? "interrupt" : "done";
     plan->seed = options->seed;
     plan->n_evaluations = found.n_priced;

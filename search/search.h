@@ -33,12 +33,12 @@ struct search_options {
 /* The published settings. */
 void search_options_init(struct search_options *options);
 
-/* Fills shards, search, seed, stopped, search_ms and n_evaluations
- * (assignments priced) of a plan whose problem is set; not its costs, which
- * plan_price does. Arrays live in the arena. ERR_NO_PLAN says what is short
- * and what would fit; ERR_USAGE where a table may be neither placed whole nor
- * cut by columns; ERR_INPUT where a group is pinned to two devices or the
- * oracle gives a cost that is not finite. */
+/* Fills shards, search ("reference", or "grid" without a beam), seed, stopped,
+ * search_ms and n_evaluations (assignments priced) of a plan whose problem is
+ * set; not its costs, which plan_price does. Arrays live in the arena.
+ * ERR_NO_PLAN says what is short and what would fit; ERR_USAGE where a table
+ * may be neither placed whole nor cut by columns; ERR_INPUT where a group is
+ * pinned to two devices or the oracle gives a cost that is not finite. */
 int search_reference(struct plan *plan, const struct oracle *oracle,
                      const struct search_options *options, struct arena *arena,
                      struct err *err) MUST_CHECK;

@@ -140,6 +140,10 @@ static int run_plan(struct outcome *outcome, struct device *device,
     exec_options.seed = number;
     if (exec_run(&result, &plan, device, &exec_options, &arena, err))
         goto out;
+    if (result.failure) {
+        err_set(err, ERR_INPUT, "plan %u: %s", number, result.failure);
+        goto out;
+    }
     *outcome = (struct outcome){slowest_predicted(&plan),
                                 slowest_measured(&plan, &result),
                                 result.output_error, result.weight_error};
