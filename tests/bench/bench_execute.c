@@ -19,9 +19,10 @@
  * run on this machine. Every plan is also compared with the unsharded
  * reference.
  *
- *     bench_execute [MODEL]      default: the shipped model of this CPU
+ *     bench_execute [MODEL]      default: the shipped model of a CPU
  */
 
+#define SHIPPED_MODEL "data/models/cpu-amd-epyc-2t.nsm"
 #define N_PLANS 20
 #define MAX_PIECES 512
 #define BATCH 4096
@@ -103,8 +104,7 @@ static int price(struct plan *plan, const char *model, struct arena *arena,
     struct oracle *oracle = NULL;
     int rc = -1;
 
-    if (model ? oracle_learned_open(&oracle, model, &plan->problem, arena, err)
-              : oracle_open_for_gpu(&oracle, "cpu", &plan->problem, arena, err))
+    if (oracle_learned_open(&oracle, model, &plan->problem, arena, err))
         goto out;
     if (plan_price(plan, oracle, arena, err))
         goto out;
@@ -161,7 +161,7 @@ out:
 
 int main(int argc, char **argv)
 {
-    const char *model = argc > 1 ? argv[1] : NULL;
+    const char *model = argc > 1 ? argv[1] : SHIPPED_MODEL;
     struct outcome outcomes[N_PLANS];
     struct device *device = NULL;
     double errors[N_PLANS];
@@ -173,8 +173,7 @@ int main(int argc, char **argv)
     printf("slowest rank's compute, predicted by %s and measured on %s, "
            "batch %d\n\nplan  tables                     ranks  pieces "
            "predicted ms measured ms  error %%   outputs   weights\n",
-           model ? model : "the shipped model of this CPU", device_name(device),
-           BATCH);
+           model, device_name(device), BATCH);
     for (unsigned i = 0; i < N_PLANS; i++) {
         if (run_plan(&outcomes[i], device, model, i, &err))
             goto out;
