@@ -26,12 +26,23 @@ endif
 ifeq ($(CUDA)$(NVCC),1)
     $(error CUDA=1 needs nvcc; NVCC=PATH says where it is)
 endif
+ifneq ($(filter-out 0 1 emulated,$(CUDA)),)
+    $(error CUDA=$(CUDA) is none of 0, 1, emulated)
+endif
+ifeq ($(origin CXX),default)
+    CXX = $(patsubst gcc%,g++%,$(patsubst clang%,clang++%,$(notdir $(CC))))
+endif
 STATIC ?= 0
+MPICC ?= mpicc
+ifndef MPI
+    MPI := $(if $(and $(filter 0,$(STATIC)),$(shell command -v $(MPICC))),1,0)
+endif
 
 # What was built with other switches lies in another folder.
 O ?= build/$(CONFIG)$(if $(filter gcc,$(CC)),,-$(notdir \
-    $(firstword $(CC))))$(if $(filter 1,$(CUDA)),-cuda)$(if \
-    $(filter 1,$(STATIC)),-static)
+    $(firstword $(CC))))$(patsubst 1,-cuda,$(patsubst \
+    emulated,-emulated,$(filter-out 0,$(CUDA))))$(if \
+    $(filter 1,$(STATIC)),-static)$(if $(filter 1,$(MPI)),,-nompi)
 
 VERSION := $(shell cat VERSION)
 Q = $(if $(filter 1,$(V)),,@)
@@ -64,10 +75,28 @@ ISA_avx512 = -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c
 isa = $(ISA_$(lastword $(subst _, ,$(basename $(notdir $(1))))))
 
 CUDA_HOME  = $(patsubst %/bin/,%,$(dir $(realpath $(NVCC))))
-NVCC_FLAGS = -std=c++17 -O3 -g \
+# Products are rounded before they are added, as on the CPU.
+NVCC_FLAGS = -std=c++17 -O3 -g -fmad=false \
     -gencode arch=compute_80,code=sm_80 \
     -gencode arch=compute_90,code=[sm_90,compute_90] \
-    -Werror all-warnings -Xcompiler -Wall,-Wextra,-Wshadow,-Werror $(NVFLAGS)
+    -Werror all-warnings -Xcompiler -Wall,-Wextra,-Wshadow=local,-Werror \
+    $(NVFLAGS)
+# CUDA=emulated: the same files by the host's compiler (tests/emulator).
+CXX_FLAGS = -std=c++17 -ffp-contract=off -fno-math-errno -pthread \
+    -Wall -Wextra -Wshadow$(if $(findstring clang,$(CXX)),,=local) \
+    -Wno-unknown-pragmas -Werror $(CFLAGS_$(CONFIG)) $(CXXFLAGS)
+
+# Open MPI's compiler tells apart what the others' tell in one line.
+ifeq ($(MPI),1)
+    MPI_FLAGS := $(shell $(MPICC) --showme:compile 2>/dev/null || \
+        $(MPICC) -show)
+    MPI_LIBS := $(shell $(MPICC) --showme:link 2>/dev/null || $(MPICC) -show)
+    MPI_LIBS := $(filter -L% -l% -Wl%,$(MPI_LIBS))
+    ifeq ($(MPI_LIBS),)
+        $(error MPI=1 needs mpicc; MPICC=PATH says where it is)
+    endif
+endif
+MPI_INCLUDES = $(patsubst -I%,-isystem %,$(filter -I%,$(MPI_FLAGS)))
 
 # --- Rooms ----------------------------------------------------------------
 
@@ -96,17 +125,20 @@ LIBS_io        = $(call linked,-lsqlite3)
 LIBS_costmodel = $(OPENBLAS_DIR:%=-L%) $(call linked,-lopenblas) -lm -lpthread
 # The CUDA runtime goes into the program, which so starts without a driver.
 LIBS_device    = $(if $(filter 1,$(CUDA)),-L$(CUDA_HOME)/lib64 \
-    -lcudart_static -lrt -ldl -lpthread)
+    -lcudart_static $(call linked,-lstdc++) -lrt -lpthread) $(MPI_LIBS) -ldl
+EMULATOR       = $(if $(filter emulated,$(CUDA)),$(O)/libemulator.a)
 
 # A backend that is switched off leaves its bodies *_NAME.* out and takes
 # *_noNAME.c in; another backend is another line.
-LEFT_OUT = $(if $(filter 1,$(CUDA)),%_nocuda.c,%_cuda.cu)
+LEFT_OUT = $(if $(filter 0,$(CUDA)),%.cu,%_nocuda.c) \
+    $(if $(filter 1,$(MPI)),%_nompi.c,%_mpi.c)
 
 sources = $(filter-out $(LEFT_OUT),$(sort \
     $(wildcard $(DIR_$(1))/*.c $(DIR_$(1))/*.cu)))
 objects = $(addprefix $(O)/,$(addsuffix .o,$(basename $(call sources,$(1)))))
 archives = $(patsubst %,$(O)/lib%.a,$(1))
-LINK = $(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $(filter %.o %.a,$^)
+LINK = $(if $(EMULATOR),$(CXX) $(CXX_FLAGS),$(CC) $(CFLAGS_ALL)) $(LDFLAGS) \
+    $(if $(filter 1,$(STATIC)),-static-libgcc) -o $@ $(filter %.o %.a,$^)
 
 # --- The program ----------------------------------------------------------
 
@@ -115,7 +147,8 @@ all: neuroshard
 	@echo "./neuroshard $(VERSION): $(notdir $(CC))" \
 	    "$$($(CC) -dumpfullversion 2>/dev/null || $(CC) -dumpversion)," \
 	    "CONFIG=$(CONFIG), CUDA $(if $(filter 1,$(CUDA)),$$($(NVCC) \
-	    --version | sed -n 's/.*release \([0-9.]*\).*/\1/p'),no), OpenBLAS" \
+	    --version | sed -n 's/.*release \([0-9.]*\).*/\1/p'),$(CUDA:0=no))," \
+	    "MPI $(if $(filter 1,$(MPI)),yes,no), OpenBLAS" \
 	    "$$(echo '#include <openblas_config.h>' | $(CC) -E -dM - 2>/dev/null \
 	    | sed -n 's/.*OPENBLAS_VERSION.* \([0-9.]*[0-9]\).*/\1/p')$(if \
 	    $(filter 1,$(STATIC)),$(,) libraries linked statically)"
@@ -125,7 +158,7 @@ neuroshard: $(O)/neuroshard
 
 # The program finds the data it ships beside itself.
 $(O)/neuroshard: $(O)/src/cli/main.o \
-    $(call archives,cli $(SIBLINGS) device core base)
+    $(call archives,cli $(SIBLINGS) device core base) $(EMULATOR)
 	@echo "  LD   $@"
 	@ln -sfnr data $(@D)/data
 	$(Q)$(LINK) $(foreach r,$(SIBLINGS) $(LOWER),$(LIBS_$(r)))
@@ -144,18 +177,35 @@ $(O)/%.o: %.c $(O)/flags VERSION | $(O)/needs
 
 $(O)/%.o: %.cu $(O)/flags VERSION | $(O)/needs
 	@mkdir -p $(@D)
+ifeq ($(CUDA),emulated)
+	@echo "  CXX  $<"
+	$(Q)$(CXX) -x c++ -Itests/emulator $(CPPFLAGS_ALL) $(CXX_FLAGS) \
+	    -MMD -MP -c $< -o $@
+else
 	@echo "  NVCC $<"
 	$(Q)$(NVCC) $(CPPFLAGS_ALL) $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+endif
+
+$(O)/tests/emulator/%.o: tests/emulator/%.cpp $(O)/flags | $(O)/needs
+	@mkdir -p $(@D)
+	@echo "  CXX  $<"
+	$(Q)$(CXX) -Itests/emulator $(CPPFLAGS_ALL) $(CXX_FLAGS) -MMD -MP \
+	    -c $< -o $@
+
+$(O)/libemulator.a: $(patsubst %.cpp,$(O)/%.o,$(filter-out %/t_emulator.cpp, \
+    $(sort $(wildcard tests/emulator/*.cpp))))
+	@rm -f $@
+	$(Q)$(AR) rcs $@ $^
 
 $(O)/src/base/file.o: private CPPFLAGS_ALL += -DNEUROSHARD_DATADIR='"$(DATADIR)"'
 $(O)/src/base/file.o: $(O)/datadir
 # Which .incbin takes in, unseen by -MMD.
-$(O)/src/io/store.o: data/schema.sql
+$(O)/src/io/store_schema.o: data/schema.sql data/schema_upgrade.sql
 
 # Files whose content is a setting; they change only when it does.
 .PHONY: force
 $(O)/flags: SETTING = $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(LDFLAGS) \
-    $(NVCC) $(NVCC_FLAGS)
+    $(NVCC) $(NVCC_FLAGS) $(CXX) $(CXX_FLAGS) $(MPI_FLAGS) $(MPI_LIBS)
 $(O)/datadir: SETTING = $(DATADIR)
 $(O)/flags $(O)/datadir: force
 	@mkdir -p $(@D)
@@ -175,7 +225,8 @@ PROP_TESTS  = $(sort $(wildcard tests/prop/t_*.c))
 FUZZ_TESTS  = $(sort $(wildcard tests/fuzz/fuzz_*.c))
 BENCHES     = $(sort $(wildcard tests/bench/bench_*.c))
 programs    = $(patsubst %.c,$(O)/%,$(1))
-TESTS       = $(call programs,$(UNIT_TESTS) $(PROP_TESTS) $(FUZZ_TESTS))
+TESTS       = $(call programs,$(UNIT_TESTS) $(PROP_TESTS) $(FUZZ_TESTS)) \
+    $(if $(filter emulated,$(CUDA)),$(O)/tests/emulator/t_emulator)
 FAULT_SO    = $(if $(filter asan tsan,$(CONFIG)),,$(O)/fault.so)
 
 # A unit test of a room links that room and the ones below it, nothing else,
@@ -187,7 +238,7 @@ upto_cli    = cli $(SIBLINGS) device core base
 upto        = $(or $(upto_$(1)),$(1) device core base)
 room_of     = $(word 3,$(subst /, ,$(1)))
 define TEST_RULE
-$(O)/$(1): $(O)/$(1).o $(call archives,$(2))
+$(O)/$(1): $(O)/$(1).o $(call archives,$(2)) $(if $(filter device,$(2)),$(EMULATOR))
 	@echo "  LD   $$@"
 	$$(Q)$$(LINK) $(foreach r,$(2),$$(LIBS_$(r)))
 endef
@@ -203,6 +254,25 @@ $(call programs,$(FUZZ_TESTS)): private LDFLAGS += -fsanitize=fuzzer
 else
 $(call programs,$(FUZZ_TESTS)): $(O)/tests/fuzz/replay.o
 endif
+
+$(O)/%_mpi.o $(O)/%_mpi.tidy: private CPPFLAGS_ALL += $(MPI_INCLUDES)
+
+$(O)/tests/emulator/t_emulator: $(O)/tests/emulator/t_emulator.o $(EMULATOR)
+	@echo "  LD   $@"
+	$(Q)$(LINK)
+
+# Which is its own stand-in for the library that it tests.
+$(O)/tests/unit/device/t_nvml: private LDFLAGS += -rdynamic
+
+# A stand-in for NCCL, found by its name.
+$(O)/tests/fake/fake_nccl.o: private CPPFLAGS_ALL += -fPIC
+$(O)/fake/libnccl.so.2: $(O)/tests/fake/fake_nccl.o
+	@mkdir -p $(@D)
+	@echo "  LD   $@"
+	$(Q)$(LINK) -shared
+$(O)/tests/unit/device/t_comm_nccl: | $(O)/fake/libnccl.so.2
+# Which asks the program for the emulator's runtime.
+$(if $(EMULATOR),$(O)/neuroshard: private LDFLAGS += -rdynamic)
 
 # The one file that needs GNU's RTLD_NEXT.
 $(O)/tests/fault/fault.o $(O)/tests/fault/fault.tidy: \
@@ -229,6 +299,24 @@ run-tests: tests
 
 run-unit-tests: $(TESTS)
 	$(Q)$(call PROVE,$(TESTS))
+
+# What there is to test on a GPU, real or emulated.
+GPU_TESTS = $(filter $(foreach r,device exec microbench, \
+    $(O)/tests/unit/$(r)/t_%) $(O)/tests/prop/t_execute_% \
+    $(O)/tests/emulator/%,$(TESTS))
+OUT   ?= gpu-check
+STAGE ?=
+
+.PHONY: run-gpu-tests gpu-programs gpu-check
+run-gpu-tests: $(GPU_TESTS) $(O)/neuroshard $(O)/fake/libnccl.so.2
+	$(Q)$(call PROVE,$(GPU_TESTS))
+	$(Q)NEUROSHARD='$(abspath $(O)/neuroshard)' tests/cli/run mpi_cuda_run
+
+gpu-programs: $(O)/neuroshard $(GPU_TESTS) \
+    $(call programs,tests/bench/bench_kernels.c tests/bench/bench_execute.c)
+
+gpu-check: gpu-programs
+	@tests/gpu/check --build '$(O)' --out '$(OUT)' $(STAGE)
 
 .PHONY: demo bench fuzz run-fuzz
 DEMO = ./neuroshard plan data/tables/mlperf_dlrm_dcnv2_multihot.csv --gpus 8
@@ -268,14 +356,18 @@ run-fuzz: $(call programs,$(FUZZ_TESTS))
 
 # --- Checks that run nothing ----------------------------------------------
 
-C_FILES = $(sort $(wildcard $(foreach r,$(ROOMS),$(DIR_$(r))/*.c) \
-    tests/*/*.c tests/unit/*/*.c))
-H_FILES = $(sort $(wildcard $(foreach r,$(ROOMS),$(DIR_$(r))/*.h) \
-    tests/*.h tests/*/*.h tests/unit/*/*.h))
-CU_FILES = $(sort $(wildcard $(foreach r,$(ROOMS),$(DIR_$(r))/*.cu)))
-SCRIPTS = .ci/run .ci/deps tests/cli/run $(sort $(wildcard tests/cli/*.sh \
+C_FILES = $(sort $(filter-out $(if $(filter 1,$(MPI)),,%_mpi.c),$(wildcard \
+    $(foreach r,$(ROOMS),$(DIR_$(r))/*.c) \
+    tests/*/*.c tests/unit/*/*.c)))
+H_FILES = $(sort $(filter-out tests/emulator/%,$(wildcard \
+    $(foreach r,$(ROOMS),$(DIR_$(r))/*.h) \
+    tests/*.h tests/*/*.h tests/unit/*/*.h)))
+CU_FILES = $(sort $(wildcard $(foreach r,$(ROOMS),$(DIR_$(r))/*.cu \
+    $(DIR_$(r))/*.cuh) $(foreach d,. cub device, \
+    $(addprefix tests/emulator/$(d)/,*.cpp *.cuh *.h))))
+SCRIPTS = .ci/run .ci/deps tests/cli/run tests/gpu/check $(sort $(wildcard tests/cli/*.sh \
     tests/check/*.sh))
-CHECKS = format layers headers pages shell tidy
+CHECKS = format layers headers pages shell tidy kernels
 
 .PHONY: check run-check $(CHECKS:%=check-%)
 check:
@@ -304,6 +396,38 @@ check-pages: $(O)/neuroshard
 check-shell:
 	@echo "  CHECK shell"
 	$(Q)shellcheck $(SCRIPTS)
+
+# What ptxas makes of our kernels; another nvcc makes something else of them.
+KERNEL_TABLE = src/device/KERNELS.txt
+KERNEL_LOGS  = $(patsubst %.cu,$(O)/%.ptxas,$(filter-out \
+    %_nccl_cuda.cu,$(sort $(wildcard src/device/*.cu))))
+NVCC_RELEASE = $(if $(NVCC),$(shell $(NVCC) --version | \
+    sed -n 's/.*release \([0-9.]*\).*/\1/p'))
+
+$(O)/%.ptxas: %.cu $(O)/flags
+	@mkdir -p $(@D)
+	@echo "  PTX  $<"
+	$(Q)$(NVCC) $(CPPFLAGS_ALL) $(NVCC_FLAGS) -Xptxas -v -MMD -MP \
+	    -MF $@.d -MT $@ -c $< -o $@.o 2>$@.log || { cat $@.log; exit 1; }
+	@rm $@.o
+	@mv $@.log $@
+
+.PHONY: kernel-table
+kernel-table: $(KERNEL_LOGS)
+	$(Q)tests/check/kernels.sh $(NVCC_RELEASE) $^ >$(O)/kernels
+	@mv $(O)/kernels $(KERNEL_TABLE)
+	@cat $(KERNEL_TABLE)
+
+ifeq ($(NVCC_RELEASE),$(shell sed -n \
+    '1s/.*nvcc \([0-9.]*\) .*/\1/p' src/device/KERNELS.txt 2>/dev/null))
+check-kernels: $(KERNEL_LOGS)
+	@echo "  CHECK kernels"
+	$(Q)tests/check/kernels.sh $(NVCC_RELEASE) $^ >$(O)/kernels
+	$(Q)diff $(KERNEL_TABLE) $(O)/kernels
+else
+check-kernels:
+	@echo "  SKIP  kernels: no nvcc of the release in $(KERNEL_TABLE)"
+endif
 
 check-tidy: $(C_FILES:%.c=$(O)/%.tidy)
 
@@ -352,6 +476,10 @@ make [TARGET] [SWITCH=VALUE]...
   test       install what is needed, build, run all tests
   check      format, clang-tidy, layers, headers, manual pages, shell
   bench      tables of measured times
+  gpu-check  what is worth knowing of this machine's GPU, into OUT=gpu-check;
+             STAGE=correct|ceilings|collect|train|validate does one part
+  gpu-programs  what gpu-check needs (STATIC=1: for another machine)
+  kernel-table  src/device/KERNELS.txt: registers of our kernels
   fuzz       dig in every parser for T seconds each (clang)
   deps       install what building and testing need (Debian, Ubuntu)
   install    program, data and manual pages; uninstall takes them away
@@ -360,6 +488,8 @@ make [TARGET] [SWITCH=VALUE]...
   CONFIG=release   or debug, asan, tsan
   CC=gcc           or clang
   CUDA=0|1         with the bodies for NVIDIA GPUs (default: nvcc is there)
+  CUDA=emulated    with those bodies run by the CPU, for tests
+  MPI=0|1          several processes for one plan (default: mpicc is there)
   STATIC=1         OpenBLAS, SQLite, jansson and xxhash inside the program
   O=DIR            build there, not in build/CONFIG
   T=60             seconds for each target of make fuzz

@@ -1,110 +1,446 @@
 /* SPDX-License-Identifier: MIT */
-#include "costmodel/train.h"
+#include "costmodel/comm_fit.h"
+
+#include "base/rng.h"
+#include "base/stats.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Kinds of exchanges, the best witness first. */
+#define N_FOLDS 10
+/* Reweightings by 1 / max(residual, SMALL_RESIDUAL): between least squares and
+ * least absolute errors. */
+#define N_REWEIGHTINGS 15
+#define SMALL_RESIDUAL 0.03
+/* Of the second differences of the knots' times, each over its guess. It only
+ * decides where there are no samples. */
+#define SMOOTHNESS 1e-3
+/* More knots, or the other form, must be better by so much. */
+#define WORTH_FRAC 0.03
+#define POINTS_A_KNOT 3
+/* A load is uneven where the busiest port has so much more than its share. */
+#define UNEVEN 1.05
+
+/* Kinds of exchanges, the best witness first, and what usually decides. */
 static const struct {
     const char *kind;
     enum comm_form form;
     const char *what;
 } witnesses[] = {
     {"nccl", COMM_PORT, "measured all-to-all (NCCL)"},
-    {"copy", COMM_TOTAL, "measured all-to-all (copies between ranks)"},
     {"mpi", COMM_TOTAL, "measured all-to-all (MPI)"},
+    {"copy", COMM_TOTAL, "measured all-to-all (copies between ranks)"},
 };
+#define N_WITNESSES (sizeof(witnesses) / sizeof(witnesses[0]))
 
-/* One point of the line: microseconds against bytes. */
+/* Knots that are tried; 2 are alpha + bytes / bandwidth. */
+static const uint32_t knot_choices[] = {2, 4, 6, 9, 12, 16, 20, 26, 32};
+#define N_KNOT_CHOICES (sizeof(knot_choices) / sizeof(knot_choices[0]))
+
 struct point {
     double bytes, us;
+    unsigned fold;
 };
 
-static size_t take_points(struct point *points, const char *kind,
-                          enum comm_form form,
-                          const struct comm_sample *samples, size_t n)
+/* The samples of one kind, ranks and hosts, by one form. */
+struct points {
+    struct point *at; /* owned */
+    size_t n;
+};
+
+static bool is_like(const struct comm_sample *a, const struct comm_sample *b)
 {
-    size_t n_points = 0;
+    return !strcmp(a->kind, b->kind) && a->n_ranks == b->n_ranks &&
+           a->n_hosts == b->n_hosts;
+}
+
+static bool is_usable(const struct comm_sample *sample)
+{
+    return sample->max_bytes > 0 && sample->n_ranks > 1 &&
+           isfinite(sample->time.median_ms) && sample->time.median_ms > 0;
+}
+
+/* The bytes that comm_price() reckons with: a port does not carry what stays
+ * on its rank, nor across hosts what stays on its host. */
+static double bytes_by(enum comm_form form, const struct comm_sample *sample)
+{
+    double hosts = sample->n_hosts > 1 ? sample->n_hosts : 1;
+    double near = hosts > 1 ? 1 / hosts : 1.0 / sample->n_ranks;
+
+    if (form == COMM_TOTAL && hosts == 1)
+        return (double)sample->total_bytes;
+    return (double)sample->max_bytes * (1 - near);
+}
+
+/* Which tenth a load is in, whatever else was measured. */
+static unsigned fold_of(const struct comm_sample *sample)
+{
+    return (unsigned)(mix64(sample->total_bytes * 31 + sample->max_bytes) %
+                      N_FOLDS);
+}
+
+static struct points take_points(const struct comm_sample *samples, size_t n,
+                                 const struct comm_sample *like,
+                                 enum comm_form form)
+{
+    struct points points = {mem_alloc(n, sizeof(*points.at)), 0};
 
     for (size_t i = 0; i < n; i++) {
         const struct comm_sample *sample = &samples[i];
-        uint64_t bytes =
-            form == COMM_PORT ? sample->max_bytes : sample->total_bytes;
 
-        if (!strcmp(sample->kind, kind) && bytes > 0 &&
-            isfinite(sample->time.median_ms) && sample->time.median_ms > 0)
-            points[n_points++] =
-                (struct point){(double)bytes, 1000 * sample->time.median_ms};
+        if (is_like(sample, like) && is_usable(sample))
+            points.at[points.n++] = (struct point){
+                .bytes = bytes_by(form, sample),
+                .us = 1000 * sample->time.median_ms,
+                .fold = fold_of(sample),
+            };
     }
-    return n_points;
+    return points;
 }
 
-static bool has_three_sizes(const struct point *points, size_t n)
+static bool has_three_sizes(const struct points *points)
 {
     double low = INFINITY, high = 0;
 
-    for (size_t i = 0; i < n; i++) {
-        low = fmin(low, points[i].bytes);
-        high = fmax(high, points[i].bytes);
+    for (size_t i = 0; i < points->n; i++) {
+        low = fmin(low, points->at[i].bytes);
+        high = fmax(high, points->at[i].bytes);
     }
-    for (size_t i = 0; i < n; i++)
-        if (points[i].bytes > low && points[i].bytes < high)
+    for (size_t i = 0; i < points->n; i++)
+        if (points->at[i].bytes > low && points->at[i].bytes < high)
             return true;
     return false;
 }
 
-/* us = alpha + slope bytes with weights 1 / us^2; where the best alpha is
- * negative, the best line through the origin. */
-static bool fit_line(double *alpha, double *slope, const struct point *points,
-                     size_t n)
+/* bytes[0] = 0, the others from the least to the most bytes there are, evenly
+ * in their logarithm. The guesses are the times of the nearest point. */
+static void place_knots(struct comm_curve *curve, const struct points *points,
+                        uint32_t n_knots)
 {
-    double w = 0, wx = 0, wy = 0, wxx = 0, wxy = 0, det;
+    double low = INFINITY, high = 0;
 
-    for (size_t i = 0; i < n; i++) {
-        double x = points[i].bytes, y = points[i].us;
-        double weight = 1 / (y * y);
+    for (size_t i = 0; i < points->n; i++) {
+        low = fmin(low, points->at[i].bytes);
+        high = fmax(high, points->at[i].bytes);
+    }
+    curve->n_knots = n_knots;
+    for (uint32_t k = 0; k < n_knots; k++) {
+        double nearest = INFINITY;
 
-        w += weight;
-        wx += weight * x;
-        wy += weight * y;
-        wxx += weight * x * x;
-        wxy += weight * x * y;
+        curve->bytes[k] =
+            k ? low * pow(high / low, (double)k / (n_knots - 1)) : 0;
+        for (size_t i = 0; i < points->n; i++) {
+            double away =
+                fabs(log(points->at[i].bytes / fmax(curve->bytes[k], low)));
+
+            if (away < nearest) {
+                nearest = away;
+                curve->us[k] = points->at[i].us;
+            }
+        }
     }
-    det = w * wxx - wx * wx;
-    *slope = (w * wxy - wx * wy) / det;
-    *alpha = (wy - *slope * wx) / w;
-    if (*alpha < 0) {
-        *alpha = 0;
-        *slope = wxy / wxx;
-    }
-    return isfinite(*alpha) && isfinite(*slope) && *slope > 0;
 }
 
-bool train_comm(struct comm_model *comm, const struct comm_sample *samples,
-                size_t n, struct arena *arena)
+/* Normal equations in the knots' times over their guesses. */
+struct equations {
+    uint32_t n;
+    double a[COMM_MAX_KNOTS][COMM_MAX_KNOTS], b[COMM_MAX_KNOTS];
+};
+
+static void add_row(struct equations *equations, const uint32_t *columns,
+                    const double *values, uint32_t n, double want,
+                    double weight)
 {
-    struct point *points = mem_alloc(n, sizeof(*points));
-    bool found = false;
-
-    for (size_t k = 0; k < sizeof(witnesses) / sizeof(witnesses[0]); k++) {
-        const enum comm_form form = witnesses[k].form;
-        size_t n_points =
-            take_points(points, witnesses[k].kind, form, samples, n);
-        double alpha, slope;
-
-        if (!has_three_sizes(points, n_points) ||
-            !fit_line(&alpha, &slope, points, n_points))
-            continue;
-        *comm = (struct comm_model){
-            .form = form,
-            .alpha_us = alpha,
-            .intra_gbps = 1e-3 / slope,
-            .source = arena_printf(arena, "%s, %zu sizes", witnesses[k].what,
-                                   n_points),
-        };
-        found = true;
-        break;
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t j = 0; j < n; j++)
+            equations->a[columns[i]][columns[j]] +=
+                weight * values[i] * values[j];
+        equations->b[columns[i]] += weight * values[i] * want;
     }
-    mem_free(points);
-    return found;
+}
+
+/* Gauss without pivoting: the matrix is symmetric and positive. */
+static void solve(struct equations *equations, double *x)
+{
+    uint32_t n = equations->n;
+
+    for (uint32_t k = 0; k < n; k++)
+        for (uint32_t i = k + 1; i < n; i++) {
+            double factor = equations->a[i][k] / equations->a[k][k];
+
+            for (uint32_t j = k; j < n; j++)
+                equations->a[i][j] -= factor * equations->a[k][j];
+            equations->b[i] -= factor * equations->b[k];
+        }
+    for (uint32_t k = n; k-- > 0;) {
+        x[k] = equations->b[k];
+        for (uint32_t j = k + 1; j < n; j++)
+            x[k] -= equations->a[k][j] * x[j];
+        x[k] /= equations->a[k][k];
+    }
+}
+
+/* One reweighted least-squares step for the times at the knots. A latency
+ * below 0 becomes 0, and the rest is fitted beside it. */
+static void refine(struct comm_curve *curve, const struct points *points,
+                   const double *guess, int without_fold, bool has_latency)
+{
+    struct equations equations = {.n = curve->n_knots};
+    double x[COMM_MAX_KNOTS] = {0};
+
+    for (size_t i = 0; i < points->n; i++) {
+        const struct point *point = &points->at[i];
+        double residual =
+            fabs(comm_curve_us(curve, point->bytes) / point->us - 1);
+        uint32_t k = curve->n_knots - 1;
+        double share;
+
+        if ((int)point->fold == without_fold)
+            continue;
+        while (k > 1 && point->bytes < curve->bytes[k - 1])
+            k--;
+        share = (point->bytes - curve->bytes[k - 1]) /
+                (curve->bytes[k] - curve->bytes[k - 1]);
+        add_row(&equations, (const uint32_t[]){k - 1, k},
+                (const double[]){(1 - share) * guess[k - 1] / point->us,
+                                 share * guess[k] / point->us},
+                2, 1, 1 / fmax(residual, SMALL_RESIDUAL));
+    }
+    for (uint32_t k = 2; k < curve->n_knots; k++)
+        add_row(&equations, (const uint32_t[]){k - 2, k - 1, k},
+                (const double[]){1, -2, 1}, 3, 0, SMOOTHNESS);
+    if (!has_latency)
+        add_row(&equations, (const uint32_t[]){0}, (const double[]){1}, 1, 0,
+                1e12);
+    solve(&equations, x);
+    for (uint32_t k = 0; k < curve->n_knots; k++)
+        curve->us[k] = x[k] * guess[k];
+}
+
+/* Fits a curve to the points that are not of a fold (-1: to all). */
+static bool fit_curve(struct comm_curve *curve, const struct points *points,
+                      uint32_t n_knots, int without_fold)
+{
+    double guess[COMM_MAX_KNOTS];
+    bool has_latency = true;
+
+    place_knots(curve, points, n_knots);
+    memcpy(guess, curve->us, sizeof(guess));
+    for (unsigned i = 0; i < N_REWEIGHTINGS; i++) {
+        refine(curve, points, guess, without_fold, has_latency);
+        if (curve->us[0] < 0 && has_latency) {
+            has_latency = false;
+            refine(curve, points, guess, without_fold, has_latency);
+        }
+    }
+    curve->us[0] = has_latency ? fmax(curve->us[0], 0) : 0;
+    for (uint32_t k = 1; k < n_knots; k++) {
+        if (!isfinite(curve->us[k]))
+            return false;
+        curve->us[k] = fmax(curve->us[k], curve->us[k - 1]);
+    }
+    /* The last line goes on, so it has to rise. */
+    while (curve->n_knots > 2 &&
+           curve->us[curve->n_knots - 1] <= curve->us[curve->n_knots - 2])
+        curve->n_knots--;
+    return isfinite(curve->us[0]) &&
+           curve->us[curve->n_knots - 1] > curve->us[curve->n_knots - 2];
+}
+
+/* Relative errors on held-out tenths, one for each point; false where some
+ * part cannot be fitted. */
+static bool validate(double *errors, const struct points *points,
+                     uint32_t n_knots)
+{
+    struct comm_curve curve;
+
+    for (int fold = 0; fold < N_FOLDS; fold++) {
+        if (!fit_curve(&curve, points, n_knots, fold))
+            return false;
+        for (size_t i = 0; i < points->n; i++)
+            if ((int)points->at[i].fold == fold)
+                errors[i] = fabs(comm_curve_us(&curve, points->at[i].bytes) /
+                                     points->at[i].us -
+                                 1);
+    }
+    return true;
+}
+
+/* The number of knots with the least mean error (each counted up to 1), or
+ * the least number of them that is hardly worse; 0 where none can be fitted. */
+static uint32_t choose_knots(const struct points *points, double *error)
+{
+    double *errors = mem_alloc(points->n, sizeof(*errors));
+    uint32_t best = 0;
+
+    *error = INFINITY;
+    for (size_t c = 0; c < N_KNOT_CHOICES; c++) {
+        uint32_t n_knots = knot_choices[c];
+        double mean = 0;
+
+        if (c && points->n < (size_t)POINTS_A_KNOT * n_knots)
+            break;
+        if (!validate(errors, points, n_knots))
+            continue;
+        for (size_t i = 0; i < points->n; i++)
+            mean += fmin(errors[i], 1) / (double)points->n;
+        if (mean < (1 - WORTH_FRAC) * *error) {
+            *error = mean;
+            best = n_knots;
+        }
+    }
+    mem_free(errors);
+    /* Too few to hold any out: a line through all of them. */
+    return best ? best : 2;
+}
+
+/* What came of one group: samples of the same kind, ranks and hosts. */
+struct group_fit {
+    struct comm_curve curve;
+    double error; /* mean, on held-out tenths */
+    size_t n;
+};
+
+static bool fit_group(struct group_fit *group,
+                      const struct comm_sample *samples, size_t n,
+                      const struct comm_sample *like, enum comm_form form)
+{
+    struct points points = take_points(samples, n, like, form);
+    bool is_fitted = false;
+
+    *group = (struct group_fit){.n = points.n};
+    if (has_three_sizes(&points)) {
+        uint32_t n_knots = choose_knots(&points, &group->error);
+
+        is_fitted = fit_curve(&group->curve, &points, n_knots, -1);
+    }
+    group->curve.n_ranks = like->n_ranks;
+    group->curve.n_hosts = like->n_hosts;
+    mem_free(points.at);
+    return is_fitted;
+}
+
+/* Whether no earlier sample is of the same group. */
+static bool is_first_of_group(const struct comm_sample *samples, size_t i)
+{
+    for (size_t j = 0; j < i; j++)
+        if (is_like(&samples[j], &samples[i]))
+            return false;
+    return true;
+}
+
+/* Fits every group of a kind by one form. *error is the mean over all their
+ * samples. */
+static size_t fit_kind(struct comm_fit *fit, const char *kind,
+                       enum comm_form form, const struct comm_sample *samples,
+                       size_t n, double *error)
+{
+    size_t n_points = 0;
+
+    *fit = (struct comm_fit){.form = form};
+    *error = 0;
+    for (size_t i = 0; i < n && fit->n_curves < COMM_MAX_CURVES; i++) {
+        struct group_fit group;
+
+        if (strcmp(samples[i].kind, kind) || !is_first_of_group(samples, i) ||
+            !fit_group(&group, samples, n, &samples[i], form))
+            continue;
+        fit->curves[fit->n_curves++] = group.curve;
+        *error += group.error * (double)group.n;
+        n_points += group.n;
+    }
+    *error /= (double)n_points;
+    return n_points;
+}
+
+/* By the form that usually decides, unless the other predicts clearly better.
+ */
+static size_t fit_best_form(struct comm_fit *fit, size_t witness,
+                            const struct comm_sample *samples, size_t n)
+{
+    enum comm_form usual = witnesses[witness].form;
+    enum comm_form unusual = usual == COMM_PORT ? COMM_TOTAL : COMM_PORT;
+    const char *kind = witnesses[witness].kind;
+    struct comm_fit other;
+    double error, other_error;
+    size_t n_points = fit_kind(fit, kind, usual, samples, n, &error);
+
+    if (n_points &&
+        fit_kind(&other, kind, unusual, samples, n, &other_error) == n_points &&
+        other_error < (1 - WORTH_FRAC) * error)
+        *fit = other;
+    return n_points;
+}
+
+bool comm_fit_samples(struct comm_fit *fit, const struct comm_sample *samples,
+                      size_t n, struct arena *arena)
+{
+    for (size_t w = 0; w < N_WITNESSES; w++) {
+        size_t n_points = fit_best_form(fit, w, samples, n);
+
+        if (!n_points)
+            continue;
+        fit->source =
+            arena_printf(arena, "%s, %zu sizes", witnesses[w].what, n_points);
+        return true;
+    }
+    return false;
+}
+
+static size_t witness_of(const char *kind)
+{
+    size_t w = 0;
+
+    while (w + 1 < N_WITNESSES && strcmp(witnesses[w].kind, kind))
+        w++;
+    return w;
+}
+
+/* Median and 90th percentile of n errors. */
+static void summarise(double *errors, size_t n, double *median, double *p90)
+{
+    *median = n ? stats_median(errors, n) : NAN;
+    *p90 = n ? stats_quantile(errors, n, 0.9) : NAN;
+}
+
+void comm_fit_validate(struct comm_errors *errors,
+                       const struct comm_sample *samples, size_t n,
+                       const struct comm_sample *like)
+{
+    struct comm_sample *others = mem_alloc(n, sizeof(*others));
+    double *all = mem_alloc(n, sizeof(*all));
+    double *uneven = mem_alloc(n, sizeof(*uneven));
+
+    *errors = (struct comm_errors){0};
+    for (unsigned fold = 0; fold < N_FOLDS; fold++) {
+        struct comm_fit fit;
+        size_t n_others = 0;
+
+        for (size_t i = 0; i < n; i++)
+            if (is_like(&samples[i], like) && fold_of(&samples[i]) != fold)
+                others[n_others++] = samples[i];
+        if (!fit_best_form(&fit, witness_of(like->kind), others, n_others))
+            continue;
+        for (size_t i = 0; i < n; i++) {
+            const struct comm_sample *sample = &samples[i];
+            double us = 1000 * sample->time.median_ms, error;
+
+            if (!is_like(sample, like) || !is_usable(sample) ||
+                fold_of(sample) != fold)
+                continue;
+            error = fabs(
+                comm_curve_us(&fit.curves[0], bytes_by(fit.form, sample)) / us -
+                1);
+            all[errors->n++] = error;
+            if ((double)sample->max_bytes * sample->n_ranks >
+                UNEVEN * (double)sample->total_bytes)
+                uneven[errors->n_uneven++] = error;
+        }
+    }
+    summarise(all, errors->n, &errors->median_frac, &errors->p90_frac);
+    summarise(uneven, errors->n_uneven, &errors->uneven_median_frac,
+              &errors->uneven_p90_frac);
+    mem_free(others);
+    mem_free(all);
+    mem_free(uneven);
 }

@@ -3,6 +3,76 @@
 
 #include <string.h>
 
+struct comm_curve comm_line(double alpha_us, double gbps)
+{
+    return (struct comm_curve){.n_knots = 2,
+                               .bytes = {0, gbps * 1e9},
+                               .us = {alpha_us, alpha_us + 1e6}};
+}
+
+double comm_curve_us(const struct comm_curve *curve, double bytes)
+{
+    uint32_t k = curve->n_knots - 1;
+    double share;
+
+    while (k > 1 && bytes < curve->bytes[k - 1])
+        k--;
+    share =
+        (bytes - curve->bytes[k - 1]) / (curve->bytes[k] - curve->bytes[k - 1]);
+    return curve->us[k - 1] + share * (curve->us[k] - curve->us[k - 1]);
+}
+
+double comm_curve_latency_us(const struct comm_curve *curve)
+{
+    return curve->us[0];
+}
+
+double comm_curve_gbps(const struct comm_curve *curve)
+{
+    uint32_t last = curve->n_knots - 1;
+
+    return 1e-3 * (curve->bytes[last] - curve->bytes[last - 1]) /
+           (curve->us[last] - curve->us[last - 1]);
+}
+
+/* How unlike two numbers of ranks are: the larger over the smaller. */
+static double unlikeness(uint32_t a, uint32_t b)
+{
+    if (!a || !b)
+        return 1;
+    return a < b ? (double)b / a : (double)a / b;
+}
+
+static bool apply_best(const struct comm_fit *fit, uint32_t n_ranks,
+                       bool is_inter, struct comm_curve *out)
+{
+    const struct comm_curve *best = NULL;
+
+    for (uint32_t i = 0; i < fit->n_curves; i++) {
+        const struct comm_curve *curve = &fit->curves[i];
+
+        if ((curve->n_hosts > 1) == is_inter &&
+            (!best || unlikeness(curve->n_ranks, n_ranks) <
+                          unlikeness(best->n_ranks, n_ranks)))
+            best = curve;
+    }
+    if (best)
+        *out = *best;
+    return best != NULL;
+}
+
+bool comm_fit_apply(const struct comm_fit *fit, const struct cluster *cluster,
+                    struct comm_model *model)
+{
+    uint32_t n_ranks = cluster->n_devices, per_host = cluster->devices_per_host;
+    bool is_one_host = !per_host || per_host >= n_ranks;
+
+    model->form = fit->form;
+    model->source = fit->source;
+    apply_best(fit, is_one_host ? n_ranks : per_host, false, &model->intra);
+    return apply_best(fit, n_ranks, true, &model->inter) || is_one_host;
+}
+
 void comm_embed(const struct problem *problem, const struct shard *shard,
                 double out[COMM_LANES])
 {
@@ -23,10 +93,9 @@ void comm_embed(const struct problem *problem, const struct shard *shard,
     out[COMM_LANE_INDEX] = 8 * shard_lookups(problem, shard);
 }
 
-/* 10^9 bytes a second are 10^6 bytes a millisecond. */
-static double transfer_ms(double alpha_us, double bytes, double gbps)
+static double transfer_ms(const struct comm_curve *curve, double bytes)
 {
-    return bytes > 0 ? alpha_us / 1000 + bytes / (gbps * 1e6) : 0;
+    return bytes > 0 ? comm_curve_us(curve, bytes) / 1000 : 0;
 }
 
 static double max_of(double a, double b)
@@ -77,8 +146,8 @@ static double alltoall_ms(const struct comm_model *model,
             inter = max_of(inter, max_of(mine * far, (all - host) * share));
         }
     }
-    return max_of(transfer_ms(model->alpha_us, intra, model->intra_gbps),
-                  transfer_ms(model->inter_alpha_us, inter, model->inter_gbps));
+    return max_of(transfer_ms(&model->intra, intra),
+                  transfer_ms(&model->inter, inter));
 }
 
 /* Ring all-reduce; each hop of the ring runs at the slowest level's pace. */
@@ -92,9 +161,9 @@ static double allreduce_ms(const struct comm_model *model,
         bytes = max_of(bytes, lanes->first[r * lanes->stride]);
     bytes *= 2.0 * (n_devices - 1) / n_devices;
     if (n_devices <= per_host)
-        return transfer_ms(model->alpha_us, bytes, model->intra_gbps);
-    return max_of(transfer_ms(model->alpha_us, bytes, model->intra_gbps),
-                  transfer_ms(model->inter_alpha_us, bytes, model->inter_gbps));
+        return transfer_ms(&model->intra, bytes);
+    return max_of(transfer_ms(&model->intra, bytes),
+                  transfer_ms(&model->inter, bytes));
 }
 
 static void price_one(const struct comm_model *model,
@@ -138,4 +207,33 @@ void comm_price(const struct comm_model *model, const struct problem *problem,
         price_one(model, problem, sums + i * n_devices * width + first_lane,
                   width, compute_ms + i * n_devices, fwd_ms + i * n_devices,
                   bwd_ms + i * n_devices);
+}
+
+void comm_terms(const struct comm_model *model, const struct problem *problem,
+                size_t n, const double *sums, uint32_t width,
+                uint32_t first_lane, const double *compute_ms, double *terms_ms)
+{
+    const uint32_t n_devices = problem->cluster.n_devices;
+    const uint32_t per_host = problem->cluster.devices_per_host
+                                  ? problem->cluster.devices_per_host
+                                  : n_devices;
+    const double near = (per_host - 1.0) / n_devices;
+    const double far = (double)(n_devices - per_host) / n_devices;
+    const double ring = 2.0 * (n_devices - 1) / n_devices;
+    const bool is_one_host = n_devices <= per_host;
+
+    for (size_t i = 0; i < n; i++, terms_ms += COMM_TERMS) {
+        const double *lane = sums + i * width + first_lane;
+        const double fwd = lane[COMM_LANE_FWD], bwd = lane[COMM_LANE_BWD];
+        const double grad = ring * lane[COMM_LANE_GRAD];
+
+        terms_ms[0] = compute_ms[i];
+        terms_ms[1] = max_of(transfer_ms(&model->intra, fwd * near),
+                             transfer_ms(&model->inter, fwd * far));
+        terms_ms[2] = max_of(transfer_ms(&model->intra, bwd * near),
+                             transfer_ms(&model->inter, bwd * far));
+        terms_ms[3] = transfer_ms(&model->intra, grad);
+        if (!is_one_host)
+            terms_ms[3] = max_of(terms_ms[3], transfer_ms(&model->inter, grad));
+    }
 }

@@ -2,28 +2,66 @@
 #ifndef NEUROSHARD_COSTMODEL_COMM_MODEL_H
 #define NEUROSHARD_COSTMODEL_COMM_MODEL_H
 
+#include <stdbool.h>
+
 #include "core/problem.h"
 
 /*
- * What communication costs by a latency and a bandwidth (alpha-beta): the
- * all-to-all of pooled outputs forward, of their gradients backward, and the
- * all-reduce of replicas' gradients. Oracles that have no net for it carry
- * its COMM_LANES additive facts in their vectors and ask here.
+ * What communication costs by its bytes: the all-to-all of pooled outputs
+ * forward, of their gradients backward, and the all-reduce of replicas'
+ * gradients. Oracles that have no net for it carry its COMM_LANES additive
+ * facts in their vectors and ask here.
  */
 
-/* How the time of an all-to-all follows from the bytes. */
+/* How the time of an all-to-all inside a host follows from the bytes; across
+ * hosts it is always by the busiest port. */
 enum comm_form {
     COMM_PORT, /* switched links: the busiest port, max(sent, received) */
     COMM_TOTAL /* shared memory: all bytes go through one copy bandwidth */
 };
 
-/* 10^9 bytes a second and direction, of one device. */
+/*
+ * Latency and bandwidth by message size: the time is a line between any two
+ * knots, from bytes[0] = 0, whose time is the latency, and the last line goes
+ * on. Two knots are the classic alpha + bytes / bandwidth.
+ */
+#define COMM_MAX_KNOTS 34
+struct comm_curve {
+    uint32_t n_ranks, n_hosts;    /* it was measured between; 0: any */
+    uint32_t n_knots;             /* 0: nothing is known, else at least 2 */
+    double bytes[COMM_MAX_KNOTS]; /* rising, bytes[0] = 0 */
+    double us[COMM_MAX_KNOTS];    /* not falling, from 0 up */
+};
+
+/* 10^9 bytes a second. */
+struct comm_curve comm_line(double alpha_us, double gbps);
+double comm_curve_us(const struct comm_curve *curve, double bytes);
+/* What a report says: the time of nothing, and the rate of the last line. */
+double comm_curve_latency_us(const struct comm_curve *curve);
+double comm_curve_gbps(const struct comm_curve *curve);
+
+/* What assignments are priced by. */
 struct comm_model {
     enum comm_form form;
-    double alpha_us, intra_gbps;       /* inside a host */
-    double inter_alpha_us, inter_gbps; /* across hosts */
-    const char *source;                /* one phrase, for reports */
+    struct comm_curve intra; /* inside a host */
+    struct comm_curve inter; /* across hosts */
+    const char *source;      /* one phrase, for reports */
 };
+
+/* What was measured: a curve for each number of ranks and hosts. */
+#define COMM_MAX_CURVES 8
+struct comm_fit {
+    enum comm_form form;
+    struct comm_curve curves[COMM_MAX_CURVES];
+    uint32_t n_curves; /* >= 1 */
+    const char *source;
+};
+/* Puts the curves of a fit in the place of those that a model has: inside a
+ * host and across hosts each the one of the most similar number of ranks. What
+ * was not measured stays as it is; false where a cluster of several hosts so
+ * keeps the curve that it had across them. */
+bool comm_fit_apply(const struct comm_fit *fit, const struct cluster *cluster,
+                    struct comm_model *model);
 
 /* Bytes a step for the global batch, additive over the shards of a device. */
 enum comm_lane {
@@ -59,5 +97,18 @@ void comm_price(const struct comm_model *model, const struct problem *problem,
                 size_t n, const double *sums, uint32_t width,
                 uint32_t first_lane, const double *compute_ms, double *fwd_ms,
                 double *bwd_ms);
+
+/*
+ * What each of n devices takes by itself, as ops->terms wants it (core/
+ * oracle.h): terms_ms[n][COMM_TERMS] are its compute, what it sends forward,
+ * what it sends backward, its all-reduce. What it receives is left out, as that
+ * hangs on the others; it is more than what the busiest device sends only where
+ * sending is even. Only for COMM_PORT: of COMM_TOTAL no device has a share.
+ */
+#define COMM_TERMS 4
+void comm_terms(const struct comm_model *model, const struct problem *problem,
+                size_t n, const double *sums, uint32_t width,
+                uint32_t first_lane, const double *compute_ms,
+                double *terms_ms);
 
 #endif

@@ -26,19 +26,20 @@ bool sample_trains(const struct sample *sample)
            sample->total.median_ms > 0 && !(sample->flags & SAMPLE_THROTTLED);
 }
 
-/* Distinct rows of features while they are collected: open addressing over
- * slots[n_slots], a power of two, 0 = free, else index + 1. */
+/* Distinct tables while they are collected, each as its features and then what
+ * it adds to the totals: open addressing over slots[n_slots], a power of two,
+ * 0 = free, else index + 1. */
 struct row_index {
-    size_t n_features, n_rows, capacity;
-    double *x;       /* [capacity][n_features] */
+    size_t n_columns, n_rows, capacity;
+    double *x;       /* [capacity][n_columns] */
     uint32_t *slots; /* [n_slots] */
     size_t n_slots;
 };
 
-/* Index of the row with these features, added where it is new. */
+/* Index of the row with these columns, added where it is new. */
 static uint32_t find_row(struct row_index *index, const double *x)
 {
-    const size_t n = index->n_features;
+    const size_t n = index->n_columns;
     size_t at = hash_bytes(x, n * sizeof(*x), 0) & (index->n_slots - 1);
 
     for (; index->slots[at]; at = (at + 1) & (index->n_slots - 1))
@@ -53,50 +54,152 @@ static uint32_t find_row(struct row_index *index, const double *x)
     return index->slots[at] - 1;
 }
 
-void dataset_init(struct dataset *dataset, const struct feature_set *features,
-                  const struct sample_setting *setting,
-                  const struct sample *samples, size_t n,
-                  bool (*keep)(const struct sample *sample),
-                  struct arena *arena)
+/* Counts what is kept, and makes room for it. */
+static void make_room(struct dataset *dataset, struct row_index *index,
+                      const struct sample *samples, size_t n,
+                      bool (*keep)(const struct sample *sample),
+                      struct arena *arena)
 {
-    double x[MAX_FEATURES];
-    struct feature_input input;
-    struct row_index index = {
-        .n_features = features->n, .capacity = 1024, .n_slots = 16};
     size_t n_kept = 0, n_tables = 0;
 
-    memset(dataset, 0, sizeof(*dataset));
-    dataset->features = *features;
     for (size_t i = 0; i < n; i++)
         if (keep(&samples[i])) {
             n_kept++;
             n_tables += samples[i].n_tables;
         }
-    while (index.n_slots < 2 * n_tables)
-        index.n_slots *= 2;
-    index.slots = mem_alloc(index.n_slots, sizeof(*index.slots));
-    index.x = mem_grow(NULL, index.capacity, features->n * sizeof(*index.x));
+    index->n_slots = 16;
+    while (index->n_slots < 2 * n_tables)
+        index->n_slots *= 2;
+    index->slots = mem_alloc(index->n_slots, sizeof(*index->slots));
+    index->capacity = 1024;
+    index->x =
+        mem_grow(NULL, index->capacity, index->n_columns * sizeof(*index->x));
     dataset->samples = ARENA_NEW(arena, const struct sample *, n_kept);
     dataset->ms = ARENA_NEW(arena, double, n_kept);
     dataset->first = ARENA_NEW(arena, uint32_t, n_kept + 1);
     dataset->row = ARENA_NEW(arena, uint32_t, n_tables);
+    dataset->sums = ARENA_NEW(arena, double, n_kept * dataset->totals.n);
+}
+
+/* The distinct rows, features and totals apart. */
+static void take_rows(struct dataset *dataset, const struct row_index *index,
+                      struct arena *arena)
+{
+    const size_t n_features = dataset->features.n, n_totals = dataset->totals.n;
+
+    dataset->n_rows = index->n_rows;
+    dataset->x = ARENA_NEW(arena, double, index->n_rows *n_features);
+    dataset->adds = ARENA_NEW(arena, double, index->n_rows *n_totals);
+    for (size_t i = 0; i < index->n_rows; i++) {
+        const double *row = index->x + i * index->n_columns;
+
+        memcpy(dataset->x + i * n_features, row, n_features * sizeof(*row));
+        memcpy(dataset->adds + i * n_totals, row + n_features,
+               n_totals * sizeof(*row));
+    }
+}
+
+void dataset_init(struct dataset *dataset, const struct feature_set *features,
+                  const struct total_set *totals, const struct sample *samples,
+                  size_t n, bool (*keep)(const struct sample *sample),
+                  struct arena *arena)
+{
+    double x[MAX_FEATURES + MAX_TOTALS], *const adds = x + features->n;
+    struct feature_input input;
+    struct row_index index = {.n_columns = features->n + totals->n};
+
+    memset(dataset, 0, sizeof(*dataset));
+    dataset->features = *features;
+    dataset->totals = *totals;
+    make_room(dataset, &index, samples, n, keep, arena);
     for (size_t i = 0, k = 0; i < n; i++) {
-        if (!keep(&samples[i]))
+        const struct sample *sample = &samples[i];
+        double *sums = dataset->sums + dataset->n_samples * totals->n;
+
+        if (!keep(sample))
             continue;
-        for (uint32_t j = 0; j < samples[i].n_tables; j++) {
-            feature_input_of_sample(&input, setting, &samples[i].tables[j]);
+        for (uint32_t j = 0; j < sample->n_tables; j++) {
+            feature_input_of_sample(&input, sample->setting,
+                                    &sample->tables[j]);
             feature_set_fill(features, &input, x);
+            total_set_fill(totals, &input, adds);
             dataset->row[k++] = find_row(&index, x);
+            for (unsigned f = 0; f < totals->n; f++)
+                sums[f] += adds[f];
         }
-        dataset->samples[dataset->n_samples] = &samples[i];
-        dataset->ms[dataset->n_samples] = samples[i].total.median_ms;
+        dataset->samples[dataset->n_samples] = sample;
+        dataset->ms[dataset->n_samples] = sample->total.median_ms;
         dataset->first[++dataset->n_samples] = (uint32_t)k;
     }
-    dataset->n_rows = index.n_rows;
-    dataset->x = ARENA_NEW(arena, double, index.n_rows * features->n);
-    memcpy(dataset->x, index.x, index.n_rows * features->n * sizeof(*index.x));
+    take_rows(dataset, &index, arena);
     mem_free(index.x);
     mem_free(index.slots);
+}
+
+void dataset_init_singles(struct dataset *dataset, const struct dataset *of,
+                          struct arena *arena)
+{
+    *dataset = *of;
+    dataset->n_samples = of->n_rows;
+    dataset->samples = NULL;
+    dataset->ms = ARENA_NEW(arena, double, of->n_rows);
+    dataset->first = ARENA_NEW(arena, uint32_t, of->n_rows + 1);
+    dataset->row = ARENA_NEW(arena, uint32_t, of->n_rows);
+    dataset->sums = of->adds;
+    for (uint32_t i = 0; i < of->n_rows; i++) {
+        dataset->row[i] = i;
+        dataset->first[i + 1] = i + 1;
+    }
+}
+
+/* Units, and the shares of a sample's tables in its unit. */
+static void fill_units(struct net_inputs *inputs,
+                       const struct estimate *estimate, struct arena *arena)
+{
+    const struct dataset *dataset = inputs->dataset;
+    const size_t n_totals = dataset->totals.n;
+
+    inputs->weight =
+        ARENA_NEW(arena, float, dataset->first[dataset->n_samples]);
+    for (size_t i = 0; i < dataset->n_samples; i++) {
+        const double unit =
+            estimate->base_ms +
+            estimate_added_ms(estimate, dataset->sums + i * n_totals);
+
+        inputs->unit[i] = unit;
+        for (uint32_t j = dataset->first[i]; j < dataset->first[i + 1]; j++) {
+            const double *adds = dataset->adds + dataset->row[j] * n_totals;
+
+            inputs->weight[j] =
+                (float)(estimate_added_ms(estimate, adds) / unit);
+        }
+    }
+}
+
+void net_inputs_init(struct net_inputs *inputs, const struct dataset *dataset,
+                     const double *mean, const double *std,
+                     const struct estimate *estimate, double unit_ms,
+                     struct arena *arena)
+{
+    const size_t n = dataset->features.n, n_totals = dataset->totals.n;
+
+    memset(inputs, 0, sizeof(*inputs));
+    inputs->dataset = dataset;
+    inputs->x = ARENA_NEW(arena, float, dataset->n_rows *n);
+    inputs->totals = ARENA_NEW(arena, float, dataset->n_samples *n_totals);
+    inputs->unit = ARENA_NEW(arena, double, dataset->n_samples);
+    for (size_t i = 0; i < dataset->n_rows; i++)
+        for (size_t f = 0, at = i * n; f < n; f++, at++)
+            inputs->x[at] = (float)((dataset->x[at] - mean[f]) / std[f]);
+    for (size_t i = 0; i < dataset->n_samples; i++) {
+        inputs->unit[i] = unit_ms;
+        for (size_t f = 0, at = i * n_totals; f < n_totals; f++, at++)
+            inputs->totals[at] =
+                (float)((log2(1 + dataset->sums[at]) - estimate->mean[f]) /
+                        estimate->std[f]);
+    }
+    if (n_totals)
+        fill_units(inputs, estimate, arena);
 }
 
 static size_t most_tables(const struct dataset *dataset)
@@ -110,69 +213,74 @@ static size_t most_tables(const struct dataset *dataset)
 }
 
 void batch_builder_init(struct batch_builder *builder,
-                        const struct dataset *dataset, const float *x,
-                        size_t max_samples, struct arena *arena)
+                        const struct net_inputs *inputs, size_t max_samples,
+                        struct arena *arena)
 {
+    const struct dataset *dataset = inputs->dataset;
     const size_t max_entries = max_samples * most_tables(dataset);
 
     memset(builder, 0, sizeof(*builder));
-    builder->dataset = dataset;
-    builder->x = x;
+    builder->inputs = inputs;
     builder->max_samples = max_samples;
     builder->max_rows =
         max_entries < dataset->n_rows ? max_entries : dataset->n_rows;
     builder->slot = ARENA_NEW(arena, uint32_t, dataset->n_rows);
     builder->stamp = ARENA_NEW(arena, uint32_t, dataset->n_rows);
-    builder->batch_x =
+    builder->x =
         ARENA_NEW(arena, float, builder->max_rows * dataset->features.n);
     builder->first = ARENA_NEW(arena, uint32_t, max_samples + 1);
     builder->row = ARENA_NEW(arena, uint32_t, max_entries);
+    builder->weight = ARENA_NEW(arena, float, max_entries);
+    builder->totals = ARENA_NEW(arena, float, max_samples * dataset->totals.n);
     builder->ms = ARENA_NEW(arena, float, max_samples);
+    builder->unit = ARENA_NEW(arena, double, max_samples);
+}
+
+/* The row of the batch that holds a row of the dataset, copied where it is
+ * new; *n_rows are there. */
+static uint32_t batch_row(struct batch_builder *builder, uint32_t row,
+                          uint32_t *n_rows)
+{
+    const size_t n = builder->inputs->dataset->features.n;
+
+    if (builder->stamp[row] != builder->now) {
+        builder->stamp[row] = builder->now;
+        builder->slot[row] = *n_rows;
+        memcpy(builder->x + *n_rows * n, builder->inputs->x + row * n,
+               n * sizeof(float));
+        ++*n_rows;
+    }
+    return builder->slot[row];
 }
 
 struct mlp_batch batch_build(struct batch_builder *builder,
                              const uint32_t *chosen, size_t n)
 {
-    const struct dataset *dataset = builder->dataset;
-    const size_t n_features = dataset->features.n;
+    const struct net_inputs *inputs = builder->inputs;
+    const struct dataset *dataset = inputs->dataset;
+    const size_t n_totals = dataset->totals.n;
     uint32_t n_rows = 0, k = 0;
 
     builder->now++;
     for (size_t i = 0; i < n; i++) {
-        builder->ms[i] = (float)dataset->ms[chosen[i]];
-        for (uint32_t j = dataset->first[chosen[i]];
-             j < dataset->first[chosen[i] + 1]; j++) {
-            const uint32_t row = dataset->row[j];
+        const size_t at = chosen[i];
 
-            if (builder->stamp[row] != builder->now) {
-                builder->stamp[row] = builder->now;
-                builder->slot[row] = n_rows;
-                memcpy(builder->batch_x + n_rows++ * n_features,
-                       builder->x + row * n_features,
-                       n_features * sizeof(float));
-            }
-            builder->row[k++] = builder->slot[row];
+        builder->ms[i] = (float)dataset->ms[at];
+        builder->unit[i] = inputs->unit[at];
+        memcpy(builder->totals + i * n_totals, inputs->totals + at * n_totals,
+               n_totals * sizeof(float));
+        for (uint32_t j = dataset->first[at]; j < dataset->first[at + 1]; j++) {
+            if (inputs->weight)
+                builder->weight[k] = inputs->weight[j];
+            builder->row[k++] = batch_row(builder, dataset->row[j], &n_rows);
         }
         builder->first[i + 1] = k;
     }
     return (struct mlp_batch){.n_samples = n,
                               .n_rows = n_rows,
-                              .x = builder->batch_x,
+                              .x = builder->x,
                               .first = builder->first,
-                              .row = builder->row};
-}
-
-float *dataset_standardise(const struct dataset *dataset, const double *mean,
-                           const double *std, struct arena *arena)
-{
-    const size_t n_features = dataset->features.n;
-    float *x = ARENA_NEW(arena, float, dataset->n_rows *n_features);
-
-    for (size_t i = 0; i < dataset->n_rows; i++)
-        for (size_t f = 0; f < n_features; f++) {
-            const size_t at = i * n_features + f;
-
-            x[at] = (float)((dataset->x[at] - mean[f]) / std[f]);
-        }
-    return x;
+                              .row = builder->row,
+                              .weight = inputs->weight ? builder->weight : NULL,
+                              .totals = builder->totals};
 }

@@ -4,13 +4,15 @@
 
 #include "base/mem.h"
 #include "core/sample.h"
+#include "costmodel/estimate.h"
 #include "costmodel/features.h"
 #include "costmodel/mlp.h"
 
 /*
  * Samples as training wants them: each distinct table once as a row of
  * features, each sample a list of rows and a time. Samples are split by their
- * case, so a case's parts (fused, single tables) stay together.
+ * case, so a case's parts (fused, single tables, other settings) stay
+ * together.
  */
 
 enum split { SPLIT_TRAIN, SPLIT_VALIDATION, SPLIT_HELD_OUT };
@@ -22,47 +24,64 @@ bool sample_trains(const struct sample *sample);
 
 struct dataset {
     struct feature_set features;
+    struct total_set totals;
     size_t n_rows;
-    double *x; /* [n_rows][n_features], as measured */
+    double *x;    /* [n_rows][features.n], as measured */
+    double *adds; /* [n_rows][totals.n], what a row adds to the totals */
     size_t n_samples;
     const struct sample **samples; /* [n_samples], borrowed */
     double *ms;                    /* [n_samples] */
     uint32_t *first;               /* [n_samples + 1] into row */
     uint32_t *row;                 /* [first[n_samples]] into x */
+    double *sums;                  /* [n_samples][totals.n] */
 };
 
-/* Takes the samples that `keep` accepts, in their order. Lives in the arena
- * and borrows the samples. */
+/* Takes the samples that `keep` accepts, in their order; each has its setting.
+ * Lives in the arena and borrows the samples. */
 void dataset_init(struct dataset *dataset, const struct feature_set *features,
-                  const struct sample_setting *setting,
-                  const struct sample *samples, size_t n,
-                  bool (*keep)(const struct sample *sample),
+                  const struct total_set *totals, const struct sample *samples,
+                  size_t n, bool (*keep)(const struct sample *sample),
                   struct arena *arena);
+/* The rows of another dataset, each as a sample of its own, without a time. */
+void dataset_init_singles(struct dataset *dataset, const struct dataset *of,
+                          struct arena *arena);
+
+/* A dataset as the net sees it, with the scaling of a model. */
+struct net_inputs {
+    const struct dataset *dataset; /* not owned */
+    float *x;                      /* [n_rows][features.n], standardised */
+    float *totals; /* [n_samples][totals.n], standardised logarithms */
+    float *weight; /* [first[n_samples]], a row's share of the estimate; NULL
+                      where there is no estimate */
+    double *unit;  /* [n_samples] in ms: the net says multiples of it */
+};
+/* unit_ms is the unit where there is no estimate. */
+void net_inputs_init(struct net_inputs *inputs, const struct dataset *dataset,
+                     const double *mean, const double *std,
+                     const struct estimate *estimate, double unit_ms,
+                     struct arena *arena);
 
 /* A batch of a dataset: buffers for the largest one. */
 struct batch_builder {
-    const struct dataset *dataset; /* not owned */
-    const float *x;                /* [n_rows][n_features], standardised */
+    const struct net_inputs *inputs; /* not owned */
     uint32_t *slot;  /* [dataset n_rows]: row of the batch, if stamp fits */
     uint32_t *stamp; /* [dataset n_rows] */
     uint32_t now;
-    float *batch_x;  /* [max_rows][n_features] */
+    float *x;        /* [max_rows][features.n] */
     uint32_t *first; /* [max_samples + 1] */
-    uint32_t *row;   /* [max_rows] */
+    uint32_t *row;   /* [max_entries] */
+    float *weight;   /* [max_entries] */
+    float *totals;   /* [max_samples][totals.n] */
     float *ms;       /* [max_samples] */
+    double *unit;    /* [max_samples] */
     size_t max_rows, max_samples;
 };
-/* x is the dataset's, standardised. */
 void batch_builder_init(struct batch_builder *builder,
-                        const struct dataset *dataset, const float *x,
-                        size_t max_samples, struct arena *arena);
-/* The samples chosen[n] as a batch, times in builder->ms; valid until the
- * next call. */
+                        const struct net_inputs *inputs, size_t max_samples,
+                        struct arena *arena);
+/* The samples chosen[n] as a batch, times in builder->ms, their units in
+ * builder->unit; valid until the next call. */
 struct mlp_batch batch_build(struct batch_builder *builder,
                              const uint32_t *chosen, size_t n);
-
-/* (x - mean) / std of each row, as float. */
-float *dataset_standardise(const struct dataset *dataset, const double *mean,
-                           const double *std, struct arena *arena);
 
 #endif

@@ -17,6 +17,17 @@ static const char *const predictor_names[N_PREDICTORS] = {
     "net", "sum of measured singles", "sum of predicted singles",
     "linear model"};
 
+static double p90_ape(const double *want, const double *got, size_t n)
+{
+    double *ape = mem_alloc(n, sizeof(*ape)), p90;
+
+    for (size_t i = 0; i < n; i++)
+        ape[i] = fabs(got[i] - want[i]) / fabs(want[i]);
+    p90 = stats_quantile(ape, n, 0.9);
+    mem_free(ape);
+    return p90;
+}
+
 struct errors errors_of(const char *name, const double *want, const double *got,
                         size_t n)
 {
@@ -25,6 +36,7 @@ struct errors errors_of(const char *name, const double *want, const double *got,
     errors.mse = stats_mse(want, got, n);
     errors.mape = stats_mape(want, got, n);
     errors.median_ape = stats_median_ape(want, got, n);
+    errors.p90_ape = p90_ape(want, got, n);
     errors.kendall_tau = n < 2 ? NAN : stats_kendall_tau(want, got, n);
     return errors;
 }
@@ -49,18 +61,19 @@ static void predict_dataset(const struct model *model,
                             const struct dataset *dataset, double *ms)
 {
     struct batch_builder builder;
+    struct net_inputs inputs;
     struct mlp_work work;
     struct arena arena;
     uint32_t chosen[CHUNK];
     float y[CHUNK];
-    const float *x;
 
     if (!dataset->n_samples)
         return;
     gemm_init();
     arena_init(&arena);
-    x = dataset_standardise(dataset, model->mean, model->std, &arena);
-    batch_builder_init(&builder, dataset, x, CHUNK, &arena);
+    net_inputs_init(&inputs, dataset, model->mean, model->std, &model->estimate,
+                    1, &arena);
+    batch_builder_init(&builder, &inputs, CHUNK, &arena);
     mlp_work_init(&work, &model->mlp.shape, builder.max_rows, CHUNK, &arena);
     for (size_t begin = 0, n; begin < dataset->n_samples; begin += n) {
         struct mlp_batch batch;
@@ -71,8 +84,13 @@ static void predict_dataset(const struct model *model,
             chosen[i] = (uint32_t)(begin + i);
         batch = batch_build(&builder, chosen, n);
         mlp_forward(&model->mlp, &batch, &work, y);
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; i < n; i++) {
             ms[begin + i] = (double)y[i];
+            if (model->estimate.totals.n)
+                ms[begin + i] =
+                    estimate_bound(&model->estimate, ms[begin + i]) *
+                    builder.unit[i];
+        }
     }
     arena_release(&arena);
 }
@@ -84,8 +102,8 @@ void predict_samples(const struct model *model, const struct sample *samples,
     struct arena arena;
 
     arena_init(&arena);
-    dataset_init(&dataset, &model->features, &model->setting, samples, n,
-                 keep_all, &arena);
+    dataset_init(&dataset, &model->features, &model->estimate.totals, samples,
+                 n, keep_all, &arena);
     predict_dataset(model, &dataset, ms);
     arena_release(&arena);
 }
@@ -96,17 +114,10 @@ static void predict_singles(const struct model *model,
                             const struct dataset *dataset, double *ms,
                             struct arena *arena)
 {
-    struct dataset alone = *dataset;
+    struct dataset alone;
     double *single = ARENA_NEW(arena, double, dataset->n_rows);
 
-    alone.n_samples = dataset->n_rows;
-    alone.ms = single; /* not looked at */
-    alone.first = ARENA_NEW(arena, uint32_t, dataset->n_rows + 1);
-    alone.row = ARENA_NEW(arena, uint32_t, dataset->n_rows);
-    for (uint32_t i = 0; i < dataset->n_rows; i++) {
-        alone.row[i] = i;
-        alone.first[i + 1] = i + 1;
-    }
+    dataset_init_singles(&alone, dataset, arena);
     predict_dataset(model, &alone, single);
     for (size_t i = 0; i < dataset->n_samples; i++) {
         ms[i] = 0;
@@ -151,12 +162,27 @@ static void predict_linear(const struct model *model,
         ms[i] = linear_predict(w, x + i * n_columns, n_columns);
 }
 
-/* Order of samples by case, kind and part. */
+/* Of the settings of one device. */
+static int compare_settings(const struct sample_setting *x,
+                            const struct sample_setting *y)
+{
+    if (x->batch != y->batch)
+        return x->batch < y->batch ? -1 : 1;
+    if (x->precision != y->precision)
+        return x->precision < y->precision ? -1 : 1;
+    return (x->optimizer > y->optimizer) - (x->optimizer < y->optimizer);
+}
+
+/* Order of samples by setting, case, kind and part. */
 static int compare_samples(const void *a, const void *b)
 {
     const struct sample *x = *(const struct sample *const *)a;
     const struct sample *y = *(const struct sample *const *)b;
 
+    int order = compare_settings(x->setting, y->setting);
+
+    if (order)
+        return order;
     if (x->seed != y->seed)
         return x->seed < y->seed ? -1 : 1;
     if (x->case_idx != y->case_idx)
@@ -176,8 +202,11 @@ static const struct sample *find_sample(const struct sample_index *index,
                                         const struct sample *of,
                                         enum sample_kind kind, uint32_t part)
 {
-    const struct sample key = {
-        .seed = of->seed, .case_idx = of->case_idx, .kind = kind, .part = part};
+    const struct sample key = {.setting = of->setting,
+                               .seed = of->seed,
+                               .case_idx = of->case_idx,
+                               .kind = kind,
+                               .part = part};
     const struct sample *want = &key, *const * found;
 
     found = bsearch(&want, index->samples, index->n, sizeof(*index->samples),
@@ -247,6 +276,93 @@ static void judge_sentinels(struct evaluation *evaluation,
     mem_free(ms);
 }
 
+static bool is_published(const struct sample_setting *setting)
+{
+    return setting->batch == 65536 && setting->precision == PRECISION_FP32 &&
+           setting->optimizer == OPTIMIZER_SGD;
+}
+
+/* The class of a setting, added where it is new; the published one has slot
+ * 0. */
+static struct setting_class *find_class(struct evaluation *evaluation,
+                                        const struct sample_setting *setting)
+{
+    struct setting_class *class = evaluation->classes;
+    const struct setting_class *end = class + evaluation->n_classes;
+
+    if (is_published(setting))
+        return class;
+    while (++class < end && (class->range.precision != setting->precision ||
+                             class->range.optimizer != setting->optimizer))
+        ;
+    if (class == end) {
+        class->range =
+            (struct model_range){setting->precision, setting->optimizer,
+                                 setting->batch, setting->batch, 0};
+        class->is_trained = true;
+        evaluation->n_classes++;
+    }
+    return class;
+}
+
+/* Without the published class where nothing is of it; none where one class is
+ * all there is. */
+static void drop_empty_classes(struct evaluation *evaluation)
+{
+    if (!evaluation->classes[0].range.n_samples)
+        memmove(evaluation->classes, evaluation->classes + 1,
+                --evaluation->n_classes * sizeof(*evaluation->classes));
+    if (evaluation->n_classes == 1)
+        evaluation->n_classes = 0;
+}
+
+/* Errors of the net, class by class. */
+static void judge_classes(struct evaluation *evaluation,
+                          const struct model *model,
+                          const struct dataset *held_out, const double *ms,
+                          struct arena *arena)
+{
+    const size_t n = held_out->n_samples;
+    double *want = ARENA_NEW(arena, double, n);
+    double *got = ARENA_NEW(arena, double, n);
+    const struct setting_class **of =
+        ARENA_NEW(arena, const struct setting_class *, n);
+
+    evaluation->n_classes = 1;
+    evaluation->classes[0] = (struct setting_class){
+        .is_published = true,
+        .range = {PRECISION_FP32, OPTIMIZER_SGD, 65536, 65536, 0},
+        .is_trained = true};
+    for (size_t i = 0; i < n; i++) {
+        const struct sample_setting *setting = held_out->samples[i]->setting;
+        struct setting_class *class = find_class(evaluation, setting);
+        struct model_range *range = &class->range;
+
+        of[i] = class;
+        range->n_samples++;
+        if (range->batch_min > setting->batch)
+            range->batch_min = setting->batch;
+        if (range->batch_max < setting->batch)
+            range->batch_max = setting->batch;
+        class->is_trained = class->is_trained &&
+                            model_covers(model, setting->precision,
+                                         setting->optimizer, setting->batch);
+    }
+    for (size_t c = 0; c < evaluation->n_classes; c++) {
+        size_t m = 0;
+
+        for (size_t i = 0; i < n; i++)
+            if (of[i] == &evaluation->classes[c]) {
+                want[m] = held_out->ms[i];
+                got[m++] = ms[i];
+            }
+        if (m)
+            evaluation->classes[c].errors =
+                errors_of(predictor_names[PREDICTOR_NET], want, got, m);
+    }
+    drop_empty_classes(evaluation);
+}
+
 static void judge_predictors(struct evaluation *evaluation,
                              const struct model *model,
                              const struct sample_index *index,
@@ -258,9 +374,9 @@ static void judge_predictors(struct evaluation *evaluation,
     size_t n_held_out, n_sums = 0;
 
     arena_init(&arena);
-    dataset_init(&held_out, &model->features, &model->setting, samples, n,
-                 keep_held_out, &arena);
-    dataset_init(&train, &model->features, &model->setting, samples, n,
+    dataset_init(&held_out, &model->features, &model->estimate.totals, samples,
+                 n, keep_held_out, &arena);
+    dataset_init(&train, &model->features, &model->estimate.totals, samples, n,
                  keep_train, &arena);
     n_held_out = held_out.n_samples;
     got = ARENA_NEW(&arena, double, n_held_out);
@@ -269,6 +385,7 @@ static void judge_predictors(struct evaluation *evaluation,
         predict_dataset(model, &held_out, got);
         evaluation->errors[PREDICTOR_NET] = errors_of(
             predictor_names[PREDICTOR_NET], held_out.ms, got, n_held_out);
+        judge_classes(evaluation, model, &held_out, got, &arena);
         predict_singles(model, &held_out, got, &arena);
         evaluation->errors[PREDICTOR_PREDICTED_SINGLES] =
             errors_of(predictor_names[PREDICTOR_PREDICTED_SINGLES], held_out.ms,
@@ -299,7 +416,7 @@ void evaluate_model(struct evaluation *evaluation, const struct model *model,
     memset(evaluation, 0, sizeof(*evaluation));
     for (size_t p = 0; p < N_PREDICTORS; p++)
         evaluation->errors[p] =
-            (struct errors){predictor_names[p], NAN, NAN, NAN, NAN, 0};
+            (struct errors){predictor_names[p], NAN, NAN, NAN, NAN, NAN, 0};
     index.samples = mem_alloc(n, sizeof(*index.samples));
     for (size_t i = 0; i < n; i++) {
         index.samples[i] = &samples[i];
@@ -324,6 +441,7 @@ void evaluation_store(struct model *model, const struct evaluation *evaluation)
                             .mse = NAN,
                             .mape = evaluation->repeat_mape,
                             .median_ape = evaluation->repeat_median_ape,
+                            .p90_ape = NAN,
                             .kendall_tau = NAN,
                             .n = evaluation->n_repeats};
 }

@@ -8,7 +8,8 @@
 
 /*
  * How good a model is: its errors on the held-out fused samples, beside those
- * of simpler predictors on the same samples.
+ * of simpler predictors on the same samples, and apart for each class of
+ * settings.
  */
 
 enum predictor {
@@ -19,6 +20,16 @@ enum predictor {
     N_PREDICTORS
 };
 
+/* Held-out samples of one precision and optimizer; those at the published
+ * setting (batch 65,536, fp32, SGD) are a class of their own. */
+struct setting_class {
+    bool is_published;
+    struct model_range range; /* n_samples: held-out ones */
+    bool is_trained;          /* the model covers all of it */
+    struct errors errors;     /* of the net */
+};
+#define MAX_SETTING_CLASSES (MODEL_MAX_RANGES + 1)
+
 struct evaluation {
     struct errors errors[N_PREDICTORS]; /* n is 0 where it does not apply */
     size_t n_throttled;                 /* samples left out for it */
@@ -28,10 +39,15 @@ struct evaluation {
     /* The sentinel case over the whole run: (p90 - p10) / median. */
     size_t n_sentinels;
     double sentinel_spread_frac; /* NAN for fewer than two */
+    /* The published setting first, where there is one; none where all samples
+     * are of one class. */
+    struct setting_class classes[MAX_SETTING_CLASSES];
+    size_t n_classes;
 };
 
-/* samples are those of the model's setting, all kinds, in any order. The
- * linear model learns from the same side of the split as the net did. */
+/* samples are those of the model's device, all kinds, in any order, each with
+ * its setting. The linear model learns from the same side of the split as the
+ * net did. */
 void evaluate_model(struct evaluation *evaluation, const struct model *model,
                     const struct sample *samples, size_t n);
 

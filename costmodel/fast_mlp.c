@@ -87,6 +87,12 @@ void fast_mlp_init(struct fast_mlp *mlp, const struct fast_mlp_layer *layers,
                                   : fast_mlp_eval_portable;
 }
 
+void fast_mlp_take_logs(struct fast_mlp *mlp, uint32_t n_logs)
+{
+    assert(!mlp->mean && n_logs <= mlp->n_in);
+    mlp->n_logs = n_logs;
+}
+
 void fast_mlp_eval(const struct fast_mlp *mlp, const float *in, size_t n,
                    float *out)
 {

@@ -18,6 +18,7 @@
 
 typedef float vec __attribute__((vector_size(4 * LANES), may_alias));
 typedef int32_t mask __attribute__((vector_size(4 * LANES), may_alias));
+typedef uint32_t word __attribute__((vector_size(4 * LANES), may_alias));
 
 static inline const vec *as_vec(const float *x)
 {
@@ -91,6 +92,39 @@ static void layer_narrow(const struct fast_mlp_packed *layer, const float *in,
     }
 }
 
+/* log2(1 + x) for x >= 0 in operations that round alike everywhere: 1 + x =
+ * 2^e m with m around 1, and log2(m) by the series of atanh. NaN stays NaN. */
+static inline vec vec_log2_1p(vec x)
+{
+    const vec y = x + 1;
+    const word exponent = ((word)y - 0x3f3504f3) >> 23; /* from sqrt(1/2) up */
+    const vec m = (vec)((word)y - (exponent << 23));
+    const vec z = (m - 1) / (m + 1), zz = z * z;
+    vec series = zz * 0.320598898F + 0.412198583F;
+
+    series = zz * series + 0.577078016F;
+    series = zz * series + 0.961796694F;
+    series = zz * series + 2.885390082F;
+    return __builtin_convertvector((mask)exponent, vec) + z * series + (y - y);
+}
+
+/* The logarithms of x[begin .. end); what is before keeps its value, and zeros
+ * behind stay zeros. x is padded to whole registers. */
+static inline void take_logs(float *x, size_t begin, size_t end)
+{
+    word lane = {0};
+
+    for (uint32_t l = 0; l < LANES; l++)
+        lane[l] = l;
+    for (size_t i = begin / LANES * LANES; i < end; i += LANES) {
+        const uint32_t n_kept = i < begin ? (uint32_t)(begin - i) : 0;
+        const mask keep = (mask)(lane < n_kept);
+        mask *at = (mask *)(void *)(x + i);
+
+        *at = (*at & keep) | ((mask)vec_log2_1p((vec)*at) & ~keep);
+    }
+}
+
 /* Copies up to ROWS rows, standardised and padded with zeros. */
 static void load_rows(const struct fast_mlp *mlp, const float *in,
                       size_t n_rows, float *out)
@@ -110,6 +144,8 @@ static void load_rows(const struct fast_mlp *mlp, const float *in,
             for (size_t i = 0; i < mlp->n_in; i++)
                 y[i] = (x[i] - mlp->mean[i]) / mlp->std[i];
     }
+    for (size_t r = 0; mlp->n_logs && r < n_rows; r++)
+        take_logs(out + r * mlp->stride, mlp->n_in - mlp->n_logs, mlp->n_in);
 }
 
 void EVAL(const struct fast_mlp *mlp, const float *in, size_t n, float *out)

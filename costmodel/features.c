@@ -25,6 +25,9 @@ enum feature {
     FEATURE_LOG_GATHER,
     FEATURE_LOG_UNIQUE_BYTES,
     FEATURE_LOG_TABLE,
+    FEATURE_LOG_BATCH,
+    FEATURE_WEIGHT_BYTES,
+    FEATURE_HAS_STATE,
     N_FEATURES
 };
 
@@ -78,12 +81,18 @@ static const char *const names[N_FEATURES] = {
     "log1p_gather_mib",
     "log1p_unique_mib",
     "log1p_table_mib",
+    "log2_batch",
+    "weight_bytes",
+    "has_state",
 };
 
 void feature_input_of_sample(struct feature_input *input,
                              const struct sample_setting *setting,
                              const struct sample_table *table)
 {
+    input->batch = setting->batch;
+    input->precision = setting->precision;
+    input->optimizer = setting->optimizer;
     input->n_rows = (double)table->n_rows;
     input->dim = table->dim;
     input->pooling_factor = table->pooling_factor;
@@ -176,6 +185,9 @@ void feature_set_fill(const struct feature_set *set,
     all[FEATURE_LOG_GATHER] = log1p(gather);
     all[FEATURE_LOG_UNIQUE_BYTES] = log1p(unique);
     all[FEATURE_LOG_TABLE] = log1p(input->n_rows * input->row_bytes / MIB);
+    all[FEATURE_LOG_BATCH] = log2(fmax(input->batch, 1));
+    all[FEATURE_WEIGHT_BYTES] = precision_bytes(input->precision);
+    all[FEATURE_HAS_STATE] = input->optimizer != OPTIMIZER_SGD;
     for (unsigned i = 0; i < set->n; i++)
         out[i] = all[set->ids[i]];
 }

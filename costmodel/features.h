@@ -2,6 +2,8 @@
 #ifndef NEUROSHARD_COSTMODEL_FEATURES_H
 #define NEUROSHARD_COSTMODEL_FEATURES_H
 
+#include <stdbool.h>
+
 #include "core/sample.h"
 #include "core/table.h"
 
@@ -16,10 +18,15 @@
  *     log1p_unique, unique_share   unique rows, and over look-ups
  *     gather_mib, unique_mib, output_mib   bytes read, distinct, written, MiB
  *     log1p_gather_mib, log1p_unique_mib, log1p_table_mib
+ *     log2_batch, weight_bytes, has_state   samples, bytes a weight, 1 where
+ *                                the optimizer keeps a state
  */
 
 /* One table or piece of one, in one batch of one device. */
 struct feature_input {
+    double batch; /* samples */
+    enum precision precision;
+    enum optimizer optimizer;
     double n_rows;
     double dim;            /* columns of the piece */
     double pooling_factor; /* look-ups a sample */

@@ -11,14 +11,16 @@
  *   planner): a row costs as much as 128 further bytes from L2;
  * - launch_us: a backward of 12 to 15 kernels has a floor of 30 to 50 us;
  * - alpha: NCCL's tuning tables give 12 to 20 us over NVLink, 30 to 50 us over
- *   InfiniBand.
+ *   InfiniBand. Of Hopper there is a measurement: 10.5 to 11.1 us up to 4 KiB
+ *   among eight H20 (NCCL tests, DeepEP issue 303).
  *
  * All-to-all bandwidths inside a host are those of NVIDIA's GTC 2025 talk
- * S72583 (NCCL tests, bus bandwidth, 8 GPUs), across hosts those of its
- * 4-node runs.
+ * S72583 (NCCL tests, bus bandwidth, 8 GPUs; 500 MB among four H100 reached
+ * 335 GB/s, NCCL issue 2169), across hosts those of its 4-node runs.
  */
 #include "costmodel/oracles.h"
 
+#include <math.h>
 #include <string.h>
 
 #define GIB (UINT64_C(1) << 30)
@@ -39,11 +41,12 @@ static const struct gpu_spec specs[] = {
         .launch_us = 3,    /* [E] */
         .comm_form = COMM_PORT,
         .intra_gbps = 320,
-        .intra_alpha_us = 15,
+        .intra_alpha_us = 10.6,
         .inter_gbps = 48, /* 8 x 400 Gb/s a host */
         .inter_alpha_us = 40,
         .source = "Azure ND H100 v5 BabelStream (HBM), Chips and Cheese 2023 "
-                  "(L2), NVIDIA GTC25 S72583 (all-to-all)",
+                  "(L2), NVIDIA GTC25 S72583 (all-to-all), DeepEP issue 303 "
+                  "(latency, of H20)",
     },
     {
         .name = "h200",
@@ -59,11 +62,13 @@ static const struct gpu_spec specs[] = {
         .launch_us = 3,    /* [E] */
         .comm_form = COMM_PORT,
         .intra_gbps = 320, /* the H100's links */
-        .intra_alpha_us = 15,
+        .intra_alpha_us = 10.6,
         .inter_gbps = 48,
         .inter_alpha_us = 40,
-        .source = "Azure ND H200 v5 BabelStream (HBM), Chips and Cheese 2023 "
-                  "(H100's L2), NVIDIA GTC25 S72583 (all-to-all of H100)",
+        .source =
+            "Azure ND H200 v5 BabelStream (HBM), Chips and Cheese 2023 "
+            "(H100's L2), NVIDIA GTC25 S72583 (all-to-all of H100), DeepEP "
+            "issue 303 (latency, of H20)",
     },
     {
         .name = "a100",
@@ -162,14 +167,29 @@ int gpu_spec_get(const struct gpu_spec **out, const char *name, struct err *err)
     return -1;
 }
 
+/* Of GPUs one whole curve is published, RCCL's among eight in a host, 128 B to
+ * 128 MiB a GPU. Latency and transfer overlap: from 256 B on the root of the
+ * sum of their squares is within 17 %, where their sum is up to 38 % off. */
+static struct comm_curve overlapped(double alpha_us, double gbps)
+{
+    static const double ratios[] = {0, 0.25, 0.5, 1, 2, 4, 8, 16};
+    struct comm_curve curve = {.n_knots = sizeof(ratios) / sizeof(ratios[0])};
+
+    for (uint32_t k = 0; k < curve.n_knots; k++) {
+        curve.bytes[k] = ratios[k] * alpha_us * gbps * 1e3;
+        curve.us[k] = alpha_us * sqrt(1 + ratios[k] * ratios[k]);
+    }
+    return curve;
+}
+
 struct comm_model gpu_spec_comm(const struct gpu_spec *spec)
 {
     return (struct comm_model){
         .form = spec->comm_form,
-        .alpha_us = spec->intra_alpha_us,
-        .intra_gbps = spec->intra_gbps,
-        .inter_alpha_us = spec->inter_alpha_us,
-        .inter_gbps = spec->inter_gbps,
+        .intra = spec->comm_form == COMM_PORT
+                     ? overlapped(spec->intra_alpha_us, spec->intra_gbps)
+                     : comm_line(spec->intra_alpha_us, spec->intra_gbps),
+        .inter = comm_line(spec->inter_alpha_us, spec->inter_gbps),
         .source = spec->comm_form == COMM_TOTAL
                       ? "latency and copy bandwidth of a host's memory"
                       : "published latency and all-to-all bandwidth of the GPU",

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A trained model as an oracle. A vector is the outputs of the table MLP, the
+ * A trained model as an oracle. A vector is the outputs of the table MLP times
+ * what the estimate says of the shard, what the shard adds to the totals, the
  * physical floor in ms, and the lanes of communication.
  *
- * A net answers for the batch it was trained at. A plan for another batch is
- * priced there, at the same look-ups a sample, and scaled: a net's answer to
- * inputs it never saw is worth less. Such a plan, or one of another precision
- * or optimizer, is called modelled, not measured.
+ * Batch, precision and optimizer are inputs of the net where they were trained
+ * on. A plan for a batch outside is priced at the nearest one inside, at the
+ * same look-ups a sample, and scaled; a table of a precision or optimizer that
+ * was not trained on is taken as the nearest one that was: a net's answer to
+ * inputs it never saw is worth less. Such a plan is called modelled, not
+ * measured.
  */
 #include "costmodel/oracles.h"
 
@@ -33,11 +36,14 @@ struct learned {
     struct model model;
     struct fast_mlp table, head;
     struct comm_model comm;
-    struct table_use *as_trained; /* [n_tables] at the model's batch */
+    const struct model_range *
+        *ranges;                  /* [n_tables] that tables are priced in */
+    double batch;                 /* that the net is asked for */
+    struct table_use *as_trained; /* [n_tables] at that batch */
     struct table_use *as_planned; /* [n_tables] at the problem's batch */
-    double batch_ratio;           /* problem's batch over the model's */
+    double batch_ratio;           /* problem's batch over the net's */
     double floor_gbps;            /* 0: no floor is known */
-    uint32_t n_embed;             /* lane of the floor; then those of comm */
+    uint32_t n_embed, n_totals; /* lanes; then that of the floor, and of comm */
 };
 
 static const struct learned *learned_of(const struct oracle *oracle)
@@ -45,22 +51,34 @@ static const struct learned *learned_of(const struct oracle *oracle)
     return (const struct learned *)(const void *)oracle;
 }
 
-/* What a net sees of a shard at `batch` samples: a row piece serves its share
- * of the table's look-ups and unique rows, with the table's bins; a replica
- * looks up less and so has a reuse of its own. */
-static void fill_input(struct feature_input *input,
-                       const struct problem *problem, const struct shard *shard,
-                       const struct table_use *use, double batch)
+static double clamp(double x, double least, double most)
 {
-    const struct table *table = &problem->tables[shard->table];
-    const double per_sample = 1 / (double)problem->batch;
+    return x < least ? least : x > most ? most : x;
+}
 
+/* What a net sees of a shard at 1 / ratio of the problem's batch: a row piece
+ * serves its share of the table's look-ups and unique rows, with the table's
+ * bins; a replica serves fewer samples, or as few as were trained on, and so
+ * has a reuse of its own. */
+static void fill_input(struct feature_input *input,
+                       const struct learned *learned, const struct shard *shard,
+                       const struct table_use *use, double ratio)
+{
+    const struct problem *problem = learned->base.problem;
+    const struct table *table = &problem->tables[shard->table];
+    const struct model_range *range = learned->ranges[shard->table];
+    double samples = (double)problem->batch / ratio;
+
+    if (shard->kind == SHARD_REPLICATE)
+        samples /= problem->cluster.n_devices;
+    input->batch = clamp(samples, range->batch_min, range->batch_max);
+    input->precision = range->precision;
+    input->optimizer = range->optimizer;
     input->n_rows = (double)(shard->row_end - shard->row_begin);
     input->dim = shard->col_end - shard->col_begin;
-    input->pooling_factor = shard_lookups(problem, shard) * per_sample;
-    input->n_lookups = input->pooling_factor * batch;
-    input->n_outputs =
-        shard_output_vectors(problem, shard) * per_sample * batch;
+    input->n_lookups = shard_lookups(problem, shard) / ratio;
+    input->pooling_factor = input->n_lookups / input->batch;
+    input->n_outputs = shard_output_vectors(problem, shard) / ratio;
     input->row_bytes = input->dim * precision_bytes(table->precision);
     if (shard->kind == SHARD_REPLICATE) {
         input->n_unique = table_reuse(table, input->n_lookups, input->bins);
@@ -71,30 +89,29 @@ static void fill_input(struct feature_input *input,
     }
 }
 
-/* Standardised features of a shard. */
+/* Standardised features of a shard, and what it adds to the totals. */
 static void fill_features(const struct learned *learned,
-                          const struct shard *shard, float *out)
+                          const struct shard *shard, float *out, double *adds)
 {
     const struct model *model = &learned->model;
     double features[MAX_FEATURES];
     struct feature_input input;
 
-    fill_input(&input, learned->base.problem, shard,
-               &learned->as_trained[shard->table], model->setting.batch);
+    fill_input(&input, learned, shard, &learned->as_trained[shard->table],
+               learned->batch_ratio);
     feature_set_fill(&model->features, &input, features);
+    total_set_fill(&model->estimate.totals, &input, adds);
     for (unsigned f = 0; f < model->features.n; f++)
         out[f] = (float)((features[f] - model->mean[f]) / model->std[f]);
 }
 
 static double floor_ms(const struct learned *learned, const struct shard *shard)
 {
-    const struct problem *problem = learned->base.problem;
     struct feature_input input;
 
     if (!(learned->floor_gbps > 0))
         return 0;
-    fill_input(&input, problem, shard, &learned->as_planned[shard->table],
-               (double)problem->batch);
+    fill_input(&input, learned, shard, &learned->as_planned[shard->table], 1);
     return feature_floor_bytes(&input) / (learned->floor_gbps * 1e6);
 }
 
@@ -102,21 +119,27 @@ static void learned_embed(const struct oracle *oracle,
                           const struct shard *shards, size_t n, double *out)
 {
     const struct learned *learned = learned_of(oracle);
+    const struct estimate *estimate = &learned->model.estimate;
     const uint32_t n_in = learned->table.n_in, n_embed = learned->n_embed;
+    const uint32_t floor_lane = n_embed + learned->n_totals;
     float in[CHUNK * MAX_FEATURES], embedded[CHUNK * MODEL_MAX_EMBED];
 
     for (size_t begin = 0, m; begin < n; begin += m) {
         m = n - begin < CHUNK ? n - begin : CHUNK;
         for (size_t i = 0; i < m; i++)
-            fill_features(learned, &shards[begin + i], in + i * n_in);
+            fill_features(learned, &shards[begin + i], in + i * n_in,
+                          out + i * oracle->width + n_embed);
         fast_mlp_eval(&learned->table, in, m, embedded);
         for (size_t i = 0; i < m; i++, out += oracle->width) {
             const struct shard *shard = &shards[begin + i];
+            const double weight =
+                learned->n_totals ? estimate_added_ms(estimate, out + n_embed)
+                                  : 1;
 
             for (uint32_t k = 0; k < n_embed; k++)
-                out[k] = (double)embedded[i * n_embed + k];
-            out[n_embed] = floor_ms(learned, shard);
-            comm_embed(oracle->problem, shard, out + n_embed + 1);
+                out[k] = weight * (double)embedded[i * n_embed + k];
+            out[floor_lane] = floor_ms(learned, shard);
+            comm_embed(oracle->problem, shard, out + floor_lane + 1);
         }
     }
 }
@@ -130,25 +153,54 @@ static bool is_empty(const double *sums, uint32_t width)
     return true;
 }
 
+/* What the head sees of a device's sums: embeddings weighted by their share of
+ * the estimate, and the totals. Returns the unit of its answer. */
+static double fill_head(const struct learned *learned, const double *sums,
+                        float *in)
+{
+    const struct estimate *estimate = &learned->model.estimate;
+    const uint32_t n_embed = learned->n_embed;
+    double unit_ms = 1, scale = 1;
+
+    if (learned->n_totals) {
+        unit_ms =
+            estimate->base_ms + estimate_added_ms(estimate, sums + n_embed);
+        scale = 1 / unit_ms;
+    }
+    for (uint32_t k = 0; k < n_embed; k++)
+        in[k] = (float)(sums[k] * scale);
+    for (uint32_t k = n_embed; k < n_embed + learned->n_totals; k++)
+        in[k] = (float)sums[k];
+    return unit_ms;
+}
+
+static double bound(const struct learned *learned, double answer)
+{
+    return learned->n_totals ? estimate_bound(&learned->model.estimate, answer)
+                             : answer;
+}
+
 static void learned_compute(const struct oracle *oracle, const double *sums,
                             size_t n, double *compute_ms)
 {
     const struct learned *learned = learned_of(oracle);
-    const uint32_t n_embed = learned->n_embed, width = oracle->width;
-    float in[CHUNK * MODEL_MAX_EMBED], out[CHUNK];
+    const uint32_t n_in = learned->head.n_in, width = oracle->width;
+    float in[CHUNK * (MODEL_MAX_EMBED + MAX_TOTALS)], out[CHUNK];
+    double unit_ms[CHUNK];
 
     for (size_t begin = 0, m; begin < n; begin += m) {
         m = n - begin < CHUNK ? n - begin : CHUNK;
         for (size_t i = 0; i < m; i++)
-            for (uint32_t k = 0; k < n_embed; k++)
-                in[i * n_embed + k] = (float)sums[i * width + k];
+            unit_ms[i] = fill_head(learned, sums + i * width, in + i * n_in);
         fast_mlp_eval(&learned->head, in, m, out);
         for (size_t i = 0; i < m; i++, sums += width) {
-            double ms = (double)out[i] * learned->batch_ratio;
+            const double floor = sums[n_in];
+            double ms = bound(learned, (double)out[i]) * unit_ms[i] *
+                        learned->batch_ratio;
 
             /* a comparison that lets NaN through, to be reported */
-            if (ms < sums[n_embed])
-                ms = sums[n_embed];
+            if (ms < floor)
+                ms = floor;
             compute_ms[begin + i] = is_empty(sums, width) ? 0 : ms;
         }
     }
@@ -161,7 +213,16 @@ static void learned_comm(const struct oracle *oracle, size_t n,
     const struct learned *learned = learned_of(oracle);
 
     comm_price(&learned->comm, oracle->problem, n, sums, oracle->width,
-               learned->n_embed + 1, compute_ms, fwd_ms, bwd_ms);
+               learned->head.n_in + 1, compute_ms, fwd_ms, bwd_ms);
+}
+
+static void learned_terms(const struct oracle *oracle, const double *sums,
+                          const double *compute_ms, size_t n, double *terms_ms)
+{
+    const struct learned *learned = learned_of(oracle);
+
+    comm_terms(&learned->comm, oracle->problem, n, sums, oracle->width,
+               learned->head.n_in + 1, compute_ms, terms_ms);
 }
 
 static bool contains(const char *text, const char *word, size_t len)
@@ -187,28 +248,29 @@ static const struct gpu_spec *spec_of_device(const char *device)
 
 /* What the net cannot know: communication that was not measured, and for a GPU
  * the bandwidth of its memory. */
-static void choose_constants(struct learned *learned, struct arena *arena)
+static void choose_constants(struct learned *learned,
+                             const struct problem *problem, struct arena *arena)
 {
     const struct model *model = &learned->model;
-    const struct gpu_spec *spec = spec_of_device(model->setting.device);
+    const struct gpu_spec *spec = spec_of_device(model->device);
     const bool known = spec != NULL;
 
     if (!spec)
         spec = gpu_spec_find("h100");
     learned->comm = gpu_spec_comm(spec);
     if (model->has_comm) {
-        learned->comm.form = model->comm.form;
-        learned->comm.alpha_us = model->comm.alpha_us;
-        learned->comm.intra_gbps = model->comm.intra_gbps;
-        learned->comm.source = model->comm.source;
+        if (!comm_fit_apply(&model->comm, &problem->cluster, &learned->comm))
+            learned->comm.source = arena_printf(
+                arena, "%s; across hosts published figures of %s%s",
+                model->comm.source, spec->name,
+                known ? "" : ", in the place of an unknown device");
     } else {
         learned->comm.source = arena_printf(
             arena, "published figures of %s%s (the model measured none)",
             spec->name, known ? "" : ", in the place of an unknown device");
     }
     learned->floor_gbps = model->floor_gbps;
-    if (model->floor_gbps > 0 && known &&
-        !strncmp(model->setting.device, "cuda:", 5))
+    if (model->floor_gbps > 0 && known && !strncmp(model->device, "cuda:", 5))
         learned->floor_gbps = fmax(model->floor_gbps, spec->dram_gbps);
 }
 
@@ -216,13 +278,54 @@ static void choose_constants(struct learned *learned, struct arena *arena)
 static bool is_as_measured(const struct model *model,
                            const struct problem *problem)
 {
-    if (problem->batch != model->setting.batch)
-        return false;
     for (size_t i = 0; i < problem->n_tables; i++)
-        if (problem->tables[i].precision != model->setting.precision ||
-            problem->tables[i].optimizer != model->setting.optimizer)
+        if (!model_covers(model, problem->tables[i].precision,
+                          problem->tables[i].optimizer, (double)problem->batch))
             return false;
     return true;
+}
+
+/* How unlike a range is to a table: another width of the weights first, then
+ * whether there is an optimizer's state, then the names. */
+static unsigned distance(const struct model_range *range,
+                         const struct table *table)
+{
+    const unsigned want = precision_bytes(table->precision);
+    const unsigned have = precision_bytes(range->precision);
+    unsigned sum = 8 * (have > want ? have - want : want - have);
+
+    if ((range->optimizer == OPTIMIZER_SGD) !=
+        (table->optimizer == OPTIMIZER_SGD))
+        sum += 4;
+    if (range->optimizer != table->optimizer)
+        sum += 2;
+    if (range->precision != table->precision)
+        sum += 1;
+    return sum;
+}
+
+/* The range for each table, and a batch that all of them have, or are near. */
+static void choose_ranges(struct learned *learned,
+                          const struct problem *problem, struct arena *arena)
+{
+    const struct model *model = &learned->model;
+    double least = 0, most = INFINITY;
+
+    learned->ranges =
+        ARENA_NEW(arena, const struct model_range *, problem->n_tables);
+    for (size_t i = 0; i < problem->n_tables; i++) {
+        const struct model_range *best = model->ranges;
+
+        for (size_t r = 1; r < model->n_ranges; r++)
+            if (distance(&model->ranges[r], &problem->tables[i]) <
+                distance(best, &problem->tables[i]))
+                best = &model->ranges[r];
+        learned->ranges[i] = best;
+        least = fmax(least, best->batch_min);
+        most = fmin(most, best->batch_max);
+    }
+    learned->batch = clamp((double)problem->batch, least, most);
+    learned->batch_ratio = (double)problem->batch / learned->batch;
 }
 
 static struct table_use *use_tables(const struct problem *problem, double batch,
@@ -240,6 +343,34 @@ static struct table_use *use_tables(const struct problem *problem, double batch,
     return use;
 }
 
+/* The third layer with the scaling of the totals in it, so that it takes their
+ * logarithms as they are. */
+static struct fast_mlp_layer fold_scaling(const struct model *model,
+                                          struct arena *arena)
+{
+    const struct mlp *mlp = &model->mlp;
+    const struct estimate *estimate = &model->estimate;
+    const uint32_t n_embed = mlp->shape.n_embed;
+    const uint32_t n_in = n_embed + mlp->shape.n_totals;
+    float *weight = ARENA_NEW(arena, float, (size_t)mlp->shape.n_head *n_in);
+    float *bias = ARENA_NEW(arena, float, mlp->shape.n_head);
+
+    for (uint32_t o = 0; o < mlp->shape.n_head; o++) {
+        const float *from = mlp->w3 + (size_t)o * n_in;
+        double shift = (double)mlp->b3[o];
+
+        memcpy(weight + (size_t)o * n_in, from, n_embed * sizeof(*weight));
+        for (uint32_t k = 0; k < mlp->shape.n_totals; k++) {
+            const double w = (double)from[n_embed + k] / estimate->std[k];
+
+            weight[(size_t)o * n_in + n_embed + k] = (float)w;
+            shift -= w * estimate->mean[k];
+        }
+        bias[o] = (float)shift;
+    }
+    return (struct fast_mlp_layer){n_in, mlp->shape.n_head, weight, bias, true};
+}
+
 static void build_nets(struct learned *learned, struct arena *arena)
 {
     const struct mlp *mlp = &learned->model.mlp;
@@ -249,13 +380,15 @@ static void build_nets(struct learned *learned, struct arena *arena)
         {shape->n_hidden, shape->n_embed, mlp->w2, mlp->b2, true},
     };
     const struct fast_mlp_layer head[] = {
-        {shape->n_embed, shape->n_head, mlp->w3, mlp->b3, true},
+        fold_scaling(&learned->model, arena),
         {shape->n_head, 1, mlp->w4, mlp->b4, false},
     };
 
     fast_mlp_init(&learned->table, table, 2, NULL, NULL, cpu_isa_best(), arena);
     fast_mlp_init(&learned->head, head, 2, NULL, NULL, cpu_isa_best(), arena);
+    fast_mlp_take_logs(&learned->head, shape->n_totals);
     learned->n_embed = shape->n_embed;
+    learned->n_totals = shape->n_totals;
 }
 
 /* A bare name is a shipped model's, where there is one, whatever lies in the
@@ -277,6 +410,10 @@ int oracle_learned_open(struct oracle **out, const char *file,
     static const struct oracle_ops ops = {.embed = learned_embed,
                                           .compute = learned_compute,
                                           .comm = learned_comm};
+    static const struct oracle_ops ops_by_terms = {.embed = learned_embed,
+                                                   .compute = learned_compute,
+                                                   .comm = learned_comm,
+                                                   .terms = learned_terms};
     struct learned *learned = ARENA_NEW(arena, struct learned, 1);
     const struct model *model = &learned->model;
     enum cost_basis basis;
@@ -284,23 +421,25 @@ int oracle_learned_open(struct oracle **out, const char *file,
     if (model_load(&learned->model, path_of_model(file, arena), arena, err))
         return -1;
     build_nets(learned, arena);
-    choose_constants(learned, arena);
-    learned->batch_ratio =
-        (double)problem->batch / (double)model->setting.batch;
-    learned->as_trained = use_tables(problem, model->setting.batch, arena);
+    choose_constants(learned, problem, arena);
+    choose_ranges(learned, problem, arena);
     learned->as_planned = use_tables(problem, (double)problem->batch, arena);
+    learned->as_trained = learned->batch_ratio == 1
+                              ? learned->as_planned
+                              : use_tables(problem, learned->batch, arena);
     basis = is_as_measured(model, problem) ? model->basis : BASIS_MODELLED;
     learned->base = (struct oracle){
-        .ops = &ops,
+        .ops = learned->comm.form == COMM_PORT ? &ops_by_terms : &ops,
+        .n_terms = COMM_TERMS,
         .problem = problem,
         .name = arena_printf(arena, "model:%s", file),
         .hash = hash_text(arena_alloc(arena, HASH_TEXT_MAX, 1), model->hash),
         .basis = basis,
         .comm = learned->comm.source,
-        .device = setting_text(&model->setting, arena),
-        .width = learned->n_embed + 1 + COMM_LANES,
+        .device = model_setting_text(model, arena),
+        .width = learned->head.n_in + 1 + COMM_LANES,
         .kinds = SHARD_ALL_KINDS,
-        .floor_lane = (int32_t)learned->n_embed,
+        .floor_lane = (int32_t)learned->head.n_in,
     };
     *out = &learned->base;
     return 0;

@@ -7,13 +7,18 @@
 
 #include "costmodel/gemm.h"
 
+static size_t head_inputs(const struct mlp_shape *shape)
+{
+    return (size_t)shape->n_embed + shape->n_totals;
+}
+
 size_t mlp_n_params(const struct mlp_shape *shape)
 {
     const size_t n_features = shape->n_features, n_hidden = shape->n_hidden;
     const size_t n_embed = shape->n_embed, n_head = shape->n_head;
 
     return n_hidden * (n_features + 1) + n_embed * (n_hidden + 1) +
-           n_head * (n_embed + 1) + n_head + 1;
+           n_head * (head_inputs(shape) + 1) + n_head + 1;
 }
 
 static float *take(float **next, size_t n)
@@ -36,7 +41,7 @@ void mlp_init(struct mlp *mlp, const struct mlp_shape *shape,
     mlp->b1 = take(&next, shape->n_hidden);
     mlp->w2 = take(&next, (size_t)shape->n_embed * shape->n_hidden);
     mlp->b2 = take(&next, shape->n_embed);
-    mlp->w3 = take(&next, (size_t)shape->n_head * shape->n_embed);
+    mlp->w3 = take(&next, shape->n_head * head_inputs(shape));
     mlp->b3 = take(&next, shape->n_head);
     mlp->w4 = take(&next, shape->n_head);
     mlp->b4 = take(&next, 1);
@@ -60,7 +65,7 @@ void mlp_randomise(struct mlp *mlp, struct rng *rng)
 
     randomise_layer(rng, mlp->w1, mlp->b1, shape->n_hidden, shape->n_features);
     randomise_layer(rng, mlp->w2, mlp->b2, shape->n_embed, shape->n_hidden);
-    randomise_layer(rng, mlp->w3, mlp->b3, shape->n_head, shape->n_embed);
+    randomise_layer(rng, mlp->w3, mlp->b3, shape->n_head, head_inputs(shape));
     randomise_layer(rng, mlp->w4, mlp->b4, 1, shape->n_head);
 }
 
@@ -73,8 +78,8 @@ void mlp_work_init(struct mlp_work *work, const struct mlp_shape *shape,
     work->d_h1 = ARENA_NEW(arena, float, max_rows * shape->n_hidden);
     work->h2 = ARENA_NEW(arena, float, max_rows * shape->n_embed);
     work->d_h2 = ARENA_NEW(arena, float, max_rows * shape->n_embed);
-    work->s = ARENA_NEW(arena, float, max_samples * shape->n_embed);
-    work->d_s = ARENA_NEW(arena, float, max_samples * shape->n_embed);
+    work->s = ARENA_NEW(arena, float, max_samples *head_inputs(shape));
+    work->d_s = ARENA_NEW(arena, float, max_samples *head_inputs(shape));
     work->h3 = ARENA_NEW(arena, float, max_samples * shape->n_head);
     work->d_h3 = ARENA_NEW(arena, float, max_samples * shape->n_head);
 }
@@ -113,10 +118,29 @@ static void relu_backward(float *d_out, const float *out, float *d_bias,
     }
 }
 
-static void add_rows(float *sum, const float *more, size_t n)
+static void add_row(float *sum, float weight, const float *more, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        sum[i] += more[i];
+        sum[i] += weight * more[i];
+}
+
+/* What the head sees: the sums of the embeddings, then the totals. */
+static void sum_embeddings(const struct mlp_batch *batch, struct mlp_work *work,
+                           size_t n_embed, size_t n_totals)
+{
+    const size_t n_in = n_embed + n_totals;
+
+    memset(work->s, 0, batch->n_samples * n_in * sizeof(*work->s));
+    for (size_t i = 0; i < batch->n_samples; i++) {
+        float *s = work->s + i * n_in;
+
+        for (size_t j = batch->first[i]; j < batch->first[i + 1]; j++)
+            add_row(s, batch->weight ? batch->weight[j] : 1,
+                    work->h2 + batch->row[j] * n_embed, n_embed);
+        if (n_totals)
+            memcpy(s + n_embed, batch->totals + i * n_totals,
+                   n_totals * sizeof(*s));
+    }
 }
 
 void mlp_forward(const struct mlp *mlp, const struct mlp_batch *batch,
@@ -125,18 +149,15 @@ void mlp_forward(const struct mlp *mlp, const struct mlp_batch *batch,
     const struct mlp_shape *shape = &mlp->shape;
     const size_t n_embed = shape->n_embed, n = batch->n_samples;
 
+    assert(batch->totals || !shape->n_totals);
     assert(batch->n_rows <= work->max_rows && n <= work->max_samples);
     layer_forward(work->h1, batch->x, mlp->w1, mlp->b1, batch->n_rows,
                   shape->n_hidden, shape->n_features);
     layer_forward(work->h2, work->h1, mlp->w2, mlp->b2, batch->n_rows, n_embed,
                   shape->n_hidden);
-    memset(work->s, 0, n * n_embed * sizeof(*work->s));
-    for (size_t i = 0; i < n; i++)
-        for (size_t j = batch->first[i]; j < batch->first[i + 1]; j++)
-            add_rows(work->s + i * n_embed, work->h2 + batch->row[j] * n_embed,
-                     n_embed);
+    sum_embeddings(batch, work, n_embed, shape->n_totals);
     layer_forward(work->h3, work->s, mlp->w3, mlp->b3, n, shape->n_head,
-                  n_embed);
+                  head_inputs(shape));
     gemm(false, true, n, 1, shape->n_head, work->h3, mlp->w4, 0, y);
     for (size_t i = 0; i < n; i++)
         y[i] += mlp->b4[0];
@@ -148,6 +169,7 @@ void mlp_backward(const struct mlp *mlp, const struct mlp_batch *batch,
     const struct mlp_shape *shape = &mlp->shape;
     const size_t n_embed = shape->n_embed, n_hidden = shape->n_hidden;
     const size_t n_head = shape->n_head, n = batch->n_samples;
+    const size_t n_in = head_inputs(shape);
 
     grad->b4[0] = 0;
     for (size_t i = 0; i < n; i++)
@@ -155,15 +177,16 @@ void mlp_backward(const struct mlp *mlp, const struct mlp_batch *batch,
     gemm(true, false, 1, n_head, n, d_y, work->h3, 0, grad->w4);
     gemm(false, false, n, n_head, 1, d_y, mlp->w4, 0, work->d_h3);
     relu_backward(work->d_h3, work->h3, grad->b3, n, n_head);
-    gemm(true, false, n_head, n_embed, n, work->d_h3, work->s, 0, grad->w3);
-    gemm(false, false, n, n_embed, n_head, work->d_h3, mlp->w3, 0, work->d_s);
+    gemm(true, false, n_head, n_in, n, work->d_h3, work->s, 0, grad->w3);
+    gemm(false, false, n, n_in, n_head, work->d_h3, mlp->w3, 0, work->d_s);
 
     /* A table's row gets the sum over the samples that it is in. */
     memset(work->d_h2, 0, batch->n_rows * n_embed * sizeof(*work->d_h2));
     for (size_t i = 0; i < n; i++)
         for (size_t j = batch->first[i]; j < batch->first[i + 1]; j++)
-            add_rows(work->d_h2 + batch->row[j] * n_embed,
-                     work->d_s + i * n_embed, n_embed);
+            add_row(work->d_h2 + batch->row[j] * n_embed,
+                    batch->weight ? batch->weight[j] : 1, work->d_s + i * n_in,
+                    n_embed);
     relu_backward(work->d_h2, work->h2, grad->b2, batch->n_rows, n_embed);
     gemm(true, false, n_embed, n_hidden, batch->n_rows, work->d_h2, work->h1, 0,
          grad->w2);

@@ -10,10 +10,12 @@
 /*
  * The published net shape, for training: a table MLP (two layers, ReLU after
  * both), the sum over the tables of a sample, a head (one hidden ReLU layer,
- * one output).
+ * one output). A sum may be weighted, and the head may see totals t of the
+ * sample beside it.
  *
- *     h1 = relu(x w1' + b1)    h2 = relu(h1 w2' + b2)    s = sum of h2
- *     h3 = relu(s w3' + b3)    y  = h3 w4' + b4
+ *     h1 = relu(x w1' + b1)         h2 = relu(h1 w2' + b2)
+ *     s  = sum of weight h2         h3 = relu([s t] w3' + b3)
+ *     y  = h3 w4' + b4
  */
 
 /* As published, with 20 features. */
@@ -23,6 +25,7 @@
 
 struct mlp_shape {
     uint32_t n_features, n_hidden, n_embed, n_head;
+    uint32_t n_totals; /* inputs of the head beside the sum; 0 as published */
 };
 
 /* Also holds a gradient. One block; the views point into it. */
@@ -34,7 +37,7 @@ struct mlp {
     float *b1;     /* [n_hidden] */
     float *w2;     /* [n_embed][n_hidden] */
     float *b2;     /* [n_embed] */
-    float *w3;     /* [n_head][n_embed] */
+    float *w3;     /* [n_head][n_embed + n_totals] */
     float *b3;     /* [n_head] */
     float *w4;     /* [1][n_head] */
     float *b4;     /* [1] */
@@ -54,6 +57,8 @@ struct mlp_batch {
     const float *x;           /* [n_rows][n_features], standardised */
     const uint32_t *first;    /* [n_samples + 1] into row */
     const uint32_t *row;      /* [first[n_samples]] into x */
+    const float *weight;      /* [first[n_samples]] in the sum; NULL: all 1 */
+    const float *totals;      /* [n_samples][n_totals] */
 };
 
 /* Activations and their gradients, sized for the largest batch. */
@@ -61,7 +66,7 @@ struct mlp_work {
     size_t max_rows, max_samples;
     float *h1, *d_h1; /* [max_rows][n_hidden]; d_ is the loss's derivative */
     float *h2, *d_h2; /* [max_rows][n_embed] */
-    float *s, *d_s;   /* [max_samples][n_embed] */
+    float *s, *d_s;   /* [max_samples][n_embed + n_totals] */
     float *h3, *d_h3; /* [max_samples][n_head] */
 };
 void mlp_work_init(struct mlp_work *work, const struct mlp_shape *shape,

@@ -81,6 +81,7 @@ void model_to_bytes(struct model *model, const char **data, size_t *len,
 struct frame {
     const unsigned char *header, *weights;
     size_t n_header, n_params;
+    uint32_t version;
     uint64_t hash;
 };
 
@@ -97,11 +98,13 @@ static int read_frame(struct frame *frame, const unsigned char *data,
         return err_set(err, ERR_INPUT, "%s: truncated to %zu bytes", where,
                        len);
     version = get_uint(data + 8, 4);
-    if (version != MODEL_VERSION)
+    if (version < MODEL_OLDEST_VERSION || version > MODEL_VERSION)
         return err_set(err, ERR_INPUT,
                        "%s: was written in model format %llu, this program "
-                       "reads %d",
-                       where, (unsigned long long)version, MODEL_VERSION);
+                       "reads %d to %d",
+                       where, (unsigned long long)version, MODEL_OLDEST_VERSION,
+                       MODEL_VERSION);
+    frame->version = (uint32_t)version;
     n_header = get_uint(data + 12, 4);
     n_params = get_uint(data + 16, 8);
     if (n_header > MODEL_MAX_HEADER || n_params > UINT32_MAX)
@@ -161,6 +164,7 @@ int model_parse(struct model *model, const char *data, size_t len,
         goto out;
     if (read_weights(model, &shape, &frame, where, arena, err))
         goto out;
+    model->format = frame.version;
     model->hash = frame.hash;
     rc = 0;
 out:
@@ -168,18 +172,121 @@ out:
     return rc;
 }
 
-const char *setting_text(const struct sample_setting *setting,
-                         struct arena *arena)
+void model_add_range(struct model *model, const struct sample_setting *setting)
+{
+    struct model_range *range = model->ranges;
+
+    while (range < model->ranges + model->n_ranges &&
+           (range->precision != setting->precision ||
+            range->optimizer != setting->optimizer))
+        range++;
+    if (range == model->ranges + model->n_ranges) {
+        *range = (struct model_range){setting->precision, setting->optimizer,
+                                      setting->batch, setting->batch, 0};
+        model->n_ranges++;
+    }
+    if (range->batch_min > setting->batch)
+        range->batch_min = setting->batch;
+    if (range->batch_max < setting->batch)
+        range->batch_max = setting->batch;
+    range->n_samples++;
+}
+
+const struct model_range *model_find_range(const struct model *model,
+                                           enum precision precision,
+                                           enum optimizer optimizer)
+{
+    for (size_t i = 0; i < model->n_ranges; i++)
+        if (model->ranges[i].precision == precision &&
+            model->ranges[i].optimizer == optimizer)
+            return &model->ranges[i];
+    return NULL;
+}
+
+struct sample_setting model_device(const struct model *model)
+{
+    return (struct sample_setting){.device = model->device,
+                                   .n_threads = model->n_threads,
+                                   .isa = model->isa};
+}
+
+bool model_covers(const struct model *model, enum precision precision,
+                  enum optimizer optimizer, double batch)
+{
+    const struct model_range *range =
+        model_find_range(model, precision, optimizer);
+
+    return range && batch >= range->batch_min && batch <= range->batch_max;
+}
+
+const char *device_text(const struct sample_setting *setting,
+                        struct arena *arena)
 {
     const char *threads =
         setting->n_threads
             ? arena_printf(arena, "%u threads, ", setting->n_threads)
             : "";
 
-    return arena_printf(arena, "%s, %s%s, %s, %s, batch %u", setting->device,
-                        threads, setting->isa,
+    return arena_printf(arena, "%s, %s%s", setting->device, threads,
+                        setting->isa);
+}
+
+const char *setting_text(const struct sample_setting *setting,
+                         struct arena *arena)
+{
+    return arena_printf(arena, "%s, %s, %s, batch %u",
+                        device_text(setting, arena),
                         precision_name(setting->precision),
                         optimizer_name(setting->optimizer), setting->batch);
+}
+
+/* "a|b|c": the names whose bits are set. */
+static const char *join_names(unsigned mask, const char *(*name)(unsigned id),
+                              struct arena *arena)
+{
+    const char *list = "";
+
+    for (unsigned id = 0; mask >> id; id++)
+        if (mask >> id & 1)
+            list =
+                arena_printf(arena, "%s%s%s", list, *list ? "|" : "", name(id));
+    return list;
+}
+
+static const char *precision_of(unsigned id)
+{
+    return precision_name((enum precision)id);
+}
+
+static const char *optimizer_of(unsigned id)
+{
+    return optimizer_name((enum optimizer)id);
+}
+
+const char *model_setting_text(const struct model *model, struct arena *arena)
+{
+    const struct sample_setting device = model_device(model);
+    unsigned precisions = 0, optimizers = 0;
+    uint32_t batch_min = UINT32_MAX, batch_max = 0;
+    const char *text;
+
+    for (size_t i = 0; i < model->n_ranges; i++) {
+        const struct model_range *range = &model->ranges[i];
+
+        precisions |= 1u << range->precision;
+        optimizers |= 1u << range->optimizer;
+        if (batch_min > range->batch_min)
+            batch_min = range->batch_min;
+        if (batch_max < range->batch_max)
+            batch_max = range->batch_max;
+    }
+    text =
+        arena_printf(arena, "%s, %s, %s, batch %u", device_text(&device, arena),
+                     join_names(precisions, precision_of, arena),
+                     join_names(optimizers, optimizer_of, arena), batch_min);
+    return batch_min == batch_max
+               ? text
+               : arena_printf(arena, "%s to %u", text, batch_max);
 }
 
 int model_load(struct model *model, const char *path, struct arena *arena,

@@ -8,6 +8,7 @@
 #include "core/oracle.h"
 #include "core/sample.h"
 #include "costmodel/comm_model.h"
+#include "costmodel/estimate.h"
 #include "costmodel/features.h"
 #include "costmodel/mlp.h"
 
@@ -17,7 +18,7 @@
  *
  *     offset    bytes
  *          0        8   89 4E 53 48 41 52 44 0A ("\x89NSHARD\n")
- *          8        4   format version, 1
+ *          8        4   format version, 2
  *         12        4   H, length of the header
  *         16        8   N, number of weights
  *         24        H   header: one JSON object, padded with blanks so that
@@ -27,20 +28,24 @@
  *  24 + H + 4N      8   XXH3 (64 bits, seed 0) of everything before
  *
  * The header says what was measured, the features with their scaling, the
- * shape of the net, how it was trained and how well it did on held-out
- * samples, what communication cost, and the physical floor.
+ * estimate that the net corrects, the shape of the net, how it was trained and
+ * how well it did on held-out samples, what communication cost, and the
+ * physical floor. A file of version 1 has one setting and no estimate.
  */
 
-#define MODEL_VERSION 1
+#define MODEL_VERSION 2
+#define MODEL_OLDEST_VERSION 1
 #define MODEL_MAX_HEADER (1u << 20)
 #define MODEL_MAX_EMBED 64 /* lanes an oracle vector has room for */
 #define MODEL_MAX_ERRORS 8
+#define MODEL_MAX_RANGES (N_PRECISIONS * N_OPTIMIZERS)
 
 /* Errors of one predictor on one set of samples. */
 struct errors {
     const char *name;        /* "net", "sum of measured singles" ... */
     double mse;              /* ms^2 */
     double mape, median_ape; /* fractions */
+    double p90_ape;          /* NAN where it is not known */
     double kendall_tau;      /* NAN for fewer than two samples */
     size_t n;                /* samples it could predict */
 };
@@ -55,22 +60,51 @@ struct model_training {
     const char *measured_from, *measured_to; /* UTC of the samples, or "" */
 };
 
+/* Settings that were trained on: the batches at one precision and optimizer.
+ * There is one range for each of those pairs. */
+struct model_range {
+    enum precision precision;
+    enum optimizer optimizer;
+    uint32_t batch_min, batch_max; /* 1 <= min <= max */
+    uint64_t n_samples;            /* for training and validation; 0: unknown */
+};
+
 struct model {
-    struct sample_setting setting; /* what was measured, and how */
-    enum cost_basis basis;         /* BASIS_MEASURED or BASIS_MODELLED */
-    const char *source;            /* one phrase, for people */
+    const char *device; /* what was measured, as in struct sample_setting */
+    uint32_t n_threads;
+    const char *isa;
+    struct model_range ranges[MODEL_MAX_RANGES];
+    size_t n_ranges;       /* >= 1 */
+    uint32_t format;       /* version of the file it was read from, or 0 */
+    enum cost_basis basis; /* BASIS_MEASURED or BASIS_MODELLED */
+    const char *source;    /* one phrase, for people */
     struct feature_set features;
     double mean[MAX_FEATURES], std[MAX_FEATURES]; /* std > 0 */
     double min[MAX_FEATURES], max[MAX_FEATURES];  /* in training, or NAN */
-    struct mlp mlp; /* standardised features -> ms */
+    struct estimate estimate;
+    struct mlp
+        mlp; /* standardised features, totals -> ms over estimate, or ms */
     struct model_training training;
     struct errors errors[MODEL_MAX_ERRORS]; /* on held-out fused samples */
     size_t n_errors;
     bool has_comm;
-    struct comm_model comm; /* inter_* are 0: not measured */
-    double floor_gbps;      /* bandwidth no step exceeds; 0: unknown */
-    uint64_t hash;          /* of the file; 0 while it is not written */
+    struct comm_fit comm;
+    double floor_gbps; /* bandwidth no step exceeds; 0: unknown */
+    uint64_t hash;     /* of the file; 0 while it is not written */
 };
+
+/* Adds a training sample of that setting to the ranges. */
+void model_add_range(struct model *model, const struct sample_setting *setting);
+/* The range of that precision and optimizer; NULL where there is none. */
+const struct model_range *model_find_range(const struct model *model,
+                                           enum precision precision,
+                                           enum optimizer optimizer);
+/* Device, threads and isa as a setting; the rest is zero. */
+struct sample_setting model_device(const struct model *model);
+/* Whether samples of that precision, optimizer and batch, or of smaller and
+ * larger ones, were trained on. */
+bool model_covers(const struct model *model, enum precision precision,
+                  enum optimizer optimizer, double batch);
 
 /* The whole file's bytes, in the arena; sets model->hash. The same model gives
  * the same bytes. */
@@ -88,10 +122,16 @@ int model_parse(struct model *model, const char *data, size_t len,
                 const char *where, struct arena *arena,
                 struct err *err) MUST_CHECK;
 
+/* "cpu:AMD EPYC 9575F, 2 threads, avx512", in the arena. */
+const char *device_text(const struct sample_setting *setting,
+                        struct arena *arena);
 /* "cpu:AMD EPYC 9575F, 2 threads, avx512, fp32, rowwise_adagrad, batch 4096",
  * in the arena. */
 const char *setting_text(const struct sample_setting *setting,
                          struct arena *arena);
+/* The same for all that a model was trained on: "cuda:NVIDIA H200, sm_90,
+ * fp32|fp16, sgd|rowwise_adagrad, batch 1024 to 65536". */
+const char *model_setting_text(const struct model *model, struct arena *arena);
 
 int model_load(struct model *model, const char *path, struct arena *arena,
                struct err *err) MUST_CHECK;

@@ -39,7 +39,7 @@ static void take_net(struct model *model, const struct net_file *file,
 {
     const struct fast_mlp_layer *layers = file->layers;
     const struct mlp_shape shape = {layers[0].n_in, layers[0].n_out,
-                                    layers[1].n_out, layers[2].n_out};
+                                    layers[1].n_out, layers[2].n_out, 0};
 
     mlp_init(&model->mlp, &shape, arena);
     copy_layer(model->mlp.w1, model->mlp.b1, &layers[0]);
@@ -75,11 +75,13 @@ int model_import(struct model *model, const char *dir, struct arena *arena,
         model->min[f] = model->max[f] = NAN;
     }
     take_net(model, &file, arena);
-    model->setting = (struct sample_setting){.device = "reference net",
-                                             .precision = PRECISION_FP32,
-                                             .optimizer = OPTIMIZER_SGD,
-                                             .batch = 65536,
-                                             .isa = "unknown"};
+    model->device = "reference net";
+    model->isa = "unknown";
+    model->ranges[0] = (struct model_range){.precision = PRECISION_FP32,
+                                            .optimizer = OPTIMIZER_SGD,
+                                            .batch_min = 65536,
+                                            .batch_max = 65536};
+    model->n_ranges = 1;
     model->basis = BASIS_MODELLED;
     model->source = "imported from a reference net";
     model->training.version = NEUROSHARD_VERSION;

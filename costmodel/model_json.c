@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "costmodel/comm_json.h"
 #include "costmodel/fast_mlp.h"
 
 #define MAX_COUNT (UINT64_C(1) << 53)
@@ -28,16 +29,32 @@ static void set_text(json_t *object, const char *key, const char *value)
     json_object_set_new(object, key, text ? text : json_string("?"));
 }
 
-static json_t *setting_to_json(const struct sample_setting *setting)
+static json_t *ranges_to_json(const struct model *model)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < model->n_ranges; i++) {
+        const struct model_range *range = &model->ranges[i];
+        json_t *object = json_object();
+
+        set_text(object, "precision", precision_name(range->precision));
+        set_text(object, "optimizer", optimizer_name(range->optimizer));
+        set_count(object, "batch_min", range->batch_min);
+        set_count(object, "batch_max", range->batch_max);
+        set_count(object, "samples", range->n_samples);
+        json_array_append_new(list, object);
+    }
+    return list;
+}
+
+static json_t *setting_to_json(const struct model *model)
 {
     json_t *object = json_object();
 
-    set_text(object, "device", setting->device);
-    set_count(object, "threads", setting->n_threads);
-    set_text(object, "isa", setting->isa);
-    set_text(object, "precision", precision_name(setting->precision));
-    set_text(object, "optimizer", optimizer_name(setting->optimizer));
-    set_count(object, "batch", setting->batch);
+    set_text(object, "device", model->device);
+    set_count(object, "threads", model->n_threads);
+    set_text(object, "isa", model->isa);
+    json_object_set_new(object, "ranges", ranges_to_json(model));
     return object;
 }
 
@@ -56,6 +73,26 @@ static json_t *features_to_json(const struct model *model)
         json_array_append_new(list, object);
     }
     return list;
+}
+
+static json_t *estimate_to_json(const struct estimate *estimate)
+{
+    json_t *object = json_object(), *list = json_array();
+
+    set_real(object, "base_ms", estimate->base_ms);
+    set_real(object, "ratio_min", estimate->ratio_min);
+    set_real(object, "ratio_max", estimate->ratio_max);
+    for (unsigned i = 0; i < estimate->totals.n; i++) {
+        json_t *total = json_object();
+
+        set_text(total, "name", total_set_name(&estimate->totals, i));
+        set_real(total, "rate_ms", estimate->rate_ms[i]);
+        set_real(total, "mean", estimate->mean[i]);
+        set_real(total, "std", estimate->std[i]);
+        json_array_append_new(list, total);
+    }
+    json_object_set_new(object, "totals", list);
+    return object;
 }
 
 static json_t *shape_to_json(const struct mlp_shape *shape)
@@ -98,21 +135,11 @@ static json_t *errors_to_json(const struct model *model)
         set_real(object, "mse_ms2", errors->mse);
         set_real(object, "mape", errors->mape);
         set_real(object, "median_ape", errors->median_ape);
+        set_real(object, "p90_ape", errors->p90_ape);
         set_real(object, "kendall_tau", errors->kendall_tau);
         json_array_append_new(list, object);
     }
     return list;
-}
-
-static json_t *comm_to_json(const struct comm_model *comm)
-{
-    json_t *object = json_object();
-
-    set_text(object, "form", comm->form == COMM_PORT ? "port" : "total");
-    set_real(object, "alpha_us", comm->alpha_us);
-    set_real(object, "gbps", comm->intra_gbps);
-    set_text(object, "source", comm->source);
-    return object;
 }
 
 json_t *model_to_json(const struct model *model)
@@ -123,8 +150,11 @@ json_t *model_to_json(const struct model *model)
     set_text(root, "basis",
              model->basis == BASIS_MEASURED ? "measured" : "modelled");
     set_text(root, "source", model->source);
-    json_object_set_new(root, "setting", setting_to_json(&model->setting));
+    json_object_set_new(root, "setting", setting_to_json(model));
     json_object_set_new(root, "features", features_to_json(model));
+    if (model->estimate.totals.n)
+        json_object_set_new(root, "estimate",
+                            estimate_to_json(&model->estimate));
     json_object_set_new(root, "shape", shape_to_json(&model->mlp.shape));
     json_object_set_new(root, "training", training_to_json(&model->training));
     json_object_set_new(root, "errors", errors_to_json(model));
@@ -189,29 +219,81 @@ static int refuse(const struct reader *reader, const char *key,
                    reader->where, key, text);
 }
 
-static int read_setting(const struct reader *reader,
-                        struct sample_setting *setting, const json_t *root)
+/* What both an object of the list "ranges" and a setting of version 1 have. */
+static int read_pair(const struct reader *reader, struct model_range *range,
+                     const json_t *object)
 {
     const char *precision, *optimizer;
-    json_t *object = NULL;
 
-    if (json_member(&object, root, "setting", JSON_OBJECT, reader->where,
-                    reader->err) ||
-        get_text(reader, &setting->device, object, "device") ||
-        get_u32(reader, &setting->n_threads, object, "threads", UINT32_MAX) ||
-        get_text(reader, &setting->isa, object, "isa") ||
-        get_text(reader, &precision, object, "precision") ||
-        get_text(reader, &optimizer, object, "optimizer") ||
-        get_u32(reader, &setting->batch, object, "batch", UINT32_MAX))
+    if (get_text(reader, &precision, object, "precision") ||
+        get_text(reader, &optimizer, object, "optimizer"))
         return -1;
     if (precision_from_name(precision) < 0)
         return refuse(reader, "precision", precision);
     if (optimizer_from_name(optimizer) < 0)
         return refuse(reader, "optimizer", optimizer);
-    if (!setting->batch)
-        return refuse(reader, "batch", "0");
-    setting->precision = (enum precision)precision_from_name(precision);
-    setting->optimizer = (enum optimizer)optimizer_from_name(optimizer);
+    range->precision = (enum precision)precision_from_name(precision);
+    range->optimizer = (enum optimizer)optimizer_from_name(optimizer);
+    return 0;
+}
+
+static int read_range(const struct reader *reader, struct model *model,
+                      const json_t *object)
+{
+    struct model_range range;
+
+    if (read_pair(reader, &range, object) ||
+        get_u32(reader, &range.batch_min, object, "batch_min", UINT32_MAX) ||
+        get_u32(reader, &range.batch_max, object, "batch_max", UINT32_MAX) ||
+        get_u64(reader, &range.n_samples, object, "samples", MAX_COUNT))
+        return -1;
+    if (!range.batch_min || range.batch_min > range.batch_max)
+        return err_set(reader->err, ERR_INPUT,
+                       "%s: a range of batches cannot go from %u to %u",
+                       reader->where, range.batch_min, range.batch_max);
+    if (model_find_range(model, range.precision, range.optimizer))
+        return err_set(reader->err, ERR_INPUT,
+                       "%s: 'ranges' has %s with %s twice", reader->where,
+                       precision_name(range.precision),
+                       optimizer_name(range.optimizer));
+    model->ranges[model->n_ranges++] = range;
+    return 0;
+}
+
+static int read_setting(const struct reader *reader, struct model *model,
+                        const json_t *root)
+{
+    json_t *object = NULL, *list = NULL, *item;
+    uint32_t batch;
+    size_t i;
+
+    if (json_member(&object, root, "setting", JSON_OBJECT, reader->where,
+                    reader->err) ||
+        get_text(reader, &model->device, object, "device") ||
+        get_u32(reader, &model->n_threads, object, "threads", UINT32_MAX) ||
+        get_text(reader, &model->isa, object, "isa"))
+        return -1;
+    if (json_object_get(object, "batch")) { /* version 1 */
+        if (read_pair(reader, &model->ranges[0], object) ||
+            get_u32(reader, &batch, object, "batch", UINT32_MAX))
+            return -1;
+        if (!batch)
+            return refuse(reader, "batch", "0");
+        model->ranges[0].batch_min = model->ranges[0].batch_max = batch;
+        model->n_ranges = 1;
+        return 0;
+    }
+    if (json_member(&list, object, "ranges", JSON_ARRAY, reader->where,
+                    reader->err))
+        return -1;
+    json_array_foreach(list, i, item)
+    {
+        if (read_range(reader, model, item))
+            return -1;
+    }
+    if (!model->n_ranges)
+        return err_set(reader->err, ERR_INPUT, "%s: 'ranges' is empty",
+                       reader->where);
     return 0;
 }
 
@@ -252,8 +334,65 @@ static int read_features(const struct reader *reader, struct model *model,
     return 0;
 }
 
+static int read_total(const struct reader *reader, struct estimate *estimate,
+                      const json_t *object)
+{
+    const unsigned i = estimate->totals.n;
+    struct reader own = *reader;
+    const char *name;
+
+    if (get_text(reader, &name, object, "name"))
+        return -1;
+    own.where =
+        arena_printf(reader->arena, "%s: total '%s'", reader->where, name);
+    if (!total_set_add(&estimate->totals, name))
+        return err_set(reader->err, ERR_INPUT,
+                       "%s is unknown to this program, or there twice",
+                       own.where);
+    if (get_double(&own, &estimate->rate_ms[i], object, "rate_ms") ||
+        get_double(&own, &estimate->mean[i], object, "mean") ||
+        get_double(&own, &estimate->std[i], object, "std"))
+        return -1;
+    if (!(estimate->std[i] > 0) || !(estimate->rate_ms[i] >= 0))
+        return err_set(reader->err, ERR_INPUT,
+                       "%s needs a rate_ms of at least 0 and a positive std",
+                       own.where);
+    return 0;
+}
+
+static int read_estimate(const struct reader *reader, struct estimate *estimate,
+                         const json_t *root)
+{
+    json_t *object = NULL, *list = NULL, *item;
+    size_t i;
+
+    if (!json_object_get(root, "estimate"))
+        return 0;
+    if (json_member(&object, root, "estimate", JSON_OBJECT, reader->where,
+                    reader->err) ||
+        get_double(reader, &estimate->base_ms, object, "base_ms") ||
+        get_double(reader, &estimate->ratio_min, object, "ratio_min") ||
+        get_double(reader, &estimate->ratio_max, object, "ratio_max") ||
+        json_member(&list, object, "totals", JSON_ARRAY, reader->where,
+                    reader->err))
+        return -1;
+    json_array_foreach(list, i, item)
+    {
+        if (read_total(reader, estimate, item))
+            return -1;
+    }
+    if (!estimate->totals.n || !(estimate->base_ms > 0) ||
+        !(estimate->ratio_min >= 0) ||
+        !(estimate->ratio_max >= estimate->ratio_min))
+        return err_set(reader->err, ERR_INPUT,
+                       "%s: 'estimate' needs totals, a positive base_ms and a "
+                       "range of ratios",
+                       reader->where);
+    return 0;
+}
+
 static int read_shape(const struct reader *reader, struct mlp_shape *shape,
-                      uint32_t n_features, const json_t *root)
+                      const struct model *model, const json_t *root)
 {
     json_t *object = NULL;
 
@@ -264,7 +403,8 @@ static int read_shape(const struct reader *reader, struct mlp_shape *shape,
         get_u32(reader, &shape->n_embed, object, "embed", MODEL_MAX_EMBED) ||
         get_u32(reader, &shape->n_head, object, "head", FAST_MLP_MAX_WIDTH))
         return -1;
-    shape->n_features = n_features;
+    shape->n_features = model->features.n;
+    shape->n_totals = model->estimate.totals.n;
     if (!shape->n_hidden || !shape->n_embed || !shape->n_head)
         return err_set(reader->err, ERR_INPUT, "%s: 'shape' has an empty layer",
                        reader->where);
@@ -317,6 +457,7 @@ static int read_errors(const struct reader *reader, struct model *model,
             get_optional(reader, &errors->mse, object, "mse_ms2") ||
             get_optional(reader, &errors->mape, object, "mape") ||
             get_optional(reader, &errors->median_ape, object, "median_ape") ||
+            get_optional(reader, &errors->p90_ape, object, "p90_ape") ||
             get_optional(reader, &errors->kendall_tau, object, "kendall_tau"))
             return -1;
         errors->n = (size_t)n;
@@ -328,29 +469,16 @@ static int read_errors(const struct reader *reader, struct model *model,
 static int read_comm(const struct reader *reader, struct model *model,
                      const json_t *root)
 {
-    struct comm_model *comm = &model->comm;
     json_t *object = NULL;
-    const char *form;
 
     if (!json_object_get(root, "comm"))
         return 0;
-    if (json_member(&object, root, "comm", JSON_OBJECT, reader->where,
-                    reader->err) ||
-        get_text(reader, &form, object, "form") ||
-        get_double(reader, &comm->alpha_us, object, "alpha_us") ||
-        get_double(reader, &comm->intra_gbps, object, "gbps") ||
-        get_text(reader, &comm->source, object, "source"))
-        return -1;
-    if (strcmp(form, "port") && strcmp(form, "total"))
-        return refuse(reader, "form", form);
-    if (!(comm->alpha_us >= 0) || !(comm->intra_gbps > 0))
-        return err_set(reader->err, ERR_INPUT,
-                       "%s: 'comm' needs an alpha_us of at least 0 and a "
-                       "positive gbps",
-                       reader->where);
-    comm->form = !strcmp(form, "port") ? COMM_PORT : COMM_TOTAL;
     model->has_comm = true;
-    return 0;
+    if (json_member(&object, root, "comm", JSON_OBJECT, reader->where,
+                    reader->err))
+        return -1;
+    return comm_from_json(&model->comm, object, reader->where, reader->arena,
+                          reader->err);
 }
 
 int model_from_json(struct model *model, struct mlp_shape *shape,
@@ -369,9 +497,10 @@ int model_from_json(struct model *model, struct mlp_shape *shape,
     if (strcmp(basis, "measured") && strcmp(basis, "modelled"))
         return refuse(&reader, "basis", basis);
     model->basis = !strcmp(basis, "measured") ? BASIS_MEASURED : BASIS_MODELLED;
-    if (read_setting(&reader, &model->setting, root) ||
+    if (read_setting(&reader, model, root) ||
         read_features(&reader, model, root) ||
-        read_shape(&reader, shape, model->features.n, root) ||
+        read_estimate(&reader, &model->estimate, root) ||
+        read_shape(&reader, shape, model, root) ||
         read_training(&reader, &model->training, root) ||
         read_errors(&reader, model, root) || read_comm(&reader, model, root) ||
         get_double(&reader, &model->floor_gbps, root, "floor_gbps"))

@@ -7,20 +7,34 @@
 #include "base/file.h"
 
 struct opener {
-    const char *prefix;
-    const char *argument;
+    const char *name;
+    const char *argument; /* "[:...]" where it may be left out */
     int (*open)(struct oracle **out, const char *argument,
                 const struct problem *problem, struct arena *arena,
                 struct err *err);
 };
 
 static const struct opener openers[] = {
-    {"model:", "FILE", oracle_learned_open},
-    {"roofline:", "NAME", oracle_roofline_open},
-    {"reference:", "DIR", oracle_reference_open},
+    {"model", ":FILE", oracle_learned_open},
+    {"roofline", ":NAME", oracle_roofline_open},
+    {"reference", ":DIR", oracle_reference_open},
+    {"torchrec", "[:KEY=VALUE,...]", oracle_torchrec_open},
 };
 
 #define N_OPENERS (sizeof openers / sizeof *openers)
+
+/* What stands behind the opener's name and a colon, or NULL where the text is
+ * not for this opener. */
+static const char *argument_of(const struct opener *opener, const char *spec)
+{
+    size_t len = strlen(opener->name);
+
+    if (strncmp(spec, opener->name, len) != 0)
+        return NULL;
+    if (spec[len] == ':' && spec[len + 1])
+        return spec + len + 1;
+    return !spec[len] && *opener->argument == '[' ? "" : NULL;
+}
 
 int oracle_open(struct oracle **out, const char *spec,
                 const struct problem *problem, struct arena *arena,
@@ -30,12 +44,12 @@ int oracle_open(struct oracle **out, const char *spec,
 
     for (size_t i = 0; i < N_OPENERS; i++) {
         const struct opener *opener = &openers[i];
-        size_t len = strlen(opener->prefix);
+        const char *argument = argument_of(opener, spec);
 
-        if (!strncmp(spec, opener->prefix, len) && spec[len])
-            return opener->open(out, spec + len, problem, arena, err);
+        if (argument)
+            return opener->open(out, argument, problem, arena, err);
         known = arena_printf(arena, "%s%s%s%s", known, i ? ", " : "",
-                             opener->prefix, opener->argument);
+                             opener->name, opener->argument);
     }
     return err_set(err, ERR_USAGE, "no cost model '%s'; there are %s", spec,
                    known);

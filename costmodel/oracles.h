@@ -11,8 +11,9 @@
  * oracle_close; strings live in the arena.
  */
 
-/* COST as a user writes it: "model:FILE", "roofline:NAME", "reference:DIR".
- * An oracle's name is such a text, and opens it again. */
+/* COST as a user writes it: "model:FILE", "roofline:NAME", "reference:DIR",
+ * "torchrec", "torchrec:KEY=VALUE,...". An oracle's name is such a text, and
+ * opens it again. */
 int oracle_open(struct oracle **out, const char *spec,
                 const struct problem *problem, struct arena *arena,
                 struct err *err) MUST_CHECK;
@@ -31,6 +32,16 @@ int oracle_reference_open(struct oracle **out, const char *dir,
                           struct err *err) MUST_CHECK;
 /* Formulas over published constants of a GPU. Prices every kind. */
 int oracle_roofline_open(struct oracle **out, const char *gpu,
+                         const struct problem *problem, struct arena *arena,
+                         struct err *err) MUST_CHECK;
+/* What TorchRec's planner says a plan takes: its formulas (1.9.0a0)
+ * over its default bandwidths, additive over shards. `settings` is
+ * "KEY=VALUE,...", maybe empty: hbm, intra and inter are GiB/s (2^30 bytes a
+ * second) of a rank's memory, inside a host and across (897, 600, 12.5);
+ * outputs=new caps a pooled table's outputs by its look-ups, outputs=legacy
+ * does as TorchRec did before April 2026. Prices every kind, rows as cut over
+ * all ranks or those of one host. */
+int oracle_torchrec_open(struct oracle **out, const char *settings,
                          const struct problem *problem, struct arena *arena,
                          struct err *err) MUST_CHECK;
 /* A model file trained by this program. A name without a '/' is that of a

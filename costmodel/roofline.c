@@ -249,6 +249,13 @@ static void roofline_comm(const struct oracle *oracle, size_t n,
                LANE_COMM, compute_ms, fwd_ms, bwd_ms);
 }
 
+static void roofline_terms(const struct oracle *oracle, const double *sums,
+                           const double *compute_ms, size_t n, double *terms_ms)
+{
+    comm_terms(&roofline_of(oracle)->comm, oracle->problem, n, sums, N_LANES,
+               LANE_COMM, compute_ms, terms_ms);
+}
+
 /* Hash of every constant that a price depends on. */
 static const char *constants_hash(const struct gpu_spec *spec,
                                   struct arena *arena)
@@ -273,6 +280,10 @@ int oracle_roofline_open(struct oracle **out, const char *gpu,
     static const struct oracle_ops ops = {.embed = roofline_embed,
                                           .compute = roofline_compute,
                                           .comm = roofline_comm};
+    static const struct oracle_ops ops_by_terms = {.embed = roofline_embed,
+                                                   .compute = roofline_compute,
+                                                   .comm = roofline_comm,
+                                                   .terms = roofline_terms};
     const struct gpu_spec *spec;
     struct roofline *roofline;
 
@@ -290,7 +301,8 @@ int oracle_roofline_open(struct oracle **out, const char *gpu,
                         roofline->reuse[i].bins);
     }
     roofline->base = (struct oracle){
-        .ops = &ops,
+        .ops = roofline->comm.form == COMM_PORT ? &ops_by_terms : &ops,
+        .n_terms = COMM_TERMS,
         .problem = problem,
         .name = arena_printf(arena, "roofline:%s", gpu),
         .hash = constants_hash(spec, arena),

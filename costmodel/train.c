@@ -19,11 +19,13 @@ void train_options_init(struct train_options *options)
 {
     memset(options, 0, sizeof(*options));
     feature_set_standard(&options->features);
+    total_set_standard(&options->totals);
     options->learning_rate = 4e-3;
     options->decay = true;
     options->weight_decay = 0.05;
     options->average = 0.998;
     options->loss = LOSS_RELATIVE;
+    options->tolerance = 0.05;
 }
 
 void train_options_published(struct train_options *options)
@@ -41,9 +43,11 @@ struct run {
     const struct train_options *options;
     unsigned epochs, batch_size;
     struct dataset dataset;
+    struct net_inputs inputs;
     uint32_t *train, *validation; /* samples of the dataset */
     uint32_t n_train, n_validation;
-    double scale; /* mean training time in ms: the unit of the net's output */
+    double scale; /* mean training time in ms: the unit of the net's output
+                     where there is no estimate */
     struct batch_builder builder;
     struct mlp_work work;
     struct mlp mlp, grad;
@@ -147,6 +151,16 @@ static void scale_features(struct model *model, const struct run *run)
     }
 }
 
+/* The pseudo-Huber function of a relative error (Charbonnier et al. 1994):
+ * e^2 near 0, 2 tolerance |e| far off. Half its derivative goes to *slope. */
+static double robust(double error, double tolerance, double *slope)
+{
+    const double far = error / tolerance, root = sqrt(1 + far * far);
+
+    *slope = error / root;
+    return 2 * tolerance * tolerance * (root - 1);
+}
+
 /* Runs a batch through a net; returns the sum of its losses, and their
  * derivatives (of the mean) in d_y. */
 static double batch_loss(struct run *run, const struct mlp *mlp,
@@ -157,13 +171,14 @@ static double batch_loss(struct run *run, const struct mlp *mlp,
 
     mlp_forward(mlp, batch, &run->work, run->y);
     for (size_t i = 0; i < batch->n_samples; i++) {
-        double want = (double)run->builder.ms[i] / run->scale;
-        double error = (double)run->y[i] - want;
-        double unit = fmax(want, LEAST_TIME_FRAC);
-        double weight = relative ? 1 / (unit * unit) : 1;
+        const double want = (double)run->builder.ms[i] / run->builder.unit[i];
+        const double unit = relative ? fmax(want, LEAST_TIME_FRAC) : 1;
+        const double error = ((double)run->y[i] - want) / unit;
+        double slope = error;
 
-        sum += weight * error * error;
-        run->d_y[i] = (float)(2 * weight * error / (double)batch->n_samples);
+        sum += relative ? robust(error, run->options->tolerance, &slope)
+                        : error * error;
+        run->d_y[i] = (float)(2 * slope / unit / (double)batch->n_samples);
     }
     return sum;
 }
@@ -257,33 +272,36 @@ static int run_epochs(struct run *run, struct model *model, float *best,
     return 0;
 }
 
-/* The best weights, with the last layer in ms. */
+/* The best weights, with the last layer in ms or in units of the estimate. */
 static void take_weights(struct model *model, const struct run *run,
                          const float *best, struct arena *arena)
 {
     const struct mlp_shape *shape = &run->mlp.shape;
+    const double scale = shape->n_totals ? 1 : run->scale;
 
     mlp_init(&model->mlp, shape, arena);
     memcpy(model->mlp.params, best, run->mlp.n_params * sizeof(*best));
     for (uint32_t i = 0; i < shape->n_head; i++)
-        model->mlp.w4[i] = (float)((double)model->mlp.w4[i] * run->scale);
-    model->mlp.b4[0] = (float)((double)model->mlp.b4[0] * run->scale);
+        model->mlp.w4[i] = (float)((double)model->mlp.w4[i] * scale);
+    model->mlp.b4[0] = (float)((double)model->mlp.b4[0] * scale);
 }
 
 static void describe(struct model *model, const struct run *run,
-                     const struct sample_setting *setting, struct arena *arena)
+                     struct arena *arena)
 {
     struct model_training *training = &model->training;
     const struct dataset *dataset = &run->dataset;
+    const struct sample_setting *setting = dataset->samples[0]->setting;
     const char *from = "", *to = "";
 
     for (size_t i = 0; i < dataset->n_samples; i++) {
         const struct sample *sample = dataset->samples[i];
         const char *at = sample->started_at;
 
-        if (sample->kind == SAMPLE_FUSED &&
-            sample_split(sample) == SPLIT_HELD_OUT)
-            training->n_held_out++;
+        if (sample_split(sample) != SPLIT_HELD_OUT)
+            model_add_range(model, sample->setting);
+        else
+            training->n_held_out += sample->kind == SAMPLE_FUSED;
         if (!at || !*at)
             continue;
         if (!*from || strcmp(at, from) < 0)
@@ -291,9 +309,9 @@ static void describe(struct model *model, const struct run *run,
         if (strcmp(at, to) > 0)
             to = at;
     }
-    model->setting = *setting;
-    model->setting.device = arena_strdup(arena, setting->device);
-    model->setting.isa = arena_strdup(arena, setting->isa);
+    model->device = arena_strdup(arena, setting->device);
+    model->n_threads = setting->n_threads;
+    model->isa = arena_strdup(arena, setting->isa);
     model->basis = BASIS_MEASURED;
     model->source = "trained on measurements of the device";
     training->version = NEUROSHARD_VERSION;
@@ -308,8 +326,7 @@ static void describe(struct model *model, const struct run *run,
 
 /* The highest rate at which any sample moved the bytes that it must: the
  * physical floor of what the net may answer. */
-static double highest_gbps(const struct sample_setting *setting,
-                           const struct sample *samples, size_t n)
+static double highest_gbps(const struct sample *samples, size_t n)
 {
     double highest = 0;
 
@@ -320,7 +337,8 @@ static double highest_gbps(const struct sample_setting *setting,
         if (!sample_trains(&samples[i]))
             continue;
         for (uint32_t j = 0; j < samples[i].n_tables; j++) {
-            feature_input_of_sample(&input, setting, &samples[i].tables[j]);
+            feature_input_of_sample(&input, samples[i].setting,
+                                    &samples[i].tables[j]);
             bytes += feature_floor_bytes(&input);
         }
         highest = fmax(highest, bytes / (samples[i].total.median_ms * 1e6));
@@ -328,46 +346,75 @@ static double highest_gbps(const struct sample_setting *setting,
     return highest;
 }
 
-int train_fit(struct model *model, const struct sample_setting *setting,
-              const struct sample *samples, size_t n,
+/* The linear estimate of the training samples. */
+static void fit_estimate(struct model *model, const struct run *run,
+                         struct arena *arena)
+{
+    const struct dataset *dataset = &run->dataset;
+    const unsigned n = dataset->totals.n;
+    double *sums = ARENA_NEW(arena, double, (size_t)run->n_train *n);
+    double *ms = ARENA_NEW(arena, double, run->n_train);
+
+    model->estimate.totals = dataset->totals;
+    if (!n)
+        return;
+    for (uint32_t i = 0; i < run->n_train; i++) {
+        memcpy(sums + (size_t)i * n, dataset->sums + (size_t)run->train[i] * n,
+               n * sizeof(*sums));
+        ms[i] = dataset->ms[run->train[i]];
+    }
+    estimate_fit(&model->estimate, sums, ms, run->n_train);
+}
+
+/* The net with its inputs and all that training it takes. */
+static void make_net(struct run *run, const struct model *model,
+                     struct arena *arena)
+{
+    const struct mlp_shape shape = {model->features.n, MLP_HIDDEN, MLP_EMBED,
+                                    MLP_HEAD, model->estimate.totals.n};
+
+    net_inputs_init(&run->inputs, &run->dataset, model->mean, model->std,
+                    &model->estimate, run->scale, arena);
+    batch_builder_init(&run->builder, &run->inputs, run->batch_size, arena);
+    mlp_work_init(&run->work, &shape, run->builder.max_rows, run->batch_size,
+                  arena);
+    mlp_init(&run->mlp, &shape, arena);
+    mlp_init(&run->grad, &shape, arena);
+    mlp_init(&run->average, &shape, arena);
+    adam_init(&run->adam, run->mlp.n_params, arena);
+    run->y = ARENA_NEW(arena, float, run->batch_size);
+    run->d_y = ARENA_NEW(arena, float, run->batch_size);
+    rng_init(&run->rng, run->options->seed, 0);
+    mlp_randomise(&run->mlp, &run->rng);
+}
+
+int train_fit(struct model *model, const struct sample *samples, size_t n,
               const struct train_options *options, struct arena *arena,
               struct err *err)
 {
-    struct mlp_shape shape = {options->features.n, MLP_HIDDEN, MLP_EMBED,
-                              MLP_HEAD};
     struct run run = {.options = options};
     struct arena scratch;
-    float *x, *best;
+    float *best;
     int rc = -1;
 
     arena_init(&scratch);
     memset(model, 0, sizeof(*model));
     model->features = options->features;
-    dataset_init(&run.dataset, &options->features, setting, samples, n,
+    dataset_init(&run.dataset, &options->features, &options->totals, samples, n,
                  sample_trains, &scratch);
     if (split(&run, samples, n, &scratch, err))
         goto out;
     choose_sizes(&run);
     scale_features(model, &run);
-    x = dataset_standardise(&run.dataset, model->mean, model->std, &scratch);
+    fit_estimate(model, &run, &scratch);
     gemm_init();
-    batch_builder_init(&run.builder, &run.dataset, x, run.batch_size, &scratch);
-    mlp_work_init(&run.work, &shape, run.builder.max_rows, run.batch_size,
-                  &scratch);
-    mlp_init(&run.mlp, &shape, &scratch);
-    mlp_init(&run.grad, &shape, &scratch);
-    mlp_init(&run.average, &shape, &scratch);
-    adam_init(&run.adam, run.mlp.n_params, &scratch);
-    run.y = ARENA_NEW(&scratch, float, run.batch_size);
-    run.d_y = ARENA_NEW(&scratch, float, run.batch_size);
+    make_net(&run, model, &scratch);
     best = ARENA_NEW(&scratch, float, run.mlp.n_params);
-    rng_init(&run.rng, options->seed, 0);
-    mlp_randomise(&run.mlp, &run.rng);
     if (run_epochs(&run, model, best, err))
         goto out;
     take_weights(model, &run, best, arena);
-    describe(model, &run, setting, arena);
-    model->floor_gbps = highest_gbps(setting, samples, n);
+    describe(model, &run, arena);
+    model->floor_gbps = highest_gbps(samples, n);
     rc = 0;
 out:
     arena_release(&scratch);

@@ -1,232 +1,366 @@
 /* SPDX-License-Identifier: MIT */
+#include <assert.h>
+#include <inttypes.h>
+
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "device/alltoall.h"
+#include "microbench/draws.h"
 #include "microbench/rig.h"
 
-#include <assert.h>
-#include <inttypes.h>
-
 /*
- * All-to-all between ranks of this process: real copies, no wire. Patterns
- * differ in size (mean width of a rank and batch) and in how uneven the widths
- * are. What is sent and what is received each lie in one region, rank behind
- * rank.
+ * All-to-all between ranks. Patterns differ in size, over eight powers of ten,
+ * and in how uneven the ranks' widths are. Pattern i is the same in every
+ * process; what they have to agree on beside it they tell each other.
  */
 
-#define MIN_WIDTH 8.0
-#define MAX_WIDTH 1024.0
-/* Batches are the given one, halved up to so many times. */
+#define FLOAT_BYTES 4.0
+#define SMALL_BYTES 65536.0 /* in all; one pattern in four is smaller */
+#define MAX_REGION_BYTES ((uint64_t)1 << 30)
+/* Batches are the given one, halved up to so many times; and further where
+ * rows would get narrower than MIN_COLUMNS. */
 #define MAX_HALVINGS 4
+#define MIN_COLUMNS 16.0 /* of all ranks together */
+/* Widths are a uniform number to this power, which is drawn below it. */
+#define N_POWERS 4
 #define N_WARM_UP 2
+#define MAX_ROUNDS 6
+#define CALM_RATIO 1.25 /* of p90 to p10 */
 /* Exchanges take turns between so many places in the regions, so that a small
  * one does not find its blocks in the cache. Odd, so that forward and backward
  * visit all of them. */
 #define MAX_PLACES 7
+#define PLACE_ALIGN 128 /* floats */
 #define MAX_EXCHANGE_RANKS 1024
+/* Smaller exchanges are cheap enough to be run as often as there is room. */
+#define MANY_BELOW_BYTES ((uint64_t)4 << 20)
 
-struct exchange {
-    struct device *device; /* not owned */
-    uint32_t n_ranks;
-    double max_width;  /* mean over the ranks, bounded by the memory */
-    uint32_t *dims;    /* [n_ranks] */
-    uint64_t n_floats; /* of each region */
-    float *d_send_region, *d_recv_region;
-    float **d_send, **d_recv; /* [n_ranks], into the regions */
+/* What is sent and what is received each lie in one region, rank behind rank
+ * as far as they are here. */
+struct exchange_rig {
+    struct comm *comm;             /* not owned */
+    struct sample_setting setting; /* of the samples */
+    uint32_t *dims;                /* [n_ranks] */
+    uint64_t n_floats;             /* of each region */
+    void *d_send_region, *d_recv_region;
+    void **d_send, **d_recv; /* [n_ranks], into the regions */
+    double *all_ms;          /* [world_size][BENCH_MAX_ITERATIONS] */
 };
 
-static void exchange_close(struct exchange *exchange)
+static void rig_release(struct exchange_rig *rig)
 {
-    device_free(exchange->device, exchange->d_send_region);
-    device_free(exchange->device, exchange->d_recv_region);
-    mem_free(exchange->dims);
-    mem_free(exchange->d_send);
-    mem_free(exchange->d_recv);
+    device_free(comm_device(rig->comm), rig->d_send_region);
+    device_free(comm_device(rig->comm), rig->d_recv_region);
+    mem_free(rig->dims);
+    mem_free(rig->d_send);
+    mem_free(rig->d_recv);
+    mem_free(rig->all_ms);
 }
 
-static int alloc_region(struct exchange *exchange, float **d_region,
+static int alloc_region(struct exchange_rig *rig, void **d_region,
                         struct err *err)
 {
-    uint64_t n = exchange->n_floats;
-    void *d_ptr;
+    struct device *device = comm_device(rig->comm);
 
-    if (device_alloc(exchange->device, &d_ptr, n * sizeof(float), err))
+    if (device_alloc(device, d_region, rig->n_floats * sizeof(float), err))
         return -1;
-    *d_region = d_ptr;
-    return device_fill(exchange->device, d_ptr, n, PRECISION_FP32, 1, err);
+    return device_fill(device, *d_region, rig->n_floats, PRECISION_FP32, 1,
+                       err);
 }
 
-/* The largest mean width of a rank that the memory has room for: a rank has at
- * most twice the mean, in each of two regions. */
-static double find_max_width(uint32_t n_ranks,
-                             const struct bench_options *options)
+static uint64_t region_bytes(const struct bench_options *options)
 {
-    double width = (double)options->memory_bytes /
-                   (4 * sizeof(float) * (double)options->batch * n_ranks);
+    uint64_t half = options->memory_bytes / 2;
 
-    return width < MAX_WIDTH ? width : MAX_WIDTH;
+    return half < MAX_REGION_BYTES ? half : MAX_REGION_BYTES;
 }
 
-static int exchange_open(struct exchange *exchange, struct device *device,
-                         uint32_t n_ranks, const struct bench_options *options,
-                         struct err *err)
+static int rig_init(struct exchange_rig *rig, struct comm *comm,
+                    const struct bench_options *options, struct err *err)
 {
-    double max_width = find_max_width(n_ranks, options);
+    struct device *device = comm_device(comm);
+    uint32_t n_ranks = comm_n_ranks(comm);
 
-    *exchange = (struct exchange){
-        .device = device,
-        .n_ranks = n_ranks,
-        .max_width = max_width,
-        .n_floats =
-            (uint64_t)options->batch * n_ranks * (uint64_t)(2 * max_width + 8),
+    *rig = (struct exchange_rig){
+        .comm = comm,
+        .setting = bench_setting(device, options),
+        .n_floats = region_bytes(options) / sizeof(float),
+        .dims = mem_alloc(n_ranks, sizeof(*rig->dims)),
+        .d_send = mem_alloc(n_ranks, sizeof(*rig->d_send)),
+        .d_recv = mem_alloc(n_ranks, sizeof(*rig->d_recv)),
+        .all_ms = mem_alloc(world_size(comm_world(comm)),
+                            BENCH_MAX_ITERATIONS * sizeof(*rig->all_ms)),
     };
-    exchange->dims = mem_alloc(n_ranks, sizeof(*exchange->dims));
-    exchange->d_send = mem_alloc(n_ranks, sizeof(*exchange->d_send));
-    exchange->d_recv = mem_alloc(n_ranks, sizeof(*exchange->d_recv));
-    if (alloc_region(exchange, &exchange->d_send_region, err) ||
-        alloc_region(exchange, &exchange->d_recv_region, err)) {
-        exchange_close(exchange);
+    if (alloc_region(rig, &rig->d_send_region, err) ||
+        alloc_region(rig, &rig->d_recv_region, err)) {
+        rig_release(rig);
         return -1;
     }
     return 0;
 }
 
-/* Widths are multiples of 4. */
-static void draw_pattern(struct exchange *exchange, struct alltoall *alltoall,
-                         uint32_t batch, struct rng *rng)
+/* One in N_POWERS patterns is even, the others more and more uneven. */
+static void draw_pattern(struct exchange_rig *rig, struct alltoall *alltoall,
+                         const struct bench_options *options, uint64_t case_idx)
 {
-    double width = draw_log_uniform(rng, MIN_WIDTH, exchange->max_width);
-    double uneven = rng_uniform(rng);
+    uint32_t n_ranks = comm_n_ranks(rig->comm), batch = options->batch;
+    bool is_small = case_idx % 4 == 3;
+    double columns, sum = 0, *weights = mem_alloc(n_ranks, sizeof(*weights));
+    struct rng rng;
+    uint64_t power;
+    bool is_empty = true;
 
-    for (uint32_t r = 0; r < exchange->n_ranks; r++) {
-        double own = width * (1 + uneven * (2 * rng_uniform(rng) - 1));
+    rng_init(&rng, options->seed, case_idx);
+    columns = draw_log_uniform(&rng, is_small ? FLOAT_BYTES : SMALL_BYTES,
+                               is_small ? SMALL_BYTES
+                                        : (double)region_bytes(options)) /
+              FLOAT_BYTES; /* at batch 1 */
+    batch >>= rng_below(&rng, MAX_HALVINGS + 1);
+    while (batch > 1 && columns / batch < MIN_COLUMNS)
+        batch /= 2;
+    batch = batch ? batch : 1;
+    power = rng_below(&rng, N_POWERS);
+    for (uint32_t r = 0; r < n_ranks; r++) {
+        double u = rng_uniform(&rng);
 
-        exchange->dims[r] = 4 * (uint32_t)(1 + own / 4);
+        weights[r] = 1;
+        for (uint64_t i = 0; i < power; i++)
+            weights[r] *= u;
+        sum += weights[r];
     }
-    batch >>= rng_below(rng, MAX_HALVINGS + 1);
-    *alltoall = (struct alltoall){.n_ranks = exchange->n_ranks,
-                                  .batch = batch ? batch : 1,
-                                  .dims = exchange->dims};
+    for (uint32_t r = 0; r < n_ranks; r++) {
+        rig->dims[r] = (uint32_t)(columns / batch * weights[r] / sum);
+        is_empty &= !rig->dims[r];
+    }
+    if (is_empty)
+        rig->dims[rng_below(&rng, n_ranks)] = 1;
+    *alltoall = (struct alltoall){.n_ranks = n_ranks,
+                                  .batch = batch,
+                                  .dims = rig->dims,
+                                  .element_bytes = sizeof(float)};
+    mem_free(weights);
 }
 
-/* Lays the buffers out, at one of the places where there is room. */
-static void place_buffers(struct exchange *exchange,
-                          const struct alltoall *alltoall, unsigned number)
+static uint64_t sent_floats(const struct alltoall *alltoall, uint32_t rank)
 {
-    uint64_t sent = 0, received = 0, n_used = 0, n_places;
-
-    for (uint32_t r = 0; r < exchange->n_ranks; r++)
-        n_used += (uint64_t)alltoall->batch * exchange->dims[r];
-    assert(n_used);
-    n_places = exchange->n_floats / n_used;
-    if (n_places > MAX_PLACES)
-        n_places = MAX_PLACES;
-    sent = received = number % n_places * n_used;
-    for (uint32_t r = 0; r < exchange->n_ranks; r++) {
-        exchange->d_send[r] = exchange->d_send_region + sent;
-        exchange->d_recv[r] = exchange->d_recv_region + received;
-        sent += (uint64_t)alltoall->batch * exchange->dims[r];
-        received += alltoall_recv_floats(alltoall, r);
-    }
+    return (uint64_t)alltoall->batch * alltoall->dims[rank];
 }
 
-/* The largest max(sent, received) of a rank. */
-static uint64_t max_bytes(const struct alltoall *alltoall)
+/* What makes the pattern's sample: its bytes, and how much of the largest
+ * max(sent, received) of a rank. */
+static void describe(const struct exchange_rig *rig,
+                     const struct alltoall *alltoall,
+                     struct comm_sample *sample)
 {
-    uint64_t most = 0;
+    const struct world *world = comm_world(rig->comm);
+    uint64_t total = 0, most = 0;
 
     for (uint32_t r = 0; r < alltoall->n_ranks; r++) {
-        uint64_t sent = (uint64_t)alltoall->batch * alltoall->dims[r];
-        uint64_t received = alltoall_recv_floats(alltoall, r);
+        uint64_t sent = sent_floats(alltoall, r);
+        uint64_t received = alltoall_recv_elements(alltoall, r);
 
+        total += sent;
         most = sent > most ? sent : most;
         most = received > most ? received : most;
     }
-    return most * sizeof(float);
+    *sample = (struct comm_sample){
+        .kind = comm_kind(rig->comm),
+        .n_ranks = alltoall->n_ranks,
+        .n_hosts = world_n_hosts(world),
+        .total_bytes = total * sizeof(float),
+        .max_bytes = most * sizeof(float),
+    };
 }
 
-/* Forward in even runs, backward in odd ones. */
-static int run_once(struct exchange *exchange, const struct alltoall *alltoall,
-                    unsigned number, uint64_t *n_bytes, double *ms,
-                    struct err *err)
+/* Lays the buffers out, at one of the places where there is room. */
+static void place_buffers(struct exchange_rig *rig,
+                          const struct alltoall *alltoall, unsigned number)
 {
-    float **d_from = number % 2 ? exchange->d_recv : exchange->d_send;
-    float **d_to = number % 2 ? exchange->d_send : exchange->d_recv;
+    uint64_t sent = 0, received = 0, n_used, n_places;
 
-    place_buffers(exchange, alltoall, number);
-    if (device_mark(exchange->device, 0, err))
-        return -1;
-    if ((number % 2 ? alltoall_backward : alltoall_forward)(
-            exchange->device, alltoall, (const float *const *)d_from, d_to,
-            n_bytes, err))
-        return -1;
-    if (device_mark(exchange->device, 1, err))
-        return -1;
-    return device_elapsed(exchange->device, 0, 1, ms, err);
+    for (uint32_t r = 0; r < alltoall->n_ranks; r++)
+        if (comm_is_here(rig->comm, r)) {
+            sent += sent_floats(alltoall, r);
+            received += alltoall_recv_elements(alltoall, r);
+        }
+    n_used = sent > received ? sent : received;
+    n_used = (n_used / PLACE_ALIGN + 1) * PLACE_ALIGN;
+    n_places = rig->n_floats / n_used;
+    if (n_places > MAX_PLACES)
+        n_places = MAX_PLACES;
+    sent = received = n_places ? number % n_places * n_used : 0;
+    for (uint32_t r = 0; r < alltoall->n_ranks; r++) {
+        if (!comm_is_here(rig->comm, r))
+            continue;
+        rig->d_send[r] = (float *)rig->d_send_region + sent;
+        rig->d_recv[r] = (float *)rig->d_recv_region + received;
+        sent += sent_floats(alltoall, r);
+        received += alltoall_recv_elements(alltoall, r);
+    }
 }
 
-static int measure_pattern(struct exchange *exchange,
-                           const struct alltoall *alltoall, unsigned n,
-                           struct comm_sample *sample, struct err *err)
+/* Forward in even runs, backward in odd ones; all processes begin together.
+ * Copies are held until all of them are queued. NCCL is not: it may have to
+ * wait for what is queued already. */
+static int run_once(struct exchange_rig *rig, const struct alltoall *alltoall,
+                    unsigned number, double *ms, struct err *err)
 {
-    double ms[BENCH_MAX_ITERATIONS], unused;
+    struct device *device = comm_device(rig->comm);
+    bool is_alone = world_size(comm_world(rig->comm)) == 1;
+    bool is_held = is_alone && (uint64_t)alltoall->n_ranks * alltoall->n_ranks <
+                                   DEVICE_MAX_HELD;
+    bool is_forward = number % 2 == 0;
+    void **d_from = is_forward ? rig->d_send : rig->d_recv;
+    void **d_to = is_forward ? rig->d_recv : rig->d_send;
 
-    for (unsigned i = 0; i < N_WARM_UP; i++)
-        if (run_once(exchange, alltoall, i, &sample->total_bytes, &unused, err))
-            return -1;
-    for (unsigned i = 0; i < n; i++)
-        if (run_once(exchange, alltoall, i, &sample->total_bytes, &ms[i], err))
-            return -1;
-    sample->kind = "copy";
-    sample->n_ranks = alltoall->n_ranks;
-    sample->max_bytes = max_bytes(alltoall);
-    sample->n_iterations = n;
-    sample->time = timing_of(ms, n);
+    place_buffers(rig, alltoall, number);
+    if (device_wait(device, err) || world_barrier(comm_world(rig->comm), err) ||
+        (is_held && device_hold(device, err)) || device_mark(device, 0, err) ||
+        (is_forward ? alltoall_forward : alltoall_backward)(
+            rig->comm, alltoall, (const void *const *)d_from, d_to, NULL,
+            err) ||
+        device_mark(device, 1, err) || (is_held && device_release(device, err)))
+        return -1;
+    return device_elapsed(device, 0, 1, ms, err);
+}
+
+/* An exchange takes as long as it takes the last process. */
+static int keep_longest(struct exchange_rig *rig, double *ms, unsigned n,
+                        struct err *err)
+{
+    struct world *world = comm_world(rig->comm);
+
+    if (world_all_gather(world, ms, n * sizeof(*ms), rig->all_ms, err))
+        return -1;
+    for (uint32_t r = 0; r < world_size(world); r++)
+        for (unsigned i = 0; i < n; i++)
+            if (rig->all_ms[r * n + i] > ms[i])
+                ms[i] = rig->all_ms[r * n + i];
     return 0;
 }
 
-static int run_patterns(struct exchange *exchange, struct bench_result *result,
+/* True where any process says so. */
+static int agree(struct exchange_rig *rig, bool *says, struct err *err)
+{
+    struct world *world = comm_world(rig->comm);
+    unsigned char own = *says;
+    unsigned char *all = mem_alloc(world_size(world), 1);
+    int rc = world_all_gather(world, &own, 1, all, err);
+
+    for (uint32_t r = 0; r < world_size(world) && !rc; r++)
+        *says |= all[r];
+    mem_free(all);
+    return rc;
+}
+
+static int measure_round(struct exchange_rig *rig,
+                         const struct alltoall *alltoall, double *ms,
+                         unsigned n, struct err *err)
+{
+    double unused;
+
+    for (unsigned i = 0; i < N_WARM_UP; i++)
+        if (run_once(rig, alltoall, i, &unused, err))
+            return -1;
+    for (unsigned i = 0; i < n; i++)
+        if (run_once(rig, alltoall, i, &ms[i], err))
+            return -1;
+    return keep_longest(rig, ms, n, err);
+}
+
+/* An exchange needs all processors of its ranks at once, so whatever else runs
+ * there shows. It only ever adds time: of some rounds, the first calm one
+ * counts, or else the fastest. All processes see the same times, and so do the
+ * same. */
+static int measure_pattern(struct exchange_rig *rig,
+                           const struct alltoall *alltoall, unsigned n,
+                           struct comm_sample *sample, struct err *err)
+{
+    double ms[BENCH_MAX_ITERATIONS];
+    struct timing time;
+
+    if (sample->total_bytes < MANY_BELOW_BYTES)
+        n = BENCH_MAX_ITERATIONS;
+    sample->n_iterations = n;
+    for (unsigned round = 0; round < MAX_ROUNDS; round++) {
+        if (measure_round(rig, alltoall, ms, n, err))
+            return -1;
+        time = timing_of(ms, n);
+        if (!round || time.median_ms < sample->time.median_ms)
+            sample->time = time;
+        if (time.p90_ms < CALM_RATIO * time.p10_ms) {
+            sample->time = time;
+            break;
+        }
+    }
+    return 0;
+}
+
+/* What comes next; the first process, which has the sink, decides. */
+struct next_step {
+    bool is_interrupted, is_out_of_time, is_stored;
+};
+
+static int decide(struct exchange_rig *rig, struct next_step *next,
+                  const struct comm_sample *sample, bool is_out_of_time,
+                  struct sample_sink *sink, struct err *err)
+{
+    struct world *world = comm_world(rig->comm);
+
+    *next = (struct next_step){interrupt_requested(), is_out_of_time, false};
+    if (agree(rig, &next->is_interrupted, err))
+        return -1;
+    if (!world_rank(world))
+        next->is_stored =
+            sink->has_comm && sink->has_comm(sink->ctx, &rig->setting, sample);
+    return world_broadcast(world, next, sizeof(*next), err);
+}
+
+static int run_patterns(struct exchange_rig *rig, struct bench_result *result,
                         const struct bench_options *options,
-                        const struct sample_setting *setting,
                         struct sample_sink *sink, struct err *err)
 {
+    bool is_first = !world_rank(comm_world(rig->comm));
     double begin_ms = clock_ms();
 
-    while (result->n_cases < options->n_cases) {
-        uint64_t case_idx = options->first_case + result->n_cases;
-        struct comm_sample sample = {0};
+    while (!options->n_cases || result->n_cases < options->n_cases) {
+        bool is_late = options->time_limit_s > 0 &&
+                       clock_ms() - begin_ms > options->time_limit_s * 1e3;
+        struct comm_sample sample;
         struct alltoall alltoall;
-        struct rng rng;
+        struct next_step next;
 
-        rng_init(&rng, options->seed, case_idx);
-        draw_pattern(exchange, &alltoall, options->batch, &rng);
-        if (measure_pattern(exchange, &alltoall, options->n_iterations, &sample,
-                            err) ||
-            sink->put_comm(sink->ctx, setting, &sample, err))
+        draw_pattern(rig, &alltoall, options,
+                     options->first_case + result->n_cases);
+        describe(rig, &alltoall, &sample);
+        if (decide(rig, &next, &sample, is_late, sink, err))
             return -1;
-        result->n_measured++;
+        result->interrupted = next.is_interrupted;
+        result->out_of_time = next.is_out_of_time;
+        if (next.is_interrupted || next.is_out_of_time)
+            break;
+        if (!next.is_stored &&
+            (measure_pattern(rig, &alltoall, options->n_iterations, &sample,
+                             err) ||
+             (is_first &&
+              sink->put_comm(sink->ctx, &rig->setting, &sample, err))))
+            return -1;
+        *(next.is_stored ? &result->n_resumed : &result->n_measured) += 1;
         result->n_cases++;
         if (options->progress)
             options->progress(options->progress_ctx, result->n_cases,
                               options->n_cases);
-        result->interrupted = interrupt_requested();
-        result->out_of_time =
-            options->time_limit_s > 0 &&
-            clock_ms() - begin_ms > options->time_limit_s * 1e3 &&
-            result->n_cases < options->n_cases;
-        if (result->interrupted || result->out_of_time)
-            break;
     }
     return 0;
 }
 
-int bench_alltoall(struct bench_result *result, struct device *device,
-                   uint32_t n_ranks, const struct bench_options *options,
+int bench_alltoall(struct bench_result *result, struct comm *comm,
+                   const struct bench_options *options,
                    struct sample_sink *sink, struct err *err)
 {
-    struct sample_setting setting = bench_setting(device, options);
-    struct exchange exchange;
+    uint32_t n_ranks = comm_n_ranks(comm);
+    struct exchange_rig rig;
     int rc;
 
     *result = (struct bench_result){.seed = options->seed};
@@ -236,14 +370,9 @@ int bench_alltoall(struct bench_result *result, struct device *device,
         return err_set(err, ERR_USAGE,
                        "an exchange has 2 to %d ranks, not %" PRIu32,
                        MAX_EXCHANGE_RANKS, n_ranks);
-    if (find_max_width(n_ranks, options) <= MIN_WIDTH)
-        return err_set(err, ERR_USAGE,
-                       "the memory for tables is too small for an exchange of "
-                       "%" PRIu32 " ranks at batch %" PRIu32,
-                       n_ranks, options->batch);
-    if (exchange_open(&exchange, device, n_ranks, options, err))
+    if (rig_init(&rig, comm, options, err))
         return -1;
-    rc = run_patterns(&exchange, result, options, &setting, sink, err);
-    exchange_close(&exchange);
+    rc = run_patterns(&rig, result, options, sink, err);
+    rig_release(&rig);
     return rc;
 }

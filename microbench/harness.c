@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
+#include "base/text.h"
 #include "microbench/rig.h"
 
 #include <inttypes.h>
@@ -16,20 +17,67 @@ void bench_options_init(struct bench_options *options)
         .precision = PRECISION_FP32,
         .optimizer = OPTIMIZER_ROWWISE_ADAGRAD,
         .max_tables = 15,
+        .work_bytes = BENCH_CPU_WORK_BYTES,
         .memory_bytes = (uint64_t)4 << 30,
         .n_iterations = BENCH_MIN_ITERATIONS,
     };
 }
 
-struct sample_setting bench_setting(const struct device *device,
-                                    const struct bench_options *options)
+/* At most a sixteenth less, and the same for all that are close together. */
+static uint64_t round_down(uint64_t n_bytes)
+{
+    uint64_t step = 1;
+
+    while (n_bytes / step >= 32)
+        step *= 2;
+    return n_bytes / step * step;
+}
+
+int bench_fit_memory(struct bench_options *options, const struct device *device,
+                     struct err *err)
+{
+    char free_text[TEXT_BYTES_MAX], reserve_text[TEXT_BYTES_MAX];
+    uint64_t free_bytes, reserve_bytes;
+    struct case_list list;
+
+    if (options->memory_bytes)
+        return 0;
+    case_list_init(&list, options);
+    free_bytes = device_free_bytes(device);
+    reserve_bytes = rig_reserve_bytes(&list, device);
+    if (free_bytes < reserve_bytes + BENCH_MIN_MEMORY_BYTES)
+        return err_set(
+            err, ERR_DEVICE,
+            "device '%s' has %s of free memory, and cases of batch %" PRIu32
+            " may take %s beside their tables: use a smaller batch, or say "
+            "what the tables may take",
+            device_name(device), text_from_bytes(free_text, (double)free_bytes),
+            options->batch,
+            text_from_bytes(reserve_text, (double)reserve_bytes));
+    options->memory_bytes = round_down(free_bytes - reserve_bytes);
+    return 0;
+}
+
+static struct sample_setting setting_of(const struct device *device,
+                                        const struct bench_case *what)
 {
     return (struct sample_setting){.device = device_name(device),
                                    .n_threads = device_n_threads(device),
-                                   .precision = options->precision,
-                                   .optimizer = options->optimizer,
-                                   .batch = options->batch,
+                                   .precision = what->precision,
+                                   .optimizer = what->optimizer,
+                                   .batch = what->batch,
                                    .isa = device_isa(device)};
+}
+
+struct sample_setting bench_setting(const struct device *device,
+                                    const struct bench_options *options)
+{
+    struct bench_case sentinel;
+    struct case_list list;
+
+    case_list_init(&list, options);
+    case_sentinel(&sentinel, &list);
+    return setting_of(device, &sentinel);
 }
 
 int bench_check_options(const struct bench_options *options, struct err *err)
@@ -51,6 +99,12 @@ int bench_check_options(const struct bench_options *options, struct err *err)
         return err_set(err, ERR_USAGE,
                        "a case can have 1 to %d tables, not up to %" PRIu32,
                        BENCH_MAX_TABLES, options->max_tables);
+    if (!options->n_cases && options->time_limit_s <= 0)
+        return err_set(err, ERR_USAGE,
+                       "cases without number need a time limit");
+    if (options->is_mixed && !(options->work_bytes > 0))
+        return err_set(err, ERR_USAGE,
+                       "the work of a mixed list's cases must be positive");
     if (options->memory_bytes < BENCH_MIN_MEMORY_BYTES)
         return err_set(err, ERR_USAGE,
                        "the memory for tables must be at least %" PRIu64 " MiB",
@@ -68,16 +122,17 @@ struct bench {
     const struct bench_options *options;
     struct sample_sink *sink;
     struct bench_result *result;
-    struct sample_setting setting;
     struct case_list list;
     struct rig *rig; /* opened for the first case that is not there */
 };
 
 /* Right after the memory was taken everything is slower for some seconds
- * (the system still arranges its pages). So the sentinel runs, unrecorded,
- * until SETTLE_RUNS in a row have not beaten the best by SETTLE_GAIN. */
+ * (the system still arranges its pages), and a GPU that was idle takes half a
+ * second to raise its clocks. So the sentinel runs, unrecorded, until
+ * SETTLE_RUNS in a row have not beaten the best by SETTLE_GAIN. */
 #define SETTLE_RUNS 5
 #define SETTLE_GAIN 0.02
+#define SETTLE_CUDA_MS 500.0
 #define SETTLE_MAX_MS 10000.0
 
 static int settle(struct bench *bench, struct err *err)
@@ -85,11 +140,14 @@ static int settle(struct bench *bench, struct err *err)
     struct sample_table tables[BENCH_MAX_TABLES];
     struct sample sample = {.tables = tables};
     struct bench_case sentinel;
-    double begin_ms = clock_ms(), best_ms = INFINITY;
+    double begin_ms = clock_ms(), best_ms = INFINITY, ms = 0;
+    double least_ms =
+        device_kind_of(bench->device) == DEVICE_CUDA ? SETTLE_CUDA_MS : 0;
     unsigned n_since_best = 0;
 
     case_sentinel(&sentinel, &bench->list);
-    for (uint64_t i = 0; n_since_best < SETTLE_RUNS && !interrupt_requested();
+    for (uint64_t i = 0; (n_since_best < SETTLE_RUNS || ms < least_ms) &&
+                         ms < SETTLE_MAX_MS && !interrupt_requested();
          i++) {
         if (rig_measure(bench->rig, &sample, &sentinel, i, err))
             return -1;
@@ -98,8 +156,7 @@ static int settle(struct bench *bench, struct err *err)
             best_ms = sample.total.median_ms;
             n_since_best = 0;
         }
-        if (clock_ms() - begin_ms > SETTLE_MAX_MS)
-            break;
+        ms = clock_ms() - begin_ms;
     }
     return 0;
 }
@@ -123,14 +180,14 @@ static int measure(struct bench *bench, const struct bench_case *what,
                             .part = part,
                             .tables = tables,
                             .version = NEUROSHARD_VERSION};
+    struct sample_setting setting = setting_of(bench->device, what);
     struct sample_sink *sink = bench->sink;
     uint64_t stream_seed = mix64(sample.seed + case_idx);
 
     bench->result->interrupted |= interrupt_requested();
     if (bench->result->interrupted)
         return 0;
-    if (sink->has(sink->ctx, &bench->setting, sample.seed, case_idx, kind,
-                  part)) {
+    if (sink->has(sink->ctx, &setting, sample.seed, case_idx, kind, part)) {
         bench->result->n_resumed++;
         return 0;
     }
@@ -138,9 +195,10 @@ static int measure(struct bench *bench, const struct bench_case *what,
         return -1;
     if (rig_measure(bench->rig, &sample, what, stream_seed, err))
         return err_prefix(err, "case %" PRIu64, case_idx);
-    if (sink->put(sink->ctx, &bench->setting, &sample, err))
+    if (sink->put(sink->ctx, &setting, &sample, err))
         return -1;
     bench->result->n_measured++;
+    bench->result->n_flagged += (sample.flags & SAMPLE_THROTTLED) != 0;
     return 0;
 }
 
@@ -160,7 +218,9 @@ static int run_case(struct bench *bench, uint64_t case_idx, struct err *err)
     }
     if (measure(bench, &fused, SAMPLE_FUSED, case_idx, 0, err))
         return -1;
-    if (case_idx % BENCH_HELD_OUT != BENCH_HELD_OUT - 1 || fused.n_tables == 1)
+    if (case_idx % BENCH_HELD_OUT != BENCH_HELD_OUT - 1 ||
+        fused.n_tables == 1 ||
+        (bench->options->is_mixed && fused.n_tables > BENCH_MAX_SINGLES))
         return 0;
     for (uint32_t t = 0; t < fused.n_tables; t++) {
         case_single(&other, &fused, t);
@@ -175,8 +235,9 @@ static int run_cases(struct bench *bench, struct err *err)
     const struct bench_options *options = bench->options;
     struct bench_result *result = bench->result;
     double begin_ms = clock_ms();
+    uint64_t n_wanted = options->n_cases ? options->n_cases : UINT64_MAX;
 
-    while (result->n_cases < options->n_cases) {
+    while (result->n_cases < n_wanted) {
         if (run_case(bench, options->first_case + result->n_cases, err))
             return -1;
         if (result->interrupted)
@@ -188,7 +249,7 @@ static int run_cases(struct bench *bench, struct err *err)
         result->out_of_time =
             options->time_limit_s > 0 &&
             clock_ms() - begin_ms > options->time_limit_s * 1e3 &&
-            result->n_cases < options->n_cases;
+            result->n_cases < n_wanted;
         if (result->out_of_time)
             return 0;
     }
@@ -199,21 +260,14 @@ int bench_lookup(struct bench_result *result, struct device *device,
                  const struct bench_options *options, struct sample_sink *sink,
                  struct err *err)
 {
-    struct bench bench = {.device = device,
-                          .options = options,
-                          .sink = sink,
-                          .result = result,
-                          .setting = bench_setting(device, options),
-                          .list = {.seed = options->seed,
-                                   .batch = options->batch,
-                                   .max_tables = options->max_tables,
-                                   .precision = options->precision}};
+    struct bench bench = {
+        .device = device, .options = options, .sink = sink, .result = result};
     int rc = -1;
 
     *result = (struct bench_result){0};
     if (bench_check_options(options, err))
         goto out;
-    bench.list.weight_bytes = rig_weight_bytes(options);
+    case_list_init(&bench.list, options);
     result->seed = case_list_id(&bench.list);
     if (run_cases(&bench, err))
         goto out;

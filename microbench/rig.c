@@ -3,122 +3,116 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/parallel.h"
 #include "base/rng.h"
-#include "base/stats.h"
 #include "device/canary.h"
-#include "device/lookup.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define N_WARM_UP 3
-/* A case that is still unsteady after its iterations gets more, up to
- * BENCH_MAX_ITERATIONS or so long. */
-#define EXTRA_MS 30.0
-#define STEADY_SPREAD 0.01
 /* Weights stay bounded over any number of updates. */
 #define LEARNING_RATE 1e-6f
 #define FILL_SEED 1
 #define STATE_START 0.01f
+/* What drawing and measuring a look-up may take, beside lookup_open's own. */
+#define DRAW_BYTES 24
+#define SLACK_BYTES ((uint64_t)512 << 20)
 
-/* Device memory that grows. */
+/* Device memory that grows, with some room ahead, but not beyond max_bytes. */
 struct region {
     void *d_ptr;
-    size_t n_bytes;
-};
-
-/* Host memory that grows. */
-struct scratch {
-    void *ptr;
-    size_t n_bytes;
+    size_t n_bytes, max_bytes;
 };
 
 struct rig {
     struct device *device; /* not owned */
-    struct pool *pool;
     struct canary *canary;
-    enum optimizer optimizer;
-    enum precision precision;
-    uint32_t batch;
     unsigned n_iterations;
+    float learning_rate;
     char *d_weights;
     size_t weight_bytes;
-    char *d_states; /* NULL for SGD */
+    char *d_states; /* NULL for a plain list with SGD */
     size_t state_bytes;
     struct region indices, offsets, out, grad;
-    struct scratch host_indices, host_offsets;
     struct lookup_batch sets[LOOKUP_MAX_COLD_SETS];
     unsigned n_sets;
     char started_at[CLOCK_TEXT_MAX];
 };
 
-uint64_t rig_weight_bytes(const struct bench_options *options)
+static unsigned max_sets(const struct device *device)
 {
-    /* The narrowest row has 4 elements, so that its 4 bytes of state are at
-     * most one part in 1 + element size. */
-    uint64_t parts = precision_bytes(options->precision);
-
-    return options->memory_bytes / (parts + 1) * parts;
+    return lookup_n_cold_sets(device, 0);
 }
 
-/* State must not be negative, which device_fill would make it. */
-static int fill_states(struct rig *rig, struct err *err)
+/* How far each region may have to grow. */
+static void bound_regions(struct rig *rig, const struct case_list *list)
 {
-    size_t chunk_bytes = (size_t)1 << 20;
-    float *chunk = mem_alloc(chunk_bytes, 1);
-    int rc = -1;
+    struct case_bounds bounds = case_list_bounds(list);
+    unsigned n_sets = max_sets(rig->device);
 
-    for (size_t i = 0; i < chunk_bytes / sizeof(float); i++)
-        chunk[i] = STATE_START;
-    for (size_t at = 0; at < rig->state_bytes; at += chunk_bytes) {
-        size_t left = rig->state_bytes - at;
-
-        if (device_upload(rig->device, rig->d_states + at, chunk,
-                          left < chunk_bytes ? left : chunk_bytes, err))
-            goto out;
-    }
-    rc = 0;
-out:
-    mem_free(chunk);
-    return rc;
+    rig->indices.max_bytes =
+        (size_t)n_sets * bounds.n_lookups * sizeof(uint32_t) + CASE_ALIGN;
+    rig->offsets.max_bytes =
+        (size_t)n_sets * (bounds.n_bags + 1) * sizeof(uint64_t);
+    rig->out.max_bytes = bounds.n_outputs * sizeof(float);
+    rig->grad.max_bytes = rig->out.max_bytes;
 }
 
-static int alloc_tables(struct rig *rig, struct err *err)
+uint64_t rig_reserve_bytes(const struct case_list *list,
+                           const struct device *device)
 {
+    struct case_bounds bounds = case_list_bounds(list);
+    uint64_t n_sets = max_sets(device);
+    uint64_t set_bytes = bounds.n_lookups * sizeof(uint32_t) +
+                         (bounds.n_bags + 1) * sizeof(uint64_t);
+    /* As device/lookup.h says, with keys of 8 bytes. */
+    uint64_t scratch_bytes = bounds.n_lookups * (24 + bounds.dim / 64);
+
+    return n_sets * set_bytes + 2 * bounds.n_outputs * sizeof(float) +
+           scratch_bytes + bounds.n_lookups * DRAW_BYTES + CANARY_BYTES +
+           SLACK_BYTES;
+}
+
+static int alloc_tables(struct rig *rig, const struct case_list *list,
+                        struct err *err)
+{
+    enum precision precision =
+        list->is_mixed ? PRECISION_FP16 : list->precision;
     void *d_ptr;
 
     if (device_alloc(rig->device, &d_ptr, rig->weight_bytes, err))
         return -1;
     rig->d_weights = d_ptr;
     if (device_fill(rig->device, rig->d_weights,
-                    rig->weight_bytes / precision_bytes(rig->precision),
-                    rig->precision, FILL_SEED, err))
+                    rig->weight_bytes / precision_bytes(precision), precision,
+                    FILL_SEED, err))
         return -1;
-    if (rig->optimizer == OPTIMIZER_SGD)
+    if (!list->is_mixed && list->optimizer == OPTIMIZER_SGD)
         return 0;
     if (device_alloc(rig->device, &d_ptr, rig->state_bytes, err))
         return -1;
     rig->d_states = d_ptr;
-    return fill_states(rig, err);
+    /* A state must not be negative, which device_fill would make it. */
+    return device_set(rig->device, d_ptr, rig->state_bytes / sizeof(float),
+                      STATE_START, err);
 }
 
 int rig_open(struct rig **out, struct device *device,
              const struct bench_options *options, struct err *err)
 {
     struct rig *rig = mem_alloc(1, sizeof(*rig));
+    struct case_list list;
 
+    case_list_init(&list, options);
     rig->device = device;
-    rig->pool = pool_open(device_n_threads(device));
-    rig->optimizer = options->optimizer;
-    rig->precision = options->precision;
-    rig->batch = options->batch;
     rig->n_iterations = options->n_iterations;
-    rig->weight_bytes = rig_weight_bytes(options);
-    rig->state_bytes = (size_t)(options->memory_bytes - rig->weight_bytes +
-                                (uint64_t)BENCH_MAX_TABLES * CASE_ALIGN);
-    if (alloc_tables(rig, err) || canary_open(&rig->canary, device, err)) {
+    rig->learning_rate = list.is_mixed ? 0 : LEARNING_RATE;
+    rig->weight_bytes = list.weight_bytes;
+    rig->state_bytes =
+        (size_t)(list.state_bytes + (uint64_t)BENCH_MAX_TABLES * CASE_ALIGN);
+    bound_regions(rig, &list);
+    if (alloc_tables(rig, &list, err) ||
+        canary_open(&rig->canary, device, err)) {
         rig_close(rig);
         return -1;
     }
@@ -137,9 +131,6 @@ void rig_close(struct rig *rig)
     device_free(rig->device, rig->offsets.d_ptr);
     device_free(rig->device, rig->out.d_ptr);
     device_free(rig->device, rig->grad.d_ptr);
-    mem_free(rig->host_indices.ptr);
-    mem_free(rig->host_offsets.ptr);
-    pool_close(rig->pool);
     mem_free(rig);
 }
 
@@ -147,26 +138,21 @@ void rig_close(struct rig *rig)
 static int region_reserve(struct region *region, struct device *device,
                           size_t n_bytes, bool *grew, struct err *err)
 {
+    size_t ahead = n_bytes + n_bytes / 2;
+
     if (grew)
         *grew = region->n_bytes < n_bytes;
     if (region->n_bytes >= n_bytes)
         return 0;
+    if (n_bytes <= region->max_bytes && ahead > region->max_bytes)
+        ahead = region->max_bytes;
     device_free(device, region->d_ptr);
-    *region = (struct region){0};
-    n_bytes += n_bytes / 2;
-    if (device_alloc(device, &region->d_ptr, n_bytes, err))
+    region->d_ptr = NULL;
+    region->n_bytes = 0;
+    if (device_alloc(device, &region->d_ptr, ahead, err))
         return -1;
-    region->n_bytes = n_bytes;
+    region->n_bytes = ahead;
     return 0;
-}
-
-static void scratch_reserve(struct scratch *scratch, size_t n_bytes)
-{
-    if (scratch->n_bytes >= n_bytes)
-        return;
-    scratch->n_bytes = n_bytes + n_bytes / 2;
-    mem_free(scratch->ptr);
-    scratch->ptr = mem_alloc(scratch->n_bytes, 1);
 }
 
 /*
@@ -210,7 +196,7 @@ static void place_tables(const struct rig *rig, struct lookup_table *tables,
 
     rng_init(&rng, seed, 0);
     for (uint32_t t = 0; t < n; t++)
-        sizes[t] = case_table_bytes(&what->tables[t], rig->precision);
+        sizes[t] = case_table_bytes(&what->tables[t], what->precision);
     place(offsets, sizes, n, rig->weight_bytes, &rng);
     for (uint32_t t = 0; t < n; t++) {
         tables[t] =
@@ -218,76 +204,16 @@ static void place_tables(const struct rig *rig, struct lookup_table *tables,
                                   .n_rows = what->tables[t].stream.n_rows,
                                   .dim = what->tables[t].dim,
                                   .out_begin = out_begin,
-                                  .precision = rig->precision};
+                                  .precision = what->precision};
         out_begin += what->tables[t].dim;
         sizes[t] = (tables[t].n_rows * sizeof(float) + CASE_ALIGN - 1) /
                    CASE_ALIGN * CASE_ALIGN;
     }
-    if (!rig->d_states)
+    if (what->optimizer == OPTIMIZER_SGD)
         return;
     place(offsets, sizes, n, rig->state_bytes, &rng);
     for (uint32_t t = 0; t < n; t++)
         tables[t].d_state = (float *)(void *)(rig->d_states + offsets[t]);
-}
-
-/* The look-ups of all sets, made on the host: set by set, table by table. */
-struct generation {
-    const struct bench_case *what;
-    uint64_t seed;
-    uint32_t batch;
-    uint64_t n_lookups;                /* a set */
-    uint64_t begins[BENCH_MAX_TABLES]; /* of each table in a set */
-    uint32_t *indices;                 /* [n_sets][n_lookups] */
-    uint64_t *offsets;                 /* [n_sets][n_tables][batch + 1] */
-    struct sample_table *tables;
-};
-
-static void generate(void *ctx, size_t task, unsigned thread)
-{
-    struct generation *made = ctx;
-    uint32_t n_tables = made->what->n_tables;
-    uint32_t t = (uint32_t)(task % n_tables);
-    uint64_t set = task / n_tables;
-    const struct stream *stream = &made->what->tables[t].stream;
-    uint32_t *indices = made->indices + set * made->n_lookups + made->begins[t];
-
-    (void)thread;
-    stream_fill(stream, made->seed + set, made->begins[t],
-                made->offsets + task * (made->batch + 1), indices);
-    if (set == 0)
-        made->tables[t].n_unique =
-            stream_histogram(indices, stream_n_lookups(stream), stream->n_rows,
-                             made->tables[t].bins);
-}
-
-/* Each table's offsets are uploaded with their end, which is the next one's
- * beginning. */
-static int upload_set(struct rig *rig, const struct generation *made,
-                      unsigned set, struct err *err)
-{
-    uint32_t n_tables = made->what->n_tables, batch = made->batch;
-    uint32_t *d_indices =
-        (uint32_t *)rig->indices.d_ptr + set * made->n_lookups;
-    uint64_t *d_offsets =
-        (uint64_t *)rig->offsets.d_ptr + set * ((size_t)n_tables * batch + 1);
-
-    if (made->n_lookups &&
-        device_upload(rig->device, d_indices,
-                      made->indices + set * made->n_lookups,
-                      made->n_lookups * sizeof(*d_indices), err))
-        return -1;
-    for (uint32_t t = 0; t < n_tables; t++) {
-        size_t task = (size_t)set * n_tables + t;
-
-        if (device_upload(rig->device, d_offsets + (size_t)t * batch,
-                          made->offsets + task * (batch + 1),
-                          (batch + 1) * sizeof(*d_offsets), err))
-            return -1;
-    }
-    rig->sets[set] = (struct lookup_batch){.d_indices = d_indices,
-                                           .d_offsets = d_offsets,
-                                           .n_lookups = made->n_lookups};
-    return 0;
 }
 
 static unsigned count_sets(const struct rig *rig, const struct bench_case *what)
@@ -299,46 +225,72 @@ static unsigned count_sets(const struct rig *rig, const struct bench_case *what)
 
         touched_bytes += lookup_touched_bytes(stream_n_lookups(&table->stream),
                                               table->stream.n_rows, table->dim,
-                                              rig->precision);
+                                              what->precision);
     }
-    return lookup_n_cold_sets(touched_bytes);
+    return lookup_n_cold_sets(rig->device, touched_bytes);
 }
 
-/* Fills rig->sets, and what the streams turned out to be into tables. */
+/* What the streams turned out to be: with the look-ups that were really done.
+ */
+static int describe_tables(struct rig *rig, struct sample_table *tables,
+                           const struct bench_case *what,
+                           const struct stream *streams, struct err *err)
+{
+    double n_unique[BENCH_MAX_TABLES], bins[BENCH_MAX_TABLES][REUSE_BINS];
+
+    if (stream_measure(rig->device, streams, what->n_tables,
+                       rig->sets[0].d_indices, n_unique, bins, err))
+        return -1;
+    for (uint32_t t = 0; t < what->n_tables; t++) {
+        struct sample_table *table = &tables[t];
+
+        table->n_rows = streams[t].n_rows;
+        table->dim = what->tables[t].dim;
+        table->pooling_factor =
+            (double)stream_n_lookups(&streams[t]) / streams[t].batch;
+        table->zipf_alpha = streams[t].use_bins ? NAN : streams[t].zipf_alpha;
+        table->n_unique = n_unique[t];
+        memcpy(table->bins, bins[t], sizeof(table->bins));
+    }
+    return 0;
+}
+
+/* Draws rig->sets, and describes what is in them. */
 static int make_sets(struct rig *rig, const struct bench_case *what,
                      uint64_t seed, struct sample_table *tables,
                      struct err *err)
 {
-    struct generation made = {
-        .what = what, .seed = seed, .batch = rig->batch, .tables = tables};
-    size_t index_bytes, n_offsets;
+    struct stream streams[BENCH_MAX_TABLES];
+    size_t n_offsets = (size_t)what->n_tables * what->batch + 1;
+    uint64_t n_lookups = 0;
 
     for (uint32_t t = 0; t < what->n_tables; t++) {
-        made.begins[t] = made.n_lookups;
-        made.n_lookups += stream_n_lookups(&what->tables[t].stream);
+        streams[t] = what->tables[t].stream;
+        n_lookups += stream_n_lookups(&streams[t]);
     }
     rig->n_sets = count_sets(rig, what);
-    index_bytes = rig->n_sets * made.n_lookups * sizeof(uint32_t);
-    n_offsets = (size_t)rig->n_sets * what->n_tables * (rig->batch + (size_t)1);
-    scratch_reserve(&rig->host_indices, index_bytes);
-    scratch_reserve(&rig->host_offsets, n_offsets * sizeof(uint64_t));
-    if (region_reserve(&rig->indices, rig->device, index_bytes + CASE_ALIGN,
+    if (region_reserve(&rig->indices, rig->device,
+                       rig->n_sets * n_lookups * sizeof(uint32_t) + CASE_ALIGN,
                        NULL, err) ||
-        region_reserve(&rig->offsets, rig->device, n_offsets * sizeof(uint64_t),
-                       NULL, err))
+        region_reserve(&rig->offsets, rig->device,
+                       rig->n_sets * n_offsets * sizeof(uint64_t), NULL, err))
         return -1;
-    made.indices = rig->host_indices.ptr;
-    made.offsets = rig->host_offsets.ptr;
-    pool_run(rig->pool, (size_t)rig->n_sets * what->n_tables, generate, &made);
-    for (unsigned set = 0; set < rig->n_sets; set++)
-        if (upload_set(rig, &made, set, err))
+    for (unsigned set = 0; set < rig->n_sets; set++) {
+        uint32_t *d_indices = (uint32_t *)rig->indices.d_ptr + set * n_lookups;
+        uint64_t *d_offsets = (uint64_t *)rig->offsets.d_ptr + set * n_offsets;
+
+        if (stream_draw(rig->device, streams, what->n_tables, seed + set,
+                        d_indices, d_offsets, err))
             return -1;
-    return 0;
+        rig->sets[set] = (struct lookup_batch){.d_indices = d_indices,
+                                               .d_offsets = d_offsets,
+                                               .n_lookups = n_lookups};
+    }
+    return describe_tables(rig, tables, what, streams, err);
 }
 
-static int reserve_outputs(struct rig *rig, uint32_t out_dim, struct err *err)
+static int reserve_outputs(struct rig *rig, size_t n_bytes, struct err *err)
 {
-    size_t n_bytes = (size_t)rig->batch * out_dim * sizeof(float);
     bool grew;
 
     if (region_reserve(&rig->out, rig->device, n_bytes, NULL, err) ||
@@ -351,110 +303,43 @@ static int reserve_outputs(struct rig *rig, uint32_t out_dim, struct err *err)
                        FILL_SEED + 1, err);
 }
 
-struct laps {
-    double forward[BENCH_MAX_ITERATIONS], backward[BENCH_MAX_ITERATIONS],
-        total[BENCH_MAX_ITERATIONS];
-    unsigned n;
-};
-
-/* One step on the next index set; timed where laps is given. */
-static int step(struct rig *rig, struct lookup *lookup, unsigned number,
-                struct laps *laps, struct err *err)
+/* The lower clocks, the higher heat and power, all reasons. */
+static struct sample_health worse_health(const struct sample_health *a,
+                                         const struct sample_health *b)
 {
-    const struct lookup_batch *set = &rig->sets[number % rig->n_sets];
-    double forward, backward, total;
-
-    if (device_mark(rig->device, 0, err) ||
-        lookup_forward(lookup, set, rig->out.d_ptr, err) ||
-        device_mark(rig->device, 1, err) ||
-        lookup_backward(lookup, set, rig->grad.d_ptr, LEARNING_RATE, err) ||
-        device_mark(rig->device, 2, err))
-        return -1;
-    if (device_elapsed(rig->device, 0, 1, &forward, err) ||
-        device_elapsed(rig->device, 1, 2, &backward, err) ||
-        device_elapsed(rig->device, 0, 2, &total, err))
-        return -1;
-    if (!laps)
-        return 0;
-    laps->forward[laps->n] = forward;
-    laps->backward[laps->n] = backward;
-    laps->total[laps->n] = total;
-    laps->n++;
-    return 0;
-}
-
-struct timing timing_of(double *ms, size_t n)
-{
-    return (struct timing){.median_ms = stats_median(ms, n),
-                           .p10_ms = stats_quantile(ms, n, 0.1),
-                           .p90_ms = stats_quantile(ms, n, 0.9)};
-}
-
-double timing_spread(const double *ms, size_t n)
-{
-    double sorted[BENCH_MAX_ITERATIONS], median;
-
-    memcpy(sorted, ms, n * sizeof(*ms));
-    median = stats_median(sorted, n);
-    for (size_t i = 0; i < n; i++)
-        sorted[i] = fabs(ms[i] - median);
-    return median > 0 ? stats_median(sorted, n) / median : 0;
-}
-
-static bool is_enough(const struct rig *rig, const struct laps *laps,
-                      double begin_ms)
-{
-    if (laps->n < rig->n_iterations)
-        return false;
-    return laps->n == BENCH_MAX_ITERATIONS ||
-           clock_ms() - begin_ms > EXTRA_MS ||
-           timing_spread(laps->total, laps->n) < STEADY_SPREAD;
-}
-
-static int run_laps(struct rig *rig, struct lookup *lookup, struct laps *laps,
-                    struct err *err)
-{
-    double begin_ms;
-    unsigned number = 0;
-
-    while (number < N_WARM_UP)
-        if (step(rig, lookup, number++, NULL, err))
-            return -1;
-    begin_ms = clock_ms();
-    while (!is_enough(rig, laps, begin_ms))
-        if (step(rig, lookup, number++, laps, err))
-            return -1;
-    return 0;
+    return (struct sample_health){
+        .sm_mhz = fmin(a->sm_mhz, b->sm_mhz),
+        .memory_mhz = fmin(a->memory_mhz, b->memory_mhz),
+        .temperature_c = fmax(a->temperature_c, b->temperature_c),
+        .power_w = fmax(a->power_w, b->power_w),
+        .throttle_reasons = a->throttle_reasons | b->throttle_reasons};
 }
 
 /* Laps on a machine that the canary finds quiet; where it stays disturbed the
- * last ones are kept and *flags says so. */
-static int run_quiet_laps(struct rig *rig, struct lookup *lookup,
-                          struct laps *laps, unsigned *flags, struct err *err)
+ * last ones are kept and the sample's flags say so. */
+static int time_case(struct rig *rig, const struct course *course,
+                     struct sample *sample, struct err *err)
 {
+    struct sample_health before, after;
     enum canary_verdict verdict;
 
     do {
         double begin_ms = clock_ms();
 
-        laps->n = 0;
-        if (run_laps(rig, lookup, laps, err) ||
-            canary_judge(rig->canary, begin_ms, &verdict, err))
+        device_health(rig->device, &before);
+        if (laps_time(sample, course, rig->n_iterations, err))
+            return -1;
+        device_health(rig->device, &after);
+        if (canary_judge(rig->canary, begin_ms, &verdict, err))
             return -1;
     } while (verdict == CANARY_AGAIN);
-    if (verdict == CANARY_DISTURBED)
-        *flags |= SAMPLE_THROTTLED;
-    return 0;
-}
-
-/* Tables as the sample keeps them: with the look-ups that were really done. */
-static void describe(struct sample_table *table, const struct case_table *from)
-{
-    table->n_rows = from->stream.n_rows;
-    table->dim = from->dim;
-    table->pooling_factor =
-        (double)stream_n_lookups(&from->stream) / from->stream.batch;
-    table->zipf_alpha = from->stream.use_bins ? NAN : from->stream.zipf_alpha;
+    sample->health = worse_health(&before, &after);
+    if (verdict == CANARY_DISTURBED ||
+        device_was_throttled(rig->device, &before, &after))
+        sample->flags |= SAMPLE_THROTTLED;
+    if (device_kind_of(rig->device) != DEVICE_CUDA)
+        return 0;
+    return laps_time_phases(sample, course, err);
 }
 
 int rig_measure(struct rig *rig, struct sample *sample,
@@ -462,30 +347,35 @@ int rig_measure(struct rig *rig, struct sample *sample,
                 struct err *err)
 {
     struct lookup_table tables[BENCH_MAX_TABLES];
-    struct lookup *lookup = NULL;
-    struct laps laps = {.n = 0};
+    struct lookup_spec spec = {.tables = tables,
+                               .n_tables = what->n_tables,
+                               .batch = what->batch,
+                               .optimizer = what->optimizer};
+    struct course course = {.device = rig->device,
+                            .sets = rig->sets,
+                            .learning_rate = rig->learning_rate};
     int rc = -1;
 
     sample->started_at = clock_utc(rig->started_at);
     sample->n_tables = what->n_tables;
-    for (uint32_t t = 0; t < what->n_tables; t++)
-        describe(&sample->tables[t], &what->tables[t]);
     if (make_sets(rig, what, stream_seed, sample->tables, err))
         goto out;
     place_tables(rig, tables, what, stream_seed);
-    if (lookup_open(&lookup, rig->device, tables, what->n_tables, rig->batch,
-                    rig->sets[0].n_lookups, rig->optimizer, err))
+    spec.max_lookups = rig->sets[0].n_lookups;
+    if (lookup_open(&course.lookup, rig->device, &spec, err))
         goto out;
-    if (reserve_outputs(rig, lookup_out_dim(lookup), err))
+    if (reserve_outputs(rig,
+                        (size_t)what->batch * lookup_out_dim(course.lookup) *
+                            sizeof(float),
+                        err))
         goto out;
-    if (run_quiet_laps(rig, lookup, &laps, &sample->flags, err))
+    course.n_sets = rig->n_sets;
+    course.d_out = rig->out.d_ptr;
+    course.d_grad = rig->grad.d_ptr;
+    if (time_case(rig, &course, sample, err))
         goto out;
-    sample->n_iterations = laps.n;
-    sample->forward = timing_of(laps.forward, laps.n);
-    sample->backward = timing_of(laps.backward, laps.n);
-    sample->total = timing_of(laps.total, laps.n);
     rc = 0;
 out:
-    lookup_close(lookup);
+    lookup_close(course.lookup);
     return rc;
 }

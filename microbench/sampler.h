@@ -8,15 +8,30 @@
 /*
  * Lists of cases: which tables are fused and measured. Case i is a pure
  * function of the list and i, with the same bits on every machine (no libm).
+ *
+ * All cases of a plain list have one batch, precision and optimizer. In a
+ * mixed list each has its own: PUBLISHED_SHARE of the cases are at the
+ * published setting (the list's batch, fp32, SGD, up to 15 tables of up to 128
+ * columns), the others have batches from 1/64 of the list's to all of it,
+ * fp32 or fp16, SGD or row-wise Adagrad, up to max_tables tables of up to 512
+ * columns, and up to 200 look-ups a bag.
  */
 
 struct case_list {
     uint64_t seed;
-    uint32_t batch;
-    uint32_t max_tables; /* 1 .. BENCH_MAX_TABLES */
-    enum precision precision;
+    uint32_t max_tables;   /* 1 .. BENCH_MAX_TABLES */
     uint64_t weight_bytes; /* that the tables of a case may take together */
+    uint32_t batch;        /* of a mixed list: the largest and most frequent */
+    enum precision precision; /* this and the next: of a plain list */
+    enum optimizer optimizer;
+    /* Of a mixed list; the others are not looked at in a plain one. */
+    bool is_mixed;
+    uint64_t state_bytes; /* that the optimizer states may take together */
+    double work_bytes;    /* case_work of most cases; of one in ten up to
+                             LONG_CASE times as much */
 };
+#define PUBLISHED_SHARE 0.45
+#define LONG_CASE 4.0
 
 struct case_table {
     struct stream stream; /* rows, pooling, skew */
@@ -24,29 +39,43 @@ struct case_table {
 };
 
 struct bench_case {
+    uint32_t batch;
+    enum precision precision;
+    enum optimizer optimizer;
     struct case_table tables[BENCH_MAX_TABLES];
     uint32_t n_tables;
 };
 
-/* Hash of what the cases depend on apart from batch and precision, which are
- * part of a setting: below 2^63. */
+/* The list that these options, which have been checked, name. */
+void case_list_init(struct case_list *list,
+                    const struct bench_options *options);
+/* Hash of what the cases depend on, below 2^63; of a plain list apart from
+ * batch, precision and optimizer, which are part of a setting. */
 uint64_t case_list_id(const struct case_list *list);
+
+/* What no case of the list exceeds. */
+struct case_bounds {
+    uint64_t n_lookups; /* a batch */
+    uint64_t n_bags;
+    uint64_t n_outputs; /* elements: batch x sum of dims */
+    uint32_t dim;
+};
+struct case_bounds case_list_bounds(const struct case_list *list);
 
 /* Bytes of a table's weights in the arena, whole CASE_ALIGN. */
 #define CASE_ALIGN 512
 uint64_t case_table_bytes(const struct case_table *table,
                           enum precision precision);
+/* Bytes that a step on the case moves, roughly: what its time goes with. */
+double case_work(const struct bench_case *drawn);
 
 void case_draw(struct bench_case *out, const struct case_list *list,
                uint64_t case_idx);
-/* The one case of a list that is measured again and again. */
+/* The one case of a list that is measured again and again; of a mixed list at
+ * the published setting. */
 void case_sentinel(struct bench_case *out, const struct case_list *list);
 /* Table t of a case as a case of its own; it sees the same look-ups. */
 void case_single(struct bench_case *out, const struct bench_case *from,
                  uint32_t t);
-
-/* At least lo, below hi; the logarithm is close to uniform. lo < hi. */
-struct rng;
-double draw_log_uniform(struct rng *rng, double lo, double hi);
 
 #endif

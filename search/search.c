@@ -9,8 +9,10 @@
 
 void search_options_init(struct search_options *options)
 {
-    *options = (struct search_options){
-        .beam_width = 3, .beam_depth = 10, .n_candidates = 10};
+    *options = (struct search_options){.beam_width = 3,
+                                       .beam_depth = 10,
+                                       .n_candidates = 10,
+                                       .effort = SEARCH_EFFORT_AUTO};
 }
 
 /* Where no assignment by cost was found, one by memory may be. */

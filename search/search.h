@@ -29,8 +29,14 @@ struct search_options {
     unsigned beam_width;   /* K, 3; 0: grid only */
     unsigned beam_depth;   /* L, 10 */
     unsigned n_candidates; /* by size and by single-table cost, 10 each */
+    uint64_t effort;       /* of the full search: changes that it tries, or
+                              SEARCH_EFFORT_AUTO */
+    double time_limit_ms;  /* of the full search; 0: none */
 };
-/* The published settings. */
+/* 2,400,000; and where the oracle prices by terms (core/oracle.h), 24,000 a
+ * table, but at least 600,000 and no more than that. */
+#define SEARCH_EFFORT_AUTO UINT64_MAX
+/* The published settings, and SEARCH_EFFORT_AUTO. */
 void search_options_init(struct search_options *options);
 
 /* Fills shards, search ("reference", or "grid" without a beam), seed, stopped,
@@ -42,6 +48,21 @@ void search_options_init(struct search_options *options);
 int search_reference(struct plan *plan, const struct oracle *oracle,
                      const struct search_options *options, struct arena *arena,
                      struct err *err) MUST_CHECK;
+
+/*
+ * The full search: all kinds chosen together, from several starting points (the
+ * published search's result among them), by simulated annealing (search/
+ * anneal.h) over moves, swaps, splits, merges and new cuts. Its budget is work:
+ * one seed gives one plan at any thread count and speed, unless time_limit_ms
+ * or SIGINT cuts it short; `stopped` says which. Its plan never costs more than
+ * that of search_reference, which it runs where tables x devices <= 30,000.
+ *
+ * Also sets bound_ms (search/bound.h), which plan_price forgets. Fails as
+ * search_reference does, and plans what that cannot: rows, grids, replicas.
+ */
+int search_full(struct plan *plan, const struct oracle *oracle,
+                const struct search_options *options, struct arena *arena,
+                struct err *err) MUST_CHECK;
 
 /* The published baselines: random, dim, lookup, size, size-lookup greedy;
  * memory-checked (ERR_NO_PLAN where a table fits nowhere). */

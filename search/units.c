@@ -236,9 +236,9 @@ static void rank_items(struct units *units)
     mem_free(ranked);
 }
 
-static int init(struct units *units, const struct problem *problem,
-                const struct oracle *oracle, struct arena *arena,
-                struct err *err)
+int units_collect(struct units *units, const struct problem *problem,
+                  const struct oracle *oracle, struct arena *arena,
+                  struct err *err)
 {
     memset(units, 0, sizeof(*units));
     units->problem = problem;
@@ -257,7 +257,7 @@ int units_init(struct units *units, const struct problem *problem,
 {
     double *nothing;
 
-    if (init(units, problem, oracle, arena, err))
+    if (units_collect(units, problem, oracle, arena, err))
         return -1;
     for (uint32_t u = 0; u < units->n_units; u++)
         if (level_unit(units, &units->units[u], err))
@@ -284,7 +284,7 @@ int units_init_whole(struct units *units, const struct problem *problem,
                      const struct oracle *oracle, struct arena *arena,
                      struct err *err)
 {
-    if (init(units, problem, oracle, arena, err))
+    if (units_collect(units, problem, oracle, arena, err))
         return -1;
     for (uint32_t u = 0; u < units->n_units; u++) {
         struct unit *unit = &units->units[u];

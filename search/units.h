@@ -43,6 +43,12 @@ struct units {
     double empty_ms;      /* compute of a device that holds nothing */
 };
 
+/* Finds the units and their pins and the devices' room, no items: what the
+ * full search starts from. ERR_INPUT where a group is pinned to two devices. */
+int units_collect(struct units *units, const struct problem *problem,
+                  const struct oracle *oracle, struct arena *arena,
+                  struct err *err) MUST_CHECK;
+
 /* Finds the units, prices every level (over the pool, which may be NULL).
  * Everything lives in the arena. ERR_USAGE where a table allows neither table
  * nor column shards, ERR_INPUT where a group is pinned to two devices or the

@@ -60,6 +60,7 @@ golden_samples(size_t *n, size_t max, struct arena *arena)
             tables[sample->n_tables++] = golden_sample_table(&pool[id], dim);
             at += used;
         }
+        sample->setting = &golden_setting;
         sample->kind = SAMPLE_FUSED;
         sample->case_idx = ++*n;
         sample->tables =

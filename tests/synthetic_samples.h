@@ -52,7 +52,8 @@ static struct sample synthetic_sample(enum sample_kind kind, uint64_t case_idx,
                                       uint32_t part,
                                       struct sample_table *tables, uint32_t n)
 {
-    struct sample sample = {.kind = kind,
+    struct sample sample = {.setting = &synthetic_setting,
+                            .kind = kind,
                             .seed = 1,
                             .case_idx = case_idx,
                             .part = part,

@@ -18,6 +18,11 @@ void progress_start(struct progress *progress, const char *label,
     progress->start_ms = progress->last_ms = clock_ms();
 }
 
+void progress_limit(struct progress *progress, double limit_s)
+{
+    progress->limit_s = limit_s;
+}
+
 /* "12 s", "3:04 min", "2:03 h" */
 static void print_duration(double s)
 {
@@ -31,9 +36,22 @@ static void print_duration(double s)
         fprintf(stderr, "%" PRIu64 ":%02" PRIu64 " h", n / 3600, n / 60 % 60);
 }
 
+/* Negative where there is no telling. */
+static double seconds_left(const struct progress *progress, uint64_t done,
+                           double spent_s)
+{
+    double left_s = -1, until_limit_s = progress->limit_s - spent_s;
+
+    if (done && done < progress->total)
+        left_s = (double)(progress->total - done) / (double)done * spent_s;
+    if (progress->limit_s > 0 && (left_s < 0 || until_limit_s < left_s))
+        left_s = until_limit_s > 0 ? until_limit_s : 0;
+    return left_s;
+}
+
 void progress_update(struct progress *progress, uint64_t done)
 {
-    double now_ms, spent_s, rate;
+    double now_ms, spent_s, left_s;
 
     if (!progress->is_terminal)
         return;
@@ -42,15 +60,15 @@ void progress_update(struct progress *progress, uint64_t done)
         return;
     progress->last_ms = now_ms;
     spent_s = (now_ms - progress->start_ms) / 1e3;
-    rate = (double)done / spent_s;
+    left_s = seconds_left(progress, done, spent_s);
     fprintf(stderr, "\r%s: %" PRIu64, progress->label, done);
     if (progress->total)
         fprintf(stderr, "/%" PRIu64 " (%.0f%%)", progress->total,
                 100 * (double)done / (double)progress->total);
-    fprintf(stderr, ", %.3g/s", rate);
-    if (done && done < progress->total) {
+    fprintf(stderr, ", %.3g/s", (double)done / spent_s);
+    if (left_s >= 0) {
         fputs(", ", stderr);
-        print_duration((double)(progress->total - done) / rate);
+        print_duration(left_s);
         fputs(" left", stderr);
     }
     fputs(CLEAR_TO_END, stderr);

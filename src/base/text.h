@@ -6,6 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /*
  * Numbers out of text and back. Every parser takes the whole string (leading
  * or trailing anything is refused), never reads the locale and returns false
@@ -30,4 +34,7 @@ const char *text_from_count(char buf[TEXT_BYTES_MAX], uint64_t n);
 
 bool text_is_utf8(const char *s, size_t len);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

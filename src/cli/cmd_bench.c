@@ -1,30 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
-#include "base/hash.h"
-#include "base/json.h"
-#include "base/stats.h"
-#include "base/text.h"
+#include "base/file.h"
+#include "cli/bench_alltoall.h"
+#include "cli/bench_ceilings.h"
+#include "cli/bench_summary.h"
 #include "cli/command.h"
-#include "io/store.h"
-#include "microbench/bench.h"
+#include "io/samples_csv.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+/* Of mixed cases, where the options do not say. */
+#define MIXED_BATCH 65536
+#define MIXED_MAX_TABLES 60
 
 static const struct option_spec bench_options[] = {
     {"db", 0, OPTION_STRING, "FILE", NULL, 0, 0, NULL,
      "cost database that gets the samples; made where missing"},
     {"device", 0, OPTION_CHOICE, "KIND", "cpu", 0, 0, "cpu|cuda",
      "what is measured"},
-    {"samples", 'n', OPTION_U64, "N", "1000", 1, 1e9, NULL,
-     "cases of the list to have in the database"},
+    {"samples", 'n', OPTION_U64, "N", "1000", 0, 1e9, NULL,
+     "cases of the list to have; with only a time limit, all that fit"},
     {"time-limit", 0, OPTION_DOUBLE, "S", "0", 0, 1e9, NULL,
      "seconds to stop after; 0: none"},
+    {"mixed", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
+     "batch, precision and optimizer drawn for each case; default on a GPU"},
     {"batch", 0, OPTION_U64, "B", "4096", 1, 16777216, NULL,
-     "samples looked up in a step"},
+     "samples looked up in a step; with mixed cases the largest, 65536"},
     {"precision", 0, OPTION_CHOICE, "NAME", "fp32", 0, 0, "fp32|fp16",
      "of the weights"},
     {"optimizer", 0, OPTION_CHOICE, "NAME", "rowwise_adagrad", 0, 0,
@@ -32,14 +35,18 @@ static const struct option_spec bench_options[] = {
     {"threads", 0, OPTION_U64, "N", NULL, 1, 1024, NULL,
      "CPU threads; without it all"},
     {"max-tables", 0, OPTION_U64, "N", "15", 1, BENCH_MAX_TABLES, NULL,
-     "tables that are fused at most"},
+     "tables that are fused at most; with mixed cases 60"},
     {"memory", 0, OPTION_BYTES, "SIZE", "4GiB", 0, 0, NULL,
-     "for the tables of a case and their optimizer state"},
+     "for the tables of a case and their states; on a GPU what fits"},
     {"seed", 0, OPTION_U64, "K", "0", 0, 9e15, NULL, "seed of the cases"},
     {"repeat", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
-     "measure the cases again, to see how well figures repeat"},
+     "measure again what is there, to see how well figures repeat"},
+    {"ceilings", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
+     "measure what the device can do at best instead of look-ups"},
     {"alltoall", 0, OPTION_U64, "RANKS", NULL, 2, 1024, NULL,
      "measure exchanges between so many ranks instead of look-ups"},
+    {"csv", 0, OPTION_STRING, "FILE", NULL, 0, 0, NULL,
+     "afterwards write all samples of the database as text"},
     {"verbose", 'v', OPTION_FLAG, NULL, NULL, 0, 0, NULL,
      "print a line for each sample once it is safe"},
     {"json", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
@@ -68,21 +75,6 @@ static int record(void *ctx, const struct sample_setting *setting,
     return 0;
 }
 
-static int record_comm(void *ctx, const struct sample_setting *setting,
-                       const struct comm_sample *sample, struct err *err)
-{
-    const struct recorder *recorder = ctx;
-
-    if (recorder->store.put_comm(recorder->store.ctx, setting, sample, err))
-        return -1;
-    if (recorder->is_verbose) {
-        printf("stored %s %" PRIu32 " %" PRIu64 " %" PRIu64 "\n", sample->kind,
-               sample->n_ranks, sample->total_bytes, sample->max_bytes);
-        fflush(stdout);
-    }
-    return 0;
-}
-
 static int is_recorded(void *ctx, const struct sample_setting *setting,
                        uint64_t seed, uint64_t case_idx, enum sample_kind kind,
                        uint32_t part)
@@ -93,185 +85,67 @@ static int is_recorded(void *ctx, const struct sample_setting *setting,
                                kind, part);
 }
 
-/* What is known after a run; fractions, NAN where there is nothing to know. */
-struct summary {
-    const char *db;
-    const struct device *device;
-    const struct bench_options *options;
-    struct bench_result result;
-    double seconds;
-    double repeat_median_frac, repeat_mean_frac;
-    size_t n_repeats;
-    double drift_frac, sentinel_spread_frac;
-    size_t n_sentinels;
-};
-
-/* Cases that were measured twice: |second - first| / first. They stand side
- * by side in the order of the store. */
-static void compare_repeats(struct summary *summary,
-                            const struct sample *samples, size_t n)
-{
-    double *errors = mem_alloc(n, sizeof(*errors));
-    const struct sample *fused = NULL;
-    size_t n_errors = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        const struct sample *sample = &samples[i];
-
-        if (sample->kind == SAMPLE_FUSED)
-            fused = sample;
-        if (sample->kind != SAMPLE_REPEAT || !fused ||
-            fused->case_idx != sample->case_idx)
-            continue;
-        errors[n_errors++] =
-            fabs(sample->total.median_ms - fused->total.median_ms) /
-            fused->total.median_ms;
-    }
-    summary->n_repeats = n_errors;
-    summary->repeat_mean_frac = stats_mean(errors, n_errors);
-    summary->repeat_median_frac = stats_median(errors, n_errors);
-    mem_free(errors);
-}
-
-/* Drift: the later half of the sentinels against the earlier one. */
-static void compare_sentinels(struct summary *summary,
-                              const struct sample *samples, size_t n)
-{
-    double *ms = mem_alloc(n, sizeof(*ms)), early, late, low;
-    size_t n_ms = 0;
-
-    for (size_t i = 0; i < n; i++)
-        if (samples[i].kind == SAMPLE_SENTINEL)
-            ms[n_ms++] = samples[i].total.median_ms;
-    summary->n_sentinels = n_ms;
-    early = stats_median(ms, n_ms / 2);
-    late = stats_median(ms + n_ms / 2, n_ms - n_ms / 2);
-    summary->drift_frac = late / early - 1;
-    low = stats_quantile(ms, n_ms, 0.1);
-    summary->sentinel_spread_frac =
-        (stats_quantile(ms, n_ms, 0.9) - low) / stats_median(ms, n_ms);
-    mem_free(ms);
-}
-
-static int examine(struct summary *summary, struct store *store,
-                   struct arena *arena, struct err *err)
-{
-    struct sample_setting setting =
-        bench_setting(summary->device, summary->options);
-    struct sample *samples;
-    size_t n, begin = 0, end;
-
-    if (store_samples(store, &setting, &samples, &n, arena, err))
-        return -1;
-    while (begin < n && samples[begin].seed != summary->result.seed)
-        begin++;
-    end = begin;
-    while (end < n && samples[end].seed == summary->result.seed)
-        end++;
-    compare_repeats(summary, samples + begin, end - begin);
-    compare_sentinels(summary, samples + begin, end - begin);
-    return 0;
-}
-
-static const char *stopped_by(const struct bench_result *result)
-{
-    if (result->interrupted)
-        return "interrupt";
-    return result->out_of_time ? "time" : "done";
-}
-
-static void print_setting(const struct summary *summary, uint32_t n_ranks)
-{
-    const struct bench_options *options = summary->options;
-    const struct device *device = summary->device;
-    char memory[TEXT_BYTES_MAX], hash[HASH_TEXT_MAX];
-
-    printf("device          %s, %s", device_name(device), device_isa(device));
-    if (device_n_threads(device))
-        printf(", %u thread%s", device_n_threads(device),
-               device_n_threads(device) == 1 ? "" : "s");
-    printf("\nsetting         batch %" PRIu32 ", %s, %s\n", options->batch,
-           precision_name(options->precision),
-           optimizer_name(options->optimizer));
-    if (n_ranks)
-        printf("exchanges       between %" PRIu32 " ranks, seed %" PRIu64 "\n",
-               n_ranks, options->seed);
-    else
-        printf("case list       %s: seed %" PRIu64 ", up to %" PRIu32
-               " tables, %s\n",
-               hash_text(hash, summary->result.seed), options->seed,
-               options->max_tables,
-               text_from_bytes(memory, (double)options->memory_bytes));
-}
-
-static void print_summary(const struct summary *summary, uint32_t n_ranks)
-{
-    const struct bench_result *result = &summary->result;
-
-    print_setting(summary, n_ranks);
-    printf("cases           %" PRIu64 " of %" PRIu64 " (stopped: %s)\n",
-           result->n_cases, summary->options->n_cases, stopped_by(result));
-    printf("samples         %" PRIu64 " measured, %" PRIu64
-           " were there already\n",
-           result->n_measured, result->n_resumed);
-    printf("time            %.1f s, %.2f samples a second\n", summary->seconds,
-           (double)result->n_measured / summary->seconds);
-    if (summary->n_repeats)
-        printf("repeat error    median %.2f %%, mean %.2f %%, of %zu cases\n",
-               100 * summary->repeat_median_frac,
-               100 * summary->repeat_mean_frac, summary->n_repeats);
-    if (summary->n_sentinels > 1)
-        printf("sentinels       drift %+.2f %%, spread (p10 to p90) %.2f %%, "
-               "of %zu\n",
-               100 * summary->drift_frac, 100 * summary->sentinel_spread_frac,
-               summary->n_sentinels);
-    printf("database        %s\n", summary->db);
-}
-
-static void print_json(const struct summary *summary, uint32_t n_ranks)
-{
-    const struct bench_options *options = summary->options;
-    const struct bench_result *result = &summary->result;
-    char hash[HASH_TEXT_MAX];
-    json_t *root = json_pack(
-        "{s:{s:s, s:s, s:i}, s:I, s:s, s:s, s:I, s:s, s:I, s:I, s:I, s:I, "
-        "s:s, s:f, s:s}",
-        "machine", "name", device_name(summary->device), "isa",
-        device_isa(summary->device), "threads",
-        (int)device_n_threads(summary->device), "batch",
-        (json_int_t)options->batch, "precision",
-        precision_name(options->precision), "optimizer",
-        optimizer_name(options->optimizer), "seed", (json_int_t)options->seed,
-        "list", hash_text(hash, result->seed), "ranks", (json_int_t)n_ranks,
-        "cases", (json_int_t)result->n_cases, "measured",
-        (json_int_t)result->n_measured, "resumed",
-        (json_int_t)result->n_resumed, "stopped", stopped_by(result), "seconds",
-        summary->seconds, "db", summary->db);
-    char *text;
-
-    if (summary->n_repeats)
-        json_object_set_new(
-            root, "repeat",
-            json_pack("{s:I, s:f, s:f}", "cases",
-                      (json_int_t)summary->n_repeats, "median_error_frac",
-                      summary->repeat_median_frac, "mean_error_frac",
-                      summary->repeat_mean_frac));
-    if (summary->n_sentinels > 1)
-        json_object_set_new(
-            root, "sentinels",
-            json_pack("{s:I, s:f, s:f}", "n", (json_int_t)summary->n_sentinels,
-                      "drift_frac", summary->drift_frac, "spread_frac",
-                      summary->sentinel_spread_frac));
-    text = json_to_text(root);
-    fputs(text, stdout);
-    free(text);
-    json_decref(root);
-}
-
 static void show_progress(void *ctx, uint64_t done, uint64_t total)
 {
     (void)total;
     progress_update(ctx, done);
+}
+
+static enum device_kind device_kind_asked(const struct cli *cli)
+{
+    return strcmp(cli_string(cli, "device"), "cuda") ? DEVICE_CPU : DEVICE_CUDA;
+}
+
+static bool setting_is_given(const struct cli *cli)
+{
+    return cli_given(cli, "batch") || cli_given(cli, "precision") ||
+           cli_given(cli, "optimizer");
+}
+
+/* What goes with what. */
+static int check_options(const struct cli *cli, struct err *err)
+{
+    static const char *const alone[] = {"repeat", "ceilings", "mixed", "csv"};
+
+    if (!cli_given(cli, "db"))
+        return err_set(err, ERR_USAGE,
+                       "option '--db' is needed: the file that gets the "
+                       "samples");
+    for (size_t i = 0; i < sizeof(alone) / sizeof(*alone); i++)
+        if (cli_given(cli, alone[i]) && cli_given(cli, "alltoall"))
+            return err_set(err, ERR_USAGE,
+                           "options '--%s' and '--alltoall' exclude each other",
+                           alone[i]);
+    if (cli_flag(cli, "mixed") &&
+        (cli_given(cli, "precision") || cli_given(cli, "optimizer")))
+        return err_set(err, ERR_USAGE,
+                       "option '--mixed' draws precision and optimizer, which "
+                       "so cannot be given");
+    if (!cli_u64(cli, "samples") && !cli_given(cli, "csv"))
+        return err_set(err, ERR_USAGE,
+                       "option '--samples 0' measures nothing, which only "
+                       "makes sense with '--csv'");
+    return 0;
+}
+
+/* The defaults of mixed cases and of GPUs differ from those in the table. */
+static void adapt_options(struct bench_options *options, const struct cli *cli)
+{
+    bool is_cuda = device_kind_asked(cli) == DEVICE_CUDA;
+
+    if (is_cuda) {
+        options->work_bytes = BENCH_CUDA_WORK_BYTES;
+        if (!cli_given(cli, "memory"))
+            options->memory_bytes = 0; /* what fits */
+    }
+    if (!cli_given(cli, "samples") && options->time_limit_s > 0)
+        options->n_cases = 0; /* what fits */
+    options->is_mixed =
+        cli_flag(cli, "mixed") || (is_cuda && !setting_is_given(cli));
+    if (options->is_mixed && !cli_given(cli, "batch"))
+        options->batch = MIXED_BATCH;
+    if (options->is_mixed && !cli_given(cli, "max-tables"))
+        options->max_tables = MIXED_MAX_TABLES;
 }
 
 static int read_options(struct bench_options *options, const struct cli *cli,
@@ -290,32 +164,64 @@ static int read_options(struct bench_options *options, const struct cli *cli,
     options->memory_bytes = cli_bytes(cli, "memory");
     options->repeat = cli_flag(cli, "repeat");
     options->progress = show_progress;
-    if (!cli_given(cli, "db"))
-        return err_set(err, ERR_USAGE,
-                       "option '--db' is needed: the file that gets the "
-                       "samples");
-    if (options->repeat && cli_given(cli, "alltoall"))
-        return err_set(
-            err, ERR_USAGE,
-            "options '--repeat' and '--alltoall' exclude each other");
-    return bench_check_options(options, err);
+    if (check_options(cli, err))
+        return -1;
+    if (cli_given(cli, "alltoall"))
+        return bench_check_options(options, err);
+    adapt_options(options, cli);
+    return 0;
 }
 
-static int measure(struct summary *summary, struct device *device,
-                   struct bench_options *options, uint32_t n_ranks,
-                   struct recorder *recorder, struct err *err)
+/* All samples of the database, whatever device they are of. */
+static int write_csv(const char *path, struct store *store, struct arena *arena,
+                     struct err *err)
 {
-    struct sample_sink sink = {recorder, record, record_comm, is_recorded};
+    struct sample_setting *settings;
+    struct sample *samples;
+    struct buf text = {0};
+    size_t n_settings, n;
+    int rc = -1;
+
+    samples_csv_header(&text);
+    if (store_settings(store, &settings, &n_settings, arena, err))
+        goto out;
+    for (size_t i = 0; i < n_settings; i++) {
+        struct arena_mark mark = arena_mark(arena);
+
+        if (store_samples(store, &settings[i], &samples, &n, arena, err))
+            goto out;
+        for (size_t j = 0; j < n; j++)
+            samples_csv_add(&text, &samples[j]);
+        arena_rewind(arena, mark);
+    }
+    if (file_write(path, text.data, text.len, err))
+        goto out;
+    rc = 0;
+out:
+    buf_release(&text);
+    return rc;
+}
+
+/* What is measured, by the options. */
+static int measure(struct bench_summary *summary, struct device *device,
+                   struct bench_options *options, const struct cli *cli,
+                   struct store *store, struct err *err)
+{
+    struct recorder recorder = {store_sink(store), cli_flag(cli, "verbose")};
+    struct sample_sink sink = {
+        .ctx = &recorder, .put = record, .has = is_recorded};
+    bool of_ceilings = cli_flag(cli, "ceilings");
     struct progress progress;
     double begin_ms = clock_ms();
     int rc;
 
-    progress_start(&progress, n_ranks ? "exchanges" : "cases",
-                   options->n_cases);
+    progress_start(&progress, of_ceilings ? "probes" : "cases",
+                   of_ceilings ? 0 : options->n_cases);
+    progress_limit(&progress, options->time_limit_s);
     options->progress_ctx = &progress;
-    if (n_ranks)
-        rc = bench_alltoall(&summary->result, device, n_ranks, options, &sink,
-                            err);
+    if (of_ceilings)
+        rc = bench_ceilings_measure(&summary->result, device, options, store,
+                                    err);
     else
         rc = bench_lookup(&summary->result, device, options, &sink, err);
     progress_finish(&progress);
@@ -323,44 +229,67 @@ static int measure(struct summary *summary, struct device *device,
     return rc;
 }
 
+/* Measures and says what came out. */
+static int run_device(struct device *device, struct bench_options *options,
+                      struct cli *cli, struct store *store, struct err *err)
+{
+    struct bench_summary summary = {
+        .options = options, .device = device, .db = cli_string(cli, "db")};
+    bool as_json = cli_flag(cli, "json");
+
+    if (measure(&summary, device, options, cli, store, err))
+        return -1;
+    if (cli_flag(cli, "ceilings")) {
+        if (bench_ceilings_print(store, device, options, as_json,
+                                 cli_arena(cli), err))
+            return -1;
+    } else {
+        if (bench_summary_examine(&summary, store, cli_arena(cli), err))
+            return -1;
+        if (as_json)
+            bench_summary_print_json(&summary);
+        else
+            bench_summary_print(&summary);
+    }
+    if (summary.result.interrupted)
+        return err_set(err, ERR_INTERRUPTED,
+                       "interrupted; what was measured is stored, and the "
+                       "same command continues from there");
+    return 0;
+}
+
 static int run_bench(struct cli *cli, struct err *err)
 {
-    enum device_kind kind =
-        strcmp(cli_string(cli, "device"), "cuda") ? DEVICE_CPU : DEVICE_CUDA;
-    unsigned n_threads =
-        cli_given(cli, "threads") ? (unsigned)cli_u64(cli, "threads") : 0;
-    uint32_t n_ranks =
-        cli_given(cli, "alltoall") ? (uint32_t)cli_u64(cli, "alltoall") : 0;
+    bool measures = cli_u64(cli, "samples") > 0;
     struct bench_options options;
-    struct summary summary = {.options = &options};
-    struct recorder recorder = {.is_verbose = cli_flag(cli, "verbose")};
     struct device *device = NULL;
     struct store *store = NULL;
     int rc = -1;
 
     if (read_options(&options, cli, err))
         goto out;
-    summary.db = cli_string(cli, "db");
-    if (device_open(&device, kind, 0, n_threads, err))
-        goto out;
-    summary.device = device;
-    if (store_open(&store, summary.db, STORE_WRITE, err))
-        goto out;
-    recorder.store = store_sink(store);
-    if (measure(&summary, device, &options, n_ranks, &recorder, err))
-        goto out;
-    if (!n_ranks && examine(&summary, store, cli_arena(cli), err))
-        goto out;
-    if (cli_flag(cli, "json"))
-        print_json(&summary, n_ranks);
-    else
-        print_summary(&summary, n_ranks);
-    if (summary.result.interrupted) {
-        err_set(err, ERR_INTERRUPTED,
-                "interrupted; what was measured is stored, and the same "
-                "command continues from there");
-        goto out;
+    if (cli_given(cli, "alltoall"))
+        return bench_exchanges(cli, &options, err);
+    if (measures) {
+        if (device_open(&device, device_kind_asked(cli), 0,
+                        cli_given(cli, "threads")
+                            ? (unsigned)cli_u64(cli, "threads")
+                            : 0,
+                        err))
+            goto out;
+        if (!cli_flag(cli, "ceilings") &&
+            (bench_fit_memory(&options, device, err) ||
+             bench_check_options(&options, err)))
+            goto out;
     }
+    if (store_open(&store, cli_string(cli, "db"),
+                   measures ? STORE_WRITE : STORE_READ, err))
+        goto out;
+    if (measures && run_device(device, &options, cli, store, err))
+        goto out;
+    if (cli_given(cli, "csv") &&
+        write_csv(cli_string(cli, "csv"), store, cli_arena(cli), err))
+        goto out;
     rc = 0;
 out:
     device_close(device);

@@ -1,225 +1,289 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
-#include "base/json.h"
-#include "base/text.h"
+#include "base/rng.h"
+#include "cli/compare_table.h"
 #include "cli/planning.h"
+#include "costmodel/oracles.h"
+#include "search/rivals.h"
 #include "search/search.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#define MAX_FILES 1000
+#define MAX_TASKS 100000
+#define MAX_DRAWN 59 /* tables of a drawn task */
+#define MAX_TRIES 10000
 
 static const struct option_spec compare_options[] = {
     PLANNING_OPTIONS,
+    {"tasks", 0, OPTION_U64, "N", NULL, 1, MAX_TASKS, NULL,
+     "draw so many tasks from each table list"},
+    {"effort", 0, OPTION_U64, "N", "1200000", 0, 1e12, NULL,
+     "changes that our search prices; more take longer and find more"},
+    {"time-limit", 0, OPTION_DOUBLE, "S", "0", 0, 1e9, NULL,
+     "seconds after which our search stops a task; 0: none"},
+    {"rival-limit", 0, OPTION_DOUBLE, "S", "60", 0, 1e6, NULL,
+     "seconds that TorchRec's planner may take a task; 0: no limit"},
     {"json", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL, "print the table as JSON"},
     {0},
 };
 
-/* One line of the table. */
-struct entry {
-    const char *name;
-    bool valid;
-    const char *reason; /* where not valid */
-    double total_ms, max_over_mean, compute_ms, fwd_comm_ms, bwd_comm_ms;
-    double memory_frac; /* of the fullest GPU */
-    double search_ms;
+/* What all planners of a task are given. */
+struct inputs {
+    const struct problem *problem;
+    struct oracle *oracle, *torchrec;
+    struct search_options search;
+    uint64_t seed; /* of what the planners draw */
+    double rival_limit_ms;
+    struct arena *arena;
 };
 
-static void fill_entry(struct entry *entry, const struct plan *plan)
+/* Our own searches; the last one is what the others are measured by. */
+struct own_search {
+    const char *name;
+    int (*search)(struct plan *plan, const struct oracle *oracle,
+                  const struct search_options *options, struct arena *arena,
+                  struct err *err);
+};
+static const struct own_search own_searches[] = {
+    {"reference", search_reference},
+    {"neuroshard", search_full},
+};
+#define N_OWN_SEARCHES (sizeof own_searches / sizeof *own_searches)
+
+static size_t count_planners(void)
 {
-    uint32_t n = plan->problem.cluster.n_devices;
-    double busy_sum = 0, busy_max = 0;
+    size_t n = N_OWN_SEARCHES;
 
-    entry->valid = true;
-    entry->total_ms = plan->total_ms;
-    for (uint32_t r = 0; r < n; r++) {
-        const struct device_cost *device = &plan->devices[r];
-        double busy = device->compute_ms + device->bwd_comm_ms;
-        double full = (double)device->memory.total /
-                      (double)plan->problem.cluster.memory_bytes[r];
-
-        busy_sum += busy;
-        if (busy > busy_max)
-            busy_max = busy;
-        if (device->compute_ms > entry->compute_ms)
-            entry->compute_ms = device->compute_ms;
-        if (device->bwd_comm_ms > entry->bwd_comm_ms)
-            entry->bwd_comm_ms = device->bwd_comm_ms;
-        if (device->fwd_comm_ms > entry->fwd_comm_ms)
-            entry->fwd_comm_ms = device->fwd_comm_ms;
-        if (full > entry->memory_frac)
-            entry->memory_frac = full;
-    }
-    entry->max_over_mean = busy_sum > 0 ? busy_max * n / busy_sum : 1;
+    for (const struct baseline *b = search_baselines(); b->name; b++)
+        n++;
+    for (const struct rival *r = search_rivals(); r->name; r++)
+        n++;
+    return n;
 }
 
-/* Takes what a planner returned; a plan that does not fit is a line in the
- * table, anything else ends the command. */
-static int judge(struct entry *entry, struct plan *plan, int rc,
-                 double start_ms, const struct oracle *oracle,
-                 struct arena *arena, struct err *err)
+/* Takes what a planner returned. One that finds no plan, or cannot plan such
+ * tables, is a line in the table; anything else ends the command. */
+static int judge(struct compare_entry *entry, struct plan *plan, int rc,
+                 double start_ms, const struct inputs *inputs, struct err *err)
 {
     entry->search_ms = clock_ms() - start_ms;
     if (!rc)
-        rc = planning_finish(plan, oracle, arena, err);
+        rc = planning_finish(plan, inputs->oracle, inputs->arena, err);
     if (!rc) {
-        fill_entry(entry, plan);
+        compare_fill(entry, plan);
         return 0;
     }
-    if (err->code != ERR_NO_PLAN)
+    if (err->code != ERR_NO_PLAN && err->code != ERR_USAGE)
         return -1;
-    entry->reason = arena_strdup(arena, err->msg);
+    entry->reason = arena_strdup(inputs->arena, err->msg);
     *err = (struct err){0};
     return 0;
 }
 
-static int run_baselines(struct entry *entries, const struct problem *problem,
-                         const struct oracle *oracle, struct cli *cli,
-                         struct err *err)
+static int run_baselines(struct compare_entry **entry,
+                         const struct inputs *inputs, struct err *err)
 {
-    const struct baseline *baseline = search_baselines();
-
-    for (; baseline->name; baseline++, entries++) {
-        struct plan plan = {.problem = *problem};
+    for (const struct baseline *b = search_baselines(); b->name; b++) {
+        struct plan plan = {.problem = *inputs->problem};
         double start_ms = clock_ms();
         int rc;
 
-        entries->name = baseline->name;
-        rc = baseline->place(&plan, oracle, cli_u64(cli, "seed"),
-                             cli_arena(cli), err);
-        if (judge(entries, &plan, rc, start_ms, oracle, cli_arena(cli), err))
+        (*entry)->planner = b->name;
+        rc = b->place(&plan, inputs->oracle, inputs->seed, inputs->arena, err);
+        if (judge((*entry)++, &plan, rc, start_ms, inputs, err))
             return -1;
     }
     return 0;
 }
 
-static int run_ours(struct entry *entry, const struct problem *problem,
-                    const struct oracle *oracle, struct cli *cli,
-                    struct err *err)
+static int run_rivals(struct compare_entry **entry, const struct inputs *inputs,
+                      struct err *err)
 {
-    struct plan plan = {.problem = *problem};
-    struct search_options options;
-    double start_ms = clock_ms();
-    int rc;
+    const struct rival_inputs given = {.oracle = inputs->oracle,
+                                       .torchrec = inputs->torchrec,
+                                       .limit_ms = inputs->rival_limit_ms};
 
-    entry->name = "neuroshard";
-    search_options_init(&options);
-    options.seed = cli_u64(cli, "seed");
-    options.pool = pool_open(
-        cli_given(cli, "threads") ? (unsigned)cli_u64(cli, "threads") : 0);
-    rc = search_reference(&plan, oracle, &options, cli_arena(cli), err);
-    pool_close(options.pool);
-    return judge(entry, &plan, rc, start_ms, oracle, cli_arena(cli), err);
-}
+    for (const struct rival *r = search_rivals(); r->name; r++) {
+        struct plan plan = {.problem = *inputs->problem};
+        double start_ms = clock_ms();
+        int rc;
 
-static void print_table(const struct entry *entries, size_t n,
-                        const struct problem *problem,
-                        const struct oracle *oracle)
-{
-    const struct entry *ours = &entries[n - 1];
-
-    printf("%zu tables on %u GPUs, batch %llu, cost model %s (%s)\n\n",
-           problem->n_tables, problem->cluster.n_devices,
-           (unsigned long long)problem->batch, oracle->name,
-           cost_basis_name(oracle->basis));
-    printf("%-12s %10s %8s %10s %11s %11s %9s %9s %10s\n", "planner",
-           "total ms", "x ours", "compute ms", "bwd comm ms", "fwd comm ms",
-           "max/mean", "memory %", "search ms");
-    for (size_t i = 0; i < n; i++) {
-        const struct entry *entry = &entries[i];
-
-        if (!entry->valid) {
-            printf("%-12s does not fit: %s\n", entry->name, entry->reason);
-            continue;
-        }
-        printf("%-12s %10.3f ", entry->name, entry->total_ms);
-        if (ours->valid)
-            printf("%8.3f ", entry->total_ms / ours->total_ms);
-        else
-            printf("%8s ", "-");
-        printf("%10.3f %11.3f %11.3f %9.3f %9.1f %10.2f\n", entry->compute_ms,
-               entry->bwd_comm_ms, entry->fwd_comm_ms, entry->max_over_mean,
-               100 * entry->memory_frac, entry->search_ms);
+        (*entry)->planner = r->name;
+        rc = r->place(&plan, &given, inputs->arena, err);
+        if (judge((*entry)++, &plan, rc, start_ms, inputs, err))
+            return -1;
     }
-    fputs("\nparts are those of the slowest GPU in each; fwd comm holds "
-          "waiting; max/mean is of compute + bwd comm\n",
-          stdout);
+    return 0;
 }
 
-static void print_json(const struct entry *entries, size_t n,
-                       const struct oracle *oracle)
+static int run_own(struct compare_entry **entry, const struct inputs *inputs,
+                   struct err *err)
 {
-    json_t *rows = json_array();
-    json_t *root = json_pack("{s:s, s:s, s:s, s:o}", "cost_model", oracle->name,
-                             "hash", oracle->hash, "basis",
-                             cost_basis_name(oracle->basis), "planners", rows);
-    char *text;
+    for (size_t i = 0; i < N_OWN_SEARCHES; i++) {
+        struct plan plan = {.problem = *inputs->problem};
+        double start_ms = clock_ms();
+        int rc;
 
-    for (size_t i = 0; i < n; i++) {
-        const struct entry *entry = &entries[i];
-        json_t *row = json_pack("{s:s, s:b}", "planner", entry->name, "valid",
-                                entry->valid);
-
-        if (entry->valid)
-            json_object_update_new(
-                row,
-                json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "total_ms",
-                          entry->total_ms, "compute_ms", entry->compute_ms,
-                          "bwd_comm_ms", entry->bwd_comm_ms, "fwd_comm_ms",
-                          entry->fwd_comm_ms, "max_over_mean",
-                          entry->max_over_mean, "memory_frac",
-                          entry->memory_frac, "search_ms", entry->search_ms));
-        else
-            json_object_set_new(row, "reason", json_string(entry->reason));
-        json_array_append_new(rows, row);
+        (*entry)->planner = own_searches[i].name;
+        rc = own_searches[i].search(&plan, inputs->oracle, &inputs->search,
+                                    inputs->arena, err);
+        if (judge((*entry)++, &plan, rc, start_ms, inputs, err))
+            return -1;
     }
-    text = json_to_text(root);
-    fputs(text, stdout);
-    free(text);
-    json_decref(root);
+    return 0;
 }
 
-static size_t count_baselines(void)
+/* TorchRec plans by its own costs: those of --cost if they are, else its
+ * defaults. */
+static int open_torchrec(struct inputs *inputs, struct err *err)
 {
-    size_t n = 0;
+    const char *name = inputs->oracle->name;
 
-    while (search_baselines()[n].name)
-        n++;
-    return n;
+    return oracle_open(&inputs->torchrec,
+                       strncmp(name, "torchrec", 8) ? "torchrec" : name,
+                       inputs->problem, inputs->arena, err);
+}
+
+static int run_task(struct comparison *comparison, const char *name,
+                    const struct problem *problem, struct inputs *inputs,
+                    struct cli *cli, struct err *err)
+{
+    struct compare_task *task = &comparison->tasks[comparison->n_tasks++];
+    struct compare_entry *entry =
+        ARENA_NEW(inputs->arena, struct compare_entry, comparison->n_planners);
+    int rc = -1;
+
+    *task = (struct compare_task){
+        .name = name, .n_tables = problem->n_tables, .entries = entry};
+    inputs->problem = problem;
+    inputs->oracle = inputs->torchrec = NULL;
+    if (planning_oracle(&inputs->oracle, cli, problem, err))
+        goto out;
+    if (open_torchrec(inputs, err))
+        goto out;
+    comparison->n_devices = problem->cluster.n_devices;
+    comparison->batch = problem->batch;
+    comparison->cost_model = inputs->oracle->name;
+    comparison->hash = inputs->oracle->hash;
+    comparison->basis = cost_basis_name(inputs->oracle->basis);
+    if (run_baselines(&entry, inputs, err) || run_rivals(&entry, inputs, err) ||
+        run_own(&entry, inputs, err))
+        goto out;
+    rc = 0;
+out:
+    oracle_close(inputs->torchrec);
+    oracle_close(inputs->oracle);
+    return rc;
+}
+
+/* One try: 10 to 59 tables of the pool, with replacement, each of 4, 8 ... or
+ * 128 columns; returns the bytes of their weights. */
+static double draw_tables(struct problem *task, const struct problem *pool,
+                          struct rng *rng)
+{
+    double bytes = 0;
+
+    task->n_tables = 10 + rng_below(rng, MAX_DRAWN - 9);
+    for (size_t i = 0; i < task->n_tables; i++) {
+        struct table *table = &task->tables[i];
+
+        *table = pool->tables[rng_below(rng, pool->n_tables)];
+        table->dim = UINT32_C(4) << rng_below(rng, 6);
+        bytes += (double)table->num_embeddings * table->dim *
+                 precision_bytes(table->precision);
+    }
+    return bytes;
+}
+
+/* The published benchmark (NeuroShard, section 4.1): drawn again while the
+ * weights take more than 15 GiB of 4 GPUs with 4 GiB each. */
+static int draw_task(struct problem *task, const struct problem *pool,
+                     struct rng *rng, struct arena *arena, struct err *err)
+{
+    double room_bytes = 0;
+    int n_tries = 0;
+
+    for (uint32_t r = 0; r < pool->cluster.n_devices; r++)
+        room_bytes += (double)pool->cluster.memory_bytes[r] * 15 / 16;
+    *task = *pool;
+    task->tables = ARENA_NEW(arena, struct table, MAX_DRAWN);
+    while (draw_tables(task, pool, rng) > room_bytes)
+        if (++n_tries == MAX_TRIES)
+            return err_set(err, ERR_USAGE,
+                           "no task can be drawn from '%s': its tables are too "
+                           "large for 15/16 of all memory",
+                           pool->source);
+    for (size_t i = 0; i < task->n_tables; i++)
+        task->tables[i].name =
+            arena_printf(arena, "%s#%zu", task->tables[i].name, i);
+    return 0;
+}
+
+static int run_file(struct comparison *comparison, const char *path,
+                    struct inputs *inputs, struct cli *cli, struct err *err)
+{
+    struct problem *pool = ARENA_NEW(inputs->arena, struct problem, 1);
+
+    if (planning_problem(pool, path, cli, err))
+        return -1;
+    if (!cli_given(cli, "tasks"))
+        return run_task(comparison, path, pool, inputs, cli, err);
+    for (uint64_t i = 0; i < cli_u64(cli, "tasks"); i++) {
+        struct problem *task = ARENA_NEW(inputs->arena, struct problem, 1);
+        struct rng rng;
+
+        rng_init(&rng, cli_u64(cli, "seed"), i);
+        if (draw_task(task, pool, &rng, inputs->arena, err))
+            return -1;
+        inputs->seed = cli_u64(cli, "seed") + i;
+        if (run_task(comparison,
+                     arena_printf(inputs->arena, "%s#%llu", path,
+                                  (unsigned long long)i),
+                     task, inputs, cli, err))
+            return -1;
+    }
+    return 0;
 }
 
 static int run_compare(struct cli *cli, struct err *err)
 {
-    size_t n = count_baselines() + 1;
-    struct entry *entries = ARENA_NEW(cli_arena(cli), struct entry, n);
-    struct problem problem;
-    struct oracle *oracle = NULL;
+    size_t n_tasks = cli_given(cli, "tasks") ? cli_u64(cli, "tasks") : 1;
+    struct comparison comparison = {
+        .tasks = ARENA_NEW(cli_arena(cli), struct compare_task,
+                           n_tasks * cli_n_args(cli)),
+        .n_planners = count_planners()};
+    struct inputs inputs = {.seed = cli_u64(cli, "seed"),
+                            .rival_limit_ms =
+                                1000 * cli_double(cli, "rival-limit"),
+                            .arena = cli_arena(cli)};
     int rc = -1;
 
-    if (planning_problem(&problem, cli, err))
-        goto out;
-    if (planning_oracle(&oracle, cli, &problem, err))
-        goto out;
-    if (run_baselines(entries, &problem, oracle, cli, err))
-        goto out;
-    if (run_ours(&entries[n - 1], &problem, oracle, cli, err))
-        goto out;
+    search_options_init(&inputs.search);
+    inputs.search.seed = cli_u64(cli, "seed");
+    inputs.search.time_limit_ms = 1000 * cli_double(cli, "time-limit");
+    inputs.search.effort = cli_u64(cli, "effort");
+    inputs.search.pool = pool_open(
+        cli_given(cli, "threads") ? (unsigned)cli_u64(cli, "threads") : 0);
+    for (size_t i = 0; i < cli_n_args(cli); i++)
+        if (run_file(&comparison, cli_arg(cli, i), &inputs, cli, err))
+            goto out;
     if (cli_flag(cli, "json"))
-        print_json(entries, n, oracle);
+        compare_print_json(&comparison);
     else
-        print_table(entries, n, &problem, oracle);
+        compare_print(&comparison);
     rc = 0;
 out:
-    oracle_close(oracle);
+    pool_close(inputs.search.pool);
     return rc;
 }
 
 const struct command command_compare = {
     .name = "compare",
-    .synopsis = "TABLES --gpus N [options]",
-    .summary = "our plan beside the published greedy baselines, in one table",
+    .synopsis = "TABLES... --gpus N [options]",
+    .summary = "our plan beside those of the planners there are, in one table",
     .options = compare_options,
     .min_args = 1,
-    .max_args = 1,
+    .max_args = MAX_FILES,
     .run = run_compare,
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/hash.h"
+#include "cli/comm_report.h"
 #include "cli/training.h"
 
 #include <stdio.h>
@@ -9,6 +10,7 @@ static const struct option_spec eval_options[] = {
      "cost database with the samples"},
     {"model", 'm', OPTION_STRING, "FILE", NULL, 0, 0, NULL,
      "model file to judge"},
+    SETTING_OPTIONS,
     {"json", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL, "print JSON"},
     {0},
 };
@@ -21,11 +23,11 @@ static void print_text(const struct model *model,
 
     printf("model           %s, hash %s\n", cli_string(cli, "model"),
            hash_text(hash, model->hash));
-    printf("setting         %s\n",
-           setting_text(&model->setting, cli_arena(cli)));
+    printf("setting         %s\n", model_setting_text(model, cli_arena(cli)));
     printf("samples         %zu in %s\n", measurements->n,
            cli_string(cli, "db"));
     evaluation_print(evaluation);
+    comm_report_print(measurements->comm_samples, measurements->n_comm);
 }
 
 static void print_json(const struct model *model,
@@ -40,12 +42,16 @@ static void print_json(const struct model *model,
                         json_string(hash_text(hash, model->hash)));
     json_object_set_new(root, "samples",
                         json_integer((json_int_t)measurements->n));
+    json_object_set_new(
+        root, "exchanges",
+        comm_report_to_json(measurements->comm_samples, measurements->n_comm));
     training_print_json(root);
 }
 
 static int run_eval(struct cli *cli, struct err *err)
 {
     struct measurements measurements;
+    struct sample_setting device;
     struct evaluation evaluation;
     struct store *store = NULL;
     struct model model;
@@ -61,7 +67,8 @@ static int run_eval(struct cli *cli, struct err *err)
         goto out;
     if (training_open_store(&store, cli_string(cli, "db"), STORE_READ, err))
         goto out;
-    if (measurements_load(&measurements, store, &model.setting, cli, err))
+    device = model_device(&model);
+    if (measurements_load(&measurements, store, &device, cli, err))
         goto out;
     evaluate_model(&evaluation, &model, measurements.samples, measurements.n);
     if (!evaluation.errors[PREDICTOR_NET].n) {

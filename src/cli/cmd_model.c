@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/hash.h"
+#include "cli/comm_report.h"
 #include "cli/training.h"
 #include "costmodel/model_import.h"
 
@@ -72,8 +73,8 @@ static void print_errors(const struct model *model)
 {
     if (!model->n_errors)
         return;
-    printf("%-28s %8s %12s %12s %12s %12s\n", "held-out fused samples", "n",
-           "MSE ms^2", "mean %", "median %", "Kendall");
+    printf("%-28s %8s %12s %12s %12s %12s %12s\n", "held-out fused samples",
+           "n", "MSE ms^2", "mean %", "median %", "p90 %", "Kendall");
     for (size_t i = 0; i < model->n_errors; i++) {
         const struct errors *errors = &model->errors[i];
 
@@ -81,9 +82,36 @@ static void print_errors(const struct model *model)
         print_significant(errors->mse);
         print_fixed(100 * errors->mape, 2);
         print_fixed(100 * errors->median_ape, 2);
+        print_fixed(100 * errors->p90_ape, 2);
         print_fixed(errors->kendall_tau, 4);
         putchar('\n');
     }
+}
+
+/* Where there are several. */
+static void print_ranges(const struct model *model)
+{
+    for (size_t i = 0; model->n_ranges > 1 && i < model->n_ranges; i++) {
+        const struct model_range *range = &model->ranges[i];
+
+        printf("                %s, %s, batch %u to %u: %" PRIu64 " samples\n",
+               precision_name(range->precision),
+               optimizer_name(range->optimizer), range->batch_min,
+               range->batch_max, range->n_samples);
+    }
+}
+
+static void print_estimate(const struct estimate *estimate)
+{
+    if (!estimate->totals.n)
+        return;
+    printf("estimate        %.4g us", 1000 * estimate->base_ms);
+    for (unsigned i = 0; i < estimate->totals.n; i++)
+        if (estimate->rate_ms[i] > 0)
+            printf(" + %.4g ns %s", 1e6 * estimate->rate_ms[i],
+                   total_set_name(&estimate->totals, i));
+    printf(", times %.2f to %.2f by the net\n", estimate->ratio_min,
+           estimate->ratio_max);
 }
 
 static void print_training(const struct model *model)
@@ -108,20 +136,21 @@ static void print_info(const struct model *model, struct cli *cli)
     const struct mlp_shape *shape = &model->mlp.shape;
     char hash[HASH_TEXT_MAX];
 
-    printf("model           %s, hash %s, format %d\n", cli_arg(cli, 1),
-           hash_text(hash, model->hash), MODEL_VERSION);
+    printf("model           %s, hash %s, format %u\n", cli_arg(cli, 1),
+           hash_text(hash, model->hash), model->format);
     printf("basis           %s: %s\n", cost_basis_name(model->basis),
            model->source);
-    printf("setting         %s\n",
-           setting_text(&model->setting, cli_arena(cli)));
+    printf("setting         %s\n", model_setting_text(model, cli_arena(cli)));
+    print_ranges(model);
     print_training(model);
-    printf("net             %u features, %u, %u (sum), %u, 1: %zu weights\n",
-           shape->n_features, shape->n_hidden, shape->n_embed, shape->n_head,
-           model->mlp.n_params);
+    printf("net             %u features, %u, %u (sum) and %u totals, %u, 1: "
+           "%zu weights\n",
+           shape->n_features, shape->n_hidden, shape->n_embed, shape->n_totals,
+           shape->n_head, model->mlp.n_params);
+    print_estimate(&model->estimate);
     if (model->has_comm)
-        printf("communication   %.1f us + bytes / %.2f GB/s (%s)\n",
-               model->comm.alpha_us, model->comm.intra_gbps,
-               model->comm.source);
+        printf("communication   %s (%s)\n",
+               comm_fit_text(&model->comm, cli_arena(cli)), model->comm.source);
     else
         printf("communication   not measured\n");
     if (model->floor_gbps > 0)
@@ -151,7 +180,7 @@ static int info(struct cli *cli, struct err *err)
     }
     root = model_to_json(&model);
     json_object_set_new(root, "hash", json_string(hash_text(hash, model.hash)));
-    json_object_set_new(root, "format", json_integer(MODEL_VERSION));
+    json_object_set_new(root, "format", json_integer(model.format));
     training_print_json(root);
     return 0;
 }

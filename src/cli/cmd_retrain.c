@@ -11,6 +11,7 @@ static const struct option_spec retrain_options[] = {
     {"model", 'm', OPTION_STRING, "FILE", NULL, 0, 0, NULL,
      "model file in use, replaced only by a better one"},
     TRAINING_OPTIONS,
+    SETTING_OPTIONS,
     {"json", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
      "print the verdict as JSON"},
     {0},
@@ -78,6 +79,7 @@ static int hold_contest(struct contest *contest, const char *path,
 static int run_retrain(struct cli *cli, struct err *err)
 {
     struct measurements measurements;
+    struct sample_setting device;
     struct contest contest = {.replaced = false};
     const char *path = cli_string(cli, "model");
     struct store *store = NULL;
@@ -94,8 +96,8 @@ static int run_retrain(struct cli *cli, struct err *err)
         goto out;
     if (training_open_store(&store, cli_string(cli, "db"), STORE_WRITE, err))
         goto out;
-    if (measurements_load(&measurements, store, &contest.old_model.setting, cli,
-                          err))
+    device = model_device(&contest.old_model);
+    if (measurements_load(&measurements, store, &device, cli, err))
         goto out;
     if (hold_contest(&contest, path, &measurements, cli, err))
         goto out;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/end_all.h"
 #include "exec/exec.h"
 #include "io/plan_json.h"
 #include "io/store.h"
@@ -11,14 +13,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct option_spec run_options[] = {
     {"device", 0, OPTION_CHOICE, "KIND", "cpu", 0, 0, "cpu|cuda",
-     "what looks the embeddings up; cpu only in this version"},
+     "what looks the embeddings up"},
     {"threads", 0, OPTION_U64, "N", NULL, 1, 1024, NULL,
      "CPU threads; without it all"},
     {"scale-rows", 0, OPTION_DOUBLE, "F", "1", 1e-12, 1, NULL,
      "rows of each table times this, where memory is short"},
+    {"memory", 0, OPTION_BYTES, "SIZE", NULL, 1, 9e15, NULL,
+     "memory of the device to be used; without it what is free"},
     {"iterations", 'n', OPTION_U64, "N", "20", 12, 100000, NULL,
      "timed iterations, after warm-up"},
     {"no-check", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
@@ -35,6 +40,7 @@ static const struct option_spec run_options[] = {
 /* What a report is about. */
 struct run {
     const struct plan *plan;
+    const struct world *world;
     const struct device *device;
     const struct exec_options *options;
     const struct exec_result *result;
@@ -77,6 +83,23 @@ static void print_cost_source(const struct cost_source *cost)
     puts(")");
 }
 
+static void print_world(const struct run *run)
+{
+    const struct exec_result *result = run->result;
+
+    if (result->n_processes == 1)
+        printf("ranks: all in one process, exchange by %s\n",
+               result->comm_kind);
+    else
+        printf("ranks: %u processes on %u %s, exchange by %s\n",
+               result->n_processes, result->n_hosts,
+               result->n_hosts == 1 ? "host" : "hosts", result->comm_kind);
+    if (result->n_turns > 1)
+        printf("weights came into memory in %u turns: they do not fit "
+               "together\n",
+               result->n_turns);
+}
+
 static void print_heading(const struct run *run)
 {
     const struct problem *problem = &run->plan->problem;
@@ -85,19 +108,47 @@ static void print_heading(const struct run *run)
            problem->n_tables, problem->cluster.n_devices,
            (unsigned long long)problem->batch, run->result->scale_rows,
            (unsigned long long)run->options->seed);
-    printf("measured on %s, %s, %u threads: medians of %u iterations, each "
-           "GPU's work alone\n",
-           device_name(run->device), device_isa(run->device),
-           device_n_threads(run->device), run->options->n_iterations);
+    printf("measured on %s, %s, ", device_name(run->device),
+           device_isa(run->device));
+    if (device_n_threads(run->device))
+        printf("%u threads: ", device_n_threads(run->device));
+    printf("medians of %u iterations, each GPU's work alone\n",
+           run->options->n_iterations);
+    print_world(run);
     if (is_priced(run->plan))
         print_cost_source(&run->plan->cost);
     else
         puts("the plan has no predicted costs; 'neuroshard cost' adds them");
 }
 
+static const char *measured_title(const struct exec_result *result)
+{
+    switch (result->comm) {
+    case EXEC_COMM_MEASURED:
+        return "measured ms";
+    case EXEC_COMM_MODELLED:
+        return "compute measured, comm modelled, ms";
+    case EXEC_COMM_ABSENT:
+        return "measured ms, no comm";
+    }
+    return "";
+}
+
+static void print_predicted(const struct run *run, uint32_t rank)
+{
+    const struct device_cost *cost = &run->plan->devices[rank];
+
+    if (is_priced(run->plan))
+        printf("%4u  %9.3f %9.3f %9.3f %9.3f", rank, cost->compute_ms,
+               cost->bwd_comm_ms, cost->fwd_comm_ms, cost->total_ms);
+    else
+        printf("%4u  %9s %9s %9s %9s", rank, "-", "-", "-", "-");
+}
+
 static void print_ranks(const struct run *run)
 {
-    printf("\n%4s  %-39s  %s\n", "", "predicted ms", "measured ms");
+    printf("\n%4s  %-39s  %s\n", "", "predicted ms",
+           measured_title(run->result));
     printf("%4s", "GPU");
     for (int i = 0; i < 2; i++)
         printf("  %9s %9s %9s %9s", "compute", "bwd comm", "fwd comm", "total");
@@ -105,24 +156,45 @@ static void print_ranks(const struct run *run)
     for (uint32_t r = 0; r < run->plan->problem.cluster.n_devices; r++) {
         const struct exec_rank *rank = &run->result->ranks[r];
 
-        if (is_priced(run->plan)) {
-            const struct device_cost *cost = &run->plan->devices[r];
-
-            printf("%4u  %9.3f %9.3f %9.3f %9.3f", r, cost->compute_ms,
-                   cost->bwd_comm_ms, cost->fwd_comm_ms, cost->total_ms);
-        } else {
-            printf("%4u  %9s %9s %9s %9s", r, "-", "-", "-", "-");
-        }
-        printf("  %9.3f %9.3f %9.3f %9.3f  %9.3f %9.3f\n",
-               rank->compute.median_ms, rank->bwd_comm_ms, rank->fwd_comm_ms,
-               rank->total_ms, rank->compute.p10_ms, rank->compute.p90_ms);
+        print_predicted(run, r);
+        printf("  %9.3f", rank->compute.median_ms);
+        if (run->result->comm == EXEC_COMM_ABSENT)
+            printf(" %9s %9s %9s", "-", "-", "-");
+        else
+            printf(" %9.3f %9.3f %9.3f", rank->bwd_comm_ms, rank->fwd_comm_ms,
+                   rank->total_ms);
+        printf("  %9.3f %9.3f\n", rank->compute.p10_ms, rank->compute.p90_ms);
     }
+}
+
+/* Threads of all processes compete where a host has fewer processors. */
+static bool is_oversubscribed(const struct run *run)
+{
+    long n_processors = sysconf(_SC_NPROCESSORS_ONLN);
+    unsigned n_threads = device_n_threads(run->device);
+
+    return n_processors > 0 && world_local_size(run->world) * n_threads >
+                                   (unsigned long)n_processors;
+}
+
+static void print_step(const struct run *run)
+{
+    const struct timing *step = &run->result->step;
+
+    if (run->result->n_processes > 1)
+        printf("whole steps of all processes together: %.3f ms (p10 %.3f, p90 "
+               "%.3f)%s\n",
+               step->median_ms, step->p10_ms, step->p90_ms,
+               is_oversubscribed(run)
+                   ? "; they share fewer processors than they have threads"
+                   : "");
 }
 
 static void print_check(const struct run *run)
 {
     const struct exec_result *result = run->result;
     char outputs[TEXT_BYTES_MAX], weights[TEXT_BYTES_MAX];
+    char output_hash[HASH_TEXT_MAX], weight_hash[HASH_TEXT_MAX];
 
     if (!run->options->check) {
         puts("not compared with the unsharded reference");
@@ -134,6 +206,9 @@ static void print_check(const struct run *run)
            text_from_count(outputs, result->n_outputs_checked),
            result->weight_error,
            text_from_count(weights, result->n_weights_checked));
+    printf("hashes: outputs %s, updated weights and states %s\n",
+           hash_text(output_hash, result->output_hash),
+           hash_text(weight_hash, result->weight_hash));
 }
 
 static void print_disturbed(const struct run *run)
@@ -153,13 +228,24 @@ static void print_report(const struct run *run)
 
     print_heading(run);
     print_ranks(run);
-    printf("\nslowest GPU: %u, %.3f ms measured", run->slowest,
-           slowest->total_ms);
-    if (is_priced(run->plan))
-        printf(", %.3f ms predicted (%+.1f %%)",
+    if (run->result->comm == EXEC_COMM_ABSENT)
+        printf("\nslowest GPU: %u, %.3f ms of compute measured\n", run->slowest,
+               slowest->compute.median_ms);
+    else if (!is_priced(run->plan))
+        printf("\nslowest GPU: %u, %.3f ms measured\n", run->slowest,
+               slowest->total_ms);
+    else
+        printf("\nslowest GPU: %u, %.3f ms %s, %.3f ms predicted (%+.1f %%)\n",
+               run->slowest, slowest->total_ms,
+               run->result->comm == EXEC_COMM_MEASURED
+                   ? "measured"
+                   : "with communication as predicted",
                run->plan->devices[run->slowest].total_ms,
                100 * total_error(run, run->slowest));
-    printf("\ncommunication measured: %s\n", run->result->comm_basis);
+    printf("communication%s: %s\n",
+           run->result->comm == EXEC_COMM_MEASURED ? " measured" : "",
+           run->result->comm_basis);
+    print_step(run);
     if (is_priced(run->plan) && run->plan->cost.comm)
         printf("communication predicted: %s\n", run->plan->cost.comm);
     print_disturbed(run);
@@ -175,16 +261,23 @@ static json_t *timing_to_json(const struct timing *timing)
                      "p10_ms", timing->p10_ms, "p90_ms", timing->p90_ms);
 }
 
+/* An error may be infinite, a time absent; JSON has no such numbers. */
+static json_t *number_or_null(double x)
+{
+    return isfinite(x) ? json_real(x) : json_null();
+}
+
 static json_t *rank_to_json(const struct run *run, uint32_t r)
 {
     const struct exec_rank *rank = &run->result->ranks[r];
     json_t *measured = json_pack(
-        "{s:o, s:o, s:o, s:f, s:f, s:f, s:b}", "forward",
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "forward",
         timing_to_json(&rank->forward), "backward",
         timing_to_json(&rank->backward), "compute",
-        timing_to_json(&rank->compute), "bwd_comm_ms", rank->bwd_comm_ms,
-        "fwd_comm_ms", rank->fwd_comm_ms, "total_ms", rank->total_ms,
-        "disturbed", (int)rank->disturbed);
+        timing_to_json(&rank->compute), "bwd_comm_ms",
+        number_or_null(rank->bwd_comm_ms), "fwd_comm_ms",
+        number_or_null(rank->fwd_comm_ms), "total_ms",
+        number_or_null(rank->total_ms), "disturbed", (int)rank->disturbed);
     json_t *predicted = json_null();
 
     if (is_priced(run->plan)) {
@@ -199,23 +292,22 @@ static json_t *rank_to_json(const struct run *run, uint32_t r)
                      predicted, "measured", measured);
 }
 
-/* An error may be infinite, and JSON has no such number. */
-static json_t *number_or_null(double x)
-{
-    return isfinite(x) ? json_real(x) : json_null();
-}
-
 static json_t *check_to_json(const struct run *run)
 {
     const struct exec_result *result = run->result;
 
+    char output_hash[HASH_TEXT_MAX], weight_hash[HASH_TEXT_MAX];
+
     if (!run->options->check)
         return json_null();
-    return json_pack("{s:b, s:o, s:I, s:o, s:I}", "passed", !result->failure,
-                     "output_error", number_or_null(result->output_error),
-                     "n_outputs", (json_int_t)result->n_outputs_checked,
-                     "weight_error", number_or_null(result->weight_error),
-                     "n_weights", (json_int_t)result->n_weights_checked);
+    return json_pack(
+        "{s:b, s:o, s:I, s:s, s:o, s:I, s:s}", "passed", !result->failure,
+        "output_error", number_or_null(result->output_error), "n_outputs",
+        (json_int_t)result->n_outputs_checked, "output_hash",
+        hash_text(output_hash, result->output_hash), "weight_error",
+        number_or_null(result->weight_error), "n_weights",
+        (json_int_t)result->n_weights_checked, "weight_hash",
+        hash_text(weight_hash, result->weight_hash));
 }
 
 static json_t *machine_to_json(const struct run *run)
@@ -223,6 +315,29 @@ static json_t *machine_to_json(const struct run *run)
     return json_pack("{s:s, s:s, s:i}", "name", device_name(run->device), "isa",
                      device_isa(run->device), "threads",
                      (int)device_n_threads(run->device));
+}
+
+static json_t *world_to_json(const struct run *run)
+{
+    const struct exec_result *result = run->result;
+    json_t *step = json_null();
+
+    if (result->n_processes > 1) {
+        step = timing_to_json(&result->step);
+        json_object_set_new(step, "oversubscribed",
+                            json_boolean(is_oversubscribed(run)));
+    }
+    return json_pack("{s:i, s:i, s:i, s:o}", "processes",
+                     (int)result->n_processes, "hosts", (int)result->n_hosts,
+                     "turns", (int)result->n_turns, "step", step);
+}
+
+static json_t *comm_to_json(const struct exec_result *result)
+{
+    static const char *const names[] = {"measured", "modelled", NULL};
+
+    return json_pack("{s:s, s:s?}", "kind", result->comm_kind, "figures",
+                     names[result->comm]);
 }
 
 static json_t *cost_model_to_json(const struct plan *plan)
@@ -240,13 +355,14 @@ static void print_json(const struct run *run)
     const struct exec_result *result = run->result;
     json_t *ranks = json_array();
     json_t *root = json_pack(
-        "{s:o, s:I, s:i, s:f, s:o, s:o, s:i, s:f, s:s, s:o}", "machine",
-        machine_to_json(run), "seed", (json_int_t)run->options->seed,
-        "iterations", (int)run->options->n_iterations, "scale_rows",
-        result->scale_rows, "cost_model", cost_model_to_json(run->plan),
-        "devices", ranks, "slowest", (int)run->slowest, "total_ms",
-        result->total_ms, "comm_basis", result->comm_basis, "check",
-        check_to_json(run));
+        "{s:o, s:o, s:I, s:i, s:f, s:o, s:o, s:i, s:o, s:o, s:s, s:o}",
+        "machine", machine_to_json(run), "world", world_to_json(run), "seed",
+        (json_int_t)run->options->seed, "iterations",
+        (int)run->options->n_iterations, "scale_rows", result->scale_rows,
+        "cost_model", cost_model_to_json(run->plan), "devices", ranks,
+        "slowest", (int)run->slowest, "total_ms",
+        number_or_null(result->total_ms), "comm", comm_to_json(result),
+        "comm_basis", result->comm_basis, "check", check_to_json(run));
     char *text;
 
     for (uint32_t r = 0; r < run->plan->problem.cluster.n_devices; r++)
@@ -273,39 +389,58 @@ static void read_options(struct exec_options *options, const struct cli *cli)
     options->n_iterations = (unsigned)cli_u64(cli, "iterations");
     options->seed = cli_u64(cli, "seed");
     options->check = !cli_flag(cli, "no-check");
-    options->progress = show_progress;
+    if (cli_given(cli, "memory"))
+        options->memory_bytes = cli_bytes(cli, "memory");
 }
 
+/* Each process of a host has a GPU of its own: its number on the host, or the
+ * only one that a launcher lets it see. */
+static int open_device(struct device **device, const struct cli *cli,
+                       const struct world *world, struct err *err)
+{
+    bool is_cuda = !strcmp(cli_string(cli, "device"), "cuda");
+    unsigned n_gpus = is_cuda ? device_count_cuda() : 0, n_threads = 0;
+
+    if (cli_given(cli, "threads"))
+        n_threads = (unsigned)cli_u64(cli, "threads");
+    return device_open(device, is_cuda ? DEVICE_CUDA : DEVICE_CPU,
+                       n_gpus ? world_local_rank(world) % n_gpus : 0, n_threads,
+                       err);
+}
+
+/* Process 0 stores, prints and shows how far it is. */
 static int execute(struct exec_result *result, const struct plan *plan,
-                   struct device *device, struct exec_options *options,
-                   struct cli *cli, struct err *err)
+                   struct world *world, struct device *device,
+                   struct exec_options *options, struct cli *cli,
+                   struct err *err)
 {
     struct progress progress;
     int rc;
 
-    progress_start(&progress, "GPUs timed", plan->problem.cluster.n_devices);
+    if (world_rank(world) != 0)
+        return exec_run(result, plan, world, device, options, cli_arena(cli),
+                        err);
+    progress_start(&progress, "GPUs timed",
+                   plan->problem.cluster.n_devices / world_size(world));
+    options->progress = show_progress;
     options->progress_ctx = &progress;
-    rc = exec_run(result, plan, device, options, cli_arena(cli), err);
+    rc = exec_run(result, plan, world, device, options, cli_arena(cli), err);
     progress_finish(&progress);
     if (!rc && options->sink)
         fprintf(stderr, "stored %u samples\n", result->n_stored);
     return rc;
 }
 
-static void report(const struct plan *plan, const struct device *device,
-                   const struct exec_options *options,
-                   const struct exec_result *result, const struct cli *cli)
+static void report(struct run *run, const struct cli *cli)
 {
-    struct run run = {plan, device, options, result, 0};
-
-    run.slowest = find_slowest(&run);
+    run->slowest = find_slowest(run);
     if (cli_flag(cli, "json"))
-        print_json(&run);
+        print_json(run);
     else
-        print_report(&run);
+        print_report(run);
 }
 
-static int run_run(struct cli *cli, struct err *err)
+static int run_in_world(struct cli *cli, struct world *world, struct err *err)
 {
     struct plan plan = {0};
     struct device *device = NULL;
@@ -316,34 +451,43 @@ static int run_run(struct cli *cli, struct err *err)
     int rc = -1;
 
     read_options(&options, cli);
-    if (!strcmp(cli_string(cli, "device"), "cuda"))
-        return err_set(err, ERR_USAGE,
-                       "option '--device cuda': plans are run on the CPU only "
-                       "in this version");
     if (plan_load(&plan, cli_arg(cli, 0), cli_arena(cli), err))
         goto out;
-    if (device_open(
-            &device, DEVICE_CPU, 0,
-            cli_given(cli, "threads") ? (unsigned)cli_u64(cli, "threads") : 0,
-            err))
+    if (open_device(&device, cli, world, err))
         goto out;
-    if (cli_given(cli, "db")) {
+    if (cli_given(cli, "db") && world_rank(world) == 0) {
         if (store_open(&store, cli_string(cli, "db"), STORE_WRITE, err))
             goto out;
         sink = store_sink(store);
         options.sink = &sink;
     }
-    if (execute(&result, &plan, device, &options, cli, err))
+    if (execute(&result, &plan, world, device, &options, cli, err))
         goto out;
-    report(&plan, device, &options, &result, cli);
-    if (result.failure) {
-        err_set(err, ERR_DEVICE, "%s", result.failure);
-        goto out;
+    if (world_rank(world) == 0) {
+        report(&(struct run){&plan, world, device, &options, &result, 0}, cli);
+        if (result.failure) {
+            err_set(err, ERR_DEVICE, "%s", result.failure);
+            goto out;
+        }
     }
     rc = 0;
 out:
     store_close(store);
+    if (rc)
+        end_all(world, err);
     device_close(device);
+    return rc;
+}
+
+static int run_run(struct cli *cli, struct err *err)
+{
+    struct world *world;
+    int rc;
+
+    if (world_open(&world, err))
+        return -1;
+    rc = run_in_world(cli, world, err);
+    world_close(world);
     return rc;
 }
 

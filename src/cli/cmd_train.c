@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
 #include "base/hash.h"
+#include "cli/comm_report.h"
 #include "cli/training.h"
 
 #include <inttypes.h>
@@ -19,12 +20,7 @@ static const struct option_spec train_options[] = {
      "the same for the instruction set, e.g. avx512"},
     {"threads", 0, OPTION_U64, "N", NULL, 0, 1e6, NULL,
      "the same for the CPU threads"},
-    {"precision", 0, OPTION_CHOICE, "NAME", NULL, 0, 0, "fp32|fp16|bf16|int8",
-     "the same for the precision of the weights"},
-    {"optimizer", 0, OPTION_CHOICE, "NAME", NULL, 0, 0,
-     "sgd|rowwise_adagrad|adagrad|adam", "the same for the optimizer"},
-    {"batch", 0, OPTION_U64, "B", NULL, 1, 16777216, NULL,
-     "the same for the batch"},
+    SETTING_OPTIONS,
     {"json", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
      "print the errors as JSON"},
     {0},
@@ -36,26 +32,20 @@ static bool is_wanted(const struct sample_setting *setting,
 {
     const char *device = cli_string(cli, "device");
     const char *isa = cli_string(cli, "isa");
-    const char *precision = cli_string(cli, "precision");
-    const char *optimizer = cli_string(cli, "optimizer");
 
-    return (!device || strstr(setting->device, device)) &&
+    return training_wants(setting, cli) &&
+           (!device || strstr(setting->device, device)) &&
            (!isa || !strcmp(setting->isa, isa)) &&
-           (!precision ||
-            !strcmp(precision_name(setting->precision), precision)) &&
-           (!optimizer ||
-            !strcmp(optimizer_name(setting->optimizer), optimizer)) &&
            (!cli_given(cli, "threads") ||
-            setting->n_threads == cli_u64(cli, "threads")) &&
-           (!cli_given(cli, "batch") ||
-            setting->batch == cli_u64(cli, "batch"));
+            setting->n_threads == cli_u64(cli, "threads"));
 }
 
-static int choose_setting(struct sample_setting *setting, struct store *store,
-                          struct cli *cli, struct err *err)
+/* The one device that the options leave. */
+static int choose_device(struct sample_setting *device, struct store *store,
+                         struct cli *cli, struct err *err)
 {
     struct sample_setting *settings, *wanted;
-    size_t n, n_wanted = 0;
+    size_t n, n_wanted = 0, n_others = 0;
 
     if (store_settings(store, &settings, &n, cli_arena(cli), err))
         return -1;
@@ -70,14 +60,15 @@ static int choose_setting(struct sample_setting *setting, struct store *store,
         return err_set(
             err, ERR_INPUT, "'%s' holds no samples of that kind; it has %s",
             cli_string(cli, "db"), training_list_settings(settings, n, cli));
-    if (n_wanted > 1)
+    for (size_t i = 0; i < n_wanted; i++)
+        n_others += !is_same_device(&wanted[i], &wanted[0]);
+    if (n_others)
         return err_set(err, ERR_USAGE,
-                       "a model is of one setting, '%s' holds %zu; choose by "
-                       "--device, --isa, --threads, --precision, --optimizer "
-                       "or --batch: %s",
-                       cli_string(cli, "db"), n_wanted,
+                       "a model is of one device, '%s' holds several; choose "
+                       "by --device, --isa or --threads: %s",
+                       cli_string(cli, "db"),
                        training_list_settings(wanted, n_wanted, cli));
-    *setting = wanted[0];
+    *device = wanted[0];
     return 0;
 }
 
@@ -86,11 +77,9 @@ static void print_text(const struct model *model,
                        struct cli *cli)
 {
     const struct model_training *training = &model->training;
-    const struct comm_model *comm = &model->comm;
     char hash[HASH_TEXT_MAX];
 
-    printf("setting         %s\n",
-           setting_text(&model->setting, cli_arena(cli)));
+    printf("setting         %s\n", model_setting_text(model, cli_arena(cli)));
     printf("samples         %" PRIu64 " for training, %" PRIu64
            " for validation, %" PRIu64 " fused cases held out\n",
            training->n_train, training->n_validation, training->n_held_out);
@@ -98,8 +87,8 @@ static void print_text(const struct model *model,
            ", seed %" PRIu64 "\n",
            training->epochs, seconds, training->best_epoch, training->seed);
     if (model->has_comm)
-        printf("communication   %.1f us + bytes / %.2f GB/s (%s)\n",
-               comm->alpha_us, comm->intra_gbps, comm->source);
+        printf("communication   %s (%s)\n",
+               comm_fit_text(&model->comm, cli_arena(cli)), model->comm.source);
     else
         printf("communication   not measured ('neuroshard bench --alltoall')"
                "\n");
@@ -111,7 +100,7 @@ static void print_text(const struct model *model,
 static int run_train(struct cli *cli, struct err *err)
 {
     struct measurements measurements;
-    struct sample_setting setting;
+    struct sample_setting device;
     struct evaluation evaluation;
     struct store *store = NULL;
     struct model model;
@@ -126,9 +115,9 @@ static int run_train(struct cli *cli, struct err *err)
     }
     if (training_open_store(&store, cli_string(cli, "db"), STORE_READ, err))
         goto out;
-    if (choose_setting(&setting, store, cli, err))
+    if (choose_device(&device, store, cli, err))
         goto out;
-    if (measurements_load(&measurements, store, &setting, cli, err))
+    if (measurements_load(&measurements, store, &device, cli, err))
         goto out;
     if (training_run(&model, &evaluation, &measurements, cli, err))
         goto out;

@@ -71,7 +71,7 @@ void cli_warn(void *ctx, const char *sentence);
 
 /* The commands; src/cli/main.c lists them. Each lives in cmd_NAME.c. */
 extern const struct command command_bench, command_compare, command_cost,
-    command_emit, command_eval, command_model, command_plan, command_retrain,
-    command_run, command_tables, command_train;
+    command_diff, command_emit, command_eval, command_explain, command_model,
+    command_plan, command_retrain, command_run, command_tables, command_train;
 
 #endif

@@ -8,15 +8,15 @@
 
 #include <string.h>
 
-static int read_tables(struct problem *problem, struct cli *cli,
-                       struct err *err)
+static int read_tables(struct problem *problem, const char *path,
+                       struct cli *cli, struct err *err)
 {
     struct tables_options options = {.warn = cli_warn};
     struct table_list list;
 
     if (cli_given(cli, "dim"))
         options.dim = (uint32_t)cli_u64(cli, "dim");
-    if (tables_load(&list, cli_arg(cli, 0), &options, cli_arena(cli), err))
+    if (tables_load(&list, path, &options, cli_arena(cli), err))
         return -1;
     problem->tables = list.tables;
     problem->n_tables = list.n_tables;
@@ -117,7 +117,8 @@ static int parse_kinds(unsigned *kinds, const char *text, struct err *err)
     return 0;
 }
 
-int planning_problem(struct problem *problem, struct cli *cli, struct err *err)
+int planning_problem(struct problem *problem, const char *path, struct cli *cli,
+                     struct err *err)
 {
     memset(problem, 0, sizeof(*problem));
     if (fill_cluster(&problem->cluster, cli, err))
@@ -133,7 +134,7 @@ int planning_problem(struct problem *problem, struct cli *cli, struct err *err)
     if (cli_given(cli, "shard") &&
         parse_kinds(&problem->kinds, cli_string(cli, "shard"), err))
         return -1;
-    return read_tables(problem, cli, err);
+    return read_tables(problem, path, cli, err);
 }
 
 /* A kind that the user asked for by name must be priced by the model. */
@@ -163,6 +164,9 @@ int planning_oracle(struct oracle **out, struct cli *cli,
         oracle_close(oracle);
         return -1;
     }
+    /* What a plan may hold is up to the framework that will read it, too. */
+    if (!strcmp(cli_string(cli, "row-cut"), "ranks"))
+        oracle->row_cut = ROW_CUT_RANKS;
     *out = oracle;
     return 0;
 }

@@ -70,10 +70,21 @@
          0,                                                                    \
          0,                                                                    \
          NULL,                                                                 \
-         "cost model: model:FILE, roofline:NAME or reference:DIR"},            \
+         "cost model: model:FILE, roofline:NAME, reference:DIR or "            \
+         "torchrec[:KEY=VALUE,...]"},                                          \
         {"shard", 0,    OPTION_STRING,                                         \
          "KINDS", NULL, 0,                                                     \
          0,       NULL, "shard kinds allowed, of table,column,row,replicate"}, \
+        {"row-cut",                                                            \
+         0,                                                                    \
+         OPTION_CHOICE,                                                        \
+         "HOW",                                                                \
+         "ranks",                                                              \
+         0,                                                                    \
+         0,                                                                    \
+         "ranks|any",                                                          \
+         "cuts by rows: ranks: equal blocks over all GPUs or those of a "      \
+         "host, as TorchRec has them; any: over any GPUs"},                    \
         {"memory-model",                                                       \
          0,                                                                    \
          OPTION_CHOICE,                                                        \
@@ -97,8 +108,8 @@
             "seed of what is drawn"                                            \
     }
 
-/* Reads the table list (argument 0) and fills the problem from the options. */
-int planning_problem(struct problem *problem, struct cli *cli,
+/* Reads the table list and fills the problem from the options. */
+int planning_problem(struct problem *problem, const char *path, struct cli *cli,
                      struct err *err) MUST_CHECK;
 
 /* The cost model of --cost, else the one of --gpu. */

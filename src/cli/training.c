@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "costmodel/comm_fit.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -29,29 +30,81 @@ const char *training_list_settings(const struct sample_setting *settings,
     return list;
 }
 
+bool training_wants(const struct sample_setting *setting, const struct cli *cli)
+{
+    const char *precision = cli_string(cli, "precision");
+    const char *optimizer = cli_string(cli, "optimizer");
+
+    return (!precision ||
+            !strcmp(precision_name(setting->precision), precision)) &&
+           (!optimizer ||
+            !strcmp(optimizer_name(setting->optimizer), optimizer)) &&
+           (!cli_given(cli, "batch") ||
+            setting->batch == cli_u64(cli, "batch"));
+}
+
+bool is_same_device(const struct sample_setting *x,
+                    const struct sample_setting *y)
+{
+    return !strcmp(x->device, y->device) && x->n_threads == y->n_threads &&
+           !strcmp(x->isa, y->isa);
+}
+
+/* The exchanges of all settings of a device. */
+static int load_comm(struct measurements *measurements, struct store *store,
+                     const struct sample_setting *settings, size_t n_settings,
+                     const struct sample_setting *device, struct arena *arena,
+                     struct err *err)
+{
+    measurements->comm_samples = NULL;
+    measurements->n_comm = 0;
+    for (size_t i = 0; i < n_settings; i++) {
+        struct comm_sample *some, *all;
+        size_t n_some, n = measurements->n_comm;
+
+        if (!is_same_device(&settings[i], device))
+            continue;
+        if (store_comm_samples(store, &settings[i], &some, &n_some, arena, err))
+            return -1;
+        if (!n_some)
+            continue;
+        all = ARENA_NEW(arena, struct comm_sample, n + n_some);
+        if (n)
+            memcpy(all, measurements->comm_samples, n * sizeof(*all));
+        memcpy(all + n, some, n_some * sizeof(*all));
+        measurements->comm_samples = all;
+        measurements->n_comm = n + n_some;
+    }
+    return 0;
+}
+
 int measurements_load(struct measurements *measurements, struct store *store,
-                      const struct sample_setting *setting, struct cli *cli,
+                      const struct sample_setting *device, struct cli *cli,
                       struct err *err)
 {
     struct arena *arena = cli_arena(cli);
     struct sample_setting *settings;
-    size_t n_settings;
+    size_t n_settings, n = 0;
 
-    measurements->setting = *setting;
-    if (store_samples(store, setting, &measurements->samples, &measurements->n,
-                      arena, err) ||
-        store_comm_samples(store, setting, &measurements->comm_samples,
-                           &measurements->n_comm, arena, err))
+    if (store_settings(store, &settings, &n_settings, arena, err) ||
+        store_device_samples(store, device, &measurements->samples,
+                             &measurements->n, arena, err) ||
+        load_comm(measurements, store, settings, n_settings, device, arena,
+                  err))
         return -1;
-    if (measurements->n)
+    for (size_t i = 0; i < measurements->n; i++)
+        if (training_wants(measurements->samples[i].setting, cli))
+            measurements->samples[n++] = measurements->samples[i];
+    measurements->n = n;
+    if (n)
         return 0;
-    if (store_settings(store, &settings, &n_settings, arena, err))
-        return -1;
-    return err_set(
-        err, ERR_INPUT, "the database holds no samples of %s; it has %s",
-        setting_text(setting, arena),
-        n_settings ? training_list_settings(settings, n_settings, cli)
-                   : "none at all");
+    return err_set(err, ERR_INPUT,
+                   "the database holds no samples of %s that are asked for; it "
+                   "has %s",
+                   device_text(device, arena),
+                   n_settings
+                       ? training_list_settings(settings, n_settings, cli)
+                       : "none at all");
 }
 
 static int on_epoch(void *ctx, unsigned epoch, unsigned epochs,
@@ -81,33 +134,75 @@ int training_run(struct model *model, struct evaluation *evaluation,
     options.on_epoch = on_epoch;
     options.ctx = &progress;
     progress_start(&progress, "epochs", options.epochs);
-    rc = train_fit(model, &measurements->setting, measurements->samples,
-                   measurements->n, &options, cli_arena(cli), err);
+    rc = train_fit(model, measurements->samples, measurements->n, &options,
+                   cli_arena(cli), err);
     progress_finish(&progress);
     if (rc)
         return rc;
     evaluate_model(evaluation, model, measurements->samples, measurements->n);
     evaluation_store(model, evaluation);
-    model->has_comm = train_comm(&model->comm, measurements->comm_samples,
-                                 measurements->n_comm, cli_arena(cli));
+    model->has_comm = comm_fit_samples(&model->comm, measurements->comm_samples,
+                                       measurements->n_comm, cli_arena(cli));
     return 0;
+}
+
+static void print_errors(const char *name, const struct errors *errors)
+{
+    if (errors->n)
+        printf("%-28s %8zu %12.5g %8.2f %9.2f %8.2f %8.4f\n", name, errors->n,
+               errors->mse, 100 * errors->mape, 100 * errors->median_ape,
+               100 * errors->p90_ape, errors->kendall_tau);
+    else
+        printf("%-28s %8d %12s %8s %9s %8s %8s\n", name, 0, "-", "-", "-", "-",
+               "-");
+}
+
+/* "fp16 sgd 1024-65536"; with a "*" where it was not trained on. */
+static void class_name(char *name, size_t size,
+                       const struct setting_class *class)
+{
+    const struct model_range *range = &class->range;
+    const char *precision = precision_name(range->precision);
+    const char *optimizer = range->optimizer == OPTIMIZER_ROWWISE_ADAGRAD
+                                ? "rowwise"
+                                : optimizer_name(range->optimizer);
+    const char *mark = class->is_trained ? "" : "*";
+
+    if (class->is_published)
+        snprintf(name, size, "published%s", mark);
+    else if (range->batch_min == range->batch_max)
+        snprintf(name, size, "%s %s %u%s", precision, optimizer,
+                 range->batch_min, mark);
+    else
+        snprintf(name, size, "%s %s %u-%u%s", precision, optimizer,
+                 range->batch_min, range->batch_max, mark);
+}
+
+static void print_classes(const struct evaluation *evaluation)
+{
+    size_t n_untrained = 0;
+    char name[64];
+
+    printf("the net, by setting\n");
+    for (size_t c = 0; c < evaluation->n_classes; c++) {
+        const struct setting_class *class = &evaluation->classes[c];
+
+        class_name(name, sizeof(name), class);
+        print_errors(name, &class->errors);
+        n_untrained += !class->is_trained;
+    }
+    if (n_untrained)
+        printf("* outside of what the model was trained on\n");
 }
 
 void evaluation_print(const struct evaluation *evaluation)
 {
-    printf("%-28s %8s %12s %8s %9s %8s\n", "held-out fused samples", "n",
-           "MSE ms^2", "mean %", "median %", "Kendall");
-    for (size_t p = 0; p < N_PREDICTORS; p++) {
-        const struct errors *errors = &evaluation->errors[p];
-
-        if (errors->n)
-            printf("%-28s %8zu %12.5g %8.2f %9.2f %8.4f\n", errors->name,
-                   errors->n, errors->mse, 100 * errors->mape,
-                   100 * errors->median_ape, errors->kendall_tau);
-        else
-            printf("%-28s %8d %12s %8s %9s %8s\n", errors->name, 0, "-", "-",
-                   "-", "-");
-    }
+    printf("%-28s %8s %12s %8s %9s %8s %8s\n", "held-out fused samples", "n",
+           "MSE ms^2", "mean %", "median %", "p90 %", "Kendall");
+    for (size_t p = 0; p < N_PREDICTORS; p++)
+        print_errors(evaluation->errors[p].name, &evaluation->errors[p]);
+    if (evaluation->n_classes)
+        print_classes(evaluation);
     if (evaluation->n_repeats)
         printf("repeat error    median %.2f %%, mean %.2f %%, of %zu cases\n",
                100 * evaluation->repeat_median_ape,
@@ -131,23 +226,55 @@ static void set_count(json_t *object, const char *key, size_t value)
     json_object_set_new(object, key, json_integer((json_int_t)value));
 }
 
+static json_t *errors_to_object(const struct errors *errors)
+{
+    json_t *object = json_object();
+
+    set_count(object, "samples", errors->n);
+    set_real(object, "mse_ms2", errors->mse);
+    set_real(object, "mape", errors->mape);
+    set_real(object, "median_ape", errors->median_ape);
+    set_real(object, "p90_ape", errors->p90_ape);
+    set_real(object, "kendall_tau", errors->kendall_tau);
+    return object;
+}
+
+static json_t *classes_to_json(const struct evaluation *evaluation)
+{
+    json_t *list = json_array();
+
+    for (size_t c = 0; c < evaluation->n_classes; c++) {
+        const struct setting_class *class = &evaluation->classes[c];
+        const struct model_range *range = &class->range;
+        json_t *object = errors_to_object(&class->errors);
+
+        json_object_set_new(object, "published",
+                            json_boolean(class->is_published));
+        json_object_set_new(object, "trained", json_boolean(class->is_trained));
+        json_object_set_new(object, "precision",
+                            json_string(precision_name(range->precision)));
+        json_object_set_new(object, "optimizer",
+                            json_string(optimizer_name(range->optimizer)));
+        set_count(object, "batch_min", range->batch_min);
+        set_count(object, "batch_max", range->batch_max);
+        json_array_append_new(list, object);
+    }
+    return list;
+}
+
 json_t *evaluation_to_json(const struct evaluation *evaluation)
 {
     json_t *root = json_object(), *list = json_array();
 
     for (size_t p = 0; p < N_PREDICTORS; p++) {
-        const struct errors *errors = &evaluation->errors[p];
-        json_t *object = json_object();
+        json_t *object = errors_to_object(&evaluation->errors[p]);
 
-        json_object_set_new(object, "predictor", json_string(errors->name));
-        set_count(object, "samples", errors->n);
-        set_real(object, "mse_ms2", errors->mse);
-        set_real(object, "mape", errors->mape);
-        set_real(object, "median_ape", errors->median_ape);
-        set_real(object, "kendall_tau", errors->kendall_tau);
+        json_object_set_new(object, "predictor",
+                            json_string(evaluation->errors[p].name));
         json_array_append_new(list, object);
     }
     json_object_set_new(root, "held_out", list);
+    json_object_set_new(root, "settings", classes_to_json(evaluation));
     set_count(root, "repeats", evaluation->n_repeats);
     set_real(root, "repeat_median_ape", evaluation->repeat_median_ape);
     set_real(root, "repeat_mape", evaluation->repeat_mape);

@@ -9,7 +9,7 @@
 #include "io/store.h"
 
 /*
- * What train, retrain and eval share: the measurements of one setting out of
+ * What train, retrain and eval share: the measurements of one device out of
  * the cost database, a training with its progress, an evaluation in print.
  */
 
@@ -38,20 +38,51 @@
             "seed of the initial weights and of the shuffling"     \
     }
 
-/* What the database holds of one setting; lives in the command's arena. */
+/* Entries of a command's option table: settings to keep to. */
+#define SETTING_OPTIONS                                              \
+    {"precision",                                                    \
+     0,                                                              \
+     OPTION_CHOICE,                                                  \
+     "NAME",                                                         \
+     NULL,                                                           \
+     0,                                                              \
+     0,                                                              \
+     "fp32|fp16|bf16|int8",                                          \
+     "only samples of this precision of the weights; default: all"}, \
+        {"optimizer",                                                \
+         0,                                                          \
+         OPTION_CHOICE,                                              \
+         "NAME",                                                     \
+         NULL,                                                       \
+         0,                                                          \
+         0,                                                          \
+         "sgd|rowwise_adagrad|adagrad|adam",                         \
+         "only samples of this optimizer; default: all"},            \
+    {                                                                \
+        "batch", 0, OPTION_U64, "B", NULL, 1, 16777216, NULL,        \
+            "only samples of this batch; default: all"               \
+    }
+
+/* What the database holds of one device; lives in the command's arena. */
 struct measurements {
-    struct sample_setting setting;
-    struct sample *samples;
+    struct sample *samples; /* each with its setting */
     size_t n;
     struct comm_sample *comm_samples;
     size_t n_comm;
 };
 
-/* ERR_INPUT where nothing was measured at this setting; the sentence lists
- * what was. */
+/* Of `device`, device, n_threads and isa count; the SETTING_OPTIONS choose
+ * among its settings. ERR_INPUT where nothing is left; the sentence lists what
+ * the database holds. */
 int measurements_load(struct measurements *measurements, struct store *store,
-                      const struct sample_setting *setting, struct cli *cli,
+                      const struct sample_setting *device, struct cli *cli,
                       struct err *err) MUST_CHECK;
+
+/* Whether a setting is what the SETTING_OPTIONS ask for. */
+bool training_wants(const struct sample_setting *setting,
+                    const struct cli *cli);
+bool is_same_device(const struct sample_setting *x,
+                    const struct sample_setting *y);
 
 /* Opens a database that must exist. */
 int training_open_store(struct store **out, const char *path,

@@ -26,10 +26,22 @@ enum cost_basis {
 };
 const char *cost_basis_name(enum cost_basis basis);
 
+/* Which cuts by rows it can price. */
+enum row_cut {
+    ROW_CUT_ANY,
+    ROW_CUT_RANKS /* blocks of ceil(rows / k) and a rest, for k = all devices or
+                     the devices of one host (all devices where the output is
+                     a sequence): see shard_row_ranks */
+};
+
+#define ORACLE_MAX_TERMS 4
+
 struct oracle;
 
 struct oracle_ops {
-    /* out[n][width]; a shard's device does not matter. */
+    /* out[n][width]; a shard's device does not matter, nor where in its table
+     * it begins: those of one table, kind, number of rows and width are alike.
+     */
     void (*embed)(const struct oracle *oracle, const struct shard *shards,
                   size_t n, double *out);
     /* Compute time of n devices from sums[n][width], in ms. */
@@ -40,6 +52,20 @@ struct oracle_ops {
      * compute + bwd of each device. */
     void (*comm)(const struct oracle *oracle, size_t n, const double *sums,
                  const double *compute_ms, double *fwd_ms, double *bwd_ms);
+    /*
+     * Optional, NULL where only comm can tell: what each of n devices adds to
+     * the total by itself, sums[n][width], compute_ms[n] ->
+     * terms_ms[n][n_terms], none negative. The total of an assignment is the
+     * sum over the terms of the largest that a device has,
+     *
+     *     total = sum over k of max over r of terms_ms[r][k]
+     *
+     * exactly where is_additive is set, else about: a search is led by it,
+     * and comm decides. So a move takes O(width), however many devices there
+     * are.
+     */
+    void (*terms)(const struct oracle *oracle, const double *sums,
+                  const double *compute_ms, size_t n, double *terms_ms);
     /* Frees what is not in an arena; may be NULL. */
     void (*close)(struct oracle *oracle);
 };
@@ -54,10 +80,14 @@ struct oracle {
     const char *comm;   /* one phrase on where communication comes from */
     const char *device; /* what it was measured on, or NULL */
     uint32_t width;     /* doubles a vector */
+    uint32_t n_terms;   /* of ops->terms, at most ORACLE_MAX_TERMS */
+    bool is_additive;   /* terms are linear in the sums: a device's are the sums
+                           of its shards', and so the mean bounds the total */
     unsigned kinds;     /* shard kinds it can price, a mask */
-    int32_t floor_lane; /* lane whose sum is the physical floor of compute in
-                           ms (bytes over peak bandwidth), or -1; compute()
-                           already respects it */
+    enum row_cut row_cut; /* of its row and grid shards */
+    int32_t floor_lane;   /* lane whose sum is the physical floor of compute in
+                             ms (bytes over peak bandwidth), or -1; compute()
+                             already respects it */
 };
 
 void oracle_close(struct oracle *oracle); /* NULL is fine */

@@ -120,6 +120,39 @@ static int check_kinds(const struct plan *plan, const struct oracle *oracle,
     return 0;
 }
 
+/* Whether the piece is one of a cut over all devices, or of one over the host
+ * that also holds the piece before it. */
+static bool is_cut_by_ranks(const struct plan *plan, size_t shard_idx)
+{
+    const struct cluster *cluster = &plan->problem.cluster;
+    const struct shard *shard = &plan->shards[shard_idx];
+    const struct shard *before = shard_idx ? shard - 1 : shard;
+    uint32_t n_ranks = shard_row_ranks(&plan->problem, shard);
+
+    if (n_ranks == cluster->n_devices)
+        return shard->kind == SHARD_ROW || n_ranks == cluster->devices_per_host;
+    return n_ranks && (before->table != shard->table ||
+                       before->col_begin != shard->col_begin ||
+                       before->device / n_ranks == shard->device / n_ranks);
+}
+
+static int check_row_cuts(const struct plan *plan, const struct oracle *oracle,
+                          struct err *err)
+{
+    for (size_t i = 0; i < plan->n_shards; i++)
+        if (oracle->row_cut == ROW_CUT_RANKS &&
+            plan->shards[i].kind & (SHARD_ROW | SHARD_GRID) &&
+            !is_cut_by_ranks(plan, i))
+            return err_set(
+                err, ERR_INPUT,
+                "cost model '%s' prices rows in equal blocks over all %u "
+                "devices or the %u of one host only (table '%s')",
+                oracle->name, plan->problem.cluster.n_devices,
+                plan->problem.cluster.devices_per_host,
+                plan->problem.tables[plan->shards[i].table].name);
+    return 0;
+}
+
 static void count_memory(struct plan *plan)
 {
     const struct cluster *cluster = &plan->problem.cluster;
@@ -170,7 +203,7 @@ int plan_price(struct plan *plan, const struct oracle *oracle,
     uint32_t width = oracle->width;
     double *vectors, *sums, *compute, *fwd, *bwd;
 
-    if (check_kinds(plan, oracle, err))
+    if (check_kinds(plan, oracle, err) || check_row_cuts(plan, oracle, err))
         return -1;
     plan->devices = ARENA_NEW(arena, struct device_cost, n_devices);
     plan->shard_ms = ARENA_NEW(arena, double, plan->n_shards);

@@ -33,11 +33,12 @@ struct plan {
     struct shard *shards; /* [n_shards], by (table, col, row, device) */
     size_t n_shards;
     struct device_cost *devices; /* [R] */
-    double *shard_ms;   /* [n_shards] predicted compute of each shard alone, or
-                           NULL where not priced; does not add up to devices' */
-    double total_ms;    /* max over devices */
-    double bound_ms;    /* proven lower bound, NAN where none */
-    uint32_t n_floored; /* devices raised to the physical floor */
+    double *shard_ms; /* [n_shards] predicted compute of each shard alone, or
+                         NULL where not priced; does not add up to devices' */
+    double total_ms;  /* max over devices */
+    double bound_ms;  /* proven lower bound, NAN where none */
+    const char *bound_term; /* what sets it, or NULL; in no file */
+    uint32_t n_floored;     /* devices raised to the physical floor */
     struct cost_source cost;
     const char *search;  /* "reference", "baseline:dim" ... */
     const char *stopped; /* "done", "budget", "time", "interrupt" */
@@ -50,9 +51,10 @@ struct plan {
 
 /* Fills devices, shard_ms, total_ms, n_floored and cost from the oracle: embeds
  * each shard once, sums by device in the order of shards, one head a device,
- * one comm. Memory by plan->problem. A cost that is NaN or infinite is
- * ERR_INPUT. bound_ms becomes NAN: a bound was proven for other costs. devices
- * and shard_ms are allocated in the arena. */
+ * one comm. Memory by plan->problem. A kind or a cut by rows that the oracle
+ * does not price is ERR_INPUT, and so is a cost that is NaN or infinite.
+ * bound_ms becomes NAN: a bound was proven for other costs. devices and
+ * shard_ms are allocated in the arena. */
 int plan_price(struct plan *plan, const struct oracle *oracle,
                struct arena *arena, struct err *err) MUST_CHECK;
 

@@ -110,6 +110,31 @@ void memory_add(struct memory_items *items, const struct memory_items *more)
     items->total = saturating_add(items->total, more->total);
 }
 
+/* Whether the piece has as many rows as a block of ceil(rows / n), or as the
+ * rest where `is_rest`. */
+static bool is_row_block(const struct problem *problem,
+                         const struct shard *shard, uint32_t n, bool is_rest)
+{
+    uint64_t rows = problem->tables[shard->table].num_embeddings;
+    uint64_t block = (rows - 1) / n + 1;
+
+    return shard->row_end - shard->row_begin ==
+           (is_rest ? rows % block : block);
+}
+
+uint32_t shard_row_ranks(const struct problem *problem,
+                         const struct shard *shard)
+{
+    const struct cluster *cluster = &problem->cluster;
+    const uint32_t n[] = {cluster->n_devices, cluster->devices_per_host};
+
+    for (int is_rest = 0; is_rest < 2; is_rest++)
+        for (int i = 0; i < 2; i++)
+            if (n[i] && is_row_block(problem, shard, n[i], is_rest))
+                return n[i];
+    return 0;
+}
+
 struct shard shard_whole(const struct problem *problem, uint32_t table,
                          uint32_t device)
 {

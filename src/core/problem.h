@@ -68,6 +68,13 @@ void shard_memory(struct memory_items *items, const struct problem *problem,
 /* items += more, saturating. */
 void memory_add(struct memory_items *items, const struct memory_items *more);
 
+/* Over how many devices the rows of this row or grid piece's table are cut,
+ * told by its number of rows, if they are cut in blocks of ceil(rows / k) and a
+ * rest: k = R, or the devices of one host (which then hold all blocks); 0 for
+ * any other cut. A piece that could be of both counts as one of R. */
+uint32_t shard_row_ranks(const struct problem *problem,
+                         const struct shard *shard);
+
 /* A whole table as one shard on `device`. */
 struct shard shard_whole(const struct problem *problem, uint32_t table,
                          uint32_t device);

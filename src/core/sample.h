@@ -5,6 +5,10 @@
 #include "base/err.h"
 #include "core/table.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /*
  * One measurement: tables fused on one device, and what a step took there.
  * microbench and exec make samples and hand them to a sink; cli ties the sink
@@ -49,8 +53,18 @@ const char *sample_kind_name(enum sample_kind kind);
 /* flags: measured while clocks were lowered or the machine was disturbed */
 #define SAMPLE_THROTTLED 1u
 
+/* The device while a sample was taken: 0 where it does not say. */
+struct sample_health {
+    double sm_mhz, memory_mhz; /* clocks */
+    double temperature_c, power_w;
+    uint64_t throttle_reasons; /* NVML's bits, or 0 */
+};
+
 struct sample {
     int64_t id; /* database key, 0 before it is stored */
+    /* Borrowed; set where samples of several settings are read together, else
+     * it may be NULL. */
+    const struct sample_setting *setting;
     enum sample_kind kind;
     uint32_t part;               /* SAMPLE_SINGLE: 1 + table index; else 0 */
     uint64_t seed;               /* of the case list */
@@ -58,6 +72,9 @@ struct sample {
     struct sample_table *tables; /* [n_tables] */
     uint32_t n_tables;
     struct timing forward, backward, total; /* total: both together */
+    /* The parts of backward, each alone; 0 where they were not timed apart. */
+    struct timing linearise, sort, update;
+    struct sample_health health;
     uint32_t n_iterations;
     unsigned flags;
     const char *version;    /* of the program */
@@ -68,6 +85,7 @@ struct sample {
 struct comm_sample {
     const char *kind; /* "copy" (ranks of one process), "mpi", "nccl" */
     uint32_t n_ranks;
+    uint32_t n_hosts;     /* that the ranks are on; 1: inside a host */
     uint64_t total_bytes; /* all blocks that leave their rank or stay */
     uint64_t max_bytes;   /* the largest max(sent, received) of a rank */
     struct timing time;
@@ -86,6 +104,13 @@ struct sample_sink {
      * resumed run skips it. */
     int (*has)(void *ctx, const struct sample_setting *setting, uint64_t seed,
                uint64_t case_idx, enum sample_kind kind, uint32_t part);
+    /* Likewise for an exchange of this kind, ranks, hosts and bytes; NULL
+     * where nothing is resumed. */
+    int (*has_comm)(void *ctx, const struct sample_setting *setting,
+                    const struct comm_sample *sample);
 };
 
+#ifdef __cplusplus
+}
+#endif
 #endif

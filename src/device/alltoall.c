@@ -4,7 +4,6 @@
 #include <assert.h>
 
 #include "base/mem.h"
-#include "device/device_ops.h"
 
 uint32_t alltoall_begin(const struct alltoall *alltoall, uint32_t rank)
 {
@@ -28,57 +27,83 @@ size_t alltoall_block(const struct alltoall *alltoall, uint32_t from,
     return owned_samples(alltoall, to) * columns;
 }
 
-size_t alltoall_recv_floats(const struct alltoall *alltoall, uint32_t rank)
+size_t alltoall_recv_elements(const struct alltoall *alltoall, uint32_t rank)
 {
     return alltoall_block(alltoall, alltoall->n_ranks, rank);
 }
 
-/* Both sides of a block are contiguous, so an exchange is R * R plain copies.
- * Forward goes from the [batch][dim] buffers to the received blocks. */
-static int exchange(struct device *device, const struct alltoall *alltoall,
-                    const float *const *d_src, float *const *d_dst, int forward,
-                    uint64_t *n_bytes, struct err *err)
+/* Both sides of a block are contiguous. Forward it goes from the whole batch
+ * of rank `maker`, which looked up, into the blocks of rank `owner`, whose
+ * samples they are; backward the other way. */
+struct pair {
+    uint32_t maker, owner;
+    size_t in_whole, in_blocks; /* where it starts, in bytes */
+    size_t n_bytes;
+};
+
+static struct comm_block block_of(const struct comm *comm,
+                                  const struct pair *pair,
+                                  const void *const *d_src, void *const *d_dst,
+                                  bool is_forward)
 {
-    uint32_t n_ranks = alltoall->n_ranks, from, to;
-    struct device_copy *copies =
-        mem_alloc((size_t)n_ranks * n_ranks, sizeof(*copies));
-    struct device_copy *copy = copies;
+    struct comm_block block = {.from = is_forward ? pair->maker : pair->owner,
+                               .to = is_forward ? pair->owner : pair->maker,
+                               .n_bytes = pair->n_bytes};
+
+    if (comm_is_here(comm, block.from))
+        block.d_src = (const char *)d_src[block.from] +
+                      (is_forward ? pair->in_whole : pair->in_blocks);
+    if (comm_is_here(comm, block.to))
+        block.d_dst = (char *)d_dst[block.to] +
+                      (is_forward ? pair->in_blocks : pair->in_whole);
+    return block;
+}
+
+static int exchange(struct comm *comm, const struct alltoall *alltoall,
+                    const void *const *d_src, void *const *d_dst,
+                    bool is_forward, uint64_t *n_bytes, struct err *err)
+{
+    uint32_t n_ranks = alltoall->n_ranks;
+    struct comm_block *blocks =
+        mem_alloc((size_t)n_ranks * n_ranks, sizeof *blocks);
+    size_t n_blocks = 0;
     uint64_t total = 0;
     int rc;
 
-    for (to = 0; to < n_ranks; to++) {
-        size_t begin = alltoall_begin(alltoall, to), in_blocks = 0;
+    assert(n_ranks == comm_n_ranks(comm));
+    for (uint32_t owner = 0; owner < n_ranks; owner++) {
+        size_t begin = alltoall_begin(alltoall, owner), in_blocks = 0;
 
-        for (from = 0; from < n_ranks; from++, copy++) {
-            size_t dim = alltoall->dims[from], in_whole = begin * dim;
-            size_t n_floats = owned_samples(alltoall, to) * dim;
+        for (uint32_t maker = 0; maker < n_ranks; maker++) {
+            size_t bytes = (size_t)alltoall->dims[maker] *
+                           alltoall->element_bytes; /* of a sample */
+            struct pair pair = {maker, owner, begin * bytes, in_blocks,
+                                owned_samples(alltoall, owner) * bytes};
 
-            copy->d_src =
-                forward ? d_src[from] + in_whole : d_src[to] + in_blocks;
-            copy->d_dst =
-                forward ? d_dst[to] + in_blocks : d_dst[from] + in_whole;
-            copy->n_bytes = n_floats * sizeof(float);
-            total += copy->n_bytes;
-            in_blocks += n_floats;
+            total += pair.n_bytes;
+            in_blocks += pair.n_bytes;
+            if (comm_is_here(comm, maker) || comm_is_here(comm, owner))
+                blocks[n_blocks++] =
+                    block_of(comm, &pair, d_src, d_dst, is_forward);
         }
     }
-    rc = device->ops->copy(device, copies, (size_t)n_ranks * n_ranks, err);
+    rc = comm_move(comm, blocks, n_blocks, err);
     if (n_bytes)
         *n_bytes = total;
-    mem_free(copies);
+    mem_free(blocks);
     return rc;
 }
 
-int alltoall_forward(struct device *device, const struct alltoall *alltoall,
-                     const float *const *d_send, float *const *d_recv,
+int alltoall_forward(struct comm *comm, const struct alltoall *alltoall,
+                     const void *const *d_send, void *const *d_recv,
                      uint64_t *n_bytes, struct err *err)
 {
-    return exchange(device, alltoall, d_send, d_recv, 1, n_bytes, err);
+    return exchange(comm, alltoall, d_send, d_recv, true, n_bytes, err);
 }
 
-int alltoall_backward(struct device *device, const struct alltoall *alltoall,
-                      const float *const *d_grad_recv, float *const *d_grad,
+int alltoall_backward(struct comm *comm, const struct alltoall *alltoall,
+                      const void *const *d_grad_recv, void *const *d_grad,
                       uint64_t *n_bytes, struct err *err)
 {
-    return exchange(device, alltoall, d_grad_recv, d_grad, 0, n_bytes, err);
+    return exchange(comm, alltoall, d_grad_recv, d_grad, false, n_bytes, err);
 }

@@ -2,49 +2,53 @@
 #ifndef NEUROSHARD_DEVICE_ALLTOALL_H
 #define NEUROSHARD_DEVICE_ALLTOALL_H
 
-#include "device/device.h"
+#include "device/comm.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /*
- * The exchange between lookup and dense layers, among the ranks of one process
- * on one device: real data movement, no wire. Every rank has looked up its
- * tables for the whole batch; afterwards every rank has all outputs of its
- * own samples. Backward is the reverse. The block that stays on its rank is
- * copied, and counted, like the others.
+ * The exchange between lookup and dense layers: an all-to-all-v over whatever
+ * connects the ranks (device/comm.h). Every rank has looked up its tables for
+ * the whole batch; afterwards every rank has all outputs of its own samples.
+ * Backward is the reverse. The block that stays on its rank is copied, and
+ * counted, like the others.
  *
- * Forward: rank r sends from float[batch][dims[r]], row-major; rank p owns the
- * samples [alltoall_begin(p), alltoall_begin(p + 1)), B_p of them, and receives
- * n_ranks blocks one behind the other, block r being float[B_p][dims[r]].
+ * Forward: rank r sends from element[batch][dims[r]], row-major; rank p owns
+ * the samples [alltoall_begin(p), alltoall_begin(p + 1)), B_p of them, and
+ * receives n_ranks blocks one behind the other, block r being
+ * element[B_p][dims[r]].
  */
 
 struct alltoall {
-    uint32_t n_ranks;     /* >= 1 */
-    uint32_t batch;       /* samples of all ranks together */
-    const uint32_t *dims; /* [n_ranks] floats a sample that a rank outputs;
-                             owned by the caller; 0 is fine */
+    uint32_t n_ranks;       /* >= 1 */
+    uint32_t batch;         /* samples of all ranks together */
+    const uint32_t *dims;   /* [n_ranks] elements a sample that a rank outputs;
+                               owned by the caller; 0 is fine */
+    uint32_t element_bytes; /* 4, or 2 for fp16 */
 };
 
 /* First sample of a rank: floor(rank * batch / n_ranks); rank <= n_ranks. */
 uint32_t alltoall_begin(const struct alltoall *alltoall, uint32_t rank);
-/* Floats that a rank receives in a forward exchange (and sends in backward). */
-size_t alltoall_recv_floats(const struct alltoall *alltoall, uint32_t rank);
-/* Where `from`'s block starts in `to`'s receive buffer, in floats. */
+/* Elements that a rank receives in a forward exchange (and sends in backward).
+ */
+size_t alltoall_recv_elements(const struct alltoall *alltoall, uint32_t rank);
+/* Where `from`'s block starts in `to`'s receive buffer, in elements. */
 size_t alltoall_block(const struct alltoall *alltoall, uint32_t from,
                       uint32_t to);
 
-/* d_send[r]: batch * dims[r] floats; d_recv[p]: alltoall_recv_floats(p).
- * Buffers must not overlap. n_bytes (may be NULL) gets the bytes that were
- * copied, each counted once. */
-int alltoall_forward(struct device *device, const struct alltoall *alltoall,
-                     const float *const *d_send, float *const *d_recv,
+/* d_send[r]: batch * dims[r] elements; d_recv[p]: alltoall_recv_elements(p);
+ * those of ranks elsewhere are not looked at. Buffers must not overlap.
+ * n_bytes (may be NULL) gets the bytes that all ranks move, each counted once.
+ */
+int alltoall_forward(struct comm *comm, const struct alltoall *alltoall,
+                     const void *const *d_send, void *const *d_recv,
                      uint64_t *n_bytes, struct err *err) MUST_CHECK;
 /* The reverse: d_grad_recv[p], laid out as d_recv[p], goes back into
  * d_grad[r][batch][dims[r]]. */
-int alltoall_backward(struct device *device, const struct alltoall *alltoall,
-                      const float *const *d_grad_recv, float *const *d_grad,
+int alltoall_backward(struct comm *comm, const struct alltoall *alltoall,
+                      const void *const *d_grad_recv, void *const *d_grad,
                       uint64_t *n_bytes, struct err *err) MUST_CHECK;
 
 #ifdef __cplusplus

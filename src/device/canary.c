@@ -102,8 +102,12 @@ static int open_lookup(struct canary *canary, struct err *err)
             .out_begin = t * DIM,
             .precision = PRECISION_FP32,
         };
-    return lookup_open(&canary->lookup, canary->device, tables, N_TABLES, BATCH,
-                       N_LOOKUPS, OPTIMIZER_SGD, err);
+    return lookup_open(&canary->lookup, canary->device,
+                       &(struct lookup_spec){.tables = tables,
+                                             .n_tables = N_TABLES,
+                                             .batch = BATCH,
+                                             .max_lookups = N_LOOKUPS},
+                       err);
 }
 
 static int step(struct canary *canary, unsigned number, double *ms,
@@ -111,11 +115,13 @@ static int step(struct canary *canary, unsigned number, double *ms,
 {
     const struct lookup_batch *set = &canary->sets[number % N_SETS];
 
-    if (device_mark(canary->device, 0, err) ||
+    if (device_hold(canary->device, err) ||
+        device_mark(canary->device, 0, err) ||
         lookup_forward(canary->lookup, set, canary->d_out, err) ||
         lookup_backward(canary->lookup, set, canary->d_grad, LEARNING_RATE,
                         err) ||
-        device_mark(canary->device, 1, err))
+        device_mark(canary->device, 1, err) ||
+        device_release(canary->device, err))
         return -1;
     return device_elapsed(canary->device, 0, 1, ms, err);
 }

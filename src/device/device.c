@@ -4,7 +4,11 @@
 #include <assert.h>
 
 #include "device/device_ops.h"
+#include "device/nvml.h"
 #include "device/stream_math.h"
+
+/* Clocks below this share of the highest are too low to measure at. */
+#define FULL_CLOCK_FRAC 0.75
 
 int device_open(struct device **out, enum device_kind kind, unsigned ordinal,
                 unsigned n_threads, struct err *err)
@@ -76,7 +80,33 @@ int device_fill(struct device *device, void *d_dst, uint64_t n,
         return err_set(err, ERR_INPUT,
                        "tables of precision '%s' are not executed",
                        precision_name(precision));
-    return device->ops->fill(device, d_dst, n, precision, seed, err);
+    return device_fill_window(device, d_dst,
+                              &(struct fill_window){.seed = seed,
+                                                    .n_rows = n,
+                                                    .width = 1,
+                                                    .stride = 1,
+                                                    .precision = precision},
+                              err);
+}
+
+int device_fill_window(struct device *device, void *d_dst,
+                       const struct fill_window *window, struct err *err)
+{
+    assert(window->precision == PRECISION_FP32 ||
+           window->precision == PRECISION_FP16);
+    return device->ops->fill(device, d_dst, window, err);
+}
+
+int device_set(struct device *device, float *d_dst, uint64_t n, float value,
+               struct err *err)
+{
+    return device->ops->set(device, d_dst, n, value, err);
+}
+
+int device_add(struct device *device, float *d_sum, const float *d_part,
+               uint64_t n, struct err *err)
+{
+    return device->ops->add(device, d_sum, d_part, n, err);
 }
 
 float device_fill_value(uint64_t seed, uint64_t idx)
@@ -95,4 +125,43 @@ int device_elapsed(struct device *device, unsigned from, unsigned to,
 {
     assert(from < DEVICE_N_MARKS && to < DEVICE_N_MARKS);
     return device->ops->elapsed(device, from, to, ms, err);
+}
+
+int device_wait(struct device *device, struct err *err)
+{
+    return device->ops->wait(device, err);
+}
+
+int device_hold(struct device *device, struct err *err)
+{
+    return device->ops->hold(device, err);
+}
+
+int device_release(struct device *device, struct err *err)
+{
+    return device->ops->release(device, err);
+}
+
+int device_flush(struct device *device, struct err *err)
+{
+    return device->ops->flush(device, err);
+}
+
+void device_health(const struct device *device, struct sample_health *health)
+{
+    *health = (struct sample_health){0};
+    device->ops->health(device, health);
+}
+
+/* The clock counts after the measurement only: before it, a device that was
+ * idle may not have woken up. */
+bool device_was_throttled(const struct device *device,
+                          const struct sample_health *before,
+                          const struct sample_health *after)
+{
+    uint64_t reasons = before->throttle_reasons | after->throttle_reasons;
+
+    return reasons & NVML_REASONS_SLOWED ||
+           (after->sm_mhz > 0 &&
+            after->sm_mhz < FULL_CLOCK_FRAC * device->max_sm_mhz);
 }

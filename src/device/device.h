@@ -2,10 +2,12 @@
 #ifndef NEUROSHARD_DEVICE_DEVICE_H
 #define NEUROSHARD_DEVICE_DEVICE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
+#include "core/sample.h"
 #include "core/table.h"
 
 #ifdef __cplusplus
@@ -55,6 +57,23 @@ int device_fill(struct device *device, void *d_dst, uint64_t n,
                 struct err *err) MUST_CHECK;
 /* The value device_fill stores at element idx, before rounding to fp16. */
 float device_fill_value(uint64_t seed, uint64_t idx);
+/* A window of a larger filled matrix: element (i, j) of d_dst[n_rows][width]
+ * gets the value of index first + i * stride + j. */
+struct fill_window {
+    uint64_t seed, first, stride;
+    uint64_t n_rows;
+    uint32_t width;
+    enum precision precision; /* fp32 or fp16 */
+};
+int device_fill_window(struct device *device, void *d_dst,
+                       const struct fill_window *window,
+                       struct err *err) MUST_CHECK;
+/* n floats of one value. */
+int device_set(struct device *device, float *d_dst, uint64_t n, float value,
+               struct err *err) MUST_CHECK;
+/* d_sum[i] += d_part[i] for n floats, which do not overlap. */
+int device_add(struct device *device, float *d_sum, const float *d_part,
+               uint64_t n, struct err *err) MUST_CHECK;
 
 /* Time stamps around work: on a CPU the clock, on a GPU an event. */
 #define DEVICE_N_MARKS 16
@@ -63,6 +82,36 @@ int device_mark(struct device *device, unsigned slot,
 /* Milliseconds between two marks; waits for the second. */
 int device_elapsed(struct device *device, unsigned from, unsigned to,
                    double *ms, struct err *err) MUST_CHECK;
+/* Waits until all work is done. */
+int device_wait(struct device *device, struct err *err) MUST_CHECK;
+
+/*
+ * A timed section. On a GPU, work that is handed over after device_hold starts
+ * only at device_release, when all of it has been queued (a kernel waits for
+ * the host's flag, 10 s at most), so that no launch shows in the times between
+ * marks; at most DEVICE_MAX_HELD pieces of work may be queued so. Whatever
+ * waits for the GPU or changes its memory (device_elapsed, _wait, _upload,
+ * _download, _alloc, _free, _close) releases first. ERR_DEVICE from
+ * device_release where the host took nearly those 10 s. On a CPU both do
+ * nothing.
+ */
+#define DEVICE_MAX_HELD 256
+int device_hold(struct device *device, struct err *err) MUST_CHECK;
+int device_release(struct device *device, struct err *err) MUST_CHECK;
+/* A GPU reads so much other memory that its last-level cache holds nothing of
+ * use (by reading: a cache full of written lines would have to write them back
+ * later). A CPU does nothing: there the index sets that take turns do it. */
+int device_flush(struct device *device, struct err *err) MUST_CHECK;
+
+/* Clocks, temperature, power and throttle reasons now; zeros where the device
+ * does not say (CPU; no NVML). */
+void device_health(const struct device *device, struct sample_health *health);
+/* Whether measurements between two such moments are to be flagged: clocks
+ * were lowered by heat, power brake or hardware, or run below 3/4 of the
+ * highest. */
+bool device_was_throttled(const struct device *device,
+                          const struct sample_health *before,
+                          const struct sample_health *after);
 
 #ifdef __cplusplus
 }

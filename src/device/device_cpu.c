@@ -197,40 +197,131 @@ static int cpu_transfer(struct device *device, void *dst, const void *src,
 
 struct fill_job {
     void *dst;
-    uint64_t n, seed;
-    enum precision precision;
+    const struct fill_window *window;
 };
 
 #define FILL_ELEMENTS (PIECE_BYTES / sizeof(float))
 
+/* Elements [at, at + n) of the matrix, whose values follow one another. */
+static void fill_run(const struct fill_job *job, uint64_t at, uint64_t first,
+                     uint64_t n)
+{
+    uint64_t seed = job->window->seed;
+
+    if (job->window->precision == PRECISION_FP32) {
+        float *singles = (float *)job->dst + at;
+
+        for (uint64_t i = 0; i < n; i++)
+            singles[i] = stream_fill_value(seed, first + i);
+    } else {
+        uint16_t *halves = (uint16_t *)job->dst + at;
+
+        for (uint64_t i = 0; i < n; i++)
+            halves[i] = fp16_from_float(stream_fill_value(seed, first + i));
+    }
+}
+
 static void fill_piece(void *ctx, size_t task, unsigned thread)
 {
     const struct fill_job *job = ctx;
-    uint64_t begin = task * FILL_ELEMENTS, end = begin + FILL_ELEMENTS;
-    uint16_t *half = job->dst;
-    float *single = job->dst;
+    const struct fill_window *window = job->window;
+    uint64_t n = window->n_rows * window->width;
+    uint64_t at = task * FILL_ELEMENTS, end = at + FILL_ELEMENTS;
 
     (void)thread;
-    if (end > job->n)
-        end = job->n;
-    if (job->precision == PRECISION_FP32)
-        for (uint64_t i = begin; i < end; i++)
-            single[i] = stream_fill_value(job->seed, i);
-    else
-        for (uint64_t i = begin; i < end; i++)
-            half[i] = fp16_from_float(stream_fill_value(job->seed, i));
+    if (end > n)
+        end = n;
+    if (window->stride == window->width) { /* one long row */
+        fill_run(job, at, window->first + at, end - at);
+        return;
+    }
+    while (at < end) {
+        uint64_t row = at / window->width, column = at % window->width;
+        uint64_t n_run = window->width - column;
+
+        if (n_run > end - at)
+            n_run = end - at;
+        fill_run(job, at, window->first + row * window->stride + column, n_run);
+        at += n_run;
+    }
 }
 
-static int cpu_fill(struct device *device, void *d_dst, uint64_t n,
-                    enum precision precision, uint64_t seed, struct err *err)
+static int cpu_fill(struct device *device, void *d_dst,
+                    const struct fill_window *window, struct err *err)
 {
-    struct fill_job job = {d_dst, n, seed, precision};
+    struct fill_job job = {d_dst, window};
+    uint64_t n = window->n_rows * window->width;
 
     (void)err;
     pool_run(device_cpu(device)->pool,
              (size_t)((n + FILL_ELEMENTS - 1) / FILL_ELEMENTS), fill_piece,
              &job);
     return 0;
+}
+
+struct float_job {
+    float *dst;
+    const float *src; /* NULL: `value` is stored */
+    uint64_t n;
+    float value;
+};
+
+static void float_piece(void *ctx, size_t task, unsigned thread)
+{
+    const struct float_job *job = ctx;
+    uint64_t begin = task * FILL_ELEMENTS, end = begin + FILL_ELEMENTS;
+
+    (void)thread;
+    if (end > job->n)
+        end = job->n;
+    if (job->src)
+        for (uint64_t i = begin; i < end; i++)
+            job->dst[i] += job->src[i];
+    else
+        for (uint64_t i = begin; i < end; i++)
+            job->dst[i] = job->value;
+}
+
+static int run_floats(struct device *device, struct float_job *job)
+{
+    pool_run(device_cpu(device)->pool,
+             (size_t)((job->n + FILL_ELEMENTS - 1) / FILL_ELEMENTS),
+             float_piece, job);
+    return 0;
+}
+
+static int cpu_set(struct device *device, float *d_dst, uint64_t n, float value,
+                   struct err *err)
+{
+    struct float_job job = {d_dst, NULL, n, value};
+
+    (void)err;
+    return run_floats(device, &job);
+}
+
+static int cpu_add(struct device *device, float *d_sum, const float *d_part,
+                   uint64_t n, struct err *err)
+{
+    struct float_job job = {d_sum, d_part, n, 0};
+
+    (void)err;
+    return run_floats(device, &job);
+}
+
+/* All work of a CPU is done when its function returns, and a CPU's caches are
+ * worn out by the index sets that take turns. */
+static int cpu_nothing(struct device *device, struct err *err)
+{
+    (void)device;
+    (void)err;
+    return 0;
+}
+
+static void cpu_health(const struct device *device,
+                       struct sample_health *health)
+{
+    (void)device;
+    (void)health;
 }
 
 static int cpu_mark(struct device *device, unsigned slot, struct err *err)
@@ -259,12 +350,24 @@ static const struct device_ops CPU_OPS = {
     .download = cpu_transfer,
     .copy = cpu_copy,
     .fill = cpu_fill,
+    .set = cpu_set,
+    .add = cpu_add,
+    .wait = cpu_nothing,
+    .hold = cpu_nothing,
+    .release = cpu_nothing,
+    .flush = cpu_nothing,
+    .health = cpu_health,
+    .probe_scratch = probe_cpu_scratch,
+    .probe = probe_cpu_run,
+    .draw = stream_cpu_draw,
+    .measure = stream_cpu_measure,
     .mark = cpu_mark,
     .elapsed = cpu_elapsed,
     .lookup_open = lookup_cpu_open,
     .lookup_close = lookup_cpu_close,
     .lookup_forward = lookup_cpu_forward,
     .lookup_backward = lookup_cpu_backward,
+    .lookup_apply_dense = lookup_cpu_apply_dense,
 };
 
 int device_open_cpu(struct device **out, unsigned n_threads, struct err *err)

@@ -1,33 +1,535 @@
 /* SPDX-License-Identifier: MIT */
-#include <cuda_runtime.h>
+#include <cuda_fp16.h>
+#include <stdio.h>
+#include <stdlib.h>
 
-#include "device/device_ops.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "device/cuda_private.cuh"
+#include "device/nvml.h"
+#include "device/stream_math.h"
+
+#define BLOCK_SIZE 256u
+#define HOLD_NS 10000000000ull
+/* A flush reads so many times the last-level cache: some of it is hit while
+ * the rest is still being replaced. */
+#define FLUSH_CACHES 4
+
+int cuda_check(cudaError_t status, const char *call, struct err *err)
+{
+    if (status == cudaSuccess)
+        return 0;
+    cudaGetLastError(); /* those that can be forgotten are */
+    return err_set(err, ERR_DEVICE, "%s failed: %s", call,
+                   cudaGetErrorString(status));
+}
+
+unsigned cuda_n_blocks(const struct device_cuda *cuda, unsigned block_size,
+                       uint64_t n_threads)
+{
+    uint64_t most = cuda->n_sms * (2048ull / block_size);
+    uint64_t needed = (n_threads + block_size - 1) / block_size;
+
+    if (needed > most)
+        needed = most;
+    return needed ? (unsigned)needed : 1;
+}
+
+/* Host memory that the GPU reads: held work goes on once `released` reaches
+ * the ticket that it waits for. */
+struct hold {
+    volatile unsigned released;
+};
+
+static __global__ void hold_kernel(const struct hold *hold, unsigned ticket)
+{
+    unsigned long long begin = globaltimer_ns();
+
+    while ((int)(hold->released - ticket) < 0 &&
+           globaltimer_ns() - begin < HOLD_NS)
+        __nanosleep(100);
+}
+
+/* Lets held work go on. Whatever waits for the GPU has to, or it would wait
+ * for itself. */
+static void let_go(struct device_cuda *cuda)
+{
+    cuda->is_held = false;
+    if (cuda->hold)
+        cuda->hold->released = cuda->n_holds;
+}
+
+static int cuda_hold(struct device *device, struct err *err)
+{
+    struct device_cuda *cuda = device_cuda_of(device);
+
+    let_go(cuda);
+    cuda->n_holds++;
+    if (CUDA(launch(hold_kernel, 1, 1, 0, cuda->stream, cuda->d_hold,
+                    cuda->n_holds),
+             err))
+        return -1;
+    cuda->is_held = true;
+    cuda->held_since_ms = clock_ms();
+    return 0;
+}
+
+static int cuda_release(struct device *device, struct err *err)
+{
+    struct device_cuda *cuda = device_cuda_of(device);
+    bool is_late = cuda->is_held &&
+                   clock_ms() - cuda->held_since_ms > HOLD_NS * 1e-6 - 1000;
+
+    let_go(cuda);
+    if (is_late)
+        return err_set(err, ERR_DEVICE,
+                       "a timed section on '%s' was not ready within 10 s",
+                       device->name);
+    return 0;
+}
+
+static int cuda_wait(struct device *device, struct err *err)
+{
+    struct device_cuda *cuda = device_cuda_of(device);
+
+    let_go(cuda);
+    return CUDA(cudaStreamSynchronize(cuda->stream), err);
+}
+
+static int cuda_mark(struct device *device, unsigned slot, struct err *err)
+{
+    struct device_cuda *cuda = device_cuda_of(device);
+
+    return CUDA(cudaEventRecord(cuda->marks[slot], cuda->stream), err);
+}
+
+static int cuda_elapsed(struct device *device, unsigned from, unsigned to,
+                        double *ms, struct err *err)
+{
+    struct device_cuda *cuda = device_cuda_of(device);
+    float elapsed_ms;
+
+    let_go(cuda);
+    if (CUDA(cudaEventSynchronize(cuda->marks[from]), err) ||
+        CUDA(cudaEventSynchronize(cuda->marks[to]), err) ||
+        CUDA(cudaEventElapsedTime(&elapsed_ms, cuda->marks[from],
+                                  cuda->marks[to]),
+             err))
+        return -1;
+    *ms = (double)elapsed_ms;
+    return 0;
+}
+
+static __global__ void flush_kernel(const uint4 *data, uint64_t n,
+                                    unsigned *sink)
+{
+    uint64_t step = (uint64_t)gridDim.x * blockDim.x;
+    unsigned sum = 0;
+
+    for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
+         i += step) {
+        uint4 part = data[i];
+
+        sum += part.x ^ part.y ^ part.z ^ part.w;
+    }
+    if (sum == 1) /* never, but nvcc cannot know */
+        *sink = sum;
+}
+
+static int cuda_flush(struct device *device, struct err *err)
+{
+    struct device_cuda *cuda = device_cuda_of(device);
+    uint64_t n = cuda->flush_bytes / sizeof(uint4);
+
+    return CUDA(launch(flush_kernel, cuda_n_blocks(cuda, BLOCK_SIZE, n),
+                       BLOCK_SIZE, 0, cuda->stream,
+                       (const uint4 *)cuda->d_flush, n, cuda->d_sink),
+                err);
+}
+
+static uint64_t cuda_free_bytes(const struct device *device)
+{
+    size_t n_free = 0, n_total = 0;
+
+    (void)device;
+    if (cudaMemGetInfo(&n_free, &n_total) != cudaSuccess)
+        return 0;
+    return n_free;
+}
+
+static int cuda_alloc(struct device *device, void **d_ptr, size_t n_bytes,
+                      struct err *err)
+{
+    struct device_cuda *cuda = device_cuda_of(device);
+    char wanted[TEXT_BYTES_MAX], have[TEXT_BYTES_MAX];
+    cudaError_t status;
+
+    let_go(cuda);
+    status = cudaMalloc(d_ptr, n_bytes ? n_bytes : 1);
+    if (status == cudaErrorMemoryAllocation) {
+        cudaGetLastError();
+        return err_set(err, ERR_DEVICE,
+                       "cannot allocate %s on '%s': %s are free",
+                       text_from_bytes(wanted, (double)n_bytes), device->name,
+                       text_from_bytes(have, (double)cuda_free_bytes(device)));
+    }
+    if (cuda_check(status, "cudaMalloc", err))
+        return -1;
+    cuda->allocations = (void **)mem_grow(
+        cuda->allocations, cuda->n_allocations + 1, sizeof *cuda->allocations);
+    cuda->allocations[cuda->n_allocations++] = *d_ptr;
+    return 0;
+}
+
+static void cuda_free(struct device *device, void *d_ptr)
+{
+    struct device_cuda *cuda = device_cuda_of(device);
+    size_t i = 0;
+
+    while (i < cuda->n_allocations && cuda->allocations[i] != d_ptr)
+        i++;
+    if (i == cuda->n_allocations)
+        return;
+    let_go(cuda);
+    cudaFree(d_ptr);
+    cuda->allocations[i] = cuda->allocations[--cuda->n_allocations];
+}
+
+static int cuda_upload(struct device *device, void *d_dst, const void *src,
+                       size_t n_bytes, struct err *err)
+{
+    struct device_cuda *cuda = device_cuda_of(device);
+
+    let_go(cuda);
+    if (CUDA(cudaMemcpyAsync(d_dst, src, n_bytes, cudaMemcpyHostToDevice,
+                             cuda->stream),
+             err))
+        return -1;
+    return cuda_wait(device, err);
+}
+
+static int cuda_download(struct device *device, void *dst, const void *d_src,
+                         size_t n_bytes, struct err *err)
+{
+    struct device_cuda *cuda = device_cuda_of(device);
+
+    let_go(cuda);
+    if (CUDA(cudaMemcpyAsync(dst, d_src, n_bytes, cudaMemcpyDeviceToHost,
+                             cuda->stream),
+             err))
+        return -1;
+    return cuda_wait(device, err);
+}
+
+/* So many copies go with one launch: a kernel's arguments hold 4 KiB. */
+#define MAX_COPIES 128
+struct copy_list {
+    struct device_copy copies[MAX_COPIES];
+};
+
+template <typename Word>
+static __device__ void copy_words(const struct device_copy *copy)
+{
+    const Word *src = (const Word *)copy->d_src;
+    Word *dst = (Word *)copy->d_dst;
+    uint64_t n = copy->n_bytes / sizeof(Word);
+    uint64_t step = (uint64_t)gridDim.x * blockDim.x;
+
+    for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
+         i += step)
+        dst[i] = src[i];
+}
+
+/* Row y of the grid makes copy y, in the longest words that fit it. */
+static __global__ void __launch_bounds__(BLOCK_SIZE)
+    copy_kernel(const struct copy_list list)
+{
+    const struct device_copy *copy = &list.copies[blockIdx.y];
+    uintptr_t bits = (uintptr_t)copy->d_src | (uintptr_t)copy->d_dst |
+                     (uintptr_t)copy->n_bytes;
+
+    if (bits % sizeof(uint4) == 0)
+        copy_words<uint4>(copy);
+    else if (bits % sizeof(uint32_t) == 0)
+        copy_words<uint32_t>(copy);
+    else
+        copy_words<uint8_t>(copy);
+}
+
+static int cuda_copy(struct device *device, const struct device_copy *copies,
+                     size_t n_copies, struct err *err)
+{
+    struct device_cuda *cuda = device_cuda_of(device);
+
+    for (size_t done = 0; done < n_copies; done += MAX_COPIES) {
+        struct copy_list list = {};
+        size_t n = n_copies - done, longest = 0;
+        dim3 grid;
+
+        if (n > MAX_COPIES)
+            n = MAX_COPIES;
+        for (size_t i = 0; i < n; i++) {
+            list.copies[i] = copies[done + i];
+            if (list.copies[i].n_bytes > longest)
+                longest = list.copies[i].n_bytes;
+        }
+        if (!longest)
+            continue;
+        grid = dim3(cuda_n_blocks(cuda, BLOCK_SIZE, longest / sizeof(uint4)),
+                    (unsigned)n);
+        if (CUDA(launch(copy_kernel, grid, BLOCK_SIZE, 0, cuda->stream, list),
+                 err))
+            return -1;
+    }
+    return 0;
+}
+
+template <typename T> static __device__ T rounded_to(float value);
+
+template <> __device__ float rounded_to<float>(float value)
+{
+    return value;
+}
+
+template <> __device__ __half rounded_to<__half>(float value)
+{
+    return __float2half_rn(value);
+}
+
+template <typename T>
+static __global__ void fill_kernel(T *dst, const struct fill_window window)
+{
+    uint64_t n = window.n_rows * window.width;
+    uint64_t step = (uint64_t)gridDim.x * blockDim.x;
+    bool is_dense = window.stride == window.width;
+
+    for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
+         i += step) {
+        uint64_t at = i;
+
+        if (!is_dense)
+            at = i / window.width * window.stride + i % window.width;
+        dst[i] =
+            rounded_to<T>(stream_fill_value(window.seed, window.first + at));
+    }
+}
+
+static int cuda_fill(struct device *device, void *d_dst,
+                     const struct fill_window *window, struct err *err)
+{
+    struct device_cuda *cuda = device_cuda_of(device);
+    unsigned n_blocks =
+        cuda_n_blocks(cuda, BLOCK_SIZE, window->n_rows * window->width);
+
+    if (window->precision == PRECISION_FP32)
+        return CUDA(launch(fill_kernel<float>, n_blocks, BLOCK_SIZE, 0,
+                           cuda->stream, (float *)d_dst, *window),
+                    err);
+    return CUDA(launch(fill_kernel<__half>, n_blocks, BLOCK_SIZE, 0,
+                       cuda->stream, (__half *)d_dst, *window),
+                err);
+}
+
+static __global__ void set_kernel(float *dst, uint64_t n, float value)
+{
+    uint64_t step = (uint64_t)gridDim.x * blockDim.x;
+
+    for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
+         i += step)
+        dst[i] = value;
+}
+
+static int cuda_set(struct device *device, float *d_dst, uint64_t n,
+                    float value, struct err *err)
+{
+    struct device_cuda *cuda = device_cuda_of(device);
+
+    return CUDA(launch(set_kernel, cuda_n_blocks(cuda, BLOCK_SIZE, n),
+                       BLOCK_SIZE, 0, cuda->stream, d_dst, n, value),
+                err);
+}
+
+static __global__ void add_kernel(float *sum, const float *part, uint64_t n)
+{
+    uint64_t step = (uint64_t)gridDim.x * blockDim.x;
+
+    for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
+         i += step)
+        sum[i] += part[i];
+}
+
+static int cuda_add(struct device *device, float *d_sum, const float *d_part,
+                    uint64_t n, struct err *err)
+{
+    struct device_cuda *cuda = device_cuda_of(device);
+
+    return CUDA(launch(add_kernel, cuda_n_blocks(cuda, BLOCK_SIZE, n),
+                       BLOCK_SIZE, 0, cuda->stream, d_sum, d_part, n),
+                err);
+}
+
+static void cuda_health(const struct device *device,
+                        struct sample_health *health)
+{
+    const struct device_cuda *cuda = (const struct device_cuda *)device;
+
+    if (cuda->nvml)
+        nvml_health(cuda->nvml, health);
+}
+
+/* Also of what is half open. */
+static void cuda_close(struct device *device)
+{
+    struct device_cuda *cuda = device_cuda_of(device);
+
+    let_go(cuda);
+    if (cuda->stream) {
+        cudaStreamSynchronize(cuda->stream);
+        cudaStreamDestroy(cuda->stream);
+    }
+    for (unsigned i = 0; i < DEVICE_N_MARKS; i++)
+        if (cuda->marks[i])
+            cudaEventDestroy(cuda->marks[i]);
+    while (cuda->n_allocations)
+        cudaFree(cuda->allocations[--cuda->n_allocations]);
+    mem_free(cuda->allocations);
+    cudaFree(cuda->d_flush);
+    cudaFree(cuda->d_sink);
+    cudaFreeHost(cuda->hold);
+    cudaGetLastError();
+    nvml_close(cuda->nvml);
+    mem_free(cuda);
+}
+
+static const struct device_ops *cuda_ops(void)
+{
+    /* C++17 has no designated initialisers. */
+    static const struct device_ops OPS = [] {
+        struct device_ops ops = {};
+
+        ops.close = cuda_close;
+        ops.free_bytes = cuda_free_bytes;
+        ops.alloc = cuda_alloc;
+        ops.free = cuda_free;
+        ops.upload = cuda_upload;
+        ops.download = cuda_download;
+        ops.copy = cuda_copy;
+        ops.fill = cuda_fill;
+        ops.set = cuda_set;
+        ops.add = cuda_add;
+        ops.wait = cuda_wait;
+        ops.hold = cuda_hold;
+        ops.release = cuda_release;
+        ops.flush = cuda_flush;
+        ops.health = cuda_health;
+        ops.probe_scratch = probe_cuda_scratch;
+        ops.probe = probe_cuda_run;
+        ops.draw = stream_cuda_draw;
+        ops.measure = stream_cuda_measure;
+        ops.mark = cuda_mark;
+        ops.elapsed = cuda_elapsed;
+        ops.lookup_open = lookup_cuda_open;
+        ops.lookup_close = lookup_cuda_close;
+        ops.lookup_forward = lookup_cuda_forward;
+        ops.lookup_backward = lookup_cuda_backward;
+        ops.lookup_apply_dense = lookup_cuda_apply_dense;
+        return ops;
+    }();
+
+    return &OPS;
+}
+
+/* Kernels are loaded at once rather than when they are first launched, whatever
+ * the environment prefers: loading one may wait for the GPU, which may wait for
+ * device_release. */
+static cudaError_t count_devices(int *n)
+{
+    setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+    return cudaGetDeviceCount(n);
+}
 
 unsigned device_count_cuda(void)
 {
     int n = 0;
 
-    if (cudaGetDeviceCount(&n) != cudaSuccess) {
+    if (count_devices(&n) != cudaSuccess) {
         cudaGetLastError(); /* no driver or no GPU: not an error here */
         return 0;
     }
     return n > 0 ? (unsigned)n : 0;
 }
 
+/* What the device is; NVML may be missing. */
+static int describe(struct device_cuda *cuda, struct err *err)
+{
+    struct cudaDeviceProp properties;
+    struct err ignored = {};
+    char pci_bus_id[32];
+
+    if (CUDA(cudaGetDeviceProperties(&properties, cuda->ordinal), err) ||
+        CUDA(
+            cudaDeviceGetPCIBusId(pci_bus_id, sizeof pci_bus_id, cuda->ordinal),
+            err))
+        return -1;
+    snprintf(cuda->base.name, sizeof cuda->base.name, "cuda:%.120s",
+             properties.name);
+    snprintf(cuda->base.isa, sizeof cuda->base.isa, "sm_%d%d", properties.major,
+             properties.minor);
+    cuda->n_sms = (unsigned)properties.multiProcessorCount;
+    cuda->l2_bytes = (size_t)properties.l2CacheSize;
+    if (nvml_open(&cuda->nvml, NVML_LIBRARY, pci_bus_id, &ignored) == 0)
+        cuda->base.max_sm_mhz = nvml_max_sm_mhz(cuda->nvml);
+    return 0;
+}
+
+static int open_all(struct device_cuda *cuda, struct err *err)
+{
+    if (CUDA(cudaSetDevice(cuda->ordinal), err) || describe(cuda, err) ||
+        CUDA(cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking),
+             err))
+        return -1;
+    for (unsigned i = 0; i < DEVICE_N_MARKS; i++)
+        if (CUDA(cudaEventCreate(&cuda->marks[i]), err))
+            return -1;
+    if (CUDA(
+            cudaHostAlloc(&cuda->hold, sizeof *cuda->hold, cudaHostAllocMapped),
+            err) ||
+        CUDA(cudaHostGetDevicePointer(&cuda->d_hold, cuda->hold, 0), err))
+        return -1;
+    cuda->hold->released = 0;
+    cuda->flush_bytes = FLUSH_CACHES * cuda->l2_bytes;
+    if (CUDA(cudaMalloc(&cuda->d_sink, sizeof *cuda->d_sink), err) ||
+        CUDA(cudaMalloc(&cuda->d_flush, cuda->flush_bytes), err) ||
+        CUDA(cudaMemsetAsync(cuda->d_flush, 0, cuda->flush_bytes, cuda->stream),
+             err))
+        return -1;
+    /* Whether this build has code for this GPU shows at the first launch. */
+    return cuda_flush(&cuda->base, err) || cuda_wait(&cuda->base, err) ? -1 : 0;
+}
+
 int device_open_cuda(struct device **out, unsigned ordinal, struct err *err)
 {
+    struct device_cuda *cuda;
     int n = 0;
-    cudaError_t status = cudaGetDeviceCount(&n);
+    cudaError_t status = count_devices(&n);
 
-    (void)out;
-    if (status != cudaSuccess)
+    if (status != cudaSuccess) {
+        cudaGetLastError();
         return err_set(err, ERR_DEVICE, "cannot open GPU %u: %s", ordinal,
                        cudaGetErrorString(status));
+    }
     if (ordinal >= (unsigned)n)
         return err_set(err, ERR_DEVICE,
                        "cannot open GPU %u: this machine has %d", ordinal, n);
-    return err_set(err, ERR_DEVICE,
-                   "cannot open GPU %u: version %s looks embeddings up on "
-                   "CPUs only",
-                   ordinal, NEUROSHARD_VERSION);
+    cuda = (struct device_cuda *)mem_alloc(1, sizeof *cuda);
+    cuda->base.ops = cuda_ops();
+    cuda->base.kind = DEVICE_CUDA;
+    cuda->ordinal = (int)ordinal;
+    if (open_all(cuda, err)) {
+        cuda_close(&cuda->base);
+        return err_prefix(err, "cannot open GPU %u", ordinal);
+    }
+    *out = &cuda->base;
+    return 0;
 }

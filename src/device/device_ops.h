@@ -4,6 +4,8 @@
 
 #include "device/device.h"
 #include "device/lookup.h"
+#include "device/probe.h"
+#include "device/stream.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -22,6 +24,19 @@ struct device_copy {
     size_t n_bytes;
 };
 
+/* One run of a probe, on memory that probe.c has prepared. */
+struct probe_job {
+    const struct probe *probe;
+    void *d_src;         /* READ, COPY, GATHER: [n_bytes] */
+    void *d_dst;         /* COPY: [n_bytes] */
+    uint32_t *d_indices; /* GATHER: [n], rows of d_src */
+    /* SORT: [n] each; pairs come in the first and end in either. */
+    void *d_keys[2];
+    uint32_t *d_values[2];
+    void *d_scratch; /* as much as probe_scratch asked for */
+    size_t scratch_bytes;
+};
+
 struct device_ops {
     void (*close)(struct device *device);
     uint64_t (*free_bytes)(const struct device *device);
@@ -34,8 +49,28 @@ struct device_ops {
                     size_t n_bytes, struct err *err);
     int (*copy)(struct device *device, const struct device_copy *copies,
                 size_t n_copies, struct err *err);
-    int (*fill)(struct device *device, void *d_dst, uint64_t n,
-                enum precision precision, uint64_t seed, struct err *err);
+    int (*fill)(struct device *device, void *d_dst,
+                const struct fill_window *window, struct err *err);
+    int (*set)(struct device *device, float *d_dst, uint64_t n, float value,
+               struct err *err);
+    int (*add)(struct device *device, float *d_sum, const float *d_part,
+               uint64_t n, struct err *err);
+    int (*wait)(struct device *device, struct err *err);
+    int (*hold)(struct device *device, struct err *err);
+    int (*release)(struct device *device, struct err *err);
+    int (*flush)(struct device *device, struct err *err);
+    void (*health)(const struct device *device, struct sample_health *health);
+    int (*probe_scratch)(struct device *device, const struct probe *probe,
+                         size_t *n_bytes, struct err *err);
+    int (*probe)(struct device *device, const struct probe_job *job,
+                 struct err *err);
+    int (*draw)(struct device *device, const struct stream *streams,
+                uint32_t n_streams, uint64_t batch_seed, uint32_t *d_indices,
+                uint64_t *d_offsets, struct err *err);
+    int (*measure)(struct device *device, const struct stream *streams,
+                   uint32_t n_streams, const uint32_t *d_indices,
+                   double *n_unique, double (*bins)[REUSE_BINS],
+                   struct err *err);
     int (*mark)(struct device *device, unsigned slot, struct err *err);
     int (*elapsed)(struct device *device, unsigned from, unsigned to,
                    double *ms, struct err *err);
@@ -44,12 +79,15 @@ struct device_ops {
                        struct err *err);
     void (*lookup_close)(struct lookup *lookup);
     int (*lookup_forward)(struct lookup *lookup,
-                          const struct lookup_batch *batch, float *d_out,
+                          const struct lookup_batch *batch, void *d_out,
                           struct err *err);
-    int (*lookup_backward)(struct lookup *lookup,
-                           const struct lookup_batch *batch,
-                           const float *d_grad, float learning_rate,
-                           struct err *err);
+    int (*lookup_backward)(struct lookup *lookup, unsigned phases,
+                           const struct lookup_batch *batch, const void *d_grad,
+                           float learning_rate, struct err *err);
+    int (*lookup_apply_dense)(struct device *device,
+                              const struct lookup_table *table, float *d_dense,
+                              float learning_rate, enum optimizer optimizer,
+                              struct err *err);
 };
 
 /* First member of each body's own struct. */
@@ -59,6 +97,7 @@ struct device {
     char name[128];
     char isa[16];
     unsigned n_threads;
+    double max_sm_mhz; /* 0 where it is not known */
 };
 
 /* First member of each body's own struct. */
@@ -71,6 +110,7 @@ struct lookup {
     uint32_t max_dim;
     uint64_t max_lookups;
     enum optimizer optimizer;
+    enum precision output;
 };
 
 /* How each body is opened; device_cuda.cu or device_nocuda.c has the second.

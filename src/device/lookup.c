@@ -5,6 +5,14 @@
 
 #define CACHE_LINE 64
 
+static int check_optimizer(enum optimizer optimizer, struct err *err)
+{
+    if (optimizer != OPTIMIZER_SGD && optimizer != OPTIMIZER_ROWWISE_ADAGRAD)
+        return err_set(err, ERR_INPUT, "optimizer '%s' is not executed",
+                       optimizer_name(optimizer));
+    return 0;
+}
+
 static int check_table(const struct lookup_table *table, uint32_t table_idx,
                        enum optimizer optimizer, struct err *err)
 {
@@ -22,6 +30,11 @@ static int check_table(const struct lookup_table *table, uint32_t table_idx,
         return err_set(err, ERR_INPUT,
                        "table %u: weights of precision '%s' are not executed",
                        table_idx, precision_name(table->precision));
+    if (table->out_begin % 4)
+        return err_set(err, ERR_INPUT,
+                       "table %u: its output starts at column %u, no multiple "
+                       "of 4",
+                       table_idx, table->out_begin);
     if (optimizer == OPTIMIZER_ROWWISE_ADAGRAD && !table->d_state)
         return err_set(err, ERR_INPUT, "table %u: optimizer '%s' needs state",
                        table_idx, optimizer_name(optimizer));
@@ -29,27 +42,32 @@ static int check_table(const struct lookup_table *table, uint32_t table_idx,
 }
 
 int lookup_open(struct lookup **out, struct device *device,
-                const struct lookup_table *tables, uint32_t n_tables,
-                uint32_t batch, uint64_t max_lookups, enum optimizer optimizer,
-                struct err *err)
+                const struct lookup_spec *spec, struct err *err)
 {
+    const struct lookup_table *tables = spec->tables;
+    const uint32_t n_tables = spec->n_tables;
+    const enum optimizer optimizer = spec->optimizer;
     struct lookup shape = {
         .device = device,
         .tables = tables,
         .n_tables = n_tables,
-        .batch = batch,
-        .max_lookups = max_lookups,
+        .batch = spec->batch,
+        .max_lookups = spec->max_lookups,
         .optimizer = optimizer,
+        .output = spec->output,
     };
     uint64_t out_dim = 0;
 
-    if (optimizer != OPTIMIZER_SGD && optimizer != OPTIMIZER_ROWWISE_ADAGRAD)
-        return err_set(err, ERR_INPUT, "optimizer '%s' is not executed",
-                       optimizer_name(optimizer));
-    if (max_lookups > UINT32_MAX)
+    if (check_optimizer(optimizer, err))
+        return -1;
+    if (spec->output != PRECISION_FP32 && spec->output != PRECISION_FP16)
+        return err_set(err, ERR_INPUT,
+                       "outputs of precision '%s' are not executed",
+                       precision_name(spec->output));
+    if (spec->max_lookups > UINT32_MAX)
         return err_set(err, ERR_INPUT,
                        "%llu look-ups a batch cannot be executed, %u can",
-                       (unsigned long long)max_lookups, UINT32_MAX);
+                       (unsigned long long)spec->max_lookups, UINT32_MAX);
     for (uint32_t i = 0; i < n_tables; i++) {
         if (check_table(&tables[i], i, optimizer, err))
             return -1;
@@ -83,27 +101,48 @@ uint32_t lookup_out_dim(const struct lookup *lookup)
 }
 
 int lookup_forward(struct lookup *lookup, const struct lookup_batch *batch,
-                   float *d_out, struct err *err)
+                   void *d_out, struct err *err)
 {
     return lookup->device->ops->lookup_forward(lookup, batch, d_out, err);
 }
 
 int lookup_backward(struct lookup *lookup, const struct lookup_batch *batch,
-                    const float *d_grad, float learning_rate, struct err *err)
+                    const void *d_grad, float learning_rate, struct err *err)
+{
+    return lookup_backward_phases(lookup, LOOKUP_BACKWARD, batch, d_grad,
+                                  learning_rate, err);
+}
+
+int lookup_backward_phases(struct lookup *lookup, unsigned phases,
+                           const struct lookup_batch *batch, const void *d_grad,
+                           float learning_rate, struct err *err)
 {
     if (batch->n_lookups > lookup->max_lookups)
         return err_set(err, ERR_INPUT,
                        "batch of %llu look-ups: prepared for at most %llu",
                        (unsigned long long)batch->n_lookups,
                        (unsigned long long)lookup->max_lookups);
-    return lookup->device->ops->lookup_backward(lookup, batch, d_grad,
+    return lookup->device->ops->lookup_backward(lookup, phases, batch, d_grad,
                                                 learning_rate, err);
 }
 
-unsigned lookup_n_cold_sets(uint64_t touched_bytes)
+int lookup_apply_dense(struct device *device, const struct lookup_table *table,
+                       float *d_dense, float learning_rate,
+                       enum optimizer optimizer, struct err *err)
+{
+    if (check_optimizer(optimizer, err) ||
+        check_table(table, 0, optimizer, err))
+        return -1;
+    return device->ops->lookup_apply_dense(device, table, d_dense,
+                                           learning_rate, optimizer, err);
+}
+
+unsigned lookup_n_cold_sets(const struct device *device, uint64_t touched_bytes)
 {
     uint64_t n = LOOKUP_COLD_BYTES / (touched_bytes + 1);
 
+    if (device->kind == DEVICE_CUDA)
+        return LOOKUP_MIN_COLD_SETS;
     if (n < LOOKUP_MIN_COLD_SETS)
         return LOOKUP_MIN_COLD_SETS;
     return n > LOOKUP_MAX_COLD_SETS ? LOOKUP_MAX_COLD_SETS : (unsigned)n;

@@ -29,53 +29,92 @@ extern "C" {
 /* One table (or piece of one) on the device. Rows are dense: row i starts at
  * weight + i * dim * precision_bytes. */
 struct lookup_table {
-    void *d_weight;     /* [n_rows][dim], fp32 or fp16 */
+    void *d_weight;     /* [n_rows][dim], fp32 or fp16; 16-byte aligned */
     float *d_state;     /* [n_rows], row-wise Adagrad; NULL for SGD */
     uint64_t n_rows;    /* < 2^32 */
     uint32_t dim;       /* a multiple of 4 */
-    uint32_t out_begin; /* first column of its output in [B][sum dim] */
+    uint32_t out_begin; /* first column of its output in [B][sum dim]; a
+                           multiple of 4 */
     enum precision precision;
+    double pooling; /* mean look-ups a bag; 0: as all tables of the batch
+                       together. Only speed depends on it, on a GPU. */
     /* Pooled outputs: bag b of the table adds into output row b. Sequence
      * tables have one output vector a look-up and are not looked up here. */
 };
 
 /* The look-ups of one batch. Bag (t, b) is number t * batch + b and owns
  * indices[offsets[bag] .. offsets[bag + 1]); offsets has T * batch + 1
- * entries, ascending. Every index is < n_rows of its table. Neither is checked
- * here. */
+ * entries, ascending, and need not start at 0: n_lookups is its last entry
+ * minus its first. Every index is < n_rows of its table. None of that is
+ * checked here. */
 struct lookup_batch {
-    const uint32_t *d_indices;
+    const void *d_indices; /* uint32_t, or uint64_t where `wide` */
     const uint64_t *d_offsets;
     uint64_t n_lookups;
+    bool wide;
 };
 
-/* A set of fused tables, prepared once: copies the table array, allocates the
- * scratch that backward needs for up to max_lookups (< 2^32; it takes
- * 16 + max_dim / 64 bytes a look-up). Forward takes any number of look-ups.
- * ERR_INPUT for what is not executed (precisions bf16 and int8, optimizers
- * Adagrad and Adam, a dim that is no multiple of 4), ERR_DEVICE where memory is
- * short. Backward is not reentrant. */
+/* What is prepared once for a set of fused tables. A zeroed field is SGD, and
+ * outputs in fp32. */
+struct lookup_spec {
+    const struct lookup_table *tables; /* [n_tables], copied */
+    uint32_t n_tables;
+    uint32_t batch;           /* bags a table */
+    uint64_t max_lookups;     /* of a batch that backward takes; < 2^32 */
+    enum optimizer optimizer; /* SGD or row-wise Adagrad */
+    enum precision output;    /* of d_out and d_grad: fp32 or fp16 */
+};
+
+/* Allocates the scratch that backward needs: 16 + max_dim / 64 bytes a
+ * look-up (24 on a GPU where all tables together have 2^32 rows or more).
+ * Forward takes any number of look-ups. ERR_INPUT for what is not executed
+ * (precisions bf16 and int8, optimizers Adagrad and Adam, a dim that is no
+ * multiple of 4; on a GPU also dims above 3072), ERR_DEVICE where memory is
+ * short. Neither forward nor backward is reentrant. On a GPU both return once
+ * the work is queued. */
 struct lookup; /* opaque */
 int lookup_open(struct lookup **out, struct device *device,
-                const struct lookup_table *tables, uint32_t n_tables,
-                uint32_t batch, uint64_t max_lookups, enum optimizer optimizer,
-                struct err *err) MUST_CHECK;
+                const struct lookup_spec *spec, struct err *err) MUST_CHECK;
 void lookup_close(struct lookup *lookup); /* NULL is fine */
-/* sum of dims: floats a row of the output */
+/* sum of dims: elements a row of the output */
 uint32_t lookup_out_dim(const struct lookup *lookup);
 
-/* d_out[batch][out_dim] fp32 = pooled sums; empty bags give zeros. */
+/* d_out[batch][out_dim], 16-byte aligned, = pooled sums, added in fp32 and, for
+ * fp16 outputs, rounded to nearest even once; empty bags give zeros. */
 int lookup_forward(struct lookup *lookup, const struct lookup_batch *batch,
-                   float *d_out, struct err *err) MUST_CHECK;
+                   void *d_out, struct err *err) MUST_CHECK;
 
-/* Given d_grad[batch][out_dim] fp32, updates weights (and state):
+/* Given d_grad[batch][out_dim], of the outputs' precision and 16-byte aligned,
+ * updates weights (and state):
  * SGD: w -= lr * g. Row-wise Adagrad: state += mean(g^2 over the piece's dim);
  * w -= lr / (sqrt(state) + eps) * g. fp16 weights: fp32 arithmetic, rounded
  * to nearest even. */
 #define LOOKUP_ADAGRAD_EPS 1e-8f
 int lookup_backward(struct lookup *lookup, const struct lookup_batch *batch,
-                    const float *d_grad, float learning_rate,
+                    const void *d_grad, float learning_rate,
                     struct err *err) MUST_CHECK;
+
+/* The phases of a backward, so that each can be timed alone. Those of one
+ * backward are run in this order with the same arguments; lookup_backward is
+ * LOOKUP_BACKWARD. A CPU lists and sorts in one: there LINEARISE does
+ * nothing. */
+enum lookup_phase {
+    LOOKUP_LINEARISE = 1, /* (row over all tables, bag) of every look-up */
+    LOOKUP_SORT = 2,      /* by row */
+    LOOKUP_UPDATE = 4,    /* sums of runs, optimizer step */
+    LOOKUP_BACKWARD = 7
+};
+int lookup_backward_phases(struct lookup *lookup, unsigned phases,
+                           const struct lookup_batch *batch, const void *d_grad,
+                           float learning_rate, struct err *err) MUST_CHECK;
+
+/* Data-parallel tables: the optimizer's step on every row whose dense gradient
+ * d_dense[n_rows][dim] is not all zero, with the same arithmetic as
+ * lookup_backward's; those gradients are zeroed. The dense gradient itself is
+ * made by lookup_backward: SGD at rate -1 on a zeroed fp32 table. */
+int lookup_apply_dense(struct device *device, const struct lookup_table *table,
+                       float *d_dense, float learning_rate,
+                       enum optimizer optimizer, struct err *err) MUST_CHECK;
 
 /*
  * Who times look-ups lets several batches of the same statistics take turns,
@@ -90,8 +129,10 @@ int lookup_backward(struct lookup *lookup, const struct lookup_batch *batch,
 #define LOOKUP_MIN_COLD_SETS 4
 #define LOOKUP_MAX_COLD_SETS 16
 #define LOOKUP_COLD_BYTES ((uint64_t)96 << 20)
-/* touched_bytes: of one batch, all its tables together. */
-unsigned lookup_n_cold_sets(uint64_t touched_bytes);
+/* touched_bytes: of one batch, all its tables together. A GPU flushes its
+ * cache instead (device_flush) and takes LOOKUP_MIN_COLD_SETS. */
+unsigned lookup_n_cold_sets(const struct device *device,
+                            uint64_t touched_bytes);
 /* What a batch with n_lookups in a table touches of it, at most: each row with
  * its state's cache line. */
 uint64_t lookup_touched_bytes(uint64_t n_lookups, uint64_t n_rows, uint32_t dim,

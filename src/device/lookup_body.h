@@ -13,6 +13,7 @@
  */
 
 #include <math.h>
+#include <string.h>
 
 #include "device/lookup_kernels.h"
 
@@ -73,13 +74,28 @@ ALWAYS_INLINE void prefetch_first(const struct gather *gather, size_t begin)
 }
 
 /* Consecutive bags of rows to be summed: bag b has the rows ends[b] ..
- * ends[b + 1] and its sum goes to out + b * out_dim. */
+ * ends[b + 1] and its sum goes to out + b * out_stride, as fp16 where
+ * out_half. */
 struct bags {
     const uint64_t *ends;
     uint32_t n_bags;
-    float *out;
-    size_t out_dim;
+    int out_half;
+    char *out;
+    size_t out_stride; /* bytes */
 };
+
+/* n_vecs vecs, the last of n_tail lanes; n_vecs is a constant where this is
+ * inlined. */
+ALWAYS_INLINE void store_sums(char *out, const vec *sum, unsigned n_vecs,
+                              unsigned n_tail, int half)
+{
+    size_t vec_bytes = LANES * (half ? 2 : 4);
+
+    for (unsigned v = 0; v + 1 < n_vecs; v++)
+        vec_store(out + v * vec_bytes, sum[v], half);
+    vec_store_tail(out + (n_vecs - 1) * vec_bytes, sum[n_vecs - 1], half,
+                   n_tail);
+}
 
 /* The sums of n_vecs vecs of columns, from column `column` on. n_vecs and half
  * are constants where this is inlined, so that the sums stay in registers. */
@@ -91,10 +107,10 @@ ALWAYS_INLINE void sum_columns(const struct gather *gather,
     size_t row_bytes = gather->dim * column_bytes, ahead = gather->ahead;
     /* the first columns fetch for all */
     size_t fetch_end = column ? 0 : gather->end;
-    float *out = bags->out + column;
+    char *out = bags->out + (size_t)column * (bags->out_half ? 2 : 4);
     vec sum[MAX_VECS];
 
-    for (uint32_t b = 0; b < bags->n_bags; b++, out += bags->out_dim) {
+    for (uint32_t b = 0; b < bags->n_bags; b++, out += bags->out_stride) {
         for (unsigned v = 0; v < n_vecs; v++)
             sum[v] = vec_zero();
         for (size_t i = bags->ends[b]; i < bags->ends[b + 1]; i++) {
@@ -108,9 +124,10 @@ ALWAYS_INLINE void sum_columns(const struct gather *gather,
             sum[n_vecs - 1] =
                 vec_add(sum[n_vecs - 1], vec_load_tail(at, half, n_tail));
         }
-        for (unsigned v = 0; v + 1 < n_vecs; v++)
-            vec_store(out + v * LANES, sum[v], 0);
-        vec_store_tail(out + (n_vecs - 1) * LANES, sum[n_vecs - 1], 0, n_tail);
+        if (bags->out_half)
+            store_sums(out, sum, n_vecs, n_tail, 1);
+        else
+            store_sums(out, sum, n_vecs, n_tail, 0);
     }
 }
 
@@ -168,7 +185,7 @@ static void sum_rows(const struct gather *gather, size_t begin, size_t end,
                      float *out)
 {
     uint64_t ends[2] = {begin, end};
-    struct bags bags = {ends, 1, out, 0};
+    struct bags bags = {.ends = ends, .n_bags = 1, .out = (char *)out};
 
     sum_bags(gather, &bags);
 }
@@ -185,12 +202,13 @@ static void pool(const struct pool_job *job)
         .rows = table->d_weight,
         .row_bytes = weight_row_bytes(table),
         .ids = job->indices,
-        .step = 1,
+        .step = job->index_step,
         .dim = table->dim,
         .half = table->precision == PRECISION_FP16,
         .end = job->offsets[job->n_bags],
     };
-    struct bags bags = {job->offsets, 1, job->out, job->out_dim};
+    struct bags bags = {job->offsets, 1, job->is_half_output, job->out,
+                        job->out_stride};
 
     gather.ahead = rows_ahead(gather.row_bytes);
     prefetch_first(&gather, job->offsets[0]);
@@ -204,20 +222,22 @@ static void pool(const struct pool_job *job)
     for (uint32_t b = 0; b < job->n_bags; b++) {
         sum_bags(&gather, &bags);
         bags.ends++;
-        bags.out += bags.out_dim;
+        bags.out += bags.out_stride;
     }
 }
 
 static struct gather gather_grads(const struct update_job *job)
 {
+    uint32_t dim = job->step.table->dim;
     struct gather gather = {
-        .rows = (const char *)job->grad,
-        .row_bytes = job->grad_dim * sizeof(float),
+        .rows = job->grad,
+        .row_bytes = job->grad_stride,
         .ids = job->pairs + 1,
         .step = 2,
-        .dim = job->table->dim,
+        .dim = dim,
+        .half = job->is_half_grad,
         .end = job->n_pairs,
-        .ahead = rows_ahead(job->table->dim * sizeof(float)),
+        .ahead = rows_ahead(dim * (job->is_half_grad ? 2u : 4u)),
     };
 
     return gather;
@@ -282,7 +302,7 @@ static void sum_pieces(const struct update_job *job, size_t begin, size_t end)
         stop = run_end(pairs, start, min_size(start + piece, job->n_pairs));
         prefetch_first(&gather, start);
         sum_rows(&gather, start, stop,
-                 job->partials + start / piece * job->table->dim);
+                 job->partials + start / piece * gather.dim);
     }
 }
 
@@ -346,14 +366,14 @@ ALWAYS_INLINE void step_row(char *row, const float *grad, uint32_t dim,
     }
 }
 
-static void update_row(const struct update_job *job, uint32_t row,
+static void update_row(const struct row_step *step, uint32_t row,
                        const float *grad)
 {
-    const struct lookup_table *table = job->table;
+    const struct lookup_table *table = step->table;
     char *weight = (char *)table->d_weight + row * weight_row_bytes(table);
-    float scale = job->learning_rate;
+    float scale = step->learning_rate;
 
-    if (job->optimizer == OPTIMIZER_ROWWISE_ADAGRAD) {
+    if (step->optimizer == OPTIMIZER_ROWWISE_ADAGRAD) {
         table->d_state[row] += mean_square(grad, table->dim);
         scale /= sqrtf(table->d_state[row]) + LOOKUP_ADAGRAD_EPS;
     }
@@ -366,7 +386,7 @@ static void update_row(const struct update_job *job, uint32_t row,
 /* Fetches the row that a run which starts at pair i will update. */
 ALWAYS_INLINE void prefetch_weight(const struct update_job *job, size_t i)
 {
-    const struct lookup_table *table = job->table;
+    const struct lookup_table *table = job->step.table;
     uint32_t row = PAIR_ROW(job->pairs, i);
     size_t row_bytes = weight_row_bytes(table);
 
@@ -402,12 +422,41 @@ static void update(const struct update_job *job, size_t begin, size_t end,
         sum_rows(&gather, i, stop, sum);
         for (size_t k = i + piece; k < n_pairs && PAIR_ROW(pairs, k) == row;
              k += piece)
-            add_to(sum, job->partials + k / piece * job->table->dim,
-                   job->table->dim);
-        update_row(job, row, sum);
+            add_to(sum, job->partials + k / piece * gather.dim, gather.dim);
+        update_row(&job->step, row, sum);
         if (stop < end && PAIR_ROW(pairs, stop) == row)
             stop = run_end(pairs, stop, end);
     }
 }
 
-const struct lookup_kernels KERNELS = {pool, sum_pieces, update};
+/* Whether any element is other than zero, of either sign; all are read: an
+ * early exit would not vectorize. */
+static int is_used(const float *grad, uint32_t dim)
+{
+    uint32_t bits = 0;
+
+    for (uint32_t c = 0; c < dim; c++) {
+        uint32_t word;
+
+        memcpy(&word, grad + c, sizeof word);
+        bits |= word << 1;
+    }
+    return bits != 0;
+}
+
+static void apply(const struct row_step *step, float *dense, uint32_t begin,
+                  uint32_t end)
+{
+    uint32_t dim = step->table->dim;
+
+    for (uint32_t row = begin; row < end; row++) {
+        float *grad = dense + (size_t)row * dim;
+
+        if (!is_used(grad, dim))
+            continue;
+        update_row(step, row, grad);
+        memset(grad, 0, dim * sizeof *grad);
+    }
+}
+
+const struct lookup_kernels KERNELS = {pool, sum_pieces, update, apply};

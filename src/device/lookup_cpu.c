@@ -112,10 +112,16 @@ int lookup_cpu_open(struct lookup **out, const struct lookup *shape,
     return 0;
 }
 
+/* Rows are fewer than 2^32: of wide indices the low words do. */
+static size_t index_step(const struct lookup_batch *batch)
+{
+    return batch->wide ? 2 : 1;
+}
+
 struct forward {
     const struct lookup_cpu *self;
     const struct lookup_batch *batch;
-    float *out;
+    char *out;
     uint32_t bags_a_task, tasks_a_table;
 };
 
@@ -129,16 +135,18 @@ static void forward_task(void *ctx, size_t task, unsigned thread)
     struct pool_job job = {
         .table = &base->tables[t],
         .indices = forward->batch->d_indices,
+        .index_step = index_step(forward->batch),
         .offsets = forward->batch->d_offsets + t * base->batch + begin,
         .n_bags = base->batch - begin,
-        .out_dim = base->out_dim,
+        .out_stride = base->out_dim * precision_bytes(base->output),
+        .is_half_output = base->output == PRECISION_FP16,
     };
 
     (void)thread;
     if (job.n_bags > forward->bags_a_task)
         job.n_bags = forward->bags_a_task;
-    job.out =
-        forward->out + (size_t)begin * base->out_dim + job.table->out_begin;
+    job.out = forward->out + begin * job.out_stride +
+              job.table->out_begin * precision_bytes(base->output);
     forward->self->kernels->pool(&job);
 }
 
@@ -156,7 +164,7 @@ static uint32_t bags_a_task(const struct lookup *lookup,
 }
 
 int lookup_cpu_forward(struct lookup *lookup, const struct lookup_batch *batch,
-                       float *out, struct err *err)
+                       void *out, struct err *err)
 {
     struct lookup_cpu *self = lookup_cpu(lookup);
     struct forward forward = {.self = self, .batch = batch, .out = out};
@@ -190,6 +198,7 @@ static struct lookup_sort sort_of(const struct backward *backward,
     size_t first = 2 * (offsets[0] - backward->batch->d_offsets[0]);
     struct lookup_sort sort = {
         .indices = backward->batch->d_indices,
+        .index_step = index_step(backward->batch),
         .offsets = offsets,
         .batch = base->batch,
         .n_rows = (uint32_t)base->tables[table_idx].n_rows,
@@ -287,9 +296,10 @@ static void update_block(void *ctx, size_t task, unsigned thread)
 }
 
 static void plan_jobs(struct lookup_cpu *self, const struct lookup_batch *batch,
-                      const float *grad, float learning_rate)
+                      const char *grad, float learning_rate)
 {
     const struct lookup *base = &self->base;
+    size_t element_bytes = precision_bytes(base->output);
     size_t n_blocks = 0;
     float *partials = self->partials;
 
@@ -299,14 +309,13 @@ static void plan_jobs(struct lookup_cpu *self, const struct lookup_batch *batch,
         struct update_job *job = &self->jobs[t];
 
         *job = (struct update_job){
-            .table = table,
+            .step = {table, base->optimizer, learning_rate},
             .pairs = self->pairs + 2 * (offsets[0] - batch->d_offsets[0]),
             .n_pairs = offsets[base->batch] - offsets[0],
-            .grad = grad + table->out_begin,
-            .grad_dim = base->out_dim,
+            .grad = grad + table->out_begin * element_bytes,
+            .grad_stride = base->out_dim * element_bytes,
+            .is_half_grad = base->output == PRECISION_FP16,
             .partials = partials,
-            .optimizer = base->optimizer,
-            .learning_rate = learning_rate,
         };
         partials += (job->n_pairs / LOOKUP_RUN_PIECE + 1) * table->dim;
         self->first_block[t] = n_blocks;
@@ -315,8 +324,9 @@ static void plan_jobs(struct lookup_cpu *self, const struct lookup_batch *batch,
     self->first_block[base->n_tables] = n_blocks;
 }
 
-int lookup_cpu_backward(struct lookup *lookup, const struct lookup_batch *batch,
-                        const float *grad, float learning_rate, struct err *err)
+int lookup_cpu_backward(struct lookup *lookup, unsigned phases,
+                        const struct lookup_batch *batch, const void *grad,
+                        float learning_rate, struct err *err)
 {
     struct lookup_cpu *self = lookup_cpu(lookup);
     struct pool *pool = self->cpu->pool;
@@ -327,8 +337,50 @@ int lookup_cpu_backward(struct lookup *lookup, const struct lookup_batch *batch,
     backward.large = batch->n_lookups / (4 * pool_size(pool));
     plan_jobs(self, batch, grad, learning_rate);
     n_blocks = self->first_block[lookup->n_tables];
-    sort_tables(&backward);
-    pool_run(pool, n_blocks, sum_block, self);
-    pool_run(pool, n_blocks, update_block, self);
+    if (phases & LOOKUP_SORT)
+        sort_tables(&backward);
+    if (phases & LOOKUP_UPDATE) {
+        pool_run(pool, n_blocks, sum_block, self);
+        pool_run(pool, n_blocks, update_block, self);
+    }
+    return 0;
+}
+
+/* Rows of one task of a dense step. */
+#define DENSE_ROWS 4096
+
+struct dense {
+    struct row_step step;
+    const struct lookup_kernels *kernels;
+    float *dense;
+};
+
+static void apply_rows(void *ctx, size_t task, unsigned thread)
+{
+    const struct dense *dense = ctx;
+    uint64_t begin = (uint64_t)task * DENSE_ROWS, end = begin + DENSE_ROWS;
+
+    (void)thread;
+    if (end > dense->step.table->n_rows)
+        end = dense->step.table->n_rows;
+    dense->kernels->apply(&dense->step, dense->dense, (uint32_t)begin,
+                          (uint32_t)end);
+}
+
+int lookup_cpu_apply_dense(struct device *device,
+                           const struct lookup_table *table, float *dense,
+                           float learning_rate, enum optimizer optimizer,
+                           struct err *err)
+{
+    struct device_cpu *cpu = device_cpu(device);
+    struct dense all = {
+        .step = {table, optimizer, learning_rate},
+        .kernels = kernels_of(cpu->isa),
+        .dense = dense,
+    };
+
+    (void)err;
+    pool_run(cpu->pool, (size_t)((table->n_rows + DENSE_ROWS - 1) / DENSE_ROWS),
+             apply_rows, &all);
     return 0;
 }

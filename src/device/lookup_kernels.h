@@ -17,23 +17,31 @@
 /* Forward of some consecutive bags of one table. */
 struct pool_job {
     const struct lookup_table *table;
-    const uint32_t *indices;
+    const uint32_t *indices; /* of wide ones the low words */
+    size_t index_step;       /* words from one index to the next: 1 or 2 */
     const uint64_t *offsets; /* [n_bags + 1] */
     uint32_t n_bags;
-    float *out;     /* first bag's first column */
-    size_t out_dim; /* floats from one bag to the next */
+    char *out;          /* first bag's first column */
+    size_t out_stride;  /* bytes from one bag to the next */
+    int is_half_output; /* fp16, else fp32 */
+};
+
+/* The optimizer's step on rows of one table. */
+struct row_step {
+    const struct lookup_table *table;
+    enum optimizer optimizer;
+    float learning_rate;
 };
 
 /* Backward of one table. */
 struct update_job {
-    const struct lookup_table *table;
+    struct row_step step;
     const uint32_t *pairs; /* [n_pairs], by row, then by bag */
     size_t n_pairs;
-    const float *grad; /* first bag's first column */
-    size_t grad_dim;   /* floats from one bag to the next */
-    float *partials;   /* [n_pairs / LOOKUP_RUN_PIECE + 1][dim] */
-    enum optimizer optimizer;
-    float learning_rate;
+    const char *grad;   /* first bag's first column */
+    size_t grad_stride; /* bytes from one bag to the next */
+    int is_half_grad;   /* fp16, else fp32 */
+    float *partials;    /* [n_pairs / LOOKUP_RUN_PIECE + 1][dim] */
 };
 
 struct lookup_kernels {
@@ -49,6 +57,10 @@ struct lookup_kernels {
      * is room for dim floats. */
     void (*update)(const struct update_job *job, size_t begin, size_t end,
                    float *sum);
+    /* Applies dense[row] to the rows [begin, end), as lookup_apply_dense
+     * does. */
+    void (*apply)(const struct row_step *step, float *dense, uint32_t begin,
+                  uint32_t end);
 };
 
 extern const struct lookup_kernels LOOKUP_PORTABLE, LOOKUP_AVX2, LOOKUP_AVX512;

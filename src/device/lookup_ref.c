@@ -24,6 +24,13 @@ static void store(const struct lookup_table *table, uint64_t at, double value)
         ((float *)table->d_weight)[at] = (float)value;
 }
 
+static uint64_t row_of(const struct lookup_batch *lookups, uint64_t i)
+{
+    if (lookups->wide)
+        return ((const uint64_t *)lookups->d_indices)[i];
+    return ((const uint32_t *)lookups->d_indices)[i];
+}
+
 static uint64_t out_columns(const struct lookup_table *tables,
                             uint32_t n_tables)
 {
@@ -48,9 +55,8 @@ void lookup_forward_ref(const struct lookup_table *tables, uint32_t n_tables,
 
             for (uint64_t i = bag[0]; i < bag[1]; i++)
                 for (uint32_t c = 0; c < tables[t].dim; c++)
-                    sum[c] += load(
-                        &tables[t],
-                        (uint64_t)lookups->d_indices[i] * tables[t].dim + c);
+                    sum[c] += load(&tables[t],
+                                   row_of(lookups, i) * tables[t].dim + c);
         }
 }
 
@@ -91,9 +97,9 @@ static int compare_uses(const void *a, const void *b)
 
 static void backward_table(const struct lookup_table *table,
                            const uint64_t *offsets, uint32_t batch,
-                           const uint32_t *indices, const float *grad,
-                           uint64_t n_columns, double learning_rate,
-                           enum optimizer optimizer)
+                           const struct lookup_batch *lookups,
+                           const float *grad, uint64_t n_columns,
+                           double learning_rate, enum optimizer optimizer)
 {
     size_t n = offsets[batch] - offsets[0], n_uses = 0;
     struct use *uses = mem_alloc(n, sizeof *uses);
@@ -101,7 +107,7 @@ static void backward_table(const struct lookup_table *table,
 
     for (uint32_t b = 0; b < batch; b++)
         for (uint64_t i = offsets[b]; i < offsets[b + 1]; i++)
-            uses[n_uses++] = (struct use){indices[i], b};
+            uses[n_uses++] = (struct use){(uint32_t)row_of(lookups, i), b};
     qsort(uses, n, sizeof *uses, compare_uses);
     for (size_t i = 0; i < n; i++) {
         const float *g = grad + uses[i].bag * n_columns + table->out_begin;
@@ -126,6 +132,6 @@ void lookup_backward_ref(const struct lookup_table *tables, uint32_t n_tables,
 
     for (uint32_t t = 0; t < n_tables; t++)
         backward_table(&tables[t], lookups->d_offsets + (uint64_t)t * batch,
-                       batch, lookups->d_indices, grad, n_columns,
-                       (double)learning_rate, optimizer);
+                       batch, lookups, grad, n_columns, (double)learning_rate,
+                       optimizer);
 }

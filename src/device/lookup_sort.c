@@ -39,8 +39,8 @@ static void count_chunk(void *ctx, size_t chunk, unsigned thread)
 
     (void)thread;
     if (!rows) {
-        rows = sort->indices + sort->offsets[0];
-        step = 1;
+        step = sort->index_step;
+        rows = sort->indices + sort->offsets[0] * step;
     }
     memset(counts, 0, (pass->mask + 1) * sizeof *counts);
     for (size_t i = chunk_begin(pass, chunk); i < chunk_begin(pass, chunk + 1);
@@ -109,7 +109,8 @@ static void scatter_chunk(void *ctx, size_t chunk, unsigned thread)
         if (bag_end > end)
             bag_end = end;
         for (; i < bag_end; i++)
-            put(pass, places, sort->indices[sort->offsets[0] + i], bag);
+            put(pass, places,
+                sort->indices[(sort->offsets[0] + i) * sort->index_step], bag);
     }
 }
 

@@ -12,7 +12,9 @@
 
 /* The look-ups of one table. */
 struct lookup_sort {
-    const uint32_t *indices; /* of the batch, as offsets counts them */
+    const uint32_t *indices; /* of the batch, as offsets counts them; of wide
+                                ones the low words */
+    size_t index_step;       /* words from one index to the next: 1 or 2 */
     const uint64_t *offsets; /* [batch + 1] of this table */
     uint32_t batch;
     uint32_t n_rows;

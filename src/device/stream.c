@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/parallel.h"
+#include "device/device_ops.h"
 #include "device/stream_kernels.h"
 
 /* Seeds of the permutations and draws of one stream. */
@@ -174,38 +175,60 @@ void stream_batch_init(struct stream_batch *state, const struct stream *stream,
                      stream_random(seed, SALT_BAGS));
 }
 
-void stream_fill(const struct stream *stream, uint64_t batch_seed,
-                 uint64_t offset_begin, uint64_t *offsets, uint32_t *indices)
+void stream_rows(const struct stream_batch *batch, uint32_t begin, uint32_t n,
+                 uint32_t *rows)
 {
-    struct stream_batch state;
-    uint64_t offset = offset_begin;
-
-    stream_batch_init(&state, stream, batch_seed);
-    for (uint32_t bag = 0; bag < stream->batch; bag++) {
-        offsets[bag] = offset;
-        offset += stream_bag_size(&state, bag);
-    }
-    offsets[stream->batch] = offset;
     switch (cpu_isa_best()) {
     case CPU_AVX512:
-        stream_rows_avx512(&state, 0, state.n_lookups, indices);
+        stream_rows_avx512(batch, begin, n, rows);
         break;
     case CPU_AVX2:
-        stream_rows_avx2(&state, 0, state.n_lookups, indices);
+        stream_rows_avx2(batch, begin, n, rows);
         break;
     case CPU_PORTABLE:
-        stream_rows_portable(&state, 0, state.n_lookups, indices);
+        stream_rows_portable(batch, begin, n, rows);
         break;
     }
 }
 
-static int bin_of_count(uint64_t count)
+uint64_t stream_offsets(const struct stream_batch *state, uint32_t n_bags,
+                        uint64_t offset_begin, uint64_t *offsets)
 {
-    int k = 0;
+    uint64_t offset = offset_begin;
 
-    while (k < REUSE_BINS - 1 && count > bin_max(k))
-        k++;
-    return k;
+    for (uint32_t bag = 0; bag < n_bags; bag++) {
+        offsets[bag] = offset;
+        offset += stream_bag_size(state, bag);
+    }
+    return offset;
+}
+
+void stream_fill(const struct stream *stream, uint64_t batch_seed,
+                 uint64_t offset_begin, uint64_t *offsets, uint32_t *indices)
+{
+    struct stream_batch state;
+
+    stream_batch_init(&state, stream, batch_seed);
+    offsets[stream->batch] =
+        stream_offsets(&state, stream->batch, offset_begin, offsets);
+    stream_rows(&state, 0, state.n_lookups, indices);
+}
+
+int stream_draw(struct device *device, const struct stream *streams,
+                uint32_t n_streams, uint64_t batch_seed, uint32_t *d_indices,
+                uint64_t *d_offsets, struct err *err)
+{
+    return device->ops->draw(device, streams, n_streams, batch_seed, d_indices,
+                             d_offsets, err);
+}
+
+int stream_measure(struct device *device, const struct stream *streams,
+                   uint32_t n_streams, const uint32_t *d_indices,
+                   double *n_unique, double (*bins)[REUSE_BINS],
+                   struct err *err)
+{
+    return device->ops->measure(device, streams, n_streams, d_indices, n_unique,
+                                bins, err);
 }
 
 /* Counts by open addressing; where the slots are as many as the rows, each row
@@ -239,7 +262,7 @@ double stream_histogram(const uint32_t *indices, uint64_t n, uint64_t n_rows,
     }
     for (size_t at = 0; at < n_slots; at++)
         if (slots[at].count) {
-            rows[bin_of_count(slots[at].count)]++;
+            rows[stream_reuse_bin(slots[at].count)]++;
             n_unique++;
         }
     for (int k = 0; k < REUSE_BINS; k++)

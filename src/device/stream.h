@@ -43,6 +43,19 @@ uint64_t stream_n_lookups(const struct stream *stream);
 void stream_fill(const struct stream *stream, uint64_t batch_seed,
                  uint64_t offset_begin, uint64_t *offsets, uint32_t *indices);
 
+/* The same for n streams of one batch size, into the device's memory: the
+ * layout of struct lookup_batch (device/lookup.h), d_offsets[n * batch + 1].
+ * On a GPU both are made there. */
+int stream_draw(struct device *device, const struct stream *streams,
+                uint32_t n_streams, uint64_t batch_seed, uint32_t *d_indices,
+                uint64_t *d_offsets, struct err *err) MUST_CHECK;
+/* Realised unique rows and reuse histogram of each stream of such a batch,
+ * as stream_histogram counts them. */
+int stream_measure(struct device *device, const struct stream *streams,
+                   uint32_t n_streams, const uint32_t *d_indices,
+                   double *n_unique, double (*bins)[REUSE_BINS],
+                   struct err *err) MUST_CHECK;
+
 /* What stream_row of stream_math.h needs, for those who fill elsewhere: on a
  * device, or a part of a batch. */
 struct stream_batch;

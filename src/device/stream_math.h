@@ -333,4 +333,15 @@ STREAM_FN uint32_t stream_row(const struct stream_batch *batch, uint32_t i)
     return stream_permute(&batch->rows, rank);
 }
 
+/* The bin of the reuse histogram for rows that are looked up count >= 1
+ * times. */
+STREAM_FN int stream_reuse_bin(uint64_t count)
+{
+    int bin = 0;
+
+    while (bin < REUSE_BINS - 1 && count > 1ull << bin)
+        bin++;
+    return bin;
+}
+
 #endif

@@ -80,53 +80,111 @@ static void draw_part(void *ctx, size_t task, unsigned thread)
     keep_own(part, piece, job->group);
 }
 
-void index_batch_init(struct index_batch *batch,
-                      const struct placement *placement,
-                      const struct group *group, unsigned number)
+/* Puts the parts one behind the other; offsets become those of the group. A
+ * part's last offset is the next one's first. */
+static int upload_parts(struct index_batch *batch, struct part *parts,
+                        const struct group *group, struct err *err)
 {
     size_t n_bags = group->n_bags;
+
+    for (uint32_t i = 0; i < group->n_pieces; i++) {
+        struct part *part = &parts[i];
+        uint64_t n = part->offsets[n_bags];
+
+        for (size_t bag = 0; bag <= n_bags; bag++)
+            part->offsets[bag] += batch->begins[i];
+        if (n &&
+            device_upload(batch->device, batch->d_indices + batch->begins[i],
+                          part->indices, (size_t)n * sizeof(uint32_t), err))
+            return -1;
+        if (device_upload(batch->device, batch->d_offsets + i * n_bags,
+                          part->offsets, (n_bags + 1) * sizeof(uint64_t), err))
+            return -1;
+    }
+    return 0;
+}
+
+static int place_parts(struct index_batch *batch, struct part *parts,
+                       const struct group *group, struct err *err)
+{
+    size_t n_offsets = (size_t)group->n_pieces * group->n_bags + 1;
+    void *d_indices, *d_offsets;
+    uint64_t n = 0;
+
+    for (uint32_t i = 0; i < group->n_pieces; i++) {
+        batch->begins[i] = n;
+        n += parts[i].offsets[group->n_bags];
+    }
+    batch->begins[group->n_pieces] = batch->n_lookups = n;
+    if (device_alloc(batch->device, &d_indices,
+                     ((size_t)n + 1) * sizeof(uint32_t), err))
+        return -1;
+    batch->d_indices = d_indices;
+    if (device_alloc(batch->device, &d_offsets, n_offsets * sizeof(uint64_t),
+                     err))
+        return -1;
+    batch->d_offsets = d_offsets;
+    return upload_parts(batch, parts, group, err);
+}
+
+int index_batch_init(struct index_batch *batch,
+                     const struct placement *placement,
+                     const struct group *group, unsigned number,
+                     struct err *err)
+{
     struct part_job job = {
         .placement = placement,
         .group = group,
         .batch_seed = batches_seed(placement, number),
         .parts = mem_alloc(group->n_pieces, sizeof(struct part)),
     };
-    uint64_t n = 0;
+    int rc;
 
+    *batch = (struct index_batch){
+        .device = placement->device,
+        .begins = mem_alloc(group->n_pieces + (size_t)1, sizeof(uint64_t)),
+    };
     pool_run(placement->pool, group->n_pieces, draw_part, &job);
-    for (uint32_t i = 0; i < group->n_pieces; i++)
-        n += job.parts[i].offsets[n_bags];
-    batch->n_lookups = n;
-    batch->indices = mem_alloc((size_t)n, sizeof(uint32_t));
-    batch->offsets = mem_alloc(group->n_pieces * n_bags + 1, sizeof(uint64_t));
-    n = 0;
+    rc = place_parts(batch, job.parts, group, err);
     for (uint32_t i = 0; i < group->n_pieces; i++) {
-        struct part *part = &job.parts[i];
-        uint64_t *offsets = batch->offsets + i * n_bags;
-
-        for (size_t bag = 0; bag <= n_bags; bag++)
-            offsets[bag] = n + part->offsets[bag];
-        memcpy(batch->indices + n, part->indices,
-               (size_t)part->offsets[n_bags] * sizeof(uint32_t));
-        n += part->offsets[n_bags];
-        mem_free(part->offsets);
-        mem_free(part->indices);
+        mem_free(job.parts[i].offsets);
+        mem_free(job.parts[i].indices);
     }
     mem_free(job.parts);
+    if (rc)
+        index_batch_release(batch);
+    return rc;
 }
 
 void index_batch_release(struct index_batch *batch)
 {
-    mem_free(batch->offsets);
-    mem_free(batch->indices);
+    if (batch->device) {
+        device_free(batch->device, batch->d_indices);
+        device_free(batch->device, batch->d_offsets);
+    }
+    mem_free(batch->begins);
     *batch = (struct index_batch){0};
 }
 
 struct lookup_batch index_batch_lookups(const struct index_batch *batch)
 {
     return (struct lookup_batch){
-        .d_indices = batch->indices,
-        .d_offsets = batch->offsets,
+        .d_indices = batch->d_indices,
+        .d_offsets = batch->d_offsets,
         .n_lookups = batch->n_lookups,
     };
+}
+
+int index_batch_download(const struct index_batch *batch, uint32_t i,
+                         uint32_t **indices, uint64_t *n, struct err *err)
+{
+    *n = batch->begins[i + 1] - batch->begins[i];
+    *indices = mem_alloc((size_t)*n, sizeof(uint32_t));
+    if (*n && device_download(batch->device, *indices,
+                              batch->d_indices + batch->begins[i],
+                              (size_t)*n * sizeof(uint32_t), err)) {
+        mem_free(*indices);
+        return -1;
+    }
+    return 0;
 }

@@ -9,7 +9,8 @@
 /*
  * Look-ups of a step as the ranks get them: every holder of a table draws the
  * table's one stream for the whole batch and keeps what it serves, so nobody
- * has to hold the streams of others.
+ * has to hold the streams of others. They are drawn on the host and stay on
+ * the device.
  */
 
 /* The table's look-ups of a whole batch: bag = sample x num_outputs + output,
@@ -19,18 +20,28 @@ void batches_stream(struct stream *stream, const struct placement *placement,
 /* Seed of batch `number` of an execution. */
 uint64_t batches_seed(const struct placement *placement, unsigned number);
 
-/* The look-ups of a group, in the layout of struct lookup_batch. */
+/* The look-ups of a group. */
 struct index_batch {
-    uint64_t *offsets; /* [n_pieces * n_bags + 1], owned */
-    uint32_t *indices; /* [n_lookups], owned */
+    struct device *device; /* not owned */
+    uint64_t *d_offsets;   /* [n_pieces * n_bags + 1], owned */
+    uint32_t *d_indices;   /* [n_lookups], owned */
     uint64_t n_lookups;
+    uint64_t *begins; /* [n_pieces + 1], owned: first look-up of each piece, on
+                         the host */
 };
 /* A row piece keeps the look-ups of its rows, shifted; a replica those of its
- * samples. */
-void index_batch_init(struct index_batch *batch,
-                      const struct placement *placement,
-                      const struct group *group, unsigned number);
-void index_batch_release(struct index_batch *batch);
+ * samples. ERR_DEVICE where memory is short. */
+int index_batch_init(struct index_batch *batch,
+                     const struct placement *placement,
+                     const struct group *group, unsigned number,
+                     struct err *err) MUST_CHECK;
+void index_batch_release(struct index_batch *batch); /* a zeroed one is fine */
 struct lookup_batch index_batch_lookups(const struct index_batch *batch);
+
+/* The rows that the i-th piece of the group is asked for, on the host:
+ * *indices[*n], to be freed with mem_free. */
+int index_batch_download(const struct index_batch *batch, uint32_t i,
+                         uint32_t **indices, uint64_t *n,
+                         struct err *err) MUST_CHECK;
 
 #endif

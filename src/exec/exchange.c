@@ -1,71 +1,112 @@
 /* SPDX-License-Identifier: MIT */
 #include "exec/exchange.h"
 
-#include "exec/values.h"
+/* All-reduce floats at a time. */
+#define ALLREDUCE_FLOATS (ALLREDUCE_BYTES / sizeof(float))
 
-static const struct group *find_group(const struct placement *placement,
-                                      uint32_t rank, uint32_t n_outputs)
+static struct group *find_group(const struct placement *placement,
+                                uint32_t rank, const struct exchange *exchange)
 {
     for (size_t g = placement->rank_groups[rank];
-         g < placement->rank_groups[rank + 1]; g++)
-        if (!placement->groups[g].replica &&
-            placement->groups[g].n_outputs == n_outputs)
-            return &placement->groups[g];
+         g < placement->rank_groups[rank + 1]; g++) {
+        struct group *group = &placement->groups[g];
+
+        if (!group->replica && group->n_outputs == exchange->n_outputs &&
+            group->precision == exchange->precision)
+            return group;
+    }
     return NULL;
 }
 
-static int allocate_received(struct exchange *exchange, struct device *device,
-                             struct err *err)
+static int allocate_received(struct exchange *exchange,
+                             const struct placement *placement, struct err *err)
 {
     const struct alltoall *alltoall = &exchange->alltoall;
-    size_t n = 0;
-    float *d_next;
+    size_t n_bytes = 0;
+    char *d_next;
 
-    for (uint32_t r = 0; r < alltoall->n_ranks; r++)
-        n += alltoall_recv_floats(alltoall, r);
-    if (device_alloc(device, &exchange->d_block, n * sizeof(float), err))
+    for (uint32_t r = placement->here.begin; r < placement->here.end; r++)
+        n_bytes +=
+            alltoall_recv_elements(alltoall, r) * alltoall->element_bytes;
+    if (device_alloc(placement->device, &exchange->d_block, n_bytes + 1, err))
         return -1;
     d_next = exchange->d_block;
-    for (uint32_t r = 0; r < alltoall->n_ranks; r++) {
+    for (uint32_t r = placement->here.begin; r < placement->here.end; r++) {
         exchange->d_recv[r] = d_next;
-        d_next += alltoall_recv_floats(alltoall, r);
+        d_next += alltoall_recv_elements(alltoall, r) * alltoall->element_bytes;
     }
     return 0;
 }
 
 static int open_one(struct exchange *exchange,
-                    const struct placement *placement, uint32_t n_outputs,
+                    const struct placement *placement, const struct group *like,
                     struct arena *arena, struct err *err)
 {
     uint32_t n = placement->n_ranks;
 
-    exchange->n_outputs = n_outputs;
+    exchange->n_outputs = like->n_outputs;
+    exchange->precision = like->precision;
     exchange->dims = ARENA_NEW(arena, uint32_t, n);
-    exchange->d_send = ARENA_NEW(arena, float *, n);
-    exchange->d_recv = ARENA_NEW(arena, float *, n);
+    exchange->d_send = ARENA_NEW(arena, void *, n);
+    exchange->d_recv = ARENA_NEW(arena, void *, n);
     for (uint32_t r = 0; r < n; r++) {
-        const struct group *group = find_group(placement, r, n_outputs);
+        const struct group *group = find_group(placement, r, exchange);
 
         if (!group)
             continue;
-        exchange->dims[r] = n_outputs * group->out_dim;
+        exchange->dims[r] = group->n_outputs * group->out_dim;
         exchange->d_send[r] = group->d_out;
     }
     exchange->alltoall = (struct alltoall){
         .n_ranks = n,
         .batch = placement->batch,
         .dims = exchange->dims,
+        .element_bytes = (uint32_t)precision_bytes(like->precision),
     };
-    return allocate_received(exchange, placement->device, err);
+    return allocate_received(exchange, placement, err);
 }
 
 static const struct exchange *find_exchange(const struct exchange_set *set,
-                                            uint32_t n_outputs)
+                                            const struct group *group)
 {
     for (size_t i = 0; i < set->n; i++)
-        if (set->exchanges[i].n_outputs == n_outputs)
+        if (set->exchanges[i].n_outputs == group->n_outputs &&
+            set->exchanges[i].precision == group->precision)
             return &set->exchanges[i];
     return NULL;
+}
+
+static bool is_summed(const struct piece *piece)
+{
+    return piece->replica && piece->group != NO_GROUP;
+}
+
+/* Scratch for the largest sum at a time. */
+static int open_scratch(struct exchange_set *set, struct err *err)
+{
+    const struct placement *placement = set->placement;
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < placement->n_pieces; i++) {
+        const struct piece *piece = &placement->pieces[i];
+
+        if (is_summed(piece) && piece->n_rows * piece->width > n)
+            n = piece->n_rows * piece->width;
+    }
+    if (n > ALLREDUCE_FLOATS)
+        n = ALLREDUCE_FLOATS;
+    for (uint32_t r = placement->here.begin; n && r < placement->here.end;
+         r++) {
+        void *d_ptr;
+
+        if (device_alloc(placement->device, &d_ptr,
+                         (size_t)comm_sum_scratch(placement->comm, n) *
+                             sizeof(float),
+                         err))
+            return -1;
+        set->d_scratch[r] = d_ptr;
+    }
+    return 0;
 }
 
 int exchange_open(struct exchange_set *set, const struct placement *placement,
@@ -74,27 +115,31 @@ int exchange_open(struct exchange_set *set, const struct placement *placement,
     *set = (struct exchange_set){
         .placement = placement,
         .exchanges = ARENA_NEW(arena, struct exchange, placement->n_groups),
+        .d_scratch = ARENA_NEW(arena, float *, placement->n_ranks),
     };
     for (size_t g = 0; g < placement->n_groups; g++) {
         const struct group *group = &placement->groups[g];
 
-        if (group->replica || find_exchange(set, group->n_outputs))
+        if (group->replica || find_exchange(set, group))
             continue;
-        if (open_one(&set->exchanges[set->n], placement, group->n_outputs,
-                     arena, err)) {
-            exchange_close(set);
-            return -1;
-        }
-        set->n++;
+        if (open_one(&set->exchanges[set->n++], placement, group, arena, err))
+            goto fail;
     }
+    if (open_scratch(set, err))
+        goto fail;
     return 0;
+fail:
+    exchange_close(set);
+    return -1;
 }
 
 void exchange_close(struct exchange_set *set)
 {
     for (size_t i = 0; i < set->n; i++)
         device_free(set->placement->device, set->exchanges[i].d_block);
-    set->n = 0;
+    for (uint32_t r = 0; set->d_scratch && r < set->placement->n_ranks; r++)
+        device_free(set->placement->device, set->d_scratch[r]);
+    *set = (struct exchange_set){0};
 }
 
 int exchange_forward(const struct exchange_set *set, struct err *err)
@@ -102,8 +147,8 @@ int exchange_forward(const struct exchange_set *set, struct err *err)
     for (size_t i = 0; i < set->n; i++) {
         const struct exchange *exchange = &set->exchanges[i];
 
-        if (alltoall_forward(set->placement->device, &exchange->alltoall,
-                             (const float *const *)exchange->d_send,
+        if (alltoall_forward(set->placement->comm, &exchange->alltoall,
+                             (const void *const *)exchange->d_send,
                              exchange->d_recv, NULL, err))
             return -1;
     }
@@ -115,66 +160,76 @@ int exchange_backward(const struct exchange_set *set, struct err *err)
     for (size_t i = 0; i < set->n; i++) {
         const struct exchange *exchange = &set->exchanges[i];
 
-        if (alltoall_backward(set->placement->device, &exchange->alltoall,
-                              (const float *const *)exchange->d_recv,
+        if (alltoall_backward(set->placement->comm, &exchange->alltoall,
+                              (const void *const *)exchange->d_recv,
                               exchange->d_send, NULL, err))
             return -1;
     }
     return 0;
 }
 
-struct output_view exchange_view(const struct exchange_set *set,
-                                 const struct piece *piece, uint32_t receiver)
+/* replicas[n_ranks] of one table. */
+static int sum_table(const struct exchange_set *set,
+                     const struct piece *replicas, float **d_parts,
+                     struct err *err)
 {
-    const struct exchange *exchange;
-    const struct group *group;
-    float *d_base;
+    const struct placement *placement = set->placement;
+    uint64_t n = replicas->n_rows * replicas->width;
 
-    if (piece->group == NO_GROUP)
-        return (struct output_view){0};
-    group = &set->placement->groups[piece->group];
-    if (piece->replica && piece->rank != receiver)
-        return (struct output_view){0};
-    if (piece->replica) {
-        d_base = group->d_out;
-    } else {
-        exchange = find_exchange(set, group->n_outputs);
-        d_base = exchange->d_recv[receiver] +
-                 alltoall_block(&exchange->alltoall, piece->rank, receiver);
+    for (uint64_t begin = 0; begin < n; begin += ALLREDUCE_FLOATS) {
+        uint64_t left = n - begin;
+
+        for (uint32_t r = placement->here.begin; r < placement->here.end; r++)
+            d_parts[r] = replicas[r].d_dense + begin;
+        if (comm_sum(placement->comm, d_parts, set->d_scratch,
+                     left < ALLREDUCE_FLOATS ? left : ALLREDUCE_FLOATS, err))
+            return -1;
     }
-    return (struct output_view){
-        .d_at = d_base + piece->out_begin,
-        .stride = group->out_dim,
-    };
+    return 0;
 }
 
-/* Task: one piece at one receiver. */
-static void fill_gradient(void *ctx, size_t task, unsigned thread)
+int exchange_allreduce(const struct exchange_set *set, struct err *err)
 {
-    const struct exchange_set *set = ctx;
     const struct placement *placement = set->placement;
-    const struct piece *piece = &placement->pieces[task / placement->n_ranks];
-    uint32_t receiver = (uint32_t)(task % placement->n_ranks);
-    struct output_view view = exchange_view(set, piece, receiver);
-    uint32_t n_outputs = (uint32_t)piece->table->num_outputs;
+    float **d_parts = mem_alloc(placement->n_ranks, sizeof(*d_parts));
+    int rc = -1;
+
+    for (size_t t = 0; t < placement->plan->problem.n_tables; t++) {
+        const struct piece *first =
+            &placement->pieces[placement->table_pieces[t]];
+
+        if (is_summed(first) && sum_table(set, first, d_parts, err))
+            goto out;
+    }
+    rc = 0;
+out:
+    mem_free(d_parts);
+    return rc;
+}
+
+struct output_block exchange_block(const struct exchange_set *set,
+                                   const struct group *group, uint32_t receiver)
+{
+    const struct placement *placement = set->placement;
     uint64_t begin = placement_sample(placement, receiver);
     uint64_t end = placement_sample(placement, receiver + 1);
+    struct output_block block = {
+        .bag_begin = begin * group->n_outputs,
+        .n_bags = (end - begin) * group->n_outputs,
+        .bag_bytes = group->out_dim * precision_bytes(group->precision),
+    };
+    const struct exchange *exchange;
 
-    (void)thread;
-    if (!view.d_at)
-        return;
-    begin *= n_outputs;
-    end *= n_outputs;
-    for (uint64_t bag = begin; bag < end; bag++)
-        values_gradient(view.d_at + (bag - begin) * view.stride,
-                        piece->table_seed, bag, piece->col_begin, piece->width);
-}
-
-void exchange_fill_gradients(const struct exchange_set *set)
-{
-    struct exchange_set copy = *set; /* pool_run's context is not const */
-
-    pool_run(set->placement->pool,
-             set->placement->n_pieces * set->placement->n_ranks, fill_gradient,
-             &copy);
+    if (group->replica && group->rank != receiver)
+        return (struct output_block){.bag_bytes = block.bag_bytes};
+    if (group->replica) {
+        block.d_at = group->d_out;
+    } else {
+        exchange = find_exchange(set, group);
+        block.d_at =
+            (char *)exchange->d_recv[receiver] +
+            alltoall_block(&exchange->alltoall, group->rank, receiver) *
+                exchange->alltoall.element_bytes;
+    }
+    return block;
 }

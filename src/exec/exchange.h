@@ -6,47 +6,57 @@
 #include "exec/placement.h"
 
 /*
- * The all-to-all of a placement: one exchange for each num_outputs that some
- * table has, so normally one. Sends from and receives into real buffers of the
- * ranks; replicas take no part.
+ * What the ranks of a placement send each other. The all-to-all: one exchange
+ * for each num_outputs and precision that some table has, so normally one; it
+ * sends from and receives into real buffers of the ranks. And the all-reduce
+ * of replicated tables, which take no part in the all-to-all.
  */
 
 struct exchange {
     uint32_t n_outputs;
+    enum precision precision;
     struct alltoall alltoall;
-    uint32_t *dims; /* [R], floats a sample: n_outputs x out_dim */
-    float **d_send; /* [R], outputs of the groups; NULL where none */
-    float **d_recv; /* [R], views into d_block */
+    uint32_t *dims; /* [R], elements a sample: n_outputs x out_dim */
+    void **d_send;  /* [R], outputs of the groups; NULL where none is here */
+    void **d_recv;  /* [R], views into d_block; NULL where not here */
     void *d_block;  /* owned */
 };
 struct exchange_set {
     const struct placement *placement;
     struct exchange *exchanges; /* [n], in the arena */
     size_t n;
+    float **d_scratch; /* [R], owned: of the all-reduce */
 };
 
+/* Bytes of a rank's scratch, about: larger gradients are summed in parts. */
+#define ALLREDUCE_BYTES ((uint64_t)16 << 20)
+
+/* The placement's buffers must be there (placement_open). Collective, as all
+ * that moves data is. */
 int exchange_open(struct exchange_set *set, const struct placement *placement,
                   struct arena *arena, struct err *err) MUST_CHECK;
 void exchange_close(struct exchange_set *set); /* a zeroed one is fine */
 
 /* All exchanges, once: outputs to the owners of the samples, and gradients
- * back over the outputs. */
+ * back over the outputs. Queued, like the marks of a device. */
 int exchange_forward(const struct exchange_set *set,
                      struct err *err) MUST_CHECK;
 int exchange_backward(const struct exchange_set *set,
                       struct err *err) MUST_CHECK;
+/* Adds the dense gradients of all ranks up and gives each rank the sum. */
+int exchange_allreduce(const struct exchange_set *set,
+                       struct err *err) MUST_CHECK;
 
-/* Where a rank has the outputs of a piece for its own samples: bag i (from 0
- * at the rank's first sample) starts at d_at + i * stride. d_at is NULL where
- * the piece is another rank's replica, or outputs nothing. */
-struct output_view {
-    float *d_at;
-    size_t stride;
+/* What a rank that is here has of a group's outputs: those of its own
+ * samples, bags [bag_begin, bag_begin + n_bags) of the whole batch. NULL and
+ * no bags where the group is another rank's replica. */
+struct output_block {
+    void *d_at; /* [n_bags][out_dim] */
+    uint64_t bag_begin, n_bags;
+    size_t bag_bytes;
 };
-struct output_view exchange_view(const struct exchange_set *set,
-                                 const struct piece *piece, uint32_t receiver);
-
-/* Every receiver writes the loss gradient of its samples over the outputs. */
-void exchange_fill_gradients(const struct exchange_set *set);
+struct output_block exchange_block(const struct exchange_set *set,
+                                   const struct group *group,
+                                   uint32_t receiver);
 
 #endif

@@ -3,12 +3,14 @@
 
 #include "base/clock.h"
 #include "device/canary.h"
+#include "exec/exec_collect.h"
+#include "exec/exec_comm.h"
 #include "exec/exec_samples.h"
+#include "exec/joint_timing.h"
 #include "exec/rank_timing.h"
 #include "exec/step.h"
 #include "exec/verify.h"
 
-#include <math.h>
 #include <string.h>
 
 /* The checked step is batch 0; timing draws others. */
@@ -20,38 +22,57 @@ void exec_options_init(struct exec_options *options)
         .scale_rows = 1,
         .n_iterations = 20,
         .learning_rate = 0.01F,
-        .check = 1,
-        .wait_for_quiet = 1,
+        .check = true,
+        .wait_for_quiet = true,
     };
 }
 
-/* A step of the plan, compared with the reference. */
-static int check_step(struct exec_result *result,
-                      const struct exchange_set *set, float learning_rate,
-                      struct arena *arena, struct err *err)
-{
-    struct verify verify = {0};
+/* One execution, as this process sees it. */
+struct execution {
+    struct exec_result *result;
+    const struct exec_options *options;
+    struct placement *placement;
+    struct exchange_set set;
+    struct verify verify;
+    struct canary *canary; /* NULL without wait_for_quiet */
+    struct buf records;    /* samples of the ranks that are here */
+    bool keeps_samples;    /* process 0 has a sink */
+    uint64_t n_timed;      /* ranks */
+};
 
-    if (step_forward(set, err))
+/* Runs `work` while no other process of this host runs it, so that each has
+ * the whole machine, as in a single process. With a GPU each has its own. */
+static int run_alone(struct execution *run,
+                     int (*work)(struct execution *run, struct err *err),
+                     struct err *err)
+{
+    const struct placement *placement = run->placement;
+    struct world *world = comm_world(placement->comm);
+    uint32_t own = world_local_size(world), n_turns = own, *sizes;
+
+    if (device_kind_of(placement->device) != DEVICE_CPU)
+        return work(run, err);
+    sizes = mem_alloc(world_size(world), sizeof(*sizes));
+    if (world_all_gather(world, &own, sizeof(own), sizes, err)) {
+        mem_free(sizes);
         return -1;
-    verify_outputs(&verify, set);
-    if (step_gradients(set, err) || step_update(set, learning_rate, err))
-        return -1;
-    verify_weights(&verify, set->placement, learning_rate);
-    result->output_error = verify.output_error;
-    result->weight_error = verify.weight_error;
-    result->n_outputs_checked = verify.n_outputs;
-    result->n_weights_checked = verify.n_weights;
-    if (verify.failed)
-        result->failure = arena_printf(
-            arena,
-            "table '%s': its %s differ from the unsharded reference by %.2g, "
-            "more than %g",
-            verify.failed->name,
-            verify.failed_what == VERIFY_OUTPUTS ? "outputs"
-                                                 : "updated weights",
-            verify.failed_error, verify.failed_limit);
+    }
+    for (uint32_t p = 0; p < world_size(world); p++)
+        if (sizes[p] > n_turns)
+            n_turns = sizes[p];
+    mem_free(sizes);
+    for (uint32_t turn = 0; turn < n_turns; turn++) {
+        if (turn == world_local_rank(world) && work(run, err))
+            return -1;
+        if (world_rest(world, err))
+            return -1;
+    }
     return 0;
+}
+
+static int open_canary(struct execution *run, struct err *err)
+{
+    return canary_open(&run->canary, run->placement->device, err);
 }
 
 /* Once, or with a canary until the machine was quiet; where it stays disturbed
@@ -60,27 +81,50 @@ static int time_work(struct exec_rank *timing, struct rank_work *work,
                      struct canary *canary, unsigned n_iterations,
                      struct err *err)
 {
+    struct device *device = work->placement->device;
     enum canary_verdict verdict = CANARY_QUIET;
+    struct sample_health before;
+    struct rank_times times;
 
     do {
         double begin_ms = clock_ms();
 
-        if (rank_timing_compute(&timing->forward, &timing->backward,
-                                &timing->compute, work, n_iterations, err))
+        device_health(device, &before);
+        if (rank_timing(&times, work, n_iterations, err))
             return -1;
+        device_health(device, &timing->health);
         if (canary && canary_judge(canary, begin_ms, &verdict, err))
             return -1;
     } while (verdict == CANARY_AGAIN);
-    timing->disturbed = verdict == CANARY_DISTURBED;
+    timing->forward = times.forward;
+    timing->backward = times.backward;
+    timing->compute = times.compute;
+    timing->disturbed = verdict == CANARY_DISTURBED ||
+                        device_was_throttled(device, &before, &timing->health);
     return 0;
 }
 
-static int time_rank(struct exec_result *result,
-                     const struct placement *placement, uint32_t rank,
-                     struct canary *canary, const struct exec_options *options,
-                     struct err *err)
+/* A single process stores each sample at once. */
+static int keep_sample(struct execution *run, const struct rank_work *work,
+                       const struct exec_rank *timing, struct err *err)
 {
-    struct exec_rank *timing = &result->ranks[rank];
+    if (!run->keeps_samples)
+        return 0;
+    if (exec_samples_add(&run->records, work, timing, err))
+        return -1;
+    if (world_size(comm_world(run->placement->comm)) > 1)
+        return 0;
+    if (exec_samples_put(run->options, &run->records, &run->result->n_stored,
+                         err))
+        return -1;
+    buf_release(&run->records);
+    return 0;
+}
+
+static int time_rank(struct execution *run, uint32_t rank, struct err *err)
+{
+    const struct placement *placement = run->placement;
+    struct exec_rank *timing = &run->result->ranks[rank];
     struct rank_work work;
     int rc = -1;
 
@@ -88,13 +132,12 @@ static int time_rank(struct exec_result *result,
         return err_set(err, ERR_INTERRUPTED, "interrupted");
     if (placement->rank_groups[rank] == placement->rank_groups[rank + 1])
         return 0; /* it holds nothing, or nothing that is looked up */
-    if (rank_work_open(&work, placement, rank, FIRST_TIMED_BATCH,
+    if (rank_work_open(&work, placement, rank, WORK_ALL, FIRST_TIMED_BATCH,
                        rank_work_n_cold_sets(placement, rank), err))
         return -1;
-    if (time_work(timing, &work, canary, options->n_iterations, err))
+    if (time_work(timing, &work, run->canary, run->options->n_iterations, err))
         goto out;
-    result->n_disturbed += timing->disturbed;
-    if (exec_samples_put(options, &work, timing, &result->n_stored, err))
+    if (keep_sample(run, &work, timing, err))
         goto out;
     rc = 0;
 out:
@@ -102,104 +145,173 @@ out:
     return rc;
 }
 
-/* A rank is ready for the forward exchange after its compute and backward
- * exchange; it waits there for the last one, and the copies follow. */
-static void add_communication(struct exec_result *result, uint32_t n_ranks)
+/* The ranks whose weights are loaded. */
+static int time_loaded(struct execution *run, struct err *err)
 {
-    double latest_ms = 0;
+    const struct placement *placement = run->placement;
+    struct rank_range ranks = placement->turns[placement->loaded];
 
-    for (uint32_t r = 0; r < n_ranks; r++) {
-        struct exec_rank *rank = &result->ranks[r];
-
-        rank->bwd_comm_ms = result->bwd_exchange.median_ms;
-        latest_ms =
-            fmax(latest_ms, rank->compute.median_ms + rank->bwd_comm_ms);
-    }
-    for (uint32_t r = 0; r < n_ranks; r++) {
-        struct exec_rank *rank = &result->ranks[r];
-        double start_ms = rank->compute.median_ms + rank->bwd_comm_ms;
-
-        rank->fwd_comm_ms =
-            latest_ms - start_ms + result->fwd_exchange.median_ms;
-        rank->total_ms = start_ms + rank->fwd_comm_ms;
-        result->total_ms = fmax(result->total_ms, rank->total_ms);
-    }
-}
-
-static int time_plan(struct exec_result *result, const struct exchange_set *set,
-                     struct canary *canary, const struct exec_options *options,
-                     struct err *err)
-{
-    const struct placement *placement = set->placement;
-
-    for (uint32_t r = 0; r < placement->n_ranks; r++) {
-        if (time_rank(result, placement, r, canary, options, err))
+    for (uint32_t r = ranks.begin; r < ranks.end; r++) {
+        if (time_rank(run, r, err))
             return -1;
-        if (options->progress)
-            options->progress(options->progress_ctx, r + (uint64_t)1,
-                              placement->n_ranks);
+        run->n_timed++;
+        if (run->options->progress)
+            run->options->progress(run->options->progress_ctx, run->n_timed,
+                                   placement->here.end - placement->here.begin);
     }
-    if (rank_timing_exchange(&result->fwd_exchange, &result->bwd_exchange, set,
-                             options->n_iterations, err))
-        return -1;
-    add_communication(result, placement->n_ranks);
     return 0;
 }
 
-static int run_placed(struct exec_result *result, struct placement *placement,
-                      struct device *device, struct pool *pool,
-                      const struct exec_options *options, struct arena *arena,
-                      struct err *err)
+/* The first half of the step that is compared. */
+static int check_outputs(struct execution *run, struct err *err)
 {
-    struct exchange_set set = {0};
-    struct canary *canary = NULL;
+    if (step_forward(run->placement, &run->set, err) ||
+        verify_outputs(&run->verify, &run->set, err))
+        return -1;
+    return step_gradients(&run->set, err);
+}
+
+/* The second half, and timing, turn by turn. */
+static int run_turn(struct execution *run, uint32_t turn, struct err *err)
+{
+    struct placement *placement = run->placement;
+    float rate = run->options->learning_rate;
+
+    if (run->options->check) {
+        if (step_update(placement, turn, rate, err) ||
+            verify_weights(&run->verify, placement, rate, err))
+            return -1;
+    } else if (placement_load(placement, turn, err)) {
+        return -1;
+    }
+    return run_alone(run, time_loaded, err);
+}
+
+static int time_together(struct execution *run, struct err *err)
+{
+    struct exec_result *result = run->result;
+    unsigned n = run->options->n_iterations;
+
+    if (exec_comm_is_real(run->placement) &&
+        joint_timing_exchange(&result->fwd_exchange, &result->bwd_exchange,
+                              &run->set, n, err))
+        return -1;
+    if (result->n_processes == 1)
+        return 0;
+    return joint_timing_step(&result->step, &run->set, FIRST_TIMED_BATCH, n,
+                             err);
+}
+
+/* Brings together what the processes have found. */
+static int collect(struct execution *run, struct arena *arena, struct err *err)
+{
+    const struct placement *placement = run->placement;
+    struct world *world = comm_world(placement->comm);
+    struct exec_result *result = run->result;
+    size_t *sizes = mem_alloc(world_size(world), sizeof(*sizes));
+    struct buf all = {0};
     int rc = -1;
 
-    /* The earlier it opens, the better it knows the quiet machine. */
-    if (options->wait_for_quiet && canary_open(&canary, device, err))
+    for (uint32_t r = placement->here.begin; r < placement->here.end; r++) {
+        result->ranks[r].output_hash = run->verify.output_hashes[r];
+        result->ranks[r].weight_hash = run->verify.weight_hashes[r];
+    }
+    if (exec_collect_ranks(result, placement, err))
         goto out;
-    if (placement_load(placement, device, pool, err))
+    if (run->options->check &&
+        exec_collect_check(result, &run->verify, placement, arena, err))
         goto out;
-    if (exchange_open(&set, placement, arena, err))
+    exec_comm_fill(result, placement, arena);
+    if (world_collect(world, run->records.data, run->records.len, &all, sizes,
+                      err))
         goto out;
-    if (options->check &&
-        check_step(result, &set, options->learning_rate, arena, err))
-        goto out;
-    if (time_plan(result, &set, canary, options, err))
+    if (world_rank(world) == 0 && run->keeps_samples &&
+        (exec_samples_put(run->options, &all, &result->n_stored, err) ||
+         (result->comm == EXEC_COMM_MEASURED &&
+          exec_comm_put(result, &run->set, run->options, err))))
         goto out;
     rc = 0;
 out:
-    exchange_close(&set);
-    canary_close(canary);
-    placement_release(placement);
+    buf_release(&all);
+    mem_free(sizes);
     return rc;
 }
 
-int exec_run(struct exec_result *result, const struct plan *plan,
-             struct device *device, const struct exec_options *options,
-             struct arena *arena, struct err *err)
+static int execute(struct execution *run, struct arena *arena, struct err *err)
 {
-    struct placement placement;
-    struct pool *pool;
-    int rc;
+    struct placement *placement = run->placement;
 
-    if (device_kind_of(device) != DEVICE_CPU)
-        return err_set(err, ERR_DEVICE,
-                       "plans are run on the CPU only in this version, not on "
-                       "'%s'",
-                       device_name(device));
-    if (placement_init(&placement, plan, options->scale_rows, options->seed,
-                       arena, err) ||
-        placement_check_memory(&placement, device_free_bytes(device), err))
+    run->keeps_samples = run->options->sink != NULL;
+    if (world_broadcast(comm_world(placement->comm), &run->keeps_samples,
+                        sizeof(run->keeps_samples), err))
         return -1;
+    /* The earlier it opens, the better it knows the quiet machine. */
+    if (run->options->wait_for_quiet && run_alone(run, open_canary, err))
+        return -1;
+    if (placement_open(placement, err) ||
+        exchange_open(&run->set, placement, arena, err))
+        return -1;
+    verify_init(&run->verify, placement, arena);
+    if (run->options->check && check_outputs(run, err))
+        return -1;
+    for (uint32_t turn = 0; turn < placement->n_turns; turn++)
+        if (run_turn(run, turn, err))
+            return -1;
+    if (time_together(run, err))
+        return -1;
+    return collect(run, arena, err);
+}
+
+/* How the ranks fit in memory, here and on the other processes of the host. */
+static int cut_turns(struct placement *placement,
+                     const struct exec_options *options, struct err *err)
+{
+    uint64_t free_bytes = device_free_bytes(placement->device);
+
+    if (options->memory_bytes && options->memory_bytes < free_bytes)
+        free_bytes = options->memory_bytes;
+    if (exec_collect_share(&free_bytes, placement, free_bytes, err))
+        return -1;
+    return placement_cut_turns(placement, free_bytes, err);
+}
+
+int exec_run(struct exec_result *result, const struct plan *plan,
+             struct world *world, struct device *device,
+             const struct exec_options *options, struct arena *arena,
+             struct err *err)
+{
+    uint32_t n_ranks = plan->problem.cluster.n_devices;
+    struct placement placement = {0};
+    struct execution run = {
+        .result = result, .options = options, .placement = &placement};
+    struct comm *comm = NULL;
+    int rc = -1;
+
+    if (comm_open(&comm, world, device, n_ranks, err))
+        goto out;
+    if (placement_init(&placement, plan, comm, options->scale_rows,
+                       options->seed, arena, err) ||
+        cut_turns(&placement, options, err))
+        goto out;
     *result = (struct exec_result){
-        .ranks = ARENA_NEW(arena, struct exec_rank, placement.n_ranks),
-        .comm_basis = "copies between rank buffers of one process; waiting "
-                      "computed from the ranks' own times",
+        .ranks = ARENA_NEW(arena, struct exec_rank, n_ranks),
+        .comm_kind = comm_kind(comm),
+        .n_processes = world_size(world),
+        .n_hosts = world_n_hosts(world),
         .scale_rows = options->scale_rows,
     };
-    pool = pool_open(device_n_threads(device));
-    rc = run_placed(result, &placement, device, pool, options, arena, err);
-    pool_close(pool);
+    if (execute(&run, arena, err))
+        goto out;
+    rc = 0;
+out:
+    /* Device memory that a transfer may still go to is not released until the
+     * other side has come, which it may never do. */
+    if (rc && world_size(world) > 1)
+        return -1;
+    buf_release(&run.records);
+    exchange_close(&run.set);
+    canary_close(run.canary);
+    placement_release(&placement);
+    comm_close(comm);
     return rc;
 }

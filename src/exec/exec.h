@@ -7,18 +7,20 @@
 #include "core/plan.h"
 #include "core/sample.h"
 #include "device/device.h"
+#include "device/world.h"
 
 /*
- * The executor: a plan, run and timed for real. Its R ranks live in one
- * process; each rank's look-ups are timed alone on the whole device, the
- * all-to-all is done as real copies between rank buffers, and everything is
- * compared with an unsharded double-precision reference. What it reports has
- * the definitions of struct device_cost.
+ * The executor: a plan, run and timed for real, on any device. Its ranks are
+ * the processes of a world, or all live in this one process on one device;
+ * the results are the same, bit for bit. One step is compared with an
+ * unsharded double-precision reference; then each rank's work is timed alone
+ * (ranks on CPUs of one host take turns), and the exchanges all together. What
+ * it reports has the definitions of struct device_cost.
  *
  * Executed are pooled tables of fp32 or fp16 weights with SGD or row-wise
- * Adagrad, in pieces of every kind. A table with num_outputs F has F bags a
- * sample, with pooling_factor / F look-ups each. Indices follow the table's
- * skew over its scaled rows.
+ * Adagrad, outputs exchanged in fp32 or fp16, in pieces of every kind. A table
+ * with num_outputs F has F bags a sample, with pooling_factor / F look-ups
+ * each. Indices follow the table's skew over its scaled rows.
  */
 
 struct exec_options {
@@ -26,12 +28,15 @@ struct exec_options {
     unsigned n_iterations; /* timed, after warm-up; >= 1 */
     float learning_rate;   /* of the step that is compared */
     uint64_t seed;
-    int check;                /* compare with the reference */
-    int wait_for_quiet;       /* time a rank again while something else
-                                 disturbs the machine, see device/canary.h */
-    struct sample_sink *sink; /* may be NULL: gets a SAMPLE_EXECUTED for each
-                                 rank that holds something, of one precision;
-                                 SAMPLE_THROTTLED where it was disturbed */
+    uint64_t memory_bytes;    /* of the device, to be used; 0: what is free */
+    bool check;               /* compare with the reference */
+    bool wait_for_quiet;      /* time a rank again while something else disturbs
+                                 the machine, see device/canary.h */
+    struct sample_sink *sink; /* of process 0; may be NULL. Gets a
+                                 SAMPLE_EXECUTED for each rank that holds
+                                 something, of one precision (SAMPLE_THROTTLED
+                                 where it was disturbed), and a comm_sample
+                                 where the exchange was measured. */
     void (*progress)(void *ctx, uint64_t done, uint64_t total); /* or NULL */
     void *progress_ctx;
 };
@@ -40,34 +45,62 @@ void exec_options_init(struct exec_options *options);
 struct exec_rank {
     struct timing forward, backward, compute;  /* measured, rank alone */
     double fwd_comm_ms, bwd_comm_ms, total_ms; /* by the definitions of a plan;
-                                                  see comm_basis */
-    bool disturbed; /* the machine was, and did not become quiet in time */
+                                                  NAN where comm is absent */
+    struct sample_health health; /* of the device, after it was timed */
+    bool disturbed; /* the machine was, and did not become quiet in time, or
+                       its clocks were lowered */
+    uint64_t output_hash, weight_hash; /* of the step that is compared */
+};
+
+/* How the communication figures came about. */
+enum exec_comm {
+    EXEC_COMM_MEASURED,
+    EXEC_COMM_MODELLED, /* exchange times predicted by the plan's cost model */
+    EXEC_COMM_ABSENT    /* nothing to measure, and the plan is not priced */
 };
 
 struct exec_result {
-    struct exec_rank *ranks; /* [R], in the arena */
-    unsigned n_disturbed;    /* ranks; 0 without wait_for_quiet */
-    double total_ms;
-    struct timing fwd_exchange; /* all ranks' copies, measured */
+    struct exec_rank *ranks;    /* [R], in the arena */
+    unsigned n_disturbed;       /* ranks; 0 without wait_for_quiet */
+    double total_ms;            /* NAN where comm is absent */
+    struct timing fwd_exchange; /* all ranks' together; zeros if not measured */
     struct timing bwd_exchange; /* the all-reduce of replicas included */
-    const char *comm_basis;     /* how communication figures came about */
+    struct timing step; /* whole steps by all processes together; zeros where
+                           there is one process */
+    enum exec_comm comm;
+    const char *comm_kind;  /* "copy", "mpi", "nccl" */
+    const char *comm_basis; /* one phrase on the communication figures */
+    uint32_t n_processes, n_hosts;
+    uint32_t n_turns; /* in which the weights came into memory: 1 where they
+                         fit together; the most of any process */
     /* Largest |got - want| / (|want| + largest |want| of the row). A row is
      * one output vector of a table, or one touched row of it. */
     double output_error, weight_error;
     uint64_t n_outputs_checked, n_weights_checked;
+    /* XXH3 over the ranks': of all outputs at their receivers, and of all
+     * weights and states of touched rows after the step. The same for any
+     * number of processes, device and memory. 0 without the check. */
+    uint64_t output_hash, weight_hash;
     /* NULL, or a sentence on the first table that differs from the reference
-     * by more than its limit: 1e-5, with fp16 weights 2e-3. */
+     * by more than its limit: 1e-5, with fp16 weights, or outputs exchanged in
+     * fp16, 2e-3. */
     const char *failure;
     double scale_rows; /* as used */
     uint32_t n_stored; /* samples that the sink has taken now */
 };
 
-/* The plan must have passed plan_check. ERR_INPUT for what cannot be executed
- * (a width that is no multiple of 4 ...), ERR_DEVICE where it does not fit the
- * device's memory (the sentence says which --scale-rows would fit) or the
- * device is no CPU. A wrong result is no error here: see failure. */
+/* Collective over the world; every process gets the whole result (the samples
+ * go to the sink of process 0). The plan must have passed plan_check.
+ * ERR_USAGE where the world has more than one process, but not one a rank;
+ * ERR_INPUT for what cannot be executed (a width that is no multiple of 4
+ * ...), ERR_DEVICE where not even the ranks one after the other fit the
+ * device's memory (the sentence says which --scale-rows would). Where one of
+ * several processes fails, the others may wait for it and nothing is released:
+ * world_abort is then all that can be done. A wrong result is no error here:
+ * see failure. */
 int exec_run(struct exec_result *result, const struct plan *plan,
-             struct device *device, const struct exec_options *options,
-             struct arena *arena, struct err *err) MUST_CHECK;
+             struct world *world, struct device *device,
+             const struct exec_options *options, struct arena *arena,
+             struct err *err) MUST_CHECK;
 
 #endif

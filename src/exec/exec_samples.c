@@ -5,14 +5,28 @@
 #include "base/hash.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What a process says of a rank, followed by its sample_tables. */
+struct record {
+    char device[128], isa[16], started_at[CLOCK_TEXT_MAX];
+    uint32_t n_threads, batch, n_tables;
+    enum precision precision;
+    enum optimizer optimizer;
+    uint64_t case_idx;
+    struct timing forward, backward, total;
+    struct sample_health health;
+    unsigned flags;
+};
 
 /* Means over the index sets. */
-static void fill_table(struct sample_table *out, const struct rank_work *work,
-                       const struct group_work *own, uint32_t member)
+static int fill_table(struct sample_table *out, const struct rank_work *work,
+                      const struct group_work *own, uint32_t member,
+                      struct err *err)
 {
     const struct group *group = own->group;
     const struct piece *piece = &work->placement->pieces[group->pieces[member]];
-    size_t first = (size_t)member * group->n_bags;
     double n_sets = work->n_sets;
 
     *out = (struct sample_table){
@@ -20,19 +34,21 @@ static void fill_table(struct sample_table *out, const struct rank_work *work,
         .dim = piece->width,
         .zipf_alpha = piece->table->has_bins ? NAN : piece->table->zipf_alpha,
     };
-    for (unsigned k = 0; k < work->n_sets; k++) {
-        const struct index_batch *batch = &own->sets[k];
-        uint64_t begin = batch->offsets[first];
-        uint64_t n = batch->offsets[first + group->n_bags] - begin;
+    for (unsigned k = 0; own->lookup && k < work->n_sets; k++) {
         double bins[REUSE_BINS];
+        uint32_t *indices;
+        uint64_t n;
 
+        if (index_batch_download(&own->sets[k], member, &indices, &n, err))
+            return -1;
         out->pooling_factor += (double)n / work->placement->batch / n_sets;
         out->n_unique +=
-            stream_histogram(batch->indices + begin, n, piece->n_rows, bins) /
-            n_sets;
+            stream_histogram(indices, n, piece->n_rows, bins) / n_sets;
         for (unsigned b = 0; b < REUSE_BINS; b++)
             out->bins[b] += bins[b] / n_sets;
+        mem_free(indices);
     }
+    return 0;
 }
 
 /* Pieces that are looked up; *precision is theirs, *mixed where they differ. */
@@ -88,61 +104,112 @@ static uint64_t case_number(const struct rank_work *work)
     return hash >> 1; /* databases count to 2^63 */
 }
 
-static int put_sample(const struct exec_options *options,
-                      const struct rank_work *work,
-                      const struct sample_setting *setting,
-                      struct sample *sample, uint32_t *n_stored,
-                      struct err *err)
+/* A record as a sample into the sink, unless that has it. */
+static int put_record(const struct exec_options *options,
+                      const struct record *record, struct sample_table *tables,
+                      uint32_t *n_stored, struct err *err)
 {
     struct sample_sink *sink = options->sink;
-    uint32_t n = 0;
+    struct sample_setting setting = {
+        .device = record->device,
+        .n_threads = record->n_threads,
+        .precision = record->precision,
+        .optimizer = record->optimizer,
+        .batch = record->batch,
+        .isa = record->isa,
+    };
+    struct sample sample = {
+        .kind = SAMPLE_EXECUTED,
+        .seed = options->seed,
+        .case_idx = record->case_idx,
+        .tables = tables,
+        .n_tables = record->n_tables,
+        .forward = record->forward,
+        .backward = record->backward,
+        .total = record->total,
+        .health = record->health,
+        .n_iterations = options->n_iterations,
+        .flags = record->flags,
+        .version = NEUROSHARD_VERSION,
+        .started_at = record->started_at,
+    };
 
-    if (sink->has && sink->has(sink->ctx, setting, sample->seed,
-                               sample->case_idx, sample->kind, sample->part))
+    if (sink->has && sink->has(sink->ctx, &setting, sample.seed,
+                               sample.case_idx, sample.kind, sample.part))
         return 0;
-    for (size_t g = 0; g < work->n_groups; g++)
-        for (uint32_t i = 0; i < work->groups[g].group->n_pieces; i++)
-            fill_table(&sample->tables[n++], work, &work->groups[g], i);
-    if (sink->put(sink->ctx, setting, sample, err))
+    if (sink->put(sink->ctx, &setting, &sample, err))
         return -1;
     ++*n_stored;
     return 0;
 }
 
-int exec_samples_put(const struct exec_options *options,
-                     const struct rank_work *work,
-                     const struct exec_rank *timing, uint32_t *n_stored,
-                     struct err *err)
+static void fill_record(struct record *record, const struct rank_work *work,
+                        const struct exec_rank *timing)
 {
     struct device *device = work->placement->device;
-    char started_at[CLOCK_TEXT_MAX];
-    struct sample_setting setting = {
-        .device = device_name(device),
-        .n_threads = device_n_threads(device),
-        .optimizer = work->placement->optimizers[work->rank],
-        .batch = work->placement->batch,
-        .isa = device_isa(device),
-    };
-    struct sample sample = {
-        .kind = SAMPLE_EXECUTED,
-        .seed = options->seed,
-        .forward = timing->forward,
-        .backward = timing->backward,
-        .total = timing->compute,
-        .n_iterations = options->n_iterations,
-        .flags = timing->disturbed ? SAMPLE_THROTTLED : 0,
-        .version = NEUROSHARD_VERSION,
-        .started_at = clock_utc(started_at),
-    };
-    bool mixed;
-    int rc;
 
-    sample.n_tables = count_pieces(work, &setting.precision, &mixed);
-    if (!options->sink || !sample.n_tables || mixed)
+    snprintf(record->device, sizeof(record->device), "%s", device_name(device));
+    snprintf(record->isa, sizeof(record->isa), "%s", device_isa(device));
+    clock_utc(record->started_at);
+    record->n_threads = device_n_threads(device);
+    record->batch = work->placement->batch;
+    record->optimizer = work->placement->optimizers[work->rank];
+    record->case_idx = case_number(work);
+    record->forward = timing->forward;
+    record->backward = timing->backward;
+    record->total = timing->compute;
+    record->health = timing->health;
+    record->flags = timing->disturbed ? SAMPLE_THROTTLED : 0;
+}
+
+int exec_samples_add(struct buf *records, const struct rank_work *work,
+                     const struct exec_rank *timing, struct err *err)
+{
+    struct record record = {0};
+    struct sample_table *tables;
+    uint32_t n = 0;
+    bool mixed;
+    int rc = -1;
+
+    record.n_tables = count_pieces(work, &record.precision, &mixed);
+    if (!record.n_tables || mixed)
         return 0;
-    sample.case_idx = case_number(work);
-    sample.tables = mem_alloc(sample.n_tables, sizeof(*sample.tables));
-    rc = put_sample(options, work, &setting, &sample, n_stored, err);
-    mem_free(sample.tables);
+    fill_record(&record, work, timing);
+    tables = mem_alloc(record.n_tables, sizeof(*tables));
+    for (size_t g = 0; g < work->n_groups; g++)
+        for (uint32_t i = 0; i < work->groups[g].group->n_pieces; i++)
+            if (fill_table(&tables[n++], work, &work->groups[g], i, err))
+                goto out;
+    buf_add(records, (const char *)&record, sizeof(record));
+    buf_add(records, (const char *)tables, n * sizeof(*tables));
+    rc = 0;
+out:
+    mem_free(tables);
     return rc;
+}
+
+int exec_samples_put(const struct exec_options *options,
+                     const struct buf *records, uint32_t *n_stored,
+                     struct err *err)
+{
+    size_t at = 0;
+
+    while (at < records->len) {
+        struct sample_table *tables;
+        struct record record;
+        size_t n_bytes;
+        int rc;
+
+        memcpy(&record, records->data + at, sizeof(record));
+        at += sizeof(record);
+        n_bytes = record.n_tables * sizeof(*tables);
+        tables = mem_alloc(record.n_tables, sizeof(*tables));
+        memcpy(tables, records->data + at, n_bytes);
+        at += n_bytes;
+        rc = put_record(options, &record, tables, n_stored, err);
+        mem_free(tables);
+        if (rc)
+            return -1;
+    }
+    return 0;
 }

@@ -11,13 +11,18 @@
  * replica have their share of the look-ups), reuse as it was realised. The
  * same rank of the same plan has the same case number in every run. It is
  * SAMPLE_THROTTLED where the rank was timed on a disturbed machine.
+ *
+ * Between processes it travels as a record: bytes that the same build reads.
  */
 
-/* Puts it into the sink unless that has it, or the rank is empty or mixes
- * precisions; *n_stored counts up where it was put. */
+/* Adds the rank's record, unless the rank is empty or mixes precisions. */
+int exec_samples_add(struct buf *records, const struct rank_work *work,
+                     const struct exec_rank *timing,
+                     struct err *err) MUST_CHECK;
+/* Puts records into the sink unless that has them; *n_stored counts up where
+ * one was put. */
 int exec_samples_put(const struct exec_options *options,
-                     const struct rank_work *work,
-                     const struct exec_rank *timing, uint32_t *n_stored,
+                     const struct buf *records, uint32_t *n_stored,
                      struct err *err) MUST_CHECK;
 
 #endif

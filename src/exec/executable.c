@@ -45,7 +45,8 @@ static int check_formats(const struct table *table, struct err *err)
         return err_set(err, ERR_INPUT,
                        "table '%s': precision %s is not executed yet",
                        table->name, precision_name(table->precision));
-    if (table->comm_precision != PRECISION_FP32)
+    if (table->comm_precision != PRECISION_FP32 &&
+        table->comm_precision != PRECISION_FP16)
         return err_set(err, ERR_INPUT,
                        "table '%s': comm_precision %s is not executed yet",
                        table->name, precision_name(table->comm_precision));

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "device/canary.h"
+#include "exec/exchange.h"
 #include "exec/rank_work.h"
 
 #include <inttypes.h>
@@ -37,25 +38,84 @@ static double group_work_bytes(const struct placement *placement,
                                const struct group *group)
 {
     unsigned n_sets = rank_work_n_cold_sets(placement, group->rank);
-    double bytes = 4.0 * group->n_bags * group->out_dim;
+    double bytes = (double)precision_bytes(group->precision) * group->n_bags *
+                   group->out_dim;
 
     for (uint32_t i = 0; i < group->n_pieces; i++) {
         const struct piece *piece = &placement->pieces[group->pieces[i]];
         double n = placement_lookups(placement, piece);
 
         bytes += n_sets * (4 * n + 8.0 * group->n_bags) + SORT_BYTES * n;
-        if (group->replica) /* the whole batch's rows, and their update */
-            bytes += n_sets * 4.0 * n * placement->n_ranks +
-                     (13.0 + SORT_BYTES) * (double)piece->n_rows;
+        if (group->replica) /* the whole batch's rows */
+            bytes += (n_sets * 4.0 + SORT_BYTES) * n * placement->n_ranks;
     }
     return bytes;
 }
 
-static double stream_bytes(const struct placement *placement)
+static double work_bytes(const struct placement *placement, uint32_t rank)
+{
+    double bytes = 0;
+
+    for (size_t g = placement->rank_groups[rank];
+         g < placement->rank_groups[rank + 1]; g++)
+        bytes += group_work_bytes(placement, &placement->groups[g]);
+    return bytes;
+}
+
+/* What a rank looks up, and what it receives of all ranks' outputs. */
+static double output_bytes(const struct placement *placement, uint32_t rank)
+{
+    double n_samples = placement_sample(placement, rank + 1) -
+                       placement_sample(placement, rank);
+    double bytes = 0;
+
+    for (size_t g = 0; g < placement->n_groups; g++) {
+        const struct group *group = &placement->groups[g];
+        double bag_bytes =
+            (double)precision_bytes(group->precision) * group->out_dim;
+
+        if (group->rank == rank)
+            bytes += bag_bytes * group->n_bags;
+        if (!group->replica)
+            bytes += bag_bytes * n_samples * group->n_outputs;
+    }
+    return bytes;
+}
+
+static double dense_bytes(const struct placement *placement, uint32_t rank)
+{
+    double bytes = 0;
+
+    for (size_t i = 0; i < placement->n_pieces; i++) {
+        const struct piece *piece = &placement->pieces[i];
+
+        if (piece->replica && piece->rank == rank)
+            bytes +=
+                (double)sizeof(float) * piece->width * (double)piece->n_rows;
+    }
+    return bytes;
+}
+
+/* Scratch of a rank, for the largest sum at a time. */
+static double allreduce_bytes(const struct placement *placement)
+{
+    double largest = 0;
+
+    for (uint32_t r = 0; r < placement->n_ranks; r++)
+        largest = max_double(largest, dense_bytes(placement, r));
+    return largest < (double)ALLREDUCE_BYTES ? largest
+                                             : (double)ALLREDUCE_BYTES;
+}
+
+/* The host's look-ups of one table while it is compared; it shares the
+ * device's memory where that is a CPU. */
+static double reference_bytes(const struct placement *placement)
 {
     const struct problem *problem = &placement->plan->problem;
     double largest = 0;
 
+    if (device_kind_of(placement->device) != DEVICE_CPU)
+        return 0;
     for (size_t t = 0; t < problem->n_tables; t++) {
         const struct table *table = &problem->tables[t];
 
@@ -70,35 +130,19 @@ static double stream_bytes(const struct placement *placement)
 void placement_need(struct placement_need *need,
                     const struct placement *placement)
 {
-    double work = 0;
+    double work = 0, weights = 0;
 
     *need = (struct placement_need){0};
-    for (size_t i = 0; i < placement->n_pieces; i++) {
-        const struct piece *piece = &placement->pieces[i];
-        double row_bytes =
-            (double)piece->width * precision_bytes(piece->table->precision);
-
-        if (piece->table->optimizer == OPTIMIZER_ROWWISE_ADAGRAD)
-            row_bytes += sizeof(float);
-        if (piece->replica)
-            row_bytes += (double)piece->width * sizeof(float);
-        need->rows_bytes += row_bytes * (double)piece->n_rows;
+    for (uint32_t r = placement->here.begin; r < placement->here.end; r++) {
+        weights =
+            max_double(weights, (double)placement_weight_bytes(placement, r));
+        work = max_double(work, work_bytes(placement, r));
+        need->rows_bytes += dense_bytes(placement, r);
+        need->batch_bytes +=
+            output_bytes(placement, r) + allreduce_bytes(placement);
     }
-    for (uint32_t r = 0; r < placement->n_ranks; r++) {
-        double rank_work = 0;
-
-        for (size_t g = placement->rank_groups[r];
-             g < placement->rank_groups[r + 1]; g++) {
-            const struct group *group = &placement->groups[g];
-
-            /* sent and, but for replicas, received */
-            need->batch_bytes +=
-                (group->replica ? 4.0 : 8.0) * group->n_bags * group->out_dim;
-            rank_work += group_work_bytes(placement, group);
-        }
-        work = max_double(work, rank_work);
-    }
-    need->batch_bytes += work + CANARY_BYTES + stream_bytes(placement);
+    need->rows_bytes += weights;
+    need->batch_bytes += work + CANARY_BYTES + reference_bytes(placement);
 }
 
 /* Rounded down to three digits, so that it still fits. */
@@ -127,8 +171,32 @@ static int check_rows(const struct placement *placement, struct err *err)
     return 0;
 }
 
-int placement_check_memory(const struct placement *placement,
-                           uint64_t free_bytes, struct err *err)
+/* As many ranks a turn as fit together with what stays in memory. */
+static void cut_turns(struct placement *placement, double usable,
+                      const struct placement_need *need)
+{
+    double largest = 0, left = 0;
+    struct rank_range *turn = NULL;
+
+    for (uint32_t r = placement->here.begin; r < placement->here.end; r++)
+        largest =
+            max_double(largest, (double)placement_weight_bytes(placement, r));
+    placement->n_turns = 0;
+    for (uint32_t r = placement->here.begin; r < placement->here.end; r++) {
+        double bytes = (double)placement_weight_bytes(placement, r);
+
+        if (!turn || bytes > left) {
+            turn = &placement->turns[placement->n_turns++];
+            turn->begin = r;
+            left = usable - (need->rows_bytes - largest + need->batch_bytes);
+        }
+        turn->end = r + 1;
+        left -= bytes;
+    }
+}
+
+int placement_cut_turns(struct placement *placement, uint64_t free_bytes,
+                        struct err *err)
 {
     double usable = (double)free_bytes * (1 - HEADROOM_FRAC);
     char needed[TEXT_BYTES_MAX], available[TEXT_BYTES_MAX];
@@ -136,8 +204,10 @@ int placement_check_memory(const struct placement *placement,
     double scale;
 
     placement_need(&need, placement);
-    if (need.rows_bytes + need.batch_bytes <= usable)
+    if (need.rows_bytes + need.batch_bytes <= usable) {
+        cut_turns(placement, usable, &need);
         return check_rows(placement, err);
+    }
     text_from_bytes(needed, need.rows_bytes + need.batch_bytes);
     text_from_bytes(available, usable);
     scale =

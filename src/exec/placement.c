@@ -8,9 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALIGNMENT 512
-#define FILL_ELEMENTS 65536 /* of a task */
-
 uint32_t placement_sample(const struct placement *placement, uint32_t rank)
 {
     return (uint32_t)((uint64_t)rank * placement->batch / placement->n_ranks);
@@ -97,6 +94,7 @@ static void make_pieces(struct placement *placement, struct arena *arena)
 struct group_key {
     uint32_t rank, n_outputs;
     bool replica;
+    enum precision precision;
     uint32_t piece;
 };
 
@@ -110,13 +108,15 @@ static int compare_keys(const void *left, const void *right)
         return a->replica ? 1 : -1;
     if (a->n_outputs != b->n_outputs)
         return a->n_outputs < b->n_outputs ? -1 : 1;
+    if (a->precision != b->precision)
+        return a->precision < b->precision ? -1 : 1;
     return (a->piece > b->piece) - (a->piece < b->piece);
 }
 
 static bool same_group(const struct group *group, const struct group_key *key)
 {
     return group->rank == key->rank && group->n_outputs == key->n_outputs &&
-           group->replica == key->replica;
+           group->replica == key->replica && group->precision == key->precision;
 }
 
 static void start_group(const struct placement *placement, struct group *group,
@@ -126,6 +126,7 @@ static void start_group(const struct placement *placement, struct group *group,
         .rank = key->rank,
         .n_outputs = key->n_outputs,
         .replica = key->replica,
+        .precision = key->precision,
         .n_samples = placement->batch,
     };
     if (key->replica) {
@@ -174,6 +175,8 @@ static void make_groups(struct placement *placement, struct arena *arena)
                 .rank = piece->rank,
                 .n_outputs = (uint32_t)piece->table->num_outputs,
                 .replica = piece->replica,
+                .precision = piece->replica ? PRECISION_FP32
+                                            : piece->table->comm_precision,
                 .piece = (uint32_t)i,
             };
     }
@@ -189,9 +192,19 @@ static void make_groups(struct placement *placement, struct arena *arena)
     }
 }
 
+/* Ranks that live in this process. */
+static struct rank_range ranks_here(const struct comm *comm)
+{
+    uint32_t rank = world_rank(comm_world(comm));
+
+    if (world_size(comm_world(comm)) == 1)
+        return (struct rank_range){0, comm_n_ranks(comm)};
+    return (struct rank_range){rank, rank + 1};
+}
+
 int placement_init(struct placement *placement, const struct plan *plan,
-                   double scale_rows, uint64_t seed, struct arena *arena,
-                   struct err *err)
+                   struct comm *comm, double scale_rows, uint64_t seed,
+                   struct arena *arena, struct err *err)
 {
     uint32_t n_ranks = plan->problem.cluster.n_devices;
 
@@ -205,13 +218,20 @@ int placement_init(struct placement *placement, const struct plan *plan,
         return -1;
     *placement = (struct placement){
         .plan = plan,
+        .comm = comm,
+        .device = comm_device(comm),
+        .pool = pool_open(device_n_threads(comm_device(comm))),
         .seed = seed,
         .scale_rows = scale_rows,
         .n_ranks = n_ranks,
         .batch = (uint32_t)plan->problem.batch,
+        .here = ranks_here(comm),
         .table_rows = ARENA_NEW(arena, uint64_t, plan->problem.n_tables),
         .optimizers = ARENA_NEW(arena, enum optimizer, n_ranks),
-        .d_blocks = ARENA_NEW(arena, void *, n_ranks),
+        .turns = ARENA_NEW(arena, struct rank_range, n_ranks),
+        .loaded = NO_TURN,
+        .d_buffers = ARENA_NEW(arena, void *, n_ranks),
+        .d_weights = ARENA_NEW(arena, void *, n_ranks),
     };
     for (size_t t = 0; t < plan->problem.n_tables; t++) {
         const struct table *table = &plan->problem.tables[t];
@@ -222,106 +242,4 @@ int placement_init(struct placement *placement, const struct plan *plan,
     make_pieces(placement, arena);
     make_groups(placement, arena);
     return 0;
-}
-
-/* The next part of a block; NULL while only sizes are counted. */
-static void *carve(char *d_base, size_t *used, uint64_t n_bytes)
-{
-    void *d_part = d_base ? d_base + *used : NULL;
-
-    *used += (n_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    return d_part;
-}
-
-/* Gives a rank's pieces and groups their parts of its block; returns the
- * block's size. */
-static size_t lay_out_block(struct placement *placement, uint32_t rank,
-                            char *d_base)
-{
-    size_t used = 0;
-
-    for (size_t i = 0; i < placement->n_pieces; i++) {
-        struct piece *piece = &placement->pieces[i];
-        uint64_t n = piece->n_rows * piece->width;
-
-        if (piece->rank != rank)
-            continue;
-        piece->d_weight =
-            carve(d_base, &used, n * precision_bytes(piece->table->precision));
-        if (piece->table->optimizer == OPTIMIZER_ROWWISE_ADAGRAD)
-            piece->d_state =
-                carve(d_base, &used, piece->n_rows * sizeof(float));
-        if (piece->replica)
-            piece->d_dense = carve(d_base, &used, n * sizeof(float));
-    }
-    for (size_t g = placement->rank_groups[rank];
-         g < placement->rank_groups[rank + 1]; g++) {
-        struct group *group = &placement->groups[g];
-
-        group->d_out =
-            carve(d_base, &used,
-                  (uint64_t)group->n_bags * group->out_dim * sizeof(float));
-    }
-    return used;
-}
-
-static void fill_rows(void *ctx, size_t task, unsigned thread)
-{
-    const struct piece *piece = ctx;
-    uint64_t n_rows = FILL_ELEMENTS / piece->width + 1;
-    uint64_t begin = task * n_rows, end = begin + n_rows;
-    uint32_t dim = piece->table->dim;
-
-    (void)thread;
-    if (end > piece->n_rows)
-        end = piece->n_rows;
-    for (uint64_t row = begin; row < end; row++) {
-        uint64_t table_row = piece->row_begin + row;
-
-        values_store_weights(piece->d_weight, row * piece->width,
-                             piece->table_seed,
-                             table_row * dim + piece->col_begin, piece->width,
-                             piece->table->precision);
-        if (piece->d_state)
-            piece->d_state[row] =
-                values_state(piece->table_seed, table_row, piece->col_begin);
-        if (piece->d_dense)
-            memset(piece->d_dense + row * piece->width, 0,
-                   piece->width * sizeof(float));
-    }
-}
-
-int placement_load(struct placement *placement, struct device *device,
-                   struct pool *pool, struct err *err)
-{
-    placement->device = device;
-    placement->pool = pool;
-    for (uint32_t r = 0; r < placement->n_ranks; r++) {
-        size_t n_bytes = lay_out_block(placement, r, NULL);
-
-        if (n_bytes &&
-            device_alloc(device, &placement->d_blocks[r], n_bytes, err)) {
-            placement_release(placement);
-            return -1;
-        }
-        lay_out_block(placement, r, placement->d_blocks[r]);
-    }
-    for (size_t i = 0; i < placement->n_pieces; i++) {
-        struct piece *piece = &placement->pieces[i];
-        uint64_t rows_a_task = FILL_ELEMENTS / piece->width + 1;
-
-        pool_run(pool, (size_t)((piece->n_rows - 1) / rows_a_task + 1),
-                 fill_rows, piece);
-    }
-    return 0;
-}
-
-void placement_release(struct placement *placement)
-{
-    if (!placement || !placement->d_blocks)
-        return;
-    for (uint32_t r = 0; r < placement->n_ranks; r++) {
-        device_free(placement->device, placement->d_blocks[r]);
-        placement->d_blocks[r] = NULL;
-    }
 }

@@ -5,14 +5,20 @@
 #include "base/mem.h"
 #include "base/parallel.h"
 #include "core/plan.h"
-#include "device/device.h"
+#include "device/comm.h"
 
 /*
- * A plan laid out on the ranks of this process: which piece of which table
- * each rank holds, with its weights, and which pieces are looked up by one
- * fused call. A call has one batch, so a rank has one group of pieces for each
- * number of bags that a table has in a step: num_outputs bags a sample, over
- * all samples, or over the rank's own samples where the table is replicated.
+ * A plan laid out on its ranks: which piece of which table each of them holds,
+ * and which pieces are looked up by one fused call. A call has one batch and
+ * one precision of outputs, so a rank has one group of pieces for each number
+ * of bags that a table has in a step (num_outputs bags a sample, over all
+ * samples, or over the rank's own samples where the table is replicated) and
+ * each precision that the exchange carries.
+ *
+ * The layout is of all ranks; memory is only of those that are here: one rank
+ * where each rank is a process, else all. Of these, weights and states need
+ * not fit the device together: they come in turns, a turn being as many ranks
+ * as do fit. Outputs and dense gradients stay.
  */
 
 struct piece {
@@ -26,7 +32,7 @@ struct piece {
     uint32_t col_begin, width;
     uint32_t group;     /* index into groups; NO_GROUP without outputs */
     uint32_t out_begin; /* first column in the group's output */
-    void *d_weight;     /* [n_rows][width]; view into the rank's block */
+    void *d_weight;     /* [n_rows][width]; NULL while it is not its turn */
     float *d_state;     /* [n_rows], row-wise Adagrad; else NULL */
     float *d_dense;     /* [n_rows][width] gradient, replicas; else NULL */
 };
@@ -36,21 +42,31 @@ struct group {
     uint32_t rank;
     uint32_t n_outputs; /* bags a sample */
     bool replica;
+    enum precision precision; /* of outputs and their gradients: what the
+                                 exchange carries; fp32 for replicas */
     uint32_t sample_begin, n_samples; /* all, or a replica's own */
     uint32_t n_bags;                  /* n_samples * n_outputs */
     uint32_t *pieces;                 /* [n_pieces], indices, by table */
     uint32_t n_pieces;
-    uint32_t out_dim; /* floats a bag */
-    float *d_out;     /* [n_bags][out_dim]: outputs, then their gradients */
+    uint32_t out_dim; /* elements a bag */
+    void *d_out;      /* [n_bags][out_dim]: outputs, then their gradients; NULL
+                         where the rank is elsewhere */
+};
+
+/* Ranks begin .. end - 1. */
+struct rank_range {
+    uint32_t begin, end;
 };
 
 struct placement {
     const struct plan *plan;
-    struct device *device; /* not owned, as the pool */
-    struct pool *pool;
+    struct comm *comm;     /* not owned */
+    struct device *device; /* the comm's */
+    struct pool *pool;     /* owned; for work of the host */
     uint64_t seed;
     double scale_rows;
     uint32_t n_ranks, batch;
+    struct rank_range here;
     uint64_t *table_rows; /* [n_tables], scaled */
     struct piece *pieces; /* [n_pieces], by table */
     size_t n_pieces;
@@ -59,8 +75,13 @@ struct placement {
     size_t n_groups;
     size_t *rank_groups;        /* [n_ranks + 1]: first group of a rank */
     enum optimizer *optimizers; /* [n_ranks] */
-    void **d_blocks;            /* [n_ranks], owned: all pieces of a rank */
+    struct rank_range *turns;   /* [n_turns], over `here` */
+    uint32_t n_turns;
+    uint32_t loaded;  /* turn whose weights are there; NO_TURN */
+    void **d_buffers; /* [n_ranks], owned: outputs and dense gradients */
+    void **d_weights; /* [n_ranks], owned: weights and states */
 };
+#define NO_TURN UINT32_MAX
 
 /* First sample of a rank: floor(rank * batch / R), rank <= R. */
 uint32_t placement_sample(const struct placement *placement, uint32_t rank);
@@ -75,28 +96,36 @@ uint64_t placement_scale_row(const struct table *table, uint64_t row,
 double placement_lookups(const struct placement *placement,
                          const struct piece *piece);
 
-/* Lays the plan out in the arena, without memory for weights. The plan must
- * have passed plan_check. ERR_INPUT names the table that cannot be executed. */
+/* Lays the plan out in the arena, without device memory. The plan must have
+ * passed plan_check; comm is of as many ranks as it has. ERR_INPUT names the
+ * table that cannot be executed. */
 int placement_init(struct placement *placement, const struct plan *plan,
-                   double scale_rows, uint64_t seed, struct arena *arena,
-                   struct err *err) MUST_CHECK;
+                   struct comm *comm, double scale_rows, uint64_t seed,
+                   struct arena *arena, struct err *err) MUST_CHECK;
+/* Frees all that is not in the arena; a zeroed placement is fine. */
+void placement_release(struct placement *placement);
 
-/* Bytes that an execution takes at its peak: `rows_bytes` of it shrink with
- * scale_rows, the rest does not. */
+/* Bytes that an execution takes here at its peak, when each rank has a turn
+ * of its own: `rows_bytes` of it shrink with scale_rows, the rest does not. */
 struct placement_need {
     double rows_bytes, batch_bytes;
 };
 void placement_need(struct placement_need *need,
                     const struct placement *placement);
-/* ERR_DEVICE where it exceeds free_bytes; says what --scale-rows fits. */
-int placement_check_memory(const struct placement *placement,
-                           uint64_t free_bytes, struct err *err) MUST_CHECK;
+/* Cuts the ranks that are here into turns that fit free_bytes; one is enough
+ * where all fit together. ERR_DEVICE where one rank does not fit; says what
+ * --scale-rows does. */
+int placement_cut_turns(struct placement *placement, uint64_t free_bytes,
+                        struct err *err) MUST_CHECK;
 
-/* Allocates weights, states, dense gradients (zero) and outputs on the device
- * and fills weights and states. */
-int placement_load(struct placement *placement, struct device *device,
-                   struct pool *pool, struct err *err) MUST_CHECK;
-/* Frees what placement_load allocated; a zeroed placement is fine. */
-void placement_release(struct placement *placement);
+/* Bytes of the weights and states of a rank. */
+size_t placement_weight_bytes(const struct placement *placement, uint32_t rank);
+/* Allocates outputs and dense gradients (zero) of the ranks that are here. */
+int placement_open(struct placement *placement, struct err *err) MUST_CHECK;
+/* Has the weights and states of a turn in memory: with their initial values,
+ * unless they are of the turn that is there already, which stay as they are.
+ */
+int placement_load(struct placement *placement, uint32_t turn,
+                   struct err *err) MUST_CHECK;
 
 #endif

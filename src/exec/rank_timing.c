@@ -2,22 +2,47 @@
 #include "exec/rank_timing.h"
 
 #include "base/stats.h"
+#include "exec/replica.h"
 
 #include <assert.h>
 
-#define TIMING_LEARNING_RATE 1e-7F
 #define GRADIENT_SEED 1
+/* Pieces of work that an iteration queues, at most; see DEVICE_MAX_HELD. For a
+ * group a forward and a backward, which sorts in five passes of two pieces;
+ * where it is replicated, a scatter like that and one piece a replica; and
+ * flushes and marks. */
+#define GROUP_WORK 20
+#define MARK_WORK 8
 
-/* What a timed iteration runs. */
-enum { PHASE_FORWARD = 1, PHASE_BACKWARD = 2 };
+/*
+ * A replica is updated after the all-reduce, in every row that any rank looked
+ * up, and a rank alone has no others. In their stead the look-ups of the whole
+ * batch are scattered as one bag a table, untimed, so that the update has the
+ * rows of a real step.
+ */
+struct others {
+    struct lookup *scatter;
+    struct index_batch sets[LOOKUP_MAX_COLD_SETS]; /* of all samples */
+    void *d_begins[LOOKUP_MAX_COLD_SETS]; /* [n_pieces + 1] offsets, owned */
+    void *d_grad;                         /* [out_dim], owned */
+};
 
 struct timer {
     struct rank_work *work;
-    float **d_grads; /* [n_groups], each owned */
-    /* [n_groups]: a replica's look-ups of all samples, its own and others' */
-    struct index_batch (*whole)[LOOKUP_MAX_COLD_SETS];
-    bool has_replicas;
+    void **d_grads;        /* [n_groups], each owned */
+    struct others *others; /* [n_groups]; zeroed where nothing is replicated */
+    bool has_replicas, is_held;
 };
+
+static void close_others(struct others *others, struct device *device)
+{
+    lookup_close(others->scatter);
+    for (unsigned k = 0; k < LOOKUP_MAX_COLD_SETS; k++) {
+        index_batch_release(&others->sets[k]);
+        device_free(device, others->d_begins[k]);
+    }
+    device_free(device, others->d_grad);
+}
 
 static void close_timer(struct timer *timer)
 {
@@ -25,25 +50,21 @@ static void close_timer(struct timer *timer)
 
     for (size_t g = 0; g < timer->work->n_groups; g++) {
         device_free(device, timer->d_grads[g]);
-        for (unsigned k = 0; k < timer->work->n_sets; k++)
-            index_batch_release(&timer->whole[g][k]);
+        close_others(&timer->others[g], device);
     }
     mem_free(timer->d_grads);
-    mem_free(timer->whole);
+    mem_free(timer->others);
 }
 
-static int open_gradient(float **d_grad, const struct group *group,
+static int open_gradient(void **d_grad, uint64_t n, enum precision precision,
                          struct device *device, struct err *err)
 {
-    uint64_t n = (uint64_t)group->n_bags * group->out_dim;
-    void *d_ptr;
-
     if (!n)
         return 0;
-    if (device_alloc(device, &d_ptr, (size_t)n * sizeof(float), err))
+    if (device_alloc(device, d_grad, (size_t)n * precision_bytes(precision),
+                     err))
         return -1;
-    *d_grad = d_ptr;
-    return device_fill(device, d_ptr, n, PRECISION_FP32, GRADIENT_SEED, err);
+    return device_fill(device, *d_grad, n, precision, GRADIENT_SEED, err);
 }
 
 /* The group as it would be if no other rank had a replica. */
@@ -58,93 +79,148 @@ static struct group whole_group(const struct placement *placement,
     return whole;
 }
 
+static int open_others(struct others *others, const struct rank_work *work,
+                       const struct group *group, struct err *err)
+{
+    const struct placement *placement = work->placement;
+    struct group whole = whole_group(placement, group);
+    size_t begins_bytes = (group->n_pieces + (size_t)1) * sizeof(uint64_t);
+    uint64_t max_lookups = 0;
+
+    for (unsigned k = 0; k < work->n_sets; k++) {
+        struct index_batch *batch = &others->sets[k];
+
+        if (index_batch_init(batch, placement, &whole, work->first_number + k,
+                             err) ||
+            device_alloc(placement->device, &others->d_begins[k], begins_bytes,
+                         err) ||
+            device_upload(placement->device, others->d_begins[k], batch->begins,
+                          begins_bytes, err))
+            return -1;
+        if (batch->n_lookups > max_lookups)
+            max_lookups = batch->n_lookups;
+    }
+    if (open_gradient(&others->d_grad, group->out_dim, PRECISION_FP32,
+                      placement->device, err))
+        return -1;
+    return replica_open_scatter(&others->scatter, placement, group, 1,
+                                max_lookups, err);
+}
+
 static int open_timer(struct timer *timer, struct rank_work *work,
                       struct err *err)
 {
-    const struct placement *placement = work->placement;
+    struct device *device = work->placement->device;
+    size_t n_queued = MARK_WORK;
 
     *timer = (struct timer){
         .work = work,
         .d_grads = mem_alloc(work->n_groups, sizeof(*timer->d_grads)),
-        .whole = mem_alloc(work->n_groups, sizeof(*timer->whole)),
+        .others = mem_alloc(work->n_groups, sizeof(*timer->others)),
     };
     for (size_t g = 0; g < work->n_groups; g++) {
         const struct group *group = work->groups[g].group;
-        struct group whole = whole_group(placement, group);
 
-        if (open_gradient(&timer->d_grads[g], group, placement->device, err)) {
+        timer->has_replicas |= group->replica;
+        n_queued += GROUP_WORK;
+        if (group->replica)
+            n_queued += GROUP_WORK + group->n_pieces;
+        if (open_gradient(&timer->d_grads[g],
+                          (uint64_t)group->n_bags * group->out_dim,
+                          group->precision, device, err) ||
+            (group->replica &&
+             open_others(&timer->others[g], work, group, err))) {
             close_timer(timer);
             return -1;
         }
-        timer->has_replicas |= group->replica;
-        for (unsigned k = 0; group->replica && k < work->n_sets; k++)
-            index_batch_init(&timer->whole[g][k], placement, &whole,
-                             work->first_number + k);
+    }
+    timer->is_held = n_queued <= DEVICE_MAX_HELD;
+    return 0;
+}
+
+static int scatter_others(const struct timer *timer, unsigned set,
+                          struct err *err)
+{
+    for (size_t g = 0; g < timer->work->n_groups; g++) {
+        const struct others *others = &timer->others[g];
+        struct lookup_batch batch = {
+            .d_indices = others->sets[set].d_indices,
+            .d_offsets = others->d_begins[set],
+            .n_lookups = others->sets[set].n_lookups,
+        };
+
+        if (others->scatter &&
+            lookup_backward(others->scatter, &batch, others->d_grad,
+                            REPLICA_SCATTER_RATE, err))
+            return -1;
     }
     return 0;
 }
 
-/* Stands in for the all-reduce: the rows that any rank looked up get some
- * gradient, so that the update has the rows of a real step. */
-static void touch_rows(const struct timer *timer, unsigned set)
+/* Marks of an iteration, in pairs. */
+enum {
+    FORWARD_BEGIN,
+    FORWARD_END,
+    BACKWARD_BEGIN,
+    BACKWARD_END,
+    APPLY_BEGIN,
+    APPLY_END
+};
+
+/* Hands one iteration over to the device; no waiting in it. */
+static int queue_once(struct timer *timer, unsigned set, struct err *err)
 {
-    const struct rank_work *work = timer->work;
+    struct rank_work *work = timer->work;
+    struct device *device = work->placement->device;
 
-    for (size_t g = 0; g < work->n_groups; g++) {
-        const struct group *group = work->groups[g].group;
-        const struct index_batch *batch = &timer->whole[g][set];
-        size_t n_bags = whole_group(work->placement, group).n_bags;
-
-        for (uint32_t i = 0; group->replica && i < group->n_pieces; i++) {
-            const struct piece *piece =
-                &work->placement->pieces[group->pieces[i]];
-
-            for (uint64_t j = batch->offsets[i * n_bags];
-                 j < batch->offsets[(i + 1) * n_bags]; j++)
-                piece->d_dense[(uint64_t)batch->indices[j] * piece->width] +=
-                    1e-3F;
-        }
-    }
+    if (device_flush(device, err) || device_mark(device, FORWARD_BEGIN, err) ||
+        rank_work_forward(work, set, err) ||
+        device_mark(device, FORWARD_END, err) || device_flush(device, err) ||
+        device_mark(device, BACKWARD_BEGIN, err) ||
+        rank_work_backward(work, set, (const void *const *)timer->d_grads,
+                           TIMING_LEARNING_RATE, err) ||
+        device_mark(device, BACKWARD_END, err))
+        return -1;
+    if (!timer->has_replicas)
+        return 0;
+    if (scatter_others(timer, set, err) ||
+        device_mark(device, APPLY_BEGIN, err) ||
+        replica_apply(work->placement, work->rank, TIMING_LEARNING_RATE, err))
+        return -1;
+    return device_mark(device, APPLY_END, err);
 }
 
-static int run_update(struct timer *timer, unsigned set, double *ms,
-                      struct err *err)
+struct lap {
+    double forward_ms, backward_ms;
+};
+
+static int run_once(struct timer *timer, unsigned set, struct lap *lap,
+                    struct err *err)
 {
     struct device *device = timer->work->placement->device;
-    double update_ms;
+    double apply_ms = 0;
+    struct err ignored;
+    int rc;
 
-    touch_rows(timer, set);
-    if (device_mark(device, 2, err) ||
-        rank_work_apply(timer->work, TIMING_LEARNING_RATE, err) ||
-        device_mark(device, 3, err) ||
-        device_elapsed(device, 2, 3, &update_ms, err))
+    if (timer->is_held && device_hold(device, err))
         return -1;
-    *ms += update_ms;
+    rc = queue_once(timer, set, err);
+    if (timer->is_held && device_release(device, rc ? &ignored : err))
+        return -1;
+    if (rc)
+        return -1;
+    if (device_elapsed(device, FORWARD_BEGIN, FORWARD_END, &lap->forward_ms,
+                       err) ||
+        device_elapsed(device, BACKWARD_BEGIN, BACKWARD_END, &lap->backward_ms,
+                       err) ||
+        (timer->has_replicas &&
+         device_elapsed(device, APPLY_BEGIN, APPLY_END, &apply_ms, err)))
+        return -1;
+    lap->backward_ms += apply_ms;
     return 0;
 }
 
-static int run_once(struct timer *timer, unsigned phases, unsigned set,
-                    double *ms, struct err *err)
-{
-    struct device *device = timer->work->placement->device;
-
-    if (device_mark(device, 0, err))
-        return -1;
-    if ((phases & PHASE_FORWARD) && rank_work_forward(timer->work, set, err))
-        return -1;
-    if ((phases & PHASE_BACKWARD) &&
-        rank_work_backward(timer->work, set,
-                           (const float *const *)timer->d_grads,
-                           TIMING_LEARNING_RATE, err))
-        return -1;
-    if (device_mark(device, 1, err) || device_elapsed(device, 0, 1, ms, err))
-        return -1;
-    if ((phases & PHASE_BACKWARD) && timer->has_replicas)
-        return run_update(timer, set, ms, err);
-    return 0;
-}
-
-static struct timing summarize(double *ms, unsigned n)
+struct timing rank_timing_of(double *ms, unsigned n)
 {
     return (struct timing){
         .median_ms = stats_median(ms, n),
@@ -153,89 +229,38 @@ static struct timing summarize(double *ms, unsigned n)
     };
 }
 
-static int time_phases(struct timing *timing, struct timer *timer,
-                       unsigned phases, unsigned n_iterations, double *ms,
-                       struct err *err)
+int rank_timing(struct rank_times *times, struct rank_work *work,
+                unsigned n_iterations, struct err *err)
 {
-    unsigned n_sets = timer->work->n_sets;
-
-    assert(n_sets);
-    for (unsigned k = 0; k < n_sets; k++) /* warm-up */
-        if (run_once(timer, phases, k, ms, err))
-            return -1;
-    for (unsigned i = 0; i < n_iterations; i++)
-        if (run_once(timer, phases, i % n_sets, ms + i, err))
-            return -1;
-    *timing = summarize(ms, n_iterations);
-    return 0;
-}
-
-int rank_timing_compute(struct timing *forward, struct timing *backward,
-                        struct timing *compute, struct rank_work *work,
-                        unsigned n_iterations, struct err *err)
-{
-    double *ms = mem_alloc(n_iterations, sizeof(*ms));
+    double *ms = mem_alloc(n_iterations, 3 * sizeof(*ms));
+    double *forward = ms, *backward = ms + n_iterations;
+    double *compute = backward + n_iterations;
+    unsigned n_sets = work->n_sets;
     struct timer timer;
+    struct lap lap;
     int rc = -1;
 
+    assert(n_sets);
     if (open_timer(&timer, work, err)) {
         mem_free(ms);
         return -1;
     }
-    if (time_phases(forward, &timer, PHASE_FORWARD, n_iterations, ms, err))
-        goto out;
-    if (time_phases(backward, &timer, PHASE_BACKWARD, n_iterations, ms, err))
-        goto out;
-    if (time_phases(compute, &timer, PHASE_FORWARD | PHASE_BACKWARD,
-                    n_iterations, ms, err))
-        goto out;
+    for (unsigned k = 0; k < n_sets; k++) /* warm-up */
+        if (run_once(&timer, k, &lap, err))
+            goto out;
+    for (unsigned i = 0; i < n_iterations; i++) {
+        if (run_once(&timer, i % n_sets, &lap, err))
+            goto out;
+        forward[i] = lap.forward_ms;
+        backward[i] = lap.backward_ms;
+        compute[i] = lap.forward_ms + lap.backward_ms;
+    }
+    times->forward = rank_timing_of(forward, n_iterations);
+    times->backward = rank_timing_of(backward, n_iterations);
+    times->compute = rank_timing_of(compute, n_iterations);
     rc = 0;
 out:
     close_timer(&timer);
     mem_free(ms);
-    return rc;
-}
-
-static int exchange_once(const struct exchange_set *set, bool backward,
-                         double *ms, struct err *err)
-{
-    struct device *device = set->placement->device;
-
-    if (device_mark(device, 0, err))
-        return -1;
-    if (backward) {
-        if (exchange_backward(set, err))
-            return -1;
-        replica_allreduce(set->placement);
-    } else if (exchange_forward(set, err)) {
-        return -1;
-    }
-    if (device_mark(device, 1, err))
-        return -1;
-    return device_elapsed(device, 0, 1, ms, err);
-}
-
-int rank_timing_exchange(struct timing *forward, struct timing *backward,
-                         const struct exchange_set *set, unsigned n_iterations,
-                         struct err *err)
-{
-    double *fwd_ms = mem_alloc(n_iterations, sizeof(*fwd_ms));
-    double *bwd_ms = mem_alloc(n_iterations, sizeof(*bwd_ms));
-    int rc = -1;
-
-    for (unsigned i = 0; i < 2; i++) /* warm-up */
-        if (exchange_once(set, false, fwd_ms, err) ||
-            exchange_once(set, true, bwd_ms, err))
-            goto out;
-    for (unsigned i = 0; i < n_iterations; i++)
-        if (exchange_once(set, false, fwd_ms + i, err) ||
-            exchange_once(set, true, bwd_ms + i, err))
-            goto out;
-    *forward = summarize(fwd_ms, n_iterations);
-    *backward = summarize(bwd_ms, n_iterations);
-    rc = 0;
-out:
-    mem_free(fwd_ms);
-    mem_free(bwd_ms);
     return rc;
 }

@@ -3,24 +3,27 @@
 #define NEUROSHARD_EXEC_RANK_TIMING_H
 
 #include "core/sample.h"
-#include "exec/exchange.h"
 #include "exec/rank_work.h"
 
 /*
- * Times after a warm-up: medians and deciles of n_iterations. The iterations
- * go round the work's index sets (lookup_n_cold_sets says why). Weights are
- * updated at a tiny rate and not restored.
+ * What a rank's work takes, alone on its device. The iterations go round the
+ * work's index sets (lookup_n_cold_sets says why), and on a GPU forward and
+ * backward each start with cold caches. Weights are updated at a tiny rate and
+ * not restored.
  */
+#define TIMING_LEARNING_RATE 1e-7F
 
-/* Forward alone, backward with update alone, and both, of one rank. */
-int rank_timing_compute(struct timing *forward, struct timing *backward,
-                        struct timing *compute, struct rank_work *work,
-                        unsigned n_iterations, struct err *err) MUST_CHECK;
+struct rank_times {
+    /* of one iteration: backward holds all updates, compute is both */
+    struct timing forward, backward, compute;
+};
 
-/* The forward exchange of all ranks, and the backward one with the all-reduce
- * of replicated tables. Overwrites outputs and gradients. */
-int rank_timing_exchange(struct timing *forward, struct timing *backward,
-                         const struct exchange_set *set, unsigned n_iterations,
-                         struct err *err) MUST_CHECK;
+/* Medians and deciles of n_iterations after a warm-up. The weights of the
+ * rank must be loaded. */
+int rank_timing(struct rank_times *times, struct rank_work *work,
+                unsigned n_iterations, struct err *err) MUST_CHECK;
+
+/* Median and deciles; ms[n] is sorted. */
+struct timing rank_timing_of(double *ms, unsigned n);
 
 #endif

@@ -5,7 +5,6 @@
 #include "device/lookup.h"
 #include "exec/batches.h"
 #include "exec/placement.h"
-#include "exec/replica.h"
 
 /*
  * What one rank computes: look-ups of all its groups, backward, update. The
@@ -16,7 +15,7 @@
 struct group_work {
     const struct group *group;
     struct lookup *lookup;  /* NULL where there are no bags */
-    struct replica replica; /* where the group is replicated */
+    struct lookup *scatter; /* of replicas: into their dense gradients */
     struct index_batch sets[LOOKUP_MAX_COLD_SETS];
 };
 
@@ -28,15 +27,22 @@ struct rank_work {
     size_t n_groups;
 };
 
+/* What the work is for. All but WORK_SCATTER needs the weights of the rank. */
+enum work_part {
+    WORK_ALL,    /* forward and backward of all groups */
+    WORK_SHARDS, /* of what is not replicated */
+    WORK_SCATTER /* backward of what is, into its dense gradients */
+};
+
 /* Batches that take turns while the rank is timed. */
 unsigned rank_work_n_cold_sets(const struct placement *placement,
                                uint32_t rank);
 
 /* Draws the batches first_number .. first_number + n_sets and prepares the
- * look-ups; n_sets 0 is enough for rank_work_apply. */
+ * look-ups. */
 int rank_work_open(struct rank_work *work, const struct placement *placement,
-                   uint32_t rank, unsigned first_number, unsigned n_sets,
-                   struct err *err) MUST_CHECK;
+                   uint32_t rank, enum work_part part, unsigned first_number,
+                   unsigned n_sets, struct err *err) MUST_CHECK;
 void rank_work_close(struct rank_work *work); /* a zeroed one is fine */
 
 /* Every group's d_out = its look-ups of batch `set`. */
@@ -45,10 +51,10 @@ int rank_work_forward(struct rank_work *work, unsigned set,
 /* Backward and update of what is not replicated, dense gradients of what is.
  * d_grads[n_groups], each as the group's d_out. */
 int rank_work_backward(struct rank_work *work, unsigned set,
-                       const float *const *d_grads, float learning_rate,
+                       const void *const *d_grads, float learning_rate,
                        struct err *err) MUST_CHECK;
-/* Update of what is replicated, after the dense gradients were added up. */
-int rank_work_apply(struct rank_work *work, float learning_rate,
-                    struct err *err) MUST_CHECK;
+/* The same where the gradients stand in the groups' d_out. */
+int rank_work_backward_inplace(struct rank_work *work, unsigned set,
+                               float learning_rate, struct err *err) MUST_CHECK;
 
 #endif

@@ -2,82 +2,92 @@
 #include "exec/step.h"
 
 #include "base/clock.h"
+#include "exec/gradients.h"
 #include "exec/rank_work.h"
+#include "exec/replica.h"
+
+static int open_work(struct rank_work *work, const struct placement *placement,
+                     uint32_t rank, enum work_part part, struct err *err)
+{
+    if (interrupt_requested())
+        return err_set(err, ERR_INTERRUPTED, "interrupted");
+    return rank_work_open(work, placement, rank, part, STEP_BATCH, 1, err);
+}
+
+/* What is queued must be done before its index sets are freed. */
+static int finish_work(struct rank_work *work, int rc, struct err *err)
+{
+    if (!rc)
+        rc = device_wait(work->placement->device, err);
+    rank_work_close(work);
+    return rc;
+}
 
 static int forward_rank(const struct placement *placement, uint32_t rank,
                         struct err *err)
 {
     struct rank_work work;
-    int rc;
 
-    if (interrupt_requested())
-        return err_set(err, ERR_INTERRUPTED, "interrupted");
-    if (rank_work_open(&work, placement, rank, STEP_BATCH, 1, err))
+    if (open_work(&work, placement, rank, WORK_ALL, err))
         return -1;
-    rc = rank_work_forward(&work, 0, err);
-    rank_work_close(&work);
-    return rc;
+    return finish_work(&work, rank_work_forward(&work, 0, err), err);
 }
 
-int step_forward(const struct exchange_set *set, struct err *err)
+int step_forward(struct placement *placement, const struct exchange_set *set,
+                 struct err *err)
 {
-    for (uint32_t r = 0; r < set->placement->n_ranks; r++)
-        if (forward_rank(set->placement, r, err))
+    for (uint32_t turn = 0; turn < placement->n_turns; turn++) {
+        struct rank_range ranks = placement->turns[turn];
+
+        if (placement_load(placement, turn, err))
             return -1;
-    return exchange_forward(set, err);
+        for (uint32_t r = ranks.begin; r < ranks.end; r++)
+            if (forward_rank(placement, r, err))
+                return -1;
+    }
+    if (exchange_forward(set, err))
+        return -1;
+    return device_wait(placement->device, err);
 }
 
-/* The gradients of a group stand where its outputs stood. */
+/* The gradients of a group stand where its outputs stood. The rate is not for
+ * replicas, whose gradients are only scattered. */
 static int backward_rank(const struct placement *placement, uint32_t rank,
-                         float learning_rate, struct err *err)
+                         enum work_part part, float learning_rate,
+                         struct err *err)
 {
     struct rank_work work;
-    const float **d_grads;
-    int rc;
 
-    if (interrupt_requested())
-        return err_set(err, ERR_INTERRUPTED, "interrupted");
-    if (rank_work_open(&work, placement, rank, STEP_BATCH, 1, err))
+    if (open_work(&work, placement, rank, part, err))
         return -1;
-    d_grads = mem_alloc(work.n_groups, sizeof(*d_grads));
-    for (size_t g = 0; g < work.n_groups; g++)
-        d_grads[g] = work.groups[g].group->d_out;
-    rc = rank_work_backward(&work, 0, d_grads, learning_rate, err);
-    mem_free(d_grads);
-    rank_work_close(&work);
-    return rc;
-}
-
-static int apply_rank(const struct placement *placement, uint32_t rank,
-                      float learning_rate, struct err *err)
-{
-    struct rank_work work;
-    int rc;
-
-    if (rank_work_open(&work, placement, rank, STEP_BATCH, 0, err))
-        return -1;
-    rc = rank_work_apply(&work, learning_rate, err);
-    rank_work_close(&work);
-    return rc;
+    return finish_work(
+        &work, rank_work_backward_inplace(&work, 0, learning_rate, err), err);
 }
 
 int step_gradients(const struct exchange_set *set, struct err *err)
 {
-    exchange_fill_gradients(set);
-    return exchange_backward(set, err);
-}
-
-int step_update(const struct exchange_set *set, float learning_rate,
-                struct err *err)
-{
     const struct placement *placement = set->placement;
 
-    for (uint32_t r = 0; r < placement->n_ranks; r++)
-        if (backward_rank(placement, r, learning_rate, err))
+    if (gradients_fill(set, err) || exchange_backward(set, err))
+        return -1;
+    for (uint32_t r = placement->here.begin; r < placement->here.end; r++)
+        if (backward_rank(placement, r, WORK_SCATTER, 0, err))
             return -1;
-    replica_allreduce(placement);
-    for (uint32_t r = 0; r < placement->n_ranks; r++)
-        if (apply_rank(placement, r, learning_rate, err))
+    if (exchange_allreduce(set, err))
+        return -1;
+    return device_wait(placement->device, err);
+}
+
+int step_update(struct placement *placement, uint32_t turn, float learning_rate,
+                struct err *err)
+{
+    struct rank_range ranks = placement->turns[turn];
+
+    if (placement_load(placement, turn, err))
+        return -1;
+    for (uint32_t r = ranks.begin; r < ranks.end; r++)
+        if (backward_rank(placement, r, WORK_SHARDS, learning_rate, err) ||
+            replica_apply(placement, r, learning_rate, err))
             return -1;
-    return 0;
+    return device_wait(placement->device, err);
 }

@@ -4,6 +4,8 @@
 #include "device/fp16.h"
 #include "device/stream_math.h"
 
+#include <string.h>
+
 /* One gradient is at most this large: the step of one look-up then shows well
  * above rounding, and the sum over a hot row's many does not swamp it. */
 #define GRADIENT_MAX 0.01
@@ -16,38 +18,44 @@ uint64_t values_table_seed(uint64_t seed, size_t table_idx)
     return stream_random(stream_mix64(seed), table_idx);
 }
 
+/* What is left of numbers that are stored so. */
+static void round_to(float *x, uint32_t n, enum precision precision)
+{
+    if (precision == PRECISION_FP16)
+        for (uint32_t i = 0; i < n; i++)
+            x[i] = fp16_to_float(fp16_from_float(x[i]));
+}
+
 void values_weights(float *out, uint64_t table_seed, uint64_t idx, uint32_t n,
                     enum precision precision)
 {
     for (uint32_t i = 0; i < n; i++)
         out[i] = stream_fill_value(table_seed, idx + i);
+    round_to(out, n, precision);
+}
+
+void values_store(void *to, const float *from, size_t n,
+                  enum precision precision)
+{
+    uint16_t *halves = to;
+
     if (precision == PRECISION_FP16)
-        for (uint32_t i = 0; i < n; i++)
-            out[i] = fp16_to_float(fp16_from_float(out[i]));
+        for (size_t i = 0; i < n; i++)
+            halves[i] = fp16_from_float(from[i]);
+    else
+        memcpy(to, from, n * sizeof(float));
 }
 
-void values_store_weights(void *weights, uint64_t at, uint64_t table_seed,
-                          uint64_t idx, uint32_t n, enum precision precision)
+void values_load(float *to, const void *from, size_t n,
+                 enum precision precision)
 {
-    if (precision == PRECISION_FP16) {
-        uint16_t *halves = (uint16_t *)weights + at;
+    const uint16_t *halves = from;
 
-        for (uint32_t i = 0; i < n; i++)
-            halves[i] = fp16_from_float(stream_fill_value(table_seed, idx + i));
-    } else {
-        values_weights((float *)weights + at, table_seed, idx, n, precision);
-    }
-}
-
-void values_load_weights(float *out, const void *weights, uint64_t at,
-                         uint32_t n, enum precision precision)
-{
-    const uint16_t *halves = weights;
-    const float *floats = weights;
-
-    for (uint32_t i = 0; i < n; i++)
-        out[i] = precision == PRECISION_FP16 ? fp16_to_float(halves[at + i])
-                                             : floats[at + i];
+    if (precision == PRECISION_FP16)
+        for (size_t i = 0; i < n; i++)
+            to[i] = fp16_to_float(halves[i]);
+    else
+        memcpy(to, from, n * sizeof(float));
 }
 
 float values_state(uint64_t table_seed, uint64_t row, uint32_t col_begin)
@@ -62,7 +70,7 @@ float values_state(uint64_t table_seed, uint64_t row, uint32_t col_begin)
 /* A hash for the bag, then one cheap 32-bit mix a column (Wellons' lowbias32),
  * which compilers vectorize: gradients are most of the reference's work. */
 void values_gradient(float *out, uint64_t table_seed, uint64_t bag,
-                     uint32_t col, uint32_t n)
+                     uint32_t col, uint32_t n, enum precision precision)
 {
     uint32_t seed = (uint32_t)stream_random(table_seed + SALT_GRADIENT, bag);
 
@@ -74,4 +82,5 @@ void values_gradient(float *out, uint64_t table_seed, uint64_t bag,
         x ^= x >> 16;
         out[i] = (float)(int32_t)x * (float)(GRADIENT_MAX * 0x1p-31);
     }
+    round_to(out, n, precision);
 }

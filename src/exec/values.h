@@ -2,6 +2,7 @@
 #ifndef NEUROSHARD_EXEC_VALUES_H
 #define NEUROSHARD_EXEC_VALUES_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "core/table.h"
@@ -19,20 +20,20 @@ uint64_t values_table_seed(uint64_t seed, size_t table_idx);
  * table of this precision (fp32 or fp16) holds them. */
 void values_weights(float *out, uint64_t table_seed, uint64_t idx, uint32_t n,
                     enum precision precision);
-/* The same into a piece's memory, at element `at`. */
-void values_store_weights(void *weights, uint64_t at, uint64_t table_seed,
-                          uint64_t idx, uint32_t n, enum precision precision);
-/* n weights of a piece's memory from element `at` on. */
-void values_load_weights(float *out, const void *weights, uint64_t at,
-                         uint32_t n, enum precision precision);
+/* n numbers into and from memory of a precision (fp32 or fp16). */
+void values_store(void *to, const float *from, size_t n,
+                  enum precision precision);
+void values_load(float *to, const void *from, size_t n,
+                 enum precision precision);
 
 /* Initial row-wise Adagrad state of a row of a piece: of the size that one
  * look-up's gradient adds, so that reading it and adding to it both show. */
 float values_state(uint64_t table_seed, uint64_t row, uint32_t col_begin);
 
 /* Gradient of the loss by columns col .. col + n of the table's output for one
- * bag (sample x num_outputs + output). Of both signs, up to 0.01. */
+ * bag (sample x num_outputs + output), as the exchange carries it: in fp32 or
+ * rounded to fp16. Of both signs, up to 0.01. */
 void values_gradient(float *out, uint64_t table_seed, uint64_t bag,
-                     uint32_t col, uint32_t n);
+                     uint32_t col, uint32_t n, enum precision precision);
 
 #endif

@@ -9,34 +9,45 @@
  * The step against an unsharded reference in double precision. The reference
  * holds no table: it goes over one table after the other, one bag or one
  * touched row at a time, and computes weights and gradients from where they
- * stand. It shares no code with the look-ups, the exchange or the update.
+ * stand. It shares no code with the look-ups, the exchange or the update. What
+ * the device has comes to the host chunk by chunk.
  *
  * The error of a number is |got - want| / (|want| + largest |want| of its
  * row); a row is one output vector of the whole table, or one row of it.
+ *
+ * What is compared is also hashed, bit by bit, by rank: the same plan and seed
+ * give the same hashes on every device, in turns or at once, and however the
+ * ranks are spread over processes.
  */
 
 #define VERIFY_FP32_LIMIT 1e-5
-#define VERIFY_FP16_LIMIT 2e-3 /* weights stored in fp16 */
+#define VERIFY_FP16_LIMIT 2e-3 /* weights stored, or outputs sent, in fp16 */
 
 enum verify_what { VERIFY_OUTPUTS, VERIFY_WEIGHTS };
 
 struct verify {
     double output_error, weight_error; /* largest so far */
     uint64_t n_outputs, n_weights;     /* numbers compared so far */
+    uint64_t *output_hashes;           /* [n_ranks], of receivers */
+    uint64_t *weight_hashes; /* [n_ranks], weights and states of touched rows */
     /* The first table that exceeded its limit, or NULL. */
     const struct table *failed;
     enum verify_what failed_what;
     double failed_error, failed_limit;
 };
 
-/* Outputs of step_forward at every receiver; the partial sums of row pieces
- * are added up here, in fp32, as a receiver does. */
-void verify_outputs(struct verify *verify, const struct exchange_set *set);
-/* Weights of every touched row of every piece after step_update. A piece
- * with row-wise Adagrad has its own state, so a column split is held to the
- * rule applied to each of its pieces. */
-void verify_weights(struct verify *verify, const struct placement *placement,
-                    float learning_rate);
+/* The hashes live in the arena. */
+void verify_init(struct verify *verify, const struct placement *placement,
+                 struct arena *arena);
+/* Outputs of step_forward at every receiver that is here; the partial sums of
+ * row pieces are added up here, in fp32, as a receiver does. */
+int verify_outputs(struct verify *verify, const struct exchange_set *set,
+                   struct err *err) MUST_CHECK;
+/* Weights of every touched row of the pieces that are loaded, after
+ * step_update. A piece with row-wise Adagrad has its own state, so a column
+ * split is held to the rule applied to each of its pieces. */
+int verify_weights(struct verify *verify, const struct placement *placement,
+                   float learning_rate, struct err *err) MUST_CHECK;
 
 /* Counts what was compared of one table. */
 void verify_add(struct verify *verify, const struct table *table,

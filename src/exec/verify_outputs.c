@@ -1,139 +1,279 @@
 /* SPDX-License-Identifier: MIT */
 #include "exec/verify.h"
 
+#include "base/hash.h"
+#include "device/stream_math.h"
 #include "exec/batches.h"
 #include "exec/step.h"
 #include "exec/values.h"
 
 #include <string.h>
 
+/* A chunk: some samples of one receiver, outputs of all groups. Its size
+ * follows from the plan alone, as the hash goes chunk by chunk. */
+#define CHUNK_BYTES ((size_t)16 << 20)
 #define BAGS_A_TASK 64
 
-/* One table's outputs. */
-struct output_job {
-    const struct placement *placement;
+/* One table's look-ups: they are drawn bag by bag, in order. */
+struct output_table {
     const struct table *table;
     const struct piece *pieces; /* [n_pieces] */
     size_t n_pieces;
-    uint32_t n_outputs;
-    uint64_t n_bags;
-    uint64_t *offsets; /* [n_bags + 1] */
-    uint32_t *indices;
-    struct output_view *views; /* [n_ranks][n_pieces] */
-    struct tally *tallies;     /* [n_threads] */
+    struct stream_batch stream;
+    uint32_t bag, lookup; /* where the chunk begins in the batch */
+    uint32_t n_bags;      /* of the chunk */
+    size_t first_task;
+    struct tally tally; /* of the chunk, then of all */
+};
+
+struct task {
+    struct output_table *table;
+    uint32_t bag, lookup, n_bags; /* in the batch */
+    struct tally tally;
+};
+
+struct output_job {
+    const struct placement *placement;
+    uint32_t receiver;
+    struct output_table *tables; /* [n_tables], owned: those with outputs */
+    size_t n_tables;
+    struct task *tasks; /* owned */
+    size_t n_tasks;
+    char **outputs;     /* [n_groups], the chunk's bags; NULL where none */
+    char *block;        /* owned */
+    uint64_t n_samples; /* a chunk, at most */
 };
 
 /* Sum over the bag's look-ups, in double. */
-static void want_bag(const struct output_job *job, uint64_t bag, double *want,
-                     float *row)
+static uint32_t want_bag(const struct output_table *table, uint32_t bag,
+                         uint32_t lookup, double *want, float *row)
 {
-    uint32_t dim = job->table->dim;
-    uint64_t seed = job->pieces[0].table_seed;
+    uint32_t dim = table->table->dim;
+    uint32_t end = lookup + stream_bag_size(&table->stream, bag);
 
     memset(want, 0, dim * sizeof(*want));
-    for (uint64_t i = job->offsets[bag]; i < job->offsets[bag + 1]; i++) {
-        values_weights(row, seed, (uint64_t)job->indices[i] * dim, dim,
-                       job->table->precision);
+    for (; lookup < end; lookup++) {
+        values_weights(row, table->pieces[0].table_seed,
+                       (uint64_t)stream_row(&table->stream, lookup) * dim, dim,
+                       table->table->precision);
         for (uint32_t j = 0; j < dim; j++)
             want[j] += row[j];
     }
+    return end;
 }
 
-/* What the receiver of the bag has: the parts of all pieces. */
-static void got_bag(const struct output_job *job, uint64_t bag,
-                    uint32_t receiver, float *got)
+/* What the receiver of the chunk's i-th bag has: the parts of all pieces. */
+static void got_bag(const struct output_job *job,
+                    const struct output_table *table, uint64_t i, float *got,
+                    float *part)
 {
-    uint64_t first = placement_sample(job->placement, receiver);
-    const struct output_view *views = job->views + receiver * job->n_pieces;
+    const struct placement *placement = job->placement;
 
-    memset(got, 0, job->table->dim * sizeof(*got));
-    for (size_t i = 0; i < job->n_pieces; i++) {
-        const struct piece *piece = &job->pieces[i];
-        const float *part;
+    memset(got, 0, table->table->dim * sizeof(*got));
+    for (size_t k = 0; k < table->n_pieces; k++) {
+        const struct piece *piece = &table->pieces[k];
+        const struct group *group = &placement->groups[piece->group];
+        size_t at = (size_t)i * group->out_dim + piece->out_begin;
 
-        if (!views[i].d_at)
+        if (!job->outputs[piece->group])
             continue;
-        part = views[i].d_at + (bag - first * job->n_outputs) * views[i].stride;
+        values_load(part,
+                    job->outputs[piece->group] +
+                        at * precision_bytes(group->precision),
+                    piece->width, group->precision);
         for (uint32_t j = 0; j < piece->width; j++)
             got[piece->col_begin + j] += part[j];
     }
 }
 
-static void check_bags(void *ctx, size_t task, unsigned thread)
+static void check_bags(void *ctx, size_t number, unsigned thread)
 {
     const struct output_job *job = ctx;
-    const struct placement *placement = job->placement;
-    uint32_t dim = job->table->dim, receiver = 0;
-    uint64_t bag = (uint64_t)task * BAGS_A_TASK, end = bag + BAGS_A_TASK;
+    struct task *task = &job->tasks[number];
+    struct output_table *table = task->table;
+    uint32_t dim = table->table->dim, lookup = task->lookup;
     double *want = mem_alloc(dim, sizeof(*want));
     float *row = mem_alloc(dim, sizeof(*row));
+    float *got = mem_alloc(dim, sizeof(*got));
 
-    for (; bag < end && bag < job->n_bags; bag++) {
-        while (placement_sample(placement, receiver + 1) <=
-               bag / job->n_outputs)
-            receiver++;
-        want_bag(job, bag, want, row);
-        got_bag(job, bag, receiver, row);
-        tally_row(&job->tallies[thread], want, row, dim,
-                  tally_scale(want, dim));
+    (void)thread;
+    for (uint32_t i = 0; i < task->n_bags; i++) {
+        uint32_t bag = task->bag + i;
+
+        lookup = want_bag(table, bag, lookup, want, row);
+        got_bag(job, table, bag - table->bag, got, row);
+        tally_row(&task->tally, want, got, dim, tally_scale(want, dim));
     }
     mem_free(want);
     mem_free(row);
+    mem_free(got);
 }
 
-static void open_job(struct output_job *job, const struct exchange_set *set,
-                     size_t table_idx)
+/* Where the tasks of a table's part of the chunk begin; the table then stands
+ * behind it. */
+static void cut_tasks(void *ctx, size_t number, unsigned thread)
 {
-    const struct placement *placement = set->placement;
-    size_t first = placement->table_pieces[table_idx];
-    struct stream stream;
+    const struct output_job *job = ctx;
+    struct output_table *table = &job->tables[number];
+    struct task *task = &job->tasks[table->first_task];
+    uint32_t lookup = table->lookup;
 
-    *job = (struct output_job){
-        .placement = placement,
-        .table = &placement->plan->problem.tables[table_idx],
-        .pieces = placement->pieces + first,
-        .n_pieces = placement->table_pieces[table_idx + 1] - first,
-        .tallies = mem_alloc(pool_size(placement->pool), sizeof(struct tally)),
-    };
-    job->n_outputs = (uint32_t)job->table->num_outputs;
-    job->n_bags = (uint64_t)placement->batch * job->n_outputs;
-    job->views = mem_alloc(placement->n_ranks * job->n_pieces,
-                           sizeof(struct output_view));
-    for (uint32_t r = 0; r < placement->n_ranks; r++)
-        for (size_t i = 0; i < job->n_pieces; i++)
-            job->views[r * job->n_pieces + i] =
-                exchange_view(set, &job->pieces[i], r);
-    batches_stream(&stream, placement, table_idx);
-    job->offsets = mem_alloc(job->n_bags + 1, sizeof(uint64_t));
-    job->indices = mem_alloc(stream_n_lookups(&stream), sizeof(uint32_t));
-    stream_fill(&stream, batches_seed(placement, STEP_BATCH), 0, job->offsets,
-                job->indices);
+    (void)thread;
+    for (uint32_t i = 0; i < table->n_bags; i++) {
+        uint32_t bag = table->bag + i;
+
+        if (i % BAGS_A_TASK == 0)
+            *task++ =
+                (struct task){.table = table, .bag = bag, .lookup = lookup};
+        task[-1].n_bags++;
+        lookup += stream_bag_size(&table->stream, bag);
+    }
+    table->lookup = lookup;
 }
 
-static void close_job(struct output_job *job)
+/* Compares n_samples of the receiver, whose outputs are on the host. */
+static void check_chunk(struct output_job *job, uint64_t n_samples)
 {
-    mem_free(job->offsets);
-    mem_free(job->indices);
-    mem_free(job->views);
-    mem_free(job->tallies);
+    struct pool *pool = job->placement->pool;
+
+    job->n_tasks = 0;
+    for (size_t t = 0; t < job->n_tables; t++) {
+        struct output_table *table = &job->tables[t];
+
+        table->n_bags =
+            (uint32_t)(n_samples * (uint64_t)table->table->num_outputs);
+        table->first_task = job->n_tasks;
+        job->n_tasks += (table->n_bags + BAGS_A_TASK - 1) / BAGS_A_TASK;
+    }
+    job->tasks = mem_alloc(job->n_tasks, sizeof(*job->tasks));
+    pool_run(pool, job->n_tables, cut_tasks, job);
+    pool_run(pool, job->n_tasks, check_bags, job);
+    for (size_t i = 0; i < job->n_tasks; i++) {
+        struct tally both[2] = {job->tasks[i].table->tally,
+                                job->tasks[i].tally};
+
+        job->tasks[i].table->tally = tally_sum(both, 2);
+    }
+    for (size_t t = 0; t < job->n_tables; t++)
+        job->tables[t].bag += job->tables[t].n_bags;
+    mem_free(job->tasks);
+    job->tasks = NULL;
 }
 
-void verify_outputs(struct verify *verify, const struct exchange_set *set)
+/* Brings samples begin .. begin + n_samples of the receiver to the host. */
+static int download_chunk(struct output_job *job,
+                          const struct exchange_set *set, uint64_t begin,
+                          uint64_t n_samples, uint64_t *hash, struct err *err)
 {
-    const struct placement *placement = set->placement;
+    const struct placement *placement = job->placement;
+    char *next = job->block;
+
+    for (size_t g = 0; g < placement->n_groups; g++) {
+        const struct group *group = &placement->groups[g];
+        struct output_block block = exchange_block(set, group, job->receiver);
+        size_t n_bytes =
+            (size_t)(n_samples * group->n_outputs) * block.bag_bytes;
+
+        job->outputs[g] = NULL;
+        if (!block.n_bags)
+            continue;
+        if (device_download(placement->device, next,
+                            (const char *)block.d_at +
+                                begin * group->n_outputs * block.bag_bytes,
+                            n_bytes, err))
+            return -1;
+        *hash = hash_bytes(next, n_bytes, *hash);
+        job->outputs[g] = next;
+        next += n_bytes;
+    }
+    return 0;
+}
+
+static int check_receiver(struct output_job *job,
+                          const struct exchange_set *set, uint64_t *hash,
+                          struct err *err)
+{
+    const struct placement *placement = job->placement;
+    uint64_t n_all = placement_sample(placement, job->receiver + 1) -
+                     placement_sample(placement, job->receiver);
+
+    for (uint64_t begin = 0; begin < n_all; begin += job->n_samples) {
+        uint64_t n =
+            n_all - begin < job->n_samples ? n_all - begin : job->n_samples;
+
+        if (download_chunk(job, set, begin, n, hash, err))
+            return -1;
+        check_chunk(job, n);
+    }
+    return 0;
+}
+
+/* Tables stand at the first sample that is looked at here. */
+static void open_tables(struct output_job *job)
+{
+    const struct placement *placement = job->placement;
     const struct problem *problem = &placement->plan->problem;
+    uint64_t first = placement_sample(placement, placement->here.begin);
 
+    job->tables = mem_alloc(problem->n_tables, sizeof(*job->tables));
     for (size_t t = 0; t < problem->n_tables; t++) {
-        struct output_job job;
-        struct tally tally;
+        struct output_table *table = &job->tables[job->n_tables];
+        size_t piece = placement->table_pieces[t];
+        struct stream stream;
+        uint64_t n_bags;
 
         if (!(problem->tables[t].num_outputs > 0))
             continue;
-        open_job(&job, set, t);
-        pool_run(placement->pool, (job.n_bags + BAGS_A_TASK - 1) / BAGS_A_TASK,
-                 check_bags, &job);
-        tally = tally_sum(job.tallies, pool_size(placement->pool));
-        verify_add(verify, job.table, VERIFY_OUTPUTS, &tally);
-        close_job(&job);
+        job->n_tables++;
+        table->table = &problem->tables[t];
+        table->pieces = placement->pieces + piece;
+        table->n_pieces = placement->table_pieces[t + 1] - piece;
+        batches_stream(&stream, placement, t);
+        stream_batch_init(&table->stream, &stream,
+                          batches_seed(placement, STEP_BATCH));
+        n_bags = first * (uint64_t)table->table->num_outputs;
+        for (; table->bag < n_bags; table->bag++)
+            table->lookup += stream_bag_size(&table->stream, table->bag);
     }
+}
+
+static void open_chunk(struct output_job *job)
+{
+    const struct placement *placement = job->placement;
+    size_t sample_bytes = 1;
+
+    for (size_t g = 0; g < placement->n_groups; g++) {
+        const struct group *group = &placement->groups[g];
+
+        sample_bytes += (size_t)group->n_outputs * group->out_dim *
+                        precision_bytes(group->precision);
+    }
+    job->n_samples = CHUNK_BYTES / sample_bytes + 1;
+    job->block = mem_alloc((size_t)job->n_samples, sample_bytes);
+    job->outputs = mem_alloc(placement->n_groups, sizeof(*job->outputs));
+}
+
+int verify_outputs(struct verify *verify, const struct exchange_set *set,
+                   struct err *err)
+{
+    const struct placement *placement = set->placement;
+    struct output_job job = {.placement = placement};
+    int rc = -1;
+
+    open_tables(&job);
+    open_chunk(&job);
+    for (uint32_t r = placement->here.begin; r < placement->here.end; r++) {
+        job.receiver = r;
+        if (check_receiver(&job, set, &verify->output_hashes[r], err))
+            goto out;
+    }
+    for (size_t t = 0; t < job.n_tables; t++)
+        verify_add(verify, job.tables[t].table, VERIFY_OUTPUTS,
+                   &job.tables[t].tally);
+    rc = 0;
+out:
+    mem_free(job.tables);
+    mem_free(job.block);
+    mem_free(job.outputs);
+    return rc;
 }

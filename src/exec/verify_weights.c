@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "exec/verify.h"
 
+#include "base/hash.h"
 #include "device/lookup.h"
 #include "exec/batches.h"
 #include "exec/step.h"
@@ -9,17 +10,38 @@
 #include <math.h>
 #include <string.h>
 
-#define LOOKUPS_A_TASK 4096
+/* Weights on the host at a time, and rows a task. */
+#define WINDOW_BYTES ((size_t)32 << 20)
+#define ROWS_A_TASK 64
+/* Bytes that a download brings in the time it takes to ask for it: rows so
+ * near each other come together. None where memory is the host's own. */
+#define GAP_BYTES ((uint64_t)64 << 10)
+#define SPAN_BYTES ((uint64_t)4 << 20) /* that come together, at most */
+
+/* A piece that is loaded, and the touched rows of a window that it has. */
+struct held {
+    const struct piece *piece;
+    size_t first, n;    /* of the window's rows */
+    char *weights;      /* [n][width], of the table's precision */
+    float *states;      /* [n], or not used */
+    uint64_t *row_hash; /* [n] */
+    uint64_t hash;      /* sum over all rows so far */
+};
 
 /* One table's touched rows. */
 struct weight_job {
-    const struct piece *pieces; /* [n_pieces] */
-    size_t n_pieces;
+    const struct placement *placement;
     const struct table *table;
-    const uint64_t *uses; /* [n_uses]: row << 32 | bag, sorted */
-    uint64_t n_uses;
+    enum precision gradients; /* as the exchange carries them */
+    struct held *held;        /* [n_held], owned */
+    size_t n_held;
+    uint64_t *uses;  /* [n_uses]: row << 32 | bag, sorted; owned */
+    uint64_t *first; /* [n_rows + 1]: first use of each touched row; owned */
+    uint64_t n_uses, n_rows;
+    uint64_t begin, end; /* of the window, in touched rows */
     double learning_rate;
-    struct tally *tallies; /* [n_threads] */
+    char *scratch;         /* [SPAN_BYTES + a row], owned */
+    struct tally *tallies; /* [n_threads], owned */
 };
 
 /* A thread's scratch for one row of the whole table. */
@@ -28,17 +50,23 @@ struct row_scratch {
     float *values;           /* [dim] */
 };
 
-/* Sum of the row's gradients over all bags that use it, a bag once for each
- * use; [begin, end) of the sorted uses. */
-static void sum_gradients(const struct weight_job *job, uint64_t begin,
-                          uint64_t end, struct row_scratch *scratch)
+static uint64_t row_at(const struct weight_job *job, uint64_t i)
 {
+    return job->uses[job->first[i]] >> 32;
+}
+
+/* Sum of the row's gradients over all bags that use it, a bag once for each
+ * use. */
+static void sum_gradients(const struct weight_job *job, uint64_t i,
+                          struct row_scratch *scratch)
+{
+    uint64_t seed = job->held[0].piece->table_seed;
     uint32_t dim = job->table->dim;
 
     memset(scratch->gradient, 0, dim * sizeof(double));
-    for (uint64_t i = begin; i < end; i++) {
-        values_gradient(scratch->values, job->pieces[0].table_seed,
-                        (uint32_t)job->uses[i], 0, dim);
+    for (uint64_t use = job->first[i]; use < job->first[i + 1]; use++) {
+        values_gradient(scratch->values, seed, (uint32_t)job->uses[use], 0, dim,
+                        job->gradients);
         for (uint32_t j = 0; j < dim; j++)
             scratch->gradient[j] += scratch->values[j];
     }
@@ -71,58 +99,153 @@ static void want_piece(const struct weight_job *job, const struct piece *piece,
         want[j] = scratch->values[j] - rate * gradient[j];
 }
 
-static void check_row(const struct weight_job *job, uint64_t begin,
-                      uint64_t end, struct row_scratch *scratch,
-                      struct tally *tally)
+static void got_piece(const struct weight_job *job, struct held *held,
+                      uint64_t at, uint64_t row, float *got)
 {
-    uint64_t row = job->uses[begin] >> 32;
+    uint32_t width = held->piece->width;
+    size_t row_bytes = width * precision_bytes(job->table->precision);
+    const char *weights = held->weights + at * row_bytes;
+    uint64_t hash = hash_bytes(weights, row_bytes, row);
+
+    if (held->piece->d_state)
+        hash = hash_bytes(&held->states[at], sizeof(float), hash);
+    held->row_hash[at] = hash;
+    values_load(got, weights, width, job->table->precision);
+}
+
+/* A piece elsewhere counts for the size of the row. */
+static void check_row(const struct weight_job *job, uint64_t i,
+                      struct row_scratch *scratch, struct tally *tally)
+{
+    const struct placement *placement = job->placement;
+    size_t t = job->held[0].piece->table_idx;
+    uint64_t row = row_at(job, i);
     double scale;
 
-    sum_gradients(job, begin, end, scratch);
-    for (size_t i = 0; i < job->n_pieces; i++)
-        if (has_row(&job->pieces[i], row))
-            want_piece(job, &job->pieces[i], row, scratch);
+    sum_gradients(job, i, scratch);
+    for (size_t k = placement->table_pieces[t];
+         k < placement->table_pieces[t + 1]; k++) {
+        if (has_row(&placement->pieces[k], row))
+            want_piece(job, &placement->pieces[k], row, scratch);
+        if (placement->pieces[k].replica)
+            break; /* they are all alike */
+    }
     scale = tally_scale(scratch->want, job->table->dim);
-    for (size_t i = 0; i < job->n_pieces; i++) {
-        const struct piece *piece = &job->pieces[i];
+    for (size_t k = 0; k < job->n_held; k++) {
+        struct held *held = &job->held[k];
+        const struct piece *piece = held->piece;
 
         if (!has_row(piece, row))
             continue;
-        values_load_weights(scratch->values, piece->d_weight,
-                            (row - piece->row_begin) * piece->width,
-                            piece->width, job->table->precision);
+        got_piece(job, held, i - job->begin - held->first, row,
+                  scratch->values);
         tally_row(tally, scratch->want + piece->col_begin, scratch->values,
                   piece->width, scale);
     }
 }
 
-/* A task checks the rows whose first use lies in its range. */
-static void check_uses(void *ctx, size_t task, unsigned thread)
+static bool is_held(const struct weight_job *job, uint64_t row)
+{
+    for (size_t k = 0; k < job->n_held; k++)
+        if (has_row(job->held[k].piece, row))
+            return true;
+    return false;
+}
+
+static void check_rows(void *ctx, size_t task, unsigned thread)
 {
     const struct weight_job *job = ctx;
     uint32_t dim = job->table->dim;
-    uint64_t begin = (uint64_t)task * LOOKUPS_A_TASK, end;
-    uint64_t limit = begin + LOOKUPS_A_TASK;
+    uint64_t begin = job->begin + (uint64_t)task * ROWS_A_TASK;
+    uint64_t end = begin + ROWS_A_TASK;
     struct row_scratch scratch = {
         .gradient = mem_alloc(dim, sizeof(double)),
         .want = mem_alloc(dim, sizeof(double)),
         .values = mem_alloc(dim, sizeof(float)),
     };
 
-    if (limit > job->n_uses)
-        limit = job->n_uses;
-    while (begin && begin < limit &&
-           job->uses[begin] >> 32 == job->uses[begin - 1] >> 32)
-        begin++;
-    for (; begin < limit; begin = end) {
-        for (end = begin + 1; end < job->n_uses &&
-                              job->uses[end] >> 32 == job->uses[begin] >> 32;)
-            end++;
-        check_row(job, begin, end, &scratch, &job->tallies[thread]);
-    }
+    for (uint64_t i = begin; i < end && i < job->end; i++)
+        if (is_held(job, row_at(job, i)))
+            check_row(job, i, &scratch, &job->tallies[thread]);
     mem_free(scratch.gradient);
     mem_free(scratch.want);
     mem_free(scratch.values);
+}
+
+/* Touched rows begin .. end of the piece, which lie near each other. */
+static int download_span(struct weight_job *job, struct held *held,
+                         uint64_t begin, uint64_t end, struct err *err)
+{
+    const struct piece *piece = held->piece;
+    struct device *device = job->placement->device;
+    uint64_t first = row_at(job, begin) - piece->row_begin;
+    uint64_t n = row_at(job, end - 1) - piece->row_begin - first + 1;
+    size_t row_bytes = piece->width * precision_bytes(job->table->precision);
+    size_t at = (size_t)(begin - job->begin) - held->first;
+    const float *states = (const float *)(const void *)job->scratch;
+
+    if (device_download(device, job->scratch,
+                        (const char *)piece->d_weight + first * row_bytes,
+                        (size_t)n * row_bytes, err))
+        return -1;
+    for (uint64_t i = begin; i < end; i++)
+        memcpy(held->weights + (at + (size_t)(i - begin)) * row_bytes,
+               job->scratch +
+                   (row_at(job, i) - piece->row_begin - first) * row_bytes,
+               row_bytes);
+    if (!piece->d_state)
+        return 0;
+    if (device_download(device, job->scratch, piece->d_state + first,
+                        (size_t)n * sizeof(float), err))
+        return -1;
+    for (uint64_t i = begin; i < end; i++)
+        held->states[at + (size_t)(i - begin)] =
+            states[row_at(job, i) - piece->row_begin - first];
+    return 0;
+}
+
+/* The window's rows of a piece, span by span. */
+static int download_piece(struct weight_job *job, struct held *held,
+                          struct err *err)
+{
+    const struct piece *piece = held->piece;
+    bool is_far = device_kind_of(job->placement->device) != DEVICE_CPU;
+    size_t row_bytes = piece->width * precision_bytes(job->table->precision);
+    uint64_t gap = is_far ? GAP_BYTES / row_bytes + 1 : 1;
+    uint64_t span = SPAN_BYTES / row_bytes + 1;
+    uint64_t begin = job->begin, end, limit;
+
+    while (begin < job->end && row_at(job, begin) < piece->row_begin)
+        begin++;
+    for (limit = begin; limit < job->end && has_row(piece, row_at(job, limit));)
+        limit++;
+    held->first = (size_t)(begin - job->begin);
+    held->n = (size_t)(limit - begin);
+    for (; begin < limit; begin = end) {
+        for (end = begin + 1; end < limit &&
+                              row_at(job, end) - row_at(job, end - 1) <= gap &&
+                              row_at(job, end) - row_at(job, begin) < span;)
+            end++;
+        if (download_span(job, held, begin, end, err))
+            return -1;
+    }
+    return 0;
+}
+
+/* Hashes of rows are added up, so that no order of theirs counts. */
+static int check_window(struct weight_job *job, struct err *err)
+{
+    size_t n = (size_t)(job->end - job->begin);
+
+    for (size_t k = 0; k < job->n_held; k++)
+        if (download_piece(job, &job->held[k], err))
+            return -1;
+    pool_run(job->placement->pool, (n + ROWS_A_TASK - 1) / ROWS_A_TASK,
+             check_rows, job);
+    for (size_t k = 0; k < job->n_held; k++)
+        for (size_t i = 0; i < job->held[k].n; i++)
+            job->held[k].hash += job->held[k].row_hash[i];
+    return 0;
 }
 
 /* Stable radix sort by row, 8 bits a pass; what is sorted ends in *uses. */
@@ -144,62 +267,136 @@ static void sort_uses(uint64_t **uses, uint64_t **scratch, uint64_t n,
     }
 }
 
-/* The table's look-ups of the step as (row, bag), sorted by row; free with
- * mem_free. */
-static uint64_t *list_uses(const struct placement *placement, size_t table_idx,
-                           uint64_t *n_uses)
+/* The table's look-ups of the step as (row, bag), sorted by row. */
+static void list_uses(struct weight_job *job, size_t table_idx)
 {
+    const struct placement *placement = job->placement;
     struct stream stream;
-    uint64_t n, *offsets, *uses, *scratch;
+    uint64_t n, *offsets, *scratch;
     uint32_t *indices;
 
     batches_stream(&stream, placement, table_idx);
     n = stream_n_lookups(&stream);
     offsets = mem_alloc((size_t)stream.batch + 1, sizeof(*offsets));
     indices = mem_alloc((size_t)n, sizeof(*indices));
-    uses = mem_alloc((size_t)n, sizeof(*uses));
+    job->n_uses = n;
+    job->uses = mem_alloc((size_t)n, sizeof(*job->uses));
     scratch = mem_alloc((size_t)n, sizeof(*scratch));
     stream_fill(&stream, batches_seed(placement, STEP_BATCH), 0, offsets,
                 indices);
     for (uint64_t bag = 0; bag < stream.batch; bag++)
         for (uint64_t i = offsets[bag]; i < offsets[bag + 1]; i++)
-            uses[i] = (uint64_t)indices[i] << 32 | bag;
-    sort_uses(&uses, &scratch, n, stream.n_rows);
+            job->uses[i] = (uint64_t)indices[i] << 32 | bag;
+    sort_uses(&job->uses, &scratch, n, stream.n_rows);
     mem_free(offsets);
     mem_free(indices);
     mem_free(scratch);
-    *n_uses = n;
-    return uses;
+    job->first = mem_alloc((size_t)n + 1, sizeof(*job->first));
+    for (uint64_t i = 0; i < n; i++)
+        if (!i || job->uses[i] >> 32 != job->uses[i - 1] >> 32)
+            job->first[job->n_rows++] = i;
+    job->first[job->n_rows] = n;
 }
 
-void verify_weights(struct verify *verify, const struct placement *placement,
-                    float learning_rate)
+/* Pieces of the table that are loaded. */
+static void list_held(struct weight_job *job, size_t table_idx)
+{
+    const struct placement *placement = job->placement;
+    size_t first = placement->table_pieces[table_idx];
+    size_t end = placement->table_pieces[table_idx + 1];
+
+    job->held = mem_alloc(end - first, sizeof(*job->held));
+    for (size_t i = first; i < end; i++)
+        if (placement->pieces[i].d_weight)
+            job->held[job->n_held++].piece = &placement->pieces[i];
+}
+
+/* All windows of the table; n_window rows each. */
+static int check_windows(struct weight_job *job, uint64_t n_window,
+                         struct err *err)
+{
+    size_t n = (size_t)(job->n_rows < n_window ? job->n_rows : n_window);
+    size_t cell_bytes = precision_bytes(job->table->precision);
+
+    for (size_t k = 0; k < job->n_held; k++) {
+        struct held *held = &job->held[k];
+
+        held->weights = mem_alloc(n, held->piece->width * cell_bytes);
+        held->states = mem_alloc(n, sizeof(*held->states));
+        held->row_hash = mem_alloc(n, sizeof(*held->row_hash));
+    }
+    for (job->begin = 0; job->begin < job->n_rows; job->begin = job->end) {
+        job->end = job->begin + n;
+        if (job->end > job->n_rows)
+            job->end = job->n_rows;
+        if (check_window(job, err))
+            return -1;
+    }
+    return 0;
+}
+
+static void close_job(struct weight_job *job)
+{
+    for (size_t k = 0; k < job->n_held; k++) {
+        mem_free(job->held[k].weights);
+        mem_free(job->held[k].states);
+        mem_free(job->held[k].row_hash);
+    }
+    mem_free(job->held);
+    mem_free(job->uses);
+    mem_free(job->first);
+    mem_free(job->scratch);
+    mem_free(job->tallies);
+}
+
+static int check_table(struct verify *verify, const struct placement *placement,
+                       size_t table_idx, float learning_rate, struct err *err)
+{
+    const struct table *table = &placement->plan->problem.tables[table_idx];
+    unsigned n_threads = pool_size(placement->pool);
+    struct weight_job job = {.placement = placement,
+                             .table = table,
+                             .gradients = table->comm_precision,
+                             .learning_rate = learning_rate};
+    size_t row_bytes = 1;
+    struct tally tally;
+    int rc = -1;
+
+    list_held(&job, table_idx);
+    if (!job.n_held)
+        goto done;
+    if (job.held[0].piece->replica)
+        job.gradients = PRECISION_FP32;
+    for (size_t k = 0; k < job.n_held; k++)
+        row_bytes += job.held[k].piece->width * sizeof(float);
+    list_uses(&job, table_idx);
+    job.scratch =
+        mem_alloc(SPAN_BYTES + 2 * (size_t)table->dim * sizeof(float), 1);
+    job.tallies = mem_alloc(n_threads, sizeof(struct tally));
+    if (check_windows(&job, WINDOW_BYTES / row_bytes + 1, err))
+        goto out;
+    tally = tally_sum(job.tallies, n_threads);
+    verify_add(verify, table, VERIFY_WEIGHTS, &tally);
+    for (size_t k = 0; k < job.n_held; k++) {
+        uint64_t *hash = &verify->weight_hashes[job.held[k].piece->rank];
+
+        *hash = hash_bytes(&job.held[k].hash, sizeof(uint64_t), *hash);
+    }
+done:
+    rc = 0;
+out:
+    close_job(&job);
+    return rc;
+}
+
+int verify_weights(struct verify *verify, const struct placement *placement,
+                   float learning_rate, struct err *err)
 {
     const struct problem *problem = &placement->plan->problem;
-    unsigned n_threads = pool_size(placement->pool);
 
-    for (size_t t = 0; t < problem->n_tables; t++) {
-        size_t first = placement->table_pieces[t];
-        struct weight_job job = {
-            .pieces = placement->pieces + first,
-            .n_pieces = placement->table_pieces[t + 1] - first,
-            .table = &problem->tables[t],
-            .learning_rate = learning_rate,
-        };
-        uint64_t n_uses, *uses;
-        struct tally tally;
-
-        if (!(job.table->num_outputs > 0))
-            continue;
-        job.uses = uses = list_uses(placement, t, &n_uses);
-        job.n_uses = n_uses;
-        job.tallies = mem_alloc(n_threads, sizeof(struct tally));
-        pool_run(placement->pool,
-                 (size_t)((n_uses + LOOKUPS_A_TASK - 1) / LOOKUPS_A_TASK),
-                 check_uses, &job);
-        tally = tally_sum(job.tallies, n_threads);
-        verify_add(verify, job.table, VERIFY_WEIGHTS, &tally);
-        mem_free(job.tallies);
-        mem_free(uses);
-    }
+    for (size_t t = 0; t < problem->n_tables; t++)
+        if (problem->tables[t].num_outputs > 0 &&
+            check_table(verify, placement, t, learning_rate, err))
+            return -1;
+    return 0;
 }

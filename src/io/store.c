@@ -8,27 +8,31 @@
 #include <string.h>
 
 #define BUSY_TIMEOUT_MS 10000
-#define APPLICATION_ID 0x4e534831 /* as in data/schema.sql */
-
-/* See store_schema_sql in the header. */
-__asm__(".pushsection .rodata\n"
-        ".global store_schema_sql\n"
-        ".hidden store_schema_sql\n"
-        "store_schema_sql:\n"
-        ".incbin \"data/schema.sql\"\n"
-        ".byte 0\n"
-        ".popsection\n");
 
 #define SETTING_COLUMNS "device, n_threads, precision, optimizer, batch, isa"
 #define TIMING_COLUMNS(name) \
     name "_median_ms, " name "_p10_ms, " name "_p90_ms, "
-#define SAMPLE_COLUMNS                                                 \
-    "seed, case_idx, kind, part, n_tables, " TIMING_COLUMNS("forward") \
-        TIMING_COLUMNS("backward")                                     \
-            TIMING_COLUMNS("total") "n_iterations, flags, version, started_at"
-#define COMM_COLUMNS                                                     \
-    "kind, n_ranks, total_bytes, max_bytes, median_ms, p10_ms, p90_ms, " \
-    "n_iterations"
+#define SAMPLE_COLUMNS                                                    \
+    "seed, case_idx, kind, part, n_tables, " TIMING_COLUMNS("forward")    \
+        TIMING_COLUMNS("backward") TIMING_COLUMNS("total")                \
+            TIMING_COLUMNS("linearise") TIMING_COLUMNS("sort")            \
+                TIMING_COLUMNS("update") "sm_mhz, memory_mhz, "           \
+                                         "temperature_c, power_w, "       \
+                                         "throttle_reasons, "             \
+                                         "n_iterations, flags, version, " \
+                                         "started_at"
+#define COMM_COLUMNS                                                      \
+    "kind, n_ranks, n_hosts, total_bytes, max_bytes, median_ms, p10_ms, " \
+    "p90_ms, n_iterations"
+#define PROBE_COLUMNS \
+    "device, n_threads, isa, kind, n_bytes, n, row_bytes, key_bits"
+#define CEILING_COLUMNS                                                  \
+    "kind, n_bytes, n, row_bytes, key_bits, median_ms, p10_ms, p90_ms, " \
+    "n_iterations, flags"
+/* ?4: id of one setting, or 0 for all of the device */
+#define OF_SETTINGS                                               \
+    "WHERE setting_id IN (SELECT id FROM setting WHERE (device, " \
+    "n_threads, isa) = (?1, ?2, ?3) AND (?4 = 0 OR id = ?4)) "
 
 static const char *const statement_sql[N_STATEMENTS] = {
     [STATEMENT_FIND_SETTING] = "SELECT id FROM setting WHERE (" SETTING_COLUMNS
@@ -36,11 +40,11 @@ static const char *const statement_sql[N_STATEMENTS] = {
     [STATEMENT_ADD_SETTING] =
         "INSERT INTO setting (" SETTING_COLUMNS ") VALUES (?, ?, ?, ?, ?, ?)",
     [STATEMENT_LIST_SETTINGS] =
-        "SELECT " SETTING_COLUMNS " FROM setting ORDER BY id",
+        "SELECT id, " SETTING_COLUMNS " FROM setting ORDER BY id",
     [STATEMENT_ADD_SAMPLE] =
         "INSERT INTO sample (setting_id, " SAMPLE_COLUMNS ") VALUES "
-        "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
-        "ON CONFLICT DO NOTHING",
+        "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+        "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
     [STATEMENT_ADD_TABLE] =
         "INSERT INTO sample_table (sample_id, table_idx, n_rows, dim, "
         "pooling_factor, zipf_alpha, n_unique, bins) "
@@ -51,19 +55,31 @@ static const char *const statement_sql[N_STATEMENTS] = {
         "(seed, case_idx, kind, part) = (?, ?, ?, ?)",
     /* A scan by key needs no sorting, as the index on the setting would. */
     [STATEMENT_LIST_SAMPLES] =
-        "SELECT id, " SAMPLE_COLUMNS " FROM sample NOT INDEXED "
-        "WHERE setting_id = ? ORDER BY id",
+        "SELECT id, setting_id, " SAMPLE_COLUMNS
+        " FROM sample NOT INDEXED " OF_SETTINGS "ORDER BY id",
     [STATEMENT_LIST_TABLES] =
         "SELECT sample_id, table_idx, n_rows, dim, pooling_factor, "
         "zipf_alpha, n_unique, bins FROM sample NOT INDEXED CROSS JOIN "
-        "sample_table ON sample_id = id WHERE setting_id = ? "
-        "ORDER BY id, table_idx",
+        "sample_table ON sample_id = id " OF_SETTINGS "ORDER BY id, table_idx",
     [STATEMENT_ADD_COMM] =
         "INSERT OR REPLACE INTO comm_sample (setting_id, " COMM_COLUMNS
-        ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    [STATEMENT_HAS_COMM] =
+        "SELECT 1 FROM comm_sample JOIN setting ON setting.id = setting_id "
+        "WHERE (" SETTING_COLUMNS ") = (?, ?, ?, ?, ?, ?) AND (kind, n_ranks, "
+        "n_hosts, total_bytes, max_bytes) = (?, ?, ?, ?, ?)",
     [STATEMENT_LIST_COMM] =
         "SELECT " COMM_COLUMNS " FROM comm_sample WHERE setting_id = ? "
-        "ORDER BY kind, n_ranks, total_bytes, max_bytes",
+        "ORDER BY kind, n_ranks, n_hosts, total_bytes, max_bytes",
+    [STATEMENT_ADD_CEILING] =
+        "INSERT OR REPLACE INTO ceiling (" PROBE_COLUMNS ", median_ms, p10_ms, "
+        "p90_ms, n_iterations, flags, moved_bytes, measured_at) VALUES "
+        "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    [STATEMENT_HAS_CEILING] = "SELECT 1 FROM ceiling WHERE (" PROBE_COLUMNS
+                              ") = (?, ?, ?, ?, ?, ?, ?, ?)",
+    [STATEMENT_LIST_CEILINGS] =
+        "SELECT " CEILING_COLUMNS " FROM ceiling WHERE "
+        "(device, n_threads, isa) = (?, ?, ?) ORDER BY id",
     [STATEMENT_ADD_TRAINING] =
         "INSERT INTO training_log (logged_at, version, model_path, "
         "model_hash, verdict, old_mape, new_mape, n_samples) "
@@ -103,7 +119,7 @@ int store_check(const struct store *store, int status, struct err *err)
                    sqlite3_errmsg(store->db));
 }
 
-static int execute(struct store *store, const char *sql, struct err *err)
+int store_execute(struct store *store, const char *sql, struct err *err)
 {
     return store_check(store, sqlite3_exec(store->db, sql, NULL, NULL, NULL),
                        err);
@@ -111,14 +127,14 @@ static int execute(struct store *store, const char *sql, struct err *err)
 
 int store_begin(struct store *store, enum store_mode mode, struct err *err)
 {
-    return execute(store, mode == STORE_READ ? "BEGIN" : "BEGIN IMMEDIATE",
-                   err);
+    return store_execute(store,
+                         mode == STORE_READ ? "BEGIN" : "BEGIN IMMEDIATE", err);
 }
 
 int store_end(struct store *store, int rc, struct err *err)
 {
     if (!rc)
-        rc = execute(store, "COMMIT", err);
+        rc = store_execute(store, "COMMIT", err);
     /* After some errors SQLite has rolled back by itself. */
     if (rc && !sqlite3_get_autocommit(store->db))
         sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
@@ -218,94 +234,6 @@ const char *take_text(struct query *query, struct arena *arena)
     return arena_strdup(arena, text ? (const char *)text : "");
 }
 
-/* The integer that a statement without values answers. */
-static int ask_i64(struct store *store, const char *sql, int64_t *value,
-                   struct err *err)
-{
-    sqlite3_stmt *stmt = NULL;
-    int status, rc = -1;
-
-    if (store_check(store, sqlite3_prepare_v2(store->db, sql, -1, &stmt, NULL),
-                    err))
-        goto out;
-    status = sqlite3_step(stmt);
-    if (store_check(store, status, err))
-        goto out;
-    *value = status == SQLITE_ROW ? sqlite3_column_int64(stmt, 0) : 0;
-    rc = 0;
-out:
-    sqlite3_finalize(stmt);
-    return rc;
-}
-
-/* Whose database this is; is_new: nothing is in it yet. */
-static int check_schema(struct store *store, bool *is_new, struct err *err)
-{
-    int64_t application_id, version, n_objects;
-
-    if (ask_i64(store, "SELECT count(*) FROM sqlite_schema", &n_objects, err) ||
-        ask_i64(store, "PRAGMA application_id", &application_id, err) ||
-        ask_i64(store, "PRAGMA user_version", &version, err))
-        return -1;
-    *is_new = !n_objects && !application_id && !version;
-    if (*is_new)
-        return 0;
-    if (application_id != APPLICATION_ID)
-        return err_set(err, ERR_INPUT,
-                       "'%s' is a database of another program, not a cost "
-                       "database",
-                       store->path);
-    if (version != STORE_VERSION)
-        return err_set(err, ERR_INPUT,
-                       "cost database '%s' has schema version %" PRId64
-                       ", this program reads and writes version %d: use the "
-                       "neuroshard that made it, or a new file",
-                       store->path, version, STORE_VERSION);
-    return 0;
-}
-
-/* Another process may be doing the same: who gets the lock first wins, the
- * other one finds the schema there. */
-static int create_schema(struct store *store, struct err *err)
-{
-    bool is_new;
-    int rc = -1;
-
-    if (store_begin(store, STORE_WRITE, err))
-        return -1;
-    if (check_schema(store, &is_new, err))
-        goto out;
-    if (is_new && execute(store, store_schema_sql, err))
-        goto out;
-    rc = check_schema(store, &is_new, err);
-out:
-    return store_end(store, rc, err);
-}
-
-static int prepare_file(struct store *store, struct err *err)
-{
-    bool is_new;
-
-    if (check_schema(store, &is_new, err))
-        return -1;
-    if (store->mode == STORE_READ) {
-        if (is_new)
-            return err_set(err, ERR_INPUT, "'%s' is empty, not a cost database",
-                           store->path);
-        return 0;
-    }
-    if (sqlite3_db_readonly(store->db, "main") == 1)
-        return err_set(err, ERR_IO, "cannot write '%s': the file is read-only",
-                       store->path);
-    if (execute(store, "PRAGMA journal_mode = WAL", err))
-        return -1;
-    if (execute(store, "PRAGMA synchronous = FULL", err))
-        return -1;
-    if (is_new && create_schema(store, err))
-        return -1;
-    return 0;
-}
-
 int store_open(struct store **out, const char *path, enum store_mode mode,
                struct err *err)
 {
@@ -327,9 +255,9 @@ int store_open(struct store **out, const char *path, enum store_mode mode,
         goto out;
     sqlite3_extended_result_codes(store->db, 1);
     sqlite3_busy_timeout(store->db, BUSY_TIMEOUT_MS);
-    if (execute(store, "PRAGMA foreign_keys = ON", err))
+    if (store_execute(store, "PRAGMA foreign_keys = ON", err))
         goto out;
-    if (prepare_file(store, err))
+    if (store_prepare(store, err))
         goto out;
     *out = store;
     rc = 0;
@@ -355,6 +283,30 @@ void store_close(struct store *store)
     sqlite3_close(store->db);
     mem_free(store->path);
     mem_free(store);
+}
+
+void bind_timing(struct query *query, const struct timing *timing)
+{
+    bind_double(query, timing->median_ms);
+    bind_double(query, timing->p10_ms);
+    bind_double(query, timing->p90_ms);
+}
+
+struct timing take_timing(struct query *query)
+{
+    struct timing timing;
+
+    timing.median_ms = take_double(query);
+    timing.p10_ms = take_double(query);
+    timing.p90_ms = take_double(query);
+    return timing;
+}
+
+void bind_device(struct query *query, const struct sample_setting *setting)
+{
+    bind_text(query, setting->device);
+    bind_i64(query, setting->n_threads);
+    bind_text(query, setting->isa);
 }
 
 void bind_setting(struct query *query, const struct sample_setting *setting)
@@ -409,7 +361,7 @@ out:
     return rc;
 }
 
-/* The next row of a list of settings. */
+/* The next row of a list of settings, behind its id. */
 static int take_setting(struct query *query, struct sample_setting *setting,
                         struct arena *arena, struct err *err)
 {
@@ -431,10 +383,12 @@ static int take_setting(struct query *query, struct sample_setting *setting,
     return 0;
 }
 
-int store_settings(struct store *store, struct sample_setting **settings,
-                   size_t *n, struct arena *arena, struct err *err)
+int store_list_settings(struct store *store, struct sample_setting **settings,
+                        int64_t **ids, size_t *n, struct arena *arena,
+                        struct err *err)
 {
     struct sample_setting *list = NULL;
+    int64_t *id_list = NULL;
     struct query query = {0};
     size_t n_found = 0;
     bool has_row;
@@ -448,19 +402,33 @@ int store_settings(struct store *store, struct sample_setting **settings,
         if (!has_row)
             break;
         list = mem_grow(list, n_found + 1, sizeof(*list));
+        id_list = mem_grow(id_list, n_found + 1, sizeof(*id_list));
+        id_list[n_found] = take_i64(&query);
         if (take_setting(&query, &list[n_found], arena, err))
             goto out;
         n_found++;
     }
     *settings = ARENA_NEW(arena, struct sample_setting, n_found);
-    if (n_found)
+    *ids = ARENA_NEW(arena, int64_t, n_found);
+    if (n_found) {
         memcpy(*settings, list, n_found * sizeof(*list));
+        memcpy(*ids, id_list, n_found * sizeof(*id_list));
+    }
     *n = n_found;
     rc = 0;
 out:
     query_end(&query);
     mem_free(list);
+    mem_free(id_list);
     return rc;
+}
+
+int store_settings(struct store *store, struct sample_setting **settings,
+                   size_t *n, struct arena *arena, struct err *err)
+{
+    int64_t *ids;
+
+    return store_list_settings(store, settings, &ids, n, arena, err);
 }
 
 int store_log_training(struct store *store, const char *model_path,

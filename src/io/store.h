@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "core/sample.h"
+#include "device/probe.h"
 
 /*
  * The cost database: one SQLite file (WAL) with every measurement. The schema
@@ -16,8 +17,11 @@
  */
 struct store; /* opaque */
 
-/* The file's user_version; a file of another one is refused. */
-#define STORE_VERSION 1
+/* The file's user_version. A file of version 1 is upgraded, in one
+ * transaction, when it is opened for writing; who only reads it reads an
+ * upgraded copy in memory, as the file was at that moment. Any other version
+ * is refused. */
+#define STORE_VERSION 2
 
 enum store_mode { STORE_READ, STORE_WRITE }; /* WRITE creates the file */
 /* ERR_INPUT for a file that is no database, a database of something else or
@@ -31,26 +35,48 @@ void store_close(struct store *store);
 /* A sample that is there already stays as it is; that is no failure. */
 int store_put(struct store *store, const struct sample_setting *setting,
               const struct sample *sample, struct err *err) MUST_CHECK;
-/* Replaces an earlier measurement of the same (setting, kind, ranks, bytes). */
+/* Replaces an earlier measurement of the same (setting, kind, ranks, hosts,
+ * bytes). */
 int store_put_comm(struct store *store, const struct sample_setting *setting,
                    const struct comm_sample *sample,
                    struct err *err) MUST_CHECK;
+/* Whether one of the same (setting, kind, ranks, hosts, bytes) is there. */
+bool store_has_comm(struct store *store, const struct sample_setting *setting,
+                    const struct comm_sample *sample);
+/* Replaces an earlier measurement of the same probe on the same device; of the
+ * setting only device, threads and isa count. */
+int store_put_ceiling(struct store *store, const struct sample_setting *setting,
+                      const struct ceiling *ceiling,
+                      struct err *err) MUST_CHECK;
+bool store_has_ceiling(struct store *store,
+                       const struct sample_setting *setting,
+                       const struct probe *probe);
 /* A sink whose ctx is the store. */
 struct sample_sink store_sink(struct store *store);
 
 /* The settings in the database, oldest first, in the arena. */
 int store_settings(struct store *store, struct sample_setting **settings,
                    size_t *n, struct arena *arena, struct err *err) MUST_CHECK;
-/* All samples of one setting, by (seed, case, kind, part), in the arena; none
- * where the setting is unknown. */
+/* All samples of one setting, by (seed, case, kind, part), in the arena, their
+ * `setting` included; none where the setting is unknown. */
 int store_samples(struct store *store, const struct sample_setting *setting,
                   struct sample **samples, size_t *n, struct arena *arena,
                   struct err *err) MUST_CHECK;
-/* By (kind, ranks, total bytes, largest bytes). */
+/* All samples of one device: of every setting with this device, n_threads and
+ * isa, by (setting, seed, case, kind, part), oldest setting first. */
+int store_device_samples(struct store *store,
+                         const struct sample_setting *setting,
+                         struct sample **samples, size_t *n,
+                         struct arena *arena, struct err *err) MUST_CHECK;
+/* By (kind, ranks, hosts, total bytes, largest bytes). */
 int store_comm_samples(struct store *store,
                        const struct sample_setting *setting,
                        struct comm_sample **samples, size_t *n,
                        struct arena *arena, struct err *err) MUST_CHECK;
+/* Ceilings of one device, in the order they were measured. */
+int store_ceilings(struct store *store, const struct sample_setting *setting,
+                   struct ceiling **ceilings, size_t *n, struct arena *arena,
+                   struct err *err) MUST_CHECK;
 /* Adds a line to the log of (re)trainings: verdict is "replaced", "kept" ...;
  * the errors are fractions, NAN where there was no model. */
 int store_log_training(struct store *store, const char *model_path,

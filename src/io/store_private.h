@@ -8,8 +8,10 @@
 
 /* What the files of the store share, and nobody else sees. */
 
-/* data/schema.sql itself, put into the program by the assembler. */
+/* data/schema.sql and data/schema_upgrade.sql themselves, put into the program
+ * by the assembler. */
 extern const char store_schema_sql[] __attribute__((visibility("hidden")));
+extern const char store_upgrade_sql[] __attribute__((visibility("hidden")));
 
 enum store_statement {
     STATEMENT_FIND_SETTING,
@@ -21,13 +23,17 @@ enum store_statement {
     STATEMENT_LIST_SAMPLES,
     STATEMENT_LIST_TABLES,
     STATEMENT_ADD_COMM,
+    STATEMENT_HAS_COMM,
     STATEMENT_LIST_COMM,
+    STATEMENT_ADD_CEILING,
+    STATEMENT_HAS_CEILING,
+    STATEMENT_LIST_CEILINGS,
     STATEMENT_ADD_TRAINING,
     N_STATEMENTS
 };
 
 struct store {
-    sqlite3 *db;
+    sqlite3 *db; /* the file, or for a reader of an old one a copy in memory */
     char *path;
     enum store_mode mode;
     sqlite3_stmt *statements[N_STATEMENTS]; /* prepared at first use */
@@ -36,6 +42,11 @@ struct store {
 /* 0 for SQLITE_OK, ROW and DONE, else the sentence for that status. */
 int store_check(const struct store *store, int status,
                 struct err *err) MUST_CHECK;
+
+int store_execute(struct store *store, const char *sql,
+                  struct err *err) MUST_CHECK;
+/* Makes sure that the database has the schema of this program. */
+int store_prepare(struct store *store, struct err *err) MUST_CHECK;
 
 /* A transaction: a writing one takes the lock at once, a reading one sees one
  * snapshot. The end commits where rc is 0 and rolls back where it is -1;
@@ -75,12 +86,21 @@ uint64_t take_u64(struct query *query);
 double take_double(struct query *query); /* NULL becomes NAN */
 const char *take_text(struct query *query, struct arena *arena);
 
+void bind_timing(struct query *query, const struct timing *timing);
+struct timing take_timing(struct query *query);
+
+/* Binds a device as its settings have it: name, threads, isa. */
+void bind_device(struct query *query, const struct sample_setting *setting);
 /* Binds the six columns of a setting. */
 void bind_setting(struct query *query, const struct sample_setting *setting);
 /* id 0: the database has no such setting. */
 int store_find_setting(struct store *store,
                        const struct sample_setting *setting, int64_t *id,
                        struct err *err) MUST_CHECK;
+/* As store_settings, with their keys. */
+int store_list_settings(struct store *store, struct sample_setting **settings,
+                        int64_t **ids, size_t *n, struct arena *arena,
+                        struct err *err) MUST_CHECK;
 /* Adds it where it is missing; inside a transaction. */
 int store_setting_id(struct store *store, const struct sample_setting *setting,
                      int64_t *id, struct err *err) MUST_CHECK;

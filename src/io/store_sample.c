@@ -12,21 +12,25 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 /* More than any device holds; a damaged count must not exhaust the memory. */
 #define MAX_TABLES 1000000
 
-static void bind_timing(struct query *query, const struct timing *timing)
+static void bind_health(struct query *query, const struct sample_health *health)
 {
-    bind_double(query, timing->median_ms);
-    bind_double(query, timing->p10_ms);
-    bind_double(query, timing->p90_ms);
+    bind_double(query, health->sm_mhz);
+    bind_double(query, health->memory_mhz);
+    bind_double(query, health->temperature_c);
+    bind_double(query, health->power_w);
+    bind_u64(query, health->throttle_reasons);
 }
 
-static struct timing take_timing(struct query *query)
+static struct sample_health take_health(struct query *query)
 {
-    struct timing timing;
+    struct sample_health health;
 
-    timing.median_ms = take_double(query);
-    timing.p10_ms = take_double(query);
-    timing.p90_ms = take_double(query);
-    return timing;
+    health.sm_mhz = take_double(query);
+    health.memory_mhz = take_double(query);
+    health.temperature_c = take_double(query);
+    health.power_w = take_double(query);
+    health.throttle_reasons = take_u64(query);
+    return health;
 }
 
 /* id 0: the sample was there already. */
@@ -47,6 +51,10 @@ static int add_sample(struct store *store, int64_t setting_id,
     bind_timing(&query, &sample->forward);
     bind_timing(&query, &sample->backward);
     bind_timing(&query, &sample->total);
+    bind_timing(&query, &sample->linearise);
+    bind_timing(&query, &sample->sort);
+    bind_timing(&query, &sample->update);
+    bind_health(&query, &sample->health);
     bind_i64(&query, sample->n_iterations);
     bind_i64(&query, sample->flags);
     bind_text(&query, sample->version);
@@ -106,40 +114,6 @@ int store_put(struct store *store, const struct sample_setting *setting,
     return store_end(store, put(store, setting, sample, err), err);
 }
 
-static int put_comm(struct store *store, const struct sample_setting *setting,
-                    const struct comm_sample *sample, struct err *err)
-{
-    struct query query = {0};
-    int64_t setting_id;
-    int rc = -1;
-
-    if (store_setting_id(store, setting, &setting_id, err))
-        goto out;
-    if (query_begin(&query, store, STATEMENT_ADD_COMM, err))
-        goto out;
-    bind_i64(&query, setting_id);
-    bind_text(&query, sample->kind);
-    bind_i64(&query, sample->n_ranks);
-    bind_u64(&query, sample->total_bytes);
-    bind_u64(&query, sample->max_bytes);
-    bind_timing(&query, &sample->time);
-    bind_i64(&query, sample->n_iterations);
-    if (query_step(&query, NULL, err))
-        goto out;
-    rc = 0;
-out:
-    query_end(&query);
-    return rc;
-}
-
-int store_put_comm(struct store *store, const struct sample_setting *setting,
-                   const struct comm_sample *sample, struct err *err)
-{
-    if (store_begin(store, STORE_WRITE, err))
-        return -1;
-    return store_end(store, put_comm(store, setting, sample, err), err);
-}
-
 static int store_has(struct store *store, const struct sample_setting *setting,
                      uint64_t seed, uint64_t case_idx, enum sample_kind kind,
                      uint32_t part)
@@ -180,9 +154,19 @@ static int sink_has(void *ctx, const struct sample_setting *setting,
     return store_has(ctx, setting, seed, case_idx, kind, part);
 }
 
+static int sink_has_comm(void *ctx, const struct sample_setting *setting,
+                         const struct comm_sample *sample)
+{
+    return store_has_comm(ctx, setting, sample);
+}
+
 struct sample_sink store_sink(struct store *store)
 {
-    return (struct sample_sink){store, sink_put, sink_put_comm, sink_has};
+    return (struct sample_sink){.ctx = store,
+                                .put = sink_put,
+                                .put_comm = sink_put_comm,
+                                .has = sink_has,
+                                .has_comm = sink_has_comm};
 }
 
 static int kind_from_name(const char *name)
@@ -205,14 +189,43 @@ static const char *take_shared_text(struct query *query, const char *before,
     return arena_strdup(arena, text ? (const char *)text : "");
 }
 
-static int take_sample(struct query *query, struct sample *sample,
-                       const struct sample *before, struct arena *arena,
-                       struct err *err)
+/* What is being read: the samples of one setting or of all of a device. */
+struct sample_list {
+    struct sample_setting *settings; /* of the database, in the arena */
+    int64_t *setting_ids;
+    size_t n_settings;
+    const struct sample_setting *device; /* the caller's */
+    int64_t setting_id;                  /* 0: all settings of the device */
+    struct sample *samples;              /* owned; mem_grow */
+    size_t n, cap;
+};
+
+static void bind_list(struct query *query, const struct sample_list *list)
 {
+    bind_device(query, list->device);
+    bind_i64(query, list->setting_id);
+}
+
+static const struct sample_setting *
+setting_of_id(const struct sample_list *list, int64_t id)
+{
+    for (size_t i = 0; i < list->n_settings; i++)
+        if (list->setting_ids[i] == id)
+            return &list->settings[i];
+    return NULL; /* a foreign key forbids it */
+}
+
+/* Takes a row as the next sample of the list. */
+static int take_sample(struct query *query, struct sample_list *list,
+                       struct arena *arena, struct err *err)
+{
+    struct sample *sample = &list->samples[list->n];
+    const struct sample *before = list->n ? sample - 1 : NULL;
     const unsigned char *kind_name;
     int kind;
 
     sample->id = take_i64(query);
+    sample->setting = setting_of_id(list, take_i64(query));
     sample->seed = take_u64(query);
     sample->case_idx = take_u64(query);
     kind_name = sqlite3_column_text(query->stmt, ++query->column);
@@ -222,6 +235,10 @@ static int take_sample(struct query *query, struct sample *sample,
     sample->forward = take_timing(query);
     sample->backward = take_timing(query);
     sample->total = take_timing(query);
+    sample->linearise = take_timing(query);
+    sample->sort = take_timing(query);
+    sample->update = take_timing(query);
+    sample->health = take_health(query);
     sample->n_iterations = (uint32_t)take_u64(query);
     sample->flags = (unsigned)take_u64(query);
     sample->version =
@@ -242,14 +259,8 @@ static int take_sample(struct query *query, struct sample *sample,
     return 0;
 }
 
-struct sample_list {
-    struct sample *samples; /* owned; mem_grow */
-    size_t n, cap;
-};
-
-static int read_samples(struct store *store, int64_t setting_id,
-                        struct sample_list *list, struct arena *arena,
-                        struct err *err)
+static int read_samples(struct store *store, struct sample_list *list,
+                        struct arena *arena, struct err *err)
 {
     struct query query = {0};
     bool has_row;
@@ -257,7 +268,7 @@ static int read_samples(struct store *store, int64_t setting_id,
 
     if (query_begin(&query, store, STATEMENT_LIST_SAMPLES, err))
         goto out;
-    bind_i64(&query, setting_id);
+    bind_list(&query, list);
     for (;;) {
         if (query_step(&query, &has_row, err))
             goto out;
@@ -268,9 +279,7 @@ static int read_samples(struct store *store, int64_t setting_id,
             list->samples =
                 mem_grow(list->samples, list->cap, sizeof(*list->samples));
         }
-        if (take_sample(&query, &list->samples[list->n],
-                        list->n ? &list->samples[list->n - 1] : NULL, arena,
-                        err))
+        if (take_sample(&query, list, arena, err))
             goto out;
         list->n++;
     }
@@ -311,9 +320,8 @@ static int missing_table(const struct store *store, const struct sample *sample,
 }
 
 /* Both lists run by sample id, so one pass over the two joins them. */
-static int read_tables(struct store *store, int64_t setting_id,
-                       struct sample_list *list, struct arena *arena,
-                       struct err *err)
+static int read_tables(struct store *store, struct sample_list *list,
+                       struct arena *arena, struct err *err)
 {
     struct query query = {0};
     bool has_row;
@@ -321,7 +329,7 @@ static int read_tables(struct store *store, int64_t setting_id,
 
     if (query_begin(&query, store, STATEMENT_LIST_TABLES, err))
         goto out;
-    bind_i64(&query, setting_id);
+    bind_list(&query, list);
     for (size_t i = 0; i < list->n; i++) {
         struct sample *sample = &list->samples[i];
 
@@ -349,6 +357,8 @@ static int compare_samples(const void *left, const void *right)
 {
     const struct sample *a = left, *b = right;
 
+    if (a->setting != b->setting) /* of one array, in its order */
+        return a->setting < b->setting ? -1 : 1;
     if (a->seed != b->seed)
         return a->seed < b->seed ? -1 : 1;
     if (a->case_idx != b->case_idx)
@@ -358,29 +368,34 @@ static int compare_samples(const void *left, const void *right)
     return (a->part > b->part) - (a->part < b->part);
 }
 
-static int read_all(struct store *store, const struct sample_setting *setting,
-                    struct sample_list *list, struct arena *arena,
-                    struct err *err)
+static int read_all(struct store *store, struct sample_list *list,
+                    bool one_setting, struct arena *arena, struct err *err)
 {
-    int64_t setting_id;
-
-    if (store_find_setting(store, setting, &setting_id, err) ||
-        read_samples(store, setting_id, list, arena, err))
+    if (one_setting) {
+        if (store_find_setting(store, list->device, &list->setting_id, err))
+            return -1;
+        if (!list->setting_id)
+            return 0;
+    }
+    if (store_list_settings(store, &list->settings, &list->setting_ids,
+                            &list->n_settings, arena, err) ||
+        read_samples(store, list, arena, err))
         return -1;
-    return read_tables(store, setting_id, list, arena, err);
+    return read_tables(store, list, arena, err);
 }
 
-int store_samples(struct store *store, const struct sample_setting *setting,
-                  struct sample **samples, size_t *n, struct arena *arena,
-                  struct err *err)
+static int list_samples(struct store *store,
+                        const struct sample_setting *setting, bool one_setting,
+                        struct sample **samples, size_t *n, struct arena *arena,
+                        struct err *err)
 {
-    struct sample_list list = {0};
+    struct sample_list list = {.device = setting};
     int rc = -1;
 
-    /* One snapshot for both lists, whoever writes meanwhile. */
+    /* One snapshot for all lists, whoever writes meanwhile. */
     if (store_begin(store, STORE_READ, err))
         goto out;
-    if (store_end(store, read_all(store, setting, &list, arena, err), err))
+    if (store_end(store, read_all(store, &list, one_setting, arena, err), err))
         goto out;
     *samples = ARENA_NEW(arena, struct sample, list.n);
     *n = list.n;
@@ -394,44 +409,17 @@ out:
     return rc;
 }
 
-int store_comm_samples(struct store *store,
-                       const struct sample_setting *setting,
-                       struct comm_sample **samples, size_t *n,
-                       struct arena *arena, struct err *err)
+int store_samples(struct store *store, const struct sample_setting *setting,
+                  struct sample **samples, size_t *n, struct arena *arena,
+                  struct err *err)
 {
-    struct comm_sample *list = NULL;
-    struct query query = {0};
-    size_t n_found = 0;
-    int64_t setting_id;
-    bool has_row;
-    int rc = -1;
+    return list_samples(store, setting, true, samples, n, arena, err);
+}
 
-    if (store_find_setting(store, setting, &setting_id, err))
-        goto out;
-    if (query_begin(&query, store, STATEMENT_LIST_COMM, err))
-        goto out;
-    bind_i64(&query, setting_id);
-    for (;;) {
-        if (query_step(&query, &has_row, err))
-            goto out;
-        if (!has_row)
-            break;
-        list = mem_grow(list, n_found + 1, sizeof(*list));
-        list[n_found].kind = take_text(&query, arena);
-        list[n_found].n_ranks = (uint32_t)take_u64(&query);
-        list[n_found].total_bytes = take_u64(&query);
-        list[n_found].max_bytes = take_u64(&query);
-        list[n_found].time = take_timing(&query);
-        list[n_found].n_iterations = (uint32_t)take_u64(&query);
-        n_found++;
-    }
-    *samples = ARENA_NEW(arena, struct comm_sample, n_found);
-    if (n_found)
-        memcpy(*samples, list, n_found * sizeof(*list));
-    *n = n_found;
-    rc = 0;
-out:
-    query_end(&query);
-    mem_free(list);
-    return rc;
+int store_device_samples(struct store *store,
+                         const struct sample_setting *setting,
+                         struct sample **samples, size_t *n,
+                         struct arena *arena, struct err *err)
+{
+    return list_samples(store, setting, false, samples, n, arena, err);
 }

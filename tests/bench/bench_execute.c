@@ -15,21 +15,31 @@
 
 /*
  * Predicted against executed: 20 random plans of real lists, at their full
- * size, on 4 and 8 ranks at batch 4,096, priced by a measured cost model and
- * run on this machine. Every plan is also compared with the unsharded
- * reference.
+ * size, on 4 and 8 ranks, priced by a measured cost model and run on this
+ * machine: on two threads at batch 4,096, or on a GPU at batch 65,536. Every
+ * plan is also compared with the unsharded reference.
  *
- *     bench_execute [MODEL]      default: the shipped model of a CPU
+ *     bench_execute [--device cpu|cuda] [MODEL]
+ *
+ * MODEL is by default the shipped one of a CPU; a GPU's has to be named.
  */
 
 #define SHIPPED_MODEL "data/models/cpu-amd-epyc-2t.nsm"
 #define N_PLANS 20
 #define MAX_PIECES 512
-#define BATCH 4096
 #define N_ITERATIONS 20
 
 static const char *const lists[] = {"data/tables/criteo_kaggle_26.csv",
                                     "data/tables/nvidia_synthetic_tiny_v3.csv"};
+
+/* Where and how the plans are run. */
+struct setup {
+    const char *model;
+    struct world *world;
+    struct device *device;
+    enum device_kind kind;
+    uint32_t batch;
+};
 
 struct outcome {
     double predicted_ms, measured_ms; /* compute of the slowest rank */
@@ -63,7 +73,8 @@ static void draw_shards(struct plan *plan, struct shard *shards,
 }
 
 static void fill_problem(struct problem *problem, struct table_list *list,
-                         uint32_t n_devices, struct arena *arena)
+                         uint32_t n_devices, uint32_t batch,
+                         struct arena *arena)
 {
     *problem = (struct problem){
         .tables = list->tables,
@@ -72,7 +83,7 @@ static void fill_problem(struct problem *problem, struct table_list *list,
                     .devices_per_host = n_devices,
                     .memory_bytes = ARENA_NEW(arena, uint64_t, n_devices),
                     .reserve_bytes = ARENA_NEW(arena, uint64_t, n_devices)},
-        .batch = BATCH,
+        .batch = batch,
         .kinds = SHARD_ALL_KINDS,
     };
     for (uint32_t r = 0; r < n_devices; r++)
@@ -114,8 +125,8 @@ out:
     return rc;
 }
 
-static int run_plan(struct outcome *outcome, struct device *device,
-                    const char *model, unsigned number, struct err *err)
+static int run_plan(struct outcome *outcome, const struct setup *setup,
+                    unsigned number, struct err *err)
 {
     struct shard shards[MAX_PIECES];
     struct tables_options options = {0};
@@ -131,14 +142,16 @@ static int run_plan(struct outcome *outcome, struct device *device,
     rng_init(&rng, number, 0);
     if (tables_load(&list, lists[number % 2], &options, &arena, err))
         goto out;
-    fill_problem(&plan.problem, &list, number / 2 % 2 ? 8 : 4, &arena);
+    fill_problem(&plan.problem, &list, number / 2 % 2 ? 8 : 4, setup->batch,
+                 &arena);
     draw_shards(&plan, shards, &rng);
-    if (price(&plan, model, &arena, err) || plan_check(&plan, err))
+    if (price(&plan, setup->model, &arena, err) || plan_check(&plan, err))
         goto out;
     exec_options_init(&exec_options);
     exec_options.n_iterations = N_ITERATIONS;
     exec_options.seed = number;
-    if (exec_run(&result, &plan, device, &exec_options, &arena, err))
+    if (exec_run(&result, &plan, setup->world, setup->device, &exec_options,
+                 &arena, err))
         goto out;
     if (result.failure) {
         err_set(err, ERR_INPUT, "plan %u: %s", number, result.failure);
@@ -159,23 +172,46 @@ out:
     return rc;
 }
 
+static int read_arguments(struct setup *setup, int argc, char **argv,
+                          struct err *err)
+{
+    *setup = (struct setup){.model = SHIPPED_MODEL, .batch = 4096};
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--device") != 0) {
+            setup->model = argv[i];
+        } else if (i + 1 < argc && !strcmp(argv[i + 1], "cuda")) {
+            setup->kind = DEVICE_CUDA;
+            setup->batch = 65536;
+            i++;
+        } else if (i + 1 < argc && !strcmp(argv[i + 1], "cpu")) {
+            i++;
+        } else {
+            return err_set(err, ERR_USAGE, "--device takes cpu or cuda");
+        }
+    }
+    if (setup->kind == DEVICE_CUDA && !strcmp(setup->model, SHIPPED_MODEL))
+        return err_set(err, ERR_USAGE, "--device cuda needs the GPU's MODEL");
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
-    const char *model = argc > 1 ? argv[1] : SHIPPED_MODEL;
     struct outcome outcomes[N_PLANS];
-    struct device *device = NULL;
+    struct setup setup;
     double errors[N_PLANS];
     struct err err = {0};
     int status = 1;
 
-    if (device_open(&device, DEVICE_CPU, 0, 2, &err))
+    if (read_arguments(&setup, argc, argv, &err) ||
+        world_open(&setup.world, &err) ||
+        device_open(&setup.device, setup.kind, 0, 2, &err))
         goto out;
     printf("slowest rank's compute, predicted by %s and measured on %s, "
-           "batch %d\n\nplan  tables                     ranks  pieces "
+           "batch %u\n\nplan  tables                     ranks  pieces "
            "predicted ms measured ms  error %%   outputs   weights\n",
-           model, device_name(device), BATCH);
+           setup.model, device_name(setup.device), setup.batch);
     for (unsigned i = 0; i < N_PLANS; i++) {
-        if (run_plan(&outcomes[i], device, model, i, &err))
+        if (run_plan(&outcomes[i], &setup, i, &err))
             goto out;
         errors[i] =
             fabs(outcomes[i].predicted_ms / outcomes[i].measured_ms - 1);
@@ -186,6 +222,7 @@ int main(int argc, char **argv)
 out:
     if (status)
         fprintf(stderr, "bench_execute: %s\n", err.msg);
-    device_close(device);
+    device_close(setup.device);
+    world_close(setup.world);
     return status;
 }

@@ -101,8 +101,12 @@ static void setting_open(struct setting *setting, struct device *device,
             .out_begin = t * dim,
         };
     }
-    check(lookup_open(&setting->lookup, device, setting->tables,
-                      setting->n_tables, BATCH, setting->n_lookups, optimizer,
+    check(lookup_open(&setting->lookup, device,
+                      &(struct lookup_spec){.tables = setting->tables,
+                                            .n_tables = setting->n_tables,
+                                            .batch = BATCH,
+                                            .max_lookups = setting->n_lookups,
+                                            .optimizer = optimizer},
                       &err));
     check(device_fill(device, setting->out,
                       (uint64_t)setting->n_tables * BATCH * dim, PRECISION_FP32,
@@ -121,7 +125,7 @@ static void setting_close(struct setting *setting, struct device *device)
 static double forward_ms(struct setting *setting)
 {
     struct lookup_batch batch = {setting->indices, setting->offsets,
-                                 setting->n_lookups};
+                                 setting->n_lookups, false};
     double start_ms = clock_ms();
 
     check(lookup_forward(setting->lookup, &batch, setting->out, &err));
@@ -131,7 +135,7 @@ static double forward_ms(struct setting *setting)
 static double backward_ms(struct setting *setting)
 {
     struct lookup_batch batch = {setting->indices, setting->offsets,
-                                 setting->n_lookups};
+                                 setting->n_lookups, false};
     double start_ms = clock_ms();
 
     check(lookup_backward(setting->lookup, &batch, setting->out, 1e-6f, &err));

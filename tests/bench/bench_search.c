@@ -1,18 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The search against the published one on the benchmark tasks: cost and time,
+ * The searches against the published one on the benchmark tasks: cost and time,
  * task by task. The published seconds were taken on one core of a 2-core
  * machine; ours are of all threads (or of argv[1]), the least of three runs.
+ *
+ * The published nets tell devices apart by their number, so a plan's cost
+ * changes when its devices are numbered otherwise. What the full search gains
+ * by numbering is not its merit: the second ratio is of costs averaged over
+ * RELABELLINGS random numberings.
+ *
+ * Then tasks drawn by the published protocol, and how time grows with the
+ * length of the list and the number of devices.
  */
 #include "tests/golden.h"
 
 #include <math.h>
 
 #include "base/clock.h"
+#include "base/rng.h"
 #include "costmodel/oracles.h"
 #include "search/search.h"
 
 #define REPEATS 3
+#define RELABELLINGS 100
+#define DRAWN_TASKS 100 /* of each number of devices */
+#define DRAWN_SEED 2305 /* of the tasks */
+#define MIB (UINT64_C(1) << 20)
 
 struct tally {
     double log_ratio, published_ms, our_ms, least_speedup;
@@ -96,6 +109,238 @@ static void bench_task(struct tally *tally, const json_t *task,
     oracle_close(oracle);
 }
 
+/* Mean cost over random numberings of the devices. */
+static double averaged(const struct plan *plan, const struct oracle *oracle,
+                       struct arena *arena)
+{
+    uint32_t n_devices = plan->problem.cluster.n_devices;
+    uint32_t *number = ARENA_NEW(arena, uint32_t, n_devices);
+    struct plan other = *plan;
+    struct err err = {0};
+    struct rng rng;
+    double sum = 0;
+
+    rng_init(&rng, 1, 0);
+    other.shards = ARENA_NEW(arena, struct shard, plan->n_shards);
+    for (unsigned k = 0; k < RELABELLINGS; k++) {
+        for (uint32_t r = 0; r < n_devices; r++)
+            number[r] = r;
+        rng_shuffle(&rng, number, n_devices);
+        for (size_t i = 0; i < plan->n_shards; i++) {
+            other.shards[i] = plan->shards[i];
+            other.shards[i].device = number[plan->shards[i].device];
+        }
+        if (plan_price(&other, oracle, arena, &err))
+            return NAN;
+        sum += other.total_ms;
+    }
+    return sum / RELABELLINGS;
+}
+
+struct gain {
+    double ratio, averaged_ratio, worst, took_ms, slowest_ms, reference_ms;
+    double n_evaluations;
+    unsigned n;
+};
+
+static void full_task(struct gain *gain, const json_t *task,
+                      const struct table *pool, struct pool *threads,
+                      struct arena *arena)
+{
+    uint32_t n_devices =
+        (uint32_t)json_integer_value(json_object_get(task, "gpus"));
+    double want = published(task, "beam", "cost_ms"), ratio;
+    struct plan reference = {0}, full = {0};
+    struct search_options options;
+    struct oracle *oracle = NULL;
+    struct err err = {0};
+
+    golden_problem(&full.problem, pool, json_object_get(task, "table_ids"),
+                   json_object_get(task, "dims"), n_devices,
+                   json_number_value(json_object_get(task, "max_mem_gib")),
+                   arena);
+    reference.problem = full.problem;
+    search_options_init(&options);
+    options.pool = threads;
+    if (oracle_reference_open(&oracle, golden_path("golden", arena),
+                              &full.problem, arena, &err) ||
+        search_reference(&reference, oracle, &options, arena, &err) ||
+        plan_price(&reference, oracle, arena, &err) ||
+        search_full(&full, oracle, &options, arena, &err)) {
+        printf("Bail out! %s\n", err.msg);
+        exit(1);
+    }
+    plan_derive_kinds(&full);
+    if (plan_price(&full, oracle, arena, &err))
+        exit(1);
+    ratio = full.total_ms / want;
+    gain->ratio += ratio;
+    gain->averaged_ratio +=
+        averaged(&full, oracle, arena) / averaged(&reference, oracle, arena);
+    gain->worst = fmax(gain->worst, ratio);
+    gain->took_ms += full.search_ms;
+    gain->slowest_ms = fmax(gain->slowest_ms, full.search_ms);
+    gain->reference_ms += reference.search_ms;
+    gain->n_evaluations += (double)full.n_evaluations;
+    gain->n++;
+    oracle_close(oracle);
+}
+
+static void print_gain(const struct gain *gain, uint32_t n_devices)
+{
+    printf("%4u %6u %7.4f %10.4f %9.6f %9.0f %9.0f %12.2f %11.0f\n", n_devices,
+           gain->n, gain->ratio / gain->n, gain->averaged_ratio / gain->n,
+           gain->worst, gain->took_ms / gain->n, gain->slowest_ms,
+           gain->reference_ms / gain->n, gain->n_evaluations / gain->n);
+}
+
+/* A task by the published protocol: 10 to 59 tables of the pool, with
+ * replacement, dims of 4 to 128, at most 15 GiB per four devices; 4 GiB a
+ * device. */
+static void draw_task(struct problem *problem, const struct table *pool,
+                      size_t n_pool, uint32_t n_devices, struct rng *rng,
+                      struct arena *arena)
+{
+    static const int dims[] = {4, 8, 16, 32, 64, 128};
+    uint64_t most = 15 * 1024 * MIB * n_devices / 4, bytes;
+    json_t *ids, *widths;
+
+    do {
+        size_t n = 10 + rng_below(rng, 50);
+
+        bytes = 0;
+        ids = json_array();
+        widths = json_array();
+        for (size_t i = 0; i < n; i++) {
+            size_t id = rng_below(rng, n_pool);
+            int dim = dims[rng_below(rng, 6)];
+
+            json_array_append_new(ids, json_integer((json_int_t)id));
+            json_array_append_new(widths, json_integer(dim));
+            bytes += pool[id].num_embeddings * (uint64_t)dim * 4;
+        }
+        if (bytes <= most)
+            golden_problem(problem, pool, ids, widths, n_devices, 4, arena);
+        json_decref(ids);
+        json_decref(widths);
+    } while (bytes > most);
+}
+
+static void bench_drawn(const struct table *pool, size_t n_pool,
+                        uint32_t n_devices, struct pool *threads)
+{
+    unsigned n_full = 0, n_reference = 0;
+    struct search_options options;
+    struct rng rng;
+
+    rng_init(&rng, DRAWN_SEED, n_devices);
+    search_options_init(&options);
+    options.pool = threads;
+    options.effort = 24000; /* whether there is a plan, not how good */
+    for (unsigned i = 0; i < DRAWN_TASKS; i++) {
+        struct oracle *oracle = NULL;
+        struct plan plan = {0};
+        struct err err = {0};
+        struct arena arena;
+
+        arena_init(&arena);
+        draw_task(&plan.problem, pool, n_pool, n_devices, &rng, &arena);
+        if (oracle_reference_open(&oracle, golden_path("golden", &arena),
+                                  &plan.problem, &arena, &err))
+            exit(1);
+        n_reference += !search_reference(&plan, oracle, &options, &arena, &err);
+        n_full += !search_full(&plan, oracle, &options, &arena, &err);
+        oracle_close(oracle);
+        arena_release(&arena);
+    }
+    printf("%4u %6u %6u %9u\n", n_devices, DRAWN_TASKS, n_full, n_reference);
+}
+
+/* A list like NVIDIA's synthetic ones: rows from ten to some 10^8, mostly
+ * small; a few tables are looked up often. */
+static void draw_list(struct problem *problem, size_t n_tables,
+                      uint32_t n_devices, struct arena *arena)
+{
+    static const uint32_t dims[] = {8, 16, 32, 32, 64, 128, 128, 256};
+    static const double pooling[] = {1, 1, 1, 1, 1, 10, 20, 50};
+    struct rng rng;
+
+    rng_init(&rng, n_tables, n_devices);
+    *problem = (struct problem){
+        .tables = ARENA_NEW(arena, struct table, n_tables),
+        .n_tables = n_tables,
+        .batch = 65536,
+        .kinds = SHARD_ALL_KINDS,
+        .cluster = {.n_devices = n_devices,
+                    .devices_per_host = n_devices < 8 ? n_devices : 8,
+                    .memory_bytes = ARENA_NEW(arena, uint64_t, n_devices),
+                    .reserve_bytes = ARENA_NEW(arena, uint64_t, n_devices)},
+    };
+    for (uint32_t r = 0; r < n_devices; r++)
+        problem->cluster.memory_bytes[r] = 80 * 1024 * MIB;
+    for (size_t i = 0; i < n_tables; i++) {
+        struct table *table = &problem->tables[i];
+
+        table_init(table);
+        table->name = arena_printf(arena, "t%zu", i);
+        table->num_embeddings = (uint64_t)pow(10, 1 + 7 * rng_uniform(&rng)) *
+                                (rng_below(&rng, 50) ? 1 : 4);
+        table->dim = dims[rng_below(&rng, 8)];
+        table->pooling_factor = pooling[rng_below(&rng, 8)];
+    }
+}
+
+static void bench_scale(size_t n_tables, uint32_t n_devices,
+                        struct pool *threads)
+{
+    struct search_options options;
+    struct oracle *oracle = NULL;
+    struct plan plan = {0};
+    struct err err = {0};
+    struct arena arena;
+    double built_ms;
+
+    arena_init(&arena);
+    draw_list(&plan.problem, n_tables, n_devices, &arena);
+    search_options_init(&options);
+    options.pool = threads;
+    options.effort = 0;
+    if (oracle_roofline_open(&oracle, "h100", &plan.problem, &arena, &err) ||
+        search_full(&plan, oracle, &options, &arena, &err) ||
+        plan_price(&plan, oracle, &arena, &err)) {
+        printf("%6zu %5u %s\n", n_tables, n_devices, err.msg);
+        goto out;
+    }
+    built_ms = plan.total_ms;
+    options.effort = SEARCH_EFFORT_AUTO;
+    if (search_full(&plan, oracle, &options, &arena, &err))
+        goto out;
+    plan_derive_kinds(&plan);
+    if (plan_price(&plan, oracle, &arena, &err))
+        goto out;
+    printf("%6zu %5u %9.2f %9.3f %9.3f %8zu\n", n_tables, n_devices,
+           plan.search_ms / 1000, built_ms, plan.total_ms, plan.n_shards);
+out:
+    oracle_close(oracle);
+    arena_release(&arena);
+}
+
+static void bench_scales(struct pool *threads)
+{
+    static const struct {
+        size_t n_tables;
+        uint32_t n_devices;
+    } sizes[] = {{26, 8},      {100, 8},     {200, 8},    {400, 64},
+                 {1000, 64},   {1000, 512},  {2000, 512}, {5000, 512},
+                 {5000, 1024}, {10000, 1024}};
+
+    printf("\nfull search, roofline of an H100, lists drawn like NVIDIA's\n"
+           "%6s %5s %9s %9s %9s %8s\n",
+           "tables", "gpus", "took s", "built ms", "found ms", "shards");
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        bench_scale(sizes[i].n_tables, sizes[i].n_devices, threads);
+}
+
 int main(int argc, char **argv)
 {
     static const char *const files[] = {"golden/tasks_4gpu.json",
@@ -135,6 +380,30 @@ int main(int argc, char **argv)
            tally.n, tally.n_worse, exp(tally.log_ratio / tally.n), tally.our_ms,
            tally.published_ms, tally.published_ms / tally.our_ms,
            tally.least_speedup, (double)tally.n_priced / tally.our_ms * 1000);
+    printf("\nfull search, cost over the published one\n%4s %6s %7s %10s %9s "
+           "%9s %9s %12s %11s\n",
+           "gpus", "tasks", "ratio", "relabelled", "worst", "took ms",
+           "at most", "reference ms", "evaluations");
+    for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
+        json_t *tasks = golden_json(files[f], &arena), *task;
+        struct gain gain = {0};
+
+        json_array_foreach(tasks, i, task)
+        {
+            struct arena_mark mark = arena_mark(&arena);
+
+            full_task(&gain, task, pool, threads, &arena);
+            arena_rewind(&arena, mark);
+        }
+        json_decref(tasks);
+        print_gain(&gain, f ? 8 : 4);
+    }
+    printf("\ntasks drawn by the published protocol, seed %d\n%4s %6s %6s "
+           "%9s\n",
+           DRAWN_SEED, "gpus", "tasks", "solved", "reference");
+    bench_drawn(pool, n, 4, threads);
+    bench_drawn(pool, n, 8, threads);
+    bench_scales(threads);
     pool_close(threads);
     arena_release(&arena);
     return 0;

@@ -101,7 +101,7 @@ printf 'name,rows,dim\na,9000000000000000000,1000000\n' | lines no-plan
 
 echo "== plans"
 printf 'name,rows,dim\na,10,8\nb,20,8\n' >list.csv
-"$NEUROSHARD" plan list.csv --gpus 2 -o good.json >/dev/null 2>&1 ||
+"$NEUROSHARD" plan list.csv --gpus 2 --search reference -o good.json >/dev/null 2>&1 ||
     echo "# no good plan"
 bad plan-not-json cost "$tables"
 head -c 200 good.json >cut.json

@@ -8,10 +8,12 @@
 /*
  * Random plans of real table lists, rows scaled down, run against the
  * unsharded reference: whatever the cuts, what the ranks compute together is
- * what one device would.
+ * what one device would. With little memory, where weights come in turns, and
+ * on a GPU, if there is one, the bits are the same.
  */
 
 #define N_PLANS 20
+#define N_GPU_PLANS 4
 #define MAX_PIECES 2048
 #define MAX_COPIED_ROWS 20000 /* a replica holds a dense gradient */
 
@@ -104,31 +106,73 @@ static void draw_plan(struct random_plan *random, struct table_list *list,
     plan_derive_kinds(&random->plan);
 }
 
-static void run_plan(struct random_plan *random, struct device *device,
-                     uint64_t seed, double scale_rows)
+static int run_plan(struct exec_result *result, struct random_plan *random,
+                    struct world *world, struct device *device,
+                    const struct exec_options *options, struct arena *arena)
+{
+    struct err err = {0};
+    int rc =
+        exec_run(result, &random->plan, world, device, options, arena, &err);
+
+    ok(!rc && !result->failure && result->output_error <= 1e-5 &&
+           result->weight_error <= 1e-5 && result->n_outputs_checked &&
+           result->n_weights_checked,
+       "seed %" PRIu64 ": %zu pieces of %zu tables on %u ranks, errors %.1g "
+       "and %.1g %s%s",
+       options->seed, random->plan.n_shards, random->plan.problem.n_tables,
+       random->plan.problem.cluster.n_devices, result->output_error,
+       result->weight_error, rc ? err.msg : "",
+       result->failure ? result->failure : "");
+    return rc;
+}
+
+static void same_bits(const struct exec_result *a, const struct exec_result *b,
+                      const char *where)
+{
+    ok(a->output_hash == b->output_hash && a->weight_hash == b->weight_hash,
+       "... %s (%u turns) with the same bits", where, b->n_turns);
+}
+
+/* The least memory, of some sizes, in which the plan runs. */
+static void run_in_little(const struct exec_result *first,
+                          struct random_plan *random, struct world *world,
+                          struct device *device, struct exec_options options,
+                          struct arena *arena)
+{
+    struct exec_result result = {0};
+    struct err err;
+
+    for (uint64_t bytes = 1 << 26; bytes >> 32 == 0; bytes += bytes / 1024) {
+        options.memory_bytes = bytes;
+        if (!exec_run(&result, &random->plan, world, device, &options, arena,
+                      &err)) {
+            same_bits(first, &result, "in little memory");
+            return;
+        }
+    }
+    ok(0, "%s", err.msg);
+}
+
+static void run_everywhere(struct random_plan *random, struct world *world,
+                           struct device *cpu, struct device *gpu,
+                           uint64_t seed, double scale_rows)
 {
     struct exec_options options;
-    struct exec_result result = {0};
+    struct exec_result first = {0}, again = {0};
     struct arena arena;
-    struct err err = {0};
-    int rc;
 
     arena_init(&arena);
     exec_options_init(&options);
     options.n_iterations = 1;
     options.seed = seed;
-    options.wait_for_quiet = 0;
+    options.wait_for_quiet = false;
     options.scale_rows = scale_rows;
-    rc = exec_run(&result, &random->plan, device, &options, &arena, &err);
-    ok(!rc && !result.failure && result.output_error <= 1e-5 &&
-           result.weight_error <= 1e-5 && result.n_outputs_checked &&
-           result.n_weights_checked,
-       "seed %" PRIu64 ": %zu pieces of %zu tables on %u ranks, errors %.1g "
-       "and %.1g %s%s",
-       seed, random->plan.n_shards, random->plan.problem.n_tables,
-       random->plan.problem.cluster.n_devices, result.output_error,
-       result.weight_error, rc ? err.msg : "",
-       result.failure ? result.failure : "");
+    if (!run_plan(&first, random, world, cpu, &options, &arena)) {
+        if (seed % 5 == 0)
+            run_in_little(&first, random, world, cpu, options, &arena);
+        if (gpu && !run_plan(&again, random, world, gpu, &options, &arena))
+            same_bits(&first, &again, "on a GPU");
+    }
     arena_release(&arena);
 }
 
@@ -138,11 +182,13 @@ int main(void)
         "data/tables/criteo_kaggle_26.csv",
         "data/tables/nvidia_synthetic_tiny_v3.csv"};
     static struct random_plan random;
-    struct device *device;
+    struct device *cpu = NULL, *gpu = NULL;
+    struct world *world = NULL;
     struct arena arena;
     struct err err;
 
-    if (device_open(&device, DEVICE_CPU, 0, 2, &err)) {
+    if (world_open(&world, &err) || device_open(&cpu, DEVICE_CPU, 0, 2, &err) ||
+        (device_count_cuda() && device_open(&gpu, DEVICE_CUDA, 0, 2, &err))) {
         printf("Bail out! %s\n", err.msg);
         return 1;
     }
@@ -158,9 +204,12 @@ int main(void)
             continue;
         }
         draw_plan(&random, &list, seed, &scale_rows);
-        run_plan(&random, device, seed, scale_rows);
+        run_everywhere(&random, world, cpu, seed < N_GPU_PLANS ? gpu : NULL,
+                       seed, scale_rows);
     }
     arena_release(&arena);
-    device_close(device);
+    device_close(gpu);
+    device_close(cpu);
+    world_close(world);
     return tap_done();
 }

@@ -104,7 +104,8 @@ static void test_train(const char *db)
     is_i64(model_load(&model, first, &arena, &err), 0, "it is a model");
     ok(model.n_errors == 5 && model.errors[0].mape < 0.2,
        "that knows its errors: %.1f %%", 100 * model.errors[0].mape);
-    ok(model.has_comm && fabs(model.comm.intra_gbps - 10) < 1e-6,
+    ok(model.has_comm &&
+           fabs(comm_curve_gbps(&model.comm.curves[0]) - 10) < 0.1,
        "and the bandwidth of exchanges");
     is_i64(RUN(command_eval, "eval", "--db", db, "--model", first), 0, "eval");
     is_i64(RUN(command_eval, "eval", "--db", db, "--model", first, "--json"), 0,
@@ -142,6 +143,7 @@ static void test_retrain(const char *db)
 static void test_refusals(const char *db)
 {
     struct sample_setting other = synthetic_setting;
+    struct model both = {.n_ranges = 0};
     const char *few = in_folder("few.db"), *model = in_folder("first.nsm");
     const char *copy = in_folder("second.nsm"), *none = in_folder("none");
 
@@ -163,12 +165,35 @@ static void test_refusals(const char *db)
     ok(same_files(model, copy), "the model is untouched");
     other.batch = 1024;
     fill_store(db, &other, 10);
-    is_i64(RUN(command_train, "train", "--db", db, "-o", none), 2,
-           "two settings, no choice");
-    ok(strstr(err.msg, "batch 4096; cpu:imaginary") != NULL, "%s", err.msg);
+    is_i64(RUN(command_train, "train", "--db", db, "-o", none, "--epochs=1"), 0,
+           "two settings, one model");
+    is_i64(model_load(&both, none, &arena, &err), 0, "which loads");
+    is_i64((int64_t)both.n_ranges, 1, "of one precision and optimizer");
+    is_i64(both.ranges[0].batch_min, 1024, "from the smaller batch");
+    is_i64(both.ranges[0].batch_max, 4096, "to the larger");
     is_i64(RUN(command_train, "train", "--db", db, "-o", none, "--batch=4096",
+               "--epochs=1"),
+           0, "one setting chosen");
+    is_i64(model_load(&both, none, &arena, &err), 0, "which loads, too");
+    is_i64(both.ranges[0].batch_min, 4096, "without the other");
+    is_i64(RUN(command_eval, "eval", "--db", db, "--model", none), 0,
+           "judged on both settings");
+    is_i64(RUN(command_eval, "eval", "--db", db, "--model", none,
+               "--batch=4096", "--precision=fp32"),
+           0, "or on one");
+    is_i64(RUN(command_eval, "eval", "--db", db, "--model", none,
+               "--optimizer=sgd"),
+           1, "not on what was not measured");
+    other.device = "cpu:other";
+    fill_store(db, &other, 10);
+    is_i64(RUN(command_train, "train", "--db", db, "-o", none), 2,
+           "two devices, no choice");
+    ok(strstr(err.msg, "a model is of one device") &&
+           strstr(err.msg, "batch 1024; cpu:other"),
+       "%s", err.msg);
+    is_i64(RUN(command_train, "train", "--db", db, "-o", none,
                "--device=imaginary", "--epochs=1"),
-           0, "two settings, one chosen");
+           0, "two devices, one chosen");
     is_i64(RUN(command_eval, "eval", "--db", few, "--model", model), 1,
            "no held-out case");
 }
@@ -180,7 +205,8 @@ static void test_interrupt(const char *db)
 
     interrupt_install();
     raise(SIGINT);
-    is_i64(RUN(command_train, "train", "--db", db, "-o", model, "--batch=4096"),
+    is_i64(RUN(command_train, "train", "--db", db, "-o", model, "--batch=4096",
+               "--device=imaginary"),
            1, "interrupted");
     ok(err.code == ERR_INTERRUPTED, "%s", err.msg);
     ok(same_files(model, copy), "the old model is untouched");

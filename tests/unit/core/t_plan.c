@@ -41,8 +41,8 @@ static void fake_comm(const struct oracle *oracle, size_t n, const double *sums,
     }
 }
 
-static const struct oracle_ops fake_ops = {fake_embed, fake_compute, fake_comm,
-                                           NULL};
+static const struct oracle_ops fake_ops = {
+    .embed = fake_embed, .compute = fake_compute, .comm = fake_comm};
 
 static struct table tables[2];
 static uint64_t memory_bytes[2] = {1u << 20, 1u << 20},

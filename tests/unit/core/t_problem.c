@@ -123,11 +123,46 @@ static void test_canonical_order(void)
     is_i64(order[3], 0, "not by position");
 }
 
+struct row_case {
+    const char *name;
+    uint32_t n_devices, devices_per_host;
+    uint64_t rows, row_begin, row_end;
+    uint32_t want;
+};
+
+static const struct row_case row_cases[] = {
+    {"a block over all", 4, 2, 10, 3, 6, 4},
+    {"the rest over all", 4, 2, 10, 9, 10, 4},
+    {"a block over a host", 4, 2, 10, 5, 10, 2},
+    {"the rest over a host", 4, 2, 11, 6, 11, 2},
+    {"no such block", 4, 2, 10, 0, 4, 0},
+    {"of both: all", 2, 2, 10, 0, 5, 2},
+    {"one row each, and ranks without", 8, 4, 5, 3, 4, 8},
+};
+
+static void test_row_ranks(void)
+{
+    for (size_t i = 0; i < sizeof row_cases / sizeof *row_cases; i++) {
+        const struct row_case *test = &row_cases[i];
+        struct table table = make_table("t", test->rows, 8, 1);
+        struct problem problem = make_problem(&table, 1);
+        struct shard shard = shard_whole(&problem, 0, 0);
+
+        problem.cluster.n_devices = test->n_devices;
+        problem.cluster.devices_per_host = test->devices_per_host;
+        shard.kind = SHARD_ROW;
+        shard.row_begin = test->row_begin;
+        shard.row_end = test->row_end;
+        is_i64(shard_row_ranks(&problem, &shard), test->want, test->name);
+    }
+}
+
 int main(void)
 {
     test_memory_of_kinds();
     test_memory_of_formats();
     test_huge();
     test_canonical_order();
+    test_row_ranks();
     return tap_done();
 }

@@ -5,10 +5,13 @@
 
 #define MB 1e6
 
-static const struct comm_model port = {
-    COMM_PORT, 10, 100, 40, 10, "a switch and a slower network"};
-static const struct comm_model total = {COMM_TOTAL, 10, 100,
-                                        40,         10, "a shared memory"};
+static struct comm_model model_of(enum comm_form form)
+{
+    return (struct comm_model){.form = form,
+                               .intra = comm_line(10, 100),
+                               .inter = comm_line(40, 10),
+                               .source = "a host and a slower network"};
+}
 
 static struct problem make_problem(uint32_t n_devices, uint32_t per_host)
 {
@@ -99,6 +102,8 @@ static void check_price(void)
                              .compute_ms = {5, 2}};
     const struct load four = {.bytes = {80 * MB, 0, 40 * MB, 120 * MB}};
     const struct load copies = {.grad = {64 * MB, 32 * MB, 0, 0}};
+    const struct comm_model port = model_of(COMM_PORT);
+    const struct comm_model total = model_of(COMM_TOTAL);
     double fwd[4], bwd[4];
 
     price(&port, 2, 2, &two, fwd, bwd);
@@ -129,9 +134,84 @@ static void check_price(void)
     is_near(fwd[0] + bwd[0], 0, 0, "one device talks to nobody");
 }
 
+static void check_curve(void)
+{
+    const struct comm_curve line = comm_line(10, 100);
+    const struct comm_curve curve = {
+        .n_knots = 4, .bytes = {0, 100, 1000, 10000}, .us = {1, 1, 2, 4}};
+    const struct load load = {.bytes = {10000, 1000}};
+    struct comm_model model = model_of(COMM_TOTAL);
+    double fwd[4], bwd[4];
+
+    is_near(comm_curve_us(&line, 0), 10, 0, "nothing takes the latency");
+    is_near(comm_curve_us(&line, 5e6), 60, 1e-9, "5 MB at 100 GB/s");
+    is_near(comm_curve_us(&line, 5e12), 50000010, 1e-4, "and far beyond");
+    is_near(comm_curve_latency_us(&line), 10, 0, "latency");
+    is_near(comm_curve_gbps(&line), 100, 1e-9, "bandwidth");
+    is_near(comm_curve_us(&curve, 40), 1, 0, "level");
+    is_near(comm_curve_us(&curve, 100), 1, 0, "a knot");
+    is_near(comm_curve_us(&curve, 550), 1.5, 1e-12, "half-way");
+    is_near(comm_curve_us(&curve, 10000), 4, 1e-12, "the last knot");
+    is_near(comm_curve_us(&curve, 14500), 5, 1e-12, "the last line goes on");
+    is_near(comm_curve_gbps(&curve), 4.5, 1e-12, "at its rate");
+    model.intra = curve;
+    price(&model, 2, 2, &load, fwd, bwd);
+    is_near(fwd[0], (2 + 2 * 10.0 / 9) / 1000, 1e-12, "11,000 bytes by it");
+}
+
+/* Fits of one line each: 8 ranks 1 us, 2 ranks 2 us, 4 ranks 3 us, and 8 ranks
+ * on 2 hosts 4 us. */
+static struct comm_fit make_fit(uint32_t n_curves)
+{
+    static const uint32_t n_ranks[] = {8, 2, 4, 8};
+    struct comm_fit fit = {
+        .form = COMM_TOTAL, .n_curves = n_curves, .source = "measured"};
+
+    for (uint32_t i = 0; i < n_curves; i++) {
+        fit.curves[i] = comm_line(1 + i, 1 + i);
+        fit.curves[i].n_ranks = n_ranks[i];
+        fit.curves[i].n_hosts = i < 3 ? 1 : 2;
+    }
+    return fit;
+}
+
+static void check_apply(void)
+{
+    static const struct {
+        uint32_t n_curves, n_devices, per_host;
+        double intra_us, inter_us;
+        bool is_complete;
+        const char *what;
+    } cases[] = {
+        {3, 2, 2, 2, 40, true, "2 devices"},
+        {3, 4, 4, 3, 40, true, "4 devices"},
+        {3, 5, 5, 3, 40, true, "5 are more like 4 than like 8"},
+        {3, 128, 128, 1, 40, true, "128 are most like 8"},
+        {3, 8, 2, 2, 40, false, "hosts of 2: no network was measured"},
+        {4, 8, 4, 3, 4, true, "hosts of 4: it was"},
+        {4, 8, 8, 1, 4, true, "one host of 8"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct comm_fit fit = make_fit(cases[i].n_curves);
+        const struct cluster cluster = {.n_devices = cases[i].n_devices,
+                                        .devices_per_host = cases[i].per_host};
+        struct comm_model model = model_of(COMM_PORT);
+        bool is_complete = comm_fit_apply(&fit, &cluster, &model);
+
+        ok(is_complete == cases[i].is_complete &&
+               comm_curve_latency_us(&model.intra) == cases[i].intra_us &&
+               comm_curve_latency_us(&model.inter) == cases[i].inter_us &&
+               model.form == COMM_TOTAL && !strcmp(model.source, "measured"),
+           "%s", cases[i].what);
+    }
+}
+
 int main(void)
 {
     check_embed();
     check_price();
+    check_curve();
+    check_apply();
     return tap_done();
 }

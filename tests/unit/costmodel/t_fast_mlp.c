@@ -157,10 +157,58 @@ static void test_nan(void)
     arena_release(&arena);
 }
 
+/* The logarithm of the last inputs, from nothing to more than any device
+ * holds, the same bits on every instruction set. */
+static void test_logs(void)
+{
+    enum { N = 40, N_INPUTS = 3 };
+    static const float weight[N_INPUTS * 8] = {
+        1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 0, 0, 0, 1, 0};
+    static const float bias[8] = {0};
+    const struct fast_mlp_layer layer = {N_INPUTS, 8, weight, bias, false};
+    float in[N * N_INPUTS], out[N * 8], portable[N * 8] = {0};
+    struct fast_mlp mlp;
+    struct arena arena;
+
+    arena_init(&arena);
+    for (size_t i = 0; i < N; i++) {
+        in[i * N_INPUTS] = (float)i;
+        in[i * N_INPUTS + 1] = i ? (float)pow(10, (double)i * 0.45 - 3) : 0;
+        in[i * N_INPUTS + 2] = (float)i * 0.05F;
+    }
+    for (int isa = CPU_PORTABLE; isa <= (int)cpu_isa_best(); isa++) {
+        double worst = 0;
+
+        fast_mlp_init(&mlp, &layer, 1, NULL, NULL, (enum cpu_isa)isa, &arena);
+        fast_mlp_take_logs(&mlp, 2);
+        fast_mlp_eval(&mlp, in, N, out);
+        for (size_t i = 0; i < N; i++) {
+            worst = fmax(worst, fabs((double)(out[i * 8] - in[i * N_INPUTS])));
+            for (size_t k = 1; k < N_INPUTS; k++) {
+                const double x = 1 + (double)in[i * N_INPUTS + k];
+
+                worst = fmax(worst, fabs((double)out[i * 8 + k] - log2(x)) /
+                                        (1 + log2(x)));
+            }
+        }
+        ok(worst < 1e-6, "%s: log2(1 + x) is off by %.1e",
+           cpu_isa_name((enum cpu_isa)isa), worst);
+        if (isa == CPU_PORTABLE)
+            memcpy(portable, out, sizeof(out));
+        ok(!memcmp(portable, out, sizeof(out)), "%s: the portable bits",
+           cpu_isa_name((enum cpu_isa)isa));
+    }
+    in[N_INPUTS - 1] = NAN;
+    fast_mlp_eval(&mlp, in, 1, out);
+    ok(isnan(out[2]), "NaN has no logarithm");
+    arena_release(&arena);
+}
+
 int main(void)
 {
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         test_case(&cases[i], 100 + i);
     test_nan();
+    test_logs();
     return tap_done();
 }

@@ -19,7 +19,10 @@ static double value_of(const char *name, const struct feature_input *input)
 /* 2^20 rows x 16 fp32; 4,096 look-ups of 1,024 rows a batch of 512. */
 static struct feature_input example(void)
 {
-    struct feature_input input = {.n_rows = 1 << 20,
+    struct feature_input input = {.batch = 512,
+                                  .precision = PRECISION_FP32,
+                                  .optimizer = OPTIMIZER_SGD,
+                                  .n_rows = 1 << 20,
                                   .dim = 16,
                                   .pooling_factor = 8,
                                   .n_lookups = 4096,
@@ -59,6 +62,9 @@ static void test_values(void)
         {"log1p_gather_mib", log(1.25)},
         {"log1p_unique_mib", log(1.0625)},
         {"log1p_table_mib", log(65)},
+        {"log2_batch", 9},
+        {"weight_bytes", 4},
+        {"has_state", 0},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
@@ -97,6 +103,7 @@ static void test_sets(void)
 static void test_sample(void)
 {
     const struct sample_setting setting = {.precision = PRECISION_FP16,
+                                           .optimizer = OPTIMIZER_ADAGRAD,
                                            .batch = 1000};
     const struct sample_table table = {.n_rows = 50,
                                        .dim = 12,
@@ -110,6 +117,9 @@ static void test_sample(void)
     is_near(input.row_bytes, 24, 0, "bytes of a row in fp16");
     is_near(input.n_outputs, 1000, 0, "one vector a sample");
     is_near(input.bins[0], 1, 0, "the bins");
+    is_near(input.batch, 1000, 0, "the batch");
+    is_near(value_of("weight_bytes", &input), 2, 0, "bytes of a weight");
+    is_near(value_of("has_state", &input), 1, 0, "Adagrad has a state");
 }
 
 int main(void)

@@ -13,6 +13,7 @@
 #include "costmodel/train.h"
 #include "tests/synthetic_samples.h"
 #include "tests/tap.h"
+#include "tests/unit/costmodel/learned_fixture.h"
 
 #define N_TABLES 6
 #define N_DEVICES 4
@@ -46,34 +47,6 @@ static void fill_problem(struct problem *problem, struct sample_table *tables,
     }
 }
 
-static struct oracle *open_model(const struct problem *problem,
-                                 struct arena *arena)
-{
-    struct oracle *oracle = NULL;
-    struct err err = {0};
-
-    if (oracle_learned_open(&oracle, model_path, problem, arena, &err)) {
-        printf("Bail out! %s\n", err.msg);
-        exit(1);
-    }
-    return oracle;
-}
-
-/* Compute time of a device that holds these shards. */
-static double device_ms(const struct oracle *oracle, const struct shard *shards,
-                        size_t n)
-{
-    double sum[80] = {0}, one[80], ms;
-
-    for (size_t i = 0; i < n; i++) {
-        oracle->ops->embed(oracle, &shards[i], 1, one);
-        for (uint32_t k = 0; k < oracle->width; k++)
-            sum[k] += one[k];
-    }
-    oracle->ops->compute(oracle, sum, 1, &ms);
-    return ms;
-}
-
 /* What the model says of these tables by its own way of predicting. */
 static double sample_ms(const struct model *model, struct sample_table *tables,
                         uint32_t n)
@@ -95,7 +68,7 @@ static void test_shards(const struct model *model, struct arena *arena)
     double want;
 
     fill_problem(&problem, tables, arena);
-    oracle = open_model(&problem, arena);
+    oracle = open_model(model_path, &problem, arena);
     for (uint32_t i = 0; i < N_TABLES; i++)
         shards[i] = shard_whole(&problem, i, 0);
     for (uint32_t n = 1; n <= N_TABLES; n++) {
@@ -145,7 +118,7 @@ static void test_facts(struct arena *arena)
     shard = shard_whole(&problem, 3, 0);
     for (size_t i = 0; i < N_TABLES; i++)
         problem.tables[i].optimizer = OPTIMIZER_ROWWISE_ADAGRAD;
-    oracle = open_model(&problem, arena);
+    oracle = open_model(model_path, &problem, arena);
     is_i64(oracle->basis, BASIS_MEASURED, "planned as it was measured");
     ok(strstr(oracle->device, "cpu:imaginary") != NULL, "device: %s",
        oracle->device);
@@ -164,13 +137,13 @@ static void test_facts(struct arena *arena)
     is_near(ms, 1e6, 0, "an answer below the floor is raised to it");
     at_batch = device_ms(oracle, &shard, 1);
     problem.batch *= 3;
-    oracle = open_model(&problem, arena);
+    oracle = open_model(model_path, &problem, arena);
     is_near(device_ms(oracle, &shard, 1), 3 * at_batch, 1e-9 * at_batch,
             "three times the batch, three times the time");
     is_i64(oracle->basis, BASIS_MODELLED, "and no longer measured");
     problem.batch /= 3;
     problem.tables[5].precision = PRECISION_FP16;
-    oracle = open_model(&problem, arena);
+    oracle = open_model(model_path, &problem, arena);
     is_i64(oracle->basis, BASIS_MODELLED, "nor is another precision");
 }
 
@@ -199,7 +172,7 @@ static void test_bits(struct arena *arena)
         int same = 1;
 
         setenv("NEUROSHARD_ISA", isas[isa], 1);
-        oracle = open_model(&problem, arena);
+        oracle = open_model(model_path, &problem, arena);
         vectors = ARENA_NEW(arena, double, N * oracle->width);
         oracle->ops->embed(oracle, shards, N, vectors);
         oracle->ops->compute(oracle, vectors, N, ms);
@@ -233,11 +206,12 @@ static void test_comm(const struct model *trained, struct arena *arena)
 
     fill_problem(&problem, tables, arena);
     model.has_comm = true;
-    model.comm = (struct comm_model){
-        .alpha_us = 50, .intra_gbps = 2, .source = "copies, measured"};
-    model.comm.form = COMM_TOTAL;
+    model.comm = (struct comm_fit){.form = COMM_TOTAL,
+                                   .curves = {comm_line(50, 2)},
+                                   .n_curves = 1,
+                                   .source = "copies, measured"};
     ok(!model_save(&model, model_path, &err), "saved with communication");
-    oracle = open_model(&problem, arena);
+    oracle = open_model(model_path, &problem, arena);
     is_str(oracle->comm, "copies, measured", "where it comes from");
     sums = ARENA_NEW(arena, double, N_DEVICES * oracle->width);
     for (uint32_t r = 0; r < N_DEVICES; r++) {
@@ -313,8 +287,7 @@ int main(void)
     train_options_init(&options);
     options.epochs = 20;
     if (fd < 0 || close(fd) ||
-        train_fit(&model, &synthetic_setting, samples, n, &options, &arena,
-                  &err) ||
+        train_fit(&model, samples, n, &options, &arena, &err) ||
         model_save(&model, model_path, &err)) {
         printf("Bail out! %s\n", err.msg);
         return 1;

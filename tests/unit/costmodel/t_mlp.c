@@ -12,7 +12,8 @@
 /* Sample 1 shares row 2 with sample 0 and has row 0 twice. */
 static const uint32_t first[] = {0, 3, 6, 7};
 static const uint32_t rows[] = {0, 1, 2, 2, 0, 0, 3};
-enum { N_SAMPLES = 3, N_ROWS = 4 };
+enum { N_SAMPLES = 3, N_ROWS = 4, N_TOTALS = 3 };
+static const float weights[] = {0.5F, 1, 2, 0.25F, 0.75F, 1.5F, 0};
 
 struct fixture {
     struct arena arena;
@@ -20,11 +21,13 @@ struct fixture {
     struct mlp_batch batch;
     float *x;
     float d_y[N_SAMPLES];
+    float totals[N_SAMPLES * N_TOTALS];
 };
 
-static void set_up(struct fixture *f, uint64_t seed)
+/* As published, or with totals beside a weighted sum. */
+static void set_up(struct fixture *f, uint64_t seed, bool has_totals)
 {
-    static const struct mlp_shape shape = {5, 9, 4, 6};
+    const struct mlp_shape shape = {5, 9, 4, 6, has_totals ? N_TOTALS : 0};
     struct rng rng;
 
     arena_init(&f->arena);
@@ -36,7 +39,11 @@ static void set_up(struct fixture *f, uint64_t seed)
         f->x[i] = (float)rng_normal(&rng);
     for (size_t i = 0; i < N_SAMPLES; i++)
         f->d_y[i] = (float)rng_normal(&rng);
-    f->batch = (struct mlp_batch){N_SAMPLES, N_ROWS, f->x, first, rows};
+    for (size_t i = 0; i < N_SAMPLES * N_TOTALS; i++)
+        f->totals[i] = (float)rng_normal(&rng);
+    f->batch = (struct mlp_batch){
+        N_SAMPLES, N_ROWS, f->x, first, rows, has_totals ? weights : NULL,
+        f->totals};
 }
 
 static void layer(double *out, const double *in, const double *weight,
@@ -57,7 +64,8 @@ static void forward(const struct fixture *f, const double *params, double *y)
     const struct mlp_shape *s = &f->mlp.shape;
     const double *w1 = params, *b1 = w1 + s->n_hidden * s->n_features;
     const double *w2 = b1 + s->n_hidden, *b2 = w2 + s->n_embed * s->n_hidden;
-    const double *w3 = b2 + s->n_embed, *b3 = w3 + s->n_head * s->n_embed;
+    const size_t n_in = s->n_embed + s->n_totals;
+    const double *w3 = b2 + s->n_embed, *b3 = w3 + s->n_head * n_in;
     const double *w4 = b3 + s->n_head, *b4 = w4 + s->n_head;
 
     for (size_t i = 0; i < N_SAMPLES; i++) {
@@ -71,9 +79,11 @@ static void forward(const struct fixture *f, const double *params, double *y)
             layer(h, in, w1, b1, s->n_hidden, s->n_features, 1);
             layer(e, h, w2, b2, s->n_embed, s->n_hidden, 1);
             for (size_t k = 0; k < s->n_embed; k++)
-                sum[k] += e[k];
+                sum[k] += (f->batch.weight ? (double)weights[j] : 1) * e[k];
         }
-        layer(h, sum, w3, b3, s->n_head, s->n_embed, 1);
+        for (size_t k = 0; k < s->n_totals; k++)
+            sum[s->n_embed + k] = (double)f->totals[i * s->n_totals + k];
+        layer(h, sum, w3, b3, s->n_head, n_in, 1);
         layer(&y[i], h, w4, b4, 1, s->n_head, 0);
     }
 }
@@ -88,7 +98,7 @@ static double loss(const struct fixture *f, const double *params)
     return sum;
 }
 
-static void test_gradients(uint64_t seed)
+static void test_gradients(uint64_t seed, bool has_totals)
 {
     static const char *const layers[] = {"w1", "b1", "w2", "b2",
                                          "w3", "b3", "w4", "b4"};
@@ -99,7 +109,7 @@ static void test_gradients(uint64_t seed)
     double want[N_SAMPLES], *params;
     const float *begins[9];
 
-    set_up(&f, seed);
+    set_up(&f, seed, has_totals);
     mlp_init(&grad, &f.mlp.shape, &f.arena);
     mlp_work_init(&work, &f.mlp.shape, N_ROWS, N_SAMPLES, &f.arena);
     mlp_forward(&f.mlp, &f.batch, &work, y);
@@ -194,8 +204,10 @@ static void test_adam(void)
 int main(void)
 {
     gemm_init();
-    for (uint64_t seed = 1; seed <= 3; seed++)
-        test_gradients(seed);
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        test_gradients(seed, false);
+        test_gradients(seed, true);
+    }
     test_gemm();
     test_adam();
     return tap_done();

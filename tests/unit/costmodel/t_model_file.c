@@ -10,16 +10,16 @@
 
 static void small_model(struct model *model, struct arena *arena)
 {
-    static const struct mlp_shape shape = {3, 4, 2, 3};
+    static const struct mlp_shape shape = {3, 4, 2, 3, 2};
     struct rng rng;
 
     *model = (struct model){
-        .setting = {.device = "cpu:\xc3\x89preuve \"9\"",
-                    .n_threads = 2,
-                    .precision = PRECISION_FP16,
-                    .optimizer = OPTIMIZER_SGD,
-                    .batch = 4096,
-                    .isa = "avx512"},
+        .device = "cpu:\xc3\x89preuve \"9\"",
+        .n_threads = 2,
+        .isa = "avx512",
+        .ranges = {{PRECISION_FP16, OPTIMIZER_SGD, 4096, 4096, 80},
+                   {PRECISION_FP32, OPTIMIZER_ADAM, 1024, 65536, 10}},
+        .n_ranges = 2,
         .basis = BASIS_MEASURED,
         .source = "trained on measurements of the device",
         .training = {.version = "0.1.0",
@@ -32,18 +32,30 @@ static void small_model(struct model *model, struct arena *arena)
                      .n_held_out = 10,
                      .measured_from = "2026-11-20T10:00:00Z",
                      .measured_to = "2026-11-20T11:00:00Z"},
-        .errors = {{"net", 0.25, 0.1, 0.05, NAN, 1}},
+        .estimate = {.mean = {1.0 / 9, 3},
+                     .std = {0.5, 5e-324},
+                     .rate_ms = {1e-300, 0},
+                     .base_ms = 0.125,
+                     .ratio_min = 0.5,
+                     .ratio_max = 2},
+        .errors = {{"net", 0.25, 0.1, 0.05, 0.2, NAN, 1}},
         .n_errors = 1,
         .has_comm = true,
         .comm = {.form = COMM_TOTAL,
-                 .alpha_us = 12.5,
-                 .intra_gbps = 1.0 / 3,
+                 .curves = {{.n_ranks = 2,
+                             .n_hosts = 1,
+                             .n_knots = 2,
+                             .bytes = {0, 3e6},
+                             .us = {12.5, 100.0 / 3}}},
+                 .n_curves = 1,
                  .source = "measured"},
         .floor_gbps = 55.5,
     };
     feature_set_add(&model->features, "log2_dim");
     feature_set_add(&model->features, "share_3");
     feature_set_add(&model->features, "row");
+    total_set_add(&model->estimate.totals, "gather_kib");
+    total_set_add(&model->estimate.totals, "tables");
     for (unsigned f = 0; f < 3; f++) {
         model->mean[f] = f / 7.0;
         model->std[f] = 1 + f;
@@ -69,15 +81,24 @@ static void test_round_trip(void)
     if (!ok(!model_parse(&again, data, len, "m", &arena, &err), "parsed%s",
             err.msg))
         return;
-    is_str(again.setting.device, model.setting.device, "device");
-    is_i64(again.setting.precision, PRECISION_FP16, "precision");
-    is_i64(again.setting.optimizer, OPTIMIZER_SGD, "optimizer");
+    is_str(again.device, model.device, "device");
+    is_i64((int64_t)again.n_ranges, 2, "ranges");
+    is_i64(again.ranges[0].precision, PRECISION_FP16, "precision");
+    is_i64(again.ranges[1].optimizer, OPTIMIZER_ADAM, "optimizer");
+    is_i64(again.ranges[1].batch_min, 1024, "smallest batch");
+    is_i64((int64_t)again.ranges[0].n_samples, 80, "samples of a range");
+    is_i64(again.format, MODEL_VERSION, "format");
+    is_i64(again.estimate.totals.n, 2, "totals");
+    is_str(total_set_name(&again.estimate.totals, 0), "gather_kib", "a total");
+    is_near(again.estimate.rate_ms[0], 1e-300, 0, "its rate");
+    is_near(again.estimate.mean[0], 1.0 / 9, 0, "the mean of its logarithm");
+    is_near(again.estimate.ratio_max, 2, 0, "the largest ratio");
     is_i64((int64_t)again.training.seed, 9000000000000000, "seed");
     is_i64(again.features.n, 3, "features");
     is_str(feature_set_name(&again.features, 1), "share_3", "a feature");
     is_near(again.mean[2], 2 / 7.0, 0, "its mean, to the last bit");
     is_near(again.max[1], 5e-324, 0, "the smallest number there is");
-    is_near(again.comm.intra_gbps, 1.0 / 3, 0, "bandwidth");
+    is_near(again.comm.curves[0].us[1], 100.0 / 3, 0, "time of an exchange");
     is_i64((int64_t)again.n_errors, 1, "errors");
     ok(isnan(again.errors[0].kendall_tau), "a tau that is not known");
     ok(!memcmp(again.mlp.params, model.mlp.params,
@@ -91,10 +112,15 @@ static void test_round_trip(void)
     model_to_bytes(&model, &data, &len, &arena);
     ok(!model_parse(&again, data, len, "m", &arena, &err) && !again.has_comm,
        "a model without communication");
-    is_str(setting_text(&again.setting, &arena),
+    is_str(model_setting_text(&again, &arena),
+           "cpu:\xc3\x89preuve \"9\", 2 threads, avx512, fp32|fp16, sgd|adam, "
+           "batch 1024 to 65536",
+           "its settings in words");
+    again.n_ranges = 1;
+    is_str(model_setting_text(&again, &arena),
            "cpu:\xc3\x89preuve \"9\", 2 threads, avx512, fp16, sgd, batch "
            "4096",
-           "its device in words");
+           "one setting in words");
     arena_release(&arena);
 }
 
@@ -126,7 +152,7 @@ static const char *write_by_hand(const char *header, const struct model *model,
                                  uint64_t n_params, size_t *len,
                                  struct arena *arena)
 {
-    const uint32_t version = 1, n_header = (uint32_t)strlen(header);
+    const uint32_t version = 2, n_header = (uint32_t)strlen(header);
     char *out = arena_alloc(arena, 32 + n_header + 4 * n_params, 1);
     uint64_t hash;
 
@@ -183,9 +209,34 @@ static void test_broken_headers(void)
         {"\"measured\"", "\"guessed\"", "'basis' cannot be 'guessed'"},
         {"\"fp16\"", "\"fp12\"", "'precision' cannot be 'fp12'"},
         {"\"sgd\"", "\"lion\"", "'optimizer' cannot be 'lion'"},
-        {"\"batch\": 4096", "\"batch\": 0", "'batch' cannot be '0'"},
-        {"\"batch\": 4096", "\"batch\": 4e3", "'batch' must be a whole number"},
-        {"\"batch\": 4096", "\"batch\": -1", "'batch' is -1, outside"},
+        {"\"batch_min\": 1024", "\"batch_min\": 0",
+         "a range of batches cannot go from 0 to 65536"},
+        {"\"batch_min\": 1024", "\"batch_min\": 65537",
+         "a range of batches cannot go from 65537 to 65536"},
+        {"\"batch_max\": 65536", "\"batch_max\": 4e9",
+         "'batch_max' must be a whole number"},
+        {"\"batch_min\": 1024", "\"batch_min\": -1",
+         "'batch_min' is -1, outside"},
+        {"\"precision\": \"fp32\",\n        \"optimizer\": \"adam\"",
+         "\"precision\": \"fp16\",\n        \"optimizer\": \"sgd\"",
+         "'ranges' has fp16 with sgd twice"},
+        {"\"ranges\"",
+         "\"batch\": 0, \"precision\": \"fp32\", "
+         "\"optimizer\": \"sgd\", \"ranges\"",
+         "'batch' cannot be '0'"},
+        {"\"ranges\": [", "\"ranges\": [], \"were\": [", "'ranges' is empty"},
+        {"\"name\": \"tables\"", "\"name\": \"chairs\"",
+         "total 'chairs' is unknown to this program"},
+        {"\"name\": \"tables\"", "\"name\": \"gather_kib\"",
+         "total 'gather_kib' is unknown to this program, or there twice"},
+        {"\"rate_ms\": 0.0", "\"rate_ms\": -1e-9",
+         "total 'tables' needs a rate_ms of at least 0"},
+        {"\"base_ms\": 0.125", "\"base_ms\": 0.0",
+         "'estimate' needs totals, a positive base_ms"},
+        {"\"ratio_max\": 2.0", "\"ratio_max\": 0.25",
+         "'estimate' needs totals, a positive base_ms and a range"},
+        {"\"estimate\"", "\"guess\"",
+         "has 45 weights where its shape takes 39"},
         {"\"threads\": 2", "\"threads\": 4294967296", "'threads' is 429"},
         {"\"share_3\"", "\"share_x\"",
          "feature 'share_x' is unknown to this program"},
@@ -197,13 +248,13 @@ static void test_broken_headers(void)
         {"\"std\": 2.0", "\"std\": 1e999", "not valid JSON"},
         {"\"std\": 2.0", "\"std\": null", "feature 'share_3': 'std' must be"},
         {"\"hidden\": 4", "\"hidden\": 5",
-         "has 39 weights where its shape takes 45"},
+         "has 45 weights where its shape takes 51"},
         {"\"hidden\": 4", "\"hidden\": 0", "'shape' has an empty layer"},
         {"\"hidden\": 4", "\"hidden\": 4000000000", "outside 0 to 1024"},
         {"\"embed\": 2", "\"embed\": 65", "'embed' is 65, outside 0 to 64"},
         {"\"form\": \"total\"", "\"form\": \"ring\"",
          "'form' cannot be 'ring'"},
-        {"\"alpha_us\": 12.5", "\"alpha_us\": -1", "'comm' needs an alpha_us"},
+        {"12.5", "-1", "a curve needs 2 to"},
         {"\"floor_gbps\": 55.5", "\"floor_gbps\": -2",
          "'floor_gbps' is negative"},
         {"\"training\"", "\"drill\"", "'training' is missing"},
@@ -229,6 +280,63 @@ static void test_broken_headers(void)
     mem_free(header);
     json_decref(root);
     arena_release(&arena);
+}
+
+/* A file as version 0.1.0 wrote it: one setting, no estimate. */
+static void test_version_1(void)
+{
+    struct model model, again;
+    struct arena arena;
+    struct err err = {0};
+    const char *data, *second;
+    size_t len, second_len;
+
+    arena_init(&arena);
+    if (!ok(!model_load(&model, "tests/fuzz/corpus/model/with_comm.nsm", &arena,
+                        &err),
+            "a file of version 1%s", err.msg))
+        return;
+    is_i64(model.format, 1, "says so");
+    is_i64((int64_t)model.n_ranges, 1, "one setting is a range of one");
+    ok(model.ranges[0].batch_min == model.ranges[0].batch_max &&
+           model.ranges[0].batch_min > 0,
+       "batch %u", model.ranges[0].batch_min);
+    is_i64(model.estimate.totals.n, 0, "no estimate");
+    model_to_bytes(&model, &data, &len, &arena);
+    ok(!model_parse(&again, data, len, "m", &arena, &err),
+       "written again, in this version's format%s", err.msg);
+    is_i64(again.format, MODEL_VERSION, "which it says");
+    ok(!memcmp(again.mlp.params, model.mlp.params,
+               model.mlp.n_params * sizeof(float)),
+       "with the same weights");
+    model_to_bytes(&again, &second, &second_len, &arena);
+    ok(second_len == len && !memcmp(second, data, len), "and the same again");
+    arena_release(&arena);
+}
+
+static void test_ranges(void)
+{
+    struct model model = {.n_ranges = 0};
+    struct sample_setting setting = {.precision = PRECISION_FP16,
+                                     .optimizer = OPTIMIZER_SGD};
+
+    for (uint32_t batch = 4096; batch >= 1024; batch /= 2) {
+        setting.batch = batch;
+        model_add_range(&model, &setting);
+    }
+    setting.optimizer = OPTIMIZER_ADAGRAD;
+    model_add_range(&model, &setting);
+    is_i64((int64_t)model.n_ranges, 2, "a range for each pair");
+    is_i64((int64_t)model.ranges[0].n_samples, 3, "samples of the first");
+    ok(model_covers(&model, PRECISION_FP16, OPTIMIZER_SGD, 1024) &&
+           model_covers(&model, PRECISION_FP16, OPTIMIZER_SGD, 3000) &&
+           model_covers(&model, PRECISION_FP16, OPTIMIZER_SGD, 4096),
+       "batches from the least to the most are covered");
+    ok(!model_covers(&model, PRECISION_FP16, OPTIMIZER_SGD, 1023) &&
+           !model_covers(&model, PRECISION_FP16, OPTIMIZER_SGD, 4097) &&
+           !model_covers(&model, PRECISION_FP16, OPTIMIZER_ADAGRAD, 2048) &&
+           !model_covers(&model, PRECISION_FP32, OPTIMIZER_SGD, 2048),
+       "nothing else is");
 }
 
 static void test_broken_frames(void)
@@ -267,8 +375,8 @@ static void test_broken_frames(void)
     refuses(copy, len - 1, "truncated", &arena);
     refuses(copy, 20, "truncated to 20 bytes", &arena);
     copy[8] = 3;
-    refuses(copy, len, "was written in model format 3, this program reads 1",
-            &arena);
+    refuses(copy, len,
+            "was written in model format 3, this program reads 1 to 2", &arena);
     memcpy(copy, data, len);
     memset(copy + 16, 0xff, 8);
     refuses(copy, len, "which is absurd", &arena);
@@ -289,7 +397,7 @@ static void test_broken_frames(void)
     file = write_by_hand(header, &model, model.mlp.n_params, &len, &arena);
     refuses(file, len, "weight 27 is not a finite number", &arena);
     file = write_by_hand(header, &model, model.mlp.n_params - 1, &len, &arena);
-    refuses(file, len, "has 38 weights where its shape takes 39", &arena);
+    refuses(file, len, "has 44 weights where its shape takes 45", &arena);
     mem_free(header);
     json_decref(root);
     arena_release(&arena);
@@ -298,6 +406,8 @@ static void test_broken_frames(void)
 int main(void)
 {
     test_round_trip();
+    test_version_1();
+    test_ranges();
     test_files();
     test_broken_headers();
     test_broken_frames();

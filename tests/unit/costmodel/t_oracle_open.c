@@ -16,7 +16,7 @@ int main(void)
     is_i64(err.code, ERR_USAGE, "a usage error");
     is_str(err.msg,
            "no cost model 'magic'; there are model:FILE, roofline:NAME, "
-           "reference:DIR",
+           "reference:DIR, torchrec[:KEY=VALUE,...]",
            "which lists what there is");
     ok(oracle_open(&oracle, "roofline:", &problem, &arena, &err) &&
            err.code == ERR_USAGE,

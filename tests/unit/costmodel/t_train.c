@@ -4,6 +4,7 @@
 
 #include "costmodel/dataset.h"
 #include "costmodel/evaluate.h"
+#include "tests/simulated_gpu.h"
 #include "tests/synthetic_samples.h"
 #include "tests/tap.h"
 
@@ -11,6 +12,7 @@ static void test_split(struct arena *arena)
 {
     struct dataset dataset;
     struct feature_set features;
+    struct total_set totals;
     struct sample *samples;
     size_t n, n_tables = 0, n_train = 0;
     int together = 1;
@@ -19,8 +21,9 @@ static void test_split(struct arena *arena)
     samples[0].flags = SAMPLE_THROTTLED;
     samples[1].total.median_ms = NAN;
     feature_set_standard(&features);
-    dataset_init(&dataset, &features, &synthetic_setting, samples, n,
-                 sample_trains, arena);
+    total_set_standard(&totals);
+    dataset_init(&dataset, &features, &totals, samples, n, sample_trains,
+                 arena);
     for (size_t i = 0; i < n; i++) {
         n_train += sample_trains(&samples[i]);
         n_tables += sample_trains(&samples[i]) ? samples[i].n_tables : 0;
@@ -52,9 +55,8 @@ static void test_fit(struct arena *arena)
     samples = synthetic_samples(&n, 600, 2, arena);
     train_options_init(&options);
     options.epochs = 100;
-    if (!ok(!train_fit(&model, &synthetic_setting, samples, n, &options, arena,
-                       &err),
-            "training%s", err.msg))
+    if (!ok(!train_fit(&model, samples, n, &options, arena, &err), "training%s",
+            err.msg))
         return;
     evaluate_model(&e, &model, samples, n);
     is_i64((int64_t)e.errors[PREDICTOR_NET].n, 60, "60 fused cases held out");
@@ -82,6 +84,54 @@ static void test_fit(struct arena *arena)
        "highest rate of a sample: %.1f GB/s", model.floor_gbps);
 }
 
+/* One net for all settings of a GPU, from few samples with 2 % noise. */
+static void test_settings(struct arena *arena)
+{
+    struct train_options options;
+    struct evaluation e;
+    struct model model, again;
+    struct err err = {0};
+    struct sample *samples = simulated_samples(1500, 0.02, 6, arena);
+    const struct errors *net = &e.errors[PREDICTOR_NET];
+    const char *data[2];
+    size_t len[2], n = 0;
+
+    train_options_init(&options);
+    options.epochs = 40;
+    if (!ok(!train_fit(&model, samples, 1500, &options, arena, &err) &&
+                !train_fit(&again, samples, 1500, &options, arena, &err),
+            "training on 28 settings%s", err.msg))
+        return;
+    evaluate_model(&e, &model, samples, 1500);
+    ok(net->mape < 0.05 && net->kendall_tau > 0.95,
+       "mean error %.2f %%, p90 %.2f %%, Kendall's tau %.4f", 100 * net->mape,
+       100 * net->p90_ape, net->kendall_tau);
+    ok(net->p90_ape > net->median_ape, "p90 is above the median");
+    is_i64((int64_t)model.n_ranges, 4, "a range for each pair");
+    ok(model_covers(&model, PRECISION_FP16, OPTIMIZER_ROWWISE_ADAGRAD, 4096),
+       "batches between are covered");
+    is_i64((int64_t)e.n_classes, 5, "the published setting and four classes");
+    ok(e.classes[0].is_published && !e.classes[1].is_published,
+       "published first");
+    for (size_t c = 0; c < e.n_classes; c++) {
+        ok(e.classes[c].is_trained && e.classes[c].errors.mape < 0.08,
+           "class %zu: %.2f %% of %zu", c, 100 * e.classes[c].errors.mape,
+           e.classes[c].errors.n);
+        n += e.classes[c].errors.n;
+    }
+    is_i64((int64_t)n, (int64_t)net->n, "each sample is of one class");
+    model.n_ranges = 0;
+    model_add_range(&model, samples[0].setting);
+    evaluate_model(&e, &model, samples, 1500);
+    ok(!e.classes[e.n_classes - 1].is_trained, "a class outside of a range");
+    again.n_ranges = 0;
+    model_add_range(&again, samples[0].setting);
+    model_to_bytes(&model, &data[0], &len[0], arena);
+    model_to_bytes(&again, &data[1], &len[1], arena);
+    ok(len[0] == len[1] && !memcmp(data[0], data[1], len[0]),
+       "the same samples give the same bytes");
+}
+
 static int stop_at_three(void *ctx, unsigned epoch, unsigned epochs,
                          double train_loss, double validation_loss)
 {
@@ -103,80 +153,33 @@ static void test_refusals(struct arena *arena)
 
     train_options_init(&options);
     samples = synthetic_samples(&n, 3, 3, arena);
-    ok(train_fit(&model, &synthetic_setting, samples, n, &options, arena,
-                 &err) &&
+    ok(train_fit(&model, samples, n, &options, arena, &err) &&
            err.code == ERR_INPUT &&
            strstr(err.msg, "too few samples to train on: "),
        "too few samples: %s", err.msg);
-    ok(train_fit(&model, &synthetic_setting, samples, 0, &options, arena,
-                 &err) &&
+    ok(train_fit(&model, samples, 0, &options, arena, &err) &&
            err.code == ERR_INPUT,
        "no samples: %s", err.msg);
     samples = synthetic_samples(&n, 60, 3, arena);
     options.on_epoch = stop_at_three;
     options.ctx = &last;
-    ok(train_fit(&model, &synthetic_setting, samples, n, &options, arena,
-                 &err) &&
+    ok(train_fit(&model, samples, n, &options, arena, &err) &&
            err.code == ERR_INTERRUPTED,
        "given up: %s", err.msg);
     is_i64(last, 3, "after three epochs");
     options.on_epoch = NULL;
     options.time_limit_s = 1e-9;
-    ok(!train_fit(&model, &synthetic_setting, samples, n, &options, arena,
-                  &err),
+    ok(!train_fit(&model, samples, n, &options, arena, &err),
        "a time limit keeps the best so far");
     is_i64((int64_t)model.training.epochs, 1, "of one epoch");
     options.learning_rate = 1e30;
     options.time_limit_s = 0;
     options.decay = false;
     options.epochs = 5;
-    if (train_fit(&model, &synthetic_setting, samples, n, &options, arena,
-                  &err))
+    if (train_fit(&model, samples, n, &options, arena, &err))
         ok(err.code == ERR_INPUT, "diverged: %s", err.msg);
     else
         ok(isfinite((double)model.mlp.params[0]), "weights are numbers");
-}
-
-static struct comm_sample exchange(const char *kind, uint64_t total_bytes,
-                                   double ms)
-{
-    struct comm_sample sample = {.kind = kind,
-                                 .n_ranks = 4,
-                                 .total_bytes = total_bytes,
-                                 .max_bytes = total_bytes / 4};
-
-    sample.time.median_ms = ms;
-    return sample;
-}
-
-static void test_comm(struct arena *arena)
-{
-    struct comm_sample samples[16] = {{0}};
-    struct comm_model comm;
-    size_t n = 0;
-
-    ok(!train_comm(&comm, samples, 0, arena), "nothing to fit");
-    for (uint64_t bytes = 1 << 16; bytes <= 1 << 24; bytes *= 4)
-        samples[n++] = exchange("copy", bytes, 0.030 + (double)bytes / 8e6);
-    ok(!train_comm(&comm, samples, 2, arena), "two sizes are not enough");
-    ok(train_comm(&comm, samples, n, arena), "copies");
-    is_near(comm.alpha_us, 30, 1e-6, "latency");
-    is_near(comm.intra_gbps, 8, 1e-6, "bandwidth");
-    ok(comm.form == COMM_TOTAL, "of one memory");
-    for (uint64_t bytes = 1 << 16; bytes <= 1 << 24; bytes *= 16)
-        samples[n++] = exchange("nccl", bytes, 0.015 + (double)bytes / 400e6);
-    ok(train_comm(&comm, samples, n, arena), "copies and NCCL");
-    ok(comm.form == COMM_PORT, "NCCL is the better witness");
-    is_near(comm.intra_gbps, 100, 1e-6, "by the busiest port");
-    for (size_t i = 0; i < n; i++)
-        samples[i] = exchange("mpi", (i + 1) << 20, 5 + 3 * (double)i);
-    samples[0].time.median_ms = 1;
-    ok(train_comm(&comm, samples, n, arena) && comm.alpha_us >= 0,
-       "a latency is never negative: %.3f us", comm.alpha_us);
-    for (size_t i = 0; i < n; i++)
-        samples[i] = exchange("mpi", (i + 1) << 20, 9);
-    ok(!train_comm(&comm, samples, n, arena) || comm.intra_gbps > 0,
-       "times that do not grow give no negative bandwidth");
 }
 
 int main(void)
@@ -186,8 +189,8 @@ int main(void)
     arena_init(&arena);
     test_split(&arena);
     test_fit(&arena);
+    test_settings(&arena);
     test_refusals(&arena);
-    test_comm(&arena);
     arena_release(&arena);
     return tap_done();
 }

@@ -21,8 +21,7 @@ static void test_accuracy(const struct sample *samples, size_t n,
 
     train_options_init(&options);
     options.epochs = 20;
-    if (!ok(!train_fit(&model, &golden_setting, samples, n, &options, arena,
-                       &err),
+    if (!ok(!train_fit(&model, samples, n, &options, arena, &err),
             "training on %zu samples%s", n, err.msg))
         return;
     evaluate_model(&evaluation, &model, samples, n);
@@ -51,8 +50,7 @@ static void test_same_bytes(const struct sample *samples, size_t n,
     options.epochs = 2;
     for (int i = 0; i < 3; i++) {
         options.seed = i == 2 ? 8 : 7;
-        if (!ok(!train_fit(&models[i], &golden_setting, samples, n, &options,
-                           arena, &err),
+        if (!ok(!train_fit(&models[i], samples, n, &options, arena, &err),
                 "trained, %s", err.msg))
             return;
         model_to_bytes(&models[i], &data[i], &len[i], arena);

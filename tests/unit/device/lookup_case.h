@@ -5,10 +5,13 @@
 /*
  * Cases for the lookup tests: a few tables, random weights and look-ups, all
  * in host memory, so that any body and the reference can run on copies of it.
+ * Each can be had in several modes.
  */
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/err.h"
 #include "base/mem.h"
@@ -16,7 +19,9 @@
 #include "device/fp16.h"
 #include "device/lookup.h"
 
-#define CASE_MAX_TABLES 8
+#define CASE_MAX_TABLES 72
+/* A table of more rows has memory for those that are looked up only. */
+#define CASE_MAX_ROWS 10000000
 
 struct case_table {
     uint64_t n_rows;
@@ -25,6 +30,25 @@ struct case_table {
     enum precision precision;
     uint64_t n_hot; /* only these rows are looked up; 0: all */
 };
+
+struct case_mode {
+    const char *name;
+    enum optimizer optimizer;
+    enum precision output; /* and of gradients */
+    bool wide;             /* indices */
+    uint32_t n_before;     /* look-ups before the batch's first, not its own */
+};
+
+/* The first is what most tests use. */
+static const struct case_mode MODES[] = {
+    {"sgd", OPTIMIZER_SGD, PRECISION_FP32, false, 0},
+    {"adagrad", OPTIMIZER_ROWWISE_ADAGRAD, PRECISION_FP32, false, 0},
+    {"sgd, fp16 outputs, wide", OPTIMIZER_SGD, PRECISION_FP16, true, 0},
+    {"adagrad, fp16 outputs", OPTIMIZER_ROWWISE_ADAGRAD, PRECISION_FP16, false,
+     3},
+    {"adagrad, wide", OPTIMIZER_ROWWISE_ADAGRAD, PRECISION_FP32, true, 7},
+};
+#define N_MODES (sizeof MODES / sizeof MODES[0])
 
 struct lookup_case {
     const char *name;
@@ -82,10 +106,34 @@ struct case_data {
     struct lookup_table tables[CASE_MAX_TABLES];
     uint32_t n_tables, batch, out_dim;
     struct lookup_batch lookups;
+    struct lookup_spec spec; /* of the tables above */
     uint32_t *indices;
+    uint64_t *wide_indices;
     uint64_t *offsets;
-    float *grad; /* [batch][out_dim] */
+    float *grad;         /* [batch][out_dim]; in mode fp16, values of fp16 */
+    uint16_t *half_grad; /* the same */
 };
+
+/* Rows that have memory. */
+static uint64_t case_rows(const struct lookup_table *table)
+{
+    return table->n_rows < CASE_MAX_ROWS ? table->n_rows : 1000;
+}
+
+__attribute__((unused)) static const void *
+case_grad(const struct case_data *data)
+{
+    if (data->spec.output == PRECISION_FP16)
+        return data->half_grad;
+    return data->grad;
+}
+
+__attribute__((unused)) static size_t
+case_out_bytes(const struct case_data *data)
+{
+    return (size_t)data->batch * data->out_dim *
+           precision_bytes(data->spec.output);
+}
 
 static float case_value(struct rng *rng)
 {
@@ -94,15 +142,15 @@ static float case_value(struct rng *rng)
 
 static size_t weight_bytes(const struct lookup_table *table)
 {
-    return table->n_rows * table->dim * precision_bytes(table->precision);
+    return case_rows(table) * table->dim * precision_bytes(table->precision);
 }
 
 static void case_weights(struct lookup_table *table, struct rng *rng)
 {
-    uint64_t n = table->n_rows * table->dim;
+    uint64_t n = case_rows(table) * table->dim;
 
     table->d_weight = mem_alloc(weight_bytes(table), 1);
-    table->d_state = mem_alloc(table->n_rows, sizeof(float));
+    table->d_state = mem_alloc(case_rows(table), sizeof(float));
     for (uint64_t i = 0; i < n; i++) {
         float value = case_value(rng);
 
@@ -111,15 +159,17 @@ static void case_weights(struct lookup_table *table, struct rng *rng)
         else
             ((float *)table->d_weight)[i] = value;
     }
-    for (uint64_t i = 0; i < table->n_rows; i++)
+    for (uint64_t i = 0; i < case_rows(table); i++)
         table->d_state[i] = (float)rng_uniform(rng);
 }
 
 __attribute__((unused)) static struct case_data
-case_open(const struct lookup_case *lookup_case, uint64_t seed)
+case_open(const struct lookup_case *lookup_case, const struct case_mode *mode,
+          uint64_t seed)
 {
     struct case_data data = {.batch = lookup_case->batch};
-    uint64_t n = 0, n_bags = 0, max = 0;
+    uint64_t n = mode->n_before, n_bags = 0, max = n;
+    size_t n_grads;
     struct rng rng;
 
     rng_init(&rng, seed, 0);
@@ -132,28 +182,53 @@ case_open(const struct lookup_case *lookup_case, uint64_t seed)
         table->dim = in->dim;
         table->precision = in->precision;
         table->out_begin = data.out_dim;
+        table->pooling = data.n_tables % 3 ? in->pooling : 0;
         data.out_dim += in->dim;
         case_weights(table, &rng);
         max += (uint64_t)((2 * in->pooling + 1) * data.batch);
     }
     data.indices = mem_alloc(max, sizeof *data.indices);
+    data.wide_indices = mem_alloc(max, sizeof *data.wide_indices);
     data.offsets =
         mem_alloc((size_t)data.n_tables * data.batch + 1, sizeof(uint64_t));
+    memset(data.indices, 0xff, n * sizeof *data.indices);
+    memset(data.wide_indices, 0xff, n * sizeof *data.wide_indices);
+    data.offsets[0] = n;
     for (uint32_t t = 0; t < data.n_tables; t++)
         for (uint32_t b = 0; b < data.batch; b++) {
             const struct case_table *in = &lookup_case->tables[t];
             uint64_t size =
                 (uint64_t)(2 * in->pooling * rng_uniform(&rng) + 0.5);
 
-            for (uint64_t i = 0; i < size; i++)
-                data.indices[n++] = (uint32_t)rng_below(
-                    &rng, in->n_hot ? in->n_hot : in->n_rows);
+            for (uint64_t i = 0; i < size; i++, n++) {
+                data.wide_indices[n] =
+                    rng_below(&rng, in->n_hot ? in->n_hot : in->n_rows);
+                data.indices[n] = (uint32_t)data.wide_indices[n];
+            }
             data.offsets[++n_bags] = n;
         }
-    data.grad = mem_alloc((size_t)data.batch * data.out_dim, sizeof(float));
-    for (size_t i = 0; i < (size_t)data.batch * data.out_dim; i++)
+    n_grads = (size_t)data.batch * data.out_dim;
+    data.grad = mem_alloc(n_grads, sizeof *data.grad);
+    data.half_grad = mem_alloc(n_grads, sizeof *data.half_grad);
+    for (size_t i = 0; i < n_grads; i++) {
         data.grad[i] = case_value(&rng);
-    data.lookups = (struct lookup_batch){data.indices, data.offsets, n};
+        data.half_grad[i] = fp16_from_float(data.grad[i]);
+        if (mode->output == PRECISION_FP16)
+            data.grad[i] = fp16_to_float(data.half_grad[i]);
+    }
+    data.lookups = (struct lookup_batch){
+        .d_indices = mode->wide ? (void *)data.wide_indices : data.indices,
+        .d_offsets = data.offsets,
+        .n_lookups = n - mode->n_before,
+        .wide = mode->wide,
+    };
+    data.spec = (struct lookup_spec){
+        .n_tables = data.n_tables,
+        .batch = data.batch,
+        .max_lookups = n - mode->n_before,
+        .optimizer = mode->optimizer,
+        .output = mode->output,
+    };
     return data;
 }
 
@@ -164,6 +239,8 @@ __attribute__((unused)) static void case_close(struct case_data *data)
         mem_free(data->tables[t].d_state);
     }
     mem_free(data->indices);
+    mem_free(data->wide_indices);
+    mem_free(data->half_grad);
     mem_free(data->offsets);
     mem_free(data->grad);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "device/canary.h"
+#include "tests/unit/device/devices.h"
 
 #include "base/clock.h"
-#include "tests/tap.h"
+#include "device/canary.h"
 
 #include <signal.h>
 
@@ -47,22 +47,41 @@ static void test_impatient(struct canary *canary)
                                        "wants to stop");
 }
 
+static void test_device(const struct test_device *which)
+{
+    struct device *device = test_device_open(which);
+    struct canary *canary = NULL;
+    struct err err = {0};
+
+    if (!device)
+        return;
+    if (strcmp(device_name(device), "cuda:Emulated GPU") == 0) {
+        ok(1, "a canary # SKIP an emulated GPU takes seconds for it");
+        device_close(device);
+        return;
+    }
+    if (ok(!canary_open(&canary, device, &err), "a canary %s", err.msg)) {
+        test_check(canary);
+        test_judge(canary);
+    }
+    canary_close(canary);
+    canary_close(NULL);
+    device_close(device);
+}
+
 int main(void)
 {
-    struct device *device = NULL;
+    struct device *device;
     struct canary *canary = NULL;
     struct err err = {0};
 
     interrupt_install();
-    if (!ok(!device_open(&device, DEVICE_CPU, 0, 2, &err) &&
-                !canary_open(&canary, device, &err),
-            "opened %s", err.msg))
-        return tap_done();
-    test_check(canary);
-    test_judge(canary);
-    test_impatient(canary);
+    for (size_t i = 0; i < N_TEST_DEVICES; i++)
+        test_device(&TEST_DEVICES[i]);
+    device = test_device_open(&TEST_DEVICES[0]);
+    if (ok(!canary_open(&canary, device, &err), "one more %s", err.msg))
+        test_impatient(canary);
     canary_close(canary);
-    canary_close(NULL);
     device_close(device);
     return tap_done();
 }

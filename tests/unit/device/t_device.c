@@ -1,27 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-#include "tests/tap.h"
+#include "tests/unit/device/devices.h"
 
 #include "base/clock.h"
-#include "base/mem.h"
 #include "base/parallel.h"
-#include "device/alltoall.h"
-#include "device/device.h"
+#include "device/device_ops.h"
 #include "device/fp16.h"
 
-static struct device *open_cpu(unsigned n_threads)
+static void test_cpu_names(void)
 {
-    struct device *device = NULL;
-    struct err err = {0};
-
-    ok(!device_open(&device, DEVICE_CPU, 0, n_threads, &err),
-       "open the CPU, %u threads", n_threads);
-    return device;
-}
-
-static void test_names(void)
-{
-    struct device *device = open_cpu(3), *none = NULL;
-    struct err err = {0};
+    struct device *device = test_device_open(&TEST_DEVICES[2]);
     char model[100], want[128];
 
     snprintf(want, sizeof want, "cpu:%s", cpu_model_name(model, sizeof model));
@@ -32,20 +19,62 @@ static void test_names(void)
     ok(device_free_bytes(device) > 1 << 20, "some memory is free");
     device_close(device);
     device_close(NULL);
-
-    if (device_count_cuda())
-        return;
-    is_i64(device_open(&none, DEVICE_CUDA, 0, 0, &err), -1, "no GPU to open");
-    is_i64(err.code, ERR_DEVICE, "a device error");
-    ok(strstr(err.msg, "cannot open GPU 0: ") == err.msg, "says so: %s",
-       err.msg);
 }
 
-static void test_memory(void)
+static void refuse_gpu(unsigned ordinal, const char *why)
+{
+    struct device *device = NULL;
+    struct err err = {0};
+    char want[200];
+
+    snprintf(want, sizeof want, "cannot open GPU %u: %s", ordinal, why);
+    is_i64(device_open(&device, DEVICE_CUDA, ordinal, 0, &err), -1,
+           "no such GPU");
+    is_i64(err.code, ERR_DEVICE, "a device error");
+    if (*why)
+        is_str(err.msg, want, "the sentence");
+    else
+        ok(strstr(err.msg, want) == err.msg, "says so: %s", err.msg);
+}
+
+static void test_gpu_names(void)
+{
+    struct device *device;
+    uint64_t n_free;
+    void *d_ptr;
+
+    if (!device_count_cuda()) {
+        refuse_gpu(0, "");
+        return;
+    }
+    device = test_device_open(&TEST_DEVICES[3]);
+    ok(strstr(device_name(device), "cuda:") == device_name(device), "name: %s",
+       device_name(device));
+    ok(strstr(device_isa(device), "sm_") == device_isa(device), "isa: %s",
+       device_isa(device));
+    is_i64(device_kind_of(device), DEVICE_CUDA, "kind");
+    is_i64(device_n_threads(device), 0, "no threads of ours");
+    n_free = device_free_bytes(device);
+    d_ptr = test_device_alloc(device, 64 << 20);
+    ok(device_free_bytes(device) + (60 << 20) < n_free, "memory is counted");
+    if (strcmp(device_name(device), "cuda:Emulated GPU") == 0) {
+        refuse_gpu(1, "this machine has 1");
+        setenv("EMULATOR_DEVICES", "0", 1);
+        is_i64(device_count_cuda(), 0, "a driver without a GPU");
+        refuse_gpu(0, "no CUDA-capable device is detected");
+        unsetenv("EMULATOR_DEVICES");
+        setenv("EMULATOR_MEMORY", "0x6000000", 1);
+        is_i64(device_alloc(device, &d_ptr, 64 << 20, &(struct err){0}), -1,
+               "memory is full");
+        unsetenv("EMULATOR_MEMORY");
+    }
+    device_close(device);
+}
+
+static void test_memory(struct device *device)
 {
     static const size_t SIZES[] = {0,       1,       4096,    4097,
                                    1 << 20, 2 << 20, 5000000, 33 << 20};
-    struct device *device = open_cpu(2);
     struct err err = {0};
     void *ptr = NULL;
     char *in, *out;
@@ -73,23 +102,62 @@ static void test_memory(void)
            "too much memory");
     is_i64(err.code, ERR_DEVICE, "a device error");
     ok(strstr(err.msg, "cannot allocate ") == err.msg &&
-           strstr(err.msg, " are free"),
+           strstr(err.msg, device_name(device)) && strstr(err.msg, " are free"),
        "says so: %s", err.msg);
-    device_close(device);
 }
 
-static void test_fill(void)
+/* More copies than one launch takes, of all alignments, with an empty one. */
+static void test_copy(struct device *device)
+{
+    enum { N = 300, STRIDE = 6000 };
+    struct device_copy copies[N];
+    struct err err = {0};
+    uint8_t *in = mem_alloc(N, STRIDE), *out;
+    uint8_t *d_src = test_device_alloc(device, N * STRIDE);
+    uint8_t *d_dst = test_device_alloc(device, N * STRIDE);
+    int right = 1;
+
+    for (size_t i = 0; i < N * STRIDE; i++)
+        in[i] = (uint8_t)(1 + i % 251);
+    ok(!device_upload(device, d_src, in, N * STRIDE, &err), "upload");
+    memset(in, 0, N * STRIDE);
+    ok(!device_upload(device, d_dst, in, N * STRIDE, &err), "clear");
+    for (size_t i = 0; i < N; i++)
+        copies[i] = (struct device_copy){
+            d_dst + i * STRIDE + i % 3 * 4, d_src + i * STRIDE + i % 7 * 4,
+            i % 5 * 1024 + i % 17 * (i % 2 ? 1 : 4)};
+    ok(!device->ops->copy(device, copies, N, &err), "%d copies", N);
+    out = test_device_copy(device, d_dst, N * STRIDE);
+    for (size_t i = 0; i < N; i++) {
+        size_t src = i * STRIDE + i % 7 * 4, dst = i * STRIDE + i % 3 * 4;
+
+        for (size_t at = 0; at < copies[i].n_bytes; at++)
+            right &= out[dst + at] == 1 + (src + at) % 251;
+        right &= !out[dst + copies[i].n_bytes];
+    }
+    ok(right, "each byte at its place, and none behind");
+    device_free(device, d_src);
+    device_free(device, d_dst);
+    mem_free(in);
+    mem_free(out);
+}
+
+static void test_fill(struct device *device)
 {
     enum { N = 600001 };
-    struct device *device = open_cpu(2);
     struct err err = {0};
-    float *single = mem_alloc(N, sizeof *single);
-    uint16_t *half = mem_alloc(N, sizeof *half);
+    void *d_single = test_device_alloc(device, N * sizeof(float));
+    void *d_half = test_device_alloc(device, N * sizeof(uint16_t));
+    float *single;
+    uint16_t *half;
     double sum = 0, squares = 0;
     int same = 1, in_range = 1;
 
-    ok(!device_fill(device, single, N, PRECISION_FP32, 42, &err), "fill fp32");
-    ok(!device_fill(device, half, N, PRECISION_FP16, 42, &err), "fill fp16");
+    ok(!device_fill(device, d_single, N, PRECISION_FP32, 42, &err),
+       "fill fp32");
+    ok(!device_fill(device, d_half, N, PRECISION_FP16, 42, &err), "fill fp16");
+    single = test_device_copy(device, d_single, N * sizeof *single);
+    half = test_device_copy(device, d_half, N * sizeof *half);
     for (uint64_t i = 0; i < N; i++) {
         float value = device_fill_value(42, i);
 
@@ -103,31 +171,168 @@ static void test_fill(void)
     is_near(sum / N, 0, 5 * 0.0289 / sqrt(N), "mean of a uniform law");
     is_near(squares / N, 0.01 / 12, 1e-5, "variance of a uniform law");
     ok(device_fill_value(43, 7) != device_fill_value(42, 7), "seeds differ");
-    is_i64(device_fill(device, half, N, PRECISION_BF16, 42, &err), -1,
+    is_i64(device_fill(device, d_half, N, PRECISION_BF16, 42, &err), -1,
            "bf16 is refused");
     is_str(err.msg, "tables of precision 'bf16' are not executed",
            "the sentence");
     mem_free(single);
     mem_free(half);
-    device_close(device);
+    device_free(device, d_single);
+    device_free(device, d_half);
 }
 
-static void test_marks(void)
+/* Windows of all shapes, a row across two tasks among them. */
+static void test_window(struct device *device)
 {
-    struct device *device = open_cpu(1);
+    static const struct fill_window WINDOWS[] = {
+        {7, 0, 1, 1, 1, PRECISION_FP32},
+        {7, 1000, 64, 100, 64, PRECISION_FP32},
+        {8, 17, 100, 999, 12, PRECISION_FP32},
+        {8, 17, 101, 999, 33, PRECISION_FP16},
+        {9, UINT64_C(1) << 33, 5, 70001, 4, PRECISION_FP16},
+        {9, 3, 1000000, 3, 300001, PRECISION_FP32},
+        {9, 3, 10, 0, 4, PRECISION_FP32},
+    };
     struct err err = {0};
-    double ms = -1, back = 1, start_ms = clock_ms();
+
+    for (size_t w = 0; w < sizeof WINDOWS / sizeof WINDOWS[0]; w++) {
+        const struct fill_window *window = &WINDOWS[w];
+        size_t n = window->n_rows * window->width;
+        size_t n_bytes = n * precision_bytes(window->precision);
+        void *d_dst = test_device_alloc(device, n_bytes), *out;
+        int right = 1;
+
+        ok(!device_fill_window(device, d_dst, window, &err), "window %zu", w);
+        out = test_device_copy(device, d_dst, n_bytes);
+        for (size_t i = 0; i < n; i++) {
+            float want = device_fill_value(
+                window->seed, window->first +
+                                  i / window->width * window->stride +
+                                  i % window->width);
+
+            right &= window->precision == PRECISION_FP32
+                         ? ((float *)out)[i] == want
+                         : ((uint16_t *)out)[i] == fp16_from_float(want);
+        }
+        ok(right, "%zu rows of %u", (size_t)window->n_rows, window->width);
+        mem_free(out);
+        device_free(device, d_dst);
+    }
+}
+
+static void test_sums(struct device *device)
+{
+    enum { N = 300007 };
+    struct err err = {0};
+    float *d_sum = test_device_alloc(device, N * sizeof(float));
+    float *d_part = test_device_alloc(device, N * sizeof(float));
+    float *out;
+    int right = 1;
+
+    ok(!device_set(device, d_sum, N, 0.25f, &err) &&
+           !device_fill(device, d_part, N, PRECISION_FP32, 5, &err) &&
+           !device_add(device, d_sum, d_part, N, &err) &&
+           !device_add(device, d_sum, d_part, N - 1, &err) &&
+           !device_set(device, d_sum, 0, 9, &err) &&
+           !device_add(device, d_sum, d_part, 0, &err),
+       "set and add");
+    out = test_device_copy(device, d_sum, N * sizeof(float));
+    for (uint64_t i = 0; i < N; i++) {
+        float value = device_fill_value(5, i), want = 0.25f + value;
+
+        want += i < N - 1 ? value : 0;
+        right &= out[i] == want;
+    }
+    ok(right, "every sum");
+    mem_free(out);
+    device_free(device, d_sum);
+    device_free(device, d_part);
+}
+
+static void test_marks(struct device *device)
+{
+    enum { N = 1 << 20 };
+    struct err err = {0};
+    float *d_data = test_device_alloc(device, N * sizeof(float));
+    double ms = -1, back = 1;
 
     ok(!device_mark(device, 0, &err), "first mark");
-    while (clock_ms() < start_ms + 2)
-        ;
+    ok(!device_set(device, d_data, N, 1, &err), "work");
     ok(!device_mark(device, DEVICE_N_MARKS - 1, &err), "second mark");
-    ok(!device_elapsed(device, 0, DEVICE_N_MARKS - 1, &ms, &err) && ms > 1,
+    ok(!device_elapsed(device, 0, DEVICE_N_MARKS - 1, &ms, &err) && ms > 0,
        "time passes");
     ok(!device_elapsed(device, DEVICE_N_MARKS - 1, 0, &back, &err) &&
            back == -ms,
        "and backwards it is negative");
-    device_close(device);
+    device_free(device, d_data);
+}
+
+/* Work done behind a hold, and by whom it is let go. */
+static void test_hold(struct device *device)
+{
+    enum { N = 1000 };
+    struct err err = {0};
+    float *d_data = test_device_alloc(device, N * sizeof(float)), *out;
+    double ms = -1, start_ms = clock_ms();
+
+    for (int round = 0; round < 3; round++)
+        ok(!device_hold(device, &err) && !device_flush(device, &err) &&
+               !device_mark(device, 0, &err) &&
+               !device_set(device, d_data, N, (float)round, &err) &&
+               !device_mark(device, 1, &err) && !device_release(device, &err) &&
+               !device_elapsed(device, 0, 1, &ms, &err) && ms >= 0,
+           "a timed section %s", err.msg);
+    out = test_device_copy(device, d_data, N * sizeof(float));
+    ok(out[0] == 2 && out[N - 1] == 2, "its work is done");
+    mem_free(out);
+    /* Whoever forgets to release waits, but not for himself. */
+    ok(!device_hold(device, &err) && !device_hold(device, &err) &&
+           !device_set(device, d_data, N, 7, &err) &&
+           !device_mark(device, 1, &err) &&
+           !device_elapsed(device, 0, 1, &ms, &err),
+       "elapsed releases");
+    ok(!device_hold(device, &err) && !device_set(device, d_data, N, 8, &err),
+       "held again");
+    out = test_device_copy(device, d_data, N * sizeof(float));
+    ok(out[0] == 8, "a download releases");
+    ok(!device_release(device, &err), "nothing to release");
+    ok(!device_hold(device, &err) && !device_wait(device, &err),
+       "waiting releases");
+    ok(!device_hold(device, &err), "so does freeing, and closing");
+    device_free(device, d_data);
+    ok(!device_hold(device, &err), "left to device_close");
+    ok(clock_ms() - start_ms < 9000, "nobody waited for the 10 s to pass");
+    mem_free(out);
+}
+
+static void test_health(void)
+{
+    struct device device = {.max_sm_mhz = 2000};
+    struct sample_health cool = {1900, 2600, 40, 300, 0}, other = cool;
+    struct device *cpu = test_device_open(&TEST_DEVICES[0]);
+
+    device_health(cpu, &other);
+    ok(!memcmp(&other, &(struct sample_health){0}, sizeof other),
+       "a CPU says nothing");
+    ok(!device_was_throttled(cpu, &other, &other), "and is not throttled");
+    device_close(cpu);
+
+    ok(!device_was_throttled(&device, &cool, &cool), "all is well");
+    for (int bit = 0; bit < 10; bit++) {
+        int slowed = bit == 3 || (bit >= 5 && bit <= 7);
+
+        other = cool;
+        other.throttle_reasons = 1u << bit;
+        ok(device_was_throttled(&device, &cool, &other) == slowed &&
+               device_was_throttled(&device, &other, &cool) == slowed,
+           "throttle reason %d", bit);
+    }
+    other = cool;
+    other.sm_mhz = 1499;
+    ok(device_was_throttled(&device, &cool, &other), "a low clock");
+    ok(!device_was_throttled(&device, &other, &cool), "before it woke up");
+    other.sm_mhz = 1501;
+    ok(!device_was_throttled(&device, &cool, &other), "three quarters");
 }
 
 /* All 65536 values of fp16, and the floats between and beside them. */
@@ -160,88 +365,25 @@ static void test_fp16(void)
     is_i64(fp16_from_float(-1e-30f), 0x8000, "minus zero");
 }
 
-struct exchange {
-    uint32_t n_ranks, batch;
-    uint32_t dims[8];
-};
-
-static float sent_value(uint32_t rank, uint32_t sample, uint32_t column)
-{
-    return (float)(rank * 1000000 + sample * 1000 + column);
-}
-
-static void test_alltoall(const struct exchange *exchange, unsigned n_threads)
-{
-    struct alltoall alltoall = {exchange->n_ranks, exchange->batch,
-                                exchange->dims};
-    struct device *device = open_cpu(n_threads);
-    float *send[8], *recv[8], *back[8];
-    uint64_t n_forward = 0, n_backward = 0, want = 0;
-    struct err err = {0};
-    int right = 1, returned = 1;
-
-    for (uint32_t r = 0; r < alltoall.n_ranks; r++) {
-        size_t n = (size_t)alltoall.batch * exchange->dims[r];
-
-        want += n * sizeof(float);
-        send[r] = mem_alloc(n, sizeof(float));
-        back[r] = mem_alloc(n, sizeof(float));
-        recv[r] = mem_alloc(alltoall_recv_floats(&alltoall, r), sizeof(float));
-        for (size_t i = 0; i < n; i++)
-            send[r][i] = sent_value(r, (uint32_t)(i / exchange->dims[r]),
-                                    (uint32_t)(i % exchange->dims[r]));
-    }
-    ok(!alltoall_forward(device, &alltoall, (const float *const *)send, recv,
-                         &n_forward, &err) &&
-           !alltoall_backward(device, &alltoall, (const float *const *)recv,
-                              back, &n_backward, &err),
-       "%u ranks, batch %u", alltoall.n_ranks, alltoall.batch);
-    is_i64((int64_t)n_forward, (int64_t)want, "bytes forward");
-    is_i64((int64_t)n_backward, (int64_t)want, "bytes backward");
-    is_i64(alltoall_begin(&alltoall, alltoall.n_ranks), alltoall.batch,
-           "ranks own all samples");
-    for (uint32_t to = 0; to < alltoall.n_ranks; to++) {
-        uint32_t begin = alltoall_begin(&alltoall, to);
-        uint32_t end = alltoall_begin(&alltoall, to + 1);
-
-        for (uint32_t from = 0; from < alltoall.n_ranks; from++) {
-            const float *got = recv[to] + alltoall_block(&alltoall, from, to);
-
-            for (uint32_t s = begin; s < end; s++)
-                for (uint32_t c = 0; c < exchange->dims[from]; c++)
-                    right &= *got++ == sent_value(from, s, c);
-        }
-    }
-    ok(right, "every rank has all outputs of its samples");
-    for (uint32_t r = 0; r < alltoall.n_ranks; r++) {
-        returned &=
-            !memcmp(send[r], back[r],
-                    (size_t)alltoall.batch * exchange->dims[r] * sizeof(float));
-        mem_free(send[r]);
-        mem_free(back[r]);
-        mem_free(recv[r]);
-    }
-    ok(returned, "backward is the reverse");
-    device_close(device);
-}
-
 int main(void)
 {
-    static const struct exchange EXCHANGES[] = {
-        {1, 10, {8}},
-        {2, 64, {16, 16}},
-        {3, 64, {4, 0, 300}},
-        {4, 3, {4, 8, 12, 16}},
-        {8, 1003, {64, 128, 4, 4, 32, 900, 36, 16}},
-    };
+    test_cpu_names();
+    test_gpu_names();
+    for (size_t i = 0; i < N_TEST_DEVICES; i++) {
+        struct device *device = test_device_open(&TEST_DEVICES[i]);
 
-    test_names();
-    test_memory();
-    test_fill();
-    test_marks();
+        if (!device)
+            continue;
+        test_memory(device);
+        test_copy(device);
+        test_fill(device);
+        test_window(device);
+        test_sums(device);
+        test_marks(device);
+        test_hold(device);
+        device_close(device);
+    }
+    test_health();
     test_fp16();
-    for (size_t i = 0; i < sizeof EXCHANGES / sizeof EXCHANGES[0]; i++)
-        for (unsigned n_threads = 1; n_threads <= 3; n_threads++)
-            test_alltoall(&EXCHANGES[i], n_threads);
     return tap_done();
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "tests/tap.h"
+#include "tests/unit/device/devices.h"
 
-#include "base/mem.h"
 #include "base/rng.h"
 #include "device/stream.h"
 #include "device/stream_math.h"
@@ -403,6 +402,97 @@ static void test_all_bodies(void)
     test_bodies(stream, "one look-up");
 }
 
+/* A batch of streams of all kinds, on a device: the bits of stream_fill, and
+ * the counts of stream_histogram. */
+enum { N_DRAWN = 9, DRAWN_BATCH = 257 };
+
+static void make_streams(struct stream streams[N_DRAWN])
+{
+    static const struct stream KINDS[N_DRAWN] = {
+        {.n_rows = 100003, .pooling_factor = 37.5, .zipf_alpha = 1.05},
+        {.n_rows = 1, .pooling_factor = 3},
+        {.n_rows = UINT32_MAX, .pooling_factor = 300.25},
+        {.n_rows = 20, .pooling_factor = 0},
+        {.n_rows = 4000, .pooling_factor = 0.3, .zipf_alpha = 0.5},
+        {.n_rows = 5000, .pooling_factor = 100, .use_bins = 1},
+        {.n_rows = 100000, .pooling_factor = 41.7, .use_bins = 1},
+        {.n_rows = 3, .pooling_factor = 200, .use_bins = 1},
+        {.n_rows = 1000000, .pooling_factor = 1, .zipf_alpha = 2.5},
+    };
+
+    for (uint64_t i = 0; i < N_DRAWN; i++) {
+        streams[i] = KINDS[i];
+        streams[i].batch = DRAWN_BATCH;
+        streams[i].table_seed = 100 + i;
+        memcpy(streams[i].bins, HISTOGRAMS[i % 2].bins, sizeof streams[i].bins);
+    }
+}
+
+static void test_drawn(struct device *device, const struct stream *streams,
+                       uint32_t n_streams)
+{
+    uint64_t n = 0, offset = 0, own[DRAWN_BATCH + 1];
+    size_t n_bags = (size_t)n_streams * DRAWN_BATCH, n_offsets_bytes;
+    double n_unique[N_DRAWN], bins[N_DRAWN][REUSE_BINS];
+    uint32_t *d_indices, *indices, *want;
+    uint64_t *d_offsets, *offsets;
+    struct err err = {0};
+
+    for (uint32_t i = 0; i < n_streams; i++)
+        n += stream_n_lookups(&streams[i]);
+    want = mem_alloc(n, sizeof *want);
+    n_offsets_bytes = (n_bags + 1) * sizeof *d_offsets;
+    d_indices = test_device_alloc(device, n * sizeof *d_indices);
+    d_offsets = test_device_alloc(device, n_offsets_bytes);
+    ok(!stream_draw(device, streams, n_streams, 9, d_indices, d_offsets, &err),
+       "draw %u streams %s", n_streams, err.msg);
+    ok(!stream_measure(device, streams, n_streams, d_indices, n_unique, bins,
+                       &err),
+       "measure them %s", err.msg);
+    indices = test_device_copy(device, d_indices, n * sizeof *indices);
+    offsets = test_device_copy(device, d_offsets, n_offsets_bytes);
+    is_i64((int64_t)offsets[n_bags], (int64_t)n, "last offset");
+    for (uint32_t i = 0; i < n_streams; i++) {
+        uint64_t n_own = stream_n_lookups(&streams[i]);
+        double want_bins[REUSE_BINS], want_unique;
+
+        stream_fill(&streams[i], 9, offset, own, want + offset);
+        ok(!memcmp(indices + offset, want + offset, n_own * sizeof *want),
+           "stream %u: indices", i);
+        ok(!memcmp(offsets + (size_t)i * DRAWN_BATCH, own, sizeof own),
+           "stream %u: offsets", i);
+        want_unique = stream_histogram(want + offset, n_own, streams[i].n_rows,
+                                       want_bins);
+        is_near(n_unique[i], want_unique, 0, "unique rows");
+        ok(!memcmp(bins[i], want_bins, sizeof want_bins), "stream %u: reuse",
+           i);
+        offset += n_own;
+    }
+    device_free(device, d_indices);
+    device_free(device, d_offsets);
+    mem_free(indices);
+    mem_free(offsets);
+    mem_free(want);
+}
+
+static void test_devices(void)
+{
+    struct stream streams[N_DRAWN];
+
+    make_streams(streams);
+    for (size_t i = 0; i < N_TEST_DEVICES; i++) {
+        struct device *device = test_device_open(&TEST_DEVICES[i]);
+
+        if (!device)
+            continue;
+        test_drawn(device, streams, N_DRAWN);
+        test_drawn(device, streams + 1, 1);
+        test_drawn(device, streams + 3, 1);
+        test_drawn(device, streams, 0);
+        device_close(device);
+    }
+}
+
 int main(void)
 {
     double none[REUSE_BINS];
@@ -437,5 +527,6 @@ int main(void)
     test_seeds(1);
     test_all_bodies();
     is_near(stream_histogram(NULL, 0, 5, none), 0, 0, "no look-ups, no rows");
+    test_devices();
     return tap_done();
 }

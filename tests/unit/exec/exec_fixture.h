@@ -8,23 +8,33 @@
 
 #include "base/mem.h"
 #include "core/plan.h"
-#include "device/device.h"
+#include "device/comm.h"
 
 /* What the executor's tests share: plans made by hand, piece by piece, on a
- * CPU device of two threads. */
+ * device: a CPU with two threads, unless the test asks for a GPU. One process
+ * is all ranks. */
 
 struct fixture {
     struct arena arena;
     struct plan plan;
     struct table tables[16];
     struct shard shards[128];
+    struct world *world;
     struct device *device;
+    struct comm *comm;
 };
 
-static inline void fixture_init(struct fixture *fixture, uint32_t n_ranks,
-                                uint64_t batch)
+static inline void fixture_bail(const struct err *err)
 {
-    struct err err;
+    printf("Bail out! %s\n", err->msg);
+    exit(1);
+}
+
+static inline void fixture_init_on(struct fixture *fixture,
+                                   enum device_kind kind, uint32_t n_ranks,
+                                   uint64_t batch)
+{
+    struct err err = {0};
 
     memset(fixture, 0, sizeof(*fixture));
     arena_init(&fixture->arena);
@@ -32,15 +42,24 @@ static inline void fixture_init(struct fixture *fixture, uint32_t n_ranks,
     fixture->plan.problem.cluster.n_devices = n_ranks;
     fixture->plan.problem.batch = batch;
     fixture->plan.shards = fixture->shards;
-    if (device_open(&fixture->device, DEVICE_CPU, 0, 2, &err)) {
-        printf("Bail out! %s\n", err.msg);
-        exit(1);
-    }
+    if (world_open(&fixture->world, &err) ||
+        device_open(&fixture->device, kind, 0, 2, &err) ||
+        comm_open(&fixture->comm, fixture->world, fixture->device, n_ranks,
+                  &err))
+        fixture_bail(&err);
+}
+
+static inline void fixture_init(struct fixture *fixture, uint32_t n_ranks,
+                                uint64_t batch)
+{
+    fixture_init_on(fixture, DEVICE_CPU, n_ranks, batch);
 }
 
 static inline void fixture_release(struct fixture *fixture)
 {
+    comm_close(fixture->comm);
     device_close(fixture->device);
+    world_close(fixture->world);
     arena_release(&fixture->arena);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "exec/exec.h"
 
+#include "exec/placement.h"
 #include "exec_fixture.h"
 #include "tests/tap.h"
 
@@ -9,7 +10,15 @@ static void quick_options(struct exec_options *options)
     exec_options_init(options);
     options->n_iterations = 1;
     options->seed = 7;
-    options->wait_for_quiet = 0;
+    options->wait_for_quiet = false;
+}
+
+static int run(struct fixture *fixture, struct exec_result *result,
+               const struct exec_options *options, struct err *err)
+{
+    plan_derive_kinds(&fixture->plan);
+    return exec_run(result, &fixture->plan, fixture->world, fixture->device,
+                    options, &fixture->arena, err);
 }
 
 /* Runs the plan; everything must agree with the reference within `limit`. */
@@ -20,11 +29,9 @@ static void run_and_check(struct fixture *fixture, struct exec_result *result,
     struct err err = {0};
     uint64_t n_outputs = 0;
 
-    plan_derive_kinds(&fixture->plan);
     quick_options(&options);
     options.scale_rows = scale_rows;
-    if (exec_run(result, &fixture->plan, fixture->device, &options,
-                 &fixture->arena, &err)) {
+    if (run(fixture, result, &options, &err)) {
         ok(0, "%s: %s", what, err.msg);
         return;
     }
@@ -202,6 +209,179 @@ static void test_fp16(enum optimizer optimizer)
     fixture_release(&fixture);
 }
 
+static void test_comm_fp16(void)
+{
+    struct fixture fixture;
+    struct exec_result result = {0};
+
+    fixture_init(&fixture, 3, 200);
+    add_table(&fixture, "half", 600, 8, 3)->comm_precision = PRECISION_FP16;
+    add_whole(&fixture, 0);
+    add_table(&fixture, "half rows", 600, 16, 5)->comm_precision =
+        PRECISION_FP16;
+    add_rows(&fixture, 0, 0, 200);
+    add_rows(&fixture, 2, 200, 600);
+    add_table(&fixture, "full", 600, 8, 3);
+    add_columns(&fixture, 0, 0, 4);
+    add_columns(&fixture, 1, 4, 8);
+    add_table(&fixture, "half copies", 300, 8, 3)->comm_precision =
+        PRECISION_FP16;
+    add_replicas(&fixture);
+    run_and_check(&fixture, &result, 1, 2e-3, "outputs exchanged in fp16");
+    ok(result.output_error > 1e-5, "... are rounded");
+    ok(result.weight_error < 1e-5,
+       "... but weights follow from the gradients that arrive");
+    fixture_release(&fixture);
+}
+
+/* A plan of every kind of piece, on ranks of different sizes; rank 3 has only
+ * its replica, rank 4 nothing but that either. */
+static void make_mixed(struct fixture *fixture, enum device_kind kind)
+{
+    fixture_init_on(fixture, kind, 5, 203);
+    add_table(fixture, "columns", 3000, 32, 4);
+    add_columns(fixture, 0, 0, 20);
+    add_columns(fixture, 1, 20, 32);
+    add_table(fixture, "rows", 5000, 16, 3);
+    add_rows(fixture, 0, 0, 1000);
+    add_rows(fixture, 2, 1000, 5000);
+    add_table(fixture, "copies", 700, 8, 2);
+    add_replicas(fixture);
+    add_table(fixture, "twice", 900, 12, 6)->num_outputs = 2;
+    add_whole(fixture, 0);
+}
+
+static void run_mixed(struct exec_result *result, enum device_kind kind,
+                      uint64_t memory_bytes, uint64_t seed)
+{
+    struct fixture fixture;
+    struct exec_options options;
+    struct err err = {0};
+
+    make_mixed(&fixture, kind);
+    quick_options(&options);
+    options.seed = seed;
+    options.memory_bytes = memory_bytes;
+    ok(!run(&fixture, result, &options, &err) && !result->failure,
+       "a mixed plan, seed %d: %s%s", (int)seed, err.msg,
+       result->failure ? result->failure : "");
+    result->ranks = NULL;
+    fixture_release(&fixture);
+}
+
+static void test_hashes(void)
+{
+    struct exec_result first = {0}, again = {0}, other = {0}, gpu = {0};
+
+    run_mixed(&first, DEVICE_CPU, 0, 7);
+    run_mixed(&again, DEVICE_CPU, 0, 7);
+    run_mixed(&other, DEVICE_CPU, 0, 8);
+    ok(first.output_hash && first.weight_hash &&
+           first.output_hash != first.weight_hash,
+       "outputs and weights are hashed");
+    ok(first.output_hash == again.output_hash &&
+           first.weight_hash == again.weight_hash,
+       "... the same way every time");
+    ok(first.output_hash != other.output_hash &&
+           first.weight_hash != other.weight_hash,
+       "... and differ with the seed");
+    if (!device_count_cuda())
+        return;
+    run_mixed(&gpu, DEVICE_CUDA, 0, 7);
+    ok(first.output_hash == gpu.output_hash &&
+           first.weight_hash == gpu.weight_hash,
+       "a GPU has the same bits");
+}
+
+/* Weights of all ranks take 1.1 MB; what else is needed, about 64 MB. */
+static void test_turns(void)
+{
+    struct exec_result whole = {0}, turns = {0};
+    unsigned n = 0;
+
+    run_mixed(&whole, DEVICE_CPU, 0, 7);
+    is_i64(whole.n_turns, 1, "all weights are in memory together");
+    for (uint64_t kib = 80000; kib > 60000 && n < 2; kib -= 16) {
+        struct fixture fixture;
+        struct placement placement;
+        struct err err;
+
+        make_mixed(&fixture, DEVICE_CPU);
+        plan_derive_kinds(&fixture.plan);
+        if (placement_init(&placement, &fixture.plan, fixture.comm, 1, 7,
+                           &fixture.arena, &err))
+            fixture_bail(&err);
+        if (!placement_cut_turns(&placement, kib << 10, &err) &&
+            placement.n_turns == n + 2) {
+            n++;
+            run_mixed(&turns, DEVICE_CPU, kib << 10, 7);
+            is_i64(turns.n_turns, n + 1, "... or one after the other");
+            ok(whole.output_hash == turns.output_hash &&
+                   whole.weight_hash == turns.weight_hash,
+               "... with the same bits");
+        }
+        placement_release(&placement);
+        fixture_release(&fixture);
+    }
+    is_i64(n, 2, "two and three turns were tried");
+}
+
+/* A GPU that is every rank measures no communication: it is what the plan
+ * predicts, or nothing. */
+static void test_gpu_comm(void)
+{
+    static struct device_cost costs[] = {
+        {.compute_ms = 3, .bwd_comm_ms = 1, .fwd_comm_ms = 2, .total_ms = 6},
+        {.compute_ms = 2,
+         .bwd_comm_ms = 0.5,
+         .fwd_comm_ms = 3,
+         .total_ms = 5.5}};
+    struct fixture fixture;
+    struct exec_options options;
+    struct exec_result result = {0};
+    double starts_ms[2], latest_ms;
+    struct err err = {0};
+
+    if (!device_count_cuda())
+        return;
+    fixture_init_on(&fixture, DEVICE_CUDA, 2, 128);
+    add_table(&fixture, "a", 1000, 16, 4);
+    add_whole(&fixture, 0);
+    add_table(&fixture, "b", 1000, 16, 2);
+    add_whole(&fixture, 1);
+    quick_options(&options);
+    fixture.plan.total_ms = NAN;
+    ok(!run(&fixture, &result, &options, &err) &&
+           result.comm == EXEC_COMM_ABSENT && isnan(result.total_ms) &&
+           isnan(result.ranks[0].fwd_comm_ms) &&
+           result.ranks[0].compute.median_ms > 0,
+       "a plan without costs has no communication on a GPU %s", err.msg);
+    is_str(result.comm_basis,
+           "none: one GPU is every rank, and the plan has no predicted costs",
+           "... which the result says");
+    fixture.plan.devices = costs;
+    fixture.plan.total_ms = 6;
+    fixture.plan.cost.name = "by hand";
+    fixture.plan.cost.comm = "made up";
+    ok(!run(&fixture, &result, &options, &err) &&
+           result.comm == EXEC_COMM_MODELLED,
+       "one with costs has theirs %s", err.msg);
+    for (unsigned r = 0; r < 2; r++)
+        starts_ms[r] = result.ranks[r].compute.median_ms + costs[r].bwd_comm_ms;
+    latest_ms = fmax(starts_ms[0], starts_ms[1]);
+    /* Predicted waiting: none for rank 0, 1.5 ms for rank 1. */
+    is_near(result.ranks[0].fwd_comm_ms, latest_ms - starts_ms[0] + 2, 1e-9,
+            "rank 0: the predicted exchange, and waiting as measured");
+    is_near(result.ranks[1].fwd_comm_ms, latest_ms - starts_ms[1] + 1.5, 1e-9,
+            "rank 1: the same");
+    is_str(result.comm_basis,
+           "modelled, not measured: one GPU is every rank, so exchanges take "
+           "what by hand predicts (made up); waiting computed from the ranks' "
+           "own times",
+           "... and the result says so");
+    fixture_release(&fixture);
+}
+
 static void test_bins(void)
 {
     static const double bins[REUSE_BINS] = {0.5, 0.2, 0.2, 0.05, 0.05};
@@ -290,13 +470,10 @@ static void test_no_check(void)
     fixture_init(&fixture, 2, 64);
     add_table(&fixture, "a", 100, 8, 1);
     add_whole(&fixture, 1);
-    plan_derive_kinds(&fixture.plan);
     quick_options(&options);
-    options.check = 0;
-    ok(!exec_run(&result, &fixture.plan, fixture.device, &options,
-                 &fixture.arena, &err) &&
-           !result.n_outputs_checked && !result.n_weights_checked &&
-           result.total_ms > 0,
+    options.check = false;
+    ok(!run(&fixture, &result, &options, &err) && !result.n_outputs_checked &&
+           !result.n_weights_checked && result.total_ms > 0,
        "without the check only times are taken");
     fixture_release(&fixture);
 }
@@ -313,11 +490,9 @@ static void test_quiet(void)
     fixture_init(&fixture, 2, 64);
     add_table(&fixture, "a", 100, 8, 1);
     add_whole(&fixture, 1);
-    plan_derive_kinds(&fixture.plan);
     quick_options(&options);
-    options.wait_for_quiet = 1;
-    ok(!exec_run(&result, &fixture.plan, fixture.device, &options,
-                 &fixture.arena, &err) &&
+    options.wait_for_quiet = true;
+    ok(!run(&fixture, &result, &options, &err) &&
            result.ranks[1].compute.median_ms > 0,
        "timed beside a canary %s", err.msg);
     for (uint32_t r = 0; r < 2; r++)
@@ -329,7 +504,8 @@ static void test_quiet(void)
 
 /* A sink that keeps what it is given. */
 struct kept {
-    unsigned n;
+    unsigned n, n_comm;
+    struct comm_sample comm;
     struct sample samples[8];
     struct sample_table tables[8][8];
     struct sample_setting setting;
@@ -345,6 +521,18 @@ static int keep(void *ctx, const struct sample_setting *setting,
     memcpy(kept->tables[kept->n], sample->tables,
            sample->n_tables * sizeof(*sample->tables));
     kept->samples[kept->n++] = *sample;
+    return 0;
+}
+
+static int keep_comm(void *ctx, const struct sample_setting *setting,
+                     const struct comm_sample *sample, struct err *err)
+{
+    struct kept *kept = ctx;
+
+    (void)setting;
+    (void)err;
+    kept->comm = *sample;
+    kept->n_comm++;
     return 0;
 }
 
@@ -387,7 +575,8 @@ static void test_samples(void)
     struct exec_options options;
     struct exec_result result;
     struct kept kept = {0};
-    struct sample_sink sink = {&kept, keep, NULL, has_kept};
+    struct sample_sink sink = {
+        .ctx = &kept, .put = keep, .put_comm = keep_comm, .has = has_kept};
     struct err err = {0};
 
     fixture_init(&fixture, 3, 200);
@@ -396,22 +585,25 @@ static void test_samples(void)
     add_rows(&fixture, 2, 1000, 3000);
     add_table(&fixture, "whole", 500, 8, 2);
     add_whole(&fixture, 0);
-    plan_derive_kinds(&fixture.plan);
     quick_options(&options);
     options.sink = &sink;
-    ok(!exec_run(&result, &fixture.plan, fixture.device, &options,
-                 &fixture.arena, &err),
-       "a run with a sink: %s", err.msg);
+    ok(!run(&fixture, &result, &options, &err), "a run with a sink: %s",
+       err.msg);
     is_i64(result.n_stored, 2, "two samples were stored");
     check_kept(&kept);
-    ok(!exec_run(&result, &fixture.plan, fixture.device, &options,
-                 &fixture.arena, &err) &&
-           kept.n == 2 && result.n_stored == 0,
+    ok(kept.n_comm == 1 && kept.comm.n_ranks == 3 && kept.comm.n_hosts == 1,
+       "and one of the exchange");
+    is_str(kept.comm.kind, "copy", "... by copies");
+    is_i64((int64_t)kept.comm.total_bytes, 4 * 200 * (16 + 8 + 16),
+           "... of all outputs");
+    is_i64((int64_t)kept.comm.max_bytes, 4 * 200 * (16 + 8),
+           "... most of which rank 0 sends");
+    ok(!run(&fixture, &result, &options, &err) && kept.n == 2 &&
+           result.n_stored == 0,
        "the same run again stores nothing twice");
     options.seed++;
-    ok(!exec_run(&result, &fixture.plan, fixture.device, &options,
-                 &fixture.arena, &err) &&
-           kept.n == 4 && result.n_stored == 2,
+    ok(!run(&fixture, &result, &options, &err) && kept.n == 4 &&
+           result.n_stored == 2,
        "another seed is another measurement");
     fixture_release(&fixture);
 }
@@ -428,11 +620,8 @@ static void reject(void (*spoil)(struct fixture *), const char *want)
     add_table(&fixture, "users", 100, 32, 2);
     add_whole(&fixture, 0);
     spoil(&fixture);
-    plan_derive_kinds(&fixture.plan);
     quick_options(&options);
-    ok(exec_run(&result, &fixture.plan, fixture.device, &options,
-                &fixture.arena, &err) &&
-           err.code == ERR_INPUT,
+    ok(run(&fixture, &result, &options, &err) && err.code == ERR_INPUT,
        "refused");
     is_str(err.msg, want, "... with that sentence");
     fixture_release(&fixture);
@@ -474,9 +663,9 @@ static void make_bf16(struct fixture *fixture)
     fixture->tables[0].precision = PRECISION_BF16;
 }
 
-static void make_comm_fp16(struct fixture *fixture)
+static void make_comm_bf16(struct fixture *fixture)
 {
-    fixture->tables[0].comm_precision = PRECISION_FP16;
+    fixture->tables[0].comm_precision = PRECISION_BF16;
 }
 
 static void make_adam(struct fixture *fixture)
@@ -511,8 +700,8 @@ static void test_rejections(void)
     reject(make_odd_width, "table 'users': a piece 30 columns wide, no "
                            "multiple of 4, is not executed yet");
     reject(make_bf16, "table 'users': precision bf16 is not executed yet");
-    reject(make_comm_fp16,
-           "table 'users': comm_precision fp16 is not executed yet");
+    reject(make_comm_bf16,
+           "table 'users': comm_precision bf16 is not executed yet");
     reject(make_adam, "table 'users': optimizer adam is not executed yet");
     reject(make_two_optimizers,
            "device 0 holds 'users' with rowwise_adagrad and 'items' with sgd: "
@@ -540,6 +729,10 @@ int main(void)
     test_outputs();
     test_fp16(OPTIMIZER_SGD);
     test_fp16(OPTIMIZER_ROWWISE_ADAGRAD);
+    test_comm_fp16();
+    test_hashes();
+    test_turns();
+    test_gpu_comm();
     test_bins();
     test_scaled();
     test_definitions();

@@ -43,7 +43,7 @@ static void place_gib(struct fixture *fixture, struct placement *placement,
     add_table(fixture, "big", 1 << 22, 64, 4);
     add_whole(fixture, 1);
     plan_derive_kinds(&fixture->plan);
-    ok(!placement_init(placement, &fixture->plan, scale_rows, 1,
+    ok(!placement_init(placement, &fixture->plan, fixture->comm, scale_rows, 1,
                        &fixture->arena, &err),
        "placed with rows x %g", scale_rows);
 }
@@ -63,26 +63,26 @@ static void test_memory(void)
     ok(need.batch_bytes > CANARY_BYTES + 8.0 * 1024 * 64 &&
            need.batch_bytes < CANARY_BYTES + (1 << 22),
        "so are outputs, twice, and look-ups: %.0f bytes", need.batch_bytes);
-    ok(!placement_check_memory(&placement, 2000000000, &err),
-       "2 GB are enough");
-    ok(placement_check_memory(&placement, 512000000, &err) &&
+    ok(!placement_cut_turns(&placement, 2000000000, &err), "2 GB are enough");
+    ok(placement_cut_turns(&placement, 512000000, &err) &&
            err.code == ERR_DEVICE,
        "512 MB are not");
     is_str(err.msg,
            "running the plan takes 1.08 GiB of memory and 464 MiB can be used; "
            "--scale-rows 0.387 or less fits",
            "... and the sentence says what fits");
+    placement_release(&placement);
     fixture_release(&fixture);
 
     scale = strtod(strstr(err.msg, "--scale-rows") + 12, NULL);
     place_gib(&fixture, &placement, scale);
-    ok(!placement_check_memory(&placement, 512000000, &err), "it does fit");
-    ok(placement_check_memory(&placement, 1000000, &err) &&
-           err.code == ERR_DEVICE,
+    ok(!placement_cut_turns(&placement, 512000000, &err), "it does fit");
+    ok(placement_cut_turns(&placement, 1000000, &err) && err.code == ERR_DEVICE,
        "1 MB is too little at any scale");
     ok(strstr(err.msg, "its batch alone does not fit, whatever --scale-rows "
                        "is") != NULL,
        "... and the sentence says so: %s", err.msg);
+    placement_release(&placement);
     fixture_release(&fixture);
 }
 
@@ -96,19 +96,22 @@ static void test_many_rows(void)
     add_table(&fixture, "endless", 5000000000, 4, 1);
     add_whole(&fixture, 0);
     plan_derive_kinds(&fixture.plan);
-    ok(!placement_init(&placement, &fixture.plan, 1, 1, &fixture.arena, &err),
+    ok(!placement_init(&placement, &fixture.plan, fixture.comm, 1, 1,
+                       &fixture.arena, &err),
        "five billion rows are placed");
-    ok(placement_check_memory(&placement, UINT64_MAX, &err) &&
+    ok(placement_cut_turns(&placement, UINT64_MAX, &err) &&
            err.code == ERR_DEVICE,
        "but not executed, whatever the memory");
     is_str(err.msg,
            "table 'endless': 5000000000 rows are more than the executor takes, "
            "2^32 - 2; --scale-rows 0.858 or less fits",
            "the sentence names the table and what fits");
-    ok(placement_init(&placement, &fixture.plan, 0, 1, &fixture.arena, &err),
+    ok(placement_init(&placement, &fixture.plan, fixture.comm, 0, 1,
+                      &fixture.arena, &err),
        "rows are not scaled to nothing");
     is_str(err.msg, "rows cannot be scaled by 0: it is above 0 and at most 1",
            "... with that sentence");
+    placement_release(&placement);
     fixture_release(&fixture);
 }
 
@@ -128,8 +131,8 @@ static void test_groups(void)
     add_table(&fixture, "one", 10, 4, 1);
     add_whole(&fixture, 1);
     plan_derive_kinds(&fixture.plan);
-    if (!ok(!placement_init(&placement, &fixture.plan, 1, 1, &fixture.arena,
-                            &err),
+    if (!ok(!placement_init(&placement, &fixture.plan, fixture.comm, 1, 1,
+                            &fixture.arena, &err),
             "placed"))
         exit(1);
     groups = placement.groups;
@@ -140,6 +143,7 @@ static void test_groups(void)
     is_i64(groups[2].n_bags, 202, "... of two,");
     is_i64(groups[2].out_dim, 16, "... both pieces side by side,");
     is_i64(groups[3].sample_begin, 50, "... and its replica");
+    placement_release(&placement);
     fixture_release(&fixture);
 }
 

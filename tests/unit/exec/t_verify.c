@@ -9,33 +9,28 @@
 
 /*
  * The check must be able to fail: a step is run in its parts and something is
- * spoiled between them. All rows of the tables are touched.
+ * spoiled between them; on a GPU too, if there is one. All rows of the tables
+ * are touched.
  */
 struct stage {
     struct fixture fixture;
     struct placement placement;
     struct exchange_set set;
-    struct pool *pool;
     struct verify verify;
 };
 
 #define RATE 0.01F
 
-static void bail(const struct err *err)
-{
-    printf("Bail out! %s\n", err->msg);
-    exit(1);
-}
-
 /* Rank 0: columns 0..12 of "cut", rows 0..8 of "rows"; rank 1: the rest;
  * "copied" on both. */
-static void stage_open(struct stage *stage, enum precision precision)
+static void stage_open(struct stage *stage, enum device_kind kind,
+                       enum precision precision)
 {
     struct err err = {0};
     struct fixture *fixture = &stage->fixture;
 
     memset(stage, 0, sizeof(*stage));
-    fixture_init(fixture, 2, 128);
+    fixture_init_on(fixture, kind, 2, 128);
     add_table(fixture, "cut", 20, 16, 4);
     add_columns(fixture, 0, 0, 12);
     add_columns(fixture, 1, 12, 16);
@@ -49,19 +44,19 @@ static void stage_open(struct stage *stage, enum precision precision)
         fixture->tables[t].zipf_alpha = 0;
     }
     plan_derive_kinds(&fixture->plan);
-    stage->pool = pool_open(2);
-    if (placement_init(&stage->placement, &fixture->plan, 1, 3, &fixture->arena,
-                       &err) ||
-        placement_load(&stage->placement, fixture->device, stage->pool, &err) ||
+    if (placement_init(&stage->placement, &fixture->plan, fixture->comm, 1, 3,
+                       &fixture->arena, &err) ||
+        placement_cut_turns(&stage->placement, 1 << 30, &err) ||
+        placement_open(&stage->placement, &err) ||
+        placement_load(&stage->placement, 0, &err) ||
         exchange_open(&stage->set, &stage->placement, &fixture->arena, &err))
-        bail(&err);
+        fixture_bail(&err);
 }
 
 static void stage_close(struct stage *stage)
 {
     exchange_close(&stage->set);
     placement_release(&stage->placement);
-    pool_close(stage->pool);
     fixture_release(&stage->fixture);
 }
 
@@ -69,8 +64,8 @@ static void forward(struct stage *stage)
 {
     struct err err;
 
-    if (step_forward(&stage->set, &err))
-        bail(&err);
+    if (step_forward(&stage->placement, &stage->set, &err))
+        fixture_bail(&err);
 }
 
 static void backward(struct stage *stage)
@@ -78,18 +73,20 @@ static void backward(struct stage *stage)
     struct err err;
 
     if (step_gradients(&stage->set, &err) ||
-        step_update(&stage->set, RATE, &err))
-        bail(&err);
+        step_update(&stage->placement, 0, RATE, &err))
+        fixture_bail(&err);
 }
 
 /* A fresh comparison of the outputs, or of the weights. */
 static const char *failed_table(struct stage *stage, enum verify_what what)
 {
-    stage->verify = (struct verify){0};
-    if (what == VERIFY_OUTPUTS)
-        verify_outputs(&stage->verify, &stage->set);
-    else
-        verify_weights(&stage->verify, &stage->placement, RATE);
+    struct err err;
+
+    verify_init(&stage->verify, &stage->placement, &stage->fixture.arena);
+    if (what == VERIFY_OUTPUTS
+            ? verify_outputs(&stage->verify, &stage->set, &err)
+            : verify_weights(&stage->verify, &stage->placement, RATE, &err))
+        fixture_bail(&err);
     return stage->verify.failed ? stage->verify.failed->name : NULL;
 }
 
@@ -103,35 +100,71 @@ static struct piece *find_piece(struct stage *stage, const char *table,
     return NULL;
 }
 
-/* Adds `delta` to one number, checks that it is noticed, takes it back. */
-static void spoil(struct stage *stage, float *number, float delta,
-                  enum verify_what what, const char *table, const char *name)
+/* One number of the device's memory plus `delta`. */
+static void change(struct stage *stage, float *d_number, float delta)
 {
-    float sound = *number;
+    struct device *device = stage->fixture.device;
+    struct err err;
+    float number;
 
-    *number += delta;
+    if (device_download(device, &number, d_number, sizeof(number), &err))
+        fixture_bail(&err);
+    number += delta;
+    if (device_upload(device, d_number, &number, sizeof(number), &err))
+        fixture_bail(&err);
+}
+
+/* Adds `delta` to one number, checks that it is noticed, and by the hash of
+ * its rank too, takes it back. */
+static void spoil(struct stage *stage, float *d_number, float delta,
+                  enum verify_what what, uint32_t rank, const char *table,
+                  const char *name)
+{
+    struct device *device = stage->fixture.device;
+    uint64_t **hashes = what == VERIFY_OUTPUTS ? &stage->verify.output_hashes
+                                               : &stage->verify.weight_hashes;
+    uint64_t hash;
+    float sound;
+    struct err err;
+
+    failed_table(stage, what);
+    hash = (*hashes)[rank];
+    if (device_download(device, &sound, d_number, sizeof(sound), &err))
+        fixture_bail(&err);
+    change(stage, d_number, delta);
     is_str(failed_table(stage, what), table, name);
-    *number = sound;
+    ok((*hashes)[rank] != hash, "... the hash of rank %u too", rank);
+    if (device_upload(device, d_number, &sound, sizeof(sound), &err))
+        fixture_bail(&err);
     is_str(failed_table(stage, what), NULL, "... and not once it is mended");
+    ok((*hashes)[rank] == hash, "... nor by the hash");
+}
+
+/* Element `column` of the piece's output of the receiver's `bag`. */
+static float *output_at(struct stage *stage, const struct piece *piece,
+                        uint32_t receiver, size_t bag, uint32_t column)
+{
+    struct output_block block = exchange_block(
+        &stage->set, &stage->placement.groups[piece->group], receiver);
+
+    return (float *)(void *)((char *)block.d_at + bag * block.bag_bytes) +
+           piece->out_begin + column;
 }
 
 static void test_outputs(struct stage *stage)
 {
-    struct output_view view;
-
     forward(stage);
     is_str(failed_table(stage, VERIFY_OUTPUTS), NULL, "outputs agree");
-    view = exchange_view(&stage->set, find_piece(stage, "cut", 1), 0);
-    spoil(stage, view.d_at + 63 * view.stride + 3, 1e-4F, VERIFY_OUTPUTS, "cut",
+    spoil(stage, output_at(stage, find_piece(stage, "cut", 1), 0, 63, 3), 1e-4F,
+          VERIFY_OUTPUTS, 0, "cut",
           "one wrong output of a column piece is noticed");
     is_i64((int64_t)stage->verify.n_outputs, 128 * 32,
            "every output is compared");
-    view = exchange_view(&stage->set, find_piece(stage, "rows", 0), 1);
-    spoil(stage, view.d_at, -1e-4F, VERIFY_OUTPUTS, "rows",
+    spoil(stage, output_at(stage, find_piece(stage, "rows", 0), 1, 0, 0),
+          -1e-4F, VERIFY_OUTPUTS, 1, "rows",
           "so is a wrong partial sum of a row piece");
-    view = exchange_view(&stage->set, find_piece(stage, "copied", 1), 1);
-    spoil(stage, view.d_at + 63 * view.stride + 7, NAN, VERIFY_OUTPUTS,
-          "copied", "and a NaN of a replica");
+    spoil(stage, output_at(stage, find_piece(stage, "copied", 1), 1, 63, 7),
+          NAN, VERIFY_OUTPUTS, 1, "copied", "and a NaN of a replica");
 }
 
 static void test_weights(struct stage *stage)
@@ -146,61 +179,69 @@ static void test_weights(struct stage *stage)
            "all of them, every replica's too");
     piece = find_piece(stage, "cut", 1);
     spoil(stage, (float *)piece->d_weight + 19 * 4 + 3, 1e-5F, VERIFY_WEIGHTS,
-          "cut", "one wrong weight of a column piece is noticed");
+          1, "cut", "one wrong weight of a column piece is noticed");
     piece = find_piece(stage, "rows", 1);
-    spoil(stage, (float *)piece->d_weight, 1e-5F, VERIFY_WEIGHTS, "rows",
+    spoil(stage, (float *)piece->d_weight, 1e-5F, VERIFY_WEIGHTS, 1, "rows",
           "so is one of a row piece");
     piece = find_piece(stage, "copied", 1);
-    spoil(stage, (float *)piece->d_weight + 5, 1e-5F, VERIFY_WEIGHTS, "copied",
-          "and one of a single replica");
+    spoil(stage, (float *)piece->d_weight + 5, 1e-5F, VERIFY_WEIGHTS, 1,
+          "copied", "and one of a single replica");
 }
 
-static void test_state(void)
+static void test_state(enum device_kind kind)
 {
     struct stage stage;
 
-    stage_open(&stage, PRECISION_FP32);
-    find_piece(&stage, "cut", 0)->d_state[7] = 0;
+    stage_open(&stage, kind, PRECISION_FP32);
+    change(&stage, find_piece(&stage, "cut", 0)->d_state + 7, 1e-4F);
     forward(&stage);
     backward(&stage);
     is_str(failed_table(&stage, VERIFY_WEIGHTS), "cut",
-           "an optimizer state that was lost is noticed");
+           "a wrong optimizer state is noticed");
     stage_close(&stage);
 }
 
-static void test_gradients(void)
+static void test_gradients(enum device_kind kind)
 {
     struct stage stage;
     struct group *group;
     struct err err;
 
-    stage_open(&stage, PRECISION_FP32);
+    stage_open(&stage, kind, PRECISION_FP32);
     forward(&stage);
     if (step_gradients(&stage.set, &err))
-        bail(&err);
+        fixture_bail(&err);
     group = &stage.placement.groups[find_piece(&stage, "rows", 1)->group];
-    group->d_out[find_piece(&stage, "rows", 1)->out_begin] += 0.01F;
-    if (step_update(&stage.set, RATE, &err))
-        bail(&err);
+    change(&stage,
+           (float *)group->d_out + find_piece(&stage, "rows", 1)->out_begin,
+           0.01F);
+    if (step_update(&stage.placement, 0, RATE, &err))
+        fixture_bail(&err);
     is_str(failed_table(&stage, VERIFY_WEIGHTS), "rows",
            "one wrong gradient that a holder received is noticed");
     stage_close(&stage);
 }
 
-static void test_fp16(void)
+static void test_fp16(enum device_kind kind)
 {
     struct stage stage;
     struct piece *piece;
-    uint16_t *half;
+    struct err err;
+    uint16_t half;
 
-    stage_open(&stage, PRECISION_FP16);
+    stage_open(&stage, kind, PRECISION_FP16);
     forward(&stage);
     is_str(failed_table(&stage, VERIFY_OUTPUTS), NULL, "fp16 outputs agree");
     backward(&stage);
     is_str(failed_table(&stage, VERIFY_WEIGHTS), NULL, "fp16 weights agree");
     piece = find_piece(&stage, "cut", 0);
-    half = (uint16_t *)piece->d_weight + 5;
-    *half = fp16_from_float(fp16_to_float(*half) + 0.002F);
+    if (device_download(stage.fixture.device, &half,
+                        (uint16_t *)piece->d_weight + 5, sizeof(half), &err))
+        fixture_bail(&err);
+    half = fp16_from_float(fp16_to_float(half) + 0.002F);
+    if (device_upload(stage.fixture.device, (uint16_t *)piece->d_weight + 5,
+                      &half, sizeof(half), &err))
+        fixture_bail(&err);
     is_str(failed_table(&stage, VERIFY_WEIGHTS), "cut",
            "a wrong fp16 weight is noticed");
     is_near(stage.verify.failed_limit, VERIFY_FP16_LIMIT, 0,
@@ -219,13 +260,13 @@ static void test_values(void)
     ok(!memcmp(whole + 37, part, sizeof(part)),
        "weights depend on where they stand only");
     ok(whole[0] == device_fill_value(9, 1000), "... as device_fill's do");
-    values_store_weights(halves, 0, 9, 1037, 16, PRECISION_FP16);
-    values_load_weights(copy, halves, 0, 16, PRECISION_FP16);
+    values_store(halves, part, 16, PRECISION_FP16);
+    values_load(copy, halves, 16, PRECISION_FP16);
     values_weights(part, 9, 1037, 16, PRECISION_FP16);
     ok(!memcmp(part, copy, sizeof(part)),
        "fp16 weights are what is stored of them");
-    values_gradient(whole, 9, 5, 0, 64);
-    values_gradient(part, 9, 5, 40, 16);
+    values_gradient(whole, 9, 5, 0, 64, PRECISION_FP32);
+    values_gradient(part, 9, 5, 40, 16, PRECISION_FP32);
     ok(!memcmp(whole + 40, part, sizeof(part)), "so are gradients");
 }
 
@@ -244,18 +285,25 @@ static void test_tally(void)
     ok(isinf(tally.error), "something is infinitely wrong there");
 }
 
-int main(void)
+static void test_device(enum device_kind kind)
 {
     struct stage stage;
 
-    test_values();
-    test_tally();
-    stage_open(&stage, PRECISION_FP32);
+    stage_open(&stage, kind, PRECISION_FP32);
     test_outputs(&stage);
     test_weights(&stage);
     stage_close(&stage);
-    test_state();
-    test_gradients();
-    test_fp16();
+    test_state(kind);
+    test_gradients(kind);
+    test_fp16(kind);
+}
+
+int main(void)
+{
+    test_values();
+    test_tally();
+    test_device(DEVICE_CPU);
+    if (device_count_cuda())
+        test_device(DEVICE_CUDA);
     return tap_done();
 }

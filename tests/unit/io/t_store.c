@@ -58,6 +58,14 @@ static struct sample make_sample(struct arena *arena, enum sample_kind kind,
     sample.forward = random_timing(&rng);
     sample.backward = random_timing(&rng);
     sample.total = random_timing(&rng);
+    sample.linearise = random_timing(&rng);
+    sample.sort = random_timing(&rng);
+    sample.update = random_timing(&rng);
+    sample.health = (struct sample_health){.sm_mhz = 1980,
+                                           .memory_mhz = 3201,
+                                           .temperature_c = 41 + part,
+                                           .power_w = 512.25,
+                                           .throttle_reasons = 1ull << 63};
     sample.tables = ARENA_NEW(arena, struct sample_table, n_tables);
     for (uint32_t i = 0; i < n_tables; i++) {
         struct sample_table *table = &sample.tables[i];
@@ -101,6 +109,14 @@ static int same_sample(const struct sample *a, const struct sample *b)
                same_timing(&a->forward, &b->forward) &&
                same_timing(&a->backward, &b->backward) &&
                same_timing(&a->total, &b->total) &&
+               same_timing(&a->linearise, &b->linearise) &&
+               same_timing(&a->sort, &b->sort) &&
+               same_timing(&a->update, &b->update) &&
+               a->health.sm_mhz == b->health.sm_mhz &&
+               a->health.memory_mhz == b->health.memory_mhz &&
+               a->health.temperature_c == b->health.temperature_c &&
+               a->health.power_w == b->health.power_w &&
+               a->health.throttle_reasons == b->health.throttle_reasons &&
                a->n_iterations == b->n_iterations && a->flags == b->flags &&
                !strcmp(a->version, b->version) &&
                !strcmp(a->started_at, b->started_at);
@@ -143,16 +159,23 @@ static void opening_fails(const char *path, enum store_mode mode,
     is_str(err.msg, want, "message");
 }
 
-static void test_schema(struct arena *arena)
+static void holds(const char *held, const char *path, struct arena *arena)
 {
     struct err err = {0};
     const char *text;
     size_t len;
 
-    if (file_read(&text, &len, "data/schema.sql", arena, &err))
+    if (file_read(&text, &len, path, arena, &err))
         ok(0, "%s", err.msg);
     else
-        is_str(store_schema_sql, text, "the program holds data/schema.sql");
+        is_str(held, text, path);
+}
+
+/* The program holds these very files. */
+static void test_schema(struct arena *arena)
+{
+    holds(store_schema_sql, "data/schema.sql", arena);
+    holds(store_upgrade_sql, "data/schema_upgrade.sql", arena);
 }
 
 static void test_round_trip(struct arena *arena)
@@ -185,7 +208,9 @@ static void test_round_trip(struct arena *arena)
     ok(!store_samples(store, &setting, &out, &n, arena, &err), "reads");
     is_i64((int64_t)n, 6, "all samples of the setting");
     for (size_t i = 0; i < n; i++)
-        ok(same_sample(&out[i], &in[order[i]]), "sample %zu is the same", i);
+        ok(same_sample(&out[i], &in[order[i]]) &&
+               out[i].setting->batch == setting.batch,
+           "sample %zu is the same", i);
     ok(!store_settings(store, &settings, &n, arena, &err), "settings");
     is_i64((int64_t)n, 2, "two settings");
     is_str(settings[1].device, "cuda:NVIDIA H200", "device");
@@ -231,9 +256,10 @@ static void test_duplicates(struct arena *arena)
 static void test_comm(struct arena *arena)
 {
     struct comm_sample in[] = {
-        {"copy", 4, 1 << 20, 300000, {1, 0.9, 1.1}, 12},
-        {"copy", 2, 1 << 21, 1 << 20, {2, 1.9, 2.1}, 12},
-        {"copy", 4, 1 << 20, 300000, {1.5, 1.4, 1.6}, 13},
+        {"copy", 4, 1, 1 << 20, 300000, {1, 0.9, 1.1}, 12},
+        {"copy", 2, 1, 1 << 21, 1 << 20, {2, 1.9, 2.1}, 12},
+        {"copy", 4, 1, 1 << 20, 300000, {1.5, 1.4, 1.6}, 13},
+        {"copy", 4, 2, 1 << 20, 300000, {9, 8, 10}, 12},
     };
     struct comm_sample *out;
     struct store *store;
@@ -242,11 +268,13 @@ static void test_comm(struct arena *arena)
     size_t n;
 
     open_ok(&store, in_dir(path, "comm.db"), STORE_WRITE);
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 4; i++)
         ok(!store_put_comm(store, &setting, &in[i], &err), "put_comm");
     ok(!store_comm_samples(store, &setting, &out, &n, arena, &err), "reads");
-    is_i64((int64_t)n, 2, "a pattern is kept once");
-    ok(out[0].n_ranks == 2 && out[1].n_ranks == 4, "ordered");
+    is_i64((int64_t)n, 3, "a pattern is kept once");
+    ok(out[0].n_ranks == 2 && out[1].n_ranks == 4 && out[1].n_hosts == 1 &&
+           out[2].n_hosts == 2,
+       "ordered");
     ok(out[1].time.median_ms == 1.5 && out[1].n_iterations == 13 &&
            out[1].max_bytes == 300000 && out[1].total_bytes == 1 << 20,
        "the newest wins");
@@ -297,11 +325,11 @@ static void test_refused(void)
 
     in_dir(path, "version.db");
     open_ok(&store, path, STORE_WRITE);
-    sqlite3_exec(store->db, "PRAGMA user_version = 2", NULL, NULL, NULL);
+    sqlite3_exec(store->db, "PRAGMA user_version = 3", NULL, NULL, NULL);
     store_close(store);
     snprintf(want, sizeof(want),
-             "cost database '%s' has schema version 2, this program reads and "
-             "writes version 1: use the neuroshard that made it, or a new file",
+             "cost database '%s' has schema version 3, this program reads "
+             "versions 1 and 2: use the neuroshard that made it, or a new file",
              path);
     opening_fails(path, STORE_READ, ERR_INPUT, want);
     opening_fails(path, STORE_WRITE, ERR_INPUT, want);

@@ -2,7 +2,8 @@
 #include "microbench/sampler.h"
 #include "tests/tap.h"
 
-#include "base/rng.h"
+#include "base/hash.h"
+#include "microbench/draws.h"
 
 #define N_CASES 4000
 
@@ -249,8 +250,239 @@ static void test_single(void)
        "the very one");
 }
 
+static struct case_list mixed_list(void)
+{
+    struct bench_options options;
+    struct case_list list;
+
+    bench_options_init(&options);
+    options.seed = 5;
+    options.is_mixed = true;
+    options.batch = 65536;
+    options.max_tables = 60;
+    options.memory_bytes = (uint64_t)128 << 30;
+    options.work_bytes = BENCH_CUDA_WORK_BYTES;
+    case_list_init(&list, &options);
+    return list;
+}
+
+static uint64_t state_bytes(const struct bench_case *drawn)
+{
+    uint64_t n_rows = 0;
+
+    if (drawn->optimizer == OPTIMIZER_SGD)
+        return 0;
+    for (uint32_t t = 0; t < drawn->n_tables; t++)
+        n_rows += drawn->tables[t].stream.n_rows;
+    return n_rows * sizeof(float);
+}
+
+/* Of a case's tables: look-ups, outputs, the widest. */
+static struct case_bounds extent_of(const struct bench_case *drawn)
+{
+    struct case_bounds extent = {0};
+
+    for (uint32_t t = 0; t < drawn->n_tables; t++) {
+        const struct case_table *table = &drawn->tables[t];
+
+        extent.n_lookups += stream_n_lookups(&table->stream);
+        extent.n_bags += table->stream.batch;
+        extent.n_outputs += (uint64_t)table->stream.batch * table->dim;
+        if (table->dim > extent.dim)
+            extent.dim = table->dim;
+    }
+    return extent;
+}
+
+static int is_within(const struct case_bounds *extent,
+                     const struct case_bounds *bounds)
+{
+    return extent->n_lookups <= bounds->n_lookups &&
+           extent->n_bags <= bounds->n_bags &&
+           extent->n_outputs <= bounds->n_outputs && extent->dim <= bounds->dim;
+}
+
+static int is_valid_mixed(const struct bench_case *drawn,
+                          const struct case_list *list)
+{
+    struct case_bounds bounds = case_list_bounds(list);
+    struct case_bounds extent = extent_of(drawn);
+
+    if (drawn->n_tables < 1 || drawn->n_tables > list->max_tables ||
+        !drawn->batch || drawn->batch > list->batch ||
+        (drawn->precision != PRECISION_FP32 &&
+         drawn->precision != PRECISION_FP16) ||
+        (drawn->optimizer != OPTIMIZER_SGD &&
+         drawn->optimizer != OPTIMIZER_ROWWISE_ADAGRAD))
+        return 0;
+    for (uint32_t t = 0; t < drawn->n_tables; t++) {
+        const struct stream *stream = &drawn->tables[t].stream;
+
+        if (stream->batch != drawn->batch || stream->n_rows < 3 ||
+            stream->n_rows > UINT32_MAX || drawn->tables[t].dim % 4 ||
+            !(stream->pooling_factor >= 0 && stream->pooling_factor <= 200) ||
+            !(stream->zipf_alpha >= 0 && stream->zipf_alpha <= 1.5))
+            return 0;
+    }
+    return is_within(&extent, &bounds) &&
+           case_bytes(drawn, drawn->precision) <= list->weight_bytes &&
+           state_bytes(drawn) <= list->state_bytes;
+}
+
+static void test_mixed_ranges(void)
+{
+    static const struct {
+        uint32_t batch, max_tables;
+        uint64_t memory_bytes;
+        double work_bytes;
+    } cases[] = {
+        {65536, 60, (uint64_t)128 << 30, BENCH_CUDA_WORK_BYTES},
+        {256, 64, BENCH_MIN_MEMORY_BYTES, 1e6},
+        {1, 1, BENCH_MIN_MEMORY_BYTES, 1},
+        {16777216, 64, (uint64_t)1 << 40, 1e9},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct bench_options options = {.is_mixed = true,
+                                        .batch = cases[i].batch,
+                                        .max_tables = cases[i].max_tables,
+                                        .memory_bytes = cases[i].memory_bytes,
+                                        .work_bytes = cases[i].work_bytes};
+        struct case_list list;
+        struct bench_case drawn;
+        int n_bad = 0;
+
+        case_list_init(&list, &options);
+        for (uint64_t j = 0; j < 2000; j++) {
+            case_draw(&drawn, &list, j);
+            n_bad += !is_valid_mixed(&drawn, &list);
+        }
+        is_i64(n_bad, 0, "every case can be measured in the list's bounds");
+    }
+}
+
+struct mixed_counts {
+    int n_published, n_one_hot, n_large_batch, n_between, n_fp16, n_adagrad,
+        n_many_tables, n_wide, n_over, n_tables, n_empty, n_long_bags,
+        n_uniform, n_binned, n_gigabytes, n_tiny;
+};
+
+static void count_tables(struct mixed_counts *counts,
+                         const struct bench_case *drawn)
+{
+    for (uint32_t t = 0; t < drawn->n_tables; t++) {
+        const struct stream *stream = &drawn->tables[t].stream;
+        uint64_t n_bytes =
+            case_table_bytes(&drawn->tables[t], drawn->precision);
+
+        counts->n_tables++;
+        counts->n_empty += stream->pooling_factor == 0;
+        counts->n_long_bags += stream->pooling_factor > 50;
+        counts->n_uniform += !stream->use_bins && stream->zipf_alpha < 0.1;
+        counts->n_binned += stream->use_bins;
+        counts->n_gigabytes += n_bytes > (uint64_t)4 << 30;
+        counts->n_tiny += n_bytes < 100000;
+        counts->n_wide += drawn->tables[t].dim > 128;
+    }
+}
+
+static int is_published(const struct bench_case *drawn)
+{
+    if (drawn->batch != 65536 || drawn->precision != PRECISION_FP32 ||
+        drawn->optimizer != OPTIMIZER_SGD || drawn->n_tables > 15)
+        return 0;
+    for (uint32_t t = 0; t < drawn->n_tables; t++)
+        if (drawn->tables[t].dim > 128)
+            return 0;
+    return 1;
+}
+
+static void test_mixed_distribution(void)
+{
+    struct case_list list = mixed_list();
+    struct mixed_counts counts = {0};
+    double work = 0, n = N_CASES, n_tables;
+
+    for (uint64_t i = 0; i < N_CASES; i++) {
+        struct bench_case drawn;
+        uint32_t batch;
+
+        case_draw(&drawn, &list, i);
+        batch = drawn.batch;
+        counts.n_published += is_published(&drawn);
+        counts.n_large_batch += batch == 65536;
+        counts.n_between += (batch & (batch - 1)) != 0;
+        counts.n_fp16 += drawn.precision == PRECISION_FP16;
+        counts.n_adagrad += drawn.optimizer == OPTIMIZER_ROWWISE_ADAGRAD;
+        counts.n_many_tables += drawn.n_tables > 30;
+        counts.n_over += case_work(&drawn) > list.work_bytes;
+        if (batch < 1024)
+            ok(0, "case %d has batch %u", (int)i, batch);
+        count_tables(&counts, &drawn);
+        work += case_work(&drawn);
+    }
+    n_tables = counts.n_tables;
+    is_share(counts.n_published / n, 0.40, 0.55, "published setting");
+    is_share(counts.n_large_batch / n, 0.45, 0.65, "the largest batch");
+    is_share(counts.n_between / n, 0.15, 0.35, "batches between powers of 2");
+    is_share(counts.n_fp16 / n, 0.15, 0.3, "fp16");
+    is_share(counts.n_adagrad / n, 0.2, 0.35, "row-wise Adagrad");
+    is_share(counts.n_many_tables / n, 0.08, 0.3, "over 30 tables");
+    is_share(counts.n_wide / n_tables, 0.1, 0.4, "over 128 columns");
+    is_share(counts.n_empty / n_tables, 0.005, 0.05, "without look-ups");
+    is_share(counts.n_long_bags / n_tables, 0.01, 0.2, "over 50 look-ups");
+    is_share(counts.n_uniform / n_tables, 0.02, 0.3, "hardly any reuse");
+    is_share(counts.n_binned / n_tables, 0.15, 0.6, "production-like reuse");
+    is_share(counts.n_gigabytes / n_tables, 0.005, 0.2, "over 4 GiB");
+    is_share(counts.n_tiny / n_tables, 0.1, 0.5, "under 0.1 MB");
+    is_share(counts.n_over / n, 0.001, 0.1, "cases above the usual work");
+    is_share(work / n / list.work_bytes, 0.05, 0.2, "mean work of a case");
+}
+
+/* The bits of the first cases, everywhere and for good: a change of this
+ * constant is a change of what stored samples mean. */
+static void test_mixed_bits(void)
+{
+    struct case_list list = mixed_list(), other = list;
+    struct bench_case drawn;
+    char text[HASH_TEXT_MAX];
+    uint64_t hash = case_list_id(&list);
+
+    for (uint64_t i = 300; i-- > 0;) {
+        case_draw(&drawn, &list, i);
+        hash ^= mix64(i + hash_bytes(&drawn.n_tables, 4, drawn.batch) +
+                      drawn.precision + 2 * (uint64_t)drawn.optimizer);
+        for (uint32_t t = 0; t < drawn.n_tables; t++) {
+            const struct stream *stream = &drawn.tables[t].stream;
+            double values[REUSE_BINS + 4];
+
+            memcpy(values, stream->bins, sizeof(stream->bins));
+            values[REUSE_BINS] = (double)stream->n_rows;
+            values[REUSE_BINS + 1] = stream->pooling_factor;
+            values[REUSE_BINS + 2] = stream->zipf_alpha;
+            values[REUSE_BINS + 3] = drawn.tables[t].dim;
+            hash ^= hash_bytes(values, sizeof(values), stream->table_seed);
+        }
+    }
+    is_str(hash_text(text, hash), "6f39c603b8df368d", "300 cases, bit for bit");
+    other.batch /= 2;
+    ok(case_list_id(&other) != case_list_id(&list), "a batch is another list");
+    other = list;
+    other.work_bytes *= 2;
+    ok(case_list_id(&other) != case_list_id(&list), "so is another work");
+    other = list;
+    other.is_mixed = false;
+    ok(case_list_id(&other) != case_list_id(&list), "so is a plain list");
+    case_sentinel(&drawn, &list);
+    ok(is_published(&drawn) && is_valid_mixed(&drawn, &list),
+       "the sentinel is at the published setting");
+}
+
 int main(void)
 {
+    test_mixed_ranges();
+    test_mixed_distribution();
+    test_mixed_bits();
     test_pure();
     test_ranges();
     test_bins_fit();

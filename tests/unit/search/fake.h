@@ -76,8 +76,8 @@ static void fake_comm(const struct oracle *oracle, size_t n, const double *sums,
 __attribute__((unused)) static struct oracle
 fake_oracle(const struct problem *problem)
 {
-    static const struct oracle_ops ops = {fake_embed, fake_compute, fake_comm,
-                                          NULL};
+    static const struct oracle_ops ops = {
+        .embed = fake_embed, .compute = fake_compute, .comm = fake_comm};
 
     return (struct oracle){.ops = &ops,
                            .problem = problem,
@@ -93,8 +93,8 @@ fake_oracle(const struct problem *problem)
 __attribute__((unused)) static struct oracle
 fake_nan_oracle(const struct problem *problem)
 {
-    static const struct oracle_ops ops = {fake_embed, fake_nan_compute,
-                                          fake_comm, NULL};
+    static const struct oracle_ops ops = {
+        .embed = fake_embed, .compute = fake_nan_compute, .comm = fake_comm};
     struct oracle oracle = fake_oracle(problem);
 
     oracle.ops = &ops;

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_COSTMODEL_COMM_FIT_H
+#define NEUROSHARD_COSTMODEL_COMM_FIT_H
+
+#include <stdbool.h>
+
+#include "base/mem.h"
+#include "core/sample.h"
+#include "costmodel/comm_model.h"
+
+/*
+ * Curves of communication time, fitted to measured all-to-alls.
+ *
+ * Of several kinds the best witness counts: nccl, then mpi, then copy. Each
+ * number of ranks and hosts gets its curve: least squares of the relative
+ * error, with outliers weighing less, over knots that are evenly spaced in the
+ * logarithm of the bytes. How many knots, and whether the busiest port or all
+ * bytes decide, is chosen by tenfold cross-validation.
+ */
+
+/* False where there is nothing to fit: in no group three sizes, or times that
+ * do not grow. */
+bool comm_fit_samples(struct comm_fit *fit, const struct comm_sample *samples,
+                      size_t n, struct arena *arena);
+
+/* How well that predicts what it has not seen: each tenth of one group's
+ * samples by a fit to the other nine. Fractions of the measured time; NAN
+ * where there are too few. */
+struct comm_errors {
+    size_t n, n_uneven;
+    double median_frac, p90_frac;
+    double uneven_median_frac, uneven_p90_frac; /* of uneven loads alone */
+};
+/* The group is that of the samples like `like` in kind, ranks and hosts. */
+void comm_fit_validate(struct comm_errors *errors,
+                       const struct comm_sample *samples, size_t n,
+                       const struct comm_sample *like);
+
+#endif

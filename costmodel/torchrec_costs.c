@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * TorchRec's planner as a cost model: what its estimator says a shard takes,
+ * in ms, from bytes over bandwidths. B is the global batch over W ranks, L of
+ * a host (G hosts); a shard of d columns does N look-ups a step, on which
+ * `out` vectors leave it, in elements of es bytes at rest and c bytes on the
+ * wire:
+ *
+ *   forward  = (8 N + N d es + out d c) penalty / HBM,  backward = 2 forward
+ *   exchange = out d c / link                           in each direction
+ *
+ *   table, column  N = pooling B, of at least 32 columns; the penalty is 1.75
+ *                  below 64 columns and 1.15 below 128, else and elsewhere 1
+ *   row            N = pooling B / W; backward also copies, 2.455 out d c / HBM
+ *   row in a host, N = pooling B / L and the copy; exchanged inside the host,
+ *   grid           and then out G / W vectors across hosts
+ *   replicate      N = pooling B / W at half the HBM's bandwidth, no exchange;
+ *                  backward all-reduces the table and touches it 9.22 times
+ *
+ * out = N of a sequence, else num_outputs B: since April 2026 a feature without
+ * an index no longer counts, so at most pooling B. The link is `inter` once
+ * ranks are on several hosts. Nothing is fused: ranks add up, which makes the
+ * head the identity. Distributing the input is left out of the total, as there.
+ */
+#include "costmodel/oracles.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/text.h"
+
+#define INDEX_BYTES 8
+#define BACKWARD_FACTOR 2.0
+#define MIN_LOOKUP_COLUMNS 32
+#define FULL_BLOCK_COLUMNS 128
+#define HALF_BLOCK_COLUMNS 64
+#define HALF_BLOCK_PENALTY 1.15
+#define QUARTER_BLOCK_PENALTY 1.75
+#define BATCHED_COPY_FACTOR 2.455
+#define DENSE_KERNEL_FRAC 0.5
+#define DENSE_UPDATE_FACTOR 9.22
+
+enum lane { LANE_COMPUTE, LANE_FWD_COMM, LANE_BWD_COMM, N_LANES };
+
+struct torchrec {
+    struct oracle base;
+    double hbm_gibps, intra_gibps, inter_gibps; /* 2^30 bytes a second */
+    bool is_legacy; /* pooled outputs are not capped by the look-ups */
+};
+
+static const struct torchrec *torchrec_of(const struct oracle *oracle)
+{
+    return (const struct torchrec *)(const void *)oracle;
+}
+
+static double bytes_ms(double bytes, double gibps)
+{
+    return bytes / (gibps * 0x1p30 / 1000);
+}
+
+/* What a shard does in a step; bytes of one look-up and of one output. */
+struct work {
+    double lookups, outputs;
+    double columns;
+    double row_bytes, output_bytes;
+};
+
+/* Of 1 / n_parts of the look-ups of `batch` samples. */
+static struct work work_of(const struct torchrec *torchrec,
+                           const struct shard *shard, double batch,
+                           double n_parts)
+{
+    const struct table *table = &torchrec->base.problem->tables[shard->table];
+    struct work work = {.columns = shard->col_end - shard->col_begin,
+                        .lookups = table->pooling_factor * batch / n_parts};
+    double vectors = table->num_outputs;
+
+    if (!torchrec->is_legacy)
+        vectors = fmin(vectors, table->pooling_factor);
+    work.outputs =
+        table->output == OUTPUT_SEQUENCE ? work.lookups : vectors * batch;
+    work.row_bytes = work.columns * precision_bytes(table->precision);
+    work.output_bytes = work.columns * precision_bytes(table->comm_precision);
+    return work;
+}
+
+/* Bytes that a forward pass moves. */
+static double forward_bytes(const struct work *work)
+{
+    return ceil(work->lookups * INDEX_BYTES) + work->lookups * work->row_bytes +
+           work->outputs * work->output_bytes;
+}
+
+static double block_penalty(double columns)
+{
+    if (columns >= FULL_BLOCK_COLUMNS)
+        return 1;
+    return columns >= HALF_BLOCK_COLUMNS ? HALF_BLOCK_PENALTY
+                                         : QUARTER_BLOCK_PENALTY;
+}
+
+/* Between ranks of all hosts. */
+static double link_gibps(const struct torchrec *torchrec)
+{
+    const struct cluster *cluster = &torchrec->base.problem->cluster;
+
+    return cluster->n_devices > cluster->devices_per_host
+               ? torchrec->inter_gibps
+               : torchrec->intra_gibps;
+}
+
+static void embed_columns(const struct torchrec *torchrec,
+                          const struct shard *shard, double *out)
+{
+    double batch = (double)torchrec->base.problem->batch;
+    struct work work = work_of(torchrec, shard, batch, 1);
+    double exchanged = work.outputs * work.output_bytes;
+    double penalty = block_penalty(work.columns);
+
+    work.row_bytes *= fmax(work.columns, MIN_LOOKUP_COLUMNS) / work.columns;
+    out[LANE_COMPUTE] =
+        (1 + BACKWARD_FACTOR) *
+        bytes_ms(forward_bytes(&work) * penalty, torchrec->hbm_gibps);
+    out[LANE_FWD_COMM] = out[LANE_BWD_COMM] =
+        bytes_ms(exchanged, link_gibps(torchrec));
+}
+
+/* Into how many parts the rows are cut. TorchRec knows all ranks or a host's;
+ * what lies between is priced alike. */
+static double row_parts(const struct problem *problem,
+                        const struct shard *shard)
+{
+    uint32_t n_ranks = shard_row_ranks(problem, shard);
+
+    if (n_ranks)
+        return n_ranks;
+    return (double)problem->tables[shard->table].num_embeddings /
+           (double)(shard->row_end - shard->row_begin);
+}
+
+static void embed_rows(const struct torchrec *torchrec,
+                       const struct shard *shard, double *out)
+{
+    const struct cluster *cluster = &torchrec->base.problem->cluster;
+    double batch = (double)torchrec->base.problem->batch;
+    double n_parts = row_parts(torchrec->base.problem, shard);
+    struct work work = work_of(torchrec, shard, batch, n_parts);
+    double exchanged = work.outputs * work.output_bytes;
+    bool is_of_host =
+        shard->kind == SHARD_GRID || n_parts <= cluster->devices_per_host;
+    double gibps = is_of_host ? torchrec->intra_gibps : link_gibps(torchrec);
+
+    out[LANE_COMPUTE] = (1 + BACKWARD_FACTOR) *
+                        bytes_ms(forward_bytes(&work), torchrec->hbm_gibps);
+    out[LANE_FWD_COMM] = bytes_ms(exchanged, gibps);
+    if (is_of_host && cluster->n_devices > cluster->devices_per_host)
+        out[LANE_FWD_COMM] += bytes_ms(exchanged / cluster->devices_per_host,
+                                       torchrec->inter_gibps);
+    out[LANE_BWD_COMM] =
+        out[LANE_FWD_COMM] +
+        bytes_ms(exchanged * BATCHED_COPY_FACTOR, torchrec->hbm_gibps);
+}
+
+/* TorchRec counts an all-reduce by hosts, at most two of them, and one network
+ * card a rank; outputs stay in the precision of the weights. */
+static void embed_replica(const struct torchrec *torchrec,
+                          const struct shard *shard, double *out)
+{
+    const struct problem *problem = torchrec->base.problem;
+    double n_ranks = problem->cluster.n_devices;
+    double n_local = problem->cluster.devices_per_host;
+    double n_hosts = fmin(n_ranks / n_local, 2);
+    double dense_gibps = DENSE_KERNEL_FRAC * torchrec->hbm_gibps;
+    struct work work =
+        work_of(torchrec, shard, (double)problem->batch / n_ranks, 1);
+    double table_bytes =
+        (double)(shard->row_end - shard->row_begin) * work.row_bytes;
+    double all_reduce_ms = bytes_ms(table_bytes * (2 * n_hosts - 1) / n_hosts,
+                                    torchrec->inter_gibps * n_local);
+
+    work.output_bytes = work.row_bytes;
+    out[LANE_COMPUTE] =
+        (1 + BACKWARD_FACTOR) * bytes_ms(forward_bytes(&work), dense_gibps);
+    out[LANE_FWD_COMM] = 0;
+    out[LANE_BWD_COMM] =
+        (n_ranks > 2 * n_local ? 2 : 1) * all_reduce_ms +
+        bytes_ms(table_bytes * DENSE_UPDATE_FACTOR, dense_gibps);
+}
+
+static void torchrec_embed(const struct oracle *oracle,
+                           const struct shard *shards, size_t n, double *out)
+{
+    const struct torchrec *torchrec = torchrec_of(oracle);
+
+    for (size_t i = 0; i < n; i++, out += N_LANES)
+        switch (shards[i].kind) {
+        case SHARD_TABLE:
+        case SHARD_COLUMN:
+            embed_columns(torchrec, &shards[i], out);
+            break;
+        case SHARD_ROW:
+        case SHARD_GRID:
+            embed_rows(torchrec, &shards[i], out);
+            break;
+        case SHARD_REPLICATE:
+            embed_replica(torchrec, &shards[i], out);
+            break;
+        }
+}
+
+static void torchrec_compute(const struct oracle *oracle, const double *sums,
+                             size_t n, double *compute_ms)
+{
+    (void)oracle;
+    for (size_t i = 0; i < n; i++)
+        compute_ms[i] = sums[i * N_LANES + LANE_COMPUTE];
+}
+
+static void torchrec_comm(const struct oracle *oracle, size_t n,
+                          const double *sums, const double *compute_ms,
+                          double *fwd_ms, double *bwd_ms)
+{
+    (void)compute_ms;
+    for (size_t i = 0; i < n * oracle->problem->cluster.n_devices; i++) {
+        fwd_ms[i] = sums[i * N_LANES + LANE_FWD_COMM];
+        bwd_ms[i] = sums[i * N_LANES + LANE_BWD_COMM];
+    }
+}
+
+/* A rank's time is all there is: nothing waits. */
+static void torchrec_terms(const struct oracle *oracle, const double *sums,
+                           const double *compute_ms, size_t n, double *terms_ms)
+{
+    (void)oracle;
+    for (size_t i = 0; i < n; i++, sums += N_LANES)
+        terms_ms[i] = compute_ms[i] + sums[LANE_BWD_COMM] + sums[LANE_FWD_COMM];
+}
+
+static int parse_outputs(struct torchrec *torchrec, const char *value,
+                         struct err *err)
+{
+    torchrec->is_legacy = !strcmp(value, "legacy");
+    if (torchrec->is_legacy || !strcmp(value, "new"))
+        return 0;
+    return err_set(err, ERR_USAGE,
+                   "cost model 'torchrec': outputs is 'new' or 'legacy', not "
+                   "'%s'",
+                   value);
+}
+
+/* One "KEY=VALUE". */
+static int parse_setting(struct torchrec *torchrec, const char *key,
+                         const char *value, struct err *err)
+{
+    const struct {
+        const char *key;
+        double *gibps;
+    } bandwidths[] = {
+        {"hbm", &torchrec->hbm_gibps},
+        {"intra", &torchrec->intra_gibps},
+        {"inter", &torchrec->inter_gibps},
+    };
+    double gibps;
+
+    if (!strcmp(key, "outputs"))
+        return parse_outputs(torchrec, value, err);
+    for (size_t i = 0; i < sizeof bandwidths / sizeof *bandwidths; i++) {
+        if (strcmp(key, bandwidths[i].key) != 0)
+            continue;
+        if (!text_to_double(value, &gibps) || !(gibps > 0))
+            return err_set(err, ERR_USAGE,
+                           "cost model 'torchrec': %s is a bandwidth in GiB/s "
+                           "above 0, not '%s'",
+                           key, value);
+        *bandwidths[i].gibps = gibps;
+        return 0;
+    }
+    return err_set(err, ERR_USAGE,
+                   "cost model 'torchrec' has no setting '%s'; there are hbm, "
+                   "intra, inter, outputs",
+                   key);
+}
+
+static int parse_settings(struct torchrec *torchrec, const char *settings,
+                          struct arena *arena, struct err *err)
+{
+    for (const char *next = settings; *next;) {
+        size_t len = strcspn(next, ",");
+        char *key = arena_strndup(arena, next, len);
+        char *value = strchr(key, '=');
+
+        if (!value)
+            return err_set(err, ERR_USAGE,
+                           "cost model 'torchrec' takes KEY=VALUE, not '%s'",
+                           key);
+        *value++ = '\0';
+        if (parse_setting(torchrec, key, value, err))
+            return -1;
+        next += len + (next[len] == ',');
+    }
+    return 0;
+}
+
+/* Hash of every constant that a price depends on. */
+static const char *constants_hash(const struct torchrec *torchrec,
+                                  struct arena *arena)
+{
+    const double constants[] = {
+        BACKWARD_FACTOR,     MIN_LOOKUP_COLUMNS,    FULL_BLOCK_COLUMNS,
+        HALF_BLOCK_COLUMNS,  HALF_BLOCK_PENALTY,    QUARTER_BLOCK_PENALTY,
+        BATCHED_COPY_FACTOR, DENSE_KERNEL_FRAC,     DENSE_UPDATE_FACTOR,
+        torchrec->hbm_gibps, torchrec->intra_gibps, torchrec->inter_gibps,
+        torchrec->is_legacy,
+    };
+
+    return hash_text(arena_alloc(arena, HASH_TEXT_MAX, 1),
+                     hash_bytes(constants, sizeof(constants), 0));
+}
+
+int oracle_torchrec_open(struct oracle **out, const char *settings,
+                         const struct problem *problem, struct arena *arena,
+                         struct err *err)
+{
+    static const struct oracle_ops ops = {.embed = torchrec_embed,
+                                          .compute = torchrec_compute,
+                                          .comm = torchrec_comm,
+                                          .terms = torchrec_terms};
+    struct torchrec *torchrec = ARENA_NEW(arena, struct torchrec, 1);
+
+    torchrec->hbm_gibps = 897;
+    torchrec->intra_gibps = 600;
+    torchrec->inter_gibps = 12.5;
+    if (parse_settings(torchrec, settings, arena, err))
+        return -1;
+    torchrec->base = (struct oracle){
+        .ops = &ops,
+        .problem = problem,
+        .name =
+            arena_printf(arena, "torchrec%s%s", *settings ? ":" : "", settings),
+        .hash = constants_hash(torchrec, arena),
+        .basis = BASIS_ANALYTIC,
+        .comm = arena_printf(arena,
+                             "TorchRec's formulas, %g GiB/s inside a host, %g "
+                             "GiB/s across",
+                             torchrec->intra_gibps, torchrec->inter_gibps),
+        .width = N_LANES,
+        .n_terms = 1,
+        .is_additive = true,
+        .kinds = SHARD_ALL_KINDS,
+        .row_cut = ROW_CUT_RANKS,
+        .floor_lane = -1,
+    };
+    *out = &torchrec->base;
+    return 0;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+#include "microbench/ceilings.h"
+
+#include "base/clock.h"
+
+#define KIB (UINT64_C(1) << 10)
+#define MIB (UINT64_C(1) << 20)
+#define GIB (UINT64_C(1) << 30)
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+/* Rows are counted in 32 bits. */
+#define ROWS_END (UINT64_C(1) << 32)
+/* Of what is free, this part is left alone. */
+#define SPARE_PARTS 16
+
+/* How large the probes of a kind of device are. */
+struct scale {
+    uint64_t gathered_bytes; /* by one gather, if that is few rows */
+    uint64_t max_rows;
+    uint64_t max_pairs;
+};
+
+static const struct scale scales[] = {
+    [DEVICE_CPU] = {16 * MIB, 1 << 18, 1 << 20},
+    [DEVICE_CUDA] = {GIB, 1 << 24, 1 << 25},
+};
+
+struct probe_list {
+    struct probe *probes; /* [CEILINGS_MAX] */
+    size_t n;
+    uint64_t max_bytes;
+};
+
+static void add(struct probe_list *list, struct probe probe)
+{
+    if (probe_memory_bytes(&probe) <= list->max_bytes && list->n < CEILINGS_MAX)
+        list->probes[list->n++] = probe;
+}
+
+static void add_streams(struct probe_list *list, uint64_t max_bytes)
+{
+    for (uint64_t n_bytes = MIB; n_bytes <= max_bytes; n_bytes *= 4) {
+        add(list, (struct probe){.kind = PROBE_READ, .n_bytes = n_bytes});
+        add(list, (struct probe){.kind = PROBE_COPY, .n_bytes = n_bytes});
+    }
+}
+
+static void add_gathers(struct probe_list *list, const struct scale *scale)
+{
+    static const uint64_t footprints[] = {MIB,       8 * MIB,  32 * MIB,
+                                          256 * MIB, GIB,      8 * GIB,
+                                          32 * GIB,  64 * GIB, 120 * GIB};
+
+    for (size_t i = 0; i < COUNT(footprints); i++)
+        for (uint32_t row_bytes = 16; row_bytes <= 2 * KIB; row_bytes *= 2) {
+            uint64_t n = scale->gathered_bytes / row_bytes;
+
+            if (footprints[i] / row_bytes >= ROWS_END)
+                continue;
+            add(list,
+                (struct probe){.kind = PROBE_GATHER,
+                               .n_bytes = footprints[i],
+                               .n = n < scale->max_rows ? n : scale->max_rows,
+                               .row_bytes = row_bytes});
+        }
+}
+
+static void add_sorts(struct probe_list *list, const struct scale *scale)
+{
+    static const uint64_t counts[] = {1 << 16, 1 << 18, 1 << 20,
+                                      1 << 22, 1 << 24, 1 << 25};
+
+    for (size_t i = 0; i < COUNT(counts) && counts[i] <= scale->max_pairs; i++)
+        for (uint32_t key_bits = 16; key_bits <= 40; key_bits += 8)
+            add(list, (struct probe){.kind = PROBE_SORT,
+                                     .n = counts[i],
+                                     .key_bits = key_bits});
+}
+
+size_t ceilings_list(struct probe probes[CEILINGS_MAX], enum device_kind kind,
+                     uint64_t max_bytes)
+{
+    struct probe_list list = {.probes = probes, .max_bytes = max_bytes};
+
+    add(&list, (struct probe){.kind = PROBE_LAUNCH});
+    add_streams(&list, kind == DEVICE_CPU ? 256 * MIB : 16 * GIB);
+    add_gathers(&list, &scales[kind]);
+    add_sorts(&list, &scales[kind]);
+    return list.n;
+}
+
+static int run_probe(struct device *device, const struct probe *probe,
+                     unsigned n_iterations, struct ceiling *ceiling,
+                     struct err *err)
+{
+    struct sample_health before, after;
+
+    *ceiling = (struct ceiling){.probe = *probe, .n_iterations = n_iterations};
+    device_health(device, &before);
+    if (probe_run(device, probe, n_iterations, &ceiling->timing, err))
+        return err_prefix(err, "probe '%s'", probe_kind_name(probe->kind));
+    device_health(device, &after);
+    if (device_was_throttled(device, &before, &after))
+        ceiling->flags |= SAMPLE_THROTTLED;
+    return 0;
+}
+
+int bench_ceilings(struct bench_result *result, struct device *device,
+                   const struct bench_options *options,
+                   struct ceiling_sink *sink, struct err *err)
+{
+    struct sample_setting setting = bench_setting(device, options);
+    uint64_t free_bytes = device_free_bytes(device);
+    struct probe probes[CEILINGS_MAX];
+    double begin_ms = clock_ms();
+    size_t n;
+
+    free_bytes -= free_bytes / SPARE_PARTS;
+    if (options->memory_bytes && options->memory_bytes < free_bytes)
+        free_bytes = options->memory_bytes;
+    *result = (struct bench_result){0};
+    n = ceilings_list(probes, device_kind_of(device), free_bytes);
+    for (; result->n_cases < n; result->n_cases++) {
+        const struct probe *probe = &probes[result->n_cases];
+        struct ceiling ceiling;
+
+        result->interrupted = interrupt_requested();
+        result->out_of_time =
+            options->time_limit_s > 0 &&
+            clock_ms() - begin_ms > options->time_limit_s * 1e3;
+        if (result->interrupted || result->out_of_time)
+            return 0;
+        if (!options->repeat && sink->has(sink->ctx, &setting, probe)) {
+            result->n_resumed++;
+            continue;
+        }
+        if (run_probe(device, probe, options->n_iterations, &ceiling, err) ||
+            sink->put(sink->ctx, &setting, &ceiling, err))
+            return -1;
+        result->n_measured++;
+        result->n_flagged += ceiling.flags != 0;
+        if (options->progress)
+            options->progress(options->progress_ctx, result->n_cases + 1, n);
+    }
+    return 0;
+}

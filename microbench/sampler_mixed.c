@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+#include "microbench/draws.h"
+#include "microbench/sampler_private.h"
+
+#include <math.h>
+
+#define PUBLISHED_TABLES 15
+#define PUBLISHED_DIM 128
+#define MAX_DIM 512
+#define MAX_POOLING 200.0
+#define HALVINGS 6 /* of the batch */
+/* Bounds of a case, for a sample of the batch: look-ups and outputs of all
+ * tables. */
+#define MAX_POOLING_SUM 512
+#define MAX_OUT_DIM 8192
+/* Cases vary in how much work they may be, down to this part. */
+#define MIN_WORK_PART (1.0 / 16)
+#define LONG_SHARE 0.1
+/* A look-up's way through linearise, sort and runs, beside its rows. */
+#define LOOKUP_WORK_BYTES 100
+
+struct case_bounds mixed_bounds(const struct case_list *list)
+{
+    uint64_t batch = list->batch, max_tables = list->max_tables;
+    uint64_t out_dim = max_tables * MAX_DIM;
+
+    return (struct case_bounds){
+        .n_lookups = batch * (MAX_POOLING_SUM + max_tables),
+        .n_bags = batch * max_tables,
+        .n_outputs = batch * (out_dim < MAX_OUT_DIM ? out_dim : MAX_OUT_DIM),
+        .dim = MAX_DIM};
+}
+
+/* The forward reads a row, the update reads and writes it and reads a
+ * gradient; outputs are written and gradients read once. */
+static double table_work(const struct case_table *table,
+                         enum precision precision)
+{
+    double row = (double)row_bytes(table, precision);
+    double gradient = (double)table->dim * sizeof(float);
+    double pooling = table->stream.pooling_factor;
+
+    return table->stream.batch *
+           (pooling * (3 * row + gradient + LOOKUP_WORK_BYTES) + 2 * gradient);
+}
+
+double case_work(const struct bench_case *drawn)
+{
+    double work = 0;
+
+    for (uint32_t t = 0; t < drawn->n_tables; t++)
+        work += table_work(&drawn->tables[t], drawn->precision);
+    return work;
+}
+
+/* Halves of the largest batch, and three steps between each two. */
+static uint32_t draw_batch(struct rng *rng, uint32_t largest)
+{
+    bool is_halved = rng_uniform(rng) < 0.5;
+    uint64_t eighths = is_halved ? 8 : 5 + rng_below(rng, 3);
+    uint64_t halvings = rng_below(rng, is_halved ? HALVINGS + 1 : HALVINGS);
+    uint64_t batch = (largest * eighths / 8) >> halvings;
+
+    return batch ? (uint32_t)batch : 1;
+}
+
+static void draw_setting(struct bench_case *out, struct rng *rng)
+{
+    out->batch = draw_batch(rng, out->batch);
+    if (rng_uniform(rng) < 0.4)
+        out->precision = PRECISION_FP16;
+    if (rng_uniform(rng) < 0.5)
+        out->optimizer = OPTIMIZER_ROWWISE_ADAGRAD;
+}
+
+static uint32_t draw_n_tables(struct rng *rng, uint32_t max_tables)
+{
+    if (rng_uniform(rng) < 0.5)
+        return 1 + (uint32_t)rng_below(rng, max_tables);
+    return (uint32_t)draw_log_uniform(rng, 1, max_tables + 1.0);
+}
+
+static double draw_pooling(struct rng *rng, const struct style *style,
+                           double bend)
+{
+    double u = rng_uniform(rng), v = rng_uniform(rng), pooling;
+
+    if (style->one_hot)
+        return 1;
+    if (u < 0.04)
+        return 0;
+    if (u < 0.20)
+        return 1;
+    if (u < 0.28)
+        return 0.05 + 0.95 * v;
+    /* half of the bags are shorter than 14 look-ups, or where they are bent
+     * most, than 4 */
+    pooling = near_exp2(v * (1 - bend + bend * v) * near_log2(MAX_POOLING));
+    return rng_uniform(rng) < 0.5 ? floor(pooling) : pooling;
+}
+
+/* Leaves tables out from the end until the case's outputs fit. */
+static void bound_outputs(struct bench_case *out)
+{
+    uint32_t out_dim = 0, n = 0;
+
+    while (n < out->n_tables && out_dim + out->tables[n].dim <= MAX_OUT_DIM)
+        out_dim += out->tables[n++].dim;
+    out->n_tables = n;
+}
+
+/*
+ * Bags of more than one look-up are shortened so that the case stays within
+ * the work that was drawn for it. Where single look-ups are already more than
+ * the longest case may be, tables are left out.
+ */
+static void bound_work(struct bench_case *out, const struct case_list *list,
+                       double part)
+{
+    double pooling_sum = 0, frac = part * list->work_bytes / case_work(out);
+
+    for (uint32_t t = 0; t < out->n_tables; t++)
+        pooling_sum += out->tables[t].stream.pooling_factor;
+    if (pooling_sum == 0)
+        out->tables[0].stream.pooling_factor = 1;
+    else
+        frac = fmin(frac, MAX_POOLING_SUM / pooling_sum);
+    for (uint32_t t = 0; t < out->n_tables && frac < 1; t++) {
+        double *pooling = &out->tables[t].stream.pooling_factor;
+
+        if (*pooling > 1)
+            *pooling = fmax(1, *pooling * frac);
+    }
+    while (out->n_tables > 1 && case_work(out) > LONG_CASE * list->work_bytes)
+        out->n_tables--;
+}
+
+static void draw_sizes(struct bench_case *out, const struct case_list *list,
+                       const struct style *style, struct rng *rng)
+{
+    uint64_t left = list->weight_bytes;
+    uint64_t left_states = list->state_bytes;
+
+    for (uint32_t t = 0; t < out->n_tables; t++) {
+        struct case_table *table = &out->tables[t];
+        uint64_t kept = (out->n_tables - t) * (uint64_t)TABLE_RESERVE_BYTES;
+        double max_rows =
+            (double)(left - kept) / (double)row_bytes(table, out->precision);
+
+        if (out->optimizer != OPTIMIZER_SGD) {
+            kept = (out->n_tables - t) * (uint64_t)CASE_ALIGN * sizeof(float);
+            max_rows = fmin(max_rows, (double)(left_states - kept) /
+                                          (double)sizeof(float));
+        }
+        table->stream.n_rows = draw_rows(rng, style, max_rows);
+        left -= case_table_bytes(table, out->precision);
+        left_states -= table->stream.n_rows * sizeof(float);
+        draw_skew(rng, style, &table->stream);
+    }
+}
+
+void mixed_draw(struct bench_case *out, const struct case_list *list,
+                struct rng *rng)
+{
+    bool is_published = rng_uniform(rng) < PUBLISHED_SHARE;
+    uint32_t max_dim = is_published ? PUBLISHED_DIM : MAX_DIM;
+    struct style style;
+    double part, bend;
+
+    if (is_published) {
+        out->n_tables =
+            1 + (uint32_t)rng_below(rng, list->max_tables < PUBLISHED_TABLES
+                                             ? list->max_tables
+                                             : PUBLISHED_TABLES);
+    } else {
+        draw_setting(out, rng);
+        out->n_tables = draw_n_tables(rng, list->max_tables);
+    }
+    style = draw_style(rng, max_dim, max_dim);
+    if (rng_uniform(rng) < 0.4)
+        style.one_hot = false;
+    bend = rng_uniform(rng);
+    for (uint32_t t = 0; t < out->n_tables; t++) {
+        struct case_table *table = &out->tables[t];
+
+        table->dim = style.dim ? style.dim : draw_dim(rng, max_dim, max_dim);
+        table->stream.batch = out->batch;
+        table->stream.pooling_factor = draw_pooling(rng, &style, bend);
+        table->stream.table_seed = rng_u64(rng);
+    }
+    part = draw_log_uniform(rng, MIN_WORK_PART, 1);
+    if (rng_uniform(rng) < LONG_SHARE)
+        part = LONG_CASE;
+    bound_outputs(out);
+    bound_work(out, list, part);
+    draw_sizes(out, list, &style, rng);
+}

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT */
+#include "search/anneal.h"
+
+#include "search/search.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Where no effort is given. */
+#define EFFORT_A_UNIT 24000
+#define MIN_EFFORT 600000
+#define MAX_EFFORT 2400000
+
+uint64_t anneal_effort(const struct parts *parts, uint64_t asked)
+{
+    uint64_t effort = EFFORT_A_UNIT * (uint64_t)parts->n_units;
+
+    if (asked != SEARCH_EFFORT_AUTO)
+        return asked;
+    if (!parts->oracle->ops->terms || effort > MAX_EFFORT)
+        return MAX_EFFORT;
+    return effort < MIN_EFFORT ? MIN_EFFORT : effort;
+}
+
+void bundle_init(struct bundle *bundle, const struct parts *parts,
+                 uint32_t n_chains, uint64_t seed, uint32_t first_chain)
+{
+    size_t n = (size_t)n_chains * parts->problem->cluster.n_devices;
+
+    *bundle = (struct bundle){.parts = parts, .n_chains = n_chains};
+    bundle->chains = mem_alloc(n_chains, sizeof(*bundle->chains));
+    for (uint32_t c = 0; c < n_chains; c++) {
+        struct chain *chain = &bundle->chains[c];
+
+        layout_init(&chain->layout, parts);
+        trial_init(&chain->trial, &chain->layout);
+        rng_init(&chain->rng, seed, first_chain + c);
+    }
+    if (parts->oracle->ops->terms)
+        return;
+    bundle->sums = mem_alloc(n * parts->oracle->width, sizeof(double));
+    bundle->compute_ms = mem_alloc(n, sizeof(double));
+    bundle->fwd_ms = mem_alloc(n, sizeof(double));
+    bundle->bwd_ms = mem_alloc(n, sizeof(double));
+}
+
+void bundle_release(struct bundle *bundle)
+{
+    for (uint32_t c = 0; c < bundle->n_chains; c++) {
+        layout_release(&bundle->chains[c].layout);
+        trial_release(&bundle->chains[c].trial);
+        snapshot_release(&bundle->chains[c].best);
+    }
+    mem_free(bundle->chains);
+    mem_free(bundle->sums);
+    mem_free(bundle->compute_ms);
+    mem_free(bundle->fwd_ms);
+    mem_free(bundle->bwd_ms);
+    mem_free(bundle->rows);
+    mem_free(bundle->rows_ms);
+    *bundle = (struct bundle){0};
+}
+
+static void shadow_row(struct bundle *bundle, uint32_t c, uint32_t r,
+                       const double *sum, double compute_ms)
+{
+    size_t at = (size_t)c * bundle->parts->problem->cluster.n_devices + r;
+    size_t width = bundle->parts->oracle->width;
+
+    memcpy(bundle->sums + at * width, sum, width * sizeof(double));
+    bundle->compute_ms[at] = compute_ms;
+}
+
+/* The devices that the trial touched, as the layout has them. */
+static void shadow_layout(struct bundle *bundle, uint32_t c)
+{
+    const struct chain *chain = &bundle->chains[c];
+    size_t width = bundle->parts->oracle->width;
+
+    for (uint32_t i = 0; i < chain->trial.n_devices; i++) {
+        uint32_t r = chain->trial.devices[i];
+
+        shadow_row(bundle, c, r, chain->layout.sums + r * width,
+                   chain->layout.compute_ms[r]);
+    }
+}
+
+static void shadow_trial(struct bundle *bundle, uint32_t c)
+{
+    const struct trial *trial = &bundle->chains[c].trial;
+    size_t width = bundle->parts->oracle->width;
+
+    for (uint32_t i = 0; i < trial->n_devices; i++)
+        shadow_row(bundle, c, trial->devices[i], trial->sums + i * width,
+                   trial->compute_ms[i]);
+}
+
+void bundle_start(struct bundle *bundle, uint32_t c,
+                  const struct snapshot *from)
+{
+    struct chain *chain = &bundle->chains[c];
+
+    snapshot_load(from, &chain->layout);
+    snapshot_save(&chain->best, &chain->layout);
+    chain->best_excess = chain->layout.excess;
+    chain->is_saved = true;
+    chain->most_ms[0] = chain->layout.compute_ms[chain->layout.slowest];
+    for (size_t k = 0;
+         chain->layout.terms_ms && k < bundle->parts->oracle->n_terms; k++)
+        chain->most_ms[k] = chain->layout.tops[k].ms[0];
+    for (uint32_t r = 0; bundle->sums && r < chain->layout.n_devices; r++)
+        shadow_row(bundle, c, r,
+                   chain->layout.sums + r * bundle->parts->oracle->width,
+                   chain->layout.compute_ms[r]);
+}
+
+/* Heads of all devices that trials touch, at once. */
+static void price_heads(struct bundle *bundle)
+{
+    const struct oracle *oracle = bundle->parts->oracle;
+    size_t width = oracle->width, n = 0;
+
+    for (uint32_t c = 0; c < bundle->n_chains; c++)
+        n += bundle->chains[c].trial.n_devices;
+    if (!n)
+        return;
+    if (bundle->rows_capacity < n) {
+        bundle->rows_capacity = 2 * n;
+        bundle->rows = mem_grow(bundle->rows, 2 * n * width, sizeof(double));
+        bundle->rows_ms = mem_grow(bundle->rows_ms, 2 * n, sizeof(double));
+    }
+    n = 0;
+    for (uint32_t c = 0; c < bundle->n_chains; c++) {
+        const struct trial *trial = &bundle->chains[c].trial;
+
+        if (trial->n_devices)
+            memcpy(bundle->rows + n * width, trial->sums,
+                   trial->n_devices * width * sizeof(double));
+        n += trial->n_devices;
+    }
+    oracle->ops->compute(oracle, bundle->rows, n, bundle->rows_ms);
+    n = 0;
+    for (uint32_t c = 0; c < bundle->n_chains; c++) {
+        struct trial *trial = &bundle->chains[c].trial;
+
+        if (trial->n_devices)
+            memcpy(trial->compute_ms, bundle->rows_ms + n,
+                   trial->n_devices * sizeof(double));
+        n += trial->n_devices;
+    }
+}
+
+static void price_comm(struct bundle *bundle)
+{
+    const struct oracle *oracle = bundle->parts->oracle;
+    size_t n_devices = bundle->parts->problem->cluster.n_devices;
+
+    for (uint32_t c = 0; c < bundle->n_chains; c++)
+        shadow_trial(bundle, c);
+    oracle->ops->comm(oracle, bundle->n_chains, bundle->sums,
+                      bundle->compute_ms, bundle->fwd_ms, bundle->bwd_ms);
+    for (uint32_t c = 0; c < bundle->n_chains; c++) {
+        double total = 0;
+
+        for (size_t i = c * n_devices; i < (c + 1) * n_devices; i++) {
+            double ms =
+                bundle->compute_ms[i] + bundle->bwd_ms[i] + bundle->fwd_ms[i];
+
+            if (!(ms <= total))
+                total = ms;
+            if (isnan(total))
+                break;
+        }
+        bundle->chains[c].trial.total_ms = total;
+    }
+}
+
+/* Draws that lead nowhere are drawn again, so often. */
+#define TRIES 4
+/* A device that exceeds its memory by all of it costs so many times the best
+ * total: a way through, but no place to stay. */
+#define EXCESS_WEIGHT 1.0
+/* The total is that of the slowest device, so most changes leave it as it is.
+ * What they do to the others counts this much. */
+#define HEAVY_WEIGHT 0.02
+
+static void propose_all(struct bundle *bundle)
+{
+    for (uint32_t c = 0; c < bundle->n_chains; c++) {
+        struct chain *chain = &bundle->chains[c];
+
+        for (unsigned i = 0; i < TRIES; i++) {
+            propose(&chain->trial, &chain->layout, &chain->rng);
+            if (chain->trial.n_changes) {
+                trial_sum(&chain->trial, &chain->layout);
+                break;
+            }
+        }
+    }
+}
+
+/* Eighth power: devices near the slowest one count, the others hardly do. */
+static double heaviness(double ms, double most_ms)
+{
+    double x = most_ms > 0 ? ms / most_ms : 0;
+
+    x *= x;
+    x *= x;
+    return x * x * most_ms;
+}
+
+/* How much heavier the devices become that the trial touches, term by term (by
+ * compute where there are no terms), in ms. */
+static double heavier(const struct bundle *bundle, const struct chain *chain)
+{
+    const struct layout *layout = &chain->layout;
+    const struct trial *trial = &chain->trial;
+    const size_t n_terms =
+        layout->terms_ms ? bundle->parts->oracle->n_terms : 1;
+    const double *now =
+        layout->terms_ms ? layout->terms_ms : layout->compute_ms;
+    const double *then = layout->terms_ms ? trial->terms_ms : trial->compute_ms;
+    double sum = 0;
+
+    for (uint32_t i = 0; i < trial->n_devices; i++, then += n_terms)
+        for (size_t k = 0; k < n_terms; k++)
+            sum += heaviness(then[k], chain->most_ms[k]) -
+                   heaviness(now[trial->devices[i] * n_terms + k],
+                             chain->most_ms[k]);
+    return sum;
+}
+
+/* What the trial is worse by, in ms. */
+static double rise_of(const struct bundle *bundle, const struct chain *chain)
+{
+    const struct layout *layout = &chain->layout;
+    const struct trial *trial = &chain->trial;
+    return trial->total_ms - layout->total_ms +
+           EXCESS_WEIGHT * (trial->excess - layout->excess) *
+               chain->best.total_ms +
+           HEAVY_WEIGHT * heavier(bundle, chain);
+}
+
+/* Whether the layout is better than the best laid by. */
+static bool is_best(const struct chain *chain)
+{
+    const struct layout *layout = &chain->layout;
+
+    if (layout->excess > 0 || chain->best_excess > 0)
+        return layout->excess < chain->best_excess;
+    return layout->total_ms < chain->best.total_ms;
+}
+
+static void save(struct chain *chain)
+{
+    snapshot_save(&chain->best, &chain->layout);
+    chain->best_excess = chain->layout.excess;
+    chain->is_saved = true;
+}
+
+static void decide(struct bundle *bundle, uint32_t c, double temperature_ms)
+{
+    struct chain *chain = &bundle->chains[c];
+    struct layout *layout = &chain->layout;
+    const struct trial *trial = &chain->trial;
+    double rise;
+
+    if (!trial->n_changes)
+        return;
+    rise = rise_of(bundle, chain);
+    if (!isfinite(trial->total_ms)) {
+        bundle->is_bad = true;
+        rise = INFINITY;
+    }
+    if (rise > 0 && !(rng_uniform(&chain->rng) < exp(-rise / temperature_ms))) {
+        if (bundle->sums)
+            shadow_layout(bundle, c);
+        return;
+    }
+    if (!chain->is_saved)
+        save(chain);
+    layout_commit(layout, trial);
+    if (is_best(chain))
+        chain->is_saved = false;
+}
+
+void bundle_anneal(struct bundle *bundle, uint64_t n_steps, double hot_ms,
+                   double cooling)
+{
+    double temperature_ms = hot_ms;
+
+    for (uint64_t step = 0; step < n_steps; step++) {
+        propose_all(bundle);
+        price_heads(bundle);
+        if (bundle->sums)
+            price_comm(bundle);
+        else
+            for (uint32_t c = 0; c < bundle->n_chains; c++)
+                trial_price_terms(&bundle->chains[c].trial,
+                                  &bundle->chains[c].layout);
+        for (uint32_t c = 0; c < bundle->n_chains; c++) {
+            bundle->n_priced += bundle->chains[c].trial.n_changes > 0;
+            decide(bundle, c, temperature_ms);
+        }
+        temperature_ms *= cooling;
+    }
+    for (uint32_t c = 0; c < bundle->n_chains; c++)
+        if (!bundle->chains[c].is_saved)
+            save(&bundle->chains[c]);
+}

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT */
+#include "search/bound.h"
+
+#include <math.h>
+
+#define WIDTH_STEP 4
+/* Of a bisection. */
+#define N_STEPS 40
+/* What is summed up in floating point may be off by so much. */
+#define TOLERANCE 1e-12
+
+/* What pieces take: time and memory in all, and the dearest of them. */
+struct toll {
+    double ms, bytes, peak_ms;
+};
+
+/* A way to tile a table with pieces of 4, 8 ... columns, each of n_blocks row
+ * blocks: tolls[w] of all blocks of w + 1 steps. */
+struct tiling {
+    struct toll *tolls; /* [n], in the arena */
+    uint32_t n;
+};
+
+/* Everything there is for a unit: ways to be placed as one, ways to be
+ * tiled. */
+struct choices {
+    struct toll *single; /* [n_single] */
+    uint32_t n_single;
+    struct tiling *tilings; /* [n_tilings] */
+    uint32_t n_tilings;
+};
+
+const char *bound_term_name(enum bound_term term)
+{
+    switch (term) {
+    case BOUND_MEAN:
+        return "mean load";
+    case BOUND_PIECE:
+        return "largest piece";
+    case BOUND_MEMORY:
+        return "memory";
+    case BOUND_NONE:
+        break;
+    }
+    return NULL;
+}
+
+static struct toll toll_of_shard(const struct parts *parts,
+                                 const struct shard *shard, double *vector)
+{
+    const struct oracle *oracle = parts->oracle;
+    struct memory_items items;
+    double ms;
+
+    oracle->ops->embed(oracle, shard, 1, vector);
+    shard_memory(&items, parts->problem, shard);
+    ms = parts_alone_ms(oracle, vector);
+    return (struct toll){ms, (double)items.total, ms};
+}
+
+/* Blocks of rows (one, all rows, where cut is NULL) at every width. */
+static void add_tiling(struct choices *choices, const struct parts *parts,
+                       uint32_t unit, const struct cut *cut, double *vector,
+                       struct arena *arena)
+{
+    const struct part_unit *of = &parts->of[unit];
+    struct tiling *tiling = &choices->tilings[choices->n_tilings++];
+    struct shard shard = shard_whole(parts->problem, of->unit->tables[0], 0);
+
+    tiling->n = shard.col_end / WIDTH_STEP - 1;
+    tiling->tolls = ARENA_NEW(arena, struct toll, tiling->n);
+    shard.kind = cut ? SHARD_GRID : SHARD_COLUMN;
+    if (cut)
+        shard.row_end = parts->parts[cut->block].n_rows;
+    for (uint32_t w = 0; w < tiling->n; w++) {
+        struct toll *toll = &tiling->tolls[w];
+
+        shard.col_end = (w + 1) * WIDTH_STEP;
+        *toll = toll_of_shard(parts, &shard, vector);
+        if (cut) {
+            struct shard last = shard;
+            struct toll rest;
+
+            last.row_begin = parts->parts[cut->last].row_begin;
+            last.row_end = last.row_begin + parts->parts[cut->last].n_rows;
+            rest = toll_of_shard(parts, &last, vector);
+            toll->ms = (cut->n_blocks - 1) * toll->ms + rest.ms;
+            toll->bytes = (cut->n_blocks - 1) * toll->bytes + rest.bytes;
+        }
+    }
+}
+
+/* n pieces of this part, one of that. */
+static struct toll toll_of_parts(const struct parts *parts, uint32_t part,
+                                 double n, uint32_t last)
+{
+    return (struct toll){
+        n * parts->alone_ms[part] + parts->alone_ms[last],
+        n * (double)parts->parts[part].bytes + (double)parts->parts[last].bytes,
+        parts->alone_ms[part],
+    };
+}
+
+static void collect(struct choices *choices, const struct parts *parts,
+                    uint32_t unit, double *vector, struct arena *arena)
+{
+    const struct part_unit *of = &parts->of[unit];
+    double n_devices = parts->problem->cluster.n_devices;
+
+    *choices = (struct choices){0};
+    choices->single = ARENA_NEW(arena, struct toll, 2 + of->n_cuts);
+    choices->tilings = ARENA_NEW(arena, struct tiling, 1 + of->n_cuts);
+    if (of->whole != NO_PART)
+        choices->single[choices->n_single++] =
+            toll_of_parts(parts, of->whole, 0, of->whole);
+    if (of->replica != NO_PART)
+        choices->single[choices->n_single++] =
+            toll_of_parts(parts, of->replica, n_devices - 1, of->replica);
+    if (of->columns != NO_PART)
+        add_tiling(choices, parts, unit, NULL, vector, arena);
+    for (uint32_t c = of->first_cut; c < of->first_cut + of->n_cuts; c++) {
+        const struct cut *cut = &parts->cuts[c];
+        uint32_t width = parts->parts[cut->block].width;
+
+        if (cut->n_ranges > 1)
+            continue; /* is a tiling of the cut into as many blocks */
+        choices->single[choices->n_single++] =
+            toll_of_parts(parts, cut->block, cut->n_blocks - 1, cut->last);
+        if ((of->kinds & SHARD_GRID) && width % WIDTH_STEP == 0 &&
+            width > WIDTH_STEP)
+            add_tiling(choices, parts, unit, cut, vector, arena);
+    }
+}
+
+static double priced(const struct toll *toll, double price)
+{
+    return toll->ms + price * toll->bytes;
+}
+
+/* What a byte costs, and how dear a piece may be. */
+struct terms_of_trade {
+    double price, limit_ms;
+};
+
+/* The cheapest tiling of n + 1 steps by dynamic programming over the steps:
+ * least[i] of i steps. At least two pieces. */
+static struct toll tile(const struct tiling *tiling,
+                        const struct terms_of_trade *terms, struct toll *least)
+{
+    least[0] = (struct toll){0};
+    for (uint32_t i = 1; i <= tiling->n + 1; i++) {
+        least[i] = (struct toll){.ms = INFINITY};
+        for (uint32_t w = 0; w < i && w < tiling->n; w++) {
+            const struct toll *toll = &tiling->tolls[w];
+            struct toll sum = {least[i - w - 1].ms + toll->ms,
+                               least[i - w - 1].bytes + toll->bytes, 0};
+
+            if (toll->peak_ms <= terms->limit_ms &&
+                priced(&sum, terms->price) < priced(&least[i], terms->price))
+                least[i] = sum;
+        }
+    }
+    return least[tiling->n + 1];
+}
+
+static struct toll cheapest(const struct choices *choices,
+                            const struct terms_of_trade *terms,
+                            struct toll *room)
+{
+    struct toll best = {.ms = INFINITY};
+
+    for (uint32_t i = 0; i < choices->n_single; i++)
+        if (choices->single[i].peak_ms <= terms->limit_ms &&
+            priced(&choices->single[i], terms->price) <
+                priced(&best, terms->price))
+            best = choices->single[i];
+    for (uint32_t i = 0; i < choices->n_tilings; i++) {
+        struct toll toll = tile(&choices->tilings[i], terms, room);
+
+        if (priced(&toll, terms->price) < priced(&best, terms->price))
+            best = toll;
+    }
+    return best;
+}
+
+struct proof {
+    const struct parts *parts;
+    struct choices *choices; /* [n_units] */
+    struct toll *room;
+    double room_bytes, n_devices;
+};
+
+/* What all units take in all, cut as cheaply as may be. */
+static struct toll least_toll(const struct proof *proof,
+                              const struct terms_of_trade *terms)
+{
+    struct toll sum = {0};
+
+    for (uint32_t u = 0; u < proof->parts->n_units; u++) {
+        struct toll toll = cheapest(&proof->choices[u], terms, proof->room);
+
+        sum.ms += toll.ms;
+        sum.bytes += toll.bytes;
+    }
+    return sum;
+}
+
+/* No plan that fits the memory, and whose pieces keep to the limit, takes less
+ * of a device on average. */
+static double proven_ms(const struct proof *proof, double price,
+                        double limit_ms)
+{
+    const struct terms_of_trade terms = {price, limit_ms};
+    struct toll toll = least_toll(proof, &terms);
+
+    return (toll.ms + price * (toll.bytes - proof->room_bytes)) /
+           proof->n_devices;
+}
+
+/* The best price of a byte lies where the cheapest cuts begin to fit: it is
+ * doubled till they do, then halved in between. 0 where they fit anyway. */
+static double best_price(const struct proof *proof)
+{
+    struct terms_of_trade terms = {0, INFINITY};
+    struct toll toll = least_toll(proof, &terms);
+    double low = 0, high = toll.ms / (proof->room_bytes + 1);
+    bool fits = false;
+
+    if (toll.bytes <= proof->room_bytes)
+        return 0;
+    for (unsigned i = 0; i < N_STEPS; i++) {
+        terms.price = fits ? (low + high) / 2 : high;
+        toll = least_toll(proof, &terms);
+        if (toll.bytes <= proof->room_bytes) {
+            high = terms.price;
+            fits = true;
+        } else {
+            low = terms.price;
+            high = fits ? high : 2 * terms.price;
+        }
+    }
+    return low;
+}
+
+/* A plan of total t has no piece dearer than t, so t >= proven_ms(.., t): the
+ * bound is where the two meet. The right side falls as t grows. */
+static double meet(const struct proof *proof, double price, double low)
+{
+    double high = low;
+
+    if (proven_ms(proof, price, low) <= low)
+        return low;
+    do {
+        low = high;
+        high *= 2;
+    } while (proven_ms(proof, price, high) > high);
+    for (unsigned i = 0; i < N_STEPS; i++) {
+        double middle = (low + high) / 2;
+
+        if (proven_ms(proof, price, middle) > middle)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void raise_bound(struct bound *bound, enum bound_term term, double ms)
+{
+    if (ms > bound->ms * (1 + TOLERANCE))
+        *bound = (struct bound){ms, term, 0};
+}
+
+/* The unit that the limit makes dearest: its whole would be the largest. */
+static uint32_t limited_unit(const struct proof *proof, double limit_ms)
+{
+    const struct terms_of_trade free = {0, INFINITY}, limited = {0, limit_ms};
+    uint32_t unit = 0;
+    double most = -INFINITY;
+
+    for (uint32_t u = 0; u < proof->parts->n_units; u++) {
+        double ms = cheapest(&proof->choices[u], &limited, proof->room).ms -
+                    cheapest(&proof->choices[u], &free, proof->room).ms;
+
+        if (ms > most) {
+            most = ms;
+            unit = u;
+        }
+    }
+    return unit;
+}
+
+static void prove(struct bound *bound, const struct proof *proof)
+{
+    double price = best_price(proof);
+
+    *bound = (struct bound){proven_ms(proof, 0, INFINITY), BOUND_MEAN, 0};
+    raise_bound(bound, BOUND_MEMORY, proven_ms(proof, price, INFINITY));
+    raise_bound(bound, BOUND_PIECE, meet(proof, price, bound->ms));
+    raise_bound(bound, BOUND_PIECE, meet(proof, 0, bound->ms));
+    if (bound->term == BOUND_PIECE)
+        bound->unit = limited_unit(proof, bound->ms);
+    bound->ms *= 1 - TOLERANCE;
+}
+
+void bound_find(struct bound *bound, const struct parts *parts)
+{
+    struct proof proof = {.parts = parts,
+                          .n_devices = parts->problem->cluster.n_devices};
+    uint32_t widest = 0;
+    struct arena arena;
+    double *vector;
+
+    *bound = (struct bound){NAN, BOUND_NONE, 0};
+    if (!parts->oracle->is_additive || !parts->oracle->ops->terms)
+        return;
+    arena_init(&arena);
+    vector = ARENA_NEW(&arena, double, parts->oracle->width);
+    proof.choices = ARENA_NEW(&arena, struct choices, parts->n_units);
+    for (uint32_t u = 0; u < parts->n_units; u++) {
+        const struct unit *unit = parts->of[u].unit;
+
+        collect(&proof.choices[u], parts, u, vector, &arena);
+        if (parts->problem->tables[unit->tables[0]].dim > widest)
+            widest = parts->problem->tables[unit->tables[0]].dim;
+    }
+    for (uint32_t r = 0; r < parts->problem->cluster.n_devices; r++)
+        proof.room_bytes += (double)parts->units->room_bytes[r];
+    proof.room = ARENA_NEW(&arena, struct toll, widest / WIDTH_STEP + 2);
+    prove(bound, &proof);
+    arena_release(&arena);
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+#include "search/forms.h"
+
+static bool has_whole(const struct part_unit *of)
+{
+    return of->whole != NO_PART;
+}
+
+/* Even column pieces: as many as there are devices, at least two; a pinned
+ * table is cut only where it must be. */
+static uint32_t n_column_forms(const struct parts *parts,
+                               const struct part_unit *of)
+{
+    uint32_t most = parts->problem->cluster.n_devices;
+
+    if (of->columns == NO_PART)
+        return 0;
+    if (of->unit->device >= 0)
+        return !has_whole(of);
+    if (most > of->n_quanta)
+        most = of->n_quanta;
+    return most < 2 ? !has_whole(of) : most - 1;
+}
+
+bool forms_has(const struct parts *parts, uint32_t unit, enum form_kind kind)
+{
+    const struct part_unit *of = &parts->of[unit];
+
+    switch (kind) {
+    case FORM_WHOLE:
+        return has_whole(of);
+    case FORM_COLUMNS:
+        return n_column_forms(parts, of) > 0;
+    case FORM_REPLICA:
+        return of->replica != NO_PART;
+    case FORM_CUT:
+        return of->n_cuts > 0;
+    }
+    return false;
+}
+
+uint32_t forms_count(const struct parts *parts, uint32_t unit)
+{
+    const struct part_unit *of = &parts->of[unit];
+
+    return has_whole(of) + n_column_forms(parts, of) +
+           (of->replica != NO_PART) + of->n_cuts;
+}
+
+struct form forms_get(const struct parts *parts, uint32_t unit, uint32_t idx)
+{
+    const struct part_unit *of = &parts->of[unit];
+    uint32_t n_columns = n_column_forms(parts, of);
+
+    if (has_whole(of) && idx-- == 0)
+        return (struct form){FORM_WHOLE, 1};
+    if (idx < n_columns)
+        return (struct form){FORM_COLUMNS, idx + 2};
+    idx -= n_columns;
+    if (of->replica != NO_PART && idx-- == 0)
+        return (struct form){FORM_REPLICA, 0};
+    return (struct form){FORM_CUT, of->first_cut + idx};
+}
+
+static void add_figures(struct form_figures *figures, const struct parts *parts,
+                        uint32_t part, uint32_t n)
+{
+    double ms = parts->alone_ms[part];
+    uint64_t bytes = parts->parts[part].bytes;
+
+    figures->load_ms += ms * n;
+    figures->bytes += (double)bytes * n;
+    figures->n_pieces += n;
+    if (n && ms > figures->peak_ms)
+        figures->peak_ms = ms;
+    if (n && bytes > figures->peak_bytes)
+        figures->peak_bytes = bytes;
+}
+
+struct form_figures forms_figures(const struct parts *parts, uint32_t unit,
+                                  struct form form)
+{
+    const struct part_unit *of = &parts->of[unit];
+    struct form_figures figures = {0};
+    const struct cut *cut;
+    uint32_t wide;
+
+    switch (form.kind) {
+    case FORM_WHOLE:
+        add_figures(&figures, parts, of->whole, 1);
+        break;
+    case FORM_COLUMNS:
+        wide = of->n_quanta % form.n;
+        add_figures(&figures, parts, of->columns + of->n_quanta / form.n - 1,
+                    form.n - wide);
+        if (wide)
+            add_figures(&figures, parts, of->columns + of->n_quanta / form.n,
+                        wide);
+        break;
+    case FORM_REPLICA:
+        add_figures(&figures, parts, of->replica,
+                    parts->problem->cluster.n_devices);
+        break;
+    case FORM_CUT:
+        cut = &parts->cuts[form.n];
+        add_figures(&figures, parts, cut->block,
+                    (cut->n_blocks - 1) * cut->n_ranges);
+        add_figures(&figures, parts, cut->last, cut->n_ranges);
+        break;
+    }
+    return figures;
+}
+
+bool forms_fills_host(const struct parts *parts, struct form form)
+{
+    return form.kind == FORM_CUT && parts->cuts[form.n].fills_host;
+}
+
+struct change forms_piece(const struct parts *parts, uint32_t unit,
+                          struct form form, uint32_t i)
+{
+    const struct part_unit *of = &parts->of[unit];
+    struct change piece = {.piece = NO_PIECE, .range = i};
+    const struct cut *cut;
+
+    piece.device =
+        of->unit->device >= 0 ? (uint32_t)of->unit->device : NO_PIECE;
+    switch (form.kind) {
+    case FORM_WHOLE:
+        piece.part = of->whole;
+        break;
+    case FORM_COLUMNS:
+        piece.part = of->columns + of->n_quanta / form.n - 1 +
+                     (i < of->n_quanta % form.n);
+        break;
+    case FORM_REPLICA:
+        piece.part = of->replica;
+        piece.device = i;
+        piece.range = 0;
+        break;
+    case FORM_CUT:
+        cut = &parts->cuts[form.n];
+        piece.range = i / cut->n_blocks;
+        piece.block = i % cut->n_blocks;
+        piece.part = piece.block + 1 == cut->n_blocks ? cut->last : cut->block;
+        if (parts->oracle->row_cut != ROW_CUT_ANY && !cut->fills_host)
+            piece.device = piece.block;
+        break;
+    }
+    return piece;
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: MIT */
+#include "search/homes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A byte above the limit is this bad. */
+#define ANY_EXCESS 0.002
+
+static uint64_t saturating_add(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+static int compare_tables(const void *left, const void *right)
+{
+    const struct table *const *a = left, *const *b = right;
+
+    return strcmp((*a)->name, (*b)->name);
+}
+
+/* The tables of a plan, sorted by name. */
+static const struct table **sort_by_name(const struct problem *problem)
+{
+    const struct table **sorted =
+        mem_alloc(problem->n_tables, sizeof(struct table *));
+
+    for (size_t t = 0; t < problem->n_tables; t++)
+        sorted[t] = &problem->tables[t];
+    qsort(sorted, problem->n_tables, sizeof(struct table *), compare_tables);
+    return sorted;
+}
+
+void homes_init(struct homes *homes, const struct problem *problem,
+                const struct plan *from, uint64_t limit_bytes,
+                struct arena *arena)
+{
+    const struct problem *old = &from->problem;
+    const struct table **sorted = sort_by_name(old);
+    size_t *first = mem_alloc(old->n_tables + 1, sizeof(*first));
+
+    *homes = (struct homes){.limit_bytes = limit_bytes};
+    homes->before = ARENA_NEW(arena, struct table_pieces, problem->n_tables);
+    for (size_t i = 0; i < from->n_shards; i++)
+        first[from->shards[i].table + 1]++;
+    for (size_t t = 0; t < old->n_tables; t++)
+        first[t + 1] += first[t];
+    for (size_t t = 0; t < problem->n_tables; t++) {
+        const struct table *key = &problem->tables[t];
+        const struct table **found =
+            bsearch(&key, sorted, old->n_tables, sizeof(struct table *),
+                    compare_tables);
+        struct table_pieces *before = &homes->before[t];
+        struct moved_bytes bytes;
+        size_t at;
+
+        before->n_devices = old->cluster.n_devices;
+        if (!found)
+            continue;
+        at = (size_t)(*found - old->tables);
+        before->table = *found;
+        before->pieces = from->shards + first[at];
+        before->n = first[at + 1] - first[at];
+        table_moves_count(&bytes, before, before);
+        homes->held_bytes = saturating_add(homes->held_bytes, bytes.kept);
+    }
+    mem_free(first);
+    mem_free(sorted);
+}
+
+double homes_excess(const struct homes *homes, uint64_t moved_bytes)
+{
+    return moved_bytes <= homes->limit_bytes
+               ? 0
+               : ANY_EXCESS + (double)(moved_bytes - homes->limit_bytes) /
+                                  ((double)homes->held_bytes + 1);
+}
+
+/* --- columns --- */
+
+/* The old piece that holds this column on a device, or NULL. */
+static const struct shard *holder(const struct table_pieces *before,
+                                  uint32_t device, uint32_t col)
+{
+    for (size_t i = 0; i < before->n; i++)
+        if (before->pieces[i].device == device &&
+            before->pieces[i].col_begin <= col &&
+            col < before->pieces[i].col_end)
+            return &before->pieces[i];
+    return NULL;
+}
+
+/* Where the next column from col on begins that a remaining piece's device
+ * has; UINT32_MAX where there is none. */
+static uint32_t next_home(const struct table_pieces *before,
+                          const struct column_piece *pieces, uint32_t n,
+                          uint32_t col)
+{
+    uint32_t next = UINT32_MAX;
+
+    for (uint32_t p = 0; p < n; p++)
+        for (size_t i = 0; i < before->n; i++)
+            if (before->pieces[i].device == pieces[p].device &&
+                before->pieces[i].col_begin > col &&
+                before->pieces[i].col_begin < next)
+                next = before->pieces[i].col_begin;
+    return next;
+}
+
+static bool has_home_after(const struct table_pieces *before, uint32_t device,
+                           uint32_t col)
+{
+    for (size_t i = 0; i < before->n; i++)
+        if (before->pieces[i].device == device &&
+            before->pieces[i].col_end > col)
+            return true;
+    return false;
+}
+
+/* How well a piece of this width fills a gap: 0 exactly, then the widest that
+ * stays inside, then the narrowest that does not. */
+static uint64_t misfit(uint32_t width, uint32_t gap)
+{
+    return width <= gap ? gap - width : (UINT64_C(1) << 32) + (width - gap);
+}
+
+/* Which of the n remaining pieces gets the columns from col on. */
+static uint32_t choose_next(const struct table_pieces *before,
+                            const struct column_piece *pieces, uint32_t n,
+                            uint32_t col)
+{
+    uint32_t gap = next_home(before, pieces, n, col) - col, best = 0;
+    uint64_t least = UINT64_MAX;
+
+    for (uint32_t p = 0; p < n; p++) {
+        const struct shard *old = holder(before, pieces[p].device, col);
+        uint64_t bad;
+
+        if (old)
+            bad = misfit(pieces[p].width, old->col_end - col);
+        else
+            bad = misfit(pieces[p].width, gap) + (UINT64_C(1) << 34) +
+                  (has_home_after(before, pieces[p].device, col)
+                       ? UINT64_C(1) << 35
+                       : 0);
+        if (bad < least) {
+            least = bad;
+            best = p;
+        }
+    }
+    return best;
+}
+
+static int compare_pieces(const void *left, const void *right)
+{
+    const struct column_piece *a = left, *b = right;
+
+    if (a->width != b->width)
+        return a->width > b->width ? -1 : 1;
+    return (a->device > b->device) - (a->device < b->device);
+}
+
+void homes_order(const struct homes *homes, uint32_t table,
+                 struct column_piece *pieces, uint32_t n)
+{
+    const struct table_pieces *before = &homes->before[table];
+    uint32_t col = 0;
+
+    if (!before->table)
+        return;
+    qsort(pieces, n, sizeof(*pieces), compare_pieces);
+    for (uint32_t i = 0; i + 1 < n; i++) {
+        uint32_t p = i + choose_next(before, pieces + i, n - i, col);
+        struct column_piece next = pieces[p];
+
+        for (; p > i; p--)
+            pieces[p] = pieces[p - 1];
+        pieces[i] = next;
+        col += next.width;
+    }
+}
+
+/* --- bytes --- */
+
+static void place_columns(const struct homes *homes, const struct parts *parts,
+                          uint32_t table, const struct change *pieces,
+                          struct shard *shards, uint32_t n)
+{
+    struct column_piece *order = mem_alloc(n, sizeof(*order));
+    uint32_t col = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        order[i] = (struct column_piece){parts->parts[pieces[i].part].width,
+                                         pieces[i].device, i};
+    homes_order(homes, table, order, n);
+    for (uint32_t i = 0; i < n; i++) {
+        shards[i].device = order[i].device;
+        shards[i].col_begin = col;
+        shards[i].col_end = col += order[i].width;
+    }
+    mem_free(order);
+}
+
+static void place_block(const struct parts *parts, const struct change *piece,
+                        struct shard *shard)
+{
+    const struct part *part = &parts->parts[piece->part];
+
+    shard->col_begin = piece->range * part->width;
+    shard->col_end = shard->col_begin + part->width;
+    shard->row_begin =
+        part->row_begin ? part->row_begin : piece->block * part->n_rows;
+    shard->row_end = shard->row_begin + part->n_rows;
+}
+
+static uint64_t table_bytes(const struct homes *homes,
+                            const struct parts *parts, uint32_t table,
+                            const struct change *pieces, uint32_t n)
+{
+    struct shard *shards = mem_alloc(n, sizeof(*shards));
+    enum shard_kind kind = parts->parts[pieces[0].part].kind;
+    struct table_pieces after = {&parts->problem->tables[table], shards, n,
+                                 parts->problem->cluster.n_devices};
+    struct moved_bytes bytes;
+
+    for (uint32_t i = 0; i < n; i++) {
+        shards[i] = shard_whole(parts->problem, table, pieces[i].device);
+        shards[i].kind = parts->parts[pieces[i].part].kind;
+        if (kind & (SHARD_ROW | SHARD_GRID))
+            place_block(parts, &pieces[i], &shards[i]);
+    }
+    if (kind == SHARD_COLUMN)
+        place_columns(homes, parts, table, pieces, shards, n);
+    table_moves_count(&bytes, &homes->before[table], &after);
+    mem_free(shards);
+    return bytes.moved;
+}
+
+uint64_t homes_unit_bytes(const struct homes *homes, const struct parts *parts,
+                          const struct change *pieces, uint32_t n)
+{
+    const struct unit *unit;
+    uint64_t bytes = 0;
+
+    if (!n)
+        return 0;
+    unit = parts->of[parts->parts[pieces[0].part].unit].unit;
+    for (uint32_t k = 0; k < unit->n_tables; k++)
+        if (homes->before[unit->tables[k]].table)
+            bytes = saturating_add(
+                bytes, table_bytes(homes, parts, unit->tables[k], pieces, n));
+    return bytes;
+}
+
+/* The pieces of a unit as the trial would have them (NULL: as they are), for
+ * the caller to free; returns their number. */
+static uint32_t gather(struct change **out, const struct layout *layout,
+                       const struct trial *trial, uint32_t unit)
+{
+    uint32_t n_changes = trial ? trial->n_changes : 0, n = 0;
+    uint32_t capacity = n_changes;
+
+    for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
+         i = layout->pieces[i].next)
+        capacity++;
+    *out = mem_alloc(capacity, sizeof(**out));
+    for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
+         i = layout->pieces[i].next) {
+        const struct piece *piece = &layout->pieces[i];
+        struct change now = {i, piece->part, piece->device, piece->range,
+                             piece->block};
+
+        for (uint32_t c = 0; c < n_changes; c++)
+            if (trial->changes[c].piece == i)
+                now = trial->changes[c];
+        if (now.part != NO_PART)
+            (*out)[n++] = now;
+    }
+    for (uint32_t c = 0; c < n_changes; c++)
+        if (trial->changes[c].piece == NO_PIECE &&
+            layout->parts->parts[trial->changes[c].part].unit == unit)
+            (*out)[n++] = trial->changes[c];
+    return n;
+}
+
+static uint64_t unit_bytes(const struct layout *layout,
+                           const struct trial *trial, uint32_t unit)
+{
+    struct change *pieces;
+    uint32_t n = gather(&pieces, layout, trial, unit);
+    uint64_t bytes =
+        homes_unit_bytes(layout->parts->homes, layout->parts, pieces, n);
+
+    mem_free(pieces);
+    return bytes;
+}
+
+void homes_count_layout(struct layout *layout)
+{
+    layout->all_moved_bytes = 0;
+    for (uint32_t u = 0; u < layout->parts->n_units; u++) {
+        layout->moved_bytes[u] = unit_bytes(layout, NULL, u);
+        layout->all_moved_bytes =
+            saturating_add(layout->all_moved_bytes, layout->moved_bytes[u]);
+    }
+}
+
+static bool is_counted(const struct trial *trial, uint32_t unit)
+{
+    for (uint32_t i = 0; i < trial->n_moved; i++)
+        if (trial->moved[i].unit == unit)
+            return true;
+    return false;
+}
+
+void homes_count_trial(struct trial *trial, const struct layout *layout)
+{
+    const struct parts *parts = layout->parts;
+
+    trial->all_moved_bytes = layout->all_moved_bytes;
+    for (uint32_t c = 0; c < trial->n_changes; c++) {
+        const struct change *change = &trial->changes[c];
+        uint32_t part = change->piece == NO_PIECE
+                            ? change->part
+                            : layout->pieces[change->piece].part;
+        uint32_t unit = parts->parts[part].unit;
+        uint64_t bytes;
+
+        if (is_counted(trial, unit))
+            continue;
+        if (trial->n_moved == trial->moved_capacity) {
+            trial->moved_capacity = 2 * trial->moved_capacity + 4;
+            trial->moved = mem_grow(trial->moved, trial->moved_capacity,
+                                    sizeof(*trial->moved));
+        }
+        bytes = unit_bytes(layout, trial, unit);
+        trial->moved[trial->n_moved++] = (struct unit_moved){unit, bytes};
+        trial->all_moved_bytes = saturating_add(
+            trial->all_moved_bytes - layout->moved_bytes[unit], bytes);
+    }
+    trial->excess += homes_excess(parts->homes, trial->all_moved_bytes) -
+                     homes_excess(parts->homes, layout->all_moved_bytes);
+}

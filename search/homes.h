@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_SEARCH_HOMES_H
+#define NEUROSHARD_SEARCH_HOMES_H
+
+#include "core/plan_moves.h"
+#include "search/layout.h"
+
+/*
+ * Where the tables stand now, when a plan is to replace another: what a layout
+ * moves, counted as core/plan_moves.h does, and the limit on it. A layout says
+ * how wide its column pieces are and on which device, not which columns they
+ * have; so the columns are given out such that few move.
+ */
+
+struct homes {
+    struct table_pieces *before; /* [n_tables]; table is NULL where it is new */
+    uint64_t limit_bytes;        /* UINT64_MAX: none */
+    uint64_t held_bytes;         /* of all tables that stay */
+};
+
+/* Finds the tables of `from` in the problem, by name; `from` must outlive
+ * homes, whose arrays live in the arena. */
+void homes_init(struct homes *homes, const struct problem *problem,
+                const struct plan *from, uint64_t limit_bytes,
+                struct arena *arena);
+
+/* A piece of a unit that is cut by columns. */
+struct column_piece {
+    uint32_t width, device, idx; /* idx: the caller's */
+};
+/* Puts the n pieces of a table in the order of their columns: at each column a
+ * piece whose device has it already, or else one that fills the gap. Where the
+ * pieces are those of before, so are their columns. The outcome does not hang
+ * on the order they come in. O(n^2). */
+void homes_order(const struct homes *homes, uint32_t table,
+                 struct column_piece *pieces, uint32_t n);
+
+/* What a unit of these pieces moves. */
+uint64_t homes_unit_bytes(const struct homes *homes, const struct parts *parts,
+                          const struct change *pieces, uint32_t n);
+
+/* Counts what all units move. */
+void homes_count_layout(struct layout *layout);
+/* Counts what the units move that the trial changes, and adds to its excess
+ * what follows. */
+void homes_count_trial(struct trial *trial, const struct layout *layout);
+
+/* How far the bytes exceed the limit: 0 where they do not, else as a share of
+ * what all tables hold, and a constant. */
+double homes_excess(const struct homes *homes, uint64_t moved_bytes);
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_SEARCH_LAYOUT_H
+#define NEUROSHARD_SEARCH_LAYOUT_H
+
+#include "search/parts.h"
+
+/*
+ * An assignment of pieces to devices that is changed step by step: the pieces,
+ * by unit and by device, and what each device has in sum. A trial is a change
+ * of some pieces, priced on the side: it costs the layout nothing unless it is
+ * committed.
+ */
+
+#define NO_PIECE UINT32_MAX
+
+struct piece {
+    uint32_t part; /* NO_PART: free */
+    uint32_t device;
+    uint32_t range;      /* column range of its unit that it is of: pieces of
+                            one range are its row blocks */
+    uint32_t block;      /* row block, 0 where rows are not cut */
+    uint32_t prev, next; /* of its unit, or NO_PIECE */
+    uint32_t slot;       /* in its device's list */
+};
+
+/* Pieces on one device. */
+struct holding {
+    uint32_t *pieces; /* [n], owned */
+    uint32_t n, capacity;
+};
+
+struct layout {
+    const struct parts *parts; /* not owned */
+    uint32_t n_devices;
+    struct piece *pieces; /* [n_pieces], with holes */
+    uint32_t n_pieces, capacity, first_free, n_live;
+    uint32_t *first_of;        /* [n_units]: a piece, or NO_PIECE */
+    struct holding *holdings;  /* [R] */
+    uint32_t *n_commits;       /* [R] since sums were last added up afresh */
+    double *sums;              /* [R][width] */
+    double *compute_ms;        /* [R] */
+    double *terms_ms;          /* [R][n_terms]; NULL where there are none */
+    double *local_ms;          /* [R]: sum of its terms, or its compute */
+    uint64_t *bytes;           /* [R] */
+    double excess;             /* sum over the devices of layout_excess, and
+                                  homes_excess */
+    uint64_t *moved_bytes;     /* [n_units]; NULL without homes; as of
+                                  layout_price where they set no limit */
+    uint64_t all_moved_bytes;  /* their sum */
+    double total_ms;           /* of comm, or where there are terms of those */
+    uint32_t slowest, fastest; /* devices, by local_ms */
+    struct top *tops;          /* [n_terms] */
+};
+
+/* The largest of a term over the devices, and the runners-up. */
+#define TOP_DEVICES 5
+struct top {
+    uint32_t n, device[TOP_DEVICES];
+    double ms[TOP_DEVICES];
+};
+
+struct unit_moved {
+    uint32_t unit;
+    uint64_t bytes;
+};
+
+/* A piece that goes (part NO_PART), comes (piece NO_PIECE) or changes. */
+struct change {
+    uint32_t piece, part, device, range, block;
+};
+
+struct trial {
+    struct change *changes; /* [n_changes] */
+    uint32_t n_changes, changes_capacity;
+    uint32_t *devices; /* [n_devices] that it touches */
+    uint32_t n_devices, devices_capacity;
+    uint32_t *place;    /* [R]: in `devices`, or NO_PIECE */
+    int64_t *n_held;    /* [n_devices] pieces then */
+    uint64_t *bytes;    /* [n_devices] */
+    double *sums;       /* [n_devices][width] */
+    double *compute_ms; /* [n_devices] */
+    double *terms_ms;   /* [n_devices][n_terms] */
+    double total_ms;
+    double excess;            /* the layout's then */
+    struct unit_moved *moved; /* [n_moved] units that it touches, with homes
+                                 only */
+    uint32_t n_moved, moved_capacity;
+    uint64_t all_moved_bytes; /* the layout's then */
+};
+
+void layout_init(struct layout *layout, const struct parts *parts);
+void layout_release(struct layout *layout);
+void layout_clear(struct layout *layout);
+/* Puts a piece there (change->piece is not looked at); layout_price must
+ * follow. */
+void layout_insert(struct layout *layout, const struct change *change);
+
+void trial_init(struct trial *trial, const struct layout *layout);
+void trial_release(struct trial *trial);
+void trial_clear(struct trial *trial);
+/* The piece becomes one of this part, on this device. */
+void trial_change(struct trial *trial, const struct layout *layout,
+                  uint32_t piece, uint32_t part, uint32_t device);
+void trial_remove(struct trial *trial, uint32_t piece);
+void trial_add(struct trial *trial, uint32_t part, uint32_t device,
+               uint32_t range, uint32_t block);
+/* Adds up what the touched devices would hold. */
+void trial_sum(struct trial *trial, const struct layout *layout);
+/* The total by terms; compute_ms must be there. */
+void trial_price_terms(struct trial *trial, const struct layout *layout);
+
+/* How far a device exceeds its memory: 0 where it does not, else the excess as
+ * a share of its room, and a constant. */
+double layout_excess(const struct layout *layout, uint32_t device,
+                     uint64_t bytes);
+
+/* Makes the trial, which was priced, come true. */
+void layout_commit(struct layout *layout, const struct trial *trial);
+/* Adds everything up afresh and prices it. */
+void layout_price(struct layout *layout);
+/* What comm says of a layout that was priced; NAN where a device's cost is. */
+double layout_true_total(const struct layout *layout);
+
+#endif

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT */
+#include "search/parts.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Columns of a cut table come in vectors of four. */
+#define WIDTH_STEP 4
+/* Widths of a unit: at most so many, and fewer for long lists. */
+#define MAX_QUANTA 64
+#define MIN_QUANTA 8
+#define TOTAL_QUANTA 65536
+/* A unit that is at least this share of a device gets every way of cutting its
+ * rows, and so does any of a short list; others only the common ones. */
+#define LARGE_FRAC 0.25
+#define SHORT_LIST 128
+#define MAX_RANGES 16
+/* Parts priced by one task of the pool. */
+#define CHUNK 32
+
+static double look_up_work(const struct table *table)
+{
+    return (double)table->dim * (1 + table->pooling_factor);
+}
+
+/* The smallest multiple of four that divides dim and gives at most max widths,
+ * else the coarsest cut there is; 0 where dim cannot be cut. */
+static uint32_t choose_quantum(uint32_t dim, uint32_t max_quanta)
+{
+    uint32_t quantum = 0;
+
+    for (uint32_t step = WIDTH_STEP; step <= dim / 2; step += WIDTH_STEP) {
+        if (dim % step)
+            continue;
+        quantum = step;
+        if (dim / step <= max_quanta)
+            break;
+    }
+    return quantum;
+}
+
+/* The parts of a list are counted first and filled in then; while counting
+ * parts->parts is NULL. */
+static uint32_t add_part(struct parts *parts, uint32_t unit,
+                         enum shard_kind kind, uint64_t row_begin,
+                         uint64_t n_rows, uint32_t width)
+{
+    if (parts->parts)
+        parts->parts[parts->n_parts] = (struct part){.unit = unit,
+                                                     .kind = kind,
+                                                     .width = width,
+                                                     .row_begin = row_begin,
+                                                     .n_rows = n_rows};
+    return parts->n_parts++;
+}
+
+static void add_cut(struct parts *parts, uint32_t unit, uint32_t n_ways,
+                    uint32_t n_ranges, bool fills_host)
+{
+    struct part_unit *of = &parts->of[unit];
+    const struct table *table = &parts->problem->tables[of->unit->tables[0]];
+    enum shard_kind kind = n_ranges > 1 ? SHARD_GRID : SHARD_ROW;
+    uint64_t rows = table->num_embeddings;
+    uint64_t block = (rows - 1) / n_ways + 1;
+    uint64_t n_blocks = (rows - 1) / block + 1;
+    uint64_t last = rows - (n_blocks - 1) * block;
+    struct cut cut = {.n_blocks = (uint32_t)n_blocks,
+                      .n_ranges = n_ranges,
+                      .fills_host = fills_host};
+
+    if (n_blocks < 2)
+        return;
+    cut.block = add_part(parts, unit, kind, 0, block, table->dim / n_ranges);
+    cut.last = last == block ? cut.block
+                             : add_part(parts, unit, kind, rows - last, last,
+                                        table->dim / n_ranges);
+    if (parts->cuts)
+        parts->cuts[parts->n_cuts] = cut;
+    parts->n_cuts++;
+    of->n_cuts++;
+}
+
+static bool is_large(const struct parts *parts, const struct table *table,
+                     double all_work)
+{
+    const struct problem *problem = parts->problem;
+    double share = look_up_work(table) * problem->cluster.n_devices / all_work;
+    struct memory_items items;
+    struct shard shard =
+        shard_whole(problem, (uint32_t)(table - problem->tables), 0);
+    uint64_t largest = 0;
+
+    shard_memory(&items, problem, &shard);
+    for (uint32_t r = 0; r < problem->cluster.n_devices; r++)
+        if (parts->units->room_bytes[r] > largest)
+            largest = parts->units->room_bytes[r];
+    return parts->n_units <= SHORT_LIST || share >= LARGE_FRAC ||
+           (double)items.total >= LARGE_FRAC * (double)largest;
+}
+
+/* Over how many devices rows are cut: all, one host's, and for large units
+ * 2, 3, 4, 6, 8, 12 ... */
+static void add_cuts(struct parts *parts, uint32_t unit, uint32_t n_ranges,
+                     bool is_large)
+{
+    const struct cluster *cluster = &parts->problem->cluster;
+    uint32_t n = cluster->n_devices, host = cluster->devices_per_host;
+    bool any = parts->oracle->row_cut == ROW_CUT_ANY;
+    uint32_t table = parts->of[unit].unit->tables[0];
+    bool is_sequence = parts->problem->tables[table].output == OUTPUT_SEQUENCE;
+
+    if (n < 2 || (!any && is_sequence && n_ranges > 1))
+        return;
+    add_cut(parts, unit, n, n_ranges, false);
+    if (host > 1 && host < n && (any || !is_sequence))
+        add_cut(parts, unit, host, n_ranges, !any);
+    for (uint32_t ways = 2; any && is_large && ways < n; ways *= 2) {
+        if (ways != host)
+            add_cut(parts, unit, ways, n_ranges, false);
+        if (ways + ways / 2 < n && ways + ways / 2 != host && ways > 1)
+            add_cut(parts, unit, ways + ways / 2, n_ranges, false);
+    }
+}
+
+static void add_unit(struct parts *parts, uint32_t u, double all_work,
+                     uint32_t max_quanta)
+{
+    struct part_unit *of = &parts->of[u];
+    const struct unit *unit = of->unit;
+    const struct table *table = &parts->problem->tables[unit->tables[0]];
+    bool is_free = !table->group && unit->device < 0;
+    bool large = is_free && is_large(parts, table, all_work);
+    uint64_t rows = table->num_embeddings;
+
+    of->whole = of->columns = of->replica = NO_PART;
+    of->first_cut = parts->n_cuts;
+    of->n_cuts = 0;
+    of->n_quanta = 1;
+    of->quantum = table->dim;
+    if (of->kinds & SHARD_TABLE)
+        of->whole = add_part(parts, u, SHARD_TABLE, 0, rows, table->dim);
+    if (table->group)
+        return;
+    if ((of->kinds & SHARD_COLUMN) &&
+        choose_quantum(table->dim, max_quanta) > 0) {
+        of->quantum = choose_quantum(table->dim, max_quanta);
+        of->n_quanta = table->dim / of->quantum;
+        of->columns = parts->n_parts;
+        for (uint32_t i = 1; i < of->n_quanta; i++)
+            add_part(parts, u, SHARD_COLUMN, 0, rows, i * of->quantum);
+    }
+    if ((of->kinds & SHARD_REPLICATE) && is_free &&
+        parts->problem->cluster.n_devices > 1)
+        of->replica = add_part(parts, u, SHARD_REPLICATE, 0, rows, table->dim);
+    if ((of->kinds & SHARD_ROW) && is_free)
+        add_cuts(parts, u, 1, large);
+    for (uint32_t n = 2; (of->kinds & SHARD_GRID) && is_free && large &&
+                         n <= MAX_RANGES && table->dim % (n * WIDTH_STEP) == 0;
+         n *= 2)
+        add_cuts(parts, u, n, large);
+}
+
+static void add_units(struct parts *parts)
+{
+    double all_work = 0;
+    uint32_t max_quanta = TOTAL_QUANTA / (parts->n_units + 1);
+
+    if (max_quanta > MAX_QUANTA)
+        max_quanta = MAX_QUANTA;
+    if (max_quanta < MIN_QUANTA)
+        max_quanta = MIN_QUANTA;
+    for (size_t i = 0; i < parts->problem->n_tables; i++)
+        all_work += look_up_work(&parts->problem->tables[i]);
+    parts->n_parts = parts->n_cuts = 0;
+    for (uint32_t u = 0; u < parts->n_units; u++)
+        add_unit(parts, u, all_work, max_quanta);
+}
+
+static struct shard shard_of(const struct parts *parts, const struct part *part,
+                             uint32_t table)
+{
+    struct shard shard = shard_whole(parts->problem, table, 0);
+
+    shard.kind = part->kind;
+    if (part->kind == SHARD_TABLE)
+        return shard;
+    shard.col_end = part->width;
+    shard.row_begin = part->row_begin;
+    shard.row_end = part->row_begin + part->n_rows;
+    return shard;
+}
+
+static void count_memory(const struct parts *parts, struct part *part)
+{
+    const struct unit *unit = parts->of[part->unit].unit;
+    struct memory_items sum = {0}, items;
+
+    for (uint32_t k = 0; k < unit->n_tables; k++) {
+        struct shard shard = shard_of(parts, part, unit->tables[k]);
+
+        shard_memory(&items, parts->problem, &shard);
+        memory_add(&sum, &items);
+    }
+    part->bytes = sum.total;
+}
+
+/* Embeds one part into vector, by way of room[width]. */
+static void embed(const struct parts *parts, const struct part *part,
+                  double *vector, double *room)
+{
+    const struct unit *unit = parts->of[part->unit].unit;
+    const struct oracle *oracle = parts->oracle;
+
+    for (uint32_t k = 0; k < unit->n_tables; k++) {
+        struct shard shard = shard_of(parts, part, unit->tables[k]);
+
+        oracle->ops->embed(oracle, &shard, 1, room);
+        for (uint32_t w = 0; w < oracle->width; w++)
+            vector[w] += room[w];
+    }
+}
+
+double parts_alone_ms(const struct oracle *oracle, const double *vector)
+{
+    double terms[ORACLE_MAX_TERMS], compute_ms, sum = 0;
+
+    oracle->ops->compute(oracle, vector, 1, &compute_ms);
+    if (!oracle->ops->terms)
+        return compute_ms;
+    oracle->ops->terms(oracle, vector, &compute_ms, 1, terms);
+    for (uint32_t k = 0; k < oracle->n_terms; k++)
+        sum += terms[k];
+    return sum;
+}
+
+static void price_chunk(void *ctx, size_t task, unsigned thread)
+{
+    const struct parts *parts = ctx;
+    const uint32_t width = parts->oracle->width;
+    size_t end = (task + 1) * CHUNK;
+    double *room = mem_alloc(width, sizeof(*room));
+
+    (void)thread;
+    for (size_t i = task * CHUNK; i < end && i < parts->n_parts; i++) {
+        double *vector = parts->vectors + i * width;
+
+        embed(parts, &parts->parts[i], vector, room);
+        parts->alone_ms[i] = parts_alone_ms(parts->oracle, vector);
+    }
+    mem_free(room);
+}
+
+static int check(const struct parts *parts, struct err *err)
+{
+    for (uint32_t u = 0; u < parts->n_units; u++) {
+        const struct part_unit *of = &parts->of[u];
+        const char *name = parts->problem->tables[of->unit->tables[0]].name;
+
+        if (of->whole == NO_PART && of->columns == NO_PART &&
+            of->replica == NO_PART && !of->n_cuts)
+            return err_set(err, ERR_USAGE,
+                           "table '%s' can be placed in no way that its kinds, "
+                           "'--shard' and cost model '%s' allow together",
+                           name, parts->oracle->name);
+    }
+    for (uint32_t i = 0; i < parts->n_parts; i++)
+        if (!isfinite(parts->alone_ms[i]))
+            return err_set(
+                err, ERR_INPUT,
+                "cost model '%s' gives no finite cost for table '%s'",
+                parts->oracle->name,
+                parts->problem
+                    ->tables[parts->of[parts->parts[i].unit].unit->tables[0]]
+                    .name);
+    return 0;
+}
+
+static void find_parts(struct parts *parts, const struct units *units,
+                       struct arena *arena)
+{
+    const struct problem *problem = units->problem;
+
+    *parts = (struct parts){.problem = problem,
+                            .oracle = units->oracle,
+                            .units = units,
+                            .n_units = units->n_units};
+    parts->of = ARENA_NEW(arena, struct part_unit, units->n_units);
+    for (uint32_t u = 0; u < units->n_units; u++) {
+        const struct unit *unit = &units->units[u];
+
+        parts->of[u].unit = unit;
+        parts->of[u].kinds = problem->kinds & units->oracle->kinds;
+        for (uint32_t k = 0; k < unit->n_tables; k++)
+            parts->of[u].kinds &= problem->tables[unit->tables[k]].kinds;
+    }
+    add_units(parts);
+    parts->cuts = ARENA_NEW(arena, struct cut, parts->n_cuts);
+    parts->parts = ARENA_NEW(arena, struct part, parts->n_parts);
+    parts->alone_ms = ARENA_NEW(arena, double, parts->n_parts);
+    add_units(parts);
+    for (uint32_t i = 0; i < parts->n_parts; i++)
+        count_memory(parts, &parts->parts[i]);
+}
+
+int parts_init(struct parts *parts, const struct units *units,
+               struct pool *pool, struct arena *arena, struct err *err)
+{
+    find_parts(parts, units, arena);
+    parts->vectors =
+        ARENA_NEW(arena, double, (size_t)parts->n_parts * parts->oracle->width);
+    pool_run(pool, (parts->n_parts + CHUNK - 1) / CHUNK, price_chunk, parts);
+    return check(parts, err);
+}
+
+int parts_init_unpriced(struct parts *parts, const struct units *units,
+                        struct arena *arena, struct err *err)
+{
+    find_parts(parts, units, arena);
+    return check(parts, err);
+}
+
+uint32_t parts_of_width(const struct parts *parts, uint32_t unit,
+                        uint32_t width)
+{
+    const struct part_unit *of = &parts->of[unit];
+
+    if (width == of->quantum * of->n_quanta)
+        return of->whole;
+    if (of->columns == NO_PART || !width || width % of->quantum)
+        return NO_PART;
+    return of->columns + width / of->quantum - 1;
+}
+
+bool parts_can_move(const struct parts *parts, uint32_t part)
+{
+    const struct part *p = &parts->parts[part];
+
+    if (p->kind == SHARD_REPLICATE || parts->of[p->unit].unit->device >= 0)
+        return false;
+    return parts->oracle->row_cut == ROW_CUT_ANY ||
+           !(p->kind & (SHARD_ROW | SHARD_GRID));
+}

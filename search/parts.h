@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_SEARCH_PARTS_H
+#define NEUROSHARD_SEARCH_PARTS_H
+
+#include "base/parallel.h"
+#include "core/oracle.h"
+#include "search/units.h"
+
+/*
+ * All that the full search can place, priced once. A unit (a table, or all
+ * tables of a group: search/units.h) may be cut in several ways, and a part is
+ * one sort of piece that comes of it: the whole, a number of columns, a block
+ * of rows, a block of rows of a range of columns, a replica. Pieces that are
+ * alike are one part, whatever their number and wherever they stand.
+ *
+ * Column pieces may have any width that is a multiple of the unit's quantum:
+ * four columns, or more where a table is so wide or a list so long that all
+ * widths would be too many.
+ */
+
+#define NO_PART UINT32_MAX
+
+struct part {
+    uint32_t unit;
+    enum shard_kind kind;
+    uint32_t width;             /* columns; the first table's of a group */
+    uint64_t row_begin, n_rows; /* likewise; a block's is that of the first */
+    uint64_t bytes;             /* by the problem's memory model */
+};
+
+/* Rows in equal blocks, the last one shorter, of each of n_ranges equal column
+ * ranges. */
+struct cut {
+    uint32_t n_blocks, n_ranges;
+    uint32_t block, last; /* parts */
+    bool fills_host;      /* its blocks are those of one host's devices */
+};
+
+struct part_unit {
+    const struct unit *unit;
+    unsigned kinds; /* that it may be cut into */
+    uint32_t quantum, n_quanta;
+    uint32_t whole;   /* part, or NO_PART */
+    uint32_t columns; /* part of one quantum; n quanta are `n - 1` further;
+                         NO_PART where columns may not be cut */
+    uint32_t replica; /* part, or NO_PART */
+    uint32_t first_cut, n_cuts;
+};
+
+struct homes;
+
+struct parts {
+    const struct problem *problem; /* not owned */
+    const struct oracle *oracle;   /* not owned */
+    const struct homes *homes;     /* where all stands now, not owned; NULL
+                                      unless a plan is to be replaced:
+                                      search/homes.h */
+    const struct units *units;     /* not owned */
+    struct part_unit *of;          /* [n_units] */
+    uint32_t n_units;
+    struct cut *cuts;
+    uint32_t n_cuts;
+    struct part *parts; /* [n_parts] */
+    uint32_t n_parts;
+    double *vectors;  /* [n_parts][oracle->width]; NULL where not priced */
+    double *alone_ms; /* [n_parts]: a device that holds it alone: the sum of its
+                         terms, or where there are none its compute; 0
+                         where not priced */
+};
+
+/* units come of units_collect. Everything lives in the arena. ERR_USAGE where
+ * a table may be placed in no way that the oracle can price, ERR_INPUT where
+ * the oracle gives no finite cost. */
+int parts_init(struct parts *parts, const struct units *units,
+               struct pool *pool, struct arena *arena,
+               struct err *err) MUST_CHECK;
+
+/* The same for a question of memory only: the oracle embeds nothing, so units
+ * may be of another problem than its own. */
+int parts_init_unpriced(struct parts *parts, const struct units *units,
+                        struct arena *arena, struct err *err) MUST_CHECK;
+
+/* Of a device that holds this alone: the sum of its terms, or where there are
+ * none its compute. */
+double parts_alone_ms(const struct oracle *oracle, const double *vector);
+
+/* The part of `width` columns, full height: the whole where that is all of
+ * them; NO_PART where there is none. */
+uint32_t parts_of_width(const struct parts *parts, uint32_t unit,
+                        uint32_t width);
+/* Whether a search may put such a piece on another device by itself: not a
+ * replica, nor a piece of a pinned unit, nor a row block where the oracle asks
+ * for whole hosts. */
+bool parts_can_move(const struct parts *parts, uint32_t part);
+
+#endif

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT */
+#include "search/propose.h"
+
+#include "search/forms.h"
+
+/* Replicas and rows over very many devices make long plans. */
+#define MAX_PIECES (1u << 18)
+/* To cut a table anew may touch all devices: with more than so many it is tried
+ * less often. */
+#define CHEAP_DEVICES 16
+
+static uint32_t draw(struct rng *rng, uint32_t n)
+{
+    return (uint32_t)rng_below(rng, n);
+}
+
+static uint32_t any_piece(const struct layout *layout, struct rng *rng)
+{
+    for (;;) {
+        uint32_t idx = draw(rng, layout->n_pieces);
+
+        if (layout->pieces[idx].part != NO_PART)
+            return idx;
+    }
+}
+
+static uint32_t piece_on(const struct layout *layout, uint32_t device,
+                         struct rng *rng)
+{
+    const struct holding *holding = &layout->holdings[device];
+
+    return holding->n ? holding->pieces[draw(rng, holding->n)] : NO_PIECE;
+}
+
+/* A device that sets the total: of a term by its share in it. */
+static uint32_t critical_device(const struct layout *layout, struct rng *rng)
+{
+    double left = rng_uniform(rng) * layout->total_ms;
+    uint32_t n_terms = layout->parts->oracle->n_terms;
+
+    for (uint32_t k = 0; layout->terms_ms && k < n_terms; k++) {
+        left -= layout->tops[k].ms[0];
+        if (left < 0)
+            return layout->tops[k].device[0];
+    }
+    return layout->slowest;
+}
+
+static uint32_t pick_piece(const struct layout *layout, struct rng *rng)
+{
+    uint32_t idx = NO_PIECE;
+
+    if (draw(rng, 2))
+        idx = piece_on(layout, critical_device(layout, rng), rng);
+    return idx == NO_PIECE ? any_piece(layout, rng) : idx;
+}
+
+/* Another device than this one; R > 1. */
+static uint32_t other_device(const struct layout *layout, uint32_t device,
+                             struct rng *rng)
+{
+    uint32_t r;
+
+    if (layout->fastest != device && draw(rng, 4) == 0)
+        return layout->fastest;
+    r = draw(rng, layout->n_devices - 1);
+    return r + (r >= device);
+}
+
+static const struct part *part_of(const struct layout *layout, uint32_t piece)
+{
+    return &layout->parts->parts[layout->pieces[piece].part];
+}
+
+static const struct part_unit *unit_of(const struct layout *layout,
+                                       uint32_t piece)
+{
+    return &layout->parts->of[part_of(layout, piece)->unit];
+}
+
+static bool can_move(const struct layout *layout, uint32_t piece)
+{
+    return parts_can_move(layout->parts, layout->pieces[piece].part);
+}
+
+static bool is_columns(const struct layout *layout, uint32_t piece)
+{
+    return (part_of(layout, piece)->kind & (SHARD_TABLE | SHARD_COLUMN)) != 0;
+}
+
+static void move(struct trial *trial, const struct layout *layout,
+                 uint32_t piece, uint32_t device)
+{
+    trial_change(trial, layout, piece, layout->pieces[piece].part, device);
+}
+
+static void propose_move(struct trial *trial, const struct layout *layout,
+                         uint32_t piece, struct rng *rng)
+{
+    if (can_move(layout, piece))
+        move(trial, layout, piece,
+             other_device(layout, layout->pieces[piece].device, rng));
+}
+
+static void propose_swap(struct trial *trial, const struct layout *layout,
+                         uint32_t piece, struct rng *rng)
+{
+    uint32_t device = layout->pieces[piece].device;
+    uint32_t to = other_device(layout, device, rng);
+    uint32_t other = piece_on(layout, to, rng);
+
+    if (other == NO_PIECE || !can_move(layout, piece) ||
+        !can_move(layout, other) ||
+        layout->pieces[piece].part == layout->pieces[other].part)
+        return;
+    move(trial, layout, piece, to);
+    move(trial, layout, other, device);
+}
+
+static void propose_eject(struct trial *trial, const struct layout *layout,
+                          uint32_t piece, struct rng *rng)
+{
+    uint32_t device = layout->pieces[piece].device;
+    uint32_t to = other_device(layout, device, rng);
+    uint32_t other = piece_on(layout, to, rng);
+    uint32_t third = other_device(layout, to, rng);
+
+    if (other == NO_PIECE || !can_move(layout, piece) ||
+        !can_move(layout, other))
+        return;
+    move(trial, layout, piece, to);
+    move(trial, layout, other, third);
+}
+
+/* A piece's columns in quanta. */
+static uint32_t quanta_of(const struct layout *layout, uint32_t piece)
+{
+    return part_of(layout, piece)->width / unit_of(layout, piece)->quantum;
+}
+
+static uint32_t part_of_quanta(const struct layout *layout, uint32_t unit,
+                               uint32_t n)
+{
+    return parts_of_width(layout->parts, unit,
+                          n * layout->parts->of[unit].quantum);
+}
+
+static void propose_split(struct trial *trial, const struct layout *layout,
+                          uint32_t piece, struct rng *rng)
+{
+    uint32_t unit = part_of(layout, piece)->unit, n, taken, device;
+
+    if (!is_columns(layout, piece) ||
+        layout->parts->of[unit].columns == NO_PART)
+        return;
+    n = quanta_of(layout, piece);
+    if (n < 2)
+        return;
+    device = layout->pieces[piece].device;
+    taken = draw(rng, 2) ? n / 2 : 1 + draw(rng, n - 1);
+    trial_change(trial, layout, piece, part_of_quanta(layout, unit, n - taken),
+                 device);
+    if (can_move(layout, piece))
+        device = other_device(layout, device, rng);
+    trial_add(trial, part_of_quanta(layout, unit, taken), device, 0, 0);
+}
+
+/* Another piece of the same table, or NO_PIECE. */
+static uint32_t sibling(const struct layout *layout, uint32_t piece,
+                        struct rng *rng)
+{
+    uint32_t unit = part_of(layout, piece)->unit, n = 0;
+    uint32_t idx = layout->first_of[unit];
+
+    for (uint32_t i = idx; i != NO_PIECE; i = layout->pieces[i].next)
+        n++;
+    if (n < 2)
+        return NO_PIECE;
+    for (uint32_t k = 1 + draw(rng, n - 1), at = piece;; k--) {
+        if (!k)
+            return at;
+        at = layout->pieces[at].next;
+        if (at == NO_PIECE)
+            at = idx;
+    }
+}
+
+static void propose_merge(struct trial *trial, const struct layout *layout,
+                          uint32_t piece, struct rng *rng)
+{
+    uint32_t unit = part_of(layout, piece)->unit, other, part;
+
+    if (!is_columns(layout, piece))
+        return;
+    other = sibling(layout, piece, rng);
+    if (other == NO_PIECE)
+        return;
+    part = part_of_quanta(layout, unit,
+                          quanta_of(layout, piece) + quanta_of(layout, other));
+    if (part == NO_PART)
+        return;
+    trial_change(trial, layout, piece, part, layout->pieces[piece].device);
+    trial_remove(trial, other);
+}
+
+static void propose_resplit(struct trial *trial, const struct layout *layout,
+                            uint32_t piece, struct rng *rng)
+{
+    uint32_t unit = part_of(layout, piece)->unit, n, taken, other;
+
+    if (!is_columns(layout, piece) || (n = quanta_of(layout, piece)) < 2)
+        return;
+    other = sibling(layout, piece, rng);
+    if (other == NO_PIECE)
+        return;
+    taken = draw(rng, 2) ? 1 : 1 + draw(rng, n - 1);
+    trial_change(trial, layout, piece, part_of_quanta(layout, unit, n - taken),
+                 layout->pieces[piece].device);
+    trial_change(trial, layout, other,
+                 part_of_quanta(layout, unit, quanta_of(layout, other) + taken),
+                 layout->pieces[other].device);
+}
+
+/* There are many ways to cut, but one to leave whole and one to replicate. */
+static struct form draw_form(const struct parts *parts, uint32_t unit,
+                             struct rng *rng)
+{
+    switch (draw(rng, 4)) {
+    case 0:
+        if (forms_has(parts, unit, FORM_WHOLE))
+            return (struct form){FORM_WHOLE, 1};
+        break;
+    case 1:
+        if (forms_has(parts, unit, FORM_REPLICA))
+            return (struct form){FORM_REPLICA, 0};
+        break;
+    default:
+        break;
+    }
+    return forms_get(parts, unit, draw(rng, forms_count(parts, unit)));
+}
+
+/* Open places are filled by devices in a ring, from a random one on. */
+static void propose_recut(struct trial *trial, const struct layout *layout,
+                          uint32_t piece, struct rng *rng)
+{
+    const struct parts *parts = layout->parts;
+    uint32_t per_host = parts->problem->cluster.devices_per_host;
+    uint32_t unit = part_of(layout, piece)->unit, n, at;
+    struct form form = draw_form(parts, unit, rng);
+
+    n = forms_figures(parts, unit, form).n_pieces;
+    if (parts->of[unit].unit->device >= 0 || n + layout->n_live > MAX_PIECES)
+        return;
+    for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
+         i = layout->pieces[i].next)
+        trial_remove(trial, i);
+    at = other_device(layout, layout->pieces[piece].device, rng);
+    if (forms_fills_host(parts, form))
+        at -= at % per_host;
+    for (uint32_t i = 0; i < n; i++) {
+        struct change next = forms_piece(parts, unit, form, i);
+        uint32_t device = next.device;
+
+        if (forms_fills_host(parts, form))
+            device = at + next.block;
+        else if (device == NO_PIECE)
+            device = (at + i) % layout->n_devices;
+        trial_add(trial, next.part, device, next.range, next.block);
+    }
+}
+
+void propose(struct trial *trial, const struct layout *layout, struct rng *rng)
+{
+    uint32_t piece = pick_piece(layout, rng);
+    uint32_t kind = draw(rng, 100);
+    bool is_cheap = draw(rng, layout->n_devices) < CHEAP_DEVICES;
+
+    trial_clear(trial);
+    if (kind < 30)
+        propose_move(trial, layout, piece, rng);
+    else if (kind < 60)
+        propose_swap(trial, layout, piece, rng);
+    else if (kind < 65)
+        propose_eject(trial, layout, piece, rng);
+    else if (kind < 75)
+        propose_split(trial, layout, piece, rng);
+    else if (kind < 86)
+        propose_merge(trial, layout, piece, rng);
+    else if (kind < 96)
+        propose_resplit(trial, layout, piece, rng);
+    if (kind >= 65 && !trial->n_changes && is_cheap)
+        propose_recut(trial, layout, piece, rng);
+}

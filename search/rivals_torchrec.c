@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * TorchRec's planner: every table has one option for each sharding type. A
+ * proposal takes an option of each table, the partitioner places it, and the
+ * one whose slowest rank is the fastest wins. The greedy proposer starts at
+ * each table's best option, by the largest shard or by the sum of the shards,
+ * and ever again moves the table with the largest shard in memory on to its
+ * next best. The uniform one takes one type for all.
+ */
+#include "search/rivals.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "search/rivals_partition.h"
+
+/* Columns are cut in equal parts of at least so many. */
+#define MIN_COLUMNS 128u
+
+/* The options of a table, best first by the proposer's score. */
+struct candidate {
+    struct sharding_option options[N_SHARDING_TYPES];
+    uint32_t n_options, current;
+};
+
+struct planner {
+    const struct problem *problem;     /* not owned */
+    const struct rival_inputs *inputs; /* not owned */
+    struct candidate *candidates;      /* [n_tables] */
+    struct partitioner partitioner;
+    const struct sharding_option **proposal; /* [n_tables] */
+    uint32_t **placement;                    /* [n_tables][shards] */
+    struct sharding_option *best;            /* [n_tables] */
+    double best_ms;                          /* INFINITY while there is none */
+    double end_ms;                           /* of the clock */
+    uint64_t n_proposals;
+};
+
+/* Equal parts of at least MIN_COLUMNS, whole vectors of four; all columns
+ * where there are none such. */
+static uint32_t part_columns(uint32_t dim)
+{
+    for (uint32_t columns = MIN_COLUMNS; columns < dim; columns += 4)
+        if (dim % columns == 0)
+            return columns;
+    return dim;
+}
+
+/* Cuts the table by the type; false where there is nothing to cut. */
+static bool cut(struct sharding_option *option, const struct problem *problem,
+                uint32_t t, enum sharding_type type)
+{
+    const struct table *table = &problem->tables[t];
+    uint32_t n_ranks = problem->cluster.n_devices;
+    uint32_t n_local = problem->cluster.devices_per_host;
+
+    *option = (struct sharding_option){.type = type,
+                                       .kind = SHARD_TABLE,
+                                       .n_shards = 1,
+                                       .rows = table->num_embeddings,
+                                       .columns = table->dim};
+    switch (type) {
+    case DATA_PARALLEL:
+        option->kind = SHARD_REPLICATE;
+        option->n_shards = n_ranks;
+        break;
+    case TABLE_WISE:
+        break;
+    case COLUMN_WISE:
+    case TABLE_COLUMN_WISE:
+        option->columns = part_columns(table->dim);
+        option->n_shards = table->dim / option->columns;
+        if (option->n_shards > 1)
+            option->kind = SHARD_COLUMN;
+        break;
+    case ROW_WISE:
+    case TABLE_ROW_WISE:
+        option->kind = SHARD_ROW;
+        option->n_shards = type == ROW_WISE ? n_ranks : n_local;
+        option->rows = (table->num_embeddings - 1) / option->n_shards + 1;
+        break;
+    case N_SHARDING_TYPES:
+        return false;
+    }
+    option->n_full = option->rows < table->num_embeddings
+                         ? (uint32_t)(table->num_embeddings / option->rows)
+                         : option->n_shards;
+    if (option->kind == SHARD_ROW)
+        return option->rows < table->num_embeddings;
+    return option->kind != SHARD_REPLICATE || n_ranks > 1;
+}
+
+/* Shard i of a table cut that way; no rows for those behind the rest. */
+static struct shard shard_of(const struct problem *problem, uint32_t t,
+                             const struct sharding_option *option, uint32_t i,
+                             uint32_t rank)
+{
+    struct shard shard = shard_whole(problem, t, rank);
+
+    shard.kind = option->kind;
+    if (option->kind == SHARD_COLUMN) {
+        shard.col_begin = i * option->columns;
+        shard.col_end = shard.col_begin + option->columns;
+    } else if (option->kind == SHARD_ROW) {
+        uint64_t end = shard.row_end;
+
+        shard.row_begin = i < end / option->rows + 1 ? i * option->rows : end;
+        if (end - shard.row_begin > option->rows)
+            shard.row_end = shard.row_begin + option->rows;
+    }
+    return shard;
+}
+
+static void price(struct sharding_option *option, const struct planner *planner,
+                  uint32_t t)
+{
+    const struct oracle *oracle = planner->inputs->torchrec;
+    struct shard shard = shard_of(planner->problem, t, option, 0, 0);
+    struct memory_items items;
+    double *vector = mem_alloc(oracle->width, sizeof(*vector)), compute_ms;
+
+    oracle->ops->embed(oracle, &shard, 1, vector);
+    oracle->ops->compute(oracle, vector, 1, &compute_ms);
+    oracle->ops->terms(oracle, vector, &compute_ms, 1, &option->ms);
+    mem_free(vector);
+    shard_memory(&items, planner->problem, &shard);
+    option->bytes = items.total;
+    if (option->n_full < option->n_shards) {
+        shard = shard_of(planner->problem, t, option, option->n_full, 0);
+        shard_memory(&items, planner->problem, &shard);
+        option->rest_bytes = shard.row_begin < shard.row_end ? items.total : 0;
+    }
+}
+
+static int list_options(struct planner *planner, uint32_t t,
+                        struct arena *arena, struct err *err)
+{
+    const struct table *table = &planner->problem->tables[t];
+    unsigned kinds = table->kinds & planner->problem->kinds &
+                     planner->inputs->oracle->kinds &
+                     planner->inputs->torchrec->kinds;
+    struct candidate *candidate = &planner->candidates[t];
+    uint32_t n_shards = 1;
+
+    for (int type = 0; type < N_SHARDING_TYPES; type++) {
+        struct sharding_option option;
+
+        if (!cut(&option, planner->problem, t, (enum sharding_type)type) ||
+            !(option.kind & kinds))
+            continue;
+        price(&option, planner, t);
+        candidate->options[candidate->n_options++] = option;
+        if (option.n_shards > n_shards)
+            n_shards = option.n_shards;
+    }
+    if (!candidate->n_options)
+        return err_set(err, ERR_NO_PLAN,
+                       "no plan fits: TorchRec's planner has no sharding type "
+                       "for table '%s'",
+                       table->name);
+    planner->placement[t] = ARENA_NEW(arena, uint32_t, n_shards);
+    return 0;
+}
+
+/* Places the proposal and keeps it where it is the best. */
+static void try_proposal(struct planner *planner)
+{
+    uint32_t n = (uint32_t)planner->problem->n_tables;
+    double slowest_ms = 0;
+
+    planner->n_proposals++;
+    if (!partition(&planner->partitioner, planner->proposal, n,
+                   planner->placement))
+        return;
+    for (uint32_t r = 0; r < planner->partitioner.n_ranks; r++)
+        slowest_ms = fmax(slowest_ms, planner->partitioner.ms[r]);
+    if (!(slowest_ms < planner->best_ms))
+        return;
+    planner->best_ms = slowest_ms;
+    for (uint32_t t = 0; t < n; t++)
+        planner->best[t] = *planner->proposal[t];
+}
+
+static int compare_by_shard(const void *left, const void *right)
+{
+    const struct sharding_option *a = left, *b = right;
+
+    if (a->ms != b->ms)
+        return a->ms < b->ms ? -1 : 1;
+    return (a->type > b->type) - (a->type < b->type);
+}
+
+static int compare_by_sum(const void *left, const void *right)
+{
+    const struct sharding_option *a = left, *b = right;
+    double sum_a = a->ms * a->n_shards, sum_b = b->ms * b->n_shards;
+
+    if (sum_a != sum_b)
+        return sum_a < sum_b ? -1 : 1;
+    return (a->type > b->type) - (a->type < b->type);
+}
+
+/* Of the tables that have another option, the one with the largest shard in
+ * memory, then the largest in all; the first such. n_tables for none. */
+static uint32_t largest(const struct planner *planner)
+{
+    uint32_t n = (uint32_t)planner->problem->n_tables, best = n;
+
+    for (uint32_t t = 0; t < n; t++) {
+        const struct candidate *candidate = &planner->candidates[t];
+        const struct sharding_option *a = planner->proposal[t], *b;
+
+        if (candidate->current + 1 == candidate->n_options)
+            continue;
+        if (best < n) {
+            b = planner->proposal[best];
+            if (a->bytes < b->bytes ||
+                (a->bytes == b->bytes && sharding_option_total_bytes(a) <=
+                                             sharding_option_total_bytes(b)))
+                continue;
+        }
+        best = t;
+    }
+    return best;
+}
+
+static void propose_greedily(struct planner *planner,
+                             int (*compare)(const void *, const void *))
+{
+    uint32_t n = (uint32_t)planner->problem->n_tables, t;
+
+    for (t = 0; t < n; t++) {
+        struct candidate *candidate = &planner->candidates[t];
+
+        qsort(candidate->options, candidate->n_options,
+              sizeof(*candidate->options), compare);
+        candidate->current = 0;
+        planner->proposal[t] = &candidate->options[0];
+    }
+    do {
+        try_proposal(planner);
+        t = largest(planner);
+        if (t < n)
+            planner->proposal[t] =
+                &planner->candidates[t]
+                     .options[++planner->candidates[t].current];
+    } while (t < n && clock_ms() < planner->end_ms);
+}
+
+static void propose_uniform(struct planner *planner)
+{
+    uint32_t n = (uint32_t)planner->problem->n_tables;
+
+    for (int type = 0; type < N_SHARDING_TYPES; type++) {
+        uint32_t t;
+
+        for (t = 0; t < n; t++) {
+            const struct candidate *candidate = &planner->candidates[t];
+            uint32_t i = 0;
+
+            while (i < candidate->n_options &&
+                   candidate->options[i].type != (enum sharding_type)type)
+                i++;
+            if (i == candidate->n_options)
+                break;
+            planner->proposal[t] = &candidate->options[i];
+        }
+        if (t == n)
+            try_proposal(planner);
+    }
+}
+
+/* Shards of the best proposal, which is placed once more. */
+static void fill_shards(struct plan *plan, struct planner *planner,
+                        struct arena *arena)
+{
+    uint32_t n = (uint32_t)planner->problem->n_tables;
+    size_t n_shards = 0;
+
+    for (uint32_t t = 0; t < n; t++) {
+        planner->proposal[t] = &planner->best[t];
+        n_shards += planner->best[t].n_shards;
+    }
+    if (!partition(&planner->partitioner, planner->proposal, n,
+                   planner->placement))
+        return; /* cannot be: it was placed before */
+    plan->shards = ARENA_NEW(arena, struct shard, n_shards);
+    plan->n_shards = 0;
+    for (uint32_t t = 0; t < n; t++)
+        for (uint32_t i = 0; i < planner->best[t].n_shards; i++) {
+            const struct sharding_option *option = &planner->best[t];
+            bool is_uniform =
+                option->type == DATA_PARALLEL || option->type == ROW_WISE;
+            struct shard shard =
+                shard_of(planner->problem, t, option, i,
+                         is_uniform ? i : planner->placement[t][i]);
+
+            if (shard.row_begin < shard.row_end)
+                plan->shards[plan->n_shards++] = shard;
+        }
+}
+
+static int planner_init(struct planner *planner, const struct problem *problem,
+                        const struct rival_inputs *inputs, double start_ms,
+                        struct arena *arena, struct err *err)
+{
+    uint32_t n = (uint32_t)problem->n_tables;
+
+    *planner = (struct planner){
+        .problem = problem,
+        .inputs = inputs,
+        .candidates = ARENA_NEW(arena, struct candidate, n),
+        .proposal = ARENA_NEW(arena, const struct sharding_option *, n),
+        .placement = ARENA_NEW(arena, uint32_t *, n),
+        .best = ARENA_NEW(arena, struct sharding_option, n),
+        .best_ms = INFINITY,
+        .end_ms =
+            inputs->limit_ms > 0 ? start_ms + inputs->limit_ms : INFINITY};
+    partitioner_init(&planner->partitioner, problem, arena);
+    for (uint32_t t = 0; t < n; t++)
+        if (list_options(planner, t, arena, err))
+            return -1;
+    return 0;
+}
+
+int rival_torchrec(struct plan *plan, const struct rival_inputs *inputs,
+                   struct arena *arena, struct err *err)
+{
+    double start_ms = clock_ms();
+    struct planner planner;
+    struct arena scratch;
+    int rc = -1;
+
+    arena_init(&scratch);
+    if (rival_check_constraints(&plan->problem, "TorchRec", err))
+        goto out;
+    if (planner_init(&planner, &plan->problem, inputs, start_ms, &scratch, err))
+        goto out;
+    propose_greedily(&planner, compare_by_shard);
+    propose_greedily(&planner, compare_by_sum);
+    propose_uniform(&planner);
+    if (isinf(planner.best_ms)) {
+        err_set(err, ERR_NO_PLAN,
+                "no plan fits: none of TorchRec's %llu proposals does",
+                (unsigned long long)planner.n_proposals);
+        goto out;
+    }
+    fill_shards(plan, &planner, arena);
+    plan->shard_ms = NULL; /* of other shards */
+    plan_sort_shards(plan);
+    plan->search = "rival:torchrec";
+    plan->stopped = clock_ms() < planner.end_ms ? "done" : "time";
+    plan->seed = 0;
+    plan->n_evaluations = planner.n_proposals;
+    plan->search_ms = clock_ms() - start_ms;
+    rc = 0;
+out:
+    arena_release(&scratch);
+    return rc;
+}

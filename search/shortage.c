@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+#include "search/shortage.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "base/text.h"
+#include "search/build.h"
+
+/* More GPUs than this many times those there are, nobody buys. */
+#define MAX_GROWTH 64
+#define MAX_DEVICES 65536
+/* Nor a GPU of an exbibyte. */
+#define TOO_LARGE ((uint64_t)1 << 60)
+/* Sizes are found to one part in so many. */
+#define SIZE_STEPS 1024
+
+struct question {
+    const struct problem *problem;
+    const struct oracle *oracle;
+    struct arena arena;
+    uint64_t memory_bytes; /* of the largest device */
+    uint64_t reserve_bytes;
+};
+
+/* Whether it packs with devices of at least so much memory, so many of them,
+ * and these kinds allowed to all tables besides their own. */
+static bool fits(struct question *question, uint64_t least_memory,
+                 uint32_t n_devices, unsigned more_kinds)
+{
+    struct arena *arena = &question->arena;
+    struct arena_mark mark = arena_mark(arena);
+    struct problem problem = *question->problem;
+    struct cluster *cluster = &problem.cluster;
+    const struct cluster *given = &question->problem->cluster;
+    struct snapshot packed = {0};
+    struct units units;
+    struct parts parts;
+    struct err ignored;
+    uint32_t stuck;
+    bool yes;
+
+    cluster->n_devices = n_devices;
+    if (given->devices_per_host >= given->n_devices)
+        cluster->devices_per_host = n_devices; /* one host holds all */
+    cluster->memory_bytes = ARENA_NEW(arena, uint64_t, n_devices);
+    cluster->reserve_bytes = ARENA_NEW(arena, uint64_t, n_devices);
+    for (uint32_t r = 0; r < n_devices; r++) {
+        bool is_given = r < given->n_devices;
+
+        cluster->memory_bytes[r] =
+            is_given ? given->memory_bytes[r] : question->memory_bytes;
+        cluster->reserve_bytes[r] =
+            is_given ? given->reserve_bytes[r] : question->reserve_bytes;
+        if (cluster->memory_bytes[r] < least_memory)
+            cluster->memory_bytes[r] = least_memory;
+    }
+    problem.kinds |= more_kinds;
+    problem.tables = ARENA_NEW(arena, struct table, problem.n_tables);
+    for (size_t i = 0; i < problem.n_tables; i++) {
+        problem.tables[i] = question->problem->tables[i];
+        problem.tables[i].kinds |= more_kinds;
+    }
+    yes = !units_collect(&units, &problem, question->oracle, arena, &ignored) &&
+          !parts_init_unpriced(&parts, &units, arena, &ignored) &&
+          build_by_memory(&packed, &parts, &stuck);
+    snapshot_release(&packed);
+    arena_rewind(arena, mark);
+    return yes;
+}
+
+/* The least memory of a device with which all packs; 0 where none does. */
+static uint64_t least_memory(struct question *question)
+{
+    uint32_t n = question->problem->cluster.n_devices;
+    uint64_t low = question->memory_bytes, high = low;
+
+    do {
+        if (high >= TOO_LARGE)
+            return 0;
+        low = high;
+        high = 2 * high + 1;
+    } while (!fits(question, high, n, 0));
+    while (high - low > high / SIZE_STEPS + 1) {
+        uint64_t middle = low + (high - low) / 2;
+
+        if (fits(question, middle, n, 0))
+            high = middle;
+        else
+            low = middle;
+    }
+    return high;
+}
+
+/* The least number of such devices, in whole hosts if there are several; 0
+ * where none helps. */
+static uint32_t least_devices(struct question *question)
+{
+    const struct cluster *cluster = &question->problem->cluster;
+    uint32_t n = cluster->n_devices;
+    uint32_t step =
+        cluster->devices_per_host < n ? cluster->devices_per_host : 1;
+    uint32_t low, high = n / step;
+
+    do {
+        low = high;
+        high *= 2;
+        if (high * step > MAX_DEVICES || high * step > n * MAX_GROWTH)
+            return 0;
+    } while (!fits(question, 0, high * step, 0));
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (fits(question, 0, middle * step, 0))
+            high = middle;
+        else
+            low = middle;
+    }
+    return high * step;
+}
+
+/* The one kind more with which it fits; 0 where none helps alone. */
+static unsigned missing_kind(struct question *question)
+{
+    static const unsigned kinds[] = {SHARD_COLUMN, SHARD_ROW, SHARD_TABLE};
+
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if ((question->oracle->kinds & kinds[i]) &&
+            fits(question, 0, question->problem->cluster.n_devices, kinds[i]))
+            return kinds[i];
+    return 0;
+}
+
+static const char *size_text(struct question *question, double bytes)
+{
+    char buf[TEXT_BYTES_MAX];
+
+    return arena_strdup(&question->arena, text_from_bytes(buf, bytes));
+}
+
+static const char *items_text(struct question *question,
+                              const struct memory_items *items)
+{
+    return arena_printf(&question->arena,
+                        "%s (weights %s, optimizer %s, io %s)",
+                        size_text(question, (double)items->total),
+                        size_text(question, (double)items->weights),
+                        size_text(question, (double)items->optimizer),
+                        size_text(question, (double)items->io));
+}
+
+static struct memory_items whole_memory(const struct parts *parts,
+                                        uint32_t unit)
+{
+    const struct unit *of = parts->of[unit].unit;
+    struct memory_items sum = {0}, items;
+
+    for (uint32_t k = 0; k < of->n_tables; k++) {
+        struct shard shard = shard_whole(parts->problem, of->tables[k], 0);
+
+        shard_memory(&items, parts->problem, &shard);
+        memory_add(&sum, &items);
+    }
+    return sum;
+}
+
+/* The least room that a device must have for some form of the unit. */
+static uint64_t least_piece(const struct parts *parts, uint32_t unit)
+{
+    uint64_t least = UINT64_MAX;
+
+    for (uint32_t i = 0; i < forms_count(parts, unit); i++) {
+        uint64_t peak =
+            forms_figures(parts, unit, forms_get(parts, unit, i)).peak_bytes;
+
+        if (peak < least)
+            least = peak;
+    }
+    return least;
+}
+
+/* What is short, as the first half of a sentence. */
+static const char *describe(struct question *question,
+                            const struct parts *parts, uint32_t stuck)
+{
+    const struct units *units = parts->units;
+    const struct unit *unit = parts->of[stuck].unit;
+    uint32_t n = question->problem->cluster.n_devices;
+    const char *name = question->problem->tables[unit->tables[0]].name;
+    struct memory_items mine = whole_memory(parts, stuck), all = {0};
+    uint64_t room = 0, largest = 0, piece = least_piece(parts, stuck);
+
+    for (uint32_t r = 0; r < n; r++) {
+        room += units->room_bytes[r];
+        if (units->room_bytes[r] > largest)
+            largest = units->room_bytes[r];
+    }
+    for (uint32_t u = 0; u < parts->n_units; u++) {
+        struct memory_items more = whole_memory(parts, u);
+
+        memory_add(&all, &more);
+    }
+    if (piece > largest)
+        return arena_printf(
+            &question->arena,
+            "table '%s' takes %s, cut as small as may be %s a piece, and the "
+            "largest device has %s",
+            name, items_text(question, &mine),
+            size_text(question, (double)piece),
+            size_text(question, (double)largest));
+    if (all.total > room)
+        return arena_printf(&question->arena,
+                            "the tables take %s and %u device%s %s in all, so "
+                            "that table '%s' cannot be placed",
+                            items_text(question, &all), n,
+                            n == 1 ? " has" : "s have",
+                            size_text(question, (double)room), name);
+    if (unit->device >= 0)
+        return arena_printf(
+            &question->arena,
+            "table '%s' takes %s and is pinned to device "
+            "%" PRId64 ", which has %s for all its tables",
+            name, items_text(question, &mine), unit->device,
+            size_text(question, (double)units->room_bytes[unit->device]));
+    return arena_printf(&question->arena,
+                        "table '%s' takes %s and finds no room beside the "
+                        "others, which fill most of %s in all",
+                        name, items_text(question, &mine),
+                        size_text(question, (double)room));
+}
+
+/* Up to the next size that prints in three digits, so that who types what was
+ * printed has enough. */
+static double round_up(double bytes)
+{
+    double unit = 1, step;
+
+    while (bytes >= 1024 * unit)
+        unit *= 1024;
+    step = bytes >= 100 * unit  ? unit
+           : bytes >= 10 * unit ? unit / 10
+                                : unit / 100;
+    return ceil(bytes / step) * step;
+}
+
+int shortage_report(const struct problem *problem, const struct oracle *oracle,
+                    const struct parts *parts, uint32_t stuck, struct err *err)
+{
+    struct question question = {.problem = problem, .oracle = oracle};
+    const char *what, *remedy = "";
+    uint32_t n_devices;
+    uint64_t memory;
+    unsigned kind;
+
+    arena_init(&question.arena);
+    for (uint32_t r = 0; r < problem->cluster.n_devices; r++) {
+        if (problem->cluster.memory_bytes[r] > question.memory_bytes)
+            question.memory_bytes = problem->cluster.memory_bytes[r];
+        if (problem->cluster.reserve_bytes[r] > question.reserve_bytes)
+            question.reserve_bytes = problem->cluster.reserve_bytes[r];
+    }
+    what = describe(&question, parts, stuck);
+    memory = least_memory(&question);
+    n_devices = least_devices(&question);
+    kind = missing_kind(&question);
+    if (memory)
+        remedy = arena_printf(&question.arena, "%s%s a device", remedy,
+                              size_text(&question, round_up((double)memory)));
+    if (n_devices)
+        remedy = arena_printf(&question.arena, "%s%s%u such devices", remedy,
+                              *remedy ? ", or with " : "", n_devices);
+    if (kind)
+        remedy = arena_printf(&question.arena, "%s%s%s cuts allowed", remedy,
+                              *remedy ? ", or with " : "",
+                              shard_kind_name((enum shard_kind)kind));
+    if (*remedy)
+        err_set(err, ERR_NO_PLAN, "no plan fits: %s; it would fit with %s",
+                what, remedy);
+    else
+        err_set(err, ERR_NO_PLAN,
+                "no plan fits: %s; no larger, more or otherwise cut devices "
+                "were found that would do",
+                what);
+    arena_release(&question.arena);
+    return -1;
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/bench_alltoall.h"
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/parallel.h"
+#include "cli/comm_report.h"
+#include "cli/end_all.h"
+#include "device/world.h"
+#include "io/store.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct exchange_bench {
+    struct cli *cli;
+    struct bench_options *options;
+    struct world *world;   /* owned */
+    struct device *device; /* owned */
+    struct comm *comm;     /* owned */
+    struct store *store;   /* owned; NULL in all processes but the first */
+    struct progress progress;
+    struct bench_result result;
+    double seconds;
+    bool is_verbose;
+};
+
+static int record_comm(void *ctx, const struct sample_setting *setting,
+                       const struct comm_sample *sample, struct err *err)
+{
+    struct exchange_bench *bench = ctx;
+
+    if (store_put_comm(bench->store, setting, sample, err))
+        return -1;
+    if (bench->is_verbose) {
+        printf("stored %s %" PRIu32 " %" PRIu64 " %" PRIu64 "\n", sample->kind,
+               sample->n_ranks, sample->total_bytes, sample->max_bytes);
+        fflush(stdout);
+    }
+    return 0;
+}
+
+static int is_recorded(void *ctx, const struct sample_setting *setting,
+                       const struct comm_sample *sample)
+{
+    struct exchange_bench *bench = ctx;
+
+    return store_has_comm(bench->store, setting, sample);
+}
+
+static void show_progress(void *ctx, uint64_t done, uint64_t total)
+{
+    (void)total;
+    progress_update(ctx, done);
+}
+
+/* Without a wish, the processes of a host share its processors. */
+static unsigned threads_of(const struct cli *cli, const struct world *world)
+{
+    unsigned share = cpu_count() / world_local_size(world);
+
+    if (cli_given(cli, "threads"))
+        return (unsigned)cli_u64(cli, "threads");
+    return share ? share : 1;
+}
+
+static int open_all(struct exchange_bench *bench, struct err *err)
+{
+    const struct cli *cli = bench->cli;
+    bool is_cuda = !strcmp(cli_string(cli, "device"), "cuda");
+
+    if (device_open(&bench->device, is_cuda ? DEVICE_CUDA : DEVICE_CPU,
+                    world_local_rank(bench->world),
+                    threads_of(cli, bench->world), err) ||
+        comm_open(&bench->comm, bench->world, bench->device,
+                  (uint32_t)cli_u64(cli, "alltoall"), err))
+        return -1;
+    if (world_rank(bench->world))
+        return 0;
+    return store_open(&bench->store, cli_string(cli, "db"), STORE_WRITE, err);
+}
+
+static int measure(struct exchange_bench *bench, struct err *err)
+{
+    struct sample_sink sink = {
+        .ctx = bench, .put_comm = record_comm, .has_comm = is_recorded};
+    bool is_first = !world_rank(bench->world);
+    double begin_ms = clock_ms();
+    int rc;
+
+    progress_start(&bench->progress, "exchanges", bench->options->n_cases);
+    bench->options->progress = is_first ? show_progress : NULL;
+    bench->options->progress_ctx = &bench->progress;
+    rc = bench_alltoall(&bench->result, bench->comm, bench->options,
+                        is_first ? &sink : NULL, err);
+    progress_finish(&bench->progress);
+    bench->seconds = (clock_ms() - begin_ms) / 1e3;
+    return rc;
+}
+
+static const char *stopped_by(const struct bench_result *result)
+{
+    if (result->interrupted)
+        return "interrupt";
+    return result->out_of_time ? "time" : "done";
+}
+
+/* Between what: "2 ranks (mpi), 1 host, seed 0". */
+static void print_setting(const struct exchange_bench *bench)
+{
+    const struct device *device = bench->device;
+    uint32_t n_hosts = world_n_hosts(bench->world);
+
+    printf("device          %s, %s", device_name(device), device_isa(device));
+    if (device_n_threads(device))
+        printf(", %u thread%s", device_n_threads(device),
+               device_n_threads(device) == 1 ? "" : "s");
+    printf("\nexchanges       between %" PRIu32 " ranks (%s) on %" PRIu32
+           " host%s, batch %" PRIu32 ", seed %" PRIu64 "\n",
+           comm_n_ranks(bench->comm), comm_kind(bench->comm), n_hosts,
+           n_hosts == 1 ? "" : "s", bench->options->batch,
+           bench->options->seed);
+}
+
+static void print_summary(const struct exchange_bench *bench,
+                          const struct comm_sample *samples, size_t n)
+{
+    const struct bench_result *result = &bench->result;
+
+    print_setting(bench);
+    printf("patterns        %" PRIu64, result->n_cases);
+    if (bench->options->n_cases)
+        printf(" of %" PRIu64, bench->options->n_cases);
+    printf(" (stopped: %s)\n", stopped_by(result));
+    printf("samples         %" PRIu64 " measured, %" PRIu64
+           " were there already\n",
+           result->n_measured, result->n_resumed);
+    printf("time            %.1f s\n", bench->seconds);
+    printf("database        %s\n", cli_string(bench->cli, "db"));
+    comm_report_print(samples, n);
+}
+
+static void print_json(const struct exchange_bench *bench,
+                       const struct comm_sample *samples, size_t n)
+{
+    const struct bench_result *result = &bench->result;
+    const struct device *device = bench->device;
+    json_t *root = json_pack(
+        "{s:{s:s, s:s, s:i}, s:I, s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:s, "
+        "s:f, s:s, s:o}",
+        "machine", "name", device_name(device), "isa", device_isa(device),
+        "threads", (int)device_n_threads(device), "batch",
+        (json_int_t)bench->options->batch, "seed",
+        (json_int_t)bench->options->seed, "kind", comm_kind(bench->comm),
+        "ranks", (json_int_t)comm_n_ranks(bench->comm), "hosts",
+        (json_int_t)world_n_hosts(bench->world), "cases",
+        (json_int_t)result->n_cases, "measured", (json_int_t)result->n_measured,
+        "resumed", (json_int_t)result->n_resumed, "stopped", stopped_by(result),
+        "seconds", bench->seconds, "db", cli_string(bench->cli, "db"),
+        "held_out", comm_report_to_json(samples, n));
+    char *text = json_to_text(root);
+
+    fputs(text, stdout);
+    free(text);
+    json_decref(root);
+}
+
+/* The first process says what came out. */
+static int report(struct exchange_bench *bench, struct err *err)
+{
+    struct sample_setting setting =
+        bench_setting(bench->device, bench->options);
+    struct comm_sample *samples;
+    size_t n;
+
+    if (world_rank(bench->world))
+        return 0;
+    if (store_comm_samples(bench->store, &setting, &samples, &n,
+                           cli_arena(bench->cli), err))
+        return -1;
+    if (cli_flag(bench->cli, "json"))
+        print_json(bench, samples, n);
+    else
+        print_summary(bench, samples, n);
+    if (bench->result.interrupted)
+        return err_set(err, ERR_INTERRUPTED,
+                       "interrupted; what was measured is stored, and the "
+                       "same command continues from there");
+    return 0;
+}
+
+static void close_all(struct exchange_bench *bench)
+{
+    store_close(bench->store);
+    comm_close(bench->comm);
+    device_close(bench->device);
+    world_close(bench->world);
+}
+
+int bench_exchanges(struct cli *cli, struct bench_options *options,
+                    struct err *err)
+{
+    struct exchange_bench bench = {
+        .cli = cli, .options = options, .is_verbose = cli_flag(cli, "verbose")};
+    int rc;
+
+    if (world_open(&bench.world, err))
+        return -1;
+    rc = open_all(&bench, err);
+    if (!rc)
+        rc = measure(&bench, err);
+    if (!rc)
+        rc = report(&bench, err);
+    /* An interrupt is known to all of them. */
+    if (rc && err->code != ERR_INTERRUPTED)
+        end_all(bench.world, err);
+    close_all(&bench);
+    return rc;
+}

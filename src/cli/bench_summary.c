@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/bench_summary.h"
+
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/stats.h"
+#include "base/text.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Cases that were measured twice, on a quiet machine: |second - first| /
+ * first. They stand side by side in the order of the store. */
+static void compare_repeats(struct bench_summary *summary,
+                            const struct sample *samples, size_t n)
+{
+    double *errors = mem_alloc(n, sizeof(*errors));
+    const struct sample *fused = NULL;
+    size_t n_errors = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct sample *sample = &samples[i];
+
+        if (sample->kind == SAMPLE_FUSED)
+            fused = sample;
+        if (sample->kind != SAMPLE_REPEAT || !fused ||
+            fused->case_idx != sample->case_idx ||
+            (fused->flags | sample->flags) & SAMPLE_THROTTLED)
+            continue;
+        errors[n_errors++] =
+            fabs(sample->total.median_ms - fused->total.median_ms) /
+            fused->total.median_ms;
+    }
+    summary->n_repeats = n_errors;
+    summary->repeat_mean_frac = stats_mean(errors, n_errors);
+    summary->repeat_median_frac = stats_median(errors, n_errors);
+    mem_free(errors);
+}
+
+/* Drift: the later half of the sentinels against the earlier one. */
+static void compare_sentinels(struct bench_summary *summary,
+                              const struct sample *samples, size_t n)
+{
+    double *ms = mem_alloc(n, sizeof(*ms)), early, late, low;
+    size_t n_ms = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (samples[i].kind == SAMPLE_SENTINEL)
+            ms[n_ms++] = samples[i].total.median_ms;
+    summary->n_sentinels = n_ms;
+    early = stats_median(ms, n_ms / 2);
+    late = stats_median(ms + n_ms / 2, n_ms - n_ms / 2);
+    summary->drift_frac = late / early - 1;
+    low = stats_quantile(ms, n_ms, 0.1);
+    summary->sentinel_spread_frac =
+        (stats_quantile(ms, n_ms, 0.9) - low) / stats_median(ms, n_ms);
+    mem_free(ms);
+}
+
+/* The samples of the list alone: a plain list has one setting, a mixed one
+ * many, under a name of its own. */
+static int read_list(const struct bench_summary *summary, struct store *store,
+                     struct sample **samples, size_t *n, struct arena *arena,
+                     struct err *err)
+{
+    struct sample_setting setting =
+        bench_setting(summary->device, summary->options);
+    struct sample *list;
+    size_t n_all, n_kept = 0;
+
+    if ((summary->options->is_mixed ? store_device_samples : store_samples)(
+            store, &setting, &list, &n_all, arena, err))
+        return -1;
+    for (size_t i = 0; i < n_all; i++)
+        if (list[i].seed == summary->result.seed)
+            list[n_kept++] = list[i];
+    *samples = list;
+    *n = n_kept;
+    return 0;
+}
+
+int bench_summary_examine(struct bench_summary *summary, struct store *store,
+                          struct arena *arena, struct err *err)
+{
+    struct sample *samples;
+    size_t n;
+
+    if (read_list(summary, store, &samples, &n, arena, err))
+        return -1;
+    compare_repeats(summary, samples, n);
+    compare_sentinels(summary, samples, n);
+    return 0;
+}
+
+static const char *stopped_by(const struct bench_result *result)
+{
+    if (result->interrupted)
+        return "interrupt";
+    return result->out_of_time ? "time" : "done";
+}
+
+static void print_setting(const struct bench_summary *summary)
+{
+    const struct bench_options *options = summary->options;
+    const struct device *device = summary->device;
+    char memory[TEXT_BYTES_MAX], hash[HASH_TEXT_MAX];
+
+    printf("device          %s, %s", device_name(device), device_isa(device));
+    if (device_n_threads(device))
+        printf(", %u thread%s", device_n_threads(device),
+               device_n_threads(device) == 1 ? "" : "s");
+    if (options->is_mixed)
+        printf("\nsetting         mixed: batch %" PRIu32 " to %" PRIu32
+               ", fp32 and fp16, sgd and rowwise_adagrad\n",
+               (options->batch + 63) / 64, options->batch);
+    else
+        printf("\nsetting         batch %" PRIu32 ", %s, %s\n", options->batch,
+               precision_name(options->precision),
+               optimizer_name(options->optimizer));
+    printf("case list       %s: seed %" PRIu64 ", up to %" PRIu32
+           " tables, %s\n",
+           hash_text(hash, summary->result.seed), options->seed,
+           options->max_tables,
+           text_from_bytes(memory, (double)options->memory_bytes));
+}
+
+void bench_summary_print(const struct bench_summary *summary)
+{
+    const struct bench_result *result = &summary->result;
+
+    print_setting(summary);
+    printf("cases           %" PRIu64, result->n_cases);
+    if (summary->options->n_cases)
+        printf(" of %" PRIu64, summary->options->n_cases);
+    printf(" (stopped: %s)\n", stopped_by(result));
+    printf("samples         %" PRIu64 " measured, %" PRIu64
+           " were there already\n",
+           result->n_measured, result->n_resumed);
+    if (result->n_flagged)
+        printf("flagged         %" PRIu64 " of them: the device was throttled "
+               "or disturbed\n",
+               result->n_flagged);
+    printf("time            %.1f s, %.2f samples a second\n", summary->seconds,
+           (double)result->n_measured / summary->seconds);
+    if (summary->n_repeats)
+        printf("repeat error    median %.2f %%, mean %.2f %%, of %zu cases\n",
+               100 * summary->repeat_median_frac,
+               100 * summary->repeat_mean_frac, summary->n_repeats);
+    if (summary->n_sentinels > 1)
+        printf("sentinels       drift %+.2f %%, spread (p10 to p90) %.2f %%, "
+               "of %zu\n",
+               100 * summary->drift_frac, 100 * summary->sentinel_spread_frac,
+               summary->n_sentinels);
+    printf("database        %s\n", summary->db);
+}
+
+void bench_summary_print_json(const struct bench_summary *summary)
+{
+    const struct bench_options *options = summary->options;
+    const struct bench_result *result = &summary->result;
+    char hash[HASH_TEXT_MAX];
+    json_t *root = json_pack(
+        "{s:{s:s, s:s, s:i}, s:b, s:I, s:s, s:s, s:I, s:s, s:I, s:I, s:I, s:I, "
+        "s:I, s:s, s:f, s:s}",
+        "machine", "name", device_name(summary->device), "isa",
+        device_isa(summary->device), "threads",
+        (int)device_n_threads(summary->device), "mixed", options->is_mixed,
+        "batch", (json_int_t)options->batch, "precision",
+        precision_name(options->precision), "optimizer",
+        optimizer_name(options->optimizer), "seed", (json_int_t)options->seed,
+        "list", hash_text(hash, result->seed), "ranks", (json_int_t)0, "cases",
+        (json_int_t)result->n_cases, "measured", (json_int_t)result->n_measured,
+        "resumed", (json_int_t)result->n_resumed, "flagged",
+        (json_int_t)result->n_flagged, "stopped", stopped_by(result), "seconds",
+        summary->seconds, "db", summary->db);
+    char *text;
+
+    if (summary->n_repeats)
+        json_object_set_new(
+            root, "repeat",
+            json_pack("{s:I, s:f, s:f}", "cases",
+                      (json_int_t)summary->n_repeats, "median_error_frac",
+                      summary->repeat_median_frac, "mean_error_frac",
+                      summary->repeat_mean_frac));
+    if (summary->n_sentinels > 1)
+        json_object_set_new(
+            root, "sentinels",
+            json_pack("{s:I, s:f, s:f}", "n", (json_int_t)summary->n_sentinels,
+                      "drift_frac", summary->drift_frac, "spread_frac",
+                      summary->sentinel_spread_frac));
+    text = json_to_text(root);
+    fputs(text, stdout);
+    free(text);
+    json_decref(root);
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/command.h"
+#include "cli/explain.h"
+#include "costmodel/oracles.h"
+#include "io/plan_json.h"
+#include "search/bound.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct option_spec explain_options[] = {
+    {"cost", 0, OPTION_STRING, "COST", NULL, 0, 0, NULL,
+     "cost model; without it the plan's own, else that of --gpu"},
+    {"gpu", 0, OPTION_STRING, "NAME", "h100", 0, 0, NULL,
+     "GPU whose cost model prices a plan that names none"},
+    {"json", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
+     "print JSON instead of the report"},
+    {0},
+};
+
+static int open_oracle(struct oracle **out, struct cli *cli,
+                       const struct plan *plan, struct err *err)
+{
+    const char *spec = cli_string(cli, "cost");
+
+    if (!spec && !cli_given(cli, "gpu"))
+        spec = plan->cost.name;
+    if (spec)
+        return oracle_open(out, spec, &plan->problem, cli_arena(cli), err);
+    return oracle_open_for_gpu(out, cli_string(cli, "gpu"), &plan->problem,
+                               cli_arena(cli), err);
+}
+
+static int find_table(uint32_t *out, const struct problem *problem,
+                      const char *name, struct err *err)
+{
+    for (uint32_t t = 0; t < problem->n_tables; t++)
+        if (!strcmp(problem->tables[t].name, name)) {
+            *out = t;
+            return 0;
+        }
+    return err_set(err, ERR_INPUT, "the plan has no table '%s'", name);
+}
+
+/* What no plan undercuts. Proven for the cuts that the search knows: where a
+ * hand-made plan is below it, it says nothing. */
+static void find_bound(struct explained *explained, const struct plan *plan,
+                       const struct oracle *oracle)
+{
+    struct units units;
+    struct parts parts;
+    struct bound bound;
+    struct err ignored = {0};
+
+    explained->bound_ms = NAN;
+    if (units_collect(&units, &plan->problem, oracle, explained->arena,
+                      &ignored) ||
+        parts_init(&parts, &units, NULL, explained->arena, &ignored))
+        return;
+    bound_find(&bound, &parts);
+    if (!(bound.ms > 0) || bound.ms > plan->total_ms * (1 + 1e-9))
+        return;
+    explained->bound_ms = bound.ms;
+    explained->bound_term = bound_term_name(bound.term);
+    if (bound.term == BOUND_PIECE)
+        explained->bound_table =
+            plan->problem.tables[parts.of[bound.unit].unit->tables[0]].name;
+}
+
+static void print_json(json_t *root)
+{
+    char *text = json_to_text(root);
+
+    fputs(text, stdout);
+    mem_free(text);
+    json_decref(root);
+}
+
+static void print(struct explained *explained, struct cli *cli, bool has_table,
+                  uint32_t table)
+{
+    struct buf out = {0};
+
+    if (cli_flag(cli, "json")) {
+        print_json(has_table ? explain_table_json(explained, table)
+                             : explain_plan_json(explained));
+        return;
+    }
+    if (has_table)
+        explain_table(explained, table, &out);
+    else
+        explain_plan(explained, &out);
+    fwrite(out.data, 1, out.len, stdout);
+    buf_release(&out);
+}
+
+static int run_explain(struct cli *cli, struct err *err)
+{
+    struct explained explained = {.arena = cli_arena(cli)};
+    bool has_table = cli_n_args(cli) > 1;
+    struct plan plan = {0};
+    struct oracle *oracle = NULL;
+    uint32_t table = 0;
+    int rc = -1;
+
+    if (plan_load(&plan, cli_arg(cli, 0), cli_arena(cli), err))
+        goto out;
+    if (has_table && find_table(&table, &plan.problem, cli_arg(cli, 1), err))
+        goto out;
+    if (open_oracle(&oracle, cli, &plan, err))
+        goto out;
+    if (plan_price(&plan, oracle, cli_arena(cli), err))
+        goto out;
+    find_bound(&explained, &plan, oracle);
+    what_if_init(&explained.what_if, &plan, oracle);
+    print(&explained, cli, has_table, table);
+    rc = 0;
+out:
+    what_if_release(&explained.what_if);
+    oracle_close(oracle);
+    return rc;
+}
+
+const struct command command_explain = {
+    .name = "explain",
+    .synopsis = "PLAN [TABLE] [options]",
+    .summary = "what binds a plan, or why a table is where and as it is",
+    .options = explain_options,
+    .min_args = 1,
+    .max_args = 2,
+    .run = run_explain,
+};

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_CLI_COMM_REPORT_H
+#define NEUROSHARD_CLI_COMM_REPORT_H
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "core/sample.h"
+#include "costmodel/comm_model.h"
+
+/*
+ * What measured exchanges teach: for each kind and number of ranks and hosts
+ * how well curves of the bytes predict exchanges that they have not seen.
+ */
+
+/* A heading and a line for each group; nothing where there are no samples. */
+void comm_report_print(const struct comm_sample *samples, size_t n);
+json_t *comm_report_to_json(const struct comm_sample *samples, size_t n);
+
+/* "2 ranks 0.5 us, 18.49 GB/s; ..." : latency and the rate of large ones. */
+const char *comm_fit_text(const struct comm_fit *fit, struct arena *arena);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_CLI_COMPARE_TABLE_H
+#define NEUROSHARD_CLI_COMPARE_TABLE_H
+
+#include "base/json.h"
+#include "core/plan.h"
+
+/*
+ * What compare prints: planners beside each other on one task, or on many. On
+ * many, means are paired: over the tasks that both planners solved, or all of
+ * them; a mean over what each solved by itself would favour who gives up.
+ */
+
+/* One planner on one task. */
+struct compare_entry {
+    const char *planner;
+    bool valid;
+    const char *reason; /* where not valid */
+    double total_ms, max_over_mean, compute_ms, fwd_comm_ms, bwd_comm_ms;
+    double memory_frac; /* of the fullest GPU */
+    double search_ms;
+};
+
+struct compare_task {
+    const char *name; /* file, or file and number */
+    size_t n_tables;
+    struct compare_entry *entries; /* [n_planners]; the last one is ours */
+};
+
+struct comparison {
+    struct compare_task *tasks; /* [n_tasks] */
+    size_t n_tasks, n_planners;
+    uint32_t n_devices;
+    uint64_t batch;
+    const char *cost_model, *hash, *basis;
+};
+
+/* Of a plan that is valid and priced. */
+void compare_fill(struct compare_entry *entry, const struct plan *plan);
+
+/* One planner on all tasks. */
+struct compare_mean {
+    size_t n_valid;
+    size_t n_paired;  /* tasks that ours solved, too */
+    double ratio;     /* mean of total / ours over those; NAN for none */
+    double common_ms; /* mean total over the common tasks; NAN for none */
+    double search_ms; /* mean over all tasks */
+};
+/* Common tasks are those solved by every planner that solved any. Returns
+ * their number; means[n_planners]. */
+size_t compare_means(struct compare_mean *means,
+                     const struct comparison *comparison);
+
+/* To stdout: a table of one task, or of the means of several. */
+void compare_print(const struct comparison *comparison);
+/* The same and more, as JSON: of one task {cost_model, hash, basis, planners};
+ * of several, `planners` holds means and `tasks` the planners of each. */
+void compare_print_json(const struct comparison *comparison);
+
+#endif

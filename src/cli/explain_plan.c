@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/explain.h"
+
+#include "base/text.h"
+#include "emit/report_parts.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define N_GPUS_SHOWN 32u
+#define N_PIECES_SHOWN 10u
+#define NAME_WIDTH 32u
+
+/* A GPU's step. Its own time is what it takes until the others wait for it:
+ * until it is ready for the forward all-to-all, after compute and backward. A
+ * cost model without waiting adds up each GPU by itself: there it is all. */
+struct gpu {
+    double own_ms;
+    double behind_ms; /* less than the last one */
+    double fwd_ms;    /* forward communication without the waiting */
+    size_t n_fitting; /* pieces of the last GPU for which this one has room */
+};
+
+/* A piece on the GPU that is last. */
+struct marginal {
+    size_t shard;
+    double step_ms; /* without it */
+    double own_ms;  /* of its GPU, without it */
+    bool has_room;  /* on some other GPU */
+};
+
+struct binding {
+    const struct plan *plan;
+    bool waits; /* the cost model has GPUs wait for each other */
+    uint32_t n_gpus, last, slow_fwd; /* slow_fwd: with the largest fwd_ms */
+    struct gpu *gpus;                /* [n_gpus], in the arena */
+    struct marginal *pieces;         /* [n_pieces], in the arena: the last
+                                        GPU's, the one that costs most first */
+    size_t n_pieces, n_stuck;        /* stuck: fits on no other GPU */
+    uint32_t *order;                 /* [n_gpus]: by own_ms, last first */
+};
+
+static double own_ms(const struct binding *binding, double compute_ms,
+                     double bwd_comm_ms, double fwd_comm_ms)
+{
+    return compute_ms + bwd_comm_ms + (binding->waits ? 0 : fwd_comm_ms);
+}
+
+static void find_last(struct binding *binding)
+{
+    const struct device_cost *devices = binding->plan->devices;
+    struct gpu *gpus = binding->gpus;
+
+    for (uint32_t r = 0; r < binding->n_gpus; r++) {
+        gpus[r].own_ms = own_ms(binding, devices[r].compute_ms,
+                                devices[r].bwd_comm_ms, devices[r].fwd_comm_ms);
+        if (gpus[r].own_ms > gpus[binding->last].own_ms)
+            binding->last = r;
+    }
+    for (uint32_t r = 0; r < binding->n_gpus; r++) {
+        gpus[r].behind_ms = gpus[binding->last].own_ms - gpus[r].own_ms;
+        gpus[r].fwd_ms = devices[r].fwd_comm_ms;
+        if (binding->waits)
+            gpus[r].fwd_ms = fmax(gpus[r].fwd_ms - gpus[r].behind_ms, 0);
+    }
+    if (!binding->waits)
+        binding->slow_fwd = binding->last;
+    for (uint32_t r = 0; binding->waits && r < binding->n_gpus; r++)
+        if (gpus[r].fwd_ms > gpus[binding->slow_fwd].fwd_ms)
+            binding->slow_fwd = r;
+}
+
+static int compare_marginals(const void *left, const void *right)
+{
+    const struct marginal *a = left, *b = right;
+
+    if (a->step_ms != b->step_ms)
+        return a->step_ms < b->step_ms ? -1 : 1;
+    if (a->own_ms != b->own_ms)
+        return a->own_ms < b->own_ms ? -1 : 1;
+    return (a->shard > b->shard) - (a->shard < b->shard);
+}
+
+static struct marginal price_piece(struct binding *binding,
+                                   struct what_if *what_if, size_t idx)
+{
+    struct edit without = {.gone = &idx, .n_gone = 1};
+    struct marginal piece = {.shard = idx};
+
+    piece.step_ms = what_if_step(what_if, &without);
+    piece.own_ms = own_ms(binding, what_if->compute_ms[binding->last],
+                          what_if->bwd_comm_ms[binding->last],
+                          what_if->fwd_comm_ms[binding->last]);
+    for (uint32_t r = 0; r < binding->n_gpus; r++) {
+        struct shard there = binding->plan->shards[idx];
+        struct edit move = {&idx, 1, &there, 1};
+
+        there.device = r;
+        if (r == binding->last || !what_if_fits(what_if, &move))
+            continue;
+        piece.has_room = true;
+        binding->gpus[r].n_fitting++;
+    }
+    return piece;
+}
+
+static void price_pieces(struct binding *binding, struct what_if *what_if,
+                         struct arena *arena)
+{
+    const struct plan *plan = binding->plan;
+
+    binding->pieces = ARENA_NEW(arena, struct marginal, plan->n_shards);
+    for (size_t i = 0; i < plan->n_shards; i++) {
+        struct marginal piece;
+
+        if (plan->shards[i].device != binding->last)
+            continue;
+        piece = price_piece(binding, what_if, i);
+        binding->n_stuck += !piece.has_room;
+        binding->pieces[binding->n_pieces++] = piece;
+    }
+    qsort(binding->pieces, binding->n_pieces, sizeof(*binding->pieces),
+          compare_marginals);
+}
+
+struct ranked {
+    double own_ms;
+    uint32_t idx;
+};
+
+static int compare_ranked(const void *left, const void *right)
+{
+    const struct ranked *a = left, *b = right;
+
+    if (a->own_ms != b->own_ms)
+        return a->own_ms > b->own_ms ? -1 : 1;
+    return (a->idx > b->idx) - (a->idx < b->idx);
+}
+
+static void rank_gpus(struct binding *binding, struct arena *arena)
+{
+    struct ranked *ranked = ARENA_NEW(arena, struct ranked, binding->n_gpus);
+
+    binding->order = ARENA_NEW(arena, uint32_t, binding->n_gpus);
+    for (uint32_t r = 0; r < binding->n_gpus; r++)
+        ranked[r] = (struct ranked){binding->gpus[r].own_ms, r};
+    qsort(ranked, binding->n_gpus, sizeof(*ranked), compare_ranked);
+    for (uint32_t i = 0; i < binding->n_gpus; i++)
+        binding->order[i] = ranked[i].idx;
+}
+
+static void binding_find(struct binding *binding, struct explained *explained)
+{
+    const struct plan *plan = explained->what_if.plan;
+    const struct oracle *oracle = explained->what_if.oracle;
+
+    *binding =
+        (struct binding){.plan = plan,
+                         .waits = !oracle->ops->terms || oracle->n_terms > 1,
+                         .n_gpus = plan->problem.cluster.n_devices};
+    binding->gpus = ARENA_NEW(explained->arena, struct gpu, binding->n_gpus);
+    find_last(binding);
+    price_pieces(binding, &explained->what_if, explained->arena);
+    rank_gpus(binding, explained->arena);
+}
+
+/* The largest of the three parts that a step consists of. */
+static const char *largest_part(const struct binding *binding, double *ms)
+{
+    const struct device_cost *last = &binding->plan->devices[binding->last];
+    const char *name = "compute";
+
+    *ms = last->compute_ms;
+    if (last->bwd_comm_ms > *ms) {
+        *ms = last->bwd_comm_ms;
+        name = "backward communication";
+    }
+    if (binding->gpus[binding->slow_fwd].fwd_ms > *ms) {
+        *ms = binding->gpus[binding->slow_fwd].fwd_ms;
+        name = "forward communication";
+    }
+    return name;
+}
+
+static void print_step(const struct binding *binding, struct buf *out)
+{
+    const struct plan *plan = binding->plan;
+    const struct device_cost *last = &plan->devices[binding->last];
+    double part_ms;
+    const char *part = largest_part(binding, &part_ms);
+
+    buf_printf(out, "step    %.4f ms by %s (%s)\n", plan->total_ms,
+               plan->cost.name, cost_basis_name(plan->cost.basis));
+    buf_printf(out,
+               "binds   GPU %u is %s, after %.4f ms: compute %.4f, backward "
+               "communication %.4f",
+               binding->last, binding->waits ? "ready last" : "slowest",
+               binding->gpus[binding->last].own_ms, last->compute_ms,
+               last->bwd_comm_ms);
+    if (binding->waits)
+        buf_printf(out,
+                   "\n        the forward communication then takes %.4f ms, "
+                   "longest on GPU %u\n",
+                   binding->gpus[binding->slow_fwd].fwd_ms, binding->slow_fwd);
+    else
+        buf_printf(out, ", forward communication %.4f\n", last->fwd_comm_ms);
+    if (plan->total_ms > 0)
+        buf_printf(out, "        most of it is %s: %.1f %% of the step\n", part,
+                   100 * part_ms / plan->total_ms);
+}
+
+static void print_bound(const struct explained *explained, struct buf *out)
+{
+    double total_ms = explained->what_if.plan->total_ms;
+
+    if (isnan(explained->bound_ms)) {
+        buf_printf(out, "bound   none is proven for this cost model\n");
+        return;
+    }
+    buf_printf(out, "bound   no plan takes less than %.4f ms, by the %s",
+               explained->bound_ms, explained->bound_term);
+    if (explained->bound_table)
+        buf_printf(out, " (table '%.40s')", explained->bound_table);
+    buf_printf(out, ": this one is within %.2f %%\n",
+               100 * (total_ms / explained->bound_ms - 1));
+}
+
+static void print_memory_note(const struct binding *binding, struct buf *out)
+{
+    if (binding->n_gpus < 2)
+        return;
+    if (!binding->n_pieces)
+        buf_printf(out, "memory  GPU %u holds nothing\n", binding->last);
+    else if (!binding->n_stuck)
+        buf_printf(out,
+                   "memory  does not bind: each piece of GPU %u has room on "
+                   "another GPU\n",
+                   binding->last);
+    else
+        buf_printf(out,
+                   "memory  binds: %zu of %zu pieces of GPU %u have room on no "
+                   "other GPU\n",
+                   binding->n_stuck, binding->n_pieces, binding->last);
+}
+
+static void print_gpu(const struct binding *binding, uint32_t r,
+                      struct buf *out)
+{
+    const struct plan *plan = binding->plan;
+    const struct gpu *gpu = &binding->gpus[r];
+    uint64_t have = plan->problem.cluster.memory_bytes[r];
+    uint64_t used = plan->devices[r].memory.total;
+    char free_text[TEXT_BYTES_MAX];
+
+    text_from_bytes(free_text, used < have ? (double)(have - used) : 0);
+    buf_printf(out, "%-5u %9.4f %10.4f %9.4f %9.4f %9.4f %8.1f  %10s", r,
+               gpu->own_ms, gpu->behind_ms, plan->devices[r].compute_ms,
+               plan->devices[r].bwd_comm_ms, gpu->fwd_ms,
+               have ? 100 * (double)used / (double)have : 0, free_text);
+    if (r == binding->last)
+        buf_printf(out, "          -\n");
+    else
+        buf_printf(out, " %10zu\n", gpu->n_fitting);
+}
+
+static void print_gpus(const struct binding *binding, struct buf *out)
+{
+    buf_printf(out,
+               "\n      %9s  sooner by   compute  bwd comm  fwd comm   memory  "
+               "            has room for\n"
+               "GPU          ms         ms        ms        ms        ms      "
+               "  %%        free  pieces of %u\n",
+               binding->waits ? "ready" : "total", binding->last);
+    for (uint32_t i = 0; i < binding->n_gpus && i < N_GPUS_SHOWN; i++)
+        print_gpu(binding, binding->order[i], out);
+    if (binding->n_gpus > N_GPUS_SHOWN)
+        buf_printf(out, "... and %u that are sooner\n",
+                   binding->n_gpus - N_GPUS_SHOWN);
+}
+
+static void print_pieces(const struct binding *binding, struct buf *out)
+{
+    const struct plan *plan = binding->plan;
+    char gpu[24];
+
+    if (!binding->n_pieces)
+        return;
+    snprintf(gpu, sizeof(gpu), "piece on GPU %u", binding->last);
+    buf_printf(out,
+               "\nwithout it:                                             "
+               "step ms    saved    %s ms\n%-*s  kind      columns %8s\n",
+               binding->waits ? "ready" : "total", (int)NAME_WIDTH, gpu,
+               "rows");
+    for (size_t i = 0; i < binding->n_pieces && i < N_PIECES_SHOWN; i++) {
+        const struct marginal *piece = &binding->pieces[i];
+        const struct shard *shard = &plan->shards[piece->shard];
+
+        report_name(out, plan->problem.tables[shard->table].name, NAME_WIDTH);
+        buf_printf(out, "  %-9s %6u %10" PRIu64 " %9.4f %8.4f %9.4f\n",
+                   shard_kind_name(shard->kind),
+                   shard->col_end - shard->col_begin,
+                   shard->row_end - shard->row_begin, piece->step_ms,
+                   plan->total_ms - piece->step_ms, piece->own_ms);
+    }
+    if (binding->n_pieces > N_PIECES_SHOWN)
+        buf_printf(out, "... and %zu more\n",
+                   binding->n_pieces - N_PIECES_SHOWN);
+}
+
+void explain_plan(struct explained *explained, struct buf *out)
+{
+    struct binding binding;
+
+    binding_find(&binding, explained);
+    print_step(&binding, out);
+    print_bound(explained, out);
+    print_memory_note(&binding, out);
+    print_gpus(&binding, out);
+    print_pieces(&binding, out);
+}
+
+static json_t *json_gpus(const struct binding *binding)
+{
+    json_t *list = json_array();
+
+    for (uint32_t r = 0; r < binding->n_gpus; r++) {
+        const struct device_cost *cost = &binding->plan->devices[r];
+        const struct gpu *gpu = &binding->gpus[r];
+
+        json_array_append_new(
+            list,
+            json_pack(
+                "{s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I}", "own_ms",
+                gpu->own_ms, "sooner_by_ms", gpu->behind_ms, "compute_ms",
+                cost->compute_ms, "bwd_comm_ms", cost->bwd_comm_ms,
+                "fwd_comm_ms", gpu->fwd_ms, "used_bytes",
+                (json_int_t)cost->memory.total, "memory_bytes",
+                (json_int_t)binding->plan->problem.cluster.memory_bytes[r],
+                "has_room_for", (json_int_t)gpu->n_fitting));
+    }
+    return list;
+}
+
+static json_t *json_pieces(const struct binding *binding)
+{
+    const struct plan *plan = binding->plan;
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < binding->n_pieces; i++) {
+        const struct marginal *piece = &binding->pieces[i];
+        const struct shard *shard = &plan->shards[piece->shard];
+
+        json_array_append_new(
+            list, json_pack("{s:I, s:s, s:s, s:f, s:f, s:b}", "shard",
+                            (json_int_t)piece->shard, "table",
+                            plan->problem.tables[shard->table].name, "kind",
+                            shard_kind_name(shard->kind), "total_ms_without",
+                            piece->step_ms, "own_ms_without", piece->own_ms,
+                            "has_room_elsewhere", (int)piece->has_room));
+    }
+    return list;
+}
+
+json_t *explain_plan_json(struct explained *explained)
+{
+    const struct plan *plan = explained->what_if.plan;
+    struct binding binding;
+    double part_ms;
+    const char *part;
+    json_t *root;
+
+    binding_find(&binding, explained);
+    part = largest_part(&binding, &part_ms);
+    root = json_pack("{s:s, s:f, s:I, s:I, s:s, s:f, s:o, s:o}", "cost_model",
+                     plan->cost.name, "total_ms", plan->total_ms, "last_gpu",
+                     (json_int_t)binding.last, "longest_fwd_comm_gpu",
+                     (json_int_t)binding.slow_fwd, "largest_part", part,
+                     "largest_part_ms", part_ms, "gpus", json_gpus(&binding),
+                     "pieces", json_pieces(&binding));
+    json_object_set_new(root, "bound_ms",
+                        isnan(explained->bound_ms)
+                            ? json_null()
+                            : json_real(explained->bound_ms));
+    json_object_set_new(root, "bound_term",
+                        explained->bound_term
+                            ? json_string(explained->bound_term)
+                            : json_null());
+    return root;
+}

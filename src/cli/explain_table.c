@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/explain.h"
+
+#include "base/text.h"
+#include "cli/explain_ways.h"
+#include "emit/report_parts.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#define NAME_WIDTH 40u
+#define N_HOLDERS_SHOWN 8u
+/* Of the step: a smaller difference is none. */
+#define SAME_FRAC 1e-3
+
+static void print_head(const struct plan *plan, uint32_t t, struct buf *out)
+{
+    const struct table *table = &plan->problem.tables[t];
+    char rows[TEXT_BYTES_MAX];
+    enum shard_kind kind = SHARD_TABLE;
+    size_t n = 0;
+
+    buf_printf(out, "table   '%s': %s rows x %u, pooling %g", table->name,
+               text_from_count(rows, table->num_embeddings), table->dim,
+               table->pooling_factor);
+    if (table->group)
+        buf_printf(out, ", of group '%s'", table->group);
+    for (size_t i = 0; i < plan->n_shards; i++)
+        if (plan->shards[i].table == t) {
+            kind = plan->shards[i].kind;
+            n++;
+        }
+    if (kind == SHARD_TABLE)
+        buf_printf(out, "\nnow     whole on GPU");
+    else
+        buf_printf(out, "\nnow     %zu %s shards on GPUs", n,
+                   shard_kind_name(kind));
+    for (size_t i = 0, n_shown = 0; i < plan->n_shards; i++) {
+        if (plan->shards[i].table != t)
+            continue;
+        if (n_shown++ == N_HOLDERS_SHOWN) {
+            buf_printf(out, " ...");
+            break;
+        }
+        buf_printf(out, " %u", plan->shards[i].device);
+    }
+    buf_printf(out, "\n");
+}
+
+/* One sentence on the best that could be done with this table alone. */
+static void print_verdict(const struct ways *ways, double now_ms,
+                          struct buf *out)
+{
+    const struct way *best = ways_best(ways);
+    double change_ms = best ? best->total_ms - now_ms : 0;
+
+    if (!best)
+        buf_printf(out, "why     no other way is allowed\n");
+    else if (change_ms < -SAME_FRAC * now_ms)
+        buf_printf(out, "why     not the best: %s saves %.4f ms\n", best->name,
+                   -change_ms);
+    else if (change_ms <= SAME_FRAC * now_ms)
+        buf_printf(out, "why     it does not set the step: %s costs the same\n",
+                   best->name);
+    else
+        buf_printf(out,
+                   "why     each other way costs more, at least %.4f ms: %s\n",
+                   change_ms, best->name);
+}
+
+static void print_way(const struct way *way, double now_ms, struct buf *out)
+{
+    report_name(out, way->name, NAME_WIDTH);
+    if (isnan(way->total_ms))
+        buf_printf(out, " %10s %10s", "-", "-");
+    else
+        buf_printf(out, " %10.4f %+10.4f", way->total_ms,
+                   way->total_ms - now_ms);
+    if (way->why_not)
+        buf_printf(out, "  no: %s", way->why_not);
+    buf_printf(out, "\n");
+}
+
+void explain_table(struct explained *explained, uint32_t table, struct buf *out)
+{
+    const struct plan *plan = explained->what_if.plan;
+    struct ways ways;
+
+    ways_find(&ways, &explained->what_if, table, explained->arena);
+    print_head(plan, table, out);
+    buf_printf(out, "step    %.4f ms by %s (%s), %.4f ms without it\n",
+               plan->total_ms, plan->cost.name,
+               cost_basis_name(plan->cost.basis), ways.without_ms);
+    print_verdict(&ways, plan->total_ms, out);
+    buf_printf(out, "\n%-*s    step ms     change\n", (int)NAME_WIDTH,
+               "all else as it is");
+    buf_printf(out, "%-*s %10.4f\n", (int)NAME_WIDTH, "now", plan->total_ms);
+    for (size_t i = 0; i < ways.n; i++)
+        print_way(&ways.ways[i], plan->total_ms, out);
+}
+
+json_t *explain_table_json(struct explained *explained, uint32_t table)
+{
+    const struct plan *plan = explained->what_if.plan;
+    json_t *list = json_array();
+    struct ways ways;
+
+    ways_find(&ways, &explained->what_if, table, explained->arena);
+    for (size_t i = 0; i < ways.n; i++) {
+        const struct way *way = &ways.ways[i];
+
+        json_array_append_new(
+            list,
+            json_pack("{s:s, s:o, s:b, s:o}", "way", way->name, "total_ms",
+                      isnan(way->total_ms) ? json_null()
+                                           : json_real(way->total_ms),
+                      "allowed", (int)way->is_allowed, "why_not",
+                      way->why_not ? json_string(way->why_not) : json_null()));
+    }
+    return json_pack("{s:s, s:s, s:f, s:f, s:o}", "table",
+                     plan->problem.tables[table].name, "cost_model",
+                     plan->cost.name, "total_ms", plan->total_ms,
+                     "total_ms_without", ways.without_ms, "ways", list);
+}

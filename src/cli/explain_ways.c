@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/explain_ways.h"
+
+#include "base/text.h"
+#include "core/plan_check.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of whole tables, and of single pieces, so many are listed. */
+#define N_BEST 3u
+/* Pieces that are tried elsewhere: those on the GPUs that are ready last. */
+#define N_PIECES_TRIED 8u
+#define MAX_COLUMN_PIECES 16u
+/* Columns are cut in multiples of this. */
+#define COLUMN_QUANTUM 4u
+
+/* The table, or all of its group, and the shards that they have now. */
+struct finder {
+    struct ways *ways;
+    struct what_if *what_if;
+    const struct problem *problem;
+    struct arena *arena;
+    uint32_t *tables; /* [n_tables] */
+    size_t n_tables;
+    size_t *gone; /* [n_gone], indices into the plan's shards */
+    size_t n_gone;
+};
+
+/* --- what a way amounts to --- */
+
+/* "GPU 3 is 1.20 GiB short, mostly weights" of the first that is. */
+static const char *shortage(const struct plan *plan, struct arena *arena)
+{
+    const struct cluster *cluster = &plan->problem.cluster;
+
+    for (uint32_t r = 0; r < cluster->n_devices; r++) {
+        const struct memory_items *items = &plan->devices[r].memory;
+        const struct {
+            const char *name;
+            uint64_t bytes;
+        } item[] = {{"weights", items->weights},
+                    {"optimizer", items->optimizer},
+                    {"io", items->io},
+                    {"reserve", items->reserve}};
+        char text[TEXT_BYTES_MAX];
+        size_t largest = 0;
+
+        if (items->total <= cluster->memory_bytes[r])
+            continue;
+        for (size_t i = 1; i < 4; i++)
+            if (item[i].bytes > item[largest].bytes)
+                largest = i;
+        text_from_bytes(text,
+                        (double)(items->total - cluster->memory_bytes[r]));
+        return arena_printf(arena, "GPU %u is %s short, mostly %s", r, text,
+                            item[largest].name);
+    }
+    return "the memory is exceeded";
+}
+
+static bool is_same_set(const struct plan *a, const struct plan *b)
+{
+    if (a->n_shards != b->n_shards)
+        return false;
+    for (size_t i = 0; i < a->n_shards; i++) {
+        const struct shard *p = &a->shards[i], *q = &b->shards[i];
+
+        if (p->table != q->table || p->device != q->device ||
+            p->row_begin != q->row_begin || p->row_end != q->row_end ||
+            p->col_begin != q->col_begin || p->col_end != q->col_end)
+            return false;
+    }
+    return true;
+}
+
+static void add_way(struct finder *finder, const char *name,
+                    const struct edit *edit)
+{
+    struct ways *ways = finder->ways;
+    struct way way = {.name = name, .total_ms = NAN};
+    struct err err = {0};
+
+    if (ways->n == MAX_WAYS)
+        return;
+    if (what_if_apply(&way.plan, finder->what_if, edit, finder->arena, &err)) {
+        way.why_not = arena_strdup(finder->arena, err.msg);
+    } else {
+        if (is_same_set(&way.plan, finder->what_if->plan))
+            return;
+        way.total_ms = way.plan.total_ms;
+        way.is_allowed = !plan_check(&way.plan, &err);
+        if (err.code == ERR_NO_PLAN)
+            way.why_not = shortage(&way.plan, finder->arena);
+        else if (!way.is_allowed)
+            way.why_not = arena_strdup(finder->arena, err.msg);
+    }
+    ways->ways[ways->n++] = way;
+}
+
+/* --- which ways there are --- */
+
+/* A candidate among many, by its rough price. */
+struct candidate {
+    bool fits;
+    double step_ms;
+    size_t shard; /* of the plan, where one piece moves */
+    uint32_t device;
+};
+
+static int compare_candidates(const void *left, const void *right)
+{
+    const struct candidate *a = left, *b = right;
+
+    if (a->fits != b->fits)
+        return a->fits ? -1 : 1;
+    if (a->step_ms != b->step_ms)
+        return a->step_ms < b->step_ms ? -1 : 1;
+    if (a->shard != b->shard)
+        return a->shard < b->shard ? -1 : 1;
+    return (a->device > b->device) - (a->device < b->device);
+}
+
+static uint32_t n_devices_of(const struct finder *finder)
+{
+    return finder->problem->cluster.n_devices;
+}
+
+static bool can_price(const struct finder *finder, unsigned kind)
+{
+    return (finder->what_if->oracle->kinds & kind) != 0;
+}
+
+static struct edit replace_all(const struct finder *finder,
+                               const struct shard *come, size_t n)
+{
+    return (struct edit){finder->gone, finder->n_gone, come, n};
+}
+
+/* All tables of the group whole on a device; come is [n_tables]. */
+static struct edit whole_on(const struct finder *finder, struct shard *come,
+                            uint32_t device)
+{
+    for (size_t i = 0; i < finder->n_tables; i++)
+        come[i] = shard_whole(finder->problem, finder->tables[i], device);
+    return replace_all(finder, come, finder->n_tables);
+}
+
+static void find_whole(struct finder *finder)
+{
+    uint32_t n = n_devices_of(finder);
+    struct candidate *found = mem_alloc(n, sizeof(*found));
+    struct shard *come = mem_alloc(finder->n_tables, sizeof(*come));
+    const struct shard *now = &finder->what_if->plan->shards[finder->gone[0]];
+    size_t n_found = 0;
+
+    for (uint32_t r = 0; r < n && can_price(finder, SHARD_TABLE); r++) {
+        struct edit edit = whole_on(finder, come, r);
+
+        if (now->kind == SHARD_TABLE && now->device == r)
+            continue;
+        found[n_found++] =
+            (struct candidate){.fits = what_if_fits(finder->what_if, &edit),
+                               .step_ms = what_if_step(finder->what_if, &edit),
+                               .device = r};
+    }
+    qsort(found, n_found, sizeof(*found), compare_candidates);
+    for (size_t i = 0; i < n_found && i < N_BEST; i++) {
+        struct edit edit = whole_on(finder, come, found[i].device);
+
+        add_way(finder,
+                arena_printf(finder->arena, "whole on GPU %u", found[i].device),
+                &edit);
+    }
+    mem_free(found);
+    mem_free(come);
+}
+
+/* The table's shards on the GPUs that are ready last; returns how many. */
+static size_t choose_pieces(const struct finder *finder,
+                            struct candidate chosen[N_PIECES_TRIED])
+{
+    const struct plan *plan = finder->what_if->plan;
+    struct candidate *all = mem_alloc(finder->n_gone, sizeof(*all));
+    size_t n =
+        finder->n_gone < N_PIECES_TRIED ? finder->n_gone : N_PIECES_TRIED;
+
+    for (size_t i = 0; i < finder->n_gone; i++) {
+        uint32_t r = plan->shards[finder->gone[i]].device;
+
+        all[i] = (struct candidate){.shard = finder->gone[i],
+                                    .step_ms = -plan->devices[r].compute_ms -
+                                               plan->devices[r].bwd_comm_ms};
+    }
+    qsort(all, finder->n_gone, sizeof(*all), compare_candidates);
+    memcpy(chosen, all, n * sizeof(*all));
+    mem_free(all);
+    return n;
+}
+
+static const char *piece_name(const struct finder *finder, size_t shard_idx,
+                              uint32_t device)
+{
+    const struct shard *shard = &finder->what_if->plan->shards[shard_idx];
+    uint64_t rows = finder->problem->tables[shard->table].num_embeddings;
+
+    if (shard->row_begin || shard->row_end != rows)
+        return arena_printf(
+            finder->arena, "piece from row %llu, column %u to GPU %u",
+            (unsigned long long)shard->row_begin, shard->col_begin, device);
+    return arena_printf(finder->arena, "columns %u-%u to GPU %u",
+                        shard->col_begin, shard->col_end, device);
+}
+
+/* One piece of a table that is cut goes to another GPU. */
+static void find_moves(struct finder *finder)
+{
+    const struct plan *plan = finder->what_if->plan;
+    uint32_t n = n_devices_of(finder);
+    struct candidate pieces[N_PIECES_TRIED], *found;
+    size_t n_pieces, n_found = 0;
+
+    if (plan->shards[finder->gone[0]].kind & (SHARD_TABLE | SHARD_REPLICATE) ||
+        finder->n_tables > 1)
+        return;
+    n_pieces = choose_pieces(finder, pieces);
+    found = mem_alloc(n_pieces * n, sizeof(*found));
+    for (size_t i = 0; i < n_pieces; i++)
+        for (uint32_t r = 0; r < n; r++) {
+            struct shard there = plan->shards[pieces[i].shard];
+            struct edit edit = {&pieces[i].shard, 1, &there, 1};
+
+            if (there.device == r)
+                continue;
+            there.device = r;
+            found[n_found++] = (struct candidate){
+                .fits = what_if_fits(finder->what_if, &edit),
+                .step_ms = what_if_step(finder->what_if, &edit),
+                .shard = pieces[i].shard,
+                .device = r};
+        }
+    qsort(found, n_found, sizeof(*found), compare_candidates);
+    for (size_t i = 0; i < n_found && i < N_BEST; i++) {
+        struct shard there = plan->shards[found[i].shard];
+        struct edit edit = {&found[i].shard, 1, &there, 1};
+
+        there.device = found[i].device;
+        add_way(finder, piece_name(finder, found[i].shard, there.device),
+                &edit);
+    }
+    mem_free(found);
+}
+
+/* The devices by what they would compute with this shard beside all but the
+ * table; order is [R]. Those that lack the memory come last. */
+static void rank_devices(struct finder *finder, struct shard shard,
+                         uint32_t *order)
+{
+    uint32_t n = n_devices_of(finder);
+    struct candidate *found = mem_alloc(n, sizeof(*found));
+
+    for (uint32_t r = 0; r < n; r++) {
+        struct edit edit = replace_all(finder, &shard, 1);
+
+        shard.device = r;
+        what_if_step(finder->what_if, &edit);
+        found[r] =
+            (struct candidate){.fits = what_if_fits(finder->what_if, &edit),
+                               .step_ms = finder->what_if->compute_ms[r],
+                               .device = r};
+    }
+    qsort(found, n, sizeof(*found), compare_candidates);
+    for (uint32_t i = 0; i < n; i++)
+        order[i] = found[i].device;
+    mem_free(found);
+}
+
+/* "0 3 5" and, after eight, "..." */
+static const char *device_list(const struct finder *finder,
+                               const struct shard *shards, size_t n)
+{
+    char text[128];
+    int used = 0;
+
+    for (size_t i = 0; i < n && i < 8; i++)
+        used += snprintf(text + used, sizeof(text) - (size_t)used, " %u",
+                         shards[i].device);
+    return arena_printf(finder->arena, "%s%s", text, n > 8 ? " ..." : "");
+}
+
+/* In n even column pieces on the devices that stand first in order. */
+static void find_columns(struct finder *finder)
+{
+    const struct table *table = &finder->problem->tables[finder->tables[0]];
+    uint32_t n_quanta = table->dim / COLUMN_QUANTUM, n = n_devices_of(finder);
+    struct shard piece = shard_whole(finder->problem, finder->tables[0], 0);
+    struct shard come[MAX_COLUMN_PIECES];
+    uint32_t *order;
+
+    if (finder->n_tables > 1 || table->dim % COLUMN_QUANTUM || n < 2 ||
+        !can_price(finder, SHARD_COLUMN))
+        return;
+    order = mem_alloc(n, sizeof(*order));
+    piece.kind = SHARD_COLUMN;
+    for (uint32_t k = 2; k <= MAX_COLUMN_PIECES && k <= n && k <= n_quanta;
+         k *= 2) {
+        piece.col_begin = 0;
+        piece.col_end = COLUMN_QUANTUM * ((n_quanta - 1) / k + 1);
+        rank_devices(finder, piece, order);
+        for (uint32_t i = 0; i < k; i++) {
+            uint32_t quanta = n_quanta / k + (i < n_quanta % k);
+
+            piece.col_end = piece.col_begin + COLUMN_QUANTUM * quanta;
+            piece.device = order[i];
+            come[i] = piece;
+            piece.col_begin = piece.col_end;
+        }
+        add_way(finder,
+                arena_printf(finder->arena, "%u column pieces on GPUs%s", k,
+                             device_list(finder, come, k)),
+                &(struct edit){finder->gone, finder->n_gone, come, k});
+    }
+    mem_free(order);
+}
+
+/* Equal row blocks, the last one shorter, over n devices from first on; fewer
+ * where rows run out. Returns their number. */
+static size_t cut_rows(const struct finder *finder, struct shard *come,
+                       uint32_t first, uint32_t n)
+{
+    struct shard whole = shard_whole(finder->problem, finder->tables[0], 0);
+    uint64_t rows = whole.row_end, block = (rows - 1) / n + 1;
+    size_t n_come = 0;
+
+    whole.kind = SHARD_ROW;
+    for (uint32_t i = 0; i < n && i * block < rows; i++) {
+        come[n_come] = whole;
+        come[n_come].row_begin = i * block;
+        come[n_come].row_end = (i + 1) * block < rows ? (i + 1) * block : rows;
+        come[n_come++].device = first + i;
+    }
+    return n_come;
+}
+
+static void find_host_rows(struct finder *finder, struct shard *come)
+{
+    const struct cluster *cluster = &finder->problem->cluster;
+    uint32_t per_host = cluster->devices_per_host;
+    struct candidate best = {.step_ms = INFINITY};
+    bool is_found = false;
+
+    for (uint32_t first = 0; first + per_host <= cluster->n_devices;
+         first += per_host) {
+        size_t n = cut_rows(finder, come, first, per_host);
+        struct edit edit = replace_all(finder, come, n);
+        struct candidate next = {.fits = what_if_fits(finder->what_if, &edit),
+                                 .step_ms =
+                                     what_if_step(finder->what_if, &edit),
+                                 .device = first};
+
+        if (!is_found || compare_candidates(&next, &best) < 0)
+            best = next;
+        is_found = true;
+    }
+    if (!is_found)
+        return;
+    cut_rows(finder, come, best.device, per_host);
+    add_way(finder,
+            arena_printf(finder->arena, "rows over GPUs %u-%u", best.device,
+                         best.device + per_host - 1),
+            &(struct edit){finder->gone, finder->n_gone, come,
+                           cut_rows(finder, come, best.device, per_host)});
+}
+
+static void find_rows(struct finder *finder)
+{
+    uint32_t n = n_devices_of(finder);
+    uint32_t per_host = finder->problem->cluster.devices_per_host;
+    struct shard *come;
+    size_t n_come;
+
+    if (finder->n_tables > 1 || n < 2 || !can_price(finder, SHARD_ROW) ||
+        finder->problem->tables[finder->tables[0]].num_embeddings < 2)
+        return;
+    come = mem_alloc(n, sizeof(*come));
+    n_come = cut_rows(finder, come, 0, n);
+    add_way(finder, arena_printf(finder->arena, "rows over all %u GPUs", n),
+            &(struct edit){finder->gone, finder->n_gone, come, n_come});
+    if (per_host > 1 && per_host < n)
+        find_host_rows(finder, come);
+    mem_free(come);
+}
+
+static void find_replica(struct finder *finder)
+{
+    uint32_t n = n_devices_of(finder);
+    struct shard *come;
+
+    if (finder->n_tables > 1 || n < 2 || !can_price(finder, SHARD_REPLICATE))
+        return;
+    come = mem_alloc(n, sizeof(*come));
+    for (uint32_t r = 0; r < n; r++) {
+        come[r] = shard_whole(finder->problem, finder->tables[0], r);
+        come[r].kind = SHARD_REPLICATE;
+    }
+    add_way(finder, "replicated",
+            &(struct edit){finder->gone, finder->n_gone, come, n});
+    mem_free(come);
+}
+
+static void collect(struct finder *finder)
+{
+    const struct plan *plan = finder->what_if->plan;
+    const struct problem *problem = finder->problem;
+    const char *group = problem->tables[finder->ways->table].group;
+    bool *is_in = mem_alloc(problem->n_tables, sizeof(*is_in));
+
+    finder->tables = ARENA_NEW(finder->arena, uint32_t, problem->n_tables);
+    finder->gone = ARENA_NEW(finder->arena, size_t, plan->n_shards);
+    for (uint32_t t = 0; t < problem->n_tables; t++) {
+        const char *other = problem->tables[t].group;
+
+        is_in[t] = t == finder->ways->table ||
+                   (group && other && !strcmp(group, other));
+        if (is_in[t])
+            finder->tables[finder->n_tables++] = t;
+    }
+    for (size_t i = 0; i < plan->n_shards; i++)
+        if (is_in[plan->shards[i].table])
+            finder->gone[finder->n_gone++] = i;
+    mem_free(is_in);
+}
+
+void ways_find(struct ways *ways, struct what_if *what_if, uint32_t table,
+               struct arena *arena)
+{
+    struct finder finder = {.ways = ways,
+                            .what_if = what_if,
+                            .problem = &what_if->plan->problem,
+                            .arena = arena};
+
+    *ways = (struct ways){.table = table};
+    collect(&finder);
+    ways->without_ms = what_if_step(
+        what_if, &(struct edit){finder.gone, finder.n_gone, NULL, 0});
+    find_whole(&finder);
+    find_moves(&finder);
+    find_columns(&finder);
+    find_rows(&finder);
+    find_replica(&finder);
+}
+
+const struct way *ways_best(const struct ways *ways)
+{
+    const struct way *best = NULL;
+
+    for (size_t i = 0; i < ways->n; i++)
+        if (ways->ways[i].is_allowed &&
+            (!best || ways->ways[i].total_ms < best->total_ms))
+            best = &ways->ways[i];
+    return best;
+}

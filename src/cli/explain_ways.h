@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_CLI_EXPLAIN_WAYS_H
+#define NEUROSHARD_CLI_EXPLAIN_WAYS_H
+
+#include "core/what_if.h"
+
+/*
+ * Other ways to place one table of a plan, all else as it is: whole on another
+ * GPU, one of its pieces on another, in columns, in rows, replicated. Each is a
+ * plan, priced and judged as any plan is.
+ */
+
+struct way {
+    const char *name;    /* "whole on GPU 3", in the arena */
+    double total_ms;     /* NAN where the cost model cannot price it */
+    bool is_allowed;     /* plan_check says so */
+    const char *why_not; /* a short sentence, in the arena; or NULL */
+    struct plan plan;    /* where it is priced */
+};
+
+#define MAX_WAYS 16
+struct ways {
+    uint32_t table;
+    double without_ms; /* the step without the table and its group */
+    struct way ways[MAX_WAYS];
+    size_t n;
+};
+
+/* Of where a table goes whole, and of which piece goes where, the three best
+ * are listed: those that have the memory first. Columns go, in even pieces, to
+ * the GPUs that have least to compute then; rows over all GPUs, and over those
+ * of the best host. What the plan does already is left out. */
+void ways_find(struct ways *ways, struct what_if *what_if, uint32_t table,
+               struct arena *arena);
+/* The cheapest that is allowed, or NULL. */
+const struct way *ways_best(const struct ways *ways);
+
+#endif

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/plan_moves.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *table_fate_name(enum table_fate fate)
+{
+    static const char *const names[N_FATES] = {"kept", "moved", "changed",
+                                               "added", "removed"};
+
+    return names[fate];
+}
+
+static uint64_t saturating_add(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/* What the rectangle of a shard takes without its batch; shard_memory knows,
+ * if it is asked for everything. */
+static uint64_t stored_bytes(const struct table *table,
+                             const struct shard *cells, bool with_state)
+{
+    struct table one = *table;
+    struct shard shard = *cells;
+    struct problem problem = {.tables = &one,
+                              .n_tables = 1,
+                              .cluster.n_devices = 1,
+                              .batch = 1,
+                              .memory_model = MEMORY_FULL};
+    struct memory_items items;
+
+    shard.table = 0;
+    shard.kind = SHARD_TABLE;
+    shard_memory(&items, &problem, &shard);
+    return with_state ? saturating_add(items.weights, items.optimizer)
+                      : items.weights;
+}
+
+static bool same_format(const struct table *a, const struct table *b)
+{
+    return a->num_embeddings == b->num_embeddings && a->dim == b->dim &&
+           a->precision == b->precision && a->optimizer == b->optimizer;
+}
+
+static uint64_t least_u64(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t most_u64(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The cells that both pieces have; false where there are none. */
+static bool overlap(struct shard *common, const struct shard *a,
+                    const struct shard *b)
+{
+    *common = *b;
+    common->row_begin = most_u64(a->row_begin, b->row_begin);
+    common->row_end = least_u64(a->row_end, b->row_end);
+    common->col_begin = (uint32_t)most_u64(a->col_begin, b->col_begin);
+    common->col_end = (uint32_t)least_u64(a->col_end, b->col_end);
+    return common->row_begin < common->row_end &&
+           common->col_begin < common->col_end;
+}
+
+/* What becomes of one table; `moves` may be NULL, where only bytes count. */
+struct matching {
+    const struct table_pieces *before, *after;
+    struct plan_moves *moves;
+    size_t capacity; /* of moves->moves, which mem_grow gave */
+    struct moved_bytes bytes;
+    bool with_state;
+};
+
+static void note_move(struct matching *matching, const struct shard *cells,
+                      uint32_t from, uint64_t bytes)
+{
+    struct plan_moves *moves = matching->moves;
+
+    if (!moves)
+        return;
+    if (moves->n_moves == matching->capacity) {
+        matching->capacity = 2 * matching->capacity + 64;
+        moves->moves =
+            mem_grow(moves->moves, matching->capacity, sizeof(*moves->moves));
+    }
+    moves->moves[moves->n_moves++] = (struct move){
+        .table = cells->table,
+        .row_begin = cells->row_begin,
+        .row_end = cells->row_end,
+        .col_begin = cells->col_begin,
+        .col_end = cells->col_end,
+        .from = from,
+        .to = cells->device,
+        .bytes = bytes,
+    };
+    moves->sent_bytes[from] = saturating_add(moves->sent_bytes[from], bytes);
+    moves->received_bytes[cells->device] =
+        saturating_add(moves->received_bytes[cells->device], bytes);
+}
+
+/* Who gives the cells of an old piece to a GPU; itself, if it holds them. */
+static uint32_t giver(const struct matching *matching, const struct shard *old,
+                      uint32_t device)
+{
+    return old->kind == SHARD_REPLICATE ? device % matching->before->n_devices
+                                        : old->device;
+}
+
+/* A new piece against all old ones. */
+static void match_piece(struct matching *matching, const struct shard *piece)
+{
+    const struct table_pieces *before = matching->before;
+    const struct table *now = matching->after->table;
+    uint64_t whole = stored_bytes(now, piece, true), found = 0;
+    size_t n = before->table ? before->n : 0;
+
+    if (n && before->pieces[0].kind == SHARD_REPLICATE)
+        n = 1;
+    for (size_t i = 0; i < n; i++) {
+        struct shard common;
+        uint32_t from;
+        uint64_t bytes;
+
+        if (!overlap(&common, &before->pieces[i], piece))
+            continue;
+        from = giver(matching, &before->pieces[i], piece->device);
+        bytes = stored_bytes(before->table, &common, matching->with_state);
+        found = saturating_add(found, stored_bytes(now, &common, true));
+        if (from == piece->device) {
+            matching->bytes.kept = saturating_add(matching->bytes.kept, bytes);
+            continue;
+        }
+        matching->bytes.moved = saturating_add(matching->bytes.moved, bytes);
+        note_move(matching, &common, from, bytes);
+    }
+    if (found < whole)
+        matching->bytes.added =
+            saturating_add(matching->bytes.added, whole - found);
+}
+
+static void match_table(struct matching *matching)
+{
+    const struct table_pieces *after = matching->after;
+
+    matching->bytes = (struct moved_bytes){0};
+    matching->with_state =
+        !matching->before->table ||
+        matching->before->table->optimizer == after->table->optimizer;
+    for (size_t i = 0; i < after->n; i++)
+        match_piece(matching, &after->pieces[i]);
+}
+
+void table_moves_count(struct moved_bytes *bytes,
+                       const struct table_pieces *before,
+                       const struct table_pieces *after)
+{
+    struct matching matching = {.before = before, .after = after};
+
+    match_table(&matching);
+    *bytes = matching.bytes;
+}
+
+/* --- a plan's tables by name --- */
+
+struct named {
+    struct table_pieces pieces;
+    bool is_matched;
+};
+
+static int compare_named(const void *left, const void *right)
+{
+    const struct named *const *a = left, *const *b = right;
+
+    return strcmp((*a)->pieces.table->name, (*b)->pieces.table->name);
+}
+
+/* All tables with their pieces, in the plan's order. */
+static struct named *list_tables(const struct plan *plan)
+{
+    size_t n = plan->problem.n_tables;
+    struct named *named = mem_alloc(n, sizeof(*named));
+
+    for (size_t t = 0; t < n; t++)
+        named[t].pieces =
+            (struct table_pieces){.table = &plan->problem.tables[t],
+                                  .pieces = plan->shards,
+                                  .n_devices = plan->problem.cluster.n_devices};
+    for (size_t i = plan->n_shards; i-- > 0;) {
+        struct table_pieces *pieces = &named[plan->shards[i].table].pieces;
+
+        pieces->pieces = &plan->shards[i];
+        pieces->n++;
+    }
+    return named;
+}
+
+static struct named **sort_by_name(struct named *named, size_t n)
+{
+    struct named **sorted = mem_alloc(n, sizeof(struct named *));
+
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = &named[i];
+    qsort(sorted, n, sizeof(struct named *), compare_named);
+    return sorted;
+}
+
+static struct named *find_named(struct named **sorted, size_t n,
+                                struct named *key)
+{
+    struct named **found =
+        bsearch(&key, sorted, n, sizeof(struct named *), compare_named);
+
+    return found ? *found : NULL;
+}
+
+/* Held by as many bytes as before, none of them elsewhere: nothing has gone. */
+static enum table_fate fate_of(const struct table_pieces *before,
+                               const struct table_pieces *after,
+                               const struct moved_bytes *bytes)
+{
+    uint64_t held = 0;
+
+    if (!same_format(before->table, after->table))
+        return FATE_CHANGED;
+    for (size_t i = 0; i < before->n; i++)
+        held = saturating_add(
+            held, stored_bytes(before->table, &before->pieces[i], false));
+    for (size_t i = 0; i < after->n; i++)
+        held -= least_u64(held,
+                          stored_bytes(after->table, &after->pieces[i], false));
+    return bytes->moved || held ? FATE_MOVED : FATE_KEPT;
+}
+
+static void add_bytes(struct moved_bytes *sum, const struct moved_bytes *more)
+{
+    sum->moved = saturating_add(sum->moved, more->moved);
+    sum->kept = saturating_add(sum->kept, more->kept);
+    sum->added = saturating_add(sum->added, more->added);
+    sum->removed = saturating_add(sum->removed, more->removed);
+}
+
+static void note_table(struct plan_moves *moves, struct table_moves table)
+{
+    moves->tables[moves->n_tables++] = table;
+    moves->n_fates[table.fate]++;
+    add_bytes(&moves->bytes, &table.bytes);
+}
+
+static void note_removed(struct plan_moves *moves,
+                         const struct table_pieces *before)
+{
+    struct table_moves table = {.name = before->table->name,
+                                .n_before = (uint32_t)before->n,
+                                .fate = FATE_REMOVED};
+
+    for (size_t i = 0; i < before->n; i++)
+        table.bytes.removed = saturating_add(
+            table.bytes.removed,
+            stored_bytes(before->table, &before->pieces[i], true));
+    note_table(moves, table);
+}
+
+static int compare_moves(const void *left, const void *right)
+{
+    const struct move *a = left, *b = right;
+
+    if (a->table != b->table)
+        return a->table < b->table ? -1 : 1;
+    if (a->to != b->to)
+        return a->to < b->to ? -1 : 1;
+    if (a->from != b->from)
+        return a->from < b->from ? -1 : 1;
+    if (a->col_begin != b->col_begin)
+        return a->col_begin < b->col_begin ? -1 : 1;
+    return (a->row_begin > b->row_begin) - (a->row_begin < b->row_begin);
+}
+
+/* Into the arena, in order. */
+static void keep_moves(struct plan_moves *moves, struct arena *arena)
+{
+    struct move *found = moves->moves;
+
+    moves->moves = ARENA_NEW(arena, struct move, moves->n_moves);
+    if (moves->n_moves) {
+        memcpy(moves->moves, found, moves->n_moves * sizeof(*found));
+        qsort(moves->moves, moves->n_moves, sizeof(*found), compare_moves);
+    }
+    mem_free(found);
+}
+
+static void match_all(struct plan_moves *moves, const struct plan *after,
+                      struct named **old, size_t n_old)
+{
+    static const struct table_pieces nowhere = {.n_devices = 1};
+    struct named *now = list_tables(after);
+    struct matching matching = {.moves = moves};
+
+    for (size_t t = 0; t < after->problem.n_tables; t++) {
+        struct named *was = find_named(old, n_old, &now[t]);
+        struct table_moves table = {.name = now[t].pieces.table->name,
+                                    .n_after = (uint32_t)now[t].pieces.n,
+                                    .fate = FATE_ADDED};
+
+        matching.before = was ? &was->pieces : &nowhere;
+        matching.after = &now[t].pieces;
+        match_table(&matching);
+        table.bytes = matching.bytes;
+        if (was) {
+            was->is_matched = true;
+            table.n_before = (uint32_t)was->pieces.n;
+            table.fate = fate_of(&was->pieces, &now[t].pieces, &table.bytes);
+        }
+        note_table(moves, table);
+    }
+    mem_free(now);
+}
+
+void plan_moves_find(struct plan_moves *moves, const struct plan *before,
+                     const struct plan *after, struct arena *arena)
+{
+    size_t n_old = before->problem.n_tables;
+    struct named *old = list_tables(before);
+    struct named **sorted = sort_by_name(old, n_old);
+
+    *moves = (struct plan_moves){0};
+    moves->n_devices = (uint32_t)most_u64(before->problem.cluster.n_devices,
+                                          after->problem.cluster.n_devices);
+    moves->sent_bytes = ARENA_NEW(arena, uint64_t, moves->n_devices);
+    moves->received_bytes = ARENA_NEW(arena, uint64_t, moves->n_devices);
+    moves->tables =
+        ARENA_NEW(arena, struct table_moves, n_old + after->problem.n_tables);
+    match_all(moves, after, sorted, n_old);
+    for (size_t t = 0; t < n_old; t++)
+        if (!old[t].is_matched)
+            note_removed(moves, &old[t].pieces);
+    keep_moves(moves, arena);
+    mem_free(sorted);
+    mem_free(old);
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/what_if.h"
+
+#include <math.h>
+#include <string.h>
+
+static size_t n_devices_of(const struct what_if *what_if)
+{
+    return what_if->plan->problem.cluster.n_devices;
+}
+
+static uint64_t bytes_of(const struct what_if *what_if,
+                         const struct shard *shard)
+{
+    struct memory_items items;
+
+    shard_memory(&items, &what_if->plan->problem, shard);
+    return items.total;
+}
+
+static uint64_t saturating_add(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/* sums[device] += sign * vector */
+static void add_vector(const struct what_if *what_if, double *sums,
+                       uint32_t device, const double *vector, double sign)
+{
+    size_t width = what_if->oracle->width;
+
+    for (size_t w = 0; w < width; w++)
+        sums[device * width + w] += sign * vector[w];
+}
+
+void what_if_init(struct what_if *what_if, const struct plan *plan,
+                  const struct oracle *oracle)
+{
+    size_t n = plan->problem.cluster.n_devices, width = oracle->width;
+
+    *what_if = (struct what_if){.plan = plan, .oracle = oracle};
+    what_if->vectors = mem_alloc(plan->n_shards * width, sizeof(double));
+    what_if->sums = mem_alloc(n * width, sizeof(double));
+    what_if->step_sums = mem_alloc(n * width, sizeof(double));
+    what_if->bytes = mem_alloc(n, sizeof(uint64_t));
+    what_if->compute_ms = mem_alloc(n, sizeof(double));
+    what_if->bwd_comm_ms = mem_alloc(n, sizeof(double));
+    what_if->fwd_comm_ms = mem_alloc(n, sizeof(double));
+    oracle->ops->embed(oracle, plan->shards, plan->n_shards, what_if->vectors);
+    for (size_t i = 0; i < plan->n_shards; i++) {
+        const struct shard *shard = &plan->shards[i];
+
+        add_vector(what_if, what_if->sums, shard->device,
+                   what_if->vectors + i * width, 1);
+        what_if->bytes[shard->device] = saturating_add(
+            what_if->bytes[shard->device], bytes_of(what_if, shard));
+    }
+}
+
+void what_if_release(struct what_if *what_if)
+{
+    mem_free(what_if->vectors);
+    mem_free(what_if->sums);
+    mem_free(what_if->step_sums);
+    mem_free(what_if->bytes);
+    mem_free(what_if->compute_ms);
+    mem_free(what_if->bwd_comm_ms);
+    mem_free(what_if->fwd_comm_ms);
+    *what_if = (struct what_if){0};
+}
+
+static void edit_sums(struct what_if *what_if, const struct edit *edit)
+{
+    const struct oracle *oracle = what_if->oracle;
+    size_t width = oracle->width;
+    double *vectors = mem_alloc(edit->n_come * width, sizeof(double));
+
+    memcpy(what_if->step_sums, what_if->sums,
+           n_devices_of(what_if) * width * sizeof(double));
+    for (size_t i = 0; i < edit->n_gone; i++)
+        add_vector(what_if, what_if->step_sums,
+                   what_if->plan->shards[edit->gone[i]].device,
+                   what_if->vectors + edit->gone[i] * width, -1);
+    oracle->ops->embed(oracle, edit->come, edit->n_come, vectors);
+    for (size_t i = 0; i < edit->n_come; i++)
+        add_vector(what_if, what_if->step_sums, edit->come[i].device,
+                   vectors + i * width, 1);
+    mem_free(vectors);
+}
+
+double what_if_step(struct what_if *what_if, const struct edit *edit)
+{
+    const struct oracle *oracle = what_if->oracle;
+    size_t n = n_devices_of(what_if);
+    double total_ms = 0;
+
+    edit_sums(what_if, edit);
+    oracle->ops->compute(oracle, what_if->step_sums, n, what_if->compute_ms);
+    oracle->ops->comm(oracle, 1, what_if->step_sums, what_if->compute_ms,
+                      what_if->fwd_comm_ms, what_if->bwd_comm_ms);
+    for (size_t r = 0; r < n; r++)
+        total_ms =
+            fmax(total_ms, what_if->compute_ms[r] + what_if->bwd_comm_ms[r] +
+                               what_if->fwd_comm_ms[r]);
+    return total_ms;
+}
+
+bool what_if_fits(const struct what_if *what_if, const struct edit *edit)
+{
+    const struct cluster *cluster = &what_if->plan->problem.cluster;
+    uint64_t *bytes = mem_alloc(cluster->n_devices, sizeof(*bytes));
+    bool fits = true;
+
+    memcpy(bytes, what_if->bytes, cluster->n_devices * sizeof(*bytes));
+    for (size_t i = 0; i < edit->n_gone; i++) {
+        const struct shard *shard = &what_if->plan->shards[edit->gone[i]];
+
+        bytes[shard->device] -= bytes_of(what_if, shard);
+    }
+    for (size_t i = 0; i < edit->n_come; i++) {
+        uint32_t r = edit->come[i].device;
+
+        bytes[r] = saturating_add(bytes[r], bytes_of(what_if, &edit->come[i]));
+        fits &= saturating_add(bytes[r], cluster->reserve_bytes[r]) <=
+                cluster->memory_bytes[r];
+    }
+    mem_free(bytes);
+    return fits;
+}
+
+int what_if_apply(struct plan *out, const struct what_if *what_if,
+                  const struct edit *edit, struct arena *arena, struct err *err)
+{
+    const struct plan *plan = what_if->plan;
+    bool *is_gone = mem_alloc(plan->n_shards, sizeof(*is_gone));
+
+    for (size_t i = 0; i < edit->n_gone; i++)
+        is_gone[edit->gone[i]] = true;
+    *out = *plan;
+    out->shard_ms = NULL;
+    out->n_shards = 0;
+    out->shards = ARENA_NEW(arena, struct shard, plan->n_shards + edit->n_come);
+    for (size_t i = 0; i < plan->n_shards; i++)
+        if (!is_gone[i])
+            out->shards[out->n_shards++] = plan->shards[i];
+    for (size_t i = 0; i < edit->n_come; i++)
+        out->shards[out->n_shards++] = edit->come[i];
+    mem_free(is_gone);
+    plan_derive_kinds(out);
+    return plan_price(out, what_if->oracle, arena, err);
+}

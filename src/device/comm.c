@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+#include "device/comm.h"
+
+#include <assert.h>
+
+#include "base/mem.h"
+#include "device/comm_private.h"
+#include "device/device_ops.h"
+#include "device/world_private.h"
+
+static void host_close(struct comm *comm)
+{
+    mem_free(comm);
+}
+
+static int copy_move(struct comm *comm, const struct comm_block *blocks,
+                     size_t n_blocks, struct err *err)
+{
+    struct device_copy *copies = mem_alloc(n_blocks, sizeof *copies);
+    int rc;
+
+    for (size_t i = 0; i < n_blocks; i++)
+        copies[i] = (struct device_copy){blocks[i].d_dst, blocks[i].d_src,
+                                         blocks[i].n_bytes};
+    rc = comm->device->ops->copy(comm->device, copies, n_blocks, err);
+    mem_free(copies);
+    return rc;
+}
+
+static const struct comm_ops COPY_OPS = {
+    .kind = "copy", .close = host_close, .move = copy_move};
+
+static int mpi_move(struct comm *comm, const struct comm_block *blocks,
+                    size_t n_blocks, struct err *err)
+{
+    return comm->world->ops->move(comm->world, blocks, n_blocks, err);
+}
+
+static const struct comm_ops MPI_OPS = {
+    .kind = "mpi", .close = host_close, .move = mpi_move};
+
+int comm_open(struct comm **out, struct world *world, struct device *device,
+              uint32_t n_ranks, struct err *err)
+{
+    struct comm shape = {&COPY_OPS, world, device, n_ranks};
+
+    assert(n_ranks);
+    if (world_size(world) > 1) {
+        if (n_ranks != world_size(world))
+            return err_set(err, ERR_USAGE,
+                           "%u processes were started for %u ranks: start as "
+                           "many as there are ranks, or one alone that is "
+                           "every rank",
+                           world_size(world), n_ranks);
+        if (device_kind_of(device) == DEVICE_CUDA)
+            return comm_open_nccl(out, &shape, err);
+        shape.ops = &MPI_OPS;
+    }
+    *out = mem_alloc(1, sizeof **out);
+    **out = shape;
+    return 0;
+}
+
+void comm_close(struct comm *comm)
+{
+    if (comm)
+        comm->ops->close(comm);
+}
+
+const char *comm_kind(const struct comm *comm)
+{
+    return comm->ops->kind;
+}
+
+struct world *comm_world(const struct comm *comm)
+{
+    return comm->world;
+}
+
+struct device *comm_device(const struct comm *comm)
+{
+    return comm->device;
+}
+
+uint32_t comm_n_ranks(const struct comm *comm)
+{
+    return comm->n_ranks;
+}
+
+bool comm_is_here(const struct comm *comm, uint32_t rank)
+{
+    return world_size(comm->world) == 1 || world_rank(comm->world) == rank;
+}
+
+int comm_move(struct comm *comm, const struct comm_block *blocks,
+              size_t n_blocks, struct err *err)
+{
+    struct comm_block *full = mem_alloc(n_blocks, sizeof *full);
+    size_t n_full = 0;
+    int rc;
+
+    for (size_t i = 0; i < n_blocks; i++) {
+        assert(comm_is_here(comm, blocks[i].from) ||
+               comm_is_here(comm, blocks[i].to));
+        if (blocks[i].n_bytes)
+            full[n_full++] = blocks[i];
+    }
+    rc = comm->ops->move(comm, full, n_full, err);
+    mem_free(full);
+    return rc;
+}
+
+/* The slice of a vector of n floats that a rank adds up. */
+struct slice {
+    uint64_t begin, n;
+};
+
+static struct slice slice_of(const struct comm *comm, uint64_t n, uint32_t rank)
+{
+    uint64_t whole = n / comm->n_ranks, more = n % comm->n_ranks;
+    uint64_t before = rank < more ? rank : more;
+
+    return (struct slice){rank * whole + before, whole + (rank < more)};
+}
+
+uint64_t comm_sum_scratch(const struct comm *comm, uint64_t n)
+{
+    return slice_of(comm, n, 0).n * comm->n_ranks;
+}
+
+/* Blocks from every rank to every other and itself, as far as one of the two
+ * is here. Gathering brings slice `to` of each rank's data side by side into
+ * the scratch of `to`; spreading brings the sum, which is the first of them,
+ * back into slice `from` of everyone's data. */
+static size_t sum_blocks(const struct comm *comm, struct comm_block *blocks,
+                         float *const *d_data, float *const *d_scratch,
+                         uint64_t n, bool is_spread)
+{
+    struct comm_block *block = blocks;
+    uint32_t from, to;
+
+    for (from = 0; from < comm->n_ranks; from++)
+        for (to = 0; to < comm->n_ranks; to++) {
+            bool has_src = comm_is_here(comm, from);
+            bool has_dst = comm_is_here(comm, to);
+            struct slice slice = slice_of(comm, n, is_spread ? from : to);
+
+            if (!has_src && !has_dst)
+                continue;
+            *block = (struct comm_block){.from = from, .to = to};
+            block->n_bytes = slice.n * sizeof(float);
+            if (has_src)
+                block->d_src =
+                    is_spread ? d_scratch[from] : d_data[from] + slice.begin;
+            if (has_dst)
+                block->d_dst = is_spread ? d_data[to] + slice.begin
+                                         : d_scratch[to] + from * slice.n;
+            block++;
+        }
+    return (size_t)(block - blocks);
+}
+
+/* Adds the slices in the scratch of a rank up, in the first of them. */
+static int add_slices(struct comm *comm, uint32_t rank, float *d_scratch,
+                      uint64_t n, struct err *err)
+{
+    uint64_t n_slice = slice_of(comm, n, rank).n;
+
+    for (uint32_t r = 1; r < comm->n_ranks && n_slice; r++)
+        if (device_add(comm->device, d_scratch, d_scratch + r * n_slice,
+                       n_slice, err))
+            return -1;
+    return 0;
+}
+
+/* Reduce-scatter and all-gather (Rabenseifner's all-reduce), but each slice is
+ * added up by its owner alone, from first rank to last: the order, and so the
+ * bits, do not depend on the body. */
+int comm_sum(struct comm *comm, float *const *d_data, float *const *d_scratch,
+             uint64_t n, struct err *err)
+{
+    size_t n_pairs = (size_t)comm->n_ranks * comm->n_ranks, n_blocks;
+    struct comm_block *blocks;
+    int rc = -1;
+
+    if (comm->n_ranks == 1)
+        return 0;
+    blocks = mem_alloc(n_pairs, sizeof *blocks);
+    n_blocks = sum_blocks(comm, blocks, d_data, d_scratch, n, false);
+    if (comm_move(comm, blocks, n_blocks, err))
+        goto out;
+    for (uint32_t r = 0; r < comm->n_ranks; r++)
+        if (comm_is_here(comm, r) && add_slices(comm, r, d_scratch[r], n, err))
+            goto out;
+    n_blocks = sum_blocks(comm, blocks, d_data, d_scratch, n, true);
+    if (comm_move(comm, blocks, n_blocks, err))
+        goto out;
+    rc = 0;
+out:
+    mem_free(blocks);
+    return rc;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_DEVICE_COMM_H
+#define NEUROSHARD_DEVICE_COMM_H
+
+#include "device/device.h"
+#include "device/world.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * How the buffers of ranks reach each other. Three bodies:
+ *
+ *     copy   all ranks are in this process, on one device: copies in its
+ *            memory. Real data movement, no wire.
+ *     mpi    one rank a process, on CPUs.
+ *     nccl   one rank a process, each with a GPU of its own; NCCL is loaded
+ *            when it is asked for.
+ *
+ * All three give the same bits.
+ */
+struct comm; /* opaque */
+
+/* The body follows from the world and the device. n_ranks: of the plan; where
+ * the world has more than one process, as many as that (else ERR_USAGE says
+ * how many to start). ERR_DEVICE where NCCL is not there, or two ranks would
+ * share one GPU. Neither world nor device is owned. Collective. */
+int comm_open(struct comm **out, struct world *world, struct device *device,
+              uint32_t n_ranks, struct err *err) MUST_CHECK;
+void comm_close(struct comm *comm); /* NULL is fine */
+
+const char *comm_kind(const struct comm *comm); /* "copy", "mpi", "nccl" */
+struct world *comm_world(const struct comm *comm);
+struct device *comm_device(const struct comm *comm);
+uint32_t comm_n_ranks(const struct comm *comm);
+/* Whether this process is that rank: of a world of one it is every rank. */
+bool comm_is_here(const struct comm *comm, uint32_t rank);
+
+/* One block that goes from a rank to a rank, which may be the same. Pointers
+ * are NULL where the rank is elsewhere. */
+struct comm_block {
+    uint32_t from, to;
+    const void *d_src;
+    void *d_dst;
+    size_t n_bytes;
+};
+/* Moves blocks that do not overlap. Each process names the blocks that its
+ * ranks send or receive, at most one for each (from, to), in any order.
+ * Queued behind the device's work, as marks are; device_wait or
+ * device_elapsed wait for it. Collective. */
+int comm_move(struct comm *comm, const struct comm_block *blocks,
+              size_t n_blocks, struct err *err) MUST_CHECK;
+/* All-reduce: d_data[r][n] of every rank r becomes the sum over all ranks,
+ * added in the order of ranks, so that all bodies agree. d_data[n_ranks] is
+ * not looked at for ranks elsewhere; d_scratch[r] likewise, each with
+ * comm_sum_scratch(n) floats: n, and fewer than n_ranks more. About the
+ * traffic of a ring; queued as comm_move is, in n_ranks pieces of work more.
+ * Collective. */
+uint64_t comm_sum_scratch(const struct comm *comm, uint64_t n);
+int comm_sum(struct comm *comm, float *const *d_data, float *const *d_scratch,
+             uint64_t n, struct err *err) MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+#include <cub/cub.cuh>
+
+#include "device/cuda_private.cuh"
+
+template <typename Key>
+static cudaError_t sort_pairs(struct cuda_pairs *pairs, uint64_t n,
+                              unsigned n_bits, void *d_temp, size_t *temp_bytes,
+                              cudaStream_t stream)
+{
+    unsigned from = pairs->current;
+    cub::DoubleBuffer<Key> keys((Key *)pairs->d_keys[from],
+                                (Key *)pairs->d_keys[from ^ 1]);
+    cub::DoubleBuffer<uint32_t> values(pairs->d_values[from],
+                                       pairs->d_values[from ^ 1]);
+    cudaError_t status = cub::DeviceRadixSort::SortPairs(
+        d_temp, *temp_bytes, keys, values, (uint32_t)n, 0, (int)n_bits, stream);
+
+    if (d_temp)
+        pairs->current = from ^ (unsigned)keys.selector;
+    return status;
+}
+
+int cuda_sort_pairs(struct device_cuda *cuda, struct cuda_pairs *pairs,
+                    uint64_t n, unsigned n_bits, void *d_temp,
+                    size_t *temp_bytes, struct err *err)
+{
+    cudaError_t (*sort)(struct cuda_pairs *, uint64_t, unsigned, void *,
+                        size_t *, cudaStream_t) =
+        pairs->key_bytes == 8 ? sort_pairs<uint64_t> : sort_pairs<uint32_t>;
+
+    return CUDA(sort(pairs, n, n_bits, d_temp, temp_bytes, cuda->stream), err);
+}
+
+int cuda_exclusive_sum(struct device_cuda *cuda, uint64_t *d_values, uint64_t n,
+                       void *d_temp, size_t *temp_bytes, struct err *err)
+{
+    return CUDA(cub::DeviceScan::ExclusiveSum(d_temp, *temp_bytes, d_values,
+                                              d_values, n, cuda->stream),
+                err);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_DEVICE_CUDA_PRIVATE_CUH
+#define NEUROSHARD_DEVICE_CUDA_PRIVATE_CUH
+
+#include <cuda_runtime.h>
+
+#include "device/cuda_hardware.cuh"
+#include "device/device_ops.h"
+
+/* What the parts of the CUDA body share. All work of a device goes through its
+ * one stream, in order; errors of work that was queued show where the host
+ * next waits. */
+
+struct hold;
+struct nvml;
+
+struct device_cuda {
+    struct device base;
+    int ordinal;
+    cudaStream_t stream;               /* owned */
+    cudaEvent_t marks[DEVICE_N_MARKS]; /* owned */
+    unsigned n_sms;
+    size_t l2_bytes;
+    /* What a flush reads, at least twice the last-level cache; owned. */
+    void *d_flush;
+    size_t flush_bytes;
+    unsigned *d_sink; /* one word that kernels store results to which nobody
+                         reads, so that they are computed; owned */
+    struct hold *hold, *d_hold; /* host memory that a GPU sees; owned */
+    unsigned n_holds;           /* the ticket of the last one */
+    bool is_held;
+    double held_since_ms;
+    struct nvml *nvml;  /* owned; NULL where there is none */
+    void **allocations; /* owned, and what they point to */
+    size_t n_allocations;
+};
+
+static inline struct device_cuda *device_cuda_of(struct device *device)
+{
+    return (struct device_cuda *)device;
+}
+
+/* 0, or -1 with the call's text and CUDA's words (ERR_DEVICE). */
+int cuda_check(cudaError_t status, const char *call,
+               struct err *err) MUST_CHECK;
+#define CUDA(call, err) cuda_check((call), #call, (err))
+
+/* kernel<<<grid, block, shared_bytes, stream>>>(arguments...), in words that
+ * any C++ compiler takes. */
+template <typename... Parameters, typename... Arguments>
+static inline cudaError_t launch(void (*kernel)(Parameters...), dim3 grid,
+                                 dim3 block, size_t shared_bytes,
+                                 cudaStream_t stream, Arguments &&...arguments)
+{
+    cudaLaunchConfig_t config = {};
+
+    config.gridDim = grid;
+    config.blockDim = block;
+    config.dynamicSmemBytes = shared_bytes;
+    config.stream = stream;
+    return cudaLaunchKernelEx(&config, kernel,
+                              static_cast<Arguments &&>(arguments)...);
+}
+
+/* So many blocks of block_size threads as all multiprocessors hold at once,
+ * but no more than n_threads need; at least 1. */
+unsigned cuda_n_blocks(const struct device_cuda *cuda, unsigned block_size,
+                       uint64_t n_threads);
+
+/*
+ * CUB's algorithms, which take long to compile, are in cub_cuda.cu. As there,
+ * d_temp NULL only stores in *temp_bytes what the call needs.
+ */
+
+/* Stable sort of n < 2^32 pairs by bits [0, n_bits) of the keys. */
+struct cuda_pairs {
+    void *d_keys[2];       /* uint32_t or uint64_t; [n] each */
+    uint32_t *d_values[2]; /* [n] each */
+    unsigned key_bytes;    /* 4 or 8 */
+    unsigned current;      /* which of the two; the sort changes it */
+};
+int cuda_sort_pairs(struct device_cuda *cuda, struct cuda_pairs *pairs,
+                    uint64_t n, unsigned n_bits, void *d_temp,
+                    size_t *temp_bytes, struct err *err) MUST_CHECK;
+/* Each value becomes the sum of those before it. */
+int cuda_exclusive_sum(struct device_cuda *cuda, uint64_t *d_values, uint64_t n,
+                       void *d_temp, size_t *temp_bytes,
+                       struct err *err) MUST_CHECK;
+
+/* The parts of the CUDA body (struct device_ops). */
+int lookup_cuda_open(struct lookup **out, const struct lookup *shape,
+                     struct err *err) MUST_CHECK;
+void lookup_cuda_close(struct lookup *lookup);
+int lookup_cuda_forward(struct lookup *lookup, const struct lookup_batch *batch,
+                        void *d_out, struct err *err) MUST_CHECK;
+int lookup_cuda_backward(struct lookup *lookup, unsigned phases,
+                         const struct lookup_batch *batch, const void *d_grad,
+                         float learning_rate, struct err *err) MUST_CHECK;
+int lookup_cuda_apply_dense(struct device *device,
+                            const struct lookup_table *table, float *d_dense,
+                            float learning_rate, enum optimizer optimizer,
+                            struct err *err) MUST_CHECK;
+int stream_cuda_draw(struct device *device, const struct stream *streams,
+                     uint32_t n_streams, uint64_t batch_seed,
+                     uint32_t *d_indices, uint64_t *d_offsets,
+                     struct err *err) MUST_CHECK;
+int stream_cuda_measure(struct device *device, const struct stream *streams,
+                        uint32_t n_streams, const uint32_t *d_indices,
+                        double *n_unique, double (*bins)[REUSE_BINS],
+                        struct err *err) MUST_CHECK;
+int probe_cuda_scratch(struct device *device, const struct probe *probe,
+                       size_t *n_bytes, struct err *err) MUST_CHECK;
+int probe_cuda_run(struct device *device, const struct probe_job *job,
+                   struct err *err) MUST_CHECK;
+
+#endif

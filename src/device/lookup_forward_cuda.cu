@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+#include "device/lookup_quads.cuh"
+
+/* Rows of a group that are on their way at once. */
+#define N_IN_FLIGHT 4
+/* Warps of work that a GPU wants, for each multiprocessor. */
+#define WARPS_A_SM 64
+
+struct forward_job {
+    struct lookup_classes classes;
+    const struct lookup_slice *slices;
+    const uint32_t *indices; /* of wide ones the low words */
+    const uint64_t *offsets;
+    char *out;
+    uint32_t batch, out_dim;
+    uint32_t index_step; /* words from one index to the next: 1 or 2 */
+    uint32_t is_half;    /* outputs in fp16 */
+};
+
+/* A vector of each kind that rows are read in. */
+struct vec_fp32 {
+    typedef float4 word;
+    float4 sum;
+
+    static __device__ word none()
+    {
+        return quad_zero();
+    }
+    __device__ void clear()
+    {
+        sum = quad_zero();
+    }
+    __device__ void add(float4 vec)
+    {
+        quad_add(sum, vec);
+    }
+    __device__ void store(char *out, bool is_half) const
+    {
+        quad_store_streaming(out, sum, is_half);
+    }
+};
+
+struct vec_fp16_short {
+    typedef uint2 word;
+    float4 sum;
+
+    static __device__ word none()
+    {
+        return make_uint2(0, 0);
+    }
+    __device__ void clear()
+    {
+        sum = quad_zero();
+    }
+    __device__ void add(uint2 vec)
+    {
+        quad_add(sum, quad_of_halves(vec));
+    }
+    __device__ void store(char *out, bool is_half) const
+    {
+        quad_store_streaming(out, sum, is_half);
+    }
+};
+
+/* Rows of the output need not be aligned to 16 bytes: two stores. */
+struct vec_fp16 {
+    typedef uint4 word;
+    float4 low, high;
+
+    static __device__ word none()
+    {
+        return make_uint4(0, 0, 0, 0);
+    }
+    __device__ void clear()
+    {
+        low = high = quad_zero();
+    }
+    __device__ void add(uint4 vec)
+    {
+        quad_add(low, quad_of_halves(make_uint2(vec.x, vec.y)));
+        quad_add(high, quad_of_halves(make_uint2(vec.z, vec.w)));
+    }
+    __device__ void store(char *out, bool is_half) const
+    {
+        quad_store_streaming(out, low, is_half);
+        quad_store_streaming(out + (is_half ? 8 : 16), high, is_half);
+    }
+};
+
+/* What one lane walks: its vector of the rows of some consecutive bags. */
+struct walk {
+    const char *column;
+    const uint64_t *ends; /* of the bags, [n_bags]; ends[-1]: their begin */
+    uint32_t row_bytes, n_bags;
+    char *out;
+    size_t out_stride;
+};
+
+/*
+ * The rows of all bags are one list: N_IN_FLIGHT of them are loaded, then
+ * added in order; wherever a bag ends, its sum is stored. The indices of the
+ * next rows and the next bag's end are loaded one round ahead. All lanes of a
+ * group load the same index, which is one access.
+ */
+template <typename Vec>
+static __device__ void walk_bags(const struct walk *walk,
+                                 const struct forward_job &job)
+{
+    const uint64_t begin = __ldg(walk->ends - 1);
+    const uint32_t n = (uint32_t)(__ldg(walk->ends + walk->n_bags - 1) - begin);
+    const uint32_t *next = job.indices + begin * job.index_step;
+    const uint64_t *next_end = walk->ends, *last = next_end + walk->n_bags;
+    uint32_t bag_end = (uint32_t)(__ldg(next_end++) - begin);
+    uint32_t end_ahead =
+        next_end < last ? (uint32_t)(__ldg(next_end) - begin) : 0;
+    uint32_t rows[N_IN_FLIGHT];
+    char *out = walk->out;
+    Vec sum;
+
+    for (uint32_t u = 0; u < N_IN_FLIGHT; u++)
+        rows[u] = u < n ? __ldg(next + u * job.index_step) : 0;
+    next += N_IN_FLIGHT * job.index_step;
+    sum.clear();
+    for (uint32_t i = 0;; i += N_IN_FLIGHT) {
+        typename Vec::word vecs[N_IN_FLIGHT];
+
+        for (uint32_t u = 0; u < N_IN_FLIGHT; u++)
+            if (i + u < n)
+                vecs[u] =
+                    __ldg((const typename Vec::word *)(walk->column +
+                                                       (uint64_t)rows[u] *
+                                                           walk->row_bytes));
+        for (uint32_t u = 0; u < N_IN_FLIGHT; u++)
+            if (i + N_IN_FLIGHT + u < n)
+                rows[u] = __ldg(next + u * job.index_step);
+        next += N_IN_FLIGHT * job.index_step;
+        for (uint32_t u = 0; u < N_IN_FLIGHT; u++) {
+            while (i + u == bag_end) {
+                sum.store(out, job.is_half);
+                if (next_end == last)
+                    return;
+                out += walk->out_stride;
+                sum.clear();
+                bag_end = end_ahead;
+                if (++next_end < last)
+                    end_ahead = (uint32_t)(__ldg(next_end) - begin);
+            }
+            sum.add(vecs[u]);
+        }
+    }
+}
+
+static __global__ void __launch_bounds__(LOOKUP_BLOCK_LANES, 4)
+    lookup_forward_kernel(struct forward_job job)
+{
+    const struct lookup_block block =
+        lookup_block_of(&job.classes, job.slices, blockIdx.x);
+    const struct lookup_class *own = &job.classes.classes[block.class_idx];
+    const struct lookup_slice *slice = &job.slices[block.slice_idx];
+    const uint32_t lane = threadIdx.x & (own->group_lanes - 1u);
+    const uint64_t bag = block.first_bag + (uint64_t)(threadIdx.x - lane) /
+                                               own->group_lanes *
+                                               own->bags_a_walk;
+    const uint32_t vec_columns = own->vec == LOOKUP_VEC_FP16 ? 8 : 4;
+    const uint32_t element_bytes = job.is_half ? 2 : 4;
+    struct walk walk;
+
+    if (bag >= job.batch || lane >= slice->n_vecs)
+        return;
+    walk.column =
+        slice->d_column + lane * (own->vec == LOOKUP_VEC_FP16_SHORT ? 8 : 16);
+    walk.ends = job.offsets + (uint64_t)slice->table_idx * job.batch + bag + 1;
+    walk.row_bytes = slice->row_bytes;
+    walk.n_bags = job.batch - (uint32_t)bag;
+    if (walk.n_bags > own->bags_a_walk)
+        walk.n_bags = own->bags_a_walk;
+    walk.out_stride = (size_t)job.out_dim * element_bytes;
+    walk.out = job.out + bag * walk.out_stride +
+               (slice->out_begin + (size_t)lane * vec_columns) * element_bytes;
+    switch (own->vec) {
+    case LOOKUP_VEC_FP32:
+        walk_bags<vec_fp32>(&walk, job);
+        break;
+    case LOOKUP_VEC_FP16:
+        walk_bags<vec_fp16>(&walk, job);
+        break;
+    default:
+        walk_bags<vec_fp16_short>(&walk, job);
+    }
+}
+
+int lookup_cuda_forward(struct lookup *lookup, const struct lookup_batch *batch,
+                        void *d_out, struct err *err)
+{
+    struct lookup_cuda *self = lookup_cuda_of(lookup);
+    uint64_t n_bags = (uint64_t)lookup->n_tables * lookup->batch;
+    struct forward_job job;
+
+    if (!n_bags)
+        return 0;
+    if (lookup_classes_place(&self->classes, lookup->batch,
+                             (double)batch->n_lookups / (double)n_bags,
+                             (uint64_t)self->cuda->n_sms * WARPS_A_SM, err))
+        return -1;
+    job.classes = self->classes;
+    job.slices = self->d_slices;
+    job.indices = (const uint32_t *)batch->d_indices;
+    job.offsets = batch->d_offsets;
+    job.out = (char *)d_out;
+    job.batch = lookup->batch;
+    job.out_dim = lookup->out_dim;
+    job.index_step = batch->wide ? 2 : 1;
+    job.is_half = lookup->output == PRECISION_FP16;
+    return CUDA(launch(lookup_forward_kernel, dim3(self->classes.n_blocks),
+                       dim3(LOOKUP_BLOCK_LANES), 0, self->cuda->stream, job),
+                err);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_DEVICE_LOOKUP_QUADS_CUH
+#define NEUROSHARD_DEVICE_LOOKUP_QUADS_CUH
+
+#include <cuda_fp16.h>
+
+#include "device/lookup_cuda.cuh"
+
+/* Four neighbouring columns, fp32 or fp16 in memory, floats in registers.
+ * Every product and every sum is rounded on its own. */
+
+#define ALL_LANES 0xffffffffu
+
+static __device__ inline float4 quad_zero(void)
+{
+    return make_float4(0, 0, 0, 0);
+}
+
+static __device__ inline float2 unpack_half2(uint32_t bits)
+{
+    return make_float2(__half2float(__ushort_as_half((uint16_t)bits)),
+                       __half2float(__ushort_as_half((uint16_t)(bits >> 16))));
+}
+
+static __device__ inline uint32_t pack_half2(float low, float high)
+{
+    return (uint32_t)__half_as_ushort(__float2half_rn(low)) |
+           (uint32_t)__half_as_ushort(__float2half_rn(high)) << 16;
+}
+
+static __device__ inline float4 quad_of_halves(uint2 bits)
+{
+    float2 low = unpack_half2(bits.x), high = unpack_half2(bits.y);
+
+    return make_float4(low.x, low.y, high.x, high.y);
+}
+
+static __device__ inline uint2 quad_to_halves(float4 quad)
+{
+    return make_uint2(pack_half2(quad.x, quad.y), pack_half2(quad.z, quad.w));
+}
+
+static __device__ inline void quad_add(float4 &sum, float4 quad)
+{
+    sum.x = __fadd_rn(sum.x, quad.x);
+    sum.y = __fadd_rn(sum.y, quad.y);
+    sum.z = __fadd_rn(sum.z, quad.z);
+    sum.w = __fadd_rn(sum.w, quad.w);
+}
+
+/* Column 4 * quad_idx of a row, as bytes. */
+static __device__ inline size_t quad_offset(uint32_t quad_idx, bool is_half)
+{
+    return (size_t)quad_idx * (is_half ? 8 : 16);
+}
+
+/* Memory that this kernel writes, too. */
+static __device__ inline float4 quad_load(const void *at, bool is_half)
+{
+    if (is_half)
+        return quad_of_halves(*(const uint2 *)at);
+    return *(const float4 *)at;
+}
+
+static __device__ inline void quad_store(void *at, float4 quad, bool is_half)
+{
+    if (is_half)
+        *(uint2 *)at = quad_to_halves(quad);
+    else
+        *(float4 *)at = quad;
+}
+
+/* Outputs, which nobody reads soon: they are not to drive hot rows out of the
+ * cache. */
+static __device__ inline void quad_store_streaming(void *at, float4 quad,
+                                                   bool is_half)
+{
+    if (is_half)
+        __stcs((uint2 *)at, quad_to_halves(quad));
+    else
+        __stcs((float4 *)at, quad);
+}
+
+/* w - scale * g */
+static __device__ inline float4 quad_step(float4 w, float scale, float4 g)
+{
+    return make_float4(__fsub_rn(w.x, __fmul_rn(scale, g.x)),
+                       __fsub_rn(w.y, __fmul_rn(scale, g.y)),
+                       __fsub_rn(w.z, __fmul_rn(scale, g.z)),
+                       __fsub_rn(w.w, __fmul_rn(scale, g.w)));
+}
+
+/*
+ * The squares of row-wise Adagrad in the order of lookup.h. A group of lanes
+ * holds one quad each; lane j collects the sums of columns 4 (j mod 4) .. + 3,
+ * modulo 16, of one slice of the row after the other. All lanes of the warp
+ * call these together.
+ */
+static __device__ inline void squares_add(float4 &sums, float4 quad,
+                                          uint32_t group_lanes)
+{
+    uint32_t from =
+        group_lanes < 4 ? threadIdx.x & (group_lanes - 1) : threadIdx.x & 3;
+    float4 squares =
+        make_float4(__fmul_rn(quad.x, quad.x), __fmul_rn(quad.y, quad.y),
+                    __fmul_rn(quad.z, quad.z), __fmul_rn(quad.w, quad.w));
+
+    for (; from < group_lanes; from += 4) {
+        float4 other;
+
+        other.x =
+            __shfl_sync(ALL_LANES, squares.x, (int)from, (int)group_lanes);
+        other.y =
+            __shfl_sync(ALL_LANES, squares.y, (int)from, (int)group_lanes);
+        other.z =
+            __shfl_sync(ALL_LANES, squares.z, (int)from, (int)group_lanes);
+        other.w =
+            __shfl_sync(ALL_LANES, squares.w, (int)from, (int)group_lanes);
+        quad_add(sums, other);
+    }
+}
+
+static __device__ inline void squares_fold(float4 &sums, int with)
+{
+    float4 other;
+
+    other.x = __shfl_xor_sync(ALL_LANES, sums.x, with);
+    other.y = __shfl_xor_sync(ALL_LANES, sums.y, with);
+    other.z = __shfl_xor_sync(ALL_LANES, sums.z, with);
+    other.w = __shfl_xor_sync(ALL_LANES, sums.w, with);
+    quad_add(sums, other);
+}
+
+/* Groups of fewer than four lanes lack sums that would be zero. */
+static __device__ inline float squares_mean(float4 sums, uint32_t group_lanes,
+                                            uint32_t dim)
+{
+    if (group_lanes >= 4)
+        squares_fold(sums, 2);
+    if (group_lanes >= 2)
+        squares_fold(sums, 1);
+    return __fdiv_rn(
+        __fadd_rn(__fadd_rn(sums.x, sums.z), __fadd_rn(sums.y, sums.w)),
+        (float)dim);
+}
+
+/* The rate of a row's step; its first lane adds to the row's state. A group
+ * without a row gives NULL. */
+static __device__ inline float adagrad_rate(float *state, float mean,
+                                            float learning_rate,
+                                            uint32_t group_lanes)
+{
+    float sum = 0;
+
+    if (state && !(threadIdx.x & (group_lanes - 1))) {
+        sum = __fadd_rn(*state, mean);
+        *state = sum;
+    }
+    sum = __shfl_sync(ALL_LANES, sum, 0, (int)group_lanes);
+    return __fdiv_rn(learning_rate,
+                     __fadd_rn(__fsqrt_rn(sum), LOOKUP_ADAGRAD_EPS));
+}
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_DEVICE_LOOKUP_RUNS_CUH
+#define NEUROSHARD_DEVICE_LOOKUP_RUNS_CUH
+
+#include "device/lookup_quads.cuh"
+#include "device/lookup_span.h"
+
+/* What the kernels of a backward share: the sorted look-ups and the sums of
+ * their gradients. */
+
+#define BLOCK_THREADS LOOKUP_UPDATE_THREADS
+#define BLOCK_WARPS (BLOCK_THREADS / 32)
+
+struct backward_job {
+    const struct cuda_table *tables;
+    const uint32_t *keys; /* sorted; the low words */
+    const uint32_t *bags;
+    const uint64_t *offsets;
+    const char *grad;
+    float *partials;      /* see partial_of */
+    uint32_t grad_stride; /* bytes from one bag to the next */
+    uint32_t key_step;    /* words from one key to the next: 1 or 2 */
+    uint32_t n_tables, batch, max_dim, max_group_lanes;
+    float learning_rate;
+    uint32_t is_adagrad;
+};
+
+static __device__ inline uint32_t key_at(const struct backward_job &job,
+                                         uint32_t i)
+{
+    return __ldg(job.keys + (uint64_t)i * job.key_step);
+}
+
+/* The sum of the piece that starts at look-up i: pieces of one table start at
+ * least LOOKUP_RUN_PIECE apart (device/lookup_kernels.h), and tables have
+ * spans of their own. */
+static __device__ inline float *partial_of(const struct backward_job &job,
+                                           const struct lookup_span &span,
+                                           uint32_t i)
+{
+    uint32_t number =
+        lookup_first_span(span.table_begin, span.table_idx, LOOKUP_RUN_PIECE) +
+        (i - span.table_begin) / LOOKUP_RUN_PIECE;
+
+    return job.partials + (uint64_t)number * job.max_dim;
+}
+
+/* Gradients of one table, as a lane sees them. */
+struct grads {
+    const char *column; /* its quad in the first bag of the batch */
+    uint32_t stride;
+    uint32_t first_bag; /* of the table */
+};
+
+static __device__ inline struct grads grads_of(const struct backward_job &job,
+                                               const struct cuda_table &table,
+                                               uint32_t table_idx,
+                                               uint32_t quad_idx, bool is_half)
+{
+    struct grads grads;
+
+    grads.column =
+        job.grad + quad_offset(table.out_begin / 4 + quad_idx, is_half);
+    grads.stride = job.grad_stride;
+    grads.first_bag = table_idx * job.batch;
+    return grads;
+}
+
+template <bool is_half>
+static __device__ inline float4 load_grad(const char *at)
+{
+    if (is_half)
+        return quad_of_halves(__ldg((const uint2 *)at));
+    return __ldg((const float4 *)at);
+}
+
+/* Adds the gradients of n bags, in order, to zero. What is missing in the last
+ * round is added as zeros: no sum that began with +0 is -0, so that they change
+ * nothing. */
+template <bool is_half, uint32_t n_in_flight>
+static __device__ float4 sum_grads(const struct grads &grads,
+                                   const uint32_t *bags, uint32_t n)
+{
+    uint32_t ids[n_in_flight];
+    float4 sum = quad_zero();
+
+    for (uint32_t u = 0; u < n_in_flight; u++)
+        ids[u] = u < n ? __ldg(bags + u) - grads.first_bag : 0;
+    for (uint32_t i = 0; i < n; i += n_in_flight) {
+        float4 quads[n_in_flight];
+
+        for (uint32_t u = 0; u < n_in_flight; u++)
+            quads[u] = i + u < n
+                           ? load_grad<is_half>(grads.column +
+                                                (uint64_t)ids[u] * grads.stride)
+                           : quad_zero();
+        for (uint32_t u = 0; u < n_in_flight; u++)
+            if (i + n_in_flight + u < n)
+                ids[u] = __ldg(bags + i + n_in_flight + u) - grads.first_bag;
+        for (uint32_t u = 0; u < n_in_flight; u++)
+            quad_add(sum, quads[u]);
+    }
+    return sum;
+}
+
+static inline dim3 blocks_for_warps(uint64_t n_warps)
+{
+    return dim3((unsigned)((n_warps + BLOCK_WARPS - 1) / BLOCK_WARPS));
+}
+
+/* Hand the kernels to the device's stream. */
+int lookup_cuda_linearise(struct lookup_cuda *self,
+                          const struct lookup_batch *batch,
+                          struct err *err) MUST_CHECK;
+int lookup_cuda_pieces(struct lookup_cuda *self, const struct backward_job *job,
+                       uint32_t n_lookups, struct err *err) MUST_CHECK;
+int lookup_cuda_update(struct lookup_cuda *self, const struct backward_job *job,
+                       uint32_t n_lookups, struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+#include "device/nccl.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+/* Where the address of each function goes. */
+static const struct {
+    const char *name;
+    size_t offset;
+} functions[] = {
+    {"ncclGetVersion", offsetof(struct nccl, get_version)},
+    {"ncclGetUniqueId", offsetof(struct nccl, get_unique_id)},
+    {"ncclCommInitRank", offsetof(struct nccl, comm_init_rank)},
+    {"ncclCommDestroy", offsetof(struct nccl, comm_destroy)},
+    {"ncclCommGetAsyncError", offsetof(struct nccl, comm_get_async_error)},
+    {"ncclGroupStart", offsetof(struct nccl, group_start)},
+    {"ncclGroupEnd", offsetof(struct nccl, group_end)},
+    {"ncclSend", offsetof(struct nccl, send)},
+    {"ncclRecv", offsetof(struct nccl, recv)},
+    {"ncclGetErrorString", offsetof(struct nccl, get_error_string)},
+    {"ncclGetLastError", offsetof(struct nccl, get_last_error)},
+};
+
+int nccl_load(struct nccl *nccl, const char *library, struct err *err)
+{
+    *nccl = (struct nccl){0};
+    nccl->library = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    if (!nccl->library)
+        return err_set(err, ERR_DEVICE,
+                       "GPUs of several processes talk through NCCL, which "
+                       "cannot be loaded: %s",
+                       dlerror());
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        void *address = dlsym(nccl->library, functions[i].name);
+
+        if (!address) {
+            nccl_unload(nccl);
+            return err_set(err, ERR_DEVICE,
+                           "'%s' lacks '%s': it is no NCCL of version 2.13 or "
+                           "later",
+                           library, functions[i].name);
+        }
+        memcpy((char *)nccl + functions[i].offset, &address, sizeof address);
+    }
+    return 0;
+}
+
+void nccl_unload(struct nccl *nccl)
+{
+    if (nccl->library)
+        dlclose(nccl->library);
+    *nccl = (struct nccl){0};
+}
+
+int nccl_check(const struct nccl *nccl, int status, const char *name,
+               struct err *err)
+{
+    const char *last;
+
+    if (status == NCCL_SUCCESS || status == NCCL_IN_PROGRESS)
+        return 0;
+    last = nccl->get_last_error(NULL);
+    return err_set(err, ERR_DEVICE, "%s failed: %s%s%s", name,
+                   nccl->get_error_string(status), last && *last ? ": " : "",
+                   last ? last : "");
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_DEVICE_NCCL_H
+#define NEUROSHARD_DEVICE_NCCL_H
+
+#include <stddef.h>
+
+#include "base/err.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * The part of NCCL that we call, by its public binary interface, loaded when
+ * it is asked for: neither building nor starting the program needs NCCL. Any
+ * libnccl.so.2 since 2.13 fits.
+ */
+
+#define NCCL_LIBRARY "libnccl.so.2"
+
+struct nccl_id { /* ncclUniqueId */
+    char bytes[128];
+};
+struct nccl_comm; /* *ncclComm_t */
+
+enum nccl_status { NCCL_SUCCESS = 0, NCCL_IN_PROGRESS = 7 }; /* of some */
+enum nccl_type { NCCL_BYTES = 0 };                           /* ncclInt8 */
+
+/* Functions return a status; stream is a cudaStream_t. */
+struct nccl {
+    void *library; /* owned */
+    int (*get_version)(int *version);
+    int (*get_unique_id)(struct nccl_id *id);
+    int (*comm_init_rank)(struct nccl_comm **comm, int n_ranks,
+                          struct nccl_id id, int rank);
+    int (*comm_destroy)(struct nccl_comm *comm);
+    int (*comm_get_async_error)(struct nccl_comm *comm, int *status);
+    int (*group_start)(void);
+    int (*group_end)(void);
+    int (*send)(const void *d_src, size_t n, int type, int to,
+                struct nccl_comm *comm, void *stream);
+    int (*recv)(void *d_dst, size_t n, int type, int from,
+                struct nccl_comm *comm, void *stream);
+    const char *(*get_error_string)(int status);
+    const char *(*get_last_error)(struct nccl_comm *comm);
+};
+
+/* library: NCCL_LIBRARY but in tests. ERR_DEVICE with the loader's words where
+ * it cannot be loaded or lacks a function. */
+int nccl_load(struct nccl *nccl, const char *library,
+              struct err *err) MUST_CHECK;
+void nccl_unload(struct nccl *nccl); /* zeroed is fine */
+
+/* 0, or -1 and ERR_DEVICE with the name of the call and NCCL's words. */
+int nccl_check(const struct nccl *nccl, int status, const char *name,
+               struct err *err) MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

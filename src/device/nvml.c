@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+#include "device/nvml.h"
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+/* Values of the library's public interface. */
+enum { NVML_SUCCESS = 0 };
+enum { NVML_CLOCK_SM = 1, NVML_CLOCK_MEM = 2 };
+enum { NVML_TEMPERATURE_GPU = 0 };
+
+struct nvml {
+    void *library;
+    void *handle; /* of the GPU, the library's */
+    bool is_started;
+    int (*start)(void);
+    int (*stop)(void);
+    const char *(*error_text)(int status);
+    int (*find)(const char *pci_bus_id, void **handle);
+    /* These may be missing: the library is older than they are. */
+    int (*clock)(void *handle, int type, unsigned *mhz);
+    int (*max_clock)(void *handle, int type, unsigned *mhz);
+    int (*temperature)(void *handle, int sensor, unsigned *celsius);
+    int (*power)(void *handle, unsigned *milliwatts);
+    int (*reasons)(void *handle, unsigned long long *reasons);
+};
+
+/* Stores the address of a function in *function; whether there is one. */
+static bool load(const struct nvml *nvml, const char *name, void *function)
+{
+    void *address = dlsym(nvml->library, name);
+
+    memcpy(function, &address, sizeof address);
+    return address;
+}
+
+static int load_all(struct nvml *nvml, const char *name, struct err *err)
+{
+    if (!load(nvml, "nvmlInit_v2", &nvml->start) ||
+        !load(nvml, "nvmlShutdown", &nvml->stop) ||
+        !load(nvml, "nvmlErrorString", &nvml->error_text) ||
+        !load(nvml, "nvmlDeviceGetHandleByPciBusId_v2", &nvml->find))
+        return err_set(err, ERR_DEVICE,
+                       "cannot read the GPU's health: '%s' lacks a function",
+                       name);
+    load(nvml, "nvmlDeviceGetClockInfo", &nvml->clock);
+    load(nvml, "nvmlDeviceGetMaxClockInfo", &nvml->max_clock);
+    load(nvml, "nvmlDeviceGetTemperature", &nvml->temperature);
+    load(nvml, "nvmlDeviceGetPowerUsage", &nvml->power);
+    load(nvml, "nvmlDeviceGetCurrentClocksThrottleReasons", &nvml->reasons);
+    return 0;
+}
+
+int nvml_open(struct nvml **out, const char *library, const char *pci_bus_id,
+              struct err *err)
+{
+    struct nvml *nvml = mem_alloc(1, sizeof *nvml);
+    int status, rc = -1;
+
+    nvml->library = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    if (!nvml->library) {
+        err_set(err, ERR_DEVICE, "cannot read the GPU's health: %s", dlerror());
+        goto out;
+    }
+    if (load_all(nvml, library ? library : "this program", err))
+        goto out;
+    status = nvml->start();
+    nvml->is_started = status == NVML_SUCCESS;
+    if (status == NVML_SUCCESS)
+        status = nvml->find(pci_bus_id, &nvml->handle);
+    if (status != NVML_SUCCESS) {
+        err_set(err, ERR_DEVICE, "cannot read the health of GPU '%s': %s",
+                pci_bus_id, nvml->error_text(status));
+        goto out;
+    }
+    *out = nvml;
+    rc = 0;
+out:
+    if (rc)
+        nvml_close(nvml);
+    return rc;
+}
+
+void nvml_close(struct nvml *nvml)
+{
+    if (!nvml)
+        return;
+    if (nvml->is_started)
+        nvml->stop();
+    if (nvml->library)
+        dlclose(nvml->library);
+    mem_free(nvml);
+}
+
+double nvml_max_sm_mhz(const struct nvml *nvml)
+{
+    unsigned mhz;
+
+    if (!nvml->max_clock ||
+        nvml->max_clock(nvml->handle, NVML_CLOCK_SM, &mhz) != NVML_SUCCESS)
+        return 0;
+    return mhz;
+}
+
+void nvml_health(const struct nvml *nvml, struct sample_health *health)
+{
+    unsigned value;
+    unsigned long long reasons;
+
+    if (nvml->clock &&
+        nvml->clock(nvml->handle, NVML_CLOCK_SM, &value) == NVML_SUCCESS)
+        health->sm_mhz = value;
+    if (nvml->clock &&
+        nvml->clock(nvml->handle, NVML_CLOCK_MEM, &value) == NVML_SUCCESS)
+        health->memory_mhz = value;
+    if (nvml->temperature &&
+        nvml->temperature(nvml->handle, NVML_TEMPERATURE_GPU, &value) ==
+            NVML_SUCCESS)
+        health->temperature_c = value;
+    if (nvml->power && nvml->power(nvml->handle, &value) == NVML_SUCCESS)
+        health->power_w = value * 1e-3;
+    if (nvml->reasons && nvml->reasons(nvml->handle, &reasons) == NVML_SUCCESS)
+        health->throttle_reasons = reasons;
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+#include "device/probe.h"
+
+#include <assert.h>
+
+#include "base/mem.h"
+#include "base/stats.h"
+#include "device/device_ops.h"
+
+#define N_WARM_UP 2
+#define SEED 1
+#define SCRATCH_BYTES ((uint64_t)1 << 20)
+#define UINT32_SPAN (UINT64_C(1) << 32)
+
+const char *probe_kind_name(enum probe_kind kind)
+{
+    static const char *const NAMES[] = {"read", "copy", "gather", "sort",
+                                        "launch"};
+
+    return NAMES[kind];
+}
+
+static uint64_t key_bytes(const struct probe *probe)
+{
+    return probe->key_bits > 32 ? 8 : 4;
+}
+
+static uint64_t pair_bytes(const struct probe *probe)
+{
+    return probe->n * (key_bytes(probe) + sizeof(uint32_t));
+}
+
+double probe_moved_bytes(const struct probe *probe)
+{
+    uint64_t n_passes = (probe->key_bits + 7) / 8;
+
+    switch (probe->kind) {
+    case PROBE_READ:
+        return (double)probe->n_bytes;
+    case PROBE_COPY:
+        return 2 * (double)probe->n_bytes;
+    case PROBE_GATHER:
+        return (double)probe->n * (probe->row_bytes + sizeof(uint32_t));
+    case PROBE_SORT:
+        return 2 * (double)(pair_bytes(probe) * n_passes);
+    case PROBE_LAUNCH:
+        break;
+    }
+    return 0;
+}
+
+uint64_t probe_memory_bytes(const struct probe *probe)
+{
+    switch (probe->kind) {
+    case PROBE_READ:
+        return probe->n_bytes;
+    case PROBE_COPY:
+        return 2 * probe->n_bytes;
+    case PROBE_GATHER:
+        return probe->n_bytes + probe->n * sizeof(uint32_t);
+    case PROBE_SORT: /* as they were, twice to sort, and some scratch */
+        return 3 * pair_bytes(probe) + probe->n + SCRATCH_BYTES;
+    case PROBE_LAUNCH:
+        break;
+    }
+    return SCRATCH_BYTES;
+}
+
+/* What one probe holds. */
+struct preparation {
+    struct probe_job job;
+    void *d_offsets;
+    /* SORT: the pairs as they were drawn */
+    void *d_first_keys, *d_first_values;
+};
+
+/* n numbers, all below n_values alike. */
+static int draw(struct device *device, struct preparation *own, uint64_t n,
+                uint64_t n_values, void *d_out, struct err *err)
+{
+    const struct stream stream = {
+        .n_rows = n_values, .batch = 1, .pooling_factor = (double)n};
+
+    return stream_draw(device, &stream, 1, SEED, d_out, own->d_offsets, err);
+}
+
+static int prepare_bytes(struct device *device, const struct probe *probe,
+                         struct preparation *own, struct err *err)
+{
+    struct probe_job *job = &own->job;
+
+    if (device_alloc(device, &job->d_src, probe->n_bytes, err) ||
+        device_fill(device, job->d_src, probe->n_bytes / sizeof(float),
+                    PRECISION_FP32, SEED, err))
+        return -1;
+    if (probe->kind == PROBE_COPY)
+        return device_alloc(device, &job->d_dst, probe->n_bytes, err);
+    return 0;
+}
+
+static int prepare_gather(struct device *device, const struct probe *probe,
+                          struct preparation *own, struct err *err)
+{
+    void *d_indices;
+
+    if (prepare_bytes(device, probe, own, err) ||
+        device_alloc(device, &d_indices, probe->n * sizeof(uint32_t), err))
+        return -1;
+    own->job.d_indices = d_indices;
+    return draw(device, own, probe->n, probe->n_bytes / probe->row_bytes,
+                d_indices, err);
+}
+
+static int prepare_sort(struct device *device, const struct probe *probe,
+                        struct preparation *own, struct err *err)
+{
+    size_t n_keys_bytes = probe->n * key_bytes(probe);
+    size_t n_values_bytes = probe->n * sizeof(uint32_t);
+    struct probe_job *job = &own->job;
+
+    for (unsigned i = 0; i < 2; i++) {
+        void *d_values;
+
+        if (device_alloc(device, &job->d_keys[i], n_keys_bytes, err) ||
+            device_alloc(device, &d_values, n_values_bytes, err))
+            return -1;
+        job->d_values[i] = d_values;
+    }
+    if (device_alloc(device, &own->d_first_keys, n_keys_bytes, err) ||
+        device_alloc(device, &own->d_first_values, n_values_bytes, err))
+        return -1;
+    return draw(device, own, n_keys_bytes / sizeof(uint32_t), UINT32_SPAN - 1,
+                own->d_first_keys, err) ||
+                   draw(device, own, probe->n, UINT32_SPAN - 1,
+                        own->d_first_values, err)
+               ? -1
+               : 0;
+}
+
+static int prepare(struct device *device, const struct probe *probe,
+                   struct preparation *own, struct err *err)
+{
+    int rc = 0;
+
+    own->job.probe = probe;
+    if (device_alloc(device, &own->d_offsets, 2 * sizeof(uint64_t), err) ||
+        device->ops->probe_scratch(device, probe, &own->job.scratch_bytes,
+                                   err) ||
+        device_alloc(device, &own->job.d_scratch, own->job.scratch_bytes, err))
+        return -1;
+    switch (probe->kind) {
+    case PROBE_READ:
+    case PROBE_COPY:
+        rc = prepare_bytes(device, probe, own, err);
+        break;
+    case PROBE_GATHER:
+        rc = prepare_gather(device, probe, own, err);
+        break;
+    case PROBE_SORT:
+        rc = prepare_sort(device, probe, own, err);
+        break;
+    case PROBE_LAUNCH:
+        break;
+    }
+    return rc;
+}
+
+static void release(struct device *device, struct preparation *own)
+{
+    device_free(device, own->d_offsets);
+    device_free(device, own->job.d_scratch);
+    device_free(device, own->job.d_src);
+    device_free(device, own->job.d_dst);
+    device_free(device, own->job.d_indices);
+    for (unsigned i = 0; i < 2; i++) {
+        device_free(device, own->job.d_keys[i]);
+        device_free(device, own->job.d_values[i]);
+    }
+    device_free(device, own->d_first_keys);
+    device_free(device, own->d_first_values);
+}
+
+static int run_once(struct device *device, const struct preparation *own,
+                    double *ms, struct err *err)
+{
+    const struct probe_job *job = &own->job;
+    const struct probe *probe = job->probe;
+
+    if (probe->kind == PROBE_SORT) {
+        const struct device_copy copies[] = {
+            {job->d_keys[0], own->d_first_keys, probe->n * key_bytes(probe)},
+            {job->d_values[0], own->d_first_values,
+             probe->n * sizeof(uint32_t)},
+        };
+
+        if (device->ops->copy(device, copies, 2, err))
+            return -1;
+    }
+    if (device_hold(device, err) || device_flush(device, err) ||
+        device_mark(device, 0, err) || device->ops->probe(device, job, err) ||
+        device_mark(device, 1, err) || device_release(device, err))
+        return -1;
+    return device_elapsed(device, 0, 1, ms, err);
+}
+
+/* Rows and draws are counted in 32 bits. */
+static bool is_possible(const struct probe *probe)
+{
+    switch (probe->kind) {
+    case PROBE_READ:
+    case PROBE_COPY:
+        return probe->n_bytes > 0;
+    case PROBE_GATHER:
+        return probe->row_bytes && probe->row_bytes % 16 == 0 &&
+               probe->n_bytes >= probe->row_bytes &&
+               probe->n_bytes / probe->row_bytes < UINT32_SPAN &&
+               probe->n < UINT32_SPAN;
+    case PROBE_SORT:
+        return probe->key_bits - 1 < 64 &&
+               pair_bytes(probe) < UINT32_SPAN * sizeof(uint32_t);
+    case PROBE_LAUNCH:
+        break;
+    }
+    return true;
+}
+
+int probe_run(struct device *device, const struct probe *probe,
+              unsigned n_iterations, struct timing *timing, struct err *err)
+{
+    struct preparation own = {0};
+    double *ms = mem_alloc(n_iterations, sizeof *ms), warm_up_ms;
+    int rc = -1;
+
+    assert(n_iterations && is_possible(probe));
+    if (prepare(device, probe, &own, err))
+        goto out;
+    for (unsigned i = 0; i < N_WARM_UP; i++)
+        if (run_once(device, &own, &warm_up_ms, err))
+            goto out;
+    for (unsigned i = 0; i < n_iterations; i++)
+        if (run_once(device, &own, &ms[i], err))
+            goto out;
+    timing->median_ms = stats_median(ms, n_iterations);
+    timing->p10_ms = stats_quantile(ms, n_iterations, 0.1);
+    timing->p90_ms = stats_quantile(ms, n_iterations, 0.9);
+    rc = 0;
+out:
+    release(device, &own);
+    mem_free(ms);
+    return rc;
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+#include "device/device_cpu.h"
+
+#include <string.h>
+
+#define PIECE_BYTES ((size_t)1 << 20)
+#define PIECE_ROWS ((size_t)1 << 12)
+/* So many rows ahead are asked for: more than a core's buffers for misses. */
+#define AHEAD 16
+#define CACHE_LINE 64
+#define DIGITS 256
+/* Words that a cache line holds, which are summed side by side. */
+#define LANES 16
+
+static size_t n_tasks(uint64_t n, size_t n_a_task)
+{
+    return (size_t)((n + n_a_task - 1) / n_a_task);
+}
+
+/* The sums of each thread's last task, so that they are computed. */
+struct sums {
+    uint32_t lanes[LANES];
+};
+
+static void add_words(struct sums *sums, const uint32_t *words, size_t n)
+{
+    size_t i = 0;
+
+    for (; i + LANES <= n; i += LANES)
+        for (unsigned lane = 0; lane < LANES; lane++)
+            sums->lanes[lane] += words[i + lane];
+    for (; i < n; i++)
+        sums->lanes[0] += words[i];
+}
+
+static void read_piece(void *ctx, size_t task, unsigned thread)
+{
+    const struct probe_job *job = ctx;
+    size_t begin = task * PIECE_BYTES, n_bytes = job->probe->n_bytes - begin;
+    struct sums sums = {0};
+
+    if (n_bytes > PIECE_BYTES)
+        n_bytes = PIECE_BYTES;
+    add_words(&sums, (const uint32_t *)((const char *)job->d_src + begin),
+              n_bytes / sizeof(uint32_t));
+    ((struct sums *)job->d_scratch)[thread] = sums;
+}
+
+static void gather_piece(void *ctx, size_t task, unsigned thread)
+{
+    const struct probe_job *job = ctx;
+    const char *rows = job->d_src;
+    size_t begin = task * PIECE_ROWS, end = begin + PIECE_ROWS;
+    size_t row_bytes = job->probe->row_bytes;
+    struct sums sums = {0};
+
+    if (end > job->probe->n)
+        end = job->probe->n;
+    for (size_t i = begin; i < end; i++) {
+        const char *row = rows + job->d_indices[i] * row_bytes;
+
+        if (i + AHEAD < end) {
+            const char *later = rows + job->d_indices[i + AHEAD] * row_bytes;
+
+            for (size_t at = 0; at < row_bytes; at += CACHE_LINE)
+                __builtin_prefetch(later + at);
+        }
+        add_words(&sums, (const uint32_t *)row, row_bytes / sizeof(uint32_t));
+    }
+    ((struct sums *)job->d_scratch)[thread] = sums;
+}
+
+static void nothing(void *ctx, size_t task, unsigned thread)
+{
+    (void)ctx;
+    (void)task;
+    (void)thread;
+}
+
+/* Least-significant-digit radix sort, 8 bits a pass. Each thread counts and
+ * places one chunk of the pairs; counts are [chunk][digit]. */
+struct sort_job {
+    const struct probe_job *probe;
+    unsigned from, shift, mask;
+    size_t n_chunks;
+    size_t (*counts)[DIGITS];
+};
+
+static unsigned digit_at(const struct sort_job *job, size_t i)
+{
+    const void *keys = job->probe->d_keys[job->from];
+
+    if (job->probe->probe->key_bits > 32)
+        return (unsigned)(((const uint64_t *)keys)[i] >> job->shift) &
+               job->mask;
+    return ((const uint32_t *)keys)[i] >> job->shift & job->mask;
+}
+
+static size_t chunk_begin(const struct sort_job *job, size_t chunk)
+{
+    return (size_t)(job->probe->probe->n * chunk / job->n_chunks);
+}
+
+static void count_chunk(void *ctx, size_t chunk, unsigned thread)
+{
+    const struct sort_job *job = ctx;
+    size_t end = chunk_begin(job, chunk + 1);
+
+    (void)thread;
+    memset(job->counts[chunk], 0, sizeof job->counts[chunk]);
+    for (size_t i = chunk_begin(job, chunk); i < end; i++)
+        job->counts[chunk][digit_at(job, i)]++;
+}
+
+static void place_chunk(void *ctx, size_t chunk, unsigned thread)
+{
+    const struct sort_job *job = ctx;
+    size_t end = chunk_begin(job, chunk + 1);
+    unsigned from = job->from, to = from ^ 1;
+    void *const *keys = job->probe->d_keys;
+    uint32_t *const *values = job->probe->d_values;
+
+    (void)thread;
+    for (size_t i = chunk_begin(job, chunk); i < end; i++) {
+        size_t at = job->counts[chunk][digit_at(job, i)]++;
+
+        if (job->probe->probe->key_bits > 32)
+            ((uint64_t *)keys[to])[at] = ((const uint64_t *)keys[from])[i];
+        else
+            ((uint32_t *)keys[to])[at] = ((const uint32_t *)keys[from])[i];
+        values[to][at] = values[from][i];
+    }
+}
+
+/* Counts become the places where the chunks' digits begin. */
+static void add_up_counts(const struct sort_job *job)
+{
+    size_t sum = 0;
+
+    for (unsigned digit = 0; digit < DIGITS; digit++)
+        for (size_t chunk = 0; chunk < job->n_chunks; chunk++) {
+            size_t count = job->counts[chunk][digit];
+
+            job->counts[chunk][digit] = sum;
+            sum += count;
+        }
+}
+
+static void sort_pairs(struct pool *pool, const struct probe_job *probe)
+{
+    struct sort_job job = {.probe = probe,
+                           .n_chunks = pool_size(pool),
+                           .counts = probe->d_scratch};
+
+    for (; job.shift < probe->probe->key_bits; job.shift += 8) {
+        unsigned n_bits = probe->probe->key_bits - job.shift;
+
+        job.mask = n_bits < 8 ? (1u << n_bits) - 1 : DIGITS - 1;
+        pool_run(pool, job.n_chunks, count_chunk, &job);
+        add_up_counts(&job);
+        pool_run(pool, job.n_chunks, place_chunk, &job);
+        job.from ^= 1;
+    }
+}
+
+int probe_cpu_scratch(struct device *device, const struct probe *probe,
+                      size_t *n_bytes, struct err *err)
+{
+    (void)err;
+    *n_bytes =
+        device->n_threads * (probe->kind == PROBE_SORT ? sizeof(size_t[DIGITS])
+                                                       : sizeof(struct sums));
+    return 0;
+}
+
+int probe_cpu_run(struct device *device, const struct probe_job *job,
+                  struct err *err)
+{
+    struct pool *pool = device_cpu(device)->pool;
+    struct probe_job own = *job;
+    const struct device_copy copy = {job->d_dst, job->d_src,
+                                     job->probe->n_bytes};
+
+    switch (job->probe->kind) {
+    case PROBE_READ:
+        pool_run(pool, n_tasks(job->probe->n_bytes, PIECE_BYTES), read_piece,
+                 &own);
+        break;
+    case PROBE_COPY:
+        return device->ops->copy(device, &copy, 1, err);
+    case PROBE_GATHER:
+        pool_run(pool, n_tasks(job->probe->n, PIECE_ROWS), gather_piece, &own);
+        break;
+    case PROBE_SORT:
+        sort_pairs(pool, job);
+        break;
+    case PROBE_LAUNCH:
+        pool_run(pool, device->n_threads, nothing, &own);
+        break;
+    }
+    return 0;
+}

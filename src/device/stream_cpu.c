@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+#include "device/device_cpu.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "device/stream_kernels.h"
+
+/* Look-ups of one task. */
+#define PIECE_LOOKUPS ((uint32_t)1 << 16)
+
+struct drawn_stream {
+    struct stream_batch batch;
+    uint32_t n_bags;
+    uint64_t offset; /* of its first look-up */
+    uint64_t *offsets;
+    uint32_t *indices;
+};
+
+struct draw_job {
+    const struct drawn_stream *streams;
+    size_t n_pieces; /* of the longest one, and one more for the offsets */
+};
+
+static void draw_piece(void *ctx, size_t task, unsigned thread)
+{
+    const struct draw_job *job = ctx;
+    const struct drawn_stream *stream = &job->streams[task / job->n_pieces];
+    uint64_t piece = task % job->n_pieces, begin, n;
+
+    (void)thread;
+    if (piece == 0) {
+        stream_offsets(&stream->batch, stream->n_bags, stream->offset,
+                       stream->offsets);
+        return;
+    }
+    begin = (piece - 1) * PIECE_LOOKUPS;
+    if (begin >= stream->batch.n_lookups)
+        return;
+    n = stream->batch.n_lookups - begin;
+    if (n > PIECE_LOOKUPS)
+        n = PIECE_LOOKUPS;
+    stream_rows(&stream->batch, (uint32_t)begin, (uint32_t)n,
+                stream->indices + begin);
+}
+
+int stream_cpu_draw(struct device *device, const struct stream *streams,
+                    uint32_t n_streams, uint64_t batch_seed, uint32_t *indices,
+                    uint64_t *offsets, struct err *err)
+{
+    struct drawn_stream *drawn = mem_alloc(n_streams, sizeof *drawn);
+    struct draw_job job = {drawn, 1};
+    uint64_t offset = 0;
+    size_t bag = 0;
+
+    (void)err;
+    for (uint32_t i = 0; i < n_streams; i++) {
+        struct drawn_stream *stream = &drawn[i];
+        size_t n_pieces;
+
+        stream_batch_init(&stream->batch, &streams[i], batch_seed);
+        stream->n_bags = streams[i].batch;
+        stream->offset = offset;
+        stream->offsets = offsets + bag;
+        stream->indices = indices + offset;
+        offset += stream->batch.n_lookups;
+        bag += stream->n_bags;
+        n_pieces = 2 + stream->batch.n_lookups / PIECE_LOOKUPS;
+        if (n_pieces > job.n_pieces)
+            job.n_pieces = n_pieces;
+    }
+    offsets[bag] = offset;
+    pool_run(device_cpu(device)->pool, n_streams * job.n_pieces, draw_piece,
+             &job);
+    mem_free(drawn);
+    return 0;
+}
+
+struct measure_job {
+    const struct stream *streams;
+    const uint64_t *first; /* [n_streams] look-ups before each stream's */
+    const uint32_t *indices;
+    double *n_unique;
+    double (*bins)[REUSE_BINS];
+};
+
+static void measure_stream(void *ctx, size_t task, unsigned thread)
+{
+    const struct measure_job *job = ctx;
+    const struct stream *stream = &job->streams[task];
+
+    (void)thread;
+    job->n_unique[task] = stream_histogram(job->indices + job->first[task],
+                                           stream_n_lookups(stream),
+                                           stream->n_rows, job->bins[task]);
+}
+
+int stream_cpu_measure(struct device *device, const struct stream *streams,
+                       uint32_t n_streams, const uint32_t *indices,
+                       double *n_unique, double (*bins)[REUSE_BINS],
+                       struct err *err)
+{
+    uint64_t *first = mem_alloc(n_streams, sizeof *first), n = 0;
+    struct measure_job job = {streams, first, indices, n_unique, bins};
+
+    (void)err;
+    for (uint32_t i = 0; i < n_streams; i++) {
+        first[i] = n;
+        n += stream_n_lookups(&streams[i]);
+    }
+    pool_run(device_cpu(device)->pool, n_streams, measure_stream, &job);
+    mem_free(first);
+    return 0;
+}

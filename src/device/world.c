@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+#include "device/world.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "device/world_private.h"
+
+/* How many processes the launcher of this one started, by the variables it
+ * left in the environment: Open MPI's mpirun, the Hydra of MPICH and its kin,
+ * srun. Slurm's SLURM_NTASKS would not do: a batch script has it as well. */
+static uint32_t launched_size(void)
+{
+    static const char *const variables[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
+                                            "SLURM_STEP_NUM_TASKS"};
+
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        const char *text = getenv(variables[i]);
+        unsigned long size = text ? strtoul(text, NULL, 10) : 0;
+
+        if (size > 1 && size <= UINT32_MAX)
+            return (uint32_t)size;
+    }
+    return 1;
+}
+
+int world_open(struct world **out, struct err *err)
+{
+    uint32_t launched = launched_size();
+    struct world *world;
+
+    if (launched > 1)
+        return world_open_mpi(out, launched, err);
+    world = mem_alloc(1, sizeof *world);
+    *world = (struct world){.size = 1, .local_size = 1, .n_hosts = 1};
+    *out = world;
+    return 0;
+}
+
+void world_close(struct world *world)
+{
+    if (!world)
+        return;
+    mem_free(world->host_of);
+    if (world->ops)
+        world->ops->close(world);
+    else
+        mem_free(world);
+}
+
+void world_abort(struct world *world, int status)
+{
+    if (world->ops)
+        world->ops->abort(world, status);
+}
+
+uint32_t world_rank(const struct world *world)
+{
+    return world->rank;
+}
+
+uint32_t world_size(const struct world *world)
+{
+    return world->size;
+}
+
+uint32_t world_local_rank(const struct world *world)
+{
+    return world->local_rank;
+}
+
+uint32_t world_local_size(const struct world *world)
+{
+    return world->local_size;
+}
+
+uint32_t world_n_hosts(const struct world *world)
+{
+    return world->n_hosts;
+}
+
+bool world_same_host(const struct world *world, uint32_t a, uint32_t b)
+{
+    assert(a < world->size && b < world->size);
+    return !world->ops || world->host_of[a] == world->host_of[b];
+}
+
+int world_barrier(struct world *world, struct err *err)
+{
+    return world->ops ? world->ops->barrier(world, err) : 0;
+}
+
+int world_rest(struct world *world, struct err *err)
+{
+    return world->ops ? world->ops->rest(world, err) : 0;
+}
+
+int world_broadcast(struct world *world, void *data, size_t n_bytes,
+                    struct err *err)
+{
+    return world->ops ? world->ops->broadcast(world, data, n_bytes, err) : 0;
+}
+
+int world_all_gather(struct world *world, const void *own, size_t n_bytes,
+                     void *all, struct err *err)
+{
+    if (world->ops)
+        return world->ops->all_gather(world, own, n_bytes, all, err);
+    if (n_bytes)
+        memcpy(all, own, n_bytes);
+    return 0;
+}
+
+int world_collect(struct world *world, const void *own, size_t n_bytes,
+                  struct buf *all, size_t *sizes, struct err *err)
+{
+    if (world->ops)
+        return world->ops->collect(world, own, n_bytes, all, sizes, err);
+    sizes[0] = n_bytes;
+    if (n_bytes)
+        buf_add(all, own, n_bytes);
+    return 0;
+}

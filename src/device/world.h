@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_DEVICE_WORLD_H
+#define NEUROSHARD_DEVICE_WORLD_H
+
+#include "device/device.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * The processes that run a plan together, one for each rank, as mpirun or srun
+ * started them; or this process alone, which then is all ranks. What they
+ * agree on goes through here; embeddings travel through device/comm.h.
+ *
+ * All functions that take err are collective: every process calls them in the
+ * same order. They fail with ERR_DEVICE and MPI's own words.
+ */
+struct world; /* opaque */
+struct buf;   /* base/mem.h */
+
+/* Whether this build knows MPI; without it there is only the world of one. */
+bool world_knows_mpi(void);
+/* More than one process only where a launcher started this one (its variables
+ * are in the environment). ERR_USAGE where it did and this build has no MPI
+ * body, or another MPI than the launcher's. Once in a process; before threads
+ * are started. */
+int world_open(struct world **out, struct err *err) MUST_CHECK;
+void world_close(struct world *world); /* NULL is fine; collective */
+/* Ends all processes at once, with this status: a failure of one must not
+ * leave the others waiting. A world of one returns. */
+void world_abort(struct world *world, int status);
+
+uint32_t world_rank(const struct world *world);
+uint32_t world_size(const struct world *world);
+uint32_t world_local_rank(const struct world *world); /* on this host */
+uint32_t world_local_size(const struct world *world);
+uint32_t world_n_hosts(const struct world *world);
+/* Whether ranks a and b are on one host. */
+bool world_same_host(const struct world *world, uint32_t a, uint32_t b);
+
+int world_barrier(struct world *world, struct err *err) MUST_CHECK;
+/* A barrier where those who wait sleep, and leave the processors to those who
+ * still work; takes some milliseconds. */
+int world_rest(struct world *world, struct err *err) MUST_CHECK;
+/* data[n_bytes] of rank 0 becomes everyone's. */
+int world_broadcast(struct world *world, void *data, size_t n_bytes,
+                    struct err *err) MUST_CHECK;
+/* all[world_size][n_bytes], everywhere; n_bytes below 2 GiB. */
+int world_all_gather(struct world *world, const void *own, size_t n_bytes,
+                     void *all, struct err *err) MUST_CHECK;
+/* Texts of any length: rank 0 gets all of them one behind the other, in the
+ * order of ranks, and sizes[world_size]; the others get nothing. */
+int world_collect(struct world *world, const void *own, size_t n_bytes,
+                  struct buf *all, size_t *sizes, struct err *err) MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

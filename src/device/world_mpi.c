@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: MIT */
+#include <assert.h>
+#include <limits.h>
+#include <mpi.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/mem.h"
+#include "device/world_private.h"
+
+/* MPI counts in int; larger things travel in pieces. */
+#define PIECE_BYTES ((size_t)1 << 30)
+/* Texts are received through a buffer of this size. */
+#define TEXT_PIECE_BYTES ((size_t)16 << 20)
+#define REST_MS 1
+
+struct world_mpi {
+    struct world base;
+    MPI_Comm comm; /* owned; a copy of MPI_COMM_WORLD */
+};
+
+static MPI_Comm comm_of(const struct world *world)
+{
+    return ((const struct world_mpi *)world)->comm;
+}
+
+#define MPI_CALL(call, err) mpi_call((call), #call, err)
+
+static int mpi_call(int status, const char *call, struct err *err)
+{
+    char words[MPI_MAX_ERROR_STRING + 1] = "";
+    int len = 0, name_len = (int)strcspn(call, "(");
+
+    if (status == MPI_SUCCESS)
+        return 0;
+    if (MPI_Error_string(status, words, &len) != MPI_SUCCESS)
+        return err_set(err, ERR_DEVICE, "%.*s failed with code %d", name_len,
+                       call, status);
+    return err_set(err, ERR_DEVICE, "%.*s failed: %s", name_len, call, words);
+}
+
+static void mpi_close(struct world *world)
+{
+    struct world_mpi *mpi = (struct world_mpi *)world;
+
+    if (mpi->comm != MPI_COMM_NULL)
+        MPI_Comm_free(&mpi->comm);
+    MPI_Finalize();
+    mem_free(mpi);
+}
+
+static void mpi_abort(struct world *world, int status)
+{
+    MPI_Abort(comm_of(world), status);
+}
+
+static int mpi_barrier(struct world *world, struct err *err)
+{
+    return MPI_CALL(MPI_Barrier(comm_of(world)), err);
+}
+
+/* MPI's own barrier keeps a processor busy. */
+static int mpi_rest(struct world *world, struct err *err)
+{
+    const struct timespec pause = {.tv_nsec = REST_MS * 1000000L};
+    MPI_Request request;
+    int is_done = 0;
+
+    if (MPI_CALL(MPI_Ibarrier(comm_of(world), &request), err))
+        return -1;
+    for (;;) {
+        if (MPI_CALL(MPI_Test(&request, &is_done, MPI_STATUS_IGNORE), err))
+            return -1;
+        if (is_done)
+            return 0;
+        nanosleep(&pause, NULL);
+    }
+}
+
+static int piece_of(size_t n_bytes, size_t begin, size_t most)
+{
+    size_t left = n_bytes - begin;
+
+    return (int)(left < most ? left : most);
+}
+
+static int mpi_broadcast(struct world *world, void *data, size_t n_bytes,
+                         struct err *err)
+{
+    for (size_t at = 0; at < n_bytes; at += PIECE_BYTES)
+        if (MPI_CALL(MPI_Bcast((char *)data + at,
+                               piece_of(n_bytes, at, PIECE_BYTES), MPI_BYTE, 0,
+                               comm_of(world)),
+                     err))
+            return -1;
+    return 0;
+}
+
+static int mpi_all_gather(struct world *world, const void *own, size_t n_bytes,
+                          void *all, struct err *err)
+{
+    assert(n_bytes <= INT_MAX);
+    return MPI_CALL(MPI_Allgather(own, (int)n_bytes, MPI_BYTE, all,
+                                  (int)n_bytes, MPI_BYTE, comm_of(world)),
+                    err);
+}
+
+static int receive_text(struct world *world, int from, size_t n_bytes,
+                        char *piece, struct buf *all, struct err *err)
+{
+    for (size_t at = 0; at < n_bytes; at += TEXT_PIECE_BYTES) {
+        int n = piece_of(n_bytes, at, TEXT_PIECE_BYTES);
+
+        if (MPI_CALL(MPI_Recv(piece, n, MPI_BYTE, from, 0, comm_of(world),
+                              MPI_STATUS_IGNORE),
+                     err))
+            return -1;
+        buf_add(all, piece, (size_t)n);
+    }
+    return 0;
+}
+
+static int receive_texts(struct world *world, const size_t *sizes,
+                         struct buf *all, struct err *err)
+{
+    char *piece = mem_alloc(TEXT_PIECE_BYTES, 1);
+    int rc = 0;
+
+    for (uint32_t r = 1; r < world->size && !rc; r++)
+        rc = receive_text(world, (int)r, sizes[r], piece, all, err);
+    mem_free(piece);
+    return rc;
+}
+
+static int mpi_collect(struct world *world, const void *own, size_t n_bytes,
+                       struct buf *all, size_t *sizes, struct err *err)
+{
+    uint64_t n_own = n_bytes;
+    uint64_t *n_all = mem_alloc(world->size, sizeof *n_all);
+    int rc = -1;
+
+    if (MPI_CALL(MPI_Gather(&n_own, 1, MPI_UINT64_T, n_all, 1, MPI_UINT64_T, 0,
+                            comm_of(world)),
+                 err))
+        goto out;
+    if (!world->rank) {
+        for (uint32_t r = 0; r < world->size; r++)
+            sizes[r] = (size_t)n_all[r];
+        if (n_bytes)
+            buf_add(all, own, n_bytes);
+        rc = receive_texts(world, sizes, all, err);
+        goto out;
+    }
+    for (size_t at = 0; at < n_bytes; at += TEXT_PIECE_BYTES)
+        if (MPI_CALL(MPI_Send((const char *)own + at,
+                              piece_of(n_bytes, at, TEXT_PIECE_BYTES), MPI_BYTE,
+                              0, 0, comm_of(world)),
+                     err))
+            goto out;
+    rc = 0;
+out:
+    mem_free(n_all);
+    return rc;
+}
+
+/* Pieces of a block keep their order: messages between two ranks do not
+ * overtake each other. */
+static int start_block(struct world *world, const struct comm_block *block,
+                       MPI_Request *requests, size_t *n, struct err *err)
+{
+    for (size_t at = 0; at < block->n_bytes; at += PIECE_BYTES) {
+        int n_piece = piece_of(block->n_bytes, at, PIECE_BYTES);
+
+        if (block->to == world->rank) {
+            if (MPI_CALL(MPI_Irecv((char *)block->d_dst + at, n_piece, MPI_BYTE,
+                                   (int)block->from, 1, comm_of(world),
+                                   &requests[*n]),
+                         err))
+                return -1;
+        } else if (MPI_CALL(MPI_Isend((const char *)block->d_src + at, n_piece,
+                                      MPI_BYTE, (int)block->to, 1,
+                                      comm_of(world), &requests[*n]),
+                            err))
+            return -1;
+        ++*n;
+    }
+    return 0;
+}
+
+/* Receives are posted before anything is sent, so that no message has to wait
+ * in a buffer; what stays on its rank is copied while the others travel. */
+static int mpi_move(struct world *world, const struct comm_block *blocks,
+                    size_t n_blocks, struct err *err)
+{
+    size_t n_pieces = 0, n = 0;
+    MPI_Request *requests;
+    int rc = -1;
+
+    for (size_t i = 0; i < n_blocks; i++)
+        n_pieces += (blocks[i].n_bytes + PIECE_BYTES - 1) / PIECE_BYTES;
+    assert(n_pieces <= INT_MAX);
+    requests = mem_alloc(n_pieces, sizeof(MPI_Request));
+    for (size_t i = 0; i < n_blocks; i++)
+        if (blocks[i].to == world->rank && blocks[i].from != world->rank &&
+            start_block(world, &blocks[i], requests, &n, err))
+            goto out;
+    for (size_t i = 0; i < n_blocks; i++)
+        if (blocks[i].to != world->rank &&
+            start_block(world, &blocks[i], requests, &n, err))
+            goto out;
+    for (size_t i = 0; i < n_blocks; i++)
+        if (blocks[i].from == blocks[i].to)
+            memcpy(blocks[i].d_dst, blocks[i].d_src, blocks[i].n_bytes);
+    if (MPI_CALL(MPI_Waitall((int)n, requests, MPI_STATUSES_IGNORE), err))
+        goto out;
+    rc = 0;
+out:
+    mem_free(requests);
+    return rc;
+}
+
+static const struct world_ops MPI_OPS = {
+    .close = mpi_close,
+    .abort = mpi_abort,
+    .barrier = mpi_barrier,
+    .rest = mpi_rest,
+    .broadcast = mpi_broadcast,
+    .all_gather = mpi_all_gather,
+    .collect = mpi_collect,
+    .move = mpi_move,
+};
+
+/* Ranks are on one host where they can share memory; the least rank there
+ * stands for the host. */
+static int find_hosts(struct world *world, struct err *err)
+{
+    MPI_Comm local = MPI_COMM_NULL;
+    uint32_t *first = mem_alloc(world->size, sizeof *first);
+    uint32_t own = world->rank;
+    int rank, size, rc = -1;
+
+    if (MPI_CALL(MPI_Comm_split_type(comm_of(world), MPI_COMM_TYPE_SHARED,
+                                     (int)world->rank, MPI_INFO_NULL, &local),
+                 err) ||
+        MPI_CALL(MPI_Comm_rank(local, &rank), err) ||
+        MPI_CALL(MPI_Comm_size(local, &size), err) ||
+        MPI_CALL(MPI_Bcast(&own, 1, MPI_UINT32_T, 0, local), err) ||
+        MPI_CALL(MPI_Allgather(&own, 1, MPI_UINT32_T, first, 1, MPI_UINT32_T,
+                               comm_of(world)),
+                 err))
+        goto out;
+    world->local_rank = (uint32_t)rank;
+    world->local_size = (uint32_t)size;
+    world->host_of = mem_alloc(world->size, sizeof *world->host_of);
+    for (uint32_t r = 0; r < world->size; r++)
+        world->host_of[r] =
+            first[r] == r ? world->n_hosts++ : world->host_of[first[r]];
+    rc = 0;
+out:
+    if (local != MPI_COMM_NULL)
+        MPI_Comm_free(&local);
+    mem_free(first);
+    return rc;
+}
+
+static int find_place(struct world_mpi *mpi, uint32_t launched, struct err *err)
+{
+    int rank, size;
+
+    /* What fails before this ends the process, in MPI's own words. */
+    if (MPI_CALL(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN),
+                 err) ||
+        MPI_CALL(MPI_Comm_dup(MPI_COMM_WORLD, &mpi->comm), err) ||
+        MPI_CALL(MPI_Comm_set_errhandler(mpi->comm, MPI_ERRORS_RETURN), err) ||
+        MPI_CALL(MPI_Comm_rank(mpi->comm, &rank), err) ||
+        MPI_CALL(MPI_Comm_size(mpi->comm, &size), err))
+        return -1;
+    if ((uint32_t)size != launched)
+        return err_set(err, ERR_USAGE,
+                       "%u processes were started, but MPI connects only %d "
+                       "of them: the launcher is not that of this MPI (with "
+                       "srun, try '--mpi=pmix')",
+                       launched, size);
+    mpi->base.rank = (uint32_t)rank;
+    mpi->base.size = (uint32_t)size;
+    return find_hosts(&mpi->base, err);
+}
+
+bool world_knows_mpi(void)
+{
+    return true;
+}
+
+int world_open_mpi(struct world **out, uint32_t launched, struct err *err)
+{
+    struct world_mpi *mpi = mem_alloc(1, sizeof *mpi);
+    int provided;
+
+    mpi->base.ops = &MPI_OPS;
+    mpi->comm = MPI_COMM_NULL;
+    if (MPI_CALL(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided),
+                 err)) {
+        mem_free(mpi);
+        return -1;
+    }
+    if (find_place(mpi, launched, err)) {
+        world_close(&mpi->base);
+        return -1;
+    }
+    *out = &mpi->base;
+    return 0;
+}

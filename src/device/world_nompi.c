@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+#include "device/world_private.h"
+
+bool world_knows_mpi(void)
+{
+    return false;
+}
+
+int world_open_mpi(struct world **out, uint32_t launched, struct err *err)
+{
+    (void)out;
+    return err_set(err, ERR_USAGE,
+                   "%u processes were started together, but this build has no "
+                   "MPI body; one process alone can be every rank, or build "
+                   "it with 'make MPI=1'",
+                   launched);
+}

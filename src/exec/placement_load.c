@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+#include "exec/placement.h"
+
+#include "exec/values.h"
+
+#define ALIGNMENT 512
+#define STATES_A_CHUNK ((uint64_t)1 << 20) /* made on the host */
+#define STATES_A_TASK 4096
+
+/* The next part of a block; NULL while only sizes are counted. */
+static void *carve(char *d_base, size_t *used, uint64_t n_bytes)
+{
+    void *d_part = d_base ? d_base + *used : NULL;
+
+    *used += (n_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return d_part;
+}
+
+static uint64_t n_elements(const struct piece *piece)
+{
+    return piece->n_rows * piece->width;
+}
+
+/* Gives a rank's pieces their parts of its block of weights; returns the
+ * block's size. */
+static size_t lay_out_weights(struct piece *pieces, size_t n_pieces,
+                              uint32_t rank, char *d_base)
+{
+    size_t used = 0;
+
+    for (size_t i = 0; i < n_pieces; i++) {
+        struct piece *piece = &pieces[i];
+
+        if (piece->rank != rank)
+            continue;
+        piece->d_weight =
+            carve(d_base, &used,
+                  n_elements(piece) * precision_bytes(piece->table->precision));
+        if (piece->table->optimizer == OPTIMIZER_ROWWISE_ADAGRAD)
+            piece->d_state =
+                carve(d_base, &used, piece->n_rows * sizeof(float));
+    }
+    return used;
+}
+
+/* The same for outputs and dense gradients. */
+static size_t lay_out_buffers(struct placement *placement, uint32_t rank,
+                              char *d_base)
+{
+    size_t used = 0;
+
+    for (size_t i = 0; i < placement->n_pieces; i++) {
+        struct piece *piece = &placement->pieces[i];
+
+        if (piece->rank == rank && piece->replica)
+            piece->d_dense =
+                carve(d_base, &used, n_elements(piece) * sizeof(float));
+    }
+    for (size_t g = placement->rank_groups[rank];
+         g < placement->rank_groups[rank + 1]; g++) {
+        struct group *group = &placement->groups[g];
+
+        group->d_out = carve(d_base, &used,
+                             (uint64_t)group->n_bags * group->out_dim *
+                                 precision_bytes(group->precision));
+    }
+    return used;
+}
+
+size_t placement_weight_bytes(const struct placement *placement, uint32_t rank)
+{
+    size_t used = 0;
+
+    for (size_t i = 0; i < placement->n_pieces; i++) {
+        struct piece copy = placement->pieces[i];
+
+        used += lay_out_weights(&copy, 1, rank, NULL);
+    }
+    return used;
+}
+
+int placement_open(struct placement *placement, struct err *err)
+{
+    for (uint32_t r = placement->here.begin; r < placement->here.end; r++) {
+        size_t n_bytes = lay_out_buffers(placement, r, NULL);
+
+        if (n_bytes && device_alloc(placement->device, &placement->d_buffers[r],
+                                    n_bytes, err))
+            return -1;
+        lay_out_buffers(placement, r, placement->d_buffers[r]);
+    }
+    for (size_t i = 0; i < placement->n_pieces; i++) {
+        const struct piece *piece = &placement->pieces[i];
+
+        if (piece->d_dense && device_set(placement->device, piece->d_dense,
+                                         n_elements(piece), 0, err))
+            return -1;
+    }
+    return 0;
+}
+
+struct state_job {
+    const struct piece *piece;
+    uint64_t row_begin, n_rows; /* of the piece */
+    float *states;
+};
+
+static void make_states(void *ctx, size_t task, unsigned thread)
+{
+    const struct state_job *job = ctx;
+    const struct piece *piece = job->piece;
+    uint64_t begin = (uint64_t)task * STATES_A_TASK;
+    uint64_t end = begin + STATES_A_TASK;
+
+    (void)thread;
+    for (uint64_t i = begin; i < end && i < job->n_rows; i++)
+        job->states[i] = values_state(piece->table_seed,
+                                      piece->row_begin + job->row_begin + i,
+                                      piece->col_begin);
+}
+
+static int load_states(const struct placement *placement,
+                       const struct piece *piece, struct err *err)
+{
+    uint64_t n =
+        piece->n_rows < STATES_A_CHUNK ? piece->n_rows : STATES_A_CHUNK;
+    struct state_job job = {.piece = piece};
+    int rc = -1;
+
+    job.states = mem_alloc((size_t)n, sizeof(float));
+    for (uint64_t row = 0; row < piece->n_rows; row += job.n_rows) {
+        job.row_begin = row;
+        job.n_rows = piece->n_rows - row < n ? piece->n_rows - row : n;
+        pool_run(placement->pool,
+                 (size_t)((job.n_rows - 1) / STATES_A_TASK + 1), make_states,
+                 &job);
+        if (device_upload(placement->device, piece->d_state + row, job.states,
+                          (size_t)job.n_rows * sizeof(float), err))
+            goto out;
+    }
+    rc = 0;
+out:
+    mem_free(job.states);
+    return rc;
+}
+
+static int load_piece(const struct placement *placement,
+                      const struct piece *piece, struct err *err)
+{
+    struct fill_window window = {
+        .seed = piece->table_seed,
+        .first = piece->row_begin * piece->table->dim + piece->col_begin,
+        .stride = piece->table->dim,
+        .n_rows = piece->n_rows,
+        .width = piece->width,
+        .precision = piece->table->precision,
+    };
+
+    if (device_fill_window(placement->device, piece->d_weight, &window, err))
+        return -1;
+    return piece->d_state ? load_states(placement, piece, err) : 0;
+}
+
+static void unload(struct placement *placement)
+{
+    for (uint32_t r = 0; r < placement->n_ranks; r++) {
+        device_free(placement->device, placement->d_weights[r]);
+        placement->d_weights[r] = NULL;
+    }
+    for (size_t i = 0; i < placement->n_pieces; i++) {
+        placement->pieces[i].d_weight = NULL;
+        placement->pieces[i].d_state = NULL;
+    }
+    placement->loaded = NO_TURN;
+}
+
+int placement_load(struct placement *placement, uint32_t turn, struct err *err)
+{
+    struct rank_range ranks = placement->turns[turn];
+
+    if (placement->loaded == turn)
+        return 0;
+    unload(placement);
+    for (uint32_t r = ranks.begin; r < ranks.end; r++) {
+        void **d_block = &placement->d_weights[r];
+        size_t n_bytes = placement_weight_bytes(placement, r);
+
+        if (n_bytes && device_alloc(placement->device, d_block, n_bytes, err))
+            return -1;
+        lay_out_weights(placement->pieces, placement->n_pieces, r, *d_block);
+    }
+    for (size_t i = 0; i < placement->n_pieces; i++)
+        if (placement->pieces[i].d_weight &&
+            load_piece(placement, &placement->pieces[i], err))
+            return -1;
+    placement->loaded = turn;
+    return 0;
+}
+
+void placement_release(struct placement *placement)
+{
+    if (!placement || !placement->d_buffers)
+        return;
+    unload(placement);
+    for (uint32_t r = 0; r < placement->n_ranks; r++) {
+        device_free(placement->device, placement->d_buffers[r]);
+        placement->d_buffers[r] = NULL;
+    }
+    pool_close(placement->pool);
+    placement->pool = NULL;
+}

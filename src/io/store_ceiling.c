@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/store_private.h"
+
+#include "base/clock.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static void bind_probe(struct query *query,
+                       const struct sample_setting *setting,
+                       const struct probe *probe)
+{
+    bind_device(query, setting);
+    bind_text(query, probe_kind_name(probe->kind));
+    bind_u64(query, probe->n_bytes);
+    bind_u64(query, probe->n);
+    bind_i64(query, probe->row_bytes);
+    bind_i64(query, probe->key_bits);
+}
+
+int store_put_ceiling(struct store *store, const struct sample_setting *setting,
+                      const struct ceiling *ceiling, struct err *err)
+{
+    char now[CLOCK_TEXT_MAX];
+    struct query query = {0};
+    int rc = -1;
+
+    if (query_begin(&query, store, STATEMENT_ADD_CEILING, err))
+        goto out;
+    bind_probe(&query, setting, &ceiling->probe);
+    bind_timing(&query, &ceiling->timing);
+    bind_i64(&query, ceiling->n_iterations);
+    bind_i64(&query, ceiling->flags);
+    bind_double(&query, probe_moved_bytes(&ceiling->probe));
+    bind_text(&query, clock_utc(now));
+    if (query_step(&query, NULL, err))
+        goto out;
+    rc = 0;
+out:
+    query_end(&query);
+    return rc;
+}
+
+bool store_has_ceiling(struct store *store,
+                       const struct sample_setting *setting,
+                       const struct probe *probe)
+{
+    struct query query = {0};
+    bool found = false;
+    struct err ignored;
+
+    if (query_begin(&query, store, STATEMENT_HAS_CEILING, &ignored))
+        return false;
+    bind_probe(&query, setting, probe);
+    if (query_step(&query, &found, &ignored))
+        found = false; /* the put that follows says what is wrong */
+    query_end(&query);
+    return found;
+}
+
+static int kind_from_name(const char *name)
+{
+    for (int kind = PROBE_READ; kind <= PROBE_LAUNCH; kind++)
+        if (!strcmp(name, probe_kind_name((enum probe_kind)kind)))
+            return kind;
+    return -1;
+}
+
+static int take_ceiling(struct query *query, struct ceiling *ceiling,
+                        struct arena *arena, struct err *err)
+{
+    const char *name = take_text(query, arena);
+    int kind = kind_from_name(name);
+
+    if (kind < 0)
+        return err_set(err, ERR_INPUT,
+                       "cost database '%s': a ceiling is of an unknown kind "
+                       "'%s'",
+                       query->store->path, name);
+    ceiling->probe.kind = (enum probe_kind)kind;
+    ceiling->probe.n_bytes = take_u64(query);
+    ceiling->probe.n = take_u64(query);
+    ceiling->probe.row_bytes = (uint32_t)take_u64(query);
+    ceiling->probe.key_bits = (uint32_t)take_u64(query);
+    ceiling->timing = take_timing(query);
+    ceiling->n_iterations = (uint32_t)take_u64(query);
+    ceiling->flags = (unsigned)take_u64(query);
+    return 0;
+}
+
+int store_ceilings(struct store *store, const struct sample_setting *setting,
+                   struct ceiling **ceilings, size_t *n, struct arena *arena,
+                   struct err *err)
+{
+    struct ceiling *list = NULL;
+    struct query query = {0};
+    size_t n_found = 0;
+    bool has_row;
+    int rc = -1;
+
+    if (query_begin(&query, store, STATEMENT_LIST_CEILINGS, err))
+        goto out;
+    bind_device(&query, setting);
+    for (;;) {
+        if (query_step(&query, &has_row, err))
+            goto out;
+        if (!has_row)
+            break;
+        list = mem_grow(list, n_found + 1, sizeof(*list));
+        if (take_ceiling(&query, &list[n_found], arena, err))
+            goto out;
+        n_found++;
+    }
+    *ceilings = ARENA_NEW(arena, struct ceiling, n_found);
+    if (n_found)
+        memcpy(*ceilings, list, n_found * sizeof(*list));
+    *n = n_found;
+    rc = 0;
+out:
+    query_end(&query);
+    mem_free(list);
+    return rc;
+}

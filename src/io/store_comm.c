@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/store_private.h"
+
+#include <string.h>
+
+/* What is kept once for each setting. */
+static void bind_pattern(struct query *query, const struct comm_sample *sample)
+{
+    bind_text(query, sample->kind);
+    bind_i64(query, sample->n_ranks);
+    bind_i64(query, sample->n_hosts);
+    bind_u64(query, sample->total_bytes);
+    bind_u64(query, sample->max_bytes);
+}
+
+static int put_comm(struct store *store, const struct sample_setting *setting,
+                    const struct comm_sample *sample, struct err *err)
+{
+    struct query query = {0};
+    int64_t setting_id;
+    int rc = -1;
+
+    if (store_setting_id(store, setting, &setting_id, err))
+        goto out;
+    if (query_begin(&query, store, STATEMENT_ADD_COMM, err))
+        goto out;
+    bind_i64(&query, setting_id);
+    bind_pattern(&query, sample);
+    bind_timing(&query, &sample->time);
+    bind_i64(&query, sample->n_iterations);
+    if (query_step(&query, NULL, err))
+        goto out;
+    rc = 0;
+out:
+    query_end(&query);
+    return rc;
+}
+
+int store_put_comm(struct store *store, const struct sample_setting *setting,
+                   const struct comm_sample *sample, struct err *err)
+{
+    if (store_begin(store, STORE_WRITE, err))
+        return -1;
+    return store_end(store, put_comm(store, setting, sample, err), err);
+}
+
+bool store_has_comm(struct store *store, const struct sample_setting *setting,
+                    const struct comm_sample *sample)
+{
+    struct query query = {0};
+    bool found = false;
+    struct err ignored;
+
+    if (query_begin(&query, store, STATEMENT_HAS_COMM, &ignored))
+        return false;
+    bind_setting(&query, setting);
+    bind_pattern(&query, sample);
+    if (query_step(&query, &found, &ignored))
+        found = false; /* the put that follows says what is wrong */
+    query_end(&query);
+    return found;
+}
+
+int store_comm_samples(struct store *store,
+                       const struct sample_setting *setting,
+                       struct comm_sample **samples, size_t *n,
+                       struct arena *arena, struct err *err)
+{
+    struct comm_sample *list = NULL;
+    struct query query = {0};
+    size_t n_found = 0;
+    int64_t setting_id;
+    bool has_row;
+    int rc = -1;
+
+    if (store_find_setting(store, setting, &setting_id, err))
+        goto out;
+    if (query_begin(&query, store, STATEMENT_LIST_COMM, err))
+        goto out;
+    bind_i64(&query, setting_id);
+    for (;;) {
+        if (query_step(&query, &has_row, err))
+            goto out;
+        if (!has_row)
+            break;
+        list = mem_grow(list, n_found + 1, sizeof(*list));
+        list[n_found].kind = take_text(&query, arena);
+        list[n_found].n_ranks = (uint32_t)take_u64(&query);
+        list[n_found].n_hosts = (uint32_t)take_u64(&query);
+        list[n_found].total_bytes = take_u64(&query);
+        list[n_found].max_bytes = take_u64(&query);
+        list[n_found].time = take_timing(&query);
+        list[n_found].n_iterations = (uint32_t)take_u64(&query);
+        n_found++;
+    }
+    *samples = ARENA_NEW(arena, struct comm_sample, n_found);
+    if (n_found)
+        memcpy(*samples, list, n_found * sizeof(*list));
+    *n = n_found;
+    rc = 0;
+out:
+    query_end(&query);
+    mem_free(list);
+    return rc;
+}

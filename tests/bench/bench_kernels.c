@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * How far a GPU's look-ups are from what its memory can do:
+ *
+ *     bench_kernels [SECONDS [BATCH [FOOTPRINT_GIB]]]
+ *
+ * One case a line until the time is over (120 s): widths, precisions, mean
+ * look-ups a bag, skew. The floor of a case is made of ceilings measured just
+ * before by the plainest code (device/probe.h): each row that is used comes
+ * from memory once, at the speed of random rows of that width in tables of
+ * that size, and every look-up's row comes through the cache, at the speed of
+ * rows that lie there; what is read or written in order goes at the speed of a
+ * plain read; sorting is CUB's. Beside it the bytes of all look-ups' rows that
+ * a forward reads in a second, as a part of what the plain gather of such rows
+ * does.
+ */
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/stats.h"
+#include "device/device.h"
+#include "device/lookup.h"
+#include "device/probe.h"
+#include "device/stream.h"
+
+#define N_TABLES 8
+#define N_SETS LOOKUP_MIN_COLD_SETS
+#define N_LAPS 12
+#define N_WARM_UP 3
+#define N_PROBE_RUNS 10
+#define RATE 1e-6f
+#define MIN_ROW_BYTES 32
+/* Rows that a gather's probe reads, at most, and a footprint that every cache
+ * holds. */
+#define MAX_GATHER_ROWS ((uint64_t)4 << 20)
+#define CACHED_BYTES ((uint64_t)8 << 20)
+
+static const uint32_t DIMS[] = {128, 64, 256, 32, 16, 512, 48};
+#define N_DIMS (sizeof DIMS / sizeof DIMS[0])
+static const double POOLINGS[] = {20, 2};
+static const double ALPHAS[] = {0, 1.05};
+
+static struct err err;
+
+/* What all cases share. */
+struct bench {
+    struct device *device;
+    uint32_t batch;
+    uint64_t footprint_bytes;
+    double end_ms;
+    void *d_weights;
+    float *d_state;
+    enum precision filled; /* with values of this precision; INT8: not yet */
+    double launch_ms, read_gbps, copy_gbps;
+    uint64_t gather_rows; /* of a probe */
+};
+
+struct bench_case {
+    uint32_t dim;
+    enum precision precision;
+    double pooling, alpha;
+};
+
+/* A case's memory and what was measured. */
+struct run {
+    struct lookup *lookup;
+    struct lookup_table tables[N_TABLES];
+    struct stream streams[N_TABLES];
+    void *d_out, *d_grad, *d_indices[N_SETS], *d_offsets[N_SETS];
+    uint64_t n_lookups, n_rows; /* of all tables */
+    double n_unique;
+    double forward[N_LAPS], linearise[N_LAPS], sort[N_LAPS], update[N_LAPS],
+        backward[N_LAPS];
+};
+
+struct floors {
+    double forward_ms, linearise_ms, sort_ms, update_ms;
+    double gather_gbps; /* of rows of that width and footprint */
+};
+
+static double ceiling_ms(const struct bench *bench, struct probe probe, int *rc)
+{
+    struct timing timing = {0};
+
+    if (!*rc)
+        *rc = probe_run(bench->device, &probe, N_PROBE_RUNS, &timing, &err);
+    return timing.median_ms;
+}
+
+/* Bytes of rows a second, in GB/s. */
+static double gather_gbps(const struct bench *bench, uint32_t row_bytes,
+                          uint64_t footprint_bytes, int *rc)
+{
+    struct probe probe = {.kind = PROBE_GATHER,
+                          .n_bytes = footprint_bytes,
+                          .n = bench->gather_rows,
+                          .row_bytes = row_bytes};
+    double ms = ceiling_ms(bench, probe, rc);
+
+    return (double)bench->gather_rows * row_bytes / ms / 1e6;
+}
+
+static uint32_t bits_of(uint64_t n)
+{
+    uint32_t bits = 1;
+
+    while (n > 1 && (n - 1) >> bits)
+        bits++;
+    return bits;
+}
+
+/* Milliseconds for so many bytes at so many GB/s. */
+static double at_speed(double n_bytes, double gbps)
+{
+    return n_bytes / gbps / 1e6;
+}
+
+/* Rows narrower than a sector are read as one. */
+static uint32_t sector_bytes(uint32_t n_bytes)
+{
+    return (n_bytes + 31) / 32 * 32;
+}
+
+static uint32_t row_bytes_of(const struct bench_case *what)
+{
+    return sector_bytes(what->dim * (uint32_t)precision_bytes(what->precision));
+}
+
+static int find_floors(const struct bench *bench, const struct bench_case *what,
+                       const struct run *run, struct floors *floors)
+{
+    uint32_t row_bytes = row_bytes_of(what);
+    uint32_t grad_bytes = what->dim * 4;
+    uint64_t cached_bytes = bench->footprint_bytes < CACHED_BYTES
+                                ? bench->footprint_bytes
+                                : CACHED_BYTES;
+    double n = (double)run->n_lookups, n_bags = (double)bench->batch * N_TABLES;
+    double streamed = n_bags * (grad_bytes + 8.0) + 4 * n;
+    int rc = 0;
+    double cold = gather_gbps(bench, row_bytes, bench->footprint_bytes, &rc);
+    double hot = gather_gbps(bench, row_bytes, cached_bytes, &rc);
+    double hot_grads =
+        gather_gbps(bench, sector_bytes(grad_bytes), cached_bytes, &rc);
+    double from_memory, from_cache;
+
+    floors->sort_ms =
+        ceiling_ms(bench,
+                   (struct probe){.kind = PROBE_SORT,
+                                  .n = run->n_lookups,
+                                  .key_bits = bits_of(run->n_rows)},
+                   &rc);
+    floors->gather_gbps = cold;
+    from_memory = at_speed(run->n_unique * row_bytes, cold) +
+                  at_speed(streamed, bench->read_gbps);
+    from_cache = at_speed(n * row_bytes, hot) +
+                 at_speed(n_bags * grad_bytes, bench->read_gbps);
+    floors->forward_ms = fmax(from_memory, from_cache) + bench->launch_ms;
+    floors->linearise_ms =
+        at_speed(n * 12 + n_bags * 8, bench->read_gbps) + bench->launch_ms;
+    /* rows are read and written, and each has 32 bytes of state */
+    from_memory = at_speed(run->n_unique * 2 * (row_bytes + 32.0), cold) +
+                  at_speed(n_bags * grad_bytes + 8 * n, bench->read_gbps);
+    from_cache = at_speed(n * grad_bytes, hot_grads);
+    floors->update_ms = fmax(from_memory, from_cache) + 2 * bench->launch_ms;
+    return rc;
+}
+
+static int fill_weights(struct bench *bench, enum precision precision)
+{
+    uint64_t n = bench->footprint_bytes / precision_bytes(precision);
+
+    if (bench->filled == precision)
+        return 0;
+    bench->filled = precision;
+    return device_fill(bench->device, bench->d_weights, n, precision, 1, &err);
+}
+
+static int draw_sets(struct bench *bench, struct run *run)
+{
+    double unique[N_TABLES], bins[N_TABLES][REUSE_BINS];
+    size_t offsets_bytes =
+        ((size_t)N_TABLES * bench->batch + 1) * sizeof(uint64_t);
+
+    for (unsigned k = 0; k < N_SETS; k++)
+        if (device_alloc(bench->device, &run->d_indices[k],
+                         run->n_lookups * sizeof(uint32_t), &err) ||
+            device_alloc(bench->device, &run->d_offsets[k], offsets_bytes,
+                         &err) ||
+            stream_draw(bench->device, run->streams, N_TABLES, 1 + k,
+                        run->d_indices[k], run->d_offsets[k], &err))
+            return -1;
+    if (stream_measure(bench->device, run->streams, N_TABLES, run->d_indices[0],
+                       unique, bins, &err))
+        return -1;
+    for (unsigned t = 0; t < N_TABLES; t++)
+        run->n_unique += unique[t];
+    return 0;
+}
+
+/* Look-ups that are tuned for bags of so many. */
+static int open_lookup(struct bench *bench, struct run *run, double pooling)
+{
+    struct lookup_spec spec = {.tables = run->tables,
+                               .n_tables = N_TABLES,
+                               .batch = bench->batch,
+                               .max_lookups = run->n_lookups,
+                               .optimizer = OPTIMIZER_ROWWISE_ADAGRAD};
+
+    lookup_close(run->lookup);
+    run->lookup = NULL;
+    for (uint32_t t = 0; t < N_TABLES; t++)
+        run->tables[t].pooling = pooling;
+    return lookup_open(&run->lookup, bench->device, &spec, &err);
+}
+
+static int open_run(struct bench *bench, const struct bench_case *what,
+                    struct run *run)
+{
+    uint64_t row_bytes = what->dim * precision_bytes(what->precision);
+    uint64_t n_rows = bench->footprint_bytes / N_TABLES / row_bytes / 64 * 64;
+    uint64_t n_out = (uint64_t)bench->batch * N_TABLES * what->dim;
+
+    for (uint32_t t = 0; t < N_TABLES; t++) {
+        run->streams[t] = (struct stream){.n_rows = n_rows,
+                                          .batch = bench->batch,
+                                          .pooling_factor = what->pooling,
+                                          .zipf_alpha = what->alpha,
+                                          .table_seed = t};
+        run->tables[t] = (struct lookup_table){
+            .d_weight = (char *)bench->d_weights + t * n_rows * row_bytes,
+            .d_state = bench->d_state + t * n_rows,
+            .n_rows = n_rows,
+            .dim = what->dim,
+            .out_begin = t * what->dim,
+            .precision = what->precision,
+        };
+        run->n_lookups += stream_n_lookups(&run->streams[t]);
+        run->n_rows += n_rows;
+    }
+    if (device_alloc(bench->device, &run->d_out, n_out * 4, &err) ||
+        device_alloc(bench->device, &run->d_grad, n_out * 4, &err) ||
+        device_fill(bench->device, run->d_grad, n_out, PRECISION_FP32, 2,
+                    &err) ||
+        fill_weights(bench, what->precision) || draw_sets(bench, run))
+        return -1;
+    return open_lookup(bench, run, what->pooling);
+}
+
+static void close_run(const struct bench *bench, struct run *run)
+{
+    lookup_close(run->lookup);
+    device_free(bench->device, run->d_out);
+    device_free(bench->device, run->d_grad);
+    for (unsigned k = 0; k < N_SETS; k++) {
+        device_free(bench->device, run->d_indices[k]);
+        device_free(bench->device, run->d_offsets[k]);
+    }
+}
+
+/* Marks 0 1: forward; 2 to 5: between the phases of the backward. Each starts
+ * with a cold cache, as in training. */
+static int queue_lap(const struct bench *bench, struct run *run, unsigned lap)
+{
+    struct device *device = bench->device;
+    struct lookup_batch batch = {.d_indices = run->d_indices[lap % N_SETS],
+                                 .d_offsets = run->d_offsets[lap % N_SETS],
+                                 .n_lookups = run->n_lookups};
+    unsigned mark = 2;
+
+    if (device_flush(device, &err) || device_mark(device, 0, &err) ||
+        lookup_forward(run->lookup, &batch, run->d_out, &err) ||
+        device_mark(device, 1, &err) || device_flush(device, &err) ||
+        device_mark(device, mark++, &err))
+        return -1;
+    for (unsigned phase = 1; phase < LOOKUP_BACKWARD; phase *= 2)
+        if (lookup_backward_phases(run->lookup, phase, &batch, run->d_grad,
+                                   RATE, &err) ||
+            device_mark(device, mark++, &err))
+            return -1;
+    return 0;
+}
+
+/* The first lap is not held back: a kernel that is used for the first time is
+ * loaded then, which may wait for the device. */
+static int run_lap(const struct bench *bench, struct run *run, unsigned number)
+{
+    struct device *device = bench->device;
+    unsigned i = number < N_WARM_UP ? 0 : number - N_WARM_UP;
+    int rc;
+
+    if (number && device_hold(device, &err))
+        return -1;
+    rc = queue_lap(bench, run, number);
+    if ((number && device_release(device, &err)) || rc)
+        return -1;
+    return device_elapsed(device, 0, 1, &run->forward[i], &err) ||
+                   device_elapsed(device, 2, 3, &run->linearise[i], &err) ||
+                   device_elapsed(device, 3, 4, &run->sort[i], &err) ||
+                   device_elapsed(device, 4, 5, &run->update[i], &err) ||
+                   device_elapsed(device, 2, 5, &run->backward[i], &err)
+               ? -1
+               : 0;
+}
+
+static void print_case(const struct bench_case *what, struct run *run,
+                       const struct floors *floors)
+{
+    double forward = stats_median(run->forward, N_LAPS);
+    double linearise = stats_median(run->linearise, N_LAPS);
+    double sort = stats_median(run->sort, N_LAPS);
+    double update = stats_median(run->update, N_LAPS);
+    double backward = stats_median(run->backward, N_LAPS);
+    double backward_floor =
+        floors->linearise_ms + floors->sort_ms + floors->update_ms;
+    double gbps = (double)run->n_lookups * row_bytes_of(what) / forward / 1e6;
+
+    printf("%4u %4s %3.0f %4.2f %5.1f  %8.4f %8.4f %4.0f %5.0f %4.0f  %8.4f "
+           "%8.4f %4.0f  %7.4f %4.0f  %7.4f %4.0f  %7.4f %4.0f\n",
+           what->dim, precision_name(what->precision), what->pooling,
+           what->alpha, (double)run->n_lookups / run->n_unique, forward,
+           floors->forward_ms, 100 * floors->forward_ms / forward, gbps,
+           100 * gbps / floors->gather_gbps, backward, backward_floor,
+           100 * backward_floor / backward, linearise,
+           100 * floors->linearise_ms / linearise, sort,
+           100 * floors->sort_ms / sort, update,
+           100 * floors->update_ms / update);
+    fflush(stdout);
+}
+
+static int run_case(struct bench *bench, const struct bench_case *what)
+{
+    struct run *run = mem_alloc(1, sizeof *run);
+    struct floors floors;
+    int rc = open_run(bench, what, run);
+
+    for (unsigned i = 0; i < N_WARM_UP + N_LAPS && !rc; i++)
+        rc = run_lap(bench, run, i);
+    if (!rc)
+        rc = find_floors(bench, what, run, &floors);
+    if (!rc)
+        print_case(what, run, &floors);
+    close_run(bench, run);
+    mem_free(run);
+    return rc;
+}
+
+/* A case that fails, as memory is short, is said and left out. */
+static void run_cases(struct bench *bench, enum precision precision)
+{
+    unsigned n_left_out = 0;
+
+    for (int a = 0; a < 2; a++)
+        for (int p = 0; p < 2; p++)
+            for (size_t d = 0; d < N_DIMS; d++) {
+                struct bench_case what = {DIMS[d], precision, POOLINGS[p],
+                                          ALPHAS[a]};
+
+                if (clock_ms() > bench->end_ms)
+                    n_left_out++;
+                else if (run_case(bench, &what))
+                    printf("%4u %4s %3.0f %4.2f: %s\n", what.dim,
+                           precision_name(precision), what.pooling, what.alpha,
+                           err.msg);
+            }
+    if (n_left_out)
+        printf("the time is over: %u cases of %s left out\n", n_left_out,
+               precision_name(precision));
+}
+
+/* Forward of the same bags, tuned for longer and shorter ones: which walks
+ * (device/lookup_classes.h) would be best for them. */
+static int run_walks(struct bench *bench, const struct bench_case *what)
+{
+    struct run *run = mem_alloc(1, sizeof *run);
+    int rc = open_run(bench, what, run);
+
+    printf("%4u %4s %3.0f       ", what->dim, precision_name(what->precision),
+           what->pooling);
+    for (double pooling = 64; pooling >= 2 && !rc; pooling /= 2) {
+        rc = open_lookup(bench, run, pooling);
+        for (unsigned i = 0; i < N_WARM_UP + N_LAPS && !rc; i++)
+            rc = run_lap(bench, run, i);
+        if (!rc)
+            printf(" %8.4f", stats_median(run->forward, N_LAPS));
+    }
+    printf("%s%s\n", rc ? ": " : "", rc ? err.msg : "");
+    close_run(bench, run);
+    mem_free(run);
+    return rc;
+}
+
+static void compare_walks(struct bench *bench)
+{
+    printf("\nforward in ms, tuned for bags of    64       32       16        "
+           "8        4        2\n");
+    for (int p = 0; p < 2; p++)
+        for (size_t d = 0; d < N_DIMS; d++) {
+            struct bench_case what = {DIMS[d], PRECISION_FP32, POOLINGS[p], 0};
+
+            if (clock_ms() > bench->end_ms || run_walks(bench, &what))
+                return;
+        }
+}
+
+static int open_bench(struct bench *bench)
+{
+    struct device *device = bench->device;
+    uint64_t gib = (uint64_t)1 << 30, n = bench->footprint_bytes;
+    uint64_t n_states;
+    void *d_state = NULL;
+    int rc = 0;
+
+    while (n > gib / 64 && n > device_free_bytes(device) / 3)
+        n /= 2;
+    bench->footprint_bytes = n;
+    n_states = n / MIN_ROW_BYTES;
+    bench->gather_rows = n / 64 < MAX_GATHER_ROWS ? n / 64 : MAX_GATHER_ROWS;
+    bench->launch_ms =
+        ceiling_ms(bench, (struct probe){.kind = PROBE_LAUNCH}, &rc);
+    bench->read_gbps =
+        (double)n /
+        ceiling_ms(bench, (struct probe){.kind = PROBE_READ, .n_bytes = n},
+                   &rc) /
+        1e6;
+    bench->copy_gbps =
+        (double)n /
+        ceiling_ms(bench, (struct probe){.kind = PROBE_COPY, .n_bytes = n / 2},
+                   &rc) /
+        1e6;
+    if (rc)
+        return -1;
+    printf("%s, %s, batch %u, %u tables in %.1f GiB; row-wise Adagrad\n"
+           "read %.0f GB/s, copy %.0f GB/s, launch %.4f ms; medians of %d\n\n",
+           device_name(device), device_isa(device), bench->batch, N_TABLES,
+           (double)n / (double)gib, bench->read_gbps, bench->copy_gbps,
+           bench->launch_ms, N_LAPS);
+    printf("                         forward                 rows, of     "
+           "backward                linearise     sort          update\n"
+           "                                                 gather's\n"
+           " dim type   L zipf  uses        ms    floor    %%  GB/s    %%  "
+           "      ms    floor    %%       ms    %%       ms    %%       ms    "
+           "%%\n");
+    if (device_alloc(device, &bench->d_weights, n, &err) ||
+        device_alloc(device, &d_state, n_states * sizeof(float), &err))
+        return -1;
+    bench->d_state = d_state;
+    bench->filled = PRECISION_INT8;
+    return device_set(device, bench->d_state, n_states, 1, &err);
+}
+
+int main(int argc, char **argv)
+{
+    double seconds = argc > 1 ? strtod(argv[1], NULL) : 120;
+    double gib = argc > 3 ? strtod(argv[3], NULL) : 16;
+    struct bench bench = {
+        .batch = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 65536,
+        .footprint_bytes = (uint64_t)(gib * (1 << 30)) / 4096 * 4096,
+        .end_ms = clock_ms() + 1000 * seconds,
+    };
+
+    if (!device_count_cuda()) {
+        printf("no CUDA device\n");
+        return 0;
+    }
+    if (device_open(&bench.device, DEVICE_CUDA, 0, 0, &err)) {
+        fprintf(stderr, "bench_kernels: %s\n", err.msg);
+        return 1;
+    }
+    if (argc < 3 && strstr(device_name(bench.device), "Emulated")) {
+        printf("%s: its times mean nothing\n", device_name(bench.device));
+        device_close(bench.device);
+        return 0;
+    }
+    if (open_bench(&bench)) {
+        fprintf(stderr, "bench_kernels: %s\n", err.msg);
+        return 1;
+    }
+    run_cases(&bench, PRECISION_FP32);
+    run_cases(&bench, PRECISION_FP16);
+    compare_walks(&bench);
+    device_free(bench.device, bench.d_weights);
+    device_free(bench.device, bench.d_state);
+    device_close(bench.device);
+    return 0;
+}

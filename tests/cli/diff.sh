@@ -1,0 +1,76 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# diff, explain and plan --from, on plans that anybody can check by hand: three
+# tables of 4 MiB and their row-wise Adagrad state, 4 B a row.
+set -eu
+
+ns=$NEUROSHARD
+
+# plan GPUS SHARDS : a plan of tables a, b and c
+plan()
+{
+    memory=$(yes 67108864 | head -n "$1" | paste -sd, -)
+    printf '{"neuroshard_plan": 1, "batch": 65536,
+ "cluster": {"gpus": %s, "memory_bytes": [%s]}, "tables": [' "$1" "$memory"
+    for name in a b c; do
+        [ $name = a ] || printf ','
+        printf '{"name": "%s", "num_embeddings": 65536, "dim": 16,
+            "pooling_factor": 20, "zipf_alpha": 1}' $name
+    done
+    printf '], "shards": [%s]}\n' "$2"
+}
+
+# shard TABLE COL_BEGIN COL_END GPU
+shard()
+{
+    printf '{"table": %s, "row_begin": 0, "row_end": 65536,
+        "col_begin": %s, "col_end": %s, "device": %s}' "$@"
+}
+
+whole="$(shard 0 0 16 0), $(shard 1 0 16 0), $(shard 2 0 16 1)"
+cut="$(shard 0 0 16 0), $(shard 1 0 8 0), $(shard 1 8 16 2), $(shard 2 0 16 2)"
+plan 2 "$whole" >old.json
+plan 3 "$cut" >new.json
+cat >tables.csv <<'END'
+name,num_embeddings,dim,pooling_factor,zipf_alpha
+a,65536,16,60,1
+b,65536,16,20,1
+c,65536,16,20,1
+d,65536,16,20,1
+END
+
+echo "== diff"
+"$ns" diff old.json new.json
+"$ns" diff old.json old.json --cost roofline:h100
+"$ns" diff old.json new.json --cost torchrec --json
+
+echo "== explain"
+"$ns" explain old.json
+"$ns" explain old.json b
+"$ns" explain old.json c
+"$ns" explain new.json b --cost torchrec --json
+
+echo "== what explain says of a way, cost says of that plan"
+plan 2 "$(shard 0 0 16 0), $(shard 1 0 16 1), $(shard 2 0 16 1)" >moved.json
+"$ns" explain old.json b --json | grep -A 1 '"whole on GPU 1"' |
+    sed -n 's/.*"total_ms": \([0-9.]*\).*/\1/p' >said
+"$ns" cost moved.json --json | sed -n 's/^ *"total_ms": \([0-9.]*\).*/\1/p' |
+    tail -n 1 >priced
+cmp said priced && echo "the same"
+
+echo "== plan --from"
+for limit in 0 5MiB; do
+    "$ns" plan tables.csv --gpus 2 --memory 128MiB --shard table \
+        --effort 20000 --from old.json --move-limit $limit -o next.json \
+        2>/dev/null | tail -n 2
+    "$ns" diff old.json next.json | grep -E '^(moves|tables)'
+done
+
+echo "== refused"
+"$ns" plan tables.csv --gpus 2 --move-limit 1MiB 2>&1 || echo "status $?"
+"$ns" plan tables.csv --gpus 2 --from old.json --search grid 2>&1 ||
+    echo "status $?"
+"$ns" plan tables.csv --gpus 4 --memory 5MiB --batch 64 --shard table \
+    --effort 20000 --from old.json --move-limit 1MiB 2>&1 ||
+    echo "status $?"
+"$ns" explain old.json z 2>&1 || echo "status $?"

@@ -1,0 +1,83 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Four processes, each with an emulated GPU of its own, which talk through a
+# stand-in for NCCL, have the bits of one process on a CPU: of a plan with
+# every kind of piece and uneven ranks.
+set -eu
+
+ns=$NEUROSHARD
+nccl=$(dirname "$ns")/fake
+
+skip()
+{
+    echo "$*" >&2
+    exit 77
+}
+
+grep -q emulated_enqueue "$ns" || skip "not built with CUDA=emulated"
+command -v mpirun >/dev/null || skip "no mpirun"
+many=mpirun
+if mpirun --version 2>/dev/null | grep -q 'Open MPI'; then
+    many="mpirun --allow-run-as-root --oversubscribe --bind-to none"
+fi
+# MPI keeps some memory to the end.
+ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0
+LD_LIBRARY_PATH=$nccl${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+export ASAN_OPTIONS LD_LIBRARY_PATH
+
+# JSON of pieces, one a line: table, rows, columns, GPU, kind.
+pieces()
+{
+    comma=
+    while read -r table row_begin row_end col_begin col_end gpu kind; do
+        printf '%s{"table": %s, "row_begin": %s, "row_end": %s, ' \
+            "$comma" "$table" "$row_begin" "$row_end"
+        printf '"col_begin": %s, "col_end": %s, "device": %s, "kind": "%s"}' \
+            "$col_begin" "$col_end" "$gpu" "$kind"
+        comma=,
+    done
+}
+
+gib=1073741824
+{
+    cat <<END
+{"neuroshard_plan": 1, "version": "hand", "seed": 0, "batch": 9,
+"cluster": {"gpus": 4, "gpus_per_host": 4,
+"memory_bytes": [$gib, $gib, $gib, $gib]}, "tables": [
+{"name": "columns", "num_embeddings": 300, "dim": 32, "pooling_factor": 4},
+{"name": "rows", "num_embeddings": 500, "dim": 16, "pooling_factor": 3.5},
+{"name": "half", "num_embeddings": 200, "dim": 24, "pooling_factor": 5,
+ "comm_precision": "fp16"},
+{"name": "copies", "num_embeddings": 70, "dim": 8, "pooling_factor": 2}
+], "shards": [
+END
+    pieces <<END
+0 0 300 0 20 0 column
+0 0 300 20 32 1 column
+1 0 100 0 16 0 row
+1 100 500 0 16 1 row
+2 0 200 0 24 3 table
+3 0 70 0 8 0 replicate
+3 0 70 0 8 1 replicate
+3 0 70 0 8 2 replicate
+3 0 70 0 8 3 replicate
+END
+    echo ']}'
+} >plan.json
+
+hashes()
+{
+    grep -oE '"(output|weight)_hash": "[0-9a-f]+"|"passed": [a-z]+' "$1"
+}
+
+"$ns" run plan.json --iterations 12 --threads 1 --json >cpu.json
+if ! $many -n 4 "$ns" run plan.json --iterations 12 --device cuda --json \
+    >four.json 2>err; then
+    grep -q 'has no MPI body' err && skip "built without MPI"
+    cat err
+    exit 1
+fi
+hashes cpu.json >cpu
+hashes four.json | cmp cpu - && echo "four GPUs have the bits of a CPU:"
+grep -c _hash cpu
+grep -oE '"processes": [0-9]+|"kind": "nccl"|"passed": true' four.json

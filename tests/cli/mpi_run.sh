@@ -1,0 +1,129 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# A plan run by one process a rank has the same bits as in a single process:
+# of a real list, and of one made by hand with row pieces, columns, replicas,
+# uneven ranks and a rank that holds nothing.
+set -eu
+
+ns=$NEUROSHARD
+
+skip()
+{
+    echo "$*" >&2
+    exit 77
+}
+
+command -v mpirun >/dev/null || skip "no mpirun"
+# What Open MPI asks of a superuser and of a small machine.
+many=mpirun
+if mpirun --version 2>/dev/null | grep -q 'Open MPI'; then
+    many="mpirun --allow-run-as-root --oversubscribe --bind-to none"
+fi
+# MPI keeps some memory to the end.
+ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0
+export ASAN_OPTIONS
+
+# piece TABLE ROWS COLUMNS GPU KIND, ranges as "begin:end"
+piece()
+{
+    printf '%s{"table": %s, "row_begin": %s, "row_end": %s, "col_begin": %s,' \
+        "$comma" "$1" "${2%:*}" "${2#*:}" "${3%:*}"
+    printf ' "col_end": %s, "device": %s, "kind": "%s"}\n' "${3#*:}" "$4" "$5"
+    comma=,
+}
+
+# table NAME ROWS DIM POOLING [MORE]
+table()
+{
+    printf '%s{"name": "%s", "num_embeddings": %s, "dim": %s,' \
+        "$comma" "$1" "$2" "$3"
+    printf ' "pooling_factor": %s, "zipf_alpha": 1.05%s}\n' "$4" "${5-}"
+    comma=,
+}
+
+# Of four GPUs the last one has nothing but its replicas, and the third
+# nothing at all in the second plan.
+make_plan()
+{
+    gib=1073741824
+    echo '{"neuroshard_plan": 1, "version": "hand", "seed": 0, "batch": 203,'
+    echo '"cluster": {"gpus": 4, "gpus_per_host": 4,'
+    echo "\"memory_bytes\": [$gib, $gib, $gib, $gib]}, \"tables\": ["
+    comma=
+    table columns 3000 32 4
+    table rows 5000 16 3.5
+    table twice 900 12 6 ', "num_outputs": 2'
+    table half 2000 24 5 ', "comm_precision": "fp16"'
+    [ "$1" = sparse ] || table copies 700 8 2
+    echo '], "shards": ['
+    comma=
+    piece 0 0:3000 0:20 0 column
+    piece 0 0:3000 20:32 1 column
+    piece 1 0:1000 0:16 0 row
+    piece 1 1000:5000 0:16 1 row
+    piece 2 0:900 0:12 0 table
+    piece 3 0:2000 0:24 3 table
+    if [ "$1" != sparse ]; then
+        for gpu in 0 1 2 3; do
+            piece 4 0:700 0:8 $gpu replicate
+        done
+    fi
+    echo ']}'
+}
+
+hashes()
+{
+    grep -oE '"(output|weight)_hash": "[0-9a-f]+"|"passed": [a-z]+' "$1"
+}
+
+# compare NAME PROCESSES PLAN [OPTIONS]
+compare()
+{
+    name=$1
+    n=$2
+    shift 2
+    "$ns" run "$@" --iterations 12 --threads 1 --json >alone.json
+    if ! $many -n "$n" "$ns" run "$@" --iterations 12 --threads 1 --json \
+        --db costs.db >together.json 2>err; then
+        grep -q 'has no MPI body' err && skip "built without MPI"
+        cat err
+        exit 1
+    fi
+    hashes alone.json >alone
+    hashes together.json >together
+    if [ "$(grep -c _hash alone)" = 2 ] && cmp alone together; then
+        echo "$name: $n processes have the bits of one"
+    fi
+    grep -oE '"processes": [0-9]+|"kind": "[a-z]+"' together.json
+}
+
+make_plan all >all.json
+compare "every kind of piece" 4 all.json
+make_plan sparse >sparse.json
+compare "a GPU without a piece" 4 sparse.json
+"$ns" plan "$ROOT/data/tables/criteo_kaggle_26.csv" --gpus 2 --batch 300 \
+    -o kaggle.json >/dev/null 2>&1
+compare "Criteo Kaggle" 2 kaggle.json --scale-rows 0.001
+"$ns" plan "$ROOT/data/tables/mlperf_dlrm_v1_onehot.csv" --gpus 4 \
+    --batch 1024 -o mlperf.json >/dev/null 2>&1
+compare "MLPerf DLRM v1" 4 mlperf.json --scale-rows 0.0005
+
+if command -v sqlite3 >/dev/null; then
+    [ "$(sqlite3 costs.db "SELECT count(*) FROM sample
+        WHERE kind = 'executed'")" = 13 ] && echo "a sample of each rank"
+    [ "$(sqlite3 costs.db "SELECT count(*) FROM comm_sample
+        WHERE kind = 'mpi' AND n_hosts = 1")" -ge 2 ] &&
+        echo "and of the exchanges"
+else
+    printf 'a sample of each rank\nand of the exchanges\n'
+fi
+
+# The right number of processes, or one.
+status=0
+$many -n 3 "$ns" run all.json >out 2>err || status=$?
+[ $status != 0 ] && [ ! -s out ] && echo "three processes are refused:"
+grep -o '3 processes were started for 4 ranks' err | head -n 1
+status=0
+$many -n 4 "$ns" run nowhere.json >out 2>err || status=$?
+[ $status != 0 ] && [ ! -s out ] && echo "a missing plan is, too:"
+grep -o "cannot open 'nowhere.json'" err | head -n 1

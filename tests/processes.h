@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_TESTS_PROCESSES_H
+#define NEUROSHARD_TESTS_PROCESSES_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+/*
+ * A test that starts itself again as several processes, as a launcher does.
+ * They print no TAP: where one finds something wrong it says what on stderr
+ * and exits with 1. Include in one file only.
+ */
+
+/* NULL, or why there can be no processes. */
+static inline const char *processes_missing(bool build_knows_mpi)
+{
+    if (!build_knows_mpi)
+        return "this build has no MPI";
+    if (system("command -v mpirun >/dev/null 2>&1"))
+        return "there is no mpirun";
+    return NULL;
+}
+
+/* The status of `mpirun -n N PROGRAM ARGUMENTS`, 0 where all of them ended
+ * well; the shell reads the arguments. As root and with more processes than
+ * processors too; Open MPI's own leaks at exit are not ours to report. */
+static inline int processes_run(unsigned n, const char *program,
+                                const char *arguments)
+{
+    char command[2048];
+    int status;
+
+    snprintf(command, sizeof command,
+             "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
+             "OMPI_MCA_rmaps_base_oversubscribe=1 "
+             "OMPI_MCA_hwloc_base_binding_policy=none "
+             "ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 "
+             "mpirun -n %u '%s' %s </dev/null",
+             n, program, arguments);
+    fflush(stdout);
+    status = system(command);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+#endif

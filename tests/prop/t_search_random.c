@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The full search under random problems and random cost models: its plans are
+ * legal, never dearer than the published search's, never below their bound,
+ * the same at any thread count, no dearer for a permuted list, and hardly
+ * dearer where there is more memory.
+ */
+#include "core/plan_check.h"
+#include "search/search.h"
+#include "tests/tap.h"
+#include "tests/unit/search/fake.h"
+#include "tests/unit/search/random_oracle.h"
+
+#define N_PROBLEMS 120
+#define EFFORT 40000
+
+/* Total of a legal plan; INFINITY where none fits. */
+static double judge(struct plan *plan, int rc, const struct oracle *oracle,
+                    struct arena *arena, struct err *err)
+{
+    double bound_ms = plan->bound_ms;
+
+    if (rc && err->code == ERR_NO_PLAN)
+        return INFINITY;
+    if (!rc) {
+        plan_derive_kinds(plan);
+        rc = plan_price(plan, oracle, arena, err);
+    }
+    if (!rc) {
+        plan->bound_ms = bound_ms;
+        plan->version = "0";
+        plan->inputs_hash = plan_inputs_hash(plan, arena);
+        rc = plan_check(plan, err);
+    }
+    if (!rc)
+        return plan->total_ms;
+    ok(0, "a legal plan: %s", err->msg);
+    return NAN;
+}
+
+static double full(struct plan *plan, const struct problem *problem,
+                   const struct random_oracle *drawn, struct pool *pool,
+                   struct arena *arena)
+{
+    struct random_oracle oracle = *drawn;
+    struct search_options options;
+    struct err err = {0};
+    int rc;
+
+    *plan = (struct plan){.problem = *problem};
+    oracle.base.problem = &plan->problem;
+    search_options_init(&options);
+    options.effort = EFFORT;
+    options.pool = pool;
+    rc = search_full(plan, &oracle.base, &options, arena, &err);
+    return judge(plan, rc, &oracle.base, arena, &err);
+}
+
+static double reference(const struct problem *problem,
+                        const struct random_oracle *drawn, struct arena *arena)
+{
+    struct plan plan = {.problem = *problem, .bound_ms = NAN};
+    struct search_options options;
+    struct err err = {0};
+    int rc;
+
+    search_options_init(&options);
+    rc = search_reference(&plan, &drawn->base, &options, arena, &err);
+    return judge(&plan, rc, &drawn->base, arena, &err);
+}
+
+static struct problem permuted(const struct problem *problem, struct rng *rng,
+                               struct arena *arena)
+{
+    struct problem other = *problem;
+    uint32_t *order = ARENA_NEW(arena, uint32_t, problem->n_tables);
+
+    other.tables = ARENA_NEW(arena, struct table, problem->n_tables);
+    for (uint32_t i = 0; i < problem->n_tables; i++)
+        order[i] = i;
+    rng_shuffle(rng, order, (uint32_t)problem->n_tables);
+    for (size_t i = 0; i < problem->n_tables; i++)
+        other.tables[i] = problem->tables[order[i]];
+    return other;
+}
+
+static struct problem roomier(const struct problem *problem,
+                              struct arena *arena)
+{
+    uint32_t n = problem->cluster.n_devices;
+    struct problem other = *problem;
+
+    other.cluster.memory_bytes = ARENA_NEW(arena, uint64_t, n);
+    for (uint32_t r = 0; r < n; r++)
+        other.cluster.memory_bytes[r] = problem->cluster.memory_bytes[r] +
+                                        problem->cluster.memory_bytes[r] / 4;
+    return other;
+}
+
+static bool same_shards(const struct plan *a, const struct plan *b)
+{
+    if (a->n_shards != b->n_shards)
+        return false;
+    for (size_t i = 0; i < a->n_shards; i++) {
+        const struct shard *x = &a->shards[i], *y = &b->shards[i];
+
+        if (x->table != y->table || x->kind != y->kind ||
+            x->row_begin != y->row_begin || x->row_end != y->row_end ||
+            x->col_begin != y->col_begin || x->col_end != y->col_end ||
+            x->device != y->device)
+            return false;
+    }
+    return true;
+}
+
+static void constrain(struct problem *problem, struct rng *rng)
+{
+    for (size_t i = 0; i < problem->n_tables; i++) {
+        struct table *table = &problem->tables[i];
+
+        switch (rng_below(rng, 12)) {
+        case 0:
+            table->kinds = SHARD_TABLE | SHARD_REPLICATE;
+            break;
+        case 1:
+            table->kinds = SHARD_ROW | SHARD_TABLE;
+            break;
+        case 2:
+            table->device = (int64_t)rng_below(rng, problem->cluster.n_devices);
+            break;
+        case 3:
+            table->group = i % 2 ? "odd" : "even";
+            break;
+        default:
+            break;
+        }
+    }
+}
+
+static void try_problem(uint64_t seed, struct pool *pool, unsigned *n_unfair)
+{
+    struct random_oracle oracle;
+    struct problem problem, other;
+    struct plan plan, again;
+    struct arena arena;
+    struct rng rng;
+    double total, published, wider;
+
+    arena_init(&arena);
+    rng_init(&rng, 4, seed);
+    fake_random(&problem, &rng, 1.05 + 2 * rng_uniform(&rng), &arena);
+    constrain(&problem, &rng);
+    random_oracle_init(&oracle, &problem, &rng);
+    total = full(&plan, &problem, &oracle, NULL, &arena);
+    published = reference(&problem, &oracle, &arena);
+    if (total > published * (1 + 1e-9))
+        ok(0, "problem %u: %.9g ms, the published search %.9g", (unsigned)seed,
+           total, published);
+    full(&again, &problem, &oracle, pool, &arena);
+    if (!same_shards(&plan, &again))
+        ok(0, "problem %u: two threads find another plan", (unsigned)seed);
+    other = permuted(&problem, &rng, &arena);
+    if (fabs(full(&again, &other, &oracle, NULL, &arena) - total) >
+        1e-9 * total)
+        ok(0, "problem %u: another order of tables, another cost",
+           (unsigned)seed);
+    other = roomier(&problem, &arena);
+    wider = full(&again, &other, &oracle, NULL, &arena);
+    if (wider > total * 1.005) {
+        printf("# problem %u: %.6g ms, with more memory %.6g\n", (unsigned)seed,
+               total, wider);
+        ++*n_unfair;
+    }
+    arena_release(&arena);
+}
+
+int main(void)
+{
+    struct pool *pool = pool_open(2);
+    unsigned n_unfair = 0;
+
+    for (uint64_t seed = 0; seed < N_PROBLEMS; seed++)
+        try_problem(seed, pool, &n_unfair);
+    ok(1, "%u random problems", N_PROBLEMS);
+    /* With so little effort the odd problem is not searched to the end. */
+    ok(n_unfair * 100 <= 5 * N_PROBLEMS,
+       "more memory costs more than 0.5 %% in %u", n_unfair);
+    pool_close(pool);
+    return tap_done();
+}

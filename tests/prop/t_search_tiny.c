@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tiny random problems, where every plan can be priced: the full search finds
+ * the best one nearly always, its bound is never above it, and where it finds
+ * none there is none.
+ */
+#include "core/plan_check.h"
+#include "search/exhaustive.h"
+#include "search/search.h"
+#include "tests/tap.h"
+#include "tests/unit/search/fake.h"
+#include "tests/unit/search/random_oracle.h"
+
+#define EFFORT 16000
+#define MAX_PLANS 20000
+
+struct tally {
+    unsigned n, n_equal, n_none;
+    double worst;
+};
+
+static void tiny_problem(struct problem *problem, unsigned kinds,
+                         struct rng *rng, struct arena *arena)
+{
+    uint32_t n = 1 + (uint32_t)rng_below(rng, 6);
+    uint64_t rows[6];
+    uint32_t dims[6];
+    double need = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        rows[i] = 1 + (uint64_t)exp(rng_uniform(rng) * log(1e4));
+        dims[i] = 4u << rng_below(rng, 3);
+        need += (double)rows[i] * dims[i] * 4;
+    }
+    fake_problem(problem, rows, dims, n, 1 + (uint32_t)rng_below(rng, 3), 0,
+                 arena);
+    problem->kinds = kinds;
+    for (uint32_t i = 0; i < n; i++)
+        problem->tables[i].pooling_factor = floor(rng_uniform(rng) * 50);
+    for (uint32_t r = 0; r < problem->cluster.n_devices; r++)
+        problem->cluster.memory_bytes[r] =
+            (uint64_t)(need * (0.9 + 2 * rng_uniform(rng)) /
+                       problem->cluster.n_devices);
+}
+
+/* Total of a priced, legal plan. */
+static double price(struct plan *plan, const struct oracle *oracle,
+                    struct arena *arena)
+{
+    double bound_ms = plan->bound_ms;
+    struct err err = {0};
+    int rc;
+
+    plan_derive_kinds(plan);
+    rc = plan_price(plan, oracle, arena, &err);
+    plan->bound_ms = bound_ms;
+    if (rc || plan_check(plan, &err))
+        ok(0, "a legal plan: %s", err.msg);
+    return plan->total_ms;
+}
+
+static void compare(struct tally *tally, const struct problem *problem,
+                    const struct random_oracle *oracle, unsigned number,
+                    struct arena *arena)
+{
+    struct plan best = {.problem = *problem, .bound_ms = NAN};
+    struct plan found = {.problem = *problem, .bound_ms = NAN};
+    struct exhaustive_options exhaustive;
+    struct search_options options;
+    struct err best_err = {0}, err = {0};
+    double want, got;
+    int best_rc, rc;
+
+    exhaustive_options_init(&exhaustive);
+    search_options_init(&options);
+    options.effort = EFFORT;
+    best_rc =
+        search_exhaustive(&best, &oracle->base, &exhaustive, arena, &best_err);
+    rc = search_full(&found, &oracle->base, &options, arena, &err);
+    tally->n++;
+    if (best_rc || rc) {
+        /* Only there row blocks of one table may not share a device. */
+        bool may_share = !rc && (problem->kinds & SHARD_ROW);
+
+        if (best_err.code != ERR_NO_PLAN ||
+            (err.code != ERR_NO_PLAN && !may_share))
+            ok(0, "problem %u: '%s', and all plans: '%s'", number,
+               rc ? err.msg : "a plan", best_rc ? best_err.msg : "a plan");
+        tally->n_none++;
+        tally->n_equal++;
+        return;
+    }
+    want = price(&best, &oracle->base, arena);
+    got = price(&found, &oracle->base, arena);
+    if (found.bound_ms > want * (1 + 1e-9))
+        ok(0, "problem %u: a bound of %.9g ms, and a plan of %.9g", number,
+           found.bound_ms, want);
+    tally->n_equal += got <= want * (1 + 1e-9);
+    tally->worst = fmax(tally->worst, got / want);
+}
+
+static void compare_many(const char *what, unsigned kinds, unsigned n,
+                         unsigned percent)
+{
+    struct exhaustive_options exhaustive;
+    struct tally tally = {.worst = 1};
+    struct arena arena;
+    struct rng rng;
+
+    arena_init(&arena);
+    rng_init(&rng, 11, kinds);
+    exhaustive_options_init(&exhaustive);
+    while (tally.n < n) {
+        struct random_oracle oracle;
+        struct problem problem;
+
+        tiny_problem(&problem, kinds, &rng, &arena);
+        random_oracle_init(&oracle, &problem, &rng);
+        if (exhaustive_count(&problem, &oracle.base, &exhaustive) <= MAX_PLANS)
+            compare(&tally, &problem, &oracle, tally.n, &arena);
+        arena_release(&arena);
+    }
+    printf("# %s: %u of %u as good as any plan, %u without one, worst %.4f\n",
+           what, tally.n_equal, tally.n, tally.n_none, tally.worst);
+    ok(tally.n_equal * 100 >= tally.n * percent,
+       "%s: full search is exhaustive", what);
+}
+
+int main(void)
+{
+    compare_many("tables and columns", SHARD_TABLE | SHARD_COLUMN, 1000, 99);
+    compare_many("tables and rows", SHARD_TABLE | SHARD_ROW, 300, 97);
+    compare_many("all but grids",
+                 SHARD_TABLE | SHARD_COLUMN | SHARD_ROW | SHARD_REPLICATE, 300,
+                 97);
+    return tap_done();
+}

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/plan_moves.h"
+
+#include "base/rng.h"
+#include "core/plan_check.h"
+#include "tests/tap.h"
+
+#define GIB (UINT64_C(1) << 30)
+#define MAX_TABLES 6u
+
+static void make_problem(struct problem *problem, uint32_t n_devices, size_t n,
+                         struct arena *arena)
+{
+    *problem = (struct problem){
+        .tables = ARENA_NEW(arena, struct table, n),
+        .n_tables = n,
+        .cluster = {n_devices, n_devices, ARENA_NEW(arena, uint64_t, n_devices),
+                    ARENA_NEW(arena, uint64_t, n_devices)},
+        .batch = 8,
+        .kinds = SHARD_ALL_KINDS,
+    };
+    for (uint32_t r = 0; r < n_devices; r++)
+        problem->cluster.memory_bytes[r] = 64 * GIB;
+    for (size_t t = 0; t < n; t++) {
+        table_init(&problem->tables[t]);
+        problem->tables[t].name = arena_printf(arena, "t%zu", t);
+        problem->tables[t].num_embeddings = 100;
+        problem->tables[t].dim = 16;
+        problem->tables[t].pooling_factor = 1;
+    }
+}
+
+/* A plan of one table on n_devices; pieces are {row, row, col, col, device}. */
+struct cells {
+    uint64_t row_begin, row_end;
+    uint32_t col_begin, col_end, device;
+};
+
+static struct plan make_plan(uint32_t n_devices, const struct cells *cells,
+                             size_t n, struct arena *arena)
+{
+    struct plan plan = {.total_ms = NAN, .bound_ms = NAN};
+
+    make_problem(&plan.problem, n_devices, 1, arena);
+    plan.shards = ARENA_NEW(arena, struct shard, n);
+    plan.n_shards = n;
+    for (size_t i = 0; i < n; i++)
+        plan.shards[i] = (struct shard){.row_begin = cells[i].row_begin,
+                                        .row_end = cells[i].row_end,
+                                        .col_begin = cells[i].col_begin,
+                                        .col_end = cells[i].col_end,
+                                        .device = cells[i].device};
+    plan_derive_kinds(&plan);
+    return plan;
+}
+
+static struct plan_moves find(const struct plan *before,
+                              const struct plan *after, struct arena *arena)
+{
+    struct plan_moves moves;
+
+    plan_moves_find(&moves, before, after, arena);
+    return moves;
+}
+
+static const struct cells whole_0[] = {{0, 100, 0, 16, 0}};
+static const struct cells whole_1[] = {{0, 100, 0, 16, 1}};
+static const struct cells halves[] = {{0, 100, 0, 8, 0}, {0, 100, 8, 16, 1}};
+static const struct cells thirds[] = {{0, 100, 0, 12, 1}, {0, 100, 12, 16, 0}};
+static const struct cells rows[] = {{0, 60, 0, 16, 0}, {60, 100, 0, 16, 1}};
+static const struct cells twice[] = {{0, 100, 0, 16, 0}, {0, 100, 0, 16, 1}};
+static const struct cells thrice[] = {
+    {0, 100, 0, 16, 0}, {0, 100, 0, 16, 1}, {0, 100, 0, 16, 2}};
+
+/* Row-wise Adagrad: 4 B a weight and 4 B a row of what moves. */
+static void check_cells(struct arena *arena)
+{
+    static const struct {
+        const char *what;
+        const struct cells *before, *after;
+        size_t n_before, n_after;
+        uint64_t moved, kept;
+        size_t n_moves;
+        enum table_fate fate;
+    } cases[] = {
+        {"stays", whole_0, whole_0, 1, 1, 0, 6800, 0, FATE_KEPT},
+        {"moves", whole_0, whole_1, 1, 1, 6800, 0, 1, FATE_MOVED},
+        {"is halved", whole_0, halves, 1, 2, 3600, 3600, 1, FATE_MOVED},
+        {"is merged", halves, whole_1, 2, 1, 3600, 3600, 1, FATE_MOVED},
+        /* 0-8 from 0 to 1, 8-12 stays on 1, 12-16 from 1 to 0 */
+        {"is recut", halves, thirds, 2, 2, 3600 + 2000, 2000, 2, FATE_MOVED},
+        /* columns 8-16 of rows 0-60, columns 0-8 of rows 60-100 */
+        {"columns become rows", halves, rows, 2, 2, 60 * 36 + 40 * 36,
+         60 * 36 + 40 * 36, 2, FATE_MOVED},
+        {"is replicated", whole_1, twice, 1, 2, 6800, 6800, 1, FATE_MOVED},
+        {"is one again", twice, whole_1, 2, 1, 0, 6800, 0, FATE_MOVED},
+        {"is on one more", twice, thrice, 2, 3, 6800, 2 * 6800, 1, FATE_MOVED},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct plan before =
+            make_plan(3, cases[i].before, cases[i].n_before, arena);
+        struct plan after =
+            make_plan(3, cases[i].after, cases[i].n_after, arena);
+        struct plan_moves moves;
+
+        /* of two devices, or a replica would not be one */
+        if (cases[i].before != thrice && cases[i].before == twice)
+            before.problem.cluster.n_devices = 2;
+        moves = find(&before, &after, arena);
+        ok(moves.bytes.moved == cases[i].moved &&
+               moves.bytes.kept == cases[i].kept &&
+               moves.n_moves == cases[i].n_moves && !moves.bytes.added &&
+               !moves.bytes.removed && moves.tables[0].fate == cases[i].fate,
+           "a table %s: %" PRIu64 " move, %" PRIu64 " stay, %zu moves, %s",
+           cases[i].what, moves.bytes.moved, moves.bytes.kept, moves.n_moves,
+           table_fate_name(moves.tables[0].fate));
+    }
+}
+
+static void check_move(struct arena *arena)
+{
+    struct plan before = make_plan(2, halves, 2, arena);
+    struct plan after = make_plan(2, rows, 2, arena);
+    struct plan_moves moves = find(&before, &after, arena);
+    const struct move *move = &moves.moves[0];
+
+    ok(move->to == 0 && move->from == 1 && move->row_begin == 0 &&
+           move->row_end == 60 && move->col_begin == 8 && move->col_end == 16,
+       "a move is the rectangle that both pieces have");
+    is_i64((int64_t)moves.received_bytes[0], 60 * 36, "GPU 0 receives it");
+    is_i64((int64_t)moves.sent_bytes[1], 60 * 36, "GPU 1 sends it");
+    is_i64((int64_t)moves.sent_bytes[0], 40 * 36, "and gets the other");
+}
+
+static void check_formats(struct arena *arena)
+{
+    struct plan before = make_plan(2, whole_0, 1, arena);
+    struct plan after = make_plan(2, whole_1, 1, arena);
+    struct table *old = &before.problem.tables[0];
+    struct table *now = &after.problem.tables[0];
+    static const struct {
+        enum precision precision;
+        enum optimizer optimizer;
+        uint64_t bytes;
+    } cases[] = {
+        {PRECISION_FP16, OPTIMIZER_SGD, 3200},
+        {PRECISION_FP32, OPTIMIZER_ADAGRAD, 12800},
+        {PRECISION_INT8, OPTIMIZER_ADAM, 4800},
+        {PRECISION_BF16, OPTIMIZER_ROWWISE_ADAGRAD, 3600},
+    };
+    struct plan_moves moves;
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        old->precision = now->precision = cases[i].precision;
+        old->optimizer = now->optimizer = cases[i].optimizer;
+        before.problem.memory_model = MEMORY_WEIGHTS;
+        is_i64((int64_t)find(&before, &after, arena).bytes.moved,
+               (int64_t)cases[i].bytes,
+               "weights and state, whatever counts as memory");
+    }
+    now->optimizer = OPTIMIZER_SGD;
+    moves = find(&before, &after, arena);
+    is_i64((int64_t)moves.bytes.moved, 3200,
+           "another optimizer does not take the state");
+    is_i64(moves.tables[0].fate, FATE_CHANGED, "and the table has changed");
+    now->num_embeddings = 150;
+    after.shards[0].row_end = 150;
+    moves = find(&before, &after, arena);
+    is_i64((int64_t)moves.bytes.moved, 3200, "old rows move");
+    is_i64((int64_t)moves.bytes.added, 50 * 16 * 2, "further ones are new");
+}
+
+static void check_tables(struct arena *arena)
+{
+    struct plan before = make_plan(2, whole_0, 1, arena);
+    struct plan after = make_plan(4, whole_1, 1, arena);
+    struct plan_moves moves;
+
+    after.problem.tables[0].name = "another";
+    moves = find(&before, &after, arena);
+    is_i64((int64_t)moves.bytes.moved, 0, "other tables do not move");
+    is_i64((int64_t)moves.bytes.added, 6800, "one is new");
+    is_i64((int64_t)moves.bytes.removed, 6800, "one is no more");
+    is_i64(moves.n_devices, 4, "the larger cluster counts");
+    ok(moves.n_tables == 2 && moves.n_fates[FATE_ADDED] == 1 &&
+           moves.n_fates[FATE_REMOVED] == 1,
+       "both are listed");
+    is_str(moves.tables[0].name, "another", "the new plan's first");
+}
+
+/* Random columns, rows or grids of one table, or a replica, on any devices. */
+static void place_at_random(struct plan *plan, uint32_t table, struct rng *rng)
+{
+    uint32_t n_devices = plan->problem.cluster.n_devices;
+    uint32_t n_columns = 1u << rng_below(rng, 3);
+    uint64_t n_rows = 1 + rng_below(rng, 3);
+    bool is_replica = !rng_below(rng, 4);
+
+    for (uint32_t r = 0; is_replica && r < n_devices; r++)
+        plan->shards[plan->n_shards++] = shard_whole(&plan->problem, table, r);
+    for (uint32_t c = 0; !is_replica && c < n_columns; c++)
+        for (uint64_t k = 0; k < n_rows; k++)
+            plan->shards[plan->n_shards++] = (struct shard){
+                .table = table,
+                .row_begin = 100 * k / n_rows,
+                .row_end = 100 * (k + 1) / n_rows,
+                .col_begin = 16 * c / n_columns,
+                .col_end = 16 * (c + 1) / n_columns,
+                .device = (uint32_t)rng_below(rng, n_devices),
+            };
+}
+
+static struct plan random_plan(struct rng *rng, struct arena *arena)
+{
+    struct plan plan = {.total_ms = NAN, .bound_ms = NAN};
+
+    make_problem(&plan.problem, 1 + (uint32_t)rng_below(rng, 4), MAX_TABLES,
+                 arena);
+    plan.shards = ARENA_NEW(arena, struct shard, MAX_TABLES * 16);
+    for (uint32_t t = 0; t < MAX_TABLES; t++) {
+        plan.problem.tables[t].optimizer = OPTIMIZER_SGD;
+        place_at_random(&plan, t, rng);
+    }
+    plan_derive_kinds(&plan);
+    return plan;
+}
+
+static uint64_t held_bytes(const struct plan *plan)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < plan->n_shards; i++)
+        sum += 4 * (plan->shards[i].row_end - plan->shards[i].row_begin) *
+               (plan->shards[i].col_end - plan->shards[i].col_begin);
+    return sum;
+}
+
+/* Each cell of the new plan stays or comes; nothing is counted twice. */
+static bool tiles(const struct plan_moves *moves, const struct plan *after)
+{
+    uint64_t sent = 0, received = 0, moved = 0;
+
+    for (uint32_t r = 0; r < moves->n_devices; r++) {
+        sent += moves->sent_bytes[r];
+        received += moves->received_bytes[r];
+    }
+    for (size_t i = 0; i < moves->n_moves; i++) {
+        const struct move *move = &moves->moves[i];
+
+        if (move->from == move->to)
+            return false;
+        moved += move->bytes;
+    }
+    return sent == moves->bytes.moved && received == sent && moved == sent &&
+           moves->bytes.moved + moves->bytes.kept == held_bytes(after) &&
+           !moves->bytes.added;
+}
+
+static void check_random(void)
+{
+    size_t n_bad = 0, n_same = 0, n_back = 0;
+
+    for (uint64_t seed = 0; seed < 500; seed++) {
+        struct arena arena;
+        struct plan a, b;
+        struct plan_moves there, back, same;
+        struct err err = {0};
+        struct rng rng;
+        bool has_replica = false;
+
+        arena_init(&arena);
+        rng_init(&rng, seed, 1);
+        a = random_plan(&rng, &arena);
+        b = random_plan(&rng, &arena);
+        n_bad += plan_check(&a, &err) || plan_check(&b, &err);
+        there = find(&a, &b, &arena);
+        back = find(&b, &a, &arena);
+        same = find(&a, &a, &arena);
+        n_bad += !tiles(&there, &b) || !tiles(&back, &a);
+        n_same += !same.n_moves && same.n_fates[FATE_KEPT] == MAX_TABLES;
+        for (size_t i = 0; i < a.n_shards; i++)
+            has_replica |= a.shards[i].kind == SHARD_REPLICATE;
+        for (size_t i = 0; i < b.n_shards; i++)
+            has_replica |= b.shards[i].kind == SHARD_REPLICATE;
+        n_back += has_replica || there.bytes.moved == back.bytes.moved;
+        arena_release(&arena);
+    }
+    is_i64((int64_t)n_bad, 0, "what stays and what moves tile the new plan");
+    is_i64((int64_t)n_same, 500, "a plan is itself");
+    is_i64((int64_t)n_back, 500, "without replicas the way back is as long");
+}
+
+int main(void)
+{
+    struct arena arena;
+
+    arena_init(&arena);
+    check_cells(&arena);
+    check_move(&arena);
+    check_formats(&arena);
+    check_tables(&arena);
+    check_random();
+    arena_release(&arena);
+    return tap_done();
+}

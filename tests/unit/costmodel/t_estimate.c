@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/* The linear estimate: rates of a known law are found, none is negative, and
+ * an answer stays within what was measured. */
+#include "costmodel/estimate.h"
+
+#include "base/rng.h"
+#include "tests/tap.h"
+
+#define N 400
+
+static double total_of(const char *name, const struct feature_input *input)
+{
+    struct total_set set = {0};
+    double out = NAN;
+
+    ok(total_set_add(&set, name), "there is a total '%s'", name);
+    total_set_fill(&set, input, &out);
+    return out;
+}
+
+static void test_values(void)
+{
+    const struct feature_input input = {.batch = 512,
+                                        .precision = PRECISION_FP32,
+                                        .optimizer = OPTIMIZER_ROWWISE_ADAGRAD,
+                                        .n_rows = 1 << 20,
+                                        .dim = 16,
+                                        .pooling_factor = 8,
+                                        .n_lookups = 4096,
+                                        .n_unique = 1024,
+                                        .n_outputs = 512,
+                                        .row_bytes = 64};
+    const struct {
+        const char *name;
+        double want;
+    } cases[] = {
+        {"tables", 1},       {"bags", 512},      {"rows", 1 << 20},
+        {"lookups", 4096},   {"unique", 1024},   {"state_rows", 1024},
+        {"gather_kib", 256}, {"unique_kib", 64}, {"output_kib", 32},
+    };
+    struct feature_input stateless = input;
+    struct total_set set;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        is_near(total_of(cases[i].name, &input), cases[i].want, 0,
+                cases[i].name);
+    stateless.optimizer = OPTIMIZER_SGD;
+    is_near(total_of("state_rows", &stateless), 0, 0, "SGD keeps no state");
+    total_set_standard(&set);
+    is_i64(set.n, sizeof(cases) / sizeof(cases[0]), "these are all");
+    ok(!total_set_add(&set, "rows"), "no total twice");
+    ok(!total_set_add(&set, "row"), "no unknown total");
+}
+
+/* Devices of 2 us, 3 us a table and 5 ns a look-up, with totals that cost
+ * nothing beside them. */
+static void test_fit(void)
+{
+    static double sums[N * MAX_TOTALS], ms[N];
+    struct estimate estimate = {0};
+    struct rng rng;
+    double worst = 0, other = 0, least = INFINITY;
+
+    total_set_standard(&estimate.totals);
+    rng_init(&rng, 3, 0);
+    for (size_t i = 0; i < N; i++) {
+        double *row = sums + i * estimate.totals.n;
+
+        for (unsigned k = 0; k < estimate.totals.n; k++)
+            row[k] = exp(12 * rng_uniform(&rng));
+        ms[i] = 0.002 + 0.003 * row[0] + 5e-6 * row[3];
+    }
+    estimate_fit(&estimate, sums, ms, N);
+    is_near(estimate.base_ms, 0.002, 2e-5, "the constant");
+    is_near(estimate.rate_ms[0], 0.003, 3e-5, "of a table");
+    is_near(estimate.rate_ms[3], 5e-6, 5e-8, "of a look-up");
+    for (unsigned k = 0; k < estimate.totals.n; k++) {
+        least = fmin(least, estimate.rate_ms[k]);
+        other += k == 0 || k == 3 ? 0 : estimate.rate_ms[k];
+    }
+    ok(least >= 0 && other < 1e-7,
+       "nothing else costs, and nothing less than "
+       "nothing: %.1e, %.1e",
+       least, other);
+    for (size_t i = 0; i < N; i++)
+        worst = fmax(
+            worst,
+            fabs((estimate.base_ms +
+                  estimate_added_ms(&estimate, sums + i * estimate.totals.n)) /
+                     ms[i] -
+                 1));
+    ok(worst < 0.01, "the law, to %.1e", worst);
+    ok(estimate.ratio_min > 0.99 && estimate.ratio_max < 1.01 &&
+           estimate.ratio_min <= estimate.ratio_max,
+       "ratios %.4f to %.4f", estimate.ratio_min, estimate.ratio_max);
+}
+
+/* A column that lowers the time would get a negative rate from plain least
+ * squares; and one sample, or columns of zeros, are no trouble. */
+static void test_edges(void)
+{
+    double sums[3 * MAX_TOTALS] = {0}, ms[3] = {3, 2, 1};
+    struct estimate estimate = {0};
+
+    total_set_add(&estimate.totals, "tables");
+    total_set_add(&estimate.totals, "lookups");
+    for (size_t i = 0; i < 3; i++)
+        sums[i * 2] = (double)i + 1;
+    estimate_fit(&estimate, sums, ms, 3);
+    is_near(estimate.rate_ms[0], 0, 0, "more tables, less time: no rate");
+    is_near(estimate.rate_ms[1], 0, 0, "nor for what is never there");
+    ok(estimate.base_ms > 0.5 && estimate.base_ms < 3, "but a constant, %.3f",
+       estimate.base_ms);
+    is_near(estimate.std[1], 1, 0, "a total that never changes: deviation 1");
+    is_near(estimate_bound(&estimate, 1e9), estimate.ratio_max, 0,
+            "no answer above the range");
+    is_near(estimate_bound(&estimate, -1), estimate.ratio_min, 0, "nor below");
+    ok(isnan(estimate_bound(&estimate, NAN)), "NaN passes");
+    estimate_fit(&estimate, sums, ms, 1);
+    ok(estimate.base_ms > 0 && isfinite(estimate.rate_ms[0]), "one sample");
+    is_near(estimate.ratio_max, 1, 2e-3, "is met");
+}
+
+int main(void)
+{
+    test_values();
+    test_fit();
+    test_edges();
+    return tap_done();
+}

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: MIT */
+#include "costmodel/oracles.h"
+
+#include "core/plan.h"
+#include "tests/tap.h"
+
+/* So many samples that a byte of each is a MiB. */
+#define BATCH (UINT64_C(1) << 20)
+#define ROWS (UINT64_C(1) << 20)
+#define MAX_RANKS 32
+
+/* By hand from the formulas: MiB over the HBM, and over the links in and across
+ * hosts. */
+struct volumes {
+    double compute_hbm;
+    double fwd_intra, fwd_inter;
+    double bwd_intra, bwd_inter, bwd_hbm;
+};
+
+struct shard_case {
+    const char *name;
+    uint32_t n_ranks, n_local;
+    struct table table; /* with what differs from a float table, one output */
+    enum shard_kind kind;
+    uint32_t row_parts, col_parts; /* the shard is the first of so many */
+    struct volumes want;           /* new outputs */
+    struct volumes legacy;         /* where they differ */
+};
+
+static const struct shard_case cases[] = {
+    {.name = "table-wise, 128 columns, one host",
+     .n_ranks = 8,
+     .n_local = 8,
+     .table = {.dim = 128, .pooling_factor = 2},
+     .kind = SHARD_TABLE,
+     .want = {3 * (16 + 1024 + 512), .fwd_intra = 512, .bwd_intra = 512}},
+    {.name = "64 columns: half a block",
+     .n_ranks = 8,
+     .n_local = 8,
+     .table = {.dim = 64, .pooling_factor = 2},
+     .kind = SHARD_TABLE,
+     .want = {3 * 1.15 * (16 + 512 + 256), .fwd_intra = 256, .bwd_intra = 256}},
+    {.name = "60 columns: a quarter",
+     .n_ranks = 8,
+     .n_local = 8,
+     .table = {.dim = 60, .pooling_factor = 2},
+     .kind = SHARD_TABLE,
+     .want = {3 * 1.75 * (16 + 480 + 240), .fwd_intra = 240, .bwd_intra = 240}},
+    {.name = "16 columns are looked up as 32",
+     .n_ranks = 8,
+     .n_local = 8,
+     .table = {.dim = 16, .pooling_factor = 2},
+     .kind = SHARD_TABLE,
+     .want = {3 * 1.75 * (16 + 256 + 64), .fwd_intra = 64, .bwd_intra = 64}},
+    {.name = "two hosts, fp16 rows, int8 on the wire",
+     .n_ranks = 16,
+     .n_local = 8,
+     .table = {.dim = 128,
+               .pooling_factor = 2,
+               .precision = PRECISION_FP16,
+               .comm_precision = PRECISION_INT8},
+     .kind = SHARD_TABLE,
+     .want = {3 * (16 + 512 + 128), .fwd_inter = 128, .bwd_inter = 128}},
+    {.name = "fewer look-ups than outputs",
+     .n_ranks = 8,
+     .n_local = 8,
+     .table = {.dim = 128, .pooling_factor = 0.5, .num_outputs = 2},
+     .kind = SHARD_TABLE,
+     .want = {3 * (4 + 256 + 256), .fwd_intra = 256, .bwd_intra = 256},
+     .legacy = {3 * (4 + 256 + 1024), .fwd_intra = 1024, .bwd_intra = 1024}},
+    {.name = "a sequence: one output a look-up",
+     .n_ranks = 8,
+     .n_local = 8,
+     .table = {.dim = 128, .pooling_factor = 3, .output = OUTPUT_SEQUENCE},
+     .kind = SHARD_TABLE,
+     .want = {3 * (24 + 1536 + 1536), .fwd_intra = 1536, .bwd_intra = 1536}},
+    {.name = "half of 256 columns",
+     .n_ranks = 8,
+     .n_local = 8,
+     .table = {.dim = 256, .pooling_factor = 2},
+     .kind = SHARD_COLUMN,
+     .col_parts = 2,
+     .want = {3 * (16 + 1024 + 512), .fwd_intra = 512, .bwd_intra = 512}},
+    {.name = "rows over the ranks of the only host",
+     .n_ranks = 8,
+     .n_local = 8,
+     .table = {.dim = 128, .pooling_factor = 4},
+     .kind = SHARD_ROW,
+     .row_parts = 8,
+     .want = {3 * (4 + 256 + 512), .fwd_intra = 512, .bwd_intra = 512,
+              .bwd_hbm = 2.455 * 512}},
+    {.name = "rows over all ranks of two hosts",
+     .n_ranks = 16,
+     .n_local = 8,
+     .table = {.dim = 128, .pooling_factor = 4},
+     .kind = SHARD_ROW,
+     .row_parts = 16,
+     .want = {3 * (2 + 128 + 512), .fwd_inter = 512, .bwd_inter = 512,
+              .bwd_hbm = 2.455 * 512}},
+    {.name = "rows over one of two hosts",
+     .n_ranks = 16,
+     .n_local = 8,
+     .table = {.dim = 128, .pooling_factor = 4},
+     .kind = SHARD_ROW,
+     .row_parts = 8,
+     .want = {3 * (4 + 256 + 512), .fwd_intra = 512, .fwd_inter = 64,
+              .bwd_intra = 512, .bwd_inter = 64, .bwd_hbm = 2.455 * 512}},
+    {.name = "rows of a sequence",
+     .n_ranks = 16,
+     .n_local = 8,
+     .table = {.dim = 16, .pooling_factor = 4, .output = OUTPUT_SEQUENCE},
+     .kind = SHARD_ROW,
+     .row_parts = 16,
+     .want = {3 * (2 + 16 + 16), .fwd_inter = 16, .bwd_inter = 16,
+              .bwd_hbm = 2.455 * 16}},
+    {.name = "a grid: half of the columns, rows over a host",
+     .n_ranks = 16,
+     .n_local = 8,
+     .table = {.dim = 128, .pooling_factor = 4},
+     .kind = SHARD_GRID,
+     .row_parts = 8,
+     .col_parts = 2,
+     .want = {3 * (4 + 128 + 256), .fwd_intra = 256, .fwd_inter = 32,
+              .bwd_intra = 256, .bwd_inter = 32, .bwd_hbm = 2.455 * 256}},
+    /* 512 MiB of weights, dense kernels at half the bandwidth */
+    {.name = "replicated on one host",
+     .n_ranks = 8,
+     .n_local = 8,
+     .table = {.dim = 128, .pooling_factor = 4},
+     .kind = SHARD_REPLICATE,
+     .want = {2 * 3 * (4 + 256 + 64), .bwd_inter = 512 / 8.0,
+              .bwd_hbm = 2 * 9.22 * 512}},
+    {.name = "replicated on two hosts",
+     .n_ranks = 16,
+     .n_local = 8,
+     .table = {.dim = 128, .pooling_factor = 4},
+     .kind = SHARD_REPLICATE,
+     .want = {2 * 3 * (2 + 128 + 32), .bwd_inter = 512 * 1.5 / 8,
+              .bwd_hbm = 2 * 9.22 * 512}},
+    {.name = "replicated on four hosts",
+     .n_ranks = 32,
+     .n_local = 8,
+     .table = {.dim = 128, .pooling_factor = 4},
+     .kind = SHARD_REPLICATE,
+     .want = {2 * 3 * (1 + 64 + 16), .bwd_inter = 2 * 512 * 1.5 / 8,
+              .bwd_hbm = 2 * 9.22 * 512}},
+    {.name = "never looked up",
+     .n_ranks = 8,
+     .n_local = 8,
+     .table = {.dim = 128, .pooling_factor = 0},
+     .kind = SHARD_TABLE,
+     .want = {0},
+     .legacy = {3 * 512, .fwd_intra = 512, .bwd_intra = 512}},
+};
+
+static struct problem make_problem(struct table *table, uint32_t n_ranks,
+                                   uint32_t n_local)
+{
+    static uint64_t memory[MAX_RANKS], reserve[MAX_RANKS];
+
+    for (int r = 0; r < MAX_RANKS; r++)
+        memory[r] = UINT64_C(1) << 40;
+    return (struct problem){.tables = table,
+                            .n_tables = 1,
+                            .batch = BATCH,
+                            .kinds = SHARD_ALL_KINDS,
+                            .cluster = {.n_devices = n_ranks,
+                                        .devices_per_host = n_local,
+                                        .memory_bytes = memory,
+                                        .reserve_bytes = reserve}};
+}
+
+static struct table make_table(const struct table *differs)
+{
+    struct table table;
+
+    table_init(&table);
+    table.name = "t";
+    table.num_embeddings = ROWS;
+    table.dim = differs->dim;
+    table.pooling_factor = differs->pooling_factor;
+    table.output = differs->output;
+    table.precision = differs->precision;
+    table.comm_precision = differs->comm_precision;
+    if (differs->num_outputs > 0)
+        table.num_outputs = differs->num_outputs;
+    return table;
+}
+
+static double mib_ms(double mib, double gibps)
+{
+    return mib / 1024 / gibps * 1000;
+}
+
+/* By these bandwidths. */
+#define BANDWIDTHS "hbm=100,intra=20,inter=4"
+static void check_volumes(const double *vector, const struct volumes *want,
+                          const char *name)
+{
+    const double want_ms[] = {
+        mib_ms(want->compute_hbm, 100),
+        mib_ms(want->fwd_intra, 20) + mib_ms(want->fwd_inter, 4),
+        mib_ms(want->bwd_intra, 20) + mib_ms(want->bwd_inter, 4) +
+            mib_ms(want->bwd_hbm, 100)};
+
+    for (int lane = 0; lane < 3; lane++)
+        is_near(vector[lane], want_ms[lane], 1e-9 * want_ms[lane], name);
+}
+
+static void check_case(const struct shard_case *test)
+{
+    struct table table = make_table(&test->table);
+    struct problem problem = make_problem(&table, test->n_ranks, test->n_local);
+    struct shard shard = shard_whole(&problem, 0, 0);
+    struct err err = {0};
+    struct arena arena;
+
+    arena_init(&arena);
+    shard.kind = test->kind;
+    if (test->row_parts)
+        shard.row_end /= test->row_parts;
+    if (test->col_parts)
+        shard.col_end /= test->col_parts;
+    for (int is_legacy = 0; is_legacy < 2; is_legacy++) {
+        struct oracle *oracle;
+        double vector[3];
+
+        if (!ok(!oracle_open(&oracle,
+                             is_legacy ? "torchrec:" BANDWIDTHS
+                                         ",outputs=legacy"
+                                       : "torchrec:" BANDWIDTHS ",outputs=new",
+                             &problem, &arena, &err),
+                "opens %s", err.msg))
+            continue;
+        is_i64(oracle->width, 3, "three lanes");
+        oracle->ops->embed(oracle, &shard, 1, vector);
+        check_volumes(vector,
+                      is_legacy && test->legacy.compute_hbm > 0 ? &test->legacy
+                                                                : &test->want,
+                      test->name);
+        oracle_close(oracle);
+    }
+    arena_release(&arena);
+}
+
+/* Ranks add up, whatever stands on the others. */
+static void check_head(void)
+{
+    struct table table = make_table(&cases[0].table);
+    struct problem problem = make_problem(&table, 2, 2);
+    const double sums[] = {1, 2, 4, 0, 0, 0, 8, 16, 32, 64, 128, 256};
+    double compute[4], fwd[4], bwd[4], terms[4];
+    struct oracle *oracle;
+    struct err err = {0};
+    struct arena arena;
+
+    arena_init(&arena);
+    if (ok(!oracle_open(&oracle, "torchrec", &problem, &arena, &err),
+           "opens %s", err.msg)) {
+        oracle->ops->compute(oracle, sums, 4, compute);
+        oracle->ops->comm(oracle, 2, sums, compute, fwd, bwd);
+        oracle->ops->terms(oracle, sums, compute, 4, terms);
+        is_i64(oracle->n_terms, 1, "one term");
+        ok(oracle->is_additive, "additive");
+        for (int i = 0; i < 4; i++) {
+            ok(compute[i] == sums[3 * i] && fwd[i] == sums[3 * i + 1] &&
+                   bwd[i] == sums[3 * i + 2],
+               "the head is the identity");
+            ok(terms[i] == compute[i] + fwd[i] + bwd[i],
+               "a rank's total is the sum");
+        }
+        is_i64(oracle->basis, BASIS_ANALYTIC, "analytic");
+        is_str(oracle->comm,
+               "TorchRec's formulas, 600 GiB/s inside a host, 12.5 GiB/s "
+               "across",
+               "its default bandwidths");
+        oracle_close(oracle);
+    }
+    arena_release(&arena);
+}
+
+static void check_settings(void)
+{
+    static const struct {
+        const char *cost, *message;
+    } rejected[] = {
+        {"torchrec:hbm=0", "cost model 'torchrec': hbm is a bandwidth in GiB/s "
+                           "above 0, not '0'"},
+        {"torchrec:intra=fast",
+         "cost model 'torchrec': intra is a bandwidth in "
+         "GiB/s above 0, not 'fast'"},
+        {"torchrec:inter=",
+         "cost model 'torchrec': inter is a bandwidth in GiB/s above 0, not "
+         "''"},
+        {"torchrec:outputs=old",
+         "cost model 'torchrec': outputs is 'new' or 'legacy', not 'old'"},
+        {"torchrec:hbm", "cost model 'torchrec' takes KEY=VALUE, not 'hbm'"},
+        {"torchrec:ddr=51", "cost model 'torchrec' has no setting 'ddr'; there "
+                            "are hbm, intra, inter, outputs"},
+    };
+    struct table table = make_table(&cases[0].table);
+    struct problem problem = make_problem(&table, 8, 8);
+    struct oracle *oracle, *again;
+    struct arena arena;
+    struct err err;
+
+    arena_init(&arena);
+    for (size_t i = 0; i < sizeof rejected / sizeof *rejected; i++) {
+        err = (struct err){0};
+        ok(oracle_open(&oracle, rejected[i].cost, &problem, &arena, &err) &&
+               err.code == ERR_USAGE,
+           "%s is refused", rejected[i].cost);
+        is_str(err.msg, rejected[i].message, "and why");
+    }
+    if (ok(!oracle_open(&oracle, "torchrec", &problem, &arena, &err) &&
+               !oracle_open(&again, "torchrec:hbm=897,intra=600,inter=12.5",
+                            &problem, &arena, &err),
+           "opens")) {
+        is_str(oracle->name, "torchrec", "named as asked");
+        is_str(again->name, "torchrec:hbm=897,intra=600,inter=12.5",
+               "with its settings");
+        is_str(again->hash, oracle->hash, "those are the defaults");
+        oracle_close(again);
+    }
+    if (ok(!oracle_open(&again, "torchrec:outputs=legacy", &problem, &arena,
+                        &err),
+           "opens")) {
+        ok(strcmp(again->hash, oracle->hash) != 0, "other rules, other hash");
+        oracle_close(again);
+    }
+    oracle_close(oracle);
+    arena_release(&arena);
+}
+
+/* 10 rows on 2 hosts of 2: {device, first row, end}, ended by no rows. */
+struct row_case {
+    const char *name;
+    bool is_priced;
+    uint32_t pieces[6][3];
+};
+
+static const struct row_case row_cases[] = {
+    {"over all ranks", true, {{0, 0, 3}, {1, 3, 6}, {2, 6, 9}, {3, 9, 10}}},
+    {"over one host", true, {{2, 0, 5}, {3, 5, 10}}},
+    {"over two of different hosts", false, {{0, 0, 5}, {2, 5, 10}}},
+    {"over three", false, {{0, 0, 4}, {1, 4, 8}, {2, 8, 10}}},
+    {"unevenly", false, {{0, 0, 2}, {1, 2, 10}}},
+};
+
+static void check_rows(void)
+{
+    struct table table = make_table(&cases[0].table);
+    struct problem problem = make_problem(&table, 4, 2);
+    struct oracle *oracle;
+    struct arena arena;
+    struct err err;
+
+    arena_init(&arena);
+    table.num_embeddings = 10;
+    if (oracle_open(&oracle, "torchrec", &problem, &arena, &err))
+        return;
+    for (size_t i = 0; i < sizeof row_cases / sizeof *row_cases; i++) {
+        struct plan plan = {.problem = problem};
+        struct shard shards[6];
+
+        plan.shards = shards;
+        for (int k = 0; row_cases[i].pieces[k][2]; k++) {
+            shards[k] = shard_whole(&problem, 0, row_cases[i].pieces[k][0]);
+            shards[k].row_begin = row_cases[i].pieces[k][1];
+            shards[k].row_end = row_cases[i].pieces[k][2];
+            plan.n_shards++;
+        }
+        err = (struct err){0};
+        plan_derive_kinds(&plan);
+        is_i64(!plan_price(&plan, oracle, &arena, &err), row_cases[i].is_priced,
+               row_cases[i].name);
+        if (!row_cases[i].is_priced)
+            is_str(err.msg,
+                   "cost model 'torchrec' prices rows in equal blocks over all "
+                   "4 devices or the 2 of one host only (table 't')",
+                   "and why not");
+        else
+            ok(plan.shard_ms[0] == plan.shard_ms[plan.n_shards - 1],
+               "a shorter last block costs as much as TorchRec thinks");
+    }
+    oracle_close(oracle);
+    arena_release(&arena);
+}
+
+int main(void)
+{
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check_case(&cases[i]);
+    check_head();
+    check_settings();
+    check_rows();
+    return tap_done();
+}

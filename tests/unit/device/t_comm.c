@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+#include "device/comm.h"
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "tests/processes.h"
+#include "tests/tap.h"
+
+/*
+ * Moves and sums of pseudo-random buffers. What each rank has to end up with
+ * is computed by a plain loop, in every process, so that the ranks of one
+ * process and the ranks of several are held to the same bits.
+ */
+
+#define MAX_RANKS 7
+#define MAX_FLOATS 2100
+
+/* All ranks' values, whoever has them; the sum needs rounding. */
+static float value_of(uint32_t rank, uint64_t i)
+{
+    return (float)((double)(mix64(rank * 1000003 + i) >> 11) * 0x1p-53 *
+                   (double)(1u << i % 20));
+}
+
+struct buffers {
+    struct comm *comm;
+    float *d_data[MAX_RANKS], *d_scratch[MAX_RANKS];
+    uint64_t n;
+};
+
+static struct world *the_world(void)
+{
+    struct world *world;
+    struct err err = {0};
+
+    if (world_open(&world, &err)) {
+        fprintf(stderr, "%s\n", err.msg);
+        exit(1);
+    }
+    return world;
+}
+
+static bool buffers_open(struct buffers *buffers, struct comm *comm, uint64_t n)
+{
+    struct device *device = comm_device(comm);
+    float *values = mem_alloc(n, sizeof *values);
+    struct err err = {0};
+    bool fine = true;
+
+    *buffers = (struct buffers){.comm = comm, .n = n};
+    for (uint32_t r = 0; r < comm_n_ranks(comm); r++) {
+        uint64_t n_scratch = comm_sum_scratch(comm, n);
+        void *d_ptr;
+
+        if (!comm_is_here(comm, r))
+            continue;
+        for (uint64_t i = 0; i < n; i++)
+            values[i] = value_of(r, i);
+        fine &= !device_alloc(device, &d_ptr, n * sizeof(float), &err);
+        buffers->d_data[r] = d_ptr;
+        fine &=
+            !device_upload(device, d_ptr, values, n * sizeof(float), &err) &&
+            !device_alloc(device, &d_ptr, n_scratch * sizeof(float), &err);
+        buffers->d_scratch[r] = d_ptr;
+    }
+    mem_free(values);
+    return fine;
+}
+
+static void buffers_close(struct buffers *buffers)
+{
+    for (uint32_t r = 0; r < comm_n_ranks(buffers->comm); r++) {
+        device_free(comm_device(buffers->comm), buffers->d_data[r]);
+        device_free(comm_device(buffers->comm), buffers->d_scratch[r]);
+    }
+}
+
+/* Whether the data of the ranks here is the sum in the order of ranks. */
+static bool is_summed(const struct buffers *buffers)
+{
+    struct comm *comm = buffers->comm;
+    float *got = mem_alloc(buffers->n, sizeof *got);
+    struct err err = {0};
+    bool same = true;
+
+    for (uint32_t r = 0; r < comm_n_ranks(comm); r++) {
+        if (!comm_is_here(comm, r))
+            continue;
+        same &= !device_download(comm_device(comm), got, buffers->d_data[r],
+                                 buffers->n * sizeof(float), &err);
+        for (uint64_t i = 0; i < buffers->n && same; i++) {
+            float want = value_of(0, i);
+
+            for (uint32_t q = 1; q < comm_n_ranks(comm); q++)
+                want += value_of(q, i);
+            same &= got[i] == want;
+        }
+    }
+    mem_free(got);
+    return same;
+}
+
+static bool try_sum(struct comm *comm, uint64_t n)
+{
+    struct buffers buffers;
+    struct err err = {0};
+    bool fine = buffers_open(&buffers, comm, n) &&
+                !comm_sum(comm, buffers.d_data, buffers.d_scratch, n, &err) &&
+                !device_wait(comm_device(comm), &err) && is_summed(&buffers);
+
+    if (err.code)
+        fprintf(stderr, "%s\n", err.msg);
+    buffers_close(&buffers);
+    return fine;
+}
+
+/* Rank r gives rank q the floats [40 q, 40 q + r + q) of its own, which come
+ * to lie at 40 r of its scratch: all lengths differ, one is 0. */
+#define STRIDE 40
+static size_t n_given(uint32_t from, uint32_t to)
+{
+    return from + to;
+}
+
+static bool try_move(struct comm *comm, bool is_reversed)
+{
+    uint32_t n_ranks = comm_n_ranks(comm);
+    struct comm_block blocks[MAX_RANKS * MAX_RANKS];
+    float got[STRIDE * MAX_RANKS] = {0};
+    struct buffers buffers;
+    struct err err = {0};
+    size_t n = 0;
+    bool fine = buffers_open(&buffers, comm, STRIDE * n_ranks);
+
+    for (uint32_t pair = 0; pair < n_ranks * n_ranks; pair++) {
+        uint32_t at = is_reversed ? n_ranks * n_ranks - 1 - pair : pair;
+        uint32_t from = at / n_ranks, to = at % n_ranks;
+        bool has_src = comm_is_here(comm, from),
+             has_dst = comm_is_here(comm, to);
+
+        if (has_src || has_dst)
+            blocks[n++] = (struct comm_block){
+                from, to, has_src ? buffers.d_data[from] + STRIDE * to : NULL,
+                has_dst ? buffers.d_scratch[to] + STRIDE * from : NULL,
+                n_given(from, to) * sizeof(float)};
+    }
+    fine &= !comm_move(comm, blocks, n, &err) &&
+            !device_wait(comm_device(comm), &err);
+    for (uint32_t to = 0; to < n_ranks && fine; to++) {
+        if (!comm_is_here(comm, to))
+            continue;
+        fine &= !device_download(comm_device(comm), got, buffers.d_scratch[to],
+                                 STRIDE * n_ranks * sizeof(float), &err);
+        for (uint32_t from = 0; from < n_ranks; from++)
+            for (size_t i = 0; i < n_given(from, to); i++)
+                fine &=
+                    got[STRIDE * from + i] == value_of(from, STRIDE * to + i);
+    }
+    if (err.code)
+        fprintf(stderr, "%s\n", err.msg);
+    buffers_close(&buffers);
+    return fine;
+}
+
+static const uint64_t LENGTHS[] = {1, 2, 5, 6, 100, 1000, MAX_FLOATS};
+#define N_LENGTHS (sizeof LENGTHS / sizeof *LENGTHS)
+
+/* One of several processes: its rank, and no more. */
+static int be_process(struct device *device)
+{
+    struct world *world = the_world();
+    uint32_t n_ranks = world_size(world);
+    struct comm *comm;
+    struct err err = {0};
+    bool fine = true;
+
+    if (!comm_open(&comm, world, device, n_ranks + 1, &err) ||
+        err.code != ERR_USAGE)
+        fine = false;
+    if (comm_open(&comm, world, device, n_ranks, &err)) {
+        fprintf(stderr, "%s\n", err.msg);
+        return 1;
+    }
+    fine &= !strcmp(comm_kind(comm), "mpi") && comm_world(comm) == world;
+    for (uint32_t r = 0; r < n_ranks; r++)
+        fine &= comm_is_here(comm, r) == (r == world_rank(world));
+    fine &= try_move(comm, false) && try_move(comm, true);
+    for (size_t i = 0; i < N_LENGTHS; i++)
+        fine &= try_sum(comm, LENGTHS[i]);
+    comm_close(comm);
+    world_close(world);
+    return !fine;
+}
+
+static void test_copies(struct device *device, uint32_t n_ranks)
+{
+    struct world *world = the_world();
+    struct comm *comm;
+    struct err err = {0};
+    bool summed = true;
+
+    ok(!comm_open(&comm, world, device, n_ranks, &err), "%u ranks here",
+       n_ranks);
+    is_str(comm_kind(comm), "copy", "by copies");
+    ok(comm_is_here(comm, n_ranks - 1) && comm_n_ranks(comm) == n_ranks,
+       "all of them");
+    ok(try_move(comm, false) && try_move(comm, true), "move blocks");
+    for (size_t i = 0; i < N_LENGTHS; i++)
+        summed &= try_sum(comm, LENGTHS[i]);
+    ok(summed, "add up in the order of ranks");
+    comm_close(comm);
+    world_close(world);
+}
+
+int main(int argc, char **argv)
+{
+    const char *missing = processes_missing(world_knows_mpi());
+    struct device *device;
+    struct err err = {0};
+
+    if (device_open(&device, DEVICE_CPU, 0, 2, &err))
+        return 1;
+    if (argc > 1)
+        return be_process(device);
+    for (uint32_t n = 1; n <= MAX_RANKS; n += 2)
+        test_copies(device, n);
+    test_copies(device, 2);
+    comm_close(NULL);
+    device_close(device);
+    if (device_count_cuda()) {
+        if (device_open(&device, DEVICE_CUDA, 0, 0, &err))
+            return 1;
+        for (uint32_t n = 1; n <= 4; n++)
+            test_copies(device, n);
+        device_close(device);
+    } else {
+        printf("ok %d # SKIP no CUDA device\n", ++tap_run);
+    }
+    if (missing) {
+        printf("ok %d # SKIP %s\n", ++tap_run, missing);
+        return tap_done();
+    }
+    is_i64(processes_run(2, argv[0], "rank"), 0, "2 processes");
+    is_i64(processes_run(4, argv[0], "rank"), 0, "4 processes");
+    return tap_done();
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+#include "device/comm_private.h"
+
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "device/nccl.h"
+#include "tests/processes.h"
+#include "tests/tap.h"
+
+/*
+ * Our side of NCCL, between processes on CPUs: with a stand-in for the library
+ * (tests/fake/fake_nccl.c) and, below, for what is asked of a GPU.
+ */
+
+static bool shares_gpu;
+
+int comm_gpu_of(struct comm_gpu *gpu, struct device *device, struct err *err)
+{
+    (void)device;
+    (void)err;
+    *gpu = (struct comm_gpu){.stream = NULL};
+    snprintf(gpu->identity, sizeof gpu->identity, "%d",
+             shares_gpu ? 0 : (int)getpid());
+    return 0;
+}
+
+/* What rank `from` gives to rank `to`. */
+static float value_of(uint32_t from, uint32_t to, size_t i)
+{
+    return (float)(from * 10000 + to * 100) + (float)i;
+}
+
+#define N_FLOATS 50
+
+/* Every rank gives every rank N_FLOATS; then all add them up. */
+static bool try_exchange(struct comm *comm)
+{
+    uint32_t n = comm_n_ranks(comm), own = world_rank(comm_world(comm));
+    float *data = mem_alloc(n, N_FLOATS * sizeof *data);
+    float *got = mem_alloc(n, N_FLOATS * sizeof *got);
+    float *scratch =
+        mem_alloc(comm_sum_scratch(comm, N_FLOATS), sizeof *scratch);
+    struct comm_block *blocks = mem_alloc(2 * n, sizeof *blocks);
+    float *d_data[8] = {NULL}, *d_scratch[8] = {NULL};
+    struct err err = {0};
+    size_t n_blocks = 0;
+    bool fine;
+
+    for (uint32_t r = 0; r < n; r++) {
+        for (size_t i = 0; i < N_FLOATS; i++)
+            data[r * N_FLOATS + i] = value_of(own, r, i);
+        blocks[n_blocks++] = (struct comm_block){
+            own, r, data + r * N_FLOATS, r == own ? got + r * N_FLOATS : NULL,
+            N_FLOATS * sizeof(float)};
+        if (r != own)
+            blocks[n_blocks++] = (struct comm_block){
+                r, own, NULL, got + r * N_FLOATS, N_FLOATS * sizeof(float)};
+    }
+    fine = !comm_move(comm, blocks, n_blocks, &err);
+    for (uint32_t r = 0; r < n; r++)
+        for (size_t i = 0; i < N_FLOATS; i++)
+            fine &= got[r * N_FLOATS + i] == value_of(r, own, i);
+    d_data[own] = got;
+    d_scratch[own] = scratch;
+    fine &= !comm_sum(comm, d_data, d_scratch, N_FLOATS, &err);
+    for (size_t i = 0; i < N_FLOATS; i++) {
+        float want = 0;
+
+        for (uint32_t r = 0; r < n; r++)
+            want += value_of(0, r, i);
+        fine &= got[i] == want;
+    }
+    if (err.code)
+        fprintf(stderr, "%s\n", err.msg);
+    mem_free(data);
+    mem_free(got);
+    mem_free(scratch);
+    mem_free(blocks);
+    return fine;
+}
+
+/* What each process finds, against what it is told to expect. */
+static int be_process(const char *expected)
+{
+    struct comm shape = {0};
+    struct comm *comm;
+    struct err err = {0};
+    bool fine;
+
+    shares_gpu = strstr(expected, "share one GPU") != NULL;
+    if (world_open(&shape.world, &err) ||
+        device_open(&shape.device, DEVICE_CPU, 0, 1, &err))
+        return 1;
+    shape.n_ranks = world_size(shape.world);
+    if (comm_open_nccl(&comm, &shape, &err)) {
+        fine = strstr(err.msg, expected) != NULL && err.code == ERR_DEVICE;
+        if (!fine)
+            fprintf(stderr, "%s\n", err.msg);
+    } else {
+        fine = !strcmp(comm_kind(comm), expected) && try_exchange(comm);
+        comm_close(comm);
+    }
+    device_close(shape.device);
+    world_close(shape.world);
+    return !fine;
+}
+
+int main(int argc, char **argv)
+{
+    const char *missing = processes_missing(world_knows_mpi());
+    char folder[1024];
+
+    if (argc > 1)
+        return be_process(argv[1]);
+    if (missing)
+        tap_skip_all(missing);
+    snprintf(folder, sizeof folder, "%.*s/../../../fake",
+             (int)(strrchr(argv[0], '/') - argv[0]), argv[0]);
+    setenv("LD_LIBRARY_PATH", folder, 1);
+    is_i64(processes_run(2, argv[0], "nccl"), 0, "2 processes");
+    is_i64(processes_run(4, argv[0], "nccl"), 0, "4 processes");
+    is_i64(processes_run(2, argv[0], "'ranks 0 and 1 would share one GPU'"), 0,
+           "two processes on one GPU");
+    setenv("FAKE_NCCL_REFUSES", "1", 1);
+    is_i64(processes_run(2, argv[0],
+                         "'ncclCommInitRank failed: invalid argument'"),
+           0, "what NCCL refuses");
+    return tap_done();
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+#include "device/world.h"
+
+#include "base/mem.h"
+#include "tests/processes.h"
+#include "tests/tap.h"
+
+/* A text of a length and content that the rank decides. */
+static void text_of(struct buf *text, uint32_t rank)
+{
+    for (uint32_t i = 0; i < rank * 1000; i++)
+        buf_printf(text, "%u,%u;", rank, i);
+}
+
+#define CHECK(cond)                                            \
+    do                                                         \
+        if (!(cond)) {                                         \
+            fprintf(stderr, "line %d: %s\n", __LINE__, #cond); \
+            exit(1);                                           \
+        }                                                      \
+    while (0)
+
+static void check_collect(struct world *world)
+{
+    uint32_t n = world_size(world);
+    struct buf own = {0}, all = {0}, want = {0};
+    size_t *sizes = mem_alloc(n, sizeof *sizes);
+    struct err err = {0};
+
+    text_of(&own, world_rank(world));
+    CHECK(!world_collect(world, own.data, own.len, &all, sizes, &err));
+    if (!world_rank(world)) {
+        for (uint32_t r = 0; r < n; r++) {
+            size_t before = want.len;
+
+            text_of(&want, r);
+            CHECK(sizes[r] == want.len - before);
+        }
+        CHECK(all.len == want.len);
+        CHECK(!want.len || !memcmp(all.data, want.data, want.len));
+    } else {
+        CHECK(!all.len);
+    }
+    buf_release(&own);
+    buf_release(&all);
+    buf_release(&want);
+    mem_free(sizes);
+}
+
+static void check_world(struct world *world)
+{
+    uint32_t n = world_size(world), rank = world_rank(world);
+    uint32_t *all = mem_alloc(n, sizeof *all), word = 77 + rank;
+    struct err err = {0};
+
+    CHECK(rank < n);
+    CHECK(world_n_hosts(world) == 1);
+    CHECK(world_local_rank(world) == rank && world_local_size(world) == n);
+    CHECK(world_same_host(world, 0, n - 1));
+    CHECK(!world_barrier(world, &err));
+    CHECK(!world_all_gather(world, &word, sizeof word, all, &err));
+    for (uint32_t r = 0; r < n; r++)
+        CHECK(all[r] == 77 + r);
+    CHECK(!world_broadcast(world, &word, sizeof word, &err));
+    CHECK(word == 77);
+    check_collect(world);
+    mem_free(all);
+}
+
+/* One of several processes. */
+static int be_process(const char *argument)
+{
+    struct world *world;
+    struct err err = {0};
+
+    if (world_open(&world, &err)) {
+        fprintf(stderr, "%s\n", err.msg);
+        return 1;
+    }
+    CHECK(world_size(world) > 1);
+    if (!strcmp(argument, "abort")) {
+        if (world_rank(world) == 1)
+            world_abort(world, 3);
+        /* Would wait for ever for the one that is gone. */
+        CHECK(world_barrier(world, &err));
+    }
+    check_world(world);
+    world_close(world);
+    return 0;
+}
+
+static void test_alone(void)
+{
+    struct world *world;
+    struct err err = {0};
+
+    ok(!world_open(&world, &err), "a world of one");
+    is_i64(world_size(world), 1, "process");
+    check_world(world);
+    world_abort(world, 1);
+    ok(1, "which has nobody to take along");
+    world_close(world);
+    world_close(NULL);
+}
+
+static void test_without_mpi(void)
+{
+    struct world *world;
+    struct err err = {0};
+
+    setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
+    ok(world_open(&world, &err) && err.code == ERR_USAGE,
+       "two processes without MPI");
+    is_str(err.msg,
+           "2 processes were started together, but this build has no MPI "
+           "body; one process alone can be every rank, or build it with 'make "
+           "MPI=1'",
+           "are refused");
+    unsetenv("OMPI_COMM_WORLD_SIZE");
+}
+
+int main(int argc, char **argv)
+{
+    const char *missing = processes_missing(world_knows_mpi());
+
+    if (argc > 1)
+        return be_process(argv[1]);
+    test_alone();
+    if (!world_knows_mpi())
+        test_without_mpi();
+    if (missing) {
+        printf("ok %d # SKIP %s\n", ++tap_run, missing);
+        return tap_done();
+    }
+    is_i64(processes_run(2, argv[0], "agree"), 0, "2 processes");
+    is_i64(processes_run(4, argv[0], "agree"), 0, "4 processes");
+    is_i64(processes_run(2, argv[0], "abort 2>/dev/null"), 3,
+           "one that gives up takes the other along");
+    return tap_done();
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/samples_csv.h"
+#include "io/store_private.h"
+#include "tests/tap.h"
+
+#include <unistd.h>
+
+/* What is read for a whole device: samples of all its settings, ceilings; and
+ * samples as CSV. */
+
+static char path[] = "/tmp/t_device.XXXXXX";
+
+static struct sample_setting setting_of(const char *device, uint32_t batch,
+                                        enum precision precision)
+{
+    return (struct sample_setting){.device = device,
+                                   .precision = precision,
+                                   .optimizer = OPTIMIZER_SGD,
+                                   .batch = batch,
+                                   .isa = "sm_90"};
+}
+
+static void put_ok(struct store *store, const struct sample_setting *setting,
+                   uint64_t case_idx)
+{
+    struct sample_table table = {.n_rows = 1000 + case_idx,
+                                 .dim = 16,
+                                 .pooling_factor = 2.5,
+                                 .zipf_alpha = 1,
+                                 .n_unique = 99.7};
+    struct sample sample = {.kind = SAMPLE_FUSED,
+                            .seed = 0xfedcba9876543210,
+                            .case_idx = case_idx,
+                            .tables = &table,
+                            .n_tables = 1,
+                            .forward = {1.23456789, 1, 2},
+                            .backward = {2, 1.5, 2.5},
+                            .total = {3.25, 3, 4},
+                            .sort = {0.5, 0.25, 0.75},
+                            .health = {1980, 3201, 40.4, 500.06, 4},
+                            .n_iterations = 12,
+                            .version = "0.2.0",
+                            .started_at = "2026-11-21T04:05:06Z"};
+    struct err err = {0};
+
+    if (store_put(store, setting, &sample, &err)) {
+        ok(0, "put: %s", err.msg);
+        exit(1);
+    }
+}
+
+static void test_samples(struct store *store, struct arena *arena)
+{
+    struct sample_setting settings[] = {
+        setting_of("cuda:A", 4096, PRECISION_FP32),
+        setting_of("cuda:B", 4096, PRECISION_FP32),
+        setting_of("cuda:A", 1024, PRECISION_FP16),
+        setting_of("cuda:A", 65536, PRECISION_FP32),
+    };
+    static const uint32_t batches[] = {4096, 4096, 1024, 1024, 65536};
+    static const uint64_t cases[] = {0, 9, 1, 4, 2};
+    struct sample *samples;
+    struct err err = {0};
+    int n_bad = 0;
+    size_t n;
+
+    put_ok(store, &settings[0], 9);
+    put_ok(store, &settings[1], 3);
+    put_ok(store, &settings[2], 4);
+    put_ok(store, &settings[0], 0);
+    put_ok(store, &settings[3], 2);
+    put_ok(store, &settings[2], 1);
+    ok(!store_device_samples(store, &settings[3], &samples, &n, arena, &err),
+       "reads");
+    is_i64((int64_t)n, 5, "the samples of all settings of a device");
+    for (size_t i = 0; i < n; i++)
+        n_bad += samples[i].setting->batch != batches[i] ||
+                 samples[i].case_idx != cases[i] ||
+                 strcmp(samples[i].setting->device, "cuda:A") != 0 ||
+                 samples[i].tables[0].n_rows != 1000 + cases[i];
+    is_i64(n_bad, 0, "oldest setting first, then by case, with its setting");
+    ok(!store_samples(store, &settings[2], &samples, &n, arena, &err) &&
+           n == 2 && samples[1].setting->precision == PRECISION_FP16,
+       "one setting alone");
+    settings[0].isa = "sm_80";
+    ok(!store_device_samples(store, &settings[0], &samples, &n, arena, &err) &&
+           n == 0,
+       "another instruction set is another device");
+}
+
+static void test_csv(struct store *store, struct arena *arena)
+{
+    struct sample_setting setting = setting_of("cuda:A", 1024, PRECISION_FP16);
+    struct sample_setting quoted =
+        setting_of("cuda:\"A\", big", 8, PRECISION_FP32);
+    struct sample *samples;
+    struct buf text = {0};
+    struct err err = {0};
+    size_t n;
+
+    if (store_samples(store, &setting, &samples, &n, arena, &err)) {
+        ok(0, "%s", err.msg);
+        return;
+    }
+    samples_csv_add(&text, &samples[0]);
+    is_str(text.data,
+           "cuda:A,0,sm_90,1024,fp16,sgd,fedcba9876543210,1,fused,0,1,16,1001,"
+           "2560,100,1.23457,1,2,2,1.5,2.5,3.25,3,4,0,0.5,0,1980,3201,40,"
+           "500.1,4,12,0,0.2.0,2026-11-21T04:05:06Z\n",
+           "a sample as a line");
+    buf_release(&text);
+    samples[0].setting = &quoted;
+    samples_csv_add(&text, &samples[0]);
+    ok(!strncmp(text.data, "\"cuda:\"\"A\"\", big\",0,sm_90,8,", 28),
+       "a quoted name");
+    buf_release(&text);
+    samples_csv_header(&text);
+    n = 0;
+    for (const char *c = text.data; *c; c++)
+        n += *c == ',';
+    is_i64((int64_t)n, 35, "the heading has as many columns as a line");
+    buf_release(&text);
+}
+
+static void test_ceilings(struct store *store, struct arena *arena)
+{
+    struct sample_setting setting = setting_of("cuda:A", 1024, PRECISION_FP16);
+    struct sample_setting other = setting_of("cuda:B", 1024, PRECISION_FP16);
+    struct ceiling in[] = {
+        {{.kind = PROBE_COPY, .n_bytes = 1 << 20}, {1, 0.5, 2}, 12, 0},
+        {{.kind = PROBE_GATHER, .n_bytes = 1ull << 36, .n = 7, .row_bytes = 64},
+         {3, 2, 4},
+         13,
+         SAMPLE_THROTTLED},
+        {{.kind = PROBE_COPY, .n_bytes = 1 << 20}, {5, 4, 6}, 14, 0},
+    };
+    struct ceiling *out;
+    struct err err = {0};
+    size_t n;
+
+    ok(!store_has_ceiling(store, &setting, &in[0].probe), "not there yet");
+    for (size_t i = 0; i < 3; i++)
+        ok(!store_put_ceiling(store, &setting, &in[i], &err), "put");
+    ok(store_has_ceiling(store, &setting, &in[0].probe) &&
+           !store_has_ceiling(store, &other, &in[0].probe),
+       "now it is, of this device");
+    ok(!store_ceilings(store, &setting, &out, &n, arena, &err), "reads");
+    is_i64((int64_t)n, 2, "a probe is kept once");
+    ok(out[0].probe.kind == PROBE_GATHER && out[0].probe.n == 7 &&
+           out[0].probe.n_bytes == 1ull << 36 && out[0].probe.row_bytes == 64 &&
+           out[0].flags == SAMPLE_THROTTLED && out[0].timing.p90_ms == 4,
+       "a gather, as it was put");
+    ok(out[1].timing.median_ms == 5 && out[1].n_iterations == 14,
+       "the newest copy wins");
+    sqlite3_exec(store->db, "UPDATE ceiling SET kind = 'odd'", NULL, NULL,
+                 NULL);
+    ok(store_ceilings(store, &setting, &out, &n, arena, &err) == -1,
+       "an unknown kind is refused");
+}
+
+int main(void)
+{
+    struct store *store;
+    struct arena arena;
+    struct err err = {0};
+    int fd = mkstemp(path);
+
+    if (fd < 0)
+        tap_skip_all("no temporary folder");
+    close(fd);
+    arena_init(&arena);
+    if (store_open(&store, path, STORE_WRITE, &err)) {
+        ok(0, "%s", err.msg);
+        return tap_done();
+    }
+    test_samples(store, &arena);
+    test_csv(store, &arena);
+    test_ceilings(store, &arena);
+    store_close(store);
+    unlink(path);
+    arena_release(&arena);
+    return tap_done();
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+#include "search/search.h"
+
+#include "core/plan_check.h"
+#include "search/bound.h"
+#include "search/forms.h"
+#include "tests/tap.h"
+#include "tests/unit/search/fake.h"
+#include "tests/unit/search/random_oracle.h"
+
+#define GIB (UINT64_C(1) << 30)
+#define ROOMY (64 * GIB)
+
+/* Look-ups x width, nothing else; additive. */
+static struct random_oracle plain_oracle(const struct problem *problem)
+{
+    struct random_oracle oracle;
+    struct rng rng;
+
+    /* an additive one, whatever its figures */
+    for (uint64_t seed = 0; !seed || !oracle.base.is_additive; seed++) {
+        rng_init(&rng, 1, seed);
+        random_oracle_init(&oracle, problem, &rng);
+    }
+    oracle.lookup_ms = 1e-3;
+    oracle.vector_ms = oracle.piece_ms = oracle.output_ms = 0;
+    oracle.grad_ms = 1;
+    oracle.narrow = 0;
+    return oracle;
+}
+
+static int search(struct plan *plan, const struct problem *problem,
+                  uint64_t effort, struct arena *arena, struct err *err)
+{
+    struct random_oracle oracle = plain_oracle(problem);
+    struct search_options options;
+    double bound_ms;
+
+    *plan = (struct plan){.problem = *problem};
+    oracle.base.problem = &plan->problem;
+    search_options_init(&options);
+    options.effort = effort;
+    if (search_full(plan, &oracle.base, &options, arena, err))
+        return -1;
+    bound_ms = plan->bound_ms;
+    plan_derive_kinds(plan);
+    if (plan_price(plan, &oracle.base, arena, err))
+        return -1;
+    plan->bound_ms = bound_ms;
+    return plan_check(plan, err);
+}
+
+/* One table of twice the others' load is cut so that all are even: proven. */
+static void check_even(void)
+{
+    const uint64_t rows[] = {1000, 1000, 1000};
+    const uint32_t dims[] = {64, 32, 32};
+    struct err err = {0};
+    struct problem problem;
+    struct arena arena;
+    struct plan plan;
+
+    arena_init(&arena);
+    fake_problem(&problem, rows, dims, 3, 4, ROOMY, &arena);
+    problem.kinds = SHARD_TABLE | SHARD_COLUMN;
+    ok(!search(&plan, &problem, 20000, &arena, &err), "a plan: %s", err.msg);
+    is_near(plan.total_ms, 64 * 10 * 32 * 1e-3, 1e-9, "even");
+    is_near(plan.bound_ms, plan.total_ms, 1e-6, "and the bound says so");
+    is_str(plan.bound_term, "mean load", "by the mean");
+    is_str(plan.stopped, "done", "so it stops");
+    is_str(plan.search, "full", "and has a name");
+    arena_release(&arena);
+}
+
+/* A table that may not be cut sets the bound. */
+static void check_piece(void)
+{
+    const uint64_t rows[] = {1000, 1000};
+    const uint32_t dims[] = {64, 8};
+    struct err err = {0};
+    struct problem problem;
+    struct arena arena;
+    struct plan plan;
+
+    arena_init(&arena);
+    fake_problem(&problem, rows, dims, 2, 4, ROOMY, &arena);
+    problem.kinds = SHARD_TABLE;
+    ok(!search(&plan, &problem, 1000, &arena, &err), "a plan: %s", err.msg);
+    is_near(plan.bound_ms, 64 * 10 * 64 * 1e-3, 1e-6, "the whole table");
+    is_str(plan.bound_term, "largest piece", "sets the bound");
+    arena_release(&arena);
+}
+
+/* Too tall for columns of four: rows it must be, and grids need not. */
+static void check_rows_for_memory(void)
+{
+    const uint64_t rows[] = {UINT64_C(5000000000), 1000};
+    const uint32_t dims[] = {16, 16};
+    struct err err = {0};
+    struct problem problem;
+    struct arena arena;
+    struct plan plan;
+    uint64_t most = 0;
+
+    arena_init(&arena);
+    fake_problem(&problem, rows, dims, 2, 32, 12 * GIB, &arena);
+    ok(!search(&plan, &problem, 20000, &arena, &err), "a plan: %s", err.msg);
+    for (size_t i = 0; i < plan.n_shards; i++)
+        if (plan.shards[i].table == 0 &&
+            plan.shards[i].row_end - plan.shards[i].row_begin > most)
+            most = plan.shards[i].row_end - plan.shards[i].row_begin;
+    ok(most && most < rows[0], "5e9 rows are cut");
+    arena_release(&arena);
+}
+
+struct shortage_case {
+    const char *name;
+    size_t n_tables;
+    uint64_t memory_bytes;
+    unsigned kinds;
+    const char *want;
+};
+
+static const struct shortage_case shortage_cases[] = {
+    {"one table", 2, 100 << 20, SHARD_TABLE | SHARD_COLUMN,
+     "no plan fits: table 't0' takes 244 MiB (weights 244 MiB, optimizer 0 B, "
+     "io 0 B), cut as small as may be 122 MiB a piece, and the largest device "
+     "has 100 MiB; it would fit with 123 MiB a device, or with 3 such "
+     "devices"},
+    {"too much in all", 4, 125 << 20, SHARD_TABLE | SHARD_COLUMN,
+     "no plan fits: the tables take 732 MiB (weights 732 MiB, optimizer 0 B, "
+     "io 0 B) and 2 devices have 250 MiB in all, so that table 't2' cannot be "
+     "placed; it would fit with 367 MiB a device, or with 6 such devices"},
+    {"one table, whole", 2, 200 << 20, SHARD_TABLE,
+     "no plan fits: table 't0' takes 244 MiB (weights 244 MiB, optimizer 0 B, "
+     "io 0 B), cut as small as may be 244 MiB a piece, and the largest device "
+     "has 200 MiB; it would fit with 245 MiB a device, or with column cuts "
+     "allowed"},
+};
+
+static void check_shortages(void)
+{
+    const uint64_t rows[] = {1000000, 1, 1000000, 1000000};
+    const uint32_t dims[] = {64, 4, 64, 64};
+
+    for (size_t i = 0; i < sizeof shortage_cases / sizeof *shortage_cases;
+         i++) {
+        const struct shortage_case *test = &shortage_cases[i];
+        struct err err = {0};
+        struct problem problem;
+        struct arena arena;
+        struct plan plan;
+
+        arena_init(&arena);
+        fake_problem(&problem, rows, dims, test->n_tables, 2,
+                     test->memory_bytes, &arena);
+        problem.kinds = test->kinds;
+        ok(search(&plan, &problem, 1000, &arena, &err) == -1 &&
+               err.code == ERR_NO_PLAN,
+           "%s: no plan", test->name);
+        is_str(err.msg, test->want, test->name);
+        arena_release(&arena);
+    }
+}
+
+/* What has no way to be placed is the caller's mistake. */
+static void check_usage(void)
+{
+    const uint64_t rows[] = {10};
+    const uint32_t dims[] = {6};
+    struct err err = {0};
+    struct problem problem;
+    struct arena arena;
+    struct plan plan;
+
+    arena_init(&arena);
+    fake_problem(&problem, rows, dims, 1, 2, ROOMY, &arena);
+    problem.kinds = SHARD_COLUMN;
+    ok(search(&plan, &problem, 1000, &arena, &err) == -1 &&
+           err.code == ERR_USAGE,
+       "six columns cannot be cut");
+    is_str(err.msg,
+           "table 't0' can be placed in no way that its kinds, '--shard' and "
+           "cost model 'random' allow together",
+           "and the message names the table");
+    arena_release(&arena);
+}
+
+static void check_forms(void)
+{
+    const uint64_t rows[] = {100};
+    const uint32_t dims[] = {16};
+    struct random_oracle oracle;
+    struct problem problem;
+    struct err err = {0};
+    struct arena arena;
+    struct units units;
+    struct parts parts;
+    int rc;
+
+    arena_init(&arena);
+    fake_problem(&problem, rows, dims, 1, 3, ROOMY, &arena);
+    oracle = plain_oracle(&problem);
+    rc = units_collect(&units, &problem, &oracle.base, &arena, &err) ||
+         parts_init(&parts, &units, NULL, &arena, &err);
+    ok(!rc, "parts: %s", err.msg);
+    if (rc)
+        return;
+    for (uint32_t i = 0; i < forms_count(&parts, 0); i++) {
+        struct form form = forms_get(&parts, 0, i);
+        struct form_figures figures = forms_figures(&parts, 0, form);
+        double elements = 0;
+
+        for (uint32_t k = 0; k < figures.n_pieces; k++) {
+            struct change piece = forms_piece(&parts, 0, form, k);
+            const struct part *part = &parts.parts[piece.part];
+
+            elements += (double)part->n_rows * part->width;
+        }
+        if (form.kind == FORM_REPLICA)
+            elements /= figures.n_pieces;
+        if (elements != 1600)
+            ok(0, "form %u has %g elements", i, elements);
+    }
+    ok(forms_count(&parts, 0) > 8, "%u ways to cut a table",
+       forms_count(&parts, 0));
+    arena_release(&arena);
+}
+
+int main(void)
+{
+    check_even();
+    check_piece();
+    check_rows_for_memory();
+    check_shortages();
+    check_usage();
+    check_forms();
+    return tap_done();
+}

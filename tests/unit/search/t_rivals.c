@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: MIT */
+#include "search/rivals.h"
+
+#include "core/plan_check.h"
+#include "tests/tap.h"
+#include "tests/unit/search/fake.h"
+
+#define GIB (UINT64_C(1) << 30)
+
+/* Additive: a shard takes a look-up's work for its share of rows and columns,
+ * and one more for being there. */
+static void shard_embed(const struct oracle *oracle, const struct shard *shards,
+                        size_t n, double *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct table *table = &oracle->problem->tables[shards[i].table];
+
+        out[i] = 1 + table->pooling_factor *
+                         (double)(shards[i].row_end - shards[i].row_begin) /
+                         (double)table->num_embeddings *
+                         (shards[i].col_end - shards[i].col_begin) / 128;
+    }
+}
+
+static void shard_compute(const struct oracle *oracle, const double *sums,
+                          size_t n, double *compute_ms)
+{
+    (void)oracle;
+    memcpy(compute_ms, sums, n * sizeof(*sums));
+}
+
+static void shard_comm(const struct oracle *oracle, size_t n,
+                       const double *sums, const double *compute_ms,
+                       double *fwd_ms, double *bwd_ms)
+{
+    (void)sums;
+    (void)compute_ms;
+    memset(fwd_ms, 0, n * oracle->problem->cluster.n_devices * sizeof(*fwd_ms));
+    memset(bwd_ms, 0, n * oracle->problem->cluster.n_devices * sizeof(*bwd_ms));
+}
+
+static void shard_terms(const struct oracle *oracle, const double *sums,
+                        const double *compute_ms, size_t n, double *terms_ms)
+{
+    (void)oracle;
+    (void)sums;
+    memcpy(terms_ms, compute_ms, n * sizeof(*terms_ms));
+}
+
+static struct oracle additive_oracle(const struct problem *problem)
+{
+    static const struct oracle_ops ops = {.embed = shard_embed,
+                                          .compute = shard_compute,
+                                          .comm = shard_comm,
+                                          .terms = shard_terms};
+
+    return (struct oracle){.ops = &ops,
+                           .problem = problem,
+                           .name = "additive",
+                           .hash = "0123456789abcdef",
+                           .comm = "made up",
+                           .width = 1,
+                           .n_terms = 1,
+                           .is_additive = true,
+                           .kinds = SHARD_ALL_KINDS,
+                           .row_cut = ROW_CUT_RANKS,
+                           .floor_lane = -1};
+}
+
+static const struct rival *find(const char *name)
+{
+    for (const struct rival *rival = search_rivals(); rival->name; rival++)
+        if (!strcmp(rival->name, name))
+            return rival;
+    return NULL;
+}
+
+static int place(struct plan *plan, const char *name, double limit_ms,
+                 const struct problem *problem, struct arena *arena,
+                 struct err *err)
+{
+    struct oracle oracle = additive_oracle(problem);
+    const struct rival_inputs inputs = {
+        .oracle = &oracle, .torchrec = &oracle, .limit_ms = limit_ms};
+
+    *plan = (struct plan){.problem = *problem};
+    *err = (struct err){0};
+    if (find(name)->place(plan, &inputs, arena, err))
+        return -1;
+    plan_derive_kinds(plan);
+    if (plan_price(plan, &oracle, arena, err))
+        return -1;
+    plan->version = "0";
+    plan->inputs_hash = plan_inputs_hash(plan, arena);
+    return plan_check(plan, err);
+}
+
+/* "0 table 3; 1 column 64 0 1": the pieces of each table, and where they are.
+ * A cut has the columns or rows of its first piece. */
+static const char *describe(const struct plan *plan, struct arena *arena)
+{
+    const char *text = "";
+
+    for (size_t i = 0; i < plan->n_shards; i++) {
+        const struct shard *shard = &plan->shards[i];
+
+        if (!i || shard[-1].table != shard->table) {
+            text = arena_printf(arena, "%s%s%u %s", text, i ? "; " : "",
+                                shard->table, shard_kind_name(shard->kind));
+            if (shard->kind == SHARD_COLUMN)
+                text = arena_printf(arena, "%s %u", text,
+                                    shard->col_end - shard->col_begin);
+            if (shard->kind == SHARD_ROW)
+                text = arena_printf(
+                    arena, "%s %llu", text,
+                    (unsigned long long)(shard->row_end - shard->row_begin));
+        }
+        text = arena_printf(arena, "%s %u", text, shard->device);
+    }
+    return text;
+}
+
+struct rival_case {
+    const char *name, *rival;
+    uint32_t n_devices, n_local;
+    unsigned kinds;
+    uint64_t memory_bytes;
+    size_t n_tables;
+    uint64_t rows[4];
+    uint32_t dims[4];
+    double pooling[4];
+    const char *want; /* the plan, or the reason why there is none */
+};
+
+static const struct rival_case cases[] = {
+    {"whole tables by size, to the least loaded",
+     "torchrec",
+     2,
+     2,
+     SHARD_TABLE,
+     GIB,
+     4,
+     {1000, 900, 800, 700},
+     {128, 128, 128, 128},
+     {1, 9, 4, 5},
+     "0 table 0; 1 table 1; 2 table 0; 3 table 0"},
+    {"equal columns of at least 128",
+     "torchrec",
+     2,
+     2,
+     SHARD_COLUMN,
+     GIB,
+     1,
+     {1000},
+     {320},
+     {9},
+     "0 column 160 0 1"},
+    {"192 columns have no such parts",
+     "torchrec",
+     2,
+     2,
+     SHARD_TABLE | SHARD_COLUMN,
+     GIB,
+     1,
+     {1000},
+     {192},
+     {9},
+     "0 table 0"},
+    {"rows over all: 31 + 4/3 on each, not 31 + 2 on one",
+     "torchrec",
+     3,
+     3,
+     SHARD_TABLE | SHARD_ROW,
+     GIB,
+     2,
+     {1000, 10},
+     {128, 128},
+     {90, 1},
+     "0 row 334 0 1 2; 1 row 4 0 1 2"},
+    {"rows over a host: 46 on each, not 2 x 23.5",
+     "torchrec",
+     4,
+     2,
+     SHARD_ROW,
+     600 * 512,
+     2,
+     {1000, 1000},
+     {128, 128},
+     {90, 90},
+     "0 row 500 0 1; 1 row 500 2 3"},
+    {"small tables everywhere",
+     "torchrec",
+     2,
+     2,
+     SHARD_REPLICATE,
+     GIB,
+     2,
+     {10, 20},
+     {128, 128},
+     {1, 1},
+     "0 replicate 0 1; 1 replicate 0 1"},
+    {"one does not fit",
+     "torchrec",
+     2,
+     2,
+     SHARD_TABLE,
+     512 * 999,
+     1,
+     {1000},
+     {128},
+     {1},
+     "no plan fits: none of TorchRec's 9 proposals does"},
+    {"fewer rows than ranks",
+     "torchrec",
+     4,
+     4,
+     SHARD_ROW,
+     GIB,
+     1,
+     {5},
+     {128},
+     {1},
+     "0 row 2 0 1 2"},
+    {"no type for one row",
+     "torchrec",
+     4,
+     4,
+     SHARD_ROW,
+     GIB,
+     1,
+     {1},
+     {128},
+     {1},
+     "no plan fits: TorchRec's planner has no sharding type for table "
+     "'t0'"},
+
+    {"the hottest table is halved, then the next",
+     "hugectr",
+     2,
+     2,
+     SHARD_TABLE | SHARD_COLUMN,
+     GIB,
+     2,
+     {100000, 100000},
+     {128, 128},
+     {90, 9},
+     "0 column 64 0 1; 1 column 64 0 1"},
+    {"as little as possible is cut",
+     "hugectr",
+     2,
+     2,
+     SHARD_TABLE | SHARD_COLUMN,
+     GIB,
+     2,
+     {100000, 100000},
+     {128, 128},
+     {9, 9},
+     "0 table 1; 1 table 0"},
+    {"below 8 MB of weights and state",
+     "hugectr",
+     2,
+     2,
+     SHARD_TABLE | SHARD_REPLICATE,
+     GIB,
+     2,
+     {7812, 7813},
+     {128, 128},
+     {9, 9},
+     "0 replicate 0 1; 1 table 0"},
+    {"rows over all ranks are priced, over two of four are not",
+     "hugectr",
+     4,
+     4,
+     SHARD_TABLE | SHARD_ROW,
+     GIB,
+     1,
+     {100000},
+     {128},
+     {90},
+     "0 row 25000 0 1 2 3"},
+    {"halved until it fits",
+     "hugectr",
+     4,
+     4,
+     SHARD_TABLE | SHARD_COLUMN,
+     30000 * 512,
+     1,
+     {100000},
+     {128},
+     {1},
+     "0 column 32 0 1 2 3"},
+    {"no cut is allowed",
+     "hugectr",
+     4,
+     4,
+     SHARD_TABLE,
+     30000 * 512,
+     1,
+     {100000},
+     {128},
+     {1},
+     "no plan fits: none of HugeCTR's planner does"},
+    {"nor whole",
+     "hugectr",
+     4,
+     4,
+     SHARD_COLUMN,
+     GIB,
+     1,
+     {100000},
+     {6},
+     {1},
+     "no plan fits: HugeCTR's planner has no way to cut table 't0'"},
+    {"replicas do not fit",
+     "hugectr",
+     2,
+     2,
+     SHARD_ALL_KINDS,
+     512,
+     1,
+     {1000},
+     {128},
+     {1},
+     "no plan fits: HugeCTR's planner replicates table 't0', for which there "
+     "is no room"},
+};
+
+static void check_cases(void)
+{
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct rival_case *test = &cases[i];
+        struct problem problem;
+        struct arena arena;
+        struct plan plan;
+        struct err err;
+        int rc;
+
+        arena_init(&arena);
+        fake_problem(&problem, test->rows, test->dims, test->n_tables,
+                     test->n_devices, test->memory_bytes, &arena);
+        problem.cluster.devices_per_host = test->n_local;
+        problem.kinds = test->kinds;
+        for (size_t t = 0; t < test->n_tables; t++)
+            problem.tables[t].pooling_factor = test->pooling[t];
+        rc = place(&plan, test->rival, 0, &problem, &arena, &err);
+        is_str(rc ? err.msg : describe(&plan, &arena), test->want, test->name);
+        if (rc)
+            is_i64(err.code, ERR_NO_PLAN, "no plan");
+        arena_release(&arena);
+    }
+}
+
+static void check_random(void)
+{
+    for (const struct rival *rival = search_rivals(); rival->name; rival++) {
+        unsigned n_legal = 0, n_short = 0, n_same = 0, n = 300;
+
+        for (unsigned i = 0; i < n; i++) {
+            struct plan plan, again;
+            struct problem problem;
+            struct arena arena;
+            struct err err;
+            struct rng rng;
+
+            arena_init(&arena);
+            rng_init(&rng, i, 11);
+            fake_random(&problem, &rng, 1 + 0.2 * (i % 10), &arena);
+            if (problem.cluster.n_devices % 2 == 0 && i % 2)
+                problem.cluster.devices_per_host /= 2;
+            if (place(&plan, rival->name, 0, &problem, &arena, &err)) {
+                n_short += err.code == ERR_NO_PLAN;
+                if (err.code != ERR_NO_PLAN)
+                    printf("# %u: %s\n", i, err.msg);
+            } else {
+                n_legal++;
+                n_same +=
+                    !place(&again, rival->name, 0, &problem, &arena, &err) &&
+                    !strcmp(describe(&again, &arena), describe(&plan, &arena));
+            }
+            arena_release(&arena);
+        }
+        is_i64(n_legal + n_short, n, "every plan is legal, or does not fit");
+        is_i64(n_same, n_legal, "and the same each time");
+        ok(n_legal > n / 2, "%s: %u of %u fit", rival->name, n_legal, n);
+    }
+}
+
+static void check_constraints(void)
+{
+    const uint64_t rows[] = {1000, 1000};
+    const uint32_t dims[] = {128, 128};
+    struct problem problem;
+    struct arena arena;
+    struct plan plan;
+    struct err err;
+
+    arena_init(&arena);
+    fake_problem(&problem, rows, dims, 2, 2, GIB, &arena);
+    problem.tables[1].device = 0;
+    ok(place(&plan, "torchrec", 0, &problem, &arena, &err) &&
+           err.code == ERR_NO_PLAN,
+       "no pins");
+    is_str(err.msg,
+           "no plan fits: table 't1' is pinned to a device, which TorchRec's "
+           "planner does not know",
+           "and says so");
+    problem.tables[0].group = "g";
+    ok(place(&plan, "hugectr", 0, &problem, &arena, &err) &&
+           err.code == ERR_NO_PLAN,
+       "no groups");
+    is_str(err.msg,
+           "no plan fits: table 't0' is in a group, which HugeCTR's planner "
+           "does not know",
+           "and says so");
+    arena_release(&arena);
+}
+
+/* The first proposal is placed whatever the limit. */
+static void check_limit(void)
+{
+    const uint64_t rows[] = {1000, 1000};
+    const uint32_t dims[] = {128, 128};
+    struct problem problem;
+    struct arena arena;
+    struct plan plan;
+    struct err err;
+
+    arena_init(&arena);
+    fake_problem(&problem, rows, dims, 2, 2, GIB, &arena);
+    if (ok(!place(&plan, "torchrec", 1e-9, &problem, &arena, &err),
+           "a plan in no time %s", err.msg))
+        is_str(plan.stopped, "time", "which says that it was stopped");
+    if (ok(!place(&plan, "torchrec", 0, &problem, &arena, &err), "a plan %s",
+           err.msg))
+        is_str(plan.stopped, "done", "no limit, none reached");
+    arena_release(&arena);
+}
+
+int main(void)
+{
+    check_cases();
+    check_random();
+    check_constraints();
+    check_limit();
+    return tap_done();
+}
