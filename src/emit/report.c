@@ -179,7 +179,8 @@ static void print_search(const struct plan *plan, struct buf *out)
     }
     buf_printf(out, "search  %s, seed %" PRIu64 ", %" PRIu64 " evaluations",
                plan->search, plan->seed, plan->n_evaluations);
-    if (plan->stopped && strcmp(plan->stopped, "done") != 0)
+    if (plan->stopped && strcmp(plan->stopped, "done") != 0 &&
+        strcmp(plan->stopped, "budget") != 0)
         buf_printf(out, ", stopped early (%s)", plan->stopped);
     buf_printf(out, "\n");
 }

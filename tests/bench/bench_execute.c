@@ -19,9 +19,10 @@
  * machine: on two threads at batch 4,096, or on a GPU at batch 65,536. Every
  * plan is also compared with the unsharded reference.
  *
- *     bench_execute [--device cpu|cuda] [MODEL]
+ *     bench_execute [--device cpu|cuda] [MODEL [PLANS [BATCH]]]
  *
- * MODEL is by default the shipped one of a CPU; a GPU's has to be named.
+ * MODEL is by default the shipped one of a CPU; a GPU's has to be named. Fewer
+ * PLANS and another BATCH are for a look at whether it works.
  */
 
 #define SHIPPED_MODEL "data/models/cpu-amd-epyc-2t.nsm"
@@ -39,6 +40,7 @@ struct setup {
     struct device *device;
     enum device_kind kind;
     uint32_t batch;
+    unsigned n_plans; /* 1 .. N_PLANS */
 };
 
 struct outcome {
@@ -172,25 +174,45 @@ out:
     return rc;
 }
 
+static int read_number(uint32_t *out, const char *text, uint32_t max,
+                       struct err *err)
+{
+    char *end;
+    unsigned long n = strtoul(text, &end, 10);
+
+    if (*end || !n || n > max)
+        return err_set(err, ERR_USAGE, "'%s' is no number from 1 to %" PRIu32,
+                       text, max);
+    *out = (uint32_t)n;
+    return 0;
+}
+
 static int read_arguments(struct setup *setup, int argc, char **argv,
                           struct err *err)
 {
-    *setup = (struct setup){.model = SHIPPED_MODEL, .batch = 4096};
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--device") != 0) {
-            setup->model = argv[i];
-        } else if (i + 1 < argc && !strcmp(argv[i + 1], "cuda")) {
+    int i = 1;
+
+    *setup = (struct setup){
+        .model = SHIPPED_MODEL, .batch = 4096, .n_plans = N_PLANS};
+    if (argc > i && !strcmp(argv[i], "--device")) {
+        const char *kind = argc > i + 1 ? argv[i + 1] : "";
+
+        if (strcmp(kind, "cpu") != 0 && strcmp(kind, "cuda") != 0)
+            return err_set(err, ERR_USAGE, "--device takes cpu or cuda");
+        if (!strcmp(kind, "cuda")) {
             setup->kind = DEVICE_CUDA;
             setup->batch = 65536;
-            i++;
-        } else if (i + 1 < argc && !strcmp(argv[i + 1], "cpu")) {
-            i++;
-        } else {
-            return err_set(err, ERR_USAGE, "--device takes cpu or cuda");
         }
+        i += 2;
     }
-    if (setup->kind == DEVICE_CUDA && !strcmp(setup->model, SHIPPED_MODEL))
+    if (argc > i)
+        setup->model = argv[i];
+    else if (setup->kind == DEVICE_CUDA)
         return err_set(err, ERR_USAGE, "--device cuda needs the GPU's MODEL");
+    if (argc > i + 1 && read_number(&setup->n_plans, argv[i + 1], N_PLANS, err))
+        return -1;
+    if (argc > i + 2)
+        return read_number(&setup->batch, argv[i + 2], 1 << 24, err);
     return 0;
 }
 
@@ -210,14 +232,14 @@ int main(int argc, char **argv)
            "batch %u\n\nplan  tables                     ranks  pieces "
            "predicted ms measured ms  error %%   outputs   weights\n",
            setup.model, device_name(setup.device), setup.batch);
-    for (unsigned i = 0; i < N_PLANS; i++) {
+    for (unsigned i = 0; i < setup.n_plans; i++) {
         if (run_plan(&outcomes[i], &setup, i, &err))
             goto out;
         errors[i] =
             fabs(outcomes[i].predicted_ms / outcomes[i].measured_ms - 1);
     }
     printf("\nmedian error %.1f %% of %d plans\n",
-           100 * stats_median(errors, N_PLANS), N_PLANS);
+           100 * stats_median(errors, setup.n_plans), setup.n_plans);
     status = 0;
 out:
     if (status)
