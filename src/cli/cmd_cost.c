@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/planning.h"
-#include "costmodel/oracles.h"
 #include "emit/emit.h"
 #include "io/plan_json.h"
 
@@ -18,19 +17,6 @@ static const struct option_spec cost_options[] = {
     {0},
 };
 
-static int open_oracle(struct oracle **out, struct cli *cli,
-                       const struct plan *plan, struct err *err)
-{
-    const char *spec = cli_string(cli, "cost");
-
-    if (!spec && !cli_given(cli, "gpu"))
-        spec = plan->cost.name;
-    if (spec)
-        return oracle_open(out, spec, &plan->problem, cli_arena(cli), err);
-    return oracle_open_for_gpu(out, cli_string(cli, "gpu"), &plan->problem,
-                               cli_arena(cli), err);
-}
-
 static int run_cost(struct cli *cli, struct err *err)
 {
     struct plan plan = {0};
@@ -40,7 +26,7 @@ static int run_cost(struct cli *cli, struct err *err)
 
     if (plan_load(&plan, cli_arg(cli, 0), cli_arena(cli), err))
         goto out;
-    if (open_oracle(&oracle, cli, &plan, err))
+    if (planning_oracle_of_plan(&oracle, cli, &plan, err))
         goto out;
     if (planning_finish(&plan, oracle, cli_arena(cli), err))
         goto out;

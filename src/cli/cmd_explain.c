@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/command.h"
 #include "cli/explain.h"
-#include "costmodel/oracles.h"
+#include "cli/planning.h"
 #include "io/plan_json.h"
 #include "search/bound.h"
 
@@ -18,19 +18,6 @@ static const struct option_spec explain_options[] = {
      "print JSON instead of the report"},
     {0},
 };
-
-static int open_oracle(struct oracle **out, struct cli *cli,
-                       const struct plan *plan, struct err *err)
-{
-    const char *spec = cli_string(cli, "cost");
-
-    if (!spec && !cli_given(cli, "gpu"))
-        spec = plan->cost.name;
-    if (spec)
-        return oracle_open(out, spec, &plan->problem, cli_arena(cli), err);
-    return oracle_open_for_gpu(out, cli_string(cli, "gpu"), &plan->problem,
-                               cli_arena(cli), err);
-}
 
 static int find_table(uint32_t *out, const struct problem *problem,
                       const char *name, struct err *err)
@@ -108,7 +95,7 @@ static int run_explain(struct cli *cli, struct err *err)
         goto out;
     if (has_table && find_table(&table, &plan.problem, cli_arg(cli, 1), err))
         goto out;
-    if (open_oracle(&oracle, cli, &plan, err))
+    if (planning_oracle_of_plan(&oracle, cli, &plan, err))
         goto out;
     if (plan_price(&plan, oracle, cli_arena(cli), err))
         goto out;

@@ -171,6 +171,19 @@ int planning_oracle(struct oracle **out, struct cli *cli,
     return 0;
 }
 
+int planning_oracle_of_plan(struct oracle **out, struct cli *cli,
+                            const struct plan *plan, struct err *err)
+{
+    const char *spec = cli_string(cli, "cost");
+
+    if (!spec && !cli_given(cli, "gpu"))
+        spec = plan->cost.name;
+    if (spec)
+        return oracle_open(out, spec, &plan->problem, cli_arena(cli), err);
+    return oracle_open_for_gpu(out, cli_string(cli, "gpu"), &plan->problem,
+                               cli_arena(cli), err);
+}
+
 int planning_finish(struct plan *plan, const struct oracle *oracle,
                     struct arena *arena, struct err *err)
 {

@@ -115,6 +115,11 @@ int planning_problem(struct problem *problem, const char *path, struct cli *cli,
 /* The cost model of --cost, else the one of --gpu. */
 int planning_oracle(struct oracle **out, struct cli *cli,
                     const struct problem *problem, struct err *err) MUST_CHECK;
+/* For a plan that is there already, by options "cost" and "gpu": the model
+ * asked for, else the plan's own, else that of the GPU. It prices every cut. */
+int planning_oracle_of_plan(struct oracle **out, struct cli *cli,
+                            const struct plan *plan,
+                            struct err *err) MUST_CHECK;
 
 /* Sorts shards, derives kinds, prices, hashes the inputs and judges. */
 int planning_finish(struct plan *plan, const struct oracle *oracle,
