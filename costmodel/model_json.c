@@ -12,8 +12,7 @@
 /* JSON has no NaN: what is not known is left out. */
 static void set_real(json_t *object, const char *key, double value)
 {
-    if (isfinite(value))
-        json_object_set_new(object, key, json_real(value));
+    json_object_set_new(object, key, json_real_or_null(value));
 }
 
 static void set_count(json_t *object, const char *key, uint64_t value)
@@ -122,29 +121,23 @@ static json_t *training_to_json(const struct model_training *training)
     return object;
 }
 
-static json_t *errors_to_json(const struct model *model)
+json_t *errors_to_json(const struct errors *errors)
 {
-    json_t *list = json_array();
+    json_t *object = json_object();
 
-    for (size_t i = 0; i < model->n_errors; i++) {
-        const struct errors *errors = &model->errors[i];
-        json_t *object = json_object();
-
-        set_text(object, "predictor", errors->name);
-        set_count(object, "samples", errors->n);
-        set_real(object, "mse_ms2", errors->mse);
-        set_real(object, "mape", errors->mape);
-        set_real(object, "median_ape", errors->median_ape);
-        set_real(object, "p90_ape", errors->p90_ape);
-        set_real(object, "kendall_tau", errors->kendall_tau);
-        json_array_append_new(list, object);
-    }
-    return list;
+    set_text(object, "predictor", errors->name);
+    set_count(object, "samples", errors->n);
+    set_real(object, "mse_ms2", errors->mse);
+    set_real(object, "mape", errors->mape);
+    set_real(object, "median_ape", errors->median_ape);
+    set_real(object, "p90_ape", errors->p90_ape);
+    set_real(object, "kendall_tau", errors->kendall_tau);
+    return object;
 }
 
 json_t *model_to_json(const struct model *model)
 {
-    json_t *root = json_object();
+    json_t *root = json_object(), *errors = json_array();
 
     set_text(root, "kind", "compute");
     set_text(root, "basis",
@@ -157,7 +150,9 @@ json_t *model_to_json(const struct model *model)
                             estimate_to_json(&model->estimate));
     json_object_set_new(root, "shape", shape_to_json(&model->mlp.shape));
     json_object_set_new(root, "training", training_to_json(&model->training));
-    json_object_set_new(root, "errors", errors_to_json(model));
+    for (size_t i = 0; i < model->n_errors; i++)
+        json_array_append_new(errors, errors_to_json(&model->errors[i]));
+    json_object_set_new(root, "errors", errors);
     if (model->has_comm)
         json_object_set_new(root, "comm", comm_to_json(&model->comm));
     set_real(root, "floor_gbps", model->floor_gbps);
@@ -203,13 +198,16 @@ static int get_double(const struct reader *reader, double *out,
     return json_member_double(out, object, key, reader->where, reader->err);
 }
 
-/* NAN where the member is left out. */
+/* NAN where the member is null or left out. */
 static int get_optional(const struct reader *reader, double *out,
                         const json_t *object, const char *key)
 {
+    const json_t *value = json_object_get(object, key);
+
     *out = NAN;
-    return json_object_get(object, key) ? get_double(reader, out, object, key)
-                                        : 0;
+    if (!value || json_is_null(value))
+        return 0;
+    return get_double(reader, out, object, key);
 }
 
 static int refuse(const struct reader *reader, const char *key,

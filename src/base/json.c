@@ -124,6 +124,11 @@ int json_member_double(double *out, const json_t *object, const char *key,
     return 0;
 }
 
+json_t *json_real_or_null(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
 char *json_to_text(const json_t *root)
 {
     const size_t flags = JSON_INDENT(2) | JSON_REAL_PRECISION(17);

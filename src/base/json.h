@@ -33,6 +33,9 @@ int json_member_u64(uint64_t *out, const json_t *object, const char *key,
 int json_member_double(double *out, const json_t *object, const char *key,
                        const char *where, struct err *err) MUST_CHECK;
 
+/* A number, or null for one that is not finite, which JSON does not have. */
+json_t *json_real_or_null(double value);
+
 /* Indented text of root with numbers that read back the same, ends in a
  * newline; the caller frees it with mem_free (or free). */
 char *json_to_text(const json_t *root);

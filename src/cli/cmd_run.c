@@ -261,12 +261,6 @@ static json_t *timing_to_json(const struct timing *timing)
                      "p10_ms", timing->p10_ms, "p90_ms", timing->p90_ms);
 }
 
-/* An error may be infinite, a time absent; JSON has no such numbers. */
-static json_t *number_or_null(double x)
-{
-    return isfinite(x) ? json_real(x) : json_null();
-}
-
 static json_t *rank_to_json(const struct run *run, uint32_t r)
 {
     const struct exec_rank *rank = &run->result->ranks[r];
@@ -275,9 +269,9 @@ static json_t *rank_to_json(const struct run *run, uint32_t r)
         timing_to_json(&rank->forward), "backward",
         timing_to_json(&rank->backward), "compute",
         timing_to_json(&rank->compute), "bwd_comm_ms",
-        number_or_null(rank->bwd_comm_ms), "fwd_comm_ms",
-        number_or_null(rank->fwd_comm_ms), "total_ms",
-        number_or_null(rank->total_ms), "disturbed", (int)rank->disturbed);
+        json_real_or_null(rank->bwd_comm_ms), "fwd_comm_ms",
+        json_real_or_null(rank->fwd_comm_ms), "total_ms",
+        json_real_or_null(rank->total_ms), "disturbed", (int)rank->disturbed);
     json_t *predicted = json_null();
 
     if (is_priced(run->plan)) {
@@ -302,10 +296,10 @@ static json_t *check_to_json(const struct run *run)
         return json_null();
     return json_pack(
         "{s:b, s:o, s:I, s:s, s:o, s:I, s:s}", "passed", !result->failure,
-        "output_error", number_or_null(result->output_error), "n_outputs",
+        "output_error", json_real_or_null(result->output_error), "n_outputs",
         (json_int_t)result->n_outputs_checked, "output_hash",
         hash_text(output_hash, result->output_hash), "weight_error",
-        number_or_null(result->weight_error), "n_weights",
+        json_real_or_null(result->weight_error), "n_weights",
         (json_int_t)result->n_weights_checked, "weight_hash",
         hash_text(weight_hash, result->weight_hash));
 }
@@ -361,7 +355,7 @@ static void print_json(const struct run *run)
         (int)run->options->n_iterations, "scale_rows", result->scale_rows,
         "cost_model", cost_model_to_json(run->plan), "devices", ranks,
         "slowest", (int)run->slowest, "total_ms",
-        number_or_null(result->total_ms), "comm", comm_to_json(result),
+        json_real_or_null(result->total_ms), "comm", comm_to_json(result),
         "comm_basis", result->comm_basis, "check", check_to_json(run));
     char *text;
 

@@ -215,28 +215,9 @@ void evaluation_print(const struct evaluation *evaluation)
                evaluation->n_throttled);
 }
 
-static void set_real(json_t *object, const char *key, double value)
-{
-    json_object_set_new(object, key,
-                        isfinite(value) ? json_real(value) : json_null());
-}
-
 static void set_count(json_t *object, const char *key, size_t value)
 {
     json_object_set_new(object, key, json_integer((json_int_t)value));
-}
-
-static json_t *errors_to_object(const struct errors *errors)
-{
-    json_t *object = json_object();
-
-    set_count(object, "samples", errors->n);
-    set_real(object, "mse_ms2", errors->mse);
-    set_real(object, "mape", errors->mape);
-    set_real(object, "median_ape", errors->median_ape);
-    set_real(object, "p90_ape", errors->p90_ape);
-    set_real(object, "kendall_tau", errors->kendall_tau);
-    return object;
 }
 
 static json_t *classes_to_json(const struct evaluation *evaluation)
@@ -246,7 +227,7 @@ static json_t *classes_to_json(const struct evaluation *evaluation)
     for (size_t c = 0; c < evaluation->n_classes; c++) {
         const struct setting_class *class = &evaluation->classes[c];
         const struct model_range *range = &class->range;
-        json_t *object = errors_to_object(&class->errors);
+        json_t *object = errors_to_json(&class->errors);
 
         json_object_set_new(object, "published",
                             json_boolean(class->is_published));
@@ -266,20 +247,18 @@ json_t *evaluation_to_json(const struct evaluation *evaluation)
 {
     json_t *root = json_object(), *list = json_array();
 
-    for (size_t p = 0; p < N_PREDICTORS; p++) {
-        json_t *object = errors_to_object(&evaluation->errors[p]);
-
-        json_object_set_new(object, "predictor",
-                            json_string(evaluation->errors[p].name));
-        json_array_append_new(list, object);
-    }
+    for (size_t p = 0; p < N_PREDICTORS; p++)
+        json_array_append_new(list, errors_to_json(&evaluation->errors[p]));
     json_object_set_new(root, "held_out", list);
     json_object_set_new(root, "settings", classes_to_json(evaluation));
     set_count(root, "repeats", evaluation->n_repeats);
-    set_real(root, "repeat_median_ape", evaluation->repeat_median_ape);
-    set_real(root, "repeat_mape", evaluation->repeat_mape);
+    json_object_set_new(root, "repeat_median_ape",
+                        json_real_or_null(evaluation->repeat_median_ape));
+    json_object_set_new(root, "repeat_mape",
+                        json_real_or_null(evaluation->repeat_mape));
     set_count(root, "sentinels", evaluation->n_sentinels);
-    set_real(root, "sentinel_spread_frac", evaluation->sentinel_spread_frac);
+    json_object_set_new(root, "sentinel_spread_frac",
+                        json_real_or_null(evaluation->sentinel_spread_frac));
     set_count(root, "throttled", evaluation->n_throttled);
     return root;
 }

@@ -2,11 +2,11 @@
 #include "io/plan_json.h"
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "core/plan_check.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,11 +67,6 @@ static json_t *from_u64(uint64_t n)
     return json_string(digits);
 }
 
-static json_t *from_double(double x)
-{
-    return isfinite(x) ? json_real(x) : json_null();
-}
-
 static json_t *from_list_u64(const uint64_t *list, size_t n)
 {
     json_t *value = made(json_array());
@@ -128,21 +123,21 @@ static json_t *from_table(const struct table *table)
     set(value, "name", from_text(table->name));
     set(value, "num_embeddings", from_u64(table->num_embeddings));
     set(value, "dim", from_u64(table->dim));
-    set(value, "pooling_factor", from_double(table->pooling_factor));
-    set(value, "num_outputs", from_double(table->num_outputs));
+    set(value, "pooling_factor", json_real_or_null(table->pooling_factor));
+    set(value, "num_outputs", json_real_or_null(table->num_outputs));
     set(value, "output",
         json_string(table->output == OUTPUT_SEQUENCE ? "sequence" : "pooled"));
     set(value, "precision", json_string(precision_name(table->precision)));
     set(value, "comm_precision",
         json_string(precision_name(table->comm_precision)));
     set(value, "optimizer", json_string(optimizer_name(table->optimizer)));
-    set(value, "zipf_alpha", from_double(table->zipf_alpha));
+    set(value, "zipf_alpha", json_real_or_null(table->zipf_alpha));
     set(value, "skew_assumed", json_boolean(table->skew_assumed));
     if (table->has_bins) {
         json_t *bins = made(json_array());
 
         for (unsigned k = 0; k < REUSE_BINS; k++)
-            append(bins, from_double(table->bins[k]));
+            append(bins, json_real_or_null(table->bins[k]));
         set(value, "bins", bins);
     }
     if (table->kinds != SHARD_ALL_KINDS)
@@ -166,7 +161,7 @@ static json_t *from_shard(const struct shard *shard, const double *alone_ms)
     set(value, "col_end", from_u64(shard->col_end));
     set(value, "device", from_u64(shard->device));
     if (alone_ms)
-        set(value, "alone_ms", from_double(*alone_ms));
+        set(value, "alone_ms", json_real_or_null(*alone_ms));
     return value;
 }
 
@@ -179,10 +174,10 @@ static json_t *from_device(const struct device_cost *device)
     set(memory, "io", from_u64(device->memory.io));
     set(memory, "reserve", from_u64(device->memory.reserve));
     set(memory, "total", from_u64(device->memory.total));
-    set(value, "compute_ms", from_double(device->compute_ms));
-    set(value, "fwd_comm_ms", from_double(device->fwd_comm_ms));
-    set(value, "bwd_comm_ms", from_double(device->bwd_comm_ms));
-    set(value, "total_ms", from_double(device->total_ms));
+    set(value, "compute_ms", json_real_or_null(device->compute_ms));
+    set(value, "fwd_comm_ms", json_real_or_null(device->fwd_comm_ms));
+    set(value, "bwd_comm_ms", json_real_or_null(device->bwd_comm_ms));
+    set(value, "total_ms", json_real_or_null(device->total_ms));
     set(value, "memory_bytes", memory);
     return value;
 }
@@ -269,8 +264,8 @@ static void print_plan(struct buf *out, const struct plan *plan)
         close_list(out);
     }
     print_member(out, "total_ms",
-                 from_double(plan->devices ? plan->total_ms : NAN));
-    print_member(out, "bound_ms", from_double(plan->bound_ms));
+                 json_real_or_null(plan->devices ? plan->total_ms : NAN));
+    print_member(out, "bound_ms", json_real_or_null(plan->bound_ms));
     buf_add(out, "\n}\n", 3);
 }
 

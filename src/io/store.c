@@ -209,6 +209,47 @@ void query_end(struct query *query)
         sqlite3_reset(query->stmt);
 }
 
+int query_list(struct query *query, take_row *take, size_t size, void **items,
+               size_t *n, struct arena *arena, struct err *err)
+{
+    size_t n_found = 0, cap = 0;
+    char *list = NULL;
+    bool has_row;
+    int rc = -1;
+
+    for (;; n_found++) {
+        if (query_step(query, &has_row, err))
+            goto out;
+        if (!has_row)
+            break;
+        if (n_found == cap)
+            list = mem_grow(list, cap = 2 * cap + 64, size);
+        if (take(query, list + n_found * size,
+                 n_found ? list + (n_found - 1) * size : NULL, arena, err))
+            goto out;
+    }
+    *items = arena_alloc(arena, n_found, size);
+    if (n_found)
+        memcpy(*items, list, n_found * size);
+    *n = n_found;
+    rc = 0;
+out:
+    query_end(query);
+    mem_free(list);
+    return rc;
+}
+
+bool query_found(struct query *query)
+{
+    bool found = false;
+    struct err ignored;
+
+    if (query_step(query, &found, &ignored))
+        found = false;
+    query_end(query);
+    return found;
+}
+
 int64_t take_i64(struct query *query)
 {
     return sqlite3_column_int64(query->stmt, ++query->column);
@@ -361,12 +402,15 @@ out:
     return rc;
 }
 
-/* The next row of a list of settings, behind its id. */
-static int take_setting(struct query *query, struct sample_setting *setting,
+static int take_setting(struct query *query, void *item, const void *before,
                         struct arena *arena, struct err *err)
 {
+    struct stored_setting *stored = item;
+    struct sample_setting *setting = &stored->setting;
     int precision, optimizer;
 
+    (void)before;
+    stored->id = take_i64(query);
     setting->device = take_text(query, arena);
     setting->n_threads = (uint32_t)take_u64(query);
     precision = precision_from_name(take_text(query, arena));
@@ -383,52 +427,31 @@ static int take_setting(struct query *query, struct sample_setting *setting,
     return 0;
 }
 
-int store_list_settings(struct store *store, struct sample_setting **settings,
-                        int64_t **ids, size_t *n, struct arena *arena,
-                        struct err *err)
+int store_list_settings(struct store *store, struct stored_setting **settings,
+                        size_t *n, struct arena *arena, struct err *err)
 {
-    struct sample_setting *list = NULL;
-    int64_t *id_list = NULL;
-    struct query query = {0};
-    size_t n_found = 0;
-    bool has_row;
-    int rc = -1;
+    struct query query;
+    void *items;
 
-    if (query_begin(&query, store, STATEMENT_LIST_SETTINGS, err))
-        goto out;
-    for (;;) {
-        if (query_step(&query, &has_row, err))
-            goto out;
-        if (!has_row)
-            break;
-        list = mem_grow(list, n_found + 1, sizeof(*list));
-        id_list = mem_grow(id_list, n_found + 1, sizeof(*id_list));
-        id_list[n_found] = take_i64(&query);
-        if (take_setting(&query, &list[n_found], arena, err))
-            goto out;
-        n_found++;
-    }
-    *settings = ARENA_NEW(arena, struct sample_setting, n_found);
-    *ids = ARENA_NEW(arena, int64_t, n_found);
-    if (n_found) {
-        memcpy(*settings, list, n_found * sizeof(*list));
-        memcpy(*ids, id_list, n_found * sizeof(*id_list));
-    }
-    *n = n_found;
-    rc = 0;
-out:
-    query_end(&query);
-    mem_free(list);
-    mem_free(id_list);
-    return rc;
+    if (query_begin(&query, store, STATEMENT_LIST_SETTINGS, err) ||
+        query_list(&query, take_setting, sizeof(**settings), &items, n, arena,
+                   err))
+        return -1;
+    *settings = items;
+    return 0;
 }
 
 int store_settings(struct store *store, struct sample_setting **settings,
                    size_t *n, struct arena *arena, struct err *err)
 {
-    int64_t *ids;
+    struct stored_setting *stored;
 
-    return store_list_settings(store, settings, &ids, n, arena, err);
+    if (store_list_settings(store, &stored, n, arena, err))
+        return -1;
+    *settings = ARENA_NEW(arena, struct sample_setting, *n);
+    for (size_t i = 0; i < *n; i++)
+        (*settings)[i] = stored[i].setting;
+    return 0;
 }
 
 int store_log_training(struct store *store, const char *model_path,

@@ -45,17 +45,13 @@ bool store_has_ceiling(struct store *store,
                        const struct sample_setting *setting,
                        const struct probe *probe)
 {
-    struct query query = {0};
-    bool found = false;
+    struct query query;
     struct err ignored;
 
     if (query_begin(&query, store, STATEMENT_HAS_CEILING, &ignored))
         return false;
     bind_probe(&query, setting, probe);
-    if (query_step(&query, &found, &ignored))
-        found = false; /* the put that follows says what is wrong */
-    query_end(&query);
-    return found;
+    return query_found(&query);
 }
 
 static int kind_from_name(const char *name)
@@ -66,12 +62,14 @@ static int kind_from_name(const char *name)
     return -1;
 }
 
-static int take_ceiling(struct query *query, struct ceiling *ceiling,
+static int take_ceiling(struct query *query, void *item, const void *before,
                         struct arena *arena, struct err *err)
 {
+    struct ceiling *ceiling = item;
     const char *name = take_text(query, arena);
     int kind = kind_from_name(name);
 
+    (void)before;
     if (kind < 0)
         return err_set(err, ERR_INPUT,
                        "cost database '%s': a ceiling is of an unknown kind "
@@ -92,32 +90,15 @@ int store_ceilings(struct store *store, const struct sample_setting *setting,
                    struct ceiling **ceilings, size_t *n, struct arena *arena,
                    struct err *err)
 {
-    struct ceiling *list = NULL;
-    struct query query = {0};
-    size_t n_found = 0;
-    bool has_row;
-    int rc = -1;
+    struct query query;
+    void *items;
 
     if (query_begin(&query, store, STATEMENT_LIST_CEILINGS, err))
-        goto out;
+        return -1;
     bind_device(&query, setting);
-    for (;;) {
-        if (query_step(&query, &has_row, err))
-            goto out;
-        if (!has_row)
-            break;
-        list = mem_grow(list, n_found + 1, sizeof(*list));
-        if (take_ceiling(&query, &list[n_found], arena, err))
-            goto out;
-        n_found++;
-    }
-    *ceilings = ARENA_NEW(arena, struct ceiling, n_found);
-    if (n_found)
-        memcpy(*ceilings, list, n_found * sizeof(*list));
-    *n = n_found;
-    rc = 0;
-out:
-    query_end(&query);
-    mem_free(list);
-    return rc;
+    if (query_list(&query, take_ceiling, sizeof(**ceilings), &items, n, arena,
+                   err))
+        return -1;
+    *ceilings = items;
+    return 0;
 }

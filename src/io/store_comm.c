@@ -47,18 +47,30 @@ int store_put_comm(struct store *store, const struct sample_setting *setting,
 bool store_has_comm(struct store *store, const struct sample_setting *setting,
                     const struct comm_sample *sample)
 {
-    struct query query = {0};
-    bool found = false;
+    struct query query;
     struct err ignored;
 
     if (query_begin(&query, store, STATEMENT_HAS_COMM, &ignored))
         return false;
     bind_setting(&query, setting);
     bind_pattern(&query, sample);
-    if (query_step(&query, &found, &ignored))
-        found = false; /* the put that follows says what is wrong */
-    query_end(&query);
-    return found;
+    return query_found(&query);
+}
+
+static int take_comm(struct query *query, void *item, const void *before,
+                     struct arena *arena, struct err *err)
+{
+    struct comm_sample *sample = item;
+
+    (void)before, (void)err;
+    sample->kind = take_text(query, arena);
+    sample->n_ranks = (uint32_t)take_u64(query);
+    sample->n_hosts = (uint32_t)take_u64(query);
+    sample->total_bytes = take_u64(query);
+    sample->max_bytes = take_u64(query);
+    sample->time = take_timing(query);
+    sample->n_iterations = (uint32_t)take_u64(query);
+    return 0;
 }
 
 int store_comm_samples(struct store *store,
@@ -66,40 +78,16 @@ int store_comm_samples(struct store *store,
                        struct comm_sample **samples, size_t *n,
                        struct arena *arena, struct err *err)
 {
-    struct comm_sample *list = NULL;
-    struct query query = {0};
-    size_t n_found = 0;
+    struct query query;
     int64_t setting_id;
-    bool has_row;
-    int rc = -1;
+    void *items;
 
-    if (store_find_setting(store, setting, &setting_id, err))
-        goto out;
-    if (query_begin(&query, store, STATEMENT_LIST_COMM, err))
-        goto out;
+    if (store_find_setting(store, setting, &setting_id, err) ||
+        query_begin(&query, store, STATEMENT_LIST_COMM, err))
+        return -1;
     bind_i64(&query, setting_id);
-    for (;;) {
-        if (query_step(&query, &has_row, err))
-            goto out;
-        if (!has_row)
-            break;
-        list = mem_grow(list, n_found + 1, sizeof(*list));
-        list[n_found].kind = take_text(&query, arena);
-        list[n_found].n_ranks = (uint32_t)take_u64(&query);
-        list[n_found].n_hosts = (uint32_t)take_u64(&query);
-        list[n_found].total_bytes = take_u64(&query);
-        list[n_found].max_bytes = take_u64(&query);
-        list[n_found].time = take_timing(&query);
-        list[n_found].n_iterations = (uint32_t)take_u64(&query);
-        n_found++;
-    }
-    *samples = ARENA_NEW(arena, struct comm_sample, n_found);
-    if (n_found)
-        memcpy(*samples, list, n_found * sizeof(*list));
-    *n = n_found;
-    rc = 0;
-out:
-    query_end(&query);
-    mem_free(list);
-    return rc;
+    if (query_list(&query, take_comm, sizeof(**samples), &items, n, arena, err))
+        return -1;
+    *samples = items;
+    return 0;
 }

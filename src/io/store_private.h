@@ -65,6 +65,7 @@ struct query {
     sqlite3_stmt *stmt; /* owned by the store */
     int column;         /* last one bound or taken */
     int status;
+    const void *ctx; /* of a take_row */
 };
 
 int query_begin(struct query *query, struct store *store,
@@ -80,6 +81,18 @@ void bind_blob(struct query *query, const void *data, size_t len);
 int query_step(struct query *query, bool *has_row, struct err *err) MUST_CHECK;
 /* Makes the statement ready for its next use; a zeroed query is fine. */
 void query_end(struct query *query);
+
+/* Takes a row as an item of a list; `before` is the item before it, NULL for
+ * the first. */
+typedef int take_row(struct query *query, void *item, const void *before,
+                     struct arena *arena, struct err *err);
+/* All rows that are left, as items of `size` bytes in the arena. Ends the
+ * query. */
+int query_list(struct query *query, take_row *take, size_t size, void **items,
+               size_t *n, struct arena *arena, struct err *err) MUST_CHECK;
+/* Whether there is a row; a failure counts as none, as what is put next says
+ * what is wrong. Ends the query. */
+bool query_found(struct query *query);
 
 int64_t take_i64(struct query *query);
 uint64_t take_u64(struct query *query);
@@ -97,9 +110,13 @@ void bind_setting(struct query *query, const struct sample_setting *setting);
 int store_find_setting(struct store *store,
                        const struct sample_setting *setting, int64_t *id,
                        struct err *err) MUST_CHECK;
-/* As store_settings, with their keys. */
-int store_list_settings(struct store *store, struct sample_setting **settings,
-                        int64_t **ids, size_t *n, struct arena *arena,
+/* All of them, with their keys. */
+struct stored_setting {
+    int64_t id;
+    struct sample_setting setting;
+};
+int store_list_settings(struct store *store, struct stored_setting **settings,
+                        size_t *n, struct arena *arena,
                         struct err *err) MUST_CHECK;
 /* Adds it where it is missing; inside a transaction. */
 int store_setting_id(struct store *store, const struct sample_setting *setting,

@@ -118,8 +118,7 @@ static int store_has(struct store *store, const struct sample_setting *setting,
                      uint64_t seed, uint64_t case_idx, enum sample_kind kind,
                      uint32_t part)
 {
-    struct query query = {0};
-    bool found = false;
+    struct query query;
     struct err ignored;
 
     if (query_begin(&query, store, STATEMENT_HAS_SAMPLE, &ignored))
@@ -129,10 +128,7 @@ static int store_has(struct store *store, const struct sample_setting *setting,
     bind_u64(&query, case_idx);
     bind_text(&query, sample_kind_name(kind));
     bind_i64(&query, part);
-    if (query_step(&query, &found, &ignored))
-        found = false; /* the put that follows says what is wrong */
-    query_end(&query);
-    return found;
+    return query_found(&query);
 }
 
 static int sink_put(void *ctx, const struct sample_setting *setting,
@@ -191,13 +187,12 @@ static const char *take_shared_text(struct query *query, const char *before,
 
 /* What is being read: the samples of one setting or of all of a device. */
 struct sample_list {
-    struct sample_setting *settings; /* of the database, in the arena */
-    int64_t *setting_ids;
+    struct stored_setting *settings; /* of the database, in the arena */
     size_t n_settings;
     const struct sample_setting *device; /* the caller's */
     int64_t setting_id;                  /* 0: all settings of the device */
-    struct sample *samples;              /* owned; mem_grow */
-    size_t n, cap;
+    struct sample *samples;              /* in the arena */
+    size_t n;
 };
 
 static void bind_list(struct query *query, const struct sample_list *list)
@@ -210,22 +205,21 @@ static const struct sample_setting *
 setting_of_id(const struct sample_list *list, int64_t id)
 {
     for (size_t i = 0; i < list->n_settings; i++)
-        if (list->setting_ids[i] == id)
-            return &list->settings[i];
+        if (list->settings[i].id == id)
+            return &list->settings[i].setting;
     return NULL; /* a foreign key forbids it */
 }
 
-/* Takes a row as the next sample of the list. */
-static int take_sample(struct query *query, struct sample_list *list,
+static int take_sample(struct query *query, void *item, const void *last,
                        struct arena *arena, struct err *err)
 {
-    struct sample *sample = &list->samples[list->n];
-    const struct sample *before = list->n ? sample - 1 : NULL;
+    struct sample *sample = item;
+    const struct sample *before = last;
     const unsigned char *kind_name;
     int kind;
 
     sample->id = take_i64(query);
-    sample->setting = setting_of_id(list, take_i64(query));
+    sample->setting = setting_of_id(query->ctx, take_i64(query));
     sample->seed = take_u64(query);
     sample->case_idx = take_u64(query);
     kind_name = sqlite3_column_text(query->stmt, ++query->column);
@@ -262,31 +256,18 @@ static int take_sample(struct query *query, struct sample_list *list,
 static int read_samples(struct store *store, struct sample_list *list,
                         struct arena *arena, struct err *err)
 {
-    struct query query = {0};
-    bool has_row;
-    int rc = -1;
+    struct query query;
+    void *items;
 
     if (query_begin(&query, store, STATEMENT_LIST_SAMPLES, err))
-        goto out;
+        return -1;
+    query.ctx = list;
     bind_list(&query, list);
-    for (;;) {
-        if (query_step(&query, &has_row, err))
-            goto out;
-        if (!has_row)
-            break;
-        if (list->n == list->cap) {
-            list->cap = list->cap * 2 + 64;
-            list->samples =
-                mem_grow(list->samples, list->cap, sizeof(*list->samples));
-        }
-        if (take_sample(&query, list, arena, err))
-            goto out;
-        list->n++;
-    }
-    rc = 0;
-out:
-    query_end(&query);
-    return rc;
+    if (query_list(&query, take_sample, sizeof(*list->samples), &items,
+                   &list->n, arena, err))
+        return -1;
+    list->samples = items;
+    return 0;
 }
 
 /* The rest of a row of LIST_TABLES, whose sample and index were taken. */
@@ -377,8 +358,8 @@ static int read_all(struct store *store, struct sample_list *list,
         if (!list->setting_id)
             return 0;
     }
-    if (store_list_settings(store, &list->settings, &list->setting_ids,
-                            &list->n_settings, arena, err) ||
+    if (store_list_settings(store, &list->settings, &list->n_settings, arena,
+                            err) ||
         read_samples(store, list, arena, err))
         return -1;
     return read_tables(store, list, arena, err);
@@ -390,23 +371,16 @@ static int list_samples(struct store *store,
                         struct err *err)
 {
     struct sample_list list = {.device = setting};
-    int rc = -1;
 
     /* One snapshot for all lists, whoever writes meanwhile. */
-    if (store_begin(store, STORE_READ, err))
-        goto out;
-    if (store_end(store, read_all(store, &list, one_setting, arena, err), err))
-        goto out;
-    *samples = ARENA_NEW(arena, struct sample, list.n);
-    *n = list.n;
-    if (list.n) {
+    if (store_begin(store, STORE_READ, err) ||
+        store_end(store, read_all(store, &list, one_setting, arena, err), err))
+        return -1;
+    if (list.n)
         qsort(list.samples, list.n, sizeof(*list.samples), compare_samples);
-        memcpy(*samples, list.samples, list.n * sizeof(*list.samples));
-    }
-    rc = 0;
-out:
-    mem_free(list.samples);
-    return rc;
+    *samples = list.samples;
+    *n = list.n;
+    return 0;
 }
 
 int store_samples(struct store *store, const struct sample_setting *setting,
