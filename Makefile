@@ -137,8 +137,10 @@ sources = $(filter-out $(LEFT_OUT),$(sort \
     $(wildcard $(DIR_$(1))/*.c $(DIR_$(1))/*.cu)))
 objects = $(addprefix $(O)/,$(addsuffix .o,$(basename $(call sources,$(1)))))
 archives = $(patsubst %,$(O)/lib%.a,$(1))
+# What nobody calls is left out of a program for other machines: parts of
+# libstdc++ ask for a newer libc than any of our own does.
 LINK = $(if $(EMULATOR),$(CXX) $(CXX_FLAGS),$(CC) $(CFLAGS_ALL)) $(LDFLAGS) \
-    $(if $(filter 1,$(STATIC)),-static-libgcc) -o $@ $(filter %.o %.a,$^)
+    $(if $(filter 1,$(STATIC)),-Wl$(,)--gc-sections) -o $@ $(filter %.o %.a,$^)
 
 # --- The program ----------------------------------------------------------
 
@@ -306,6 +308,7 @@ GPU_TESTS = $(filter $(foreach r,device exec microbench, \
     $(O)/tests/emulator/%,$(TESTS))
 OUT   ?= gpu-check
 STAGE ?=
+SMALL ?= 0
 
 .PHONY: run-gpu-tests gpu-programs gpu-check
 run-gpu-tests: $(GPU_TESTS) $(O)/neuroshard $(O)/fake/libnccl.so.2
@@ -316,7 +319,8 @@ gpu-programs: $(O)/neuroshard $(GPU_TESTS) \
     $(call programs,tests/bench/bench_kernels.c tests/bench/bench_execute.c)
 
 gpu-check: gpu-programs
-	@tests/gpu/check --build '$(O)' --out '$(OUT)' $(STAGE)
+	@tests/gpu/check --build '$(O)' --out '$(OUT)' \
+	    $(if $(filter 1,$(SMALL)),--small) $(STAGE)
 
 .PHONY: demo bench fuzz run-fuzz
 DEMO = ./neuroshard plan data/tables/mlperf_dlrm_dcnv2_multihot.csv --gpus 8
@@ -477,7 +481,8 @@ make [TARGET] [SWITCH=VALUE]...
   check      format, clang-tidy, layers, headers, manual pages, shell
   bench      tables of measured times
   gpu-check  what is worth knowing of this machine's GPU, into OUT=gpu-check;
-             STAGE=correct|ceilings|collect|train|validate does one part
+             STAGE=correct|ceilings|collect|train|validate does one part,
+             SMALL=1 only shows that all of it works
   gpu-programs  what gpu-check needs (STATIC=1: for another machine)
   kernel-table  src/device/KERNELS.txt: registers of our kernels
   fuzz       dig in every parser for T seconds each (clang)

@@ -35,6 +35,35 @@ double comm_curve_gbps(const struct comm_curve *curve)
            (curve->us[last] - curve->us[last - 1]);
 }
 
+/* Drawn out along the bytes, a curve keeps its latency and its bend. */
+static void stretch(struct comm_curve *curve, double gbps)
+{
+    double ratio = gbps / comm_curve_gbps(curve);
+
+    for (uint32_t k = 0; k < curve->n_knots; k++)
+        curve->bytes[k] *= ratio;
+}
+
+void comm_model_ask(struct comm_model *model, const struct cluster *cluster,
+                    struct arena *arena)
+{
+    const char *inside = "", *across = "";
+
+    if (cluster->intra_gbps > 0) {
+        stretch(&model->intra, cluster->intra_gbps);
+        inside =
+            arena_printf(arena, " %g GB/s inside a host", cluster->intra_gbps);
+    }
+    if (cluster->inter_gbps > 0) {
+        stretch(&model->inter, cluster->inter_gbps);
+        across = arena_printf(arena, "%s %g GB/s across hosts",
+                              *inside ? " and" : "", cluster->inter_gbps);
+    }
+    if (*inside || *across)
+        model->source = arena_printf(arena, "%s; but%s%s, as asked for",
+                                     model->source, inside, across);
+}
+
 /* How unlike two numbers of ranks are: the larger over the smaller. */
 static double unlikeness(uint32_t a, uint32_t b)
 {

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "base/mem.h"
 #include "core/problem.h"
 
 /*
@@ -47,6 +48,12 @@ struct comm_model {
     struct comm_curve inter; /* across hosts */
     const char *source;      /* one phrase, for reports */
 };
+
+/* Puts the bandwidths that the cluster asks for (intra_gbps, inter_gbps) in the
+ * place of the model's, whatever those rest on; latencies stay, and source says
+ * so. An asked one is that of the last line of its curve. */
+void comm_model_ask(struct comm_model *model, const struct cluster *cluster,
+                    struct arena *arena);
 
 /* What was measured: a curve for each number of ranks and hosts. */
 #define COMM_MAX_CURVES 8

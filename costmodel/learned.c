@@ -269,6 +269,7 @@ static void choose_constants(struct learned *learned,
             arena, "published figures of %s%s (the model measured none)",
             spec->name, known ? "" : ", in the place of an unknown device");
     }
+    comm_model_ask(&learned->comm, &problem->cluster, arena);
     learned->floor_gbps = model->floor_gbps;
     if (model->floor_gbps > 0 && known && !strncmp(model->device, "cuda:", 5))
         learned->floor_gbps = fmax(model->floor_gbps, spec->dram_gbps);

@@ -55,6 +55,22 @@ int oracle_open(struct oracle **out, const char *spec,
                    known);
 }
 
+int oracle_price_plan(struct plan *plan, const char *spec, struct arena *arena,
+                      struct err *err)
+{
+    struct oracle *oracle = NULL;
+    int rc = -1;
+
+    if (oracle_open(&oracle, spec, &plan->problem, arena, err))
+        goto out;
+    if (plan_price(plan, oracle, arena, err))
+        goto out;
+    rc = 0;
+out:
+    oracle_close(oracle);
+    return rc;
+}
+
 static bool is_model_of(const char *file, const char *gpu)
 {
     size_t len = strlen(file), stem = strlen(gpu);

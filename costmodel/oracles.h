@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "core/oracle.h"
+#include "core/plan.h"
 #include "costmodel/comm_model.h"
 
 /*
@@ -18,6 +19,10 @@ int oracle_open(struct oracle **out, const char *spec,
                 const struct problem *problem, struct arena *arena,
                 struct err *err) MUST_CHECK;
 
+/* Prices a plan by the cost model of this text: oracle_open and plan_price. */
+int oracle_price_plan(struct plan *plan, const char *spec, struct arena *arena,
+                      struct err *err) MUST_CHECK;
+
 /* The default for a GPU name: its shipped model under data/models/, else its
  * roofline. */
 int oracle_open_for_gpu(struct oracle **out, const char *gpu,
@@ -26,18 +31,20 @@ int oracle_open_for_gpu(struct oracle **out, const char *gpu,
 
 /* NeuroShard's published nets, as JSON in a folder: net_compute.json,
  * net_comm_R_fw.json, net_comm_R_bw.json for R devices. Prices table and
- * column shards. */
+ * column shards. ERR_USAGE where the cluster asks for bandwidths. */
 int oracle_reference_open(struct oracle **out, const char *dir,
                           const struct problem *problem, struct arena *arena,
                           struct err *err) MUST_CHECK;
-/* Formulas over published constants of a GPU. Prices every kind. */
+/* Formulas over published constants of a GPU, and what bandwidths the cluster
+ * asks for. Prices every kind. */
 int oracle_roofline_open(struct oracle **out, const char *gpu,
                          const struct problem *problem, struct arena *arena,
                          struct err *err) MUST_CHECK;
 /* What TorchRec's planner says a plan takes: its formulas (1.9.0a0)
  * over its default bandwidths, additive over shards. `settings` is
  * "KEY=VALUE,...", maybe empty: hbm, intra and inter are GiB/s (2^30 bytes a
- * second) of a rank's memory, inside a host and across (897, 600, 12.5);
+ * second) of a rank's memory, inside a host and across (897, 600, 12.5; of the
+ * last two, what the cluster asks for where no setting says otherwise);
  * outputs=new caps a pooled table's outputs by its look-ups, outputs=legacy
  * does as TorchRec did before April 2026. Prices every kind, rows as cut over
  * all ranks or those of one host. */

@@ -249,6 +249,13 @@ int oracle_reference_open(struct oracle **out, const char *dir,
     int rc = -1;
 
     arena_init(&scratch);
+    if (problem->cluster.intra_gbps > 0 || problem->cluster.inter_gbps > 0) {
+        err_set(err, ERR_USAGE,
+                "cost model 'reference:%s' has nets for communication and "
+                "takes no bandwidths",
+                dir);
+        goto out;
+    }
     if (2 * (uint64_t)n_devices > NET_MAX_INPUTS) {
         err_set(err, ERR_INPUT, "no reference net for %u devices", n_devices);
         goto out;

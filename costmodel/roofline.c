@@ -292,6 +292,7 @@ int oracle_roofline_open(struct oracle **out, const char *gpu,
     roofline = ARENA_NEW(arena, struct roofline, 1);
     roofline->spec = spec;
     roofline->comm = gpu_spec_comm(spec);
+    comm_model_ask(&roofline->comm, &problem->cluster, arena);
     roofline->reuse = ARENA_NEW(arena, struct reuse, problem->n_tables);
     for (size_t i = 0; i < problem->n_tables; i++) {
         const struct table *table = &problem->tables[i];

@@ -302,6 +302,33 @@ static int parse_settings(struct torchrec *torchrec, const char *settings,
     return 0;
 }
 
+/* Bandwidths that the cluster asks for, 10^9 bytes a second; settings of its
+ * own win over them. */
+static void take_asked(struct torchrec *torchrec, const struct cluster *cluster)
+{
+    if (cluster->intra_gbps > 0)
+        torchrec->intra_gibps = cluster->intra_gbps * 1e9 / 0x1p30;
+    if (cluster->inter_gbps > 0)
+        torchrec->inter_gibps = cluster->inter_gbps * 1e9 / 0x1p30;
+}
+
+static const char *describe_comm(const struct torchrec *torchrec,
+                                 const struct cluster *cluster,
+                                 struct arena *arena)
+{
+    struct torchrec asked = {0};
+    bool is_asked;
+
+    take_asked(&asked, cluster);
+    is_asked =
+        (asked.intra_gibps > 0 && asked.intra_gibps == torchrec->intra_gibps) ||
+        (asked.inter_gibps > 0 && asked.inter_gibps == torchrec->inter_gibps);
+    return arena_printf(
+        arena, "TorchRec's formulas, %g GiB/s inside a host, %g GiB/s across%s",
+        torchrec->intra_gibps, torchrec->inter_gibps,
+        is_asked ? ", as asked for" : "");
+}
+
 /* Hash of every constant that a price depends on. */
 static const char *constants_hash(const struct torchrec *torchrec,
                                   struct arena *arena)
@@ -331,6 +358,7 @@ int oracle_torchrec_open(struct oracle **out, const char *settings,
     torchrec->hbm_gibps = 897;
     torchrec->intra_gibps = 600;
     torchrec->inter_gibps = 12.5;
+    take_asked(torchrec, &problem->cluster);
     if (parse_settings(torchrec, settings, arena, err))
         return -1;
     torchrec->base = (struct oracle){
@@ -340,10 +368,7 @@ int oracle_torchrec_open(struct oracle **out, const char *settings,
             arena_printf(arena, "torchrec%s%s", *settings ? ":" : "", settings),
         .hash = constants_hash(torchrec, arena),
         .basis = BASIS_ANALYTIC,
-        .comm = arena_printf(arena,
-                             "TorchRec's formulas, %g GiB/s inside a host, %g "
-                             "GiB/s across",
-                             torchrec->intra_gibps, torchrec->inter_gibps),
+        .comm = describe_comm(torchrec, &problem->cluster, arena),
         .width = N_LANES,
         .n_terms = 1,
         .is_additive = true,

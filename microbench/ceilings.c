@@ -14,7 +14,8 @@
 
 /* How large the probes of a kind of device are. */
 struct scale {
-    uint64_t gathered_bytes; /* by one gather, if that is few rows */
+    uint64_t gathered_bytes; /* by one gather, if that is few rows and not more
+                                than a probe may take */
     uint64_t max_rows;
     uint64_t max_pairs;
 };
@@ -49,10 +50,13 @@ static void add_gathers(struct probe_list *list, const struct scale *scale)
     static const uint64_t footprints[] = {MIB,       8 * MIB,  32 * MIB,
                                           256 * MIB, GIB,      8 * GIB,
                                           32 * GIB,  64 * GIB, 120 * GIB};
+    uint64_t gathered_bytes = scale->gathered_bytes < list->max_bytes
+                                  ? scale->gathered_bytes
+                                  : list->max_bytes;
 
     for (size_t i = 0; i < COUNT(footprints); i++)
         for (uint32_t row_bytes = 16; row_bytes <= 2 * KIB; row_bytes *= 2) {
-            uint64_t n = scale->gathered_bytes / row_bytes;
+            uint64_t n = gathered_bytes / row_bytes;
 
             if (footprints[i] / row_bytes >= ROWS_END)
                 continue;

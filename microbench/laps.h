@@ -8,10 +8,10 @@
 /*
  * The timing loop. A lap is one step, a forward and a backward, on the next of
  * the index sets that take turns. On a GPU the last-level cache is flushed
- * before each of the two, all of a lap is queued before it starts
- * (device_hold), and total is the sum of both; on a CPU they run one behind
- * the other and total is both together. Nothing is allocated, copied or waited
- * for between the marks.
+ * before each of the two, all of a timed lap is queued before it
+ * starts (device_hold), and total is the sum of both; on a CPU they run one
+ * behind the other and total is both together. Nothing is allocated, copied or
+ * waited for between the marks.
  */
 
 /* What is looked up, again and again. */

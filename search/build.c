@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/build.h"
 
+#include "search/repair.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +60,8 @@ static struct form choose_form(const struct parts *parts, uint32_t unit,
     double least = INFINITY, least_bad = INFINITY;
     struct form best = forms_get(parts, unit, 0);
 
+    if (options->unit_forms && options->unit_forms[unit].n)
+        return options->unit_forms[unit];
     n_left = options->max_replicas > n_replicas
                  ? options->max_replicas - n_replicas
                  : 0;
@@ -108,10 +112,10 @@ static void list_pieces(struct builder *builder)
             next.piece = forms_piece(parts, u, form, i);
             next.ms = parts->alone_ms[next.piece.part];
             next.bytes = (double)parts->parts[next.piece.part].bytes;
-            /* A host's blocks follow each other: the first one leads. */
+            /* A host's blocks, the short last one too, follow each other. */
             if (forms_fills_host(parts, form)) {
-                next.ms *= figures.n_pieces;
-                next.bytes *= figures.n_pieces;
+                next.ms = figures.load_ms;
+                next.bytes = figures.bytes;
             }
             push_piece(builder, next);
         }
@@ -229,12 +233,19 @@ static double load_with(const struct builder *builder, uint32_t r,
     return load_of(builder, builder->trial_sum);
 }
 
+static bool fits(const struct builder *builder, uint32_t part, uint32_t r)
+{
+    uint64_t room = builder->parts->units->room_bytes[r];
+
+    return builder->options->may_exceed ||
+           (builder->used[r] <= room &&
+            builder->parts->parts[part].bytes <= room - builder->used[r]);
+}
+
 /* Of the least loaded devices with room, the one that is least loaded then; or
  * NO_PIECE. */
 static uint32_t find_room(struct builder *builder, uint32_t part)
 {
-    const uint64_t *room = builder->parts->units->room_bytes;
-    uint64_t bytes = builder->parts->parts[part].bytes;
     uint32_t n = builder->n_devices, n_aside = 0, n_seen = 0;
     uint32_t found = NO_PIECE;
     double least = INFINITY;
@@ -242,7 +253,7 @@ static uint32_t find_room(struct builder *builder, uint32_t part)
     while (n && n_seen < MAX_SEEN) {
         uint32_t device = builder->heap[0];
 
-        if (bytes <= room[device] - builder->used[device]) {
+        if (fits(builder, part, device)) {
             double load = load_with(builder, device, part);
 
             n_seen++;
@@ -296,12 +307,6 @@ static void find_means(struct builder *builder)
         for (uint32_t k = 0; k < oracle->n_terms; k++)
             builder->mean_ms[k] += terms[k] / builder->n_devices;
     }
-}
-
-static bool fits(const struct builder *builder, uint32_t part, uint32_t r)
-{
-    return builder->parts->parts[part].bytes <=
-           builder->parts->units->room_bytes[r] - builder->used[r];
 }
 
 /* The n blocks of a cut that fills a host: the host whose busiest device is
@@ -491,6 +496,27 @@ struct build_load build_least_load(const struct parts *parts)
     return load;
 }
 
+/* Whether there is room for the least that all units may take, and a device for
+ * each piece of that. */
+static bool may_fit(const struct parts *parts,
+                    const struct build_options *options)
+{
+    uint32_t n_devices = parts->problem->cluster.n_devices;
+    double room = 0, need = 0;
+
+    for (uint32_t r = 0; r < n_devices; r++)
+        room += (double)parts->units->room_bytes[r];
+    for (uint32_t u = 0; u < parts->n_units; u++) {
+        struct form form = choose_form(parts, u, options, 0);
+        struct form_figures figures = forms_figures(parts, u, form);
+
+        if (figures.peak_bytes > options->peak_bytes)
+            return false;
+        need += figures.bytes;
+    }
+    return need <= room;
+}
+
 bool build_by_memory(struct snapshot *out, const struct parts *parts,
                      uint32_t *stuck)
 {
@@ -498,16 +524,26 @@ bool build_by_memory(struct snapshot *out, const struct parts *parts,
                                     .ms_per_byte = 1,
                                     .by_memory = true,
                                     .max_replicas = UINT32_MAX};
+    struct build_options halved;
     uint32_t first = NO_PIECE;
 
     for (uint32_t r = 0; r < parts->problem->cluster.n_devices; r++)
         if (parts->units->room_bytes[r] > options.peak_bytes)
             options.peak_bytes = parts->units->room_bytes[r];
+    halved = options;
     for (unsigned i = 0; i < MAX_HALVINGS; i++) {
-        if (build(out, parts, &options, stuck))
+        if (build(out, parts, &halved, stuck))
             return true;
         if (first == NO_PIECE)
             first = *stuck;
+        halved.peak_bytes /= 2;
+    }
+    if (!may_fit(parts, &options))
+        options.peak_bytes = 0;
+    options.may_exceed = true;
+    for (unsigned i = 0; i < MAX_HALVINGS && options.peak_bytes; i++) {
+        if (build(out, parts, &options, stuck) && repair(out, parts))
+            return true;
         options.peak_bytes /= 2;
     }
     *stuck = first;

@@ -17,10 +17,13 @@ struct build_options {
      * pieces take at most peak_ms and peak_bytes, or else come nearest to
      * it. */
     double peak_ms, ms_per_byte;
+    const struct form *unit_forms; /* [n_units] that are chosen already, n 0
+                                      where open; or NULL */
     double replica_frac; /* the load of replicas counts this much: alone, each
                             looks dearer than it is beside others */
     uint64_t peak_bytes;
     bool by_memory;        /* the load is bytes; the oracle is not asked */
+    bool may_exceed;       /* a device may be given more than it has room for */
     uint32_t max_replicas; /* pieces that are replicas, in all */
 };
 
@@ -38,7 +41,8 @@ struct build_load {
 };
 struct build_load build_least_load(const struct parts *parts);
 
-/* Packs by memory alone, trying harder and harder. */
+/* Packs by memory alone, trying harder and harder, in the end by repair
+ * (search/repair.h). */
 bool build_by_memory(struct snapshot *out, const struct parts *parts,
                      uint32_t *stuck);
 

@@ -5,6 +5,7 @@
 #include "search/anneal.h"
 #include "search/bound.h"
 #include "search/build.h"
+#include "search/bump.h"
 #include "search/search.h"
 #include "search/shortage.h"
 
@@ -50,7 +51,7 @@ static const double replica_fracs[] = {1, 0.5, 0.2};
 #define N_LEFT_FRACS (sizeof left_fracs / sizeof *left_fracs)
 #define N_PEAKS (N_FRACS + N_LEFT_FRACS)
 #define N_PRICES (sizeof memory_fracs / sizeof *memory_fracs)
-#define MAX_STARTS (N_REPLICA_FRACS * N_PEAKS * N_PRICES + 2)
+#define MAX_STARTS (N_REPLICA_FRACS * N_PEAKS * N_PRICES + 2 * N_BUMPS + 2)
 /* The best of the starting points are what the chains begin with. */
 #define N_KEPT 4
 
@@ -166,6 +167,17 @@ static void build_starts(struct full *full)
     snapshot_release(&next);
 }
 
+static void propose_starts(struct full *full)
+{
+    struct snapshot next = {0};
+
+    for (unsigned i = 0; i < 2 * N_BUMPS; i++)
+        if (bump_start(&next, &full->parts, (enum bump)(i / 2), i % 2,
+                       &full->n_priced))
+            add_start(full, &next);
+    snapshot_release(&next);
+}
+
 static int find_starts(struct full *full, const struct plan *plan,
                        struct err *err)
 {
@@ -173,6 +185,8 @@ static int find_starts(struct full *full, const struct plan *plan,
     uint32_t stuck;
 
     build_starts(full);
+    if (full->parts.n_units <= LONG_LIST)
+        propose_starts(full);
     if (full->reference.n_shards &&
         snapshot_from_plan(&next, &full->parts, &full->reference))
         add_start(full, &next);

@@ -6,6 +6,10 @@
 
 /* A byte above the limit is this bad. */
 #define ANY_EXCESS 0.002
+/* A loose unit is drawn so many times as often as another. */
+#define LOOSE_WEIGHT 8
+/* Pieces of a unit among which one is drawn: replicas are many. */
+#define N_DRAWN 16
 
 static uint64_t saturating_add(uint64_t a, uint64_t b)
 {
@@ -74,6 +78,78 @@ double homes_excess(const struct homes *homes, uint64_t moved_bytes)
                ? 0
                : ANY_EXCESS + (double)(moved_bytes - homes->limit_bytes) /
                                   ((double)homes->held_bytes + 1);
+}
+
+/* --- where each unit stands --- */
+
+static bool is_loose(const struct homes *homes, const struct parts *parts,
+                     uint32_t unit)
+{
+    const struct unit *of = parts->of[unit].unit;
+    const struct change *pieces = homes->pieces + homes->first_piece[unit];
+    uint32_t n = homes->first_piece[unit + 1] - homes->first_piece[unit];
+
+    for (uint32_t k = 0; k < of->n_tables; k++) {
+        const struct table_pieces *before = &homes->before[of->tables[k]];
+
+        if (!before->table || before->pieces[0].kind == SHARD_REPLICATE)
+            return true;
+    }
+    return homes_unit_bytes(homes, parts, pieces, n) > 0;
+}
+
+void homes_settle(struct homes *homes, const struct parts *parts,
+                  const struct snapshot *nearest, struct arena *arena)
+{
+    uint32_t *first = ARENA_NEW(arena, uint32_t, parts->n_units + 2);
+
+    homes->pieces = ARENA_NEW(arena, struct change, nearest->n);
+    homes->loose = ARENA_NEW(arena, uint32_t, parts->n_units);
+    homes->n_loose = 0;
+    for (uint32_t i = 0; i < nearest->n; i++)
+        first[parts->parts[nearest->pieces[i].part].unit + 2]++;
+    for (uint32_t u = 0; u < parts->n_units; u++)
+        first[u + 2] += first[u + 1];
+    for (uint32_t i = 0; i < nearest->n; i++)
+        homes->pieces[first[parts->parts[nearest->pieces[i].part].unit + 1]++] =
+            nearest->pieces[i];
+    homes->first_piece = first;
+    for (uint32_t u = 0; u < parts->n_units; u++)
+        if (is_loose(homes, parts, u))
+            homes->loose[homes->n_loose++] = u;
+}
+
+void homes_propose(struct trial *trial, const struct layout *layout,
+                   uint32_t unit)
+{
+    const struct homes *homes = layout->parts->homes;
+
+    if (homes->limit_bytes == UINT64_MAX || !layout->moved_bytes[unit])
+        return;
+    for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
+         i = layout->pieces[i].next)
+        trial_remove(trial, i);
+    for (uint32_t i = homes->first_piece[unit];
+         i < homes->first_piece[unit + 1]; i++)
+        trial_add(trial, homes->pieces[i].part, homes->pieces[i].device,
+                  homes->pieces[i].range, homes->pieces[i].block);
+}
+
+uint32_t homes_draw(const struct layout *layout, struct rng *rng)
+{
+    const struct homes *homes = layout->parts->homes;
+    uint32_t unit, at, n;
+
+    if (homes->limit_bytes == UINT64_MAX ||
+        rng_below(rng, layout->parts->n_units) >=
+            (uint64_t)homes->n_loose * LOOSE_WEIGHT)
+        return NO_PIECE;
+    unit = homes->loose[rng_below(rng, homes->n_loose)];
+    n = (uint32_t)rng_below(rng, N_DRAWN);
+    for (at = layout->first_of[unit]; n && layout->pieces[at].next != NO_PIECE;
+         n--)
+        at = layout->pieces[at].next;
+    return at;
 }
 
 /* --- columns --- */
@@ -213,16 +289,32 @@ static void place_block(const struct parts *parts, const struct change *piece,
     shard->row_end = shard->row_begin + part->n_rows;
 }
 
+/* Most tables are whole and stay. */
+static bool stays_whole(const struct table_pieces *before,
+                        const struct table *now, const struct change *pieces,
+                        uint32_t n, const struct parts *parts)
+{
+    return n == 1 && before->n == 1 &&
+           before->pieces[0].device == pieces[0].device &&
+           before->pieces[0].kind == SHARD_TABLE &&
+           parts->parts[pieces[0].part].kind == SHARD_TABLE &&
+           before->table->num_embeddings == now->num_embeddings &&
+           before->table->dim == now->dim;
+}
+
 static uint64_t table_bytes(const struct homes *homes,
                             const struct parts *parts, uint32_t table,
                             const struct change *pieces, uint32_t n)
 {
-    struct shard *shards = mem_alloc(n, sizeof(*shards));
+    struct shard *shards;
     enum shard_kind kind = parts->parts[pieces[0].part].kind;
-    struct table_pieces after = {&parts->problem->tables[table], shards, n,
+    struct table_pieces after = {&parts->problem->tables[table], NULL, n,
                                  parts->problem->cluster.n_devices};
     struct moved_bytes bytes;
 
+    if (stays_whole(&homes->before[table], after.table, pieces, n, parts))
+        return 0;
+    after.pieces = shards = mem_alloc(n, sizeof(*shards));
     for (uint32_t i = 0; i < n; i++) {
         shards[i] = shard_whole(parts->problem, table, pieces[i].device);
         shards[i].kind = parts->parts[pieces[i].part].kind;
@@ -258,7 +350,7 @@ static uint32_t gather(struct change **out, const struct layout *layout,
                        const struct trial *trial, uint32_t unit)
 {
     uint32_t n_changes = trial ? trial->n_changes : 0, n = 0;
-    uint32_t capacity = n_changes;
+    uint32_t capacity = n_changes, next = 0;
 
     for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
          i = layout->pieces[i].next)
@@ -270,9 +362,14 @@ static uint32_t gather(struct change **out, const struct layout *layout,
         struct change now = {i, piece->part, piece->device, piece->range,
                              piece->block};
 
-        for (uint32_t c = 0; c < n_changes; c++)
-            if (trial->changes[c].piece == i)
-                now = trial->changes[c];
+        /* Where many change, they do in the order of the list. */
+        for (uint32_t c = 0; c < n_changes; c++, next++) {
+            next = next < n_changes ? next : 0;
+            if (trial->changes[next].piece == i) {
+                now = trial->changes[next++];
+                break;
+            }
+        }
         if (now.part != NO_PART)
             (*out)[n++] = now;
     }
@@ -283,14 +380,26 @@ static uint32_t gather(struct change **out, const struct layout *layout,
     return n;
 }
 
+static bool is_new(const struct homes *homes, const struct unit *unit)
+{
+    for (uint32_t k = 0; k < unit->n_tables; k++)
+        if (homes->before[unit->tables[k]].table)
+            return false;
+    return true;
+}
+
 static uint64_t unit_bytes(const struct layout *layout,
                            const struct trial *trial, uint32_t unit)
 {
+    const struct parts *parts = layout->parts;
     struct change *pieces;
-    uint32_t n = gather(&pieces, layout, trial, unit);
-    uint64_t bytes =
-        homes_unit_bytes(layout->parts->homes, layout->parts, pieces, n);
+    uint64_t bytes;
+    uint32_t n;
 
+    if (is_new(parts->homes, parts->of[unit].unit))
+        return 0;
+    n = gather(&pieces, layout, trial, unit);
+    bytes = homes_unit_bytes(parts->homes, parts, pieces, n);
     mem_free(pieces);
     return bytes;
 }

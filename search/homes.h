@@ -2,8 +2,9 @@
 #ifndef NEUROSHARD_SEARCH_HOMES_H
 #define NEUROSHARD_SEARCH_HOMES_H
 
+#include "base/rng.h"
 #include "core/plan_moves.h"
-#include "search/layout.h"
+#include "search/snapshot.h"
 
 /*
  * Where the tables stand now, when a plan is to replace another: what a layout
@@ -16,6 +17,13 @@ struct homes {
     struct table_pieces *before; /* [n_tables]; table is NULL where it is new */
     uint64_t limit_bytes;        /* UINT64_MAX: none */
     uint64_t held_bytes;         /* of all tables that stay */
+    /* As of homes_settle: the pieces of each unit in the layout nearest to how
+     * all stands now, those of unit u from first_piece[u] on. */
+    struct change *pieces;
+    uint32_t *first_piece; /* [n_units + 1] */
+    /* Units whose place is open, as they are new, have to move anyway or can
+     * be changed without: replicas. */
+    uint32_t *loose, n_loose;
 };
 
 /* Finds the tables of `from` in the problem, by name; `from` must outlive
@@ -23,6 +31,16 @@ struct homes {
 void homes_init(struct homes *homes, const struct problem *problem,
                 const struct plan *from, uint64_t limit_bytes,
                 struct arena *arena);
+
+/* The layout nearest to how all stands now. Arrays live in the arena. */
+void homes_settle(struct homes *homes, const struct parts *parts,
+                  const struct snapshot *nearest, struct arena *arena);
+/* Adds to the trial that this unit goes back to where it stands; nothing where
+ * it moves nothing as it is. */
+void homes_propose(struct trial *trial, const struct layout *layout,
+                   uint32_t unit);
+/* A piece of a loose unit; or NO_PIECE, always where movement has no limit. */
+uint32_t homes_draw(const struct layout *layout, struct rng *rng);
 
 /* A piece of a unit that is cut by columns. */
 struct column_piece {

@@ -10,6 +10,8 @@
 #define MAX_GROWTH 64
 /* Nor a GPU of an exbibyte. */
 #define TOO_LARGE ((uint64_t)1 << 60)
+/* Sizes are raised by one part in so many. */
+#define SIZE_STEPS 1024
 
 struct shortage {
     const struct units *units;
@@ -39,12 +41,35 @@ static bool fits(const struct shortage *shortage, uint64_t least_room,
     return yes;
 }
 
-/* The least room a device with which everything packs. */
-static uint64_t least_room(const struct shortage *shortage)
+/* Up to the next size that prints in three digits, so that who types what was
+ * printed has enough. */
+static uint64_t round_up(uint64_t bytes)
 {
-    uint32_t n = shortage->units->problem->cluster.n_devices;
-    uint64_t high = shortage->need.total, low = high / n;
+    double unit = 1, step;
 
+    while ((double)bytes >= 1024 * unit)
+        unit *= 1024;
+    step = (double)bytes >= 100 * unit  ? unit
+           : (double)bytes >= 10 * unit ? unit / 10
+                                        : unit / 100;
+    return (uint64_t)round(ceil((double)bytes / step) * step);
+}
+
+/* The least memory a device with which everything packs, as it is printed: a
+ * packing with less room may be found where one with more is not. UINT64_MAX
+ * where no device will be as large as that. */
+static uint64_t least_memory(const struct shortage *shortage)
+{
+    const struct cluster *cluster = &shortage->units->problem->cluster;
+    uint32_t n = cluster->n_devices;
+    uint64_t high = shortage->need.total, low = high / n, reserve = 0;
+
+    for (uint32_t r = 0; r < n; r++) {
+        if (!cluster_is_even(cluster) && shortage->units->room_bytes[r] < low)
+            low = shortage->units->room_bytes[r];
+        if (cluster->reserve_bytes[r] > reserve)
+            reserve = cluster->reserve_bytes[r];
+    }
     while (high - low > 1) {
         uint64_t middle = low + (high - low) / 2;
 
@@ -53,6 +78,11 @@ static uint64_t least_room(const struct shortage *shortage)
         else
             low = middle;
     }
+    if (high >= TOO_LARGE || reserve >= TOO_LARGE)
+        return UINT64_MAX;
+    for (high = round_up(high + reserve);
+         !fits(shortage, high - reserve, n) && high < TOO_LARGE;)
+        high = round_up(high + high / SIZE_STEPS + 1);
     return high;
 }
 
@@ -103,20 +133,6 @@ static const char *size_text(const struct shortage *shortage, uint64_t bytes)
     char buf[TEXT_BYTES_MAX];
 
     return arena_strdup(shortage->arena, text_from_bytes(buf, (double)bytes));
-}
-
-/* Up to the next size that prints in three digits, so that who types what was
- * printed has enough. */
-static uint64_t round_up(uint64_t bytes)
-{
-    double unit = 1, step;
-
-    while ((double)bytes >= 1024 * unit)
-        unit *= 1024;
-    step = (double)bytes >= 100 * unit  ? unit
-           : (double)bytes >= 10 * unit ? unit / 10
-                                        : unit / 100;
-    return (uint64_t)ceil(ceil((double)bytes / step) * step);
 }
 
 static const char *items_text(const struct shortage *shortage,
@@ -177,33 +193,31 @@ int no_plan(const struct units *units, struct err *err)
     const struct cluster *cluster = &units->problem->cluster;
     struct shortage shortage = {.units = units};
     struct arena arena;
-    uint64_t reserve = 0, room;
+    const char *least = cluster_is_even(cluster) ? "" : "at least ";
+    const char *what, *memory_text;
     uint32_t n_devices;
-    const char *what;
+    uint64_t memory;
 
     arena_init(&arena);
     shortage.arena = &arena;
     measure(&shortage);
     what = describe(&shortage);
-    room = least_room(&shortage);
+    memory = least_memory(&shortage);
+    memory_text = size_text(&shortage, memory);
     n_devices = least_devices(&shortage);
-    for (uint32_t r = 0; r < cluster->n_devices; r++)
-        if (cluster->reserve_bytes[r] > reserve)
-            reserve = cluster->reserve_bytes[r];
-    if (room + reserve >= TOO_LARGE || room + reserve < room)
+    if (memory >= TOO_LARGE)
         err_set(err, ERR_NO_PLAN,
                 "no plan fits: %s, and no device will be as large as that",
                 what);
     else if (n_devices)
         err_set(err, ERR_NO_PLAN,
-                "no plan fits: %s; it would fit with %s a device, or with %u "
+                "no plan fits: %s; it would fit with %s%s a device, or with %u "
                 "such devices",
-                what, size_text(&shortage, round_up(room + reserve)),
-                n_devices);
+                what, least, memory_text, n_devices);
     else
         err_set(err, ERR_NO_PLAN,
-                "no plan fits: %s; it would fit with %s a device", what,
-                size_text(&shortage, round_up(room + reserve)));
+                "no plan fits: %s; it would fit with %s%s a device", what,
+                least, memory_text);
     arena_release(&arena);
     return -1;
 }

@@ -99,7 +99,7 @@ static bool is_large(const struct parts *parts, const struct table *table,
 }
 
 /* Over how many devices rows are cut: all, one host's, and for large units
- * 2, 3, 4, 6, 8, 12 ... */
+ * 2 to 8, 12, 16, 24, 32 ... */
 static void add_cuts(struct parts *parts, uint32_t unit, uint32_t n_ranges,
                      bool is_large)
 {
@@ -111,15 +111,14 @@ static void add_cuts(struct parts *parts, uint32_t unit, uint32_t n_ranges,
 
     if (n < 2 || (!any && is_sequence && n_ranges > 1))
         return;
-    add_cut(parts, unit, n, n_ranges, false);
+    if (any || n_ranges == 1 || host >= n)
+        add_cut(parts, unit, n, n_ranges, false);
     if (host > 1 && host < n && (any || !is_sequence))
         add_cut(parts, unit, host, n_ranges, !any);
-    for (uint32_t ways = 2; any && is_large && ways < n; ways *= 2) {
+    for (uint32_t ways = 2; any && is_large && ways < n;
+         ways += ways < 8 ? 1 : ways / (ways % 3 ? 2 : 3))
         if (ways != host)
             add_cut(parts, unit, ways, n_ranges, false);
-        if (ways + ways / 2 < n && ways + ways / 2 != host && ways > 1)
-            add_cut(parts, unit, ways + ways / 2, n_ranges, false);
-    }
 }
 
 static void add_unit(struct parts *parts, uint32_t u, double all_work,

@@ -2,6 +2,7 @@
 #include "search/propose.h"
 
 #include "search/forms.h"
+#include "search/homes.h"
 
 /* Replicas and rows over very many devices make long plans. */
 #define MAX_PIECES (1u << 18)
@@ -50,7 +51,9 @@ static uint32_t pick_piece(const struct layout *layout, struct rng *rng)
 {
     uint32_t idx = NO_PIECE;
 
-    if (draw(rng, 2))
+    if (layout->parts->homes && draw(rng, 2))
+        idx = homes_draw(layout, rng);
+    if (idx == NO_PIECE && draw(rng, 2))
         idx = piece_on(layout, critical_device(layout, rng), rng);
     return idx == NO_PIECE ? any_piece(layout, rng) : idx;
 }
@@ -277,6 +280,10 @@ void propose(struct trial *trial, const struct layout *layout, struct rng *rng)
     bool is_cheap = draw(rng, layout->n_devices) < CHEAP_DEVICES;
 
     trial_clear(trial);
+    if (layout->parts->homes && draw(rng, 8) == 0) {
+        homes_propose(trial, layout, part_of(layout, piece)->unit);
+        return;
+    }
     if (kind < 30)
         propose_move(trial, layout, piece, rng);
     else if (kind < 60)

@@ -2,48 +2,41 @@
 #include "search/replan.h"
 
 #include "base/clock.h"
-#include "base/text.h"
 #include "search/anneal.h"
 #include "search/bound.h"
-#include "search/homes.h"
+#include "search/relabel.h"
+#include "search/replan_lessen.h"
 #include "search/replan_start.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #define N_CHAINS 8
 /* Chains that are priced together where communication is priced by comm. */
 #define LOCK_STEP 4
 /* Steps between looks at the clock. */
-#define ROUNDS 64
-/* Temperatures, as shares of the first total: low, as the old plan was good. */
+#define ROUNDS 16
+/* Temperatures, as shares of the first total: low, as the old plan was good.
+ * It is heated again so many times, each time less, and then all chains go on
+ * from the best layout. */
 #define HOT_FRAC 0.01
 #define COLD_FRAC 0.00005
+#define N_CYCLES 3
+#define REHEATING 0.5
 /* What is not better by so much is not worth any movement. */
 #define WORTH_FRAC 1e-4
-/* Tables beyond so many are not tried at home again: each takes a pricing. */
-#define MAX_SETTLED 4096
-#define SETTLE_PASSES 3
+/* To lessen the movement, a share of the effort a try. */
+#define LESSEN_FRAC 0.06
 
-struct replan {
-    const struct search_options *options;
-    const struct oracle *oracle;
-    struct arena *scratch;
-    struct units units;
-    struct parts parts;
-    struct homes homes;
-    struct snapshot start, best;
-    double best_excess;
-    struct bundle bundles[N_CHAINS];
-    unsigned n_bundles;
-    uint64_t n_steps, n_round_steps; /* of each chain */
-    double hot_ms, cooling;          /* of this round */
-    uint64_t n_priced;
-    const char *stopped;
-};
+/* A layout, as far as it exceeds its limits. */
+static bool is_better(double excess, double total_ms,
+                      const struct replan *replan)
+{
+    if (excess > 0 || replan->best_excess > 0)
+        return excess < replan->best_excess;
+    return total_ms < replan->best.total_ms;
+}
 
-/* Sets the true total; returns the excess. */
-static double price_snapshot(struct replan *replan, struct snapshot *snapshot)
+double replan_price(struct replan *replan, struct snapshot *snapshot)
 {
     struct layout layout;
     double excess;
@@ -57,19 +50,17 @@ static double price_snapshot(struct replan *replan, struct snapshot *snapshot)
     return excess;
 }
 
-static void offer(struct replan *replan, struct snapshot *snapshot)
+void replan_offer(struct replan *replan, struct snapshot *snapshot)
 {
-    double excess = price_snapshot(replan, snapshot);
+    double excess = replan_price(replan, snapshot);
 
-    if (excess < replan->best_excess ||
-        (excess <= replan->best_excess &&
-         snapshot->total_ms < replan->best.total_ms)) {
+    if (is_better(excess, snapshot->total_ms, replan)) {
         snapshot_copy(&replan->best, snapshot);
         replan->best_excess = excess;
     }
 }
 
-/* --- annealing from the old plan --- */
+/* --- annealing --- */
 
 static void anneal_bundle(void *ctx, size_t task, unsigned thread)
 {
@@ -85,232 +76,283 @@ static void open_bundles(struct replan *replan)
     unsigned lock_step = replan->oracle->ops->terms ? 1 : LOCK_STEP;
 
     replan->n_bundles = N_CHAINS / lock_step;
-    for (unsigned b = 0; b < replan->n_bundles; b++) {
+    for (unsigned b = 0; b < replan->n_bundles; b++)
         bundle_init(&replan->bundles[b], &replan->parts, lock_step,
                     replan->options->seed, b * lock_step);
-        for (unsigned c = 0; c < lock_step; c++)
-            bundle_start(&replan->bundles[b], c, &replan->start);
-    }
-    replan->n_steps =
-        anneal_effort(&replan->parts, replan->options->effort) / N_CHAINS + 1;
 }
 
-static const char *reason_to_stop(const struct replan *replan, double start_ms)
+static void close_bundles(struct replan *replan)
 {
-    double limit_ms = replan->options->time_limit_ms;
-
-    if (interrupt_requested())
-        return "interrupt";
-    if (limit_ms > 0 && clock_ms() - start_ms >= limit_ms)
-        return "time";
-    return NULL;
-}
-
-static void anneal(struct replan *replan, double start_ms)
-{
-    double fall;
-
-    if (replan->parts.problem->cluster.n_devices < 2 ||
-        !replan->options->effort)
-        return;
-    open_bundles(replan);
-    fall = log(COLD_FRAC / HOT_FRAC) / (double)replan->n_steps;
-    replan->stopped = NULL;
-    for (unsigned round = 0; round < ROUNDS; round++) {
-        uint64_t first = replan->n_steps * round / ROUNDS;
-
-        replan->stopped = reason_to_stop(replan, start_ms);
-        if (replan->stopped)
-            break;
-        replan->n_round_steps = replan->n_steps * (round + 1) / ROUNDS - first;
-        replan->hot_ms =
-            HOT_FRAC * replan->start.total_ms * exp(fall * (double)first);
-        replan->cooling = exp(fall);
-        pool_run(replan->options->pool, replan->n_bundles, anneal_bundle,
-                 replan);
-    }
-    if (!replan->stopped)
-        replan->stopped = "budget";
     for (unsigned b = 0; b < replan->n_bundles; b++) {
-        for (unsigned c = 0; c < replan->bundles[b].n_chains; c++)
-            offer(replan, &replan->bundles[b].chains[c].best);
         replan->n_priced += replan->bundles[b].n_priced;
         bundle_release(&replan->bundles[b]);
     }
     replan->n_bundles = 0;
 }
 
-/* --- what has moved for nothing goes back --- */
-
-static uint32_t unit_of(const struct replan *replan, const struct change *piece)
+/* The chains take turns with the starts. */
+static void start_chains(struct replan *replan, const struct snapshot *starts,
+                         unsigned n_starts)
 {
-    return replan->parts.parts[piece->part].unit;
+    unsigned n = 0;
+
+    for (unsigned b = 0; b < replan->n_bundles; b++)
+        for (unsigned c = 0; c < replan->bundles[b].n_chains; c++)
+            bundle_start(&replan->bundles[b], c, &starts[n++ % n_starts]);
 }
 
-/* What each unit of a layout moves, [n_units], for the caller to free; *sum,
- * which may be NULL, gets all of it. */
-static uint64_t *count_moved(const struct replan *replan,
-                             const struct snapshot *snapshot, uint64_t *sum)
+static void offer_chains(struct replan *replan)
 {
-    uint32_t n = replan->parts.n_units;
-    uint64_t *bytes = mem_alloc(n, sizeof(*bytes));
-    struct layout layout;
-
-    layout_init(&layout, &replan->parts);
-    snapshot_load(snapshot, &layout);
-    for (uint32_t u = 0; u < n; u++)
-        bytes[u] = layout.moved_bytes[u];
-    if (sum)
-        *sum = layout.all_moved_bytes;
-    layout_release(&layout);
-    return bytes;
+    for (unsigned b = 0; b < replan->n_bundles; b++)
+        for (unsigned c = 0; c < replan->bundles[b].n_chains; c++)
+            replan_offer(replan, &replan->bundles[b].chains[c].best);
 }
 
-/* The best layout with one unit as the start has it; kept where it exceeds
- * nothing and its total is at most most_ms. */
-static bool send_home(struct replan *replan, uint32_t unit, double most_ms)
+static const char *reason_to_stop(const struct replan *replan)
 {
-    struct snapshot next = {0};
-    double excess;
-    bool is_kept;
+    double limit_ms = replan->options->time_limit_ms;
 
-    for (uint32_t i = 0; i < replan->best.n; i++)
-        if (unit_of(replan, &replan->best.pieces[i]) != unit)
-            snapshot_add(&next, replan->best.pieces[i]);
-    for (uint32_t i = 0; i < replan->start.n; i++)
-        if (unit_of(replan, &replan->start.pieces[i]) == unit)
-            snapshot_add(&next, replan->start.pieces[i]);
-    excess = price_snapshot(replan, &next);
-    is_kept = !(excess > 0) && next.total_ms <= most_ms;
-    if (is_kept)
-        snapshot_copy(&replan->best, &next);
-    snapshot_release(&next);
-    return is_kept;
+    if (interrupt_requested())
+        return "interrupt";
+    if (limit_ms > 0 && clock_ms() - replan->start_ms >= limit_ms)
+        return "time";
+    return NULL;
 }
 
-struct moved {
-    uint64_t saved_bytes;
-    uint32_t unit;
-};
-
-static int compare_moved(const void *left, const void *right)
+/* From hot_frac of the total down; false where there is a reason to stop. */
+static bool run_cycle(struct replan *replan, uint64_t n_steps, double hot_frac)
 {
-    const struct moved *a = left, *b = right;
+    double fall = log(COLD_FRAC / hot_frac) / (double)n_steps;
 
-    if (a->saved_bytes != b->saved_bytes)
-        return a->saved_bytes > b->saved_bytes ? -1 : 1;
-    return (a->unit > b->unit) - (a->unit < b->unit);
-}
+    replan->cooling = exp(fall);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        uint64_t first = n_steps * round / ROUNDS;
+        const char *reason = reason_to_stop(replan);
 
-/* Units go home, the largest first, as long as the total stays within most_ms.
- */
-static void settle(struct replan *replan, double most_ms)
-{
-    uint32_t n_units = replan->parts.n_units, n_back = 1;
-    struct moved *moved = mem_alloc(n_units, sizeof(*moved));
-    uint64_t *least = count_moved(replan, &replan->start, NULL);
-
-    for (unsigned pass = 0; pass < SETTLE_PASSES && n_back; pass++) {
-        uint64_t *now = count_moved(replan, &replan->best, NULL);
-        uint32_t n = 0;
-
-        n_back = 0;
-        for (uint32_t u = 0; u < n_units; u++)
-            if (now[u] > least[u])
-                moved[n++] = (struct moved){now[u] - least[u], u};
-        mem_free(now);
-        qsort(moved, n, sizeof(*moved), compare_moved);
-        for (uint32_t i = 0; i < n && i < MAX_SETTLED; i++)
-            n_back += send_home(replan, moved[i].unit, most_ms);
+        if (reason) {
+            replan->stopped = reason;
+            return false;
+        }
+        replan->n_round_steps = n_steps * (round + 1) / ROUNDS - first;
+        replan->hot_ms =
+            hot_frac * replan->best.total_ms * exp(fall * (double)first);
+        pool_run(replan->options->pool, replan->n_bundles, anneal_bundle,
+                 replan);
     }
-    mem_free(least);
-    mem_free(moved);
+    return true;
+}
+
+void replan_anneal(struct replan *replan, const struct snapshot *starts,
+                   unsigned n_starts, double effort_frac)
+{
+    uint64_t effort = anneal_effort(&replan->parts, replan->options->effort);
+    double n_steps = effort_frac * (double)effort / N_CHAINS / N_CYCLES;
+    double hot_frac = HOT_FRAC;
+    bool goes_on = true;
+
+    if (replan->parts.problem->cluster.n_devices < 2 || !effort)
+        return;
+    open_bundles(replan);
+    replan->stopped = "budget";
+    for (unsigned cycle = 0; cycle < N_CYCLES && goes_on; cycle++) {
+        start_chains(replan, cycle ? &replan->best : starts,
+                     cycle ? 1 : n_starts);
+        goes_on = run_cycle(replan, (uint64_t)n_steps + 1, hot_frac);
+        offer_chains(replan);
+        hot_frac *= REHEATING;
+    }
+    close_bundles(replan);
 }
 
 /* --- the whole --- */
 
-/* What search_full finds, where it is better by enough: then movement is no
- * matter. */
-static int offer_free(struct replan *replan, const struct plan *plan,
-                      struct err *err)
+/* What search_full finds, with its GPUs named such that little moves; false
+ * where it finds none, or its error is set. */
+static bool find_free(struct replan *replan, struct snapshot *out,
+                      const struct plan *plan, struct err *err)
 {
     struct plan other = {.problem = plan->problem};
-    struct snapshot snapshot = {0};
+    struct search_options options = *replan->options;
+    struct snapshot named = {0};
     struct homes there;
+    double excess;
 
-    if (search_full(&other, replan->oracle, replan->options, replan->scratch,
-                    err))
-        return -1;
+    options.time_limit_ms /= 2;
+    if (search_full(&other, replan->oracle, &options, replan->scratch, err))
+        return false;
     replan->n_priced += other.n_evaluations;
     plan_derive_kinds(&other);
     homes_init(&there, &plan->problem, &other, NO_MOVE_LIMIT, replan->scratch);
-    replan_start(&snapshot, &replan->parts, &there);
-    if (!(price_snapshot(replan, &snapshot) > 0) &&
-        (replan->best_excess > 0 ||
-         snapshot.total_ms < replan->best.total_ms * (1 - WORTH_FRAC))) {
-        snapshot_copy(&replan->best, &snapshot);
-        replan->best_excess = 0;
-    }
-    snapshot_release(&snapshot);
-    return 0;
+    replan_start(out, &replan->parts, &there);
+    excess = replan_price(replan, out);
+    snapshot_copy(&named, out);
+    relabel(&named, &replan->parts, &replan->homes);
+    if (replan_price(replan, &named) <= excess &&
+        named.total_ms <= out->total_ms * (1 + WORTH_FRAC))
+        snapshot_copy(out, &named);
+    snapshot_release(&named);
+    return true;
 }
 
-/* Looks for a plan that moves little, whatever it costs: where that keeps the
- * limit it is a new start, else ERR_NO_PLAN says how much would have to move.
- */
-static int find_least_movement(struct replan *replan, const struct plan *plan,
-                               double start_ms, struct err *err)
+/* One that keeps the memory, whatever it moves: the limit rises until there is
+ * one. */
+static int find_any(struct replan *replan, struct snapshot *free_plan,
+                    const struct err *no_plan, struct err *err)
 {
-    char limit[TEXT_BYTES_MAX], least[TEXT_BYTES_MAX];
-    uint64_t limit_bytes = replan->homes.limit_bytes, least_bytes;
+    static const double fracs[] = {0, 0.02, 0.05, 0.1, 0.2, 0.4, 1};
+    const size_t n = sizeof fracs / sizeof *fracs;
+    uint64_t limit_bytes = replan->homes.limit_bytes;
+    uint64_t least_bytes = replan_bytes(replan, &replan->nearest);
 
-    replan->homes.limit_bytes = NO_MOVE_LIMIT;
-    replan->best_excess = INFINITY;
-    offer(replan, &replan->start);
-    anneal(replan, start_ms);
-    if (replan->best_excess > 0 && offer_free(replan, plan, err))
-        return -1;
-    settle(replan, INFINITY);
-    mem_free(count_moved(replan, &replan->best, &least_bytes));
+    for (size_t i = 0; i < n && replan->best_excess > 0; i++) {
+        double more = fracs[i] * (double)replan->homes.held_bytes;
+
+        replan->homes.limit_bytes =
+            i + 1 < n ? least_bytes + (uint64_t)more : NO_MOVE_LIMIT;
+        replan->best_excess = INFINITY;
+        replan_offer(replan, &replan->nearest);
+        if (free_plan->n)
+            replan_offer(replan, free_plan);
+        if (replan->best_excess > 0)
+            replan_anneal(replan, &replan->nearest, 1, LESSEN_FRAC);
+    }
     replan->homes.limit_bytes = limit_bytes;
-    if (least_bytes <= limit_bytes) {
-        snapshot_copy(&replan->start, &replan->best);
-        anneal(replan, start_ms);
+    if (!(replan->best_excess > 0))
         return 0;
+    if (no_plan->code != ERR_NONE) {
+        *err = *no_plan;
+        return -1;
     }
-    text_from_bytes(limit, (double)limit_bytes);
-    text_from_bytes(least, (double)least_bytes);
-    return err_set(
-        err, ERR_NO_PLAN,
-        "no plan was found that moves at most %s; the least movement "
-        "found that will do is %s",
-        limit, least);
+    return err_set(err, ERR_NO_PLAN, "no plan was found that fits the memory");
 }
 
-static int find(struct replan *replan, const struct plan *plan, double start_ms,
-                struct err *err)
+/* The least movement that will do, whatever it costs; from there to the best
+ * within the limit. ERR_NO_PLAN where it is above the limit. */
+static int find_least_movement(struct replan *replan,
+                               struct snapshot *free_plan,
+                               const struct err *no_plan, struct err *err)
 {
-    bool is_free = replan->homes.limit_bytes >= replan->homes.held_bytes;
+    struct snapshot least = {0};
+    int rc = -1;
 
-    replan_start(&replan->start, &replan->parts, &replan->homes);
+    if (find_any(replan, free_plan, no_plan, err))
+        goto out;
+    replan_lessen(replan, INFINITY, LESSEN_FRAC);
+    snapshot_copy(&least, &replan->best);
+    replan->best_excess = replan_price(replan, &least);
+    if (replan->best_excess > 0) {
+        rc = replan_too_little(replan, err);
+        goto out;
+    }
+    replan_rebalance(&least, &replan->parts);
+    replan_offer(replan, &least);
+    replan_anneal(replan, &least, 1, 1);
+    rc = 0;
+out:
+    snapshot_release(&least);
+    return rc;
+}
+
+/* Limits on the way to the one given, as shares of all that stands: what was
+ * found under a lower one is where the next begins, so more movement never
+ * makes a plan worse. */
+static const double rungs[] = {0, 1.0 / 64, 1.0 / 8};
+#define N_RUNGS (sizeof rungs / sizeof *rungs)
+#define RUNG_FRAC 0.3
+
+/* The best under this limit, from the best so far, from that made even, and
+ * from the free plan. */
+static void climb(struct replan *replan, const struct snapshot *free_plan,
+                  uint64_t limit_bytes)
+{
+    struct snapshot starts[3] = {{0}};
+    unsigned n = 2;
+
+    replan->homes.limit_bytes = limit_bytes;
+    snapshot_copy(&starts[0], &replan->best);
+    snapshot_copy(&starts[1], &replan->best);
     replan->best_excess = INFINITY;
-    offer(replan, &replan->start);
-    if (!isfinite(replan->start.total_ms))
-        return err_set(err, ERR_INPUT,
-                       "cost model '%s' gives no finite cost for some devices",
-                       replan->oracle->name);
-    anneal(replan, start_ms);
-    if (is_free && offer_free(replan, plan, err))
-        return -1;
+    replan_offer(replan, &starts[0]);
+    replan_rebalance(&starts[1], &replan->parts);
+    replan_offer(replan, &starts[1]);
+    if (free_plan->n) {
+        snapshot_copy(&starts[n], free_plan);
+        replan_offer(replan, &starts[n++]);
+    }
+    replan_anneal(replan, starts, n, RUNG_FRAC);
+    for (unsigned i = 0; i < 3; i++)
+        snapshot_release(&starts[i]);
+}
+
+/* Rungs below what moves anyway, or where nothing is open, are left out. */
+static void climb_all(struct replan *replan, const struct snapshot *free_plan)
+{
+    static const struct snapshot none = {0};
+    uint64_t limit_bytes = replan->homes.limit_bytes;
+    uint64_t least_bytes = replan_bytes(replan, &replan->nearest);
+    uint64_t free_bytes = replan_bytes(replan, free_plan);
+
+    for (size_t i = 0; i < N_RUNGS; i++) {
+        uint64_t rung = (uint64_t)(rungs[i] * (double)replan->homes.held_bytes);
+
+        if (rung < limit_bytes && rung >= least_bytes &&
+            (rung > 0 || replan->homes.n_loose))
+            climb(replan, free_bytes <= rung ? free_plan : &none, rung);
+    }
+    climb(replan, free_plan, limit_bytes);
+}
+
+/* Where nothing may move and nothing is open there is no choice. */
+static bool has_choice(const struct replan *replan)
+{
+    return replan->homes.limit_bytes > 0 || replan->homes.n_loose > 0;
+}
+
+static int find_within(struct replan *replan, struct snapshot *free_plan,
+                       const struct plan *plan, struct err *err)
+{
+    struct err no_plan = {0};
+
+    if (has_choice(replan) || replan->best_excess > 0) {
+        if (!find_free(replan, free_plan, plan, &no_plan) &&
+            no_plan.code != ERR_NO_PLAN) {
+            *err = no_plan;
+            return -1;
+        }
+        climb_all(replan, free_plan);
+    }
     if (replan->best_excess > 0 &&
-        find_least_movement(replan, plan, start_ms, err))
+        find_least_movement(replan, free_plan, &no_plan, err))
         return -1;
-    settle(replan, replan->best.total_ms * (1 + 1e-9));
+    replan_lessen(replan, replan->best.total_ms * (1 + WORTH_FRAC),
+                  LESSEN_FRAC);
     return 0;
+}
+
+static int find(struct replan *replan, const struct plan *plan, struct err *err)
+{
+    struct snapshot free_plan = {0};
+    int rc = -1;
+
+    replan_start(&replan->nearest, &replan->parts, &replan->homes);
+    homes_settle(&replan->homes, &replan->parts, &replan->nearest,
+                 replan->scratch);
+    replan->best_excess = INFINITY;
+    replan_offer(replan, &replan->nearest);
+    if (!isfinite(replan->nearest.total_ms)) {
+        err_set(err, ERR_INPUT,
+                "cost model '%s' gives no finite cost for some devices",
+                replan->oracle->name);
+        goto out;
+    }
+    rc = find_within(replan, &free_plan, plan, err);
+out:
+    snapshot_release(&free_plan);
+    return rc;
 }
 
 static void write_plan(struct replan *replan, struct plan *plan,
-                       double start_ms, struct arena *arena)
+                       struct arena *arena)
 {
     struct bound bound;
 
@@ -322,7 +364,7 @@ static void write_plan(struct replan *replan, struct plan *plan,
     plan->bound_ms = bound.ms;
     plan->bound_term = bound_term_name(bound.term);
     plan->n_evaluations = replan->n_priced;
-    plan->search_ms = clock_ms() - start_ms;
+    plan->search_ms = clock_ms() - replan->start_ms;
 }
 
 int search_replan(struct plan *plan, const struct plan *from,
@@ -330,9 +372,10 @@ int search_replan(struct plan *plan, const struct plan *from,
                   const struct search_options *options, struct arena *arena,
                   struct err *err)
 {
-    struct replan replan = {
-        .options = options, .oracle = oracle, .stopped = "done"};
-    double start_ms = clock_ms();
+    struct replan replan = {.options = options,
+                            .oracle = oracle,
+                            .start_ms = clock_ms(),
+                            .stopped = "done"};
     struct arena scratch;
     int rc = -1;
 
@@ -344,12 +387,12 @@ int search_replan(struct plan *plan, const struct plan *from,
         goto out;
     homes_init(&replan.homes, &plan->problem, from, limit_bytes, &scratch);
     replan.parts.homes = &replan.homes;
-    if (find(&replan, plan, start_ms, err))
+    if (find(&replan, plan, err))
         goto out;
-    write_plan(&replan, plan, start_ms, arena);
+    write_plan(&replan, plan, arena);
     rc = 0;
 out:
-    snapshot_release(&replan.start);
+    snapshot_release(&replan.nearest);
     snapshot_release(&replan.best);
     arena_release(&scratch);
     return rc;

@@ -2,60 +2,25 @@
 #include "search/replan_start.h"
 
 #include "search/forms.h"
+#include "search/tryout.h"
 
 #include <math.h>
 #include <stdlib.h>
 
+/* A trial's score, in ms, beside its total: how much heavier the devices
+ * become, near the slowest one, and on average. */
+#define HEAVY_WEIGHT 0.02
+
 struct starter {
     const struct parts *parts;
     const struct homes *homes;
-    struct snapshot *out;
-    double *free_bytes; /* [R], below 0 where memory is exceeded */
-    double left_bytes;  /* that may still move */
-    uint64_t most_room; /* of a device */
+    struct tryout tryout;
+    uint32_t *by_load; /* [R]: devices, the least loaded first */
 };
 
 static uint32_t n_devices_of(const struct starter *starter)
 {
     return starter->parts->problem->cluster.n_devices;
-}
-
-static void take_room(struct starter *starter, const struct change *piece)
-{
-    starter->free_bytes[piece->device] -=
-        (double)starter->parts->parts[piece->part].bytes;
-}
-
-/* Of the first n devices. */
-static uint32_t freest_device(const struct starter *starter, uint32_t n)
-{
-    uint32_t best = 0;
-
-    for (uint32_t r = 1; r < n; r++)
-        if (starter->free_bytes[r] > starter->free_bytes[best])
-            best = r;
-    return best;
-}
-
-/* The host whose fullest device has most memory left: its first device. */
-static uint32_t freest_host(const struct starter *starter)
-{
-    uint32_t per_host = starter->parts->problem->cluster.devices_per_host;
-    uint32_t best = 0;
-    double most = -INFINITY;
-
-    for (uint32_t first = 0; first + per_host <= n_devices_of(starter);
-         first += per_host) {
-        double least = INFINITY;
-
-        for (uint32_t r = first; r < first + per_host; r++)
-            least = fmin(least, starter->free_bytes[r]);
-        if (least > most) {
-            most = least;
-            best = first;
-        }
-    }
-    return best;
 }
 
 /* --- as it was --- */
@@ -130,7 +95,19 @@ static bool as_columns(const struct starter *starter, uint32_t unit,
     return true;
 }
 
-/* The pieces that the unit has now, [before->n]; devices that are gone are
+/* On as many devices as before: more copies would be movement. */
+static bool as_replicas(const struct starter *starter, uint32_t unit,
+                        const struct table_pieces *before,
+                        struct change *pieces)
+{
+    if (before->n_devices != n_devices_of(starter))
+        return false;
+    for (size_t i = 0; i < before->n; i++)
+        pieces[i].part = starter->parts->of[unit].replica;
+    return starter->parts->of[unit].replica != NO_PART;
+}
+
+/* The pieces that the unit has now, [n_before]; devices that are gone are
  * open. False where it cannot be cut so any more. */
 static bool as_before(const struct starter *starter, uint32_t unit,
                       struct change *pieces)
@@ -141,8 +118,7 @@ static bool as_before(const struct starter *starter, uint32_t unit,
     const struct table *now = &parts->problem->tables[of->tables[0]];
 
     if (!before->table || before->table->dim != now->dim ||
-        before->table->num_embeddings != now->num_embeddings ||
-        before->pieces[0].kind == SHARD_REPLICATE)
+        before->table->num_embeddings != now->num_embeddings)
         return false;
     for (size_t i = 0; i < before->n; i++) {
         uint32_t device = before->pieces[i].device;
@@ -153,6 +129,8 @@ static bool as_before(const struct starter *starter, uint32_t unit,
         if (of->device >= 0)
             pieces[i].device = (uint32_t)of->device;
     }
+    if (before->pieces[0].kind == SHARD_REPLICATE)
+        return as_replicas(starter, unit, before, pieces);
     if (before->pieces[0].kind & (SHARD_ROW | SHARD_GRID))
         return as_cut(starter, unit, before, pieces);
     return as_columns(starter, unit, before, pieces);
@@ -167,166 +145,297 @@ static size_t n_before(const struct starter *starter, uint32_t unit)
 
 /* --- anew --- */
 
-static bool was_replicated(const struct starter *starter, uint32_t unit)
-{
-    const struct table_pieces *before =
-        &starter->homes->before[starter->parts->of[unit].unit->tables[0]];
+struct ranked {
+    double load_ms;
+    uint32_t idx;
+};
 
-    return before->table && before->n &&
-           before->pieces[0].kind == SHARD_REPLICATE;
+static int compare_ranked(const void *left, const void *right)
+{
+    const struct ranked *a = left, *b = right;
+
+    if (a->load_ms != b->load_ms)
+        return a->load_ms < b->load_ms ? -1 : 1;
+    return (a->idx > b->idx) - (a->idx < b->idx);
 }
 
-/* Whether replicas for the devices that are new may still move. */
-static bool may_replicate(const struct starter *starter, uint32_t unit)
+static void sort_devices(struct starter *starter)
 {
-    const struct table_pieces *before =
-        &starter->homes->before[starter->parts->of[unit].unit->tables[0]];
-    struct moved_bytes one;
+    uint32_t n = n_devices_of(starter);
+    struct ranked *ranked = mem_alloc(n, sizeof(*ranked));
 
-    if (!was_replicated(starter, unit))
-        return false;
-    if (before->n_devices >= n_devices_of(starter))
-        return true;
-    table_moves_count(&one, before, before);
-    return starter->left_bytes >=
-           (double)one.kept / before->n_devices *
-               (n_devices_of(starter) - before->n_devices);
+    for (uint32_t r = 0; r < n; r++)
+        ranked[r] = (struct ranked){starter->tryout.layout.local_ms[r], r};
+    qsort(ranked, n, sizeof(*ranked), compare_ranked);
+    for (uint32_t r = 0; r < n; r++)
+        starter->by_load[r] = ranked[r].idx;
+    mem_free(ranked);
 }
 
-/* The form with the least load whose pieces fit a device; a replica only where
- * there was one, or nothing else is allowed; whole where there was one that may
- * not be one any more. */
-static struct form choose_form(const struct starter *starter, uint32_t unit)
+/* Devices that hold some of the unit now come first. */
+static void put_holders_first(struct starter *starter, uint32_t unit)
 {
-    const struct parts *parts = starter->parts;
-    uint32_t n = forms_count(parts, unit);
-    struct form best = forms_get(parts, unit, 0);
+    const struct unit *of = starter->parts->of[unit].unit;
+    const struct table_pieces *before = &starter->homes->before[of->tables[0]];
+    uint32_t n_first = 0;
+
+    for (uint32_t i = 0; i < n_devices_of(starter); i++) {
+        uint32_t r = starter->by_load[i];
+        bool holds = false;
+
+        for (size_t k = 0; before->table && k < before->n && !holds; k++)
+            holds = before->pieces[k].device == r;
+        if (!holds)
+            continue;
+        for (uint32_t at = i; at > n_first; at--)
+            starter->by_load[at] = starter->by_load[at - 1];
+        starter->by_load[n_first++] = r;
+    }
+}
+
+static bool has_room(const struct starter *starter, uint32_t part, uint32_t r)
+{
+    const struct layout *layout = &starter->tryout.layout;
+    uint64_t room = starter->parts->units->room_bytes[r];
+
+    return layout->bytes[r] <= room &&
+           starter->parts->parts[part].bytes <= room - layout->bytes[r];
+}
+
+/* The first device behind *at, in the order of by_load round and round, that
+ * has room; or, where none has, just the next. *at then stands on it. */
+static uint32_t next_device(const struct starter *starter, uint32_t part,
+                            uint32_t *at)
+{
+    uint32_t n = n_devices_of(starter), next = *at + 1 < n ? *at + 1 : 0;
+
+    *at = next;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t r = starter->by_load[next];
+
+        if (has_room(starter, part, r)) {
+            *at = next;
+            break;
+        }
+        next = next + 1 < n ? next + 1 : 0;
+    }
+    return starter->by_load[*at];
+}
+
+/* The host with the least sum of loads: its first device. */
+static uint32_t least_loaded_host(const struct starter *starter)
+{
+    uint32_t per_host = starter->parts->problem->cluster.devices_per_host;
+    uint32_t best = 0;
     double least = INFINITY;
 
-    for (uint32_t i = 0; i < n; i++) {
-        struct form form = forms_get(parts, unit, i);
-        struct form_figures figures = forms_figures(parts, unit, form);
-        double price = figures.load_ms;
+    for (uint32_t first = 0; first + per_host <= n_devices_of(starter);
+         first += per_host) {
+        double load = 0;
 
-        if (form.kind == FORM_REPLICA && may_replicate(starter, unit))
-            return form;
-        if (form.kind == FORM_REPLICA && n > 1)
-            continue;
-        if (form.kind == FORM_WHOLE && was_replicated(starter, unit))
-            price = -1;
-        if (figures.peak_bytes > starter->most_room)
-            price += 1e9 * (double)figures.peak_bytes;
-        if (price < least) {
-            least = price;
-            best = form;
+        for (uint32_t r = first; r < first + per_host; r++)
+            load += starter->tryout.layout.local_ms[r];
+        if (load < least) {
+            least = load;
+            best = first;
         }
     }
     return best;
 }
 
-static void place_anew(struct starter *starter, uint32_t unit)
+static void try_form(struct starter *starter, uint32_t unit, struct form form)
 {
     const struct parts *parts = starter->parts;
-    struct form form = choose_form(starter, unit);
-    uint32_t n = forms_figures(parts, unit, form).n_pieces;
-    uint32_t host = forms_fills_host(parts, form) ? freest_host(starter) : 0;
-    uint32_t n_holders = n_devices_of(starter);
+    uint32_t n = forms_figures(parts, unit, form).n_pieces, at = UINT32_MAX;
+    uint32_t host =
+        forms_fills_host(parts, form) ? least_loaded_host(starter) : 0;
 
-    if (was_replicated(starter, unit)) {
-        uint32_t n_old =
-            starter->homes->before[parts->of[unit].unit->tables[0]].n_devices;
-
-        if (n_old < n_holders)
-            n_holders = n_old;
-    }
-
+    tryout_take_out(&starter->tryout, unit);
     for (uint32_t i = 0; i < n; i++) {
         struct change piece = forms_piece(parts, unit, form, i);
 
         if (forms_fills_host(parts, form))
             piece.device = host + piece.block;
         else if (piece.device == NO_PIECE)
-            piece.device = freest_device(starter, n_holders);
-        take_room(starter, &piece);
-        snapshot_add(starter->out, piece);
+            piece.device = next_device(starter, piece.part, &at);
+        tryout_add(&starter->tryout, &piece);
     }
-    starter->left_bytes -= (double)homes_unit_bytes(
-        starter->homes, parts, starter->out->pieces + starter->out->n - n, n);
 }
 
-static uint32_t unit_of(const struct starter *starter,
-                        const struct change *piece)
+static double heaviness(double ms, double most_ms)
 {
-    return starter->parts->parts[piece->part].unit;
+    double x = most_ms > 0 ? ms / most_ms : 0;
+
+    x *= x;
+    x *= x;
+    return x * x * most_ms;
 }
 
-/* Pieces whose device is gone get one; then it is known what is left of the
- * limit. */
-static void place_open(struct starter *starter)
+/* The total, and what the trial does to devices that do not set it. */
+static double score_of(const struct starter *starter)
 {
-    for (uint32_t i = 0; i < starter->out->n; i++) {
-        struct change *piece = &starter->out->pieces[i];
+    const struct tryout *tryout = &starter->tryout;
+    const struct layout *layout = &tryout->layout;
+    double most_ms = layout->local_ms[layout->slowest];
+    double heavier = 0, more = 0;
 
-        if (piece->device != NO_PIECE)
-            continue;
-        piece->device = freest_device(starter, n_devices_of(starter));
-        take_room(starter, piece);
-    }
-    for (uint32_t begin = 0, end; begin < starter->out->n; begin = end) {
-        const struct change *pieces = starter->out->pieces;
+    for (uint32_t i = 0; i < tryout->trial.n_devices; i++) {
+        uint32_t r = tryout->trial.devices[i];
+        double then = tryout_local_ms(tryout, r);
 
-        for (end = begin;
-             end < starter->out->n && unit_of(starter, &pieces[end]) ==
-                                          unit_of(starter, &pieces[begin]);)
-            end++;
-        starter->left_bytes -= (double)homes_unit_bytes(
-            starter->homes, starter->parts, pieces + begin, end - begin);
+        heavier +=
+            heaviness(then, most_ms) - heaviness(layout->local_ms[r], most_ms);
+        more += then - layout->local_ms[r];
     }
+    return tryout->trial.total_ms + HEAVY_WEIGHT * heavier +
+           more / layout->n_devices;
+}
+
+/* A way to place a unit: less excess is better than a lower score. */
+struct placing {
+    double excess, score;
+    struct form form;
+    bool holders_first;
+};
+
+static void try_forms(struct starter *starter, uint32_t unit,
+                      struct placing *best, bool holders_first)
+{
+    uint32_t n = forms_count(starter->parts, unit);
+
+    sort_devices(starter);
+    if (holders_first)
+        put_holders_first(starter, unit);
+    for (uint32_t i = 0; i < n; i++) {
+        struct placing next = {.form = forms_get(starter->parts, unit, i),
+                               .holders_first = holders_first};
+
+        try_form(starter, unit, next.form);
+        (void)tryout_price(&starter->tryout);
+        next.excess = starter->tryout.trial.excess;
+        next.score = score_of(starter);
+        if (!(next.excess > best->excess) &&
+            (next.excess < best->excess || next.score < best->score))
+            *best = next;
+    }
+}
+
+/* The form and the devices of the least score; where the unit stands somewhere
+ * now, also there. */
+static void place_anew(struct starter *starter, uint32_t unit)
+{
+    const struct unit *of = starter->parts->of[unit].unit;
+    struct placing best = {.excess = INFINITY, .score = INFINITY};
+
+    best.form = forms_get(starter->parts, unit, 0);
+    try_forms(starter, unit, &best, false);
+    if (starter->homes->before[of->tables[0]].table)
+        try_forms(starter, unit, &best, true);
+    if (best.holders_first == false)
+        sort_devices(starter);
+    try_form(starter, unit, best.form);
+    (void)tryout_price(&starter->tryout);
+    layout_commit(&starter->tryout.layout, &starter->tryout.trial);
+}
+
+/* --- the whole --- */
+
+/* A piece whose device is gone. */
+static void place_open(struct starter *starter, struct change piece)
+{
+    uint32_t at = UINT32_MAX; /* before the first */
+
+    sort_devices(starter);
+    piece.device = next_device(starter, piece.part, &at);
+    trial_clear(&starter->tryout.trial);
+    tryout_add(&starter->tryout, &piece);
+    (void)tryout_price(&starter->tryout);
+    layout_commit(&starter->tryout.layout, &starter->tryout.trial);
+}
+
+struct to_place {
+    double ms; /* alone */
+    uint32_t idx;
+};
+
+static int compare_to_place(const void *left, const void *right)
+{
+    const struct to_place *a = left, *b = right;
+
+    if (a->ms != b->ms)
+        return a->ms > b->ms ? -1 : 1;
+    return (a->idx > b->idx) - (a->idx < b->idx);
+}
+
+/* Open pieces, the dearest first. */
+static void place_all_open(struct starter *starter, const struct snapshot *open)
+{
+    struct to_place *order = mem_alloc(open->n, sizeof(*order));
+
+    for (uint32_t i = 0; i < open->n; i++)
+        order[i] = (struct to_place){
+            starter->parts->alone_ms[open->pieces[i].part], i};
+    qsort(order, open->n, sizeof(*order), compare_to_place);
+    for (uint32_t i = 0; i < open->n; i++)
+        place_open(starter, open->pieces[order[i].idx]);
+    mem_free(order);
+}
+
+/* Units, the dearest first. */
+static void place_all_anew(struct starter *starter, const uint32_t *units,
+                           uint32_t n)
+{
+    struct to_place *order = mem_alloc(n, sizeof(*order));
+
+    for (uint32_t i = 0; i < n; i++) {
+        struct form form = forms_get(starter->parts, units[i], 0);
+
+        order[i] = (struct to_place){
+            forms_figures(starter->parts, units[i], form).load_ms, units[i]};
+    }
+    qsort(order, n, sizeof(*order), compare_to_place);
+    for (uint32_t i = 0; i < n; i++)
+        place_anew(starter, order[i].idx);
+    mem_free(order);
 }
 
 /* First what stays, then what needs a device. */
-static void place_units(struct starter *starter)
+static void place_units(struct starter *starter, struct snapshot *out)
 {
-    uint32_t n_units = starter->parts->n_units;
-    bool *is_placed = mem_alloc(n_units, sizeof(*is_placed));
+    uint32_t n_units = starter->parts->n_units, n_anew = 0;
+    uint32_t *anew = mem_alloc(n_units, sizeof(*anew));
+    struct snapshot open = {0};
 
-    starter->out->n = 0;
+    out->n = 0;
     for (uint32_t u = 0; u < n_units; u++) {
         size_t n = n_before(starter, u);
         struct change *pieces = mem_alloc(n, sizeof(*pieces));
 
-        is_placed[u] = as_before(starter, u, pieces);
-        for (size_t i = 0; i < n && is_placed[u]; i++) {
-            if (pieces[i].device != NO_PIECE)
-                take_room(starter, &pieces[i]);
-            snapshot_add(starter->out, pieces[i]);
+        if (!as_before(starter, u, pieces)) {
+            anew[n_anew++] = u;
+            n = 0;
         }
+        for (size_t i = 0; i < n; i++)
+            snapshot_add(pieces[i].device == NO_PIECE ? &open : out, pieces[i]);
         mem_free(pieces);
     }
-    place_open(starter);
-    for (uint32_t u = 0; u < n_units; u++)
-        if (!is_placed[u])
-            place_anew(starter, u);
-    mem_free(is_placed);
+    tryout_load(&starter->tryout, out);
+    place_all_open(starter, &open);
+    place_all_anew(starter, anew, n_anew);
+    snapshot_save(out, &starter->tryout.layout);
+    snapshot_release(&open);
+    mem_free(anew);
 }
 
 void replan_start(struct snapshot *out, const struct parts *parts,
                   const struct homes *homes)
 {
-    struct starter starter = {.parts = parts,
-                              .homes = homes,
-                              .out = out,
-                              .left_bytes = (double)homes->limit_bytes};
-    uint32_t n = parts->problem->cluster.n_devices;
+    struct starter starter = {.parts = parts, .homes = homes};
 
-    starter.free_bytes = mem_alloc(n, sizeof(double));
-    for (uint32_t r = 0; r < n; r++) {
-        uint64_t room = parts->units->room_bytes[r];
-
-        starter.free_bytes[r] = (double)room;
-        if (room > starter.most_room)
-            starter.most_room = room;
-    }
-    place_units(&starter);
-    mem_free(starter.free_bytes);
+    tryout_init(&starter.tryout, parts);
+    starter.by_load =
+        mem_alloc(parts->problem->cluster.n_devices, sizeof(uint32_t));
+    place_units(&starter, out);
+    mem_free(starter.by_load);
+    tryout_release(&starter.tryout);
 }

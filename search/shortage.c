@@ -19,8 +19,7 @@ struct question {
     const struct problem *problem;
     const struct oracle *oracle;
     struct arena arena;
-    uint64_t memory_bytes; /* of the largest device */
-    uint64_t reserve_bytes;
+    uint32_t roomiest; /* device; further ones are like it */
 };
 
 /* Whether it packs with devices of at least so much memory, so many of them,
@@ -46,12 +45,10 @@ static bool fits(struct question *question, uint64_t least_memory,
     cluster->memory_bytes = ARENA_NEW(arena, uint64_t, n_devices);
     cluster->reserve_bytes = ARENA_NEW(arena, uint64_t, n_devices);
     for (uint32_t r = 0; r < n_devices; r++) {
-        bool is_given = r < given->n_devices;
+        uint32_t like = r < given->n_devices ? r : question->roomiest;
 
-        cluster->memory_bytes[r] =
-            is_given ? given->memory_bytes[r] : question->memory_bytes;
-        cluster->reserve_bytes[r] =
-            is_given ? given->reserve_bytes[r] : question->reserve_bytes;
+        cluster->memory_bytes[r] = given->memory_bytes[like];
+        cluster->reserve_bytes[r] = given->reserve_bytes[like];
         if (cluster->memory_bytes[r] < least_memory)
             cluster->memory_bytes[r] = least_memory;
     }
@@ -69,12 +66,33 @@ static bool fits(struct question *question, uint64_t least_memory,
     return yes;
 }
 
-/* The least memory of a device with which all packs; 0 where none does. */
+/* Up to the next size that prints in three digits, so that who types what was
+ * printed has enough. */
+static uint64_t round_up(uint64_t bytes)
+{
+    double unit = 1, step;
+
+    while ((double)bytes >= 1024 * unit)
+        unit *= 1024;
+    step = (double)bytes >= 100 * unit  ? unit
+           : (double)bytes >= 10 * unit ? unit / 10
+                                        : unit / 100;
+    return (uint64_t)round(ceil((double)bytes / step) * step);
+}
+
+/* The least memory with which all packs where no device has less, as it is
+ * printed: a packing with less room may be found where one with more is not.
+ * 0 where none does. */
 static uint64_t least_memory(struct question *question)
 {
-    uint32_t n = question->problem->cluster.n_devices;
-    uint64_t low = question->memory_bytes, high = low;
+    const struct cluster *cluster = &question->problem->cluster;
+    uint32_t n = cluster->n_devices;
+    uint64_t low = cluster->memory_bytes[0], high;
 
+    for (uint32_t r = 1; r < n; r++)
+        if (cluster->memory_bytes[r] < low)
+            low = cluster->memory_bytes[r];
+    high = low;
     do {
         if (high >= TOO_LARGE)
             return 0;
@@ -89,6 +107,8 @@ static uint64_t least_memory(struct question *question)
         else
             low = middle;
     }
+    for (high = round_up(high); !fits(question, high, n, 0);)
+        high = round_up(high + high / SIZE_STEPS + 1);
     return high;
 }
 
@@ -229,50 +249,42 @@ static const char *describe(struct question *question,
                         size_text(question, (double)room));
 }
 
-/* Up to the next size that prints in three digits, so that who types what was
- * printed has enough. */
-static double round_up(double bytes)
-{
-    double unit = 1, step;
-
-    while (bytes >= 1024 * unit)
-        unit *= 1024;
-    step = bytes >= 100 * unit  ? unit
-           : bytes >= 10 * unit ? unit / 10
-                                : unit / 100;
-    return ceil(bytes / step) * step;
-}
-
 int shortage_report(const struct problem *problem, const struct oracle *oracle,
                     const struct parts *parts, uint32_t stuck, struct err *err)
 {
     struct question question = {.problem = problem, .oracle = oracle};
+    const bool is_even = cluster_is_even(&problem->cluster);
     const char *what, *remedy = "";
     uint32_t n_devices;
     uint64_t memory;
     unsigned kind;
 
     arena_init(&question.arena);
-    for (uint32_t r = 0; r < problem->cluster.n_devices; r++) {
-        if (problem->cluster.memory_bytes[r] > question.memory_bytes)
-            question.memory_bytes = problem->cluster.memory_bytes[r];
-        if (problem->cluster.reserve_bytes[r] > question.reserve_bytes)
-            question.reserve_bytes = problem->cluster.reserve_bytes[r];
-    }
+    for (uint32_t r = 1; r < problem->cluster.n_devices; r++)
+        if (parts->units->room_bytes[r] >
+            parts->units->room_bytes[question.roomiest])
+            question.roomiest = r;
     what = describe(&question, parts, stuck);
     memory = least_memory(&question);
     n_devices = least_devices(&question);
     kind = missing_kind(&question);
     if (memory)
-        remedy = arena_printf(&question.arena, "%s%s a device", remedy,
-                              size_text(&question, round_up((double)memory)));
+        remedy = arena_printf(&question.arena, "%s%s a device",
+                              is_even ? "" : "at least ",
+                              size_text(&question, (double)memory));
     if (n_devices)
-        remedy = arena_printf(&question.arena, "%s%s%u such devices", remedy,
-                              *remedy ? ", or with " : "", n_devices);
+        remedy = arena_printf(&question.arena, "%s%s%u %s", remedy,
+                              *remedy ? ", or with " : "", n_devices,
+                              is_even ? "such devices"
+                                      : "devices, the new ones as roomy as the "
+                                        "roomiest");
     if (kind)
-        remedy = arena_printf(&question.arena, "%s%s%s cuts allowed", remedy,
+        remedy = arena_printf(&question.arena, "%s%s%s%s allowed", remedy,
                               *remedy ? ", or with " : "",
-                              shard_kind_name((enum shard_kind)kind));
+                              kind == SHARD_TABLE
+                                  ? "whole"
+                                  : shard_kind_name((enum shard_kind)kind),
+                              kind == SHARD_TABLE ? " tables" : " cuts");
     if (*remedy)
         err_set(err, ERR_NO_PLAN, "no plan fits: %s; it would fit with %s",
                 what, remedy);

@@ -15,7 +15,7 @@
 #define MAX_TRIES 10000
 
 static const struct option_spec compare_options[] = {
-    PLANNING_OPTIONS,
+    PLANNING_OPTIONS(OPTION_U64, "N"),
     {"tasks", 0, OPTION_U64, "N", NULL, 1, MAX_TASKS, NULL,
      "draw so many tasks from each table list"},
     {"effort", 0, OPTION_U64, "N", "1200000", 0, 1e12, NULL,

@@ -16,7 +16,7 @@
 #define N_GPUS_SHOWN 32u
 #define N_TABLES_SHOWN 16u
 #define N_MOVES_SHOWN 16u
-#define NAME_WIDTH 32u
+#define NAME_WIDTH 40u
 
 static const struct option_spec diff_options[] = {
     {"cost", 0, OPTION_STRING, "COST", NULL, 0, 0, NULL,
@@ -46,22 +46,6 @@ static bool is_priced_alike(const struct diff *diff)
            is_same_text(a->cost.hash, b->cost.hash);
 }
 
-static int price(struct plan *plan, const char *spec, struct arena *arena,
-                 struct err *err)
-{
-    struct oracle *oracle = NULL;
-    int rc = -1;
-
-    if (oracle_open(&oracle, spec, &plan->problem, arena, err))
-        goto out;
-    if (plan_price(plan, oracle, arena, err))
-        goto out;
-    rc = 0;
-out:
-    oracle_close(oracle);
-    return rc;
-}
-
 /* Both by the model asked for; else as they are, if that is one model; else
  * both by the new plan's, where it can. */
 static int price_both(struct diff *diff, struct cli *cli, struct err *err)
@@ -75,7 +59,7 @@ static int price_both(struct diff *diff, struct cli *cli, struct err *err)
     if (!spec)
         spec = diff->plans[1].cost.name;
     for (int i = 0; spec && i < 2; i++)
-        if (price(&priced[i], spec, cli_arena(cli), &ignored)) {
+        if (oracle_price_plan(&priced[i], spec, cli_arena(cli), &ignored)) {
             if (!cli_given(cli, "cost"))
                 return 0;
             *err = ignored;

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/text.h"
+#include "cli/find_plan.h"
 #include "cli/planning.h"
 #include "cli/replanning.h"
-#include "core/plan_check.h"
 #include "emit/emit.h"
 #include "io/plan_json.h"
-#include "search/replan.h"
 
 #include <stdio.h>
 #include <string.h>
 
 static const struct option_spec plan_options[] = {
-    PLANNING_OPTIONS,
+    PLANNING_OPTIONS(OPTION_RANGE, "N|N..M"),
     REPLANNING_OPTIONS,
     {"search", 's', OPTION_CHOICE, "NAME", "full", 0, 0, "full|reference|grid",
      "full: every kind of cut, annealed; reference: the published beam over "
@@ -30,64 +28,16 @@ static const struct option_spec plan_options[] = {
     {0},
 };
 
-static void choose_search(struct search_options *options, const struct cli *cli)
+static void tell_search(const struct plan *plan)
 {
-    search_options_init(options);
-    options->seed = cli_u64(cli, "seed");
-    options->beam_width = (unsigned)cli_u64(cli, "beam");
-    options->beam_depth = (unsigned)cli_u64(cli, "depth");
-    if (cli_given(cli, "effort"))
-        options->effort = cli_u64(cli, "effort");
-    if (cli_given(cli, "time-limit"))
-        options->time_limit_ms = 1000 * cli_double(cli, "time-limit");
-    if (!strcmp(cli_string(cli, "search"), "grid"))
-        options->beam_width = 0;
-}
-
-/* What the search found, priced and judged; the bound that it proved was for
- * the same costs. */
-static int finish(struct plan *plan, const struct oracle *oracle,
-                  struct cli *cli, struct err *err)
-{
-    double bound_ms = plan->bound_ms;
-
     fprintf(stderr, "searched %llu placements in %.0f ms, till %s\n",
             (unsigned long long)plan->n_evaluations, plan->search_ms,
             plan->stopped);
-    if (planning_finish(plan, oracle, cli_arena(cli), err))
-        return -1;
-    if (!(bound_ms > 0))
-        return 0;
-    plan->bound_ms = bound_ms;
-    fprintf(stderr, "at least %.4f ms, by the %s: the plan is within %.2f %%\n",
-            bound_ms, plan->bound_term, 100 * (plan->total_ms / bound_ms - 1));
-    return plan_check(plan, err);
-}
-
-static int find_plan(struct plan *plan, const struct plan *from,
-                     const struct oracle *oracle, struct cli *cli,
-                     struct err *err)
-{
-    struct search_options options;
-    unsigned n_threads =
-        cli_given(cli, "threads") ? (unsigned)cli_u64(cli, "threads") : 0;
-    bool is_full = !strcmp(cli_string(cli, "search"), "full");
-    int rc;
-
-    choose_search(&options, cli);
-    options.pool = pool_open(n_threads);
-    if (cli_given(cli, "from"))
-        rc = search_replan(plan, from,
-                           cli_given(cli, "move-limit")
-                               ? cli_bytes(cli, "move-limit")
-                               : NO_MOVE_LIMIT,
-                           oracle, &options, cli_arena(cli), err);
-    else if (is_full)
-        rc = search_full(plan, oracle, &options, cli_arena(cli), err);
-    else
-        rc = search_reference(plan, oracle, &options, cli_arena(cli), err);
-    pool_close(options.pool);
-    return rc ? -1 : finish(plan, oracle, cli, err);
+    if (plan->bound_ms > 0)
+        fprintf(stderr,
+                "at least %.4f ms, by the %s: the plan is within %.2f %%\n",
+                plan->bound_ms, plan->bound_term,
+                100 * (plan->total_ms / plan->bound_ms - 1));
 }
 
 /* The plan to the file, the report (or, asked for, the JSON) to stdout. */
@@ -114,21 +64,19 @@ static int write_plan(const struct plan *plan, const struct plan *from,
     return 0;
 }
 
-static int run_plan(struct cli *cli, struct err *err)
+static int plan_once(const struct problem *problem, const struct plan *from,
+                     struct cli *cli, struct err *err)
 {
-    struct plan plan = {0}, from = {0};
+    struct plan plan = {.problem = *problem};
     struct oracle *oracle = NULL;
     int rc = -1;
 
-    if (planning_problem(&plan.problem, cli_arg(cli, 0), cli, err))
-        goto out;
     if (planning_oracle(&oracle, cli, &plan.problem, err))
         goto out;
-    if (replanning_load(&from, cli, err))
+    if (find_plan(&plan, from, oracle, cli, err))
         goto out;
-    if (find_plan(&plan, &from, oracle, cli, err))
-        goto out;
-    if (write_plan(&plan, &from, oracle, cli, err))
+    tell_search(&plan);
+    if (write_plan(&plan, from, oracle, cli, err))
         goto out;
     rc = 0;
 out:
@@ -136,9 +84,23 @@ out:
     return rc;
 }
 
+static int run_plan(struct cli *cli, struct err *err)
+{
+    struct problem problem;
+    struct plan from = {0};
+    uint64_t first, last;
+
+    if (planning_problem(&problem, cli_arg(cli, 0), cli, err) ||
+        replanning_load(&from, cli, err))
+        return -1;
+    if (cli_range(cli, "gpus", &first, &last))
+        return find_plans_by_count(&problem, &from, cli, err);
+    return plan_once(&problem, &from, cli, err);
+}
+
 const struct command command_plan = {
     .name = "plan",
-    .synopsis = "TABLES --gpus N [options]",
+    .synopsis = "TABLES --gpus N|N..M [options]",
     .summary = "find the best placement of the tables and report it",
     .options = plan_options,
     .min_args = 1,

@@ -18,6 +18,7 @@ enum option_type {
     OPTION_FLAG,
     OPTION_STRING,
     OPTION_U64,
+    OPTION_RANGE, /* a whole number, or two: "4", "4..16" */
     OPTION_DOUBLE,
     OPTION_BYTES, /* a size: "80GiB" */
     OPTION_CHOICE /* one of choices, separated by '|' */
@@ -29,7 +30,7 @@ struct option_spec {
     enum option_type type;
     const char *argument;      /* "N", "FILE"; NULL for a flag */
     const char *default_value; /* text, parsed like a given one; or NULL */
-    double min, max;           /* U64 and DOUBLE: inclusive range */
+    double min, max;           /* U64, RANGE and DOUBLE: inclusive */
     const char *choices;       /* CHOICE */
     const char *help;          /* one line, with the unit */
 };
@@ -62,6 +63,9 @@ bool cli_given(const struct cli *cli, const char *name); /* not by default */
 bool cli_flag(const struct cli *cli, const char *name);
 const char *cli_string(const struct cli *cli, const char *name); /* or NULL */
 uint64_t cli_u64(const struct cli *cli, const char *name);
+/* Of a RANGE: whether it was written as one; first and last, alike if not. */
+bool cli_range(const struct cli *cli, const char *name, uint64_t *first,
+               uint64_t *last);
 double cli_double(const struct cli *cli, const char *name);
 uint64_t cli_bytes(const struct cli *cli, const char *name);
 

@@ -11,7 +11,7 @@
 
 #define N_GPUS_SHOWN 32u
 #define N_PIECES_SHOWN 10u
-#define NAME_WIDTH 32u
+#define NAME_WIDTH 40u
 
 /* A GPU's step. Its own time is what it takes until the others wait for it:
  * until it is ready for the forward all-to-all, after compute and backward. A
@@ -289,10 +289,11 @@ static void print_pieces(const struct binding *binding, struct buf *out)
         return;
     snprintf(gpu, sizeof(gpu), "piece on GPU %u", binding->last);
     buf_printf(out,
-               "\nwithout it:                                             "
+               "\n%-*s                        "
                "step ms    saved    %s ms\n%-*s  kind      columns %8s\n",
-               binding->waits ? "ready" : "total", (int)NAME_WIDTH, gpu,
-               "rows");
+               (int)NAME_WIDTH,
+               "without it:", binding->waits ? "ready" : "total",
+               (int)NAME_WIDTH, gpu, "rows");
     for (size_t i = 0; i < binding->n_pieces && i < N_PIECES_SHOWN; i++) {
         const struct marginal *piece = &binding->pieces[i];
         const struct shard *shard = &plan->shards[piece->shard];

@@ -7,8 +7,9 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
-#define NAME_WIDTH 40u
+#define NAME_WIDTH 44u
 #define N_HOLDERS_SHOWN 8u
 /* Of the step: a smaller difference is none. */
 #define SAME_FRAC 1e-3
@@ -99,6 +100,34 @@ void explain_table(struct explained *explained, uint32_t table, struct buf *out)
         print_way(&ways.ways[i], plan->total_ms, out);
 }
 
+/* Where the way has the table, and its group: with the plan's other shards a
+ * plan that `cost` prices alike. */
+static json_t *json_shards(const struct way *way, const struct plan *now,
+                           uint32_t table)
+{
+    const struct table *tables = now->problem.tables;
+    const char *group = tables[table].group;
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < way->plan.n_shards; i++) {
+        const struct shard *shard = &way->plan.shards[i];
+        const char *other = tables[shard->table].group;
+
+        if (shard->table == table ||
+            (group && other && strcmp(group, other) == 0))
+            json_array_append_new(
+                list, json_pack("{s:I, s:s, s:I, s:I, s:I, s:I, s:I}", "table",
+                                (json_int_t)shard->table, "kind",
+                                shard_kind_name(shard->kind), "row_begin",
+                                (json_int_t)shard->row_begin, "row_end",
+                                (json_int_t)shard->row_end, "col_begin",
+                                (json_int_t)shard->col_begin, "col_end",
+                                (json_int_t)shard->col_end, "device",
+                                (json_int_t)shard->device));
+    }
+    return list;
+}
+
 json_t *explain_table_json(struct explained *explained, uint32_t table)
 {
     const struct plan *plan = explained->what_if.plan;
@@ -111,11 +140,12 @@ json_t *explain_table_json(struct explained *explained, uint32_t table)
 
         json_array_append_new(
             list,
-            json_pack("{s:s, s:o, s:b, s:o}", "way", way->name, "total_ms",
+            json_pack("{s:s, s:o, s:b, s:o, s:o}", "way", way->name, "total_ms",
                       isnan(way->total_ms) ? json_null()
                                            : json_real(way->total_ms),
                       "allowed", (int)way->is_allowed, "why_not",
-                      way->why_not ? json_string(way->why_not) : json_null()));
+                      way->why_not ? json_string(way->why_not) : json_null(),
+                      "shards", json_shards(way, plan, table)));
     }
     return json_pack("{s:s, s:s, s:f, s:f, s:o}", "table",
                      plan->problem.tables[table].name, "cost_model",

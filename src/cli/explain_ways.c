@@ -14,6 +14,8 @@
 /* Pieces that are tried elsewhere: those on the GPUs that are ready last. */
 #define N_PIECES_TRIED 8u
 #define MAX_COLUMN_PIECES 16u
+/* GPUs named in the name of a way. */
+#define N_LISTED 4u
 /* Columns are cut in multiples of this. */
 #define COLUMN_QUANTUM 4u
 
@@ -200,6 +202,22 @@ static size_t choose_pieces(const struct finder *finder,
     return n;
 }
 
+/* Whether the rows are cut over all ranks, or over those of a host: a block by
+ * itself has no other place then. */
+static bool stands_by_rank(const struct finder *finder)
+{
+    const struct plan *plan = finder->what_if->plan;
+
+    for (size_t i = 0; i < finder->n_gone; i++) {
+        const struct shard *shard = &plan->shards[finder->gone[i]];
+
+        if (!(shard->kind & (SHARD_ROW | SHARD_GRID)) ||
+            !shard_row_ranks(finder->problem, shard))
+            return false;
+    }
+    return true;
+}
+
 static const char *piece_name(const struct finder *finder, size_t shard_idx,
                               uint32_t device)
 {
@@ -207,9 +225,9 @@ static const char *piece_name(const struct finder *finder, size_t shard_idx,
     uint64_t rows = finder->problem->tables[shard->table].num_embeddings;
 
     if (shard->row_begin || shard->row_end != rows)
-        return arena_printf(
-            finder->arena, "piece from row %llu, column %u to GPU %u",
-            (unsigned long long)shard->row_begin, shard->col_begin, device);
+        return arena_printf(finder->arena, "row %llu, column %u on to GPU %u",
+                            (unsigned long long)shard->row_begin,
+                            shard->col_begin, device);
     return arena_printf(finder->arena, "columns %u-%u to GPU %u",
                         shard->col_begin, shard->col_end, device);
 }
@@ -223,7 +241,7 @@ static void find_moves(struct finder *finder)
     size_t n_pieces, n_found = 0;
 
     if (plan->shards[finder->gone[0]].kind & (SHARD_TABLE | SHARD_REPLICATE) ||
-        finder->n_tables > 1)
+        finder->n_tables > 1 || stands_by_rank(finder))
         return;
     n_pieces = choose_pieces(finder, pieces);
     found = mem_alloc(n_pieces * n, sizeof(*found));
@@ -277,17 +295,18 @@ static void rank_devices(struct finder *finder, struct shard shard,
     mem_free(found);
 }
 
-/* "0 3 5" and, after eight, "..." */
+/* " 0 3 5" and, after N_LISTED, " ..." */
 static const char *device_list(const struct finder *finder,
                                const struct shard *shards, size_t n)
 {
     char text[128];
     int used = 0;
 
-    for (size_t i = 0; i < n && i < 8; i++)
+    for (size_t i = 0; i < n && i < N_LISTED; i++)
         used += snprintf(text + used, sizeof(text) - (size_t)used, " %u",
                          shards[i].device);
-    return arena_printf(finder->arena, "%s%s", text, n > 8 ? " ..." : "");
+    return arena_printf(finder->arena, "%s%s", text,
+                        n > N_LISTED ? " ..." : "");
 }
 
 /* In n even column pieces on the devices that stand first in order. */

@@ -12,6 +12,8 @@ struct option_value {
     bool given;
     const char *text; /* as typed, or the default; NULL: neither */
     uint64_t u64;
+    uint64_t last; /* RANGE: from u64 to it */
+    bool is_range;
     double number;
 };
 
@@ -49,15 +51,46 @@ static bool is_choice(const char *choices, const char *text)
     return false;
 }
 
+static bool is_within(uint64_t n, const struct option_spec *spec)
+{
+    return (double)n >= spec->min && (double)n <= spec->max;
+}
+
 static int set_u64(struct option_value *value, const struct option_spec *spec,
                    struct err *err)
 {
-    if (text_to_u64(value->text, &value->u64) &&
-        (double)value->u64 >= spec->min && (double)value->u64 <= spec->max)
+    if (text_to_u64(value->text, &value->u64) && is_within(value->u64, spec))
         return 0;
     return err_set(err, ERR_USAGE,
                    "option '--%s' takes a whole number from %.0f to %.0f, "
                    "not '%s'",
+                   spec->name, spec->min, spec->max, value->text);
+}
+
+/* "N", or "N..M" with N <= M. */
+static int set_range(struct option_value *value, const struct option_spec *spec,
+                     struct err *err)
+{
+    const char *dots = strstr(value->text, "..");
+    size_t len = dots ? (size_t)(dots - value->text) : 0;
+    char first[24] = "";
+
+    value->is_range = dots != NULL;
+    if (!dots) {
+        if (set_u64(value, spec, err))
+            return -1;
+        value->last = value->u64;
+        return 0;
+    }
+    if (len < sizeof(first))
+        memcpy(first, value->text, len);
+    if (text_to_u64(first, &value->u64) &&
+        text_to_u64(dots + 2, &value->last) && is_within(value->u64, spec) &&
+        is_within(value->last, spec) && value->u64 <= value->last)
+        return 0;
+    return err_set(err, ERR_USAGE,
+                   "option '--%s' takes a range of whole numbers from %.0f to "
+                   "%.0f, the smaller one first, not '%s'",
                    spec->name, spec->min, spec->max, value->text);
 }
 
@@ -79,6 +112,8 @@ static int set_value(struct option_value *value, const struct option_spec *spec,
     switch (spec->type) {
     case OPTION_U64:
         return set_u64(value, spec, err);
+    case OPTION_RANGE:
+        return set_range(value, spec, err);
     case OPTION_DOUBLE:
         return set_double(value, spec, err);
     case OPTION_BYTES:
@@ -302,6 +337,16 @@ const char *cli_string(const struct cli *cli, const char *name)
 uint64_t cli_u64(const struct cli *cli, const char *name)
 {
     return find_value(cli, name)->u64;
+}
+
+bool cli_range(const struct cli *cli, const char *name, uint64_t *first,
+               uint64_t *last)
+{
+    const struct option_value *value = find_value(cli, name);
+
+    *first = value->u64;
+    *last = value->is_range ? value->last : value->u64;
+    return value->is_range;
 }
 
 double cli_double(const struct cli *cli, const char *name)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/planning.h"
 
-#include "base/text.h"
 #include "core/plan_check.h"
 #include "costmodel/oracles.h"
 #include "io/tables_io.h"
@@ -21,70 +20,6 @@ static int read_tables(struct problem *problem, const char *path,
     problem->tables = list.tables;
     problem->n_tables = list.n_tables;
     problem->source = list.source;
-    return 0;
-}
-
-/* "4GiB" or "15%" of memory_bytes. */
-static int parse_reserve(uint64_t *reserve_bytes, const char *text,
-                         uint64_t memory_bytes, struct err *err)
-{
-    size_t len = strlen(text);
-    char number[32];
-    double percent;
-
-    if (len && len < sizeof(number) && text[len - 1] == '%') {
-        memcpy(number, text, len - 1);
-        number[len - 1] = '\0';
-        if (text_to_double(number, &percent) && percent >= 0 &&
-            percent <= 100) {
-            *reserve_bytes = (uint64_t)((double)memory_bytes * percent / 100);
-            return 0;
-        }
-    } else if (text_to_bytes(text, reserve_bytes) &&
-               *reserve_bytes <= memory_bytes) {
-        return 0;
-    }
-    return err_set(err, ERR_USAGE,
-                   "option '--reserve' takes a size up to a GPU's memory or a "
-                   "percentage from 0%% to 100%%, not '%s'",
-                   text);
-}
-
-static int fill_cluster(struct cluster *cluster, struct cli *cli,
-                        struct err *err)
-{
-    const struct gpu_spec *gpu;
-    uint64_t memory_bytes, reserve_bytes = 0;
-    uint32_t n;
-
-    if (gpu_spec_get(&gpu, cli_string(cli, "gpu"), err))
-        return -1;
-    if (!cli_given(cli, "gpus"))
-        return err_set(err, ERR_USAGE,
-                       "option '--gpus' is needed: how many "
-                       "GPUs to plan for");
-    n = (uint32_t)cli_u64(cli, "gpus");
-    memory_bytes =
-        cli_given(cli, "memory") ? cli_bytes(cli, "memory") : gpu->memory_bytes;
-    if (parse_reserve(&reserve_bytes, cli_string(cli, "reserve"), memory_bytes,
-                      err))
-        return -1;
-    cluster->n_devices = n;
-    cluster->devices_per_host = cli_given(cli, "gpus-per-host")
-                                    ? (uint32_t)cli_u64(cli, "gpus-per-host")
-                                    : n;
-    if (cluster->devices_per_host > n)
-        cluster->devices_per_host = n;
-    if (n % cluster->devices_per_host)
-        return err_set(err, ERR_USAGE,
-                       "%u GPUs are no whole number of hosts with %u GPUs each",
-                       n, cluster->devices_per_host);
-    cluster->memory_bytes = ARENA_NEW(cli_arena(cli), uint64_t, n);
-    cluster->reserve_bytes = ARENA_NEW(cli_arena(cli), uint64_t, n);
-    for (uint32_t r = 0; r < n; r++) {
-        cluster->memory_bytes[r] = memory_bytes;
-        cluster->reserve_bytes[r] = reserve_bytes;
-    }
     return 0;
 }
 
@@ -120,13 +55,16 @@ static int parse_kinds(unsigned *kinds, const char *text, struct err *err)
 int planning_problem(struct problem *problem, const char *path, struct cli *cli,
                      struct err *err)
 {
+    struct planning_counts counts;
+
     memset(problem, 0, sizeof(*problem));
-    if (fill_cluster(&problem->cluster, cli, err))
+    if (cli_given(cli, "cluster")) {
+        if (planning_set_cluster(problem, cli, err))
+            return -1;
+    } else if (planning_counts(&counts, cli, err) ||
+               planning_set_gpus(problem, counts.n_gpus[0], cli, err)) {
         return -1;
-    problem->batch = cli_u64(cli, "batch");
-    if (cli_given(cli, "batch-per-gpu"))
-        problem->batch =
-            cli_u64(cli, "batch-per-gpu") * problem->cluster.n_devices;
+    }
     problem->memory_model = strcmp(cli_string(cli, "memory-model"), "weights")
                                 ? MEMORY_FULL
                                 : MEMORY_WEIGHTS;
@@ -157,7 +95,7 @@ int planning_oracle(struct oracle **out, struct cli *cli,
     struct oracle *oracle;
 
     if (spec ? oracle_open(&oracle, spec, problem, cli_arena(cli), err)
-             : oracle_open_for_gpu(&oracle, cli_string(cli, "gpu"), problem,
+             : oracle_open_for_gpu(&oracle, problem->cluster.gpu, problem,
                                    cli_arena(cli), err))
         return -1;
     if (check_asked_kinds(cli, problem, oracle, err)) {
@@ -172,10 +110,11 @@ int planning_oracle(struct oracle **out, struct cli *cli,
 }
 
 int planning_oracle_of_plan(struct oracle **out, struct cli *cli,
-                            const struct plan *plan, struct err *err)
+                            struct plan *plan, struct err *err)
 {
     const char *spec = cli_string(cli, "cost");
 
+    planning_set_bandwidths(&plan->problem.cluster, cli);
     if (!spec && !cli_given(cli, "gpu"))
         spec = plan->cost.name;
     if (spec)

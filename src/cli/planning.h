@@ -14,9 +14,28 @@
 #define PLANNING_MAX_GPUS 65536
 
 /* Entries of a command's option table. */
-#define PLANNING_OPTIONS                                                       \
-    {"gpus",          'g', OPTION_U64, "N", NULL, 1, PLANNING_MAX_GPUS, NULL,  \
+#define PLANNING_BANDWIDTHS                                          \
+    {"intra-gbps",                                                   \
+     0,                                                              \
+     OPTION_DOUBLE,                                                  \
+     "X",                                                            \
+     NULL,                                                           \
+     0.001,                                                          \
+     1e6,                                                            \
+     NULL,                                                           \
+     "bandwidth of a GPU inside its host, 10^9 bytes a second"},     \
+    {                                                                \
+        "inter-gbps", 0, OPTION_DOUBLE, "X", NULL, 0.001, 1e6, NULL, \
+            "bandwidth of a GPU across hosts, 10^9 bytes a second"   \
+    }
+
+/* GPUS is how --gpus is given: OPTION_U64, "N", or OPTION_RANGE, "N|N..M". */
+#define PLANNING_OPTIONS(GPUS, ARGUMENT)                                       \
+    {"gpus",          'g', GPUS, ARGUMENT, NULL, 1, PLANNING_MAX_GPUS, NULL,   \
      "number of GPUs"},                                                        \
+        {"cluster", 0,    OPTION_STRING,                                       \
+         "FILE",    NULL, 0,                                                   \
+         0,         NULL, "the GPUs, where they are not all alike, as JSON"},  \
         {"gpu",                                                                \
          0,                                                                    \
          OPTION_STRING,                                                        \
@@ -47,6 +66,7 @@
          0,                                                                    \
          NULL,                                                                 \
          "memory of a GPU that must stay free, e.g. 4GiB or 15%"},             \
+        PLANNING_BANDWIDTHS,                                                   \
         {"batch", 'b',     OPTION_U64,                                         \
          "N",     "65536", 1,                                                  \
          1e12,    NULL,    "global batch: samples a step over all GPUs"},      \
@@ -108,18 +128,37 @@
             "seed of what is drawn"                                            \
     }
 
-/* Reads the table list and fills the problem from the options. */
+/* Reads the table list and fills the problem from the options; of a range of
+ * GPUs for the first number. */
 int planning_problem(struct problem *problem, const char *path, struct cli *cli,
                      struct err *err) MUST_CHECK;
+
+/* The numbers of GPUs that --gpus asks about, rising. Of a range: whole hosts,
+ * and below one host any number. */
+struct planning_counts {
+    bool is_range;
+    uint32_t *n_gpus; /* [n], in the arena */
+    size_t n;         /* >= 1 */
+};
+int planning_counts(struct planning_counts *counts, struct cli *cli,
+                    struct err *err) MUST_CHECK;
+/* Cluster and batch of the options for one of these numbers. */
+int planning_set_gpus(struct problem *problem, uint32_t n_gpus, struct cli *cli,
+                      struct err *err) MUST_CHECK;
+/* The same of --cluster, which says how many there are. */
+int planning_set_cluster(struct problem *problem, struct cli *cli,
+                         struct err *err) MUST_CHECK;
 
 /* The cost model of --cost, else the one of --gpu. */
 int planning_oracle(struct oracle **out, struct cli *cli,
                     const struct problem *problem, struct err *err) MUST_CHECK;
 /* For a plan that is there already, by options "cost" and "gpu": the model
- * asked for, else the plan's own, else that of the GPU. It prices every cut. */
+ * asked for, else the plan's own, else that of the GPU. It prices every cut.
+ * Bandwidths that are asked for stay with the plan. */
 int planning_oracle_of_plan(struct oracle **out, struct cli *cli,
-                            const struct plan *plan,
-                            struct err *err) MUST_CHECK;
+                            struct plan *plan, struct err *err) MUST_CHECK;
+/* Puts those of the options in the cluster. */
+void planning_set_bandwidths(struct cluster *cluster, const struct cli *cli);
 
 /* Sorts shards, derives kinds, prices, hashes the inputs and judges. */
 int planning_finish(struct plan *plan, const struct oracle *oracle,

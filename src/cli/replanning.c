@@ -42,13 +42,15 @@ static bool price_today(struct plan *out, const struct plan *from,
                         const struct oracle *oracle, struct arena *arena)
 {
     struct err ignored = {0};
+    size_t t = 0;
 
     *out = (struct plan){.problem = *problem};
     out->shards = ARENA_NEW(arena, struct shard, from->n_shards);
     for (size_t i = 0; i < from->n_shards; i++) {
         struct shard shard = from->shards[i];
-        size_t t = find_table(problem, from->problem.tables[shard.table].name);
 
+        if (!i || shard.table != from->shards[i - 1].table)
+            t = find_table(problem, from->problem.tables[shard.table].name);
         if (t == problem->n_tables)
             continue;
         shard.table = (uint32_t)t;
@@ -59,28 +61,14 @@ static bool price_today(struct plan *out, const struct plan *from,
            !plan_price(out, oracle, arena, &ignored);
 }
 
-/* The old plan as it is, by the same cost model. */
-static bool price_then(struct plan *out, const struct plan *from,
-                       const char *spec, struct arena *arena)
-{
-    struct oracle *oracle = NULL;
-    struct err ignored = {0};
-    bool is_priced;
-
-    *out = *from;
-    is_priced = !oracle_open(&oracle, spec, &out->problem, arena, &ignored) &&
-                !plan_price(out, oracle, arena, &ignored);
-    oracle_close(oracle);
-    return is_priced;
-}
-
 void replanning_report(const struct plan *from, const struct plan *plan,
                        const struct oracle *oracle, struct cli *cli,
                        struct buf *out)
 {
     const char *path = cli_string(cli, "from");
     struct plan_moves moves;
-    struct plan before;
+    struct plan before, then = *from;
+    struct err ignored = {0};
     size_t n_tables = 0;
     char moved[TEXT_BYTES_MAX], kept[TEXT_BYTES_MAX];
 
@@ -90,20 +78,20 @@ void replanning_report(const struct plan *from, const struct plan *plan,
     if (price_today(&before, from, &plan->problem, oracle, cli_arena(cli)))
         buf_printf(out, "from    %s: %.4f ms as it stands, %.4f ms now\n", path,
                    before.total_ms, plan->total_ms);
-    else if (price_then(&before, from, oracle->name, cli_arena(cli)))
+    else if (!oracle_price_plan(&then, oracle->name, cli_arena(cli), &ignored))
         buf_printf(out,
                    "from    %s: %.4f ms with what it was made for, %.4f ms "
                    "now\n",
-                   path, before.total_ms, plan->total_ms);
+                   path, then.total_ms, plan->total_ms);
     else
         buf_printf(out, "from    %s: not priced, %.4f ms now\n", path,
                    plan->total_ms);
-    buf_printf(
-        out,
-        "moves   %s in %zu piece%s of %zu table%s; %zu tables are new; %s "
-        "stay\n",
-        text_from_bytes(moved, (double)moves.bytes.moved), moves.n_moves,
-        moves.n_moves == 1 ? "" : "s", n_tables, n_tables == 1 ? "" : "s",
-        moves.n_fates[FATE_ADDED],
-        text_from_bytes(kept, (double)moves.bytes.kept));
+    buf_printf(out,
+               "moves   %s in %zu piece%s of %zu table%s; %zu table%s new; %s "
+               "stay\n",
+               text_from_bytes(moved, (double)moves.bytes.moved), moves.n_moves,
+               moves.n_moves == 1 ? "" : "s", n_tables,
+               n_tables == 1 ? "" : "s", moves.n_fates[FATE_ADDED],
+               moves.n_fates[FATE_ADDED] == 1 ? " is" : "s are",
+               text_from_bytes(kept, (double)moves.bytes.kept));
 }

@@ -130,7 +130,7 @@ static bool is_cut_by_ranks(const struct plan *plan, size_t shard_idx)
     uint32_t n_ranks = shard_row_ranks(&plan->problem, shard);
 
     if (n_ranks == cluster->n_devices)
-        return shard->kind == SHARD_ROW || n_ranks == cluster->devices_per_host;
+        return true;
     return n_ranks && (before->table != shard->table ||
                        before->col_begin != shard->col_begin ||
                        before->device / n_ranks == shard->device / n_ranks);
@@ -285,6 +285,10 @@ const char *plan_inputs_hash(const struct plan *plan, struct arena *arena)
     for (uint32_t r = 0; r < problem->cluster.n_devices; r++) {
         hash = mix_u64(problem->cluster.memory_bytes[r], hash);
         hash = mix_u64(problem->cluster.reserve_bytes[r], hash);
+    }
+    if (problem->cluster.intra_gbps > 0 || problem->cluster.inter_gbps > 0) {
+        hash = mix_double(problem->cluster.intra_gbps, hash);
+        hash = mix_double(problem->cluster.inter_gbps, hash);
     }
     hash = mix_u64(problem->batch, hash);
     hash = mix_u64(problem->memory_model, hash);

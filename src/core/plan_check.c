@@ -121,12 +121,23 @@ out:
     return rc;
 }
 
+/* 0 stands for none that was asked for. */
+static bool is_bandwidth(double gbps)
+{
+    return isfinite(gbps) && gbps >= 0;
+}
+
 static int check_problem(const struct problem *problem, struct err *err)
 {
     if (!problem->cluster.n_devices)
         return err_set(err, ERR_INPUT, "the cluster has no devices");
     if (!problem->cluster.devices_per_host)
         return err_set(err, ERR_INPUT, "the cluster has no devices per host");
+    if (!is_bandwidth(problem->cluster.intra_gbps) ||
+        !is_bandwidth(problem->cluster.inter_gbps))
+        return err_set(err, ERR_INPUT,
+                       "the cluster has a bandwidth that is not a finite "
+                       "number above 0");
     if (!problem->batch)
         return err_set(err, ERR_INPUT, "the batch is empty");
     if (!problem->n_tables)

@@ -17,25 +17,15 @@ static uint64_t saturating_add(uint64_t a, uint64_t b)
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* What the rectangle of a shard takes without its batch; shard_memory knows,
- * if it is asked for everything. */
+/* What the rectangle of a shard takes without its batch. */
 static uint64_t stored_bytes(const struct table *table,
                              const struct shard *cells, bool with_state)
 {
-    struct table one = *table;
-    struct shard shard = *cells;
-    struct problem problem = {.tables = &one,
-                              .n_tables = 1,
-                              .cluster.n_devices = 1,
-                              .batch = 1,
-                              .memory_model = MEMORY_FULL};
     struct memory_items items;
 
-    shard.table = 0;
-    shard.kind = SHARD_TABLE;
-    shard_memory(&items, &problem, &shard);
-    return with_state ? saturating_add(items.weights, items.optimizer)
-                      : items.weights;
+    cells_memory(&items, table, cells->row_end - cells->row_begin,
+                 cells->col_end - cells->col_begin);
+    return with_state ? items.total : items.weights;
 }
 
 static bool same_format(const struct table *a, const struct table *b)
@@ -111,6 +101,47 @@ static uint32_t giver(const struct matching *matching, const struct shard *old,
                                         : old->device;
 }
 
+/* The first old piece that can overlap where rows alone are cut: all before it
+ * end above the rows of this one. */
+static size_t first_overlap(const struct table_pieces *before, size_t n,
+                            const struct shard *piece)
+{
+    size_t begin = 0, end = n;
+
+    while (begin < end) {
+        size_t middle = begin + (end - begin) / 2;
+
+        if (before->pieces[middle].row_end <= piece->row_begin)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    return begin;
+}
+
+/* The old pieces stand by (column, row): behind this one no other overlaps. */
+static bool is_behind(const struct shard *old, const struct shard *piece,
+                      bool by_rows)
+{
+    return old->col_begin >= piece->col_end ||
+           (by_rows && old->row_begin >= piece->row_end);
+}
+
+static void match_overlap(struct matching *matching, const struct shard *old,
+                          const struct shard *common, uint32_t device)
+{
+    uint32_t from = giver(matching, old, device);
+    uint64_t bytes =
+        stored_bytes(matching->before->table, common, matching->with_state);
+
+    if (from == device) {
+        matching->bytes.kept = saturating_add(matching->bytes.kept, bytes);
+        return;
+    }
+    matching->bytes.moved = saturating_add(matching->bytes.moved, bytes);
+    note_move(matching, common, from, bytes);
+}
+
 /* A new piece against all old ones. */
 static void match_piece(struct matching *matching, const struct shard *piece)
 {
@@ -118,25 +149,20 @@ static void match_piece(struct matching *matching, const struct shard *piece)
     const struct table *now = matching->after->table;
     uint64_t whole = stored_bytes(now, piece, true), found = 0;
     size_t n = before->table ? before->n : 0;
+    bool by_rows;
 
     if (n && before->pieces[0].kind == SHARD_REPLICATE)
         n = 1;
-    for (size_t i = 0; i < n; i++) {
+    by_rows =
+        n && before->pieces[0].col_begin == before->pieces[n - 1].col_begin;
+    for (size_t i = by_rows ? first_overlap(before, n, piece) : 0;
+         i < n && !is_behind(&before->pieces[i], piece, by_rows); i++) {
         struct shard common;
-        uint32_t from;
-        uint64_t bytes;
 
         if (!overlap(&common, &before->pieces[i], piece))
             continue;
-        from = giver(matching, &before->pieces[i], piece->device);
-        bytes = stored_bytes(before->table, &common, matching->with_state);
         found = saturating_add(found, stored_bytes(now, &common, true));
-        if (from == piece->device) {
-            matching->bytes.kept = saturating_add(matching->bytes.kept, bytes);
-            continue;
-        }
-        matching->bytes.moved = saturating_add(matching->bytes.moved, bytes);
-        note_move(matching, &common, from, bytes);
+        match_overlap(matching, &before->pieces[i], &common, piece->device);
     }
     if (found < whole)
         matching->bytes.added =

@@ -71,11 +71,11 @@ struct plan_moves {
 
 /* Both plans have passed plan_check and have their shards in order. Arrays live
  * in the arena; names are the plans'. Sums saturate. O(sum over the tables of
- * old pieces x new pieces). */
+ * old pieces x new pieces), less where only rows are cut. */
 void plan_moves_find(struct plan_moves *moves, const struct plan *before,
                      const struct plan *after, struct arena *arena);
 
-/* A table's pieces under a plan. */
+/* A table's pieces under a plan, in order. */
 struct table_pieces {
     const struct table *table;
     const struct shard *pieces; /* [n] */

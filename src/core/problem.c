@@ -12,6 +12,15 @@ static uint64_t saturating_add(uint64_t a, uint64_t b)
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
+bool cluster_is_even(const struct cluster *cluster)
+{
+    for (uint32_t r = 1; r < cluster->n_devices; r++)
+        if (cluster->memory_bytes[r] != cluster->memory_bytes[0] ||
+            cluster->reserve_bytes[r] != cluster->reserve_bytes[0])
+            return false;
+    return true;
+}
+
 /* A count of bytes that was computed in double, rounded up. */
 static uint64_t bytes_from_double(double bytes)
 {
@@ -82,23 +91,34 @@ static double io_bytes(const struct problem *problem, const struct shard *shard,
     return shard->kind == SHARD_REPLICATE ? bytes + 4 * elements : bytes;
 }
 
-void shard_memory(struct memory_items *items, const struct problem *problem,
-                  const struct shard *shard)
+void cells_memory(struct memory_items *items, const struct table *table,
+                  uint64_t n_rows, uint32_t n_columns)
 {
-    const struct table *table = &problem->tables[shard->table];
-    double rows = (double)(shard->row_end - shard->row_begin);
-    double elements = rows * (double)(shard->col_end - shard->col_begin);
+    double rows = (double)n_rows, elements = rows * (double)n_columns;
 
     memset(items, 0, sizeof(*items));
     items->weights =
         bytes_from_double(elements * precision_bytes(table->precision));
+    items->optimizer =
+        bytes_from_double(optimizer_bytes(table, rows, elements));
+    items->total = saturating_add(items->weights, items->optimizer);
+}
+
+void shard_memory(struct memory_items *items, const struct problem *problem,
+                  const struct shard *shard)
+{
+    uint64_t n_rows = shard->row_end - shard->row_begin;
+    uint32_t n_columns = shard->col_end - shard->col_begin;
+
+    cells_memory(items, &problem->tables[shard->table], n_rows, n_columns);
     if (problem->memory_model == MEMORY_FULL) {
-        items->optimizer =
-            bytes_from_double(optimizer_bytes(table, rows, elements));
-        items->io = bytes_from_double(io_bytes(problem, shard, elements));
+        items->io = bytes_from_double(
+            io_bytes(problem, shard, (double)n_rows * (double)n_columns));
+        items->total = saturating_add(items->total, items->io);
+    } else {
+        items->optimizer = 0;
+        items->total = items->weights;
     }
-    items->total = saturating_add(
-        saturating_add(items->weights, items->optimizer), items->io);
 }
 
 void memory_add(struct memory_items *items, const struct memory_items *more)
@@ -126,7 +146,8 @@ uint32_t shard_row_ranks(const struct problem *problem,
                          const struct shard *shard)
 {
     const struct cluster *cluster = &problem->cluster;
-    const uint32_t n[] = {cluster->n_devices, cluster->devices_per_host};
+    const uint32_t n[] = {shard->kind == SHARD_GRID ? 0 : cluster->n_devices,
+                          cluster->devices_per_host};
 
     for (int is_rest = 0; is_rest < 2; is_rest++)
         for (int i = 0; i < 2; i++)

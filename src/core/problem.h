@@ -14,8 +14,16 @@ struct cluster {
     uint32_t n_devices; /* R, >= 1 */
     uint32_t devices_per_host;
     uint64_t *memory_bytes;  /* [R]: what a device has */
-    uint64_t *reserve_bytes; /* [R]: of that, not to be used */
+    uint64_t *reserve_bytes; /* [R]: of that, not to be used: to be left free,
+                                or taken already */
+    /* What a device exchanges inside its host and across hosts, where the user
+     * says so; 0: as the cost model has it. */
+    double intra_gbps, inter_gbps;
+    const char *gpu; /* what the devices are, or NULL; in no file */
 };
+
+/* Whether all devices have the same memory, and the same of it to be used. */
+bool cluster_is_even(const struct cluster *cluster);
 
 /* full: weights + optimizer + indices, outputs, gradients + reserve.
  * weights: rows x dim x bytes only, as the papers count. */
@@ -58,6 +66,11 @@ double shard_lookups(const struct problem *problem, const struct shard *shard);
 double shard_output_vectors(const struct problem *problem,
                             const struct shard *shard);
 
+/* Weights and optimizer state of so many cells of a table: what stays from
+ * batch to batch. */
+void cells_memory(struct memory_items *items, const struct table *table,
+                  uint64_t n_rows, uint32_t n_columns);
+
 /* Memory of one shard by the problem's memory model; reserve is 0. Saturates
  * at UINT64_MAX instead of wrapping. Weights by precision; optimizer state:
  * sgd 0, row-wise Adagrad 4 B a row of the shard, Adagrad 1 x and Adam 2 x the
@@ -70,8 +83,9 @@ void memory_add(struct memory_items *items, const struct memory_items *more);
 
 /* Over how many devices the rows of this row or grid piece's table are cut,
  * told by its number of rows, if they are cut in blocks of ceil(rows / k) and a
- * rest: k = R, or the devices of one host (which then hold all blocks); 0 for
- * any other cut. A piece that could be of both counts as one of R. */
+ * rest: k = R (not of a grid), or the devices of one host (which then hold all
+ * blocks); 0 for any other cut. A piece that could be of both counts as one of
+ * R. */
 uint32_t shard_row_ranks(const struct problem *problem,
                          const struct shard *shard);
 

@@ -12,7 +12,9 @@
 #define N_TABLES 4
 #define N_ROWS 50000
 #define DIM 64
-#define BATCH 2048
+/* On a GPU it is a row of short kernels either way. */
+#define CPU_BATCH 2048
+#define CUDA_BATCH 256
 #define N_SETS 4
 #define N_WARM_UP N_SETS /* whatever ran before, the timed steps are warm */
 #define N_STEPS 7
@@ -26,6 +28,7 @@
 
 struct canary {
     struct device *device; /* not owned */
+    uint32_t batch;
     struct lookup *lookup;
     void *d_weights, *d_grad, *d_out, *d_indices, *d_offsets;
     struct lookup_batch sets[N_SETS];
@@ -33,33 +36,37 @@ struct canary {
     double opened_ms, waited_ms;
 };
 
-enum { N_LOOKUPS = N_TABLES * BATCH, N_OFFSETS = N_LOOKUPS + 1 };
-
 /* One look-up a sample, uniform over the rows. */
+static size_t count_lookups(const struct canary *canary)
+{
+    return (size_t)N_TABLES * canary->batch;
+}
+
 static int upload_sets(struct canary *canary, struct err *err)
 {
     struct stream stream = {
-        .n_rows = N_ROWS, .batch = BATCH, .pooling_factor = 1};
-    uint64_t *offsets = mem_alloc(N_OFFSETS, sizeof(*offsets));
-    uint32_t *indices = mem_alloc(N_SETS * N_LOOKUPS, sizeof(*indices));
+        .n_rows = N_ROWS, .batch = canary->batch, .pooling_factor = 1};
+    size_t n_lookups = count_lookups(canary), batch = canary->batch;
+    uint64_t *offsets = mem_alloc(n_lookups + 1, sizeof(*offsets));
+    uint32_t *indices = mem_alloc(N_SETS * n_lookups, sizeof(*indices));
     int rc = -1;
 
     for (unsigned set = 0; set < N_SETS; set++) {
         for (unsigned t = 0; t < N_TABLES; t++)
-            stream_fill(&stream, set * N_TABLES + t, (uint64_t)t * BATCH,
-                        offsets + t * BATCH,
-                        indices + set * N_LOOKUPS + t * BATCH);
+            stream_fill(&stream, set * N_TABLES + t, t * batch,
+                        offsets + t * batch,
+                        indices + set * n_lookups + t * batch);
         canary->sets[set] = (struct lookup_batch){
-            .d_indices = (uint32_t *)canary->d_indices + set * N_LOOKUPS,
+            .d_indices = (uint32_t *)canary->d_indices + set * n_lookups,
             .d_offsets = canary->d_offsets,
-            .n_lookups = N_LOOKUPS,
+            .n_lookups = n_lookups,
         };
     }
     if (device_upload(canary->device, canary->d_indices, indices,
-                      N_SETS * N_LOOKUPS * sizeof(*indices), err))
+                      N_SETS * n_lookups * sizeof(*indices), err))
         goto out;
     if (device_upload(canary->device, canary->d_offsets, offsets,
-                      N_OFFSETS * sizeof(*offsets), err))
+                      (n_lookups + 1) * sizeof(*offsets), err))
         goto out;
     rc = 0;
 out:
@@ -71,7 +78,7 @@ out:
 static int alloc_all(struct canary *canary, struct err *err)
 {
     size_t n_weights = (size_t)N_TABLES * N_ROWS * DIM;
-    size_t n_outputs = (size_t)BATCH * N_TABLES * DIM;
+    size_t n_lookups = count_lookups(canary), n_outputs = n_lookups * DIM;
     struct device *device = canary->device;
 
     if (device_alloc(device, &canary->d_weights, n_weights * sizeof(float),
@@ -79,9 +86,9 @@ static int alloc_all(struct canary *canary, struct err *err)
         device_alloc(device, &canary->d_out, n_outputs * sizeof(float), err) ||
         device_alloc(device, &canary->d_grad, n_outputs * sizeof(float), err) ||
         device_alloc(device, &canary->d_indices,
-                     N_SETS * N_LOOKUPS * sizeof(uint32_t), err) ||
-        device_alloc(device, &canary->d_offsets, N_OFFSETS * sizeof(uint64_t),
-                     err))
+                     N_SETS * n_lookups * sizeof(uint32_t), err) ||
+        device_alloc(device, &canary->d_offsets,
+                     (n_lookups + 1) * sizeof(uint64_t), err))
         return -1;
     if (device_fill(device, canary->d_weights, n_weights, PRECISION_FP32, 1,
                     err) ||
@@ -102,12 +109,13 @@ static int open_lookup(struct canary *canary, struct err *err)
             .out_begin = t * DIM,
             .precision = PRECISION_FP32,
         };
-    return lookup_open(&canary->lookup, canary->device,
-                       &(struct lookup_spec){.tables = tables,
-                                             .n_tables = N_TABLES,
-                                             .batch = BATCH,
-                                             .max_lookups = N_LOOKUPS},
-                       err);
+    return lookup_open(
+        &canary->lookup, canary->device,
+        &(struct lookup_spec){.tables = tables,
+                              .n_tables = N_TABLES,
+                              .batch = canary->batch,
+                              .max_lookups = count_lookups(canary)},
+        err);
 }
 
 static int step(struct canary *canary, unsigned number, double *ms,
@@ -115,7 +123,8 @@ static int step(struct canary *canary, unsigned number, double *ms,
 {
     const struct lookup_batch *set = &canary->sets[number % N_SETS];
 
-    if (device_hold(canary->device, err) ||
+    /* the first may have to load kernels, which waits for the device */
+    if ((number >= N_WARM_UP && device_hold(canary->device, err)) ||
         device_mark(canary->device, 0, err) ||
         lookup_forward(canary->lookup, set, canary->d_out, err) ||
         lookup_backward(canary->lookup, set, canary->d_grad, LEARNING_RATE,
@@ -132,6 +141,8 @@ int canary_open(struct canary **out, struct device *device, struct err *err)
     double slowdown;
 
     canary->device = device;
+    canary->batch =
+        device_kind_of(device) == DEVICE_CUDA ? CUDA_BATCH : CPU_BATCH;
     canary->opened_ms = clock_ms();
     if (alloc_all(canary, err) || open_lookup(canary, err))
         goto fail;

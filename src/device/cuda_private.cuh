@@ -30,7 +30,9 @@ struct device_cuda {
     unsigned n_holds;           /* the ticket of the last one */
     bool is_held;
     double held_since_ms;
-    struct nvml *nvml;  /* owned; NULL where there is none */
+    struct nvml *nvml; /* owned; NULL where there is none */
+    void *d_workspace; /* see cuda_workspace; NULL at first */
+    size_t workspace_bytes;
     void **allocations; /* owned, and what they point to */
     size_t n_allocations;
 };
@@ -60,6 +62,16 @@ static inline cudaError_t launch(void (*kernel)(Parameters...), dim3 grid,
     config.stream = stream;
     return cudaLaunchKernelEx(&config, kernel,
                               static_cast<Arguments &&>(arguments)...);
+}
+
+/* Memory for work that is queued before the next call: kept, as taking and
+ * giving it back waits for the GPU, and enlarged where it is too small. */
+int cuda_workspace(struct device_cuda *cuda, void **d_ptr, size_t n_bytes,
+                   struct err *err) MUST_CHECK;
+/* Parts of it start at multiples of so many bytes. */
+static inline size_t cuda_padded(size_t n_bytes)
+{
+    return (n_bytes + 511) / 512 * 512;
 }
 
 /* So many blocks of block_size threads as all multiprocessors hold at once,

@@ -196,6 +196,21 @@ static void cuda_free(struct device *device, void *d_ptr)
     cuda->allocations[i] = cuda->allocations[--cuda->n_allocations];
 }
 
+int cuda_workspace(struct device_cuda *cuda, void **d_ptr, size_t n_bytes,
+                   struct err *err)
+{
+    if (cuda->workspace_bytes < n_bytes) {
+        device_free(&cuda->base, cuda->d_workspace);
+        cuda->d_workspace = NULL;
+        cuda->workspace_bytes = 0;
+        if (device_alloc(&cuda->base, &cuda->d_workspace, n_bytes, err))
+            return -1;
+        cuda->workspace_bytes = n_bytes;
+    }
+    *d_ptr = cuda->d_workspace;
+    return 0;
+}
+
 static int cuda_upload(struct device *device, void *d_dst, const void *src,
                        size_t n_bytes, struct err *err)
 {
@@ -508,6 +523,24 @@ static int open_all(struct device_cuda *cuda, struct err *err)
     return cuda_flush(&cuda->base, err) || cuda_wait(&cuda->base, err) ? -1 : 0;
 }
 
+/* The driver is older than the CUDA that this program was built with. */
+static int refuse_driver(struct err *err)
+{
+    int driver = 0, runtime = 0;
+
+    cudaDriverGetVersion(&driver);
+    cudaRuntimeGetVersion(&runtime);
+    if (!driver)
+        return err_set(err, ERR_DEVICE,
+                       "this machine has no NVIDIA driver that works");
+    return err_set(err, ERR_DEVICE,
+                   "its driver is made for CUDA up to %d.%d and this program "
+                   "for %d.%d: take a newer driver, or build with a CUDA "
+                   "toolkit that is no newer",
+                   driver / 1000, driver % 1000 / 10, runtime / 1000,
+                   runtime % 1000 / 10);
+}
+
 int device_open_cuda(struct device **out, unsigned ordinal, struct err *err)
 {
     struct device_cuda *cuda;
@@ -516,8 +549,11 @@ int device_open_cuda(struct device **out, unsigned ordinal, struct err *err)
 
     if (status != cudaSuccess) {
         cudaGetLastError();
-        return err_set(err, ERR_DEVICE, "cannot open GPU %u: %s", ordinal,
-                       cudaGetErrorString(status));
+        if (status != cudaErrorInsufficientDriver)
+            return err_set(err, ERR_DEVICE, "cannot open GPU %u: %s", ordinal,
+                           cudaGetErrorString(status));
+        refuse_driver(err);
+        return err_prefix(err, "cannot open GPU %u", ordinal);
     }
     if (ordinal >= (unsigned)n)
         return err_set(err, ERR_DEVICE,

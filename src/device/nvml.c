@@ -50,7 +50,9 @@ static int load_all(struct nvml *nvml, const char *name, struct err *err)
     load(nvml, "nvmlDeviceGetMaxClockInfo", &nvml->max_clock);
     load(nvml, "nvmlDeviceGetTemperature", &nvml->temperature);
     load(nvml, "nvmlDeviceGetPowerUsage", &nvml->power);
-    load(nvml, "nvmlDeviceGetCurrentClocksThrottleReasons", &nvml->reasons);
+    if (!load(nvml, "nvmlDeviceGetCurrentClocksEventReasons", &nvml->reasons))
+        load(nvml, "nvmlDeviceGetCurrentClocksThrottleReasons",
+             &nvml->reasons); /* its name before 535 */
     return 0;
 }
 

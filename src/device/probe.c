@@ -180,8 +180,9 @@ static void release(struct device *device, struct preparation *own)
     device_free(device, own->d_first_values);
 }
 
+/* What only warms up is not held back: its kernels may have to be loaded. */
 static int run_once(struct device *device, const struct preparation *own,
-                    double *ms, struct err *err)
+                    bool is_timed, double *ms, struct err *err)
 {
     const struct probe_job *job = &own->job;
     const struct probe *probe = job->probe;
@@ -196,7 +197,7 @@ static int run_once(struct device *device, const struct preparation *own,
         if (device->ops->copy(device, copies, 2, err))
             return -1;
     }
-    if (device_hold(device, err) || device_flush(device, err) ||
+    if ((is_timed && device_hold(device, err)) || device_flush(device, err) ||
         device_mark(device, 0, err) || device->ops->probe(device, job, err) ||
         device_mark(device, 1, err) || device_release(device, err))
         return -1;
@@ -235,10 +236,10 @@ int probe_run(struct device *device, const struct probe *probe,
     if (prepare(device, probe, &own, err))
         goto out;
     for (unsigned i = 0; i < N_WARM_UP; i++)
-        if (run_once(device, &own, &warm_up_ms, err))
+        if (run_once(device, &own, false, &warm_up_ms, err))
             goto out;
     for (unsigned i = 0; i < n_iterations; i++)
-        if (run_once(device, &own, &ms[i], err))
+        if (run_once(device, &own, true, &ms[i], err))
             goto out;
     timing->median_ms = stats_median(ms, n_iterations);
     timing->p10_ms = stats_quantile(ms, n_iterations, 0.1);

@@ -38,31 +38,47 @@ static __global__ void __launch_bounds__(BLOCK_SIZE)
                                                 (uint32_t)(i % n_bags));
 }
 
-static int make_offsets(struct device_cuda *cuda,
-                        const struct placed_stream *d_streams,
-                        uint32_t n_streams, uint32_t n_bags,
-                        uint64_t *d_offsets, struct err *err)
+/* The workspace of a draw: the placed streams, then what the sum needs. */
+static int open_draw(struct device_cuda *cuda,
+                     const struct placed_stream *placed, uint32_t n_streams,
+                     uint64_t n_offsets, struct placed_stream **d_placed,
+                     void **d_temp, size_t *temp_bytes, struct err *err)
+{
+    size_t n_bytes = n_streams * sizeof *placed;
+    void *d_work;
+
+    if (cuda_exclusive_sum(cuda, NULL, n_offsets, NULL, temp_bytes, err) ||
+        cuda_workspace(cuda, &d_work, cuda_padded(n_bytes) + *temp_bytes, err))
+        return -1;
+    *d_placed = (struct placed_stream *)d_work;
+    *d_temp = (char *)d_work + cuda_padded(n_bytes);
+    return device_upload(&cuda->base, d_work, placed, n_bytes, err);
+}
+
+static int draw_all(struct device_cuda *cuda,
+                    const struct placed_stream *placed, uint32_t n_streams,
+                    uint32_t n_bags, uint64_t most_lookups, uint32_t *d_indices,
+                    uint64_t *d_offsets, struct err *err)
 {
     uint64_t n_all = (uint64_t)n_streams * n_bags;
-    void *d_temp = NULL;
+    struct placed_stream *d_placed;
     size_t temp_bytes = 0;
-    int rc = -1;
+    void *d_temp;
 
-    if (CUDA(launch(sizes_kernel, cuda_n_blocks(cuda, BLOCK_SIZE, n_all + 1),
-                    BLOCK_SIZE, 0, cuda->stream, d_streams, n_bags, n_all,
+    if (open_draw(cuda, placed, n_streams, n_all + 1, &d_placed, &d_temp,
+                  &temp_bytes, err) ||
+        CUDA(launch(
+                 rows_kernel,
+                 dim3(cuda_n_blocks(cuda, BLOCK_SIZE, most_lookups), n_streams),
+                 BLOCK_SIZE, 0, cuda->stream, d_placed, d_indices),
+             err) ||
+        CUDA(launch(sizes_kernel, cuda_n_blocks(cuda, BLOCK_SIZE, n_all + 1),
+                    BLOCK_SIZE, 0, cuda->stream, d_placed, n_bags, n_all,
                     d_offsets),
              err))
-        goto out;
-    if (cuda_exclusive_sum(cuda, d_offsets, n_all + 1, NULL, &temp_bytes,
-                           err) ||
-        device_alloc(&cuda->base, &d_temp, temp_bytes, err) ||
-        cuda_exclusive_sum(cuda, d_offsets, n_all + 1, d_temp, &temp_bytes,
-                           err))
-        goto out;
-    rc = 0;
-out:
-    device_free(&cuda->base, d_temp);
-    return rc;
+        return -1;
+    return cuda_exclusive_sum(cuda, d_offsets, n_all + 1, d_temp, &temp_bytes,
+                              err);
 }
 
 int stream_cuda_draw(struct device *device, const struct stream *streams,
@@ -70,19 +86,15 @@ int stream_cuda_draw(struct device *device, const struct stream *streams,
                      uint32_t *d_indices, uint64_t *d_offsets, struct err *err)
 {
     struct device_cuda *cuda = device_cuda_of(device);
-    size_t n_bytes = n_streams * sizeof(struct placed_stream);
-    struct placed_stream *placed =
-        (struct placed_stream *)mem_alloc(n_streams, sizeof *placed);
-    void *d_placed = NULL;
+    struct placed_stream *placed;
     uint64_t n_lookups = 0, most_lookups = 0;
-    int rc = -1;
+    int rc;
 
-    if (!n_streams) {
-        rc =
-            CUDA(cudaMemsetAsync(d_offsets, 0, sizeof *d_offsets, cuda->stream),
-                 err);
-        goto out;
-    }
+    if (!n_streams)
+        return CUDA(
+            cudaMemsetAsync(d_offsets, 0, sizeof *d_offsets, cuda->stream),
+            err);
+    placed = (struct placed_stream *)mem_alloc(n_streams, sizeof *placed);
     for (uint32_t i = 0; i < n_streams; i++) {
         stream_batch_init(&placed[i].batch, &streams[i], batch_seed);
         placed[i].first_lookup = n_lookups;
@@ -90,22 +102,8 @@ int stream_cuda_draw(struct device *device, const struct stream *streams,
         if (placed[i].batch.n_lookups > most_lookups)
             most_lookups = placed[i].batch.n_lookups;
     }
-    if (device_alloc(device, &d_placed, n_bytes, err) ||
-        device_upload(device, d_placed, placed, n_bytes, err))
-        goto out;
-    if (CUDA(launch(
-                 rows_kernel,
-                 dim3(cuda_n_blocks(cuda, BLOCK_SIZE, most_lookups), n_streams),
-                 BLOCK_SIZE, 0, cuda->stream,
-                 (const struct placed_stream *)d_placed, d_indices),
-             err))
-        goto out;
-    if (make_offsets(cuda, (const struct placed_stream *)d_placed, n_streams,
-                     streams[0].batch, d_offsets, err))
-        goto out;
-    rc = 0;
-out:
-    device_free(device, d_placed);
+    rc = draw_all(cuda, placed, n_streams, streams[0].batch, most_lookups,
+                  d_indices, d_offsets, err);
     mem_free(placed);
     return rc;
 }
@@ -167,45 +165,40 @@ struct measuring {
     struct cuda_pairs pairs; /* values are only carried along */
     void *d_temp;
     size_t temp_bytes;
-    void *d_counts; /* unsigned [n_streams][REUSE_BINS] */
+    unsigned *d_counts; /* [n_streams][REUSE_BINS] */
 };
 
+/* All of it lies in the workspace. */
 static int measure_open(struct measuring *own, struct device_cuda *cuda,
                         const struct stream *streams, uint32_t n_streams,
                         struct err *err)
 {
-    size_t n_counts_bytes = n_streams * sizeof(unsigned[REUSE_BINS]);
-    struct device *device = &cuda->base;
+    size_t counts_bytes = n_streams * sizeof(unsigned[REUSE_BINS]), part_bytes;
     uint64_t most_lookups = 0;
+    void *d_work;
+    char *d_next;
 
     for (uint32_t i = 0; i < n_streams; i++)
         if (stream_n_lookups(&streams[i]) > most_lookups)
             most_lookups = stream_n_lookups(&streams[i]);
     own->pairs.key_bytes = sizeof(uint32_t);
-    for (unsigned i = 0; i < 2; i++)
-        if (device_alloc(device, &own->pairs.d_keys[i],
-                         most_lookups * sizeof(uint32_t), err) ||
-            device_alloc(device, (void **)&own->pairs.d_values[i],
-                         most_lookups * sizeof(uint32_t), err))
-            return -1;
-    if (device_alloc(device, &own->d_counts, n_counts_bytes, err) ||
-        CUDA(cudaMemsetAsync(own->d_counts, 0, n_counts_bytes, cuda->stream),
-             err))
-        return -1;
+    part_bytes = cuda_padded(most_lookups * sizeof(uint32_t));
     if (cuda_sort_pairs(cuda, &own->pairs, most_lookups, 32, NULL,
-                        &own->temp_bytes, err))
+                        &own->temp_bytes, err) ||
+        cuda_workspace(
+            cuda, &d_work,
+            4 * part_bytes + cuda_padded(counts_bytes) + own->temp_bytes, err))
         return -1;
-    return device_alloc(device, &own->d_temp, own->temp_bytes, err);
-}
-
-static void measure_close(struct measuring *own, struct device *device)
-{
+    d_next = (char *)d_work;
     for (unsigned i = 0; i < 2; i++) {
-        device_free(device, own->pairs.d_keys[i]);
-        device_free(device, own->pairs.d_values[i]);
+        own->pairs.d_keys[i] = d_next;
+        own->pairs.d_values[i] = (uint32_t *)(d_next + part_bytes);
+        d_next += 2 * part_bytes;
     }
-    device_free(device, own->d_temp);
-    device_free(device, own->d_counts);
+    own->d_counts = (unsigned *)d_next;
+    own->d_temp = d_next + cuda_padded(counts_bytes);
+    return CUDA(cudaMemsetAsync(own->d_counts, 0, counts_bytes, cuda->stream),
+                err);
 }
 
 static int count_stream(struct measuring *own, struct device_cuda *cuda,
@@ -259,7 +252,7 @@ int stream_cuda_measure(struct device *device, const struct stream *streams,
         goto out;
     for (uint32_t i = 0; i < n_streams; i++) {
         if (count_stream(&own, cuda, &streams[i], d_indices + first,
-                         (unsigned *)own.d_counts + i * REUSE_BINS, err))
+                         own.d_counts + i * REUSE_BINS, err))
             goto out;
         first += stream_n_lookups(&streams[i]);
     }
@@ -270,7 +263,6 @@ int stream_cuda_measure(struct device *device, const struct stream *streams,
         n_unique[i] = shares_of(counts + i * REUSE_BINS, bins[i]);
     rc = 0;
 out:
-    measure_close(&own, device);
     mem_free(counts);
     return rc;
 }

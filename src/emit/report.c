@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "emit/report_parts.h"
 
+#include "base/text.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -230,6 +232,24 @@ static void print_step(const struct report *report, struct buf *out)
     buf_printf(out, "\n");
 }
 
+/* Only where the GPUs differ: else the share of one tells it. */
+static void print_uneven_memory(const struct cluster *cluster, struct buf *out)
+{
+    uint64_t least = UINT64_MAX, most = 0;
+    char least_text[TEXT_BYTES_MAX], most_text[TEXT_BYTES_MAX];
+
+    for (uint32_t r = 0; r < cluster->n_devices; r++) {
+        if (cluster->memory_bytes[r] < least)
+            least = cluster->memory_bytes[r];
+        if (cluster->memory_bytes[r] > most)
+            most = cluster->memory_bytes[r];
+    }
+    if (least != most)
+        buf_printf(out, "memory  %s to %s a GPU\n",
+                   text_from_bytes(least_text, (double)least),
+                   text_from_bytes(most_text, (double)most));
+}
+
 static void print_head(const struct report *report, struct buf *out)
 {
     const struct problem *problem = &report->plan->problem;
@@ -243,6 +263,7 @@ static void print_head(const struct report *report, struct buf *out)
                report->plan->n_shards, report->plan->n_shards == 1 ? "" : "s",
                cluster->n_devices, cluster->n_devices == 1 ? "" : "s", n_hosts,
                n_hosts == 1 ? "" : "s", problem->batch);
+    print_uneven_memory(cluster, out);
     print_search(report->plan, out);
     print_cost(report, out);
     print_step(report, out);

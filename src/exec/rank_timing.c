@@ -31,7 +31,8 @@ struct timer {
     struct rank_work *work;
     void **d_grads;        /* [n_groups], each owned */
     struct others *others; /* [n_groups]; zeroed where nothing is replicated */
-    bool has_replicas, is_held;
+    bool has_replicas;
+    bool is_held; /* what is timed */
 };
 
 static void close_others(struct others *others, struct device *device)
@@ -194,18 +195,21 @@ struct lap {
     double forward_ms, backward_ms;
 };
 
-static int run_once(struct timer *timer, unsigned set, struct lap *lap,
-                    struct err *err)
+/* What only warms up is not held back: its kernels may have to be loaded,
+ * which waits for the device. */
+static int run_once(struct timer *timer, unsigned set, bool is_timed,
+                    struct lap *lap, struct err *err)
 {
     struct device *device = timer->work->placement->device;
+    bool is_held = timer->is_held && is_timed;
     double apply_ms = 0;
     struct err ignored;
     int rc;
 
-    if (timer->is_held && device_hold(device, err))
+    if (is_held && device_hold(device, err))
         return -1;
     rc = queue_once(timer, set, err);
-    if (timer->is_held && device_release(device, rc ? &ignored : err))
+    if (is_held && device_release(device, rc ? &ignored : err))
         return -1;
     if (rc)
         return -1;
@@ -246,10 +250,10 @@ int rank_timing(struct rank_times *times, struct rank_work *work,
         return -1;
     }
     for (unsigned k = 0; k < n_sets; k++) /* warm-up */
-        if (run_once(&timer, k, &lap, err))
+        if (run_once(&timer, k, false, &lap, err))
             goto out;
     for (unsigned i = 0; i < n_iterations; i++) {
-        if (run_once(&timer, i % n_sets, &lap, err))
+        if (run_once(&timer, i % n_sets, true, &lap, err))
             goto out;
         forward[i] = lap.forward_ms;
         backward[i] = lap.backward_ms;

@@ -120,6 +120,36 @@ int place_element(struct json_place *out, const struct json_place *place,
     return 0;
 }
 
+/* Quotes and brackets are all there is to see. A child begins with the first
+ * character after the bracket or comma before it; that may be a bracket. */
+void place_child_lines(const char *text, size_t len, size_t depth,
+                       size_t *lines)
+{
+    size_t line = 1, at = 0;
+    bool in_string = false, before_child = false;
+
+    for (const char *p = text; p < text + len; p++) {
+        line += *p == '\n';
+        if (in_string) {
+            in_string = *p != '"';
+            p += *p == '\\';
+            continue;
+        }
+        if (before_child && !strchr(" \t\r\n]}", *p)) {
+            *lines++ = line;
+            before_child = false;
+        }
+        if (*p == '"')
+            in_string = true;
+        else if (*p == '{' || *p == '[')
+            before_child = ++at == depth;
+        else if (*p == '}' || *p == ']')
+            before_child = false, at--;
+        else if (*p == ',')
+            before_child = at == depth;
+    }
+}
+
 /* False where value is no whole number that fits. */
 static bool to_u64(uint64_t *out, const json_t *value)
 {
@@ -216,6 +246,19 @@ int place_double(double *out, const struct json_place *place, const char *key,
     if (find(&value, place, key, err))
         return -1;
     return read_double(out, place, key, value, err);
+}
+
+int place_positive(double *out, const struct json_place *place, const char *key,
+                   struct err *err)
+{
+    double x = 0;
+
+    if (place_double(&x, place, key, err))
+        return -1;
+    if (!(x > 0))
+        return place_error(place, err, "%s is %.17g, not above 0", key, x);
+    *out = x;
+    return 0;
 }
 
 int place_bool(bool *out, const struct json_place *place, const char *key,

@@ -52,12 +52,22 @@ int place_list_double(double *out, const struct json_place *place,
                       struct err *err) MUST_CHECK;
 int place_double(double *out, const struct json_place *place, const char *key,
                  struct err *err) MUST_CHECK;
+/* Above 0. */
+int place_positive(double *out, const struct json_place *place, const char *key,
+                   struct err *err) MUST_CHECK;
 int place_bool(bool *out, const struct json_place *place, const char *key,
                struct err *err) MUST_CHECK;
 /* Copied into the arena. */
 int place_string(const char **out, const struct json_place *place,
                  const char *key, struct arena *arena,
                  struct err *err) MUST_CHECK;
+
+/* The lines on which the members or elements begin that stand `depth` (1: the
+ * document's own) containers deep, in their order, which is the order that
+ * jansson keeps: lines[] has room for as many as there are. The text is known
+ * to be valid. */
+void place_child_lines(const char *text, size_t len, size_t depth,
+                       size_t *lines);
 
 /* ERR_INPUT with "source: path" and then the sentence. */
 int place_error(const struct json_place *place, struct err *err,

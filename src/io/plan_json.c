@@ -152,6 +152,15 @@ static int read_bytes(uint64_t **out, const struct json_place *place,
     return 0;
 }
 
+/* Bandwidths that the user asked for. */
+static int read_bandwidth(double *gbps, const struct json_place *place,
+                          const char *key, struct err *err)
+{
+    if (!place_has(place, key))
+        return 0;
+    return place_positive(gbps, place, key, err);
+}
+
 static int read_cluster(struct cluster *cluster, const struct json_place *root,
                         struct arena *arena, struct err *err)
 {
@@ -165,6 +174,9 @@ static int read_cluster(struct cluster *cluster, const struct json_place *root,
     if (place_has(&place, "gpus_per_host") &&
         place_u32(&cluster->devices_per_host, &place, "gpus_per_host", 1,
                   UINT32_MAX, err))
+        return -1;
+    if (read_bandwidth(&cluster->intra_gbps, &place, "intra_gbps", err) ||
+        read_bandwidth(&cluster->inter_gbps, &place, "inter_gbps", err))
         return -1;
     /* First the list that the file must have: it bounds what is allocated. */
     if (read_bytes(&cluster->memory_bytes, &place, "memory_bytes",

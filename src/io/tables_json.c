@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "io/json_place.h"
 
 #define MEMBER_ROWS "num_embeddings"
 #define MEMBER_DIM "embedding_dim"
@@ -21,36 +22,6 @@ struct reader {
     json_t *unknown;  /* owned; an object, the set of members left out */
     size_t n_pooling; /* tables that give one */
 };
-
-/*
- * The lines on which the members of the root object begin, in their order,
- * which is the order that jansson keeps. The text is known to be valid, so
- * quotes and brackets are all there is to see.
- */
-static void find_lines(const char *text, size_t len, size_t *lines)
-{
-    size_t line = 1, depth = 0;
-    bool in_string = false, before_key = false;
-
-    for (const char *p = text; p < text + len; p++) {
-        line += *p == '\n';
-        if (in_string) {
-            in_string = *p != '"';
-            p += *p == '\\';
-        } else if (*p == '"') {
-            in_string = true;
-            if (before_key)
-                *lines++ = line;
-            before_key = false;
-        } else if (*p == '{' || *p == '[') {
-            before_key = depth++ == 0;
-        } else if (*p == '}' || *p == ']') {
-            depth--;
-        } else if (*p == ',') {
-            before_key = depth == 1;
-        }
-    }
-}
 
 static int read_shape(const struct reader *reader, struct table *table,
                       const json_t *object, const char *where, struct err *err)
@@ -215,7 +186,7 @@ int tables_from_json(struct table_list *list, const char *text, size_t len,
     list->n_tables = json_object_size(root);
     list->tables = ARENA_NEW(arena, struct table, list->n_tables);
     reader.lines = ARENA_NEW(arena, size_t, list->n_tables);
-    find_lines(text, len, reader.lines);
+    place_child_lines(text, len, 1, reader.lines);
     if (read_tables(&reader, list, root, err))
         goto out;
     warn_unknown(&reader);

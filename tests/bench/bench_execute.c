@@ -7,6 +7,7 @@
 #include "exec/exec.h"
 #include "io/tables_io.h"
 
+#include <getopt.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -17,12 +18,15 @@
  * Predicted against executed: 20 random plans of real lists, at their full
  * size, on 4 and 8 ranks, priced by a measured cost model and run on this
  * machine: on two threads at batch 4,096, or on a GPU at batch 65,536. Every
- * plan is also compared with the unsharded reference.
+ * plan is also compared with the unsharded reference. A plan that fails is
+ * said and left out; the status is 0 where none failed.
  *
- *     bench_execute [--device cpu|cuda] [MODEL [PLANS [BATCH]]]
+ *     bench_execute [--device cpu|cuda] [--seconds S]
+ *                   [--plans N] [--batch B] [--max-rows R] [MODEL]
  *
- * MODEL is by default the shipped one of a CPU; a GPU's has to be named. Fewer
- * PLANS and another BATCH are for a look at whether it works.
+ * MODEL is by default the shipped one of a CPU; a GPU's has to be named. No
+ * plan is begun once S seconds are over. Fewer plans, another batch and tables
+ * that are cut to R rows are for a look at whether it works.
  */
 
 #define SHIPPED_MODEL "data/models/cpu-amd-epyc-2t.nsm"
@@ -39,8 +43,9 @@ struct setup {
     struct world *world;
     struct device *device;
     enum device_kind kind;
-    uint32_t batch;
-    unsigned n_plans; /* 1 .. N_PLANS */
+    uint32_t batch, max_rows;
+    uint32_t n_plans; /* 1 .. N_PLANS */
+    double end_ms;
 };
 
 struct outcome {
@@ -75,9 +80,12 @@ static void draw_shards(struct plan *plan, struct shard *shards,
 }
 
 static void fill_problem(struct problem *problem, struct table_list *list,
-                         uint32_t n_devices, uint32_t batch,
+                         uint32_t n_devices, const struct setup *setup,
                          struct arena *arena)
 {
+    for (uint32_t t = 0; t < list->n_tables; t++)
+        if (list->tables[t].num_embeddings > setup->max_rows)
+            list->tables[t].num_embeddings = setup->max_rows;
     *problem = (struct problem){
         .tables = list->tables,
         .n_tables = list->n_tables,
@@ -85,7 +93,7 @@ static void fill_problem(struct problem *problem, struct table_list *list,
                     .devices_per_host = n_devices,
                     .memory_bytes = ARENA_NEW(arena, uint64_t, n_devices),
                     .reserve_bytes = ARENA_NEW(arena, uint64_t, n_devices)},
-        .batch = batch,
+        .batch = setup->batch,
         .kinds = SHARD_ALL_KINDS,
     };
     for (uint32_t r = 0; r < n_devices; r++)
@@ -111,22 +119,6 @@ static double slowest_measured(const struct plan *plan,
     return slowest;
 }
 
-static int price(struct plan *plan, const char *model, struct arena *arena,
-                 struct err *err)
-{
-    struct oracle *oracle = NULL;
-    int rc = -1;
-
-    if (oracle_learned_open(&oracle, model, &plan->problem, arena, err))
-        goto out;
-    if (plan_price(plan, oracle, arena, err))
-        goto out;
-    rc = 0;
-out:
-    oracle_close(oracle);
-    return rc;
-}
-
 static int run_plan(struct outcome *outcome, const struct setup *setup,
                     unsigned number, struct err *err)
 {
@@ -144,10 +136,11 @@ static int run_plan(struct outcome *outcome, const struct setup *setup,
     rng_init(&rng, number, 0);
     if (tables_load(&list, lists[number % 2], &options, &arena, err))
         goto out;
-    fill_problem(&plan.problem, &list, number / 2 % 2 ? 8 : 4, setup->batch,
-                 &arena);
+    fill_problem(&plan.problem, &list, number / 2 % 2 ? 8 : 4, setup, &arena);
     draw_shards(&plan, shards, &rng);
-    if (price(&plan, setup->model, &arena, err) || plan_check(&plan, err))
+    if (oracle_price_plan(&plan, arena_printf(&arena, "model:%s", setup->model),
+                          &arena, err) ||
+        plan_check(&plan, err))
         goto out;
     exec_options_init(&exec_options);
     exec_options.n_iterations = N_ITERATIONS;
@@ -187,63 +180,122 @@ static int read_number(uint32_t *out, const char *text, uint32_t max,
     return 0;
 }
 
+static int read_device(struct setup *setup, const char *kind, struct err *err)
+{
+    if (strcmp(kind, "cpu") != 0 && strcmp(kind, "cuda") != 0)
+        return err_set(err, ERR_USAGE, "--device takes cpu or cuda");
+    setup->kind = strcmp(kind, "cuda") ? DEVICE_CPU : DEVICE_CUDA;
+    return 0;
+}
+
+static int read_option(struct setup *setup, int option, const char *value,
+                       struct err *err)
+{
+    uint32_t seconds = 0;
+
+    switch (option) {
+    case 'd':
+        return read_device(setup, value, err);
+    case 'p':
+        return read_number(&setup->n_plans, value, N_PLANS, err);
+    case 'b':
+        return read_number(&setup->batch, value, 1 << 24, err);
+    case 'r':
+        return read_number(&setup->max_rows, value, UINT32_MAX, err);
+    case 's':
+        if (read_number(&seconds, value, 1 << 20, err))
+            return -1;
+        setup->end_ms = clock_ms() + 1e3 * seconds;
+        return 0;
+    default:
+        return err_set(err, ERR_USAGE,
+                       "the options are --device, --seconds, --plans, --batch "
+                       "and --max-rows");
+    }
+}
+
 static int read_arguments(struct setup *setup, int argc, char **argv,
                           struct err *err)
 {
-    int i = 1;
+    static const struct option options[] = {
+        {"device", required_argument, NULL, 'd'},
+        {"plans", required_argument, NULL, 'p'},
+        {"batch", required_argument, NULL, 'b'},
+        {"max-rows", required_argument, NULL, 'r'},
+        {"seconds", required_argument, NULL, 's'},
+        {0},
+    };
+    int option;
 
     *setup = (struct setup){
-        .model = SHIPPED_MODEL, .batch = 4096, .n_plans = N_PLANS};
-    if (argc > i && !strcmp(argv[i], "--device")) {
-        const char *kind = argc > i + 1 ? argv[i + 1] : "";
-
-        if (strcmp(kind, "cpu") != 0 && strcmp(kind, "cuda") != 0)
-            return err_set(err, ERR_USAGE, "--device takes cpu or cuda");
-        if (!strcmp(kind, "cuda")) {
-            setup->kind = DEVICE_CUDA;
-            setup->batch = 65536;
-        }
-        i += 2;
-    }
-    if (argc > i)
-        setup->model = argv[i];
-    else if (setup->kind == DEVICE_CUDA)
+        .n_plans = N_PLANS, .max_rows = UINT32_MAX, .end_ms = INFINITY};
+    opterr = 0;
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
+        if (read_option(setup, option, optarg, err))
+            return -1;
+    if (!setup->batch)
+        setup->batch = setup->kind == DEVICE_CUDA ? 65536 : 4096;
+    setup->model = optind < argc ? argv[optind] : SHIPPED_MODEL;
+    if (optind == argc && setup->kind == DEVICE_CUDA)
         return err_set(err, ERR_USAGE, "--device cuda needs the GPU's MODEL");
-    if (argc > i + 1 && read_number(&setup->n_plans, argv[i + 1], N_PLANS, err))
-        return -1;
-    if (argc > i + 2)
-        return read_number(&setup->batch, argv[i + 2], 1 << 24, err);
     return 0;
+}
+
+static void print_summary(const struct setup *setup, double *errors, uint32_t n,
+                          uint32_t n_failed)
+{
+    printf("\nplans           %" PRIu32 " of %" PRIu32 " executed", n,
+           setup->n_plans);
+    if (n_failed)
+        printf(", %" PRIu32 " failed", n_failed);
+    printf("\n");
+    if (n)
+        printf("slowest rank    predicted against measured compute: median "
+               "error %.1f %%, p90 %.1f %%\n",
+               100 * stats_median(errors, n),
+               100 * stats_quantile(errors, n, 0.9));
+}
+
+/* 0 where all plans ran, or all that time was left for. */
+static int run_plans(const struct setup *setup)
+{
+    double errors[N_PLANS];
+    uint32_t n = 0, n_failed = 0;
+
+    for (unsigned i = 0; i < setup->n_plans && clock_ms() < setup->end_ms;
+         i++) {
+        struct outcome outcome;
+        struct err err = {0};
+
+        if (run_plan(&outcome, setup, i, &err)) {
+            printf("%4u  failed: %s\n", i, err.msg);
+            n_failed++;
+            continue;
+        }
+        errors[n++] = fabs(outcome.predicted_ms / outcome.measured_ms - 1);
+    }
+    print_summary(setup, errors, n, n_failed);
+    return n_failed || !n ? -1 : 0;
 }
 
 int main(int argc, char **argv)
 {
-    struct outcome outcomes[N_PLANS];
     struct setup setup;
-    double errors[N_PLANS];
     struct err err = {0};
     int status = 1;
 
     if (read_arguments(&setup, argc, argv, &err) ||
         world_open(&setup.world, &err) ||
-        device_open(&setup.device, setup.kind, 0, 2, &err))
+        device_open(&setup.device, setup.kind, 0, 2, &err)) {
+        fprintf(stderr, "bench_execute: %s\n", err.msg);
         goto out;
+    }
     printf("slowest rank's compute, predicted by %s and measured on %s, "
            "batch %u\n\nplan  tables                     ranks  pieces "
            "predicted ms measured ms  error %%   outputs   weights\n",
            setup.model, device_name(setup.device), setup.batch);
-    for (unsigned i = 0; i < setup.n_plans; i++) {
-        if (run_plan(&outcomes[i], &setup, i, &err))
-            goto out;
-        errors[i] =
-            fabs(outcomes[i].predicted_ms / outcomes[i].measured_ms - 1);
-    }
-    printf("\nmedian error %.1f %% of %d plans\n",
-           100 * stats_median(errors, setup.n_plans), setup.n_plans);
-    status = 0;
+    status = run_plans(&setup) ? 1 : 0;
 out:
-    if (status)
-        fprintf(stderr, "bench_execute: %s\n", err.msg);
     device_close(setup.device);
     world_close(setup.world);
     return status;

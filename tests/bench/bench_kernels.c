@@ -13,7 +13,8 @@
  * rows that lie there; what is read or written in order goes at the speed of a
  * plain read; sorting is CUB's. Beside it the bytes of all look-ups' rows that
  * a forward reads in a second, as a part of what the plain gather of such rows
- * does.
+ * does. A summary comes last, by width of a row. The status is 0 where every
+ * case that was begun could be measured.
  */
 
 #include <inttypes.h>
@@ -46,8 +47,18 @@ static const uint32_t DIMS[] = {128, 64, 256, 32, 16, 512, 48};
 #define N_DIMS (sizeof DIMS / sizeof DIMS[0])
 static const double POOLINGS[] = {20, 2};
 static const double ALPHAS[] = {0, 1.05};
+static const enum precision PRECISIONS[] = {PRECISION_FP32, PRECISION_FP16};
 
 static struct err err;
+
+/* What the summary tells of a case; 0: not measured. */
+enum figure {
+    GATHER_GBPS,       /* of rows of that width and precision */
+    FORWARD_OF_GATHER, /* %, the rows' bytes a second */
+    FORWARD_OF_FLOOR,  /* % */
+    BACKWARD_OF_FLOOR,
+    N_FIGURES
+};
 
 /* What all cases share. */
 struct bench {
@@ -60,12 +71,16 @@ struct bench {
     enum precision filled; /* with values of this precision; INT8: not yet */
     double launch_ms, read_gbps, copy_gbps;
     uint64_t gather_rows; /* of a probe */
+    /* by precision, skew, pooling, width */
+    double figures[2][2][2][N_DIMS][N_FIGURES];
+    unsigned n_failed;
 };
 
 struct bench_case {
     uint32_t dim;
     enum precision precision;
     double pooling, alpha;
+    double *figures; /* [N_FIGURES] */
 };
 
 /* A case's memory and what was measured. */
@@ -309,8 +324,9 @@ static int run_lap(const struct bench *bench, struct run *run, unsigned number)
                : 0;
 }
 
-static void print_case(const struct bench_case *what, struct run *run,
-                       const struct floors *floors)
+/* Prints a case and keeps its figures. */
+static void report_case(const struct bench_case *what, struct run *run,
+                        const struct floors *floors)
 {
     double forward = stats_median(run->forward, N_LAPS);
     double linearise = stats_median(run->linearise, N_LAPS);
@@ -332,6 +348,10 @@ static void print_case(const struct bench_case *what, struct run *run,
            100 * floors->sort_ms / sort, update,
            100 * floors->update_ms / update);
     fflush(stdout);
+    what->figures[FORWARD_OF_GATHER] = 100 * gbps / floors->gather_gbps;
+    what->figures[FORWARD_OF_FLOOR] = 100 * floors->forward_ms / forward;
+    what->figures[BACKWARD_OF_FLOOR] = 100 * backward_floor / backward;
+    what->figures[GATHER_GBPS] = floors->gather_gbps;
 }
 
 static int run_case(struct bench *bench, const struct bench_case *what)
@@ -345,33 +365,43 @@ static int run_case(struct bench *bench, const struct bench_case *what)
     if (!rc)
         rc = find_floors(bench, what, run, &floors);
     if (!rc)
-        print_case(what, run, &floors);
+        report_case(what, run, &floors);
     close_run(bench, run);
     mem_free(run);
     return rc;
 }
 
+/* Case d of those that have one precision, skew and pooling. */
+static struct bench_case case_at(struct bench *bench, int precision, int alpha,
+                                 int pooling, size_t d)
+{
+    return (struct bench_case){DIMS[d], PRECISIONS[precision],
+                               POOLINGS[pooling], ALPHAS[alpha],
+                               bench->figures[precision][alpha][pooling][d]};
+}
+
 /* A case that fails, as memory is short, is said and left out. */
-static void run_cases(struct bench *bench, enum precision precision)
+static void run_cases(struct bench *bench, int precision)
 {
     unsigned n_left_out = 0;
 
     for (int a = 0; a < 2; a++)
         for (int p = 0; p < 2; p++)
             for (size_t d = 0; d < N_DIMS; d++) {
-                struct bench_case what = {DIMS[d], precision, POOLINGS[p],
-                                          ALPHAS[a]};
+                struct bench_case what = case_at(bench, precision, a, p, d);
 
-                if (clock_ms() > bench->end_ms)
+                if (clock_ms() > bench->end_ms) {
                     n_left_out++;
-                else if (run_case(bench, &what))
+                } else if (run_case(bench, &what)) {
                     printf("%4u %4s %3.0f %4.2f: %s\n", what.dim,
-                           precision_name(precision), what.pooling, what.alpha,
-                           err.msg);
+                           precision_name(what.precision), what.pooling,
+                           what.alpha, err.msg);
+                    bench->n_failed++;
+                }
             }
     if (n_left_out)
         printf("the time is over: %u cases of %s left out\n", n_left_out,
-               precision_name(precision));
+               precision_name(PRECISIONS[precision]));
 }
 
 /* Forward of the same bags, tuned for longer and shorter ones: which walks
@@ -402,7 +432,7 @@ static void compare_walks(struct bench *bench)
            "8        4        2\n");
     for (int p = 0; p < 2; p++)
         for (size_t d = 0; d < N_DIMS; d++) {
-            struct bench_case what = {DIMS[d], PRECISION_FP32, POOLINGS[p], 0};
+            struct bench_case what = case_at(bench, 0, 0, p, d);
 
             if (clock_ms() > bench->end_ms || run_walks(bench, &what))
                 return;
@@ -436,7 +466,7 @@ static int open_bench(struct bench *bench)
         1e6;
     if (rc)
         return -1;
-    printf("%s, %s, batch %u, %u tables in %.1f GiB; row-wise Adagrad\n"
+    printf("%s, %s, batch %u, %u tables in %.3g GiB; row-wise Adagrad\n"
            "read %.0f GB/s, copy %.0f GB/s, launch %.4f ms; medians of %d\n\n",
            device_name(device), device_isa(device), bench->batch, N_TABLES,
            (double)n / (double)gib, bench->read_gbps, bench->copy_gbps,
@@ -455,6 +485,91 @@ static int open_bench(struct bench *bench)
     return device_set(device, bench->d_state, n_states, 1, &err);
 }
 
+static void print_widths(const char *title)
+{
+    printf("%-37s", title);
+    for (size_t d = 0; d < N_DIMS; d++)
+        printf(" %5u", DIMS[d]);
+    printf("\n");
+}
+
+/* A line for each precision, skew and pooling that was measured; where only
+ * uniform look-ups count, of those. */
+static void print_figure(const struct bench *bench, enum figure figure,
+                         const char *name)
+{
+    int n_alphas = figure <= FORWARD_OF_GATHER ? 1 : 2;
+
+    for (int i = 0; i < 2; i++)
+        for (int a = 0; a < n_alphas; a++)
+            for (int p = 0; p < 2; p++) {
+                if (!(bench->figures[i][a][p][0][figure] > 0))
+                    continue;
+                printf("%-18s %4s L %2.0f zipf %4.2f", name,
+                       precision_name(PRECISIONS[i]), POOLINGS[p], ALPHAS[a]);
+                for (size_t d = 0; d < N_DIMS; d++)
+                    printf(" %5.0f", bench->figures[i][a][p][d][figure]);
+                printf("\n");
+            }
+}
+
+/* Over the cases that count for it. */
+static void print_least(const struct bench *bench, enum figure figure,
+                        const char *name)
+{
+    double values[8 * N_DIMS];
+    size_t n = 0;
+
+    for (size_t i = 0; i < 8 * N_DIMS; i++) {
+        size_t d = i % N_DIMS, p = i / N_DIMS % 2, a = i / N_DIMS / 2 % 2;
+        double value = bench->figures[i / N_DIMS / 4][a][p][d][figure];
+        bool is_wide_uniform = !a && DIMS[d] >= 128;
+
+        if (value > 0 && (figure == BACKWARD_OF_FLOOR ||
+                          is_wide_uniform == (figure == FORWARD_OF_GATHER)))
+            values[n++] = value;
+    }
+    if (n)
+        printf("%-49s least %3.0f, median %3.0f of %2zu cases\n", name,
+               stats_quantile(values, n, 0), stats_median(values, n), n);
+}
+
+/* tests/gpu/check takes all from "summary" on. */
+static void print_summary(const struct bench *bench)
+{
+    printf("\n");
+    print_widths("%, by dim; 0: not measured");
+    print_figure(bench, FORWARD_OF_FLOOR, "forward / floor");
+    print_figure(bench, BACKWARD_OF_FLOOR, "backward / floor");
+    printf("\nsummary: %d tables in %.3g GiB, batch %u; copy %.0f GB/s, read "
+           "%.0f GB/s\n",
+           N_TABLES, (double)bench->footprint_bytes / (1 << 30), bench->batch,
+           bench->copy_gbps, bench->read_gbps);
+    print_widths("GB/s and %, by dim; 0: not measured");
+    print_figure(bench, GATHER_GBPS, "gather GB/s");
+    print_figure(bench, FORWARD_OF_GATHER, "forward / gather");
+    print_least(bench, FORWARD_OF_GATHER,
+                "forward / gather %, uniform, dim >= 128 (aim 85)");
+    print_least(bench, FORWARD_OF_FLOOR,
+                "forward / floor %, all others (aim 60)");
+    print_least(bench, BACKWARD_OF_FLOOR, "backward / floor % (aim 50)");
+}
+
+static int run_bench(struct bench *bench)
+{
+    if (open_bench(bench)) {
+        fprintf(stderr, "bench_kernels: %s\n", err.msg);
+        return -1;
+    }
+    run_cases(bench, 0);
+    run_cases(bench, 1);
+    compare_walks(bench);
+    print_summary(bench);
+    device_free(bench->device, bench->d_weights);
+    device_free(bench->device, bench->d_state);
+    return bench->n_failed ? -1 : 0;
+}
+
 int main(int argc, char **argv)
 {
     double seconds = argc > 1 ? strtod(argv[1], NULL) : 120;
@@ -464,6 +579,7 @@ int main(int argc, char **argv)
         .footprint_bytes = (uint64_t)(gib * (1 << 30)) / 4096 * 4096,
         .end_ms = clock_ms() + 1000 * seconds,
     };
+    int rc = 0;
 
     if (!device_count_cuda()) {
         printf("no CUDA device\n");
@@ -473,20 +589,10 @@ int main(int argc, char **argv)
         fprintf(stderr, "bench_kernels: %s\n", err.msg);
         return 1;
     }
-    if (argc < 3 && strstr(device_name(bench.device), "Emulated")) {
+    if (argc < 3 && strstr(device_name(bench.device), "Emulated"))
         printf("%s: its times mean nothing\n", device_name(bench.device));
-        device_close(bench.device);
-        return 0;
-    }
-    if (open_bench(&bench)) {
-        fprintf(stderr, "bench_kernels: %s\n", err.msg);
-        return 1;
-    }
-    run_cases(&bench, PRECISION_FP32);
-    run_cases(&bench, PRECISION_FP16);
-    compare_walks(&bench);
-    device_free(bench.device, bench.d_weights);
-    device_free(bench.device, bench.d_state);
+    else
+        rc = run_bench(&bench);
     device_close(bench.device);
-    return 0;
+    return rc ? 1 : 0;
 }

@@ -52,12 +52,23 @@ bad zero-gpus plan "$tables" --gpus 0
 bad negative-gpus plan "$tables" --gpus=-1
 bad gpus-not-a-number plan "$tables" --gpus eight
 bad gpus-huge plan "$tables" --gpus 99999999999999999999
+bad gpus-falling plan "$tables" --gpus 8..4 -o out
+bad gpus-from-zero plan "$tables" --gpus 0..4 -o out
+bad gpus-to-many plan "$tables" --gpus 1..100000 -o out
+bad gpus-half-range plan "$tables" --gpus 4.. -o out
+bad gpus-range-to-stdout plan "$tables" --gpus 1..2 -o -
+bad gpus-no-whole-host plan "$tables" --gpus 9..15 --gpus-per-host 8 -o out
+bad gpus-range-compared compare "$tables" --gpus 1..2
 bad unknown-gpu plan "$tables" --gpus 2 --gpu potato
 bad memory-nan plan "$tables" --gpus 2 --memory nan
 bad memory-negative plan "$tables" --gpus 2 --memory=-1GiB
 bad memory-huge plan "$tables" --gpus 2 --memory 99999999TiB
 bad reserve-above-100 plan "$tables" --gpus 2 --reserve 150%
 bad batch-zero plan "$tables" --gpus 2 --batch 0
+bad bandwidth-zero plan "$tables" --gpus 2 --inter-gbps 0
+bad bandwidth-text plan "$tables" --gpus 2 --intra-gbps fast
+bad bandwidth-and-nets plan "$tables" --gpus 2 --cost reference:none \
+    --inter-gbps 10
 bad unknown-kind plan "$tables" --gpus 2 --shard diagonal
 bad uneven-hosts plan "$tables" --gpus 8 --gpus-per-host 3
 bad unknown-cost plan "$tables" --gpus 2 --cost magic:x
@@ -99,6 +110,33 @@ printf '{"a": {"num_embeddings": 10}}' | lines json-missing-key
 printf '{"a": {"num_embeddings": 10, "embedding_dim": 4' | lines json-cut
 printf 'name,rows,dim\na,9000000000000000000,1000000\n' | lines no-plan
 
+echo "== clusters"
+
+# cluster NAME OPTIONS : plans for the cluster on standard input
+cluster()
+{
+    label=$1
+    shift
+    cat >cluster.json
+    bad "$label" plan "$tables" --cluster cluster.json -o out "$@"
+}
+
+bad no-such-cluster plan "$tables" --cluster none.json -o out
+cluster cluster-empty </dev/null
+cluster cluster-is-a-list <"$tables"
+echo '{"hosts": []}' | cluster cluster-no-hosts
+printf '{"hosts": [\n{"gpus": 2},\n{"gpus": 3}]}' | cluster cluster-uneven-hosts
+printf '{"hosts": [\n{"gpus": 2, "memroy": 3}]}' | cluster cluster-mistyped
+echo '{"hosts": [{"gpus": 2, "memory": "lots"}]}' | cluster cluster-no-size
+echo '{"hosts": [{"gpus": 2, "memory": [1]}]}' | cluster cluster-short-list
+echo '{"hosts": [{"gpus": 2, "used": "90GiB"}]}' | cluster cluster-used-up
+echo '{"hosts": [{"gpus": 65537}]}' | cluster cluster-too-large
+echo '{"gpu": "potato", "hosts": [{"gpus": 2}]}' | cluster cluster-unknown-gpu
+echo '{"hosts": [{"gpus": 2}], "inter_gbps": -1}' | cluster cluster-bandwidth
+echo '{"hosts": [{"gpus": 2}]}' | cluster cluster-and-gpus --gpus 2
+echo '{"hosts": [{"gpus": 2}]}' | cluster cluster-and-memory --memory 80GiB
+echo '{"gpu": "h100", "hosts": [{"gpus": 2}]}' | cluster cluster-and-gpu --gpu a100
+
 echo "== plans"
 printf 'name,rows,dim\na,10,8\nb,20,8\n' >list.csv
 "$NEUROSHARD" plan list.csv --gpus 2 --search reference -o good.json >/dev/null 2>&1 ||
@@ -110,6 +148,8 @@ sed 's/"neuroshard_plan": 1/"neuroshard_plan": 99/' good.json >other.json
 bad plan-other-version cost other.json -o out
 sed 's/"gpus": 2/"gpus": 3/' good.json >other.json
 bad plan-other-cluster cost other.json -o out
+sed 's/"gpus": 2/"intra_gbps": 0, "gpus": 2/' good.json >other.json
+bad plan-no-bandwidth cost other.json -o out
 sed 's/"device": 1/"device": 7/' good.json >other.json
 bad plan-device-outside cost other.json -o out
 sed 's/"num_embeddings": 20/"num_embeddings": 21/' good.json >other.json

@@ -51,12 +51,21 @@ echo "== explain"
 "$ns" explain new.json b --cost torchrec --json
 
 echo "== what explain says of a way, cost says of that plan"
-plan 2 "$(shard 0 0 16 0), $(shard 1 0 16 1), $(shard 2 0 16 1)" >moved.json
-"$ns" explain old.json b --json | grep -A 1 '"whole on GPU 1"' |
-    sed -n 's/.*"total_ms": \([0-9.]*\).*/\1/p' >said
-"$ns" cost moved.json --json | sed -n 's/^ *"total_ms": \([0-9.]*\).*/\1/p' |
-    tail -n 1 >priced
-cmp said priced && echo "the same"
+# same WAY SHARDS_OF_B
+same()
+{
+    plan 2 "$(shard 0 0 16 0), $2, $(shard 2 0 16 1)" >edited.json
+    "$ns" explain old.json b --json | grep -A 1 "\"$1\"" |
+        sed -n 's/.*"total_ms": \([0-9.]*\).*/\1/p' >said
+    "$ns" cost edited.json --json |
+        sed -n 's/^ *"total_ms": \([0-9.]*\).*/\1/p' | tail -n 1 >priced
+    [ -s said ] && cmp said priced && echo "$1: the same"
+}
+same "whole on GPU 1" "$(shard 1 0 16 1)"
+same "2 column pieces on GPUs 0 1" "$(shard 1 0 8 0), $(shard 1 8 16 1)"
+same "replicated" "$(shard 1 0 16 0), $(shard 1 0 16 1)"
+same "rows over all 2 GPUs" "$(shard 1 0 16 0 | sed 's/65536/32768/'),
+    $(shard 1 0 16 1 | sed 's/"row_begin": 0/"row_begin": 32768/')"
 
 echo "== plan --from"
 for limit in 0 5MiB; do
@@ -65,6 +74,17 @@ for limit in 0 5MiB; do
         2>/dev/null | tail -n 2
     "$ns" diff old.json next.json | grep -E '^(moves|tables)'
 done
+
+echo "== the same plan again, more GPUs, fewer GPUs"
+"$ns" plan tables.csv --gpus 2 --shard table --effort 20000 -o first.json \
+    >/dev/null 2>&1
+"$ns" plan tables.csv --gpus 2 --shard table --effort 20000 --from first.json \
+    --move-limit 0 -o second.json >/dev/null 2>&1
+"$ns" diff first.json second.json | grep -E '^(step|moves|tables)'
+"$ns" plan tables.csv --gpus 4 --shard table --effort 20000 --from first.json \
+    --move-limit 5MiB -o more.json 2>/dev/null | tail -n 2
+"$ns" plan tables.csv --gpus 1 --shard table --effort 20000 --from first.json \
+    --move-limit 1MiB 2>&1 || echo "status $?"
 
 echo "== refused"
 "$ns" plan tables.csv --gpus 2 --move-limit 1MiB 2>&1 || echo "status $?"

@@ -40,20 +40,26 @@ void *emulated_dynamic_shared();
 /* Ends the program with one sentence that names block and thread. */
 [[noreturn]] void emulator_abort(const char *sentence, ...)
     __attribute__((format(printf, 1, 2)));
+
+/*
+ * The device's time is counted, not measured: each piece of work that is taken
+ * from a queue, each thread, each load that a kernel marks as one (__ldg ...)
+ * and each meeting has its part in it. So the same work takes the same time,
+ * on however busy a machine.
+ */
+#define EMULATED_TICKS_A_NS 64
+#define EMULATED_WORK_NS 1000
+extern uint64_t emulated_ticks;
 uint64_t emulated_globaltimer_ns();
 
 /* All threads of the block that have not returned meet. */
 void emulated_barrier();
 
-/* What the lanes of a mask exchange when they meet. */
+/* What the lanes of a mask exchange when they meet: nothing, the value of the
+ * lane that each names, or who has a value that is not 0. Returns that. */
 enum emulated_collective { EMULATED_SYNCWARP, EMULATED_SHUFFLE, EMULATED_VOTE };
-struct emulated_lanes {
-    uint32_t mask;
-    uint64_t values[32]; /* of the lanes in the mask */
-};
-/* `value` of each lane in the mask, once all of them have come. */
-const emulated_lanes &emulated_meet(emulated_collective what, uint32_t mask,
-                                    uint64_t value);
+uint64_t emulated_meet(emulated_collective what, uint32_t mask, uint64_t value,
+                       unsigned from);
 unsigned emulated_lane();
 
 static inline void __syncthreads()
@@ -63,7 +69,7 @@ static inline void __syncthreads()
 
 static inline void __syncwarp(unsigned mask = 0xffffffff)
 {
-    emulated_meet(EMULATED_SYNCWARP, mask, 0);
+    emulated_meet(EMULATED_SYNCWARP, mask, 0, 0);
 }
 
 /* A legal answer that helps nobody who takes more for granted. */
@@ -74,14 +80,7 @@ static inline unsigned __activemask()
 
 static inline unsigned __ballot_sync(unsigned mask, int predicate)
 {
-    const emulated_lanes &lanes =
-        emulated_meet(EMULATED_VOTE, mask, predicate != 0);
-    unsigned votes = 0;
-
-    for (unsigned lane = 0; lane < 32; lane++)
-        if (mask >> lane & 1 && lanes.values[lane])
-            votes |= 1u << lane;
-    return votes;
+    return (unsigned)emulated_meet(EMULATED_VOTE, mask, predicate != 0, 0);
 }
 
 static inline int __any_sync(unsigned mask, int predicate)
@@ -107,15 +106,14 @@ template <typename T> static inline uint64_t emulated_bits(T value)
 template <typename T>
 static inline T emulated_shuffle(unsigned mask, T value, unsigned from)
 {
-    const emulated_lanes &lanes =
-        emulated_meet(EMULATED_SHUFFLE, mask, emulated_bits(value));
+    unsigned own = emulated_lane();
+    uint64_t bits;
 
-    if (from == emulated_lane())
-        return value;
-    if (!(mask >> from & 1))
+    if (from != own && !(mask >> from & 1))
         emulator_abort("a shuffle reads lane %u, which is not in mask %08x",
                        from, mask);
-    memcpy(&value, &lanes.values[from], sizeof value);
+    bits = emulated_meet(EMULATED_SHUFFLE, mask, emulated_bits(value), from);
+    memcpy(&value, &bits, sizeof value);
     return value;
 }
 
@@ -167,13 +165,15 @@ static inline void __threadfence_block()
 static inline void __threadfence_system()
 {
 }
-static inline void __nanosleep(unsigned)
+static inline void __nanosleep(unsigned ns)
 {
+    emulated_ticks += (uint64_t)ns * EMULATED_TICKS_A_NS;
 }
 
 #define EMULATED_LOAD(name)                                  \
     template <typename T> static inline T name(const T *ptr) \
     {                                                        \
+        emulated_ticks++;                                    \
         return *ptr;                                         \
     }
 #define EMULATED_STORE(name)                                       \

@@ -6,7 +6,6 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <vector>
 
 #include "emulator.h"
@@ -43,11 +42,19 @@ struct fiber {
     emulated_collective what; /* of the meeting that it waits for */
     uint32_t mask;
     uint64_t value;
-    emulated_lanes lanes; /* that have met */
+    unsigned from;   /* the lane whose value a shuffle asks for */
+    uint64_t answer; /* of the last meeting */
+};
+
+/* Lanes of a warp, as bits. */
+struct warp {
+    uint32_t waiting; /* at a meeting */
+    uint32_t gone;    /* returned, or never there */
 };
 
 static struct {
     std::vector<fiber> fibers; /* of the largest block so far */
+    std::vector<warp> warps;
     std::vector<uint32_t> order;
     uint32_t n_threads, current;
     uint32_t n_at_barrier, n_returned;
@@ -98,12 +105,11 @@ void emulator_abort(const char *sentence, ...)
     abort();
 }
 
+uint64_t emulated_ticks;
+
 uint64_t emulated_globaltimer_ns()
 {
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    return emulated_ticks / EMULATED_TICKS_A_NS;
 }
 
 void *emulated_dynamic_shared()
@@ -153,8 +159,10 @@ static void fiber_main()
     __sanitizer_finish_switch_fiber(nullptr, &block.scheduler_stack,
                                     &block.scheduler_bytes);
 #endif
+    emulated_ticks++;
     (*block.thread)();
     block.fibers[block.current].state = RETURNED;
+    block.warps[block.current / 32].gone |= 1u << block.current % 32;
     block.n_returned++;
     switch_to_scheduler(&block.fibers[block.current]);
     abort();
@@ -221,34 +229,49 @@ static unsigned missing_lane(const fiber *own, uint32_t first)
     return 32;
 }
 
-const emulated_lanes &emulated_meet(emulated_collective what, uint32_t mask,
-                                    uint64_t value)
+static void answer_all(const fiber *own, uint32_t first)
 {
-    uint32_t first = block.current & ~31u;
-    fiber *own = &block.fibers[block.current];
+    uint64_t votes = 0;
 
-    if (!(mask >> block.current % 32 & 1))
-        emulator_abort("mask %08x lacks the lane that calls", mask);
-    own->what = what;
-    own->mask = mask;
-    own->value = value;
-    if (missing_lane(own, first) < 32) {
-        wait_in(AT_MEETING);
-        return own->lanes;
-    }
-    own->lanes.mask = mask;
     for (unsigned lane = 0; lane < 32; lane++)
-        if (mask >> lane & 1)
-            own->lanes.values[lane] = block.fibers[first + lane].value;
+        if (own->mask >> lane & 1 && block.fibers[first + lane].value)
+            votes |= 1u << lane;
     for (unsigned lane = 0; lane < 32; lane++) {
         fiber *other = &block.fibers[first + lane];
 
-        if (!(mask >> lane & 1) || other == own)
+        if (!(own->mask >> lane & 1))
             continue;
-        other->lanes = own->lanes;
+        other->answer = own->what == EMULATED_SHUFFLE
+                            ? block.fibers[first + other->from].value
+                            : votes;
         other->state = READY;
     }
-    return own->lanes;
+}
+
+uint64_t emulated_meet(emulated_collective what, uint32_t mask, uint64_t value,
+                       unsigned from)
+{
+    uint32_t first = block.current & ~31u, bit = 1u << block.current % 32;
+    fiber *own = &block.fibers[block.current];
+    warp *warp = &block.warps[block.current / 32];
+
+    if (!(mask & bit))
+        emulator_abort("mask %08x lacks the lane that calls", mask);
+    emulated_ticks++;
+    own->what = what;
+    own->mask = mask;
+    own->value = value;
+    own->from = from;
+    /* the first question answers most, at the price of one operation */
+    if ((mask & ~(warp->waiting | bit) && !(mask & warp->gone)) ||
+        missing_lane(own, first) < 32) {
+        warp->waiting |= bit;
+        wait_in(AT_MEETING);
+        return own->answer;
+    }
+    warp->waiting &= ~mask;
+    answer_all(own, first);
+    return own->answer;
 }
 
 static void become(uint32_t thread)
@@ -286,12 +309,22 @@ static void release_barrier()
     block.n_at_barrier = 0;
 }
 
+/* Those lanes of a warp that the block is too small for. */
+static uint32_t lanes_beyond(uint32_t warp)
+{
+    uint32_t n = block.n_threads - warp * 32;
+
+    return n < 32 ? ~0u << n : 0;
+}
+
 static void run_block()
 {
     block.n_returned = 0;
     block.n_at_barrier = 0;
     for (uint32_t i = 0; i < block.n_threads; i++)
         prepare(&block.fibers[i]);
+    for (uint32_t i = 0; i < block.warps.size(); i++)
+        block.warps[i] = warp{0, lanes_beyond(i)};
     while (block.n_returned < block.n_threads) {
         bool went_on = false;
 
@@ -327,6 +360,7 @@ void emulate_grid(dim3 grid, dim3 block_dim, size_t shared_bytes,
     block.n_threads = block_dim.x * block_dim.y * block_dim.z;
     if (block.fibers.size() < block.n_threads + 32)
         block.fibers.resize(block.n_threads + 32);
+    block.warps.resize((block.n_threads + 31) / 32);
     block.order.resize(block.n_threads);
     for (uint32_t i = 0; i < block.n_threads; i++)
         block.order[i] = i;

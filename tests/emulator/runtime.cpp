@@ -15,6 +15,8 @@
 
 #include "emulator.h"
 
+#define RUNTIME_VERSION 13000
+
 /* Streams are queues that a waiting call works off. The default stream is
  * CUDA's legacy one: it waits for all streams but the non-blocking ones, and
  * here is worked off at once. */
@@ -66,6 +68,8 @@ const char *cudaGetErrorString(cudaError_t error)
         return "out of memory";
     case cudaErrorInvalidConfiguration:
         return "invalid configuration argument";
+    case cudaErrorInsufficientDriver:
+        return "CUDA driver version is insufficient for CUDA runtime version";
     case cudaErrorNoDevice:
         return "no CUDA-capable device is detected";
     case cudaErrorInvalidDevice:
@@ -96,8 +100,26 @@ cudaError_t cudaPeekAtLastError()
     return runtime.last_error;
 }
 
+/* EMULATOR_DRIVER is the CUDA that the driver is made for: 0 is none. */
+cudaError_t cudaDriverGetVersion(int *version)
+{
+    *version = (int)emulator_setting("EMULATOR_DRIVER", RUNTIME_VERSION);
+    return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int *version)
+{
+    *version = RUNTIME_VERSION;
+    return cudaSuccess;
+}
+
 cudaError_t cudaGetDeviceCount(int *n)
 {
+    int driver;
+
+    cudaDriverGetVersion(&driver);
+    if (driver < RUNTIME_VERSION)
+        return fail(cudaErrorInsufficientDriver);
     *n = n_devices();
     return *n ? cudaSuccess : fail(cudaErrorNoDevice);
 }
@@ -177,6 +199,7 @@ static void work_off_one(emulated_stream *stream)
     std::function<void()> work = std::move(stream->queue.front());
 
     stream->queue.pop_front();
+    emulated_ticks += EMULATED_WORK_NS * EMULATED_TICKS_A_NS;
     work();
 }
 

@@ -1,26 +1,46 @@
 # SPDX-License-Identifier: MIT
-"""Times torch.nn.EmbeddingBag on the cases of bench_kernels.
+"""Times torch.nn.EmbeddingBag beside our kernels.
 
-One table, sum pooling, fp32, uniform indices; forward, and backward with a
-sparse gradient followed by SGD. Medians over iterations; the cache is read
-over before each and index sets take turns, as bench_kernels does it.
+    embedding_bag.py LOG
+
+LOG is what tests/bench/bench_kernels printed. Its fp32 cases with uniform
+look-ups are done again by PyTorch: as many tables of the same sizes, one
+EmbeddingBag each, sum pooling; forward, and backward with sparse gradients
+followed by SGD (ours is row-wise Adagrad, which does a little more). Medians
+over iterations; the cache is read over before each and index sets take turns,
+as bench_kernels does it. Stops after SECONDS.
 """
 
+import re
 import statistics
+import sys
+import time
 
 import torch
 
-BATCH = 65536
-ROWS = 10_000_000
 SETS = 4
-ITERATIONS = 15
-CASES = [(dim, pooling) for dim in (16, 32, 64, 128, 256) for pooling in (1, 20)]
+ITERATIONS = 12
+WARM_UP = 3
+SECONDS = 90
+
+
+def read_log(path):
+    """(batch, tables, GiB) and {(dim, pooling): (forward, backward) in ms}."""
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    setting = re.search(r"batch (\d+), (\d+) tables in ([0-9.]+) GiB", text)
+    ours = {}
+    for line in text.splitlines():
+        words = line.split()
+        if words[1:2] == ["fp32"] and words[3:4] == ["0.00"] and len(words) == 19:
+            ours[int(words[0]), int(words[2])] = (float(words[5]), float(words[10]))
+    return int(setting[1]), int(setting[2]), float(setting[3]), ours
 
 
 def timed(flush, work):
     """Milliseconds of work(set number), a median."""
     times = []
-    for i in range(ITERATIONS + 3):
+    for i in range(WARM_UP + ITERATIONS):
         begin = torch.cuda.Event(enable_timing=True)
         end = torch.cuda.Event(enable_timing=True)
         flush.sum()
@@ -28,40 +48,58 @@ def timed(flush, work):
         work(i % SETS)
         end.record()
         end.synchronize()
-        if i >= 3:
+        if i >= WARM_UP:
             times.append(begin.elapsed_time(end))
     return statistics.median(times)
 
 
-def run_case(dim, pooling, flush):
-    bag = torch.nn.EmbeddingBag(ROWS, dim, mode="sum", sparse=True, device="cuda")
-    optimizer = torch.optim.SGD(bag.parameters(), lr=1e-6)
-    sets = [torch.randint(ROWS, (BATCH * pooling,), device="cuda") for _ in range(SETS)]
-    offsets = torch.arange(0, BATCH * pooling, pooling, device="cuda")
-    gradient = torch.randn(BATCH, dim, device="cuda")
+def run_case(dim, pooling, batch, n_tables, n_rows, flush):
+    """Forward, and a step of forward, backward and SGD, in ms."""
+    bags = [
+        torch.nn.EmbeddingBag(n_rows, dim, mode="sum", sparse=True, device="cuda")
+        for _ in range(n_tables)
+    ]
+    optimizer = torch.optim.SGD([bag.weight for bag in bags], lr=1e-6)
+    sets = [
+        [torch.randint(n_rows, (batch * pooling,), device="cuda") for _ in bags]
+        for _ in range(SETS)
+    ]
+    offsets = torch.arange(0, batch * pooling, pooling, device="cuda")
+    gradient = torch.randn(batch, dim, device="cuda")
 
     def forward(k):
         with torch.no_grad():
-            bag(sets[k], offsets)
-
-    forward_ms = timed(flush, forward)
+            for bag, indices in zip(bags, sets[k]):
+                bag(indices, offsets)
 
     def step(k):
         optimizer.zero_grad()
-        bag(sets[k], offsets).backward(gradient)
+        for bag, indices in zip(bags, sets[k]):
+            bag(indices, offsets).backward(gradient)
         optimizer.step()
 
-    step_ms = timed(flush, step)
-    print(f"EmbeddingBag dim {dim:4d} pooling {pooling:3d}: forward {forward_ms:8.3f} ms,"
-          f" forward, backward and SGD {step_ms:8.3f} ms")
+    return timed(flush, forward), timed(flush, step)
 
 
 def main():
+    end = time.monotonic() + SECONDS
+    batch, n_tables, gib, ours = read_log(sys.argv[1])
     flush = torch.ones(96 << 20, dtype=torch.float32, device="cuda")
-    print(f"torch {torch.__version__}, {torch.cuda.get_device_name()},"
-          f" batch {BATCH}, {ROWS} rows")
-    for dim, pooling in CASES:
-        run_case(dim, pooling, flush)
+    print(f"torch {torch.__version__}: ms of {n_tables} EmbeddingBags, and ours")
+    print("dim    L   forward     ours   forward, backward     ours")
+    for (dim, pooling), (forward_ms, backward_ms) in ours.items():
+        if time.monotonic() > end:
+            print("the time is over")
+            break
+        n_rows = int(gib * 2**30) // n_tables // (4 * dim)
+        torch_forward, torch_step = run_case(
+            dim, pooling, batch, n_tables, n_rows, flush
+        )
+        print(
+            f"{dim:3d} {pooling:4d} {torch_forward:9.3f} {forward_ms:8.3f}"
+            f" {torch_step:19.3f} {forward_ms + backward_ms:8.3f}",
+            flush=True,
+        )
 
 
 main()

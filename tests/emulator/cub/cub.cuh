@@ -101,6 +101,7 @@ struct DeviceRadixSort {
                                                 : ((uint64_t)1 << width) - 1);
         std::vector<std::pair<Key, Value>> pairs(n);
 
+        emulated_ticks += n * (unsigned)((width + 7) / 8);
         for (size_t i = 0; i < n; i++)
             pairs[i] = {keys.d_buffers[keys.selector][i],
                         values.d_buffers[values.selector][i]};

@@ -181,6 +181,17 @@ static void test_hash(struct arena *arena)
     plan.problem.batch++;
     ok(strcmp(plan_inputs_hash(&plan, arena), before) != 0,
        "a changed batch does");
+    plan.problem.batch--;
+    plan.problem.cluster.inter_gbps = 50;
+    before = plan_inputs_hash(&plan, arena);
+    ok(strcmp(before, after) != 0, "a bandwidth that is asked for does");
+    plan.problem.cluster.intra_gbps = 50;
+    plan.problem.cluster.inter_gbps = 0;
+    ok(strcmp(plan_inputs_hash(&plan, arena), before) != 0,
+       "and on which level");
+    plan.problem.cluster.intra_gbps = 0;
+    is_str(plan_inputs_hash(&plan, arena), after,
+           "none is as it was before there were any");
 }
 
 int main(void)

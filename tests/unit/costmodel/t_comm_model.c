@@ -74,7 +74,7 @@ static void check_embed(void)
 
 /* sums[R][1 + COMM_LANES]: one foreign lane first. */
 struct load {
-    double bytes[4], grad[4], compute_ms[4];
+    double bytes[8], grad[8], compute_ms[8];
 };
 
 static void price(const struct comm_model *model, uint32_t n_devices,
@@ -82,7 +82,7 @@ static void price(const struct comm_model *model, uint32_t n_devices,
                   double *bwd)
 {
     struct problem problem = make_problem(n_devices, per_host);
-    double sums[4 * (1 + COMM_LANES)] = {0};
+    double sums[8 * (1 + COMM_LANES)] = {0};
 
     for (uint32_t r = 0; r < n_devices; r++) {
         double *lanes = sums + r * (1 + COMM_LANES) + 1;
@@ -132,6 +132,64 @@ static void check_price(void)
 
     price(&port, 1, 1, &two, fwd, bwd);
     is_near(fwd[0] + bwd[0], 0, 0, "one device talks to nobody");
+}
+
+/* 120 MB a device, hosts of two. Of two hosts a device sends 30 MB inside and
+ * 60 MB across; of four 15 MB and 90 MB. */
+static void check_levels(void)
+{
+    struct load load = {.bytes = {0}};
+    struct comm_model model = model_of(COMM_PORT);
+    struct cluster cluster = {.inter_gbps = 300};
+    struct arena arena;
+    double fwd[8], bwd[8];
+
+    arena_init(&arena);
+    for (int r = 0; r < 8; r++)
+        load.bytes[r] = 120 * MB;
+    comm_model_ask(&model, &cluster, &arena);
+    is_str(model.source,
+           "a host and a slower network; but 300 GB/s across hosts, as asked "
+           "for",
+           "and it says so");
+    price(&model, 4, 2, &load, fwd, bwd);
+    is_near(fwd[0], 0.31, 1e-12, "two hosts: 30 MB inside are slower");
+    is_near(bwd[0], 0.16, 1e-12, "backward half of it");
+    price(&model, 8, 2, &load, fwd, bwd);
+    is_near(fwd[0], 0.34, 1e-12, "four hosts: 90 MB across are slower");
+    cluster.inter_gbps = 600;
+    comm_model_ask(&model, &cluster, &arena);
+    price(&model, 8, 2, &load, fwd, bwd);
+    is_near(fwd[0], 0.19, 1e-12, "twice as fast but for the latency");
+    cluster = (struct cluster){.intra_gbps = 50};
+    comm_model_ask(&model, &cluster, &arena);
+    price(&model, 8, 2, &load, fwd, bwd);
+    is_near(fwd[0], 0.31, 1e-12, "15 MB inside at half the rate");
+    arena_release(&arena);
+}
+
+/* A curve that bends keeps its latency and its bend. */
+static void check_ask(void)
+{
+    const struct cluster both = {.intra_gbps = 9, .inter_gbps = 5};
+    const struct cluster none = {0};
+    struct comm_model model = model_of(COMM_PORT), same = model;
+    struct arena arena;
+
+    arena_init(&arena);
+    model.intra = (struct comm_curve){
+        .n_knots = 3, .bytes = {0, 1000, 10000}, .us = {2, 2.5, 4.5}};
+    comm_model_ask(&model, &both, &arena);
+    is_near(comm_curve_gbps(&model.intra), 9, 1e-12, "inside a host");
+    is_near(comm_curve_latency_us(&model.intra), 2, 0, "after its latency");
+    is_near(comm_curve_us(&model.intra, 2000), 2.5, 1e-12,
+            "a knot at twice the bytes");
+    is_near(comm_curve_gbps(&model.inter), 5, 1e-12, "across hosts");
+    is_near(comm_curve_us(&model.inter, 5e6), 1040, 1e-9, "a line");
+    comm_model_ask(&same, &none, &arena);
+    is_str(same.source, "a host and a slower network", "nothing is asked for");
+    is_near(comm_curve_gbps(&same.intra), 100, 1e-9, "nothing changes");
+    arena_release(&arena);
 }
 
 static void check_curve(void)
@@ -211,6 +269,8 @@ int main(void)
 {
     check_embed();
     check_price();
+    check_levels();
+    check_ask();
     check_curve();
     check_apply();
     return tap_done();

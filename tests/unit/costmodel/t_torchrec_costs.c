@@ -332,6 +332,48 @@ static void check_settings(void)
     arena_release(&arena);
 }
 
+static struct oracle *must_open(const char *cost, const struct problem *problem,
+                                struct arena *arena)
+{
+    struct oracle *oracle = NULL;
+    struct err err = {0};
+
+    if (oracle_open(&oracle, cost, problem, arena, &err)) {
+        ok(0, "%s opens: %s", cost, err.msg);
+        exit(tap_done());
+    }
+    return oracle;
+}
+
+/* What the cluster asks for stands in the place of TorchRec's defaults, in its
+ * unit: 2^30 bytes a second. */
+static void check_asked(void)
+{
+    struct table table = make_table(&cases[0].table);
+    struct problem problem = make_problem(&table, 16, 8);
+    struct problem asking = problem;
+    struct oracle *asked, *same, *set;
+    struct arena arena;
+
+    arena_init(&arena);
+    asking.cluster.inter_gbps = 25 * 0x1p30 / 1e9;
+    asked = must_open("torchrec", &asking, &arena);
+    set = must_open("torchrec:inter=12.5", &asking, &arena);
+    same = must_open("torchrec:inter=25", &problem, &arena);
+    is_str(asked->hash, same->hash, "what is asked for is as a setting");
+    is_str(asked->comm,
+           "TorchRec's formulas, 600 GiB/s inside a host, 25 GiB/s across, as "
+           "asked for",
+           "and it is said");
+    is_str(set->comm,
+           "TorchRec's formulas, 600 GiB/s inside a host, 12.5 GiB/s across",
+           "but a setting wins");
+    oracle_close(set);
+    oracle_close(same);
+    oracle_close(asked);
+    arena_release(&arena);
+}
+
 /* 10 rows on 2 hosts of 2: {device, first row, end}, ended by no rows. */
 struct row_case {
     const char *name;
@@ -393,6 +435,7 @@ int main(void)
         check_case(&cases[i]);
     check_head();
     check_settings();
+    check_asked();
     check_rows();
     return tap_done();
 }

@@ -63,6 +63,14 @@ static void test_gpu_names(void)
         is_i64(device_count_cuda(), 0, "a driver without a GPU");
         refuse_gpu(0, "no CUDA-capable device is detected");
         unsetenv("EMULATOR_DEVICES");
+        setenv("EMULATOR_DRIVER", "12040", 1);
+        is_i64(device_count_cuda(), 0, "an old driver");
+        refuse_gpu(0, "its driver is made for CUDA up to "
+                      "12.4 and this program for 13.0: take a newer driver, or "
+                      "build with a CUDA toolkit that is no newer");
+        setenv("EMULATOR_DRIVER", "0", 1);
+        refuse_gpu(0, "this machine has no NVIDIA driver that works");
+        unsetenv("EMULATOR_DRIVER");
         setenv("EMULATOR_MEMORY", "0x6000000", 1);
         is_i64(device_alloc(device, &d_ptr, 64 << 20, &(struct err){0}), -1,
                "memory is full");

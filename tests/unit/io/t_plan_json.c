@@ -19,7 +19,8 @@ static const char full[] =
     "  \"memory_model\": \"full\",\n"
     "  \"kinds\": [\"table\", \"column\", \"row\"],\n"
     "  \"cluster\": {\"gpus\": 2, \"gpus_per_host\": 1, "
-    "\"memory_bytes\": [4000000, 3000000], \"reserve_bytes\": [0, 1000]},\n"
+    "\"memory_bytes\": [4000000, 3000000], \"reserve_bytes\": [0, 1000], "
+    "\"inter_gbps\": 12.5},\n"
     "  \"cost_model\": {\"name\": \"model:a.nsm\", "
     "\"hash\": \"fedcba9876543210\", \"measured\": false, "
     "\"basis\": \"modelled\", \"comm\": \"alpha-beta figures\", "
@@ -127,6 +128,8 @@ static bool same_problem(const struct problem *a, const struct problem *b)
     bool same = a->n_tables == b->n_tables && same_text(a->source, b->source) &&
                 n == b->cluster.n_devices &&
                 a->cluster.devices_per_host == b->cluster.devices_per_host &&
+                a->cluster.intra_gbps == b->cluster.intra_gbps &&
+                a->cluster.inter_gbps == b->cluster.inter_gbps &&
                 a->batch == b->batch && a->memory_model == b->memory_model &&
                 a->kinds == b->kinds;
 
@@ -209,6 +212,8 @@ static void test_full(void)
            plan.devices[1].memory.io == 552960,
        "device");
     is_i64((int64_t)plan.problem.cluster.reserve_bytes[1], 1000, "reserve");
+    is_near(plan.problem.cluster.inter_gbps, 12.5, 0, "asked for");
+    is_near(plan.problem.cluster.intra_gbps, 0, 0, "not asked for");
     is_str(plan.stopped, "time", "stopped");
 }
 
@@ -383,6 +388,10 @@ static const struct edit refused[] = {
      "cluster.reserve_bytes has 3 entries, but the cluster has 2 gpus"},
     {"[0, 1000]", "[-1, 1000]",
      "cluster.reserve_bytes[0] is -1, not a whole number >= 0"},
+    {"\"inter_gbps\": 12.5", "\"inter_gbps\": 0",
+     "cluster.inter_gbps is 0, not above 0"},
+    {"\"inter_gbps\": 12.5", "\"intra_gbps\": \"fast\"",
+     "cluster.intra_gbps must be a number, not a string"},
     {"\"cost_model\": {", "\"cost_model\": [], \"x\": {",
      "cost_model must be an object, not a list"},
     {"\"name\": \"model:a.nsm\", ", "", "cost_model.name is missing"},

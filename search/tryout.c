@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+#include "search/tryout.h"
+
+#include <math.h>
+#include <string.h>
+
+void tryout_init(struct tryout *tryout, const struct parts *parts)
+{
+    size_t n = parts->problem->cluster.n_devices;
+
+    *tryout = (struct tryout){0};
+    layout_init(&tryout->layout, parts);
+    trial_init(&tryout->trial, &tryout->layout);
+    if (parts->oracle->ops->terms)
+        return;
+    tryout->sums = mem_alloc(n * parts->oracle->width, sizeof(double));
+    tryout->compute_ms = mem_alloc(n, sizeof(double));
+    tryout->fwd_ms = mem_alloc(n, sizeof(double));
+    tryout->bwd_ms = mem_alloc(n, sizeof(double));
+}
+
+void tryout_release(struct tryout *tryout)
+{
+    layout_release(&tryout->layout);
+    trial_release(&tryout->trial);
+    mem_free(tryout->sums);
+    mem_free(tryout->compute_ms);
+    mem_free(tryout->fwd_ms);
+    mem_free(tryout->bwd_ms);
+    *tryout = (struct tryout){0};
+}
+
+void tryout_load(struct tryout *tryout, const struct snapshot *snapshot)
+{
+    snapshot_load(snapshot, &tryout->layout);
+}
+
+static double comm_total(struct tryout *tryout)
+{
+    const struct layout *layout = &tryout->layout;
+    const struct trial *trial = &tryout->trial;
+    const struct oracle *oracle = layout->parts->oracle;
+    size_t n = layout->n_devices, width = oracle->width;
+    double total = 0;
+
+    memcpy(tryout->sums, layout->sums, n * width * sizeof(double));
+    memcpy(tryout->compute_ms, layout->compute_ms, n * sizeof(double));
+    for (uint32_t i = 0; i < trial->n_devices; i++) {
+        memcpy(tryout->sums + trial->devices[i] * width,
+               trial->sums + i * width, width * sizeof(double));
+        tryout->compute_ms[trial->devices[i]] = trial->compute_ms[i];
+    }
+    oracle->ops->comm(oracle, 1, tryout->sums, tryout->compute_ms,
+                      tryout->fwd_ms, tryout->bwd_ms);
+    for (size_t r = 0; r < n; r++)
+        total = fmax(total, tryout->compute_ms[r] + tryout->bwd_ms[r] +
+                                tryout->fwd_ms[r]);
+    return total;
+}
+
+double tryout_price(struct tryout *tryout)
+{
+    struct trial *trial = &tryout->trial;
+    const struct layout *layout = &tryout->layout;
+    const struct oracle *oracle = layout->parts->oracle;
+
+    trial_sum(trial, layout);
+    oracle->ops->compute(oracle, trial->sums, trial->n_devices,
+                         trial->compute_ms);
+    if (oracle->ops->terms)
+        trial_price_terms(trial, layout);
+    else
+        trial->total_ms = comm_total(tryout);
+    tryout->n_priced++;
+    return isfinite(trial->total_ms) ? trial->total_ms : INFINITY;
+}
+
+double tryout_local_ms(const struct tryout *tryout, uint32_t device)
+{
+    const struct trial *trial = &tryout->trial;
+    const struct layout *layout = &tryout->layout;
+    size_t n_terms = layout->parts->oracle->n_terms;
+    uint32_t i = trial->place[device];
+    double ms = 0;
+
+    if (i == NO_PIECE)
+        return layout->local_ms[device];
+    if (!layout->terms_ms)
+        return trial->compute_ms[i];
+    for (size_t k = 0; k < n_terms; k++)
+        ms += trial->terms_ms[i * n_terms + k];
+    return ms;
+}
+
+void tryout_take_out(struct tryout *tryout, uint32_t unit)
+{
+    const struct layout *layout = &tryout->layout;
+
+    trial_clear(&tryout->trial);
+    for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
+         i = layout->pieces[i].next)
+        trial_remove(&tryout->trial, i);
+}
+
+void tryout_add(struct tryout *tryout, const struct change *piece)
+{
+    trial_add(&tryout->trial, piece->part, piece->device, piece->range,
+              piece->block);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_SEARCH_TRYOUT_H
+#define NEUROSHARD_SEARCH_TRYOUT_H
+
+#include "search/snapshot.h"
+
+/*
+ * One change of a layout at a time, priced by itself: what looks at few changes
+ * and chooses among them needs no more. The annealing prices in batches
+ * (search/anneal.h).
+ */
+
+struct tryout {
+    struct layout layout;
+    struct trial trial;
+    double *sums, *compute_ms, *fwd_ms, *bwd_ms; /* [R] each, sums [R][width];
+                                                    where comm prices */
+    uint64_t n_priced;
+};
+
+void tryout_init(struct tryout *tryout, const struct parts *parts);
+void tryout_release(struct tryout *tryout);
+
+/* The layout becomes this one, priced. */
+void tryout_load(struct tryout *tryout, const struct snapshot *snapshot);
+
+/* Prices tryout->trial, whose changes are in: its total, INFINITY where that
+ * is no number, and its excess. layout_commit may follow. */
+double tryout_price(struct tryout *tryout);
+
+/* What a device that the trial touches takes then by itself, as
+ * layout->local_ms. */
+double tryout_local_ms(const struct tryout *tryout, uint32_t device);
+
+/* Starts a trial that takes all pieces of a unit away. */
+void tryout_take_out(struct tryout *tryout, uint32_t unit);
+/* Adds a piece to the trial. */
+void tryout_add(struct tryout *tryout, const struct change *piece);
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/find_plan.h"
+
+#include <string.h>
+
+#include "cli/planning.h"
+#include "core/plan_check.h"
+#include "search/replan.h"
+
+static void choose_search(struct search_options *options, const struct cli *cli)
+{
+    search_options_init(options);
+    options->seed = cli_u64(cli, "seed");
+    options->beam_width = (unsigned)cli_u64(cli, "beam");
+    options->beam_depth = (unsigned)cli_u64(cli, "depth");
+    if (cli_given(cli, "effort"))
+        options->effort = cli_u64(cli, "effort");
+    if (cli_given(cli, "time-limit"))
+        options->time_limit_ms = 1000 * cli_double(cli, "time-limit");
+    if (!strcmp(cli_string(cli, "search"), "grid"))
+        options->beam_width = 0;
+}
+
+static int search(struct plan *plan, const struct plan *from,
+                  const struct oracle *oracle,
+                  const struct search_options *options, struct cli *cli,
+                  struct err *err)
+{
+    if (cli_given(cli, "from"))
+        return search_replan(plan, from,
+                             cli_given(cli, "move-limit")
+                                 ? cli_bytes(cli, "move-limit")
+                                 : NO_MOVE_LIMIT,
+                             oracle, options, cli_arena(cli), err);
+    if (!strcmp(cli_string(cli, "search"), "full"))
+        return search_full(plan, oracle, options, cli_arena(cli), err);
+    return search_reference(plan, oracle, options, cli_arena(cli), err);
+}
+
+int find_plan(struct plan *plan, const struct plan *from,
+              const struct oracle *oracle, struct cli *cli, struct err *err)
+{
+    struct search_options options;
+    unsigned n_threads =
+        cli_given(cli, "threads") ? (unsigned)cli_u64(cli, "threads") : 0;
+    double bound_ms;
+    int rc;
+
+    choose_search(&options, cli);
+    options.pool = pool_open(n_threads);
+    rc = search(plan, from, oracle, &options, cli, err);
+    pool_close(options.pool);
+    if (rc)
+        return -1;
+    /* The bound that the search proved was for the same costs. */
+    bound_ms = plan->bound_ms;
+    if (planning_finish(plan, oracle, cli_arena(cli), err))
+        return -1;
+    if (!(bound_ms > 0))
+        return 0;
+    plan->bound_ms = bound_ms;
+    return plan_check(plan, err);
+}

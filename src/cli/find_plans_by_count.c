@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/find_plan.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "cli/planning.h"
+#include "io/plan_json.h"
+
+/* Counts whose total is within this of the least are as good as fastest. */
+#define NEAR_FRAC 0.05
+
+/* What is known of one number of GPUs. */
+struct count {
+    uint32_t n_gpus, n_hosts;
+    bool fits;
+    const char *why_not;       /* a sentence; NULL where it fits */
+    double total_ms, bound_ms; /* NAN: none */
+    uint32_t fullest;          /* GPU, by share of its memory */
+    uint64_t used_bytes, memory_bytes;
+    const char *stopped, *inputs_hash;
+};
+
+struct counts {
+    struct count *list; /* [n] */
+    size_t n;           /* that are planned */
+    struct planning_counts asked;
+    struct cost_source cost; /* of the last that fits */
+    struct arena arena;      /* of what is kept of the plans */
+    bool is_interrupted;
+};
+
+static uint32_t fullest_gpu(const struct plan *plan)
+{
+    const uint64_t *memory = plan->problem.cluster.memory_bytes;
+    double most = -1;
+    uint32_t fullest = 0;
+
+    for (uint32_t r = 0; r < plan->problem.cluster.n_devices; r++) {
+        double share =
+            (double)plan->devices[r].memory.total / ((double)memory[r] + 1);
+
+        if (share > most) {
+            most = share;
+            fullest = r;
+        }
+    }
+    return fullest;
+}
+
+static void note_plan(struct counts *counts, struct count *count,
+                      const struct plan *plan)
+{
+    struct arena *arena = &counts->arena;
+
+    counts->cost = (struct cost_source){
+        .name = arena_strdup(arena, plan->cost.name),
+        .basis = plan->cost.basis,
+        .comm = arena_strdup(arena, plan->cost.comm),
+    };
+    count->fits = true;
+    count->total_ms = plan->total_ms;
+    count->bound_ms = plan->bound_ms;
+    count->fullest = fullest_gpu(plan);
+    count->used_bytes = plan->devices[count->fullest].memory.total;
+    count->memory_bytes = plan->problem.cluster.memory_bytes[count->fullest];
+    count->stopped = arena_strdup(arena, plan->stopped);
+    count->inputs_hash = arena_strdup(arena, plan->inputs_hash);
+}
+
+static bool any_fits(const struct counts *counts)
+{
+    for (size_t i = 0; i < counts->n; i++)
+        if (counts->list[i].fits)
+            return true;
+    return false;
+}
+
+/* Plans for one number as `plan --gpus N` does, and saves the plan where it is
+ * the first that fits. Not to fit is an answer, not a failure. */
+static int plan_count(struct counts *counts, const struct problem *problem,
+                      const struct plan *from, uint32_t n_gpus, struct cli *cli,
+                      struct err *err)
+{
+    struct count *count = &counts->list[counts->n];
+    struct plan plan = {.problem = *problem};
+    struct oracle *oracle = NULL;
+    int rc = -1;
+
+    *count = (struct count){.n_gpus = n_gpus, .total_ms = NAN, .bound_ms = NAN};
+    if (planning_set_gpus(&plan.problem, n_gpus, cli, err))
+        goto out;
+    count->n_hosts = n_gpus / plan.problem.cluster.devices_per_host;
+    if (planning_oracle(&oracle, cli, &plan.problem, err))
+        goto out;
+    if (!find_plan(&plan, from, oracle, cli, err)) {
+        note_plan(counts, count, &plan);
+        if (cli_given(cli, "output") && !any_fits(counts) &&
+            plan_save(&plan, cli_string(cli, "output"), err))
+            goto out;
+    } else if (err->code == ERR_NO_PLAN) {
+        count->why_not = arena_strdup(&counts->arena, err->msg);
+        *err = (struct err){0};
+    } else {
+        goto out;
+    }
+    counts->n++;
+    rc = 0;
+out:
+    oracle_close(oracle);
+    return rc;
+}
+
+/* --- for a person --- */
+
+static void print_heading(void)
+{
+    printf(" GPUs hosts fits    total ms    bound ms  gap %%      GPU ms  "
+           "fullest GPU             of      %%\n");
+}
+
+static void print_count(const struct count *count)
+{
+    char used[TEXT_BYTES_MAX], has[TEXT_BYTES_MAX];
+
+    printf("%5u %5u ", count->n_gpus, count->n_hosts);
+    if (!count->fits) {
+        printf("no             -           -      -           -            -"
+               "              -      -\n");
+        return;
+    }
+    printf("yes  %11.4f ", count->total_ms);
+    if (count->bound_ms > 0)
+        printf("%11.4f %6.2f", count->bound_ms,
+               100 * (count->total_ms / count->bound_ms - 1));
+    else
+        printf("%11s %6s", "-", "-");
+    printf(" %11.3f %12s %14s %6.1f\n", count->total_ms * count->n_gpus,
+           text_from_bytes(used, (double)count->used_bytes),
+           text_from_bytes(has, (double)count->memory_bytes),
+           100 * (double)count->used_bytes / (double)count->memory_bytes);
+}
+
+/* The first that fits, the first of the fastest, and the first about as fast;
+ * false where none fits. */
+struct answer {
+    const struct count *smallest, *fastest, *near;
+};
+
+static bool find_answer(struct answer *answer, const struct counts *counts)
+{
+    *answer = (struct answer){0};
+    for (size_t i = 0; i < counts->n; i++) {
+        const struct count *count = &counts->list[i];
+
+        if (!count->fits)
+            continue;
+        if (!answer->smallest)
+            answer->smallest = count;
+        if (!answer->fastest || count->total_ms < answer->fastest->total_ms)
+            answer->fastest = count;
+    }
+    for (size_t i = 0; answer->fastest && !answer->near; i++)
+        if (counts->list[i].fits &&
+            counts->list[i].total_ms <=
+                answer->fastest->total_ms * (1 + NEAR_FRAC))
+            answer->near = &counts->list[i];
+    return answer->smallest != NULL;
+}
+
+static const char *gpus(const struct count *count)
+{
+    return count->n_gpus == 1 ? "GPU" : "GPUs";
+}
+
+static void print_answer(const struct counts *counts, const struct cli *cli)
+{
+    bool is_per_gpu = cli_given(cli, "batch-per-gpu");
+    struct answer answer;
+
+    if (!find_answer(&answer, counts))
+        return;
+    printf("\ncost    %s, %s; %s %" PRIu64 "\n        communication: %s\n",
+           counts->cost.name, cost_basis_name(counts->cost.basis),
+           is_per_gpu ? "batch of a GPU" : "global batch",
+           cli_u64(cli, is_per_gpu ? "batch-per-gpu" : "batch"),
+           counts->cost.comm);
+    printf("smallest that fits: %u %s, %.4f ms\n", answer.smallest->n_gpus,
+           gpus(answer.smallest), answer.smallest->total_ms);
+    printf("fastest: %u %s, %.4f ms", answer.fastest->n_gpus,
+           gpus(answer.fastest), answer.fastest->total_ms);
+    if (answer.near != answer.fastest)
+        printf("; %u %s come within %.0f %% of it", answer.near->n_gpus,
+               gpus(answer.near), 100 * NEAR_FRAC);
+    printf("\n");
+}
+
+/* --- for a machine --- */
+
+static json_t *json_count(const struct count *count)
+{
+    json_t *object =
+        json_pack("{s:I, s:I, s:b}", "gpus", (json_int_t)count->n_gpus, "hosts",
+                  (json_int_t)count->n_hosts, "fits", (int)count->fits);
+
+    if (!count->fits) {
+        json_object_set_new(object, "why_not", json_string(count->why_not));
+        return object;
+    }
+    json_object_set_new(object, "total_ms", json_real(count->total_ms));
+    json_object_set_new(object, "bound_ms", json_real_or_null(count->bound_ms));
+    json_object_set_new(object, "fullest_gpu",
+                        json_integer((json_int_t)count->fullest));
+    json_object_set_new(object, "used_bytes",
+                        json_integer((json_int_t)count->used_bytes));
+    json_object_set_new(object, "memory_bytes",
+                        json_integer((json_int_t)count->memory_bytes));
+    json_object_set_new(object, "stopped", json_string(count->stopped));
+    json_object_set_new(object, "inputs_hash", json_string(count->inputs_hash));
+    return object;
+}
+
+static json_t *json_gpus(const struct count *count)
+{
+    return count ? json_integer((json_int_t)count->n_gpus) : json_null();
+}
+
+static void print_json(const struct counts *counts)
+{
+    json_t *list = json_array(), *root;
+    struct answer answer;
+    char *text;
+
+    for (size_t i = 0; i < counts->n; i++)
+        json_array_append_new(list, json_count(&counts->list[i]));
+    find_answer(&answer, counts);
+    root = json_pack("{s:o, s:b, s:o, s:o, s:o}", "counts", list, "interrupted",
+                     (int)counts->is_interrupted, "smallest_gpus",
+                     json_gpus(answer.smallest), "fastest_gpus",
+                     json_gpus(answer.fastest), "within_5_percent_gpus",
+                     json_gpus(answer.near));
+    if (answer.smallest)
+        json_object_set_new(root, "cost_model",
+                            json_pack("{s:s, s:s, s:s}", "name",
+                                      counts->cost.name, "basis",
+                                      cost_basis_name(counts->cost.basis),
+                                      "comm", counts->cost.comm));
+    text = json_to_text(root);
+    fputs(text, stdout);
+    mem_free(text);
+    json_decref(root);
+}
+
+/* --- all of them --- */
+
+/* What an interrupt left undone: half a sentence, or nothing. */
+static const char *left_undone(const struct counts *counts, struct arena *arena)
+{
+    const struct planning_counts *asked = &counts->asked;
+
+    if (counts->n == asked->n)
+        return "";
+    return arena_printf(arena, "%u to %u GPUs were not planned for",
+                        asked->n_gpus[counts->n], asked->n_gpus[asked->n - 1]);
+}
+
+static void tell_interrupt(const struct counts *counts, struct arena *arena)
+{
+    const struct count *last = &counts->list[counts->n - 1];
+    const char *undone = left_undone(counts, arena);
+
+    if (last->stopped && !strcmp(last->stopped, "interrupt"))
+        fprintf(stderr,
+                "interrupted: the plan for %u %s is the best until then%s%s\n",
+                last->n_gpus, gpus(last), *undone ? ", and " : "", undone);
+    else if (*undone)
+        fprintf(stderr, "interrupted: %s\n", undone);
+}
+
+static int plan_all(struct counts *counts, const struct problem *problem,
+                    const struct plan *from, struct cli *cli, struct err *err)
+{
+    bool is_json = cli_flag(cli, "json");
+    int rc = 0;
+
+    for (size_t i = 0; !rc && !counts->is_interrupted && i < counts->asked.n;
+         i++) {
+        struct arena_mark mark = arena_mark(cli_arena(cli));
+
+        rc = plan_count(counts, problem, from, counts->asked.n_gpus[i], cli,
+                        err);
+        arena_rewind(cli_arena(cli), mark);
+        if (!rc && !is_json) {
+            if (!i)
+                print_heading();
+            print_count(&counts->list[i]);
+            fflush(stdout);
+        }
+        counts->is_interrupted = interrupt_requested();
+    }
+    return rc;
+}
+
+static int none_fits(const struct counts *counts, struct arena *arena,
+                     struct err *err)
+{
+    const struct count *last = &counts->list[counts->n - 1];
+
+    if (counts->n < counts->asked.n)
+        return err_set(err, ERR_INTERRUPTED,
+                       "interrupted before one that fits was found: %s",
+                       left_undone(counts, arena));
+    return err_set(err, ERR_NO_PLAN, "with %u %s %s", last->n_gpus, gpus(last),
+                   last->why_not);
+}
+
+int find_plans_by_count(const struct problem *problem, const struct plan *from,
+                        struct cli *cli, struct err *err)
+{
+    const char *path = cli_string(cli, "output");
+    struct counts counts = {0};
+    int rc = -1;
+
+    if (path && !strcmp(path, "-"))
+        return err_set(err, ERR_USAGE,
+                       "option '--output' takes a file for the plan of the "
+                       "smallest number of GPUs, not '-', beside a range");
+    if (planning_counts(&counts.asked, cli, err))
+        return -1;
+    counts.list = ARENA_NEW(cli_arena(cli), struct count, counts.asked.n);
+    arena_init(&counts.arena);
+    if (plan_all(&counts, problem, from, cli, err))
+        goto out;
+    if (cli_flag(cli, "json"))
+        print_json(&counts);
+    else
+        print_answer(&counts, cli);
+    if (!any_fits(&counts)) {
+        none_fits(&counts, &counts.arena, err);
+        goto out;
+    }
+    if (counts.is_interrupted)
+        tell_interrupt(&counts, &counts.arena);
+    rc = 0;
+out:
+    arena_release(&counts.arena);
+    return rc;
+}

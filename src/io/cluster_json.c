@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/cluster_json.h"
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "io/json_place.h"
+
+#include <string.h>
+
+/* Names of members, the last one NULL. */
+static const char *const file_keys[] = {"gpu", "intra_gbps", "inter_gbps",
+                                        "hosts", NULL};
+static const char *const host_keys[] = {"count", "gpus", "memory", "used",
+                                        NULL};
+
+struct reader {
+    struct cluster *cluster;
+    const char *source;
+    struct arena *arena;
+    const json_t *hosts;
+    size_t *lines; /* on which the hosts begin */
+};
+
+/* A place whose messages begin with file and line. */
+static struct json_place at_line(const struct reader *reader,
+                                 const json_t *object, size_t line)
+{
+    return (struct json_place){
+        .object = object,
+        .source = arena_printf(reader->arena, "%s:%zu", reader->source, line)};
+}
+
+/* A mistyped key is found here, not in a plan for the wrong cluster. */
+static int unknown_key(const struct json_place *place, const char *key,
+                       const char *const *known, struct err *err)
+{
+    struct arena scratch;
+    const char *list = "";
+
+    arena_init(&scratch);
+    for (const char *const *k = known; *k; k++)
+        list = arena_printf(&scratch, "%s%s%s", list, *list ? ", " : "", *k);
+    place_error(place, err, "%.40s is no member; there are %s", key, list);
+    arena_release(&scratch);
+    return -1;
+}
+
+static int check_keys(const struct json_place *place, const char *const *known,
+                      struct err *err)
+{
+    json_t *object = (json_t *)(uintptr_t)place->object;
+    const char *key;
+    json_t *value;
+
+    json_object_foreach(object, key, value)
+    {
+        const char *const *k = known;
+
+        while (*k && strcmp(*k, key) != 0)
+            k++;
+        if (!*k)
+            return unknown_key(place, key, known, err);
+    }
+    return 0;
+}
+
+/* "80GiB", or a whole number of bytes. */
+static int read_size(uint64_t *bytes, const struct json_place *place,
+                     const char *name, const json_t *value, struct err *err)
+{
+    const char *text = json_string_value(value);
+
+    if (text && text_to_bytes(text, bytes))
+        return 0;
+    if (json_is_integer(value) && json_integer_value(value) >= 0) {
+        *bytes = (uint64_t)json_integer_value(value);
+        return 0;
+    }
+    if (text)
+        return place_error(
+            place, err, "%s is '%.40s', not a size such as 80GiB", name, text);
+    return place_error(place, err,
+                       "%s must be a size such as \"80GiB\" or a whole number "
+                       "of bytes",
+                       name);
+}
+
+/* Member `key` for n GPUs of a host: one size for all, or a list of n. Sizes
+ * stay as they are where it is absent. */
+static int read_sizes(uint64_t *bytes, uint32_t n,
+                      const struct json_place *place, const char *key,
+                      struct err *err)
+{
+    const json_t *value = json_object_get(place->object, key);
+
+    if (!place_has(place, key))
+        return 0;
+    if (!json_is_array(value)) {
+        if (read_size(&bytes[0], place, key, value, err))
+            return -1;
+        for (uint32_t g = 1; g < n; g++)
+            bytes[g] = bytes[0];
+        return 0;
+    }
+    if (json_array_size(value) != n)
+        return place_error(place, err,
+                           "%s has %zu entries, but the host has %u gpus", key,
+                           json_array_size(value), n);
+    for (uint32_t g = 0; g < n; g++) {
+        char name[32];
+
+        snprintf(name, sizeof(name), "%s[%u]", key, g);
+        if (read_size(&bytes[g], place, name, json_array_get(value, g), err))
+            return -1;
+    }
+    return 0;
+}
+
+/* The memory of one host, the n GPUs that begin at memory and used. */
+static int read_host_memory(uint64_t *memory, uint64_t *used, uint32_t n,
+                            const struct json_place *place, struct err *err)
+{
+    if (read_sizes(memory, n, place, "memory", err) ||
+        read_sizes(used, n, place, "used", err))
+        return -1;
+    for (uint32_t g = 0; place_has(place, "memory") && g < n; g++) {
+        char has[TEXT_BYTES_MAX], taken[TEXT_BYTES_MAX];
+
+        if (!memory[g])
+            return place_error(place, err, "memory is 0 for gpu %u", g);
+        if (used[g] > memory[g])
+            return place_error(place, err,
+                               "used is %s for gpu %u, which has %s",
+                               text_from_bytes(taken, (double)used[g]), g,
+                               text_from_bytes(has, (double)memory[g]));
+    }
+    return 0;
+}
+
+static int read_host(struct json_place *place, uint32_t *count, uint32_t *gpus,
+                     const struct reader *reader, size_t idx, struct err *err)
+{
+    struct json_place root = at_line(reader, NULL, reader->lines[idx]);
+
+    if (place_element(place, &root, "hosts", reader->hosts, idx, err))
+        return -1;
+    *count = 1;
+    if (check_keys(place, host_keys, err) ||
+        place_u32(gpus, place, "gpus", 1, CLUSTER_MAX_GPUS, err))
+        return -1;
+    return place_has(place, "count")
+               ? place_u32(count, place, "count", 1, CLUSTER_MAX_GPUS, err)
+               : 0;
+}
+
+/* Counts the GPUs; all hosts have as many. */
+static int count_gpus(const struct reader *reader, struct err *err)
+{
+    struct cluster *cluster = reader->cluster;
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < json_array_size(reader->hosts); i++) {
+        struct json_place place;
+        uint32_t count, gpus;
+
+        if (read_host(&place, &count, &gpus, reader, i, err))
+            return -1;
+        if (i && gpus != cluster->devices_per_host)
+            return place_error(&place, err,
+                               "gpus is %u, but was %u before: hosts with "
+                               "different numbers of gpus cannot be planned "
+                               "for",
+                               gpus, cluster->devices_per_host);
+        cluster->devices_per_host = gpus;
+        n += (uint64_t)count * gpus;
+        if (n > CLUSTER_MAX_GPUS)
+            return place_error(&place, err,
+                               "gpus come to more than %d up to here",
+                               CLUSTER_MAX_GPUS);
+    }
+    cluster->n_devices = (uint32_t)n;
+    return 0;
+}
+
+/* All entries are legal: count_gpus has seen them. */
+static int fill_gpus(const struct reader *reader, struct err *err)
+{
+    struct cluster *cluster = reader->cluster;
+    uint32_t at = 0;
+
+    cluster->memory_bytes =
+        ARENA_NEW(reader->arena, uint64_t, cluster->n_devices);
+    cluster->reserve_bytes =
+        ARENA_NEW(reader->arena, uint64_t, cluster->n_devices);
+    for (size_t i = 0; i < json_array_size(reader->hosts); i++) {
+        uint64_t *memory = cluster->memory_bytes + at;
+        uint64_t *used = cluster->reserve_bytes + at;
+        struct json_place place;
+        uint32_t count, gpus;
+
+        if (read_host(&place, &count, &gpus, reader, i, err) ||
+            read_host_memory(memory, used, gpus, &place, err))
+            return -1;
+        for (uint32_t k = gpus; k < count * gpus; k++) {
+            memory[k] = memory[k - gpus];
+            used[k] = used[k - gpus];
+        }
+        at += count * gpus;
+    }
+    return 0;
+}
+
+static int optional_string(const char **out, const struct json_place *place,
+                           const char *key, const struct reader *reader,
+                           struct err *err)
+{
+    return place_has(place, key)
+               ? place_string(out, place, key, reader->arena, err)
+               : 0;
+}
+
+static int optional_positive(double *out, const struct json_place *place,
+                             const char *key, struct err *err)
+{
+    return place_has(place, key) ? place_positive(out, place, key, err) : 0;
+}
+
+/* What stands beside the hosts; lines are those of the file's members. */
+static int read_head(struct reader *reader, const json_t *root,
+                     const size_t *lines, struct err *err)
+{
+    struct cluster *cluster = reader->cluster;
+    json_t *object = (json_t *)(uintptr_t)root;
+    struct json_place place = at_line(reader, root, 1);
+    const char *key;
+    json_t *value;
+    size_t i = 0;
+    int rc = 0;
+
+    json_object_foreach(object, key, value)
+    {
+        place = at_line(reader, root, lines[i++]);
+        if (!strcmp(key, "gpu"))
+            rc = optional_string(&cluster->gpu, &place, key, reader, err);
+        else if (!strcmp(key, "intra_gbps"))
+            rc = optional_positive(&cluster->intra_gbps, &place, key, err);
+        else if (!strcmp(key, "inter_gbps"))
+            rc = optional_positive(&cluster->inter_gbps, &place, key, err);
+        else if (!strcmp(key, "hosts"))
+            rc = place_list(&reader->hosts, &place, key, err);
+        else
+            rc = unknown_key(&place, key, file_keys, err);
+        if (rc)
+            return -1;
+    }
+    if (!json_array_size(reader->hosts))
+        return place_error(&place, err, "hosts is missing or empty");
+    return 0;
+}
+
+static int read_cluster(struct reader *reader, const json_t *root,
+                        const char *text, size_t len, struct err *err)
+{
+    struct json_place place = at_line(reader, root, 1);
+    size_t *lines;
+
+    if (!json_is_object(root))
+        return place_error(&place, err,
+                           "a list; a cluster is an object with a member "
+                           "'hosts'");
+    lines = ARENA_NEW(reader->arena, size_t, json_object_size(root));
+    place_child_lines(text, len, 1, lines);
+    if (read_head(reader, root, lines, err))
+        return -1;
+    /* No other member is a list or an object: all that stands two deep is a
+     * host. */
+    reader->lines =
+        ARENA_NEW(reader->arena, size_t, json_array_size(reader->hosts));
+    place_child_lines(text, len, 2, reader->lines);
+    if (count_gpus(reader, err))
+        return -1;
+    return fill_gpus(reader, err);
+}
+
+int cluster_from_json(struct cluster *cluster, const char *text, size_t len,
+                      const char *source, struct arena *arena, struct err *err)
+{
+    struct reader reader = {
+        .cluster = cluster, .source = source, .arena = arena};
+    json_t *root = NULL;
+    int rc = -1;
+
+    if (json_parse(&root, text, len, source, err))
+        goto out;
+    if (read_cluster(&reader, root, text, len, err))
+        goto out;
+    rc = 0;
+out:
+    json_decref(root);
+    return rc;
+}
+
+int cluster_load(struct cluster *cluster, const char *path, struct arena *arena,
+                 struct err *err)
+{
+    const char *text;
+    size_t len;
+
+    if (file_read(&text, &len, path, arena, err))
+        return -1;
+    return cluster_from_json(cluster, text, len,
+                             strcmp(path, "-") ? path : "standard input", arena,
+                             err);
+}

@@ -1,0 +1,144 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# How many GPUs, GPUs that differ, and bandwidths inside and across hosts. What
+# is printed are facts that hold for any good search, not its figures.
+set -u
+
+ns=$NEUROSHARD
+tables=$ROOT/data/tables/criteo_kaggle_26.csv
+
+# plan OPTIONS : quietly
+plan()
+{
+    "$ns" plan "$tables" --batch 4096 --effort 20000 "$@" 2>messages
+}
+
+# total FILE : of a plan
+total()
+{
+    sed -n 's/^  "total_ms": \([^,]*\).*/\1/p' "$1"
+}
+
+# less A B : whether the one number is below the other
+less()
+{
+    awk "BEGIN {exit !($1 < $2)}"
+}
+
+# says NAME COMMAND... : the name, and whether the command holds
+says()
+{
+    name=$1
+    shift
+    if "$@"; then
+        echo "yes: $name"
+    else
+        echo "NO: $name"
+    fi
+}
+
+# remedy : what the last message says would do, without its figures
+remedy()
+{
+    sed 's/: the tables take.*; it would/: ...; it would/
+        s/[0-9.]* [MG]iB/SIZE/; s/with [0-9]* \([sd]\)/with N \1/' messages
+}
+
+echo "# how many"
+plan --gpus 1..4 --memory 800MiB -o smallest.json >range
+sed -n '/^ *[0-9G]/p' range | awk '{print $1, $2, $3}'
+grep -oE '^(cost|smallest that fits: [0-9]* GPUs|fastest)' range
+plan --gpus 1..4 --memory 800MiB --json >range.json
+for n in 2 3 4; do
+    plan --gpus $n --memory 800MiB -o $n.json >report
+    echo "$n GPUs: exit $?"
+done
+says "the smallest is what plan finds for it" cmp -s smallest.json 3.json
+for n in 3 4; do
+    says "the total of $n is that of a plan for it" \
+        grep -q "\"total_ms\": $(total $n.json)" range.json
+    says "and the hash of its inputs" grep -q \
+        "$(sed -n 's/^  "inputs_hash": "\(.*\)",/"inputs_hash": "\1"/p' $n.json)" \
+        range.json
+done
+
+echo "# whole hosts, below one any number"
+plan --gpus 6..25 --gpus-per-host 8 --search grid |
+    awk '$3 == "yes" {printf "%s GPUs on %s; ", $1, $2}'
+echo
+
+echo "# none fits"
+plan --gpus 1..2 --memory 300MiB | awk '{print $1, $2, $3}'
+plan --gpus 1..2 --memory 300MiB --json >range.json
+echo "exit $?, $(grep -c '"why_not": "no plan fits: ' range.json) reasons"
+remedy
+
+echo "# an interrupt ends it after the number in hand"
+timeout --preserve-status -s INT 2 "$ns" plan "$tables" --gpus 4..6 \
+    --effort 1000000000000 2>messages | awk '{print $1, $2, $3}' | sed -n 1,2p
+grep interrupted messages
+
+echo "# from a plan"
+plan --gpus 3..4 --from 3.json --move-limit 1GiB --json | grep '"fits"'
+plan --gpus 3 --from 3.json --move-limit 0 -o kept.json >report
+grep '^moves' report
+
+echo "# bandwidth across hosts, by the slower of the two levels"
+hosts="--gpus 4 --gpus-per-host 2 --shard table"
+for gbps in 12 48 96; do
+    # shellcheck disable=SC2086 # options are several words
+    plan $hosts --inter-gbps $gbps -o inter$gbps.json >report
+done
+# shellcheck disable=SC2086
+plan $hosts -o own.json >own
+grep 'communication:' report own | sed 's/.*communication/communication/'
+says "48 GB/s are what the GPU has" \
+    test "$(total own.json)" = "$(total inter48.json)"
+says "12 GB/s are slower" less "$(total own.json)" "$(total inter12.json)"
+says "96 GB/s are faster" less "$(total inter96.json)" "$(total own.json)"
+grep -o '"inter_gbps": [0-9.]*' inter96.json
+"$ns" cost inter96.json -o again.json >report
+says "cost prices it alike" cmp -s inter96.json again.json
+"$ns" cost own.json --inter-gbps 96 -o own96.json >report
+says "and another plan by the same network" \
+    less "$(total own96.json)" "$(total own.json)"
+says "inputs differ" test "$(grep inputs_hash own.json)" != \
+    "$(grep inputs_hash own96.json)"
+for options in "--inter-gbps 26.843545600" ""; do
+    # shellcheck disable=SC2086
+    plan --gpus 4 --gpus-per-host 2 --cost torchrec $options |
+        grep 'communication:'
+done
+plan --gpus 4 --gpus-per-host 2 --cost torchrec:inter=30 --inter-gbps 20 |
+    grep 'communication:'
+
+echo "# a file of GPUs that are alike is as good as options"
+echo '{"hosts": [{"count": 2, "gpus": 2, "memory": "2GiB"}]}' >alike.json
+plan --cluster alike.json -o file.json >report
+plan --gpus 4 --gpus-per-host 2 --memory 2GiB -o options.json >report
+says "the same plan" cmp -s file.json options.json
+
+echo "# GPUs that differ, one of them used"
+cat >differ.json <<EOF
+{"gpu": "a100", "intra_gbps": 100,
+ "hosts": [{"gpus": 3, "memory": ["2GiB", "1200MiB", "500MiB"],
+            "used": ["100MiB", 0, "300MiB"]}]}
+EOF
+plan --cluster differ.json --reserve 1% -o differ-plan.json >report
+echo "exit $?"
+grep '^memory' report
+sed -n 's/.*\("memory_bytes.*\)},$/\1/p' differ-plan.json | head -n 1
+grep -o '"name": "roofline:[a-z0-9]*"' differ-plan.json
+grep -oE '"total": [0-9]*' differ-plan.json | tr -dc '0-9\n' |
+    paste -d ' ' - - - | awk '{
+        print $1 <= 2147483648, $2 <= 1258291200, $3 <= 524288000}'
+"$ns" explain differ-plan.json --json | grep -o '"memory_bytes": [0-9]*'
+plan --cluster differ.json --from differ-plan.json --move-limit 0 \
+    -o kept.json >report
+says "replanned without a move" grep -q '^moves   0 B' report
+"$ns" compare "$tables" --cluster differ.json --batch 4096 --effort 1000 \
+    2>messages | awk '$1 == "neuroshard" {print "compared:", NF, "columns"}'
+sed -i 's/2GiB/600MiB/; s/1200MiB/300MiB/' differ.json
+plan --cluster differ.json >report
+echo "exit $?"
+remedy

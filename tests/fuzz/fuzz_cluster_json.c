@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/cluster_json.h"
+
+#define MUST(cond)                                                             \
+    do {                                                                       \
+        if (!(cond)) {                                                         \
+            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #cond); \
+            abort();                                                           \
+        }                                                                      \
+    } while (0)
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must_be_legal(const struct cluster *cluster)
+{
+    MUST(cluster->n_devices >= 1 && cluster->n_devices <= CLUSTER_MAX_GPUS);
+    MUST(cluster->devices_per_host >= 1);
+    MUST(cluster->n_devices % cluster->devices_per_host == 0);
+    MUST(isfinite(cluster->intra_gbps) && cluster->intra_gbps >= 0);
+    MUST(isfinite(cluster->inter_gbps) && cluster->inter_gbps >= 0);
+    for (uint32_t r = 0; r < cluster->n_devices; r++)
+        MUST(!cluster->memory_bytes[r] ||
+             cluster->reserve_bytes[r] <= cluster->memory_bytes[r]);
+}
+
+/* Valid or explained, with a line. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct cluster cluster = {0};
+    struct arena arena;
+    struct err err = {0};
+
+    arena_init(&arena);
+    if (cluster_from_json(&cluster, (const char *)data, size, "fuzz", &arena,
+                          &err)) {
+        MUST(err.code == ERR_INPUT);
+        MUST(!strncmp(err.msg, "fuzz:", 5) && err.msg[5] >= '1' &&
+             err.msg[5] <= '9');
+    } else {
+        must_be_legal(&cluster);
+    }
+    arena_release(&arena);
+    return 0;
+}

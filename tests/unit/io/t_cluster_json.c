@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/cluster_json.h"
+
+#include "tests/tap.h"
+
+#define GIB ((uint64_t)1 << 30)
+
+static struct arena arena;
+static struct cluster cluster;
+static struct err err;
+
+static int read_text(const char *text)
+{
+    arena_release(&arena);
+    err = (struct err){0};
+    cluster = (struct cluster){0};
+    return cluster_from_json(&cluster, text, strlen(text), "c.json", &arena,
+                             &err);
+}
+
+static void test_two_gpus(void)
+{
+    ok(!read_text("{\"hosts\": [{\"gpus\": 2, \"memory\": [\"80GiB\", "
+                  "42949672960], \"used\": [0, \"1.5GiB\"]}]}"),
+       "two GPUs that differ");
+    is_i64(cluster.n_devices, 2, "their number");
+    is_i64(cluster.devices_per_host, 2, "on one host");
+    is_i64((int64_t)cluster.memory_bytes[0], (int64_t)(80 * GIB), "a size");
+    is_i64((int64_t)cluster.memory_bytes[1], (int64_t)(40 * GIB), "in bytes");
+    is_i64((int64_t)cluster.reserve_bytes[0], 0, "nothing used");
+    is_i64((int64_t)cluster.reserve_bytes[1], (int64_t)(3 * GIB / 2),
+           "what is used is not to be used");
+    ok(!cluster.gpu, "no kind of GPU is named");
+    is_near(cluster.intra_gbps + cluster.inter_gbps, 0, 0, "nor bandwidths");
+}
+
+/* Runs of equal hosts, of which the last has one GPU that differs. */
+static void test_many_gpus(void)
+{
+    bool is_alike = true;
+
+    ok(!read_text("{\"gpu\": \"h100\", \"intra_gbps\": 300, \"inter_gbps\": "
+                  "4.5e1,\n"
+                  " \"hosts\": [\n"
+                  "  {\"count\": 255, \"gpus\": 4, \"used\": \"2GiB\"},\n"
+                  "  {\"gpus\": 4, \"memory\": [\"80GiB\", \"80GiB\", "
+                  "\"80GiB\", \"40GiB\"], \"used\": null}\n"
+                  " ]}"),
+       "1,024 GPUs");
+    is_i64(cluster.n_devices, 1024, "their number");
+    is_i64(cluster.devices_per_host, 4, "of a host");
+    for (uint32_t r = 0; r < 1020; r++)
+        is_alike &=
+            cluster.memory_bytes[r] == 0 && cluster.reserve_bytes[r] == 2 * GIB;
+    ok(is_alike, "memory is left to the kind of GPU, 2 GiB of it used");
+    is_i64((int64_t)cluster.memory_bytes[1022], (int64_t)(80 * GIB),
+           "the last host says its own");
+    is_i64((int64_t)cluster.memory_bytes[1023], (int64_t)(40 * GIB),
+           "GPU by GPU");
+    is_i64((int64_t)cluster.reserve_bytes[1023], 0, "null is absent");
+    is_str(cluster.gpu, "h100", "kind of GPU");
+    is_near(cluster.intra_gbps, 300, 0, "inside a host");
+    is_near(cluster.inter_gbps, 45, 0, "across hosts");
+}
+
+static void test_lists_repeat(void)
+{
+    ok(!read_text("{\"hosts\": [{\"count\": 2, \"gpus\": 2, \"memory\": [3, 5],"
+                  " \"used\": [1, 2]}]}"),
+       "a list is that of each host of a run");
+    is_i64((int64_t)cluster.memory_bytes[2], 3, "third as the first");
+    is_i64((int64_t)cluster.memory_bytes[3], 5, "fourth as the second");
+    is_i64((int64_t)cluster.reserve_bytes[3], 2, "used, too");
+}
+
+#define HOST "{\"gpus\": 2}"
+
+static void test_refused(void)
+{
+    static const struct {
+        const char *name, *text, *want;
+    } cases[] = {
+        {"no JSON", "{\n\"hosts\": [}",
+         "c.json:2: not valid JSON: unexpected token near '}'"},
+        {"a list", "[" HOST "]",
+         "c.json:1: a list; a cluster is an object with a member 'hosts'"},
+        {"nothing in it", "{}", "c.json:1: hosts is missing or empty"},
+        {"no hosts", "{\"gpu\": \"h100\",\n \"hosts\": []}",
+         "c.json:2: hosts is missing or empty"},
+        {"hosts of another type", "{\"hosts\": 2}",
+         "c.json:1: hosts must be a list, not a number"},
+        {"a mistyped member", "{\"hosts\": [" HOST "],\n\n \"gpus\": 2}",
+         "c.json:3: gpus is no member; there are gpu, intra_gbps, inter_gbps, "
+         "hosts"},
+        {"a mistyped member of a host",
+         "{\"hosts\": [\n" HOST ",\n{\"memroy\": 1, \"gpus\": 2}]}",
+         "c.json:3: hosts[1].memroy is no member; there are count, gpus, "
+         "memory, used"},
+        {"a host that is none", "{\"hosts\": [" HOST ",\n8]}",
+         "c.json:2: hosts[1] must be an object, not a number"},
+        {"a host without GPUs", "{\"hosts\": [{\"count\": 8}]}",
+         "c.json:1: hosts[0].gpus is missing"},
+        {"no GPUs", "{\"hosts\": [{\"gpus\": 0}]}",
+         "c.json:1: hosts[0].gpus is 0, outside 1 to 65536"},
+        {"no such host", "{\"hosts\": [{\"gpus\": 1, \"count\": 0}]}",
+         "c.json:1: hosts[0].count is 0, outside 1 to 65536"},
+        {"hosts that differ in number",
+         "{\"hosts\": [" HOST ",\n {\"gpus\": 3}]}",
+         "c.json:2: hosts[1].gpus is 3, but was 2 before: hosts with different "
+         "numbers of gpus cannot be planned for"},
+        {"too many",
+         "{\"hosts\": [{\"gpus\": 2, \"count\": 32768},\n" HOST "]}",
+         "c.json:2: hosts[1].gpus come to more than 65536 up to here"},
+        {"too many of one kind",
+         "{\"hosts\": [{\"gpus\": 65536, \"count\": 65536}]}",
+         "c.json:1: hosts[0].gpus come to more than 65536 up to here"},
+        {"no size", "{\"hosts\": [{\"gpus\": 2, \"memory\": \"lots\"}]}",
+         "c.json:1: hosts[0].memory is 'lots', not a size such as 80GiB"},
+        {"neither size nor bytes", "{\"hosts\": [{\"gpus\": 2, \"used\": -1}]}",
+         "c.json:1: hosts[0].used must be a size such as \"80GiB\" or a whole "
+         "number of bytes"},
+        {"an entry that is no size",
+         "{\"hosts\": [\n{\"gpus\": 2, \"memory\": [\"80GiB\", {}]}]}",
+         "c.json:2: hosts[0].memory[1] must be a size such as \"80GiB\" or a "
+         "whole number of bytes"},
+        {"a list too short", "{\"hosts\": [{\"gpus\": 2, \"used\": [1]}]}",
+         "c.json:1: hosts[0].used has 1 entries, but the host has 2 gpus"},
+        {"no memory", "{\"hosts\": [{\"gpus\": 2, \"memory\": [1, 0]}]}",
+         "c.json:1: hosts[0].memory is 0 for gpu 1"},
+        {"more used than there is",
+         "{\"hosts\": [{\"gpus\": 2, \"memory\": \"4GiB\", \"used\": "
+         "[0, \"5GiB\"]}]}",
+         "c.json:1: hosts[0].used is 5.00 GiB for gpu 1, which has 4.00 GiB"},
+        {"no bandwidth", "{\"hosts\": [" HOST "],\n \"inter_gbps\": 0}",
+         "c.json:2: inter_gbps is 0, not above 0"},
+        {"a bandwidth in words",
+         "{\"hosts\": [" HOST "], \"intra_gbps\": \"fast\"}",
+         "c.json:1: intra_gbps must be a number, not a string"},
+        {"a kind in numbers", "{\"gpu\": 100, \"hosts\": [" HOST "]}",
+         "c.json:1: gpu must be a string, not a number"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ok(read_text(cases[i].text) && err.code == ERR_INPUT, "refused: %s",
+           cases[i].name);
+        is_str(err.msg, cases[i].want, cases[i].name);
+    }
+}
+
+static void test_file(void)
+{
+    ok(cluster_load(&cluster, "/nonexistent.json", &arena, &err) &&
+           err.code == ERR_IO,
+       "a file that is not there");
+}
+
+int main(void)
+{
+    test_two_gpus();
+    test_many_gpus();
+    test_lists_repeat();
+    test_refused();
+    test_file();
+    arena_release(&arena);
+    return tap_done();
+}
