@@ -106,6 +106,8 @@ static void collect(struct choices *choices, const struct parts *parts,
 {
     const struct part_unit *of = &parts->of[unit];
     double n_devices = parts->problem->cluster.n_devices;
+    uint32_t dim = parts->problem->tables[of->unit->tables[0]].dim;
+    uint32_t fewest_ranges = of->kinds & SHARD_ROW ? 1 : 2;
 
     *choices = (struct choices){0};
     choices->single = ARENA_NEW(arena, struct toll, 2 + of->n_cuts);
@@ -120,14 +122,14 @@ static void collect(struct choices *choices, const struct parts *parts,
         add_tiling(choices, parts, unit, NULL, vector, arena);
     for (uint32_t c = of->first_cut; c < of->first_cut + of->n_cuts; c++) {
         const struct cut *cut = &parts->cuts[c];
-        uint32_t width = parts->parts[cut->block].width;
 
-        if (cut->n_ranges > 1)
+        if (cut->n_ranges > fewest_ranges)
             continue; /* is a tiling of the cut into as many blocks */
-        choices->single[choices->n_single++] =
-            toll_of_parts(parts, cut->block, cut->n_blocks - 1, cut->last);
-        if ((of->kinds & SHARD_GRID) && width % WIDTH_STEP == 0 &&
-            width > WIDTH_STEP)
+        if (cut->n_ranges == 1)
+            choices->single[choices->n_single++] =
+                toll_of_parts(parts, cut->block, cut->n_blocks - 1, cut->last);
+        if ((of->kinds & SHARD_GRID) && dim % WIDTH_STEP == 0 &&
+            dim > WIDTH_STEP)
             add_tiling(choices, parts, unit, cut, vector, arena);
     }
 }

@@ -38,6 +38,7 @@ struct builder {
     uint32_t *heap;                   /* [R]: devices, least load first */
     uint32_t *place;                  /* [R]: where in the heap */
     uint32_t *aside;                  /* [R] */
+    uint64_t work;                    /* so far */
 };
 
 /* --- a form for each unit --- */
@@ -122,7 +123,9 @@ static void list_pieces(struct builder *builder)
     }
 }
 
-static void weigh(struct builder *builder)
+/* By load, so that memory changes nothing where there is enough; once a piece
+ * was stuck, by memory too. */
+static void weigh(struct builder *builder, bool is_short)
 {
     const struct parts *parts = builder->parts;
     double all_ms = 0, room = 0;
@@ -134,9 +137,11 @@ static void weigh(struct builder *builder)
     for (uint32_t i = 0; i < builder->n; i++) {
         struct to_place *piece = &builder->list[i];
 
-        piece->weight = piece->bytes / (room + 1);
+        piece->weight = 0;
         if (!builder->options->by_memory && all_ms > 0)
-            piece->weight = fmax(piece->weight, piece->ms / all_ms);
+            piece->weight = piece->ms / all_ms;
+        if (builder->options->by_memory || is_short)
+            piece->weight = fmax(piece->weight, piece->bytes / (room + 1));
     }
 }
 
@@ -267,6 +272,7 @@ static uint32_t find_room(struct builder *builder, uint32_t part)
         if (n)
             heap_fix(builder, builder->heap[0], n);
     }
+    builder->work += n_aside;
     while (n_aside) {
         uint32_t device = builder->aside[--n_aside];
 
@@ -334,6 +340,7 @@ static bool place_on_host(struct builder *builder, struct to_place *blocks,
             best = host;
         }
     }
+    builder->work += builder->n_devices;
     if (best == NO_PIECE)
         return false;
     for (uint32_t b = 0; b < n; b++) {
@@ -392,7 +399,10 @@ static void clear(struct builder *builder)
 /* One try; the unit that found no room, or NO_PIECE. */
 static uint32_t place_all(struct builder *builder)
 {
+    const uint64_t max_work = builder->options->max_work;
+
     clear(builder);
+    builder->work += builder->n;
     if (builder->n)
         qsort(builder->list, builder->n, sizeof(*builder->list),
               compare_to_place);
@@ -402,6 +412,8 @@ static uint32_t place_all(struct builder *builder)
 
         if (n ? !place_on_host(builder, piece, n)
               : !place_piece(builder, piece))
+            return piece->unit;
+        if (max_work && builder->work > max_work)
             return piece->unit;
         i += n ? n : 1;
     }
@@ -441,28 +453,31 @@ static void builder_release(struct builder *builder)
 }
 
 bool build(struct snapshot *out, const struct parts *parts,
-           const struct build_options *options, uint32_t *stuck)
+           const struct build_options *options, struct build_outcome *outcome)
 {
     struct builder builder;
+    uint32_t stuck = NO_PIECE;
 
     builder_init(&builder, parts, options);
     for (unsigned try = 0; try < MAX_TRIES; try++) {
         builder.n = 0;
         list_pieces(&builder);
-        weigh(&builder);
+        weigh(&builder, try > 0);
         for (uint32_t i = 0; i < builder.n; i++)
             builder.list[i].urgency = builder.urgency[builder.list[i].unit];
         find_means(&builder);
-        *stuck = place_all(&builder);
-        if (*stuck == NO_PIECE)
+        stuck = place_all(&builder);
+        if (stuck == NO_PIECE ||
+            (options->max_work && builder.work > options->max_work))
             break;
-        builder.urgency[*stuck] += MAX_TRIES - try;
+        builder.urgency[stuck] += MAX_TRIES - try;
     }
     out->n = 0;
-    for (uint32_t i = 0; *stuck == NO_PIECE && i < builder.n; i++)
+    for (uint32_t i = 0; stuck == NO_PIECE && i < builder.n; i++)
         snapshot_add(out, builder.list[i].piece);
+    *outcome = (struct build_outcome){stuck, builder.work};
     builder_release(&builder);
-    return *stuck == NO_PIECE;
+    return stuck == NO_PIECE;
 }
 
 static bool is_spread(const struct parts *parts, uint32_t unit,
@@ -479,7 +494,7 @@ struct build_load build_least_load(const struct parts *parts)
                                     .peak_bytes = UINT64_MAX,
                                     .max_replicas = UINT32_MAX};
     double n_devices = parts->problem->cluster.n_devices;
-    struct build_load load = {0, 0};
+    struct build_load load = {0};
 
     for (uint32_t u = 0; u < parts->n_units; u++) {
         struct form form = choose_form(parts, u, &options, 0);
@@ -492,6 +507,14 @@ struct build_load build_least_load(const struct parts *parts)
 
         if (is_spread(parts, u, form))
             load.spread_ms += forms_figures(parts, u, form).load_ms / n_devices;
+    }
+    options.by_memory = true;
+    options.ms_per_byte = 1;
+    options.peak_ms = INFINITY;
+    for (uint32_t u = 0; u < parts->n_units; u++) {
+        struct form form = choose_form(parts, u, &options, 0);
+
+        load.all_bytes += forms_figures(parts, u, form).bytes;
     }
     return load;
 }
@@ -525,6 +548,7 @@ bool build_by_memory(struct snapshot *out, const struct parts *parts,
                                     .by_memory = true,
                                     .max_replicas = UINT32_MAX};
     struct build_options halved;
+    struct build_outcome outcome;
     uint32_t first = NO_PIECE;
 
     for (uint32_t r = 0; r < parts->problem->cluster.n_devices; r++)
@@ -532,17 +556,17 @@ bool build_by_memory(struct snapshot *out, const struct parts *parts,
             options.peak_bytes = parts->units->room_bytes[r];
     halved = options;
     for (unsigned i = 0; i < MAX_HALVINGS; i++) {
-        if (build(out, parts, &halved, stuck))
+        if (build(out, parts, &halved, &outcome))
             return true;
         if (first == NO_PIECE)
-            first = *stuck;
+            first = outcome.stuck;
         halved.peak_bytes /= 2;
     }
     if (!may_fit(parts, &options))
         options.peak_bytes = 0;
     options.may_exceed = true;
     for (unsigned i = 0; i < MAX_HALVINGS && options.peak_bytes; i++) {
-        if (build(out, parts, &options, stuck) && repair(out, parts))
+        if (build(out, parts, &options, &outcome) && repair(out, parts))
             return true;
         options.peak_bytes /= 2;
     }

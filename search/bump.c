@@ -7,9 +7,7 @@
 
 /* Cuts, and pieces placed in all, at most. */
 #define MAX_BUMPS 256
-#define MAX_PLACED (1u << 17)
-/* And pieces that are replicas. */
-#define MAX_REPLICAS (1u << 16)
+#define MAX_PLACED (1u << 16)
 
 static enum form_kind kind_of(enum bump bump)
 {
@@ -103,10 +101,11 @@ bool bump_start(struct snapshot *out, const struct parts *parts, enum bump bump,
     struct build_options options = {.peak_ms = INFINITY,
                                     .replica_frac = 1,
                                     .unit_forms = forms,
-                                    .max_replicas = MAX_REPLICAS};
+                                    .max_replicas = BUILD_MAX_REPLICAS};
     struct snapshot next = {0};
     struct layout layout;
-    uint32_t stuck, unit = 0;
+    struct build_outcome outcome;
+    uint32_t unit = 0;
     bool goes_on = true;
 
     for (uint32_t r = 0; r < parts->problem->cluster.n_devices; r++)
@@ -119,7 +118,7 @@ bool bump_start(struct snapshot *out, const struct parts *parts, enum bump bump,
          i < MAX_BUMPS && n_placed < MAX_PLACED && goes_on; i++) {
         struct form form = {FORM_WHOLE, 1};
 
-        if (!build(&next, parts, &options, &stuck))
+        if (!build(&next, parts, &options, &outcome))
             break;
         snapshot_load(&next, &layout);
         next.total_ms = layout_true_total(&layout);

@@ -5,9 +5,9 @@
 #include "search/anneal.h"
 #include "search/bound.h"
 #include "search/build.h"
-#include "search/bump.h"
 #include "search/search.h"
 #include "search/shortage.h"
+#include "search/starts.h"
 
 #define N_CHAINS 8
 /* Chains that are priced together where communication is priced by comm: its
@@ -21,7 +21,7 @@
  * tables a device has, the larger are the steps there are. It is heated again
  * so many times, each time less, and then all chains go on from the best
  * layout. */
-#define HOT_FRAC 0.6 /* over the square of a device's tables */
+#define HOT_FRAC 0.3 /* over the square of a device's tables */
 #define MAX_HOT_FRAC 0.3
 #define MIN_HOT_FRAC 0.002
 #define COLD_FRAC 0.00005
@@ -30,31 +30,6 @@
 /* Beyond so many placements of a piece the published beam is too dear, and
  * nobody waits for it: it took 600 greedies. */
 #define MAX_REFERENCE_WORK 30000
-/* Lists longer than this are built with cheap memory only, if that will do. */
-#define LONG_LIST 512
-/* Pieces that are replicas, in all, in what the search starts from. */
-#define MAX_REPLICAS (1u << 16)
-
-/* Pieces of the starting points are at most this share of the mean load, or of
- * what is left of it beside the pieces that stand on every device. */
-static const double peak_fracs[] = {INFINITY, 1,   0.8,  0.65, 0.5, 0.4,
-                                    0.3,      0.2, 0.15, 0.1,  0.05};
-static const double left_fracs[] = {1.04, 1.02, 1, 0.98, 0.9, 0.5};
-/* And memory is this dear: the mean load for so many times all there is. */
-static const double memory_fracs[] = {0, 0.03, 0.1, 0.3, 1, 10};
-
-/* And replicas count so much of what they take alone. */
-static const double replica_fracs[] = {1, 0.5, 0.2};
-
-#define N_REPLICA_FRACS (sizeof replica_fracs / sizeof *replica_fracs)
-#define N_FRACS (sizeof peak_fracs / sizeof *peak_fracs)
-#define N_LEFT_FRACS (sizeof left_fracs / sizeof *left_fracs)
-#define N_PEAKS (N_FRACS + N_LEFT_FRACS)
-#define N_PRICES (sizeof memory_fracs / sizeof *memory_fracs)
-#define MAX_STARTS (N_REPLICA_FRACS * N_PEAKS * N_PRICES + 2 * N_BUMPS + 2)
-/* The best of the starting points are what the chains begin with. */
-#define N_KEPT 4
-
 struct full {
     const struct search_options *options;
     const struct oracle *oracle;
@@ -62,12 +37,12 @@ struct full {
     struct units units;
     struct parts parts;
     struct plan reference; /* its n_shards is 0 where there is none */
-    struct snapshot starts[MAX_STARTS]; /* [n_starts], the best first */
-    unsigned n_starts;
+    struct starts starts;
     struct bundle bundles[N_CHAINS];
     unsigned n_bundles;
     uint64_t n_steps; /* of each chain, in all */
     uint64_t n_round_steps, n_cycle_rounds;
+    double hot_frac;        /* of the first cycle */
     double hot_ms, cooling; /* of this round */
     double best_ms;
     struct bound bound;
@@ -103,105 +78,29 @@ static int run_reference(struct full *full, const struct plan *plan,
     return plan_price(&full->reference, full->oracle, full->scratch, err);
 }
 
-static void price_snapshot(struct full *full, struct snapshot *snapshot)
-{
-    struct layout layout;
-
-    layout_init(&layout, &full->parts);
-    snapshot_load(snapshot, &layout);
-    snapshot->total_ms = layout_true_total(&layout);
-    full->n_priced++;
-    layout_release(&layout);
-}
-
-/* Keeps the starts in the order of their totals, each once. */
-static void add_start(struct full *full, struct snapshot *snapshot)
-{
-    unsigned i;
-
-    price_snapshot(full, snapshot);
-    for (i = 0; i < full->n_starts; i++)
-        if (full->starts[i].total_ms == snapshot->total_ms)
-            return;
-    full->n_starts++;
-    for (; i > 0 && full->starts[i - 1].total_ms > snapshot->total_ms; i--)
-        full->starts[i] = full->starts[i - 1];
-    full->starts[i] = *snapshot;
-    *snapshot = (struct snapshot){0};
-}
-
-static double peak_ms(const struct build_load *load, size_t i)
-{
-    if (i < N_FRACS)
-        return peak_fracs[i] * load->mean_ms;
-    return left_fracs[i - N_FRACS] * (load->mean_ms - load->spread_ms);
-}
-
-static void build_starts(struct full *full)
-{
-    struct build_options options = {.max_replicas = MAX_REPLICAS};
-    struct build_load load = build_least_load(&full->parts);
-    uint32_t n_devices = full->units.problem->cluster.n_devices, stuck;
-    struct snapshot next = {0};
-    double room = 0;
-
-    for (uint32_t r = 0; r < n_devices; r++) {
-        room += (double)full->units.room_bytes[r];
-        if (full->units.room_bytes[r] > options.peak_bytes)
-            options.peak_bytes = full->units.room_bytes[r];
-    }
-    for (size_t i = 0; i < N_REPLICA_FRACS * N_PRICES * N_PEAKS; i++) {
-        size_t price = i / N_PEAKS % N_PRICES;
-
-        if (full->parts.n_units > LONG_LIST && i >= N_PEAKS && full->n_starts)
-            break;
-        options.peak_ms = peak_ms(&load, i % N_PEAKS);
-        options.ms_per_byte =
-            memory_fracs[price] * load.mean_ms * n_devices / (room + 1);
-        if (i % N_PEAKS >= N_FRACS && !(load.spread_ms > 0))
-            continue;
-        options.replica_frac = replica_fracs[i / (N_PEAKS * N_PRICES)];
-        if (build(&next, &full->parts, &options, &stuck))
-            add_start(full, &next);
-    }
-    snapshot_release(&next);
-}
-
-static void propose_starts(struct full *full)
-{
-    struct snapshot next = {0};
-
-    for (unsigned i = 0; i < 2 * N_BUMPS; i++)
-        if (bump_start(&next, &full->parts, (enum bump)(i / 2), i % 2,
-                       &full->n_priced))
-            add_start(full, &next);
-    snapshot_release(&next);
-}
-
 static int find_starts(struct full *full, const struct plan *plan,
-                       struct err *err)
+                       double start_ms, struct err *err)
 {
+    double limit_ms = full->options->time_limit_ms;
     struct snapshot next = {0};
     uint32_t stuck;
 
-    build_starts(full);
-    if (full->parts.n_units <= LONG_LIST)
-        propose_starts(full);
+    starts_find(&full->starts, &full->parts, full->options->pool,
+                limit_ms > 0 ? start_ms + limit_ms : INFINITY);
     if (full->reference.n_shards &&
         snapshot_from_plan(&next, &full->parts, &full->reference))
-        add_start(full, &next);
-    if (!full->n_starts && build_by_memory(&next, &full->parts, &stuck))
-        add_start(full, &next);
+        starts_add(&full->starts, &full->parts, &next);
+    if (!full->starts.n && build_by_memory(&next, &full->parts, &stuck))
+        starts_add(&full->starts, &full->parts, &next);
     snapshot_release(&next);
-    if (!full->n_starts && !full->reference.n_shards)
+    full->n_priced += full->starts.n_priced;
+    if (full->starts.has_infinite)
+        return err_set(err, ERR_INPUT,
+                       "cost model '%s' gives no finite cost for some devices",
+                       full->oracle->name);
+    if (!full->starts.n && !full->reference.n_shards)
         return shortage_report(&plan->problem, full->oracle, &full->parts,
                                stuck, err);
-    for (unsigned i = 0; i < full->n_starts; i++)
-        if (!isfinite(full->starts[i].total_ms))
-            return err_set(
-                err, ERR_INPUT,
-                "cost model '%s' gives no finite cost for some devices",
-                full->oracle->name);
     return 0;
 }
 
@@ -217,15 +116,15 @@ static void anneal_bundle(void *ctx, size_t task, unsigned thread)
 static void open_bundles(struct full *full)
 {
     unsigned lock_step = full->oracle->ops->terms ? 1 : LOCK_STEP;
-    unsigned n_kept = full->n_starts < N_KEPT ? full->n_starts : N_KEPT;
 
     full->n_bundles = N_CHAINS / lock_step;
     for (unsigned b = 0; b < full->n_bundles; b++) {
         bundle_init(&full->bundles[b], &full->parts, lock_step,
                     full->options->seed, b * lock_step);
         for (unsigned c = 0; c < lock_step; c++)
-            bundle_start(&full->bundles[b], c,
-                         &full->starts[(b * lock_step + c) % n_kept]);
+            bundle_start(
+                &full->bundles[b], c,
+                &full->starts.best[(b * lock_step + c) % full->starts.n]);
     }
     full->n_steps =
         anneal_effort(&full->parts, full->options->effort) / N_CHAINS + 1;
@@ -254,24 +153,45 @@ static void restart_from_best(struct full *full)
     snapshot_release(&best);
 }
 
+/* How hot it begins: by the tables that a device has on average, where a few
+ * dear ones count as few: (sum of loads)^2 / sum of their squares (Kish's
+ * effective sample size). */
+static double hot_frac(const struct parts *parts)
+{
+    double sum = 0, squares = 0, tables;
+
+    for (uint32_t u = 0; u < parts->n_units; u++) {
+        double least = INFINITY;
+
+        for (uint32_t i = 0; i < forms_count(parts, u); i++) {
+            struct form form = forms_get(parts, u, i);
+
+            least = fmin(least, forms_figures(parts, u, form).load_ms);
+        }
+        sum += least;
+        squares += least * least;
+    }
+    if (!(squares > 0))
+        return MIN_HOT_FRAC;
+    tables = sum * sum / squares / parts->problem->cluster.n_devices;
+    return fmax(MIN_HOT_FRAC, fmin(MAX_HOT_FRAC, HOT_FRAC / (tables * tables)));
+}
+
 /* Temperature and steps of a round, by the schedule. */
 static void plan_round(struct full *full, uint64_t round)
 {
     const uint64_t n_rounds = full->n_cycle_rounds;
     const double n_steps =
         (double)full->n_steps / (double)(N_CYCLES * n_rounds);
-    double tables =
-        (double)full->parts.n_units / full->units.problem->cluster.n_devices;
-    double hot = HOT_FRAC / (tables * tables);
     double share = (double)(round % n_rounds) / (double)n_rounds, fall;
+    double hot = full->hot_frac;
 
-    hot = fmax(MIN_HOT_FRAC, fmin(MAX_HOT_FRAC, hot));
     for (uint64_t cycle = 0; cycle < round / n_rounds; cycle++)
         hot *= REHEATING;
     full->n_round_steps = (uint64_t)(n_steps * (double)(round + 1)) -
                           (uint64_t)(n_steps * (double)round);
     fall = log(COLD_FRAC / hot);
-    full->hot_ms = full->starts[0].total_ms * hot * exp(fall * share);
+    full->hot_ms = full->starts.best[0].total_ms * hot * exp(fall * share);
     full->cooling = exp(fall * N_CYCLES / (double)full->n_steps);
 }
 
@@ -292,7 +212,8 @@ static void anneal(struct full *full, double start_ms)
 {
     struct progress progress;
 
-    full->best_ms = full->starts[0].total_ms;
+    full->best_ms = full->starts.best[0].total_ms;
+    full->hot_frac = hot_frac(&full->parts);
     full->n_cycle_rounds = full->n_steps / N_CYCLES / MAX_ROUND_STEPS + 1;
     if (full->n_cycle_rounds < MIN_CYCLE_ROUNDS)
         full->n_cycle_rounds = MIN_CYCLE_ROUNDS;
@@ -316,13 +237,14 @@ static void anneal(struct full *full, double start_ms)
 /* The best of all chains, as comm prices it. */
 static const struct snapshot *choose_best(struct full *full)
 {
-    struct snapshot *best = &full->starts[0];
+    struct snapshot *best = &full->starts.best[0];
 
     for (unsigned b = 0; b < full->n_bundles; b++)
         for (unsigned c = 0; c < full->bundles[b].n_chains; c++) {
             struct snapshot *other = &full->bundles[b].chains[c].best;
 
-            price_snapshot(full, other);
+            snapshot_price(other, &full->parts);
+            full->n_priced++;
             if (other->total_ms < best->total_ms)
                 best = other;
         }
@@ -366,8 +288,7 @@ static void full_release(struct full *full)
 {
     for (unsigned b = 0; b < full->n_bundles; b++)
         bundle_release(&full->bundles[b]);
-    for (unsigned i = 0; i < full->n_starts; i++)
-        snapshot_release(&full->starts[i]);
+    starts_release(&full->starts);
 }
 
 int search_full(struct plan *plan, const struct oracle *oracle,
@@ -389,10 +310,10 @@ int search_full(struct plan *plan, const struct oracle *oracle,
         goto out;
     if (run_reference(&full, plan, err))
         goto out;
-    if (find_starts(&full, plan, err))
+    if (find_starts(&full, plan, start_ms, err))
         goto out;
     bound_find(&full.bound, &full.parts);
-    if (full.n_starts) {
+    if (full.starts.n) {
         if (plan->problem.cluster.n_devices > 1 && options->effort) {
             open_bundles(&full);
             anneal(&full, start_ms);

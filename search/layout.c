@@ -160,6 +160,9 @@ void trial_init(struct trial *trial, const struct layout *layout)
 {
     *trial = (struct trial){0};
     trial->place = mem_alloc(layout->n_devices, sizeof(*trial->place));
+    trial->load_ms = mem_alloc(layout->n_devices, sizeof(double));
+    trial->load_bytes = mem_alloc(layout->n_devices, sizeof(uint64_t));
+    trial->load_quanta = mem_alloc(layout->n_devices, sizeof(uint32_t));
     for (uint32_t r = 0; r < layout->n_devices; r++)
         trial->place[r] = NO_PIECE;
 }
@@ -167,6 +170,9 @@ void trial_init(struct trial *trial, const struct layout *layout)
 void trial_release(struct trial *trial)
 {
     mem_free(trial->place);
+    mem_free(trial->load_ms);
+    mem_free(trial->load_bytes);
+    mem_free(trial->load_quanta);
     mem_free(trial->changes);
     mem_free(trial->devices);
     mem_free(trial->n_held);

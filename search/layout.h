@@ -86,6 +86,10 @@ struct trial {
                                  only */
     uint32_t n_moved, moved_capacity;
     uint64_t all_moved_bytes; /* the layout's then */
+    /* Room for estimates while a change is thought of: search/rebuild.h. */
+    double *load_ms;       /* [R] */
+    uint64_t *load_bytes;  /* [R] */
+    uint32_t *load_quanta; /* [R] */
 };
 
 void layout_init(struct layout *layout, const struct parts *parts);

@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/pack.h"
 
+#include "search/remedy.h"
+
 #include <inttypes.h>
 #include <math.h>
-
-#include "base/text.h"
-
-/* More GPUs than this many times those there are, nobody buys. */
-#define MAX_GROWTH 64
-/* Nor a GPU of an exbibyte. */
-#define TOO_LARGE ((uint64_t)1 << 60)
-/* Sizes are raised by one part in so many. */
-#define SIZE_STEPS 1024
 
 struct shortage {
     const struct units *units;
@@ -41,20 +34,6 @@ static bool fits(const struct shortage *shortage, uint64_t least_room,
     return yes;
 }
 
-/* Up to the next size that prints in three digits, so that who types what was
- * printed has enough. */
-static uint64_t round_up(uint64_t bytes)
-{
-    double unit = 1, step;
-
-    while ((double)bytes >= 1024 * unit)
-        unit *= 1024;
-    step = (double)bytes >= 100 * unit  ? unit
-           : (double)bytes >= 10 * unit ? unit / 10
-                                        : unit / 100;
-    return (uint64_t)round(ceil((double)bytes / step) * step);
-}
-
 /* The least memory a device with which everything packs, as it is printed: a
  * packing with less room may be found where one with more is not. UINT64_MAX
  * where no device will be as large as that. */
@@ -78,11 +57,11 @@ static uint64_t least_memory(const struct shortage *shortage)
         else
             low = middle;
     }
-    if (high >= TOO_LARGE || reserve >= TOO_LARGE)
+    if (high >= REMEDY_TOO_LARGE || reserve >= REMEDY_TOO_LARGE)
         return UINT64_MAX;
-    for (high = round_up(high + reserve);
-         !fits(shortage, high - reserve, n) && high < TOO_LARGE;)
-        high = round_up(high + high / SIZE_STEPS + 1);
+    for (high = remedy_round_up(high + reserve);
+         !fits(shortage, high - reserve, n) && high < REMEDY_TOO_LARGE;)
+        high = remedy_round_up(high + high / REMEDY_SIZE_STEPS + 1);
     return high;
 }
 
@@ -93,7 +72,7 @@ static uint32_t least_devices(const struct shortage *shortage)
     uint32_t low, high = n;
 
     do {
-        if (high >= n * MAX_GROWTH)
+        if (high >= n * REMEDY_MAX_GROWTH)
             return 0;
         low = high;
         high *= 2;
@@ -128,22 +107,6 @@ static void measure(struct shortage *shortage)
     }
 }
 
-static const char *size_text(const struct shortage *shortage, uint64_t bytes)
-{
-    char buf[TEXT_BYTES_MAX];
-
-    return arena_strdup(shortage->arena, text_from_bytes(buf, (double)bytes));
-}
-
-static const char *items_text(const struct shortage *shortage,
-                              const struct memory_items *items)
-{
-    return arena_printf(
-        shortage->arena, "%s (weights %s, optimizer %s, io %s)",
-        size_text(shortage, items->total), size_text(shortage, items->weights),
-        size_text(shortage, items->optimizer), size_text(shortage, items->io));
-}
-
 /* What is short, as the first half of a sentence. */
 static const char *describe(const struct shortage *shortage)
 {
@@ -151,7 +114,7 @@ static const char *describe(const struct shortage *shortage)
     const struct cluster *cluster = &units->problem->cluster;
     struct memory_items items;
     struct packing packing;
-    const char *room = size_text(shortage, shortage->largest_room);
+    const char *room = remedy_size(shortage->largest_room, shortage->arena);
     uint32_t stuck;
     int64_t pin;
 
@@ -166,26 +129,28 @@ static const char *describe(const struct shortage *shortage)
             shortage->arena, "%s '%s' takes %s and the largest device has %s",
             units->items[stuck].level ? "the narrowest column piece of table"
                                       : "table",
-            units_name(units, stuck), items_text(shortage, &items), room);
+            units_name(units, stuck), remedy_items(&items, shortage->arena),
+            room);
     if (pin >= 0)
-        return arena_printf(shortage->arena,
-                            "table '%s' takes %s and is pinned to device "
-                            "%" PRId64 ", which has %s for all its tables",
-                            units_name(units, stuck),
-                            items_text(shortage, &items), pin,
-                            size_text(shortage, units->room_bytes[pin]));
+        return arena_printf(
+            shortage->arena,
+            "table '%s' takes %s and is pinned to device "
+            "%" PRId64 ", which has %s for all its tables",
+            units_name(units, stuck), remedy_items(&items, shortage->arena),
+            pin, remedy_size(units->room_bytes[pin], shortage->arena));
     if (shortage->need.total > shortage->room)
         return arena_printf(
             shortage->arena, "the tables take %s and %u device%s %s %s in all",
-            items_text(shortage, &shortage->need), cluster->n_devices,
+            remedy_items(&shortage->need, shortage->arena), cluster->n_devices,
             cluster->n_devices == 1 ? "" : "s",
             cluster->n_devices == 1 ? "has" : "have",
-            size_text(shortage, shortage->room));
+            remedy_size(shortage->room, shortage->arena));
     return arena_printf(shortage->arena,
                         "table '%s' takes %s and finds no room beside the "
                         "others, which fill most of %s in all",
-                        units_name(units, stuck), items_text(shortage, &items),
-                        size_text(shortage, shortage->room));
+                        units_name(units, stuck),
+                        remedy_items(&items, shortage->arena),
+                        remedy_size(shortage->room, shortage->arena));
 }
 
 int no_plan(const struct units *units, struct err *err)
@@ -203,9 +168,9 @@ int no_plan(const struct units *units, struct err *err)
     measure(&shortage);
     what = describe(&shortage);
     memory = least_memory(&shortage);
-    memory_text = size_text(&shortage, memory);
+    memory_text = remedy_size(memory, &arena);
     n_devices = least_devices(&shortage);
-    if (memory >= TOO_LARGE)
+    if (memory >= REMEDY_TOO_LARGE)
         err_set(err, ERR_NO_PLAN,
                 "no plan fits: %s, and no device will be as large as that",
                 what);

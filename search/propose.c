@@ -3,12 +3,17 @@
 
 #include "search/forms.h"
 #include "search/homes.h"
+#include "search/rebuild.h"
 
 /* Replicas and rows over very many devices make long plans. */
 #define MAX_PIECES (1u << 18)
 /* To cut a table anew may touch all devices: with more than so many it is tried
  * less often. */
 #define CHEAP_DEVICES 16
+/* Of a hundred changes so many are rebuilds, and of the tables that are taken
+ * off beside the first, one in KEEP_FORM is cut anew. */
+#define REBUILDS 6
+#define KEEP_FORM 2
 
 static uint32_t draw(struct rng *rng, uint32_t n)
 {
@@ -273,6 +278,59 @@ static void propose_recut(struct trial *trial, const struct layout *layout,
     }
 }
 
+/* The form that comes nearest to how the unit is cut now. */
+static struct form form_now(const struct layout *layout, uint32_t unit)
+{
+    const struct parts *parts = layout->parts;
+    const struct part_unit *of = &parts->of[unit];
+    uint32_t part = layout->pieces[layout->first_of[unit]].part, n = 0;
+
+    if (parts->parts[part].kind == SHARD_REPLICATE)
+        return (struct form){FORM_REPLICA, 0};
+    for (uint32_t c = of->first_cut; c < of->first_cut + of->n_cuts; c++)
+        if (parts->cuts[c].block == part || parts->cuts[c].last == part)
+            return (struct form){FORM_CUT, c};
+    for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
+         i = layout->pieces[i].next)
+        n++;
+    return n > 1 ? (struct form){FORM_COLUMNS, n}
+                 : (struct form){FORM_WHOLE, 1};
+}
+
+static bool is_among(const struct rebuild_unit *units, uint32_t n,
+                     uint32_t unit)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (units[i].unit == unit)
+            return true;
+    return false;
+}
+
+static void propose_rebuild(struct trial *trial, const struct layout *layout,
+                            uint32_t piece, struct rng *rng)
+{
+    const struct parts *parts = layout->parts;
+    struct rebuild_unit units[REBUILD_MAX_UNITS];
+    uint32_t most = 1 + draw(rng, REBUILD_MAX_UNITS);
+    uint32_t n = 0, n_pieces = layout->n_live;
+
+    for (uint32_t i = 0; i < most; i++) {
+        uint32_t unit = part_of(layout, piece)->unit;
+        bool is_kept = i && draw(rng, KEEP_FORM);
+
+        piece = pick_piece(layout, rng);
+        if (parts->of[unit].unit->device >= 0 || is_among(units, n, unit))
+            continue;
+        units[n].unit = unit;
+        units[n].form =
+            is_kept ? form_now(layout, unit) : draw_form(parts, unit, rng);
+        n_pieces += forms_figures(parts, unit, units[n].form).n_pieces;
+        n++;
+    }
+    if (n && n_pieces <= MAX_PIECES)
+        rebuild(trial, layout, units, n, rng);
+}
+
 void propose(struct trial *trial, const struct layout *layout, struct rng *rng)
 {
     uint32_t piece = pick_piece(layout, rng);
@@ -284,7 +342,9 @@ void propose(struct trial *trial, const struct layout *layout, struct rng *rng)
         homes_propose(trial, layout, part_of(layout, piece)->unit);
         return;
     }
-    if (kind < 30)
+    if (is_cheap && draw(rng, 100) < REBUILDS)
+        propose_rebuild(trial, layout, piece, rng);
+    else if (kind < 30)
         propose_move(trial, layout, piece, rng);
     else if (kind < 60)
         propose_swap(trial, layout, piece, rng);

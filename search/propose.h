@@ -17,6 +17,8 @@
  *   resplit  columns go over from one piece of a table to another
  *   recut    a table anew: whole, in even columns, in rows, in a grid, or
  *            replicated
+ *   rebuild  some tables taken off and put back, some of them cut anew
+ *            (search/rebuild.h)
  */
 
 /* Fills an empty trial; it stays empty where the draw leads nowhere. Memory is

@@ -4,16 +4,10 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "base/text.h"
 #include "search/build.h"
+#include "search/remedy.h"
 
-/* More GPUs than this many times those there are, nobody buys. */
-#define MAX_GROWTH 64
 #define MAX_DEVICES 65536
-/* Nor a GPU of an exbibyte. */
-#define TOO_LARGE ((uint64_t)1 << 60)
-/* Sizes are found to one part in so many. */
-#define SIZE_STEPS 1024
 
 struct question {
     const struct problem *problem;
@@ -66,20 +60,6 @@ static bool fits(struct question *question, uint64_t least_memory,
     return yes;
 }
 
-/* Up to the next size that prints in three digits, so that who types what was
- * printed has enough. */
-static uint64_t round_up(uint64_t bytes)
-{
-    double unit = 1, step;
-
-    while ((double)bytes >= 1024 * unit)
-        unit *= 1024;
-    step = (double)bytes >= 100 * unit  ? unit
-           : (double)bytes >= 10 * unit ? unit / 10
-                                        : unit / 100;
-    return (uint64_t)round(ceil((double)bytes / step) * step);
-}
-
 /* The least memory with which all packs where no device has less, as it is
  * printed: a packing with less room may be found where one with more is not.
  * 0 where none does. */
@@ -94,12 +74,12 @@ static uint64_t least_memory(struct question *question)
             low = cluster->memory_bytes[r];
     high = low;
     do {
-        if (high >= TOO_LARGE)
+        if (high >= REMEDY_TOO_LARGE)
             return 0;
         low = high;
         high = 2 * high + 1;
     } while (!fits(question, high, n, 0));
-    while (high - low > high / SIZE_STEPS + 1) {
+    while (high - low > high / REMEDY_SIZE_STEPS + 1) {
         uint64_t middle = low + (high - low) / 2;
 
         if (fits(question, middle, n, 0))
@@ -107,8 +87,8 @@ static uint64_t least_memory(struct question *question)
         else
             low = middle;
     }
-    for (high = round_up(high); !fits(question, high, n, 0);)
-        high = round_up(high + high / SIZE_STEPS + 1);
+    for (high = remedy_round_up(high); !fits(question, high, n, 0);)
+        high = remedy_round_up(high + high / REMEDY_SIZE_STEPS + 1);
     return high;
 }
 
@@ -125,7 +105,7 @@ static uint32_t least_devices(struct question *question)
     do {
         low = high;
         high *= 2;
-        if (high * step > MAX_DEVICES || high * step > n * MAX_GROWTH)
+        if (high * step > MAX_DEVICES || high * step > n * REMEDY_MAX_GROWTH)
             return 0;
     } while (!fits(question, 0, high * step, 0));
     while (high - low > 1) {
@@ -149,24 +129,6 @@ static unsigned missing_kind(struct question *question)
             fits(question, 0, question->problem->cluster.n_devices, kinds[i]))
             return kinds[i];
     return 0;
-}
-
-static const char *size_text(struct question *question, double bytes)
-{
-    char buf[TEXT_BYTES_MAX];
-
-    return arena_strdup(&question->arena, text_from_bytes(buf, bytes));
-}
-
-static const char *items_text(struct question *question,
-                              const struct memory_items *items)
-{
-    return arena_printf(&question->arena,
-                        "%s (weights %s, optimizer %s, io %s)",
-                        size_text(question, (double)items->total),
-                        size_text(question, (double)items->weights),
-                        size_text(question, (double)items->optimizer),
-                        size_text(question, (double)items->io));
 }
 
 static struct memory_items whole_memory(const struct parts *parts,
@@ -225,28 +187,28 @@ static const char *describe(struct question *question,
             &question->arena,
             "table '%s' takes %s, cut as small as may be %s a piece, and the "
             "largest device has %s",
-            name, items_text(question, &mine),
-            size_text(question, (double)piece),
-            size_text(question, (double)largest));
+            name, remedy_items(&mine, &question->arena),
+            remedy_size(piece, &question->arena),
+            remedy_size(largest, &question->arena));
     if (all.total > room)
         return arena_printf(&question->arena,
                             "the tables take %s and %u device%s %s in all, so "
                             "that table '%s' cannot be placed",
-                            items_text(question, &all), n,
+                            remedy_items(&all, &question->arena), n,
                             n == 1 ? " has" : "s have",
-                            size_text(question, (double)room), name);
+                            remedy_size(room, &question->arena), name);
     if (unit->device >= 0)
         return arena_printf(
             &question->arena,
             "table '%s' takes %s and is pinned to device "
             "%" PRId64 ", which has %s for all its tables",
-            name, items_text(question, &mine), unit->device,
-            size_text(question, (double)units->room_bytes[unit->device]));
+            name, remedy_items(&mine, &question->arena), unit->device,
+            remedy_size(units->room_bytes[unit->device], &question->arena));
     return arena_printf(&question->arena,
                         "table '%s' takes %s and finds no room beside the "
                         "others, which fill most of %s in all",
-                        name, items_text(question, &mine),
-                        size_text(question, (double)room));
+                        name, remedy_items(&mine, &question->arena),
+                        remedy_size(room, &question->arena));
 }
 
 int shortage_report(const struct problem *problem, const struct oracle *oracle,
@@ -271,7 +233,7 @@ int shortage_report(const struct problem *problem, const struct oracle *oracle,
     if (memory)
         remedy = arena_printf(&question.arena, "%s%s a device",
                               is_even ? "" : "at least ",
-                              size_text(&question, (double)memory));
+                              remedy_size(memory, &question.arena));
     if (n_devices)
         remedy = arena_printf(&question.arena, "%s%s%u %s", remedy,
                               *remedy ? ", or with " : "", n_devices,

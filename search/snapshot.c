@@ -62,6 +62,16 @@ void snapshot_load(const struct snapshot *snapshot, struct layout *layout)
     layout_price(layout);
 }
 
+void snapshot_price(struct snapshot *snapshot, const struct parts *parts)
+{
+    struct layout layout;
+
+    layout_init(&layout, parts);
+    snapshot_load(snapshot, &layout);
+    snapshot->total_ms = layout_true_total(&layout);
+    layout_release(&layout);
+}
+
 struct placed {
     uint32_t unit, width, range, block, device;
     const struct part *part;

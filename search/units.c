@@ -294,8 +294,8 @@ int units_init_whole(struct units *units, const struct problem *problem,
             if (!(allowed_kinds(units, unit->tables[k]) & SHARD_TABLE))
                 return err_set(
                     err, ERR_NO_PLAN,
-                    "no plan fits: table '%s' may not be placed whole, and the "
-                    "baselines cut nothing",
+                    "table '%s' may not be placed whole, and the baselines cut "
+                    "nothing",
                     problem->tables[unit->tables[k]].name);
     }
     fill_items(units, arena);

@@ -18,8 +18,8 @@ static const struct option_spec compare_options[] = {
     PLANNING_OPTIONS(OPTION_U64, "N"),
     {"tasks", 0, OPTION_U64, "N", NULL, 1, MAX_TASKS, NULL,
      "draw so many tasks from each table list"},
-    {"effort", 0, OPTION_U64, "N", "1200000", 0, 1e12, NULL,
-     "changes that our search prices; more take longer and find more"},
+    {"effort", 0, OPTION_U64, "N", NULL, 0, 1e12, NULL,
+     "changes that our search tries; without it as plan does"},
     {"time-limit", 0, OPTION_DOUBLE, "S", "0", 0, 1e9, NULL,
      "seconds after which our search stops a task; 0: none"},
     {"rival-limit", 0, OPTION_DOUBLE, "S", "60", 0, 1e6, NULL,
@@ -262,7 +262,8 @@ static int run_compare(struct cli *cli, struct err *err)
     search_options_init(&inputs.search);
     inputs.search.seed = cli_u64(cli, "seed");
     inputs.search.time_limit_ms = 1000 * cli_double(cli, "time-limit");
-    inputs.search.effort = cli_u64(cli, "effort");
+    if (cli_given(cli, "effort"))
+        inputs.search.effort = cli_u64(cli, "effort");
     inputs.search.pool = pool_open(
         cli_given(cli, "threads") ? (unsigned)cli_u64(cli, "threads") : 0);
     for (size_t i = 0; i < cli_n_args(cli); i++)

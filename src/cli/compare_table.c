@@ -84,9 +84,10 @@ size_t compare_means(struct compare_mean *means,
     return n_common;
 }
 
+/* A dash for what is unknown, or a multiple of nothing. */
 static void print_number(double x, int width, int decimals)
 {
-    if (isnan(x))
+    if (!isfinite(x))
         printf(" %*s", width, "-");
     else
         printf(" %*.*f", width, decimals, x);
@@ -97,8 +98,10 @@ static void print_task(const struct comparison *comparison)
     const struct compare_entry *entries = comparison->tasks[0].entries;
     const struct compare_entry *ours = &entries[comparison->n_planners - 1];
 
-    printf("%zu tables on %u GPUs, batch %llu, cost model %s (%s)\n\n",
-           comparison->tasks[0].n_tables, comparison->n_devices,
+    printf("%zu table%s on %u GPU%s, batch %llu, cost model %s (%s)\n\n",
+           comparison->tasks[0].n_tables,
+           comparison->tasks[0].n_tables == 1 ? "" : "s", comparison->n_devices,
+           comparison->n_devices == 1 ? "" : "s",
            (unsigned long long)comparison->batch, comparison->cost_model,
            comparison->basis);
     printf("%-12s %10s %8s %10s %11s %11s %9s %9s %10s\n", "planner",

@@ -20,12 +20,13 @@
      OPTION_DOUBLE,                                                  \
      "X",                                                            \
      NULL,                                                           \
-     0.001,                                                          \
-     1e6,                                                            \
+     CLUSTER_MIN_GBPS,                                               \
+     CLUSTER_MAX_GBPS,                                               \
      NULL,                                                           \
      "bandwidth of a GPU inside its host, 10^9 bytes a second"},     \
     {                                                                \
-        "inter-gbps", 0, OPTION_DOUBLE, "X", NULL, 0.001, 1e6, NULL, \
+        "inter-gbps", 0, OPTION_DOUBLE, "X", NULL, CLUSTER_MIN_GBPS, \
+            CLUSTER_MAX_GBPS, NULL,                                  \
             "bandwidth of a GPU across hosts, 10^9 bytes a second"   \
     }
 

@@ -124,7 +124,7 @@ out:
 /* 0 stands for none that was asked for. */
 static bool is_bandwidth(double gbps)
 {
-    return isfinite(gbps) && gbps >= 0;
+    return gbps == 0 || (gbps >= CLUSTER_MIN_GBPS && gbps <= CLUSTER_MAX_GBPS);
 }
 
 static int check_problem(const struct problem *problem, struct err *err)
@@ -136,8 +136,9 @@ static int check_problem(const struct problem *problem, struct err *err)
     if (!is_bandwidth(problem->cluster.intra_gbps) ||
         !is_bandwidth(problem->cluster.inter_gbps))
         return err_set(err, ERR_INPUT,
-                       "the cluster has a bandwidth that is not a finite "
-                       "number above 0");
+                       "the cluster has a bandwidth that is not in %g to %.17g "
+                       "GB/s",
+                       CLUSTER_MIN_GBPS, CLUSTER_MAX_GBPS);
     if (!problem->batch)
         return err_set(err, ERR_INPUT, "the batch is empty");
     if (!problem->n_tables)

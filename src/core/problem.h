@@ -10,6 +10,10 @@
  * a piece of a table takes there. Everything here is given, nothing found.
  */
 
+/* Of the bandwidths that a cluster may have. */
+#define CLUSTER_MIN_GBPS 0.001
+#define CLUSTER_MAX_GBPS 1e6
+
 struct cluster {
     uint32_t n_devices; /* R, >= 1 */
     uint32_t devices_per_host;

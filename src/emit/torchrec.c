@@ -118,6 +118,11 @@ static int add_rows(struct entry *entry, const char **sharding_type,
         row_blocks_init(&blocks, table, pieces,
                         pieces[0].device / n_local * n_local, n_local);
     }
+    if (!are_blocks(&blocks, pieces, n) && n_local == n_ranks)
+        return err_set(err, ERR_INPUT,
+                       "table '%s': TorchRec cuts rows only into equal blocks "
+                       "in the order of the ranks, over all %u",
+                       table->name, n_ranks);
     if (!are_blocks(&blocks, pieces, n))
         return err_set(err, ERR_INPUT,
                        "table '%s': TorchRec cuts rows only into equal blocks "
@@ -192,6 +197,20 @@ static void print_name(struct buf *out, const char *prefix, const char *name)
     buf_release(&joined);
 }
 
+/* An EmbeddingCollection knows no cuts that are tied to a host. */
+static int check_sequence(const struct table *table, const char *sharding_type,
+                          struct err *err)
+{
+    if (table->output != OUTPUT_SEQUENCE ||
+        (strcmp(sharding_type, "table_row_wise") &&
+         strcmp(sharding_type, "grid_shard")))
+        return 0;
+    return err_set(err, ERR_INPUT,
+                   "table '%s' is a sequence, which TorchRec cuts by columns "
+                   "or by rows over all ranks, not as %s",
+                   table->name, sharding_type);
+}
+
 /* One line: "name": {...}. */
 static int print_table(const struct plan *plan, size_t begin, size_t end,
                        const char *prefix, struct buf *out, struct err *err)
@@ -211,6 +230,8 @@ static int print_table(const struct plan *plan, size_t begin, size_t end,
         goto out;
     }
     if (add_table(&entry, &sharding_type, table, pieces, end - begin, err))
+        goto out;
+    if (check_sequence(table, sharding_type, err))
         goto out;
     print_name(out, prefix, table->name);
     buf_printf(out,

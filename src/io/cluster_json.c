@@ -220,10 +220,13 @@ static int optional_string(const char **out, const struct json_place *place,
                : 0;
 }
 
-static int optional_positive(double *out, const struct json_place *place,
-                             const char *key, struct err *err)
+static int optional_gbps(double *out, const struct json_place *place,
+                         const char *key, struct err *err)
 {
-    return place_has(place, key) ? place_positive(out, place, key, err) : 0;
+    if (!place_has(place, key))
+        return 0;
+    return place_double_within(out, place, key, CLUSTER_MIN_GBPS,
+                               CLUSTER_MAX_GBPS, err);
 }
 
 /* What stands beside the hosts; lines are those of the file's members. */
@@ -244,9 +247,9 @@ static int read_head(struct reader *reader, const json_t *root,
         if (!strcmp(key, "gpu"))
             rc = optional_string(&cluster->gpu, &place, key, reader, err);
         else if (!strcmp(key, "intra_gbps"))
-            rc = optional_positive(&cluster->intra_gbps, &place, key, err);
+            rc = optional_gbps(&cluster->intra_gbps, &place, key, err);
         else if (!strcmp(key, "inter_gbps"))
-            rc = optional_positive(&cluster->inter_gbps, &place, key, err);
+            rc = optional_gbps(&cluster->inter_gbps, &place, key, err);
         else if (!strcmp(key, "hosts"))
             rc = place_list(&reader->hosts, &place, key, err);
         else

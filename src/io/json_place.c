@@ -248,15 +248,17 @@ int place_double(double *out, const struct json_place *place, const char *key,
     return read_double(out, place, key, value, err);
 }
 
-int place_positive(double *out, const struct json_place *place, const char *key,
-                   struct err *err)
+int place_double_within(double *out, const struct json_place *place,
+                        const char *key, double min, double max,
+                        struct err *err)
 {
     double x = 0;
 
     if (place_double(&x, place, key, err))
         return -1;
-    if (!(x > 0))
-        return place_error(place, err, "%s is %.17g, not above 0", key, x);
+    if (!(x >= min && x <= max))
+        return place_error(place, err, "%s is %.17g, not in %g to %.17g", key,
+                           x, min, max);
     *out = x;
     return 0;
 }

@@ -52,9 +52,10 @@ int place_list_double(double *out, const struct json_place *place,
                       struct err *err) MUST_CHECK;
 int place_double(double *out, const struct json_place *place, const char *key,
                  struct err *err) MUST_CHECK;
-/* Above 0. */
-int place_positive(double *out, const struct json_place *place, const char *key,
-                   struct err *err) MUST_CHECK;
+/* Finite, from min to max. */
+int place_double_within(double *out, const struct json_place *place,
+                        const char *key, double min, double max,
+                        struct err *err) MUST_CHECK;
 int place_bool(bool *out, const struct json_place *place, const char *key,
                struct err *err) MUST_CHECK;
 /* Copied into the arena. */

@@ -158,7 +158,8 @@ static int read_bandwidth(double *gbps, const struct json_place *place,
 {
     if (!place_has(place, key))
         return 0;
-    return place_positive(gbps, place, key, err);
+    return place_double_within(gbps, place, key, CLUSTER_MIN_GBPS,
+                               CLUSTER_MAX_GBPS, err);
 }
 
 static int read_cluster(struct cluster *cluster, const struct json_place *root,

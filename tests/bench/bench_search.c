@@ -14,7 +14,9 @@
  */
 #include "tests/golden.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "base/rng.h"
@@ -290,6 +292,15 @@ static void draw_list(struct problem *problem, size_t n_tables,
     }
 }
 
+/* Of the process so far; it grows with the sizes. */
+static double peak_mib(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)usage.ru_maxrss / 1024;
+}
+
 static void bench_scale(size_t n_tables, uint32_t n_devices,
                         struct pool *threads)
 {
@@ -318,8 +329,9 @@ static void bench_scale(size_t n_tables, uint32_t n_devices,
     plan_derive_kinds(&plan);
     if (plan_price(&plan, oracle, &arena, &err))
         goto out;
-    printf("%6zu %5u %9.2f %9.3f %9.3f %8zu\n", n_tables, n_devices,
-           plan.search_ms / 1000, built_ms, plan.total_ms, plan.n_shards);
+    printf("%6zu %5u %9.2f %9.3f %9.3f %8zu %12" PRIu64 " %9.0f\n", n_tables,
+           n_devices, plan.search_ms / 1000, built_ms, plan.total_ms,
+           plan.n_shards, plan.n_evaluations, peak_mib());
 out:
     oracle_close(oracle);
     arena_release(&arena);
@@ -330,13 +342,14 @@ static void bench_scales(struct pool *threads)
     static const struct {
         size_t n_tables;
         uint32_t n_devices;
-    } sizes[] = {{26, 8},      {100, 8},     {200, 8},    {400, 64},
+    } sizes[] = {{50, 4},      {100, 8},     {200, 8},    {400, 64},
                  {1000, 64},   {1000, 512},  {2000, 512}, {5000, 512},
                  {5000, 1024}, {10000, 1024}};
 
     printf("\nfull search, roofline of an H100, lists drawn like NVIDIA's\n"
-           "%6s %5s %9s %9s %9s %8s\n",
-           "tables", "gpus", "took s", "built ms", "found ms", "shards");
+           "%6s %5s %9s %9s %9s %8s %12s %9s\n",
+           "tables", "gpus", "took s", "built ms", "found ms", "shards",
+           "evaluations", "peak MiB");
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         bench_scale(sizes[i].n_tables, sizes[i].n_devices, threads);
 }

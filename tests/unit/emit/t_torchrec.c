@@ -322,6 +322,19 @@ static void test_refused(void)
                    "the order of the ranks, over all 6 or over the 4 of one "
                    "host");
 
+    plan.problem.cluster.n_devices = 8;
+    plan.problem.tables[0].output = OUTPUT_SEQUENCE;
+    refuses(&plan, "table 'host' is a sequence, which TorchRec cuts by columns "
+                   "or by rows over all ranks, not as table_row_wise");
+
+    plan = fixture_plan(2, 2, 64);
+    fixture_table(&plan, "rows", 100, 8, 1);
+    fixture_shard(&plan, 0, 60, 0, 8, 0);
+    fixture_shard(&plan, 60, 100, 0, 8, 1);
+    fixture_finish(&plan);
+    refuses(&plan, "table 'rows': TorchRec cuts rows only into equal blocks in "
+                   "the order of the ranks, over all 2");
+
     plan = fixture_plan(4, 4, 64);
     fixture_table(&plan, "grid", 8, 8, 1);
     fixture_shard(&plan, 0, 4, 0, 4, 0);

@@ -132,7 +132,7 @@ static void test_refused(void)
          "[0, \"5GiB\"]}]}",
          "c.json:1: hosts[0].used is 5.00 GiB for gpu 1, which has 4.00 GiB"},
         {"no bandwidth", "{\"hosts\": [" HOST "],\n \"inter_gbps\": 0}",
-         "c.json:2: inter_gbps is 0, not above 0"},
+         "c.json:2: inter_gbps is 0, not in 0.001 to 1000000"},
         {"a bandwidth in words",
          "{\"hosts\": [" HOST "], \"intra_gbps\": \"fast\"}",
          "c.json:1: intra_gbps must be a number, not a string"},

@@ -389,7 +389,7 @@ static const struct edit refused[] = {
     {"[0, 1000]", "[-1, 1000]",
      "cluster.reserve_bytes[0] is -1, not a whole number >= 0"},
     {"\"inter_gbps\": 12.5", "\"inter_gbps\": 0",
-     "cluster.inter_gbps is 0, not above 0"},
+     "cluster.inter_gbps is 0, not in 0.001 to 1000000"},
     {"\"inter_gbps\": 12.5", "\"intra_gbps\": \"fast\"",
      "cluster.intra_gbps must be a number, not a string"},
     {"\"cost_model\": {", "\"cost_model\": [], \"x\": {",

@@ -91,6 +91,29 @@ static void check_piece(void)
     arena_release(&arena);
 }
 
+/* Rows may be cut only together with columns: the bound counts that cut. */
+static void check_grid(void)
+{
+    const uint64_t rows[] = {1000};
+    const uint32_t dims[] = {64};
+    const unsigned kinds[] = {SHARD_GRID, SHARD_TABLE | SHARD_GRID};
+    struct err err = {0};
+    struct problem problem;
+    struct arena arena;
+    struct plan plan;
+
+    arena_init(&arena);
+    for (unsigned i = 0; i < 2; i++) {
+        fake_problem(&problem, rows, dims, 1, 4, ROOMY, &arena);
+        problem.kinds = kinds[i];
+        ok(!search(&plan, &problem, 20000, &arena, &err), "a plan: %s",
+           err.msg);
+        is_near(plan.total_ms, 64 * 10 * 16 * 1e-3, 1e-9, "a grid, even");
+        is_near(plan.bound_ms, plan.total_ms, 1e-6, "and nothing is better");
+    }
+    arena_release(&arena);
+}
+
 /* Too tall for columns of four: rows it must be, and grids need not. */
 static void check_rows_for_memory(void)
 {
@@ -231,6 +254,7 @@ int main(void)
 {
     check_even();
     check_piece();
+    check_grid();
     check_rows_for_memory();
     check_shortages();
     check_usage();

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_SEARCH_STARTS_H
+#define NEUROSHARD_SEARCH_STARTS_H
+
+#include "base/parallel.h"
+#include "search/snapshot.h"
+
+/*
+ * What the full search starts from: layouts built by different views of what
+ * is dear (search/build.h), and others cut table by table as TorchRec's
+ * proposer does (search/bump.h). The best are kept, each total once.
+ */
+
+#define STARTS_KEPT 4
+
+struct starts {
+    struct snapshot best[STARTS_KEPT]; /* [n], the best first */
+    unsigned n;
+    bool has_infinite; /* a total was not finite; such ones are not kept */
+    uint64_t n_priced;
+};
+
+/* Adds to zeroed starts what can be built, maybe nothing. Work is bounded, but
+ * there is no end before something was found; then SIGINT and the clock at
+ * end_ms (INFINITY: never) end it too. */
+void starts_find(struct starts *starts, const struct parts *parts,
+                 struct pool *pool, double end_ms);
+/* Prices a layout and keeps it, where it is good enough: *snapshot then has
+ * another's arrays. */
+void starts_add(struct starts *starts, const struct parts *parts,
+                struct snapshot *snapshot);
+void starts_release(struct starts *starts);
+
+#endif
