@@ -61,7 +61,10 @@ static void make_plan(struct plan *plan, struct fake *fake)
     *plan = (struct plan){
         .problem = {.tables = tables,
                     .n_tables = 2,
-                    .cluster = {2, 2, memory_bytes, reserve_bytes},
+                    .cluster = {.n_devices = 2,
+                                .devices_per_host = 2,
+                                .memory_bytes = memory_bytes,
+                                .reserve_bytes = reserve_bytes},
                     .batch = 4,
                     .kinds = SHARD_ALL_KINDS},
         .shards = shards,

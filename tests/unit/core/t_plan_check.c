@@ -521,7 +521,10 @@ static void test_random_tilings(void)
                         .n_tables = 1,
                         .batch = 1,
                         .kinds = SHARD_ALL_KINDS,
-                        .cluster = {1, 1, &memory, &reserve}},
+                        .cluster = {.n_devices = 1,
+                                    .devices_per_host = 1,
+                                    .memory_bytes = &memory,
+                                    .reserve_bytes = &reserve}},
             .shards = shards,
             .n_shards = 1,
         };
@@ -573,7 +576,10 @@ static void test_large(void)
                     .n_tables = N,
                     .batch = 65536,
                     .kinds = SHARD_ALL_KINDS,
-                    .cluster = {8, 8, memory, reserve}},
+                    .cluster = {.n_devices = 8,
+                                .devices_per_host = 8,
+                                .memory_bytes = memory,
+                                .reserve_bytes = reserve}},
         .shards = shards,
         .n_shards = N * CUTS,
     };

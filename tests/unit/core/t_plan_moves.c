@@ -14,8 +14,10 @@ static void make_problem(struct problem *problem, uint32_t n_devices, size_t n,
     *problem = (struct problem){
         .tables = ARENA_NEW(arena, struct table, n),
         .n_tables = n,
-        .cluster = {n_devices, n_devices, ARENA_NEW(arena, uint64_t, n_devices),
-                    ARENA_NEW(arena, uint64_t, n_devices)},
+        .cluster = {.n_devices = n_devices,
+                    .devices_per_host = n_devices,
+                    .memory_bytes = ARENA_NEW(arena, uint64_t, n_devices),
+                    .reserve_bytes = ARENA_NEW(arena, uint64_t, n_devices)},
         .batch = 8,
         .kinds = SHARD_ALL_KINDS,
     };

@@ -23,7 +23,10 @@ static struct problem make_problem(struct table *tables, size_t n)
     return (struct problem){
         .tables = tables,
         .n_tables = n,
-        .cluster = {4, 4, memory, reserve},
+        .cluster = {.n_devices = 4,
+                    .devices_per_host = 4,
+                    .memory_bytes = memory,
+                    .reserve_bytes = reserve},
         .batch = 1000,
         .kinds = SHARD_ALL_KINDS,
     };

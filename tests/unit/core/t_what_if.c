@@ -56,16 +56,17 @@ static void fixture_init(struct fixture *fixture, struct rng *rng,
     struct plan *plan = &fixture->plan;
     struct err err = {0};
 
-    *plan =
-        (struct plan){.problem = {
-                          .tables = ARENA_NEW(arena, struct table, N_TABLES),
-                          .n_tables = N_TABLES,
-                          .cluster = {N_DEVICES, N_DEVICES,
-                                      ARENA_NEW(arena, uint64_t, N_DEVICES),
-                                      ARENA_NEW(arena, uint64_t, N_DEVICES)},
-                          .batch = 4,
-                          .kinds = SHARD_ALL_KINDS,
-                      }};
+    *plan = (struct plan){
+        .problem = {
+            .tables = ARENA_NEW(arena, struct table, N_TABLES),
+            .n_tables = N_TABLES,
+            .cluster = {.n_devices = N_DEVICES,
+                        .devices_per_host = N_DEVICES,
+                        .memory_bytes = ARENA_NEW(arena, uint64_t, N_DEVICES),
+                        .reserve_bytes = ARENA_NEW(arena, uint64_t, N_DEVICES)},
+            .batch = 4,
+            .kinds = SHARD_ALL_KINDS,
+        }};
     plan->shards = ARENA_NEW(arena, struct shard, 2 * N_TABLES);
     for (uint32_t r = 0; r < N_DEVICES; r++)
         plan->problem.cluster.memory_bytes[r] = 20000 + rng_below(rng, 60000);

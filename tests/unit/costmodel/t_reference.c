@@ -122,7 +122,11 @@ static const char *message_of(const char *text, struct arena *arena)
 {
     char dir[] = "/tmp/neuroshard-reference-XXXXXX";
     uint64_t memory = 1, reserve = 0;
-    struct problem problem = {.batch = 1, .cluster = {1, 1, &memory, &reserve}};
+    struct problem problem = {.batch = 1,
+                              .cluster = {.n_devices = 1,
+                                          .devices_per_host = 1,
+                                          .memory_bytes = &memory,
+                                          .reserve_bytes = &reserve}};
     struct oracle *oracle = NULL;
     struct err err = {0};
     const char *path, *tail;

@@ -284,7 +284,7 @@ static void check_limits(void)
         for (size_t i = 0; i < sizeof fracs / sizeof *fracs; i++) {
             if (replan(&plan, &problem, &from, (uint64_t)(fracs[i] * held),
                        &oracle.base, &arena, &err)) {
-                n_lost += isfinite(last_ms);
+                n_lost += isfinite(last_ms) ? 1 : 0;
                 continue;
             }
             n++;
