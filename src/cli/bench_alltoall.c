@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/parallel.h"
+#include "cli/bench_summary.h"
 #include "cli/comm_report.h"
 #include "cli/end_all.h"
 #include "device/world.h"
@@ -100,13 +101,6 @@ static int measure(struct exchange_bench *bench, struct err *err)
     return rc;
 }
 
-static const char *stopped_by(const struct bench_result *result)
-{
-    if (result->interrupted)
-        return "interrupt";
-    return result->out_of_time ? "time" : "done";
-}
-
 /* Between what: "2 ranks (mpi), 1 host, seed 0". */
 static void print_setting(const struct exchange_bench *bench)
 {
@@ -133,7 +127,7 @@ static void print_summary(const struct exchange_bench *bench,
     printf("patterns        %" PRIu64, result->n_cases);
     if (bench->options->n_cases)
         printf(" of %" PRIu64, bench->options->n_cases);
-    printf(" (stopped: %s)\n", stopped_by(result));
+    printf(" (stopped: %s)\n", bench_stopped_by(result));
     printf("samples         %" PRIu64 " measured, %" PRIu64
            " were there already\n",
            result->n_measured, result->n_resumed);
@@ -157,9 +151,10 @@ static void print_json(const struct exchange_bench *bench,
         "ranks", (json_int_t)comm_n_ranks(bench->comm), "hosts",
         (json_int_t)world_n_hosts(bench->world), "cases",
         (json_int_t)result->n_cases, "measured", (json_int_t)result->n_measured,
-        "resumed", (json_int_t)result->n_resumed, "stopped", stopped_by(result),
-        "seconds", bench->seconds, "db", cli_string(bench->cli, "db"),
-        "held_out", comm_report_to_json(samples, n));
+        "resumed", (json_int_t)result->n_resumed, "stopped",
+        bench_stopped_by(result), "seconds", bench->seconds, "db",
+        cli_string(bench->cli, "db"), "held_out",
+        comm_report_to_json(samples, n));
     char *text = json_to_text(root);
 
     fputs(text, stdout);

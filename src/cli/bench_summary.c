@@ -94,7 +94,7 @@ int bench_summary_examine(struct bench_summary *summary, struct store *store,
     return 0;
 }
 
-static const char *stopped_by(const struct bench_result *result)
+const char *bench_stopped_by(const struct bench_result *result)
 {
     if (result->interrupted)
         return "interrupt";
@@ -134,7 +134,7 @@ void bench_summary_print(const struct bench_summary *summary)
     printf("cases           %" PRIu64, result->n_cases);
     if (summary->options->n_cases)
         printf(" of %" PRIu64, summary->options->n_cases);
-    printf(" (stopped: %s)\n", stopped_by(result));
+    printf(" (stopped: %s)\n", bench_stopped_by(result));
     printf("samples         %" PRIu64 " measured, %" PRIu64
            " were there already\n",
            result->n_measured, result->n_resumed);
@@ -173,8 +173,8 @@ void bench_summary_print_json(const struct bench_summary *summary)
         "list", hash_text(hash, result->seed), "ranks", (json_int_t)0, "cases",
         (json_int_t)result->n_cases, "measured", (json_int_t)result->n_measured,
         "resumed", (json_int_t)result->n_resumed, "flagged",
-        (json_int_t)result->n_flagged, "stopped", stopped_by(result), "seconds",
-        summary->seconds, "db", summary->db);
+        (json_int_t)result->n_flagged, "stopped", bench_stopped_by(result),
+        "seconds", summary->seconds, "db", summary->db);
     char *text;
 
     if (summary->n_repeats)

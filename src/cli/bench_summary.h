@@ -20,6 +20,9 @@ struct bench_summary {
     size_t n_sentinels;
 };
 
+/* "interrupt", "time" or "done". */
+const char *bench_stopped_by(const struct bench_result *result);
+
 /* Compares repeats and sentinels of the list in the store: fills the fields
  * behind `seconds`. */
 int bench_summary_examine(struct bench_summary *summary, struct store *store,
