@@ -17,7 +17,7 @@ uint64_t anneal_effort(const struct parts *parts, uint64_t asked)
 
     if (asked != SEARCH_EFFORT_AUTO)
         return asked;
-    if (!parts->oracle->ops->terms || effort > MAX_EFFORT)
+    if (!parts->oracle->is_additive || effort > MAX_EFFORT)
         return MAX_EFFORT;
     return effort < MIN_EFFORT ? MIN_EFFORT : effort;
 }
@@ -230,14 +230,31 @@ static double heavier(const struct bundle *bundle, const struct chain *chain)
     return sum;
 }
 
+static double excess_ms(const struct chain *chain, double excess)
+{
+    return EXCESS_WEIGHT * excess * chain->best.total_ms;
+}
+
+double chain_energy_ms(const struct chain *chain)
+{
+    return chain->layout.total_ms + excess_ms(chain, chain->layout.excess);
+}
+
+bool chain_is_better(const struct chain *chain, const struct chain *other)
+{
+    if (chain->best_excess > 0 || other->best_excess > 0)
+        return chain->best_excess < other->best_excess;
+    return chain->best.total_ms < other->best.total_ms;
+}
+
 /* What the trial is worse by, in ms. */
 static double rise_of(const struct bundle *bundle, const struct chain *chain)
 {
     const struct layout *layout = &chain->layout;
     const struct trial *trial = &chain->trial;
+
     return trial->total_ms - layout->total_ms +
-           EXCESS_WEIGHT * (trial->excess - layout->excess) *
-               chain->best.total_ms +
+           excess_ms(chain, trial->excess - layout->excess) +
            HEAVY_WEIGHT * heavier(bundle, chain);
 }
 
@@ -258,7 +275,7 @@ static void save(struct chain *chain)
     chain->is_saved = true;
 }
 
-static void decide(struct bundle *bundle, uint32_t c, double temperature_ms)
+static void decide(struct bundle *bundle, uint32_t c)
 {
     struct chain *chain = &bundle->chains[c];
     struct layout *layout = &chain->layout;
@@ -272,7 +289,8 @@ static void decide(struct bundle *bundle, uint32_t c, double temperature_ms)
         bundle->is_bad = true;
         rise = INFINITY;
     }
-    if (rise > 0 && !(rng_uniform(&chain->rng) < exp(-rise / temperature_ms))) {
+    if (rise > 0 &&
+        !(rng_uniform(&chain->rng) < exp(-rise / chain->temperature_ms))) {
         if (bundle->sums)
             shadow_layout(bundle, c);
         return;
@@ -284,11 +302,8 @@ static void decide(struct bundle *bundle, uint32_t c, double temperature_ms)
         chain->is_saved = false;
 }
 
-void bundle_anneal(struct bundle *bundle, uint64_t n_steps, double hot_ms,
-                   double cooling)
+void bundle_anneal(struct bundle *bundle, uint64_t n_steps, double cooling)
 {
-    double temperature_ms = hot_ms;
-
     for (uint64_t step = 0; step < n_steps; step++) {
         propose_all(bundle);
         price_heads(bundle);
@@ -300,9 +315,9 @@ void bundle_anneal(struct bundle *bundle, uint64_t n_steps, double hot_ms,
                                   &bundle->chains[c].layout);
         for (uint32_t c = 0; c < bundle->n_chains; c++) {
             bundle->n_priced += bundle->chains[c].trial.n_changes > 0;
-            decide(bundle, c, temperature_ms);
+            decide(bundle, c);
+            bundle->chains[c].temperature_ms *= cooling;
         }
-        temperature_ms *= cooling;
     }
     for (uint32_t c = 0; c < bundle->n_chains; c++)
         if (!bundle->chains[c].is_saved)

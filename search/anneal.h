@@ -8,14 +8,15 @@
 /*
  * Simulated annealing (Kirkpatrick, Gelatt, Vecchi 1983) of several layouts in
  * lock-step: each proposes a change, all proposals are priced in one batch,
- * each is accepted or not. What a chain does hangs on its own draws alone, so
- * neither batches nor threads change the outcome.
+ * each is accepted or not. What a chain does hangs on its own draws and
+ * temperature alone, so neither batches nor threads change the outcome.
  */
 
 struct chain {
     struct layout layout;
     struct trial trial;
     struct rng rng;
+    double temperature_ms; /* 0 until the caller sets it */
     struct snapshot best;
     double best_excess;               /* of `best`: 0 once it keeps all limits;
                                          less excess is better than a lower
@@ -48,9 +49,14 @@ void bundle_release(struct bundle *bundle);
 void bundle_start(struct bundle *bundle, uint32_t chain,
                   const struct snapshot *from);
 
-/* n_steps of each chain; the temperature starts at `hot_ms` and is multiplied
- * by `cooling` after each step. */
-void bundle_anneal(struct bundle *bundle, uint64_t n_steps, double hot_ms,
-                   double cooling);
+/* n_steps of each chain; its temperature is multiplied by `cooling` after each
+ * step. */
+void bundle_anneal(struct bundle *bundle, uint64_t n_steps, double cooling);
+
+/* What the chain lowers, of the layout as it is: the total, and what memory it
+ * exceeds. */
+double chain_energy_ms(const struct chain *chain);
+/* Whether its best is better than the other's. */
+bool chain_is_better(const struct chain *chain, const struct chain *other);
 
 #endif

@@ -2,30 +2,25 @@
 #include <math.h>
 
 #include "base/clock.h"
-#include "search/anneal.h"
 #include "search/bound.h"
 #include "search/build.h"
 #include "search/search.h"
 #include "search/shortage.h"
 #include "search/starts.h"
+#include "search/walks.h"
 
-#define N_CHAINS 8
-/* Chains that are priced together where communication is priced by comm: its
- * nets take four rows at a time. */
-#define LOCK_STEP 4
-/* Steps of a chain between two looks at the clock, at most, and rounds of such
- * steps a cycle, at least. The schedule does not hang on the clock. */
-#define MAX_ROUND_STEPS 8192
-#define MIN_CYCLE_ROUNDS 16
-/* Temperatures of the annealing, as shares of the best total: the fewer
- * tables a device has, the larger are the steps there are. It is heated again
- * so many times, each time less, and then all chains go on from the best
- * layout. */
+/* Temperatures of the walks, as shares of the best total: the fewer tables a
+ * device has, the larger are the steps there are. */
 #define HOT_FRAC 0.3 /* over the square of a device's tables */
-#define MAX_HOT_FRAC 0.3
+#define MAX_HOT_FRAC 0.1
 #define MIN_HOT_FRAC 0.002
-#define COLD_FRAC 0.00005
+#define TEMPERED_HOT_FRAC 0.003 /* no more after tempering */
+/* Of so many cycles the first are tempered, one for so many changes a unit. The
+ * others are annealed, each from the best layout so far and from a lower
+ * temperature. */
 #define N_CYCLES 4
+#define MAX_TEMPERED 3
+#define TEMPER_CHANGES 5000
 #define REHEATING 0.7
 /* Beyond so many placements of a piece the published beam is too dear, and
  * nobody waits for it: it took 600 greedies. */
@@ -38,13 +33,10 @@ struct full {
     struct parts parts;
     struct plan reference; /* its n_shards is 0 where there is none */
     struct starts starts;
-    struct bundle bundles[N_CHAINS];
-    unsigned n_bundles;
-    uint64_t n_steps; /* of each chain, in all */
-    uint64_t n_round_steps, n_cycle_rounds;
-    double hot_frac;        /* of the first cycle */
-    double hot_ms, cooling; /* of this round */
-    double best_ms;
+    struct walks walks;
+    uint64_t n_cycle_steps, n_before; /* of each chain; before this cycle */
+    struct progress progress;
+    double start_ms; /* by the clock */
     struct bound bound;
     uint64_t n_priced;
     const char *stopped;
@@ -79,14 +71,14 @@ static int run_reference(struct full *full, const struct plan *plan,
 }
 
 static int find_starts(struct full *full, const struct plan *plan,
-                       double start_ms, struct err *err)
+                       struct err *err)
 {
     double limit_ms = full->options->time_limit_ms;
     struct snapshot next = {0};
     uint32_t stuck;
 
     starts_find(&full->starts, &full->parts, full->options->pool,
-                limit_ms > 0 ? start_ms + limit_ms : INFINITY);
+                limit_ms > 0 ? full->start_ms + limit_ms : INFINITY);
     if (full->reference.n_shards &&
         snapshot_from_plan(&next, &full->parts, &full->reference))
         starts_add(&full->starts, &full->parts, &next);
@@ -102,55 +94,6 @@ static int find_starts(struct full *full, const struct plan *plan,
         return shortage_report(&plan->problem, full->oracle, &full->parts,
                                stuck, err);
     return 0;
-}
-
-static void anneal_bundle(void *ctx, size_t task, unsigned thread)
-{
-    struct full *full = ctx;
-
-    (void)thread;
-    bundle_anneal(&full->bundles[task], full->n_round_steps, full->hot_ms,
-                  full->cooling);
-}
-
-static void open_bundles(struct full *full)
-{
-    unsigned lock_step = full->oracle->ops->terms ? 1 : LOCK_STEP;
-
-    full->n_bundles = N_CHAINS / lock_step;
-    for (unsigned b = 0; b < full->n_bundles; b++) {
-        bundle_init(&full->bundles[b], &full->parts, lock_step,
-                    full->options->seed, b * lock_step);
-        for (unsigned c = 0; c < lock_step; c++)
-            bundle_start(
-                &full->bundles[b], c,
-                &full->starts.best[(b * lock_step + c) % full->starts.n]);
-    }
-    full->n_steps =
-        anneal_effort(&full->parts, full->options->effort) / N_CHAINS + 1;
-}
-
-/* The chain with the best layout so far. */
-static struct chain *best_chain(struct full *full)
-{
-    struct chain *best = &full->bundles[0].chains[0];
-
-    for (unsigned b = 0; b < full->n_bundles; b++)
-        for (unsigned c = 0; c < full->bundles[b].n_chains; c++)
-            if (full->bundles[b].chains[c].best.total_ms < best->best.total_ms)
-                best = &full->bundles[b].chains[c];
-    return best;
-}
-
-static void restart_from_best(struct full *full)
-{
-    struct snapshot best = {0};
-
-    snapshot_copy(&best, &best_chain(full)->best);
-    for (unsigned b = 0; b < full->n_bundles; b++)
-        for (unsigned c = 0; c < full->bundles[b].n_chains; c++)
-            bundle_start(&full->bundles[b], c, &best);
-    snapshot_release(&best);
 }
 
 /* How hot it begins: by the tables that a device has on average, where a few
@@ -177,79 +120,92 @@ static double hot_frac(const struct parts *parts)
     return fmax(MIN_HOT_FRAC, fmin(MAX_HOT_FRAC, HOT_FRAC / (tables * tables)));
 }
 
-/* Temperature and steps of a round, by the schedule. */
-static void plan_round(struct full *full, uint64_t round)
-{
-    const uint64_t n_rounds = full->n_cycle_rounds;
-    const double n_steps =
-        (double)full->n_steps / (double)(N_CYCLES * n_rounds);
-    double share = (double)(round % n_rounds) / (double)n_rounds, fall;
-    double hot = full->hot_frac;
-
-    for (uint64_t cycle = 0; cycle < round / n_rounds; cycle++)
-        hot *= REHEATING;
-    full->n_round_steps = (uint64_t)(n_steps * (double)(round + 1)) -
-                          (uint64_t)(n_steps * (double)round);
-    fall = log(COLD_FRAC / hot);
-    full->hot_ms = full->starts.best[0].total_ms * hot * exp(fall * share);
-    full->cooling = exp(fall * N_CYCLES / (double)full->n_steps);
-}
-
-static const char *reason_to_stop(const struct full *full, double start_ms)
+static const char *reason_to_stop(const struct full *full)
 {
     double limit_ms = full->options->time_limit_ms;
 
-    if (full->bound.ms >= full->best_ms * (1 - 1e-9))
+    if (full->bound.ms >= walks_best(&full->walks)->total_ms * (1 - 1e-9))
         return "done";
     if (interrupt_requested())
         return "interrupt";
-    if (limit_ms > 0 && clock_ms() - start_ms >= limit_ms)
+    if (limit_ms > 0 && clock_ms() - full->start_ms >= limit_ms)
         return "time";
     return NULL;
 }
 
-static void anneal(struct full *full, double start_ms)
+static bool goes_on(void *ctx, uint64_t n_done)
 {
-    struct progress progress;
+    struct full *full = ctx;
 
-    full->best_ms = full->starts.best[0].total_ms;
-    full->hot_frac = hot_frac(&full->parts);
-    full->n_cycle_rounds = full->n_steps / N_CYCLES / MAX_ROUND_STEPS + 1;
-    if (full->n_cycle_rounds < MIN_CYCLE_ROUNDS)
-        full->n_cycle_rounds = MIN_CYCLE_ROUNDS;
-    progress_start(&progress, "searching", N_CYCLES * full->n_cycle_rounds);
-    for (uint64_t round = 0; round < N_CYCLES * full->n_cycle_rounds; round++) {
-        full->stopped = reason_to_stop(full, start_ms);
-        if (full->stopped)
-            break;
-        if (round && round % full->n_cycle_rounds == 0)
-            restart_from_best(full);
-        plan_round(full, round);
-        pool_run(full->options->pool, full->n_bundles, anneal_bundle, full);
-        full->best_ms = best_chain(full)->best.total_ms;
-        progress_update(&progress, round + 1);
-    }
-    progress_finish(&progress);
-    if (!full->stopped)
-        full->stopped = "budget";
+    progress_update(&full->progress, full->n_before + n_done);
+    full->stopped = reason_to_stop(full);
+    return !full->stopped;
 }
 
-/* The best of all chains, as comm prices it. */
+static void restart_from_best(struct full *full)
+{
+    struct snapshot best = {0};
+
+    snapshot_copy(&best, walks_best(&full->walks));
+    walks_start(&full->walks, &best, 1);
+    snapshot_release(&best);
+}
+
+/* Tempers first, then anneals cycle by cycle. */
+static bool run_cycles(struct full *full, unsigned n_tempered)
+{
+    double hot = hot_frac(&full->parts);
+
+    if (n_tempered) {
+        if (!walks_temper(&full->walks, n_tempered * full->n_cycle_steps, hot))
+            return false;
+        hot = fmin(hot, TEMPERED_HOT_FRAC);
+    }
+    for (unsigned cycle = n_tempered; cycle < N_CYCLES; cycle++) {
+        full->n_before = cycle * full->n_cycle_steps;
+        if (cycle)
+            restart_from_best(full);
+        if (!walks_anneal(&full->walks, full->n_cycle_steps, hot))
+            return false;
+        hot *= REHEATING;
+    }
+    return true;
+}
+
+static void improve(struct full *full)
+{
+    uint64_t effort = anneal_effort(&full->parts, full->options->effort);
+    uint64_t n_tempered = effort / TEMPER_CHANGES / full->parts.n_units;
+
+    if (n_tempered > MAX_TEMPERED)
+        n_tempered = MAX_TEMPERED;
+    full->n_cycle_steps = effort / WALKS_CHAINS / N_CYCLES + 1;
+    walks_open(&full->walks, &full->parts, full->options->pool,
+               full->options->seed);
+    full->walks.goes_on = goes_on;
+    full->walks.ctx = full;
+    walks_start(&full->walks, full->starts.best, full->starts.n);
+    progress_start(&full->progress, "searching",
+                   N_CYCLES * full->n_cycle_steps);
+    if (run_cycles(full, (unsigned)n_tempered))
+        full->stopped = "budget";
+    progress_finish(&full->progress);
+}
+
+/* The best of all starts and chains, as comm prices it. */
 static const struct snapshot *choose_best(struct full *full)
 {
     struct snapshot *best = &full->starts.best[0];
 
-    for (unsigned b = 0; b < full->n_bundles; b++)
-        for (unsigned c = 0; c < full->bundles[b].n_chains; c++) {
-            struct snapshot *other = &full->bundles[b].chains[c].best;
+    for (unsigned c = 0; full->walks.n_bundles && c < WALKS_CHAINS; c++) {
+        struct snapshot *other = &full->walks.chains[c]->best;
 
-            snapshot_price(other, &full->parts);
-            full->n_priced++;
-            if (other->total_ms < best->total_ms)
-                best = other;
-        }
-    for (unsigned b = 0; b < full->n_bundles; b++)
-        full->n_priced += full->bundles[b].n_priced;
+        snapshot_price(other, &full->parts);
+        full->n_priced++;
+        if (other->total_ms < best->total_ms)
+            best = other;
+    }
+    full->n_priced += walks_priced(&full->walks);
     return best;
 }
 
@@ -284,19 +240,12 @@ static int write_plan(struct full *full, struct plan *plan,
     return 0;
 }
 
-static void full_release(struct full *full)
-{
-    for (unsigned b = 0; b < full->n_bundles; b++)
-        bundle_release(&full->bundles[b]);
-    starts_release(&full->starts);
-}
-
 int search_full(struct plan *plan, const struct oracle *oracle,
                 const struct search_options *options, struct arena *arena,
                 struct err *err)
 {
-    double start_ms = clock_ms();
-    struct full full = {.options = options, .oracle = oracle};
+    struct full full = {
+        .options = options, .oracle = oracle, .start_ms = clock_ms()};
     const struct snapshot *best = NULL;
     struct arena scratch;
     int rc = -1;
@@ -310,14 +259,12 @@ int search_full(struct plan *plan, const struct oracle *oracle,
         goto out;
     if (run_reference(&full, plan, err))
         goto out;
-    if (find_starts(&full, plan, start_ms, err))
+    if (find_starts(&full, plan, err))
         goto out;
     bound_find(&full.bound, &full.parts);
     if (full.starts.n) {
-        if (plan->problem.cluster.n_devices > 1 && options->effort) {
-            open_bundles(&full);
-            anneal(&full, start_ms);
-        }
+        if (plan->problem.cluster.n_devices > 1 && options->effort)
+            improve(&full);
         best = choose_best(&full);
     }
     if (write_plan(&full, plan, best, arena, err))
@@ -328,10 +275,11 @@ int search_full(struct plan *plan, const struct oracle *oracle,
     plan->bound_ms = full.bound.ms;
     plan->bound_term = bound_term_name(full.bound.term);
     plan->n_evaluations = full.n_priced;
-    plan->search_ms = clock_ms() - start_ms;
+    plan->search_ms = clock_ms() - full.start_ms;
     rc = 0;
 out:
-    full_release(&full);
+    walks_close(&full.walks);
+    starts_release(&full.starts);
     arena_release(&scratch);
     return rc;
 }

@@ -2,24 +2,18 @@
 #include "search/replan.h"
 
 #include "base/clock.h"
-#include "search/anneal.h"
 #include "search/bound.h"
 #include "search/relabel.h"
 #include "search/replan_lessen.h"
 #include "search/replan_start.h"
+#include "search/walks.h"
 
 #include <math.h>
 
-#define N_CHAINS 8
-/* Chains that are priced together where communication is priced by comm. */
-#define LOCK_STEP 4
-/* Steps between looks at the clock. */
-#define ROUNDS 16
-/* Temperatures, as shares of the first total: low, as the old plan was good.
- * It is heated again so many times, each time less, and then all chains go on
- * from the best layout. */
+/* The first temperature, as a share of the total: low, as the old plan was
+ * good. It is heated again so many times, each time less, and then all chains
+ * go on from the best layout. */
 #define HOT_FRAC 0.01
-#define COLD_FRAC 0.00005
 #define N_CYCLES 3
 #define REHEATING 0.5
 /* What is not better by so much is not worth any movement. */
@@ -62,106 +56,52 @@ void replan_offer(struct replan *replan, struct snapshot *snapshot)
 
 /* --- annealing --- */
 
-static void anneal_bundle(void *ctx, size_t task, unsigned thread)
+static void offer_chains(struct replan *replan, const struct walks *walks)
+{
+    for (unsigned c = 0; c < WALKS_CHAINS; c++)
+        replan_offer(replan, &walks->chains[c]->best);
+}
+
+static bool goes_on(void *ctx, uint64_t n_done)
 {
     struct replan *replan = ctx;
-
-    (void)thread;
-    bundle_anneal(&replan->bundles[task], replan->n_round_steps, replan->hot_ms,
-                  replan->cooling);
-}
-
-static void open_bundles(struct replan *replan)
-{
-    unsigned lock_step = replan->oracle->ops->terms ? 1 : LOCK_STEP;
-
-    replan->n_bundles = N_CHAINS / lock_step;
-    for (unsigned b = 0; b < replan->n_bundles; b++)
-        bundle_init(&replan->bundles[b], &replan->parts, lock_step,
-                    replan->options->seed, b * lock_step);
-}
-
-static void close_bundles(struct replan *replan)
-{
-    for (unsigned b = 0; b < replan->n_bundles; b++) {
-        replan->n_priced += replan->bundles[b].n_priced;
-        bundle_release(&replan->bundles[b]);
-    }
-    replan->n_bundles = 0;
-}
-
-/* The chains take turns with the starts. */
-static void start_chains(struct replan *replan, const struct snapshot *starts,
-                         unsigned n_starts)
-{
-    unsigned n = 0;
-
-    for (unsigned b = 0; b < replan->n_bundles; b++)
-        for (unsigned c = 0; c < replan->bundles[b].n_chains; c++)
-            bundle_start(&replan->bundles[b], c, &starts[n++ % n_starts]);
-}
-
-static void offer_chains(struct replan *replan)
-{
-    for (unsigned b = 0; b < replan->n_bundles; b++)
-        for (unsigned c = 0; c < replan->bundles[b].n_chains; c++)
-            replan_offer(replan, &replan->bundles[b].chains[c].best);
-}
-
-static const char *reason_to_stop(const struct replan *replan)
-{
     double limit_ms = replan->options->time_limit_ms;
 
+    (void)n_done;
     if (interrupt_requested())
-        return "interrupt";
-    if (limit_ms > 0 && clock_ms() - replan->start_ms >= limit_ms)
-        return "time";
-    return NULL;
-}
-
-/* From hot_frac of the total down; false where there is a reason to stop. */
-static bool run_cycle(struct replan *replan, uint64_t n_steps, double hot_frac)
-{
-    double fall = log(COLD_FRAC / hot_frac) / (double)n_steps;
-
-    replan->cooling = exp(fall);
-    for (unsigned round = 0; round < ROUNDS; round++) {
-        uint64_t first = n_steps * round / ROUNDS;
-        const char *reason = reason_to_stop(replan);
-
-        if (reason) {
-            replan->stopped = reason;
-            return false;
-        }
-        replan->n_round_steps = n_steps * (round + 1) / ROUNDS - first;
-        replan->hot_ms =
-            hot_frac * replan->best.total_ms * exp(fall * (double)first);
-        pool_run(replan->options->pool, replan->n_bundles, anneal_bundle,
-                 replan);
-    }
-    return true;
+        replan->stopped = "interrupt";
+    else if (limit_ms > 0 && clock_ms() - replan->start_ms >= limit_ms)
+        replan->stopped = "time";
+    else
+        return true;
+    return false;
 }
 
 void replan_anneal(struct replan *replan, const struct snapshot *starts,
                    unsigned n_starts, double effort_frac)
 {
     uint64_t effort = anneal_effort(&replan->parts, replan->options->effort);
-    double n_steps = effort_frac * (double)effort / N_CHAINS / N_CYCLES;
+    double n_steps = effort_frac * (double)effort / WALKS_CHAINS / N_CYCLES;
     double hot_frac = HOT_FRAC;
-    bool goes_on = true;
+    bool is_on = true;
+    struct walks walks;
 
     if (replan->parts.problem->cluster.n_devices < 2 || !effort)
         return;
-    open_bundles(replan);
+    walks_open(&walks, &replan->parts, replan->options->pool,
+               replan->options->seed);
+    walks.goes_on = goes_on;
+    walks.ctx = replan;
     replan->stopped = "budget";
-    for (unsigned cycle = 0; cycle < N_CYCLES && goes_on; cycle++) {
-        start_chains(replan, cycle ? &replan->best : starts,
-                     cycle ? 1 : n_starts);
-        goes_on = run_cycle(replan, (uint64_t)n_steps + 1, hot_frac);
-        offer_chains(replan);
+    for (unsigned cycle = 0; cycle < N_CYCLES && is_on; cycle++) {
+        walks_start(&walks, cycle ? &replan->best : starts,
+                    cycle ? 1 : n_starts);
+        is_on = walks_anneal(&walks, (uint64_t)n_steps + 1, hot_frac);
+        offer_chains(replan, &walks);
         hot_frac *= REHEATING;
     }
-    close_bundles(replan);
+    replan->n_priced += walks_priced(&walks);
+    walks_close(&walks);
 }
 
 /* --- the whole --- */

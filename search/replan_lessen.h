@@ -2,7 +2,6 @@
 #ifndef NEUROSHARD_SEARCH_REPLAN_LESSEN_H
 #define NEUROSHARD_SEARCH_REPLAN_LESSEN_H
 
-#include "search/anneal.h"
 #include "search/homes.h"
 #include "search/replan.h"
 
@@ -11,7 +10,6 @@
  * move less.
  */
 
-#define REPLAN_BUNDLES 8
 struct replan {
     const struct search_options *options;
     const struct oracle *oracle;
@@ -22,11 +20,7 @@ struct replan {
     struct snapshot nearest; /* to the old plan: replan_start.h */
     struct snapshot best;
     double best_excess; /* 0 where it keeps all limits */
-    struct bundle bundles[REPLAN_BUNDLES];
-    unsigned n_bundles;
-    uint64_t n_round_steps;
-    double hot_ms, cooling; /* of this round */
-    double start_ms;        /* by the clock */
+    double start_ms;    /* by the clock */
     uint64_t n_priced;
     const char *stopped;
 };

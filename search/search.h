@@ -33,8 +33,8 @@ struct search_options {
                               SEARCH_EFFORT_AUTO */
     double time_limit_ms;  /* of the full search; 0: none */
 };
-/* 2,400,000; and where the oracle prices by terms (core/oracle.h), 24,000 a
- * table, but at least 600,000 and no more than that. */
+/* 2,400,000; and where the oracle is additive, 24,000 a table, but at least
+ * 600,000 and no more than that. */
 #define SEARCH_EFFORT_AUTO UINT64_MAX
 /* The published settings, and SEARCH_EFFORT_AUTO. */
 void search_options_init(struct search_options *options);
@@ -51,11 +51,12 @@ int search_reference(struct plan *plan, const struct oracle *oracle,
 
 /*
  * The full search: all kinds chosen together, from several starting points (the
- * published search's result among them), by simulated annealing (search/
- * anneal.h) over moves, swaps, splits, merges and new cuts. Its budget is work:
- * one seed gives one plan at any thread count and speed, unless time_limit_ms
- * or SIGINT cuts it short; `stopped` says which. Its plan never costs more than
- * that of search_reference, which it runs where tables x devices <= 30,000.
+ * published search's result among them), by parallel tempering and simulated
+ * annealing (search/walks.h) over moves, swaps, splits, merges and new cuts.
+ * Its budget is work: one seed gives one plan at any thread count and speed,
+ * unless time_limit_ms or SIGINT cuts it short; `stopped` says which. Its plan
+ * never costs more than that of search_reference, which it runs where tables x
+ * devices <= 30,000.
  *
  * Also sets bound_ms (search/bound.h), which plan_price forgets. Fails as
  * search_reference does, and plans what that cannot: rows, grids, replicas.
