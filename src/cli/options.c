@@ -130,7 +130,7 @@ static int set_value(struct option_value *value, const struct option_spec *spec,
     case OPTION_STRING:
         if (*value->text)
             return 0;
-        return err_set(err, ERR_USAGE, "option '--%s' takes a %s, not ''",
+        return err_set(err, ERR_USAGE, "option '--%s' is given an empty %s",
                        spec->name, spec->argument);
     case OPTION_FLAG:
         return 0;

@@ -51,11 +51,26 @@ static int check_amount(const struct table *table, double amount,
 
 static int check_skew(const struct table *table, struct err *err)
 {
+    double sum = 0;
+
     if (check_amount(table, table->zipf_alpha, "zipf_alpha", err))
         return -1;
-    for (unsigned k = 0; table->has_bins && k < REUSE_BINS; k++)
+    if (table->zipf_alpha > TABLE_MAX_ZIPF)
+        return err_set(err, ERR_INPUT,
+                       "table " JUDGE_NAME ": zipf_alpha %g is above %g",
+                       table->name, table->zipf_alpha, TABLE_MAX_ZIPF);
+    if (!table->has_bins)
+        return 0;
+    for (unsigned k = 0; k < REUSE_BINS; k++) {
         if (check_amount(table, table->bins[k], "a bin of", err))
             return -1;
+        sum += table->bins[k];
+    }
+    if ((sum > 0 || table->pooling_factor > 0) &&
+        !(fabs(sum - 1) <= TABLE_BINS_TOLERANCE))
+        return err_set(err, ERR_INPUT,
+                       "table " JUDGE_NAME ": its bins add up to %g, not to 1",
+                       table->name, sum);
     return 0;
 }
 
@@ -283,6 +298,9 @@ static int check_device_cost(const struct plan *plan, uint32_t r,
                       device->fwd_comm_ms};
     double sum = parts[0] + parts[1] + parts[2];
 
+    if (isnan(sum) || isnan(device->total_ms))
+        return err_set(err, ERR_INPUT,
+                       "device %u lacks a cost, but the plan has a total", r);
     for (size_t i = 0; i < 3; i++)
         if (!isfinite(parts[i]) || parts[i] < -plan->total_ms)
             return err_set(err, ERR_INPUT,

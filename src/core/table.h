@@ -58,16 +58,19 @@ struct table {
     enum precision precision;      /* of the weights */
     enum precision comm_precision; /* what the all-to-all carries */
     enum optimizer optimizer;
-    bool has_bins;     /* bins given; they win over zipf_alpha */
-    bool skew_assumed; /* neither bins nor zipf_alpha given */
-    double zipf_alpha; /* exponent over the rows, >= 0 */
-    double bins[REUSE_BINS];
-    unsigned kinds;    /* allowed kinds, a mask */
-    int64_t device;    /* pin, or -1 */
+    bool has_bins;           /* bins given; they win over zipf_alpha */
+    bool skew_assumed;       /* neither bins nor zipf_alpha given */
+    double zipf_alpha;       /* exponent over the rows, 0 .. TABLE_MAX_ZIPF */
+    double bins[REUSE_BINS]; /* shares that add up to 1 within
+                                TABLE_BINS_TOLERANCE, or all 0 */
+    unsigned kinds;          /* allowed kinds, a mask */
+    int64_t device;          /* pin, or -1 */
     const char *group; /* tables of one group stay on one device; or NULL */
 };
 
 #define DEFAULT_ZIPF_ALPHA 1.05
+#define TABLE_MAX_ZIPF 100.0
+#define TABLE_BINS_TOLERANCE 0.01
 
 /* dim 0, pooling 0, one output, fp32, row-wise Adagrad, Zipf 1.05 assumed,
  * every kind allowed, no pin. */

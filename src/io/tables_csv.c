@@ -11,7 +11,6 @@
 #include "base/text.h"
 
 /* Bins are printed with few digits, so they add up to 1 only about. */
-#define BINS_TOLERANCE 0.01
 
 enum column {
     COLUMN_NAME,
@@ -236,7 +235,7 @@ static int read_bins(const struct reader *reader, struct table *table,
         return err_set(err, ERR_INPUT,
                        "all bins are 0, but the pooling factor is %g",
                        table->pooling_factor);
-    if (sum != 0 && fabs(sum - 1) > BINS_TOLERANCE)
+    if (sum != 0 && fabs(sum - 1) > TABLE_BINS_TOLERANCE)
         return err_set(err, ERR_INPUT, "the bins add up to %g, not to 1", sum);
     table->has_bins = true;
     return 0;
@@ -282,7 +281,7 @@ static int read_table(const struct reader *reader, struct table *table,
                     &table->pooling_factor, err) ||
         read_number(reader, COLUMN_N_OUTPUTS, TABLES_MAX_FACTOR,
                     &table->num_outputs, err) ||
-        read_number(reader, COLUMN_ZIPF, TABLES_MAX_ZIPF, &table->zipf_alpha,
+        read_number(reader, COLUMN_ZIPF, TABLE_MAX_ZIPF, &table->zipf_alpha,
                     err) ||
         read_bins(reader, table, err) || read_formats(reader, table, err) ||
         read_sharding(reader, table, err) ||

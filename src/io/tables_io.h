@@ -16,14 +16,13 @@
  * true: the name is unique, not empty, UTF-8 and free of control characters;
  * 1 <= num_embeddings <= INT64_MAX; 1 <= dim <= TABLES_MAX_DIM; pooling_factor
  * and num_outputs are in [0, TABLES_MAX_FACTOR], zipf_alpha in
- * [0, TABLES_MAX_ZIPF]; bins, where given, are in [0, 1] and add up to about 1,
+ * [0, TABLE_MAX_ZIPF]; bins, where given, are in [0, 1] and add up to about 1,
  * or all are 0 and so is pooling_factor; kinds is not empty; device is -1 or
  * 0 .. TABLES_MAX_DEVICE; a group is a text like a name.
  */
 
 #define TABLES_MAX_DIM 1048576u
 #define TABLES_MAX_FACTOR 1e6
-#define TABLES_MAX_ZIPF 100.0
 #define TABLES_MAX_DEVICE 1048575u
 
 struct tables_options {

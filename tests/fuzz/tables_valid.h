@@ -44,7 +44,7 @@ static void must_be_table(const struct table *table)
     MUST(table->pooling_factor >= 0 && !signbit(table->pooling_factor));
     MUST(table->pooling_factor <= TABLES_MAX_FACTOR);
     MUST(table->num_outputs >= 0 && table->num_outputs <= TABLES_MAX_FACTOR);
-    MUST(table->zipf_alpha >= 0 && table->zipf_alpha <= TABLES_MAX_ZIPF);
+    MUST(table->zipf_alpha >= 0 && table->zipf_alpha <= TABLE_MAX_ZIPF);
     MUST(table->output == OUTPUT_POOLED || table->output == OUTPUT_SEQUENCE);
     MUST((unsigned)table->precision < N_PRECISIONS);
     MUST((unsigned)table->comm_precision < N_PRECISIONS);

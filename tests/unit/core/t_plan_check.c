@@ -312,6 +312,9 @@ BREAK(no_columns, f->tables[0].dim = 0)
 BREAK(bad_pooling, f->tables[1].pooling_factor = -1)
 BREAK(nan_outputs, f->tables[1].num_outputs = NAN)
 BREAK(inf_zipf, f->tables[1].zipf_alpha = INFINITY)
+BREAK(steep_zipf, f->tables[1].zipf_alpha = 1e9)
+BREAK(heavy_bins, f->tables[1].has_bins = true; f->tables[1].bins[0] = 0.75;
+      f->tables[1].bins[3] = 0.5)
 BREAK(bad_bin, f->tables[1].has_bins = true; f->tables[1].bins[16] = -0.5)
 BREAK(pin_nowhere, f->tables[WHOLE].device = 4)
 BREAK(no_such_table, f->shards[5].table = 7)
@@ -382,6 +385,8 @@ static const struct broken_case broken_cases[] = {
      "table 'wide': num_outputs nan is not a finite number >= 0"},
     {break_inf_zipf,
      "table 'wide': zipf_alpha inf is not a finite number >= 0"},
+    {break_steep_zipf, "table 'wide': zipf_alpha 1e+09 is above 100"},
+    {break_heavy_bins, "table 'wide': its bins add up to 1.25, not to 1"},
     {break_bad_bin, "table 'wide': a bin of -0.5 is not a finite number >= 0"},
     {break_pin_nowhere,
      "table 'whole' is pinned to device 4, but there are 4 devices"},
@@ -470,12 +475,11 @@ static const struct broken_case broken_cases[] = {
     {break_half_priced, "device 0 has a cost, but the plan has no total"},
     {break_inf_total, "the plan's total of inf ms is not a time"},
     {break_negative_total, "the plan's total of -1 ms is not a time"},
-    {break_nan_part, "device 1: a cost of nan ms is not a time"},
+    {break_nan_part, "device 1 lacks a cost, but the plan has a total"},
     {break_negative_part, "device 1: a cost of -9 ms is not a time"},
     {break_sum,
      "device 1: its total is 8.75 ms, but its parts add up to 8.85 ms"},
-    {break_nan_total,
-     "device 1: its total is nan ms, but its parts add up to 8.75 ms"},
+    {break_nan_total, "device 1 lacks a cost, but the plan has a total"},
     {break_total,
      "the plan's total is 8.76 ms, but its slowest device takes 8.75 ms"},
     {break_bound,
