@@ -392,7 +392,7 @@ int rival_hugectr(struct plan *plan, const struct rival_inputs *inputs,
     if (start(&planner, err))
         goto out;
     plan_in_rounds(&planner);
-    if (isinf(planner.best_cost)) {
+    if (!planner.best) {
         err_set(err, ERR_NO_PLAN,
                 "no plan fits: none of HugeCTR's planner does");
         goto out;
