@@ -32,16 +32,8 @@ static bool is_better(double excess, double total_ms,
 
 double replan_price(struct replan *replan, struct snapshot *snapshot)
 {
-    struct layout layout;
-    double excess;
-
-    layout_init(&layout, &replan->parts);
-    snapshot_load(snapshot, &layout);
-    snapshot->total_ms = layout_true_total(&layout);
-    excess = layout.excess;
     replan->n_priced++;
-    layout_release(&layout);
-    return excess;
+    return snapshot_price(snapshot, &replan->parts);
 }
 
 void replan_offer(struct replan *replan, struct snapshot *snapshot)

@@ -62,14 +62,17 @@ void snapshot_load(const struct snapshot *snapshot, struct layout *layout)
     layout_price(layout);
 }
 
-void snapshot_price(struct snapshot *snapshot, const struct parts *parts)
+double snapshot_price(struct snapshot *snapshot, const struct parts *parts)
 {
     struct layout layout;
+    double excess;
 
     layout_init(&layout, parts);
     snapshot_load(snapshot, &layout);
     snapshot->total_ms = layout_true_total(&layout);
+    excess = layout.excess;
     layout_release(&layout);
+    return excess;
 }
 
 struct placed {

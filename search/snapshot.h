@@ -21,8 +21,8 @@ void snapshot_copy(struct snapshot *to, const struct snapshot *from);
 void snapshot_save(struct snapshot *snapshot, const struct layout *layout);
 void snapshot_load(const struct snapshot *snapshot, struct layout *layout);
 
-/* Sets total_ms, as comm prices it. */
-void snapshot_price(struct snapshot *snapshot, const struct parts *parts);
+/* Sets total_ms, as comm prices it; returns the layout's excess. */
+double snapshot_price(struct snapshot *snapshot, const struct parts *parts);
 
 /* The shards of a table: columns are given out from the widest piece on. The
  * shards live in the arena. */

@@ -38,10 +38,11 @@ static int parse_kinds(unsigned *kinds, const char *text, struct err *err)
             kind = shard_kind_from_name(name);
         }
         if (!kind)
-            return err_set(err, ERR_USAGE,
-                           "option '--shard' lists kinds of table,column,row,"
-                           "replicate, not '%s'",
-                           text);
+            return err_set(
+                err, ERR_USAGE,
+                "option '--shard' lists kinds of table,column,row,grid,"
+                "replicate, not '%s'",
+                text);
         *kinds |= kind;
         if (!word[len])
             break;

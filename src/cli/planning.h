@@ -93,9 +93,15 @@
          NULL,                                                                 \
          "cost model: model:FILE, roofline:NAME, reference:DIR or "            \
          "torchrec[:KEY=VALUE,...]"},                                          \
-        {"shard", 0,    OPTION_STRING,                                         \
-         "KINDS", NULL, 0,                                                     \
-         0,       NULL, "shard kinds allowed, of table,column,row,replicate"}, \
+        {"shard",                                                              \
+         0,                                                                    \
+         OPTION_STRING,                                                        \
+         "KINDS",                                                              \
+         NULL,                                                                 \
+         0,                                                                    \
+         0,                                                                    \
+         NULL,                                                                 \
+         "shard kinds allowed, of table,column,row,grid,replicate"},           \
         {"row-cut",                                                            \
          0,                                                                    \
          OPTION_CHOICE,                                                        \
