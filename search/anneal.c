@@ -6,20 +6,27 @@
 #include <math.h>
 #include <string.h>
 
-/* Where no effort is given. */
-#define EFFORT_A_UNIT 24000
-#define MIN_EFFORT 600000
-#define MAX_EFFORT 2400000
+/* Where no effort is given: about a second of two cores. Steps on a short list
+ * are cheap, and its few tables each count. */
+#define EFFORT 2400000
+#define SHORT_LIST 32
+#define SHORT_LIST_EFFORT 4800000
+/* Additive models are searched fast: so much a unit, but no less, and no more
+ * than others. */
+#define ADDITIVE_EFFORT_A_UNIT 15000
+#define MIN_ADDITIVE_EFFORT 400000
 
 uint64_t anneal_effort(const struct parts *parts, uint64_t asked)
 {
-    uint64_t effort = EFFORT_A_UNIT * (uint64_t)parts->n_units;
+    uint64_t effort = ADDITIVE_EFFORT_A_UNIT * (uint64_t)parts->n_units;
 
     if (asked != SEARCH_EFFORT_AUTO)
         return asked;
-    if (!parts->oracle->is_additive || effort > MAX_EFFORT)
-        return MAX_EFFORT;
-    return effort < MIN_EFFORT ? MIN_EFFORT : effort;
+    if (!parts->oracle->is_additive)
+        return parts->n_units <= SHORT_LIST ? SHORT_LIST_EFFORT : EFFORT;
+    if (effort < MIN_ADDITIVE_EFFORT)
+        return MIN_ADDITIVE_EFFORT;
+    return effort > EFFORT ? EFFORT : effort;
 }
 
 void bundle_init(struct bundle *bundle, const struct parts *parts,

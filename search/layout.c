@@ -9,8 +9,6 @@
 /* After so many changes of a device its sums are added up afresh, so that
  * rounding does not pile up. */
 #define REFRESH 64
-/* A device that exceeds its memory by a byte is this bad. */
-#define ANY_EXCESS 0.002
 
 static size_t width_of(const struct layout *layout)
 {
@@ -41,6 +39,7 @@ void layout_init(struct layout *layout, const struct parts *parts)
     layout->sums = mem_alloc(n * width_of(layout), sizeof(double));
     layout->compute_ms = mem_alloc(n, sizeof(double));
     layout->local_ms = mem_alloc(n, sizeof(double));
+    layout->load_ms = mem_alloc(n, sizeof(double));
     layout->bytes = mem_alloc(n, sizeof(*layout->bytes));
     if (parts->oracle->ops->terms)
         layout->terms_ms = mem_alloc(n * n_terms_of(layout), sizeof(double));
@@ -61,6 +60,7 @@ void layout_release(struct layout *layout)
     mem_free(layout->sums);
     mem_free(layout->compute_ms);
     mem_free(layout->local_ms);
+    mem_free(layout->load_ms);
     mem_free(layout->bytes);
     mem_free(layout->terms_ms);
     mem_free(layout->tops);
@@ -162,7 +162,8 @@ void trial_init(struct trial *trial, const struct layout *layout)
     trial->place = mem_alloc(layout->n_devices, sizeof(*trial->place));
     trial->load_ms = mem_alloc(layout->n_devices, sizeof(double));
     trial->load_bytes = mem_alloc(layout->n_devices, sizeof(uint64_t));
-    trial->load_quanta = mem_alloc(layout->n_devices, sizeof(uint32_t));
+    trial->room_quanta = mem_alloc(layout->n_devices, sizeof(uint32_t));
+    trial->held_quanta = mem_alloc(layout->n_devices, sizeof(uint32_t));
     for (uint32_t r = 0; r < layout->n_devices; r++)
         trial->place[r] = NO_PIECE;
 }
@@ -172,7 +173,8 @@ void trial_release(struct trial *trial)
     mem_free(trial->place);
     mem_free(trial->load_ms);
     mem_free(trial->load_bytes);
-    mem_free(trial->load_quanta);
+    mem_free(trial->room_quanta);
+    mem_free(trial->held_quanta);
     mem_free(trial->changes);
     mem_free(trial->devices);
     mem_free(trial->n_held);
@@ -297,16 +299,6 @@ static void put_on(struct trial *trial, const struct layout *layout,
         sum[w] += vector[w];
 }
 
-double layout_excess(const struct layout *layout, uint32_t device,
-                     uint64_t bytes)
-{
-    uint64_t room = layout->parts->units->room_bytes[device];
-
-    return bytes <= room
-               ? 0
-               : ANY_EXCESS + (double)(bytes - room) / ((double)room + 1);
-}
-
 void trial_sum(struct trial *trial, const struct layout *layout)
 {
 
@@ -409,6 +401,8 @@ static void set_local(struct layout *layout, uint32_t r)
     layout->local_ms[r] = layout->terms_ms ? 0 : layout->compute_ms[r];
     for (size_t k = 0; layout->terms_ms && k < n_terms; k++)
         layout->local_ms[r] += layout->terms_ms[r * n_terms + k];
+    if (layout->terms_ms)
+        layout->load_ms[r] = layout->local_ms[r];
 }
 
 static void add_up(struct layout *layout, uint32_t r)
@@ -418,12 +412,14 @@ static void add_up(struct layout *layout, uint32_t r)
     double *sum = layout->sums + r * width;
 
     memset(sum, 0, width * sizeof(*sum));
+    layout->load_ms[r] = 0;
     layout->bytes[r] = 0;
     layout->n_commits[r] = 0;
     for (uint32_t i = 0; i < holding->n; i++) {
         uint32_t part = layout->pieces[holding->pieces[i]].part;
         const double *vector = layout->parts->vectors + part * width;
 
+        layout->load_ms[r] += layout->parts->marginal_ms[part];
         layout->bytes[r] += layout->parts->parts[part].bytes;
         for (size_t w = 0; w < width; w++)
             sum[w] += vector[w];
@@ -444,10 +440,16 @@ static void add_excess(struct layout *layout)
 void layout_commit(struct layout *layout, const struct trial *trial)
 {
     const size_t width = width_of(layout), n_terms = n_terms_of(layout);
+    const double *marginal_ms = layout->parts->marginal_ms;
 
     for (uint32_t c = 0; c < trial->n_changes; c++) {
         const struct change *change = &trial->changes[c];
 
+        if (change->piece != NO_PIECE)
+            layout->load_ms[layout->pieces[change->piece].device] -=
+                marginal_ms[layout->pieces[change->piece].part];
+        if (change->part != NO_PART)
+            layout->load_ms[change->device] += marginal_ms[change->part];
         if (change->part == NO_PART) {
             drop(layout, change->piece);
         } else if (change->piece == NO_PIECE) {
@@ -469,9 +471,9 @@ void layout_commit(struct layout *layout, const struct trial *trial)
         if (layout->terms_ms)
             memcpy(layout->terms_ms + r * n_terms,
                    trial->terms_ms + i * n_terms, n_terms * sizeof(double));
-        set_local(layout, r);
         if (++layout->n_commits[r] >= REFRESH)
             add_up(layout, r);
+        set_local(layout, r);
     }
     layout->total_ms = trial->total_ms;
     for (uint32_t i = 0; i < trial->n_moved; i++)

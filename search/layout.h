@@ -41,6 +41,8 @@ struct layout {
     double *compute_ms;        /* [R] */
     double *terms_ms;          /* [R][n_terms]; NULL where there are none */
     double *local_ms;          /* [R]: sum of its terms, or its compute */
+    double *load_ms;           /* [R]: local_ms where there are terms, else the
+                                  sum of its pieces' marginal_ms */
     uint64_t *bytes;           /* [R] */
     double excess;             /* sum over the devices of layout_excess, and
                                   homes_excess */
@@ -86,10 +88,11 @@ struct trial {
                                  only */
     uint32_t n_moved, moved_capacity;
     uint64_t all_moved_bytes; /* the layout's then */
-    /* Room for estimates while a change is thought of: search/rebuild.h. */
-    double *load_ms;       /* [R] */
-    uint64_t *load_bytes;  /* [R] */
-    uint32_t *load_quanta; /* [R] */
+    /* Room for estimates while a change is thought of: search/rebuild.h. All
+     * [R]. */
+    double *load_ms;
+    uint64_t *load_bytes;
+    uint32_t *room_quanta, *held_quanta;
 };
 
 void layout_init(struct layout *layout, const struct parts *parts);
@@ -113,10 +116,19 @@ void trial_sum(struct trial *trial, const struct layout *layout);
 /* The total by terms; compute_ms must be there. */
 void trial_price_terms(struct trial *trial, const struct layout *layout);
 
+/* A device that exceeds its memory by a byte is this bad. */
+#define LAYOUT_ANY_EXCESS 0.002
 /* How far a device exceeds its memory: 0 where it does not, else the excess as
  * a share of its room, and a constant. */
-double layout_excess(const struct layout *layout, uint32_t device,
-                     uint64_t bytes);
+static inline double layout_excess(const struct layout *layout, uint32_t device,
+                                   uint64_t bytes)
+{
+    uint64_t room = layout->parts->units->room_bytes[device];
+
+    return bytes <= room ? 0
+                         : LAYOUT_ANY_EXCESS +
+                               (double)(bytes - room) / ((double)room + 1);
+}
 
 /* Makes the trial, which was priced, come true. */
 void layout_commit(struct layout *layout, const struct trial *trial);

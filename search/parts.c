@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/parts.h"
 
+#include "search/marginal.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -296,6 +298,7 @@ static void find_parts(struct parts *parts, const struct units *units,
     parts->cuts = ARENA_NEW(arena, struct cut, parts->n_cuts);
     parts->parts = ARENA_NEW(arena, struct part, parts->n_parts);
     parts->alone_ms = ARENA_NEW(arena, double, parts->n_parts);
+    parts->marginal_ms = parts->alone_ms;
     add_units(parts);
     for (uint32_t i = 0; i < parts->n_parts; i++)
         count_memory(parts, &parts->parts[i]);
@@ -308,7 +311,10 @@ int parts_init(struct parts *parts, const struct units *units,
     parts->vectors =
         ARENA_NEW(arena, double, (size_t)parts->n_parts * parts->oracle->width);
     pool_run(pool, (parts->n_parts + CHUNK - 1) / CHUNK, price_chunk, parts);
-    return check(parts, err);
+    if (check(parts, err))
+        return -1;
+    marginal_price(parts, pool, arena);
+    return 0;
 }
 
 int parts_init_unpriced(struct parts *parts, const struct units *units,

@@ -66,6 +66,8 @@ struct parts {
     double *alone_ms; /* [n_parts]: a device that holds it alone: the sum of its
                          terms, or where there are none its compute; 0
                          where not priced */
+    double *marginal_ms; /* [n_parts]: what it adds to the total beside others:
+                            search/marginal.h; 0 where not priced */
 };
 
 /* units come of units_collect. Everything lives in the arena. ERR_USAGE where
@@ -88,6 +90,14 @@ double parts_alone_ms(const struct oracle *oracle, const double *vector);
  * them; NO_PART where there is none. */
 uint32_t parts_of_width(const struct parts *parts, uint32_t unit,
                         uint32_t width);
+/* Likewise of n quanta, 1 to n_quanta, of a unit that columns may be cut of. */
+static inline uint32_t parts_of_quanta(const struct parts *parts, uint32_t unit,
+                                       uint32_t n)
+{
+    const struct part_unit *of = &parts->of[unit];
+
+    return n == of->n_quanta ? of->whole : of->columns + n - 1;
+}
 /* Whether a search may put such a piece on another device by itself: not a
  * replica, nor a piece of a pinned unit, nor a row block where the oracle asks
  * for whole hosts. */

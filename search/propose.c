@@ -12,19 +12,13 @@
 #define CHEAP_DEVICES 16
 /* Of a hundred changes so many are rebuilds, and of the tables that are taken
  * off beside the first, one in KEEP_FORM is cut anew. */
-#define REBUILDS 6
+#define REBUILDS 25
 #define KEEP_FORM 2
-
-/* Below n, without a division; a bias of n / 2^32 is nothing to a search. */
-static uint32_t draw(struct rng *rng, uint32_t n)
-{
-    return (uint32_t)((rng_u64(rng) >> 32) * n >> 32);
-}
 
 static uint32_t any_piece(const struct layout *layout, struct rng *rng)
 {
     for (;;) {
-        uint32_t idx = draw(rng, layout->n_pieces);
+        uint32_t idx = rng_draw(rng, layout->n_pieces);
 
         if (layout->pieces[idx].part != NO_PART)
             return idx;
@@ -36,7 +30,7 @@ static uint32_t piece_on(const struct layout *layout, uint32_t device,
 {
     const struct holding *holding = &layout->holdings[device];
 
-    return holding->n ? holding->pieces[draw(rng, holding->n)] : NO_PIECE;
+    return holding->n ? holding->pieces[rng_draw(rng, holding->n)] : NO_PIECE;
 }
 
 /* A device that sets the total: of a term by its share in it. */
@@ -57,9 +51,9 @@ static uint32_t pick_piece(const struct layout *layout, struct rng *rng)
 {
     uint32_t idx = NO_PIECE;
 
-    if (layout->parts->homes && draw(rng, 2))
+    if (layout->parts->homes && rng_draw(rng, 2))
         idx = homes_draw(layout, rng);
-    if (idx == NO_PIECE && draw(rng, 2))
+    if (idx == NO_PIECE && rng_draw(rng, 2))
         idx = piece_on(layout, critical_device(layout, rng), rng);
     return idx == NO_PIECE ? any_piece(layout, rng) : idx;
 }
@@ -70,9 +64,9 @@ static uint32_t other_device(const struct layout *layout, uint32_t device,
 {
     uint32_t r;
 
-    if (layout->fastest != device && draw(rng, 4) == 0)
+    if (layout->fastest != device && rng_draw(rng, 4) == 0)
         return layout->fastest;
-    r = draw(rng, layout->n_devices - 1);
+    r = rng_draw(rng, layout->n_devices - 1);
     return r + (r >= device);
 }
 
@@ -147,13 +141,6 @@ static uint32_t quanta_of(const struct layout *layout, uint32_t piece)
     return part_of(layout, piece)->width / unit_of(layout, piece)->quantum;
 }
 
-static uint32_t part_of_quanta(const struct layout *layout, uint32_t unit,
-                               uint32_t n)
-{
-    return parts_of_width(layout->parts, unit,
-                          n * layout->parts->of[unit].quantum);
-}
-
 static void propose_split(struct trial *trial, const struct layout *layout,
                           uint32_t piece, struct rng *rng)
 {
@@ -166,12 +153,12 @@ static void propose_split(struct trial *trial, const struct layout *layout,
     if (n < 2)
         return;
     device = layout->pieces[piece].device;
-    taken = draw(rng, 2) ? n / 2 : 1 + draw(rng, n - 1);
-    trial_change(trial, layout, piece, part_of_quanta(layout, unit, n - taken),
-                 device);
+    taken = rng_draw(rng, 2) ? n / 2 : 1 + rng_draw(rng, n - 1);
+    trial_change(trial, layout, piece,
+                 parts_of_quanta(layout->parts, unit, n - taken), device);
     if (can_move(layout, piece))
         device = other_device(layout, device, rng);
-    trial_add(trial, part_of_quanta(layout, unit, taken), device, 0, 0);
+    trial_add(trial, parts_of_quanta(layout->parts, unit, taken), device, 0, 0);
 }
 
 /* Another piece of the same table, or NO_PIECE. */
@@ -185,7 +172,7 @@ static uint32_t sibling(const struct layout *layout, uint32_t piece,
         n++;
     if (n < 2)
         return NO_PIECE;
-    for (uint32_t k = 1 + draw(rng, n - 1), at = piece;; k--) {
+    for (uint32_t k = 1 + rng_draw(rng, n - 1), at = piece;; k--) {
         if (!k)
             return at;
         at = layout->pieces[at].next;
@@ -204,8 +191,8 @@ static void propose_merge(struct trial *trial, const struct layout *layout,
     other = sibling(layout, piece, rng);
     if (other == NO_PIECE)
         return;
-    part = part_of_quanta(layout, unit,
-                          quanta_of(layout, piece) + quanta_of(layout, other));
+    part = parts_of_quanta(layout->parts, unit,
+                           quanta_of(layout, piece) + quanta_of(layout, other));
     if (part == NO_PART)
         return;
     trial_change(trial, layout, piece, part, layout->pieces[piece].device);
@@ -222,19 +209,21 @@ static void propose_resplit(struct trial *trial, const struct layout *layout,
     other = sibling(layout, piece, rng);
     if (other == NO_PIECE)
         return;
-    taken = draw(rng, 2) ? 1 : 1 + draw(rng, n - 1);
-    trial_change(trial, layout, piece, part_of_quanta(layout, unit, n - taken),
+    taken = rng_draw(rng, 2) ? 1 : 1 + rng_draw(rng, n - 1);
+    trial_change(trial, layout, piece,
+                 parts_of_quanta(layout->parts, unit, n - taken),
                  layout->pieces[piece].device);
-    trial_change(trial, layout, other,
-                 part_of_quanta(layout, unit, quanta_of(layout, other) + taken),
-                 layout->pieces[other].device);
+    trial_change(
+        trial, layout, other,
+        parts_of_quanta(layout->parts, unit, quanta_of(layout, other) + taken),
+        layout->pieces[other].device);
 }
 
 /* There are many ways to cut, but one to leave whole and one to replicate. */
 static struct form draw_form(const struct parts *parts, uint32_t unit,
                              struct rng *rng)
 {
-    switch (draw(rng, 4)) {
+    switch (rng_draw(rng, 4)) {
     case 0:
         if (forms_has(parts, unit, FORM_WHOLE))
             return (struct form){FORM_WHOLE, 1};
@@ -246,7 +235,7 @@ static struct form draw_form(const struct parts *parts, uint32_t unit,
     default:
         break;
     }
-    return forms_get(parts, unit, draw(rng, forms_count(parts, unit)));
+    return forms_get(parts, unit, rng_draw(rng, forms_count(parts, unit)));
 }
 
 /* Open places are filled by devices in a ring, from a random one on. */
@@ -312,12 +301,12 @@ static void propose_rebuild(struct trial *trial, const struct layout *layout,
 {
     const struct parts *parts = layout->parts;
     struct rebuild_unit units[REBUILD_MAX_UNITS];
-    uint32_t most = 1 + draw(rng, REBUILD_MAX_UNITS);
+    uint32_t most = 1 + rng_draw(rng, REBUILD_MAX_UNITS);
     uint32_t n = 0, n_pieces = layout->n_live;
 
     for (uint32_t i = 0; i < most; i++) {
         uint32_t unit = part_of(layout, piece)->unit;
-        bool is_kept = i && draw(rng, KEEP_FORM);
+        bool is_kept = i && rng_draw(rng, KEEP_FORM);
 
         piece = pick_piece(layout, rng);
         if (parts->of[unit].unit->device >= 0 || is_among(units, n, unit))
@@ -335,15 +324,15 @@ static void propose_rebuild(struct trial *trial, const struct layout *layout,
 void propose(struct trial *trial, const struct layout *layout, struct rng *rng)
 {
     uint32_t piece = pick_piece(layout, rng);
-    uint32_t kind = draw(rng, 100);
-    bool is_cheap = draw(rng, layout->n_devices) < CHEAP_DEVICES;
+    uint32_t kind = rng_draw(rng, 100);
+    bool is_cheap = rng_draw(rng, layout->n_devices) < CHEAP_DEVICES;
 
     trial_clear(trial);
-    if (layout->parts->homes && draw(rng, 8) == 0) {
+    if (layout->parts->homes && rng_draw(rng, 8) == 0) {
         homes_propose(trial, layout, part_of(layout, piece)->unit);
         return;
     }
-    if (is_cheap && draw(rng, 100) < REBUILDS)
+    if (is_cheap && rng_draw(rng, 100) < REBUILDS)
         propose_rebuild(trial, layout, piece, rng);
     else if (kind < 30)
         propose_move(trial, layout, piece, rng);

@@ -5,26 +5,30 @@
 
 /* Of so many pieces one goes anywhere. */
 #define ASTRAY 8
+/* What is left of a table when all devices are full goes in shares: this part
+ * of what there still is. */
+#define LEFT_SHARE 4
 
 /* The devices, with what is taken off and put on so far. */
 struct site {
-    struct trial *trial; /* load_ms, load_bytes and load_quanta are its */
+    struct trial *trial; /* its room for estimates is used */
     const struct layout *layout;
     const struct parts *parts;
     struct rng *rng;
+    double target_ms;           /* devices are full there */
     const struct part_unit *of; /* the unit in hand, */
     uint32_t unit;
 };
 
 static void put_on(struct site *site, uint32_t part, uint32_t device)
 {
-    site->trial->load_ms[device] += site->parts->alone_ms[part];
+    site->trial->load_ms[device] += site->parts->marginal_ms[part];
     site->trial->load_bytes[device] += site->parts->parts[part].bytes;
 }
 
 static void take_off(struct site *site, uint32_t part, uint32_t device)
 {
-    site->trial->load_ms[device] -= site->parts->alone_ms[part];
+    site->trial->load_ms[device] -= site->parts->marginal_ms[part];
     site->trial->load_bytes[device] -= site->parts->parts[part].bytes;
 }
 
@@ -39,58 +43,164 @@ static void take_off_unit(struct site *site, uint32_t unit)
     }
 }
 
-/* The columns of the unit in hand that the device has, as a part. */
-static uint32_t held_part(const struct site *site, uint32_t device)
+/* Of n quanta of the unit in hand; NO_PART where there is none such. */
+static uint32_t part_of(const struct site *site, uint32_t n_quanta)
 {
-    return parts_of_width(site->parts, site->unit,
-                          site->trial->load_quanta[device] * site->of->quantum);
+    return parts_of_quanta(site->parts, site->unit, n_quanta);
 }
 
-/* The part that this one and the columns the device has come to: they become
- * one piece. NO_PART where there is none such. */
-static uint32_t joined(const struct site *site, uint32_t part, uint32_t device)
+/* The unit's quanta on this device become n. */
+static void hold(struct site *site, uint32_t device, uint32_t n)
 {
-    uint32_t n_quanta = site->trial->load_quanta[device];
+    uint32_t *held = &site->trial->held_quanta[device];
 
-    if (!n_quanta)
-        return part;
-    return parts_of_width(site->parts, site->unit,
-                          site->parts->parts[part].width +
-                              n_quanta * site->of->quantum);
+    if (*held)
+        take_off(site, part_of(site, *held), device);
+    *held = n;
+    put_on(site, part_of(site, n), device);
 }
 
-/* The device that has least to do then; of those with room, if there is one. */
-static uint32_t choose_device(struct site *site, uint32_t part)
+/* The best device so far: the one that exceeds its memory least, then the one
+ * that has least to do. */
+struct best {
+    uint32_t device; /* or NO_PIECE */
+    double excess, ms;
+};
+
+static void consider(struct best *best, const struct layout *layout,
+                     uint32_t device, double ms, uint64_t bytes)
+{
+    double excess = layout_excess(layout, device, bytes);
+
+    if (best->device != NO_PIECE &&
+        (excess > best->excess || (excess == best->excess && ms >= best->ms)))
+        return;
+    *best = (struct best){device, excess, ms};
+}
+
+static uint32_t device_for(struct site *site, uint32_t part)
+{
+    const struct trial *trial = site->trial;
+    uint32_t n_devices = site->layout->n_devices;
+    struct best best = {.device = NO_PIECE};
+
+    if (rng_draw(site->rng, ASTRAY) == 0)
+        return rng_draw(site->rng, n_devices);
+    for (uint32_t r = 0; r < n_devices; r++)
+        consider(&best, site->layout, r, trial->load_ms[r],
+                 trial->load_bytes[r] + site->parts->parts[part].bytes);
+    return best.device;
+}
+
+/* The most quanta that the device takes before it is full, by load or by
+ * memory. */
+static uint32_t room_on(const struct site *site, uint32_t device)
 {
     const struct parts *parts = site->parts;
-    double least = INFINITY, least_excess = INFINITY;
-    uint32_t n = site->layout->n_devices;
-    uint32_t best = (uint32_t)rng_below(site->rng, n);
+    double ms = site->trial->load_ms[device];
+    uint64_t bytes = site->trial->load_bytes[device];
+    uint32_t least = 0, most = site->of->n_quanta;
 
-    if (rng_below(site->rng, ASTRAY) == 0 &&
-        joined(site, part, best) != NO_PART)
-        return best;
-    for (uint32_t r = 0; r < n; r++) {
-        uint32_t then = joined(site, part, r), held = held_part(site, r);
-        uint64_t bytes = site->trial->load_bytes[r];
-        double ms = site->trial->load_ms[r], excess;
+    if (site->of->whole == NO_PART)
+        most--;
+    if (ms + parts->marginal_ms[site->of->columns] > site->target_ms)
+        return 0;
+    while (least < most) {
+        uint32_t n = least + (most - least + 1) / 2;
+        uint32_t part = part_of(site, n);
 
-        if (then == NO_PART)
+        if (ms + parts->marginal_ms[part] > site->target_ms ||
+            layout_excess(site->layout, device,
+                          bytes + parts->parts[part].bytes) > 0)
+            most = n - 1;
+        else
+            least = n;
+    }
+    return least;
+}
+
+static uint32_t least_of(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Where the widest piece of n quanta or fewer goes: the fullest of the devices
+ * that take as much; now and then any that takes some. NO_PIECE where all are
+ * full. */
+static uint32_t device_to_fill(struct site *site, uint32_t n)
+{
+    const struct trial *trial = site->trial;
+    uint32_t n_devices = site->layout->n_devices;
+    uint32_t best = NO_PIECE, most = 0, any = rng_draw(site->rng, n_devices);
+
+    if (rng_draw(site->rng, ASTRAY) == 0 && trial->room_quanta[any])
+        return any;
+    for (uint32_t r = 0; r < n_devices; r++) {
+        uint32_t room = least_of(trial->room_quanta[r], n);
+
+        if (!room || room < most ||
+            (room == most && trial->load_ms[r] <= trial->load_ms[best]))
             continue;
-        ms += parts->alone_ms[then];
-        bytes += parts->parts[then].bytes;
-        if (held != NO_PART) {
-            ms -= parts->alone_ms[held];
-            bytes -= parts->parts[held].bytes;
-        }
-        excess = layout_excess(site->layout, r, bytes);
-        if (excess > least_excess || (excess == least_excess && ms >= least))
-            continue;
-        least_excess = excess;
-        least = ms;
+        most = room;
         best = r;
     }
     return best;
+}
+
+/* The device that has least to do with n quanta more. */
+static uint32_t device_to_overfill(struct site *site, uint32_t n)
+{
+    const struct parts *parts = site->parts;
+    const struct trial *trial = site->trial;
+    uint32_t n_devices = site->layout->n_devices;
+    uint32_t any = rng_draw(site->rng, n_devices);
+    struct best best = {.device = NO_PIECE};
+
+    if (rng_draw(site->rng, ASTRAY) == 0 &&
+        part_of(site, trial->held_quanta[any] + n) != NO_PART)
+        return any;
+    for (uint32_t r = 0; r < n_devices; r++) {
+        uint32_t held = trial->held_quanta[r], then = part_of(site, held + n);
+        double ms = trial->load_ms[r];
+        uint64_t bytes = trial->load_bytes[r];
+
+        if (then == NO_PART)
+            continue;
+        if (held) {
+            ms -= parts->marginal_ms[part_of(site, held)];
+            bytes -= parts->parts[part_of(site, held)].bytes;
+        }
+        consider(&best, site->layout, r, ms + parts->marginal_ms[then],
+                 bytes + parts->parts[then].bytes);
+    }
+    return best.device;
+}
+
+/* All of the unit in hand, by columns. */
+static void pour(struct site *site)
+{
+    struct trial *trial = site->trial;
+    uint32_t n_devices = site->layout->n_devices;
+    uint32_t left = site->of->n_quanta, n, r;
+
+    for (r = 0; r < n_devices; r++) {
+        trial->room_quanta[r] = room_on(site, r);
+        trial->held_quanta[r] = 0;
+    }
+    while (left && (r = device_to_fill(site, left)) != NO_PIECE) {
+        n = least_of(trial->room_quanta[r], left);
+        trial->room_quanta[r] = 0;
+        hold(site, r, n);
+        left -= n;
+    }
+    for (; left; left -= n) {
+        n = (left + LEFT_SHARE - 1) / LEFT_SHARE;
+        r = device_to_overfill(site, n);
+        hold(site, r, trial->held_quanta[r] + n);
+    }
+    for (r = 0; r < n_devices; r++)
+        if (trial->held_quanta[r])
+            trial_add(trial, part_of(site, trial->held_quanta[r]), r, r, 0);
 }
 
 /* The host whose busiest device is least loaded; its first device. */
@@ -114,29 +224,6 @@ static uint32_t choose_host(const struct site *site)
     return best;
 }
 
-/* Even pieces, one by one; those that come to the same device become one, so
- * that the widths fill what gaps there are. */
-static void put_columns(struct site *site, struct form form)
-{
-    uint32_t *n_quanta = site->trial->load_quanta;
-    uint32_t n_devices = site->layout->n_devices;
-
-    for (uint32_t i = 0; i < form.n; i++) {
-        uint32_t part = forms_piece(site->parts, site->unit, form, i).part;
-        uint32_t r = choose_device(site, part);
-
-        if (n_quanta[r])
-            take_off(site, held_part(site, r), r);
-        n_quanta[r] += site->parts->parts[part].width / site->of->quantum;
-        put_on(site, held_part(site, r), r);
-    }
-    for (uint32_t r = 0; r < n_devices; r++) {
-        if (n_quanta[r])
-            trial_add(site->trial, held_part(site, r), r, r, 0);
-        n_quanta[r] = 0;
-    }
-}
-
 static void put_pieces(struct site *site, struct form form)
 {
     uint32_t n = forms_figures(site->parts, site->unit, form).n_pieces;
@@ -149,31 +236,48 @@ static void put_pieces(struct site *site, struct form form)
         if (fills_host)
             piece.device = host + piece.block;
         else if (piece.device == NO_PIECE)
-            piece.device = choose_device(site, piece.part);
+            piece.device = device_for(site, piece.part);
         put_on(site, piece.part, piece.device);
         trial_add(site->trial, piece.part, piece.device, piece.range,
                   piece.block);
     }
 }
 
+static double draw_target(const struct layout *layout, struct rng *rng)
+{
+    double mean = 0, most = 0;
+
+    for (uint32_t r = 0; r < layout->n_devices; r++) {
+        mean += layout->load_ms[r] / layout->n_devices;
+        most = fmax(most, layout->load_ms[r]);
+    }
+    return mean + rng_uniform(rng) * (most - mean);
+}
+
 void rebuild(struct trial *trial, const struct layout *layout,
              const struct rebuild_unit *units, uint32_t n_units,
              struct rng *rng)
 {
-    struct site site = {trial, layout, layout->parts, rng, NULL, 0};
+    struct site site = {.trial = trial,
+                        .layout = layout,
+                        .parts = layout->parts,
+                        .rng = rng,
+                        .target_ms = draw_target(layout, rng)};
 
     for (uint32_t r = 0; r < layout->n_devices; r++) {
-        trial->load_ms[r] = layout->local_ms[r];
+        trial->load_ms[r] = layout->load_ms[r];
         trial->load_bytes[r] = layout->bytes[r];
-        trial->load_quanta[r] = 0;
     }
     for (uint32_t i = 0; i < n_units; i++)
         take_off_unit(&site, units[i].unit);
     for (uint32_t i = 0; i < n_units; i++) {
+        enum form_kind kind = units[i].form.kind;
+
         site.unit = units[i].unit;
         site.of = &layout->parts->of[site.unit];
-        if (units[i].form.kind == FORM_COLUMNS)
-            put_columns(&site, units[i].form);
+        if (site.of->columns != NO_PART &&
+            (kind == FORM_WHOLE || kind == FORM_COLUMNS))
+            pour(&site);
         else
             put_pieces(&site, units[i].form);
     }

@@ -7,21 +7,27 @@
 
 /*
  * Some tables are taken off a layout and put back, each in a form of its own,
- * one after the other where there is least to do (ruin and recreate, Schrimpf
- * et al. 2000). To cut a table otherwise pays only once others have made room
- * for it or filled the gap: here all that is one change.
+ * one after the other (ruin and recreate, Schrimpf et al. 2000). To cut a table
+ * otherwise pays only once others have made room for it or filled the gap: here
+ * all that is one change.
+ *
+ * A table that is whole or cut by columns is poured, as McNaughton (1959) wraps
+ * jobs around machines: it fills a device up to a target, is cut there, and
+ * goes on with the next; so there are few pieces, and no gaps. The target lies
+ * anywhere between the mean load and the highest one. Other forms go piece by
+ * piece where there is least to do.
  */
 
 #define REBUILD_MAX_UNITS 4
 
 struct rebuild_unit {
     uint32_t unit;
-    struct form form;
+    struct form form; /* FORM_COLUMNS: whatever the number of pieces */
 };
 
 /* Adds the changes to the trial. The units differ, and none is pinned. Loads
- * are estimated by what pieces take alone; a device with room goes before one
- * without. O(devices x pieces). */
+ * are sums of marginal_ms; a device with room goes before one without.
+ * O(devices x pieces). */
 void rebuild(struct trial *trial, const struct layout *layout,
              const struct rebuild_unit *units, uint32_t n_units,
              struct rng *rng);

@@ -212,7 +212,7 @@ bool repair(struct snapshot *io, const struct parts *parts)
     unpriced.oracle = &oracle;
     unpriced.homes = NULL;
     unpriced.vectors = mem_alloc(parts->n_parts, sizeof(double));
-    unpriced.alone_ms = unpriced.vectors; /* all 0 */
+    unpriced.alone_ms = unpriced.marginal_ms = unpriced.vectors; /* all 0 */
     rng_init(&repairer.rng, SEED, 0);
     layout_init(&repairer.layout, &unpriced);
     trial_init(&repairer.trial, &repairer.layout);

@@ -57,6 +57,11 @@ uint64_t rng_below(struct rng *rng, uint64_t n)
     return x % n;
 }
 
+uint32_t rng_draw(struct rng *rng, uint32_t n)
+{
+    return (uint32_t)((rng_u64(rng) >> 32) * n >> 32);
+}
+
 double rng_uniform(struct rng *rng)
 {
     return (double)(rng_u64(rng) >> 11) * 0x1p-53;

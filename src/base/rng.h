@@ -19,6 +19,9 @@ void rng_init(struct rng *rng, uint64_t seed, uint64_t stream);
 uint64_t rng_u64(struct rng *rng);
 /* Uniform in [0, n), without modulo bias; n > 0. */
 uint64_t rng_below(struct rng *rng, uint64_t n);
+/* Likewise and faster, for n below 2^32: its bias, n / 2^32, is nothing to a
+ * search. */
+uint32_t rng_draw(struct rng *rng, uint32_t n);
 /* Uniform in [0, 1), 53 bits. */
 double rng_uniform(struct rng *rng);
 /* Standard normal (Marsaglia's polar method, no state kept between calls);
