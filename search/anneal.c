@@ -6,24 +6,24 @@
 #include <math.h>
 #include <string.h>
 
-/* Where no effort is given: about a second of two cores. Steps on a short list
- * are cheap, and its few tables each count. */
+/* Where no effort is given: about a second of two cores. A short list takes
+ * twice the steps, which are cheap there, as each of its tables counts. */
 #define EFFORT 2400000
-#define SHORT_LIST 32
-#define SHORT_LIST_EFFORT 4800000
-/* Additive models are searched fast: so much a unit, but no less, and no more
- * than others. */
-#define ADDITIVE_EFFORT_A_UNIT 15000
-#define MIN_ADDITIVE_EFFORT 400000
+#define SHORT_LIST 20
+/* Additive cost models are searched in a fraction of that: so much a unit. */
+#define ADDITIVE_EFFORT_A_UNIT 12000
+#define MIN_ADDITIVE_EFFORT 320000
 
 uint64_t anneal_effort(const struct parts *parts, uint64_t asked)
 {
-    uint64_t effort = ADDITIVE_EFFORT_A_UNIT * (uint64_t)parts->n_units;
+    uint64_t n = parts->n_units, effort = ADDITIVE_EFFORT_A_UNIT * n;
 
     if (asked != SEARCH_EFFORT_AUTO)
         return asked;
     if (!parts->oracle->is_additive)
-        return parts->n_units <= SHORT_LIST ? SHORT_LIST_EFFORT : EFFORT;
+        return n > SHORT_LIST ? EFFORT : 2 * EFFORT;
+    if (n <= SHORT_LIST)
+        return EFFORT / 2;
     if (effort < MIN_ADDITIVE_EFFORT)
         return MIN_ADDITIVE_EFFORT;
     return effort > EFFORT ? EFFORT : effort;

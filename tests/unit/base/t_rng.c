@@ -3,6 +3,8 @@
 
 #include "tests/tap.h"
 
+#include <string.h>
+
 /* First outputs of the authors' reference code. */
 static void test_known(void)
 {
@@ -64,6 +66,12 @@ static void test_below(void)
         n_high += rng_below(&rng, n) >= n / 3;
     is_near(n_high, 20000, 500, "rng_below has no modulo bias");
     ok(rng_below(&rng, 1) == 0, "below 1 is 0");
+    memset(count, 0, sizeof count);
+    for (int i = 0; i < 100000; i++)
+        count[rng_draw(&rng, 10)]++;
+    ok(chi_squared(count, 10, 100000) < 33.7, "rng_draw(10) is uniform");
+    ok(rng_draw(&rng, 1) == 0 && rng_draw(&rng, UINT32_MAX) < UINT32_MAX,
+       "rng_draw keeps below 1 and below the most");
 }
 
 static void test_uniform(void)
