@@ -9,9 +9,9 @@
 
 struct pricing {
     struct parts *parts;
-    double *share; /* [width]: the average share of a device, */
-    double share_ms;
-    double total_ms; /* and where all have it: its compute, and the total */
+    double *share;   /* [width]: a device's average share */
+    double share_ms; /* its compute */
+    double total_ms; /* of devices that all have it */
 };
 
 static void find_share(const struct parts *parts, double *share)
