@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Where no effort is given: about a second of two cores. A short list takes
- * twice the steps, which are cheap there, as each of its tables counts. */
+ * twice the steps, as each of its tables counts. */
 #define EFFORT 2000000
 #define SHORT_LIST 20
 /* Additive cost models are searched in a fraction of that: so much a unit. */
