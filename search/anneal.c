@@ -8,7 +8,7 @@
 
 /* Where no effort is given: about a second of two cores. A short list takes
  * twice the steps, as each of its tables counts. */
-#define EFFORT 2000000
+#define EFFORT 2400000
 #define SHORT_LIST 20
 /* Additive cost models are searched in a fraction of that: so much a unit. */
 #define ADDITIVE_EFFORT_A_UNIT 12000
