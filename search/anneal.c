@@ -167,18 +167,11 @@ static void price_comm(struct bundle *bundle)
     oracle->ops->comm(oracle, bundle->n_chains, bundle->sums,
                       bundle->compute_ms, bundle->fwd_ms, bundle->bwd_ms);
     for (uint32_t c = 0; c < bundle->n_chains; c++) {
-        double total = 0;
+        size_t at = c * n_devices;
 
-        for (size_t i = c * n_devices; i < (c + 1) * n_devices; i++) {
-            double ms =
-                bundle->compute_ms[i] + bundle->bwd_ms[i] + bundle->fwd_ms[i];
-
-            if (!(ms <= total))
-                total = ms;
-            if (isnan(total))
-                break;
-        }
-        bundle->chains[c].trial.total_ms = total;
+        bundle->chains[c].trial.total_ms =
+            oracle_total_ms(n_devices, bundle->compute_ms + at,
+                            bundle->bwd_ms + at, bundle->fwd_ms + at);
     }
 }
 

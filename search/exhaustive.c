@@ -229,17 +229,10 @@ static struct way_list list_ways(struct exhaustive *all, uint32_t t)
 
 static double total_of(const struct exhaustive *all, size_t i)
 {
-    uint32_t n_devices = all->problem->cluster.n_devices;
-    double total_ms = 0;
+    size_t n_devices = all->problem->cluster.n_devices, at = i * n_devices;
 
-    for (size_t r = i * n_devices; r < (i + 1) * n_devices; r++) {
-        double ms = all->compute_ms[r] + all->bwd_ms[r] + all->fwd_ms[r];
-
-        if (!isfinite(ms))
-            return ms;
-        total_ms = fmax(total_ms, ms);
-    }
-    return total_ms;
+    return oracle_total_ms(n_devices, all->compute_ms + at, all->bwd_ms + at,
+                           all->fwd_ms + at);
 }
 
 static void price_waiting(struct exhaustive *all)

@@ -484,20 +484,14 @@ void layout_commit(struct layout *layout, const struct trial *trial)
     add_excess(layout);
 }
 
-/* NAN where a device's is. */
 double layout_true_total(const struct layout *layout)
 {
     const struct oracle *oracle = layout->parts->oracle;
     double *fwd = mem_alloc(layout->n_devices, 2 * sizeof(*fwd));
-    double *bwd = fwd + layout->n_devices, total = 0;
+    double *bwd = fwd + layout->n_devices, total;
 
     oracle->ops->comm(oracle, 1, layout->sums, layout->compute_ms, fwd, bwd);
-    for (uint32_t r = 0; r < layout->n_devices && !isnan(total); r++) {
-        double ms = layout->compute_ms[r] + bwd[r] + fwd[r];
-
-        if (!(ms <= total))
-            total = ms;
-    }
+    total = oracle_total_ms(layout->n_devices, layout->compute_ms, bwd, fwd);
     mem_free(fwd);
     return total;
 }

@@ -134,7 +134,7 @@ static inline double layout_excess(const struct layout *layout, uint32_t device,
 void layout_commit(struct layout *layout, const struct trial *trial);
 /* Adds everything up afresh and prices it. */
 void layout_price(struct layout *layout);
-/* What comm says of a layout that was priced; NAN where a device's cost is. */
+/* What comm says of a layout that was priced: oracle_total_ms. */
 double layout_true_total(const struct layout *layout);
 
 #endif

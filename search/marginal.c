@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/marginal.h"
 
+#include "search/forms.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -39,7 +41,7 @@ static double total_of(const struct pricing *pricing, const double *sums)
     const struct oracle *oracle = parts->oracle;
     const uint32_t n_devices = parts->problem->cluster.n_devices;
     const size_t width = oracle->width;
-    double *all, *compute_ms, *fwd_ms, *bwd_ms, total = 0;
+    double *all, *compute_ms, *fwd_ms, *bwd_ms, total;
 
     if (oracle->ops->terms)
         return parts_alone_ms(oracle, sums);
@@ -54,8 +56,7 @@ static double total_of(const struct pricing *pricing, const double *sums)
     }
     oracle->ops->compute(oracle, sums, 1, compute_ms);
     oracle->ops->comm(oracle, 1, all, compute_ms, fwd_ms, bwd_ms);
-    for (uint32_t r = 0; r < n_devices; r++)
-        total = fmax(total, compute_ms[r] + fwd_ms[r] + bwd_ms[r]);
+    total = oracle_total_ms(n_devices, compute_ms, bwd_ms, fwd_ms);
     mem_free(all);
     return total;
 }

@@ -41,7 +41,6 @@ static double comm_total(struct tryout *tryout)
     const struct trial *trial = &tryout->trial;
     const struct oracle *oracle = layout->parts->oracle;
     size_t n = layout->n_devices, width = oracle->width;
-    double total = 0;
 
     memcpy(tryout->sums, layout->sums, n * width * sizeof(double));
     memcpy(tryout->compute_ms, layout->compute_ms, n * sizeof(double));
@@ -52,10 +51,8 @@ static double comm_total(struct tryout *tryout)
     }
     oracle->ops->comm(oracle, 1, tryout->sums, tryout->compute_ms,
                       tryout->fwd_ms, tryout->bwd_ms);
-    for (size_t r = 0; r < n; r++)
-        total = fmax(total, tryout->compute_ms[r] + tryout->bwd_ms[r] +
-                                tryout->fwd_ms[r]);
-    return total;
+    return oracle_total_ms(n, tryout->compute_ms, tryout->bwd_ms,
+                           tryout->fwd_ms);
 }
 
 double tryout_price(struct tryout *tryout)

@@ -92,4 +92,10 @@ struct oracle {
 
 void oracle_close(struct oracle *oracle); /* NULL is fine */
 
+/* The total of one assignment, of what compute and comm say of its devices,
+ * each [n_devices]: the largest compute + bwd + fwd, or one that is not finite.
+ */
+double oracle_total_ms(size_t n_devices, const double *compute_ms,
+                       const double *bwd_ms, const double *fwd_ms);
+
 #endif
