@@ -191,7 +191,7 @@ static unsigned key_bytes_used(double n_rows)
 {
     unsigned passes = 1;
 
-    while (ldexp(1, (int)(8 * passes)) < n_rows)
+    for (double reached = 256; reached < n_rows; reached *= 256)
         passes++;
     return passes;
 }

@@ -70,6 +70,7 @@ struct table {
 
 #define DEFAULT_ZIPF_ALPHA 1.05
 #define TABLE_MAX_ZIPF 100.0
+/* Bins are printed with few digits, so they add up to 1 only about. */
 #define TABLE_BINS_TOLERANCE 0.01
 
 /* dim 0, pooling 0, one output, fp32, row-wise Adagrad, Zipf 1.05 assumed,

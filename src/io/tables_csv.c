@@ -10,8 +10,6 @@
 #include "base/hash.h"
 #include "base/text.h"
 
-/* Bins are printed with few digits, so they add up to 1 only about. */
-
 enum column {
     COLUMN_NAME,
     COLUMN_ROWS,

@@ -92,13 +92,35 @@ static uint32_t columns_of(const struct site *site, uint32_t unit)
     return n;
 }
 
+static bool is_row_block(const struct site *site, uint32_t part)
+{
+    return site->scene.parts.parts[part].kind & (SHARD_ROW | SHARD_GRID);
+}
+
+/* Whether no two row blocks of the unit are the same one. */
+static bool blocks_differ(const struct site *site, uint32_t unit)
+{
+    const struct piece *pieces = site->layout.pieces;
+
+    for (uint32_t i = site->layout.first_of[unit]; i != NO_PIECE;
+         i = pieces[i].next) {
+        if (!is_row_block(site, pieces[i].part))
+            continue;
+        for (uint32_t j = pieces[i].next; j != NO_PIECE; j = pieces[j].next)
+            if (pieces[i].range == pieces[j].range &&
+                pieces[i].block == pieces[j].block)
+                return false;
+    }
+    return true;
+}
+
 static bool is_whole(const struct site *site)
 {
     for (uint32_t u = 0; u < site->scene.parts.n_units; u++) {
         uint32_t table = site->scene.units.units[u].tables[0];
         uint32_t n = columns_of(site, u);
 
-        if (site->layout.first_of[u] == NO_PIECE ||
+        if (site->layout.first_of[u] == NO_PIECE || !blocks_differ(site, u) ||
             (n && n != site->scene.problem.tables[table].dim))
             return false;
     }
