@@ -141,9 +141,29 @@ static void constrain(struct problem *problem, struct rng *rng)
 }
 
 struct unfair {
-    unsigned n_hasty;    /* problems dearer with more memory at EFFORT, */
+    unsigned n_planned;  /* problems that have a plan */
+    unsigned n_hasty;    /* dearer with more memory at EFFORT, */
     unsigned n_searched; /* and of these at the default effort */
 };
+
+/* Both at the default effort; whether there is a plan. */
+static bool compare_searched(uint64_t seed, const struct problem *problem,
+                             const struct problem *other,
+                             const struct random_oracle *oracle,
+                             struct unfair *unfair, struct arena *arena)
+{
+    struct plan plan;
+    double total_ms =
+        full(&plan, problem, oracle, SEARCH_EFFORT_AUTO, NULL, arena);
+    double wider_ms =
+        full(&plan, other, oracle, SEARCH_EFFORT_AUTO, NULL, arena);
+
+    printf("# problem %u at the default effort: %.6g ms, %.6g\n",
+           (unsigned)seed, total_ms, wider_ms);
+    if (!(wider_ms <= total_ms * (1 + SLACK_FRAC)))
+        unfair->n_searched++;
+    return isfinite(total_ms);
+}
 
 /* total_ms is that of the problem at EFFORT. */
 static void try_roomier(uint64_t seed, const struct problem *problem,
@@ -159,11 +179,16 @@ static void try_roomier(uint64_t seed, const struct problem *problem,
     unfair->n_hasty++;
     printf("# problem %u: %.6g ms, with more memory %.6g\n", (unsigned)seed,
            total_ms, wider_ms);
-    total_ms = full(&plan, problem, oracle, SEARCH_EFFORT_AUTO, NULL, arena);
-    wider_ms = full(&plan, &other, oracle, SEARCH_EFFORT_AUTO, NULL, arena);
-    printf("# at the default effort: %.6g ms, %.6g\n", total_ms, wider_ms);
-    if (!(wider_ms <= total_ms * (1 + SLACK_FRAC)))
-        unfair->n_searched++;
+    (void)compare_searched(seed, problem, &other, oracle, unfair, arena);
+}
+
+static void draw_problem(struct problem *problem, struct random_oracle *oracle,
+                         struct rng *rng, uint64_t seed, struct arena *arena)
+{
+    rng_init(rng, 4, seed);
+    fake_random(problem, rng, 1.05 + 2 * rng_uniform(rng), arena);
+    constrain(problem, rng);
+    random_oracle_init(oracle, problem, rng);
 }
 
 static void try_problem(uint64_t seed, struct pool *pool, struct unfair *unfair)
@@ -176,11 +201,9 @@ static void try_problem(uint64_t seed, struct pool *pool, struct unfair *unfair)
     double total, published;
 
     arena_init(&arena);
-    rng_init(&rng, 4, seed);
-    fake_random(&problem, &rng, 1.05 + 2 * rng_uniform(&rng), &arena);
-    constrain(&problem, &rng);
-    random_oracle_init(&oracle, &problem, &rng);
+    draw_problem(&problem, &oracle, &rng, seed, &arena);
     total = full(&plan, &problem, &oracle, EFFORT, NULL, &arena);
+    unfair->n_planned += total < INFINITY;
     published = reference(&problem, &oracle, &arena);
     if (total > published * (1 + 1e-9))
         ok(0, "problem %u: %.9g ms, the published search %.9g", (unsigned)seed,
@@ -197,14 +220,43 @@ static void try_problem(uint64_t seed, struct pool *pool, struct unfair *unfair)
     arena_release(&arena);
 }
 
-int main(void)
+/* Memory alone, at the default effort: 1.5 s a problem. */
+static void try_memory(uint64_t first, uint64_t end)
+{
+    struct unfair unfair = {0};
+
+    for (uint64_t seed = first; seed < end; seed++) {
+        struct random_oracle oracle;
+        struct problem problem, other;
+        struct arena arena;
+        struct rng rng;
+
+        arena_init(&arena);
+        draw_problem(&problem, &oracle, &rng, seed, &arena);
+        other = roomier(&problem, &arena);
+        unfair.n_planned +=
+            compare_searched(seed, &problem, &other, &oracle, &unfair, &arena);
+        arena_release(&arena);
+    }
+    ok(unfair.n_searched == 0, "more memory costs more than 0.5 %% in %u of %u",
+       unfair.n_searched, unfair.n_planned);
+}
+
+/* t_search_random [FIRST END]: the seeds to try for memory alone. */
+int main(int argc, char **argv)
 {
     struct pool *pool = pool_open(2);
     struct unfair unfair = {0};
 
+    if (argc == 3) {
+        try_memory(strtoull(argv[1], NULL, 10), strtoull(argv[2], NULL, 10));
+        pool_close(pool);
+        return tap_done();
+    }
     for (uint64_t seed = 0; seed < N_PROBLEMS; seed++)
         try_problem(seed, pool, &unfair);
-    ok(1, "%u random problems", N_PROBLEMS);
+    ok(unfair.n_planned > N_PROBLEMS * 3 / 4, "%u of %u problems have a plan",
+       unfair.n_planned, N_PROBLEMS);
     /* With so little effort the odd problem is not searched to the end. */
     ok(unfair.n_hasty * 100 <= 5 * N_PROBLEMS,
        "with effort %u more memory costs more than 0.5 %% in %u", EFFORT,
