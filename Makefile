@@ -284,10 +284,12 @@ $(O)/fault.so: $(O)/tests/fault/fault.o
 	$(Q)$(LINK) -shared -ldl
 
 # $(1): what prove runs. A test that hangs is a failed one.
+LIMIT = 900
+run-test-long: LIMIT = 3600
 PROVE = NEUROSHARD='$(abspath $(O)/neuroshard)' ROOT='$(CURDIR)' \
     NEUROSHARD_DATA='$(CURDIR)/data' FAULT_SO='$(abspath $(FAULT_SO))' \
     ASAN_OPTIONS=protect_shadow_gap=0:$$ASAN_OPTIONS \
-    prove -j2 -e 'timeout 900' $(1)
+    prove -j2 -e 'timeout $(LIMIT)' $(1)
 
 .PHONY: test tests run-tests run-unit-tests
 test:
@@ -298,6 +300,22 @@ tests: $(O)/neuroshard $(TESTS) $(FAULT_SO)
 
 run-tests: tests
 	$(Q)$(call PROVE,tests/cli/run $(TESTS))
+
+# The tests whose sizes grow with TEST_SIZE=full, in C by tap_size.
+LONG_TESTS = $(filter $(call programs,$(shell grep -l tap_size $(UNIT_TESTS) \
+    $(PROP_TESTS))),$(TESTS))
+LONG_CLI   = $(patsubst tests/cli/%.sh,%,$(shell grep -l TEST_SIZE \
+    tests/cli/*.sh))
+
+.PHONY: test-long run-test-long
+test-long:
+	@CC='$(CC)' .ci/deps test
+	@$(AGAIN) run-test-long
+
+run-test-long: tests
+	$(Q)$(if $(LONG_TESTS),TEST_SIZE=full $(call PROVE,$(LONG_TESTS)))
+	$(Q)$(if $(LONG_CLI),TEST_SIZE=full $(call PROVE,tests/cli/run \
+	    :: $(LONG_CLI)))
 
 run-unit-tests: $(TESTS)
 	$(Q)$(call PROVE,$(TESTS))
@@ -478,6 +496,7 @@ make [TARGET] [SWITCH=VALUE]...
   all        ./neuroshard (what `make` alone does)
   demo       install what is needed, build, plan the MLPerf DLRM tables
   test       install what is needed, build, run all tests
+  test-long  the tests that draw their inputs, on many more of them
   check      format, clang-tidy, layers, headers, manual pages, shell
   bench      tables of measured times
   gpu-check  what is worth knowing of this machine's GPU, into OUT=gpu-check;

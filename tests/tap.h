@@ -9,6 +9,8 @@
  *     ok(cond, "what holds, %s", ...)     is_i64(got, want, "name")
  *     is_str(got, want, "name")           is_near(got, want, tol, "name")
  *     tap_skip_all("reason")              return tap_done();
+ *     tap_size(quick, full)               how many to try: quick, but full
+ *                                         under TEST_SIZE=full (make test-long)
  */
 
 #include <inttypes.h>
@@ -64,6 +66,13 @@ __attribute__((unused)) static int is_near(double got, double want, double tol,
     if (!ok(near, "%s", name))
         printf("# got %.17g, want %.17g +- %g\n", got, want, tol);
     return near;
+}
+
+__attribute__((unused)) static size_t tap_size(size_t quick, size_t full)
+{
+    const char *size = getenv("TEST_SIZE");
+
+    return size && !strcmp(size, "full") ? full : quick;
 }
 
 __attribute__((unused, noreturn)) static void tap_skip_all(const char *reason)
