@@ -389,7 +389,7 @@ CU_FILES = $(sort $(wildcard $(foreach r,$(ROOMS),$(DIR_$(r))/*.cu \
     $(addprefix tests/emulator/$(d)/,*.cpp *.cuh *.h))))
 SCRIPTS = .ci/run .ci/deps tests/cli/run tests/gpu/check $(sort $(wildcard tests/cli/*.sh \
     tests/check/*.sh))
-CHECKS = format layers headers pages shell tidy kernels
+CHECKS = format layers headers pages names shell tidy kernels
 
 .PHONY: check run-check $(CHECKS:%=check-%)
 check:
@@ -414,6 +414,10 @@ check-headers:
 check-pages: $(O)/neuroshard
 	@echo "  CHECK pages"
 	$(Q)tests/check/pages.sh $< $(O)/stage
+
+check-names: $(O)/neuroshard
+	@echo "  CHECK names"
+	$(Q)tests/check/names.sh $< $(O)/names
 
 check-shell:
 	@echo "  CHECK shell"
@@ -451,7 +455,13 @@ check-kernels:
 	@echo "  SKIP  kernels: no nvcc of the release in $(KERNEL_TABLE)"
 endif
 
-check-tidy: $(C_FILES:%.c=$(O)/%.tidy)
+# TIDY=REV looks at the files that have changed since that commit, and at all
+# where git does not know it.
+TIDY ?=
+TIDY_FILES = $(if $(TIDY),$(filter $(C_FILES),$(shell git diff --name-only \
+    --diff-filter=d '$(TIDY)' 2>/dev/null || echo $(C_FILES))),$(C_FILES))
+
+check-tidy: $(TIDY_FILES:%.c=$(O)/%.tidy)
 
 # One file a process: clang-tidy 14 given many invents va_list errors. The
 # object is there for its list of headers.
@@ -497,7 +507,8 @@ make [TARGET] [SWITCH=VALUE]...
   demo       install what is needed, build, plan the MLPerf DLRM tables
   test       install what is needed, build, run all tests
   test-long  the tests that draw their inputs, on many more of them
-  check      format, clang-tidy, layers, headers, manual pages, shell
+  check      format, clang-tidy, layers, headers, manual pages, names, shell;
+             TIDY=REV: clang-tidy only on files changed since that commit
   bench      tables of measured times
   gpu-check  what is worth knowing of this machine's GPU, into OUT=gpu-check;
              STAGE=correct|ceilings|collect|train|validate does one part,

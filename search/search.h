@@ -25,7 +25,8 @@
 
 struct search_options {
     struct pool *pool;     /* may be NULL */
-    uint64_t seed;         /* only noted: nothing is drawn */
+    uint64_t seed;         /* of what the full search draws; the published
+                              one draws nothing and only notes it */
     unsigned beam_width;   /* K, 3; 0: grid only */
     unsigned beam_depth;   /* L, 10 */
     unsigned n_candidates; /* by size and by single-table cost, 10 each */
@@ -33,8 +34,9 @@ struct search_options {
                               SEARCH_EFFORT_AUTO */
     double time_limit_ms;  /* of the full search; 0: none */
 };
-/* 2,400,000; and where the oracle is additive, 24,000 a table, but at least
- * 600,000 and no more than that. */
+/* 2,400,000, and twice that for up to 20 tables; where the oracle is additive
+ * 12,000 a table, at least 320,000 and at most 2,400,000, and 1,200,000 for up
+ * to 20 tables. A group counts as one table. */
 #define SEARCH_EFFORT_AUTO UINT64_MAX
 /* The published settings, and SEARCH_EFFORT_AUTO. */
 void search_options_init(struct search_options *options);

@@ -138,7 +138,7 @@ static int set_value(struct option_value *value, const struct option_spec *spec,
     return 0;
 }
 
-/* getopt_long's tables; option i has value N_LETTERS + i, its letter its own
+/* getopt_long's tables; option i has value FIRST_LONG + i, its letter its own
  * code, so that both lead to the same slot. */
 enum { FIRST_LONG = 256, HELP = 1 << 20 };
 

@@ -6,8 +6,8 @@
 
 /*
  * The judge. Shares no code with the search and counts memory by itself from
- * the definition (design: "What a plan costs"): every plan passes here before
- * it is written and after it is read.
+ * the definition above shard_memory (core/problem.h): every plan passes here
+ * before it is written and after it is read.
  */
 
 /*

@@ -7,8 +7,9 @@
 
 /*
  * A plan in the words of a framework, or of a person. Plans come here judged
- * (plan_check), with their shards in order. A new framework is one file with
- * one emit function and a line in emit_formats.
+ * (plan_check), with their shards in order. A new format is one file with one
+ * emit function, declared in emit/formats.h and listed in emit_formats; its
+ * name stands among the choices of neuroshard emit --format, too.
  */
 
 /* The fully qualified name of DLRM's tables inside DLRMTrain. */

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a process says of a rank, followed by its sample_tables. */
+/* What a process says of a rank, followed by its tables. */
 struct record {
     char device[128], isa[16], started_at[CLOCK_TEXT_MAX];
     uint32_t n_threads, batch, n_tables;

@@ -270,7 +270,7 @@ static int read_samples(struct store *store, struct sample_list *list,
     return 0;
 }
 
-/* The rest of a row of LIST_TABLES, whose sample and index were taken. */
+/* The rest of a row of sample_table, whose sample and index were taken. */
 static int take_table(struct query *query, struct sample_table *table,
                       struct err *err)
 {

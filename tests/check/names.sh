@@ -1,0 +1,144 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# usage: tests/check/names.sh PROGRAM STAGE
+#
+# What the manual and the headers name is there: each option that a page or a
+# comment mentions is one of PROGRAM's, each default that --help prints stands
+# in the option's entry of the page, each file of the tree that is named
+# exists, and each name with an underscore in a comment is one of the code.
+# Works in the folder STAGE.
+set -eu
+
+program=$1
+stage=$2
+mkdir -p "$stage"
+
+commands=$("$program" --help |
+    sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p')
+for command in $commands; do
+    "$program" "$command" --help >"$stage/$command.help"
+done
+
+# Options of other programs that the text speaks of.
+foreign_options='--help --version --bind-to --adagrad'
+{
+    for word in $foreign_options; do echo "$word"; done
+    sed -n 's/^  \(-., \|    \)\(--[a-z0-9-]*\).*/\2/p' "$stage"/*.help
+} | sort -u >"$stage/options"
+
+sources=$(git ls-files 'src/*.[ch]' 'src/*.cu' 'costmodel/*.[ch]' \
+    'search/*.[ch]' 'microbench/*.[ch]')
+code=$(git ls-files '*.c' '*.h' '*.cu' '*.cuh' '*.cpp' Makefile 'data/*.sql' \
+    'tests/*.py')
+
+# comments WANTED FILE...: comments of C files (1), or what is beside them (0),
+# each line after its place.
+comments()
+{
+    wanted=$1
+    shift
+    awk -v wanted="$wanted" 'FNR == 1 { within = 0 }
+    {
+        rest = $0
+        out = ""
+        while (rest != "") {
+            at = index(rest, within ? "*/" : "/*")
+            part = at ? substr(rest, 1, at - 1) : rest
+            if (within == wanted)
+                out = out part " "
+            rest = at ? substr(rest, at + 2) : ""
+            if (at)
+                within = !within
+        }
+        if (out ~ /[^ ]/)
+            print FILENAME ":" FNR ": " out
+    }' "$@"
+}
+
+# shellcheck disable=SC2086 # lists of files
+comments 1 $sources >"$stage/comments"
+# shellcheck disable=SC2086
+comments 0 $code | sed 's/^[^ ]* //' |
+    grep -oE '[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)+' | sort -u >"$stage/names"
+git ls-files | sed 's|.*/||; s|\.[a-z]*$||' | sort -u >>"$stage/names"
+# Names of others: a data set, a library's type, a launcher's variable.
+printf '%s\n' dlrm_datasets fbgemm_t856_bs65536 ncclComm_t SLURM_NTASKS >>"$stage/names"
+sort -u -o "$stage/names" "$stage/names"
+
+# words REGEX: "WORD PLACE" for each match in the lines "PLACE: text".
+words()
+{
+    awk -v regex="$1" '{
+        place = $1
+        sub(/:$/, "", place)
+        text = substr($0, length($1) + 2)
+        while (match(text, regex)) {
+            print substr(text, RSTART, RLENGTH), place
+            text = substr(text, RSTART + RLENGTH)
+        }
+    }' | sort -u
+}
+
+# absent WHAT LIST: of "WORD PLACE" lines those whose word is not in the list.
+absent()
+{
+    join -v 1 - "$2" |
+        while read -r word place; do
+            echo "$place: there is no $1 '$word'"
+        done
+}
+
+# defaults COMMAND: what --help says in brackets, against the page's entry.
+defaults()
+{
+    sed -n 's/^  \(-., \|    \)\(--[a-z0-9-]*\) .*[^]] \[\([^] ]*\)\]$/\2 \3/p' \
+        "$stage/$1.help" | grep -v KEY=VALUE |
+        while read -r option value; do
+            page=man/neuroshard-$1.1
+            awk -v option=" ${option#-} " '
+            /^\.It / || /^\.El/ || /^\.Sh/ {
+                within = index($0 " ", option) > 0
+                next
+            }
+            within {
+                gsub(/^\.[A-Z][a-z] |\\&| Ns /, "")
+                print
+            }' "$page" | tr '\n' ' ' |
+                grep -qE "$(printf '%s' "$value" | sed 's/[.+]/\\&/g
+                    s/.*/[Dd]efault[:,]? "?&([ ,;.]|$)|& ?([a-z ]*),? the default/
+                ')" ||
+                echo "$page: $option does not say that its default is $value"
+        done
+}
+
+broken=$(
+    # A flag of a page's text; the lists themselves are check-pages' matter.
+    # With an underscore it is one of a DLRM script.
+    grep -HnoE 'Fl -[a-z][a-z0-9_-]*' man/*.[1-9] | grep -v _ |
+        sed 's/Fl -/ --/' | words '--[a-z][a-z0-9-]*' | absent option "$stage/options"
+    words "'--[a-z][a-z0-9-]*" <"$stage/comments" | sed "s/^'//" | sort |
+        absent option "$stage/options"
+    for command in $commands; do
+        defaults "$command"
+    done
+    # Index letters (S_r, B_p), numbers (cat_9) and stand-ins in capitals
+    # (cmd_NAME, net_comm_R_bw) are no names of the code.
+    words '[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)+' <"$stage/comments" |
+        grep -vE '^[^ ]*_([a-zA-Z]|[0-9]+) ' | grep -vE '^[A-Z]_[^ ]* ' |
+        grep -vE '^([a-z][^ ]*_[A-Z]|[A-Z]+_[a-z])[^ ]* ' |
+        absent name "$stage/names"
+    # A file named in a comment is in the root, in src or in its own folder.
+    words '[a-z_]+/[a-z0-9_/.-]*[a-z0-9_]\.(h|c|cu|sh|sql|csv|md|txt)' \
+        <"$stage/comments" |
+        while read -r file place; do
+            [ -e "$file" ] || [ -e "src/$file" ] ||
+                [ -e "$(dirname "$place")/$file" ] ||
+                echo "$place: there is no file '$file'"
+        done
+    grep -HnoE '(data|tests|src|man)/[a-z0-9_/.-]*[a-z0-9]' man/*.[1-9] \
+        README.md CONTRIBUTING.md | grep -v '/$' |
+        while IFS=: read -r page line file; do
+            [ -e "$file" ] || echo "$page:$line: there is no file '$file'"
+        done
+)
+[ -z "$broken" ] || { echo "$broken"; exit 1; } >&2
