@@ -300,6 +300,15 @@ int model_load(struct model *model, const char *path, struct arena *arena,
     return model_parse(model, data, len, path, arena, err);
 }
 
+/* A file_check. */
+static int check_bytes(const char *data, size_t len, const char *where,
+                       struct arena *arena, struct err *err)
+{
+    struct model model;
+
+    return model_parse(&model, data, len, where, arena, err);
+}
+
 int model_save(struct model *model, const char *path, struct err *err)
 {
     struct arena scratch;
@@ -309,7 +318,7 @@ int model_save(struct model *model, const char *path, struct err *err)
 
     arena_init(&scratch);
     model_to_bytes(model, &data, &len, &scratch);
-    rc = file_write(path, data, len, err);
+    rc = file_write_checked(path, data, len, check_bytes, err);
     arena_release(&scratch);
     return rc;
 }

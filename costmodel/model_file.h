@@ -137,7 +137,8 @@ const char *model_setting_text(const struct model *model, struct arena *arena);
 
 int model_load(struct model *model, const char *path, struct arena *arena,
                struct err *err) MUST_CHECK;
-/* Atomic: path is the old file or the new one. Sets model->hash. */
+/* Atomic: path is the old file or the new one, which model_load has taken: a
+ * model that it would refuse is ERR_INPUT. Sets model->hash. */
 int model_save(struct model *model, const char *path,
                struct err *err) MUST_CHECK;
 

@@ -23,9 +23,19 @@ int file_read(const char **text, size_t *len, const char *path,
  * file (a device, a pipe) is written to directly; of a symbolic link the file
  * it leads to is replaced. On failure the temporary
  * file is removed and the old file untouched. The mode of a new file follows
- * the umask; an existing file's mode is kept. */
+ * the umask; an existing file's mode is kept. Temporary files that killed
+ * processes of this user have left in the folder are removed. */
 int file_write(const char *path, const void *data, size_t len,
                struct err *err) MUST_CHECK;
+
+/* The program's own reader of a format: 0 where it takes the text, -1 and the
+ * reason where not. `source` is the file's name. */
+typedef int file_check(const char *text, size_t len, const char *source,
+                       struct arena *arena, struct err *err);
+/* As file_write, but what was written is read back and checked before it takes
+ * the old file's place; what the check refuses is not kept. */
+int file_write_checked(const char *path, const void *data, size_t len,
+                       file_check *check, struct err *err) MUST_CHECK;
 
 /* 1 where path exists and can be read, else 0. */
 int file_exists(const char *path);

@@ -194,7 +194,7 @@ static int write_csv(const char *path, struct store *store, struct arena *arena,
             samples_csv_add(&text, &samples[j]);
         arena_rewind(arena, mark);
     }
-    if (file_write(path, text.data, text.len, err))
+    if (file_write_checked(path, text.data, text.len, samples_csv_check, err))
         goto out;
     rc = 0;
 out:

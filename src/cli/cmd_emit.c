@@ -61,7 +61,8 @@ static int run_emit(struct cli *cli, struct err *err)
     assert(emitter); /* the choices above are those of emit_formats */
     if (emitter->emit(&plan, &options, &out, err))
         goto out;
-    if (file_write(cli_string(cli, "output"), out.data, out.len, err))
+    if (file_write_checked(cli_string(cli, "output"), out.data, out.len,
+                           emitter->check, err))
         goto out;
     rc = 0;
 out:

@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_EMIT_EMIT_H
 #define NEUROSHARD_EMIT_EMIT_H
 
-#include "base/mem.h"
+#include "base/file.h"
 #include "core/plan.h"
 
 /*
@@ -32,6 +32,7 @@ struct emitter {
      * and what was appended by then is to be thrown away. */
     int (*emit)(const struct plan *plan, const struct emit_options *options,
                 struct buf *out, struct err *err);
+    file_check *check; /* whether the text is well-formed; NULL: not known */
 };
 /* A NULL-name-terminated table: torchrec, torchrec-loader, dlrm, text. */
 const struct emitter *emit_formats(void);

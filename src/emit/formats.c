@@ -1,19 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 #include "emit/formats.h"
 
+#include "base/json.h"
+
 #include <inttypes.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+static int check_json(const char *text, size_t len, const char *source,
+                      struct arena *arena, struct err *err)
+{
+    json_t *root = NULL;
+    int rc = json_parse(&root, text, len, source, err);
+
+    (void)arena;
+    json_decref(root);
+    return rc;
+}
+
 static const struct emitter formats[] = {
-    {"torchrec", "TorchRec sharding plan as JSON", emit_torchrec},
+    {"torchrec", "TorchRec sharding plan as JSON", emit_torchrec, check_json},
     {"torchrec-loader", "Python module that loads that JSON",
-     emit_torchrec_loader},
-    {"dlrm", "shell script that trains torchrec_dlrm with the plan", emit_dlrm},
-    {"text", "one line a shard, separated by tabs", emit_text},
-    {NULL, NULL, NULL},
+     emit_torchrec_loader, NULL},
+    {"dlrm", "shell script that trains torchrec_dlrm with the plan", emit_dlrm,
+     NULL},
+    {"text", "one line a shard, separated by tabs", emit_text, NULL},
+    {NULL, NULL, NULL, NULL},
 };
 
 const struct emitter *emit_formats(void)

@@ -29,7 +29,8 @@ int plan_load(struct plan *plan, const char *path, struct arena *arena,
  * the same bytes for the same plan. Reading it back gives the same plan to the
  * last bit. The plan must have passed plan_check. */
 const char *plan_to_json(const struct plan *plan, struct arena *arena);
-/* Judges, then writes atomically ("-" is standard output). */
+/* Judges, then writes atomically ("-" is standard output) and reads the file
+ * back before it takes the old one's place. */
 int plan_save(const struct plan *plan, const char *path,
               struct err *err) MUST_CHECK;
 

@@ -284,6 +284,15 @@ const char *plan_to_json(const struct plan *plan, struct arena *arena)
     return text;
 }
 
+/* A file_check. */
+static int check_text(const char *text, size_t len, const char *source,
+                      struct arena *arena, struct err *err)
+{
+    struct plan plan;
+
+    return plan_from_json(&plan, text, len, source, arena, err);
+}
+
 int plan_save(const struct plan *plan, const char *path, struct err *err)
 {
     struct buf out = {0};
@@ -292,7 +301,7 @@ int plan_save(const struct plan *plan, const char *path, struct err *err)
     if (plan_check(plan, err))
         goto out;
     print_plan(&out, plan);
-    if (file_write(path, out.data, out.len, err))
+    if (file_write_checked(path, out.data, out.len, check_text, err))
         goto out;
     rc = 0;
 out:

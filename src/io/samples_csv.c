@@ -2,6 +2,7 @@
 #include "io/samples_csv.h"
 
 #include "base/hash.h"
+#include "io/csv.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -60,8 +61,10 @@ void samples_csv_add(struct buf *out, const struct sample *sample)
     char seed[HASH_TEXT_MAX];
 
     add_text(out, setting->device);
-    buf_printf(out, "%" PRIu32 ",%s,%" PRIu32 ",%s,%s,", setting->n_threads,
-               setting->isa, setting->batch, precision_name(setting->precision),
+    buf_printf(out, "%" PRIu32 ",", setting->n_threads);
+    add_text(out, setting->isa);
+    buf_printf(out, "%" PRIu32 ",%s,%s,", setting->batch,
+               precision_name(setting->precision),
                optimizer_name(setting->optimizer));
     buf_printf(out, "%s,%" PRIu64 ",%s,%" PRIu32 ",",
                hash_text(seed, sample->seed), sample->case_idx,
@@ -75,6 +78,34 @@ void samples_csv_add(struct buf *out, const struct sample *sample)
     buf_printf(out, "%.0f,%.0f,%.0f,%.1f,%" PRIu64 ",", health->sm_mhz,
                health->memory_mhz, health->temperature_c, health->power_w,
                health->throttle_reasons);
-    buf_printf(out, "%" PRIu32 ",%u,%s,%s\n", sample->n_iterations,
-               sample->flags, sample->version, sample->started_at);
+    buf_printf(out, "%" PRIu32 ",%u,", sample->n_iterations, sample->flags);
+    add_text(out, sample->version);
+    add_text(out, sample->started_at);
+    out->data[out->len - 1] = '\n'; /* was the comma behind the last */
+}
+
+int samples_csv_check(const char *text, size_t len, const char *source,
+                      struct arena *arena, struct err *err)
+{
+    struct csv csv = {0};
+    size_t n_columns = 0;
+    bool found;
+    int rc = -1;
+
+    if (csv_init(&csv, arena_strndup(arena, text, len), len, source, err) ||
+        csv_next(&csv, &found, err))
+        goto out;
+    for (n_columns = csv.n_fields; found;) {
+        if (csv_next(&csv, &found, err))
+            goto out;
+        if (found && csv.n_fields != n_columns) {
+            err_set(err, ERR_INPUT, "%s:%zu: %zu fields instead of %zu", source,
+                    csv.record_line, csv.n_fields, n_columns);
+            goto out;
+        }
+    }
+    rc = 0;
+out:
+    csv_release(&csv);
+    return rc;
 }

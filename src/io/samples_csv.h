@@ -8,10 +8,13 @@
 /*
  * Samples as text, a line each, small enough to be kept where a database is
  * too large: tables as their sums, times with six digits. The columns are in
- * neuroshard-costs(5); nothing reads this back.
+ * neuroshard-costs(5); nothing learns from it.
  */
 void samples_csv_header(struct buf *out);
 /* The sample has its setting. */
 void samples_csv_add(struct buf *out, const struct sample *sample);
+/* Whether each line has as many fields as the header (a file_check). */
+int samples_csv_check(const char *text, size_t len, const char *source,
+                      struct arena *arena, struct err *err) MUST_CHECK;
 
 #endif

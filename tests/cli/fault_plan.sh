@@ -40,6 +40,7 @@ plan()
 echo "== a plan in a file"
 plan write:1 -o plan.json
 plan fsync:1 -o plan.json
+plan pread:1 -o plan.json
 plan rename:1 -o plan.json
 echo "== a plan on standard output"
 plan fflush:1

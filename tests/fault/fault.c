@@ -3,8 +3,8 @@
 /*
  * A library for LD_PRELOAD that lets one call fail: with FAULT=write:3 in the
  * environment the third call of write fails with ENOSPC, all others work. It
- * knows write, pwrite64, fsync, fdatasync, fflush, fclose, rename and malloc,
- * calloc, realloc, aligned_alloc, which give NULL.
+ * knows write, pwrite64, pread, fsync, fdatasync, fflush, fclose, rename and
+ * malloc, calloc, realloc, aligned_alloc, which give NULL.
  *
  * stdio's own calls of write stay inside libc and are not seen; fflush and
  * fclose stand for them. Not for programs built with sanitizers.
@@ -65,6 +65,15 @@ ssize_t pwrite64(int fd, const void *data, size_t n, off64_t offset)
 
     find_next("pwrite64", &next);
     return fails("pwrite64", &n_calls) ? -1 : next(fd, data, n, offset);
+}
+
+ssize_t pread(int fd, void *data, size_t n, off_t offset)
+{
+    static atomic_long n_calls;
+    ssize_t (*next)(int, void *, size_t, off_t);
+
+    find_next("pread", &next);
+    return fails("pread", &n_calls) ? -1 : next(fd, data, n, offset);
 }
 
 int fsync(int fd)

@@ -217,6 +217,81 @@ static void test_failing_write(void)
     mem_free(data);
 }
 
+/* A reader that takes texts beginning with 'o'. */
+static int check_first(const char *text, size_t len, const char *source,
+                       struct arena *arena, struct err *err)
+{
+    (void)arena;
+    if (len && *text == 'o')
+        return 0;
+    return err_set(err, ERR_INPUT, "%s:1: no 'o'", source);
+}
+
+static void test_checked(void)
+{
+    struct err err = {0};
+
+    ok(!file_write_checked("a", "old", 3, check_first, &err), "a good text");
+    is_content("a", "old");
+    ok(file_write_checked("a", "new", 3, check_first, &err) == -1, "a bad one");
+    is_str(err.msg,
+           "'a' is not written, as it could not be read again: a:1: no 'o'",
+           "says so");
+    is_content("a", "old");
+    ok(file_write_checked("b", "new", 3, check_first, &err) == -1,
+       "a bad text for a new file");
+    ok(!file_exists("b"), "makes none");
+    ok(file_write_checked("/dev/null", "new", 3, check_first, &err) == -1,
+       "nor does one reach a device");
+    is_i64(n_files_here(), 1, "nothing else is left");
+    unlink("a");
+}
+
+/* A number that belongs to no process: a child's that is gone. */
+static long dead_pid(void)
+{
+    pid_t child = fork();
+
+    if (!child)
+        _exit(0);
+    waitpid(child, NULL, 0);
+    return child;
+}
+
+static void make_file(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT, 0666);
+
+    ok(fd >= 0 && !close(fd), "there is '%s'", path);
+}
+
+/* What a process killed in the middle of a write left behind. */
+static void test_orphans(void)
+{
+    char orphan[64], names[4][64];
+    long dead = dead_pid();
+
+    mkdir("sub", 0777);
+    snprintf(orphan, sizeof orphan, "sub/.neuroshard-%ld-0", dead);
+    snprintf(names[0], 64, "sub/.neuroshard-%ld-1", (long)getppid());
+    snprintf(names[1], 64, "sub/.neuroshard-%ld-1x", dead);
+    snprintf(names[2], 64, "sub/.neuroshard-0%ld-1", dead);
+    snprintf(names[3], 64, "sub/.neuroshard-%ld-1", dead);
+    make_file(orphan);
+    for (int i = 0; i < 3; i++)
+        make_file(names[i]);
+    mkdir(names[3], 0777);
+    write_text("sub/a", "x");
+    ok(!file_exists(orphan), "a dead writer's file is gone");
+    for (int i = 0; i < 4; i++)
+        ok(file_exists(names[i]), "'%s' is not", names[i]);
+    for (int i = 0; i < 3; i++)
+        unlink(names[i]);
+    rmdir(names[3]);
+    unlink("sub/a");
+    is_i64(rmdir("sub"), 0, "nothing else is left");
+}
+
 static void test_find_data(void)
 {
     struct arena arena = {0};
@@ -249,6 +324,8 @@ int main(void)
     test_read_errors();
     test_write_errors();
     test_failing_write();
+    test_checked();
+    test_orphans();
     test_find_data();
     is_i64(n_files_here(), 0, "nothing is left behind");
     ok(chdir("/") == 0 && rmdir(folder) == 0, "the folder goes too");

@@ -138,6 +138,11 @@ static void test_files(void)
     ok(!model_save(&model, path, &err), "saved%s", err.msg);
     ok(!model_load(&again, path, &arena, &err), "loaded%s", err.msg);
     ok(again.hash == model.hash, "the hash is that of the file");
+    model.std[0] = 0;
+    ok(model_save(&model, path, &err) == -1 && err.code == ERR_INPUT,
+       "what could not be loaded is not saved: %s", err.msg);
+    ok(!model_load(&again, path, &arena, &err) && again.std[0] > 0,
+       "and the old model stands");
     unlink(path);
     ok(model_load(&again, path, &arena, &err) && err.code == ERR_IO,
        "no file: %s", err.msg);

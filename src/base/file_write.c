@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TEMP_PREFIX ".neuroshard-"
+#define TEMP_TRIES 100
+
+/* What is to be written. */
+struct output {
+    const char *path; /* as messages say it */
+    const char *data;
+    size_t len;
+    file_check *check; /* or NULL */
+};
+
+static int write_all(int fd, const struct output *output)
+{
+    const char *data = output->data;
+    size_t len = output->len;
+
+    while (len) {
+        ssize_t n = write(fd, data, len);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -1;
+        data += n;
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+static int cannot_write(const struct output *output, int reason,
+                        struct err *err)
+{
+    return err_set(err, ERR_IO, "cannot write '%s': %s", output->path,
+                   strerror(reason));
+}
+
+/* Whether the program reads `data`, which is to stay, as it should. */
+static int check(const struct output *output, const char *data, size_t len,
+                 struct err *err)
+{
+    struct arena arena;
+    int rc;
+
+    if (!output->check)
+        return 0;
+    arena_init(&arena);
+    rc = output->check(data, len, output->path, &arena, err);
+    arena_release(&arena);
+    if (rc)
+        err_prefix(err, "'%s' is not written, as it could not be read again",
+                   output->path);
+    return rc;
+}
+
+static int write_standard(const struct output *output, struct err *err)
+{
+    if (fflush(stdout) || write_all(STDOUT_FILENO, output))
+        return err_set(err, ERR_IO, "cannot write standard output: %s",
+                       strerror(errno));
+    return 0;
+}
+
+static int write_special(const struct output *output, struct err *err)
+{
+    int fd = open(output->path, O_WRONLY | O_CLOEXEC), reason = 0;
+
+    if (fd < 0)
+        return cannot_write(output, errno, err);
+    if (write_all(fd, output))
+        reason = errno;
+    if (close(fd) && !reason)
+        reason = errno;
+    return reason ? cannot_write(output, reason, err) : 0;
+}
+
+/* "folder/" of "folder/name", "./" of "name". */
+static const char *folder_of(const char *path, struct arena *arena)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? arena_strndup(arena, path, (size_t)(slash + 1 - path))
+                 : "./";
+}
+
+/* Held from its creation to its rename, so that who shares the folder over a
+ * network sees that the writer lives. */
+static bool lock(int fd)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+    return !fcntl(fd, F_SETLK, &whole);
+}
+
+/* Is it named as open_temp does, by a process that this machine does not have
+ * any more? */
+static bool is_orphan(const char *name)
+{
+    char expected[64];
+    long pid;
+    int i;
+
+    if (sscanf(name, TEMP_PREFIX "%ld-%d", &pid, &i) != 2 || pid <= 0)
+        return false;
+    snprintf(expected, sizeof expected, TEMP_PREFIX "%ld-%d", pid, i);
+    return !strcmp(name, expected) && kill((pid_t)pid, 0) && errno == ESRCH;
+}
+
+/* What processes that were killed have left in the folder. */
+static void remove_orphans(const char *folder)
+{
+    DIR *dir = opendir(folder);
+    struct dirent *entry;
+
+    while (dir && (entry = readdir(dir))) {
+        struct stat st;
+        int fd;
+
+        if (!is_orphan(entry->d_name))
+            continue;
+        fd = openat(dirfd(dir), entry->d_name,
+                    O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        if (fd < 0)
+            continue;
+        if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+            lock(fd))
+            unlinkat(dirfd(dir), entry->d_name, 0);
+        close(fd);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+/* Creates a file in the folder under a name nobody has; its mode follows the
+ * umask. Returns the descriptor, or -1 and errno. */
+static int open_temp(char **temp_path, const char *folder, struct arena *arena)
+{
+    int fd = -1;
+
+    for (int i = 0; i < TEMP_TRIES && fd < 0; i++) {
+        *temp_path = arena_printf(arena, "%s" TEMP_PREFIX "%ld-%d", folder,
+                                  (long)getpid(), i);
+        fd = open(*temp_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd < 0 && errno != EEXIST)
+            break;
+    }
+    if (fd >= 0)
+        (void)lock(fd);
+    return fd;
+}
+
+/* Makes a rename outlast a power cut. The new file is whole and in place
+ * whatever this answers, so its answer is not asked for. */
+static void sync_folder(const char *folder)
+{
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd < 0)
+        return;
+    (void)fsync(fd);
+    close(fd);
+}
+
+/* Reads the file again and checks what came back. */
+static int check_file(const struct output *output, int fd, struct arena *arena,
+                      struct err *err)
+{
+    char *back;
+    size_t len = 0;
+    ssize_t n;
+
+    if (!output->check)
+        return 0;
+    back = arena_alloc(arena, output->len + 1, 1);
+    do {
+        n = pread(fd, back + len, output->len - len, (off_t)len);
+        if (n > 0)
+            len += (size_t)n;
+    } while (n > 0 || (n < 0 && errno == EINTR));
+    if (n < 0)
+        return cannot_write(output, errno, err);
+    return check(output, back, len, err);
+}
+
+/* Fills the file and puts it at `target`. mode 0: leave it. */
+static int fill_and_rename(const struct output *output, int fd,
+                           const char *temp_path, const char *target,
+                           mode_t mode, struct arena *arena, struct err *err)
+{
+    if ((mode && fchmod(fd, mode)) || write_all(fd, output) || fsync(fd))
+        return cannot_write(output, errno, err);
+    if (check_file(output, fd, arena, err))
+        return -1;
+    if (rename(temp_path, target))
+        return cannot_write(output, errno, err);
+    return 0;
+}
+
+/* Messages say the output's path, what is replaced is `target`. */
+static int write_atomically(const char *target, const struct output *output,
+                            mode_t mode, struct err *err)
+{
+    struct arena arena;
+    const char *folder;
+    char *temp_path;
+    int fd, rc = -1;
+
+    arena_init(&arena);
+    folder = folder_of(target, &arena);
+    remove_orphans(folder);
+    fd = open_temp(&temp_path, folder, &arena);
+    if (fd < 0) {
+        cannot_write(output, errno, err);
+        goto out;
+    }
+    rc = fill_and_rename(output, fd, temp_path, target, mode, &arena, err);
+    if (rc)
+        unlink(temp_path);
+    close(fd); /* fsync has answered for the data */
+    if (!rc)
+        sync_folder(folder);
+out:
+    arena_release(&arena);
+    return rc;
+}
+
+int file_write_checked(const char *path, const void *data, size_t len,
+                       file_check *reader, struct err *err)
+{
+    const struct output output = {path, data, len, reader};
+    bool is_standard = !strcmp(path, "-"), is_new;
+    struct stat old;
+    char *target;
+    int rc;
+
+    is_new = !is_standard && stat(path, &old);
+    if (is_standard || (!is_new && !S_ISREG(old.st_mode))) {
+        if (check(&output, data, len, err))
+            return -1;
+        return is_standard ? write_standard(&output, err)
+                           : write_special(&output, err);
+    }
+    if (is_new)
+        return write_atomically(path, &output, 0, err);
+    /* The file that a symbolic link leads to is replaced, not the link. */
+    target = realpath(path, NULL);
+    if (!target)
+        return cannot_write(&output, errno, err);
+    rc = write_atomically(target, &output, old.st_mode & 07777, err);
+    free(target);
+    return rc;
+}
+
+int file_write(const char *path, const void *data, size_t len, struct err *err)
+{
+    return file_write_checked(path, data, len, NULL, err);
+}
