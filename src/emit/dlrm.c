@@ -206,17 +206,9 @@ static int check_table(const struct table *table, const struct table *first,
 
 static int check_problem(const struct problem *problem, struct err *err)
 {
-    const struct cluster *cluster = &problem->cluster;
-
     for (size_t i = 0; i < problem->n_tables; i++)
         if (check_table(&problem->tables[i], &problem->tables[0], err))
             return -1;
-    if (cluster->n_devices > cluster->devices_per_host &&
-        cluster->n_devices % cluster->devices_per_host)
-        return err_set(err, ERR_INPUT,
-                       "%u GPUs are not a whole number of hosts of %u, which "
-                       "torchrun needs",
-                       cluster->n_devices, cluster->devices_per_host);
     return 0;
 }
 
@@ -320,9 +312,7 @@ static void print_arguments(const struct plan *plan,
 
 static void print_launch(const struct cluster *cluster, struct buf *out)
 {
-    uint32_t n_local = cluster->n_devices < cluster->devices_per_host
-                           ? cluster->n_devices
-                           : cluster->devices_per_host;
+    uint32_t n_local = emit_local_size(cluster);
 
     buf_printf(out,
                "\ntorchrun --nnodes %u --nproc_per_node %u \\\n"

@@ -10,10 +10,13 @@
 /*
  * TorchRec's sharding plan, as ShardingPlan._serialize of TorchRec 1.x writes
  * it: {"plan": {module: {table: {sharding_type, compute_kernel, ranks,
- * shards}}}}. What TorchRec cannot run is refused here rather than on the
- * cluster: its row-wise code finds the rank of a row by dividing it by the
- * block size, so rows must be cut into blocks of ceil(rows / ranks), block i
- * on rank i, and ranks past the end of the table hold a block of no rows.
+ * shards}}}}, and beside it the ranks of a job and of its hosts. What TorchRec
+ * cannot run is refused here rather than on the cluster: its row-wise code
+ * finds the rank of a row by dividing it by the block size, so rows must be cut
+ * into blocks of ceil(rows / ranks), block i on rank i, and ranks past the end
+ * of the table hold a block of no rows. And it takes a rank's column pieces of
+ * a table to be as wide as the first of them, so that unequal ones would reach
+ * into other tables' weights.
  */
 
 /* Blocks of rows of one range of columns, over n_ranks consecutive ranks. */
@@ -23,14 +26,6 @@ struct row_blocks {
     uint32_t first_rank, n_ranks;
     uint32_t col_begin, n_cols;
 };
-
-/* GPUs of a host that are in the plan. */
-static uint32_t local_size(const struct cluster *cluster)
-{
-    return cluster->devices_per_host < cluster->n_devices
-               ? cluster->devices_per_host
-               : cluster->n_devices;
-}
 
 /* A table's entry while it is put together. */
 struct entry {
@@ -108,12 +103,12 @@ static int add_rows(struct entry *entry, const char **sharding_type,
                     size_t n, struct err *err)
 {
     uint32_t n_ranks = entry->cluster->n_devices;
-    uint32_t n_local = local_size(entry->cluster);
+    uint32_t n_local = emit_local_size(entry->cluster);
     struct row_blocks blocks;
 
     *sharding_type = "row_wise";
     row_blocks_init(&blocks, table, pieces, 0, n_ranks);
-    if (!are_blocks(&blocks, pieces, n) && n_ranks % n_local == 0) {
+    if (!are_blocks(&blocks, pieces, n)) {
         *sharding_type = "table_row_wise";
         row_blocks_init(&blocks, table, pieces,
                         pieces[0].device / n_local * n_local, n_local);
@@ -137,7 +132,7 @@ static int add_rows(struct entry *entry, const char **sharding_type,
 static int add_grid(struct entry *entry, const struct table *table,
                     const struct shard *pieces, size_t n, struct err *err)
 {
-    uint32_t n_local = local_size(entry->cluster);
+    uint32_t n_local = emit_local_size(entry->cluster);
 
     for (size_t begin = 0, end; begin < n; begin = end) {
         struct row_blocks blocks;
@@ -148,8 +143,7 @@ static int add_grid(struct entry *entry, const struct table *table,
             end++;
         row_blocks_init(&blocks, table, &pieces[begin],
                         pieces[begin].device / n_local * n_local, n_local);
-        if (entry->cluster->n_devices % n_local ||
-            !are_blocks(&blocks, &pieces[begin], end - begin))
+        if (!are_blocks(&blocks, &pieces[begin], end - begin))
             return err_set(err, ERR_INPUT,
                            "table '%s': TorchRec cuts a grid only into column "
                            "blocks, each in equal row blocks over the %u "
@@ -211,6 +205,40 @@ static int check_sequence(const struct table *table, const char *sharding_type,
                    table->name, sharding_type);
 }
 
+/* Pieces of a table that is not replicated. */
+static int check_widths(const struct table *table, const struct shard *pieces,
+                        size_t n, uint32_t n_ranks, struct err *err)
+{
+    uint32_t *widths = mem_alloc(n_ranks, sizeof(*widths)); /* 0: none yet */
+    int rc = -1;
+
+    for (size_t i = 0; i < n; i++) {
+        uint32_t rank = pieces[i].device;
+        uint32_t width = pieces[i].col_end - pieces[i].col_begin;
+
+        if (width % 4) {
+            err_set(err, ERR_INPUT,
+                    "table '%s' has %u columns, but TorchRec's fused kernels "
+                    "take multiples of 4",
+                    table->name, width);
+            goto out;
+        }
+        if (widths[rank] && widths[rank] != width) {
+            err_set(err, ERR_INPUT,
+                    "table '%s' has pieces of %u and of %u columns on rank "
+                    "%u, but TorchRec takes those of one rank to be of one "
+                    "width",
+                    table->name, widths[rank], width, rank);
+            goto out;
+        }
+        widths[rank] = width;
+    }
+    rc = 0;
+out:
+    mem_free(widths);
+    return rc;
+}
+
 /* One line: "name": {...}. */
 static int print_table(const struct plan *plan, size_t begin, size_t end,
                        const char *prefix, struct buf *out, struct err *err)
@@ -222,13 +250,9 @@ static int print_table(const struct plan *plan, size_t begin, size_t end,
     const char *sharding_type = NULL;
     int rc = -1;
 
-    if (!is_replicated && table->dim % 4) {
-        err_set(err, ERR_INPUT,
-                "table '%s' has %u columns, but TorchRec's fused kernels take "
-                "multiples of 4",
-                table->name, table->dim);
+    if (!is_replicated &&
+        check_widths(table, pieces, end - begin, entry.cluster->n_devices, err))
         goto out;
-    }
     if (add_table(&entry, &sharding_type, table, pieces, end - begin, err))
         goto out;
     if (check_sequence(table, sharding_type, err))
@@ -310,7 +334,13 @@ int emit_torchrec(const struct plan *plan, const struct emit_options *options,
     const char *sequence_module =
         options->sequence_module ? options->sequence_module : module;
     const char *prefix = options->prefix ? options->prefix : "";
+    const struct cluster *cluster = &plan->problem.cluster;
 
+    if (cluster->n_devices % emit_local_size(cluster))
+        return err_set(err, ERR_INPUT,
+                       "%u GPUs are not a whole number of hosts of %u, which "
+                       "TorchRec needs",
+                       cluster->n_devices, cluster->devices_per_host);
     if (pooled && sequence && !strcmp(module, sequence_module))
         return err_set(err, ERR_INPUT,
                        "table '%s' is pooled and '%s' is a sequence, which "
@@ -324,7 +354,10 @@ int emit_torchrec(const struct plan *plan, const struct emit_options *options,
                        "the names of modules and the prefix must be UTF-8");
     if (check_sequences(&plan->problem, err))
         return -1;
-    buf_printf(out, "{\"plan\": {\n");
+    buf_printf(out,
+               "{\"world_size\": %u, \"local_world_size\": %u, "
+               "\"plan\": {\n",
+               cluster->n_devices, emit_local_size(cluster));
     if (pooled && print_module(plan, module, OUTPUT_POOLED, prefix, out, err))
         return -1;
     if (pooled && sequence)

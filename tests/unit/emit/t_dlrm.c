@@ -69,8 +69,8 @@ static struct plan criteo_plan(void)
 
     /* Not in the order of DLRM's features. */
     fixture_whole(&plan, "cat_2", 17295, 128, 1, 2);
-    fixture_whole(&plan, "cat_0", 40000000, 128, 3, 0);
-    fixture_table(&plan, "cat_1", 39060, 128, 2.4);
+    fixture_whole(&plan, "cat_0", 40000000, 128, 3.4, 0);
+    fixture_table(&plan, "cat_1", 39060, 128, 1.6);
     fixture_shard(&plan, 0, 39060, 0, 64, 1);
     fixture_shard(&plan, 0, 39060, 64, 128, 5);
     fixture_finish(&plan);
@@ -88,7 +88,7 @@ static void test_script(void)
     is_in(script, "#!/usr/bin/env bash\n");
     is_in(script, "# 3 tables on 8 GPUs, global batch 65536, inputs "
                   "0123456789abcdef.\n");
-    is_in(script, "those of 1 tables are rounded");
+    is_in(script, "those of 2 tables are rounded");
     is_in(script, "--num_embeddings_per_feature \"40000000,39060,17295\"\n");
     is_in(script, "--embedding_dim 128\n");
     is_in(script, "--dense_arch_layer_sizes \"512,256,128\"\n");
@@ -117,7 +117,7 @@ static void test_script(void)
 
 static void test_other_lists(void)
 {
-    struct plan plan = fixture_plan(3, 8, 1000);
+    struct plan plan = fixture_plan(3, 8, 1001);
     struct err err = {0};
     const char *script;
 
@@ -130,7 +130,7 @@ static void test_other_lists(void)
     is_in(script, "FEATURES = [\n    \"users\",\n    \"ads\",\n]\n");
     is_in(here_document(script, "plan.json"), "\n    \"t_users\": {");
     is_in(script, "--num_embeddings_per_feature \"100,200\"\n");
-    is_in(script, "--batch_size 333\n");
+    is_in(script, "--batch_size 334\n");
     is_in(script, "# The batch of a GPU is rounded.\n");
     is_in(script, "torchrun --nnodes 1 --nproc_per_node 3 ");
     ok(!strstr(script, "--adagrad") && !strstr(script, "--multi_hot_sizes "),
@@ -140,7 +140,7 @@ static void test_other_lists(void)
 
 /* TorchRec as far as the loader sees it, and a model of three tables. */
 static const char stand_in[] =
-    "import json, sys, types\n"
+    "import json, os, sys, types\n"
     "from dataclasses import asdict, dataclass\n"
     "\n"
     "@dataclass\n"
@@ -172,6 +172,10 @@ static const char stand_in[] =
     "for name in ('torchrec', 'torchrec.distributed'):\n"
     "    sys.modules[name] = types.ModuleType(name)\n"
     "sys.modules[fake.__name__] = fake\n"
+    "comm = types.ModuleType('torchrec.distributed.comm')\n"
+    "comm.get_local_size = lambda _: int(os.environ['LOCAL_WORLD_SIZE'])\n"
+    "sys.modules['torchrec.distributed'].comm = comm\n"
+    "os.environ['LOCAL_WORLD_SIZE'] = '4'\n"
     "\n"
     "@dataclass\n"
     "class Config:\n"
@@ -191,8 +195,10 @@ static const char stand_in[] =
     "    def named_modules(self):\n"
     "        return [('', object())] + list(self.modules.items())\n"
     "\n"
-    "from loader import load_plan\n"
-    "\n"
+    "from loader import load_plan\n";
+
+/* What is taken as it is, and what is refused. */
+static const char loads[] =
     "FQN = 'model.sparse_arch.embedding_bag_collection'\n"
     "sizes = {'cat_0': 40000000, 'cat_1': 39060, 'cat_2': 17295}\n"
     "configs = [Config(n, r, 128) for n, r in sizes.items()]\n"
@@ -212,15 +218,55 @@ static const char stand_in[] =
     "cpu = load_plan(sys.argv[1], good, 8, 'cpu').plan[FQN]['cat_1']\n"
     "assert cpu.sharding_spec.shards[1].placement == 'rank:5/cpu', cpu\n"
     "\n"
-    "def refused(model, world_size, want):\n"
+    "def refused(model, world_size, want, path=sys.argv[1]):\n"
     "    try:\n"
-    "        load_plan(sys.argv[1], model, world_size)\n"
+    "        load_plan(path, model, world_size)\n"
     "    except ValueError as error:\n"
-    "        assert str(error) == want, error\n"
+    "        assert str(error).replace(path, 'FILE') == want, error\n"
     "    else:\n"
     "        raise AssertionError('not refused: ' + want)\n"
     "\n"
-    "refused(good, 4, 'cat_1: rank 5 of 4')\n"
+    "def edited(want, edit):\n"
+    "    path = sys.argv[1] + '.edited'\n"
+    "    with open(sys.argv[1]) as file:\n"
+    "        root = json.load(file)\n"
+    "    edit(root, root['plan'][FQN]['cat_1'])\n"
+    "    with open(path, 'w') as file:\n"
+    "        json.dump(root, file)\n"
+    "    refused(good, 8, want, path)\n"
+    "\n"
+    "def one_rank(_, entry):\n"
+    "    entry['ranks'] = [5, 5]\n"
+    "    entry['shards'][0]['placement'] = 'rank:5/cuda:1'\n"
+    "\n"
+    "def unequal(_, entry):\n"
+    "    one_rank(_, entry)\n"
+    "    entry['shards'][0]['shard_sizes'][1] = 96\n"
+    "    entry['shards'][1]['shard_sizes'][1] = 32\n"
+    "    entry['shards'][1]['shard_offsets'][1] = 96\n"
+    "\n"
+    "def by_rows(kind):\n"
+    "    return lambda _, entry: entry.update(sharding_type=kind)\n"
+    "\n"
+    "edited('cat_1: pieces of 96 and of 32 columns on rank 5, where TorchRec "
+    "'\n"
+    "       'wants one width', unequal)\n"
+    "edited('cat_1: shards on ranks [1, 5], not [1, 4]',\n"
+    "       lambda _, entry: entry.update(ranks=[1, 4]))\n"
+    "edited('cat_1: rank 8 of 8',\n"
+    "       lambda _, entry: entry.update(ranks=[1, 8]))\n"
+    "edited('cat_1: row_wise over 2 ranks, but TorchRec takes 8 at a time '\n"
+    "       'here', by_rows('row_wise'))\n"
+    "edited('cat_1: table_row_wise over 2 ranks, but TorchRec takes 4 at a '\n"
+    "       'time here', by_rows('table_row_wise'))\n"
+    "comm.get_topology_group_world_size = lambda _: 8\n"
+    "edited('cat_1: grid_shard over 2 ranks, but TorchRec takes 8 at a '\n"
+    "       'time here', by_rows('grid_shard'))\n"
+    "refused(good, 4, 'FILE is for 8 ranks, but this job has 4')\n"
+    "os.environ['LOCAL_WORLD_SIZE'] = '8'\n"
+    "refused(good, 8, 'FILE is for hosts of 4 ranks, but those of this job '\n"
+    "        'have 8 (LOCAL_WORLD_SIZE)')\n"
+    "os.environ['LOCAL_WORLD_SIZE'] = '4'\n"
     "refused(Model(other=Tables(*configs)), 8, 'module other is not in the "
     "plan')\n"
     "refused(Model(), 8, 'the model has no tables in ' + FQN)\n"
@@ -238,7 +284,7 @@ static void test_loader(void)
     const char *json;
 
     written("loader.py", emitted("torchrec-loader", &plan, &err));
-    written("stand_in.py", stand_in);
+    written("stand_in.py", arena_printf(&arena, "%s\n%s", stand_in, loads));
     json = written("plan.json", emitted("torchrec", &plan, &err));
     runs("python3",
          arena_printf(&arena,
@@ -272,7 +318,7 @@ static void test_refused(void)
     fixture_whole(&plan, "b", 8, 8, 1, 1);
     fixture_finish(&plan);
     refuses(&plan, "6 GPUs are not a whole number of hosts of 4, which "
-                   "torchrun needs");
+                   "TorchRec needs");
 
     memcpy(tables, plan.problem.tables, sizeof(tables));
     broken = plan;

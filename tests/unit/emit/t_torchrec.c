@@ -50,7 +50,7 @@ static struct plan mixed_plan(void)
 }
 
 static const char mixed_text[] =
-    "{\"plan\": {\n"
+    "{\"world_size\": 8, \"local_world_size\": 4, \"plan\": {\n"
     "  \"model.sparse_arch.embedding_bag_collection\": {\n"
     "    \"t_a\": {\"sharding_type\": \"table_wise\", \"compute_kernel\": "
     "\"fused\", \"ranks\": [6], \"shards\": [{\"shard_offsets\": [0, 0], "
@@ -132,7 +132,8 @@ static void test_options(void)
     fixture_whole(&plan, "x", 4, 4, 1, 0);
     fixture_finish(&plan);
     is_str(emitted(&plan, &options, &err),
-           "{\"plan\": {\n  \"a.\\\"b\\\"\": {\n    \"p_\xc3\xa9_x\": "
+           "{\"world_size\": 1, \"local_world_size\": 1, \"plan\": {\n  "
+           "\"a.\\\"b\\\"\": {\n    \"p_\xc3\xa9_x\": "
            "{\"sharding_type\": \"table_wise\", \"compute_kernel\": \"fused\", "
            "\"ranks\": [0], \"shards\": [{\"shard_offsets\": [0, 0], "
            "\"shard_sizes\": [4, 4], \"placement\": \"rank:0/cuda:0\"}]}\n"
@@ -218,33 +219,34 @@ static bool entry_is_sound(const struct plan *plan, const struct table *table,
     return area == (json_int_t)table->num_embeddings * table->dim;
 }
 
-/* Random tables on random clusters, cut in each way that TorchRec knows. */
+/* Random tables on random clusters, cut in each way that TorchRec knows. A
+ * rank's pieces of a table are of one width, those of another rank of another.
+ */
 static void add_random_table(struct plan *plan, struct rng *rng)
 {
     uint32_t n_devices = plan->problem.cluster.n_devices;
     uint32_t n_local = plan->problem.cluster.devices_per_host;
     uint32_t n_blocks = 1 + (uint32_t)rng_below(rng, 4);
-    uint32_t widths[4], dim = 0, col = 0;
+    uint32_t widths[4], places[4], dim = 0, col = 0;
     uint64_t rows = 1 + rng_below(rng, 1000);
     uint64_t way = rng_below(rng, 4);
+    uint32_t n = way == 3 ? n_local : way == 2 ? n_devices : 1;
     const char *name = arena_printf(&arena, "t%zu", plan->problem.n_tables);
+    uint64_t block = (rows + n - 1) / n;
 
     if (way == 0 || way == 2)
         n_blocks = 1;
-    for (uint32_t c = 0; c < n_blocks; c++)
-        dim += widths[c] = 4 + 4 * (uint32_t)rng_below(rng, 8);
+    for (uint32_t c = 0; c < n_blocks; c++) {
+        places[c] = (uint32_t)rng_below(rng, n_devices / n);
+        dim += widths[c] = 4 + 4 * (places[c] * 5 % 8);
+    }
     fixture_table(plan, name, rows, dim, 1);
     for (uint32_t c = 0; c < n_blocks; col += widths[c++]) {
-        uint32_t host = (uint32_t)rng_below(rng, n_devices / n_local);
-        uint32_t n = way == 3 ? n_local : way == 2 ? n_devices : 1;
-        uint32_t first = way == 3   ? host * n_local
-                         : way == 2 ? 0
-                                    : (uint32_t)rng_below(rng, n_devices);
-        uint64_t block = (rows + n - 1) / n;
+        uint32_t rank = places[c] * n;
 
-        for (uint64_t row = 0; row < rows; row += block, first++)
+        for (uint64_t row = 0; row < rows; row += block, rank++)
             fixture_shard(plan, row, row + block < rows ? row + block : rows,
-                          col, col + widths[c], first);
+                          col, col + widths[c], rank);
     }
 }
 
@@ -313,19 +315,39 @@ static void test_refused(void)
                    "the order of the ranks, over all 8 or over the 4 of one "
                    "host");
 
-    plan = fixture_plan(6, 4, 64); /* no whole hosts */
+    plan = fixture_plan(6, 4, 64);
+    fixture_whole(&plan, "t", 16, 8, 1, 0);
+    fixture_finish(&plan);
+    refuses(&plan, "6 GPUs are not a whole number of hosts of 4, which "
+                   "TorchRec needs");
+
+    plan = fixture_plan(8, 4, 64);
     fixture_table(&plan, "host", 16, 8, 1);
     for (uint32_t r = 0; r < 4; r++)
         fixture_shard(&plan, 4 * r, 4 * r + 4, 0, 8, r);
     fixture_finish(&plan);
-    refuses(&plan, "table 'host': TorchRec cuts rows only into equal blocks in "
-                   "the order of the ranks, over all 6 or over the 4 of one "
-                   "host");
-
-    plan.problem.cluster.n_devices = 8;
     plan.problem.tables[0].output = OUTPUT_SEQUENCE;
     refuses(&plan, "table 'host' is a sequence, which TorchRec cuts by columns "
                    "or by rows over all ranks, not as table_row_wise");
+
+    plan = fixture_plan(4, 4, 64);
+    fixture_table(&plan, "cut", 97, 24, 1);
+    fixture_shard(&plan, 0, 97, 0, 12, 2);
+    fixture_shard(&plan, 0, 97, 12, 20, 1);
+    fixture_shard(&plan, 0, 97, 20, 24, 2);
+    fixture_finish(&plan);
+    refuses(&plan, "table 'cut' has pieces of 12 and of 4 columns on rank 2, "
+                   "but TorchRec takes those of one rank to be of one width");
+
+    plan = fixture_plan(2, 2, 64);
+    fixture_table(&plan, "grid", 8, 12, 1);
+    for (uint32_t r = 0; r < 2; r++) {
+        fixture_shard(&plan, 4 * r, 4 * r + 4, 0, 8, r);
+        fixture_shard(&plan, 4 * r, 4 * r + 4, 8, 12, r);
+    }
+    fixture_finish(&plan);
+    refuses(&plan, "table 'grid' has pieces of 8 and of 4 columns on rank 0, "
+                   "but TorchRec takes those of one rank to be of one width");
 
     plan = fixture_plan(2, 2, 64);
     fixture_table(&plan, "rows", 100, 8, 1);
@@ -357,6 +379,98 @@ static void test_refused(void)
     refuses(&plan, "tables 'pooled' and 'history' have 8 and 16 columns, but "
                    "the sequence tables of a TorchRec module must have one "
                    "width");
+}
+
+/* What the emitter takes is just what TorchRec takes: the pieces of each rank
+ * are equally wide. */
+static void test_random_widths(void)
+{
+    struct rng rng;
+    int n_wrong = 0, n_refused = 0;
+
+    rng_init(&rng, 4, 0);
+    for (int round = 0; round < 300; round++) {
+        struct plan plan = fixture_plan(4, 4, 64);
+        uint32_t first[4] = {0}, n = 2 + (uint32_t)rng_below(&rng, 4);
+        struct table *table = fixture_table(&plan, "cut", 9, 0, 1);
+        bool are_equal = true;
+        struct emit_options options = {0};
+        struct err err = {0};
+
+        for (uint32_t i = 0; i < n; i++) {
+            uint32_t width = 4 + 4 * (uint32_t)rng_below(&rng, 2);
+            uint32_t rank = (uint32_t)rng_below(&rng, 4);
+
+            are_equal &= !first[rank] || first[rank] == width;
+            first[rank] = width;
+            fixture_shard(&plan, 0, 9, table->dim, table->dim + width, rank);
+            table->dim += width;
+        }
+        plan_sort_shards(&plan);
+        plan_derive_kinds(&plan);
+        n_wrong += plan_check(&plan, &err) != 0;
+        n_wrong += are_equal != (emitted(&plan, &options, &err) != NULL);
+        n_refused += !are_equal;
+    }
+    is_i64(n_wrong, 0, "300 random column cuts, seed 4");
+    ok(n_refused > 50 && n_refused < 250, "%d of them refused", n_refused);
+}
+
+/* Rows on the right ranks in the wrong order, whichever two change places. */
+static void test_order_of_ranks(void)
+{
+    struct emit_options options = {0};
+    int n_wrong = 0;
+
+    for (uint32_t a = 0; a < 4; a++)
+        for (uint32_t b = 0; b <= a; b++)
+            for (uint32_t cols = 8; cols <= 16; cols += 8) {
+                struct plan plan = fixture_plan(8, 4, 64);
+                struct err err = {0};
+
+                fixture_table(&plan, "rows", 16, cols, 1);
+                for (uint32_t r = 0; r < 4; r++) {
+                    uint32_t rank = r == a ? b : r == b ? a : r;
+
+                    fixture_shard(&plan, 4 * r, 4 * r + 4, 0, 8, rank);
+                    if (cols == 16) /* a grid, of which only one is wrong */
+                        fixture_shard(&plan, 4 * r, 4 * r + 4, 8, 16, 4 + r);
+                }
+                plan_sort_shards(&plan);
+                plan_derive_kinds(&plan);
+                n_wrong += plan_check(&plan, &err) != 0;
+                n_wrong += (a == b) != !!emitted(&plan, &options, &err);
+            }
+    is_i64(n_wrong, 0, "row blocks stand in the order of the ranks");
+}
+
+/* What a sequence may be cut into, of all that a pooled table may. */
+static void test_outputs(void)
+{
+    struct emit_options options = {0};
+    static const char *const names[] = {"t_a",    "t_b",    "t_rows",
+                                        "t_host", "t_grid", "t_copy"};
+    static const bool may_be_sequence[] = {true,  true,  true,
+                                           false, false, true};
+
+    for (uint32_t t = 0; t < 6; t++) {
+        struct plan plan = mixed_plan();
+        struct err err = {0};
+        size_t n = 0;
+
+        for (size_t i = 0; i < plan.n_shards; i++)
+            if (plan.shards[i].table == t) {
+                plan.shards[n] = plan.shards[i];
+                plan.shards[n++].table = 0;
+            }
+        plan.problem.tables[0] = plan.problem.tables[t];
+        plan.problem.n_tables = 1;
+        plan.n_shards = n;
+        ok(emitted(&plan, &options, &err) != NULL, "%s, pooled", names[t]);
+        plan.problem.tables[0].output = OUTPUT_SEQUENCE;
+        ok(!!emitted(&plan, &options, &err) == may_be_sequence[t],
+           "%s, as a sequence", names[t]);
+    }
 }
 
 /* A host that the plan does not fill counts as what is used of it. */
@@ -409,6 +523,9 @@ int main(void)
     test_options();
     test_two_modules();
     test_random();
+    test_random_widths();
+    test_order_of_ranks();
+    test_outputs();
     test_refused();
     test_part_of_a_host();
     test_text_format();
