@@ -101,6 +101,22 @@ static struct toll toll_of_parts(const struct parts *parts, uint32_t part,
     };
 }
 
+static struct toll toll_of_blocks(const struct parts *parts,
+                                  const struct cut *cut)
+{
+    struct toll sum = {0};
+
+    for (uint32_t b = 0; b < cut->n_blocks; b++) {
+        struct toll one = toll_of_parts(parts, parts_of_block(cut, b), 0,
+                                        parts_of_block(cut, b));
+
+        sum.ms += one.ms;
+        sum.bytes += one.bytes;
+        sum.peak_ms = fmax(sum.peak_ms, one.peak_ms);
+    }
+    return sum;
+}
+
 static void collect(struct choices *choices, const struct parts *parts,
                     uint32_t unit, double *vector, struct arena *arena)
 {
@@ -126,9 +142,8 @@ static void collect(struct choices *choices, const struct parts *parts,
         if (cut->n_ranges > fewest_ranges)
             continue; /* is a tiling of the cut into as many blocks */
         if (cut->n_ranges == 1)
-            choices->single[choices->n_single++] =
-                toll_of_parts(parts, cut->block, cut->n_blocks - 1, cut->last);
-        if ((of->kinds & SHARD_GRID) && dim % WIDTH_STEP == 0 &&
+            choices->single[choices->n_single++] = toll_of_blocks(parts, cut);
+        if (!cut->stands && (of->kinds & SHARD_GRID) && dim % WIDTH_STEP == 0 &&
             dim > WIDTH_STEP)
             add_tiling(choices, parts, unit, cut, vector, arena);
     }

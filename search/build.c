@@ -366,17 +366,10 @@ static bool place_piece(struct builder *builder, struct to_place *piece)
 
 static uint32_t host_blocks(const struct builder *builder, uint32_t i)
 {
-    const struct parts *parts = builder->parts;
-    const struct part_unit *of = &parts->of[builder->list[i].unit];
-    uint32_t part = builder->list[i].piece.part;
+    const struct cut *cut =
+        parts_cut_of(builder->parts, builder->list[i].piece.part);
 
-    for (uint32_t c = 0; c < of->n_cuts; c++) {
-        const struct cut *cut = &parts->cuts[of->first_cut + c];
-
-        if (cut->fills_host && (cut->block == part || cut->last == part))
-            return cut->n_blocks;
-    }
-    return 0;
+    return cut && cut->fills_host ? cut->n_blocks : 0;
 }
 
 static void clear(struct builder *builder)

@@ -103,8 +103,11 @@ struct form_figures forms_figures(const struct parts *parts, uint32_t unit,
         break;
     case FORM_CUT:
         cut = &parts->cuts[form.n];
-        add_figures(&figures, parts, cut->block,
-                    (cut->n_blocks - 1) * cut->n_ranges);
+        if (!cut->stands)
+            add_figures(&figures, parts, cut->block,
+                        (cut->n_blocks - 1) * cut->n_ranges);
+        for (uint32_t b = 0; cut->stands && b + 1 < cut->n_blocks; b++)
+            add_figures(&figures, parts, parts_of_block(cut, b), 1);
         add_figures(&figures, parts, cut->last, cut->n_ranges);
         break;
     }
@@ -142,7 +145,7 @@ struct change forms_piece(const struct parts *parts, uint32_t unit,
         cut = &parts->cuts[form.n];
         piece.range = i / cut->n_blocks;
         piece.block = i % cut->n_blocks;
-        piece.part = piece.block + 1 == cut->n_blocks ? cut->last : cut->block;
+        piece.part = parts_of_block(cut, piece.block);
         if (parts->oracle->row_cut != ROW_CUT_ANY && !cut->fills_host)
             piece.device = piece.block;
         break;

@@ -35,6 +35,38 @@ static const struct table **sort_by_name(const struct problem *problem)
     return sorted;
 }
 
+/* Grows and shrinks all tables in place. */
+static void stand(struct homes *homes, const struct problem *problem,
+                  size_t n_shards, struct arena *arena)
+{
+    struct plan grown = {.problem = *problem};
+
+    grown.shards = ARENA_NEW(arena, struct shard, n_shards);
+    for (size_t t = 0; t < problem->n_tables; t++) {
+        const struct table *now = &problem->tables[t];
+        const struct table_pieces *before = &homes->before[t];
+        struct table_pieces *standing = &homes->standing[t];
+
+        if (!before->table || before->table->dim != now->dim)
+            continue;
+        *standing = (struct table_pieces){now, grown.shards + grown.n_shards, 0,
+                                          before->n_devices};
+        for (size_t i = 0; i < before->n; i++) {
+            struct shard shard = before->pieces[i];
+
+            shard.table = (uint32_t)t;
+            if (shard.row_end == before->table->num_embeddings ||
+                shard.row_end > now->num_embeddings)
+                shard.row_end = now->num_embeddings;
+            if (shard.row_begin < shard.row_end)
+                grown.shards[grown.n_shards++] = shard;
+        }
+        standing->n =
+            (size_t)(grown.shards + grown.n_shards - standing->pieces);
+    }
+    plan_derive_kinds(&grown);
+}
+
 void homes_init(struct homes *homes, const struct problem *problem,
                 const struct plan *from, uint64_t limit_bytes,
                 struct arena *arena)
@@ -45,6 +77,7 @@ void homes_init(struct homes *homes, const struct problem *problem,
 
     *homes = (struct homes){.limit_bytes = limit_bytes};
     homes->before = ARENA_NEW(arena, struct table_pieces, problem->n_tables);
+    homes->standing = ARENA_NEW(arena, struct table_pieces, problem->n_tables);
     for (size_t i = 0; i < from->n_shards; i++)
         first[from->shards[i].table + 1]++;
     for (size_t t = 0; t < old->n_tables; t++)
@@ -68,6 +101,7 @@ void homes_init(struct homes *homes, const struct problem *problem,
         table_moves_count(&bytes, before, before);
         homes->held_bytes = saturating_add(homes->held_bytes, bytes.kept);
     }
+    stand(homes, problem, from->n_shards, arena);
     mem_free(first);
     mem_free(sorted);
 }
@@ -277,29 +311,15 @@ static void place_columns(const struct homes *homes, const struct parts *parts,
     mem_free(order);
 }
 
-static void place_block(const struct parts *parts, const struct change *piece,
-                        struct shard *shard)
-{
-    const struct part *part = &parts->parts[piece->part];
-
-    shard->col_begin = piece->range * part->width;
-    shard->col_end = shard->col_begin + part->width;
-    shard->row_begin =
-        part->row_begin ? part->row_begin : piece->block * part->n_rows;
-    shard->row_end = shard->row_begin + part->n_rows;
-}
-
 /* Most tables are whole and stay. */
 static bool stays_whole(const struct table_pieces *before,
-                        const struct table *now, const struct change *pieces,
-                        uint32_t n, const struct parts *parts)
+                        const struct change *pieces, uint32_t n,
+                        const struct parts *parts)
 {
     return n == 1 && before->n == 1 &&
            before->pieces[0].device == pieces[0].device &&
            before->pieces[0].kind == SHARD_TABLE &&
-           parts->parts[pieces[0].part].kind == SHARD_TABLE &&
-           before->table->num_embeddings == now->num_embeddings &&
-           before->table->dim == now->dim;
+           parts->parts[pieces[0].part].kind == SHARD_TABLE;
 }
 
 static uint64_t table_bytes(const struct homes *homes,
@@ -312,14 +332,15 @@ static uint64_t table_bytes(const struct homes *homes,
                                  parts->problem->cluster.n_devices};
     struct moved_bytes bytes;
 
-    if (stays_whole(&homes->before[table], after.table, pieces, n, parts))
+    if (stays_whole(&homes->before[table], pieces, n, parts))
         return 0;
     after.pieces = shards = mem_alloc(n, sizeof(*shards));
     for (uint32_t i = 0; i < n; i++) {
         shards[i] = shard_whole(parts->problem, table, pieces[i].device);
         shards[i].kind = parts->parts[pieces[i].part].kind;
         if (kind & (SHARD_ROW | SHARD_GRID))
-            place_block(parts, &pieces[i], &shards[i]);
+            parts_place_block(&shards[i], &parts->parts[pieces[i].part],
+                              pieces[i].range, pieces[i].block);
     }
     if (kind == SHARD_COLUMN)
         place_columns(homes, parts, table, pieces, shards, n);

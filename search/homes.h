@@ -15,8 +15,13 @@
 
 struct homes {
     struct table_pieces *before; /* [n_tables]; table is NULL where it is new */
-    uint64_t limit_bytes;        /* UINT64_MAX: none */
-    uint64_t held_bytes;         /* of all tables that stay */
+    /* [n_tables]: the same pieces with the rows of today. Blocks begin where
+     * they did, the last ones end where the table does, and those of rows that
+     * are gone are left out; kinds are as that amounts to. None, and no table,
+     * where the table is new or has other columns. */
+    struct table_pieces *standing;
+    uint64_t limit_bytes; /* UINT64_MAX: none */
+    uint64_t held_bytes;  /* of all tables that stay */
     /* As of homes_settle: the pieces of each unit in the layout nearest to how
      * all stands now, those of unit u from first_piece[u] on. */
     struct change *pieces;

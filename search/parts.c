@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/parts.h"
 
+#include "search/homes.h"
 #include "search/marginal.h"
 
 #include <math.h>
@@ -82,6 +83,61 @@ static void add_cut(struct parts *parts, uint32_t unit, uint32_t n_ways,
     of->n_cuts++;
 }
 
+/* --- what stands --- */
+
+/* Fine enough for widths that are multiples of four columns. */
+static uint32_t refine_quantum(const struct parts *parts, uint32_t table,
+                               uint32_t quantum)
+{
+    const struct table_pieces *old;
+
+    if (!parts->homes)
+        return quantum;
+    old = &parts->homes->standing[table];
+    for (size_t i = 0; i < old->n; i++) {
+        uint32_t rest = old->pieces[i].col_end - old->pieces[i].col_begin;
+
+        while (rest) { /* Euclid */
+            uint32_t next = quantum % rest;
+
+            quantum = rest;
+            rest = next;
+        }
+    }
+    return quantum;
+}
+
+/* The row blocks that there are. */
+static void add_standing_cut(struct parts *parts, uint32_t unit)
+{
+    struct part_unit *of = &parts->of[unit];
+    const struct table_pieces *old =
+        &parts->homes->standing[of->unit->tables[0]];
+    struct cut cut = {.n_blocks = (uint32_t)old->n,
+                      .n_ranges = 1,
+                      .block = parts->n_parts,
+                      .stands = true};
+
+    if (!old->n ||
+        !(old->pieces[0].kind & of->kinds & (SHARD_ROW | SHARD_GRID)))
+        return;
+    for (size_t i = 0; i < old->n; i++) {
+        const struct shard *shard = &old->pieces[i];
+
+        cut.last = add_part(parts, unit, shard->kind, shard->row_begin,
+                            shard->row_end - shard->row_begin,
+                            shard->col_end - shard->col_begin);
+        if (parts->parts) {
+            parts->parts[cut.last].col_begin = shard->col_begin;
+            parts->parts[cut.last].stands = true;
+        }
+    }
+    if (parts->cuts)
+        parts->cuts[parts->n_cuts] = cut;
+    parts->n_cuts++;
+    of->n_cuts++;
+}
+
 static bool is_large(const struct parts *parts, const struct table *table,
                      double all_work)
 {
@@ -144,7 +200,8 @@ static void add_unit(struct parts *parts, uint32_t u, double all_work,
         return;
     if ((of->kinds & SHARD_COLUMN) &&
         choose_quantum(table->dim, max_quanta) > 0) {
-        of->quantum = choose_quantum(table->dim, max_quanta);
+        of->quantum = refine_quantum(parts, unit->tables[0],
+                                     choose_quantum(table->dim, max_quanta));
         of->n_quanta = table->dim / of->quantum;
         of->columns = parts->n_parts;
         for (uint32_t i = 1; i < of->n_quanta; i++)
@@ -159,6 +216,8 @@ static void add_unit(struct parts *parts, uint32_t u, double all_work,
                          n <= MAX_RANGES && table->dim % (n * WIDTH_STEP) == 0;
          n *= 2)
         add_cuts(parts, u, n, large);
+    if (is_free && parts->homes && parts->oracle->row_cut == ROW_CUT_ANY)
+        add_standing_cut(parts, u);
 }
 
 static void add_units(struct parts *parts)
@@ -277,12 +336,13 @@ static int check(const struct parts *parts, struct err *err)
 }
 
 static void find_parts(struct parts *parts, const struct units *units,
-                       struct arena *arena)
+                       const struct homes *homes, struct arena *arena)
 {
     const struct problem *problem = units->problem;
 
     *parts = (struct parts){.problem = problem,
                             .oracle = units->oracle,
+                            .homes = homes,
                             .units = units,
                             .n_units = units->n_units};
     parts->of = ARENA_NEW(arena, struct part_unit, units->n_units);
@@ -304,10 +364,11 @@ static void find_parts(struct parts *parts, const struct units *units,
         count_memory(parts, &parts->parts[i]);
 }
 
-int parts_init(struct parts *parts, const struct units *units,
-               struct pool *pool, struct arena *arena, struct err *err)
+int parts_init_from(struct parts *parts, const struct units *units,
+                    const struct homes *homes, struct pool *pool,
+                    struct arena *arena, struct err *err)
 {
-    find_parts(parts, units, arena);
+    find_parts(parts, units, homes, arena);
     parts->vectors =
         ARENA_NEW(arena, double, (size_t)parts->n_parts * parts->oracle->width);
     pool_run(pool, (parts->n_parts + CHUNK - 1) / CHUNK, price_chunk, parts);
@@ -317,10 +378,16 @@ int parts_init(struct parts *parts, const struct units *units,
     return 0;
 }
 
+int parts_init(struct parts *parts, const struct units *units,
+               struct pool *pool, struct arena *arena, struct err *err)
+{
+    return parts_init_from(parts, units, NULL, pool, arena, err);
+}
+
 int parts_init_unpriced(struct parts *parts, const struct units *units,
                         struct arena *arena, struct err *err)
 {
-    find_parts(parts, units, arena);
+    find_parts(parts, units, NULL, arena);
     return check(parts, err);
 }
 
@@ -334,6 +401,27 @@ uint32_t parts_of_width(const struct parts *parts, uint32_t unit,
     if (of->columns == NO_PART || !width || width % of->quantum)
         return NO_PART;
     return of->columns + width / of->quantum - 1;
+}
+
+const struct cut *parts_cut_of(const struct parts *parts, uint32_t part)
+{
+    const struct part_unit *of = &parts->of[parts->parts[part].unit];
+
+    for (uint32_t c = of->first_cut; c < of->first_cut + of->n_cuts; c++)
+        if (parts->cuts[c].block <= part && part <= parts->cuts[c].last)
+            return &parts->cuts[c];
+    return NULL;
+}
+
+void parts_place_block(struct shard *shard, const struct part *part,
+                       uint32_t range, uint32_t block)
+{
+    shard->kind = part->kind;
+    shard->col_begin = part->stands ? part->col_begin : range * part->width;
+    shard->col_end = shard->col_begin + part->width;
+    shard->row_begin = part->stands || part->row_begin ? part->row_begin
+                                                       : block * part->n_rows;
+    shard->row_end = shard->row_begin + part->n_rows;
 }
 
 bool parts_can_move(const struct parts *parts, uint32_t part)

@@ -25,15 +25,20 @@ struct part {
     enum shard_kind kind;
     uint32_t width;             /* columns; the first table's of a group */
     uint64_t row_begin, n_rows; /* likewise; a block's is that of the first */
-    uint64_t bytes;             /* by the problem's memory model */
+    uint32_t col_begin;         /* of a block that stands, else 0 */
+    bool stands;    /* a block that is so in the plan to be replaced:
+                       rows and columns begin where they say */
+    uint64_t bytes; /* by the problem's memory model */
 };
 
 /* Rows in equal blocks, the last one shorter, of each of n_ranges equal column
- * ranges. */
+ * ranges: parts `block` and `last`. Or, where they stand, blocks of any rows
+ * and columns, n_blocks of one range: parts `block` to `last`. */
 struct cut {
     uint32_t n_blocks, n_ranges;
     uint32_t block, last; /* parts */
     bool fills_host;      /* its blocks are those of one host's devices */
+    bool stands;
 };
 
 struct part_unit {
@@ -76,6 +81,13 @@ struct parts {
 int parts_init(struct parts *parts, const struct units *units,
                struct pool *pool, struct arena *arena,
                struct err *err) MUST_CHECK;
+/* The same where a plan is to be replaced, with all that its tables need to
+ * stay: widths as fine as their pieces have and, unless the oracle wants equal
+ * blocks, their row blocks, of which the last one grows with its table. `homes`
+ * must outlive the parts. */
+int parts_init_from(struct parts *parts, const struct units *units,
+                    const struct homes *homes, struct pool *pool,
+                    struct arena *arena, struct err *err) MUST_CHECK;
 
 /* The same for a question of memory only: the oracle embeds nothing, so units
  * may be of another problem than its own. */
@@ -98,6 +110,19 @@ static inline uint32_t parts_of_quanta(const struct parts *parts, uint32_t unit,
 
     return n == of->n_quanta ? of->whole : of->columns + n - 1;
 }
+/* The part of block b of one of the cut's ranges. */
+static inline uint32_t parts_of_block(const struct cut *cut, uint32_t b)
+{
+    if (cut->stands)
+        return cut->block + b;
+    return b + 1 == cut->n_blocks ? cut->last : cut->block;
+}
+/* The cut that a row block is of; NULL for other parts. */
+const struct cut *parts_cut_of(const struct parts *parts, uint32_t part);
+/* Rows and columns of a piece of such a part: block and range as in struct
+ * piece. */
+void parts_place_block(struct shard *shard, const struct part *part,
+                       uint32_t range, uint32_t block);
 /* Whether a search may put such a piece on another device by itself: not a
  * replica, nor a piece of a pinned unit, nor a row block where the oracle asks
  * for whole hosts. */

@@ -272,14 +272,13 @@ static void propose_recut(struct trial *trial, const struct layout *layout,
 static struct form form_now(const struct layout *layout, uint32_t unit)
 {
     const struct parts *parts = layout->parts;
-    const struct part_unit *of = &parts->of[unit];
     uint32_t part = layout->pieces[layout->first_of[unit]].part, n = 0;
+    const struct cut *cut = parts_cut_of(parts, part);
 
     if (parts->parts[part].kind == SHARD_REPLICATE)
         return (struct form){FORM_REPLICA, 0};
-    for (uint32_t c = of->first_cut; c < of->first_cut + of->n_cuts; c++)
-        if (parts->cuts[c].block == part || parts->cuts[c].last == part)
-            return (struct form){FORM_CUT, c};
+    if (cut)
+        return (struct form){FORM_CUT, (uint32_t)(cut - parts->cuts)};
     for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
          i = layout->pieces[i].next)
         n++;

@@ -172,15 +172,10 @@ static void choose_names(struct naming *naming)
 /* Blocks that fill a host go with the host. */
 static bool fills_host(const struct parts *parts, uint32_t part)
 {
-    const struct part_unit *of = &parts->of[parts->parts[part].unit];
+    const struct cut *cut = parts_cut_of(parts, part);
 
-    for (uint32_t c = 0; c < of->n_cuts; c++) {
-        const struct cut *cut = &parts->cuts[of->first_cut + c];
-
-        if (cut->fills_host && (cut->block == part || cut->last == part))
-            return of->unit->device < 0;
-    }
-    return false;
+    return cut && cut->fills_host &&
+           parts->of[parts->parts[part].unit].unit->device < 0;
 }
 
 static void rename_piece(const struct naming *naming, struct change *piece)

@@ -315,10 +315,10 @@ int search_replan(struct plan *plan, const struct plan *from,
     replan.scratch = &scratch;
     if (units_collect(&replan.units, &plan->problem, oracle, &scratch, err))
         goto out;
-    if (parts_init(&replan.parts, &replan.units, options->pool, &scratch, err))
-        goto out;
     homes_init(&replan.homes, &plan->problem, from, limit_bytes, &scratch);
-    replan.parts.homes = &replan.homes;
+    if (parts_init_from(&replan.parts, &replan.units, &replan.homes,
+                        options->pool, &scratch, err))
+        goto out;
     if (find(&replan, plan, err))
         goto out;
     write_plan(&replan, plan, arena);

@@ -25,122 +25,162 @@ static uint32_t n_devices_of(const struct starter *starter)
 
 /* --- as it was --- */
 
-/* Block, range and part of an old piece under one of the cuts of today. */
-static bool find_block(struct change *piece, const struct parts *parts,
-                       const struct cut *cut, const struct shard *old)
+/* A piece of then; its device is open where it is gone. */
+static void keep_piece(struct snapshot *out, const struct starter *starter,
+                       uint32_t device, struct change piece)
 {
-    const struct part *block = &parts->parts[cut->block];
-    const struct part *last = &parts->parts[cut->last];
-    uint64_t n_rows = old->row_end - old->row_begin;
+    int64_t pin =
+        starter->parts->of[starter->parts->parts[piece.part].unit].unit->device;
 
-    piece->range = old->col_begin / block->width;
-    piece->block = (uint32_t)(old->row_begin / block->n_rows);
-    piece->part = piece->block + 1 == cut->n_blocks ? cut->last : cut->block;
-    return old->col_end - old->col_begin == block->width &&
-           old->col_begin % block->width == 0 &&
-           old->row_begin % block->n_rows == 0 &&
-           n_rows == (piece->part == cut->last ? last : block)->n_rows;
+    piece.piece = NO_PIECE;
+    piece.device = device < n_devices_of(starter) ? device : NO_PIECE;
+    if (pin >= 0)
+        piece.device = (uint32_t)pin;
+    snapshot_add(out, piece);
 }
 
-/* Where the oracle asks for it, blocks stand on all devices in order, or on
- * those of one host. */
-static bool keeps_ranks(const struct starter *starter, const struct cut *cut,
-                        const struct change *pieces, size_t n)
+/* Where block b of the range that begins with old piece `first` stands, of n
+ * old blocks: where the oracle asks for ranks, on the b-th device of all or of
+ * the host. False where it cannot. */
+static bool find_block(uint32_t *device, const struct starter *starter,
+                       const struct cut *cut, const struct table_pieces *old,
+                       size_t first, uint32_t n, uint32_t b)
 {
-    uint32_t per_host = starter->parts->problem->cluster.devices_per_host;
+    const struct cluster *cluster = &starter->parts->problem->cluster;
+    uint32_t at = old->pieces[first].device;
 
-    for (size_t i = 0; i < n; i++) {
-        uint32_t first = pieces[i].device - pieces[i].block;
-
-        if (starter->parts->oracle->row_cut != ROW_CUT_ANY &&
-            (pieces[i].device == NO_PIECE ||
-             (cut->fills_host
-                  ? first % per_host != 0 || pieces[i].device < pieces[i].block
-                  : first != 0)))
-            return false;
+    if (starter->parts->oracle->row_cut == ROW_CUT_ANY) {
+        *device = b < n ? old->pieces[first + b].device : NO_PIECE;
+        return b < n;
     }
-    return true;
+    *device = at + b;
+    if (cut->fills_host)
+        return at % cluster->devices_per_host == 0 &&
+               *device < cluster->n_devices;
+    return at == 0 && old->n_devices == cluster->n_devices;
 }
 
-static bool as_cut(const struct starter *starter, uint32_t unit,
-                   const struct table_pieces *before, struct change *pieces)
+/* Equal blocks in place of those of then, range by range. */
+static bool as_equal_blocks(struct snapshot *out, const struct starter *starter,
+                            const struct cut *cut,
+                            const struct table_pieces *old)
+{
+    const struct shard *blocks = old->pieces;
+    uint32_t range = 0;
+
+    out->n = 0;
+    for (size_t first = 0, end; first < old->n; first = end, range++) {
+        end = first + 1;
+        while (end < old->n && blocks[end].col_begin == blocks[first].col_begin)
+            end++;
+        if (range == cut->n_ranges)
+            return false;
+        for (uint32_t b = 0; b < cut->n_blocks; b++) {
+            uint32_t device;
+
+            if (!find_block(&device, starter, cut, old, first,
+                            (uint32_t)(end - first), b))
+                return false;
+            keep_piece(out, starter, device,
+                       (struct change){.part = parts_of_block(cut, b),
+                                       .range = range,
+                                       .block = b});
+        }
+    }
+    return range == cut->n_ranges;
+}
+
+/* The blocks of then; those of another plan are others. */
+static bool as_standing(struct snapshot *out, const struct starter *starter,
+                        const struct cut *cut, const struct table_pieces *old)
+{
+    out->n = 0;
+    for (uint32_t b = 0; b < cut->n_blocks && old->n == cut->n_blocks; b++)
+        keep_piece(out, starter, old->pieces[b].device,
+                   (struct change){.part = cut->block + b, .block = b});
+    return out->n > 0;
+}
+
+/* Under that cut of today of which the fewest bytes move. */
+static bool as_cut(struct snapshot *out, const struct starter *starter,
+                   uint32_t unit, const struct table_pieces *old)
 {
     const struct parts *parts = starter->parts;
     const struct part_unit *of = &parts->of[unit];
+    struct snapshot next = {0};
+    uint64_t least = UINT64_MAX;
 
-    for (uint32_t c = 0; c < of->n_cuts; c++) {
-        const struct cut *cut = &parts->cuts[of->first_cut + c];
-        bool is_it = before->n == (size_t)cut->n_blocks * cut->n_ranges;
+    for (uint32_t c = of->first_cut; c < of->first_cut + of->n_cuts; c++) {
+        const struct cut *cut = &parts->cuts[c];
+        uint64_t bytes;
 
-        for (size_t i = 0; i < before->n && is_it; i++)
-            is_it = find_block(&pieces[i], parts, cut, &before->pieces[i]);
-        if (is_it && keeps_ranks(starter, cut, pieces, before->n))
-            return true;
+        if (!(cut->stands ? as_standing : as_equal_blocks)(&next, starter, cut,
+                                                           old))
+            continue;
+        bytes = homes_unit_bytes(starter->homes, parts, next.pieces, next.n);
+        if (bytes >= least)
+            continue;
+        least = bytes;
+        snapshot_copy(out, &next);
     }
-    return false;
+    snapshot_release(&next);
+    return least < UINT64_MAX;
 }
 
-static bool as_columns(const struct starter *starter, uint32_t unit,
-                       const struct table_pieces *before, struct change *pieces)
+/* Pieces that touch on one device are one. */
+static bool as_columns(struct snapshot *out, const struct starter *starter,
+                       uint32_t unit, const struct table_pieces *old)
 {
-    for (size_t i = 0; i < before->n; i++) {
-        const struct shard *old = &before->pieces[i];
+    uint32_t begin = 0;
 
-        pieces[i].part =
-            parts_of_width(starter->parts, unit, old->col_end - old->col_begin);
-        pieces[i].range = (uint32_t)i;
-        if (pieces[i].part == NO_PART)
+    if (old->n > 1 && starter->parts->of[unit].unit->device >= 0)
+        return false;
+    for (size_t i = 0; i < old->n; i++) {
+        const struct shard *piece = &old->pieces[i];
+        uint32_t part;
+
+        if (i + 1 < old->n && piece[1].device == piece->device)
+            continue;
+        part = parts_of_width(starter->parts, unit, piece->col_end - begin);
+        if (part == NO_PART)
             return false;
+        keep_piece(out, starter, piece->device,
+                   (struct change){.part = part, .range = out->n});
+        begin = piece->col_end;
     }
     return true;
 }
 
 /* On as many devices as before: more copies would be movement. */
-static bool as_replicas(const struct starter *starter, uint32_t unit,
-                        const struct table_pieces *before,
-                        struct change *pieces)
+static bool as_replicas(struct snapshot *out, const struct starter *starter,
+                        uint32_t unit, const struct table_pieces *old)
 {
-    if (before->n_devices != n_devices_of(starter))
+    uint32_t part = starter->parts->of[unit].replica;
+
+    if (part == NO_PART || old->n_devices != n_devices_of(starter))
         return false;
-    for (size_t i = 0; i < before->n; i++)
-        pieces[i].part = starter->parts->of[unit].replica;
-    return starter->parts->of[unit].replica != NO_PART;
+    for (size_t i = 0; i < old->n; i++)
+        keep_piece(out, starter, old->pieces[i].device,
+                   (struct change){.part = part});
+    return true;
 }
 
-/* The pieces that the unit has now, [n_before]; devices that are gone are
- * open. False where it cannot be cut so any more. */
-static bool as_before(const struct starter *starter, uint32_t unit,
-                      struct change *pieces)
+/* The pieces of the unit where they stand; devices that are gone are open.
+ * False where it cannot be cut so any more. */
+static bool as_before(struct snapshot *out, const struct starter *starter,
+                      uint32_t unit)
 {
-    const struct parts *parts = starter->parts;
-    const struct unit *of = parts->of[unit].unit;
-    const struct table_pieces *before = &starter->homes->before[of->tables[0]];
-    const struct table *now = &parts->problem->tables[of->tables[0]];
+    const struct table_pieces *old =
+        &starter->homes->standing[starter->parts->of[unit].unit->tables[0]];
 
-    if (!before->table || before->table->dim != now->dim ||
-        before->table->num_embeddings != now->num_embeddings)
+    out->n = 0;
+    if (!old->n)
         return false;
-    for (size_t i = 0; i < before->n; i++) {
-        uint32_t device = before->pieces[i].device;
-
-        pieces[i] = (struct change){.piece = NO_PIECE, .device = device};
-        if (device >= n_devices_of(starter))
-            pieces[i].device = NO_PIECE;
-        if (of->device >= 0)
-            pieces[i].device = (uint32_t)of->device;
-    }
-    if (before->pieces[0].kind == SHARD_REPLICATE)
-        return as_replicas(starter, unit, before, pieces);
-    if (before->pieces[0].kind & (SHARD_ROW | SHARD_GRID))
-        return as_cut(starter, unit, before, pieces);
-    return as_columns(starter, unit, before, pieces);
-}
-
-static size_t n_before(const struct starter *starter, uint32_t unit)
-{
-    const struct unit *of = starter->parts->of[unit].unit;
-
-    return starter->homes->before[of->tables[0]].n;
+    if (old->pieces[0].kind == SHARD_REPLICATE)
+        return as_replicas(out, starter, unit, old);
+    if (old->pieces[0].kind & (SHARD_ROW | SHARD_GRID))
+        return as_cut(out, starter, unit, old);
+    return as_columns(out, starter, unit, old);
 }
 
 /* --- anew --- */
@@ -404,26 +444,24 @@ static void place_units(struct starter *starter, struct snapshot *out)
 {
     uint32_t n_units = starter->parts->n_units, n_anew = 0;
     uint32_t *anew = mem_alloc(n_units, sizeof(*anew));
-    struct snapshot open = {0};
+    struct snapshot open = {0}, unit = {0};
 
     out->n = 0;
     for (uint32_t u = 0; u < n_units; u++) {
-        size_t n = n_before(starter, u);
-        struct change *pieces = mem_alloc(n, sizeof(*pieces));
-
-        if (!as_before(starter, u, pieces)) {
+        if (!as_before(&unit, starter, u)) {
             anew[n_anew++] = u;
-            n = 0;
+            continue;
         }
-        for (size_t i = 0; i < n; i++)
-            snapshot_add(pieces[i].device == NO_PIECE ? &open : out, pieces[i]);
-        mem_free(pieces);
+        for (uint32_t i = 0; i < unit.n; i++)
+            snapshot_add(unit.pieces[i].device == NO_PIECE ? &open : out,
+                         unit.pieces[i]);
     }
     tryout_load(&starter->tryout, out);
     place_all_open(starter, &open);
     place_all_anew(starter, anew, n_anew);
     snapshot_save(out, &starter->tryout.layout);
     snapshot_release(&open);
+    snapshot_release(&unit);
     mem_free(anew);
 }
 

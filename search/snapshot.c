@@ -115,18 +115,14 @@ static struct shard place_shard(const struct parts *parts,
                                 uint32_t col)
 {
     struct shard shard = shard_whole(parts->problem, table, piece->device);
-    uint64_t block_rows = piece->part->n_rows;
 
     shard.kind = piece->part->kind;
-    if (shard.kind == SHARD_TABLE || shard.kind == SHARD_REPLICATE)
-        return shard;
-    shard.col_begin = col;
-    shard.col_end = col + piece->width;
-    if (shard.kind == SHARD_COLUMN)
-        return shard;
-    shard.row_begin = piece->part->row_begin ? piece->part->row_begin
-                                             : piece->block * block_rows;
-    shard.row_end = shard.row_begin + block_rows;
+    if (shard.kind & (SHARD_ROW | SHARD_GRID))
+        parts_place_block(&shard, piece->part, piece->range, piece->block);
+    if (shard.kind == SHARD_COLUMN) {
+        shard.col_begin = col;
+        shard.col_end = col + piece->width;
+    }
     return shard;
 }
 

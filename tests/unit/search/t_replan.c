@@ -144,6 +144,51 @@ static void check_too_little(void)
     arena_release(&arena);
 }
 
+/* Column pieces and row blocks of any size, on any GPU, of tables that grow and
+ * shrink: all stays. */
+static void check_grown(void)
+{
+    const uint64_t rows[] = {1000, 1000, 500};
+    const uint32_t dims[] = {128, 64, 2048};
+    const struct shard old[] = {
+        {0, SHARD_COLUMN, 0, 1000, 0, 60, 0},
+        {0, SHARD_COLUMN, 0, 1000, 60, 100, 2},
+        {0, SHARD_COLUMN, 0, 1000, 100, 128, 1},
+        {1, SHARD_GRID, 0, 300, 0, 40, 2},
+        {1, SHARD_GRID, 300, 1000, 0, 40, 0},
+        {1, SHARD_GRID, 0, 990, 40, 64, 1},
+        {1, SHARD_GRID, 990, 1000, 40, 64, 0},
+        {2, SHARD_COLUMN, 0, 500, 0, 4, 0}, /* finer than all widths of 2048 */
+        {2, SHARD_COLUMN, 0, 500, 4, 2048, 1},
+    };
+    struct problem problem;
+    struct random_oracle oracle;
+    struct arena arena;
+    struct plan from = {0}, plan;
+    struct rng rng;
+
+    arena_init(&arena);
+    rng_init(&rng, 1, 0);
+    fake_problem(&problem, rows, dims, 3, 3, GIB, &arena);
+    random_oracle_init(&oracle, &problem, &rng);
+    from.problem = problem;
+    from.shards = ARENA_NEW(&arena, struct shard, 9);
+    from.n_shards = 9;
+    memcpy(from.shards, old, sizeof old);
+    for (uint64_t percent = 80; percent <= 120; percent += 5) {
+        struct err err = {0};
+
+        problem.tables = ARENA_NEW(&arena, struct table, 3);
+        memcpy(problem.tables, from.problem.tables, 3 * sizeof(struct table));
+        for (uint32_t t = 0; t < 3; t++)
+            problem.tables[t].num_embeddings = rows[t] * percent / 100;
+        ok(!replan(&plan, &problem, &from, 0, &oracle.base, &arena, &err),
+           "planned with %d %% of the rows: %s", (int)percent, err.msg);
+        is_i64((int64_t)moved(&from, &plan, &arena), 0, "nothing moves");
+    }
+    arena_release(&arena);
+}
+
 /* The best of all permutations of columns from `row` on. */
 static double best_sum(const double *value, uint32_t n, uint32_t row,
                        unsigned used)
@@ -367,6 +412,7 @@ int main(void)
 {
     check_by_hand();
     check_too_little();
+    check_grown();
     check_assignment();
     check_names();
     check_limits();
