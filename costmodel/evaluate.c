@@ -231,6 +231,36 @@ static double sum_measured_singles(const struct sample_index *index,
     return sum;
 }
 
+/* ms[i]: what the model says of held-out case i, sum[i]: of its tables one by
+ * one. */
+static void judge_singles(struct evaluation *evaluation,
+                          const struct sample_index *index,
+                          const struct dataset *held_out, const double *ms,
+                          const double *sum, struct arena *arena)
+{
+    const size_t n = held_out->n_samples;
+    double *want = ARENA_NEW(arena, double, n);
+    double *net = ARENA_NEW(arena, double, n);
+    double *singles = ARENA_NEW(arena, double, n);
+    size_t n_kept = 0;
+
+    for (int measured = 1; measured >= 0 && !n_kept; measured--) {
+        evaluation->singles.is_measured = measured;
+        for (size_t i = 0; i < n; i++) {
+            const struct sample *sample = held_out->samples[i];
+
+            singles[n_kept] =
+                measured ? sum_measured_singles(index, sample) : sum[i];
+            want[n_kept] = held_out->ms[i];
+            net[n_kept] = ms[i];
+            n_kept += sample->n_tables > 1 && !isnan(singles[n_kept]);
+        }
+    }
+    evaluation->singles.n = n_kept;
+    evaluation->singles.net_mape = stats_mape(want, net, n_kept);
+    evaluation->singles.sum_mape = stats_mape(want, singles, n_kept);
+}
+
 static void judge_repeats(struct evaluation *evaluation,
                           const struct sample_index *index)
 {
@@ -370,7 +400,7 @@ static void judge_predictors(struct evaluation *evaluation,
 {
     struct dataset held_out, train;
     struct arena arena;
-    double *got, *want;
+    double *got, *want, *net;
     size_t n_held_out, n_sums = 0;
 
     arena_init(&arena);
@@ -381,12 +411,14 @@ static void judge_predictors(struct evaluation *evaluation,
     n_held_out = held_out.n_samples;
     got = ARENA_NEW(&arena, double, n_held_out);
     want = ARENA_NEW(&arena, double, n_held_out);
+    net = ARENA_NEW(&arena, double, n_held_out);
     if (n_held_out) {
-        predict_dataset(model, &held_out, got);
+        predict_dataset(model, &held_out, net);
         evaluation->errors[PREDICTOR_NET] = errors_of(
-            predictor_names[PREDICTOR_NET], held_out.ms, got, n_held_out);
-        judge_classes(evaluation, model, &held_out, got, &arena);
+            predictor_names[PREDICTOR_NET], held_out.ms, net, n_held_out);
+        judge_classes(evaluation, model, &held_out, net, &arena);
         predict_singles(model, &held_out, got, &arena);
+        judge_singles(evaluation, index, &held_out, net, got, &arena);
         evaluation->errors[PREDICTOR_PREDICTED_SINGLES] =
             errors_of(predictor_names[PREDICTOR_PREDICTED_SINGLES], held_out.ms,
                       got, n_held_out);
@@ -427,6 +459,55 @@ void evaluate_model(struct evaluation *evaluation, const struct model *model,
     judge_repeats(evaluation, &index);
     judge_sentinels(evaluation, samples, n);
     mem_free(index.samples);
+}
+
+size_t evaluate_n_held_out(const struct sample *samples, size_t n)
+{
+    size_t n_held_out = 0;
+
+    for (size_t i = 0; i < n; i++)
+        n_held_out += keep_held_out(&samples[i]);
+    return n_held_out;
+}
+
+bool evaluation_loses_to_singles(const struct evaluation *evaluation)
+{
+    return evaluation->singles.n &&
+           !(evaluation->singles.net_mape <= evaluation->singles.sum_mape);
+}
+
+void evaluate_pair(struct paired *paired, const struct model *old_model,
+                   const struct model *new_model, const struct sample *samples,
+                   size_t n)
+{
+    const struct model *models[2] = {old_model, new_model};
+    double *ape[2], *gain, variance = 0;
+    struct dataset held_out;
+    struct arena arena;
+
+    arena_init(&arena);
+    for (int m = 0; m < 2; m++) {
+        dataset_init(&held_out, &models[m]->features,
+                     &models[m]->estimate.totals, samples, n, keep_held_out,
+                     &arena);
+        ape[m] = ARENA_NEW(&arena, double, held_out.n_samples);
+        predict_dataset(models[m], &held_out, ape[m]);
+        for (size_t i = 0; i < held_out.n_samples; i++)
+            ape[m][i] = fabs(ape[m][i] - held_out.ms[i]) / held_out.ms[i];
+    }
+    n = held_out.n_samples;
+    gain = ARENA_NEW(&arena, double, n);
+    for (size_t i = 0; i < n; i++)
+        gain[i] = ape[0][i] - ape[1][i];
+    *paired = (struct paired){.n = n,
+                              .old_mape = stats_mean(ape[0], n),
+                              .new_mape = stats_mean(ape[1], n),
+                              .gain = stats_mean(gain, n)};
+    for (size_t i = 0; i < n; i++)
+        variance += (gain[i] - paired->gain) * (gain[i] - paired->gain);
+    paired->gain_se =
+        n < 2 ? NAN : sqrt(variance / (double)(n - 1) / (double)n);
+    arena_release(&arena);
 }
 
 void evaluation_store(struct model *model, const struct evaluation *evaluation)

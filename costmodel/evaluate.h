@@ -43,6 +43,14 @@ struct evaluation {
      * are of one class. */
     struct setting_class classes[MAX_SETTING_CLASSES];
     size_t n_classes;
+    /* The net against the sum of single tables, on the same held-out cases:
+     * those of two tables and more, whose tables were all measured alone. Where
+     * there are none, against the sum of what the net says of each table. */
+    struct {
+        size_t n;
+        double net_mape, sum_mape;
+        bool is_measured;
+    } singles;
 };
 
 /* samples are those of the model's device, all kinds, in any order, each with
@@ -50,6 +58,28 @@ struct evaluation {
  * net did. */
 void evaluate_model(struct evaluation *evaluation, const struct model *model,
                     const struct sample *samples, size_t n);
+
+/* Held-out samples that a model is judged by. */
+size_t evaluate_n_held_out(const struct sample *samples, size_t n);
+/* With fewer a mean error says little. */
+#define EVALUATE_MIN_HELD_OUT 30
+
+/* Whether the net is worse than adding up single tables: its fusing of tables
+ * is then of no use. */
+bool evaluation_loses_to_singles(const struct evaluation *evaluation);
+
+/* Two models on the same held-out samples. The gain is the mean over them of
+ * the relative error of the old model minus that of the new one. As each
+ * sample is its own control, what makes it hard for both cancels out. */
+struct paired {
+    size_t n;
+    double old_mape, new_mape;
+    double gain;    /* old_mape - new_mape */
+    double gain_se; /* its standard error; NAN for fewer than two */
+};
+void evaluate_pair(struct paired *paired, const struct model *old_model,
+                   const struct model *new_model, const struct sample *samples,
+                   size_t n);
 
 /* The errors of got[n] against want[n]. */
 struct errors errors_of(const char *name, const double *want, const double *got,

@@ -258,9 +258,7 @@ static int run_epochs(struct run *run, struct model *model, float *best,
         if (options->on_epoch &&
             options->on_epoch(options->ctx, epoch, run->epochs, train_loss,
                               loss))
-            return err_set(err, ERR_INTERRUPTED,
-                           "training was stopped in epoch %u of %u", epoch,
-                           run->epochs);
+            break;
         if (options->time_limit_s > 0 &&
             clock_ms() - start_ms > 1000 * options->time_limit_s)
             break;

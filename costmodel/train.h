@@ -51,7 +51,7 @@ struct train_options {
     uint64_t seed;
     double time_limit_s; /* 0: none; else stops with the best so far */
     /* Called after each of `epochs`; may be NULL. Losses as trained on.
-     * Return non-zero to give up. */
+     * Return non-zero to stop with the best so far. */
     int (*on_epoch)(void *ctx, unsigned epoch, unsigned epochs,
                     double train_loss, double validation_loss);
     void *ctx;
@@ -70,8 +70,7 @@ void train_options_published(struct train_options *options);
  * dataset.h). Each sample has its setting; device, threads and isa are those
  * of the first. Fills everything of the model but errors and comm; it lives in
  * the arena. ERR_INPUT for too few samples (the sentence says how many there
- * are) or a training that does not converge to numbers, ERR_INTERRUPTED where
- * on_epoch gave up. */
+ * are) or a training that does not converge to numbers. */
 int train_fit(struct model *model, const struct sample *samples, size_t n,
               const struct train_options *options, struct arena *arena,
               struct err *err) MUST_CHECK;

@@ -39,10 +39,11 @@ int err_exit_status(enum err_code code)
         return 2;
     case ERR_NO_PLAN:
         return 3;
+    case ERR_INTERRUPTED:
+        return 130;
     case ERR_INPUT:
     case ERR_IO:
     case ERR_DEVICE:
-    case ERR_INTERRUPTED:
         return 1;
     }
     return 1;

@@ -41,7 +41,8 @@ int err_set(struct err *err, enum err_code code, const char *fmt, ...)
 /* Puts "<text>: " in front of the sentence already stored; returns -1. */
 int err_prefix(struct err *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-/* The exit status a code stands for: 0 done, 1 failed, 2 usage, 3 no plan. */
+/* The exit status a code stands for: 0 done, 1 failed, 2 usage, 3 no plan,
+ * 130 interrupted (as a shell says it of SIGINT). */
 int err_exit_status(enum err_code code);
 
 #ifdef __cplusplus

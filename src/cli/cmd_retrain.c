@@ -1,15 +1,27 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/clock.h"
+#include "base/file.h"
 #include "base/hash.h"
+#include "base/lock.h"
+#include "base/text.h"
 #include "cli/training.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
+
+#define EXIT_KEPT 4
 
 static const struct option_spec retrain_options[] = {
     {"db", 0, OPTION_STRING, "FILE", NULL, 0, 0, NULL,
      "cost database with the samples; gets the verdict"},
     {"model", 'm', OPTION_STRING, "FILE", NULL, 0, 0, NULL,
      "model file in use, replaced only by a better one"},
+    {"min-gain", 0, OPTION_STRING, "GAIN", "2se", 0, 0, NULL,
+     "how much lower the mean error must be: standard errors (2se) or "
+     "percentage points (0.5%)"},
+    {"exit-code", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
+     "end with 4 where the model was kept"},
     TRAINING_OPTIONS,
     SETTING_OPTIONS,
     {"json", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
@@ -19,99 +31,219 @@ static const struct option_spec retrain_options[] = {
 
 /* The old model and the new one, judged by the same held-out samples. */
 struct contest {
+    const char *path;
+    const char *old_data; /* the old model's file */
+    size_t old_len;
     struct model old_model, new_model;
-    double old_mape, new_mape;
-    size_t n_held_out, n_samples;
+    double min_gain;   /* fraction of the mean error, or standard errors */
+    bool in_errors;    /* the latter */
+    const char *lost;  /* why a new model is of no use at all, or NULL */
+    size_t n_samples;  /* that it was trained on */
+    double least_gain; /* what min_gain comes to */
+    struct paired paired;
     bool replaced;
 };
 
-static void print_text(const struct contest *contest, const char *path)
+static int parse_gain(struct contest *contest, const char *text,
+                      struct arena *arena, struct err *err)
 {
+    size_t len = strlen(text);
+    double value;
+
+    contest->in_errors = len > 2 && !strcmp(text + len - 2, "se");
+    len -= contest->in_errors ? 2 : len && text[len - 1] == '%';
+    if (!text[len] ||
+        !text_to_double(arena_strndup(arena, text, len), &value) || value < 0 ||
+        value > 100)
+        return err_set(err, ERR_USAGE,
+                       "option '--min-gain' takes standard errors as '2se' or "
+                       "percentage points as '0.5%%', 0 to 100, not '%s'",
+                       text);
+    contest->min_gain = contest->in_errors ? value : value / 100;
+    return 0;
+}
+
+static int load_old(struct contest *contest, struct arena *arena,
+                    struct err *err)
+{
+    if (file_read(&contest->old_data, &contest->old_len, contest->path, arena,
+                  err))
+        return -1;
+    return model_parse(&contest->old_model, contest->old_data, contest->old_len,
+                       contest->path, arena, err);
+}
+
+static void print_text(const struct contest *contest)
+{
+    const struct paired *paired = &contest->paired;
+
     printf("%s %s: mean error %.2f %% before, %.2f %% after training on %zu "
-           "samples, of %zu held-out cases\n",
-           contest->replaced ? "replaced" : "kept", path,
-           100 * contest->old_mape, 100 * contest->new_mape, contest->n_samples,
-           contest->n_held_out);
+           "samples, of %zu held-out cases; ",
+           contest->replaced ? "replaced" : "kept", contest->path,
+           100 * paired->old_mape, 100 * paired->new_mape, contest->n_samples,
+           paired->n);
+    if (contest->lost)
+        printf("%s\n", contest->lost);
+    else if (contest->in_errors)
+        printf("gain %.2f points, where %.2f (%g standard errors) are needed\n",
+               100 * paired->gain, 100 * contest->least_gain,
+               contest->min_gain);
+    else
+        printf("gain %.2f points, where %.2f are needed\n", 100 * paired->gain,
+               100 * contest->least_gain);
 }
 
-static void print_json(const struct contest *contest, const char *path)
+static void print_json(const struct contest *contest)
 {
-    char old_hash[HASH_TEXT_MAX], new_hash[HASH_TEXT_MAX];
+    const struct paired *paired = &contest->paired;
+    char old_text[HASH_TEXT_MAX], new_text[HASH_TEXT_MAX];
 
-    hash_text(old_hash, contest->old_model.hash);
-    hash_text(new_hash, contest->replaced ? contest->new_model.hash
-                                          : contest->old_model.hash);
+    hash_text(old_text, contest->old_model.hash);
+    hash_text(new_text, contest->new_model.hash);
     training_print_json(json_pack(
-        "{s:s, s:s, s:s, s:s, s:f, s:f, s:I, s:I}", "verdict",
-        contest->replaced ? "replaced" : "kept", "model", path, "old_hash",
-        old_hash, "hash", new_hash, "old_mape", contest->old_mape, "new_mape",
-        contest->new_mape, "samples", (json_int_t)contest->n_samples,
-        "held_out", (json_int_t)contest->n_held_out));
+        "{s:s, s:s, s:s, s:s, s:s, s:f, s:f, s:f, s:o, s:o, s:I, s:I, s:s?}",
+        "verdict", contest->replaced ? "replaced" : "kept", "model",
+        contest->path, "old_hash", old_text, "new_hash", new_text, "hash",
+        contest->replaced ? new_text : old_text, "old_mape", paired->old_mape,
+        "new_mape", paired->new_mape, "gain", paired->gain, "gain_se",
+        json_real_or_null(paired->gain_se), "least_gain",
+        json_real_or_null(contest->least_gain), "samples",
+        (json_int_t)contest->n_samples, "held_out", (json_int_t)paired->n,
+        "reason", contest->lost));
 }
 
-/* Trains a rival, and puts it in the old model's place if it is better. */
-static int hold_contest(struct contest *contest, const char *path,
+/* The test is paired: on each held-out sample the old model's error is set
+ * against the new one's. No training sees those samples, neither the one that
+ * made the old model, as the split goes by the number of the case. */
+static void judge(struct contest *contest,
+                  const struct measurements *measurements)
+{
+    struct paired *paired = &contest->paired;
+
+    evaluate_pair(paired, &contest->old_model, &contest->new_model,
+                  measurements->samples, measurements->n);
+    contest->least_gain = contest->in_errors
+                              ? contest->min_gain * paired->gain_se
+                              : contest->min_gain;
+    contest->replaced = !contest->lost && paired->gain > 0 &&
+                        paired->gain >= contest->least_gain;
+}
+
+static int replace(struct contest *contest, struct err *err)
+{
+    struct arena scratch;
+    int rc = -1;
+
+    arena_init(&scratch);
+    if (file_write(arena_printf(&scratch, "%s.1", contest->path),
+                   contest->old_data, contest->old_len, err))
+        goto out;
+    rc = model_save(&contest->new_model, contest->path, err);
+out:
+    arena_release(&scratch);
+    return rc;
+}
+
+/* Against the model that is in use by now: another process may have replaced
+ * it while this one trained. */
+static int hold_contest(struct contest *contest, struct store *store,
                         const struct measurements *measurements,
                         struct cli *cli, struct err *err)
 {
-    struct evaluation old_one, new_one;
+    const struct sample_setting device = model_device(&contest->new_model);
+    char hash[HASH_TEXT_MAX];
+    struct sample_setting old;
+    struct lock lock = {0};
+    int rc = -1;
 
-    evaluate_model(&old_one, &contest->old_model, measurements->samples,
-                   measurements->n);
-    contest->n_held_out = old_one.errors[PREDICTOR_NET].n;
-    if (!contest->n_held_out)
+    if (lock_take(&lock, contest->path, MODEL_WAIT_S, err))
+        goto out;
+    if (load_old(contest, cli_arena(cli), err))
+        goto out;
+    old = model_device(&contest->old_model);
+    if (!is_same_device(&old, &device)) {
+        err_set(err, ERR_INPUT,
+                "'%s' became a model of another device meanwhile: %s",
+                contest->path, device_text(&old, cli_arena(cli)));
+        goto out;
+    }
+    judge(contest, measurements);
+    if (contest->replaced && replace(contest, err))
+        goto out;
+    hash_text(hash, contest->replaced ? contest->new_model.hash
+                                      : contest->old_model.hash);
+    if (store_log_training(store, contest->path, hash,
+                           contest->replaced ? "replaced" : "kept",
+                           contest->paired.old_mape, contest->paired.new_mape,
+                           contest->n_samples, err))
+        goto out;
+    rc = 0;
+out:
+    lock_release(&lock);
+    return rc;
+}
+
+/* The new model; it is not written yet. */
+static int train_new(struct contest *contest,
+                     const struct measurements *measurements, struct cli *cli,
+                     struct err *err)
+{
+    struct evaluation evaluation;
+    const char *data;
+    size_t len;
+
+    if (!evaluate_n_held_out(measurements->samples, measurements->n))
         return err_set(err, ERR_INPUT,
                        "too few samples to retrain '%s': no held-out case "
                        "(the last of each ten) to judge by",
-                       path);
-    if (training_run(&contest->new_model, &new_one, measurements, cli, err))
+                       contest->path);
+    if (training_run(&contest->new_model, &evaluation, measurements, cli, err))
         return -1;
-    contest->old_mape = old_one.errors[PREDICTOR_NET].mape;
-    contest->new_mape = new_one.errors[PREDICTOR_NET].mape;
+    if (interrupt_requested())
+        return err_set(err, ERR_INTERRUPTED,
+                       "interrupted after epoch %" PRIu64 "; '%s' is untouched",
+                       contest->new_model.training.epochs, contest->path);
+    /* It is known by its hash, also where it is never written. */
+    model_to_bytes(&contest->new_model, &data, &len, cli_arena(cli));
     contest->n_samples = (size_t)(contest->new_model.training.n_train +
                                   contest->new_model.training.n_validation);
-    contest->replaced = contest->new_mape < contest->old_mape;
-    if (contest->replaced)
-        return model_save(&contest->new_model, path, err);
+    if (evaluation_loses_to_singles(&evaluation) && !cli_flag(cli, "force"))
+        contest->lost = training_lost_text(&evaluation, cli);
     return 0;
 }
 
 static int run_retrain(struct cli *cli, struct err *err)
 {
+    struct contest contest = {.path = cli_string(cli, "model")};
     struct measurements measurements;
     struct sample_setting device;
-    struct contest contest = {.replaced = false};
-    const char *path = cli_string(cli, "model");
     struct store *store = NULL;
-    char hash[HASH_TEXT_MAX];
     int rc = -1;
 
-    if (!cli_given(cli, "db") || !path) {
+    if (!cli_given(cli, "db") || !contest.path) {
         err_set(err, ERR_USAGE,
                 "options '--db' and '--model' are needed: where the samples "
                 "are and what is to be improved");
         goto out;
     }
-    if (model_load(&contest.old_model, path, cli_arena(cli), err))
+    if (parse_gain(&contest, cli_string(cli, "min-gain"), cli_arena(cli), err))
+        goto out;
+    if (load_old(&contest, cli_arena(cli), err))
         goto out;
     if (training_open_store(&store, cli_string(cli, "db"), STORE_WRITE, err))
         goto out;
     device = model_device(&contest.old_model);
     if (measurements_load(&measurements, store, &device, cli, err))
         goto out;
-    if (hold_contest(&contest, path, &measurements, cli, err))
+    if (train_new(&contest, &measurements, cli, err))
         goto out;
-    hash_text(hash, contest.replaced ? contest.new_model.hash
-                                     : contest.old_model.hash);
-    if (store_log_training(
-            store, path, hash, contest.replaced ? "replaced" : "kept",
-            contest.old_mape, contest.new_mape, contest.n_samples, err))
+    if (hold_contest(&contest, store, &measurements, cli, err))
         goto out;
     if (cli_flag(cli, "json"))
-        print_json(&contest, path);
+        print_json(&contest);
     else
-        print_text(&contest, path);
-    rc = 0;
+        print_text(&contest);
+    rc = contest.replaced || !cli_flag(cli, "exit-code") ? 0 : EXIT_KEPT;
 out:
     store_close(store);
     return rc;

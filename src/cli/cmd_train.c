@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/lock.h"
 #include "cli/comm_report.h"
 #include "cli/training.h"
 
@@ -97,6 +98,26 @@ static void print_text(const struct model *model,
            hash_text(hash, model->hash));
 }
 
+/* Puts the model in its place, unless it is of no use. */
+static int save(struct model *model, const struct evaluation *evaluation,
+                struct cli *cli, struct err *err)
+{
+    const char *path = cli_string(cli, "output");
+    struct lock lock;
+    int rc;
+
+    if (evaluation_loses_to_singles(evaluation) && !cli_flag(cli, "force"))
+        return err_set(err, ERR_INPUT,
+                       "'%s' was not written: %s; '--force' writes it all the "
+                       "same",
+                       path, training_lost_text(evaluation, cli));
+    if (lock_take(&lock, path, MODEL_WAIT_S, err))
+        return -1;
+    rc = model_save(model, path, err);
+    lock_release(&lock);
+    return rc;
+}
+
 static int run_train(struct cli *cli, struct err *err)
 {
     struct measurements measurements;
@@ -121,12 +142,20 @@ static int run_train(struct cli *cli, struct err *err)
         goto out;
     if (training_run(&model, &evaluation, &measurements, cli, err))
         goto out;
-    if (model_save(&model, cli_string(cli, "output"), err))
+    if (save(&model, &evaluation, cli, err))
         goto out;
     if (cli_flag(cli, "json"))
         training_print_json(evaluation_to_json(&evaluation));
     else
         print_text(&model, &evaluation, (clock_ms() - begin_ms) / 1000, cli);
+    if (interrupt_requested()) {
+        err_set(err, ERR_INTERRUPTED,
+                "interrupted after epoch %" PRIu64
+                "; '%s' holds the best model until then, of epoch %" PRIu64,
+                model.training.epochs, cli_string(cli, "output"),
+                model.training.best_epoch);
+        goto out;
+    }
     rc = 0;
 out:
     store_close(store);

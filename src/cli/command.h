@@ -43,6 +43,8 @@ struct command {
     const char *summary;               /* one line */
     const struct option_spec *options; /* ends with a NULL name */
     unsigned min_args, max_args;
+    /* 0, -1 with the err, or the exit status of a success that has one of its
+     * own. */
     int (*run)(struct cli *cli, struct err *err);
 };
 

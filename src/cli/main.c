@@ -89,10 +89,10 @@ int main(int argc, char **argv)
     /* A write beyond the file-size limit then fails like any other. */
     signal(SIGXFSZ, SIG_IGN);
     rc = dispatch(argc, argv, &err);
-    if (!rc)
-        rc = finish_stdout(&err);
-    if (!rc)
-        return 0;
+    if (rc >= 0 && finish_stdout(&err))
+        rc = -1;
+    if (rc >= 0)
+        return rc;
     fprintf(stderr, "neuroshard: %s\n", err.msg);
     return err_exit_status(err.code);
 }

@@ -125,8 +125,16 @@ int training_run(struct model *model, struct evaluation *evaluation,
 {
     struct train_options options;
     struct progress progress;
+    const size_t n_held_out =
+        evaluate_n_held_out(measurements->samples, measurements->n);
     int rc;
 
+    if (n_held_out < EVALUATE_MIN_HELD_OUT && !cli_flag(cli, "force"))
+        return err_set(err, ERR_INPUT,
+                       "too few samples to judge a model by: %zu held-out "
+                       "cases (the last of each ten), where %d are needed; "
+                       "'--force' trains all the same",
+                       n_held_out, EVALUATE_MIN_HELD_OUT);
     train_options_init(&options);
     options.epochs = (unsigned)cli_u64(cli, "epochs");
     options.time_limit_s = cli_double(cli, "time-limit");
@@ -144,6 +152,18 @@ int training_run(struct model *model, struct evaluation *evaluation,
     model->has_comm = comm_fit_samples(&model->comm, measurements->comm_samples,
                                        measurements->n_comm, cli_arena(cli));
     return 0;
+}
+
+const char *training_lost_text(const struct evaluation *evaluation,
+                               struct cli *cli)
+{
+    return arena_printf(
+        cli_arena(cli),
+        "its mean error of %.2f %% on %zu held-out cases of several tables is "
+        "above the %.2f %% of adding up their single tables as %s",
+        100 * evaluation->singles.net_mape, evaluation->singles.n,
+        100 * evaluation->singles.sum_mape,
+        evaluation->singles.is_measured ? "measured" : "it predicts them");
 }
 
 static void print_errors(const char *name, const struct errors *errors)

@@ -14,28 +14,32 @@
  */
 
 /* Entries of a command's option table: how to train. */
-#define TRAINING_OPTIONS                                           \
-    {"epochs",                                                     \
-     'e',                                                          \
-     OPTION_U64,                                                   \
-     "N",                                                          \
-     "0",                                                          \
-     0,                                                            \
-     1e6,                                                          \
-     NULL,                                                         \
-     "passes over the samples; 0: as many as 20,000 steps take"},  \
-        {"time-limit",                                             \
-         0,                                                        \
-         OPTION_DOUBLE,                                            \
-         "S",                                                      \
-         "0",                                                      \
-         0,                                                        \
-         1e9,                                                      \
-         NULL,                                                     \
-         "seconds after which the best so far is taken; 0: none"}, \
-    {                                                              \
-        "seed", 0, OPTION_U64, "K", "0", 0, 9e15, NULL,            \
-            "seed of the initial weights and of the shuffling"     \
+#define TRAINING_OPTIONS                                                    \
+    {"epochs",                                                              \
+     'e',                                                                   \
+     OPTION_U64,                                                            \
+     "N",                                                                   \
+     "0",                                                                   \
+     0,                                                                     \
+     1e6,                                                                   \
+     NULL,                                                                  \
+     "passes over the samples; 0: as many as 20,000 steps take"},           \
+        {"time-limit",                                                      \
+         0,                                                                 \
+         OPTION_DOUBLE,                                                     \
+         "S",                                                               \
+         "0",                                                               \
+         0,                                                                 \
+         1e9,                                                               \
+         NULL,                                                              \
+         "seconds after which the best so far is taken; 0: none"},          \
+        {"seed", 0,    OPTION_U64,                                          \
+         "K",    "0",  0,                                                   \
+         9e15,   NULL, "seed of the initial weights and of the shuffling"}, \
+    {                                                                       \
+        "force", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,                    \
+            "also a model that loses to the sum of single tables "          \
+            "or was judged by few samples"                                  \
     }
 
 /* Entries of a command's option table: settings to keep to. */
@@ -93,10 +97,20 @@ const char *training_list_settings(const struct sample_setting *settings,
                                    size_t n, struct cli *cli);
 
 /* Trains by the TRAINING_OPTIONS, evaluates and fits the communication; errors
- * and communication are in the model, too. */
+ * and communication are in the model, too. Stops with the best so far at an
+ * interrupt. Without --force, ERR_INPUT where there are too few held-out
+ * samples to judge it by. */
 int training_run(struct model *model, struct evaluation *evaluation,
                  const struct measurements *measurements, struct cli *cli,
                  struct err *err) MUST_CHECK;
+
+/* Half a sentence on a net that loses to the sum of single tables, in the
+ * command's arena. */
+const char *training_lost_text(const struct evaluation *evaluation,
+                               struct cli *cli);
+
+/* How long a command waits for another that is replacing its model. */
+#define MODEL_WAIT_S 10
 
 /* On standard output. */
 void evaluation_print(const struct evaluation *evaluation);

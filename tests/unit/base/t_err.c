@@ -59,7 +59,7 @@ static void test_exit_status(void)
     is_i64(err_exit_status(ERR_INPUT), 1, "bad input with 1");
     is_i64(err_exit_status(ERR_IO), 1, "a refusal of the system with 1");
     is_i64(err_exit_status(ERR_DEVICE), 1, "a device with 1");
-    is_i64(err_exit_status(ERR_INTERRUPTED), 1, "an interrupt with 1");
+    is_i64(err_exit_status(ERR_INTERRUPTED), 130, "an interrupt with 130");
     is_i64(err_exit_status(ERR_USAGE), 2, "usage with 2");
     is_i64(err_exit_status(ERR_NO_PLAN), 3, "no plan with 3");
 }

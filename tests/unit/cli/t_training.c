@@ -45,7 +45,7 @@ static int run(const struct command *command, const char *const *words)
     dup2(keep, STDOUT_FILENO);
     close(keep);
     close(null);
-    return rc ? err_exit_status(err.code) : 0;
+    return rc < 0 ? err_exit_status(err.code) : rc;
 }
 #define RUN(command, ...) \
     run(&(command), (const char *const[]){__VA_ARGS__, NULL})
@@ -54,7 +54,7 @@ static void fill_store(const char *path, const struct sample_setting *setting,
                        size_t n_cases)
 {
     struct store *store = NULL;
-    const struct sample *samples;
+    struct sample *samples;
     struct comm_sample comm = {.kind = "copy", .n_ranks = 2};
     size_t n;
 
@@ -69,6 +69,37 @@ static void fill_store(const char *path, const struct sample_setting *setting,
         comm.total_bytes = comm.max_bytes = bytes;
         comm.time.median_ms = 0.01 + (double)bytes / 10e6;
         if (store_put_comm(store, setting, &comm, &err))
+            goto out;
+    }
+out:
+    if (err.code) {
+        printf("Bail out! %s\n", err.msg);
+        exit(1);
+    }
+    store_close(store);
+}
+
+/* The same cases, each as dear as its tables alone: no net can do better than
+ * to add them up. */
+static void fill_sums(const char *path)
+{
+    struct store *store = NULL;
+    struct sample *samples;
+    size_t n;
+
+    err = (struct err){0};
+    samples = synthetic_samples(&n, 300, 11, &arena);
+    if (store_open(&store, path, STORE_WRITE, &err))
+        goto out;
+    for (size_t i = 0; i < n; i++) {
+        struct sample *sample = &samples[i];
+
+        if (sample->kind == SAMPLE_FUSED) {
+            sample->total.median_ms = 0;
+            for (uint32_t t = 0; t < sample->n_tables; t++)
+                sample->total.median_ms += synthetic_ms(&sample->tables[t], 1);
+        }
+        if (store_put(store, &synthetic_setting, sample, &err))
             goto out;
     }
 out:
@@ -118,19 +149,23 @@ static void test_train(const char *db)
 static void test_retrain(const char *db)
 {
     const char *good = in_folder("first.nsm"), *poor = in_folder("poor.nsm");
-    const char *copy = in_folder("second.nsm");
+    const char *copy = in_folder("second.nsm"), *old = in_folder("poor.nsm.1");
     struct model before, after;
 
     is_i64(RUN(command_retrain, "retrain", "--db", db, "--model", good,
                "--epochs=30"),
            0, "retrain on the same samples");
     ok(same_files(good, copy), "keeps the model");
+    is_i64(RUN(command_retrain, "retrain", "--db", db, "--model", good,
+               "--epochs=30", "--seed=1", "--min-gain=100%", "--exit-code"),
+           4, "kept, says the exit status");
+    ok(same_files(good, copy), "and it is");
     is_i64(RUN(command_train, "train", "--db", db, "-o", poor, "--epochs=1"), 0,
            "a poor model");
     if (model_load(&before, poor, &arena, &err))
         ok(0, "%s", err.msg);
     is_i64(RUN(command_retrain, "retrain", "--db", db, "--model", poor,
-               "--epochs=30", "--json"),
+               "--epochs=30", "--json", "--exit-code"),
            0, "retrain it");
     if (!model_load(&after, poor, &arena, &err))
         ok(after.errors[0].mape < before.errors[0].mape,
@@ -138,14 +173,62 @@ static void test_retrain(const char *db)
            100 * before.errors[0].mape, 100 * after.errors[0].mape);
     else
         ok(0, "%s", err.msg);
+    ok(!model_load(&after, old, &arena, &err) && after.hash == before.hash,
+       "and is still there as MODEL.1");
+}
+
+static void test_useless(void)
+{
+    const char *sums = in_folder("sums.db"), *useless = in_folder("useless");
+    const char *copy = in_folder("second.nsm");
+
+    fill_sums(sums);
+    is_i64(
+        RUN(command_train, "train", "--db", sums, "-o", useless, "--epochs=1"),
+        1, "a net worse than adding up is not written");
+    ok(strstr(err.msg, "above the 0.00 % of adding up their single tables as "
+                       "measured") != NULL,
+       "%s", err.msg);
+    ok(!file_exists(useless), "there is none");
+    is_i64(RUN(command_train, "train", "--db", sums, "-o", useless,
+               "--epochs=1", "--force"),
+           0, "unless it is asked for");
+    ok(!rename(useless, copy) &&
+           !RUN(command_train, "train", "--db", sums, "-o", useless,
+                "--epochs=1", "--force") &&
+           same_files(useless, copy),
+       "it stands");
+    is_i64(RUN(command_retrain, "retrain", "--db", sums, "--model", useless,
+               "--epochs=30", "--exit-code"),
+           4, "as a better one is still worse than adding up");
+    ok(same_files(useless, copy), "it is kept");
+    is_i64(RUN(command_retrain, "retrain", "--db", sums, "--model", useless,
+               "--epochs=30", "--exit-code", "--force", "--min-gain=0%"),
+           0, "the better one is put in by force");
+    unlink(in_folder("useless.1"));
+}
+
+static void test_gains(const char *db)
+{
+    static const char *const wrong[] = {"2",     "se",   "%",    "-1%",
+                                        "1e9se", "2 SE", "nan%", ""};
+    const char *model = in_folder("first.nsm");
+
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        is_i64(RUN(command_retrain, "retrain", "--db", db, "--model", model,
+                   "--min-gain", wrong[i]),
+               2, "no gain");
+        ok(strstr(err.msg, "'--min-gain' ") != NULL, "%s", err.msg);
+    }
 }
 
 static void test_refusals(const char *db)
 {
     struct sample_setting other = synthetic_setting;
     struct model both = {.n_ranges = 0};
-    const char *few = in_folder("few.db"), *model = in_folder("first.nsm");
-    const char *copy = in_folder("second.nsm"), *none = in_folder("none");
+    const char *few = in_folder("few.db"), *tens = in_folder("tens.db");
+    const char *model = in_folder("first.nsm"), *copy = in_folder("second.nsm"),
+               *none = in_folder("none");
 
     is_i64(RUN(command_train, "train", "--db", db), 2, "no --output");
     is_i64(RUN(command_train, "train", "--db", none, "-o", none), 1, "no file");
@@ -159,20 +242,31 @@ static void test_refusals(const char *db)
     is_i64(RUN(command_train, "train", "--db", db, "-o", none, "--batch=7"), 1,
            "nothing of that batch");
     fill_store(few, &synthetic_setting, 3);
+    fill_store(tens, &synthetic_setting, 100);
     is_i64(RUN(command_retrain, "retrain", "--db", few, "--model", model), 1,
            "too few samples to retrain");
     ok(strstr(err.msg, "too few samples") != NULL, "%s", err.msg);
+    is_i64(RUN(command_retrain, "retrain", "--db", few, "--model", model,
+               "--force"),
+           1, "far too few");
+    is_i64(RUN(command_train, "train", "--db", tens, "-o", none, "--epochs=9"),
+           1, "too few to judge by");
+    ok(strstr(err.msg, "10 held-out cases") != NULL, "%s", err.msg);
+    is_i64(RUN(command_train, "train", "--db", tens, "-o", none, "--epochs=9",
+               "--force"),
+           0, "but enough to train");
     ok(same_files(model, copy), "the model is untouched");
     other.batch = 1024;
     fill_store(db, &other, 10);
-    is_i64(RUN(command_train, "train", "--db", db, "-o", none, "--epochs=1"), 0,
-           "two settings, one model");
+    is_i64(RUN(command_train, "train", "--db", db, "-o", none, "--epochs=1",
+               "--force"),
+           0, "two settings, one model");
     is_i64(model_load(&both, none, &arena, &err), 0, "which loads");
     is_i64((int64_t)both.n_ranges, 1, "of one precision and optimizer");
     is_i64(both.ranges[0].batch_min, 1024, "from the smaller batch");
     is_i64(both.ranges[0].batch_max, 4096, "to the larger");
     is_i64(RUN(command_train, "train", "--db", db, "-o", none, "--batch=4096",
-               "--epochs=1"),
+               "--epochs=1", "--force"),
            0, "one setting chosen");
     is_i64(model_load(&both, none, &arena, &err), 0, "which loads, too");
     is_i64(both.ranges[0].batch_min, 4096, "without the other");
@@ -192,7 +286,7 @@ static void test_refusals(const char *db)
            strstr(err.msg, "batch 1024; cpu:other"),
        "%s", err.msg);
     is_i64(RUN(command_train, "train", "--db", db, "-o", none,
-               "--device=imaginary", "--epochs=1"),
+               "--device=imaginary", "--epochs=1", "--force"),
            0, "two devices, one chosen");
     is_i64(RUN(command_eval, "eval", "--db", few, "--model", model), 1,
            "no held-out case");
@@ -201,15 +295,21 @@ static void test_refusals(const char *db)
 /* Last, as the flag stays. */
 static void test_interrupt(const char *db)
 {
+    struct model best;
     const char *model = in_folder("first.nsm"), *copy = in_folder("second.nsm");
 
     interrupt_install();
     raise(SIGINT);
+    is_i64(RUN(command_retrain, "retrain", "--db", db, "--model", model), 130,
+           "retraining is interrupted");
+    ok(strstr(err.msg, "is untouched") != NULL, "%s", err.msg);
+    ok(same_files(model, copy), "it is");
     is_i64(RUN(command_train, "train", "--db", db, "-o", model, "--batch=4096",
                "--device=imaginary"),
-           1, "interrupted");
-    ok(err.code == ERR_INTERRUPTED, "%s", err.msg);
-    ok(same_files(model, copy), "the old model is untouched");
+           130, "training is interrupted");
+    ok(strstr(err.msg, "interrupted after epoch 1; ") != NULL, "%s", err.msg);
+    ok(!model_load(&best, model, &arena, &err) && best.training.epochs == 1,
+       "the best until then is kept");
 }
 
 int main(void)
@@ -222,14 +322,20 @@ int main(void)
         return 1;
     }
     db = in_folder("costs.db");
-    fill_store(db, &synthetic_setting, 100);
+    fill_store(db, &synthetic_setting, 300);
     test_train(db);
     test_retrain(db);
+    test_gains(db);
+    test_useless();
+    is_i64(RUN(command_train, "train", "--db", db, "-o",
+               in_folder("second.nsm"), "--epochs=30"),
+           0, "the first model again");
     test_refusals(db);
     test_interrupt(db);
     for (const char *const *name =
-             (const char *const[]){"costs.db", "few.db", "first.nsm",
-                                   "second.nsm", "poor.nsm", "none", NULL};
+             (const char *const[]){"costs.db", "few.db", "tens.db", "first.nsm",
+                                   "second.nsm", "poor.nsm", "poor.nsm.1",
+                                   "none", "sums.db", "useless", NULL};
          *name; name++)
         unlink(in_folder(*name));
     ok(!rmdir(folder), "nothing else was left behind");

@@ -142,6 +142,60 @@ static int stop_at_three(void *ctx, unsigned epoch, unsigned epochs,
     return epoch == 3 || !isfinite(train_loss) || !isfinite(validation_loss);
 }
 
+/* Losses as they come, and where to stop. */
+struct losses {
+    unsigned stop, best;
+    double least;
+};
+
+static int watch(void *ctx, unsigned epoch, unsigned epochs, double train_loss,
+                 double validation_loss)
+{
+    struct losses *losses = ctx;
+
+    (void)epochs, (void)train_loss;
+    if (epoch == 1 || validation_loss < losses->least) {
+        losses->least = validation_loss;
+        losses->best = epoch;
+    }
+    return epoch == losses->stop;
+}
+
+/* The weights are those that the net had after its best epoch: a training
+ * that is stopped there has them, too. */
+static void test_best_epoch(struct arena *arena)
+{
+    struct train_options options;
+    struct losses losses = {.stop = 0};
+    struct model whole, part;
+    struct err err = {0};
+    const struct sample *samples;
+    size_t n;
+
+    samples = synthetic_samples(&n, 60, 3, arena);
+    train_options_init(&options);
+    options.epochs = 40;
+    options.decay = false; /* its course does not depend on the epochs */
+    options.average = 0;
+    options.learning_rate = 2e-2;
+    options.on_epoch = watch;
+    options.ctx = &losses;
+    if (train_fit(&whole, samples, n, &options, arena, &err)) {
+        ok(0, "%s", err.msg);
+        return;
+    }
+    ok(losses.best < 40, "the best of 40 epochs was %u", losses.best);
+    is_i64((int64_t)whole.training.best_epoch, losses.best,
+           "the epoch of the least loss");
+    losses.stop = losses.best;
+    if (train_fit(&part, samples, n, &options, arena, &err))
+        ok(0, "%s", err.msg);
+    else
+        ok(!memcmp(whole.mlp.params, part.mlp.params,
+                   whole.mlp.n_params * sizeof(float)),
+           "whose weights are taken");
+}
+
 static void test_refusals(struct arena *arena)
 {
     struct train_options options;
@@ -163,10 +217,10 @@ static void test_refusals(struct arena *arena)
     samples = synthetic_samples(&n, 60, 3, arena);
     options.on_epoch = stop_at_three;
     options.ctx = &last;
-    ok(train_fit(&model, samples, n, &options, arena, &err) &&
-           err.code == ERR_INTERRUPTED,
-       "given up: %s", err.msg);
+    ok(!train_fit(&model, samples, n, &options, arena, &err),
+       "stopped, with the best so far");
     is_i64(last, 3, "after three epochs");
+    is_i64((int64_t)model.training.epochs, 3, "as the model says");
     options.on_epoch = NULL;
     options.time_limit_s = 1e-9;
     ok(!train_fit(&model, samples, n, &options, arena, &err),
@@ -190,6 +244,7 @@ int main(void)
     test_split(&arena);
     test_fit(&arena);
     test_settings(&arena);
+    test_best_epoch(&arena);
     test_refusals(&arena);
     arena_release(&arena);
     return tap_done();

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#define POLL_MS 20
+#define OWNER_MAX 80
+
+/* "FILE.lock" of what path leads to; NULL where there is nothing to lock. */
+static char *lock_path(const char *path)
+{
+    char *target = realpath(path, NULL);
+    struct buf name = {0};
+    struct stat st;
+
+    if (strcmp(path, "-") != 0 && (stat(path, &st) || S_ISREG(st.st_mode)))
+        buf_printf(&name, "%s.lock", target ? target : path);
+    free(target);
+    return name.data;
+}
+
+/* Opens the file and tries to lock it: 1 done, 0 another process has it, -1
+ * errno says why not. */
+static int try_lock(struct lock *lock)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    struct stat ours, named;
+    int reason;
+
+    lock->fd =
+        open(lock->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (lock->fd < 0)
+        return -1;
+    if (!fcntl(lock->fd, F_SETLK, &whole)) {
+        /* The owner before may have removed the file that was opened. */
+        if (!fstat(lock->fd, &ours) && !stat(lock->path, &named) &&
+            ours.st_ino == named.st_ino && ours.st_dev == named.st_dev)
+            return 1;
+        errno = EAGAIN;
+    }
+    reason = errno;
+    close(lock->fd);
+    lock->fd = -1;
+    errno = reason;
+    return reason == EAGAIN || reason == EACCES ? 0 : -1;
+}
+
+/* For people; nothing depends on it. */
+static void write_owner(const struct lock *lock)
+{
+    struct utsname host;
+    char text[OWNER_MAX];
+    int len;
+
+    if (uname(&host))
+        return;
+    len = snprintf(text, sizeof text, "process %ld on %.40s\n", (long)getpid(),
+                   host.nodename);
+    if (ftruncate(lock->fd, 0) || write(lock->fd, text, (size_t)len) < 0)
+        return;
+}
+
+static void read_owner(char owner[OWNER_MAX], const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    ssize_t len = fd < 0 ? 0 : read(fd, owner, OWNER_MAX - 1);
+
+    if (fd >= 0)
+        close(fd);
+    owner[len > 0 ? len : 0] = '\0';
+    owner[strcspn(owner, "\n")] = '\0';
+    for (char *c = owner; *c; c++)
+        if (*c < ' ' || *c > '~' || *c == '\'')
+            *c = '?';
+    if (!*owner)
+        strcpy(owner, "another process");
+}
+
+static int is_taken(const struct lock *lock, const char *path, double wait_s,
+                    struct err *err)
+{
+    char owner[OWNER_MAX];
+
+    read_owner(owner, lock->path);
+    if (interrupt_requested())
+        return err_set(err, ERR_INTERRUPTED,
+                       "interrupted while %s held the lock of '%s'", owner,
+                       path);
+    return err_set(err, ERR_IO,
+                   "cannot write '%s': %s has held its lock '%s' for %g s",
+                   path, owner, lock->path, wait_s);
+}
+
+int lock_take(struct lock *lock, const char *path, double wait_s,
+              struct err *err)
+{
+    const struct timespec pause = {0, POLL_MS * 1000000L};
+    const double start_ms = clock_ms();
+    int rc = -1, got = 1;
+
+    *lock = (struct lock){.path = lock_path(path), .fd = -1};
+    while (lock->path && (got = try_lock(lock)) == 0 &&
+           clock_ms() - start_ms < 1000 * wait_s && !interrupt_requested())
+        nanosleep(&pause, NULL);
+    if (got < 0) {
+        err_set(err, ERR_IO, "cannot lock '%s' by '%s': %s", path, lock->path,
+                strerror(errno));
+        goto out;
+    }
+    if (!got) {
+        is_taken(lock, path, wait_s, err);
+        goto out;
+    }
+    if (lock->path)
+        write_owner(lock);
+    rc = 0;
+out:
+    if (rc) {
+        mem_free(lock->path);
+        lock->path = NULL;
+    }
+    return rc;
+}
+
+void lock_release(struct lock *lock)
+{
+    if (!lock->path)
+        return;
+    /* While it is still locked: who waits for this file then finds that it
+     * has no name any more, and opens the next one. */
+    unlink(lock->path);
+    close(lock->fd);
+    mem_free(lock->path);
+    lock->path = NULL;
+}

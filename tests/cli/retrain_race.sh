@@ -1,0 +1,69 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Two retrainings of one model at once: both are better than the model in use,
+# and the better of the two stands, whichever ends first.
+set -eu
+command -v sqlite3 >/dev/null || { echo "no sqlite3 tool" >&2; exit 77; }
+
+ns=$NEUROSHARD
+rounds=3
+[ "${TEST_SIZE-}" != full ] || rounds=50
+
+# A part of what was measured for the shipped model; of few.db much less may be
+# trained on.
+cp "$ROOT/data/measurements/cpu-amd-epyc-2t.db" costs.db
+sqlite3 costs.db 'DELETE FROM sample_table WHERE sample_id IN (SELECT id FROM
+    sample WHERE case_idx >= 600); DELETE FROM sample WHERE case_idx >= 600;
+    DELETE FROM comm_sample; VACUUM'
+cp costs.db few.db
+sqlite3 few.db 'DELETE FROM sample_table WHERE sample_id IN (SELECT id FROM
+    sample WHERE case_idx >= 100 AND case_idx % 10 <> 9);
+    DELETE FROM sample WHERE case_idx >= 100 AND case_idx % 10 <> 9; VACUUM'
+
+# Prints the hash of the model that stands in the end.
+retrain()
+{
+    "$ns" retrain --model model --min-gain 0% --json "$@" |
+        sed -n 's/^  "hash": "\(.*\)",$/\1/p'
+}
+better()
+{
+    retrain --db costs.db --epochs 20
+}
+slower()
+{
+    retrain --db few.db --epochs 250
+}
+faster()
+{
+    retrain --db few.db --epochs 20
+}
+
+"$ns" train --db few.db -o start --epochs 1 --force >/dev/null
+cp start model
+want=$(better)
+for rival in slower faster; do
+    cp start model
+    first=$($rival)
+    [ "$first" != "$want" ] && [ "$(better)" = "$want" ] &&
+        [ "$($rival)" = "$want" ] && ! cmp -s start model.1 ||
+        echo "$rival is no rival"
+done
+
+round=0
+while [ $round -lt $rounds ]; do
+    rival=slower
+    [ $((round % 3)) -ne 2 ] || rival=faster
+    round=$((round + 1))
+    cp start model
+    $rival >rival &
+    better >best
+    wait
+    [ "$("$ns" eval --db costs.db --model model --json |
+        sed -n 's/^  "hash": "\(.*\)",*$/\1/p')" = "$want" ] ||
+        echo "round $round: $rival left the worse model: $(cat rival best)"
+    [ ! -e model.lock ] || echo "round $round: a lock is left"
+done
+[ "$(sqlite3 costs.db 'SELECT count(*) FROM training_log')" = \
+    $((3 + rounds)) ] || echo "a verdict is missing"
+echo "the better model stood each time"

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/* What a model is judged by: the paired test of two models, and the net against
+ * the sum of single tables. */
+#include "costmodel/evaluate.h"
+
+#include "costmodel/dataset.h"
+#include "costmodel/train.h"
+#include "tests/synthetic_samples.h"
+#include "tests/tap.h"
+
+#define N_CASES 300
+
+static void train(struct model *model, const struct sample *samples, size_t n,
+                  unsigned epochs, struct arena *arena)
+{
+    struct train_options options;
+    struct err err = {0};
+
+    train_options_init(&options);
+    options.epochs = epochs;
+    if (train_fit(model, samples, n, &options, arena, &err)) {
+        printf("Bail out! %s\n", err.msg);
+        exit(1);
+    }
+}
+
+/* By the definition, from what each model says of all samples. */
+static struct paired by_hand(const struct model *old_model,
+                             const struct model *new_model,
+                             const struct sample *samples, size_t n,
+                             struct arena *arena)
+{
+    double *old_ms = ARENA_NEW(arena, double, n);
+    double *new_ms = ARENA_NEW(arena, double, n);
+    struct paired paired = {0};
+    double squares = 0;
+
+    predict_samples(old_model, samples, n, old_ms);
+    predict_samples(new_model, samples, n, new_ms);
+    for (size_t i = 0; i < n; i++) {
+        const double ms = samples[i].total.median_ms;
+        const double old_error = fabs(old_ms[i] / ms - 1);
+        const double new_error = fabs(new_ms[i] / ms - 1);
+
+        if (samples[i].kind != SAMPLE_FUSED || samples[i].case_idx % 10 != 9 ||
+            samples[i].flags)
+            continue;
+        paired.n++;
+        paired.old_mape += old_error;
+        paired.new_mape += new_error;
+        paired.gain += old_error - new_error;
+        squares += (old_error - new_error) * (old_error - new_error);
+    }
+    paired.old_mape /= (double)paired.n;
+    paired.new_mape /= (double)paired.n;
+    paired.gain /= (double)paired.n;
+    paired.gain_se =
+        sqrt((squares / (double)paired.n - paired.gain * paired.gain) /
+             (double)(paired.n - 1));
+    return paired;
+}
+
+static void test_pair(struct sample *samples, size_t n, struct arena *arena)
+{
+    struct model poor, good;
+    struct paired paired, want;
+    struct evaluation evaluation;
+
+    for (size_t i = 0; i < n; i++) /* a disturbed machine on two of them */
+        if (samples[i].case_idx % 100 == 19)
+            samples[i].flags = SAMPLE_THROTTLED;
+    train(&poor, samples, n, 1, arena);
+    train(&good, samples, n, 30, arena);
+    want = by_hand(&poor, &good, samples, n, arena);
+    evaluate_pair(&paired, &poor, &good, samples, n);
+    is_i64((int64_t)paired.n, N_CASES / 10 - N_CASES / 100, "held-out cases");
+    is_i64((int64_t)evaluate_n_held_out(samples, n), (int64_t)paired.n,
+           "as many as counted");
+    is_near(paired.old_mape, want.old_mape, 1e-6, "error of the old model");
+    is_near(paired.new_mape, want.new_mape, 1e-6, "of the new one");
+    is_near(paired.gain, want.gain, 1e-6, "the gain");
+    is_near(paired.gain_se, want.gain_se, 1e-6, "its standard error");
+    ok(paired.gain > 2 * paired.gain_se, "more training is better: %g +- %g",
+       paired.gain, paired.gain_se);
+    evaluate_model(&evaluation, &good, samples, n);
+    is_near(evaluation.errors[PREDICTOR_NET].mape, paired.new_mape, 1e-12,
+            "the error that an evaluation has");
+    evaluate_pair(&paired, &good, &good, samples, n);
+    ok(paired.gain == 0 && paired.gain_se == 0, "a model against itself");
+    evaluate_pair(&paired, &poor, &good, samples, 0);
+    ok(!paired.n && isnan(paired.gain), "nothing held out, nothing gained");
+}
+
+/* All samples but those of one kind. */
+static size_t without(struct sample *out, const struct sample *samples,
+                      size_t n, enum sample_kind kind)
+{
+    size_t n_kept = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (samples[i].kind != kind)
+            out[n_kept++] = samples[i];
+    return n_kept;
+}
+
+static void test_singles(const struct sample *samples, size_t n,
+                         struct arena *arena)
+{
+    struct sample *some = ARENA_NEW(arena, struct sample, n);
+    struct evaluation evaluation;
+    struct model model;
+    size_t n_some;
+
+    train(&model, samples, n, 30, arena);
+    evaluate_model(&evaluation, &model, samples, n);
+    ok(evaluation.singles.is_measured &&
+           evaluation.singles.net_mape < evaluation.singles.sum_mape,
+       "%.1f %% on %zu cases of several tables, where a sum is %.1f %% off",
+       100 * evaluation.singles.net_mape, evaluation.singles.n,
+       100 * evaluation.singles.sum_mape);
+    ok(!evaluation_loses_to_singles(&evaluation), "the net wins");
+    evaluation.singles.sum_mape = evaluation.singles.net_mape / 2;
+    ok(evaluation_loses_to_singles(&evaluation), "or loses");
+    evaluation.singles.net_mape = NAN;
+    ok(evaluation_loses_to_singles(&evaluation), "as with no number");
+
+    n_some = without(some, samples, n, SAMPLE_SINGLE);
+    evaluate_model(&evaluation, &model, some, n_some);
+    ok(!evaluation.singles.is_measured && evaluation.singles.n > 20,
+       "without single tables, against what the net says of them");
+    n_some = without(some, samples, n, SAMPLE_FUSED);
+    evaluate_model(&evaluation, &model, some, n_some);
+    ok(!evaluation.singles.n && !evaluation_loses_to_singles(&evaluation),
+       "nothing to compare");
+}
+
+int main(void)
+{
+    struct sample *samples;
+    struct arena arena;
+    size_t n;
+
+    arena_init(&arena);
+    samples = synthetic_samples(&n, N_CASES, 3, &arena);
+    test_singles(samples, n, &arena);
+    test_pair(samples, n, &arena);
+    arena_release(&arena);
+    return tap_done();
+}
