@@ -53,6 +53,16 @@ static int parse_kinds(unsigned *kinds, const char *text, struct err *err)
     return 0;
 }
 
+static enum dense_optimizer dense_optimizer_of(const struct cli *cli)
+{
+    const char *name = cli_string(cli, "dense-optimizer");
+    int i = 0;
+
+    while (strcmp(name, dense_optimizer_name((enum dense_optimizer)i)) != 0)
+        i++;
+    return (enum dense_optimizer)i;
+}
+
 int planning_problem(struct problem *problem, const char *path, struct cli *cli,
                      struct err *err)
 {
@@ -69,6 +79,7 @@ int planning_problem(struct problem *problem, const char *path, struct cli *cli,
     problem->memory_model = strcmp(cli_string(cli, "memory-model"), "weights")
                                 ? MEMORY_FULL
                                 : MEMORY_WEIGHTS;
+    problem->dense_optimizer = dense_optimizer_of(cli);
     problem->kinds = SHARD_ALL_KINDS;
     if (cli_given(cli, "shard") &&
         parse_kinds(&problem->kinds, cli_string(cli, "shard"), err))

@@ -121,6 +121,16 @@
          0,                                                                    \
          "full|weights",                                                       \
          "what counts as memory"},                                             \
+        {"dense-optimizer",                                                    \
+         0,                                                                    \
+         OPTION_CHOICE,                                                        \
+         "NAME",                                                               \
+         "adam",                                                               \
+         0,                                                                    \
+         0,                                                                    \
+         "sgd|adagrad|adam|table",                                             \
+         "what updates replicas, whose state counts so: the optimizer of the " \
+         "dense part, or each table's own"},                                   \
         {"threads",                                                            \
          0,                                                                    \
          OPTION_U64,                                                           \

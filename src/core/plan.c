@@ -292,6 +292,9 @@ const char *plan_inputs_hash(const struct plan *plan, struct arena *arena)
     }
     hash = mix_u64(problem->batch, hash);
     hash = mix_u64(problem->memory_model, hash);
+    if (problem->dense_optimizer != DENSE_AS_TABLE &&
+        problem->dense_optimizer != DENSE_ADAM)
+        hash = mix_u64(problem->dense_optimizer, hash);
     hash = mix_u64(problem->kinds, hash);
     hash = mix_text(plan->cost.hash, hash);
     hash_text(text, hash);

@@ -39,6 +39,23 @@ static uint64_t optimizer_state(const struct table *table, uint64_t rows,
     return 0;
 }
 
+/* Of a dense parameter, which knows no rows. */
+static uint64_t replica_state(enum dense_optimizer optimizer,
+                              const struct table *table, uint64_t weights)
+{
+    switch (optimizer) {
+    case DENSE_AS_TABLE:
+        return optimizer_state(table, table->num_embeddings, weights);
+    case DENSE_SGD:
+        return 0;
+    case DENSE_ADAGRAD:
+        return weights;
+    case DENSE_ADAM:
+        return mul_saturating(weights, 2);
+    }
+    return 0;
+}
+
 /* Indices of 8 bytes, outputs and their gradients; a replica also has the
  * dense fp32 gradient that its all-reduce carries. */
 static uint64_t batch_bytes(const struct problem *problem,
@@ -86,7 +103,10 @@ static void count_shards(struct memory_items *devices, uint64_t *n_pieces,
         if (problem->memory_model == MEMORY_WEIGHTS)
             continue;
         device->optimizer = add_saturating(
-            device->optimizer, optimizer_state(table, rows, weights));
+            device->optimizer,
+            shard->kind == SHARD_REPLICATE
+                ? replica_state(problem->dense_optimizer, table, weights)
+                : optimizer_state(table, rows, weights));
         device->io =
             add_saturating(device->io, batch_bytes(problem, table, shard));
     }

@@ -59,20 +59,44 @@ double shard_output_vectors(const struct problem *problem,
     return shard_samples(problem, shard) * table->num_outputs;
 }
 
-static double optimizer_bytes(const struct table *table, double rows,
-                              double elements)
+const char *dense_optimizer_name(enum dense_optimizer optimizer)
 {
-    double weight_bytes = precision_bytes(table->precision);
+    static const char *const names[N_DENSE_OPTIMIZERS] = {"table", "sgd",
+                                                          "adagrad", "adam"};
 
-    switch (table->optimizer) {
+    return names[optimizer];
+}
+
+/* What updates the shard. */
+static enum optimizer shard_optimizer(const struct problem *problem,
+                                      const struct shard *shard)
+{
+    if (shard->kind == SHARD_REPLICATE)
+        switch (problem->dense_optimizer) {
+        case DENSE_AS_TABLE:
+            break;
+        case DENSE_SGD:
+            return OPTIMIZER_SGD;
+        case DENSE_ADAGRAD:
+            return OPTIMIZER_ADAGRAD;
+        case DENSE_ADAM:
+            return OPTIMIZER_ADAM;
+        }
+    return problem->tables[shard->table].optimizer;
+}
+
+static double optimizer_bytes(enum optimizer optimizer, double rows,
+                              double weight_bytes)
+{
+    switch (optimizer) {
     case OPTIMIZER_SGD:
         return 0;
     case OPTIMIZER_ROWWISE_ADAGRAD:
         return 4 * rows;
     case OPTIMIZER_ADAGRAD:
-        return weight_bytes * elements;
+        return weight_bytes;
     case OPTIMIZER_ADAM:
-        return 2 * weight_bytes * elements;
+        return 2 * weight_bytes;
     }
     return 0;
 }
@@ -91,17 +115,24 @@ static double io_bytes(const struct problem *problem, const struct shard *shard,
     return shard->kind == SHARD_REPLICATE ? bytes + 4 * elements : bytes;
 }
 
+static void count_cells(struct memory_items *items, enum precision precision,
+                        enum optimizer optimizer, uint64_t n_rows,
+                        uint32_t n_columns)
+{
+    double rows = (double)n_rows;
+    double weight_bytes = rows * n_columns * precision_bytes(precision);
+
+    memset(items, 0, sizeof(*items));
+    items->weights = bytes_from_double(weight_bytes);
+    items->optimizer =
+        bytes_from_double(optimizer_bytes(optimizer, rows, weight_bytes));
+    items->total = saturating_add(items->weights, items->optimizer);
+}
+
 void cells_memory(struct memory_items *items, const struct table *table,
                   uint64_t n_rows, uint32_t n_columns)
 {
-    double rows = (double)n_rows, elements = rows * (double)n_columns;
-
-    memset(items, 0, sizeof(*items));
-    items->weights =
-        bytes_from_double(elements * precision_bytes(table->precision));
-    items->optimizer =
-        bytes_from_double(optimizer_bytes(table, rows, elements));
-    items->total = saturating_add(items->weights, items->optimizer);
+    count_cells(items, table->precision, table->optimizer, n_rows, n_columns);
 }
 
 void shard_memory(struct memory_items *items, const struct problem *problem,
@@ -110,7 +141,8 @@ void shard_memory(struct memory_items *items, const struct problem *problem,
     uint64_t n_rows = shard->row_end - shard->row_begin;
     uint32_t n_columns = shard->col_end - shard->col_begin;
 
-    cells_memory(items, &problem->tables[shard->table], n_rows, n_columns);
+    count_cells(items, problem->tables[shard->table].precision,
+                shard_optimizer(problem, shard), n_rows, n_columns);
     if (problem->memory_model == MEMORY_FULL) {
         items->io = bytes_from_double(
             io_bytes(problem, shard, (double)n_rows * (double)n_columns));

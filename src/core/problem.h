@@ -33,6 +33,18 @@ bool cluster_is_even(const struct cluster *cluster);
  * weights: rows x dim x bytes only, as the papers count. */
 enum memory_model { MEMORY_FULL, MEMORY_WEIGHTS };
 
+/* What updates replicas: frameworks keep them as dense parameters, for the
+ * optimizer of the dense part of the model, with a state of full size. */
+enum dense_optimizer {
+    DENSE_AS_TABLE, /* each table's own: what plans without one mean */
+    DENSE_SGD,
+    DENSE_ADAGRAD,
+    DENSE_ADAM
+};
+#define N_DENSE_OPTIMIZERS 4
+/* "table", "sgd" ... */
+const char *dense_optimizer_name(enum dense_optimizer optimizer);
+
 struct problem {
     struct table *tables; /* [n_tables], order of the input */
     size_t n_tables;
@@ -40,6 +52,7 @@ struct problem {
     struct cluster cluster;
     uint64_t batch; /* the global batch B; a device has B / R samples */
     enum memory_model memory_model;
+    enum dense_optimizer dense_optimizer;
     unsigned kinds; /* kinds the user allows (--shard), a mask */
 };
 
@@ -78,8 +91,9 @@ void cells_memory(struct memory_items *items, const struct table *table,
 /* Memory of one shard by the problem's memory model; reserve is 0. Saturates
  * at UINT64_MAX instead of wrapping. Weights by precision; optimizer state:
  * sgd 0, row-wise Adagrad 4 B a row of the shard, Adagrad 1 x and Adam 2 x the
- * weights; io = 8 B an index + (outputs + gradients) x width x comm
- * precision, and for a replica its dense gradient in fp32. */
+ * weights, of a replica the problem's dense optimizer; io = 8 B an index +
+ * (outputs + gradients) x width x comm precision, and for a replica its dense
+ * gradient in fp32. */
 void shard_memory(struct memory_items *items, const struct problem *problem,
                   const struct shard *shard);
 /* items += more, saturating. */

@@ -100,6 +100,21 @@ static int read_version(const struct json_place *root, struct err *err)
                        version, FORMAT_VERSION);
 }
 
+static int read_dense_optimizer(enum dense_optimizer *out,
+                                const struct json_place *root, struct err *err)
+{
+    const char *names[N_DENSE_OPTIMIZERS];
+    int optimizer = DENSE_AS_TABLE;
+
+    for (int i = 0; i < N_DENSE_OPTIMIZERS; i++)
+        names[i] = dense_optimizer_name((enum dense_optimizer)i);
+    if (optional_choice(&optimizer, root, "dense_optimizer", names,
+                        N_DENSE_OPTIMIZERS, err))
+        return -1;
+    *out = (enum dense_optimizer)optimizer;
+    return 0;
+}
+
 /* What stands beside tables, shards and devices. */
 static int read_head(struct plan *plan, const struct json_place *root,
                      struct arena *arena, struct err *err)
@@ -112,6 +127,7 @@ static int read_head(struct plan *plan, const struct json_place *root,
     if (place_u64(&problem->batch, root, "batch", 1, UINT64_MAX, err) ||
         optional_choice(&memory_model, root, "memory_model", memory_models, 2,
                         err) ||
+        read_dense_optimizer(&problem->dense_optimizer, root, err) ||
         optional_kinds(&problem->kinds, root, err) ||
         optional_string(&problem->source, root, "source", arena, err) ||
         optional_string(&plan->version, root, "version", arena, err) ||

@@ -225,6 +225,17 @@ static void close_list(struct buf *out)
     buf_printf(out, "\n  ]");
 }
 
+/* A plan without replicas is the same under the default. */
+static bool has_dense_optimizer(const struct plan *plan)
+{
+    if (plan->problem.dense_optimizer != DENSE_ADAM)
+        return plan->problem.dense_optimizer != DENSE_AS_TABLE;
+    for (size_t i = 0; i < plan->n_shards; i++)
+        if (plan->shards[i].kind == SHARD_REPLICATE)
+            return true;
+    return false;
+}
+
 static void print_head(struct buf *out, const struct plan *plan)
 {
     const struct problem *problem = &plan->problem;
@@ -237,6 +248,10 @@ static void print_head(struct buf *out, const struct plan *plan)
     print_member(out, "memory_model",
                  json_string(problem->memory_model == MEMORY_WEIGHTS ? "weights"
                                                                      : "full"));
+    if (has_dense_optimizer(plan))
+        print_member(
+            out, "dense_optimizer",
+            json_string(dense_optimizer_name(problem->dense_optimizer)));
     print_member(out, "kinds", from_kinds(problem->kinds));
     print_member(out, "cluster", from_cluster(&problem->cluster));
     print_member(out, "cost_model", from_cost_source(&plan->cost));

@@ -257,6 +257,35 @@ static void change_adagrad(struct fixture *f)
                                      .io = 2560 * 8 + 2 * 2048 * 64 * 4});
 }
 
+/* The replicas of 10 x 6 have another state than row-wise Adagrad's. */
+static void set_dense(struct fixture *f, enum dense_optimizer optimizer,
+                      uint64_t state_bytes)
+{
+    add_costs(f);
+    f->plan.problem.dense_optimizer = optimizer;
+    for (unsigned r = 0; r < N_DEVICES; r++) {
+        struct memory_items *items = &f->devices[r].memory;
+
+        items->optimizer = items->optimizer - 4 * 10 + state_bytes;
+        items->total = items->total - 4 * 10 + state_bytes;
+    }
+}
+
+static void change_dense_adam(struct fixture *f)
+{
+    set_dense(f, DENSE_ADAM, 2 * 10 * 6 * 4);
+}
+
+static void change_dense_adagrad(struct fixture *f)
+{
+    set_dense(f, DENSE_ADAGRAD, 10 * 6 * 4);
+}
+
+static void change_dense_sgd(struct fixture *f)
+{
+    set_dense(f, DENSE_SGD, 0);
+}
+
 static const struct legal_case legal_cases[] = {
     {"each kind once", change_nothing},
     {"priced", add_costs},
@@ -270,6 +299,9 @@ static const struct legal_case legal_cases[] = {
     {"fp16 with Adam, int8 outputs", change_fp16_adam},
     {"int8, a sequence of bf16, SGD", change_int8_sequence},
     {"fp32 with Adagrad", change_adagrad},
+    {"replicas with Adam", change_dense_adam},
+    {"replicas with Adagrad", change_dense_adagrad},
+    {"replicas with SGD", change_dense_sgd},
 };
 
 static void test_legal(void)

@@ -95,6 +95,38 @@ static void test_memory_of_formats(void)
     is_i64((int64_t)items.total, 1000 * 32 * 2, "weights only");
 }
 
+/* By bytes of state a byte of weights; whole shards keep the table's own. */
+static void test_memory_of_replicas(void)
+{
+    static const struct {
+        enum dense_optimizer optimizer;
+        const char *name;
+        double factor;
+    } cases[] = {
+        {DENSE_SGD, "sgd", 0},
+        {DENSE_ADAGRAD, "adagrad", 1},
+        {DENSE_ADAM, "adam", 2},
+    };
+    struct table table = make_table("t", 1000, 32, 0);
+    struct problem problem = make_problem(&table, 1);
+    struct shard whole = shard_whole(&problem, 0, 0), replica = whole;
+    struct memory_items items;
+
+    replica.kind = SHARD_REPLICATE;
+    shard_memory(&items, &problem, &replica);
+    is_i64((int64_t)items.optimizer, 4000, "as the table's, where not said");
+    is_str(dense_optimizer_name(DENSE_AS_TABLE), "table", "so it is called");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        problem.dense_optimizer = cases[i].optimizer;
+        is_str(dense_optimizer_name(cases[i].optimizer), cases[i].name, "name");
+        shard_memory(&items, &problem, &replica);
+        is_near((double)items.optimizer, cases[i].factor * 1000 * 32 * 4, 0,
+                "a state of full size");
+        shard_memory(&items, &problem, &whole);
+        is_i64((int64_t)items.optimizer, 4000, "of replicas only");
+    }
+}
+
 static void test_huge(void)
 {
     struct table table = make_table("t", UINT64_MAX / 2, 1u << 30, 1e300);
@@ -164,6 +196,7 @@ int main(void)
 {
     test_memory_of_kinds();
     test_memory_of_formats();
+    test_memory_of_replicas();
     test_huge();
     test_canonical_order();
     test_row_ranks();

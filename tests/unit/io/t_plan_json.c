@@ -17,6 +17,7 @@ static const char full[] =
     "  \"source\": \"tables.csv\",\n"
     "  \"batch\": 1024,\n"
     "  \"memory_model\": \"full\",\n"
+    "  \"dense_optimizer\": \"sgd\",\n"
     "  \"kinds\": [\"table\", \"column\", \"row\"],\n"
     "  \"cluster\": {\"gpus\": 2, \"gpus_per_host\": 1, "
     "\"memory_bytes\": [4000000, 3000000], \"reserve_bytes\": [0, 1000], "
@@ -131,6 +132,7 @@ static bool same_problem(const struct problem *a, const struct problem *b)
                 a->cluster.intra_gbps == b->cluster.intra_gbps &&
                 a->cluster.inter_gbps == b->cluster.inter_gbps &&
                 a->batch == b->batch && a->memory_model == b->memory_model &&
+                a->dense_optimizer == b->dense_optimizer &&
                 a->kinds == b->kinds;
 
     for (size_t i = 0; same && i < a->n_tables; i++)
@@ -309,6 +311,8 @@ static const struct edit tolerated[] = {
     {"\"seed\": 7,", "", NULL},
     {"\"version\": \"0.1.0\"", "\"version\": null", NULL},
     {"\"memory_model\": \"full\",", "", NULL},
+    {"\"dense_optimizer\": \"sgd\",", "", NULL},
+    {"\"dense_optimizer\": \"sgd\"", "\"dense_optimizer\": \"table\"", NULL},
     {"  \"kinds\": [\"table\", \"column\", \"row\"],", "", NULL},
     {"\"gpus_per_host\": 1, ", "", NULL},
     {"\"basis\": \"modelled\", ", "", NULL},
@@ -356,6 +360,8 @@ static const struct edit refused[] = {
      "batch is 1.0000000000000001e+300, not a whole number >= 0"},
     {"\"full\"", "\"half\"", "memory_model must be one of full, weights"},
     {"\"full\"", "3", "memory_model must be one of full, weights"},
+    {"\"dense_optimizer\": \"sgd\"", "\"dense_optimizer\": \"lamb\"",
+     "dense_optimizer must be one of table, sgd, adagrad, adam"},
     {"[\"table\", \"column\", \"row\"]", "7",
      "kinds must be a list, not a number"},
     {"\"column\", \"row\"", "\"col\"",
