@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Published figures of the devices that can be planned for. Memory is what the
- * device is sold with, in GiB (the driver reports up to 1.5 % less: --reserve).
- * What no source gives is an estimate and marked [E]:
+ * Published figures of the devices that can be planned for. Memory is the total
+ * that the driver reports and a program can have, not what is on the box. What
+ * no source gives is an estimate and marked [E]:
  *
  * - sort_gbps: 0.7 of the memory bandwidth; Onesweep (arXiv 2206.01784) moves
  *   68 % of the peak on an A100;
@@ -30,10 +30,11 @@ static const struct gpu_spec specs[] = {
     {
         .name = "h100",
         .full_name = "NVIDIA H100 SXM5 80GB",
-        .memory_bytes = 80 * GIB,
-        .dram_gbps = 2900, /* BabelStream copy */
-        .l2_gbps = 5500,   /* Chips and Cheese, on the PCIe card */
-        .sort_gbps = 2030, /* [E] */
+        .memory_bytes = 81559 * MIB, /* nvidia-smi */
+        .gpus_per_host = 8,          /* DGX H100 */
+        .dram_gbps = 2900,           /* BabelStream copy */
+        .l2_gbps = 5500,             /* Chips and Cheese, on the PCIe card */
+        .sort_gbps = 2030,           /* [E] */
         .l2_bytes = 50 * MIB,
         .clock_ghz = 1.755,
         .n_sms = 132,
@@ -44,17 +45,19 @@ static const struct gpu_spec specs[] = {
         .intra_alpha_us = 10.6,
         .inter_gbps = 48, /* 8 x 400 Gb/s a host */
         .inter_alpha_us = 40,
-        .source = "Azure ND H100 v5 BabelStream (HBM), Chips and Cheese 2023 "
+        .source = "nvidia-smi (memory), Azure ND H100 v5 BabelStream (HBM), "
+                  "Chips and Cheese 2023 "
                   "(L2), NVIDIA GTC25 S72583 (all-to-all), DeepEP issue 303 "
                   "(latency, of H20)",
     },
     {
         .name = "h200",
         .full_name = "NVIDIA H200 SXM5 141GB",
-        .memory_bytes = 140 * GIB,
-        .dram_gbps = 4010, /* BabelStream copy */
-        .l2_gbps = 5500,   /* the H100's die */
-        .sort_gbps = 2807, /* [E] */
+        .memory_bytes = 143771 * MIB, /* nvidia-smi */
+        .gpus_per_host = 8,           /* DGX H200 */
+        .dram_gbps = 4010,            /* BabelStream copy */
+        .l2_gbps = 5500,              /* the H100's die */
+        .sort_gbps = 2807,            /* [E] */
         .l2_bytes = 50 * MIB,
         .clock_ghz = 1.755,
         .n_sms = 132,
@@ -66,17 +69,21 @@ static const struct gpu_spec specs[] = {
         .inter_gbps = 48,
         .inter_alpha_us = 40,
         .source =
-            "Azure ND H200 v5 BabelStream (HBM), Chips and Cheese 2023 "
+            "nvidia-smi (memory), Azure ND H200 v5 BabelStream (HBM), Chips "
+            "and Cheese 2023 "
             "(H100's L2), NVIDIA GTC25 S72583 (all-to-all of H100), DeepEP "
             "issue 303 (latency, of H20)",
     },
     {
         .name = "a100",
         .full_name = "NVIDIA A100 SXM4 80GB",
-        .memory_bytes = 80 * GIB,
-        .dram_gbps = 1700, /* BabelStream triad */
-        .l2_gbps = 2270.9, /* measured peak of the 40 GB card, same die */
-        .sort_gbps = 1190, /* [E] */
+        /* nvidia-smi of driver 470 and cudaMemGetInfo; from 510 on nvidia-smi
+         * counts what the driver keeps, too: 81920 */
+        .memory_bytes = 81251 * MIB,
+        .gpus_per_host = 8, /* DGX A100 */
+        .dram_gbps = 1700,  /* BabelStream triad */
+        .l2_gbps = 2270.9,  /* measured peak of the 40 GB card, same die */
+        .sort_gbps = 1190,  /* [E] */
         .l2_bytes = 40 * MIB,
         .clock_ghz = 1.41,
         .n_sms = 108,
@@ -87,13 +94,15 @@ static const struct gpu_spec specs[] = {
         .intra_alpha_us = 15,
         .inter_gbps = 24, /* 8 x 200 Gb/s a host */
         .inter_alpha_us = 40,
-        .source = "Azure ND A100 v4 BabelStream (HBM), Lin et al. HiPC 2022 "
+        .source = "nvidia-smi (memory), Azure ND A100 v4 BabelStream (HBM), "
+                  "Lin et al. HiPC 2022 "
                   "(L2), NVIDIA GTC25 S72583 (all-to-all)",
     },
     {
         .name = "v100-32gb",
         .full_name = "NVIDIA V100 SXM2 32GB",
-        .memory_bytes = 32 * GIB,
+        .memory_bytes = 32510 * MIB, /* nvidia-smi of drivers 450 to 470 */
+        .gpus_per_host = 8,          /* DGX-1 */
         .dram_gbps = 817.0, /* measured peak of the 16 GB card, same HBM2 */
         .l2_gbps = 2847.5,  /* measured peak */
         .sort_gbps = 572,   /* [E] */
@@ -107,7 +116,8 @@ static const struct gpu_spec specs[] = {
         .intra_alpha_us = 15,
         .inter_gbps = 12, /* [E] one 100 Gb/s adapter a GPU */
         .inter_alpha_us = 40,
-        .source = "Lin et al. HiPC 2022 (HBM, L2), NCCL's link constant "
+        .source = "nvidia-smi (memory), Lin et al. HiPC 2022 (HBM, L2), NCCL's "
+                  "link constant "
                   "(NVSwitch assumed), 100 Gb/s a GPU assumed",
     },
     {
@@ -131,7 +141,7 @@ static const struct gpu_spec specs[] = {
         .inter_gbps = 1.25, /* [E] 10 Gb/s Ethernet */
         .inter_alpha_us = 50,
         .source = "one 2-thread AVX-512 host, measured (gather, stream, MPI); "
-                  "cache and sort speeds estimated",
+                  "memory, cache and sort speeds estimated",
     },
     {0},
 };

@@ -63,9 +63,10 @@ int oracle_learned_open(struct oracle **out, const char *file,
 /* A GPU (or a CPU host) that can be planned for. Bandwidths are what
  * benchmarks reach, not what is on the box; 10^9 bytes a second. */
 struct gpu_spec {
-    const char *name;      /* "h100" */
-    const char *full_name; /* "NVIDIA H100 SXM5 80GB" */
-    uint64_t memory_bytes;
+    const char *name;       /* "h100" */
+    const char *full_name;  /* "NVIDIA H100 SXM5 80GB" */
+    uint64_t memory_bytes;  /* as its driver reports them */
+    uint32_t gpus_per_host; /* that it is sold in; 0: in none of one size */
     double dram_gbps, l2_gbps;
     double sort_gbps;  /* of the bytes that a radix sort moves */
     uint64_t l2_bytes; /* last-level cache */

@@ -68,8 +68,8 @@ static uint64_t least_memory(const struct shortage *shortage)
 /* The least number of such devices, or 0 where none helps. */
 static uint32_t least_devices(const struct shortage *shortage)
 {
-    uint32_t n = shortage->units->problem->cluster.n_devices;
-    uint32_t low, high = n;
+    const struct cluster *cluster = &shortage->units->problem->cluster;
+    uint32_t low, n = cluster->n_devices, high = n;
 
     do {
         if (high >= n * REMEDY_MAX_GROWTH)
@@ -85,6 +85,9 @@ static uint32_t least_devices(const struct shortage *shortage)
         else
             low = middle;
     }
+    high = cluster_whole_hosts(cluster, high);
+    while (!fits(shortage, 0, high))
+        high = cluster_whole_hosts(cluster, high + 1);
     return high;
 }
 

@@ -34,7 +34,10 @@ static bool fits(struct question *question, uint64_t least_memory,
     bool yes;
 
     cluster->n_devices = n_devices;
-    if (given->devices_per_host >= given->n_devices)
+    if (given->host_size)
+        cluster->devices_per_host =
+            cluster_assumed_host(n_devices, given->host_size);
+    else if (given->devices_per_host >= given->n_devices)
         cluster->devices_per_host = n_devices; /* one host holds all */
     cluster->memory_bytes = ARENA_NEW(arena, uint64_t, n_devices);
     cluster->reserve_bytes = ARENA_NEW(arena, uint64_t, n_devices);
@@ -98,8 +101,9 @@ static uint32_t least_devices(struct question *question)
 {
     const struct cluster *cluster = &question->problem->cluster;
     uint32_t n = cluster->n_devices;
-    uint32_t step =
-        cluster->devices_per_host < n ? cluster->devices_per_host : 1;
+    uint32_t step = cluster->devices_per_host < n && !cluster->host_size
+                        ? cluster->devices_per_host
+                        : 1;
     uint32_t low, high = n / step;
 
     do {
@@ -116,7 +120,10 @@ static uint32_t least_devices(struct question *question)
         else
             low = middle;
     }
-    return high * step;
+    high = cluster_whole_hosts(cluster, high * step);
+    while (!fits(question, 0, high, 0))
+        high = cluster_whole_hosts(cluster, high + 1);
+    return high;
 }
 
 /* The one kind more with which it fits; 0 where none helps alone. */

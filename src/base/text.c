@@ -146,6 +146,24 @@ bool text_to_bytes(const char *s, uint64_t *out)
     return false;
 }
 
+bool text_to_share(const char *s, uint64_t whole, uint64_t *out)
+{
+    size_t len = strlen(s);
+    char number[32];
+    double percent;
+
+    if (!len || s[len - 1] != '%')
+        return text_to_bytes(s, out) && *out <= whole;
+    if (len > sizeof number)
+        return false;
+    memcpy(number, s, len - 1);
+    number[len - 1] = '\0';
+    if (!text_to_double(number, &percent) || percent < 0 || percent > 100)
+        return false;
+    *out = (uint64_t)((double)whole * percent / 100);
+    return true;
+}
+
 const char *text_from_bytes(char buf[TEXT_BYTES_MAX], double bytes)
 {
     static const char *const units[] = {"B",   "KiB", "MiB", "GiB",

@@ -25,6 +25,9 @@ bool text_to_double(const char *s, double *out);
 /* "80GiB", "512 MiB", "4096", "1.5TiB": KiB MiB GiB TiB (binary) and
  * KB MB GB TB (decimal), B or nothing for bytes; at most 2^63-1. */
 bool text_to_bytes(const char *s, uint64_t *out);
+/* Part of `whole` bytes: a size as above, or a percentage, "15%" or "0.5%".
+ * What is more than the whole is refused. */
+bool text_to_share(const char *s, uint64_t whole, uint64_t *out);
 
 /* "1.50 GiB", "512 B"; three significant digits or more. buf is returned. */
 #define TEXT_BYTES_MAX 32

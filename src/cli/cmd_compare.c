@@ -205,7 +205,9 @@ static int draw_task(struct problem *task, const struct problem *pool,
     int n_tries = 0;
 
     for (uint32_t r = 0; r < pool->cluster.n_devices; r++)
-        room_bytes += (double)pool->cluster.memory_bytes[r] * 15 / 16;
+        room_bytes += (double)(pool->cluster.memory_bytes[r] -
+                               pool->cluster.reserve_bytes[r]) *
+                      15 / 16;
     *task = *pool;
     task->tables = ARENA_NEW(arena, struct table, MAX_DRAWN);
     while (draw_tables(task, pool, rng) > room_bytes)
@@ -225,7 +227,7 @@ static int run_file(struct comparison *comparison, const char *path,
 {
     struct problem *pool = ARENA_NEW(inputs->arena, struct problem, 1);
 
-    if (planning_problem(pool, path, cli, err))
+    if (planning_problem(pool, path, NULL, cli, err))
         return -1;
     if (!cli_given(cli, "tasks"))
         return run_task(comparison, path, pool, inputs, cli, err);

@@ -90,8 +90,9 @@ static int run_plan(struct cli *cli, struct err *err)
     struct plan from = {0};
     uint64_t first, last;
 
-    if (planning_problem(&problem, cli_arg(cli, 0), cli, err) ||
-        replanning_load(&from, cli, err))
+    if (replanning_load(&from, cli, err) ||
+        planning_problem(&problem, cli_arg(cli, 0), &from.problem.cluster, cli,
+                         err))
         return -1;
     if (cli_range(cli, "gpus", &first, &last))
         return find_plans_by_count(&problem, &from, cli, err);

@@ -17,8 +17,8 @@
 
 /* What is known of one number of GPUs. */
 struct count {
-    uint32_t n_gpus, n_hosts;
-    bool fits;
+    uint32_t n_gpus, gpus_per_host;
+    bool hosts_assumed, fits;
     const char *why_not;       /* a sentence; NULL where it fits */
     double total_ms, bound_ms; /* NAN: none */
     uint32_t fullest;          /* GPU, by share of its memory */
@@ -93,9 +93,12 @@ static int plan_count(struct counts *counts, const struct problem *problem,
     int rc = -1;
 
     *count = (struct count){.n_gpus = n_gpus, .total_ms = NAN, .bound_ms = NAN};
-    if (planning_set_gpus(&plan.problem, n_gpus, cli, err))
+    if (planning_set_gpus(&plan.problem, n_gpus, &from->problem.cluster, cli,
+                          err))
         goto out;
-    count->n_hosts = n_gpus / plan.problem.cluster.devices_per_host;
+    count->gpus_per_host = plan.problem.cluster.devices_per_host;
+    count->hosts_assumed =
+        plan.problem.cluster.host_size && count->gpus_per_host < n_gpus;
     if (planning_oracle(&oracle, cli, &plan.problem, err))
         goto out;
     if (!find_plan(&plan, from, oracle, cli, err)) {
@@ -120,15 +123,17 @@ out:
 
 static void print_heading(void)
 {
-    printf(" GPUs hosts fits    total ms    bound ms  gap %%      GPU ms  "
+    printf(" GPUs   hosts fits    total ms    bound ms  gap %%      GPU ms  "
            "fullest GPU             of      %%\n");
 }
 
 static void print_count(const struct count *count)
 {
-    char used[TEXT_BYTES_MAX], has[TEXT_BYTES_MAX];
+    char used[TEXT_BYTES_MAX], has[TEXT_BYTES_MAX], hosts[24];
 
-    printf("%5u %5u ", count->n_gpus, count->n_hosts);
+    snprintf(hosts, sizeof hosts, "%ux%u", count->n_gpus / count->gpus_per_host,
+             count->gpus_per_host);
+    printf("%5u %7s ", count->n_gpus, hosts);
     if (!count->fits) {
         printf("no             -           -      -           -            -"
                "              -      -\n");
@@ -182,7 +187,13 @@ static void print_answer(const struct counts *counts, const struct cli *cli)
 {
     bool is_per_gpu = cli_given(cli, "batch-per-gpu");
     struct answer answer;
+    bool is_assumed = false;
 
+    for (size_t i = 0; i < counts->n; i++)
+        is_assumed |= counts->list[i].hosts_assumed;
+    if (is_assumed)
+        printf("\nhosts   of more than one: assumed, with the most GPUs that "
+               "divide them evenly\n");
     if (!find_answer(&answer, counts))
         return;
     printf("\ncost    %s, %s; %s %" PRIu64 "\n        communication: %s\n",
@@ -204,9 +215,10 @@ static void print_answer(const struct counts *counts, const struct cli *cli)
 
 static json_t *json_count(const struct count *count)
 {
-    json_t *object =
-        json_pack("{s:I, s:I, s:b}", "gpus", (json_int_t)count->n_gpus, "hosts",
-                  (json_int_t)count->n_hosts, "fits", (int)count->fits);
+    json_t *object = json_pack(
+        "{s:I, s:I, s:b, s:b}", "gpus", (json_int_t)count->n_gpus, "hosts",
+        (json_int_t)(count->n_gpus / count->gpus_per_host), "hosts_assumed",
+        (int)count->hosts_assumed, "fits", (int)count->fits);
 
     if (!count->fits) {
         json_object_set_new(object, "why_not", json_string(count->why_not));

@@ -63,22 +63,23 @@ static enum dense_optimizer dense_optimizer_of(const struct cli *cli)
     return (enum dense_optimizer)i;
 }
 
-int planning_problem(struct problem *problem, const char *path, struct cli *cli,
+int planning_problem(struct problem *problem, const char *path,
+                     const struct cluster *like, struct cli *cli,
                      struct err *err)
 {
     struct planning_counts counts;
 
     memset(problem, 0, sizeof(*problem));
+    problem->memory_model = strcmp(cli_string(cli, "memory-model"), "weights")
+                                ? MEMORY_FULL
+                                : MEMORY_WEIGHTS;
     if (cli_given(cli, "cluster")) {
         if (planning_set_cluster(problem, cli, err))
             return -1;
     } else if (planning_counts(&counts, cli, err) ||
-               planning_set_gpus(problem, counts.n_gpus[0], cli, err)) {
+               planning_set_gpus(problem, counts.n_gpus[0], like, cli, err)) {
         return -1;
     }
-    problem->memory_model = strcmp(cli_string(cli, "memory-model"), "weights")
-                                ? MEMORY_FULL
-                                : MEMORY_WEIGHTS;
     problem->dense_optimizer = dense_optimizer_of(cli);
     problem->kinds = SHARD_ALL_KINDS;
     if (cli_given(cli, "shard") &&

@@ -54,7 +54,7 @@
          1,                                                                    \
          PLANNING_MAX_GPUS,                                                    \
          NULL,                                                                 \
-         "GPUs of one host; without it one host holds all"},                   \
+         "GPUs of one host; without it up to as many as it is sold with"},     \
         {"memory", 'm',  OPTION_BYTES,                                         \
          "SIZE",   NULL, 0,                                                    \
          0,        NULL, "memory of a GPU; without it that of the named GPU"}, \
@@ -62,11 +62,11 @@
          0,                                                                    \
          OPTION_STRING,                                                        \
          "SIZE|PERCENT",                                                       \
-         "0",                                                                  \
+         "15%",                                                                \
          0,                                                                    \
          0,                                                                    \
          NULL,                                                                 \
-         "memory of a GPU that must stay free, e.g. 4GiB or 15%"},             \
+         "memory of a GPU that must stay free; 0 where weights alone count"},  \
         PLANNING_BANDWIDTHS,                                                   \
         {"batch", 'b',     OPTION_U64,                                         \
          "N",     "65536", 1,                                                  \
@@ -146,12 +146,14 @@
     }
 
 /* Reads the table list and fills the problem from the options; of a range of
- * GPUs for the first number. */
-int planning_problem(struct problem *problem, const char *path, struct cli *cli,
+ * GPUs for the first number. `like` is the cluster of the plan that stands, or
+ * NULL: it says how many GPUs a host has where no option does. */
+int planning_problem(struct problem *problem, const char *path,
+                     const struct cluster *like, struct cli *cli,
                      struct err *err) MUST_CHECK;
 
-/* The numbers of GPUs that --gpus asks about, rising. Of a range: whole hosts,
- * and below one host any number. */
+/* The numbers of GPUs that --gpus asks about, rising. Of a range with
+ * --gpus-per-host: whole hosts, and below one host any number. */
 struct planning_counts {
     bool is_range;
     uint32_t *n_gpus; /* [n], in the arena */
@@ -159,8 +161,10 @@ struct planning_counts {
 };
 int planning_counts(struct planning_counts *counts, struct cli *cli,
                     struct err *err) MUST_CHECK;
-/* Cluster and batch of the options for one of these numbers. */
-int planning_set_gpus(struct problem *problem, uint32_t n_gpus, struct cli *cli,
+/* Cluster and batch of the options for one of these numbers; the problem's
+ * memory model is set. */
+int planning_set_gpus(struct problem *problem, uint32_t n_gpus,
+                      const struct cluster *like, struct cli *cli,
                       struct err *err) MUST_CHECK;
 /* The same of --cluster, which says how many there are. */
 int planning_set_cluster(struct problem *problem, struct cli *cli,

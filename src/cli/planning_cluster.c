@@ -8,42 +8,44 @@
 #include "costmodel/oracles.h"
 #include "io/cluster_json.h"
 
-/* "4GiB" or "15%" of memory_bytes. */
-static int parse_reserve(uint64_t *reserve_bytes, const char *text,
-                         uint64_t memory_bytes, struct err *err)
+/* What is to stay free of a GPU's memory. Where nobody says: the default of
+ * --reserve, but none beside the papers' way to count memory. */
+static int find_reserve(uint64_t *reserve_bytes, const struct problem *problem,
+                        uint32_t gpu, struct cli *cli, struct err *err)
 {
-    size_t len = strlen(text);
-    char number[32];
-    double percent;
+    const struct cluster *cluster = &problem->cluster;
+    uint64_t memory = cluster->memory_bytes[gpu];
+    char has[TEXT_BYTES_MAX];
 
-    if (len && len < sizeof(number) && text[len - 1] == '%') {
-        memcpy(number, text, len - 1);
-        number[len - 1] = '\0';
-        if (text_to_double(number, &percent) && percent >= 0 &&
-            percent <= 100) {
-            *reserve_bytes = (uint64_t)((double)memory_bytes * percent / 100);
+    if (cluster->reserve) {
+        if (text_to_share(cluster->reserve, memory, reserve_bytes))
             return 0;
-        }
-    } else if (text_to_bytes(text, reserve_bytes) &&
-               *reserve_bytes <= memory_bytes) {
-        return 0;
+        return err_set(err, ERR_INPUT, "%s: reserve is %s, but GPU %u has %s",
+                       cli_string(cli, "cluster"), cluster->reserve, gpu,
+                       text_from_bytes(has, (double)memory));
     }
+    if (!cli_given(cli, "reserve") && problem->memory_model == MEMORY_WEIGHTS)
+        return 0;
+    if (text_to_share(cli_string(cli, "reserve"), memory, reserve_bytes))
+        return 0;
     return err_set(err, ERR_USAGE,
                    "option '--reserve' takes a size up to a GPU's memory or a "
                    "percentage from 0%% to 100%%, not '%s'",
-                   text);
+                   cli_string(cli, "reserve"));
 }
 
 /* What is to stay free comes to what is taken already; no more can be kept from
  * use than there is. */
-static int add_reserve(struct cluster *cluster, struct cli *cli,
+static int add_reserve(struct problem *problem, struct cli *cli,
                        struct err *err)
 {
+    struct cluster *cluster = &problem->cluster;
+
     for (uint32_t r = 0; r < cluster->n_devices; r++) {
         uint64_t memory = cluster->memory_bytes[r];
         uint64_t taken = cluster->reserve_bytes[r], reserve = 0;
 
-        if (parse_reserve(&reserve, cli_string(cli, "reserve"), memory, err))
+        if (find_reserve(&reserve, problem, r, cli, err))
             return -1;
         cluster->reserve_bytes[r] =
             reserve < memory - taken ? taken + reserve : memory;
@@ -68,7 +70,7 @@ static int finish(struct problem *problem, struct cli *cli, struct err *err)
     problem->batch = cli_u64(cli, "batch");
     if (cli_given(cli, "batch-per-gpu"))
         problem->batch = cli_u64(cli, "batch-per-gpu") * cluster->n_devices;
-    return add_reserve(cluster, cli, err);
+    return add_reserve(problem, cli, err);
 }
 
 int planning_counts(struct planning_counts *counts, struct cli *cli,
@@ -96,28 +98,74 @@ int planning_counts(struct planning_counts *counts, struct cli *cli,
                    first, last, per_host);
 }
 
-int planning_set_gpus(struct problem *problem, uint32_t n_gpus, struct cli *cli,
+/* Whether the hosts of a plan that stands are those of n GPUs, too. */
+static bool is_like(const struct cluster *like, uint32_t n_gpus)
+{
+    return like && like->n_devices &&
+           (n_gpus == like->n_devices ||
+            (like->devices_per_host < like->n_devices &&
+             n_gpus % like->devices_per_host == 0));
+}
+
+/* Hosts that nobody names, as such GPUs are sold; a range of counts keeps those
+ * whose only hosts are of one GPU. */
+static int assume_hosts(struct cluster *cluster, uint32_t host_size,
+                        struct cli *cli, struct err *err)
+{
+    uint32_t n = cluster->n_devices;
+    uint64_t first, last;
+
+    cluster->host_size = host_size;
+    cluster->devices_per_host =
+        host_size ? cluster_assumed_host(n, host_size) : n;
+    if (n > cluster->devices_per_host && cluster->devices_per_host == 1 &&
+        !cli_range(cli, "gpus", &first, &last))
+        return err_set(err, ERR_USAGE,
+                       "%u GPUs are no whole number of hosts with 2 to %u GPUs "
+                       "each: option '--gpus-per-host' is needed",
+                       n, host_size);
+    return 0;
+}
+
+/* By the option, else as in the plan that stands, else assumed. */
+static int set_hosts(struct cluster *cluster, const struct cluster *like,
+                     const struct gpu_spec *gpu, struct cli *cli,
+                     struct err *err)
+{
+    uint32_t n = cluster->n_devices;
+    uint64_t asked;
+
+    if (cli_given(cli, "gpus-per-host")) {
+        asked = cli_u64(cli, "gpus-per-host");
+        cluster->devices_per_host = asked < n ? (uint32_t)asked : n;
+    } else if (is_like(like, n)) {
+        cluster->devices_per_host = like->devices_per_host;
+    } else {
+        return assume_hosts(cluster, gpu->gpus_per_host, cli, err);
+    }
+    if (n % cluster->devices_per_host)
+        return err_set(err, ERR_USAGE,
+                       "%u GPUs are no whole number of hosts with %u GPUs each",
+                       n, cluster->devices_per_host);
+    return 0;
+}
+
+int planning_set_gpus(struct problem *problem, uint32_t n_gpus,
+                      const struct cluster *like, struct cli *cli,
                       struct err *err)
 {
     struct cluster *cluster = &problem->cluster;
     const struct gpu_spec *gpu;
-    uint32_t per_host = n_gpus;
 
     if (gpu_spec_get(&gpu, cli_string(cli, "gpu"), err))
         return -1;
-    if (cli_given(cli, "gpus-per-host") &&
-        cli_u64(cli, "gpus-per-host") < n_gpus)
-        per_host = (uint32_t)cli_u64(cli, "gpus-per-host");
-    if (n_gpus % per_host)
-        return err_set(err, ERR_USAGE,
-                       "%u GPUs are no whole number of hosts with %u GPUs each",
-                       n_gpus, per_host);
     *cluster = (struct cluster){
         .n_devices = n_gpus,
-        .devices_per_host = per_host,
         .memory_bytes = ARENA_NEW(cli_arena(cli), uint64_t, n_gpus),
         .reserve_bytes = ARENA_NEW(cli_arena(cli), uint64_t, n_gpus),
         .gpu = gpu->name};
+    if (set_hosts(cluster, like, gpu, cli, err))
+        return -1;
     for (uint32_t r = 0; r < n_gpus; r++)
         cluster->memory_bytes[r] = cli_given(cli, "memory")
                                        ? cli_bytes(cli, "memory")
@@ -137,6 +185,7 @@ static int check_said_once(const struct cluster *cluster, struct cli *cli,
         {"gpus-per-host", true},
         {"memory", true},
         {"gpu", cluster->gpu != NULL},
+        {"reserve", cluster->reserve != NULL},
         {"intra-gbps", cluster->intra_gbps > 0},
         {"inter-gbps", cluster->inter_gbps > 0},
     };

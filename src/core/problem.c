@@ -12,6 +12,28 @@ static uint64_t saturating_add(uint64_t a, uint64_t b)
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
+uint32_t cluster_assumed_host(uint32_t n_devices, uint32_t host_size)
+{
+    uint32_t per_host = n_devices < host_size ? n_devices : host_size;
+
+    while (n_devices % per_host)
+        per_host--;
+    return per_host;
+}
+
+uint32_t cluster_whole_hosts(const struct cluster *cluster, uint32_t n)
+{
+    uint32_t size = cluster->host_size;
+    uint32_t per_host = cluster->devices_per_host;
+
+    if (size)
+        while (n > size && cluster_assumed_host(n, size) == 1)
+            n++;
+    else if (per_host < cluster->n_devices)
+        n += (per_host - n % per_host) % per_host;
+    return n;
+}
+
 bool cluster_is_even(const struct cluster *cluster)
 {
     for (uint32_t r = 1; r < cluster->n_devices; r++)

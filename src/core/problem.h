@@ -23,8 +23,19 @@ struct cluster {
     /* What a device exchanges inside its host and across hosts, where the user
      * says so; 0: as the cost model has it. */
     double intra_gbps, inter_gbps;
-    const char *gpu; /* what the devices are, or NULL; in no file */
+    /* In no plan: what the devices are, or NULL; what the cluster file wants
+     * free of each, as it says it, or NULL; and where nobody said how many
+     * devices a host has, how many such hosts are sold with, else 0. */
+    const char *gpu, *reserve;
+    uint32_t host_size;
 };
+
+/* Devices of a host for n of them in hosts of up to host_size: the largest
+ * divisor of n up to there. 1 where there is no other. */
+uint32_t cluster_assumed_host(uint32_t n_devices, uint32_t host_size);
+/* The least number of devices from n up that makes whole hosts such as the
+ * cluster's: where they are assumed, any but of one device each. */
+uint32_t cluster_whole_hosts(const struct cluster *cluster, uint32_t n);
 
 /* Whether all devices have the same memory, and the same of it to be used. */
 bool cluster_is_even(const struct cluster *cluster);

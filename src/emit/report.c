@@ -232,38 +232,64 @@ static void print_step(const struct report *report, struct buf *out)
     buf_printf(out, "\n");
 }
 
-/* Only where the GPUs differ: else the share of one tells it. */
-static void print_uneven_memory(const struct cluster *cluster, struct buf *out)
+/* "80.0 GiB", or "40.0 GiB to 80.0 GiB" where they differ. */
+static void print_sizes(const uint64_t *bytes, uint32_t n, struct buf *out)
 {
     uint64_t least = UINT64_MAX, most = 0;
-    char least_text[TEXT_BYTES_MAX], most_text[TEXT_BYTES_MAX];
+    char text[TEXT_BYTES_MAX];
 
-    for (uint32_t r = 0; r < cluster->n_devices; r++) {
-        if (cluster->memory_bytes[r] < least)
-            least = cluster->memory_bytes[r];
-        if (cluster->memory_bytes[r] > most)
-            most = cluster->memory_bytes[r];
+    for (uint32_t r = 0; r < n; r++) {
+        if (bytes[r] < least)
+            least = bytes[r];
+        if (bytes[r] > most)
+            most = bytes[r];
     }
     if (least != most)
-        buf_printf(out, "memory  %s to %s a GPU\n",
-                   text_from_bytes(least_text, (double)least),
-                   text_from_bytes(most_text, (double)most));
+        buf_printf(out, "%s to ", text_from_bytes(text, (double)least));
+    buf_printf(out, "%s", text_from_bytes(text, (double)most));
+}
+
+static void print_memory(const struct cluster *cluster, struct buf *out)
+{
+    bool has_reserve = false;
+
+    for (uint32_t r = 0; r < cluster->n_devices; r++)
+        has_reserve |= cluster->reserve_bytes[r] > 0;
+    if (cluster_is_even(cluster) && !has_reserve)
+        return; /* the share of any GPU tells it */
+    buf_printf(out, "memory  ");
+    print_sizes(cluster->memory_bytes, cluster->n_devices, out);
+    buf_printf(out, " a GPU");
+    if (has_reserve) {
+        buf_printf(out, ", ");
+        print_sizes(cluster->reserve_bytes, cluster->n_devices, out);
+        buf_printf(out, " of it reserved");
+    }
+    buf_printf(out, "\n");
+}
+
+static void print_hosts(const struct cluster *cluster, struct buf *out)
+{
+    uint32_t n = cluster->n_devices, per_host = cluster->devices_per_host;
+
+    buf_printf(out, "%u GPU%s, ", n, n == 1 ? "" : "s");
+    if (n <= per_host)
+        buf_printf(out, "1 host");
+    else
+        buf_printf(out, "%u hosts of %u%s", (n - 1) / per_host + 1, per_host,
+                   cluster->host_size ? " (assumed)" : "");
 }
 
 static void print_head(const struct report *report, struct buf *out)
 {
     const struct problem *problem = &report->plan->problem;
-    const struct cluster *cluster = &problem->cluster;
-    uint32_t n_hosts = (cluster->n_devices - 1) / cluster->devices_per_host + 1;
 
-    buf_printf(out,
-               "plan    %zu table%s in %zu shard%s on %u GPU%s (%u host%s), "
-               "global batch %" PRIu64 "\n",
-               problem->n_tables, problem->n_tables == 1 ? "" : "s",
-               report->plan->n_shards, report->plan->n_shards == 1 ? "" : "s",
-               cluster->n_devices, cluster->n_devices == 1 ? "" : "s", n_hosts,
-               n_hosts == 1 ? "" : "s", problem->batch);
-    print_uneven_memory(cluster, out);
+    buf_printf(out, "plan    %zu table%s in %zu shard%s on ", problem->n_tables,
+               problem->n_tables == 1 ? "" : "s", report->plan->n_shards,
+               report->plan->n_shards == 1 ? "" : "s");
+    print_hosts(&problem->cluster, out);
+    buf_printf(out, ", global batch %" PRIu64 "\n", problem->batch);
+    print_memory(&problem->cluster, out);
     print_search(report->plan, out);
     print_cost(report, out);
     print_step(report, out);

@@ -11,21 +11,37 @@
 struct unit {
     const char *name;
     double n_bytes;
+    int n_decimals; /* of amounts, so that they keep to their columns */
 };
 
-/* One unit for the whole table, so that its columns compare by eye. */
+/* One unit for the whole table, so that its columns compare by eye: that of
+ * what the tables take, as the reserve is printed before the table, too. */
 static struct unit choose_unit(const struct report *report)
 {
-    uint64_t largest = 0;
+    static const struct unit units[] = {
+        {"KiB", 0x1p10, 0}, {"MiB", 0x1p20, 0}, {"GiB", 0x1p30, 0}};
+    struct unit unit = units[0];
+    double largest = 0, tables = 0;
 
-    for (uint32_t r = 0; r < report->n_devices; r++)
-        if (report->devices[r].memory.total > largest)
-            largest = report->devices[r].memory.total;
-    if (largest >= UINT64_C(1) << 30)
-        return (struct unit){"GiB", 0x1p30};
-    if (largest >= UINT64_C(1) << 20)
-        return (struct unit){"MiB", 0x1p20};
-    return (struct unit){"KiB", 0x1p10};
+    for (uint32_t r = 0; r < report->n_devices; r++) {
+        const struct memory_items *memory = &report->devices[r].memory;
+
+        largest = fmax(largest, (double)memory->total);
+        tables = fmax(tables, (double)(memory->total - memory->reserve));
+    }
+    for (size_t i = 1; i < sizeof units / sizeof *units; i++)
+        if (tables >= units[i].n_bytes || largest >= 1e6 * unit.n_bytes)
+            unit = units[i];
+    unit.n_decimals = largest < 1e4 * unit.n_bytes   ? 2
+                      : largest < 1e5 * unit.n_bytes ? 1
+                                                     : 0;
+    return unit;
+}
+
+static void print_amount(struct buf *out, const struct unit *unit,
+                         double n_bytes)
+{
+    buf_printf(out, " %7.*f", unit->n_decimals, n_bytes / unit->n_bytes);
 }
 
 static void print_heading(const struct unit *unit, struct buf *out)
@@ -59,14 +75,14 @@ static void print_device(const struct report *report, uint32_t r,
     print_ms(out, report->is_priced, device->bwd_comm_ms);
     print_ms(out, report->is_priced, device->fwd_comm_ms + device->waiting_ms);
     print_ms(out, report->is_priced, device->total_ms);
-    buf_printf(out, " %7.2f %5.1f", (double)memory->total / unit->n_bytes,
+    print_amount(out, unit, (double)memory->total);
+    buf_printf(out, " %5.1f",
                have > 0 ? 100 * (double)memory->total / have : 0);
-    buf_printf(out, " %7.2f %7.2f %7.2f %7.2f  %s\n",
-               (double)memory->weights / unit->n_bytes,
-               (double)memory->optimizer / unit->n_bytes,
-               (double)memory->io / unit->n_bytes,
-               (double)memory->reserve / unit->n_bytes,
-               report_kinds(kinds, device->n_shards));
+    print_amount(out, unit, (double)memory->weights);
+    print_amount(out, unit, (double)memory->optimizer);
+    print_amount(out, unit, (double)memory->io);
+    print_amount(out, unit, (double)memory->reserve);
+    buf_printf(out, "  %s\n", report_kinds(kinds, device->n_shards));
 }
 
 static void print_mean(const struct report *report, const struct unit *unit,
@@ -82,7 +98,8 @@ static void print_mean(const struct report *report, const struct unit *unit,
     print_ms(out, report->is_priced, mean->bwd_comm_ms);
     print_ms(out, report->is_priced, mean->fwd_comm_ms + mean->waiting_ms);
     print_ms(out, report->is_priced, mean->total_ms);
-    buf_printf(out, " %7.2f\n", total / unit->n_bytes);
+    print_amount(out, unit, total);
+    buf_printf(out, "\n");
 }
 
 /* Explains the abbreviations that occur. */

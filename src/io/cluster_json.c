@@ -6,11 +6,14 @@
 #include "base/text.h"
 #include "io/json_place.h"
 
+#include <inttypes.h>
 #include <string.h>
 
+#define MAX_RESERVE_BYTES (UINT64_C(1) << 62)
+
 /* Names of members, the last one NULL. */
-static const char *const file_keys[] = {"gpu", "intra_gbps", "inter_gbps",
-                                        "hosts", NULL};
+static const char *const file_keys[] = {"gpu",        "reserve", "intra_gbps",
+                                        "inter_gbps", "hosts",   NULL};
 static const char *const host_keys[] = {"count", "gpus", "memory", "used",
                                         NULL};
 
@@ -84,6 +87,29 @@ static int read_size(uint64_t *bytes, const struct json_place *place,
                        "%s must be a size such as \"80GiB\" or a whole number "
                        "of bytes",
                        name);
+}
+
+/* The same, or a percentage of a GPU's memory: kept as it is written, until the
+ * memory is known. */
+static int read_reserve(const char **out, const struct json_place *place,
+                        const struct reader *reader, struct err *err)
+{
+    const json_t *value = json_object_get(place->object, "reserve");
+    const char *text = json_string_value(value);
+    uint64_t bytes;
+
+    if (!place_has(place, "reserve"))
+        return 0;
+    if (text && !text_to_share(text, MAX_RESERVE_BYTES, &bytes))
+        return place_error(place, err,
+                           "reserve is '%.40s', neither a size such as 4GiB "
+                           "nor a percentage from 0%% to 100%%",
+                           text);
+    if (!text && read_size(&bytes, place, "reserve", value, err))
+        return -1;
+    *out = text ? arena_strdup(reader->arena, text)
+                : arena_printf(reader->arena, "%" PRIu64, bytes);
+    return 0;
 }
 
 /* Member `key` for n GPUs of a host: one size for all, or a list of n. Sizes
@@ -246,6 +272,8 @@ static int read_head(struct reader *reader, const json_t *root,
         place = at_line(reader, root, lines[i++]);
         if (!strcmp(key, "gpu"))
             rc = optional_string(&cluster->gpu, &place, key, reader, err);
+        else if (!strcmp(key, "reserve"))
+            rc = read_reserve(&cluster->reserve, &place, reader, err);
         else if (!strcmp(key, "intra_gbps"))
             rc = optional_gbps(&cluster->intra_gbps, &place, key, err);
         else if (!strcmp(key, "inter_gbps"))

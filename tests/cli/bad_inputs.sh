@@ -71,6 +71,8 @@ bad bandwidth-and-nets plan "$tables" --gpus 2 --cost reference:none \
     --inter-gbps 10
 bad unknown-kind plan "$tables" --gpus 2 --shard diagonal
 bad uneven-hosts plan "$tables" --gpus 8 --gpus-per-host 3
+bad no-hosts-of-13 plan "$tables" --gpus 13 -o out
+bad no-hosts-of-121 compare "$tables" --gpus 121
 bad unknown-cost plan "$tables" --gpus 2 --cost magic:x
 bad unknown-roofline plan "$tables" --gpus 2 --cost roofline:abacus
 bad no-such-model plan "$tables" --gpus 2 --cost model:none.nsm
@@ -134,6 +136,10 @@ echo '{"hosts": [{"gpus": 65537}]}' | cluster cluster-too-large
 echo '{"gpu": "potato", "hosts": [{"gpus": 2}]}' | cluster cluster-unknown-gpu
 echo '{"hosts": [{"gpus": 2}], "inter_gbps": -1}' | cluster cluster-bandwidth
 echo '{"hosts": [{"gpus": 2}]}' | cluster cluster-and-gpus --gpus 2
+echo '{"hosts": [{"gpus": 2}], "reserve": "x"}' | cluster cluster-no-reserve
+echo '{"hosts": [{"gpus": 2}], "reserve": "90GiB"}' | cluster cluster-all-free
+echo '{"hosts": [{"gpus": 2}], "reserve": 0}' | cluster cluster-and-reserve \
+    --reserve 0
 echo '{"hosts": [{"gpus": 2}]}' | cluster cluster-and-memory --memory 80GiB
 echo '{"gpu": "h100", "hosts": [{"gpus": 2}]}' | cluster cluster-and-gpu --gpu a100
 

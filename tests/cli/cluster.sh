@@ -7,8 +7,14 @@ set -u
 ns=$NEUROSHARD
 tables=$ROOT/data/tables/criteo_kaggle_26.csv
 
-# plan OPTIONS : quietly
+# plan OPTIONS : quietly, and no memory stays free
 plan()
+{
+    default_plan --reserve 0 "$@"
+}
+
+# default_plan OPTIONS : quietly, what stays free is as it is
+default_plan()
 {
     "$ns" plan "$tables" --batch 4096 --effort 20000 "$@" 2>messages
 }
@@ -142,3 +148,60 @@ sed -i 's/2GiB/600MiB/; s/1200MiB/300MiB/' differ.json
 plan --cluster differ.json >report
 echo "exit $?"
 remedy
+
+echo "# what stays free"
+
+# reserved [OPTIONS] : of two GPUs, in bytes
+reserved()
+{
+    echo "$*: $(default_plan "$@" --json |
+        sed -n 's/.*"reserve_bytes": \(\[[^]]*\]\).*/\1/p')"
+}
+reserved --gpus 2
+reserved --gpus 2 --memory 2000MiB
+reserved --gpus 2 --memory-model weights
+reserved --gpus 2 --memory-model weights --reserve 1%
+reserved --gpus 2 --reserve 4GiB
+hosts='"hosts": [{"gpus": 2, "memory": ["2GiB", "4GiB"], "used": [0, "1MiB"]}]'
+echo "{$hosts}" >silent.json
+echo "{\"reserve\": \"10%\", $hosts}" >says.json
+reserved --cluster silent.json
+reserved --cluster silent.json --reserve 1MiB
+reserved --cluster silent.json --memory-model weights
+reserved --cluster says.json
+reserved --cluster says.json --memory-model weights
+default_plan --gpus 4 --memory 2GiB -o free.json | grep '^memory'
+"$ns" cost free.json 2>messages | grep '^memory'
+"$ns" compare "$tables" --gpus 2 --memory 1200MiB --batch 4096 --effort 1000 \
+    2>messages | grep -c 'no plan' >missed
+default_plan --gpus 2 --memory 1200MiB >report
+echo "exit $?, and as often so in compare: $(cat missed)"
+
+echo "# hosts that nobody names"
+
+# hosts OPTIONS : as the first line of the report has them
+hosts()
+{
+    echo "$*: $(plan --search grid "$@" |
+        sed -n 's/.* on \(.*\), global batch.*/\1/p')"
+}
+for n in 8 9 12 16 20 96; do
+    hosts --gpus $n
+done
+hosts --gpus 16 --gpus-per-host 8
+hosts --gpus 16 --gpus-per-host 16
+hosts --gpus 16 --gpu cpu
+plan --gpus 10..13 --search grid | sed -n '/^ *[1h]/p' |
+    sed -E 's/^ *([0-9]+) +([0-9x]+) .*/\1 GPUs are \2/'
+plan --gpus 16 --search grid --gpus-per-host 4 -o four.json >report
+for n in 16 24 13; do
+    echo "$n from 4 x 4:$(plan --gpus $n --from four.json |
+        sed -n 's/.* on .* GPUs,\(.*\), global batch.*/\1/p; q')"
+done
+cat messages
+"$ns" cost four.json 2>messages | sed -n 's/.* on \(.*\), global.*/\1/p'
+plan --gpus 8 --memory 240MiB >report
+echo "exit $?"
+n=$(sed -n 's/.* with \([0-9]*\) such devices.*/\1/p' messages)
+plan --gpus "$n" --memory 240MiB >report
+echo "with as many as that says: exit $?"

@@ -90,7 +90,7 @@ echo "== refused"
 "$ns" plan tables.csv --gpus 2 --move-limit 1MiB 2>&1 || echo "status $?"
 "$ns" plan tables.csv --gpus 2 --from old.json --search grid 2>&1 ||
     echo "status $?"
-"$ns" plan tables.csv --gpus 4 --memory 5MiB --batch 64 --shard table \
-    --effort 20000 --from old.json --move-limit 1MiB 2>&1 ||
+"$ns" plan tables.csv --gpus 4 --memory 5MiB --reserve 0 --batch 64 \
+    --shard table --effort 20000 --from old.json --move-limit 1MiB 2>&1 ||
     echo "status $?"
 "$ns" explain old.json z 2>&1 || echo "status $?"

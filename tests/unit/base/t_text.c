@@ -163,6 +163,33 @@ static void test_bytes(void)
     }
 }
 
+static void test_share(void)
+{
+    static const struct {
+        const char *text;
+        uint64_t whole;
+        bool is_right;
+        uint64_t value;
+    } cases[] = {
+        {"15%", 1000, true, 150},     {"0%", 1000, true, 0},
+        {"100%", 7, true, 7},         {"0.5%", 1000, true, 5},
+        {"33%", 10, true, 3},         {"1KiB", 1024, true, 1024},
+        {"1000", 1000, true, 1000},   {"1KiB", 1023, false, 0},
+        {"100.1%", 1000, false, 0},   {"-1%", 1000, false, 0},
+        {"%", 1000, false, 0},        {"", 1000, false, 0},
+        {"15 percent", 99, false, 0}, {"nan%", 1000, false, 0},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint64_t got = 0;
+        bool is_right = text_to_share(cases[i].text, cases[i].whole, &got);
+
+        ok(is_right == cases[i].is_right &&
+               (!is_right || got == cases[i].value),
+           "'%s' of %d bytes", cases[i].text, (int)cases[i].whole);
+    }
+}
+
 static void test_print(void)
 {
     char buf[TEXT_BYTES_MAX];
@@ -226,6 +253,7 @@ int main(void)
     test_i64();
     test_double();
     test_bytes();
+    test_share();
     test_print();
     test_utf8();
     return tap_done();

@@ -192,8 +192,39 @@ static void test_row_ranks(void)
     }
 }
 
+/* Hosts that nobody names: the largest divisor up to as many as one holds. */
+static void test_assumed_hosts(void)
+{
+    static const uint32_t cases[][2] = {
+        {1, 1},  {7, 7},  {8, 8},   {9, 3},   {10, 5},   {11, 1},    {12, 6},
+        {14, 7}, {15, 5}, {16, 8},  {22, 2},  {25, 5},   {35, 7},    {49, 7},
+        {64, 8}, {97, 1}, {100, 5}, {121, 1}, {1024, 8}, {65536, 8},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        ok(cluster_assumed_host(cases[i][0], 8) == cases[i][1],
+           "%u devices are in hosts of %u", cases[i][0], cases[i][1]);
+}
+
+static void test_whole_hosts(void)
+{
+    struct cluster one = {.n_devices = 4, .devices_per_host = 4};
+    struct cluster given = {.n_devices = 8, .devices_per_host = 4};
+    struct cluster assumed = {
+        .n_devices = 8, .devices_per_host = 8, .host_size = 8};
+
+    is_i64(cluster_whole_hosts(&one, 13), 13, "one host holds any number");
+    is_i64(cluster_whole_hosts(&given, 13), 16, "hosts of 4, up to whole ones");
+    is_i64(cluster_whole_hosts(&given, 16), 16, "which these are");
+    is_i64(cluster_whole_hosts(&assumed, 7), 7, "a part of one host");
+    is_i64(cluster_whole_hosts(&assumed, 13), 14, "2 x 7 for a prime number");
+    is_i64(cluster_whole_hosts(&assumed, 15), 15, "3 x 5 as it is");
+}
+
 int main(void)
 {
+    test_assumed_hosts();
+    test_whole_hosts();
     test_memory_of_kinds();
     test_memory_of_formats();
     test_memory_of_replicas();

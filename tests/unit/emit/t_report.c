@@ -37,6 +37,10 @@ static void price(struct plan *plan)
         memory_add(&device->memory, &items);
     }
     for (uint32_t r = 0; r < n_devices; r++) {
+        uint64_t reserve = plan->problem.cluster.reserve_bytes[r];
+        struct memory_items items = {.reserve = reserve, .total = reserve};
+
+        memory_add(&plan->devices[r].memory, &items);
         plan->devices[r].bwd_comm_ms = 0.25;
         last_ms = fmax(last_ms, plan->devices[r].compute_ms + 0.25);
     }
@@ -112,7 +116,7 @@ static void test_mixed(void)
     plan.bound_ms = plan.total_ms / 1.25;
     plan.n_floored = 3;
     text = report_of(&plan);
-    is_in(text, "plan    4 tables in 9 shards on 4 GPUs (2 hosts), "
+    is_in(text, "plan    4 tables in 9 shards on 4 GPUs, 2 hosts of 2, "
                 "global batch 65536\n");
     is_in(text, "search  reference, seed 7, 1234 evaluations\n");
     is_not_in(text, "57 ms");
@@ -197,8 +201,9 @@ static void test_one_gpu(void)
     fixture_finish(&plan);
     price(&plan);
     text = report_of(&plan);
-    is_in(text, "plan    1 table in 1 shard on 1 GPU (1 host), global batch "
+    is_in(text, "plan    1 table in 1 shard on 1 GPU, 1 host, global batch "
                 "128\n");
+    is_not_in(text, "memory  ");
     is_in(text, " KiB ");
     is_not_in(text, "slowest GPU");
     is_not_in(text, "mean ");
@@ -230,6 +235,37 @@ static void test_many_gpus(void)
     fits(text);
 }
 
+/* The first lines tell what stays free, and that hosts are assumed; amounts
+ * keep to their columns beside a reserve that is much larger. */
+static void test_reserve(void)
+{
+    struct plan plan = mixed_plan();
+    const char *text;
+
+    plan.problem.cluster.host_size = 8;
+    for (uint32_t r = 0; r < 4; r++)
+        plan.problem.cluster.reserve_bytes[r] = UINT64_C(12) << 30;
+    price(&plan);
+    text = report_of(&plan);
+    is_in(text, "on 4 GPUs, 2 hosts of 2 (assumed), global");
+    is_in(text, "\nmemory  80.0 GiB a GPU, 12.0 GiB of it reserved\n");
+    is_in(text, "   12.00  TW 1 RW 1\n");
+    fits(text);
+    plan.problem.cluster.reserve_bytes[3] = 0;
+    plan.problem.cluster.memory_bytes[2] = UINT64_C(90) << 30;
+    price(&plan);
+    is_in(report_of(&plan), "\nmemory  80.0 GiB to 90.0 GiB a GPU, 0 B to 12.0 "
+                            "GiB of it reserved\n");
+    plan = fixture_plan(1, 1, 128);
+    fixture_whole(&plan, "only", 1 << 20, 16, 1, 0);
+    plan.problem.cluster.reserve_bytes[0] = UINT64_C(12) << 30;
+    fixture_finish(&plan);
+    price(&plan);
+    text = report_of(&plan);
+    is_in(text, "     MiB     %     MiB     MiB     MiB     MiB  shards\n");
+    is_in(text, " 12356.0  15.1    64.0     4.0     0.0 12288.0  TW 1\n");
+}
+
 static void test_weights_only(void)
 {
     struct plan plan = mixed_plan();
@@ -247,6 +283,7 @@ int main(void)
     test_one_gpu();
     test_many_gpus();
     test_weights_only();
+    test_reserve();
     arena_release(&arena);
     return tap_done();
 }

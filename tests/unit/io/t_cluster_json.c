@@ -30,7 +30,7 @@ static void test_two_gpus(void)
     is_i64((int64_t)cluster.reserve_bytes[0], 0, "nothing used");
     is_i64((int64_t)cluster.reserve_bytes[1], (int64_t)(3 * GIB / 2),
            "what is used is not to be used");
-    ok(!cluster.gpu, "no kind of GPU is named");
+    ok(!cluster.gpu && !cluster.reserve, "no kind of GPU, no reserve");
     is_near(cluster.intra_gbps + cluster.inter_gbps, 0, 0, "nor bandwidths");
 }
 
@@ -73,6 +73,17 @@ static void test_lists_repeat(void)
     is_i64((int64_t)cluster.reserve_bytes[3], 2, "used, too");
 }
 
+static void test_reserve(void)
+{
+    ok(!read_text("{\"hosts\": [{\"gpus\": 2}], \"reserve\": \"7.5%\"}"),
+       "a share is to stay free");
+    is_str(cluster.reserve, "7.5%", "of what the memory will be");
+    is_i64((int64_t)cluster.reserve_bytes[0], 0, "so it is not yet in bytes");
+    ok(!read_text("{\"reserve\": 4096, \"hosts\": [{\"gpus\": 2}]}"),
+       "or bytes");
+    is_str(cluster.reserve, "4096", "of them so many");
+}
+
 #define HOST "{\"gpus\": 2}"
 
 static void test_refused(void)
@@ -90,8 +101,8 @@ static void test_refused(void)
         {"hosts of another type", "{\"hosts\": 2}",
          "c.json:1: hosts must be a list, not a number"},
         {"a mistyped member", "{\"hosts\": [" HOST "],\n\n \"gpus\": 2}",
-         "c.json:3: gpus is no member; there are gpu, intra_gbps, inter_gbps, "
-         "hosts"},
+         "c.json:3: gpus is no member; there are gpu, reserve, intra_gbps, "
+         "inter_gbps, hosts"},
         {"a mistyped member of a host",
          "{\"hosts\": [\n" HOST ",\n{\"memroy\": 1, \"gpus\": 2}]}",
          "c.json:3: hosts[1].memroy is no member; there are count, gpus, "
@@ -131,6 +142,18 @@ static void test_refused(void)
          "{\"hosts\": [{\"gpus\": 2, \"memory\": \"4GiB\", \"used\": "
          "[0, \"5GiB\"]}]}",
          "c.json:1: hosts[0].used is 5.00 GiB for gpu 1, which has 4.00 GiB"},
+        {"a reserve that is none",
+         "{\"reserve\": \"some\",\n \"hosts\": [" HOST "]}",
+         "c.json:1: reserve is 'some', neither a size such as 4GiB nor a "
+         "percentage from 0% to 100%"},
+        {"more reserved than there is",
+         "{\"hosts\": [" HOST "],\n \"reserve\": \"101%\"}",
+         "c.json:2: reserve is '101%', neither a size such as 4GiB nor a "
+         "percentage from 0% to 100%"},
+        {"a reserve of another type",
+         "{\"hosts\": [" HOST "], \"reserve\": [1]}",
+         "c.json:1: reserve must be a size such as \"80GiB\" or a whole number "
+         "of bytes"},
         {"no bandwidth", "{\"hosts\": [" HOST "],\n \"inter_gbps\": 0}",
          "c.json:2: inter_gbps is 0, not in 0.001 to 1000000"},
         {"a bandwidth in words",
@@ -159,6 +182,7 @@ int main(void)
     test_two_gpus();
     test_many_gpus();
     test_lists_repeat();
+    test_reserve();
     test_refused();
     test_file();
     arena_release(&arena);
