@@ -285,10 +285,8 @@ static void decide(struct bundle *bundle, uint32_t c)
     if (!trial->n_changes)
         return;
     rise = rise_of(bundle, chain);
-    if (!isfinite(trial->total_ms)) {
-        bundle->is_bad = true;
+    if (!isfinite(trial->total_ms))
         rise = INFINITY;
-    }
     if (rise > 0 &&
         !(rng_uniform(&chain->rng) < exp(-rise / chain->temperature_ms))) {
         if (bundle->sums)

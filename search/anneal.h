@@ -34,7 +34,6 @@ struct bundle {
     double *rows, *rows_ms; /* touched devices, gathered */
     size_t rows_capacity;
     uint64_t n_priced;
-    bool is_bad; /* a cost was not finite */
 };
 
 /* Changes to try in all: as many as asked for; where that is

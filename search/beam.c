@@ -317,7 +317,6 @@ static bool deepen(struct beam *beam, size_t depth, struct beam_result *result)
         child->result = beam->children[child->priced].result;
         if (child->priced == child->idx)
             result->n_priced += child->result.n_priced;
-        result->is_bad |= child->result.is_bad;
     }
     select_nodes(beam);
     return true;
@@ -352,7 +351,6 @@ void beam_search(struct beam_result *result, const struct units *units,
               arena);
     grid_search(&beam.grids[0], root.ranked, root.n_pieces, &priced, NULL);
     result->n_priced = priced.n_priced;
-    result->is_bad = priced.is_bad;
     root.capped_ms = priced.capped_ms;
     root.best_ms = priced.best_ms;
     beam.best = root;

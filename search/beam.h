@@ -22,7 +22,6 @@ struct beam_result {
     size_t n_pieces;
     double total_ms; /* INFINITY where no plan was found */
     uint64_t n_priced;
-    bool is_bad;         /* the oracle gave a cost that is not finite */
     bool is_interrupted; /* the user stopped it; the best so far is given */
 };
 

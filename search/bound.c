@@ -265,7 +265,7 @@ static double meet(const struct proof *proof, double price, double low)
 {
     double high = low;
 
-    if (proven_ms(proof, price, low) <= low)
+    if (!(low > 0) || proven_ms(proof, price, low) <= low)
         return low;
     do {
         low = high;

@@ -8,6 +8,7 @@
 #include "search/shortage.h"
 #include "search/starts.h"
 #include "search/walks.h"
+#include "search/watch.h"
 
 /* Temperatures of the walks, as shares of the best total: the fewer tables a
  * device has, the larger are the steps there are. */
@@ -27,7 +28,8 @@
 #define MAX_REFERENCE_WORK 30000
 struct full {
     const struct search_options *options;
-    const struct oracle *oracle;
+    struct watch watch;
+    const struct oracle *oracle; /* watched */
     struct arena *scratch;
     struct units units;
     struct parts parts;
@@ -86,10 +88,8 @@ static int find_starts(struct full *full, const struct plan *plan,
         starts_add(&full->starts, &full->parts, &next);
     snapshot_release(&next);
     full->n_priced += full->starts.n_priced;
-    if (full->starts.has_infinite)
-        return err_set(err, ERR_INPUT,
-                       "cost model '%s' gives no finite cost for some devices",
-                       full->oracle->name);
+    if (watch_check(&full->watch, err))
+        return -1;
     if (!full->starts.n && !full->reference.n_shards)
         return shortage_report(&plan->problem, full->oracle, &full->parts,
                                stuck, err);
@@ -124,7 +124,8 @@ static const char *reason_to_stop(const struct full *full)
 {
     double limit_ms = full->options->time_limit_ms;
 
-    if (full->bound.ms >= walks_best(&full->walks)->total_ms * (1 - 1e-9))
+    if (watch_is_bad(&full->watch) ||
+        full->bound.ms >= walks_best(&full->walks)->total_ms * (1 - 1e-9))
         return "done";
     if (interrupt_requested())
         return "interrupt";
@@ -244,16 +245,17 @@ int search_full(struct plan *plan, const struct oracle *oracle,
                 const struct search_options *options, struct arena *arena,
                 struct err *err)
 {
-    struct full full = {
-        .options = options, .oracle = oracle, .start_ms = clock_ms()};
+    struct full full = {.options = options, .start_ms = clock_ms()};
     const struct snapshot *best = NULL;
     struct arena scratch;
     int rc = -1;
 
     arena_init(&scratch);
+    watch_init(&full.watch, oracle);
+    full.oracle = &full.watch.base;
     full.scratch = &scratch;
     full.stopped = "done";
-    if (units_collect(&full.units, &plan->problem, oracle, &scratch, err))
+    if (units_collect(&full.units, &plan->problem, full.oracle, &scratch, err))
         goto out;
     if (parts_init(&full.parts, &full.units, options->pool, &scratch, err))
         goto out;
@@ -267,7 +269,8 @@ int search_full(struct plan *plan, const struct oracle *oracle,
             improve(&full);
         best = choose_best(&full);
     }
-    if (write_plan(&full, plan, best, arena, err))
+    if (write_plan(&full, plan, best, arena, err) ||
+        watch_check(&full.watch, err))
         goto out;
     plan->search = "full";
     plan->stopped = full.stopped;

@@ -66,10 +66,8 @@ void grid_search(struct grid *grid, const uint32_t *pieces, size_t n,
         const struct branch *branch = &greedy->branches[b];
         double total = total_of(grid, b, n_devices);
 
-        if (!isfinite(total)) {
-            result->is_bad = true;
+        if (!isfinite(total))
             continue;
-        }
         if (branch->cap_begin < GRID_CAPS && total < result->capped_ms)
             result->capped_ms = total;
         if (!best || total < result->best_ms ||

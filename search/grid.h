@@ -18,7 +18,6 @@ struct grid_result {
     double capped_ms;  /* best of the published caps; INFINITY for no plan */
     double best_ms;    /* best of all points */
     unsigned n_priced; /* assignments that were priced */
-    bool is_bad;       /* the oracle gave a cost that is not finite */
 };
 
 /* One worker's room. */

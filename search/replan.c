@@ -60,6 +60,8 @@ static bool goes_on(void *ctx, uint64_t n_done)
     double limit_ms = replan->options->time_limit_ms;
 
     (void)n_done;
+    if (watch_is_bad(&replan->watch))
+        return false;
     if (interrupt_requested())
         replan->stopped = "interrupt";
     else if (limit_ms > 0 && clock_ms() - replan->start_ms >= limit_ms)
@@ -271,14 +273,8 @@ static int find(struct replan *replan, const struct plan *plan, struct err *err)
                  replan->scratch);
     replan->best_excess = INFINITY;
     replan_offer(replan, &replan->nearest);
-    if (!isfinite(replan->nearest.total_ms)) {
-        err_set(err, ERR_INPUT,
-                "cost model '%s' gives no finite cost for some devices",
-                replan->oracle->name);
-        goto out;
-    }
-    rc = find_within(replan, &free_plan, plan, err);
-out:
+    if (!watch_check(&replan->watch, err))
+        rc = find_within(replan, &free_plan, plan, err);
     snapshot_release(&free_plan);
     return rc;
 }
@@ -304,16 +300,17 @@ int search_replan(struct plan *plan, const struct plan *from,
                   const struct search_options *options, struct arena *arena,
                   struct err *err)
 {
-    struct replan replan = {.options = options,
-                            .oracle = oracle,
-                            .start_ms = clock_ms(),
-                            .stopped = "done"};
+    struct replan replan = {
+        .options = options, .start_ms = clock_ms(), .stopped = "done"};
     struct arena scratch;
     int rc = -1;
 
     arena_init(&scratch);
+    watch_init(&replan.watch, oracle);
+    replan.oracle = &replan.watch.base;
     replan.scratch = &scratch;
-    if (units_collect(&replan.units, &plan->problem, oracle, &scratch, err))
+    if (units_collect(&replan.units, &plan->problem, replan.oracle, &scratch,
+                      err))
         goto out;
     homes_init(&replan.homes, &plan->problem, from, limit_bytes, &scratch);
     if (parts_init_from(&replan.parts, &replan.units, &replan.homes,
@@ -322,7 +319,7 @@ int search_replan(struct plan *plan, const struct plan *from,
     if (find(&replan, plan, err))
         goto out;
     write_plan(&replan, plan, arena);
-    rc = 0;
+    rc = watch_check(&replan.watch, err);
 out:
     snapshot_release(&replan.nearest);
     snapshot_release(&replan.best);

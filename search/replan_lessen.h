@@ -4,6 +4,7 @@
 
 #include "search/homes.h"
 #include "search/replan.h"
+#include "search/watch.h"
 
 /*
  * What the parts of search_replan share; and how a plan that was found comes to
@@ -12,7 +13,8 @@
 
 struct replan {
     const struct search_options *options;
-    const struct oracle *oracle;
+    struct watch watch;
+    const struct oracle *oracle; /* watched */
     struct arena *scratch;
     struct units units;
     struct parts parts;

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "search/beam.h"
 #include "search/pack.h"
+#include "search/watch.h"
 
 void search_options_init(struct search_options *options)
 {
@@ -37,20 +38,18 @@ int search_reference(struct plan *plan, const struct oracle *oracle,
     double start_ms = clock_ms();
     struct beam_result found;
     struct arena scratch;
+    struct watch watch;
     struct units units;
     int rc = -1;
 
     arena_init(&scratch);
-    if (units_init(&units, &plan->problem, oracle, options->pool, &scratch,
+    watch_init(&watch, oracle);
+    if (units_init(&units, &plan->problem, &watch.base, options->pool, &scratch,
                    err))
         goto out;
     beam_search(&found, &units, options, &scratch);
-    if (found.is_bad) {
-        err_set(err, ERR_INPUT,
-                "cost model '%s' gives no finite cost for some devices",
-                oracle->name);
+    if (watch_check(&watch, err))
         goto out;
-    }
     if (isinf(found.total_ms) && fall_back(&found, &units, &scratch, err))
         goto out;
     plan->n_shards = units_to_shards(&units, found.pieces, found.placement,

@@ -46,7 +46,7 @@ void search_options_init(struct search_options *options);
  * set; not its costs, which plan_price does. Arrays live in the arena.
  * ERR_NO_PLAN says what is short and what would fit; ERR_USAGE where a table
  * may be neither placed whole nor cut by columns; ERR_INPUT where a group is
- * pinned to two devices or the oracle gives a cost that is not finite. */
+ * pinned to two devices or any answer of the oracle is not finite. */
 int search_reference(struct plan *plan, const struct oracle *oracle,
                      const struct search_options *options, struct arena *arena,
                      struct err *err) MUST_CHECK;

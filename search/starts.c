@@ -46,12 +46,11 @@ struct batch {
 };
 
 /* Whether *snapshot would be kept. */
-static bool is_wanted(struct starts *starts, const struct snapshot *snapshot)
+static bool is_wanted(const struct starts *starts,
+                      const struct snapshot *snapshot)
 {
-    if (!isfinite(snapshot->total_ms)) {
-        starts->has_infinite = true;
+    if (!isfinite(snapshot->total_ms))
         return false;
-    }
     for (unsigned i = 0; i < starts->n; i++)
         if (starts->best[i].total_ms == snapshot->total_ms)
             return false;

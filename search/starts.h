@@ -16,7 +16,6 @@
 struct starts {
     struct snapshot best[STARTS_KEPT]; /* [n], the best first */
     unsigned n;
-    bool has_infinite; /* a total was not finite; such ones are not kept */
     uint64_t n_priced;
 };
 

@@ -96,9 +96,25 @@ static void sum_by_device(const struct plan *plan, uint32_t width,
                 vectors[i * width + w];
 }
 
-static int check_finite(const struct plan *plan, const struct oracle *oracle,
-                        struct err *err)
+static bool is_finite(const double *x, size_t n)
 {
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(x[i]))
+            return false;
+    return true;
+}
+
+/* vectors[n_shards][width], as embedded. */
+static int check_finite(const struct plan *plan, const struct oracle *oracle,
+                        const double *vectors, struct err *err)
+{
+    for (size_t i = 0; i < plan->n_shards; i++)
+        if (!is_finite(vectors + i * oracle->width, oracle->width) ||
+            !isfinite(plan->shard_ms[i]))
+            return err_set(
+                err, ERR_INPUT,
+                "cost model '%s' gives no finite cost for table '%s'",
+                oracle->name, plan->problem.tables[plan->shards[i].table].name);
     for (uint32_t r = 0; r < plan->problem.cluster.n_devices; r++)
         if (!isfinite(plan->devices[r].total_ms))
             return err_set(err, ERR_INPUT,
@@ -202,6 +218,7 @@ int plan_price(struct plan *plan, const struct oracle *oracle,
     uint32_t n_devices = plan->problem.cluster.n_devices;
     uint32_t width = oracle->width;
     double *vectors, *sums, *compute, *fwd, *bwd;
+    int rc;
 
     if (check_kinds(plan, oracle, err) || check_row_cuts(plan, oracle, err))
         return -1;
@@ -227,9 +244,10 @@ int plan_price(struct plan *plan, const struct oracle *oracle,
         .comm = oracle->comm,
         .device = oracle->device,
     };
+    rc = check_finite(plan, oracle, vectors, err);
     mem_free(vectors);
     mem_free(sums);
-    return check_finite(plan, oracle, err);
+    return rc;
 }
 
 static uint64_t mix_double(double x, uint64_t hash)

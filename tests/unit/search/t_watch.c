@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A cost model that answers well so many times, and then once does not: NaN or
+ * infinity, from any of its functions, at any call. No search may take that for
+ * a plan.
+ */
+#include "search/replan.h"
+#include "search/watch.h"
+#include "tests/tap.h"
+#include "tests/unit/search/fake.h"
+#include "tests/unit/search/random_oracle.h"
+
+#define N_TABLES 5
+#define N_DEVICES 3
+#define EFFORT 400
+/* Of the calls, so many from the first on, and every GROWTHth of the last. */
+#define N_FIRST 3
+#define GROWTH 3.0
+
+enum function { EMBED, COMPUTE, COMM, TERMS, N_FUNCTIONS };
+static const char *const function_names[] = {"embed", "compute", "comm",
+                                             "terms"};
+
+struct lapse {
+    struct oracle base;
+    const struct oracle *oracle;
+    enum function function;
+    double answer;
+    uint64_t *n_left; /* calls of that function until it lapses */
+};
+
+static void lapse(const struct oracle *base, enum function function,
+                  double *answers, size_t n)
+{
+    const struct lapse *it = (const struct lapse *)(const void *)base;
+
+    if (it->function == function && n && (*it->n_left)-- == 0)
+        answers[n - 1] = it->answer;
+}
+
+static const struct oracle *inner(const struct oracle *base)
+{
+    return ((const struct lapse *)(const void *)base)->oracle;
+}
+
+static void lapse_embed(const struct oracle *base, const struct shard *shards,
+                        size_t n, double *out)
+{
+    inner(base)->ops->embed(inner(base), shards, n, out);
+    lapse(base, EMBED, out, n * base->width);
+}
+
+static void lapse_compute(const struct oracle *base, const double *sums,
+                          size_t n, double *compute_ms)
+{
+    inner(base)->ops->compute(inner(base), sums, n, compute_ms);
+    lapse(base, COMPUTE, compute_ms, n);
+}
+
+static void lapse_comm(const struct oracle *base, size_t n, const double *sums,
+                       const double *compute_ms, double *fwd_ms, double *bwd_ms)
+{
+    inner(base)->ops->comm(inner(base), n, sums, compute_ms, fwd_ms, bwd_ms);
+    lapse(base, COMM, fwd_ms, n * N_DEVICES);
+}
+
+static void lapse_terms(const struct oracle *base, const double *sums,
+                        const double *compute_ms, size_t n, double *terms_ms)
+{
+    inner(base)->ops->terms(inner(base), sums, compute_ms, n, terms_ms);
+    lapse(base, TERMS, terms_ms, n * base->n_terms);
+}
+
+static const struct oracle_ops by_comm = {
+    .embed = lapse_embed, .compute = lapse_compute, .comm = lapse_comm};
+static const struct oracle_ops by_terms = {.embed = lapse_embed,
+                                           .compute = lapse_compute,
+                                           .comm = lapse_comm,
+                                           .terms = lapse_terms};
+
+enum search { FULL, REFERENCE, REPLAN, PRICE, N_SEARCHES };
+static const char *const search_names[] = {"full", "reference", "replan",
+                                           "price"};
+
+struct scene {
+    struct problem problem;
+    struct random_oracle oracle;
+    struct plan from;
+};
+
+/* The error's code; *n_left counts down from first. */
+static enum err_code run(const struct scene *scene, enum search search,
+                         enum function function, double answer,
+                         uint64_t *n_left)
+{
+    const struct oracle *oracle = &scene->oracle.base;
+    struct lapse it = {*oracle, oracle, function, answer, n_left};
+    struct plan plan = {.problem = scene->problem};
+    struct search_options options;
+    struct err err = {0};
+    struct arena arena;
+    int rc = -1;
+
+    arena_init(&arena);
+    it.base.ops = oracle->ops->terms ? &by_terms : &by_comm;
+    search_options_init(&options);
+    options.effort = EFFORT;
+    switch (search) {
+    case FULL:
+        rc = search_full(&plan, &it.base, &options, &arena, &err);
+        break;
+    case REFERENCE:
+        rc = search_reference(&plan, &it.base, &options, &arena, &err);
+        break;
+    case REPLAN:
+        rc = search_replan(&plan, &scene->from, 400000, &it.base, &options,
+                           &arena, &err);
+        break;
+    case PRICE:
+        plan.shards = scene->from.shards;
+        plan.n_shards = scene->from.n_shards;
+        rc = plan_price(&plan, &it.base, &arena, &err);
+        break;
+    case N_SEARCHES:
+        break;
+    }
+    arena_release(&arena);
+    if (!rc != (err.code == ERR_NONE))
+        ok(0, "%s: returns %d with '%s'", search_names[search], rc, err.msg);
+    return err.code;
+}
+
+static void try_function(const struct scene *scene, enum search search,
+                         enum function function)
+{
+    static const double answers[] = {NAN, INFINITY, -INFINITY};
+    uint64_t n_left = UINT64_MAX, n_calls, n_tried = 0, n_passed = 0;
+
+    if (run(scene, search, function, 0, &n_left) != ERR_NONE)
+        ok(0, "%s has a plan", search_names[search]);
+    n_calls = UINT64_MAX - n_left;
+    for (uint64_t at = 0; at < n_calls;
+         at = at < N_FIRST ? at + 1 : (uint64_t)((double)at * GROWTH))
+        /* From the first call on, and back from the last. */
+        for (int is_last = 0; is_last < 2; is_last++) {
+            n_left = is_last ? n_calls - 1 - at : at;
+            n_passed += run(scene, search, function, answers[n_tried++ % 3],
+                            &n_left) != ERR_INPUT;
+        }
+    ok(n_passed == 0, "%s, %s: %llu of %llu lapses passed, of %llu calls",
+       search_names[search], function_names[function],
+       (unsigned long long)n_passed, (unsigned long long)n_tried,
+       (unsigned long long)n_calls);
+}
+
+static void open_scene(struct scene *scene, bool has_terms, bool is_additive,
+                       struct arena *arena)
+{
+    static const uint64_t rows[N_TABLES] = {1000, 2000, 500, 70, 300};
+    static const uint32_t dims[N_TABLES] = {16, 8, 32, 16, 8};
+    struct err err = {0};
+    uint64_t seed = 0;
+    struct search_options options;
+
+    fake_problem(&scene->problem, rows, dims, N_TABLES, N_DEVICES, 200000,
+                 arena);
+    do {
+        struct rng rng;
+
+        rng_init(&rng, 9, seed++);
+        random_oracle_init(&scene->oracle, &scene->problem, &rng);
+    } while (!scene->oracle.base.ops->terms == has_terms ||
+             scene->oracle.base.is_additive != is_additive);
+    scene->from = (struct plan){.problem = scene->problem};
+    search_options_init(&options);
+    options.effort = 0;
+    ok(!search_full(&scene->from, &scene->oracle.base, &options, arena, &err),
+       "a plan to start from: %s", err.msg);
+    plan_derive_kinds(&scene->from);
+}
+
+int main(void)
+{
+    for (int sort = 0; sort < 3; sort++) {
+        struct scene scene;
+        struct arena arena;
+
+        arena_init(&arena);
+        open_scene(&scene, sort < 2, sort == 0, &arena);
+        for (int s = 0; s < N_SEARCHES; s++)
+            for (int f = 0; f < N_FUNCTIONS; f++)
+                if (f != TERMS || (sort < 2 && s != PRICE && s != REFERENCE))
+                    try_function(&scene, (enum search)s, (enum function)f);
+        arena_release(&arena);
+    }
+    return tap_done();
+}
