@@ -108,6 +108,11 @@ static bool is_finite(const double *x, size_t n)
 static int check_finite(const struct plan *plan, const struct oracle *oracle,
                         const double *vectors, struct err *err)
 {
+    for (uint32_t r = 0; r < plan->problem.cluster.n_devices; r++)
+        if (!isfinite(plan->devices[r].total_ms))
+            return err_set(err, ERR_INPUT,
+                           "cost model '%s' gives no finite cost for gpu %u",
+                           oracle->name, r);
     for (size_t i = 0; i < plan->n_shards; i++)
         if (!is_finite(vectors + i * oracle->width, oracle->width) ||
             !isfinite(plan->shard_ms[i]))
@@ -115,11 +120,6 @@ static int check_finite(const struct plan *plan, const struct oracle *oracle,
                 err, ERR_INPUT,
                 "cost model '%s' gives no finite cost for table '%s'",
                 oracle->name, plan->problem.tables[plan->shards[i].table].name);
-    for (uint32_t r = 0; r < plan->problem.cluster.n_devices; r++)
-        if (!isfinite(plan->devices[r].total_ms))
-            return err_set(err, ERR_INPUT,
-                           "cost model '%s' gives no finite cost for gpu %u",
-                           oracle->name, r);
     return 0;
 }
 
