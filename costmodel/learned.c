@@ -19,6 +19,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/text.h"
 #include "costmodel/fast_mlp.h"
 #include "costmodel/features.h"
 #include "costmodel/model_file.h"
@@ -433,7 +434,7 @@ int oracle_learned_open(struct oracle **out, const char *file,
         .ops = learned->comm.form == COMM_PORT ? &ops_by_terms : &ops,
         .n_terms = COMM_TERMS,
         .problem = problem,
-        .name = arena_printf(arena, "model:%s", file),
+        .name = arena_printf(arena, "model:%s", text_shown(file, arena)),
         .hash = hash_text(arena_alloc(arena, HASH_TEXT_MAX, 1), model->hash),
         .basis = basis,
         .comm = learned->comm.source,

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/text.h"
 #include "costmodel/net_json.h"
 
 /* bin_0 .. bin_16, then these. */
@@ -271,7 +272,7 @@ int oracle_reference_open(struct oracle **out, const char *dir,
     reference->base = (struct oracle){
         .ops = &ops,
         .problem = problem,
-        .name = arena_printf(arena, "reference:%s", dir),
+        .name = arena_printf(arena, "reference:%s", text_shown(dir, arena)),
         .hash = hash_text(arena_alloc(arena, HASH_TEXT_MAX, 1), hash),
         .basis = BASIS_MODELLED,
         .comm = "the published nets, of their own machine",

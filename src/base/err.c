@@ -5,28 +5,34 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
+
+/* Room for a sentence before it is quoted; the rest would be cut anyway. */
+#define SENTENCE_MAX (2 * sizeof(((struct err *)0)->msg))
+
 int err_set(struct err *err, enum err_code code, const char *fmt, ...)
 {
+    char sentence[SENTENCE_MAX];
     va_list args;
 
     err->code = code;
     va_start(args, fmt);
-    vsnprintf(err->msg, sizeof err->msg, fmt, args);
+    vsnprintf(sentence, sizeof sentence, fmt, args);
     va_end(args);
+    text_quote(err->msg, sizeof err->msg, sentence);
     return -1;
 }
 
 int err_prefix(struct err *err, const char *fmt, ...)
 {
-    char text[sizeof err->msg], joined[2 * sizeof err->msg + 2];
+    char text[sizeof err->msg], joined[SENTENCE_MAX + 2];
     va_list args;
 
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
     snprintf(joined, sizeof joined, "%s: %s", text, err->msg);
-    memcpy(err->msg, joined, sizeof err->msg - 1);
-    err->msg[sizeof err->msg - 1] = '\0';
+    text_quote(err->msg, sizeof err->msg, joined);
     return -1;
 }
 

@@ -5,15 +5,7 @@
 #include <math.h>
 
 #include "base/mem.h"
-
-/* jansson quotes the input as it is; a terminal must not see its control
- * characters. */
-static void hide_controls(char *text)
-{
-    for (; *text; text++)
-        if ((unsigned char)*text < 0x20 || *text == 0x7f)
-            *text = '?';
-}
+#include "base/text.h"
 
 int json_parse(json_t **root, const char *text, size_t len, const char *where,
                struct err *err)
@@ -23,7 +15,6 @@ int json_parse(json_t **root, const char *text, size_t len, const char *where,
     *root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &error);
     if (*root)
         return 0;
-    hide_controls(error.text);
     return err_set(err, ERR_INPUT, "%s:%d: not valid JSON: %s", where,
                    error.line > 0 ? error.line : 1, error.text);
 }
@@ -90,7 +81,10 @@ int json_member_string(const char **out, const json_t *object, const char *key,
     if (json_member(&value, object, key, JSON_STRING, where, err))
         return -1;
     *out = json_string_value(value);
-    return 0;
+    if (text_is_printable(*out))
+        return 0;
+    return err_set(err, ERR_INPUT, "%s: '%s' is '%.80s', not printable text",
+                   where, key, *out);
 }
 
 int json_member_u64(uint64_t *out, const json_t *object, const char *key,

@@ -23,6 +23,7 @@ int json_parse(json_t **root, const char *text, size_t len, const char *where,
  * ERR_INPUT that names the key. */
 int json_member(json_t **out, const json_t *object, const char *key,
                 json_type type, const char *where, struct err *err) MUST_CHECK;
+/* Printable text. */
 int json_member_string(const char **out, const json_t *object, const char *key,
                        const char *where, struct err *err) MUST_CHECK;
 /* A whole number >= 0, at most max. */

@@ -195,34 +195,115 @@ const char *text_from_count(char buf[TEXT_BYTES_MAX], uint64_t n)
     return buf;
 }
 
-/* Unicode 15, table 3-7: the second byte's range shuts out overlong forms,
- * surrogates and what lies beyond U+10FFFF. */
+#define NO_CHARACTER UINT32_MAX
+
+/* The character that begins at *at, which moves behind it, or behind one byte
+ * where none does. Unicode 15, table 3-7: the second byte's range shuts out
+ * overlong forms, surrogates and what lies beyond U+10FFFF. */
+static uint32_t next_character(const unsigned char **at,
+                               const unsigned char *end)
+{
+    const unsigned char *p = *at;
+    unsigned char first = *p++, low = 0x80, high = 0xbf;
+    uint32_t c;
+    int n_more;
+
+    *at = p;
+    if (first < 0x80)
+        return first;
+    if (first < 0xc2 || first > 0xf4)
+        return NO_CHARACTER;
+    n_more = first < 0xe0 ? 1 : first < 0xf0 ? 2 : 3;
+    c = first & (0x3fu >> n_more);
+    if (first == 0xe0)
+        low = 0xa0;
+    else if (first == 0xed)
+        high = 0x9f;
+    else if (first == 0xf0)
+        low = 0x90;
+    else if (first == 0xf4)
+        high = 0x8f;
+    if (end - p < n_more)
+        return NO_CHARACTER;
+    for (; n_more; n_more--, low = 0x80, high = 0xbf) {
+        if (*p < low || *p > high)
+            return NO_CHARACTER;
+        c = c << 6 | (*p++ & 0x3fu);
+    }
+    *at = p;
+    return c;
+}
+
 bool text_is_utf8(const char *s, size_t len)
 {
     const unsigned char *p = (const unsigned char *)s, *end = p + len;
 
-    while (p < end) {
-        unsigned char first = *p++, low = 0x80, high = 0xbf;
-        int n_more;
-
-        if (first < 0x80)
-            continue;
-        if (first < 0xc2 || first > 0xf4)
+    while (p < end)
+        if (next_character(&p, end) == NO_CHARACTER)
             return false;
-        n_more = first < 0xe0 ? 1 : first < 0xf0 ? 2 : 3;
-        if (first == 0xe0)
-            low = 0xa0;
-        else if (first == 0xed)
-            high = 0x9f;
-        else if (first == 0xf0)
-            low = 0x90;
-        else if (first == 0xf4)
-            high = 0x8f;
-        if (end - p < n_more)
-            return false;
-        for (; n_more; n_more--, low = 0x80, high = 0xbf)
-            if (*p < low || *p++ > high)
-                return false;
-    }
     return true;
+}
+
+/* Control characters, line and paragraph separators, marks that turn the
+ * direction of writing, and what has no width. */
+static bool is_printable(uint32_t c)
+{
+    static const struct {
+        uint32_t first, last;
+    } unprintable[] = {
+        {0, 0x1f},        {0x7f, 0x9f},       {0x61c, 0x61c},
+        {0x200b, 0x200f}, {0x2028, 0x202e},   {0x2060, 0x206f},
+        {0xfeff, 0xfeff}, {0xe0000, 0xe007f}, {NO_CHARACTER, NO_CHARACTER},
+    };
+
+    for (size_t i = 0; i < N_ELEMS(unprintable); i++)
+        if (c >= unprintable[i].first && c <= unprintable[i].last)
+            return false;
+    return true;
+}
+
+bool text_is_printable(const char *s)
+{
+    const unsigned char *p = (const unsigned char *)s, *end = p + strlen(s);
+
+    while (p < end)
+        if (!is_printable(next_character(&p, end)))
+            return false;
+    return true;
+}
+
+size_t text_quote(char *out, size_t cap, const char *s)
+{
+    const unsigned char *p = (const unsigned char *)s, *end = p + strlen(s);
+    size_t len = 0;
+
+    while (p < end) {
+        const unsigned char *begin = p;
+        uint32_t c = next_character(&p, end);
+        size_t n = (size_t)(p - begin);
+        char escape[12];
+
+        if (c == NO_CHARACTER)
+            n = (size_t)snprintf(escape, sizeof escape, "\\x%02x", *begin);
+        else if (!is_printable(c))
+            n = (size_t)snprintf(escape, sizeof escape, "\\u%04x", c);
+        if (n >= cap - len)
+            break;
+        memcpy(out + len, is_printable(c) ? (const char *)begin : escape, n);
+        len += n;
+    }
+    out[len] = '\0';
+    return len;
+}
+
+const char *text_shown(const char *s, struct arena *arena)
+{
+    size_t cap = TEXT_QUOTED_MAX * strlen(s) + 1;
+    char *out;
+
+    if (text_is_printable(s))
+        return s;
+    out = arena_alloc(arena, cap, 1);
+    text_quote(out, cap, s);
+    return out;
 }

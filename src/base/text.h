@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/mem.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -14,6 +16,10 @@ extern "C" {
  * Numbers out of text and back. Every parser takes the whole string (leading
  * or trailing anything is refused), never reads the locale and returns false
  * for what does not fit; the caller says what was wrong, with its file:line.
+ *
+ * And words that others have written: readers take only what is printable, or
+ * quote it; what comes from the command line is quoted where it is shown; and
+ * err_set and cli_warn quote each finished sentence, whatever is in it.
  */
 
 /* Decimal digits only: no sign, no blank, no overflow. */
@@ -36,6 +42,19 @@ const char *text_from_bytes(char buf[TEXT_BYTES_MAX], double bytes);
 const char *text_from_count(char buf[TEXT_BYTES_MAX], uint64_t n);
 
 bool text_is_utf8(const char *s, size_t len);
+
+/* Whether s may go to a terminal or into a script as it is: UTF-8 without
+ * control characters (C0 with tabs and line ends, DEL, C1), line and paragraph
+ * separators, marks that turn the direction of writing, and invisible ones. */
+bool text_is_printable(const char *s);
+/* Writes s with \u000a for each character that is not printable, \x9b for each
+ * byte that is not UTF-8; what is printable stays, backslashes too, so that a
+ * quoted text is quoted into itself. Cut before the first that does not fit
+ * into cap bytes, the NUL included. Returns the length. */
+#define TEXT_QUOTED_MAX 6 /* bytes out for one in, at most */
+size_t text_quote(char *out, size_t cap, const char *s);
+/* s where it is printable, else a quoted copy in the arena. */
+const char *text_shown(const char *s, struct arena *arena);
 
 #ifdef __cplusplus
 }

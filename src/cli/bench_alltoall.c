@@ -132,7 +132,7 @@ static void print_summary(const struct exchange_bench *bench,
            " were there already\n",
            result->n_measured, result->n_resumed);
     printf("time            %.1f s\n", bench->seconds);
-    printf("database        %s\n", cli_string(bench->cli, "db"));
+    printf("database        %s\n", cli_shown(bench->cli, "db"));
     comm_report_print(samples, n);
 }
 
@@ -153,7 +153,7 @@ static void print_json(const struct exchange_bench *bench,
         (json_int_t)result->n_cases, "measured", (json_int_t)result->n_measured,
         "resumed", (json_int_t)result->n_resumed, "stopped",
         bench_stopped_by(result), "seconds", bench->seconds, "db",
-        cli_string(bench->cli, "db"), "held_out",
+        cli_shown(bench->cli, "db"), "held_out",
         comm_report_to_json(samples, n));
     char *text = json_to_text(root);
 

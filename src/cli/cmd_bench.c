@@ -234,7 +234,7 @@ static int run_device(struct device *device, struct bench_options *options,
                       struct cli *cli, struct store *store, struct err *err)
 {
     struct bench_summary summary = {
-        .options = options, .device = device, .db = cli_string(cli, "db")};
+        .options = options, .device = device, .db = cli_shown(cli, "db")};
     bool as_json = cli_flag(cli, "json");
 
     if (measure(&summary, device, options, cli, store, err))

@@ -230,7 +230,7 @@ static int run_file(struct comparison *comparison, const char *path,
     if (planning_problem(pool, path, NULL, cli, err))
         return -1;
     if (!cli_given(cli, "tasks"))
-        return run_task(comparison, path, pool, inputs, cli, err);
+        return run_task(comparison, pool->source, pool, inputs, cli, err);
     for (uint64_t i = 0; i < cli_u64(cli, "tasks"); i++) {
         struct problem *task = ARENA_NEW(inputs->arena, struct problem, 1);
         struct rng rng;
@@ -240,7 +240,7 @@ static int run_file(struct comparison *comparison, const char *path,
             return -1;
         inputs->seed = cli_u64(cli, "seed") + i;
         if (run_task(comparison,
-                     arena_printf(inputs->arena, "%s#%llu", path,
+                     arena_printf(inputs->arena, "%s#%llu", pool->source,
                                   (unsigned long long)i),
                      task, inputs, cli, err))
             return -1;

@@ -349,6 +349,8 @@ static int run_diff(struct cli *cli, struct err *err)
     for (int i = 0; i < 2; i++)
         if (plan_load(&diff.plans[i], diff.paths[i], cli_arena(cli), err))
             return -1;
+    for (int i = 0; i < 2; i++)
+        diff.paths[i] = text_shown(diff.paths[i], cli_arena(cli));
     if (price_both(&diff, cli, err))
         return -1;
     plan_moves_find(&diff.moves, &diff.plans[0], &diff.plans[1],

@@ -21,11 +21,11 @@ static void print_text(const struct model *model,
 {
     char hash[HASH_TEXT_MAX];
 
-    printf("model           %s, hash %s\n", cli_string(cli, "model"),
+    printf("model           %s, hash %s\n", cli_shown(cli, "model"),
            hash_text(hash, model->hash));
     printf("setting         %s\n", model_setting_text(model, cli_arena(cli)));
     printf("samples         %zu in %s\n", measurements->n,
-           cli_string(cli, "db"));
+           cli_shown(cli, "db"));
     evaluation_print(evaluation);
     comm_report_print(measurements->comm_samples, measurements->n_comm);
 }
@@ -37,7 +37,7 @@ static void print_json(const struct model *model,
     json_t *root = evaluation_to_json(evaluation);
     char hash[HASH_TEXT_MAX];
 
-    json_object_set_new(root, "model", json_string(cli_string(cli, "model")));
+    json_object_set_new(root, "model", json_string(cli_shown(cli, "model")));
     json_object_set_new(root, "hash",
                         json_string(hash_text(hash, model->hash)));
     json_object_set_new(root, "samples",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/hash.h"
+#include "base/text.h"
 #include "cli/comm_report.h"
 #include "cli/training.h"
 #include "costmodel/model_import.h"
@@ -29,7 +30,7 @@ static int import(struct cli *cli, struct err *err)
     if (model_save(&model, cli_string(cli, "output"), err))
         return -1;
     if (strcmp(cli_string(cli, "output"), "-") != 0)
-        printf("model           %s, hash %s\n", cli_string(cli, "output"),
+        printf("model           %s, hash %s\n", cli_shown(cli, "output"),
                hash_text(hash, model.hash));
     return 0;
 }
@@ -136,7 +137,8 @@ static void print_info(const struct model *model, struct cli *cli)
     const struct mlp_shape *shape = &model->mlp.shape;
     char hash[HASH_TEXT_MAX];
 
-    printf("model           %s, hash %s, format %u\n", cli_arg(cli, 1),
+    printf("model           %s, hash %s, format %u\n",
+           text_shown(cli_arg(cli, 1), cli_arena(cli)),
            hash_text(hash, model->hash), model->format);
     printf("basis           %s: %s\n", cost_basis_name(model->basis),
            model->source);

@@ -94,7 +94,7 @@ static void print_text(const struct model *model,
         printf("communication   not measured ('neuroshard bench --alltoall')"
                "\n");
     evaluation_print(evaluation);
-    printf("model           %s, hash %s\n", cli_string(cli, "output"),
+    printf("model           %s, hash %s\n", cli_shown(cli, "output"),
            hash_text(hash, model->hash));
 }
 

@@ -64,6 +64,8 @@ const char *cli_arg(const struct cli *cli, size_t idx);
 bool cli_given(const struct cli *cli, const char *name); /* not by default */
 bool cli_flag(const struct cli *cli, const char *name);
 const char *cli_string(const struct cli *cli, const char *name); /* or NULL */
+/* The same as it may be printed (text_shown); not NULL. */
+const char *cli_shown(const struct cli *cli, const char *name);
 uint64_t cli_u64(const struct cli *cli, const char *name);
 /* Of a RANGE: whether it was written as one; first and last, alike if not. */
 bool cli_range(const struct cli *cli, const char *name, uint64_t *first,

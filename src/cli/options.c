@@ -334,6 +334,11 @@ const char *cli_string(const struct cli *cli, const char *name)
     return find_value(cli, name)->text;
 }
 
+const char *cli_shown(const struct cli *cli, const char *name)
+{
+    return text_shown(find_value(cli, name)->text, cli->arena);
+}
+
 uint64_t cli_u64(const struct cli *cli, const char *name)
 {
     return find_value(cli, name)->u64;
@@ -361,6 +366,10 @@ uint64_t cli_bytes(const struct cli *cli, const char *name)
 
 void cli_warn(void *ctx, const char *sentence)
 {
+    struct arena arena;
+
     (void)ctx;
-    fprintf(stderr, "neuroshard: warning: %s\n", sentence);
+    arena_init(&arena);
+    fprintf(stderr, "neuroshard: warning: %s\n", text_shown(sentence, &arena));
+    arena_release(&arena);
 }

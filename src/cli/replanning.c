@@ -65,7 +65,7 @@ void replanning_report(const struct plan *from, const struct plan *plan,
                        const struct oracle *oracle, struct cli *cli,
                        struct buf *out)
 {
-    const char *path = cli_string(cli, "from");
+    const char *path = cli_shown(cli, "from");
     struct plan_moves moves;
     struct plan before, then = *from;
     struct err ignored = {0};

@@ -23,20 +23,14 @@ struct pieces {
 static int check_text(const char *text, const char *what, size_t idx,
                       struct err *err)
 {
-    size_t len = text ? strlen(text) : 0;
-
-    if (!len)
+    if (!text || !*text)
         return err_set(err, ERR_INPUT, "tables[%zu] has an empty %s", idx,
                        what);
-    if (!text_is_utf8(text, len))
-        return err_set(err, ERR_INPUT, "tables[%zu]: its %s is not UTF-8", idx,
-                       what);
-    for (size_t i = 0; i < len; i++)
-        if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
-            return err_set(err, ERR_INPUT,
-                           "tables[%zu]: its %s has a control character", idx,
-                           what);
-    return 0;
+    if (text_is_printable(text))
+        return 0;
+    return err_set(err, ERR_INPUT,
+                   "tables[%zu]: its %s '%.80s' is not printable", idx, what,
+                   text);
 }
 
 static int check_amount(const struct table *table, double amount,

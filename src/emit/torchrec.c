@@ -347,11 +347,11 @@ int emit_torchrec(const struct plan *plan, const struct emit_options *options,
                        "TorchRec keeps in two modules: name the second with "
                        "--sequence-module",
                        pooled->name, sequence->name);
-    if (!text_is_utf8(module, strlen(module)) ||
-        !text_is_utf8(sequence_module, strlen(sequence_module)) ||
-        !text_is_utf8(prefix, strlen(prefix)))
+    if (!text_is_printable(module) || !text_is_printable(sequence_module) ||
+        !text_is_printable(prefix))
         return err_set(err, ERR_INPUT,
-                       "the names of modules and the prefix must be UTF-8");
+                       "the names of modules and the prefix must be "
+                       "printable");
     if (check_sequences(&plan->problem, err))
         return -1;
     buf_printf(out,

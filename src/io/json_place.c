@@ -285,6 +285,9 @@ int place_string(const char **out, const struct json_place *place,
         return -1;
     if (!json_is_string(value))
         return wrong_type(place, key, "a string", value, err);
+    if (!text_is_printable(json_string_value(value)))
+        return place_error(place, err, "%s is '%.80s', not printable text", key,
+                           json_string_value(value));
     *out = arena_strdup(arena, json_string_value(value));
     return 0;
 }

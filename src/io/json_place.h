@@ -58,7 +58,7 @@ int place_double_within(double *out, const struct json_place *place,
                         struct err *err) MUST_CHECK;
 int place_bool(bool *out, const struct json_place *place, const char *key,
                struct err *err) MUST_CHECK;
-/* Copied into the arena. */
+/* Printable (text_is_printable); copied into the arena. */
 int place_string(const char **out, const struct json_place *place,
                  const char *key, struct arena *arena,
                  struct err *err) MUST_CHECK;

@@ -2,6 +2,7 @@
 #include "io/plan_json.h"
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/json.h"
 #include "core/plan_check.h"
 #include "io/json_place.h"
@@ -35,6 +36,21 @@ static int optional_string(const char **out, const struct json_place *place,
 {
     return place_has(place, key) ? place_string(out, place, key, arena, err)
                                  : 0;
+}
+
+/* As hash_text prints it. */
+static int optional_hash(const char **out, const struct json_place *place,
+                         const char *key, struct arena *arena, struct err *err)
+{
+    if (!place_has(place, key))
+        return 0;
+    if (place_string(out, place, key, arena, err))
+        return -1;
+    if (strlen(*out) == HASH_TEXT_MAX - 1 &&
+        strspn(*out, "0123456789abcdef") == HASH_TEXT_MAX - 1)
+        return 0;
+    return place_error(place, err, "%s is '%.40s', not %d hexadecimal digits",
+                       key, *out, HASH_TEXT_MAX - 1);
 }
 
 /* One of `names`, by its index; *out stays where the key is absent. */
@@ -131,7 +147,7 @@ static int read_head(struct plan *plan, const struct json_place *root,
         optional_kinds(&problem->kinds, root, err) ||
         optional_string(&problem->source, root, "source", arena, err) ||
         optional_string(&plan->version, root, "version", arena, err) ||
-        optional_string(&plan->inputs_hash, root, "inputs_hash", arena, err) ||
+        optional_hash(&plan->inputs_hash, root, "inputs_hash", arena, err) ||
         optional_string(&plan->search, root, "search", arena, err) ||
         optional_string(&plan->stopped, root, "stopped", arena, err) ||
         optional_u64(&plan->seed, root, "seed", err) ||
@@ -491,7 +507,7 @@ static int read_cost_model(struct cost_source *cost,
         return 0;
     if (place_object(&place, root, "cost_model", err) ||
         place_string(&cost->name, &place, "name", arena, err) ||
-        optional_string(&cost->hash, &place, "hash", arena, err) ||
+        optional_hash(&cost->hash, &place, "hash", arena, err) ||
         optional_string(&cost->comm, &place, "comm", arena, err) ||
         optional_string(&cost->device, &place, "device", arena, err))
         return -1;

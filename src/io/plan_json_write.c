@@ -39,20 +39,17 @@ static void append(json_t *list, json_t *value)
         abort();
 }
 
-/* A path or a name of a model may be in any encoding; the file is UTF-8. */
+/* The reader takes printable text only. */
 static json_t *from_text(const char *text)
 {
-    struct buf clean = {0};
+    struct arena scratch;
     json_t *value;
 
     if (!text)
         return json_null();
-    if (text_is_utf8(text, strlen(text)))
-        return json_string(text);
-    for (; *text; text++)
-        buf_add(&clean, (unsigned char)*text < 0x80 ? text : "?", 1);
-    value = json_string(clean.data);
-    buf_release(&clean);
+    arena_init(&scratch);
+    value = json_string(text_shown(text, &scratch));
+    arena_release(&scratch);
     return value;
 }
 

@@ -2,6 +2,7 @@
 #include "io/store_private.h"
 
 #include "base/clock.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -267,12 +268,21 @@ double take_double(struct query *query)
     return sqlite3_column_double(query->stmt, query->column);
 }
 
+const char *take_shared_text(struct query *query, const char *before,
+                             struct arena *arena)
+{
+    const void *column = sqlite3_column_text(query->stmt, ++query->column);
+    const char *text = column ? column : "", *shown;
+
+    if (before && !strcmp(text, before))
+        return before;
+    shown = text_shown(text, arena);
+    return shown == text ? arena_strdup(arena, text) : shown;
+}
+
 const char *take_text(struct query *query, struct arena *arena)
 {
-    const unsigned char *text =
-        sqlite3_column_text(query->stmt, ++query->column);
-
-    return arena_strdup(arena, text ? (const char *)text : "");
+    return take_shared_text(query, NULL, arena);
 }
 
 int store_open(struct store **out, const char *path, enum store_mode mode,

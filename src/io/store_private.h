@@ -97,7 +97,11 @@ bool query_found(struct query *query);
 int64_t take_i64(struct query *query);
 uint64_t take_u64(struct query *query);
 double take_double(struct query *query); /* NULL becomes NAN */
+/* Quoted where it is not printable. */
 const char *take_text(struct query *query, struct arena *arena);
+/* The same; `before` itself where it is that text. NULL is none. */
+const char *take_shared_text(struct query *query, const char *before,
+                             struct arena *arena);
 
 void bind_timing(struct query *query, const struct timing *timing);
 struct timing take_timing(struct query *query);

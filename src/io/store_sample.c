@@ -173,18 +173,6 @@ static int kind_from_name(const char *name)
     return -1;
 }
 
-/* Most samples have the text of the one before; then it is shared. */
-static const char *take_shared_text(struct query *query, const char *before,
-                                    struct arena *arena)
-{
-    const unsigned char *text =
-        sqlite3_column_text(query->stmt, ++query->column);
-
-    if (before && text && !strcmp((const char *)text, before))
-        return before;
-    return arena_strdup(arena, text ? (const char *)text : "");
-}
-
 /* What is being read: the samples of one setting or of all of a device. */
 struct sample_list {
     struct stored_setting *settings; /* of the database, in the arena */

@@ -141,8 +141,8 @@ static int read_text(const struct reader *reader, enum column column,
 
     if (!*text)
         return 0;
-    if (!tables_name_ok(text))
-        return bad_cell(reader, column, "free of control characters", err);
+    if (!text_is_printable(text))
+        return bad_cell(reader, column, "printable text", err);
     *out = arena_strdup(arena, text);
     return 0;
 }

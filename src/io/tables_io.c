@@ -6,14 +6,10 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/text.h"
 
 /* Unknown names that a warning lists; the others are counted. */
 #define MAX_LISTED 8
-
-static bool is_control(char c)
-{
-    return (unsigned char)c < 0x20 || c == 0x7f;
-}
 
 static bool is_continuation(char c)
 {
@@ -31,18 +27,7 @@ const char *tables_shown(char buf[TABLES_SHOWN_MAX], const char *text)
     }
     snprintf(buf, TABLES_SHOWN_MAX, "%.*s%s", (int)shown, text,
              shown < len ? "..." : "");
-    for (char *p = buf; *p; p++)
-        if (is_control(*p))
-            *p = '?';
     return buf;
-}
-
-bool tables_name_ok(const char *name)
-{
-    for (const char *p = name; *p; p++)
-        if (is_control(*p))
-            return false;
-    return *name != '\0';
 }
 
 void tables_warn(const struct tables_options *options, const char *fmt, ...)
@@ -89,11 +74,12 @@ int tables_load(struct table_list *list, const char *path,
                 const struct tables_options *options, struct arena *arena,
                 struct err *err)
 {
-    const char *source = strcmp(path, "-") ? path : "<stdin>", *text;
+    const char *source, *text;
     size_t len;
 
     if (file_read(&text, &len, path, arena, err))
         return -1;
+    source = strcmp(path, "-") ? text_shown(path, arena) : "<stdin>";
     if (is_json(text))
         return tables_from_json(list, text, len, source, options, arena, err);
     return tables_from_csv(list, text, len, source, options, arena, err);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "io/json_place.h"
 
 #define MEMBER_ROWS "num_embeddings"
@@ -93,10 +94,9 @@ static int read_table(struct reader *reader, struct table *table,
                        "with '" MEMBER_ROWS "', '" MEMBER_DIM
                        "' and '" MEMBER_POOLING "'",
                        reader->source, line, tables_shown(shown, name));
-    if (!tables_name_ok(name))
+    if (!*name || !text_is_printable(name))
         return err_set(err, ERR_INPUT,
-                       "%s:%zu: the name '%s' is empty or has control "
-                       "characters in it",
+                       "%s:%zu: the name '%s' is empty or not printable",
                        reader->source, line, tables_shown(shown, name));
     snprintf(where, sizeof(where), "%.200s:%zu: table '%s'", reader->source,
              line, tables_shown(shown, name));

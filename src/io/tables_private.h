@@ -9,14 +9,10 @@
 
 /* What the two readers of table lists share. */
 
-/* Text of a file as it may stand in a message: control characters are shown as
- * '?', and what is long is cut and ends in "...". buf is returned. */
+/* Text of a file as it may stand in a message: what is long is cut and ends in
+ * "...". buf is returned. */
 #define TABLES_SHOWN_MAX 64
 const char *tables_shown(char buf[TABLES_SHOWN_MAX], const char *text);
-
-/* Whether a name or group may be printed and written anywhere: not empty, no
- * control characters. That it is UTF-8 is known already. */
-bool tables_name_ok(const char *name);
 
 /* One warning for all the `what` ("columns", "members") of that name. */
 void tables_warn_unknown(const struct tables_options *options,

@@ -53,6 +53,19 @@ static void test_not_zeroed(void)
        "a long prefix ends inside an err that was not zeroed");
 }
 
+/* Whatever was put into a sentence, it is one line of plain text. */
+static void test_hostile(void)
+{
+    struct err err = {0};
+
+    err_set(&err, ERR_INPUT, "no file '%s'", "a\nb\x1b[2J\xc2\x9b\xff");
+    is_str(err.msg, "no file 'a\\u000ab\\u001b[2J\\u009b\\xff'",
+           "a sentence is quoted");
+    err_prefix(&err, "%s", "x\ry");
+    is_str(err.msg, "x\\u000dy: no file 'a\\u000ab\\u001b[2J\\u009b\\xff'",
+           "and so is its prefix, once");
+}
+
 static void test_exit_status(void)
 {
     is_i64(err_exit_status(ERR_NONE), 0, "no error exits with 0");
@@ -69,6 +82,7 @@ int main(void)
     test_set();
     test_long();
     test_not_zeroed();
+    test_hostile();
     test_exit_status();
     return tap_done();
 }

@@ -17,8 +17,9 @@ static void test_rejected(void)
                     "'1e999'"},
         {"[\"a\033[31m", "f.json:1: not valid JSON: control character 0x1b "
                          "near '\"a'"},
-        {"[\033\177]", "f.json:1: not valid JSON: invalid token near '?'"},
-        {"[\177]", "f.json:1: not valid JSON: invalid token near '?'"},
+        {"[\033\177]",
+         "f.json:1: not valid JSON: invalid token near '\\u001b'"},
+        {"[\177]", "f.json:1: not valid JSON: invalid token near '\\u007f'"},
         {"[1] x", "f.json:1: not valid JSON: end of file expected near 'x'"},
     };
 

@@ -247,8 +247,85 @@ static void test_utf8(void)
     ok(!text_is_utf8("\xe2\x82\xac", 2), "len cuts a character");
 }
 
+static void test_quote(void)
+{
+    static const struct {
+        const char *text, *quoted;
+    } cases[] = {
+        {"", NULL},
+        {"t\303\244ble 'a' \"b\" \\ $(x)", NULL},
+        {"\xf0\x9f\x98\x80 \xe4\xb8\xad \xc2\xa0", NULL},
+        {"\x1b[31m", "\\u001b[31m"},
+        {"a\nb\tc\rd\x7f", "a\\u000ab\\u0009c\\u000dd\\u007f"},
+        {"\xc2\x9b"
+         "31m\xc2\x80",
+         "\\u009b31m\\u0080"},
+        {"\x9b"
+         "31m",
+         "\\x9b31m"},
+        {"caf\xe9", "caf\\xe9"},
+        {"\xe2\x82", "\\xe2\\x82"},
+        {"\xe2\x80\xae"
+         "a\xe2\x80\xa9\xe2\x80\x8b",
+         "\\u202ea\\u2029\\u200b"},
+        {"\xef\xbb\xbf\xf3\xa0\x80\x81", "\\ufeff\\ue0001"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *text = cases[i].text, *want = cases[i].quoted;
+        char quoted[128];
+        size_t len = text_quote(quoted, sizeof quoted, text);
+
+        is_str(quoted, want ? want : text, "quoted");
+        ok(len == strlen(quoted), "its length");
+        ok(text_is_printable(text) == !want, "is printable or not");
+    }
+}
+
+/* Of any bytes: printable, quoted into itself, no longer than said; and cut to
+ * its beginning where room is short. */
+static void test_quote_random(void)
+{
+    static const char *const pieces[] = {
+        "a",    "\n",   "\x1b",     "\xc2", "\x9b", "\xe2",
+        "\x80", "\xae", "\xc3\xa4", "\\",   "'",    "\xf0\x9f\x98\x80"};
+    size_t n_bad = 0;
+
+    for (uint32_t i = 0, state = 1; i < 20000; i++) {
+        char text[64] = "", quoted[256], again[256], cut[16];
+        size_t len;
+
+        for (int k = 0; k < 12; k++) {
+            state = state * 1664525 + 1013904223;
+            strcat(text, pieces[(state >> 16) % 12]);
+        }
+        len = text_quote(quoted, sizeof quoted, text);
+        text_quote(again, sizeof again, quoted);
+        text_quote(cut, sizeof cut, text);
+        n_bad += !text_is_printable(quoted) || strcmp(quoted, again) != 0 ||
+                 len > TEXT_QUOTED_MAX * strlen(text) ||
+                 !text_is_printable(cut) ||
+                 strncmp(cut, quoted, strlen(cut)) != 0;
+    }
+    is_i64((int64_t)n_bad, 0, "20000 random texts");
+}
+
+static void test_shown(void)
+{
+    struct arena arena = {0};
+    const char *text = "plain";
+
+    ok(text_shown(text, &arena) == text, "what is printable is shown as it is");
+    is_str(text_shown("a\n\n\n", &arena), "a\\u000a\\u000a\\u000a",
+           "what is not, quoted");
+    arena_release(&arena);
+}
+
 int main(void)
 {
+    test_quote();
+    test_quote_random();
+    test_shown();
     test_u64();
     test_i64();
     test_double();

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "tests/hostile.h"
 #include "tests/tap.h"
 
 static void small_model(struct model *model, struct arena *arena)
@@ -201,6 +202,37 @@ static void refuses(const char *data, size_t len, const char *want,
        "%s", want);
     if (!strstr(err.msg, want))
         printf("# got: %s\n", err.msg);
+}
+
+/* Each text of the header in turn, made one that no terminal should see. */
+static void test_hostile_texts(void)
+{
+    struct model model, ours;
+    struct arena arena;
+    const char *broken;
+    json_t *root;
+    char *header;
+    size_t n_texts, n_bad = 0;
+
+    arena_init(&arena);
+    small_model(&ours, &arena);
+    root = model_to_json(&ours);
+    header = json_to_text(root);
+    for (n_texts = 0; (broken = hostile_json(header, n_texts, &arena));
+         n_texts++) {
+        struct err err = {0};
+        const char *data;
+        size_t len;
+
+        data = write_by_hand(broken, &ours, ours.mlp.n_params, &len, &arena);
+        if (!model_parse(&model, data, len, "m.nsm", &arena, &err))
+            continue;
+        n_bad += !text_is_printable(err.msg) || strncmp(err.msg, "m.nsm: ", 7);
+    }
+    ok(n_texts > 80 && !n_bad, "%zu texts of a header", n_texts);
+    mem_free(header);
+    json_decref(root);
+    arena_release(&arena);
 }
 
 static void test_broken_headers(void)
@@ -414,6 +446,7 @@ int main(void)
     test_version_1();
     test_ranges();
     test_files();
+    test_hostile_texts();
     test_broken_headers();
     test_broken_frames();
     return tap_done();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/cluster_json.h"
 
+#include "tests/hostile.h"
 #include "tests/tap.h"
 
 #define GIB ((uint64_t)1 << 30)
@@ -177,6 +178,22 @@ static void test_file(void)
        "a file that is not there");
 }
 
+static void test_hostile_texts(void)
+{
+    static const char json[] =
+        "{\"gpu\": \"h100\", \"intra_gbps\": 100, \"inter_gbps\": 10, "
+        "\"hosts\": [{\"count\": 1, \"gpus\": 1, \"memory\": \"80GiB\", "
+        "\"used\": \"1GiB\"}]}";
+    struct arena texts = {0};
+    const char *text;
+    size_t n_texts, n_bad = 0;
+
+    for (n_texts = 0; (text = hostile_json(json, n_texts, &texts)); n_texts++)
+        n_bad += !read_text(text) || !text_is_printable(err.msg);
+    ok(n_texts == 11 && !n_bad, "%zu hostile texts", n_texts);
+    arena_release(&texts);
+}
+
 int main(void)
 {
     test_two_gpus();
@@ -185,6 +202,7 @@ int main(void)
     test_reserve();
     test_refused();
     test_file();
+    test_hostile_texts();
     arena_release(&arena);
     return tap_done();
 }

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/rng.h"
 #include "core/plan_check.h"
+#include "tests/hostile.h"
 #include "tests/tap.h"
 
 #include <unistd.h>
@@ -346,6 +347,14 @@ static const struct edit refused[] = {
      "neuroshard_plan is 2, but this program reads version 1"},
     {"\"0.1.0\"", "1", "version must be a string, not a number"},
     {"\"0123456789abcdef\"", "[]", "inputs_hash must be a string, not a list"},
+    {"\"0123456789abcdef\"", "\"x\\ntouch PWNED\\n#\"",
+     "inputs_hash is 'x\\u000atouch PWNED\\u000a#', not printable text"},
+    {"\"0123456789abcdef\"", "\"$(touch PWNED)  \"",
+     "inputs_hash is '$(touch PWNED)  ', not 16 hexadecimal digits"},
+    {"\"0123456789abcdef\"", "\"0123456789abcdef0\"",
+     "inputs_hash is '0123456789abcdef0', not 16 hexadecimal digits"},
+    {"\"fedcba9876543210\"", "\"fedcba987654321\"",
+     "cost_model.hash is 'fedcba987654321', not 16 hexadecimal digits"},
     {"\"tables.csv\"", "true", "source must be a string, not true or false"},
     {"\"batch\": 1024,", "", "batch is missing"},
     {"\"batch\": 1024", "\"batch\": null",
@@ -713,6 +722,31 @@ static void test_round_trip(void)
     is_i64(n_wrong, 0, "500 random plans, seed 11: the same to the last bit");
 }
 
+/* Each text in turn, made one that no terminal should see: refused, unless it
+ * is a member's name that nobody asks for, and then not kept. */
+static void test_hostile_texts(void)
+{
+    const char *text;
+    size_t n_texts, n_taken = 0, n_bad = 0;
+
+    for (n_texts = 0; (text = hostile_json(full, n_texts, &arena)); n_texts++) {
+        struct plan plan;
+        struct err err = {0};
+
+        if (!read_text(&plan, text, &err)) {
+            n_taken++;
+            n_bad += !is_clean(plan_to_json(&plan, &arena));
+        } else {
+            n_bad += !text_is_printable(err.msg);
+        }
+    }
+    ok(n_texts > 150 && n_taken > 20 && !n_bad, "%zu hostile texts", n_texts);
+    text = arena_printf(&arena, "{\"search\": \"%s\", %s", HOSTILE_JSON,
+                        small + 1);
+    ok(read_text(&(struct plan){0}, text, &(struct err){0}),
+       "a text that only people read is refused too");
+}
+
 static void test_foreign_bytes(void)
 {
     struct plan plan;
@@ -721,7 +755,7 @@ static void test_foreign_bytes(void)
     ok(!read_text(&plan, small, &err), "a plan");
     plan.problem.source = "caf\xe9.csv";
     ok(!read_text(&plan, plan_to_json(&plan, &arena), &err), "is read back");
-    is_str(plan.problem.source, "caf?.csv",
+    is_str(plan.problem.source, "caf\\xe9.csv",
            "with a source that is no UTF-8 made so");
 }
 
@@ -764,6 +798,7 @@ int main(void)
     test_refused();
     test_not_json();
     test_round_trip();
+    test_hostile_texts();
     test_foreign_bytes();
     test_files();
     arena_release(&arena);

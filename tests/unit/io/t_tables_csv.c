@@ -82,7 +82,7 @@ static void test_refused(void)
          "t.csv:2: 4 fields, but the header has 3"},
         {"empty name", "name,rows,dim\n,1,4\n", "t.csv:2: the name is empty"},
         {"control in a name", "name,rows,dim\n\"a\nb\",1,4\n",
-         "t.csv:2: name 'a?b' is not free of control characters"},
+         "t.csv:2: name 'a\\u000ab' is not printable text"},
         {"empty rows", "name,rows,dim\na,,4\n", "t.csv:2: rows is empty"},
         {"rows 0", "name,rows,dim\na,0,4\n",
          "t.csv:2: rows '0' is not a whole number from 1 to "
@@ -138,7 +138,7 @@ static void test_refused(void)
         {"bad device", "name,rows,dim,device\na,1,4,-1\n",
          "t.csv:2: device '-1' is not a whole number from 0 to 1048575"},
         {"control in a group", "name,rows,dim,group\na,1,4,\"\x1b[2J\"\n",
-         "t.csv:2: group '?[2J' is not free of control characters"},
+         "t.csv:2: group '\\u001b[2J' is not printable text"},
         {"bin above 1", BINS_HEAD "a,1,4,1,1.5,0,0" ZEROS_14 "\n",
          "t.csv:2: bin_0 '1.5' is not a number from 0 to 1"},
         {"bin empty", BINS_HEAD "a,1,4,1,1,,0" ZEROS_14 "\n",
