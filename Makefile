@@ -119,10 +119,12 @@ DIR_cli        = src/cli
 
 linked = $(if $(filter 1,$(STATIC)),-Wl$(,)-Bstatic $(1) -Wl$(,)-Bdynamic,$(1))
 , = ,
+# Loaded when a model is trained, or inside the program.
 OPENBLAS_DIR   = $(wildcard /usr/lib/x86_64-linux-gnu/openblas-pthread)
 LIBS_base      = $(call linked,-ljansson -lxxhash) -lm -lpthread
 LIBS_io        = $(call linked,-lsqlite3)
-LIBS_costmodel = $(OPENBLAS_DIR:%=-L%) $(call linked,-lopenblas) -lm -lpthread
+LIBS_costmodel = $(if $(filter 1,$(STATIC)),$(OPENBLAS_DIR:%=-L%) \
+    $(call linked,-lopenblas)) -lm -lpthread -ldl
 # The CUDA runtime goes into the program, which so starts without a driver.
 LIBS_device    = $(if $(filter 1,$(CUDA)),-L$(CUDA_HOME)/lib64 \
     -lcudart_static $(call linked,-lstdc++) -lrt -lpthread) $(MPI_LIBS) -ldl
@@ -131,7 +133,8 @@ EMULATOR       = $(if $(filter emulated,$(CUDA)),$(O)/libemulator.a)
 # A backend that is switched off leaves its bodies *_NAME.* out and takes
 # *_noNAME.c in; another backend is another line.
 LEFT_OUT = $(if $(filter 0,$(CUDA)),%.cu,%_nocuda.c) \
-    $(if $(filter 1,$(MPI)),%_nompi.c,%_mpi.c)
+    $(if $(filter 1,$(MPI)),%_nompi.c,%_mpi.c) \
+    $(if $(filter 1,$(STATIC)),%_shared_openblas.c,%_static_openblas.c)
 
 sources = $(filter-out $(LEFT_OUT),$(sort \
     $(wildcard $(DIR_$(1))/*.c $(DIR_$(1))/*.cu)))

@@ -69,7 +69,6 @@ static void predict_dataset(const struct model *model,
 
     if (!dataset->n_samples)
         return;
-    gemm_init();
     arena_init(&arena);
     net_inputs_init(&inputs, dataset, model->mean, model->std, &model->estimate,
                     1, &arena);

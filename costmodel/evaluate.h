@@ -9,7 +9,7 @@
 /*
  * How good a model is: its errors on the held-out fused samples, beside those
  * of simpler predictors on the same samples, and apart for each class of
- * settings.
+ * settings. A net is asked through costmodel/gemm.h: gemm_init comes first.
  */
 
 enum predictor {

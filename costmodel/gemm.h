@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/mem.h"
+
 /*
  * The matrix product of training, row-major and dense:
  *
@@ -14,8 +16,11 @@
  * read c. m, n, k >= 1.
  */
 
-/* Call once before gemm: one thread, so that one machine gives one result. */
-void gemm_init(void);
+/* Call before gemm, also before what trains or asks a net of training
+ * (train_fit, evaluate_model, predict_samples): makes OpenBLAS ready, on one
+ * thread, so that one machine gives one result. ERR_IO where it cannot be
+ * loaded. A second call does nothing. */
+int gemm_init(struct err *err) MUST_CHECK;
 void gemm(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k,
           const float *a, const float *b, float beta, float *c);
 

@@ -405,7 +405,8 @@ int train_fit(struct model *model, const struct sample *samples, size_t n,
     choose_sizes(&run);
     scale_features(model, &run);
     fit_estimate(model, &run, &scratch);
-    gemm_init();
+    if (gemm_init(err))
+        goto out;
     make_net(&run, model, &scratch);
     best = ARENA_NEW(&scratch, float, run.mlp.n_params);
     if (run_epochs(&run, model, best, err))

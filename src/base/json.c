@@ -7,6 +7,11 @@
 #include "base/mem.h"
 #include "base/text.h"
 
+void json_init(void)
+{
+    json_set_alloc_funcs(mem_take, mem_free);
+}
+
 int json_parse(json_t **root, const char *text, size_t len, const char *where,
                struct err *err)
 {

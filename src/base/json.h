@@ -14,6 +14,10 @@
  * what is wrong. `where` is the file's name, put in front of each message.
  */
 
+/* Gives jansson this program's memory (base/mem.h), so that none of its calls
+ * fails for want of it. Call once, before any other. */
+void json_init(void);
+
 /* Parses text. Duplicate keys are refused; ERR_INPUT is
  * "where:line: not valid JSON: ...". The caller decrefs *root. */
 int json_parse(json_t **root, const char *text, size_t len, const char *where,

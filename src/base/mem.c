@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define ALIGN ((size_t)64)
 #define ARENA_BLOCK_BYTES ((size_t)256 << 10)
@@ -27,21 +28,35 @@
 #    define ASAN_UNPOISON_MEMORY_REGION(ptr, size) ((void)(ptr), (void)(size))
 #endif
 
-static _Noreturn void out_of_memory(size_t n, size_t size)
+/* No destructor runs: one of a library could wait for a thread that was never
+ * born, or allocate. */
+void mem_exhausted(size_t n, size_t size)
 {
-    fprintf(stderr, "neuroshard: out of memory (%zu x %zu bytes)\n", n, size);
-    abort();
+    char text[96];
+    int len =
+        snprintf(text, sizeof text,
+                 "neuroshard: out of memory (%zu x %zu bytes)\n", n, size);
+
+    if (write(STDERR_FILENO, text, (size_t)len) < 0)
+        _exit(1);
+    _exit(1);
 }
 
-/* n * size rounded up to whole ALIGNs, at least one. */
-static size_t padded(size_t n, size_t size)
+/* n * size, at least 1. */
+static size_t product(size_t n, size_t size)
 {
     size_t n_bytes;
 
     if (__builtin_mul_overflow(n, size, &n_bytes) ||
         n_bytes > PTRDIFF_MAX - ALIGN)
-        out_of_memory(n, size);
-    return n_bytes ? (n_bytes + ALIGN - 1) / ALIGN * ALIGN : ALIGN;
+        mem_exhausted(n, size);
+    return n_bytes ? n_bytes : 1;
+}
+
+/* n * size rounded up to whole ALIGNs, at least one. */
+static size_t padded(size_t n, size_t size)
+{
+    return (product(n, size) + ALIGN - 1) / ALIGN * ALIGN;
 }
 
 void *mem_alloc(size_t n, size_t size)
@@ -50,17 +65,22 @@ void *mem_alloc(size_t n, size_t size)
     void *ptr = aligned_alloc(ALIGN, n_bytes);
 
     if (!ptr)
-        out_of_memory(n, size);
+        mem_exhausted(n, size);
     return memset(ptr, 0, n_bytes);
 }
 
 void *mem_grow(void *ptr, size_t n, size_t size)
 {
-    void *grown = realloc(ptr, padded(n, size));
+    void *grown = realloc(ptr, product(n, size));
 
     if (!grown)
-        out_of_memory(n, size);
+        mem_exhausted(n, size);
     return grown;
+}
+
+void *mem_take(size_t size)
+{
+    return mem_grow(NULL, 1, size);
 }
 
 void mem_free(void *ptr)
@@ -109,7 +129,7 @@ static void arena_add_block(struct arena *arena, size_t n_bytes)
 
     block = aligned_alloc(ALIGN, padded(1, sizeof *block + cap));
     if (!block)
-        out_of_memory(1, n_bytes);
+        mem_exhausted(1, n_bytes);
     block->older = arena->head;
     block->used = 0;
     block->cap = cap;
@@ -156,7 +176,9 @@ PRINTF_LIKE(1, 0) static size_t printed_len(const char *fmt, va_list args)
     va_copy(again, args);
     len = vsnprintf(NULL, 0, fmt, again);
     va_end(again);
-    assert(len >= 0);
+    /* The formats are right: no more than memory can lack. */
+    if (len < 0)
+        mem_exhausted(1, strlen(fmt));
     return (size_t)len;
 }
 

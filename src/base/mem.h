@@ -3,8 +3,12 @@
 #define NEUROSHARD_BASE_MEM_H
 
 /*
- * Host memory. Running out of it aborts with one sentence on stderr; it is
- * never passed up. Most things live in an arena: one a command, one a search.
+ * Host memory. Running out of it ends the program with one sentence on stderr
+ * and status 1, wherever it happens, in the libraries that are given these
+ * functions too (jansson, SQLite); it is never passed up. What is not in place
+ * by then is not written: files appear by a rename, databases by a commit, and
+ * standard output is not flushed. Most things live in an arena: one a command,
+ * one a search.
  */
 
 #include <stddef.h>
@@ -16,14 +20,21 @@ extern "C" {
 #endif
 
 #define NEVER_NULL __attribute__((returns_nonnull))
+#define NEVER_RETURNS __attribute__((noreturn))
+
+/* Says that there is no memory for n * size bytes, and ends the program. */
+void mem_exhausted(size_t n, size_t size) NEVER_RETURNS;
 
 /* Zeroed block of n * size bytes, aligned to 64; free with mem_free. An
- * overflowing product aborts. n * size == 0 gives a valid pointer. */
+ * overflowing product is more than there is. n * size == 0 gives a valid
+ * pointer. */
 void *mem_alloc(size_t n, size_t size) NEVER_NULL;
 /* As realloc of n * size bytes (new bytes not zeroed, 16-byte aligned); the
  * pointer must come from mem_grow or be NULL. Free with mem_free. */
 void *mem_grow(void *ptr, size_t n, size_t size) NEVER_NULL;
 void mem_free(void *ptr);
+/* mem_grow(NULL, 1, size), for libraries that take an allocator. */
+void *mem_take(size_t size) NEVER_NULL;
 
 /* A bump allocator: blocks are chained, freed together. Not thread-safe. */
 struct arena_block;

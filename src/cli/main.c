@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "cli/command.h"
 
@@ -86,6 +87,7 @@ int main(int argc, char **argv)
     int rc;
 
     interrupt_install();
+    json_init();
     /* A write beyond the file-size limit then fails like any other. */
     signal(SIGXFSZ, SIG_IGN);
     rc = dispatch(argc, argv, &err);

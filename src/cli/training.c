@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "costmodel/comm_fit.h"
+#include "costmodel/gemm.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -86,7 +87,8 @@ int measurements_load(struct measurements *measurements, struct store *store,
     struct sample_setting *settings;
     size_t n_settings, n = 0;
 
-    if (store_settings(store, &settings, &n_settings, arena, err) ||
+    if (gemm_init(err) ||
+        store_settings(store, &settings, &n_settings, arena, err) ||
         store_device_samples(store, device, &measurements->samples,
                              &measurements->n, arena, err) ||
         load_comm(measurements, store, settings, n_settings, device, arena,

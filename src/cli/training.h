@@ -77,7 +77,8 @@ struct measurements {
 
 /* Of `device`, device, n_threads and isa count; the SETTING_OPTIONS choose
  * among its settings. ERR_INPUT where nothing is left; the sentence lists what
- * the database holds. */
+ * the database holds. Also makes ready what trains and judges a model by them
+ * (costmodel/gemm.h). */
 int measurements_load(struct measurements *measurements, struct store *store,
                       const struct sample_setting *device, struct cli *cli,
                       struct err *err) MUST_CHECK;

@@ -52,8 +52,8 @@ void emit_json_string(struct buf *out, const char *text)
 {
     json_t *value = json_string(text);
 
-    /* Memory is short, or a caller broke the contract. */
-    if (!value || json_dump_callback(value, add_to_buf, out, JSON_ENCODE_ANY))
+    /* A text that is not UTF-8 breaks the contract. */
+    if (json_dump_callback(value, add_to_buf, out, JSON_ENCODE_ANY))
         abort();
     json_decref(value);
 }

@@ -19,7 +19,7 @@
  * the order in which they were set.
  */
 
-/* Out of memory is all that can fail here. */
+/* Texts are UTF-8 and memory never fails (base/mem.h). */
 static json_t *made(json_t *value)
 {
     if (!value)

@@ -5,6 +5,7 @@
 #include "base/text.h"
 
 #include <inttypes.h>
+#include <malloc.h>
 #include <math.h>
 #include <string.h>
 
@@ -285,6 +286,55 @@ const char *take_text(struct query *query, struct arena *arena)
     return take_shared_text(query, NULL, arena);
 }
 
+static void *take_memory(int size)
+{
+    return mem_take((size_t)size);
+}
+
+static void *regrow_memory(void *ptr, int size)
+{
+    return mem_grow(ptr, 1, (size_t)size);
+}
+
+static int memory_size(void *ptr)
+{
+    return (int)malloc_usable_size(ptr);
+}
+
+static int round_up_8(int size)
+{
+    return (size + 7) & ~7;
+}
+
+static int no_init(void *data)
+{
+    (void)data;
+    return SQLITE_OK;
+}
+
+static void no_shutdown(void *data)
+{
+    (void)data;
+}
+
+/* A column for whose text there is no memory reads as NULL, so SQLite is given
+ * memory that never fails (base/mem.h). Once it works it answers SQLITE_MISUSE
+ * and stays as it is. */
+static void give_memory(void)
+{
+    static const struct sqlite3_mem_methods methods = {
+        .xMalloc = take_memory,
+        .xFree = mem_free,
+        .xRealloc = regrow_memory,
+        .xSize = memory_size,
+        .xRoundup = round_up_8,
+        .xInit = no_init,
+        .xShutdown = no_shutdown,
+    };
+
+    (void)sqlite3_config(SQLITE_CONFIG_MALLOC, &methods);
+}
+
 int store_open(struct store **out, const char *path, enum store_mode mode,
                struct err *err)
 {
@@ -296,6 +346,7 @@ int store_open(struct store **out, const char *path, enum store_mode mode,
     struct buf name = {0};
     int rc = -1;
 
+    give_memory();
     store->mode = mode;
     store->path = mem_grow(NULL, strlen(path) + 1, 1);
     memcpy(store->path, path, strlen(path) + 1);
@@ -325,7 +376,7 @@ void store_close(struct store *store)
         return;
     for (int i = 0; i < N_STATEMENTS; i++)
         sqlite3_finalize(store->statements[i]);
-    if (store->mode == STORE_WRITE) {
+    if (store->db && store->mode == STORE_WRITE) {
         /* Where others have the file open this does nothing. */
         sqlite3_busy_timeout(store->db, 0);
         sqlite3_exec(store->db, "PRAGMA journal_mode = DELETE", NULL, NULL,

@@ -4,7 +4,10 @@
  * A library for LD_PRELOAD that lets one call fail: with FAULT=write:3 in the
  * environment the third call of write fails with ENOSPC, all others work. It
  * knows write, pwrite64, pread, fsync, fdatasync, fflush, fclose, rename and
- * malloc, calloc, realloc, aligned_alloc, which give NULL.
+ * malloc, calloc, realloc, aligned_alloc, which give NULL; `memory` counts
+ * these four together, from main on: what libraries do when they are loaded is
+ * theirs. With FAULT_COUNT=FILE the number of those goes into the file when
+ * main returns.
  *
  * stdio's own calls of write stay inside libc and are not seen; fflush and
  * fclose stand for them. Not for programs built with sanitizers.
@@ -124,31 +127,80 @@ int fclose(FILE *fp)
     return fails("fclose", &n_calls) ? EOF : rc;
 }
 
+typedef int main_function(int argc, char **argv, char **environment);
+typedef void void_function(void);
+static main_function *real_main;
+static atomic_bool is_in_main;
+static atomic_long n_memory_calls;
+
+static int marked_main(int argc, char **argv, char **environment)
+{
+    const char *path = getenv("FAULT_COUNT");
+    FILE *fp = path ? fopen(path, "w") : NULL;
+    int rc;
+
+    atomic_store(&is_in_main, true);
+    rc = real_main(argc, argv, environment);
+    if (fp)
+        fprintf(fp, "%ld\n", atomic_load(&n_memory_calls));
+    return rc;
+}
+
+int __libc_start_main(main_function *main, int argc, char **argv,
+                      void_function *init, void_function *fini,
+                      void_function *rtld_fini, void *stack_end);
+int __libc_start_main(main_function *main, int argc, char **argv,
+                      void_function *init, void_function *fini,
+                      void_function *rtld_fini, void *stack_end)
+{
+    __typeof__(__libc_start_main) *next;
+
+    find_next("__libc_start_main", &next);
+    real_main = main;
+    return next(marked_main, argc, argv, init, fini, rtld_fini, stack_end);
+}
+
+static bool lacks_memory(const char *name, atomic_long *n_calls)
+{
+    bool is_it = false;
+
+    if (atomic_load(&is_in_main)) {
+        if (getenv("FAULT_COUNT"))
+            atomic_fetch_add(&n_memory_calls, 1);
+        is_it = fails("memory", &n_memory_calls);
+    }
+    if (!is_it && !fails(name, n_calls))
+        return false;
+    errno = ENOMEM;
+    return true;
+}
+
 void *malloc(size_t size)
 {
     static atomic_long n_calls;
 
-    return fails("malloc", &n_calls) ? NULL : __libc_malloc(size);
+    return lacks_memory("malloc", &n_calls) ? NULL : __libc_malloc(size);
 }
 
 void *calloc(size_t n, size_t size)
 {
     static atomic_long n_calls;
 
-    return fails("calloc", &n_calls) ? NULL : __libc_calloc(n, size);
+    return lacks_memory("calloc", &n_calls) ? NULL : __libc_calloc(n, size);
 }
 
 void *realloc(void *ptr, size_t size)
 {
     static atomic_long n_calls;
 
-    return fails("realloc", &n_calls) ? NULL : __libc_realloc(ptr, size);
+    return lacks_memory("realloc", &n_calls) ? NULL : __libc_realloc(ptr, size);
 }
 
 void *aligned_alloc(size_t align, size_t size)
 {
     static atomic_long n_calls;
 
-    return fails("aligned_alloc", &n_calls) ? NULL
-                                            : __libc_memalign(align, size);
+    return lacks_memory("aligned_alloc", &n_calls)
+               ? NULL
+               : __libc_memalign(align, size);
 }

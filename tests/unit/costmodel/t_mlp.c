@@ -203,7 +203,9 @@ static void test_adam(void)
 
 int main(void)
 {
-    gemm_init();
+    struct err err = {0};
+
+    ok(!gemm_init(&err), "OpenBLAS is there: %s", err.msg);
     for (uint64_t seed = 1; seed <= 3; seed++) {
         test_gradients(seed, false);
         test_gradients(seed, true);

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+#include "costmodel/gemm.h"
+
+#include <cblas.h>
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * OpenBLAS, loaded when it is asked for: linked, it would start threads in
+ * every command, before main, and where there is no memory for them its
+ * destructor waits for ever.
+ */
+
+#define LIBRARY "libopenblas.so.0"
+
+int gemm_init(struct err *err)
+{
+    /* Read when the library is loaded, which so starts no thread. */
+    if (setenv("OPENBLAS_NUM_THREADS", "1", 1))
+        mem_exhausted(1, sizeof LIBRARY);
+    /* Never closed: one handle for the life of the process. */
+    if (!dlopen(LIBRARY, RTLD_NOW | RTLD_GLOBAL))
+        return err_set(err, ERR_IO, "cannot load OpenBLAS: %s", dlerror());
+    if (!dlsym(RTLD_DEFAULT, "cblas_sgemm"))
+        return err_set(err, ERR_IO, "'%s' has no cblas_sgemm", LIBRARY);
+    return 0;
+}
+
+void gemm(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k,
+          const float *a, const float *b, float beta, float *c)
+{
+    void *address = dlsym(RTLD_DEFAULT, "cblas_sgemm");
+    __typeof__(cblas_sgemm) *sgemm;
+
+    memcpy(&sgemm, &address, sizeof sgemm);
+    sgemm(CblasRowMajor, transpose_a ? CblasTrans : CblasNoTrans,
+          transpose_b ? CblasTrans : CblasNoTrans, (blasint)m, (blasint)n,
+          (blasint)k, 1, a, (blasint)(transpose_a ? m : k), b,
+          (blasint)(transpose_b ? k : n), beta, c, (blasint)n);
+}

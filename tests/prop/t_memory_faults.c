@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/tap.h"
+
+#include <dirent.h>
+#include <stdbool.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/*
+ * Each allocation of a command fails in turn (tests/fault/fault.c): it then
+ * ends with status 1 and one sentence, and what it would have written is as it
+ * was; or it did without, and says and writes what it always does. What a dead
+ * process leaves beside it, a temporary file or a lock, the next run clears
+ * away.
+ */
+
+#define MAX_FAULTS 3000
+
+static const struct {
+    const char *name;
+    const char *arguments; /* of the program, for a shell */
+    const char *output;    /* the file that it writes, or NULL */
+} commands[] = {
+    {"plan", "plan list.csv --gpus 2 --effort 200 -o new.json --threads 1",
+     "new.json"},
+    {"tables", "tables list.csv --json", NULL},
+    {"cost", "cost plan.json --json", NULL},
+    {"explain", "explain plan.json a", NULL},
+    {"emit", "emit plan.json --format torchrec -o new.json", "new.json"},
+    {"train", "train --db costs.db --epochs 1 -o new.nsm", "new.nsm"},
+    {"retrain", "retrain --db costs.db --epochs 1 --model new.nsm", "new.nsm"},
+    {"eval", "eval --db costs.db --model model.nsm", NULL},
+    {"model", "model info model.nsm --json", NULL},
+    {"diff", "diff plan.json other.json --json", NULL},
+};
+
+#define N_COMMANDS (sizeof commands / sizeof *commands)
+
+/* What lies in the folder while a command runs, and beside it afterwards. */
+static const char setting_up[] =
+    "printf '%s\\n' name,num_embeddings,dim,pooling_factor a,1000,16,2 "
+    "b,2000,32,1 c,500,64,9 >list.csv && "
+    "\"$NEUROSHARD\" plan list.csv --gpus 2 --effort 200 -o plan.json "
+    ">/dev/null && "
+    "\"$NEUROSHARD\" plan list.csv --gpus 2 --shard table --search reference "
+    "-o other.json >/dev/null && "
+    "cp \"$ROOT\"/data/measurements/cpu-amd-epyc-2t.db costs.db && "
+    "chmod u+w costs.db && sqlite3 costs.db 'PRAGMA foreign_keys = ON; "
+    "DELETE FROM sample WHERE id % 8; DELETE FROM comm_sample; VACUUM' && "
+    "\"$NEUROSHARD\" train --db costs.db --epochs 1 -o model.nsm >/dev/null";
+
+static char *read_text(const char *path)
+{
+    FILE *fp = fopen(path, "r");
+    size_t cap = 1 << 20, len;
+    char *text = calloc(1, cap + 1);
+
+    len = fp && text ? fread(text, 1, cap, fp) : 0;
+    if (fp)
+        fclose(fp);
+    if (text)
+        text[len] = '\0';
+    return text;
+}
+
+/* The status of a run with this in its environment. */
+static int run(size_t c, const char *environment)
+{
+    char line[1024];
+    int status;
+
+    snprintf(line, sizeof line,
+             "%s LD_PRELOAD=\"$FAULT_SO\" exec \"$NEUROSHARD\" %s "
+             ">stdout 2>stderr",
+             environment, commands[c].arguments);
+    status = system(line);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+/* Puts the output file as it is before a run. */
+static bool lay_old(size_t c)
+{
+    const char *output = commands[c].output;
+    char line[256];
+
+    if (!output)
+        return true;
+    snprintf(line, sizeof line, "cp %s %s",
+             strcmp(commands[c].name, "retrain") ? "list.csv" : "model.nsm",
+             output);
+    return !system(line);
+}
+
+static size_t count_files(void)
+{
+    DIR *dir = opendir(".");
+    size_t n = 0;
+
+    while (dir && readdir(dir))
+        n++;
+    if (dir)
+        closedir(dir);
+    return n;
+}
+
+/* Sentences of the program on stderr; what else it says is talk. One is of
+ * libgfortran, which OpenBLAS loads and which ends the program by itself. */
+static size_t count_sentences(const char *text)
+{
+    static const char *const heads[] = {"neuroshard: ",
+                                        "Operating system error: "};
+    size_t n = 0;
+
+    for (size_t h = 0; h < 2; h++)
+        for (const char *at = text; (at = strstr(at, heads[h])); at++)
+            n += (at == text || at[-1] == '\n') &&
+                 strncmp(at, "neuroshard: warning", 19) != 0;
+    return n;
+}
+
+struct usual {
+    char *printed, *written; /* what a run without faults gives */
+    char *old;               /* what is in the output file before */
+    size_t n_files;
+};
+
+/* NULL, or what is wrong after the n-th allocation failed. */
+static const char *judge(size_t c, int status, const struct usual *usual)
+{
+    const char *output = commands[c].output;
+    char *printed = read_text("stdout"), *said = read_text("stderr");
+    char *written = output ? read_text(output) : NULL;
+    const char *wrong = NULL;
+
+    if (status > 1)
+        printf("# status %d, said %s\n", status, said);
+    if (status == 0) {
+        if (strcmp(printed, usual->printed) != 0)
+            wrong = "status 0, but it printed something else";
+        else if (output && strcmp(written, usual->written) != 0)
+            wrong = "status 0, but it wrote something else";
+    } else if (status != 1) {
+        wrong = "neither status 0 nor 1";
+    } else if (count_sentences(said) != 1) {
+        wrong = "not one sentence";
+    } else if (output && strcmp(written, usual->old) != 0 &&
+               strcmp(written, usual->written) != 0) {
+        wrong = "the file is neither the old nor the new one";
+    }
+    free(printed);
+    free(said);
+    free(written);
+    return wrong;
+}
+
+static void test_command(size_t c, size_t n_tries)
+{
+    const char *output = commands[c].output;
+    struct usual usual = {0};
+    size_t n_calls, n_bad = 0, n_failed = 0, first_bad = 0;
+    const char *why = "";
+    char *count;
+
+    if (!lay_old(c) || run(c, "FAULT_COUNT=count")) {
+        ok(0, "%s runs without faults", commands[c].name);
+        return;
+    }
+    count = read_text("count");
+    n_calls = strtoul(count, NULL, 10);
+    free(count);
+    usual.printed = read_text("stdout");
+    usual.written = output ? read_text(output) : NULL;
+    lay_old(c);
+    usual.old = output ? read_text(output) : NULL;
+    usual.n_files = count_files();
+    if (n_calls > MAX_FAULTS)
+        n_calls = MAX_FAULTS;
+    if (n_tries > n_calls)
+        n_tries = n_calls;
+    for (size_t i = 0; i < n_tries; i++) {
+        size_t nth = 1 + i * n_calls / n_tries;
+        char environment[64];
+        const char *wrong;
+        int status;
+
+        snprintf(environment, sizeof environment, "FAULT=memory:%zu", nth);
+        lay_old(c);
+        status = run(c, environment);
+        n_failed += status != 0;
+        wrong = judge(c, status, &usual);
+        if (wrong && !n_bad++) {
+            first_bad = nth;
+            why = wrong;
+        }
+    }
+    ok(n_bad == 0 && n_failed > 0,
+       "%s: %zu of its first %zu allocations failed, %zu were wrong",
+       commands[c].name, n_tries, n_calls, n_bad);
+    if (n_bad)
+        printf("# the first, allocation %zu: %s\n", first_bad, why);
+    lay_old(c);
+    ok(!run(c, "") && count_files() == usual.n_files,
+       "%s: then it runs, and what lay beside is gone", commands[c].name);
+    free(usual.printed);
+    free(usual.written);
+    free(usual.old);
+}
+
+int main(void)
+{
+    const char *fault = getenv("FAULT_SO");
+    char folder[] = "/tmp/neuroshard-memory-XXXXXX", line[128];
+    size_t n_tries = tap_size(40, MAX_FAULTS);
+
+    if (!fault || access(fault, R_OK) || !getenv("NEUROSHARD"))
+        tap_skip_all("the program is built with sanitizers");
+    if (!mkdtemp(folder) || chdir(folder) || system(setting_up)) {
+        printf("Bail out! cannot set up in %s\n", folder);
+        return 1;
+    }
+    for (size_t c = 0; c < N_COMMANDS; c++)
+        test_command(c, n_tries);
+    snprintf(line, sizeof line, "rm -rf %s", folder);
+    if (chdir("/") || system(line))
+        printf("# %s is left\n", folder);
+    return tap_done();
+}
