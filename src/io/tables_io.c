@@ -32,7 +32,7 @@ const char *tables_shown(char buf[TABLES_SHOWN_MAX], const char *text)
 
 void tables_warn(const struct tables_options *options, const char *fmt, ...)
 {
-    char sentence[512];
+    char sentence[512], quoted[sizeof(sentence)];
     va_list args;
 
     if (!options->warn)
@@ -40,7 +40,8 @@ void tables_warn(const struct tables_options *options, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(sentence, sizeof(sentence), fmt, args);
     va_end(args);
-    options->warn(options->warn_ctx, sentence);
+    text_quote(quoted, sizeof(quoted), sentence);
+    options->warn(options->warn_ctx, quoted);
 }
 
 void tables_warn_unknown(const struct tables_options *options,

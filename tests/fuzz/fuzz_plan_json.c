@@ -6,6 +6,7 @@
 
 #include "core/plan_check.h"
 #include "io/plan_json.h"
+#include "tests/hostile.h"
 
 #define MUST(cond)                                                             \
     do {                                                                       \
@@ -17,7 +18,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Valid or explained; what is valid is legal and survives being written. */
+/* Valid or explained; what is valid is legal and survives being written, and
+ * no control character with it. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct plan plan, again;
@@ -32,6 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         const char *text = plan_to_json(&plan, &arena);
 
         MUST(!plan_check(&plan, &err));
+        MUST(is_clean(text));
         MUST(!plan_from_json(&again, text, strlen(text), "fuzz", &arena, &err));
         MUST(!strcmp(plan_to_json(&again, &arena), text));
     }

@@ -27,9 +27,7 @@
 
 static void must_be_text(const char *text)
 {
-    MUST(*text && text_is_utf8(text, strlen(text)));
-    for (; *text; text++)
-        MUST((unsigned char)*text >= 0x20 && *text != 0x7f);
+    MUST(*text && text_is_printable(text));
 }
 
 static void must_be_table(const struct table *table)
@@ -88,8 +86,7 @@ static void must_be_valid_or_explained(int rc, struct table_list *list,
 static void must_be_sentence(void *ctx, const char *sentence)
 {
     (void)ctx;
-    for (const char *p = sentence; *p; p++)
-        MUST((unsigned char)*p >= 0x20 && *p != 0x7f);
+    MUST(text_is_printable(sentence));
 }
 
 #endif
