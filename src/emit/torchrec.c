@@ -306,20 +306,38 @@ static const struct table *find_output(const struct problem *problem,
     return NULL;
 }
 
-/* An EmbeddingCollection gives its features one width. */
-static int check_sequences(const struct problem *problem, struct err *err)
+/* An EmbeddingCollection gives its features one width, and takes all pieces
+ * of all tables that it cuts by columns to be as wide as the first. */
+static int check_sequences(const struct plan *plan, struct err *err)
 {
-    const struct table *first = find_output(problem, OUTPUT_SEQUENCE);
+    const struct table *tables = plan->problem.tables;
+    const struct table *first = find_output(&plan->problem, OUTPUT_SEQUENCE);
+    const struct shard *piece = NULL;
 
-    for (size_t i = 0; first && i < problem->n_tables; i++) {
-        const struct table *table = &problem->tables[i];
+    for (size_t i = 0; first && i < plan->n_shards; i++) {
+        const struct shard *shard = &plan->shards[i];
+        const struct table *table = &tables[shard->table];
+        uint32_t width = shard->col_end - shard->col_begin;
 
-        if (table->output == OUTPUT_SEQUENCE && table->dim != first->dim)
+        if (table->output != OUTPUT_SEQUENCE)
+            continue;
+        if (table->dim != first->dim)
             return err_set(err, ERR_INPUT,
                            "tables '%s' and '%s' have %u and %u columns, but "
                            "the sequence tables of a TorchRec module must "
                            "have one width",
                            first->name, table->name, first->dim, table->dim);
+        if (shard->kind != SHARD_COLUMN)
+            continue;
+        if (piece && piece->col_end - piece->col_begin != width)
+            return err_set(err, ERR_INPUT,
+                           "table '%s' has a piece of %u columns and '%s' one "
+                           "of %u, but the column pieces of a TorchRec "
+                           "module's sequence tables must have one width",
+                           tables[piece->table].name,
+                           piece->col_end - piece->col_begin, table->name,
+                           width);
+        piece = shard;
     }
     return 0;
 }
@@ -352,7 +370,7 @@ int emit_torchrec(const struct plan *plan, const struct emit_options *options,
         return err_set(err, ERR_INPUT,
                        "the names of modules and the prefix must be "
                        "printable");
-    if (check_sequences(&plan->problem, err))
+    if (check_sequences(plan, err))
         return -1;
     buf_printf(out,
                "{\"world_size\": %u, \"local_world_size\": %u, "

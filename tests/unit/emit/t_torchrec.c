@@ -381,6 +381,30 @@ static void test_refused(void)
                    "width");
 }
 
+/* Pieces of the columns of two sequence tables; a third is whole. */
+static void test_sequence_pieces(void)
+{
+    struct plan plan = fixture_plan(4, 4, 64);
+    struct emit_options options = {0};
+    struct err err = {0};
+
+    fixture_table(&plan, "clicks", 8, 24, 1);
+    for (uint32_t i = 0; i < 3; i++)
+        fixture_shard(&plan, 0, 8, 8 * i, 8 * i + 8, i % 2);
+    fixture_table(&plan, "views", 8, 24, 1);
+    for (uint32_t i = 0; i < 3; i++)
+        fixture_shard(&plan, 0, 8, 8 * i, 8 * i + 8, 3);
+    fixture_whole(&plan, "buys", 8, 24, 1, 0);
+    fixture_finish(&plan);
+    for (size_t t = 0; t < 3; t++)
+        plan.problem.tables[t].output = OUTPUT_SEQUENCE;
+    ok(emitted(&plan, &options, &err) != NULL, "pieces of one width");
+    plan.shards[3].col_end = plan.shards[4].col_begin = 4;
+    refuses(&plan, "table 'clicks' has a piece of 8 columns and 'views' one of "
+                   "4, but the column pieces of a TorchRec module's sequence "
+                   "tables must have one width");
+}
+
 /* What the emitter takes is just what TorchRec takes: the pieces of each rank
  * are equally wide. */
 static void test_random_widths(void)
@@ -450,7 +474,7 @@ static void test_outputs(void)
     struct emit_options options = {0};
     static const char *const names[] = {"t_a",    "t_b",    "t_rows",
                                         "t_host", "t_grid", "t_copy"};
-    static const bool may_be_sequence[] = {true,  true,  true,
+    static const bool may_be_sequence[] = {true,  false, true,
                                            false, false, true};
 
     for (uint32_t t = 0; t < 6; t++) {
@@ -527,6 +551,7 @@ int main(void)
     test_order_of_ranks();
     test_outputs();
     test_refused();
+    test_sequence_pieces();
     test_part_of_a_host();
     test_text_format();
     arena_release(&arena);
