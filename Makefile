@@ -323,6 +323,13 @@ run-test-long: tests
 run-unit-tests: $(TESTS)
 	$(Q)$(call PROVE,$(TESTS))
 
+# Emitted plans in TorchRec itself, which the first run installs below build/.
+.PHONY: test-torchrec
+test-torchrec: $(O)/neuroshard
+	$(Q)NEUROSHARD='$(abspath $(O)/neuroshard)' \
+	    NEUROSHARD_DATA='$(CURDIR)/data' PYTHONDONTWRITEBYTECODE=1 \
+	    prove -v -e tests/torchrec/python tests/torchrec/t_*.py
+
 # What there is to test on a GPU, real or emulated.
 GPU_TESTS = $(filter $(foreach r,device exec microbench, \
     $(O)/tests/unit/$(r)/t_%) $(O)/tests/prop/t_execute_% \
@@ -390,7 +397,8 @@ H_FILES = $(sort $(filter-out tests/emulator/%,$(wildcard \
 CU_FILES = $(sort $(wildcard $(foreach r,$(ROOMS),$(DIR_$(r))/*.cu \
     $(DIR_$(r))/*.cuh) $(foreach d,. cub device, \
     $(addprefix tests/emulator/$(d)/,*.cpp *.cuh *.h))))
-SCRIPTS = .ci/run .ci/deps tests/cli/run tests/gpu/check $(sort $(wildcard tests/cli/*.sh \
+SCRIPTS = .ci/run .ci/deps tests/cli/run tests/gpu/check \
+    tests/torchrec/python $(sort $(wildcard tests/cli/*.sh \
     tests/check/*.sh))
 CHECKS = format layers headers pages names shell tidy kernels
 
@@ -509,6 +517,8 @@ make [TARGET] [SWITCH=VALUE]...
   all        ./neuroshard (what `make` alone does)
   demo       install what is needed, build, plan the MLPerf DLRM tables
   test       install what is needed, build, run all tests
+  test-torchrec  emitted plans in TorchRec on the CPU, installed by pip in
+             TORCHREC_VENV=build/torchrec; skipped where it cannot be had
   test-long  the tests that draw their inputs, on many more of them
   check      format, clang-tidy, layers, headers, manual pages, names, shell;
              TIDY=REV: clang-tidy only on files changed since that commit

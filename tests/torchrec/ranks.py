@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: MIT
+"""What each rank of a job does with an emitted plan: loads it with the emitted
+loader, trains two steps in TorchRec's DistributedModelParallel, and holds all
+outputs and updated weights against an unsharded collection that sees the
+samples of all ranks."""
+import importlib.util
+import json
+import os
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+from fbgemm_gpu.split_embedding_configs import EmbOptimType
+from torchrec import (
+    EmbeddingBagCollection,
+    EmbeddingBagConfig,
+    EmbeddingCollection,
+    EmbeddingConfig,
+    KeyedJaggedTensor,
+)
+from torchrec.distributed import DistributedModelParallel
+from torchrec.distributed.embedding import EmbeddingCollectionSharder
+from torchrec.distributed.embeddingbag import EmbeddingBagCollectionSharder
+
+BATCH = 6  # samples of a rank
+STEPS = 2
+LEARNING_RATE = 0.5
+EPSILON = 1e-8  # TorchRec's default, of row-wise Adagrad
+OPTIMIZERS = {
+    "sgd": EmbOptimType.EXACT_SGD,
+    "rowwise_adagrad": EmbOptimType.EXACT_ROWWISE_ADAGRAD,
+}
+
+
+def _config(kind, table):
+    return kind(
+        name=table["name"],
+        embedding_dim=table["dim"],
+        num_embeddings=table["num_embeddings"],
+        feature_names=["f_" + table["name"]],
+    )
+
+
+class Model(torch.nn.Module):
+    """The tables of a plan: pooled ones in ebc, sequences in ec."""
+
+    def __init__(self, tables):
+        super().__init__()
+        pooled = [t for t in tables if t["output"] == "pooled"]
+        sequences = [t for t in tables if t["output"] == "sequence"]
+        if pooled:
+            self.ebc = EmbeddingBagCollection(
+                [_config(EmbeddingBagConfig, t) for t in pooled]
+            )
+        if sequences:
+            self.ec = EmbeddingCollection(
+                [_config(EmbeddingConfig, t) for t in sequences]
+            )
+
+    def forward(self, features):
+        """{feature: its vectors}; the order of the keys is the plan's."""
+        found = {}
+        if hasattr(self, "ebc"):
+            found.update(self.ebc(features).to_dict())
+        if hasattr(self, "ec"):
+            for name, jagged in self.ec(features).items():
+                found[name] = jagged.values()
+        return found
+
+
+def _table(name):
+    """Of a parameter's name, ....TABLE.weight."""
+    return name.split(".")[-2]
+
+
+def _weights(model):
+    """{table: a tensor, or a sharded one}."""
+    return {_table(name): w for name, w in model.state_dict().items()}
+
+
+def _features(tables, step, rank):
+    """The look-ups of the rank's samples: 0 to 3 in each table."""
+    rng = torch.Generator().manual_seed(1009 * step + rank)
+    lengths = torch.randint(0, 4, [len(tables), BATCH], generator=rng)
+    values = [
+        torch.randint(0, t["num_embeddings"], [int(n.sum())], generator=rng)
+        for t, n in zip(tables, lengths)
+    ]
+    return KeyedJaggedTensor(
+        keys=["f_" + t["name"] for t in tables],
+        values=torch.cat(values),
+        lengths=lengths.flatten().int(),
+    )
+
+
+def _loss(found):
+    """Has another gradient for each sample and column."""
+    total = torch.zeros(())
+    for vectors in found.values():
+        factors = torch.arange(vectors.numel()).remainder(11) / 7 - 1
+        total = total + (vectors * factors.view_as(vectors)).sum()
+    return total
+
+
+class Reference:
+    """The unsharded tables, trained by what neuroshard-emit(1) says of
+    TorchRec: row-wise Adagrad has a mean for each piece of columns, and a
+    replica the dense optimizer, here SGD."""
+
+    def __init__(self, tables, entries, optimizer):
+        self.model = Model(tables)
+        self._entries = entries
+        self._optimizer = optimizer
+        self._moments = {}  # (table, first column): [rows]
+
+    def step(self, batches):
+        """One batch a rank; their gradients are averaged."""
+        self.model.zero_grad()
+        for batch in batches:
+            (_loss(self.model(batch)) / len(batches)).backward()
+        with torch.no_grad():
+            for name, parameter in self.model.named_parameters():
+                self._update(_table(name), parameter)
+
+    def _update(self, table, parameter):
+        shards = self._entries[table].get("shards")
+        if self._optimizer == "sgd" or not shards:
+            parameter -= LEARNING_RATE * parameter.grad
+            return
+        for begin, width in {
+            (s["shard_offsets"][1], s["shard_sizes"][1]) for s in shards
+        }:
+            grad = parameter.grad[:, begin : begin + width]
+            moment = self._moments.get((table, begin), 0) + (grad**2).mean(1)
+            self._moments[table, begin] = moment
+            step = LEARNING_RATE / (moment.sqrt() + EPSILON)
+            parameter[:, begin : begin + width] -= step[:, None] * grad
+
+
+def _pieces(weights, reference):
+    """Pairs of what this rank holds and the same of the reference."""
+    for name, here in weights.items():
+        whole = reference[name]
+        if not hasattr(here, "local_shards"):
+            yield here, whole
+            continue
+        for piece in here.local_shards():
+            row, col = piece.metadata.shard_offsets
+            rows, cols = piece.metadata.shard_sizes
+            yield piece.tensor, whole[row : row + rows, col : col + cols]
+
+
+def _check_parameters(model, weights):
+    """A table's parameter is its pieces on this rank and nothing else."""
+    for name, parameter in model.named_parameters():
+        here = weights[_table(name)]
+        if hasattr(here, "local_shards"):
+            n = sum(s.tensor.numel() for s in here.local_shards())
+        else:
+            n = here.numel()
+        if parameter.numel() != n:
+            raise ValueError(f"{name}: {parameter.numel()} weights, not {n}")
+
+
+def _difference(a, b):
+    if a.shape != b.shape:
+        raise ValueError(f"shapes {list(a.shape)} and {list(b.shape)}")
+    return (a - b).abs().max().item() if a.numel() else 0.0
+
+
+def _train(case, model, plan, entries, rank, n_ranks):
+    """Returns the largest differences of an output and of a weight."""
+    tables, optimizer = case["tables"], case["optimizer"]
+    reference = Reference(tables, entries, optimizer)
+    fused = {
+        "optimizer": OPTIMIZERS[optimizer],
+        "learning_rate": LEARNING_RATE,
+    }
+    sharded = DistributedModelParallel(
+        module=model,
+        device=torch.device("cpu"),
+        plan=plan,
+        sharders=[
+            EmbeddingBagCollectionSharder(fused_params=fused),
+            EmbeddingCollectionSharder(fused_params=fused),
+        ],
+    )
+    weights = _weights(sharded)
+    replicas = [
+        p
+        for name, p in sharded.named_parameters()
+        if "shards" not in entries[_table(name)]
+    ]
+    dense = torch.optim.SGD(replicas, LEARNING_RATE) if replicas else None
+    for here, there in _pieces(weights, _weights(reference.model)):
+        here.detach().copy_(there)
+    _check_parameters(sharded, weights)
+    outputs = [0.0]
+    for step in range(STEPS):
+        batches = [_features(tables, step, r) for r in range(n_ranks)]
+        want, found = reference.model(batches[rank]), sharded(batches[rank])
+        outputs += [_difference(want[name], found[name]) for name in want]
+        sharded.zero_grad()
+        _loss(found).backward()
+        if dense:
+            dense.step()
+        reference.step(batches)
+    sharded.fused_optimizer.state_dict()
+    pieces = _pieces(weights, _weights(reference.model))
+    return max(outputs), max([_difference(*pair) for pair in pieces] + [0.0])
+
+
+def _loader(path):
+    spec = importlib.util.spec_from_file_location("loader", path)
+    loader = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loader)
+    return loader
+
+
+def _run_case(case, loader, rank, n_ranks):
+    with open(case["emitted"], encoding="utf-8") as file:
+        modules = json.load(file)["plan"]
+    entries = {t: e for part in modules.values() for t, e in part.items()}
+    torch.manual_seed(1)
+    model = Model(case["tables"])
+    if "refusal" not in case:
+        plan = loader.load_plan(case["emitted"], model, n_ranks, "cpu")
+        return _train(case, model, plan, entries, rank, n_ranks)
+    try:
+        loader.load_plan(case["emitted"], model, n_ranks, "cpu")
+    except ValueError as error:
+        return str(error)
+    return "not refused"
+
+
+def run(rank, n_ranks, n_local, work, cases):
+    """Writes a line of JSON a case to work/results: what each rank got, or
+    one error; after an error the others' next exchange fails."""
+    os.environ.update(
+        RANK=str(rank),
+        WORLD_SIZE=str(n_ranks),
+        LOCAL_RANK=str(rank % n_local),
+        LOCAL_WORLD_SIZE=str(n_local),
+    )
+    log = os.open(f"{work}/log-{rank}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(log, 2)
+    torch.set_num_threads(1)
+    loader = _loader(f"{work}/loader.py")
+    dist.init_process_group(
+        "gloo",
+        init_method=f"file://{work}/meeting",
+        rank=rank,
+        world_size=n_ranks,
+        timeout=timedelta(seconds=60),
+    )
+    for case in cases:
+        results = [None] * n_ranks
+        result = _run_case(case, loader, rank, n_ranks)
+        dist.all_gather_object(results, result)
+        if rank == 0:
+            with open(f"{work}/results", "a", encoding="utf-8") as file:
+                print(json.dumps(results), file=file)
+    dist.destroy_process_group()

@@ -1,0 +1,356 @@
+# SPDX-License-Identifier: MIT
+"""Plans of neuroshard in the real TorchRec, on processes of this machine's CPU;
+see ranks.py for what is held against what. Speaks TAP; NEUROSHARD is the
+program, NEUROSHARD_DATA its data, and TEST_SIZE=full runs more random plans.
+"""
+import csv
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+
+import torch.multiprocessing as mp
+
+import ranks
+
+JOBS = ((2, 2), (4, 4), (4, 2))  # ranks, ranks of a host
+LISTS = (
+    "criteo_kaggle_26",
+    "nvidia_synthetic_tiny_v3",
+    "mlperf_dlrm_dcnv2_multihot",
+)
+ALL_KINDS = ("table", "column", "row", "grid", "replicate")
+KINDS = (
+    ",".join(ALL_KINDS),
+    "column",
+    "column,row",
+    "row",
+    "grid",
+)
+MAX_ROWS = 1500
+TOLERANCE = 2e-5
+SEQUENCE_PIECE = 8
+MODULES = ("--module", "ebc", "--sequence-module", "ec")
+
+n_tests = n_failed = 0
+
+
+def ok(is_well, name, why=""):
+    global n_tests, n_failed
+    n_tests += 1
+    n_failed += not is_well
+    print(f"{'' if is_well else 'not '}ok {n_tests} - {name}")
+    if not is_well:
+        print("# " + why.strip().replace("\n", "\n# "))
+    sys.stdout.flush()
+
+
+def neuroshard(*args):
+    """Returns status and what was said on stderr."""
+    done = subprocess.run(
+        [os.environ["NEUROSHARD"], *args],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stderr
+
+
+def write_json(path, value):
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(value, file)
+
+
+def read_json(path):
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+# --- Plans ------------------------------------------------------------------
+
+
+def capped_list(work, name):
+    """Writes the list with few rows; returns its path and bytes of weights."""
+    path = f"{work}/{name}.csv"
+    source = f"{os.environ['NEUROSHARD_DATA']}/tables/{name}.csv"
+    with open(source, encoding="utf-8") as file:
+        rows = list(csv.DictReader(r for r in file if r[0] != "#"))
+    for row in rows:
+        row["num_embeddings"] = min(int(row["num_embeddings"]), MAX_ROWS)
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    return path, sum(4 * r["num_embeddings"] * int(r["dim"]) for r in rows)
+
+
+def emitted(plan_path, name, optimizer):
+    """The plan as a case for the ranks; NEUROSHARD refused it: None."""
+    path = plan_path + ".torchrec"
+    status, why = neuroshard(
+        "emit", plan_path, "--format", "torchrec", *MODULES, "-o", path
+    )
+    if status:
+        ok(False, name, why)
+        return None
+    plan = read_json(plan_path)
+    return {
+        "name": name,
+        "emitted": path,
+        "tables": plan["tables"],
+        "kinds": {shard.get("kind") for shard in plan["shards"]},
+        "optimizer": optimizer,
+    }
+
+
+def planned_cases(work, n_ranks, n_local):
+    """Room for 1.4 times the weights keeps tables from being replicated."""
+    for name in LISTS:
+        path, n_bytes = capped_list(work, name)
+        for kinds in KINDS:
+            what = f"{name}, {kinds}"
+            plan_path = f"{work}/{name}-{kinds}-{n_ranks}-{n_local}.json"
+            status, why = neuroshard(
+                *("plan", path, "--shard", kinds, "-o", plan_path),
+                *("--gpus", str(n_ranks), "--gpus-per-host", str(n_local)),
+                *("--memory-model", "weights", "--reserve", "0"),
+                *("--memory", str(14 * n_bytes // 10 // n_ranks)),
+                *("--effort", "20000"),
+            )
+            if status:
+                ok(False, what, why)
+                continue
+            optimizer = "rowwise_adagrad" if "column" in kinds else "sgd"
+            yield emitted(plan_path, what, optimizer)
+
+
+def random_widths(rng, way, table, n_places):
+    """Column ranges as [(place, width)]; those of one place are of one width,
+    and all pieces of sequences. A pooled table gets its dim from them."""
+    if way not in ("column", "grid"):
+        return [(rng.randrange(n_places), table["dim"])]
+    if table["output"] == "sequence":
+        width_at = [SEQUENCE_PIECE] * n_places
+        n = table["dim"] // SEQUENCE_PIECE
+    else:
+        width_at = [4 * rng.randint(1, 4) for _ in range(n_places)]
+        n = rng.randint(2, 5)
+    places = [rng.randrange(n_places) for _ in range(n)]
+    pieces = [(place, width_at[place]) for place in places]
+    table["dim"] = sum(width for _, width in pieces)
+    return pieces
+
+
+def random_shards(rng, table, n_ranks, n_local):
+    """Cuts the table in one of the ways that TorchRec knows."""
+    ways = ["table", "column", "row"]
+    if table["output"] == "pooled":
+        ways += ["host", "grid", "replicate"]
+    way = rng.choice(ways)
+    rows = table["num_embeddings"]
+    if way == "replicate":
+        for rank in range(n_ranks):
+            yield (0, rows), (0, table["dim"]), rank
+        return
+    n = {"row": n_ranks, "host": n_local, "grid": n_local}.get(way, 1)
+    block = -(-rows // n)
+    begin = 0
+    for place, width in random_widths(rng, way, table, n_ranks // n):
+        for i in range(n):
+            end = min(rows, (i + 1) * block)
+            yield (i * block, end), (begin, begin + width), place * n + i
+        begin += width
+
+
+def plan_of(n_ranks, n_local, tables, pieces):
+    """A plan as by hand; pieces are (table, rows, columns, rank)."""
+    return {
+        "neuroshard_plan": 1,
+        "batch": 64,
+        "cluster": {
+            "gpus": n_ranks,
+            "gpus_per_host": n_local,
+            "memory_bytes": [1 << 30] * n_ranks,
+        },
+        "tables": tables,
+        "shards": [
+            {
+                "table": table,
+                "row_begin": rows[0],
+                "row_end": rows[1],
+                "col_begin": columns[0],
+                "col_end": columns[1],
+                "device": rank,
+            }
+            for table, rows, columns, rank in pieces
+        ],
+    }
+
+
+def random_plan(rng, n_ranks, n_local):
+    """Pooled tables and sequences of one width, each cut in its own way. FBGEMM
+    on a CPU fails where a rank has no rows at all of what is cut, and pools
+    the sequences that are replicated: so there is neither."""
+    tables, pieces = [], []
+    for i in range(rng.randint(1, 12)):
+        is_sequence = rng.random() < 0.3
+        table = {
+            "name": f"t{i}",
+            "num_embeddings": rng.randint(n_ranks * n_ranks, 60),
+            "dim": 3 * SEQUENCE_PIECE if is_sequence else 4 * rng.randint(1, 9),
+            "pooling_factor": 1,
+            "output": "sequence" if is_sequence else "pooled",
+        }
+        pieces += [
+            (i, *piece) for piece in random_shards(rng, table, n_ranks, n_local)
+        ]
+        tables.append(table)
+    return plan_of(n_ranks, n_local, tables, pieces)
+
+
+def random_cases(work, n_ranks, n_local):
+    n = 200 if os.environ.get("TEST_SIZE") == "full" else 10
+    for seed in range(n):
+        rng = random.Random(f"{seed} {n_ranks} {n_local}")
+        path = f"{work}/random-{seed}-{n_ranks}-{n_local}.json"
+        write_json(path, random_plan(rng, n_ranks, n_local))
+        optimizer = rng.choice(list(ranks.OPTIMIZERS))
+        yield emitted(path, f"random plan {seed}, {optimizer}", optimizer)
+
+
+# --- What must be refused ---------------------------------------------------
+
+
+def cut_plan(work, n_ranks, n_local, widths):
+    """Writes a plan of two tables, the first cut in two on rank 0."""
+    path = f"{work}/cut-{n_ranks}-{n_local}-{widths[0]}.json"
+    tables = [
+        {
+            "name": name,
+            "num_embeddings": 97,
+            "dim": sum(widths),
+            "pooling_factor": 1,
+            "output": "pooled",
+        }
+        for name in ("cut", "behind")
+    ]
+    pieces = [
+        (0, (0, 97), (0, widths[0]), 0),
+        (0, (0, 97), (widths[0], sum(widths)), 0),
+        (1, (0, 97), (0, sum(widths)), 0),
+    ]
+    write_json(path, plan_of(n_ranks, n_local, tables, pieces))
+    return path
+
+
+def check_unequal_plan(work):
+    """Two pieces of the same table on one rank, not of one width."""
+    status, why = neuroshard(
+        *("emit", cut_plan(work, 2, 2, (12, 4)), "--format", "torchrec")
+    )
+    want = "table 'cut' has pieces of 12 and of 4 columns on rank 0, "
+    ok(status == 1 and want in why, "emit refuses unequal pieces", why)
+
+
+def refused_case(work, n_ranks, n_local, name, refusal):
+    path = cut_plan(work, n_ranks, n_local, (8, 8))
+    return {**emitted(path, name, "sgd"), "refusal": refusal}
+
+
+def unequal_case(work):
+    """The same in a file that was edited."""
+    case = refused_case(
+        *(work, 2, 2, "the loader refuses unequal pieces"),
+        "cut: pieces of 12 and of 4 columns on rank 0, where TorchRec wants "
+        "one width",
+    )
+    root = read_json(case["emitted"])
+    first, second = root["plan"]["ebc"]["cut"]["shards"]
+    first["shard_sizes"][1] = 12
+    second.update(shard_offsets=[0, 12], shard_sizes=[97, 4])
+    write_json(case["emitted"], root)
+    return case
+
+
+# --- Jobs -------------------------------------------------------------------
+
+
+def judge(case, results):
+    if "refusal" in case:
+        want = case["refusal"].replace("FILE", case["emitted"])
+        ok(set(results) == {want}, case["name"], str(results))
+        return
+    output, weight = (max(r[i] for r in results) for i in (0, 1))
+    ok(
+        max(output, weight) <= TOLERANCE,
+        f"{case['name']}: outputs to {output:.1e}, weights to {weight:.1e}",
+    )
+
+
+def run_job(work, n_ranks, n_local, cases):
+    """A case that ends the job is the first without results; the rest gets
+    another job."""
+    while cases:
+        results, why = [], ""
+        for name in ("results", "meeting"):
+            if os.path.exists(f"{work}/{name}"):
+                os.remove(f"{work}/{name}")
+        try:
+            mp.start_processes(
+                ranks.run,
+                (n_ranks, n_local, work, cases),
+                nprocs=n_ranks,
+                start_method="fork",
+            )
+        except (mp.ProcessRaisedException, mp.ProcessExitedException) as error:
+            why = str(error)
+        if os.path.exists(f"{work}/results"):
+            with open(f"{work}/results", encoding="utf-8") as file:
+                results = [json.loads(line) for line in file]
+        for case, result in zip(cases, results):
+            judge(case, result)
+        cases = cases[len(results) :]
+        if cases:
+            ok(False, cases[0]["name"], why or "the job ended early")
+            cases = cases[1:]
+
+
+def check(work):
+    neuroshard(
+        *("emit", cut_plan(work, 2, 2, (8, 8))),
+        *("--format", "torchrec-loader", "-o", work + "/loader.py"),
+    )
+    for n_ranks, n_local in JOBS:
+        print(f"# {n_ranks} ranks, {n_local} of a host")
+        planned = [c for c in planned_cases(work, n_ranks, n_local) if c]
+        kinds = set().union(*(case["kinds"] for case in planned))
+        ok(kinds == set(ALL_KINDS), "plans hold all kinds", str(kinds))
+        cases = [c for c in random_cases(work, n_ranks, n_local) if c]
+        run_job(work, n_ranks, n_local, planned + cases)
+    print("# refused")
+    check_unequal_plan(work)
+    run_job(work, 2, 2, [unequal_case(work)])
+    other_hosts = refused_case(
+        *(work, 4, 2, "2 hosts of 2 in a job of one host"),
+        "FILE is for hosts of 2 ranks, but those of this job have 4 "
+        "(LOCAL_WORLD_SIZE)",
+    )
+    run_job(work, 4, 4, [other_hosts])
+    other_ranks = refused_case(
+        *(work, 4, 4, "4 ranks in a job of 8"),
+        "FILE is for 4 ranks, but this job has 8",
+    )
+    run_job(work, 8, 8, [other_ranks])
+
+
+def main():
+    with tempfile.TemporaryDirectory() as work:
+        check(work)
+    print(f"1..{n_tests}")
+    sys.exit(n_failed > 0)
+
+
+main()
