@@ -2,6 +2,7 @@
 #include "emit/report_parts.h"
 
 #include "base/text.h"
+#include "emit/formats.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -296,41 +297,73 @@ static void print_head(const struct report *report, struct buf *out)
 }
 
 /* What the reader must know to trust the figures. */
-static void print_notes(const struct report *report, struct buf *out)
+static void note_figures(const struct report *report, struct buf *notes)
 {
     const struct plan *plan = report->plan;
     size_t n_assumed = 0;
 
     for (size_t i = 0; i < plan->problem.n_tables; i++)
         n_assumed += plan->problem.tables[i].skew_assumed;
-    if (!n_assumed && !plan->n_floored &&
-        plan->problem.memory_model == MEMORY_FULL)
-        return;
-    buf_printf(out, "\n");
     if (n_assumed)
-        buf_printf(out,
+        buf_printf(notes,
                    "note: the access skew of %zu of %zu tables is not given; "
                    "Zipf %g is assumed\n",
                    n_assumed, plan->problem.n_tables, DEFAULT_ZIPF_ALPHA);
     if (report->is_priced && plan->n_floored)
-        buf_printf(out,
+        buf_printf(notes,
                    "note: %u of %u predictions were raised to the physical "
                    "floor\n",
                    plan->n_floored, report->n_devices);
     if (plan->problem.memory_model == MEMORY_WEIGHTS)
-        buf_printf(out, "note: memory counts weights alone\n");
+        buf_printf(notes, "note: memory counts weights alone\n");
+}
+
+/* What frameworks train otherwise than the tables in one piece. */
+static void note_training(const struct plan *plan, struct buf *notes)
+{
+    enum dense_optimizer dense = plan->problem.dense_optimizer;
+    bool is_counted =
+        dense != DENSE_AS_TABLE && plan->problem.memory_model == MEMORY_FULL;
+    size_t n_cut = 0, n_replicated = 0;
+
+    for (size_t i = 0; i < plan->n_shards; i = emit_shards_end(plan, i)) {
+        const struct shard *shard = &plan->shards[i];
+        const struct table *table = &plan->problem.tables[shard->table];
+
+        n_replicated += shard->kind == SHARD_REPLICATE;
+        n_cut += shard->kind & (SHARD_COLUMN | SHARD_GRID) &&
+                 table->optimizer == OPTIMIZER_ROWWISE_ADAGRAD;
+    }
+    if (n_cut)
+        buf_printf(notes,
+                   "note: row-wise Adagrad keeps a mean for each column piece "
+                   "of a row: %zu table%s so cut\n",
+                   n_cut, n_cut == 1 ? " is" : "s are");
+    if (n_replicated)
+        buf_printf(notes,
+                   "note: the job's dense optimizer%s%s%s updates the %zu "
+                   "replicated table%s\n",
+                   is_counted ? ", counted as " : "",
+                   is_counted ? dense_optimizer_name(dense) : "",
+                   is_counted ? "," : "", n_replicated,
+                   n_replicated == 1 ? "" : "s");
 }
 
 void emit_report(const struct plan *plan, struct buf *out)
 {
     struct report report;
+    struct buf notes = {0};
 
     report_init(&report, plan);
     print_head(&report, out);
     report_devices(&report, out);
     report_slowest(&report, out);
     report_tables(&report, out);
-    print_notes(&report, out);
+    note_figures(&report, &notes);
+    note_training(plan, &notes);
+    if (notes.len)
+        buf_printf(out, "\n%s", notes.data);
+    buf_release(&notes);
     mem_free(report.devices);
     mem_free(report.by_total);
 }

@@ -149,7 +149,11 @@ static void test_mixed(void)
     is_in(text, "\na name longer than the thirty-t~     0.524 ");
     is_in(text, "note: the access skew of 3 of 4 tables is not given; Zipf "
                 "1.05 is assumed\n");
-    is_in(text, "note: 3 of 4 predictions were raised to the physical floor\n");
+    is_in(text,
+          "note: 3 of 4 predictions were raised to the physical floor\n"
+          "note: row-wise Adagrad keeps a mean for each column piece of a "
+          "row: 1 table is so cut\n");
+    is_not_in(text, "dense optimizer");
     is_not_in(text, "stopped early");
     fits(text);
     is_str(report_of(&plan), text, "the same plan, the same report");
@@ -274,6 +278,30 @@ static void test_weights_only(void)
     is_in(report_of(&plan), "note: memory counts weights alone\n");
 }
 
+static void test_replicas(void)
+{
+    struct plan plan = fixture_plan(2, 2, 128);
+
+    for (int t = 0; t < 2; t++) {
+        fixture_table(&plan, t ? "colours" : "sizes", 8, 16, 1);
+        fixture_shard(&plan, 0, 8, 0, 16, 0);
+        fixture_shard(&plan, 0, 8, 0, 16, 1);
+    }
+    fixture_table(&plan, "cut", 8, 16, 1);
+    fixture_shard(&plan, 0, 8, 0, 8, 0);
+    fixture_shard(&plan, 0, 8, 8, 16, 1);
+    plan.problem.tables[2].optimizer = OPTIMIZER_SGD;
+    fixture_finish(&plan);
+    is_in(report_of(&plan), "note: the job's dense optimizer updates the 2 "
+                            "replicated tables\n");
+    plan.problem.dense_optimizer = DENSE_ADAM;
+    is_in(report_of(&plan), "note: the job's dense optimizer, counted as adam, "
+                            "updates the 2 replicated tables\n");
+    is_not_in(report_of(&plan), "row-wise");
+    plan.problem.memory_model = MEMORY_WEIGHTS;
+    is_not_in(report_of(&plan), "counted");
+}
+
 int main(void)
 {
     arena_init(&arena);
@@ -284,6 +312,7 @@ int main(void)
     test_many_gpus();
     test_weights_only();
     test_reserve();
+    test_replicas();
     arena_release(&arena);
     return tap_done();
 }
