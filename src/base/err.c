@@ -42,6 +42,7 @@ int err_exit_status(enum err_code code)
     case ERR_NONE:
         return 0;
     case ERR_USAGE:
+    case ERR_OVERWRITE:
         return 2;
     case ERR_NO_PLAN:
         return 3;

@@ -22,6 +22,7 @@ enum err_code {
     ERR_INPUT,       /* a file or a value in it is wrong */
     ERR_IO,          /* the operating system refused */
     ERR_USAGE,       /* options or arguments */
+    ERR_OVERWRITE,   /* the same: an output would destroy an input */
     ERR_NO_PLAN,     /* no plan fits the memory */
     ERR_DEVICE,      /* an accelerator or a communicator failed */
     ERR_INTERRUPTED, /* the user stopped it; what was done is kept */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define READ_CHUNK ((size_t)64 << 10)
@@ -16,10 +17,16 @@ static bool is_standard(const char *path)
     return !strcmp(path, "-");
 }
 
+/* 0, or the errno of what failed; EFBIG for more than FILE_MAX_BYTES, of a
+ * regular file before anything is read. */
 static int read_all(struct buf *buf, int fd)
 {
+    struct stat st;
     ssize_t n;
 
+    if (!fstat(fd, &st) && S_ISREG(st.st_mode) &&
+        st.st_size > (off_t)FILE_MAX_BYTES)
+        return EFBIG;
     do {
         if (buf->cap - buf->len < READ_CHUNK) {
             buf->cap = buf->cap * 2 + READ_CHUNK;
@@ -28,29 +35,41 @@ static int read_all(struct buf *buf, int fd)
         n = read(fd, buf->data + buf->len, buf->cap - buf->len);
         if (n > 0)
             buf->len += (size_t)n;
+        if (buf->len > FILE_MAX_BYTES)
+            return EFBIG;
     } while (n > 0 || (n < 0 && errno == EINTR));
-    return n < 0 ? -1 : 0;
+    return n < 0 ? errno : 0;
+}
+
+static int cannot_read(const char *path, int reason, struct err *err)
+{
+    bool is_stdin = is_standard(path);
+    const char *quote = is_stdin ? "" : "'";
+    const char *name = is_stdin ? "standard input" : path;
+
+    if (reason == EFBIG)
+        return err_set(err, ERR_IO,
+                       "%s%s%s holds more than %zu MiB, the most that is read",
+                       quote, name, quote, FILE_MAX_BYTES >> 20);
+    return err_set(err, ERR_IO, "cannot read %s%s%s: %s", quote, name, quote,
+                   strerror(reason));
 }
 
 int file_read(const char **text, size_t *len, const char *path,
               struct arena *arena, struct err *err)
 {
-    bool is_stdin = is_standard(path);
     struct buf buf = {0};
-    int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
-    int rc = -1;
+    int fd, reason, rc = -1;
 
-    if (fd < 0) {
-        err_set(err, ERR_IO, "cannot open '%s': %s", path, strerror(errno));
-        goto out;
-    }
-    if (read_all(&buf, fd)) {
-        const char *reason = strerror(errno);
-
-        if (is_stdin)
-            err_set(err, ERR_IO, "cannot read standard input: %s", reason);
-        else
-            err_set(err, ERR_IO, "cannot read '%s': %s", path, reason);
+    if (file_use(path, FILE_READ, err))
+        return -1;
+    fd = is_standard(path) ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return err_set(err, ERR_IO, "cannot open '%s': %s", path,
+                       strerror(errno));
+    reason = read_all(&buf, fd);
+    if (reason) {
+        cannot_read(path, reason, err);
         goto out;
     }
     *text = arena_strndup(arena, buf.data, buf.len);
@@ -58,7 +77,7 @@ int file_read(const char **text, size_t *len, const char *path,
     rc = 0;
 out:
     buf_release(&buf);
-    if (fd >= 0 && !is_stdin)
+    if (fd != STDIN_FILENO)
         close(fd);
     return rc;
 }

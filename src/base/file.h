@@ -12,9 +12,34 @@
  * a writer leaves the complete new file or the old one untouched.
  */
 
+/*
+ * What a command reads and what it writes are different files, whatever they
+ * are called: what its options name as outputs is claimed before anything is
+ * read, and each file that is then opened is looked up by device and inode. So
+ * an input cannot be overwritten, be it named by a link, on standard input or
+ * inside another input. Outside of a command nothing is watched.
+ */
+enum file_use {
+    FILE_READ = 1,    /* by file_read */
+    FILE_WRITE = 2,   /* by file_write */
+    FILE_DATABASE = 4 /* read, and perhaps written, by SQLite */
+};
+void file_claims_begin(void);
+void file_claims_end(void);
+/* For these uses (a mask) and no other. ERR_OVERWRITE where the file is claimed
+ * or in use already; of FILE_WRITE also for a loop of symbolic links and for a
+ * database, which would be lost. */
+int file_claim(const char *path, unsigned uses, struct err *err) MUST_CHECK;
+/* Before a file is opened: ERR_OVERWRITE where it is claimed, or was used, for
+ * something else. file_read and file_write call it. */
+int file_use(const char *path, enum file_use use, struct err *err) MUST_CHECK;
+
+/* Of a file that is read: more is no input but a mistake. */
+#define FILE_MAX_BYTES ((size_t)256 << 20)
+
 /* Reads path ("-" is standard input) into the arena and appends a NUL that
  * len does not count. ERR_IO names the path and the reason; a directory is an
- * error. */
+ * error, and so is more than FILE_MAX_BYTES. */
 int file_read(const char **text, size_t *len, const char *path,
               struct arena *arena, struct err *err) MUST_CHECK;
 

@@ -246,6 +246,8 @@ int file_write_checked(const char *path, const void *data, size_t len,
     char *target;
     int rc;
 
+    if (file_use(path, FILE_WRITE, err))
+        return -1;
     is_new = !is_standard && stat(path, &old);
     if (is_standard || (!is_new && !S_ISREG(old.st_mode))) {
         if (check(&output, data, len, err))

@@ -16,7 +16,7 @@
 #define MIXED_MAX_TABLES 60
 
 static const struct option_spec bench_options[] = {
-    {"db", 0, OPTION_STRING, "FILE", NULL, 0, 0, NULL,
+    {"db", 0, OPTION_DATABASE, "FILE", NULL, 0, 0, NULL,
      "cost database that gets the samples; made where missing"},
     {"device", 0, OPTION_CHOICE, "KIND", "cpu", 0, 0, "cpu|cuda",
      "what is measured"},
@@ -45,7 +45,7 @@ static const struct option_spec bench_options[] = {
      "measure what the device can do at best instead of look-ups"},
     {"alltoall", 0, OPTION_U64, "RANKS", NULL, 2, 1024, NULL,
      "measure exchanges between so many ranks instead of look-ups"},
-    {"csv", 0, OPTION_STRING, "FILE", NULL, 0, 0, NULL,
+    {"csv", 0, OPTION_OUTPUT, "FILE", NULL, 0, 0, NULL,
      "afterwards write all samples of the database as text"},
     {"verbose", 'v', OPTION_FLAG, NULL, NULL, 0, 0, NULL,
      "print a line for each sample once it is safe"},

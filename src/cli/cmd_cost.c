@@ -11,7 +11,7 @@ static const struct option_spec cost_options[] = {
     {"gpu", 0, OPTION_STRING, "NAME", "h100", 0, 0, NULL,
      "GPU whose cost model prices a plan that names none"},
     PLANNING_BANDWIDTHS,
-    {"output", 'o', OPTION_STRING, "FILE", NULL, 0, 0, NULL,
+    {"output", 'o', OPTION_OUTPUT, "FILE", NULL, 0, 0, NULL,
      "write the priced plan, as JSON"},
     {"json", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
      "print the priced plan as JSON instead of the report"},

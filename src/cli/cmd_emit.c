@@ -10,7 +10,7 @@
 static const struct option_spec emit_options[] = {
     {"format", 'f', OPTION_CHOICE, "FORMAT", NULL, 0, 0,
      "torchrec|torchrec-loader|dlrm|text", "what to write"},
-    {"output", 'o', OPTION_STRING, "FILE", "-", 0, 0, NULL,
+    {"output", 'o', OPTION_OUTPUT, "FILE", "-", 0, 0, NULL,
      "where to write it; '-' is standard output"},
     {"module", 0, OPTION_STRING, "FQN", EMIT_DEFAULT_MODULE, 0, 0, NULL,
      "torchrec: name of the module that holds the tables"},

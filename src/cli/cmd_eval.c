@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 static const struct option_spec eval_options[] = {
-    {"db", 0, OPTION_STRING, "FILE", NULL, 0, 0, NULL,
+    {"db", 0, OPTION_DATABASE, "FILE", NULL, 0, 0, NULL,
      "cost database with the samples"},
     {"model", 'm', OPTION_STRING, "FILE", NULL, 0, 0, NULL,
      "model file to judge"},

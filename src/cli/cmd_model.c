@@ -11,7 +11,7 @@
 #include <string.h>
 
 static const struct option_spec model_options[] = {
-    {"output", 'o', OPTION_STRING, "FILE", NULL, 0, 0, NULL,
+    {"output", 'o', OPTION_OUTPUT, "FILE", NULL, 0, 0, NULL,
      "import: model file to write"},
     {"json", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL, "info: print all as JSON"},
     {0},

@@ -21,7 +21,7 @@ static const struct option_spec plan_options[] = {
     {"beam", 0, OPTION_U64, "K", "3", 1, 1024, NULL, "width of the beam"},
     {"depth", 0, OPTION_U64, "L", "10", 1, 1000, NULL,
      "halvings that the beam tries, one a step"},
-    {"output", 'o', OPTION_STRING, "FILE", NULL, 0, 0, NULL,
+    {"output", 'o', OPTION_OUTPUT, "FILE", NULL, 0, 0, NULL,
      "write the plan, as JSON; '-' is standard output"},
     {"json", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
      "print the plan as JSON instead of the report"},

@@ -13,9 +13,9 @@
 #define EXIT_KEPT 4
 
 static const struct option_spec retrain_options[] = {
-    {"db", 0, OPTION_STRING, "FILE", NULL, 0, 0, NULL,
+    {"db", 0, OPTION_DATABASE, "FILE", NULL, 0, 0, NULL,
      "cost database with the samples; gets the verdict"},
-    {"model", 'm', OPTION_STRING, "FILE", NULL, 0, 0, NULL,
+    {"model", 'm', OPTION_UPDATE, "FILE", NULL, 0, 0, NULL,
      "model file in use, replaced only by a better one"},
     {"min-gain", 0, OPTION_STRING, "GAIN", "2se", 0, 0, NULL,
      "how much lower the mean error must be: standard errors (2se) or "
@@ -31,8 +31,8 @@ static const struct option_spec retrain_options[] = {
 
 /* The old model and the new one, judged by the same held-out samples. */
 struct contest {
-    const char *path;
-    const char *old_data; /* the old model's file */
+    const char *path, *shown; /* the model's; as it may be printed */
+    const char *old_data;     /* the old model's file */
     size_t old_len;
     struct model old_model, new_model;
     double min_gain;   /* fraction of the mean error, or standard errors */
@@ -79,7 +79,7 @@ static void print_text(const struct contest *contest)
 
     printf("%s %s: mean error %.2f %% before, %.2f %% after training on %zu "
            "samples, of %zu held-out cases; ",
-           contest->replaced ? "replaced" : "kept", contest->path,
+           contest->replaced ? "replaced" : "kept", contest->shown,
            100 * paired->old_mape, 100 * paired->new_mape, contest->n_samples,
            paired->n);
     if (contest->lost)
@@ -103,7 +103,7 @@ static void print_json(const struct contest *contest)
     training_print_json(json_pack(
         "{s:s, s:s, s:s, s:s, s:s, s:f, s:f, s:f, s:o, s:o, s:I, s:I, s:s?}",
         "verdict", contest->replaced ? "replaced" : "kept", "model",
-        contest->path, "old_hash", old_text, "new_hash", new_text, "hash",
+        contest->shown, "old_hash", old_text, "new_hash", new_text, "hash",
         contest->replaced ? new_text : old_text, "old_mape", paired->old_mape,
         "new_mape", paired->new_mape, "gain", paired->gain, "gain_se",
         json_real_or_null(paired->gain_se), "least_gain",
@@ -232,6 +232,7 @@ static int run_retrain(struct cli *cli, struct err *err)
         goto out;
     if (training_open_store(&store, cli_string(cli, "db"), STORE_WRITE, err))
         goto out;
+    contest.shown = cli_shown(cli, "model");
     device = model_device(&contest.old_model);
     if (measurements_load(&measurements, store, &device, cli, err))
         goto out;

@@ -28,7 +28,7 @@ static const struct option_spec run_options[] = {
      "timed iterations, after warm-up"},
     {"no-check", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
      "only time: no comparison with the unsharded reference"},
-    {"db", 0, OPTION_STRING, "FILE", NULL, 0, 0, NULL,
+    {"db", 0, OPTION_DATABASE, "FILE", NULL, 0, 0, NULL,
      "cost database that gets a sample of each GPU's work"},
     {"seed", 0, OPTION_U64, "K", "0", 0, 9e15, NULL,
      "seed of weights, indices and gradients"},

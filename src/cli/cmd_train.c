@@ -10,9 +10,9 @@
 #include <string.h>
 
 static const struct option_spec train_options[] = {
-    {"db", 0, OPTION_STRING, "FILE", NULL, 0, 0, NULL,
+    {"db", 0, OPTION_DATABASE, "FILE", NULL, 0, 0, NULL,
      "cost database with the samples"},
-    {"output", 'o', OPTION_STRING, "FILE", NULL, 0, 0, NULL,
+    {"output", 'o', OPTION_OUTPUT, "FILE", NULL, 0, 0, NULL,
      "model file to write"},
     TRAINING_OPTIONS,
     {"device", 0, OPTION_STRING, "NAME", NULL, 0, 0, NULL,

@@ -17,6 +17,9 @@
 enum option_type {
     OPTION_FLAG,
     OPTION_STRING,
+    OPTION_OUTPUT,   /* a file that is written, and not read */
+    OPTION_UPDATE,   /* a file that is read and replaced */
+    OPTION_DATABASE, /* an SQLite file */
     OPTION_U64,
     OPTION_RANGE, /* a whole number, or two: "4", "4..16" */
     OPTION_DOUBLE,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "cli/command.h"
@@ -39,11 +40,13 @@ static int run_command(const struct command *command, int argc, char **argv,
     int rc;
 
     arena_init(&arena);
+    file_claims_begin();
     rc = cli_parse(&cli, command, argc, argv, &arena, err);
     if (!rc && cli_wants_help(cli))
         cli_print_help(command);
     else if (!rc)
         rc = command->run(cli, err);
+    file_claims_end();
     arena_release(&arena);
     return rc;
 }

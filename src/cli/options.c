@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/command.h"
 
+#include "base/file.h"
 #include "base/text.h"
 
 #include <assert.h>
@@ -128,6 +129,9 @@ static int set_value(struct option_value *value, const struct option_spec *spec,
         return err_set(err, ERR_USAGE, "option '--%s' is one of %s, not '%s'",
                        spec->name, spec->choices, value->text);
     case OPTION_STRING:
+    case OPTION_OUTPUT:
+    case OPTION_UPDATE:
+    case OPTION_DATABASE:
         if (*value->text)
             return 0;
         return err_set(err, ERR_USAGE, "option '--%s' is given an empty %s",
@@ -244,6 +248,24 @@ static int set_defaults(struct cli *cli, struct err *err)
     return 0;
 }
 
+/* The files that the options write, before anything is read. */
+static int claim_files(const struct cli *cli, struct err *err)
+{
+    for (size_t i = 0; cli->command->options[i].name; i++) {
+        enum option_type type = cli->command->options[i].type;
+        unsigned uses = type == OPTION_OUTPUT     ? FILE_WRITE
+                        : type == OPTION_UPDATE   ? FILE_READ | FILE_WRITE
+                        : type == OPTION_DATABASE ? FILE_DATABASE
+                                                  : 0;
+
+        if (uses && cli->values[i].text &&
+            file_claim(cli->values[i].text, uses, err))
+            return err_prefix(err, "option '--%s'",
+                              cli->command->options[i].name);
+    }
+    return 0;
+}
+
 int cli_parse(struct cli **out, const struct command *command, int argc,
               char **argv, struct arena *arena, struct err *err)
 {
@@ -261,7 +283,7 @@ int cli_parse(struct cli **out, const struct command *command, int argc,
     if (cli->n_args < command->min_args || cli->n_args > command->max_args)
         return err_set(err, ERR_USAGE, "usage: neuroshard %s %s", command->name,
                        command->synopsis);
-    return 0;
+    return claim_files(cli, err);
 }
 
 bool cli_wants_help(const struct cli *cli)

@@ -2,6 +2,7 @@
 #include "io/store_private.h"
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/text.h"
 
 #include <inttypes.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 
 #define BUSY_TIMEOUT_MS 10000
+#define MAX_CELL_BYTES (16 << 20)
 
 #define SETTING_COLUMNS "device, n_threads, precision, optimizer, batch, isa"
 #define TIMING_COLUMNS(name) \
@@ -335,6 +337,32 @@ static void give_memory(void)
     (void)sqlite3_config(SQLITE_CONFIG_MALLOC, &methods);
 }
 
+/* A file that others made must not run anything: no triggers, no views, no
+ * functions in a schema that have effects, no changes of the schema behind
+ * SQLite's back; and no cell is larger than what the program ever writes. */
+int store_defend(struct store *store, struct err *err)
+{
+    static const struct {
+        int option, value;
+    } options[] = {
+        {SQLITE_DBCONFIG_DEFENSIVE, 1},
+        {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
+        {SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},
+        {SQLITE_DBCONFIG_ENABLE_VIEW, 0},
+    };
+
+    sqlite3_extended_result_codes(store->db, 1);
+    for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++)
+        if (store_check(store,
+                        sqlite3_db_config(store->db, options[i].option,
+                                          options[i].value, NULL),
+                        err))
+            return -1;
+    sqlite3_limit(store->db, SQLITE_LIMIT_LENGTH, MAX_CELL_BYTES);
+    sqlite3_limit(store->db, SQLITE_LIMIT_ATTACHED, 0);
+    return store_execute(store, "PRAGMA cell_size_check = ON", err);
+}
+
 int store_open(struct store **out, const char *path, enum store_mode mode,
                struct err *err)
 {
@@ -342,11 +370,14 @@ int store_open(struct store **out, const char *path, enum store_mode mode,
         SQLITE_OPEN_NOMUTEX |
         (mode == STORE_READ ? SQLITE_OPEN_READONLY
                             : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
-    struct store *store = mem_alloc(1, sizeof(*store));
+    struct store *store;
     struct buf name = {0};
     int rc = -1;
 
+    if (file_use(path, FILE_DATABASE, err))
+        return -1;
     give_memory();
+    store = mem_alloc(1, sizeof(*store));
     store->mode = mode;
     store->path = mem_grow(NULL, strlen(path) + 1, 1);
     memcpy(store->path, path, strlen(path) + 1);
@@ -355,7 +386,8 @@ int store_open(struct store **out, const char *path, enum store_mode mode,
     if (store_check(store, sqlite3_open_v2(name.data, &store->db, flags, NULL),
                     err))
         goto out;
-    sqlite3_extended_result_codes(store->db, 1);
+    if (store_defend(store, err))
+        goto out;
     sqlite3_busy_timeout(store->db, BUSY_TIMEOUT_MS);
     if (store_execute(store, "PRAGMA foreign_keys = ON", err))
         goto out;

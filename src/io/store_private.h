@@ -45,6 +45,8 @@ int store_check(const struct store *store, int status,
 
 int store_execute(struct store *store, const char *sql,
                   struct err *err) MUST_CHECK;
+/* Takes from a database what could do harm when it is opened or read. */
+int store_defend(struct store *store, struct err *err) MUST_CHECK;
 /* Makes sure that the database has the schema of this program. */
 int store_prepare(struct store *store, struct err *err) MUST_CHECK;
 

@@ -111,7 +111,8 @@ static int read_upgraded_copy(struct store *store, struct err *err)
     }
     sqlite3_close(store->db);
     store->db = copy;
-    sqlite3_extended_result_codes(store->db, 1);
+    if (store_defend(store, err))
+        return -1;
     if (bring_up_to_date(store, err))
         return -1;
     return store_execute(store, "PRAGMA query_only = ON", err);

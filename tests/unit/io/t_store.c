@@ -288,6 +288,46 @@ static void test_comm(struct arena *arena)
     store_close(store);
 }
 
+/* A file that somebody prepared: what is in its schema is not run. */
+static void test_prepared(struct arena *arena)
+{
+    struct sample sample = make_sample(arena, SAMPLE_FUSED, 1, 0, 1), *out;
+    struct store *store;
+    struct err err = {0};
+    sqlite3 *db = NULL;
+    char path[128];
+    size_t n;
+
+    open_ok(&store, in_dir(path, "prepared.db"), STORE_WRITE);
+    store_close(store);
+    ok(!sqlite3_open(path, &db) &&
+           !sqlite3_exec(db,
+                         "CREATE TRIGGER t AFTER INSERT ON sample_table BEGIN "
+                         "DELETE FROM sample; END",
+                         NULL, NULL, NULL),
+       "a trigger that empties the database");
+    sqlite3_close(db);
+    open_ok(&store, path, STORE_WRITE);
+    ok(!store_put(store, &setting, &sample, &err), "a sample is put");
+    ok(!store_samples(store, &setting, &out, &n, arena, &err) && n == 1,
+       "and stays");
+    store_close(store);
+
+    ok(!sqlite3_open(path, &db) &&
+           !sqlite3_exec(db,
+                         "DROP TABLE training_log; DROP TABLE ceiling; CREATE "
+                         "VIEW ceiling AS SELECT *, 1 AS id FROM setting",
+                         NULL, NULL, NULL),
+       "a view in the place of a table");
+    sqlite3_close(db);
+    open_ok(&store, path, STORE_READ);
+    ok(store_ceilings(store, &setting, &(struct ceiling *){0}, &n, arena,
+                      &err) == -1 &&
+           strstr(err.msg, "prohibited"),
+       "is not asked: %s", err.msg);
+    store_close(store);
+}
+
 /* No fault of the file goes unexplained. */
 static void test_refused(void)
 {
@@ -541,9 +581,9 @@ static void test_many(struct arena *arena)
 static void remove_dir(void)
 {
     static const char *const names[] = {
-        "round",  "twice",   "comm",    "garbage", "empty",
-        "full",   "version", "many",    "foreign", "damaged",
-        "shared", "killed",  "readonly"};
+        "round",  "twice",   "comm",     "garbage", "empty",
+        "full",   "version", "many",     "foreign", "damaged",
+        "shared", "killed",  "readonly", "prepared"};
     char path[128], name[32];
 
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
@@ -564,6 +604,7 @@ int main(void)
     test_round_trip(&arena);
     test_duplicates(&arena);
     test_comm(&arena);
+    test_prepared(&arena);
     test_refused();
     test_shared(&arena);
     test_killed(&arena);

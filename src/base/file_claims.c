@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+/* Of a file: device and inode. Of one that is not there yet: those of its
+ * folder, and its name. */
+struct identity {
+    dev_t dev;
+    ino_t ino;
+    char name[256];
+};
+
+struct claim {
+    char *path; /* owned; as it was given */
+    struct identity identity;
+    unsigned uses; /* a mask of enum file_use */
+};
+
+/* What belongs to a process, as its descriptors do, and is reached from where
+ * files are opened, however deep that is. */
+static struct {
+    bool is_on;
+    struct claim *list; /* [n]; owned */
+    size_t n, cap;
+} claims;
+
+void file_claims_begin(void)
+{
+    claims.is_on = true;
+}
+
+void file_claims_end(void)
+{
+    for (size_t i = 0; i < claims.n; i++)
+        mem_free(claims.list[i].path);
+    mem_free(claims.list);
+    memset(&claims, 0, sizeof claims);
+}
+
+/* False where it cannot be mistaken for another file: no regular one, or one
+ * that cannot be there. */
+static bool identify(struct identity *identity, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    bool is_stdin = !strcmp(path, "-");
+    struct arena arena;
+    struct stat st;
+    int failed;
+
+    memset(identity, 0, sizeof *identity);
+    failed = is_stdin ? fstat(STDIN_FILENO, &st) : stat(path, &st);
+    if (!failed && !S_ISREG(st.st_mode))
+        return false;
+    if (failed) {
+        if (is_stdin || errno != ENOENT ||
+            strlen(name) >= sizeof identity->name)
+            return false;
+        arena_init(&arena);
+        failed =
+            stat(slash ? arena_strndup(&arena, path, (size_t)(slash + 1 - path))
+                       : ".",
+                 &st);
+        arena_release(&arena);
+        if (failed)
+            return false;
+        strcpy(identity->name, name);
+    }
+    identity->dev = st.st_dev;
+    identity->ino = st.st_ino;
+    return true;
+}
+
+/* By its path, where another file may be meanwhile, or by the file. */
+static struct claim *find(const char *path, const struct identity *identity)
+{
+    for (size_t i = 0; i < claims.n; i++)
+        if (!strcmp(claims.list[i].path, path)) {
+            claims.list[i].identity = *identity;
+            return &claims.list[i];
+        }
+    for (size_t i = 0; i < claims.n; i++) {
+        const struct identity *other = &claims.list[i].identity;
+
+        if (other->dev == identity->dev && other->ino == identity->ino &&
+            !strcmp(other->name, identity->name))
+            return &claims.list[i];
+    }
+    return NULL;
+}
+
+static void add(const char *path, const struct identity *identity,
+                unsigned uses)
+{
+    struct claim *claim;
+    size_t size = strlen(path) + 1;
+
+    if (claims.n == claims.cap) {
+        claims.cap = 2 * claims.cap + 8;
+        claims.list = mem_grow(claims.list, claims.cap, sizeof claims.list[0]);
+    }
+    claim = &claims.list[claims.n++];
+    *claim = (struct claim){mem_grow(NULL, size, 1), *identity, uses};
+    memcpy(claim->path, path, size);
+}
+
+static int refuse(const char *path, struct err *err)
+{
+    return err_set(err, ERR_OVERWRITE,
+                   "'%s' is given for two uses, of which one would overwrite "
+                   "what the other reads",
+                   path);
+}
+
+/* An SQLite file, or the log of changes beside one. */
+static bool is_database(const char *path)
+{
+    static const char magic[16] = "SQLite format 3";
+    static const unsigned char log_magic[3] = {0x37, 0x7f, 0x06};
+    char begin[sizeof magic] = "";
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, begin, sizeof begin);
+
+    if (fd >= 0)
+        close(fd);
+    return n == (ssize_t)sizeof begin &&
+           (!memcmp(begin, magic, sizeof magic) ||
+            !memcmp(begin, log_magic, sizeof log_magic));
+}
+
+static int check_target(const char *path, struct err *err)
+{
+    struct stat st;
+
+    if (!strcmp(path, "-"))
+        return 0;
+    if (stat(path, &st) && errno == ELOOP)
+        return err_set(err, ERR_OVERWRITE, "cannot write '%s': %s", path,
+                       strerror(ELOOP));
+    if (is_database(path))
+        return err_set(err, ERR_OVERWRITE,
+                       "'%s' is a database, which would be replaced", path);
+    return 0;
+}
+
+int file_claim(const char *path, unsigned uses, struct err *err)
+{
+    struct identity identity;
+
+    if (!claims.is_on)
+        return 0;
+    if ((uses & FILE_WRITE) && check_target(path, err))
+        return -1;
+    if (!identify(&identity, path))
+        return 0;
+    if (find(path, &identity))
+        return refuse(path, err);
+    add(path, &identity, uses);
+    return 0;
+}
+
+int file_use(const char *path, enum file_use use, struct err *err)
+{
+    struct identity identity;
+    const struct claim *claim;
+
+    if (!claims.is_on || (use == FILE_WRITE && !strcmp(path, "-")))
+        return 0;
+    if (use == FILE_WRITE && check_target(path, err))
+        return -1;
+    if (!identify(&identity, path))
+        return 0;
+    claim = find(path, &identity);
+    if (claim)
+        return claim->uses & use ? 0 : refuse(path, err);
+    if (use != FILE_WRITE)
+        add(path, &identity, use);
+    return 0;
+}
