@@ -47,17 +47,19 @@ static void stretch(struct comm_curve *curve, double gbps)
 void comm_model_ask(struct comm_model *model, const struct cluster *cluster,
                     struct arena *arena)
 {
+    const char *group = cluster_group_name(cluster);
     const char *inside = "", *across = "";
 
     if (cluster->intra_gbps > 0) {
         stretch(&model->intra, cluster->intra_gbps);
-        inside =
-            arena_printf(arena, " %g GB/s inside a host", cluster->intra_gbps);
+        inside = arena_printf(arena, " %g GB/s inside a %s",
+                              cluster->intra_gbps, group);
     }
     if (cluster->inter_gbps > 0) {
         stretch(&model->inter, cluster->inter_gbps);
-        across = arena_printf(arena, "%s %g GB/s across hosts",
-                              *inside ? " and" : "", cluster->inter_gbps);
+        across =
+            arena_printf(arena, "%s %g GB/s across %ss", *inside ? " and" : "",
+                         cluster->inter_gbps, group);
     }
     if (*inside || *across)
         model->source = arena_printf(arena, "%s; but%s%s, as asked for",
@@ -90,15 +92,23 @@ static bool apply_best(const struct comm_fit *fit, uint32_t n_ranks,
     return best != NULL;
 }
 
+/* Of a host, or of the NVLink domain that stands for one. */
+static uint32_t devices_of_group(const struct cluster *cluster)
+{
+    uint32_t n = cluster_group(cluster);
+
+    return n && n < cluster->n_devices ? n : cluster->n_devices;
+}
+
 bool comm_fit_apply(const struct comm_fit *fit, const struct cluster *cluster,
                     struct comm_model *model)
 {
-    uint32_t n_ranks = cluster->n_devices, per_host = cluster->devices_per_host;
-    bool is_one_host = !per_host || per_host >= n_ranks;
+    uint32_t n_ranks = cluster->n_devices, per_host = devices_of_group(cluster);
+    bool is_one_host = per_host == n_ranks;
 
     model->form = fit->form;
     model->source = fit->source;
-    apply_best(fit, is_one_host ? n_ranks : per_host, false, &model->intra);
+    apply_best(fit, per_host, false, &model->intra);
     return apply_best(fit, n_ranks, true, &model->inter) || is_one_host;
 }
 
@@ -201,9 +211,7 @@ static void price_one(const struct comm_model *model,
                       double *bwd_ms)
 {
     uint32_t n_devices = problem->cluster.n_devices;
-    uint32_t per_host = problem->cluster.devices_per_host
-                            ? problem->cluster.devices_per_host
-                            : n_devices;
+    uint32_t per_host = devices_of_group(&problem->cluster);
     struct lanes fwd = {first_lane + COMM_LANE_FWD, stride, n_devices};
     struct lanes bwd = {first_lane + COMM_LANE_BWD, stride, n_devices};
     struct lanes grad = {first_lane + COMM_LANE_GRAD, stride, n_devices};
@@ -243,9 +251,7 @@ void comm_terms(const struct comm_model *model, const struct problem *problem,
                 uint32_t first_lane, const double *compute_ms, double *terms_ms)
 {
     const uint32_t n_devices = problem->cluster.n_devices;
-    const uint32_t per_host = problem->cluster.devices_per_host
-                                  ? problem->cluster.devices_per_host
-                                  : n_devices;
+    const uint32_t per_host = devices_of_group(&problem->cluster);
     const double near = (per_host - 1.0) / n_devices;
     const double far = (double)(n_devices - per_host) / n_devices;
     const double ring = 2.0 * (n_devices - 1) / n_devices;

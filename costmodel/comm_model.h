@@ -44,8 +44,8 @@ double comm_curve_gbps(const struct comm_curve *curve);
 /* What assignments are priced by. */
 struct comm_model {
     enum comm_form form;
-    struct comm_curve intra; /* inside a host */
-    struct comm_curve inter; /* across hosts */
+    struct comm_curve intra; /* inside a host or an NVLink domain */
+    struct comm_curve inter; /* across them */
     const char *source;      /* one phrase, for reports */
 };
 

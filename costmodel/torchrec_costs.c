@@ -12,8 +12,10 @@
  *   table, column  N = pooling B, of at least 32 columns; the penalty is 1.75
  *                  below 64 columns and 1.15 below 128, else and elsewhere 1
  *   row            N = pooling B / W; backward also copies, 2.455 out d c / HBM
- *   row in a host, N = pooling B / L and the copy; exchanged inside the host,
- *   grid           and then out G / W vectors across hosts
+ *   row in a pod,  N = pooling B / P and the copy; exchanged inside the pod of
+ * P grid           ranks, then out / P vectors across pods. A pod is a host or
+ *                  an NVLink domain of hosts, but inside of more than one host
+ *                  TorchRec's planner, too, counts with the bandwidth `inter`
  *   replicate      N = pooling B / W at half the HBM's bandwidth, no exchange;
  *                  backward all-reduces the table and touches it 9.22 times
  *
@@ -147,16 +149,18 @@ static void embed_rows(const struct torchrec *torchrec,
     double n_parts = row_parts(torchrec->base.problem, shard);
     struct work work = work_of(torchrec, shard, batch, n_parts);
     double exchanged = work.outputs * work.output_bytes;
-    bool is_of_host =
-        shard->kind == SHARD_GRID || n_parts <= cluster->devices_per_host;
-    double gibps = is_of_host ? torchrec->intra_gibps : link_gibps(torchrec);
+    uint32_t n_pod = cluster_group(cluster);
+    bool is_of_pod = shard->kind == SHARD_GRID || n_parts <= n_pod;
+    double gibps = is_of_pod && n_pod <= cluster->devices_per_host
+                       ? torchrec->intra_gibps
+                       : link_gibps(torchrec);
 
     out[LANE_COMPUTE] = (1 + BACKWARD_FACTOR) *
                         bytes_ms(forward_bytes(&work), torchrec->hbm_gibps);
     out[LANE_FWD_COMM] = bytes_ms(exchanged, gibps);
-    if (is_of_host && cluster->n_devices > cluster->devices_per_host)
-        out[LANE_FWD_COMM] += bytes_ms(exchanged / cluster->devices_per_host,
-                                       torchrec->inter_gibps);
+    if (is_of_pod && cluster->n_devices > n_pod)
+        out[LANE_FWD_COMM] +=
+            bytes_ms(exchanged / n_pod, torchrec->inter_gibps);
     out[LANE_BWD_COMM] =
         out[LANE_FWD_COMM] +
         bytes_ms(exchanged * BATCHED_COPY_FACTOR, torchrec->hbm_gibps);

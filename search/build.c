@@ -320,7 +320,7 @@ static void find_means(struct builder *builder)
 static bool place_on_host(struct builder *builder, struct to_place *blocks,
                           uint32_t n)
 {
-    uint32_t per_host = builder->parts->problem->cluster.devices_per_host;
+    uint32_t per_host = cluster_group(&builder->parts->problem->cluster);
     uint32_t best = NO_PIECE;
     double least = INFINITY;
 

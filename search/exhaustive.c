@@ -173,7 +173,7 @@ static void add_rows_over(struct exhaustive *all, struct way_list *list,
 static void add_rows(struct exhaustive *all, struct way_list *list, uint32_t t)
 {
     const struct cluster *cluster = &all->problem->cluster;
-    uint32_t n_local = cluster->devices_per_host;
+    uint32_t n_local = cluster_group(cluster);
 
     for (uint64_t devices = 1; devices < UINT64_C(1) << cluster->n_devices;
          devices++) {

@@ -162,7 +162,7 @@ static void add_cuts(struct parts *parts, uint32_t unit, uint32_t n_ranges,
                      bool is_large)
 {
     const struct cluster *cluster = &parts->problem->cluster;
-    uint32_t n = cluster->n_devices, host = cluster->devices_per_host;
+    uint32_t n = cluster->n_devices, host = cluster_group(cluster);
     bool any = parts->oracle->row_cut == ROW_CUT_ANY;
     uint32_t table = parts->of[unit].unit->tables[0];
     bool is_sequence = parts->problem->tables[table].output == OUTPUT_SEQUENCE;

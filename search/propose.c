@@ -243,7 +243,7 @@ static void propose_recut(struct trial *trial, const struct layout *layout,
                           uint32_t piece, struct rng *rng)
 {
     const struct parts *parts = layout->parts;
-    uint32_t per_host = parts->problem->cluster.devices_per_host;
+    uint32_t per_host = cluster_group(&parts->problem->cluster);
     uint32_t unit = part_of(layout, piece)->unit, n, at;
     struct form form = draw_form(parts, unit, rng);
 

@@ -206,7 +206,7 @@ static void pour(struct site *site)
 /* The host whose busiest device is least loaded; its first device. */
 static uint32_t choose_host(const struct site *site)
 {
-    uint32_t per_host = site->parts->problem->cluster.devices_per_host;
+    uint32_t per_host = cluster_group(&site->parts->problem->cluster);
     uint32_t best = 0;
     double least = INFINITY;
 

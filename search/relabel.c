@@ -195,7 +195,7 @@ void relabel(struct snapshot *snapshot, const struct parts *parts,
     struct naming naming = {.parts = parts,
                             .homes = homes,
                             .n_gpus = cluster->n_devices,
-                            .per_host = cluster->devices_per_host};
+                            .per_host = cluster_group(cluster)};
     size_t n = naming.n_gpus;
 
     if (n % naming.per_host || naming.per_host == 1)

@@ -55,8 +55,7 @@ static bool find_block(uint32_t *device, const struct starter *starter,
     }
     *device = at + b;
     if (cut->fills_host)
-        return at % cluster->devices_per_host == 0 &&
-               *device < cluster->n_devices;
+        return at % cluster_group(cluster) == 0 && *device < cluster->n_devices;
     return at == 0 && old->n_devices == cluster->n_devices;
 }
 
@@ -265,7 +264,7 @@ static uint32_t next_device(const struct starter *starter, uint32_t part,
 /* The host with the least sum of loads: its first device. */
 static uint32_t least_loaded_host(const struct starter *starter)
 {
-    uint32_t per_host = starter->parts->problem->cluster.devices_per_host;
+    uint32_t per_host = cluster_group(&starter->parts->problem->cluster);
     uint32_t best = 0;
     double least = INFINITY;
 

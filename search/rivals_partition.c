@@ -35,21 +35,20 @@ void partitioner_init(struct partitioner *partitioner,
                       const struct problem *problem, struct arena *arena)
 {
     const struct cluster *cluster = &problem->cluster;
-    uint32_t n = cluster->n_devices;
+    uint32_t n = cluster->n_devices, n_local = cluster_group(cluster);
 
     *partitioner = (struct partitioner){
         .n_ranks = n,
-        .n_local = cluster->devices_per_host,
-        .n_hosts = n / cluster->devices_per_host,
+        .n_local = n_local,
+        .n_hosts = n / n_local,
         .room_bytes = ARENA_NEW(arena, uint64_t, n),
         .free_bytes = ARENA_NEW(arena, uint64_t, n),
         .ms = ARENA_NEW(arena, double, n),
         .heap = ARENA_NEW(arena, uint32_t, n),
         .set_aside = ARENA_NEW(arena, uint32_t, n),
-        .kept_ms = ARENA_NEW(arena, double, cluster->devices_per_host),
-        .kept_bytes = ARENA_NEW(arena, uint64_t, cluster->devices_per_host),
-        .hosts =
-            ARENA_NEW(arena, struct host_load, n / cluster->devices_per_host),
+        .kept_ms = ARENA_NEW(arena, double, n_local),
+        .kept_bytes = ARENA_NEW(arena, uint64_t, n_local),
+        .hosts = ARENA_NEW(arena, struct host_load, n / n_local),
         .order = ARENA_NEW(arena, struct sorted_option, problem->n_tables)};
     for (uint32_t r = 0; r < n; r++)
         if (cluster->memory_bytes[r] > cluster->reserve_bytes[r])

@@ -54,7 +54,7 @@ static bool cut(struct sharding_option *option, const struct problem *problem,
 {
     const struct table *table = &problem->tables[t];
     uint32_t n_ranks = problem->cluster.n_devices;
-    uint32_t n_local = problem->cluster.devices_per_host;
+    uint32_t n_local = cluster_group(&problem->cluster);
 
     *option = (struct sharding_option){.type = type,
                                        .kind = SHARD_TABLE,

@@ -101,8 +101,8 @@ static uint32_t least_devices(struct question *question)
 {
     const struct cluster *cluster = &question->problem->cluster;
     uint32_t n = cluster->n_devices;
-    uint32_t step = cluster->devices_per_host < n && !cluster->host_size
-                        ? cluster->devices_per_host
+    uint32_t step = cluster_group(cluster) < n && !cluster->host_size
+                        ? cluster_group(cluster)
                         : 1;
     uint32_t low, high = n / step;
 

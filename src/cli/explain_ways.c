@@ -366,7 +366,7 @@ static size_t cut_rows(const struct finder *finder, struct shard *come,
 static void find_host_rows(struct finder *finder, struct shard *come)
 {
     const struct cluster *cluster = &finder->problem->cluster;
-    uint32_t per_host = cluster->devices_per_host;
+    uint32_t per_host = cluster_group(cluster);
     struct candidate best = {.step_ms = INFINITY};
     bool is_found = false;
 
@@ -396,7 +396,7 @@ static void find_host_rows(struct finder *finder, struct shard *come)
 static void find_rows(struct finder *finder)
 {
     uint32_t n = n_devices_of(finder);
-    uint32_t per_host = finder->problem->cluster.devices_per_host;
+    uint32_t per_host = cluster_group(&finder->problem->cluster);
     struct shard *come;
     size_t n_come;
 

@@ -14,20 +14,20 @@
 #define PLANNING_MAX_GPUS 65536
 
 /* Entries of a command's option table. */
-#define PLANNING_BANDWIDTHS                                          \
-    {"intra-gbps",                                                   \
-     0,                                                              \
-     OPTION_DOUBLE,                                                  \
-     "X",                                                            \
-     NULL,                                                           \
-     CLUSTER_MIN_GBPS,                                               \
-     CLUSTER_MAX_GBPS,                                               \
-     NULL,                                                           \
-     "bandwidth of a GPU inside its host, 10^9 bytes a second"},     \
-    {                                                                \
-        "inter-gbps", 0, OPTION_DOUBLE, "X", NULL, CLUSTER_MIN_GBPS, \
-            CLUSTER_MAX_GBPS, NULL,                                  \
-            "bandwidth of a GPU across hosts, 10^9 bytes a second"   \
+#define PLANNING_BANDWIDTHS                                            \
+    {"intra-gbps",                                                     \
+     0,                                                                \
+     OPTION_DOUBLE,                                                    \
+     "X",                                                              \
+     NULL,                                                             \
+     CLUSTER_MIN_GBPS,                                                 \
+     CLUSTER_MAX_GBPS,                                                 \
+     NULL,                                                             \
+     "bandwidth of a GPU in its host or domain, 10^9 bytes a second"}, \
+    {                                                                  \
+        "inter-gbps", 0, OPTION_DOUBLE, "X", NULL, CLUSTER_MIN_GBPS,   \
+            CLUSTER_MAX_GBPS, NULL,                                    \
+            "bandwidth of a GPU across them, 10^9 bytes a second"      \
     }
 
 /* GPUS is how --gpus is given: OPTION_U64, "N", or OPTION_RANGE, "N|N..M". */
@@ -55,6 +55,15 @@
          PLANNING_MAX_GPUS,                                                    \
          NULL,                                                                 \
          "GPUs of one host; without it up to as many as it is sold with"},     \
+        {"hosts-per-domain",                                                   \
+         0,                                                                    \
+         OPTION_U64,                                                           \
+         "N",                                                                  \
+         NULL,                                                                 \
+         1,                                                                    \
+         PLANNING_MAX_GPUS,                                                    \
+         NULL,                                                                 \
+         "hosts of one NVLink domain; without it each is by itself"},          \
         {"memory", 'm',  OPTION_BYTES,                                         \
          "SIZE",   NULL, 0,                                                    \
          0,        NULL, "memory of a GPU; without it that of the named GPU"}, \

@@ -73,10 +73,40 @@ static int finish(struct problem *problem, struct cli *cli, struct err *err)
     return add_reserve(problem, cli, err);
 }
 
+/* Hosts and domains of so many, of which a smaller cluster has but a part. */
+static void take_hosts(struct cluster *cluster, uint64_t per_host,
+                       uint64_t per_domain)
+{
+    uint32_t n = cluster->n_devices, n_hosts;
+
+    cluster->devices_per_host = per_host < n ? (uint32_t)per_host : n;
+    n_hosts = n / cluster->devices_per_host;
+    cluster->hosts_per_domain =
+        per_domain < n_hosts ? (uint32_t)per_domain : n_hosts;
+}
+
+static uint64_t asked_per_domain(const struct cli *cli)
+{
+    return cli_given(cli, "hosts-per-domain") ? cli_u64(cli, "hosts-per-domain")
+                                              : 1;
+}
+
+/* Whether the hosts that are asked for are whole ones. */
+static bool are_whole(uint32_t n_gpus, const struct cli *cli)
+{
+    struct cluster cluster = {.n_devices = n_gpus};
+    struct err ignored = {0};
+
+    if (!cli_given(cli, "gpus-per-host"))
+        return true;
+    take_hosts(&cluster, cli_u64(cli, "gpus-per-host"), asked_per_domain(cli));
+    return !cluster_check_hosts(&cluster, &ignored);
+}
+
 int planning_counts(struct planning_counts *counts, struct cli *cli,
                     struct err *err)
 {
-    uint64_t first, last, per_host = 1;
+    uint64_t first, last;
 
     if (!cli_given(cli, "gpus"))
         return err_set(err, ERR_USAGE,
@@ -85,17 +115,16 @@ int planning_counts(struct planning_counts *counts, struct cli *cli,
     *counts = (struct planning_counts){
         .is_range = cli_range(cli, "gpus", &first, &last)};
     counts->n_gpus = ARENA_NEW(cli_arena(cli), uint32_t, last - first + 1);
-    if (cli_given(cli, "gpus-per-host"))
-        per_host = cli_u64(cli, "gpus-per-host");
     for (uint64_t n = first; n <= last; n++)
-        if (!counts->is_range || n < per_host || n % per_host == 0)
+        if (!counts->is_range || are_whole((uint32_t)n, cli))
             counts->n_gpus[counts->n++] = (uint32_t)n;
     if (counts->n)
         return 0;
     return err_set(err, ERR_USAGE,
                    "no number of GPUs from %" PRIu64 " to %" PRIu64
-                   " is that of whole hosts with %" PRIu64 " GPUs each",
-                   first, last, per_host);
+                   " is that of whole hosts with %" PRIu64 " GPUs each%s",
+                   first, last, cli_u64(cli, "gpus-per-host"),
+                   asked_per_domain(cli) > 1 ? ", in whole domains" : "");
 }
 
 /* Whether the hosts of a plan that stands are those of n GPUs, too. */
@@ -127,27 +156,25 @@ static int assume_hosts(struct cluster *cluster, uint32_t host_size,
     return 0;
 }
 
-/* By the option, else as in the plan that stands, else assumed. */
+/* By the options, else as in the plan that stands, else assumed. */
 static int set_hosts(struct cluster *cluster, const struct cluster *like,
                      const struct gpu_spec *gpu, struct cli *cli,
                      struct err *err)
 {
-    uint32_t n = cluster->n_devices;
-    uint64_t asked;
-
-    if (cli_given(cli, "gpus-per-host")) {
-        asked = cli_u64(cli, "gpus-per-host");
-        cluster->devices_per_host = asked < n ? (uint32_t)asked : n;
-    } else if (is_like(like, n)) {
-        cluster->devices_per_host = like->devices_per_host;
-    } else {
-        return assume_hosts(cluster, gpu->gpus_per_host, cli, err);
-    }
-    if (n % cluster->devices_per_host)
+    if (cli_given(cli, "gpus-per-host"))
+        take_hosts(cluster, cli_u64(cli, "gpus-per-host"),
+                   asked_per_domain(cli));
+    else if (cli_given(cli, "hosts-per-domain"))
         return err_set(err, ERR_USAGE,
-                       "%u GPUs are no whole number of hosts with %u GPUs each",
-                       n, cluster->devices_per_host);
-    return 0;
+                       "option '--hosts-per-domain' needs '--gpus-per-host'");
+    else if (is_like(like, cluster->n_devices))
+        take_hosts(cluster, like->devices_per_host, like->hosts_per_domain);
+    else
+        return assume_hosts(cluster, gpu->gpus_per_host, cli, err);
+    if (!cluster_check_hosts(cluster, err))
+        return 0;
+    err->code = ERR_USAGE;
+    return -1;
 }
 
 int planning_set_gpus(struct problem *problem, uint32_t n_gpus,
@@ -183,6 +210,7 @@ static int check_said_once(const struct cluster *cluster, struct cli *cli,
     } said[] = {
         {"gpus", true},
         {"gpus-per-host", true},
+        {"hosts-per-domain", true},
         {"memory", true},
         {"gpu", cluster->gpu != NULL},
         {"reserve", cluster->reserve != NULL},

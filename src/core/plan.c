@@ -162,9 +162,10 @@ static int check_row_cuts(const struct plan *plan, const struct oracle *oracle,
             return err_set(
                 err, ERR_INPUT,
                 "cost model '%s' prices rows in equal blocks over all %u "
-                "devices or the %u of one host only (table '%s')",
+                "devices or the %u of one %s only (table '%s')",
                 oracle->name, plan->problem.cluster.n_devices,
-                plan->problem.cluster.devices_per_host,
+                cluster_group(&plan->problem.cluster),
+                cluster_group_name(&plan->problem.cluster),
                 plan->problem.tables[plan->shards[i].table].name);
     return 0;
 }
@@ -300,6 +301,8 @@ const char *plan_inputs_hash(const struct plan *plan, struct arena *arena)
     mem_free(order);
     hash = mix_u64(problem->cluster.n_devices, hash);
     hash = mix_u64(problem->cluster.devices_per_host, hash);
+    if (problem->cluster.hosts_per_domain > 1)
+        hash = mix_u64(problem->cluster.hosts_per_domain, hash);
     for (uint32_t r = 0; r < problem->cluster.n_devices; r++) {
         hash = mix_u64(problem->cluster.memory_bytes[r], hash);
         hash = mix_u64(problem->cluster.reserve_bytes[r], hash);

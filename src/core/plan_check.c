@@ -142,6 +142,8 @@ static int check_problem(const struct problem *problem, struct err *err)
         return err_set(err, ERR_INPUT, "the cluster has no devices");
     if (!problem->cluster.devices_per_host)
         return err_set(err, ERR_INPUT, "the cluster has no devices per host");
+    if (cluster_check_hosts(&problem->cluster, err))
+        return -1;
     if (!is_bandwidth(problem->cluster.intra_gbps) ||
         !is_bandwidth(problem->cluster.inter_gbps))
         return err_set(err, ERR_INPUT,

@@ -12,6 +12,35 @@ static uint64_t saturating_add(uint64_t a, uint64_t b)
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
+uint32_t cluster_group(const struct cluster *cluster)
+{
+    uint32_t n_hosts = cluster->hosts_per_domain;
+
+    return cluster->devices_per_host * (n_hosts ? n_hosts : 1);
+}
+
+const char *cluster_group_name(const struct cluster *cluster)
+{
+    return cluster->hosts_per_domain > 1 ? "NVLink domain" : "host";
+}
+
+int cluster_check_hosts(const struct cluster *cluster, struct err *err)
+{
+    uint32_t n = cluster->n_devices, per_host = cluster->devices_per_host;
+    uint32_t per_domain = cluster->hosts_per_domain;
+
+    if (n % per_host)
+        return err_set(err, ERR_INPUT,
+                       "%u GPUs are no whole number of hosts with %u GPUs each",
+                       n, per_host);
+    if (per_domain && n / per_host % per_domain)
+        return err_set(err, ERR_INPUT,
+                       "%u hosts are no whole number of NVLink domains with %u "
+                       "hosts each",
+                       n / per_host, per_domain);
+    return 0;
+}
+
 uint32_t cluster_assumed_host(uint32_t n_devices, uint32_t host_size)
 {
     uint32_t per_host = n_devices < host_size ? n_devices : host_size;
@@ -23,14 +52,14 @@ uint32_t cluster_assumed_host(uint32_t n_devices, uint32_t host_size)
 
 uint32_t cluster_whole_hosts(const struct cluster *cluster, uint32_t n)
 {
-    uint32_t size = cluster->host_size;
-    uint32_t per_host = cluster->devices_per_host;
+    uint32_t size = cluster->host_size, group = cluster_group(cluster);
+    uint32_t step = n > group ? group : cluster->devices_per_host;
 
     if (size)
         while (n > size && cluster_assumed_host(n, size) == 1)
             n++;
-    else if (per_host < cluster->n_devices)
-        n += (per_host - n % per_host) % per_host;
+    else if (cluster->devices_per_host < cluster->n_devices)
+        n += (step - n % step) % step;
     return n;
 }
 
@@ -201,7 +230,7 @@ uint32_t shard_row_ranks(const struct problem *problem,
 {
     const struct cluster *cluster = &problem->cluster;
     const uint32_t n[] = {shard->kind == SHARD_GRID ? 0 : cluster->n_devices,
-                          cluster->devices_per_host};
+                          cluster_group(cluster)};
 
     for (int is_rest = 0; is_rest < 2; is_rest++)
         for (int i = 0; i < 2; i++)

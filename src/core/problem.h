@@ -17,11 +17,12 @@
 struct cluster {
     uint32_t n_devices; /* R, >= 1 */
     uint32_t devices_per_host;
-    uint64_t *memory_bytes;  /* [R]: what a device has */
-    uint64_t *reserve_bytes; /* [R]: of that, not to be used: to be left free,
-                                or taken already */
-    /* What a device exchanges inside its host and across hosts, where the user
-     * says so; 0: as the cost model has it. */
+    uint32_t hosts_per_domain; /* that NVLink joins; 0 is 1: each by itself */
+    uint64_t *memory_bytes;    /* [R]: what a device has */
+    uint64_t *reserve_bytes;   /* [R]: of that, not to be used: to be left free,
+                                  or taken already */
+    /* What a device exchanges inside its group and across groups, where the
+     * user says so; 0: as the cost model has it. */
     double intra_gbps, inter_gbps;
     /* In no plan: what the devices are, or NULL; what the cluster file wants
      * free of each, as it says it, or NULL; and where nobody said how many
@@ -29,6 +30,17 @@ struct cluster {
     const char *gpu, *reserve;
     uint32_t host_size;
 };
+
+/* Devices of a group: those of a host, or of an NVLink domain of several. What
+ * is fast inside a host is fast inside of it, and rows that are cut over one
+ * host are cut over it: the searches and cost models say host for either. A
+ * group is a run of devices, the first of which begins with device 0. */
+uint32_t cluster_group(const struct cluster *cluster);
+/* "host" or "NVLink domain": what a group of this cluster is. */
+const char *cluster_group_name(const struct cluster *cluster);
+/* Whether all hosts, and all domains, are whole ones. ERR_INPUT. */
+int cluster_check_hosts(const struct cluster *cluster,
+                        struct err *err) MUST_CHECK;
 
 /* Devices of a host for n of them in hosts of up to host_size: the largest
  * divisor of n up to there. 1 where there is no other. */
@@ -112,7 +124,7 @@ void memory_add(struct memory_items *items, const struct memory_items *more);
 
 /* Over how many devices the rows of this row or grid piece's table are cut,
  * told by its number of rows, if they are cut in blocks of ceil(rows / k) and a
- * rest: k = R (not of a grid), or the devices of one host (which then hold all
+ * rest: k = R (not of a grid), or the devices of one group (which then hold all
  * blocks); 0 for any other cut. A piece that could be of both counts as one of
  * R. */
 uint32_t shard_row_ranks(const struct problem *problem,

@@ -312,8 +312,11 @@ static void print_arguments(const struct plan *plan,
 
 static void print_launch(const struct cluster *cluster, struct buf *out)
 {
-    uint32_t n_local = emit_local_size(cluster);
+    uint32_t n_local = cluster->devices_per_host;
 
+    if (cluster->hosts_per_domain > 1)
+        buf_printf(out, "\nexport TORCHREC_RESOLVED_POD_SIZE=%u\n",
+                   cluster->hosts_per_domain);
     buf_printf(out,
                "\ntorchrun --nnodes %u --nproc_per_node %u \\\n"
                "    --node_rank \"${NODE_RANK:-0}\" \\\n"

@@ -64,13 +64,6 @@ void emit_lines(struct buf *out, const char *const *lines, size_t n_lines)
         buf_printf(out, "%s\n", lines[i]);
 }
 
-uint32_t emit_local_size(const struct cluster *cluster)
-{
-    return cluster->devices_per_host < cluster->n_devices
-               ? cluster->devices_per_host
-               : cluster->n_devices;
-}
-
 size_t emit_shards_end(const struct plan *plan, size_t begin)
 {
     size_t end = begin + 1;

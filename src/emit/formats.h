@@ -22,9 +22,6 @@ void emit_json_string(struct buf *out, const char *text);
 /* Appends n_lines lines. */
 void emit_lines(struct buf *out, const char *const *lines, size_t n_lines);
 
-/* GPUs of a host that are in the plan. */
-uint32_t emit_local_size(const struct cluster *cluster);
-
 /* The end of table's shards, which begin at `begin`. */
 size_t emit_shards_end(const struct plan *plan, size_t begin);
 

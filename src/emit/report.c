@@ -277,8 +277,11 @@ static void print_hosts(const struct cluster *cluster, struct buf *out)
     if (n <= per_host)
         buf_printf(out, "1 host");
     else
-        buf_printf(out, "%u hosts of %u%s", (n - 1) / per_host + 1, per_host,
+        buf_printf(out, "%u hosts of %u%s", n / per_host, per_host,
                    cluster->host_size ? " (assumed)" : "");
+    if (cluster->hosts_per_domain > 1)
+        buf_printf(out, " in %u NVLink domain%s", n / cluster_group(cluster),
+                   n == cluster_group(cluster) ? "" : "s");
 }
 
 static void print_head(const struct report *report, struct buf *out)

@@ -97,13 +97,13 @@ static void add_blocks(struct entry *entry, const struct row_blocks *blocks)
     }
 }
 
-/* Over all ranks, or over those of one host. */
+/* Over all ranks, or over those of one host or NVLink domain. */
 static int add_rows(struct entry *entry, const char **sharding_type,
                     const struct table *table, const struct shard *pieces,
                     size_t n, struct err *err)
 {
     uint32_t n_ranks = entry->cluster->n_devices;
-    uint32_t n_local = emit_local_size(entry->cluster);
+    uint32_t n_local = cluster_group(entry->cluster);
     struct row_blocks blocks;
 
     *sharding_type = "row_wise";
@@ -122,17 +122,18 @@ static int add_rows(struct entry *entry, const char **sharding_type,
         return err_set(err, ERR_INPUT,
                        "table '%s': TorchRec cuts rows only into equal blocks "
                        "in the order of the ranks, over all %u or over the %u "
-                       "of one host",
-                       table->name, n_ranks, n_local);
+                       "of one %s",
+                       table->name, n_ranks, n_local,
+                       cluster_group_name(entry->cluster));
     add_blocks(entry, &blocks);
     return 0;
 }
 
-/* Column blocks, each cut by rows over the ranks of one host. */
+/* Column blocks, each cut by rows over the ranks of one host or domain. */
 static int add_grid(struct entry *entry, const struct table *table,
                     const struct shard *pieces, size_t n, struct err *err)
 {
-    uint32_t n_local = emit_local_size(entry->cluster);
+    uint32_t n_local = cluster_group(entry->cluster);
 
     for (size_t begin = 0, end; begin < n; begin = end) {
         struct row_blocks blocks;
@@ -147,8 +148,9 @@ static int add_grid(struct entry *entry, const struct table *table,
             return err_set(err, ERR_INPUT,
                            "table '%s': TorchRec cuts a grid only into column "
                            "blocks, each in equal row blocks over the %u "
-                           "ranks of one host",
-                           table->name, n_local);
+                           "ranks of one %s",
+                           table->name, n_local,
+                           cluster_group_name(entry->cluster));
         add_blocks(entry, &blocks);
     }
     return 0;
@@ -354,11 +356,6 @@ int emit_torchrec(const struct plan *plan, const struct emit_options *options,
     const char *prefix = options->prefix ? options->prefix : "";
     const struct cluster *cluster = &plan->problem.cluster;
 
-    if (cluster->n_devices % emit_local_size(cluster))
-        return err_set(err, ERR_INPUT,
-                       "%u GPUs are not a whole number of hosts of %u, which "
-                       "TorchRec needs",
-                       cluster->n_devices, cluster->devices_per_host);
     if (pooled && sequence && !strcmp(module, sequence_module))
         return err_set(err, ERR_INPUT,
                        "table '%s' is pooled and '%s' is a sequence, which "
@@ -372,10 +369,11 @@ int emit_torchrec(const struct plan *plan, const struct emit_options *options,
                        "printable");
     if (check_sequences(plan, err))
         return -1;
-    buf_printf(out,
-               "{\"world_size\": %u, \"local_world_size\": %u, "
-               "\"plan\": {\n",
-               cluster->n_devices, emit_local_size(cluster));
+    buf_printf(out, "{\"world_size\": %u, \"local_world_size\": %u, ",
+               cluster->n_devices, cluster->devices_per_host);
+    if (cluster->hosts_per_domain > 1)
+        buf_printf(out, "\"pod_size\": %u, ", cluster->hosts_per_domain);
+    buf_printf(out, "\"plan\": {\n");
     if (pooled && print_module(plan, module, OUTPUT_POOLED, prefix, out, err))
         return -1;
     if (pooled && sequence)

@@ -12,8 +12,8 @@
 #define MAX_RESERVE_BYTES (UINT64_C(1) << 62)
 
 /* Names of members, the last one NULL. */
-static const char *const file_keys[] = {"gpu",        "reserve", "intra_gbps",
-                                        "inter_gbps", "hosts",   NULL};
+static const char *const file_keys[] = {
+    "gpu", "pod_size", "reserve", "intra_gbps", "inter_gbps", "hosts", NULL};
 static const char *const host_keys[] = {"count", "gpus", "memory", "used",
                                         NULL};
 
@@ -23,6 +23,7 @@ struct reader {
     struct arena *arena;
     const json_t *hosts;
     size_t *lines; /* on which the hosts begin */
+    size_t pod_line;
 };
 
 /* A place whose messages begin with file and line. */
@@ -164,6 +165,15 @@ static int read_host_memory(uint64_t *memory, uint64_t *used, uint32_t n,
     return 0;
 }
 
+/* Of hosts; stays as it is where the member is absent. */
+static int optional_count(uint32_t *out, const struct json_place *place,
+                          const char *key, struct err *err)
+{
+    return place_has(place, key)
+               ? place_u32(out, place, key, 1, CLUSTER_MAX_GPUS, err)
+               : 0;
+}
+
 static int read_host(struct json_place *place, uint32_t *count, uint32_t *gpus,
                      const struct reader *reader, size_t idx, struct err *err)
 {
@@ -175,9 +185,7 @@ static int read_host(struct json_place *place, uint32_t *count, uint32_t *gpus,
     if (check_keys(place, host_keys, err) ||
         place_u32(gpus, place, "gpus", 1, CLUSTER_MAX_GPUS, err))
         return -1;
-    return place_has(place, "count")
-               ? place_u32(count, place, "count", 1, CLUSTER_MAX_GPUS, err)
-               : 0;
+    return optional_count(count, place, "count", err);
 }
 
 /* Counts the GPUs; all hosts have as many. */
@@ -270,8 +278,12 @@ static int read_head(struct reader *reader, const json_t *root,
     json_object_foreach(object, key, value)
     {
         place = at_line(reader, root, lines[i++]);
+        if (!strcmp(key, "pod_size"))
+            reader->pod_line = lines[i - 1];
         if (!strcmp(key, "gpu"))
             rc = optional_string(&cluster->gpu, &place, key, reader, err);
+        else if (!strcmp(key, "pod_size"))
+            rc = optional_count(&cluster->hosts_per_domain, &place, key, err);
         else if (!strcmp(key, "reserve"))
             rc = read_reserve(&cluster->reserve, &place, reader, err);
         else if (!strcmp(key, "intra_gbps"))
@@ -309,9 +321,11 @@ static int read_cluster(struct reader *reader, const json_t *root,
     reader->lines =
         ARENA_NEW(reader->arena, size_t, json_array_size(reader->hosts));
     place_child_lines(text, len, 2, reader->lines);
-    if (count_gpus(reader, err))
+    if (count_gpus(reader, err) || fill_gpus(reader, err))
         return -1;
-    return fill_gpus(reader, err);
+    return cluster_check_hosts(reader->cluster, err)
+               ? err_prefix(err, "%s:%zu", reader->source, reader->pod_line)
+               : 0;
 }
 
 int cluster_from_json(struct cluster *cluster, const char *text, size_t len,

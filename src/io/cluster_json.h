@@ -9,7 +9,7 @@
  * A cluster whose GPUs are not all alike, in memory or in what of it is taken
  * already:
  *
- *     {"gpu": "h100", "inter_gbps": 48, "reserve": "10%",
+ *     {"gpu": "h100", "inter_gbps": 48, "reserve": "10%", "pod_size": 2,
  *      "hosts": [{"count": 3, "gpus": 8, "memory": "80GiB", "used": "2GiB"},
  *                {"gpus": 8, "memory": ["80GiB", "40GiB", ...]}]}
  *

@@ -208,6 +208,10 @@ static int read_cluster(struct cluster *cluster, const struct json_place *root,
         place_u32(&cluster->devices_per_host, &place, "gpus_per_host", 1,
                   UINT32_MAX, err))
         return -1;
+    if (place_has(&place, "pod_size") &&
+        place_u32(&cluster->hosts_per_domain, &place, "pod_size", 1,
+                  cluster->n_devices, err))
+        return -1;
     if (read_bandwidth(&cluster->intra_gbps, &place, "intra_gbps", err) ||
         read_bandwidth(&cluster->inter_gbps, &place, "inter_gbps", err))
         return -1;

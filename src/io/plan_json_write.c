@@ -89,6 +89,8 @@ static json_t *from_cluster(const struct cluster *cluster)
 
     set(value, "gpus", from_u64(cluster->n_devices));
     set(value, "gpus_per_host", from_u64(cluster->devices_per_host));
+    if (cluster->hosts_per_domain > 1)
+        set(value, "pod_size", from_u64(cluster->hosts_per_domain));
     set(value, "memory_bytes",
         from_list_u64(cluster->memory_bytes, cluster->n_devices));
     set(value, "reserve_bytes",

@@ -73,6 +73,11 @@ bad unknown-kind plan "$tables" --gpus 2 --shard diagonal
 bad uneven-hosts plan "$tables" --gpus 8 --gpus-per-host 3
 bad no-hosts-of-13 plan "$tables" --gpus 13 -o out
 bad no-hosts-of-121 compare "$tables" --gpus 121
+bad uneven-domains plan "$tables" --gpus 12 --gpus-per-host 4 \
+    --hosts-per-domain 2
+bad domains-of-no-hosts plan "$tables" --gpus 16 --hosts-per-domain 2
+bad domains-in-no-range plan "$tables" --gpus 20..28 --gpus-per-host 4 \
+    --hosts-per-domain 4
 bad unknown-cost plan "$tables" --gpus 2 --cost magic:x
 bad unknown-roofline plan "$tables" --gpus 2 --cost roofline:abacus
 bad no-such-model plan "$tables" --gpus 2 --cost model:none.nsm
@@ -136,6 +141,8 @@ echo '{"hosts": [{"gpus": 65537}]}' | cluster cluster-too-large
 echo '{"gpu": "potato", "hosts": [{"gpus": 2}]}' | cluster cluster-unknown-gpu
 echo '{"hosts": [{"gpus": 2}], "inter_gbps": -1}' | cluster cluster-bandwidth
 echo '{"hosts": [{"gpus": 2}]}' | cluster cluster-and-gpus --gpus 2
+printf '{"pod_size": 2,\n"hosts": [{"gpus": 2, "count": 3}]}' |
+    cluster cluster-half-a-domain
 echo '{"hosts": [{"gpus": 2}], "reserve": "x"}' | cluster cluster-no-reserve
 echo '{"hosts": [{"gpus": 2}], "reserve": "90GiB"}' | cluster cluster-all-free
 echo '{"hosts": [{"gpus": 2}], "reserve": 0}' | cluster cluster-and-reserve \

@@ -205,3 +205,30 @@ echo "exit $?"
 n=$(sed -n 's/.* with \([0-9]*\) such devices.*/\1/p' messages)
 plan --gpus "$n" --memory 240MiB >report
 echo "with as many as that says: exit $?"
+
+echo "# NVLink domains"
+for per_domain in 1 2 4; do
+    plan --gpus 16 --gpus-per-host 4 --hosts-per-domain $per_domain \
+        --search grid -o domains$per_domain.json >report
+    sed -n 's/.* on \(.*\), global batch.*/\1/p' report
+    plan --gpus 16 --gpus-per-host $((4 * per_domain)) --search grid \
+        -o hosts$per_domain.json >report
+    says "it costs what hosts of as many GPUs do" test \
+        "$(total domains$per_domain.json)" = "$(total hosts$per_domain.json)"
+    for file in domains$per_domain.json hosts$per_domain.json; do
+        "$ns" emit $file --format torchrec | grep -o 'rank:7/cuda:.' | head -n 1
+    done
+done
+says "domains of one host are none" cmp -s domains1.json hosts1.json
+says "inputs differ" test "$(grep inputs_hash domains2.json)" != \
+    "$(grep inputs_hash hosts2.json)"
+grep -o '"gpus_per_host": 4, "pod_size": [0-9]*' domains2.json
+"$ns" cost domains2.json -o again.json >report 2>messages
+says "cost keeps them" cmp -s domains2.json again.json
+echo '{"pod_size": 2, "hosts": [{"count": 4, "gpus": 4}]}' >pods.json
+plan --cluster pods.json --search grid -o pods-plan.json >report
+says "and a file says the same" cmp -s domains2.json pods-plan.json
+hosts --gpus 8 --from domains2.json --search full
+plan --gpus 2..40 --gpus-per-host 4 --hosts-per-domain 4 --search grid |
+    awk '$3 == "yes" {printf "%s as %s; ", $1, $2}'
+echo

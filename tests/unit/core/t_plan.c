@@ -193,6 +193,11 @@ static void test_hash(struct arena *arena)
     ok(strcmp(plan_inputs_hash(&plan, arena), before) != 0,
        "and on which level");
     plan.problem.cluster.intra_gbps = 0;
+    plan.problem.cluster.hosts_per_domain = 2;
+    ok(strcmp(plan_inputs_hash(&plan, arena), after) != 0,
+       "NVLink domains of two hosts do");
+    plan.problem.cluster.hosts_per_domain = 1;
+    is_str(plan_inputs_hash(&plan, arena), after, "of one they do not");
     is_str(plan_inputs_hash(&plan, arena), after,
            "none is as it was before there were any");
 }

@@ -193,6 +193,7 @@ static void change_reversed(struct fixture *f)
 static void change_one_device(struct fixture *f)
 {
     f->plan.problem.cluster.n_devices = 1;
+    f->plan.problem.cluster.devices_per_host = 1;
     f->plan.problem.n_tables = 1;
     f->plan.n_shards = 1;
     f->shards[0].kind = SHARD_REPLICATE;
@@ -331,6 +332,9 @@ struct broken_case {
 
 BREAK(no_devices, f->plan.problem.cluster.n_devices = 0)
 BREAK(no_hosts, f->plan.problem.cluster.devices_per_host = 0)
+BREAK(uneven_hosts, f->plan.problem.cluster.devices_per_host = 3)
+BREAK(larger_hosts, f->plan.problem.cluster.devices_per_host = 8)
+BREAK(uneven_domains, f->plan.problem.cluster.hosts_per_domain = 3)
 BREAK(no_batch, f->plan.problem.batch = 0)
 BREAK(no_tables, f->plan.problem.n_tables = 0)
 BREAK(no_name, f->tables[2].name = "")
@@ -401,6 +405,12 @@ BREAK(bound, add_costs(f); f->plan.bound_ms = 8.7501)
 static const struct broken_case broken_cases[] = {
     {break_no_devices, "the cluster has no devices"},
     {break_no_hosts, "the cluster has no devices per host"},
+    {break_uneven_hosts,
+     "4 GPUs are no whole number of hosts with 3 GPUs each"},
+    {break_larger_hosts,
+     "4 GPUs are no whole number of hosts with 8 GPUs each"},
+    {break_uneven_domains,
+     "2 hosts are no whole number of NVLink domains with 3 hosts each"},
     {break_no_batch, "the batch is empty"},
     {break_no_tables, "the plan has no tables"},
     {break_no_name, "tables[2] has an empty name"},

@@ -210,12 +210,18 @@ static void test_whole_hosts(void)
 {
     struct cluster one = {.n_devices = 4, .devices_per_host = 4};
     struct cluster given = {.n_devices = 8, .devices_per_host = 4};
+    struct cluster domains = {
+        .n_devices = 16, .devices_per_host = 4, .hosts_per_domain = 4};
     struct cluster assumed = {
         .n_devices = 8, .devices_per_host = 8, .host_size = 8};
 
+    is_i64(cluster_group(&given), 4, "a group is a host");
+    is_i64(cluster_group(&domains), 16, "or a domain of hosts");
     is_i64(cluster_whole_hosts(&one, 13), 13, "one host holds any number");
     is_i64(cluster_whole_hosts(&given, 13), 16, "hosts of 4, up to whole ones");
     is_i64(cluster_whole_hosts(&given, 16), 16, "which these are");
+    is_i64(cluster_whole_hosts(&domains, 9), 12, "whole hosts in a domain");
+    is_i64(cluster_whole_hosts(&domains, 17), 32, "above it whole domains");
     is_i64(cluster_whole_hosts(&assumed, 7), 7, "a part of one host");
     is_i64(cluster_whole_hosts(&assumed, 13), 14, "2 x 7 for a prime number");
     is_i64(cluster_whole_hosts(&assumed, 15), 15, "3 x 5 as it is");

@@ -68,8 +68,13 @@ static void fixture_init(struct fixture *fixture, struct rng *rng,
             .kinds = SHARD_ALL_KINDS,
         }};
     plan->shards = ARENA_NEW(arena, struct shard, 2 * N_TABLES);
-    for (uint32_t r = 0; r < N_DEVICES; r++)
-        plan->problem.cluster.memory_bytes[r] = 20000 + rng_below(rng, 60000);
+    for (uint32_t r = 0; r < N_DEVICES; r++) {
+        uint64_t reserve = rng_below(rng, 30000);
+
+        plan->problem.cluster.reserve_bytes[r] = reserve;
+        plan->problem.cluster.memory_bytes[r] =
+            reserve + 20000 + rng_below(rng, 60000);
+    }
     for (uint32_t t = 0; t < N_TABLES; t++) {
         struct table *table = &plan->problem.tables[t];
         struct shard *shard = &plan->shards[plan->n_shards];

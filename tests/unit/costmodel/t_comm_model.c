@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "costmodel/comm_model.h"
 
+#include "base/rng.h"
 #include "tests/tap.h"
 
 #define MB 1e6
@@ -77,13 +78,8 @@ struct load {
     double bytes[8], grad[8], compute_ms[8];
 };
 
-static void price(const struct comm_model *model, uint32_t n_devices,
-                  uint32_t per_host, const struct load *load, double *fwd,
-                  double *bwd)
+static void put_lanes(double *sums, uint32_t n_devices, const struct load *load)
 {
-    struct problem problem = make_problem(n_devices, per_host);
-    double sums[8 * (1 + COMM_LANES)] = {0};
-
     for (uint32_t r = 0; r < n_devices; r++) {
         double *lanes = sums + r * (1 + COMM_LANES) + 1;
 
@@ -92,8 +88,27 @@ static void price(const struct comm_model *model, uint32_t n_devices,
         lanes[COMM_LANE_BWD] = load->bytes[r] / 2;
         lanes[COMM_LANE_GRAD] = load->grad[r];
     }
+}
+
+/* Of hosts_per_domain hosts NVLink makes one group. */
+static void price_domains(const struct comm_model *model, uint32_t n_devices,
+                          uint32_t per_host, uint32_t hosts_per_domain,
+                          const struct load *load, double *fwd, double *bwd)
+{
+    struct problem problem = make_problem(n_devices, per_host);
+    double sums[8 * (1 + COMM_LANES)] = {0};
+
+    problem.cluster.hosts_per_domain = hosts_per_domain;
+    put_lanes(sums, n_devices, load);
     comm_price(model, &problem, 1, sums, 1 + COMM_LANES, 1, load->compute_ms,
                fwd, bwd);
+}
+
+static void price(const struct comm_model *model, uint32_t n_devices,
+                  uint32_t per_host, const struct load *load, double *fwd,
+                  double *bwd)
+{
+    price_domains(model, n_devices, per_host, 0, load, fwd, bwd);
 }
 
 static void check_price(void)
@@ -166,6 +181,103 @@ static void check_levels(void)
     price(&model, 8, 2, &load, fwd, bwd);
     is_near(fwd[0], 0.31, 1e-12, "15 MB inside at half the rate");
     arena_release(&arena);
+}
+
+/* What is fast inside a host is fast inside a domain of hosts. */
+static void check_domains(void)
+{
+    const struct load four = {.bytes = {80 * MB, 0, 40 * MB, 120 * MB},
+                              .grad = {64 * MB, 32 * MB, 0, 0}};
+    const struct comm_model model = model_of(COMM_PORT);
+    struct load eight = {.compute_ms = {3, 1, 4, 1, 5, 9, 2, 6}};
+    double fwd[8], bwd[8], want_fwd[8], want_bwd[8];
+
+    /* forward 120 MB of device 3 as by hosts of two, resp. as by one */
+    price_domains(&model, 4, 1, 2, &four, fwd, bwd);
+    is_near(fwd[0], 6.04, 1e-12, "two domains of two hosts: 60 MB across");
+    is_near(bwd[0], 3.04 + 9.64, 1e-12, "and the ring as well");
+    price_domains(&model, 4, 2, 2, &four, fwd, bwd);
+    is_near(fwd[0], 0.91, 1e-12, "one domain: 90 MB inside");
+    is_near(bwd[0], 0.46 + 0.97, 1e-12, "and the ring as well");
+    for (uint32_t r = 0; r < 8; r++) {
+        eight.bytes[r] = (1 + r * r % 5) * 10 * MB;
+        eight.grad[r] = r * MB;
+    }
+    for (uint32_t per_domain = 1; per_domain <= 4; per_domain *= 2) {
+        bool is_same = true;
+
+        price_domains(&model, 8, 2, per_domain, &eight, fwd, bwd);
+        price(&model, 8, 2 * per_domain, &eight, want_fwd, want_bwd);
+        for (int r = 0; r < 8; r++)
+            is_same &= fwd[r] == want_fwd[r] && bwd[r] == want_bwd[r];
+        ok(is_same, "domains of %u hosts of 2 cost as hosts of %u", per_domain,
+           2 * per_domain);
+    }
+}
+
+static struct comm_curve random_line(struct rng *rng)
+{
+    return comm_line(60 * rng_uniform(rng), 1 + 100 * rng_uniform(rng));
+}
+
+static void random_load(struct load *load, struct rng *rng)
+{
+    for (int r = 0; r < 8; r++) {
+        load->bytes[r] = rng_below(rng, 3) ? 150 * rng_uniform(rng) * MB : 0;
+        load->grad[r] = rng_below(rng, 2) ? 90 * rng_uniform(rng) * MB : 0;
+        load->compute_ms[r] = 5 * rng_uniform(rng);
+    }
+}
+
+/* The total less the sum of the largest of each term, relative. */
+static double terms_error(const struct comm_model *model,
+                          const struct problem *problem,
+                          const struct load *load)
+{
+    const uint32_t n = problem->cluster.n_devices;
+    double sums[8 * (1 + COMM_LANES)] = {0}, terms[8 * COMM_TERMS];
+    double fwd[8], bwd[8], total = 0, sum = 0;
+
+    put_lanes(sums, n, load);
+    comm_price(model, problem, 1, sums, 1 + COMM_LANES, 1, load->compute_ms,
+               fwd, bwd);
+    comm_terms(model, problem, n, sums, 1 + COMM_LANES, 1, load->compute_ms,
+               terms);
+    for (uint32_t r = 0; r < n; r++)
+        total = fmax(total, load->compute_ms[r] + fwd[r] + bwd[r]);
+    for (uint32_t t = 0; t < COMM_TERMS; t++) {
+        double largest = 0;
+
+        for (uint32_t r = 0; r < n; r++)
+            largest = fmax(largest, terms[r * COMM_TERMS + t]);
+        sum += largest;
+    }
+    return fabs(sum - total) / total;
+}
+
+/* On hosts of one size the terms tell all: the total is the sum of the largest
+ * of each. Sends, replicas and links of every proportion. */
+static void check_terms(void)
+{
+    struct rng rng;
+    double worst = 0;
+
+    rng_init(&rng, 12, 0);
+    for (int i = 0; i < 2000; i++) {
+        uint32_t per_host = 1 + (uint32_t)rng_below(&rng, 4);
+        uint32_t n_hosts = 1 + (uint32_t)rng_below(&rng, 8 / per_host);
+        struct problem problem = make_problem(n_hosts * per_host, per_host);
+        struct comm_model model = {.form = COMM_PORT,
+                                   .intra = random_line(&rng),
+                                   .inter = random_line(&rng)};
+        struct load load;
+
+        random_load(&load, &rng);
+        problem.cluster.hosts_per_domain = rng_below(&rng, 2) ? n_hosts : 1;
+        if (problem.cluster.n_devices > 1)
+            worst = fmax(worst, terms_error(&model, &problem, &load));
+    }
+    is_near(worst, 0, 1e-12, "the largest terms add up to the total");
 }
 
 /* A curve that bends keeps its latency and its bend. */
@@ -270,6 +382,8 @@ int main(void)
     check_embed();
     check_price();
     check_levels();
+    check_domains();
+    check_terms();
     check_ask();
     check_curve();
     check_apply();

@@ -20,6 +20,7 @@ struct volumes {
 struct shard_case {
     const char *name;
     uint32_t n_ranks, n_local;
+    uint32_t pod_size;  /* hosts; 0: no pods */
     struct table table; /* with what differs from a float table, one output */
     enum shard_kind kind;
     uint32_t row_parts, col_parts; /* the shard is the first of so many */
@@ -122,6 +123,42 @@ static const struct shard_case cases[] = {
      .col_parts = 2,
      .want = {3 * (4 + 128 + 256), .fwd_intra = 256, .fwd_inter = 32,
               .bwd_intra = 256, .bwd_inter = 32, .bwd_hbm = 2.455 * 256}},
+    /* A pod is what rows are cut over, but a link is fast inside a host only:
+     * TorchRec 1.9.2's own figures for Topology(16, local_world_size=4 or 2,
+     * pod_size=2 or 8) are these. */
+    {.name = "a table in a pod of hosts",
+     .n_ranks = 16,
+     .n_local = 2,
+     .pod_size = 8,
+     .table = {.dim = 128, .pooling_factor = 4},
+     .kind = SHARD_TABLE,
+     .want = {3 * (32 + 2048 + 512), .fwd_inter = 512, .bwd_inter = 512}},
+    {.name = "rows over one of two pods",
+     .n_ranks = 16,
+     .n_local = 4,
+     .pod_size = 2,
+     .table = {.dim = 128, .pooling_factor = 4},
+     .kind = SHARD_ROW,
+     .row_parts = 8,
+     .want = {3 * (4 + 256 + 512), .fwd_inter = 512 + 64, .bwd_inter = 512 + 64,
+              .bwd_hbm = 2.455 * 512}},
+    {.name = "rows over the only pod",
+     .n_ranks = 16,
+     .n_local = 2,
+     .pod_size = 8,
+     .table = {.dim = 128, .pooling_factor = 4},
+     .kind = SHARD_ROW,
+     .row_parts = 16,
+     .want = {3 * (2 + 128 + 512), .fwd_inter = 512, .bwd_inter = 512,
+              .bwd_hbm = 2.455 * 512}},
+    {.name = "replicated in two pods of two hosts",
+     .n_ranks = 16,
+     .n_local = 4,
+     .pod_size = 2,
+     .table = {.dim = 128, .pooling_factor = 4},
+     .kind = SHARD_REPLICATE,
+     .want = {2 * 3 * (2 + 128 + 32), .bwd_inter = 2 * 512 * 1.5 / 4,
+              .bwd_hbm = 2 * 9.22 * 512}},
     /* 512 MiB of weights, dense kernels at half the bandwidth */
     {.name = "replicated on one host",
      .n_ranks = 8,
@@ -212,10 +249,12 @@ static void check_case(const struct shard_case *test)
     struct table table = make_table(&test->table);
     struct problem problem = make_problem(&table, test->n_ranks, test->n_local);
     struct shard shard = shard_whole(&problem, 0, 0);
+    uint32_t *pod_size = &problem.cluster.hosts_per_domain;
     struct err err = {0};
     struct arena arena;
 
     arena_init(&arena);
+    *pod_size = test->pod_size;
     shard.kind = test->kind;
     if (test->row_parts)
         shard.row_end /= test->row_parts;

@@ -117,7 +117,7 @@ static void test_script(void)
 
 static void test_other_lists(void)
 {
-    struct plan plan = fixture_plan(3, 8, 1001);
+    struct plan plan = fixture_plan(3, 3, 1001);
     struct err err = {0};
     const char *script;
 
@@ -136,6 +136,15 @@ static void test_other_lists(void)
     ok(!strstr(script, "--adagrad") && !strstr(script, "--multi_hot_sizes "),
        "no Adagrad, no multi-hot");
     runs("shellcheck", "shellcheck", written("other.sh", script));
+    plan = fixture_plan(8, 2, 64);
+    plan.problem.cluster.hosts_per_domain = 4;
+    fixture_whole(&plan, "t_users", 100, 16, 1, 7);
+    fixture_finish(&plan);
+    script = emitted("dlrm", &plan, &err);
+    is_in(script, "\"rank:7/cuda:1\"");
+    is_in(script, "\nexport TORCHREC_RESOLVED_POD_SIZE=4\n\n"
+                  "torchrun --nnodes 4 --nproc_per_node 2 ");
+    runs("shellcheck", "shellcheck", written("domains.sh", script));
 }
 
 /* TorchRec as far as the loader sees it, and a model of three tables. */
@@ -260,8 +269,15 @@ static const char loads[] =
     "edited('cat_1: table_row_wise over 2 ranks, but TorchRec takes 4 at a '\n"
     "       'time here', by_rows('table_row_wise'))\n"
     "comm.get_topology_group_world_size = lambda _: 8\n"
+    "refused(good, 8, 'FILE is for a pod size of 1, but that of this job is '\n"
+    "        '2 (TORCHREC_RESOLVED_POD_SIZE)')\n"
     "edited('cat_1: grid_shard over 2 ranks, but TorchRec takes 8 at a '\n"
-    "       'time here', by_rows('grid_shard'))\n"
+    "       'time here', lambda root, entry: (root.update(pod_size=2),\n"
+    "       entry.update(sharding_type='grid_shard')))\n"
+    "comm.get_topology_group_world_size = comm.get_local_size\n"
+    "edited('FILE is for a pod size of 2, but that of this job is 1 '\n"
+    "       '(TORCHREC_RESOLVED_POD_SIZE)',\n"
+    "       lambda root, _: root.update(pod_size=2))\n"
     "refused(good, 4, 'FILE is for 8 ranks, but this job has 4')\n"
     "os.environ['LOCAL_WORLD_SIZE'] = '8'\n"
     "refused(good, 8, 'FILE is for hosts of 4 ranks, but those of this job '\n"
@@ -313,13 +329,10 @@ static void test_refused(void)
     refuses(&plan, "tables 'a' and 'b' have 8 and 16 columns, but DLRM has one "
                    "width for all");
 
-    plan = fixture_plan(6, 4, 64);
+    plan = fixture_plan(4, 4, 64);
     fixture_whole(&plan, "a", 8, 8, 1, 0);
     fixture_whole(&plan, "b", 8, 8, 1, 1);
     fixture_finish(&plan);
-    refuses(&plan, "6 GPUs are not a whole number of hosts of 4, which "
-                   "TorchRec needs");
-
     memcpy(tables, plan.problem.tables, sizeof(tables));
     broken = plan;
     broken.problem.tables = tables;

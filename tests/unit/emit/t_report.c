@@ -255,6 +255,9 @@ static void test_reserve(void)
     is_in(text, "\nmemory  80.0 GiB a GPU, 12.0 GiB of it reserved\n");
     is_in(text, "   12.00  TW 1 RW 1\n");
     fits(text);
+    plan.problem.cluster.host_size = 0;
+    plan.problem.cluster.hosts_per_domain = 2;
+    is_in(report_of(&plan), "on 4 GPUs, 2 hosts of 2 in 1 NVLink domain, ");
     plan.problem.cluster.reserve_bytes[3] = 0;
     plan.problem.cluster.memory_bytes[2] = UINT64_C(90) << 30;
     price(&plan);

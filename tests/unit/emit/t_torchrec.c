@@ -315,12 +315,6 @@ static void test_refused(void)
                    "the order of the ranks, over all 8 or over the 4 of one "
                    "host");
 
-    plan = fixture_plan(6, 4, 64);
-    fixture_whole(&plan, "t", 16, 8, 1, 0);
-    fixture_finish(&plan);
-    refuses(&plan, "6 GPUs are not a whole number of hosts of 4, which "
-                   "TorchRec needs");
-
     plan = fixture_plan(8, 4, 64);
     fixture_table(&plan, "host", 16, 8, 1);
     for (uint32_t r = 0; r < 4; r++)
@@ -497,27 +491,31 @@ static void test_outputs(void)
     }
 }
 
-/* A host that the plan does not fill counts as what is used of it. */
-static void test_part_of_a_host(void)
+/* An NVL72 of 18 hosts: a rank's device is that of its host, blocks of rows are
+ * over the whole domain, and the job is told. */
+static void test_domains(void)
 {
-    struct plan plan = fixture_plan(3, 8, 64);
+    struct plan plan = fixture_plan(144, 4, 65536);
     struct emit_options options = {0};
     struct err err = {0};
-    json_t *root;
+    const char *text;
 
-    fixture_table(&plan, "rows", 7, 8, 1);
-    fixture_shard(&plan, 0, 3, 0, 8, 0);
-    fixture_shard(&plan, 3, 6, 0, 8, 1);
-    fixture_shard(&plan, 6, 7, 0, 8, 2);
+    plan.problem.cluster.hosts_per_domain = 18;
+    fixture_whole(&plan, "whole", 1000, 16, 3, 71);
+    fixture_table(&plan, "rows", 720, 16, 2);
+    for (uint32_t r = 0; r < 72; r++)
+        fixture_shard(&plan, 10 * r, 10 * r + 10, 0, 16, 72 + r);
     fixture_finish(&plan);
-    root = parsed(emitted(&plan, &options, &err));
-    ok(entry_is_sound(
-           &plan, &plan.problem.tables[0],
-           json_object_get(json_object_get(json_object_get(root, "plan"),
-                                           EMIT_DEFAULT_MODULE),
-                           "rows")),
-       "three GPUs of a host of eight");
-    json_decref(root);
+    text = emitted(&plan, &options, &err);
+    is_in(text, "{\"world_size\": 144, \"local_world_size\": 4, \"pod_size\": "
+                "18, \"plan\": {");
+    is_in(text, "\"placement\": \"rank:71/cuda:3\"");
+    is_in(text, "\"rows\": {\"sharding_type\": \"table_row_wise\"");
+    is_in(text, "\"placement\": \"rank:143/cuda:3\"");
+    plan.problem.cluster.hosts_per_domain = 1;
+    refuses(&plan, "table 'rows': TorchRec cuts rows only into equal blocks in "
+                   "the order of the ranks, over all 144 or over the 4 of one "
+                   "host");
 }
 
 static void test_text_format(void)
@@ -552,7 +550,7 @@ int main(void)
     test_outputs();
     test_refused();
     test_sequence_pieces();
-    test_part_of_a_host();
+    test_domains();
     test_text_format();
     arena_release(&arena);
     return tap_done();

@@ -85,6 +85,17 @@ static void test_reserve(void)
     is_str(cluster.reserve, "4096", "of them so many");
 }
 
+static void test_domains(void)
+{
+    ok(!read_text("{\"pod_size\": 18, \"hosts\": [{\"gpus\": 4, "
+                  "\"count\": 36}]}"),
+       "two NVL72");
+    is_i64(cluster_group(&cluster), 72, "of 72 GPUs each");
+    ok(!read_text("{\"pod_size\": null, \"hosts\": [{\"gpus\": 4}]}"),
+       "none is said");
+    is_i64(cluster_group(&cluster), 4, "so a host is by itself");
+}
+
 #define HOST "{\"gpus\": 2}"
 
 static void test_refused(void)
@@ -102,8 +113,8 @@ static void test_refused(void)
         {"hosts of another type", "{\"hosts\": 2}",
          "c.json:1: hosts must be a list, not a number"},
         {"a mistyped member", "{\"hosts\": [" HOST "],\n\n \"gpus\": 2}",
-         "c.json:3: gpus is no member; there are gpu, reserve, intra_gbps, "
-         "inter_gbps, hosts"},
+         "c.json:3: gpus is no member; there are gpu, pod_size, reserve, "
+         "intra_gbps, inter_gbps, hosts"},
         {"a mistyped member of a host",
          "{\"hosts\": [\n" HOST ",\n{\"memroy\": 1, \"gpus\": 2}]}",
          "c.json:3: hosts[1].memroy is no member; there are count, gpus, "
@@ -143,6 +154,12 @@ static void test_refused(void)
          "{\"hosts\": [{\"gpus\": 2, \"memory\": \"4GiB\", \"used\": "
          "[0, \"5GiB\"]}]}",
          "c.json:1: hosts[0].used is 5.00 GiB for gpu 1, which has 4.00 GiB"},
+        {"half a domain",
+         "{\n\"pod_size\": 2,\n \"hosts\": [{\"gpus\": 4, \"count\": 3}]}",
+         "c.json:2: 3 hosts are no whole number of NVLink domains with 2 hosts "
+         "each"},
+        {"a domain of nothing", "{\"pod_size\": 0, \"hosts\": [" HOST "]}",
+         "c.json:1: pod_size is 0, outside 1 to 65536"},
         {"a reserve that is none",
          "{\"reserve\": \"some\",\n \"hosts\": [" HOST "]}",
          "c.json:1: reserve is 'some', neither a size such as 4GiB nor a "
@@ -200,6 +217,7 @@ int main(void)
     test_many_gpus();
     test_lists_repeat();
     test_reserve();
+    test_domains();
     test_refused();
     test_file();
     test_hostile_texts();

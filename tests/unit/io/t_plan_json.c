@@ -130,6 +130,7 @@ static bool same_problem(const struct problem *a, const struct problem *b)
     bool same = a->n_tables == b->n_tables && same_text(a->source, b->source) &&
                 n == b->cluster.n_devices &&
                 a->cluster.devices_per_host == b->cluster.devices_per_host &&
+                cluster_group(&a->cluster) == cluster_group(&b->cluster) &&
                 a->cluster.intra_gbps == b->cluster.intra_gbps &&
                 a->cluster.inter_gbps == b->cluster.inter_gbps &&
                 a->batch == b->batch && a->memory_model == b->memory_model &&
@@ -316,6 +317,7 @@ static const struct edit tolerated[] = {
     {"\"dense_optimizer\": \"sgd\"", "\"dense_optimizer\": \"table\"", NULL},
     {"  \"kinds\": [\"table\", \"column\", \"row\"],", "", NULL},
     {"\"gpus_per_host\": 1, ", "", NULL},
+    {"\"gpus_per_host\": 1, ", "\"gpus_per_host\": 1, \"pod_size\": 2, ", NULL},
     {"\"basis\": \"modelled\", ", "", NULL},
     {", \"bins\"", ", \"device\": null, \"group\": null, \"bins\"", NULL},
     {"\"kind\": \"column\", ", "", NULL},
@@ -389,6 +391,12 @@ static const struct edit refused[] = {
      "cluster.memory_bytes has 2 entries, but the cluster has 4000000000 gpus"},
     {"\"gpus\": 2", "\"gpus\": 4294967296",
      "cluster.gpus is 4294967296, outside 1 to 4294967295"},
+    {"\"gpus_per_host\": 1", "\"gpus_per_host\": 3",
+     "2 GPUs are no whole number of hosts with 3 GPUs each"},
+    {"\"gpus_per_host\": 1", "\"gpus_per_host\": 2, \"pod_size\": 2",
+     "1 hosts are no whole number of NVLink domains with 2 hosts each"},
+    {"\"gpus_per_host\": 1", "\"gpus_per_host\": 1, \"pod_size\": 3",
+     "cluster.pod_size is 3, outside 1 to 2"},
     {"\"gpus_per_host\": 1", "\"gpus_per_host\": 0",
      "cluster.gpus_per_host is 0, outside 1 to 4294967295"},
     {"\"memory_bytes\": [4000000, 3000000], ", "",
@@ -650,7 +658,10 @@ static void random_bins(double bins[REUSE_BINS], struct rng *rng)
 
 static void random_plan(struct plan *plan, struct rng *rng)
 {
-    uint32_t n_devices = 1 + (uint32_t)rng_below(rng, 5);
+    uint32_t per_host = 1 + (uint32_t)rng_below(rng, 3);
+    uint32_t per_domain = 1 + (uint32_t)rng_below(rng, 2);
+    uint32_t n_devices =
+        per_host * per_domain * (1 + (uint32_t)rng_below(rng, 2));
     size_t n = 1 + rng_below(rng, 8);
 
     *plan = (struct plan){
@@ -661,8 +672,8 @@ static void random_plan(struct plan *plan, struct rng *rng)
                     .memory_model = MEMORY_WEIGHTS,
                     .kinds = SHARD_ALL_KINDS,
                     .cluster = {.n_devices = n_devices,
-                                .devices_per_host =
-                                    1 + (uint32_t)rng_u64(rng) / 2,
+                                .devices_per_host = per_host,
+                                .hosts_per_domain = per_domain,
                                 .memory_bytes =
                                     ARENA_NEW(&arena, uint64_t, n_devices),
                                 .reserve_bytes =
