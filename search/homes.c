@@ -68,14 +68,13 @@ static void stand(struct homes *homes, const struct problem *problem,
 }
 
 void homes_init(struct homes *homes, const struct problem *problem,
-                const struct plan *from, uint64_t limit_bytes,
-                struct arena *arena)
+                const struct plan *from, struct arena *arena)
 {
     const struct problem *old = &from->problem;
     const struct table **sorted = sort_by_name(old);
     size_t *first = mem_alloc(old->n_tables + 1, sizeof(*first));
 
-    *homes = (struct homes){.limit_bytes = limit_bytes};
+    *homes = (struct homes){0};
     homes->before = ARENA_NEW(arena, struct table_pieces, problem->n_tables);
     homes->standing = ARENA_NEW(arena, struct table_pieces, problem->n_tables);
     for (size_t i = 0; i < from->n_shards; i++)
@@ -106,12 +105,15 @@ void homes_init(struct homes *homes, const struct problem *problem,
     mem_free(sorted);
 }
 
-double homes_excess(const struct homes *homes, uint64_t moved_bytes)
+double homes_excess(const struct layout *layout, uint64_t moved_bytes)
 {
-    return moved_bytes <= homes->limit_bytes
+    uint64_t limit_bytes = layout->move_limit_bytes;
+
+    return moved_bytes <= limit_bytes
                ? 0
-               : ANY_EXCESS + (double)(moved_bytes - homes->limit_bytes) /
-                                  ((double)homes->held_bytes + 1);
+               : ANY_EXCESS +
+                     (double)(moved_bytes - limit_bytes) /
+                         ((double)layout->parts->homes->held_bytes + 1);
 }
 
 /* --- where each unit stands --- */
@@ -158,7 +160,7 @@ void homes_propose(struct trial *trial, const struct layout *layout,
 {
     const struct homes *homes = layout->parts->homes;
 
-    if (homes->limit_bytes == UINT64_MAX || !layout->moved_bytes[unit])
+    if (layout->move_limit_bytes == NO_MOVE_LIMIT || !layout->moved_bytes[unit])
         return;
     for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
          i = layout->pieces[i].next)
@@ -174,7 +176,7 @@ uint32_t homes_draw(const struct layout *layout, struct rng *rng)
     const struct homes *homes = layout->parts->homes;
     uint32_t unit, at, n;
 
-    if (homes->limit_bytes == UINT64_MAX ||
+    if (layout->move_limit_bytes == NO_MOVE_LIMIT ||
         rng_below(rng, layout->parts->n_units) >=
             (uint64_t)homes->n_loose * LOOSE_WEIGHT)
         return NO_PIECE;
@@ -468,6 +470,6 @@ void homes_count_trial(struct trial *trial, const struct layout *layout)
         trial->all_moved_bytes = saturating_add(
             trial->all_moved_bytes - layout->moved_bytes[unit], bytes);
     }
-    trial->excess += homes_excess(parts->homes, trial->all_moved_bytes) -
-                     homes_excess(parts->homes, layout->all_moved_bytes);
+    trial->excess += homes_excess(layout, trial->all_moved_bytes) -
+                     homes_excess(layout, layout->all_moved_bytes);
 }

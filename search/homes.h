@@ -7,8 +7,8 @@
 #include "search/snapshot.h"
 
 /*
- * Where the tables stand now, when a plan is to replace another: what a layout
- * moves, counted as core/plan_moves.h does, and the limit on it. A layout says
+ * Where the tables stand now, when a plan is to replace another, and what a
+ * layout moves, counted as core/plan_moves.h does. A layout says
  * how wide its column pieces are and on which device, not which columns they
  * have; so the columns are given out such that few move.
  */
@@ -20,8 +20,7 @@ struct homes {
      * are gone are left out; kinds are as that amounts to. None, and no table,
      * where the table is new or has other columns. */
     struct table_pieces *standing;
-    uint64_t limit_bytes; /* UINT64_MAX: none */
-    uint64_t held_bytes;  /* of all tables that stay */
+    uint64_t held_bytes; /* of all tables that stay */
     /* As of homes_settle: the pieces of each unit in the layout nearest to how
      * all stands now, those of unit u from first_piece[u] on. */
     struct change *pieces;
@@ -34,8 +33,7 @@ struct homes {
 /* Finds the tables of `from` in the problem, by name; `from` must outlive
  * homes, whose arrays live in the arena. */
 void homes_init(struct homes *homes, const struct problem *problem,
-                const struct plan *from, uint64_t limit_bytes,
-                struct arena *arena);
+                const struct plan *from, struct arena *arena);
 
 /* The layout nearest to how all stands now. Arrays live in the arena. */
 void homes_settle(struct homes *homes, const struct parts *parts,
@@ -68,8 +66,8 @@ void homes_count_layout(struct layout *layout);
  * what follows. */
 void homes_count_trial(struct trial *trial, const struct layout *layout);
 
-/* How far the bytes exceed the limit: 0 where they do not, else as a share of
- * what all tables hold, and a constant. */
-double homes_excess(const struct homes *homes, uint64_t moved_bytes);
+/* How far the bytes exceed the layout's limit: 0 where they do not, else as a
+ * share of what all tables hold, and a constant. */
+double homes_excess(const struct layout *layout, uint64_t moved_bytes);
 
 #endif

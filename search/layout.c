@@ -23,16 +23,15 @@ static size_t n_terms_of(const struct layout *layout)
 /* Without a limit movement is counted when all is priced, not in trials. */
 static bool has_move_limit(const struct layout *layout)
 {
-    const struct homes *homes = layout->parts->homes;
-
-    return homes && homes->limit_bytes != UINT64_MAX;
+    return layout->parts->homes && layout->move_limit_bytes != NO_MOVE_LIMIT;
 }
 
 void layout_init(struct layout *layout, const struct parts *parts)
 {
     uint32_t n = parts->problem->cluster.n_devices;
 
-    *layout = (struct layout){.parts = parts, .n_devices = n};
+    *layout = (struct layout){
+        .parts = parts, .n_devices = n, .move_limit_bytes = NO_MOVE_LIMIT};
     layout->first_of = mem_alloc(parts->n_units, sizeof(uint32_t));
     layout->holdings = mem_alloc(n, sizeof(*layout->holdings));
     layout->n_commits = mem_alloc(n, sizeof(*layout->n_commits));
@@ -433,8 +432,7 @@ static void add_excess(struct layout *layout)
     for (uint32_t r = 0; r < layout->n_devices; r++)
         layout->excess += layout_excess(layout, r, layout->bytes[r]);
     if (has_move_limit(layout))
-        layout->excess +=
-            homes_excess(layout->parts->homes, layout->all_moved_bytes);
+        layout->excess += homes_excess(layout, layout->all_moved_bytes);
 }
 
 void layout_commit(struct layout *layout, const struct trial *trial)

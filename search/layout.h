@@ -12,6 +12,10 @@
  */
 
 #define NO_PIECE UINT32_MAX
+/* Of the bytes that a layout moves, where a plan is to be replaced: none, and
+ * trials do not count them; or none, but they do. */
+#define NO_MOVE_LIMIT UINT64_MAX
+#define COUNT_MOVES (UINT64_MAX - 1)
 
 struct piece {
     uint32_t part; /* NO_PART: free */
@@ -46,8 +50,9 @@ struct layout {
     uint64_t *bytes;           /* [R] */
     double excess;             /* sum over the devices of layout_excess, and
                                   homes_excess */
+    uint64_t move_limit_bytes; /* NO_MOVE_LIMIT until the caller sets it */
     uint64_t *moved_bytes;     /* [n_units]; NULL without homes; as of
-                                  layout_price where they set no limit */
+                                  layout_price where there is no limit */
     uint64_t all_moved_bytes;  /* their sum */
     double total_ms;           /* of comm, or where there are terms of those */
     uint32_t slowest, fastest; /* devices, by local_ms */

@@ -4,55 +4,53 @@
 #include "base/clock.h"
 #include "search/bound.h"
 #include "search/relabel.h"
-#include "search/replan_lessen.h"
+#include "search/replan_front.h"
 #include "search/replan_start.h"
 #include "search/walks.h"
 
 #include <math.h>
+#include <string.h>
 
 /* The first temperature, as a share of the total: low, as the old plan was
- * good. It is heated again so many times, each time less, and then all chains
- * go on from the best layout. */
+ * good; it falls with each cycle, and is high again after so many. */
 #define HOT_FRAC 0.01
-#define N_CYCLES 3
 #define REHEATING 0.5
+#define N_REHEATINGS 3
+/* All cycles together take this share of the effort asked for. Limits are back
+ * where they were after so many. */
+#define EFFORT_FRAC 0.8
+#define N_CYCLES 12
+#define N_OFFSETS 4
 /* What is not better by so much is not worth any movement. */
 #define WORTH_FRAC 1e-4
-/* To lessen the movement, a share of the effort a try. */
-#define LESSEN_FRAC 0.06
 
-/* A layout, as far as it exceeds its limits. */
-static bool is_better(double excess, double total_ms,
-                      const struct replan *replan)
-{
-    if (excess > 0 || replan->best_excess > 0)
-        return excess < replan->best_excess;
-    return total_ms < replan->best.total_ms;
-}
+/* --- what is found --- */
 
-double replan_price(struct replan *replan, struct snapshot *snapshot)
+void replan_offer_layout(struct replan *replan)
 {
+    const struct layout *layout = &replan->tryout.layout;
+    struct snapshot *offered = &replan->offered;
+    double total_ms;
+
+    if (layout->excess > 0)
+        return;
+    total_ms = layout_true_total(layout);
     replan->n_priced++;
-    return snapshot_price(snapshot, &replan->parts);
+    if (!isfinite(total_ms) ||
+        !front_wants(&replan->front, layout->all_moved_bytes, total_ms))
+        return;
+    snapshot_save(offered, layout);
+    offered->total_ms = total_ms;
+    front_add(&replan->front, layout->all_moved_bytes, offered);
 }
 
-void replan_offer(struct replan *replan, struct snapshot *snapshot)
+static void offer(struct replan *replan, const struct snapshot *snapshot)
 {
-    double excess = replan_price(replan, snapshot);
-
-    if (is_better(excess, snapshot->total_ms, replan)) {
-        snapshot_copy(&replan->best, snapshot);
-        replan->best_excess = excess;
-    }
+    tryout_load(&replan->tryout, snapshot);
+    replan_offer_layout(replan);
 }
 
 /* --- annealing --- */
-
-static void offer_chains(struct replan *replan, const struct walks *walks)
-{
-    for (unsigned c = 0; c < WALKS_CHAINS; c++)
-        replan_offer(replan, &walks->chains[c]->best);
-}
 
 static bool goes_on(void *ctx, uint64_t n_done)
 {
@@ -71,12 +69,56 @@ static bool goes_on(void *ctx, uint64_t n_done)
     return false;
 }
 
-void replan_anneal(struct replan *replan, const struct snapshot *starts,
-                   unsigned n_starts, double effort_frac)
+/* The first chain has no limit; those of the others fall by halves, from what
+ * the cheapest layout moves to what has to move, and are a little lower in each
+ * cycle. The last one looks for the least movement where something is open, or
+ * what stands does not fit. */
+static uint64_t limit_of(const struct replan *replan, unsigned chain,
+                         unsigned cycle)
+{
+    const struct front *front = &replan->front;
+    double halvings = chain - 1 + (double)(cycle % N_OFFSETS) / N_OFFSETS;
+    uint64_t first = 0, last = replan->homes.held_bytes;
+
+    if (!chain)
+        return NO_MOVE_LIMIT;
+    if (front->n) {
+        first = front->points[0].moved_bytes - replan->least_bytes;
+        last = front->points[front->n - 1].moved_bytes - replan->least_bytes;
+    }
+    if (chain + 1 == WALKS_CHAINS && (first || replan->homes.n_loose))
+        return replan->least_bytes + first / 2;
+    return replan->least_bytes + (uint64_t)(exp2(-halvings) * (double)last);
+}
+
+/* The cheapest that keeps the limit; or else, in turn, what stands and what
+ * moves least. */
+static const struct snapshot *start_of(const struct replan *replan,
+                                       uint64_t limit_bytes, unsigned cycle)
+{
+    const struct front *front = &replan->front;
+    const struct front_point *within = front_within(front, limit_bytes);
+
+    if (within)
+        return &within->layout;
+    return front->n && cycle % 2 ? &front->points[0].layout : &replan->nearest;
+}
+
+/* All that the chains found, and what lies on its way home. */
+static void offer_chains(struct replan *replan, const struct walks *walks)
+{
+    for (unsigned c = 0; c < WALKS_CHAINS; c++) {
+        offer(replan, &walks->chains[c]->best);
+        replan_lessen(replan, &walks->chains[c]->best);
+    }
+}
+
+/* Each chain under a limit of its own, from the best that keeps it; in each
+ * cycle from what all have found. */
+static void anneal(struct replan *replan)
 {
     uint64_t effort = anneal_effort(&replan->parts, replan->options->effort);
-    double n_steps = effort_frac * (double)effort / WALKS_CHAINS / N_CYCLES;
-    double hot_frac = HOT_FRAC;
+    double n_steps = EFFORT_FRAC * (double)effort / WALKS_CHAINS / N_CYCLES;
     bool is_on = true;
     struct walks walks;
 
@@ -88,11 +130,15 @@ void replan_anneal(struct replan *replan, const struct snapshot *starts,
     walks.ctx = replan;
     replan->stopped = "budget";
     for (unsigned cycle = 0; cycle < N_CYCLES && is_on; cycle++) {
-        walks_start(&walks, cycle ? &replan->best : starts,
-                    cycle ? 1 : n_starts);
-        is_on = walks_anneal(&walks, (uint64_t)n_steps + 1, hot_frac);
+        for (unsigned c = 0; c < WALKS_CHAINS; c++) {
+            uint64_t limit_bytes = limit_of(replan, c, cycle);
+
+            walks_start_chain(&walks, c, start_of(replan, limit_bytes, cycle),
+                              limit_bytes);
+        }
+        is_on = walks_anneal(&walks, (uint64_t)n_steps + 1,
+                             HOT_FRAC * pow(REHEATING, cycle % N_REHEATINGS));
         offer_chains(replan, &walks);
-        hot_frac *= REHEATING;
     }
     replan->n_priced += walks_priced(&walks);
     walks_close(&walks);
@@ -100,191 +146,83 @@ void replan_anneal(struct replan *replan, const struct snapshot *starts,
 
 /* --- the whole --- */
 
-/* What search_full finds, with its GPUs named such that little moves; false
- * where it finds none, or its error is set. */
-static bool find_free(struct replan *replan, struct snapshot *out,
-                      const struct plan *plan, struct err *err)
+/* What search_full finds, with its GPUs named such that little moves. Nothing
+ * where it finds no plan; no_plan says why. */
+static int find_free(struct replan *replan, const struct problem *problem,
+                     struct err *no_plan, struct err *err)
 {
-    struct plan other = {.problem = plan->problem};
+    struct plan other = {.problem = *problem};
     struct search_options options = *replan->options;
-    struct snapshot named = {0};
+    struct snapshot free_plan = {0};
     struct homes there;
-    double excess;
 
     options.time_limit_ms /= 2;
-    if (search_full(&other, replan->oracle, &options, replan->scratch, err))
-        return false;
+    if (search_full(&other, replan->oracle, &options, replan->scratch,
+                    no_plan)) {
+        if (no_plan->code != ERR_NO_PLAN)
+            *err = *no_plan;
+        return no_plan->code == ERR_NO_PLAN ? 0 : -1;
+    }
     replan->n_priced += other.n_evaluations;
     plan_derive_kinds(&other);
-    homes_init(&there, &plan->problem, &other, NO_MOVE_LIMIT, replan->scratch);
-    replan_start(out, &replan->parts, &there);
-    excess = replan_price(replan, out);
-    snapshot_copy(&named, out);
-    relabel(&named, &replan->parts, &replan->homes);
-    if (replan_price(replan, &named) <= excess &&
-        named.total_ms <= out->total_ms * (1 + WORTH_FRAC))
-        snapshot_copy(out, &named);
-    snapshot_release(&named);
-    return true;
-}
-
-/* One that keeps the memory, whatever it moves: the limit rises until there is
- * one. */
-static int find_any(struct replan *replan, struct snapshot *free_plan,
-                    const struct err *no_plan, struct err *err)
-{
-    static const double fracs[] = {0, 0.02, 0.05, 0.1, 0.2, 0.4, 1};
-    const size_t n = sizeof fracs / sizeof *fracs;
-    uint64_t limit_bytes = replan->homes.limit_bytes;
-    uint64_t least_bytes = replan_bytes(replan, &replan->nearest);
-
-    for (size_t i = 0; i < n && replan->best_excess > 0; i++) {
-        double more = fracs[i] * (double)replan->homes.held_bytes;
-
-        replan->homes.limit_bytes =
-            i + 1 < n ? least_bytes + (uint64_t)more : NO_MOVE_LIMIT;
-        replan->best_excess = INFINITY;
-        replan_offer(replan, &replan->nearest);
-        if (free_plan->n)
-            replan_offer(replan, free_plan);
-        if (replan->best_excess > 0)
-            replan_anneal(replan, &replan->nearest, 1, LESSEN_FRAC);
-    }
-    replan->homes.limit_bytes = limit_bytes;
-    if (!(replan->best_excess > 0))
-        return 0;
-    if (no_plan->code != ERR_NONE) {
-        *err = *no_plan;
-        return -1;
-    }
-    return err_set(err, ERR_NO_PLAN, "no plan was found that fits the memory");
-}
-
-/* The least movement that will do, whatever it costs; from there to the best
- * within the limit. ERR_NO_PLAN where it is above the limit. */
-static int find_least_movement(struct replan *replan,
-                               struct snapshot *free_plan,
-                               const struct err *no_plan, struct err *err)
-{
-    struct snapshot least = {0};
-    int rc = -1;
-
-    if (find_any(replan, free_plan, no_plan, err))
-        goto out;
-    replan_lessen(replan, INFINITY, LESSEN_FRAC);
-    snapshot_copy(&least, &replan->best);
-    replan->best_excess = replan_price(replan, &least);
-    if (replan->best_excess > 0) {
-        rc = replan_too_little(replan, err);
-        goto out;
-    }
-    replan_rebalance(&least, &replan->parts);
-    replan_offer(replan, &least);
-    replan_anneal(replan, &least, 1, 1);
-    rc = 0;
-out:
-    snapshot_release(&least);
-    return rc;
-}
-
-/* Limits on the way to the one given, as shares of all that stands: what was
- * found under a lower one is where the next begins, so more movement never
- * makes a plan worse. */
-static const double rungs[] = {0, 1.0 / 64, 1.0 / 8};
-#define N_RUNGS (sizeof rungs / sizeof *rungs)
-#define RUNG_FRAC 0.3
-
-/* The best under this limit, from the best so far, from that made even, and
- * from the free plan. */
-static void climb(struct replan *replan, const struct snapshot *free_plan,
-                  uint64_t limit_bytes)
-{
-    struct snapshot starts[3] = {{0}};
-    unsigned n = 2;
-
-    replan->homes.limit_bytes = limit_bytes;
-    snapshot_copy(&starts[0], &replan->best);
-    snapshot_copy(&starts[1], &replan->best);
-    replan->best_excess = INFINITY;
-    replan_offer(replan, &starts[0]);
-    replan_rebalance(&starts[1], &replan->parts);
-    replan_offer(replan, &starts[1]);
-    if (free_plan->n) {
-        snapshot_copy(&starts[n], free_plan);
-        replan_offer(replan, &starts[n++]);
-    }
-    replan_anneal(replan, starts, n, RUNG_FRAC);
-    for (unsigned i = 0; i < 3; i++)
-        snapshot_release(&starts[i]);
-}
-
-/* Rungs below what moves anyway, or where nothing is open, are left out. */
-static void climb_all(struct replan *replan, const struct snapshot *free_plan)
-{
-    static const struct snapshot none = {0};
-    uint64_t limit_bytes = replan->homes.limit_bytes;
-    uint64_t least_bytes = replan_bytes(replan, &replan->nearest);
-    uint64_t free_bytes = replan_bytes(replan, free_plan);
-
-    for (size_t i = 0; i < N_RUNGS; i++) {
-        uint64_t rung = (uint64_t)(rungs[i] * (double)replan->homes.held_bytes);
-
-        if (rung < limit_bytes && rung >= least_bytes &&
-            (rung > 0 || replan->homes.n_loose))
-            climb(replan, free_bytes <= rung ? free_plan : &none, rung);
-    }
-    climb(replan, free_plan, limit_bytes);
-}
-
-/* Where nothing may move and nothing is open there is no choice. */
-static bool has_choice(const struct replan *replan)
-{
-    return replan->homes.limit_bytes > 0 || replan->homes.n_loose > 0;
-}
-
-static int find_within(struct replan *replan, struct snapshot *free_plan,
-                       const struct plan *plan, struct err *err)
-{
-    struct err no_plan = {0};
-
-    if (has_choice(replan) || replan->best_excess > 0) {
-        if (!find_free(replan, free_plan, plan, &no_plan) &&
-            no_plan.code != ERR_NO_PLAN) {
-            *err = no_plan;
-            return -1;
-        }
-        climb_all(replan, free_plan);
-    }
-    if (replan->best_excess > 0 &&
-        find_least_movement(replan, free_plan, &no_plan, err))
-        return -1;
-    replan_lessen(replan, replan->best.total_ms * (1 + WORTH_FRAC),
-                  LESSEN_FRAC);
+    homes_init(&there, problem, &other, replan->scratch);
+    replan_start(&free_plan, &replan->parts, &there);
+    offer(replan, &free_plan);
+    replan_lessen(replan, &free_plan);
+    relabel(&free_plan, &replan->parts, &replan->homes);
+    offer(replan, &free_plan);
+    replan_lessen(replan, &free_plan);
+    snapshot_release(&free_plan);
     return 0;
 }
 
-static int find(struct replan *replan, const struct plan *plan, struct err *err)
+static int find(struct replan *replan, const struct problem *problem,
+                struct replan_report *report, struct err *err)
 {
-    struct snapshot free_plan = {0};
-    int rc = -1;
+    const struct layout *layout = &replan->tryout.layout;
+    struct err no_plan = {0};
 
     replan_start(&replan->nearest, &replan->parts, &replan->homes);
     homes_settle(&replan->homes, &replan->parts, &replan->nearest,
                  replan->scratch);
-    replan->best_excess = INFINITY;
-    replan_offer(replan, &replan->nearest);
-    if (!watch_check(&replan->watch, err))
-        rc = find_within(replan, &free_plan, plan, err);
-    snapshot_release(&free_plan);
-    return rc;
+    offer(replan, &replan->nearest);
+    replan->least_bytes = layout->all_moved_bytes;
+    report->standing = (struct replan_point){
+        layout->all_moved_bytes,
+        layout->excess > 0 ? NAN : layout_true_total(layout)};
+    if (watch_check(&replan->watch, err))
+        return -1;
+    if (find_free(replan, problem, &no_plan, err))
+        return -1;
+    anneal(replan);
+    if (replan->front.n)
+        return 0;
+    if (no_plan.code == ERR_NONE)
+        return err_set(err, ERR_NO_PLAN,
+                       "no plan was found that fits the memory");
+    *err = no_plan;
+    return -1;
 }
 
-static void write_plan(struct replan *replan, struct plan *plan,
-                       struct arena *arena)
+/* The plan of the front that the limit picks. */
+static int write_plan(struct replan *replan, uint64_t limit_bytes,
+                      struct plan *plan, struct replan_report *report,
+                      struct arena *arena, struct err *err)
 {
+    struct front *front = &replan->front;
+    const struct front_point *picked;
     struct bound bound;
 
-    snapshot_to_plan(&replan->best, &replan->parts, plan, arena);
+    front_thin(front, WORTH_FRAC);
+    picked = front_within(front, limit_bytes);
+    if (!picked)
+        return replan_refuse(replan, limit_bytes, err);
+    report->n_front = front->n;
+    report->front = ARENA_NEW(arena, struct replan_point, front->n);
+    for (uint32_t i = 0; i < front->n; i++)
+        report->front[i] = (struct replan_point){
+            front->points[i].moved_bytes, front->points[i].layout.total_ms};
+    snapshot_to_plan(&picked->layout, &replan->parts, plan, arena);
     bound_find(&bound, &replan->parts);
     plan->search = "replan";
     plan->stopped = replan->stopped;
@@ -293,11 +231,14 @@ static void write_plan(struct replan *replan, struct plan *plan,
     plan->bound_term = bound_term_name(bound.term);
     plan->n_evaluations = replan->n_priced;
     plan->search_ms = clock_ms() - replan->start_ms;
+    return 0;
 }
 
-int search_replan(struct plan *plan, const struct plan *from,
+/* With the reserves that the problem has. */
+static int search(struct plan *plan, const struct plan *from,
                   uint64_t limit_bytes, const struct oracle *oracle,
-                  const struct search_options *options, struct arena *arena,
+                  const struct search_options *options,
+                  struct replan_report *report, struct arena *arena,
                   struct err *err)
 {
     struct replan replan = {
@@ -312,17 +253,105 @@ int search_replan(struct plan *plan, const struct plan *from,
     if (units_collect(&replan.units, &plan->problem, replan.oracle, &scratch,
                       err))
         goto out;
-    homes_init(&replan.homes, &plan->problem, from, limit_bytes, &scratch);
+    homes_init(&replan.homes, &plan->problem, from, &scratch);
     if (parts_init_from(&replan.parts, &replan.units, &replan.homes,
                         options->pool, &scratch, err))
         goto out;
-    if (find(&replan, plan, err))
+    tryout_init(&replan.tryout, &replan.parts);
+    replan.tryout.layout.move_limit_bytes = COUNT_MOVES;
+    if (find(&replan, &plan->problem, report, err))
         goto out;
-    write_plan(&replan, plan, arena);
+    if (write_plan(&replan, limit_bytes, plan, report, arena, err))
+        goto out;
     rc = watch_check(&replan.watch, err);
 out:
+    if (replan.tryout.layout.parts)
+        tryout_release(&replan.tryout);
     snapshot_release(&replan.nearest);
-    snapshot_release(&replan.best);
+    snapshot_release(&replan.offered);
+    front_release(&replan.front);
     arena_release(&scratch);
     return rc;
+}
+
+/* --- what exceeds the reserve --- */
+
+static void add_bytes(struct memory_items *held, const struct problem *problem,
+                      const struct shard *shards, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct memory_items items;
+
+        shard_memory(&items, problem, &shards[i]);
+        if (shards[i].device < problem->cluster.n_devices)
+            memory_add(&held[shards[i].device], &items);
+    }
+}
+
+/* What each device holds as all stands, [R] in the arena. */
+static struct memory_items *find_standing(const struct problem *problem,
+                                          const struct plan *from,
+                                          struct arena *arena)
+{
+    struct memory_items *held =
+        ARENA_NEW(arena, struct memory_items, problem->cluster.n_devices);
+    struct homes homes;
+
+    homes_init(&homes, problem, from, arena);
+    for (size_t t = 0; t < problem->n_tables; t++)
+        add_bytes(held, problem, homes.standing[t].pieces, homes.standing[t].n);
+    return held;
+}
+
+/* As much less reserve as they take of it. Returns whether any does. */
+static bool relax(struct cluster *cluster, const struct memory_items *held,
+                  struct arena *arena)
+{
+    const uint64_t *asked = cluster->reserve_bytes;
+    uint64_t *reserve = ARENA_NEW(arena, uint64_t, cluster->n_devices);
+    bool any = false;
+
+    for (uint32_t r = 0; r < cluster->n_devices; r++) {
+        uint64_t memory = cluster->memory_bytes[r];
+        uint64_t left = held[r].total < memory ? memory - held[r].total : 0;
+
+        reserve[r] = left < asked[r] ? left : asked[r];
+        any |= reserve[r] < asked[r];
+    }
+    if (any)
+        cluster->reserve_bytes = reserve;
+    return any;
+}
+
+int search_replan(struct plan *plan, const struct plan *from,
+                  uint64_t limit_bytes, const struct oracle *oracle,
+                  const struct search_options *options,
+                  struct replan_report *report, struct arena *arena,
+                  struct err *err)
+{
+    struct cluster *cluster = &plan->problem.cluster;
+    uint64_t *asked = cluster->reserve_bytes;
+    struct memory_items *held = find_standing(&plan->problem, from, arena);
+    struct replan_report unread;
+    int rc;
+
+    if (!report)
+        report = &unread;
+    if (limit_bytes != NO_MOVE_LIMIT)
+        relax(cluster, held, arena);
+    rc = search(plan, from, limit_bytes, oracle, options, report, arena, err);
+    if (rc && err->code == ERR_NO_PLAN && cluster->reserve_bytes == asked &&
+        relax(cluster, held, arena)) {
+        *err = (struct err){0};
+        rc = search(plan, from, limit_bytes, oracle, options, report, arena,
+                    err);
+    }
+    /* Only where it is taken in the end. */
+    cluster->reserve_bytes = asked;
+    if (rc)
+        return -1;
+    memset(held, 0, cluster->n_devices * sizeof(*held));
+    add_bytes(held, &plan->problem, plan->shards, plan->n_shards);
+    relax(cluster, held, arena);
+    return 0;
 }

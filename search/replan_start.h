@@ -16,12 +16,4 @@
 void replan_start(struct snapshot *out, const struct parts *parts,
                   const struct homes *homes);
 
-/*
- * A layout made even by few moves: again and again the slowest device gives a
- * piece, or half of the columns of one, to one of the fastest: the one that
- * gains most a byte moved (load rebalancing: Aggarwal, Motwani, Zhu 2003).
- * Until that gains nothing any more, or would exceed a limit.
- */
-void replan_rebalance(struct snapshot *snapshot, const struct parts *parts);
-
 #endif

@@ -59,6 +59,17 @@ void walks_start(struct walks *walks, const struct snapshot *starts,
             bundle_start(&walks->bundles[b], c, &starts[n++ % n_starts]);
 }
 
+void walks_start_chain(struct walks *walks, unsigned chain,
+                       const struct snapshot *from, uint64_t move_limit_bytes)
+{
+    unsigned lock_step = WALKS_CHAINS / walks->n_bundles;
+    struct bundle *bundle = &walks->bundles[chain / lock_step];
+
+    bundle->chains[chain % lock_step].layout.move_limit_bytes =
+        move_limit_bytes;
+    bundle_start(bundle, chain % lock_step, from);
+}
+
 struct snapshot *walks_best(const struct walks *walks)
 {
     struct chain *best = walks->chains[0];

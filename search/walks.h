@@ -42,6 +42,9 @@ uint64_t walks_priced(const struct walks *walks);
 /* All chains go on from these, in turn. */
 void walks_start(struct walks *walks, const struct snapshot *starts,
                  unsigned n_starts);
+/* One of them goes on from this, and may move so much (struct layout). */
+void walks_start_chain(struct walks *walks, unsigned chain,
+                       const struct snapshot *from, uint64_t move_limit_bytes);
 /* The best layout of all chains since they started; less excess is better than
  * a lower total. Not owned. */
 struct snapshot *walks_best(const struct walks *walks);

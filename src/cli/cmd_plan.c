@@ -41,8 +41,9 @@ static void tell_search(const struct plan *plan)
 }
 
 /* The plan to the file, the report (or, asked for, the JSON) to stdout. */
-static int write_plan(const struct plan *plan, const struct plan *from,
-                      const struct oracle *oracle, struct cli *cli,
+static int write_plan(const struct problem *asked, const struct plan *plan,
+                      const struct plan *from,
+                      const struct replan_report *replanned, struct cli *cli,
                       struct err *err)
 {
     const char *path = cli_string(cli, "output");
@@ -57,7 +58,7 @@ static int write_plan(const struct plan *plan, const struct plan *from,
     emit_report(plan, &report);
     if (cli_given(cli, "from")) {
         buf_printf(&report, "\n");
-        replanning_report(from, plan, oracle, cli, &report);
+        replanning_report(asked, from, plan, replanned, cli, &report);
     }
     fwrite(report.data, 1, report.len, stdout);
     buf_release(&report);
@@ -68,15 +69,16 @@ static int plan_once(const struct problem *problem, const struct plan *from,
                      struct cli *cli, struct err *err)
 {
     struct plan plan = {.problem = *problem};
+    struct replan_report replanned;
     struct oracle *oracle = NULL;
     int rc = -1;
 
     if (planning_oracle(&oracle, cli, &plan.problem, err))
         goto out;
-    if (find_plan(&plan, from, oracle, cli, err))
+    if (find_plan(&plan, from, &replanned, oracle, cli, err))
         goto out;
     tell_search(&plan);
-    if (write_plan(&plan, from, oracle, cli, err))
+    if (write_plan(problem, &plan, from, &replanned, cli, err))
         goto out;
     rc = 0;
 out:

@@ -22,7 +22,7 @@ static void choose_search(struct search_options *options, const struct cli *cli)
 }
 
 static int search(struct plan *plan, const struct plan *from,
-                  const struct oracle *oracle,
+                  struct replan_report *report, const struct oracle *oracle,
                   const struct search_options *options, struct cli *cli,
                   struct err *err)
 {
@@ -31,14 +31,15 @@ static int search(struct plan *plan, const struct plan *from,
                              cli_given(cli, "move-limit")
                                  ? cli_bytes(cli, "move-limit")
                                  : NO_MOVE_LIMIT,
-                             oracle, options, cli_arena(cli), err);
+                             oracle, options, report, cli_arena(cli), err);
     if (!strcmp(cli_string(cli, "search"), "full"))
         return search_full(plan, oracle, options, cli_arena(cli), err);
     return search_reference(plan, oracle, options, cli_arena(cli), err);
 }
 
 int find_plan(struct plan *plan, const struct plan *from,
-              const struct oracle *oracle, struct cli *cli, struct err *err)
+              struct replan_report *report, const struct oracle *oracle,
+              struct cli *cli, struct err *err)
 {
     struct search_options options;
     unsigned n_threads =
@@ -48,7 +49,7 @@ int find_plan(struct plan *plan, const struct plan *from,
 
     choose_search(&options, cli);
     options.pool = pool_open(n_threads);
-    rc = search(plan, from, oracle, &options, cli, err);
+    rc = search(plan, from, report, oracle, &options, cli, err);
     pool_close(options.pool);
     if (rc)
         return -1;

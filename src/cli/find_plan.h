@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "core/plan.h"
+#include "search/replan.h"
 
 /*
  * The search that the options of `plan` choose, for one problem and, over a
@@ -11,10 +12,10 @@
  */
 
 /* Fills a plan whose problem is set: searched, from `from` where --from is
- * given, priced and judged. */
+ * given, and then with its report, which may be NULL; priced and judged. */
 int find_plan(struct plan *plan, const struct plan *from,
-              const struct oracle *oracle, struct cli *cli,
-              struct err *err) MUST_CHECK;
+              struct replan_report *report, const struct oracle *oracle,
+              struct cli *cli, struct err *err) MUST_CHECK;
 
 /*
  * Plans for each number of GPUs that --gpus asks about, and prints a line each

@@ -101,7 +101,7 @@ static int plan_count(struct counts *counts, const struct problem *problem,
         plan.problem.cluster.host_size && count->gpus_per_host < n_gpus;
     if (planning_oracle(&oracle, cli, &plan.problem, err))
         goto out;
-    if (!find_plan(&plan, from, oracle, cli, err)) {
+    if (!find_plan(&plan, from, NULL, oracle, cli, err)) {
         note_plan(counts, count, &plan);
         if (cli_given(cli, "output") && !any_fits(counts) &&
             plan_save(&plan, cli_string(cli, "output"), err))

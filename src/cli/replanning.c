@@ -2,11 +2,10 @@
 #include "cli/replanning.h"
 
 #include "base/text.h"
-#include "core/plan_check.h"
 #include "core/plan_moves.h"
-#include "costmodel/oracles.h"
 #include "io/plan_json.h"
 
+#include <math.h>
 #include <string.h>
 
 int replanning_load(struct plan *from, struct cli *cli, struct err *err)
@@ -25,73 +24,119 @@ int replanning_load(struct plan *from, struct cli *cli, struct err *err)
     return plan_load(from, cli_string(cli, "from"), cli_arena(cli), err);
 }
 
-/* The index of the table of this name, or n_tables. */
-static size_t find_table(const struct problem *problem, const char *name)
+static const char *plural(size_t n)
 {
-    size_t t = 0;
-
-    while (t < problem->n_tables && strcmp(problem->tables[t].name, name) != 0)
-        t++;
-    return t;
+    return n == 1 ? "" : "s";
 }
 
-/* The old placement of the tables of today, priced; false where it does not
- * hold them all, or breaks what is asked for today. */
-static bool price_today(struct plan *out, const struct plan *from,
-                        const struct problem *problem,
-                        const struct oracle *oracle, struct arena *arena)
-{
-    struct err ignored = {0};
-    size_t t = 0;
-
-    *out = (struct plan){.problem = *problem};
-    out->shards = ARENA_NEW(arena, struct shard, from->n_shards);
-    for (size_t i = 0; i < from->n_shards; i++) {
-        struct shard shard = from->shards[i];
-
-        if (!i || shard.table != from->shards[i - 1].table)
-            t = find_table(problem, from->problem.tables[shard.table].name);
-        if (t == problem->n_tables)
-            continue;
-        shard.table = (uint32_t)t;
-        out->shards[out->n_shards++] = shard;
-    }
-    plan_sort_shards(out);
-    return !plan_check(out, &ignored) &&
-           !plan_price(out, oracle, arena, &ignored);
-}
-
-void replanning_report(const struct plan *from, const struct plan *plan,
-                       const struct oracle *oracle, struct cli *cli,
+/* What standing still would cost, and what the plan costs. */
+static void print_gain(const struct plan *plan,
+                       const struct replan_report *report, const char *path,
                        struct buf *out)
 {
-    const char *path = cli_shown(cli, "from");
+    const struct replan_point *standing = &report->standing;
+    char bytes[TEXT_BYTES_MAX];
+
+    buf_printf(out, "from    %s: ", path);
+    if (isnan(standing->total_ms)) {
+        buf_printf(out, "as it stands it does not fit, %.4f ms now\n",
+                   plan->total_ms);
+        return;
+    }
+    buf_printf(out, "%.4f ms as it stands", standing->total_ms);
+    if (standing->moved_bytes)
+        buf_printf(out, " but for %s that must move",
+                   text_from_bytes(bytes, (double)standing->moved_bytes));
+    buf_printf(out, ", %.4f ms now", plan->total_ms);
+    if (standing->total_ms > 0)
+        buf_printf(out, ", %+.2f %%",
+                   100 * (plan->total_ms / standing->total_ms - 1));
+    buf_printf(out, "\n");
+}
+
+static void print_moves(const struct plan *from, const struct plan *plan,
+                        struct cli *cli, struct buf *out)
+{
     struct plan_moves moves;
-    struct plan before, then = *from;
-    struct err ignored = {0};
     size_t n_tables = 0;
     char moved[TEXT_BYTES_MAX], kept[TEXT_BYTES_MAX];
 
     plan_moves_find(&moves, from, plan, cli_arena(cli));
     for (size_t t = 0; t < moves.n_tables; t++)
         n_tables += moves.tables[t].bytes.moved > 0;
-    if (price_today(&before, from, &plan->problem, oracle, cli_arena(cli)))
-        buf_printf(out, "from    %s: %.4f ms as it stands, %.4f ms now\n", path,
-                   before.total_ms, plan->total_ms);
-    else if (!oracle_price_plan(&then, oracle->name, cli_arena(cli), &ignored))
-        buf_printf(out,
-                   "from    %s: %.4f ms with what it was made for, %.4f ms "
-                   "now\n",
-                   path, then.total_ms, plan->total_ms);
-    else
-        buf_printf(out, "from    %s: not priced, %.4f ms now\n", path,
-                   plan->total_ms);
     buf_printf(out,
                "moves   %s in %zu piece%s of %zu table%s; %zu table%s new; %s "
                "stay\n",
                text_from_bytes(moved, (double)moves.bytes.moved), moves.n_moves,
-               moves.n_moves == 1 ? "" : "s", n_tables,
-               n_tables == 1 ? "" : "s", moves.n_fates[FATE_ADDED],
+               plural(moves.n_moves), n_tables, plural(n_tables),
+               moves.n_fates[FATE_ADDED],
                moves.n_fates[FATE_ADDED] == 1 ? " is" : "s are",
                text_from_bytes(kept, (double)moves.bytes.kept));
+}
+
+/* GPUs that go on holding more than their reserve leaves. */
+static void print_excess(const struct cluster *asked,
+                         const struct cluster *taken, struct buf *out)
+{
+    char bytes[TEXT_BYTES_MAX];
+
+    for (uint32_t r = 0; r < asked->n_devices; r++)
+        if (taken->reserve_bytes[r] < asked->reserve_bytes[r])
+            buf_printf(
+                out,
+                "over    GPU %u holds %s more than its reserve leaves, "
+                "as it does now\n",
+                r,
+                text_from_bytes(bytes, (double)(asked->reserve_bytes[r] -
+                                                taken->reserve_bytes[r])));
+}
+
+/* In few digits, and no less than that. */
+static const char *limit_text(char text[TEXT_BYTES_MAX], uint64_t bytes)
+{
+    double limit = (double)bytes;
+    uint64_t read = 0;
+
+    while (text_to_bytes(text_from_bytes(text, limit), &read) && read < bytes)
+        limit *= 1.0005;
+    return text;
+}
+
+/* Of the least movement that brings these shares of the gain. */
+static void print_front(const struct replan_report *report, struct buf *out)
+{
+    static const double shares[] = {0, 0.25, 0.5, 0.75, 0.9};
+    const struct replan_point *front = report->front;
+    size_t last = report->n_front - 1, next = 0;
+    double gain_ms = front[0].total_ms - front[last].total_ms;
+
+    if (!last)
+        return;
+    buf_printf(out, "\nwith --move-limit        step   of the gain\n");
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+        char bytes[TEXT_BYTES_MAX];
+        size_t at = next;
+
+        while (at < last &&
+               front[0].total_ms - front[at].total_ms < shares[i] * gain_ms)
+            at++;
+        if (at == last)
+            break;
+        next = at + 1;
+        buf_printf(out, "%17s %8.4f ms %10.0f %%\n",
+                   limit_text(bytes, front[at].moved_bytes), front[at].total_ms,
+                   100 * (front[0].total_ms - front[at].total_ms) / gain_ms);
+    }
+}
+
+void replanning_report(const struct problem *asked, const struct plan *from,
+                       const struct plan *plan,
+                       const struct replan_report *report, struct cli *cli,
+                       struct buf *out)
+{
+    print_gain(plan, report, cli_shown(cli, "from"), out);
+    print_moves(from, plan, cli, out);
+    print_excess(&asked->cluster, &plan->problem.cluster, out);
+    if (!cli_given(cli, "move-limit"))
+        print_front(report, out);
 }

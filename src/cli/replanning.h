@@ -3,8 +3,8 @@
 #define NEUROSHARD_CLI_REPLANNING_H
 
 #include "cli/command.h"
-#include "core/oracle.h"
 #include "core/plan.h"
+#include "search/replan.h"
 
 /*
  * plan --from OLD: the plan that stands now, and what the new one changes.
@@ -31,10 +31,12 @@
 int replanning_load(struct plan *from, struct cli *cli,
                     struct err *err) MUST_CHECK;
 
-/* What moves from the one to the other, and both totals: by this oracle, with
- * the tables of today where the old plan holds all of them. Two lines. */
-void replanning_report(const struct plan *from, const struct plan *plan,
-                       const struct oracle *oracle, struct cli *cli,
+/* What standing still would cost and what the plan does, what moves, which GPUs
+ * hold more than the reserve that was asked for leaves, and, where movement has
+ * no limit, what some limits would bring. */
+void replanning_report(const struct problem *asked, const struct plan *from,
+                       const struct plan *plan,
+                       const struct replan_report *report, struct cli *cli,
                        struct buf *out);
 
 #endif

@@ -15,7 +15,8 @@
  * are a move: a rectangle. It takes its weights as the old plan stores them
  * and, where the table keeps its optimizer, that one's state: nothing for sgd,
  * 4 B a row of the rectangle for row-wise Adagrad, once or twice the weights
- * for Adagrad and Adam.
+ * for Adagrad and Adam. Cells that no GPU held, by which a table grew, are
+ * added, not moved; those by which it shrank go with nothing said.
  *
  * Of a replicated table each GPU has all: a GPU r that lacks it takes it from
  * GPU r modulo the number there was, so that not all ask the same one.

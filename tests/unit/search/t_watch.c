@@ -114,7 +114,7 @@ static enum err_code run(const struct scene *scene, enum search search,
         break;
     case REPLAN:
         rc = search_replan(&plan, &scene->from, 400000, &it.base, &options,
-                           &arena, &err);
+                           NULL, &arena, &err);
         break;
     case PRICE:
         plan.shards = scene->from.shards;
