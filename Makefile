@@ -205,7 +205,7 @@ $(O)/libemulator.a: $(patsubst %.cpp,$(O)/%.o,$(filter-out %/t_emulator.cpp, \
 $(O)/src/base/file.o: private CPPFLAGS_ALL += -DNEUROSHARD_DATADIR='"$(DATADIR)"'
 $(O)/src/base/file.o: $(O)/datadir
 # Which .incbin takes in, unseen by -MMD.
-$(O)/src/io/store_schema.o: data/schema.sql data/schema_upgrade.sql
+$(O)/src/io/store_schema.o: data/schema.sql
 
 # Files whose content is a setting; they change only when it does.
 .PHONY: force

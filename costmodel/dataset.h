@@ -19,7 +19,7 @@ enum split { SPLIT_TRAIN, SPLIT_VALIDATION, SPLIT_HELD_OUT };
 /* Case 8 of ten validates, 9 is held out. */
 enum split sample_split(const struct sample *sample);
 /* Whether a net may learn from it: fused, single or executed, at least one
- * table, a positive time, not throttled. */
+ * table, a nanosecond or more, not throttled. */
 bool sample_trains(const struct sample *sample);
 
 struct dataset {

@@ -192,6 +192,50 @@ void model_add_range(struct model *model, const struct sample_setting *setting)
     range->n_samples++;
 }
 
+static const char *known(const char *text)
+{
+    return text ? text : "";
+}
+
+void model_add_environment(struct model *model,
+                           const struct sample_setting *setting)
+{
+    const struct model_environment wanted = {
+        known(setting->driver), known(setting->cuda), known(setting->host), 0};
+    size_t i = 0;
+
+    if (!*wanted.driver && !*wanted.cuda && !*wanted.host)
+        return;
+    while (i < model->n_environments &&
+           (strcmp(model->environments[i].driver, wanted.driver) != 0 ||
+            strcmp(model->environments[i].cuda, wanted.cuda) != 0 ||
+            strcmp(model->environments[i].host, wanted.host) != 0))
+        i++;
+    if (i == MODEL_MAX_ENVIRONMENTS)
+        return;
+    if (i == model->n_environments)
+        model->environments[model->n_environments++] = wanted;
+    model->environments[i].n_samples++;
+}
+
+const char *environment_text(const struct model_environment *environment,
+                             struct arena *arena)
+{
+    const char *text = "";
+
+    if (*environment->host)
+        text = arena_printf(arena, "host %s", environment->host);
+    /* The driver of a CPU is its system, which has a name. */
+    if (*environment->driver)
+        text = arena_printf(arena, "%s%s%s%s", text, *text ? ", " : "",
+                            *environment->cuda ? "driver " : "",
+                            environment->driver);
+    if (*environment->cuda)
+        text = arena_printf(arena, "%s%sCUDA %s", text, *text ? ", " : "",
+                            environment->cuda);
+    return text;
+}
+
 const struct model_range *model_find_range(const struct model *model,
                                            enum precision precision,
                                            enum optimizer optimizer)

@@ -69,12 +69,22 @@ struct model_range {
     uint64_t n_samples;            /* for training and validation; 0: unknown */
 };
 
+/* Where samples to train on were measured, and with what; "" where it is not
+ * known, but not all of them. */
+struct model_environment {
+    const char *driver, *cuda, *host; /* as in struct sample_setting */
+    uint64_t n_samples;
+};
+#define MODEL_MAX_ENVIRONMENTS 16
+
 struct model {
     const char *device; /* what was measured, as in struct sample_setting */
     uint32_t n_threads;
     const char *isa;
     struct model_range ranges[MODEL_MAX_RANGES];
-    size_t n_ranges;       /* >= 1 */
+    size_t n_ranges; /* >= 1 */
+    struct model_environment environments[MODEL_MAX_ENVIRONMENTS];
+    size_t n_environments; /* the first ones, where there are more */
     uint32_t format;       /* version of the file it was read from, or 0 */
     enum cost_basis basis; /* BASIS_MEASURED or BASIS_MODELLED */
     const char *source;    /* one phrase, for people */
@@ -95,6 +105,12 @@ struct model {
 
 /* Adds a training sample of that setting to the ranges. */
 void model_add_range(struct model *model, const struct sample_setting *setting);
+/* Likewise to the environments; the texts are borrowed. */
+void model_add_environment(struct model *model,
+                           const struct sample_setting *setting);
+/* "host box, driver 570.86.15, CUDA 12.8", in the arena. */
+const char *environment_text(const struct model_environment *environment,
+                             struct arena *arena);
 /* The range of that precision and optimizer; NULL where there is none. */
 const struct model_range *model_find_range(const struct model *model,
                                            enum precision precision,

@@ -46,6 +46,23 @@ static json_t *ranges_to_json(const struct model *model)
     return list;
 }
 
+static json_t *environments_to_json(const struct model *model)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < model->n_environments; i++) {
+        const struct model_environment *environment = &model->environments[i];
+        json_t *object = json_object();
+
+        set_text(object, "driver", environment->driver);
+        set_text(object, "cuda", environment->cuda);
+        set_text(object, "host", environment->host);
+        set_count(object, "samples", environment->n_samples);
+        json_array_append_new(list, object);
+    }
+    return list;
+}
+
 static json_t *setting_to_json(const struct model *model)
 {
     json_t *object = json_object();
@@ -54,6 +71,9 @@ static json_t *setting_to_json(const struct model *model)
     set_count(object, "threads", model->n_threads);
     set_text(object, "isa", model->isa);
     json_object_set_new(object, "ranges", ranges_to_json(model));
+    if (model->n_environments)
+        json_object_set_new(object, "environments",
+                            environments_to_json(model));
     return object;
 }
 
@@ -258,6 +278,37 @@ static int read_range(const struct reader *reader, struct model *model,
     return 0;
 }
 
+/* What older models say nothing of. */
+static int read_environments(const struct reader *reader, struct model *model,
+                             const json_t *setting)
+{
+    json_t *list = NULL, *item;
+    size_t i;
+
+    if (!json_object_get(setting, "environments"))
+        return 0;
+    if (json_member(&list, setting, "environments", JSON_ARRAY, reader->where,
+                    reader->err))
+        return -1;
+    json_array_foreach(list, i, item)
+    {
+        struct model_environment *environment = &model->environments[i];
+
+        if (i == MODEL_MAX_ENVIRONMENTS)
+            return err_set(reader->err, ERR_INPUT,
+                           "%s: 'environments' are more than %d", reader->where,
+                           MODEL_MAX_ENVIRONMENTS);
+        if (get_text(reader, &environment->driver, item, "driver") ||
+            get_text(reader, &environment->cuda, item, "cuda") ||
+            get_text(reader, &environment->host, item, "host") ||
+            get_u64(reader, &environment->n_samples, item, "samples",
+                    MAX_COUNT))
+            return -1;
+        model->n_environments++;
+    }
+    return 0;
+}
+
 static int read_setting(const struct reader *reader, struct model *model,
                         const json_t *root)
 {
@@ -269,7 +320,8 @@ static int read_setting(const struct reader *reader, struct model *model,
                     reader->err) ||
         get_text(reader, &model->device, object, "device") ||
         get_u32(reader, &model->n_threads, object, "threads", UINT32_MAX) ||
-        get_text(reader, &model->isa, object, "isa"))
+        get_text(reader, &model->isa, object, "isa") ||
+        read_environments(reader, model, object))
         return -1;
     if (json_object_get(object, "batch")) { /* version 1 */
         if (read_pair(reader, &model->ranges[0], object) ||

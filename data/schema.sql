@@ -4,18 +4,32 @@
 -- data/schema_upgrade.sql brings one of version 1 here. Times are milliseconds.
 
 PRAGMA application_id = 0x4e534831; -- "NSH1"
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 
--- Everything that makes two measurements comparable.
+-- Everything that makes two measurements comparable. What was measured before
+-- version 3 has no driver, cuda and host.
 CREATE TABLE setting (
     id        INTEGER PRIMARY KEY,
-    device    TEXT NOT NULL,    -- "cpu:AMD EPYC 9575F", "cuda:NVIDIA H200"
-    n_threads INTEGER NOT NULL, -- 0 on an accelerator
-    precision TEXT NOT NULL,    -- of the weights: fp32, fp16 ...
-    optimizer TEXT NOT NULL,
-    batch     INTEGER NOT NULL, -- samples looked up on the device
-    isa       TEXT NOT NULL,    -- "avx512", "sm_90"
-    UNIQUE (device, n_threads, precision, optimizer, batch, isa)
+    device    TEXT NOT NULL     -- "cpu:AMD EPYC 9575F", "cuda:NVIDIA H200"
+        CHECK (length(device) BETWEEN 1 AND 200),
+    n_threads INTEGER NOT NULL  -- 0 on an accelerator
+        CHECK (n_threads BETWEEN 0 AND 1000000),
+    precision TEXT NOT NULL     -- of the weights
+        CHECK (precision IN ('fp32', 'fp16', 'bf16', 'int8')),
+    optimizer TEXT NOT NULL
+        CHECK (optimizer IN ('sgd', 'rowwise_adagrad', 'adagrad', 'adam')),
+    batch     INTEGER NOT NULL  -- samples looked up on the device
+        CHECK (batch BETWEEN 1 AND 4294967295),
+    isa       TEXT NOT NULL     -- "avx512", "sm_90"
+        CHECK (length(isa) BETWEEN 1 AND 200),
+    driver    TEXT NOT NULL DEFAULT '' -- "570.86.15"; of a CPU "Linux 6.1.0"
+        CHECK (length(driver) BETWEEN 0 AND 200),
+    cuda      TEXT NOT NULL DEFAULT '' -- "12.8"; of a CPU ""
+        CHECK (length(cuda) BETWEEN 0 AND 200),
+    host      TEXT NOT NULL DEFAULT '' -- its name
+        CHECK (length(host) BETWEEN 0 AND 200),
+    UNIQUE (device, n_threads, precision, optimizer, batch, isa, driver, cuda,
+        host)
 ) STRICT;
 
 -- One measurement of fused tables. seed names a list of cases, case_idx a case
@@ -27,36 +41,57 @@ CREATE TABLE sample (
     case_idx           INTEGER NOT NULL CHECK (case_idx >= 0),
     kind               TEXT NOT NULL CHECK (kind IN
         ('fused', 'single', 'executed', 'repeat', 'sentinel')),
-    part               INTEGER NOT NULL CHECK (part >= 0),
+    part               INTEGER NOT NULL CHECK (part BETWEEN 0 AND 1000000),
     n_tables           INTEGER NOT NULL CHECK (n_tables BETWEEN 0 AND 1000000),
-    forward_median_ms  REAL NOT NULL,
-    forward_p10_ms     REAL NOT NULL,
-    forward_p90_ms     REAL NOT NULL,
-    backward_median_ms REAL NOT NULL,
-    backward_p10_ms    REAL NOT NULL,
-    backward_p90_ms    REAL NOT NULL,
-    total_median_ms    REAL NOT NULL,    -- forward and backward of one step
-    total_p10_ms       REAL NOT NULL,
-    total_p90_ms       REAL NOT NULL,
-    n_iterations       INTEGER NOT NULL,
-    flags              INTEGER NOT NULL, -- 1: clocks were lowered meanwhile
-    version            TEXT NOT NULL,    -- of the program
-    started_at         TEXT NOT NULL,    -- UTC, "2026-11-21T04:05:06Z"
+    forward_median_ms  REAL NOT NULL
+        CHECK (forward_median_ms BETWEEN 0 AND 1e9),
+    forward_p10_ms     REAL NOT NULL CHECK (forward_p10_ms BETWEEN 0 AND 1e9),
+    forward_p90_ms     REAL NOT NULL CHECK (forward_p90_ms BETWEEN 0 AND 1e9),
+    backward_median_ms REAL NOT NULL
+        CHECK (backward_median_ms BETWEEN 0 AND 1e9),
+    backward_p10_ms    REAL NOT NULL CHECK (backward_p10_ms BETWEEN 0 AND 1e9),
+    backward_p90_ms    REAL NOT NULL CHECK (backward_p90_ms BETWEEN 0 AND 1e9),
+    -- Forward and backward of one step.
+    total_median_ms    REAL NOT NULL CHECK (total_median_ms BETWEEN 0 AND 1e9),
+    total_p10_ms       REAL NOT NULL CHECK (total_p10_ms BETWEEN 0 AND 1e9),
+    total_p90_ms       REAL NOT NULL CHECK (total_p90_ms BETWEEN 0 AND 1e9),
+    n_iterations       INTEGER NOT NULL
+        CHECK (n_iterations BETWEEN 0 AND 4294967295),
+    flags              INTEGER NOT NULL -- 1: clocks were lowered meanwhile
+        CHECK (flags BETWEEN 0 AND 4294967295),
+    version            TEXT NOT NULL    -- of the program
+        CHECK (length(version) BETWEEN 0 AND 200),
+    started_at         TEXT NOT NULL    -- UTC, "2026-11-21T04:05:06Z"
+        CHECK (length(started_at) BETWEEN 0 AND 200),
     -- The parts of backward, each alone; 0 where they were not timed apart.
-    linearise_median_ms REAL NOT NULL DEFAULT 0,
-    linearise_p10_ms    REAL NOT NULL DEFAULT 0,
-    linearise_p90_ms    REAL NOT NULL DEFAULT 0,
-    sort_median_ms      REAL NOT NULL DEFAULT 0,
-    sort_p10_ms         REAL NOT NULL DEFAULT 0,
-    sort_p90_ms         REAL NOT NULL DEFAULT 0,
-    update_median_ms    REAL NOT NULL DEFAULT 0,
-    update_p10_ms       REAL NOT NULL DEFAULT 0,
-    update_p90_ms       REAL NOT NULL DEFAULT 0,
-    -- The device meanwhile; 0 where it does not say.
-    sm_mhz              REAL NOT NULL DEFAULT 0, -- lower of before and after
-    memory_mhz          REAL NOT NULL DEFAULT 0, -- so too
-    temperature_c       REAL NOT NULL DEFAULT 0, -- higher of both
-    power_w             REAL NOT NULL DEFAULT 0, -- so too
+    linearise_median_ms REAL NOT NULL DEFAULT 0
+        CHECK (linearise_median_ms BETWEEN 0 AND 1e9),
+    linearise_p10_ms    REAL NOT NULL DEFAULT 0
+        CHECK (linearise_p10_ms BETWEEN 0 AND 1e9),
+    linearise_p90_ms    REAL NOT NULL DEFAULT 0
+        CHECK (linearise_p90_ms BETWEEN 0 AND 1e9),
+    sort_median_ms      REAL NOT NULL DEFAULT 0
+        CHECK (sort_median_ms BETWEEN 0 AND 1e9),
+    sort_p10_ms         REAL NOT NULL DEFAULT 0
+        CHECK (sort_p10_ms BETWEEN 0 AND 1e9),
+    sort_p90_ms         REAL NOT NULL DEFAULT 0
+        CHECK (sort_p90_ms BETWEEN 0 AND 1e9),
+    update_median_ms    REAL NOT NULL DEFAULT 0
+        CHECK (update_median_ms BETWEEN 0 AND 1e9),
+    update_p10_ms       REAL NOT NULL DEFAULT 0
+        CHECK (update_p10_ms BETWEEN 0 AND 1e9),
+    update_p90_ms       REAL NOT NULL DEFAULT 0
+        CHECK (update_p90_ms BETWEEN 0 AND 1e9),
+    -- The device meanwhile, clocks the lower of before and after, the rest the
+    -- higher; 0 where it does not say.
+    sm_mhz              REAL NOT NULL DEFAULT 0
+        CHECK (sm_mhz BETWEEN 0 AND 1e6),
+    memory_mhz          REAL NOT NULL DEFAULT 0
+        CHECK (memory_mhz BETWEEN 0 AND 1e6),
+    temperature_c       REAL NOT NULL DEFAULT 0
+        CHECK (temperature_c BETWEEN 0 AND 1e6),
+    power_w             REAL NOT NULL DEFAULT 0
+        CHECK (power_w BETWEEN 0 AND 1e6),
     throttle_reasons    INTEGER NOT NULL DEFAULT 0, -- NVML's bits of both
     UNIQUE (setting_id, seed, case_idx, kind, part)
 ) STRICT;
@@ -64,12 +99,15 @@ CREATE TABLE sample (
 -- The tables of a sample, as they were measured.
 CREATE TABLE sample_table (
     sample_id      INTEGER NOT NULL REFERENCES sample (id) ON DELETE CASCADE,
-    table_idx      INTEGER NOT NULL,
-    n_rows         INTEGER NOT NULL CHECK (n_rows >= 1),
-    dim            INTEGER NOT NULL CHECK (dim >= 1),
-    pooling_factor REAL NOT NULL,
-    zipf_alpha     REAL,             -- NULL where a reuse histogram was drawn
-    n_unique       REAL NOT NULL,    -- mean unique rows a batch
+    table_idx      INTEGER NOT NULL CHECK (table_idx BETWEEN 0 AND 1000000),
+    n_rows         INTEGER NOT NULL
+        CHECK (n_rows BETWEEN 1 AND 9007199254740992),
+    dim            INTEGER NOT NULL CHECK (dim BETWEEN 1 AND 1048576),
+    pooling_factor REAL NOT NULL CHECK (pooling_factor BETWEEN 0 AND 1e6),
+    zipf_alpha     REAL              -- NULL where a reuse histogram was drawn
+        CHECK (zipf_alpha BETWEEN 0 AND 100),
+    n_unique       REAL NOT NULL     -- mean unique rows a batch
+        CHECK (n_unique BETWEEN 0 AND 9007199254740992),
     bins           BLOB NOT NULL CHECK (length(bins) = 136),
                                      -- 17 doubles, little-endian: the reuse
                                      -- histogram that came out
@@ -80,15 +118,20 @@ CREATE TABLE sample_table (
 CREATE TABLE comm_sample (
     id           INTEGER PRIMARY KEY,
     setting_id   INTEGER NOT NULL REFERENCES setting (id),
-    kind         TEXT NOT NULL,    -- "copy", "mpi", "nccl"
-    n_ranks      INTEGER NOT NULL,
-    n_hosts      INTEGER NOT NULL DEFAULT 1, -- that the ranks are on
-    total_bytes  INTEGER NOT NULL, -- of all blocks, those that stay included
-    max_bytes    INTEGER NOT NULL, -- largest max(sent, received) of a rank
-    median_ms    REAL NOT NULL,
-    p10_ms       REAL NOT NULL,
-    p90_ms       REAL NOT NULL,
-    n_iterations INTEGER NOT NULL,
+    kind         TEXT NOT NULL    -- "copy", "mpi", "nccl"
+        CHECK (length(kind) BETWEEN 1 AND 200),
+    n_ranks      INTEGER NOT NULL CHECK (n_ranks BETWEEN 1 AND 1000000),
+    n_hosts      INTEGER NOT NULL DEFAULT 1 -- that the ranks are on
+        CHECK (n_hosts BETWEEN 1 AND 1000000),
+    total_bytes  INTEGER NOT NULL -- of all blocks, those that stay included
+        CHECK (total_bytes BETWEEN 0 AND 9007199254740992),
+    max_bytes    INTEGER NOT NULL -- largest max(sent, received) of a rank
+        CHECK (max_bytes BETWEEN 0 AND 9007199254740992),
+    median_ms    REAL NOT NULL CHECK (median_ms BETWEEN 0 AND 1e9),
+    p10_ms       REAL NOT NULL CHECK (p10_ms BETWEEN 0 AND 1e9),
+    p90_ms       REAL NOT NULL CHECK (p90_ms BETWEEN 0 AND 1e9),
+    n_iterations INTEGER NOT NULL
+        CHECK (n_iterations BETWEEN 0 AND 4294967295),
     UNIQUE (setting_id, kind, n_ranks, n_hosts, total_bytes, max_bytes)
 ) STRICT;
 
@@ -96,33 +139,47 @@ CREATE TABLE comm_sample (
 -- newest wins. What a kind has no use for is 0.
 CREATE TABLE ceiling (
     id           INTEGER PRIMARY KEY,
-    device       TEXT NOT NULL,    -- these three as in setting
-    n_threads    INTEGER NOT NULL,
-    isa          TEXT NOT NULL,
-    kind         TEXT NOT NULL,    -- "read", "copy", "gather", "sort", "launch"
-    n_bytes      INTEGER NOT NULL, -- read, copied, or gathered from
-    n            INTEGER NOT NULL, -- rows gathered, pairs sorted
-    row_bytes    INTEGER NOT NULL,
-    key_bits     INTEGER NOT NULL,
-    median_ms    REAL NOT NULL,
-    p10_ms       REAL NOT NULL,
-    p90_ms       REAL NOT NULL,
-    moved_bytes  REAL NOT NULL,    -- what the bandwidth is made of
-    n_iterations INTEGER NOT NULL,
-    flags        INTEGER NOT NULL, -- as of a sample
-    measured_at  TEXT NOT NULL,    -- UTC
+    device       TEXT NOT NULL    -- these three as in setting
+        CHECK (length(device) BETWEEN 1 AND 200),
+    n_threads    INTEGER NOT NULL CHECK (n_threads BETWEEN 0 AND 1000000),
+    isa          TEXT NOT NULL CHECK (length(isa) BETWEEN 1 AND 200),
+    kind         TEXT NOT NULL CHECK (kind IN
+        ('read', 'copy', 'gather', 'sort', 'launch')),
+    n_bytes      INTEGER NOT NULL -- read, copied, or gathered from
+        CHECK (n_bytes BETWEEN 0 AND 9007199254740992),
+    n            INTEGER NOT NULL -- rows gathered, pairs sorted
+        CHECK (n BETWEEN 0 AND 9007199254740992),
+    row_bytes    INTEGER NOT NULL CHECK (row_bytes BETWEEN 0 AND 4294967295),
+    key_bits     INTEGER NOT NULL CHECK (key_bits BETWEEN 0 AND 64),
+    median_ms    REAL NOT NULL CHECK (median_ms BETWEEN 0 AND 1e9),
+    p10_ms       REAL NOT NULL CHECK (p10_ms BETWEEN 0 AND 1e9),
+    p90_ms       REAL NOT NULL CHECK (p90_ms BETWEEN 0 AND 1e9),
+    moved_bytes  REAL NOT NULL    -- what the bandwidth is made of
+        CHECK (moved_bytes BETWEEN 0 AND 1e18),
+    n_iterations INTEGER NOT NULL
+        CHECK (n_iterations BETWEEN 0 AND 4294967295),
+    flags        INTEGER NOT NULL -- as of a sample
+        CHECK (flags BETWEEN 0 AND 4294967295),
+    measured_at  TEXT NOT NULL,   -- UTC
     UNIQUE (device, n_threads, isa, kind, n_bytes, n, row_bytes, key_bits)
 ) STRICT;
 
--- What `neuroshard train` and `retrain` did with these measurements.
+-- The verdicts of `neuroshard retrain`, and what they rest on.
 CREATE TABLE training_log (
     id         INTEGER PRIMARY KEY,
     logged_at  TEXT NOT NULL,    -- UTC
     version    TEXT NOT NULL,    -- of the program
     model_path TEXT NOT NULL,
-    model_hash TEXT NOT NULL,
+    model_hash TEXT NOT NULL,    -- of the one that stands
     verdict    TEXT NOT NULL,    -- "replaced", "kept" ...
     old_mape   REAL,             -- fractions on held-out samples; NULL: none
     new_mape   REAL,
-    n_samples  INTEGER NOT NULL
+    n_samples  INTEGER NOT NULL, -- that the new one was trained on
+    old_hash   TEXT NOT NULL DEFAULT '', -- the model in use
+    new_hash   TEXT NOT NULL DEFAULT '', -- its rival
+    n_held_out INTEGER NOT NULL DEFAULT 0, -- that judged both
+    gain_se    REAL,             -- standard error of old_mape - new_mape
+    min_gain   REAL,             -- that was asked of it
+    reason     TEXT NOT NULL DEFAULT '', -- where the gain did not count
+    setting    TEXT NOT NULL DEFAULT ''  -- that the new one was trained on
 ) STRICT;

@@ -61,12 +61,12 @@ int bench_fit_memory(struct bench_options *options, const struct device *device,
 static struct sample_setting setting_of(const struct device *device,
                                         const struct bench_case *what)
 {
-    return (struct sample_setting){.device = device_name(device),
-                                   .n_threads = device_n_threads(device),
-                                   .precision = what->precision,
-                                   .optimizer = what->optimizer,
-                                   .batch = what->batch,
-                                   .isa = device_isa(device)};
+    struct sample_setting setting = device_setting(device);
+
+    setting.precision = what->precision;
+    setting.optimizer = what->optimizer;
+    setting.batch = what->batch;
+    return setting;
 }
 
 struct sample_setting bench_setting(const struct device *device,

@@ -24,6 +24,7 @@ static void print_text(const struct model *model,
     printf("model           %s, hash %s\n", cli_shown(cli, "model"),
            hash_text(hash, model->hash));
     printf("setting         %s\n", model_setting_text(model, cli_arena(cli)));
+    training_print_environments(model, cli);
     printf("samples         %zu in %s\n", measurements->n,
            cli_shown(cli, "db"));
     evaluation_print(evaluation);

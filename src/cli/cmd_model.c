@@ -143,6 +143,7 @@ static void print_info(const struct model *model, struct cli *cli)
     printf("basis           %s: %s\n", cost_basis_name(model->basis),
            model->source);
     printf("setting         %s\n", model_setting_text(model, cli_arena(cli)));
+    training_print_environments(model, cli);
     print_ranges(model);
     print_training(model);
     printf("net             %u features, %u, %u (sum) and %u totals, %u, 1: "

@@ -144,6 +144,31 @@ out:
     return rc;
 }
 
+static int log_verdict(const struct contest *contest, struct store *store,
+                       struct cli *cli, struct err *err)
+{
+    const struct paired *paired = &contest->paired;
+    char old_text[HASH_TEXT_MAX], new_text[HASH_TEXT_MAX];
+
+    return store_log_verdict(
+        store,
+        &(struct model_verdict){
+            .model_path = contest->path,
+            .old_hash = hash_text(old_text, contest->old_model.hash),
+            .new_hash = hash_text(new_text, contest->new_model.hash),
+            .replaced = contest->replaced,
+            .reason = contest->lost,
+            .old_mape = paired->old_mape,
+            .new_mape = paired->new_mape,
+            .gain_se = paired->gain_se,
+            .min_gain = contest->least_gain,
+            .n_samples = contest->n_samples,
+            .n_held_out = paired->n,
+            .setting = model_setting_text(&contest->new_model, cli_arena(cli)),
+        },
+        err);
+}
+
 /* Against the model that is in use by now: another process may have replaced
  * it while this one trained. */
 static int hold_contest(struct contest *contest, struct store *store,
@@ -151,7 +176,6 @@ static int hold_contest(struct contest *contest, struct store *store,
                         struct cli *cli, struct err *err)
 {
     const struct sample_setting device = model_device(&contest->new_model);
-    char hash[HASH_TEXT_MAX];
     struct sample_setting old;
     struct lock lock = {0};
     int rc = -1;
@@ -170,12 +194,7 @@ static int hold_contest(struct contest *contest, struct store *store,
     judge(contest, measurements);
     if (contest->replaced && replace(contest, err))
         goto out;
-    hash_text(hash, contest->replaced ? contest->new_model.hash
-                                      : contest->old_model.hash);
-    if (store_log_training(store, contest->path, hash,
-                           contest->replaced ? "replaced" : "kept",
-                           contest->paired.old_mape, contest->paired.new_mape,
-                           contest->n_samples, err))
+    if (log_verdict(contest, store, cli, err))
         goto out;
     rc = 0;
 out:

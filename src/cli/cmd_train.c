@@ -81,6 +81,7 @@ static void print_text(const struct model *model,
     char hash[HASH_TEXT_MAX];
 
     printf("setting         %s\n", model_setting_text(model, cli_arena(cli)));
+    training_print_environments(model, cli);
     printf("samples         %" PRIu64 " for training, %" PRIu64
            " for validation, %" PRIu64 " fused cases held out\n",
            training->n_train, training->n_validation, training->n_held_out);

@@ -6,6 +6,7 @@
 #include "costmodel/comm_fit.h"
 #include "costmodel/gemm.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -51,6 +52,31 @@ bool is_same_device(const struct sample_setting *x,
            !strcmp(x->isa, y->isa);
 }
 
+/* "2026-11-21", or with more of "2026-11-21T04:05:06Z". */
+static bool is_date(const char *text)
+{
+    static const char digits[] = "dddd-dd-ddTdd:dd:ddZ";
+    const size_t len = strlen(text);
+
+    if (len != 10 && len != sizeof(digits) - 1)
+        return false;
+    for (size_t i = 0; i < len; i++)
+        if (digits[i] == 'd' ? text[i] < '0' || text[i] > '9'
+                             : text[i] != digits[i])
+            return false;
+    return strncmp(text + 5, "01", 2) >= 0 && strncmp(text + 5, "12", 2) <= 0 &&
+           strncmp(text + 8, "01", 2) >= 0 && strncmp(text + 8, "31", 2) <= 0;
+}
+
+/* Dates are written so that their order is that of their bytes. */
+static bool is_wanted(const struct sample *sample, const struct cli *cli)
+{
+    const char *since = cli_string(cli, "since");
+
+    return training_wants(sample->setting, cli) &&
+           (!since || strcmp(sample->started_at, since) >= 0);
+}
+
 /* The exchanges of all settings of a device. */
 static int load_comm(struct measurements *measurements, struct store *store,
                      const struct sample_setting *settings, size_t n_settings,
@@ -84,9 +110,15 @@ int measurements_load(struct measurements *measurements, struct store *store,
                       struct err *err)
 {
     struct arena *arena = cli_arena(cli);
+    const char *since = cli_string(cli, "since");
     struct sample_setting *settings;
     size_t n_settings, n = 0;
 
+    if (since && !is_date(since))
+        return err_set(err, ERR_USAGE,
+                       "option '--since' takes a date as '2026-11-21' or "
+                       "'2026-11-21T04:05:06Z', not '%s'",
+                       since);
     if (gemm_init(err) ||
         store_settings(store, &settings, &n_settings, arena, err) ||
         store_device_samples(store, device, &measurements->samples,
@@ -95,7 +127,7 @@ int measurements_load(struct measurements *measurements, struct store *store,
                   err))
         return -1;
     for (size_t i = 0; i < measurements->n; i++)
-        if (training_wants(measurements->samples[i].setting, cli))
+        if (is_wanted(&measurements->samples[i], cli))
             measurements->samples[n++] = measurements->samples[i];
     measurements->n = n;
     if (n)
@@ -107,6 +139,14 @@ int measurements_load(struct measurements *measurements, struct store *store,
                    n_settings
                        ? training_list_settings(settings, n_settings, cli)
                        : "none at all");
+}
+
+void training_print_environments(const struct model *model, struct cli *cli)
+{
+    for (size_t i = 0; i < model->n_environments; i++)
+        printf("%-15s %s, %" PRIu64 " samples\n", i ? "" : "measured on",
+               environment_text(&model->environments[i], cli_arena(cli)),
+               model->environments[i].n_samples);
 }
 
 static int on_epoch(void *ctx, unsigned epoch, unsigned epochs,

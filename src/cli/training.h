@@ -43,28 +43,32 @@
     }
 
 /* Entries of a command's option table: settings to keep to. */
-#define SETTING_OPTIONS                                              \
-    {"precision",                                                    \
-     0,                                                              \
-     OPTION_CHOICE,                                                  \
-     "NAME",                                                         \
-     NULL,                                                           \
-     0,                                                              \
-     0,                                                              \
-     "fp32|fp16|bf16|int8",                                          \
-     "only samples of this precision of the weights; default: all"}, \
-        {"optimizer",                                                \
-         0,                                                          \
-         OPTION_CHOICE,                                              \
-         "NAME",                                                     \
-         NULL,                                                       \
-         0,                                                          \
-         0,                                                          \
-         "sgd|rowwise_adagrad|adagrad|adam",                         \
-         "only samples of this optimizer; default: all"},            \
-    {                                                                \
-        "batch", 0, OPTION_U64, "B", NULL, 1, 16777216, NULL,        \
-            "only samples of this batch; default: all"               \
+#define SETTING_OPTIONS                                               \
+    {"precision",                                                     \
+     0,                                                               \
+     OPTION_CHOICE,                                                   \
+     "NAME",                                                          \
+     NULL,                                                            \
+     0,                                                               \
+     0,                                                               \
+     "fp32|fp16|bf16|int8",                                           \
+     "only samples of this precision of the weights; default: all"},  \
+        {"optimizer",                                                 \
+         0,                                                           \
+         OPTION_CHOICE,                                               \
+         "NAME",                                                      \
+         NULL,                                                        \
+         0,                                                           \
+         0,                                                           \
+         "sgd|rowwise_adagrad|adagrad|adam",                          \
+         "only samples of this optimizer; default: all"},             \
+        {"batch",  0,    OPTION_U64,                                  \
+         "B",      NULL, 1,                                           \
+         16777216, NULL, "only samples of this batch; default: all"}, \
+    {                                                                 \
+        "since", 0, OPTION_STRING, "DATE", NULL, 0, 0, NULL,          \
+            "only samples measured then or later (UTC), "             \
+            "2026-11-21 or 2026-11-21T04:05:06Z; default: all"        \
     }
 
 /* What the database holds of one device; lives in the command's arena. */
@@ -76,9 +80,10 @@ struct measurements {
 };
 
 /* Of `device`, device, n_threads and isa count; the SETTING_OPTIONS choose
- * among its settings. ERR_INPUT where nothing is left; the sentence lists what
- * the database holds. Also makes ready what trains and judges a model by them
- * (costmodel/gemm.h). */
+ * among its settings and samples. ERR_USAGE for a --since that is no date,
+ * ERR_INPUT where nothing is left; the sentence lists what the database holds.
+ * Also makes ready what trains and judges a model by them (costmodel/gemm.h).
+ */
 int measurements_load(struct measurements *measurements, struct store *store,
                       const struct sample_setting *device, struct cli *cli,
                       struct err *err) MUST_CHECK;
@@ -88,6 +93,10 @@ bool training_wants(const struct sample_setting *setting,
                     const struct cli *cli);
 bool is_same_device(const struct sample_setting *x,
                     const struct sample_setting *y);
+
+/* Which hosts, drivers and CUDA a model was measured with; a line each, none
+ * where it does not know. */
+void training_print_environments(const struct model *model, struct cli *cli);
 
 /* Opens a database that must exist. */
 int training_open_store(struct store **out, const char *path,

@@ -23,6 +23,10 @@ struct sample_setting {
     enum optimizer optimizer;
     uint32_t batch;  /* samples looked up on this device */
     const char *isa; /* "avx512", "sm_90" */
+    /* What may change under the same device; "" or NULL where unknown. */
+    const char *driver; /* "570.86.15"; of a CPU the system, "Linux 6.1.0" */
+    const char *cuda;   /* version of the runtime, "12.8"; of a CPU "" */
+    const char *host;   /* its name */
 };
 
 /* A table as it was measured; skew as it was generated. */

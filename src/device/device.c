@@ -2,6 +2,8 @@
 #include "device/device.h"
 
 #include <assert.h>
+#include <stdio.h>
+#include <sys/utsname.h>
 
 #include "device/device_ops.h"
 #include "device/nvml.h"
@@ -10,12 +12,27 @@
 /* Clocks below this share of the highest are too low to measure at. */
 #define FULL_CLOCK_FRAC 0.75
 
+/* What the body left open; a CPU's driver is the system. */
+static void describe(struct device *device)
+{
+    struct utsname system;
+
+    if (uname(&system))
+        return;
+    snprintf(device->host, sizeof device->host, "%.79s", system.nodename);
+    if (device->kind == DEVICE_CPU)
+        snprintf(device->driver, sizeof device->driver, "%.20s %.50s",
+                 system.sysname, system.release);
+}
+
 int device_open(struct device **out, enum device_kind kind, unsigned ordinal,
                 unsigned n_threads, struct err *err)
 {
-    if (kind == DEVICE_CUDA)
-        return device_open_cuda(out, ordinal, err);
-    return device_open_cpu(out, n_threads, err);
+    if (kind == DEVICE_CUDA ? device_open_cuda(out, ordinal, err)
+                            : device_open_cpu(out, n_threads, err))
+        return -1;
+    describe(*out);
+    return 0;
 }
 
 void device_close(struct device *device)
@@ -42,6 +59,16 @@ const char *device_isa(const struct device *device)
 unsigned device_n_threads(const struct device *device)
 {
     return device->n_threads;
+}
+
+struct sample_setting device_setting(const struct device *device)
+{
+    return (struct sample_setting){.device = device->name,
+                                   .n_threads = device->n_threads,
+                                   .isa = device->isa,
+                                   .driver = device->driver,
+                                   .cuda = device->cuda,
+                                   .host = device->host};
 }
 
 uint64_t device_free_bytes(const struct device *device)

@@ -36,6 +36,9 @@ const char *device_name(const struct device *device);
 /* "avx512", "avx2", "portable" or "sm_90". */
 const char *device_isa(const struct device *device);
 unsigned device_n_threads(const struct device *device); /* 0 on a GPU */
+/* What the device says of a setting: name, threads, isa, driver, CUDA and
+ * host; the texts are owned by the device. */
+struct sample_setting device_setting(const struct device *device);
 /* Bytes that could be allocated now. */
 uint64_t device_free_bytes(const struct device *device);
 /* GPUs that this build and machine have; 0 where there are none. */

@@ -481,8 +481,10 @@ static int describe(struct device_cuda *cuda, struct err *err)
     struct cudaDeviceProp properties;
     struct err ignored = {};
     char pci_bus_id[32];
+    int runtime = 0;
 
-    if (CUDA(cudaGetDeviceProperties(&properties, cuda->ordinal), err) ||
+    if (CUDA(cudaRuntimeGetVersion(&runtime), err) ||
+        CUDA(cudaGetDeviceProperties(&properties, cuda->ordinal), err) ||
         CUDA(
             cudaDeviceGetPCIBusId(pci_bus_id, sizeof pci_bus_id, cuda->ordinal),
             err))
@@ -493,8 +495,12 @@ static int describe(struct device_cuda *cuda, struct err *err)
              properties.minor);
     cuda->n_sms = (unsigned)properties.multiProcessorCount;
     cuda->l2_bytes = (size_t)properties.l2CacheSize;
-    if (nvml_open(&cuda->nvml, NVML_LIBRARY, pci_bus_id, &ignored) == 0)
+    snprintf(cuda->base.cuda, sizeof cuda->base.cuda, "%d.%d", runtime / 1000,
+             runtime % 1000 / 10);
+    if (nvml_open(&cuda->nvml, NVML_LIBRARY, pci_bus_id, &ignored) == 0) {
         cuda->base.max_sm_mhz = nvml_max_sm_mhz(cuda->nvml);
+        nvml_driver(cuda->nvml, cuda->base.driver, sizeof cuda->base.driver);
+    }
     return 0;
 }
 

@@ -96,6 +96,7 @@ struct device {
     enum device_kind kind;
     char name[128];
     char isa[16];
+    char driver[80], cuda[16], host[80]; /* as of a sample_setting */
     unsigned n_threads;
     double max_sm_mhz; /* 0 where it is not known */
 };

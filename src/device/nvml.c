@@ -26,6 +26,7 @@ struct nvml {
     int (*temperature)(void *handle, int sensor, unsigned *celsius);
     int (*power)(void *handle, unsigned *milliwatts);
     int (*reasons)(void *handle, unsigned long long *reasons);
+    int (*driver)(char *text, unsigned size);
 };
 
 /* Stores the address of a function in *function; whether there is one. */
@@ -50,6 +51,7 @@ static int load_all(struct nvml *nvml, const char *name, struct err *err)
     load(nvml, "nvmlDeviceGetMaxClockInfo", &nvml->max_clock);
     load(nvml, "nvmlDeviceGetTemperature", &nvml->temperature);
     load(nvml, "nvmlDeviceGetPowerUsage", &nvml->power);
+    load(nvml, "nvmlSystemGetDriverVersion", &nvml->driver);
     if (!load(nvml, "nvmlDeviceGetCurrentClocksEventReasons", &nvml->reasons))
         load(nvml, "nvmlDeviceGetCurrentClocksThrottleReasons",
              &nvml->reasons); /* its name before 535 */
@@ -105,6 +107,12 @@ double nvml_max_sm_mhz(const struct nvml *nvml)
         nvml->max_clock(nvml->handle, NVML_CLOCK_SM, &mhz) != NVML_SUCCESS)
         return 0;
     return mhz;
+}
+
+void nvml_driver(const struct nvml *nvml, char *text, size_t size)
+{
+    if (!nvml->driver || nvml->driver(text, (unsigned)size) != NVML_SUCCESS)
+        *text = '\0';
 }
 
 void nvml_health(const struct nvml *nvml, struct sample_health *health)

@@ -118,15 +118,11 @@ int exec_comm_put(const struct exec_result *result,
         .time = result->fwd_exchange,
         .n_iterations = options->n_iterations,
     };
-    struct sample_setting setting = {
-        .device = device_name(placement->device),
-        .n_threads = device_n_threads(placement->device),
-        .precision = table->precision,
-        .optimizer = table->optimizer,
-        .batch = placement->batch,
-        .isa = device_isa(placement->device),
-    };
+    struct sample_setting setting = device_setting(placement->device);
 
+    setting.precision = table->precision;
+    setting.optimizer = table->optimizer;
+    setting.batch = placement->batch;
     if (!options->sink || !options->sink->put_comm || set->n != 1)
         return 0;
     for (uint32_t r = 0; r < alltoall->n_ranks; r++) {

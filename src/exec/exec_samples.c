@@ -10,7 +10,8 @@
 
 /* What a process says of a rank, followed by its tables. */
 struct record {
-    char device[128], isa[16], started_at[CLOCK_TEXT_MAX];
+    char device[128], isa[16], driver[80], cuda[16], host[80];
+    char started_at[CLOCK_TEXT_MAX];
     uint32_t n_threads, batch, n_tables;
     enum precision precision;
     enum optimizer optimizer;
@@ -117,6 +118,9 @@ static int put_record(const struct exec_options *options,
         .optimizer = record->optimizer,
         .batch = record->batch,
         .isa = record->isa,
+        .driver = record->driver,
+        .cuda = record->cuda,
+        .host = record->host,
     };
     struct sample sample = {
         .kind = SAMPLE_EXECUTED,
@@ -143,15 +147,24 @@ static int put_record(const struct exec_options *options,
     return 0;
 }
 
+static void copy_text(char *to, size_t size, const char *text)
+{
+    snprintf(to, size, "%s", text);
+}
+
 static void fill_record(struct record *record, const struct rank_work *work,
                         const struct exec_rank *timing)
 {
-    struct device *device = work->placement->device;
+    const struct sample_setting setting =
+        device_setting(work->placement->device);
 
-    snprintf(record->device, sizeof(record->device), "%s", device_name(device));
-    snprintf(record->isa, sizeof(record->isa), "%s", device_isa(device));
+    copy_text(record->device, sizeof(record->device), setting.device);
+    copy_text(record->isa, sizeof(record->isa), setting.isa);
+    copy_text(record->driver, sizeof(record->driver), setting.driver);
+    copy_text(record->cuda, sizeof(record->cuda), setting.cuda);
+    copy_text(record->host, sizeof(record->host), setting.host);
     clock_utc(record->started_at);
-    record->n_threads = device_n_threads(device);
+    record->n_threads = setting.n_threads;
     record->batch = work->placement->batch;
     record->optimizer = work->placement->optimizers[work->rank];
     record->case_idx = case_number(work);

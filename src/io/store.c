@@ -13,7 +13,10 @@
 #define BUSY_TIMEOUT_MS 10000
 #define MAX_CELL_BYTES (16 << 20)
 
-#define SETTING_COLUMNS "device, n_threads, precision, optimizer, batch, isa"
+#define SETTING_COLUMNS                                                   \
+    "device, n_threads, precision, optimizer, batch, isa, driver, cuda, " \
+    "host"
+#define SETTING_VALUES "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
 #define TIMING_COLUMNS(name) \
     name "_median_ms, " name "_p10_ms, " name "_p90_ms, "
 #define SAMPLE_COLUMNS                                                    \
@@ -39,10 +42,10 @@
     "n_threads, isa) = (?1, ?2, ?3) AND (?4 = 0 OR id = ?4)) "
 
 static const char *const statement_sql[N_STATEMENTS] = {
-    [STATEMENT_FIND_SETTING] = "SELECT id FROM setting WHERE (" SETTING_COLUMNS
-                               ") = (?, ?, ?, ?, ?, ?)",
+    [STATEMENT_FIND_SETTING] =
+        "SELECT id FROM setting WHERE (" SETTING_COLUMNS ") = " SETTING_VALUES,
     [STATEMENT_ADD_SETTING] =
-        "INSERT INTO setting (" SETTING_COLUMNS ") VALUES (?, ?, ?, ?, ?, ?)",
+        "INSERT INTO setting (" SETTING_COLUMNS ") VALUES " SETTING_VALUES,
     [STATEMENT_LIST_SETTINGS] =
         "SELECT id, " SETTING_COLUMNS " FROM setting ORDER BY id",
     [STATEMENT_ADD_SAMPLE] =
@@ -55,7 +58,7 @@ static const char *const statement_sql[N_STATEMENTS] = {
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
     [STATEMENT_HAS_SAMPLE] =
         "SELECT 1 FROM sample JOIN setting ON setting.id = setting_id WHERE "
-        "(" SETTING_COLUMNS ") = (?, ?, ?, ?, ?, ?) AND "
+        "(" SETTING_COLUMNS ") = " SETTING_VALUES " AND "
         "(seed, case_idx, kind, part) = (?, ?, ?, ?)",
     /* A scan by key needs no sorting, as the index on the setting would. */
     [STATEMENT_LIST_SAMPLES] =
@@ -70,10 +73,10 @@ static const char *const statement_sql[N_STATEMENTS] = {
         ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     [STATEMENT_HAS_COMM] =
         "SELECT 1 FROM comm_sample JOIN setting ON setting.id = setting_id "
-        "WHERE (" SETTING_COLUMNS ") = (?, ?, ?, ?, ?, ?) AND (kind, n_ranks, "
+        "WHERE (" SETTING_COLUMNS ") = " SETTING_VALUES " AND (kind, n_ranks, "
         "n_hosts, total_bytes, max_bytes) = (?, ?, ?, ?, ?)",
     [STATEMENT_LIST_COMM] =
-        "SELECT " COMM_COLUMNS " FROM comm_sample WHERE setting_id = ? "
+        "SELECT id, " COMM_COLUMNS " FROM comm_sample WHERE setting_id = ? "
         "ORDER BY kind, n_ranks, n_hosts, total_bytes, max_bytes",
     [STATEMENT_ADD_CEILING] =
         "INSERT OR REPLACE INTO ceiling (" PROBE_COLUMNS ", median_ms, p10_ms, "
@@ -82,12 +85,22 @@ static const char *const statement_sql[N_STATEMENTS] = {
     [STATEMENT_HAS_CEILING] = "SELECT 1 FROM ceiling WHERE (" PROBE_COLUMNS
                               ") = (?, ?, ?, ?, ?, ?, ?, ?)",
     [STATEMENT_LIST_CEILINGS] =
-        "SELECT " CEILING_COLUMNS " FROM ceiling WHERE "
+        "SELECT id, " CEILING_COLUMNS " FROM ceiling WHERE "
         "(device, n_threads, isa) = (?, ?, ?) ORDER BY id",
     [STATEMENT_ADD_TRAINING] =
         "INSERT INTO training_log (logged_at, version, model_path, "
-        "model_hash, verdict, old_mape, new_mape, n_samples) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        "model_hash, verdict, old_mape, new_mape, n_samples, old_hash, "
+        "new_hash, n_held_out, gain_se, min_gain, reason, setting) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+};
+
+/* The table that a statement lists rows of. */
+static const char *const listed_table[N_STATEMENTS] = {
+    [STATEMENT_LIST_SETTINGS] = "setting",
+    [STATEMENT_LIST_SAMPLES] = "sample",
+    [STATEMENT_LIST_TABLES] = "sample_table",
+    [STATEMENT_LIST_COMM] = "comm_sample",
+    [STATEMENT_LIST_CEILINGS] = "ceiling",
 };
 
 int store_check(const struct store *store, int status, struct err *err)
@@ -157,6 +170,7 @@ int query_begin(struct query *query, struct store *store,
                     err))
         return -1;
     *query = (struct query){.store = store, .stmt = *stmt};
+    row_reader_init(&query->reader, listed_table[which], *stmt);
     return 0;
 }
 
@@ -183,8 +197,8 @@ void bind_double(struct query *query, double value)
 
 void bind_text(struct query *query, const char *text)
 {
-    bind_done(query, sqlite3_bind_text(query->stmt, ++query->column, text, -1,
-                                       SQLITE_STATIC));
+    bind_done(query, sqlite3_bind_text(query->stmt, ++query->column,
+                                       text ? text : "", -1, SQLITE_STATIC));
 }
 
 void bind_blob(struct query *query, const void *data, size_t len)
@@ -199,7 +213,9 @@ int query_step(struct query *query, bool *has_row, struct err *err)
 
     if (!status)
         status = sqlite3_step(query->stmt);
-    if (store_check(query->store, status, err))
+    if (store_check(query->store, status, err) ||
+        (status == SQLITE_ROW &&
+         row_check(&query->reader, query->store, query->stmt, err)))
         return -1;
     if (has_row)
         *has_row = status == SQLITE_ROW;
@@ -451,6 +467,9 @@ void bind_setting(struct query *query, const struct sample_setting *setting)
     bind_text(query, optimizer_name(setting->optimizer));
     bind_i64(query, setting->batch);
     bind_text(query, setting->isa);
+    bind_text(query, setting->driver);
+    bind_text(query, setting->cuda);
+    bind_text(query, setting->host);
 }
 
 int store_find_setting(struct store *store,
@@ -510,6 +529,9 @@ static int take_setting(struct query *query, void *item, const void *before,
     optimizer = optimizer_from_name(take_text(query, arena));
     setting->batch = (uint32_t)take_u64(query);
     setting->isa = take_text(query, arena);
+    setting->driver = take_text(query, arena);
+    setting->cuda = take_text(query, arena);
+    setting->host = take_text(query, arena);
     if (precision < 0 || optimizer < 0)
         return err_set(err, ERR_INPUT,
                        "cost database '%s': a setting of device '%s' has an "
@@ -547,10 +569,8 @@ int store_settings(struct store *store, struct sample_setting **settings,
     return 0;
 }
 
-int store_log_training(struct store *store, const char *model_path,
-                       const char *model_hash, const char *verdict,
-                       double old_mape, double new_mape, uint64_t n_samples,
-                       struct err *err)
+int store_log_verdict(struct store *store, const struct model_verdict *verdict,
+                      struct err *err)
 {
     char now[CLOCK_TEXT_MAX];
     struct query query = {0};
@@ -560,12 +580,20 @@ int store_log_training(struct store *store, const char *model_path,
         goto out;
     bind_text(&query, clock_utc(now));
     bind_text(&query, NEUROSHARD_VERSION);
-    bind_text(&query, model_path);
-    bind_text(&query, model_hash);
-    bind_text(&query, verdict);
-    bind_double(&query, old_mape);
-    bind_double(&query, new_mape);
-    bind_u64(&query, n_samples);
+    bind_text(&query, verdict->model_path);
+    bind_text(&query,
+              verdict->replaced ? verdict->new_hash : verdict->old_hash);
+    bind_text(&query, verdict->replaced ? "replaced" : "kept");
+    bind_double(&query, verdict->old_mape);
+    bind_double(&query, verdict->new_mape);
+    bind_u64(&query, verdict->n_samples);
+    bind_text(&query, verdict->old_hash);
+    bind_text(&query, verdict->new_hash);
+    bind_u64(&query, verdict->n_held_out);
+    bind_double(&query, verdict->gain_se);
+    bind_double(&query, verdict->min_gain);
+    bind_text(&query, verdict->reason);
+    bind_text(&query, verdict->setting);
     if (query_step(&query, NULL, err))
         goto out;
     rc = 0;

@@ -13,15 +13,17 @@
  * part) is unique, so nothing is stored twice. Several processes may have one
  * file open. All functions fail with ERR_IO where the file cannot be opened,
  * locked (after 10 s), read or written, a full disk included, and ERR_INPUT
- * where it is damaged.
+ * where it is damaged. A row with a field that is out of its range is ERR_INPUT
+ * for who reads its list: the sentence names table, row and field.
  */
 struct store; /* opaque */
 
-/* The file's user_version. A file of version 1 is upgraded, in one
+/* The file's user_version. A file of an older version is upgraded, in one
  * transaction, when it is opened for writing; who only reads it reads an
  * upgraded copy in memory, as the file was at that moment. Any other version
  * is refused. */
-#define STORE_VERSION 2
+#define STORE_VERSION 3
+#define STORE_OLDEST_VERSION 1
 
 enum store_mode { STORE_READ, STORE_WRITE }; /* WRITE creates the file */
 /* ERR_INPUT for a file that is no database, a database of something else or
@@ -77,11 +79,21 @@ int store_comm_samples(struct store *store,
 int store_ceilings(struct store *store, const struct sample_setting *setting,
                    struct ceiling **ceilings, size_t *n, struct arena *arena,
                    struct err *err) MUST_CHECK;
-/* Adds a line to the log of (re)trainings: verdict is "replaced", "kept" ...;
- * the errors are fractions, NAN where there was no model. */
-int store_log_training(struct store *store, const char *model_path,
-                       const char *model_hash, const char *verdict,
-                       double old_mape, double new_mape, uint64_t n_samples,
-                       struct err *err) MUST_CHECK;
+/* What a retraining came to. */
+struct model_verdict {
+    const char *model_path;
+    const char *old_hash, *new_hash; /* the model in use, and its rival */
+    bool replaced;
+    const char *reason;        /* where the gain did not count, or NULL */
+    double old_mape, new_mape; /* fractions on the held-out samples */
+    double gain_se;            /* of their difference */
+    double min_gain;           /* that was asked of it */
+    uint64_t n_samples;        /* that the new one was trained on */
+    uint64_t n_held_out;       /* that judged both */
+    const char *setting;       /* that the new one was trained on */
+};
+/* Adds it to the log. */
+int store_log_verdict(struct store *store, const struct model_verdict *verdict,
+                      struct err *err) MUST_CHECK;
 
 #endif

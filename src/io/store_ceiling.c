@@ -66,10 +66,13 @@ static int take_ceiling(struct query *query, void *item, const void *before,
                         struct arena *arena, struct err *err)
 {
     struct ceiling *ceiling = item;
-    const char *name = take_text(query, arena);
-    int kind = kind_from_name(name);
+    const char *name;
+    int kind;
 
     (void)before;
+    take_i64(query); /* its key */
+    name = take_text(query, arena);
+    kind = kind_from_name(name);
     if (kind < 0)
         return err_set(err, ERR_INPUT,
                        "cost database '%s': a ceiling is of an unknown kind "

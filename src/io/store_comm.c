@@ -63,6 +63,7 @@ static int take_comm(struct query *query, void *item, const void *before,
     struct comm_sample *sample = item;
 
     (void)before, (void)err;
+    take_i64(query); /* its key */
     sample->kind = take_text(query, arena);
     sample->n_ranks = (uint32_t)take_u64(query);
     sample->n_hosts = (uint32_t)take_u64(query);

@@ -8,10 +8,8 @@
 
 /* What the files of the store share, and nobody else sees. */
 
-/* data/schema.sql and data/schema_upgrade.sql themselves, put into the program
- * by the assembler. */
+/* data/schema.sql itself, put into the program by the assembler. */
 extern const char store_schema_sql[] __attribute__((visibility("hidden")));
-extern const char store_upgrade_sql[] __attribute__((visibility("hidden")));
 
 enum store_statement {
     STATEMENT_FIND_SETTING,
@@ -58,6 +56,39 @@ int store_begin(struct store *store, enum store_mode mode,
 int store_end(struct store *store, int rc, struct err *err) MUST_CHECK;
 
 /*
+ * What a field may hold. A file may come from anywhere, with a schema that says
+ * less than ours: nothing is taken from a row that is not in these ranges.
+ */
+enum field_type {
+    FIELD_INTEGER,
+    FIELD_REAL,
+    FIELD_TEXT,  /* min and max are its characters */
+    FIELD_SHARES /* REUSE_BINS doubles, each in the range */
+};
+struct store_field {
+    const char *table, *column;
+    enum field_type type;
+    double min, max; /* both included */
+    bool or_null;
+};
+extern const struct store_field store_fields[];
+extern const size_t n_store_fields;
+
+#define STORE_MAX_COLUMNS 48
+/* The fields behind the columns of a statement, found once. */
+struct row_reader {
+    const char *table; /* NULL: nothing to check */
+    int n_columns;
+    const struct store_field *fields[STORE_MAX_COLUMNS]; /* or NULL */
+};
+void row_reader_init(struct row_reader *reader, const char *table,
+                     sqlite3_stmt *stmt);
+/* Whether all fields of the row are in range; the sentence names database,
+ * table, row and field. */
+int row_check(const struct row_reader *reader, const struct store *store,
+              sqlite3_stmt *stmt, struct err *err) MUST_CHECK;
+
+/*
  * A statement in use: values are bound from left to right, then it is stepped,
  * then a row's columns are taken from left to right. The first bind that fails
  * is remembered and comes out of the next step.
@@ -68,6 +99,7 @@ struct query {
     int column;         /* last one bound or taken */
     int status;
     const void *ctx; /* of a take_row */
+    struct row_reader reader;
 };
 
 int query_begin(struct query *query, struct store *store,
@@ -79,7 +111,8 @@ void bind_double(struct query *query, double value);
 /* The text must live until the query ends. */
 void bind_text(struct query *query, const char *text);
 void bind_blob(struct query *query, const void *data, size_t len);
-/* has_row may be NULL where no row is expected. */
+/* has_row may be NULL where no row is expected. A row that is there has been
+ * checked: its fields are in range. */
 int query_step(struct query *query, bool *has_row, struct err *err) MUST_CHECK;
 /* Makes the statement ready for its next use; a zeroed query is fine. */
 void query_end(struct query *query);
@@ -110,7 +143,7 @@ struct timing take_timing(struct query *query);
 
 /* Binds a device as its settings have it: name, threads, isa. */
 void bind_device(struct query *query, const struct sample_setting *setting);
-/* Binds the six columns of a setting. */
+/* Binds the columns of a setting. */
 void bind_setting(struct query *query, const struct sample_setting *setting);
 /* id 0: the database has no such setting. */
 int store_find_setting(struct store *store,

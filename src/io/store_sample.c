@@ -9,9 +9,6 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "the database holds little-endian doubles");
 
-/* More than any device holds; a damaged count must not exhaust the memory. */
-#define MAX_TABLES 1000000
-
 static void bind_health(struct query *query, const struct sample_health *health)
 {
     bind_double(query, health->sm_mhz);
@@ -232,11 +229,6 @@ static int take_sample(struct query *query, void *item, const void *last,
                        "cost database '%s': sample %" PRId64
                        " is of an unknown kind",
                        query->store->path, sample->id);
-    if (sample->n_tables > MAX_TABLES)
-        return err_set(err, ERR_INPUT,
-                       "cost database '%s': sample %" PRId64
-                       " claims to have %u tables",
-                       query->store->path, sample->id, sample->n_tables);
     sample->kind = (enum sample_kind)kind;
     return 0;
 }
@@ -259,24 +251,15 @@ static int read_samples(struct store *store, struct sample_list *list,
 }
 
 /* The rest of a row of sample_table, whose sample and index were taken. */
-static int take_table(struct query *query, struct sample_table *table,
-                      struct err *err)
+static void take_table(struct query *query, struct sample_table *table)
 {
-    const void *bins;
-
     table->n_rows = take_u64(query);
     table->dim = (uint32_t)take_u64(query);
     table->pooling_factor = take_double(query);
     table->zipf_alpha = take_double(query);
     table->n_unique = take_double(query);
-    bins = sqlite3_column_blob(query->stmt, ++query->column);
-    if (sqlite3_column_bytes(query->stmt, query->column) !=
-        (int)sizeof(table->bins))
-        return err_set(err, ERR_INPUT,
-                       "cost database '%s': a table's bins are not %zu bytes",
-                       query->store->path, sizeof(table->bins));
-    memcpy(table->bins, bins, sizeof(table->bins));
-    return 0;
+    memcpy(table->bins, sqlite3_column_blob(query->stmt, ++query->column),
+           sizeof(table->bins));
 }
 
 static int missing_table(const struct store *store, const struct sample *sample,
@@ -312,8 +295,7 @@ static int read_tables(struct store *store, struct sample_list *list,
                 rc = missing_table(store, sample, err);
                 goto out;
             }
-            if (take_table(&query, &sample->tables[j], err))
-                goto out;
+            take_table(&query, &sample->tables[j]);
         }
     }
     rc = 0;

@@ -4,20 +4,12 @@
 #include <inttypes.h>
 
 #define APPLICATION_ID 0x4e534831 /* as in data/schema.sql */
-/* Versions that data/schema_upgrade.sql starts from. */
-#define OLD_VERSION 1
-
-/* Each file ends in a NUL here. */
+/* The file ends in a NUL here. */
 __asm__(".pushsection .rodata\n"
         ".global store_schema_sql\n"
         ".hidden store_schema_sql\n"
         "store_schema_sql:\n"
         ".incbin \"data/schema.sql\"\n"
-        ".byte 0\n"
-        ".global store_upgrade_sql\n"
-        ".hidden store_upgrade_sql\n"
-        "store_upgrade_sql:\n"
-        ".incbin \"data/schema_upgrade.sql\"\n"
         ".byte 0\n"
         ".popsection\n");
 
@@ -57,13 +49,123 @@ static int read_version(struct store *store, int64_t *version, struct err *err)
                        "'%s' is a database of another program, not a cost "
                        "database",
                        store->path);
-    if (*version != STORE_VERSION && *version != OLD_VERSION)
+    if (*version < STORE_OLDEST_VERSION || *version > STORE_VERSION)
         return err_set(err, ERR_INPUT,
                        "cost database '%s' has schema version %" PRId64
-                       ", this program reads versions %d and %d: use the "
+                       ", this program reads versions %d to %d: use the "
                        "neuroshard that made it, or a new file",
-                       store->path, *version, OLD_VERSION, STORE_VERSION);
+                       store->path, *version, STORE_OLDEST_VERSION,
+                       STORE_VERSION);
     return 0;
+}
+
+/* Those that others refer to come first. */
+static const char *const tables[] = {"setting",     "sample",  "sample_table",
+                                     "comm_sample", "ceiling", "training_log"};
+#define N_TABLES (sizeof(tables) / sizeof(*tables))
+
+/* Runs the statement that buf holds, and releases it. */
+static int execute_buf(struct store *store, struct buf *sql, struct err *err)
+{
+    int rc = store_execute(store, sql->data, err);
+
+    buf_release(sql);
+    return rc;
+}
+
+/* Whether the old file has that table, each row of which must be one that the
+ * new table takes: or the upgrade would fail without saying which it was. */
+static int check_table(struct store *store, const char *table,
+                       int64_t *is_there, struct err *err)
+{
+    struct buf sql = {0};
+    struct row_reader reader;
+    sqlite3_stmt *stmt = NULL;
+    int status, rc = -1;
+
+    buf_printf(&sql,
+               "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND "
+               "name = '%s'",
+               table);
+    if (ask_i64(store, sql.data, is_there, err))
+        goto out;
+    if (*is_there) {
+        sql.len = 0;
+        buf_printf(&sql, "SELECT * FROM %s", table);
+        if (store_check(
+                store, sqlite3_prepare_v2(store->db, sql.data, -1, &stmt, NULL),
+                err))
+            goto out;
+        row_reader_init(&reader, table, stmt);
+        while ((status = sqlite3_step(stmt)) == SQLITE_ROW)
+            if (row_check(&reader, store, stmt, err))
+                goto out;
+        if (store_check(store, status, err))
+            goto out;
+    }
+    rc = 0;
+out:
+    sqlite3_finalize(stmt);
+    buf_release(&sql);
+    return rc;
+}
+
+/* Moves the rows of old_TABLE to the new one, column by column; what the old
+ * one lacks gets its default. */
+static int move_rows(struct store *store, const char *table, struct err *err)
+{
+    struct buf sql = {0}, columns = {0};
+    sqlite3_stmt *stmt = NULL;
+    int status, rc = -1;
+
+    buf_printf(&sql, "SELECT name FROM pragma_table_info('old_%s')", table);
+    if (store_check(store,
+                    sqlite3_prepare_v2(store->db, sql.data, -1, &stmt, NULL),
+                    err))
+        goto out;
+    while ((status = sqlite3_step(stmt)) == SQLITE_ROW) {
+        char *name = sqlite3_mprintf("\"%w\"", sqlite3_column_text(stmt, 0));
+
+        buf_printf(&columns, "%s%s", columns.len ? ", " : "", name ? name : "");
+        sqlite3_free(name);
+    }
+    if (store_check(store, status, err))
+        goto out;
+    sql.len = 0;
+    buf_printf(&sql, "INSERT INTO %s (%s) SELECT %s FROM old_%s", table,
+               columns.data, columns.data, table);
+    rc = execute_buf(store, &sql, err);
+out:
+    sqlite3_finalize(stmt);
+    buf_release(&columns);
+    buf_release(&sql);
+    return rc;
+}
+
+/* The old tables step aside, data/schema.sql makes today's, and the rows move
+ * over: one schema, and one way to it from any version. */
+static int upgrade(struct store *store, struct err *err)
+{
+    int64_t is_there[N_TABLES];
+    struct buf sql = {0};
+
+    for (size_t i = 0; i < N_TABLES; i++)
+        if (check_table(store, tables[i], &is_there[i], err))
+            return -1;
+    for (size_t i = 0; i < N_TABLES; i++)
+        if (is_there[i])
+            buf_printf(&sql, "ALTER TABLE %s RENAME TO old_%s;", tables[i],
+                       tables[i]);
+    buf_printf(&sql, "%s", store_schema_sql);
+    if (execute_buf(store, &sql, err))
+        return -1;
+    for (size_t i = 0; i < N_TABLES; i++)
+        if (is_there[i] && move_rows(store, tables[i], err))
+            return -1;
+    for (size_t i = N_TABLES; i-- > 0;)
+        if (is_there[i])
+            buf_printf(&sql, "DROP TABLE old_%s;", tables[i]);
+    return sql.len ? execute_buf(store, &sql, err) : 0;
 }
 
 /* Makes or upgrades the schema. Another process may be doing the same: who
@@ -78,8 +180,8 @@ static int bring_up_to_date(struct store *store, struct err *err)
     if (read_version(store, &version, err))
         goto out;
     if (version != STORE_VERSION &&
-        store_execute(store, version ? store_upgrade_sql : store_schema_sql,
-                      err))
+        (version ? upgrade(store, err)
+                 : store_execute(store, store_schema_sql, err)))
         goto out;
     rc = read_version(store, &version, err);
 out:

@@ -55,7 +55,7 @@ static void fill_store(const char *path, const struct sample_setting *setting,
 {
     struct store *store = NULL;
     struct sample *samples;
-    struct comm_sample comm = {.kind = "copy", .n_ranks = 2};
+    struct comm_sample comm = {.kind = "copy", .n_ranks = 2, .n_hosts = 1};
     size_t n;
 
     err = (struct err){0};
@@ -160,6 +160,9 @@ static void test_retrain(const char *db)
                "--epochs=30", "--seed=1", "--min-gain=100%", "--exit-code"),
            4, "kept, says the exit status");
     ok(same_files(good, copy), "and it is");
+    is_i64(RUN(command_retrain, "retrain", "--db", db, "--model", good,
+               "--epochs=3", "--force", "--since=2026-11-21"),
+           0, "retrain by the last samples");
     is_i64(RUN(command_train, "train", "--db", db, "-o", poor, "--epochs=1"), 0,
            "a poor model");
     if (model_load(&before, poor, &arena, &err))
@@ -175,6 +178,36 @@ static void test_retrain(const char *db)
         ok(0, "%s", err.msg);
     ok(!model_load(&after, old, &arena, &err) && after.hash == before.hash,
        "and is still there as MODEL.1");
+}
+
+static void test_since(const char *db)
+{
+    static const char *const wrong[] = {"2026", "2026-13-01", "21.11.2026",
+                                        "2026-11-21 04:05:06", "yesterday"};
+    const char *some = in_folder("useless");
+    struct model model;
+
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        is_i64(RUN(command_train, "train", "--db", db, "-o", some, "--since",
+                   wrong[i]),
+               2, "no date");
+        ok(strstr(err.msg, "'--since' takes a date") != NULL, "%s", err.msg);
+    }
+    is_i64(RUN(command_train, "train", "--db", db, "-o", some, "--epochs=9",
+               "--force", "--since=2026-11-21"),
+           0, "train on the last samples");
+    ok(!model_load(&model, some, &arena, &err) &&
+           model.training.n_held_out == 10 &&
+           !strcmp(model.training.measured_from, "2026-11-21T10:00:00Z"),
+       "on them alone");
+    ok(model.n_environments == 1 &&
+           !strcmp(environment_text(&model.environments[0], &arena),
+                   "host box, Linux 6.1.0"),
+       "it knows where they were measured");
+    is_i64(RUN(command_train, "train", "--db", db, "-o", some, "--force",
+               "--since=2026-11-21T10:00:01Z"),
+           1, "none since then");
+    unlink(some);
 }
 
 static void test_useless(void)
@@ -326,6 +359,7 @@ int main(void)
     test_train(db);
     test_retrain(db);
     test_gains(db);
+    test_since(db);
     test_useless();
     is_i64(RUN(command_train, "train", "--db", db, "-o",
                in_folder("second.nsm"), "--epochs=30"),

@@ -21,6 +21,9 @@ static void small_model(struct model *model, struct arena *arena)
         .ranges = {{PRECISION_FP16, OPTIMIZER_SGD, 4096, 4096, 80},
                    {PRECISION_FP32, OPTIMIZER_ADAM, 1024, 65536, 10}},
         .n_ranges = 2,
+        .environments = {{"570.86.15", "12.8", "gpu7", 60},
+                         {"Linux 6.1.0", "", "", 30}},
+        .n_environments = 2,
         .basis = BASIS_MEASURED,
         .source = "trained on measurements of the device",
         .training = {.version = "0.1.0",
@@ -88,6 +91,12 @@ static void test_round_trip(void)
     is_i64(again.ranges[1].optimizer, OPTIMIZER_ADAM, "optimizer");
     is_i64(again.ranges[1].batch_min, 1024, "smallest batch");
     is_i64((int64_t)again.ranges[0].n_samples, 80, "samples of a range");
+    is_i64((int64_t)again.n_environments, 2, "environments");
+    is_str(environment_text(&again.environments[0], &arena),
+           "host gpu7, driver 570.86.15, CUDA 12.8", "one");
+    is_str(environment_text(&again.environments[1], &arena), "Linux 6.1.0",
+           "another");
+    is_i64((int64_t)again.environments[1].n_samples, 30, "its samples");
     is_i64(again.format, MODEL_VERSION, "format");
     is_i64(again.estimate.totals.n, 2, "totals");
     is_str(total_set_name(&again.estimate.totals, 0), "gather_kib", "a total");
@@ -351,6 +360,26 @@ static void test_version_1(void)
     arena_release(&arena);
 }
 
+/* Where there are more than a file holds, the first ones are kept. */
+static void test_environments(void)
+{
+    struct sample_setting setting = {.driver = "570.86.15", .cuda = "12.8"};
+    static char hosts[2 * MODEL_MAX_ENVIRONMENTS][8];
+    struct model model = {.n_ranges = 0};
+
+    model_add_environment(&model, &(struct sample_setting){.host = ""});
+    is_i64((int64_t)model.n_environments, 0, "nothing is known");
+    for (int turn = 0; turn < 2; turn++)
+        for (int i = 0; i < 2 * MODEL_MAX_ENVIRONMENTS; i++) {
+            snprintf(hosts[i], sizeof(hosts[i]), "gpu%d", i);
+            setting.host = hosts[i];
+            model_add_environment(&model, &setting);
+        }
+    is_i64((int64_t)model.n_environments, MODEL_MAX_ENVIRONMENTS, "as many");
+    is_i64((int64_t)model.environments[3].n_samples, 2, "samples of one");
+    is_str(model.environments[3].host, "gpu3", "its host");
+}
+
 static void test_ranges(void)
 {
     struct model model = {.n_ranges = 0};
@@ -445,6 +474,7 @@ int main(void)
     test_round_trip();
     test_version_1();
     test_ranges();
+    test_environments();
     test_files();
     test_hostile_texts();
     test_broken_headers();

@@ -78,7 +78,7 @@ static void test_fit(struct arena *arena)
             "prediction of one sample");
     evaluation_store(&model, &e);
     is_i64((int64_t)model.n_errors, 5, "four predictors and the repeats");
-    is_str(model.training.measured_to, "2026-11-20T10:00:00Z",
+    is_str(model.training.measured_to, "2026-11-21T10:00:00Z",
            "when it was measured");
     ok(model.floor_gbps > 1 && model.floor_gbps < 1000,
        "highest rate of a sample: %.1f GB/s", model.floor_gbps);

@@ -6,11 +6,23 @@
 #include "device/device_ops.h"
 #include "device/fp16.h"
 
+#include <sys/utsname.h>
+
 static void test_cpu_names(void)
 {
     struct device *device = test_device_open(&TEST_DEVICES[2]);
+    struct sample_setting setting = device_setting(device);
     char model[100], want[128];
+    struct utsname system;
 
+    ok(!uname(&system), "uname");
+    is_str(setting.host, system.nodename, "host");
+    ok(strstr(setting.driver, system.sysname) == setting.driver &&
+           strstr(setting.driver, system.release),
+       "its driver is the system: %s", setting.driver);
+    is_str(setting.cuda, "", "no CUDA");
+    is_str(setting.device, device_name(device), "the device of a setting");
+    is_i64(setting.n_threads, 3, "its threads");
     snprintf(want, sizeof want, "cpu:%s", cpu_model_name(model, sizeof model));
     is_str(device_name(device), want, "name");
     is_str(device_isa(device), cpu_isa_name(cpu_isa_best()), "isa");
@@ -50,6 +62,8 @@ static void test_gpu_names(void)
     device = test_device_open(&TEST_DEVICES[3]);
     ok(strstr(device_name(device), "cuda:") == device_name(device), "name: %s",
        device_name(device));
+    ok(strchr(device_setting(device).cuda, '.') != NULL, "CUDA %s",
+       device_setting(device).cuda);
     ok(strstr(device_isa(device), "sm_") == device_isa(device), "isa: %s",
        device_isa(device));
     is_i64(device_kind_of(device), DEVICE_CUDA, "kind");

@@ -22,6 +22,7 @@ int nvmlDeviceGetTemperature(void *handle, int sensor, unsigned *celsius);
 int nvmlDeviceGetPowerUsage(void *handle, unsigned *milliwatts);
 int nvmlDeviceGetCurrentClocksThrottleReasons(void *handle,
                                               unsigned long long *reasons);
+int nvmlSystemGetDriverVersion(char *text, unsigned size);
 
 int nvmlInit_v2(void)
 {
@@ -78,8 +79,14 @@ int nvmlDeviceGetCurrentClocksThrottleReasons(void *handle,
     return handle == &GPU ? 0 : 2;
 }
 
+int nvmlSystemGetDriverVersion(char *text, unsigned size)
+{
+    return snprintf(text, size, "570.86.15") > 0 ? 0 : 7;
+}
+
 static void test_health(void)
 {
+    char driver[16];
     struct sample_health health = {.power_w = -1};
     struct nvml *nvml = NULL;
     struct err err = {0};
@@ -88,6 +95,8 @@ static void test_health(void)
         return;
     is_i64(n_starts, 1, "started");
     is_near(nvml_max_sm_mhz(nvml), 1980, 0, "highest clock");
+    nvml_driver(nvml, driver, sizeof(driver));
+    is_str(driver, "570.86.15", "driver");
     nvml_health(nvml, &health);
     is_near(health.sm_mhz, 1755, 0, "clock");
     is_near(health.memory_mhz, 2619, 0, "of the memory");

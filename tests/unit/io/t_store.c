@@ -15,7 +15,9 @@ static const struct sample_setting setting = {.device = "cpu:Some CPU",
                                               .precision = PRECISION_FP16,
                                               .optimizer = OPTIMIZER_SGD,
                                               .batch = 4096,
-                                              .isa = "avx2"};
+                                              .isa = "avx2",
+                                              .driver = "Linux 6.1.0",
+                                              .host = "box"};
 static const struct sample_setting other_setting = {
     .device = "cuda:NVIDIA H200",
     .precision = PRECISION_FP32,
@@ -171,11 +173,10 @@ static void holds(const char *held, const char *path, struct arena *arena)
         is_str(held, text, path);
 }
 
-/* The program holds these very files. */
+/* The program holds this very file. */
 static void test_schema(struct arena *arena)
 {
     holds(store_schema_sql, "data/schema.sql", arena);
-    holds(store_upgrade_sql, "data/schema_upgrade.sql", arena);
 }
 
 static void test_round_trip(struct arena *arena)
@@ -215,6 +216,9 @@ static void test_round_trip(struct arena *arena)
     is_i64((int64_t)n, 2, "two settings");
     is_str(settings[1].device, "cuda:NVIDIA H200", "device");
     is_str(settings[0].isa, "avx2", "isa");
+    is_str(settings[0].driver, "Linux 6.1.0", "driver");
+    is_str(settings[0].cuda, "", "no CUDA");
+    is_str(settings[0].host, "box", "host");
     ok(settings[0].precision == PRECISION_FP16 &&
            settings[0].optimizer == OPTIMIZER_SGD &&
            settings[0].n_threads == 2 && settings[0].batch == 4096,
@@ -282,8 +286,17 @@ static void test_comm(struct arena *arena)
     ok(!store_comm_samples(store, &other_setting, &out, &n, arena, &err) &&
            n == 0,
        "none of another setting");
-    ok(!store_log_training(store, "m.nsm", "0123456789abcdef", "replaced", NAN,
-                           0.02, 1000, &err),
+    ok(!store_log_verdict(
+           store,
+           &(struct model_verdict){.model_path = "m.nsm",
+                                   .old_hash = "0123456789abcdef",
+                                   .new_hash = "1123456789abcdef",
+                                   .replaced = true,
+                                   .old_mape = 0.03,
+                                   .new_mape = 0.02,
+                                   .gain_se = NAN,
+                                   .n_samples = 1000},
+           &err),
        "training log");
     store_close(store);
 }
@@ -365,11 +378,11 @@ static void test_refused(void)
 
     in_dir(path, "version.db");
     open_ok(&store, path, STORE_WRITE);
-    sqlite3_exec(store->db, "PRAGMA user_version = 3", NULL, NULL, NULL);
+    sqlite3_exec(store->db, "PRAGMA user_version = 4", NULL, NULL, NULL);
     store_close(store);
     snprintf(want, sizeof(want),
-             "cost database '%s' has schema version 3, this program reads "
-             "versions 1 and 2: use the neuroshard that made it, or a new file",
+             "cost database '%s' has schema version 4, this program reads "
+             "versions 1 to 3: use the neuroshard that made it, or a new file",
              path);
     opening_fails(path, STORE_READ, ERR_INPUT, want);
     opening_fails(path, STORE_WRITE, ERR_INPUT, want);
@@ -516,9 +529,12 @@ static void test_damaged(struct arena *arena)
         {"UPDATE sample SET kind = 'odd'",
          "cost database '%s': sample 1 is of an unknown kind"},
         {"UPDATE sample SET n_tables = 2000000000",
-         "cost database '%s': sample 1 claims to have 2000000000 tables"},
+         "cost database '%s': table sample, id 1: n_tables is 2000000000, not "
+         "a whole number from 0 to 1000000"},
         {"UPDATE sample_table SET bins = x'00'",
-         "cost database '%s': a table's bins are not 136 bytes"},
+         "cost database '%s': table sample_table, sample_id 1, table_idx 0: "
+         "bins "
+         "is a blob of 1 bytes, not 17 doubles from 0 to 1"},
     };
     struct sample sample = make_sample(arena, SAMPLE_FUSED, 1, 0, 3);
     char path[128], want[256];

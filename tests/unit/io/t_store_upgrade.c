@@ -171,7 +171,8 @@ static void test_read(const char *old, struct arena *arena)
            !memcmp(before, after, n_before),
        "and leaves the file as it is");
     if (!store_open(&store, old, STORE_READ, &err)) {
-        ok(store_log_training(store, "m", "h", "kept", 0, 0, 1, &err) == -1,
+        ok(store_log_verdict(store, &(struct model_verdict){.model_path = "m"},
+                             &err) == -1,
            "a reader's copy takes nothing");
         store_close(store);
     }

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT */
+/* What the program takes from a row and what data/schema.sql lets into one are
+ * the same, field by field; and nothing else is taken from a row of a file that
+ * was made otherwise. */
+#include "io/store_private.h"
+#include "tests/tap.h"
+
+#include <unistd.h>
+
+static char path[] = "/tmp/t_store_fields.XXXXXX";
+
+static const struct sample_setting setting = {
+    .device = "cpu:Some CPU",
+    .n_threads = 2,
+    .batch = 4096,
+    .isa = "avx2",
+    .driver = "Linux 6.1.0",
+    .host = "box",
+};
+
+static void must(int rc, const struct err *err)
+{
+    if (rc) {
+        printf("Bail out! %s\n", err->msg);
+        exit(1);
+    }
+}
+
+/* A database with one row in each table. */
+static struct store *open_rows(void)
+{
+    struct sample_table table = {
+        .n_rows = 10, .dim = 4, .pooling_factor = 2, .n_unique = 5};
+    struct sample sample = {.kind = SAMPLE_FUSED,
+                            .tables = &table,
+                            .n_tables = 1,
+                            .total = {1, 1, 1},
+                            .version = "0.1.0",
+                            .started_at = "2026-11-21T04:05:06Z"};
+    struct comm_sample comm = {
+        .kind = "copy", .n_ranks = 2, .n_hosts = 1, .time = {1, 1, 1}};
+    struct ceiling ceiling = {.probe = {.kind = PROBE_READ, .n_bytes = 64}};
+    struct store *store;
+    struct err err = {0};
+
+    must(store_open(&store, path, STORE_WRITE, &err), &err);
+    must(store_put(store, &setting, &sample, &err), &err);
+    must(store_put_comm(store, &setting, &comm, &err), &err);
+    must(store_put_ceiling(store, &setting, &ceiling, &err), &err);
+    return store;
+}
+
+/* Whether the program takes all rows of a table. */
+static int is_read(struct store *store, const char *table, struct err *err)
+{
+    char sql[80];
+    sqlite3_stmt *stmt;
+    struct row_reader reader;
+    int rc = 0;
+
+    snprintf(sql, sizeof(sql), "SELECT * FROM %s", table);
+    sqlite3_prepare_v2(store->db, sql, -1, &stmt, NULL);
+    row_reader_init(&reader, table, stmt);
+    while (!rc && sqlite3_step(stmt) == SQLITE_ROW)
+        rc = row_check(&reader, store, stmt, err);
+    sqlite3_finalize(stmt);
+    return !rc;
+}
+
+static void run(struct store *store, const char *sql)
+{
+    char *message = NULL;
+
+    if (sqlite3_exec(store->db, sql, NULL, NULL, &message)) {
+        printf("Bail out! %s: %s\n", sql, message);
+        exit(1);
+    }
+}
+
+/* Puts a value, an SQL expression, into a field; whether the schema lets it.
+ * Where not it is put all the same, as nothing keeps a file from having it. */
+static int is_stored(struct store *store, const struct store_field *field,
+                     const char *value)
+{
+    char *sql = sqlite3_mprintf("UPDATE %s SET %s = %s", field->table,
+                                field->column, value);
+    int status = sqlite3_exec(store->db, sql, NULL, NULL, NULL);
+
+    if (status) {
+        run(store, "PRAGMA ignore_check_constraints = 1");
+        sqlite3_exec(store->db, sql, NULL, NULL, NULL);
+        run(store, "PRAGMA ignore_check_constraints = 0");
+    }
+    sqlite3_free(sql);
+    return !status;
+}
+
+static void same_verdict(struct store *store, const struct store_field *field,
+                         const char *value, int want)
+{
+    struct err err = {0};
+    int stored = is_stored(store, field, value);
+    int read = is_read(store, field->table, &err);
+    char name[120];
+
+    snprintf(name, sizeof(name), ": table %s, ", field->table);
+    if (stored != want || read != want ||
+        (!read && (!strstr(err.msg, path) || !strstr(err.msg, name) ||
+                   !strstr(err.msg, field->column))))
+        ok(0, "%s.%s = %s: want %d, stored %d, read %d: %s", field->table,
+           field->column, value, want, stored, read, err.msg);
+}
+
+static void try_numbers(struct store *store, const struct store_field *field)
+{
+    const bool whole = field->type == FIELD_INTEGER;
+    char value[64];
+
+    snprintf(value, sizeof(value), "%.17g", field->min);
+    same_verdict(store, field, value, 1);
+    snprintf(value, sizeof(value), whole ? "%.0f" : "%.17g", field->max);
+    if (field->max < 9e18) {
+        same_verdict(store, field, value, 1);
+        snprintf(value, sizeof(value), whole ? "%.0f" : "%.17g",
+                 whole ? field->max + 2 : nextafter(field->max, INFINITY));
+        same_verdict(store, field, value, 0);
+    }
+    snprintf(value, sizeof(value), "%.17g",
+             whole ? field->min - 1 : -nextafter(field->min, INFINITY));
+    same_verdict(store, field, value, 0);
+    if (!whole) {
+        same_verdict(store, field, "9e999", 0);
+        same_verdict(store, field, "-9e999", 0);
+        same_verdict(store, field, "1e300", 0);
+    }
+    if (field->or_null)
+        same_verdict(store, field, "NULL", 1);
+}
+
+static void try_texts(struct store *store, const struct store_field *field)
+{
+    same_verdict(store, field, "''", field->min == 0);
+    same_verdict(store, field, "'x'", 1);
+    same_verdict(store, field, "printf('%.*c', 200, 'x')", 1);
+    same_verdict(store, field, "printf('%.*c', 201, 'x')", 0);
+    same_verdict(store, field, "replace(printf('%.*c', 200, 'x'), 'x', 'ü')",
+                 1);
+    same_verdict(store, field, "replace(printf('%.*c', 201, 'x'), 'x', 'ü')",
+                 0);
+}
+
+/* The schema says how long bins are, the reader what is in them, too. */
+static void try_shares(struct store *store, const struct store_field *field)
+{
+    static const double odd[] = {-1e-9, 1.1, NAN, INFINITY};
+    double shares[REUSE_BINS] = {0.25, 0.75};
+    char value[2 * sizeof(shares) + 4] = "x'";
+    struct err err = {0};
+
+    same_verdict(store, field, "zeroblob(135)", 0);
+    same_verdict(store, field, "zeroblob(137)", 0);
+    same_verdict(store, field, "zeroblob(136)", 1);
+    for (size_t i = 0; i <= sizeof(odd) / sizeof(*odd); i++) {
+        unsigned char bytes[sizeof(shares)];
+
+        if (i)
+            shares[16] = odd[i - 1];
+        memcpy(bytes, shares, sizeof(shares));
+        for (size_t b = 0; b < sizeof(shares); b++)
+            snprintf(value + 2 + 2 * b, 4, "%02x%s", bytes[b],
+                     b + 1 == sizeof(shares) ? "'" : "");
+        ok(is_stored(store, field, value) == 1 &&
+               is_read(store, field->table, &err) == !i,
+           "a share of %g: %s", shares[16], err.msg);
+    }
+}
+
+static void test_fields(void)
+{
+    struct store *store = open_rows();
+    char sql[200];
+
+    run(store, "PRAGMA foreign_keys = OFF");
+    for (size_t f = 0; f < n_store_fields; f++) {
+        const struct store_field *field = &store_fields[f];
+
+        snprintf(sql, sizeof(sql),
+                 "CREATE TEMP TABLE keep AS SELECT %s AS "
+                 "value FROM %s",
+                 field->column, field->table);
+        run(store, sql);
+        if (field->type == FIELD_TEXT)
+            try_texts(store, field);
+        else if (field->type == FIELD_SHARES)
+            try_shares(store, field);
+        else
+            try_numbers(store, field);
+        ok(1, "%s.%s", field->table, field->column);
+        snprintf(sql, sizeof(sql),
+                 "UPDATE %s SET %s = (SELECT value FROM "
+                 "keep); DROP TABLE keep",
+                 field->table, field->column);
+        run(store, sql);
+    }
+    store_close(store);
+    unlink(path);
+}
+
+/* Every column that is read has its range, but keys and what is one of a few
+ * words. */
+static void test_all_fields(void)
+{
+    struct store *store = open_rows();
+    sqlite3_stmt *stmt;
+    char known[4096] = ";";
+
+    for (size_t f = 0; f < n_store_fields; f++)
+        snprintf(known + strlen(known), sizeof(known) - strlen(known), "%s.%s;",
+                 store_fields[f].table, store_fields[f].column);
+    sqlite3_prepare_v2(
+        store->db,
+        "SELECT t.name || '.' || c.name FROM sqlite_schema t, "
+        "pragma_table_info(t.name) c WHERE t.type = 'table' AND t.name IN "
+        "('setting', 'sample', 'sample_table', 'comm_sample', 'ceiling') AND "
+        "c.name NOT IN ('id', 'setting_id', 'sample_id', 'seed', 'precision', "
+        "'optimizer', 'throttle_reasons', 'measured_at') AND t.name || '.' || "
+        "c.name NOT IN ('sample.kind', 'ceiling.kind')",
+        -1, &stmt, NULL);
+    while (sqlite3_step(stmt) == SQLITE_ROW) {
+        char name[128];
+
+        snprintf(name, sizeof(name), ";%s;", sqlite3_column_text(stmt, 0));
+        if (!strstr(known, name))
+            ok(0, "%s has no range", name);
+    }
+    sqlite3_finalize(stmt);
+    store_close(store);
+    unlink(path);
+}
+
+/* Every list is read through the check. */
+static void test_lists(void)
+{
+    static const char *const bad[] = {
+        "UPDATE setting SET batch = 0",
+        "UPDATE sample SET total_median_ms = -1",
+        "UPDATE sample_table SET pooling_factor = 1e300",
+        "UPDATE sample_table SET n_unique = -5",
+        "UPDATE comm_sample SET n_ranks = 0",
+        "UPDATE ceiling SET median_ms = 9e999",
+    };
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        struct store *store = open_rows();
+        struct sample_setting *settings;
+        struct comm_sample *comm;
+        struct ceiling *ceilings;
+        struct sample *samples;
+        struct arena arena;
+        struct err err = {0};
+        size_t n;
+
+        arena_init(&arena);
+        run(store, "PRAGMA ignore_check_constraints = 1");
+        run(store, bad[i]);
+        ok(store_settings(store, &settings, &n, &arena, &err) ||
+               store_device_samples(store, &setting, &samples, &n, &arena,
+                                    &err) ||
+               store_comm_samples(store, &setting, &comm, &n, &arena, &err) ||
+               store_ceilings(store, &setting, &ceilings, &n, &arena, &err),
+           "%s: %s", bad[i], err.msg);
+        is_i64(err.code, ERR_INPUT, "a wrong input");
+        store_close(store);
+        arena_release(&arena);
+        unlink(path);
+    }
+}
+
+/* A file whose tables take any type in any column. */
+static void test_types(void)
+{
+    struct buf schema = {0};
+    const char *at = store_schema_sql, *found;
+    struct sample *samples;
+    struct arena arena;
+    struct store *store;
+    struct err err = {0};
+    sqlite3 *db;
+    size_t n;
+
+    arena_init(&arena);
+    while ((found = strstr(at, ") STRICT"))) {
+        buf_add(&schema, at, (size_t)(found + 1 - at));
+        at = found + strlen(") STRICT");
+        at += *at == ',';
+    }
+    buf_printf(&schema, "%s", at);
+    sqlite3_open(path, &db);
+    is_i64(sqlite3_exec(db, schema.data, NULL, NULL, NULL), 0, "tables");
+    sqlite3_close(db);
+    buf_release(&schema);
+    store = open_rows();
+    run(store, "PRAGMA ignore_check_constraints = 1");
+    run(store, "UPDATE sample_table SET dim = 'wide'");
+    ok(store_device_samples(store, &setting, &samples, &n, &arena, &err) == -1,
+       "text is no number");
+    ok(strstr(err.msg, "table sample_table, sample_id 1, table_idx 0: dim is a "
+                       "text of 4 bytes, not a whole number from 1 to "
+                       "1048576") != NULL,
+       "%s", err.msg);
+    store_close(store);
+    arena_release(&arena);
+    unlink(path);
+}
+
+int main(void)
+{
+    int fd = mkstemp(path);
+
+    if (fd < 0)
+        tap_skip_all("no temporary file");
+    close(fd);
+    unlink(path);
+    test_fields();
+    test_all_fields();
+    test_lists();
+    test_types();
+    return tap_done();
+}
