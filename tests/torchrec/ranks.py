@@ -32,12 +32,18 @@ OPTIMIZERS = {
 }
 
 
+def _names(table):
+    """Of its features, as many as it has outputs a sample."""
+    n = round(table.get("num_outputs", 1))
+    return [f"{table['name']}_{i}" for i in range(n)]
+
+
 def _config(kind, table):
     return kind(
         name=table["name"],
         embedding_dim=table["dim"],
         num_embeddings=table["num_embeddings"],
-        feature_names=["f_" + table["name"]],
+        feature_names=_names(table),
     )
 
 
@@ -79,15 +85,16 @@ def _weights(model):
 
 
 def _features(tables, step, rank):
-    """The look-ups of the rank's samples: 0 to 3 in each table."""
+    """The look-ups of the rank's samples: 0 to 3 for each feature."""
     rng = torch.Generator().manual_seed(1009 * step + rank)
-    lengths = torch.randint(0, 4, [len(tables), BATCH], generator=rng)
+    keys = {name: t["num_embeddings"] for t in tables for name in _names(t)}
+    lengths = torch.randint(0, 4, [len(keys), BATCH], generator=rng)
     values = [
-        torch.randint(0, t["num_embeddings"], [int(n.sum())], generator=rng)
-        for t, n in zip(tables, lengths)
+        torch.randint(0, n_rows, [int(n.sum())], generator=rng)
+        for n_rows, n in zip(keys.values(), lengths)
     ]
     return KeyedJaggedTensor(
-        keys=["f_" + t["name"] for t in tables],
+        keys=list(keys),
         values=torch.cat(values),
         lengths=lengths.flatten().int(),
     )
@@ -241,6 +248,7 @@ def run(rank, n_ranks, n_local, work, cases):
         WORLD_SIZE=str(n_ranks),
         LOCAL_RANK=str(rank % n_local),
         LOCAL_WORLD_SIZE=str(n_local),
+        GLOO_SOCKET_IFNAME="lo",
     )
     log = os.open(f"{work}/log-{rank}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, 2)

@@ -202,6 +202,7 @@ def random_plan(rng, n_ranks, n_local):
             "num_embeddings": rng.randint(n_ranks * n_ranks, 60),
             "dim": 3 * SEQUENCE_PIECE if is_sequence else 4 * rng.randint(1, 9),
             "pooling_factor": 1,
+            "num_outputs": rng.choice((1, 1, 2)),
             "output": "sequence" if is_sequence else "pooled",
         }
         pieces += [
