@@ -10,7 +10,7 @@ struct host_load {
 };
 
 struct sorted_option {
-    uint64_t bytes;
+    double storage;
     uint32_t table;
 };
 
@@ -22,13 +22,9 @@ uint64_t sharding_option_bytes(const struct sharding_option *option,
     return shard == option->n_full ? option->rest_bytes : 0;
 }
 
-uint64_t sharding_option_total_bytes(const struct sharding_option *option)
+double sharding_option_storage(const struct sharding_option *option)
 {
-    uint64_t full = option->n_full;
-
-    if (full && option->bytes > (UINT64_MAX - option->rest_bytes) / full)
-        return UINT64_MAX;
-    return full * option->bytes + option->rest_bytes;
+    return option->n_full * option->storage + option->rest_storage;
 }
 
 void partitioner_init(struct partitioner *partitioner,
@@ -226,8 +222,8 @@ static int compare_sizes(const void *left, const void *right)
 {
     const struct sorted_option *a = left, *b = right;
 
-    if (a->bytes != b->bytes)
-        return a->bytes > b->bytes ? -1 : 1;
+    if (a->storage != b->storage)
+        return a->storage > b->storage ? -1 : 1;
     return (a->table > b->table) - (a->table < b->table);
 }
 
@@ -247,7 +243,7 @@ bool partition(struct partitioner *p,
             continue;
         }
         p->order[n_sorted++] =
-            (struct sorted_option){sharding_option_total_bytes(proposal[t]), t};
+            (struct sorted_option){sharding_option_storage(proposal[t]), t};
     }
     qsort(p->order, n_sorted, sizeof(*p->order), compare_sizes);
     for (uint32_t i = 0; i < n_sorted; i++) {

@@ -9,7 +9,7 @@
 
 /*
  * TorchRec's greedy partitioner. First what goes on all ranks (replicas, rows
- * over all), then the tables by their size, largest first: each shard to the
+ * over all), then the tables by their storage, largest first: each shard to the
  * least loaded rank that has room, or the whole table to the least loaded host
  * that has.
  */
@@ -37,12 +37,16 @@ struct sharding_option {
     double ms;           /* of a shard, also of one without rows */
     uint64_t bytes;      /* of a full shard */
     uint64_t rest_bytes; /* of the one behind them, if it has rows */
+    /* Likewise what TorchRec takes them to hold, by which it sorts; that
+     * they fit is counted as everywhere here. */
+    double storage, rest_storage;
 };
 
-/* Bytes of shard i, and of all. */
+/* Bytes of shard i. */
 uint64_t sharding_option_bytes(const struct sharding_option *option,
                                uint32_t shard);
-uint64_t sharding_option_total_bytes(const struct sharding_option *option);
+/* TorchRec's storage of all shards. */
+double sharding_option_storage(const struct sharding_option *option);
 
 /* Room for one problem, used again and again; in the arena of its init. */
 struct partitioner {

@@ -18,6 +18,7 @@
 
 /* Columns are cut in equal parts of at least so many. */
 #define MIN_COLUMNS 128u
+#define INDEX_BYTES 8
 
 /* The options of a table, best first by the proposer's score. */
 struct candidate {
@@ -113,6 +114,48 @@ static struct shard shard_of(const struct problem *problem, uint32_t t,
     return shard;
 }
 
+/* Bytes of state that TorchRec reckons for so many of weights. */
+static double state_bytes(const struct table *table, double weight_bytes)
+{
+    switch (table->optimizer) {
+    case OPTIMIZER_SGD:
+        return 0;
+    case OPTIMIZER_ROWWISE_ADAGRAD:
+        return ceil(weight_bytes * (1.0 / table->dim));
+    case OPTIMIZER_ADAGRAD:
+        return weight_bytes;
+    case OPTIMIZER_ADAM:
+        return 2 * weight_bytes;
+    }
+    return 0;
+}
+
+/* TorchRec's storage of a shard: weights, state, and the indices and outputs
+ * of a batch, those in the precision of the weights. */
+static double storage_of(const struct problem *problem,
+                         const struct shard *shard,
+                         const struct sharding_option *option)
+{
+    const struct table *table = &problem->tables[shard->table];
+    double batch = (double)problem->batch;
+    double rows = (double)(shard->row_end - shard->row_begin);
+    double columns = shard->col_end - shard->col_begin;
+    double element_bytes = precision_bytes(table->precision);
+    double weight_bytes = rows * columns * element_bytes;
+    double lookups = table->pooling_factor * batch;
+    double vectors = fmin(table->num_outputs, table->pooling_factor) * batch;
+
+    if (option->kind == SHARD_ROW || option->kind == SHARD_REPLICATE)
+        lookups /= option->n_shards;
+    if (option->kind == SHARD_REPLICATE)
+        vectors /= option->n_shards;
+    if (table->output == OUTPUT_SEQUENCE)
+        vectors = lookups;
+    return weight_bytes + state_bytes(table, weight_bytes) +
+           ceil(lookups * INDEX_BYTES) +
+           ceil(vectors * columns * element_bytes);
+}
+
 static void price(struct sharding_option *option, const struct planner *planner,
                   uint32_t t)
 {
@@ -127,11 +170,15 @@ static void price(struct sharding_option *option, const struct planner *planner,
     mem_free(vector);
     shard_memory(&items, planner->problem, &shard);
     option->bytes = items.total;
-    if (option->n_full < option->n_shards) {
-        shard = shard_of(planner->problem, t, option, option->n_full, 0);
-        shard_memory(&items, planner->problem, &shard);
-        option->rest_bytes = shard.row_begin < shard.row_end ? items.total : 0;
-    }
+    option->storage = storage_of(planner->problem, &shard, option);
+    if (option->n_full == option->n_shards)
+        return;
+    shard = shard_of(planner->problem, t, option, option->n_full, 0);
+    if (shard.row_begin == shard.row_end)
+        return;
+    shard_memory(&items, planner->problem, &shard);
+    option->rest_bytes = items.total;
+    option->rest_storage = storage_of(planner->problem, &shard, option);
 }
 
 static int list_options(struct planner *planner, uint32_t t,
@@ -202,8 +249,8 @@ static int compare_by_sum(const void *left, const void *right)
     return (a->type > b->type) - (a->type < b->type);
 }
 
-/* Of the tables that have another option, the one with the largest shard in
- * memory, then the largest in all; the first such. n_tables for none. */
+/* Of the tables that have another option, the one with the largest shard by
+ * storage, then the largest in all; the first such. n_tables for none. */
 static uint32_t largest(const struct planner *planner)
 {
     uint32_t n = (uint32_t)planner->problem->n_tables, best = n;
@@ -216,9 +263,9 @@ static uint32_t largest(const struct planner *planner)
             continue;
         if (best < n) {
             b = planner->proposal[best];
-            if (a->bytes < b->bytes ||
-                (a->bytes == b->bytes && sharding_option_total_bytes(a) <=
-                                             sharding_option_total_bytes(b)))
+            if (a->storage < b->storage ||
+                (a->storage == b->storage &&
+                 sharding_option_storage(a) <= sharding_option_storage(b)))
                 continue;
         }
         best = t;
