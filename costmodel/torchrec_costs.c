@@ -12,6 +12,7 @@
  *   table, column  N = pooling B, of at least 32 columns; the penalty is 1.75
  *                  below 64 columns and 1.15 below 128, else and elsewhere 1
  *   row            N = pooling B / W; backward also copies, 2.455 out d c / HBM
+ *                  (ranks behind the last block have one of no rows, as dear)
  *   row in a pod,  N = pooling B / P and the copy; exchanged inside the pod of
  * P grid           ranks, then out / P vectors across pods. A pod is a host or
  *                  an NVLink domain of hosts, but inside of more than one host
@@ -378,6 +379,7 @@ int oracle_torchrec_open(struct oracle **out, const char *settings,
         .is_additive = true,
         .kinds = SHARD_ALL_KINDS,
         .row_cut = ROW_CUT_RANKS,
+        .prices_empty_blocks = true,
         .floor_lane = -1,
     };
     *out = &torchrec->base;

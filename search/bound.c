@@ -81,6 +81,7 @@ static void add_tiling(struct choices *choices, const struct parts *parts,
             struct shard last = shard;
             struct toll rest;
 
+            last.device = parts->parts[cut->last].block;
             last.row_begin = parts->parts[cut->last].row_begin;
             last.row_end = last.row_begin + parts->parts[cut->last].n_rows;
             rest = toll_of_shard(parts, &last, vector);

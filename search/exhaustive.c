@@ -166,7 +166,7 @@ static void add_rows_over(struct exhaustive *all, struct way_list *list,
         pieces[n].row_end = (n + 1) * block < rows ? (n + 1) * block : rows;
         n++;
     }
-    if (n > 1)
+    if (n > 1 && (!all->oracle->prices_empty_blocks || n == n_devices))
         add_way(all, list, pieces, n);
 }
 

@@ -57,6 +57,24 @@ static uint32_t add_part(struct parts *parts, uint32_t unit,
     return parts->n_parts++;
 }
 
+/* Whether each of the ranks has a block, and by its size the block is of this
+ * cut: else an oracle that prices blocks of no rows would lose them here. A
+ * unit that knows no other way has to take it. */
+static bool is_filled(const struct parts *parts, const struct part_unit *of,
+                      enum shard_kind kind, uint64_t block, uint64_t n_blocks,
+                      uint32_t n_ways)
+{
+    struct shard first = shard_whole(parts->problem, of->unit->tables[0], 0);
+
+    first.kind = kind;
+    first.row_end = block;
+    return !parts->oracle->prices_empty_blocks ||
+           (n_blocks == n_ways &&
+            shard_row_ranks(parts->problem, &first) == n_ways) ||
+           (of->whole == NO_PART && of->columns == NO_PART &&
+            of->replica == NO_PART);
+}
+
 static void add_cut(struct parts *parts, uint32_t unit, uint32_t n_ways,
                     uint32_t n_ranges, bool fills_host)
 {
@@ -71,12 +89,15 @@ static void add_cut(struct parts *parts, uint32_t unit, uint32_t n_ways,
                       .n_ranges = n_ranges,
                       .fills_host = fills_host};
 
-    if (n_blocks < 2)
+    if (n_blocks < 2 || !is_filled(parts, of, kind, block, n_blocks, n_ways))
         return;
     cut.block = add_part(parts, unit, kind, 0, block, table->dim / n_ranges);
     cut.last = last == block ? cut.block
                              : add_part(parts, unit, kind, rows - last, last,
                                         table->dim / n_ranges);
+    if (parts->parts)
+        parts->parts[cut.last].block =
+            cut.last == cut.block ? 0 : cut.n_blocks - 1;
     if (parts->cuts)
         parts->cuts[parts->n_cuts] = cut;
     parts->n_cuts++;
@@ -247,6 +268,7 @@ static struct shard shard_of(const struct parts *parts, const struct part *part,
     shard.col_end = part->width;
     shard.row_begin = part->row_begin;
     shard.row_end = part->row_begin + part->n_rows;
+    shard.device = part->block;
     return shard;
 }
 

@@ -25,6 +25,7 @@ struct part {
     enum shard_kind kind;
     uint32_t width;             /* columns; the first table's of a group */
     uint64_t row_begin, n_rows; /* likewise; a block's is that of the first */
+    uint32_t block;             /* which of its cut's, a block's likewise */
     uint32_t col_begin;         /* of a block that stands, else 0 */
     bool stands;    /* a block that is so in the plan to be replaced:
                        rows and columns begin where they say */

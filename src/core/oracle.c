@@ -22,6 +22,60 @@ void oracle_close(struct oracle *oracle)
         oracle->ops->close(oracle);
 }
 
+static void add_vector(const struct oracle *oracle, double *sums,
+                       uint32_t device, const double *vector, double sign)
+{
+    for (size_t w = 0; w < oracle->width; w++)
+        sums[device * (size_t)oracle->width + w] += sign * vector[w];
+}
+
+/* Of a cut over more ranks than its n blocks: the ranks without one, in their
+ * order, have one of no rows. */
+static void add_empty_blocks(const struct oracle *oracle,
+                             const struct shard *blocks, size_t n,
+                             const double *vector, double sign, double *sums)
+{
+    uint32_t n_ranks = shard_row_ranks(oracle->problem, blocks);
+    uint32_t first = n_ranks ? blocks->device / n_ranks * n_ranks : 0;
+    size_t n_left = n < n_ranks ? n_ranks - n : 0;
+
+    for (uint32_t r = first; n_left && r < first + n_ranks; r++) {
+        size_t i = 0;
+
+        while (i < n && blocks[i].device != r)
+            i++;
+        if (i < n)
+            continue;
+        add_vector(oracle, sums, r, vector, sign);
+        n_left--;
+    }
+}
+
+static bool is_next_block(const struct shard *a, const struct shard *b)
+{
+    return a->table == b->table && a->kind == b->kind &&
+           a->col_begin == b->col_begin && a->row_end == b->row_begin;
+}
+
+void oracle_add_shards(const struct oracle *oracle, const struct shard *shards,
+                       const double *vectors, size_t n, double sign,
+                       double *sums)
+{
+    const size_t width = oracle->width;
+
+    for (size_t i = 0; i < n; i++)
+        add_vector(oracle, sums, shards[i].device, vectors + i * width, sign);
+    for (size_t begin = 0, end; begin < n && oracle->prices_empty_blocks;
+         begin = end) {
+        for (end = begin + 1;
+             end < n && is_next_block(&shards[end - 1], &shards[end]);)
+            end++;
+        if (shards[begin].kind & (SHARD_ROW | SHARD_GRID))
+            add_empty_blocks(oracle, shards + begin, end - begin,
+                             vectors + begin * width, sign, sums);
+    }
+}
+
 double oracle_total_ms(size_t n_devices, const double *compute_ms,
                        const double *bwd_ms, const double *fwd_ms)
 {

@@ -40,7 +40,8 @@ struct oracle;
 
 struct oracle_ops {
     /* out[n][width]; a shard's device does not matter, nor where in its table
-     * it begins: those of one table, kind, number of rows and width are alike.
+     * it begins: those of one table, kind, number of rows and width are alike,
+     * but for what shard_row_ranks tells apart by them.
      */
     void (*embed)(const struct oracle *oracle, const struct shard *shards,
                   size_t n, double *out);
@@ -84,13 +85,25 @@ struct oracle {
     bool is_additive;   /* terms are linear in the sums: a device's are the sums
                            of its shards', and so the mean bounds the total */
     unsigned kinds;     /* shard kinds it can price, a mask */
-    enum row_cut row_cut; /* of its row and grid shards */
-    int32_t floor_lane;   /* lane whose sum is the physical floor of compute in
-                             ms (bytes over peak bandwidth), or -1; compute()
-                             already respects it */
+    enum row_cut row_cut;     /* of its row and grid shards */
+    bool prices_empty_blocks; /* TorchRec's rule: where rows are cut over more
+                                 ranks than there are blocks, the others hold
+                                 blocks of no rows that cost as much as a full
+                                 one; a search makes no such cut where it has
+                                 another way */
+    int32_t floor_lane; /* lane whose sum is the physical floor of compute in
+                           ms (bytes over peak bandwidth), or -1; compute()
+                           already respects it */
 };
 
 void oracle_close(struct oracle *oracle); /* NULL is fine */
+
+/* sums[R][width] += sign x vectors[n][width], as embedded of the shards, in
+ * their order, and for the blocks of no rows behind those that the oracle
+ * prices. The blocks of one cut follow each other. */
+void oracle_add_shards(const struct oracle *oracle, const struct shard *shards,
+                       const double *vectors, size_t n, double sign,
+                       double *sums);
 
 /* The total of one assignment, of what compute and comm say of its devices,
  * each [n_devices]: the largest compute + bwd + fwd, or one that is not finite.

@@ -86,16 +86,6 @@ void plan_derive_kinds(struct plan *plan)
     }
 }
 
-/* Sums the shards' vectors by device, in the order of shards. */
-static void sum_by_device(const struct plan *plan, uint32_t width,
-                          const double *vectors, double *sums)
-{
-    for (size_t i = 0; i < plan->n_shards; i++)
-        for (uint32_t w = 0; w < width; w++)
-            sums[plan->shards[i].device * (size_t)width + w] +=
-                vectors[i * width + w];
-}
-
 static bool is_finite(const double *x, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -233,7 +223,7 @@ int plan_price(struct plan *plan, const struct oracle *oracle,
 
     oracle->ops->embed(oracle, plan->shards, plan->n_shards, vectors);
     oracle->ops->compute(oracle, vectors, plan->n_shards, plan->shard_ms);
-    sum_by_device(plan, width, vectors, sums);
+    oracle_add_shards(oracle, plan->shards, vectors, plan->n_shards, 1, sums);
     oracle->ops->compute(oracle, sums, n_devices, compute);
     oracle->ops->comm(oracle, 1, sums, compute, fwd, bwd);
     count_memory(plan);

@@ -213,16 +213,28 @@ void memory_add(struct memory_items *items, const struct memory_items *more)
     items->total = saturating_add(items->total, more->total);
 }
 
-/* Whether the piece has as many rows as a block of ceil(rows / n), or as the
- * rest where `is_rest`. */
-static bool is_row_block(const struct problem *problem,
-                         const struct shard *shard, uint32_t n, bool is_rest)
+/* How rows may be told to be cut over n devices. */
+enum row_sign {
+    ROW_SIGN_PLACE, /* it is the block of its device's number, modulo n */
+    ROW_SIGN_BLOCK, /* it has as many rows as a block of ceil(rows / n) */
+    ROW_SIGN_REST,  /* or as the rest behind the blocks */
+    N_ROW_SIGNS
+};
+
+static bool has_row_sign(const struct problem *problem,
+                         const struct shard *shard, uint32_t n,
+                         enum row_sign sign)
 {
     uint64_t rows = problem->tables[shard->table].num_embeddings;
+    uint64_t n_rows = shard->row_end - shard->row_begin;
     uint64_t block = (rows - 1) / n + 1;
+    uint64_t left = rows - shard->row_begin;
 
-    return shard->row_end - shard->row_begin ==
-           (is_rest ? rows % block : block);
+    if (sign != ROW_SIGN_PLACE)
+        return n_rows == (sign == ROW_SIGN_BLOCK ? block : rows % block);
+    return shard->row_begin % block == 0 &&
+           shard->row_begin / block == shard->device % n &&
+           n_rows == (left < block ? left : block);
 }
 
 uint32_t shard_row_ranks(const struct problem *problem,
@@ -232,9 +244,9 @@ uint32_t shard_row_ranks(const struct problem *problem,
     const uint32_t n[] = {shard->kind == SHARD_GRID ? 0 : cluster->n_devices,
                           cluster_group(cluster)};
 
-    for (int is_rest = 0; is_rest < 2; is_rest++)
+    for (int sign = 0; sign < N_ROW_SIGNS; sign++)
         for (int i = 0; i < 2; i++)
-            if (n[i] && is_row_block(problem, shard, n[i], is_rest))
+            if (n[i] && has_row_sign(problem, shard, n[i], (enum row_sign)sign))
                 return n[i];
     return 0;
 }

@@ -123,10 +123,11 @@ void shard_memory(struct memory_items *items, const struct problem *problem,
 void memory_add(struct memory_items *items, const struct memory_items *more);
 
 /* Over how many devices the rows of this row or grid piece's table are cut,
- * told by its number of rows, if they are cut in blocks of ceil(rows / k) and a
- * rest: k = R (not of a grid), or the devices of one group (which then hold all
- * blocks); 0 for any other cut. A piece that could be of both counts as one of
- * R. */
+ * if they are cut in blocks of ceil(rows / k) and a rest: k = R (not of a
+ * grid), or the devices of one group (which then hold all blocks); 0 for any
+ * other cut. A piece that is block i of such a cut on device i (of its group)
+ * is of that cut, else its number of rows tells; what could be of both counts
+ * as one of R. */
 uint32_t shard_row_ranks(const struct problem *problem,
                          const struct shard *shard);
 

@@ -23,16 +23,6 @@ static uint64_t saturating_add(uint64_t a, uint64_t b)
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* sums[device] += sign * vector */
-static void add_vector(const struct what_if *what_if, double *sums,
-                       uint32_t device, const double *vector, double sign)
-{
-    size_t width = what_if->oracle->width;
-
-    for (size_t w = 0; w < width; w++)
-        sums[device * width + w] += sign * vector[w];
-}
-
 void what_if_init(struct what_if *what_if, const struct plan *plan,
                   const struct oracle *oracle)
 {
@@ -47,11 +37,11 @@ void what_if_init(struct what_if *what_if, const struct plan *plan,
     what_if->bwd_comm_ms = mem_alloc(n, sizeof(double));
     what_if->fwd_comm_ms = mem_alloc(n, sizeof(double));
     oracle->ops->embed(oracle, plan->shards, plan->n_shards, what_if->vectors);
+    oracle_add_shards(oracle, plan->shards, what_if->vectors, plan->n_shards, 1,
+                      what_if->sums);
     for (size_t i = 0; i < plan->n_shards; i++) {
         const struct shard *shard = &plan->shards[i];
 
-        add_vector(what_if, what_if->sums, shard->device,
-                   what_if->vectors + i * width, 1);
         what_if->bytes[shard->device] = saturating_add(
             what_if->bytes[shard->device], bytes_of(what_if, shard));
     }
@@ -72,20 +62,24 @@ void what_if_release(struct what_if *what_if)
 static void edit_sums(struct what_if *what_if, const struct edit *edit)
 {
     const struct oracle *oracle = what_if->oracle;
-    size_t width = oracle->width;
-    double *vectors = mem_alloc(edit->n_come * width, sizeof(double));
+    size_t width = oracle->width, n_gone = edit->n_gone;
+    size_t n = n_gone > edit->n_come ? n_gone : edit->n_come;
+    double *vectors = mem_alloc(n * width, sizeof(double));
+    struct shard *gone = mem_alloc(n_gone, sizeof(*gone));
 
     memcpy(what_if->step_sums, what_if->sums,
            n_devices_of(what_if) * width * sizeof(double));
-    for (size_t i = 0; i < edit->n_gone; i++)
-        add_vector(what_if, what_if->step_sums,
-                   what_if->plan->shards[edit->gone[i]].device,
-                   what_if->vectors + edit->gone[i] * width, -1);
+    for (size_t i = 0; i < n_gone; i++) {
+        gone[i] = what_if->plan->shards[edit->gone[i]];
+        memcpy(vectors + i * width, what_if->vectors + edit->gone[i] * width,
+               width * sizeof(*vectors));
+    }
+    oracle_add_shards(oracle, gone, vectors, n_gone, -1, what_if->step_sums);
     oracle->ops->embed(oracle, edit->come, edit->n_come, vectors);
-    for (size_t i = 0; i < edit->n_come; i++)
-        add_vector(what_if, what_if->step_sums, edit->come[i].device,
-                   vectors + i * width, 1);
+    oracle_add_shards(oracle, edit->come, vectors, edit->n_come, 1,
+                      what_if->step_sums);
     mem_free(vectors);
+    mem_free(gone);
 }
 
 double what_if_step(struct what_if *what_if, const struct edit *edit)

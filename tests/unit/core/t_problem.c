@@ -163,16 +163,21 @@ struct row_case {
     uint32_t n_devices, devices_per_host;
     uint64_t rows, row_begin, row_end;
     uint32_t want;
+    uint32_t device;
 };
 
 static const struct row_case row_cases[] = {
-    {"a block over all", 4, 2, 10, 3, 6, 4},
-    {"the rest over all", 4, 2, 10, 9, 10, 4},
-    {"a block over a host", 4, 2, 10, 5, 10, 2},
-    {"the rest over a host", 4, 2, 11, 6, 11, 2},
-    {"no such block", 4, 2, 10, 0, 4, 0},
-    {"of both: all", 2, 2, 10, 0, 5, 2},
-    {"one row each, and ranks without", 8, 4, 5, 3, 4, 8},
+    {"a block over all", 4, 2, 10, 3, 6, 4, 0},
+    {"the rest over all", 4, 2, 10, 9, 10, 4, 0},
+    {"a block over a host", 4, 2, 10, 5, 10, 2, 0},
+    {"the rest over a host", 4, 2, 11, 6, 11, 2, 0},
+    {"no such block", 4, 2, 10, 0, 4, 0, 0},
+    {"of both: all", 2, 2, 10, 0, 5, 2, 0},
+    {"one row each, and ranks without", 8, 4, 5, 3, 4, 8, 0},
+    {"a host's rest of as many rows as a block", 4, 2, 5, 3, 5, 2, 1},
+    {"a block of as many rows as a host's rest", 4, 2, 5, 2, 4, 4, 1},
+    {"one row each on the second host", 8, 4, 3, 1, 2, 4, 5},
+    {"one row each on the first: all", 8, 4, 3, 1, 2, 8, 1},
 };
 
 static void test_row_ranks(void)
@@ -188,6 +193,7 @@ static void test_row_ranks(void)
         shard.kind = SHARD_ROW;
         shard.row_begin = test->row_begin;
         shard.row_end = test->row_end;
+        shard.device = test->device;
         is_i64(shard_row_ranks(&problem, &shard), test->want, test->name);
     }
 }

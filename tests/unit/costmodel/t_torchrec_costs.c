@@ -468,6 +468,55 @@ static void check_rows(void)
     arena_release(&arena);
 }
 
+/* 2 hosts of 4; a table of `rows` in blocks of one row from rank `first` on:
+ * all ranks from `begin` to `end` cost as much as TorchRec's estimator says of
+ * one of as many blocks, those without a row too. */
+static void check_few_rows(uint64_t rows, uint32_t first, uint32_t begin,
+                           uint32_t end, uint32_t n_full)
+{
+    struct table table = make_table(&cases[0].table), full = table;
+    struct problem problem = make_problem(&table, 8, 4);
+    struct problem filled = make_problem(&full, 8, 4);
+    struct plan plan = {.problem = problem};
+    struct oracle *oracle, *whole;
+    struct shard shards[8], block;
+    struct arena arena;
+    struct err err;
+    double want[3];
+
+    arena_init(&arena);
+    table.num_embeddings = rows;
+    full.num_embeddings = n_full;
+    plan.problem.tables = &table;
+    plan.shards = shards;
+    for (; plan.n_shards < rows; plan.n_shards++) {
+        struct shard *shard = &shards[plan.n_shards];
+
+        *shard = shard_whole(&problem, 0, first + (uint32_t)plan.n_shards);
+        shard->kind = SHARD_ROW;
+        shard->row_begin = plan.n_shards;
+        shard->row_end = plan.n_shards + 1;
+    }
+    oracle = must_open("torchrec", &plan.problem, &arena);
+    whole = must_open("torchrec", &filled, &arena);
+    block = shard_whole(&filled, 0, first);
+    block.kind = SHARD_ROW;
+    block.row_end = 1;
+    whole->ops->embed(whole, &block, 1, want);
+    if (ok(!plan_price(&plan, oracle, &arena, &err), "%d rows are priced",
+           (int)rows))
+        for (uint32_t r = 0; r < 8; r++) {
+            bool is_in = r >= begin && r < end;
+
+            is_near(plan.devices[r].total_ms,
+                    is_in ? want[0] + want[1] + want[2] : 0, 1e-12,
+                    "each rank of the cut has a block, of rows or not");
+        }
+    oracle_close(whole);
+    oracle_close(oracle);
+    arena_release(&arena);
+}
+
 int main(void)
 {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -476,5 +525,8 @@ int main(void)
     check_settings();
     check_asked();
     check_rows();
+    check_few_rows(2, 0, 0, 8, 8);
+    check_few_rows(3, 0, 0, 8, 8);
+    check_few_rows(3, 4, 4, 8, 4);
     return tap_done();
 }
