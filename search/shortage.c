@@ -46,8 +46,7 @@ static bool fits(struct question *question, uint64_t least_memory,
 
         cluster->memory_bytes[r] = given->memory_bytes[like];
         cluster->reserve_bytes[r] = given->reserve_bytes[like];
-        if (cluster->memory_bytes[r] < least_memory)
-            cluster->memory_bytes[r] = least_memory;
+        cluster_raise_memory(cluster, r, least_memory);
     }
     problem.kinds |= more_kinds;
     problem.tables = ARENA_NEW(arena, struct table, problem.n_tables);

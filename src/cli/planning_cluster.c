@@ -8,45 +8,41 @@
 #include "costmodel/oracles.h"
 #include "io/cluster_json.h"
 
-/* What is to stay free of a GPU's memory. Where nobody says: the default of
- * --reserve, but none beside the papers' way to count memory. */
-static int find_reserve(uint64_t *reserve_bytes, const struct problem *problem,
-                        uint32_t gpu, struct cli *cli, struct err *err)
+static int bad_reserve(const struct cluster *cluster, bool is_of_file,
+                       uint32_t gpu, const struct cli *cli, struct err *err)
 {
-    const struct cluster *cluster = &problem->cluster;
-    uint64_t memory = cluster->memory_bytes[gpu];
     char has[TEXT_BYTES_MAX];
 
-    if (cluster->reserve) {
-        if (text_to_share(cluster->reserve, memory, reserve_bytes))
-            return 0;
-        return err_set(err, ERR_INPUT, "%s: reserve is %s, but GPU %u has %s",
-                       cli_string(cli, "cluster"), cluster->reserve, gpu,
-                       text_from_bytes(has, (double)memory));
-    }
-    if (!cli_given(cli, "reserve") && problem->memory_model == MEMORY_WEIGHTS)
-        return 0;
-    if (text_to_share(cli_string(cli, "reserve"), memory, reserve_bytes))
-        return 0;
+    if (is_of_file)
+        return err_set(
+            err, ERR_INPUT, "%s: reserve is %s, but GPU %u has %s",
+            cli_string(cli, "cluster"), cluster->reserve, gpu,
+            text_from_bytes(has, (double)cluster->memory_bytes[gpu]));
     return err_set(err, ERR_USAGE,
                    "option '--reserve' takes a size up to a GPU's memory or a "
                    "percentage from 0%% to 100%%, not '%s'",
-                   cli_string(cli, "reserve"));
+                   cluster->reserve);
 }
 
 /* What is to stay free comes to what is taken already; no more can be kept from
- * use than there is. */
+ * use than there is. Where nobody says: the default of --reserve, but none
+ * beside the papers' way to count memory. */
 static int add_reserve(struct problem *problem, struct cli *cli,
                        struct err *err)
 {
     struct cluster *cluster = &problem->cluster;
+    bool is_of_file = cluster->reserve != NULL;
 
+    if (!is_of_file &&
+        (cli_given(cli, "reserve") || problem->memory_model != MEMORY_WEIGHTS))
+        cluster->reserve = cli_string(cli, "reserve");
     for (uint32_t r = 0; r < cluster->n_devices; r++) {
         uint64_t memory = cluster->memory_bytes[r];
         uint64_t taken = cluster->reserve_bytes[r], reserve = 0;
 
-        if (find_reserve(&reserve, problem, r, cli, err))
-            return -1;
+        if (cluster->reserve &&
+            !text_to_share(cluster->reserve, memory, &reserve))
+            return bad_reserve(cluster, is_of_file, r, cli, err);
         cluster->reserve_bytes[r] =
             reserve < memory - taken ? taken + reserve : memory;
     }

@@ -2,6 +2,7 @@
 #include "core/problem.h"
 
 #include "base/mem.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -61,6 +62,19 @@ uint32_t cluster_whole_hosts(const struct cluster *cluster, uint32_t n)
     else if (cluster->devices_per_host < cluster->n_devices)
         n += (step - n % step) % step;
     return n;
+}
+
+void cluster_raise_memory(struct cluster *cluster, uint32_t device,
+                          uint64_t least_bytes)
+{
+    uint64_t *memory = &cluster->memory_bytes[device], before, after;
+
+    if (*memory >= least_bytes)
+        return;
+    if (cluster->reserve && text_to_share(cluster->reserve, *memory, &before) &&
+        text_to_share(cluster->reserve, least_bytes, &after))
+        cluster->reserve_bytes[device] += after - before;
+    *memory = least_bytes;
 }
 
 bool cluster_is_even(const struct cluster *cluster)

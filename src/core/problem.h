@@ -24,12 +24,18 @@ struct cluster {
     /* What a device exchanges inside its group and across groups, where the
      * user says so; 0: as the cost model has it. */
     double intra_gbps, inter_gbps;
-    /* In no plan: what the devices are, or NULL; what the cluster file wants
-     * free of each, as it says it, or NULL; and where nobody said how many
-     * devices a host has, how many such hosts are sold with, else 0. */
+    /* In no plan: what the devices are, or NULL; what is to stay free of each,
+     * as it was asked for ("15%", "4GiB"; in reserve_bytes already), or NULL;
+     * and where nobody said how many devices a host has, how many such hosts
+     * are sold with, else 0. */
     const char *gpu, *reserve;
     uint32_t host_size;
 };
+
+/* Gives a device at least so much memory; what is to stay free of it may be a
+ * share. */
+void cluster_raise_memory(struct cluster *cluster, uint32_t device,
+                          uint64_t least_bytes);
 
 /* Devices of a group: those of a host, or of an NVLink domain of several. What
  * is fast inside a host is fast inside of it, and rows that are cut over one

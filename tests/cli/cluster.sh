@@ -177,6 +177,14 @@ default_plan --gpus 4 --memory 2GiB -o free.json | grep '^memory'
 default_plan --gpus 2 --memory 1200MiB >report
 echo "exit $?, and as often so in compare: $(cat missed)"
 
+# The memory that a message asks for is enough, a share of it kept free.
+for reserve in 15% 40%; do
+    default_plan --gpus 2 --memory 1200MiB --reserve $reserve >report
+    size=$(sed -n 's/.* with \([0-9.]* [MG]iB\) a device.*/\1/p' messages)
+    default_plan --gpus 2 --memory "$size" --reserve $reserve >report
+    echo "what a message asks for: exit $?"
+done
+
 echo "# hosts that nobody names"
 
 # hosts OPTIONS : as the first line of the report has them

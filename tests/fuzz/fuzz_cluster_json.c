@@ -21,7 +21,8 @@ static void must_be_legal(const struct cluster *cluster)
 {
     MUST(cluster->n_devices >= 1 && cluster->n_devices <= CLUSTER_MAX_GPUS);
     MUST(cluster->devices_per_host >= 1);
-    MUST(cluster->n_devices % cluster->devices_per_host == 0);
+    MUST(cluster->n_devices % cluster_group(cluster) == 0);
+    MUST(cluster_group(cluster) % cluster->devices_per_host == 0);
     MUST(isfinite(cluster->intra_gbps) && cluster->intra_gbps >= 0);
     MUST(isfinite(cluster->inter_gbps) && cluster->inter_gbps >= 0);
     for (uint32_t r = 0; r < cluster->n_devices; r++)

@@ -15,7 +15,12 @@ import torch.multiprocessing as mp
 
 import ranks
 
-JOBS = ((2, 2), (4, 4), (4, 2))  # ranks, ranks of a host
+JOBS = (  # ranks, ranks of a host, hosts of an NVLink domain
+    (2, 2, 1),
+    (4, 4, 1),
+    (4, 2, 1),
+    (4, 1, 2),
+)
 LISTS = (
     "criteo_kaggle_26",
     "nvidia_synthetic_tiny_v3",
@@ -106,7 +111,7 @@ def emitted(plan_path, name, optimizer):
     }
 
 
-def planned_cases(work, n_ranks, n_local):
+def planned_cases(work, n_ranks, n_local, pod_size):
     """Room for 1.4 times the weights keeps tables from being replicated."""
     for name in LISTS:
         path, n_bytes = capped_list(work, name)
@@ -116,6 +121,7 @@ def planned_cases(work, n_ranks, n_local):
             status, why = neuroshard(
                 *("plan", path, "--shard", kinds, "-o", plan_path),
                 *("--gpus", str(n_ranks), "--gpus-per-host", str(n_local)),
+                *("--hosts-per-domain", str(pod_size)),
                 *("--memory-model", "weights", "--reserve", "0"),
                 *("--memory", str(14 * n_bytes // 10 // n_ranks)),
                 *("--effort", "20000"),
@@ -324,14 +330,17 @@ def check(work):
         *("emit", cut_plan(work, 2, 2, (8, 8))),
         *("--format", "torchrec-loader", "-o", work + "/loader.py"),
     )
-    for n_ranks, n_local in JOBS:
-        print(f"# {n_ranks} ranks, {n_local} of a host")
-        planned = [c for c in planned_cases(work, n_ranks, n_local) if c]
+    for n_ranks, n_local, pod_size in JOBS:
+        print(f"# {n_ranks} ranks, {n_local} of a host, pods of {pod_size}")
+        os.environ["TORCHREC_RESOLVED_POD_SIZE"] = str(pod_size)
+        cases = planned_cases(work, n_ranks, n_local, pod_size)
+        planned = [c for c in cases if c]
         kinds = set().union(*(case["kinds"] for case in planned))
         ok(kinds == set(ALL_KINDS), "plans hold all kinds", str(kinds))
-        cases = [c for c in random_cases(work, n_ranks, n_local) if c]
-        run_job(work, n_ranks, n_local, planned + cases)
+        cases = random_cases(work, n_ranks, n_local) if pod_size == 1 else []
+        run_job(work, n_ranks, n_local, planned + [c for c in cases if c])
     print("# refused")
+    os.environ.pop("TORCHREC_RESOLVED_POD_SIZE")
     check_unequal_plan(work)
     run_job(work, 2, 2, [unequal_case(work)])
     other_hosts = refused_case(

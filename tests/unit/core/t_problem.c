@@ -212,6 +212,25 @@ static void test_assumed_hosts(void)
            "%u devices are in hosts of %u", cases[i][0], cases[i][1]);
 }
 
+static void test_raise_memory(void)
+{
+    uint64_t memory[] = {1000, 3000}, reserve[] = {150 + 7, 450};
+    struct cluster cluster = {.n_devices = 2,
+                              .memory_bytes = memory,
+                              .reserve_bytes = reserve,
+                              .reserve = "15%"};
+
+    for (uint32_t r = 0; r < 2; r++)
+        cluster_raise_memory(&cluster, r, 2000);
+    is_i64((int64_t)memory[0], 2000, "as much as asked for");
+    is_i64((int64_t)reserve[0], 300 + 7, "15% of it stays free, beside 7");
+    is_i64((int64_t)memory[1], 3000, "nothing is taken away");
+    is_i64((int64_t)reserve[1], 450, "nor is it of what stays free");
+    cluster.reserve = "100";
+    cluster_raise_memory(&cluster, 0, 4000);
+    is_i64((int64_t)reserve[0], 307, "a size stays as it is");
+}
+
 static void test_whole_hosts(void)
 {
     struct cluster one = {.n_devices = 4, .devices_per_host = 4};
@@ -237,6 +256,7 @@ int main(void)
 {
     test_assumed_hosts();
     test_whole_hosts();
+    test_raise_memory();
     test_memory_of_kinds();
     test_memory_of_formats();
     test_memory_of_replicas();
