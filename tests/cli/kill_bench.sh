@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# A measurement that is killed at 20 random moments: the database stays whole,
-# every sample that was reported as stored is there, none is there twice, and
-# the same command goes on where it stopped.
+# A measurement that is killed at 20 random moments (60 in the full size): the
+# database stays whole, every sample that was reported as stored is there, none
+# is there twice, and the same command goes on where it stopped.
 
 command -v sqlite3 >/dev/null || { echo "no sqlite3 tool" >&2; exit 77; }
 
@@ -20,7 +20,11 @@ pid=
 trap '[ -z "$pid" ] || kill -9 "$pid" 2>/dev/null' EXIT
 : >acknowledged
 : >moments
-for round in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+rounds=20
+[ "${TEST_SIZE-}" != full ] || rounds=60
+round=0
+while [ $round -lt $rounds ]; do
+    round=$((round + 1))
     byte=$(od -An -N1 -tu1 /dev/urandom | tr -d ' ')
     moment=$(awk "BEGIN { printf \"%.3f\", 0.03 + $byte / 500 }")
     echo "round $round: killed after $moment s" >>moments

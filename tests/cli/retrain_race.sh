@@ -56,12 +56,12 @@ while [ $round -lt $rounds ]; do
     [ $((round % 3)) -ne 2 ] || rival=faster
     round=$((round + 1))
     cp start model
-    $rival >rival &
+    $rival >other &
     better >best
     wait
     [ "$("$ns" eval --db costs.db --model model --json |
         sed -n 's/^  "hash": "\(.*\)",*$/\1/p')" = "$want" ] ||
-        echo "round $round: $rival left the worse model: $(cat rival best)"
+        echo "round $round: $rival left the worse model: $(cat other best)"
     [ ! -e model.lock ] || echo "round $round: a lock is left"
 done
 [ "$(sqlite3 costs.db 'SELECT count(*) FROM training_log')" = \

@@ -1,0 +1,152 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Trainings, pairs of retrainings and re-plans that are killed, at random
+# moments or as soon as they begin to write: each file is the old one or the new
+# one, byte for byte, the database is whole, and the next writer takes over the
+# lock and clears up what the dead left behind.
+# shellcheck disable=SC2086 # commands are several words
+set -eu
+command -v sqlite3 >/dev/null || { echo "no sqlite3 tool" >&2; exit 77; }
+
+ns=$NEUROSHARD
+what=nothing
+round=0
+pid=
+other=
+trap 'kill -9 $pid $other 2>/dev/null || :' EXIT
+rounds=7
+[ "${TEST_SIZE-}" != full ] || rounds=120
+
+fail()
+{
+    echo "not ok: round $round of $what: $*"
+    ls -la
+    exit 1
+}
+
+# A small part of what was measured for the shipped model.
+cp "$ROOT/data/measurements/cpu-amd-epyc-2t.db" costs.db
+sqlite3 costs.db 'DELETE FROM sample_table WHERE sample_id IN (SELECT id FROM
+    sample WHERE case_idx >= 120); DELETE FROM sample WHERE case_idx >= 120;
+    DELETE FROM comm_sample; VACUUM'
+head -n 13 "$ROOT/data/tables/criteo_kaggle_26.csv" >tables.csv
+
+# The three commands; both retrainings make a better model than the first one.
+train='train --db costs.db -o model --epochs 4 --force'
+retrain='retrain --db costs.db --model model --min-gain 0% --force --epochs'
+plan='plan tables.csv --memory 2GiB --batch 4096 --cost roofline:a100
+    --effort 2000'
+replan="$plan --gpus 3 --from old.json -o plan.json"
+
+# What there is before and after.
+"$ns" train --db costs.db -o old --epochs 1 --force >out
+"$ns" $train >out
+mv model new
+cp old model
+"$ns" $retrain 6 >out
+mv model new6
+cp old model
+"$ns" $retrain 8 >out
+mv model new8
+rm -f model.1
+! cmp -s old new6 && ! cmp -s old new8 && ! cmp -s new6 new8 ||
+    echo "not ok: the models are alike"
+"$ns" $plan --gpus 2 -o old.json >out 2>&1
+"$ns" $replan >out 2>&1
+mv plan.json new.json
+
+# one_of FILE NAME...: FILE has the bytes of one of the others.
+one_of()
+{
+    file=$1
+    shift
+    for other; do
+        ! cmp -s "$file" "$other" || return 0
+    done
+    fail "$file is none of $*"
+}
+
+# moment PID FILE: waits for a random while, or until FILE shows that something
+# is being written.
+moment()
+{
+    if [ $((round % 2)) = 0 ]; then
+        byte=$(od -An -N1 -tu1 /dev/urandom)
+        sleep "$(awk "BEGIN { printf \"%.3f\", $byte / 1500 }")"
+        return
+    fi
+    while kill -0 "$1" 2>/dev/null; do
+        for file in $2; do
+            [ ! -e "$file" ] || return 0
+        done
+    done
+}
+
+end()
+{
+    kill -9 "$@" 2>/dev/null || :
+    for killed; do
+        wait "$killed" 2>/dev/null || n_kills=$((n_kills + 1))
+    done
+    pid=
+    other=
+}
+
+# After the next writer nothing is left but what is meant to be.
+clean()
+{
+    for file in .neuroshard-* ./*.lock; do
+        [ ! -e "$file" ] || fail "$file is left"
+    done
+}
+
+n_kills=0
+round=0
+while [ $round -lt $rounds ]; do
+    round=$((round + 1))
+
+    what=train
+    cp old model
+    "$ns" $train >out 2>&1 &
+    pid=$!
+    moment $pid 'model.lock .neuroshard-*'
+    end $pid
+    one_of model old new
+    "$ns" $train >out 2>&1 || fail "$(cat out)"
+    one_of model new
+    clean
+
+    what=retrain
+    cp old model
+    rm -f model.1
+    "$ns" $retrain 6 >out 2>&1 &
+    pid=$!
+    "$ns" $retrain 8 >out 2>&1 &
+    other=$!
+    moment $pid 'model.lock .neuroshard-*'
+    end $pid $other
+    one_of model old new6 new8
+    [ ! -e model.1 ] || one_of model.1 old new6 new8
+    [ "$(sqlite3 costs.db 'PRAGMA integrity_check')" = ok ] ||
+        fail "the database is damaged"
+    "$ns" $retrain 6 >out 2>&1 || fail "$(cat out)"
+    "$ns" $retrain 8 >out 2>&1 || fail "$(cat out)"
+    one_of model new6 new8
+    clean
+    [ ! -e costs.db-wal ] || fail "a log is left"
+
+    what='plan --from'
+    cp old.json plan.json
+    "$ns" $replan >out 2>&1 &
+    pid=$!
+    moment $pid '.neuroshard-*'
+    end $pid
+    one_of plan.json old.json new.json
+    "$ns" $replan >out 2>&1 || fail "$(cat out)"
+    one_of plan.json new.json
+    clean
+done
+[ "$(sqlite3 costs.db 'PRAGMA foreign_key_check')" = '' ] ||
+    echo "not ok: the database refers to nothing"
+[ $n_kills -ge $((rounds * 3)) ] || echo "not ok: only $n_kills were killed"
+echo ok
