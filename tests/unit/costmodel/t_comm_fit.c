@@ -165,6 +165,48 @@ static void test_groups(struct arena *arena)
     ok(!errors.n && isnan(errors.median_frac), "too few to judge");
 }
 
+/* Across hosts a port carries what leaves its host, whatever the kind. */
+static void test_hosts(struct arena *arena)
+{
+    static const char *const kinds[] = {"nccl", "mpi"};
+
+    for (int k = 0; k < 2; k++) {
+        struct list list = {.n = 0};
+        struct comm_fit fit;
+
+        for (uint64_t max = 1 << 16; max <= 1 << 26; max *= 2) {
+            add(&list, kinds[k], 8, 7 * max, max,
+                10 + (double)max * 3 / 4 / 25e3);
+            list.at[list.n - 1].n_hosts = 4;
+        }
+        ok(comm_fit_samples(&fit, list.at, list.n, arena), "%s, 4 hosts of 2",
+           kinds[k]);
+        is_i64(fit.curves[0].n_hosts, 4, "hosts");
+        is_near(comm_curve_gbps(&fit.curves[0]), 25, 1e-6,
+                "three quarters leave the host");
+        is_near(comm_curve_latency_us(&fit.curves[0]), 10, 1e-6, "latency");
+    }
+}
+
+/* A line under much noise: more knots would fit what is there better, and
+ * predict what is held out worse. */
+static void test_noise(struct arena *arena)
+{
+    struct list list = {.n = 0};
+    struct comm_fit fit;
+    struct rng rng;
+
+    rng_init(&rng, 7, 0);
+    for (unsigned i = 0; i < 120; i++) {
+        double total = floor(4096 * pow(2, 14 * rng_uniform(&rng)));
+
+        add(&list, "copy", 4, (uint64_t)total, (uint64_t)total / 4,
+            (30 + total / 8e3) * exp(0.4 * rng_normal(&rng)));
+    }
+    ok(comm_fit_samples(&fit, list.at, list.n, arena), "a noisy line");
+    ok(fit.curves[0].n_knots <= 4, "needs no %u knots", fit.curves[0].n_knots);
+}
+
 int main(void)
 {
     struct arena arena;
@@ -174,6 +216,8 @@ int main(void)
     test_odd_times(&arena);
     test_host(&arena);
     test_groups(&arena);
+    test_hosts(&arena);
+    test_noise(&arena);
     arena_release(&arena);
     return tap_done();
 }

@@ -134,6 +134,48 @@ static void test_singles(const struct sample *samples, size_t n,
        "nothing to compare");
 }
 
+/* What a net may learn from, and what tells how well a case repeats. */
+static void test_kept(const struct sample *samples, size_t n,
+                      struct arena *arena)
+{
+    struct sample_table table = {.n_rows = 1, .dim = 4};
+    struct sample *some = ARENA_NEW(arena, struct sample, n);
+    struct evaluation evaluation;
+    struct model model;
+    size_t n_repeats = 0;
+
+    for (int kind = 0; kind < N_SAMPLE_KINDS; kind++) {
+        struct sample sample =
+            synthetic_sample((enum sample_kind)kind, 0, 0, &table, 1);
+
+        is_i64(sample_trains(&sample),
+               kind != SAMPLE_REPEAT && kind != SAMPLE_SENTINEL,
+               sample_kind_name(sample.kind));
+        sample.flags = SAMPLE_THROTTLED;
+        ok(!sample_trains(&sample), "not of a disturbed machine");
+        sample.flags = 0;
+        sample.total.median_ms = 0;
+        ok(!sample_trains(&sample), "nor without a time");
+    }
+    train(&model, samples, n, 1, arena);
+    memcpy(some, samples, n * sizeof(*some));
+    evaluate_model(&evaluation, &model, some, n);
+    is_i64((int64_t)evaluation.n_repeats, N_CASES / 4, "repeats");
+    for (size_t i = 0; i < n; i++)
+        if (some[i].kind == SAMPLE_REPEAT && n_repeats++ % 3 == 0)
+            some[i].flags = SAMPLE_THROTTLED;
+    evaluate_model(&evaluation, &model, some, n);
+    is_i64((int64_t)evaluation.n_repeats, N_CASES / 4 - N_CASES / 12,
+           "those of a disturbed machine do not count");
+    for (size_t i = 0; i < n; i++)
+        if (some[i].kind == SAMPLE_FUSED)
+            some[i].flags = SAMPLE_THROTTLED;
+    evaluate_model(&evaluation, &model, some, n);
+    is_i64((int64_t)evaluation.n_repeats, 0, "nor of disturbed cases");
+    is_i64((int64_t)evaluation.errors[PREDICTOR_NET].n, 0,
+           "which judge nothing");
+}
+
 int main(void)
 {
     struct sample *samples;
@@ -142,6 +184,7 @@ int main(void)
 
     arena_init(&arena);
     samples = synthetic_samples(&n, N_CASES, 3, &arena);
+    test_kept(samples, n, &arena);
     test_singles(samples, n, &arena);
     test_pair(samples, n, &arena);
     arena_release(&arena);

@@ -276,6 +276,40 @@ static void test_lists(void)
     }
 }
 
+/* A sample whose second table is refused leaves nothing of itself behind, and
+ * the store goes on. */
+static void test_refused_sample(void)
+{
+    struct sample_table tables[2] = {
+        {.n_rows = 10, .dim = 4, .pooling_factor = 2, .n_unique = 5},
+        {.n_rows = 10, .dim = 4, .pooling_factor = 2, .n_unique = -5}};
+    struct sample sample = {.kind = SAMPLE_FUSED,
+                            .case_idx = 7,
+                            .tables = tables,
+                            .n_tables = 2,
+                            .version = "0.1.0",
+                            .started_at = "2026-11-21T04:05:06Z"};
+    struct store *store = open_rows();
+    struct sample *samples;
+    struct arena arena;
+    struct err err = {0};
+    size_t n = 0;
+
+    arena_init(&arena);
+    ok(store_put(store, &setting, &sample, &err) == -1, "%s", err.msg);
+    ok(!store_samples(store, &setting, &samples, &n, &arena, &err) && n == 1,
+       "nothing of it is there: %s", err.msg);
+    tables[1].n_unique = 5;
+    err = (struct err){0};
+    ok(!store_put(store, &setting, &sample, &err), "mended it is put%s",
+       err.msg);
+    ok(!store_samples(store, &setting, &samples, &n, &arena, &err) && n == 2,
+       "both are there: %s", err.msg);
+    store_close(store);
+    arena_release(&arena);
+    unlink(path);
+}
+
 /* A file whose tables take any type in any column. */
 static void test_types(void)
 {
@@ -324,6 +358,7 @@ int main(void)
     test_fields();
     test_all_fields();
     test_lists();
+    test_refused_sample();
     test_types();
     return tap_done();
 }
