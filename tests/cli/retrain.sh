@@ -1,0 +1,57 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# What a timer sees of train and retrain: exit statuses, what becomes of the
+# files, and the verdicts in the database.
+set -eu
+command -v sqlite3 >/dev/null || { echo "no sqlite3 tool" >&2; exit 77; }
+
+ns=$NEUROSHARD
+cp "$ROOT/data/measurements/cpu-amd-epyc-2t.db" costs.db
+sqlite3 costs.db 'DELETE FROM sample_table WHERE sample_id IN (SELECT id FROM
+    sample WHERE case_idx >= 400); DELETE FROM sample WHERE case_idx >= 400;
+    DELETE FROM comm_sample; VACUUM'
+
+# try NAME COMMAND...: prints the exit status and the first two words.
+try()
+{
+    name=$1
+    shift
+    status=0
+    "$ns" "$@" >out 2>err || status=$?
+    echo "$name: $status $(sed -n 's/^\([a-z]* [^ :]*\).*/\1/p' out | head -n 1)"
+}
+
+try 'first model' train --db costs.db -o model --epochs 1 --force
+cp model old
+try replaced retrain --db costs.db --model model --epochs 30 --exit-code
+cmp old model.1 && cp model better
+try kept retrain --db costs.db --model model --epochs 30 --exit-code
+try 'kept, not asked' retrain --db costs.db --model model --epochs 30
+cmp better model
+cmp old model.1
+try 'no such gain' retrain --db costs.db --model model --min-gain 1
+cat err
+try 'few samples' retrain --db costs.db --model model --since 2030-01-01
+try 'no date' retrain --db costs.db --model model \
+    --epochs 1 --since 2026-13-45
+cat err
+
+echo "# verdicts"
+sqlite3 costs.db "SELECT id, model_path, verdict, n_samples, n_held_out,
+    old_hash = lag(model_hash) OVER (ORDER BY id),
+    model_hash = iif(verdict = 'replaced', new_hash, old_hash),
+    verdict = 'kept' OR old_mape - new_mape >= min_gain, gain_se >= 0, setting FROM training_log"
+
+echo "# interrupted, the best until then is kept"
+status=0
+timeout --preserve-status -s INT 2 "$ns" train --db costs.db -o cut \
+    --epochs 1000000 --force 2>err >out || status=$?
+echo "train: $status"
+sed 's/[0-9][0-9]*/N/g' err
+try eval eval --db costs.db --model cut
+status=0
+timeout --preserve-status -s INT 2 "$ns" retrain --db costs.db --model model \
+    --epochs 1000000 2>err >out || status=$?
+echo "retrain: $status"
+sed 's/[0-9][0-9]*/N/g' err
+cmp better model
