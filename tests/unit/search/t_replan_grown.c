@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: MIT */
+#include "search/replan.h"
+
+#include "core/plan_check.h"
+#include "core/plan_moves.h"
+#include "tests/tap.h"
+#include "tests/unit/search/fake.h"
+#include "tests/unit/search/random_oracle.h"
+
+/*
+ * Old plans of all sorts, cut anyhow, whose tables grow, shrink, come and go.
+ */
+
+#define EFFORT 4000
+
+struct scene {
+    struct arena arena;
+    struct rng rng;
+    struct problem old, problem;
+    struct random_oracle oracle;
+    struct plan from;
+    struct plan grown; /* `from` with the rows of today, and nothing else */
+    bool grown_fits;   /* with the new tables somewhere beside it */
+    bool moves_blocks; /* there are row blocks that have to be equal */
+};
+
+static uint32_t draw(struct scene *scene, uint32_t n)
+{
+    return (uint32_t)rng_below(&scene->rng, n);
+}
+
+/* --- an old plan --- */
+
+static void add(struct plan *plan, struct shard shard)
+{
+    plan->shards[plan->n_shards++] = shard;
+}
+
+/* Pieces of any widths, those of one GPU of the same, or next to each other. */
+static void cut_columns(struct scene *scene, struct shard piece, uint32_t dim)
+{
+    uint32_t n = scene->old.cluster.n_devices, left = dim;
+    uint32_t first = draw(scene, n);
+
+    for (uint32_t i = 0; i < n && left; i++) {
+        uint32_t width = 4 * (1 + draw(scene, left / 4));
+
+        piece.col_begin = dim - left;
+        piece.col_end = i + 1 == n ? dim : piece.col_begin + width;
+        piece.device = (first + i) % n;
+        left = dim - piece.col_end;
+        if (draw(scene, 3) || piece.col_end - piece.col_begin < 8) {
+            add(&scene->from, piece);
+            continue;
+        }
+        piece.col_end -= 4; /* two that touch */
+        add(&scene->from, piece);
+        piece.col_begin = piece.col_end;
+        piece.col_end += 4;
+        add(&scene->from, piece);
+    }
+}
+
+/* Blocks of any heights on any GPUs, or equal ones on all in order. */
+static void cut_rows(struct scene *scene, struct shard piece)
+{
+    bool is_any = scene->oracle.base.row_cut == ROW_CUT_ANY;
+    uint32_t n = scene->old.cluster.n_devices;
+    uint64_t rows = piece.row_end, block = (rows - 1) / n + 1;
+
+    for (piece.row_end = 0; piece.row_end < rows;) {
+        piece.row_begin = piece.row_end;
+        if (is_any)
+            block = 1 + rng_below(&scene->rng, rows);
+        piece.row_end += block;
+        if (piece.row_end > rows)
+            piece.row_end = rows;
+        piece.device =
+            is_any ? draw(scene, n) : (uint32_t)(piece.row_begin / block);
+        add(&scene->from, piece);
+    }
+}
+
+static void cut_table(struct scene *scene, uint32_t t)
+{
+    const struct table *table = &scene->old.tables[t];
+    uint32_t n = scene->old.cluster.n_devices;
+    struct shard whole = shard_whole(&scene->old, t, draw(scene, n));
+    bool is_any = scene->oracle.base.row_cut == ROW_CUT_ANY;
+    uint32_t how = draw(scene, 6);
+
+    if (how < 2 && table->dim % 4 == 0 && table->dim > 4) {
+        cut_columns(scene, whole, table->dim);
+    } else if (how == 2 && table->num_embeddings >= 20 * n) {
+        cut_rows(scene, whole);
+    } else if (how == 3 && table->num_embeddings >= 20 * n && is_any &&
+               table->dim % 8 == 0) {
+        uint32_t at = 4 * (1 + draw(scene, table->dim / 4 - 1));
+
+        whole.col_end = at;
+        cut_rows(scene, whole);
+        whole.col_begin = at;
+        whole.col_end = table->dim;
+        cut_rows(scene, whole);
+    } else if (how == 4 && table->num_embeddings < 1000) {
+        for (whole.device = 0; whole.device < n; whole.device++)
+            add(&scene->from, whole);
+    } else {
+        add(&scene->from, whole);
+    }
+}
+
+/* --- today --- */
+
+static bool is_cut_by_rows(const struct shard *shard)
+{
+    return (shard->kind & (SHARD_ROW | SHARD_GRID)) != 0;
+}
+
+/* Tables with other rows and loads, of which the first may be gone, and up to
+ * two that are new; where the GPUs stay, others have been added at most. */
+static void change(struct scene *scene)
+{
+    struct problem *now = &scene->problem;
+    size_t n = scene->old.n_tables, first = n > 1 && draw(scene, 3) == 0;
+
+    *now = scene->old;
+    now->tables = ARENA_NEW(&scene->arena, struct table, n + 2);
+    now->n_tables = 0;
+    for (size_t t = first; t < n; t++) {
+        struct table *table = &now->tables[now->n_tables++];
+
+        *table = scene->old.tables[t];
+        table->num_embeddings =
+            (uint64_t)((double)table->num_embeddings *
+                       (0.95 + 0.15 * rng_uniform(&scene->rng)));
+        table->num_embeddings += !table->num_embeddings;
+        table->pooling_factor *= 0.7 + 0.6 * rng_uniform(&scene->rng);
+    }
+    for (uint32_t i = draw(scene, 3); i > 0; i--) {
+        struct table *table = &now->tables[now->n_tables++];
+
+        *table = scene->old.tables[draw(scene, (uint32_t)n)];
+        table->name = arena_printf(&scene->arena, "new%u", i);
+    }
+}
+
+/* What the old plan comes to with the rows of today, table by table. */
+static void grow(struct scene *scene)
+{
+    const struct problem *old = &scene->old, *now = &scene->problem;
+    size_t gone = old->n_tables;
+    struct plan *grown = &scene->grown;
+
+    while (gone && strcmp(old->tables[old->n_tables - gone].name,
+                          now->tables[0].name) != 0)
+        gone--;
+    gone = old->n_tables - gone;
+    *grown = (struct plan){.problem = *now};
+    grown->shards =
+        ARENA_NEW(&scene->arena, struct shard, scene->from.n_shards + 2);
+    for (size_t i = 0; i < scene->from.n_shards; i++) {
+        struct shard shard = scene->from.shards[i];
+        uint64_t was = old->tables[shard.table].num_embeddings, rows;
+
+        if (shard.table < gone)
+            continue;
+        shard.table -= (uint32_t)gone;
+        rows = now->tables[shard.table].num_embeddings;
+        if (shard.row_end == was || shard.row_end > rows)
+            shard.row_end = rows;
+        if (shard.row_begin < shard.row_end)
+            grown->shards[grown->n_shards++] = shard;
+        scene->moves_blocks |= is_cut_by_rows(&scene->from.shards[i]) &&
+                               rows != was &&
+                               scene->oracle.base.row_cut == ROW_CUT_RANKS;
+    }
+}
+
+/* The new tables whole, each where the most is free. */
+static void judge_growth(struct scene *scene)
+{
+    const struct cluster *cluster = &scene->problem.cluster;
+    struct plan *grown = &scene->grown;
+    uint64_t *held = ARENA_NEW(&scene->arena, uint64_t, cluster->n_devices);
+    size_t n_old = scene->problem.n_tables;
+    struct memory_items items;
+    struct err err = {0};
+
+    for (size_t i = 0; i < grown->n_shards; i++) {
+        shard_memory(&items, &scene->problem, &grown->shards[i]);
+        held[grown->shards[i].device] += items.total;
+    }
+    while (n_old && !strncmp(scene->problem.tables[n_old - 1].name, "new", 3))
+        n_old--;
+    for (size_t t = n_old; t < scene->problem.n_tables; t++) {
+        struct shard shard = shard_whole(&scene->problem, (uint32_t)t, 0);
+        int64_t most = INT64_MIN;
+
+        for (uint32_t r = 0; r < cluster->n_devices; r++) {
+            int64_t left = (int64_t)(cluster->memory_bytes[r] - held[r]) -
+                           (int64_t)cluster->reserve_bytes[r];
+
+            if (left > most) {
+                most = left;
+                shard.device = r;
+            }
+        }
+        shard_memory(&items, &scene->problem, &shard);
+        held[shard.device] += items.total;
+        add(grown, shard);
+    }
+    plan_derive_kinds(grown);
+    scene->grown_fits = !plan_check(grown, &err);
+}
+
+static void open_scene(struct scene *scene, uint64_t seed)
+{
+    struct cluster *cluster = &scene->old.cluster;
+    double slack = 1, most = 0;
+
+    *scene = (struct scene){0};
+    arena_init(&scene->arena);
+    rng_init(&scene->rng, seed, 11);
+    fake_random(&scene->old, &scene->rng, 3, &scene->arena);
+    random_oracle_init(&scene->oracle, &scene->old, &scene->rng);
+    if (draw(scene, 2))
+        scene->oracle.base.row_cut = ROW_CUT_RANKS;
+    scene->from.problem = scene->old;
+    scene->from.shards =
+        ARENA_NEW(&scene->arena, struct shard, 1000 * scene->old.n_tables);
+    for (uint32_t t = 0; t < scene->old.n_tables; t++)
+        cut_table(scene, t);
+    plan_derive_kinds(&scene->from);
+    for (uint32_t r = 0; r < cluster->n_devices; r++) {
+        double held = 0;
+
+        for (size_t i = 0; i < scene->from.n_shards; i++) {
+            struct memory_items items;
+
+            shard_memory(&items, &scene->old, &scene->from.shards[i]);
+            held += scene->from.shards[i].device == r ? (double)items.total : 0;
+        }
+        most = fmax(most, held);
+    }
+    slack += 0.4 * rng_uniform(&scene->rng);
+    for (uint32_t r = 0; r < cluster->n_devices; r++)
+        cluster->memory_bytes[r] = (uint64_t)(slack * most) + 100;
+    change(scene);
+    grow(scene);
+    judge_growth(scene);
+    if (draw(scene, 4) == 0) { /* other GPUs, other columns */
+        scene->moves_blocks = true;
+        scene->grown_fits = false;
+        if (draw(scene, 2))
+            scene->problem.tables[0].dim = 4 * (1 + draw(scene, 40));
+        fake_cluster(&scene->problem, 1 + draw(scene, 7),
+                     (uint64_t)(3 * slack * most) + 100, &scene->arena);
+    }
+    scene->oracle.base.problem = &scene->problem;
+}
+
+/* --- plans --- */
+
+static int replan(struct plan *plan, struct scene *scene, uint64_t limit_bytes,
+                  struct replan_report *report, struct err *err)
+{
+    struct search_options options;
+
+    search_options_init(&options);
+    options.effort = EFFORT;
+    *err = (struct err){0};
+    *plan = (struct plan){.problem = scene->problem};
+    if (search_replan(plan, &scene->from, limit_bytes, &scene->oracle.base,
+                      &options, report, &scene->arena, err))
+        return -1;
+    plan_derive_kinds(plan);
+    if (plan_price(plan, &scene->oracle.base, &scene->arena, err))
+        return -1;
+    return plan_check(plan, err);
+}
+
+/* "... that will do is 1.00 KiB, 1024 B" */
+static uint64_t least_of(const struct err *err)
+{
+    const char *at = strstr(err->msg, "will do is ");
+    uint64_t bytes = 0;
+
+    if (at && (at = strstr(at, ", ")))
+        bytes = strtoull(at + 2, NULL, 10);
+    return bytes;
+}
+
+struct tally {
+    size_t n, n_fit, n_lost, n_wrong, n_dearer, n_over, n_refused;
+};
+
+static uint64_t moved_by(struct scene *scene, const struct plan *plan)
+{
+    struct plan_moves moves;
+
+    plan_moves_find(&moves, &scene->from, plan, &scene->arena);
+    return moves.bytes.moved;
+}
+
+/* The plan is one of the front, and says what it moves. */
+static bool is_of_front(const struct replan_report *report,
+                        const struct plan *plan, uint64_t moved)
+{
+    for (size_t i = 0; i < report->n_front; i++)
+        if (report->front[i].moved_bytes == moved &&
+            fabs(report->front[i].total_ms - plan->total_ms) <=
+                1e-9 * plan->total_ms)
+            return true;
+    return false;
+}
+
+static void try_limits(struct scene *scene, uint64_t seed, struct tally *tally)
+{
+    static const double fracs[] = {0, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 9};
+    double last_ms = INFINITY, held = 0;
+
+    for (size_t i = 0; i < scene->from.n_shards; i++) {
+        struct memory_items items;
+
+        shard_memory(&items, &scene->old, &scene->from.shards[i]);
+        held += (double)(items.weights + items.optimizer);
+    }
+    for (size_t i = 0; i < sizeof fracs / sizeof *fracs; i++) {
+        uint64_t limit = (uint64_t)(fracs[i] * held), moved;
+        struct replan_report report;
+        struct plan plan;
+        struct err err;
+
+        if (replan(&plan, scene, limit, &report, &err)) {
+            tally->n_wrong += err.code != ERR_NO_PLAN;
+            tally->n_lost += isfinite(last_ms);
+            if (isfinite(last_ms) || err.code != ERR_NO_PLAN)
+                printf("# seed %" PRIu64 ", limit %" PRIu64 ": %s\n", seed,
+                       limit, err.msg);
+            continue;
+        }
+        moved = moved_by(scene, &plan);
+        tally->n_over += moved > limit;
+        tally->n_wrong += !is_of_front(&report, &plan, moved);
+        tally->n_dearer += plan.total_ms > last_ms;
+        if (moved > limit || plan.total_ms > last_ms ||
+            !is_of_front(&report, &plan, moved))
+            printf("# seed %" PRIu64 ", limit %" PRIu64 ": moves %" PRIu64
+                   ", %.9g ms after %.9g\n",
+                   seed, limit, moved, plan.total_ms, last_ms);
+        last_ms = plan.total_ms;
+    }
+}
+
+/* Nothing has to move where growth in place fits, but for equal row blocks; and
+ * what is printed as the least will do. */
+static void try_in_place(struct scene *scene, uint64_t seed,
+                         struct tally *tally)
+{
+    struct plan plan;
+    struct err err;
+
+    if (!replan(&plan, scene, 0, NULL, &err)) {
+        tally->n_fit += scene->grown_fits;
+        return;
+    }
+    if (scene->grown_fits) {
+        tally->n_fit += scene->moves_blocks;
+        if (!scene->moves_blocks) {
+            tally->n_refused++;
+            printf("# seed %" PRIu64 ": %s\n", seed, err.msg);
+        }
+    }
+    if (!least_of(&err))
+        return;
+    if (replan(&plan, scene, least_of(&err), NULL, &err)) {
+        tally->n_refused++;
+        printf("# seed %" PRIu64 ": the least, but %s\n", seed, err.msg);
+    }
+}
+
+int main(void)
+{
+    size_t n = tap_size(25, 500);
+    struct tally tally = {0};
+
+    for (uint64_t seed = 0; seed < n; seed++) {
+        struct scene scene;
+
+        open_scene(&scene, seed);
+        try_in_place(&scene, seed, &tally);
+        try_limits(&scene, seed, &tally);
+        arena_release(&scene.arena);
+    }
+    ok(tally.n_fit >= n / 4, "%zu of %zu fit as they grew", tally.n_fit, n);
+    is_i64((int64_t)tally.n_refused, 0,
+           "what grew in place and fits stays, or moves what is printed");
+    is_i64((int64_t)tally.n_wrong, 0,
+           "plans, as the front has them, or no plan is said");
+    is_i64((int64_t)tally.n_over, 0, "none moves more than it may");
+    is_i64((int64_t)tally.n_lost, 0, "a higher limit finds a plan as well");
+    is_i64((int64_t)tally.n_dearer, 0, "and none that costs more");
+    return tap_done();
+}
