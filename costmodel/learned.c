@@ -14,11 +14,13 @@
 #include "costmodel/oracles.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/parallel.h"
 #include "base/text.h"
 #include "costmodel/fast_mlp.h"
 #include "costmodel/features.h"
@@ -276,6 +278,32 @@ static void choose_constants(struct learned *learned,
         learned->floor_gbps = fmax(model->floor_gbps, spec->dram_gbps);
 }
 
+/* A sentence where the samples are of another GPU than the problem's, or of
+ * another processor or instruction set than this machine's; else NULL. */
+static const char *doubt(const struct model *model, const char *file,
+                         const struct problem *problem, struct arena *arena)
+{
+    const struct gpu_spec *spec = spec_of_device(model->device);
+    const char *gpu = problem->cluster.gpu, *isa;
+    char name[128], cpu[sizeof name + 4];
+
+    if (gpu && (!spec || strcmp(spec->name, gpu) != 0))
+        return arena_printf(arena,
+                            "cost model '%s' was measured on '%s', but the "
+                            "plan is for '%s'",
+                            file, model->device, gpu);
+    if (!spec || strcmp(spec->name, "cpu") != 0)
+        return NULL;
+    isa = cpu_isa_name(cpu_isa_best());
+    snprintf(cpu, sizeof cpu, "cpu:%s", cpu_model_name(name, sizeof name));
+    if (!strcmp(cpu, model->device) && !strcmp(isa, model->isa))
+        return NULL;
+    return arena_printf(arena,
+                        "cost model '%s' was measured on '%s' with %s, and "
+                        "this machine is '%s' with %s",
+                        file, model->device, model->isa, cpu, isa);
+}
+
 /* Whether the plan runs as the samples did. */
 static bool is_as_measured(const struct model *model,
                            const struct problem *problem)
@@ -439,6 +467,7 @@ int oracle_learned_open(struct oracle **out, const char *file,
         .basis = basis,
         .comm = learned->comm.source,
         .device = model_setting_text(model, arena),
+        .warning = doubt(model, file, problem, arena),
         .width = learned->head.n_in + 1 + COMM_LANES,
         .kinds = SHARD_ALL_KINDS,
         .floor_lane = (int32_t)learned->head.n_in,

@@ -23,6 +23,11 @@ const char *clock_utc(char buf[CLOCK_TEXT_MAX]);
  */
 void interrupt_install(void);
 bool interrupt_requested(void);
+/* Waits until fd, which may be a pipe, can be read or written without waiting,
+ * or is at its end. -1 where an interrupt came first: a read that waits would
+ * go on after it. */
+int interrupt_wait_readable(int fd);
+int interrupt_wait_writable(int fd);
 
 /*
  * Progress on a terminal: one line on stderr, rewritten at most ten times a

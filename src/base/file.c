@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 #define READ_CHUNK ((size_t)64 << 10)
 
 static bool is_standard(const char *path)
@@ -18,7 +20,7 @@ static bool is_standard(const char *path)
 }
 
 /* 0, or the errno of what failed; EFBIG for more than FILE_MAX_BYTES, of a
- * regular file before anything is read. */
+ * regular file before anything is read, EINTR for an interrupt. */
 static int read_all(struct buf *buf, int fd)
 {
     struct stat st;
@@ -28,6 +30,8 @@ static int read_all(struct buf *buf, int fd)
         st.st_size > (off_t)FILE_MAX_BYTES)
         return EFBIG;
     do {
+        if (interrupt_wait_readable(fd))
+            return EINTR;
         if (buf->cap - buf->len < READ_CHUNK) {
             buf->cap = buf->cap * 2 + READ_CHUNK;
             buf->data = mem_grow(buf->data, buf->cap, 1);
@@ -37,7 +41,7 @@ static int read_all(struct buf *buf, int fd)
             buf->len += (size_t)n;
         if (buf->len > FILE_MAX_BYTES)
             return EFBIG;
-    } while (n > 0 || (n < 0 && errno == EINTR));
+    } while (n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN)));
     return n < 0 ? errno : 0;
 }
 
@@ -47,6 +51,9 @@ static int cannot_read(const char *path, int reason, struct err *err)
     const char *quote = is_stdin ? "" : "'";
     const char *name = is_stdin ? "standard input" : path;
 
+    if (reason == EINTR)
+        return err_set(err, ERR_INTERRUPTED, "interrupted while %s%s%s is read",
+                       quote, name, quote);
     if (reason == EFBIG)
         return err_set(err, ERR_IO,
                        "%s%s%s holds more than %zu MiB, the most that is read",
@@ -63,7 +70,9 @@ int file_read(const char **text, size_t *len, const char *path,
 
     if (file_use(path, FILE_READ, err))
         return -1;
-    fd = is_standard(path) ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    /* A named pipe without a writer is waited for while it is read. */
+    fd = is_standard(path) ? STDIN_FILENO
+                           : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return err_set(err, ERR_IO, "cannot open '%s': %s", path,
                        strerror(errno));
@@ -104,6 +113,8 @@ const char *file_find_data(const char *name, struct arena *arena)
     const char *wanted = getenv("NEUROSHARD_DATA");
     const char *paths[] = {
         wanted ? arena_printf(arena, "%s/%s", wanted, name) : "",
+        arena_printf(arena, "%s../share/neuroshard/%s", program_folder(arena),
+                     name),
         arena_printf(arena, "%sdata/%s", program_folder(arena), name),
         arena_printf(arena, "%s/%s", NEUROSHARD_DATADIR, name),
     };

@@ -66,8 +66,10 @@ int file_write_checked(const char *path, const void *data, size_t len,
 int file_exists(const char *path);
 
 /* Path of a file shipped with the program, e.g. "models/h200.nsm": under
- * $NEUROSHARD_DATA, else data/ beside the running binary, else
- * DATADIR given at build time. NULL where none has it. */
+ * $NEUROSHARD_DATA where that is set, else ../share/neuroshard beside the
+ * folder of the running program, so that a moved prefix works, else data/
+ * beside the program, as it is built, else DATADIR given at build time. NULL
+ * where none has it. */
 const char *file_find_data(const char *name, struct arena *arena);
 
 #endif

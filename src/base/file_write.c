@@ -10,7 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 #define TEMP_PREFIX ".neuroshard-"
 #define TEMP_TRIES 100
@@ -31,7 +34,11 @@ static int write_all(int fd, const struct output *output)
     while (len) {
         ssize_t n = write(fd, data, len);
 
-        if (n < 0 && errno == EINTR)
+        if (n < 0 && errno == EAGAIN && interrupt_wait_writable(fd)) {
+            errno = EINTR;
+            return -1;
+        }
+        if (n < 0 && (errno == EINTR || errno == EAGAIN))
             continue;
         if (n < 0)
             return -1;
@@ -74,10 +81,26 @@ static int write_standard(const struct output *output, struct err *err)
     return 0;
 }
 
+/* A named pipe that nobody reads yet is waited for, until an interrupt. */
+static int open_special(const char *path)
+{
+    const struct timespec pause = {.tv_nsec = 20 * 1000 * 1000};
+    int fd;
+
+    while ((fd = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK)) < 0 &&
+           errno == ENXIO && !interrupt_requested())
+        nanosleep(&pause, NULL);
+    return fd;
+}
+
 static int write_special(const struct output *output, struct err *err)
 {
-    int fd = open(output->path, O_WRONLY | O_CLOEXEC), reason = 0;
+    int fd = open_special(output->path), reason = 0;
 
+    if (fd < 0 && interrupt_requested())
+        return err_set(err, ERR_INTERRUPTED,
+                       "interrupted while '%s' waits for a reader",
+                       output->path);
     if (fd < 0)
         return cannot_write(output, errno, err);
     if (write_all(fd, output))

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 
@@ -29,4 +30,25 @@ void interrupt_install(void)
 bool interrupt_requested(void)
 {
     return atomic_load_explicit(&requested, memory_order_relaxed) != 0;
+}
+
+/* An interrupt ends the poll at once, or, where it came just before, soon. */
+static int wait_for(int fd, short events)
+{
+    struct pollfd poll_fd = {.fd = fd, .events = events};
+
+    while (!interrupt_requested())
+        if (poll(&poll_fd, 1, 100) > 0)
+            return 0;
+    return -1;
+}
+
+int interrupt_wait_readable(int fd)
+{
+    return wait_for(fd, POLLIN);
+}
+
+int interrupt_wait_writable(int fd)
+{
+    return wait_for(fd, POLLOUT);
 }

@@ -402,6 +402,22 @@ static int open_device(struct device **device, const struct cli *cli,
                        err);
 }
 
+/* What a plan is predicted by may have been measured elsewhere. */
+static void tell_other_device(const struct plan *plan,
+                              const struct device *device, struct arena *arena)
+{
+    const char *measured = plan->cost.device, *name = device_name(device);
+    size_t len = strlen(name);
+
+    if (!measured || (!strncmp(measured, name, len) && measured[len] == ',' &&
+                      strstr(measured, device_isa(device))))
+        return;
+    cli_warn(NULL, arena_printf(arena,
+                                "the plan is predicted by what was measured on "
+                                "'%s', and runs on '%s' with %s",
+                                measured, name, device_isa(device)));
+}
+
 /* Process 0 stores, prints and shows how far it is. */
 static int execute(struct exec_result *result, const struct plan *plan,
                    struct world *world, struct device *device,
@@ -455,6 +471,8 @@ static int run_in_world(struct cli *cli, struct world *world, struct err *err)
         sink = store_sink(store);
         options.sink = &sink;
     }
+    if (world_rank(world) == 0)
+        tell_other_device(&plan, device, cli_arena(cli));
     if (execute(&result, &plan, world, device, &options, cli, err))
         goto out;
     if (world_rank(world) == 0) {

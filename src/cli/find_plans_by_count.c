@@ -281,17 +281,20 @@ static const char *left_undone(const struct counts *counts, struct arena *arena)
                         asked->n_gpus[counts->n], asked->n_gpus[asked->n - 1]);
 }
 
-static void tell_interrupt(const struct counts *counts, struct arena *arena)
+static int tell_interrupt(const struct counts *counts, struct arena *arena,
+                          struct err *err)
 {
     const struct count *last = &counts->list[counts->n - 1];
     const char *undone = left_undone(counts, arena);
 
     if (last->stopped && !strcmp(last->stopped, "interrupt"))
-        fprintf(stderr,
-                "interrupted: the plan for %u %s is the best until then%s%s\n",
-                last->n_gpus, gpus(last), *undone ? ", and " : "", undone);
-    else if (*undone)
-        fprintf(stderr, "interrupted: %s\n", undone);
+        return err_set(
+            err, ERR_INTERRUPTED,
+            "interrupted: the plan for %u %s is the best until then%s%s",
+            last->n_gpus, gpus(last), *undone ? ", and " : "", undone);
+    if (*undone)
+        return err_set(err, ERR_INTERRUPTED, "interrupted: %s", undone);
+    return 0;
 }
 
 static int plan_all(struct counts *counts, const struct problem *problem,
@@ -356,8 +359,8 @@ int find_plans_by_count(const struct problem *problem, const struct plan *from,
         none_fits(&counts, &counts.arena, err);
         goto out;
     }
-    if (counts.is_interrupted)
-        tell_interrupt(&counts, &counts.arena);
+    if (counts.is_interrupted && tell_interrupt(&counts, &counts.arena, err))
+        goto out;
     rc = 0;
 out:
     arena_release(&counts.arena);

@@ -96,6 +96,11 @@ int main(int argc, char **argv)
     rc = dispatch(argc, argv, &err);
     if (rc >= 0 && finish_stdout(&err))
         rc = -1;
+    /* Commands that have a best so far write it and say no more. */
+    if (rc >= 0 && interrupt_requested())
+        rc = err_set(&err, ERR_INTERRUPTED,
+                     "interrupted; what is printed and written is the best "
+                     "until then");
     if (rc >= 0)
         return rc;
     fprintf(stderr, "neuroshard: %s\n", err.msg);

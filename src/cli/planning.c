@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/planning.h"
 
+#include "base/file.h"
 #include "core/plan_check.h"
 #include "costmodel/oracles.h"
 #include "io/tables_io.h"
@@ -101,6 +102,23 @@ static int check_asked_kinds(struct cli *cli, const struct problem *problem,
                    shard_kind_name((enum shard_kind)(missing & -missing)));
 }
 
+/* Says what speaks against the numbers of a cost model; gpu is that of --gpu
+ * where it chose the model, or NULL. */
+static void tell_doubts(const struct oracle *oracle, const char *gpu,
+                        struct arena *arena)
+{
+    const char *folder = file_find_data("models", arena);
+
+    if (oracle->warning)
+        cli_warn(NULL, oracle->warning);
+    if (gpu && oracle->basis == BASIS_ANALYTIC)
+        cli_warn(NULL,
+                 arena_printf(
+                     arena, "no model of '%s' is in %s: '%s' prices the plan",
+                     gpu, folder ? folder : "the data (none are found)",
+                     oracle->name));
+}
+
 int planning_oracle(struct oracle **out, struct cli *cli,
                     const struct problem *problem, struct err *err)
 {
@@ -118,6 +136,9 @@ int planning_oracle(struct oracle **out, struct cli *cli,
     /* What a plan may hold is up to the framework that will read it, too. */
     if (!strcmp(cli_string(cli, "row-cut"), "ranks"))
         oracle->row_cut = ROW_CUT_RANKS;
+    tell_doubts(oracle,
+                !spec && cli_given(cli, "gpu") ? cli_string(cli, "gpu") : NULL,
+                cli_arena(cli));
     *out = oracle;
     return 0;
 }
@@ -125,15 +146,17 @@ int planning_oracle(struct oracle **out, struct cli *cli,
 int planning_oracle_of_plan(struct oracle **out, struct cli *cli,
                             struct plan *plan, struct err *err)
 {
-    const char *spec = cli_string(cli, "cost");
+    const char *spec = cli_string(cli, "cost"), *gpu = cli_string(cli, "gpu");
 
     planning_set_bandwidths(&plan->problem.cluster, cli);
     if (!spec && !cli_given(cli, "gpu"))
         spec = plan->cost.name;
-    if (spec)
-        return oracle_open(out, spec, &plan->problem, cli_arena(cli), err);
-    return oracle_open_for_gpu(out, cli_string(cli, "gpu"), &plan->problem,
-                               cli_arena(cli), err);
+    if (spec ? oracle_open(out, spec, &plan->problem, cli_arena(cli), err)
+             : oracle_open_for_gpu(out, gpu, &plan->problem, cli_arena(cli),
+                                   err))
+        return -1;
+    tell_doubts(*out, spec ? NULL : gpu, cli_arena(cli));
+    return 0;
 }
 
 int planning_finish(struct plan *plan, const struct oracle *oracle,

@@ -78,13 +78,15 @@ struct oracle {
     const char *name;              /* as the user asks for it */
     const char *hash;              /* 16 hex digits */
     enum cost_basis basis;
-    const char *comm;   /* one phrase on where communication comes from */
-    const char *device; /* what it was measured on, or NULL */
-    uint32_t width;     /* doubles a vector */
-    uint32_t n_terms;   /* of ops->terms, at most ORACLE_MAX_TERMS */
-    bool is_additive;   /* terms are linear in the sums: a device's are the sums
-                           of its shards', and so the mean bounds the total */
-    unsigned kinds;     /* shard kinds it can price, a mask */
+    const char *comm;    /* one phrase on where communication comes from */
+    const char *device;  /* what it was measured on, or NULL */
+    const char *warning; /* one sentence: why its numbers may not be those of
+                            what is planned for; or NULL */
+    uint32_t width;      /* doubles a vector */
+    uint32_t n_terms;    /* of ops->terms, at most ORACLE_MAX_TERMS */
+    bool is_additive; /* terms are linear in the sums: a device's are the sums
+                         of its shards', and so the mean bounds the total */
+    unsigned kinds;   /* shard kinds it can price, a mask */
     enum row_cut row_cut;     /* of its row and grid shards */
     bool prices_empty_blocks; /* TorchRec's rule: where rows are cut over more
                                  ranks than there are blocks, the others hold

@@ -160,6 +160,18 @@ int __libc_start_main(main_function *main, int argc, char **argv,
     return next(marked_main, argc, argv, init, fini, rtld_fini, stack_end);
 }
 
+void *dlopen(const char *name, int mode)
+{
+    void *(*next)(const char *, int);
+    void *handle;
+
+    find_next("dlopen", &next);
+    atomic_store(&is_in_main, false);
+    handle = next(name, mode);
+    atomic_store(&is_in_main, true);
+    return handle;
+}
+
 static bool lacks_memory(const char *name, atomic_long *n_calls)
 {
     bool is_it = false;
