@@ -187,9 +187,9 @@ static int find(struct replan *replan, const struct problem *problem,
                  replan->scratch);
     offer(replan, &replan->nearest);
     replan->least_bytes = layout->all_moved_bytes;
-    report->standing = (struct replan_point){
-        layout->all_moved_bytes,
-        layout->excess > 0 ? NAN : layout_true_total(layout)};
+    report->standing = (struct replan_point){layout->all_moved_bytes,
+                                             layout_true_total(layout)};
+    report->standing_fits = !(layout->excess > 0);
     if (watch_check(&replan->watch, err))
         return -1;
     if (find_free(replan, problem, &no_plan, err))

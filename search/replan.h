@@ -17,8 +17,9 @@ struct replan_point {
 };
 struct replan_report {
     /* The old plan as it stands, with the tables of today: grown in place, what
-     * has no place beside it. total_ms is NAN where that does not fit. */
+     * has no place beside it; and whether that fits. */
     struct replan_point standing;
+    bool standing_fits;
     /* What movement buys: bytes rise, totals fall, each by a ten-thousandth at
      * least. In the arena; filled where the plan is found. */
     struct replan_point *front; /* [n_front] */

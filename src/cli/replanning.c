@@ -5,7 +5,6 @@
 #include "core/plan_moves.h"
 #include "io/plan_json.h"
 
-#include <math.h>
 #include <string.h>
 
 int replanning_load(struct plan *from, struct cli *cli, struct err *err)
@@ -37,16 +36,13 @@ static void print_gain(const struct plan *plan,
     const struct replan_point *standing = &report->standing;
     char bytes[TEXT_BYTES_MAX];
 
-    buf_printf(out, "from    %s: ", path);
-    if (isnan(standing->total_ms)) {
-        buf_printf(out, "as it stands it does not fit, %.4f ms now\n",
-                   plan->total_ms);
-        return;
-    }
-    buf_printf(out, "%.4f ms as it stands", standing->total_ms);
+    buf_printf(out, "from    %s: %.4f ms as it stands", path,
+               standing->total_ms);
     if (standing->moved_bytes)
         buf_printf(out, " but for %s that must move",
                    text_from_bytes(bytes, (double)standing->moved_bytes));
+    if (!report->standing_fits)
+        buf_printf(out, ", which does not fit");
     buf_printf(out, ", %.4f ms now", plan->total_ms);
     if (standing->total_ms > 0)
         buf_printf(out, ", %+.2f %%",
@@ -102,30 +98,28 @@ static const char *limit_text(char text[TEXT_BYTES_MAX], uint64_t bytes)
     return text;
 }
 
-/* Of the least movement that brings these shares of the gain. */
+/* The least movement that brings each of these shares of the gain. */
 static void print_front(const struct replan_report *report, struct buf *out)
 {
     static const double shares[] = {0, 0.25, 0.5, 0.75, 0.9};
     const struct replan_point *front = report->front;
-    size_t last = report->n_front - 1, next = 0;
+    size_t last = report->n_front - 1, i = 0;
     double gain_ms = front[0].total_ms - front[last].total_ms;
 
     if (!last)
         return;
     buf_printf(out, "\nwith --move-limit        step   of the gain\n");
-    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+    for (size_t at = 0; at < last; at++) {
+        double share = (front[0].total_ms - front[at].total_ms) / gain_ms;
         char bytes[TEXT_BYTES_MAX];
-        size_t at = next;
 
-        while (at < last &&
-               front[0].total_ms - front[at].total_ms < shares[i] * gain_ms)
-            at++;
-        if (at == last)
-            break;
-        next = at + 1;
+        if (i == sizeof shares / sizeof *shares || share < shares[i])
+            continue;
+        while (i < sizeof shares / sizeof *shares && share >= shares[i])
+            i++;
         buf_printf(out, "%17s %8.4f ms %10.0f %%\n",
                    limit_text(bytes, front[at].moved_bytes), front[at].total_ms,
-                   100 * (front[0].total_ms - front[at].total_ms) / gain_ms);
+                   100 * share);
     }
 }
 

@@ -86,6 +86,22 @@ echo "== the same plan again, more GPUs, fewer GPUs"
 "$ns" plan tables.csv --gpus 1 --shard table --effort 20000 --from first.json \
     --move-limit 1MiB 2>&1 || echo "status $?"
 
+echo "== a list that grew, uneven columns, and a GPU over its reserve"
+uneven="$(shard 0 0 12 0), $(shard 0 12 16 1), $(shard 1 0 16 0),
+    $(shard 2 0 16 0)"
+plan 2 "$uneven" >uneven.json
+sed '/^d/d; s/65536/66846/' tables.csv >grown.csv
+"$ns" plan grown.csv --gpus 2 --memory 128MiB --effort 20000 \
+    --from uneven.json 2>/dev/null | sed -n '/^from/,$p'
+for limit in 0 1TiB; do
+    "$ns" plan grown.csv --gpus 2 --memory 128MiB --reserve 60% --effort 20000 \
+        --from uneven.json --move-limit $limit -o next.json 2>/dev/null |
+        sed -n '/^from/,$p'
+    tr -d ' \n' <next.json | grep -o '"reserve_bytes":[^]]*]'
+done
+"$ns" plan grown.csv --gpus 2 --memory 128MiB --reserve 60% --effort 20000 \
+    --from uneven.json 2>/dev/null | sed -n '/^from/,$p'
+
 echo "== refused"
 "$ns" plan tables.csv --gpus 2 --move-limit 1MiB 2>&1 || echo "status $?"
 "$ns" plan tables.csv --gpus 2 --from old.json --search grid 2>&1 ||
