@@ -70,7 +70,7 @@ static int no_room(const struct units *units, uint32_t item,
             left = units->room_bytes[r] - used[r];
     return err_set(
         err, ERR_NO_PLAN,
-        "no plan fits: table '%s' takes %s and no device that it may "
+        "no plan was found: table '%s' takes %s and no device that it may "
         "stand on has that left (the emptiest has %s)",
         units_name(units, item),
         text_from_bytes(need, (double)units->items[item].bytes),

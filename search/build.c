@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/build.h"
 
-#include "search/repair.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* A piece that does not fit goes first in the next try, so often. */
 #define MAX_TRIES 32
-/* Packing: the largest piece is at most this share of a device, halved and
- * halved again. */
-#define MAX_HALVINGS 6
 /* Devices that are looked at for a piece, the least loaded first. */
 #define MAX_SEEN 8
 
@@ -510,59 +505,4 @@ struct build_load build_least_load(const struct parts *parts)
         load.all_bytes += forms_figures(parts, u, form).bytes;
     }
     return load;
-}
-
-/* Whether there is room for the least that all units may take, and a device for
- * each piece of that. */
-static bool may_fit(const struct parts *parts,
-                    const struct build_options *options)
-{
-    uint32_t n_devices = parts->problem->cluster.n_devices;
-    double room = 0, need = 0;
-
-    for (uint32_t r = 0; r < n_devices; r++)
-        room += (double)parts->units->room_bytes[r];
-    for (uint32_t u = 0; u < parts->n_units; u++) {
-        struct form form = choose_form(parts, u, options, 0);
-        struct form_figures figures = forms_figures(parts, u, form);
-
-        if (figures.peak_bytes > options->peak_bytes)
-            return false;
-        need += figures.bytes;
-    }
-    return need <= room;
-}
-
-bool build_by_memory(struct snapshot *out, const struct parts *parts,
-                     uint32_t *stuck)
-{
-    struct build_options options = {.peak_ms = INFINITY,
-                                    .ms_per_byte = 1,
-                                    .by_memory = true,
-                                    .max_replicas = UINT32_MAX};
-    struct build_options halved;
-    struct build_outcome outcome;
-    uint32_t first = NO_PIECE;
-
-    for (uint32_t r = 0; r < parts->problem->cluster.n_devices; r++)
-        if (parts->units->room_bytes[r] > options.peak_bytes)
-            options.peak_bytes = parts->units->room_bytes[r];
-    halved = options;
-    for (unsigned i = 0; i < MAX_HALVINGS; i++) {
-        if (build(out, parts, &halved, &outcome))
-            return true;
-        if (first == NO_PIECE)
-            first = outcome.stuck;
-        halved.peak_bytes /= 2;
-    }
-    if (!may_fit(parts, &options))
-        options.peak_bytes = 0;
-    options.may_exceed = true;
-    for (unsigned i = 0; i < MAX_HALVINGS && options.peak_bytes; i++) {
-        if (build(out, parts, &options, &outcome) && repair(out, parts))
-            return true;
-        options.peak_bytes /= 2;
-    }
-    *stuck = first;
-    return false;
 }

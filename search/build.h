@@ -51,9 +51,4 @@ struct build_load {
 };
 struct build_load build_least_load(const struct parts *parts);
 
-/* Packs by memory alone, trying harder and harder, in the end by repair
- * (search/repair.h). */
-bool build_by_memory(struct snapshot *out, const struct parts *parts,
-                     uint32_t *stuck);
-
 #endif

@@ -3,9 +3,11 @@
 
 #include "base/clock.h"
 #include "search/bound.h"
-#include "search/build.h"
+#include "search/fit.h"
+#include "search/forms.h"
+#include "search/infeasible.h"
+#include "search/published.h"
 #include "search/search.h"
-#include "search/shortage.h"
 #include "search/starts.h"
 #include "search/walks.h"
 #include "search/watch.h"
@@ -52,14 +54,14 @@ static int run_reference(struct full *full, const struct plan *plan,
     uint64_t work = (uint64_t)problem->n_tables * problem->cluster.n_devices;
     struct search_options options = *full->options;
     struct err ignored = {0};
-    unsigned needed = SHARD_TABLE | SHARD_COLUMN;
+    unsigned needed = SEARCH_PUBLISHED_KINDS;
 
     full->reference = (struct plan){.problem = *problem};
     if (work > MAX_REFERENCE_WORK || !(full->oracle->kinds & needed))
         return 0;
     search_options_init(&options);
     options.pool = full->options->pool;
-    if (search_reference(&full->reference, full->oracle, &options,
+    if (search_published(&full->reference, full->oracle, &options,
                          full->scratch, &ignored)) {
         full->reference.n_shards = 0;
         if (ignored.code != ERR_INPUT)
@@ -77,22 +79,23 @@ static int find_starts(struct full *full, const struct plan *plan,
 {
     double limit_ms = full->options->time_limit_ms;
     struct snapshot next = {0};
-    uint32_t stuck;
+    struct fit_failure failure;
 
     starts_find(&full->starts, &full->parts, full->options->pool,
                 limit_ms > 0 ? full->start_ms + limit_ms : INFINITY);
     if (full->reference.n_shards &&
         snapshot_from_plan(&next, &full->parts, &full->reference))
         starts_add(&full->starts, &full->parts, &next);
-    if (!full->starts.n && build_by_memory(&next, &full->parts, &stuck))
+    if (!full->starts.n &&
+        fit_by_memory(&next, &full->parts, FIT_HARD, &failure))
         starts_add(&full->starts, &full->parts, &next);
     snapshot_release(&next);
     full->n_priced += full->starts.n_priced;
     if (watch_check(&full->watch, err))
         return -1;
     if (!full->starts.n && !full->reference.n_shards)
-        return shortage_report(&plan->problem, full->oracle, &full->parts,
-                               stuck, err);
+        return infeasible_report(&plan->problem, full->oracle, SHARD_ALL_KINDS,
+                                 &failure, err);
     return 0;
 }
 
@@ -255,7 +258,9 @@ int search_full(struct plan *plan, const struct oracle *oracle,
     full.oracle = &full.watch.base;
     full.scratch = &scratch;
     full.stopped = "done";
-    if (units_collect(&full.units, &plan->problem, full.oracle, &scratch, err))
+    if (units_collect(&full.units, &plan->problem, full.oracle, &scratch,
+                      err) ||
+        infeasible_check(&plan->problem, full.oracle, SHARD_ALL_KINDS, err))
         goto out;
     if (parts_init(&full.parts, &full.units, options->pool, &scratch, err))
         goto out;

@@ -55,22 +55,22 @@ static size_t max_pieces(const struct units *units)
 }
 
 static uint32_t emptiest(const struct units *units, const uint64_t *used,
-                         const uint64_t *room_bytes, uint32_t n_devices,
                          uint32_t item)
 {
-    uint32_t best = n_devices;
+    uint32_t n_devices = units->problem->cluster.n_devices, best = n_devices;
 
     for (uint32_t r = 0; r < n_devices; r++)
         if (units_may_hold(units, item, r) &&
-            units->items[item].bytes <= room_bytes[r] - used[r] &&
+            units->items[item].bytes <= units->room_bytes[r] - used[r] &&
             (best == n_devices || used[r] < used[best]))
             best = r;
     return best;
 }
 
-int pack(struct packing *packing, const struct units *units,
-         const uint64_t *room_bytes, uint32_t n_devices, struct arena *arena)
+bool pack(struct packing *packing, const struct units *units,
+          struct arena *arena)
 {
+    uint32_t n_devices = units->problem->cluster.n_devices;
     size_t max = max_pieces(units);
     uint64_t *used = ARENA_NEW(arena, uint64_t, n_devices);
     struct heap heap = {.items = ARENA_NEW(arena, uint32_t, max + 1)};
@@ -83,7 +83,7 @@ int pack(struct packing *packing, const struct units *units,
                       units->units[u].first_item + units->units[u].start_level);
     while (heap.n) {
         uint32_t item = heap_pop(&heap, units);
-        uint32_t r = emptiest(units, used, room_bytes, n_devices, item);
+        uint32_t r = emptiest(units, used, item);
 
         if (r < n_devices) {
             used[r] += units->items[item].bytes;
@@ -93,9 +93,8 @@ int pack(struct packing *packing, const struct units *units,
             heap_push(&heap, units, item + 1);
             heap_push(&heap, units, item + 1);
         } else {
-            packing->stuck = item;
-            return -1;
+            return false;
         }
     }
-    return 0;
+    return true;
 }

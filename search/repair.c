@@ -194,20 +194,30 @@ static void step(struct repairer *repairer, double temperature)
     find_extremes(repairer);
 }
 
-bool repair(struct snapshot *io, const struct parts *parts)
+static uint64_t excess_bytes(const struct layout *layout)
+{
+    double sum = 0;
+
+    for (uint32_t r = 0; r < layout->n_devices; r++)
+        sum += fmax(0, -room_left(layout, r));
+    return (uint64_t)fmin(sum, 0x1p63);
+}
+
+uint64_t repair(struct snapshot *io, const struct parts *parts,
+                unsigned patience)
 {
     struct oracle oracle = free_oracle(parts);
     struct parts unpriced = *parts;
     const uint32_t n_devices = parts->problem->cluster.n_devices;
     uint64_t n_steps = MIN_STEPS + (uint64_t)STEPS_A_PIECE * io->n;
+    uint64_t max_steps = MAX_WORK / n_devices + N_CYCLES;
     struct repairer repairer;
     double cooling, temperature = 0;
-    bool is_done;
+    uint64_t excess;
 
     if (n_devices < 2)
-        return false;
-    if (n_steps > MAX_WORK / n_devices)
-        n_steps = MAX_WORK / n_devices + N_CYCLES;
+        return UINT64_MAX;
+    n_steps = patience * (n_steps < max_steps ? n_steps : max_steps);
     cooling = exp(log(COLD_FRAC / HOT_FRAC) * N_CYCLES / (double)n_steps);
     unpriced.oracle = &oracle;
     unpriced.homes = NULL;
@@ -224,11 +234,11 @@ bool repair(struct snapshot *io, const struct parts *parts)
         step(&repairer, temperature);
         temperature *= cooling;
     }
-    is_done = !(repairer.layout.excess > 0);
-    if (is_done)
+    excess = excess_bytes(&repairer.layout);
+    if (!excess)
         snapshot_save(io, &repairer.layout);
     trial_release(&repairer.trial);
     layout_release(&repairer.layout);
     mem_free(unpriced.vectors);
-    return is_done;
+    return excess;
 }

@@ -11,8 +11,10 @@
  * at.
  */
 
-/* Mends a layout that exceeds memory; false where it could not, and *io is as
- * it was. Takes at most a second. */
-bool repair(struct snapshot *io, const struct parts *parts);
+/* Mends a layout that exceeds memory and returns 0, or the bytes by which it
+ * still does in the end; *io is then as it was. Takes at most a second, or so
+ * many as there is patience. */
+uint64_t repair(struct snapshot *io, const struct parts *parts,
+                unsigned patience);
 
 #endif

@@ -8,12 +8,12 @@ int rival_check_constraints(const struct problem *problem, const char *planner,
         const struct table *table = &problem->tables[t];
 
         if (table->device >= 0 || table->group)
-            return err_set(err, ERR_NO_PLAN,
-                           "no plan fits: table '%s' is %s, which %s's planner "
-                           "does not know",
-                           table->name,
-                           table->group ? "in a group" : "pinned to a device",
-                           planner);
+            return err_set(
+                err, ERR_NO_PLAN,
+                "no plan was found: table '%s' is %s, which %s's planner "
+                "does not know",
+                table->name, table->group ? "in a group" : "pinned to a device",
+                planner);
     }
     return 0;
 }

@@ -358,19 +358,21 @@ static int start(struct planner *planner, struct err *err)
 
         if (is_replicated(planner, t)) {
             if (replicate(planner, t))
-                return err_set(err, ERR_NO_PLAN,
-                               "no plan fits: HugeCTR's planner replicates "
-                               "table '%s', for which there is no room",
-                               name);
+                return err_set(
+                    err, ERR_NO_PLAN,
+                    "no plan was found: HugeCTR's planner replicates "
+                    "table '%s', for which there is no room",
+                    name);
             continue;
         }
         if (!kind_of_cut(planner, t, 1))
             n = more_cuts(planner, t, 1);
         if (!n)
-            return err_set(err, ERR_NO_PLAN,
-                           "no plan fits: HugeCTR's planner has no way to cut "
-                           "table '%s'",
-                           name);
+            return err_set(
+                err, ERR_NO_PLAN,
+                "no plan was found: HugeCTR's planner has no way to cut "
+                "table '%s'",
+                name);
         cut(planner, t, n);
     }
     return 0;
@@ -394,7 +396,7 @@ int rival_hugectr(struct plan *plan, const struct rival_inputs *inputs,
     plan_in_rounds(&planner);
     if (!planner.best) {
         err_set(err, ERR_NO_PLAN,
-                "no plan fits: none of HugeCTR's planner does");
+                "no plan was found: none of HugeCTR's planner does");
         goto out;
     }
     plan->n_shards = planner.n_best;

@@ -203,10 +203,11 @@ static int list_options(struct planner *planner, uint32_t t,
             n_shards = option.n_shards;
     }
     if (!candidate->n_options)
-        return err_set(err, ERR_NO_PLAN,
-                       "no plan fits: TorchRec's planner has no sharding type "
-                       "for table '%s'",
-                       table->name);
+        return err_set(
+            err, ERR_NO_PLAN,
+            "no plan was found: TorchRec's planner has no sharding type "
+            "for table '%s'",
+            table->name);
     planner->placement[t] = ARENA_NEW(arena, uint32_t, n_shards);
     return 0;
 }
@@ -390,7 +391,7 @@ int rival_torchrec(struct plan *plan, const struct rival_inputs *inputs,
     propose_uniform(&planner);
     if (isinf(planner.best_ms)) {
         err_set(err, ERR_NO_PLAN,
-                "no plan fits: none of TorchRec's %llu proposals does",
+                "no plan was found: none of TorchRec's %llu proposals does",
                 (unsigned long long)planner.n_proposals);
         goto out;
     }

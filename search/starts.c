@@ -22,7 +22,8 @@ static const double left_fracs[] = {1.04, 1.02, 1, 0.98, 0.9, 0.5};
 static const double memory_fracs[] = {0,   0.001, 0.003, 0.01, 0.03,
                                       0.1, 0.3,   1,     10};
 
-/* And replicas count so much of what they take alone. */
+/* And replicas count so much of what they take alone; where the first share
+ * finds no room at any price, the others are not asked. */
 static const double replica_fracs[] = {1, 0.5, 0.2};
 
 #define N_REPLICA_FRACS (sizeof replica_fracs / sizeof *replica_fracs)
@@ -133,7 +134,7 @@ static void build_starts(struct starts *starts, const struct parts *parts,
         if (parts->units->room_bytes[r] > options.peak_bytes)
             options.peak_bytes = parts->units->room_bytes[r];
     for (size_t i = 0; i < N_REPLICA_FRACS * N_PRICES; i++) {
-        if (is_over(starts, work, end_ms))
+        if (is_over(starts, work, end_ms) || (i == N_PRICES && !starts->n))
             break;
         options.replica_frac = replica_fracs[i / N_PRICES];
         options.ms_per_byte = memory_fracs[i % N_PRICES] * load.mean_ms *

@@ -19,9 +19,9 @@ struct starts {
     uint64_t n_priced;
 };
 
-/* Adds to zeroed starts what can be built, maybe nothing. Work is bounded, but
- * there is no end before something was found; then SIGINT and the clock at
- * end_ms (INFINITY: never) end it too. */
+/* Adds to zeroed starts what can be built, maybe nothing. Work is bounded;
+ * once something was found, SIGINT and the clock at end_ms (INFINITY: never)
+ * end it too. */
 void starts_find(struct starts *starts, const struct parts *parts,
                  struct pool *pool, double end_ms);
 /* Prices a layout and keeps it, where it is good enough: *snapshot then has

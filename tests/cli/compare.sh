@@ -25,7 +25,7 @@ done | uniq -c | awk '{print $1}'
 
 echo "# no plan, and why"
 "$ns" compare "$dcn" --gpus 2 --memory 10GiB | sed -n '4,$p' |
-    grep -v '^parts' | cut -c 1-25
+    grep -v '^parts' | cut -c 1-30
 
 echo "# refused"
 for options in "--memory 1KiB --tasks 1" "--cost torchrec:hbm=fast"; do

@@ -7,7 +7,7 @@
  * that is asked for, and a layout that fits. Include in one file only.
  */
 
-#include "search/build.h"
+#include "search/fit.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"
@@ -39,7 +39,7 @@ static void scene_open(struct scene *scene, enum scene_sort sort)
     const uint32_t dims[SCENE_TABLES] = {64, 32, 128, 16, 8, 64};
     struct err err = {0};
     uint64_t seed = 0;
-    uint32_t stuck;
+    struct fit_failure failure;
 
     *scene = (struct scene){0};
     arena_init(&scene->arena);
@@ -55,7 +55,7 @@ static void scene_open(struct scene *scene, enum scene_sort sort)
                       &scene->arena, &err) &&
            !parts_init(&scene->parts, &scene->units, NULL, &scene->arena,
                        &err) &&
-           build_by_memory(&scene->start, &scene->parts, &stuck),
+           fit_by_memory(&scene->start, &scene->parts, FIT_QUICK, &failure),
        "a start: %s", err.msg);
     snapshot_price(&scene->start, &scene->parts);
 }

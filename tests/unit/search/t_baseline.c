@@ -134,7 +134,8 @@ static void check_errors(void)
            err.code == ERR_NO_PLAN,
        "does not fit");
     is_str(err.msg,
-           "no plan fits: table 't0' takes 64.0 MiB and no device that it may "
+           "no plan was found: table 't0' takes 64.0 MiB and no device that it "
+           "may "
            "stand on has that left (the emptiest has 22.0 MiB)",
            "and says what");
     problem.tables[0].kinds = SHARD_COLUMN;

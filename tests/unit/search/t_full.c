@@ -146,19 +146,17 @@ struct shortage_case {
 
 static const struct shortage_case shortage_cases[] = {
     {"one table", 2, 100 << 20, SHARD_TABLE | SHARD_COLUMN,
-     "no plan fits: table 't0' takes 244 MiB (weights 244 MiB, optimizer 0 B, "
-     "io 0 B), cut as small as may be 122 MiB a piece, and the largest device "
-     "has 100 MiB; it would fit with 123 MiB a device, or with 3 such "
+     "no plan fits: the tables take at least 244 MiB (244 MiB weights), 2 "
+     "devices have 200 MiB; it would fit with 123 MiB a device, or with 3 such "
      "devices"},
     {"too much in all", 4, 125 << 20, SHARD_TABLE | SHARD_COLUMN,
-     "no plan fits: the tables take 732 MiB (weights 732 MiB, optimizer 0 B, "
-     "io 0 B) and 2 devices have 250 MiB in all, so that table 't2' cannot be "
-     "placed; it would fit with 367 MiB a device, or with 6 such devices"},
+     "no plan fits: the tables take at least 732 MiB (732 MiB weights), 2 "
+     "devices have 250 MiB; it would fit with 367 MiB a device, or with 6 such "
+     "devices"},
     {"one table, whole", 2, 200 << 20, SHARD_TABLE,
-     "no plan fits: table 't0' takes 244 MiB (weights 244 MiB, optimizer 0 B, "
-     "io 0 B), cut as small as may be 244 MiB a piece, and the largest device "
-     "has 200 MiB; it would fit with 245 MiB a device, or with column cuts "
-     "allowed"},
+     "no plan fits: table 't0' takes 244 MiB (244 MiB weights), the largest "
+     "device has 200 MiB; it would fit with 245 MiB a device, or with column "
+     "cuts allowed"},
 };
 
 static void check_shortages(void)

@@ -220,7 +220,7 @@ static const struct rival_case cases[] = {
      {1000},
      {128},
      {1},
-     "no plan fits: none of TorchRec's 9 proposals does"},
+     "no plan was found: none of TorchRec's 9 proposals does"},
     {"fewer rows than ranks",
      "torchrec",
      4,
@@ -242,7 +242,7 @@ static const struct rival_case cases[] = {
      {1},
      {128},
      {1},
-     "no plan fits: TorchRec's planner has no sharding type for table "
+     "no plan was found: TorchRec's planner has no sharding type for table "
      "'t0'"},
 
     {"the hottest table is halved, then the next",
@@ -310,7 +310,7 @@ static const struct rival_case cases[] = {
      {100000},
      {128},
      {1},
-     "no plan fits: none of HugeCTR's planner does"},
+     "no plan was found: none of HugeCTR's planner does"},
     {"nor whole",
      "hugectr",
      4,
@@ -321,7 +321,7 @@ static const struct rival_case cases[] = {
      {100000},
      {6},
      {1},
-     "no plan fits: HugeCTR's planner has no way to cut table 't0'"},
+     "no plan was found: HugeCTR's planner has no way to cut table 't0'"},
     {"replicas do not fit",
      "hugectr",
      2,
@@ -332,7 +332,8 @@ static const struct rival_case cases[] = {
      {1000},
      {128},
      {1},
-     "no plan fits: HugeCTR's planner replicates table 't0', for which there "
+     "no plan was found: HugeCTR's planner replicates table 't0', for which "
+     "there "
      "is no room"},
 };
 
@@ -411,18 +412,20 @@ static void check_constraints(void)
     ok(place(&plan, "torchrec", 0, &problem, &arena, &err) &&
            err.code == ERR_NO_PLAN,
        "no pins");
-    is_str(err.msg,
-           "no plan fits: table 't1' is pinned to a device, which TorchRec's "
-           "planner does not know",
-           "and says so");
+    is_str(
+        err.msg,
+        "no plan was found: table 't1' is pinned to a device, which TorchRec's "
+        "planner does not know",
+        "and says so");
     problem.tables[0].group = "g";
     ok(place(&plan, "hugectr", 0, &problem, &arena, &err) &&
            err.code == ERR_NO_PLAN,
        "no groups");
-    is_str(err.msg,
-           "no plan fits: table 't0' is in a group, which HugeCTR's planner "
-           "does not know",
-           "and says so");
+    is_str(
+        err.msg,
+        "no plan was found: table 't0' is in a group, which HugeCTR's planner "
+        "does not know",
+        "and says so");
     arena_release(&arena);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/shortage.h"
+#include "search/infeasible.h"
 
 #include "search/search.h"
 #include "tests/tap.h"
@@ -19,20 +19,22 @@ static const struct uneven cases[] = {
     {"a small device",
      {300, 100},
      {0, 0},
-     "; it would fit with at least 245 MiB a device, or with 3 devices, the "
-     "new ones as roomy as the roomiest",
-     "; it would fit with at least 245 MiB a device, or with 3 such devices"},
+     "; it would fit with at least 245 MiB a device, or with 3 devices, new "
+     "ones like the roomiest",
+     "; it would fit with at least 245 MiB a device, or with 3 devices, new "
+     "ones like the roomiest"},
     {"one that is used already",
      {300, 300},
      {0, 200},
-     "; it would fit with at least 445 MiB a device, or with 3 devices, the "
-     "new ones as roomy as the roomiest",
-     "; it would fit with at least 445 MiB a device, or with 3 such devices"},
+     "; it would fit with at least 445 MiB a device, or with 3 devices, new "
+     "ones like the roomiest",
+     "; it would fit with at least 445 MiB a device, or with 3 devices, new "
+     "ones like the roomiest"},
     {"the larger one is the fuller",
      {250, 600},
      {0, 400},
-     "; it would fit with at least 489 MiB a device, or with 3 devices, the "
-     "new ones as roomy as the roomiest",
+     "; it would fit with at least 489 MiB a device, or with 3 devices, new "
+     "ones like the roomiest",
      NULL},
 };
 
