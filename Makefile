@@ -304,7 +304,8 @@ tests: $(O)/neuroshard $(TESTS) $(FAULT_SO)
 run-tests: tests
 	$(Q)$(call PROVE,tests/cli/run $(TESTS))
 
-# The tests whose sizes grow with TEST_SIZE=full, in C by tap_size.
+# The tests whose sizes grow with TEST_SIZE, in C by tap_size.
+SIZE ?= full
 LONG_TESTS = $(filter $(call programs,$(shell grep -l tap_size $(UNIT_TESTS) \
     $(PROP_TESTS))),$(TESTS))
 LONG_CLI   = $(patsubst tests/cli/%.sh,%,$(shell grep -l TEST_SIZE \
@@ -316,8 +317,8 @@ test-long:
 	@$(AGAIN) run-test-long
 
 run-test-long: tests
-	$(Q)$(if $(LONG_TESTS),TEST_SIZE=full $(call PROVE,$(LONG_TESTS)))
-	$(Q)$(if $(LONG_CLI),TEST_SIZE=full $(call PROVE,tests/cli/run \
+	$(Q)$(if $(LONG_TESTS),TEST_SIZE='$(SIZE)' $(call PROVE,$(LONG_TESTS)))
+	$(Q)$(if $(LONG_CLI),TEST_SIZE='$(SIZE)' $(call PROVE,tests/cli/run \
 	    :: $(LONG_CLI)))
 
 run-unit-tests: $(TESTS)
@@ -519,7 +520,8 @@ make [TARGET] [SWITCH=VALUE]...
   test       install what is needed, build, run all tests
   test-torchrec  emitted plans in TorchRec on the CPU, installed by pip in
              TORCHREC_VENV=build/torchrec; skipped where it cannot be had
-  test-long  the tests that draw their inputs, on many more of them
+  test-long  the tests that draw their inputs, on many more of them;
+             SIZE=7 goes 7 % of the way from those of test
   check      format, clang-tidy, layers, headers, manual pages, names, shell;
              TIDY=REV: clang-tidy only on files changed since that commit
   bench      tables of measured times
