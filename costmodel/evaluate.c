@@ -475,14 +475,52 @@ bool evaluation_loses_to_singles(const struct evaluation *evaluation)
            !(evaluation->singles.net_mape <= evaluation->singles.sum_mape);
 }
 
+/* A held-out sample's gain, and the case that it is of. */
+struct gain {
+    uint64_t seed, case_idx;
+    double gain;
+};
+
+static int compare_cases(const void *a, const void *b)
+{
+    const struct gain *x = a, *y = b;
+
+    if (x->seed != y->seed)
+        return x->seed < y->seed ? -1 : 1;
+    return (x->case_idx > y->case_idx) - (x->case_idx < y->case_idx);
+}
+
+/* Standard error of the mean of gains that hang together within a case, as its
+ * measurements in several settings do: sums over each case, not the samples,
+ * are taken to be independent (Liang and Zeger 1986). */
+static double clustered_se(struct gain *gains, size_t n, double mean)
+{
+    double squares = 0, sum = 0;
+    size_t n_cases = 0;
+
+    qsort(gains, n, sizeof(*gains), compare_cases);
+    for (size_t i = 0; i < n; i++) {
+        sum += gains[i].gain - mean;
+        if (i + 1 < n && !compare_cases(&gains[i], &gains[i + 1]))
+            continue;
+        squares += sum * sum;
+        sum = 0;
+        n_cases++;
+    }
+    if (n_cases < 2)
+        return NAN;
+    return sqrt(squares * (double)n_cases / (double)(n_cases - 1)) / (double)n;
+}
+
 void evaluate_pair(struct paired *paired, const struct model *old_model,
                    const struct model *new_model, const struct sample *samples,
                    size_t n)
 {
     const struct model *models[2] = {old_model, new_model};
-    double *ape[2], *gain, variance = 0;
     struct dataset held_out;
+    struct gain *gains;
     struct arena arena;
+    double *ape[2];
 
     arena_init(&arena);
     for (int m = 0; m < 2; m++) {
@@ -495,17 +533,16 @@ void evaluate_pair(struct paired *paired, const struct model *old_model,
             ape[m][i] = fabs(ape[m][i] - held_out.ms[i]) / held_out.ms[i];
     }
     n = held_out.n_samples;
-    gain = ARENA_NEW(&arena, double, n);
-    for (size_t i = 0; i < n; i++)
-        gain[i] = ape[0][i] - ape[1][i];
     *paired = (struct paired){.n = n,
                               .old_mape = stats_mean(ape[0], n),
-                              .new_mape = stats_mean(ape[1], n),
-                              .gain = stats_mean(gain, n)};
+                              .new_mape = stats_mean(ape[1], n)};
+    paired->gain = paired->old_mape - paired->new_mape;
+    gains = ARENA_NEW(&arena, struct gain, n);
     for (size_t i = 0; i < n; i++)
-        variance += (gain[i] - paired->gain) * (gain[i] - paired->gain);
-    paired->gain_se =
-        n < 2 ? NAN : sqrt(variance / (double)(n - 1) / (double)n);
+        gains[i] =
+            (struct gain){held_out.samples[i]->seed,
+                          held_out.samples[i]->case_idx, ape[0][i] - ape[1][i]};
+    paired->gain_se = clustered_se(gains, n, paired->gain);
     arena_release(&arena);
 }
 

@@ -74,8 +74,10 @@ bool evaluation_loses_to_singles(const struct evaluation *evaluation);
 struct paired {
     size_t n;
     double old_mape, new_mape;
-    double gain;    /* old_mape - new_mape */
-    double gain_se; /* its standard error; NAN for fewer than two */
+    double gain; /* old_mape - new_mape */
+    /* Its standard error; measurements of one case in several settings are no
+     * independent witnesses. NAN for fewer than two cases. */
+    double gain_se;
 };
 void evaluate_pair(struct paired *paired, const struct model *old_model,
                    const struct model *new_model, const struct sample *samples,

@@ -24,11 +24,16 @@ int training_open_store(struct store **out, const char *path,
 const char *training_list_settings(const struct sample_setting *settings,
                                    size_t n, struct cli *cli)
 {
-    const char *list = "";
+    const char *list = "", *last = "";
 
-    for (size_t i = 0; i < n; i++)
-        list = arena_printf(cli_arena(cli), "%s%s%s", list, i ? "; " : "",
-                            setting_text(&settings[i], cli_arena(cli)));
+    for (size_t i = 0; i < n; i++) {
+        const char *text = setting_text(&settings[i], cli_arena(cli));
+
+        if (strcmp(text, last)) /* another host or driver is no other text */
+            list = arena_printf(cli_arena(cli), "%s%s%s", list,
+                                *list ? "; " : "", text);
+        last = text;
+    }
     return list;
 }
 

@@ -65,6 +65,7 @@ static void test_pair(struct sample *samples, size_t n, struct arena *arena)
     struct model poor, good;
     struct paired paired, want;
     struct evaluation evaluation;
+    struct sample *twice;
 
     for (size_t i = 0; i < n; i++) /* a disturbed machine on two of them */
         if (samples[i].case_idx % 100 == 19)
@@ -85,6 +86,12 @@ static void test_pair(struct sample *samples, size_t n, struct arena *arena)
     evaluate_model(&evaluation, &good, samples, n);
     is_near(evaluation.errors[PREDICTOR_NET].mape, paired.new_mape, 1e-12,
             "the error that an evaluation has");
+    twice = ARENA_NEW(arena, struct sample, 2 * n);
+    memcpy(twice, samples, n * sizeof(*twice));
+    memcpy(twice + n, samples, n * sizeof(*twice));
+    evaluate_pair(&paired, &poor, &good, twice, 2 * n);
+    is_i64((int64_t)paired.n, 2 * (int64_t)want.n, "each sample twice");
+    is_near(paired.gain_se, want.gain_se, 1e-6, "says no more than once");
     evaluate_pair(&paired, &good, &good, samples, n);
     ok(paired.gain == 0 && paired.gain_se == 0, "a model against itself");
     evaluate_pair(&paired, &poor, &good, samples, 0);
