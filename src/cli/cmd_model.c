@@ -27,7 +27,7 @@ static int import(struct cli *cli, struct err *err)
                        "option '--output' is needed: where the model goes");
     if (model_import(&model, cli_arg(cli, 1), cli_arena(cli), err))
         return -1;
-    if (model_save(&model, cli_string(cli, "output"), err))
+    if (training_save(&model, cli_string(cli, "output"), err))
         return -1;
     if (strcmp(cli_string(cli, "output"), "-") != 0)
         printf("model           %s, hash %s\n", cli_shown(cli, "output"),

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
 #include "base/hash.h"
-#include "base/lock.h"
 #include "cli/comm_report.h"
 #include "cli/training.h"
 
@@ -104,19 +103,13 @@ static int save(struct model *model, const struct evaluation *evaluation,
                 struct cli *cli, struct err *err)
 {
     const char *path = cli_string(cli, "output");
-    struct lock lock;
-    int rc;
 
     if (evaluation_loses_to_singles(evaluation) && !cli_flag(cli, "force"))
         return err_set(err, ERR_INPUT,
                        "'%s' was not written: %s; '--force' writes it all the "
                        "same",
                        path, training_lost_text(evaluation, cli));
-    if (lock_take(&lock, path, MODEL_WAIT_S, err))
-        return -1;
-    rc = model_save(model, path, err);
-    lock_release(&lock);
-    return rc;
+    return training_save(model, path, err);
 }
 
 static int run_train(struct cli *cli, struct err *err)

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/lock.h"
 #include "costmodel/comm_fit.h"
 #include "costmodel/gemm.h"
 
@@ -211,6 +212,18 @@ const char *training_lost_text(const struct evaluation *evaluation,
         100 * evaluation->singles.net_mape, evaluation->singles.n,
         100 * evaluation->singles.sum_mape,
         evaluation->singles.is_measured ? "measured" : "it predicts them");
+}
+
+int training_save(struct model *model, const char *path, struct err *err)
+{
+    struct lock lock;
+    int rc;
+
+    if (lock_take(&lock, path, MODEL_WAIT_S, err))
+        return -1;
+    rc = model_save(model, path, err);
+    lock_release(&lock);
+    return rc;
 }
 
 static void print_errors(const char *name, const struct errors *errors)

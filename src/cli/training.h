@@ -121,6 +121,9 @@ const char *training_lost_text(const struct evaluation *evaluation,
 
 /* How long a command waits for another that is replacing its model. */
 #define MODEL_WAIT_S 10
+/* Writes a model as its one writer. */
+int training_save(struct model *model, const char *path,
+                  struct err *err) MUST_CHECK;
 
 /* On standard output. */
 void evaluation_print(const struct evaluation *evaluation);

@@ -44,13 +44,13 @@ sqlite3 costs.db "SELECT id, model_path, verdict, n_samples, n_held_out,
 
 echo "# interrupted, the best until then is kept"
 status=0
-timeout --preserve-status -s INT 2 "$ns" train --db costs.db -o cut \
+timeout --preserve-status -s INT 1 "$ns" train --db costs.db -o cut \
     --epochs 1000000 --force 2>err >out || status=$?
 echo "train: $status"
 sed 's/[0-9][0-9]*/N/g' err
 try eval eval --db costs.db --model cut
 status=0
-timeout --preserve-status -s INT 2 "$ns" retrain --db costs.db --model model \
+timeout --preserve-status -s INT 1 "$ns" retrain --db costs.db --model model \
     --epochs 1000000 2>err >out || status=$?
 echo "retrain: $status"
 sed 's/[0-9][0-9]*/N/g' err
