@@ -42,16 +42,25 @@ sqlite3 costs.db "SELECT id, model_path, verdict, n_samples, n_held_out,
     model_hash = iif(verdict = 'replaced', new_hash, old_hash),
     verdict = 'kept' OR old_mape - new_mape >= min_gain, gain_se >= 0, setting FROM training_log"
 
+# interrupt COMMAND...: ends it when it has been at work for 0.8 seconds, which
+# is well within the training. Prints the exit status and what it said.
+interrupt()
+{
+    "$ns" "$@" --epochs 1000000 >out 2>err &
+    pid=$!
+    while kill -0 $pid &&
+        [ "$(sed 's/.*) //' /proc/$pid/stat | cut -d ' ' -f 12)" -lt 80 ]; do
+        sleep 0.02
+    done
+    kill -TERM $pid
+    status=0
+    wait $pid || status=$?
+    echo "$1: $status"
+    sed 's/[0-9][0-9]*/N/g' err
+}
+
 echo "# interrupted, the best until then is kept"
-status=0
-timeout --preserve-status -s INT 1 "$ns" train --db costs.db -o cut \
-    --epochs 1000000 --force 2>err >out || status=$?
-echo "train: $status"
-sed 's/[0-9][0-9]*/N/g' err
+interrupt train --db costs.db -o cut --force
 try eval eval --db costs.db --model cut
-status=0
-timeout --preserve-status -s INT 1 "$ns" retrain --db costs.db --model model \
-    --epochs 1000000 2>err >out || status=$?
-echo "retrain: $status"
-sed 's/[0-9][0-9]*/N/g' err
+interrupt retrain --db costs.db --model model
 cmp better model
