@@ -135,6 +135,13 @@ static int add_grid(struct entry *entry, const struct table *table,
 {
     uint32_t n_local = cluster_group(entry->cluster);
 
+    /* TorchRec 1.9.2 counts the rows of that state by hosts. */
+    if (entry->cluster->hosts_per_domain > 1 &&
+        table->optimizer == OPTIMIZER_ROWWISE_ADAGRAD)
+        return err_set(err, ERR_INPUT,
+                       "table '%s' is a grid over NVLink domains of several "
+                       "hosts, for which TorchRec has no row-wise Adagrad",
+                       table->name);
     for (size_t begin = 0, end; begin < n; begin = end) {
         struct row_blocks blocks;
 
@@ -207,7 +214,7 @@ static int check_sequence(const struct table *table, const char *sharding_type,
                    table->name, sharding_type);
 }
 
-/* Pieces of a table that is not replicated. */
+/* FBGEMM reads four columns at a time, of replicas too. */
 static int check_widths(const struct table *table, const struct shard *pieces,
                         size_t n, uint32_t n_ranks, struct err *err)
 {
@@ -220,8 +227,8 @@ static int check_widths(const struct table *table, const struct shard *pieces,
 
         if (width % 4) {
             err_set(err, ERR_INPUT,
-                    "table '%s' has %u columns, but TorchRec's fused kernels "
-                    "take multiples of 4",
+                    "table '%s' has %u columns, but TorchRec's kernels take "
+                    "multiples of 4",
                     table->name, width);
             goto out;
         }
@@ -252,8 +259,7 @@ static int print_table(const struct plan *plan, size_t begin, size_t end,
     const char *sharding_type = NULL;
     int rc = -1;
 
-    if (!is_replicated &&
-        check_widths(table, pieces, end - begin, entry.cluster->n_devices, err))
+    if (check_widths(table, pieces, end - begin, entry.cluster->n_devices, err))
         goto out;
     if (add_table(&entry, &sharding_type, table, pieces, end - begin, err))
         goto out;

@@ -350,8 +350,10 @@ static void test_refused(void)
     plan = fixture_plan(2, 2, 64);
     fixture_whole(&plan, "a", 8, 10, 1, 0);
     fixture_finish(&plan);
-    refuses(&plan, "table 'a' has 10 columns, but TorchRec's fused kernels "
-                   "take multiples of 4");
+    refuses(
+        &plan,
+        "table 'a' has 10 columns, but TorchRec's kernels take multiples of "
+        "4");
 }
 
 int main(void)

@@ -42,9 +42,9 @@ static struct plan mixed_plan(void)
         fixture_shard(&plan, 2 * r, 2 * r + 2, 0, 8, 4 + r);
         fixture_shard(&plan, 2 * r, 2 * r + 2, 8, 12, r);
     }
-    fixture_table(&plan, "t_copy", 10, 6, 1);
+    fixture_table(&plan, "t_copy", 10, 8, 1);
     for (uint32_t r = 0; r < 8; r++)
-        fixture_shard(&plan, 0, 10, 0, 6, r);
+        fixture_shard(&plan, 0, 10, 0, 8, r);
     fixture_finish(&plan);
     return plan;
 }
@@ -299,8 +299,18 @@ static void test_refused(void)
 
     fixture_whole(&plan, "odd", 10, 10, 1, 0);
     fixture_finish(&plan);
-    refuses(&plan, "table 'odd' has 10 columns, but TorchRec's fused kernels "
-                   "take multiples of 4");
+    refuses(
+        &plan,
+        "table 'odd' has 10 columns, but TorchRec's kernels take multiples of "
+        "4");
+
+    plan = fixture_plan(2, 2, 64);
+    fixture_table(&plan, "copies", 10, 6, 1);
+    fixture_shard(&plan, 0, 10, 0, 6, 0);
+    fixture_shard(&plan, 0, 10, 0, 6, 1);
+    fixture_finish(&plan);
+    refuses(&plan, "table 'copies' has 6 columns, but TorchRec's kernels take "
+                   "multiples of 4");
 
     plan = fixture_plan(8, 4, 64);
     fixture_table(&plan, "rows", 100, 8, 1);
@@ -516,6 +526,18 @@ static void test_domains(void)
     refuses(&plan, "table 'rows': TorchRec cuts rows only into equal blocks in "
                    "the order of the ranks, over all 144 or over the 4 of one "
                    "host");
+
+    plan = fixture_plan(8, 2, 64);
+    plan.problem.cluster.hosts_per_domain = 2;
+    fixture_table(&plan, "grid", 8, 16, 1);
+    for (uint32_t r = 0; r < 8; r++)
+        fixture_shard(&plan, r % 4 * 2, r % 4 * 2 + 2, r / 4 * 8, r / 4 * 8 + 8,
+                      r);
+    fixture_finish(&plan);
+    refuses(&plan, "table 'grid' is a grid over NVLink domains of several "
+                   "hosts, for which TorchRec has no row-wise Adagrad");
+    plan.problem.tables[0].optimizer = OPTIMIZER_ADAM;
+    is_in(emitted(&plan, &options, &err), "\"sharding_type\": \"grid_shard\"");
 }
 
 static void test_text_format(void)
