@@ -240,14 +240,15 @@ def _run_case(case, loader, rank, n_ranks):
     return "not refused"
 
 
-def run(rank, n_ranks, n_local, work, cases):
+def run(rank, job, work, cases):
     """Writes a line of JSON a case to work/results: what each rank got, or
     one error; after an error the others' next exchange fails."""
     os.environ.update(
         RANK=str(rank),
-        WORLD_SIZE=str(n_ranks),
-        LOCAL_RANK=str(rank % n_local),
-        LOCAL_WORLD_SIZE=str(n_local),
+        WORLD_SIZE=str(job.n_ranks),
+        LOCAL_RANK=str(rank % job.n_local),
+        LOCAL_WORLD_SIZE=str(job.n_local),
+        TORCHREC_RESOLVED_POD_SIZE=str(job.pod_size),
         GLOO_SOCKET_IFNAME="lo",
     )
     log = os.open(f"{work}/log-{rank}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -258,12 +259,12 @@ def run(rank, n_ranks, n_local, work, cases):
         "gloo",
         init_method=f"file://{work}/meeting",
         rank=rank,
-        world_size=n_ranks,
+        world_size=job.n_ranks,
         timeout=timedelta(seconds=60),
     )
     for case in cases:
-        results = [None] * n_ranks
-        result = _run_case(case, loader, rank, n_ranks)
+        results = [None] * job.n_ranks
+        result = _run_case(case, loader, rank, job.n_ranks)
         dist.all_gather_object(results, result)
         if rank == 0:
             with open(f"{work}/results", "a", encoding="utf-8") as file:

@@ -10,17 +10,20 @@ import random
 import subprocess
 import sys
 import tempfile
+from typing import NamedTuple
 
 import torch.multiprocessing as mp
 
 import ranks
 
-JOBS = (  # ranks, ranks of a host, hosts of an NVLink domain
-    (2, 2, 1),
-    (4, 4, 1),
-    (4, 2, 1),
-    (4, 1, 2),
-)
+
+class Job(NamedTuple):
+    n_ranks: int
+    n_local: int  # of a host
+    pod_size: int = 1  # hosts of an NVLink domain
+
+
+JOBS = (Job(2, 2), Job(4, 4), Job(4, 2), Job(4, 1, 2))
 LISTS = (
     "criteo_kaggle_26",
     "nvidia_synthetic_tiny_v3",
@@ -74,10 +77,14 @@ def read_json(path):
         return json.load(file)
 
 
+def path_of(work, name, job):
+    return f"{work}/{name}-{'-'.join(map(str, job))}.json"
+
+
 # --- Plans ------------------------------------------------------------------
 
 
-def capped_list(work, name):
+def capped_list(work, name, optimizer):
     """Writes the list with few rows; returns its path and bytes of weights."""
     path = f"{work}/{name}.csv"
     source = f"{os.environ['NEUROSHARD_DATA']}/tables/{name}.csv"
@@ -85,6 +92,7 @@ def capped_list(work, name):
         rows = list(csv.DictReader(r for r in file if r[0] != "#"))
     for row in rows:
         row["num_embeddings"] = min(int(row["num_embeddings"]), MAX_ROWS)
+        row["optimizer"] = optimizer
     with open(path, "w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, rows[0])
         writer.writeheader()
@@ -111,25 +119,26 @@ def emitted(plan_path, name, optimizer):
     }
 
 
-def planned_cases(work, n_ranks, n_local, pod_size):
+def planned_cases(work, job):
     """Room for 1.4 times the weights keeps tables from being replicated."""
     for name in LISTS:
-        path, n_bytes = capped_list(work, name)
         for kinds in KINDS:
+            optimizer = "rowwise_adagrad" if "column" in kinds else "sgd"
+            path, n_bytes = capped_list(work, name, optimizer)
             what = f"{name}, {kinds}"
-            plan_path = f"{work}/{name}-{kinds}-{n_ranks}-{n_local}.json"
+            plan_path = path_of(work, f"{name}-{kinds}", job)
             status, why = neuroshard(
                 *("plan", path, "--shard", kinds, "-o", plan_path),
-                *("--gpus", str(n_ranks), "--gpus-per-host", str(n_local)),
-                *("--hosts-per-domain", str(pod_size)),
+                *("--gpus", str(job.n_ranks)),
+                *("--gpus-per-host", str(job.n_local)),
+                *("--hosts-per-domain", str(job.pod_size)),
                 *("--memory-model", "weights", "--reserve", "0"),
-                *("--memory", str(14 * n_bytes // 10 // n_ranks)),
+                *("--memory", str(14 * n_bytes // 10 // job.n_ranks)),
                 *("--effort", "20000"),
             )
             if status:
                 ok(False, what, why)
                 continue
-            optimizer = "rowwise_adagrad" if "column" in kinds else "sgd"
             yield emitted(plan_path, what, optimizer)
 
 
@@ -150,36 +159,40 @@ def random_widths(rng, way, table, n_places):
     return pieces
 
 
-def random_shards(rng, table, n_ranks, n_local):
+def random_shards(rng, table, job):
     """Cuts the table in one of the ways that TorchRec knows."""
     ways = ["table", "column", "row"]
     if table["output"] == "pooled":
-        ways += ["host", "grid", "replicate"]
+        ways += ["host", "replicate"]
+        if job.pod_size == 1 or table["optimizer"] == "sgd":
+            ways += ["grid"]
     way = rng.choice(ways)
     rows = table["num_embeddings"]
     if way == "replicate":
-        for rank in range(n_ranks):
+        for rank in range(job.n_ranks):
             yield (0, rows), (0, table["dim"]), rank
         return
-    n = {"row": n_ranks, "host": n_local, "grid": n_local}.get(way, 1)
+    n_group = job.n_local * job.pod_size
+    n = {"row": job.n_ranks, "host": n_group, "grid": n_group}.get(way, 1)
     block = -(-rows // n)
     begin = 0
-    for place, width in random_widths(rng, way, table, n_ranks // n):
+    for place, width in random_widths(rng, way, table, job.n_ranks // n):
         for i in range(n):
             end = min(rows, (i + 1) * block)
             yield (i * block, end), (begin, begin + width), place * n + i
         begin += width
 
 
-def plan_of(n_ranks, n_local, tables, pieces):
+def plan_of(job, tables, pieces):
     """A plan as by hand; pieces are (table, rows, columns, rank)."""
     return {
         "neuroshard_plan": 1,
         "batch": 64,
         "cluster": {
-            "gpus": n_ranks,
-            "gpus_per_host": n_local,
-            "memory_bytes": [1 << 30] * n_ranks,
+            "gpus": job.n_ranks,
+            "gpus_per_host": job.n_local,
+            "pod_size": job.pod_size,
+            "memory_bytes": [1 << 30] * job.n_ranks,
         },
         "tables": tables,
         "shards": [
@@ -196,7 +209,7 @@ def plan_of(n_ranks, n_local, tables, pieces):
     }
 
 
-def random_plan(rng, n_ranks, n_local):
+def random_plan(rng, job, optimizer):
     """Pooled tables and sequences of one width, each cut in its own way. FBGEMM
     on a CPU fails where a rank has no rows at all of what is cut, and pools
     the sequences that are replicated: so there is neither."""
@@ -205,35 +218,34 @@ def random_plan(rng, n_ranks, n_local):
         is_sequence = rng.random() < 0.3
         table = {
             "name": f"t{i}",
-            "num_embeddings": rng.randint(n_ranks * n_ranks, 60),
+            "num_embeddings": rng.randint(job.n_ranks**2, 60),
             "dim": 3 * SEQUENCE_PIECE if is_sequence else 4 * rng.randint(1, 9),
             "pooling_factor": 1,
             "num_outputs": rng.choice((1, 1, 2)),
             "output": "sequence" if is_sequence else "pooled",
+            "optimizer": optimizer,
         }
-        pieces += [
-            (i, *piece) for piece in random_shards(rng, table, n_ranks, n_local)
-        ]
+        pieces += [(i, *piece) for piece in random_shards(rng, table, job)]
         tables.append(table)
-    return plan_of(n_ranks, n_local, tables, pieces)
+    return plan_of(job, tables, pieces)
 
 
-def random_cases(work, n_ranks, n_local):
+def random_cases(work, job):
     n = 200 if os.environ.get("TEST_SIZE") == "full" else 10
     for seed in range(n):
-        rng = random.Random(f"{seed} {n_ranks} {n_local}")
-        path = f"{work}/random-{seed}-{n_ranks}-{n_local}.json"
-        write_json(path, random_plan(rng, n_ranks, n_local))
+        rng = random.Random(f"{seed} {job}")
+        path = path_of(work, f"random-{seed}", job)
         optimizer = rng.choice(list(ranks.OPTIMIZERS))
+        write_json(path, random_plan(rng, job, optimizer))
         yield emitted(path, f"random plan {seed}, {optimizer}", optimizer)
 
 
 # --- What must be refused ---------------------------------------------------
 
 
-def cut_plan(work, n_ranks, n_local, widths):
+def cut_plan(work, job, widths):
     """Writes a plan of two tables, the first cut in two on rank 0."""
-    path = f"{work}/cut-{n_ranks}-{n_local}-{widths[0]}.json"
+    path = path_of(work, f"cut-{widths[0]}", job)
     tables = [
         {
             "name": name,
@@ -249,28 +261,28 @@ def cut_plan(work, n_ranks, n_local, widths):
         (0, (0, 97), (widths[0], sum(widths)), 0),
         (1, (0, 97), (0, sum(widths)), 0),
     ]
-    write_json(path, plan_of(n_ranks, n_local, tables, pieces))
+    write_json(path, plan_of(job, tables, pieces))
     return path
 
 
 def check_unequal_plan(work):
     """Two pieces of the same table on one rank, not of one width."""
     status, why = neuroshard(
-        *("emit", cut_plan(work, 2, 2, (12, 4)), "--format", "torchrec")
+        *("emit", cut_plan(work, Job(2, 2), (12, 4)), "--format", "torchrec")
     )
     want = "table 'cut' has pieces of 12 and of 4 columns on rank 0, "
     ok(status == 1 and want in why, "emit refuses unequal pieces", why)
 
 
-def refused_case(work, n_ranks, n_local, name, refusal):
-    path = cut_plan(work, n_ranks, n_local, (8, 8))
+def refused_case(work, job, name, refusal):
+    path = cut_plan(work, job, (8, 8))
     return {**emitted(path, name, "sgd"), "refusal": refusal}
 
 
 def unequal_case(work):
     """The same in a file that was edited."""
     case = refused_case(
-        *(work, 2, 2, "the loader refuses unequal pieces"),
+        *(work, Job(2, 2), "the loader refuses unequal pieces"),
         "cut: pieces of 12 and of 4 columns on rank 0, where TorchRec wants "
         "one width",
     )
@@ -297,7 +309,7 @@ def judge(case, results):
     )
 
 
-def run_job(work, n_ranks, n_local, cases):
+def run_job(work, job, cases):
     """A case that ends the job is the first without results; the rest gets
     another job."""
     while cases:
@@ -308,8 +320,8 @@ def run_job(work, n_ranks, n_local, cases):
         try:
             mp.start_processes(
                 ranks.run,
-                (n_ranks, n_local, work, cases),
-                nprocs=n_ranks,
+                (job, work, cases),
+                nprocs=job.n_ranks,
                 start_method="fork",
             )
         except (mp.ProcessRaisedException, mp.ProcessExitedException) as error:
@@ -327,33 +339,31 @@ def run_job(work, n_ranks, n_local, cases):
 
 def check(work):
     neuroshard(
-        *("emit", cut_plan(work, 2, 2, (8, 8))),
+        *("emit", cut_plan(work, Job(2, 2), (8, 8))),
         *("--format", "torchrec-loader", "-o", work + "/loader.py"),
     )
-    for n_ranks, n_local, pod_size in JOBS:
-        print(f"# {n_ranks} ranks, {n_local} of a host, pods of {pod_size}")
-        os.environ["TORCHREC_RESOLVED_POD_SIZE"] = str(pod_size)
-        cases = planned_cases(work, n_ranks, n_local, pod_size)
-        planned = [c for c in cases if c]
+    for job in JOBS:
+        print(f"# {job}")
+        planned = [case for case in planned_cases(work, job) if case]
         kinds = set().union(*(case["kinds"] for case in planned))
         ok(kinds == set(ALL_KINDS), "plans hold all kinds", str(kinds))
-        cases = random_cases(work, n_ranks, n_local) if pod_size == 1 else []
-        run_job(work, n_ranks, n_local, planned + [c for c in cases if c])
+        cases = [case for case in random_cases(work, job) if case]
+        run_job(work, job, planned + cases)
     print("# refused")
-    os.environ.pop("TORCHREC_RESOLVED_POD_SIZE")
     check_unequal_plan(work)
-    run_job(work, 2, 2, [unequal_case(work)])
-    other_hosts = refused_case(
-        *(work, 4, 2, "2 hosts of 2 in a job of one host"),
-        "FILE is for hosts of 2 ranks, but those of this job have 4 "
-        "(LOCAL_WORLD_SIZE)",
-    )
-    run_job(work, 4, 4, [other_hosts])
-    other_ranks = refused_case(
-        *(work, 4, 4, "4 ranks in a job of 8"),
-        "FILE is for 4 ranks, but this job has 8",
-    )
-    run_job(work, 8, 8, [other_ranks])
+    run_job(work, Job(2, 2), [unequal_case(work)])
+    for planned_for, job, name, refusal in (
+        (
+            *(Job(4, 2), Job(4, 4), "2 hosts of 2 in a job of one host"),
+            "FILE is for hosts of 2 ranks, but those of this job have 4 "
+            "(LOCAL_WORLD_SIZE)",
+        ),
+        (
+            *(Job(4, 4), Job(8, 8), "4 ranks in a job of 8"),
+            "FILE is for 4 ranks, but this job has 8",
+        ),
+    ):
+        run_job(work, job, [refused_case(work, planned_for, name, refusal)])
 
 
 def main():
