@@ -47,15 +47,38 @@ const char *cpu_isa_name(enum cpu_isa isa)
     return "unknown";
 }
 
-enum cpu_isa cpu_isa_best(void)
+/* The one that the environment allows at most; false where it names none. */
+static bool isa_wanted(enum cpu_isa *isa)
 {
     const char *wanted = getenv("NEUROSHARD_ISA");
-    enum cpu_isa isa = CPU_AVX512;
 
-    if (wanted && !strcmp(wanted, cpu_isa_name(CPU_PORTABLE)))
-        isa = CPU_PORTABLE;
-    else if (wanted && !strcmp(wanted, cpu_isa_name(CPU_AVX2)))
-        isa = CPU_AVX2;
+    for (*isa = CPU_AVX512; wanted && *wanted; (*isa)--) {
+        if (!strcmp(wanted, cpu_isa_name(*isa)))
+            return true;
+        if (*isa == CPU_PORTABLE)
+            return false;
+    }
+    return true;
+}
+
+int cpu_check_environment(struct err *err)
+{
+    enum cpu_isa isa;
+
+    if (isa_wanted(&isa))
+        return 0;
+    return err_set(err, ERR_USAGE,
+                   "NEUROSHARD_ISA in the environment is one of portable, "
+                   "avx2, avx512, not '%s'",
+                   getenv("NEUROSHARD_ISA"));
+}
+
+enum cpu_isa cpu_isa_best(void)
+{
+    enum cpu_isa isa;
+
+    if (!isa_wanted(&isa))
+        isa = CPU_AVX512;
     while (!cpu_has(isa))
         isa--;
     return isa;

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/parallel.h"
 #include "cli/command.h"
 
 #include <errno.h>
@@ -41,7 +42,9 @@ static int run_command(const struct command *command, int argc, char **argv,
 
     arena_init(&arena);
     file_claims_begin();
-    rc = cli_parse(&cli, command, argc, argv, &arena, err);
+    rc = cpu_check_environment(err);
+    if (!rc)
+        rc = cli_parse(&cli, command, argc, argv, &arena, err);
     if (!rc && cli_wants_help(cli))
         cli_print_help(command);
     else if (!rc)

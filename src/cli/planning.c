@@ -9,9 +9,9 @@
 #include <string.h>
 
 static int read_tables(struct problem *problem, const char *path,
-                       struct cli *cli, struct err *err)
+                       uint32_t n_devices, struct cli *cli, struct err *err)
 {
-    struct tables_options options = {.warn = cli_warn};
+    struct tables_options options = {.n_devices = n_devices, .warn = cli_warn};
     struct table_list list;
 
     if (cli_given(cli, "dim"))
@@ -69,6 +69,7 @@ int planning_problem(struct problem *problem, const char *path,
                      struct err *err)
 {
     struct planning_counts counts;
+    uint32_t n_devices; /* the most of a range */
 
     memset(problem, 0, sizeof(*problem));
     problem->memory_model = strcmp(cli_string(cli, "memory-model"), "weights")
@@ -77,16 +78,19 @@ int planning_problem(struct problem *problem, const char *path,
     if (cli_given(cli, "cluster")) {
         if (planning_set_cluster(problem, cli, err))
             return -1;
-    } else if (planning_counts(&counts, cli, err) ||
-               planning_set_gpus(problem, counts.n_gpus[0], like, cli, err)) {
-        return -1;
+        n_devices = problem->cluster.n_devices;
+    } else {
+        if (planning_counts(&counts, cli, err) ||
+            planning_set_gpus(problem, counts.n_gpus[0], like, cli, err))
+            return -1;
+        n_devices = counts.n_gpus[counts.n - 1];
     }
     problem->dense_optimizer = dense_optimizer_of(cli);
     problem->kinds = SHARD_ALL_KINDS;
     if (cli_given(cli, "shard") &&
         parse_kinds(&problem->kinds, cli_string(cli, "shard"), err))
         return -1;
-    return read_tables(problem, path, cli, err);
+    return read_tables(problem, path, n_devices, cli, err);
 }
 
 /* A kind that the user asked for by name must be priced by the model. */
@@ -149,8 +153,17 @@ int planning_oracle_of_plan(struct oracle **out, struct cli *cli,
     const char *spec = cli_string(cli, "cost"), *gpu = cli_string(cli, "gpu");
 
     planning_set_bandwidths(&plan->problem.cluster, cli);
-    if (!spec && !cli_given(cli, "gpu"))
-        spec = plan->cost.name;
+    if (!spec && plan->cost.name && !cli_given(cli, "gpu")) {
+        if (oracle_open(out, plan->cost.name, &plan->problem, cli_arena(cli),
+                        err)) {
+            /* What would be wrong usage in an option is a wrong value here. */
+            if (err->code == ERR_USAGE)
+                err->code = ERR_INPUT;
+            return err_prefix(err, "%s: cost_model.name", cli_arg(cli, 0));
+        }
+        tell_doubts(*out, NULL, cli_arena(cli));
+        return 0;
+    }
     if (spec ? oracle_open(out, spec, &plan->problem, cli_arena(cli), err)
              : oracle_open_for_gpu(out, gpu, &plan->problem, cli_arena(cli),
                                    err))

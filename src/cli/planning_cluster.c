@@ -235,8 +235,13 @@ int planning_set_cluster(struct problem *problem, struct cli *cli,
         return -1;
     if (!cluster->gpu)
         cluster->gpu = cli_string(cli, "gpu");
-    if (gpu_spec_get(&gpu, cluster->gpu, err))
-        return cli_given(cli, "gpu") ? -1 : err_prefix(err, "%s", path);
+    if (gpu_spec_get(&gpu, cluster->gpu, err)) {
+        if (cli_given(cli, "gpu"))
+            return -1;
+        /* What would be wrong usage in an option is a wrong value here. */
+        err->code = ERR_INPUT;
+        return err_prefix(err, "%s: gpu", path);
+    }
     for (uint32_t r = 0; r < cluster->n_devices; r++) {
         char used[TEXT_BYTES_MAX], has[TEXT_BYTES_MAX];
 
@@ -245,8 +250,8 @@ int planning_set_cluster(struct problem *problem, struct cli *cli,
         cluster->memory_bytes[r] = gpu->memory_bytes;
         if (cluster->reserve_bytes[r] > gpu->memory_bytes)
             return err_set(
-                err, ERR_USAGE,
-                "%s: %s of GPU %u are used, but a GPU of kind %s has %s", path,
+                err, ERR_INPUT,
+                "%s: used is %s for gpu %u, but a GPU of kind %s has %s", path,
                 text_from_bytes(used, (double)cluster->reserve_bytes[r]), r,
                 gpu->name, text_from_bytes(has, (double)gpu->memory_bytes));
     }

@@ -228,6 +228,10 @@ int plan_price(struct plan *plan, const struct oracle *oracle,
     oracle->ops->comm(oracle, 1, sums, compute, fwd, bwd);
     count_memory(plan);
     add_up(plan, oracle, sums, compute, fwd, bwd);
+    /* A net may put a small shard below zero. */
+    for (size_t i = 0; i < plan->n_shards; i++)
+        if (plan->shard_ms[i] < 0)
+            plan->shard_ms[i] = 0;
     plan->cost = (struct cost_source){
         .name = oracle->name,
         .hash = oracle->hash,

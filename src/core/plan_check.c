@@ -314,11 +314,13 @@ static int check_device_cost(const struct plan *plan, uint32_t r,
 static int check_figures(const struct plan *plan, struct err *err)
 {
     for (size_t i = 0; plan->shard_ms && i < plan->n_shards; i++)
-        if (isinf(plan->shard_ms[i]))
-            return err_set(err, ERR_INPUT, "shards[%zu] has an infinite cost",
-                           i);
-    if (isinf(plan->bound_ms))
-        return err_set(err, ERR_INPUT, "the lower bound is infinite");
+        if (plan->shard_ms[i] < 0 || isinf(plan->shard_ms[i]))
+            return err_set(err, ERR_INPUT,
+                           "shards[%zu] has a cost of %g ms, which is no time",
+                           i, plan->shard_ms[i]);
+    if (plan->bound_ms < 0 || isinf(plan->bound_ms))
+        return err_set(err, ERR_INPUT, "the lower bound of %g ms is not a time",
+                       plan->bound_ms);
     return 0;
 }
 

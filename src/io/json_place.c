@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/json_place.h"
 
+#include "base/hash.h"
 #include "base/text.h"
 
 #include <inttypes.h>
@@ -117,6 +118,62 @@ int place_element(struct json_place *out, const struct json_place *place,
     *out = (struct json_place){.object = value, .source = place->source};
     snprintf(out->path, sizeof(out->path), "%.30s%s[%zu].", place->path, key,
              idx);
+    return 0;
+}
+
+/* As hash_text prints it. */
+static int place_hash(const char **out, const struct json_place *place,
+                      const char *key, struct arena *arena, struct err *err)
+{
+    if (place_string(out, place, key, arena, err))
+        return -1;
+    if (strlen(*out) == HASH_TEXT_MAX - 1 &&
+        strspn(*out, "0123456789abcdef") == HASH_TEXT_MAX - 1)
+        return 0;
+    return place_error(place, err, "%s is '%.40s', not %d hexadecimal digits",
+                       key, *out, HASH_TEXT_MAX - 1);
+}
+
+static uint64_t whole(double x)
+{
+    return x >= 0x1p64 ? UINT64_MAX : (uint64_t)x;
+}
+
+static int read_field(char *at, const struct json_place *place,
+                      const struct place_field *field, struct arena *arena,
+                      struct err *err)
+{
+    const char *key = field->key;
+
+    switch (field->type) {
+    case PLACE_U32:
+        return place_u32((void *)at, place, key, (uint32_t)field->min,
+                         (uint32_t)field->max, err);
+    case PLACE_U64:
+        return place_u64((void *)at, place, key, whole(field->min),
+                         whole(field->max), err);
+    case PLACE_DOUBLE:
+        return place_double_within((void *)at, place, key, field->min,
+                                   field->max, err);
+    case PLACE_BOOL:
+        return place_bool((void *)at, place, key, err);
+    case PLACE_TEXT:
+        return place_string((void *)at, place, key, arena, err);
+    case PLACE_HASH:
+        return place_hash((void *)at, place, key, arena, err);
+    }
+    return 0;
+}
+
+int place_fields(void *out, const struct json_place *place,
+                 const struct place_field *fields, size_t n,
+                 struct arena *arena, struct err *err)
+{
+    for (size_t i = 0; i < n; i++)
+        if ((fields[i].is_needed || place_has(place, fields[i].key)) &&
+            read_field((char *)out + fields[i].offset, place, &fields[i], arena,
+                       err))
+            return -1;
     return 0;
 }
 

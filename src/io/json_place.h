@@ -63,6 +63,34 @@ int place_string(const char **out, const struct json_place *place,
                  const char *key, struct arena *arena,
                  struct err *err) MUST_CHECK;
 
+/*
+ * What a format says of a member, a line of a table each: where its value goes
+ * and what it may be. Numbers are from min to max, of whole ones 0x1p64 is
+ * UINT64_MAX; a hash is 16 hexadecimal digits (hash_text).
+ */
+enum place_type {
+    PLACE_U32,
+    PLACE_U64,
+    PLACE_DOUBLE,
+    PLACE_BOOL,
+    PLACE_TEXT,
+    PLACE_HASH
+};
+struct place_field {
+    const char *key;
+    enum place_type type;
+    bool is_needed; /* else it may be absent, which leaves its place as it is */
+    size_t offset;  /* of a uint32_t, uint64_t, double, bool or const char * */
+    double min, max;
+};
+/* Reads those members into the struct at `out`; texts go to the arena. */
+int place_fields(void *out, const struct json_place *place,
+                 const struct place_field *fields, size_t n,
+                 struct arena *arena, struct err *err) MUST_CHECK;
+#define PLACE_FIELDS(out, place, fields, arena, err)                           \
+    place_fields((out), (place), (fields), sizeof(fields) / sizeof(*(fields)), \
+                 (arena), (err))
+
 /* The lines on which the members or elements begin that stand `depth` (1: the
  * document's own) containers deep, in their order, which is the order that
  * jansson keeps: lines[] has room for as many as there are. The text is known

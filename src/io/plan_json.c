@@ -2,56 +2,105 @@
 #include "io/plan_json.h"
 
 #include "base/file.h"
-#include "base/hash.h"
 #include "base/json.h"
 #include "core/plan_check.h"
+#include "io/cluster_json.h"
 #include "io/json_place.h"
+#include "io/tables_io.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #define FORMAT_VERSION 1
 
-/* Optional members: an absent one leaves *out as it is. */
+/* Longer than any step, shorter than what sums up to infinity. */
+#define MAX_MS 1e15
+#define MAX_BATCH 1e12
 
-static int optional_u64(uint64_t *out, const struct json_place *place,
-                        const char *key, struct err *err)
-{
-    return place_has(place, key)
-               ? place_u64(out, place, key, 0, UINT64_MAX, err)
-               : 0;
-}
+/* Each member that is a number, a text or a flag, with its range. Those that
+ * are lists, choices, or bounded by what stands elsewhere in the file follow
+ * below. */
 
-static int optional_double(double *out, const struct json_place *place,
-                           const char *key, struct err *err)
-{
-    return place_has(place, key) ? place_double(out, place, key, err) : 0;
-}
+static const struct place_field head_fields[] = {
+    {"batch", PLACE_U64, true, offsetof(struct plan, problem.batch), 1,
+     MAX_BATCH},
+    {"source", PLACE_TEXT, false, offsetof(struct plan, problem.source), 0, 0},
+    {"version", PLACE_TEXT, false, offsetof(struct plan, version), 0, 0},
+    {"inputs_hash", PLACE_HASH, false, offsetof(struct plan, inputs_hash), 0,
+     0},
+    {"search", PLACE_TEXT, false, offsetof(struct plan, search), 0, 0},
+    {"stopped", PLACE_TEXT, false, offsetof(struct plan, stopped), 0, 0},
+    {"seed", PLACE_U64, false, offsetof(struct plan, seed), 0, 0x1p64},
+    {"n_evaluations", PLACE_U64, false, offsetof(struct plan, n_evaluations), 0,
+     0x1p64},
+    {"n_floored", PLACE_U32, false, offsetof(struct plan, n_floored), 0,
+     CLUSTER_MAX_GPUS},
+    {"total_ms", PLACE_DOUBLE, false, offsetof(struct plan, total_ms), 0,
+     MAX_MS},
+    {"bound_ms", PLACE_DOUBLE, false, offsetof(struct plan, bound_ms), 0,
+     MAX_MS},
+};
 
-static int optional_string(const char **out, const struct json_place *place,
-                           const char *key, struct arena *arena,
-                           struct err *err)
-{
-    return place_has(place, key) ? place_string(out, place, key, arena, err)
-                                 : 0;
-}
+static const struct place_field cluster_fields[] = {
+    {"gpus_per_host", PLACE_U32, false,
+     offsetof(struct cluster, devices_per_host), 1, CLUSTER_MAX_GPUS},
+    {"intra_gbps", PLACE_DOUBLE, false, offsetof(struct cluster, intra_gbps),
+     CLUSTER_MIN_GBPS, CLUSTER_MAX_GBPS},
+    {"inter_gbps", PLACE_DOUBLE, false, offsetof(struct cluster, inter_gbps),
+     CLUSTER_MIN_GBPS, CLUSTER_MAX_GBPS},
+};
 
-/* As hash_text prints it. */
-static int optional_hash(const char **out, const struct json_place *place,
-                         const char *key, struct arena *arena, struct err *err)
-{
-    if (!place_has(place, key))
-        return 0;
-    if (place_string(out, place, key, arena, err))
-        return -1;
-    if (strlen(*out) == HASH_TEXT_MAX - 1 &&
-        strspn(*out, "0123456789abcdef") == HASH_TEXT_MAX - 1)
-        return 0;
-    return place_error(place, err, "%s is '%.40s', not %d hexadecimal digits",
-                       key, *out, HASH_TEXT_MAX - 1);
-}
+static const struct place_field table_fields[] = {
+    {"name", PLACE_TEXT, true, offsetof(struct table, name), 0, 0},
+    {"num_embeddings", PLACE_U64, true, offsetof(struct table, num_embeddings),
+     1, 0x1p64},
+    {"dim", PLACE_U32, true, offsetof(struct table, dim), 1, TABLES_MAX_DIM},
+    {"pooling_factor", PLACE_DOUBLE, true,
+     offsetof(struct table, pooling_factor), 0, TABLES_MAX_FACTOR},
+    {"num_outputs", PLACE_DOUBLE, false, offsetof(struct table, num_outputs), 0,
+     TABLES_MAX_FACTOR},
+    {"zipf_alpha", PLACE_DOUBLE, false, offsetof(struct table, zipf_alpha), 0,
+     TABLE_MAX_ZIPF},
+    {"skew_assumed", PLACE_BOOL, false, offsetof(struct table, skew_assumed), 0,
+     0},
+    {"group", PLACE_TEXT, false, offsetof(struct table, group), 0, 0},
+};
+
+/* A net may put a part below zero; the judge knows how far. */
+static const struct place_field device_fields[] = {
+    {"compute_ms", PLACE_DOUBLE, false,
+     offsetof(struct device_cost, compute_ms), -MAX_MS, MAX_MS},
+    {"bwd_comm_ms", PLACE_DOUBLE, false,
+     offsetof(struct device_cost, bwd_comm_ms), -MAX_MS, MAX_MS},
+    {"fwd_comm_ms", PLACE_DOUBLE, false,
+     offsetof(struct device_cost, fwd_comm_ms), -MAX_MS, MAX_MS},
+    {"total_ms", PLACE_DOUBLE, false, offsetof(struct device_cost, total_ms),
+     -MAX_MS, MAX_MS},
+};
+
+static const struct place_field memory_fields[] = {
+    {"weights", PLACE_U64, true, offsetof(struct memory_items, weights), 0,
+     0x1p64},
+    {"optimizer", PLACE_U64, true, offsetof(struct memory_items, optimizer), 0,
+     0x1p64},
+    {"io", PLACE_U64, true, offsetof(struct memory_items, io), 0, 0x1p64},
+    {"reserve", PLACE_U64, true, offsetof(struct memory_items, reserve), 0,
+     0x1p64},
+    {"total", PLACE_U64, true, offsetof(struct memory_items, total), 0, 0x1p64},
+};
+
+static const struct place_field alone_field = {
+    "alone_ms", PLACE_DOUBLE, false, 0, 0, MAX_MS};
+
+static const struct place_field cost_fields[] = {
+    {"name", PLACE_TEXT, true, offsetof(struct cost_source, name), 0, 0},
+    {"hash", PLACE_HASH, false, offsetof(struct cost_source, hash), 0, 0},
+    {"comm", PLACE_TEXT, false, offsetof(struct cost_source, comm), 0, 0},
+    {"device", PLACE_TEXT, false, offsetof(struct cost_source, device), 0, 0},
+};
 
 /* One of `names`, by its index; *out stays where the key is absent. */
 static int optional_choice(int *out, const struct json_place *place,
@@ -137,30 +186,18 @@ static int read_head(struct plan *plan, const struct json_place *root,
 {
     struct problem *problem = &plan->problem;
     static const char *const memory_models[] = {"full", "weights"};
-    uint64_t n_floored = 0;
     int memory_model = MEMORY_FULL;
 
-    if (place_u64(&problem->batch, root, "batch", 1, UINT64_MAX, err) ||
+    if (PLACE_FIELDS(plan, root, head_fields, arena, err) ||
         optional_choice(&memory_model, root, "memory_model", memory_models, 2,
                         err) ||
         read_dense_optimizer(&problem->dense_optimizer, root, err) ||
-        optional_kinds(&problem->kinds, root, err) ||
-        optional_string(&problem->source, root, "source", arena, err) ||
-        optional_string(&plan->version, root, "version", arena, err) ||
-        optional_hash(&plan->inputs_hash, root, "inputs_hash", arena, err) ||
-        optional_string(&plan->search, root, "search", arena, err) ||
-        optional_string(&plan->stopped, root, "stopped", arena, err) ||
-        optional_u64(&plan->seed, root, "seed", err) ||
-        optional_u64(&plan->n_evaluations, root, "n_evaluations", err) ||
-        optional_double(&plan->total_ms, root, "total_ms", err) ||
-        optional_double(&plan->bound_ms, root, "bound_ms", err))
+        optional_kinds(&problem->kinds, root, err))
         return -1;
     problem->memory_model = (enum memory_model)memory_model;
-    if (place_has(root, "n_floored") &&
-        place_u64(&n_floored, root, "n_floored", 0, problem->cluster.n_devices,
-                  err))
-        return -1;
-    plan->n_floored = (uint32_t)n_floored;
+    if (plan->n_floored > problem->cluster.n_devices)
+        return place_error(root, err, "n_floored is %u, outside 0 to %u",
+                           plan->n_floored, problem->cluster.n_devices);
     return 0;
 }
 
@@ -184,16 +221,6 @@ static int read_bytes(uint64_t **out, const struct json_place *place,
     return 0;
 }
 
-/* Bandwidths that the user asked for. */
-static int read_bandwidth(double *gbps, const struct json_place *place,
-                          const char *key, struct err *err)
-{
-    if (!place_has(place, key))
-        return 0;
-    return place_double_within(gbps, place, key, CLUSTER_MIN_GBPS,
-                               CLUSTER_MAX_GBPS, err);
-}
-
 static int read_cluster(struct cluster *cluster, const struct json_place *root,
                         struct arena *arena, struct err *err)
 {
@@ -201,19 +228,15 @@ static int read_cluster(struct cluster *cluster, const struct json_place *root,
 
     if (place_object(&place, root, "cluster", err))
         return -1;
-    if (place_u32(&cluster->n_devices, &place, "gpus", 1, UINT32_MAX, err))
+    if (place_u32(&cluster->n_devices, &place, "gpus", 1, CLUSTER_MAX_GPUS,
+                  err))
         return -1;
     cluster->devices_per_host = cluster->n_devices;
-    if (place_has(&place, "gpus_per_host") &&
-        place_u32(&cluster->devices_per_host, &place, "gpus_per_host", 1,
-                  UINT32_MAX, err))
+    if (PLACE_FIELDS(cluster, &place, cluster_fields, arena, err))
         return -1;
     if (place_has(&place, "pod_size") &&
         place_u32(&cluster->hosts_per_domain, &place, "pod_size", 1,
                   cluster->n_devices, err))
-        return -1;
-    if (read_bandwidth(&cluster->intra_gbps, &place, "intra_gbps", err) ||
-        read_bandwidth(&cluster->inter_gbps, &place, "inter_gbps", err))
         return -1;
     /* First the list that the file must have: it bounds what is allocated. */
     if (read_bytes(&cluster->memory_bytes, &place, "memory_bytes",
@@ -278,12 +301,10 @@ static int read_skew(struct table *table, const struct json_place *place,
 {
     if (place_has(place, "bins") && read_bins(table, place, err))
         return -1;
-    table->skew_assumed = !table->has_bins && !place_has(place, "zipf_alpha");
-    if (optional_double(&table->zipf_alpha, place, "zipf_alpha", err))
-        return -1;
-    return place_has(place, "skew_assumed")
-               ? place_bool(&table->skew_assumed, place, "skew_assumed", err)
-               : 0;
+    if (!place_has(place, "skew_assumed"))
+        table->skew_assumed =
+            !table->has_bins && !place_has(place, "zipf_alpha");
+    return 0;
 }
 
 static int read_table(struct table *table, const struct json_place *place,
@@ -293,15 +314,9 @@ static int read_table(struct table *table, const struct json_place *place,
     uint32_t device;
 
     table_init(table);
-    if (place_string(&table->name, place, "name", arena, err) ||
-        place_u64(&table->num_embeddings, place, "num_embeddings", 1,
-                  UINT64_MAX, err) ||
-        place_u32(&table->dim, place, "dim", 1, UINT32_MAX, err) ||
-        place_double(&table->pooling_factor, place, "pooling_factor", err) ||
-        optional_double(&table->num_outputs, place, "num_outputs", err) ||
+    if (PLACE_FIELDS(table, place, table_fields, arena, err) ||
         read_formats(table, place, err) || read_skew(table, place, err) ||
-        optional_kinds(&table->kinds, place, err) ||
-        optional_string(&table->group, place, "group", arena, err))
+        optional_kinds(&table->kinds, place, err))
         return -1;
     if (!place_has(place, "device"))
         return 0;
@@ -400,7 +415,8 @@ static int read_shards(struct plan *plan, const struct json_place *root,
         plan->shard_ms[i] = NAN;
         if (place_element(&place, root, "shards", list, i, err) ||
             read_shard(&plan->shards[i], &place, &plan->problem, err) ||
-            optional_double(&plan->shard_ms[i], &place, "alone_ms", err))
+            place_fields(&plan->shard_ms[i], &place, &alone_field, 1, arena,
+                         err))
             return -1;
         has_costs |= !isnan(plan->shard_ms[i]);
     }
@@ -430,26 +446,17 @@ static void fill_kinds(struct plan *plan)
 }
 
 static int read_device(struct device_cost *device,
-                       const struct json_place *place, struct err *err)
+                       const struct json_place *place, struct arena *arena,
+                       struct err *err)
 {
-    struct memory_items *memory = &device->memory;
     struct json_place bytes;
 
     device->compute_ms = device->bwd_comm_ms = NAN;
     device->fwd_comm_ms = device->total_ms = NAN;
-    if (optional_double(&device->compute_ms, place, "compute_ms", err) ||
-        optional_double(&device->bwd_comm_ms, place, "bwd_comm_ms", err) ||
-        optional_double(&device->fwd_comm_ms, place, "fwd_comm_ms", err) ||
-        optional_double(&device->total_ms, place, "total_ms", err) ||
-        place_object(&bytes, place, "memory_bytes", err) ||
-        place_u64(&memory->weights, &bytes, "weights", 0, UINT64_MAX, err) ||
-        place_u64(&memory->optimizer, &bytes, "optimizer", 0, UINT64_MAX,
-                  err) ||
-        place_u64(&memory->io, &bytes, "io", 0, UINT64_MAX, err) ||
-        place_u64(&memory->reserve, &bytes, "reserve", 0, UINT64_MAX, err) ||
-        place_u64(&memory->total, &bytes, "total", 0, UINT64_MAX, err))
+    if (PLACE_FIELDS(device, place, device_fields, arena, err) ||
+        place_object(&bytes, place, "memory_bytes", err))
         return -1;
-    return 0;
+    return PLACE_FIELDS(&device->memory, &bytes, memory_fields, arena, err);
 }
 
 static int read_devices(struct plan *plan, const struct json_place *root,
@@ -475,7 +482,7 @@ static int read_devices(struct plan *plan, const struct json_place *root,
 
         if (place_element(&place, root, "devices", list, r, err))
             return -1;
-        if (read_device(&plan->devices[r], &place, err))
+        if (read_device(&plan->devices[r], &place, arena, err))
             return -1;
     }
     return 0;
@@ -510,10 +517,7 @@ static int read_cost_model(struct cost_source *cost,
     if (!place_has(root, "cost_model"))
         return 0;
     if (place_object(&place, root, "cost_model", err) ||
-        place_string(&cost->name, &place, "name", arena, err) ||
-        optional_hash(&cost->hash, &place, "hash", arena, err) ||
-        optional_string(&cost->comm, &place, "comm", arena, err) ||
-        optional_string(&cost->device, &place, "device", arena, err))
+        PLACE_FIELDS(cost, &place, cost_fields, arena, err))
         return -1;
     return read_basis(cost, &place, err);
 }

@@ -264,6 +264,14 @@ static int read_shape(const struct reader *reader, struct table *table,
     return 0;
 }
 
+/* The last one that a pin may name. */
+static uint64_t max_device(const struct reader *reader)
+{
+    uint32_t n_devices = reader->options->n_devices;
+
+    return n_devices ? n_devices - 1 : TABLES_MAX_DEVICE;
+}
+
 static int read_table(const struct reader *reader, struct table *table,
                       struct arena *arena, struct err *err)
 {
@@ -283,7 +291,8 @@ static int read_table(const struct reader *reader, struct table *table,
                     err) ||
         read_bins(reader, table, err) || read_formats(reader, table, err) ||
         read_sharding(reader, table, err) ||
-        read_count(reader, COLUMN_DEVICE, 0, TABLES_MAX_DEVICE, &device, err) ||
+        read_count(reader, COLUMN_DEVICE, 0, max_device(reader), &device,
+                   err) ||
         read_text(reader, COLUMN_GROUP, arena, &table->group, err))
         return -1;
     table->skew_assumed = !table->has_bins && !*cell(reader, COLUMN_ZIPF);

@@ -26,7 +26,8 @@
 #define TABLES_MAX_DEVICE 1048575u
 
 struct tables_options {
-    uint32_t dim; /* fills empty dim cells; 0: an empty dim is an error */
+    uint32_t dim;       /* fills empty dim cells; 0: an empty dim is an error */
+    uint32_t n_devices; /* that pins may name; 0: TABLES_MAX_DEVICE + 1 */
     /* Gets a sentence about unknown columns, which are left out, and one about
      * a list without any pooling factors; may be NULL. */
     void (*warn)(void *ctx, const char *sentence);

@@ -173,6 +173,25 @@ sed 's/"batch": 65536/"batch": NaN/' good.json >other.json
 bad plan-nan cost other.json -o out
 sed 's/"batch": 65536/"batch": 1e999/' good.json >other.json
 bad plan-huge-number cost other.json -o out
+sed 's/"gpus": 2/"gpus": 2000000/' good.json >other.json
+bad plan-too-many-gpus cost other.json -o out
+sed 's/"alone_ms": [0-9.e-]*/"alone_ms": -1/' good.json >other.json
+bad plan-negative-cost emit other.json --format text -o out
+sed 's/"inputs_hash": "[^"]*"/"inputs_hash": "; id"/' good.json >other.json
+bad plan-no-hash emit other.json --format dlrm -o out
+for name in magic:x roofline:abacus model:/dev/zero model:none.nsm; do
+    sed "s|\"name\": \"roofline:h100\"|\"name\": \"$name\"|" good.json >other.json
+    bad "plan-of-${name%%:*}" cost other.json -o out
+    bad "plan-of-${name%%:*}" explain other.json
+done
+bad endless-input plan /dev/zero --gpus 2 -o out
+truncate -s 1G huge.csv
+bad huge-input plan huge.csv --gpus 2 -o out
+rm huge.csv
+NEUROSHARD_ISA=bogus
+export NEUROSHARD_ISA
+bad unknown-instructions plan list.csv --gpus 2 -o out
+unset NEUROSHARD_ISA
 bad cost-unknown-model cost good.json --cost model:list.csv -o out
 bad unwritable-folder plan list.csv --gpus 2 -o none/plan.json
 bad output-is-folder plan list.csv --gpus 2 -o .

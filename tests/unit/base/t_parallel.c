@@ -134,6 +134,7 @@ static int count_bound_to_one(void)
 
 static void test_cpu(void)
 {
+    struct err err = {0};
     enum cpu_isa best;
     char name[64];
 
@@ -147,6 +148,17 @@ static void test_cpu(void)
        "to one that is there");
     setenv("NEUROSHARD_ISA", "avx512", 1);
     ok(cpu_isa_best() == best, "and never raises it");
+    ok(!cpu_check_environment(&err), "which is a set");
+    setenv("NEUROSHARD_ISA", "", 1);
+    ok(!cpu_check_environment(&err) && cpu_isa_best() == best,
+       "an empty one is none");
+    setenv("NEUROSHARD_ISA", "bogus", 1);
+    ok(cpu_check_environment(&err) == -1 && err.code == ERR_USAGE,
+       "an unknown one is an error");
+    is_str(err.msg,
+           "NEUROSHARD_ISA in the environment is one of portable, avx2, "
+           "avx512, not 'bogus'",
+           "its sentence");
     unsetenv("NEUROSHARD_ISA");
     is_str(cpu_isa_name(CPU_AVX2), "avx2", "a name for each");
     ok(strlen(cpu_model_name(name, sizeof name)) > 0, "model: %s", name);

@@ -512,8 +512,8 @@ static const struct broken_case broken_cases[] = {
     {break_stored_reserve,
      "devices[3].memory_bytes does not agree with its shards: weights 560240, "
      "optimizer 18440, io 770698, reserve 0, total 1349378"},
-    {break_inf_shard, "shards[5] has an infinite cost"},
-    {break_inf_bound, "the lower bound is infinite"},
+    {break_inf_shard, "shards[5] has a cost of inf ms, which is no time"},
+    {break_inf_bound, "the lower bound of -inf ms is not a time"},
     {break_half_priced, "device 0 has a cost, but the plan has no total"},
     {break_inf_total, "the plan's total of inf ms is not a time"},
     {break_negative_total, "the plan's total of -1 ms is not a time"},

@@ -362,7 +362,7 @@ static const struct edit refused[] = {
     {"\"batch\": 1024", "\"batch\": null",
      "batch must be a whole number, not null"},
     {"\"batch\": 1024", "\"batch\": 0",
-     "batch is 0, outside 1 to 18446744073709551615"},
+     "batch is 0, outside 1 to 1000000000000"},
     {"\"batch\": 1024", "\"batch\": -3",
      "batch is -3, not a whole number >= 0"},
     {"\"batch\": 1024", "\"batch\": 10.5",
@@ -385,12 +385,20 @@ static const struct edit refused[] = {
     {"\"gpus\": 2, ", "", "cluster.gpus is missing"},
     {"\"gpus\": 2", "\"gpus\": []",
      "cluster.gpus must be a whole number, not a list"},
-    {"\"gpus\": 2", "\"gpus\": 0",
-     "cluster.gpus is 0, outside 1 to 4294967295"},
+    {"\"gpus\": 2", "\"gpus\": 0", "cluster.gpus is 0, outside 1 to 65536"},
     {"\"gpus\": 2", "\"gpus\": 4000000000",
-     "cluster.memory_bytes has 2 entries, but the cluster has 4000000000 gpus"},
+     "cluster.gpus is 4000000000, outside 1 to 65536"},
+    {"\"gpus\": 2", "\"gpus\": 65536",
+     "cluster.memory_bytes has 2 entries, but the cluster has 65536 gpus"},
+    {"\"alone_ms\": 0.5", "\"alone_ms\": -1",
+     "shards[0].alone_ms is -1, not in 0 to 1000000000000000"},
+    {"\"n_floored\": 1", "\"n_floored\": 3", "n_floored is 3, outside 0 to 2"},
+    {"\"zipf_alpha\": 1.2", "\"zipf_alpha\": 101",
+     "tables[0].zipf_alpha is 101, not in 0 to 100"},
+    {"\"bound_ms\": 1.75", "\"bound_ms\": -1e-9",
+     "bound_ms is -1.0000000000000001e-09, not in 0 to 1000000000000000"},
     {"\"gpus\": 2", "\"gpus\": 4294967296",
-     "cluster.gpus is 4294967296, outside 1 to 4294967295"},
+     "cluster.gpus is 4294967296, outside 1 to 65536"},
     {"\"gpus_per_host\": 1", "\"gpus_per_host\": 3",
      "2 GPUs are no whole number of hosts with 3 GPUs each"},
     {"\"gpus_per_host\": 1", "\"gpus_per_host\": 2, \"pod_size\": 2",
@@ -398,7 +406,7 @@ static const struct edit refused[] = {
     {"\"gpus_per_host\": 1", "\"gpus_per_host\": 1, \"pod_size\": 3",
      "cluster.pod_size is 3, outside 1 to 2"},
     {"\"gpus_per_host\": 1", "\"gpus_per_host\": 0",
-     "cluster.gpus_per_host is 0, outside 1 to 4294967295"},
+     "cluster.gpus_per_host is 0, outside 1 to 65536"},
     {"\"memory_bytes\": [4000000, 3000000], ", "",
      "cluster.memory_bytes is missing"},
     {"[4000000, 3000000]", "4000000",
@@ -459,12 +467,12 @@ static const struct edit refused[] = {
      "tables[1].num_embeddings is 2e+18, not a whole number >= 0"},
     {"\"dim\": 128, ", "", "tables[1].dim is missing"},
     {"\"dim\": 128", "\"dim\": 4294967296",
-     "tables[1].dim is 4294967296, outside 1 to 4294967295"},
+     "tables[1].dim is 4294967296, outside 1 to 1048576"},
     {"\"pooling_factor\": 2.5, ", "", "tables[0].pooling_factor is missing"},
     {"\"pooling_factor\": 2.5", "\"pooling_factor\": \"2.5\"",
      "tables[0].pooling_factor must be a number, not a string"},
     {"\"pooling_factor\": 2.5", "\"pooling_factor\": -2.5",
-     "table 'a': pooling_factor -2.5 is not a finite number >= 0"},
+     "tables[0].pooling_factor is -2.5, not in 0 to 1000000"},
     {"\"num_outputs\": 2.0", "\"num_outputs\": []",
      "tables[0].num_outputs must be a number, not a list"},
     {"\"output\": \"pooled\"", "\"output\": \"mean\"",
@@ -646,6 +654,14 @@ static double random_double(struct rng *rng)
 }
 
 /* Shares that add up to 1. */
+/* Any bits that make a number of the range. */
+static double random_within(double max, struct rng *rng)
+{
+    double x = random_double(rng);
+
+    return x <= max ? x : fmod(x, max);
+}
+
 static void random_bins(double bins[REUSE_BINS], struct rng *rng)
 {
     double sum = 0;
@@ -668,7 +684,7 @@ static void random_plan(struct plan *plan, struct rng *rng)
         .problem = {.tables = ARENA_NEW(&arena, struct table, n),
                     .n_tables = n,
                     .source = "t",
-                    .batch = rng_u64(rng) | 1,
+                    .batch = 1 + rng_below(rng, 1000000000000),
                     .memory_model = MEMORY_WEIGHTS,
                     .kinds = SHARD_ALL_KINDS,
                     .cluster = {.n_devices = n_devices,
@@ -682,7 +698,7 @@ static void random_plan(struct plan *plan, struct rng *rng)
         .shard_ms = ARENA_NEW(&arena, double, n),
         .n_shards = n,
         .total_ms = NAN,
-        .bound_ms = random_double(rng),
+        .bound_ms = random_within(1e15, rng),
         .seed = rng_u64(rng),
         .n_evaluations = rng_u64(rng),
     };
@@ -694,17 +710,17 @@ static void random_plan(struct plan *plan, struct rng *rng)
         table_init(table);
         table->name = arena_printf(&arena, "t%u", i);
         table->num_embeddings = rng_u64(rng) >> rng_below(rng, 63) | 1;
-        table->dim = (uint32_t)rng_u64(rng) | 1;
-        table->pooling_factor = random_double(rng);
-        table->num_outputs = random_double(rng);
-        table->zipf_alpha = fmod(random_double(rng), TABLE_MAX_ZIPF);
+        table->dim = 1 + (uint32_t)rng_below(rng, 1048576);
+        table->pooling_factor = random_within(1e6, rng);
+        table->num_outputs = random_within(1e6, rng);
+        table->zipf_alpha = random_within(TABLE_MAX_ZIPF, rng);
         table->has_bins = rng_below(rng, 2);
         table->skew_assumed = rng_below(rng, 2);
         if (table->has_bins)
             random_bins(table->bins, rng);
         plan->shards[i] =
             shard_whole(&plan->problem, i, (uint32_t)rng_below(rng, n_devices));
-        plan->shard_ms[i] = rng_below(rng, 4) ? random_double(rng) : NAN;
+        plan->shard_ms[i] = rng_below(rng, 4) ? random_within(1e15, rng) : NAN;
     }
     plan->shard_ms[0] = 0x1.5555555555555p-3;
 }
