@@ -57,22 +57,23 @@ static uint32_t add_part(struct parts *parts, uint32_t unit,
     return parts->n_parts++;
 }
 
-/* Whether each of the ranks has a block, and by its size the block is of this
- * cut: else an oracle that prices blocks of no rows would lose them here. A
- * unit that knows no other way has to take it. */
+/* Whether each of the ranks has a block: an oracle that prices blocks of no
+ * rows would lose them here, but a unit that knows no other way has to take
+ * it. A cut over a host of the blocks of one over all ranks counts as that;
+ * grids have the blocks that rows alone have, which the bound relies on. */
 static bool is_filled(const struct parts *parts, const struct part_unit *of,
-                      enum shard_kind kind, uint64_t block, uint64_t n_blocks,
-                      uint32_t n_ways)
+                      uint64_t block, uint64_t n_blocks, uint32_t n_ways)
 {
     struct shard first = shard_whole(parts->problem, of->unit->tables[0], 0);
 
-    first.kind = kind;
+    first.kind = of->kinds & SHARD_ROW ? SHARD_ROW : SHARD_GRID;
     first.row_end = block;
-    return !parts->oracle->prices_empty_blocks ||
-           (n_blocks == n_ways &&
-            shard_row_ranks(parts->problem, &first) == n_ways) ||
-           (of->whole == NO_PART && of->columns == NO_PART &&
-            of->replica == NO_PART);
+    if (!parts->oracle->prices_empty_blocks)
+        return true;
+    return shard_row_ranks(parts->problem, &first) == n_ways &&
+           (n_blocks == n_ways ||
+            (of->whole == NO_PART && of->columns == NO_PART &&
+             of->replica == NO_PART));
 }
 
 static void add_cut(struct parts *parts, uint32_t unit, uint32_t n_ways,
@@ -89,7 +90,7 @@ static void add_cut(struct parts *parts, uint32_t unit, uint32_t n_ways,
                       .n_ranges = n_ranges,
                       .fills_host = fills_host};
 
-    if (n_blocks < 2 || !is_filled(parts, of, kind, block, n_blocks, n_ways))
+    if (n_blocks < 2 || !is_filled(parts, of, block, n_blocks, n_ways))
         return;
     cut.block = add_part(parts, unit, kind, 0, block, table->dim / n_ranges);
     cut.last = last == block ? cut.block

@@ -5,6 +5,7 @@
  * none there is none.
  */
 #include "core/plan_check.h"
+#include "costmodel/oracles.h"
 #include "search/exhaustive.h"
 #include "search/search.h"
 #include "tests/tap.h"
@@ -126,8 +127,50 @@ static void compare_many(const char *what, unsigned kinds, unsigned n,
        "%s: full search is exhaustive", what);
 }
 
+/* Tables of about as many rows as there are ranks, under TorchRec's costs,
+ * which know blocks of no rows: plans are legal, their bound too. */
+static void search_few_rows(size_t n)
+{
+    size_t n_legal = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        struct search_options options;
+        struct oracle *oracle = NULL;
+        struct problem problem;
+        struct arena arena;
+        struct plan plan;
+        struct err err = {0};
+        struct rng rng;
+
+        arena_init(&arena);
+        rng_init(&rng, i, 17);
+        tiny_problem(&problem, 1 + (unsigned)rng_below(&rng, SHARD_ALL_KINDS),
+                     &rng, &arena);
+        fake_cluster(&problem, 4u << rng_below(&rng, 2), UINT64_C(1) << 40,
+                     &arena);
+        problem.cluster.devices_per_host = 2u << rng_below(&rng, 2);
+        for (size_t t = 0; t < problem.n_tables; t++)
+            problem.tables[t].num_embeddings = 1 + rng_below(&rng, 12);
+        search_options_init(&options);
+        options.effort = 1000;
+        plan = (struct plan){.problem = problem, .bound_ms = NAN};
+        if (oracle_open(&oracle, "torchrec", &plan.problem, &arena, &err)) {
+            ok(0, "torchrec opens: %s", err.msg);
+        } else if (search_full(&plan, oracle, &options, &arena, &err)) {
+            n_legal += err.code == ERR_USAGE; /* one row, to be cut */
+        } else {
+            price(&plan, oracle, &arena);
+            n_legal++;
+        }
+        oracle_close(oracle);
+        arena_release(&arena);
+    }
+    is_i64((int64_t)n_legal, (int64_t)n, "few rows: all plans are legal");
+}
+
 int main(void)
 {
+    search_few_rows(tap_size(300, 3000));
     compare_many("tables and columns", SHARD_TABLE | SHARD_COLUMN, 1000, 99);
     compare_many("tables and rows", SHARD_TABLE | SHARD_ROW, 300, 97);
     compare_many("all but grids",
