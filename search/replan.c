@@ -26,28 +26,31 @@
 
 /* --- what is found --- */
 
-void replan_offer_layout(struct replan *replan)
+bool replan_offer_layout(struct replan *replan)
 {
     const struct layout *layout = &replan->tryout.layout;
     struct snapshot *offered = &replan->offered;
     double total_ms;
 
     if (layout->excess > 0)
-        return;
+        return false;
     total_ms = layout_true_total(layout);
     replan->n_priced++;
     if (!isfinite(total_ms) ||
         !front_wants(&replan->front, layout->all_moved_bytes, total_ms))
-        return;
+        return false;
     snapshot_save(offered, layout);
     offered->total_ms = total_ms;
     front_add(&replan->front, layout->all_moved_bytes, offered);
+    return true;
 }
 
+/* The same of this, and where it was wanted of its way home. */
 static void offer(struct replan *replan, const struct snapshot *snapshot)
 {
     tryout_load(&replan->tryout, snapshot);
-    replan_offer_layout(replan);
+    if (replan_offer_layout(replan))
+        replan_lessen(replan);
 }
 
 /* --- annealing --- */
@@ -78,17 +81,20 @@ static uint64_t limit_of(const struct replan *replan, unsigned chain,
 {
     const struct front *front = &replan->front;
     double halvings = chain - 1 + (double)(cycle % N_OFFSETS) / N_OFFSETS;
-    uint64_t first = 0, last = replan->homes.held_bytes;
+    uint64_t least = replan->least_bytes, first = 0;
+    uint64_t last = replan->homes.held_bytes;
 
     if (!chain)
         return NO_MOVE_LIMIT;
+    if (front->n && front->points[0].moved_bytes < least)
+        least = front->points[0].moved_bytes;
     if (front->n) {
-        first = front->points[0].moved_bytes - replan->least_bytes;
-        last = front->points[front->n - 1].moved_bytes - replan->least_bytes;
+        first = front->points[0].moved_bytes - least;
+        last = front->points[front->n - 1].moved_bytes - least;
     }
     if (chain + 1 == WALKS_CHAINS && (first || replan->homes.n_loose))
-        return replan->least_bytes + first / 2;
-    return replan->least_bytes + (uint64_t)(exp2(-halvings) * (double)last);
+        return least + first / 2;
+    return least + (uint64_t)(exp2(-halvings) * (double)last);
 }
 
 /* The cheapest that keeps the limit; or else, in turn, what stands and what
@@ -102,15 +108,6 @@ static const struct snapshot *start_of(const struct replan *replan,
     if (within)
         return &within->layout;
     return front->n && cycle % 2 ? &front->points[0].layout : &replan->nearest;
-}
-
-/* All that the chains found, and what lies on its way home. */
-static void offer_chains(struct replan *replan, const struct walks *walks)
-{
-    for (unsigned c = 0; c < WALKS_CHAINS; c++) {
-        offer(replan, &walks->chains[c]->best);
-        replan_lessen(replan, &walks->chains[c]->best);
-    }
 }
 
 /* Each chain under a limit of its own, from the best that keeps it; in each
@@ -138,7 +135,8 @@ static void anneal(struct replan *replan)
         }
         is_on = walks_anneal(&walks, (uint64_t)n_steps + 1,
                              HOT_FRAC * pow(REHEATING, cycle % N_REHEATINGS));
-        offer_chains(replan, &walks);
+        for (unsigned c = 0; c < WALKS_CHAINS; c++)
+            offer(replan, &walks.chains[c]->best);
     }
     replan->n_priced += walks_priced(&walks);
     walks_close(&walks);
@@ -168,10 +166,8 @@ static int find_free(struct replan *replan, const struct problem *problem,
     homes_init(&there, problem, &other, replan->scratch);
     replan_start(&free_plan, &replan->parts, &there);
     offer(replan, &free_plan);
-    replan_lessen(replan, &free_plan);
     relabel(&free_plan, &replan->parts, &replan->homes);
     offer(replan, &free_plan);
-    replan_lessen(replan, &free_plan);
     snapshot_release(&free_plan);
     return 0;
 }
@@ -185,7 +181,8 @@ static int find(struct replan *replan, const struct problem *problem,
     replan_start(&replan->nearest, &replan->parts, &replan->homes);
     homes_settle(&replan->homes, &replan->parts, &replan->nearest,
                  replan->scratch);
-    offer(replan, &replan->nearest);
+    tryout_load(&replan->tryout, &replan->nearest);
+    (void)replan_offer_layout(replan);
     replan->least_bytes = layout->all_moved_bytes;
     report->standing = (struct replan_point){layout->all_moved_bytes,
                                              layout_true_total(layout)};

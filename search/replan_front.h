@@ -55,12 +55,12 @@ struct replan {
     const char *stopped;
 };
 
-/* Offers the layout in hand to the front. */
-void replan_offer_layout(struct replan *replan);
+/* Offers the layout in hand to the front; whether that wanted it. */
+bool replan_offer_layout(struct replan *replan);
 
-/* From this layout towards the old plan: units go back to where they stand, the
- * ones first that cost least a byte. All on the way is offered. */
-void replan_lessen(struct replan *replan, const struct snapshot *from);
+/* The layout in hand goes towards the old plan: units back to where they stand,
+ * the ones first that cost least a byte. All on the way is offered. */
+void replan_lessen(struct replan *replan);
 
 /* ERR_NO_PLAN: the limit, the least movement found, and why so much. */
 int replan_refuse(struct replan *replan, uint64_t limit_bytes,

@@ -50,18 +50,17 @@ static bool send_home(struct replan *replan, struct moved *moved, uint32_t n)
         if (!price_way(replan, moved[i].unit, &price))
             continue;
         layout_commit(&replan->tryout.layout, &replan->tryout.trial);
-        replan_offer_layout(replan);
+        (void)replan_offer_layout(replan);
         any = true;
     }
     return any;
 }
 
-void replan_lessen(struct replan *replan, const struct snapshot *from)
+void replan_lessen(struct replan *replan)
 {
     struct moved *moved = mem_alloc(replan->parts.n_units, sizeof(*moved));
     uint32_t n;
 
-    tryout_load(&replan->tryout, from);
     do {
         n = 0;
         for (uint32_t u = 0; u < replan->parts.n_units; u++)
