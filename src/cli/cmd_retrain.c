@@ -101,11 +101,13 @@ static void print_json(const struct contest *contest)
     hash_text(old_text, contest->old_model.hash);
     hash_text(new_text, contest->new_model.hash);
     training_print_json(json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:f, s:f, s:f, s:o, s:o, s:I, s:I, s:s?}",
+        "{s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:s?}",
         "verdict", contest->replaced ? "replaced" : "kept", "model",
         contest->shown, "old_hash", old_text, "new_hash", new_text, "hash",
-        contest->replaced ? new_text : old_text, "old_mape", paired->old_mape,
-        "new_mape", paired->new_mape, "gain", paired->gain, "gain_se",
+        contest->replaced ? new_text : old_text, "old_mape",
+        json_real_or_null(paired->old_mape), "new_mape",
+        json_real_or_null(paired->new_mape), "gain",
+        json_real_or_null(paired->gain), "gain_se",
         json_real_or_null(paired->gain_se), "least_gain",
         json_real_or_null(contest->least_gain), "samples",
         (json_int_t)contest->n_samples, "held_out", (json_int_t)paired->n,
