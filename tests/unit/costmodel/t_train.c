@@ -145,7 +145,7 @@ static int stop_at_three(void *ctx, unsigned epoch, unsigned epochs,
 /* Losses as they come, and where to stop. */
 struct losses {
     unsigned stop, best;
-    double least;
+    double least, last, change; /* change: of the last epoch, relative */
 };
 
 static int watch(void *ctx, unsigned epoch, unsigned epochs, double train_loss,
@@ -154,6 +154,8 @@ static int watch(void *ctx, unsigned epoch, unsigned epochs, double train_loss,
     struct losses *losses = ctx;
 
     (void)epochs, (void)train_loss;
+    losses->change = fabs(validation_loss / losses->last - 1);
+    losses->last = validation_loss;
     if (epoch == 1 || validation_loss < losses->least) {
         losses->least = validation_loss;
         losses->best = epoch;
@@ -194,6 +196,32 @@ static void test_best_epoch(struct arena *arena)
         ok(!memcmp(whole.mlp.params, part.mlp.params,
                    whole.mlp.n_params * sizeof(float)),
            "whose weights are taken");
+}
+
+/* The rate falls to 0, so the last epochs change next to nothing; half way it
+ * is half of what it was, so there they do. */
+static void test_decay(struct arena *arena)
+{
+    struct losses losses = {.stop = 0}, half = {.stop = 20};
+    struct train_options options;
+    struct model model;
+    struct err err = {0};
+    const struct sample *samples;
+    size_t n;
+
+    samples = synthetic_samples(&n, 60, 3, arena);
+    train_options_init(&options);
+    options.epochs = 40;
+    options.average = 0;
+    options.learning_rate = 2e-2;
+    options.on_epoch = watch;
+    options.ctx = &losses;
+    ok(!train_fit(&model, samples, n, &options, arena, &err), "40 epochs");
+    options.ctx = &half;
+    ok(!train_fit(&model, samples, n, &options, arena, &err), "20 of 40");
+    ok(losses.change < 0.02 && half.change > 0.05,
+       "the last epoch changes the loss by %.1f %%, the 20th by %.1f %%",
+       100 * losses.change, 100 * half.change);
 }
 
 static void test_refusals(struct arena *arena)
@@ -245,6 +273,7 @@ int main(void)
     test_fit(&arena);
     test_settings(&arena);
     test_best_epoch(&arena);
+    test_decay(&arena);
     test_refusals(&arena);
     arena_release(&arena);
     return tap_done();
