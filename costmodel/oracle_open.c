@@ -12,13 +12,14 @@ struct opener {
     int (*open)(struct oracle **out, const char *argument,
                 const struct problem *problem, struct arena *arena,
                 struct err *err);
+    bool has_comm_nets; /* in the place of bandwidths */
 };
 
 static const struct opener openers[] = {
-    {"model", ":FILE", oracle_learned_open},
-    {"roofline", ":NAME", oracle_roofline_open},
-    {"reference", ":DIR", oracle_reference_open},
-    {"torchrec", "[:KEY=VALUE,...]", oracle_torchrec_open},
+    {"model", ":FILE", oracle_learned_open, false},
+    {"roofline", ":NAME", oracle_roofline_open, false},
+    {"reference", ":DIR", oracle_reference_open, true},
+    {"torchrec", "[:KEY=VALUE,...]", oracle_torchrec_open, false},
 };
 
 #define N_OPENERS (sizeof openers / sizeof *openers)
@@ -53,6 +54,14 @@ int oracle_open(struct oracle **out, const char *spec,
     }
     return err_set(err, ERR_USAGE, "no cost model '%s'; there are %s", spec,
                    known);
+}
+
+bool oracle_takes_bandwidths(const char *spec)
+{
+    for (size_t i = 0; i < N_OPENERS; i++)
+        if (argument_of(&openers[i], spec))
+            return !openers[i].has_comm_nets;
+    return true;
 }
 
 int oracle_price_plan(struct plan *plan, const char *spec, struct arena *arena,

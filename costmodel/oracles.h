@@ -19,6 +19,10 @@ int oracle_open(struct oracle **out, const char *spec,
                 const struct problem *problem, struct arena *arena,
                 struct err *err) MUST_CHECK;
 
+/* Whether the cost model of this text heeds the bandwidths of a cluster;
+ * reference has nets in their place. */
+bool oracle_takes_bandwidths(const char *spec);
+
 /* Prices a plan by the cost model of this text: oracle_open and plan_price. */
 int oracle_price_plan(struct plan *plan, const char *spec, struct arena *arena,
                       struct err *err) MUST_CHECK;
@@ -31,7 +35,7 @@ int oracle_open_for_gpu(struct oracle **out, const char *gpu,
 
 /* NeuroShard's published nets, as JSON in a folder: net_compute.json,
  * net_comm_R_fw.json, net_comm_R_bw.json for R devices. Prices table and
- * column shards. ERR_USAGE where the cluster asks for bandwidths. */
+ * column shards. Bandwidths that the cluster has are not in it. */
 int oracle_reference_open(struct oracle **out, const char *dir,
                           const struct problem *problem, struct arena *arena,
                           struct err *err) MUST_CHECK;

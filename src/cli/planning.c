@@ -123,12 +123,28 @@ static void tell_doubts(const struct oracle *oracle, const char *gpu,
                      oracle->name));
 }
 
+/* What was asked for by an option must have an effect; a plan and a cluster
+ * have bandwidths whatever prices them. */
+static int check_asked_bandwidths(struct cli *cli, const char *spec,
+                                  struct err *err)
+{
+    if (!spec || oracle_takes_bandwidths(spec) ||
+        !(cli_given(cli, "intra-gbps") || cli_given(cli, "inter-gbps")))
+        return 0;
+    return err_set(err, ERR_USAGE,
+                   "cost model '%s' has nets for communication and takes no "
+                   "bandwidths",
+                   spec);
+}
+
 int planning_oracle(struct oracle **out, struct cli *cli,
                     const struct problem *problem, struct err *err)
 {
     const char *spec = cli_string(cli, "cost");
     struct oracle *oracle;
 
+    if (check_asked_bandwidths(cli, spec, err))
+        return -1;
     if (spec ? oracle_open(&oracle, spec, problem, cli_arena(cli), err)
              : oracle_open_for_gpu(&oracle, problem->cluster.gpu, problem,
                                    cli_arena(cli), err))
@@ -152,6 +168,9 @@ int planning_oracle_of_plan(struct oracle **out, struct cli *cli,
 {
     const char *spec = cli_string(cli, "cost"), *gpu = cli_string(cli, "gpu");
 
+    if (check_asked_bandwidths(
+            cli, spec || cli_given(cli, "gpu") ? spec : plan->cost.name, err))
+        return -1;
     planning_set_bandwidths(&plan->problem.cluster, cli);
     if (!spec && plan->cost.name && !cli_given(cli, "gpu")) {
         if (oracle_open(out, plan->cost.name, &plan->problem, cli_arena(cli),
