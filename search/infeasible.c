@@ -500,7 +500,7 @@ int infeasible_report(const struct problem *problem,
     question_open(&question, &units, problem, oracle, search_kinds);
     sums = find_shortage(&units, &question.arena);
     if (failure->is_proven)
-        what = "every placement of the tables that stay whole was ruled out; ";
+        what = "no placement of uncut tables does; ";
     else if (failure->lacking_bytes != UINT64_MAX)
         what = arena_printf(
             &question.arena,

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "search/bound.h"
+#include "search/infeasible.h"
 #include "search/relabel.h"
 #include "search/replan_front.h"
 #include "search/replan_start.h"
@@ -248,7 +249,8 @@ static int search(struct plan *plan, const struct plan *from,
     replan.oracle = &replan.watch.base;
     replan.scratch = &scratch;
     if (units_collect(&replan.units, &plan->problem, replan.oracle, &scratch,
-                      err))
+                      err) ||
+        infeasible_check(&plan->problem, replan.oracle, SHARD_ALL_KINDS, err))
         goto out;
     homes_init(&replan.homes, &plan->problem, from, &scratch);
     if (parts_init_from(&replan.parts, &replan.units, &replan.homes,

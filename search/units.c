@@ -115,7 +115,7 @@ static int level_unit(const struct units *units, struct unit *unit,
     if (!table->group && (kinds & SHARD_COLUMN)) {
         unit->n_levels += n_halvings(table->dim);
         unit->start_level = !(kinds & SHARD_TABLE);
-        if (unit->device >= 0)
+        if (unit->device >= 0 && unit->n_levels > 1)
             unit->n_levels = unit->start_level + 1;
     }
     if ((kinds & SHARD_TABLE) ||

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+#include "search/bins.h"
+
+#include <stdbool.h>
+
+#include "base/rng.h"
+#include "tests/tap.h"
+
+#define MAX_ITEMS 600
+#define MAX_BINS 16
+#define N_SMALL 4000
+#define WORK 20000000
+
+struct packing {
+    uint64_t sizes[MAX_ITEMS], rooms[MAX_BINS];
+    uint32_t bin_of[MAX_ITEMS], n, n_bins;
+};
+
+static bool is_packed(const struct packing *packing)
+{
+    uint64_t used[MAX_BINS] = {0};
+
+    for (uint32_t i = 0; i < packing->n; i++)
+        used[packing->bin_of[i]] += packing->sizes[i];
+    for (uint32_t b = 0; b < packing->n_bins; b++)
+        if (used[b] > packing->rooms[b])
+            return false;
+    return true;
+}
+
+/* Tries every assignment of the items from i on. */
+static bool has_packing(struct packing *packing, uint32_t i)
+{
+    if (i == packing->n)
+        return true;
+    for (uint32_t b = 0; b < packing->n_bins; b++) {
+        bool yes;
+
+        if (packing->sizes[i] > packing->rooms[b])
+            continue;
+        packing->rooms[b] -= packing->sizes[i];
+        yes = has_packing(packing, i + 1);
+        packing->rooms[b] += packing->sizes[i];
+        if (yes)
+            return true;
+    }
+    return false;
+}
+
+static enum bins_answer ask(struct packing *packing)
+{
+    return bins_pack(packing->bin_of, packing->sizes, packing->n,
+                     packing->rooms, packing->n_bins, WORK);
+}
+
+/* Sizes up to `most`, and rooms that hold them when drawn; then some less. */
+static void draw(struct packing *packing, struct rng *rng, uint32_t max_items,
+                 uint32_t max_bins, uint64_t most, uint64_t less)
+{
+    packing->n = 1 + rng_draw(rng, max_items);
+    packing->n_bins = 1 + rng_draw(rng, max_bins);
+    memset(packing->rooms, 0, sizeof(packing->rooms));
+    for (uint32_t i = 0; i < packing->n; i++) {
+        packing->sizes[i] = 1 + rng_below(rng, most);
+        packing->rooms[rng_draw(rng, packing->n_bins)] += packing->sizes[i];
+    }
+    for (uint32_t b = 0; b < packing->n_bins; b++) {
+        uint64_t taken = rng_below(rng, less + 1);
+
+        packing->rooms[b] += rng_below(rng, less + 1);
+        packing->rooms[b] -= taken < packing->rooms[b] ? taken : 0;
+    }
+}
+
+/* The answer is that of trying everything. */
+static void check_small(void)
+{
+    unsigned n_packed = 0, n_none = 0, n_wrong = 0;
+    struct packing packing;
+    struct rng rng;
+
+    rng_init(&rng, 1, 0);
+    for (unsigned i = 0; i < N_SMALL; i++) {
+        bool has;
+
+        draw(&packing, &rng, 9, 4, i % 2 ? 20 : 1000, i % 2 ? 3 : 60);
+        has = has_packing(&packing, 0);
+        switch (ask(&packing)) {
+        case BINS_PACKED:
+            n_packed++;
+            n_wrong += !has || !is_packed(&packing);
+            break;
+        case BINS_NONE:
+            n_none++;
+            n_wrong += has;
+            break;
+        case BINS_GAVE_UP:
+            n_wrong++;
+            break;
+        }
+    }
+    ok(!n_wrong && n_packed > N_SMALL / 10 && n_none > N_SMALL / 10,
+       "small ones: %u packed, %u not, %u wrong", n_packed, n_none, n_wrong);
+}
+
+/* Nothing is left over, so that there is one packing or hardly more. */
+static void check_full(void)
+{
+    struct packing packing;
+    unsigned n_packed = 0;
+    struct rng rng;
+
+    rng_init(&rng, 2, 0);
+    for (unsigned i = 0; i < 50; i++) {
+        draw(&packing, &rng, 20, MAX_BINS, UINT64_C(1) << 40, 0);
+        n_packed += ask(&packing) == BINS_PACKED && is_packed(&packing);
+    }
+    ok(n_packed == 50, "%u of 50 packed with nothing left over", n_packed);
+}
+
+static void check_odd(void)
+{
+    struct packing packing = {.n = 3, .n_bins = 2};
+
+    packing.sizes[0] = packing.sizes[1] = packing.sizes[2] = 5;
+    packing.rooms[0] = packing.rooms[1] = 9;
+    ok(ask(&packing) == BINS_NONE, "three halves and two bins");
+    packing.rooms[0] = UINT64_MAX;
+    packing.rooms[1] = 0;
+    ok(ask(&packing) == BINS_PACKED && is_packed(&packing), "a huge bin");
+    packing.sizes[1] = UINT64_MAX;
+    ok(ask(&packing) == BINS_NONE || ask(&packing) == BINS_GAVE_UP,
+       "sizes beyond 2^64 in all are in no bin");
+    packing.n = 0;
+    ok(ask(&packing) == BINS_PACKED, "nothing");
+    packing.n = MAX_ITEMS;
+    for (uint32_t i = 0; i < MAX_ITEMS; i++)
+        packing.sizes[i] = 2;
+    packing.rooms[0] = packing.rooms[1] = 601;
+    ok(ask(&packing) != BINS_PACKED, "very many give no wrong answer");
+}
+
+int main(void)
+{
+    check_small();
+    check_full();
+    check_odd();
+    return tap_done();
+}
