@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-#define WIDTH_STEP 4
 /* Of a bisection. */
 #define N_STEPS 40
 /* What is summed up in floating point may be off by so much. */
@@ -67,7 +66,7 @@ static void add_tiling(struct choices *choices, const struct parts *parts,
     struct tiling *tiling = &choices->tilings[choices->n_tilings++];
     struct shard shard = shard_whole(parts->problem, of->unit->tables[0], 0);
 
-    tiling->n = shard.col_end / WIDTH_STEP - 1;
+    tiling->n = shard.col_end / TABLE_COLUMN_STEP - 1;
     tiling->tolls = ARENA_NEW(arena, struct toll, tiling->n);
     shard.kind = cut ? SHARD_GRID : SHARD_COLUMN;
     if (cut)
@@ -75,7 +74,7 @@ static void add_tiling(struct choices *choices, const struct parts *parts,
     for (uint32_t w = 0; w < tiling->n; w++) {
         struct toll *toll = &tiling->tolls[w];
 
-        shard.col_end = (w + 1) * WIDTH_STEP;
+        shard.col_end = (w + 1) * TABLE_COLUMN_STEP;
         *toll = toll_of_shard(parts, &shard, vector);
         if (cut) {
             struct shard last = shard;
@@ -144,8 +143,8 @@ static void collect(struct choices *choices, const struct parts *parts,
             continue; /* is a tiling of the cut into as many blocks */
         if (cut->n_ranges == 1)
             choices->single[choices->n_single++] = toll_of_blocks(parts, cut);
-        if (!cut->stands && (of->kinds & SHARD_GRID) && dim % WIDTH_STEP == 0 &&
-            dim > WIDTH_STEP)
+        if (!cut->stands && (of->kinds & SHARD_GRID) &&
+            dim % TABLE_COLUMN_STEP == 0 && dim > TABLE_COLUMN_STEP)
             add_tiling(choices, parts, unit, cut, vector, arena);
     }
 }
@@ -344,7 +343,7 @@ void bound_find(struct bound *bound, const struct parts *parts)
     }
     for (uint32_t r = 0; r < parts->problem->cluster.n_devices; r++)
         proof.room_bytes += (double)parts->units->room_bytes[r];
-    proof.room = ARENA_NEW(&arena, struct toll, widest / WIDTH_STEP + 2);
+    proof.room = ARENA_NEW(&arena, struct toll, widest / TABLE_COLUMN_STEP + 2);
     prove(bound, &proof);
     arena_release(&arena);
 }

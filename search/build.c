@@ -14,6 +14,7 @@ struct to_place {
     struct change piece;
     uint32_t unit;
     uint32_t urgency; /* of its unit */
+    uint32_t order;   /* among the pieces of its unit */
     double ms, bytes;
     double weight; /* the larger of its shares in all ms and in all memory */
 };
@@ -33,7 +34,9 @@ struct builder {
     uint32_t *heap;                   /* [R]: devices, least load first */
     uint32_t *place;                  /* [R]: where in the heap */
     uint32_t *aside;                  /* [R] */
-    uint64_t work;                    /* so far */
+    bool *is_taken; /* [R]: has a piece already that the one in hand must not
+                       meet (search/join.h) */
+    uint64_t work;  /* so far */
 };
 
 /* --- a form for each unit --- */
@@ -91,6 +94,21 @@ static void push_piece(struct builder *builder, struct to_place piece)
     builder->list[builder->n++] = piece;
 }
 
+/* Block by block, as pieces of one row block are to be set apart; or where
+ * blocks fill a host, host by host. */
+static uint32_t order_of(const struct parts *parts, struct form form,
+                         const struct change *piece)
+{
+    const struct cut *cut;
+
+    if (form.kind != FORM_CUT)
+        return piece->range;
+    cut = &parts->cuts[form.n];
+    if (cut->fills_host)
+        return piece->range * cut->n_blocks + piece->block;
+    return piece->block * cut->n_ranges + piece->range;
+}
+
 static void list_pieces(struct builder *builder)
 {
     const struct parts *parts = builder->parts;
@@ -108,8 +126,13 @@ static void list_pieces(struct builder *builder)
             next.piece = forms_piece(parts, u, form, i);
             next.ms = parts->alone_ms[next.piece.part];
             next.bytes = (double)parts->parts[next.piece.part].bytes;
-            /* A host's blocks, the short last one too, follow each other. */
-            if (forms_fills_host(parts, form)) {
+            next.order = order_of(parts, form, &next.piece);
+            /* Columns follow each other, and so do a host's blocks, the short
+             * last one too. */
+            if (form.kind == FORM_COLUMNS) {
+                next.ms = figures.peak_ms;
+                next.bytes = (double)figures.peak_bytes;
+            } else if (forms_fills_host(parts, form)) {
                 next.ms = figures.load_ms;
                 next.bytes = figures.bytes;
             }
@@ -156,10 +179,7 @@ static int compare_to_place(const void *left, const void *right)
         return a->weight > b->weight ? -1 : 1;
     if (a->unit != b->unit)
         return a->unit < b->unit ? -1 : 1;
-    if (a->piece.range != b->piece.range)
-        return a->piece.range < b->piece.range ? -1 : 1;
-    return (a->piece.block > b->piece.block) -
-           (a->piece.block < b->piece.block);
+    return (a->order > b->order) - (a->order < b->order);
 }
 
 /* --- devices in a heap, by load, then memory, then index --- */
@@ -237,6 +257,8 @@ static bool fits(const struct builder *builder, uint32_t part, uint32_t r)
 {
     uint64_t room = builder->parts->units->room_bytes[r];
 
+    if (builder->is_taken[r])
+        return false;
     return builder->options->may_exceed ||
            (builder->used[r] <= room &&
             builder->parts->parts[part].bytes <= room - builder->used[r]);
@@ -310,6 +332,17 @@ static void find_means(struct builder *builder)
     }
 }
 
+/* The devices of the pieces before this one that it must not meet: of its unit
+ * and its row block, or where blocks fill hosts, of its unit. */
+static void take_devices(struct builder *builder, const struct to_place *piece,
+                         bool any_block, bool is_taken)
+{
+    for (const struct to_place *at = piece;
+         at-- > builder->list && at->unit == piece->unit &&
+         (any_block || at->piece.block == piece->piece.block);)
+        builder->is_taken[at->piece.device] = is_taken;
+}
+
 /* The n blocks of a cut that fills a host: the host whose busiest device is
  * least loaded. */
 static bool place_on_host(struct builder *builder, struct to_place *blocks,
@@ -319,6 +352,7 @@ static bool place_on_host(struct builder *builder, struct to_place *blocks,
     uint32_t best = NO_PIECE;
     double least = INFINITY;
 
+    take_devices(builder, blocks, true, true);
     for (uint32_t host = 0; host + per_host <= builder->n_devices;
          host += per_host) {
         double most = -INFINITY;
@@ -335,6 +369,7 @@ static bool place_on_host(struct builder *builder, struct to_place *blocks,
             best = host;
         }
     }
+    take_devices(builder, blocks, true, false);
     builder->work += builder->n_devices;
     if (best == NO_PIECE)
         return false;
@@ -349,10 +384,13 @@ static bool place_piece(struct builder *builder, struct to_place *piece)
 {
     uint32_t part = piece->piece.part;
 
-    if (piece->piece.device == NO_PIECE)
+    if (piece->piece.device == NO_PIECE) {
+        take_devices(builder, piece, false, true);
         piece->piece.device = find_room(builder, part);
-    else if (!fits(builder, part, piece->piece.device))
+        take_devices(builder, piece, false, false);
+    } else if (!fits(builder, part, piece->piece.device)) {
         piece->piece.device = NO_PIECE;
+    }
     if (piece->piece.device == NO_PIECE)
         return false;
     load_device(builder, part, piece->piece.device);
@@ -421,6 +459,7 @@ static void builder_init(struct builder *builder, const struct parts *parts,
     builder->heap = mem_alloc(n, sizeof(uint32_t));
     builder->place = mem_alloc(n, sizeof(uint32_t));
     builder->aside = mem_alloc(n, sizeof(uint32_t));
+    builder->is_taken = mem_alloc(n, sizeof(bool));
     if (options->by_memory)
         return;
     builder->sums = mem_alloc(n * (size_t)parts->oracle->width, sizeof(double));
@@ -437,6 +476,7 @@ static void builder_release(struct builder *builder)
     mem_free(builder->heap);
     mem_free(builder->place);
     mem_free(builder->aside);
+    mem_free(builder->is_taken);
     mem_free(builder->sums);
 }
 

@@ -7,8 +7,7 @@
 
 #include "base/clock.h"
 
-#define CUT_WIDTH 4u /* plan_check: cut columns come in multiples of it */
-#define BATCH 256    /* plans that are priced together */
+#define BATCH 256 /* plans that are priced together */
 
 /* One way to place one table. */
 struct way {
@@ -129,8 +128,8 @@ static void add_columns(struct exhaustive *all, struct way_list *list,
         add_way(all, list, pieces, n);
         return;
     }
-    widest -= widest % CUT_WIDTH;
-    for (uint32_t width = widest; width; width -= CUT_WIDTH) {
+    widest -= widest % TABLE_COLUMN_STEP;
+    for (uint32_t width = widest; width; width -= TABLE_COLUMN_STEP) {
         bool is_same = n && width == done - pieces[n - 1].col_begin;
 
         if (width > table->dim - done ||
@@ -216,7 +215,7 @@ static struct way_list list_ways(struct exhaustive *all, uint32_t t)
     list.last = &list.first;
     if (kinds & SHARD_TABLE)
         add_whole(all, &list, t);
-    if (kinds & SHARD_COLUMN && table->dim % CUT_WIDTH == 0)
+    if (kinds & SHARD_COLUMN && table->dim % TABLE_COLUMN_STEP == 0)
         add_columns(all, &list, ARENA_NEW(all->arena, struct shard, table->dim),
                     0, t);
     if (kinds & SHARD_ROW)

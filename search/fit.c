@@ -5,6 +5,7 @@
 
 #include "search/bins.h"
 #include "search/build.h"
+#include "search/join.h"
 #include "search/repair.h"
 
 /* The largest piece is at most as large as the largest device, and half and
@@ -157,8 +158,10 @@ bool fit_by_memory(struct snapshot *out, const struct parts *parts,
                     repair_any(layouts, n < 2 ? n : 2, parts, PATIENCE, &which,
                                failure));
     }
-    if (is_found)
+    if (is_found) {
         snapshot_copy(out, &layouts[which]);
+        (void)snapshot_join(out, parts);
+    }
     for (unsigned i = 0; i < N_PEAKS; i++)
         snapshot_release(&layouts[i]);
     return is_found;

@@ -6,8 +6,25 @@ static bool has_whole(const struct part_unit *of)
     return of->whole != NO_PART;
 }
 
-/* Even column pieces: as many as there are devices, at least two; a pinned
- * table is cut only where it must be. */
+/* Whether all pieces stand on one device. */
+static bool has_one_device(const struct parts *parts,
+                           const struct part_unit *of)
+{
+    return of->unit->device >= 0 || parts->problem->cluster.n_devices < 2;
+}
+
+/* Into so few equal pieces a table is cut that may not be whole. */
+static uint32_t fewest_pieces(const struct part_unit *of)
+{
+    uint32_t n = 2;
+
+    while (of->n_quanta % n)
+        n++;
+    return n;
+}
+
+/* Even column pieces: as many as there are devices, at least two; where they
+ * have one device, they are cut only where they must be. */
 static uint32_t n_column_forms(const struct parts *parts,
                                const struct part_unit *of)
 {
@@ -15,11 +32,9 @@ static uint32_t n_column_forms(const struct parts *parts,
 
     if (of->columns == NO_PART)
         return 0;
-    if (of->unit->device >= 0)
+    if (has_one_device(parts, of))
         return !has_whole(of);
-    if (most > of->n_quanta)
-        most = of->n_quanta;
-    return most < 2 ? !has_whole(of) : most - 1;
+    return (most < of->n_quanta ? most : of->n_quanta) - 1;
 }
 
 bool forms_has(const struct parts *parts, uint32_t unit, enum form_kind kind)
@@ -54,6 +69,8 @@ struct form forms_get(const struct parts *parts, uint32_t unit, uint32_t idx)
 
     if (has_whole(of) && idx-- == 0)
         return (struct form){FORM_WHOLE, 1};
+    if (idx < n_columns && has_one_device(parts, of))
+        return (struct form){FORM_COLUMNS, fewest_pieces(of)};
     if (idx < n_columns)
         return (struct form){FORM_COLUMNS, idx + 2};
     idx -= n_columns;
@@ -126,8 +143,9 @@ struct change forms_piece(const struct parts *parts, uint32_t unit,
     struct change piece = {.piece = NO_PIECE, .range = i};
     const struct cut *cut;
 
-    piece.device =
-        of->unit->device >= 0 ? (uint32_t)of->unit->device : NO_PIECE;
+    piece.device = NO_PIECE;
+    if (has_one_device(parts, of))
+        piece.device = of->unit->device >= 0 ? (uint32_t)of->unit->device : 0;
     switch (form.kind) {
     case FORM_WHOLE:
         piece.part = of->whole;

@@ -34,9 +34,9 @@ struct form_figures forms_figures(const struct parts *parts, uint32_t unit,
                                   struct form form);
 
 /* Piece i of a form: its part, range and block. The device is that of a pin,
- * of a replica, of a row cut over all devices where the oracle asks for it,
- * else NO_PIECE. The blocks of a cut that fills a host are left open too:
- * block b goes on device b of any one host. */
+ * the only one, that of a replica, of a row cut over all devices where the
+ * oracle asks for it, else NO_PIECE. The blocks of a cut that fills a host are
+ * left open too: block b goes on device b of any one host. */
 struct change forms_piece(const struct parts *parts, uint32_t unit,
                           struct form form, uint32_t i);
 /* Whether its blocks must be those of one host's devices, in order. */

@@ -165,6 +165,7 @@ void homes_propose(struct trial *trial, const struct layout *layout,
     for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
          i = layout->pieces[i].next)
         trial_remove(trial, i);
+    trial->is_home = true;
     for (uint32_t i = homes->first_piece[unit];
          i < homes->first_piece[unit + 1]; i++)
         trial_add(trial, homes->pieces[i].part, homes->pieces[i].device,

@@ -159,17 +159,19 @@ void trial_init(struct trial *trial, const struct layout *layout)
 {
     *trial = (struct trial){0};
     trial->place = mem_alloc(layout->n_devices, sizeof(*trial->place));
+    trial->first_on = mem_alloc(layout->n_devices, sizeof(uint32_t));
     trial->load_ms = mem_alloc(layout->n_devices, sizeof(double));
     trial->load_bytes = mem_alloc(layout->n_devices, sizeof(uint64_t));
     trial->room_quanta = mem_alloc(layout->n_devices, sizeof(uint32_t));
     trial->held_quanta = mem_alloc(layout->n_devices, sizeof(uint32_t));
     for (uint32_t r = 0; r < layout->n_devices; r++)
-        trial->place[r] = NO_PIECE;
+        trial->place[r] = trial->first_on[r] = NO_PIECE;
 }
 
 void trial_release(struct trial *trial)
 {
     mem_free(trial->place);
+    mem_free(trial->first_on);
     mem_free(trial->load_ms);
     mem_free(trial->load_bytes);
     mem_free(trial->room_quanta);
@@ -190,6 +192,7 @@ void trial_clear(struct trial *trial)
     for (uint32_t i = 0; i < trial->n_devices; i++)
         trial->place[trial->devices[i]] = NO_PIECE;
     trial->n_devices = trial->n_changes = trial->n_moved = 0;
+    trial->is_home = false;
 }
 
 static void add_change(struct trial *trial, struct change change)

@@ -82,6 +82,9 @@ struct trial {
     uint32_t *devices; /* [n_devices] that it touches */
     uint32_t n_devices, devices_capacity;
     uint32_t *place;    /* [R]: in `devices`, or NO_PIECE */
+    uint32_t *first_on; /* [R]: NO_PIECE but while pieces are joined or set
+                           apart: search/join.h, search/rebuild.h */
+    bool is_home;       /* puts pieces where the plan to be replaced has them */
     int64_t *n_held;    /* [n_devices] pieces then */
     uint64_t *bytes;    /* [n_devices] */
     double *sums;       /* [n_devices][width] */

@@ -7,8 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-/* Columns of a cut table come in vectors of four. */
-#define WIDTH_STEP 4
 /* Widths of a unit: at most so many, and fewer for long lists. */
 #define MAX_QUANTA 64
 #define MIN_QUANTA 8
@@ -32,7 +30,8 @@ static uint32_t choose_quantum(uint32_t dim, uint32_t max_quanta)
 {
     uint32_t quantum = 0;
 
-    for (uint32_t step = WIDTH_STEP; step <= dim / 2; step += WIDTH_STEP) {
+    for (uint32_t step = TABLE_COLUMN_STEP; step <= dim / 2;
+         step += TABLE_COLUMN_STEP) {
         if (dim % step)
             continue;
         quantum = step;
@@ -179,7 +178,9 @@ static bool is_large(const struct parts *parts, const struct table *table,
 }
 
 /* Over how many devices rows are cut: all, one host's, and for large units
- * 2 to 8, 12, 16, 24, 32 ... */
+ * 2 to 8, 12, 16, 24, 32 ... No more ranges than a block's pieces have devices
+ * to stand on: a grid over the ranks of one host is only for tables that may be
+ * nothing else. */
 static void add_cuts(struct parts *parts, uint32_t unit, uint32_t n_ranges,
                      bool is_large)
 {
@@ -188,12 +189,14 @@ static void add_cuts(struct parts *parts, uint32_t unit, uint32_t n_ranges,
     bool any = parts->oracle->row_cut == ROW_CUT_ANY;
     uint32_t table = parts->of[unit].unit->tables[0];
     bool is_sequence = parts->problem->tables[table].output == OUTPUT_SEQUENCE;
+    bool is_forced = parts->of[unit].kinds == SHARD_GRID;
 
     if (n < 2 || (!any && is_sequence && n_ranges > 1))
         return;
-    if (any || n_ranges == 1 || host >= n)
+    if (any || n_ranges == 1 || (host >= n && is_forced))
         add_cut(parts, unit, n, n_ranges, false);
-    if (host > 1 && host < n && (any || !is_sequence))
+    if (host > 1 && host < n && (any || !is_sequence) &&
+        n_ranges <= (any ? n : n / host))
         add_cut(parts, unit, host, n_ranges, !any);
     for (uint32_t ways = 2; any && is_large && ways < n;
          ways += ways < 8 ? 1 : ways / (ways % 3 ? 2 : 3))
@@ -234,8 +237,10 @@ static void add_unit(struct parts *parts, uint32_t u, double all_work,
         of->replica = add_part(parts, u, SHARD_REPLICATE, 0, rows, table->dim);
     if ((of->kinds & SHARD_ROW) && is_free)
         add_cuts(parts, u, 1, large);
-    for (uint32_t n = 2; (of->kinds & SHARD_GRID) && is_free && large &&
-                         n <= MAX_RANGES && table->dim % (n * WIDTH_STEP) == 0;
+    for (uint32_t n = 2;
+         (of->kinds & SHARD_GRID) && is_free && large && n <= MAX_RANGES &&
+         n <= parts->problem->cluster.n_devices &&
+         table->dim % (n * TABLE_COLUMN_STEP) == 0;
          n *= 2)
         add_cuts(parts, u, n, large);
     if (is_free && parts->homes && parts->oracle->row_cut == ROW_CUT_ANY)

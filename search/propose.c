@@ -3,6 +3,7 @@
 
 #include "search/forms.h"
 #include "search/homes.h"
+#include "search/join.h"
 #include "search/rebuild.h"
 
 /* Replicas and rows over very many devices make long plans. */
@@ -146,7 +147,7 @@ static void propose_split(struct trial *trial, const struct layout *layout,
 {
     uint32_t unit = part_of(layout, piece)->unit, n, taken, device;
 
-    if (!is_columns(layout, piece) ||
+    if (!is_columns(layout, piece) || !can_move(layout, piece) ||
         layout->parts->of[unit].columns == NO_PART)
         return;
     n = quanta_of(layout, piece);
@@ -156,9 +157,8 @@ static void propose_split(struct trial *trial, const struct layout *layout,
     taken = rng_draw(rng, 2) ? n / 2 : 1 + rng_draw(rng, n - 1);
     trial_change(trial, layout, piece,
                  parts_of_quanta(layout->parts, unit, n - taken), device);
-    if (can_move(layout, piece))
-        device = other_device(layout, device, rng);
-    trial_add(trial, parts_of_quanta(layout->parts, unit, taken), device, 0, 0);
+    trial_add(trial, parts_of_quanta(layout->parts, unit, taken),
+              other_device(layout, device, rng), 0, 0);
 }
 
 /* Another piece of the same table, or NO_PIECE. */
@@ -238,12 +238,32 @@ static struct form draw_form(const struct parts *parts, uint32_t unit,
     return forms_get(parts, unit, rng_draw(rng, forms_count(parts, unit)));
 }
 
-/* Open places are filled by devices in a ring, from a random one on. */
+/* Where an open piece of a form of n goes: devices in a ring from `at` on, or
+ * hosts, and what is of one row block apart. */
+static uint32_t ring_device(const struct layout *layout, struct form form,
+                            const struct change *piece, uint32_t n, uint32_t at)
+{
+    const struct parts *parts = layout->parts;
+    uint32_t per_host = cluster_group(&parts->problem->cluster);
+    const struct cut *cut;
+
+    if (form.kind != FORM_CUT)
+        return (at + piece->range) % layout->n_devices;
+    cut = &parts->cuts[form.n];
+    if (cut->fills_host)
+        return (at / per_host + piece->range) % (layout->n_devices / per_host) *
+                   per_host +
+               piece->block;
+    return (at + piece->block +
+            piece->range * (n <= layout->n_devices ? cut->n_blocks : 1)) %
+           layout->n_devices;
+}
+
+/* Open places are filled from a random device on. */
 static void propose_recut(struct trial *trial, const struct layout *layout,
                           uint32_t piece, struct rng *rng)
 {
     const struct parts *parts = layout->parts;
-    uint32_t per_host = cluster_group(&parts->problem->cluster);
     uint32_t unit = part_of(layout, piece)->unit, n, at;
     struct form form = draw_form(parts, unit, rng);
 
@@ -254,17 +274,12 @@ static void propose_recut(struct trial *trial, const struct layout *layout,
          i = layout->pieces[i].next)
         trial_remove(trial, i);
     at = other_device(layout, layout->pieces[piece].device, rng);
-    if (forms_fills_host(parts, form))
-        at -= at % per_host;
     for (uint32_t i = 0; i < n; i++) {
         struct change next = forms_piece(parts, unit, form, i);
-        uint32_t device = next.device;
 
-        if (forms_fills_host(parts, form))
-            device = at + next.block;
-        else if (device == NO_PIECE)
-            device = (at + i) % layout->n_devices;
-        trial_add(trial, next.part, device, next.range, next.block);
+        if (next.device == NO_PIECE)
+            next.device = ring_device(layout, form, &next, n, at);
+        trial_add(trial, next.part, next.device, next.range, next.block);
     }
 }
 
@@ -320,7 +335,8 @@ static void propose_rebuild(struct trial *trial, const struct layout *layout,
         rebuild(trial, layout, units, n, rng);
 }
 
-void propose(struct trial *trial, const struct layout *layout, struct rng *rng)
+static void draw_change(struct trial *trial, const struct layout *layout,
+                        struct rng *rng)
 {
     uint32_t piece = pick_piece(layout, rng);
     uint32_t kind = rng_draw(rng, 100);
@@ -347,4 +363,11 @@ void propose(struct trial *trial, const struct layout *layout, struct rng *rng)
         propose_resplit(trial, layout, piece, rng);
     if (kind >= 65 && !trial->n_changes && is_cheap)
         propose_recut(trial, layout, piece, rng);
+}
+
+void propose(struct trial *trial, const struct layout *layout, struct rng *rng)
+{
+    draw_change(trial, layout, rng);
+    if (!trial_join(trial, layout))
+        trial_clear(trial);
 }

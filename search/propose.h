@@ -21,8 +21,8 @@
  *            (search/rebuild.h)
  */
 
-/* Fills an empty trial; it stays empty where the draw leads nowhere. Memory is
- * not looked at: trial_sum does. */
+/* Fills an empty trial, pieces that meet joined (search/join.h); it stays empty
+ * where the draw leads nowhere. Memory is not looked at: trial_sum does. */
 void propose(struct trial *trial, const struct layout *layout, struct rng *rng);
 
 #endif

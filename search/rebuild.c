@@ -84,11 +84,16 @@ static uint32_t device_for(struct site *site, uint32_t part)
     uint32_t n_devices = site->layout->n_devices;
     struct best best = {.device = NO_PIECE};
 
-    if (rng_draw(site->rng, ASTRAY) == 0)
-        return rng_draw(site->rng, n_devices);
+    if (rng_draw(site->rng, ASTRAY) == 0) {
+        uint32_t any = rng_draw(site->rng, n_devices);
+
+        if (trial->first_on[any] == NO_PIECE)
+            return any;
+    }
     for (uint32_t r = 0; r < n_devices; r++)
-        consider(&best, site->layout, r, trial->load_ms[r],
-                 trial->load_bytes[r] + site->parts->parts[part].bytes);
+        if (trial->first_on[r] == NO_PIECE)
+            consider(&best, site->layout, r, trial->load_ms[r],
+                     trial->load_bytes[r] + site->parts->parts[part].bytes);
     return best.device;
 }
 
@@ -203,7 +208,8 @@ static void pour(struct site *site)
             trial_add(trial, part_of(site, trial->held_quanta[r]), r, r, 0);
 }
 
-/* The host whose busiest device is least loaded; its first device. */
+/* Of the hosts that are not taken, the one whose busiest device is least
+ * loaded; its first device. */
 static uint32_t choose_host(const struct site *site)
 {
     uint32_t per_host = cluster_group(&site->parts->problem->cluster);
@@ -214,6 +220,8 @@ static uint32_t choose_host(const struct site *site)
          host += per_host) {
         double most = -INFINITY;
 
+        if (site->trial->first_on[host] != NO_PIECE)
+            continue;
         for (uint32_t r = host; r < host + per_host; r++)
             most = fmax(most, site->trial->load_ms[r]);
         if (most < least) {
@@ -224,19 +232,38 @@ static uint32_t choose_host(const struct site *site)
     return best;
 }
 
+/* The devices of the pieces of block b in the n ranges that were put first are
+ * taken (0), or free again (NO_PIECE). */
+static void take_devices(struct site *site, uint32_t first_change,
+                         uint32_t n_blocks, uint32_t n, uint32_t b,
+                         uint32_t mark)
+{
+    const struct change *changes = site->trial->changes + first_change;
+
+    for (uint32_t range = 0; range < n; range++)
+        site->trial->first_on[changes[range * n_blocks + b].device] = mark;
+}
+
 static void put_pieces(struct site *site, struct form form)
 {
     uint32_t n = forms_figures(site->parts, site->unit, form).n_pieces;
     bool fills_host = forms_fills_host(site->parts, form);
-    uint32_t host = fills_host ? choose_host(site) : 0;
+    uint32_t n_blocks =
+        form.kind == FORM_CUT ? site->parts->cuts[form.n].n_blocks : n;
+    uint32_t first = site->trial->n_changes, host = 0;
 
     for (uint32_t i = 0; i < n; i++) {
         struct change piece = forms_piece(site->parts, site->unit, form, i);
+        uint32_t range = i / n_blocks, b = i % n_blocks;
 
+        take_devices(site, first, n_blocks, range, b, 0);
+        if (fills_host && !b)
+            host = choose_host(site);
         if (fills_host)
-            piece.device = host + piece.block;
+            piece.device = host + b;
         else if (piece.device == NO_PIECE)
             piece.device = device_for(site, piece.part);
+        take_devices(site, first, n_blocks, range, b, NO_PIECE);
         put_on(site, piece.part, piece.device);
         trial_add(site->trial, piece.part, piece.device, piece.range,
                   piece.block);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/repair.h"
 
+#include "search/join.h"
 #include "search/propose.h"
 
 #include <math.h>
@@ -182,7 +183,7 @@ static void step(struct repairer *repairer, double temperature)
         propose_relief(repairer);
     else
         propose(trial, layout, &repairer->rng);
-    if (!trial->n_changes)
+    if (!trial->n_changes || !trial_join(trial, layout))
         return;
     trial_sum(trial, layout);
     rise = trial->excess - layout->excess;

@@ -221,6 +221,7 @@ static int write_plan(struct replan *replan, uint64_t limit_bytes,
         report->front[i] = (struct replan_point){
             front->points[i].moved_bytes, front->points[i].layout.total_ms};
     snapshot_to_plan(&picked->layout, &replan->parts, plan, arena);
+    plan_join_columns(plan, false, arena); /* where it keeps some that touch */
     bound_find(&bound, &replan->parts);
     plan->search = "replan";
     plan->stopped = replan->stopped;

@@ -2,6 +2,7 @@
 #include "search/replan_start.h"
 
 #include "search/forms.h"
+#include "search/join.h"
 #include "search/tryout.h"
 
 #include <math.h>
@@ -126,7 +127,23 @@ static bool as_cut(struct snapshot *out, const struct starter *starter,
     return least < UINT64_MAX;
 }
 
-/* Pieces that touch on one device are one. */
+static bool has_uneven(const struct snapshot *of_unit,
+                       const struct parts *parts)
+{
+    const struct change *pieces = of_unit->pieces;
+
+    for (uint32_t i = 0; i < of_unit->n; i++)
+        for (uint32_t j = 0; j < i; j++)
+            if (pieces[i].device == pieces[j].device &&
+                pieces[i].device != NO_PIECE &&
+                parts->parts[pieces[i].part].width !=
+                    parts->parts[pieces[j].part].width)
+                return true;
+    return false;
+}
+
+/* Pieces that touch on one device are one, and so are those of unequal widths
+ * (search/join.h). */
 static bool as_columns(struct snapshot *out, const struct starter *starter,
                        uint32_t unit, const struct table_pieces *old)
 {
@@ -147,7 +164,8 @@ static bool as_columns(struct snapshot *out, const struct starter *starter,
                    (struct change){.part = part, .range = out->n});
         begin = piece->col_end;
     }
-    return true;
+    return !has_uneven(out, starter->parts) ||
+           snapshot_join(out, starter->parts);
 }
 
 /* On as many devices as before: more copies would be movement. */
@@ -282,23 +300,51 @@ static uint32_t least_loaded_host(const struct starter *starter)
     return best;
 }
 
-static void try_form(struct starter *starter, uint32_t unit, struct form form)
+/* Where piece of a form of n goes that sets its pieces apart, room or not. */
+static uint32_t ring_device(const struct starter *starter, struct form form,
+                            const struct change *piece, uint32_t n)
+{
+    uint32_t per_host = cluster_group(&starter->parts->problem->cluster);
+    uint32_t n_devices = n_devices_of(starter), at = piece->range;
+
+    if (forms_fills_host(starter->parts, form))
+        return (least_loaded_host(starter) / per_host + at) %
+                   (n_devices / per_host) * per_host +
+               piece->block;
+    if (form.kind == FORM_CUT)
+        at = piece->block +
+             at * (n <= n_devices ? starter->parts->cuts[form.n].n_blocks : 1);
+    return starter->by_load[at % n_devices];
+}
+
+static void put_form(struct starter *starter, uint32_t unit, struct form form,
+                     bool by_room)
 {
     const struct parts *parts = starter->parts;
     uint32_t n = forms_figures(parts, unit, form).n_pieces, at = UINT32_MAX;
-    uint32_t host =
-        forms_fills_host(parts, form) ? least_loaded_host(starter) : 0;
 
     tryout_take_out(&starter->tryout, unit);
     for (uint32_t i = 0; i < n; i++) {
         struct change piece = forms_piece(parts, unit, form, i);
 
-        if (forms_fills_host(parts, form))
-            piece.device = host + piece.block;
-        else if (piece.device == NO_PIECE)
-            piece.device = next_device(starter, piece.part, &at);
+        if (piece.device == NO_PIECE)
+            piece.device = by_room ? next_device(starter, piece.part, &at)
+                                   : ring_device(starter, form, &piece, n);
         tryout_add(&starter->tryout, &piece);
     }
+}
+
+/* By room, unless pieces would meet then. */
+static void try_form(struct starter *starter, uint32_t unit, struct form form)
+{
+    struct tryout *tryout = &starter->tryout;
+    bool is_grid =
+        form.kind == FORM_CUT && (starter->parts->cuts[form.n].n_ranges > 1 ||
+                                  forms_fills_host(starter->parts, form));
+
+    put_form(starter, unit, form, !is_grid);
+    if (!trial_join(&tryout->trial, &tryout->layout))
+        put_form(starter, unit, form, false);
 }
 
 static double heaviness(double ms, double most_ms)

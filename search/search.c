@@ -8,7 +8,11 @@
 #include "search/infeasible.h"
 #include "search/pack.h"
 #include "search/published.h"
+#include "search/settle.h"
 #include "search/watch.h"
+
+/* A total that is so little above another is as good. */
+#define MATCHED_FRAC 1e-4
 
 void search_options_init(struct search_options *options)
 {
@@ -30,6 +34,56 @@ static int pack_instead(struct beam_result *found, const struct units *units,
     found->pieces = packing.pieces;
     found->placement = packing.placement;
     found->n_pieces = packing.n_pieces;
+    return 0;
+}
+
+/* What comes of a priced plan when pieces change places until the total is
+ * most_ms, where that is cheaper. */
+static int settle_plan(struct plan *plan, const struct oracle *oracle,
+                       double most_ms, struct arena *arena,
+                       struct arena *scratch, struct err *err)
+{
+    struct problem problem = plan->problem;
+    struct snapshot snapshot = {0};
+    struct units units;
+    struct parts parts;
+
+    problem.kinds &= SHARD_TABLE | SHARD_COLUMN;
+    if (units_collect(&units, &problem, oracle, scratch, err) ||
+        parts_init(&parts, &units, NULL, scratch, err))
+        return -1;
+    if (snapshot_from_plan(&snapshot, &parts, plan)) {
+        plan->n_evaluations += settle_total(&snapshot, &parts, most_ms);
+        snapshot_price(&snapshot, &parts);
+        if (snapshot.total_ms < plan->total_ms) {
+            snapshot_to_plan(&snapshot, &parts, plan, arena);
+            plan->total_ms = snapshot.total_ms;
+        }
+    }
+    snapshot_release(&snapshot);
+    return 0;
+}
+
+/* Pieces of other widths than the rest of their table's on a device are joined;
+ * where that costs more than most_ms, as published, pieces change places. */
+static int join_uneven(struct plan *plan, const struct oracle *oracle,
+                       double most_ms, struct arena *arena,
+                       struct arena *scratch, struct err *err)
+{
+    struct plan even = *plan;
+
+    if (!plan_join_columns(&even, true, arena))
+        return 0;
+    if (plan_price(&even, oracle, scratch, err))
+        return -1;
+    if (even.total_ms > most_ms &&
+        settle_plan(&even, oracle, most_ms, arena, scratch, err))
+        return -1;
+    if (even.total_ms > most_ms * (1 + MATCHED_FRAC))
+        return 0;
+    plan->shards = even.shards;
+    plan->n_shards = even.n_shards;
+    plan->n_evaluations = even.n_evaluations;
     return 0;
 }
 
@@ -59,6 +113,9 @@ int search_published(struct plan *plan, const struct oracle *oracle,
     plan_sort_shards(plan);
     plan->stopped = found.is_interrupted ? "interrupt" : "done";
     plan->n_evaluations = found.n_priced;
+    if (join_uneven(plan, &watch.base, found.total_ms, arena, &scratch, err) ||
+        watch_check(&watch, err))
+        goto out;
     rc = 0;
 out:
     arena_release(&scratch);
@@ -88,6 +145,7 @@ static int fit_instead(struct plan *plan, const struct oracle *oracle,
         goto out;
     }
     snapshot_to_plan(&fitting, &parts, plan, arena);
+    plan_join_columns(plan, false, arena);
     rc = 0;
 out:
     snapshot_release(&fitting);

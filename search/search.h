@@ -17,7 +17,11 @@
  * - memory is that of the problem's model, device by device, pins, groups and
  *   allowed kinds are kept: a group is one unit, neither it nor a pinned table
  *   is cut;
- * - where no assignment by cost is found, one by memory alone is tried.
+ * - where no assignment by cost is found, one by memory alone is tried;
+ * - pieces of one table and unequal widths do not stay on one device, as
+ *   TorchRec takes them for equal: they are made one, and where that costs
+ *   more, pieces change places until it does not. Only where that does not come
+ *   within a ten-thousandth of the published cost they stay.
  *
  * One problem gives one plan, at any thread count. SIGINT ends the search
  * after the halving in hand, with the best plan so far.
@@ -58,7 +62,9 @@ int search_reference(struct plan *plan, const struct oracle *oracle,
  * Its budget is work: one seed gives one plan at any thread count and speed,
  * unless time_limit_ms or SIGINT cuts it short; `stopped` says which. Its plan
  * never costs more than that of search_reference, which it runs where tables x
- * devices <= 30,000.
+ * devices <= 30,000, once its pieces that meet are made one (search/join.h);
+ * where that made it dearer, the search tries several times to do better than
+ * without.
  *
  * Also sets bound_ms (search/bound.h), which plan_price forgets. Fails as
  * search_reference does, and plans what that cannot: rows, grids, replicas.

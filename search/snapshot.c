@@ -2,6 +2,7 @@
 #include "search/snapshot.h"
 
 #include "search/homes.h"
+#include "search/join.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -235,6 +236,7 @@ bool snapshot_from_plan(struct snapshot *snapshot, const struct parts *parts,
     qsort(found, n, sizeof(*found), compare_found);
     for (size_t i = 0; i < n; i++)
         snapshot_add(snapshot, found[i].piece);
+    fits = fits && snapshot_join(snapshot, parts);
     mem_free(found);
     mem_free(unit_of);
     return fits;

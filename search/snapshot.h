@@ -29,8 +29,8 @@ double snapshot_price(struct snapshot *snapshot, const struct parts *parts);
 void snapshot_to_plan(const struct snapshot *snapshot,
                       const struct parts *parts, struct plan *plan,
                       struct arena *arena);
-/* Of a plan of table and column shards; false where a width is none of the
- * parts'. */
+/* Of a plan of table and column shards, pieces that meet joined
+ * (search/join.h); false where a width is none of the parts'. */
 bool snapshot_from_plan(struct snapshot *snapshot, const struct parts *parts,
                         const struct plan *plan);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/tryout.h"
 
+#include "search/join.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -60,7 +62,9 @@ double tryout_price(struct tryout *tryout)
     struct trial *trial = &tryout->trial;
     const struct layout *layout = &tryout->layout;
     const struct oracle *oracle = layout->parts->oracle;
+    bool is_fine;
 
+    is_fine = trial_join(trial, layout);
     trial_sum(trial, layout);
     oracle->ops->compute(oracle, trial->sums, trial->n_devices,
                          trial->compute_ms);
@@ -69,7 +73,7 @@ double tryout_price(struct tryout *tryout)
     else
         trial->total_ms = comm_total(tryout);
     tryout->n_priced++;
-    return isfinite(trial->total_ms) ? trial->total_ms : INFINITY;
+    return is_fine && isfinite(trial->total_ms) ? trial->total_ms : INFINITY;
 }
 
 double tryout_local_ms(const struct tryout *tryout, uint32_t device)

@@ -24,8 +24,9 @@ void tryout_release(struct tryout *tryout);
 /* The layout becomes this one, priced. */
 void tryout_load(struct tryout *tryout, const struct snapshot *snapshot);
 
-/* Prices tryout->trial, whose changes are in: its total, INFINITY where that
- * is no number, and its excess. layout_commit may follow. */
+/* Prices tryout->trial, whose changes are in, pieces that meet joined: its
+ * total, INFINITY where that is no number or pieces meet that must not
+ * (search/join.h), and its excess. layout_commit may follow. */
 double tryout_price(struct tryout *tryout);
 
 /* What a device that the trial touches takes then by itself, as

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Cuts keep widths a multiple of this (16 bytes of fp32). */
-#define WIDTH_STEP 4
 /* A cut into 1,024 pieces is the finest. */
 #define MAX_HALVINGS 10
 /* Items priced by one task of the pool. */
@@ -24,7 +22,7 @@ static uint32_t n_halvings(uint32_t dim)
 {
     uint32_t n = 0;
 
-    while (dim && dim % (2 * WIDTH_STEP) == 0 && n < MAX_HALVINGS) {
+    while (dim && dim % (2 * TABLE_COLUMN_STEP) == 0 && n < MAX_HALVINGS) {
         dim /= 2;
         n++;
     }

@@ -86,6 +86,171 @@ void plan_derive_kinds(struct plan *plan)
     }
 }
 
+/* --- pieces that meet --- */
+
+/* By rows, then columns. */
+static int compare_by_rows(const void *left, const void *right)
+{
+    const struct shard *a = left, *b = right;
+
+    if (a->table != b->table)
+        return a->table < b->table ? -1 : 1;
+    if (a->row_begin != b->row_begin)
+        return a->row_begin < b->row_begin ? -1 : 1;
+    if (a->row_end != b->row_end)
+        return a->row_end < b->row_end ? -1 : 1;
+    return (a->col_begin > b->col_begin) - (a->col_begin < b->col_begin);
+}
+
+static uint32_t width_of(const struct shard *shard)
+{
+    return shard->col_end - shard->col_begin;
+}
+
+static bool are_uneven(const struct shard *pieces, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < i; j++)
+            if (pieces[i].device == pieces[j].device &&
+                width_of(&pieces[i]) != width_of(&pieces[j]))
+                return true;
+    return false;
+}
+
+/* n pieces of the same rows, in the order of their columns; returns how many
+ * are left. */
+static size_t join_touching(struct shard *pieces, size_t n)
+{
+    size_t n_left = 1;
+
+    for (size_t i = 1; i < n; i++) {
+        struct shard *last = &pieces[n_left - 1];
+
+        if (last->device == pieces[i].device)
+            last->col_end = pieces[i].col_end;
+        else
+            pieces[n_left++] = pieces[i];
+    }
+    return n_left;
+}
+
+/* Likewise, one a device. */
+static size_t join_devices(struct shard *pieces, size_t n)
+{
+    uint32_t col = pieces[0].col_begin;
+    size_t n_left = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        size_t mate = 0;
+
+        while (mate < n_left && pieces[mate].device != pieces[i].device)
+            mate++;
+        if (mate < n_left)
+            pieces[mate].col_end += width_of(&pieces[i]);
+        else
+            pieces[n_left++] = pieces[i];
+    }
+    for (size_t i = 0; i < n_left; i++) {
+        uint32_t width = width_of(&pieces[i]);
+
+        pieces[i].col_begin = col;
+        pieces[i].col_end = col += width;
+    }
+    return n_left;
+}
+
+/* Into how few equal pieces this one is to be cut, which is what is left where
+ * all columns are on one device. */
+static uint32_t n_equal_pieces(const struct problem *problem,
+                               const struct shard *piece)
+{
+    const struct table *table = &problem->tables[piece->table];
+    bool is_block = piece->row_begin || piece->row_end != table->num_embeddings;
+    uint32_t n = 2;
+
+    if (width_of(piece) < table->dim ||
+        (table->kinds & problem->kinds & (is_block ? SHARD_ROW : SHARD_TABLE)))
+        return 1;
+    while (n < table->dim && table->dim % (n * TABLE_COLUMN_STEP))
+        n++;
+    return n < table->dim ? n : 1;
+}
+
+struct shards {
+    struct shard *shards; /* owned */
+    size_t n, capacity;
+};
+
+static struct shard *add_shard(struct shards *out, const struct shard *shard)
+{
+    if (out->n == out->capacity) {
+        out->capacity = 2 * out->capacity + 64;
+        out->shards =
+            mem_grow(out->shards, out->capacity, sizeof(*out->shards));
+    }
+    memcpy(&out->shards[out->n], shard, sizeof(*shard));
+    return &out->shards[out->n++];
+}
+
+static void add_joined(struct shards *out, const struct problem *problem,
+                       struct shard *pieces, size_t n)
+{
+    n = join_touching(pieces, n);
+    if (are_uneven(pieces, n))
+        n = join_devices(pieces, n);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t n_equal = n_equal_pieces(problem, &pieces[i]);
+        uint32_t width = width_of(&pieces[i]) / n_equal;
+
+        for (uint32_t k = 0; k < n_equal; k++) {
+            struct shard *shard = add_shard(out, &pieces[i]);
+
+            shard->col_begin += k * width;
+            shard->col_end = shard->col_begin + width;
+        }
+    }
+}
+
+/* Whether something is to be done about n pieces of the same rows. */
+static bool is_to_join(const struct shard *pieces, size_t n, bool only_uneven)
+{
+    return n > 1 && pieces->kind != SHARD_REPLICATE &&
+           (!only_uneven || are_uneven(pieces, n));
+}
+
+bool plan_join_columns(struct plan *plan, bool only_uneven, struct arena *arena)
+{
+    struct shard *sorted = mem_alloc(plan->n_shards, sizeof(*sorted));
+    struct shards out = {0};
+    bool is_changed;
+
+    if (plan->n_shards)
+        memcpy(sorted, plan->shards, plan->n_shards * sizeof(*sorted));
+    qsort(sorted, plan->n_shards, sizeof(*sorted), compare_by_rows);
+    for (size_t begin = 0, end; begin < plan->n_shards; begin = end) {
+        for (end = begin + 1; end < plan->n_shards &&
+                              sorted[end].table == sorted[begin].table &&
+                              sorted[end].row_begin == sorted[begin].row_begin;)
+            end++;
+        if (is_to_join(sorted + begin, end - begin, only_uneven))
+            add_joined(&out, &plan->problem, sorted + begin, end - begin);
+        else
+            for (size_t i = begin; i < end; i++)
+                add_shard(&out, &sorted[i]);
+    }
+    is_changed = out.n != plan->n_shards;
+    if (is_changed) {
+        plan->shards = ARENA_NEW(arena, struct shard, out.n);
+        memcpy(plan->shards, out.shards, out.n * sizeof(*out.shards));
+        plan->n_shards = out.n;
+        plan->shard_ms = NULL; /* of other shards */
+        plan_derive_kinds(plan);
+    }
+    mem_free(sorted);
+    mem_free(out.shards);
+    return is_changed;
+}
+
 static bool is_finite(const double *x, size_t n)
 {
     for (size_t i = 0; i < n; i++)

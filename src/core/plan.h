@@ -66,6 +66,15 @@ void plan_sort_shards(struct plan *plan);
  * source: the same for a permuted or respelled input. Allocated in arena. */
 const char *plan_inputs_hash(const struct plan *plan, struct arena *arena);
 
+/* Pieces of the same rows of a table that meet on a device: those that touch
+ * become one, and where some are of other widths than the rest the columns are
+ * given out anew, one piece a device; where that would be a table, or a row
+ * block, that may not be whole, they are of one width. With only_uneven nothing
+ * is done where all that meet are of one width. True where shards have changed:
+ * they are sorted then, in the arena, and their kinds derived. */
+bool plan_join_columns(struct plan *plan, bool only_uneven,
+                       struct arena *arena);
+
 /* Sets every shard's kind from the geometry of its table's pieces. */
 void plan_derive_kinds(struct plan *plan);
 

@@ -7,9 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Columns of a cut table must come in vectors of four (FBGEMM's kernels). */
-#define CUT_WIDTH 4u
-
 static const struct table *table_of(const struct plan *plan, size_t shard_idx)
 {
     return &plan->problem.tables[plan->shards[shard_idx].table];
@@ -212,11 +209,11 @@ static int check_constraints(const struct plan *plan, const size_t *piece,
         const struct shard *shard = &plan->shards[piece[i]];
         uint32_t width = shard->col_end - shard->col_begin;
 
-        if (width < table->dim && width % CUT_WIDTH)
+        if (width < table->dim && width % TABLE_COLUMN_STEP)
             return err_set(err, ERR_INPUT,
                            "shards[%zu] cuts %u columns from table " JUDGE_NAME
                            ", which is no multiple of %u",
-                           piece[i], width, table->name, CUT_WIDTH);
+                           piece[i], width, table->name, TABLE_COLUMN_STEP);
         if (table->device >= 0 && shard->device != (uint64_t)table->device)
             return err_set(err, ERR_INPUT,
                            "table " JUDGE_NAME " is pinned to device %" PRId64

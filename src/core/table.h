@@ -42,6 +42,8 @@ enum shard_kind {
     SHARD_REPLICATE = 16 /* whole on every device, data-parallel */
 };
 #define SHARD_ALL_KINDS 31u
+/* Columns of a cut table come in vectors of so many (FBGEMM's kernels). */
+#define TABLE_COLUMN_STEP 4u
 
 /* Reuse histogram: bin k holds the share of the *unique accessed rows* of a
  * batch that are looked up (0,1], (1,2], (2,4] ... (16384,32768], >32768

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_SEARCH_JOIN_H
+#define NEUROSHARD_SEARCH_JOIN_H
+
+#include "search/snapshot.h"
+
+/*
+ * Pieces that meet. TorchRec takes all column pieces of a table on one device
+ * for as wide as the first, and several cost more than one that is as wide as
+ * all of them; as columns may be given out in any order, one it can always be.
+ * So a device holds one piece of the columns of a unit at most, and one piece
+ * of each row block. Only where a plan is to be replaced, pieces of equal
+ * widths that do not touch may stay as they stand.
+ */
+
+/* Before a trial is summed up: column pieces that it puts where some of their
+ * unit are become one. False where it may not come true: where that would be a
+ * whole table that may only be cut, or where pieces of one row block meet.
+ * Nothing where trial->is_home. */
+bool trial_join(struct trial *trial, const struct layout *layout);
+
+/* The same for a snapshot: columns only. */
+bool snapshot_join(struct snapshot *snapshot, const struct parts *parts);
+
+#endif

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+#include "search/settle.h"
+
+#include "search/tryout.h"
+
+#include <math.h>
+
+/* Changes that are priced, at most. */
+#define MAX_PRICED 200000
+/* What is gained must be more than rounding. */
+#define LEAST_GAIN 1e-9
+
+struct settling {
+    const struct parts *parts;
+    struct tryout tryout;
+    bool by_memory;
+    double least; /* of what is to be lowered, among the changes of a step */
+    struct shift {
+        uint32_t piece, to;
+        uint32_t other;    /* comes back for it, or NO_PIECE */
+        uint32_t n_quanta; /* so many columns of it go, or 0: all of it */
+    } best;                /* that change; piece NO_PIECE: none */
+};
+
+/* What a device has, of its room. */
+static double share_of(const struct settling *settling, uint32_t device,
+                       uint64_t bytes)
+{
+    return (double)bytes /
+           ((double)settling->parts->units->room_bytes[device] + 1);
+}
+
+static uint32_t fullest(const struct settling *settling)
+{
+    const struct layout *layout = &settling->tryout.layout;
+    uint32_t best = 0;
+
+    for (uint32_t r = 1; r < layout->n_devices; r++)
+        if (share_of(settling, r, layout->bytes[r]) >
+            share_of(settling, best, layout->bytes[best]))
+            best = r;
+    return best;
+}
+
+static uint32_t quanta_of(const struct settling *settling, uint32_t part)
+{
+    const struct part *p = &settling->parts->parts[part];
+
+    return p->width / settling->parts->of[p->unit].quantum;
+}
+
+static void set_trial(struct settling *settling, const struct shift *shift)
+{
+    const struct layout *layout = &settling->tryout.layout;
+    const struct piece *piece = &layout->pieces[shift->piece];
+    uint32_t unit = settling->parts->parts[piece->part].unit;
+    struct trial *trial = &settling->tryout.trial;
+
+    trial_clear(trial);
+    if (shift->n_quanta) {
+        uint32_t n = quanta_of(settling, piece->part) - shift->n_quanta;
+
+        trial_change(trial, layout, shift->piece,
+                     parts_of_quanta(settling->parts, unit, n), piece->device);
+        trial_add(trial,
+                  parts_of_quanta(settling->parts, unit, shift->n_quanta),
+                  shift->to, 0, 0);
+        return;
+    }
+    trial_change(trial, layout, shift->piece, piece->part, shift->to);
+    if (shift->other != NO_PIECE)
+        trial_change(trial, layout, shift->other,
+                     layout->pieces[shift->other].part, piece->device);
+}
+
+/* What the change would lower it to; INFINITY where it may not be. */
+static double value_of(struct settling *settling)
+{
+    struct tryout *tryout = &settling->tryout;
+    const struct trial *trial = &tryout->trial;
+    double total_ms = tryout_price(tryout), most = 0;
+
+    if (trial->excess > tryout->layout.excess)
+        return INFINITY;
+    if (!settling->by_memory)
+        return total_ms;
+    if (total_ms > tryout->layout.total_ms)
+        return INFINITY;
+    for (uint32_t i = 0; i < trial->n_devices; i++)
+        most =
+            fmax(most, share_of(settling, trial->devices[i], trial->bytes[i]));
+    return most;
+}
+
+static void offer(struct settling *settling, struct shift shift)
+{
+    double value;
+
+    if (settling->tryout.n_priced >= MAX_PRICED)
+        return;
+    set_trial(settling, &shift);
+    value = value_of(settling);
+    if (value >= settling->least)
+        return;
+    settling->least = value;
+    settling->best = shift;
+}
+
+/* A piece to every other device, against each piece there or none, and some of
+ * its columns. */
+static void offer_piece(struct settling *settling, uint32_t piece)
+{
+    const struct layout *layout = &settling->tryout.layout;
+    const struct piece *it = &layout->pieces[piece];
+    const struct part *part = &settling->parts->parts[it->part];
+    bool is_cut = (part->kind & (SHARD_TABLE | SHARD_COLUMN)) &&
+                  settling->parts->of[part->unit].columns != NO_PART;
+    uint32_t n_quanta = is_cut ? quanta_of(settling, it->part) : 1;
+
+    for (uint32_t r = 0; r < layout->n_devices; r++) {
+        const struct holding *holding = &layout->holdings[r];
+
+        if (r == it->device)
+            continue;
+        for (uint32_t n = 0; n < n_quanta; n++)
+            offer(settling, (struct shift){piece, r, NO_PIECE, n});
+        for (uint32_t i = 0; i < holding->n; i++) {
+            uint32_t other = layout->pieces[holding->pieces[i]].part;
+
+            if (other != it->part && parts_can_move(settling->parts, other) &&
+                (!settling->by_memory ||
+                 settling->parts->parts[other].bytes < part->bytes))
+                offer(settling,
+                      (struct shift){piece, r, holding->pieces[i], 0});
+        }
+    }
+}
+
+/* All pieces of a device. */
+static void offer_device(struct settling *settling, uint32_t device)
+{
+    const struct layout *layout = &settling->tryout.layout;
+    const struct holding *holding = &layout->holdings[device];
+
+    for (uint32_t i = 0; i < holding->n; i++)
+        if (parts_can_move(settling->parts,
+                           layout->pieces[holding->pieces[i]].part))
+            offer_piece(settling, holding->pieces[i]);
+}
+
+/* The best change, made; false where none is better. */
+static bool step(struct settling *settling)
+{
+    const struct layout *layout = &settling->tryout.layout;
+    uint32_t full = fullest(settling);
+
+    settling->best.piece = NO_PIECE;
+    if (settling->by_memory) {
+        settling->least =
+            share_of(settling, full, layout->bytes[full]) * (1 - LEAST_GAIN);
+        offer_device(settling, full);
+    } else {
+        settling->least = layout->total_ms * (1 - LEAST_GAIN);
+        for (uint32_t r = 0; r < layout->n_devices; r++)
+            offer_device(settling, r);
+    }
+    if (settling->best.piece == NO_PIECE)
+        return false;
+    set_trial(settling, &settling->best);
+    (void)tryout_price(&settling->tryout);
+    layout_commit(&settling->tryout.layout, &settling->tryout.trial);
+    return true;
+}
+
+static uint64_t settle(struct snapshot *snapshot, const struct parts *parts,
+                       bool by_memory, double most_ms)
+{
+    struct settling settling = {.parts = parts, .by_memory = by_memory};
+    uint64_t n_priced;
+
+    tryout_init(&settling.tryout, parts);
+    tryout_load(&settling.tryout, snapshot);
+    while ((by_memory || settling.tryout.layout.total_ms > most_ms) &&
+           step(&settling))
+        continue;
+    n_priced = settling.tryout.n_priced;
+    snapshot_save(snapshot, &settling.tryout.layout);
+    tryout_release(&settling.tryout);
+    return n_priced;
+}
+
+uint64_t settle_total(struct snapshot *snapshot, const struct parts *parts,
+                      double most_ms)
+{
+    return settle(snapshot, parts, false, most_ms);
+}
+
+uint64_t settle_memory(struct snapshot *snapshot, const struct parts *parts)
+{
+    return settle(snapshot, parts, true, INFINITY);
+}

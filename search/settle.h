@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_SEARCH_SETTLE_H
+#define NEUROSHARD_SEARCH_SETTLE_H
+
+#include "search/snapshot.h"
+
+/*
+ * A layout that is good already, made better by single moves and swaps, the
+ * best one at a time: deterministic, and of bounded work.
+ */
+
+/* Until the total is most_ms or nothing lowers it.
+ * Returns how many changes were priced. */
+uint64_t settle_total(struct snapshot *snapshot, const struct parts *parts,
+                      double most_ms);
+
+/* Off the device that is fullest by its share of room, as long as that lowers
+ * the largest share and the total does not rise. */
+uint64_t settle_memory(struct snapshot *snapshot, const struct parts *parts);
+
+#endif
