@@ -2,8 +2,8 @@
 /*
  * Pieces that meet: whatever the problem, the cost model and the search, a
  * device holds one piece of the columns and rows of a table, or several of one
- * width that do not touch. Where a table has to be cut and has one device, its
- * pieces are of one width.
+ * width that do not touch. Where a table has to be cut and memory leaves it one
+ * device, its pieces are of one width.
  */
 #include "costmodel/oracles.h"
 #include "io/tables_io.h"
@@ -13,16 +13,17 @@
 #include "tests/unit/search/random_oracle.h"
 
 #define EFFORT 3000
+/* Of a device that has room for all. */
+#define ROOMY (UINT64_C(80) << 30)
 
-/* Whether its pieces have nowhere else to go. */
+/* Whether its pieces may have nowhere else to go. */
 static bool is_forced(const struct plan *plan, const struct oracle *oracle,
                       const struct table *table)
 {
     const struct problem *problem = &plan->problem;
     unsigned kinds = table->kinds & problem->kinds & oracle->kinds;
 
-    if (!(kinds & SHARD_TABLE) &&
-        (table->device >= 0 || problem->cluster.n_devices == 1))
+    if (!(kinds & SHARD_TABLE) && problem->cluster.memory_bytes[0] < ROOMY)
         return true;
     return kinds == SHARD_GRID && oracle->row_cut == ROW_CUT_RANKS &&
            problem->cluster.devices_per_host >= problem->cluster.n_devices;
@@ -190,7 +191,7 @@ static void try_kaggle(unsigned kinds, const char *label)
                                         .batch = 65536,
                                         .memory_model = MEMORY_FULL,
                                         .kinds = kinds};
-        fake_cluster(&plan.problem, 4, UINT64_C(80) << 30, &arena);
+        fake_cluster(&plan.problem, 4, ROOMY, &arena);
         rc = oracle_roofline_open(&oracle, "h100", &plan.problem, &arena, &err);
         search_options_init(&options);
         options.effort = 200000;
