@@ -162,7 +162,7 @@ static int run_task(struct comparison *comparison, const char *name,
         goto out;
     if (open_torchrec(inputs, err))
         goto out;
-    comparison->n_devices = problem->cluster.n_devices;
+    comparison->cluster = problem->cluster;
     comparison->batch = problem->batch;
     comparison->cost_model = inputs->oracle->name;
     comparison->hash = inputs->oracle->hash;

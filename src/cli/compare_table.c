@@ -93,17 +93,25 @@ static void print_number(double x, int width, int decimals)
         printf(" %*.*f", width, decimals, x);
 }
 
+static void print_head(const struct comparison *comparison, size_t n,
+                       const char *what)
+{
+    struct buf cluster = {0};
+
+    cluster_describe(&comparison->cluster, &cluster);
+    printf("%zu %s%s on %s, batch %llu, cost model %s (%s)\n\n", n, what,
+           n == 1 ? "" : "s", cluster.data,
+           (unsigned long long)comparison->batch, comparison->cost_model,
+           comparison->basis);
+    buf_release(&cluster);
+}
+
 static void print_task(const struct comparison *comparison)
 {
     const struct compare_entry *entries = comparison->tasks[0].entries;
     const struct compare_entry *ours = &entries[comparison->n_planners - 1];
 
-    printf("%zu table%s on %u GPU%s, batch %llu, cost model %s (%s)\n\n",
-           comparison->tasks[0].n_tables,
-           comparison->tasks[0].n_tables == 1 ? "" : "s", comparison->n_devices,
-           comparison->n_devices == 1 ? "" : "s",
-           (unsigned long long)comparison->batch, comparison->cost_model,
-           comparison->basis);
+    print_head(comparison, comparison->tasks[0].n_tables, "table");
     printf("%-12s %10s %8s %10s %11s %11s %9s %9s %10s\n", "planner",
            "total ms", "x ours", "compute ms", "bwd comm ms", "fwd comm ms",
            "max/mean", "memory %", "search ms");
@@ -132,10 +140,7 @@ static void print_means(const struct comparison *comparison)
         mem_alloc(comparison->n_planners, sizeof(*means));
     size_t n_common = compare_means(means, comparison);
 
-    printf("%zu tasks on %u GPUs, batch %llu, cost model %s (%s)\n\n",
-           comparison->n_tasks, comparison->n_devices,
-           (unsigned long long)comparison->batch, comparison->cost_model,
-           comparison->basis);
+    print_head(comparison, comparison->n_tasks, "task");
     printf("%-12s %7s %7s %8s %10s %10s\n", "planner", "solved", "paired",
            "x ours", "common ms", "search ms");
     for (size_t p = 0; p < comparison->n_planners; p++) {

@@ -30,7 +30,7 @@ struct compare_task {
 struct comparison {
     struct compare_task *tasks; /* [n_tasks] */
     size_t n_tasks, n_planners;
-    uint32_t n_devices;
+    struct cluster cluster; /* of the last task; not owned */
     uint64_t batch;
     const char *cost_model, *hash, *basis;
 };

@@ -137,6 +137,23 @@ static int check_asked_bandwidths(struct cli *cli, const char *spec,
                    spec);
 }
 
+/* What a plan may hold is up to the framework that will read it, too: TorchRec
+ * has no row-wise Adagrad for grids over several hosts, so there are none
+ * unless they are asked for by name. */
+static void cut_as_torchrec(struct oracle *oracle, struct cli *cli,
+                            const struct problem *problem)
+{
+    bool can_train = problem->cluster.hosts_per_domain <= 1;
+
+    oracle->row_cut = ROW_CUT_RANKS;
+    if (can_train ||
+        (cli_given(cli, "shard") && strstr(cli_string(cli, "shard"), "grid")))
+        return;
+    for (size_t i = 0; i < problem->n_tables; i++)
+        if (problem->tables[i].optimizer == OPTIMIZER_ROWWISE_ADAGRAD)
+            oracle->kinds &= ~(unsigned)SHARD_GRID;
+}
+
 int planning_oracle(struct oracle **out, struct cli *cli,
                     const struct problem *problem, struct err *err)
 {
@@ -153,9 +170,8 @@ int planning_oracle(struct oracle **out, struct cli *cli,
         oracle_close(oracle);
         return -1;
     }
-    /* What a plan may hold is up to the framework that will read it, too. */
     if (!strcmp(cli_string(cli, "row-cut"), "ranks"))
-        oracle->row_cut = ROW_CUT_RANKS;
+        cut_as_torchrec(oracle, cli, problem);
     tell_doubts(oracle,
                 !spec && cli_given(cli, "gpu") ? cli_string(cli, "gpu") : NULL,
                 cli_arena(cli));

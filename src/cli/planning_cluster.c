@@ -123,13 +123,21 @@ int planning_counts(struct planning_counts *counts, struct cli *cli,
                    asked_per_domain(cli) > 1 ? ", in whole domains" : "");
 }
 
-/* Whether the hosts of a plan that stands are those of n GPUs, too. */
+/* Whether the hosts of a plan that stands are those of n GPUs, too: the one
+ * host of another number of GPUs says nothing of others. */
 static bool is_like(const struct cluster *like, uint32_t n_gpus)
 {
-    return like && like->n_devices &&
-           (n_gpus == like->n_devices ||
-            (like->devices_per_host < like->n_devices &&
-             n_gpus % like->devices_per_host == 0));
+    struct cluster cluster = {.n_devices = n_gpus};
+    struct err ignored = {0};
+
+    if (!like || !like->n_devices)
+        return false;
+    if (n_gpus == like->n_devices)
+        return true;
+    if (like->devices_per_host == like->n_devices)
+        return false;
+    take_hosts(&cluster, like->devices_per_host, like->hosts_per_domain);
+    return !cluster_check_hosts(&cluster, &ignored);
 }
 
 /* Hosts that nobody names, as such GPUs are sold; a range of counts keeps those

@@ -25,6 +25,22 @@ const char *cluster_group_name(const struct cluster *cluster)
     return cluster->hosts_per_domain > 1 ? "NVLink domain" : "host";
 }
 
+void cluster_describe(const struct cluster *cluster, struct buf *out)
+{
+    uint32_t n = cluster->n_devices, per_host = cluster->devices_per_host;
+    uint32_t n_groups = n / cluster_group(cluster);
+
+    buf_printf(out, "%u GPU%s, ", n, n == 1 ? "" : "s");
+    if (n <= per_host)
+        buf_printf(out, "1 host");
+    else
+        buf_printf(out, "%u hosts of %u%s", n / per_host, per_host,
+                   cluster->host_size ? " (assumed)" : "");
+    if (cluster->hosts_per_domain > 1)
+        buf_printf(out, " in %u NVLink domain%s", n_groups,
+                   n_groups == 1 ? "" : "s");
+}
+
 int cluster_check_hosts(const struct cluster *cluster, struct err *err)
 {
     uint32_t n = cluster->n_devices, per_host = cluster->devices_per_host;

@@ -3,6 +3,7 @@
 #define NEUROSHARD_CORE_PROBLEM_H
 
 #include "base/err.h"
+#include "base/mem.h"
 #include "core/table.h"
 
 /*
@@ -44,6 +45,8 @@ void cluster_raise_memory(struct cluster *cluster, uint32_t device,
 uint32_t cluster_group(const struct cluster *cluster);
 /* "host" or "NVLink domain": what a group of this cluster is. */
 const char *cluster_group_name(const struct cluster *cluster);
+/* "16 GPUs, 2 hosts of 8 (assumed)". */
+void cluster_describe(const struct cluster *cluster, struct buf *out);
 /* Whether all hosts, and all domains, are whole ones. ERR_INPUT. */
 int cluster_check_hosts(const struct cluster *cluster,
                         struct err *err) MUST_CHECK;

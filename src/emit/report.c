@@ -269,21 +269,6 @@ static void print_memory(const struct cluster *cluster, struct buf *out)
     buf_printf(out, "\n");
 }
 
-static void print_hosts(const struct cluster *cluster, struct buf *out)
-{
-    uint32_t n = cluster->n_devices, per_host = cluster->devices_per_host;
-
-    buf_printf(out, "%u GPU%s, ", n, n == 1 ? "" : "s");
-    if (n <= per_host)
-        buf_printf(out, "1 host");
-    else
-        buf_printf(out, "%u hosts of %u%s", n / per_host, per_host,
-                   cluster->host_size ? " (assumed)" : "");
-    if (cluster->hosts_per_domain > 1)
-        buf_printf(out, " in %u NVLink domain%s", n / cluster_group(cluster),
-                   n == cluster_group(cluster) ? "" : "s");
-}
-
 static void print_head(const struct report *report, struct buf *out)
 {
     const struct problem *problem = &report->plan->problem;
@@ -291,7 +276,7 @@ static void print_head(const struct report *report, struct buf *out)
     buf_printf(out, "plan    %zu table%s in %zu shard%s on ", problem->n_tables,
                problem->n_tables == 1 ? "" : "s", report->plan->n_shards,
                report->plan->n_shards == 1 ? "" : "s");
-    print_hosts(&problem->cluster, out);
+    cluster_describe(&problem->cluster, out);
     buf_printf(out, ", global batch %" PRIu64 "\n", problem->batch);
     print_memory(&problem->cluster, out);
     print_search(report->plan, out);

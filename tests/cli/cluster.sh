@@ -236,7 +236,18 @@ says "cost keeps them" cmp -s domains2.json again.json
 echo '{"pod_size": 2, "hosts": [{"count": 4, "gpus": 4}]}' >pods.json
 plan --cluster pods.json --search grid -o pods-plan.json >report
 says "and a file says the same" cmp -s domains2.json pods-plan.json
-hosts --gpus 8 --from domains2.json --search full
+for n in 8 12; do
+    hosts --gpus $n --from domains2.json --search full
+done
+"$ns" compare "$tables" --gpus 12 --batch 4096 --effort 1000 2>messages |
+    grep -o '^26 tables on .*, batch'
 plan --gpus 2..40 --gpus-per-host 4 --hosts-per-domain 4 --search grid |
     awk '$3 == "yes" {printf "%s as %s; ", $1, $2}'
 echo
+for kinds in column,row row,grid; do
+    "$ns" plan "$ROOT/data/tables/mlperf_dlrm_dcnv2_multihot.csv" --gpus 16 \
+        --gpus-per-host 1 --hosts-per-domain 2 --shard $kinds --effort 20000 \
+        -o grids.json >report 2>messages
+    grep -q '"kind": "grid"' grids.json
+    echo "grids over domains, of $kinds: $((1 - $?))"
+done
