@@ -1,13 +1,48 @@
 /* SPDX-License-Identifier: MIT */
 #include "costmodel/model_json.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
 #include "costmodel/comm_json.h"
 #include "costmodel/fast_mlp.h"
 
-#define MAX_COUNT (UINT64_C(1) << 53)
+#define MAX_COUNT 0x1p53
+#define MAX_MS 1e15
+#define MAX_FIGURE 1e300 /* of features and totals, whatever their unit */
+
+/* Each member that is a number, with its range, wherever it stands. */
+static const struct range {
+    const char *key;
+    double min, max;
+} ranges[] = {
+    {"threads", 0, UINT32_MAX},       {"batch", 1, UINT32_MAX},
+    {"batch_min", 1, UINT32_MAX},     {"batch_max", 1, UINT32_MAX},
+    {"samples", 0, MAX_COUNT},        {"mean", -MAX_FIGURE, MAX_FIGURE},
+    {"std", 0, MAX_FIGURE},           {"min", -MAX_FIGURE, MAX_FIGURE},
+    {"max", -MAX_FIGURE, MAX_FIGURE}, {"rate_ms", 0, MAX_MS},
+    {"base_ms", 0, MAX_MS},           {"ratio_min", 0, MAX_FIGURE},
+    {"ratio_max", 0, MAX_FIGURE},     {"hidden", 1, FAST_MLP_MAX_WIDTH},
+    {"embed", 1, MODEL_MAX_EMBED},    {"head", 1, FAST_MLP_MAX_WIDTH},
+    {"seed", 0, MAX_COUNT},           {"epochs", 0, MAX_COUNT},
+    {"best_epoch", 0, MAX_COUNT},     {"train", 0, MAX_COUNT},
+    {"validation", 0, MAX_COUNT},     {"held_out", 0, MAX_COUNT},
+    {"mse_ms2", 0, MAX_FIGURE},       {"mape", 0, MAX_FIGURE},
+    {"median_ape", 0, MAX_FIGURE},    {"p90_ape", 0, MAX_FIGURE},
+    {"kendall_tau", -1, 1},           {"floor_gbps", 0, 1e9},
+};
+
+static const struct range *range_of(const char *key)
+{
+    size_t i = 0;
+
+    while (strcmp(ranges[i].key, key) != 0) {
+        i++;
+        assert(i < sizeof(ranges) / sizeof(*ranges));
+    }
+    return &ranges[i];
+}
 
 /* JSON has no NaN: what is not known is left out. */
 static void set_real(json_t *object, const char *key, double value)
@@ -196,17 +231,26 @@ static int get_text(const struct reader *reader, const char **out,
 }
 
 static int get_u64(const struct reader *reader, uint64_t *out,
-                   const json_t *object, const char *key, uint64_t max)
+                   const json_t *object, const char *key)
 {
-    return json_member_u64(out, object, key, max, reader->where, reader->err);
+    const struct range *range = range_of(key);
+
+    if (json_member_u64(out, object, key, (uint64_t)range->max, reader->where,
+                        reader->err))
+        return -1;
+    if (*out >= (uint64_t)range->min)
+        return 0;
+    return err_set(reader->err, ERR_INPUT,
+                   "%s: '%s' is %.0f, outside %.0f to %.0f", reader->where, key,
+                   (double)*out, range->min, range->max);
 }
 
 static int get_u32(const struct reader *reader, uint32_t *out,
-                   const json_t *object, const char *key, uint32_t max)
+                   const json_t *object, const char *key)
 {
     uint64_t value;
 
-    if (get_u64(reader, &value, object, key, max))
+    if (get_u64(reader, &value, object, key))
         return -1;
     *out = (uint32_t)value;
     return 0;
@@ -215,7 +259,14 @@ static int get_u32(const struct reader *reader, uint32_t *out,
 static int get_double(const struct reader *reader, double *out,
                       const json_t *object, const char *key)
 {
-    return json_member_double(out, object, key, reader->where, reader->err);
+    const struct range *range = range_of(key);
+
+    if (json_member_double(out, object, key, reader->where, reader->err))
+        return -1;
+    if (*out >= range->min && *out <= range->max)
+        return 0;
+    return err_set(reader->err, ERR_INPUT, "%s: '%s' is %g, not in %g to %g",
+                   reader->where, key, *out, range->min, range->max);
 }
 
 /* NAN where the member is null or left out. */
@@ -261,11 +312,11 @@ static int read_range(const struct reader *reader, struct model *model,
     struct model_range range;
 
     if (read_pair(reader, &range, object) ||
-        get_u32(reader, &range.batch_min, object, "batch_min", UINT32_MAX) ||
-        get_u32(reader, &range.batch_max, object, "batch_max", UINT32_MAX) ||
-        get_u64(reader, &range.n_samples, object, "samples", MAX_COUNT))
+        get_u32(reader, &range.batch_min, object, "batch_min") ||
+        get_u32(reader, &range.batch_max, object, "batch_max") ||
+        get_u64(reader, &range.n_samples, object, "samples"))
         return -1;
-    if (!range.batch_min || range.batch_min > range.batch_max)
+    if (range.batch_min > range.batch_max)
         return err_set(reader->err, ERR_INPUT,
                        "%s: a range of batches cannot go from %u to %u",
                        reader->where, range.batch_min, range.batch_max);
@@ -301,8 +352,7 @@ static int read_environments(const struct reader *reader, struct model *model,
         if (get_text(reader, &environment->driver, item, "driver") ||
             get_text(reader, &environment->cuda, item, "cuda") ||
             get_text(reader, &environment->host, item, "host") ||
-            get_u64(reader, &environment->n_samples, item, "samples",
-                    MAX_COUNT))
+            get_u64(reader, &environment->n_samples, item, "samples"))
             return -1;
         model->n_environments++;
     }
@@ -319,16 +369,14 @@ static int read_setting(const struct reader *reader, struct model *model,
     if (json_member(&object, root, "setting", JSON_OBJECT, reader->where,
                     reader->err) ||
         get_text(reader, &model->device, object, "device") ||
-        get_u32(reader, &model->n_threads, object, "threads", UINT32_MAX) ||
+        get_u32(reader, &model->n_threads, object, "threads") ||
         get_text(reader, &model->isa, object, "isa") ||
         read_environments(reader, model, object))
         return -1;
     if (json_object_get(object, "batch")) { /* version 1 */
         if (read_pair(reader, &model->ranges[0], object) ||
-            get_u32(reader, &batch, object, "batch", UINT32_MAX))
+            get_u32(reader, &batch, object, "batch"))
             return -1;
-        if (!batch)
-            return refuse(reader, "batch", "0");
         model->ranges[0].batch_min = model->ranges[0].batch_max = batch;
         model->n_ranges = 1;
         return 0;
@@ -403,9 +451,8 @@ static int read_total(const struct reader *reader, struct estimate *estimate,
         get_double(&own, &estimate->mean[i], object, "mean") ||
         get_double(&own, &estimate->std[i], object, "std"))
         return -1;
-    if (!(estimate->std[i] > 0) || !(estimate->rate_ms[i] >= 0))
-        return err_set(reader->err, ERR_INPUT,
-                       "%s needs a rate_ms of at least 0 and a positive std",
+    if (!(estimate->std[i] > 0))
+        return err_set(reader->err, ERR_INPUT, "%s: 'std' must be positive",
                        own.where);
     return 0;
 }
@@ -432,8 +479,7 @@ static int read_estimate(const struct reader *reader, struct estimate *estimate,
             return -1;
     }
     if (!estimate->totals.n || !(estimate->base_ms > 0) ||
-        !(estimate->ratio_min >= 0) ||
-        !(estimate->ratio_max >= estimate->ratio_min))
+        estimate->ratio_max < estimate->ratio_min)
         return err_set(reader->err, ERR_INPUT,
                        "%s: 'estimate' needs totals, a positive base_ms and a "
                        "range of ratios",
@@ -448,16 +494,12 @@ static int read_shape(const struct reader *reader, struct mlp_shape *shape,
 
     if (json_member(&object, root, "shape", JSON_OBJECT, reader->where,
                     reader->err) ||
-        get_u32(reader, &shape->n_hidden, object, "hidden",
-                FAST_MLP_MAX_WIDTH) ||
-        get_u32(reader, &shape->n_embed, object, "embed", MODEL_MAX_EMBED) ||
-        get_u32(reader, &shape->n_head, object, "head", FAST_MLP_MAX_WIDTH))
+        get_u32(reader, &shape->n_hidden, object, "hidden") ||
+        get_u32(reader, &shape->n_embed, object, "embed") ||
+        get_u32(reader, &shape->n_head, object, "head"))
         return -1;
     shape->n_features = model->features.n;
     shape->n_totals = model->estimate.totals.n;
-    if (!shape->n_hidden || !shape->n_embed || !shape->n_head)
-        return err_set(reader->err, ERR_INPUT, "%s: 'shape' has an empty layer",
-                       reader->where);
     return 0;
 }
 
@@ -470,14 +512,12 @@ static int read_training(const struct reader *reader,
                     reader->err) ||
         get_text(reader, &training->version, object, "version") ||
         get_text(reader, &training->loss, object, "loss") ||
-        get_u64(reader, &training->seed, object, "seed", MAX_COUNT) ||
-        get_u64(reader, &training->epochs, object, "epochs", MAX_COUNT) ||
-        get_u64(reader, &training->best_epoch, object, "best_epoch",
-                MAX_COUNT) ||
-        get_u64(reader, &training->n_train, object, "train", MAX_COUNT) ||
-        get_u64(reader, &training->n_validation, object, "validation",
-                MAX_COUNT) ||
-        get_u64(reader, &training->n_held_out, object, "held_out", MAX_COUNT) ||
+        get_u64(reader, &training->seed, object, "seed") ||
+        get_u64(reader, &training->epochs, object, "epochs") ||
+        get_u64(reader, &training->best_epoch, object, "best_epoch") ||
+        get_u64(reader, &training->n_train, object, "train") ||
+        get_u64(reader, &training->n_validation, object, "validation") ||
+        get_u64(reader, &training->n_held_out, object, "held_out") ||
         get_text(reader, &training->measured_from, object, "measured_from") ||
         get_text(reader, &training->measured_to, object, "measured_to"))
         return -1;
@@ -503,7 +543,7 @@ static int read_errors(const struct reader *reader, struct model *model,
         uint64_t n;
 
         if (get_text(reader, &errors->name, object, "predictor") ||
-            get_u64(reader, &n, object, "samples", MAX_COUNT) ||
+            get_u64(reader, &n, object, "samples") ||
             get_optional(reader, &errors->mse, object, "mse_ms2") ||
             get_optional(reader, &errors->mape, object, "mape") ||
             get_optional(reader, &errors->median_ape, object, "median_ape") ||
@@ -555,7 +595,5 @@ int model_from_json(struct model *model, struct mlp_shape *shape,
         read_errors(&reader, model, root) || read_comm(&reader, model, root) ||
         get_double(&reader, &model->floor_gbps, root, "floor_gbps"))
         return -1;
-    if (model->floor_gbps < 0)
-        return err_set(err, ERR_INPUT, "%s: 'floor_gbps' is negative", where);
     return 0;
 }
