@@ -85,7 +85,7 @@ static void read_owner(char owner[OWNER_MAX], const char *path)
         if (*c < ' ' || *c > '~' || *c == '\'')
             *c = '?';
     if (!*owner)
-        strcpy(owner, "another process");
+        snprintf(owner, OWNER_MAX, "another process");
 }
 
 static int is_taken(const struct lock *lock, const char *path, double wait_s,
