@@ -224,7 +224,7 @@ for per_domain in 1 2 4; do
     says "it costs what hosts of as many GPUs do" test \
         "$(total domains$per_domain.json)" = "$(total hosts$per_domain.json)"
     for file in domains$per_domain.json hosts$per_domain.json; do
-        "$ns" emit $file --format torchrec | grep -o 'rank:7/cuda:.' | head -n 1
+        "$ns" emit "$file" --format torchrec | grep -o 'rank:7/cuda:.' | head -n 1
     done
 done
 says "domains of one host are none" cmp -s domains1.json hosts1.json

@@ -47,6 +47,7 @@ for command in "plan $tables --gpus 2 --effort 10" \
     for mb in $limits; do
         # shellcheck disable=SC2086 # options are several words
         (
+            # shellcheck disable=SC3045 # dash has it
             ulimit -v $((mb * 1024))
             timeout -k 5 30 "$NEUROSHARD" $command >stdout 2>stderr
         )
