@@ -126,7 +126,8 @@ static size_t join_touching(struct shard *pieces, size_t n)
     for (size_t i = 1; i < n; i++) {
         struct shard *last = &pieces[n_left - 1];
 
-        if (last->device == pieces[i].device)
+        if (last->device == pieces[i].device &&
+            last->col_end == pieces[i].col_begin)
             last->col_end = pieces[i].col_end;
         else
             pieces[n_left++] = pieces[i];
@@ -192,11 +193,20 @@ static struct shard *add_shard(struct shards *out, const struct shard *shard)
     return &out->shards[out->n++];
 }
 
+/* Not in a grid whose ranges are cut into other rows. */
+static bool are_side_by_side(const struct shard *pieces, size_t n)
+{
+    for (size_t i = 1; i < n; i++)
+        if (pieces[i].col_begin != pieces[i - 1].col_end)
+            return false;
+    return true;
+}
+
 static void add_joined(struct shards *out, const struct problem *problem,
                        struct shard *pieces, size_t n)
 {
     n = join_touching(pieces, n);
-    if (are_uneven(pieces, n))
+    if (are_uneven(pieces, n) && are_side_by_side(pieces, n))
         n = join_devices(pieces, n);
     for (size_t i = 0; i < n; i++) {
         uint32_t n_equal = n_equal_pieces(problem, &pieces[i]);
@@ -228,9 +238,10 @@ bool plan_join_columns(struct plan *plan, bool only_uneven, struct arena *arena)
         memcpy(sorted, plan->shards, plan->n_shards * sizeof(*sorted));
     qsort(sorted, plan->n_shards, sizeof(*sorted), compare_by_rows);
     for (size_t begin = 0, end; begin < plan->n_shards; begin = end) {
-        for (end = begin + 1; end < plan->n_shards &&
-                              sorted[end].table == sorted[begin].table &&
-                              sorted[end].row_begin == sorted[begin].row_begin;)
+        for (end = begin + 1;
+             end < plan->n_shards && sorted[end].table == sorted[begin].table &&
+             sorted[end].row_begin == sorted[begin].row_begin &&
+             sorted[end].row_end == sorted[begin].row_end;)
             end++;
         if (is_to_join(sorted + begin, end - begin, only_uneven))
             add_joined(&out, &plan->problem, sorted + begin, end - begin);
