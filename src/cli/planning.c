@@ -203,7 +203,8 @@ int planning_oracle_of_plan(struct oracle **out, struct cli *cli,
              : oracle_open_for_gpu(out, gpu, &plan->problem, cli_arena(cli),
                                    err))
         return -1;
-    tell_doubts(*out, spec ? NULL : gpu, cli_arena(cli));
+    tell_doubts(*out, !spec && cli_given(cli, "gpu") ? gpu : NULL,
+                cli_arena(cli));
     return 0;
 }
 
