@@ -45,9 +45,9 @@ echo "== diff"
 "$ns" diff old.json new.json --cost torchrec --json
 
 echo "== explain"
-"$ns" explain old.json
-"$ns" explain old.json b
-"$ns" explain old.json c
+"$ns" explain old.json --cost roofline:h100
+"$ns" explain old.json b --cost roofline:h100
+"$ns" explain old.json c --cost roofline:h100
 "$ns" explain new.json b --cost torchrec --json
 
 echo "== what explain says of a way, cost says of that plan"
@@ -55,9 +55,9 @@ echo "== what explain says of a way, cost says of that plan"
 same()
 {
     plan 2 "$(shard 0 0 16 0), $2, $(shard 2 0 16 1)" >edited.json
-    "$ns" explain old.json b --json | grep -A 1 "\"$1\"" |
+    "$ns" explain old.json b --json --cost roofline:h100 | grep -A 1 "\"$1\"" |
         sed -n 's/.*"total_ms": \([0-9.]*\).*/\1/p' >said
-    "$ns" cost edited.json --json |
+    "$ns" cost edited.json --json --cost roofline:h100 |
         sed -n 's/^ *"total_ms": \([0-9.]*\).*/\1/p' | tail -n 1 >priced
     [ -s said ] && cmp said priced && echo "$1: the same"
 }
