@@ -27,7 +27,7 @@
 #define MAX_ITEMS 512
 #define MAX_BINS 256
 #define WORDS (MAX_ITEMS / 64)
-#define MAX_TAIL 12       /* items whose sets lie sorted */
+#define MAX_TAIL 12       /* bundles of items whose sets lie sorted */
 #define MAX_FOUND 64      /* completions of a bin that are looked at */
 #define ENUMERATION 65536 /* work to find those of one bin */
 #define RUN 200000        /* work of the shortest run */
@@ -42,9 +42,14 @@ struct completion {
     uint64_t items[WORDS];
 };
 
+/* Items of one size that go together. */
+struct tail_bundle {
+    uint32_t begin, n; /* in the level's items */
+};
+
 struct subset {
     uint64_t sum;
-    uint32_t items; /* of the tail, a mask */
+    uint32_t bundles; /* of the tail, a mask */
 };
 
 struct level {
@@ -69,7 +74,8 @@ struct bins {
     const struct level *at;
     uint64_t *suffix; /* sums of the items from here on */
     struct subset tail[1 << MAX_TAIL], other[1 << MAX_TAIL];
-    uint32_t n_tail, n_head;
+    struct tail_bundle bundles[MAX_TAIL];
+    uint32_t n_bundles, n_head;
     uint64_t least, most, end;
     uint64_t chosen[WORDS];
     uint32_t n_chosen;
@@ -79,25 +85,49 @@ struct bins {
     uint64_t memo[1 << MEMO_BITS];
 };
 
-/* All sets of the smallest items, by their sums: each item in turn is merged
- * in. */
+/* The smallest items, in bundles; of those of one size 1, 2, 4 ... and the rest
+ * go together, which makes all numbers of them. */
+static void bundle_tail(struct bins *bins, const struct level *level)
+{
+    uint32_t max = level->n_items / 2, end = level->n_items, run = 0, n = 1;
+
+    if (max > MAX_TAIL)
+        max = MAX_TAIL;
+    for (bins->n_bundles = 0; bins->n_bundles < max && end;) {
+        uint64_t size = bins->sizes[level->items[end - 1]];
+
+        if (!run) {
+            while (run < end &&
+                   bins->sizes[level->items[end - 1 - run]] == size)
+                run++;
+            n = 1;
+        }
+        n = n < run ? n : run;
+        end -= n;
+        bins->bundles[bins->n_bundles++] = (struct tail_bundle){end, n};
+        run -= n;
+        n *= 2;
+    }
+    bins->n_head = end;
+}
+
+/* All sets of the bundles, by their sums: each bundle in turn is merged in. */
 static void sort_tail(struct bins *bins, const struct level *level)
 {
     struct subset *from = bins->tail, *to = bins->other;
-    uint32_t n = level->n_items / 2, size = 1;
+    uint32_t size = 1;
 
-    bins->n_tail = n > MAX_TAIL ? MAX_TAIL : n;
-    bins->n_head = level->n_items - bins->n_tail;
     from[0] = (struct subset){0};
-    for (uint32_t k = 0; k < bins->n_tail; k++) {
-        uint64_t more = bins->sizes[level->items[bins->n_head + k]];
+    for (uint32_t k = 0; k < bins->n_bundles; k++) {
+        const struct tail_bundle *bundle = &bins->bundles[k];
+        uint64_t more = bundle->n * bins->sizes[level->items[bundle->begin]];
 
         for (uint32_t i = 0, j = 0, at = 0; at < 2 * size; at++)
             if (j == size || (i < size && from[i].sum <= from[j].sum + more)) {
                 to[at] = from[i++];
             } else {
                 to[at].sum = from[j].sum + more;
-                to[at].items = from[j++].items | 1u << k;
+                to[at].bundles = from[j++].bundles | 1u << k;
             }
         memcpy(from, to, 2 * size * sizeof(*to));
         size *= 2;
@@ -108,25 +138,31 @@ static void sort_tail(struct bins *bins, const struct level *level)
         bins->suffix[i] = bins->suffix[i + 1] + bins->sizes[level->items[i]];
 }
 
-static void note(struct bins *bins, uint64_t sum, uint32_t tail)
+static void note(struct bins *bins, const struct subset *tail, uint64_t sum)
 {
     struct completion *found = &bins->found[bins->n_found++];
 
-    found->sum = sum;
-    found->n_items = bins->n_chosen + (uint32_t)__builtin_popcount(tail);
+    found->sum = sum + tail->sum;
+    found->n_items = bins->n_chosen;
     memcpy(found->items, bins->chosen, sizeof(found->items));
-    for (uint32_t k = 0; k < bins->n_tail; k++)
-        if (tail >> k & 1) {
-            uint32_t item = bins->at->items[bins->n_head + k];
+    for (uint32_t k = 0; k < bins->n_bundles; k++) {
+        const struct tail_bundle *bundle = &bins->bundles[k];
+
+        if (!(tail->bundles >> k & 1))
+            continue;
+        found->n_items += bundle->n;
+        for (uint32_t i = 0; i < bundle->n; i++) {
+            uint32_t item = bins->at->items[bundle->begin + i];
 
             found->items[item / 64] |= UINT64_C(1) << item % 64;
         }
+    }
 }
 
 /* Sets of the tail that complete the bin, the fullest first. */
 static void meet(struct bins *bins, uint64_t sum)
 {
-    uint32_t low = 0, high = 1u << bins->n_tail;
+    uint32_t low = 0, high = 1u << bins->n_bundles;
 
     while (high - low > 1) {
         uint32_t middle = (low + high) / 2;
@@ -142,7 +178,7 @@ static void meet(struct bins *bins, uint64_t sum)
             bins->is_cut_short = true;
             return;
         }
-        note(bins, sum + bins->tail[i].sum, bins->tail[i].items);
+        note(bins, &bins->tail[i], sum);
     }
 }
 
@@ -260,16 +296,17 @@ static void descend(const struct level *level, struct level *next,
             next->bins[next->n_bins++] = level->bins[b];
 }
 
-/* FNV-1a, of another offset each run: what failed for want of completions may
- * do in the next. */
+/* By sizes and rooms, and another each run: what failed for want of completions
+ * may do in the next. */
 static uint64_t state_hash(const struct bins *bins, const struct level *level)
 {
-    uint64_t hash = UINT64_C(14695981039346656037) + bins->n_runs;
+    uint64_t hash = mix64(bins->n_runs);
 
     for (uint32_t i = 0; i < level->n_items; i++)
-        hash = (hash ^ level->items[i]) * UINT64_C(1099511628211);
+        hash = mix64(hash ^ bins->sizes[level->items[i]]);
+    hash = mix64(hash + level->n_bins);
     for (uint32_t b = 0; b < level->n_bins; b++)
-        hash = (hash ^ (level->bins[b] + MAX_ITEMS)) * UINT64_C(1099511628211);
+        hash = mix64(hash ^ bins->rooms[level->bins[b]]);
     return hash ? hash : 1;
 }
 
@@ -312,6 +349,7 @@ static bool fill(struct bins *bins, struct level *level)
         bins->sizes[level->items[0]] > largest_room(bins, level))
         return false;
     measure(bins, level);
+    bundle_tail(bins, level);
     sort_tail(bins, level);
     choose_bin(bins, level);
     for (level->chosen = 0; level->chosen < level->n_found; level->chosen++) {

@@ -11,10 +11,14 @@
 /* The largest piece is at most as large as the largest device, and half and
  * half again of that. */
 #define N_PEAKS 6
-/* Work of the exact packing: a hundredth of a second, a tenth, and two. */
+/* Work of the exact packing: 10^6 are some hundredths of a second. */
 #define QUICK_WORK 1000000
+#define POUR_WORK 2000000
 #define WORK 5000000
 #define LONG_WORK 100000000
+/* Tables that are cut into columns, each alone, where no other piece fits. */
+#define MAX_POURED 8
+/* Of the last repair. */
 #define PATIENCE 10
 
 static uint64_t largest_room(const struct parts *parts)
@@ -89,6 +93,50 @@ static enum bins_answer pack(struct snapshot *layout, const struct parts *parts,
     return answer;
 }
 
+/* --- with one table in columns --- */
+
+/* Packs a layout whose unit, which stands whole there, is cut into pieces of so
+ * many quanta. */
+static bool pour_unit(struct snapshot *out, const struct snapshot *layout,
+                      const struct parts *parts, uint32_t unit, uint32_t quanta)
+{
+    const struct part_unit *of = &parts->of[unit];
+
+    out->n = 0;
+    for (uint32_t i = 0; i < layout->n; i++)
+        if (parts->parts[layout->pieces[i].part].unit != unit)
+            snapshot_add(out, layout->pieces[i]);
+    for (uint32_t k = 0; k < of->n_quanta / quanta; k++)
+        snapshot_add(
+            out, (struct change){.piece = NO_PIECE,
+                                 .part = parts_of_quanta(parts, unit, quanta),
+                                 .range = k});
+    return pack(out, parts, false, POUR_WORK) == BINS_PACKED;
+}
+
+/* The finest pieces fill best, but each takes memory of its own. */
+static bool pour_any(struct snapshot *out, const struct snapshot *layout,
+                     const struct parts *parts)
+{
+    unsigned n_tried = 0;
+
+    for (uint32_t u = 0; u < parts->n_units && n_tried < MAX_POURED; u++) {
+        const struct part_unit *of = &parts->of[u];
+
+        if (of->whole == NO_PART || of->columns == NO_PART ||
+            of->unit->device >= 0)
+            continue;
+        n_tried++;
+        for (uint32_t quanta = 1; quanta < of->n_quanta; quanta *= 2)
+            if (of->n_quanta % quanta == 0 &&
+                pour_unit(out, layout, parts, u, quanta))
+                return true;
+    }
+    return false;
+}
+
+/* --- all together --- */
+
 static bool are_alike(const struct snapshot *a, const struct snapshot *b)
 {
     for (uint32_t i = 0; i < a->n && a->n == b->n; i++)
@@ -135,34 +183,46 @@ static bool pack_any(struct snapshot *layouts, unsigned n,
     return false;
 }
 
+/* One after the other, the cheapest first; *which is the layout that fits. */
+static bool try_hard(struct snapshot *layouts, unsigned n,
+                     const struct parts *parts, unsigned *which,
+                     struct fit_failure *failure)
+{
+    if (pack_any(layouts, n, parts, WORK, which))
+        return true;
+    failure->is_proven = pack(&layouts[0], parts, true, WORK) == BINS_NONE;
+    if (failure->is_proven)
+        return false;
+    if (repair_any(layouts, n, parts, 1, which, failure))
+        return true;
+    *which = n;
+    if (pour_any(&layouts[n], &layouts[0], parts))
+        return true;
+    return pack_any(layouts, 1, parts, LONG_WORK, which) ||
+           repair_any(layouts, n < 2 ? n : 2, parts, PATIENCE, which, failure);
+}
+
 bool fit_by_memory(struct snapshot *out, const struct parts *parts,
                    enum fit_effort effort, struct fit_failure *failure)
 {
-    struct snapshot layouts[N_PEAKS] = {{0}};
+    struct snapshot layouts[N_PEAKS + 1] = {{0}};
     bool is_found = false;
     unsigned n, which = 0;
 
     *failure = (struct fit_failure){.lacking_bytes = UINT64_MAX};
-    for (unsigned i = 0; i < N_PEAKS && !is_found; i++)
-        is_found = build_greedily(out, parts, largest_room(parts) >> i, false);
-    if (is_found)
-        return true;
+    for (unsigned i = 0; i < N_PEAKS; i++)
+        if (build_greedily(out, parts, largest_room(parts) >> i, false))
+            return true;
     n = list_layouts(layouts, parts);
-    is_found = pack_any(layouts, effort == FIT_QUICK ? n > 0 : n, parts,
-                        effort == FIT_QUICK ? QUICK_WORK : WORK, &which);
-    if (!is_found && n && effort == FIT_HARD) {
-        failure->is_proven = pack(&layouts[0], parts, true, WORK) == BINS_NONE;
-        is_found = !failure->is_proven &&
-                   (repair_any(layouts, n, parts, 1, &which, failure) ||
-                    pack_any(layouts, 1, parts, LONG_WORK, &which) ||
-                    repair_any(layouts, n < 2 ? n : 2, parts, PATIENCE, &which,
-                               failure));
-    }
+    if (n && effort == FIT_QUICK)
+        is_found = pack_any(layouts, 1, parts, QUICK_WORK, &which);
+    else if (n)
+        is_found = try_hard(layouts, n, parts, &which, failure);
     if (is_found) {
         snapshot_copy(out, &layouts[which]);
         (void)snapshot_join(out, parts);
     }
-    for (unsigned i = 0; i < N_PEAKS; i++)
+    for (unsigned i = 0; i <= N_PEAKS; i++)
         snapshot_release(&layouts[i]);
     return is_found;
 }

@@ -118,6 +118,33 @@ static void check_full(void)
     ok(n_packed == 50, "%u of 50 packed with nothing left over", n_packed);
 }
 
+/* Too much to be ruled out, and there is a packing: whatever is found, none is
+ * no answer. */
+static void check_large(void)
+{
+    struct packing packing;
+    unsigned n_packed = 0, n_wrong = 0;
+    struct rng rng;
+
+    rng_init(&rng, 3, 0);
+    for (unsigned i = 0; i < 40; i++) {
+        enum bins_answer answer;
+
+        do
+            draw(&packing, &rng, 60, MAX_BINS, UINT64_C(1) << 30, 0);
+        while (packing.n < 20);
+        for (uint32_t b = 0; i % 2 && b < packing.n_bins; b++)
+            packing.rooms[b] += packing.rooms[b] / 1000;
+        answer = bins_pack(packing.bin_of, packing.sizes, packing.n,
+                           packing.rooms, packing.n_bins, WORK / 10);
+        n_packed += answer == BINS_PACKED;
+        n_wrong += answer == BINS_NONE ||
+                   (answer == BINS_PACKED && !is_packed(&packing));
+    }
+    ok(!n_wrong && n_packed > 20, "large ones: %u of 40 packed, %u wrong",
+       n_packed, n_wrong);
+}
+
 static void check_odd(void)
 {
     struct packing packing = {.n = 3, .n_bins = 2};
@@ -144,6 +171,7 @@ int main(void)
 {
     check_small();
     check_full();
+    check_large();
     check_odd();
     return tap_done();
 }
