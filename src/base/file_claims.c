@@ -71,7 +71,7 @@ static bool identify(struct identity *identity, const char *path)
         arena_release(&arena);
         if (failed)
             return false;
-        strcpy(identity->name, name);
+        memcpy(identity->name, name, strlen(name) + 1);
     }
     identity->dev = st.st_dev;
     identity->ino = st.st_ino;

@@ -132,13 +132,17 @@ static bool lock(int fd)
  * any more? */
 static bool is_orphan(const char *name)
 {
-    char expected[64];
-    long pid;
-    int i;
+    const size_t n_prefix = sizeof TEMP_PREFIX - 1;
+    char expected[64], *rest;
+    long pid, i;
 
-    if (sscanf(name, TEMP_PREFIX "%ld-%d", &pid, &i) != 2 || pid <= 0)
+    if (strncmp(name, TEMP_PREFIX, n_prefix) != 0)
         return false;
-    snprintf(expected, sizeof expected, TEMP_PREFIX "%ld-%d", pid, i);
+    pid = strtol(name + n_prefix, &rest, 10);
+    i = *rest ? strtol(rest + 1, NULL, 10) : 0;
+    if (pid <= 0)
+        return false;
+    snprintf(expected, sizeof expected, TEMP_PREFIX "%ld-%ld", pid, i);
     return !strcmp(name, expected) && kill((pid_t)pid, 0) && errno == ESRCH;
 }
 
