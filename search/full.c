@@ -8,6 +8,7 @@
 #include "search/infeasible.h"
 #include "search/published.h"
 #include "search/search.h"
+#include "search/settle.h"
 #include "search/starts.h"
 #include "search/walks.h"
 #include "search/watch.h"
@@ -234,7 +235,7 @@ static void improve(struct full *full)
 }
 
 /* The best of all starts and chains, as comm prices it. */
-static const struct snapshot *choose_best(struct full *full)
+static struct snapshot *choose_best(struct full *full)
 {
     struct snapshot *best = &full->starts.best[0];
 
@@ -250,15 +251,29 @@ static const struct snapshot *choose_best(struct full *full)
     return best;
 }
 
+/* The last tie-break: what costs no more and fills the fullest device less. */
+static void even_memory(struct full *full, struct snapshot *best)
+{
+    struct snapshot even = {0};
+
+    snapshot_copy(&even, best);
+    full->n_priced += settle_memory(&even, &full->parts);
+    if (snapshot_price(&even, &full->parts) <= 0 &&
+        even.total_ms <= best->total_ms)
+        snapshot_copy(best, &even);
+    snapshot_release(&even);
+}
+
 /* Ours, unless the published one prices lower to the last digit. */
 static int write_plan(struct full *full, struct plan *plan,
-                      const struct snapshot *best, struct arena *arena,
+                      struct snapshot *best, struct arena *arena,
                       struct err *err)
 {
     struct plan ours = {.problem = plan->problem};
     const struct plan *reference = &full->reference;
 
     if (best) {
+        even_memory(full, best);
         snapshot_to_plan(best, &full->parts, &ours, arena);
         plan_derive_kinds(&ours);
         plan_join_columns(&ours, false, arena); /* what memory alone placed */
@@ -287,7 +302,7 @@ int search_full(struct plan *plan, const struct oracle *oracle,
                 struct err *err)
 {
     struct full full = {.options = options, .start_ms = clock_ms()};
-    const struct snapshot *best = NULL;
+    struct snapshot *best = NULL;
     struct arena scratch;
     int rc = -1;
 

@@ -24,13 +24,15 @@ static double look_up_work(const struct table *table)
     return (double)table->dim * (1 + table->pooling_factor);
 }
 
-/* The smallest multiple of four that divides dim and gives at most max widths,
- * else the coarsest cut there is; 0 where dim cannot be cut. */
-static uint32_t choose_quantum(uint32_t dim, uint32_t max_quanta)
+/* The smallest multiple of four that divides dim, is no less than min_width and
+ * gives at most max widths, else the coarsest cut there is; 0 where dim cannot
+ * be cut. */
+static uint32_t choose_quantum(uint32_t dim, uint32_t min_width,
+                               uint32_t max_quanta)
 {
     uint32_t quantum = 0;
 
-    for (uint32_t step = TABLE_COLUMN_STEP; step <= dim / 2;
+    for (uint32_t step = min_width; step <= dim / 2;
          step += TABLE_COLUMN_STEP) {
         if (dim % step)
             continue;
@@ -106,10 +108,12 @@ static void add_cut(struct parts *parts, uint32_t unit, uint32_t n_ways,
 
 /* --- what stands --- */
 
-/* Fine enough for widths that are multiples of four columns. */
+/* Fine enough for widths that are multiples of four columns, unless that is
+ * finer than pieces may be. */
 static uint32_t refine_quantum(const struct parts *parts, uint32_t table,
-                               uint32_t quantum)
+                               uint32_t coarse)
 {
+    uint32_t quantum = coarse;
     const struct table_pieces *old;
 
     if (!parts->homes)
@@ -125,7 +129,7 @@ static uint32_t refine_quantum(const struct parts *parts, uint32_t table,
             rest = next;
         }
     }
-    return quantum;
+    return quantum < problem_min_width(parts->problem) ? coarse : quantum;
 }
 
 /* The row blocks that there are. */
@@ -211,6 +215,7 @@ static void add_unit(struct parts *parts, uint32_t u, double all_work,
     const struct unit *unit = of->unit;
     const struct table *table = &parts->problem->tables[unit->tables[0]];
     bool is_free = !table->group && unit->device < 0;
+    uint32_t min_width = problem_min_width(parts->problem), quantum;
     bool large = is_free && is_large(parts, table, all_work);
     uint64_t rows = table->num_embeddings;
 
@@ -223,10 +228,9 @@ static void add_unit(struct parts *parts, uint32_t u, double all_work,
         of->whole = add_part(parts, u, SHARD_TABLE, 0, rows, table->dim);
     if (table->group)
         return;
-    if ((of->kinds & SHARD_COLUMN) &&
-        choose_quantum(table->dim, max_quanta) > 0) {
-        of->quantum = refine_quantum(parts, unit->tables[0],
-                                     choose_quantum(table->dim, max_quanta));
+    quantum = choose_quantum(table->dim, min_width, max_quanta);
+    if ((of->kinds & SHARD_COLUMN) && quantum > 0) {
+        of->quantum = refine_quantum(parts, unit->tables[0], quantum);
         of->n_quanta = table->dim / of->quantum;
         of->columns = parts->n_parts;
         for (uint32_t i = 1; i < of->n_quanta; i++)
@@ -240,7 +244,8 @@ static void add_unit(struct parts *parts, uint32_t u, double all_work,
     for (uint32_t n = 2;
          (of->kinds & SHARD_GRID) && is_free && large && n <= MAX_RANGES &&
          n <= parts->problem->cluster.n_devices &&
-         table->dim % (n * TABLE_COLUMN_STEP) == 0;
+         table->dim % (n * TABLE_COLUMN_STEP) == 0 &&
+         table->dim / n >= min_width;
          n *= 2)
         add_cuts(parts, u, n, large);
     if (is_free && parts->homes && parts->oracle->row_cut == ROW_CUT_ANY)

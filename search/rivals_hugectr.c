@@ -68,8 +68,10 @@ static enum shard_kind kind_of_cut(const struct planner *planner, uint32_t t,
         (table->num_embeddings - 1) / ((table->num_embeddings - 1) / n + 1) ==
             n - 1)
         return SHARD_ROW;
-    return (kinds & SHARD_COLUMN) && table->dim % (4 * n) == 0 ? SHARD_COLUMN
-                                                               : 0;
+    return (kinds & SHARD_COLUMN) && table->dim % (4 * n) == 0 &&
+                   table->dim / n >= problem_min_width(planner->problem)
+               ? SHARD_COLUMN
+               : 0;
 }
 
 /* Piece i of the table, cut in n. */

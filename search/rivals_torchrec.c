@@ -39,11 +39,12 @@ struct planner {
     uint64_t n_proposals;
 };
 
-/* Equal parts of at least MIN_COLUMNS, whole vectors of four; all columns
- * where there are none such. */
-static uint32_t part_columns(uint32_t dim)
+/* Equal parts of at least MIN_COLUMNS and --min-width, whole vectors of four;
+ * all columns where there are none such. */
+static uint32_t part_columns(uint32_t dim, uint32_t min_width)
 {
-    for (uint32_t columns = MIN_COLUMNS; columns < dim; columns += 4)
+    for (uint32_t columns = min_width > MIN_COLUMNS ? min_width : MIN_COLUMNS;
+         columns < dim; columns += TABLE_COLUMN_STEP)
         if (dim % columns == 0)
             return columns;
     return dim;
@@ -71,7 +72,7 @@ static bool cut(struct sharding_option *option, const struct problem *problem,
         break;
     case COLUMN_WISE:
     case TABLE_COLUMN_WISE:
-        option->columns = part_columns(table->dim);
+        option->columns = part_columns(table->dim, problem_min_width(problem));
         option->n_shards = table->dim / option->columns;
         if (option->n_shards > 1)
             option->kind = SHARD_COLUMN;

@@ -18,11 +18,12 @@ static unsigned allowed_kinds(const struct units *units, uint32_t table)
 }
 
 /* How often a dim can be halved. */
-static uint32_t n_halvings(uint32_t dim)
+static uint32_t n_halvings(uint32_t dim, uint32_t min_width)
 {
     uint32_t n = 0;
 
-    while (dim && dim % (2 * TABLE_COLUMN_STEP) == 0 && n < MAX_HALVINGS) {
+    while (dim / 2 >= min_width && dim % (2 * TABLE_COLUMN_STEP) == 0 &&
+           n < MAX_HALVINGS) {
         dim /= 2;
         n++;
     }
@@ -111,7 +112,8 @@ static int level_unit(const struct units *units, struct unit *unit,
         kinds &= allowed_kinds(units, unit->tables[k]);
     unit->n_levels = 1;
     if (!table->group && (kinds & SHARD_COLUMN)) {
-        unit->n_levels += n_halvings(table->dim);
+        unit->n_levels +=
+            n_halvings(table->dim, problem_min_width(units->problem));
         unit->start_level = !(kinds & SHARD_TABLE);
         if (unit->device >= 0 && unit->n_levels > 1)
             unit->n_levels = unit->start_level + 1;

@@ -86,6 +86,12 @@ int planning_problem(struct problem *problem, const char *path,
         n_devices = counts.n_gpus[counts.n - 1];
     }
     problem->dense_optimizer = dense_optimizer_of(cli);
+    problem->min_width = (uint32_t)cli_u64(cli, "min-width");
+    if (problem->min_width % TABLE_COLUMN_STEP)
+        return err_set(err, ERR_USAGE,
+                       "--min-width %u is no multiple of %u: columns are cut "
+                       "in vectors of so many",
+                       problem->min_width, TABLE_COLUMN_STEP);
     problem->kinds = SHARD_ALL_KINDS;
     if (cli_given(cli, "shard") &&
         parse_kinds(&problem->kinds, cli_string(cli, "shard"), err))

@@ -111,6 +111,15 @@
          0,                                                                    \
          NULL,                                                                 \
          "shard kinds allowed, of table,column,row,grid,replicate"},           \
+        {"min-width",                                                          \
+         0,                                                                    \
+         OPTION_U64,                                                           \
+         "N",                                                                  \
+         "4",                                                                  \
+         4,                                                                    \
+         1048576,                                                              \
+         NULL,                                                                 \
+         "columns of the narrowest piece of a table, a multiple of 4"},        \
         {"row-cut",                                                            \
          0,                                                                    \
          OPTION_CHOICE,                                                        \

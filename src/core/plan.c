@@ -173,7 +173,7 @@ static uint32_t n_equal_pieces(const struct problem *problem,
         (table->kinds & problem->kinds & (is_block ? SHARD_ROW : SHARD_TABLE)))
         return 1;
     while (n < table->dim && table->dim % (n * TABLE_COLUMN_STEP))
-        n++;
+        n++; /* min_width is not kept where nothing does */
     return n < table->dim ? n : 1;
 }
 

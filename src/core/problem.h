@@ -85,7 +85,10 @@ struct problem {
     uint64_t batch; /* the global batch B; a device has B / R samples */
     enum memory_model memory_model;
     enum dense_optimizer dense_optimizer;
-    unsigned kinds; /* kinds the user allows (--shard), a mask */
+    unsigned kinds;     /* kinds the user allows (--shard), a mask */
+    uint32_t min_width; /* columns of the narrowest piece that a search may
+                           cut, a multiple of TABLE_COLUMN_STEP, or 0: as many
+                           as that; in no file */
 };
 
 /* A piece of a table on a device; ranges are half-open. */
@@ -139,6 +142,12 @@ void memory_add(struct memory_items *items, const struct memory_items *more);
  * as one of R. */
 uint32_t shard_row_ranks(const struct problem *problem,
                          const struct shard *shard);
+
+/* problem->min_width, whatever it stands for. */
+static inline uint32_t problem_min_width(const struct problem *problem)
+{
+    return problem->min_width ? problem->min_width : TABLE_COLUMN_STEP;
+}
 
 /* A whole table as one shard on `device`. */
 struct shard shard_whole(const struct problem *problem, uint32_t table,
