@@ -320,7 +320,7 @@ int main(void)
         check_oracle(meters[i], tap_size(200, 10000));
     arena_init(&arena);
     if (file_exists(golden_path("golden", &arena)))
-        check_columns(tap_size(50, 10000));
+        check_columns(tap_size(50, 1000));
     arena_release(&arena);
     return tap_done();
 }
