@@ -3,7 +3,7 @@
  * Pieces that meet: whatever the problem, the cost model and the search, a
  * device holds one piece of the columns and rows of a table, or several of one
  * width that do not touch. Where a table has to be cut and memory leaves it one
- * device, its pieces are of one width.
+ * device, its pieces are of one width. None is narrower than it may be.
  */
 #include "costmodel/oracles.h"
 #include "io/tables_io.h"
@@ -34,6 +34,13 @@ static unsigned count_bad(const struct plan *plan, const struct oracle *oracle)
 {
     unsigned n_bad = 0;
 
+    for (size_t i = 0; i < plan->n_shards; i++) {
+        const struct shard *shard = &plan->shards[i];
+        uint32_t width = shard->col_end - shard->col_begin;
+
+        n_bad += width < problem_min_width(&plan->problem) &&
+                 width < plan->problem.tables[shard->table].dim;
+    }
     for (size_t i = 0; i < plan->n_shards; i++)
         for (size_t j = 0; j < i; j++) {
             const struct shard *a = &plan->shards[i], *b = &plan->shards[j];
@@ -130,7 +137,8 @@ static void judge(struct plan *plan, int rc, const struct oracle *oracle,
     plan_derive_kinds(plan);
     n_bad = count_bad(plan, oracle);
     if (n_bad)
-        ok(0, "problem %u, %s: %u pairs meet", (unsigned)seed, what, n_bad);
+        ok(0, "problem %u, %s: %u pieces meet or are narrow", (unsigned)seed,
+           what, n_bad);
 }
 
 static void try_problem(uint64_t seed, struct tally *tally)
@@ -148,6 +156,7 @@ static void try_problem(uint64_t seed, struct tally *tally)
     rng_init(&rng, 21, seed);
     fake_random(&problem, &rng, 1.05 + 2 * rng_uniform(&rng), &arena);
     constrain(&problem, &rng);
+    problem.min_width = 8 * (uint32_t)rng_below(&rng, 3);
     random_oracle_init(&oracle, &problem, &rng);
     oracle.base.row_cut = rng_below(&rng, 2) ? ROW_CUT_ANY : ROW_CUT_RANKS;
     search_options_init(&options);
