@@ -318,7 +318,7 @@ test-long:
 
 run-test-long: tests
 	$(Q)$(if $(LONG_TESTS),TEST_SIZE='$(SIZE)' $(call PROVE,$(LONG_TESTS)))
-	$(Q)$(if $(LONG_CLI),TEST_SIZE='$(SIZE)' $(call PROVE,tests/cli/run \
+	$(Q)$(if $(and $(filter full,$(SIZE)),$(LONG_CLI)),TEST_SIZE='$(SIZE)' $(call PROVE,tests/cli/run \
 	    :: $(LONG_CLI)))
 
 run-unit-tests: $(TESTS)
