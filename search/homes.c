@@ -35,7 +35,7 @@ static const struct table **sort_by_name(const struct problem *problem)
     return sorted;
 }
 
-/* Grows and shrinks all tables in place. */
+/* Grows and shrinks all tables in place, and joins pieces that meet. */
 static void stand(struct homes *homes, const struct problem *problem,
                   size_t n_shards, struct arena *arena)
 {
@@ -49,8 +49,8 @@ static void stand(struct homes *homes, const struct problem *problem,
 
         if (!before->table || before->table->dim != now->dim)
             continue;
-        *standing = (struct table_pieces){now, grown.shards + grown.n_shards, 0,
-                                          before->n_devices};
+        *standing =
+            (struct table_pieces){.table = now, .n_devices = before->n_devices};
         for (size_t i = 0; i < before->n; i++) {
             struct shard shard = before->pieces[i];
 
@@ -61,10 +61,15 @@ static void stand(struct homes *homes, const struct problem *problem,
             if (shard.row_begin < shard.row_end)
                 grown.shards[grown.n_shards++] = shard;
         }
-        standing->n =
-            (size_t)(grown.shards + grown.n_shards - standing->pieces);
     }
     plan_derive_kinds(&grown);
+    plan_join_columns(&grown, false, arena);
+    for (size_t i = grown.n_shards; i-- > 0;) {
+        struct table_pieces *standing = &homes->standing[grown.shards[i].table];
+
+        standing->pieces = &grown.shards[i];
+        standing->n++;
+    }
 }
 
 void homes_init(struct homes *homes, const struct problem *problem,

@@ -17,7 +17,8 @@ struct homes {
     struct table_pieces *before; /* [n_tables]; table is NULL where it is new */
     /* [n_tables]: the same pieces with the rows of today. Blocks begin where
      * they did, the last ones end where the table does, and those of rows that
-     * are gone are left out; kinds are as that amounts to. None, and no table,
+     * are gone are left out; those that meet then are joined, as
+     * plan_join_columns does; kinds are as that amounts to. None, and no table,
      * where the table is new or has other columns. */
     struct table_pieces *standing;
     uint64_t held_bytes; /* of all tables that stay */

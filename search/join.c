@@ -117,9 +117,8 @@ static bool join_unit(struct trial *trial, const struct layout *layout,
 
 /* --- row blocks --- */
 
-static bool are_of_one_block(const struct parts *parts, uint32_t part_a,
-                             uint32_t block_a, uint32_t part_b,
-                             uint32_t block_b)
+bool join_same_block(const struct parts *parts, uint32_t part_a,
+                     uint32_t block_a, uint32_t part_b, uint32_t block_b)
 {
     const struct part *a = &parts->parts[part_a], *b = &parts->parts[part_b];
     struct shard of_a, of_b;
@@ -128,7 +127,7 @@ static bool are_of_one_block(const struct parts *parts, uint32_t part_a,
         return false;
     parts_place_block(&of_a, a, 0, block_a);
     parts_place_block(&of_b, b, 0, block_b);
-    return of_a.row_begin == of_b.row_begin;
+    return of_a.row_begin == of_b.row_begin && of_a.row_end == of_b.row_end;
 }
 
 /* Whether a grid's piece, which change c puts, meets another of its block. */
@@ -142,14 +141,14 @@ static bool meets(const struct trial *trial, const struct layout *layout,
     for (uint32_t i = 0; i < c; i++)
         if (trial->changes[i].part != NO_PART &&
             trial->changes[i].device == change->device &&
-            are_of_one_block(layout->parts, change->part, change->block,
-                             trial->changes[i].part, trial->changes[i].block))
+            join_same_block(layout->parts, change->part, change->block,
+                            trial->changes[i].part, trial->changes[i].block))
             return true;
     for (uint32_t i = 0; i < holding->n; i++) {
         const struct piece *held = &layout->pieces[holding->pieces[i]];
 
-        if (are_of_one_block(layout->parts, change->part, change->block,
-                             held->part, held->block) &&
+        if (join_same_block(layout->parts, change->part, change->block,
+                            held->part, held->block) &&
             !is_changed(trial, holding->pieces[i], &next))
             return true;
     }

@@ -22,4 +22,8 @@ bool trial_join(struct trial *trial, const struct layout *layout);
 /* The same for a snapshot: columns only. */
 bool snapshot_join(struct snapshot *snapshot, const struct parts *parts);
 
+/* Whether pieces of these parts and blocks are of the same rows of a grid. */
+bool join_same_block(const struct parts *parts, uint32_t part_a,
+                     uint32_t block_a, uint32_t part_b, uint32_t block_b);
+
 #endif

@@ -101,6 +101,22 @@ static bool as_standing(struct snapshot *out, const struct starter *starter,
     return out->n > 0;
 }
 
+/* Whether pieces of the same rows are on one device. */
+static bool has_meeting(const struct snapshot *of_unit,
+                        const struct parts *parts)
+{
+    const struct change *pieces = of_unit->pieces;
+
+    for (uint32_t i = 0; i < of_unit->n; i++)
+        for (uint32_t j = 0; j < i; j++)
+            if (pieces[i].device == pieces[j].device &&
+                pieces[i].device != NO_PIECE &&
+                join_same_block(parts, pieces[i].part, pieces[i].block,
+                                pieces[j].part, pieces[j].block))
+                return true;
+    return false;
+}
+
 /* Under that cut of today of which the fewest bytes move. */
 static bool as_cut(struct snapshot *out, const struct starter *starter,
                    uint32_t unit, const struct table_pieces *old)
@@ -115,7 +131,8 @@ static bool as_cut(struct snapshot *out, const struct starter *starter,
         uint64_t bytes;
 
         if (!(cut->stands ? as_standing : as_equal_blocks)(&next, starter, cut,
-                                                           old))
+                                                           old) ||
+            has_meeting(&next, parts))
             continue;
         bytes = homes_unit_bytes(starter->homes, parts, next.pieces, next.n);
         if (bytes >= least)
@@ -127,45 +144,22 @@ static bool as_cut(struct snapshot *out, const struct starter *starter,
     return least < UINT64_MAX;
 }
 
-static bool has_uneven(const struct snapshot *of_unit,
-                       const struct parts *parts)
-{
-    const struct change *pieces = of_unit->pieces;
-
-    for (uint32_t i = 0; i < of_unit->n; i++)
-        for (uint32_t j = 0; j < i; j++)
-            if (pieces[i].device == pieces[j].device &&
-                pieces[i].device != NO_PIECE &&
-                parts->parts[pieces[i].part].width !=
-                    parts->parts[pieces[j].part].width)
-                return true;
-    return false;
-}
-
-/* Pieces that touch on one device are one, and so are those of unequal widths
- * (search/join.h). */
 static bool as_columns(struct snapshot *out, const struct starter *starter,
                        uint32_t unit, const struct table_pieces *old)
 {
-    uint32_t begin = 0;
-
     if (old->n > 1 && starter->parts->of[unit].unit->device >= 0)
         return false;
     for (size_t i = 0; i < old->n; i++) {
         const struct shard *piece = &old->pieces[i];
-        uint32_t part;
+        uint32_t part = parts_of_width(starter->parts, unit,
+                                       piece->col_end - piece->col_begin);
 
-        if (i + 1 < old->n && piece[1].device == piece->device)
-            continue;
-        part = parts_of_width(starter->parts, unit, piece->col_end - begin);
         if (part == NO_PART)
             return false;
         keep_piece(out, starter, piece->device,
                    (struct change){.part = part, .range = out->n});
-        begin = piece->col_end;
     }
-    return !has_uneven(out, starter->parts) ||
-           snapshot_join(out, starter->parts);
+    return true;
 }
 
 /* On as many devices as before: more copies would be movement. */
@@ -334,8 +328,8 @@ static void put_form(struct starter *starter, uint32_t unit, struct form form,
     }
 }
 
-/* By room, unless pieces would meet then. */
-static void try_form(struct starter *starter, uint32_t unit, struct form form)
+/* By room, unless pieces would meet then. False where they always do. */
+static bool try_form(struct starter *starter, uint32_t unit, struct form form)
 {
     struct tryout *tryout = &starter->tryout;
     bool is_grid =
@@ -343,8 +337,10 @@ static void try_form(struct starter *starter, uint32_t unit, struct form form)
                                   forms_fills_host(starter->parts, form));
 
     put_form(starter, unit, form, !is_grid);
-    if (!trial_join(&tryout->trial, &tryout->layout))
-        put_form(starter, unit, form, false);
+    if (trial_join(&tryout->trial, &tryout->layout))
+        return true;
+    put_form(starter, unit, form, false);
+    return trial_join(&tryout->trial, &tryout->layout);
 }
 
 static double heaviness(double ms, double most_ms)
@@ -395,7 +391,8 @@ static void try_forms(struct starter *starter, uint32_t unit,
         struct placing next = {.form = forms_get(starter->parts, unit, i),
                                .holders_first = holders_first};
 
-        try_form(starter, unit, next.form);
+        if (!try_form(starter, unit, next.form))
+            continue;
         (void)tryout_price(&starter->tryout);
         next.excess = starter->tryout.trial.excess;
         next.score = score_of(starter);
@@ -418,24 +415,32 @@ static void place_anew(struct starter *starter, uint32_t unit)
         try_forms(starter, unit, &best, true);
     if (best.holders_first == false)
         sort_devices(starter);
-    try_form(starter, unit, best.form);
+    (void)try_form(starter, unit, best.form);
     (void)tryout_price(&starter->tryout);
     layout_commit(&starter->tryout.layout, &starter->tryout.trial);
 }
 
 /* --- the whole --- */
 
-/* A piece whose device is gone. */
-static void place_open(struct starter *starter, struct change piece)
+/* A piece whose device is gone. False where it meets others of its rows
+ * wherever it goes. */
+static bool place_open(struct starter *starter, struct change piece)
 {
+    struct tryout *tryout = &starter->tryout;
     uint32_t at = UINT32_MAX; /* before the first */
 
     sort_devices(starter);
-    piece.device = next_device(starter, piece.part, &at);
-    trial_clear(&starter->tryout.trial);
-    tryout_add(&starter->tryout, &piece);
-    (void)tryout_price(&starter->tryout);
-    layout_commit(&starter->tryout.layout, &starter->tryout.trial);
+    for (uint32_t i = 0; i < n_devices_of(starter); i++) {
+        piece.device = next_device(starter, piece.part, &at);
+        trial_clear(&tryout->trial);
+        tryout_add(tryout, &piece);
+        if (!trial_join(&tryout->trial, &tryout->layout))
+            continue;
+        (void)tryout_price(tryout);
+        layout_commit(&tryout->layout, &tryout->trial);
+        return true;
+    }
+    return false;
 }
 
 struct to_place {
@@ -452,8 +457,10 @@ static int compare_to_place(const void *left, const void *right)
     return (a->idx > b->idx) - (a->idx < b->idx);
 }
 
-/* Open pieces, the dearest first. */
-static void place_all_open(struct starter *starter, const struct snapshot *open)
+/* Open pieces, the dearest first; where one finds no place, its unit is to be
+ * placed anew. */
+static void place_all_open(struct starter *starter, const struct snapshot *open,
+                           bool *is_anew)
 {
     struct to_place *order = mem_alloc(open->n, sizeof(*order));
 
@@ -461,23 +468,27 @@ static void place_all_open(struct starter *starter, const struct snapshot *open)
         order[i] = (struct to_place){
             starter->parts->alone_ms[open->pieces[i].part], i};
     qsort(order, open->n, sizeof(*order), compare_to_place);
-    for (uint32_t i = 0; i < open->n; i++)
-        place_open(starter, open->pieces[order[i].idx]);
+    for (uint32_t i = 0; i < open->n; i++) {
+        struct change piece = open->pieces[order[i].idx];
+        uint32_t unit = starter->parts->parts[piece.part].unit;
+
+        if (!is_anew[unit])
+            is_anew[unit] = !place_open(starter, piece);
+    }
     mem_free(order);
 }
 
 /* Units, the dearest first. */
-static void place_all_anew(struct starter *starter, const uint32_t *units,
-                           uint32_t n)
+static void place_all_anew(struct starter *starter, const bool *is_anew)
 {
-    struct to_place *order = mem_alloc(n, sizeof(*order));
+    const struct parts *parts = starter->parts;
+    struct to_place *order = mem_alloc(parts->n_units, sizeof(*order));
+    uint32_t n = 0;
 
-    for (uint32_t i = 0; i < n; i++) {
-        struct form form = forms_get(starter->parts, units[i], 0);
-
-        order[i] = (struct to_place){
-            forms_figures(starter->parts, units[i], form).load_ms, units[i]};
-    }
+    for (uint32_t u = 0; u < parts->n_units; u++)
+        if (is_anew[u])
+            order[n++] = (struct to_place){
+                forms_figures(parts, u, forms_get(parts, u, 0)).load_ms, u};
     qsort(order, n, sizeof(*order), compare_to_place);
     for (uint32_t i = 0; i < n; i++)
         place_anew(starter, order[i].idx);
@@ -487,27 +498,24 @@ static void place_all_anew(struct starter *starter, const uint32_t *units,
 /* First what stays, then what needs a device. */
 static void place_units(struct starter *starter, struct snapshot *out)
 {
-    uint32_t n_units = starter->parts->n_units, n_anew = 0;
-    uint32_t *anew = mem_alloc(n_units, sizeof(*anew));
+    uint32_t n_units = starter->parts->n_units;
+    bool *is_anew = mem_alloc(n_units, sizeof(*is_anew));
     struct snapshot open = {0}, unit = {0};
 
     out->n = 0;
     for (uint32_t u = 0; u < n_units; u++) {
-        if (!as_before(&unit, starter, u)) {
-            anew[n_anew++] = u;
-            continue;
-        }
-        for (uint32_t i = 0; i < unit.n; i++)
+        is_anew[u] = !as_before(&unit, starter, u);
+        for (uint32_t i = 0; i < unit.n && !is_anew[u]; i++)
             snapshot_add(unit.pieces[i].device == NO_PIECE ? &open : out,
                          unit.pieces[i]);
     }
     tryout_load(&starter->tryout, out);
-    place_all_open(starter, &open);
-    place_all_anew(starter, anew, n_anew);
+    place_all_open(starter, &open, is_anew);
+    place_all_anew(starter, is_anew);
     snapshot_save(out, &starter->tryout.layout);
     snapshot_release(&open);
     snapshot_release(&unit);
-    mem_free(anew);
+    mem_free(is_anew);
 }
 
 void replan_start(struct snapshot *out, const struct parts *parts,

@@ -250,6 +250,8 @@ bool plan_join_columns(struct plan *plan, bool only_uneven, struct arena *arena)
                 add_shard(&out, &sorted[i]);
     }
     is_changed = out.n != plan->n_shards;
+    for (size_t i = 0; i < out.n && !is_changed; i++)
+        is_changed = out.shards[i].col_begin != sorted[i].col_begin;
     if (is_changed) {
         plan->shards = ARENA_NEW(arena, struct shard, out.n);
         memcpy(plan->shards, out.shards, out.n * sizeof(*out.shards));

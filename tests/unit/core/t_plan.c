@@ -202,6 +202,24 @@ static void test_hash(struct arena *arena)
            "none is as it was before there were any");
 }
 
+/* Columns that have to be cut stay cut, but evenly. */
+static void test_join(struct arena *arena)
+{
+    struct plan plan;
+    struct fake fake;
+
+    make_plan(&plan, &fake);
+    plan.problem.kinds = SHARD_COLUMN;
+    plan.n_shards = 2;
+    shards[0] = shards[1] = shard_whole(&plan.problem, 0, 0);
+    shards[0].col_end = shards[1].col_begin = 12;
+    ok(plan_join_columns(&plan, false, arena), "uneven pieces change");
+    ok(plan.n_shards == 2 && plan.shards[0].col_end == 8 &&
+           plan.shards[1].col_begin == 8 && plan.shards[1].col_end == 16,
+       "into two of one width");
+    ok(!plan_join_columns(&plan, false, arena), "which stay");
+}
+
 int main(void)
 {
     struct arena arena;
@@ -211,6 +229,7 @@ int main(void)
     test_sort();
     test_refusals(&arena);
     test_hash(&arena);
+    test_join(&arena);
     arena_release(&arena);
     return tap_done();
 }
