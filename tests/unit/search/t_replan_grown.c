@@ -376,7 +376,7 @@ static void try_limits(struct scene *scene, uint64_t seed, struct tally *tally)
 
         if (replan(&plan, scene, limit, &report, &err)) {
             tally->n_wrong += err.code != ERR_NO_PLAN;
-            tally->n_lost += isfinite(last_ms);
+            tally->n_lost += isfinite(last_ms) != 0;
             if (isfinite(last_ms) || err.code != ERR_NO_PLAN)
                 printf("# seed %" PRIu64 ", limit %" PRIu64 ": %s\n", seed,
                        limit, err.msg);
