@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 
-/* The one mutable global: a signal handler can reach nothing else. */
+/* A mutable global: a signal handler can reach nothing else. */
 static atomic_int requested;
 
 static void on_signal(int signo)

@@ -6,7 +6,6 @@
 #include "base/text.h"
 
 #include <inttypes.h>
-#include <malloc.h>
 #include <math.h>
 #include <string.h>
 
@@ -304,55 +303,6 @@ const char *take_text(struct query *query, struct arena *arena)
     return take_shared_text(query, NULL, arena);
 }
 
-static void *take_memory(int size)
-{
-    return mem_take((size_t)size);
-}
-
-static void *regrow_memory(void *ptr, int size)
-{
-    return mem_grow(ptr, 1, (size_t)size);
-}
-
-static int memory_size(void *ptr)
-{
-    return (int)malloc_usable_size(ptr);
-}
-
-static int round_up_8(int size)
-{
-    return (size + 7) & ~7;
-}
-
-static int no_init(void *data)
-{
-    (void)data;
-    return SQLITE_OK;
-}
-
-static void no_shutdown(void *data)
-{
-    (void)data;
-}
-
-/* A column for whose text there is no memory reads as NULL, so SQLite is given
- * memory that never fails (base/mem.h). Once it works it answers SQLITE_MISUSE
- * and stays as it is. */
-static void give_memory(void)
-{
-    static const struct sqlite3_mem_methods methods = {
-        .xMalloc = take_memory,
-        .xFree = mem_free,
-        .xRealloc = regrow_memory,
-        .xSize = memory_size,
-        .xRoundup = round_up_8,
-        .xInit = no_init,
-        .xShutdown = no_shutdown,
-    };
-
-    (void)sqlite3_config(SQLITE_CONFIG_MALLOC, &methods);
-}
-
 /* A file that others made must not run anything: no triggers, no views, no
  * functions in a schema that have effects, no changes of the schema behind
  * SQLite's back; and no cell is larger than what the program ever writes. */
@@ -392,7 +342,7 @@ int store_open(struct store **out, const char *path, enum store_mode mode,
 
     if (file_use(path, FILE_DATABASE, err))
         return -1;
-    give_memory();
+    store_give_memory();
     store = mem_alloc(1, sizeof(*store));
     store->mode = mode;
     store->path = mem_grow(NULL, strlen(path) + 1, 1);
