@@ -249,7 +249,7 @@ bool plan_join_columns(struct plan *plan, bool only_uneven, struct arena *arena)
             for (size_t i = begin; i < end; i++)
                 add_shard(&out, &sorted[i]);
     }
-    is_changed = out.n != plan->n_shards;
+    is_changed = out.n && out.n != plan->n_shards;
     for (size_t i = 0; i < out.n && !is_changed; i++)
         is_changed = out.shards[i].col_begin != sorted[i].col_begin;
     if (is_changed) {
