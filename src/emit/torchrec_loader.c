@@ -40,8 +40,7 @@ static const char *const loader[] = {
     "",
     "",
     "def _group_size(world_size):",
-    "    \"\"\"Ranks of a host, or of the NVLink domain that TorchRec was told "
-    "of.\"\"\"",
+    "    \"\"\"Ranks of a host, or of TorchRec's NVLink domain.\"\"\"",
     "    group_size = getattr(",
     "        comm, \"get_topology_group_world_size\", comm.get_local_size",
     "    )",

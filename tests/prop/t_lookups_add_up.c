@@ -128,7 +128,7 @@ static double share_of_blocks(struct scene *scene, const struct meter *meter,
                               uint32_t first, uint64_t n_rows,
                               uint32_t n_ranges)
 {
-    struct shard shards[MAX_RANKS];
+    struct shard shards[MAX_RANKS] = {{0}};
     uint64_t rows = scene->table.num_embeddings;
     uint32_t n = 0;
 
@@ -144,7 +144,7 @@ static double share_of_blocks(struct scene *scene, const struct meter *meter,
 
 static double share_of_replicas(struct scene *scene, const struct meter *meter)
 {
-    struct shard shards[MAX_RANKS];
+    struct shard shards[MAX_RANKS] = {{0}};
     uint32_t n = scene->problem.cluster.n_devices;
     /* TorchRec's dense kernels have half the bandwidth */
     double scale = scene->oracle->prices_empty_blocks ? 0.5 : 1;
@@ -249,11 +249,12 @@ static void check_oracle(struct meter meter, size_t n_tables)
     for (size_t i = 0; i < n_tables && meter.lane >= 0; i++) {
         struct scene scene;
         struct rng rng;
-        uint32_t n_local, n_hosts;
+        uint32_t n_local, n_hosts, most_hosts;
 
         rng_init(&rng, i, 12);
         n_local = (uint32_t)log_uniform(&rng, MAX_RANKS + 0.99);
-        n_hosts = (uint32_t)log_uniform(&rng, MAX_RANKS / n_local + 0.99);
+        most_hosts = MAX_RANKS / n_local;
+        n_hosts = (uint32_t)log_uniform(&rng, most_hosts + 0.99);
         if (n_local * n_hosts < 2)
             n_local = 2;
         make_problem(&scene, (uint64_t)log_uniform(&rng, 10000.99),

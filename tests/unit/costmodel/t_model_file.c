@@ -367,7 +367,7 @@ static void test_version_1(void)
 static void test_environments(void)
 {
     struct sample_setting setting = {.driver = "570.86.15", .cuda = "12.8"};
-    static char hosts[2 * MODEL_MAX_ENVIRONMENTS][8];
+    static char hosts[2 * MODEL_MAX_ENVIRONMENTS][16];
     struct model model = {.n_ranges = 0};
 
     model_add_environment(&model, &(struct sample_setting){.host = ""});
