@@ -58,16 +58,15 @@ static const char *const loader[] = {
     "    pod_size = made_for.get(\"pod_size\", 1)",
     "    if made_for[\"local_world_size\"] != host:",
     "        raise ValueError(",
-    "            f\"{path} is for hosts of {made_for['local_world_size']} "
-    "ranks, \"",
-    "            f\"but those of this job have {host} (LOCAL_WORLD_SIZE)\"",
+    "            f\"{path} is for hosts of {made_for['local_world_size']} \"",
+    "            f\"ranks, but those of this job have {host} \"",
+    "            \"(LOCAL_WORLD_SIZE)\"",
     "        )",
     "    if pod_size * host != _group_size(world_size):",
     "        raise ValueError(",
-    "            f\"{path} is for a pod size of {pod_size}, but that of this "
-    "job is \"",
-    "            f\"{_group_size(world_size) // host} "
-    "(TORCHREC_RESOLVED_POD_SIZE)\"",
+    "            f\"{path} is for a pod size of {pod_size}, but that of \"",
+    "            f\"this job is {_group_size(world_size) // host} \"",
+    "            \"(TORCHREC_RESOLVED_POD_SIZE)\"",
     "        )",
     "",
     "",
@@ -92,8 +91,8 @@ static const char *const loader[] = {
     "    shards, ranks = entry[\"shards\"], entry[\"ranks\"]",
     "    placed = [int(s[\"placement\"].split(\"/\")[0][5:]) for s in shards]",
     "    if placed != ranks:",
-    "        raise ValueError(f\"{name}: shards on ranks {placed}, not "
-    "{ranks}\")",
+    "        text = f\"{name}: shards on ranks {placed}, not {ranks}\"",
+    "        raise ValueError(text)",
     "    widths = {}",
     "    for rank, shard in zip(ranks, shards):",
     "        width = shard[\"shard_sizes\"][1]",
@@ -151,8 +150,7 @@ static const char *const loader[] = {
     "    \"\"\"The ShardingPlan at path for model, which is not sharded yet.",
     "",
     "    What the job, the model and the plan do not agree on is a ValueError,",
-    "    for DistributedModelParallel leaves alone what the plan does not "
-    "name.",
+    "    for DistributedModelParallel leaves alone what the plan lacks.",
     "    \"\"\"",
     "    with open(path, encoding=\"utf-8\") as file:",
     "        made_for = json.load(file)",
