@@ -293,11 +293,14 @@ static void test_quote_random(void)
 
     for (uint32_t i = 0, state = 1; i < 20000; i++) {
         char text[64] = "", quoted[256], again[256], cut[16];
-        size_t len;
+        size_t len = 0;
 
         for (int k = 0; k < 12; k++) {
+            const char *piece = pieces[(state >> 16) % 12];
+
+            memcpy(text + len, piece, strlen(piece) + 1);
+            len += strlen(piece);
             state = state * 1664525 + 1013904223;
-            strcat(text, pieces[(state >> 16) % 12]);
         }
         len = text_quote(quoted, sizeof quoted, text);
         text_quote(again, sizeof again, quoted);
