@@ -294,7 +294,7 @@ PROVE = NEUROSHARD='$(abspath $(O)/neuroshard)' ROOT='$(CURDIR)' \
     ASAN_OPTIONS=protect_shadow_gap=0:$$ASAN_OPTIONS \
     prove -j2 -e 'timeout $(LIMIT)' $(1)
 
-.PHONY: test tests run-tests run-unit-tests
+.PHONY: test tests run-tests run-room-tests run-unit-tests
 test:
 	@CC='$(CC)' .ci/deps test
 	@$(AGAIN) run-tests
@@ -320,6 +320,11 @@ run-test-long: tests
 	$(Q)$(if $(LONG_TESTS),TEST_SIZE='$(SIZE)' $(call PROVE,$(LONG_TESTS)))
 	$(Q)$(if $(and $(filter full,$(SIZE)),$(LONG_CLI)),TEST_SIZE='$(SIZE)' $(call PROVE,tests/cli/run \
 	    :: $(LONG_CLI)))
+
+# Of the rooms and the parsers alone: what sanitizers have time for.
+ROOM_TESTS = $(filter $(O)/tests/unit/% $(O)/tests/fuzz/%,$(TESTS))
+run-room-tests: $(ROOM_TESTS) $(O)/neuroshard
+	$(Q)$(call PROVE,$(ROOM_TESTS))
 
 run-unit-tests: $(TESTS)
 	$(Q)$(call PROVE,$(TESTS))
