@@ -80,7 +80,7 @@ echo "exit $?, $(grep -c '"why_not": "no plan fits: ' range.json) reasons"
 remedy
 
 echo "# an interrupt ends it after the number in hand"
-timeout --preserve-status -s INT 2 "$ns" plan "$tables" --gpus 4..6 \
+timeout --foreground --preserve-status -s INT 2 "$ns" plan "$tables" --gpus 4..6 \
     --effort 1000000000000 2>messages | awk '{print $1, $2, $3}' | sed -n 1,2p
 grep interrupted messages
 

@@ -6,10 +6,11 @@
 
 tables=$ROOT/data/tables/criteo_kaggle_26.csv
 
-# interrupted COMMAND...: SIGINT after a second; the status and what was said.
+# interrupted COMMAND...: SIGINT after a second; the status and what was said. In
+# the foreground: else timeout sends a second one, to its group.
 interrupted()
 {
-    timeout --preserve-status -k 20 -s INT 1 "$NEUROSHARD" "$@" \
+    timeout --foreground --preserve-status -k 20 -s INT 1 "$NEUROSHARD" "$@" \
         >stdout 2>stderr
     echo "status $?: $(tail -n 1 stderr)"
 }
