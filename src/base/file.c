@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include "base/clock.h"
 
 #define READ_CHUNK ((size_t)64 << 10)
+#define MAX_LINKS 40 /* as the kernel follows */
 
 static bool is_standard(const char *path)
 {
@@ -96,26 +98,42 @@ int file_exists(const char *path)
     return access(path, R_OK) == 0;
 }
 
-/* The folder of the running program, with its slash; "" if unknown. */
-static const char *program_folder(struct arena *arena)
+const char *file_name(const char *path)
 {
-    char path[4096];
-    ssize_t len = readlink("/proc/self/exe", path, sizeof path - 1);
-    char *slash;
+    const char *slash = strrchr(path, '/');
 
-    path[len > 0 ? len : 0] = '\0';
-    slash = strrchr(path, '/');
-    return slash ? arena_strndup(arena, path, (size_t)(slash + 1 - path)) : "";
+    return slash ? slash + 1 : path;
+}
+
+const char *file_folder(const char *path, struct arena *arena)
+{
+    size_t len = (size_t)(file_name(path) - path);
+
+    return len ? arena_strndup(arena, path, len) : "./";
+}
+
+const char *file_target(const char *path, struct arena *arena)
+{
+    char link[PATH_MAX];
+    ssize_t len;
+
+    for (int i = 0;
+         i < MAX_LINKS && (len = readlink(path, link, sizeof link)) > 0; i++)
+        path = arena_printf(arena, "%s%.*s",
+                            *link == '/' ? "" : file_folder(path, arena),
+                            (int)len, link);
+    return path;
 }
 
 const char *file_find_data(const char *name, struct arena *arena)
 {
     const char *wanted = getenv("NEUROSHARD_DATA");
+    const char *beside =
+        file_folder(file_target("/proc/self/exe", arena), arena);
     const char *paths[] = {
         wanted ? arena_printf(arena, "%s/%s", wanted, name) : "",
-        arena_printf(arena, "%s../share/neuroshard/%s", program_folder(arena),
-                     name),
-        arena_printf(arena, "%sdata/%s", program_folder(arena), name),
+        arena_printf(arena, "%s../share/neuroshard/%s", beside, name),
+        arena_printf(arena, "%sdata/%s", beside, name),
         arena_printf(arena, "%s/%s", NEUROSHARD_DATADIR, name),
     };
 

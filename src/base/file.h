@@ -46,10 +46,10 @@ int file_read(const char **text, size_t *len, const char *path,
 /* Writes to a temporary file beside path, fsyncs, renames over path, fsyncs
  * the folder. "-" is standard output; a path that exists and is no regular
  * file (a device, a pipe) is written to directly; of a symbolic link the file
- * it leads to is replaced. On failure the temporary
- * file is removed and the old file untouched. The mode of a new file follows
- * the umask; an existing file's mode is kept. Temporary files that killed
- * processes of this user have left in the folder are removed. */
+ * it leads to is replaced, or made. On failure the temporary file is removed
+ * and the old file untouched. The mode of a new file follows the umask; an
+ * existing file's mode is kept. Temporary files that killed processes of this
+ * user have left in the folder are removed. */
 int file_write(const char *path, const void *data, size_t len,
                struct err *err) MUST_CHECK;
 
@@ -61,6 +61,13 @@ typedef int file_check(const char *text, size_t len, const char *source,
  * the old file's place; what the check refuses is not kept. */
 int file_write_checked(const char *path, const void *data, size_t len,
                        file_check *check, struct err *err) MUST_CHECK;
+
+/* "name" of "folder/name", a part of it; and "folder/", "./" of "name". */
+const char *file_name(const char *path) NEVER_NULL;
+const char *file_folder(const char *path, struct arena *arena) NEVER_NULL;
+/* Where what is written to path comes to lie: behind symbolic links, whether
+ * or not there is a file yet. Of a loop of links some path in it. */
+const char *file_target(const char *path, struct arena *arena) NEVER_NULL;
 
 /* 1 where path exists and can be read, else 0. */
 int file_exists(const char *path);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,7 +16,7 @@
 struct identity {
     dev_t dev;
     ino_t ino;
-    char name[256];
+    char name[NAME_MAX + 1];
 };
 
 struct claim {
@@ -45,33 +46,39 @@ void file_claims_end(void)
     memset(&claims, 0, sizeof claims);
 }
 
+/* The folder and the name that a file will have. */
+static bool identify_new(char name[NAME_MAX + 1], struct stat *folder,
+                         const char *path)
+{
+    struct arena arena;
+    const char *target, *last;
+    bool can_be;
+
+    arena_init(&arena);
+    target = file_target(path, &arena);
+    last = file_name(target);
+    can_be =
+        strlen(last) <= NAME_MAX && !stat(file_folder(target, &arena), folder);
+    if (can_be)
+        memcpy(name, last, strlen(last) + 1);
+    arena_release(&arena);
+    return can_be;
+}
+
 /* False where it cannot be mistaken for another file: no regular one, or one
  * that cannot be there. */
 static bool identify(struct identity *identity, const char *path)
 {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     bool is_stdin = !strcmp(path, "-");
-    struct arena arena;
     struct stat st;
-    int failed;
 
     memset(identity, 0, sizeof *identity);
-    failed = is_stdin ? fstat(STDIN_FILENO, &st) : stat(path, &st);
-    if (!failed && !S_ISREG(st.st_mode))
+    if (!(is_stdin ? fstat(STDIN_FILENO, &st) : stat(path, &st))) {
+        if (!S_ISREG(st.st_mode))
+            return false;
+    } else if (is_stdin || errno != ENOENT ||
+               !identify_new(identity->name, &st, path)) {
         return false;
-    if (failed) {
-        if (is_stdin || errno != ENOENT ||
-            strlen(name) >= sizeof identity->name)
-            return false;
-        arena_init(&arena);
-        failed =
-            stat(slash ? arena_strndup(&arena, path, (size_t)(slash + 1 - path))
-                       : ".",
-                 &st);
-        arena_release(&arena);
-        if (failed)
-            return false;
-        memcpy(identity->name, name, strlen(name) + 1);
     }
     identity->dev = st.st_dev;
     identity->ino = st.st_ino;

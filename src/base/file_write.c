@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/lock.h"
 
 #define TEMP_PREFIX ".neuroshard-"
 #define TEMP_TRIES 100
@@ -110,24 +111,6 @@ static int write_special(const struct output *output, struct err *err)
     return reason ? cannot_write(output, reason, err) : 0;
 }
 
-/* "folder/" of "folder/name", "./" of "name". */
-static const char *folder_of(const char *path, struct arena *arena)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? arena_strndup(arena, path, (size_t)(slash + 1 - path))
-                 : "./";
-}
-
-/* Held from its creation to its rename, so that who shares the folder over a
- * network sees that the writer lives. */
-static bool lock(int fd)
-{
-    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-
-    return !fcntl(fd, F_SETLK, &whole);
-}
-
 /* Is it named as open_temp does, by a process that this machine does not have
  * any more? */
 static bool is_orphan(const char *name)
@@ -163,7 +146,7 @@ static void remove_orphans(const char *folder)
         if (fd < 0)
             continue;
         if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
-            lock(fd))
+            !lock_file(fd))
             unlinkat(dirfd(dir), entry->d_name, 0);
         close(fd);
     }
@@ -172,7 +155,9 @@ static void remove_orphans(const char *folder)
 }
 
 /* Creates a file in the folder under a name nobody has; its mode follows the
- * umask. Returns the descriptor, or -1 and errno. */
+ * umask. It is locked until its rename, so that who shares the folder over a
+ * network sees that the writer lives. Returns the descriptor, or -1 and errno.
+ */
 static int open_temp(char **temp_path, const char *folder, struct arena *arena)
 {
     int fd = -1;
@@ -185,7 +170,7 @@ static int open_temp(char **temp_path, const char *folder, struct arena *arena)
             break;
     }
     if (fd >= 0)
-        (void)lock(fd);
+        (void)lock_file(fd);
     return fd;
 }
 
@@ -236,17 +221,18 @@ static int fill_and_rename(const struct output *output, int fd,
     return 0;
 }
 
-/* Messages say the output's path, what is replaced is `target`. */
-static int write_atomically(const char *target, const struct output *output,
-                            mode_t mode, struct err *err)
+/* mode 0: that of a new file. */
+static int write_atomically(const struct output *output, mode_t mode,
+                            struct err *err)
 {
     struct arena arena;
-    const char *folder;
+    const char *target, *folder;
     char *temp_path;
     int fd, rc = -1;
 
     arena_init(&arena);
-    folder = folder_of(target, &arena);
+    target = file_target(output->path, &arena);
+    folder = file_folder(target, &arena);
     remove_orphans(folder);
     fd = open_temp(&temp_path, folder, &arena);
     if (fd < 0) {
@@ -268,29 +254,19 @@ int file_write_checked(const char *path, const void *data, size_t len,
                        file_check *reader, struct err *err)
 {
     const struct output output = {path, data, len, reader};
-    bool is_standard = !strcmp(path, "-"), is_new;
-    struct stat old;
-    char *target;
-    int rc;
+    bool is_standard = !strcmp(path, "-");
+    struct stat old = {.st_mode = S_IFREG};
 
     if (file_use(path, FILE_WRITE, err))
         return -1;
-    is_new = !is_standard && stat(path, &old);
-    if (is_standard || (!is_new && !S_ISREG(old.st_mode))) {
-        if (check(&output, data, len, err))
-            return -1;
-        return is_standard ? write_standard(&output, err)
-                           : write_special(&output, err);
-    }
-    if (is_new)
-        return write_atomically(path, &output, 0, err);
-    /* The file that a symbolic link leads to is replaced, not the link. */
-    target = realpath(path, NULL);
-    if (!target)
+    if (!is_standard && stat(path, &old) && errno != ENOENT)
         return cannot_write(&output, errno, err);
-    rc = write_atomically(target, &output, old.st_mode & 07777, err);
-    free(target);
-    return rc;
+    if (!is_standard && S_ISREG(old.st_mode))
+        return write_atomically(&output, old.st_mode & 07777, err);
+    if (check(&output, data, len, err))
+        return -1;
+    return is_standard ? write_standard(&output, err)
+                       : write_special(&output, err);
 }
 
 int file_write(const char *path, const void *data, size_t len, struct err *err)

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
@@ -13,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/mem.h"
+#include "base/file.h"
 
 #define POLL_MS 20
 #define OWNER_MAX 80
@@ -21,21 +20,28 @@
 /* "FILE.lock" of what path leads to; NULL where there is nothing to lock. */
 static char *lock_path(const char *path)
 {
-    char *target = realpath(path, NULL);
     struct buf name = {0};
+    struct arena arena;
     struct stat st;
 
+    arena_init(&arena);
     if (strcmp(path, "-") != 0 && (stat(path, &st) || S_ISREG(st.st_mode)))
-        buf_printf(&name, "%s.lock", target ? target : path);
-    free(target);
+        buf_printf(&name, "%s.lock", file_target(path, &arena));
+    arena_release(&arena);
     return name.data;
+}
+
+int lock_file(int fd)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+    return fcntl(fd, F_SETLK, &whole);
 }
 
 /* Opens the file and tries to lock it: 1 done, 0 another process has it, -1
  * errno says why not. */
 static int try_lock(struct lock *lock)
 {
-    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     struct stat ours, named;
     int reason;
 
@@ -43,7 +49,7 @@ static int try_lock(struct lock *lock)
         open(lock->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (lock->fd < 0)
         return -1;
-    if (!fcntl(lock->fd, F_SETLK, &whole)) {
+    if (!lock_file(lock->fd)) {
         /* The owner before may have removed the file that was opened. */
         if (!fstat(lock->fd, &ours) && !stat(lock->path, &named) &&
             ours.st_ino == named.st_ino && ours.st_dev == named.st_dev)

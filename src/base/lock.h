@@ -24,4 +24,8 @@ int lock_take(struct lock *lock, const char *path, double wait_s,
 /* Removes the lock file. A zeroed lock is fine. */
 void lock_release(struct lock *lock);
 
+/* Only the record lock, on a file that is open for writing, until it is closed.
+ * -1 and errno where it is another's or there are no locks. */
+int lock_file(int fd);
+
 #endif

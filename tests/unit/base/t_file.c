@@ -106,6 +106,31 @@ static void test_modes(void)
     unlink("a");
 }
 
+/* Links to files that are not there yet: in a folder, by another link. */
+static void test_dangling(void)
+{
+    struct err err = {0};
+
+    mkdir("sub", 0777);
+    ok(!symlink("sub/next", "first") && !symlink("../last", "sub/next"),
+       "links");
+    write_text("first", "one");
+    is_content("last", "one");
+    ok(readlink("first", (char[16]){0}, 16) == 8 &&
+           readlink("sub/next", (char[16]){0}, 16) == 7,
+       "they stay links");
+    ok(!symlink("loop", "loop"), "a loop");
+    ok(file_write("loop", "x", 1, &err), "is not written");
+    is_str(err.msg, "cannot write 'loop': Too many levels of symbolic links",
+           "says so");
+    ok(readlink("loop", (char[8]){0}, 8) == 4, "and stays");
+    unlink("loop");
+    unlink("first");
+    unlink("sub/next");
+    unlink("last");
+    rmdir("sub");
+}
+
 static void test_special(void)
 {
     struct err err = {0};
@@ -319,6 +344,7 @@ int main(void)
     test_round_trip();
     test_large();
     test_modes();
+    test_dangling();
     test_special();
     test_standard();
     test_read_errors();

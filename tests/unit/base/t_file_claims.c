@@ -81,6 +81,10 @@ static void test_not_there(void)
     ok(!file_claim("new", FILE_DATABASE, &err), "a database to be made");
     ok(is_refused(file_claim("sub/../new", FILE_WRITE, &err)),
        "is no output by another name");
+    ok(!symlink("../new", "sub/soft") &&
+           is_refused(file_claim("sub/soft", FILE_WRITE, &err)),
+       "nor by a link");
+    ok(!unlink("sub/soft"), "which goes");
     ok(!file_claim("sub/new", FILE_WRITE, &err), "one in another folder is");
     ok(!file_claim("none/new", FILE_WRITE, &err), "what cannot be is no clash");
     file_claims_end();

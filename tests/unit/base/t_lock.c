@@ -122,7 +122,7 @@ static void test_turns(void)
         for (int i = 0; i < N_TURNS; i++) {
             struct lock lock;
 
-            if (lock_take(&lock, "number", 60, &err) ||
+            if (lock_take(&lock, "number", 3600, &err) ||
                 file_read(&text, &len, "number", &arena, &err))
                 _exit(1);
             snprintf(number, sizeof number, "%d", atoi(text) + 1);
