@@ -14,8 +14,13 @@ round=0
 pid=
 other=
 trap 'kill -9 $pid $other 2>/dev/null || :' EXIT
-rounds=7
-[ "${TEST_SIZE-}" != full ] || rounds=120
+# As many are to be killed; a round tries it with four, and not each is there
+# any more when its moment comes.
+case ${TEST_SIZE-} in
+full) wanted=480 ;;
+tiny) wanted=4 ;;
+*) wanted=24 ;;
+esac
 
 fail()
 {
@@ -104,7 +109,7 @@ clean()
 
 n_kills=0
 round=0
-while [ $round -lt $rounds ]; do
+while [ $n_kills -lt $wanted ]; do
     round=$((round + 1))
 
     what=train
@@ -150,5 +155,4 @@ while [ $round -lt $rounds ]; do
 done
 [ "$(sqlite3 costs.db 'PRAGMA foreign_key_check')" = '' ] ||
     echo "not ok: the database refers to nothing"
-[ $n_kills -ge $((rounds * 2)) ] || echo "not ok: only $n_kills were killed"
 echo ok
