@@ -37,6 +37,12 @@ struct option_spec {
     const char *choices;       /* CHOICE */
     const char *help;          /* one line, with the unit */
 };
+/* One of the entries of a macro, which several commands have in their tables.
+ */
+#define OPTION_ENTRY(...) \
+    {                     \
+        __VA_ARGS__       \
+    }
 
 struct cli; /* a parsed command line */
 

@@ -14,154 +14,68 @@
 #define PLANNING_MAX_GPUS 65536
 
 /* Entries of a command's option table. */
-#define PLANNING_BANDWIDTHS                                            \
-    {"intra-gbps",                                                     \
-     0,                                                                \
-     OPTION_DOUBLE,                                                    \
-     "X",                                                              \
-     NULL,                                                             \
-     CLUSTER_MIN_GBPS,                                                 \
-     CLUSTER_MAX_GBPS,                                                 \
-     NULL,                                                             \
-     "bandwidth of a GPU in its host or domain, 10^9 bytes a second"}, \
-    {                                                                  \
-        "inter-gbps", 0, OPTION_DOUBLE, "X", NULL, CLUSTER_MIN_GBPS,   \
-            CLUSTER_MAX_GBPS, NULL,                                    \
-            "bandwidth of a GPU across them, 10^9 bytes a second"      \
-    }
+#define PLANNING_BANDWIDTHS                                               \
+    OPTION_ENTRY(                                                         \
+        "intra-gbps", 0, OPTION_DOUBLE, "X", NULL, CLUSTER_MIN_GBPS,      \
+        CLUSTER_MAX_GBPS, NULL,                                           \
+        "bandwidth of a GPU in its host or domain, 10^9 bytes a second"), \
+        OPTION_ENTRY("inter-gbps", 0, OPTION_DOUBLE, "X", NULL,           \
+                     CLUSTER_MIN_GBPS, CLUSTER_MAX_GBPS, NULL,            \
+                     "bandwidth of a GPU across them, 10^9 bytes a second")
 
 /* GPUS is how --gpus is given: OPTION_U64, "N", or OPTION_RANGE, "N|N..M". */
 #define PLANNING_OPTIONS(GPUS, ARGUMENT)                                       \
-    {"gpus",          'g', GPUS, ARGUMENT, NULL, 1, PLANNING_MAX_GPUS, NULL,   \
-     "number of GPUs"},                                                        \
-        {"cluster", 0,    OPTION_STRING,                                       \
-         "FILE",    NULL, 0,                                                   \
-         0,         NULL, "the GPUs, where they are not all alike, as JSON"},  \
-        {"gpu",                                                                \
-         0,                                                                    \
-         OPTION_STRING,                                                        \
-         "NAME",                                                               \
-         "h100",                                                               \
-         0,                                                                    \
-         0,                                                                    \
-         NULL,                                                                 \
-         "GPU planned for: its memory, bandwidths and cost model"},            \
-        {"gpus-per-host",                                                      \
-         0,                                                                    \
-         OPTION_U64,                                                           \
-         "N",                                                                  \
-         NULL,                                                                 \
-         1,                                                                    \
-         PLANNING_MAX_GPUS,                                                    \
-         NULL,                                                                 \
-         "GPUs of one host; without it up to as many as it is sold with"},     \
-        {"hosts-per-domain",                                                   \
-         0,                                                                    \
-         OPTION_U64,                                                           \
-         "N",                                                                  \
-         NULL,                                                                 \
-         1,                                                                    \
-         PLANNING_MAX_GPUS,                                                    \
-         NULL,                                                                 \
-         "hosts of one NVLink domain; without it each is by itself"},          \
-        {"memory", 'm',  OPTION_BYTES,                                         \
-         "SIZE",   NULL, 0,                                                    \
-         0,        NULL, "memory of a GPU; without it that of the named GPU"}, \
-        {"reserve",                                                            \
-         0,                                                                    \
-         OPTION_STRING,                                                        \
-         "SIZE|PERCENT",                                                       \
-         "15%",                                                                \
-         0,                                                                    \
-         0,                                                                    \
-         NULL,                                                                 \
-         "memory of a GPU that must stay free; 0 where weights alone count"},  \
+    OPTION_ENTRY("gpus", 'g', GPUS, ARGUMENT, NULL, 1, PLANNING_MAX_GPUS,      \
+                 NULL, "number of GPUs"),                                      \
+        OPTION_ENTRY("cluster", 0, OPTION_STRING, "FILE", NULL, 0, 0, NULL,    \
+                     "the GPUs, where they are not all alike, as JSON"),       \
+        OPTION_ENTRY(                                                          \
+            "gpu", 0, OPTION_STRING, "NAME", "h100", 0, 0, NULL,               \
+            "GPU planned for: its memory, bandwidths and cost model"),         \
+        OPTION_ENTRY(                                                          \
+            "gpus-per-host", 0, OPTION_U64, "N", NULL, 1, PLANNING_MAX_GPUS,   \
+            NULL,                                                              \
+            "GPUs of one host; without it up to as many as it is sold with"),  \
+        OPTION_ENTRY(                                                          \
+            "hosts-per-domain", 0, OPTION_U64, "N", NULL, 1,                   \
+            PLANNING_MAX_GPUS, NULL,                                           \
+            "hosts of one NVLink domain; without it each is by itself"),       \
+        OPTION_ENTRY("memory", 'm', OPTION_BYTES, "SIZE", NULL, 0, 0, NULL,    \
+                     "memory of a GPU; without it that of the named GPU"),     \
+        OPTION_ENTRY("reserve", 0, OPTION_STRING, "SIZE|PERCENT", "15%", 0, 0, \
+                     NULL,                                                     \
+                     "memory of a GPU that must stay free; 0 where weights "   \
+                     "alone count"),                                           \
         PLANNING_BANDWIDTHS,                                                   \
-        {"batch", 'b',     OPTION_U64,                                         \
-         "N",     "65536", 1,                                                  \
-         1e12,    NULL,    "global batch: samples a step over all GPUs"},      \
-        {"batch-per-gpu",                                                      \
-         0,                                                                    \
-         OPTION_U64,                                                           \
-         "N",                                                                  \
-         NULL,                                                                 \
-         1,                                                                    \
-         1e12,                                                                 \
-         NULL,                                                                 \
-         "the same for one GPU; wins over --batch"},                           \
-        {"dim",   0,    OPTION_U64,                                            \
-         "D",     NULL, 1,                                                     \
-         1048576, NULL, "columns of the tables whose dim cell is empty"},      \
-        {"cost",                                                               \
-         0,                                                                    \
-         OPTION_STRING,                                                        \
-         "COST",                                                               \
-         NULL,                                                                 \
-         0,                                                                    \
-         0,                                                                    \
-         NULL,                                                                 \
-         "cost model: model:FILE, roofline:NAME, reference:DIR or "            \
-         "torchrec[:KEY=VALUE,...]"},                                          \
-        {"shard",                                                              \
-         0,                                                                    \
-         OPTION_STRING,                                                        \
-         "KINDS",                                                              \
-         NULL,                                                                 \
-         0,                                                                    \
-         0,                                                                    \
-         NULL,                                                                 \
-         "shard kinds allowed, of table,column,row,grid,replicate"},           \
-        {"min-width",                                                          \
-         0,                                                                    \
-         OPTION_U64,                                                           \
-         "N",                                                                  \
-         "4",                                                                  \
-         4,                                                                    \
-         1048576,                                                              \
-         NULL,                                                                 \
-         "columns of the narrowest piece of a table, a multiple of 4"},        \
-        {"row-cut",                                                            \
-         0,                                                                    \
-         OPTION_CHOICE,                                                        \
-         "HOW",                                                                \
-         "ranks",                                                              \
-         0,                                                                    \
-         0,                                                                    \
-         "ranks|any",                                                          \
-         "cuts by rows: ranks: equal blocks over all GPUs or those of a "      \
-         "host, as TorchRec has them; any: over any GPUs"},                    \
-        {"memory-model",                                                       \
-         0,                                                                    \
-         OPTION_CHOICE,                                                        \
-         "MODEL",                                                              \
-         "full",                                                               \
-         0,                                                                    \
-         0,                                                                    \
-         "full|weights",                                                       \
-         "what counts as memory"},                                             \
-        {"dense-optimizer",                                                    \
-         0,                                                                    \
-         OPTION_CHOICE,                                                        \
-         "NAME",                                                               \
-         "adam",                                                               \
-         0,                                                                    \
-         0,                                                                    \
-         "sgd|adagrad|adam|table",                                             \
-         "what updates replicas, whose state counts so: the optimizer of the " \
-         "dense part, or each table's own"},                                   \
-        {"threads",                                                            \
-         0,                                                                    \
-         OPTION_U64,                                                           \
-         "N",                                                                  \
-         NULL,                                                                 \
-         1,                                                                    \
-         1024,                                                                 \
-         NULL,                                                                 \
-         "threads of the search; the plan does not depend on it"},             \
-    {                                                                          \
-        "seed", 0, OPTION_U64, "K", "0", 0, 9e15, NULL,                        \
-            "seed of what is drawn"                                            \
-    }
+        OPTION_ENTRY("batch", 'b', OPTION_U64, "N", "65536", 1, 1e12, NULL,    \
+                     "global batch: samples a step over all GPUs"),            \
+        OPTION_ENTRY("batch-per-gpu", 0, OPTION_U64, "N", NULL, 1, 1e12, NULL, \
+                     "the same for one GPU; wins over --batch"),               \
+        OPTION_ENTRY("dim", 0, OPTION_U64, "D", NULL, 1, 1048576, NULL,        \
+                     "columns of the tables whose dim cell is empty"),         \
+        OPTION_ENTRY("cost", 0, OPTION_STRING, "COST", NULL, 0, 0, NULL,       \
+                     "cost model: model:FILE, roofline:NAME, reference:DIR "   \
+                     "or torchrec[:KEY=VALUE,...]"),                           \
+        OPTION_ENTRY(                                                          \
+            "shard", 0, OPTION_STRING, "KINDS", NULL, 0, 0, NULL,              \
+            "shard kinds allowed, of table,column,row,grid,replicate"),        \
+        OPTION_ENTRY(                                                          \
+            "min-width", 0, OPTION_U64, "N", "4", 4, 1048576, NULL,            \
+            "columns of the narrowest piece of a table, a multiple of 4"),     \
+        OPTION_ENTRY(                                                          \
+            "row-cut", 0, OPTION_CHOICE, "HOW", "ranks", 0, 0, "ranks|any",    \
+            "cuts by rows: ranks: equal blocks over all GPUs or those of a "   \
+            "host, as TorchRec has them; any: over any GPUs"),                 \
+        OPTION_ENTRY("memory-model", 0, OPTION_CHOICE, "MODEL", "full", 0, 0,  \
+                     "full|weights", "what counts as memory"),                 \
+        OPTION_ENTRY("dense-optimizer", 0, OPTION_CHOICE, "NAME", "adam", 0,   \
+                     0, "sgd|adagrad|adam|table",                              \
+                     "what updates replicas, whose state counts so: the "      \
+                     "optimizer of the dense part, or each table's own"),      \
+        OPTION_ENTRY("threads", 0, OPTION_U64, "N", NULL, 1, 1024, NULL,       \
+                     "threads of the search; the plan does not depend on it"), \
+        OPTION_ENTRY("seed", 0, OPTION_U64, "K", "0", 0, 9e15, NULL,           \
+                     "seed of what is drawn")
 
 /* Reads the table list and fills the problem from the options; of a range of
  * GPUs for the first number. `like` is the cluster of the plan that stands, or

@@ -14,62 +14,31 @@
  */
 
 /* Entries of a command's option table: how to train. */
-#define TRAINING_OPTIONS                                                    \
-    {"epochs",                                                              \
-     'e',                                                                   \
-     OPTION_U64,                                                            \
-     "N",                                                                   \
-     "0",                                                                   \
-     0,                                                                     \
-     1e6,                                                                   \
-     NULL,                                                                  \
-     "passes over the samples; 0: as many as 20,000 steps take"},           \
-        {"time-limit",                                                      \
-         0,                                                                 \
-         OPTION_DOUBLE,                                                     \
-         "S",                                                               \
-         "0",                                                               \
-         0,                                                                 \
-         1e9,                                                               \
-         NULL,                                                              \
-         "seconds after which the best so far is taken; 0: none"},          \
-        {"seed", 0,    OPTION_U64,                                          \
-         "K",    "0",  0,                                                   \
-         9e15,   NULL, "seed of the initial weights and of the shuffling"}, \
-    {                                                                       \
-        "force", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,                    \
-            "also a model that loses to the sum of single tables "          \
-            "or was judged by few samples"                                  \
-    }
+#define TRAINING_OPTIONS                                                       \
+    OPTION_ENTRY("epochs", 'e', OPTION_U64, "N", "0", 0, 1e6, NULL,            \
+                 "passes over the samples; 0: as many as 20,000 steps take"),  \
+        OPTION_ENTRY("time-limit", 0, OPTION_DOUBLE, "S", "0", 0, 1e9, NULL,   \
+                     "seconds after which the best so far is taken; 0: none"), \
+        OPTION_ENTRY("seed", 0, OPTION_U64, "K", "0", 0, 9e15, NULL,           \
+                     "seed of the initial weights and of the shuffling"),      \
+        OPTION_ENTRY("force", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,          \
+                     "also a model that loses to the sum of single tables or " \
+                     "was judged by few samples")
 
 /* Entries of a command's option table: settings to keep to. */
-#define SETTING_OPTIONS                                               \
-    {"precision",                                                     \
-     0,                                                               \
-     OPTION_CHOICE,                                                   \
-     "NAME",                                                          \
-     NULL,                                                            \
-     0,                                                               \
-     0,                                                               \
-     "fp32|fp16|bf16|int8",                                           \
-     "only samples of this precision of the weights; default: all"},  \
-        {"optimizer",                                                 \
-         0,                                                           \
-         OPTION_CHOICE,                                               \
-         "NAME",                                                      \
-         NULL,                                                        \
-         0,                                                           \
-         0,                                                           \
-         "sgd|rowwise_adagrad|adagrad|adam",                          \
-         "only samples of this optimizer; default: all"},             \
-        {"batch",  0,    OPTION_U64,                                  \
-         "B",      NULL, 1,                                           \
-         16777216, NULL, "only samples of this batch; default: all"}, \
-    {                                                                 \
-        "since", 0, OPTION_STRING, "DATE", NULL, 0, 0, NULL,          \
-            "only samples measured then or later (UTC), "             \
-            "2026-11-21 or 2026-11-21T04:05:06Z; default: all"        \
-    }
+#define SETTING_OPTIONS                                                       \
+    OPTION_ENTRY(                                                             \
+        "precision", 0, OPTION_CHOICE, "NAME", NULL, 0, 0,                    \
+        "fp32|fp16|bf16|int8",                                                \
+        "only samples of this precision of the weights; default: all"),       \
+        OPTION_ENTRY("optimizer", 0, OPTION_CHOICE, "NAME", NULL, 0, 0,       \
+                     "sgd|rowwise_adagrad|adagrad|adam",                      \
+                     "only samples of this optimizer; default: all"),         \
+        OPTION_ENTRY("batch", 0, OPTION_U64, "B", NULL, 1, 16777216, NULL,    \
+                     "only samples of this batch; default: all"),             \
+        OPTION_ENTRY("since", 0, OPTION_STRING, "DATE", NULL, 0, 0, NULL,     \
+                     "only samples measured then or later (UTC), 2026-11-21 " \
+                     "or 2026-11-21T04:05:06Z; default: all")
 
 /* What the database holds of one device; lives in the command's arena. */
 struct measurements {
