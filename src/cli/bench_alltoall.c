@@ -12,7 +12,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct exchange_bench {
@@ -155,11 +154,8 @@ static void print_json(const struct exchange_bench *bench,
         bench_stopped_by(result), "seconds", bench->seconds, "db",
         cli_shown(bench->cli, "db"), "held_out",
         comm_report_to_json(samples, n));
-    char *text = json_to_text(root);
 
-    fputs(text, stdout);
-    free(text);
-    json_decref(root);
+    cli_print_json(root);
 }
 
 /* The first process says what came out. */

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/bench_ceilings.h"
 
-#include "base/json.h"
 #include "base/text.h"
+#include "cli/command.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 static int put_ceiling(void *ctx, const struct sample_setting *setting,
                        const struct ceiling *ceiling, struct err *err)
@@ -81,7 +80,6 @@ int bench_ceilings_print(struct store *store, const struct device *device,
     struct sample_setting setting = bench_setting(device, options);
     struct ceiling *ceilings;
     json_t *root;
-    char *text;
     size_t n;
 
     if (store_ceilings(store, &setting, &ceilings, &n, arena, err))
@@ -97,9 +95,6 @@ int bench_ceilings_print(struct store *store, const struct device *device,
     for (size_t i = 0; i < n; i++)
         json_array_append_new(json_object_get(root, "ceilings"),
                               to_json(&ceilings[i]));
-    text = json_to_text(root);
-    fputs(text, stdout);
-    free(text);
-    json_decref(root);
+    cli_print_json(root);
     return 0;
 }

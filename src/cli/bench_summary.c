@@ -2,14 +2,13 @@
 #include "cli/bench_summary.h"
 
 #include "base/hash.h"
-#include "base/json.h"
 #include "base/stats.h"
 #include "base/text.h"
+#include "cli/command.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 /* Cases that were measured twice, on a quiet machine: |second - first| /
  * first. They stand side by side in the order of the store. */
@@ -175,7 +174,6 @@ void bench_summary_print_json(const struct bench_summary *summary)
         "resumed", (json_int_t)result->n_resumed, "flagged",
         (json_int_t)result->n_flagged, "stopped", bench_stopped_by(result),
         "seconds", summary->seconds, "db", summary->db);
-    char *text;
 
     if (summary->n_repeats)
         json_object_set_new(
@@ -190,8 +188,5 @@ void bench_summary_print_json(const struct bench_summary *summary)
             json_pack("{s:I, s:f, s:f}", "n", (json_int_t)summary->n_sentinels,
                       "drift_frac", summary->drift_frac, "spread_frac",
                       summary->sentinel_spread_frac));
-    text = json_to_text(root);
-    fputs(text, stdout);
-    free(text);
-    json_decref(root);
+    cli_print_json(root);
 }

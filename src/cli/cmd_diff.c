@@ -335,11 +335,8 @@ static void print_json(const struct diff *diff)
         is_priced_alike(diff), "bytes", json_bytes(&diff->moves.bytes), "gpus",
         json_gpus(&diff->moves), "tables", json_tables(&diff->moves), "moves",
         json_moves(&diff->moves));
-    char *text = json_to_text(root);
 
-    fputs(text, stdout);
-    mem_free(text);
-    json_decref(root);
+    cli_print_json(root);
 }
 
 static int run_diff(struct cli *cli, struct err *err)

@@ -46,7 +46,7 @@ static void print_json(const struct model *model,
     json_object_set_new(
         root, "exchanges",
         comm_report_to_json(measurements->comm_samples, measurements->n_comm));
-    training_print_json(root);
+    cli_print_json(root);
 }
 
 static int run_eval(struct cli *cli, struct err *err)

@@ -56,23 +56,14 @@ static void find_bound(struct explained *explained, const struct plan *plan,
             plan->problem.tables[parts.of[bound.unit].unit->tables[0]].name;
 }
 
-static void print_json(json_t *root)
-{
-    char *text = json_to_text(root);
-
-    fputs(text, stdout);
-    mem_free(text);
-    json_decref(root);
-}
-
 static void print(struct explained *explained, struct cli *cli, bool has_table,
                   uint32_t table)
 {
     struct buf out = {0};
 
     if (cli_flag(cli, "json")) {
-        print_json(has_table ? explain_table_json(explained, table)
-                             : explain_plan_json(explained));
+        cli_print_json(has_table ? explain_table_json(explained, table)
+                                 : explain_plan_json(explained));
         return;
     }
     if (has_table)

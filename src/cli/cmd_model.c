@@ -184,7 +184,7 @@ static int info(struct cli *cli, struct err *err)
     root = model_to_json(&model);
     json_object_set_new(root, "hash", json_string(hash_text(hash, model.hash)));
     json_object_set_new(root, "format", json_integer(model.format));
-    training_print_json(root);
+    cli_print_json(root);
     return 0;
 }
 

@@ -100,7 +100,7 @@ static void print_json(const struct contest *contest)
 
     hash_text(old_text, contest->old_model.hash);
     hash_text(new_text, contest->new_model.hash);
-    training_print_json(json_pack(
+    cli_print_json(json_pack(
         "{s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:s?}",
         "verdict", contest->replaced ? "replaced" : "kept", "model",
         contest->shown, "old_hash", old_text, "new_hash", new_text, "hash",

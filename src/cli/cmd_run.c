@@ -357,17 +357,13 @@ static void print_json(const struct run *run)
         "slowest", (int)run->slowest, "total_ms",
         json_real_or_null(result->total_ms), "comm", comm_to_json(result),
         "comm_basis", result->comm_basis, "check", check_to_json(run));
-    char *text;
 
     for (uint32_t r = 0; r < run->plan->problem.cluster.n_devices; r++)
         json_array_append_new(ranks, rank_to_json(run, r));
     if (is_priced(run->plan))
         json_object_set_new(root, "slowest_error_frac",
                             json_real(total_error(run, run->slowest)));
-    text = json_to_text(root);
-    fputs(text, stdout);
-    free(text);
-    json_decref(root);
+    cli_print_json(root);
 }
 
 static void show_progress(void *ctx, uint64_t done, uint64_t total)

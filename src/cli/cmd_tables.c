@@ -177,7 +177,6 @@ static json_t *json_from_table(const struct sized_table *sized)
 static void print_json(const struct summary *summary)
 {
     json_t *largest = json_array(), *root;
-    char *text;
 
     for (size_t i = 0; i < n_shown(summary); i++)
         json_array_append_new(largest, json_from_table(&summary->by_size[i]));
@@ -193,10 +192,7 @@ static void print_json(const struct summary *summary)
         "batch", json_from_u64(summary->batch), "lookups_per_batch",
         summary->lookups * (double)summary->batch, "n_skew_assumed",
         json_from_u64(summary->n_skew_assumed), "largest", largest);
-    text = json_to_text(root);
-    fputs(text, stdout);
-    free(text);
-    json_decref(root);
+    cli_print_json(root);
 }
 
 static int run_tables(struct cli *cli, struct err *err)

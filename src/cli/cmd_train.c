@@ -139,7 +139,7 @@ static int run_train(struct cli *cli, struct err *err)
     if (save(&model, &evaluation, cli, err))
         goto out;
     if (cli_flag(cli, "json"))
-        training_print_json(evaluation_to_json(&evaluation));
+        cli_print_json(evaluation_to_json(&evaluation));
     else
         print_text(&model, &evaluation, (clock_ms() - begin_ms) / 1000, cli);
     if (interrupt_requested()) {

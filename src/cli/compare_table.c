@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/compare_table.h"
 
+#include "cli/command.h"
+
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 void compare_fill(struct compare_entry *entry, const struct plan *plan)
 {
@@ -224,7 +225,6 @@ void compare_print_json(const struct comparison *comparison)
                   "hash", comparison->hash, "basis", comparison->basis);
     json_t *tasks;
     size_t n_common;
-    char *text;
 
     if (comparison->n_tasks == 1) {
         json_object_set_new(root, "planners",
@@ -242,8 +242,5 @@ void compare_print_json(const struct comparison *comparison)
                           "planners",
                           json_entries(comparison, &comparison->tasks[t])));
     }
-    text = json_to_text(root);
-    fputs(text, stdout);
-    free(text);
-    json_decref(root);
+    cli_print_json(root);
 }

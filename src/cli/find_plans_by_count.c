@@ -246,7 +246,6 @@ static void print_json(const struct counts *counts)
 {
     json_t *list = json_array(), *root;
     struct answer answer;
-    char *text;
 
     for (size_t i = 0; i < counts->n; i++)
         json_array_append_new(list, json_count(&counts->list[i]));
@@ -262,10 +261,7 @@ static void print_json(const struct counts *counts)
                                       counts->cost.name, "basis",
                                       cost_basis_name(counts->cost.basis),
                                       "comm", counts->cost.comm));
-    text = json_to_text(root);
-    fputs(text, stdout);
-    mem_free(text);
-    json_decref(root);
+    cli_print_json(root);
 }
 
 /* --- all of them --- */

@@ -386,6 +386,15 @@ uint64_t cli_bytes(const struct cli *cli, const char *name)
     return find_value(cli, name)->u64;
 }
 
+void cli_print_json(json_t *root)
+{
+    char *text = json_to_text(root);
+
+    fputs(text, stdout);
+    mem_free(text);
+    json_decref(root);
+}
+
 void cli_warn(void *ctx, const char *sentence)
 {
     struct arena arena;

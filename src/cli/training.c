@@ -342,12 +342,3 @@ json_t *evaluation_to_json(const struct evaluation *evaluation)
     set_count(root, "throttled", evaluation->n_throttled);
     return root;
 }
-
-void training_print_json(json_t *root)
-{
-    char *text = json_to_text(root);
-
-    fputs(text, stdout);
-    mem_free(text);
-    json_decref(root);
-}

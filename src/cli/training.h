@@ -99,7 +99,4 @@ void evaluation_print(const struct evaluation *evaluation);
 /* The caller decrefs it. */
 json_t *evaluation_to_json(const struct evaluation *evaluation);
 
-/* Prints a JSON document on standard output and drops it. */
-void training_print_json(json_t *root);
-
 #endif
