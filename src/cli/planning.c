@@ -112,21 +112,24 @@ static int check_asked_kinds(struct cli *cli, const struct problem *problem,
                    shard_kind_name((enum shard_kind)(missing & -missing)));
 }
 
-/* Says what speaks against the numbers of a cost model; gpu is that of --gpu
- * where it chose the model, or NULL. */
-static void tell_doubts(const struct oracle *oracle, const char *gpu,
-                        struct arena *arena)
+/* Says what speaks against the numbers of a cost model that this text chose,
+ * or, where it is NULL, a GPU. */
+static void tell_doubts(const struct oracle *oracle, const char *spec,
+                        struct cli *cli)
 {
-    const char *folder = file_find_data("models", arena);
+    const char *folder;
 
     if (oracle->warning)
         cli_warn(NULL, oracle->warning);
-    if (gpu && oracle->basis == BASIS_ANALYTIC)
-        cli_warn(NULL,
-                 arena_printf(
-                     arena, "no model of '%s' is in %s: '%s' prices the plan",
-                     gpu, folder ? folder : "the data (none are found)",
-                     oracle->name));
+    if (spec || !cli_given(cli, "gpu") || oracle->basis != BASIS_ANALYTIC)
+        return;
+    folder = file_find_data("models", cli_arena(cli));
+    cli_warn(NULL,
+             arena_printf(cli_arena(cli),
+                          "no model of '%s' is in %s: '%s' prices the plan",
+                          cli_string(cli, "gpu"),
+                          folder ? folder : "the data (none are found)",
+                          oracle->name));
 }
 
 /* What was asked for by an option must have an effect; a plan and a cluster
@@ -160,17 +163,23 @@ static void cut_as_torchrec(struct oracle *oracle, struct cli *cli,
             oracle->kinds &= ~(unsigned)SHARD_GRID;
 }
 
+/* The model of this text, or, where it is NULL, that of a GPU. */
+static int open_oracle(struct oracle **out, const char *spec, const char *gpu,
+                       const struct problem *problem, struct cli *cli,
+                       struct err *err)
+{
+    return spec ? oracle_open(out, spec, problem, cli_arena(cli), err)
+                : oracle_open_for_gpu(out, gpu, problem, cli_arena(cli), err);
+}
+
 int planning_oracle(struct oracle **out, struct cli *cli,
                     const struct problem *problem, struct err *err)
 {
     const char *spec = cli_string(cli, "cost");
     struct oracle *oracle;
 
-    if (check_asked_bandwidths(cli, spec, err))
-        return -1;
-    if (spec ? oracle_open(&oracle, spec, problem, cli_arena(cli), err)
-             : oracle_open_for_gpu(&oracle, problem->cluster.gpu, problem,
-                                   cli_arena(cli), err))
+    if (check_asked_bandwidths(cli, spec, err) ||
+        open_oracle(&oracle, spec, problem->cluster.gpu, problem, cli, err))
         return -1;
     if (check_asked_kinds(cli, problem, oracle, err)) {
         oracle_close(oracle);
@@ -178,9 +187,7 @@ int planning_oracle(struct oracle **out, struct cli *cli,
     }
     if (!strcmp(cli_string(cli, "row-cut"), "ranks"))
         cut_as_torchrec(oracle, cli, problem);
-    tell_doubts(oracle,
-                !spec && cli_given(cli, "gpu") ? cli_string(cli, "gpu") : NULL,
-                cli_arena(cli));
+    tell_doubts(oracle, spec, cli);
     *out = oracle;
     return 0;
 }
@@ -188,29 +195,24 @@ int planning_oracle(struct oracle **out, struct cli *cli,
 int planning_oracle_of_plan(struct oracle **out, struct cli *cli,
                             struct plan *plan, struct err *err)
 {
-    const char *spec = cli_string(cli, "cost"), *gpu = cli_string(cli, "gpu");
+    const char *spec = cli_string(cli, "cost");
+    bool is_own = !spec && !cli_given(cli, "gpu") && plan->cost.name;
 
-    if (check_asked_bandwidths(
-            cli, spec || cli_given(cli, "gpu") ? spec : plan->cost.name, err))
+    if (is_own)
+        spec = plan->cost.name;
+    if (check_asked_bandwidths(cli, spec, err))
         return -1;
     planning_set_bandwidths(&plan->problem.cluster, cli);
-    if (!spec && plan->cost.name && !cli_given(cli, "gpu")) {
-        if (oracle_open(out, plan->cost.name, &plan->problem, cli_arena(cli),
-                        err)) {
-            /* What would be wrong usage in an option is a wrong value here. */
-            if (err->code == ERR_USAGE)
-                err->code = ERR_INPUT;
-            return err_prefix(err, "%s: cost_model.name", cli_arg(cli, 0));
-        }
-        tell_doubts(*out, NULL, cli_arena(cli));
-        return 0;
+    if (open_oracle(out, spec, cli_string(cli, "gpu"), &plan->problem, cli,
+                    err)) {
+        if (!is_own)
+            return -1;
+        /* What would be wrong usage in an option is a wrong value here. */
+        if (err->code == ERR_USAGE)
+            err->code = ERR_INPUT;
+        return err_prefix(err, "%s: cost_model.name", cli_arg(cli, 0));
     }
-    if (spec ? oracle_open(out, spec, &plan->problem, cli_arena(cli), err)
-             : oracle_open_for_gpu(out, gpu, &plan->problem, cli_arena(cli),
-                                   err))
-        return -1;
-    tell_doubts(*out, !spec && cli_given(cli, "gpu") ? gpu : NULL,
-                cli_arena(cli));
+    tell_doubts(*out, spec, cli);
     return 0;
 }
 
