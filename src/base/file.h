@@ -28,7 +28,8 @@ void file_claims_begin(void);
 void file_claims_end(void);
 /* For these uses (a mask) and no other. ERR_OVERWRITE where the file is claimed
  * or in use already; of FILE_WRITE also for a loop of symbolic links and for a
- * database, which would be lost. */
+ * database, which would be lost, and ERR_IO for a folder, or one that is not
+ * there or takes no file. */
 int file_claim(const char *path, unsigned uses, struct err *err) MUST_CHECK;
 /* Before a file is opened: ERR_OVERWRITE where it is claimed, or was used, for
  * something else. file_read and file_write call it. */

@@ -142,9 +142,27 @@ static bool is_database(const char *path)
             !memcmp(begin, log_magic, sizeof log_magic));
 }
 
+/* 0, or why nothing can be written there: better known now than after what is
+ * to be written was worked out. */
+static int obstacle(const char *path)
+{
+    struct arena arena;
+    struct stat st;
+    int reason = 0;
+
+    if (!stat(path, &st) && !S_ISREG(st.st_mode))
+        return S_ISDIR(st.st_mode) ? EISDIR : 0;
+    arena_init(&arena);
+    if (access(file_folder(file_target(path, &arena), &arena), W_OK))
+        reason = errno;
+    arena_release(&arena);
+    return reason;
+}
+
 static int check_target(const char *path, struct err *err)
 {
     struct stat st;
+    int reason;
 
     if (!strcmp(path, "-"))
         return 0;
@@ -154,6 +172,10 @@ static int check_target(const char *path, struct err *err)
     if (is_database(path))
         return err_set(err, ERR_OVERWRITE,
                        "'%s' is a database, which would be replaced", path);
+    reason = obstacle(path);
+    if (reason)
+        return err_set(err, ERR_IO, "cannot write '%s': %s", path,
+                       strerror(reason));
     return 0;
 }
 

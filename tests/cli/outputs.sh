@@ -74,3 +74,8 @@ echo "== what is no input is written"
 "$NEUROSHARD" emit plan.json --format text -o folder/plan.json && sum | grep -c 'r/plan'
 "$NEUROSHARD" emit plan.json --format text -o hard.csv && cat list.csv
 "$NEUROSHARD" plan - --gpus 2 -o /dev/null <list.csv 2>&1 | grep -c '^plan '
+echo "== where nothing can be written is said before anything is searched"
+for file in none/plan.json folder list.csv/plan.json; do
+    "$NEUROSHARD" plan list.csv --gpus 2 -o $file >stdout 2>stderr
+    echo "$?: $(cat stderr stdout)"
+done
