@@ -86,7 +86,10 @@ static void test_not_there(void)
        "nor by a link");
     ok(!unlink("sub/soft"), "which goes");
     ok(!file_claim("sub/new", FILE_WRITE, &err), "one in another folder is");
-    ok(!file_claim("none/new", FILE_WRITE, &err), "what cannot be is no clash");
+    ok(file_claim("none/new", FILE_WRITE, &err) && err.code == ERR_IO,
+       "what cannot be is no clash: %s", err.msg);
+    ok(file_claim("sub", FILE_WRITE, &err) && err.code == ERR_IO,
+       "nor is a folder: %s", err.msg);
     file_claims_end();
 }
 
