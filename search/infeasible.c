@@ -13,8 +13,6 @@
 #define TOO_LARGE ((uint64_t)1 << 60)
 /* Sizes are found to one part in so many, and then as they are printed. */
 #define SIZE_STEPS 1024
-/* Columns of the narrowest piece, unless it is the table's. */
-#define WIDTH_STEP 4
 
 struct question {
     struct problem problem; /* of the kinds that the search makes */
@@ -93,8 +91,9 @@ static uint64_t least_piece_of_kind(const struct problem *problem,
     shard.kind = kind;
     if (kind & (SHARD_ROW | SHARD_GRID))
         shard.row_end = (shard.row_end - 1) / problem->cluster.n_devices + 1;
-    if ((kind & (SHARD_COLUMN | SHARD_GRID)) && shard.col_end > WIDTH_STEP)
-        shard.col_end = WIDTH_STEP;
+    if ((kind & (SHARD_COLUMN | SHARD_GRID)) &&
+        shard.col_end > TABLE_COLUMN_STEP)
+        shard.col_end = TABLE_COLUMN_STEP;
     return memory_of(problem, &shard).total;
 }
 

@@ -111,7 +111,7 @@ static void add_cut(struct parts *parts, uint32_t unit, uint32_t n_ways,
 /* Fine enough for widths that are multiples of four columns, unless that is
  * finer than pieces may be. */
 static uint32_t refine_quantum(const struct parts *parts, uint32_t table,
-                               uint32_t coarse)
+                               uint32_t min_width, uint32_t coarse)
 {
     uint32_t quantum = coarse;
     const struct table_pieces *old;
@@ -129,7 +129,7 @@ static uint32_t refine_quantum(const struct parts *parts, uint32_t table,
             rest = next;
         }
     }
-    return quantum < problem_min_width(parts->problem) ? coarse : quantum;
+    return quantum < min_width ? coarse : quantum;
 }
 
 /* The row blocks that there are. */
@@ -215,7 +215,7 @@ static void add_unit(struct parts *parts, uint32_t u, double all_work,
     const struct unit *unit = of->unit;
     const struct table *table = &parts->problem->tables[unit->tables[0]];
     bool is_free = !table->group && unit->device < 0;
-    uint32_t min_width = problem_min_width(parts->problem), quantum;
+    uint32_t min_width = units_min_width(parts->problem, table), quantum;
     bool large = is_free && is_large(parts, table, all_work);
     uint64_t rows = table->num_embeddings;
 
@@ -230,7 +230,8 @@ static void add_unit(struct parts *parts, uint32_t u, double all_work,
         return;
     quantum = choose_quantum(table->dim, min_width, max_quanta);
     if ((of->kinds & SHARD_COLUMN) && quantum > 0) {
-        of->quantum = refine_quantum(parts, unit->tables[0], quantum);
+        of->quantum =
+            refine_quantum(parts, unit->tables[0], min_width, quantum);
         of->n_quanta = table->dim / of->quantum;
         of->columns = parts->n_parts;
         for (uint32_t i = 1; i < of->n_quanta; i++)

@@ -17,9 +17,21 @@ static unsigned allowed_kinds(const struct units *units, uint32_t table)
            units->oracle->kinds;
 }
 
-/* How often a dim can be halved. */
-static uint32_t n_halvings(uint32_t dim, uint32_t min_width)
+uint32_t units_min_width(const struct problem *problem,
+                         const struct table *table)
 {
+    uint32_t min_width = problem_min_width(problem), half = table->dim / 2;
+
+    if (table->output != OUTPUT_SEQUENCE)
+        return min_width;
+    return half < min_width || half % TABLE_COLUMN_STEP ? table->dim : half;
+}
+
+/* How often a table's columns can be halved. */
+static uint32_t n_halvings(const struct problem *problem,
+                           const struct table *table)
+{
+    uint32_t min_width = units_min_width(problem, table), dim = table->dim;
     uint32_t n = 0;
 
     while (dim / 2 >= min_width && dim % (2 * TABLE_COLUMN_STEP) == 0 &&
@@ -112,8 +124,7 @@ static int level_unit(const struct units *units, struct unit *unit,
         kinds &= allowed_kinds(units, unit->tables[k]);
     unit->n_levels = 1;
     if (!table->group && (kinds & SHARD_COLUMN)) {
-        unit->n_levels +=
-            n_halvings(table->dim, problem_min_width(units->problem));
+        unit->n_levels += n_halvings(units->problem, table);
         unit->start_level = !(kinds & SHARD_TABLE);
         if (unit->device >= 0 && unit->n_levels > 1)
             unit->n_levels = unit->start_level + 1;
