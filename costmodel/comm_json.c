@@ -1,8 +1,39 @@
 /* SPDX-License-Identifier: MIT */
 #include "costmodel/comm_json.h"
 
-#include <math.h>
-#include <string.h>
+#include <stddef.h>
+#include <stdio.h>
+
+/* Longer and larger than any exchange. */
+#define MAX_US 1e18
+#define MAX_BYTES 0x1p63
+
+/* Each member that is a number or a text, with its range; knots are bounded
+ * below. */
+
+static const struct place_field head_field = {
+    "source", PLACE_TEXT, true, offsetof(struct comm_fit, source), 0, 0};
+
+static const struct place_field curve_fields[] = {
+    {"ranks", PLACE_U32, true, offsetof(struct comm_curve, n_ranks), 0,
+     UINT32_MAX},
+    {"hosts", PLACE_U32, true, offsetof(struct comm_curve, n_hosts), 0,
+     UINT32_MAX},
+};
+
+struct line {
+    double alpha_us, gbps;
+};
+
+static const struct place_field line_fields[] = {
+    {"alpha_us", PLACE_DOUBLE, true, offsetof(struct line, alpha_us), 0,
+     MAX_US},
+    {"gbps", PLACE_DOUBLE, true, offsetof(struct line, gbps), CLUSTER_MIN_GBPS,
+     CLUSTER_MAX_GBPS},
+};
+
+static const char *const form_names[] = {
+    [COMM_PORT] = "port", [COMM_TOTAL] = "total"};
 
 static json_t *curve_to_json(const struct comm_curve *curve)
 {
@@ -25,8 +56,7 @@ json_t *comm_to_json(const struct comm_fit *fit)
 {
     json_t *object = json_object(), *curves = json_array();
 
-    json_object_set_new(object, "form",
-                        json_string(fit->form == COMM_PORT ? "port" : "total"));
+    json_object_set_new(object, "form", json_string(form_names[fit->form]));
     for (uint32_t i = 0; i < fit->n_curves; i++)
         json_array_append_new(curves, curve_to_json(&fit->curves[i]));
     json_object_set_new(object, "curves", curves);
@@ -34,20 +64,14 @@ json_t *comm_to_json(const struct comm_fit *fit)
     return object;
 }
 
-static int read_line(struct comm_fit *fit, const json_t *object,
-                     const char *where, struct err *err)
+static int read_line(struct comm_fit *fit, const struct json_place *place,
+                     struct err *err)
 {
-    double alpha_us, gbps;
+    struct line line;
 
-    if (json_member_double(&alpha_us, object, "alpha_us", where, err) ||
-        json_member_double(&gbps, object, "gbps", where, err))
+    if (PLACE_FIELDS(&line, place, line_fields, NULL, err))
         return -1;
-    if (!(alpha_us >= 0) || !(gbps > 0))
-        return err_set(err, ERR_INPUT,
-                       "%s: 'comm' needs an alpha_us of at least 0 and a "
-                       "positive gbps",
-                       where);
-    fit->curves[0] = comm_line(alpha_us, gbps);
+    fit->curves[0] = comm_line(line.alpha_us, line.gbps);
     fit->n_curves = 1;
     return 0;
 }
@@ -57,83 +81,75 @@ static bool is_curve(const struct comm_curve *curve)
 {
     uint32_t n = curve->n_knots;
 
-    if (n < 2 || curve->bytes[0] != 0 || !(curve->us[0] >= 0))
+    if (n < 2 || curve->bytes[0] != 0)
         return false;
     for (uint32_t k = 1; k < n; k++)
         if (!(curve->bytes[k] > curve->bytes[k - 1]) ||
             !(curve->us[k] >= curve->us[k - 1]))
             return false;
-    return isfinite(curve->bytes[n - 1]) && isfinite(curve->us[n - 1]) &&
-           curve->us[n - 1] > curve->us[n - 2];
+    return curve->us[n - 1] > curve->us[n - 2];
 }
 
-static int read_curve(struct comm_curve *curve, const json_t *object,
-                      const char *where, struct err *err)
+static int read_curve(struct comm_curve *curve, const struct json_place *place,
+                      struct err *err)
 {
-    json_t *knots = NULL;
-    uint64_t n_ranks, n_hosts;
-    size_t n;
+    const json_t *knots;
 
-    *curve = (struct comm_curve){0};
-    if (!json_is_object(object))
-        return err_set(err, ERR_INPUT, "%s: a curve is an object", where);
-    if (json_member_u64(&n_ranks, object, "ranks", UINT32_MAX, where, err) ||
-        json_member_u64(&n_hosts, object, "hosts", UINT32_MAX, where, err) ||
-        json_member(&knots, object, "knots", JSON_ARRAY, where, err))
+    if (PLACE_FIELDS(curve, place, curve_fields, NULL, err) ||
+        place_list(&knots, place, "knots", err))
         return -1;
-    curve->n_ranks = (uint32_t)n_ranks;
-    curve->n_hosts = (uint32_t)n_hosts;
-    n = json_array_size(knots);
-    for (size_t k = 0; k < n && n <= COMM_MAX_KNOTS; k++) {
+    for (size_t k = 0; k < json_array_size(knots) && k < COMM_MAX_KNOTS; k++) {
         const json_t *knot = json_array_get(knots, k);
+        char key[16];
 
-        curve->bytes[k] = json_number_value(json_array_get(knot, 0));
-        curve->us[k] = json_number_value(json_array_get(knot, 1));
+        snprintf(key, sizeof(key), "knots[%zu]", k);
+        if (place_list_double(&curve->bytes[k], place, key, knot, 0, 0,
+                              MAX_BYTES, err) ||
+            place_list_double(&curve->us[k], place, key, knot, 1, 0, MAX_US,
+                              err))
+            return -1;
         curve->n_knots++;
     }
-    if (!is_curve(curve))
-        return err_set(err, ERR_INPUT,
-                       "%s: a curve needs 2 to %d knots [BYTES, US] that rise "
-                       "from 0 bytes",
-                       where, COMM_MAX_KNOTS);
+    if (json_array_size(knots) > COMM_MAX_KNOTS || !is_curve(curve))
+        return place_error(place, err,
+                           "a curve needs 2 to %d knots [BYTES, US] that rise "
+                           "from 0 bytes",
+                           COMM_MAX_KNOTS);
     return 0;
 }
 
-static int read_curves(struct comm_fit *fit, const json_t *curves,
-                       const char *where, struct err *err)
+static int read_curves(struct comm_fit *fit, const struct json_place *place,
+                       struct err *err)
 {
-    size_t n = json_array_size(curves);
+    const json_t *list;
+    size_t n;
 
+    if (place_list(&list, place, "curves", err))
+        return -1;
+    n = json_array_size(list);
     if (!n || n > COMM_MAX_CURVES)
-        return err_set(err, ERR_INPUT,
-                       "%s: 'curves' has 1 to %d of them, not "
-                       "%zu",
-                       where, COMM_MAX_CURVES, n);
-    for (; fit->n_curves < n; fit->n_curves++)
-        if (read_curve(&fit->curves[fit->n_curves],
-                       json_array_get(curves, fit->n_curves), where, err))
+        return place_error(place, err, "curves has 1 to %d of them, not %zu",
+                           COMM_MAX_CURVES, n);
+    for (; fit->n_curves < n; fit->n_curves++) {
+        struct json_place curve;
+
+        if (place_element(&curve, place, "curves", list, fit->n_curves, err) ||
+            read_curve(&fit->curves[fit->n_curves], &curve, err))
             return -1;
+    }
     return 0;
 }
 
-int comm_from_json(struct comm_fit *fit, const json_t *object,
-                   const char *where, struct arena *arena, struct err *err)
+int comm_from_json(struct comm_fit *fit, const struct json_place *place,
+                   struct arena *arena, struct err *err)
 {
-    const char *form, *source;
-    json_t *curves = NULL;
+    int form;
 
     *fit = (struct comm_fit){0};
-    if (json_member_string(&form, object, "form", where, err) ||
-        json_member_string(&source, object, "source", where, err))
+    if (place_choice(&form, place, "form", form_names, 2, err) ||
+        place_fields(fit, place, &head_field, 1, arena, err))
         return -1;
-    if (strcmp(form, "port") && strcmp(form, "total"))
-        return err_set(err, ERR_INPUT, "%s: 'form' cannot be '%s'", where,
-                       form);
-    fit->form = !strcmp(form, "port") ? COMM_PORT : COMM_TOTAL;
-    fit->source = arena_strdup(arena, source);
-    if (!json_object_get(object, "curves"))
-        return read_line(fit, object, where, err);
-    if (json_member(&curves, object, "curves", JSON_ARRAY, where, err))
-        return -1;
-    return read_curves(fit, curves, where, err);
+    fit->form = (enum comm_form)form;
+    return place_has(place, "curves") ? read_curves(fit, place, err)
+                                      : read_line(fit, place, err);
 }

@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_COSTMODEL_COMM_JSON_H
 #define NEUROSHARD_COSTMODEL_COMM_JSON_H
 
-#include "base/json.h"
+#include "base/json_place.h"
 #include "base/mem.h"
 #include "costmodel/comm_model.h"
 
@@ -16,9 +16,8 @@
  * line, for any number of ranks.
  */
 json_t *comm_to_json(const struct comm_fit *fit);
-/* ERR_INPUT for what is no such object, where says in which file. */
-int comm_from_json(struct comm_fit *fit, const json_t *object,
-                   const char *where, struct arena *arena,
-                   struct err *err) MUST_CHECK;
+/* ERR_INPUT for what is no such object. */
+int comm_from_json(struct comm_fit *fit, const struct json_place *place,
+                   struct arena *arena, struct err *err) MUST_CHECK;
 
 #endif

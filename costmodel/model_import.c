@@ -56,7 +56,6 @@ int model_import(struct model *model, const char *dir, struct arena *arena,
     uint32_t inputs[MAX_FEATURES];
     struct net_file file = {0};
     uint64_t hash = 0;
-    int rc = -1;
 
     memset(model, 0, sizeof(*model));
     feature_set_published(&published);
@@ -64,10 +63,9 @@ int model_import(struct model *model, const char *dir, struct arena *arena,
         names[f] = feature_set_name(&published, f);
     file.path = arena_printf(arena, "%s/net_compute.json", dir);
     file.n_inputs = published.n;
-    if (net_file_read(&file, inputs, names, &hash, arena, err))
-        goto out;
-    if (check_layers(&file, err))
-        goto out;
+    if (net_file_read(&file, inputs, names, &hash, arena, err) ||
+        check_layers(&file, err))
+        return -1;
     for (unsigned f = 0; f < published.n; f++) {
         feature_set_add(&model->features, names[inputs[f]]);
         model->mean[f] = (double)file.mean[f];
@@ -87,8 +85,5 @@ int model_import(struct model *model, const char *dir, struct arena *arena,
     model->training.version = NEUROSHARD_VERSION;
     model->training.loss = "squared";
     model->training.measured_from = model->training.measured_to = "";
-    rc = 0;
-out:
-    net_file_release(&file);
-    return rc;
+    return 0;
 }

@@ -1,48 +1,137 @@
 /* SPDX-License-Identifier: MIT */
 #include "costmodel/model_json.h"
 
-#include <assert.h>
+#include <float.h>
 #include <math.h>
-#include <string.h>
+#include <stddef.h>
 
+#include "base/json_place.h"
 #include "costmodel/comm_json.h"
 #include "costmodel/fast_mlp.h"
 
 #define MAX_COUNT 0x1p53
 #define MAX_MS 1e15
-#define MAX_FIGURE 1e300 /* of features and totals, whatever their unit */
+#define MAX_FIGURE 1e300       /* of features and totals, whatever their unit */
+#define MIN_SCALE DBL_TRUE_MIN /* what is divided by */
 
-/* Each member that is a number, with its range, wherever it stands. */
-static const struct range {
-    const char *key;
-    double min, max;
-} ranges[] = {
-    {"threads", 0, UINT32_MAX},       {"batch", 1, UINT32_MAX},
-    {"batch_min", 1, UINT32_MAX},     {"batch_max", 1, UINT32_MAX},
-    {"samples", 0, MAX_COUNT},        {"mean", -MAX_FIGURE, MAX_FIGURE},
-    {"std", 0, MAX_FIGURE},           {"min", -MAX_FIGURE, MAX_FIGURE},
-    {"max", -MAX_FIGURE, MAX_FIGURE}, {"rate_ms", 0, MAX_MS},
-    {"base_ms", 0, MAX_MS},           {"ratio_min", 0, MAX_FIGURE},
-    {"ratio_max", 0, MAX_FIGURE},     {"hidden", 1, FAST_MLP_MAX_WIDTH},
-    {"embed", 1, MODEL_MAX_EMBED},    {"head", 1, FAST_MLP_MAX_WIDTH},
-    {"seed", 0, MAX_COUNT},           {"epochs", 0, MAX_COUNT},
-    {"best_epoch", 0, MAX_COUNT},     {"train", 0, MAX_COUNT},
-    {"validation", 0, MAX_COUNT},     {"held_out", 0, MAX_COUNT},
-    {"mse_ms2", 0, MAX_FIGURE},       {"mape", 0, MAX_FIGURE},
-    {"median_ape", 0, MAX_FIGURE},    {"p90_ape", 0, MAX_FIGURE},
-    {"kendall_tau", -1, 1},           {"floor_gbps", 0, 1e9},
+/* Each member that is a number or a text, with its range. */
+
+static const struct place_field head_fields[] = {
+    {"source", PLACE_TEXT, true, offsetof(struct model, source), 0, 0},
+    {"floor_gbps", PLACE_DOUBLE, true, offsetof(struct model, floor_gbps), 0,
+     1e9},
 };
 
-static const struct range *range_of(const char *key)
-{
-    size_t i = 0;
+static const struct place_field setting_fields[] = {
+    {"device", PLACE_TEXT, true, offsetof(struct model, device), 0, 0},
+    {"threads", PLACE_U32, true, offsetof(struct model, n_threads), 0,
+     UINT32_MAX},
+    {"isa", PLACE_TEXT, true, offsetof(struct model, isa), 0, 0},
+};
 
-    while (strcmp(ranges[i].key, key) != 0) {
-        i++;
-        assert(i < sizeof(ranges) / sizeof(*ranges));
+/* The setting itself, in version 1. */
+static const struct place_field batch_field = {
+    "batch", PLACE_U32, false, offsetof(struct model_range, batch_min),
+    1,       UINT32_MAX};
+
+static const struct place_field range_fields[] = {
+    {"batch_min", PLACE_U32, true, offsetof(struct model_range, batch_min), 1,
+     UINT32_MAX},
+    {"batch_max", PLACE_U32, true, offsetof(struct model_range, batch_max), 1,
+     UINT32_MAX},
+    {"samples", PLACE_U64, true, offsetof(struct model_range, n_samples), 0,
+     MAX_COUNT},
+};
+
+static const struct place_field environment_fields[] = {
+    {"driver", PLACE_TEXT, true, offsetof(struct model_environment, driver), 0,
+     0},
+    {"cuda", PLACE_TEXT, true, offsetof(struct model_environment, cuda), 0, 0},
+    {"host", PLACE_TEXT, true, offsetof(struct model_environment, host), 0, 0},
+    {"samples", PLACE_U64, true, offsetof(struct model_environment, n_samples),
+     0, MAX_COUNT},
+};
+
+/* A feature or a total. */
+struct scaled {
+    const char *name;
+    double mean, std, min, max, rate_ms;
+};
+
+static const struct place_field scaled_fields[] = {
+    {"name", PLACE_TEXT, true, offsetof(struct scaled, name), 0, 0},
+    {"mean", PLACE_DOUBLE, true, offsetof(struct scaled, mean), -MAX_FIGURE,
+     MAX_FIGURE},
+    {"std", PLACE_DOUBLE, true, offsetof(struct scaled, std), MIN_SCALE,
+     MAX_FIGURE},
+};
+
+static const struct place_field feature_fields[] = {
+    {"min", PLACE_DOUBLE, false, offsetof(struct scaled, min), -MAX_FIGURE,
+     MAX_FIGURE},
+    {"max", PLACE_DOUBLE, false, offsetof(struct scaled, max), -MAX_FIGURE,
+     MAX_FIGURE},
+};
+
+static const struct place_field total_fields[] = {
+    {"rate_ms", PLACE_DOUBLE, true, offsetof(struct scaled, rate_ms), 0,
+     MAX_MS},
+};
+
+static const struct place_field estimate_fields[] = {
+    {"base_ms", PLACE_DOUBLE, true, offsetof(struct estimate, base_ms),
+     MIN_SCALE, MAX_MS},
+    {"ratio_min", PLACE_DOUBLE, true, offsetof(struct estimate, ratio_min), 0,
+     MAX_FIGURE},
+    {"ratio_max", PLACE_DOUBLE, true, offsetof(struct estimate, ratio_max), 0,
+     MAX_FIGURE},
+};
+
+static const struct place_field shape_fields[] = {
+    {"hidden", PLACE_U32, true, offsetof(struct mlp_shape, n_hidden), 1,
+     FAST_MLP_MAX_WIDTH},
+    {"embed", PLACE_U32, true, offsetof(struct mlp_shape, n_embed), 1,
+     MODEL_MAX_EMBED},
+    {"head", PLACE_U32, true, offsetof(struct mlp_shape, n_head), 1,
+     FAST_MLP_MAX_WIDTH},
+};
+
+#define TRAINING_TEXT(key, member)                                           \
+    {                                                                        \
+        key, PLACE_TEXT, true, offsetof(struct model_training, member), 0, 0 \
     }
-    return &ranges[i];
-}
+#define TRAINING_COUNT(key, member)                                       \
+    {                                                                     \
+        key, PLACE_U64, true, offsetof(struct model_training, member), 0, \
+            MAX_COUNT                                                     \
+    }
+static const struct place_field training_fields[] = {
+    TRAINING_TEXT("version", version),
+    TRAINING_TEXT("loss", loss),
+    TRAINING_COUNT("seed", seed),
+    TRAINING_COUNT("epochs", epochs),
+    TRAINING_COUNT("best_epoch", best_epoch),
+    TRAINING_COUNT("train", n_train),
+    TRAINING_COUNT("validation", n_validation),
+    TRAINING_COUNT("held_out", n_held_out),
+    TRAINING_TEXT("measured_from", measured_from),
+    TRAINING_TEXT("measured_to", measured_to),
+};
+
+_Static_assert(sizeof(size_t) == sizeof(uint64_t), "a count of samples");
+static const struct place_field error_fields[] = {
+    {"predictor", PLACE_TEXT, true, offsetof(struct errors, name), 0, 0},
+    {"samples", PLACE_U64, true, offsetof(struct errors, n), 0, MAX_COUNT},
+    {"mse_ms2", PLACE_DOUBLE, false, offsetof(struct errors, mse), 0,
+     MAX_FIGURE},
+    {"mape", PLACE_DOUBLE, false, offsetof(struct errors, mape), 0, MAX_FIGURE},
+    {"median_ape", PLACE_DOUBLE, false, offsetof(struct errors, median_ape), 0,
+     MAX_FIGURE},
+    {"p90_ape", PLACE_DOUBLE, false, offsetof(struct errors, p90_ape), 0,
+     MAX_FIGURE},
+    {"kendall_tau", PLACE_DOUBLE, false, offsetof(struct errors, kendall_tau),
+     -1, 1},
+};
 
 /* JSON has no NaN: what is not known is left out. */
 static void set_real(json_t *object, const char *key, double value)
@@ -214,386 +303,235 @@ json_t *model_to_json(const struct model *model)
     return root;
 }
 
-/* What the readers below share. */
-struct reader {
-    const char *where;
-    struct arena *arena;
-    struct err *err;
-};
-
-static int get_text(const struct reader *reader, const char **out,
-                    const json_t *object, const char *key)
-{
-    if (json_member_string(out, object, key, reader->where, reader->err))
-        return -1;
-    *out = arena_strdup(reader->arena, *out);
-    return 0;
-}
-
-static int get_u64(const struct reader *reader, uint64_t *out,
-                   const json_t *object, const char *key)
-{
-    const struct range *range = range_of(key);
-
-    if (json_member_u64(out, object, key, (uint64_t)range->max, reader->where,
-                        reader->err))
-        return -1;
-    if (*out >= (uint64_t)range->min)
-        return 0;
-    return err_set(reader->err, ERR_INPUT,
-                   "%s: '%s' is %.0f, outside %.0f to %.0f", reader->where, key,
-                   (double)*out, range->min, range->max);
-}
-
-static int get_u32(const struct reader *reader, uint32_t *out,
-                   const json_t *object, const char *key)
-{
-    uint64_t value;
-
-    if (get_u64(reader, &value, object, key))
-        return -1;
-    *out = (uint32_t)value;
-    return 0;
-}
-
-static int get_double(const struct reader *reader, double *out,
-                      const json_t *object, const char *key)
-{
-    const struct range *range = range_of(key);
-
-    if (json_member_double(out, object, key, reader->where, reader->err))
-        return -1;
-    if (*out >= range->min && *out <= range->max)
-        return 0;
-    return err_set(reader->err, ERR_INPUT, "%s: '%s' is %g, not in %g to %g",
-                   reader->where, key, *out, range->min, range->max);
-}
-
-/* NAN where the member is null or left out. */
-static int get_optional(const struct reader *reader, double *out,
-                        const json_t *object, const char *key)
-{
-    const json_t *value = json_object_get(object, key);
-
-    *out = NAN;
-    if (!value || json_is_null(value))
-        return 0;
-    return get_double(reader, out, object, key);
-}
-
-static int refuse(const struct reader *reader, const char *key,
-                  const char *text)
-{
-    return err_set(reader->err, ERR_INPUT, "%s: '%s' cannot be '%s'",
-                   reader->where, key, text);
-}
-
 /* What both an object of the list "ranges" and a setting of version 1 have. */
-static int read_pair(const struct reader *reader, struct model_range *range,
-                     const json_t *object)
+static int read_pair(struct model_range *range, const struct json_place *place,
+                     struct err *err)
 {
-    const char *precision, *optimizer;
+    const char *precisions[N_PRECISIONS], *optimizers[N_OPTIMIZERS];
+    int precision, optimizer;
 
-    if (get_text(reader, &precision, object, "precision") ||
-        get_text(reader, &optimizer, object, "optimizer"))
+    for (int i = 0; i < N_PRECISIONS; i++)
+        precisions[i] = precision_name((enum precision)i);
+    for (int i = 0; i < N_OPTIMIZERS; i++)
+        optimizers[i] = optimizer_name((enum optimizer)i);
+    if (place_choice(&precision, place, "precision", precisions, N_PRECISIONS,
+                     err) ||
+        place_choice(&optimizer, place, "optimizer", optimizers, N_OPTIMIZERS,
+                     err))
         return -1;
-    if (precision_from_name(precision) < 0)
-        return refuse(reader, "precision", precision);
-    if (optimizer_from_name(optimizer) < 0)
-        return refuse(reader, "optimizer", optimizer);
-    range->precision = (enum precision)precision_from_name(precision);
-    range->optimizer = (enum optimizer)optimizer_from_name(optimizer);
+    range->precision = (enum precision)precision;
+    range->optimizer = (enum optimizer)optimizer;
     return 0;
 }
 
-static int read_range(const struct reader *reader, struct model *model,
-                      const json_t *object)
+static int read_range(struct model *model, const struct json_place *place,
+                      struct arena *arena, struct err *err)
 {
-    struct model_range range;
+    struct model_range range = {0};
 
-    if (read_pair(reader, &range, object) ||
-        get_u32(reader, &range.batch_min, object, "batch_min") ||
-        get_u32(reader, &range.batch_max, object, "batch_max") ||
-        get_u64(reader, &range.n_samples, object, "samples"))
+    if (read_pair(&range, place, err) ||
+        PLACE_FIELDS(&range, place, range_fields, arena, err))
         return -1;
     if (range.batch_min > range.batch_max)
-        return err_set(reader->err, ERR_INPUT,
-                       "%s: a range of batches cannot go from %u to %u",
-                       reader->where, range.batch_min, range.batch_max);
+        return place_error(place, err,
+                           "a range of batches cannot go from %u to %u",
+                           range.batch_min, range.batch_max);
     if (model_find_range(model, range.precision, range.optimizer))
-        return err_set(reader->err, ERR_INPUT,
-                       "%s: 'ranges' has %s with %s twice", reader->where,
-                       precision_name(range.precision),
-                       optimizer_name(range.optimizer));
+        return place_error(place, err, "%s with %s is there twice",
+                           precision_name(range.precision),
+                           optimizer_name(range.optimizer));
     model->ranges[model->n_ranges++] = range;
     return 0;
 }
 
 /* What older models say nothing of. */
-static int read_environments(const struct reader *reader, struct model *model,
-                             const json_t *setting)
+static int read_environment(struct model *model, const struct json_place *place,
+                            struct arena *arena, struct err *err)
 {
-    json_t *list = NULL, *item;
-    size_t i;
+    return PLACE_FIELDS(&model->environments[model->n_environments++], place,
+                        environment_fields, arena, err);
+}
 
-    if (!json_object_get(setting, "environments"))
-        return 0;
-    if (json_member(&list, setting, "environments", JSON_ARRAY, reader->where,
-                    reader->err))
+static int read_feature(struct model *model, const struct json_place *place,
+                        struct arena *arena, struct err *err)
+{
+    const unsigned i = model->features.n;
+    struct scaled scaled = {.min = NAN, .max = NAN};
+
+    if (PLACE_FIELDS(&scaled, place, scaled_fields, arena, err) ||
+        PLACE_FIELDS(&scaled, place, feature_fields, arena, err))
         return -1;
-    json_array_foreach(list, i, item)
-    {
-        struct model_environment *environment = &model->environments[i];
-
-        if (i == MODEL_MAX_ENVIRONMENTS)
-            return err_set(reader->err, ERR_INPUT,
-                           "%s: 'environments' are more than %d", reader->where,
-                           MODEL_MAX_ENVIRONMENTS);
-        if (get_text(reader, &environment->driver, item, "driver") ||
-            get_text(reader, &environment->cuda, item, "cuda") ||
-            get_text(reader, &environment->host, item, "host") ||
-            get_u64(reader, &environment->n_samples, item, "samples"))
-            return -1;
-        model->n_environments++;
-    }
+    if (!feature_set_add(&model->features, scaled.name))
+        return place_error(place, err,
+                           "feature '%s' is unknown to this program, or there "
+                           "twice",
+                           scaled.name);
+    model->mean[i] = scaled.mean;
+    model->std[i] = scaled.std;
+    model->min[i] = scaled.min;
+    model->max[i] = scaled.max;
     return 0;
 }
 
-static int read_setting(const struct reader *reader, struct model *model,
-                        const json_t *root)
+static int read_total(struct model *model, const struct json_place *place,
+                      struct arena *arena, struct err *err)
 {
-    json_t *object = NULL, *list = NULL, *item;
-    uint32_t batch;
-    size_t i;
-
-    if (json_member(&object, root, "setting", JSON_OBJECT, reader->where,
-                    reader->err) ||
-        get_text(reader, &model->device, object, "device") ||
-        get_u32(reader, &model->n_threads, object, "threads") ||
-        get_text(reader, &model->isa, object, "isa") ||
-        read_environments(reader, model, object))
-        return -1;
-    if (json_object_get(object, "batch")) { /* version 1 */
-        if (read_pair(reader, &model->ranges[0], object) ||
-            get_u32(reader, &batch, object, "batch"))
-            return -1;
-        model->ranges[0].batch_min = model->ranges[0].batch_max = batch;
-        model->n_ranges = 1;
-        return 0;
-    }
-    if (json_member(&list, object, "ranges", JSON_ARRAY, reader->where,
-                    reader->err))
-        return -1;
-    json_array_foreach(list, i, item)
-    {
-        if (read_range(reader, model, item))
-            return -1;
-    }
-    if (!model->n_ranges)
-        return err_set(reader->err, ERR_INPUT, "%s: 'ranges' is empty",
-                       reader->where);
-    return 0;
-}
-
-static int read_features(const struct reader *reader, struct model *model,
-                         const json_t *root)
-{
-    json_t *list = NULL, *object;
-    size_t i;
-
-    if (json_member(&list, root, "features", JSON_ARRAY, reader->where,
-                    reader->err))
-        return -1;
-    if (!json_array_size(list))
-        return err_set(reader->err, ERR_INPUT, "%s: 'features' is empty",
-                       reader->where);
-    json_array_foreach(list, i, object)
-    {
-        struct reader own = *reader;
-        const char *name;
-
-        if (get_text(reader, &name, object, "name"))
-            return -1;
-        own.where = arena_printf(reader->arena, "%s: feature '%s'",
-                                 reader->where, name);
-        if (!feature_set_add(&model->features, name))
-            return err_set(reader->err, ERR_INPUT,
-                           "%s is unknown to this program, or there twice",
-                           own.where);
-        if (get_double(&own, &model->mean[i], object, "mean") ||
-            get_double(&own, &model->std[i], object, "std") ||
-            get_optional(&own, &model->min[i], object, "min") ||
-            get_optional(&own, &model->max[i], object, "max"))
-            return -1;
-        if (!(model->std[i] > 0))
-            return err_set(reader->err, ERR_INPUT, "%s: 'std' must be positive",
-                           own.where);
-    }
-    return 0;
-}
-
-static int read_total(const struct reader *reader, struct estimate *estimate,
-                      const json_t *object)
-{
+    struct estimate *estimate = &model->estimate;
     const unsigned i = estimate->totals.n;
-    struct reader own = *reader;
-    const char *name;
+    struct scaled scaled;
 
-    if (get_text(reader, &name, object, "name"))
+    if (PLACE_FIELDS(&scaled, place, scaled_fields, arena, err) ||
+        PLACE_FIELDS(&scaled, place, total_fields, arena, err))
         return -1;
-    own.where =
-        arena_printf(reader->arena, "%s: total '%s'", reader->where, name);
-    if (!total_set_add(&estimate->totals, name))
-        return err_set(reader->err, ERR_INPUT,
-                       "%s is unknown to this program, or there twice",
-                       own.where);
-    if (get_double(&own, &estimate->rate_ms[i], object, "rate_ms") ||
-        get_double(&own, &estimate->mean[i], object, "mean") ||
-        get_double(&own, &estimate->std[i], object, "std"))
-        return -1;
-    if (!(estimate->std[i] > 0))
-        return err_set(reader->err, ERR_INPUT, "%s: 'std' must be positive",
-                       own.where);
+    if (!total_set_add(&estimate->totals, scaled.name))
+        return place_error(place, err,
+                           "total '%s' is unknown to this program, or there "
+                           "twice",
+                           scaled.name);
+    estimate->mean[i] = scaled.mean;
+    estimate->std[i] = scaled.std;
+    estimate->rate_ms[i] = scaled.rate_ms;
     return 0;
 }
 
-static int read_estimate(const struct reader *reader, struct estimate *estimate,
-                         const json_t *root)
+static int read_errors(struct model *model, const struct json_place *place,
+                       struct arena *arena, struct err *err)
 {
-    json_t *object = NULL, *list = NULL, *item;
-    size_t i;
+    struct errors *errors = &model->errors[model->n_errors++];
 
-    if (!json_object_get(root, "estimate"))
-        return 0;
-    if (json_member(&object, root, "estimate", JSON_OBJECT, reader->where,
-                    reader->err) ||
-        get_double(reader, &estimate->base_ms, object, "base_ms") ||
-        get_double(reader, &estimate->ratio_min, object, "ratio_min") ||
-        get_double(reader, &estimate->ratio_max, object, "ratio_max") ||
-        json_member(&list, object, "totals", JSON_ARRAY, reader->where,
-                    reader->err))
+    errors->mse = errors->mape = errors->median_ape = NAN;
+    errors->p90_ape = errors->kendall_tau = NAN;
+    return PLACE_FIELDS(errors, place, error_fields, arena, err);
+}
+
+/* Each object of list `key`, of min to max. */
+static int read_list(struct model *model, const struct json_place *place,
+                     const char *key, size_t min, size_t max,
+                     int (*read)(struct model *model,
+                                 const struct json_place *place,
+                                 struct arena *arena, struct err *err),
+                     struct arena *arena, struct err *err)
+{
+    const json_t *list;
+
+    if (place_list(&list, place, key, err))
         return -1;
-    json_array_foreach(list, i, item)
-    {
-        if (read_total(reader, estimate, item))
+    if (json_array_size(list) < min || json_array_size(list) > max)
+        return place_error(place, err, "%s has %zu entries, not %zu to %zu",
+                           key, json_array_size(list), min, max);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        struct json_place item;
+
+        if (place_element(&item, place, key, list, i, err) ||
+            read(model, &item, arena, err))
             return -1;
     }
-    if (!estimate->totals.n || !(estimate->base_ms > 0) ||
-        estimate->ratio_max < estimate->ratio_min)
-        return err_set(reader->err, ERR_INPUT,
-                       "%s: 'estimate' needs totals, a positive base_ms and a "
-                       "range of ratios",
-                       reader->where);
     return 0;
 }
 
-static int read_shape(const struct reader *reader, struct mlp_shape *shape,
-                      const struct model *model, const json_t *root)
+static int read_setting(struct model *model, const struct json_place *root,
+                        struct arena *arena, struct err *err)
 {
-    json_t *object = NULL;
+    struct model_range *only = &model->ranges[0];
+    struct json_place place;
 
-    if (json_member(&object, root, "shape", JSON_OBJECT, reader->where,
-                    reader->err) ||
-        get_u32(reader, &shape->n_hidden, object, "hidden") ||
-        get_u32(reader, &shape->n_embed, object, "embed") ||
-        get_u32(reader, &shape->n_head, object, "head"))
+    if (place_object(&place, root, "setting", err) ||
+        PLACE_FIELDS(model, &place, setting_fields, arena, err) ||
+        (place_has(&place, "environments") &&
+         read_list(model, &place, "environments", 0, MODEL_MAX_ENVIRONMENTS,
+                   read_environment, arena, err)))
         return -1;
+    if (!place_has(&place, "batch")) /* not version 1 */
+        return read_list(model, &place, "ranges", 1, MODEL_MAX_RANGES,
+                         read_range, arena, err);
+    if (read_pair(only, &place, err) ||
+        place_fields(only, &place, &batch_field, 1, arena, err))
+        return -1;
+    only->batch_max = only->batch_min;
+    model->n_ranges = 1;
+    return 0;
+}
+
+static int read_estimate(struct model *model, const struct json_place *root,
+                         struct arena *arena, struct err *err)
+{
+    struct estimate *estimate = &model->estimate;
+    struct json_place place;
+
+    if (!place_has(root, "estimate"))
+        return 0;
+    if (place_object(&place, root, "estimate", err) ||
+        PLACE_FIELDS(estimate, &place, estimate_fields, arena, err) ||
+        read_list(model, &place, "totals", 1, MAX_TOTALS, read_total, arena,
+                  err))
+        return -1;
+    if (estimate->ratio_max < estimate->ratio_min)
+        return place_error(&place, err, "ratio_max is below ratio_min");
+    return 0;
+}
+
+static int read_shape(struct mlp_shape *shape, const struct model *model,
+                      const struct json_place *root, struct err *err)
+{
+    struct json_place place;
+
     shape->n_features = model->features.n;
     shape->n_totals = model->estimate.totals.n;
-    return 0;
-}
-
-static int read_training(const struct reader *reader,
-                         struct model_training *training, const json_t *root)
-{
-    json_t *object = NULL;
-
-    if (json_member(&object, root, "training", JSON_OBJECT, reader->where,
-                    reader->err) ||
-        get_text(reader, &training->version, object, "version") ||
-        get_text(reader, &training->loss, object, "loss") ||
-        get_u64(reader, &training->seed, object, "seed") ||
-        get_u64(reader, &training->epochs, object, "epochs") ||
-        get_u64(reader, &training->best_epoch, object, "best_epoch") ||
-        get_u64(reader, &training->n_train, object, "train") ||
-        get_u64(reader, &training->n_validation, object, "validation") ||
-        get_u64(reader, &training->n_held_out, object, "held_out") ||
-        get_text(reader, &training->measured_from, object, "measured_from") ||
-        get_text(reader, &training->measured_to, object, "measured_to"))
+    if (place_object(&place, root, "shape", err))
         return -1;
-    return 0;
+    return PLACE_FIELDS(shape, &place, shape_fields, NULL, err);
 }
 
-static int read_errors(const struct reader *reader, struct model *model,
-                       const json_t *root)
+static int read_training(struct model_training *training,
+                         const struct json_place *root, struct arena *arena,
+                         struct err *err)
 {
-    json_t *list = NULL, *object;
-    size_t i;
+    struct json_place place;
 
-    if (json_member(&list, root, "errors", JSON_ARRAY, reader->where,
-                    reader->err))
+    if (place_object(&place, root, "training", err))
         return -1;
-    if (json_array_size(list) > MODEL_MAX_ERRORS)
-        return err_set(reader->err, ERR_INPUT,
-                       "%s: 'errors' lists more than %d predictors",
-                       reader->where, MODEL_MAX_ERRORS);
-    json_array_foreach(list, i, object)
-    {
-        struct errors *errors = &model->errors[i];
-        uint64_t n;
-
-        if (get_text(reader, &errors->name, object, "predictor") ||
-            get_u64(reader, &n, object, "samples") ||
-            get_optional(reader, &errors->mse, object, "mse_ms2") ||
-            get_optional(reader, &errors->mape, object, "mape") ||
-            get_optional(reader, &errors->median_ape, object, "median_ape") ||
-            get_optional(reader, &errors->p90_ape, object, "p90_ape") ||
-            get_optional(reader, &errors->kendall_tau, object, "kendall_tau"))
-            return -1;
-        errors->n = (size_t)n;
-        model->n_errors++;
-    }
-    return 0;
+    return PLACE_FIELDS(training, &place, training_fields, arena, err);
 }
 
-static int read_comm(const struct reader *reader, struct model *model,
-                     const json_t *root)
+static int read_comm(struct model *model, const struct json_place *root,
+                     struct arena *arena, struct err *err)
 {
-    json_t *object = NULL;
+    struct json_place place;
 
-    if (!json_object_get(root, "comm"))
+    model->has_comm = place_has(root, "comm");
+    if (!model->has_comm)
         return 0;
-    model->has_comm = true;
-    if (json_member(&object, root, "comm", JSON_OBJECT, reader->where,
-                    reader->err))
+    if (place_object(&place, root, "comm", err))
         return -1;
-    return comm_from_json(&model->comm, object, reader->where, reader->arena,
-                          reader->err);
+    return comm_from_json(&model->comm, &place, arena, err);
 }
 
 int model_from_json(struct model *model, struct mlp_shape *shape,
                     const json_t *root, const char *where, struct arena *arena,
                     struct err *err)
 {
-    const struct reader reader = {where, arena, err};
-    const char *kind, *basis;
+    static const char *const kinds[] = {"compute"};
+    static const char *const bases[] = {"modelled", "measured"};
+    struct json_place place;
+    int kind, basis;
 
-    if (get_text(&reader, &kind, root, "kind") ||
-        get_text(&reader, &basis, root, "basis") ||
-        get_text(&reader, &model->source, root, "source"))
+    if (place_root(&place, root, where, err))
         return -1;
-    if (strcmp(kind, "compute"))
-        return refuse(&reader, "kind", kind);
-    if (strcmp(basis, "measured") && strcmp(basis, "modelled"))
-        return refuse(&reader, "basis", basis);
-    model->basis = !strcmp(basis, "measured") ? BASIS_MEASURED : BASIS_MODELLED;
-    if (read_setting(&reader, model, root) ||
-        read_features(&reader, model, root) ||
-        read_estimate(&reader, &model->estimate, root) ||
-        read_shape(&reader, shape, model, root) ||
-        read_training(&reader, &model->training, root) ||
-        read_errors(&reader, model, root) || read_comm(&reader, model, root) ||
-        get_double(&reader, &model->floor_gbps, root, "floor_gbps"))
+    place.is_strict = true;
+    if (place_choice(&kind, &place, "kind", kinds, 1, err) ||
+        place_choice(&basis, &place, "basis", bases, 2, err))
+        return -1;
+    model->basis = basis ? BASIS_MEASURED : BASIS_MODELLED;
+    if (PLACE_FIELDS(model, &place, head_fields, arena, err) ||
+        read_setting(model, &place, arena, err) ||
+        read_list(model, &place, "features", 1, MAX_FEATURES, read_feature,
+                  arena, err) ||
+        read_estimate(model, &place, arena, err) ||
+        read_shape(shape, model, &place, err) ||
+        read_training(&model->training, &place, arena, err) ||
+        read_list(model, &place, "errors", 0, MODEL_MAX_ERRORS, read_errors,
+                  arena, err) ||
+        read_comm(model, &place, arena, err))
         return -1;
     return 0;
 }

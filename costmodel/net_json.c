@@ -1,133 +1,128 @@
 /* SPDX-License-Identifier: MIT */
 #include "costmodel/net_json.h"
 
-#include <math.h>
+#include <float.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/json.h"
+#include "base/json_place.h"
 
-static int read_floats(float **out, const json_t *object, const char *key,
-                       size_t n, const char *where, struct arena *arena,
-                       struct err *err)
+/* Each member of a layer that is no list, with its range; numbers in lists are
+ * floats. */
+struct layer {
+    const char *name;
+    uint32_t n_in, n_out;
+};
+static const struct place_field layer_fields[] = {
+    {"name", PLACE_TEXT, true, offsetof(struct layer, name), 0, 0},
+    {"inp", PLACE_U32, true, offsetof(struct layer, n_in), 1,
+     FAST_MLP_MAX_WIDTH},
+    {"out", PLACE_U32, true, offsetof(struct layer, n_out), 1,
+     FAST_MLP_MAX_WIDTH},
+};
+
+/* n numbers of at least min. */
+static int read_floats(float **out, const struct json_place *place,
+                       const char *key, size_t n, double min,
+                       struct arena *arena, struct err *err)
 {
-    json_t *list = NULL;
+    const json_t *list;
 
-    if (json_member(&list, object, key, JSON_ARRAY, where, err))
+    if (place_list(&list, place, key, err))
         return -1;
     if (json_array_size(list) != n)
-        return err_set(err, ERR_INPUT, "%s: '%s' has %zu numbers, not %zu",
-                       where, key, json_array_size(list), n);
+        return place_error(place, err, "%s has %zu numbers, not %zu", key,
+                           json_array_size(list), n);
     *out = ARENA_NEW(arena, float, n);
     for (size_t i = 0; i < n; i++) {
-        const json_t *value = json_array_get(list, i);
+        double x;
 
-        (*out)[i] = (float)json_number_value(value);
-        if (!json_is_number(value) || !isfinite((*out)[i]))
-            return err_set(err, ERR_INPUT,
-                           "%s: '%s' holds no finite number at position %zu",
-                           where, key, i);
+        if (place_list_double(&x, place, key, list, i, min, (double)FLT_MAX,
+                              err))
+            return -1;
+        (*out)[i] = (float)x;
     }
     return 0;
 }
 
-static int read_layer(struct net_file *file, const json_t *object,
-                      struct arena *arena, struct err *err)
+static int read_layer(struct net_file *file, const struct json_place *place,
+                      uint32_t n_in, struct arena *arena, struct err *err)
 {
-    struct fast_mlp_layer *layer = &file->layers[file->n_layers];
-    uint64_t n_in, n_out;
-    float *weight = NULL, *bias = NULL;
+    struct layer layer;
+    float *weight, *bias;
 
-    if (json_member_string(&file->names[file->n_layers], object, "name",
-                           file->path, err) ||
-        json_member_u64(&n_in, object, "inp", FAST_MLP_MAX_WIDTH, file->path,
-                        err) ||
-        json_member_u64(&n_out, object, "out", FAST_MLP_MAX_WIDTH, file->path,
-                        err))
+    if (PLACE_FIELDS(&layer, place, layer_fields, arena, err))
         return -1;
-    if (!n_in || !n_out)
-        return err_set(err, ERR_INPUT, "%s: layer '%s' is empty", file->path,
-                       file->names[file->n_layers]);
-    if (read_floats(&weight, object, "weight", n_in * n_out, file->path, arena,
-                    err) ||
-        read_floats(&bias, object, "bias", n_out, file->path, arena, err))
-        return err_prefix(err, "layer '%s'", file->names[file->n_layers]);
-    *layer = (struct fast_mlp_layer){.n_in = (uint32_t)n_in,
-                                     .n_out = (uint32_t)n_out,
-                                     .weight = weight,
-                                     .bias = bias,
-                                     .relu = true};
-    file->n_layers++;
+    if (layer.n_in != n_in)
+        return place_error(place, err,
+                           "layer '%s' takes %u inputs where %u arrive",
+                           layer.name, layer.n_in, n_in);
+    if (read_floats(&weight, place, "weight", (size_t)n_in * layer.n_out,
+                    (double)-FLT_MAX, arena, err) ||
+        read_floats(&bias, place, "bias", layer.n_out, (double)-FLT_MAX, arena,
+                    err))
+        return -1;
+    file->names[file->n_layers] = layer.name;
+    file->layers[file->n_layers++] =
+        (struct fast_mlp_layer){.n_in = n_in,
+                                .n_out = layer.n_out,
+                                .weight = weight,
+                                .bias = bias,
+                                .relu = true};
     return 0;
 }
 
-static int read_layers(struct net_file *file, struct arena *arena,
-                       struct err *err)
+static int read_layers(struct net_file *file, const struct json_place *place,
+                       struct arena *arena, struct err *err)
 {
-    json_t *list = NULL;
+    uint32_t n_in = file->n_inputs;
+    const json_t *list;
     size_t n;
 
-    if (json_member(&list, file->root, "layers", JSON_ARRAY, file->path, err))
+    if (place_list(&list, place, "layers", err))
         return -1;
     n = json_array_size(list);
     if (!n || n > FAST_MLP_MAX_LAYERS)
-        return err_set(err, ERR_INPUT, "%s: a net has 1 to %d layers, not %zu",
-                       file->path, FAST_MLP_MAX_LAYERS, n);
+        return place_error(place, err, "a net has 1 to %d layers, not %zu",
+                           FAST_MLP_MAX_LAYERS, n);
     for (size_t k = 0; k < n; k++) {
-        const json_t *object = json_array_get(list, k);
-        uint32_t want = k ? file->layers[k - 1].n_out : file->n_inputs;
+        struct json_place layer;
 
-        if (read_layer(file, object, arena, err))
+        if (place_element(&layer, place, "layers", list, k, err) ||
+            read_layer(file, &layer, n_in, arena, err))
             return -1;
-        if (file->layers[k].n_in != want)
-            return err_set(err, ERR_INPUT,
-                           "%s: layer '%s' takes %u inputs where %u arrive",
-                           file->path, file->names[k], file->layers[k].n_in,
-                           want);
+        n_in = file->layers[k].n_out;
     }
-    return 0;
-}
-
-static int read_scaling(struct net_file *file, struct arena *arena,
-                        struct err *err)
-{
-    if (read_floats(&file->mean, file->root, "feature_means", file->n_inputs,
-                    file->path, arena, err) ||
-        read_floats(&file->std, file->root, "feature_stds", file->n_inputs,
-                    file->path, arena, err))
-        return -1;
-    for (uint32_t i = 0; i < file->n_inputs; i++)
-        if (!(file->std[i] > 0))
-            return err_set(err, ERR_INPUT,
-                           "%s: 'feature_stds' must be positive, not %g at "
-                           "position %u",
-                           file->path, (double)file->std[i], i);
     return 0;
 }
 
 /* Which feature each input is; every feature must be there once. */
-static int read_features(uint32_t *inputs, const struct net_file *file,
+static int read_features(uint32_t *inputs, uint32_t n,
+                         const struct json_place *place,
                          const char *const *features, struct err *err)
 {
     bool seen[NET_MAX_INPUTS] = {false};
-    json_t *list = NULL;
+    const json_t *list;
 
-    if (json_member(&list, file->root, "features", JSON_ARRAY, file->path, err))
+    if (place_list(&list, place, "features", err))
         return -1;
-    if (json_array_size(list) != file->n_inputs)
-        return err_set(err, ERR_INPUT, "%s: 'features' has %zu names, not %u",
-                       file->path, json_array_size(list), file->n_inputs);
-    for (uint32_t i = 0; i < file->n_inputs; i++) {
+    if (json_array_size(list) != n)
+        return place_error(place, err, "features has %zu names, not %u",
+                           json_array_size(list), n);
+    for (uint32_t i = 0; i < n; i++) {
         const char *name = json_string_value(json_array_get(list, i));
         uint32_t f = 0;
 
-        while (name && f < file->n_inputs && strcmp(name, features[f]) != 0)
+        while (name && f < n && strcmp(name, features[f]) != 0)
             f++;
-        if (!name || f == file->n_inputs || seen[f])
-            return err_set(err, ERR_INPUT,
-                           "%s: feature '%s' at position %u is unknown or "
-                           "there twice",
-                           file->path, name ? name : "(no text)", i);
+        if (!name || f == n || seen[f])
+            return place_error(place, err,
+                               "feature '%s' at position %u is unknown or "
+                               "there twice",
+                               name ? name : "(no text)", i);
         seen[f] = true;
         inputs[i] = f;
     }
@@ -138,24 +133,28 @@ int net_file_read(struct net_file *file, uint32_t *inputs,
                   const char *const *features, uint64_t *hash,
                   struct arena *arena, struct err *err)
 {
+    const uint32_t n = file->n_inputs;
+    struct json_place place;
+    json_t *root = NULL;
     const char *text;
     size_t len;
+    int rc = -1;
 
     if (file_read(&text, &len, file->path, arena, err) ||
-        json_parse(&file->root, text, len, file->path, err))
-        return -1;
-    if (!json_is_object(file->root))
-        return err_set(err, ERR_INPUT, "%s: a net is a JSON object",
-                       file->path);
+        json_parse(&root, text, len, file->path, err) ||
+        place_root(&place, root, file->path, err))
+        goto out;
+    place.is_strict = true;
     *hash = hash_bytes(text, len, *hash);
-    if (read_features(inputs, file, features, err) ||
-        read_scaling(file, arena, err) || read_layers(file, arena, err))
-        return -1;
-    return 0;
-}
-
-void net_file_release(struct net_file *file)
-{
-    json_decref(file->root);
-    file->root = NULL;
+    if (read_features(inputs, n, &place, features, err) ||
+        read_floats(&file->mean, &place, "feature_means", n, (double)-FLT_MAX,
+                    arena, err) ||
+        read_floats(&file->std, &place, "feature_stds", n, (double)FLT_TRUE_MIN,
+                    arena, err) ||
+        read_layers(file, &place, arena, err))
+        goto out;
+    rc = 0;
+out:
+    json_decref(root);
+    return rc;
 }

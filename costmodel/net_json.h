@@ -3,7 +3,7 @@
 #define NEUROSHARD_COSTMODEL_NET_JSON_H
 
 #include "base/err.h"
-#include "base/json.h"
+#include "base/mem.h"
 #include "costmodel/fast_mlp.h"
 
 /*
@@ -17,20 +17,17 @@
 struct net_file {
     const char *path;
     uint32_t n_inputs; /* that it must have, <= NET_MAX_INPUTS */
-    json_t *root;      /* owned */
     float *mean, *std; /* [n_inputs], in the arena */
     struct fast_mlp_layer layers[FAST_MLP_MAX_LAYERS]; /* all with ReLU */
-    const char *names[FAST_MLP_MAX_LAYERS];            /* of root */
+    const char *names[FAST_MLP_MAX_LAYERS];            /* in the arena */
     uint32_t n_layers;
 };
 
 /* Reads the file at file->path, which must have the features[n_inputs], each
  * once, in any order: input i of the net is features[inputs[i]]. *hash takes
- * in the file's bytes. ERR_IO, or ERR_INPUT with what is wrong; file is to be
- * released also then. */
+ * in the file's bytes. ERR_IO, or ERR_INPUT with what is wrong. */
 int net_file_read(struct net_file *file, uint32_t *inputs,
                   const char *const *features, uint64_t *hash,
                   struct arena *arena, struct err *err) MUST_CHECK;
-void net_file_release(struct net_file *file);
 
 #endif

@@ -42,7 +42,6 @@ static int open_compute(struct reference *reference, const char *dir,
     struct net_file file = {.n_inputs = N_FEATURES};
     const char *features[N_FEATURES];
     uint32_t n_table = 0;
-    int rc = -1;
 
     for (unsigned k = 0; k < REUSE_BINS; k++)
         features[k] = arena_printf(scratch, "bin_%u", k);
@@ -52,29 +51,24 @@ static int open_compute(struct reference *reference, const char *dir,
     file.path = arena_printf(scratch, "%s/net_compute.json", dir);
     if (net_file_read(&file, reference->table.inputs, features, hash, scratch,
                       err))
-        goto out;
+        return -1;
     while (n_table < file.n_layers &&
            !strncmp(file.names[n_table], "t_hidden.", 9))
         n_table++;
     if (!n_table || n_table == file.n_layers ||
         file.layers[n_table - 1].n_out > MAX_EMBED ||
-        file.layers[file.n_layers - 1].n_out != 1) {
-        err_set(err, ERR_INPUT,
-                "%s: a compute net has layers 't_hidden.*' of at most %d "
-                "outputs, then 'c_hidden.*' that end in one",
-                file.path, MAX_EMBED);
-        goto out;
-    }
+        file.layers[file.n_layers - 1].n_out != 1)
+        return err_set(err, ERR_INPUT,
+                       "%s: a compute net has layers 't_hidden.*' of at most "
+                       "%d outputs, then 'c_hidden.*' that end in one",
+                       file.path, MAX_EMBED);
     file.layers[file.n_layers - 1].relu = false;
     fast_mlp_init(&reference->table.mlp, file.layers, n_table, file.mean,
                   file.std, cpu_isa_best(), arena);
     fast_mlp_init(&reference->head, file.layers + n_table,
                   file.n_layers - n_table, NULL, NULL, cpu_isa_best(), arena);
     reference->n_embed = reference->table.mlp.n_out;
-    rc = 0;
-out:
-    net_file_release(&file);
-    return rc;
+    return 0;
 }
 
 /* n_inputs is R (backward) or 2 R (forward). */
@@ -84,7 +78,6 @@ static int open_comm(struct net *net, const char *dir, uint32_t n_devices,
 {
     struct net_file file = {.n_inputs = n_inputs};
     const char **features = ARENA_NEW(scratch, const char *, n_inputs);
-    int rc = -1;
 
     for (uint32_t i = 0; i < n_inputs; i++)
         features[i] = i < n_devices
@@ -92,22 +85,16 @@ static int open_comm(struct net *net, const char *dir, uint32_t n_devices,
                           : arena_printf(scratch, "start_ms_%u", i - n_devices);
     file.path = arena_printf(scratch, "%s/net_comm_%u_%s.json", dir, n_devices,
                              n_inputs > n_devices ? "fw" : "bw");
-    if (net_file_read(&file, net->inputs, features, hash, scratch, err)) {
-        err_prefix(err, "no reference net for %u devices", n_devices);
-        goto out;
-    }
-    if (file.layers[file.n_layers - 1].n_out != n_devices) {
-        err_set(err, ERR_INPUT, "%s: the net answers for %u devices, not %u",
-                file.path, file.layers[file.n_layers - 1].n_out, n_devices);
-        goto out;
-    }
+    if (net_file_read(&file, net->inputs, features, hash, scratch, err))
+        return err_prefix(err, "no reference net for %u devices", n_devices);
+    if (file.layers[file.n_layers - 1].n_out != n_devices)
+        return err_set(err, ERR_INPUT,
+                       "%s: the net answers for %u devices, not %u", file.path,
+                       file.layers[file.n_layers - 1].n_out, n_devices);
     file.layers[file.n_layers - 1].relu = false;
     fast_mlp_init(&net->mlp, file.layers, file.n_layers, file.mean, file.std,
                   cpu_isa_best(), arena);
-    rc = 0;
-out:
-    net_file_release(&file);
-    return rc;
+    return 0;
 }
 
 static const struct reference *reference_of(const struct oracle *oracle)

@@ -10,8 +10,8 @@
 #include "base/err.h"
 
 /*
- * jansson bent into this project's shape: typed members with a sentence for
- * what is wrong. `where` is the file's name, put in front of each message.
+ * jansson bent into this project's shape; what stands in a document is read by
+ * base/json_place.h.
  */
 
 /* Gives jansson this program's memory (base/mem.h), so that none of its calls
@@ -22,21 +22,6 @@ void json_init(void);
  * "where:line: not valid JSON: ...". The caller decrefs *root. */
 int json_parse(json_t **root, const char *text, size_t len, const char *where,
                struct err *err) MUST_CHECK;
-
-/* Borrowed member `key` of object, by type; an absent or mistyped one is
- * ERR_INPUT that names the key. */
-int json_member(json_t **out, const json_t *object, const char *key,
-                json_type type, const char *where, struct err *err) MUST_CHECK;
-/* Printable text. */
-int json_member_string(const char **out, const json_t *object, const char *key,
-                       const char *where, struct err *err) MUST_CHECK;
-/* A whole number >= 0, at most max. */
-int json_member_u64(uint64_t *out, const json_t *object, const char *key,
-                    uint64_t max, const char *where,
-                    struct err *err) MUST_CHECK;
-/* A finite number. */
-int json_member_double(double *out, const json_t *object, const char *key,
-                       const char *where, struct err *err) MUST_CHECK;
 
 /* A number, or null for one that is not finite, which JSON does not have. */
 json_t *json_real_or_null(double value);

@@ -3,8 +3,8 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/json_place.h"
 #include "base/text.h"
-#include "io/json_place.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -259,8 +259,8 @@ static int optional_gbps(double *out, const struct json_place *place,
 {
     if (!place_has(place, key))
         return 0;
-    return place_double_within(out, place, key, CLUSTER_MIN_GBPS,
-                               CLUSTER_MAX_GBPS, err);
+    return place_double(out, place, key, CLUSTER_MIN_GBPS, CLUSTER_MAX_GBPS,
+                        err);
 }
 
 /* What stands beside the hosts; lines are those of the file's members. */

@@ -3,9 +3,9 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/json_place.h"
 #include "core/plan_check.h"
 #include "io/cluster_json.h"
-#include "io/json_place.h"
 #include "io/tables_io.h"
 
 #include <inttypes.h>
@@ -102,27 +102,13 @@ static const struct place_field cost_fields[] = {
     {"device", PLACE_TEXT, false, offsetof(struct cost_source, device), 0, 0},
 };
 
-/* One of `names`, by its index; *out stays where the key is absent. */
+/* *out stays where the key is absent. */
 static int optional_choice(int *out, const struct json_place *place,
                            const char *key, const char *const *names, int n,
                            struct err *err)
 {
-    const json_t *value = json_object_get(place->object, key);
-    char list[128] = "";
-    size_t used = 0;
-
-    if (!place_has(place, key))
-        return 0;
-    for (int i = 0; i < n; i++) {
-        if (json_is_string(value) &&
-            !strcmp(json_string_value(value), names[i])) {
-            *out = i;
-            return 0;
-        }
-        used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s",
-                                 i ? ", " : "", names[i]);
-    }
-    return place_error(place, err, "%s must be one of %s", key, list);
+    return place_has(place, key) ? place_choice(out, place, key, names, n, err)
+                                 : 0;
 }
 
 /* A list of kind names, as a mask. */
@@ -260,7 +246,8 @@ static int read_bins(struct table *table, const struct json_place *place,
         return place_error(place, err, "bins has %zu entries, not %d",
                            json_array_size(list), REUSE_BINS);
     for (size_t k = 0; k < REUSE_BINS; k++)
-        if (place_list_double(&table->bins[k], place, "bins", list, k, err))
+        if (place_list_double(&table->bins[k], place, "bins", list, k, 0, 1,
+                              err))
             return -1;
     table->has_bins = true;
     return 0;

@@ -1,19 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/tables_private.h"
 
-#include <stdio.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/json.h"
+#include "base/json_place.h"
 #include "base/text.h"
-#include "io/json_place.h"
 
 #define MEMBER_ROWS "num_embeddings"
 #define MEMBER_DIM "embedding_dim"
 #define MEMBER_POOLING "pooling_factor"
 
-/* "file:line: table 'name'" */
-#define WHERE_MAX 320
+/* Each member, with its range. */
+static const struct place_field fields[] = {
+    {MEMBER_ROWS, PLACE_U64, true, offsetof(struct table, num_embeddings), 1,
+     0x1p63},
+    {MEMBER_DIM, PLACE_U32, false, offsetof(struct table, dim), 1,
+     TABLES_MAX_DIM},
+    {MEMBER_POOLING, PLACE_DOUBLE, false,
+     offsetof(struct table, pooling_factor), 0, TABLES_MAX_FACTOR},
+};
+#define N_FIELDS (sizeof(fields) / sizeof(*fields))
 
 struct reader {
     const char *source;
@@ -24,69 +32,34 @@ struct reader {
     size_t n_pooling; /* tables that give one */
 };
 
-static int read_shape(const struct reader *reader, struct table *table,
-                      const json_t *object, const char *where, struct err *err)
-{
-    uint64_t dim = reader->options->dim;
-
-    if (json_member_u64(&table->num_embeddings, object, MEMBER_ROWS, INT64_MAX,
-                        where, err))
-        return -1;
-    if (!table->num_embeddings)
-        return err_set(err, ERR_INPUT, "%s: '" MEMBER_ROWS "' is 0", where);
-    if (json_object_get(object, MEMBER_DIM)) {
-        if (json_member_u64(&dim, object, MEMBER_DIM, TABLES_MAX_DIM, where,
-                            err))
-            return -1;
-        if (!dim)
-            return err_set(err, ERR_INPUT, "%s: '" MEMBER_DIM "' is 0", where);
-    }
-    if (!dim)
-        return err_set(err, ERR_INPUT,
-                       "%s: '" MEMBER_DIM "' is missing, and no option "
-                       "'--dim D' fills it",
-                       where);
-    table->dim = (uint32_t)dim;
-    return 0;
-}
-
-static int read_pooling(struct reader *reader, struct table *table,
-                        const json_t *object, const char *where,
-                        struct err *err)
-{
-    table->pooling_factor = 1;
-    if (!json_object_get(object, MEMBER_POOLING))
-        return 0;
-    reader->n_pooling++;
-    if (json_member_double(&table->pooling_factor, object, MEMBER_POOLING,
-                           where, err))
-        return -1;
-    if (table->pooling_factor < 0 || table->pooling_factor > TABLES_MAX_FACTOR)
-        return err_set(err, ERR_INPUT,
-                       "%s: '" MEMBER_POOLING "' is %g, outside 0 to %.0f",
-                       where, table->pooling_factor, TABLES_MAX_FACTOR);
-    table->pooling_factor += 0.0; /* no -0 */
-    return 0;
-}
-
-static void note_unknown(struct reader *reader, json_t *object)
+/* Notes the unknown ones, and takes no null for a value left out. */
+static int check_members(struct reader *reader, const struct json_place *place,
+                         json_t *object, struct err *err)
 {
     const char *key;
     json_t *value;
 
     json_object_foreach(object, key, value)
     {
-        if (strcmp(key, MEMBER_ROWS) != 0 && strcmp(key, MEMBER_DIM) != 0 &&
-            strcmp(key, MEMBER_POOLING) != 0)
+        size_t i = 0;
+
+        while (i < N_FIELDS && strcmp(key, fields[i].key) != 0)
+            i++;
+        if (i == N_FIELDS)
             json_object_set_new(reader->unknown, key, json_true());
+        else if (json_is_null(value))
+            return place_error(place, err, "%s must be a number, not null",
+                               key);
     }
+    return 0;
 }
 
 static int read_table(struct reader *reader, struct table *table,
                       const char *name, json_t *object, size_t line,
                       struct err *err)
 {
-    char where[WHERE_MAX], shown[TABLES_SHOWN_MAX];
+    struct json_place place = {.object = object, .is_strict = true};
+    char shown[TABLES_SHOWN_MAX];
 
     if (!json_is_object(object))
         return err_set(err, ERR_INPUT,
@@ -98,14 +71,23 @@ static int read_table(struct reader *reader, struct table *table,
         return err_set(err, ERR_INPUT,
                        "%s:%zu: the name '%s' is empty or not printable",
                        reader->source, line, tables_shown(shown, name));
-    snprintf(where, sizeof(where), "%.200s:%zu: table '%s'", reader->source,
-             line, tables_shown(shown, name));
+    place.source =
+        arena_printf(reader->arena, "%.200s:%zu: table '%s'", reader->source,
+                     line, tables_shown(shown, name));
     table_init(table);
     table->name = arena_strdup(reader->arena, name);
-    note_unknown(reader, object);
-    if (read_shape(reader, table, object, where, err))
+    table->dim = reader->options->dim;
+    table->pooling_factor = 1;
+    if (check_members(reader, &place, object, err) ||
+        PLACE_FIELDS(table, &place, fields, reader->arena, err))
         return -1;
-    return read_pooling(reader, table, object, where, err);
+    if (!table->dim)
+        return place_error(&place, err,
+                           MEMBER_DIM " is missing, and no option '--dim D' "
+                                      "fills it");
+    table->pooling_factor += 0.0; /* no -0 */
+    reader->n_pooling += place_has(&place, MEMBER_POOLING);
+    return 0;
 }
 
 static void warn_unknown(const struct reader *reader)

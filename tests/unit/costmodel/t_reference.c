@@ -158,24 +158,31 @@ static void check_errors(struct arena *arena)
     } cases[] = {
         {NULL, "net_compute.json': No such file or directory"},
         {"{", "net_compute.json:1: not valid JSON: "},
-        {"[]", "net_compute.json: a net is a JSON object"},
-        {"{}", "net_compute.json: 'features' is missing"},
+        {"[]", "net_compute.json: the file must be an object, not a list"},
+        {"{}", "net_compute.json: features is missing"},
         {"{\"features\":[\"dim\"]}",
-         "net_compute.json: 'features' has 1 names, not 20"},
+         "net_compute.json: features has 1 names, not 20"},
         {"{" FEATURES ",\"feature_means\":[1]}",
-         "net_compute.json: 'feature_means' has 1 numbers, not 20"},
+         "net_compute.json: feature_means has 1 numbers, not 20"},
         {"{" FEATURES ",\"feature_means\":[" TWENTY "],\"feature_stds\":[0,1,1,"
          "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]}",
-         "net_compute.json: 'feature_stds' must be positive, not 0 at "
-         "position 0"},
+         "net_compute.json: feature_stds[0] is 0, not in "},
         {"{" FEATURES ",\"feature_means\":[1e39,1,"
          "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]}",
-         "net_compute.json: 'feature_means' holds no finite number at "
-         "position 0"},
+         "net_compute.json: feature_means[0] is 9.99"},
         {"{" FEATURES ",\"feature_means\":[" TWENTY
          "],\"feature_stds\":[" TWENTY "],\"layers\":[{\"name\":\"t_hidden.0\","
          "\"inp\":2,\"out\":1,\"weight\":[1,1],\"bias\":[0]}]}",
-         "net_compute.json: layer 't_hidden.0' takes 2 inputs where 20 arrive"},
+         "net_compute.json: layers[0].layer 't_hidden.0' takes 2 inputs where "
+         "20 arrive"},
+        {"{" FEATURES ",\"feature_means\":[" TWENTY
+         "],\"feature_stds\":[" TWENTY "],\"layers\":[{\"name\":\"t_hidden.0\","
+         "\"inp\":20,\"out\":1025}]}",
+         "net_compute.json: layers[0].out is 1025, outside 1 to 1024"},
+        {"{" FEATURES ",\"feature_means\":[" TWENTY
+         "],\"feature_stds\":[" TWENTY "],\"layers\":[{\"name\":\"t_hidden.0\","
+         "\"inp\":20,\"out\":1,\"weight\":[" TWENTY "],\"bias\":[\"0\"]}]}",
+         "net_compute.json: layers[0].bias[0] must be a number, not a string"},
         {"{" FEATURES ",\"feature_means\":[" TWENTY
          "],\"feature_stds\":[" TWENTY "],\"layers\":[{\"name\":\"t_hidden.0\","
          "\"inp\":20,\"out\":1,\"weight\":[" TWENTY "],\"bias\":[0]}]}",

@@ -494,7 +494,7 @@ static const struct edit refused[] = {
     {"\"bins\": [0.5, 0.25", "\"bins\": [0.5, null",
      "tables[1].bins[1] must be a number, not null"},
     {"\"bins\": [0.5, 0.25", "\"bins\": [0.5, -0.25",
-     "table 'b': a bin of -0.25 is not a finite number >= 0"},
+     "tables[1].bins[1] is -0.25, not in 0 to 1"},
     {"\"kinds\": [\"column\"]", "\"kinds\": [\"table\"]",
      "table 'b' may not have shards of kind 'column'"},
     {"\"kinds\": [\"column\"]", "\"kinds\": \"column\"",

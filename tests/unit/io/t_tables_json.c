@@ -50,28 +50,28 @@ static void test_refused(void)
         {"control in a name", "{\"a\\nb\": {}}",
          "t.json:1: the name 'a\\u000ab' is empty or not printable"},
         {"no rows", "{\"a\":\n{\"embedding_dim\": 4}}",
-         "t.json:1: table 'a': 'num_embeddings' is missing"},
+         "t.json:1: table 'a': num_embeddings is missing"},
         {"rows 0", "{\"a\": {\"num_embeddings\": 0, \"embedding_dim\": 4}}",
-         "t.json:1: table 'a': 'num_embeddings' is 0"},
-        {"rows negative", "{\"a\": {\"num_embeddings\": -3}}",
-         "t.json:1: table 'a': 'num_embeddings' is -3, outside 0 to "
+         "t.json:1: table 'a': num_embeddings is 0, outside 1 to "
          "9223372036854775807"},
+        {"rows negative", "{\"a\": {\"num_embeddings\": -3}}",
+         "t.json:1: table 'a': num_embeddings is -3, not a whole number >= 0"},
         {"rows a text", "{\"a\": {\"num_embeddings\": \"3\"}}",
-         "t.json:1: table 'a': 'num_embeddings' must be a whole number, not a "
+         "t.json:1: table 'a': num_embeddings must be a whole number, not a "
          "string"},
         {"no dim", "{\"a\": {\"num_embeddings\": 3}}",
-         "t.json:1: table 'a': 'embedding_dim' is missing, and no option "
+         "t.json:1: table 'a': embedding_dim is missing, and no option "
          "'--dim D' fills it"},
         {"dim 0", "{\"a\": {\"num_embeddings\": 3, \"embedding_dim\": 0}}",
-         "t.json:1: table 'a': 'embedding_dim' is 0"},
+         "t.json:1: table 'a': embedding_dim is 0, outside 1 to 1048576"},
         {"dim too large",
          "{\"a\": {\"num_embeddings\": 3, \"embedding_dim\": 1048577}}",
-         "t.json:1: table 'a': 'embedding_dim' is 1048577, outside 0 to "
+         "t.json:1: table 'a': embedding_dim is 1048577, outside 1 to "
          "1048576"},
         {"pooling negative", TABLE_A ", \"pooling_factor\": -1}}",
-         "t.json:1: table 'a': 'pooling_factor' is -1, outside 0 to 1000000"},
+         "t.json:1: table 'a': pooling_factor is -1, not in 0 to 1000000"},
         {"pooling null", TABLE_A ", \"pooling_factor\": null}}",
-         "t.json:1: table 'a': 'pooling_factor' must be a number, not null"},
+         "t.json:1: table 'a': pooling_factor must be a number, not null"},
         {"pooling in the first only",
          TABLE_A ", \"pooling_factor\": 2},\n"
                  " \"b\": {\"num_embeddings\": 1, \"embedding_dim\": 4}}",
@@ -86,7 +86,8 @@ static void test_refused(void)
          "{\n \"a{\\\"[,\": {\"num_embeddings\": 1, \"embedding_dim\": 4,\n"
          " \"x\": [{\"y\": \"}\\\\\"}, 2]},\n\n"
          " \"b\": {\"num_embeddings\": 0}}",
-         "t.json:5: table 'b': 'num_embeddings' is 0"},
+         "t.json:5: table 'b': num_embeddings is 0, outside 1 to "
+         "9223372036854775807"},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

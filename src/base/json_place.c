@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "io/json_place.h"
+#include "base/json_place.h"
 
 #include "base/hash.h"
 #include "base/text.h"
@@ -91,7 +91,8 @@ int place_object(struct json_place *out, const struct json_place *place,
         return -1;
     if (!json_is_object(value))
         return wrong_type(place, key, "an object", value, err);
-    *out = (struct json_place){.object = value, .source = place->source};
+    *out = *place;
+    out->object = value;
     snprintf(out->path, sizeof(out->path), "%.40s%s.", place->path, key);
     return 0;
 }
@@ -115,7 +116,8 @@ int place_element(struct json_place *out, const struct json_place *place,
     if (!json_is_object(value))
         return place_error(place, err, "%s[%zu] must be an object, not %s", key,
                            idx, type_of(value));
-    *out = (struct json_place){.object = value, .source = place->source};
+    *out = *place;
+    out->object = value;
     snprintf(out->path, sizeof(out->path), "%.30s%s[%zu].", place->path, key,
              idx);
     return 0;
@@ -136,7 +138,7 @@ static int place_hash(const char **out, const struct json_place *place,
 
 static uint64_t whole(double x)
 {
-    return x >= 0x1p64 ? UINT64_MAX : (uint64_t)x;
+    return x >= 0x1p64 ? UINT64_MAX : x == 0x1p63 ? INT64_MAX : (uint64_t)x;
 }
 
 static int read_field(char *at, const struct json_place *place,
@@ -153,8 +155,8 @@ static int read_field(char *at, const struct json_place *place,
         return place_u64((void *)at, place, key, whole(field->min),
                          whole(field->max), err);
     case PLACE_DOUBLE:
-        return place_double_within((void *)at, place, key, field->min,
-                                   field->max, err);
+        return place_double((void *)at, place, key, field->min, field->max,
+                            err);
     case PLACE_BOOL:
         return place_bool((void *)at, place, key, err);
     case PLACE_TEXT:
@@ -208,16 +210,18 @@ void place_child_lines(const char *text, size_t len, size_t depth,
 }
 
 /* False where value is no whole number that fits. */
-static bool to_u64(uint64_t *out, const json_t *value)
+static bool to_u64(uint64_t *out, const json_t *value, bool is_strict)
 {
     double x;
 
-    if (json_is_string(value))
-        return text_to_u64(json_string_value(value), out);
     if (json_is_integer(value)) {
         *out = (uint64_t)json_integer_value(value);
         return json_integer_value(value) >= 0;
     }
+    if (is_strict)
+        return false;
+    if (json_is_string(value))
+        return text_to_u64(json_string_value(value), out);
     x = json_real_value(value);
     if (!json_is_real(value) || x < 0 || x > DOUBLE_WHOLE_MAX || x != floor(x))
         return false;
@@ -229,7 +233,7 @@ static bool to_u64(uint64_t *out, const json_t *value)
 static int read_u64(uint64_t *out, const struct json_place *place,
                     const char *key, const json_t *value, struct err *err)
 {
-    if (to_u64(out, value))
+    if (to_u64(out, value, place->is_strict))
         return 0;
     if (json_is_number(value))
         return place_error(place, err, "%s is %.17g, not a whole number >= 0",
@@ -238,11 +242,17 @@ static int read_u64(uint64_t *out, const struct json_place *place,
 }
 
 static int read_double(double *out, const struct json_place *place,
-                       const char *key, const json_t *value, struct err *err)
+                       const char *key, const json_t *value, double min,
+                       double max, struct err *err)
 {
+    double x = json_number_value(value);
+
     if (!json_is_number(value))
         return wrong_type(place, key, "a number", value, err);
-    *out = json_number_value(value);
+    if (!(x >= min && x <= max))
+        return place_error(place, err, "%s is %.17g, not in %g to %.17g", key,
+                           x, min, max);
+    *out = x;
     return 0;
 }
 
@@ -287,37 +297,23 @@ int place_list_u64(uint64_t *out, const struct json_place *place,
 
 int place_list_double(double *out, const struct json_place *place,
                       const char *key, const json_t *list, size_t idx,
-                      struct err *err)
+                      double min, double max, struct err *err)
 {
     char name[64];
 
     snprintf(name, sizeof(name), "%.32s[%zu]", key, idx);
-    return read_double(out, place, name, json_array_get(list, idx), err);
+    return read_double(out, place, name, json_array_get(list, idx), min, max,
+                       err);
 }
 
 int place_double(double *out, const struct json_place *place, const char *key,
-                 struct err *err)
+                 double min, double max, struct err *err)
 {
     const json_t *value;
 
     if (find(&value, place, key, err))
         return -1;
-    return read_double(out, place, key, value, err);
-}
-
-int place_double_within(double *out, const struct json_place *place,
-                        const char *key, double min, double max,
-                        struct err *err)
-{
-    double x = 0;
-
-    if (place_double(&x, place, key, err))
-        return -1;
-    if (!(x >= min && x <= max))
-        return place_error(place, err, "%s is %.17g, not in %g to %.17g", key,
-                           x, min, max);
-    *out = x;
-    return 0;
+    return read_double(out, place, key, value, min, max, err);
 }
 
 int place_bool(bool *out, const struct json_place *place, const char *key,
@@ -347,4 +343,25 @@ int place_string(const char **out, const struct json_place *place,
                            json_string_value(value));
     *out = arena_strdup(arena, json_string_value(value));
     return 0;
+}
+
+int place_choice(int *out, const struct json_place *place, const char *key,
+                 const char *const *names, int n, struct err *err)
+{
+    const json_t *value;
+    char list[128] = "";
+    size_t used = 0;
+
+    if (find(&value, place, key, err))
+        return -1;
+    for (int i = 0; i < n; i++) {
+        if (json_is_string(value) &&
+            !strcmp(json_string_value(value), names[i])) {
+            *out = i;
+            return 0;
+        }
+        used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s",
+                                 i ? ", " : "", names[i]);
+    }
+    return place_error(place, err, "%s must be one of %s", key, list);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NEUROSHARD_IO_JSON_PLACE_H
-#define NEUROSHARD_IO_JSON_PLACE_H
+#ifndef NEUROSHARD_BASE_JSON_PLACE_H
+#define NEUROSHARD_BASE_JSON_PLACE_H
 
 #include <jansson.h>
 
@@ -19,6 +19,7 @@ struct json_place {
     const json_t *object; /* borrowed */
     const char *source;   /* file name, not owned */
     char path[64];        /* "shards[12]." or "" for the document itself */
+    bool is_strict;       /* whole numbers are written as such */
 };
 
 /* The document's root; ERR_INPUT where it is no object. */
@@ -37,8 +38,8 @@ int place_element(struct json_place *out, const struct json_place *place,
 
 bool place_has(const struct json_place *place, const char *key);
 
-/* A whole number in [min, max]. 12.0 is one; beyond 2^63 - 1, which JSON
- * readers lose, it is a string of digits. */
+/* A whole number in [min, max]. Unless the place is strict, 12.0 is one, and,
+ * as JSON readers lose what is beyond 2^63 - 1, a string of digits. */
 int place_u64(uint64_t *out, const struct json_place *place, const char *key,
               uint64_t min, uint64_t max, struct err *err) MUST_CHECK;
 int place_u32(uint32_t *out, const struct json_place *place, const char *key,
@@ -49,24 +50,24 @@ int place_list_u64(uint64_t *out, const struct json_place *place,
                    struct err *err) MUST_CHECK;
 int place_list_double(double *out, const struct json_place *place,
                       const char *key, const json_t *list, size_t idx,
-                      struct err *err) MUST_CHECK;
+                      double min, double max, struct err *err) MUST_CHECK;
+/* From min to max. */
 int place_double(double *out, const struct json_place *place, const char *key,
-                 struct err *err) MUST_CHECK;
-/* Finite, from min to max. */
-int place_double_within(double *out, const struct json_place *place,
-                        const char *key, double min, double max,
-                        struct err *err) MUST_CHECK;
+                 double min, double max, struct err *err) MUST_CHECK;
 int place_bool(bool *out, const struct json_place *place, const char *key,
                struct err *err) MUST_CHECK;
 /* Printable (text_is_printable); copied into the arena. */
 int place_string(const char **out, const struct json_place *place,
                  const char *key, struct arena *arena,
                  struct err *err) MUST_CHECK;
+/* One of n names, by its index. */
+int place_choice(int *out, const struct json_place *place, const char *key,
+                 const char *const *names, int n, struct err *err) MUST_CHECK;
 
 /*
  * What a format says of a member, a line of a table each: where its value goes
- * and what it may be. Numbers are from min to max, of whole ones 0x1p64 is
- * UINT64_MAX; a hash is 16 hexadecimal digits (hash_text).
+ * and what it may be. Numbers are from min to max, of whole ones 0x1p63 is
+ * INT64_MAX and 0x1p64 UINT64_MAX; a hash is 16 hexadecimal digits (hash_text).
  */
 enum place_type {
     PLACE_U32,
