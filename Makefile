@@ -260,6 +260,10 @@ else
 $(call programs,$(FUZZ_TESTS)): $(O)/tests/fuzz/replay.o
 endif
 
+# What the searches are judged by.
+$(addprefix $(O)/tests/,unit/search/t_exhaustive prop/t_refusals \
+    prop/t_search_tiny): $(O)/tests/unit/search/exhaustive.o
+
 $(O)/%_mpi.o $(O)/%_mpi.tidy: private CPPFLAGS_ALL += $(MPI_INCLUDES)
 
 $(O)/tests/emulator/t_emulator: $(O)/tests/emulator/t_emulator.o $(EMULATOR)

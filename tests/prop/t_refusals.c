@@ -4,9 +4,9 @@
  * of all plans that there are keeps the memory. What is not proven is said to
  * be "not found".
  */
-#include "search/exhaustive.h"
 #include "search/search.h"
 #include "tests/tap.h"
+#include "tests/unit/search/exhaustive.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"
 

@@ -6,9 +6,9 @@
  */
 #include "core/plan_check.h"
 #include "costmodel/oracles.h"
-#include "search/exhaustive.h"
 #include "search/search.h"
 #include "tests/tap.h"
+#include "tests/unit/search/exhaustive.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"
 

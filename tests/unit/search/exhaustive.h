@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NEUROSHARD_SEARCH_EXHAUSTIVE_H
-#define NEUROSHARD_SEARCH_EXHAUSTIVE_H
+#ifndef NEUROSHARD_TESTS_UNIT_SEARCH_EXHAUSTIVE_H
+#define NEUROSHARD_TESTS_UNIT_SEARCH_EXHAUSTIVE_H
 
 #include "core/oracle.h"
 #include "core/plan.h"

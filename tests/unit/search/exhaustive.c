@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/exhaustive.h"
+#include "tests/unit/search/exhaustive.h"
 
 #include <inttypes.h>
 #include <math.h>
