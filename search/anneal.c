@@ -199,16 +199,6 @@ static void propose_all(struct bundle *bundle)
     }
 }
 
-/* Eighth power: devices near the slowest one count, the others hardly do. */
-static double heaviness(double ms, double most_ms)
-{
-    double x = most_ms > 0 ? ms / most_ms : 0;
-
-    x *= x;
-    x *= x;
-    return x * x * most_ms;
-}
-
 /* How much heavier the devices become that the trial touches, term by term (by
  * compute where there are no terms), in ms. */
 static double heavier(const struct bundle *bundle, const struct chain *chain)
@@ -224,9 +214,9 @@ static double heavier(const struct bundle *bundle, const struct chain *chain)
 
     for (uint32_t i = 0; i < trial->n_devices; i++, then += n_terms)
         for (size_t k = 0; k < n_terms; k++)
-            sum += heaviness(then[k], chain->most_ms[k]) -
-                   heaviness(now[trial->devices[i] * n_terms + k],
-                             chain->most_ms[k]);
+            sum += layout_heaviness(then[k], chain->most_ms[k]) -
+                   layout_heaviness(now[trial->devices[i] * n_terms + k],
+                                    chain->most_ms[k]);
     return sum;
 }
 

@@ -170,3 +170,22 @@ struct change forms_piece(const struct parts *parts, uint32_t unit,
     }
     return piece;
 }
+
+uint32_t forms_ring_device(const struct parts *parts, struct form form,
+                           const struct change *piece, uint32_t at)
+{
+    const struct cluster *cluster = &parts->problem->cluster;
+    uint32_t n = cluster->n_devices, per_host = cluster_group(cluster);
+    const struct cut *cut;
+    uint32_t apart = 1;
+
+    if (form.kind != FORM_CUT)
+        return (at + piece->range) % n;
+    cut = &parts->cuts[form.n];
+    if (cut->fills_host)
+        return (at / per_host + piece->range) % (n / per_host) * per_host +
+               piece->block;
+    if (cut->n_blocks * cut->n_ranges <= n)
+        apart = cut->n_blocks;
+    return (at + piece->block + piece->range * apart) % n;
+}

@@ -39,6 +39,10 @@ struct form_figures forms_figures(const struct parts *parts, uint32_t unit,
  * left open too: block b goes on device b of any one host. */
 struct change forms_piece(const struct parts *parts, uint32_t unit,
                           struct form form, uint32_t i);
+/* Where an open piece of a form goes: devices in a ring from `at` on, or hosts,
+ * and what is of one row block apart. */
+uint32_t forms_ring_device(const struct parts *parts, struct form form,
+                           const struct change *piece, uint32_t at);
 /* Whether its blocks must be those of one host's devices, in order. */
 bool forms_fills_host(const struct parts *parts, struct form form);
 

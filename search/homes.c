@@ -167,14 +167,11 @@ void homes_propose(struct trial *trial, const struct layout *layout,
 
     if (layout->move_limit_bytes == NO_MOVE_LIMIT || !layout->moved_bytes[unit])
         return;
-    for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
-         i = layout->pieces[i].next)
-        trial_remove(trial, i);
+    trial_remove_unit(trial, layout, unit);
     trial->is_home = true;
     for (uint32_t i = homes->first_piece[unit];
          i < homes->first_piece[unit + 1]; i++)
-        trial_add(trial, homes->pieces[i].part, homes->pieces[i].device,
-                  homes->pieces[i].range, homes->pieces[i].block);
+        trial_add(trial, homes->pieces[i]);
 }
 
 uint32_t homes_draw(const struct layout *layout, struct rng *rng)

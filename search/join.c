@@ -12,15 +12,6 @@ static uint32_t unit_of(const struct layout *layout, uint32_t part)
     return layout->parts->parts[part].unit;
 }
 
-/* Whether it is of a unit that is cut by columns only. */
-static bool is_columns(const struct parts *parts, uint32_t part)
-{
-    const struct part *p = &parts->parts[part];
-
-    return (p->kind & (SHARD_TABLE | SHARD_COLUMN)) &&
-           parts->of[p->unit].columns != NO_PART;
-}
-
 static uint32_t joined(const struct parts *parts, uint32_t a, uint32_t b)
 {
     return parts_of_width(parts, parts->parts[a].unit,
@@ -170,7 +161,8 @@ bool trial_join(struct trial *trial, const struct layout *layout)
         if (parts->parts[part].kind == SHARD_GRID) {
             is_fine = is_fine && (trial->n_changes > MAX_BLOCKS ||
                                   !meets(trial, layout, c));
-        } else if (is_columns(parts, part) && unit_of(layout, part) != last) {
+        } else if (parts_is_columns(parts, part) &&
+                   unit_of(layout, part) != last) {
             last = unit_of(layout, part);
             is_fine = join_unit(trial, layout, last) && is_fine;
         }
@@ -216,7 +208,7 @@ bool snapshot_join(struct snapshot *snapshot, const struct parts *parts)
         snapshot->pieces[n++] = sorted[i].piece;
         if (!last || sorted[i].unit != sorted[i - 1].unit ||
             last->device != sorted[i].piece.device ||
-            !is_columns(parts, last->part))
+            !parts_is_columns(parts, last->part))
             continue;
         part = joined(parts, last->part, sorted[i].piece.part);
         is_fine = is_fine && part != NO_PART;

@@ -215,19 +215,43 @@ void trial_change(struct trial *trial, const struct layout *layout,
                                       .block = layout->pieces[piece].block});
 }
 
+void trial_move(struct trial *trial, const struct layout *layout,
+                uint32_t piece, uint32_t device)
+{
+    trial_change(trial, layout, piece, layout->pieces[piece].part, device);
+}
+
+void trial_split(struct trial *trial, const struct layout *layout,
+                 uint32_t piece, uint32_t n_quanta, uint32_t device)
+{
+    const struct parts *parts = layout->parts;
+    uint32_t part = layout->pieces[piece].part, unit = parts->parts[part].unit;
+    uint32_t n_left = parts_quanta(parts, part) - n_quanta;
+
+    trial_change(trial, layout, piece, parts_of_quanta(parts, unit, n_left),
+                 layout->pieces[piece].device);
+    trial_add(trial,
+              (struct change){.part = parts_of_quanta(parts, unit, n_quanta),
+                              .device = device});
+}
+
 void trial_remove(struct trial *trial, uint32_t piece)
 {
     add_change(trial, (struct change){.piece = piece, .part = NO_PART});
 }
 
-void trial_add(struct trial *trial, uint32_t part, uint32_t device,
-               uint32_t range, uint32_t block)
+void trial_remove_unit(struct trial *trial, const struct layout *layout,
+                       uint32_t unit)
 {
-    add_change(trial, (struct change){.piece = NO_PIECE,
-                                      .part = part,
-                                      .device = device,
-                                      .range = range,
-                                      .block = block});
+    for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
+         i = layout->pieces[i].next)
+        trial_remove(trial, i);
+}
+
+void trial_add(struct trial *trial, struct change piece)
+{
+    piece.piece = NO_PIECE;
+    add_change(trial, piece);
 }
 
 static void grow_devices(struct trial *trial, const struct layout *layout)
@@ -303,7 +327,6 @@ static void put_on(struct trial *trial, const struct layout *layout,
 
 void trial_sum(struct trial *trial, const struct layout *layout)
 {
-
     for (uint32_t c = 0; c < trial->n_changes; c++)
         if (trial->changes[c].piece != NO_PIECE)
             take_away(trial, layout, trial->changes[c].piece);

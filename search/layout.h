@@ -116,13 +116,30 @@ void trial_clear(struct trial *trial);
 /* The piece becomes one of this part, on this device. */
 void trial_change(struct trial *trial, const struct layout *layout,
                   uint32_t piece, uint32_t part, uint32_t device);
+void trial_move(struct trial *trial, const struct layout *layout,
+                uint32_t piece, uint32_t device);
+/* So many quanta of a column piece, but not all, go to another device. */
+void trial_split(struct trial *trial, const struct layout *layout,
+                 uint32_t piece, uint32_t n_quanta, uint32_t device);
 void trial_remove(struct trial *trial, uint32_t piece);
-void trial_add(struct trial *trial, uint32_t part, uint32_t device,
-               uint32_t range, uint32_t block);
+void trial_remove_unit(struct trial *trial, const struct layout *layout,
+                       uint32_t unit);
+/* A piece comes; which one is not looked at. */
+void trial_add(struct trial *trial, struct change piece);
 /* Adds up what the touched devices would hold. */
 void trial_sum(struct trial *trial, const struct layout *layout);
 /* The total by terms; compute_ms must be there. */
 void trial_price_terms(struct trial *trial, const struct layout *layout);
+
+/* Eighth power: devices near the slowest one count, the others hardly do. */
+static inline double layout_heaviness(double ms, double most_ms)
+{
+    double x = most_ms > 0 ? ms / most_ms : 0;
+
+    x *= x;
+    x *= x;
+    return x * x * most_ms;
+}
 
 /* A device that exceeds its memory by a byte is this bad. */
 #define LAYOUT_ANY_EXCESS 0.002

@@ -111,6 +111,20 @@ static inline uint32_t parts_of_quanta(const struct parts *parts, uint32_t unit,
 
     return n == of->n_quanta ? of->whole : of->columns + n - 1;
 }
+/* Whether it is all rows of a unit that columns may be cut of; and how many
+ * quanta. */
+static inline bool parts_is_columns(const struct parts *parts, uint32_t part)
+{
+    const struct part *p = &parts->parts[part];
+
+    return (p->kind & (SHARD_TABLE | SHARD_COLUMN)) &&
+           parts->of[p->unit].columns != NO_PART;
+}
+static inline uint32_t parts_quanta(const struct parts *parts, uint32_t part)
+{
+    return parts->parts[part].width /
+           parts->of[parts->parts[part].unit].quantum;
+}
 /* The part of block b of one of the cut's ranges. */
 static inline uint32_t parts_of_block(const struct cut *cut, uint32_t b)
 {

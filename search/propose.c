@@ -76,12 +76,6 @@ static const struct part *part_of(const struct layout *layout, uint32_t piece)
     return &layout->parts->parts[layout->pieces[piece].part];
 }
 
-static const struct part_unit *unit_of(const struct layout *layout,
-                                       uint32_t piece)
-{
-    return &layout->parts->of[part_of(layout, piece)->unit];
-}
-
 static bool can_move(const struct layout *layout, uint32_t piece)
 {
     return parts_can_move(layout->parts, layout->pieces[piece].part);
@@ -89,21 +83,15 @@ static bool can_move(const struct layout *layout, uint32_t piece)
 
 static bool is_columns(const struct layout *layout, uint32_t piece)
 {
-    return (part_of(layout, piece)->kind & (SHARD_TABLE | SHARD_COLUMN)) != 0;
-}
-
-static void move(struct trial *trial, const struct layout *layout,
-                 uint32_t piece, uint32_t device)
-{
-    trial_change(trial, layout, piece, layout->pieces[piece].part, device);
+    return parts_is_columns(layout->parts, layout->pieces[piece].part);
 }
 
 static void propose_move(struct trial *trial, const struct layout *layout,
                          uint32_t piece, struct rng *rng)
 {
     if (can_move(layout, piece))
-        move(trial, layout, piece,
-             other_device(layout, layout->pieces[piece].device, rng));
+        trial_move(trial, layout, piece,
+                   other_device(layout, layout->pieces[piece].device, rng));
 }
 
 static void propose_swap(struct trial *trial, const struct layout *layout,
@@ -117,8 +105,8 @@ static void propose_swap(struct trial *trial, const struct layout *layout,
         !can_move(layout, other) ||
         layout->pieces[piece].part == layout->pieces[other].part)
         return;
-    move(trial, layout, piece, to);
-    move(trial, layout, other, device);
+    trial_move(trial, layout, piece, to);
+    trial_move(trial, layout, other, device);
 }
 
 static void propose_eject(struct trial *trial, const struct layout *layout,
@@ -132,33 +120,27 @@ static void propose_eject(struct trial *trial, const struct layout *layout,
     if (other == NO_PIECE || !can_move(layout, piece) ||
         !can_move(layout, other))
         return;
-    move(trial, layout, piece, to);
-    move(trial, layout, other, third);
+    trial_move(trial, layout, piece, to);
+    trial_move(trial, layout, other, third);
 }
 
 /* A piece's columns in quanta. */
 static uint32_t quanta_of(const struct layout *layout, uint32_t piece)
 {
-    return part_of(layout, piece)->width / unit_of(layout, piece)->quantum;
+    return parts_quanta(layout->parts, layout->pieces[piece].part);
 }
 
 static void propose_split(struct trial *trial, const struct layout *layout,
                           uint32_t piece, struct rng *rng)
 {
-    uint32_t unit = part_of(layout, piece)->unit, n, taken, device;
+    uint32_t n, taken;
 
     if (!is_columns(layout, piece) || !can_move(layout, piece) ||
-        layout->parts->of[unit].columns == NO_PART)
+        (n = quanta_of(layout, piece)) < 2)
         return;
-    n = quanta_of(layout, piece);
-    if (n < 2)
-        return;
-    device = layout->pieces[piece].device;
     taken = rng_draw(rng, 2) ? n / 2 : 1 + rng_draw(rng, n - 1);
-    trial_change(trial, layout, piece,
-                 parts_of_quanta(layout->parts, unit, n - taken), device);
-    trial_add(trial, parts_of_quanta(layout->parts, unit, taken),
-              other_device(layout, device, rng), 0, 0);
+    trial_split(trial, layout, piece, taken,
+                other_device(layout, layout->pieces[piece].device, rng));
 }
 
 /* Another piece of the same table, or NO_PIECE. */
@@ -238,27 +220,6 @@ static struct form draw_form(const struct parts *parts, uint32_t unit,
     return forms_get(parts, unit, rng_draw(rng, forms_count(parts, unit)));
 }
 
-/* Where an open piece of a form of n goes: devices in a ring from `at` on, or
- * hosts, and what is of one row block apart. */
-static uint32_t ring_device(const struct layout *layout, struct form form,
-                            const struct change *piece, uint32_t n, uint32_t at)
-{
-    const struct parts *parts = layout->parts;
-    uint32_t per_host = cluster_group(&parts->problem->cluster);
-    const struct cut *cut;
-
-    if (form.kind != FORM_CUT)
-        return (at + piece->range) % layout->n_devices;
-    cut = &parts->cuts[form.n];
-    if (cut->fills_host)
-        return (at / per_host + piece->range) % (layout->n_devices / per_host) *
-                   per_host +
-               piece->block;
-    return (at + piece->block +
-            piece->range * (n <= layout->n_devices ? cut->n_blocks : 1)) %
-           layout->n_devices;
-}
-
 /* Open places are filled from a random device on. */
 static void propose_recut(struct trial *trial, const struct layout *layout,
                           uint32_t piece, struct rng *rng)
@@ -270,16 +231,14 @@ static void propose_recut(struct trial *trial, const struct layout *layout,
     n = forms_figures(parts, unit, form).n_pieces;
     if (parts->of[unit].unit->device >= 0 || n + layout->n_live > MAX_PIECES)
         return;
-    for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
-         i = layout->pieces[i].next)
-        trial_remove(trial, i);
+    trial_remove_unit(trial, layout, unit);
     at = other_device(layout, layout->pieces[piece].device, rng);
     for (uint32_t i = 0; i < n; i++) {
         struct change next = forms_piece(parts, unit, form, i);
 
         if (next.device == NO_PIECE)
-            next.device = ring_device(layout, form, &next, n, at);
-        trial_add(trial, next.part, next.device, next.range, next.block);
+            next.device = forms_ring_device(parts, form, &next, at);
+        trial_add(trial, next);
     }
 }
 

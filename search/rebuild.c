@@ -37,10 +37,9 @@ static void take_off_unit(struct site *site, uint32_t unit)
     const struct layout *layout = site->layout;
 
     for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
-         i = layout->pieces[i].next) {
+         i = layout->pieces[i].next)
         take_off(site, layout->pieces[i].part, layout->pieces[i].device);
-        trial_remove(site->trial, i);
-    }
+    trial_remove_unit(site->trial, layout, unit);
 }
 
 /* Of n quanta of the unit in hand; NO_PART where there is none such. */
@@ -205,7 +204,10 @@ static void pour(struct site *site)
     }
     for (r = 0; r < n_devices; r++)
         if (trial->held_quanta[r])
-            trial_add(trial, part_of(site, trial->held_quanta[r]), r, r, 0);
+            trial_add(trial, (struct change){
+                                 .part = part_of(site, trial->held_quanta[r]),
+                                 .device = r,
+                                 .range = r});
 }
 
 /* Of the hosts that are not taken, the one whose busiest device is least
@@ -265,8 +267,7 @@ static void put_pieces(struct site *site, struct form form)
             piece.device = device_for(site, piece.part);
         take_devices(site, first, n_blocks, range, b, NO_PIECE);
         put_on(site, piece.part, piece.device);
-        trial_add(site->trial, piece.part, piece.device, piece.range,
-                  piece.block);
+        trial_add(site->trial, piece);
     }
 }
 

@@ -121,25 +121,18 @@ static void propose_columns(struct repairer *repairer, uint32_t piece,
 {
     const struct layout *layout = &repairer->layout;
     const struct parts *parts = layout->parts;
-    const struct part *part = &parts->parts[layout->pieces[piece].part];
-    const struct part_unit *of = &parts->of[part->unit];
-    uint32_t device = layout->pieces[piece].device;
-    double bytes = (double)part->bytes, least, left;
-    uint32_t n, taken;
+    uint32_t part = layout->pieces[piece].part, n, taken;
+    double bytes = (double)parts->parts[part].bytes, least, left;
 
-    if (!(part->kind & (SHARD_TABLE | SHARD_COLUMN)) || of->columns == NO_PART)
+    if (!parts_is_columns(parts, part))
         return;
-    n = part->width / of->quantum;
-    least = fmax(0, -room_left(layout, device)) / bytes * n;
+    n = parts_quanta(parts, part);
+    least =
+        fmax(0, -room_left(layout, layout->pieces[piece].device)) / bytes * n;
     left = fmax(0, room_left(layout, to)) / bytes * n;
     taken = (uint32_t)fmin(draw(repairer, 2) ? ceil(least) : floor(left), n);
-    if (!taken || taken >= n)
-        return;
-    trial_change(&repairer->trial, layout, piece,
-                 parts_of_width(parts, part->unit, (n - taken) * of->quantum),
-                 device);
-    trial_add(&repairer->trial,
-              parts_of_width(parts, part->unit, taken * of->quantum), to, 0, 0);
+    if (taken && taken < n)
+        trial_split(&repairer->trial, layout, piece, taken, to);
 }
 
 /* A piece of the fullest device goes, against one of another or not. */
@@ -164,12 +157,10 @@ static void propose_relief(struct repairer *repairer)
         if (other == NO_PIECE ||
             !parts_can_move(layout->parts, layout->pieces[other].part))
             break;
-        trial_change(&repairer->trial, layout, other,
-                     layout->pieces[other].part, from);
+        trial_move(&repairer->trial, layout, other, from);
         /* fall through */
     default:
-        trial_change(&repairer->trial, layout, piece,
-                     layout->pieces[piece].part, to);
+        trial_move(&repairer->trial, layout, piece, to);
     }
 }
 

@@ -294,21 +294,17 @@ static uint32_t least_loaded_host(const struct starter *starter)
     return best;
 }
 
-/* Where piece of a form of n goes that sets its pieces apart, room or not. */
-static uint32_t ring_device(const struct starter *starter, struct form form,
-                            const struct change *piece, uint32_t n)
+/* Where a piece goes that is set apart from the others of its form, room or
+ * not. */
+static uint32_t device_apart(const struct starter *starter, struct form form,
+                             const struct change *piece)
 {
-    uint32_t per_host = cluster_group(&starter->parts->problem->cluster);
-    uint32_t n_devices = n_devices_of(starter), at = piece->range;
+    const struct parts *parts = starter->parts;
 
-    if (forms_fills_host(starter->parts, form))
-        return (least_loaded_host(starter) / per_host + at) %
-                   (n_devices / per_host) * per_host +
-               piece->block;
-    if (form.kind == FORM_CUT)
-        at = piece->block +
-             at * (n <= n_devices ? starter->parts->cuts[form.n].n_blocks : 1);
-    return starter->by_load[at % n_devices];
+    if (forms_fills_host(parts, form))
+        return forms_ring_device(parts, form, piece,
+                                 least_loaded_host(starter));
+    return starter->by_load[forms_ring_device(parts, form, piece, 0)];
 }
 
 static void put_form(struct starter *starter, uint32_t unit, struct form form,
@@ -317,14 +313,15 @@ static void put_form(struct starter *starter, uint32_t unit, struct form form,
     const struct parts *parts = starter->parts;
     uint32_t n = forms_figures(parts, unit, form).n_pieces, at = UINT32_MAX;
 
-    tryout_take_out(&starter->tryout, unit);
+    trial_clear(&starter->tryout.trial);
+    trial_remove_unit(&starter->tryout.trial, &starter->tryout.layout, unit);
     for (uint32_t i = 0; i < n; i++) {
         struct change piece = forms_piece(parts, unit, form, i);
 
         if (piece.device == NO_PIECE)
             piece.device = by_room ? next_device(starter, piece.part, &at)
-                                   : ring_device(starter, form, &piece, n);
-        tryout_add(&starter->tryout, &piece);
+                                   : device_apart(starter, form, &piece);
+        trial_add(&starter->tryout.trial, piece);
     }
 }
 
@@ -343,15 +340,6 @@ static bool try_form(struct starter *starter, uint32_t unit, struct form form)
     return trial_join(&tryout->trial, &tryout->layout);
 }
 
-static double heaviness(double ms, double most_ms)
-{
-    double x = most_ms > 0 ? ms / most_ms : 0;
-
-    x *= x;
-    x *= x;
-    return x * x * most_ms;
-}
-
 /* The total, and what the trial does to devices that do not set it. */
 static double score_of(const struct starter *starter)
 {
@@ -364,8 +352,8 @@ static double score_of(const struct starter *starter)
         uint32_t r = tryout->trial.devices[i];
         double then = tryout_local_ms(tryout, r);
 
-        heavier +=
-            heaviness(then, most_ms) - heaviness(layout->local_ms[r], most_ms);
+        heavier += layout_heaviness(then, most_ms) -
+                   layout_heaviness(layout->local_ms[r], most_ms);
         more += then - layout->local_ms[r];
     }
     return tryout->trial.total_ms + HEAVY_WEIGHT * heavier +
@@ -433,7 +421,7 @@ static bool place_open(struct starter *starter, struct change piece)
     for (uint32_t i = 0; i < n_devices_of(starter); i++) {
         piece.device = next_device(starter, piece.part, &at);
         trial_clear(&tryout->trial);
-        tryout_add(tryout, &piece);
+        trial_add(&tryout->trial, piece);
         if (!trial_join(&tryout->trial, &tryout->layout))
             continue;
         (void)tryout_price(tryout);

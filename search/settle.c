@@ -42,35 +42,19 @@ static uint32_t fullest(const struct settling *settling)
     return best;
 }
 
-static uint32_t quanta_of(const struct settling *settling, uint32_t part)
-{
-    const struct part *p = &settling->parts->parts[part];
-
-    return p->width / settling->parts->of[p->unit].quantum;
-}
-
 static void set_trial(struct settling *settling, const struct shift *shift)
 {
     const struct layout *layout = &settling->tryout.layout;
-    const struct piece *piece = &layout->pieces[shift->piece];
-    uint32_t unit = settling->parts->parts[piece->part].unit;
     struct trial *trial = &settling->tryout.trial;
 
     trial_clear(trial);
-    if (shift->n_quanta) {
-        uint32_t n = quanta_of(settling, piece->part) - shift->n_quanta;
-
-        trial_change(trial, layout, shift->piece,
-                     parts_of_quanta(settling->parts, unit, n), piece->device);
-        trial_add(trial,
-                  parts_of_quanta(settling->parts, unit, shift->n_quanta),
-                  shift->to, 0, 0);
-        return;
-    }
-    trial_change(trial, layout, shift->piece, piece->part, shift->to);
+    if (shift->n_quanta)
+        trial_split(trial, layout, shift->piece, shift->n_quanta, shift->to);
+    else
+        trial_move(trial, layout, shift->piece, shift->to);
     if (shift->other != NO_PIECE)
-        trial_change(trial, layout, shift->other,
-                     layout->pieces[shift->other].part, piece->device);
+        trial_move(trial, layout, shift->other,
+                   layout->pieces[shift->piece].device);
 }
 
 /* What the change would lower it to; INFINITY where it may not be. */
@@ -113,9 +97,9 @@ static void offer_piece(struct settling *settling, uint32_t piece)
     const struct layout *layout = &settling->tryout.layout;
     const struct piece *it = &layout->pieces[piece];
     const struct part *part = &settling->parts->parts[it->part];
-    bool is_cut = (part->kind & (SHARD_TABLE | SHARD_COLUMN)) &&
-                  settling->parts->of[part->unit].columns != NO_PART;
-    uint32_t n_quanta = is_cut ? quanta_of(settling, it->part) : 1;
+    uint32_t n_quanta = parts_is_columns(settling->parts, it->part)
+                            ? parts_quanta(settling->parts, it->part)
+                            : 1;
 
     for (uint32_t r = 0; r < layout->n_devices; r++) {
         const struct holding *holding = &layout->holdings[r];

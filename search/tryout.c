@@ -92,19 +92,3 @@ double tryout_local_ms(const struct tryout *tryout, uint32_t device)
         ms += trial->terms_ms[i * n_terms + k];
     return ms;
 }
-
-void tryout_take_out(struct tryout *tryout, uint32_t unit)
-{
-    const struct layout *layout = &tryout->layout;
-
-    trial_clear(&tryout->trial);
-    for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
-         i = layout->pieces[i].next)
-        trial_remove(&tryout->trial, i);
-}
-
-void tryout_add(struct tryout *tryout, const struct change *piece)
-{
-    trial_add(&tryout->trial, piece->part, piece->device, piece->range,
-              piece->block);
-}

@@ -33,9 +33,4 @@ double tryout_price(struct tryout *tryout);
  * layout->local_ms. */
 double tryout_local_ms(const struct tryout *tryout, uint32_t device);
 
-/* Starts a trial that takes all pieces of a unit away. */
-void tryout_take_out(struct tryout *tryout, uint32_t unit);
-/* Adds a piece to the trial. */
-void tryout_add(struct tryout *tryout, const struct change *piece);
-
 #endif
