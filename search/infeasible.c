@@ -396,10 +396,22 @@ static const char *need(const struct memory_items *items, struct arena *arena)
                         size(most, arena), name);
 }
 
-static const char *describe_piece(const struct shortage *shortage,
-                                  struct arena *arena)
+/* "67.7 GiB unreserved" where one has been taken off. */
+static const char *room_of(const struct shortage *shortage,
+                           const struct cluster *cluster, struct arena *arena)
 {
-    const char *room = size(shortage->room_bytes, arena), *piece = "";
+    bool is_reserved = false;
+
+    for (uint32_t r = 0; r < cluster->n_devices; r++)
+        is_reserved |= cluster->reserve_bytes[r] > 0;
+    return arena_printf(arena, "%s%s", size(shortage->room_bytes, arena),
+                        is_reserved ? " unreserved" : "");
+}
+
+static const char *describe_piece(const struct shortage *shortage,
+                                  const char *room, struct arena *arena)
+{
+    const char *piece = "";
 
     if (shortage->piece_bytes < shortage->need.total)
         piece = arena_printf(arena, ", at least %s a piece",
@@ -414,14 +426,15 @@ static const char *describe_piece(const struct shortage *shortage,
         room);
 }
 
-static const char *describe(const struct shortage *shortage, uint32_t n_devices,
-                            struct arena *arena)
+static const char *describe(const struct shortage *shortage,
+                            const struct cluster *cluster, struct arena *arena)
 {
     const char *much = need(&shortage->need, arena);
-    const char *room = size(shortage->room_bytes, arena);
+    const char *room = room_of(shortage, cluster, arena);
+    uint32_t n_devices = cluster->n_devices;
 
     if (shortage->kind == OF_A_PIECE)
-        return describe_piece(shortage, arena);
+        return describe_piece(shortage, room, arena);
     if (shortage->kind == OF_A_PIN)
         return arena_printf(
             arena, "the tables pinned to device %" PRId64 " take %s, it has %s",
@@ -478,10 +491,8 @@ int infeasible_check(const struct problem *problem, const struct oracle *oracle,
 
         units.problem = problem;
         is_proven = find_shortage(&units, &question.arena).kind != NO_SHORTAGE;
-        complain(
-            &question, is_proven,
-            describe(&shortage, problem->cluster.n_devices, &question.arena),
-            err);
+        complain(&question, is_proven,
+                 describe(&shortage, &problem->cluster, &question.arena), err);
     }
     arena_release(&question.arena);
     return shortage.kind != NO_SHORTAGE ? -1 : 0;
@@ -501,14 +512,12 @@ int infeasible_report(const struct problem *problem,
     if (failure->is_proven)
         what = "no placement of uncut tables does; ";
     else if (failure->lacking_bytes != UINT64_MAX)
-        what = arena_printf(
-            &question.arena,
-            "greedy and exact packing and annealing came within %s; ",
-            size(failure->lacking_bytes, &question.arena));
+        what = arena_printf(&question.arena,
+                            "packing and annealing came within %s; ",
+                            size(failure->lacking_bytes, &question.arena));
     complain(&question, failure->is_proven,
-             arena_printf(
-                 &question.arena, "%s%s", what,
-                 describe(&sums, problem->cluster.n_devices, &question.arena)),
+             arena_printf(&question.arena, "%s%s", what,
+                          describe(&sums, &problem->cluster, &question.arena)),
              err);
     arena_release(&question.arena);
     return -1;

@@ -57,7 +57,8 @@ static void draw_tables(struct refusal *refusal)
     }
 }
 
-/* Memory of devices that hold whole tables, and a little less or more. */
+/* Memory of devices that hold whole tables, and a little less or more; of every
+ * other problem there is a reserve beside. */
 static void draw_memory(struct refusal *refusal)
 {
     struct problem *problem = &refusal->problem;
@@ -71,8 +72,12 @@ static void draw_memory(struct refusal *refusal)
         shard_memory(&items, problem, &whole);
         memory[draw(refusal, problem->cluster.n_devices)] += items.total;
     }
-    for (uint32_t r = 0; r < problem->cluster.n_devices; r++)
+    for (uint32_t r = 0; r < problem->cluster.n_devices; r++) {
         memory[r] = (uint64_t)ceil((double)memory[r] * slack);
+        problem->cluster.reserve_bytes[r] =
+            refusal->number % 2 ? memory[r] / 8 : 0;
+        memory[r] += problem->cluster.reserve_bytes[r];
+    }
 }
 
 static bool draw_refusal(struct refusal *refusal)

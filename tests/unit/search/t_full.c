@@ -139,24 +139,28 @@ static void check_rows_for_memory(void)
 struct shortage_case {
     const char *name;
     size_t n_tables;
-    uint64_t memory_bytes;
+    uint64_t memory_bytes, reserve_bytes;
     unsigned kinds;
     const char *want;
 };
 
 static const struct shortage_case shortage_cases[] = {
-    {"one table", 2, 100 << 20, SHARD_TABLE | SHARD_COLUMN,
+    {"one table", 2, 100 << 20, 0, SHARD_TABLE | SHARD_COLUMN,
      "no plan fits: the tables take at least 244 MiB (244 MiB weights), 2 "
      "devices have 200 MiB; it would fit with 123 MiB a device, or with 3 such "
      "devices"},
-    {"too much in all", 4, 125 << 20, SHARD_TABLE | SHARD_COLUMN,
+    {"too much in all", 4, 125 << 20, 0, SHARD_TABLE | SHARD_COLUMN,
      "no plan fits: the tables take at least 732 MiB (732 MiB weights), 2 "
      "devices have 250 MiB; it would fit with 367 MiB a device, or with 6 such "
      "devices"},
-    {"one table, whole", 2, 200 << 20, SHARD_TABLE,
+    {"one table, whole", 2, 200 << 20, 0, SHARD_TABLE,
      "no plan fits: table 't0' takes 244 MiB (244 MiB weights), the largest "
      "device has 200 MiB; it would fit with 245 MiB a device, or with column "
      "cuts allowed"},
+    {"one table, whole, and a reserve", 2, 250 << 20, 50 << 20, SHARD_TABLE,
+     "no plan fits: table 't0' takes 244 MiB (244 MiB weights), the largest "
+     "device has 200 MiB unreserved; it would fit with 295 MiB a "
+     "device, or with column cuts allowed"},
 };
 
 static void check_shortages(void)
@@ -176,6 +180,8 @@ static void check_shortages(void)
         fake_problem(&problem, rows, dims, test->n_tables, 2,
                      test->memory_bytes, &arena);
         problem.kinds = test->kinds;
+        for (uint32_t r = 0; r < 2; r++)
+            problem.cluster.reserve_bytes[r] = test->reserve_bytes;
         ok(search(&plan, &problem, 1000, &arena, &err) == -1 &&
                err.code == ERR_NO_PLAN,
            "%s: no plan", test->name);
