@@ -227,7 +227,7 @@ static int run_file(struct comparison *comparison, const char *path,
 {
     struct problem *pool = ARENA_NEW(inputs->arena, struct problem, 1);
 
-    if (planning_problem(pool, path, NULL, cli, err))
+    if (planning_problem(pool, path, &(struct problem){0}, cli, err))
         return -1;
     if (!cli_given(cli, "tasks"))
         return run_task(comparison, pool->source, pool, inputs, cli, err);

@@ -93,8 +93,7 @@ static int run_plan(struct cli *cli, struct err *err)
     uint64_t first, last;
 
     if (replanning_load(&from, cli, err) ||
-        planning_problem(&problem, cli_arg(cli, 0), &from.problem.cluster, cli,
-                         err))
+        planning_problem(&problem, cli_arg(cli, 0), &from.problem, cli, err))
         return -1;
     if (cli_range(cli, "gpus", &first, &last))
         return find_plans_by_count(&problem, &from, cli, err);

@@ -16,8 +16,6 @@
 #define MAX_COLUMN_PIECES 16u
 /* GPUs named in the name of a way. */
 #define N_LISTED 4u
-/* Columns are cut in multiples of this. */
-#define COLUMN_QUANTUM 4u
 
 /* The table, or all of its group, and the shards that they have now. */
 struct finder {
@@ -309,29 +307,33 @@ static const char *device_list(const struct finder *finder,
                         n > N_LISTED ? " ..." : "");
 }
 
-/* In n even column pieces on the devices that stand first in order. */
+/* In even column pieces, none too narrow, on the devices that stand first in
+ * order. */
 static void find_columns(struct finder *finder)
 {
     const struct table *table = &finder->problem->tables[finder->tables[0]];
-    uint32_t n_quanta = table->dim / COLUMN_QUANTUM, n = n_devices_of(finder);
+    uint32_t n_quanta = table->dim / TABLE_COLUMN_STEP,
+             n = n_devices_of(finder);
+    uint32_t min_width = problem_min_width(finder->problem);
     struct shard piece = shard_whole(finder->problem, finder->tables[0], 0);
     struct shard come[MAX_COLUMN_PIECES];
     uint32_t *order;
 
-    if (finder->n_tables > 1 || table->dim % COLUMN_QUANTUM || n < 2 ||
+    if (finder->n_tables > 1 || table->dim % TABLE_COLUMN_STEP || n < 2 ||
         !can_price(finder, SHARD_COLUMN))
         return;
     order = mem_alloc(n, sizeof(*order));
     piece.kind = SHARD_COLUMN;
-    for (uint32_t k = 2; k <= MAX_COLUMN_PIECES && k <= n && k <= n_quanta;
+    for (uint32_t k = 2; k <= MAX_COLUMN_PIECES && k <= n &&
+                         n_quanta / k * TABLE_COLUMN_STEP >= min_width;
          k *= 2) {
         piece.col_begin = 0;
-        piece.col_end = COLUMN_QUANTUM * ((n_quanta - 1) / k + 1);
+        piece.col_end = TABLE_COLUMN_STEP * ((n_quanta - 1) / k + 1);
         rank_devices(finder, piece, order);
         for (uint32_t i = 0; i < k; i++) {
             uint32_t quanta = n_quanta / k + (i < n_quanta % k);
 
-            piece.col_end = piece.col_begin + COLUMN_QUANTUM * quanta;
+            piece.col_end = piece.col_begin + TABLE_COLUMN_STEP * quanta;
             piece.device = order[i];
             come[i] = piece;
             piece.col_begin = piece.col_end;

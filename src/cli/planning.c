@@ -65,7 +65,7 @@ static enum dense_optimizer dense_optimizer_of(const struct cli *cli)
 }
 
 int planning_problem(struct problem *problem, const char *path,
-                     const struct cluster *like, struct cli *cli,
+                     const struct problem *like, struct cli *cli,
                      struct err *err)
 {
     struct planning_counts counts;
@@ -81,17 +81,20 @@ int planning_problem(struct problem *problem, const char *path,
         n_devices = problem->cluster.n_devices;
     } else {
         if (planning_counts(&counts, cli, err) ||
-            planning_set_gpus(problem, counts.n_gpus[0], like, cli, err))
+            planning_set_gpus(problem, counts.n_gpus[0], &like->cluster, cli,
+                              err))
             return -1;
         n_devices = counts.n_gpus[counts.n - 1];
     }
     problem->dense_optimizer = dense_optimizer_of(cli);
-    problem->min_width = (uint32_t)cli_u64(cli, "min-width");
+    problem->min_width = cli_given(cli, "min-width")
+                             ? (uint32_t)cli_u64(cli, "min-width")
+                             : like->min_width;
     if (problem->min_width % TABLE_COLUMN_STEP)
         return err_set(err, ERR_USAGE,
-                       "--min-width %u is no multiple of %u: columns are cut "
-                       "in vectors of so many",
-                       problem->min_width, TABLE_COLUMN_STEP);
+                       "option '--min-width' takes a multiple of %u, not '%u': "
+                       "columns are cut in vectors of so many",
+                       TABLE_COLUMN_STEP, problem->min_width);
     problem->kinds = SHARD_ALL_KINDS;
     if (cli_given(cli, "shard") &&
         parse_kinds(&problem->kinds, cli_string(cli, "shard"), err))

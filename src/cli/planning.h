@@ -78,10 +78,11 @@
                      "seed of what is drawn")
 
 /* Reads the table list and fills the problem from the options; of a range of
- * GPUs for the first number. `like` is the cluster of the plan that stands, or
- * NULL: it says how many GPUs a host has where no option does. */
+ * GPUs for the first number. `like` is that of the plan that stands, or all 0:
+ * it says how many GPUs a host has, and which pieces are too narrow, where no
+ * option does. */
 int planning_problem(struct problem *problem, const char *path,
-                     const struct cluster *like, struct cli *cli,
+                     const struct problem *like, struct cli *cli,
                      struct err *err) MUST_CHECK;
 
 /* The numbers of GPUs that --gpus asks about, rising. Of a range with

@@ -130,7 +130,7 @@ static bool is_like(const struct cluster *like, uint32_t n_gpus)
     struct cluster cluster = {.n_devices = n_gpus};
     struct err ignored = {0};
 
-    if (!like || !like->n_devices)
+    if (!like->n_devices)
         return false;
     if (n_gpus == like->n_devices)
         return true;

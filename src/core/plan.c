@@ -488,6 +488,8 @@ const char *plan_inputs_hash(const struct plan *plan, struct arena *arena)
     if (problem->dense_optimizer != DENSE_AS_TABLE &&
         problem->dense_optimizer != DENSE_ADAM)
         hash = mix_u64(problem->dense_optimizer, hash);
+    if (problem_min_width(problem) > TABLE_COLUMN_STEP)
+        hash = mix_u64(problem->min_width, hash);
     hash = mix_u64(problem->kinds, hash);
     hash = mix_text(plan->cost.hash, hash);
     hash_text(text, hash);

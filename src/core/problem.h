@@ -88,7 +88,7 @@ struct problem {
     unsigned kinds;     /* kinds the user allows (--shard), a mask */
     uint32_t min_width; /* columns of the narrowest piece that a search may
                            cut, a multiple of TABLE_COLUMN_STEP, or 0: as many
-                           as that; in no file */
+                           as that; plans by hand need not keep it */
 };
 
 /* A piece of a table on a device; ranges are half-open. */

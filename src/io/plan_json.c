@@ -28,6 +28,8 @@ static const struct place_field head_fields[] = {
     {"batch", PLACE_U64, true, offsetof(struct plan, problem.batch), 1,
      MAX_BATCH},
     {"source", PLACE_TEXT, false, offsetof(struct plan, problem.source), 0, 0},
+    {"min_width", PLACE_U32, false, offsetof(struct plan, problem.min_width),
+     TABLE_COLUMN_STEP, TABLES_MAX_DIM},
     {"version", PLACE_TEXT, false, offsetof(struct plan, version), 0, 0},
     {"inputs_hash", PLACE_HASH, false, offsetof(struct plan, inputs_hash), 0,
      0},
@@ -181,6 +183,9 @@ static int read_head(struct plan *plan, const struct json_place *root,
         optional_kinds(&problem->kinds, root, err))
         return -1;
     problem->memory_model = (enum memory_model)memory_model;
+    if (problem->min_width % TABLE_COLUMN_STEP)
+        return place_error(root, err, "min_width is %u, not a multiple of %u",
+                           problem->min_width, TABLE_COLUMN_STEP);
     if (plan->n_floored > problem->cluster.n_devices)
         return place_error(root, err, "n_floored is %u, outside 0 to %u",
                            plan->n_floored, problem->cluster.n_devices);

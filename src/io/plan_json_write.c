@@ -252,6 +252,8 @@ static void print_head(struct buf *out, const struct plan *plan)
             out, "dense_optimizer",
             json_string(dense_optimizer_name(problem->dense_optimizer)));
     print_member(out, "kinds", from_kinds(problem->kinds));
+    if (problem_min_width(problem) > TABLE_COLUMN_STEP)
+        print_member(out, "min_width", from_u64(problem->min_width));
     print_member(out, "cluster", from_cluster(&problem->cluster));
     print_member(out, "cost_model", from_cost_source(&plan->cost));
     print_member(out, "search", from_text(plan->search));

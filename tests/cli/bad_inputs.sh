@@ -70,6 +70,9 @@ bad bandwidth-text plan "$tables" --gpus 2 --intra-gbps fast
 bad bandwidth-and-nets plan "$tables" --gpus 2 --cost reference:none \
     --inter-gbps 10
 bad unknown-kind plan "$tables" --gpus 2 --shard diagonal
+bad min-width-odd plan "$tables" --gpus 2 --min-width 6 -o out
+bad min-width-narrow plan "$tables" --gpus 2 --min-width 0 -o out
+bad min-width-wide compare "$tables" --gpus 2 --min-width 1048580
 bad uneven-hosts plan "$tables" --gpus 8 --gpus-per-host 3
 bad no-hosts-of-13 plan "$tables" --gpus 13 -o out
 bad no-hosts-of-121 compare "$tables" --gpus 121

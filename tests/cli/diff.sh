@@ -102,6 +102,26 @@ done
 "$ns" plan grown.csv --gpus 2 --memory 128MiB --reserve 60% --effort 20000 \
     --from uneven.json 2>/dev/null | sed -n '/^from/,$p'
 
+echo "== pieces no narrower than the plan's"
+sed 's/"batch"/"min_width": 16, "batch"/' old.json >wide.json
+for plan in old wide; do
+    "$ns" explain $plan.json b --cost roofline:h100 | grep -c column ||
+        true
+done
+# narrowest OPTIONS : what the plan keeps to, and its narrowest piece
+narrowest()
+{
+    "$ns" plan tables.csv --gpus 5 --shard table,column --effort 20000 "$@" \
+        -o next.json >/dev/null 2>&1
+    tr -d ' \n' <next.json | grep -o '"min_width":[0-9]*' || echo "any width"
+    sed -n 's/.*"col_begin": \([0-9]*\), "col_end": \([0-9]*\).*/\2 \1/p' \
+        next.json | awk '{print $1 - $2}' | sort -n | head -n 1
+}
+narrowest --from new.json
+sed 's/"batch"/"min_width": 16, "batch"/' new.json >wide.json
+narrowest --from wide.json
+narrowest --from wide.json --min-width 4
+
 echo "== refused"
 "$ns" plan tables.csv --gpus 2 --move-limit 1MiB 2>&1 || echo "status $?"
 "$ns" plan tables.csv --gpus 2 --from old.json --search grid 2>&1 ||

@@ -198,8 +198,12 @@ static void test_hash(struct arena *arena)
        "NVLink domains of two hosts do");
     plan.problem.cluster.hosts_per_domain = 1;
     is_str(plan_inputs_hash(&plan, arena), after, "of one they do not");
+    plan.problem.min_width = 4;
     is_str(plan_inputs_hash(&plan, arena), after,
-           "none is as it was before there were any");
+           "none, and the least of widths, are as before there were any");
+    plan.problem.min_width = 8;
+    ok(strcmp(plan_inputs_hash(&plan, arena), after) != 0,
+       "another width does");
 }
 
 /* Columns that have to be cut stay cut, but evenly. */

@@ -20,6 +20,7 @@ static const char full[] =
     "  \"memory_model\": \"full\",\n"
     "  \"dense_optimizer\": \"sgd\",\n"
     "  \"kinds\": [\"table\", \"column\", \"row\"],\n"
+    "  \"min_width\": 8,\n"
     "  \"cluster\": {\"gpus\": 2, \"gpus_per_host\": 1, "
     "\"memory_bytes\": [4000000, 3000000], \"reserve_bytes\": [0, 1000], "
     "\"inter_gbps\": 12.5},\n"
@@ -135,6 +136,7 @@ static bool same_problem(const struct problem *a, const struct problem *b)
                 a->cluster.inter_gbps == b->cluster.inter_gbps &&
                 a->batch == b->batch && a->memory_model == b->memory_model &&
                 a->dense_optimizer == b->dense_optimizer &&
+                problem_min_width(a) == problem_min_width(b) &&
                 a->kinds == b->kinds;
 
     for (size_t i = 0; same && i < a->n_tables; i++)
@@ -316,6 +318,8 @@ static const struct edit tolerated[] = {
     {"\"dense_optimizer\": \"sgd\",", "", NULL},
     {"\"dense_optimizer\": \"sgd\"", "\"dense_optimizer\": \"table\"", NULL},
     {"  \"kinds\": [\"table\", \"column\", \"row\"],", "", NULL},
+    {"\"min_width\": 8,", "", NULL},
+    {"\"min_width\": 8", "\"min_width\": 4", NULL},
     {"\"gpus_per_host\": 1, ", "", NULL},
     {"\"gpus_per_host\": 1, ", "\"gpus_per_host\": 1, \"pod_size\": 2, ", NULL},
     {"\"basis\": \"modelled\", ", "", NULL},
@@ -379,6 +383,12 @@ static const struct edit refused[] = {
      "kinds[1] must be one of table, column, row, grid, replicate"},
     {"\"column\", \"row\"", "\"column\", {}",
      "kinds[2] must be one of table, column, row, grid, replicate"},
+    {"\"min_width\": 8", "\"min_width\": 10",
+     "min_width is 10, not a multiple of 4"},
+    {"\"min_width\": 8", "\"min_width\": 0",
+     "min_width is 0, outside 4 to 1048576"},
+    {"\"min_width\": 8", "\"min_width\": 1048580",
+     "min_width is 1048580, outside 4 to 1048576"},
     {"  \"cluster\"", "  \"clusters\"", "cluster is missing"},
     {"\"cluster\": {", "\"cluster\": 5, \"x\": {",
      "cluster must be an object, not a number"},
