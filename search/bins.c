@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "base/rng.h"
+#include "core/problem.h"
 
 /*
  * Bin completion (Korf 2003), a depth-first search over bins: of those that are
@@ -406,7 +406,7 @@ static uint64_t add_up(const uint64_t *sizes, uint32_t n)
     uint64_t sum = 0;
 
     for (uint32_t i = 0; i < n; i++)
-        sum = sizes[i] > UINT64_MAX - sum ? UINT64_MAX : sum + sizes[i];
+        sum = saturating_add(sum, sizes[i]);
     return sum;
 }
 

@@ -101,6 +101,7 @@ bool bump_start(struct snapshot *out, const struct parts *parts, enum bump bump,
     struct build_options options = {.peak_ms = INFINITY,
                                     .replica_frac = 1,
                                     .unit_forms = forms,
+                                    .peak_bytes = parts->units->most_room_bytes,
                                     .max_replicas = BUILD_MAX_REPLICAS};
     struct snapshot next = {0};
     struct layout layout;
@@ -108,9 +109,6 @@ bool bump_start(struct snapshot *out, const struct parts *parts, enum bump bump,
     uint32_t unit = 0;
     bool goes_on = true;
 
-    for (uint32_t r = 0; r < parts->problem->cluster.n_devices; r++)
-        if (parts->units->room_bytes[r] > options.peak_bytes)
-            options.peak_bytes = parts->units->room_bytes[r];
     layout_init(&layout, parts);
     out->n = 0;
     out->total_ms = INFINITY;

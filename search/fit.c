@@ -21,16 +21,6 @@
 /* Of the last repair. */
 #define PATIENCE 10
 
-static uint64_t largest_room(const struct parts *parts)
-{
-    uint64_t largest = 0;
-
-    for (uint32_t r = 0; r < parts->problem->cluster.n_devices; r++)
-        if (parts->units->room_bytes[r] > largest)
-            largest = parts->units->room_bytes[r];
-    return largest;
-}
-
 static bool build_greedily(struct snapshot *out, const struct parts *parts,
                            uint64_t peak_bytes, bool may_exceed)
 {
@@ -153,7 +143,8 @@ static unsigned list_layouts(struct snapshot *layouts,
     unsigned n = 0;
 
     for (unsigned i = 0; i < N_PEAKS; i++)
-        if (build_greedily(&layouts[n], parts, largest_room(parts) >> i, true))
+        if (build_greedily(&layouts[n], parts,
+                           parts->units->most_room_bytes >> i, true))
             n += !n || !are_alike(&layouts[n], &layouts[n - 1]);
     return n;
 }
@@ -211,7 +202,8 @@ bool fit_by_memory(struct snapshot *out, const struct parts *parts,
 
     *failure = (struct fit_failure){.lacking_bytes = UINT64_MAX};
     for (unsigned i = 0; i < N_PEAKS; i++)
-        if (build_greedily(out, parts, largest_room(parts) >> i, false))
+        if (build_greedily(out, parts, parts->units->most_room_bytes >> i,
+                           false))
             return true;
     n = list_layouts(layouts, parts);
     if (n && effort == FIT_QUICK)

@@ -11,11 +11,6 @@
 /* Pieces of a unit among which one is drawn: replicas are many. */
 #define N_DRAWN 16
 
-static uint64_t saturating_add(uint64_t a, uint64_t b)
-{
-    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
 static int compare_tables(const void *left, const void *right)
 {
     const struct table *const *a = left, *const *b = right;

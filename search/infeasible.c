@@ -99,7 +99,7 @@ static uint64_t least_piece_of_kind(const struct problem *problem,
 
 /* Rooms of the devices. */
 struct rooms {
-    uint64_t least, most, sum;
+    uint64_t least, sum;
 };
 
 static struct rooms measure_rooms(const struct units *units)
@@ -110,9 +110,7 @@ static struct rooms measure_rooms(const struct units *units)
         uint64_t room = units->room_bytes[r];
 
         rooms.least = room < rooms.least ? room : rooms.least;
-        rooms.most = room > rooms.most ? room : rooms.most;
-        rooms.sum =
-            room > UINT64_MAX - rooms.sum ? UINT64_MAX : rooms.sum + room;
+        rooms.sum = saturating_add(rooms.sum, room);
     }
     return rooms;
 }
@@ -131,8 +129,8 @@ static bool measure_unit(struct shortage *of, const struct units *units,
                             .name = first->group ? first->group : first->name,
                             .is_group = first->group,
                             .device = unit->device};
-    of->room_bytes =
-        unit->device >= 0 ? units->room_bytes[unit->device] : rooms->most;
+    of->room_bytes = unit->device >= 0 ? units->room_bytes[unit->device]
+                                       : units->most_room_bytes;
     for (uint32_t i = 0; i < unit->n_tables; i++) {
         uint32_t t = unit->tables[i];
         unsigned kinds =
@@ -471,9 +469,8 @@ static bool question_open(struct question *question, struct units *units,
     if (units_collect(units, &question->problem, oracle, &question->arena,
                       &ignored))
         return false;
-    for (uint32_t r = 1; r < problem->cluster.n_devices; r++)
-        if (units->room_bytes[r] > units->room_bytes[question->roomiest])
-            question->roomiest = r;
+    while (units->room_bytes[question->roomiest] < units->most_room_bytes)
+        question->roomiest++;
     return true;
 }
 

@@ -314,13 +314,11 @@ static void put_on(struct trial *trial, const struct layout *layout,
     const size_t width = width_of(layout);
     const double *vector = layout->parts->vectors + change->part * width;
     uint32_t i = touch(trial, layout, change->device);
-    uint64_t bytes = layout->parts->parts[change->part].bytes;
     double *sum = trial->sums + i * width;
 
     trial->n_held[i]++;
-    trial->bytes[i] = bytes > UINT64_MAX - trial->bytes[i]
-                          ? UINT64_MAX
-                          : trial->bytes[i] + bytes;
+    trial->bytes[i] = saturating_add(trial->bytes[i],
+                                     layout->parts->parts[change->part].bytes);
     for (size_t w = 0; w < width; w++)
         sum[w] += vector[w];
 }
@@ -445,7 +443,8 @@ static void add_up(struct layout *layout, uint32_t r)
         const double *vector = layout->parts->vectors + part * width;
 
         layout->load_ms[r] += layout->parts->marginal_ms[part];
-        layout->bytes[r] += layout->parts->parts[part].bytes;
+        layout->bytes[r] =
+            saturating_add(layout->bytes[r], layout->parts->parts[part].bytes);
         for (size_t w = 0; w < width; w++)
             sum[w] += vector[w];
     }

@@ -171,14 +171,11 @@ static bool is_large(const struct parts *parts, const struct table *table,
     struct memory_items items;
     struct shard shard =
         shard_whole(problem, (uint32_t)(table - problem->tables), 0);
-    uint64_t largest = 0;
 
     shard_memory(&items, problem, &shard);
-    for (uint32_t r = 0; r < problem->cluster.n_devices; r++)
-        if (parts->units->room_bytes[r] > largest)
-            largest = parts->units->room_bytes[r];
     return parts->n_units <= SHORT_LIST || share >= LARGE_FRAC ||
-           (double)items.total >= LARGE_FRAC * (double)largest;
+           (double)items.total >=
+               LARGE_FRAC * (double)parts->units->most_room_bytes;
 }
 
 /* Over how many devices rows are cut: all, one host's, and for large units

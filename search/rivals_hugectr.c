@@ -338,9 +338,7 @@ static void planner_init(struct planner *planner, const struct problem *problem,
         .free_bytes = ARENA_NEW(arena, uint64_t, n),
         .best_cost = INFINITY};
     for (uint32_t g = 0; g < n; g++)
-        if (cluster->memory_bytes[g] > cluster->reserve_bytes[g])
-            planner->room_bytes[g] =
-                cluster->memory_bytes[g] - cluster->reserve_bytes[g];
+        planner->room_bytes[g] = cluster_room_bytes(cluster, g);
     for (size_t t = 0; t < problem->n_tables; t++) {
         const struct table *table = &problem->tables[t];
         double width = table->dim / FULL_WIDTH;

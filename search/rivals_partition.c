@@ -47,9 +47,7 @@ void partitioner_init(struct partitioner *partitioner,
         .hosts = ARENA_NEW(arena, struct host_load, n / n_local),
         .order = ARENA_NEW(arena, struct sorted_option, problem->n_tables)};
     for (uint32_t r = 0; r < n; r++)
-        if (cluster->memory_bytes[r] > cluster->reserve_bytes[r])
-            partitioner->room_bytes[r] =
-                cluster->memory_bytes[r] - cluster->reserve_bytes[r];
+        partitioner->room_bytes[r] = cluster_room_bytes(cluster, r);
 }
 
 /* Less load, then the lower rank in its host, then the lower rank. */

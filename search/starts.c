@@ -126,13 +126,11 @@ static void build_starts(struct starts *starts, const struct parts *parts,
 {
     const struct build_load load = build_least_load(parts);
     const uint32_t n_devices = parts->problem->cluster.n_devices;
-    struct build_options options = {.max_replicas = BUILD_MAX_REPLICAS};
+    struct build_options options = {.peak_bytes = parts->units->most_room_bytes,
+                                    .max_replicas = BUILD_MAX_REPLICAS};
     struct batch batch = {.parts = parts};
     uint64_t work = 0;
 
-    for (uint32_t r = 0; r < n_devices; r++)
-        if (parts->units->room_bytes[r] > options.peak_bytes)
-            options.peak_bytes = parts->units->room_bytes[r];
     for (size_t i = 0; i < N_REPLICA_FRACS * N_PRICES; i++) {
         if (is_over(starts, work, end_ms) || (i == N_PRICES && !starts->n))
             break;

@@ -164,10 +164,11 @@ static void fill_room(struct units *units, struct arena *arena)
     const struct cluster *cluster = &units->problem->cluster;
 
     units->room_bytes = ARENA_NEW(arena, uint64_t, cluster->n_devices);
-    for (uint32_t r = 0; r < cluster->n_devices; r++)
-        if (cluster->memory_bytes[r] > cluster->reserve_bytes[r])
-            units->room_bytes[r] =
-                cluster->memory_bytes[r] - cluster->reserve_bytes[r];
+    for (uint32_t r = 0; r < cluster->n_devices; r++) {
+        units->room_bytes[r] = cluster_room_bytes(cluster, r);
+        if (units->room_bytes[r] > units->most_room_bytes)
+            units->most_room_bytes = units->room_bytes[r];
+    }
 }
 
 static void fill_outputs(struct units *units)

@@ -37,10 +37,11 @@ struct units {
     uint32_t n_units;
     struct item *items; /* [n_items] */
     uint32_t n_items;
-    double *vectors;      /* [n_items][oracle->width] */
-    uint64_t *room_bytes; /* [R]: memory less reserve */
-    double mean_output;   /* of a device */
-    double empty_ms;      /* compute of a device that holds nothing */
+    double *vectors;          /* [n_items][oracle->width] */
+    uint64_t *room_bytes;     /* [R]: memory less reserve */
+    uint64_t most_room_bytes; /* the largest of them */
+    double mean_output;       /* of a device */
+    double empty_ms;          /* compute of a device that holds nothing */
 };
 
 /* Finds the units and their pins and the devices' room, no items: what the

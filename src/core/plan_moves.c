@@ -12,11 +12,6 @@ const char *table_fate_name(enum table_fate fate)
     return names[fate];
 }
 
-static uint64_t saturating_add(uint64_t a, uint64_t b)
-{
-    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
 /* What the rectangle of a shard takes without its batch. */
 static uint64_t stored_bytes(const struct table *table,
                              const struct shard *cells, bool with_state)

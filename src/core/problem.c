@@ -8,11 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t saturating_add(uint64_t a, uint64_t b)
-{
-    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
 uint32_t cluster_group(const struct cluster *cluster)
 {
     uint32_t n_hosts = cluster->hosts_per_domain;
@@ -91,6 +86,14 @@ void cluster_raise_memory(struct cluster *cluster, uint32_t device,
         text_to_share(cluster->reserve, least_bytes, &after))
         cluster->reserve_bytes[device] += after - before;
     *memory = least_bytes;
+}
+
+uint64_t cluster_room_bytes(const struct cluster *cluster, uint32_t device)
+{
+    uint64_t memory = cluster->memory_bytes[device];
+    uint64_t reserve = cluster->reserve_bytes[device];
+
+    return memory > reserve ? memory - reserve : 0;
 }
 
 bool cluster_is_even(const struct cluster *cluster)

@@ -58,6 +58,8 @@ uint32_t cluster_assumed_host(uint32_t n_devices, uint32_t host_size);
  * cluster's: where they are assumed, any but of one device each. */
 uint32_t cluster_whole_hosts(const struct cluster *cluster, uint32_t n);
 
+/* The memory of a device that is to be used; 0 where none is left. */
+uint64_t cluster_room_bytes(const struct cluster *cluster, uint32_t device);
 /* Whether all devices have the same memory, and the same of it to be used. */
 bool cluster_is_even(const struct cluster *cluster);
 
@@ -108,6 +110,12 @@ struct memory_items {
     uint64_t reserve;
     uint64_t total;
 };
+
+/* UINT64_MAX where the sum is more. */
+static inline uint64_t saturating_add(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
 
 /* Look-ups a step on the shard's device: pooling x rows / R_t x B; a replica
  * serves B / R samples. */

@@ -18,11 +18,6 @@ static uint64_t bytes_of(const struct what_if *what_if,
     return items.total;
 }
 
-static uint64_t saturating_add(uint64_t a, uint64_t b)
-{
-    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
 void what_if_init(struct what_if *what_if, const struct plan *plan,
                   const struct oracle *oracle)
 {

@@ -54,11 +54,6 @@ void exhaustive_options_init(struct exhaustive_options *options)
     *options = (struct exhaustive_options){.max_plans = 10000000};
 }
 
-static uint64_t saturating_add(uint64_t a, uint64_t b)
-{
-    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
 static unsigned kinds_of(const struct exhaustive *all, uint32_t t)
 {
     return all->problem->tables[t].kinds & all->problem->kinds &
@@ -318,9 +313,7 @@ static void exhaustive_init(struct exhaustive *all,
                                .best_ms = INFINITY};
     all->room_bytes = ARENA_NEW(arena, uint64_t, n);
     for (size_t r = 0; r < n; r++)
-        if (cluster->memory_bytes[r] > cluster->reserve_bytes[r])
-            all->room_bytes[r] =
-                cluster->memory_bytes[r] - cluster->reserve_bytes[r];
+        all->room_bytes[r] = cluster_room_bytes(cluster, (uint32_t)r);
     all->ways = ARENA_NEW(arena, const struct way *, n_tables);
     all->chosen = ARENA_NEW(arena, const struct way *, n_tables);
     all->best = ARENA_NEW(arena, const struct way *, n_tables);
