@@ -81,17 +81,15 @@ double what_if_step(struct what_if *what_if, const struct edit *edit)
 {
     const struct oracle *oracle = what_if->oracle;
     size_t n = n_devices_of(what_if);
-    double total_ms = 0;
+    double total_ms;
 
     edit_sums(what_if, edit);
     oracle->ops->compute(oracle, what_if->step_sums, n, what_if->compute_ms);
     oracle->ops->comm(oracle, 1, what_if->step_sums, what_if->compute_ms,
                       what_if->fwd_comm_ms, what_if->bwd_comm_ms);
-    for (size_t r = 0; r < n; r++)
-        total_ms =
-            fmax(total_ms, what_if->compute_ms[r] + what_if->bwd_comm_ms[r] +
-                               what_if->fwd_comm_ms[r]);
-    return total_ms;
+    total_ms = oracle_total_ms(n, what_if->compute_ms, what_if->bwd_comm_ms,
+                               what_if->fwd_comm_ms);
+    return isfinite(total_ms) ? total_ms : INFINITY;
 }
 
 bool what_if_fits(const struct what_if *what_if, const struct edit *edit)

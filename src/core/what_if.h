@@ -32,8 +32,9 @@ void what_if_init(struct what_if *what_if, const struct plan *plan,
                   const struct oracle *oracle);
 void what_if_release(struct what_if *what_if);
 
-/* The total of the plan with this edit; the parts by GPU are in what_if until
- * the next call. The oracle must be able to price its kinds. */
+/* The total of the plan with this edit, INFINITY where the oracle gives no
+ * finite one; the parts by GPU are in what_if until the next call. The oracle
+ * must be able to price its kinds. */
 double what_if_step(struct what_if *what_if, const struct edit *edit);
 
 /* Whether each GPU that gets a shard has the memory for it. */

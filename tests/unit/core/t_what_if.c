@@ -182,8 +182,38 @@ static void check_random(void)
     ok(n_fit > 20 && n_unfit > 20, "%zu fit, %zu do not", n_fit, n_unfit);
 }
 
+/* Of GPU 1 alone, which does not wait. */
+static void nan_comm(const struct oracle *oracle, size_t n, const double *sums,
+                     const double *compute_ms, double *fwd_ms, double *bwd_ms)
+{
+    fake_comm(oracle, n, sums, compute_ms, fwd_ms, bwd_ms);
+    fwd_ms[1] = NAN;
+}
+
+static void check_no_number(void)
+{
+    static const struct oracle_ops ops = {
+        .embed = fake_embed, .compute = fake_compute, .comm = nan_comm};
+    const struct edit nothing = {0};
+    struct fixture fixture;
+    struct what_if what_if;
+    struct arena arena;
+    struct rng rng;
+
+    arena_init(&arena);
+    rng_init(&rng, 0, 3);
+    fixture_init(&fixture, &rng, &arena);
+    fixture.oracle.ops = &ops;
+    what_if_init(&what_if, &fixture.plan, &fixture.oracle);
+    ok(what_if_step(&what_if, &nothing) == INFINITY,
+       "what has no cost is no cheap edit");
+    what_if_release(&what_if);
+    arena_release(&arena);
+}
+
 int main(void)
 {
     check_random();
+    check_no_number();
     return tap_done();
 }
