@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "search/ranked.h"
 
 /* A set of pieces. `pieces` are in the published order, where a halved piece
  * stays in its place and its twin comes last: candidates are tried in it. The
@@ -67,29 +68,18 @@ static void root_node(struct node *node, const struct units *units,
     node->n_pieces = n;
 }
 
-struct ranked_piece {
-    uint32_t rank, piece;
-};
-
-static int compare_ranks(const void *left, const void *right)
-{
-    const struct ranked_piece *a = left, *b = right;
-
-    return (a->rank > b->rank) - (a->rank < b->rank);
-}
-
 static void rank_pieces(struct node *node, const struct units *units,
                         struct arena *arena)
 {
-    struct ranked_piece *order = mem_alloc(node->n_pieces, sizeof(*order));
+    struct ranked *order = mem_alloc(node->n_pieces, sizeof(*order));
 
     node->ranked = ARENA_NEW(arena, uint32_t, node->n_pieces);
     for (size_t i = 0; i < node->n_pieces; i++)
-        order[i] = (struct ranked_piece){units->items[node->pieces[i]].rank,
-                                         node->pieces[i]};
-    qsort(order, node->n_pieces, sizeof(*order), compare_ranks);
+        order[i] = (struct ranked){units->items[node->pieces[i]].rank,
+                                   node->pieces[i]};
+    ranked_sort(order, node->n_pieces);
     for (size_t i = 0; i < node->n_pieces; i++)
-        node->ranked[i] = order[i].piece;
+        node->ranked[i] = order[i].idx;
     mem_free(order);
 }
 
@@ -120,28 +110,13 @@ static void halve_ranked(uint32_t *out, const struct units *units,
     }
 }
 
-/* A candidate's key: bytes or single cost, then the earlier piece. */
-struct candidate {
-    double key;
-    uint32_t position;
-};
-
-static int compare_candidates(const void *left, const void *right)
+/* Marks the first n pieces, by their keys. */
+static void mark_first(bool *marked, struct ranked *candidates, size_t n_pieces,
+                       size_t n)
 {
-    const struct candidate *a = left, *b = right;
-
-    if (a->key != b->key)
-        return a->key > b->key ? -1 : 1;
-    return (a->position > b->position) - (a->position < b->position);
-}
-
-/* Marks the n pieces with the largest keys. */
-static void mark_top(bool *marked, struct candidate *candidates,
-                     size_t n_pieces, size_t n)
-{
-    qsort(candidates, n_pieces, sizeof(*candidates), compare_candidates);
+    ranked_sort(candidates, n_pieces);
     for (size_t i = 0; i < n && i < n_pieces; i++)
-        marked[candidates[i].position] = true;
+        marked[candidates[i].idx] = true;
 }
 
 static uint32_t *with_halved(const struct node *node, size_t depth,
@@ -164,16 +139,16 @@ static void add_children(struct beam *beam, const struct node *node,
 {
     const struct item *items = beam->units->items;
     size_t n = node->n_pieces;
-    struct candidate *candidates = mem_alloc(n, sizeof(*candidates));
+    struct ranked *candidates = mem_alloc(n, sizeof(*candidates));
     bool *marked = mem_alloc(n, sizeof(*marked));
 
     for (uint32_t i = 0; i < n; i++)
         candidates[i] =
-            (struct candidate){(double)items[node->pieces[i]].bytes, i};
-    mark_top(marked, candidates, n, beam->options->n_candidates);
+            (struct ranked){-(double)items[node->pieces[i]].bytes, i};
+    mark_first(marked, candidates, n, beam->options->n_candidates);
     for (uint32_t i = 0; i < n; i++)
-        candidates[i] = (struct candidate){items[node->pieces[i]].single_ms, i};
-    mark_top(marked, candidates, n, beam->options->n_candidates);
+        candidates[i] = (struct ranked){-items[node->pieces[i]].single_ms, i};
+    mark_first(marked, candidates, n, beam->options->n_candidates);
     for (uint32_t i = 0; i < n; i++) {
         struct child *child = &beam->children[beam->n_children];
 

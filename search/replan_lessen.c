@@ -1,25 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/replan_front.h"
 
+#include "search/ranked.h"
+
 #include <math.h>
-#include <stdlib.h>
 
-/* A unit that moves more than it would at home. */
-struct moved {
-    double price; /* ms a byte saved */
-    uint32_t unit;
-};
-
-static int compare_moved(const void *left, const void *right)
-{
-    const struct moved *a = left, *b = right;
-
-    if (a->price != b->price)
-        return a->price < b->price ? -1 : 1;
-    return (a->unit > b->unit) - (a->unit < b->unit);
-}
-
-/* Prices the way home; false where it saves nothing, or exceeds the memory. */
+/* Prices a unit's way home, in ms a byte saved; false where it saves nothing,
+ * or exceeds the memory. */
 static bool price_way(struct replan *replan, uint32_t unit, double *price)
 {
     struct tryout *tryout = &replan->tryout;
@@ -39,15 +26,15 @@ static bool price_way(struct replan *replan, uint32_t unit, double *price)
     return true;
 }
 
-/* The cheaper half of them goes home. Returns whether any did. */
-static bool send_home(struct replan *replan, struct moved *moved, uint32_t n)
+/* The cheaper half of the units goes home. Returns whether any did. */
+static bool send_home(struct replan *replan, struct ranked *moved, uint32_t n)
 {
     bool any = false;
     double price;
 
-    qsort(moved, n, sizeof(*moved), compare_moved);
+    ranked_sort(moved, n);
     for (uint32_t i = 0; i < (n + 1) / 2; i++) {
-        if (!price_way(replan, moved[i].unit, &price))
+        if (!price_way(replan, moved[i].idx, &price))
             continue;
         layout_commit(&replan->tryout.layout, &replan->tryout.trial);
         (void)replan_offer_layout(replan);
@@ -58,14 +45,14 @@ static bool send_home(struct replan *replan, struct moved *moved, uint32_t n)
 
 void replan_lessen(struct replan *replan)
 {
-    struct moved *moved = mem_alloc(replan->parts.n_units, sizeof(*moved));
+    struct ranked *moved = mem_alloc(replan->parts.n_units, sizeof(*moved));
     uint32_t n;
 
     do {
         n = 0;
         for (uint32_t u = 0; u < replan->parts.n_units; u++)
-            if (price_way(replan, u, &moved[n].price))
-                moved[n++].unit = u;
+            if (price_way(replan, u, &moved[n].key))
+                moved[n++].idx = u;
     } while (send_home(replan, moved, n));
     mem_free(moved);
 }

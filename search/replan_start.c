@@ -3,10 +3,10 @@
 
 #include "search/forms.h"
 #include "search/join.h"
+#include "search/ranked.h"
 #include "search/tryout.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* A trial's score, in ms, beside its total: how much heavier the devices
  * become, near the slowest one, and on average. */
@@ -196,20 +196,6 @@ static bool as_before(struct snapshot *out, const struct starter *starter,
 
 /* --- anew --- */
 
-struct ranked {
-    double load_ms;
-    uint32_t idx;
-};
-
-static int compare_ranked(const void *left, const void *right)
-{
-    const struct ranked *a = left, *b = right;
-
-    if (a->load_ms != b->load_ms)
-        return a->load_ms < b->load_ms ? -1 : 1;
-    return (a->idx > b->idx) - (a->idx < b->idx);
-}
-
 static void sort_devices(struct starter *starter)
 {
     uint32_t n = n_devices_of(starter);
@@ -217,7 +203,7 @@ static void sort_devices(struct starter *starter)
 
     for (uint32_t r = 0; r < n; r++)
         ranked[r] = (struct ranked){starter->tryout.layout.local_ms[r], r};
-    qsort(ranked, n, sizeof(*ranked), compare_ranked);
+    ranked_sort(ranked, n);
     for (uint32_t r = 0; r < n; r++)
         starter->by_load[r] = ranked[r].idx;
     mem_free(ranked);
@@ -431,31 +417,17 @@ static bool place_open(struct starter *starter, struct change piece)
     return false;
 }
 
-struct to_place {
-    double ms; /* alone */
-    uint32_t idx;
-};
-
-static int compare_to_place(const void *left, const void *right)
-{
-    const struct to_place *a = left, *b = right;
-
-    if (a->ms != b->ms)
-        return a->ms > b->ms ? -1 : 1;
-    return (a->idx > b->idx) - (a->idx < b->idx);
-}
-
 /* Open pieces, the dearest first; where one finds no place, its unit is to be
  * placed anew. */
 static void place_all_open(struct starter *starter, const struct snapshot *open,
                            bool *is_anew)
 {
-    struct to_place *order = mem_alloc(open->n, sizeof(*order));
+    struct ranked *order = mem_alloc(open->n, sizeof(*order));
 
     for (uint32_t i = 0; i < open->n; i++)
-        order[i] = (struct to_place){
-            starter->parts->alone_ms[open->pieces[i].part], i};
-    qsort(order, open->n, sizeof(*order), compare_to_place);
+        order[i] =
+            (struct ranked){-starter->parts->alone_ms[open->pieces[i].part], i};
+    ranked_sort(order, open->n);
     for (uint32_t i = 0; i < open->n; i++) {
         struct change piece = open->pieces[order[i].idx];
         uint32_t unit = starter->parts->parts[piece.part].unit;
@@ -470,14 +442,14 @@ static void place_all_open(struct starter *starter, const struct snapshot *open,
 static void place_all_anew(struct starter *starter, const bool *is_anew)
 {
     const struct parts *parts = starter->parts;
-    struct to_place *order = mem_alloc(parts->n_units, sizeof(*order));
+    struct ranked *order = mem_alloc(parts->n_units, sizeof(*order));
     uint32_t n = 0;
 
     for (uint32_t u = 0; u < parts->n_units; u++)
         if (is_anew[u])
-            order[n++] = (struct to_place){
-                forms_figures(parts, u, forms_get(parts, u, 0)).load_ms, u};
-    qsort(order, n, sizeof(*order), compare_to_place);
+            order[n++] = (struct ranked){
+                -forms_figures(parts, u, forms_get(parts, u, 0)).load_ms, u};
+    ranked_sort(order, n);
     for (uint32_t i = 0; i < n; i++)
         place_anew(starter, order[i].idx);
     mem_free(order);

@@ -1,18 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/rivals_partition.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-struct host_load {
-    uint32_t host;
-    double ms;
-};
-
-struct sorted_option {
-    double storage;
-    uint32_t table;
-};
 
 uint64_t sharding_option_bytes(const struct sharding_option *option,
                                uint32_t shard)
@@ -44,8 +33,8 @@ void partitioner_init(struct partitioner *partitioner,
         .set_aside = ARENA_NEW(arena, uint32_t, n),
         .kept_ms = ARENA_NEW(arena, double, n_local),
         .kept_bytes = ARENA_NEW(arena, uint64_t, n_local),
-        .hosts = ARENA_NEW(arena, struct host_load, n / n_local),
-        .order = ARENA_NEW(arena, struct sorted_option, problem->n_tables)};
+        .hosts = ARENA_NEW(arena, struct ranked, n / n_local),
+        .order = ARENA_NEW(arena, struct ranked, problem->n_tables)};
     for (uint32_t r = 0; r < n; r++)
         partitioner->room_bytes[r] = cluster_room_bytes(cluster, r);
 }
@@ -175,15 +164,6 @@ static bool place_within(struct partitioner *p,
     return true;
 }
 
-static int compare_hosts(const void *left, const void *right)
-{
-    const struct host_load *a = left, *b = right;
-
-    if (a->ms != b->ms)
-        return a->ms < b->ms ? -1 : 1;
-    return (a->host > b->host) - (a->host < b->host);
-}
-
 /* All shards to the ranks of the least loaded host that has room. */
 static bool place_on_host(struct partitioner *p,
                           const struct sharding_option *option,
@@ -191,13 +171,13 @@ static bool place_on_host(struct partitioner *p,
 {
     p->is_heap = false;
     for (uint32_t h = 0; h < p->n_hosts; h++) {
-        p->hosts[h] = (struct host_load){.host = h};
+        p->hosts[h] = (struct ranked){.idx = h};
         for (uint32_t i = 0; i < p->n_local; i++)
-            p->hosts[h].ms += p->ms[h * p->n_local + i];
+            p->hosts[h].key += p->ms[h * p->n_local + i];
     }
-    qsort(p->hosts, p->n_hosts, sizeof(*p->hosts), compare_hosts);
+    ranked_sort(p->hosts, p->n_hosts);
     for (uint32_t h = 0; h < p->n_hosts; h++) {
-        uint32_t first = p->hosts[h].host * p->n_local;
+        uint32_t first = p->hosts[h].idx * p->n_local;
 
         if (option->type == TABLE_COLUMN_WISE) {
             if (place_within(p, option, first, placement))
@@ -216,15 +196,6 @@ static bool is_uniform(const struct sharding_option *option)
     return option->type == DATA_PARALLEL || option->type == ROW_WISE;
 }
 
-static int compare_sizes(const void *left, const void *right)
-{
-    const struct sorted_option *a = left, *b = right;
-
-    if (a->storage != b->storage)
-        return a->storage > b->storage ? -1 : 1;
-    return (a->table > b->table) - (a->table < b->table);
-}
-
 bool partition(struct partitioner *p,
                const struct sharding_option *const *proposal, uint32_t n,
                uint32_t *const *placement)
@@ -241,11 +212,11 @@ bool partition(struct partitioner *p,
             continue;
         }
         p->order[n_sorted++] =
-            (struct sorted_option){sharding_option_storage(proposal[t]), t};
+            (struct ranked){-sharding_option_storage(proposal[t]), t};
     }
-    qsort(p->order, n_sorted, sizeof(*p->order), compare_sizes);
+    ranked_sort(p->order, n_sorted);
     for (uint32_t i = 0; i < n_sorted; i++) {
-        uint32_t t = p->order[i].table;
+        uint32_t t = p->order[i].idx;
         const struct sharding_option *option = proposal[t];
 
         if (option->type == TABLE_WISE || option->type == COLUMN_WISE

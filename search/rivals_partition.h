@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "core/problem.h"
+#include "search/ranked.h"
 
 /*
  * TorchRec's greedy partitioner. First what goes on all ranks (replicas, rows
@@ -60,8 +61,8 @@ struct partitioner {
     uint32_t *set_aside; /* [n_ranks] */
     double *kept_ms;     /* [n_local]: to go back to */
     uint64_t *kept_bytes;
-    struct host_load *hosts;     /* [n_hosts] */
-    struct sorted_option *order; /* [n_tables] */
+    struct ranked *hosts; /* [n_hosts] by load */
+    struct ranked *order; /* [n_tables] by storage */
 };
 
 void partitioner_init(struct partitioner *partitioner,

@@ -189,28 +189,11 @@ void snapshot_to_plan(const struct snapshot *snapshot,
     mem_free(placed);
 }
 
-struct found {
-    uint32_t unit;
-    struct change piece;
-};
-
-static int compare_found(const void *left, const void *right)
-{
-    const struct found *a = left, *b = right;
-
-    if (a->unit != b->unit)
-        return a->unit < b->unit ? -1 : 1;
-    return (a->piece.range > b->piece.range) -
-           (a->piece.range < b->piece.range);
-}
-
 bool snapshot_from_plan(struct snapshot *snapshot, const struct parts *parts,
                         const struct plan *plan)
 {
     uint32_t *unit_of = mem_alloc(parts->problem->n_tables, sizeof(*unit_of));
-    struct found *found = mem_alloc(plan->n_shards, sizeof(*found));
     bool fits = true;
-    size_t n = 0;
 
     for (uint32_t u = 0; u < parts->n_units; u++)
         for (uint32_t k = 1; k < parts->of[u].unit->n_tables; k++)
@@ -226,18 +209,13 @@ bool snapshot_from_plan(struct snapshot *snapshot, const struct parts *parts,
             continue; /* the group's first table stands for all */
         part = parts_of_width(parts, unit, shard->col_end - shard->col_begin);
         fits = part != NO_PART && (shard->kind & (SHARD_TABLE | SHARD_COLUMN));
-        found[n++] = (struct found){unit,
-                                    {.piece = NO_PIECE,
-                                     .part = part,
-                                     .device = shard->device,
-                                     .range = shard->col_begin}};
+        if (fits)
+            snapshot_add(snapshot, (struct change){.piece = NO_PIECE,
+                                                   .part = part,
+                                                   .device = shard->device,
+                                                   .range = shard->col_begin});
     }
-    /* Not in the order of the input, which nothing may hang on. */
-    qsort(found, n, sizeof(*found), compare_found);
-    for (size_t i = 0; i < n; i++)
-        snapshot_add(snapshot, found[i].piece);
-    fits = fits && snapshot_join(snapshot, parts);
-    mem_free(found);
     mem_free(unit_of);
-    return fits;
+    /* Which sorts them: nothing may hang on the order of the input. */
+    return fits && snapshot_join(snapshot, parts);
 }

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+#include "search/ranked.h"
+
+#include <stdlib.h>
+
+static int compare_ranked(const void *left, const void *right)
+{
+    const struct ranked *a = left, *b = right;
+
+    if (a->key != b->key)
+        return a->key < b->key ? -1 : 1;
+    return (a->idx > b->idx) - (a->idx < b->idx);
+}
+
+void ranked_sort(struct ranked *ranked, size_t n)
+{
+    qsort(ranked, n, sizeof(*ranked), compare_ranked);
+}
