@@ -15,8 +15,6 @@
 #include "base/text.h"
 #include "search/units.h"
 
-typedef double figure_fn(const struct table *table);
-
 static double figure_dim(const struct table *table)
 {
     return table->dim;
@@ -100,7 +98,8 @@ static uint32_t least_loaded(const struct units *units, uint32_t item,
 }
 
 static struct entry *sorted_entries(const struct units *units,
-                                    figure_fn *figure, struct arena *arena)
+                                    const struct baseline *by,
+                                    struct arena *arena)
 {
     struct entry *entries = ARENA_NEW(arena, struct entry, units->n_items);
 
@@ -112,20 +111,20 @@ static struct entry *sorted_entries(const struct units *units,
         entries[i].first_table = unit->tables[0];
         for (uint32_t k = 0; k < unit->n_tables; k++)
             entries[i].figure +=
-                figure(&units->problem->tables[unit->tables[k]]);
+                by->figure(&units->problem->tables[unit->tables[k]]);
     }
     qsort(entries, units->n_items, sizeof(*entries), compare_entries);
     return entries;
 }
 
 static int place_greedy(uint32_t *pieces, uint32_t *placement,
-                        const struct units *units, figure_fn *figure,
+                        const struct units *units, const struct baseline *by,
                         struct arena *arena, struct err *err)
 {
     uint32_t n_devices = units->problem->cluster.n_devices;
     uint64_t *used = ARENA_NEW(arena, uint64_t, n_devices);
     double *sums = ARENA_NEW(arena, double, n_devices);
-    struct entry *entries = sorted_entries(units, figure, arena);
+    struct entry *entries = sorted_entries(units, by, arena);
 
     for (uint32_t i = 0; i < units->n_items; i++) {
         uint32_t item = entries[i].item;
@@ -167,10 +166,9 @@ static int place_random(uint32_t *pieces, uint32_t *placement,
     return 0;
 }
 
-/* figure NULL: at random. */
-static int place(struct plan *plan, const struct oracle *oracle, uint64_t seed,
-                 const char *name, figure_fn *figure, struct arena *arena,
-                 struct err *err)
+int search_baseline(struct plan *plan, const struct oracle *oracle,
+                    const struct baseline *by, uint64_t seed,
+                    struct arena *arena, struct err *err)
 {
     double start_ms = clock_ms();
     uint32_t *pieces, *placement;
@@ -183,14 +181,12 @@ static int place(struct plan *plan, const struct oracle *oracle, uint64_t seed,
         goto out;
     pieces = ARENA_NEW(&scratch, uint32_t, units.n_items);
     placement = ARENA_NEW(&scratch, uint32_t, units.n_items);
-    if (figure ? place_greedy(pieces, placement, &units, figure, &scratch, err)
-               : place_random(pieces, placement, &units, seed, &scratch, err))
+    if (by->figure
+            ? place_greedy(pieces, placement, &units, by, &scratch, err)
+            : place_random(pieces, placement, &units, seed, &scratch, err))
         goto out;
-    plan->n_shards = units_to_shards(&units, pieces, placement, units.n_items,
-                                     &plan->shards, arena);
-    plan->shard_ms = NULL; /* of other shards */
-    plan_sort_shards(plan);
-    plan->search = arena_printf(arena, "baseline:%s", name);
+    units_to_plan(&units, pieces, placement, units.n_items, plan, arena);
+    plan->search = arena_printf(arena, "baseline:%s", by->name);
     plan->stopped = "done";
     plan->seed = seed;
     plan->n_evaluations = 0;
@@ -201,28 +197,14 @@ out:
     return rc;
 }
 
-#define BASELINE(symbol, text, figure)                                        \
-    static int place_##symbol(struct plan *plan, const struct oracle *oracle, \
-                              uint64_t seed, struct arena *arena,             \
-                              struct err *err)                                \
-    {                                                                         \
-        return place(plan, oracle, seed, text, figure, arena, err);           \
-    }
-
-BASELINE(anywhere, "random", NULL)
-BASELINE(by_dim, "dim", figure_dim)
-BASELINE(by_lookup, "lookup", figure_lookup)
-BASELINE(by_size, "size", figure_size)
-BASELINE(by_size_lookup, "size-lookup", figure_size_lookup)
-
 const struct baseline *search_baselines(void)
 {
     static const struct baseline baselines[] = {
-        {"random", place_anywhere},
-        {"dim", place_by_dim},
-        {"lookup", place_by_lookup},
-        {"size", place_by_size},
-        {"size-lookup", place_by_size_lookup},
+        {"random", NULL},
+        {"dim", figure_dim},
+        {"lookup", figure_lookup},
+        {"size", figure_size},
+        {"size-lookup", figure_size_lookup},
         {NULL, NULL},
     };
 

@@ -107,10 +107,8 @@ int search_published(struct plan *plan, const struct oracle *oracle,
         goto out;
     if (isinf(found.total_ms) && pack_instead(&found, &units, &scratch, err))
         goto out;
-    plan->n_shards = units_to_shards(&units, found.pieces, found.placement,
-                                     found.n_pieces, &plan->shards, arena);
-    plan->shard_ms = NULL; /* of other shards */
-    plan_sort_shards(plan);
+    units_to_plan(&units, found.pieces, found.placement, found.n_pieces, plan,
+                  arena);
     plan->stopped = found.is_interrupted ? "interrupt" : "done";
     plan->n_evaluations = found.n_priced;
     if (join_uneven(plan, &watch.base, found.total_ms, arena, &scratch, err) ||

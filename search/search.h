@@ -77,10 +77,13 @@ int search_full(struct plan *plan, const struct oracle *oracle,
  * memory-checked (ERR_NO_PLAN where a table fits nowhere). */
 struct baseline {
     const char *name;
-    int (*place)(struct plan *plan, const struct oracle *oracle, uint64_t seed,
-                 struct arena *arena, struct err *err);
+    /* By which tables go, the largest first; NULL: at random. */
+    double (*figure)(const struct table *table);
 };
 /* NULL-name-terminated. */
 const struct baseline *search_baselines(void);
+int search_baseline(struct plan *plan, const struct oracle *oracle,
+                    const struct baseline *by, uint64_t seed,
+                    struct arena *arena, struct err *err) MUST_CHECK;
 
 #endif

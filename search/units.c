@@ -350,17 +350,18 @@ const char *units_name(const struct units *units, uint32_t item)
     return units->problem->tables[unit->tables[0]].name;
 }
 
-size_t units_to_shards(const struct units *units, const uint32_t *pieces,
-                       const uint32_t *devices, size_t n, struct shard **out,
-                       struct arena *arena)
+void units_to_plan(const struct units *units, const uint32_t *pieces,
+                   const uint32_t *devices, size_t n, struct plan *plan,
+                   struct arena *arena)
 {
     uint32_t *next_col = mem_alloc(units->n_units, sizeof(*next_col));
     size_t n_shards = 0;
 
     for (size_t i = 0; i < n; i++)
         n_shards += units->units[units->items[pieces[i]].unit].n_tables;
-    *out = ARENA_NEW(arena, struct shard, n_shards);
-    n_shards = 0;
+    plan->shards = ARENA_NEW(arena, struct shard, n_shards);
+    plan->n_shards = 0;
+    plan->shard_ms = NULL; /* of other shards */
     for (size_t i = 0; i < n; i++) {
         uint32_t u = units->items[pieces[i]].unit;
 
@@ -374,9 +375,9 @@ size_t units_to_shards(const struct units *units, const uint32_t *pieces,
                 shard.col_end += next_col[u];
                 next_col[u] = shard.col_end;
             }
-            (*out)[n_shards++] = shard;
+            plan->shards[plan->n_shards++] = shard;
         }
     }
     mem_free(next_col);
-    return n_shards;
+    plan_sort_shards(plan);
 }

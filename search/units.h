@@ -4,6 +4,7 @@
 
 #include "base/parallel.h"
 #include "core/oracle.h"
+#include "core/plan.h"
 
 /*
  * What a search places, priced once. A unit is a table, or all tables of a
@@ -81,11 +82,10 @@ void units_memory(const struct units *units, uint32_t item,
 /* The unit's first table's name. */
 const char *units_name(const struct units *units, uint32_t item);
 
-/* The shards of n pieces; each unit's pieces tile its tables, columns given
- * out in the order of the pieces. Returns their number; *out is in the
- * arena. */
-size_t units_to_shards(const struct units *units, const uint32_t *pieces,
-                       const uint32_t *devices, size_t n, struct shard **out,
-                       struct arena *arena);
+/* The plan's shards become those of n pieces; each unit's tile its tables,
+ * columns given out in the order of the pieces. They are in the arena. */
+void units_to_plan(const struct units *units, const uint32_t *pieces,
+                   const uint32_t *devices, size_t n, struct plan *plan,
+                   struct arena *arena);
 
 #endif

@@ -90,7 +90,8 @@ static int run_baselines(struct compare_entry **entry,
         int rc;
 
         (*entry)->planner = b->name;
-        rc = b->place(&plan, inputs->oracle, inputs->seed, inputs->arena, err);
+        rc = search_baseline(&plan, inputs->oracle, b, inputs->seed,
+                             inputs->arena, err);
         if (judge((*entry)++, &plan, rc, start_ms, inputs, err))
             return -1;
     }

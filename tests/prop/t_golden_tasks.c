@@ -104,7 +104,7 @@ static void check_baselines(struct plan *plan, const struct oracle *oracle,
     for (const struct baseline *baseline = search_baselines(); baseline->name;
          baseline++) {
         struct err err = {0};
-        int rc = baseline->place(plan, oracle, 1, arena, &err);
+        int rc = search_baseline(plan, oracle, baseline, 1, arena, &err);
         double got = judge(plan, rc, oracle, arena, &err), want = NAN;
         const char *key = NULL;
 

@@ -145,7 +145,7 @@ static void ask_all(struct searcher *searchers, struct refusal *refusal)
     judge(&searchers[1], refusal, rc, &err);
     for (; baseline->name; baseline++) {
         err = (struct err){0};
-        rc = baseline->place(&plan, oracle, 0, &refusal->arena, &err);
+        rc = search_baseline(&plan, oracle, baseline, 0, &refusal->arena, &err);
         judge(&searchers[2], refusal, rc, &err);
     }
 }

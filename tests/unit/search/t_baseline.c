@@ -21,7 +21,7 @@ static int place(struct plan *plan, const char *name, uint64_t seed,
 
     memset(plan, 0, sizeof(*plan));
     plan->problem = *problem;
-    return find(name)->place(plan, &oracle, seed, arena, err);
+    return search_baseline(plan, &oracle, find(name), seed, arena, err);
 }
 
 /* "0 1 1 0": the device of each table. */
