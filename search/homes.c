@@ -45,7 +45,9 @@ static void stand(struct homes *homes, const struct problem *problem,
         if (!before->table || before->table->dim != now->dim)
             continue;
         *standing =
-            (struct table_pieces){.table = now, .n_devices = before->n_devices};
+            (struct table_pieces){.table = now,
+                                  .n_devices = before->n_devices,
+                                  .dense_optimizer = before->dense_optimizer};
         for (size_t i = 0; i < before->n; i++) {
             struct shard shard = before->pieces[i];
 
@@ -91,6 +93,7 @@ void homes_init(struct homes *homes, const struct problem *problem,
         size_t at;
 
         before->n_devices = old->cluster.n_devices;
+        before->dense_optimizer = old->dense_optimizer;
         if (!found)
             continue;
         at = (size_t)(*found - old->tables);
@@ -329,7 +332,8 @@ static uint64_t table_bytes(const struct homes *homes,
     struct shard *shards;
     enum shard_kind kind = parts->parts[pieces[0].part].kind;
     struct table_pieces after = {&parts->problem->tables[table], NULL, n,
-                                 parts->problem->cluster.n_devices};
+                                 parts->problem->cluster.n_devices,
+                                 parts->problem->dense_optimizer};
     struct moved_bytes bytes;
 
     if (stays_whole(&homes->before[table], pieces, n, parts))

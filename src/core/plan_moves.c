@@ -12,15 +12,24 @@ const char *table_fate_name(enum table_fate fate)
     return names[fate];
 }
 
-/* What the rectangle of a shard takes without its batch. */
-static uint64_t stored_bytes(const struct table *table,
-                             const struct shard *cells, bool with_state)
+static enum optimizer optimizer_of(const struct table_pieces *pieces,
+                                   const struct shard *piece)
+{
+    return optimizer_of_kind(pieces->table, piece->kind,
+                             pieces->dense_optimizer);
+}
+
+/* What cells of a piece take without their batch. */
+static struct memory_items stored(const struct table_pieces *pieces,
+                                  const struct shard *piece,
+                                  const struct shard *cells)
 {
     struct memory_items items;
 
-    cells_memory(&items, table, cells->row_end - cells->row_begin,
+    cells_memory(&items, pieces->table, optimizer_of(pieces, piece),
+                 cells->row_end - cells->row_begin,
                  cells->col_end - cells->col_begin);
-    return with_state ? items.total : items.weights;
+    return items;
 }
 
 static bool same_format(const struct table *a, const struct table *b)
@@ -58,7 +67,6 @@ struct matching {
     struct plan_moves *moves;
     size_t capacity; /* of moves->moves, which mem_grow gave */
     struct moved_bytes bytes;
-    bool with_state;
 };
 
 static void note_move(struct matching *matching, const struct shard *cells,
@@ -122,14 +130,17 @@ static bool is_behind(const struct shard *old, const struct shard *piece,
            (by_rows && old->row_begin >= piece->row_end);
 }
 
+/* `common` has the kind and the device of the new piece. */
 static void match_overlap(struct matching *matching, const struct shard *old,
-                          const struct shard *common, uint32_t device)
+                          const struct shard *common)
 {
-    uint32_t from = giver(matching, old, device);
-    uint64_t bytes =
-        stored_bytes(matching->before->table, common, matching->with_state);
+    struct memory_items items = stored(matching->before, old, common);
+    bool keeps_state = optimizer_of(matching->before, old) ==
+                       optimizer_of(matching->after, common);
+    uint64_t bytes = keeps_state ? items.total : items.weights;
+    uint32_t from = giver(matching, old, common->device);
 
-    if (from == device) {
+    if (from == common->device) {
         matching->bytes.kept = saturating_add(matching->bytes.kept, bytes);
         return;
     }
@@ -141,8 +152,8 @@ static void match_overlap(struct matching *matching, const struct shard *old,
 static void match_piece(struct matching *matching, const struct shard *piece)
 {
     const struct table_pieces *before = matching->before;
-    const struct table *now = matching->after->table;
-    uint64_t whole = stored_bytes(now, piece, true), found = 0;
+    const struct table_pieces *after = matching->after;
+    uint64_t whole = stored(after, piece, piece).total, found = 0;
     size_t n = before->table ? before->n : 0;
     bool by_rows;
 
@@ -156,8 +167,8 @@ static void match_piece(struct matching *matching, const struct shard *piece)
 
         if (!overlap(&common, &before->pieces[i], piece))
             continue;
-        found = saturating_add(found, stored_bytes(now, &common, true));
-        match_overlap(matching, &before->pieces[i], &common, piece->device);
+        found = saturating_add(found, stored(after, piece, &common).total);
+        match_overlap(matching, &before->pieces[i], &common);
     }
     if (found < whole)
         matching->bytes.added =
@@ -169,9 +180,6 @@ static void match_table(struct matching *matching)
     const struct table_pieces *after = matching->after;
 
     matching->bytes = (struct moved_bytes){0};
-    matching->with_state =
-        !matching->before->table ||
-        matching->before->table->optimizer == after->table->optimizer;
     for (size_t i = 0; i < after->n; i++)
         match_piece(matching, &after->pieces[i]);
 }
@@ -207,10 +215,11 @@ static struct named *list_tables(const struct plan *plan)
     struct named *named = mem_alloc(n, sizeof(*named));
 
     for (size_t t = 0; t < n; t++)
-        named[t].pieces =
-            (struct table_pieces){.table = &plan->problem.tables[t],
-                                  .pieces = plan->shards,
-                                  .n_devices = plan->problem.cluster.n_devices};
+        named[t].pieces = (struct table_pieces){
+            .table = &plan->problem.tables[t],
+            .pieces = plan->shards,
+            .n_devices = plan->problem.cluster.n_devices,
+            .dense_optimizer = plan->problem.dense_optimizer};
     for (size_t i = plan->n_shards; i-- > 0;) {
         struct table_pieces *pieces = &named[plan->shards[i].table].pieces;
 
@@ -239,6 +248,11 @@ static struct named *find_named(struct named **sorted, size_t n,
     return found ? *found : NULL;
 }
 
+static uint64_t weights_of(const struct table_pieces *pieces, size_t idx)
+{
+    return stored(pieces, &pieces->pieces[idx], &pieces->pieces[idx]).weights;
+}
+
 /* Held by as many bytes as before, none of them elsewhere: nothing has gone. */
 static enum table_fate fate_of(const struct table_pieces *before,
                                const struct table_pieces *after,
@@ -249,11 +263,9 @@ static enum table_fate fate_of(const struct table_pieces *before,
     if (!same_format(before->table, after->table))
         return FATE_CHANGED;
     for (size_t i = 0; i < before->n; i++)
-        held = saturating_add(
-            held, stored_bytes(before->table, &before->pieces[i], false));
+        held = saturating_add(held, weights_of(before, i));
     for (size_t i = 0; i < after->n; i++)
-        held -= least_u64(held,
-                          stored_bytes(after->table, &after->pieces[i], false));
+        held -= least_u64(held, weights_of(after, i));
     return bytes->moved || held ? FATE_MOVED : FATE_KEPT;
 }
 
@@ -282,7 +294,7 @@ static void note_removed(struct plan_moves *moves,
     for (size_t i = 0; i < before->n; i++)
         table.bytes.removed = saturating_add(
             table.bytes.removed,
-            stored_bytes(before->table, &before->pieces[i], true));
+            stored(before, &before->pieces[i], &before->pieces[i]).total);
     note_table(moves, table);
 }
 

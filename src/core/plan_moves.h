@@ -13,10 +13,11 @@
  * other cell that the new plan wants on a GPU comes from one that held it.
  * Cells that come together, from one piece of the old plan into one of the new,
  * are a move: a rectangle. It takes its weights as the old plan stores them
- * and, where the table keeps its optimizer, that one's state: nothing for sgd,
- * 4 B a row of the rectangle for row-wise Adagrad, once or twice the weights
- * for Adagrad and Adam. Cells that no GPU held, by which a table grew, are
- * added, not moved; those by which it shrank go with nothing said.
+ * and, where one optimizer updates both pieces (a replica the dense one), that
+ * one's state: nothing for sgd, 4 B a row of the rectangle for row-wise
+ * Adagrad, once or twice the weights for Adagrad and Adam. Cells that no GPU
+ * held, by which a table grew, are added, not moved; those by which it shrank
+ * go with nothing said.
  *
  * Of a replicated table each GPU has all: a GPU r that lacks it takes it from
  * GPU r modulo the number there was, so that not all ask the same one.
@@ -81,7 +82,8 @@ struct table_pieces {
     const struct table *table;
     const struct shard *pieces; /* [n] */
     size_t n;
-    uint32_t n_devices; /* of the plan */
+    uint32_t n_devices;                   /* of the plan */
+    enum dense_optimizer dense_optimizer; /* likewise */
 };
 /* What plan_moves_find would say of this one table: bytes.removed is 0. */
 void table_moves_count(struct moved_bytes *bytes,

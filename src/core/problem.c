@@ -151,12 +151,12 @@ const char *dense_optimizer_name(enum dense_optimizer optimizer)
     return names[optimizer];
 }
 
-/* What updates the shard. */
-static enum optimizer shard_optimizer(const struct problem *problem,
-                                      const struct shard *shard)
+enum optimizer optimizer_of_kind(const struct table *table,
+                                 enum shard_kind kind,
+                                 enum dense_optimizer dense)
 {
-    if (shard->kind == SHARD_REPLICATE)
-        switch (problem->dense_optimizer) {
+    if (kind == SHARD_REPLICATE)
+        switch (dense) {
         case DENSE_AS_TABLE:
             break;
         case DENSE_SGD:
@@ -166,7 +166,7 @@ static enum optimizer shard_optimizer(const struct problem *problem,
         case DENSE_ADAM:
             return OPTIMIZER_ADAM;
         }
-    return problem->tables[shard->table].optimizer;
+    return table->optimizer;
 }
 
 static double optimizer_bytes(enum optimizer optimizer, double rows,
@@ -199,12 +199,11 @@ static double io_bytes(const struct problem *problem, const struct shard *shard,
     return shard->kind == SHARD_REPLICATE ? bytes + 4 * elements : bytes;
 }
 
-static void count_cells(struct memory_items *items, enum precision precision,
-                        enum optimizer optimizer, uint64_t n_rows,
-                        uint32_t n_columns)
+void cells_memory(struct memory_items *items, const struct table *table,
+                  enum optimizer optimizer, uint64_t n_rows, uint32_t n_columns)
 {
     double rows = (double)n_rows;
-    double weight_bytes = rows * n_columns * precision_bytes(precision);
+    double weight_bytes = rows * n_columns * precision_bytes(table->precision);
 
     memset(items, 0, sizeof(*items));
     items->weights = bytes_from_double(weight_bytes);
@@ -213,20 +212,17 @@ static void count_cells(struct memory_items *items, enum precision precision,
     items->total = saturating_add(items->weights, items->optimizer);
 }
 
-void cells_memory(struct memory_items *items, const struct table *table,
-                  uint64_t n_rows, uint32_t n_columns)
-{
-    count_cells(items, table->precision, table->optimizer, n_rows, n_columns);
-}
-
 void shard_memory(struct memory_items *items, const struct problem *problem,
                   const struct shard *shard)
 {
+    const struct table *table = &problem->tables[shard->table];
     uint64_t n_rows = shard->row_end - shard->row_begin;
     uint32_t n_columns = shard->col_end - shard->col_begin;
 
-    count_cells(items, problem->tables[shard->table].precision,
-                shard_optimizer(problem, shard), n_rows, n_columns);
+    cells_memory(
+        items, table,
+        optimizer_of_kind(table, shard->kind, problem->dense_optimizer), n_rows,
+        n_columns);
     if (problem->memory_model == MEMORY_FULL) {
         items->io = bytes_from_double(
             io_bytes(problem, shard, (double)n_rows * (double)n_columns));

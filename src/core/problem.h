@@ -126,10 +126,15 @@ double shard_lookups(const struct problem *problem, const struct shard *shard);
 double shard_output_vectors(const struct problem *problem,
                             const struct shard *shard);
 
-/* Weights and optimizer state of so many cells of a table: what stays from
- * batch to batch. */
+/* What updates a table's shards of this kind. */
+enum optimizer optimizer_of_kind(const struct table *table,
+                                 enum shard_kind kind,
+                                 enum dense_optimizer dense);
+/* Weights and state, under that optimizer, of so many cells of a table: what
+ * stays from batch to batch. */
 void cells_memory(struct memory_items *items, const struct table *table,
-                  uint64_t n_rows, uint32_t n_columns);
+                  enum optimizer optimizer, uint64_t n_rows,
+                  uint32_t n_columns);
 
 /* Memory of one shard by the problem's memory model; reserve is 0. Saturates
  * at UINT64_MAX instead of wrapping. Weights by precision; optimizer state:

@@ -120,6 +120,52 @@ static void check_cells(struct arena *arena)
     }
 }
 
+/* What moves is what the GPU that gets it then holds, as shard_memory counts,
+ * but for the batch: and state only where one optimizer updates both. */
+static void check_replicas(struct arena *arena)
+{
+    static const struct {
+        enum dense_optimizer before, after;
+        uint64_t n_times; /* the weights, that the state of a replica is */
+    } cases[] = {{DENSE_ADAM, DENSE_ADAM, 2},
+                 {DENSE_ADAGRAD, DENSE_ADAGRAD, 1},
+                 {DENSE_SGD, DENSE_SGD, 0},
+                 {DENSE_SGD, DENSE_ADAM, 0}};
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct plan one = make_plan(3, whole_1, 1, arena);
+        struct plan two = make_plan(3, twice, 2, arena);
+        struct plan three = make_plan(3, thrice, 3, arena);
+        uint64_t copy = 6400 * (1 + cases[i].n_times);
+        struct plan_moves moves;
+        struct memory_items items;
+
+        two.problem.cluster.n_devices = 2;
+        one.problem.dense_optimizer = cases[i].after;
+        two.problem.dense_optimizer = cases[i].before;
+        three.problem.dense_optimizer = cases[i].after;
+        three.problem.batch = 0;
+        shard_memory(&items, &three.problem, three.shards);
+        moves = find(&two, &three, arena);
+        ok(moves.bytes.moved == copy && moves.bytes.kept == 2 * copy &&
+               (cases[i].before != cases[i].after ||
+                items.weights + items.optimizer == copy),
+           "a replica more of %s to %s: %" PRIu64 " B",
+           dense_optimizer_name(cases[i].before),
+           dense_optimizer_name(cases[i].after), moves.bytes.moved);
+        moves = find(&one, &three, arena);
+        ok(moves.bytes.moved == 2 * 6400 && moves.bytes.kept == 6400 &&
+               !moves.bytes.added,
+           "a table with row-wise Adagrad brings its replicas no state");
+        if (cases[i].before != cases[i].after)
+            continue;
+        two.problem.tables[0].name = "gone";
+        moves = find(&two, &three, arena);
+        is_i64((int64_t)moves.bytes.removed, (int64_t)(2 * copy),
+               "both copies go, state and all");
+    }
+}
+
 static void check_move(struct arena *arena)
 {
     struct plan before = make_plan(2, halves, 2, arena);
@@ -299,6 +345,7 @@ int main(void)
 
     arena_init(&arena);
     check_cells(&arena);
+    check_replicas(&arena);
     check_move(&arena);
     check_formats(&arena);
     check_tables(&arena);
