@@ -59,8 +59,11 @@ WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion \
 CPPFLAGS_ALL = -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE -Isrc -I. \
     -DNEUROSHARD_VERSION='"$(VERSION)"' $(CPPFLAGS)
 CFLAGS_release = -O3 -g
-CFLAGS_debug   = -O0 -g3
+# Every so manieth change of a search is checked: search/layout_check.h.
+CHECK_EVERY ?= 256
+CFLAGS_debug   = -O0 -g3 -DLAYOUT_CHECK_EVERY=$(CHECK_EVERY)
 CFLAGS_asan    = -O1 -g -fsanitize=address,undefined \
+    -DLAYOUT_CHECK_EVERY=$(CHECK_EVERY) \
     -fno-sanitize-recover=all -fno-omit-frame-pointer
 CFLAGS_tsan    = -O1 -g -fsanitize=thread
 CFLAGS_fuzz    = $(CFLAGS_asan) -fsanitize=fuzzer-no-link

@@ -2,8 +2,11 @@
 #include "search/layout.h"
 
 #include "search/homes.h"
+#include "search/layout_check.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* After so many changes of a device its sums are added up afresh, so that
@@ -18,12 +21,6 @@ static size_t width_of(const struct layout *layout)
 static size_t n_terms_of(const struct layout *layout)
 {
     return layout->parts->oracle->n_terms;
-}
-
-/* Without a limit movement is counted when all is priced, not in trials. */
-static bool has_move_limit(const struct layout *layout)
-{
-    return layout->parts->homes && layout->move_limit_bytes != NO_MOVE_LIMIT;
 }
 
 void layout_init(struct layout *layout, const struct parts *parts)
@@ -338,7 +335,7 @@ void trial_sum(struct trial *trial, const struct layout *layout)
         trial->excess += layout_excess(layout, r, trial->bytes[i]) -
                          layout_excess(layout, r, layout->bytes[r]);
     }
-    if (has_move_limit(layout))
+    if (layout_counts_moves(layout))
         homes_count_trial(trial, layout);
 }
 
@@ -456,8 +453,26 @@ static void add_excess(struct layout *layout)
     layout->excess = 0;
     for (uint32_t r = 0; r < layout->n_devices; r++)
         layout->excess += layout_excess(layout, r, layout->bytes[r]);
-    if (has_move_limit(layout))
+    if (layout_counts_moves(layout))
         layout->excess += homes_excess(layout, layout->all_moved_bytes);
+}
+
+/* A layout that is wrong ends the program, not in a plan. */
+static void check_now_and_then(struct layout *layout)
+{
+#ifdef LAYOUT_CHECK_EVERY
+    struct err err = {0};
+
+    if (++layout->n_unchecked < LAYOUT_CHECK_EVERY)
+        return;
+    layout->n_unchecked = 0;
+    if (layout_check(layout, &err)) {
+        fprintf(stderr, "%s\n", err.msg);
+        abort();
+    }
+#else
+    (void)layout;
+#endif
 }
 
 void layout_commit(struct layout *layout, const struct trial *trial)
@@ -501,10 +516,11 @@ void layout_commit(struct layout *layout, const struct trial *trial)
     layout->total_ms = trial->total_ms;
     for (uint32_t i = 0; i < trial->n_moved; i++)
         layout->moved_bytes[trial->moved[i].unit] = trial->moved[i].bytes;
-    if (has_move_limit(layout))
+    if (layout_counts_moves(layout))
         layout->all_moved_bytes = trial->all_moved_bytes;
     find_extremes(layout);
     add_excess(layout);
+    check_now_and_then(layout);
 }
 
 double layout_true_total(const struct layout *layout)

@@ -56,6 +56,8 @@ struct layout {
     uint64_t all_moved_bytes;  /* their sum */
     double total_ms;           /* of comm, or where there are terms of those */
     uint32_t slowest, fastest; /* devices, by local_ms */
+    bool is_partial;           /* pieces are to come: the caller says so */
+    uint32_t n_unchecked;      /* commits since: search/layout_check.h */
     struct top *tops;          /* [n_terms] */
 };
 
@@ -102,6 +104,12 @@ struct trial {
     uint64_t *load_bytes;
     uint32_t *room_quanta, *held_quanta;
 };
+
+/* Without a limit movement is counted when all is priced, not in trials. */
+static inline bool layout_counts_moves(const struct layout *layout)
+{
+    return layout->parts->homes && layout->move_limit_bytes != NO_MOVE_LIMIT;
+}
 
 void layout_init(struct layout *layout, const struct parts *parts);
 void layout_release(struct layout *layout);

@@ -484,6 +484,7 @@ void replan_start(struct snapshot *out, const struct parts *parts,
     struct starter starter = {.parts = parts, .homes = homes};
 
     tryout_init(&starter.tryout, parts);
+    starter.tryout.layout.is_partial = true;
     starter.by_load =
         mem_alloc(parts->problem->cluster.n_devices, sizeof(uint32_t));
     place_units(&starter, out);

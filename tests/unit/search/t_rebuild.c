@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/rebuild.h"
 
+#include "search/layout_check.h"
 #include "search/marginal.h"
-#include "search/snapshot.h"
+#include "search/tryout.h"
 #include "tests/unit/search/scene.h"
 
 #define N_REBUILDS 2000
 
 struct site {
     struct scene scene;
-    struct layout layout;
-    struct trial trial;
+    struct tryout tryout;
     struct rng rng;
 };
 
@@ -18,16 +18,14 @@ struct site {
 static void site_open(struct site *site, enum scene_sort sort)
 {
     scene_open(&site->scene, sort);
-    layout_init(&site->layout, &site->scene.parts);
-    trial_init(&site->trial, &site->layout);
-    snapshot_load(&site->scene.start, &site->layout);
+    tryout_init(&site->tryout, &site->scene.parts);
+    tryout_load(&site->tryout, &site->scene.start);
     rng_init(&site->rng, 11, 0);
 }
 
 static void site_close(struct site *site)
 {
-    trial_release(&site->trial);
-    layout_release(&site->layout);
+    tryout_release(&site->tryout);
     scene_close(&site->scene);
 }
 
@@ -74,59 +72,6 @@ static void check_marginal(enum scene_sort sort)
     scene_close(&scene);
 }
 
-/* Columns of the unit's pieces, or 0 where it is no table of columns. */
-static uint32_t columns_of(const struct site *site, uint32_t unit)
-{
-    const struct layout *layout = &site->layout;
-    uint32_t n = 0;
-
-    for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
-         i = layout->pieces[i].next) {
-        const struct part *part =
-            &site->scene.parts.parts[layout->pieces[i].part];
-
-        if (!(part->kind & (SHARD_TABLE | SHARD_COLUMN)))
-            return 0;
-        n += part->width;
-    }
-    return n;
-}
-
-static bool is_row_block(const struct site *site, uint32_t part)
-{
-    return site->scene.parts.parts[part].kind & (SHARD_ROW | SHARD_GRID);
-}
-
-/* Whether no two row blocks of the unit are the same one. */
-static bool blocks_differ(const struct site *site, uint32_t unit)
-{
-    const struct piece *pieces = site->layout.pieces;
-
-    for (uint32_t i = site->layout.first_of[unit]; i != NO_PIECE;
-         i = pieces[i].next) {
-        if (!is_row_block(site, pieces[i].part))
-            continue;
-        for (uint32_t j = pieces[i].next; j != NO_PIECE; j = pieces[j].next)
-            if (pieces[i].range == pieces[j].range &&
-                pieces[i].block == pieces[j].block)
-                return false;
-    }
-    return true;
-}
-
-static bool is_whole(const struct site *site)
-{
-    for (uint32_t u = 0; u < site->scene.parts.n_units; u++) {
-        uint32_t table = site->scene.units.units[u].tables[0];
-        uint32_t n = columns_of(site, u);
-
-        if (site->layout.first_of[u] == NO_PIECE || !blocks_differ(site, u) ||
-            (n && n != site->scene.problem.tables[table].dim))
-            return false;
-    }
-    return true;
-}
-
 /* Some units, in forms drawn at random, or else poured. */
 static void rebuild_some(struct site *site, bool pours)
 {
@@ -145,41 +90,25 @@ static void rebuild_some(struct site *site, bool pours)
                               : forms_get(&site->scene.parts, order[i],
                                           rng_draw(&site->rng, n_forms));
     }
-    trial_clear(&site->trial);
-    rebuild(&site->trial, &site->layout, units, n, &site->rng);
-    trial_sum(&site->trial, &site->layout);
+    trial_clear(&site->tryout.trial);
+    rebuild(&site->tryout.trial, &site->tryout.layout, units, n, &site->rng);
+    (void)tryout_price(&site->tryout);
 }
 
-static void commit(struct site *site)
-{
-    const struct oracle *oracle = &site->scene.oracle.base;
-
-    oracle->ops->compute(oracle, site->trial.sums, site->trial.n_devices,
-                         site->trial.compute_ms);
-    if (oracle->ops->terms)
-        trial_price_terms(&site->trial, &site->layout);
-    layout_commit(&site->layout, &site->trial);
-}
-
+/* Whatever is rebuilt, the layout is one, and what it keeps is right. */
 static void check_layouts(enum scene_sort sort)
 {
-    unsigned n_torn = 0, n_off = 0;
+    struct err err = {0};
+    unsigned n_wrong = 0;
     struct site site;
 
     site_open(&site, sort);
     for (unsigned i = 0; i < N_REBUILDS; i++) {
-        double load_ms[SCENE_DEVICES];
-
         rebuild_some(&site, i % 2);
-        commit(&site);
-        n_torn += !is_whole(&site);
-        memcpy(load_ms, site.layout.load_ms, sizeof load_ms);
-        layout_price(&site.layout);
-        for (uint32_t r = 0; r < SCENE_DEVICES; r++)
-            n_off += !(fabs(load_ms[r] - site.layout.load_ms[r]) <= 1e-9);
+        layout_commit(&site.tryout.layout, &site.tryout.trial);
+        n_wrong += layout_check(&site.tryout.layout, &err) != 0;
     }
-    ok(!n_torn, "every table is there, whole: %u times not", n_torn);
-    ok(!n_off, "loads that are kept up are those added up afresh");
+    ok(!n_wrong, "layouts stay right, %u times not: %s", n_wrong, err.msg);
     site_close(&site);
 }
 
@@ -199,20 +128,23 @@ static double most_load(const struct layout *layout, double *mean)
 static void check_pouring(void)
 {
     struct site site;
+    struct layout *layout = &site.tryout.layout;
+    const struct trial *trial = &site.tryout.trial;
     double most, mean, first;
 
     site_open(&site, ADDITIVE);
-    first = most_load(&site.layout, &mean);
+    first = most_load(layout, &mean);
     for (unsigned i = 0; i < N_REBUILDS; i++) {
-        most = most_load(&site.layout, &mean);
+        bool is_kept = true;
+
+        most = most_load(layout, &mean);
         rebuild_some(&site, true);
-        for (uint32_t k = 0; k < site.trial.n_devices; k++)
-            if (site.trial.load_ms[site.trial.devices[k]] > most)
-                site.trial.n_changes = 0;
-        if (site.trial.n_changes)
-            commit(&site);
+        for (uint32_t k = 0; k < trial->n_devices; k++)
+            is_kept = is_kept && trial->load_ms[trial->devices[k]] <= most;
+        if (is_kept)
+            layout_commit(layout, trial);
     }
-    most = most_load(&site.layout, &mean);
+    most = most_load(layout, &mean);
     ok(first > 1.2 * mean && most < 1.05 * mean,
        "gaps are filled: %.3g ms, then %.3g, the mean is %.3g", first, most,
        mean);
