@@ -50,7 +50,8 @@ int file_read(const char **text, size_t *len, const char *path,
  * it leads to is replaced, or made. On failure the temporary file is removed
  * and the old file untouched. The mode of a new file follows the umask; an
  * existing file's mode is kept. Temporary files that killed processes of this
- * user have left in the folder are removed. */
+ * user have left in the folder are removed; where it has more than 10,000
+ * files, those among the first of them. */
 int file_write(const char *path, const void *data, size_t len,
                struct err *err) MUST_CHECK;
 

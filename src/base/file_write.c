@@ -18,6 +18,8 @@
 
 #define TEMP_PREFIX ".neuroshard-"
 #define TEMP_TRIES 100
+/* Of a folder; they take about as long as a write to the disk. */
+#define MAX_LISTED 10000
 
 /* What is to be written. */
 struct output {
@@ -135,7 +137,7 @@ static void remove_orphans(const char *folder)
     DIR *dir = opendir(folder);
     struct dirent *entry;
 
-    while (dir && (entry = readdir(dir))) {
+    for (int i = 0; dir && i < MAX_LISTED && (entry = readdir(dir)); i++) {
         struct stat st;
         int fd;
 
