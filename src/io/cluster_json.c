@@ -7,9 +7,33 @@
 #include "base/text.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <string.h>
 
 #define MAX_RESERVE_BYTES (UINT64_C(1) << 62)
+
+/* Each member that is a number or a text, with its range; sizes and lists are
+ * bounded below. */
+
+static const struct place_field file_fields[] = {
+    {"gpu", PLACE_TEXT, false, offsetof(struct cluster, gpu), 0, 0},
+    {"pod_size", PLACE_U32, false, offsetof(struct cluster, hosts_per_domain),
+     1, CLUSTER_MAX_GPUS},
+    {"intra_gbps", PLACE_DOUBLE, false, offsetof(struct cluster, intra_gbps),
+     CLUSTER_MIN_GBPS, CLUSTER_MAX_GBPS},
+    {"inter_gbps", PLACE_DOUBLE, false, offsetof(struct cluster, inter_gbps),
+     CLUSTER_MIN_GBPS, CLUSTER_MAX_GBPS},
+};
+#define N_FILE_FIELDS (sizeof(file_fields) / sizeof(*file_fields))
+
+struct host {
+    uint32_t count, gpus;
+};
+static const struct place_field host_fields[] = {
+    {"count", PLACE_U32, false, offsetof(struct host, count), 1,
+     CLUSTER_MAX_GPUS},
+    {"gpus", PLACE_U32, true, offsetof(struct host, gpus), 1, CLUSTER_MAX_GPUS},
+};
 
 /* Names of members, the last one NULL. */
 static const char *const file_keys[] = {
@@ -165,27 +189,16 @@ static int read_host_memory(uint64_t *memory, uint64_t *used, uint32_t n,
     return 0;
 }
 
-/* Of hosts; stays as it is where the member is absent. */
-static int optional_count(uint32_t *out, const struct json_place *place,
-                          const char *key, struct err *err)
-{
-    return place_has(place, key)
-               ? place_u32(out, place, key, 1, CLUSTER_MAX_GPUS, err)
-               : 0;
-}
-
-static int read_host(struct json_place *place, uint32_t *count, uint32_t *gpus,
+static int read_host(struct json_place *place, struct host *host,
                      const struct reader *reader, size_t idx, struct err *err)
 {
     struct json_place root = at_line(reader, NULL, reader->lines[idx]);
 
-    if (place_element(place, &root, "hosts", reader->hosts, idx, err))
+    host->count = 1;
+    if (place_element(place, &root, "hosts", reader->hosts, idx, err) ||
+        check_keys(place, host_keys, err))
         return -1;
-    *count = 1;
-    if (check_keys(place, host_keys, err) ||
-        place_u32(gpus, place, "gpus", 1, CLUSTER_MAX_GPUS, err))
-        return -1;
-    return optional_count(count, place, "count", err);
+    return PLACE_FIELDS(host, place, host_fields, reader->arena, err);
 }
 
 /* Counts the GPUs; all hosts have as many. */
@@ -196,18 +209,18 @@ static int count_gpus(const struct reader *reader, struct err *err)
 
     for (size_t i = 0; i < json_array_size(reader->hosts); i++) {
         struct json_place place;
-        uint32_t count, gpus;
+        struct host host;
 
-        if (read_host(&place, &count, &gpus, reader, i, err))
+        if (read_host(&place, &host, reader, i, err))
             return -1;
-        if (i && gpus != cluster->devices_per_host)
+        if (i && host.gpus != cluster->devices_per_host)
             return place_error(&place, err,
                                "gpus is %u, but was %u before: hosts with "
                                "different numbers of gpus cannot be planned "
                                "for",
-                               gpus, cluster->devices_per_host);
-        cluster->devices_per_host = gpus;
-        n += (uint64_t)count * gpus;
+                               host.gpus, cluster->devices_per_host);
+        cluster->devices_per_host = host.gpus;
+        n += (uint64_t)host.count * host.gpus;
         if (n > CLUSTER_MAX_GPUS)
             return place_error(&place, err,
                                "gpus come to more than %d up to here",
@@ -231,36 +244,20 @@ static int fill_gpus(const struct reader *reader, struct err *err)
         uint64_t *memory = cluster->memory_bytes + at;
         uint64_t *used = cluster->reserve_bytes + at;
         struct json_place place;
-        uint32_t count, gpus;
+        struct host host;
+        uint32_t n;
 
-        if (read_host(&place, &count, &gpus, reader, i, err) ||
-            read_host_memory(memory, used, gpus, &place, err))
+        if (read_host(&place, &host, reader, i, err) ||
+            read_host_memory(memory, used, host.gpus, &place, err))
             return -1;
-        for (uint32_t k = gpus; k < count * gpus; k++) {
-            memory[k] = memory[k - gpus];
-            used[k] = used[k - gpus];
+        n = host.count * host.gpus;
+        for (uint32_t k = host.gpus; k < n; k++) {
+            memory[k] = memory[k - host.gpus];
+            used[k] = used[k - host.gpus];
         }
-        at += count * gpus;
+        at += n;
     }
     return 0;
-}
-
-static int optional_string(const char **out, const struct json_place *place,
-                           const char *key, const struct reader *reader,
-                           struct err *err)
-{
-    return place_has(place, key)
-               ? place_string(out, place, key, reader->arena, err)
-               : 0;
-}
-
-static int optional_gbps(double *out, const struct json_place *place,
-                         const char *key, struct err *err)
-{
-    if (!place_has(place, key))
-        return 0;
-    return place_double(out, place, key, CLUSTER_MIN_GBPS, CLUSTER_MAX_GBPS,
-                        err);
 }
 
 /* What stands beside the hosts; lines are those of the file's members. */
@@ -277,19 +274,18 @@ static int read_head(struct reader *reader, const json_t *root,
 
     json_object_foreach(object, key, value)
     {
+        size_t f = 0;
+
         place = at_line(reader, root, lines[i++]);
         if (!strcmp(key, "pod_size"))
             reader->pod_line = lines[i - 1];
-        if (!strcmp(key, "gpu"))
-            rc = optional_string(&cluster->gpu, &place, key, reader, err);
-        else if (!strcmp(key, "pod_size"))
-            rc = optional_count(&cluster->hosts_per_domain, &place, key, err);
+        while (f < N_FILE_FIELDS && strcmp(key, file_fields[f].key) != 0)
+            f++;
+        if (f < N_FILE_FIELDS)
+            rc = place_fields(cluster, &place, &file_fields[f], 1,
+                              reader->arena, err);
         else if (!strcmp(key, "reserve"))
             rc = read_reserve(&cluster->reserve, &place, reader, err);
-        else if (!strcmp(key, "intra_gbps"))
-            rc = optional_gbps(&cluster->intra_gbps, &place, key, err);
-        else if (!strcmp(key, "inter_gbps"))
-            rc = optional_gbps(&cluster->inter_gbps, &place, key, err);
         else if (!strcmp(key, "hosts"))
             rc = place_list(&reader->hosts, &place, key, err);
         else

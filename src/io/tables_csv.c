@@ -28,38 +28,46 @@ enum column {
     N_COLUMNS = COLUMN_BIN_0 + REUSE_BINS
 };
 
-/* The name and its aliases. */
-static const char *const COLUMN_NAMES[N_COLUMNS][3] = {
-    [COLUMN_NAME] = {"name"},
-    [COLUMN_ROWS] = {"num_embeddings", "rows", "hash_size"},
-    [COLUMN_DIM] = {"dim", "embedding_dim"},
-    [COLUMN_POOLING] = {"pooling_factor", "hotness", "multi_hot"},
-    [COLUMN_N_OUTPUTS] = {"num_outputs", "num_features"},
-    [COLUMN_OUTPUT] = {"output"},
-    [COLUMN_PRECISION] = {"precision"},
-    [COLUMN_COMM_PRECISION] = {"comm_precision"},
-    [COLUMN_OPTIMIZER] = {"optimizer"},
-    [COLUMN_ZIPF] = {"zipf_alpha"},
-    [COLUMN_SHARDING] = {"sharding"},
-    [COLUMN_DEVICE] = {"device"},
-    [COLUMN_GROUP] = {"group"},
-    [COLUMN_BIN_0] = {"bin_0"},
-    {"bin_1"},
-    {"bin_2"},
-    {"bin_3"},
-    {"bin_4"},
-    {"bin_5"},
-    {"bin_6"},
-    {"bin_7"},
-    {"bin_8"},
-    {"bin_9"},
-    {"bin_10"},
-    {"bin_11"},
-    {"bin_12"},
-    {"bin_13"},
-    {"bin_14"},
-    {"bin_15"},
-    {"bin_16"},
+/* The name and its aliases, and the range of a number. */
+#define BIN(k) [COLUMN_BIN_0 + (k)] = {{"bin_" #k}, 0, 1}
+static const struct column_format {
+    const char *names[3];
+    double min, max; /* of whole ones 0x1p63 is INT64_MAX */
+} columns[N_COLUMNS] = {
+    [COLUMN_NAME] = {{"name"}, 0, 0},
+    [COLUMN_ROWS] = {{"num_embeddings", "rows", "hash_size"}, 1, 0x1p63},
+    [COLUMN_DIM] = {{"dim", "embedding_dim"}, 1, TABLES_MAX_DIM},
+    [COLUMN_POOLING] = {{"pooling_factor", "hotness", "multi_hot"},
+                        0,
+                        TABLES_MAX_FACTOR},
+    [COLUMN_N_OUTPUTS] = {{"num_outputs", "num_features"},
+                          0,
+                          TABLES_MAX_FACTOR},
+    [COLUMN_OUTPUT] = {{"output"}, 0, 0},
+    [COLUMN_PRECISION] = {{"precision"}, 0, 0},
+    [COLUMN_COMM_PRECISION] = {{"comm_precision"}, 0, 0},
+    [COLUMN_OPTIMIZER] = {{"optimizer"}, 0, 0},
+    [COLUMN_ZIPF] = {{"zipf_alpha"}, 0, TABLE_MAX_ZIPF},
+    [COLUMN_SHARDING] = {{"sharding"}, 0, 0},
+    [COLUMN_DEVICE] = {{"device"}, 0, TABLES_MAX_DEVICE},
+    [COLUMN_GROUP] = {{"group"}, 0, 0},
+    BIN(0),
+    BIN(1),
+    BIN(2),
+    BIN(3),
+    BIN(4),
+    BIN(5),
+    BIN(6),
+    BIN(7),
+    BIN(8),
+    BIN(9),
+    BIN(10),
+    BIN(11),
+    BIN(12),
+    BIN(13),
+    BIN(14),
+    BIN(15),
+    BIN(16),
 };
 
 #define NO_FIELD SIZE_MAX
@@ -98,13 +106,17 @@ static int bad_cell(const struct reader *reader, enum column column,
 /* The readers of one cell leave *out alone where it is empty. */
 
 static int read_count(const struct reader *reader, enum column column,
-                      uint64_t min, uint64_t max, uint64_t *out,
-                      struct err *err)
+                      uint64_t *out, struct err *err)
 {
+    const struct column_format *format = &columns[column];
+    const uint64_t min = (uint64_t)format->min;
+    uint64_t max = format->max == 0x1p63 ? INT64_MAX : (uint64_t)format->max, n;
     const char *text = cell(reader, column);
     char what[96];
-    uint64_t n;
 
+    /* Pins name the devices that there are. */
+    if (column == COLUMN_DEVICE && reader->options->n_devices)
+        max = reader->options->n_devices - 1;
     if (!*text)
         return 0;
     if (!text_to_u64(text, &n) || n < min || n > max) {
@@ -117,16 +129,18 @@ static int read_count(const struct reader *reader, enum column column,
 }
 
 static int read_number(const struct reader *reader, enum column column,
-                       double max, double *out, struct err *err)
+                       double *out, struct err *err)
 {
+    const struct column_format *format = &columns[column];
     const char *text = cell(reader, column);
     char what[64];
     double x;
 
     if (!*text)
         return 0;
-    if (!text_to_double(text, &x) || x < 0 || x > max) {
-        snprintf(what, sizeof(what), "a number from 0 to %.0f", max);
+    if (!text_to_double(text, &x) || x < format->min || x > format->max) {
+        snprintf(what, sizeof(what), "a number from %.0f to %.0f", format->min,
+                 format->max);
         return bad_cell(reader, column, what, err);
     }
     *out = x + 0.0; /* no -0 */
@@ -216,7 +230,7 @@ static int read_bins(const struct reader *reader, struct table *table,
     for (unsigned k = 0; k < REUSE_BINS; k++) {
         enum column column = (enum column)(COLUMN_BIN_0 + k);
 
-        if (read_number(reader, column, 1, &table->bins[k], err))
+        if (read_number(reader, column, &table->bins[k], err))
             return -1;
         if (*cell(reader, column))
             n_given++;
@@ -249,9 +263,8 @@ static int read_shape(const struct reader *reader, struct table *table,
         return -1;
     if (!table->name)
         return err_set(err, ERR_INPUT, "the name is empty");
-    if (read_count(reader, COLUMN_ROWS, 1, INT64_MAX, &table->num_embeddings,
-                   err) ||
-        read_count(reader, COLUMN_DIM, 1, TABLES_MAX_DIM, &dim, err))
+    if (read_count(reader, COLUMN_ROWS, &table->num_embeddings, err) ||
+        read_count(reader, COLUMN_DIM, &dim, err))
         return -1;
     if (!table->num_embeddings)
         return err_set(err, ERR_INPUT, "%s is empty",
@@ -262,14 +275,6 @@ static int read_shape(const struct reader *reader, struct table *table,
                        reader->spelled[COLUMN_DIM]);
     table->dim = (uint32_t)dim;
     return 0;
-}
-
-/* The last one that a pin may name. */
-static uint64_t max_device(const struct reader *reader)
-{
-    uint32_t n_devices = reader->options->n_devices;
-
-    return n_devices ? n_devices - 1 : TABLES_MAX_DEVICE;
 }
 
 static int read_table(const struct reader *reader, struct table *table,
@@ -283,16 +288,12 @@ static int read_table(const struct reader *reader, struct table *table,
         return err_set(err, ERR_INPUT, "%zu fields, but the header has %zu",
                        reader->csv.n_fields, reader->n_fields);
     if (read_shape(reader, table, arena, err) ||
-        read_number(reader, COLUMN_POOLING, TABLES_MAX_FACTOR,
-                    &table->pooling_factor, err) ||
-        read_number(reader, COLUMN_N_OUTPUTS, TABLES_MAX_FACTOR,
-                    &table->num_outputs, err) ||
-        read_number(reader, COLUMN_ZIPF, TABLE_MAX_ZIPF, &table->zipf_alpha,
-                    err) ||
+        read_number(reader, COLUMN_POOLING, &table->pooling_factor, err) ||
+        read_number(reader, COLUMN_N_OUTPUTS, &table->num_outputs, err) ||
+        read_number(reader, COLUMN_ZIPF, &table->zipf_alpha, err) ||
         read_bins(reader, table, err) || read_formats(reader, table, err) ||
         read_sharding(reader, table, err) ||
-        read_count(reader, COLUMN_DEVICE, 0, max_device(reader), &device,
-                   err) ||
+        read_count(reader, COLUMN_DEVICE, &device, err) ||
         read_text(reader, COLUMN_GROUP, arena, &table->group, err))
         return -1;
     table->skew_assumed = !table->has_bins && !*cell(reader, COLUMN_ZIPF);
@@ -329,8 +330,8 @@ static int read_tables(struct reader *reader, struct arena *arena,
 static unsigned find_column(const char *name)
 {
     for (unsigned c = 0; c < N_COLUMNS; c++)
-        for (unsigned i = 0; i < 3 && COLUMN_NAMES[c][i]; i++)
-            if (!strcmp(COLUMN_NAMES[c][i], name))
+        for (unsigned i = 0; i < 3 && columns[c].names[i]; i++)
+            if (!strcmp(columns[c].names[i], name))
                 return c;
     return N_COLUMNS;
 }
