@@ -161,15 +161,27 @@ static void predict_linear(const struct model *model,
         ms[i] = linear_predict(w, x + i * n_columns, n_columns);
 }
 
+static int compare_texts(const char *x, const char *y)
+{
+    return strcmp(x ? x : "", y ? y : "");
+}
+
 /* Of the settings of one device. */
 static int compare_settings(const struct sample_setting *x,
                             const struct sample_setting *y)
 {
+    int order;
+
     if (x->batch != y->batch)
         return x->batch < y->batch ? -1 : 1;
     if (x->precision != y->precision)
         return x->precision < y->precision ? -1 : 1;
-    return (x->optimizer > y->optimizer) - (x->optimizer < y->optimizer);
+    if (x->optimizer != y->optimizer)
+        return x->optimizer < y->optimizer ? -1 : 1;
+    if ((order = compare_texts(x->host, y->host)) ||
+        (order = compare_texts(x->driver, y->driver)))
+        return order;
+    return compare_texts(x->cuda, y->cuda);
 }
 
 /* Order of samples by setting, case, kind and part. */

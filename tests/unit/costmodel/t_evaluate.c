@@ -183,6 +183,31 @@ static void test_kept(const struct sample *samples, size_t n,
            "which judge nothing");
 }
 
+/* The same cases measured on a second host, three times slower: single tables
+ * and repeats are compared with what was measured beside them. */
+static void test_hosts(const struct sample *samples, size_t n,
+                       struct arena *arena)
+{
+    struct sample *both = ARENA_NEW(arena, struct sample, 2 * n);
+    struct sample_setting other = synthetic_setting;
+    struct evaluation one, two;
+    struct model model;
+
+    other.host = "another box";
+    for (size_t i = 0; i < n; i++) {
+        both[2 * i] = both[2 * i + 1] = samples[i];
+        both[2 * i + i % 2].setting = &other;
+        both[2 * i + i % 2].total.median_ms *= 3;
+    }
+    train(&model, samples, n, 1, arena);
+    evaluate_model(&one, &model, samples, n);
+    evaluate_model(&two, &model, both, 2 * n);
+    is_i64((int64_t)two.n_repeats, 2 * (int64_t)one.n_repeats, "two hosts");
+    is_near(two.repeat_mape, one.repeat_mape, 1e-9, "repeats as far apart");
+    is_near(two.singles.sum_mape, one.singles.sum_mape, 1e-9,
+            "single tables add up to as much");
+}
+
 int main(void)
 {
     struct sample *samples;
@@ -193,6 +218,7 @@ int main(void)
     samples = synthetic_samples(&n, N_CASES, 3, &arena);
     test_kept(samples, n, &arena);
     test_singles(samples, n, &arena);
+    test_hosts(samples, n, &arena);
     test_pair(samples, n, &arena);
     arena_release(&arena);
     return tap_done();
