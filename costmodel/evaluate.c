@@ -377,14 +377,9 @@ static void judge_classes(struct evaluation *evaluation,
     for (size_t i = 0; i < n; i++) {
         const struct sample_setting *setting = held_out->samples[i]->setting;
         struct setting_class *class = find_class(evaluation, setting);
-        struct model_range *range = &class->range;
 
         of[i] = class;
-        range->n_samples++;
-        if (range->batch_min > setting->batch)
-            range->batch_min = setting->batch;
-        if (range->batch_max < setting->batch)
-            range->batch_max = setting->batch;
+        model_range_add(&class->range, setting->batch);
         class->is_trained = class->is_trained &&
                             model_covers(model, setting->precision,
                                          setting->optimizer, setting->batch);
@@ -404,50 +399,49 @@ static void judge_classes(struct evaluation *evaluation,
     drop_empty_classes(evaluation);
 }
 
+static void judge(struct evaluation *evaluation, enum predictor predictor,
+                  const double *want, const double *got, size_t n)
+{
+    evaluation->errors[predictor] =
+        errors_of(predictor_names[predictor], want, got, n);
+}
+
 static void judge_predictors(struct evaluation *evaluation,
                              const struct model *model,
                              const struct sample_index *index,
-                             const struct sample *samples, size_t n)
+                             const struct sample *samples, size_t n_samples)
 {
     struct dataset held_out, train;
     struct arena arena;
     double *got, *want, *net;
-    size_t n_held_out, n_sums = 0;
+    size_t n, n_sums = 0;
 
     arena_init(&arena);
     dataset_init(&held_out, &model->features, &model->estimate.totals, samples,
-                 n, keep_held_out, &arena);
-    dataset_init(&train, &model->features, &model->estimate.totals, samples, n,
-                 keep_train, &arena);
-    n_held_out = held_out.n_samples;
-    got = ARENA_NEW(&arena, double, n_held_out);
-    want = ARENA_NEW(&arena, double, n_held_out);
-    net = ARENA_NEW(&arena, double, n_held_out);
-    if (n_held_out) {
-        predict_dataset(model, &held_out, net);
-        evaluation->errors[PREDICTOR_NET] = errors_of(
-            predictor_names[PREDICTOR_NET], held_out.ms, net, n_held_out);
-        judge_classes(evaluation, model, &held_out, net, &arena);
-        predict_singles(model, &held_out, got, &arena);
-        judge_singles(evaluation, index, &held_out, net, got, &arena);
-        evaluation->errors[PREDICTOR_PREDICTED_SINGLES] =
-            errors_of(predictor_names[PREDICTOR_PREDICTED_SINGLES], held_out.ms,
-                      got, n_held_out);
-    }
-    if (n_held_out && train.n_samples) {
+                 n_samples, keep_held_out, &arena);
+    dataset_init(&train, &model->features, &model->estimate.totals, samples,
+                 n_samples, keep_train, &arena);
+    n = held_out.n_samples;
+    got = ARENA_NEW(&arena, double, n);
+    want = ARENA_NEW(&arena, double, n);
+    net = ARENA_NEW(&arena, double, n);
+    predict_dataset(model, &held_out, net);
+    judge(evaluation, PREDICTOR_NET, held_out.ms, net, n);
+    judge_classes(evaluation, model, &held_out, net, &arena);
+    predict_singles(model, &held_out, got, &arena);
+    judge(evaluation, PREDICTOR_PREDICTED_SINGLES, held_out.ms, got, n);
+    judge_singles(evaluation, index, &held_out, net, got, &arena);
+    if (train.n_samples)
         predict_linear(model, &train, &held_out, got, &arena);
-        evaluation->errors[PREDICTOR_LINEAR] = errors_of(
-            predictor_names[PREDICTOR_LINEAR], held_out.ms, got, n_held_out);
-    }
-    for (size_t i = 0; i < n_held_out; i++) {
+    judge(evaluation, PREDICTOR_LINEAR, held_out.ms, got,
+          train.n_samples ? n : 0);
+    for (size_t i = 0; i < n; i++) {
         got[n_sums] = sum_measured_singles(index, held_out.samples[i]);
         want[n_sums] = held_out.ms[i];
         if (!isnan(got[n_sums]))
             n_sums++;
     }
-    if (n_sums)
-        evaluation->errors[PREDICTOR_MEASURED_SINGLES] = errors_of(
-            predictor_names[PREDICTOR_MEASURED_SINGLES], want, got, n_sums);
+    judge(evaluation, PREDICTOR_MEASURED_SINGLES, want, got, n_sums);
     arena_release(&arena);
 }
 
@@ -457,9 +451,6 @@ void evaluate_model(struct evaluation *evaluation, const struct model *model,
     struct sample_index index = {.n = n};
 
     memset(evaluation, 0, sizeof(*evaluation));
-    for (size_t p = 0; p < N_PREDICTORS; p++)
-        evaluation->errors[p] =
-            (struct errors){predictor_names[p], NAN, NAN, NAN, NAN, NAN, 0};
     index.samples = mem_alloc(n, sizeof(*index.samples));
     for (size_t i = 0; i < n; i++) {
         index.samples[i] = &samples[i];

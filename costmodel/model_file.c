@@ -172,6 +172,15 @@ out:
     return rc;
 }
 
+void model_range_add(struct model_range *range, uint32_t batch)
+{
+    if (range->batch_min > batch)
+        range->batch_min = batch;
+    if (range->batch_max < batch)
+        range->batch_max = batch;
+    range->n_samples++;
+}
+
 void model_add_range(struct model *model, const struct sample_setting *setting)
 {
     struct model_range *range = model->ranges;
@@ -185,11 +194,7 @@ void model_add_range(struct model *model, const struct sample_setting *setting)
                                       setting->batch, setting->batch, 0};
         model->n_ranges++;
     }
-    if (range->batch_min > setting->batch)
-        range->batch_min = setting->batch;
-    if (range->batch_max < setting->batch)
-        range->batch_max = setting->batch;
-    range->n_samples++;
+    model_range_add(range, setting->batch);
 }
 
 static const char *known(const char *text)

@@ -103,6 +103,8 @@ struct model {
     uint64_t hash;     /* of the file; 0 while it is not written */
 };
 
+/* One more sample, of that batch. */
+void model_range_add(struct model_range *range, uint32_t batch);
 /* Adds a training sample of that setting to the ranges. */
 void model_add_range(struct model *model, const struct sample_setting *setting);
 /* Likewise to the environments; the texts are borrowed. */
