@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- The cost database of neuroshard, see neuroshard-costs(5). The program holds
--- this very file and runs it in one transaction when it makes a database;
--- data/schema_upgrade.sql brings one of version 1 here. Times are milliseconds.
+-- this very file and runs it in one transaction when it makes a database, or
+-- brings one of an older version here. Times are milliseconds.
 
 PRAGMA application_id = 0x4e534831; -- "NSH1"
 PRAGMA user_version = 3;

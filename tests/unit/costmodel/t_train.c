@@ -163,25 +163,33 @@ static int watch(void *ctx, unsigned epoch, unsigned epochs, double train_loss,
     return epoch == losses->stop;
 }
 
+/* 40 epochs of large steps, watched. */
+static struct train_options watched(struct losses *losses)
+{
+    struct train_options options;
+
+    train_options_init(&options);
+    options.epochs = 40;
+    options.average = 0;
+    options.learning_rate = 2e-2;
+    options.on_epoch = watch;
+    options.ctx = losses;
+    return options;
+}
+
 /* The weights are those that the net had after its best epoch: a training
  * that is stopped there has them, too. */
 static void test_best_epoch(struct arena *arena)
 {
-    struct train_options options;
     struct losses losses = {.stop = 0};
+    struct train_options options = watched(&losses);
     struct model whole, part;
     struct err err = {0};
     const struct sample *samples;
     size_t n;
 
     samples = synthetic_samples(&n, 60, 3, arena);
-    train_options_init(&options);
-    options.epochs = 40;
     options.decay = false; /* its course does not depend on the epochs */
-    options.average = 0;
-    options.learning_rate = 2e-2;
-    options.on_epoch = watch;
-    options.ctx = &losses;
     if (train_fit(&whole, samples, n, &options, arena, &err)) {
         ok(0, "%s", err.msg);
         return;
@@ -203,19 +211,13 @@ static void test_best_epoch(struct arena *arena)
 static void test_decay(struct arena *arena)
 {
     struct losses losses = {.stop = 0}, half = {.stop = 20};
-    struct train_options options;
+    struct train_options options = watched(&losses);
     struct model model;
     struct err err = {0};
     const struct sample *samples;
     size_t n;
 
     samples = synthetic_samples(&n, 60, 3, arena);
-    train_options_init(&options);
-    options.epochs = 40;
-    options.average = 0;
-    options.learning_rate = 2e-2;
-    options.on_epoch = watch;
-    options.ctx = &losses;
     ok(!train_fit(&model, samples, n, &options, arena, &err), "40 epochs");
     options.ctx = &half;
     ok(!train_fit(&model, samples, n, &options, arena, &err), "20 of 40");
