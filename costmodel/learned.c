@@ -288,20 +288,20 @@ static const char *doubt(const struct model *model, const char *file,
     char name[128], cpu[sizeof name + 4];
 
     if (gpu && (!spec || strcmp(spec->name, gpu) != 0))
-        return arena_printf(arena,
-                            "cost model '%s' was measured on '%s', but the "
-                            "plan is for '%s'",
-                            file, model->device, gpu);
+        return text_say(arena,
+                        "cost model '%s' was measured on '%s', but the "
+                        "plan is for '%s'",
+                        file, model->device, gpu);
     if (!spec || strcmp(spec->name, "cpu") != 0)
         return NULL;
     isa = cpu_isa_name(cpu_isa_best());
     snprintf(cpu, sizeof cpu, "cpu:%s", cpu_model_name(name, sizeof name));
     if (!strcmp(cpu, model->device) && !strcmp(isa, model->isa))
         return NULL;
-    return arena_printf(arena,
-                        "cost model '%s' was measured on '%s' with %s, and "
-                        "this machine is '%s' with %s",
-                        file, model->device, model->isa, cpu, isa);
+    return text_say(arena,
+                    "cost model '%s' was measured on '%s' with %s, and "
+                    "this machine is '%s' with %s",
+                    file, model->device, model->isa, cpu, isa);
 }
 
 /* Whether the plan runs as the samples did. */

@@ -7,33 +7,27 @@
 
 #include "base/text.h"
 
-/* Room for a sentence before it is quoted; the rest would be cut anyway. */
-#define SENTENCE_MAX (2 * sizeof(((struct err *)0)->msg))
-
 int err_set(struct err *err, enum err_code code, const char *fmt, ...)
 {
-    char sentence[SENTENCE_MAX];
     va_list args;
 
     err->code = code;
     va_start(args, fmt);
-    vsnprintf(sentence, sizeof sentence, fmt, args);
+    text_sentence(err->msg, sizeof err->msg, fmt, args);
     va_end(args);
-    text_quote(err->msg, sizeof err->msg, sentence);
     return -1;
 }
 
 int err_prefix(struct err *err, const char *fmt, ...)
 {
-    char text[sizeof err->msg], joined[SENTENCE_MAX + 2];
+    char prefix[sizeof err->msg], old[sizeof err->msg];
     va_list args;
 
     va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
+    text_sentence(prefix, sizeof prefix, fmt, args);
     va_end(args);
-    snprintf(joined, sizeof joined, "%s: %s", text, err->msg);
-    text_quote(err->msg, sizeof err->msg, joined);
-    return -1;
+    memcpy(old, err->msg, sizeof old);
+    return err_set(err, err->code, "%s: %s", prefix, old);
 }
 
 int err_exit_status(enum err_code code)

@@ -36,7 +36,7 @@ struct err {
 
 /* Stores code and sentence and returns -1, so a leaf says
  * `return err_set(err, ERR_INPUT, ...)`. Longer sentences are cut, and what is
- * not printable in them is quoted (text_quote). */
+ * not printable in them is quoted (text_sentence). */
 int err_set(struct err *err, enum err_code code, const char *fmt, ...)
     PRINTF_LIKE(3, 4);
 

@@ -20,7 +20,7 @@ int place_error(const struct json_place *place, struct err *err,
     va_list args;
 
     va_start(args, fmt);
-    vsnprintf(sentence, sizeof(sentence), fmt, args);
+    text_sentence(sentence, sizeof(sentence), fmt, args);
     va_end(args);
     return err_set(err, ERR_INPUT, "%s: %s%s", place->source, place->path,
                    sentence);

@@ -307,3 +307,63 @@ const char *text_shown(const char *s, struct arena *arena)
     text_quote(out, cap, s);
     return out;
 }
+
+/* fmt with a mark in the place of its quotes; what stands in a word and before
+ * no value is an apostrophe. */
+__attribute__((format_arg(1))) static const char *
+mark_quotes(const char *fmt, char marked[TEXT_SENTENCE_MAX], char mark)
+{
+    char *close;
+
+    snprintf(marked, TEXT_SENTENCE_MAX, "%s", fmt);
+    for (char *open = marked; (open = strchr(open, '\'')); open++)
+        if ((open == marked || open[-1] == ' ' || open[1] == '%') &&
+            (close = strchr(open + 1, '\''))) {
+            *open = *close = mark;
+            open = close;
+        }
+    return marked;
+}
+
+/* Printed twice, with two marks: what differs is a quote of the format, every
+ * other quote is of a text. */
+void text_sentence(char *out, size_t cap, const char *fmt, va_list args)
+{
+    char marked[TEXT_SENTENCE_MAX], printed[2][TEXT_SENTENCE_MAX];
+    char escaped[TEXT_QUOTED_MAX * TEXT_SENTENCE_MAX], *end = escaped;
+    bool is_inside = false;
+
+    for (int i = 0; i < 2; i++) {
+        va_list again;
+
+        va_copy(again, args);
+        vsnprintf(printed[i], sizeof(printed[i]),
+                  mark_quotes(fmt, marked, i ? '<' : '>'), again);
+        va_end(again);
+    }
+    for (size_t i = 0; printed[0][i]; i++) {
+        const char c = printed[0][i];
+
+        if (c != printed[1][i]) {
+            is_inside = !is_inside;
+            *end++ = '\'';
+        } else if (is_inside && c == '\'') {
+            end = stpcpy(end, "\\u0027");
+        } else {
+            *end++ = c;
+        }
+    }
+    *end = '\0';
+    text_quote(out, cap, escaped);
+}
+
+const char *text_say(struct arena *arena, const char *fmt, ...)
+{
+    char sentence[TEXT_SENTENCE_MAX];
+    va_list args;
+
+    va_start(args, fmt);
+    text_sentence(sentence, sizeof(sentence), fmt, args);
+    va_end(args);
+    return arena_strdup(arena, sentence);
+}

@@ -2,6 +2,7 @@
 #ifndef NEUROSHARD_BASE_TEXT_H
 #define NEUROSHARD_BASE_TEXT_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,7 +20,7 @@ extern "C" {
  *
  * And words that others have written: readers take only what is printable, or
  * quote it; what comes from the command line is quoted where it is shown; and
- * err_set and cli_warn quote each finished sentence, whatever is in it.
+ * err_set and warnings quote each finished sentence, whatever is in it.
  */
 
 /* Decimal digits only: no sign, no blank, no overflow. */
@@ -55,6 +56,15 @@ bool text_is_printable(const char *s);
 size_t text_quote(char *out, size_t cap, const char *s);
 /* s where it is printable, else a quoted copy in the arena. */
 const char *text_shown(const char *s, struct arena *arena);
+/* A sentence: fmt, printed and quoted. Where fmt puts a text into quotes, as in
+ * '%s' or 'model %s', the quotes in it become \u0027: it ends where it seems
+ * to. Longer ones are cut. */
+#define TEXT_SENTENCE_MAX 1024
+void text_sentence(char *out, size_t cap, const char *fmt, va_list args)
+    PRINTF_LIKE(3, 0);
+/* The same in the arena. */
+NEVER_NULL const char *text_say(struct arena *arena, const char *fmt, ...)
+    PRINTF_LIKE(2, 3);
 
 #ifdef __cplusplus
 }

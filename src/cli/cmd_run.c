@@ -408,10 +408,10 @@ static void tell_other_device(const struct plan *plan,
     if (!measured || (!strncmp(measured, name, len) && measured[len] == ',' &&
                       strstr(measured, device_isa(device))))
         return;
-    cli_warn(NULL, arena_printf(arena,
-                                "the plan is predicted by what was measured on "
-                                "'%s', and runs on '%s' with %s",
-                                measured, name, device_isa(device)));
+    cli_warn(NULL, text_say(arena,
+                            "the plan is predicted by what was measured on "
+                            "'%s', and runs on '%s' with %s",
+                            measured, name, device_isa(device)));
 }
 
 /* Process 0 stores, prints and shows how far it is. */

@@ -2,6 +2,7 @@
 #include "cli/planning.h"
 
 #include "base/file.h"
+#include "base/text.h"
 #include "core/plan_check.h"
 #include "costmodel/oracles.h"
 #include "io/tables_io.h"
@@ -127,12 +128,11 @@ static void tell_doubts(const struct oracle *oracle, const char *spec,
     if (spec || !cli_given(cli, "gpu") || oracle->basis != BASIS_ANALYTIC)
         return;
     folder = file_find_data("models", cli_arena(cli));
-    cli_warn(NULL,
-             arena_printf(cli_arena(cli),
-                          "no model of '%s' is in %s: '%s' prices the plan",
-                          cli_string(cli, "gpu"),
-                          folder ? folder : "the data (none are found)",
-                          oracle->name));
+    cli_warn(NULL, text_say(cli_arena(cli),
+                            "no model of '%s' is in %s: '%s' prices the plan",
+                            cli_string(cli, "gpu"),
+                            folder ? folder : "the data (none are found)",
+                            oracle->name));
 }
 
 /* What was asked for by an option must have an effect; a plan and a cluster

@@ -32,35 +32,36 @@ const char *tables_shown(char buf[TABLES_SHOWN_MAX], const char *text)
 
 void tables_warn(const struct tables_options *options, const char *fmt, ...)
 {
-    char sentence[512], quoted[sizeof(sentence)];
+    char sentence[512];
     va_list args;
 
     if (!options->warn)
         return;
     va_start(args, fmt);
-    vsnprintf(sentence, sizeof(sentence), fmt, args);
+    text_sentence(sentence, sizeof(sentence), fmt, args);
     va_end(args);
-    text_quote(quoted, sizeof(quoted), sentence);
-    options->warn(options->warn_ctx, quoted);
+    options->warn(options->warn_ctx, sentence);
 }
 
 void tables_warn_unknown(const struct tables_options *options,
                          const char *source, const char *what,
                          const char *const *names, size_t n)
 {
+    const char *list = "", *more = "";
     char shown[TABLES_SHOWN_MAX];
-    struct buf list = {0};
+    struct arena scratch;
 
     if (n == 0 || !options->warn)
         return;
+    arena_init(&scratch);
     for (size_t i = 0; i < n && i < MAX_LISTED; i++)
-        buf_printf(&list, "%s'%s'", i ? ", " : "",
-                   tables_shown(shown, names[i]));
+        list = text_say(&scratch, "%s%s'%s'", list, i ? ", " : "",
+                        tables_shown(shown, names[i]));
     if (n > MAX_LISTED)
-        buf_printf(&list, " and %zu more", n - MAX_LISTED);
-    tables_warn(options, "%s: unknown %s are left out: %s", source, what,
-                list.data);
-    buf_release(&list);
+        more = text_say(&scratch, " and %zu more", n - MAX_LISTED);
+    tables_warn(options, "%s: unknown %s are left out: %s%s", source, what,
+                list, more);
+    arena_release(&scratch);
 }
 
 static bool is_json(const char *text)

@@ -2,28 +2,31 @@
 # SPDX-License-Identifier: MIT
 # Each text of each file, path and option in turn is one that no terminal and
 # no script should see: a cleared screen, a forged line, a C1 control, DEL,
-# turned writing, shell words. Whatever the program answers, none of it leaves
-# the program raw, in what it prints or in what it writes. A line of output is
-# "label status: message", without the message where the text was taken; TEXT
-# stands for it as it was quoted.
+# turned writing, the end of a quote, shell words. Whatever the program answers,
+# none of it leaves the program raw, in what it prints or in what it writes. A
+# line of output is "label status: message", without the message where the text
+# was taken; TEXT stands for it as it was quoted.
 
 command -v sqlite3 >/dev/null || { echo "no sqlite3 tool" >&2; exit 77; }
 
 # The text raw, and in JSON and SQL.
 # shellcheck disable=SC2016 # no shell is to expand it
-raw=$(printf 'x\033[2J\nFORGED: line\302\23331m\177\342\200\256`touch PWNED`$(touch PWNED)')
+raw=$(printf 'x\033[2J\nFORGED'\''or'\'':\302\23331m\177\342\200\256`touch PWNED`$(touch PWNED)')
 # shellcheck disable=SC2016
-json='x\\u001b[2J\\nFORGED: line\\u009b31m\\u007f\\u202e`touch PWNED`$(touch PWNED)'
-sql="char(120,27,91,10) || 'FORGED: line' || char(155,127,8238) || '\$(touch PWNED)'"
+json='x\\u001b[2J\\nFORGED'\''or'\'':\\u009b31m\\u007f\\u202e`touch PWNED`$(touch PWNED)'
+sql="char(120,27,91,10) || 'FORGED''or'':' || char(155,127,8238) || '\$(touch PWNED)'"
 
 # Says what is raw in a file: a control character but line ends and the tabs of
-# a table, what turns the writing, no UTF-8, a forged line.
+# a table, what turns the writing, no UTF-8, a forged line; and in a message, a
+# quote between quotes.
 check()
 {
     grep -anP '[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80[\x8b-\x8f\xa8-\xae]' \
         "$1" | sed "s/^/# RAW in $1: /"
     iconv -f UTF-8 -t UTF-8 "$1" >/dev/null 2>&1 || echo "# not UTF-8: $1"
     grep -n '^FORGED' "$1" | sed "s/^/# FORGED in $1: /"
+    [ "$1" != stderr ] ||
+        grep -n "'[^']*FORGED'" "$1" | sed "s/^/# QUOTE in $1: /"
 }
 
 # try LABEL COMMAND... : what it says

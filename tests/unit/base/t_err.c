@@ -64,6 +64,17 @@ static void test_hostile(void)
     err_prefix(&err, "%s", "x\ry");
     is_str(err.msg, "x\\u000dy: no file 'a\\u000ab\\u001b[2J\\u009b\\xff'",
            "and so is its prefix, once");
+    err_set(&err, ERR_INPUT, "%s: no '%s' in '%.4s', it's 'x%d%s'", "it's",
+            "a' or 'b", "'c'd'e", 7, "'");
+    is_str(err.msg,
+           "it's: no 'a\\u0027 or \\u0027b' in '\\u0027c\\u0027d', it's "
+           "'x7\\u0027'",
+           "quotes in quotes are quoted");
+    err_prefix(&err, "file '%s'", "<'>");
+    is_str(err.msg,
+           "file '<\\u0027>': it's: no 'a\\u0027 or \\u0027b' in "
+           "'\\u0027c\\u0027d', it's 'x7\\u0027'",
+           "once");
 }
 
 static void test_exit_status(void)
