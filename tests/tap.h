@@ -10,9 +10,11 @@
  *     is_str(got, want, "name")           is_near(got, want, tol, "name")
  *     tap_skip_all("reason")              return tap_done();
  *     tap_size(quick, full)               how many to try: quick, but full
- *                                         under TEST_SIZE=full and 7 % of the
- *                                         way there under TEST_SIZE=7
- *                                         (make test-long)
+ *                                         under TEST_SIZE=full, 7 % of the way
+ *                                         there under TEST_SIZE=7 (make
+ *                                         test-long), a tenth of quick under
+ *                                         TEST_SIZE=tiny (with sanitizers)
+ *     tap_worst(worst, error)             the larger; NAN is larger than any
  */
 
 #include <inttypes.h>
@@ -78,7 +80,14 @@ __attribute__((unused)) static size_t tap_size(size_t quick, size_t full)
         return quick;
     if (!strcmp(size, "full"))
         return full;
+    if (!strcmp(size, "tiny"))
+        return (quick + 9) / 10;
     return quick + (full - quick) * strtoul(size, NULL, 10) / 100;
+}
+
+__attribute__((unused)) static double tap_worst(double worst, double error)
+{
+    return isnan(worst) || error <= worst ? worst : error;
 }
 
 __attribute__((unused, noreturn)) static void tap_skip_all(const char *reason)

@@ -174,7 +174,7 @@ struct tally {
 
 static void add_share(struct tally *tally, double share)
 {
-    tally->worst = fmax(tally->worst, fabs(share - 1));
+    tally->worst = tap_worst(tally->worst, fabs(share - 1));
     tally->n_cuts++;
 }
 

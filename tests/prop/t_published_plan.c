@@ -185,7 +185,7 @@ static void check_tables(struct plan *plan, const struct placed *placed,
     for (size_t t = 0; t < n_tables; t++) {
         double off = fabs(table_ms(plan, &placed[t], oracle) - placed[t].ms);
 
-        worst = fmax(worst, off);
+        worst = tap_worst(worst, off);
         n_as_printed += off <= PRINTED;
     }
     shift_figures(&plan->problem, given, -PRINTED);
@@ -209,7 +209,8 @@ static void check_ranks(const struct plan *plan, const char *what)
 
     for (uint32_t r = 0; r < N_RANKS; r++) {
         sum += plan->devices[r].total_ms;
-        worst = fmax(worst, fabs(plan->devices[r].total_ms - published_ms[r]));
+        worst =
+            tap_worst(worst, fabs(plan->devices[r].total_ms - published_ms[r]));
         if (plan->devices[r].total_ms > plan->devices[slowest].total_ms)
             slowest = r;
     }

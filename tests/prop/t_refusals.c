@@ -115,8 +115,12 @@ static void judge(struct searcher *searcher, const struct refusal *refusal,
         searcher->n_found++;
         return;
     }
-    if (err->code != ERR_NO_PLAN) /* it has no way to place some table */
+    if (err->code != ERR_NO_PLAN) { /* it has no way to place some table */
+        if (err->code != ERR_USAGE)
+            ok(0, "%s, problem %u: %s", searcher->name, refusal->number,
+               err->msg);
         return;
+    }
     searcher->n_proven += is_proven;
     searcher->n_not_found += !is_proven;
     searcher->n_missed += refusal->has_plan;
@@ -155,10 +159,10 @@ int main(void)
     struct searcher searchers[] = {
         {.name = "full"}, {.name = "reference"}, {.name = "baselines"}};
     struct refusal refusal;
+    size_t n = tap_size(1000, 10000);
 
     rng_init(&refusal.rng, 21, 0);
-    for (refusal.number = 0; refusal.number < tap_size(1000, 10000);
-         refusal.number++) {
+    for (refusal.number = 0; refusal.number < n; refusal.number++) {
         arena_init(&refusal.arena);
         if (draw_refusal(&refusal))
             ask_all(searchers, &refusal);
@@ -170,7 +174,7 @@ int main(void)
            "refusals where there is one",
            searchers[i].name, searchers[i].n_found, searchers[i].n_proven,
            searchers[i].n_not_found, searchers[i].n_missed);
-    ok(searchers[0].n_proven > 100 && !searchers[0].n_missed,
+    ok(searchers[0].n_proven > n / 10 && !searchers[0].n_missed,
        "the full search finds a plan where there is one");
     return tap_done();
 }

@@ -275,7 +275,7 @@ static void check_terms(void)
         random_load(&load, &rng);
         problem.cluster.hosts_per_domain = rng_below(&rng, 2) ? n_hosts : 1;
         if (problem.cluster.n_devices > 1)
-            worst = fmax(worst, terms_error(&model, &problem, &load));
+            worst = tap_worst(worst, terms_error(&model, &problem, &load));
     }
     is_near(worst, 0, 1e-12, "the largest terms add up to the total");
 }

@@ -83,7 +83,7 @@ static void test_fit(void)
        "nothing: %.1e, %.1e",
        least, other);
     for (size_t i = 0; i < N; i++)
-        worst = fmax(
+        worst = tap_worst(
             worst,
             fabs((estimate.base_ms +
                   estimate_added_ms(&estimate, sums + i * estimate.totals.n)) /

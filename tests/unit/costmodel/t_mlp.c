@@ -138,7 +138,8 @@ static void test_gradients(uint64_t seed, bool has_totals)
             params[at] = kept - step;
             down = loss(&f, params);
             params[at] = kept;
-            worst = fmax(worst, fabs((up - down) / (2 * step) - (double)*g));
+            worst =
+                tap_worst(worst, fabs((up - down) / (2 * step) - (double)*g));
             largest = fmax(largest, fabs((double)*g));
         }
         ok(worst < 1e-5 * (1 + largest) && largest > 0,
@@ -168,8 +169,8 @@ static void test_gemm(void)
         gemm(op & 1, op & 2, M, N, K, a, b, beta, c);
         gemm_ref(op & 1, op & 2, M, N, K, a, b, beta, want);
         for (size_t i = 0; i < M * N; i++)
-            worst = fmax(worst, fabs((double)(c[i] - want[i])) /
-                                    (1 + fabs((double)want[i])));
+            worst = tap_worst(worst, fabs((double)(c[i] - want[i])) /
+                                         (1 + fabs((double)want[i])));
         ok(worst < 1e-5, "gemm %s%s beta %g: off by %.1e", op & 1 ? "a'" : "a",
            op & 2 ? "b'" : "b", (double)beta, worst);
     }

@@ -44,9 +44,9 @@ static void check_compute(const char *dir, const struct table *pool,
         for (size_t k = 0; k < n * oracle->width; k++)
             sums[k % oracle->width] += vectors[k];
         oracle->ops->compute(oracle, sums, 1, &got);
-        worst =
-            fmax(worst,
-                 relative(got, json_number_value(json_object_get(item, "ms"))));
+        worst = tap_worst(
+            worst,
+            relative(got, json_number_value(json_object_get(item, "ms"))));
         oracle_close(oracle);
         arena_rewind(arena, mark);
     }
@@ -92,8 +92,8 @@ static double check_comm_case(const char *dir, const struct table *pool,
         double want_bwd = json_number_value(
             json_array_get(json_object_get(item, "bw_ms"), r));
 
-        worst = fmax(worst, fmax(relative(fwd[r], want_fwd),
-                                 relative(bwd[r], want_bwd)));
+        worst = tap_worst(worst, tap_worst(relative(fwd[r], want_fwd),
+                                           relative(bwd[r], want_bwd)));
     }
     oracle_close(oracle);
     return worst;
@@ -110,7 +110,7 @@ static void check_comm(const char *dir, const struct table *pool,
     {
         struct arena_mark mark = arena_mark(arena);
 
-        worst = fmax(worst, check_comm_case(dir, pool, item, arena));
+        worst = tap_worst(worst, check_comm_case(dir, pool, item, arena));
         arena_rewind(arena, mark);
     }
     ok(i == 120 && worst < 1e-4, "%zu comm predictions, worst %.2g", i, worst);

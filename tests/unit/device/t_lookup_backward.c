@@ -72,12 +72,12 @@ static double worst_error(const struct case_data *got,
 
             if (a->precision == PRECISION_FP16)
                 limit += 0x1p-10 * fabs(w) + 0x1p-24;
-            worst = fmax(worst, error / limit);
+            worst = tap_worst(worst, error / limit);
         }
         for (uint64_t i = 0; i < a->n_rows; i++)
-            *state_error = fmax(*state_error,
-                                fabs((double)(a->d_state[i] - b->d_state[i])) /
-                                    (double)(1e-5f * (b->d_state[i] + 1)));
+            *state_error = tap_worst(
+                *state_error, fabs((double)(a->d_state[i] - b->d_state[i])) /
+                                  (double)(1e-5f * (b->d_state[i] + 1)));
         mem_free(mass);
     }
     return worst;

@@ -19,7 +19,7 @@ static double worst_error(const void *got, enum precision precision,
         } else {
             value = (double)((const float *)got)[i];
         }
-        worst = fmax(worst, fabs(value - want[i]) / limit);
+        worst = tap_worst(worst, fabs(value - want[i]) / limit);
     }
     return worst;
 }

@@ -490,7 +490,7 @@ static void change(struct problem *problem, const struct problem *old,
 /* What does not change stays as it is, or costs less. */
 static void check_same(void)
 {
-    size_t n_other = 0, n = tap_size(8, 25);
+    size_t n_same = 0, n_other = 0, n = tap_size(8, 25);
 
     for (uint64_t seed = 100; seed < 100 + n; seed++) {
         struct random_oracle oracle;
@@ -506,11 +506,16 @@ static void check_same(void)
         random_oracle_init(&oracle, &problem, &rng);
         if (!search(&from, &problem, &oracle.base, &arena, &err) &&
             !replan(&plan, &problem, &from, 0, &oracle.base, &arena, &err) &&
-            plan.total_ms > from.total_ms * (1 - 1e-9))
-            n_other += !same_shards(&from, &plan);
+            plan.total_ms > from.total_ms * (1 - 1e-9)) {
+            if (same_shards(&from, &plan))
+                n_same++;
+            else
+                n_other++;
+        }
         arena_release(&arena);
     }
-    is_i64((int64_t)n_other, 0, "what does not change is the same plan");
+    ok(!n_other && n_same > n / 2,
+       "what does not change is the same plan, %zu of %zu times", n_same, n);
 }
 
 static void check_random(void)
