@@ -6,10 +6,10 @@
  */
 #include <math.h>
 
-#include "core/plan_check.h"
 #include "costmodel/oracles.h"
 #include "search/search.h"
 #include "tests/golden.h"
+#include "tests/judge.h"
 #include "tests/tap.h"
 
 /* NAN where the published code found nothing. */
@@ -25,16 +25,7 @@ static double published(const json_t *task, const char *what)
 static double judge(struct plan *plan, int rc, const struct oracle *oracle,
                     struct arena *arena, struct err *err)
 {
-    if (!rc) {
-        plan_derive_kinds(plan);
-        rc = plan_price(plan, oracle, arena, err);
-    }
-    if (!rc) {
-        plan->version = "0";
-        plan->inputs_hash = plan_inputs_hash(plan, arena);
-        rc = plan_check(plan, err);
-    }
-    if (!rc)
+    if (!rc && !judge_plan(plan, oracle, arena, err))
         return plan->total_ms;
     printf("# %s\n", err->msg);
     return NAN;

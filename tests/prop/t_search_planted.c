@@ -6,8 +6,8 @@
 #include <ctype.h>
 
 #include "base/text.h"
-#include "core/plan_check.h"
 #include "search/search.h"
+#include "tests/judge.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"
@@ -314,13 +314,6 @@ static void set_memory(struct plant *plant, double slack)
     }
 }
 
-static bool is_legal(struct plan *plan, const struct oracle *oracle,
-                     struct arena *arena, struct err *err)
-{
-    plan_derive_kinds(plan);
-    return !plan_price(plan, oracle, arena, err) && !plan_check(plan, err);
-}
-
 /* Whether a plan is found, and then a legal one. */
 static bool is_found(const struct family *family, uint64_t seed,
                      const struct problem *problem,
@@ -339,7 +332,7 @@ static bool is_found(const struct family *family, uint64_t seed,
             ok(0, "%s, seed %u: %s", family->name, (unsigned)seed, err->msg);
         return false;
     }
-    if (!is_legal(&found, &oracle.base, arena, err))
+    if (judge_plan(&found, &oracle.base, arena, err))
         ok(0, "%s, seed %u: %s", family->name, (unsigned)seed, err->msg);
     return true;
 }
@@ -374,7 +367,7 @@ static bool try_planted(const struct family *family, double slack,
     draw_plant(&plant, family, &oracle, &rng, &arena);
     set_memory(&plant, slack);
     plant.plan.problem = plant.problem;
-    if (!is_legal(&plant.plan, &oracle.base, &arena, &err))
+    if (judge_plan(&plant.plan, &oracle.base, &arena, &err))
         ok(0, "%s, seed %u: the plan that was drawn: %s", family->name,
            (unsigned)seed, err.msg);
     yes = is_found(family, seed, &plant.problem, &oracle, &arena, &err);

@@ -6,8 +6,8 @@
  * dearer where there is more memory: where it is with little effort, it is not
  * with the default one.
  */
-#include "core/plan_check.h"
 #include "search/search.h"
+#include "tests/judge.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"
@@ -16,30 +16,6 @@
 #define EFFORT 40000
 /* What more memory may cost, as a share: the search is a heuristic. */
 #define SLACK_FRAC 0.005
-
-/* Total of a legal plan; INFINITY where none fits. */
-static double judge(struct plan *plan, int rc, const struct oracle *oracle,
-                    struct arena *arena, struct err *err)
-{
-    double bound_ms = plan->bound_ms;
-
-    if (rc && err->code == ERR_NO_PLAN)
-        return INFINITY;
-    if (!rc) {
-        plan_derive_kinds(plan);
-        rc = plan_price(plan, oracle, arena, err);
-    }
-    if (!rc) {
-        plan->bound_ms = bound_ms;
-        plan->version = "0";
-        plan->inputs_hash = plan_inputs_hash(plan, arena);
-        rc = plan_check(plan, err);
-    }
-    if (!rc)
-        return plan->total_ms;
-    ok(0, "a legal plan: %s", err->msg);
-    return NAN;
-}
 
 static double full(struct plan *plan, const struct problem *problem,
                    const struct random_oracle *drawn, uint64_t effort,
@@ -56,7 +32,7 @@ static double full(struct plan *plan, const struct problem *problem,
     options.effort = effort;
     options.pool = pool;
     rc = search_full(plan, &oracle.base, &options, arena, &err);
-    return judge(plan, rc, &oracle.base, arena, &err);
+    return judged_total(plan, rc, &oracle.base, arena, &err);
 }
 
 static double reference(const struct problem *problem,
@@ -69,7 +45,7 @@ static double reference(const struct problem *problem,
 
     search_options_init(&options);
     rc = search_reference(&plan, &drawn->base, &options, arena, &err);
-    return judge(&plan, rc, &drawn->base, arena, &err);
+    return judged_total(&plan, rc, &drawn->base, arena, &err);
 }
 
 static struct problem permuted(const struct problem *problem, struct rng *rng,

@@ -3,8 +3,8 @@
  * Problems whose memory is that of a plan which was drawn first, and a little
  * more or nothing: GPUs of uneven memory, half of the lists to be placed whole.
  */
-#include "core/plan_check.h"
 #include "search/search.h"
+#include "tests/judge.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"
@@ -174,13 +174,6 @@ static void draw_plan(struct plant *plant, double slack)
 
 /* --- the question --- */
 
-static bool is_legal(struct plan *plan, const struct oracle *oracle,
-                     struct arena *arena, struct err *err)
-{
-    plan_derive_kinds(plan);
-    return !plan_price(plan, oracle, arena, err) && !plan_check(plan, err);
-}
-
 static bool is_solved(const struct tightness *class, uint64_t seed,
                       bool *is_whole)
 {
@@ -199,7 +192,7 @@ static bool is_solved(const struct tightness *class, uint64_t seed,
     draw_problem(&plant, class->max_tables);
     draw_plan(&plant, slack);
     random_oracle_init(&oracle, &plant.problem, &plant.rng);
-    if (!is_legal(&plant.plan, &oracle.base, &plant.arena, &err))
+    if (judge_plan(&plant.plan, &oracle.base, &plant.arena, &err))
         ok(0, "%s, seed %u: the plan that was drawn: %s", class->name,
            (unsigned)seed, err.msg);
     found = (struct plan){.problem = plant.problem};
@@ -207,7 +200,7 @@ static bool is_solved(const struct tightness *class, uint64_t seed,
     if (seed >= tap_size(0, N_DEFAULT_EFFORT))
         options.effort = QUICK_EFFORT;
     yes = !search_full(&found, &oracle.base, &options, &plant.arena, &err);
-    if (yes ? !is_legal(&found, &oracle.base, &plant.arena, &err)
+    if (yes ? judge_plan(&found, &oracle.base, &plant.arena, &err)
             : err.code != ERR_NO_PLAN)
         ok(0, "%s, seed %u: %s", class->name, (unsigned)seed, err.msg);
     if (!yes && !strncmp(err.msg, "no plan fits", 12))

@@ -4,9 +4,9 @@
  * the best one nearly always, its bound is never above it, and where it finds
  * none there is none.
  */
-#include "core/plan_check.h"
 #include "costmodel/oracles.h"
 #include "search/search.h"
+#include "tests/judge.h"
 #include "tests/tap.h"
 #include "tests/unit/search/exhaustive.h"
 #include "tests/unit/search/fake.h"
@@ -48,14 +48,9 @@ static void tiny_problem(struct problem *problem, unsigned kinds,
 static double price(struct plan *plan, const struct oracle *oracle,
                     struct arena *arena)
 {
-    double bound_ms = plan->bound_ms;
     struct err err = {0};
-    int rc;
 
-    plan_derive_kinds(plan);
-    rc = plan_price(plan, oracle, arena, &err);
-    plan->bound_ms = bound_ms;
-    if (rc || plan_check(plan, &err))
+    if (judge_plan(plan, oracle, arena, &err))
         ok(0, "a legal plan: %s", err.msg);
     return plan->total_ms;
 }

@@ -135,6 +135,53 @@ fake_problem(struct problem *problem, const uint64_t *rows,
     fake_cluster(problem, n_devices, memory_bytes, arena);
 }
 
+/* Equal tables of 1000 x 16, to be placed whole, on devices with room for all.
+ */
+__attribute__((unused)) static void fake_equal_problem(struct problem *problem,
+                                                       size_t n,
+                                                       uint32_t n_devices,
+                                                       struct arena *arena)
+{
+    uint64_t *rows = ARENA_NEW(arena, uint64_t, n);
+    uint32_t *dims = ARENA_NEW(arena, uint32_t, n);
+
+    for (size_t i = 0; i < n; i++) {
+        rows[i] = 1000;
+        dims[i] = 16;
+    }
+    fake_problem(problem, rows, dims, n, n_devices, UINT64_C(1) << 30, arena);
+    problem->kinds = SHARD_TABLE;
+}
+
+/* The plan of these shards. */
+__attribute__((unused)) static struct plan
+fake_plan(const struct problem *problem, const struct shard *shards, size_t n,
+          struct arena *arena)
+{
+    struct plan plan = {.problem = *problem,
+                        .shards = ARENA_NEW(arena, struct shard, n),
+                        .n_shards = n};
+
+    memcpy(plan.shards, shards, n * sizeof(*shards));
+    plan_derive_kinds(&plan);
+    return plan;
+}
+
+/* The first n tables, each whole on its device. */
+__attribute__((unused)) static struct plan
+fake_whole_plan(const struct problem *problem, const uint32_t *device_of,
+                uint32_t n, struct arena *arena)
+{
+    struct plan plan = {.problem = *problem,
+                        .shards = ARENA_NEW(arena, struct shard, n),
+                        .n_shards = n};
+
+    plan.problem.n_tables = n;
+    for (uint32_t t = 0; t < n; t++)
+        plan.shards[t] = shard_whole(problem, t, device_of[t]);
+    return plan;
+}
+
 /* Up to 30 tables of all sorts on up to 6 devices of uneven memory that is
  * `slack` times what the tables need in all. */
 __attribute__((unused)) static void fake_random(struct problem *problem,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/search.h"
 
-#include "core/plan_check.h"
+#include "tests/judge.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 
@@ -81,6 +81,7 @@ static void check_random(void)
     for (unsigned i = 0; i < 200; i++)
         for (const struct baseline *b = search_baselines(); b->name; b++) {
             struct plan plan, again, other;
+            struct oracle oracle;
             struct problem problem;
             struct err err = {0};
             struct rng rng;
@@ -92,16 +93,8 @@ static void check_random(void)
                 n_short += err.code == ERR_NO_PLAN;
                 continue;
             }
-            plan_derive_kinds(&plan);
-            {
-                struct oracle oracle = fake_oracle(&plan.problem);
-
-                if (plan_price(&plan, &oracle, &arena, &err))
-                    continue;
-            }
-            plan.version = "0";
-            plan.inputs_hash = plan_inputs_hash(&plan, &arena);
-            n_legal += !plan_check(&plan, &err);
+            oracle = fake_oracle(&plan.problem);
+            n_legal += !judge_plan(&plan, &oracle, &arena, &err);
             n_same += !place(&again, b->name, 5, &problem, &arena, &err) &&
                       !memcmp(again.shards, plan.shards,
                               plan.n_shards * sizeof(*plan.shards));

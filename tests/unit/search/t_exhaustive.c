@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/unit/search/exhaustive.h"
 
-#include "core/plan_check.h"
 #include "search/search.h"
+#include "tests/judge.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 
@@ -92,12 +92,7 @@ static double price(struct plan *plan, const struct oracle *oracle,
 {
     struct err err = {0};
 
-    plan_derive_kinds(plan);
-    if (plan_price(plan, oracle, arena, &err))
-        return NAN;
-    plan->version = "0";
-    plan->inputs_hash = plan_inputs_hash(plan, arena);
-    return plan_check(plan, &err) ? NAN : plan->total_ms;
+    return judge_plan(plan, oracle, arena, &err) ? NAN : plan->total_ms;
 }
 
 /* The least total of whole tables, by counting through all devices. */

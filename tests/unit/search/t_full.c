@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/search.h"
 
-#include "core/plan_check.h"
 #include "search/bound.h"
 #include "search/forms.h"
+#include "tests/judge.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"
@@ -34,7 +34,6 @@ static int search(struct plan *plan, const struct problem *problem,
 {
     struct random_oracle oracle = plain_oracle(problem);
     struct search_options options;
-    double bound_ms;
 
     *plan = (struct plan){.problem = *problem};
     oracle.base.problem = &plan->problem;
@@ -42,12 +41,7 @@ static int search(struct plan *plan, const struct problem *problem,
     options.effort = effort;
     if (search_full(plan, &oracle.base, &options, arena, err))
         return -1;
-    bound_ms = plan->bound_ms;
-    plan_derive_kinds(plan);
-    if (plan_price(plan, &oracle.base, arena, err))
-        return -1;
-    plan->bound_ms = bound_ms;
-    return plan_check(plan, err);
+    return judge_plan(plan, &oracle.base, arena, err);
 }
 
 /* One table of twice the others' load is cut so that all are even: proven. */

@@ -39,18 +39,19 @@ static void place(struct scene *scene)
         {1, SHARD_ROW, 1000, 2000, 0, 16, 5},
         {2, SHARD_COLUMN, 0, 500, 0, 60, 1},
         {2, SHARD_COLUMN, 0, 500, 60, 128, 5},
+        {3, SHARD_REPLICATE, 0, 40, 0, 32, 0},
+        {3, SHARD_REPLICATE, 0, 40, 0, 32, 1},
+        {3, SHARD_REPLICATE, 0, 40, 0, 32, 2},
+        {3, SHARD_REPLICATE, 0, 40, 0, 32, 3},
+        {3, SHARD_REPLICATE, 0, 40, 0, 32, 4},
+        {3, SHARD_REPLICATE, 0, 40, 0, 32, 5},
+        {4, SHARD_TABLE, 0, 3000, 0, 16, 0},
+        {5, SHARD_TABLE, 0, 70, 0, 8, 1},
+        {6, SHARD_TABLE, 0, 900, 0, 64, 2},
     };
-    size_t n = sizeof shards / sizeof *shards;
 
-    scene->from.problem = scene->old;
-    scene->from.shards = ARENA_NEW(&scene->arena, struct shard, n + N_GPUS + 3);
-    memcpy(scene->from.shards, shards, sizeof shards);
-    for (uint32_t r = 0; r < N_GPUS; r++)
-        scene->from.shards[n++] = shard_whole(&scene->old, 3, r);
-    for (uint32_t t = 4; t < N_TABLES; t++)
-        scene->from.shards[n++] = shard_whole(&scene->old, t, t - 4);
-    scene->from.n_shards = n;
-    plan_derive_kinds(&scene->from);
+    scene->from = fake_plan(&scene->old, shards, sizeof shards / sizeof *shards,
+                            &scene->arena);
 }
 
 static void scene_open(struct scene *scene, uint64_t seed, enum row_cut row_cut,

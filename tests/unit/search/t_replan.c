@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/replan.h"
 
-#include "core/plan_check.h"
 #include "core/plan_moves.h"
 #include "search/relabel.h"
 #include "search/replan_front.h"
+#include "tests/judge.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"
@@ -23,15 +23,6 @@ static struct search_options options_of(void)
     return options;
 }
 
-static int finish(struct plan *plan, const struct oracle *oracle,
-                  struct arena *arena, struct err *err)
-{
-    plan_derive_kinds(plan);
-    if (plan_price(plan, oracle, arena, err))
-        return -1;
-    return plan_check(plan, err);
-}
-
 /* A free plan of the problem. */
 static int search(struct plan *plan, const struct problem *problem,
                   const struct oracle *oracle, struct arena *arena,
@@ -42,7 +33,7 @@ static int search(struct plan *plan, const struct problem *problem,
     *plan = (struct plan){.problem = *problem};
     if (search_full(plan, oracle, &options, arena, err))
         return -1;
-    return finish(plan, oracle, arena, err);
+    return judge_plan(plan, oracle, arena, err);
 }
 
 static int replan(struct plan *plan, const struct problem *problem,
@@ -56,7 +47,7 @@ static int replan(struct plan *plan, const struct problem *problem,
     if (search_replan(plan, from, limit_bytes, oracle, &options, NULL, arena,
                       err))
         return -1;
-    return finish(plan, oracle, arena, err);
+    return judge_plan(plan, oracle, arena, err);
 }
 
 static uint64_t moved(const struct plan *from, const struct plan *to,
@@ -68,25 +59,11 @@ static uint64_t moved(const struct plan *from, const struct plan *to,
     return moves.bytes.moved;
 }
 
+static const uint32_t all_on_gpu_0[6];
+
 /* Four tables of which the first three stand on GPU 0, the fourth nowhere. */
-static struct plan crowded(struct problem *problem, const struct oracle *oracle,
-                           struct arena *arena)
-{
-    struct plan from = {.problem = *problem};
-    struct err err = {0};
-
-    from.problem.n_tables = 3;
-    from.shards = ARENA_NEW(arena, struct shard, 3);
-    for (uint32_t t = 0; t < 3; t++)
-        from.shards[from.n_shards++] = shard_whole(problem, t, 0);
-    ok(!finish(&from, oracle, arena, &err), "the old plan: %s", err.msg);
-    return from;
-}
-
 static void check_by_hand(void)
 {
-    const uint64_t rows[] = {1000, 1000, 1000, 1000};
-    const uint32_t dims[] = {16, 16, 16, 16};
     const uint64_t one = 1000 * 17 * 4; /* weights and a state a row */
     struct err err = {0};
     struct problem problem;
@@ -95,10 +72,10 @@ static void check_by_hand(void)
     struct plan from, plan;
 
     arena_init(&arena);
-    fake_problem(&problem, rows, dims, 4, 2, GIB, &arena);
-    problem.kinds = SHARD_TABLE;
+    fake_equal_problem(&problem, 4, 2, &arena);
     oracle = fake_oracle(&problem);
-    from = crowded(&problem, &oracle, &arena);
+    from = fake_whole_plan(&problem, all_on_gpu_0, 3, &arena);
+    ok(!judge_plan(&from, &oracle, &arena, &err), "the old plan: %s", err.msg);
     ok(!replan(&plan, &problem, &from, 0, &oracle, &arena, &err),
        "nothing may move: %s", err.msg);
     is_i64((int64_t)moved(&from, &plan, &arena), 0, "and nothing does");
@@ -118,23 +95,16 @@ static void check_by_hand(void)
 
 static void check_too_little(void)
 {
-    const uint64_t rows[] = {1000, 1000};
-    const uint32_t dims[] = {16, 16};
     struct err err = {0};
     struct problem problem;
     struct oracle oracle;
     struct arena arena;
-    struct plan from = {0}, plan;
+    struct plan from, plan;
 
     arena_init(&arena);
-    fake_problem(&problem, rows, dims, 2, 2, GIB, &arena);
-    problem.kinds = SHARD_TABLE;
+    fake_equal_problem(&problem, 2, 2, &arena);
     oracle = fake_oracle(&problem);
-    from.problem = problem;
-    from.shards = ARENA_NEW(&arena, struct shard, 2);
-    from.n_shards = 2;
-    from.shards[0] = shard_whole(&problem, 0, 0);
-    from.shards[1] = shard_whole(&problem, 1, 0);
+    from = fake_whole_plan(&problem, all_on_gpu_0, 2, &arena);
     problem.cluster.memory_bytes[0] = problem.cluster.memory_bytes[1] = 100000;
     ok(replan(&plan, &problem, &from, 1000, &oracle, &arena, &err) &&
            err.code == ERR_NO_PLAN,
@@ -166,17 +136,14 @@ static void check_grown(void)
     struct problem problem;
     struct random_oracle oracle;
     struct arena arena;
-    struct plan from = {0}, plan;
+    struct plan from, plan;
     struct rng rng;
 
     arena_init(&arena);
     rng_init(&rng, 1, 0);
     fake_problem(&problem, rows, dims, 3, 3, GIB, &arena);
     random_oracle_init(&oracle, &problem, &rng);
-    from.problem = problem;
-    from.shards = ARENA_NEW(&arena, struct shard, 9);
-    from.n_shards = 9;
-    memcpy(from.shards, old, sizeof old);
+    from = fake_plan(&problem, old, 9, &arena);
     for (uint64_t percent = 80; percent <= 120; percent += 5) {
         struct err err = {0};
 
@@ -245,25 +212,19 @@ static void check_front(void)
  * has a plan for each table less that moves. */
 static void check_way_home(void)
 {
-    const uint64_t rows[] = {1000, 1000, 1000, 1000, 1000, 1000};
-    const uint32_t dims[] = {16, 16, 16, 16, 16, 16};
     const uint64_t one = 1000 * 17 * 4;
     struct search_options options = options_of();
     double last_ms = INFINITY;
     struct problem problem;
     struct oracle oracle;
     struct arena arena;
-    struct plan from = {0};
+    struct plan from;
 
     arena_init(&arena);
     options.effort = 0;
-    fake_problem(&problem, rows, dims, 6, 2, GIB, &arena);
-    problem.kinds = SHARD_TABLE;
+    fake_equal_problem(&problem, 6, 2, &arena);
     oracle = fake_oracle(&problem);
-    from.problem = problem;
-    from.shards = ARENA_NEW(&arena, struct shard, 6);
-    for (uint32_t t = 0; t < 6; t++)
-        from.shards[from.n_shards++] = shard_whole(&problem, t, 0);
+    from = fake_whole_plan(&problem, all_on_gpu_0, 6, &arena);
     for (uint64_t n = 0; n < 5; n++) {
         struct plan plan = {.problem = problem};
         struct replan_report report;
@@ -271,7 +232,7 @@ static void check_way_home(void)
 
         ok(!search_replan(&plan, &from, n * one, &oracle, &options, &report,
                           &arena, &err) &&
-               !finish(&plan, &oracle, &arena, &err),
+               !judge_plan(&plan, &oracle, &arena, &err),
            "%d tables may move: %s", (int)n, err.msg);
         is_i64((int64_t)moved(&from, &plan, &arena),
                (int64_t)(n < 3 ? n * one : 3 * one), "and do up to three");
@@ -290,23 +251,20 @@ static void check_other_columns(void)
 {
     const uint64_t rows[] = {1000, 1000, 1000};
     const uint32_t dims[] = {64, 64, 64};
+    const struct shard old[] = {{0, SHARD_COLUMN, 0, 1000, 0, 40, 0},
+                                {0, SHARD_COLUMN, 0, 1000, 40, 64, 2},
+                                {1, SHARD_TABLE, 0, 1000, 0, 64, 1},
+                                {2, SHARD_TABLE, 0, 1000, 0, 64, 2}};
     struct err err = {0};
     struct problem problem, now;
     struct oracle oracle;
     struct arena arena;
-    struct plan from = {0}, plan;
+    struct plan from, plan;
 
     arena_init(&arena);
     fake_problem(&problem, rows, dims, 3, 3, GIB, &arena);
-    from.problem = now = problem;
-    from.shards = ARENA_NEW(&arena, struct shard, 4);
-    from.n_shards = 4;
-    from.shards[0] = shard_whole(&problem, 0, 0);
-    from.shards[1] = shard_whole(&problem, 0, 2);
-    from.shards[0].col_end = from.shards[1].col_begin = 40;
-    from.shards[2] = shard_whole(&problem, 1, 1);
-    from.shards[3] = shard_whole(&problem, 2, 2);
-    plan_derive_kinds(&from);
+    now = problem;
+    from = fake_plan(&problem, old, 4, &arena);
     for (uint32_t dim = 32; dim <= 96; dim += 64) {
         now.tables = ARENA_NEW(&arena, struct table, 3);
         memcpy(now.tables, problem.tables, 3 * sizeof(struct table));
@@ -331,19 +289,13 @@ static void check_reserve(void)
     struct problem problem;
     struct oracle oracle;
     struct arena arena;
-    struct plan from = {0}, plan;
+    struct plan from, plan;
 
     arena_init(&arena);
     fake_problem(&problem, rows, dims, 3, 2, 2 * one + 1000, &arena);
     problem.kinds = SHARD_TABLE;
     oracle = fake_oracle(&problem);
-    from.problem = problem;
-    from.problem.n_tables = 2;
-    from.shards = ARENA_NEW(&arena, struct shard, 2);
-    from.n_shards = 2;
-    from.shards[0] = shard_whole(&problem, 0, 0);
-    from.shards[1] = shard_whole(&problem, 1, 0);
-    plan_derive_kinds(&from);
+    from = fake_whole_plan(&problem, all_on_gpu_0, 2, &arena);
     problem.cluster.reserve_bytes = ARENA_NEW(&arena, uint64_t, 2);
     problem.cluster.reserve_bytes[0] = 20000;
     problem.cluster.reserve_bytes[1] = 20000;
@@ -425,17 +377,14 @@ static void check_names(void)
     struct problem problem;
     struct oracle oracle;
     struct arena arena;
-    struct plan from = {0}, plan;
+    struct plan from, plan;
 
     arena_init(&arena);
     fake_problem(&problem, rows, dims, 6, 3, GIB, &arena);
     problem.kinds = SHARD_TABLE;
     oracle = fake_oracle(&problem);
-    from.problem = problem;
-    from.shards = ARENA_NEW(&arena, struct shard, 6);
-    for (uint32_t t = 0; t < 6; t++)
-        from.shards[from.n_shards++] = shard_whole(&problem, t, gpu[t]);
-    ok(!finish(&from, &oracle, &arena, &err), "the old plan: %s", err.msg);
+    from = fake_whole_plan(&problem, gpu, 6, &arena);
+    ok(!judge_plan(&from, &oracle, &arena, &err), "the old plan: %s", err.msg);
     ok(!replan(&plan, &problem, &from, NO_MOVE_LIMIT, &oracle, &arena, &err),
        "planned anew: %s", err.msg);
     is_near(plan.total_ms, from.total_ms, 1e-9, "as good as it was");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/replan.h"
 
-#include "core/plan_check.h"
 #include "core/plan_moves.h"
+#include "tests/judge.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"
@@ -309,10 +309,7 @@ static int replan(struct plan *plan, struct scene *scene, uint64_t limit_bytes,
     if (search_replan(plan, &scene->from, limit_bytes, &scene->oracle.base,
                       &options, report, &scene->arena, err))
         return -1;
-    plan_derive_kinds(plan);
-    if (plan_price(plan, &scene->oracle.base, &scene->arena, err))
-        return -1;
-    return plan_check(plan, err);
+    return judge_plan(plan, &scene->oracle.base, &scene->arena, err);
 }
 
 /* "... that will do is 1.00 KiB, 1024 B" */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/rivals.h"
 
-#include "core/plan_check.h"
+#include "tests/judge.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 
@@ -87,12 +87,7 @@ static int place(struct plan *plan, const char *name, double limit_ms,
     *err = (struct err){0};
     if (find(name)->place(plan, &inputs, arena, err))
         return -1;
-    plan_derive_kinds(plan);
-    if (plan_price(plan, &oracle, arena, err))
-        return -1;
-    plan->version = "0";
-    plan->inputs_hash = plan_inputs_hash(plan, arena);
-    return plan_check(plan, err);
+    return judge_plan(plan, &oracle, arena, err);
 }
 
 /* "0 table 3; 1 column 64 0 1": the pieces of each table, and where they are.
