@@ -24,7 +24,7 @@ sqlite3 costs.db 'SELECT count(*) FROM training_log'
 "$ns" model info cpu.nsm | grep -c '^feature '
 
 "$ns" plan "$tables" --gpus 4 --cost model:./cpu.nsm --batch 256 \
-    -o plan.json >report.txt 2>/dev/null
+    --effort 20000 -o plan.json >report.txt 2>/dev/null
 grep -o 'cost    model:./cpu.nsm' report.txt
 "$ns" run plan.json --scale-rows 0.001 --iterations 12 --threads 1 --json \
     >run.json 2>/dev/null
@@ -37,6 +37,7 @@ for format in torchrec dlrm text; do
     "$ns" emit plan.json --format "$format" -o out.$format
     test -s out.$format && echo "emitted $format"
 done
-"$ns" compare "$tables" --gpus 4 --cost model:./cpu.nsm --json 2>/dev/null |
+"$ns" compare "$tables" --gpus 4 --cost model:./cpu.nsm --effort 20000 --json \
+    2>/dev/null |
     grep -c '"valid": true'
 "$ns" tables "$tables" | head -n 1 | sed "s|$ROOT/||"

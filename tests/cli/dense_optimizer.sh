@@ -7,7 +7,7 @@ set -u
 ns=$NEUROSHARD
 printf 'name,num_embeddings,dim,pooling_factor\na,100,16,2\n' >list.csv
 for optimizer in sgd adagrad adam table; do
-    "$ns" plan list.csv --gpus 2 --shard replicate --cost roofline:h100 \
+    "$ns" plan list.csv --gpus 2 --shard replicate --cost roofline:h100 --effort 100 \
         --dense-optimizer $optimizer -o $optimizer.json >report 2>messages
     echo "$optimizer: exit $?, $(grep -o '"optimizer": [0-9][0-9]*' \
         $optimizer.json | tr '\n' ' ')"
@@ -18,10 +18,10 @@ for optimizer in sgd adagrad adam table; do
     grep -v dense_optimizer $optimizer.json >without.json
     "$ns" cost without.json 2>&1 >report | sed 's/reserve.*//'
 done
-"$ns" plan list.csv --gpus 2 --shard replicate --cost roofline:h100 \
+"$ns" plan list.csv --gpus 2 --shard replicate --cost roofline:h100 --effort 100 \
     -o default.json >report 2>messages
 cmp default.json adam.json && echo "adam is the default"
-"$ns" plan list.csv --gpus 2 --shard table --cost roofline:h100 \
+"$ns" plan list.csv --gpus 2 --shard table --cost roofline:h100 --effort 100 \
     -o whole.json >report 2>messages
 grep -c dense_optimizer whole.json
 exit 0

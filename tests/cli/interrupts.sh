@@ -95,6 +95,7 @@ for command in "plan $tables --gpus 2 --effort 10" \
         0 | 1 | 127) ;;
         *) echo "$mb MB: status $status: $(tail -n 1 stderr)" ;;
         esac
+        [ "${command%% *}$mb$status" != eval300 ] || echo "no limit holds"
     done
     echo "${command%% *}: no limit makes it wait"
 done

@@ -67,8 +67,8 @@ one_of()
 {
     file=$1
     shift
-    for other; do
-        ! cmp -s "$file" "$other" || return 0
+    for name; do
+        ! cmp -s "$file" "$name" || return 0
     done
     fail "$file is none of $*"
 }
@@ -93,7 +93,13 @@ end()
 {
     kill -9 "$@" 2>/dev/null || :
     for killed; do
-        wait "$killed" 2>/dev/null || n_kills=$((n_kills + 1))
+        status=0
+        wait "$killed" 2>/dev/null || status=$?
+        case $status in
+        0) ;;
+        137) n_kills=$((n_kills + 1)) ;;
+        *) fail "it ended by itself with status $status: $(cat out)" ;;
+        esac
     done
     pid=
     other=
