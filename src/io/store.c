@@ -228,6 +228,14 @@ void query_end(struct query *query)
         sqlite3_reset(query->stmt);
 }
 
+int query_run(struct query *query, struct err *err)
+{
+    int rc = query_step(query, NULL, err);
+
+    query_end(query);
+    return rc;
+}
+
 int query_list(struct query *query, take_row *take, size_t size, void **items,
                size_t *n, struct arena *arena, struct err *err)
 {
@@ -426,18 +434,16 @@ int store_find_setting(struct store *store,
                        const struct sample_setting *setting, int64_t *id,
                        struct err *err)
 {
-    struct query query = {0};
+    struct query query;
     bool found;
-    int rc = -1;
+    int rc;
 
     if (query_begin(&query, store, STATEMENT_FIND_SETTING, err))
-        goto out;
+        return -1;
     bind_setting(&query, setting);
-    if (query_step(&query, &found, err))
-        goto out;
-    *id = found ? take_i64(&query) : 0;
-    rc = 0;
-out:
+    rc = query_step(&query, &found, err);
+    if (!rc)
+        *id = found ? take_i64(&query) : 0;
     query_end(&query);
     return rc;
 }
@@ -445,23 +451,19 @@ out:
 int store_setting_id(struct store *store, const struct sample_setting *setting,
                      int64_t *id, struct err *err)
 {
-    struct query query = {0};
-    int rc = -1;
+    struct query query;
 
     if (store_find_setting(store, setting, id, err))
-        goto out;
-    if (!*id) {
-        if (query_begin(&query, store, STATEMENT_ADD_SETTING, err))
-            goto out;
-        bind_setting(&query, setting);
-        if (query_step(&query, NULL, err))
-            goto out;
-        *id = sqlite3_last_insert_rowid(store->db);
-    }
-    rc = 0;
-out:
-    query_end(&query);
-    return rc;
+        return -1;
+    if (*id)
+        return 0;
+    if (query_begin(&query, store, STATEMENT_ADD_SETTING, err))
+        return -1;
+    bind_setting(&query, setting);
+    if (query_run(&query, err))
+        return -1;
+    *id = sqlite3_last_insert_rowid(store->db);
+    return 0;
 }
 
 static int take_setting(struct query *query, void *item, const void *before,
@@ -523,11 +525,10 @@ int store_log_verdict(struct store *store, const struct model_verdict *verdict,
                       struct err *err)
 {
     char now[CLOCK_TEXT_MAX];
-    struct query query = {0};
-    int rc = -1;
+    struct query query;
 
     if (query_begin(&query, store, STATEMENT_ADD_TRAINING, err))
-        goto out;
+        return -1;
     bind_text(&query, clock_utc(now));
     bind_text(&query, NEUROSHARD_VERSION);
     bind_text(&query, verdict->model_path);
@@ -544,10 +545,5 @@ int store_log_verdict(struct store *store, const struct model_verdict *verdict,
     bind_double(&query, verdict->min_gain);
     bind_text(&query, verdict->reason);
     bind_text(&query, verdict->setting);
-    if (query_step(&query, NULL, err))
-        goto out;
-    rc = 0;
-out:
-    query_end(&query);
-    return rc;
+    return query_run(&query, err);
 }

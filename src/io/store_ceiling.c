@@ -22,23 +22,17 @@ int store_put_ceiling(struct store *store, const struct sample_setting *setting,
                       const struct ceiling *ceiling, struct err *err)
 {
     char now[CLOCK_TEXT_MAX];
-    struct query query = {0};
-    int rc = -1;
+    struct query query;
 
     if (query_begin(&query, store, STATEMENT_ADD_CEILING, err))
-        goto out;
+        return -1;
     bind_probe(&query, setting, &ceiling->probe);
     bind_timing(&query, &ceiling->timing);
     bind_i64(&query, ceiling->n_iterations);
     bind_i64(&query, ceiling->flags);
     bind_double(&query, probe_moved_bytes(&ceiling->probe));
     bind_text(&query, clock_utc(now));
-    if (query_step(&query, NULL, err))
-        goto out;
-    rc = 0;
-out:
-    query_end(&query);
-    return rc;
+    return query_run(&query, err);
 }
 
 bool store_has_ceiling(struct store *store,

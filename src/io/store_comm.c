@@ -16,24 +16,17 @@ static void bind_pattern(struct query *query, const struct comm_sample *sample)
 static int put_comm(struct store *store, const struct sample_setting *setting,
                     const struct comm_sample *sample, struct err *err)
 {
-    struct query query = {0};
+    struct query query;
     int64_t setting_id;
-    int rc = -1;
 
-    if (store_setting_id(store, setting, &setting_id, err))
-        goto out;
-    if (query_begin(&query, store, STATEMENT_ADD_COMM, err))
-        goto out;
+    if (store_setting_id(store, setting, &setting_id, err) ||
+        query_begin(&query, store, STATEMENT_ADD_COMM, err))
+        return -1;
     bind_i64(&query, setting_id);
     bind_pattern(&query, sample);
     bind_timing(&query, &sample->time);
     bind_i64(&query, sample->n_iterations);
-    if (query_step(&query, NULL, err))
-        goto out;
-    rc = 0;
-out:
-    query_end(&query);
-    return rc;
+    return query_run(&query, err);
 }
 
 int store_put_comm(struct store *store, const struct sample_setting *setting,

@@ -116,6 +116,8 @@ void bind_blob(struct query *query, const void *data, size_t len);
 int query_step(struct query *query, bool *has_row, struct err *err) MUST_CHECK;
 /* Makes the statement ready for its next use; a zeroed query is fine. */
 void query_end(struct query *query);
+/* Steps where no row is expected, and ends the query. */
+int query_run(struct query *query, struct err *err) MUST_CHECK;
 
 /* Takes a row as an item of a list; `before` is the item before it, NULL for
  * the first. */

@@ -34,11 +34,10 @@ static struct sample_health take_health(struct query *query)
 static int add_sample(struct store *store, int64_t setting_id,
                       const struct sample *sample, int64_t *id, struct err *err)
 {
-    struct query query = {0};
-    int rc = -1;
+    struct query query;
 
     if (query_begin(&query, store, STATEMENT_ADD_SAMPLE, err))
-        goto out;
+        return -1;
     bind_i64(&query, setting_id);
     bind_u64(&query, sample->seed);
     bind_u64(&query, sample->case_idx);
@@ -56,23 +55,19 @@ static int add_sample(struct store *store, int64_t setting_id,
     bind_i64(&query, sample->flags);
     bind_text(&query, sample->version);
     bind_text(&query, sample->started_at);
-    if (query_step(&query, NULL, err))
-        goto out;
+    if (query_run(&query, err))
+        return -1;
     *id = sqlite3_changes(store->db) ? sqlite3_last_insert_rowid(store->db) : 0;
-    rc = 0;
-out:
-    query_end(&query);
-    return rc;
+    return 0;
 }
 
 static int add_table(struct store *store, int64_t sample_id, uint32_t table_idx,
                      const struct sample_table *table, struct err *err)
 {
-    struct query query = {0};
-    int rc = -1;
+    struct query query;
 
     if (query_begin(&query, store, STATEMENT_ADD_TABLE, err))
-        goto out;
+        return -1;
     bind_i64(&query, sample_id);
     bind_i64(&query, table_idx);
     bind_u64(&query, table->n_rows);
@@ -81,12 +76,7 @@ static int add_table(struct store *store, int64_t sample_id, uint32_t table_idx,
     bind_double(&query, table->zipf_alpha);
     bind_double(&query, table->n_unique);
     bind_blob(&query, table->bins, sizeof(table->bins));
-    if (query_step(&query, NULL, err))
-        goto out;
-    rc = 0;
-out:
-    query_end(&query);
-    return rc;
+    return query_run(&query, err);
 }
 
 static int put(struct store *store, const struct sample_setting *setting,
