@@ -87,15 +87,12 @@ static void read_owner(char owner[OWNER_MAX], const char *path)
         close(fd);
     owner[len > 0 ? len : 0] = '\0';
     owner[strcspn(owner, "\n")] = '\0';
-    for (char *c = owner; *c; c++)
-        if (*c < ' ' || *c > '~' || *c == '\'')
-            *c = '?';
     if (!*owner)
         snprintf(owner, OWNER_MAX, "another process");
 }
 
-static int is_taken(const struct lock *lock, const char *path, double wait_s,
-                    struct err *err)
+static int say_taken(const struct lock *lock, const char *path, double wait_s,
+                     struct err *err)
 {
     char owner[OWNER_MAX];
 
@@ -114,30 +111,26 @@ int lock_take(struct lock *lock, const char *path, double wait_s,
 {
     const struct timespec pause = {0, POLL_MS * 1000000L};
     const double start_ms = clock_ms();
-    int rc = -1, got = 1;
+    int got;
 
     *lock = (struct lock){.path = lock_path(path), .fd = -1};
-    while (lock->path && (got = try_lock(lock)) == 0 &&
+    if (!lock->path)
+        return 0;
+    while ((got = try_lock(lock)) == 0 &&
            clock_ms() - start_ms < 1000 * wait_s && !interrupt_requested())
         nanosleep(&pause, NULL);
-    if (got < 0) {
+    if (got > 0) {
+        write_owner(lock);
+        return 0;
+    }
+    if (got < 0)
         err_set(err, ERR_IO, "cannot lock '%s' by '%s': %s", path, lock->path,
                 strerror(errno));
-        goto out;
-    }
-    if (!got) {
-        is_taken(lock, path, wait_s, err);
-        goto out;
-    }
-    if (lock->path)
-        write_owner(lock);
-    rc = 0;
-out:
-    if (rc) {
-        mem_free(lock->path);
-        lock->path = NULL;
-    }
-    return rc;
+    else
+        say_taken(lock, path, wait_s, err);
+    mem_free(lock->path);
+    lock->path = NULL;
+    return -1;
 }
 
 void lock_release(struct lock *lock)
