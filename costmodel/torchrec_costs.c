@@ -13,10 +13,10 @@
  *                  below 64 columns and 1.15 below 128, else and elsewhere 1
  *   row            N = pooling B / W; backward also copies, 2.455 out d c / HBM
  *                  (ranks behind the last block have one of no rows, as dear)
- *   row in a pod,  N = pooling B / P and the copy; exchanged inside the pod of
- * P grid           ranks, then out / P vectors across pods. A pod is a host or
- *                  an NVLink domain of hosts, but inside of more than one host
- *                  TorchRec's planner, too, counts with the bandwidth `inter`
+ *   row in a pod,  N = pooling B / P and the copy; exchanged inside the pod,
+ *   grid           of P ranks, then out / P vectors across pods. A pod is a
+ *                  host or an NVLink domain of hosts, but inside of more than
+ *                  one host TorchRec's planner, too, counts with `inter`
  *   replicate      N = pooling B / W at half the HBM's bandwidth, no exchange;
  *                  backward all-reduces the table and touches it 9.22 times
  *

@@ -9,7 +9,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /*
@@ -19,24 +18,15 @@
  * the order in which they were set.
  */
 
-/* Texts are UTF-8 and memory never fails (base/mem.h). */
-static json_t *made(json_t *value)
-{
-    if (!value)
-        abort();
-    return value;
-}
-
+/* Texts are UTF-8 and memory never fails (base/mem.h): nor does this. */
 static void set(json_t *object, const char *key, json_t *value)
 {
-    if (json_object_set_new(object, key, made(value)))
-        abort();
+    json_object_set_new(object, key, value);
 }
 
 static void append(json_t *list, json_t *value)
 {
-    if (json_array_append_new(list, made(value)))
-        abort();
+    json_array_append_new(list, value);
 }
 
 /* The reader takes printable text only. */
@@ -66,7 +56,7 @@ static json_t *from_u64(uint64_t n)
 
 static json_t *from_list_u64(const uint64_t *list, size_t n)
 {
-    json_t *value = made(json_array());
+    json_t *value = json_array();
 
     for (size_t i = 0; i < n; i++)
         append(value, from_u64(list[i]));
@@ -75,7 +65,7 @@ static json_t *from_list_u64(const uint64_t *list, size_t n)
 
 static json_t *from_kinds(unsigned kinds)
 {
-    json_t *value = made(json_array());
+    json_t *value = json_array();
 
     for (unsigned kind = 1; kind <= SHARD_ALL_KINDS; kind <<= 1)
         if (kinds & kind)
@@ -85,7 +75,7 @@ static json_t *from_kinds(unsigned kinds)
 
 static json_t *from_cluster(const struct cluster *cluster)
 {
-    json_t *value = made(json_object());
+    json_t *value = json_object();
 
     set(value, "gpus", from_u64(cluster->n_devices));
     set(value, "gpus_per_host", from_u64(cluster->devices_per_host));
@@ -108,7 +98,7 @@ static json_t *from_cost_source(const struct cost_source *cost)
 
     if (!cost->name)
         return json_null();
-    value = made(json_object());
+    value = json_object();
     set(value, "name", from_text(cost->name));
     set(value, "hash", from_text(cost->hash));
     set(value, "measured", json_boolean(cost->basis == BASIS_MEASURED));
@@ -121,7 +111,7 @@ static json_t *from_cost_source(const struct cost_source *cost)
 /* Constraints and bins only where there are any. */
 static json_t *from_table(const struct table *table)
 {
-    json_t *value = made(json_object());
+    json_t *value = json_object();
 
     set(value, "name", from_text(table->name));
     set(value, "num_embeddings", from_u64(table->num_embeddings));
@@ -137,7 +127,7 @@ static json_t *from_table(const struct table *table)
     set(value, "zipf_alpha", json_real_or_null(table->zipf_alpha));
     set(value, "skew_assumed", json_boolean(table->skew_assumed));
     if (table->has_bins) {
-        json_t *bins = made(json_array());
+        json_t *bins = json_array();
 
         for (unsigned k = 0; k < REUSE_BINS; k++)
             append(bins, json_real_or_null(table->bins[k]));
@@ -154,7 +144,7 @@ static json_t *from_table(const struct table *table)
 
 static json_t *from_shard(const struct shard *shard, const double *alone_ms)
 {
-    json_t *value = made(json_object());
+    json_t *value = json_object();
 
     set(value, "table", from_u64(shard->table));
     set(value, "kind", json_string(shard_kind_name(shard->kind)));
@@ -170,7 +160,7 @@ static json_t *from_shard(const struct shard *shard, const double *alone_ms)
 
 static json_t *from_device(const struct device_cost *device)
 {
-    json_t *value = made(json_object()), *memory = made(json_object());
+    json_t *value = json_object(), *memory = json_object();
 
     set(memory, "weights", from_u64(device->memory.weights));
     set(memory, "optimizer", from_u64(device->memory.optimizer));
@@ -196,8 +186,7 @@ static void print_value(struct buf *out, json_t *value)
 {
     const size_t flags = JSON_ENCODE_ANY | JSON_REAL_PRECISION(17);
 
-    if (json_dump_callback(made(value), add_to_buf, out, flags))
-        abort();
+    json_dump_callback(value, add_to_buf, out, flags);
     json_decref(value);
 }
 
