@@ -2,7 +2,6 @@
 #include "search/homes.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* A byte above the limit is this bad. */
 #define ANY_EXCESS 0.002
@@ -10,25 +9,6 @@
 #define LOOSE_WEIGHT 8
 /* Pieces of a unit among which one is drawn: replicas are many. */
 #define N_DRAWN 16
-
-static int compare_tables(const void *left, const void *right)
-{
-    const struct table *const *a = left, *const *b = right;
-
-    return strcmp((*a)->name, (*b)->name);
-}
-
-/* The tables of a plan, sorted by name. */
-static const struct table **sort_by_name(const struct problem *problem)
-{
-    const struct table **sorted =
-        mem_alloc(problem->n_tables, sizeof(struct table *));
-
-    for (size_t t = 0; t < problem->n_tables; t++)
-        sorted[t] = &problem->tables[t];
-    qsort(sorted, problem->n_tables, sizeof(struct table *), compare_tables);
-    return sorted;
-}
 
 /* Grows and shrinks all tables in place, and joins pieces that meet. */
 static void stand(struct homes *homes, const struct problem *problem,
@@ -72,40 +52,19 @@ static void stand(struct homes *homes, const struct problem *problem,
 void homes_init(struct homes *homes, const struct problem *problem,
                 const struct plan *from, struct arena *arena)
 {
-    const struct problem *old = &from->problem;
-    const struct table **sorted = sort_by_name(old);
-    size_t *first = mem_alloc(old->n_tables + 1, sizeof(*first));
-
     *homes = (struct homes){0};
     homes->before = ARENA_NEW(arena, struct table_pieces, problem->n_tables);
     homes->standing = ARENA_NEW(arena, struct table_pieces, problem->n_tables);
-    for (size_t i = 0; i < from->n_shards; i++)
-        first[from->shards[i].table + 1]++;
-    for (size_t t = 0; t < old->n_tables; t++)
-        first[t + 1] += first[t];
+    table_pieces_find(homes->before, problem->tables, problem->n_tables, from);
     for (size_t t = 0; t < problem->n_tables; t++) {
-        const struct table *key = &problem->tables[t];
-        const struct table **found =
-            bsearch(&key, sorted, old->n_tables, sizeof(struct table *),
-                    compare_tables);
-        struct table_pieces *before = &homes->before[t];
         struct moved_bytes bytes;
-        size_t at;
 
-        before->n_devices = old->cluster.n_devices;
-        before->dense_optimizer = old->dense_optimizer;
-        if (!found)
+        if (!homes->before[t].table)
             continue;
-        at = (size_t)(*found - old->tables);
-        before->table = *found;
-        before->pieces = from->shards + first[at];
-        before->n = first[at + 1] - first[at];
-        table_moves_count(&bytes, before, before);
+        table_moves_count(&bytes, &homes->before[t], &homes->before[t]);
         homes->held_bytes = saturating_add(homes->held_bytes, bytes.kept);
     }
     stand(homes, problem, from->n_shards, arena);
-    mem_free(first);
-    mem_free(sorted);
 }
 
 double homes_excess(const struct layout *layout, uint64_t moved_bytes)

@@ -196,56 +196,45 @@ void table_moves_count(struct moved_bytes *bytes,
 
 /* --- a plan's tables by name --- */
 
-struct named {
-    struct table_pieces pieces;
-    bool is_matched;
-};
-
-static int compare_named(const void *left, const void *right)
+static int compare_names(const void *left, const void *right)
 {
-    const struct named *const *a = left, *const *b = right;
+    const struct table *const *a = left, *const *b = right;
 
-    return strcmp((*a)->pieces.table->name, (*b)->pieces.table->name);
+    return strcmp((*a)->name, (*b)->name);
 }
 
-/* All tables with their pieces, in the plan's order. */
-static struct named *list_tables(const struct plan *plan)
+void table_pieces_find(struct table_pieces *out, const struct table *tables,
+                       size_t n, const struct plan *plan)
 {
-    size_t n = plan->problem.n_tables;
-    struct named *named = mem_alloc(n, sizeof(*named));
+    size_t n_old = plan->problem.n_tables;
+    const struct table **sorted = mem_alloc(n_old, sizeof(struct table *));
+    size_t *first = mem_alloc(n_old + 1, sizeof(*first));
 
-    for (size_t t = 0; t < n; t++)
-        named[t].pieces = (struct table_pieces){
-            .table = &plan->problem.tables[t],
-            .pieces = plan->shards,
+    for (size_t t = 0; t < n_old; t++)
+        sorted[t] = &plan->problem.tables[t];
+    qsort(sorted, n_old, sizeof(struct table *), compare_names);
+    for (size_t i = 0; i < plan->n_shards; i++)
+        first[plan->shards[i].table + 1]++;
+    for (size_t t = 0; t < n_old; t++)
+        first[t + 1] += first[t];
+    for (size_t t = 0; t < n; t++) {
+        const struct table *key = &tables[t];
+        const struct table **found =
+            bsearch(&key, sorted, n_old, sizeof(struct table *), compare_names);
+        size_t at;
+
+        out[t] = (struct table_pieces){
             .n_devices = plan->problem.cluster.n_devices,
             .dense_optimizer = plan->problem.dense_optimizer};
-    for (size_t i = plan->n_shards; i-- > 0;) {
-        struct table_pieces *pieces = &named[plan->shards[i].table].pieces;
-
-        pieces->pieces = &plan->shards[i];
-        pieces->n++;
+        if (!found)
+            continue;
+        at = (size_t)(*found - plan->problem.tables);
+        out[t].table = *found;
+        out[t].pieces = plan->shards + first[at];
+        out[t].n = first[at + 1] - first[at];
     }
-    return named;
-}
-
-static struct named **sort_by_name(struct named *named, size_t n)
-{
-    struct named **sorted = mem_alloc(n, sizeof(struct named *));
-
-    for (size_t i = 0; i < n; i++)
-        sorted[i] = &named[i];
-    qsort(sorted, n, sizeof(struct named *), compare_named);
-    return sorted;
-}
-
-static struct named *find_named(struct named **sorted, size_t n,
-                                struct named *key)
-{
-    struct named **found =
-        bsearch(&key, sorted, n, sizeof(struct named *), compare_named);
-
-    return found ? *found : NULL;
+    mem_free(sorted);
+    mem_free(first);
 }
 
 static uint64_t weights_of(const struct table_pieces *pieces, size_t idx)
@@ -326,52 +315,59 @@ static void keep_moves(struct plan_moves *moves, struct arena *arena)
     mem_free(found);
 }
 
-static void match_all(struct plan_moves *moves, const struct plan *after,
-                      struct named **old, size_t n_old)
+static void match_all(struct plan_moves *moves, const struct plan *before,
+                      const struct plan *after)
 {
-    static const struct table_pieces nowhere = {.n_devices = 1};
-    struct named *now = list_tables(after);
+    size_t n = after->problem.n_tables;
+    struct table_pieces *was = mem_alloc(n, 2 * sizeof(*was)), *now = was + n;
     struct matching matching = {.moves = moves};
 
-    for (size_t t = 0; t < after->problem.n_tables; t++) {
-        struct named *was = find_named(old, n_old, &now[t]);
-        struct table_moves table = {.name = now[t].pieces.table->name,
-                                    .n_after = (uint32_t)now[t].pieces.n,
+    table_pieces_find(was, after->problem.tables, n, before);
+    table_pieces_find(now, after->problem.tables, n, after);
+    for (size_t t = 0; t < n; t++) {
+        struct table_moves table = {.name = now[t].table->name,
+                                    .n_before = (uint32_t)was[t].n,
+                                    .n_after = (uint32_t)now[t].n,
                                     .fate = FATE_ADDED};
 
-        matching.before = was ? &was->pieces : &nowhere;
-        matching.after = &now[t].pieces;
+        matching.before = &was[t];
+        matching.after = &now[t];
         match_table(&matching);
         table.bytes = matching.bytes;
-        if (was) {
-            was->is_matched = true;
-            table.n_before = (uint32_t)was->pieces.n;
-            table.fate = fate_of(&was->pieces, &now[t].pieces, &table.bytes);
-        }
+        if (was[t].table)
+            table.fate = fate_of(&was[t], &now[t], &table.bytes);
         note_table(moves, table);
     }
-    mem_free(now);
+    mem_free(was);
+}
+
+static void note_all_removed(struct plan_moves *moves,
+                             const struct plan *before,
+                             const struct plan *after)
+{
+    size_t n = before->problem.n_tables;
+    struct table_pieces *was = mem_alloc(n, 2 * sizeof(*was)), *now = was + n;
+
+    table_pieces_find(was, before->problem.tables, n, before);
+    table_pieces_find(now, before->problem.tables, n, after);
+    for (size_t t = 0; t < n; t++)
+        if (!now[t].table)
+            note_removed(moves, &was[t]);
+    mem_free(was);
 }
 
 void plan_moves_find(struct plan_moves *moves, const struct plan *before,
                      const struct plan *after, struct arena *arena)
 {
-    size_t n_old = before->problem.n_tables;
-    struct named *old = list_tables(before);
-    struct named **sorted = sort_by_name(old, n_old);
-
     *moves = (struct plan_moves){0};
     moves->n_devices = (uint32_t)most_u64(before->problem.cluster.n_devices,
                                           after->problem.cluster.n_devices);
     moves->sent_bytes = ARENA_NEW(arena, uint64_t, moves->n_devices);
     moves->received_bytes = ARENA_NEW(arena, uint64_t, moves->n_devices);
     moves->tables =
-        ARENA_NEW(arena, struct table_moves, n_old + after->problem.n_tables);
-    match_all(moves, after, sorted, n_old);
-    for (size_t t = 0; t < n_old; t++)
-        if (!old[t].is_matched)
-            note_removed(moves, &old[t].pieces);
+        ARENA_NEW(arena, struct table_moves,
+                  before->problem.n_tables + after->problem.n_tables);
+    match_all(moves, before, after);
+    note_all_removed(moves, before, after);
     keep_moves(moves, arena);
-    mem_free(sorted);
-    mem_free(old);
 }

@@ -85,6 +85,10 @@ struct table_pieces {
     uint32_t n_devices;                   /* of the plan */
     enum dense_optimizer dense_optimizer; /* likewise */
 };
+/* out[n]: the pieces that the plan has of the tables of these names; table is
+ * NULL where it has none. They are the plan's. */
+void table_pieces_find(struct table_pieces *out, const struct table *tables,
+                       size_t n, const struct plan *plan);
 /* What plan_moves_find would say of this one table: bytes.removed is 0. */
 void table_moves_count(struct moved_bytes *bytes,
                        const struct table_pieces *before,
