@@ -28,6 +28,7 @@ void what_if_init(struct what_if *what_if, const struct plan *plan,
     what_if->sums = mem_alloc(n * width, sizeof(double));
     what_if->step_sums = mem_alloc(n * width, sizeof(double));
     what_if->bytes = mem_alloc(n, sizeof(uint64_t));
+    what_if->edited_bytes = mem_alloc(n, sizeof(uint64_t));
     what_if->compute_ms = mem_alloc(n, sizeof(double));
     what_if->bwd_comm_ms = mem_alloc(n, sizeof(double));
     what_if->fwd_comm_ms = mem_alloc(n, sizeof(double));
@@ -48,6 +49,7 @@ void what_if_release(struct what_if *what_if)
     mem_free(what_if->sums);
     mem_free(what_if->step_sums);
     mem_free(what_if->bytes);
+    mem_free(what_if->edited_bytes);
     mem_free(what_if->compute_ms);
     mem_free(what_if->bwd_comm_ms);
     mem_free(what_if->fwd_comm_ms);
@@ -92,13 +94,15 @@ double what_if_step(struct what_if *what_if, const struct edit *edit)
     return isfinite(total_ms) ? total_ms : INFINITY;
 }
 
-bool what_if_fits(const struct what_if *what_if, const struct edit *edit)
+/* Only devices that get a shard are looked at. */
+bool what_if_fits(struct what_if *what_if, const struct edit *edit)
 {
     const struct cluster *cluster = &what_if->plan->problem.cluster;
-    uint64_t *bytes = mem_alloc(cluster->n_devices, sizeof(*bytes));
+    uint64_t *bytes = what_if->edited_bytes;
     bool fits = true;
 
-    memcpy(bytes, what_if->bytes, cluster->n_devices * sizeof(*bytes));
+    for (size_t i = 0; i < edit->n_come; i++)
+        bytes[edit->come[i].device] = what_if->bytes[edit->come[i].device];
     for (size_t i = 0; i < edit->n_gone; i++) {
         const struct shard *shard = &what_if->plan->shards[edit->gone[i]];
 
@@ -111,7 +115,6 @@ bool what_if_fits(const struct what_if *what_if, const struct edit *edit)
         fits &= saturating_add(bytes[r], cluster->reserve_bytes[r]) <=
                 cluster->memory_bytes[r];
     }
-    mem_free(bytes);
     return fits;
 }
 

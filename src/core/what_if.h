@@ -24,6 +24,7 @@ struct what_if {
     double *vectors;             /* [n_shards][width], owned */
     double *sums;                /* [R][width], owned */
     uint64_t *bytes;             /* [R], owned: of the shards, no reserve */
+    uint64_t *edited_bytes;      /* [R], owned: of those that get one */
     /* Of the step priced last, owned: [R] each, and sums [R][width]. */
     double *compute_ms, *bwd_comm_ms, *fwd_comm_ms, *step_sums;
 };
@@ -37,8 +38,9 @@ void what_if_release(struct what_if *what_if);
  * must be able to price its kinds. */
 double what_if_step(struct what_if *what_if, const struct edit *edit);
 
-/* Whether each GPU that gets a shard has the memory for it. */
-bool what_if_fits(const struct what_if *what_if, const struct edit *edit);
+/* Whether each GPU that gets a shard has the memory for it. O(shards of the
+ * edit). */
+bool what_if_fits(struct what_if *what_if, const struct edit *edit);
 
 /* The plan with this edit, in the arena: kinds derived, priced, not judged
  * (plan_check does). ERR_INPUT as plan_price. */
