@@ -13,6 +13,8 @@
 #define N_BEST 3u
 /* Pieces that are tried elsewhere: those on the GPUs that are ready last. */
 #define N_PIECES_TRIED 8u
+/* GPUs, or hosts, on which something is. */
+#define N_GPUS_TRIED 256u
 #define MAX_COLUMN_PIECES 16u
 /* GPUs named in the name of a way. */
 #define N_LISTED 4u
@@ -139,42 +141,94 @@ static struct edit replace_all(const struct finder *finder,
     return (struct edit){finder->gone, finder->n_gone, come, n};
 }
 
-/* All tables of the group whole on a device; come is [n_tables]. */
-static struct edit whole_on(const struct finder *finder, struct shard *come,
-                            uint32_t device)
+static void set_device(struct shard *shards, size_t n, uint32_t device)
 {
-    for (size_t i = 0; i < finder->n_tables; i++)
-        come[i] = shard_whole(finder->problem, finder->tables[i], device);
-    return replace_all(finder, come, finder->n_tables);
+    for (size_t i = 0; i < n; i++)
+        shards[i].device = device;
+}
+
+/* The devices by what each computes if these shards come to it, for those that
+ * go: order is [R]. Those that lack the memory come last. One step in which
+ * they come to all devices tells. */
+static void rank_devices(const struct finder *finder, const size_t *gone,
+                         size_t n_gone, const struct shard *shards, size_t n,
+                         uint32_t *order)
+{
+    const struct cluster *cluster = &finder->problem->cluster;
+    uint32_t n_devices = cluster->n_devices;
+    struct candidate *found = mem_alloc(n_devices, sizeof(*found));
+    struct shard *come = mem_alloc(n_devices * n, sizeof(*come));
+    struct edit edit = {gone, n_gone, come, n_devices * n};
+
+    for (uint32_t r = 0; r < n_devices; r++) {
+        memcpy(come + r * n, shards, n * sizeof(*come));
+        set_device(come + r * n, n, r);
+    }
+    what_if_step(finder->what_if, &edit);
+    what_if_fits(finder->what_if, &edit);
+    for (uint32_t r = 0; r < n_devices; r++)
+        found[r] =
+            (struct candidate){.fits = finder->what_if->edited_bytes[r] <=
+                                       cluster_room_bytes(cluster, r),
+                               .step_ms = finder->what_if->compute_ms[r],
+                               .device = r};
+    qsort(found, n_devices, sizeof(*found), compare_candidates);
+    for (uint32_t r = 0; r < n_devices; r++)
+        order[r] = found[r].device;
+    mem_free(found);
+    mem_free(come);
+}
+
+/* Prices these shards, for those that go, on the devices that compute least
+ * then, but one: found has N_GPUS_TRIED places. Returns how many. */
+static size_t try_devices(const struct finder *finder, const size_t *gone,
+                          size_t n_gone, struct shard *come, size_t n,
+                          uint32_t but, struct candidate *found)
+{
+    uint32_t n_devices = n_devices_of(finder);
+    uint32_t *order = mem_alloc(n_devices, sizeof(*order));
+    struct edit edit = {gone, n_gone, come, n};
+    size_t n_found = 0;
+
+    rank_devices(finder, gone, n_gone, come, n, order);
+    for (uint32_t i = 0; i < n_devices && n_found < N_GPUS_TRIED; i++) {
+        if (order[i] == but)
+            continue;
+        set_device(come, n, order[i]);
+        found[n_found++] =
+            (struct candidate){.fits = what_if_fits(finder->what_if, &edit),
+                               .step_ms = what_if_step(finder->what_if, &edit),
+                               .shard = gone[0],
+                               .device = order[i]};
+    }
+    mem_free(order);
+    return n_found;
 }
 
 static void find_whole(struct finder *finder)
 {
-    uint32_t n = n_devices_of(finder);
-    struct candidate *found = mem_alloc(n, sizeof(*found));
-    struct shard *come = mem_alloc(finder->n_tables, sizeof(*come));
+    struct candidate found[N_GPUS_TRIED];
+    struct shard *come;
     const struct shard *now = &finder->what_if->plan->shards[finder->gone[0]];
-    size_t n_found = 0;
+    size_t n_found;
 
-    for (uint32_t r = 0; r < n && can_price(finder, SHARD_TABLE); r++) {
-        struct edit edit = whole_on(finder, come, r);
-
-        if (now->kind == SHARD_TABLE && now->device == r)
-            continue;
-        found[n_found++] =
-            (struct candidate){.fits = what_if_fits(finder->what_if, &edit),
-                               .step_ms = what_if_step(finder->what_if, &edit),
-                               .device = r};
-    }
+    if (!can_price(finder, SHARD_TABLE))
+        return;
+    come = mem_alloc(finder->n_tables, sizeof(*come));
+    for (size_t i = 0; i < finder->n_tables; i++)
+        come[i] = shard_whole(finder->problem, finder->tables[i], 0);
+    n_found = try_devices(
+        finder, finder->gone, finder->n_gone, come, finder->n_tables,
+        now->kind == SHARD_TABLE ? now->device : UINT32_MAX, found);
     qsort(found, n_found, sizeof(*found), compare_candidates);
     for (size_t i = 0; i < n_found && i < N_BEST; i++) {
-        struct edit edit = whole_on(finder, come, found[i].device);
+        struct edit edit = replace_all(finder, come, finder->n_tables);
 
+        set_device(come, finder->n_tables, found[i].device);
         add_way(finder,
                 arena_printf(finder->arena, "whole on GPU %u", found[i].device),
                 &edit);
     }
-    mem_free(found);
     mem_free(come);
 }
 
@@ -234,7 +288,6 @@ static const char *piece_name(const struct finder *finder, size_t shard_idx,
 static void find_moves(struct finder *finder)
 {
     const struct plan *plan = finder->what_if->plan;
-    uint32_t n = n_devices_of(finder);
     struct candidate pieces[N_PIECES_TRIED], *found;
     size_t n_pieces, n_found = 0;
 
@@ -242,21 +295,13 @@ static void find_moves(struct finder *finder)
         finder->n_tables > 1 || stands_by_rank(finder))
         return;
     n_pieces = choose_pieces(finder, pieces);
-    found = mem_alloc(n_pieces * n, sizeof(*found));
-    for (size_t i = 0; i < n_pieces; i++)
-        for (uint32_t r = 0; r < n; r++) {
-            struct shard there = plan->shards[pieces[i].shard];
-            struct edit edit = {&pieces[i].shard, 1, &there, 1};
+    found = mem_alloc(n_pieces * N_GPUS_TRIED, sizeof(*found));
+    for (size_t i = 0; i < n_pieces; i++) {
+        struct shard there = plan->shards[pieces[i].shard];
 
-            if (there.device == r)
-                continue;
-            there.device = r;
-            found[n_found++] = (struct candidate){
-                .fits = what_if_fits(finder->what_if, &edit),
-                .step_ms = what_if_step(finder->what_if, &edit),
-                .shard = pieces[i].shard,
-                .device = r};
-        }
+        n_found += try_devices(finder, &pieces[i].shard, 1, &there, 1,
+                               there.device, found + n_found);
+    }
     qsort(found, n_found, sizeof(*found), compare_candidates);
     for (size_t i = 0; i < n_found && i < N_BEST; i++) {
         struct shard there = plan->shards[found[i].shard];
@@ -266,30 +311,6 @@ static void find_moves(struct finder *finder)
         add_way(finder, piece_name(finder, found[i].shard, there.device),
                 &edit);
     }
-    mem_free(found);
-}
-
-/* The devices by what they would compute with this shard beside all but the
- * table; order is [R]. Those that lack the memory come last. */
-static void rank_devices(struct finder *finder, struct shard shard,
-                         uint32_t *order)
-{
-    uint32_t n = n_devices_of(finder);
-    struct candidate *found = mem_alloc(n, sizeof(*found));
-
-    for (uint32_t r = 0; r < n; r++) {
-        struct edit edit = replace_all(finder, &shard, 1);
-
-        shard.device = r;
-        what_if_step(finder->what_if, &edit);
-        found[r] =
-            (struct candidate){.fits = what_if_fits(finder->what_if, &edit),
-                               .step_ms = finder->what_if->compute_ms[r],
-                               .device = r};
-    }
-    qsort(found, n, sizeof(*found), compare_candidates);
-    for (uint32_t i = 0; i < n; i++)
-        order[i] = found[i].device;
     mem_free(found);
 }
 
@@ -329,7 +350,7 @@ static void find_columns(struct finder *finder)
          k *= 2) {
         piece.col_begin = 0;
         piece.col_end = TABLE_COLUMN_STEP * ((n_quanta - 1) / k + 1);
-        rank_devices(finder, piece, order);
+        rank_devices(finder, finder->gone, finder->n_gone, &piece, 1, order);
         for (uint32_t i = 0; i < k; i++) {
             uint32_t quanta = n_quanta / k + (i < n_quanta % k);
 
@@ -365,34 +386,38 @@ static size_t cut_rows(const struct finder *finder, struct shard *come,
     return n_come;
 }
 
+/* Over the GPUs of one host: of N_GPUS_TRIED, those first whose slowest GPU
+ * computes least with a block. */
 static void find_host_rows(struct finder *finder, struct shard *come)
 {
-    const struct cluster *cluster = &finder->problem->cluster;
-    uint32_t per_host = cluster_group(cluster);
+    uint32_t n = n_devices_of(finder);
+    uint32_t per_host = cluster_group(&finder->problem->cluster), n_tried = 0;
+    uint32_t *order = mem_alloc(n, sizeof(*order));
+    uint32_t *n_ranked = mem_alloc(n / per_host, sizeof(*n_ranked));
     struct candidate best = {.step_ms = INFINITY};
-    bool is_found = false;
+    struct edit edit = replace_all(finder, come, 0);
 
-    for (uint32_t first = 0; first + per_host <= cluster->n_devices;
-         first += per_host) {
-        size_t n = cut_rows(finder, come, first, per_host);
-        struct edit edit = replace_all(finder, come, n);
-        struct candidate next = {.fits = what_if_fits(finder->what_if, &edit),
-                                 .step_ms =
-                                     what_if_step(finder->what_if, &edit),
-                                 .device = first};
+    cut_rows(finder, come, 0, per_host);
+    rank_devices(finder, finder->gone, finder->n_gone, come, 1, order);
+    for (uint32_t i = 0; i < n && n_tried < N_GPUS_TRIED; i++) {
+        uint32_t host = order[i] / per_host;
+        struct candidate next = {.device = host * per_host};
 
-        if (!is_found || compare_candidates(&next, &best) < 0)
+        if (++n_ranked[host] < per_host)
+            continue;
+        edit.n_come = cut_rows(finder, come, next.device, per_host);
+        next.fits = what_if_fits(finder->what_if, &edit);
+        next.step_ms = what_if_step(finder->what_if, &edit);
+        if (!n_tried++ || compare_candidates(&next, &best) < 0)
             best = next;
-        is_found = true;
     }
-    if (!is_found)
-        return;
-    cut_rows(finder, come, best.device, per_host);
+    edit.n_come = cut_rows(finder, come, best.device, per_host);
     add_way(finder,
             arena_printf(finder->arena, "rows over GPUs %u-%u", best.device,
                          best.device + per_host - 1),
-            &(struct edit){finder->gone, finder->n_gone, come,
-                           cut_rows(finder, come, best.device, per_host)});
+            &edit);
+    mem_free(order);
+    mem_free(n_ranked);
 }
 
 static void find_rows(struct finder *finder)

@@ -27,9 +27,10 @@ struct ways {
 };
 
 /* Of where a table goes whole, and of which piece goes where, the three best
- * are listed: those that have the memory first. Columns go, in even pieces, to
- * the GPUs that have least to compute then; rows over all GPUs, and over those
- * of the best host. What the plan does already is left out. */
+ * are listed: those that have the memory first; of more than 256 GPUs, those
+ * are tried that compute least then. Columns go, in even pieces, to the GPUs
+ * that have least to compute then; rows over all GPUs, and over those of the
+ * best host. What the plan does already is left out. */
 void ways_find(struct ways *ways, struct what_if *what_if, uint32_t table,
                struct arena *arena);
 /* The cheapest that is allowed, or NULL. */

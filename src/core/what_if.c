@@ -112,8 +112,7 @@ bool what_if_fits(struct what_if *what_if, const struct edit *edit)
         uint32_t r = edit->come[i].device;
 
         bytes[r] = saturating_add(bytes[r], bytes_of(what_if, &edit->come[i]));
-        fits &= saturating_add(bytes[r], cluster->reserve_bytes[r]) <=
-                cluster->memory_bytes[r];
+        fits &= bytes[r] <= cluster_room_bytes(cluster, r);
     }
     return fits;
 }

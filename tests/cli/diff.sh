@@ -50,6 +50,15 @@ echo "== explain"
 "$ns" explain old.json c --cost roofline:h100
 "$ns" explain new.json b --cost torchrec --json
 
+echo "== of 600 GPUs, 256 are tried, the idle ones first"
+rows="$(seq 0 299 | awk '{printf "%s{\"table\": 2, \"row_begin\": %d, " \
+    "\"row_end\": %d, \"col_begin\": 0, \"col_end\": 16, \"device\": %d}",
+    ($1 ? "," : ""), $1 * 200, ($1 < 299 ? $1 * 200 + 200 : 65536), $1}')"
+plan 600 "$(shard 0 0 16 0), $(shard 1 0 16 0), $rows" |
+    sed 's/"gpus": 600/&, "gpus_per_host": 2/' >many.json
+"$ns" explain many.json b --cost roofline:h100 | sed -n '/^all/,$p'
+"$ns" explain many.json c --cost roofline:h100 | sed -n '/^all/,$p'
+
 echo "== what explain says of a way, cost says of that plan"
 # same WAY SHARDS_OF_B
 same()
