@@ -10,8 +10,6 @@ import json
 import logging
 import os
 import random
-import subprocess
-import sys
 import tempfile
 
 import torch
@@ -44,6 +42,8 @@ from torchrec.modules.embedding_modules import (
     EmbeddingCollection,
 )
 
+from tap import finish, neuroshard, ok
+
 BATCH = 65536
 MEMORY_GIB = 80
 COSTS_TOLERANCE = 1e-12
@@ -58,29 +58,13 @@ KINDS = (
 )
 ELEMENT_BYTES = {"fp32": torch.float32, "fp16": torch.float16}
 
-n_tests = n_failed = 0
 
-
-def ok(is_well, name):
-    global n_tests, n_failed
-    n_tests += 1
-    n_failed += not is_well
-    print(f"{'' if is_well else 'not '}ok {n_tests} - {name}")
-    sys.stdout.flush()
-
-
-def neuroshard(*args):
-    """Returns what it prints."""
-    done = subprocess.run(
-        [os.environ["NEUROSHARD"], *args],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        print("# " + done.stderr.strip())
-    return done.stdout if done.returncode == 0 else None
+def printed(*args):
+    """What neuroshard prints; None, and why, where it fails."""
+    status, text, why = neuroshard(*args)
+    if status:
+        print("# " + why.strip())
+    return None if status else text
 
 
 # --- Lists -------------------------------------------------------------------
@@ -251,13 +235,13 @@ def check_costs(work, name, path, n_ranks, n_local):
         plan_path, emitted_path = work + "/plan.json", work + "/emitted.json"
         args = ("--gpus", str(n_ranks), "--gpus-per-host", str(n_local))
         if (
-            neuroshard(
+            printed(
                 *("plan", path, *args, "--cost", "torchrec"),
                 *("--shard", allowed, "--memory", "1TiB", "--effort", "1000"),
                 *("-o", plan_path),
             )
             is None
-            or neuroshard(
+            or printed(
                 *("emit", plan_path, "--format", "torchrec"),
                 *("--module", "ebc", "--sequence-module", "ec"),
                 *("-o", emitted_path),
@@ -330,7 +314,7 @@ def real_plan_ms(path, n_ranks, n_local):
 
 
 def check_planner(name, path, n_ranks, n_local):
-    text = neuroshard(
+    text = printed(
         *("compare", path, "--cost", "torchrec", "--json"),
         *("--gpus", str(n_ranks), "--gpus-per-host", str(n_local)),
         *("--memory", f"{MEMORY_GIB}GiB", "--reserve", "15%"),
@@ -381,8 +365,7 @@ def main():
     logging.disable(logging.CRITICAL)
     with tempfile.TemporaryDirectory() as work:
         check(work)
-    print(f"1..{n_tests}")
-    sys.exit(n_failed > 0)
+    finish()
 
 
 main()

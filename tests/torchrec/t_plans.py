@@ -7,14 +7,13 @@ import csv
 import json
 import os
 import random
-import subprocess
-import sys
 import tempfile
 from typing import NamedTuple
 
 import torch.multiprocessing as mp
 
 import ranks
+from tap import finish, neuroshard, ok
 
 
 class Job(NamedTuple):
@@ -41,30 +40,6 @@ MAX_ROWS = 1500
 TOLERANCE = 2e-5
 SEQUENCE_PIECE = 8
 MODULES = ("--module", "ebc", "--sequence-module", "ec")
-
-n_tests = n_failed = 0
-
-
-def ok(is_well, name, why=""):
-    global n_tests, n_failed
-    n_tests += 1
-    n_failed += not is_well
-    print(f"{'' if is_well else 'not '}ok {n_tests} - {name}")
-    if not is_well:
-        print("# " + why.strip().replace("\n", "\n# "))
-    sys.stdout.flush()
-
-
-def neuroshard(*args):
-    """Returns status and what was said on stderr."""
-    done = subprocess.run(
-        [os.environ["NEUROSHARD"], *args],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        check=False,
-    )
-    return done.returncode, done.stderr
 
 
 def write_json(path, value):
@@ -103,7 +78,7 @@ def capped_list(work, name, optimizer):
 def emitted(plan_path, name, optimizer):
     """The plan as a case for the ranks; NEUROSHARD refused it: None."""
     path = plan_path + ".torchrec"
-    status, why = neuroshard(
+    status, _, why = neuroshard(
         "emit", plan_path, "--format", "torchrec", *MODULES, "-o", path
     )
     if status:
@@ -127,7 +102,7 @@ def planned_cases(work, job):
             path, n_bytes = capped_list(work, name, optimizer)
             what = f"{name}, {kinds}"
             plan_path = path_of(work, f"{name}-{kinds}", job)
-            status, why = neuroshard(
+            status, _, why = neuroshard(
                 *("plan", path, "--shard", kinds, "-o", plan_path),
                 *("--gpus", str(job.n_ranks)),
                 *("--gpus-per-host", str(job.n_local)),
@@ -267,7 +242,7 @@ def cut_plan(work, job, widths):
 
 def check_unequal_plan(work):
     """Two pieces of the same table on one rank, not of one width."""
-    status, why = neuroshard(
+    status, _, why = neuroshard(
         *("emit", cut_plan(work, Job(2, 2), (12, 4)), "--format", "torchrec")
     )
     want = "table 'cut' has pieces of 12 and of 4 columns on rank 0, "
@@ -369,8 +344,7 @@ def check(work):
 def main():
     with tempfile.TemporaryDirectory() as work:
         check(work)
-    print(f"1..{n_tests}")
-    sys.exit(n_failed > 0)
+    finish()
 
 
 main()

@@ -51,8 +51,10 @@ static int run(const struct command *command, const char *const *words)
 #define RUN(command, ...) \
     run(&(command), (const char *const[]){__VA_ARGS__, NULL})
 
+/* Sums: each case is as dear as its tables alone, and no net can do better than
+ * to add them up. */
 static void fill_store(const char *path, const struct sample_setting *setting,
-                       size_t n_cases)
+                       size_t n_cases, bool are_sums)
 {
     struct store *store = NULL;
     struct sample *samples;
@@ -63,44 +65,21 @@ static void fill_store(const char *path, const struct sample_setting *setting,
     samples = synthetic_samples(&n, n_cases, 11, &arena);
     if (store_open(&store, path, STORE_WRITE, &err))
         goto out;
-    for (size_t i = 0; i < n; i++)
-        if (store_put(store, setting, &samples[i], &err))
-            goto out;
-    for (uint64_t bytes = 1 << 20; bytes <= 1 << 26; bytes *= 8) {
-        comm.total_bytes = comm.max_bytes = bytes;
-        comm.time.median_ms = 0.01 + (double)bytes / 10e6;
-        if (store_put_comm(store, setting, &comm, &err))
-            goto out;
-    }
-out:
-    if (err.code) {
-        printf("Bail out! %s\n", err.msg);
-        exit(1);
-    }
-    store_close(store);
-}
-
-/* The same cases, each as dear as its tables alone: no net can do better than
- * to add them up. */
-static void fill_sums(const char *path)
-{
-    struct store *store = NULL;
-    struct sample *samples;
-    size_t n;
-
-    err = (struct err){0};
-    samples = synthetic_samples(&n, 300, 11, &arena);
-    if (store_open(&store, path, STORE_WRITE, &err))
-        goto out;
     for (size_t i = 0; i < n; i++) {
         struct sample *sample = &samples[i];
 
-        if (sample->kind == SAMPLE_FUSED) {
+        if (are_sums && sample->kind == SAMPLE_FUSED) {
             sample->total.median_ms = 0;
             for (uint32_t t = 0; t < sample->n_tables; t++)
                 sample->total.median_ms += synthetic_ms(&sample->tables[t], 1);
         }
-        if (store_put(store, &synthetic_setting, sample, &err))
+        if (store_put(store, setting, sample, &err))
+            goto out;
+    }
+    for (uint64_t bytes = 1 << 20; bytes <= 1 << 26; bytes *= 8) {
+        comm.total_bytes = comm.max_bytes = bytes;
+        comm.time.median_ms = 0.01 + (double)bytes / 10e6;
+        if (store_put_comm(store, setting, &comm, &err))
             goto out;
     }
 out:
@@ -216,7 +195,7 @@ static void test_useless(void)
     const char *sums = in_folder("sums.db"), *useless = in_folder("useless");
     const char *copy = in_folder("second.nsm");
 
-    fill_sums(sums);
+    fill_store(sums, &synthetic_setting, 300, true);
     is_i64(
         RUN(command_train, "train", "--db", sums, "-o", useless, "--epochs=1"),
         1, "a net worse than adding up is not written");
@@ -275,8 +254,8 @@ static void test_refusals(const char *db)
            "import of nothing");
     is_i64(RUN(command_train, "train", "--db", db, "-o", none, "--batch=7"), 1,
            "nothing of that batch");
-    fill_store(few, &synthetic_setting, 3);
-    fill_store(tens, &synthetic_setting, 100);
+    fill_store(few, &synthetic_setting, 3, false);
+    fill_store(tens, &synthetic_setting, 100, false);
     is_i64(RUN(command_retrain, "retrain", "--db", few, "--model", model), 1,
            "too few samples to retrain");
     ok(strstr(err.msg, "too few samples") != NULL, "%s", err.msg);
@@ -291,7 +270,7 @@ static void test_refusals(const char *db)
            0, "but enough to train");
     ok(same_files(model, copy), "the model is untouched");
     other.batch = 1024;
-    fill_store(db, &other, 10);
+    fill_store(db, &other, 10, false);
     is_i64(RUN(command_train, "train", "--db", db, "-o", none, "--epochs=1",
                "--force"),
            0, "two settings, one model");
@@ -313,7 +292,7 @@ static void test_refusals(const char *db)
                "--optimizer=sgd"),
            1, "not on what was not measured");
     other.device = "cpu:other";
-    fill_store(db, &other, 10);
+    fill_store(db, &other, 10, false);
     is_i64(RUN(command_train, "train", "--db", db, "-o", none), 2,
            "two devices, no choice");
     ok(strstr(err.msg, "a model is of one device") &&
@@ -357,7 +336,7 @@ int main(void)
         return 1;
     }
     db = in_folder("costs.db");
-    fill_store(db, &synthetic_setting, 300);
+    fill_store(db, &synthetic_setting, 300, false);
     test_train(db);
     test_retrain(db);
     test_gains(db);

@@ -293,85 +293,132 @@ static void refuses(const struct plan *plan, const char *want)
     is_str(err.msg, want, "its sentence");
 }
 
-static void test_refused(void)
+/* A table of a name, columns and rows in these pieces: {rows from, to, columns
+ * from, to, rank}. */
+struct refused_cut {
+    uint32_t n_ranks, n_local;
+    const char *name;
+    uint64_t rows;
+    uint32_t dim, n_pieces;
+    uint32_t pieces[4][5];
+    bool is_sequence;
+    const char *want;
+};
+#define ONLY_BLOCKS                                                         \
+    "table 'rows': TorchRec cuts rows only into equal blocks in the order " \
+    "of the ranks, over all "
+
+static const struct refused_cut refused_cuts[] = {
+    {8,
+     4,
+     "odd",
+     10,
+     10,
+     1,
+     {{0, 10, 0, 10, 0}},
+     false,
+     "table 'odd' has 10 columns, but TorchRec's kernels take multiples of 4"},
+    {2,
+     2,
+     "copies",
+     10,
+     6,
+     2,
+     {{0, 10, 0, 6, 0}, {0, 10, 0, 6, 1}},
+     false,
+     "table 'copies' has 6 columns, but TorchRec's kernels take multiples of "
+     "4"},
+    {8,
+     4,
+     "rows",
+     100,
+     8,
+     2,
+     {{0, 60, 0, 8, 0}, {60, 100, 0, 8, 1}},
+     false,
+     ONLY_BLOCKS "8 or over the 4 of one host"},
+    {8,
+     4,
+     "rows",
+     100,
+     8,
+     2,
+     {{0, 60, 0, 8, 7}, {60, 100, 0, 8, 1}},
+     false,
+     ONLY_BLOCKS "8 or over the 4 of one host"},
+    {2,
+     2,
+     "rows",
+     100,
+     8,
+     2,
+     {{0, 60, 0, 8, 0}, {60, 100, 0, 8, 1}},
+     false,
+     ONLY_BLOCKS "2"},
+    {8,
+     4,
+     "host",
+     16,
+     8,
+     4,
+     {{0, 4, 0, 8, 0}, {4, 8, 0, 8, 1}, {8, 12, 0, 8, 2}, {12, 16, 0, 8, 3}},
+     true,
+     "table 'host' is a sequence, which TorchRec cuts by columns or by rows "
+     "over all ranks, not as table_row_wise"},
+    {4,
+     4,
+     "cut",
+     97,
+     24,
+     3,
+     {{0, 97, 0, 12, 2}, {0, 97, 12, 20, 1}, {0, 97, 20, 24, 2}},
+     false,
+     "table 'cut' has pieces of 12 and of 4 columns on rank 2, but TorchRec "
+     "takes those of one rank to be of one width"},
+    {2,
+     2,
+     "grid",
+     8,
+     12,
+     4,
+     {{0, 4, 0, 8, 0}, {0, 4, 8, 12, 0}, {4, 8, 0, 8, 1}, {4, 8, 8, 12, 1}},
+     false,
+     "table 'grid' has pieces of 8 and of 4 columns on rank 0, but TorchRec "
+     "takes those of one rank to be of one width"},
+    {4,
+     4,
+     "grid",
+     8,
+     8,
+     3,
+     {{0, 4, 0, 4, 0}, {4, 8, 0, 4, 1}, {0, 8, 4, 8, 2}},
+     false,
+     "table 'grid': TorchRec cuts a grid only into column blocks, each in "
+     "equal row blocks over the 4 ranks of one host"},
+};
+
+static void test_refused_cuts(void)
 {
-    struct plan plan = fixture_plan(8, 4, 64);
+    for (size_t i = 0; i < sizeof refused_cuts / sizeof *refused_cuts; i++) {
+        const struct refused_cut *cut = &refused_cuts[i];
+        struct plan plan = fixture_plan(cut->n_ranks, cut->n_local, 64);
+        struct table *table =
+            fixture_table(&plan, cut->name, cut->rows, cut->dim, 1);
 
-    fixture_whole(&plan, "odd", 10, 10, 1, 0);
-    fixture_finish(&plan);
-    refuses(
-        &plan,
-        "table 'odd' has 10 columns, but TorchRec's kernels take multiples of "
-        "4");
-
-    plan = fixture_plan(2, 2, 64);
-    fixture_table(&plan, "copies", 10, 6, 1);
-    fixture_shard(&plan, 0, 10, 0, 6, 0);
-    fixture_shard(&plan, 0, 10, 0, 6, 1);
-    fixture_finish(&plan);
-    refuses(&plan, "table 'copies' has 6 columns, but TorchRec's kernels take "
-                   "multiples of 4");
-
-    plan = fixture_plan(8, 4, 64);
-    fixture_table(&plan, "rows", 100, 8, 1);
-    fixture_shard(&plan, 0, 60, 0, 8, 0);
-    fixture_shard(&plan, 60, 100, 0, 8, 1);
-    fixture_finish(&plan);
-    refuses(&plan, "table 'rows': TorchRec cuts rows only into equal blocks in "
-                   "the order of the ranks, over all 8 or over the 4 of one "
-                   "host");
-    plan.shards[0].device = 7;
-    refuses(&plan, "table 'rows': TorchRec cuts rows only into equal blocks in "
-                   "the order of the ranks, over all 8 or over the 4 of one "
-                   "host");
-
-    plan = fixture_plan(8, 4, 64);
-    fixture_table(&plan, "host", 16, 8, 1);
-    for (uint32_t r = 0; r < 4; r++)
-        fixture_shard(&plan, 4 * r, 4 * r + 4, 0, 8, r);
-    fixture_finish(&plan);
-    plan.problem.tables[0].output = OUTPUT_SEQUENCE;
-    refuses(&plan, "table 'host' is a sequence, which TorchRec cuts by columns "
-                   "or by rows over all ranks, not as table_row_wise");
-
-    plan = fixture_plan(4, 4, 64);
-    fixture_table(&plan, "cut", 97, 24, 1);
-    fixture_shard(&plan, 0, 97, 0, 12, 2);
-    fixture_shard(&plan, 0, 97, 12, 20, 1);
-    fixture_shard(&plan, 0, 97, 20, 24, 2);
-    fixture_finish(&plan);
-    refuses(&plan, "table 'cut' has pieces of 12 and of 4 columns on rank 2, "
-                   "but TorchRec takes those of one rank to be of one width");
-
-    plan = fixture_plan(2, 2, 64);
-    fixture_table(&plan, "grid", 8, 12, 1);
-    for (uint32_t r = 0; r < 2; r++) {
-        fixture_shard(&plan, 4 * r, 4 * r + 4, 0, 8, r);
-        fixture_shard(&plan, 4 * r, 4 * r + 4, 8, 12, r);
+        table->output = cut->is_sequence ? OUTPUT_SEQUENCE : OUTPUT_POOLED;
+        for (uint32_t k = 0; k < cut->n_pieces; k++)
+            fixture_shard(&plan, cut->pieces[k][0], cut->pieces[k][1],
+                          cut->pieces[k][2], cut->pieces[k][3],
+                          cut->pieces[k][4]);
+        fixture_finish(&plan);
+        refuses(&plan, cut->want);
     }
-    fixture_finish(&plan);
-    refuses(&plan, "table 'grid' has pieces of 8 and of 4 columns on rank 0, "
-                   "but TorchRec takes those of one rank to be of one width");
+}
 
-    plan = fixture_plan(2, 2, 64);
-    fixture_table(&plan, "rows", 100, 8, 1);
-    fixture_shard(&plan, 0, 60, 0, 8, 0);
-    fixture_shard(&plan, 60, 100, 0, 8, 1);
-    fixture_finish(&plan);
-    refuses(&plan, "table 'rows': TorchRec cuts rows only into equal blocks in "
-                   "the order of the ranks, over all 2");
+static void test_refused_modules(void)
+{
+    struct plan plan = fixture_plan(2, 2, 64);
 
-    plan = fixture_plan(4, 4, 64);
-    fixture_table(&plan, "grid", 8, 8, 1);
-    fixture_shard(&plan, 0, 4, 0, 4, 0);
-    fixture_shard(&plan, 4, 8, 0, 4, 1);
-    fixture_shard(&plan, 0, 8, 4, 8, 2);
-    fixture_finish(&plan);
-    refuses(&plan, "table 'grid': TorchRec cuts a grid only into column "
-                   "blocks, each in equal row blocks over the 4 ranks of one "
-                   "host");
-
-    plan = fixture_plan(2, 2, 64);
     fixture_whole(&plan, "pooled", 8, 8, 1, 0);
     fixture_whole(&plan, "history", 8, 16, 20, 1);
     plan.problem.tables[1].output = OUTPUT_SEQUENCE;
@@ -570,7 +617,8 @@ int main(void)
     test_random_widths();
     test_order_of_ranks();
     test_outputs();
-    test_refused();
+    test_refused_cuts();
+    test_refused_modules();
     test_sequence_pieces();
     test_domains();
     test_text_format();
