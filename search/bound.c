@@ -48,13 +48,12 @@ static struct toll toll_of_shard(const struct parts *parts,
                                  const struct shard *shard, double *vector)
 {
     const struct oracle *oracle = parts->oracle;
-    struct memory_items items;
     double ms;
 
     oracle->ops->embed(oracle, shard, 1, vector);
-    shard_memory(&items, parts->problem, shard);
     ms = parts_alone_ms(oracle, vector);
-    return (struct toll){ms, (double)items.total, ms};
+    return (struct toll){ms, (double)shard_memory(parts->problem, shard).total,
+                         ms};
 }
 
 /* Blocks of rows (one, all rows, where cut is NULL) at every width. */

@@ -35,15 +35,6 @@ struct shortage {
     int64_t device; /* to which it is pinned, or -1 */
 };
 
-static struct memory_items memory_of(const struct problem *problem,
-                                     const struct shard *shard)
-{
-    struct memory_items items;
-
-    shard_memory(&items, problem, shard);
-    return items;
-}
-
 static void take_off(struct memory_items *items, uint64_t bytes)
 {
     items->total -= bytes < items->total ? bytes : items->total;
@@ -73,9 +64,9 @@ static struct memory_items least_memory_of_kind(const struct problem *problem,
             shard.col_begin = j ? whole.col_end / 2 : 0;
             shard.col_end =
                 j + 1 < n_columns ? whole.col_end / 2 : whole.col_end;
-            more = memory_of(problem, &shard);
+            more = shard_memory(problem, &shard);
             for (uint32_t k = 0; k < n_copies; k++)
-                memory_add(&sum, &more);
+                memory_add(&sum, more);
         }
     take_off(&sum, n_rows * n_columns > 1 ? n_rows * n_columns : 0);
     return sum;
@@ -94,7 +85,7 @@ static uint64_t least_piece_of_kind(const struct problem *problem,
     if ((kind & (SHARD_COLUMN | SHARD_GRID)) &&
         shard.col_end > TABLE_COLUMN_STEP)
         shard.col_end = TABLE_COLUMN_STEP;
-    return memory_of(problem, &shard).total;
+    return shard_memory(problem, &shard).total;
 }
 
 /* Rooms of the devices. */
@@ -153,7 +144,7 @@ static bool measure_unit(struct shortage *of, const struct units *units,
             has_room |= piece <= (kind == SHARD_REPLICATE ? rooms->least
                                                           : of->room_bytes);
         }
-        memory_add(&of->need, &least);
+        memory_add(&of->need, least);
     }
     if (unit->device >= 0 || first->group) {
         of->piece_bytes = of->need.total;
@@ -181,9 +172,9 @@ static struct shortage find_shortage(const struct units *units,
             one.kind = OF_A_PIECE;
             return one;
         }
-        memory_add(&all.need, &one.need);
+        memory_add(&all.need, one.need);
         if (device >= 0)
-            memory_add(&pinned[device], &one.need);
+            memory_add(&pinned[device], one.need);
     }
     for (uint32_t r = 0; r < n_devices; r++)
         if (pinned[r].total > units->room_bytes[r])

@@ -168,13 +168,11 @@ static bool is_large(const struct parts *parts, const struct table *table,
 {
     const struct problem *problem = parts->problem;
     double share = look_up_work(table) * problem->cluster.n_devices / all_work;
-    struct memory_items items;
     struct shard shard =
         shard_whole(problem, (uint32_t)(table - problem->tables), 0);
 
-    shard_memory(&items, problem, &shard);
     return parts->n_units <= SHORT_LIST || share >= LARGE_FRAC ||
-           (double)items.total >=
+           (double)shard_memory(problem, &shard).total >=
                LARGE_FRAC * (double)parts->units->most_room_bytes;
 }
 
@@ -284,15 +282,13 @@ static struct shard shard_of(const struct parts *parts, const struct part *part,
 static void count_memory(const struct parts *parts, struct part *part)
 {
     const struct unit *unit = parts->of[part->unit].unit;
-    struct memory_items sum = {0}, items;
 
     for (uint32_t k = 0; k < unit->n_tables; k++) {
         struct shard shard = shard_of(parts, part, unit->tables[k]);
 
-        shard_memory(&items, parts->problem, &shard);
-        memory_add(&sum, &items);
+        part->bytes = saturating_add(
+            part->bytes, shard_memory(parts->problem, &shard).total);
     }
-    part->bytes = sum.total;
 }
 
 /* Embeds one part into vector, by way of room[width]. */

@@ -279,13 +279,10 @@ out:
 static void add_bytes(struct memory_items *held, const struct problem *problem,
                       const struct shard *shards, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        struct memory_items items;
-
-        shard_memory(&items, problem, &shards[i]);
+    for (size_t i = 0; i < n; i++)
         if (shards[i].device < problem->cluster.n_devices)
-            memory_add(&held[shards[i].device], &items);
-    }
+            memory_add(&held[shards[i].device],
+                       shard_memory(problem, &shards[i]));
 }
 
 /* What each device holds as all stands, [R] in the arena. */

@@ -107,21 +107,12 @@ static uint32_t more_cuts(const struct planner *planner, uint32_t t, uint32_t n)
                : 0;
 }
 
-static uint64_t shard_bytes(const struct planner *planner,
-                            const struct shard *shard)
-{
-    struct memory_items items;
-
-    shard_memory(&items, planner->problem, shard);
-    return items.total;
-}
-
 static void cut(struct planner *planner, uint32_t t, uint32_t n)
 {
     struct shard first = piece_of(planner, t, n, 0, 0);
 
     planner->tables[t].n_cuts = n;
-    planner->tables[t].bytes = shard_bytes(planner, &first);
+    planner->tables[t].bytes = shard_memory(planner->problem, &first).total;
 }
 
 static bool is_replicated(const struct planner *planner, uint32_t t)
@@ -143,7 +134,7 @@ static int replicate(struct planner *planner, uint32_t t)
     uint64_t bytes;
 
     shard.kind = SHARD_REPLICATE;
-    bytes = shard_bytes(planner, &shard);
+    bytes = shard_memory(planner->problem, &shard).total;
     for (uint32_t g = 0; g < planner->n_gpus; g++) {
         if (bytes > planner->room_bytes[g])
             return -1;

@@ -162,23 +162,20 @@ static void price(struct sharding_option *option, const struct planner *planner,
 {
     const struct oracle *oracle = planner->inputs->torchrec;
     struct shard shard = shard_of(planner->problem, t, option, 0, 0);
-    struct memory_items items;
     double *vector = mem_alloc(oracle->width, sizeof(*vector)), compute_ms;
 
     oracle->ops->embed(oracle, &shard, 1, vector);
     oracle->ops->compute(oracle, vector, 1, &compute_ms);
     oracle->ops->terms(oracle, vector, &compute_ms, 1, &option->ms);
     mem_free(vector);
-    shard_memory(&items, planner->problem, &shard);
-    option->bytes = items.total;
+    option->bytes = shard_memory(planner->problem, &shard).total;
     option->storage = storage_of(planner->problem, &shard, option);
     if (option->n_full == option->n_shards)
         return;
     shard = shard_of(planner->problem, t, option, option->n_full, 0);
     if (shard.row_begin == shard.row_end)
         return;
-    shard_memory(&items, planner->problem, &shard);
-    option->rest_bytes = items.total;
+    option->rest_bytes = shard_memory(planner->problem, &shard).total;
     option->rest_storage = storage_of(planner->problem, &shard, option);
 }
 

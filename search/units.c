@@ -138,6 +138,20 @@ static int level_unit(const struct units *units, struct unit *unit,
                    table->name);
 }
 
+static uint64_t item_bytes(const struct units *units, uint32_t item)
+{
+    const struct unit *unit = &units->units[units->items[item].unit];
+    uint64_t bytes = 0;
+
+    for (uint32_t k = 0; k < unit->n_tables; k++) {
+        struct shard shard = item_shard(units, item, unit->tables[k]);
+
+        bytes =
+            saturating_add(bytes, shard_memory(units->problem, &shard).total);
+    }
+    return bytes;
+}
+
 static void fill_items(struct units *units, struct arena *arena)
 {
     uint32_t n = 0;
@@ -150,12 +164,10 @@ static void fill_items(struct units *units, struct arena *arena)
     units->items = ARENA_NEW(arena, struct item, n);
     for (uint32_t u = 0, i = 0; u < units->n_units; u++)
         for (uint32_t level = 0; level < units->units[u].n_levels; level++) {
-            struct memory_items memory;
-
             units->items[i].unit = u;
             units->items[i].level = level;
-            units_memory(units, i, &memory);
-            units->items[i++].bytes = memory.total;
+            units->items[i].bytes = item_bytes(units, i);
+            i++;
         }
 }
 
@@ -326,21 +338,6 @@ int units_may_hold(const struct units *units, uint32_t item, uint32_t device)
     int64_t pin = units->units[units->items[item].unit].device;
 
     return pin < 0 || pin == device;
-}
-
-void units_memory(const struct units *units, uint32_t item,
-                  struct memory_items *items)
-{
-    const struct unit *unit = &units->units[units->items[item].unit];
-
-    memset(items, 0, sizeof(*items));
-    for (uint32_t k = 0; k < unit->n_tables; k++) {
-        struct shard shard = item_shard(units, item, unit->tables[k]);
-        struct memory_items more;
-
-        shard_memory(&more, units->problem, &shard);
-        memory_add(items, &more);
-    }
 }
 
 const char *units_name(const struct units *units, uint32_t item)

@@ -76,9 +76,6 @@ uint32_t units_min_width(const struct problem *problem,
 int units_can_halve(const struct units *units, uint32_t item);
 /* Whether the item may stand on the device, its memory aside. */
 int units_may_hold(const struct units *units, uint32_t item, uint32_t device);
-/* Memory of an item, itemised. */
-void units_memory(const struct units *units, uint32_t item,
-                  struct memory_items *items);
 /* The unit's first table's name. */
 const char *units_name(const struct units *units, uint32_t item);
 

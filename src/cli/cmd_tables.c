@@ -55,10 +55,9 @@ static void add_table(struct summary *summary, const struct problem *problem,
 {
     const struct table *table = &problem->tables[idx];
     struct shard whole = shard_whole(problem, idx, 0);
-    struct memory_items memory;
+    struct memory_items memory = shard_memory(problem, &whole);
 
-    shard_memory(&memory, problem, &whole);
-    memory_add(&summary->memory, &memory);
+    memory_add(&summary->memory, memory);
     summary->by_size[idx] = (struct sized_table){table, memory.weights};
     if (__builtin_add_overflow(summary->n_rows, table->num_embeddings,
                                &summary->n_rows))

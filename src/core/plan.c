@@ -346,14 +346,11 @@ static void count_memory(struct plan *plan)
         struct memory_items reserve = {.reserve = cluster->reserve_bytes[r],
                                        .total = cluster->reserve_bytes[r]};
 
-        memory_add(&plan->devices[r].memory, &reserve);
+        memory_add(&plan->devices[r].memory, reserve);
     }
-    for (size_t i = 0; i < plan->n_shards; i++) {
-        struct memory_items items;
-
-        shard_memory(&items, &plan->problem, &plan->shards[i]);
-        memory_add(&plan->devices[plan->shards[i].device].memory, &items);
-    }
+    for (size_t i = 0; i < plan->n_shards; i++)
+        memory_add(&plan->devices[plan->shards[i].device].memory,
+                   shard_memory(&plan->problem, &plan->shards[i]));
 }
 
 static void add_up(struct plan *plan, const struct oracle *oracle,

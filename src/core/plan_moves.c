@@ -24,12 +24,9 @@ static struct memory_items stored(const struct table_pieces *pieces,
                                   const struct shard *piece,
                                   const struct shard *cells)
 {
-    struct memory_items items;
-
-    cells_memory(&items, pieces->table, optimizer_of(pieces, piece),
-                 cells->row_end - cells->row_begin,
-                 cells->col_end - cells->col_begin);
-    return items;
+    return cells_memory(pieces->table, optimizer_of(pieces, piece),
+                        cells->row_end - cells->row_begin,
+                        cells->col_end - cells->col_begin);
 }
 
 static bool same_format(const struct table *a, const struct table *b)

@@ -199,47 +199,48 @@ static double io_bytes(const struct problem *problem, const struct shard *shard,
     return shard->kind == SHARD_REPLICATE ? bytes + 4 * elements : bytes;
 }
 
-void cells_memory(struct memory_items *items, const struct table *table,
-                  enum optimizer optimizer, uint64_t n_rows, uint32_t n_columns)
+struct memory_items cells_memory(const struct table *table,
+                                 enum optimizer optimizer, uint64_t n_rows,
+                                 uint32_t n_columns)
 {
     double rows = (double)n_rows;
     double weight_bytes = rows * n_columns * precision_bytes(table->precision);
+    struct memory_items items = {.weights = bytes_from_double(weight_bytes),
+                                 .optimizer = bytes_from_double(optimizer_bytes(
+                                     optimizer, rows, weight_bytes))};
 
-    memset(items, 0, sizeof(*items));
-    items->weights = bytes_from_double(weight_bytes);
-    items->optimizer =
-        bytes_from_double(optimizer_bytes(optimizer, rows, weight_bytes));
-    items->total = saturating_add(items->weights, items->optimizer);
+    items.total = saturating_add(items.weights, items.optimizer);
+    return items;
 }
 
-void shard_memory(struct memory_items *items, const struct problem *problem,
-                  const struct shard *shard)
+struct memory_items shard_memory(const struct problem *problem,
+                                 const struct shard *shard)
 {
     const struct table *table = &problem->tables[shard->table];
     uint64_t n_rows = shard->row_end - shard->row_begin;
     uint32_t n_columns = shard->col_end - shard->col_begin;
+    struct memory_items items = cells_memory(
+        table, optimizer_of_kind(table, shard->kind, problem->dense_optimizer),
+        n_rows, n_columns);
 
-    cells_memory(
-        items, table,
-        optimizer_of_kind(table, shard->kind, problem->dense_optimizer), n_rows,
-        n_columns);
     if (problem->memory_model == MEMORY_FULL) {
-        items->io = bytes_from_double(
+        items.io = bytes_from_double(
             io_bytes(problem, shard, (double)n_rows * (double)n_columns));
-        items->total = saturating_add(items->total, items->io);
+        items.total = saturating_add(items.total, items.io);
     } else {
-        items->optimizer = 0;
-        items->total = items->weights;
+        items.optimizer = 0;
+        items.total = items.weights;
     }
+    return items;
 }
 
-void memory_add(struct memory_items *items, const struct memory_items *more)
+void memory_add(struct memory_items *items, struct memory_items more)
 {
-    items->weights = saturating_add(items->weights, more->weights);
-    items->optimizer = saturating_add(items->optimizer, more->optimizer);
-    items->io = saturating_add(items->io, more->io);
-    items->reserve = saturating_add(items->reserve, more->reserve);
-    items->total = saturating_add(items->total, more->total);
+    items->weights = saturating_add(items->weights, more.weights);
+    items->optimizer = saturating_add(items->optimizer, more.optimizer);
+    items->io = saturating_add(items->io, more.io);
+    items->reserve = saturating_add(items->reserve, more.reserve);
+    items->total = saturating_add(items->total, more.total);
 }
 
 /* How rows may be told to be cut over n devices. */

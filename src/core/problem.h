@@ -132,9 +132,9 @@ enum optimizer optimizer_of_kind(const struct table *table,
                                  enum dense_optimizer dense);
 /* Weights and state, under that optimizer, of so many cells of a table: what
  * stays from batch to batch. */
-void cells_memory(struct memory_items *items, const struct table *table,
-                  enum optimizer optimizer, uint64_t n_rows,
-                  uint32_t n_columns);
+struct memory_items cells_memory(const struct table *table,
+                                 enum optimizer optimizer, uint64_t n_rows,
+                                 uint32_t n_columns);
 
 /* Memory of one shard by the problem's memory model; reserve is 0. Saturates
  * at UINT64_MAX instead of wrapping. Weights by precision; optimizer state:
@@ -142,10 +142,10 @@ void cells_memory(struct memory_items *items, const struct table *table,
  * weights, of a replica the problem's dense optimizer; io = 8 B an index +
  * (outputs + gradients) x width x comm precision, and for a replica its dense
  * gradient in fp32. */
-void shard_memory(struct memory_items *items, const struct problem *problem,
-                  const struct shard *shard);
+struct memory_items shard_memory(const struct problem *problem,
+                                 const struct shard *shard);
 /* items += more, saturating. */
-void memory_add(struct memory_items *items, const struct memory_items *more);
+void memory_add(struct memory_items *items, struct memory_items more);
 
 /* Over how many devices the rows of this row or grid piece's table are cut,
  * if they are cut in blocks of ceil(rows / k) and a rest: k = R (not of a

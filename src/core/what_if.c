@@ -12,10 +12,7 @@ static size_t n_devices_of(const struct what_if *what_if)
 static uint64_t bytes_of(const struct what_if *what_if,
                          const struct shard *shard)
 {
-    struct memory_items items;
-
-    shard_memory(&items, &what_if->plan->problem, shard);
-    return items.total;
+    return shard_memory(&what_if->plan->problem, shard).total;
 }
 
 void what_if_init(struct what_if *what_if, const struct plan *plan,

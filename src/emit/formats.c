@@ -83,9 +83,8 @@ int emit_text(const struct plan *plan, const struct emit_options *options,
                     "device\tmemory_bytes\talone_ms\n");
     for (size_t i = 0; i < plan->n_shards; i++) {
         const struct shard *shard = &plan->shards[i];
-        struct memory_items memory;
+        struct memory_items memory = shard_memory(&plan->problem, shard);
 
-        shard_memory(&memory, &plan->problem, shard);
         buf_printf(
             out, "%s\t%s\t%" PRIu64 "\t%" PRIu64 "\t%u\t%u\t%u\t%" PRIu64 "\t",
             plan->problem.tables[shard->table].name,

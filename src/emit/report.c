@@ -131,14 +131,11 @@ static void count_memory(struct report *report)
         uint64_t reserve = plan->problem.cluster.reserve_bytes[r];
         struct memory_items items = {.reserve = reserve, .total = reserve};
 
-        memory_add(&report->devices[r].memory, &items);
+        memory_add(&report->devices[r].memory, items);
     }
-    for (size_t i = 0; i < plan->n_shards; i++) {
-        struct memory_items items;
-
-        shard_memory(&items, &plan->problem, &plan->shards[i]);
-        memory_add(&report->devices[plan->shards[i].device].memory, &items);
-    }
+    for (size_t i = 0; i < plan->n_shards; i++)
+        memory_add(&report->devices[plan->shards[i].device].memory,
+                   shard_memory(&plan->problem, &plan->shards[i]));
 }
 
 static void report_init(struct report *report, const struct plan *plan)

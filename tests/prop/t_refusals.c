@@ -69,7 +69,7 @@ static void draw_memory(struct refusal *refusal)
         struct shard whole = shard_whole(problem, t, 0);
         struct memory_items items;
 
-        shard_memory(&items, problem, &whole);
+        items = shard_memory(problem, &whole);
         memory[draw(refusal, problem->cluster.n_devices)] += items.total;
     }
     for (uint32_t r = 0; r < problem->cluster.n_devices; r++) {

@@ -301,7 +301,7 @@ static void set_memory(struct plant *plant, double slack)
         const struct shard *shard = &plant->plan.shards[i];
         struct memory_items items;
 
-        shard_memory(&items, &plant->problem, shard);
+        items = shard_memory(&plant->problem, shard);
         cluster->memory_bytes[shard->device] += items.total;
         if (cluster->memory_bytes[shard->device] > most)
             most = cluster->memory_bytes[shard->device];

@@ -88,7 +88,7 @@ static void add_shard(struct plant *plant, struct shard shard)
 {
     struct memory_items items;
 
-    shard_memory(&items, &plant->problem, &shard);
+    items = shard_memory(&plant->problem, &shard);
     plant->problem.cluster.memory_bytes[shard.device] += items.total;
     plant->plan.shards[plant->plan.n_shards++] = shard;
 }

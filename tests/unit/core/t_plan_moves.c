@@ -145,7 +145,7 @@ static void check_replicas(struct arena *arena)
         two.problem.dense_optimizer = cases[i].before;
         three.problem.dense_optimizer = cases[i].after;
         three.problem.batch = 0;
-        shard_memory(&items, &three.problem, three.shards);
+        items = shard_memory(&three.problem, three.shards);
         moves = find(&two, &three, arena);
         ok(moves.bytes.moved == copy && moves.bytes.kept == 2 * copy &&
                (cases[i].before != cases[i].after ||

@@ -39,7 +39,7 @@ static void test_memory_of_kinds(void)
     struct shard shard = shard_whole(&problem, 0, 1);
     struct memory_items items;
 
-    shard_memory(&items, &problem, &shard);
+    items = shard_memory(&problem, &shard);
     is_i64((int64_t)items.weights, 100 * 64 * 4, "weights of a whole table");
     is_i64((int64_t)items.optimizer, 100 * 4, "row-wise Adagrad: 4 B a row");
     is_i64((int64_t)items.io, 8 * 2500 + 2 * 1000 * 64 * 4,
@@ -49,7 +49,7 @@ static void test_memory_of_kinds(void)
 
     shard.kind = SHARD_COLUMN;
     shard.col_begin = 16;
-    shard_memory(&items, &problem, &shard);
+    items = shard_memory(&problem, &shard);
     is_i64((int64_t)items.io, 8 * 2500 + 2 * 1000 * 48 * 4,
            "a column piece has its own copy of the indices");
 
@@ -85,13 +85,13 @@ static void test_memory_of_formats(void)
         table.optimizer = (enum optimizer)o;
         if (o == OPTIMIZER_ROWWISE_ADAGRAD)
             want = 4000;
-        shard_memory(&items, &problem, &shard);
+        items = shard_memory(&problem, &shard);
         is_near((double)items.optimizer, want, 0,
                 optimizer_name(table.optimizer));
     }
     problem.memory_model = MEMORY_WEIGHTS;
     struct shard shard = shard_whole(&problem, 0, 0);
-    shard_memory(&items, &problem, &shard);
+    items = shard_memory(&problem, &shard);
     is_i64((int64_t)items.total, 1000 * 32 * 2, "weights only");
 }
 
@@ -113,16 +113,16 @@ static void test_memory_of_replicas(void)
     struct memory_items items;
 
     replica.kind = SHARD_REPLICATE;
-    shard_memory(&items, &problem, &replica);
+    items = shard_memory(&problem, &replica);
     is_i64((int64_t)items.optimizer, 4000, "as the table's, where not said");
     is_str(dense_optimizer_name(DENSE_AS_TABLE), "table", "so it is called");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         problem.dense_optimizer = cases[i].optimizer;
         is_str(dense_optimizer_name(cases[i].optimizer), cases[i].name, "name");
-        shard_memory(&items, &problem, &replica);
+        items = shard_memory(&problem, &replica);
         is_near((double)items.optimizer, cases[i].factor * 1000 * 32 * 4, 0,
                 "a state of full size");
-        shard_memory(&items, &problem, &whole);
+        items = shard_memory(&problem, &whole);
         is_i64((int64_t)items.optimizer, 4000, "of replicas only");
     }
 }
@@ -134,9 +134,9 @@ static void test_huge(void)
     struct shard shard = shard_whole(&problem, 0, 0);
     struct memory_items items;
 
-    shard_memory(&items, &problem, &shard);
+    items = shard_memory(&problem, &shard);
     ok(items.total == UINT64_MAX, "a size beyond 64 bits saturates");
-    memory_add(&items, &items);
+    memory_add(&items, items);
     ok(items.total == UINT64_MAX, "also when added");
 }
 

@@ -33,14 +33,14 @@ static void price(struct plan *plan)
         plan->shard_ms[i] = shard_lookups(&plan->problem, shard) * 1e-6 *
                             (shard->col_end - shard->col_begin);
         device->compute_ms += 0.6 * plan->shard_ms[i];
-        shard_memory(&items, &plan->problem, shard);
-        memory_add(&device->memory, &items);
+        items = shard_memory(&plan->problem, shard);
+        memory_add(&device->memory, items);
     }
     for (uint32_t r = 0; r < n_devices; r++) {
         uint64_t reserve = plan->problem.cluster.reserve_bytes[r];
         struct memory_items items = {.reserve = reserve, .total = reserve};
 
-        memory_add(&plan->devices[r].memory, &items);
+        memory_add(&plan->devices[r].memory, items);
         plan->devices[r].bwd_comm_ms = 0.25;
         last_ms = fmax(last_ms, plan->devices[r].compute_ms + 0.25);
     }

@@ -84,7 +84,7 @@ static void add_way(struct exhaustive *all, struct way_list *list,
         uint32_t r = shards[i].device;
         struct memory_items items;
 
-        shard_memory(&items, all->problem, &shards[i]);
+        items = shard_memory(all->problem, &shards[i]);
         way->bytes[r] = saturating_add(way->bytes[r], items.total);
         for (uint32_t w = 0; w < width; w++)
             way->vectors[r * (size_t)width + w] += vectors[i * width + w];

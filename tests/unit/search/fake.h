@@ -212,7 +212,7 @@ __attribute__((unused)) static void fake_random(struct problem *problem,
         table->pooling_factor = floor(rng_uniform(rng) * 50);
         table->num_outputs = rng_below(rng, 4) ? 1 : 2;
         shard = shard_whole(problem, i, 0);
-        shard_memory(&items, problem, &shard);
+        items = shard_memory(problem, &shard);
         need += (double)items.total;
     }
     for (uint32_t r = 0; r < n_devices; r++) {

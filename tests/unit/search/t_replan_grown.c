@@ -222,7 +222,7 @@ static void judge_growth(struct scene *scene)
     struct err err = {0};
 
     for (size_t i = 0; i < grown->n_shards; i++) {
-        shard_memory(&items, &scene->problem, &grown->shards[i]);
+        items = shard_memory(&scene->problem, &grown->shards[i]);
         held[grown->shards[i].device] += items.total;
     }
     while (n_old && !strncmp(scene->problem.tables[n_old - 1].name, "new", 3))
@@ -240,7 +240,7 @@ static void judge_growth(struct scene *scene)
                 shard.device = r;
             }
         }
-        shard_memory(&items, &scene->problem, &shard);
+        items = shard_memory(&scene->problem, &shard);
         held[shard.device] += items.total;
         add(grown, shard);
     }
@@ -274,7 +274,7 @@ static void open_scene(struct scene *scene, uint64_t seed)
         for (size_t i = 0; i < scene->from.n_shards; i++) {
             struct memory_items items;
 
-            shard_memory(&items, &scene->old, &scene->from.shards[i]);
+            items = shard_memory(&scene->old, &scene->from.shards[i]);
             held += scene->from.shards[i].device == r ? (double)items.total : 0;
         }
         most = fmax(most, held);
@@ -362,7 +362,7 @@ static void try_limits(struct scene *scene, uint64_t seed, struct tally *tally)
     for (size_t i = 0; i < scene->from.n_shards; i++) {
         struct memory_items items;
 
-        shard_memory(&items, &scene->old, &scene->from.shards[i]);
+        items = shard_memory(&scene->old, &scene->from.shards[i]);
         held += (double)(items.weights + items.optimizer);
     }
     for (size_t i = 0; i < sizeof fracs / sizeof *fracs; i++) {

@@ -59,7 +59,7 @@ static double plain_greedy(const struct problem *problem, double cap)
                 best = i;
         placed[best] = true;
         shard = shard_whole(problem, best, 0);
-        shard_memory(&items, problem, &shard);
+        items = shard_memory(problem, &shard);
         for (uint32_t r = 0; r < n_devices; r++)
             if (used[r] + items.total + problem->cluster.reserve_bytes[r] <=
                     problem->cluster.memory_bytes[r] &&
