@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "search/ranked.h"
+#include "base/ranked.h"
 
 /* A set of pieces. `pieces` are in the published order, where a halved piece
  * stays in its place and its twin comes last: candidates are tried in it. The

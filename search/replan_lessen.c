@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/replan_front.h"
 
-#include "search/ranked.h"
+#include "base/ranked.h"
 
 #include <math.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/replan_start.h"
 
+#include "base/ranked.h"
 #include "search/forms.h"
 #include "search/join.h"
-#include "search/ranked.h"
 #include "search/tryout.h"
 
 #include <math.h>

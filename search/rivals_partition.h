@@ -5,8 +5,8 @@
 #include <stdbool.h>
 
 #include "base/mem.h"
+#include "base/ranked.h"
 #include "core/problem.h"
-#include "search/ranked.h"
 
 /*
  * TorchRec's greedy partitioner. First what goes on all ranks (replicas, rows

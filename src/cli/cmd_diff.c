@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/json.h"
+#include "base/ranked.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "core/plan_moves.h"
@@ -10,7 +11,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define N_GPUS_SHOWN 32u
@@ -107,10 +107,10 @@ static void print_movement(const struct plan_moves *moves, struct buf *out)
     char text[4][TEXT_BYTES_MAX];
     size_t n_shown = 0;
 
-    buf_printf(out, "moves   %s in %zu piece%s; %s stay%s",
+    buf_printf(out, "moves   %s in %zu piece%s; %s stay",
                text_from_bytes(text[0], (double)moves->bytes.moved),
                moves->n_moves, moves->n_moves == 1 ? "" : "s",
-               text_from_bytes(text[1], (double)moves->bytes.kept), "");
+               text_from_bytes(text[1], (double)moves->bytes.kept));
     if (moves->bytes.added)
         buf_printf(out, ", %s are new",
                    text_from_bytes(text[2], (double)moves->bytes.added));
@@ -144,20 +144,6 @@ static struct byte_unit choose_unit(const struct plan_moves *moves)
     return (struct byte_unit){"KiB", 0x1p10};
 }
 
-struct ranked {
-    uint64_t bytes;
-    size_t idx;
-};
-
-static int compare_ranked(const void *left, const void *right)
-{
-    const struct ranked *a = left, *b = right;
-
-    if (a->bytes != b->bytes)
-        return a->bytes > b->bytes ? -1 : 1;
-    return (a->idx > b->idx) - (a->idx < b->idx);
-}
-
 static void print_gpus(const struct plan_moves *moves,
                        const struct byte_unit *unit, struct buf *out)
 {
@@ -166,14 +152,15 @@ static void print_gpus(const struct plan_moves *moves,
 
     for (uint32_t r = 0; r < moves->n_devices; r++)
         if (moves->received_bytes[r] || moves->sent_bytes[r])
-            ranked[n++] = (struct ranked){
-                moves->received_bytes[r] + moves->sent_bytes[r], r};
-    qsort(ranked, n, sizeof(*ranked), compare_ranked);
+            ranked[n++] = (struct ranked){-(double)moves->received_bytes[r] -
+                                              (double)moves->sent_bytes[r],
+                                          r};
+    ranked_sort(ranked, n);
     if (n)
         buf_printf(out, "\nGPU   received %s   sent %s\n", unit->name,
                    unit->name);
     for (size_t i = 0; i < n && i < N_GPUS_SHOWN; i++)
-        buf_printf(out, "%-4zu %13.3f %10.3f\n", ranked[i].idx,
+        buf_printf(out, "%-4u %13.3f %10.3f\n", ranked[i].idx,
                    (double)moves->received_bytes[ranked[i].idx] / unit->n_bytes,
                    (double)moves->sent_bytes[ranked[i].idx] / unit->n_bytes);
     if (n > N_GPUS_SHOWN)
@@ -189,8 +176,9 @@ static void print_tables(const struct plan_moves *moves,
 
     for (size_t t = 0; t < moves->n_tables; t++)
         if (moves->tables[t].fate != FATE_KEPT)
-            ranked[n++] = (struct ranked){moves->tables[t].bytes.moved, t};
-    qsort(ranked, n, sizeof(*ranked), compare_ranked);
+            ranked[n++] = (struct ranked){-(double)moves->tables[t].bytes.moved,
+                                          (uint32_t)t};
+    ranked_sort(ranked, n);
     if (n)
         buf_printf(out,
                    "\n%-*s  fate     pieces before after  moved %s    "
@@ -217,8 +205,9 @@ static void print_moves(const struct diff *diff, const struct byte_unit *unit,
     struct ranked *ranked = mem_alloc(moves->n_moves, sizeof(*ranked));
 
     for (size_t i = 0; i < moves->n_moves; i++)
-        ranked[i] = (struct ranked){moves->moves[i].bytes, i};
-    qsort(ranked, moves->n_moves, sizeof(*ranked), compare_ranked);
+        ranked[i] =
+            (struct ranked){-(double)moves->moves[i].bytes, (uint32_t)i};
+    ranked_sort(ranked, moves->n_moves);
     if (moves->n_moves)
         buf_printf(out, "\n%-*s  from   to        %s  columns      rows\n",
                    (int)NAME_WIDTH, "piece that moves", unit->name);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/explain.h"
 
+#include "base/ranked.h"
 #include "base/text.h"
 #include "emit/report_parts.h"
 
@@ -125,28 +126,14 @@ static void price_pieces(struct binding *binding, struct what_if *what_if,
           compare_marginals);
 }
 
-struct ranked {
-    double own_ms;
-    uint32_t idx;
-};
-
-static int compare_ranked(const void *left, const void *right)
-{
-    const struct ranked *a = left, *b = right;
-
-    if (a->own_ms != b->own_ms)
-        return a->own_ms > b->own_ms ? -1 : 1;
-    return (a->idx > b->idx) - (a->idx < b->idx);
-}
-
 static void rank_gpus(struct binding *binding, struct arena *arena)
 {
     struct ranked *ranked = ARENA_NEW(arena, struct ranked, binding->n_gpus);
 
     binding->order = ARENA_NEW(arena, uint32_t, binding->n_gpus);
     for (uint32_t r = 0; r < binding->n_gpus; r++)
-        ranked[r] = (struct ranked){binding->gpus[r].own_ms, r};
-    qsort(ranked, binding->n_gpus, sizeof(*ranked), compare_ranked);
+        ranked[r] = (struct ranked){-binding->gpus[r].own_ms, r};
+    ranked_sort(ranked, binding->n_gpus);
     for (uint32_t i = 0; i < binding->n_gpus; i++)
         binding->order[i] = ranked[i].idx;
 }

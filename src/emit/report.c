@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "emit/report_parts.h"
 
+#include "base/ranked.h"
 #include "base/text.h"
 #include "emit/formats.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 unsigned report_kind_idx(enum shard_kind kind)
@@ -95,28 +95,14 @@ static void average(struct report *report)
     }
 }
 
-struct ranked {
-    double total_ms;
-    uint32_t idx;
-};
-
-static int compare_ranked(const void *left, const void *right)
-{
-    const struct ranked *a = left, *b = right;
-
-    if (a->total_ms != b->total_ms)
-        return a->total_ms > b->total_ms ? -1 : 1;
-    return (a->idx > b->idx) - (a->idx < b->idx);
-}
-
 static void rank_devices(struct report *report)
 {
     struct ranked *ranked = mem_alloc(report->n_devices, sizeof(*ranked));
 
     for (uint32_t r = 0; r < report->n_devices; r++)
         ranked[r] = (struct ranked){
-            report->is_priced ? report->devices[r].total_ms : 0, r};
-    qsort(ranked, report->n_devices, sizeof(*ranked), compare_ranked);
+            report->is_priced ? -report->devices[r].total_ms : 0, r};
+    ranked_sort(ranked, report->n_devices);
     for (uint32_t r = 0; r < report->n_devices; r++)
         report->by_total[r] = ranked[r].idx;
     mem_free(ranked);

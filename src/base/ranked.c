@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/ranked.h"
+#include "base/ranked.h"
 
 #include <stdlib.h>
 

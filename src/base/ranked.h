@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NEUROSHARD_SEARCH_RANKED_H
-#define NEUROSHARD_SEARCH_RANKED_H
+#ifndef NEUROSHARD_BASE_RANKED_H
+#define NEUROSHARD_BASE_RANKED_H
 
 #include <stddef.h>
 #include <stdint.h>
