@@ -301,7 +301,7 @@ PROVE = NEUROSHARD='$(abspath $(O)/neuroshard)' ROOT='$(CURDIR)' \
     ASAN_OPTIONS=protect_shadow_gap=0:$$ASAN_OPTIONS \
     prove -j2 -e 'timeout $(LIMIT)' $(1)
 
-.PHONY: test tests run-tests run-room-tests run-unit-tests
+.PHONY: test tests run-tests run-unit-tests
 test:
 	@CC='$(CC)' .ci/deps test
 	@$(AGAIN) run-tests
@@ -311,7 +311,8 @@ tests: $(O)/neuroshard $(TESTS) $(FAULT_SO)
 run-tests: tests
 	$(Q)$(call PROVE,tests/cli/run $(TESTS))
 
-# The tests whose sizes grow with TEST_SIZE, in C by tap_size.
+# The tests whose sizes grow with TEST_SIZE, in C by tap_size; TEST_SIZE=tiny
+# makes all of run-tests short enough for CONFIG=asan.
 SIZE ?= full
 LONG_TESTS = $(filter $(call programs,$(shell grep -l tap_size $(UNIT_TESTS) \
     $(PROP_TESTS))),$(TESTS))
@@ -327,11 +328,6 @@ run-test-long: tests
 	$(Q)$(if $(LONG_TESTS),TEST_SIZE='$(SIZE)' $(call PROVE,$(LONG_TESTS)))
 	$(Q)$(if $(and $(filter full,$(SIZE)),$(LONG_CLI)),TEST_SIZE='$(SIZE)' $(call PROVE,tests/cli/run \
 	    :: $(LONG_CLI)))
-
-# Of the rooms and the parsers alone: what sanitizers have time for.
-ROOM_TESTS = $(filter $(O)/tests/unit/% $(O)/tests/fuzz/%,$(TESTS))
-run-room-tests: $(ROOM_TESTS) $(O)/neuroshard
-	$(Q)$(call PROVE,$(ROOM_TESTS))
 
 run-unit-tests: $(TESTS)
 	$(Q)$(call PROVE,$(TESTS))

@@ -9,11 +9,13 @@
  *     ok(cond, "what holds, %s", ...)     is_i64(got, want, "name")
  *     is_str(got, want, "name")           is_near(got, want, tol, "name")
  *     tap_skip_all("reason")              return tap_done();
- *     tap_size(quick, full)               how many to try: quick, but full
- *                                         under TEST_SIZE=full, 7 % of the way
- *                                         there under TEST_SIZE=7 (make
- *                                         test-long), a tenth of quick under
- *                                         TEST_SIZE=tiny (with sanitizers)
+ *     tap_many(n)                         how many to try: n, but a tenth
+ *                                         under TEST_SIZE=tiny, which is for
+ *                                         programs with sanitizers
+ *     tap_size(quick, full)               as many as tap_many(quick), but full
+ *                                         under TEST_SIZE=full and 7 % of the
+ *                                         way there under TEST_SIZE=7
+ *                                         (make test-long)
  *     tap_worst(worst, error)             the larger; NAN is larger than any
  */
 
@@ -72,16 +74,21 @@ __attribute__((unused)) static int is_near(double got, double want, double tol,
     return near;
 }
 
+__attribute__((unused)) static size_t tap_many(size_t n)
+{
+    const char *size = getenv("TEST_SIZE");
+
+    return size && !strcmp(size, "tiny") ? (n + 9) / 10 : n;
+}
+
 __attribute__((unused)) static size_t tap_size(size_t quick, size_t full)
 {
     const char *size = getenv("TEST_SIZE");
 
-    if (!size)
-        return quick;
+    if (!size || !strcmp(size, "tiny"))
+        return tap_many(quick);
     if (!strcmp(size, "full"))
         return full;
-    if (!strcmp(size, "tiny"))
-        return (quick + 9) / 10;
     return quick + (full - quick) * strtoul(size, NULL, 10) / 100;
 }
 

@@ -6,6 +6,11 @@
 # the published nets.
 set -u
 
+if [ "${TEST_SIZE-}" = tiny ]; then
+    echo "it takes minutes with sanitizers" >&2
+    exit 77
+fi
+
 # files : what the examples name
 files()
 {

@@ -130,6 +130,8 @@ int main(void)
     dir = golden_path("golden", &arena);
     if (!file_exists(dir))
         tap_skip_all("no reference data");
+    if (tap_many(10) < 10)
+        tap_skip_all("it takes minutes with sanitizers");
     pool = golden_tables(&n, &arena);
     for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
         json_t *tasks = golden_json(files[f], &arena), *task;

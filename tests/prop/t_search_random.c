@@ -223,16 +223,17 @@ int main(int argc, char **argv)
 {
     struct pool *pool = pool_open(2);
     struct unfair unfair = {0};
+    const unsigned n = (unsigned)tap_many(N_PROBLEMS);
 
     if (argc == 3) {
         try_memory(strtoull(argv[1], NULL, 10), strtoull(argv[2], NULL, 10));
         pool_close(pool);
         return tap_done();
     }
-    for (uint64_t seed = 0; seed < N_PROBLEMS; seed++)
+    for (uint64_t seed = 0; seed < n; seed++)
         try_problem(seed, pool, &unfair);
-    ok(unfair.n_planned > N_PROBLEMS * 3 / 4, "%u of %u problems have a plan",
-       unfair.n_planned, N_PROBLEMS);
+    ok(unfair.n_planned > n * 3 / 4, "%u of %u problems have a plan",
+       unfair.n_planned, n);
     /* With so little effort the odd problem is not searched to the end. */
     ok(unfair.n_hasty * 100 <= 5 * N_PROBLEMS,
        "with effort %u more memory costs more than 0.5 %% in %u", EFFORT,

@@ -95,7 +95,7 @@ static void compare(struct tally *tally, const struct problem *problem,
     tally->worst = tap_worst(tally->worst, got / want);
 }
 
-static void compare_many(const char *what, unsigned kinds, unsigned n,
+static void compare_many(const char *what, unsigned kinds, size_t n,
                          unsigned percent)
 {
     struct exhaustive_options exhaustive;
@@ -168,10 +168,11 @@ static void search_few_rows(size_t n)
 int main(void)
 {
     search_few_rows(tap_size(300, 3000));
-    compare_many("tables and columns", SHARD_TABLE | SHARD_COLUMN, 1000, 99);
-    compare_many("tables and rows", SHARD_TABLE | SHARD_ROW, 300, 97);
+    compare_many("tables and columns", SHARD_TABLE | SHARD_COLUMN,
+                 tap_many(1000), 99);
+    compare_many("tables and rows", SHARD_TABLE | SHARD_ROW, tap_many(300), 97);
     compare_many("all but grids",
-                 SHARD_TABLE | SHARD_COLUMN | SHARD_ROW | SHARD_REPLICATE, 300,
-                 97);
+                 SHARD_TABLE | SHARD_COLUMN | SHARD_ROW | SHARD_REPLICATE,
+                 tap_many(300), 97);
     return tap_done();
 }

@@ -135,11 +135,12 @@ static void check_random(void)
 {
     unsigned n_found = 0, n_grid = 0, n_order = 0, n_beam = 0, n_permuted = 0,
              n_same = 0, n_threads = 0;
+    const unsigned n = (unsigned)tap_many(N_PROBLEMS);
     struct pool *pool = pool_open(2);
     struct arena arena;
 
     arena_init(&arena);
-    for (unsigned i = 0; i < N_PROBLEMS; i++) {
+    for (unsigned i = 0; i < n; i++) {
         struct plan plan, again, other;
         struct problem problem, mixed;
         double grid, beam;
@@ -169,14 +170,14 @@ static void check_random(void)
         n_permuted += search(&other, &mixed, 3, NULL, &arena) == beam;
         arena_release(&arena);
     }
-    ok(n_found > N_PROBLEMS / 2 && n_found < N_PROBLEMS,
-       "%u of %d problems have a plan, each legal", n_found, N_PROBLEMS);
-    is_i64(n_grid, N_PROBLEMS, "all caps at once = cap by cap");
-    is_i64(n_order, N_PROBLEMS, "grid is no worse than greedy");
-    is_i64(n_beam, N_PROBLEMS, "beam is no worse than grid");
+    ok(n_found > n / 2 && n_found < n,
+       "%u of %u problems have a plan, each legal", n_found, n);
+    is_i64(n_grid, n, "all caps at once = cap by cap");
+    is_i64(n_order, n, "grid is no worse than greedy");
+    is_i64(n_beam, n, "beam is no worse than grid");
     is_i64(n_same, n_found, "the same again is the same plan");
     is_i64(n_threads, n_found, "two threads find the plan of one");
-    is_i64(n_permuted, N_PROBLEMS, "a permuted list costs the same");
+    is_i64(n_permuted, n, "a permuted list costs the same");
     pool_close(pool);
 }
 
@@ -209,11 +210,12 @@ static void constrain(struct problem *problem, struct rng *rng)
 
 static void check_constrained(void)
 {
+    const unsigned n = (unsigned)tap_many(N_PROBLEMS);
     unsigned n_found = 0, n_beam = 0, n_permuted = 0;
     struct arena arena;
 
     arena_init(&arena);
-    for (unsigned i = 0; i < N_PROBLEMS; i++) {
+    for (unsigned i = 0; i < n; i++) {
         struct problem problem, mixed;
         struct plan plan;
         double grid, beam;
@@ -233,12 +235,10 @@ static void check_constrained(void)
         n_permuted += search(&plan, &mixed, 3, NULL, &arena) == beam;
         arena_release(&arena);
     }
-    ok(n_found > N_PROBLEMS / 2 && n_found < N_PROBLEMS,
-       "constrained: %u of %d problems have a plan, each legal", n_found,
-       N_PROBLEMS);
-    is_i64(n_beam, N_PROBLEMS, "constrained: beam is no worse than grid");
-    is_i64(n_permuted, N_PROBLEMS,
-           "constrained: a permuted list costs the same");
+    ok(n_found > n / 2 && n_found < n,
+       "constrained: %u of %u problems have a plan, each legal", n_found, n);
+    is_i64(n_beam, n, "constrained: beam is no worse than grid");
+    is_i64(n_permuted, n, "constrained: a permuted list costs the same");
 }
 
 static void check_constraints(void)
