@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/forms.h"
 
-static bool has_whole(const struct part_unit *of)
-{
-    return of->whole != NO_PART;
-}
-
 /* Whether all pieces stand on one device. */
 static bool has_one_device(const struct parts *parts,
                            const struct part_unit *of)
@@ -33,7 +28,7 @@ static uint32_t n_column_forms(const struct parts *parts,
     if (of->columns == NO_PART)
         return 0;
     if (has_one_device(parts, of))
-        return !has_whole(of);
+        return of->whole == NO_PART;
     return (most < of->n_quanta ? most : of->n_quanta) - 1;
 }
 
@@ -43,7 +38,7 @@ bool forms_has(const struct parts *parts, uint32_t unit, enum form_kind kind)
 
     switch (kind) {
     case FORM_WHOLE:
-        return has_whole(of);
+        return of->whole != NO_PART;
     case FORM_COLUMNS:
         return n_column_forms(parts, of) > 0;
     case FORM_REPLICA:
@@ -58,7 +53,7 @@ uint32_t forms_count(const struct parts *parts, uint32_t unit)
 {
     const struct part_unit *of = &parts->of[unit];
 
-    return has_whole(of) + n_column_forms(parts, of) +
+    return (of->whole != NO_PART) + n_column_forms(parts, of) +
            (of->replica != NO_PART) + of->n_cuts;
 }
 
@@ -67,7 +62,7 @@ struct form forms_get(const struct parts *parts, uint32_t unit, uint32_t idx)
     const struct part_unit *of = &parts->of[unit];
     uint32_t n_columns = n_column_forms(parts, of);
 
-    if (has_whole(of) && idx-- == 0)
+    if (of->whole != NO_PART && idx-- == 0)
         return (struct form){FORM_WHOLE, 1};
     if (idx < n_columns && has_one_device(parts, of))
         return (struct form){FORM_COLUMNS, fewest_pieces(of)};

@@ -525,14 +525,8 @@ void layout_commit(struct layout *layout, const struct trial *trial)
 
 double layout_true_total(const struct layout *layout)
 {
-    const struct oracle *oracle = layout->parts->oracle;
-    double *fwd = mem_alloc(layout->n_devices, 2 * sizeof(*fwd));
-    double *bwd = fwd + layout->n_devices, total;
-
-    oracle->ops->comm(oracle, 1, layout->sums, layout->compute_ms, fwd, bwd);
-    total = oracle_total_ms(layout->n_devices, layout->compute_ms, bwd, fwd);
-    mem_free(fwd);
-    return total;
+    return oracle_comm_total_ms(layout->parts->oracle, layout->sums,
+                                layout->compute_ms);
 }
 
 void layout_price(struct layout *layout)

@@ -41,22 +41,19 @@ static double total_of(const struct pricing *pricing, const double *sums)
     const struct oracle *oracle = parts->oracle;
     const uint32_t n_devices = parts->problem->cluster.n_devices;
     const size_t width = oracle->width;
-    double *all, *compute_ms, *fwd_ms, *bwd_ms, total;
+    double *all, *compute_ms, total;
 
     if (oracle->ops->terms)
         return parts_alone_ms(oracle, sums);
-    all = mem_alloc(n_devices, (width + 3) * sizeof(double));
+    all = mem_alloc(n_devices, (width + 1) * sizeof(double));
     compute_ms = all + n_devices * width;
-    fwd_ms = compute_ms + n_devices;
-    bwd_ms = fwd_ms + n_devices;
     for (uint32_t r = 0; r < n_devices; r++) {
         memcpy(all + r * width, r ? pricing->share : sums,
                width * sizeof(double));
         compute_ms[r] = pricing->share_ms;
     }
     oracle->ops->compute(oracle, sums, 1, compute_ms);
-    oracle->ops->comm(oracle, 1, all, compute_ms, fwd_ms, bwd_ms);
-    total = oracle_total_ms(n_devices, compute_ms, bwd_ms, fwd_ms);
+    total = oracle_comm_total_ms(oracle, all, compute_ms);
     mem_free(all);
     return total;
 }

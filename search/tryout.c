@@ -17,8 +17,6 @@ void tryout_init(struct tryout *tryout, const struct parts *parts)
         return;
     tryout->sums = mem_alloc(n * parts->oracle->width, sizeof(double));
     tryout->compute_ms = mem_alloc(n, sizeof(double));
-    tryout->fwd_ms = mem_alloc(n, sizeof(double));
-    tryout->bwd_ms = mem_alloc(n, sizeof(double));
 }
 
 void tryout_release(struct tryout *tryout)
@@ -27,8 +25,6 @@ void tryout_release(struct tryout *tryout)
     trial_release(&tryout->trial);
     mem_free(tryout->sums);
     mem_free(tryout->compute_ms);
-    mem_free(tryout->fwd_ms);
-    mem_free(tryout->bwd_ms);
     *tryout = (struct tryout){0};
 }
 
@@ -51,10 +47,7 @@ static double comm_total(struct tryout *tryout)
                trial->sums + i * width, width * sizeof(double));
         tryout->compute_ms[trial->devices[i]] = trial->compute_ms[i];
     }
-    oracle->ops->comm(oracle, 1, tryout->sums, tryout->compute_ms,
-                      tryout->fwd_ms, tryout->bwd_ms);
-    return oracle_total_ms(n, tryout->compute_ms, tryout->bwd_ms,
-                           tryout->fwd_ms);
+    return oracle_comm_total_ms(oracle, tryout->sums, tryout->compute_ms);
 }
 
 double tryout_price(struct tryout *tryout)

@@ -13,8 +13,7 @@
 struct tryout {
     struct layout layout;
     struct trial trial;
-    double *sums, *compute_ms, *fwd_ms, *bwd_ms; /* [R] each, sums [R][width];
-                                                    where comm prices */
+    double *sums, *compute_ms; /* [R][width], [R]; where comm prices */
     uint64_t n_priced;
 };
 

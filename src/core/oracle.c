@@ -90,3 +90,16 @@ double oracle_total_ms(size_t n_devices, const double *compute_ms,
     }
     return total;
 }
+
+double oracle_comm_total_ms(const struct oracle *oracle, const double *sums,
+                            const double *compute_ms)
+{
+    size_t n = oracle->problem->cluster.n_devices;
+    double *fwd_ms = mem_alloc(n, 2 * sizeof(*fwd_ms)), *bwd_ms = fwd_ms + n;
+    double total_ms;
+
+    oracle->ops->comm(oracle, 1, sums, compute_ms, fwd_ms, bwd_ms);
+    total_ms = oracle_total_ms(n, compute_ms, bwd_ms, fwd_ms);
+    mem_free(fwd_ms);
+    return total_ms;
+}

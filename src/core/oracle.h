@@ -113,4 +113,8 @@ void oracle_add_shards(const struct oracle *oracle, const struct shard *shards,
 double oracle_total_ms(size_t n_devices, const double *compute_ms,
                        const double *bwd_ms, const double *fwd_ms);
 
+/* The same of one assignment by comm: sums[R][width], compute_ms[R]. */
+double oracle_comm_total_ms(const struct oracle *oracle, const double *sums,
+                            const double *compute_ms);
+
 #endif
