@@ -13,6 +13,7 @@
 #define MAX_TASKS 100000
 #define MAX_DRAWN 59 /* tables of a drawn task */
 #define MAX_TRIES 10000
+#define MAX_PLANNERS 16
 
 static const struct option_spec compare_options[] = {
     PLANNING_OPTIONS(OPTION_U64, "N"),
@@ -28,9 +29,20 @@ static const struct option_spec compare_options[] = {
     {0},
 };
 
+/* One of three kinds; the other two are NULL. */
+struct contender {
+    const char *name;
+    const struct baseline *baseline;
+    const struct rival *rival;
+    int (*search)(struct plan *plan, const struct oracle *oracle,
+                  const struct search_options *options, struct arena *arena,
+                  struct err *err);
+};
+
 /* What all planners of a task are given. */
 struct inputs {
     const struct problem *problem;
+    struct contender planners[MAX_PLANNERS];
     struct oracle *oracle, *torchrec;
     struct search_options search;
     uint64_t seed; /* of what the planners draw */
@@ -38,100 +50,59 @@ struct inputs {
     struct arena *arena;
 };
 
-/* Our own searches; the last one is what the others are measured by. */
-struct own_search {
-    const char *name;
-    int (*search)(struct plan *plan, const struct oracle *oracle,
-                  const struct search_options *options, struct arena *arena,
-                  struct err *err);
-};
-static const struct own_search own_searches[] = {
-    {"reference", search_reference},
-    {"neuroshard", search_full},
-};
-#define N_OWN_SEARCHES (sizeof own_searches / sizeof *own_searches)
-
-static size_t count_planners(void)
+/* All there are, baselines first; the last one is ours, which the others are
+ * measured by. Returns how many. */
+static size_t list_planners(struct contender *planners)
 {
-    size_t n = N_OWN_SEARCHES;
+    size_t n = 0;
 
     for (const struct baseline *b = search_baselines(); b->name; b++)
-        n++;
+        planners[n++] = (struct contender){.name = b->name, .baseline = b};
     for (const struct rival *r = search_rivals(); r->name; r++)
-        n++;
+        planners[n++] = (struct contender){.name = r->name, .rival = r};
+    planners[n++] = (struct contender){"reference", .search = search_reference};
+    planners[n++] = (struct contender){"neuroshard", .search = search_full};
     return n;
 }
 
-/* Takes what a planner returned. One that finds no plan, or cannot plan such
- * tables, is a line in the table; anything else ends the command. */
-static int judge(struct compare_entry *entry, struct plan *plan, int rc,
-                 double start_ms, const struct inputs *inputs, struct err *err)
+static int contender_place(struct plan *plan, const struct contender *planner,
+                           const struct inputs *inputs, struct err *err)
 {
+    const struct rival_inputs given = {.oracle = inputs->oracle,
+                                       .torchrec = inputs->torchrec,
+                                       .limit_ms = inputs->rival_limit_ms};
+
+    if (planner->baseline)
+        return search_baseline(plan, inputs->oracle, planner->baseline,
+                               inputs->seed, inputs->arena, err);
+    if (planner->rival)
+        return planner->rival->place(plan, &given, inputs->arena, err);
+    return planner->search(plan, inputs->oracle, &inputs->search, inputs->arena,
+                           err);
+}
+
+/* One that finds no plan, or cannot plan such tables, is a line in the table;
+ * anything else ends the command. */
+static int run_planner(struct compare_entry *entry,
+                       const struct contender *planner,
+                       const struct inputs *inputs, struct err *err)
+{
+    struct plan plan = {.problem = *inputs->problem};
+    double start_ms = clock_ms();
+    int rc = contender_place(&plan, planner, inputs, err);
+
+    entry->planner = planner->name;
     entry->search_ms = clock_ms() - start_ms;
     if (!rc)
-        rc = planning_finish(plan, inputs->oracle, inputs->arena, err);
+        rc = planning_finish(&plan, inputs->oracle, inputs->arena, err);
     if (!rc) {
-        compare_fill(entry, plan);
+        compare_fill(entry, &plan);
         return 0;
     }
     if (err->code != ERR_NO_PLAN && err->code != ERR_USAGE)
         return -1;
     entry->reason = arena_strdup(inputs->arena, err->msg);
     *err = (struct err){0};
-    return 0;
-}
-
-static int run_baselines(struct compare_entry **entry,
-                         const struct inputs *inputs, struct err *err)
-{
-    for (const struct baseline *b = search_baselines(); b->name; b++) {
-        struct plan plan = {.problem = *inputs->problem};
-        double start_ms = clock_ms();
-        int rc;
-
-        (*entry)->planner = b->name;
-        rc = search_baseline(&plan, inputs->oracle, b, inputs->seed,
-                             inputs->arena, err);
-        if (judge((*entry)++, &plan, rc, start_ms, inputs, err))
-            return -1;
-    }
-    return 0;
-}
-
-static int run_rivals(struct compare_entry **entry, const struct inputs *inputs,
-                      struct err *err)
-{
-    const struct rival_inputs given = {.oracle = inputs->oracle,
-                                       .torchrec = inputs->torchrec,
-                                       .limit_ms = inputs->rival_limit_ms};
-
-    for (const struct rival *r = search_rivals(); r->name; r++) {
-        struct plan plan = {.problem = *inputs->problem};
-        double start_ms = clock_ms();
-        int rc;
-
-        (*entry)->planner = r->name;
-        rc = r->place(&plan, &given, inputs->arena, err);
-        if (judge((*entry)++, &plan, rc, start_ms, inputs, err))
-            return -1;
-    }
-    return 0;
-}
-
-static int run_own(struct compare_entry **entry, const struct inputs *inputs,
-                   struct err *err)
-{
-    for (size_t i = 0; i < N_OWN_SEARCHES; i++) {
-        struct plan plan = {.problem = *inputs->problem};
-        double start_ms = clock_ms();
-        int rc;
-
-        (*entry)->planner = own_searches[i].name;
-        rc = own_searches[i].search(&plan, inputs->oracle, &inputs->search,
-                                    inputs->arena, err);
-        if (judge((*entry)++, &plan, rc, start_ms, inputs, err))
-            return -1;
-    }
     return 0;
 }
 
@@ -151,12 +122,12 @@ static int run_task(struct comparison *comparison, const char *name,
                     struct cli *cli, struct err *err)
 {
     struct compare_task *task = &comparison->tasks[comparison->n_tasks++];
-    struct compare_entry *entry =
+    struct compare_entry *entries =
         ARENA_NEW(inputs->arena, struct compare_entry, comparison->n_planners);
     int rc = -1;
 
     *task = (struct compare_task){
-        .name = name, .n_tables = problem->n_tables, .entries = entry};
+        .name = name, .n_tables = problem->n_tables, .entries = entries};
     inputs->problem = problem;
     inputs->oracle = inputs->torchrec = NULL;
     if (planning_oracle(&inputs->oracle, cli, problem, err))
@@ -168,9 +139,9 @@ static int run_task(struct comparison *comparison, const char *name,
     comparison->cost_model = inputs->oracle->name;
     comparison->hash = inputs->oracle->hash;
     comparison->basis = cost_basis_name(inputs->oracle->basis);
-    if (run_baselines(&entry, inputs, err) || run_rivals(&entry, inputs, err) ||
-        run_own(&entry, inputs, err))
-        goto out;
+    for (size_t p = 0; p < comparison->n_planners; p++)
+        if (run_planner(&entries[p], &inputs->planners[p], inputs, err))
+            goto out;
     rc = 0;
 out:
     oracle_close(inputs->torchrec);
@@ -254,14 +225,14 @@ static int run_compare(struct cli *cli, struct err *err)
     size_t n_tasks = cli_given(cli, "tasks") ? cli_u64(cli, "tasks") : 1;
     struct comparison comparison = {
         .tasks = ARENA_NEW(cli_arena(cli), struct compare_task,
-                           n_tasks * cli_n_args(cli)),
-        .n_planners = count_planners()};
+                           n_tasks * cli_n_args(cli))};
     struct inputs inputs = {.seed = cli_u64(cli, "seed"),
                             .rival_limit_ms =
                                 1000 * cli_double(cli, "rival-limit"),
                             .arena = cli_arena(cli)};
     int rc = -1;
 
+    comparison.n_planners = list_planners(inputs.planners);
     search_options_init(&inputs.search);
     inputs.search.seed = cli_u64(cli, "seed");
     inputs.search.time_limit_ms = 1000 * cli_double(cli, "time-limit");

@@ -38,11 +38,10 @@ static int run_cost(struct cli *cli, struct err *err)
         fputs(plan_to_json(&plan, cli_arena(cli)), stdout);
     } else {
         emit_report(&plan, &report);
-        fwrite(report.data, 1, report.len, stdout);
+        cli_print_report(&report);
     }
     rc = 0;
 out:
-    buf_release(&report);
     oracle_close(oracle);
     return rc;
 }

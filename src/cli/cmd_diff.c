@@ -239,8 +239,7 @@ static void print_report(const struct diff *diff)
     print_gpus(&diff->moves, &unit, &out);
     print_tables(&diff->moves, &unit, &out);
     print_moves(diff, &unit, &out);
-    fwrite(out.data, 1, out.len, stdout);
-    buf_release(&out);
+    cli_print_report(&out);
 }
 
 /* --- for a machine --- */
@@ -249,11 +248,10 @@ static json_t *json_plan(const struct plan *plan, const char *path)
 {
     bool is_priced = !isnan(plan->total_ms) && plan->cost.name;
 
-    return json_pack("{s:s, s:I, s:o, s:o}", "plan", path, "gpus",
+    return json_pack("{s:s, s:I, s:o, s:s?}", "plan", path, "gpus",
                      (json_int_t)plan->problem.cluster.n_devices, "total_ms",
                      is_priced ? json_real(plan->total_ms) : json_null(),
-                     "cost_model",
-                     is_priced ? json_string(plan->cost.name) : json_null());
+                     "cost_model", is_priced ? plan->cost.name : NULL);
 }
 
 static json_t *json_bytes(const struct moved_bytes *bytes)

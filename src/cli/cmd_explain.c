@@ -70,8 +70,7 @@ static void print(struct explained *explained, struct cli *cli, bool has_table,
         explain_table(explained, table, &out);
     else
         explain_plan(explained, &out);
-    fwrite(out.data, 1, out.len, stdout);
-    buf_release(&out);
+    cli_print_report(&out);
 }
 
 static int run_explain(struct cli *cli, struct err *err)

@@ -60,8 +60,7 @@ static int write_plan(const struct problem *asked, const struct plan *plan,
         buf_printf(&report, "\n");
         replanning_report(asked, from, plan, replanned, cli, &report);
     }
-    fwrite(report.data, 1, report.len, stdout);
-    buf_release(&report);
+    cli_print_report(&report);
     return 0;
 }
 

@@ -83,6 +83,8 @@ bool cli_range(const struct cli *cli, const char *name, uint64_t *first,
 double cli_double(const struct cli *cli, const char *name);
 uint64_t cli_bytes(const struct cli *cli, const char *name);
 
+/* Prints a report on standard output and releases it. */
+void cli_print_report(struct buf *report);
 /* Prints a JSON document on standard output and drops it. */
 void cli_print_json(json_t *root);
 /* Prints a warning on stderr; fits where a reader asks for a function to call

@@ -193,11 +193,6 @@ static json_t *json_entries(const struct comparison *comparison,
     return rows;
 }
 
-static json_t *json_number(double x)
-{
-    return isnan(x) ? json_null() : json_real(x);
-}
-
 static json_t *json_means(const struct comparison *comparison, size_t *n_common)
 {
     struct compare_mean *means =
@@ -211,8 +206,8 @@ static json_t *json_means(const struct comparison *comparison, size_t *n_common)
                             comparison->tasks[0].entries[p].planner, "solved",
                             (json_int_t)means[p].n_valid, "paired",
                             (json_int_t)means[p].n_paired, "ratio",
-                            json_number(means[p].ratio), "common_ms",
-                            json_number(means[p].common_ms), "search_ms",
+                            json_real_or_null(means[p].ratio), "common_ms",
+                            json_real_or_null(means[p].common_ms), "search_ms",
                             means[p].search_ms));
     mem_free(means);
     return rows;

@@ -357,23 +357,15 @@ json_t *explain_plan_json(struct explained *explained)
     struct binding binding;
     double part_ms;
     const char *part;
-    json_t *root;
 
     binding_find(&binding, explained);
     part = largest_part(&binding, &part_ms);
-    root = json_pack("{s:s, s:f, s:I, s:I, s:s, s:f, s:o, s:o}", "cost_model",
-                     plan->cost.name, "total_ms", plan->total_ms, "last_gpu",
-                     (json_int_t)binding.last, "longest_fwd_comm_gpu",
-                     (json_int_t)binding.slow_fwd, "largest_part", part,
-                     "largest_part_ms", part_ms, "gpus", json_gpus(&binding),
-                     "pieces", json_pieces(&binding));
-    json_object_set_new(root, "bound_ms",
-                        isnan(explained->bound_ms)
-                            ? json_null()
-                            : json_real(explained->bound_ms));
-    json_object_set_new(root, "bound_term",
-                        explained->bound_term
-                            ? json_string(explained->bound_term)
-                            : json_null());
-    return root;
+    return json_pack("{s:s, s:f, s:I, s:I, s:s, s:f, s:o, s:o, s:o, s:s?}",
+                     "cost_model", plan->cost.name, "total_ms", plan->total_ms,
+                     "last_gpu", (json_int_t)binding.last,
+                     "longest_fwd_comm_gpu", (json_int_t)binding.slow_fwd,
+                     "largest_part", part, "largest_part_ms", part_ms, "gpus",
+                     json_gpus(&binding), "pieces", json_pieces(&binding),
+                     "bound_ms", json_real_or_null(explained->bound_ms),
+                     "bound_term", explained->bound_term);
 }

@@ -138,14 +138,12 @@ json_t *explain_table_json(struct explained *explained, uint32_t table)
     for (size_t i = 0; i < ways.n; i++) {
         const struct way *way = &ways.ways[i];
 
-        json_array_append_new(
-            list,
-            json_pack("{s:s, s:o, s:b, s:o, s:o}", "way", way->name, "total_ms",
-                      isnan(way->total_ms) ? json_null()
-                                           : json_real(way->total_ms),
-                      "allowed", (int)way->is_allowed, "why_not",
-                      way->why_not ? json_string(way->why_not) : json_null(),
-                      "shards", json_shards(way, plan, table)));
+        json_array_append_new(list, json_pack("{s:s, s:o, s:b, s:s?, s:o}",
+                                              "way", way->name, "total_ms",
+                                              json_real_or_null(way->total_ms),
+                                              "allowed", (int)way->is_allowed,
+                                              "why_not", way->why_not, "shards",
+                                              json_shards(way, plan, table)));
     }
     return json_pack("{s:s, s:s, s:f, s:f, s:o}", "table",
                      plan->problem.tables[table].name, "cost_model",

@@ -386,6 +386,12 @@ uint64_t cli_bytes(const struct cli *cli, const char *name)
     return find_value(cli, name)->u64;
 }
 
+void cli_print_report(struct buf *report)
+{
+    fwrite(report->data, 1, report->len, stdout);
+    buf_release(report);
+}
+
 void cli_print_json(json_t *root)
 {
     char *text = json_to_text(root);
