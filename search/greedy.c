@@ -15,7 +15,6 @@ void greedy_init(struct greedy *greedy, const struct units *units,
     size_t n_devices = units->problem->cluster.n_devices;
     size_t width = units->oracle->width;
     double *sums = ARENA_NEW(arena, double, n_caps *n_devices *width);
-    double *compute_ms = ARENA_NEW(arena, double, n_caps *n_devices);
 
     memset(greedy, 0, sizeof(*greedy));
     greedy->units = units;
@@ -29,10 +28,7 @@ void greedy_init(struct greedy *greedy, const struct units *units,
         struct branch *branch = &greedy->branches[b];
 
         branch->sums = sums + b * n_devices * width;
-        branch->compute_ms = compute_ms + b * n_devices;
-        branch->output = ARENA_NEW(arena, double, n_devices);
-        branch->bytes = ARENA_NEW(arena, uint64_t, n_devices);
-        branch->n_held = ARENA_NEW(arena, uint32_t, n_devices);
+        branch->devices = ARENA_NEW(arena, struct branch_device, n_devices);
         branch->placement = ARENA_NEW(arena, uint32_t, max_pieces);
     }
 }
@@ -40,21 +36,14 @@ void greedy_init(struct greedy *greedy, const struct units *units,
 static void branch_clear(struct branch *branch, size_t n_devices, size_t width)
 {
     memset(branch->sums, 0, n_devices * width * sizeof(*branch->sums));
-    memset(branch->compute_ms, 0, n_devices * sizeof(*branch->compute_ms));
-    memset(branch->output, 0, n_devices * sizeof(*branch->output));
-    memset(branch->bytes, 0, n_devices * sizeof(*branch->bytes));
-    memset(branch->n_held, 0, n_devices * sizeof(*branch->n_held));
+    memset(branch->devices, 0, n_devices * sizeof(*branch->devices));
 }
 
 static void branch_copy(struct branch *to, const struct branch *from,
                         size_t n_devices, size_t width, size_t n_placed)
 {
     memcpy(to->sums, from->sums, n_devices * width * sizeof(*to->sums));
-    memcpy(to->compute_ms, from->compute_ms,
-           n_devices * sizeof(*to->compute_ms));
-    memcpy(to->output, from->output, n_devices * sizeof(*to->output));
-    memcpy(to->bytes, from->bytes, n_devices * sizeof(*to->bytes));
-    memcpy(to->n_held, from->n_held, n_devices * sizeof(*to->n_held));
+    memcpy(to->devices, from->devices, n_devices * sizeof(*to->devices));
     memcpy(to->placement, from->placement, n_placed * sizeof(*to->placement));
     to->cap_begin = from->cap_begin;
     to->cap_end = from->cap_end;
@@ -74,11 +63,12 @@ static uint32_t choose_device(const struct greedy *greedy,
     uint32_t chosen = NOWHERE;
 
     for (uint32_t r = begin; r < end; r++) {
-        double ms = branch->compute_ms[r];
-        uint64_t bytes = branch->bytes[r];
+        const struct branch_device *device = &branch->devices[r];
+        double ms = device->compute_ms;
+        uint64_t bytes = device->bytes;
 
         if (item->bytes > units->room_bytes[r] - bytes ||
-            branch->output[r] + item->output > cap)
+            device->output + item->output > cap)
             continue;
         if (ms < least_ms || (ms == least_ms && bytes < least_bytes)) {
             least_ms = ms;
@@ -103,7 +93,8 @@ static void choose(struct greedy *greedy, unsigned b, uint32_t piece,
     greedy->chosen[b] = r;
     if (r == NOWHERE)
         return;
-    while (branch->output[r] + units->items[piece].output > greedy->caps[cap])
+    while (branch->devices[r].output + units->items[piece].output >
+           greedy->caps[cap])
         cap++;
     if (cap == branch->cap_begin)
         return;
@@ -145,9 +136,9 @@ static void place(struct branch *branch, const struct units *units,
 
     for (size_t w = 0; w < width; w++)
         sum[w] += vector[w];
-    branch->output[r] += item->output;
-    branch->bytes[r] += item->bytes;
-    branch->n_held[r]++;
+    branch->devices[r].output += item->output;
+    branch->devices[r].bytes += item->bytes;
+    branch->devices[r].n_held++;
     branch->placement[position] = r;
 }
 
@@ -164,7 +155,7 @@ static void price_chosen(struct greedy *greedy)
     oracle->ops->compute(oracle, greedy->gathered, greedy->n_branches,
                          greedy->gathered_ms);
     for (unsigned b = 0; b < greedy->n_branches; b++)
-        greedy->branches[b].compute_ms[greedy->chosen[b]] =
+        greedy->branches[b].devices[greedy->chosen[b]].compute_ms =
             greedy->gathered_ms[b];
 }
 

@@ -18,12 +18,14 @@
 
 struct branch {
     unsigned cap_begin, cap_end;
-    double *sums;        /* [R][oracle->width] */
-    double *compute_ms;  /* [R]; 0 while a device is empty */
-    double *output;      /* [R]: width so far */
-    uint64_t *bytes;     /* [R]: memory so far */
-    uint32_t *n_held;    /* [R]: pieces */
-    uint32_t *placement; /* [n]: device of piece i */
+    double *sums; /* [R][oracle->width] */
+    struct branch_device {
+        double compute_ms; /* 0 while it is empty */
+        double output;     /* width so far */
+        uint64_t bytes;    /* memory so far */
+        uint32_t n_held;   /* pieces */
+    } * devices;           /* [R] */
+    uint32_t *placement;   /* [n]: device of piece i */
 };
 
 /* One worker's room, used again and again. */

@@ -35,7 +35,8 @@ static void price(struct grid *grid)
 
         for (size_t r = 0; r < n_devices; r++)
             grid->compute_ms[b * n_devices + r] =
-                branch->n_held[r] ? branch->compute_ms[r] : units->empty_ms;
+                branch->devices[r].n_held ? branch->devices[r].compute_ms
+                                          : units->empty_ms;
     }
     oracle->ops->comm(oracle, greedy->n_branches, greedy->branches[0].sums,
                       grid->compute_ms, grid->fwd_ms, grid->bwd_ms);

@@ -345,17 +345,10 @@ static uint32_t gather(struct change **out, const struct layout *layout,
         const struct piece *piece = &layout->pieces[i];
         struct change now = {i, piece->part, piece->device, piece->range,
                              piece->block};
+        const struct change *then = trial ? trial_find(trial, i, &next) : NULL;
 
-        /* Where many change, they do in the order of the list. */
-        for (uint32_t c = 0; c < n_changes; c++, next++) {
-            next = next < n_changes ? next : 0;
-            if (trial->changes[next].piece == i) {
-                now = trial->changes[next++];
-                break;
-            }
-        }
-        if (now.part != NO_PART)
-            (*out)[n++] = now;
+        if (!then || then->part != NO_PART)
+            (*out)[n++] = then ? *then : now;
     }
     for (uint32_t c = 0; c < n_changes; c++)
         if (trial->changes[c].piece == NO_PIECE &&

@@ -18,19 +18,6 @@ static uint32_t joined(const struct parts *parts, uint32_t a, uint32_t b)
                           parts->parts[a].width + parts->parts[b].width);
 }
 
-/* Whether the trial changes this piece; *next is where to look first: where
- * many change, they do in the order of their list. */
-static bool is_changed(const struct trial *trial, uint32_t piece,
-                       uint32_t *next)
-{
-    for (uint32_t i = 0; i < trial->n_changes; i++, ++*next) {
-        *next = *next < trial->n_changes ? *next : 0;
-        if (trial->changes[*next].piece == piece)
-            return true;
-    }
-    return false;
-}
-
 /* --- columns --- */
 
 /* Change c, which puts a piece where change `into` puts one, becomes part of
@@ -81,7 +68,7 @@ static bool join_held(struct trial *trial, const struct layout *layout,
     for (piece = layout->first_of[unit]; piece != NO_PIECE;
          piece = layout->pieces[piece].next) {
         into = trial->first_on[layout->pieces[piece].device];
-        if (into == NO_PIECE || is_changed(trial, piece, &next))
+        if (into == NO_PIECE || trial_find(trial, piece, &next))
             continue;
         part = joined(layout->parts, trial->changes[into].part,
                       layout->pieces[piece].part);
@@ -140,7 +127,7 @@ static bool meets(const struct trial *trial, const struct layout *layout,
 
         if (join_same_block(layout->parts, change->part, change->block,
                             held->part, held->block) &&
-            !is_changed(trial, holding->pieces[i], &next))
+            !trial_find(trial, holding->pieces[i], &next))
             return true;
     }
     return false;

@@ -251,6 +251,17 @@ void trial_add(struct trial *trial, struct change piece)
     add_change(trial, piece);
 }
 
+const struct change *trial_find(const struct trial *trial, uint32_t piece,
+                                uint32_t *next)
+{
+    for (uint32_t i = 0; i < trial->n_changes; i++, ++*next) {
+        *next = *next < trial->n_changes ? *next : 0;
+        if (trial->changes[*next].piece == piece)
+            return &trial->changes[*next];
+    }
+    return NULL;
+}
+
 static void grow_devices(struct trial *trial, const struct layout *layout)
 {
     uint32_t n = 2 * trial->devices_capacity + 4;

@@ -134,6 +134,11 @@ void trial_remove_unit(struct trial *trial, const struct layout *layout,
                        uint32_t unit);
 /* A piece comes; which one is not looked at. */
 void trial_add(struct trial *trial, struct change piece);
+/* What the trial does with this piece, or NULL. *next is where to look first,
+ * 0 for a first piece: where many change, they do in the order of their unit's
+ * list. */
+const struct change *trial_find(const struct trial *trial, uint32_t piece,
+                                uint32_t *next);
 /* Adds up what the touched devices would hold. */
 void trial_sum(struct trial *trial, const struct layout *layout);
 /* The total by terms; compute_ms must be there. */
