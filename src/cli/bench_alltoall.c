@@ -50,12 +50,6 @@ static int is_recorded(void *ctx, const struct sample_setting *setting,
     return store_has_comm(bench->store, setting, sample);
 }
 
-static void show_progress(void *ctx, uint64_t done, uint64_t total)
-{
-    (void)total;
-    progress_update(ctx, done);
-}
-
 /* Without a wish, the processes of a host share its processors. */
 static unsigned threads_of(const struct cli *cli, const struct world *world)
 {
@@ -91,7 +85,7 @@ static int measure(struct exchange_bench *bench, struct err *err)
     int rc;
 
     progress_start(&bench->progress, "exchanges", bench->options->n_cases);
-    bench->options->progress = is_first ? show_progress : NULL;
+    bench->options->progress = is_first ? cli_progress : NULL;
     bench->options->progress_ctx = &bench->progress;
     rc = bench_alltoall(&bench->result, bench->comm, bench->options,
                         is_first ? &sink : NULL, err);
@@ -103,14 +97,10 @@ static int measure(struct exchange_bench *bench, struct err *err)
 /* Between what: "2 ranks (mpi), 1 host, seed 0". */
 static void print_setting(const struct exchange_bench *bench)
 {
-    const struct device *device = bench->device;
     uint32_t n_hosts = world_n_hosts(bench->world);
 
-    printf("device          %s, %s", device_name(device), device_isa(device));
-    if (device_n_threads(device))
-        printf(", %u thread%s", device_n_threads(device),
-               device_n_threads(device) == 1 ? "" : "s");
-    printf("\nexchanges       between %" PRIu32 " ranks (%s) on %" PRIu32
+    bench_print_device(bench->device);
+    printf("exchanges       between %" PRIu32 " ranks (%s) on %" PRIu32
            " host%s, batch %" PRIu32 ", seed %" PRIu64 "\n",
            comm_n_ranks(bench->comm), comm_kind(bench->comm), n_hosts,
            n_hosts == 1 ? "" : "s", bench->options->batch,
@@ -120,16 +110,8 @@ static void print_setting(const struct exchange_bench *bench)
 static void print_summary(const struct exchange_bench *bench,
                           const struct comm_sample *samples, size_t n)
 {
-    const struct bench_result *result = &bench->result;
-
     print_setting(bench);
-    printf("patterns        %" PRIu64, result->n_cases);
-    if (bench->options->n_cases)
-        printf(" of %" PRIu64, bench->options->n_cases);
-    printf(" (stopped: %s)\n", bench_stopped_by(result));
-    printf("samples         %" PRIu64 " measured, %" PRIu64
-           " were there already\n",
-           result->n_measured, result->n_resumed);
+    bench_print_counts(&bench->result, "patterns", bench->options);
     printf("time            %.1f s\n", bench->seconds);
     printf("database        %s\n", cli_shown(bench->cli, "db"));
     comm_report_print(samples, n);
@@ -139,12 +121,10 @@ static void print_json(const struct exchange_bench *bench,
                        const struct comm_sample *samples, size_t n)
 {
     const struct bench_result *result = &bench->result;
-    const struct device *device = bench->device;
     json_t *root = json_pack(
-        "{s:{s:s, s:s, s:i}, s:I, s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:s, "
+        "{s:o, s:I, s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:s, "
         "s:f, s:s, s:o}",
-        "machine", "name", device_name(device), "isa", device_isa(device),
-        "threads", (int)device_n_threads(device), "batch",
+        "machine", bench_machine_to_json(bench->device), "batch",
         (json_int_t)bench->options->batch, "seed",
         (json_int_t)bench->options->seed, "kind", comm_kind(bench->comm),
         "ranks", (json_int_t)comm_n_ranks(bench->comm), "hosts",
@@ -175,11 +155,7 @@ static int report(struct exchange_bench *bench, struct err *err)
         print_json(bench, samples, n);
     else
         print_summary(bench, samples, n);
-    if (bench->result.interrupted)
-        return err_set(err, ERR_INTERRUPTED,
-                       "interrupted; what was measured is stored, and the "
-                       "same command continues from there");
-    return 0;
+    return bench_tell_interrupt(&bench->result, err);
 }
 
 static void close_all(struct exchange_bench *bench)

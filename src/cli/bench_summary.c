@@ -100,22 +100,55 @@ const char *bench_stopped_by(const struct bench_result *result)
     return result->out_of_time ? "time" : "done";
 }
 
-static void print_setting(const struct bench_summary *summary)
+int bench_tell_interrupt(const struct bench_result *result, struct err *err)
 {
-    const struct bench_options *options = summary->options;
-    const struct device *device = summary->device;
-    char memory[TEXT_BYTES_MAX], hash[HASH_TEXT_MAX];
+    if (!result->interrupted)
+        return 0;
+    return err_set(err, ERR_INTERRUPTED,
+                   "interrupted; what was measured is stored, and the same "
+                   "command continues from there");
+}
 
+void bench_print_device(const struct device *device)
+{
     printf("device          %s, %s", device_name(device), device_isa(device));
     if (device_n_threads(device))
         printf(", %u thread%s", device_n_threads(device),
                device_n_threads(device) == 1 ? "" : "s");
+    putchar('\n');
+}
+
+void bench_print_counts(const struct bench_result *result, const char *what,
+                        const struct bench_options *options)
+{
+    printf("%-15s %" PRIu64, what, result->n_cases);
+    if (options->n_cases)
+        printf(" of %" PRIu64, options->n_cases);
+    printf(" (stopped: %s)\n", bench_stopped_by(result));
+    printf("samples         %" PRIu64 " measured, %" PRIu64
+           " were there already\n",
+           result->n_measured, result->n_resumed);
+}
+
+json_t *bench_machine_to_json(const struct device *device)
+{
+    return json_pack("{s:s, s:s, s:i}", "name", device_name(device), "isa",
+                     device_isa(device), "threads",
+                     (int)device_n_threads(device));
+}
+
+static void print_setting(const struct bench_summary *summary)
+{
+    const struct bench_options *options = summary->options;
+    char memory[TEXT_BYTES_MAX], hash[HASH_TEXT_MAX];
+
+    bench_print_device(summary->device);
     if (options->is_mixed)
-        printf("\nsetting         mixed: batch %" PRIu32 " to %" PRIu32
+        printf("setting         mixed: batch %" PRIu32 " to %" PRIu32
                ", fp32 and fp16, sgd and rowwise_adagrad\n",
                (options->batch + 63) / 64, options->batch);
     else
-        printf("\nsetting         batch %" PRIu32 ", %s, %s\n", options->batch,
+        printf("setting         batch %" PRIu32 ", %s, %s\n", options->batch,
                precision_name(options->precision),
                optimizer_name(options->optimizer));
     printf("case list       %s: seed %" PRIu64 ", up to %" PRIu32
@@ -130,13 +163,7 @@ void bench_summary_print(const struct bench_summary *summary)
     const struct bench_result *result = &summary->result;
 
     print_setting(summary);
-    printf("cases           %" PRIu64, result->n_cases);
-    if (summary->options->n_cases)
-        printf(" of %" PRIu64, summary->options->n_cases);
-    printf(" (stopped: %s)\n", bench_stopped_by(result));
-    printf("samples         %" PRIu64 " measured, %" PRIu64
-           " were there already\n",
-           result->n_measured, result->n_resumed);
+    bench_print_counts(result, "cases", summary->options);
     if (result->n_flagged)
         printf("flagged         %" PRIu64 " of them: the device was throttled "
                "or disturbed\n",
@@ -161,12 +188,10 @@ void bench_summary_print_json(const struct bench_summary *summary)
     const struct bench_result *result = &summary->result;
     char hash[HASH_TEXT_MAX];
     json_t *root = json_pack(
-        "{s:{s:s, s:s, s:i}, s:b, s:I, s:s, s:s, s:I, s:s, s:I, s:I, s:I, s:I, "
+        "{s:o, s:b, s:I, s:s, s:s, s:I, s:s, s:I, s:I, s:I, s:I, "
         "s:I, s:s, s:f, s:s}",
-        "machine", "name", device_name(summary->device), "isa",
-        device_isa(summary->device), "threads",
-        (int)device_n_threads(summary->device), "mixed", options->is_mixed,
-        "batch", (json_int_t)options->batch, "precision",
+        "machine", bench_machine_to_json(summary->device), "mixed",
+        options->is_mixed, "batch", (json_int_t)options->batch, "precision",
         precision_name(options->precision), "optimizer",
         optimizer_name(options->optimizer), "seed", (json_int_t)options->seed,
         "list", hash_text(hash, result->seed), "ranks", (json_int_t)0, "cases",

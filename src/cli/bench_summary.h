@@ -2,6 +2,7 @@
 #ifndef NEUROSHARD_CLI_BENCH_SUMMARY_H
 #define NEUROSHARD_CLI_BENCH_SUMMARY_H
 
+#include "base/json.h"
 #include "io/store.h"
 #include "microbench/bench.h"
 
@@ -22,6 +23,17 @@ struct bench_summary {
 
 /* "interrupt", "time" or "done". */
 const char *bench_stopped_by(const struct bench_result *result);
+/* ERR_INTERRUPTED, and how to go on, where it was. */
+int bench_tell_interrupt(const struct bench_result *result,
+                         struct err *err) MUST_CHECK;
+
+/* Lines of a summary: the device; how many of those asked for, which are
+ * called `what`, there are, and samples of them. */
+void bench_print_device(const struct device *device);
+void bench_print_counts(const struct bench_result *result, const char *what,
+                        const struct bench_options *options);
+/* {name, isa, threads} */
+json_t *bench_machine_to_json(const struct device *device);
 
 /* Compares repeats and sentinels of the list in the store: fills the fields
  * behind `seconds`. */

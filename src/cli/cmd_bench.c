@@ -85,12 +85,6 @@ static int is_recorded(void *ctx, const struct sample_setting *setting,
                                kind, part);
 }
 
-static void show_progress(void *ctx, uint64_t done, uint64_t total)
-{
-    (void)total;
-    progress_update(ctx, done);
-}
-
 static enum device_kind device_kind_asked(const struct cli *cli)
 {
     return strcmp(cli_string(cli, "device"), "cuda") ? DEVICE_CPU : DEVICE_CUDA;
@@ -163,7 +157,7 @@ static int read_options(struct bench_options *options, const struct cli *cli,
     options->max_tables = (uint32_t)cli_u64(cli, "max-tables");
     options->memory_bytes = cli_bytes(cli, "memory");
     options->repeat = cli_flag(cli, "repeat");
-    options->progress = show_progress;
+    options->progress = cli_progress;
     if (check_options(cli, err))
         return -1;
     if (cli_given(cli, "alltoall"))
@@ -251,11 +245,7 @@ static int run_device(struct device *device, struct bench_options *options,
         else
             bench_summary_print(&summary);
     }
-    if (summary.result.interrupted)
-        return err_set(err, ERR_INTERRUPTED,
-                       "interrupted; what was measured is stored, and the "
-                       "same command continues from there");
-    return 0;
+    return bench_tell_interrupt(&summary.result, err);
 }
 
 static int run_bench(struct cli *cli, struct err *err)
@@ -272,10 +262,7 @@ static int run_bench(struct cli *cli, struct err *err)
         return bench_exchanges(cli, &options, err);
     if (measures) {
         if (device_open(&device, device_kind_asked(cli), 0,
-                        cli_given(cli, "threads")
-                            ? (unsigned)cli_u64(cli, "threads")
-                            : 0,
-                        err))
+                        (unsigned)cli_u64(cli, "threads"), err))
             goto out;
         if (!cli_flag(cli, "ceilings") &&
             (bench_fit_memory(&options, device, err) ||

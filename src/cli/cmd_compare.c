@@ -238,8 +238,7 @@ static int run_compare(struct cli *cli, struct err *err)
     inputs.search.time_limit_ms = 1000 * cli_double(cli, "time-limit");
     if (cli_given(cli, "effort"))
         inputs.search.effort = cli_u64(cli, "effort");
-    inputs.search.pool = pool_open(
-        cli_given(cli, "threads") ? (unsigned)cli_u64(cli, "threads") : 0);
+    inputs.search.pool = pool_open((unsigned)cli_u64(cli, "threads"));
     for (size_t i = 0; i < cli_n_args(cli); i++)
         if (run_file(&comparison, cli_arg(cli, i), &inputs, cli, err))
             goto out;

@@ -366,12 +366,6 @@ static void print_json(const struct run *run)
     cli_print_json(root);
 }
 
-static void show_progress(void *ctx, uint64_t done, uint64_t total)
-{
-    (void)total;
-    progress_update(ctx, done);
-}
-
 static void read_options(struct exec_options *options, const struct cli *cli)
 {
     exec_options_init(options);
@@ -389,13 +383,11 @@ static int open_device(struct device **device, const struct cli *cli,
                        const struct world *world, struct err *err)
 {
     bool is_cuda = !strcmp(cli_string(cli, "device"), "cuda");
-    unsigned n_gpus = is_cuda ? device_count_cuda() : 0, n_threads = 0;
+    unsigned n_gpus = is_cuda ? device_count_cuda() : 0;
 
-    if (cli_given(cli, "threads"))
-        n_threads = (unsigned)cli_u64(cli, "threads");
     return device_open(device, is_cuda ? DEVICE_CUDA : DEVICE_CPU,
-                       n_gpus ? world_local_rank(world) % n_gpus : 0, n_threads,
-                       err);
+                       n_gpus ? world_local_rank(world) % n_gpus : 0,
+                       (unsigned)cli_u64(cli, "threads"), err);
 }
 
 /* What a plan is predicted by may have been measured elsewhere. */
@@ -428,7 +420,7 @@ static int execute(struct exec_result *result, const struct plan *plan,
                         err);
     progress_start(&progress, "GPUs timed",
                    plan->problem.cluster.n_devices / world_size(world));
-    options->progress = show_progress;
+    options->progress = cli_progress;
     options->progress_ctx = &progress;
     rc = exec_run(result, plan, world, device, options, cli_arena(cli), err);
     progress_finish(&progress);

@@ -196,12 +196,11 @@ static void print_json(const struct summary *summary)
 
 static int run_tables(struct cli *cli, struct err *err)
 {
-    struct tables_options options = {.warn = cli_warn};
+    struct tables_options options = {.dim = (uint32_t)cli_u64(cli, "dim"),
+                                     .warn = cli_warn};
     struct table_list list;
     struct summary summary;
 
-    if (cli_given(cli, "dim"))
-        options.dim = (uint32_t)cli_u64(cli, "dim");
     if (tables_load(&list, cli_arg(cli, 0), &options, cli_arena(cli), err))
         return -1;
     summarise(&summary, &list, cli_u64(cli, "batch"), cli_arena(cli));

@@ -76,6 +76,7 @@ bool cli_flag(const struct cli *cli, const char *name);
 const char *cli_string(const struct cli *cli, const char *name); /* or NULL */
 /* The same as it may be printed (text_shown); not NULL. */
 const char *cli_shown(const struct cli *cli, const char *name);
+/* Numbers are 0 where there is neither a given nor a default one. */
 uint64_t cli_u64(const struct cli *cli, const char *name);
 /* Of a RANGE: whether it was written as one; first and last, alike if not. */
 bool cli_range(const struct cli *cli, const char *name, uint64_t *first,
@@ -87,6 +88,9 @@ uint64_t cli_bytes(const struct cli *cli, const char *name);
 void cli_print_report(struct buf *report);
 /* Prints a JSON document on standard output and drops it. */
 void cli_print_json(json_t *root);
+/* Tells a progress, the first argument, how much is done: for whom asks for a
+ * function to call. */
+void cli_progress(void *progress, uint64_t done, uint64_t total);
 /* Prints a warning on stderr; fits where a reader asks for a function to call
  * (ctx is not used). */
 void cli_warn(void *ctx, const char *sentence);

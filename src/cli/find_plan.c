@@ -42,13 +42,11 @@ int find_plan(struct plan *plan, const struct plan *from,
               struct cli *cli, struct err *err)
 {
     struct search_options options;
-    unsigned n_threads =
-        cli_given(cli, "threads") ? (unsigned)cli_u64(cli, "threads") : 0;
     double bound_ms;
     int rc;
 
     choose_search(&options, cli);
-    options.pool = pool_open(n_threads);
+    options.pool = pool_open((unsigned)cli_u64(cli, "threads"));
     rc = search(plan, from, report, oracle, &options, cli, err);
     pool_close(options.pool);
     if (rc)

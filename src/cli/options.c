@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/command.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
 
@@ -399,6 +400,12 @@ void cli_print_json(json_t *root)
     fputs(text, stdout);
     mem_free(text);
     json_decref(root);
+}
+
+void cli_progress(void *progress, uint64_t done, uint64_t total)
+{
+    (void)total;
+    progress_update(progress, done);
 }
 
 void cli_warn(void *ctx, const char *sentence)

@@ -12,11 +12,11 @@
 static int read_tables(struct problem *problem, const char *path,
                        uint32_t n_devices, struct cli *cli, struct err *err)
 {
-    struct tables_options options = {.n_devices = n_devices, .warn = cli_warn};
+    struct tables_options options = {.dim = (uint32_t)cli_u64(cli, "dim"),
+                                     .n_devices = n_devices,
+                                     .warn = cli_warn};
     struct table_list list;
 
-    if (cli_given(cli, "dim"))
-        options.dim = (uint32_t)cli_u64(cli, "dim");
     if (tables_load(&list, path, &options, cli_arena(cli), err))
         return -1;
     problem->tables = list.tables;
