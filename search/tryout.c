@@ -8,23 +8,15 @@
 
 void tryout_init(struct tryout *tryout, const struct parts *parts)
 {
-    size_t n = parts->problem->cluster.n_devices;
-
     *tryout = (struct tryout){0};
     layout_init(&tryout->layout, parts);
     trial_init(&tryout->trial, &tryout->layout);
-    if (parts->oracle->ops->terms)
-        return;
-    tryout->sums = mem_alloc(n * parts->oracle->width, sizeof(double));
-    tryout->compute_ms = mem_alloc(n, sizeof(double));
 }
 
 void tryout_release(struct tryout *tryout)
 {
     layout_release(&tryout->layout);
     trial_release(&tryout->trial);
-    mem_free(tryout->sums);
-    mem_free(tryout->compute_ms);
     *tryout = (struct tryout){0};
 }
 
@@ -33,21 +25,23 @@ void tryout_load(struct tryout *tryout, const struct snapshot *snapshot)
     snapshot_load(snapshot, &tryout->layout);
 }
 
-static double comm_total(struct tryout *tryout)
+static double comm_total(const struct layout *layout, const struct trial *trial)
 {
-    const struct layout *layout = &tryout->layout;
-    const struct trial *trial = &tryout->trial;
     const struct oracle *oracle = layout->parts->oracle;
     size_t n = layout->n_devices, width = oracle->width;
+    double *sums = mem_alloc(n, (width + 1) * sizeof(double));
+    double *compute_ms = sums + n * width, total_ms;
 
-    memcpy(tryout->sums, layout->sums, n * width * sizeof(double));
-    memcpy(tryout->compute_ms, layout->compute_ms, n * sizeof(double));
+    memcpy(sums, layout->sums, n * width * sizeof(double));
+    memcpy(compute_ms, layout->compute_ms, n * sizeof(double));
     for (uint32_t i = 0; i < trial->n_devices; i++) {
-        memcpy(tryout->sums + trial->devices[i] * width,
-               trial->sums + i * width, width * sizeof(double));
-        tryout->compute_ms[trial->devices[i]] = trial->compute_ms[i];
+        memcpy(sums + trial->devices[i] * width, trial->sums + i * width,
+               width * sizeof(double));
+        compute_ms[trial->devices[i]] = trial->compute_ms[i];
     }
-    return oracle_comm_total_ms(oracle, tryout->sums, tryout->compute_ms);
+    total_ms = oracle_comm_total_ms(oracle, sums, compute_ms);
+    mem_free(sums);
+    return total_ms;
 }
 
 double tryout_price(struct tryout *tryout)
@@ -55,16 +49,15 @@ double tryout_price(struct tryout *tryout)
     struct trial *trial = &tryout->trial;
     const struct layout *layout = &tryout->layout;
     const struct oracle *oracle = layout->parts->oracle;
-    bool is_fine;
+    bool is_fine = trial_join(trial, layout);
 
-    is_fine = trial_join(trial, layout);
     trial_sum(trial, layout);
     oracle->ops->compute(oracle, trial->sums, trial->n_devices,
                          trial->compute_ms);
     if (oracle->ops->terms)
         trial_price_terms(trial, layout);
     else
-        trial->total_ms = comm_total(tryout);
+        trial->total_ms = comm_total(layout, trial);
     tryout->n_priced++;
     return is_fine && isfinite(trial->total_ms) ? trial->total_ms : INFINITY;
 }

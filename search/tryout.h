@@ -13,7 +13,6 @@
 struct tryout {
     struct layout layout;
     struct trial trial;
-    double *sums, *compute_ms; /* [R][width], [R]; where comm prices */
     uint64_t n_priced;
 };
 
