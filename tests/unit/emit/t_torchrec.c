@@ -293,106 +293,62 @@ static void refuses(const struct plan *plan, const char *want)
     is_str(err.msg, want, "its sentence");
 }
 
-/* A table of a name, columns and rows in these pieces: {rows from, to, columns
- * from, to, rank}. */
-struct refused_cut {
-    uint32_t n_ranks, n_local;
-    const char *name;
-    uint64_t rows;
-    uint32_t dim, n_pieces;
-    uint32_t pieces[4][5];
-    bool is_sequence;
-    const char *want;
+struct refused_piece {
+    uint64_t row_begin, row_end;
+    uint32_t col_begin, col_end, rank;
 };
+static const struct refused_piece odd[] = {{0, 10, 0, 10, 0}};
+static const struct refused_piece copies[] = {{0, 10, 0, 6, 0},
+                                              {0, 10, 0, 6, 1}};
+static const struct refused_piece rows[] = {{0, 60, 0, 8, 0},
+                                            {60, 100, 0, 8, 1}};
+static const struct refused_piece far_rows[] = {{0, 60, 0, 8, 7},
+                                                {60, 100, 0, 8, 1}};
+static const struct refused_piece host[] = {
+    {0, 4, 0, 8, 0}, {4, 8, 0, 8, 1}, {8, 12, 0, 8, 2}, {12, 16, 0, 8, 3}};
+static const struct refused_piece uneven[] = {
+    {0, 97, 0, 12, 2}, {0, 97, 12, 20, 1}, {0, 97, 20, 24, 2}};
+static const struct refused_piece uneven_grid[] = {
+    {0, 4, 0, 8, 0}, {0, 4, 8, 12, 0}, {4, 8, 0, 8, 1}, {4, 8, 8, 12, 1}};
+static const struct refused_piece half_grid[] = {
+    {0, 4, 0, 4, 0}, {4, 8, 0, 4, 1}, {0, 8, 4, 8, 2}};
+
+#define PIECES(pieces) pieces, sizeof(pieces) / sizeof(*(pieces))
 #define ONLY_BLOCKS                                                         \
     "table 'rows': TorchRec cuts rows only into equal blocks in the order " \
     "of the ranks, over all "
 
-static const struct refused_cut refused_cuts[] = {
-    {8,
-     4,
-     "odd",
-     10,
-     10,
-     1,
-     {{0, 10, 0, 10, 0}},
-     false,
+/* One table of these pieces. */
+static const struct refused_cut {
+    uint32_t n_ranks, n_local;
+    const char *name;
+    uint64_t rows;
+    uint32_t dim;
+    const struct refused_piece *pieces;
+    size_t n_pieces;
+    enum table_output output;
+    const char *want;
+} refused_cuts[] = {
+    {8, 4, "odd", 10, 10, PIECES(odd), OUTPUT_POOLED,
      "table 'odd' has 10 columns, but TorchRec's kernels take multiples of 4"},
-    {2,
-     2,
-     "copies",
-     10,
-     6,
-     2,
-     {{0, 10, 0, 6, 0}, {0, 10, 0, 6, 1}},
-     false,
+    {2, 2, "copies", 10, 6, PIECES(copies), OUTPUT_POOLED,
      "table 'copies' has 6 columns, but TorchRec's kernels take multiples of "
      "4"},
-    {8,
-     4,
-     "rows",
-     100,
-     8,
-     2,
-     {{0, 60, 0, 8, 0}, {60, 100, 0, 8, 1}},
-     false,
+    {8, 4, "rows", 100, 8, PIECES(rows), OUTPUT_POOLED,
      ONLY_BLOCKS "8 or over the 4 of one host"},
-    {8,
-     4,
-     "rows",
-     100,
-     8,
-     2,
-     {{0, 60, 0, 8, 7}, {60, 100, 0, 8, 1}},
-     false,
+    {8, 4, "rows", 100, 8, PIECES(far_rows), OUTPUT_POOLED,
      ONLY_BLOCKS "8 or over the 4 of one host"},
-    {2,
-     2,
-     "rows",
-     100,
-     8,
-     2,
-     {{0, 60, 0, 8, 0}, {60, 100, 0, 8, 1}},
-     false,
-     ONLY_BLOCKS "2"},
-    {8,
-     4,
-     "host",
-     16,
-     8,
-     4,
-     {{0, 4, 0, 8, 0}, {4, 8, 0, 8, 1}, {8, 12, 0, 8, 2}, {12, 16, 0, 8, 3}},
-     true,
+    {2, 2, "rows", 100, 8, PIECES(rows), OUTPUT_POOLED, ONLY_BLOCKS "2"},
+    {8, 4, "host", 16, 8, PIECES(host), OUTPUT_SEQUENCE,
      "table 'host' is a sequence, which TorchRec cuts by columns or by rows "
      "over all ranks, not as table_row_wise"},
-    {4,
-     4,
-     "cut",
-     97,
-     24,
-     3,
-     {{0, 97, 0, 12, 2}, {0, 97, 12, 20, 1}, {0, 97, 20, 24, 2}},
-     false,
+    {4, 4, "cut", 97, 24, PIECES(uneven), OUTPUT_POOLED,
      "table 'cut' has pieces of 12 and of 4 columns on rank 2, but TorchRec "
      "takes those of one rank to be of one width"},
-    {2,
-     2,
-     "grid",
-     8,
-     12,
-     4,
-     {{0, 4, 0, 8, 0}, {0, 4, 8, 12, 0}, {4, 8, 0, 8, 1}, {4, 8, 8, 12, 1}},
-     false,
+    {2, 2, "grid", 8, 12, PIECES(uneven_grid), OUTPUT_POOLED,
      "table 'grid' has pieces of 8 and of 4 columns on rank 0, but TorchRec "
      "takes those of one rank to be of one width"},
-    {4,
-     4,
-     "grid",
-     8,
-     8,
-     3,
-     {{0, 4, 0, 4, 0}, {4, 8, 0, 4, 1}, {0, 8, 4, 8, 2}},
-     false,
+    {4, 4, "grid", 8, 8, PIECES(half_grid), OUTPUT_POOLED,
      "table 'grid': TorchRec cuts a grid only into column blocks, each in "
      "equal row blocks over the 4 ranks of one host"},
 };
@@ -405,11 +361,13 @@ static void test_refused_cuts(void)
         struct table *table =
             fixture_table(&plan, cut->name, cut->rows, cut->dim, 1);
 
-        table->output = cut->is_sequence ? OUTPUT_SEQUENCE : OUTPUT_POOLED;
-        for (uint32_t k = 0; k < cut->n_pieces; k++)
-            fixture_shard(&plan, cut->pieces[k][0], cut->pieces[k][1],
-                          cut->pieces[k][2], cut->pieces[k][3],
-                          cut->pieces[k][4]);
+        table->output = cut->output;
+        for (size_t k = 0; k < cut->n_pieces; k++) {
+            const struct refused_piece *piece = &cut->pieces[k];
+
+            fixture_shard(&plan, piece->row_begin, piece->row_end,
+                          piece->col_begin, piece->col_end, piece->rank);
+        }
         fixture_finish(&plan);
         refuses(&plan, cut->want);
     }
