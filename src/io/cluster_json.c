@@ -121,7 +121,7 @@ static int read_reserve(const char **out, const struct json_place *place,
 {
     const json_t *value = json_object_get(place->object, "reserve");
     const char *text = json_string_value(value);
-    uint64_t bytes;
+    uint64_t bytes = 0;
 
     if (!place_has(place, "reserve"))
         return 0;
