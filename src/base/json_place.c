@@ -123,17 +123,49 @@ int place_element(struct json_place *out, const struct json_place *place,
     return 0;
 }
 
+/* Printable; copied into the arena. */
+static int read_string(const char **out, const struct json_place *place,
+                       const char *key, struct arena *arena, struct err *err)
+{
+    const json_t *value;
+
+    if (find(&value, place, key, err))
+        return -1;
+    if (!json_is_string(value))
+        return wrong_type(place, key, "a string", value, err);
+    if (!text_is_printable(json_string_value(value)))
+        return place_error(place, err, "%s is '%.80s', not printable text", key,
+                           json_string_value(value));
+    *out = arena_strdup(arena, json_string_value(value));
+    return 0;
+}
+
 /* As hash_text prints it. */
 static int place_hash(const char **out, const struct json_place *place,
                       const char *key, struct arena *arena, struct err *err)
 {
-    if (place_string(out, place, key, arena, err))
+    if (read_string(out, place, key, arena, err))
         return -1;
     if (strlen(*out) == HASH_TEXT_MAX - 1 &&
         strspn(*out, "0123456789abcdef") == HASH_TEXT_MAX - 1)
         return 0;
     return place_error(place, err, "%s is '%.40s', not %d hexadecimal digits",
                        key, *out, HASH_TEXT_MAX - 1);
+}
+
+static int read_double(double *out, const struct json_place *place,
+                       const char *key, const json_t *value, double min,
+                       double max, struct err *err)
+{
+    double x = json_number_value(value);
+
+    if (!json_is_number(value))
+        return wrong_type(place, key, "a number", value, err);
+    if (!(x >= min && x <= max))
+        return place_error(place, err, "%s is %.17g, not in %g to %.17g", key,
+                           x, min, max);
+    *out = x;
+    return 0;
 }
 
 static uint64_t whole(double x)
@@ -146,6 +178,7 @@ static int read_field(char *at, const struct json_place *place,
                       struct err *err)
 {
     const char *key = field->key;
+    const json_t *value;
 
     switch (field->type) {
     case PLACE_U32:
@@ -155,12 +188,14 @@ static int read_field(char *at, const struct json_place *place,
         return place_u64((void *)at, place, key, whole(field->min),
                          whole(field->max), err);
     case PLACE_DOUBLE:
-        return place_double((void *)at, place, key, field->min, field->max,
-                            err);
+        return find(&value, place, key, err)
+                   ? -1
+                   : read_double((void *)at, place, key, value, field->min,
+                                 field->max, err);
     case PLACE_BOOL:
         return place_bool((void *)at, place, key, err);
     case PLACE_TEXT:
-        return place_string((void *)at, place, key, arena, err);
+        return read_string((void *)at, place, key, arena, err);
     case PLACE_HASH:
         return place_hash((void *)at, place, key, arena, err);
     }
@@ -241,21 +276,6 @@ static int read_u64(uint64_t *out, const struct json_place *place,
     return wrong_type(place, key, "a whole number", value, err);
 }
 
-static int read_double(double *out, const struct json_place *place,
-                       const char *key, const json_t *value, double min,
-                       double max, struct err *err)
-{
-    double x = json_number_value(value);
-
-    if (!json_is_number(value))
-        return wrong_type(place, key, "a number", value, err);
-    if (!(x >= min && x <= max))
-        return place_error(place, err, "%s is %.17g, not in %g to %.17g", key,
-                           x, min, max);
-    *out = x;
-    return 0;
-}
-
 int place_u64(uint64_t *out, const struct json_place *place, const char *key,
               uint64_t min, uint64_t max, struct err *err)
 {
@@ -306,16 +326,6 @@ int place_list_double(double *out, const struct json_place *place,
                        err);
 }
 
-int place_double(double *out, const struct json_place *place, const char *key,
-                 double min, double max, struct err *err)
-{
-    const json_t *value;
-
-    if (find(&value, place, key, err))
-        return -1;
-    return read_double(out, place, key, value, min, max, err);
-}
-
 int place_bool(bool *out, const struct json_place *place, const char *key,
                struct err *err)
 {
@@ -326,22 +336,6 @@ int place_bool(bool *out, const struct json_place *place, const char *key,
     if (!json_is_boolean(value))
         return wrong_type(place, key, "true or false", value, err);
     *out = json_is_true(value);
-    return 0;
-}
-
-int place_string(const char **out, const struct json_place *place,
-                 const char *key, struct arena *arena, struct err *err)
-{
-    const json_t *value;
-
-    if (find(&value, place, key, err))
-        return -1;
-    if (!json_is_string(value))
-        return wrong_type(place, key, "a string", value, err);
-    if (!text_is_printable(json_string_value(value)))
-        return place_error(place, err, "%s is '%.80s', not printable text", key,
-                           json_string_value(value));
-    *out = arena_strdup(arena, json_string_value(value));
     return 0;
 }
 

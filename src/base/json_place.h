@@ -44,22 +44,15 @@ int place_u64(uint64_t *out, const struct json_place *place, const char *key,
               uint64_t min, uint64_t max, struct err *err) MUST_CHECK;
 int place_u32(uint32_t *out, const struct json_place *place, const char *key,
               uint32_t min, uint32_t max, struct err *err) MUST_CHECK;
-/* Element idx of list `key`, by the same rules. */
+/* Element idx of list `key`, by the same rules; a double from min to max. */
 int place_list_u64(uint64_t *out, const struct json_place *place,
                    const char *key, const json_t *list, size_t idx,
                    struct err *err) MUST_CHECK;
 int place_list_double(double *out, const struct json_place *place,
                       const char *key, const json_t *list, size_t idx,
                       double min, double max, struct err *err) MUST_CHECK;
-/* From min to max. */
-int place_double(double *out, const struct json_place *place, const char *key,
-                 double min, double max, struct err *err) MUST_CHECK;
 int place_bool(bool *out, const struct json_place *place, const char *key,
                struct err *err) MUST_CHECK;
-/* Printable (text_is_printable); copied into the arena. */
-int place_string(const char **out, const struct json_place *place,
-                 const char *key, struct arena *arena,
-                 struct err *err) MUST_CHECK;
 /* One of n names, by its index. */
 int place_choice(int *out, const struct json_place *place, const char *key,
                  const char *const *names, int n, struct err *err) MUST_CHECK;
@@ -67,7 +60,8 @@ int place_choice(int *out, const struct json_place *place, const char *key,
 /*
  * What a format says of a member, a line of a table each: where its value goes
  * and what it may be. Numbers are from min to max, of whole ones 0x1p63 is
- * INT64_MAX and 0x1p64 UINT64_MAX; a hash is 16 hexadecimal digits (hash_text).
+ * INT64_MAX and 0x1p64 UINT64_MAX; a text is printable (text_is_printable), a
+ * hash is 16 hexadecimal digits (hash_text).
  */
 enum place_type {
     PLACE_U32,

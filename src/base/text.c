@@ -41,19 +41,6 @@ bool text_to_u64(const char *s, uint64_t *out)
     return digits_to_u64(s, s + strlen(s), out);
 }
 
-bool text_to_i64(const char *s, int64_t *out)
-{
-    bool is_negative = *s == '-';
-    uint64_t n;
-
-    if (!text_to_u64(s + is_negative, &n) ||
-        n > (uint64_t)INT64_MAX + is_negative)
-        return false;
-    /* Of the negative ones INT64_MIN has no positive twin to negate. */
-    *out = !is_negative ? (int64_t)n : n ? -(int64_t)(n - 1) - 1 : 0;
-    return true;
-}
-
 /* The end of a number "12", "1.5", ".5", "5." with no sign or exponent; s
  * itself where there is none. */
 static const char *skip_decimal(const char *s)

@@ -25,7 +25,6 @@ extern "C" {
 
 /* Decimal digits only: no sign, no blank, no overflow. */
 bool text_to_u64(const char *s, uint64_t *out);
-bool text_to_i64(const char *s, int64_t *out);
 /* A finite decimal number; "nan", "inf", hexadecimal and what overflows to
  * infinity are refused. */
 bool text_to_double(const char *s, double *out);

@@ -35,35 +35,6 @@ static void test_u64(void)
     }
 }
 
-static void test_i64(void)
-{
-    static const struct {
-        const char *text;
-        bool fits;
-        int64_t value;
-    } cases[] = {
-        {"0", true, 0},
-        {"-0", true, 0},
-        {"-12", true, -12},
-        {"9223372036854775807", true, INT64_MAX},
-        {"9223372036854775808", false, 0},
-        {"-9223372036854775808", true, INT64_MIN},
-        {"-9223372036854775809", false, 0},
-        {"-", false, 0},
-        {"--1", false, 0},
-        {"+1", false, 0},
-        {"", false, 0},
-    };
-
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        int64_t got = 12345;
-        bool fits = text_to_i64(cases[i].text, &got);
-
-        ok(fits == cases[i].fits && got == (fits ? cases[i].value : 12345),
-           "i64 of '%s'", cases[i].text);
-    }
-}
-
 static void test_double(void)
 {
     static const struct {
@@ -330,7 +301,6 @@ int main(void)
     test_quote_random();
     test_shown();
     test_u64();
-    test_i64();
     test_double();
     test_bytes();
     test_share();
