@@ -6,11 +6,7 @@
 #include <stdio.h>
 
 static const struct option_spec cost_options[] = {
-    {"cost", 0, OPTION_STRING, "COST", NULL, 0, 0, NULL,
-     "cost model; without it the plan's own, else that of --gpu"},
-    {"gpu", 0, OPTION_STRING, "NAME", "h100", 0, 0, NULL,
-     "GPU whose cost model prices a plan that names none"},
-    PLANNING_BANDWIDTHS,
+    PRICING_OPTIONS,
     {"output", 'o', OPTION_OUTPUT, "FILE", NULL, 0, 0, NULL,
      "write the priced plan, as JSON"},
     {"json", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,

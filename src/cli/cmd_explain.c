@@ -10,11 +10,7 @@
 #include <string.h>
 
 static const struct option_spec explain_options[] = {
-    {"cost", 0, OPTION_STRING, "COST", NULL, 0, 0, NULL,
-     "cost model; without it the plan's own, else that of --gpu"},
-    {"gpu", 0, OPTION_STRING, "NAME", "h100", 0, 0, NULL,
-     "GPU whose cost model prices a plan that names none"},
-    PLANNING_BANDWIDTHS,
+    PRICING_OPTIONS,
     {"json", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
      "print JSON instead of the report"},
     {0},

@@ -105,16 +105,12 @@ void explain_table(struct explained *explained, uint32_t table, struct buf *out)
 static json_t *json_shards(const struct way *way, const struct plan *now,
                            uint32_t table)
 {
-    const struct table *tables = now->problem.tables;
-    const char *group = tables[table].group;
     json_t *list = json_array();
 
     for (size_t i = 0; i < way->plan.n_shards; i++) {
         const struct shard *shard = &way->plan.shards[i];
-        const char *other = tables[shard->table].group;
 
-        if (shard->table == table ||
-            (group && other && strcmp(group, other) == 0))
+        if (ways_share(&now->problem, table, shard->table))
             json_array_append_new(
                 list, json_pack("{s:I, s:s, s:I, s:I, s:I, s:I, s:I}", "table",
                                 (json_int_t)shard->table, "kind",

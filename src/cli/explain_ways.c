@@ -456,20 +456,24 @@ static void find_replica(struct finder *finder)
     mem_free(come);
 }
 
+bool ways_share(const struct problem *problem, uint32_t a, uint32_t b)
+{
+    const char *group = problem->tables[a].group;
+    const char *other = problem->tables[b].group;
+
+    return a == b || (group && other && !strcmp(group, other));
+}
+
 static void collect(struct finder *finder)
 {
     const struct plan *plan = finder->what_if->plan;
     const struct problem *problem = finder->problem;
-    const char *group = problem->tables[finder->ways->table].group;
     bool *is_in = mem_alloc(problem->n_tables, sizeof(*is_in));
 
     finder->tables = ARENA_NEW(finder->arena, uint32_t, problem->n_tables);
     finder->gone = ARENA_NEW(finder->arena, size_t, plan->n_shards);
     for (uint32_t t = 0; t < problem->n_tables; t++) {
-        const char *other = problem->tables[t].group;
-
-        is_in[t] = t == finder->ways->table ||
-                   (group && other && !strcmp(group, other));
+        is_in[t] = ways_share(problem, finder->ways->table, t);
         if (is_in[t])
             finder->tables[finder->n_tables++] = t;
     }

@@ -33,6 +33,8 @@ struct ways {
  * best host. What the plan does already is left out. */
 void ways_find(struct ways *ways, struct what_if *what_if, uint32_t table,
                struct arena *arena);
+/* Whether table b goes where table a does: it is a, or of its group. */
+bool ways_share(const struct problem *problem, uint32_t a, uint32_t b);
 /* The cheapest that is allowed, or NULL. */
 const struct way *ways_best(const struct ways *ways);
 

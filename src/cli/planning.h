@@ -23,6 +23,14 @@
                      CLUSTER_MIN_GBPS, CLUSTER_MAX_GBPS, NULL,            \
                      "bandwidth of a GPU across them, 10^9 bytes a second")
 
+/* Of commands that price a plan: planning_oracle_of_plan reads them. */
+#define PRICING_OPTIONS                                                        \
+    OPTION_ENTRY("cost", 0, OPTION_STRING, "COST", NULL, 0, 0, NULL,           \
+                 "cost model; without it the plan's own, else that of --gpu"), \
+        OPTION_ENTRY("gpu", 0, OPTION_STRING, "NAME", "h100", 0, 0, NULL,      \
+                     "GPU whose cost model prices a plan that names none"),    \
+        PLANNING_BANDWIDTHS
+
 /* GPUS is how --gpus is given: OPTION_U64, "N", or OPTION_RANGE, "N|N..M". */
 #define PLANNING_OPTIONS(GPUS, ARGUMENT)                                       \
     OPTION_ENTRY("gpus", 'g', GPUS, ARGUMENT, NULL, 1, PLANNING_MAX_GPUS,      \
@@ -106,8 +114,8 @@ int planning_set_cluster(struct problem *problem, struct cli *cli,
 /* The cost model of --cost, else the one of --gpu. */
 int planning_oracle(struct oracle **out, struct cli *cli,
                     const struct problem *problem, struct err *err) MUST_CHECK;
-/* For a plan that is there already, by options "cost" and "gpu": the model
- * asked for, else the plan's own, else that of the GPU. It prices every cut.
+/* For a plan that is there already, by PRICING_OPTIONS: the model asked for,
+ * else the plan's own, else that of the GPU. It prices every cut.
  * Bandwidths that are asked for stay with the plan. */
 int planning_oracle_of_plan(struct oracle **out, struct cli *cli,
                             struct plan *plan, struct err *err) MUST_CHECK;
