@@ -55,7 +55,7 @@ END
 
 echo "== plans"
 for member in version inputs_hash source memory_model search stopped name hash \
-    basis comm device group kind output precision optimizer; do
+    basis comm dense_optimizer group kind output precision optimizer; do
     sed "s/\"$member\": \"[^\"]*\"/\"$member\": \"$json\"/" plan.json >bad.json
     cmp -s bad.json plan.json && sed "s/^{/{ \"$member\": \"$json\",/" \
         plan.json >bad.json
@@ -116,13 +116,13 @@ cp "$db" few.db
 chmod u+w few.db
 sqlite3 few.db 'PRAGMA foreign_keys = 1; DELETE FROM sample WHERE id > 1000'
 for column in setting.device setting.isa setting.precision setting.optimizer \
-    sample.version sample.started_at comm_sample.kind ceiling.kind; do
+    sample.version sample.started_at comm_sample.kind; do
     cp few.db bad.db
     sqlite3 bad.db "PRAGMA ignore_check_constraints = 1;
-        UPDATE ${column%.*} SET ${column#*.} = $sql" >/dev/null 2>&1
+        UPDATE ${column%.*} SET ${column#*.} = $sql"
     try "$column: bench" bench --db bad.db --samples 0 --csv out
     case $column in
-    setting.*) try "$column: eval" eval --db bad.db --model "$shipped" ;;
+    setting.* | comm*) try "$column: eval" eval --db bad.db --model "$shipped" ;;
     esac
 done
 
