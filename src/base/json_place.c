@@ -319,11 +319,14 @@ int place_list_double(double *out, const struct json_place *place,
                       const char *key, const json_t *list, size_t idx,
                       double min, double max, struct err *err)
 {
+    const json_t *value = json_array_get(list, idx);
     char name[64];
 
+    *out = json_number_value(value);
+    if (json_is_number(value) && *out >= min && *out <= max)
+        return 0; /* of many numbers none needs its name */
     snprintf(name, sizeof(name), "%.32s[%zu]", key, idx);
-    return read_double(out, place, name, json_array_get(list, idx), min, max,
-                       err);
+    return read_double(out, place, name, value, min, max, err);
 }
 
 int place_bool(bool *out, const struct json_place *place, const char *key,
