@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "core/oracle.h"
 #include "core/plan.h"
+#include "io/tables_io.h"
 
 /*
  * What plan, compare and cost share: the options that say what is planned for,
@@ -55,11 +56,13 @@
                      "memory of a GPU that must stay free; 0 where weights "   \
                      "alone count"),                                           \
         PLANNING_BANDWIDTHS,                                                   \
-        OPTION_ENTRY("batch", 'b', OPTION_U64, "N", "65536", 1, 1e12, NULL,    \
+        OPTION_ENTRY("batch", 'b', OPTION_U64, "N", "65536", 1,                \
+                     PROBLEM_MAX_BATCH, NULL,                                  \
                      "global batch: samples a step over all GPUs"),            \
-        OPTION_ENTRY("batch-per-gpu", 0, OPTION_U64, "N", NULL, 1, 1e12, NULL, \
+        OPTION_ENTRY("batch-per-gpu", 0, OPTION_U64, "N", NULL, 1,             \
+                     PROBLEM_MAX_BATCH, NULL,                                  \
                      "the same for one GPU; wins over --batch"),               \
-        OPTION_ENTRY("dim", 0, OPTION_U64, "D", NULL, 1, 1048576, NULL,        \
+        OPTION_ENTRY("dim", 0, OPTION_U64, "D", NULL, 1, TABLES_MAX_DIM, NULL, \
                      "columns of the tables whose dim cell is empty"),         \
         OPTION_ENTRY("cost", 0, OPTION_STRING, "COST", NULL, 0, 0, NULL,       \
                      "cost model: model:FILE, roofline:NAME, reference:DIR "   \
@@ -68,7 +71,7 @@
             "shard", 0, OPTION_STRING, "KINDS", NULL, 0, 0, NULL,              \
             "shard kinds allowed, of table,column,row,grid,replicate"),        \
         OPTION_ENTRY(                                                          \
-            "min-width", 0, OPTION_U64, "N", "4", 4, 1048576, NULL,            \
+            "min-width", 0, OPTION_U64, "N", "4", 4, TABLES_MAX_DIM, NULL,     \
             "columns of the narrowest piece of a table, a multiple of 4"),     \
         OPTION_ENTRY(                                                          \
             "row-cut", 0, OPTION_CHOICE, "HOW", "ranks", 0, 0, "ranks|any",    \

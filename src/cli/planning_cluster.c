@@ -66,6 +66,11 @@ static int finish(struct problem *problem, struct cli *cli, struct err *err)
     problem->batch = cli_u64(cli, "batch");
     if (cli_given(cli, "batch-per-gpu"))
         problem->batch = cli_u64(cli, "batch-per-gpu") * cluster->n_devices;
+    if ((double)problem->batch > PROBLEM_MAX_BATCH)
+        return err_set(err, ERR_USAGE,
+                       "option '--batch-per-gpu' makes a global batch of "
+                       "%" PRIu64 ", above %.0f",
+                       problem->batch, PROBLEM_MAX_BATCH);
     return add_reserve(problem, cli, err);
 }
 

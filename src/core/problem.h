@@ -79,6 +79,8 @@ enum dense_optimizer {
 /* "table", "sgd" ... */
 const char *dense_optimizer_name(enum dense_optimizer optimizer);
 
+#define PROBLEM_MAX_BATCH 1e12 /* of any file or option */
+
 struct problem {
     struct table *tables; /* [n_tables], order of the input */
     size_t n_tables;

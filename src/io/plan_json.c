@@ -18,7 +18,6 @@
 
 /* Longer than any step, shorter than what sums up to infinity. */
 #define MAX_MS 1e15
-#define MAX_BATCH 1e12
 
 /* Each member that is a number, a text or a flag, with its range. Those that
  * are lists, choices, or bounded by what stands elsewhere in the file follow
@@ -26,7 +25,7 @@
 
 static const struct place_field head_fields[] = {
     {"batch", PLACE_U64, true, offsetof(struct plan, problem.batch), 1,
-     MAX_BATCH},
+     PROBLEM_MAX_BATCH},
     {"source", PLACE_TEXT, false, offsetof(struct plan, problem.source), 0, 0},
     {"min_width", PLACE_U32, false, offsetof(struct plan, problem.min_width),
      TABLE_COLUMN_STEP, TABLES_MAX_DIM},

@@ -65,6 +65,7 @@ bad memory-negative plan "$tables" --gpus 2 --memory=-1GiB
 bad memory-huge plan "$tables" --gpus 2 --memory 99999999TiB
 bad reserve-above-100 plan "$tables" --gpus 2 --reserve 150%
 bad batch-zero plan "$tables" --gpus 2 --batch 0
+bad batch-huge plan "$tables" --gpus 2 --batch-per-gpu 1000000000000 -o out
 bad bandwidth-zero plan "$tables" --gpus 2 --inter-gbps 0
 bad bandwidth-text plan "$tables" --gpus 2 --intra-gbps fast
 bad bandwidth-and-nets plan "$tables" --gpus 2 --cost reference:none \
