@@ -210,7 +210,7 @@ static void add_unit(struct parts *parts, uint32_t u, double all_work,
     const struct unit *unit = of->unit;
     const struct table *table = &parts->problem->tables[unit->tables[0]];
     bool is_free = !table->group && unit->device < 0;
-    uint32_t min_width = units_min_width(parts->problem, table), quantum;
+    uint32_t min_width = table_min_width(parts->problem, table), quantum;
     bool large = is_free && is_large(parts, table, all_work);
     uint64_t rows = table->num_embeddings;
 

@@ -17,7 +17,7 @@
  * - memory is that of the problem's model, device by device, pins, groups and
  *   allowed kinds are kept: a group is one unit, neither it nor a pinned table
  *   is cut;
- * - sequence tables are cut in halves or not at all (units_min_width);
+ * - sequence tables are cut in halves or not at all (table_min_width);
  * - where no assignment by cost is found, one by memory alone is tried;
  * - pieces of one table and unequal widths do not stay on one device, as
  *   TorchRec takes them for equal: they are made one, and where that costs

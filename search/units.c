@@ -17,21 +17,11 @@ static unsigned allowed_kinds(const struct units *units, uint32_t table)
            units->oracle->kinds;
 }
 
-uint32_t units_min_width(const struct problem *problem,
-                         const struct table *table)
-{
-    uint32_t min_width = problem_min_width(problem), half = table->dim / 2;
-
-    if (table->output != OUTPUT_SEQUENCE)
-        return min_width;
-    return half < min_width || half % TABLE_COLUMN_STEP ? table->dim : half;
-}
-
 /* How often a table's columns can be halved. */
 static uint32_t n_halvings(const struct problem *problem,
                            const struct table *table)
 {
-    uint32_t min_width = units_min_width(problem, table), dim = table->dim;
+    uint32_t min_width = table_min_width(problem, table), dim = table->dim;
     uint32_t n = 0;
 
     while (dim / 2 >= min_width && dim % (2 * TABLE_COLUMN_STEP) == 0 &&

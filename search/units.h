@@ -65,13 +65,6 @@ int units_init_whole(struct units *units, const struct problem *problem,
                      const struct oracle *oracle, struct arena *arena,
                      struct err *err) MUST_CHECK;
 
-/* Columns of the narrowest piece that a search may cut of a table; all of them
- * where it may not be cut by columns. TorchRec takes the column pieces of all
- * sequence tables, which are of one dim, to be of one width: so these are cut
- * in halves or not at all. */
-uint32_t units_min_width(const struct problem *problem,
-                         const struct table *table);
-
 /* Whether an item has halves. */
 int units_can_halve(const struct units *units, uint32_t item);
 /* Whether the item may stand on the device, its memory aside. */

@@ -335,7 +335,7 @@ static void find_columns(struct finder *finder)
     const struct table *table = &finder->problem->tables[finder->tables[0]];
     uint32_t n_quanta = table->dim / TABLE_COLUMN_STEP,
              n = n_devices_of(finder);
-    uint32_t min_width = problem_min_width(finder->problem);
+    uint32_t min_width = table_min_width(finder->problem, table);
     struct shard piece = shard_whole(finder->problem, finder->tables[0], 0);
     struct shard come[MAX_COLUMN_PIECES];
     uint32_t *order;

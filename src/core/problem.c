@@ -281,6 +281,16 @@ uint32_t shard_row_ranks(const struct problem *problem,
     return 0;
 }
 
+uint32_t table_min_width(const struct problem *problem,
+                         const struct table *table)
+{
+    uint32_t min_width = problem_min_width(problem), half = table->dim / 2;
+
+    if (table->output != OUTPUT_SEQUENCE)
+        return min_width;
+    return half < min_width || half % TABLE_COLUMN_STEP ? table->dim : half;
+}
+
 struct shard shard_whole(const struct problem *problem, uint32_t table,
                          uint32_t device)
 {

@@ -164,6 +164,13 @@ static inline uint32_t problem_min_width(const struct problem *problem)
     return problem->min_width ? problem->min_width : TABLE_COLUMN_STEP;
 }
 
+/* Columns of the narrowest piece that may be cut of a table; all of them where
+ * it may not be cut by columns. TorchRec takes the column pieces of all
+ * sequence tables, which are of one dim, to be of one width: so these are cut
+ * in halves or not at all. */
+uint32_t table_min_width(const struct problem *problem,
+                         const struct table *table);
+
 /* A whole table as one shard on `device`. */
 struct shard shard_whole(const struct problem *problem, uint32_t table,
                          uint32_t device);

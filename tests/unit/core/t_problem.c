@@ -252,8 +252,33 @@ static void test_whole_hosts(void)
     is_i64(cluster_whole_hosts(&assumed, 15), 15, "3 x 5 as it is");
 }
 
+static void test_min_width(void)
+{
+    static const struct {
+        uint32_t dim, min_width;
+        enum table_output output;
+        uint32_t want;
+    } cases[] = {
+        {32, 0, OUTPUT_POOLED, 4},     {32, 8, OUTPUT_POOLED, 8},
+        {32, 0, OUTPUT_SEQUENCE, 16},  {32, 16, OUTPUT_SEQUENCE, 16},
+        {32, 20, OUTPUT_SEQUENCE, 32}, /* half would be too narrow, */
+        {12, 0, OUTPUT_SEQUENCE, 12},  /* or no vectors of four */
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct table table = make_table("t", 10, cases[i].dim, 1);
+        struct problem problem = make_problem(&table, 1);
+
+        table.output = cases[i].output;
+        problem.min_width = cases[i].min_width;
+        is_i64(table_min_width(&problem, &table), cases[i].want,
+               "columns of the narrowest piece");
+    }
+}
+
 int main(void)
 {
+    test_min_width();
     test_assumed_hosts();
     test_whole_hosts();
     test_raise_memory();
