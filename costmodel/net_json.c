@@ -129,23 +129,20 @@ static int read_features(uint32_t *inputs, uint32_t n,
     return 0;
 }
 
-int net_file_read(struct net_file *file, uint32_t *inputs,
-                  const char *const *features, uint64_t *hash,
-                  struct arena *arena, struct err *err)
+int net_file_parse(struct net_file *file, uint32_t *inputs,
+                   const char *const *features, const char *text, size_t len,
+                   struct arena *arena, struct err *err)
 {
     const uint32_t n = file->n_inputs;
     struct json_place place;
     json_t *root = NULL;
-    const char *text;
-    size_t len;
     int rc = -1;
 
-    if (file_read(&text, &len, file->path, arena, err) ||
-        json_parse(&root, text, len, file->path, err) ||
+    file->n_layers = 0;
+    if (json_parse(&root, text, len, file->path, err) ||
         place_root(&place, root, file->path, err))
         goto out;
     place.is_strict = true;
-    *hash = hash_bytes(text, len, *hash);
     if (read_features(inputs, n, &place, features, err) ||
         read_floats(&file->mean, &place, "feature_means", n, (double)-FLT_MAX,
                     arena, err) ||
@@ -157,4 +154,18 @@ int net_file_read(struct net_file *file, uint32_t *inputs,
 out:
     json_decref(root);
     return rc;
+}
+
+int net_file_read(struct net_file *file, uint32_t *inputs,
+                  const char *const *features, uint64_t *hash,
+                  struct arena *arena, struct err *err)
+{
+    const char *text;
+    size_t len;
+
+    if (file_read(&text, &len, file->path, arena, err) ||
+        net_file_parse(file, inputs, features, text, len, arena, err))
+        return -1;
+    *hash = hash_bytes(text, len, *hash);
+    return 0;
 }

@@ -23,9 +23,15 @@ struct net_file {
     uint32_t n_layers;
 };
 
-/* Reads the file at file->path, which must have the features[n_inputs], each
- * once, in any order: input i of the net is features[inputs[i]]. *hash takes
- * in the file's bytes. ERR_IO, or ERR_INPUT with what is wrong. */
+/* The text, which must have the features[n_inputs], each once, in any order:
+ * input i of the net is features[inputs[i]]. All numbers are finite. ERR_INPUT
+ * with path and what is wrong; file->path need not be there. */
+int net_file_parse(struct net_file *file, uint32_t *inputs,
+                   const char *const *features, const char *text, size_t len,
+                   struct arena *arena, struct err *err) MUST_CHECK;
+
+/* The same of the file at file->path. *hash takes in the file's bytes. ERR_IO
+ * besides. */
 int net_file_read(struct net_file *file, uint32_t *inputs,
                   const char *const *features, uint64_t *hash,
                   struct arena *arena, struct err *err) MUST_CHECK;

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "costmodel/net_json.h"
+
+#define N_INPUTS 3
+
+#define MUST(cond)                                                             \
+    do {                                                                       \
+        if (!(cond)) {                                                         \
+            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #cond); \
+            abort();                                                           \
+        }                                                                      \
+    } while (0)
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* A net that can be asked: each feature once, layers that fit together, finite
+ * answers but where sums overflow. */
+static void judge(const struct net_file *file, const uint32_t *inputs,
+                  struct arena *arena)
+{
+    const float in[N_INPUTS] = {0, 1, 2};
+    unsigned seen = 0;
+    struct fast_mlp mlp;
+    float *out;
+
+    for (uint32_t i = 0; i < N_INPUTS; i++) {
+        MUST(inputs[i] < N_INPUTS && file->std[i] > 0);
+        MUST(isfinite(file->mean[i]) && isfinite(file->std[i]));
+        seen |= 1u << inputs[i];
+    }
+    MUST(seen == (1u << N_INPUTS) - 1 && file->n_layers > 0);
+    for (uint32_t k = 0; k < file->n_layers; k++) {
+        const struct fast_mlp_layer *layer = &file->layers[k];
+
+        MUST(layer->n_in == (k ? layer[-1].n_out : N_INPUTS));
+        for (size_t i = 0; i < (size_t)layer->n_in * layer->n_out; i++)
+            MUST(isfinite(layer->weight[i]));
+        for (size_t o = 0; o < layer->n_out; o++)
+            MUST(isfinite(layer->bias[o]));
+    }
+    fast_mlp_init(&mlp, file->layers, file->n_layers, file->mean, file->std,
+                  CPU_PORTABLE, arena);
+    out = ARENA_NEW(arena, float, mlp.n_out);
+    fast_mlp_eval(&mlp, in, 1, out);
+    for (uint32_t o = 0; o < mlp.n_out; o++)
+        MUST(!(out[o] < 0)); /* all layers have a ReLU */
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const char *const features[N_INPUTS] = {"dim", "rows", "pooling"};
+    struct net_file file = {.path = "fuzz", .n_inputs = N_INPUTS};
+    uint32_t inputs[N_INPUTS];
+    struct arena arena;
+    struct err err = {0};
+
+    arena_init(&arena);
+    if (net_file_parse(&file, inputs, features, (const char *)data, size,
+                       &arena, &err)) {
+        MUST(err.code == ERR_INPUT);
+        MUST(!strncmp(err.msg, "fuzz", 4));
+    } else {
+        judge(&file, inputs, &arena);
+    }
+    arena_release(&arena);
+    return 0;
+}
