@@ -424,7 +424,7 @@ static struct problem with_kind(const struct problem *problem, unsigned kind,
 static struct problem helped(const struct problem *problem, const char *remedy,
                              struct arena *arena)
 {
-    char size[32] = "", unit[8] = "", kind[16] = "";
+    char size[32] = "", unit[8] = "", bytes[40], kind[16] = "";
     uint64_t n = 0;
 
     if (sscanf(remedy, "%15[a-z] cuts allowed", kind) == 1 &&
@@ -433,8 +433,9 @@ static struct problem helped(const struct problem *problem, const char *remedy,
     if (!strncmp(remedy, "at least ", 9))
         remedy += 9;
     if (sscanf(remedy, "%15s %7s", size, unit) == 2 && isupper(*unit)) {
-        if (!text_to_bytes(strcat(size, unit), &n))
-            ok(0, "a size: '%s'", size);
+        snprintf(bytes, sizeof bytes, "%s%s", size, unit);
+        if (!text_to_bytes(bytes, &n))
+            ok(0, "a size: '%s'", bytes);
         return with_memory(problem, n, arena);
     }
     if (!text_to_u64(size, &n))
