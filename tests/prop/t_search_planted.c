@@ -3,6 +3,7 @@
  * Problems that have a plan, because it was drawn first and the memory was set
  * to what it takes and a little more: the full search finds one too.
  */
+#include <assert.h>
 #include <ctype.h>
 
 #include "base/text.h"
@@ -124,9 +125,11 @@ static void plant_rows(struct plant *plant, struct shard whole,
     uint32_t n = cluster->n_devices, host = plant->family->devices_per_host;
     uint32_t ways = host ? (draw(plant, 2) || n_ranges > 1 ? host : n)
                          : 2 + draw(plant, n - 1);
-    uint64_t block = (whole.row_end - 1) / ways + 1;
     uint32_t width = whole.col_end / n_ranges;
+    uint64_t block;
 
+    assert(ways > 0 && n > 0);
+    block = (whole.row_end - 1) / ways + 1;
     for (uint32_t range = 0; range < n_ranges; range++) {
         uint32_t first = draw(plant, n);
 
