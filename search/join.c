@@ -81,6 +81,32 @@ static bool join_held(struct trial *trial, const struct layout *layout,
     return is_fine;
 }
 
+/* Whether all pieces that the unit has then are alike. */
+static bool are_alike(const struct trial *trial, const struct layout *layout,
+                      uint32_t unit)
+{
+    uint32_t next = 0, alike = NO_PART;
+
+    for (uint32_t c = 0; c < trial->n_changes; c++) {
+        uint32_t part = trial->changes[c].part;
+
+        if (part == NO_PART || unit_of(layout, part) != unit)
+            continue;
+        if (alike != NO_PART && part != alike)
+            return false;
+        alike = part;
+    }
+    for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
+         i = layout->pieces[i].next) {
+        if (trial_find(trial, i, &next))
+            continue;
+        if (alike != NO_PART && layout->pieces[i].part != alike)
+            return false;
+        alike = layout->pieces[i].part;
+    }
+    return true;
+}
+
 static bool join_unit(struct trial *trial, const struct layout *layout,
                       uint32_t unit)
 {
@@ -90,6 +116,8 @@ static bool join_unit(struct trial *trial, const struct layout *layout,
     for (uint32_t c = 0; c < trial->n_changes; c++)
         if (trial->changes[c].part != NO_PART)
             trial->first_on[trial->changes[c].device] = NO_PIECE;
+    if (layout->parts->of[unit].is_even)
+        is_fine = is_fine && are_alike(trial, layout, unit);
     return is_fine;
 }
 

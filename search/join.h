@@ -15,7 +15,8 @@
 
 /* Before a trial is summed up: column pieces that it puts where some of their
  * unit are become one. False where it may not come true: where that would be a
- * whole table that may only be cut, or where pieces of one row block meet.
+ * whole table that may only be cut, where pieces of one row block meet, or
+ * where columns of a sequence would be of several widths.
  * Nothing where trial->is_home. */
 bool trial_join(struct trial *trial, const struct layout *layout);
 

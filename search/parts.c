@@ -25,12 +25,12 @@ static double look_up_work(const struct table *table)
 }
 
 /* The smallest multiple of four that divides dim, is no less than min_width and
- * gives at most max widths, else the coarsest cut there is; 0 where dim cannot
+ * gives at most max widths, else the coarsest cut there is; dim where it cannot
  * be cut. */
 static uint32_t choose_quantum(uint32_t dim, uint32_t min_width,
                                uint32_t max_quanta)
 {
-    uint32_t quantum = 0;
+    uint32_t quantum = dim;
 
     for (uint32_t step = min_width; step <= dim / 2;
          step += TABLE_COLUMN_STEP) {
@@ -111,7 +111,7 @@ static void add_cut(struct parts *parts, uint32_t unit, uint32_t n_ways,
 /* Fine enough for widths that are multiples of four columns, unless that is
  * finer than pieces may be. */
 static uint32_t refine_quantum(const struct parts *parts, uint32_t table,
-                               uint32_t min_width, uint32_t coarse)
+                               uint32_t coarse)
 {
     uint32_t quantum = coarse;
     const struct table_pieces *old;
@@ -129,7 +129,7 @@ static uint32_t refine_quantum(const struct parts *parts, uint32_t table,
             rest = next;
         }
     }
-    return quantum < min_width ? coarse : quantum;
+    return quantum < problem_min_width(parts->problem) ? coarse : quantum;
 }
 
 /* The row blocks that there are. */
@@ -219,15 +219,17 @@ static void add_unit(struct parts *parts, uint32_t u, double all_work,
     of->n_cuts = 0;
     of->n_quanta = 1;
     of->quantum = table->dim;
+    of->is_even = false;
     if (of->kinds & SHARD_TABLE)
         of->whole = add_part(parts, u, SHARD_TABLE, 0, rows, table->dim);
     if (table->group)
         return;
     quantum = choose_quantum(table->dim, min_width, max_quanta);
-    if ((of->kinds & SHARD_COLUMN) && quantum > 0) {
-        of->quantum =
-            refine_quantum(parts, unit->tables[0], min_width, quantum);
+    quantum = refine_quantum(parts, unit->tables[0], quantum);
+    if ((of->kinds & SHARD_COLUMN) && quantum < table->dim) {
+        of->quantum = quantum;
         of->n_quanta = table->dim / of->quantum;
+        of->is_even = table->output == OUTPUT_SEQUENCE && of->n_quanta > 2;
         of->columns = parts->n_parts;
         for (uint32_t i = 1; i < of->n_quanta; i++)
             add_part(parts, u, SHARD_COLUMN, 0, rows, i * of->quantum);

@@ -46,6 +46,8 @@ struct part_unit {
     const struct unit *unit;
     unsigned kinds; /* that it may be cut into */
     uint32_t quantum, n_quanta;
+    bool is_even;     /* a sequence that stands in more than two columns: there
+                         or in pieces of one width */
     uint32_t whole;   /* part, or NO_PART */
     uint32_t columns; /* part of one quantum; n quanta are `n - 1` further;
                          NO_PART where columns may not be cut */
