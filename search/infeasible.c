@@ -17,6 +17,7 @@
 struct question {
     struct problem problem; /* of the kinds that the search makes */
     const struct oracle *oracle;
+    unsigned search_kinds;
     struct arena arena;
     uint32_t roomiest; /* device; further ones are like it */
 };
@@ -333,7 +334,7 @@ static unsigned missing_kind(struct question *question)
     static const unsigned kinds[] = {SHARD_COLUMN, SHARD_ROW, SHARD_TABLE};
 
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if ((question->oracle->kinds & kinds[i]) &&
+        if ((question->oracle->kinds & question->search_kinds & kinds[i]) &&
             fits(question, 0, question->problem.cluster.n_devices, kinds[i]))
             return kinds[i];
     return 0;
@@ -354,11 +355,10 @@ static const char *find_remedies(struct question *question)
                             size(memory, arena));
     if (n_devices)
         text = arena_printf(
-            arena, "%s%s%u %s", text, *text ? ", or with " : "", n_devices,
-            is_even ? "such devices" : "devices, new ones like the roomiest");
+            arena, "%s%s%u %s", text, *text ? ", or " : "", n_devices,
+            is_even ? "such devices" : "devices, new like the roomiest");
     if (kind)
-        text = arena_printf(arena, "%s%s%s allowed", text,
-                            *text ? ", or with " : "",
+        text = arena_printf(arena, "%s%s%s allowed", text, *text ? ", or " : "",
                             kind == SHARD_TABLE ? "whole tables"
                             : kind == SHARD_ROW ? "row cuts"
                                                 : "column cuts");
@@ -454,7 +454,8 @@ static bool question_open(struct question *question, struct units *units,
 {
     struct err ignored;
 
-    *question = (struct question){.problem = *problem, .oracle = oracle};
+    *question = (struct question){
+        .problem = *problem, .oracle = oracle, .search_kinds = search_kinds};
     question->problem.kinds &= search_kinds;
     arena_init(&question->arena);
     if (units_collect(units, &question->problem, oracle, &question->arena,
@@ -486,6 +487,18 @@ int infeasible_check(const struct problem *problem, const struct oracle *oracle,
     return shortage.kind != NO_SHORTAGE ? -1 : 0;
 }
 
+/* Whether the search makes all that may be made of each table. */
+static bool makes_all(const struct problem *problem,
+                      const struct oracle *oracle, unsigned search_kinds)
+{
+    unsigned kinds = problem->kinds & oracle->kinds & ~search_kinds;
+
+    for (size_t t = 0; t < problem->n_tables; t++)
+        if (problem->tables[t].kinds & kinds)
+            return false;
+    return true;
+}
+
 int infeasible_report(const struct problem *problem,
                       const struct oracle *oracle, unsigned search_kinds,
                       const struct fit_failure *failure, struct err *err)
@@ -503,7 +516,8 @@ int infeasible_report(const struct problem *problem,
         what = arena_printf(&question.arena,
                             "packing and annealing came within %s; ",
                             size(failure->lacking_bytes, &question.arena));
-    complain(&question, failure->is_proven,
+    complain(&question,
+             failure->is_proven && makes_all(problem, oracle, search_kinds),
              arena_printf(&question.arena, "%s%s", what,
                           describe(&sums, &problem->cluster, &question.arena)),
              err);

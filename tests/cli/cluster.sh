@@ -47,7 +47,7 @@ says()
 remedy()
 {
     sed 's/: the tables take.*; it would/: ...; it would/
-        s/[0-9.]* [MG]iB/SIZE/; s/with [0-9]* \([sd]\)/with N \1/' messages
+        s/[0-9.]* [MG]iB/SIZE/; s/or [0-9]* \([sd]\)/or N \1/' messages
 }
 
 echo "# how many"
@@ -210,7 +210,7 @@ cat messages
 "$ns" cost four.json 2>messages | sed -n 's/.* on \(.*\), global.*/\1/p'
 plan --gpus 8 --memory 240MiB >report
 echo "exit $?"
-n=$(sed -n 's/.* with \([0-9]*\) such devices.*/\1/p' messages)
+n=$(sed -n 's/.* or \([0-9]*\) such devices.*/\1/p' messages)
 plan --gpus "$n" --memory 240MiB >report
 echo "with as many as that says: exit $?"
 

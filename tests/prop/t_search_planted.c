@@ -449,7 +449,7 @@ static struct problem helped(const struct problem *problem, const char *remedy,
 static void try_remedies(const struct family *family, uint64_t seed,
                          unsigned *n_remedies)
 {
-    static const char before[] = "it would fit with ", between[] = ", or with ";
+    static const char before[] = "it would fit with ", between[] = ", or ";
     struct random_oracle oracle;
     struct plant plant;
     struct arena arena;

@@ -141,20 +141,20 @@ struct shortage_case {
 static const struct shortage_case shortage_cases[] = {
     {"one table", 2, 100 << 20, 0, SHARD_TABLE | SHARD_COLUMN,
      "no plan fits: the tables take at least 244 MiB (244 MiB weights), 2 "
-     "devices have 200 MiB; it would fit with 123 MiB a device, or with 3 such "
+     "devices have 200 MiB; it would fit with 123 MiB a device, or 3 such "
      "devices"},
     {"too much in all", 4, 125 << 20, 0, SHARD_TABLE | SHARD_COLUMN,
      "no plan fits: the tables take at least 732 MiB (732 MiB weights), 2 "
-     "devices have 250 MiB; it would fit with 367 MiB a device, or with 6 such "
+     "devices have 250 MiB; it would fit with 367 MiB a device, or 6 such "
      "devices"},
     {"one table, whole", 2, 200 << 20, 0, SHARD_TABLE,
      "no plan fits: table 't0' takes 244 MiB (244 MiB weights), the largest "
-     "device has 200 MiB; it would fit with 245 MiB a device, or with column "
+     "device has 200 MiB; it would fit with 245 MiB a device, or column "
      "cuts allowed"},
     {"one table, whole, and a reserve", 2, 250 << 20, 50 << 20, SHARD_TABLE,
      "no plan fits: table 't0' takes 244 MiB (244 MiB weights), the largest "
      "device has 200 MiB unreserved; it would fit with 295 MiB a "
-     "device, or with column cuts allowed"},
+     "device, or column cuts allowed"},
 };
 
 static void check_shortages(void)

@@ -19,22 +19,22 @@ static const struct uneven cases[] = {
     {"a small device",
      {300, 100},
      {0, 0},
-     "; it would fit with at least 245 MiB a device, or with 3 devices, new "
-     "ones like the roomiest",
-     "; it would fit with at least 245 MiB a device, or with 3 devices, new "
-     "ones like the roomiest"},
+     "; it would fit with at least 245 MiB a device, or 3 devices, new "
+     "like the roomiest",
+     "; it would fit with at least 245 MiB a device, or 3 devices, new "
+     "like the roomiest"},
     {"one that is used already",
      {300, 300},
      {0, 200},
-     "; it would fit with at least 445 MiB a device, or with 3 devices, new "
-     "ones like the roomiest",
-     "; it would fit with at least 445 MiB a device, or with 3 devices, new "
-     "ones like the roomiest"},
+     "; it would fit with at least 445 MiB a device, or 3 devices, new "
+     "like the roomiest",
+     "; it would fit with at least 445 MiB a device, or 3 devices, new "
+     "like the roomiest"},
     {"the larger one is the fuller",
      {250, 600},
      {0, 400},
-     "; it would fit with at least 489 MiB a device, or with 3 devices, new "
-     "ones like the roomiest",
+     "; it would fit with at least 489 MiB a device, or 3 devices, new "
+     "like the roomiest",
      NULL},
 };
 

@@ -342,7 +342,7 @@ static void check_errors(void)
     is_str(
         message(&problem, fake_oracle, ERR_NO_PLAN, &arena),
         "no plan fits: the tables take at least 336 MiB (336 MiB weights), 2 "
-        "devices have 200 MiB; it would fit with 176 MiB a device, or with "
+        "devices have 200 MiB; it would fit with 176 MiB a device, or "
         "4 such devices",
         "too much in all");
     fake_problem(&problem, rows, dims, 3, 2, 260 << 20, &arena);
