@@ -322,7 +322,7 @@ static void match_all(struct plan_moves *moves, const struct plan *before,
     table_pieces_find(was, after->problem.tables, n, before);
     table_pieces_find(now, after->problem.tables, n, after);
     for (size_t t = 0; t < n; t++) {
-        struct table_moves table = {.name = now[t].table->name,
+        struct table_moves table = {.name = after->problem.tables[t].name,
                                     .n_before = (uint32_t)was[t].n,
                                     .n_after = (uint32_t)now[t].n,
                                     .fate = FATE_ADDED};
