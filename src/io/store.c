@@ -9,7 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-#define BUSY_TIMEOUT_MS 10000
 #define MAX_CELL_BYTES (16 << 20)
 
 #define SETTING_COLUMNS                                                   \
@@ -362,7 +361,7 @@ int store_open(struct store **out, const char *path, enum store_mode mode,
         goto out;
     if (store_defend(store, err))
         goto out;
-    sqlite3_busy_timeout(store->db, BUSY_TIMEOUT_MS);
+    sqlite3_busy_timeout(store->db, STORE_BUSY_TIMEOUT_MS);
     if (store_execute(store, "PRAGMA foreign_keys = ON", err))
         goto out;
     if (store_prepare(store, err))

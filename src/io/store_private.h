@@ -8,6 +8,9 @@
 
 /* What the files of the store share, and nobody else sees. */
 
+/* How long another process that has the file in hand is waited for. */
+#define STORE_BUSY_TIMEOUT_MS 10000
+
 /* data/schema.sql itself, put into the program by the assembler. */
 extern const char store_schema_sql[] __attribute__((visibility("hidden")));
 

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/store_private.h"
 
+#include "base/clock.h"
+
 #include <inttypes.h>
 
+#define RETRY_MS 5
 #define APPLICATION_ID 0x4e534831 /* as in data/schema.sql */
 /* The file ends in a NUL here. */
 __asm__(".pushsection .rodata\n"
@@ -220,6 +223,20 @@ static int read_upgraded_copy(struct store *store, struct err *err)
     return store_execute(store, "PRAGMA query_only = ON", err);
 }
 
+/* SQLite does not wait where two that read the file both want to change how it
+ * is logged; after the statement each has let go. */
+static int use_wal(struct store *store, struct err *err)
+{
+    double end_ms = clock_ms() + STORE_BUSY_TIMEOUT_MS;
+    int status;
+
+    while ((status = sqlite3_exec(store->db, "PRAGMA journal_mode = WAL", NULL,
+                                  NULL, NULL)) == SQLITE_BUSY &&
+           clock_ms() < end_ms)
+        sqlite3_sleep(RETRY_MS);
+    return store_check(store, status, err);
+}
+
 int store_prepare(struct store *store, struct err *err)
 {
     int64_t version;
@@ -235,7 +252,7 @@ int store_prepare(struct store *store, struct err *err)
     if (sqlite3_db_readonly(store->db, "main") == 1)
         return err_set(err, ERR_IO, "cannot write '%s': the file is read-only",
                        store->path);
-    if (store_execute(store, "PRAGMA journal_mode = WAL", err) ||
+    if (use_wal(store, err) ||
         store_execute(store, "PRAGMA synchronous = FULL", err))
         return -1;
     return version == STORE_VERSION ? 0 : bring_up_to_date(store, err);

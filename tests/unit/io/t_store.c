@@ -8,6 +8,7 @@
 
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static const struct sample_setting setting = {.device = "cpu:Some CPU",
@@ -460,6 +461,39 @@ static void test_killed(struct arena *arena)
     ok(access(log, F_OK) != 0, "a writer clears it up");
 }
 
+/* Two that change at once how the file is logged: the second must let go first.
+ * Here it is one that reads, then writes a little later. */
+static void test_waits(void)
+{
+    static const struct timespec pause = {.tv_nsec = 100 * 1000 * 1000};
+    struct store *store;
+    char path[128], byte = 0;
+    sqlite3 *db = NULL;
+    int ready[2];
+    pid_t child;
+
+    in_dir(path, "waits.db");
+    open_ok(&store, path, STORE_WRITE);
+    store_close(store);
+    ok(!pipe(ready), "a pipe");
+    fflush(stdout);
+    child = fork();
+    if (child == 0) {
+        if (sqlite3_open(path, &db) ||
+            sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) ||
+            write(ready[1], &byte, 1) != 1)
+            _exit(1);
+        nanosleep(&pause, NULL);
+        _exit(sqlite3_exec(db, "COMMIT", NULL, NULL, NULL));
+    }
+    ok(read(ready[0], &byte, 1) == 1, "another process writes");
+    open_ok(&store, path, STORE_WRITE);
+    store_close(store);
+    waitpid(child, &ready[0], 0);
+    is_i64(ready[0], 0, "which could");
+    close(ready[1]);
+}
+
 static void test_read_only(void)
 {
     struct store *store;
@@ -597,9 +631,9 @@ static void test_many(struct arena *arena)
 static void remove_dir(void)
 {
     static const char *const names[] = {
-        "round",  "twice",   "comm",     "garbage", "empty",
-        "full",   "version", "many",     "foreign", "damaged",
-        "shared", "killed",  "readonly", "prepared"};
+        "round",  "twice",   "comm",     "garbage",  "empty",
+        "full",   "version", "many",     "foreign",  "damaged",
+        "shared", "killed",  "readonly", "prepared", "waits"};
     char path[128], name[32];
 
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
@@ -624,6 +658,7 @@ int main(void)
     test_refused();
     test_shared(&arena);
     test_killed(&arena);
+    test_waits();
     test_read_only();
     test_disk_full(&arena);
     test_damaged(&arena);
