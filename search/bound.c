@@ -2,15 +2,20 @@
 #include "search/bound.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Of a bisection. */
 #define N_STEPS 40
 /* What is summed up in floating point may be off by so much. */
 #define TOLERANCE 1e-12
 
-/* What pieces take: time and memory in all, and the dearest of them. */
+/* Of what stands on every device: limits shrink and more units have to. */
+#define N_ROUNDS 8
+
+/* What pieces take: time and memory in all, and the dearest of them; and what
+ * each device has of them at least, 0 where some may have none. */
 struct toll {
-    double ms, bytes, peak_ms;
+    double ms, bytes, peak_ms, everywhere_ms;
 };
 
 /* A way to tile a table with pieces of 4, 8 ... columns, each of n_blocks row
@@ -53,7 +58,14 @@ static struct toll toll_of_shard(const struct parts *parts,
     oracle->ops->embed(oracle, shard, 1, vector);
     ms = parts_alone_ms(oracle, vector);
     return (struct toll){ms, (double)shard_memory(parts->problem, shard).total,
-                         ms};
+                         ms, 0};
+}
+
+/* Whether each device has one of the cut's blocks. */
+static bool is_everywhere(const struct parts *parts, const struct cut *cut)
+{
+    return parts->oracle->row_cut == ROW_CUT_RANKS && !cut->stands &&
+           cut->n_blocks == parts->problem->cluster.n_devices;
 }
 
 /* Blocks of rows (one, all rows, where cut is NULL) at every width. */
@@ -83,6 +95,8 @@ static void add_tiling(struct choices *choices, const struct parts *parts,
             last.row_begin = parts->parts[cut->last].row_begin;
             last.row_end = last.row_begin + parts->parts[cut->last].n_rows;
             rest = toll_of_shard(parts, &last, vector);
+            if (is_everywhere(parts, cut))
+                toll->everywhere_ms = fmin(toll->ms, rest.ms);
             toll->ms = (cut->n_blocks - 1) * toll->ms + rest.ms;
             toll->bytes = (cut->n_blocks - 1) * toll->bytes + rest.bytes;
         }
@@ -97,13 +111,14 @@ static struct toll toll_of_parts(const struct parts *parts, uint32_t part,
         n * parts->alone_ms[part] + parts->alone_ms[last],
         n * (double)parts->parts[part].bytes + (double)parts->parts[last].bytes,
         parts->alone_ms[part],
+        parts->parts[part].kind == SHARD_REPLICATE ? parts->alone_ms[part] : 0,
     };
 }
 
 static struct toll toll_of_blocks(const struct parts *parts,
                                   const struct cut *cut)
 {
-    struct toll sum = {0};
+    struct toll sum = {.everywhere_ms = INFINITY};
 
     for (uint32_t b = 0; b < cut->n_blocks; b++) {
         struct toll one = toll_of_parts(parts, parts_of_block(cut, b), 0,
@@ -112,7 +127,10 @@ static struct toll toll_of_blocks(const struct parts *parts,
         sum.ms += one.ms;
         sum.bytes += one.bytes;
         sum.peak_ms = fmax(sum.peak_ms, one.peak_ms);
+        sum.everywhere_ms = fmin(sum.everywhere_ms, one.ms);
     }
+    if (!is_everywhere(parts, cut))
+        sum.everywhere_ms = 0;
     return sum;
 }
 
@@ -153,7 +171,7 @@ static double priced(const struct toll *toll, double price)
     return toll->ms + price * toll->bytes;
 }
 
-/* What a byte costs, and how dear a piece may be. */
+/* What a byte costs, and how dear a piece of the unit may be. */
 struct terms_of_trade {
     double price, limit_ms;
 };
@@ -168,8 +186,8 @@ static struct toll tile(const struct tiling *tiling,
         least[i] = (struct toll){.ms = INFINITY};
         for (uint32_t w = 0; w < i && w < tiling->n; w++) {
             const struct toll *toll = &tiling->tolls[w];
-            struct toll sum = {least[i - w - 1].ms + toll->ms,
-                               least[i - w - 1].bytes + toll->bytes, 0};
+            struct toll sum = {.ms = least[i - w - 1].ms + toll->ms,
+                               .bytes = least[i - w - 1].bytes + toll->bytes};
 
             if (toll->peak_ms <= terms->limit_ms &&
                 priced(&sum, terms->price) < priced(&least[i], terms->price))
@@ -201,19 +219,76 @@ static struct toll cheapest(const struct choices *choices,
 
 struct proof {
     const struct parts *parts;
-    struct choices *choices; /* [n_units] */
+    struct choices *choices;  /* [n_units] */
+    double *everywhere_ms;    /* [n_units]: find_everywhere */
+    double *next_ms;          /* [n_units]: its room */
+    double all_everywhere_ms; /* their sum */
     struct toll *room;
     double room_bytes, n_devices;
 };
 
-/* What all units take in all, cut as cheaply as may be. */
-static struct toll least_toll(const struct proof *proof,
-                              const struct terms_of_trade *terms)
+/* What a unit whose pieces are no dearer than that has on each device, however
+ * it is cut. */
+static double everywhere(const struct choices *choices, double limit_ms)
+{
+    double least = INFINITY;
+
+    for (uint32_t i = 0; i < choices->n_single; i++)
+        if (choices->single[i].peak_ms <= limit_ms)
+            least = fmin(least, choices->single[i].everywhere_ms);
+    for (uint32_t i = 0; i < choices->n_tilings; i++) {
+        const struct tiling *tiling = &choices->tilings[i];
+        double of_a_step = INFINITY;
+
+        for (uint32_t w = 0; w < tiling->n; w++)
+            if (tiling->tolls[w].peak_ms <= limit_ms)
+                of_a_step =
+                    fmin(of_a_step, tiling->tolls[w].everywhere_ms / (w + 1));
+        least = fmin(least, of_a_step * (tiling->n + 1));
+    }
+    return isfinite(least) ? least : 0; /* no way at all is another matter */
+}
+
+/* A piece shares its device with what stands on every one. */
+static double limit_of(const struct proof *proof, uint32_t unit,
+                       double total_ms)
+{
+    return total_ms - (proof->all_everywhere_ms - proof->everywhere_ms[unit]);
+}
+
+/* In a plan of that total: pieces that are limited have to be cut, some of them
+ * over all devices, which limits the others. */
+static void find_everywhere(struct proof *proof, double total_ms)
+{
+    uint32_t n = proof->parts->n_units;
+
+    memset(proof->everywhere_ms, 0, n * sizeof(*proof->everywhere_ms));
+    proof->all_everywhere_ms = 0;
+    for (unsigned i = 0; i < N_ROUNDS && isfinite(total_ms); i++) {
+        double sum = 0;
+
+        for (uint32_t u = 0; u < n; u++)
+            sum += proof->next_ms[u] =
+                everywhere(&proof->choices[u], limit_of(proof, u, total_ms));
+        if (sum <= proof->all_everywhere_ms)
+            break;
+        memcpy(proof->everywhere_ms, proof->next_ms,
+               n * sizeof(*proof->next_ms));
+        proof->all_everywhere_ms = sum;
+    }
+}
+
+/* What all units take in all, cut as cheaply as may be in a plan of that
+ * total. */
+static struct toll least_toll(struct proof *proof, double price,
+                              double total_ms)
 {
     struct toll sum = {0};
 
+    find_everywhere(proof, total_ms);
     for (uint32_t u = 0; u < proof->parts->n_units; u++) {
-        struct toll toll = cheapest(&proof->choices[u], terms, proof->room);
+        struct terms_of_trade terms = {price, limit_of(proof, u, total_ms)};
+        struct toll toll = cheapest(&proof->choices[u], &terms, proof->room);
 
         sum.ms += toll.ms;
         sum.bytes += toll.bytes;
@@ -221,13 +296,11 @@ static struct toll least_toll(const struct proof *proof,
     return sum;
 }
 
-/* No plan that fits the memory, and whose pieces keep to the limit, takes less
- * of a device on average. */
-static double proven_ms(const struct proof *proof, double price,
-                        double limit_ms)
+/* No plan that fits the memory, and of no larger total, takes less of a device
+ * on average. */
+static double proven_ms(struct proof *proof, double price, double total_ms)
 {
-    const struct terms_of_trade terms = {price, limit_ms};
-    struct toll toll = least_toll(proof, &terms);
+    struct toll toll = least_toll(proof, price, total_ms);
 
     return (toll.ms + price * (toll.bytes - proof->room_bytes)) /
            proof->n_devices;
@@ -235,32 +308,33 @@ static double proven_ms(const struct proof *proof, double price,
 
 /* The best price of a byte lies where the cheapest cuts begin to fit: it is
  * doubled till they do, then halved in between. 0 where they fit anyway. */
-static double best_price(const struct proof *proof)
+static double best_price(struct proof *proof)
 {
-    struct terms_of_trade terms = {0, INFINITY};
-    struct toll toll = least_toll(proof, &terms);
+    struct toll toll = least_toll(proof, 0, INFINITY);
     double low = 0, high = toll.ms / (proof->room_bytes + 1);
     bool fits = false;
 
     if (toll.bytes <= proof->room_bytes)
         return 0;
     for (unsigned i = 0; i < N_STEPS; i++) {
-        terms.price = fits ? (low + high) / 2 : high;
-        toll = least_toll(proof, &terms);
+        double price = fits ? (low + high) / 2 : high;
+
+        toll = least_toll(proof, price, INFINITY);
         if (toll.bytes <= proof->room_bytes) {
-            high = terms.price;
+            high = price;
             fits = true;
         } else {
-            low = terms.price;
-            high = fits ? high : 2 * terms.price;
+            low = price;
+            high = fits ? high : 2 * price;
         }
     }
     return low;
 }
 
-/* A plan of total t has no piece dearer than t, so t >= proven_ms(.., t): the
- * bound is where the two meet. The right side falls as t grows. */
-static double meet(const struct proof *proof, double price, double low)
+/* In a plan of total t no device takes more by itself, a piece and what stands
+ * everywhere least of all, so t >= proven_ms(.., t): the bound is where the two
+ * meet. The right side falls as t grows. */
+static double meet(struct proof *proof, double price, double low)
 {
     double high = low;
 
@@ -288,13 +362,15 @@ static void raise_bound(struct bound *bound, enum bound_term term, double ms)
 }
 
 /* The unit that the limit makes dearest: its whole would be the largest. */
-static uint32_t limited_unit(const struct proof *proof, double limit_ms)
+static uint32_t limited_unit(struct proof *proof, double total_ms)
 {
-    const struct terms_of_trade free = {0, INFINITY}, limited = {0, limit_ms};
+    const struct terms_of_trade free = {0, INFINITY};
     uint32_t unit = 0;
     double most = -INFINITY;
 
+    find_everywhere(proof, total_ms);
     for (uint32_t u = 0; u < proof->parts->n_units; u++) {
+        const struct terms_of_trade limited = {0, limit_of(proof, u, total_ms)};
         double ms = cheapest(&proof->choices[u], &limited, proof->room).ms -
                     cheapest(&proof->choices[u], &free, proof->room).ms;
 
@@ -306,7 +382,7 @@ static uint32_t limited_unit(const struct proof *proof, double limit_ms)
     return unit;
 }
 
-static void prove(struct bound *bound, const struct proof *proof)
+static void prove(struct bound *bound, struct proof *proof)
 {
     double price = best_price(proof);
 
@@ -333,6 +409,8 @@ void bound_find(struct bound *bound, const struct parts *parts)
     arena_init(&arena);
     vector = ARENA_NEW(&arena, double, parts->oracle->width);
     proof.choices = ARENA_NEW(&arena, struct choices, parts->n_units);
+    proof.everywhere_ms = ARENA_NEW(&arena, double, parts->n_units);
+    proof.next_ms = ARENA_NEW(&arena, double, parts->n_units);
     for (uint32_t u = 0; u < parts->n_units; u++) {
         const struct unit *unit = parts->of[u].unit;
 

@@ -12,7 +12,9 @@
  *           = what all pieces take alone, added up, over R
  *
  * and each table takes at least what its cheapest cut takes, of those whose
- * pieces are no dearer than the total itself. Where the cheapest cuts do not
+ * pieces are no dearer than the total less what stands on every device anyway:
+ * replicas and row blocks over all of tables that such limits leave no other
+ * way. Where the cheapest cuts do not
  * fit the memory, bytes are given a price, the one that proves most (Lagrange).
  * Plans of which this holds: each table whole, in columns of any widths that
  * are multiples of 4, replicated, in equal row blocks as search/parts.h lists

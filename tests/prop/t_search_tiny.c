@@ -95,8 +95,8 @@ static void compare(struct tally *tally, const struct problem *problem,
     tally->worst = tap_worst(tally->worst, got / want);
 }
 
-static void compare_many(const char *what, unsigned kinds, size_t n,
-                         unsigned percent)
+static void compare_many(const char *what, unsigned kinds, enum row_cut row_cut,
+                         size_t n, unsigned percent)
 {
     struct exhaustive_options exhaustive;
     struct tally tally = {.worst = 1};
@@ -112,6 +112,7 @@ static void compare_many(const char *what, unsigned kinds, size_t n,
 
         tiny_problem(&problem, kinds, &rng, &arena);
         random_oracle_init(&oracle, &problem, &rng);
+        oracle.base.row_cut = row_cut;
         if (exhaustive_count(&problem, &oracle.base, &exhaustive) <= MAX_PLANS)
             compare(&tally, &problem, &oracle, tally.n, &arena);
         arena_release(&arena);
@@ -167,12 +168,17 @@ static void search_few_rows(size_t n)
 
 int main(void)
 {
+    const unsigned all_but_grids =
+        SHARD_TABLE | SHARD_COLUMN | SHARD_ROW | SHARD_REPLICATE;
+
     search_few_rows(tap_size(300, 3000));
-    compare_many("tables and columns", SHARD_TABLE | SHARD_COLUMN,
+    compare_many("tables and columns", SHARD_TABLE | SHARD_COLUMN, ROW_CUT_ANY,
                  tap_many(1000), 99);
-    compare_many("tables and rows", SHARD_TABLE | SHARD_ROW, tap_many(300), 97);
-    compare_many("all but grids",
-                 SHARD_TABLE | SHARD_COLUMN | SHARD_ROW | SHARD_REPLICATE,
+    compare_many("tables and rows", SHARD_TABLE | SHARD_ROW, ROW_CUT_ANY,
+                 tap_many(300), 97);
+    compare_many("all but grids", all_but_grids, ROW_CUT_ANY, tap_many(300),
+                 97);
+    compare_many("and rows over all ranks", all_but_grids, ROW_CUT_RANKS,
                  tap_many(300), 97);
     return tap_done();
 }

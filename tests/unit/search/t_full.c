@@ -29,12 +29,14 @@ static struct random_oracle plain_oracle(const struct problem *problem)
     return oracle;
 }
 
-static int search(struct plan *plan, const struct problem *problem,
-                  uint64_t effort, struct arena *arena, struct err *err)
+static int search_by_rows(struct plan *plan, const struct problem *problem,
+                          enum row_cut row_cut, uint64_t effort,
+                          struct arena *arena, struct err *err)
 {
     struct random_oracle oracle = plain_oracle(problem);
     struct search_options options;
 
+    oracle.base.row_cut = row_cut;
     *plan = (struct plan){.problem = *problem};
     oracle.base.problem = &plan->problem;
     search_options_init(&options);
@@ -42,6 +44,12 @@ static int search(struct plan *plan, const struct problem *problem,
     if (search_full(plan, &oracle.base, &options, arena, err))
         return -1;
     return judge_plan(plan, &oracle.base, arena, err);
+}
+
+static int search(struct plan *plan, const struct problem *problem,
+                  uint64_t effort, struct arena *arena, struct err *err)
+{
+    return search_by_rows(plan, problem, ROW_CUT_ANY, effort, arena, err);
 }
 
 /* One table of twice the others' load is cut so that all are even: proven. */
@@ -82,6 +90,32 @@ static void check_piece(void)
     ok(!search(&plan, &problem, 1000, &arena, &err), "a plan: %s", err.msg);
     is_near(plan.bound_ms, 64 * 10 * 64 * 1e-3, 1e-6, "the whole table");
     is_str(plan.bound_term, "largest piece", "sets the bound");
+    arena_release(&arena);
+}
+
+/* What stands on every device is beside the whole table wherever that is; rows
+ * that may be cut over some need not. */
+static void check_everywhere(unsigned kinds, enum row_cut row_cut,
+                             double everywhere_ms)
+{
+    const uint64_t rows[] = {1000, 1000};
+    const uint32_t dims[] = {64, 64};
+    struct err err = {0};
+    struct problem problem;
+    struct arena arena;
+    struct plan plan;
+
+    arena_init(&arena);
+    fake_problem(&problem, rows, dims, 2, 4, ROOMY, &arena);
+    problem.kinds = SHARD_ALL_KINDS;
+    problem.tables[0].kinds = SHARD_TABLE;
+    problem.tables[1].kinds = kinds;
+    ok(!search_by_rows(&plan, &problem, row_cut, 1000, &arena, &err),
+       "a plan: %s", err.msg);
+    is_near(plan.bound_ms, 64 * 10 * 64 * 1e-3 + everywhere_ms, 1e-6,
+            "both on one device");
+    is_near(plan.total_ms, plan.bound_ms, 1e-6, "which is so");
+    is_str(plan.bound_term, "largest piece", "as a piece is limited");
     arena_release(&arena);
 }
 
@@ -252,6 +286,10 @@ int main(void)
 {
     check_even();
     check_piece();
+    check_everywhere(SHARD_ROW, ROW_CUT_ANY, 0);
+    check_everywhere(SHARD_ROW, ROW_CUT_RANKS, 16 * 10 * 64 * 1e-3);
+    check_everywhere(SHARD_REPLICATE, ROW_CUT_ANY,
+                     16 * 10 * 64 * 1e-3 + 1000 * 64);
     check_grid();
     check_rows_for_memory();
     check_shortages();
