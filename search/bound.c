@@ -186,8 +186,10 @@ static struct toll tile(const struct tiling *tiling,
         least[i] = (struct toll){.ms = INFINITY};
         for (uint32_t w = 0; w < i && w < tiling->n; w++) {
             const struct toll *toll = &tiling->tolls[w];
-            struct toll sum = {.ms = least[i - w - 1].ms + toll->ms,
-                               .bytes = least[i - w - 1].bytes + toll->bytes};
+            struct toll sum = {
+                .ms = least[i - w - 1].ms + toll->ms,
+                .bytes = least[i - w - 1].bytes + toll->bytes,
+                .peak_ms = fmax(least[i - w - 1].peak_ms, toll->peak_ms)};
 
             if (toll->peak_ms <= terms->limit_ms &&
                 priced(&sum, terms->price) < priced(&least[i], terms->price))
@@ -223,6 +225,9 @@ struct proof {
     double *everywhere_ms;    /* [n_units]: find_everywhere */
     double *next_ms;          /* [n_units]: its room */
     double all_everywhere_ms; /* their sum */
+    struct toll *free;        /* [n_units]: the cheapest at free_price where
+                                 nothing is limited */
+    double free_price;        /* NAN before */
     struct toll *room;
     double room_bytes, n_devices;
 };
@@ -278,17 +283,33 @@ static void find_everywhere(struct proof *proof, double total_ms)
     }
 }
 
+/* The cheapest of a unit in a plan of that total. */
+static struct toll least_of_unit(struct proof *proof, uint32_t unit,
+                                 double price, double total_ms)
+{
+    const struct terms_of_trade terms = {price,
+                                         limit_of(proof, unit, total_ms)};
+
+    if (proof->free[unit].peak_ms <= terms.limit_ms)
+        return proof->free[unit];
+    return cheapest(&proof->choices[unit], &terms, proof->room);
+}
+
 /* What all units take in all, cut as cheaply as may be in a plan of that
  * total. */
 static struct toll least_toll(struct proof *proof, double price,
                               double total_ms)
 {
+    const struct terms_of_trade free = {price, INFINITY};
     struct toll sum = {0};
 
+    for (uint32_t u = 0;
+         proof->free_price != price && u < proof->parts->n_units; u++)
+        proof->free[u] = cheapest(&proof->choices[u], &free, proof->room);
+    proof->free_price = price;
     find_everywhere(proof, total_ms);
     for (uint32_t u = 0; u < proof->parts->n_units; u++) {
-        struct terms_of_trade terms = {price, limit_of(proof, u, total_ms)};
-        struct toll toll = cheapest(&proof->choices[u], &terms, proof->room);
+        struct toll toll = least_of_unit(proof, u, price, total_ms);
 
         sum.ms += toll.ms;
         sum.bytes += toll.bytes;
@@ -389,7 +410,8 @@ static void prove(struct bound *bound, struct proof *proof)
     *bound = (struct bound){proven_ms(proof, 0, INFINITY), BOUND_MEAN, 0};
     raise_bound(bound, BOUND_MEMORY, proven_ms(proof, price, INFINITY));
     raise_bound(bound, BOUND_PIECE, meet(proof, price, bound->ms));
-    raise_bound(bound, BOUND_PIECE, meet(proof, 0, bound->ms));
+    if (price > 0)
+        raise_bound(bound, BOUND_PIECE, meet(proof, 0, bound->ms));
     if (bound->term == BOUND_PIECE)
         bound->unit = limited_unit(proof, bound->ms);
     bound->ms *= 1 - TOLERANCE;
@@ -410,6 +432,8 @@ void bound_find(struct bound *bound, const struct parts *parts)
     vector = ARENA_NEW(&arena, double, parts->oracle->width);
     proof.choices = ARENA_NEW(&arena, struct choices, parts->n_units);
     proof.everywhere_ms = ARENA_NEW(&arena, double, parts->n_units);
+    proof.free_price = NAN;
+    proof.free = ARENA_NEW(&arena, struct toll, parts->n_units);
     proof.next_ms = ARENA_NEW(&arena, double, parts->n_units);
     for (uint32_t u = 0; u < parts->n_units; u++) {
         const struct unit *unit = parts->of[u].unit;
