@@ -1,23 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include <math.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "costmodel/net_json.h"
+#include "tests/fuzz/target.h"
 
 #define N_INPUTS 3
-
-#define MUST(cond)                                                             \
-    do {                                                                       \
-        if (!(cond)) {                                                         \
-            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #cond); \
-            abort();                                                           \
-        }                                                                      \
-    } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* A net that can be asked: each feature once, layers that fit together, finite
  * answers but where sums overflow. */

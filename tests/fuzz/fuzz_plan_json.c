@@ -1,22 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/plan_check.h"
 #include "io/plan_json.h"
+#include "tests/fuzz/target.h"
 #include "tests/hostile.h"
-
-#define MUST(cond)                                                             \
-    do {                                                                       \
-        if (!(cond)) {                                                         \
-            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #cond); \
-            abort();                                                           \
-        }                                                                      \
-    } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Valid or explained; what is valid is legal and survives being written, and
  * no control character with it. */

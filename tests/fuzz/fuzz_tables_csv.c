@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/fuzz/tables_valid.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/target.h"
 
 /* Reads it without a --dim and with one. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -10,9 +10,8 @@
 #include <libgen.h>
 
 #include "base/file.h"
+#include "tests/fuzz/target.h"
 #include "tests/tap.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void replay(const char *path)
 {
