@@ -14,11 +14,11 @@
  * and each table takes at least what its cheapest cut takes, of those whose
  * pieces are no dearer than the total less what stands on every device anyway:
  * replicas and row blocks over all of tables that such limits leave no other
- * way. Where the cheapest cuts do not
- * fit the memory, bytes are given a price, the one that proves most (Lagrange).
- * Plans of which this holds: each table whole, in columns of any widths that
- * are multiples of 4, replicated, in equal row blocks as search/parts.h lists
- * them, or such blocks of columns of any widths.
+ * way. Where the cheapest cuts do not fit the memory, bytes are given a price,
+ * the one that proves most (Lagrange). Plans of which this holds: each table
+ * whole, in columns of any widths that are multiples of 4, replicated, in equal
+ * row blocks as search/parts.h lists them, or such blocks of columns of any
+ * widths.
  */
 
 enum bound_term { BOUND_NONE, BOUND_MEAN, BOUND_PIECE, BOUND_MEMORY };

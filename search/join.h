@@ -8,9 +8,10 @@
  * Pieces that meet. TorchRec takes all column pieces of a table on one device
  * for as wide as the first, and several cost more than one that is as wide as
  * all of them; as columns may be given out in any order, one it can always be.
- * So a device holds one piece of the columns of a unit at most, and one piece
- * of each row block. Only where a plan is to be replaced, pieces of equal
- * widths that do not touch may stay as they stand.
+ * So a change leaves one piece of the columns of a unit on a device at most,
+ * and one piece of each row block; what was built together and never changed is
+ * joined in the plan (plan_join_columns). Only where a plan is to be replaced,
+ * pieces of equal widths that do not touch may stay as they stand.
  */
 
 /* Before a trial is summed up: column pieces that it puts where some of their
