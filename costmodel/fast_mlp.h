@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/cpu.h"
 #include "base/mem.h"
-#include "base/parallel.h"
 
 /*
  * Small fully connected nets, evaluated fast: what a search spends its time

@@ -18,9 +18,9 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/cpu.h"
 #include "base/file.h"
 #include "base/hash.h"
-#include "base/parallel.h"
 #include "base/text.h"
 #include "costmodel/fast_mlp.h"
 #include "costmodel/features.h"

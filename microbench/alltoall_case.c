@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "base/clock.h"
+#include "base/interrupt.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "device/alltoall.h"

@@ -2,6 +2,7 @@
 #include "microbench/ceilings.h"
 
 #include "base/clock.h"
+#include "base/interrupt.h"
 
 #define KIB (UINT64_C(1) << 10)
 #define MIB (UINT64_C(1) << 20)

@@ -2,6 +2,7 @@
 #include "microbench/bench.h"
 
 #include "base/clock.h"
+#include "base/interrupt.h"
 #include "base/rng.h"
 #include "base/text.h"
 #include "microbench/rig.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "base/interrupt.h"
 #include "base/ranked.h"
 
 /* A set of pieces. `pieces` are in the published order, where a halved piece

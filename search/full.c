@@ -2,6 +2,8 @@
 #include <math.h>
 
 #include "base/clock.h"
+#include "base/interrupt.h"
+#include "base/progress.h"
 #include "search/bound.h"
 #include "search/fit.h"
 #include "search/forms.h"

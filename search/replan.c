@@ -2,6 +2,7 @@
 #include "search/replan.h"
 
 #include "base/clock.h"
+#include "base/interrupt.h"
 #include "search/bound.h"
 #include "search/infeasible.h"
 #include "search/relabel.h"

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/clock.h"
+#include "base/interrupt.h"
 #include "search/build.h"
 #include "search/bump.h"
 

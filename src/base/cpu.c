@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/cpu.h"
+
 #include <cpuid.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -7,8 +9,6 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include "base/parallel.h"
 
 static bool cpu_has_f16c(void)
 {

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/interrupt.h"
 
 #define READ_CHUNK ((size_t)64 << 10)
 #define MAX_LINKS 40 /* as the kernel follows */

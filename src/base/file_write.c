@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/interrupt.h"
 #include "base/lock.h"
 
 #define TEMP_PREFIX ".neuroshard-"

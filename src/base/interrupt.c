@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/interrupt.h"
+
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
-
-#include "base/clock.h"
+#include <stddef.h>
 
 /* A mutable global: a signal handler can reach nothing else. */
 static atomic_int requested;

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/interrupt.h"
 
 #define POLL_MS 20
 #define OWNER_MAX 80

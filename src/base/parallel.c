@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/parallel.h"
+#include "base/cpu.h"
 
 #include <immintrin.h>
 #include <pthread.h>

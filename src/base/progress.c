@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/progress.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>

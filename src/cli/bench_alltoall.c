@@ -2,8 +2,9 @@
 #include "cli/bench_alltoall.h"
 
 #include "base/clock.h"
+#include "base/cpu.h"
 #include "base/json.h"
-#include "base/parallel.h"
+#include "base/progress.h"
 #include "cli/bench_summary.h"
 #include "cli/comm_report.h"
 #include "cli/end_all.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/progress.h"
 #include "cli/bench_alltoall.h"
 #include "cli/bench_ceilings.h"
 #include "cli/bench_summary.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/interrupt.h"
 #include "base/lock.h"
 #include "base/text.h"
 #include "cli/training.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/clock.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/progress.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/end_all.h"

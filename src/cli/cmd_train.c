@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/interrupt.h"
 #include "cli/comm_report.h"
 #include "cli/training.h"
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "base/interrupt.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/planning.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/clock.h"
+#include "base/cpu.h"
 #include "base/err.h"
 #include "base/file.h"
+#include "base/interrupt.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "base/parallel.h"
 #include "cli/command.h"
 
 #include <errno.h>

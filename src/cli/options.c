@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/command.h"
 
-#include "base/clock.h"
 #include "base/file.h"
+#include "base/progress.h"
 #include "base/text.h"
 
 #include <assert.h>

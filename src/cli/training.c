@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/training.h"
 
-#include "base/clock.h"
 #include "base/file.h"
+#include "base/interrupt.h"
 #include "base/lock.h"
+#include "base/progress.h"
 #include "costmodel/comm_fit.h"
 #include "costmodel/gemm.h"
 

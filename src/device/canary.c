@@ -2,6 +2,7 @@
 #include "device/canary.h"
 
 #include "base/clock.h"
+#include "base/interrupt.h"
 #include "base/mem.h"
 #include "base/stats.h"
 #include "device/lookup.h"

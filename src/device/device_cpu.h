@@ -2,6 +2,7 @@
 #ifndef NEUROSHARD_DEVICE_DEVICE_CPU_H
 #define NEUROSHARD_DEVICE_DEVICE_CPU_H
 
+#include "base/cpu.h"
 #include "base/parallel.h"
 #include "device/device_ops.h"
 

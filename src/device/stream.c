@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/cpu.h"
 #include "base/mem.h"
-#include "base/parallel.h"
 #include "device/device_ops.h"
 #include "device/stream_kernels.h"
 

@@ -2,6 +2,7 @@
 #include "exec/exec.h"
 
 #include "base/clock.h"
+#include "base/interrupt.h"
 #include "device/canary.h"
 #include "exec/exec_collect.h"
 #include "exec/exec_comm.h"

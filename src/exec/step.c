@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "exec/step.h"
 
-#include "base/clock.h"
+#include "base/interrupt.h"
 #include "exec/gradients.h"
 #include "exec/rank_work.h"
 #include "exec/replica.h"

@@ -18,7 +18,6 @@
 #include <math.h>
 #include <sys/resource.h>
 
-#include "base/clock.h"
 #include "base/rng.h"
 #include "costmodel/oracles.h"
 #include "search/search.h"

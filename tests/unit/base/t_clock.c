@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
+#include "base/interrupt.h"
+#include "base/progress.h"
 
 #include <fcntl.h>
 #include <signal.h>

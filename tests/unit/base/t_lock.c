@@ -7,8 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/file.h"
+#include "base/interrupt.h"
 #include "tests/tap.h"
 
 static void take_ok(struct lock *lock, const char *path)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/cpu.h"
 #include "base/parallel.h"
 
 #include <stdatomic.h>

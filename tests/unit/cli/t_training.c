@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/file.h"
+#include "base/interrupt.h"
 #include "tests/synthetic_samples.h"
 #include "tests/tap.h"
 

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cpu.h"
 #include "base/file.h"
-#include "base/parallel.h"
 #include "costmodel/evaluate.h"
 #include "costmodel/train.h"
 #include "tests/synthetic_samples.h"

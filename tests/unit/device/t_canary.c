@@ -2,6 +2,7 @@
 #include "tests/unit/device/devices.h"
 
 #include "base/clock.h"
+#include "base/interrupt.h"
 #include "device/canary.h"
 
 #include <signal.h>

@@ -2,7 +2,7 @@
 #include "tests/unit/device/devices.h"
 
 #include "base/clock.h"
-#include "base/parallel.h"
+#include "base/cpu.h"
 #include "device/device_ops.h"
 #include "device/fp16.h"
 

@@ -2,7 +2,7 @@
 #include "microbench/sampler.h"
 #include "tests/tap.h"
 
-#include "base/clock.h"
+#include "base/interrupt.h"
 #include "base/mem.h"
 #include "device/comm.h"
 #include "microbench/rig.h"

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_BASE_PROGRESS_H
+#define NEUROSHARD_BASE_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Progress on a terminal: one line on stderr, rewritten at most ten times a
+ * second: label, done/total, percent, rate, time left. Where stderr is no
+ * terminal nothing is printed.
+ */
+struct progress {
+    const char *label; /* not owned */
+    uint64_t total;    /* 0: unknown */
+    double limit_s;    /* 0: none; ends then, if not before */
+    double start_ms, last_ms;
+    bool is_terminal;
+};
+void progress_start(struct progress *progress, const char *label,
+                    uint64_t total);
+/* Work that ends after so many seconds: the time left is counted to there. */
+void progress_limit(struct progress *progress, double limit_s);
+void progress_update(struct progress *progress, uint64_t done);
+/* Clears the line. */
+void progress_finish(struct progress *progress);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
