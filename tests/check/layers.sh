@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: MIT
 # The law of the layers, in the repository's root: a file includes its own
 # room and lower ones; foreign headers and malloc stay where they belong; a
-# file's name occurs once.
+# file's name occurs once; nothing else is kept at the top.
 set -eu
 
 rooms="src/base src/core src/device src/io src/emit src/exec src/cli
 costmodel search microbench"
+top=".ci .clang-format .clang-tidy .gitignore CHANGES.md CONTRIBUTING.md LICENSE
+Makefile README.md VERSION costmodel data man microbench search src tests"
 
 # The law, as "ROOM may include ROOM...".
 allowed()
@@ -52,5 +54,13 @@ broken=$(
     find $rooms tests -name '*.c' -o -name '*.h' -o -name '*.cu' |
         sed 's|.*/||' | sort | uniq -d |
         sed 's|$|: this name occurs more than once|'
+    # An archive of the sources knows no git, and nothing is added to it.
+    git ls-files 2>/dev/null | cut -d/ -f1 | sort -u |
+        while read -r name; do
+            case " $(echo "$top" | tr '\n' ' ') " in
+            *" $name "*) ;;
+            *) echo "$name: has no place at the top" ;;
+            esac
+        done
 )
 [ -z "$broken" ] || { echo "$broken"; exit 1; } >&2
