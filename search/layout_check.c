@@ -212,9 +212,8 @@ static int check_sums(struct checker *checker, uint32_t r, const double *scales)
 
     for (uint32_t i = 0; i < holding->n; i++) {
         uint32_t part = layout->pieces[holding->pieces[i]].part;
-        uint64_t more = checker->parts->parts[part].bytes;
 
-        bytes = more > UINT64_MAX - bytes ? UINT64_MAX : bytes + more;
+        bytes = saturating_add(bytes, checker->parts->parts[part].bytes);
         load_ms += checker->parts->marginal_ms[part];
         for (uint32_t w = 0; w < width; w++)
             sum[w] += checker->parts->vectors[(size_t)part * width + w];
@@ -298,7 +297,7 @@ static int check_moves(const struct checker *checker)
         bytes = homes_unit_bytes(parts->homes, parts, pieces, n);
         if (bytes != layout->moved_bytes[u])
             rc = wrong(checker, "the bytes that a unit moves", u);
-        all = bytes > UINT64_MAX - all ? UINT64_MAX : all + bytes;
+        all = saturating_add(all, bytes);
     }
     mem_free(pieces);
     if (!rc && all != layout->all_moved_bytes)

@@ -387,7 +387,7 @@ static void place_anew(struct starter *starter, uint32_t unit)
     try_forms(starter, unit, &best, false);
     if (starter->homes->before[of->tables[0]].table)
         try_forms(starter, unit, &best, true);
-    if (best.holders_first == false)
+    if (!best.holders_first)
         sort_devices(starter);
     (void)try_form(starter, unit, best.form);
     (void)tryout_price(&starter->tryout);
