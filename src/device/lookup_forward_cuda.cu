@@ -96,11 +96,18 @@ struct walk {
     size_t out_stride;
 };
 
+static __device__ inline uint32_t low_word(const uint64_t *at)
+{
+    return __ldg((const uint32_t *)at);
+}
+
 /*
  * The rows of all bags are one list: N_IN_FLIGHT of them are loaded, then
  * added in order; wherever a bag ends, its sum is stored. The indices of the
- * next rows and the next bag's end are loaded one round ahead. All lanes of a
- * group load the same index, which is one access.
+ * next rows and the next bag's end are loaded one round ahead; of the end only
+ * the low word, which is kept as it was loaded: any arithmetic on it would
+ * wait for it here. All lanes of a group load the same index, which is one
+ * access.
  */
 template <typename Vec>
 static __device__ void walk_bags(const struct walk *walk,
@@ -111,8 +118,7 @@ static __device__ void walk_bags(const struct walk *walk,
     const uint32_t *next = job.indices + begin * job.index_step;
     const uint64_t *next_end = walk->ends, *last = next_end + walk->n_bags;
     uint32_t bag_end = (uint32_t)(__ldg(next_end++) - begin);
-    uint32_t end_ahead =
-        next_end < last ? (uint32_t)(__ldg(next_end) - begin) : 0;
+    uint32_t end_ahead = next_end < last ? low_word(next_end) : 0;
     uint32_t rows[N_IN_FLIGHT];
     char *out = walk->out;
     Vec sum;
@@ -141,9 +147,9 @@ static __device__ void walk_bags(const struct walk *walk,
                     return;
                 out += walk->out_stride;
                 sum.clear();
-                bag_end = end_ahead;
+                bag_end = end_ahead - (uint32_t)begin;
                 if (++next_end < last)
-                    end_ahead = (uint32_t)(__ldg(next_end) - begin);
+                    end_ahead = low_word(next_end);
             }
             sum.add(vecs[u]);
         }
