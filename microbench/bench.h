@@ -38,6 +38,7 @@ struct bench_options {
     double time_limit_s; /* 0: none; ends with the case that exceeds it */
     bool is_mixed;     /* each case with a batch, precision and optimizer of its
                           own, see microbench/sampler.h */
+    bool is_designed;  /* the designed list, see there; needs is_mixed */
     double work_bytes; /* of a mixed list's usual cases, at most */
     uint32_t batch;    /* of a mixed list: the largest */
     enum precision precision; /* fp32 or fp16; not of a mixed list */

@@ -100,7 +100,8 @@ int bench_check_options(const struct bench_options *options, struct err *err)
         return err_set(err, ERR_USAGE,
                        "a case can have 1 to %d tables, not up to %" PRIu32,
                        BENCH_MAX_TABLES, options->max_tables);
-    if (!options->n_cases && options->time_limit_s <= 0)
+    if (!options->n_cases && options->time_limit_s <= 0 &&
+        !options->is_designed)
         return err_set(err, ERR_USAGE,
                        "cases without number need a time limit");
     if (options->is_mixed && !(options->work_bytes > 0))
@@ -220,7 +221,7 @@ static int run_case(struct bench *bench, uint64_t case_idx, struct err *err)
     if (measure(bench, &fused, SAMPLE_FUSED, case_idx, 0, err))
         return -1;
     if (case_idx % BENCH_HELD_OUT != BENCH_HELD_OUT - 1 ||
-        fused.n_tables == 1 ||
+        fused.n_tables == 1 || bench->list.is_designed ||
         (bench->options->is_mixed && fused.n_tables > BENCH_MAX_SINGLES))
         return 0;
     for (uint32_t t = 0; t < fused.n_tables; t++) {
@@ -236,7 +237,11 @@ static int run_cases(struct bench *bench, struct err *err)
     const struct bench_options *options = bench->options;
     struct bench_result *result = bench->result;
     double begin_ms = clock_ms();
-    uint64_t n_wanted = options->n_cases ? options->n_cases : UINT64_MAX;
+    uint64_t n_wanted = case_list_n_cases(&bench->list);
+
+    n_wanted -= options->first_case < n_wanted ? options->first_case : n_wanted;
+    if (options->n_cases && options->n_cases < n_wanted)
+        n_wanted = options->n_cases;
 
     while (result->n_cases < n_wanted) {
         if (run_case(bench, options->first_case + result->n_cases, err))

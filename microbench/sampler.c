@@ -28,6 +28,7 @@ void case_list_init(struct case_list *list, const struct bench_options *options)
                                .precision = options->precision,
                                .optimizer = options->optimizer,
                                .is_mixed = options->is_mixed,
+                               .is_designed = options->is_designed,
                                .work_bytes = options->work_bytes};
     list->weight_bytes = memory_bytes / (parts + 1) * parts;
     if (list->is_mixed) {
@@ -48,7 +49,14 @@ uint64_t case_list_id(const struct case_list *list)
         id = mix64(id ^ list->batch);
         id = mix64(id ^ (uint64_t)list->work_bytes);
     }
+    if (list->is_designed)
+        id = mix64(id);
     return id >> 1;
+}
+
+uint64_t case_list_n_cases(const struct case_list *list)
+{
+    return list->is_designed ? designed_n_cases() : UINT64_MAX;
 }
 
 struct case_bounds case_list_bounds(const struct case_list *list)
@@ -157,7 +165,9 @@ void case_draw(struct bench_case *out, const struct case_list *list,
 
     start_case(out, list);
     rng_init(&rng, case_list_id(list), case_idx);
-    if (list->is_mixed)
+    if (list->is_designed)
+        designed_draw(out, list, case_idx);
+    else if (list->is_mixed)
         mixed_draw(out, list, &rng);
     else
         plain_draw(out, list, &rng);

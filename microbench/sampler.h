@@ -15,6 +15,12 @@
  * columns), the others have batches from 1/64 of the list's to all of it,
  * fp32 or fp16, SGD or row-wise Adagrad, up to max_tables tables of up to 512
  * columns, and up to 200 look-ups a bag.
+ *
+ * A designed list has a fixed number of cases, each of tables that are all
+ * alike, from which one reads what a device's figures are: the time of an
+ * operation that does next to nothing, of each look-up by width, of hot rows,
+ * of footprints, of pieces of a table, and cases that were published. It is
+ * measured as a mixed list is; memory and max_tables cut its cases short.
  */
 
 struct case_list {
@@ -26,6 +32,7 @@ struct case_list {
     enum optimizer optimizer;
     /* Of a mixed list; the others are not looked at in a plain one. */
     bool is_mixed;
+    bool is_designed;     /* then is_mixed as well */
     uint64_t state_bytes; /* that the optimizer states may take together */
     double work_bytes;    /* case_work of most cases; of one in ten up to
                              LONG_CASE times as much */
@@ -52,6 +59,8 @@ void case_list_init(struct case_list *list,
 /* Hash of what the cases depend on, below 2^63; of a plain list apart from
  * batch, precision and optimizer, which are part of a setting. */
 uint64_t case_list_id(const struct case_list *list);
+/* UINT64_MAX where there is no end to them. */
+uint64_t case_list_n_cases(const struct case_list *list);
 
 /* What no case of the list exceeds. */
 struct case_bounds {

@@ -15,5 +15,9 @@ uint64_t row_bytes(const struct case_table *table, enum precision precision);
 void mixed_draw(struct bench_case *out, const struct case_list *list,
                 struct rng *rng);
 struct case_bounds mixed_bounds(const struct case_list *list);
+/* Of a designed list. case_idx < designed_n_cases(). */
+uint64_t designed_n_cases(void);
+void designed_draw(struct bench_case *out, const struct case_list *list,
+                   uint64_t case_idx);
 
 #endif

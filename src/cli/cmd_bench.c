@@ -27,6 +27,8 @@ static const struct option_spec bench_options[] = {
      "seconds to stop after; 0: none"},
     {"mixed", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
      "batch, precision and optimizer drawn for each case; default on a GPU"},
+    {"designed", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
+     "a fixed list of mixed cases that a device's figures are read from"},
     {"batch", 0, OPTION_U64, "B", "4096", 1, 16777216, NULL,
      "samples looked up in a step; with mixed cases the largest, 65536"},
     {"precision", 0, OPTION_CHOICE, "NAME", "fp32", 0, 0, "fp32|fp16",
@@ -100,7 +102,8 @@ static bool setting_is_given(const struct cli *cli)
 /* What goes with what. */
 static int check_options(const struct cli *cli, struct err *err)
 {
-    static const char *const alone[] = {"repeat", "ceilings", "mixed", "csv"};
+    static const char *const alone[] = {"repeat", "ceilings", "mixed",
+                                        "designed", "csv"};
 
     if (!cli_given(cli, "db"))
         return err_set(err, ERR_USAGE,
@@ -111,11 +114,12 @@ static int check_options(const struct cli *cli, struct err *err)
             return err_set(err, ERR_USAGE,
                            "options '--%s' and '--alltoall' exclude each other",
                            alone[i]);
-    if (cli_flag(cli, "mixed") &&
+    if ((cli_flag(cli, "mixed") || cli_flag(cli, "designed")) &&
         (cli_given(cli, "precision") || cli_given(cli, "optimizer")))
         return err_set(err, ERR_USAGE,
-                       "option '--mixed' draws precision and optimizer, which "
-                       "so cannot be given");
+                       "option '--%s' has precisions and optimizers of its "
+                       "own, so that none can be given",
+                       cli_flag(cli, "mixed") ? "mixed" : "designed");
     if (!cli_u64(cli, "samples") && !cli_given(cli, "csv"))
         return err_set(err, ERR_USAGE,
                        "option '--samples 0' measures nothing, which only "
@@ -135,8 +139,11 @@ static void adapt_options(struct bench_options *options, const struct cli *cli)
     }
     if (!cli_given(cli, "samples") && options->time_limit_s > 0)
         options->n_cases = 0; /* what fits */
-    options->is_mixed =
-        cli_flag(cli, "mixed") || (is_cuda && !setting_is_given(cli));
+    options->is_designed = cli_flag(cli, "designed");
+    if (options->is_designed && !cli_given(cli, "samples"))
+        options->n_cases = 0; /* all of them */
+    options->is_mixed = cli_flag(cli, "mixed") || options->is_designed ||
+                        (is_cuda && !setting_is_given(cli));
     if (options->is_mixed && !cli_given(cli, "batch"))
         options->batch = MIXED_BATCH;
     if (options->is_mixed && !cli_given(cli, "max-tables"))

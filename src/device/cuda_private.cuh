@@ -29,6 +29,7 @@ struct device_cuda {
     struct hold *hold, *d_hold; /* host memory that a GPU sees; owned */
     unsigned n_holds;           /* the ticket of the last one */
     bool is_held;
+    bool never_holds; /* NEUROSHARD_NO_HOLD, see neuroshard(1) */
     double held_since_ms;
     struct nvml *nvml; /* owned; NULL where there is none */
     void *d_workspace; /* see cuda_workspace; NULL at first */

@@ -9,7 +9,9 @@
 #include "device/nvml.h"
 #include "device/stream_math.h"
 
-/* Clocks below this share of the highest are too low to measure at. */
+/* Clocks below this share of the highest that was seen are too low to measure
+ * at. What the box promises may be out of reach: a data centre may have set a
+ * lower limit for good. */
 #define FULL_CLOCK_FRAC 0.75
 
 /* What the body left open; a CPU's driver is the system. */
@@ -182,13 +184,14 @@ void device_health(const struct device *device, struct sample_health *health)
 
 /* The clock counts after the measurement only: before it, a device that was
  * idle may not have woken up. */
-bool device_was_throttled(const struct device *device,
+bool device_was_throttled(struct device *device,
                           const struct sample_health *before,
                           const struct sample_health *after)
 {
     uint64_t reasons = before->throttle_reasons | after->throttle_reasons;
 
+    if (after->sm_mhz > device->top_sm_mhz)
+        device->top_sm_mhz = after->sm_mhz;
     return reasons & NVML_REASONS_SLOWED ||
-           (after->sm_mhz > 0 &&
-            after->sm_mhz < FULL_CLOCK_FRAC * device->max_sm_mhz);
+           after->sm_mhz < FULL_CLOCK_FRAC * device->top_sm_mhz;
 }

@@ -111,8 +111,8 @@ int device_flush(struct device *device, struct err *err) MUST_CHECK;
 void device_health(const struct device *device, struct sample_health *health);
 /* Whether measurements between two such moments are to be flagged: clocks
  * were lowered by heat, power brake or hardware, or run below 3/4 of the
- * highest. */
-bool device_was_throttled(const struct device *device,
+ * highest that this device had after a measurement so far. */
+bool device_was_throttled(struct device *device,
                           const struct sample_health *before,
                           const struct sample_health *after);
 

@@ -65,6 +65,8 @@ static int cuda_hold(struct device *device, struct err *err)
     struct device_cuda *cuda = device_cuda_of(device);
 
     let_go(cuda);
+    if (cuda->never_holds)
+        return 0;
     cuda->n_holds++;
     if (CUDA(launch(hold_kernel, 1, 1, 0, cuda->stream, cuda->d_hold,
                     cuda->n_holds),
@@ -497,10 +499,8 @@ static int describe(struct device_cuda *cuda, struct err *err)
     cuda->l2_bytes = (size_t)properties.l2CacheSize;
     snprintf(cuda->base.cuda, sizeof cuda->base.cuda, "%d.%d", runtime / 1000,
              runtime % 1000 / 10);
-    if (nvml_open(&cuda->nvml, NVML_LIBRARY, pci_bus_id, &ignored) == 0) {
-        cuda->base.max_sm_mhz = nvml_max_sm_mhz(cuda->nvml);
+    if (nvml_open(&cuda->nvml, NVML_LIBRARY, pci_bus_id, &ignored) == 0)
         nvml_driver(cuda->nvml, cuda->base.driver, sizeof cuda->base.driver);
-    }
     return 0;
 }
 
@@ -519,6 +519,7 @@ static int open_all(struct device_cuda *cuda, struct err *err)
         CUDA(cudaHostGetDevicePointer(&cuda->d_hold, cuda->hold, 0), err))
         return -1;
     cuda->hold->released = 0;
+    cuda->never_holds = getenv("NEUROSHARD_NO_HOLD") != NULL;
     cuda->flush_bytes = FLUSH_CACHES * cuda->l2_bytes;
     if (CUDA(cudaMalloc(&cuda->d_sink, sizeof *cuda->d_sink), err) ||
         CUDA(cudaMalloc(&cuda->d_flush, cuda->flush_bytes), err) ||

@@ -98,7 +98,8 @@ struct device {
     char isa[16];
     char driver[80], cuda[16], host[80]; /* as of a sample_setting */
     unsigned n_threads;
-    double max_sm_mhz; /* 0 where it is not known */
+    double
+        top_sm_mhz; /* seen after a measurement; 0: the device does not say */
 };
 
 /* First member of each body's own struct. */

@@ -22,7 +22,6 @@ struct nvml {
     int (*find)(const char *pci_bus_id, void **handle);
     /* These may be missing: the library is older than they are. */
     int (*clock)(void *handle, int type, unsigned *mhz);
-    int (*max_clock)(void *handle, int type, unsigned *mhz);
     int (*temperature)(void *handle, int sensor, unsigned *celsius);
     int (*power)(void *handle, unsigned *milliwatts);
     int (*reasons)(void *handle, unsigned long long *reasons);
@@ -48,7 +47,6 @@ static int load_all(struct nvml *nvml, const char *name, struct err *err)
                        "cannot read the GPU's health: '%s' lacks a function",
                        name);
     load(nvml, "nvmlDeviceGetClockInfo", &nvml->clock);
-    load(nvml, "nvmlDeviceGetMaxClockInfo", &nvml->max_clock);
     load(nvml, "nvmlDeviceGetTemperature", &nvml->temperature);
     load(nvml, "nvmlDeviceGetPowerUsage", &nvml->power);
     load(nvml, "nvmlSystemGetDriverVersion", &nvml->driver);
@@ -97,16 +95,6 @@ void nvml_close(struct nvml *nvml)
     if (nvml->library)
         dlclose(nvml->library);
     mem_free(nvml);
-}
-
-double nvml_max_sm_mhz(const struct nvml *nvml)
-{
-    unsigned mhz;
-
-    if (!nvml->max_clock ||
-        nvml->max_clock(nvml->handle, NVML_CLOCK_SM, &mhz) != NVML_SUCCESS)
-        return 0;
-    return mhz;
 }
 
 void nvml_driver(const struct nvml *nvml, char *text, size_t size)

@@ -27,8 +27,6 @@ int nvml_open(struct nvml **out, const char *library, const char *pci_bus_id,
               struct err *err) MUST_CHECK;
 void nvml_close(struct nvml *nvml); /* NULL is fine */
 
-/* The highest clock of the multiprocessors; 0 where it is not said. */
-double nvml_max_sm_mhz(const struct nvml *nvml);
 /* The driver's version, "570.86.15"; "" where the library does not say. */
 void nvml_driver(const struct nvml *nvml, char *text, size_t size);
 /* Now; a field that is not said is left as it is. */

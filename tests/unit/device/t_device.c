@@ -329,8 +329,8 @@ static void test_hold(struct device *device)
 
 static void test_health(void)
 {
-    struct device device = {.max_sm_mhz = 2000};
-    struct sample_health cool = {1900, 2600, 40, 300, 0}, other = cool;
+    struct device device = {0};
+    struct sample_health cool = {1400, 2600, 40, 300, 0}, other = cool;
     struct device *cpu = test_device_open(&TEST_DEVICES[0]);
 
     device_health(cpu, &other);
@@ -350,8 +350,12 @@ static void test_health(void)
            "throttle reason %d", bit);
     }
     other = cool;
+    other.sm_mhz = 2000;
+    ok(!device_was_throttled(&device, &cool, &other), "it woke up");
+    ok(device_was_throttled(&device, &other, &cool), "and fell asleep");
     other.sm_mhz = 1499;
     ok(device_was_throttled(&device, &cool, &other), "a low clock");
+    cool.sm_mhz = 1900;
     ok(!device_was_throttled(&device, &other, &cool), "before it woke up");
     other.sm_mhz = 1501;
     ok(!device_was_throttled(&device, &cool, &other), "three quarters");

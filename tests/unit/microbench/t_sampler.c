@@ -266,6 +266,21 @@ static struct case_list mixed_list(void)
     return list;
 }
 
+static struct case_list designed_list(uint64_t memory_bytes, uint32_t batch)
+{
+    struct bench_options options;
+    struct case_list list;
+
+    bench_options_init(&options);
+    options.is_mixed = true;
+    options.is_designed = true;
+    options.batch = batch;
+    options.max_tables = 60;
+    options.memory_bytes = memory_bytes;
+    case_list_init(&list, &options);
+    return list;
+}
+
 static uint64_t state_bytes(const struct bench_case *drawn)
 {
     uint64_t n_rows = 0;
@@ -305,6 +320,7 @@ static int is_within(const struct case_bounds *extent,
 static int is_valid_mixed(const struct bench_case *drawn,
                           const struct case_list *list)
 {
+    uint64_t min_rows = list->is_designed ? 1 : 3;
     struct case_bounds bounds = case_list_bounds(list);
     struct case_bounds extent = extent_of(drawn);
 
@@ -318,7 +334,7 @@ static int is_valid_mixed(const struct bench_case *drawn,
     for (uint32_t t = 0; t < drawn->n_tables; t++) {
         const struct stream *stream = &drawn->tables[t].stream;
 
-        if (stream->batch != drawn->batch || stream->n_rows < 3 ||
+        if (stream->batch != drawn->batch || stream->n_rows < min_rows ||
             stream->n_rows > UINT32_MAX || drawn->tables[t].dim % 4 ||
             !(stream->pooling_factor >= 0 && stream->pooling_factor <= 200) ||
             !(stream->zipf_alpha >= 0 && stream->zipf_alpha <= 1.5))
@@ -471,6 +487,9 @@ static void test_mixed_bits(void)
     other.work_bytes *= 2;
     ok(case_list_id(&other) != case_list_id(&list), "so is another work");
     other = list;
+    other.is_designed = true;
+    ok(case_list_id(&other) != case_list_id(&list), "so is the designed one");
+    other = list;
     other.is_mixed = false;
     ok(case_list_id(&other) != case_list_id(&list), "so is a plain list");
     case_sentinel(&drawn, &list);
@@ -478,8 +497,59 @@ static void test_mixed_bits(void)
        "the sentinel is at the published setting");
 }
 
+/* What each case of the list says of a device at its full size. */
+static void test_designed(void)
+{
+    struct case_list list = designed_list((uint64_t)76 << 30, 65536);
+    uint64_t n = case_list_n_cases(&list);
+    int n_bad = 0, n_alike = 0, n_next_to_nothing = 0, n_published = 0;
+    struct bench_case drawn, other;
+
+    ok(n > 100 && n < 1000, "%" PRIu64 " cases", n);
+    for (uint64_t i = 0; i < n; i++) {
+        case_draw(&drawn, &list, i);
+        n_bad += !is_valid_mixed(&drawn, &list);
+        n_next_to_nothing += extent_of(&drawn).n_lookups <= drawn.n_tables;
+        n_published += drawn.n_tables == 10 &&
+                       drawn.tables[0].stream.n_rows == 1 << 20 &&
+                       extent_of(&drawn).n_lookups == 1048580;
+        for (uint64_t j = 0; j < i; j++) {
+            case_draw(&other, &list, j);
+            for (uint32_t t = 0; t < other.n_tables; t++)
+                other.tables[t].stream.table_seed =
+                    drawn.tables[t].stream.table_seed;
+            n_alike += !memcmp(&other, &drawn, sizeof(drawn));
+        }
+    }
+    is_i64(n_bad, 0, "each can be measured within the list's bounds");
+    is_i64(n_alike, 0, "none is there twice");
+    ok(n_next_to_nothing >= 10, "cases of one look-up a table");
+    is_i64(n_published, 2, "the published case, Adagrad and SGD");
+}
+
+/* A small device or batch cuts them down, but they can still be measured. */
+static void test_designed_small(void)
+{
+    struct case_list large = designed_list((uint64_t)76 << 30, 65536);
+
+    for (uint32_t batch = 1; batch <= 65536; batch *= 16) {
+        struct case_list list = designed_list(BENCH_MIN_MEMORY_BYTES, batch);
+        struct bench_case drawn;
+        int n_bad = 0;
+
+        for (uint64_t i = 0; i < case_list_n_cases(&list); i++) {
+            case_draw(&drawn, &list, i);
+            n_bad += !is_valid_mixed(&drawn, &list);
+        }
+        ok(n_bad == 0, "all can be measured at batch %u", batch);
+        ok(case_list_id(&list) != case_list_id(&large), "another list");
+    }
+}
+
 int main(void)
 {
+    test_designed();
+    test_designed_small();
     test_mixed_ranges();
     test_mixed_distribution();
     test_mixed_bits();

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+#include "microbench/sampler_private.h"
+
+#include <string.h>
+
+#define N_ELEMENTS(array) (sizeof(array) / sizeof((array)[0]))
+#define MANY_ROWS 10000000
+#define SOME_ROWS 1000000
+
+/* Tables that are all alike. */
+struct design {
+    uint32_t n_tables, dim;
+    uint64_t n_rows;
+    double pooling, zipf_alpha;
+    uint32_t halvings; /* of the list's batch */
+    enum precision precision;
+    enum optimizer optimizer;
+};
+
+/*
+ * Walks through the designs, one group after the other, and keeps the one with
+ * the number that is asked for. Everything is at the list's batch, fp32 and
+ * row-wise Adagrad where a group does not say otherwise.
+ */
+struct walk {
+    uint64_t wanted, n;
+    struct design found;
+};
+
+static void add(struct walk *walk, struct design design)
+{
+    if (walk->n++ == walk->wanted)
+        walk->found = design;
+}
+
+static struct design usual(uint32_t n_tables, uint32_t dim, uint64_t n_rows,
+                           double pooling)
+{
+    return (struct design){.n_tables = n_tables,
+                           .dim = dim,
+                           .n_rows = n_rows,
+                           .pooling = pooling,
+                           .precision = PRECISION_FP32,
+                           .optimizer = OPTIMIZER_ROWWISE_ADAGRAD};
+}
+
+/* What a step costs that does next to nothing, and what each look-up adds:
+ * pooling 0 becomes the one look-up that a batch must have. */
+static void add_constants(struct walk *walk)
+{
+    static const uint32_t dims[] = {4, 8, 16, 32, 64, 128, 256, 512};
+    static const double poolings[] = {0, 1, 4, 20, 200};
+
+    for (size_t d = 0; d < N_ELEMENTS(dims); d++)
+        for (size_t p = 0; p < N_ELEMENTS(poolings); p++)
+            add(walk, usual(1, dims[d], SOME_ROWS, poolings[p]));
+    for (uint32_t n_tables = 8; n_tables <= 32; n_tables *= 4)
+        add(walk, usual(n_tables, 64, SOME_ROWS, 0));
+    /* few long bags: what one group of threads takes for one bag */
+    for (size_t d = 0; d < N_ELEMENTS(dims); d += 5) {
+        struct design design = usual(1, dims[d], SOME_ROWS, 200);
+
+        design.halvings = 9;
+        add(walk, design);
+    }
+}
+
+/* Tables from the size of a cache to that of the memory. */
+static void add_footprints(struct walk *walk)
+{
+    static const uint32_t dims[] = {16, 32, 64, 128, 256};
+    static const uint64_t rows[] = {1000,    10000,    100000,   300000,
+                                    3000000, 10000000, 30000000, 100000000};
+
+    for (size_t d = 0; d < N_ELEMENTS(dims); d++)
+        for (size_t r = 0; r < N_ELEMENTS(rows); r++)
+            add(walk, usual(1, dims[d], rows[r], 20));
+}
+
+/* Rows that many look-ups share: by skew, and tables of next to no rows. */
+static void add_hot_rows(struct walk *walk)
+{
+    static const uint32_t dims[] = {16, 64, 128, 256};
+    static const double alphas[] = {0.6, 0.9, 1.05, 1.3};
+
+    for (size_t d = 0; d < N_ELEMENTS(dims); d++) {
+        for (size_t a = 0; a < N_ELEMENTS(alphas); a++) {
+            struct design design = usual(1, dims[d], MANY_ROWS, 20);
+
+            design.zipf_alpha = alphas[a];
+            add(walk, design);
+            design.optimizer = OPTIMIZER_SGD;
+            add(walk, design);
+        }
+        for (uint64_t n_rows = 1; n_rows <= 100; n_rows += n_rows < 3 ? 2 : 97)
+            add(walk, usual(1, dims[d], n_rows, 1));
+    }
+}
+
+/* Columns of one table in two, four, eight pieces; more and more tables. */
+static void add_fusions(struct walk *walk)
+{
+    static const uint32_t n_tables[] = {2, 4, 8, 16, 32, 60};
+
+    for (uint32_t n = 2; n <= 8; n *= 2) {
+        add(walk, usual(n, 128 / n, SOME_ROWS, 20));
+        add(walk, usual(n, 512 / n, SOME_ROWS, 4));
+    }
+    for (size_t i = 0; i < N_ELEMENTS(n_tables); i++) {
+        add(walk, usual(n_tables[i], 64, SOME_ROWS, 5));
+        add(walk, usual(n_tables[i], 128, SOME_ROWS, 1));
+    }
+}
+
+static void add_settings(struct walk *walk)
+{
+    for (uint32_t dim = 8; dim <= 512; dim *= 2) {
+        struct design design = usual(4, dim, SOME_ROWS, 10);
+
+        add(walk, design);
+        design.precision = PRECISION_FP16;
+        add(walk, design);
+        design.optimizer = OPTIMIZER_SGD;
+        add(walk, design);
+        design.precision = PRECISION_FP32;
+        add(walk, design);
+    }
+    for (uint32_t halvings = 1; halvings <= 6; halvings++) {
+        struct design design = usual(8, 64, SOME_ROWS, 10);
+
+        design.halvings = halvings;
+        add(walk, design);
+    }
+}
+
+/* As published for FBGEMM (NVIDIA's dynamicemb benchmark, at 104,857 look-ups
+ * a table; pull request 2365 of TorchRec). */
+static void add_published(struct walk *walk)
+{
+    struct design design = usual(10, 128, 1 << 20, 1.6);
+
+    design.zipf_alpha = 1.05;
+    add(walk, design);
+    design.optimizer = OPTIMIZER_SGD;
+    add(walk, design);
+    for (uint32_t dim = 4; dim <= 512; dim *= 2) {
+        design = usual(4, dim, 100000, 10);
+        design.optimizer = OPTIMIZER_SGD;
+        add(walk, design);
+    }
+}
+
+static void walk_all(struct walk *walk)
+{
+    add_constants(walk);
+    add_hot_rows(walk);
+    add_fusions(walk);
+    add_published(walk);
+    add_settings(walk);
+    add_footprints(walk);
+}
+
+uint64_t designed_n_cases(void)
+{
+    struct walk walk = {.wanted = UINT64_MAX};
+
+    walk_all(&walk);
+    return walk.n;
+}
+
+/* At least one row; no more than the tables' share of the memory takes. */
+static uint64_t fit_rows(const struct design *design,
+                         const struct case_list *list)
+{
+    uint64_t row = (uint64_t)design->dim * precision_bytes(design->precision);
+    uint64_t weight_bytes =
+        list->weight_bytes / design->n_tables - TABLE_RESERVE_BYTES;
+    uint64_t state_bytes =
+        list->state_bytes / design->n_tables - TABLE_RESERVE_BYTES;
+    uint64_t n = design->n_rows;
+
+    if (n > weight_bytes / row)
+        n = weight_bytes / row;
+    if (n > state_bytes / sizeof(float))
+        n = state_bytes / sizeof(float);
+    return n ? n : 1;
+}
+
+void designed_draw(struct bench_case *out, const struct case_list *list,
+                   uint64_t case_idx)
+{
+    struct walk walk = {.wanted = case_idx};
+    const struct design *design = &walk.found;
+
+    walk_all(&walk);
+    out->batch = list->batch >> design->halvings;
+    if (!out->batch)
+        out->batch = 1;
+    out->precision = design->precision;
+    out->optimizer = design->optimizer;
+    out->n_tables = design->n_tables < list->max_tables ? design->n_tables
+                                                        : list->max_tables;
+    for (uint32_t t = 0; t < out->n_tables; t++) {
+        out->tables[t].dim = design->dim;
+        out->tables[t].stream = (struct stream){
+            .n_rows = fit_rows(design, list),
+            .batch = out->batch,
+            .pooling_factor =
+                design->pooling > 0 ? design->pooling : 1.0 / out->batch,
+            .zipf_alpha = design->zipf_alpha,
+            .table_seed = mix64(case_idx * BENCH_MAX_TABLES + t)};
+    }
+}
