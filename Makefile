@@ -353,7 +353,8 @@ run-gpu-tests: $(GPU_TESTS) $(O)/neuroshard $(O)/fake/libnccl.so.2
 	$(Q)NEUROSHARD='$(abspath $(O)/neuroshard)' tests/cli/run mpi_cuda_run
 
 gpu-programs: $(O)/neuroshard $(GPU_TESTS) \
-    $(call programs,tests/bench/bench_kernels.c tests/bench/bench_execute.c)
+    $(call programs,tests/bench/bench_kernels.c tests/bench/bench_execute.c \
+        tests/bench/bench_figures.c)
 
 gpu-check: gpu-programs
 	@tests/gpu/check --build '$(O)' --out '$(OUT)' \

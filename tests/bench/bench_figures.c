@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/stats.h"
+#include "costmodel/oracles.h"
+#include "io/store.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * Measured look-ups of a database beside the analytic cost model:
+ *
+ *     bench_figures [DATABASE [GPU [LIST]]]
+ *
+ * A line for each sample of the case list LIST (its name as `bench` prints
+ * it; only a summary without one), in the order of its cases: the phases, and
+ * what roofline:GPU says of the whole step. Then the errors over all samples.
+ */
+
+#define SHIPPED_DB "data/measurements/cpu-amd-epyc-2t.db"
+
+struct figures {
+    const char *gpu;
+    uint64_t list; /* 0: none */
+    double *errors;
+    size_t n;
+};
+
+/* The sample as tables of a problem of one device. */
+static void fill_problem(struct problem *problem, const struct sample *sample,
+                         struct arena *arena)
+{
+    *problem = (struct problem){
+        .tables = ARENA_NEW(arena, struct table, sample->n_tables),
+        .n_tables = sample->n_tables,
+        .cluster = {.n_devices = 1,
+                    .devices_per_host = 1,
+                    .memory_bytes = ARENA_NEW(arena, uint64_t, 1),
+                    .reserve_bytes = ARENA_NEW(arena, uint64_t, 1)},
+        .batch = sample->setting->batch,
+        .kinds = SHARD_ALL_KINDS,
+    };
+    problem->cluster.memory_bytes[0] = (uint64_t)1 << 40;
+    for (uint32_t t = 0; t < sample->n_tables; t++) {
+        const struct sample_table *from = &sample->tables[t];
+        struct table *table = &problem->tables[t];
+
+        table_init(table);
+        table->name = arena_printf(arena, "%" PRIu32, t);
+        table->num_embeddings = from->n_rows;
+        table->dim = from->dim;
+        table->pooling_factor = from->pooling_factor;
+        table->precision = sample->setting->precision;
+        table->optimizer = sample->setting->optimizer;
+        table->has_bins = true;
+        memcpy(table->bins, from->bins, sizeof(table->bins));
+    }
+}
+
+static int predict(double *ms, const struct sample *sample, const char *gpu,
+                   struct arena *arena, struct err *err)
+{
+    struct shard *shards = ARENA_NEW(arena, struct shard, sample->n_tables);
+    struct problem problem;
+    struct oracle *oracle;
+    double *vectors, *sums;
+
+    fill_problem(&problem, sample, arena);
+    if (oracle_roofline_open(&oracle, gpu, &problem, arena, err))
+        return -1;
+    vectors =
+        ARENA_NEW(arena, double, (size_t)oracle->width * sample->n_tables);
+    sums = ARENA_NEW(arena, double, oracle->width);
+    for (uint32_t t = 0; t < sample->n_tables; t++)
+        shards[t] = shard_whole(&problem, t, 0);
+    oracle->ops->embed(oracle, shards, sample->n_tables, vectors);
+    oracle_add_shards(oracle, shards, vectors, sample->n_tables, 1, sums);
+    oracle->ops->compute(oracle, sums, 1, ms);
+    oracle_close(oracle);
+    return 0;
+}
+
+static void print_case(const struct sample *sample, double predicted_ms)
+{
+    const struct sample_table *table = &sample->tables[0];
+    const struct sample_setting *setting = sample->setting;
+
+    printf("%4" PRIu64 " %2" PRIu32 " x %3" PRIu32 " %9" PRIu64
+           " %6.1f %4.2f %6" PRIu32 " %s %-7.7s %9.0f %8.4f %8.4f %8.4f %8.4f "
+           "%8.4f %8.4f %8.4f %5.2f%s\n",
+           sample->case_idx, sample->n_tables, table->dim, table->n_rows,
+           table->pooling_factor, table->zipf_alpha, setting->batch,
+           precision_name(setting->precision),
+           optimizer_name(setting->optimizer), table->n_unique,
+           sample->forward.median_ms, sample->linearise.median_ms,
+           sample->sort.median_ms, sample->update.median_ms,
+           sample->backward.median_ms, sample->total.median_ms, predicted_ms,
+           predicted_ms / sample->total.median_ms,
+           sample->flags & SAMPLE_THROTTLED ? " disturbed" : "");
+}
+
+static int add_samples(struct figures *figures, struct store *store,
+                       const struct sample_setting *setting,
+                       struct arena *arena, struct err *err)
+{
+    struct sample *samples;
+    size_t n;
+
+    if (store_samples(store, setting, &samples, &n, arena, err))
+        return -1;
+    figures->errors = mem_grow(figures->errors, figures->n + n, sizeof(double));
+    for (size_t i = 0; i < n; i++) {
+        struct arena_mark mark = arena_mark(arena);
+        double ms;
+
+        if (predict(&ms, &samples[i], figures->gpu, arena, err))
+            return -1;
+        if (samples[i].seed == figures->list && samples[i].kind == SAMPLE_FUSED)
+            print_case(&samples[i], ms);
+        if (!(samples[i].flags & SAMPLE_THROTTLED))
+            figures->errors[figures->n++] =
+                fabs(ms / samples[i].total.median_ms - 1);
+        arena_rewind(arena, mark);
+    }
+    return 0;
+}
+
+static int print_all(struct figures *figures, const char *db,
+                     struct arena *arena, struct err *err)
+{
+    struct sample_setting *settings;
+    struct store *store = NULL;
+    size_t n_settings;
+    int rc = -1;
+
+    if (store_open(&store, db, STORE_READ, err) ||
+        store_settings(store, &settings, &n_settings, arena, err))
+        goto out;
+    if (figures->list)
+        printf("case tables      rows  look-  zipf  batch                      "
+               "unique  forward  lineari     sort   update backward    total "
+               "roofline ratio\n");
+    for (size_t i = 0; i < n_settings; i++)
+        if (add_samples(figures, store, &settings[i], arena, err))
+            goto out;
+    printf("roofline:%s against %zu samples of %s: median error %.1f %%, mean "
+           "%.1f %%\n",
+           figures->gpu, figures->n, db,
+           100 * stats_median(figures->errors, figures->n),
+           100 * stats_mean(figures->errors, figures->n));
+    rc = 0;
+out:
+    store_close(store);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    struct figures figures = {.gpu = argc > 2 ? argv[2] : "cpu"};
+    struct arena arena;
+    struct err err = {0};
+    int rc;
+
+    if (argc > 3)
+        figures.list = strtoull(argv[3], NULL, 16);
+    arena_init(&arena);
+    rc = print_all(&figures, argc > 1 ? argv[1] : SHIPPED_DB, &arena, &err);
+    if (rc)
+        fprintf(stderr, "bench_figures: %s\n", err.msg);
+    mem_free(figures.errors);
+    arena_release(&arena);
+    return rc ? 1 : 0;
+}
