@@ -177,12 +177,6 @@ static void price_comm(struct bundle *bundle)
 
 /* Draws that lead nowhere are drawn again, so often. */
 #define TRIES 4
-/* A device that exceeds its memory by all of it costs so many times the best
- * total: a way through, but no place to stay. */
-#define EXCESS_WEIGHT 1.0
-/* The total is that of the slowest device, so most changes leave it as it is.
- * What they do to the others counts this much. */
-#define HEAVY_WEIGHT 0.02
 
 static void propose_all(struct bundle *bundle)
 {
@@ -222,7 +216,8 @@ static double heavier(const struct bundle *bundle, const struct chain *chain)
 
 static double excess_ms(const struct chain *chain, double excess)
 {
-    return EXCESS_WEIGHT * excess * chain->best.total_ms;
+    return chain->layout.parts->tuning->excess_weight * excess *
+           chain->best.total_ms;
 }
 
 double chain_energy_ms(const struct chain *chain)
@@ -245,7 +240,7 @@ static double rise_of(const struct bundle *bundle, const struct chain *chain)
 
     return trial->total_ms - layout->total_ms +
            excess_ms(chain, trial->excess - layout->excess) +
-           HEAVY_WEIGHT * heavier(bundle, chain);
+           bundle->parts->tuning->heavy_weight * heavier(bundle, chain);
 }
 
 /* Whether the layout is better than the best laid by. */

@@ -21,11 +21,9 @@
 #define MAX_HOT_FRAC 0.1
 #define MIN_HOT_FRAC 0.002
 #define TEMPERED_HOT_FRAC 0.003 /* no more after tempering */
-/* Of so many cycles the first are tempered, one for so many changes a unit. The
+/* Of the cycles the first are tempered, one for so many changes a unit. The
  * others are annealed, each from the best layout so far and from a lower
  * temperature. */
-#define N_CYCLES 4
-#define MAX_TEMPERED 3
 #define TEMPER_CHANGES 5000
 #define REHEATING 0.7
 /* Where the published plan is cheaper still, as it may hold what ours may not,
@@ -151,6 +149,8 @@ static double hot_frac(const struct parts *parts)
         sum += least;
         squares += least * least;
     }
+    if (parts->tuning->hot_frac > 0)
+        return parts->tuning->hot_frac;
     if (!(squares > 0))
         return MIN_HOT_FRAC;
     tables = sum * sum / squares / parts->problem->cluster.n_devices;
@@ -199,7 +199,8 @@ static bool run_cycles(struct full *full, unsigned n_tempered)
             return false;
         hot = fmin(hot, TEMPERED_HOT_FRAC);
     }
-    for (unsigned cycle = n_tempered; cycle < N_CYCLES; cycle++) {
+    for (unsigned cycle = n_tempered; cycle < full->parts.tuning->n_cycles;
+         cycle++) {
         full->n_before = cycle * full->n_cycle_steps;
         if (cycle)
             restart_from_best(full);
@@ -212,19 +213,20 @@ static bool run_cycles(struct full *full, unsigned n_tempered)
 
 static void improve(struct full *full)
 {
+    const struct tuning *tuning = full->parts.tuning;
     uint64_t effort = anneal_effort(&full->parts, full->options->effort);
     uint64_t n_tempered = effort / TEMPER_CHANGES / full->parts.n_units;
 
-    if (n_tempered > MAX_TEMPERED)
-        n_tempered = MAX_TEMPERED;
-    full->n_cycle_steps = effort / WALKS_CHAINS / N_CYCLES + 1;
+    if (n_tempered > tuning->n_tempered)
+        n_tempered = tuning->n_tempered;
+    full->n_cycle_steps = effort / WALKS_CHAINS / tuning->n_cycles + 1;
     walks_open(&full->walks, &full->parts, full->options->pool,
                full->options->seed);
     full->walks.goes_on = goes_on;
     full->walks.ctx = full;
     walks_start(&full->walks, full->starts.best, full->starts.n);
     progress_start(&full->progress, "searching",
-                   N_CYCLES * full->n_cycle_steps);
+                   tuning->n_cycles * full->n_cycle_steps);
     for (unsigned i = 0; i < MAX_RUNS; i++) {
         if (!run_cycles(full, (unsigned)n_tempered))
             break;
@@ -319,6 +321,8 @@ int search_full(struct plan *plan, const struct oracle *oracle,
         goto out;
     if (parts_init(&full.parts, &full.units, options->pool, &scratch, err))
         goto out;
+    if (options->tuning)
+        parts_tune(&full.parts, options->tuning);
     if (run_reference(&full, plan, err))
         goto out;
     if (find_starts(&full, plan, err))

@@ -373,6 +373,7 @@ static void find_parts(struct parts *parts, const struct units *units,
                             .oracle = units->oracle,
                             .homes = homes,
                             .units = units,
+                            .tuning = tuning_default(),
                             .n_units = units->n_units};
     parts->of = ARENA_NEW(arena, struct part_unit, units->n_units);
     for (uint32_t u = 0; u < units->n_units; u++) {
@@ -411,6 +412,13 @@ int parts_init(struct parts *parts, const struct units *units,
                struct pool *pool, struct arena *arena, struct err *err)
 {
     return parts_init_from(parts, units, NULL, pool, arena, err);
+}
+
+void parts_tune(struct parts *parts, const struct tuning *tuning)
+{
+    parts->tuning = tuning;
+    if (!tuning->has_marginals)
+        parts->marginal_ms = parts->alone_ms;
 }
 
 int parts_init_unpriced(struct parts *parts, const struct units *units,

@@ -4,6 +4,7 @@
 
 #include "base/parallel.h"
 #include "core/oracle.h"
+#include "search/tuning.h"
 #include "search/units.h"
 
 /*
@@ -64,6 +65,8 @@ struct parts {
                                       unless a plan is to be replaced:
                                       search/homes.h */
     const struct units *units;     /* not owned */
+    const struct tuning *tuning;   /* not owned; the default unless the caller
+                                      sets another */
     struct part_unit *of;          /* [n_units] */
     uint32_t n_units;
     struct cut *cuts;
@@ -96,6 +99,9 @@ int parts_init_from(struct parts *parts, const struct units *units,
  * may be of another problem than its own. */
 int parts_init_unpriced(struct parts *parts, const struct units *units,
                         struct arena *arena, struct err *err) MUST_CHECK;
+
+/* Another tuning than the default; it must outlive the parts. */
+void parts_tune(struct parts *parts, const struct tuning *tuning);
 
 /* Of a device that holds this alone: the sum of its terms, or where there are
  * none its compute. */

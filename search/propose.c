@@ -11,10 +11,6 @@
 /* To cut a table anew may touch all devices: with more than so many it is tried
  * less often. */
 #define CHEAP_DEVICES 16
-/* Of a hundred changes so many are rebuilds, and of the tables that are taken
- * off beside the first, one in KEEP_FORM is cut anew. */
-#define REBUILDS 25
-#define KEEP_FORM 2
 
 static uint32_t any_piece(const struct layout *layout, struct rng *rng)
 {
@@ -54,7 +50,7 @@ static uint32_t pick_piece(const struct layout *layout, struct rng *rng)
 
     if (layout->parts->homes && rng_draw(rng, 2))
         idx = homes_draw(layout, rng);
-    if (idx == NO_PIECE && rng_draw(rng, 2))
+    if (idx == NO_PIECE && !tuning_draw(rng, layout->parts->tuning->anywhere))
         idx = piece_on(layout, critical_device(layout, rng), rng);
     return idx == NO_PIECE ? any_piece(layout, rng) : idx;
 }
@@ -65,7 +61,8 @@ static uint32_t other_device(const struct layout *layout, uint32_t device,
 {
     uint32_t r;
 
-    if (layout->fastest != device && rng_draw(rng, 4) == 0)
+    if (layout->fastest != device &&
+        tuning_draw(rng, layout->parts->tuning->to_fastest))
         return layout->fastest;
     r = rng_draw(rng, layout->n_devices - 1);
     return r + (r >= device);
@@ -273,13 +270,13 @@ static void propose_rebuild(struct trial *trial, const struct layout *layout,
                             uint32_t piece, struct rng *rng)
 {
     const struct parts *parts = layout->parts;
-    struct rebuild_unit units[REBUILD_MAX_UNITS];
-    uint32_t most = 1 + rng_draw(rng, REBUILD_MAX_UNITS);
+    struct rebuild_unit units[TUNING_MAX_REBUILT];
+    uint32_t most = 1 + rng_draw(rng, parts->tuning->n_rebuilt);
     uint32_t n = 0, n_pieces = layout->n_live;
 
     for (uint32_t i = 0; i < most; i++) {
         uint32_t unit = part_of(layout, piece)->unit;
-        bool is_kept = i && rng_draw(rng, KEEP_FORM);
+        bool is_kept = i && !tuning_draw(rng, parts->tuning->recuts);
 
         piece = pick_piece(layout, rng);
         if (parts->of[unit].unit->device >= 0 || is_among(units, n, unit))
@@ -294,11 +291,29 @@ static void propose_rebuild(struct trial *trial, const struct layout *layout,
         rebuild(trial, layout, units, n, rng);
 }
 
+static enum change_kind draw_kind(const uint32_t *shares, struct rng *rng)
+{
+    uint32_t sum = 0, m = 0, left;
+
+    for (uint32_t i = 0; i < N_CHANGE_KINDS; i++)
+        sum += shares[i];
+    left = rng_draw(rng, sum);
+    for (; left >= shares[m]; m++)
+        left -= shares[m];
+    return (enum change_kind)m;
+}
+
 static void draw_change(struct trial *trial, const struct layout *layout,
                         struct rng *rng)
 {
+    static void (*const proposers[N_CHANGE_KINDS])(
+        struct trial *, const struct layout *, uint32_t, struct rng *) = {
+        [CHANGE_MOVE] = propose_move,   [CHANGE_SWAP] = propose_swap,
+        [CHANGE_EJECT] = propose_eject, [CHANGE_SPLIT] = propose_split,
+        [CHANGE_MERGE] = propose_merge, [CHANGE_RESPLIT] = propose_resplit};
+    const struct tuning *tuning = layout->parts->tuning;
     uint32_t piece = pick_piece(layout, rng);
-    uint32_t kind = rng_draw(rng, 100);
+    enum change_kind kind = draw_kind(tuning->changes, rng);
     bool is_cheap = rng_draw(rng, layout->n_devices) < CHEAP_DEVICES;
 
     trial_clear(trial);
@@ -306,21 +321,11 @@ static void draw_change(struct trial *trial, const struct layout *layout,
         homes_propose(trial, layout, part_of(layout, piece)->unit);
         return;
     }
-    if (is_cheap && rng_draw(rng, 100) < REBUILDS)
+    if (is_cheap && tuning_draw(rng, tuning->rebuilds))
         propose_rebuild(trial, layout, piece, rng);
-    else if (kind < 30)
-        propose_move(trial, layout, piece, rng);
-    else if (kind < 60)
-        propose_swap(trial, layout, piece, rng);
-    else if (kind < 65)
-        propose_eject(trial, layout, piece, rng);
-    else if (kind < 75)
-        propose_split(trial, layout, piece, rng);
-    else if (kind < 86)
-        propose_merge(trial, layout, piece, rng);
-    else if (kind < 96)
-        propose_resplit(trial, layout, piece, rng);
-    if (kind >= 65 && !trial->n_changes && is_cheap)
+    else if (kind != CHANGE_RECUT)
+        proposers[kind](trial, layout, piece, rng);
+    if (kind >= CHANGE_SPLIT && !trial->n_changes && is_cheap)
         propose_recut(trial, layout, piece, rng);
 }
 

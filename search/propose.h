@@ -2,7 +2,6 @@
 #ifndef NEUROSHARD_SEARCH_PROPOSE_H
 #define NEUROSHARD_SEARCH_PROPOSE_H
 
-#include "base/rng.h"
 #include "search/layout.h"
 
 /*

@@ -3,8 +3,6 @@
 
 #include <math.h>
 
-/* Of so many pieces one goes anywhere. */
-#define ASTRAY 8
 /* What is left of a table when all devices are full goes in shares: this part
  * of what there still is. */
 #define LEFT_SHARE 4
@@ -83,7 +81,7 @@ static uint32_t device_for(struct site *site, uint32_t part)
     uint32_t n_devices = site->layout->n_devices;
     struct best best = {.device = NO_PIECE};
 
-    if (rng_draw(site->rng, ASTRAY) == 0) {
+    if (tuning_draw(site->rng, site->parts->tuning->strays)) {
         uint32_t any = rng_draw(site->rng, n_devices);
 
         if (trial->first_on[any] == NO_PIECE)
@@ -137,7 +135,8 @@ static uint32_t device_to_fill(struct site *site, uint32_t n)
     uint32_t n_devices = site->layout->n_devices;
     uint32_t best = NO_PIECE, most = 0, any = rng_draw(site->rng, n_devices);
 
-    if (rng_draw(site->rng, ASTRAY) == 0 && trial->room_quanta[any])
+    if (tuning_draw(site->rng, site->parts->tuning->strays) &&
+        trial->room_quanta[any])
         return any;
     for (uint32_t r = 0; r < n_devices; r++) {
         uint32_t room = least_of(trial->room_quanta[r], n);
@@ -160,7 +159,7 @@ static uint32_t device_to_overfill(struct site *site, uint32_t n)
     uint32_t any = rng_draw(site->rng, n_devices);
     struct best best = {.device = NO_PIECE};
 
-    if (rng_draw(site->rng, ASTRAY) == 0 &&
+    if (tuning_draw(site->rng, site->parts->tuning->strays) &&
         part_of(site, trial->held_quanta[any] + n) != NO_PART)
         return any;
     for (uint32_t r = 0; r < n_devices; r++) {
@@ -303,7 +302,7 @@ void rebuild(struct trial *trial, const struct layout *layout,
 
         site.unit = units[i].unit;
         site.of = &layout->parts->of[site.unit];
-        if (site.of->columns != NO_PART &&
+        if (site.of->columns != NO_PART && layout->parts->tuning->pours &&
             (kind == FORM_WHOLE || kind == FORM_COLUMNS))
             pour(&site);
         else

@@ -2,7 +2,6 @@
 #ifndef NEUROSHARD_SEARCH_REBUILD_H
 #define NEUROSHARD_SEARCH_REBUILD_H
 
-#include "base/rng.h"
 #include "search/forms.h"
 
 /*
@@ -17,8 +16,6 @@
  * anywhere between the mean load and the highest one. Other forms go piece by
  * piece where there is least to do.
  */
-
-#define REBUILD_MAX_UNITS 4
 
 struct rebuild_unit {
     uint32_t unit;

@@ -38,6 +38,7 @@ struct search_options {
     uint64_t effort;       /* of the full search: changes that it tries, or
                               SEARCH_EFFORT_AUTO */
     double time_limit_ms;  /* of the full search; 0: none */
+    const struct tuning *tuning; /* of the full search; NULL: as it is best */
 };
 /* 2,400,000, and twice that for up to 20 tables; where the oracle is additive
  * 12,000 a table, at least 320,000 and at most 2,400,000, and 1,200,000 for up

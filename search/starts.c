@@ -49,27 +49,29 @@ struct batch {
 
 /* Whether *snapshot would be kept. */
 static bool is_wanted(const struct starts *starts,
-                      const struct snapshot *snapshot)
+                      const struct snapshot *snapshot, uint32_t n_kept)
 {
     if (!isfinite(snapshot->total_ms))
         return false;
     for (unsigned i = 0; i < starts->n; i++)
         if (starts->best[i].total_ms == snapshot->total_ms)
             return false;
-    return starts->n < STARTS_KEPT ||
+    return starts->n < n_kept ||
            snapshot->total_ms < starts->best[starts->n - 1].total_ms;
 }
 
 /* Keeps what was priced, in its place. */
-static void keep(struct starts *starts, struct snapshot *snapshot)
+static void keep(struct starts *starts, const struct parts *parts,
+                 struct snapshot *snapshot)
 {
+    const uint32_t n_kept = parts->tuning->n_starts;
     struct snapshot gone = {0};
     unsigned i;
 
     starts->n_priced++;
-    if (!is_wanted(starts, snapshot))
+    if (!is_wanted(starts, snapshot, n_kept))
         return;
-    if (starts->n == STARTS_KEPT)
+    if (starts->n == n_kept)
         gone = starts->best[--starts->n];
     for (i = starts->n++;
          i > 0 && starts->best[i - 1].total_ms > snapshot->total_ms; i--)
@@ -82,7 +84,7 @@ void starts_add(struct starts *starts, const struct parts *parts,
                 struct snapshot *snapshot)
 {
     snapshot_price(snapshot, parts);
-    keep(starts, snapshot);
+    keep(starts, parts, snapshot);
 }
 
 static void build_one(void *ctx, size_t i, unsigned thread)
@@ -133,7 +135,8 @@ static void build_starts(struct starts *starts, const struct parts *parts,
     uint64_t work = 0;
 
     for (size_t i = 0; i < N_REPLICA_FRACS * N_PRICES; i++) {
-        if (is_over(starts, work, end_ms) || (i == N_PRICES && !starts->n))
+        if (i == parts->tuning->n_prices || is_over(starts, work, end_ms) ||
+            (i == N_PRICES && !starts->n))
             break;
         options.replica_frac = replica_fracs[i / N_PRICES];
         options.ms_per_byte = memory_fracs[i % N_PRICES] * load.mean_ms *
@@ -144,7 +147,7 @@ static void build_starts(struct starts *starts, const struct parts *parts,
         for (unsigned k = 0; k < batch.n; k++) {
             work += batch.tasks[k].outcome.work;
             if (batch.tasks[k].is_built)
-                keep(starts, &batch.tasks[k].snapshot);
+                keep(starts, parts, &batch.tasks[k].snapshot);
         }
     }
     for (unsigned k = 0; k < N_PEAKS; k++)
@@ -170,7 +173,7 @@ void starts_find(struct starts *starts, const struct parts *parts,
         (uint64_t)parts->n_units * parts->problem->cluster.n_devices;
 
     build_starts(starts, parts, pool, end_ms);
-    if (work <= MAX_BUMP_WORK)
+    if (parts->tuning->bumps && work <= MAX_BUMP_WORK)
         bump_starts(starts, parts, end_ms);
 }
 

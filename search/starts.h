@@ -11,10 +11,8 @@
  * proposer does (search/bump.h). The best are kept, each total once.
  */
 
-#define STARTS_KEPT 4
-
 struct starts {
-    struct snapshot best[STARTS_KEPT]; /* [n], the best first */
+    struct snapshot best[TUNING_MAX_STARTS]; /* [n], the best first */
     unsigned n;
     uint64_t n_priced;
 };

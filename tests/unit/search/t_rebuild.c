@@ -75,9 +75,9 @@ static void check_marginal(enum scene_sort sort)
 /* Some units, in forms drawn at random, or else poured. */
 static void rebuild_some(struct site *site, bool pours)
 {
-    struct rebuild_unit units[REBUILD_MAX_UNITS];
+    struct rebuild_unit units[TUNING_MAX_REBUILT];
     uint32_t order[SCENE_TABLES],
-        n = 1 + rng_draw(&site->rng, REBUILD_MAX_UNITS);
+        n = 1 + rng_draw(&site->rng, TUNING_MAX_REBUILT);
 
     for (uint32_t i = 0; i < SCENE_TABLES; i++)
         order[i] = i;

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_SEARCH_TUNING_H
+#define NEUROSHARD_SEARCH_TUNING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/rng.h"
+
+/*
+ * How a full search goes about: what it proposes how often, what it heeds, how
+ * many starts it keeps. All in one place, so that each part can be switched off
+ * by itself and what it buys be measured (tests/bench/bench_ablation.c).
+ */
+
+/* Changes of a layout: search/propose.h. */
+enum change_kind {
+    CHANGE_MOVE,
+    CHANGE_SWAP,
+    CHANGE_EJECT,
+    CHANGE_SPLIT,
+    CHANGE_MERGE,
+    CHANGE_RESPLIT,
+    CHANGE_RECUT,
+    N_CHANGE_KINDS
+};
+
+#define TUNING_MAX_STARTS 4
+#define TUNING_MAX_REBUILT 4
+
+/* Shares are of a thousand. */
+struct tuning {
+    uint32_t changes[N_CHANGE_KINDS]; /* how often, of their sum */
+    uint32_t rebuilds;                /* share that is none of these */
+    uint32_t n_rebuilt;   /* tables that a rebuild takes off, at most */
+    uint32_t recuts;      /* of those beside the first: are cut anew */
+    uint32_t strays;      /* of pieces put back: go anywhere */
+    bool pours;           /* whole tables and columns: search/rebuild.h */
+    bool has_marginals;   /* loads beside others: search/marginal.h */
+    uint32_t anywhere;    /* of changes: begin on any device, not on one that
+                             sets the total */
+    uint32_t to_fastest;  /* of moves: to the least loaded device */
+    double heavy_weight;  /* the total is that of the slowest device, so most
+                             changes leave it as it is: what they do to the
+                             others counts this much */
+    double excess_weight; /* a device that exceeds its memory by all of it
+                             costs so many times the best total: a way
+                             through, but no place to stay */
+    uint32_t n_starts;    /* kept, at most TUNING_MAX_STARTS */
+    uint32_t n_prices;    /* of memory and replicas that starts are built
+                             by, at most */
+    bool bumps;           /* starts by search/bump.h too */
+    double hot_frac;      /* where annealing begins, of the best total; 0: by
+                             the tables that a device has */
+    uint32_t n_tempered;  /* of four cycles, at most */
+    uint32_t n_cycles;
+};
+
+const struct tuning *tuning_default(void);
+
+/* True so many times of a thousand. */
+static inline bool tuning_draw(struct rng *rng, uint32_t share)
+{
+    return rng_draw(rng, 1000) < share;
+}
+
+#endif
