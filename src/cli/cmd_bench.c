@@ -16,7 +16,7 @@
 #define MIXED_BATCH 65536
 #define MIXED_MAX_TABLES 60
 
-static const struct option_spec bench_options[] = {
+static const struct option_spec own_options[] = {
     {"db", 0, OPTION_DATABASE, "FILE", NULL, 0, 0, NULL,
      "cost database that gets the samples; made where missing"},
     {"device", 0, OPTION_CHOICE, "KIND", "cpu", 0, 0, "cpu|cuda",
@@ -163,7 +163,7 @@ static int read_options(struct bench_options *options, const struct cli *cli,
     options->optimizer =
         (enum optimizer)optimizer_from_name(cli_string(cli, "optimizer"));
     options->max_tables = (uint32_t)cli_u64(cli, "max-tables");
-    options->memory_bytes = cli_bytes(cli, "memory");
+    options->memory_bytes = cli_u64(cli, "memory");
     options->repeat = cli_flag(cli, "repeat");
     options->progress = cli_progress;
     if (check_options(cli, err))
@@ -296,7 +296,7 @@ const struct command command_bench = {
     .name = "bench",
     .synopsis = "--db FILE [options]",
     .summary = "measure look-up costs of random table sets on this machine",
-    .options = bench_options,
+    .options = {own_options},
     .min_args = 0,
     .max_args = 0,
     .run = run_bench,

@@ -15,8 +15,12 @@
 #define MAX_TRIES 10000
 #define MAX_PLANNERS 16
 
-static const struct option_spec compare_options[] = {
-    PLANNING_OPTIONS(OPTION_U64, "N"),
+static const struct option_spec count_options[] = {
+    {"gpus", 'g', OPTION_U64, "N", NULL, 1, PLANNING_MAX_GPUS, NULL,
+     "number of GPUs"},
+    {0},
+};
+static const struct option_spec own_options[] = {
     {"tasks", 0, OPTION_U64, "N", NULL, 1, MAX_TASKS, NULL,
      "draw so many tasks from each table list"},
     {"effort", 0, OPTION_U64, "N", NULL, 0, 1e12, NULL,
@@ -256,7 +260,8 @@ const struct command command_compare = {
     .name = "compare",
     .synopsis = "TABLES... --gpus N [options]",
     .summary = "our plan beside those of the planners there are, in one table",
-    .options = compare_options,
+    .options = {count_options, cluster_options, bandwidth_options,
+                planning_options, own_options},
     .min_args = 1,
     .max_args = MAX_FILES,
     .run = run_compare,

@@ -5,8 +5,7 @@
 
 #include <stdio.h>
 
-static const struct option_spec cost_options[] = {
-    PRICING_OPTIONS,
+static const struct option_spec own_options[] = {
     {"output", 'o', OPTION_OUTPUT, "FILE", NULL, 0, 0, NULL,
      "write the priced plan, as JSON"},
     {"json", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
@@ -46,7 +45,7 @@ const struct command command_cost = {
     .name = "cost",
     .synopsis = "PLAN [options]",
     .summary = "price a plan, also a hand-made one",
-    .options = cost_options,
+    .options = {pricing_options, bandwidth_options, own_options},
     .min_args = 1,
     .max_args = 1,
     .run = run_cost,

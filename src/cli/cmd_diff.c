@@ -18,7 +18,7 @@
 #define N_MOVES_SHOWN 16u
 #define NAME_WIDTH 40u
 
-static const struct option_spec diff_options[] = {
+static const struct option_spec own_options[] = {
     {"cost", 0, OPTION_STRING, "COST", NULL, 0, 0, NULL,
      "cost model that prices both; without it the one of the plans"},
     {"json", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
@@ -350,7 +350,7 @@ const struct command command_diff = {
     .name = "diff",
     .synopsis = "OLD NEW [options]",
     .summary = "what moves where between two plans, and what it buys",
-    .options = diff_options,
+    .options = {own_options},
     .min_args = 2,
     .max_args = 2,
     .run = run_diff,

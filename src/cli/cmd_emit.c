@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
-static const struct option_spec emit_options[] = {
+static const struct option_spec own_options[] = {
     {"format", 'f', OPTION_CHOICE, "FORMAT", NULL, 0, 0,
      "torchrec|torchrec-loader|dlrm|text", "what to write"},
     {"output", 'o', OPTION_OUTPUT, "FILE", "-", 0, 0, NULL,
@@ -50,7 +50,7 @@ static int run_emit(struct cli *cli, struct err *err)
 
     if (!format) {
         err_set(err, ERR_USAGE, "option '--format' is needed, one of %s",
-                emit_options[0].choices);
+                own_options[0].choices);
         goto out;
     }
     if (check_options(cli, format, err))
@@ -74,7 +74,7 @@ const struct command command_emit = {
     .name = "emit",
     .synopsis = "PLAN --format FORMAT [options]",
     .summary = "write a plan for a training framework",
-    .options = emit_options,
+    .options = {own_options},
     .min_args = 1,
     .max_args = 1,
     .run = run_emit,

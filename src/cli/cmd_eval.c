@@ -5,12 +5,14 @@
 
 #include <stdio.h>
 
-static const struct option_spec eval_options[] = {
+static const struct option_spec file_options[] = {
     {"db", 0, OPTION_DATABASE, "FILE", NULL, 0, 0, NULL,
      "cost database with the samples"},
     {"model", 'm', OPTION_STRING, "FILE", NULL, 0, 0, NULL,
      "model file to judge"},
-    SETTING_OPTIONS,
+    {0},
+};
+static const struct option_spec json_options[] = {
     {"json", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL, "print JSON"},
     {0},
 };
@@ -93,7 +95,7 @@ const struct command command_eval = {
     .name = "eval",
     .synopsis = "--db FILE --model FILE [options]",
     .summary = "tell how well a cost model predicts held-out samples",
-    .options = eval_options,
+    .options = {file_options, setting_options, json_options},
     .min_args = 0,
     .max_args = 0,
     .run = run_eval,

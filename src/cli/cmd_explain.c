@@ -9,8 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct option_spec explain_options[] = {
-    PRICING_OPTIONS,
+static const struct option_spec own_options[] = {
     {"json", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
      "print JSON instead of the report"},
     {0},
@@ -100,7 +99,7 @@ const struct command command_explain = {
     .name = "explain",
     .synopsis = "PLAN [TABLE] [options]",
     .summary = "what binds a plan, or why a table is where and as it is",
-    .options = explain_options,
+    .options = {pricing_options, bandwidth_options, own_options},
     .min_args = 1,
     .max_args = 2,
     .run = run_explain,

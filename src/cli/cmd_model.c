@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct option_spec model_options[] = {
+static const struct option_spec own_options[] = {
     {"output", 'o', OPTION_OUTPUT, "FILE", NULL, 0, 0, NULL,
      "import: model file to write"},
     {"json", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL, "info: print all as JSON"},
@@ -205,7 +205,7 @@ const struct command command_model = {
     .name = "model",
     .synopsis = "info FILE [--json] | import DIR -o FILE",
     .summary = "print what is in a model file, or make one of published nets",
-    .options = model_options,
+    .options = {own_options},
     .min_args = 2,
     .max_args = 2,
     .run = run_model,

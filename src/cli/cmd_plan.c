@@ -8,9 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct option_spec plan_options[] = {
-    PLANNING_OPTIONS(OPTION_RANGE, "N|N..M"),
-    REPLANNING_OPTIONS,
+static const struct option_spec count_options[] = {
+    {"gpus", 'g', OPTION_RANGE, "N|N..M", NULL, 1, PLANNING_MAX_GPUS, NULL,
+     "number of GPUs"},
+    {0},
+};
+static const struct option_spec own_options[] = {
     {"search", 's', OPTION_CHOICE, "NAME", "full", 0, 0, "full|reference|grid",
      "full: every kind of cut, annealed; reference: the published beam over "
      "column halvings; grid: its whole tables only"},
@@ -103,7 +106,8 @@ const struct command command_plan = {
     .name = "plan",
     .synopsis = "TABLES --gpus N|N..M [options]",
     .summary = "find the best placement of the tables and report it",
-    .options = plan_options,
+    .options = {count_options, cluster_options, bandwidth_options,
+                planning_options, replanning_options, own_options},
     .min_args = 1,
     .max_args = 1,
     .run = run_plan,

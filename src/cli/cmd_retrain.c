@@ -12,7 +12,7 @@
 
 #define EXIT_KEPT 4
 
-static const struct option_spec retrain_options[] = {
+static const struct option_spec file_options[] = {
     {"db", 0, OPTION_DATABASE, "FILE", NULL, 0, 0, NULL,
      "cost database with the samples; gets the verdict"},
     {"model", 'm', OPTION_UPDATE, "FILE", NULL, 0, 0, NULL,
@@ -22,8 +22,9 @@ static const struct option_spec retrain_options[] = {
      "percentage points (0.5%)"},
     {"exit-code", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
      "end with 4 where the model was kept"},
-    TRAINING_OPTIONS,
-    SETTING_OPTIONS,
+    {0},
+};
+static const struct option_spec json_options[] = {
     {"json", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
      "print the verdict as JSON"},
     {0},
@@ -275,7 +276,7 @@ const struct command command_retrain = {
     .name = "retrain",
     .synopsis = "--db FILE --model FILE [options]",
     .summary = "train again on all samples, keep the better model",
-    .options = retrain_options,
+    .options = {file_options, training_options, setting_options, json_options},
     .min_args = 0,
     .max_args = 0,
     .run = run_retrain,

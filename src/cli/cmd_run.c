@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct option_spec run_options[] = {
+static const struct option_spec own_options[] = {
     {"device", 0, OPTION_CHOICE, "KIND", "cpu", 0, 0, "cpu|cuda",
      "what looks the embeddings up"},
     {"threads", 0, OPTION_U64, "N", NULL, 1, 1024, NULL,
@@ -374,7 +374,7 @@ static void read_options(struct exec_options *options, const struct cli *cli)
     options->seed = cli_u64(cli, "seed");
     options->check = !cli_flag(cli, "no-check");
     if (cli_given(cli, "memory"))
-        options->memory_bytes = cli_bytes(cli, "memory");
+        options->memory_bytes = cli_u64(cli, "memory");
 }
 
 /* Each process of a host has a GPU of its own: its number on the host, or the
@@ -495,7 +495,7 @@ const struct command command_run = {
     .name = "run",
     .synopsis = "PLAN [options]",
     .summary = "run a plan: compare it with an unsharded reference, time it",
-    .options = run_options,
+    .options = {own_options},
     .min_args = 1,
     .max_args = 1,
     .run = run_run,

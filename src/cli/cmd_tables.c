@@ -13,7 +13,7 @@
 
 #define N_LARGEST 10
 
-static const struct option_spec tables_options[] = {
+static const struct option_spec own_options[] = {
     {"dim", 0, OPTION_U64, "D", NULL, 1, TABLES_MAX_DIM, NULL,
      "columns of the tables whose dim cell is empty"},
     {"batch", 'b', OPTION_U64, "N", "65536", 1, 1e12, NULL,
@@ -215,7 +215,7 @@ const struct command command_tables = {
     .name = "tables",
     .synopsis = "TABLES [options]",
     .summary = "print what a table list holds",
-    .options = tables_options,
+    .options = {own_options},
     .min_args = 1,
     .max_args = 1,
     .run = run_tables,

@@ -9,19 +9,23 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct option_spec train_options[] = {
+static const struct option_spec file_options[] = {
     {"db", 0, OPTION_DATABASE, "FILE", NULL, 0, 0, NULL,
      "cost database with the samples"},
     {"output", 'o', OPTION_OUTPUT, "FILE", NULL, 0, 0, NULL,
      "model file to write"},
-    TRAINING_OPTIONS,
+    {0},
+};
+static const struct option_spec device_options[] = {
     {"device", 0, OPTION_STRING, "NAME", NULL, 0, 0, NULL,
      "part of the device's name, where the database holds several"},
     {"isa", 0, OPTION_STRING, "NAME", NULL, 0, 0, NULL,
      "the same for the instruction set, e.g. avx512"},
     {"threads", 0, OPTION_U64, "N", NULL, 0, 1e6, NULL,
      "the same for the CPU threads"},
-    SETTING_OPTIONS,
+    {0},
+};
+static const struct option_spec json_options[] = {
     {"json", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
      "print the errors as JSON"},
     {0},
@@ -161,7 +165,8 @@ const struct command command_train = {
     .name = "train",
     .synopsis = "--db FILE -o MODEL [options]",
     .summary = "learn a cost model from measured samples",
-    .options = train_options,
+    .options = {file_options, training_options, device_options, setting_options,
+                json_options},
     .min_args = 0,
     .max_args = 0,
     .run = run_train,

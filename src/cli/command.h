@@ -38,20 +38,18 @@ struct option_spec {
     const char *choices;       /* CHOICE */
     const char *help;          /* one line, with the unit */
 };
-/* One of the entries of a macro, which several commands have in their tables.
- */
-#define OPTION_ENTRY(...) \
-    {                     \
-        __VA_ARGS__       \
-    }
 
 struct cli; /* a parsed command line */
 
+#define COMMAND_MAX_GROUPS 6
+
 struct command {
     const char *name;
-    const char *synopsis;              /* "TABLES --gpus N [options]" */
-    const char *summary;               /* one line */
-    const struct option_spec *options; /* ends with a NULL name */
+    const char *synopsis; /* "TABLES --gpus N [options]" */
+    const char *summary;  /* one line */
+    /* Groups, of which commands share some; NULL after the last. Each group
+     * ends with a NULL name. */
+    const struct option_spec *options[COMMAND_MAX_GROUPS + 1];
     unsigned min_args, max_args;
     /* 0, -1 with the err, or the exit status of a success that has one of its
      * own. */
@@ -63,7 +61,7 @@ struct command {
 int cli_parse(struct cli **out, const struct command *command, int argc,
               char **argv, struct arena *arena, struct err *err) MUST_CHECK;
 bool cli_wants_help(const struct cli *cli);
-void cli_print_help(const struct command *command);
+void cli_print_help(const struct cli *cli);
 
 struct arena *cli_arena(struct cli *cli);
 size_t cli_n_args(const struct cli *cli);
@@ -72,17 +70,20 @@ const char *cli_arg(const struct cli *cli, size_t idx);
 /* Values by option name; asking for an option that the command's table lacks
  * is a programmer's mistake (assert). */
 bool cli_given(const struct cli *cli, const char *name); /* not by default */
-bool cli_flag(const struct cli *cli, const char *name);
+static inline bool cli_flag(const struct cli *cli, const char *name)
+{
+    return cli_given(cli, name);
+}
 const char *cli_string(const struct cli *cli, const char *name); /* or NULL */
 /* The same as it may be printed (text_shown); not NULL. */
 const char *cli_shown(const struct cli *cli, const char *name);
-/* Numbers are 0 where there is neither a given nor a default one. */
+/* A whole number or a size; 0 where there is neither a given nor a default
+ * one, like the number below. */
 uint64_t cli_u64(const struct cli *cli, const char *name);
 /* Of a RANGE: whether it was written as one; first and last, alike if not. */
 bool cli_range(const struct cli *cli, const char *name, uint64_t *first,
                uint64_t *last);
 double cli_double(const struct cli *cli, const char *name);
-uint64_t cli_bytes(const struct cli *cli, const char *name);
 
 /* Prints a report on standard output and releases it. */
 void cli_print_report(struct buf *report);

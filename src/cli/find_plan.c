@@ -29,7 +29,7 @@ static int search(struct plan *plan, const struct plan *from,
     if (cli_given(cli, "from"))
         return search_replan(plan, from,
                              cli_given(cli, "move-limit")
-                                 ? cli_bytes(cli, "move-limit")
+                                 ? cli_u64(cli, "move-limit")
                                  : NO_MOVE_LIMIT,
                              oracle, options, report, cli_arena(cli), err);
     if (!strcmp(cli_string(cli, "search"), "full"))

@@ -46,7 +46,7 @@ static int run_command(const struct command *command, int argc, char **argv,
     if (!rc)
         rc = cli_parse(&cli, command, argc, argv, &arena, err);
     if (!rc && cli_wants_help(cli))
-        cli_print_help(command);
+        cli_print_help(cli);
     else if (!rc)
         rc = command->run(cli, err);
     file_claims_end();

@@ -22,18 +22,25 @@ struct option_value {
 struct cli {
     const struct command *command;
     struct arena *arena;
-    struct option_value *values; /* [options] */
+    const struct option_spec **specs; /* [n_specs], of all groups in turn */
+    size_t n_specs;
+    struct option_value *values; /* [n_specs] */
     char **args;
     size_t n_args;
     bool wants_help;
 };
 
-static size_t count_options(const struct command *command)
+/* Fills specs, where it is not NULL, and returns their number. */
+static size_t list_options(const struct command *command,
+                           const struct option_spec **specs)
 {
     size_t n = 0;
 
-    while (command->options[n].name)
-        n++;
+    for (size_t g = 0; command->options[g]; g++)
+        for (const struct option_spec *spec = command->options[g]; spec->name;
+             spec++, n++)
+            if (specs)
+                specs[n] = spec;
     return n;
 }
 
@@ -147,12 +154,12 @@ static int set_value(struct option_value *value, const struct option_spec *spec,
  * code, so that both lead to the same slot. */
 enum { FIRST_LONG = 256, HELP = 1 << 20 };
 
-static void make_getopt_tables(const struct command *command, size_t n,
-                               struct option *longs, char *shorts)
+static void make_getopt_tables(const struct cli *cli, struct option *longs,
+                               char *shorts)
 {
     *shorts++ = ':';
-    for (size_t i = 0; i < n; i++) {
-        const struct option_spec *spec = &command->options[i];
+    for (size_t i = 0; i < cli->n_specs; i++) {
+        const struct option_spec *spec = cli->specs[i];
         int takes = spec->type != OPTION_FLAG;
 
         longs[i] = (struct option){
@@ -166,28 +173,29 @@ static void make_getopt_tables(const struct command *command, size_t n,
                 *shorts++ = ':';
         }
     }
-    longs[n] = (struct option){.name = "help", .val = HELP};
+    longs[cli->n_specs] = (struct option){.name = "help", .val = HELP};
     *shorts++ = 'h';
     *shorts = '\0';
 }
 
-/* The option that getopt's answer names, or NULL. */
-static const struct option_spec *find_spec(const struct command *command,
-                                           size_t n, int code)
+/* The number of the option that getopt's answer names; n_specs: none. */
+static size_t find_option(const struct cli *cli, int code)
 {
-    if (code >= FIRST_LONG && (size_t)(code - FIRST_LONG) < n)
-        return &command->options[code - FIRST_LONG];
-    for (size_t i = 0; i < n; i++)
-        if (command->options[i].letter && command->options[i].letter == code)
-            return &command->options[i];
-    return NULL;
+    size_t i = 0;
+
+    if (code >= FIRST_LONG && (size_t)(code - FIRST_LONG) < cli->n_specs)
+        return (size_t)(code - FIRST_LONG);
+    while (i < cli->n_specs &&
+           (!cli->specs[i]->letter || cli->specs[i]->letter != code))
+        i++;
+    return i;
 }
 
 static int usage_error(const struct cli *cli, int code, char **argv,
                        struct err *err)
 {
-    const struct option_spec *spec =
-        find_spec(cli->command, count_options(cli->command), optopt);
+    size_t i = find_option(cli, optopt);
+    const struct option_spec *spec = i < cli->n_specs ? cli->specs[i] : NULL;
     const char *word = argv[optind - 1];
 
     if (code == ':' && spec)
@@ -208,28 +216,26 @@ static int usage_error(const struct cli *cli, int code, char **argv,
 static int parse_options(struct cli *cli, int argc, char **argv,
                          struct err *err)
 {
-    size_t n = count_options(cli->command);
-    struct option *longs = ARENA_NEW(cli->arena, struct option, n + 2);
-    char *shorts = ARENA_NEW(cli->arena, char, 2 * n + 4);
+    struct option *longs =
+        ARENA_NEW(cli->arena, struct option, cli->n_specs + 2);
+    char *shorts = ARENA_NEW(cli->arena, char, 2 * cli->n_specs + 4);
     int code;
 
-    make_getopt_tables(cli->command, n, longs, shorts);
+    make_getopt_tables(cli, longs, shorts);
     optind = 0;
     opterr = 0;
     while ((code = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
-        const struct option_spec *spec = find_spec(cli->command, n, code);
-        struct option_value *value;
+        size_t i = find_option(cli, code);
 
         if (code == HELP || code == 'h') {
             cli->wants_help = true;
             continue;
         }
-        if (!spec)
+        if (i == cli->n_specs)
             return usage_error(cli, code, argv, err);
-        value = &cli->values[spec - cli->command->options];
-        value->given = true;
-        value->text = optarg;
-        if (set_value(value, spec, err))
+        cli->values[i].given = true;
+        cli->values[i].text = optarg;
+        if (set_value(&cli->values[i], cli->specs[i], err))
             return -1;
     }
     cli->args = argv + optind;
@@ -239,11 +245,10 @@ static int parse_options(struct cli *cli, int argc, char **argv,
 
 static int set_defaults(struct cli *cli, struct err *err)
 {
-    for (size_t i = 0; cli->command->options[i].name; i++) {
-        const struct option_spec *spec = &cli->command->options[i];
-
-        cli->values[i].text = spec->default_value;
-        if (spec->default_value && set_value(&cli->values[i], spec, err))
+    for (size_t i = 0; i < cli->n_specs; i++) {
+        cli->values[i].text = cli->specs[i]->default_value;
+        if (cli->values[i].text &&
+            set_value(&cli->values[i], cli->specs[i], err))
             return -1;
     }
     return 0;
@@ -252,8 +257,8 @@ static int set_defaults(struct cli *cli, struct err *err)
 /* The files that the options write, before anything is read. */
 static int claim_files(const struct cli *cli, struct err *err)
 {
-    for (size_t i = 0; cli->command->options[i].name; i++) {
-        enum option_type type = cli->command->options[i].type;
+    for (size_t i = 0; i < cli->n_specs; i++) {
+        enum option_type type = cli->specs[i]->type;
         unsigned uses = type == OPTION_OUTPUT     ? FILE_WRITE
                         : type == OPTION_UPDATE   ? FILE_READ | FILE_WRITE
                         : type == OPTION_DATABASE ? FILE_DATABASE
@@ -261,8 +266,7 @@ static int claim_files(const struct cli *cli, struct err *err)
 
         if (uses && cli->values[i].text &&
             file_claim(cli->values[i].text, uses, err))
-            return err_prefix(err, "option '--%s'",
-                              cli->command->options[i].name);
+            return err_prefix(err, "option '--%s'", cli->specs[i]->name);
     }
     return 0;
 }
@@ -274,8 +278,10 @@ int cli_parse(struct cli **out, const struct command *command, int argc,
 
     cli->command = command;
     cli->arena = arena;
-    cli->values =
-        ARENA_NEW(arena, struct option_value, count_options(command) + 1);
+    cli->n_specs = list_options(command, NULL);
+    cli->specs = ARENA_NEW(arena, const struct option_spec *, cli->n_specs);
+    cli->values = ARENA_NEW(arena, struct option_value, cli->n_specs);
+    list_options(command, cli->specs);
     if (set_defaults(cli, err) || parse_options(cli, argc, argv, err))
         return -1;
     *out = cli;
@@ -292,12 +298,12 @@ bool cli_wants_help(const struct cli *cli)
     return cli->wants_help;
 }
 
-void cli_print_help(const struct command *command)
+void cli_print_help(const struct cli *cli)
 {
-    printf("usage: neuroshard %s %s\n\n%s\n\noptions:\n", command->name,
-           command->synopsis, command->summary);
-    for (const struct option_spec *spec = command->options; spec->name;
-         spec++) {
+    printf("usage: neuroshard %s %s\n\n%s\n\noptions:\n", cli->command->name,
+           cli->command->synopsis, cli->command->summary);
+    for (size_t i = 0; i < cli->n_specs; i++) {
+        const struct option_spec *spec = cli->specs[i];
         char left[64];
 
         snprintf(left, sizeof(left), "%s%c%s--%s%s%s",
@@ -334,20 +340,15 @@ const char *cli_arg(const struct cli *cli, size_t idx)
 static const struct option_value *find_value(const struct cli *cli,
                                              const char *name)
 {
-    const struct option_spec *spec = cli->command->options;
+    size_t i = 0;
 
-    while (spec->name && strcmp(spec->name, name))
-        spec++;
-    assert(spec->name);
-    return &cli->values[spec - cli->command->options];
+    while (i < cli->n_specs && strcmp(cli->specs[i]->name, name))
+        i++;
+    assert(i < cli->n_specs);
+    return &cli->values[i];
 }
 
 bool cli_given(const struct cli *cli, const char *name)
-{
-    return find_value(cli, name)->given;
-}
-
-bool cli_flag(const struct cli *cli, const char *name)
 {
     return find_value(cli, name)->given;
 }
@@ -380,11 +381,6 @@ bool cli_range(const struct cli *cli, const char *name, uint64_t *first,
 double cli_double(const struct cli *cli, const char *name)
 {
     return find_value(cli, name)->number;
-}
-
-uint64_t cli_bytes(const struct cli *cli, const char *name)
-{
-    return find_value(cli, name)->u64;
 }
 
 void cli_print_report(struct buf *report)

@@ -9,6 +9,43 @@
 
 #include <string.h>
 
+const struct option_spec planning_options[] = {
+    {"batch", 'b', OPTION_U64, "N", "65536", 1, PROBLEM_MAX_BATCH, NULL,
+     "global batch: samples a step over all GPUs"},
+    {"batch-per-gpu", 0, OPTION_U64, "N", NULL, 1, PROBLEM_MAX_BATCH, NULL,
+     "the same for one GPU; wins over --batch"},
+    {"dim", 0, OPTION_U64, "D", NULL, 1, TABLES_MAX_DIM, NULL,
+     "columns of the tables whose dim cell is empty"},
+    {"cost", 0, OPTION_STRING, "COST", NULL, 0, 0, NULL,
+     "cost model: model:FILE, roofline:NAME, reference:DIR or "
+     "torchrec[:KEY=VALUE,...]"},
+    {"shard", 0, OPTION_STRING, "KINDS", NULL, 0, 0, NULL,
+     "shard kinds allowed, of table,column,row,grid,replicate"},
+    {"min-width", 0, OPTION_U64, "N", "4", 4, TABLES_MAX_DIM, NULL,
+     "columns of the narrowest piece of a table, a multiple of 4"},
+    {"row-cut", 0, OPTION_CHOICE, "HOW", "ranks", 0, 0, "ranks|any",
+     "cuts by rows: ranks: equal blocks over all GPUs or those of a host, as "
+     "TorchRec has them; any: over any GPUs"},
+    {"memory-model", 0, OPTION_CHOICE, "MODEL", "full", 0, 0, "full|weights",
+     "what counts as memory"},
+    {"dense-optimizer", 0, OPTION_CHOICE, "NAME", "adam", 0, 0,
+     "sgd|adagrad|adam|table",
+     "what updates replicas, whose state counts so: the optimizer of the dense "
+     "part, or each table's own"},
+    {"threads", 0, OPTION_U64, "N", NULL, 1, 1024, NULL,
+     "threads of the search; the plan does not depend on it"},
+    {"seed", 0, OPTION_U64, "K", "0", 0, 9e15, NULL, "seed of what is drawn"},
+    {0},
+};
+
+const struct option_spec pricing_options[] = {
+    {"cost", 0, OPTION_STRING, "COST", NULL, 0, 0, NULL,
+     "cost model; without it the plan's own, else that of --gpu"},
+    {"gpu", 0, OPTION_STRING, "NAME", "h100", 0, 0, NULL,
+     "GPU whose cost model prices a plan that names none"},
+    {0},
+};
+
 static int read_tables(struct problem *problem, const char *path,
                        uint32_t n_devices, struct cli *cli, struct err *err)
 {

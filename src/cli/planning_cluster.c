@@ -8,6 +8,32 @@
 #include "costmodel/oracles.h"
 #include "io/cluster_json.h"
 
+const struct option_spec cluster_options[] = {
+    {"cluster", 0, OPTION_STRING, "FILE", NULL, 0, 0, NULL,
+     "the GPUs, where they are not all alike, as JSON"},
+    {"gpu", 0, OPTION_STRING, "NAME", "h100", 0, 0, NULL,
+     "GPU planned for: its memory, bandwidths and cost model"},
+    {"gpus-per-host", 0, OPTION_U64, "N", NULL, 1, PLANNING_MAX_GPUS, NULL,
+     "GPUs of one host; without it up to as many as it is sold with"},
+    {"hosts-per-domain", 0, OPTION_U64, "N", NULL, 1, PLANNING_MAX_GPUS, NULL,
+     "hosts of one NVLink domain; without it each is by itself"},
+    {"memory", 'm', OPTION_BYTES, "SIZE", NULL, 0, 0, NULL,
+     "memory of a GPU; without it that of the named GPU"},
+    {"reserve", 0, OPTION_STRING, "SIZE|PERCENT", "15%", 0, 0, NULL,
+     "memory of a GPU that must stay free; 0 where weights alone count"},
+    {0},
+};
+
+const struct option_spec bandwidth_options[] = {
+    {"intra-gbps", 0, OPTION_DOUBLE, "X", NULL, CLUSTER_MIN_GBPS,
+     CLUSTER_MAX_GBPS, NULL,
+     "bandwidth of a GPU in its host or domain, 10^9 bytes a second"},
+    {"inter-gbps", 0, OPTION_DOUBLE, "X", NULL, CLUSTER_MIN_GBPS,
+     CLUSTER_MAX_GBPS, NULL,
+     "bandwidth of a GPU across them, 10^9 bytes a second"},
+    {0},
+};
+
 static int bad_reserve(const struct cluster *cluster, bool is_of_file,
                        uint32_t gpu, const struct cli *cli, struct err *err)
 {
@@ -204,7 +230,7 @@ int planning_set_gpus(struct problem *problem, uint32_t n_gpus,
         return -1;
     for (uint32_t r = 0; r < n_gpus; r++)
         cluster->memory_bytes[r] = cli_given(cli, "memory")
-                                       ? cli_bytes(cli, "memory")
+                                       ? cli_u64(cli, "memory")
                                        : gpu->memory_bytes;
     return finish(problem, cli, err);
 }

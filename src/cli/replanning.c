@@ -7,6 +7,14 @@
 
 #include <string.h>
 
+const struct option_spec replanning_options[] = {
+    {"from", 0, OPTION_STRING, "OLD", NULL, 0, 0, NULL,
+     "plan that stands now: the search starts there and moves little"},
+    {"move-limit", 0, OPTION_BYTES, "SIZE", NULL, 0, 0, NULL,
+     "with --from: bytes that may move from GPU to GPU"},
+    {0},
+};
+
 int replanning_load(struct plan *from, struct cli *cli, struct err *err)
 {
     if (!cli_given(cli, "from")) {

@@ -10,13 +10,7 @@
  * plan --from OLD: the plan that stands now, and what the new one changes.
  */
 
-/* Entries of a command's option table. */
-#define REPLANNING_OPTIONS                                                    \
-    OPTION_ENTRY(                                                             \
-        "from", 0, OPTION_STRING, "OLD", NULL, 0, 0, NULL,                    \
-        "plan that stands now: the search starts there and moves little"),    \
-        OPTION_ENTRY("move-limit", 0, OPTION_BYTES, "SIZE", NULL, 0, 0, NULL, \
-                     "with --from: bytes that may move from GPU to GPU")
+extern const struct option_spec replanning_options[];
 
 /* Loads --from. ERR_USAGE where --move-limit stands without it, or --from
  * beside another search than the full one. */

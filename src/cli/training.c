@@ -13,6 +13,33 @@
 #include <stdio.h>
 #include <string.h>
 
+const struct option_spec training_options[] = {
+    {"epochs", 'e', OPTION_U64, "N", "0", 0, 1e6, NULL,
+     "passes over the samples; 0: as many as 20,000 steps take"},
+    {"time-limit", 0, OPTION_DOUBLE, "S", "0", 0, 1e9, NULL,
+     "seconds after which the best so far is taken; 0: none"},
+    {"seed", 0, OPTION_U64, "K", "0", 0, 9e15, NULL,
+     "seed of the initial weights and of the shuffling"},
+    {"force", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
+     "also a model that loses to the sum of single tables or was judged by few "
+     "samples"},
+    {0},
+};
+
+const struct option_spec setting_options[] = {
+    {"precision", 0, OPTION_CHOICE, "NAME", NULL, 0, 0, "fp32|fp16|bf16|int8",
+     "only samples of this precision of the weights; default: all"},
+    {"optimizer", 0, OPTION_CHOICE, "NAME", NULL, 0, 0,
+     "sgd|rowwise_adagrad|adagrad|adam",
+     "only samples of this optimizer; default: all"},
+    {"batch", 0, OPTION_U64, "B", NULL, 1, 16777216, NULL,
+     "only samples of this batch; default: all"},
+    {"since", 0, OPTION_STRING, "DATE", NULL, 0, 0, NULL,
+     "only samples measured then or later (UTC), 2026-11-21 or "
+     "2026-11-21T04:05:06Z; default: all"},
+    {0},
+};
+
 int training_open_store(struct store **out, const char *path,
                         enum store_mode mode, struct err *err)
 {

@@ -13,32 +13,8 @@
  * the cost database, a training with its progress, an evaluation in print.
  */
 
-/* Entries of a command's option table: how to train. */
-#define TRAINING_OPTIONS                                                       \
-    OPTION_ENTRY("epochs", 'e', OPTION_U64, "N", "0", 0, 1e6, NULL,            \
-                 "passes over the samples; 0: as many as 20,000 steps take"),  \
-        OPTION_ENTRY("time-limit", 0, OPTION_DOUBLE, "S", "0", 0, 1e9, NULL,   \
-                     "seconds after which the best so far is taken; 0: none"), \
-        OPTION_ENTRY("seed", 0, OPTION_U64, "K", "0", 0, 9e15, NULL,           \
-                     "seed of the initial weights and of the shuffling"),      \
-        OPTION_ENTRY("force", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,          \
-                     "also a model that loses to the sum of single tables or " \
-                     "was judged by few samples")
-
-/* Entries of a command's option table: settings to keep to. */
-#define SETTING_OPTIONS                                                       \
-    OPTION_ENTRY(                                                             \
-        "precision", 0, OPTION_CHOICE, "NAME", NULL, 0, 0,                    \
-        "fp32|fp16|bf16|int8",                                                \
-        "only samples of this precision of the weights; default: all"),       \
-        OPTION_ENTRY("optimizer", 0, OPTION_CHOICE, "NAME", NULL, 0, 0,       \
-                     "sgd|rowwise_adagrad|adagrad|adam",                      \
-                     "only samples of this optimizer; default: all"),         \
-        OPTION_ENTRY("batch", 0, OPTION_U64, "B", NULL, 1, 16777216, NULL,    \
-                     "only samples of this batch; default: all"),             \
-        OPTION_ENTRY("since", 0, OPTION_STRING, "DATE", NULL, 0, 0, NULL,     \
-                     "only samples measured then or later (UTC), 2026-11-21 " \
-                     "or 2026-11-21T04:05:06Z; default: all")
+/* Groups of options: how to train, and settings to keep to. */
+extern const struct option_spec training_options[], setting_options[];
 
 /* What the database holds of one device; lives in the command's arena. */
 struct measurements {
@@ -48,7 +24,7 @@ struct measurements {
     size_t n_comm;
 };
 
-/* Of `device`, device, n_threads and isa count; the SETTING_OPTIONS choose
+/* Of `device`, device, n_threads and isa count; the setting_options choose
  * among its settings and samples. ERR_USAGE for a --since that is no date,
  * ERR_INPUT where nothing is left; the sentence lists what the database holds.
  * Also makes ready what trains and judges a model by them (costmodel/gemm.h).
@@ -57,7 +33,7 @@ int measurements_load(struct measurements *measurements, struct store *store,
                       const struct sample_setting *device, struct cli *cli,
                       struct err *err) MUST_CHECK;
 
-/* Whether a setting is what the SETTING_OPTIONS ask for. */
+/* Whether a setting is what the setting_options ask for. */
 bool training_wants(const struct sample_setting *setting,
                     const struct cli *cli);
 bool is_same_device(const struct sample_setting *x,
@@ -75,7 +51,7 @@ int training_open_store(struct store **out, const char *path,
 const char *training_list_settings(const struct sample_setting *settings,
                                    size_t n, struct cli *cli);
 
-/* Trains by the TRAINING_OPTIONS, evaluates and fits the communication; errors
+/* Trains by the training_options, evaluates and fits the communication; errors
  * and communication are in the model, too. Stops with the best so far at an
  * interrupt. Without --force, ERR_INPUT where there are too few held-out
  * samples to judge it by. */
