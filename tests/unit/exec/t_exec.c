@@ -127,6 +127,21 @@ static void test_replicated(enum optimizer optimizer, uint32_t n_ranks)
     fixture_release(&fixture);
 }
 
+/* Gradients and dense sums of more than is sent at a time. */
+static void test_chunks(void)
+{
+    struct fixture fixture;
+    struct exec_result result = {0};
+
+    fixture_init(&fixture, 2, 40000);
+    add_table(&fixture, "wide", 300, 256, 1);
+    add_whole(&fixture, 0);
+    add_table(&fixture, "copied", 70000, 64, 1);
+    add_replicas(&fixture);
+    run_and_check(&fixture, &result, 1, 1e-5, "chunks");
+    fixture_release(&fixture);
+}
+
 static void test_one_row(void)
 {
     struct fixture fixture;
@@ -725,6 +740,7 @@ int main(void)
     test_replicated(OPTIMIZER_ROWWISE_ADAGRAD, 3);
     test_replicated(OPTIMIZER_ROWWISE_ADAGRAD, 8);
     test_one_row();
+    test_chunks();
     test_poolings();
     test_outputs();
     test_fp16(OPTIMIZER_SGD);

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/* What a run makes of a machine that is disturbed, by a canary that says what
+ * the test has it say. */
+#include "exec/exec.h"
+
+#include "device/canary.h"
+#include "exec_fixture.h"
+#include "tests/tap.h"
+
+static const enum canary_verdict *verdicts; /* one a measurement */
+
+int canary_open(struct canary **out, struct device *device, struct err *err)
+{
+    (void)device, (void)err;
+    *out = mem_alloc(1, 1);
+    return 0;
+}
+
+void canary_close(struct canary *canary)
+{
+    mem_free(canary);
+}
+
+int canary_check(struct canary *canary, double *slowdown, struct err *err)
+{
+    (void)canary, (void)err;
+    *slowdown = 1;
+    return 0;
+}
+
+int canary_judge(struct canary *canary, double begin_ms,
+                 enum canary_verdict *verdict, struct err *err)
+{
+    (void)canary, (void)begin_ms, (void)err;
+    *verdict = *verdicts++;
+    return 0;
+}
+
+static int keep(void *ctx, const struct sample_setting *setting,
+                const struct sample *sample, struct err *err)
+{
+    unsigned *flags = ctx;
+
+    (void)setting, (void)err;
+    *flags = *flags * 2 + ((sample->flags & SAMPLE_THROTTLED) != 0);
+    return 0;
+}
+
+static int keep_comm(void *ctx, const struct sample_setting *setting,
+                     const struct comm_sample *sample, struct err *err)
+{
+    (void)ctx, (void)setting, (void)sample, (void)err;
+    return 0;
+}
+
+static int has_none(void *ctx, const struct sample_setting *setting,
+                    uint64_t seed, uint64_t case_idx, enum sample_kind kind,
+                    uint32_t part)
+{
+    (void)ctx, (void)setting, (void)seed, (void)case_idx, (void)kind,
+        (void)part;
+    return 0;
+}
+
+static void check(bool waits, const enum canary_verdict *said, size_t n_said,
+                  unsigned want, const char *name)
+{
+    struct exec_options options;
+    struct exec_result result;
+    struct fixture fixture;
+    struct err err = {0};
+    unsigned flags = 0, n = 0;
+    struct sample_sink sink = {
+        .ctx = &flags, .put = keep, .put_comm = keep_comm, .has = has_none};
+
+    verdicts = said;
+    fixture_init(&fixture, 2, 64);
+    add_table(&fixture, "a", 100, 8, 1);
+    add_whole(&fixture, 0);
+    add_table(&fixture, "b", 100, 8, 1);
+    add_whole(&fixture, 1);
+    exec_options_init(&options);
+    options.n_iterations = 1;
+    options.wait_for_quiet = waits;
+    options.sink = &sink;
+    plan_derive_kinds(&fixture.plan);
+    ok(!exec_run(&result, &fixture.plan, fixture.world, fixture.device,
+                 &options, &fixture.arena, &err),
+       "%s: %s", name, err.msg);
+    for (uint32_t r = 0; r < 2; r++)
+        n = n * 2 + result.ranks[r].disturbed;
+    is_i64(n, want, "the ranks that were disturbed");
+    is_i64(flags, want, "the samples that are flagged");
+    is_i64(result.n_disturbed, want % 2 + want / 2, "their number");
+    is_i64(verdicts - said, (int64_t)n_said, "measurements");
+    fixture_release(&fixture);
+}
+
+int main(void)
+{
+    static const enum canary_verdict quiet[] = {CANARY_QUIET, CANARY_QUIET},
+                                     first[] = {CANARY_AGAIN, CANARY_AGAIN,
+                                                CANARY_DISTURBED, CANARY_QUIET},
+                                     second[] = {CANARY_QUIET,
+                                                 CANARY_DISTURBED},
+                                     passed[] = {CANARY_QUIET, CANARY_AGAIN,
+                                                 CANARY_QUIET};
+
+    check(false, quiet, 0, 0, "nobody asks");
+    check(true, quiet, 2, 0, "quiet");
+    check(true, first, 4, 2, "the first rank is disturbed");
+    check(true, second, 2, 1, "the second is");
+    check(true, passed, 3, 0, "one that passes");
+    return tap_done();
+}
