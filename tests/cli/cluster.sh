@@ -251,3 +251,10 @@ for kinds in column,row row,grid; do
     grep -q '"kind": "grid"' grids.json
     echo "grids over domains, of $kinds: $((1 - $?))"
 done
+# Who allows columns and rows allows both at once.
+for kinds in column,row column,row,grid row; do
+    "$ns" plan "$ROOT/data/tables/mlperf_dlrm_dcnv2_multihot.csv" --gpus 16 \
+        --gpus-per-host 4 --shard $kinds --effort 2000 -o grids.json \
+        >report 2>messages
+    echo "grids of $kinds: $(grep -c '"kind": "grid"' grids.json)"
+done

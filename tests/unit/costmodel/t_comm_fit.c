@@ -2,6 +2,7 @@
 #include "costmodel/comm_fit.h"
 
 #include "base/rng.h"
+#include "base/stats.h"
 #include "tests/tap.h"
 
 #define MAX_SAMPLES 800
@@ -207,6 +208,48 @@ static void test_noise(struct arena *arena)
     ok(fit.curves[0].n_knots <= 4, "needs no %u knots", fit.curves[0].n_knots);
 }
 
+/* What a sample is judged by has not seen it, so it is off by more than what
+ * has. */
+static void test_held_out(void)
+{
+    double fitted = 0, held_out = 0;
+    struct arena arena;
+    struct rng rng;
+
+    arena_init(&arena);
+    rng_init(&rng, 8, 0);
+    for (unsigned round = 0; round < 50; round++) {
+        struct list list = {.n = 0};
+        struct comm_errors errors;
+        struct comm_fit fit;
+        double all[20];
+
+        for (size_t i = 0; i < 20; i++) {
+            double total = floor(4096 * pow(2, 14 * rng_uniform(&rng)));
+
+            add(&list, "copy", 4, (uint64_t)total, (uint64_t)total / 4,
+                (30 + total / 8e3) * exp(0.2 * rng_normal(&rng)));
+        }
+        if (!comm_fit_samples(&fit, list.at, list.n, &arena))
+            ok(0, "round %u is fitted", round);
+        for (size_t i = 0; i < list.n; i++) {
+            const struct comm_sample *sample = &list.at[i];
+
+            all[i] = fabs(
+                comm_curve_us(&fit.curves[0], (double)sample->total_bytes) /
+                    (1000 * sample->time.median_ms) -
+                1);
+        }
+        fitted += stats_median(all, list.n);
+        comm_fit_validate(&errors, list.at, list.n, &list.at[0]);
+        held_out += errors.median_frac;
+    }
+    ok(held_out > 1.05 * fitted,
+       "held out, samples are %.1f %% off, fitted %.1f %%", 2 * held_out,
+       2 * fitted);
+    arena_release(&arena);
+}
+
 int main(void)
 {
     struct arena arena;
@@ -218,6 +261,7 @@ int main(void)
     test_groups(&arena);
     test_hosts(&arena);
     test_noise(&arena);
+    test_held_out();
     arena_release(&arena);
     return tap_done();
 }
