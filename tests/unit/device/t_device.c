@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/unit/device/devices.h"
 
-#include "base/clock.h"
 #include "base/cpu.h"
 #include "device/device_ops.h"
 #include "device/fp16.h"
@@ -295,7 +294,7 @@ static void test_hold(struct device *device)
     enum { N = 1000 };
     struct err err = {0};
     float *d_data = test_device_alloc(device, N * sizeof(float)), *out;
-    double ms = -1, start_ms = clock_ms();
+    double ms = -1;
 
     for (int round = 0; round < 3; round++)
         ok(!device_hold(device, &err) && !device_flush(device, &err) &&
@@ -323,7 +322,6 @@ static void test_hold(struct device *device)
     ok(!device_hold(device, &err), "so does freeing, and closing");
     device_free(device, d_data);
     ok(!device_hold(device, &err), "left to device_close");
-    ok(clock_ms() - start_ms < 9000, "nobody waited for the 10 s to pass");
     mem_free(out);
 }
 
