@@ -360,7 +360,7 @@ gpu-check: gpu-programs
 	@tests/gpu/check --build '$(O)' --out '$(OUT)' \
 	    $(if $(filter 1,$(SMALL)),--small) $(STAGE)
 
-.PHONY: demo bench fuzz run-fuzz
+.PHONY: demo bench bench-plain bench-ablation fuzz run-fuzz
 DEMO = ./neuroshard plan data/tables/mlperf_dlrm_dcnv2_multihot.csv --gpus 8
 demo:
 	@CC='$(CC)' .ci/deps build
@@ -368,7 +368,12 @@ demo:
 	@echo; echo '$$ $(DEMO)'
 	@$(DEMO)
 
-bench: $(call programs,$(BENCHES))
+# These take an hour and more: by name only.
+SLOW_BENCHES = tests/bench/bench_plain.c tests/bench/bench_ablation.c
+bench-plain bench-ablation: bench-%: $(O)/tests/bench/bench_%
+	@NEUROSHARD_DATA='$(CURDIR)/data' $<
+
+bench: $(call programs,$(filter-out $(SLOW_BENCHES),$(BENCHES)))
 	@for bench in $^; do \
 	    echo; echo "== $${bench##*/}"; \
 	    NEUROSHARD_DATA='$(CURDIR)/data' "$$bench" || exit 1; \
@@ -534,6 +539,8 @@ make [TARGET] [SWITCH=VALUE]...
   check      format, clang-tidy, layers, headers, manual pages, names, shell;
              TIDY=REV: clang-tidy only on files changed since that commit
   bench      tables of measured times
+  bench-plain  the search beside the simplest one, on lists drawn uneven
+  bench-ablation  what each part of the search buys
   gpu-check  what is worth knowing of this machine's GPU, into OUT=gpu-check;
              STAGE=correct|ceilings|collect|train|validate does one part,
              SMALL=1 only shows that all of it works

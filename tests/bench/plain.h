@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_TESTS_BENCH_PLAIN_H
+#define NEUROSHARD_TESTS_BENCH_PLAIN_H
+
+#include <math.h>
+
+#include "base/rng.h"
+#include "search/forms.h"
+#include "search/snapshot.h"
+
+/*
+ * The plain rival: what anyone would write in an afternoon. Each table in even
+ * columns no dearer than a device's mean load, longest first to the least
+ * loaded device (Graham 1969); then one annealing chain over all forms that
+ * there are: a piece elsewhere, two pieces swapped, a table in another form.
+ * It knows neither what is dear nor which device is slow. A search that loses
+ * to it has a fault. Oracles with terms, no pins. Include in one file only.
+ */
+
+#define PLAIN_HOT_FRAC 0.02
+#define PLAIN_COLD_FRAC 1e-5
+#define PLAIN_MAX_PIECES 64 /* of a table */
+
+struct plain_unit {
+    struct change pieces[PLAIN_MAX_PIECES];
+    uint32_t n;
+};
+
+struct plain {
+    const struct parts *parts;
+    struct plain_unit *units;          /* [n_units] */
+    double *sums, *compute_ms, *terms; /* [R][width], [R], [R][n_terms] */
+    double *bytes;                     /* [R] */
+};
+
+/* The unit's pieces come to their devices (sign 1) or go (-1). */
+static void plain_add(struct plain *plain, uint32_t u, double sign)
+{
+    const struct parts *parts = plain->parts;
+    size_t width = parts->oracle->width;
+
+    for (uint32_t i = 0; i < plain->units[u].n; i++) {
+        const struct change *piece = &plain->units[u].pieces[i];
+
+        plain->bytes[piece->device] +=
+            sign * (double)parts->parts[piece->part].bytes;
+        for (size_t w = 0; w < width; w++)
+            plain->sums[piece->device * width + w] +=
+                sign * parts->vectors[piece->part * width + w];
+    }
+}
+
+/* The total, more where memory is exceeded. */
+static double plain_energy(const struct plain *plain)
+{
+    const struct oracle *oracle = plain->parts->oracle;
+    uint32_t n_devices = plain->parts->problem->cluster.n_devices;
+    double total = 0, excess = 0;
+
+    oracle->ops->compute(oracle, plain->sums, n_devices, plain->compute_ms);
+    oracle->ops->terms(oracle, plain->sums, plain->compute_ms, n_devices,
+                       plain->terms);
+    for (uint32_t k = 0; k < oracle->n_terms; k++) {
+        double most = 0;
+
+        for (uint32_t r = 0; r < n_devices; r++)
+            most = fmax(most, plain->terms[r * oracle->n_terms + k]);
+        total += most;
+    }
+    for (uint32_t r = 0; r < n_devices; r++)
+        excess += fmax(
+            0,
+            plain->bytes[r] / (double)plain->parts->units->room_bytes[r] - 1);
+    return total * (1 + 2 * excess);
+}
+
+static void plain_set_form(struct plain *plain, uint32_t u, struct form form,
+                           uint32_t at)
+{
+    struct plain_unit *unit = &plain->units[u];
+    uint32_t n = forms_figures(plain->parts, u, form).n_pieces;
+
+    for (uint32_t i = 0; n <= PLAIN_MAX_PIECES && i < n; i++) {
+        struct change *piece = &unit->pieces[i];
+
+        *piece = forms_piece(plain->parts, u, form, i);
+        if (piece->device == NO_PIECE)
+            piece->device = forms_ring_device(plain->parts, form, piece, at);
+        unit->n = n;
+    }
+}
+
+/* Piece i goes there, where it may move and meets none of its block. */
+static void plain_move(struct plain *plain, uint32_t u, uint32_t i, uint32_t to)
+{
+    struct plain_unit *unit = &plain->units[u];
+
+    if (!parts_can_move(plain->parts, unit->pieces[i].part))
+        return;
+    for (uint32_t k = 0; k < unit->n; k++)
+        if (unit->pieces[k].device == to &&
+            unit->pieces[k].block == unit->pieces[i].block)
+            return;
+    unit->pieces[i].device = to;
+}
+
+/* Even columns, as few as are no dearer than peak_ms. */
+static struct form plain_even_form(const struct plain *plain, uint32_t u,
+                                   double peak_ms)
+{
+    struct form form = forms_get(plain->parts, u, 0);
+
+    for (uint32_t k = 1; k < forms_count(plain->parts, u); k++)
+        if (forms_figures(plain->parts, u, form).peak_ms > peak_ms &&
+            forms_get(plain->parts, u, k).kind == FORM_COLUMNS)
+            form = forms_get(plain->parts, u, k);
+    return form;
+}
+
+static void plain_longest_first(struct plain *plain, double peak_ms)
+{
+    const struct parts *parts = plain->parts;
+    uint32_t n_devices = parts->problem->cluster.n_devices;
+    double *piece_ms = mem_alloc(parts->n_units + n_devices, sizeof(double));
+    double *load_ms = piece_ms + parts->n_units;
+
+    for (uint32_t u = 0; u < parts->n_units; u++) {
+        struct form form = plain_even_form(plain, u, peak_ms);
+
+        plain_set_form(plain, u, form, 0);
+        piece_ms[u] = forms_figures(parts, u, form).peak_ms;
+    }
+    for (uint32_t done = 0; done < parts->n_units; done++) {
+        uint32_t u = 0;
+
+        for (uint32_t other = 1; other < parts->n_units; other++)
+            if (piece_ms[other] > piece_ms[u])
+                u = other;
+        for (uint32_t i = 0; i < plain->units[u].n; i++) {
+            struct change *piece = &plain->units[u].pieces[i];
+
+            for (uint32_t r = 0; r < n_devices; r++)
+                if (load_ms[r] < load_ms[piece->device])
+                    plain_move(plain, u, i, r);
+            load_ms[piece->device] += parts->alone_ms[piece->part];
+        }
+        piece_ms[u] = -1;
+        plain_add(plain, u, 1);
+    }
+    mem_free(piece_ms);
+}
+
+/* Of one unit, or two of which pieces are swapped. */
+static void plain_propose(struct plain *plain, const uint32_t *units,
+                          struct rng *rng)
+{
+    const struct parts *parts = plain->parts;
+    uint32_t n_devices = parts->problem->cluster.n_devices;
+    struct plain_unit *a = &plain->units[units[0]];
+    struct plain_unit *b = &plain->units[units[1]];
+    uint32_t i = rng_draw(rng, a->n), k = rng_draw(rng, b->n);
+    uint32_t from = a->pieces[i].device, to = b->pieces[k].device;
+    uint32_t any = rng_draw(rng, n_devices);
+
+    switch (rng_draw(rng, 3)) {
+    case 0:
+        plain_move(plain, units[0], i, any);
+        break;
+    case 1:
+        plain_move(plain, units[0], i, to);
+        plain_move(plain, units[1], k, from);
+        break;
+    default:
+        plain_set_form(plain, units[0],
+                       forms_get(parts, units[0],
+                                 rng_draw(rng, forms_count(parts, units[0]))),
+                       any);
+    }
+}
+
+static void plain_save(const struct plain *plain, struct snapshot *best)
+{
+    best->n = 0;
+    for (uint32_t u = 0; u < plain->parts->n_units; u++)
+        for (uint32_t i = 0; i < plain->units[u].n; i++)
+            snapshot_add(best, plain->units[u].pieces[i]);
+}
+
+/* One change, kept or taken back. */
+static double plain_step(struct plain *plain, double now, double temperature_ms,
+                         struct rng *rng)
+{
+    uint32_t n_units = plain->parts->n_units;
+    uint32_t units[2] = {rng_draw(rng, n_units), rng_draw(rng, n_units)};
+    uint32_t n = 1 + (units[0] != units[1]);
+    struct plain_unit old[2];
+    double then;
+
+    for (uint32_t i = 0; i < n; i++) {
+        old[i] = plain->units[units[i]];
+        plain_add(plain, units[i], -1);
+    }
+    plain_propose(plain, units, rng);
+    for (uint32_t i = 0; i < n; i++)
+        plain_add(plain, units[i], 1);
+    then = plain_energy(plain);
+    if (then <= now || rng_uniform(rng) < exp((now - then) / temperature_ms))
+        return then;
+    for (uint32_t i = 0; i < n; i++) {
+        plain_add(plain, units[i], -1);
+        plain->units[units[i]] = old[i];
+        plain_add(plain, units[i], 1);
+    }
+    return now;
+}
+
+/* Of priced parts, the best in n_steps, priced; returns what memory it exceeds
+ * (snapshot_price). */
+static double plain_solve(struct snapshot *best, const struct parts *parts,
+                          uint64_t n_steps, uint64_t seed, struct arena *arena)
+{
+    const uint32_t n_devices = parts->problem->cluster.n_devices;
+    struct plain plain = {.parts = parts};
+    double now, least, mean_ms = 0;
+    struct rng rng;
+
+    plain.units = ARENA_NEW(arena, struct plain_unit, parts->n_units);
+    plain.sums = ARENA_NEW(arena, double, n_devices * parts->oracle->width);
+    plain.compute_ms = ARENA_NEW(arena, double, n_devices);
+    plain.terms = ARENA_NEW(arena, double, n_devices *ORACLE_MAX_TERMS);
+    plain.bytes = ARENA_NEW(arena, double, n_devices);
+    for (uint32_t u = 0; u < parts->n_units; u++)
+        mean_ms +=
+            forms_figures(parts, u, forms_get(parts, u, 0)).load_ms / n_devices;
+    plain_longest_first(&plain, mean_ms);
+    now = least = plain_energy(&plain);
+    plain_save(&plain, best);
+    rng_init(&rng, seed, 0);
+    for (uint64_t step = 0; step < n_steps; step++) {
+        double done = (double)step / (double)n_steps;
+
+        now = plain_step(&plain, now,
+                         least * PLAIN_HOT_FRAC *
+                             pow(PLAIN_COLD_FRAC / PLAIN_HOT_FRAC, done),
+                         &rng);
+        if (now < least) {
+            least = now;
+            plain_save(&plain, best);
+        }
+    }
+    return snapshot_price(best, parts);
+}
+
+#endif
