@@ -354,3 +354,29 @@ const char *text_say(struct arena *arena, const char *fmt, ...)
     va_end(args);
     return arena_strdup(arena, sentence);
 }
+
+/* Bytes of the first n characters, or of all if there are fewer. */
+static size_t prefix_len(const char *text, unsigned n_chars)
+{
+    size_t len = 0;
+
+    for (; n_chars && text[len]; n_chars--)
+        do
+            len++;
+        while (((unsigned char)text[len] & 0xc0) == 0x80);
+    return len;
+}
+
+void text_column(struct buf *out, const char *text, unsigned width)
+{
+    unsigned n_chars = 0;
+
+    for (const char *at = text; *at; at++)
+        n_chars += ((unsigned char)*at & 0xc0) != 0x80;
+    if (n_chars > width) {
+        buf_add(out, text, prefix_len(text, width - 1));
+        buf_add(out, "~", 1);
+        return;
+    }
+    buf_printf(out, "%s%*s", text, (int)(width - n_chars), "");
+}

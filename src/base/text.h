@@ -41,6 +41,9 @@ const char *text_from_bytes(char buf[TEXT_BYTES_MAX], double bytes);
 /* 1234567 -> "1,234,567" */
 const char *text_from_count(char buf[TEXT_BYTES_MAX], uint64_t n);
 
+/* The text in `width` columns, cut or padded; UTF-8 stays whole. */
+void text_column(struct buf *out, const char *text, unsigned width);
+
 bool text_is_utf8(const char *s, size_t len);
 
 /* Whether s may go to a terminal or into a script as it is: UTF-8 without

@@ -224,6 +224,21 @@ static int run_file(struct comparison *comparison, const char *path,
     return 0;
 }
 
+static void print_all(struct comparison *comparison, struct cli *cli)
+{
+    struct compare_mean *means =
+        ARENA_NEW(cli_arena(cli), struct compare_mean, comparison->n_planners);
+    size_t n_common = compare_means(means, comparison);
+    struct buf out = {0};
+
+    if (cli_flag(cli, "json")) {
+        cli_print_json(compare_to_json(comparison, means, n_common));
+        return;
+    }
+    compare_print(comparison, means, n_common, &out);
+    cli_print_report(&out);
+}
+
 static int run_compare(struct cli *cli, struct err *err)
 {
     size_t n_tasks = cli_given(cli, "tasks") ? cli_u64(cli, "tasks") : 1;
@@ -246,10 +261,7 @@ static int run_compare(struct cli *cli, struct err *err)
     for (size_t i = 0; i < cli_n_args(cli); i++)
         if (run_file(&comparison, cli_arg(cli, i), &inputs, cli, err))
             goto out;
-    if (cli_flag(cli, "json"))
-        compare_print_json(&comparison);
-    else
-        compare_print(&comparison);
+    print_all(&comparison, cli);
     rc = 0;
 out:
     pool_close(inputs.search.pool);

@@ -187,7 +187,7 @@ static void print_tables(const struct plan_moves *moves,
     for (size_t i = 0; i < n && i < N_TABLES_SHOWN; i++) {
         const struct table_moves *table = &moves->tables[ranked[i].idx];
 
-        report_name(out, table->name, NAME_WIDTH);
+        text_column(out, table->name, NAME_WIDTH);
         buf_printf(out, "  %-8s %13u %5u %10.3f %10.3f\n",
                    table_fate_name(table->fate), table->n_before,
                    table->n_after, (double)table->bytes.moved / unit->n_bytes,
@@ -215,7 +215,7 @@ static void print_moves(const struct diff *diff, const struct byte_unit *unit,
         const struct move *move = &moves->moves[ranked[i].idx];
         char columns[32];
 
-        report_name(out, moves->tables[move->table].name, NAME_WIDTH);
+        text_column(out, moves->tables[move->table].name, NAME_WIDTH);
         snprintf(columns, sizeof(columns), "%u-%u", move->col_begin,
                  move->col_end);
         buf_printf(out, " %5u %4u %10.3f  %-11s  %" PRIu64 "-%" PRIu64 "\n",

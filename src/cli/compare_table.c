@@ -1,10 +1,42 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/compare_table.h"
 
-#include "cli/command.h"
+#include "base/figures.h"
 
 #include <math.h>
-#include <stdio.h>
+
+#define ENTRY(member) FIGURE_OF(struct compare_entry, member)
+static const struct figure entry_figures[] = {
+    {"planner", "planner", -12, 0, FIGURE_PLAIN, ENTRY(planner)},
+    {"valid", NULL, 0, 0, FIGURE_PLAIN, ENTRY(valid)},
+    {"total_ms", "total ms", 10, 3, FIGURE_PLAIN, ENTRY(total_ms)},
+    {NULL, "x ours", 8, 3, FIGURE_PLAIN, ENTRY(ratio)},
+    {"compute_ms", "compute ms", 10, 3, FIGURE_PLAIN, ENTRY(compute_ms)},
+    {"bwd_comm_ms", "bwd comm ms", 11, 3, FIGURE_PLAIN, ENTRY(bwd_comm_ms)},
+    {"fwd_comm_ms", "fwd comm ms", 11, 3, FIGURE_PLAIN, ENTRY(fwd_comm_ms)},
+    {"max_over_mean", "max/mean", 9, 3, FIGURE_PLAIN, ENTRY(max_over_mean)},
+    {"memory_frac", "memory %", 9, 1, FIGURE_PERCENT, ENTRY(memory_frac)},
+    {"search_ms", "search ms", 10, 2, FIGURE_PLAIN, ENTRY(search_ms)},
+    {0},
+};
+/* Of a planner that has no plan. */
+static const struct figure reason_figures[] = {
+    {"planner", "planner", -12, 0, FIGURE_PLAIN, ENTRY(planner)},
+    {"valid", NULL, 0, 0, FIGURE_PLAIN, ENTRY(valid)},
+    {"reason", "reason", 0, 0, FIGURE_PLAIN, ENTRY(reason)},
+    {0},
+};
+
+#define MEAN(member) FIGURE_OF(struct compare_mean, member)
+static const struct figure mean_figures[] = {
+    {"planner", "planner", -12, 0, FIGURE_PLAIN, MEAN(planner)},
+    {"solved", "solved", 7, 0, FIGURE_PLAIN, MEAN(n_valid)},
+    {"paired", "paired", 7, 0, FIGURE_PLAIN, MEAN(n_paired)},
+    {"ratio", "x ours", 8, 3, FIGURE_PLAIN, MEAN(ratio)},
+    {"common_ms", "common ms", 10, 3, FIGURE_PLAIN, MEAN(common_ms)},
+    {"search_ms", "search ms", 10, 2, FIGURE_PLAIN, MEAN(search_ms)},
+    {0},
+};
 
 void compare_fill(struct compare_entry *entry, const struct plan *plan)
 {
@@ -47,22 +79,25 @@ static void pair_with_ours(struct compare_mean *mean,
                            const struct comparison *comparison, size_t planner)
 {
     for (size_t t = 0; t < comparison->n_tasks; t++) {
-        const struct compare_entry *entries = comparison->tasks[t].entries;
-        const struct compare_entry *ours = &entries[comparison->n_planners - 1];
+        struct compare_entry *entry = &comparison->tasks[t].entries[planner];
+        const struct compare_entry *ours =
+            &comparison->tasks[t].entries[comparison->n_planners - 1];
 
-        mean->n_valid += entries[planner].valid;
-        mean->search_ms += entries[planner].search_ms;
-        if (!entries[planner].valid || !ours->valid)
+        mean->planner = entry->planner;
+        mean->n_valid += entry->valid;
+        mean->search_ms += entry->search_ms;
+        entry->ratio = NAN;
+        if (!entry->valid || !ours->valid)
             continue;
         mean->n_paired++;
-        mean->ratio += entries[planner].total_ms / ours->total_ms;
+        entry->ratio = entry->total_ms / ours->total_ms;
+        mean->ratio += entry->ratio;
     }
     mean->search_ms /= (double)comparison->n_tasks;
     mean->ratio = mean->n_paired ? mean->ratio / (double)mean->n_paired : NAN;
 }
 
-size_t compare_means(struct compare_mean *means,
-                     const struct comparison *comparison)
+size_t compare_means(struct compare_mean *means, struct comparison *comparison)
 {
     size_t n_common = 0;
 
@@ -85,157 +120,78 @@ size_t compare_means(struct compare_mean *means,
     return n_common;
 }
 
-/* A dash for what is unknown, or a multiple of nothing. */
-static void print_number(double x, int width, int decimals)
+static const struct figure *figures_of(const struct compare_entry *entry)
 {
-    if (!isfinite(x))
-        printf(" %*s", width, "-");
-    else
-        printf(" %*.*f", width, decimals, x);
+    return entry->valid ? entry_figures : reason_figures;
 }
 
-static void print_head(const struct comparison *comparison, size_t n,
-                       const char *what)
+void compare_print(const struct comparison *comparison,
+                   const struct compare_mean *means, size_t n_common,
+                   struct buf *out)
 {
-    struct buf cluster = {0};
+    bool is_one = comparison->n_tasks == 1;
+    size_t n = is_one ? comparison->tasks->n_tables : comparison->n_tasks;
 
-    cluster_describe(&comparison->cluster, &cluster);
-    printf("%zu %s%s on %s, batch %llu, cost model %s (%s)\n\n", n, what,
-           n == 1 ? "" : "s", cluster.data,
-           (unsigned long long)comparison->batch, comparison->cost_model,
-           comparison->basis);
-    buf_release(&cluster);
-}
-
-static void print_task(const struct comparison *comparison)
-{
-    const struct compare_entry *entries = comparison->tasks[0].entries;
-    const struct compare_entry *ours = &entries[comparison->n_planners - 1];
-
-    print_head(comparison, comparison->tasks[0].n_tables, "table");
-    printf("%-12s %10s %8s %10s %11s %11s %9s %9s %10s\n", "planner",
-           "total ms", "x ours", "compute ms", "bwd comm ms", "fwd comm ms",
-           "max/mean", "memory %", "search ms");
+    buf_printf(out, "%zu %s%s on ", n, is_one ? "table" : "task",
+               n == 1 ? "" : "s");
+    cluster_describe(&comparison->cluster, out);
+    buf_printf(out, ", batch %llu, cost model %s (%s)\n\n",
+               (unsigned long long)comparison->batch, comparison->cost_model,
+               comparison->basis);
+    figures_heading(is_one ? entry_figures : mean_figures, out);
     for (size_t p = 0; p < comparison->n_planners; p++) {
-        const struct compare_entry *entry = &entries[p];
+        const struct compare_entry *entry = &comparison->tasks->entries[p];
 
-        if (!entry->valid) {
-            printf("%-12s %s\n", entry->planner, entry->reason);
-            continue;
-        }
-        printf("%-12s %10.3f", entry->planner, entry->total_ms);
-        print_number(ours->valid ? entry->total_ms / ours->total_ms : NAN, 8,
-                     3);
-        printf(" %10.3f %11.3f %11.3f %9.3f %9.1f %10.2f\n", entry->compute_ms,
-               entry->bwd_comm_ms, entry->fwd_comm_ms, entry->max_over_mean,
-               100 * entry->memory_frac, entry->search_ms);
-    }
-    fputs("\nparts are those of the slowest GPU in each; fwd comm holds "
-          "waiting; max/mean is of compute + bwd comm\n",
-          stdout);
-}
-
-static void print_means(const struct comparison *comparison)
-{
-    struct compare_mean *means =
-        mem_alloc(comparison->n_planners, sizeof(*means));
-    size_t n_common = compare_means(means, comparison);
-
-    print_head(comparison, comparison->n_tasks, "task");
-    printf("%-12s %7s %7s %8s %10s %10s\n", "planner", "solved", "paired",
-           "x ours", "common ms", "search ms");
-    for (size_t p = 0; p < comparison->n_planners; p++) {
-        printf("%-12s %7zu %7zu", comparison->tasks[0].entries[p].planner,
-               means[p].n_valid, means[p].n_paired);
-        print_number(means[p].ratio, 8, 3);
-        print_number(means[p].common_ms, 10, 3);
-        print_number(means[p].search_ms, 10, 2);
-        putchar('\n');
-    }
-    printf("\nx ours: mean of total over ours, on the tasks that both solved; "
-           "common ms: mean total\non the %zu tasks solved by all planners "
-           "that solved any; search ms: mean of all tasks\n",
-           n_common);
-    mem_free(means);
-}
-
-void compare_print(const struct comparison *comparison)
-{
-    if (comparison->n_tasks == 1)
-        print_task(comparison);
-    else
-        print_means(comparison);
-}
-
-static json_t *json_entries(const struct comparison *comparison,
-                            const struct compare_task *task)
-{
-    json_t *rows = json_array();
-
-    for (size_t p = 0; p < comparison->n_planners; p++) {
-        const struct compare_entry *entry = &task->entries[p];
-        json_t *row = json_pack("{s:s, s:b}", "planner", entry->planner,
-                                "valid", entry->valid);
-
-        if (entry->valid)
-            json_object_update_new(
-                row,
-                json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "total_ms",
-                          entry->total_ms, "compute_ms", entry->compute_ms,
-                          "bwd_comm_ms", entry->bwd_comm_ms, "fwd_comm_ms",
-                          entry->fwd_comm_ms, "max_over_mean",
-                          entry->max_over_mean, "memory_frac",
-                          entry->memory_frac, "search_ms", entry->search_ms));
+        if (is_one)
+            figures_row(figures_of(entry), entry, out);
         else
-            json_object_set_new(row, "reason", json_string(entry->reason));
-        json_array_append_new(rows, row);
+            figures_row(mean_figures, &means[p], out);
     }
-    return rows;
+    if (is_one)
+        buf_printf(out,
+                   "\nparts are those of the slowest GPU in each; fwd comm "
+                   "holds waiting; max/mean is of compute + bwd comm\n");
+    else
+        buf_printf(out,
+                   "\nx ours: mean of total over ours, on the tasks that both "
+                   "solved; common ms: mean total\non the %zu tasks solved by "
+                   "all planners that solved any; search ms: mean of all "
+                   "tasks\n",
+                   n_common);
 }
 
-static json_t *json_means(const struct comparison *comparison, size_t *n_common)
+static json_t *entries_to_json(const struct comparison *comparison, size_t task)
 {
-    struct compare_mean *means =
-        mem_alloc(comparison->n_planners, sizeof(*means));
     json_t *rows = json_array();
 
-    *n_common = compare_means(means, comparison);
-    for (size_t p = 0; p < comparison->n_planners; p++)
-        json_array_append_new(
-            rows, json_pack("{s:s, s:I, s:I, s:o, s:o, s:f}", "planner",
-                            comparison->tasks[0].entries[p].planner, "solved",
-                            (json_int_t)means[p].n_valid, "paired",
-                            (json_int_t)means[p].n_paired, "ratio",
-                            json_real_or_null(means[p].ratio), "common_ms",
-                            json_real_or_null(means[p].common_ms), "search_ms",
-                            means[p].search_ms));
-    mem_free(means);
+    for (size_t p = 0; p < comparison->n_planners; p++) {
+        const struct compare_entry *entry = &comparison->tasks[task].entries[p];
+
+        json_array_append_new(rows, figures_object(figures_of(entry), entry));
+    }
     return rows;
 }
 
-void compare_print_json(const struct comparison *comparison)
+json_t *compare_to_json(const struct comparison *comparison,
+                        const struct compare_mean *means, size_t n_common)
 {
-    json_t *root =
-        json_pack("{s:s, s:s, s:s}", "cost_model", comparison->cost_model,
-                  "hash", comparison->hash, "basis", comparison->basis);
+    bool is_one = comparison->n_tasks == 1;
+    json_t *root = json_pack(
+        "{s:s, s:s, s:s, s:o}", "cost_model", comparison->cost_model, "hash",
+        comparison->hash, "basis", comparison->basis, "planners",
+        is_one ? entries_to_json(comparison, 0)
+               : figures_list(mean_figures, means, comparison->n_planners,
+                              sizeof(*means)));
     json_t *tasks;
-    size_t n_common;
 
-    if (comparison->n_tasks == 1) {
-        json_object_set_new(root, "planners",
-                            json_entries(comparison, comparison->tasks));
-    } else {
-        json_object_set_new(root, "planners",
-                            json_means(comparison, &n_common));
-        json_object_set_new(root, "common_tasks",
-                            json_integer((json_int_t)n_common));
-        json_object_set_new(root, "tasks", tasks = json_array());
-        for (size_t t = 0; t < comparison->n_tasks; t++)
-            json_array_append_new(
-                tasks,
-                json_pack("{s:s, s:o}", "task", comparison->tasks[t].name,
-                          "planners",
-                          json_entries(comparison, &comparison->tasks[t])));
-    }
-    cli_print_json(root);
+    if (is_one)
+        return root;
+    json_object_set_new(root, "common_tasks",
+                        json_integer((json_int_t)n_common));
+    json_object_set_new(root, "tasks", tasks = json_array());
+    for (size_t t = 0; t < comparison->n_tasks; t++)
+        json_array_append_new(
+            tasks, json_pack("{s:s, s:o}", "task", comparison->tasks[t].name,
+                             "planners", entries_to_json(comparison, t)));
+    return root;
 }

@@ -19,6 +19,7 @@ struct compare_entry {
     double total_ms, max_over_mean, compute_ms, fwd_comm_ms, bwd_comm_ms;
     double memory_frac; /* of the fullest GPU */
     double search_ms;
+    double ratio; /* of total_ms to ours; NAN where not both solved it */
 };
 
 struct compare_task {
@@ -40,21 +41,24 @@ void compare_fill(struct compare_entry *entry, const struct plan *plan);
 
 /* One planner on all tasks. */
 struct compare_mean {
-    size_t n_valid;
-    size_t n_paired;  /* tasks that ours solved, too */
-    double ratio;     /* mean of total / ours over those; NAN for none */
-    double common_ms; /* mean total over the common tasks; NAN for none */
-    double search_ms; /* mean over all tasks */
+    const char *planner;
+    uint64_t n_valid;
+    uint64_t n_paired; /* tasks that ours solved, too */
+    double ratio;      /* mean of total / ours over those; NAN for none */
+    double common_ms;  /* mean total over the common tasks; NAN for none */
+    double search_ms;  /* mean over all tasks */
 };
-/* Common tasks are those solved by every planner that solved any. Returns
- * their number; means[n_planners]. */
-size_t compare_means(struct compare_mean *means,
-                     const struct comparison *comparison);
+/* Fills the entries' ratios and means[n_planners]. Common tasks are those
+ * solved by every planner that solved any; returns their number. */
+size_t compare_means(struct compare_mean *means, struct comparison *comparison);
 
-/* To stdout: a table of one task, or of the means of several. */
-void compare_print(const struct comparison *comparison);
-/* The same and more, as JSON: of one task {cost_model, hash, basis, planners};
- * of several, `planners` holds means and `tasks` the planners of each. */
-void compare_print_json(const struct comparison *comparison);
+/* A table of one task, or of the means of several. */
+void compare_print(const struct comparison *comparison,
+                   const struct compare_mean *means, size_t n_common,
+                   struct buf *out);
+/* The same and more: of one task {cost_model, hash, basis, planners}; of
+ * several, `planners` holds means and `tasks` the planners of each. */
+json_t *compare_to_json(const struct comparison *comparison,
+                        const struct compare_mean *means, size_t n_common);
 
 #endif

@@ -285,7 +285,7 @@ static void print_pieces(const struct binding *binding, struct buf *out)
         const struct marginal *piece = &binding->pieces[i];
         const struct shard *shard = &plan->shards[piece->shard];
 
-        report_name(out, plan->problem.tables[shard->table].name, NAME_WIDTH);
+        text_column(out, plan->problem.tables[shard->table].name, NAME_WIDTH);
         buf_printf(out, "  %-9s %6u %10" PRIu64 " %9.4f %8.4f %9.4f\n",
                    shard_kind_name(shard->kind),
                    shard->col_end - shard->col_begin,

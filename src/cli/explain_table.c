@@ -71,7 +71,7 @@ static void print_verdict(const struct ways *ways, double now_ms,
 
 static void print_way(const struct way *way, double now_ms, struct buf *out)
 {
-    report_name(out, way->name, NAME_WIDTH);
+    text_column(out, way->name, NAME_WIDTH);
     if (isnan(way->total_ms))
         buf_printf(out, " %10s %10s", "-", "-");
     else

@@ -249,7 +249,7 @@ static int print_plan_file(const struct plan *plan,
     };
 
     buf_printf(out, "cat >\"$work/plan.json\" <<'END_OF_PLAN'\n");
-    if (emit_torchrec(plan, &options, out, err))
+    if (emit_torchrec.emit(plan, &options, out, err))
         return -1;
     buf_printf(out, "END_OF_PLAN\n\n");
     return 0;
@@ -262,7 +262,7 @@ static int print_python(const struct plan *plan,
     const struct emit_options options = {0};
 
     buf_printf(out, "cat >\"$work/loader.py\" <<'END_OF_PYTHON'\n");
-    if (emit_torchrec_loader(plan, &options, out, err))
+    if (emit_torchrec_loader.emit(plan, &options, out, err))
         return -1;
     buf_printf(out, "END_OF_PYTHON\n\n"
                     "cat >\"$work/train.py\" <<'END_OF_PYTHON'\n");
@@ -326,8 +326,9 @@ static void print_launch(const struct cluster *cluster, struct buf *out)
                cluster->n_devices / n_local, n_local);
 }
 
-int emit_dlrm(const struct plan *plan, const struct emit_options *options,
-              struct buf *out, struct err *err)
+static int print_script(const struct plan *plan,
+                        const struct emit_options *options, struct buf *out,
+                        struct err *err)
 {
     struct features features = {0};
     int rc = -1;
@@ -348,3 +349,5 @@ out:
     mem_free(features.order);
     return rc;
 }
+
+const struct emitter emit_dlrm = {print_script, NULL};

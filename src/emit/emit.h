@@ -7,9 +7,8 @@
 
 /*
  * A plan in the words of a framework, or of a person. Plans come here judged
- * (plan_check), with their shards in order. A new format is one file with one
- * emit function, declared in emit/formats.h and listed in emit_formats; its
- * name stands among the choices of neuroshard emit --format, too.
+ * (plan_check), with their shards in order. A new format is one file with its
+ * emitter and a line in emit/formats.h.
  */
 
 /* The fully qualified name of DLRM's tables inside DLRMTrain. */
@@ -26,16 +25,12 @@ struct emit_options {
 };
 
 struct emitter {
-    const char *name;    /* "torchrec" */
-    const char *summary; /* one line for --help */
     /* Appends the text to out; ERR_INPUT says what the format cannot express,
      * and what was appended by then is to be thrown away. */
     int (*emit)(const struct plan *plan, const struct emit_options *options,
                 struct buf *out, struct err *err);
     file_check *check; /* whether the text is well-formed; NULL: not known */
 };
-/* A NULL-name-terminated table: torchrec, torchrec-loader, dlrm, text. */
-const struct emitter *emit_formats(void);
 /* NULL where there is none of that name. */
 const struct emitter *emit_format_find(const char *name);
 

@@ -8,37 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int check_json(const char *text, size_t len, const char *source,
-                      struct arena *arena, struct err *err)
-{
-    json_t *root = NULL;
-    int rc = json_parse(&root, text, len, source, err);
-
-    (void)arena;
-    json_decref(root);
-    return rc;
-}
-
-static const struct emitter formats[] = {
-    {"torchrec", "TorchRec sharding plan as JSON", emit_torchrec, check_json},
-    {"torchrec-loader", "Python module that loads that JSON",
-     emit_torchrec_loader, NULL},
-    {"dlrm", "shell script that trains torchrec_dlrm with the plan", emit_dlrm,
-     NULL},
-    {"text", "one line a shard, separated by tabs", emit_text, NULL},
-    {NULL, NULL, NULL, NULL},
-};
-
-const struct emitter *emit_formats(void)
-{
-    return formats;
-}
+#define EMIT_ENTRY(name, text) {text, &emit_##name},
+static const struct {
+    const char *name;
+    const struct emitter *emitter;
+} formats[] = {EMIT_FORMATS(EMIT_ENTRY)};
 
 const struct emitter *emit_format_find(const char *name)
 {
-    for (const struct emitter *format = formats; format->name; format++)
-        if (!strcmp(format->name, name))
-            return format;
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (!strcmp(formats[i].name, name))
+            return formats[i].emitter;
     return NULL;
 }
 
@@ -74,8 +54,9 @@ size_t emit_shards_end(const struct plan *plan, size_t begin)
     return end;
 }
 
-int emit_text(const struct plan *plan, const struct emit_options *options,
-              struct buf *out, struct err *err)
+static int print_shards(const struct plan *plan,
+                        const struct emit_options *options, struct buf *out,
+                        struct err *err)
 {
     (void)options;
     (void)err;
@@ -97,3 +78,5 @@ int emit_text(const struct plan *plan, const struct emit_options *options,
     }
     return 0;
 }
+
+const struct emitter emit_text = {print_shards, NULL};

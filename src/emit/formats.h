@@ -4,17 +4,23 @@
 
 #include "emit/emit.h"
 
-/* The emit functions of the formats, and what they share. */
+/*
+ * The formats, in the order of --help: one line each, as FORMAT(NAME, "NAME"),
+ * of which the first names a `const struct emitter emit_NAME` in a file of its
+ * own. And what the formats share.
+ */
+#define EMIT_FORMATS(FORMAT)                   \
+    FORMAT(torchrec, "torchrec")               \
+    FORMAT(torchrec_loader, "torchrec-loader") \
+    FORMAT(dlrm, "dlrm")                       \
+    FORMAT(text, "text")
 
-int emit_torchrec(const struct plan *plan, const struct emit_options *options,
-                  struct buf *out, struct err *err) MUST_CHECK;
-int emit_torchrec_loader(const struct plan *plan,
-                         const struct emit_options *options, struct buf *out,
-                         struct err *err) MUST_CHECK;
-int emit_dlrm(const struct plan *plan, const struct emit_options *options,
-              struct buf *out, struct err *err) MUST_CHECK;
-int emit_text(const struct plan *plan, const struct emit_options *options,
-              struct buf *out, struct err *err) MUST_CHECK;
+#define EMIT_DECLARE(name, text) extern const struct emitter emit_##name;
+EMIT_FORMATS(EMIT_DECLARE)
+
+/* "torchrec|torchrec-loader|..." */
+#define EMIT_CHOICE(name, text) "|" text
+#define EMIT_FORMAT_NAMES (&(EMIT_FORMATS(EMIT_CHOICE))[1])
 
 /* Appends text (UTF-8) as a JSON string, quoted and escaped. */
 void emit_json_string(struct buf *out, const char *text);

@@ -33,32 +33,6 @@ const char *report_kinds(char buf[REPORT_KINDS_MAX], const size_t n_shards[5])
     return buf;
 }
 
-/* Bytes of the first n characters, or of all if there are fewer. */
-static size_t prefix_len(const char *text, unsigned n_chars)
-{
-    size_t len = 0;
-
-    for (; n_chars && text[len]; n_chars--)
-        do
-            len++;
-        while (((unsigned char)text[len] & 0xc0) == 0x80);
-    return len;
-}
-
-void report_name(struct buf *out, const char *name, unsigned width)
-{
-    unsigned n_chars = 0;
-
-    for (const char *at = name; *at; at++)
-        n_chars += ((unsigned char)*at & 0xc0) != 0x80;
-    if (n_chars > width) {
-        buf_add(out, name, prefix_len(name, width - 1));
-        buf_add(out, "~", 1);
-        return;
-    }
-    buf_printf(out, "%s%*s", name, (int)(width - n_chars), "");
-}
-
 /* A device waits from when it is ready (its backward is done) until the last
  * one is; a model of communication need not see it so, hence the limits. */
 static void split_waiting(struct report *report)

@@ -37,7 +37,5 @@ void report_tables(const struct report *report, struct buf *out);
 const char *report_kinds(char buf[REPORT_KINDS_MAX], const size_t n_shards[5]);
 /* 0 for SHARD_TABLE ... 4 for SHARD_REPLICATE. */
 unsigned report_kind_idx(enum shard_kind kind);
-/* The name in `width` columns, cut or padded; UTF-8 stays whole. */
-void report_name(struct buf *out, const char *name, unsigned width);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "emit/report_parts.h"
 
+#include "base/text.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -188,7 +190,7 @@ static void print_table(const struct plan *plan, const struct table_cost *cost,
 
     n_shards[report_kind_idx(plan->shards[cost->begin].kind)] =
         cost->end - cost->begin;
-    report_name(out, table->name, NAME_WIDTH);
+    text_column(out, table->name, NAME_WIDTH);
     buf_printf(out, " %9.3f %4.1f %12" PRIu64 " %5u %8.2f  %-7s ",
                cost->alone_ms, sum_ms > 0 ? 100 * cost->alone_ms / sum_ms : 0,
                table->num_embeddings, table->dim, table->pooling_factor,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "emit/formats.h"
 
+#include "base/json.h"
 #include "base/text.h"
 
 #include <inttypes.h>
@@ -350,8 +351,9 @@ static int check_sequences(const struct plan *plan, struct err *err)
     return 0;
 }
 
-int emit_torchrec(const struct plan *plan, const struct emit_options *options,
-                  struct buf *out, struct err *err)
+static int print_plan(const struct plan *plan,
+                      const struct emit_options *options, struct buf *out,
+                      struct err *err)
 {
     const struct table *pooled = find_output(&plan->problem, OUTPUT_POOLED);
     const struct table *sequence = find_output(&plan->problem, OUTPUT_SEQUENCE);
@@ -390,3 +392,16 @@ int emit_torchrec(const struct plan *plan, const struct emit_options *options,
     buf_printf(out, "\n}}\n");
     return 0;
 }
+
+static int check_json(const char *text, size_t len, const char *source,
+                      struct arena *arena, struct err *err)
+{
+    json_t *root = NULL;
+    int rc = json_parse(&root, text, len, source, err);
+
+    (void)arena;
+    json_decref(root);
+    return rc;
+}
+
+const struct emitter emit_torchrec = {print_plan, check_json};

@@ -180,9 +180,9 @@ static const char *const loader[] = {
     "    return ShardingPlan(plan)",
 };
 
-int emit_torchrec_loader(const struct plan *plan,
-                         const struct emit_options *options, struct buf *out,
-                         struct err *err)
+static int print_loader(const struct plan *plan,
+                        const struct emit_options *options, struct buf *out,
+                        struct err *err)
 {
     (void)plan;
     (void)options;
@@ -190,3 +190,5 @@ int emit_torchrec_loader(const struct plan *plan,
     emit_lines(out, loader, sizeof(loader) / sizeof(*loader));
     return 0;
 }
+
+const struct emitter emit_torchrec_loader = {print_loader, NULL};

@@ -21,31 +21,33 @@ static const struct means_case cases[] = {
      2,
      {{4, 2}, {3, 3}},
      2,
-     {{2, 2, 1.5, 3.5, 1}, {2, 2, 1, 2.5, 1}}},
+     {{NULL, 2, 2, 1.5, 3.5, 1}, {NULL, 2, 2, 1, 2.5, 1}}},
     {"ours fails where the other does not",
      3,
      2,
      {{4, 2}, {3, 0}, {0, 5}},
      1,
-     {{2, 1, 2, 4, 1}, {2, 2, 1, 2, 1}}},
+     {{NULL, 2, 1, 2, 4, 1}, {NULL, 2, 2, 1, 2, 1}}},
     {"who solves nothing does not count",
      2,
      3,
      {{0, 4, 2}, {0, 6, 2}},
      2,
-     {{0, 0, NAN, NAN, 1}, {2, 2, 2.5, 5, 1}, {2, 2, 1, 2, 1}}},
+     {{NULL, 0, 0, NAN, NAN, 1},
+      {NULL, 2, 2, 2.5, 5, 1},
+      {NULL, 2, 2, 1, 2, 1}}},
     {"nothing in common",
      2,
      2,
      {{4, 0}, {0, 5}},
      0,
-     {{1, 0, NAN, NAN, 1}, {1, 1, 1, NAN, 1}}},
+     {{NULL, 1, 0, NAN, NAN, 1}, {NULL, 1, 1, 1, NAN, 1}}},
     {"nobody solves anything",
      1,
      2,
      {{0, 0}},
      0,
-     {{0, 0, NAN, NAN, 1}, {0, 0, NAN, NAN, 1}}},
+     {{NULL, 0, 0, NAN, NAN, 1}, {NULL, 0, 0, NAN, NAN, 1}}},
 };
 
 static int is_same(double got, double want)
@@ -80,9 +82,9 @@ int main(void)
                    is_same(means[p].ratio, test->want[p].ratio) &&
                    is_same(means[p].common_ms, test->want[p].common_ms) &&
                    is_same(means[p].search_ms, test->want[p].search_ms),
-               "planner %zu: %zu solved, %zu paired, ratio %g, common %g", p,
-               means[p].n_valid, means[p].n_paired, means[p].ratio,
-               means[p].common_ms);
+               "planner %zu: %ju solved, %ju paired, ratio %g, common %g", p,
+               (uintmax_t)means[p].n_valid, (uintmax_t)means[p].n_paired,
+               means[p].ratio, means[p].common_ms);
     }
     return tap_done();
 }

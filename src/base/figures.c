@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/figures.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/text.h"
+
+static double real_of(const struct figure *figure, const void *row)
+{
+    return *(const double *)((const char *)row + figure->offset);
+}
+
+static const char *text_of(const struct figure *figure, const void *row)
+{
+    return *(const char *const *)((const char *)row + figure->offset);
+}
+
+static uint64_t count_of(const struct figure *figure, const void *row)
+{
+    const void *at = (const char *)row + figure->offset;
+
+    if (figure->type == FIGURE_BOOL)
+        return *(const bool *)at;
+    return figure->type == FIGURE_U32 ? *(const uint32_t *)at
+                                      : *(const uint64_t *)at;
+}
+
+#define CELL_MAX 64
+
+static const char *real_text(char cell[CELL_MAX], const struct figure *figure,
+                             double real)
+{
+    if (!isfinite(real))
+        return "-";
+    if (figure->style == FIGURE_SIGNIFICANT)
+        snprintf(cell, CELL_MAX, "%.*g", figure->decimals, real);
+    else if (figure->style == FIGURE_SIGNED)
+        snprintf(cell, CELL_MAX, "%+.*f", figure->decimals, real);
+    else
+        snprintf(cell, CELL_MAX, "%.*f", figure->decimals,
+                 figure->style == FIGURE_PERCENT ? 100 * real : real);
+    return cell;
+}
+
+/* What stands in the table; NULL for nothing. */
+static const char *cell_text(char cell[CELL_MAX], const struct figure *figure,
+                             const void *row)
+{
+    bool is_note = figure->style == FIGURE_NOTE;
+
+    if (figure->type == FIGURE_TEXT)
+        return text_of(figure, row) || is_note ? text_of(figure, row) : "-";
+    if (figure->type == FIGURE_REAL)
+        return real_text(cell, figure, real_of(figure, row));
+    if (figure->type == FIGURE_BOOL && is_note)
+        return count_of(figure, row) ? "" : NULL;
+    if (figure->type == FIGURE_BOOL)
+        return count_of(figure, row) ? "yes" : "no";
+    if (figure->style == FIGURE_BYTES)
+        return text_from_bytes(cell, (double)count_of(figure, row));
+    if (figure->style == FIGURE_COUNT)
+        return text_from_count(cell, count_of(figure, row));
+    snprintf(cell, CELL_MAX, "%" PRIu64, count_of(figure, row));
+    return cell;
+}
+
+static bool is_last(const struct figure *figure)
+{
+    return !figure->key && !figure->heading;
+}
+
+void figures_heading(const struct figure *figures, struct buf *out)
+{
+    size_t n = 0;
+
+    for (const struct figure *figure = figures; !is_last(figure); figure++)
+        if (figure->heading && figure->style != FIGURE_NOTE)
+            buf_printf(out, "%s%*s", n++ ? " " : "", figure->width,
+                       figure->heading);
+    buf_add(out, "\n", 1);
+}
+
+void figures_row(const struct figure *figures, const void *row, struct buf *out)
+{
+    size_t n = 0;
+
+    for (const struct figure *figure = figures; !is_last(figure); figure++) {
+        char cell[CELL_MAX];
+        const char *text = cell_text(cell, figure, row);
+
+        if (!figure->heading || !text)
+            continue;
+        if (figure->style == FIGURE_NOTE) {
+            buf_printf(out, "  %s%s", figure->heading, text);
+            continue;
+        }
+        buf_add(out, " ", n++ ? 1 : 0);
+        if (figure->style == FIGURE_CUT)
+            text_column(out, text, (unsigned)abs(figure->width));
+        else
+            buf_printf(out, "%*s", figure->width, text);
+    }
+    buf_add(out, "\n", 1);
+}
+
+static json_t *json_of(const struct figure *figure, const void *row)
+{
+    uint64_t count;
+
+    if (figure->type == FIGURE_REAL)
+        return json_real_or_null(real_of(figure, row));
+    if (figure->type == FIGURE_TEXT)
+        return text_of(figure, row) ? json_string(text_of(figure, row))
+                                    : json_null();
+    count = count_of(figure, row);
+    if (figure->type == FIGURE_BOOL)
+        return json_boolean(count);
+    /* JSON has no unsigned 64-bit numbers; what saturated stays large. */
+    return json_integer(count > INT64_MAX ? INT64_MAX : (json_int_t)count);
+}
+
+json_t *figures_object(const struct figure *figures, const void *row)
+{
+    json_t *object = json_object();
+
+    for (const struct figure *figure = figures; !is_last(figure); figure++)
+        if (figure->key)
+            json_object_set_new(object, figure->key, json_of(figure, row));
+    return object;
+}
+
+json_t *figures_list(const struct figure *figures, const void *rows, size_t n,
+                     size_t row_bytes)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(
+            list, figures_object(figures, (const char *)rows + i * row_bytes));
+    return list;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_BASE_FIGURES_H
+#define NEUROSHARD_BASE_FIGURES_H
+
+#include <stddef.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+
+/*
+ * Figures that are printed twice, as a table for people and as JSON for
+ * programs, from one list of columns over an array of structs.
+ */
+
+enum figure_type {
+    FIGURE_REAL, /* what is not finite is a dash, or null */
+    FIGURE_U32,
+    FIGURE_U64,
+    FIGURE_BOOL, /* yes, no */
+    FIGURE_TEXT  /* NULL is a dash, or null */
+};
+
+enum figure_style {
+    FIGURE_PLAIN,
+    FIGURE_SIGNED,      /* with its sign */
+    FIGURE_SIGNIFICANT, /* `decimals` digits in all */
+    FIGURE_PERCENT,     /* times 100 in the table */
+    FIGURE_COUNT,       /* "1,234,567" */
+    FIGURE_BYTES,       /* "1.50 GiB" */
+    FIGURE_CUT,         /* a text that is cut to the width */
+    FIGURE_NOTE         /* a text, or what a bool says, behind the columns:
+                           the heading and it, or nothing */
+};
+
+/* One column; a list of them ends with {0}. */
+struct figure {
+    const char *key;     /* in JSON; NULL: not there */
+    const char *heading; /* in the table; NULL: not there */
+    int width;           /* of the column; negative: text starts at its left */
+    int decimals;        /* of a real */
+    enum figure_style style;
+    enum figure_type type; /* by FIGURE_OF, like the next */
+    size_t offset;
+};
+/* Type and offset of a member of the rows' struct. */
+#define FIGURE_OF(row, member) \
+    _Generic(((row *)0)->member,    \
+        double: FIGURE_REAL,        \
+        uint32_t: FIGURE_U32,       \
+        uint64_t: FIGURE_U64,       \
+        bool: FIGURE_BOOL,          \
+        const char *: FIGURE_TEXT), \
+        offsetof(row, member)
+
+/* A line each, with a blank between columns. */
+void figures_heading(const struct figure *figures, struct buf *out);
+void figures_row(const struct figure *figures, const void *row,
+                 struct buf *out);
+/* An object of one row, in the order of the columns; a list of n rows, which
+ * are row_bytes apart. The caller decrefs them. */
+json_t *figures_object(const struct figure *figures, const void *row);
+json_t *figures_list(const struct figure *figures, const void *rows, size_t n,
+                     size_t row_bytes);
+
+#endif
