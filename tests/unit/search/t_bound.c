@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/* What a bound may not do, whatever the problem: the less a plan may do, the
+ * higher it is. */
+#include "search/bound.h"
+
+#include "tests/tap.h"
+#include "tests/unit/search/fake.h"
+#include "tests/unit/search/random_oracle.h"
+
+#define MAX_TABLES 6
+#define ROOMY (UINT64_C(1) << 40)
+
+static struct bound bound_of(const struct problem *problem,
+                             const struct oracle *oracle, struct arena *arena)
+{
+    struct bound bound = {NAN, BOUND_NONE, 0};
+    struct units units;
+    struct parts parts;
+    struct err err = {0};
+
+    if (units_collect(&units, problem, oracle, arena, &err) ||
+        parts_init(&parts, &units, NULL, arena, &err))
+        ok(0, "parts: %s", err.msg);
+    else
+        bound_find(&bound, &parts);
+    return bound;
+}
+
+struct tally {
+    unsigned n, n_lower, n_of[BOUND_MEMORY + 1];
+};
+
+static void add(struct tally *tally, struct bound loose, struct bound tight)
+{
+    tally->n++;
+    tally->n_of[tight.term]++;
+    tally->n_lower += !(tight.ms >= loose.ms * (1 - 1e-9));
+}
+
+/* Less and less memory. */
+static void try_memory(struct tally *tally, const struct problem *problem,
+                       const struct oracle *oracle, struct arena *arena)
+{
+    uint64_t *memory = problem->cluster.memory_bytes;
+    uint32_t n = problem->cluster.n_devices;
+    struct bound loose, tight;
+    uint64_t whole[8];
+
+    memcpy(whole, memory, n * sizeof(*memory));
+    for (uint32_t r = 0; r < n; r++)
+        memory[r] = ROOMY;
+    loose = bound_of(problem, oracle, arena);
+    for (unsigned percent = 400; percent >= 100; percent -= 50) {
+        for (uint32_t r = 0; r < n; r++)
+            memory[r] = whole[r] * percent / 100;
+        tight = bound_of(problem, oracle, arena);
+        add(tally, loose, tight);
+        loose = tight;
+    }
+}
+
+/* Few tables on few devices, with memory for all as they are: some could be
+ * replicated, too. */
+static void draw(struct problem *problem, struct rng *rng, struct arena *arena)
+{
+    uint32_t n_devices = 2 + (uint32_t)rng_below(rng, 3);
+    size_t n = 1 + rng_below(rng, MAX_TABLES);
+    uint32_t dims[MAX_TABLES] = {0};
+    uint64_t rows[MAX_TABLES] = {0}, need = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        rows[i] = 1 + (uint64_t)exp(rng_uniform(rng) * log(1e4));
+        dims[i] = 4u << rng_below(rng, 5);
+        need += rows[i] * dims[i] * 4;
+    }
+    fake_problem(problem, rows, dims, n, n_devices, need / n_devices, arena);
+    for (size_t i = 0; i < n; i++)
+        problem->tables[i].pooling_factor = floor(rng_uniform(rng) * 50);
+}
+
+static void try_problem(uint64_t seed, struct tally *tally)
+{
+    struct random_oracle oracle;
+    struct problem problem;
+    struct arena arena;
+    struct rng rng;
+
+    arena_init(&arena);
+    rng_init(&rng, 31, seed);
+    draw(&problem, &rng, &arena);
+    do
+        random_oracle_init(&oracle, &problem, &rng);
+    while (!oracle.base.is_additive);
+    try_memory(tally, &problem, &oracle.base, &arena);
+    arena_release(&arena);
+}
+
+/* Two row blocks are cheapest, but too large for a good plan; four columns are
+ * not. */
+static void planted_embed(const struct oracle *oracle,
+                          const struct shard *shards, size_t n, double *out)
+{
+    (void)oracle;
+    memset(out, 0, n * RANDOM_WIDTH * sizeof(*out));
+    for (size_t i = 0; i < n; i++)
+        out[i * RANDOM_WIDTH + RANDOM_WORK] =
+            shards[i].kind == SHARD_ROW ? 1.0
+            : shards[i].kind == SHARD_TABLE
+                ? 10.0
+                : 0.1125 * (shards[i].col_end - shards[i].col_begin);
+}
+
+/* Memory is short for the row blocks alone: where a piece limits the plan to
+ * columns, a byte has no price any more. */
+static void check_planted(void)
+{
+    const uint64_t rows[] = {1000};
+    const uint32_t dims[] = {32};
+    const struct oracle_ops ops = {.embed = planted_embed,
+                                   .compute = random_compute,
+                                   .comm = random_comm,
+                                   .terms = random_terms};
+    struct shard blocks = {0, SHARD_ROW, 0, 500, 0, 32, 0};
+    struct random_oracle oracle;
+    struct problem problem;
+    struct arena arena;
+    struct bound bound;
+    struct rng rng;
+
+    arena_init(&arena);
+    rng_init(&rng, 1, 0);
+    fake_problem(&problem, rows, dims, 1, 4, 0, &arena);
+    problem.memory_model = MEMORY_FULL;
+    problem.kinds = SHARD_TABLE | SHARD_COLUMN | SHARD_ROW;
+    problem.tables[0].optimizer = OPTIMIZER_SGD;
+    problem.tables[0].pooling_factor = 1; /* outputs outweigh indices */
+    do
+        random_oracle_init(&oracle, &problem, &rng);
+    while (!oracle.base.is_additive);
+    oracle.base.ops = &ops;
+    for (uint32_t r = 0; r < 4; r++)
+        problem.cluster.memory_bytes[r] =
+            shard_memory(&problem, &blocks).total / 2 - 2500;
+    bound = bound_of(&problem, &oracle.base, &arena);
+    is_near(bound.ms, 0.9, 1e-9, "columns of a quarter each");
+    is_str(bound_term_name(bound.term), "largest piece", "by the piece");
+    arena_release(&arena);
+}
+
+int main(void)
+{
+    uint64_t n = tap_size(300, 10000);
+    struct tally tally = {0};
+
+    for (uint64_t seed = 0; seed < n; seed++)
+        try_problem(seed, &tally);
+    is_i64(tally.n_lower, 0, "less memory never proves less");
+    ok(tally.n_of[BOUND_MEAN] && tally.n_of[BOUND_PIECE] &&
+           tally.n_of[BOUND_MEMORY],
+       "of %u bounds %u are by the mean, %u by a piece, %u by memory", tally.n,
+       tally.n_of[BOUND_MEAN], tally.n_of[BOUND_PIECE],
+       tally.n_of[BOUND_MEMORY]);
+    check_planted();
+    return tap_done();
+}
