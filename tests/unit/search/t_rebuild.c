@@ -3,8 +3,10 @@
 
 #include "search/layout_check.h"
 #include "search/marginal.h"
+#include "search/propose.h"
 #include "search/tryout.h"
 #include "tests/unit/search/scene.h"
+#include "tests/unit/search/standing.h"
 
 #define N_REBUILDS 2000
 
@@ -92,23 +94,54 @@ static void rebuild_some(struct site *site, bool pours)
     }
     trial_clear(&site->tryout.trial);
     rebuild(&site->tryout.trial, &site->tryout.layout, units, n, &site->rng);
-    (void)tryout_price(&site->tryout);
+}
+
+/* Whether the loads and bytes that it went by are those of its changes. */
+static bool knows_loads(const struct trial *trial, const struct layout *layout)
+{
+    const struct parts *parts = layout->parts;
+    double ms[SCENE_DEVICES];
+    uint64_t bytes[SCENE_DEVICES];
+    bool knows = true;
+
+    memcpy(ms, layout->load_ms, sizeof ms);
+    memcpy(bytes, layout->bytes, sizeof bytes);
+    for (uint32_t c = 0; c < trial->n_changes; c++) {
+        const struct change *change = &trial->changes[c];
+        const struct piece *piece = &layout->pieces[change->piece];
+
+        if (change->piece != NO_PIECE) {
+            ms[piece->device] -= parts->marginal_ms[piece->part];
+            bytes[piece->device] -= parts->parts[piece->part].bytes;
+        }
+        if (change->part != NO_PART) {
+            ms[change->device] += parts->marginal_ms[change->part];
+            bytes[change->device] += parts->parts[change->part].bytes;
+        }
+    }
+    for (uint32_t r = 0; r < SCENE_DEVICES; r++)
+        knows &= bytes[r] == trial->load_bytes[r] &&
+                 fabs(ms[r] - trial->load_ms[r]) <= 1e-9;
+    return knows;
 }
 
 /* Whatever is rebuilt, the layout is one, and what it keeps is right. */
 static void check_layouts(enum scene_sort sort)
 {
     struct err err = {0};
-    unsigned n_wrong = 0;
+    unsigned n_wrong = 0, n_off = 0;
     struct site site;
 
     site_open(&site, sort);
     for (unsigned i = 0; i < N_REBUILDS; i++) {
         rebuild_some(&site, i % 2);
+        n_off += !knows_loads(&site.tryout.trial, &site.tryout.layout);
+        (void)tryout_price(&site.tryout);
         layout_commit(&site.tryout.layout, &site.tryout.trial);
         n_wrong += layout_check(&site.tryout.layout, &err) != 0;
     }
     ok(!n_wrong, "layouts stay right, %u times not: %s", n_wrong, err.msg);
+    ok(!n_off, "by loads that come true, %u times not", n_off);
     site_close(&site);
 }
 
@@ -139,6 +172,7 @@ static void check_pouring(void)
 
         most = most_load(layout, &mean);
         rebuild_some(&site, true);
+        (void)tryout_price(&site.tryout);
         for (uint32_t k = 0; k < trial->n_devices; k++)
             is_kept = is_kept && trial->load_ms[trial->devices[k]] <= most;
         if (is_kept)
@@ -151,6 +185,50 @@ static void check_pouring(void)
     site_close(&site);
 }
 
+/* Whether the trial puts two pieces on a device. */
+static bool has_two(const struct trial *trial)
+{
+    unsigned used = 0; /* a bit a device */
+    bool any = false;
+
+    for (uint32_t c = 0; c < trial->n_changes; c++) {
+        if (trial->changes[c].part == NO_PART)
+            continue;
+        any |= used >> trial->changes[c].device & 1;
+        used |= 1u << trial->changes[c].device;
+    }
+    return any;
+}
+
+/* Column ranges of a grid that fills hosts, each on a host of its own, whatever
+ * else stands there: six devices are three. */
+static void check_hosts(void)
+{
+    struct standing standing;
+    struct tryout *tryout = &standing.tryout;
+    struct rebuild_unit unit = {0};
+    const struct parts *parts = &standing.parts;
+    unsigned n_grids = 0, n_wrong = 0;
+
+    standing_open(&standing, 3, ROW_CUT_RANKS, 1, UINT64_C(1) << 30);
+    for (uint32_t i = 0; i < N_REBUILDS; i++) {
+        propose(&tryout->trial, &tryout->layout, &standing.rng);
+        if (tryout->trial.n_changes && isfinite(tryout_price(tryout)))
+            layout_commit(&tryout->layout, &tryout->trial);
+        unit.form = forms_get(parts, 0, i % forms_count(parts, 0));
+        if (!forms_fills_host(parts, unit.form) ||
+            parts->cuts[unit.form.n].n_ranges > 3)
+            continue;
+        trial_clear(&tryout->trial);
+        rebuild(&tryout->trial, &tryout->layout, &unit, 1, &standing.rng);
+        n_grids += parts->cuts[unit.form.n].n_ranges > 1;
+        n_wrong += has_two(&tryout->trial);
+    }
+    ok(n_grids > 50 && !n_wrong, "of %u grids the pieces of %u meet", n_grids,
+       n_wrong);
+    standing_close(&standing);
+}
+
 int main(void)
 {
     for (enum scene_sort sort = ADDITIVE; sort <= BY_COMM; sort++) {
@@ -158,5 +236,6 @@ int main(void)
         check_layouts(sort);
     }
     check_pouring();
+    check_hosts();
     return tap_done();
 }

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_TESTS_UNIT_SEARCH_STANDING_H
+#define NEUROSHARD_TESTS_UNIT_SEARCH_STANDING_H
+
+/*
+ * Seven tables that stand on six devices, cut in every way; they have grown or
+ * shrunk since, and the devices have the memory that is asked for. Include in
+ * one file only.
+ */
+
+#include "search/homes.h"
+#include "search/replan_start.h"
+#include "search/tryout.h"
+#include "tests/tap.h"
+#include "tests/unit/search/fake.h"
+#include "tests/unit/search/random_oracle.h"
+
+#define STANDING_TABLES 7
+#define STANDING_GPUS 6
+
+/* What stands, and a layout that starts there. */
+struct standing {
+    struct arena arena;
+    struct rng rng;
+    struct problem old, problem;
+    struct random_oracle oracle;
+    struct plan from;
+    struct units units;
+    struct parts parts;
+    struct homes homes;
+    struct snapshot nearest;
+    struct tryout tryout;
+};
+
+/* A grid, row blocks, columns, a replica and whole tables; three hosts of two
+ * where blocks have to be those of a host. */
+static void place(struct standing *standing)
+{
+    const struct shard shards[] = {
+        {0, SHARD_GRID, 0, 500, 0, 32, 2},
+        {0, SHARD_GRID, 500, 1000, 0, 32, 3},
+        {0, SHARD_GRID, 0, 500, 32, 64, 0},
+        {0, SHARD_GRID, 500, 1000, 32, 64, 1},
+        {1, SHARD_ROW, 0, 1000, 0, 16, 4},
+        {1, SHARD_ROW, 1000, 2000, 0, 16, 5},
+        {2, SHARD_COLUMN, 0, 500, 0, 60, 1},
+        {2, SHARD_COLUMN, 0, 500, 60, 128, 5},
+        {3, SHARD_REPLICATE, 0, 40, 0, 32, 0},
+        {3, SHARD_REPLICATE, 0, 40, 0, 32, 1},
+        {3, SHARD_REPLICATE, 0, 40, 0, 32, 2},
+        {3, SHARD_REPLICATE, 0, 40, 0, 32, 3},
+        {3, SHARD_REPLICATE, 0, 40, 0, 32, 4},
+        {3, SHARD_REPLICATE, 0, 40, 0, 32, 5},
+        {4, SHARD_TABLE, 0, 3000, 0, 16, 0},
+        {5, SHARD_TABLE, 0, 70, 0, 8, 1},
+        {6, SHARD_TABLE, 0, 900, 0, 64, 2},
+    };
+
+    standing->from =
+        fake_plan(&standing->old, shards, sizeof shards / sizeof *shards,
+                  &standing->arena);
+}
+
+static void standing_open(struct standing *standing, uint64_t seed,
+                          enum row_cut row_cut, double growth,
+                          uint64_t memory_bytes)
+{
+    const uint64_t rows[STANDING_TABLES] = {1000, 2000, 500, 40, 3000, 70, 900};
+    const uint32_t dims[STANDING_TABLES] = {64, 16, 128, 32, 16, 8, 64};
+    struct err err = {0};
+
+    *standing = (struct standing){0};
+    arena_init(&standing->arena);
+    rng_init(&standing->rng, seed, 5);
+    fake_problem(&standing->old, rows, dims, STANDING_TABLES, STANDING_GPUS,
+                 memory_bytes, &standing->arena);
+    standing->old.cluster.devices_per_host = 2;
+    place(standing);
+    standing->problem = standing->old;
+    standing->problem.tables =
+        ARENA_NEW(&standing->arena, struct table, STANDING_TABLES);
+    for (size_t t = 0; t < STANDING_TABLES; t++) {
+        standing->problem.tables[t] = standing->old.tables[t];
+        standing->problem.tables[t].num_embeddings =
+            (uint64_t)((double)rows[t] * growth);
+    }
+    random_oracle_init(&standing->oracle, &standing->problem, &standing->rng);
+    standing->oracle.base.row_cut = row_cut;
+    homes_init(&standing->homes, &standing->problem, &standing->from,
+               &standing->arena);
+    ok(!units_collect(&standing->units, &standing->problem,
+                      &standing->oracle.base, &standing->arena, &err) &&
+           !parts_init_from(&standing->parts, &standing->units,
+                            &standing->homes, NULL, &standing->arena, &err),
+       "a problem: %s", err.msg);
+    replan_start(&standing->nearest, &standing->parts, &standing->homes);
+    homes_settle(&standing->homes, &standing->parts, &standing->nearest,
+                 &standing->arena);
+    tryout_init(&standing->tryout, &standing->parts);
+    standing->tryout.layout.move_limit_bytes = COUNT_MOVES;
+    tryout_load(&standing->tryout, &standing->nearest);
+}
+
+static void standing_close(struct standing *standing)
+{
+    tryout_release(&standing->tryout);
+    snapshot_release(&standing->nearest);
+    arena_release(&standing->arena);
+}
+
+#endif

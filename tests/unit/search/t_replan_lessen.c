@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/* Layouts drawn at random on their way home. */
+#include "search/replan_front.h"
+
+#include "search/propose.h"
+#include "tests/unit/search/standing.h"
+
+#define N_LAYOUTS 60
+#define N_CHANGES 40
+
+struct tally {
+    unsigned n_less; /* moved bytes, as they should */
+    unsigned n_more, n_over, n_left, n_front;
+};
+
+/* A replan of what stands, as search_replan makes it. */
+static void replan_open(struct replan *replan, struct standing *standing)
+{
+    *replan = (struct replan){.oracle = &standing->oracle.base,
+                              .scratch = &standing->arena,
+                              .units = standing->units,
+                              .homes = standing->homes,
+                              .parts = standing->parts};
+    replan->parts.units = &replan->units;
+    replan->parts.homes = &replan->homes;
+    tryout_init(&replan->tryout, &replan->parts);
+    replan->tryout.layout.move_limit_bytes = COUNT_MOVES;
+    tryout_load(&replan->tryout, &standing->nearest);
+}
+
+static void replan_close(struct replan *replan)
+{
+    tryout_release(&replan->tryout);
+    snapshot_release(&replan->offered);
+    front_release(&replan->front);
+}
+
+static void change(struct replan *replan, struct rng *rng)
+{
+    struct tryout *tryout = &replan->tryout;
+
+    for (uint32_t n = rng_draw(rng, N_CHANGES) + 1; n > 0; n--) {
+        propose(&tryout->trial, &tryout->layout, rng);
+        if (tryout->trial.n_changes && isfinite(tryout_price(tryout)))
+            layout_commit(&tryout->layout, &tryout->trial);
+    }
+}
+
+/* Whether this unit could go home, and with it some of the movement. */
+static bool could_go(struct replan *replan, uint32_t unit)
+{
+    struct tryout *tryout = &replan->tryout;
+
+    trial_clear(&tryout->trial);
+    homes_propose(&tryout->trial, &tryout->layout, unit);
+    return tryout->trial.n_changes && isfinite(tryout_price(tryout)) &&
+           tryout->trial.excess <= tryout->layout.excess &&
+           tryout->trial.all_moved_bytes < tryout->layout.all_moved_bytes;
+}
+
+static void lessen(struct replan *replan, struct tally *tally)
+{
+    const struct layout *layout = &replan->tryout.layout;
+    uint64_t moved_bytes = layout->all_moved_bytes;
+    double excess = layout->excess;
+
+    (void)replan_offer_layout(replan);
+    replan_lessen(replan);
+    tally->n_less += layout->all_moved_bytes < moved_bytes;
+    tally->n_more += layout->all_moved_bytes > moved_bytes;
+    tally->n_over += layout->excess > excess;
+    for (uint32_t u = 0; u < replan->parts.n_units; u++)
+        tally->n_left += could_go(replan, u);
+    tally->n_front +=
+        layout->excess <= 0 &&
+        !(replan->front.n &&
+          replan->front.points[0].moved_bytes <= layout->all_moved_bytes);
+}
+
+/* Where all stands has room, or has not. */
+static void check(uint64_t memory_bytes, bool fits)
+{
+    struct tally tally = {0};
+    struct standing standing;
+    struct replan replan;
+
+    standing_open(&standing, 2, ROW_CUT_ANY, 1, memory_bytes);
+    replan_open(&replan, &standing);
+    ok(!(replan.tryout.layout.excess > 0) == fits, "what stands %s",
+       fits ? "fits" : "does not fit");
+    for (unsigned i = 0; i < N_LAYOUTS; i++) {
+        change(&replan, &standing.rng);
+        lessen(&replan, &tally);
+    }
+    ok(tally.n_less > N_LAYOUTS / 2, "movement becomes less %u times",
+       tally.n_less);
+    is_i64(tally.n_more, 0, "and never more");
+    is_i64(tally.n_over, 0, "never for memory");
+    is_i64(tally.n_left, 0, "until no unit could go home");
+    is_i64(tally.n_front, 0, "and what fits is offered");
+    replan_close(&replan);
+    standing_close(&standing);
+}
+
+int main(void)
+{
+    check(UINT64_C(1) << 30, true);
+    check(230000, false);
+    return tap_done();
+}
