@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "base/text.h"
-#include "search/units.h"
+#include "search/choices.h"
 
 static double figure_dim(const struct table *table)
 {
@@ -36,132 +36,129 @@ static double figure_size_lookup(const struct table *table)
     return figure_lookup(table) * log10((double)table->num_embeddings);
 }
 
+/* What is placed as one, whole. */
 struct entry {
-    uint32_t item;
+    const struct unit *unit;
     double figure;
     uint64_t bytes;
-    uint32_t first_table; /* its place in the input */
+};
+
+struct placing {
+    const struct units *units;
+    struct entry *entries; /* [n_units], in the order of placing */
+    double *sums;          /* [R] of figures */
+    uint64_t *used;        /* [R] */
+    uint32_t *roomy;       /* [R]: devices */
+    struct rng rng;
 };
 
 /* Largest figure, then largest size, then last in the input. */
 static int compare_entries(const void *left, const void *right)
 {
     const struct entry *a = left, *b = right;
+    uint32_t first_a = a->unit->tables[0], first_b = b->unit->tables[0];
 
     if (a->figure != b->figure)
         return a->figure > b->figure ? -1 : 1;
     if (a->bytes != b->bytes)
         return a->bytes > b->bytes ? -1 : 1;
-    return (a->first_table < b->first_table) -
-           (a->first_table > b->first_table);
+    return (first_a < first_b) - (first_a > first_b);
 }
 
-static int no_room(const struct units *units, uint32_t item,
-                   const uint64_t *used, struct err *err)
+static int list_entries(struct placing *placing, const struct baseline *by,
+                        struct err *err)
 {
-    uint32_t n_devices = units->problem->cluster.n_devices;
+    const struct problem *problem = placing->units->problem;
+    unsigned kinds = problem->kinds & placing->units->oracle->kinds;
+
+    for (uint32_t u = 0; u < placing->units->n_units; u++) {
+        struct entry *entry = &placing->entries[u];
+
+        entry->unit = &placing->units->units[u];
+        for (uint32_t k = 0; k < entry->unit->n_tables; k++) {
+            uint32_t t = entry->unit->tables[k];
+            const struct table *table = &problem->tables[t];
+            struct shard whole = shard_whole(problem, t, 0);
+
+            if (!(table->kinds & kinds & SHARD_TABLE))
+                return err_set(
+                    err, ERR_NO_PLAN,
+                    "table '%s' may not be placed whole, and the baselines cut "
+                    "nothing",
+                    table->name);
+            entry->bytes = saturating_add(entry->bytes,
+                                          shard_memory(problem, &whole).total);
+            entry->figure += by->figure ? by->figure(table) : 0;
+        }
+    }
+    if (by->figure)
+        qsort(placing->entries, placing->units->n_units,
+              sizeof(*placing->entries), compare_entries);
+    return 0;
+}
+
+static int no_room(const struct placing *placing, const struct entry *entry,
+                   struct err *err)
+{
+    const struct problem *problem = placing->units->problem;
     char need[TEXT_BYTES_MAX], most[TEXT_BYTES_MAX];
     uint64_t left = 0;
 
-    for (uint32_t r = 0; r < n_devices; r++)
-        if (units->room_bytes[r] - used[r] > left)
-            left = units->room_bytes[r] - used[r];
+    for (uint32_t r = 0; r < problem->cluster.n_devices; r++)
+        if (placing->units->room_bytes[r] - placing->used[r] > left)
+            left = placing->units->room_bytes[r] - placing->used[r];
     return err_set(
         err, ERR_NO_PLAN,
         "no plan was found: table '%s' takes %s and no device that it may "
         "stand on has that left (the emptiest has %s)",
-        units_name(units, item),
-        text_from_bytes(need, (double)units->items[item].bytes),
+        problem->tables[entry->unit->tables[0]].name,
+        text_from_bytes(need, (double)entry->bytes),
         text_from_bytes(most, (double)left));
 }
 
-static bool has_room(const struct units *units, uint32_t item,
-                     const uint64_t *used, uint32_t r)
+/* Whether device a is to be taken before b: less in sum, then less memory, then
+ * the lower index. */
+static bool goes_before(const struct placing *placing, uint32_t a, uint32_t b)
 {
-    return units_may_hold(units, item, r) &&
-           units->items[item].bytes <= units->room_bytes[r] - used[r];
+    if (placing->sums[a] != placing->sums[b])
+        return placing->sums[a] < placing->sums[b];
+    return placing->used[a] < placing->used[b] ||
+           (placing->used[a] == placing->used[b] && a < b);
 }
 
-/* Where a table goes: the device with the least sum; ties to less memory, then
- * to the lower index. */
-static uint32_t least_loaded(const struct units *units, uint32_t item,
-                             const double *sums, const uint64_t *used)
+/* Where it goes: of the devices with room the first, or at random any, all
+ * alike (published without memory); or -1. */
+static int64_t choose(struct placing *placing, const struct entry *entry,
+                      bool is_random)
 {
-    uint32_t n_devices = units->problem->cluster.n_devices, best = n_devices;
+    uint32_t n = 0, best = 0;
 
-    for (uint32_t r = 0; r < n_devices; r++)
-        if (has_room(units, item, used, r) &&
-            (best == n_devices || sums[r] < sums[best] ||
-             (sums[r] == sums[best] && used[r] < used[best])))
-            best = r;
-    return best;
+    for (uint32_t r = 0; r < placing->units->problem->cluster.n_devices; r++)
+        if ((entry->unit->device < 0 || entry->unit->device == r) &&
+            entry->bytes <= placing->units->room_bytes[r] - placing->used[r]) {
+            if (n && goes_before(placing, r, placing->roomy[best]))
+                best = n;
+            placing->roomy[n++] = r;
+        }
+    if (n && is_random)
+        best = (uint32_t)rng_below(&placing->rng, n);
+    return n ? (int64_t)placing->roomy[best] : -1;
 }
 
-static struct entry *sorted_entries(const struct units *units,
-                                    const struct baseline *by,
-                                    struct arena *arena)
+static int place(struct plan *plan, struct placing *placing,
+                 const struct baseline *by, struct err *err)
 {
-    struct entry *entries = ARENA_NEW(arena, struct entry, units->n_items);
+    for (uint32_t u = 0; u < placing->units->n_units; u++) {
+        const struct entry *entry = &placing->entries[u];
+        int64_t r = choose(placing, entry, !by->figure);
 
-    for (uint32_t i = 0; i < units->n_items; i++) {
-        const struct unit *unit = &units->units[i];
-
-        entries[i].item = i;
-        entries[i].bytes = units->items[i].bytes;
-        entries[i].first_table = unit->tables[0];
-        for (uint32_t k = 0; k < unit->n_tables; k++)
-            entries[i].figure +=
-                by->figure(&units->problem->tables[unit->tables[k]]);
-    }
-    qsort(entries, units->n_items, sizeof(*entries), compare_entries);
-    return entries;
-}
-
-static int place_greedy(uint32_t *pieces, uint32_t *placement,
-                        const struct units *units, const struct baseline *by,
-                        struct arena *arena, struct err *err)
-{
-    uint32_t n_devices = units->problem->cluster.n_devices;
-    uint64_t *used = ARENA_NEW(arena, uint64_t, n_devices);
-    double *sums = ARENA_NEW(arena, double, n_devices);
-    struct entry *entries = sorted_entries(units, by, arena);
-
-    for (uint32_t i = 0; i < units->n_items; i++) {
-        uint32_t item = entries[i].item;
-        uint32_t r = least_loaded(units, item, sums, used);
-
-        if (r == n_devices)
-            return no_room(units, item, used, err);
-        sums[r] += entries[i].figure;
-        used[r] += units->items[item].bytes;
-        pieces[i] = item;
-        placement[i] = r;
-    }
-    return 0;
-}
-
-/* Each table to any device with room, all alike; published without memory. */
-static int place_random(uint32_t *pieces, uint32_t *placement,
-                        const struct units *units, uint64_t seed,
-                        struct arena *arena, struct err *err)
-{
-    uint32_t n_devices = units->problem->cluster.n_devices;
-    uint64_t *used = ARENA_NEW(arena, uint64_t, n_devices);
-    uint32_t *roomy = ARENA_NEW(arena, uint32_t, n_devices);
-    struct rng rng;
-
-    rng_init(&rng, seed, 0);
-    for (uint32_t i = 0; i < units->n_items; i++) {
-        uint32_t n_roomy = 0;
-
-        for (uint32_t r = 0; r < n_devices; r++)
-            if (has_room(units, i, used, r))
-                roomy[n_roomy++] = r;
-        if (!n_roomy)
-            return no_room(units, i, used, err);
-        pieces[i] = i;
-        placement[i] = roomy[rng_below(&rng, n_roomy)];
-        used[placement[i]] += units->items[i].bytes;
+        if (r < 0)
+            return no_room(placing, entry, err);
+        placing->sums[r] += entry->figure;
+        placing->used[r] += entry->bytes;
+        for (uint32_t k = 0; k < entry->unit->n_tables; k++)
+            plan->shards[plan->n_shards++] = shard_whole(
+                &plan->problem, entry->unit->tables[k], (uint32_t)r);
     }
     return 0;
 }
@@ -170,22 +167,28 @@ int search_baseline(struct plan *plan, const struct oracle *oracle,
                     const struct baseline *by, uint64_t seed,
                     struct arena *arena, struct err *err)
 {
+    uint32_t n_devices = plan->problem.cluster.n_devices;
     double start_ms = clock_ms();
-    uint32_t *pieces, *placement;
+    struct placing placing = {0};
     struct arena scratch;
     struct units units;
     int rc = -1;
 
     arena_init(&scratch);
-    if (units_init_whole(&units, &plan->problem, oracle, &scratch, err))
+    if (units_collect(&units, &plan->problem, oracle, &scratch, err))
         goto out;
-    pieces = ARENA_NEW(&scratch, uint32_t, units.n_items);
-    placement = ARENA_NEW(&scratch, uint32_t, units.n_items);
-    if (by->figure
-            ? place_greedy(pieces, placement, &units, by, &scratch, err)
-            : place_random(pieces, placement, &units, seed, &scratch, err))
+    placing.units = &units;
+    placing.entries = ARENA_NEW(&scratch, struct entry, units.n_units);
+    placing.sums = ARENA_NEW(&scratch, double, n_devices);
+    placing.used = ARENA_NEW(&scratch, uint64_t, n_devices);
+    placing.roomy = ARENA_NEW(&scratch, uint32_t, n_devices);
+    rng_init(&placing.rng, seed, 0);
+    plan->shards = ARENA_NEW(arena, struct shard, plan->problem.n_tables);
+    plan->n_shards = 0;
+    if (list_entries(&placing, by, err) || place(plan, &placing, by, err))
         goto out;
-    units_to_plan(&units, pieces, placement, units.n_items, plan, arena);
+    plan->shard_ms = NULL; /* of other shards */
+    plan_sort_shards(plan);
     plan->search = arena_printf(arena, "baseline:%s", by->name);
     plan->stopped = "done";
     plan->seed = seed;

@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_SEARCH_BOUND_H
 #define NEUROSHARD_SEARCH_BOUND_H
 
-#include "search/parts.h"
+#include "search/choices.h"
 
 /*
  * A proven lower bound on the total of every plan, for additive oracles: there
@@ -17,7 +17,7 @@
  * way. Where the cheapest cuts do not fit the memory, bytes are given a price,
  * the one that proves most (Lagrange). Plans of which this holds: each table
  * whole, in columns of any widths that are multiples of 4, replicated, in equal
- * row blocks as search/parts.h lists them, or such blocks of columns of any
+ * row blocks as search/choices.h lists them, or such blocks of columns of any
  * widths.
  */
 

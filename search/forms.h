@@ -6,7 +6,7 @@
 
 /*
  * The ways in which a unit may be cut, numbered: whole; 2, 3 ... even column
- * pieces; a replica on each device; rows and grids (parts.h). What a form
+ * pieces; a replica on each device; rows and grids (choices.h). What a form
  * takes in all, and which pieces it comes to. Uneven widths come of later
  * changes.
  */

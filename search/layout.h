@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_SEARCH_LAYOUT_H
 #define NEUROSHARD_SEARCH_LAYOUT_H
 
-#include "search/parts.h"
+#include "search/choices.h"
 
 /*
  * An assignment of pieces to devices that is changed step by step: the pieces,

@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_SEARCH_MARGINAL_H
 #define NEUROSHARD_SEARCH_MARGINAL_H
 
-#include "search/parts.h"
+#include "search/choices.h"
 
 /*
  * What a piece costs beside others. Where a cost model is not additive, pieces

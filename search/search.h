@@ -11,7 +11,7 @@
  * (NeuroShard, MLSys 2023): a beam over column halvings outside, a greedy over
  * a grid of caps on the output width inside. What is done otherwise:
  *
- * - the grid has one more point, without a cap (search/grid.h);
+ * - the grid has one more point, without a cap (search/caps.h);
  * - tables are walked in the problem's canonical order, so that a permuted
  *   list costs the same;
  * - memory is that of the problem's model, device by device, pins, groups and

@@ -77,17 +77,20 @@ double snapshot_price(struct snapshot *snapshot, const struct parts *parts)
 }
 
 struct placed {
-    uint32_t unit, width, range, block, device;
+    uint32_t unit, rank, width, range, block, device;
     const struct part *part;
 };
 
-/* Pieces of one range follow each other; wide ranges come first. */
+/* Pieces of one range follow each other; wide ranges come first. Halves stay
+ * in their order. */
 static int compare_placed(const void *left, const void *right)
 {
     const struct placed *a = left, *b = right;
 
     if (a->unit != b->unit)
         return a->unit < b->unit ? -1 : 1;
+    if (a->rank != b->rank)
+        return a->rank < b->rank ? -1 : 1;
     if (a->width != b->width)
         return a->width > b->width ? -1 : 1;
     if (a->range != b->range)
@@ -164,8 +167,10 @@ void snapshot_to_plan(const struct snapshot *snapshot,
         const struct change *piece = &snapshot->pieces[i];
         const struct part *part = &parts->parts[piece->part];
 
-        placed[i] = (struct placed){part->unit,   part->width,   piece->range,
-                                    piece->block, piece->device, part};
+        placed[i] = (struct placed){part->unit,   parts->is_halved ? i : 0,
+                                    part->width,  piece->range,
+                                    piece->block, piece->device,
+                                    part};
     }
     qsort(placed, snapshot->n, sizeof(*placed), compare_placed);
     if (parts->homes)

@@ -7,7 +7,7 @@
  */
 #include "base/rng.h"
 #include "costmodel/oracles.h"
-#include "search/parts.h"
+#include "search/choices.h"
 #include "tests/golden.h"
 #include "tests/tap.h"
 

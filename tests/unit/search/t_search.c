@@ -2,7 +2,7 @@
 #include "search/search.h"
 
 #include "base/text.h"
-#include "search/grid.h"
+#include "search/caps.h"
 #include "tests/judge.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
@@ -98,27 +98,27 @@ static bool grid_agrees(const struct problem *problem, struct arena *arena)
 {
     struct oracle oracle = fake_oracle(problem);
     double capped = INFINITY, best, mean = 0;
-    struct grid_result result;
+    struct caps_result result;
     uint32_t pieces[32];
     struct err err = {0};
     struct units units;
-    struct grid grid;
+    struct halves halves;
+    struct caps caps;
 
-    if (units_init(&units, problem, &oracle, NULL, arena, &err))
+    if (units_collect(&units, problem, &oracle, arena, &err) ||
+        halves_init(&halves, &units, NULL, arena, &err))
         return false;
     for (uint32_t u = 0; u < units.n_units; u++) {
-        uint32_t i = u;
+        uint32_t i = u, whole = halves.parts.of[u].whole;
 
-        for (; i && units.items[pieces[i - 1]].rank >
-                        units.items[units.units[u].first_item].rank;
-             i--)
+        for (; i && halves.rank[pieces[i - 1]] > halves.rank[whole]; i--)
             pieces[i] = pieces[i - 1];
-        pieces[i] = units.units[u].first_item;
-        mean += units.items[units.units[u].first_item].output;
+        pieces[i] = whole;
+        mean += halves.output[whole];
     }
     mean /= problem->cluster.n_devices;
-    grid_init(&grid, &units, units.n_units, arena);
-    grid_search(&grid, pieces, units.n_units, &result, NULL);
+    caps_init(&caps, &halves, units.n_units, arena);
+    caps_search(&caps, pieces, units.n_units, &result, NULL);
     for (int i = 0; i < 11; i++)
         capped = fmin(capped, plain_greedy(problem, (1 + 0.05 * i) * mean));
     best = fmin(capped, plain_greedy(problem, INFINITY));

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/parts.h"
+#include "search/choices.h"
 
 #include "search/homes.h"
 #include "search/marginal.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -16,8 +17,100 @@
 #define LARGE_FRAC 0.25
 #define SHORT_LIST 128
 #define MAX_RANGES 16
+/* A cut into 1,024 pieces is the finest of those in halves. */
+#define MAX_HALVINGS 10
 /* Parts priced by one task of the pool. */
 #define CHUNK 32
+
+/* --- units --- */
+
+/* Tables of one group become one unit, in canonical order of their first. */
+static void collect_units(struct units *units, struct arena *arena)
+{
+    const struct problem *problem = units->problem;
+    size_t n = problem->n_tables;
+    uint32_t *order = ARENA_NEW(arena, uint32_t, n);
+    uint32_t *members = ARENA_NEW(arena, uint32_t, n);
+    bool *taken = ARENA_NEW(arena, bool, n);
+
+    problem_canonical_order(problem, order);
+    units->units = ARENA_NEW(arena, struct unit, n);
+    for (size_t i = 0; i < n; i++) {
+        const char *group = problem->tables[order[i]].group;
+        struct unit *unit = &units->units[units->n_units];
+
+        if (taken[i])
+            continue;
+        unit->tables = members;
+        for (size_t j = i; j < (group ? n : i + 1); j++) {
+            const char *other = problem->tables[order[j]].group;
+
+            if (j != i && (!other || strcmp(other, group) != 0))
+                continue;
+            taken[j] = true;
+            members[unit->n_tables++] = order[j];
+        }
+        members += unit->n_tables;
+        units->n_units++;
+    }
+}
+
+static int pin_unit(const struct units *units, struct unit *unit,
+                    struct err *err)
+{
+    const struct table *tables = units->problem->tables;
+    const struct table *pinned = NULL;
+
+    unit->device = -1;
+    for (uint32_t k = 0; k < unit->n_tables; k++) {
+        const struct table *table = &tables[unit->tables[k]];
+
+        if (table->device < 0)
+            continue;
+        if (table->device >= units->problem->cluster.n_devices)
+            return err_set(
+                err, ERR_INPUT,
+                "table '%s' is pinned to device %" PRId64 ", and there are %u",
+                table->name, table->device, units->problem->cluster.n_devices);
+        if (pinned && pinned->device != table->device)
+            return err_set(err, ERR_INPUT,
+                           "group '%s' is pinned to two devices, by tables "
+                           "'%s' and '%s'",
+                           table->group, pinned->name, table->name);
+        pinned = table;
+        unit->device = table->device;
+    }
+    return 0;
+}
+
+static void fill_room(struct units *units, struct arena *arena)
+{
+    const struct cluster *cluster = &units->problem->cluster;
+
+    units->room_bytes = ARENA_NEW(arena, uint64_t, cluster->n_devices);
+    for (uint32_t r = 0; r < cluster->n_devices; r++) {
+        units->room_bytes[r] = cluster_room_bytes(cluster, r);
+        if (units->room_bytes[r] > units->most_room_bytes)
+            units->most_room_bytes = units->room_bytes[r];
+    }
+}
+
+int units_collect(struct units *units, const struct problem *problem,
+                  const struct oracle *oracle, struct arena *arena,
+                  struct err *err)
+{
+    memset(units, 0, sizeof(*units));
+    units->problem = problem;
+    units->oracle = oracle;
+    collect_units(units, arena);
+    for (uint32_t u = 0; u < units->n_units; u++)
+        if (pin_unit(units, &units->units[u], err))
+            return -1;
+    fill_room(units, arena);
+    return 0;
+}
+
+/* --- parts --- */
 
 static double look_up_work(const struct table *table)
 {
@@ -250,6 +343,24 @@ static void add_unit(struct parts *parts, uint32_t u, double all_work,
         add_standing_cut(parts, u);
 }
 
+/* Cuts only help where the pieces may go apart. */
+static void add_halves(struct parts *parts, uint32_t u)
+{
+    struct part_unit *of = &parts->of[u];
+    const struct table *table = &parts->problem->tables[of->unit->tables[0]];
+    uint32_t min_width = table_min_width(parts->problem, table);
+    uint32_t dim = table->dim, n_left = MAX_HALVINGS;
+
+    if (table->group || !(of->kinds & SHARD_COLUMN))
+        n_left = 0;
+    else if (of->unit->device >= 0)
+        n_left = of->kinds & SHARD_TABLE ? 0 : 1;
+    of->whole = add_part(parts, u, SHARD_TABLE, 0, table->num_embeddings, dim);
+    for (; n_left && dim / 2 >= min_width && dim % (2 * TABLE_COLUMN_STEP) == 0;
+         n_left--)
+        add_part(parts, u, SHARD_COLUMN, 0, table->num_embeddings, dim /= 2);
+}
+
 static void add_units(struct parts *parts)
 {
     double all_work = 0;
@@ -263,7 +374,10 @@ static void add_units(struct parts *parts)
         all_work += look_up_work(&parts->problem->tables[i]);
     parts->n_parts = parts->n_cuts = 0;
     for (uint32_t u = 0; u < parts->n_units; u++)
-        add_unit(parts, u, all_work, max_quanta);
+        if (parts->is_halved)
+            add_halves(parts, u);
+        else
+            add_unit(parts, u, all_work, max_quanta);
 }
 
 static struct shard shard_of(const struct parts *parts, const struct part *part,
@@ -365,7 +479,8 @@ static int check(const struct parts *parts, struct err *err)
 }
 
 static void find_parts(struct parts *parts, const struct units *units,
-                       const struct homes *homes, struct arena *arena)
+                       const struct homes *homes, bool is_halved,
+                       struct arena *arena)
 {
     const struct problem *problem = units->problem;
 
@@ -374,6 +489,7 @@ static void find_parts(struct parts *parts, const struct units *units,
                             .homes = homes,
                             .units = units,
                             .tuning = tuning_default(),
+                            .is_halved = is_halved,
                             .n_units = units->n_units};
     parts->of = ARENA_NEW(arena, struct part_unit, units->n_units);
     for (uint32_t u = 0; u < units->n_units; u++) {
@@ -394,18 +510,39 @@ static void find_parts(struct parts *parts, const struct units *units,
         count_memory(parts, &parts->parts[i]);
 }
 
+static int price_alone(struct parts *parts, struct pool *pool,
+                       struct arena *arena, struct err *err)
+{
+    parts->vectors =
+        ARENA_NEW(arena, double, (size_t)parts->n_parts * parts->oracle->width);
+    pool_run(pool, (parts->n_parts + CHUNK - 1) / CHUNK, price_chunk, parts);
+    return check(parts, err);
+}
+
 int parts_init_from(struct parts *parts, const struct units *units,
                     const struct homes *homes, struct pool *pool,
                     struct arena *arena, struct err *err)
 {
-    find_parts(parts, units, homes, arena);
-    parts->vectors =
-        ARENA_NEW(arena, double, (size_t)parts->n_parts * parts->oracle->width);
-    pool_run(pool, (parts->n_parts + CHUNK - 1) / CHUNK, price_chunk, parts);
-    if (check(parts, err))
+    find_parts(parts, units, homes, false, arena);
+    if (price_alone(parts, pool, arena, err))
         return -1;
     marginal_price(parts, pool, arena);
     return 0;
+}
+
+int parts_init_halves(struct parts *parts, const struct units *units,
+                      struct pool *pool, struct arena *arena, struct err *err)
+{
+    find_parts(parts, units, NULL, true, arena);
+    for (uint32_t u = 0; u < parts->n_units; u++)
+        if (!(parts->of[u].kinds & SHARD_TABLE) &&
+            !parts_can_halve(parts, parts->of[u].whole))
+            return err_set(
+                err, ERR_USAGE,
+                "table '%s' can be neither placed whole nor cut by columns, "
+                "and this search makes table and column shards only",
+                parts->problem->tables[parts->of[u].unit->tables[0]].name);
+    return price_alone(parts, pool, arena, err);
 }
 
 int parts_init(struct parts *parts, const struct units *units,
@@ -424,7 +561,7 @@ void parts_tune(struct parts *parts, const struct tuning *tuning)
 int parts_init_unpriced(struct parts *parts, const struct units *units,
                         struct arena *arena, struct err *err)
 {
-    find_parts(parts, units, NULL, arena);
+    find_parts(parts, units, NULL, false, arena);
     return check(parts, err);
 }
 

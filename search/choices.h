@@ -1,23 +1,44 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NEUROSHARD_SEARCH_PARTS_H
-#define NEUROSHARD_SEARCH_PARTS_H
+#ifndef NEUROSHARD_SEARCH_CHOICES_H
+#define NEUROSHARD_SEARCH_CHOICES_H
 
 #include "base/parallel.h"
 #include "core/oracle.h"
 #include "search/tuning.h"
-#include "search/units.h"
 
 /*
- * All that the full search can place, priced once. A unit (a table, or all
- * tables of a group: search/units.h) may be cut in several ways, and a part is
- * one sort of piece that comes of it: the whole, a number of columns, a block
- * of rows, a block of rows of a range of columns, a replica. Pieces that are
- * alike are one part, whatever their number and wherever they stand.
+ * All that a search can place, priced once. A unit is a table, or all tables of
+ * a group. It may be cut in several ways, and a part is one sort of piece that
+ * comes of it: the whole, a number of columns, a block of rows, a block of rows
+ * of a range of columns, a replica. Pieces that are alike are one part,
+ * whatever their number and wherever they stand.
  *
  * Column pieces may have any width that is a multiple of the unit's quantum:
  * four columns, or more where a table is so wide or a list so long that all
  * widths would be too many.
  */
+
+struct unit {
+    const uint32_t *tables; /* [n_tables], indices into the problem */
+    uint32_t n_tables;
+    int64_t device; /* pin, or -1 */
+};
+
+/* In the problem's canonical order: a permuted list is searched alike. */
+struct units {
+    const struct problem *problem; /* not owned */
+    const struct oracle *oracle;   /* not owned */
+    struct unit *units;            /* [n_units] */
+    uint32_t n_units;
+    uint64_t *room_bytes;     /* [R]: memory less reserve */
+    uint64_t most_room_bytes; /* the largest of them */
+};
+
+/* Everything lives in the arena. ERR_INPUT where a group is pinned to two
+ * devices. */
+int units_collect(struct units *units, const struct problem *problem,
+                  const struct oracle *oracle, struct arena *arena,
+                  struct err *err) MUST_CHECK;
 
 #define NO_PART UINT32_MAX
 
@@ -69,6 +90,7 @@ struct parts {
                                       sets another */
     struct part_unit *of;          /* [n_units] */
     uint32_t n_units;
+    bool is_halved; /* parts_init_halves */
     struct cut *cuts;
     uint32_t n_cuts;
     struct part *parts; /* [n_parts] */
@@ -94,6 +116,19 @@ int parts_init(struct parts *parts, const struct units *units,
 int parts_init_from(struct parts *parts, const struct units *units,
                     const struct homes *homes, struct pool *pool,
                     struct arena *arena, struct err *err) MUST_CHECK;
+
+/* The same of what the published search makes: the whole of each unit, and
+ * behind it, of a table that may be cut by columns, halves of these, quarters
+ * and so on; pinned ones are cut only where they must be. Not priced beside
+ * others. ERR_USAGE where a table allows neither. */
+int parts_init_halves(struct parts *parts, const struct units *units,
+                      struct pool *pool, struct arena *arena,
+                      struct err *err) MUST_CHECK;
+static inline bool parts_can_halve(const struct parts *parts, uint32_t part)
+{
+    return part + 1 < parts->n_parts &&
+           parts->parts[part + 1].unit == parts->parts[part].unit;
+}
 
 /* The same for a question of memory only: the oracle embeds nothing, so units
  * may be of another problem than its own. */
