@@ -65,8 +65,8 @@ uint64_t rig_reserve_bytes(const struct case_list *list,
     uint64_t n_sets = max_sets(device);
     uint64_t set_bytes = bounds.n_lookups * sizeof(uint32_t) +
                          (bounds.n_bags + 1) * sizeof(uint64_t);
-    /* As device/lookup.h says, with keys of 8 bytes. */
-    uint64_t scratch_bytes = bounds.n_lookups * (24 + bounds.dim / 64);
+    uint64_t scratch_bytes = (uint64_t)lookup_scratch_bytes(
+        device, (double)bounds.n_lookups, bounds.dim);
 
     return n_sets * set_bytes + 2 * bounds.n_outputs * sizeof(float) +
            scratch_bytes + bounds.n_lookups * DRAW_BYTES + CANARY_BYTES +

@@ -100,6 +100,16 @@ uint32_t lookup_out_dim(const struct lookup *lookup)
     return lookup->out_dim;
 }
 
+double lookup_scratch_bytes(const struct device *device, double n_lookups,
+                            uint32_t max_dim)
+{
+    double row_bytes = (double)max_dim * sizeof(float);
+
+    if (device->kind == DEVICE_CUDA)
+        return n_lookups * (24 + row_bytes / LOOKUP_RUN_PIECE);
+    return n_lookups * (16 + row_bytes / LOOKUP_RUN_PART);
+}
+
 int lookup_forward(struct lookup *lookup, const struct lookup_batch *batch,
                    void *d_out, struct err *err)
 {

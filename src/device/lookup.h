@@ -17,14 +17,17 @@ extern "C" {
  *
  * The order of additions. Forward: the rows of a bag, in the order of its
  * indices, to zero. Backward: the look-ups of one row in one batch are taken
- * in bag order and cut into pieces of LOOKUP_RUN_PIECE; the gradients of each
- * piece are added in order to zero, then the pieces' sums in order to the
- * first. A row's new value so depends on nothing but its own look-ups. The
- * squares for row-wise Adagrad: column c is added to sum c mod 16, then sums
- * j and j + 8, j + 4, j + 2, j + 1. Products are rounded before they are
- * added.
+ * in bag order and cut into parts of LOOKUP_RUN_PART, and those into pieces of
+ * LOOKUP_RUN_PIECE; the gradients of each piece are added in order to zero,
+ * then the sums of a part's pieces in order to its first, then the parts' sums
+ * in order to the first. A row's new value so depends on nothing but its own
+ * look-ups, and of 10^6 of them no chain of additions is longer than 32, 63
+ * and 488. The squares for row-wise Adagrad: column c is added to sum c mod 16,
+ * then sums j and j + 8, j + 4, j + 2, j + 1. Products are rounded before they
+ * are added.
  */
-#define LOOKUP_RUN_PIECE 256
+#define LOOKUP_RUN_PIECE 32
+#define LOOKUP_RUN_PART (64 * LOOKUP_RUN_PIECE)
 
 /* One table (or piece of one) on the device. Rows are dense: row i starts at
  * weight + i * dim * precision_bytes. */
@@ -65,19 +68,25 @@ struct lookup_spec {
     enum precision output;    /* of d_out and d_grad: fp32 or fp16 */
 };
 
-/* Allocates the scratch that backward needs: 16 + max_dim / 64 bytes a
- * look-up (24 on a GPU where all tables together have 2^32 rows or more).
- * Forward takes any number of look-ups. ERR_INPUT for what is not executed
- * (precisions bf16 and int8, optimizers Adagrad and Adam, a dim that is no
- * multiple of 4; on a GPU also dims above 3072), ERR_DEVICE where memory is
- * short. Neither forward nor backward is reentrant. On a GPU both return once
- * the work is queued. */
+/* Allocates the scratch that backward needs: lookup_scratch_bytes. Forward
+ * takes any number of look-ups. ERR_INPUT for what is not executed (precisions
+ * bf16 and int8, optimizers Adagrad and Adam, a dim that is no multiple of 4;
+ * on a GPU also dims above 3072), ERR_DEVICE where memory is short. Neither
+ * forward nor backward is reentrant. On a GPU both return once the work is
+ * queued. */
 struct lookup; /* opaque */
 int lookup_open(struct lookup **out, struct device *device,
                 const struct lookup_spec *spec, struct err *err) MUST_CHECK;
 void lookup_close(struct lookup *lookup); /* NULL is fine */
 /* sum of dims: elements a row of the output */
 uint32_t lookup_out_dim(const struct lookup *lookup);
+
+/* What of the device's memory lookup_open takes for a backward, but for some
+ * KiB a table: a look-up's row and bag, twice (on a GPU, as if all tables
+ * together had 2^32 rows), and the sums of runs, of parts on a CPU and of
+ * pieces on a GPU. */
+double lookup_scratch_bytes(const struct device *device, double n_lookups,
+                            uint32_t max_dim);
 
 /* d_out[batch][out_dim], 16-byte aligned, = pooled sums, added in fp32 and, for
  * fp16 outputs, rounded to nearest even once; empty bags give zeros. */

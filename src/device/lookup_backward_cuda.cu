@@ -32,7 +32,8 @@ static int sum_and_update(struct lookup_cuda *self,
     const struct backward_job job = job_of(self, batch, d_grad, learning_rate);
     const uint32_t n = (uint32_t)batch->n_lookups;
 
-    if (lookup_cuda_pieces(self, &job, n, err))
+    if (lookup_cuda_pieces(self, &job, n, err) ||
+        lookup_cuda_parts(self, &job, n, err))
         return -1;
     return lookup_cuda_update(self, &job, n, err);
 }

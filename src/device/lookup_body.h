@@ -75,11 +75,11 @@ ALWAYS_INLINE void prefetch_first(const struct gather *gather, size_t begin)
 
 /* Consecutive bags of rows to be summed: bag b has the rows ends[b] ..
  * ends[b + 1] and its sum goes to out + b * out_stride, as fp16 where
- * out_half. */
+ * out_half; where is_added, it is added to the floats there. */
 struct bags {
     const uint64_t *ends;
     uint32_t n_bags;
-    int out_half;
+    int out_half, is_added;
     char *out;
     size_t out_stride; /* bytes */
 };
@@ -95,6 +95,16 @@ ALWAYS_INLINE void store_sums(char *out, const vec *sum, unsigned n_vecs,
         vec_store(out + v * vec_bytes, sum[v], half);
     vec_store_tail(out + (n_vecs - 1) * vec_bytes, sum[n_vecs - 1], half,
                    n_tail);
+}
+
+ALWAYS_INLINE void add_old_sums(const char *out, vec *sum, unsigned n_vecs,
+                                unsigned n_tail)
+{
+    for (unsigned v = 0; v + 1 < n_vecs; v++)
+        sum[v] = vec_add(vec_load(out + v * LANES * 4, 0), sum[v]);
+    sum[n_vecs - 1] =
+        vec_add(vec_load_tail(out + (n_vecs - 1) * LANES * 4, 0, n_tail),
+                sum[n_vecs - 1]);
 }
 
 /* The sums of n_vecs vecs of columns, from column `column` on. n_vecs and half
@@ -124,6 +134,8 @@ ALWAYS_INLINE void sum_columns(const struct gather *gather,
             sum[n_vecs - 1] =
                 vec_add(sum[n_vecs - 1], vec_load_tail(at, half, n_tail));
         }
+        if (bags->is_added)
+            add_old_sums(out, sum, n_vecs, n_tail);
         if (bags->out_half)
             store_sums(out, sum, n_vecs, n_tail, 1);
         else
@@ -169,8 +181,8 @@ ALWAYS_INLINE void sum_some_columns(const struct gather *gather,
     }
 }
 
-/* The sums of the bags, all columns, rows being added in order to zero. */
-static void sum_bags(const struct gather *gather, const struct bags *bags)
+static void sum_all_columns(const struct gather *gather,
+                            const struct bags *bags)
 {
     if (gather->half)
         for (uint32_t c = 0; c < gather->dim; c += MAX_VECS * LANES)
@@ -180,14 +192,40 @@ static void sum_bags(const struct gather *gather, const struct bags *bags)
             sum_some_columns(gather, bags, c, 0);
 }
 
-/* out[dim] = sum of rows begin .. end. */
-static void sum_rows(const struct gather *gather, size_t begin, size_t end,
+/* The sums of the bags, all columns, rows being added in order to zero. */
+static void sum_bags(const struct gather *gather, struct bags bags)
+{
+    uint32_t n_bags = bags.n_bags;
+
+    if (gather->dim <= MAX_VECS * LANES) {
+        sum_all_columns(gather, &bags);
+        return;
+    }
+    /* several passes over the rows: one bag after the other, so that the
+     * later passes find them in the cache */
+    for (bags.n_bags = 1; n_bags; n_bags--) {
+        sum_all_columns(gather, &bags);
+        bags.ends++;
+        bags.out += bags.out_stride;
+    }
+}
+
+/* out[dim] = sum of rows begin .. end, which are a part of a run: piece by
+ * piece. No sum that began with +0 is -0, so that the first piece may be added
+ * to zero. */
+static void sum_part(const struct gather *gather, size_t begin, size_t end,
                      float *out)
 {
-    uint64_t ends[2] = {begin, end};
-    struct bags bags = {.ends = ends, .n_bags = 1, .out = (char *)out};
+    uint64_t ends[LOOKUP_RUN_PART / LOOKUP_RUN_PIECE + 1];
+    struct bags bags = {.ends = ends, .out = (char *)out};
 
-    sum_bags(gather, &bags);
+    for (; begin < end; begin += LOOKUP_RUN_PIECE)
+        ends[bags.n_bags++] = begin;
+    ends[bags.n_bags] = end;
+    bags.is_added = bags.n_bags > 1;
+    if (bags.is_added)
+        memset(out, 0, gather->dim * sizeof *out);
+    sum_bags(gather, bags);
 }
 
 static size_t weight_row_bytes(const struct lookup_table *table)
@@ -207,23 +245,17 @@ static void pool(const struct pool_job *job)
         .half = table->precision == PRECISION_FP16,
         .end = job->offsets[job->n_bags],
     };
-    struct bags bags = {job->offsets, 1, job->is_half_output, job->out,
-                        job->out_stride};
+    struct bags bags = {
+        .ends = job->offsets,
+        .n_bags = job->n_bags,
+        .out_half = job->is_half_output,
+        .out = job->out,
+        .out_stride = job->out_stride,
+    };
 
     gather.ahead = rows_ahead(gather.row_bytes);
     prefetch_first(&gather, job->offsets[0]);
-    if (table->dim <= MAX_VECS * LANES) {
-        bags.n_bags = job->n_bags;
-        sum_bags(&gather, &bags);
-        return;
-    }
-    /* several passes over the rows: one bag after the other, so that the
-     * later passes find them in the cache */
-    for (uint32_t b = 0; b < job->n_bags; b++) {
-        sum_bags(&gather, &bags);
-        bags.ends++;
-        bags.out += bags.out_stride;
-    }
+    sum_bags(&gather, bags);
 }
 
 static struct gather gather_grads(const struct update_job *job)
@@ -282,27 +314,27 @@ static size_t min_size(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-static void sum_pieces(const struct update_job *job, size_t begin, size_t end)
+static void sum_parts(const struct update_job *job, size_t begin, size_t end)
 {
-    const size_t piece = LOOKUP_RUN_PIECE;
+    const size_t part = LOOKUP_RUN_PART;
     const uint32_t *pairs = job->pairs;
     struct gather gather = gather_grads(job);
 
-    for (size_t block = begin; block < end; block += piece) {
+    for (size_t block = begin; block < end; block += part) {
         size_t start, stop;
 
-        /* A later piece that starts here has its run's row before it. */
+        /* A later part that starts here has its run's row before it. */
         if (!block || PAIR_ROW(pairs, block) != PAIR_ROW(pairs, block - 1))
             continue;
         start = run_begin(pairs, block);
-        start += (block - start + piece - 1) / piece * piece;
+        start += (block - start + part - 1) / part * part;
         if (start >= job->n_pairs ||
             PAIR_ROW(pairs, start) != PAIR_ROW(pairs, block))
             continue;
-        stop = run_end(pairs, start, min_size(start + piece, job->n_pairs));
+        stop = run_end(pairs, start, min_size(start + part, job->n_pairs));
         prefetch_first(&gather, start);
-        sum_rows(&gather, start, stop,
-                 job->partials + start / piece * gather.dim);
+        sum_part(&gather, start, stop,
+                 job->partials + start / part * gather.dim);
     }
 }
 
@@ -400,7 +432,7 @@ ALWAYS_INLINE void prefetch_weight(const struct update_job *job, size_t i)
 static void update(const struct update_job *job, size_t begin, size_t end,
                    float *sum)
 {
-    const size_t piece = LOOKUP_RUN_PIECE, n_pairs = job->n_pairs;
+    const size_t part = LOOKUP_RUN_PART, n_pairs = job->n_pairs;
     const uint32_t *pairs = job->pairs;
     struct gather gather = gather_grads(job);
     size_t i = begin, stop;
@@ -415,14 +447,14 @@ static void update(const struct update_job *job, size_t begin, size_t end,
     for (; i < end; i = stop) {
         uint32_t row = PAIR_ROW(pairs, i);
 
-        stop = run_end(pairs, i, min_size(i + piece, n_pairs));
+        stop = run_end(pairs, i, min_size(i + part, n_pairs));
         for (size_t k = i; k < stop; k++)
             if (k + gather.ahead < n_pairs)
                 prefetch_weight(job, k + gather.ahead);
-        sum_rows(&gather, i, stop, sum);
-        for (size_t k = i + piece; k < n_pairs && PAIR_ROW(pairs, k) == row;
-             k += piece)
-            add_to(sum, job->partials + k / piece * gather.dim, gather.dim);
+        sum_part(&gather, i, stop, sum);
+        for (size_t k = i + part; k < n_pairs && PAIR_ROW(pairs, k) == row;
+             k += part)
+            add_to(sum, job->partials + k / part * gather.dim, gather.dim);
         update_row(&job->step, row, sum);
         if (stop < end && PAIR_ROW(pairs, stop) == row)
             stop = run_end(pairs, stop, end);
@@ -459,4 +491,4 @@ static void apply(const struct row_step *step, float *dense, uint32_t begin,
     }
 }
 
-const struct lookup_kernels KERNELS = {pool, sum_pieces, update, apply};
+const struct lookup_kernels KERNELS = {pool, sum_parts, update, apply};

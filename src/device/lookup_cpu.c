@@ -12,7 +12,7 @@
 #define ROWS_A_TASK 8192
 #define TASKS_A_THREAD 8
 /* Sorted look-ups of one task of the backward. */
-#define BLOCK_PAIRS (8 * LOOKUP_RUN_PIECE)
+#define BLOCK_PAIRS LOOKUP_RUN_PART
 /* Chunks for each thread when all sort one table together. */
 #define CHUNKS_A_THREAD 2
 
@@ -66,7 +66,7 @@ static int alloc_scratch(struct lookup_cpu *self, struct err *err)
 {
     const struct lookup *base = &self->base;
     size_t n_pairs = base->max_lookups;
-    size_t n_partials = n_pairs / LOOKUP_RUN_PIECE + base->n_tables;
+    size_t n_partials = n_pairs / LOOKUP_RUN_PART + base->n_tables;
     void *blocks[3] = {NULL, NULL, NULL};
     size_t n_bytes[3] = {
         2 * n_pairs * sizeof *self->pairs,
@@ -283,7 +283,7 @@ static void sum_block(void *ctx, size_t task, unsigned thread)
     struct block block = block_of(self, task);
 
     (void)thread;
-    self->kernels->sum_pieces(block.job, block.begin, block.end);
+    self->kernels->sum_parts(block.job, block.begin, block.end);
 }
 
 static void update_block(void *ctx, size_t task, unsigned thread)
@@ -317,7 +317,7 @@ static void plan_jobs(struct lookup_cpu *self, const struct lookup_batch *batch,
             .is_half_grad = base->output == PRECISION_FP16,
             .partials = partials,
         };
-        partials += (job->n_pairs / LOOKUP_RUN_PIECE + 1) * table->dim;
+        partials += (job->n_pairs / LOOKUP_RUN_PART + 1) * table->dim;
         self->first_block[t] = n_blocks;
         n_blocks += (job->n_pairs + BLOCK_PAIRS - 1) / BLOCK_PAIRS;
     }

@@ -25,7 +25,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 8)
     char *weight = job.table.d_weight + row * job.table.dim * (is_half ? 2 : 4);
     float4 squares = quad_zero();
     uint32_t bits = 0;
-    float rate = job.learning_rate;
+    float rate = job.learning_rate, state = 0;
 
     for (uint32_t quad = lane; quad < n_quads + lane; quad += lanes) {
         float4 g = quad_zero();
@@ -40,8 +40,10 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 8)
     }
     for (uint32_t with = 1; with < lanes; with *= 2)
         bits |= __shfl_xor_sync(ALL_LANES, bits, (int)with);
+    if (job.is_adagrad && bits && !lane)
+        state = __ldcg(job.table.d_state + row);
     if (job.is_adagrad)
-        rate = adagrad_rate(bits ? job.table.d_state + row : NULL,
+        rate = adagrad_rate(bits ? job.table.d_state + row : NULL, state,
                             squares_mean(squares, lanes, job.table.dim), rate,
                             lanes);
     if (!bits)

@@ -41,19 +41,19 @@ struct update_job {
     const char *grad;   /* first bag's first column */
     size_t grad_stride; /* bytes from one bag to the next */
     int is_half_grad;   /* fp16, else fp32 */
-    float *partials;    /* [n_pairs / LOOKUP_RUN_PIECE + 1][dim] */
+    float *partials;    /* [n_pairs / LOOKUP_RUN_PART + 1][dim] */
 };
 
 struct lookup_kernels {
     void (*pool)(const struct pool_job *job);
     /*
-     * Sums the later pieces of long runs (see LOOKUP_RUN_PIECE) that start in
-     * [begin, end), begin a multiple of LOOKUP_RUN_PIECE. Pieces of one table
+     * Sums the later parts of long runs (see LOOKUP_RUN_PART) that start in
+     * [begin, end), begin a multiple of LOOKUP_RUN_PART. Parts of one table
      * start at least that far apart, so that the one that starts at pair i may
-     * be kept in partials[i / LOOKUP_RUN_PIECE].
+     * be kept in partials[i / LOOKUP_RUN_PART].
      */
-    void (*sum_pieces)(const struct update_job *job, size_t begin, size_t end);
-    /* Applies all runs that start in [begin, end), pieces being summed; `sum`
+    void (*sum_parts)(const struct update_job *job, size_t begin, size_t end);
+    /* Applies all runs that start in [begin, end), parts being summed; `sum`
      * is room for dim floats. */
     void (*update)(const struct update_job *job, size_t begin, size_t end,
                    float *sum);

@@ -1,42 +1,48 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/lookup_runs.cuh"
 
+/*
+ * Sums of what long runs have beside their first piece: of the later pieces,
+ * then of the later parts. One of those may start in each block of as many
+ * look-ups of a table, and each group of lanes looks after one block. A span
+ * has as many blocks as a warp has lanes, so that a table whose groups have G
+ * lanes keeps G warps busy; the other warps leave.
+ */
+
 /* Gradients of a group that are on their way at once: here there are few groups
  * with much to do. */
 #define N_IN_FLIGHT 8
-/* A span has a piece for each lane of a warp. */
-#define SPAN (32u * LOOKUP_RUN_PIECE)
 
-/* First look-up in [begin, end) of the run that `in` is in; the table is
- * sorted. Gallops back, then bisects. */
+/* A later piece or part. */
+struct cut {
+    uint32_t begin, end; /* look-ups; the same: none */
+};
+
+/* First look-up in [begin, in] of the run that `in` is in. */
 static __device__ uint32_t run_begin(const struct backward_job &job,
                                      uint32_t begin, uint32_t in)
 {
     const uint32_t key = key_at(job, in);
-    uint32_t out, reach = LOOKUP_RUN_PIECE;
 
-    while (in - begin >= reach && key_at(job, in - reach) == key) {
-        in -= reach;
-        reach *= 2;
-    }
-    out = in - begin >= reach ? in - reach + 1 : begin;
-    while (out < in) {
-        uint32_t middle = out + (in - out) / 2;
+    while (begin < in) {
+        uint32_t middle = begin + (in - begin) / 2;
 
         if (key_at(job, middle) == key)
             in = middle;
         else
-            out = middle + 1;
+            begin = middle + 1;
     }
     return in;
 }
 
-/* End of the part of i's run that lies before `end`. */
+/* End of the part of i's run that lies before `end`; mostly that is all. */
 static __device__ uint32_t run_end(const struct backward_job &job, uint32_t i,
                                    uint32_t end)
 {
     const uint32_t key = key_at(job, i);
 
+    if (key_at(job, end - 1) == key)
+        return end;
     while (i < end) {
         uint32_t middle = i + (end - i) / 2;
 
@@ -49,56 +55,118 @@ static __device__ uint32_t run_end(const struct backward_job &job, uint32_t i,
 }
 
 /*
- * Sums of the later pieces of long runs. One of them may start in each block
- * of LOOKUP_RUN_PIECE look-ups of a table, and each group of lanes looks after
- * one block. A span has as many blocks as a warp has lanes, so that a table
- * whose groups have G lanes keeps G warps busy; the other warps leave.
+ * What starts in [block, block + size) for the group's block; the warp's
+ * blocks begin at `first`. The runs that reach into several of its blocks from
+ * before them are one, whose begin the warp finds together; the others begin
+ * near.
  */
+static __device__ struct cut cut_of(const struct backward_job &job,
+                                    const struct lookup_span &span,
+                                    uint32_t first, uint32_t block,
+                                    uint32_t size)
+{
+    const uint32_t base = first - (first > span.table_begin);
+    const bool goes_on = block > span.table_begin && block < span.end &&
+                         key_at(job, block) == key_at(job, block - 1);
+    const bool is_far = goes_on && key_at(job, block) == key_at(job, base);
+    struct cut cut = {0, 0};
+    uint32_t begin = base;
+
+    if (__any_sync(ALL_LANES, is_far))
+        begin -= count_along(job, base, -1, base - span.table_begin);
+    if (!goes_on)
+        return cut;
+    if (!is_far)
+        begin = run_begin(job, base, block - 1);
+    begin += (block - begin + size - 1) / size * size;
+    if (begin >= span.table_end || key_at(job, begin) != key_at(job, block))
+        return cut;
+    cut.begin = begin;
+    cut.end =
+        run_end(job, begin,
+                begin + size < span.table_end ? begin + size : span.table_end);
+    return cut;
+}
+
+/* The block of a group, the others of its warp being next to it. */
+template <bool is_half, uint32_t size>
+static __device__ void sum_cuts(const struct backward_job &job)
+{
+    const uint32_t warp = blockIdx.x * BLOCK_WARPS + threadIdx.x / 32;
+    const struct lookup_span span =
+        lookup_span_of(job.offsets, job.n_tables, job.batch, 32 * size,
+                       warp / job.max_group_lanes);
+    const struct cuda_table table = job.tables[span.table_idx];
+    const uint32_t lanes = table.group_lanes, lane = threadIdx.x & (lanes - 1);
+    const uint32_t first =
+        span.begin + warp % job.max_group_lanes * (32 / lanes) * size;
+    struct cut cut;
+
+    if (warp % job.max_group_lanes >= lanes || first >= span.end)
+        return;
+    cut = cut_of(job, span, first, first + (threadIdx.x & 31) / lanes * size,
+                 size);
+    if (cut.begin == cut.end)
+        return;
+    for (uint32_t quad = lane; quad < table.dim / 4; quad += lanes) {
+        float4 *partial = (float4 *)partial_of(job, span, cut.begin) + quad;
+        float4 sum;
+
+        if (size == LOOKUP_RUN_PIECE) {
+            sum = sum_grads<is_half, N_IN_FLIGHT>(
+                grads_of(job, table, span.table_idx, quad, is_half),
+                job.bags + cut.begin, cut.end - cut.begin);
+        } else {
+            sum = __ldcg(partial);
+            add_partials(sum, (const float *)partial + job.max_dim,
+                         (cut.end - cut.begin - 1) / LOOKUP_RUN_PIECE,
+                         job.max_dim);
+        }
+        __stcg(partial, sum);
+    }
+}
+
 template <bool is_half>
 static __global__ void __launch_bounds__(BLOCK_THREADS, 6)
     lookup_pieces_kernel(struct backward_job job)
 {
-    const uint32_t warp = blockIdx.x * BLOCK_WARPS + threadIdx.x / 32;
-    const struct lookup_span span = lookup_span_of(
-        job.offsets, job.n_tables, job.batch, SPAN, warp / job.max_group_lanes);
-    const struct cuda_table &table = job.tables[span.table_idx];
-    const uint32_t lanes = table.group_lanes, lane = threadIdx.x & (lanes - 1);
-    const uint32_t part = (uint32_t)(warp % job.max_group_lanes);
-    uint32_t block, start, stop;
+    sum_cuts<is_half, LOOKUP_RUN_PIECE>(job);
+}
 
-    block = span.begin + (part * (32 / lanes) + (threadIdx.x & 31) / lanes) *
-                             LOOKUP_RUN_PIECE;
-    if (part >= lanes || block == span.table_begin || block >= span.end ||
-        key_at(job, block) != key_at(job, block - 1))
-        return;
-    start = run_begin(job, span.table_begin, block - 1);
-    start += (block - start + LOOKUP_RUN_PIECE - 1) / LOOKUP_RUN_PIECE *
-             LOOKUP_RUN_PIECE;
-    if (start >= span.table_end || key_at(job, start) != key_at(job, block))
-        return;
-    stop = run_end(job, start,
-                   start + LOOKUP_RUN_PIECE < span.table_end
-                       ? start + LOOKUP_RUN_PIECE
-                       : span.table_end);
-    for (uint32_t quad = lane; quad < table.dim / 4; quad += lanes) {
-        struct grads grads =
-            grads_of(job, table, span.table_idx, quad, is_half);
-        float4 sum = sum_grads<is_half, N_IN_FLIGHT>(grads, job.bags + start,
-                                                     (uint32_t)(stop - start));
+/* A part's sum takes the place of its first piece's. */
+static __global__ void __launch_bounds__(BLOCK_THREADS, 6)
+    lookup_parts_kernel(struct backward_job job)
+{
+    sum_cuts<false, LOOKUP_RUN_PART>(job);
+}
 
-        ((float4 *)partial_of(job, span, start))[quad] = sum;
-    }
+static int launch_cuts(struct lookup_cuda *self, const struct backward_job *job,
+                       void (*kernel)(struct backward_job), uint32_t n_lookups,
+                       uint32_t size, struct err *err)
+{
+    const uint64_t n_spans =
+        lookup_n_spans(n_lookups, job->n_tables, 32 * size);
+
+    return CUDA(launch(kernel, blocks_for_warps(n_spans * job->max_group_lanes),
+                       dim3(BLOCK_THREADS), 0, self->cuda->stream, *job),
+                err);
 }
 
 int lookup_cuda_pieces(struct lookup_cuda *self, const struct backward_job *job,
                        uint32_t n_lookups, struct err *err)
 {
-    const uint64_t n_spans = lookup_n_spans(n_lookups, job->n_tables, SPAN);
-
-    return CUDA(launch(self->base.output == PRECISION_FP16
+    return launch_cuts(self, job,
+                       self->base.output == PRECISION_FP16
                            ? lookup_pieces_kernel<true>
                            : lookup_pieces_kernel<false>,
-                       blocks_for_warps(n_spans * job->max_group_lanes),
-                       dim3(BLOCK_THREADS), 0, self->cuda->stream, *job),
-                err);
+                       n_lookups, LOOKUP_RUN_PIECE, err);
+}
+
+int lookup_cuda_parts(struct lookup_cuda *self, const struct backward_job *job,
+                      uint32_t n_lookups, struct err *err)
+{
+    if (n_lookups <= LOOKUP_RUN_PART) /* no run has two */
+        return 0;
+    return launch_cuts(self, job, lookup_parts_kernel, n_lookups,
+                       LOOKUP_RUN_PART, err);
 }

@@ -54,20 +54,22 @@ static __device__ inline size_t quad_offset(uint32_t quad_idx, bool is_half)
     return (size_t)quad_idx * (is_half ? 8 : 16);
 }
 
-/* Memory that this kernel writes, too. */
+/* Memory that this kernel writes, too, and that nobody reads twice: past the
+ * L1. A pointer that was itself loaded is not known to be global; this says
+ * so. */
 static __device__ inline float4 quad_load(const void *at, bool is_half)
 {
     if (is_half)
-        return quad_of_halves(*(const uint2 *)at);
-    return *(const float4 *)at;
+        return quad_of_halves(__ldcg((const uint2 *)at));
+    return __ldcg((const float4 *)at);
 }
 
 static __device__ inline void quad_store(void *at, float4 quad, bool is_half)
 {
     if (is_half)
-        *(uint2 *)at = quad_to_halves(quad);
+        __stcg((uint2 *)at, quad_to_halves(quad));
     else
-        *(float4 *)at = quad;
+        __stcg((float4 *)at, quad);
 }
 
 /* Outputs, which nobody reads soon: they are not to drive hot rows out of the
@@ -144,18 +146,16 @@ static __device__ inline float squares_mean(float4 sums, uint32_t group_lanes,
         (float)dim);
 }
 
-/* The rate of a row's step; its first lane adds to the row's state. A group
- * without a row gives NULL. */
-static __device__ inline float adagrad_rate(float *state, float mean,
-                                            float learning_rate,
+/* The rate of a row's step; its first lane, which alone has loaded the row's
+ * state, adds to it. A group without a row gives NULL. */
+static __device__ inline float adagrad_rate(float *d_state, float state,
+                                            float mean, float learning_rate,
                                             uint32_t group_lanes)
 {
-    float sum = 0;
+    float sum = __fadd_rn(state, mean);
 
-    if (state && !(threadIdx.x & (group_lanes - 1))) {
-        sum = __fadd_rn(*state, mean);
-        *state = sum;
-    }
+    if (d_state && !(threadIdx.x & (group_lanes - 1)))
+        __stcg(d_state, sum);
     sum = __shfl_sync(ALL_LANES, sum, 0, (int)group_lanes);
     return __fdiv_rn(learning_rate,
                      __fadd_rn(__fsqrt_rn(sum), LOOKUP_ADAGRAD_EPS));

@@ -31,9 +31,38 @@ static __device__ inline uint32_t key_at(const struct backward_job &job,
     return __ldg(job.keys + (uint64_t)i * job.key_step);
 }
 
-/* The sum of the piece that starts at look-up i: pieces of one table start at
- * least LOOKUP_RUN_PIECE apart (device/lookup_kernels.h), and tables have
- * spans of their own. */
+/*
+ * How many of the n look-ups from + step, from + 2 * step, ... are of the same
+ * row as `from`; those come first. The warp looks together: 32 neighbours, and
+ * as long as all are the row's, 32 that are 32 times as far apart; then it
+ * narrows down where the row ends.
+ */
+static __device__ inline uint32_t count_along(const struct backward_job &job,
+                                              uint32_t from, int32_t step,
+                                              uint32_t n)
+{
+    const uint32_t key = key_at(job, from), lane = threadIdx.x & 31;
+    uint32_t low = 0, high = n; /* the count is one of these */
+    uint32_t apart = 1, widest;
+
+    while (low < high) {
+        const uint32_t at = low + (lane + 1) * apart;
+        const uint32_t n_same = (uint32_t)__popc(__ballot_sync(
+            ALL_LANES,
+            at <= high && key_at(job, from + at * (uint32_t)step) == key));
+
+        low += n_same * apart;
+        if (n_same < 32 && low + apart <= high)
+            high = low + apart - 1;
+        widest = (high - low + 31) / 32;
+        apart = n_same == 32 && apart * 32 < widest ? apart * 32 : widest;
+    }
+    return low;
+}
+
+/* The sum of the piece that starts at look-up i, or of the part, once that is
+ * known: pieces of one table start at least LOOKUP_RUN_PIECE apart, and tables
+ * have spans of their own. Those of one run lie side by side. */
 static __device__ inline float *partial_of(const struct backward_job &job,
                                            const struct lookup_span &span,
                                            uint32_t i)
@@ -103,6 +132,25 @@ static __device__ float4 sum_grads(const struct grads &grads,
     return sum;
 }
 
+/* Sums of pieces or parts of a group that are on their way at once. */
+#define PARTIALS_IN_FLIGHT 8
+
+/* Adds n partials, `stride` floats from one to the next, in order; what is
+ * missing in the last round, as above. */
+static __device__ inline void add_partials(float4 &sum, const float *partial,
+                                           uint32_t n, uint64_t stride)
+{
+    for (uint32_t i = 0; i < n; i += PARTIALS_IN_FLIGHT) {
+        float4 quads[PARTIALS_IN_FLIGHT];
+
+        for (uint32_t u = 0; u < PARTIALS_IN_FLIGHT; u++, partial += stride)
+            quads[u] =
+                i + u < n ? __ldcg((const float4 *)partial) : quad_zero();
+        for (uint32_t u = 0; u < PARTIALS_IN_FLIGHT; u++)
+            quad_add(sum, quads[u]);
+    }
+}
+
 static inline dim3 blocks_for_warps(uint64_t n_warps)
 {
     return dim3((unsigned)((n_warps + BLOCK_WARPS - 1) / BLOCK_WARPS));
@@ -114,6 +162,8 @@ int lookup_cuda_linearise(struct lookup_cuda *self,
                           struct err *err) MUST_CHECK;
 int lookup_cuda_pieces(struct lookup_cuda *self, const struct backward_job *job,
                        uint32_t n_lookups, struct err *err) MUST_CHECK;
+int lookup_cuda_parts(struct lookup_cuda *self, const struct backward_job *job,
+                      uint32_t n_lookups, struct err *err) MUST_CHECK;
 int lookup_cuda_update(struct lookup_cuda *self, const struct backward_job *job,
                        uint32_t n_lookups, struct err *err) MUST_CHECK;
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/lookup_runs.cuh"
 
-/* Gradients of a group that are on their way at once; and sums of pieces, of
- * which a row that is in every bag has thousands, all added by one group. */
+/* Gradients of a group that are on their way at once. */
 #define N_IN_FLIGHT 4
-#define PIECES_IN_FLIGHT 8
-/* A span has a look-up for each lane of a warp. */
-#define SPAN 32u
+/* A span has a look-up for each lane of a warp, and is a piece: of the runs
+ * that start in it, only the last can have later pieces. */
+#define SPAN ((uint32_t)LOOKUP_RUN_PIECE)
 
 /* A run as its group sees it; idle groups have n_first 0. */
 struct run {
@@ -45,54 +44,47 @@ prefetch_run(const struct backward_job &job, const struct lookup_span &span,
     }
 }
 
-/* Adds the sums of the later pieces, in order. They are read before it is
- * known whether they belong to the run. */
-static __device__ void add_pieces(float4 &sum, const struct backward_job &job,
-                                  const struct lookup_span &span,
-                                  const struct run &run, uint32_t quad)
+/* Adds the later pieces of the run's first part, then its later parts. */
+static __device__ void add_later(float4 &sum, const struct backward_job &job,
+                                 const struct lookup_span &span,
+                                 const struct run &run, uint32_t n_later,
+                                 uint32_t quad)
 {
-    uint32_t i = run.begin + LOOKUP_RUN_PIECE;
+    const uint32_t a_part = LOOKUP_RUN_PART / LOOKUP_RUN_PIECE;
+    const float *partials = partial_of(job, span, run.begin) + quad * 4;
 
-    for (;;) {
-        float4 quads[PIECES_IN_FLIGHT];
-        bool is_own[PIECES_IN_FLIGHT];
-
-        for (uint32_t u = 0; u < PIECES_IN_FLIGHT; u++) {
-            uint32_t at = i + u * LOOKUP_RUN_PIECE;
-
-            is_own[u] = at < span.table_end && key_at(job, at) == run.key;
-            quads[u] =
-                at < span.table_end
-                    ? __ldg((const float4 *)partial_of(job, span, at) + quad)
-                    : quad_zero();
-        }
-        for (uint32_t u = 0; u < PIECES_IN_FLIGHT; u++) {
-            if (!is_own[u])
-                return;
-            quad_add(sum, quads[u]);
-        }
-        i += PIECES_IN_FLIGHT * LOOKUP_RUN_PIECE;
-    }
+    add_partials(sum, partials + job.max_dim,
+                 n_later < a_part ? n_later : a_part - 1, job.max_dim);
+    add_partials(sum, partials + (uint64_t)a_part * job.max_dim,
+                 n_later / a_part, (uint64_t)a_part * job.max_dim);
 }
 
 /*
  * One run for each group of the warp: sums its gradients, slice by slice of
  * 4 * lanes columns, keeps the sums in shared memory, where only the thread
- * itself reads them, and makes the optimizer's step.
+ * itself reads them, and makes the optimizer's step. The row's state and the
+ * first slice of its weights are on their way meanwhile.
  */
 template <bool is_half>
 static __device__ void
 update_runs(const struct backward_job &job, const struct lookup_span &span,
-            const struct cuda_table &table, const struct run &run, float4 *room)
+            const struct cuda_table &table, const struct run &run,
+            uint32_t n_later, float4 *room)
 {
     const uint32_t lanes = table.group_lanes, n_quads = table.dim / 4;
     const uint32_t lane = threadIdx.x & (lanes - 1);
     const uint32_t row = run.key - (uint32_t)table.first_row;
+    const bool is_half_weight = table.is_half;
     char *weight = weight_row(table, row);
-    float4 squares = quad_zero();
-    float rate = job.learning_rate;
+    float4 squares = quad_zero(), w = quad_zero();
+    float rate = job.learning_rate, state = 0;
     uint32_t n_slices = 0;
 
+    if (run.n_first && lane < n_quads)
+        w = quad_load(weight + quad_offset(lane, is_half_weight),
+                      is_half_weight);
+    if (job.is_adagrad && run.n_first && !lane)
+        state = __ldcg(table.d_state + row);
     for (uint32_t quad = lane; quad < n_quads + lane; quad += lanes) {
         float4 sum = quad_zero();
 
@@ -101,7 +93,7 @@ update_runs(const struct backward_job &job, const struct lookup_span &span,
                 grads_of(job, table, span.table_idx, quad, is_half),
                 job.bags + run.begin, run.n_first);
             if (run.n_first == LOOKUP_RUN_PIECE)
-                add_pieces(sum, job, span, run, quad);
+                add_later(sum, job, span, run, n_later, quad);
         }
         room[n_slices++ * BLOCK_THREADS] = sum;
         if (job.is_adagrad) {
@@ -111,34 +103,18 @@ update_runs(const struct backward_job &job, const struct lookup_span &span,
     }
     if (job.is_adagrad)
         rate =
-            adagrad_rate(run.n_first ? table.d_state + row : NULL,
+            adagrad_rate(run.n_first ? table.d_state + row : NULL, state,
                          squares_mean(squares, lanes, table.dim), rate, lanes);
     if (!run.n_first)
         return;
     for (uint32_t quad = lane; quad < n_quads; quad += lanes) {
-        void *at = weight + quad_offset(quad, table.is_half);
-        float4 w = quad_load(at, table.is_half);
+        char *at = weight + quad_offset(quad, is_half_weight);
 
-        quad_store(at, quad_step(w, rate, *room), table.is_half);
+        if (quad != lane)
+            w = quad_load(at, is_half_weight);
+        quad_store(at, quad_step(w, rate, *room), is_half_weight);
         room += BLOCK_THREADS;
     }
-}
-
-/* How many look-ups from `begin` on, up to a piece, are of this row. The warp
- * counts together. */
-static __device__ uint32_t count_same(const struct backward_job &job,
-                                      uint32_t begin, uint32_t end,
-                                      uint32_t key)
-{
-    uint32_t n = 0, same;
-
-    do {
-        uint32_t i = begin + n + (threadIdx.x & 31);
-
-        same = __ballot_sync(ALL_LANES, i < end && key_at(job, i) == key);
-        n += same == ALL_LANES ? 32 : (uint32_t)__ffs((int)~same) - 1;
-    } while (same == ALL_LANES && n < LOOKUP_RUN_PIECE);
-    return n;
 }
 
 /*
@@ -155,10 +131,10 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 6)
     const uint32_t warp = blockIdx.x * BLOCK_WARPS + threadIdx.x / 32;
     const struct lookup_span span =
         lookup_span_of(job.offsets, job.n_tables, job.batch, SPAN, warp);
-    const struct cuda_table &table = job.tables[span.table_idx];
+    const struct cuda_table table = job.tables[span.table_idx];
     const uint32_t i = span.begin + lane;
-    uint32_t n, key, heads, own, n_after = 0;
-    struct run run;
+    uint32_t n, key, heads, own, last, n_behind, n_last, n_later;
+    struct run run = {0, 0, 0};
 
     if (span.begin >= span.end)
         return;
@@ -166,14 +142,17 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 6)
     key = lane < n ? key_at(job, i) : 0;
     heads = __ballot_sync(ALL_LANES, lane < n && (i == span.table_begin ||
                                                   key_at(job, i - 1) != key));
-    if (heads)
-        n_after = count_same(job, span.end, span.table_end,
-                             __shfl_sync(ALL_LANES, key, (int)n - 1));
+    if (!heads)
+        return;
+    last = span.begin + 31 - (uint32_t)__clz((int)heads);
+    n_behind = span.table_end - 1 - last;
+    n_last = 1 + count_along(job, last, 1,
+                             n_behind < SPAN - 1 ? n_behind : SPAN - 1);
+    n_later = n_last < SPAN ? 0 : count_along(job, last, SPAN, n_behind / SPAN);
     own = heads;
     if (table.group_lanes < 32)
         own &= ((1u << table.group_lanes) - 1)
                << (lane & ~(table.group_lanes - 1));
-    run.n_first = 0;
     do {
         uint32_t first = own ? (uint32_t)__ffs((int)own) - 1 : 0;
         uint32_t later = (heads >> first) & ~1u;
@@ -181,17 +160,15 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 6)
 
         next.begin = span.begin + first;
         next.key = __shfl_sync(ALL_LANES, key, (int)first);
-        next.n_first =
-            later ? (uint32_t)__ffs((int)later) - 1 : n - first + n_after;
-        if (next.n_first > LOOKUP_RUN_PIECE)
-            next.n_first = LOOKUP_RUN_PIECE;
+        next.n_first = later ? (uint32_t)__ffs((int)later) - 1 : n_last;
         if (own)
             prefetch_run<is_half>(job, span, table, next);
         else
             next.n_first = 0;
         own &= own - 1;
         if (__any_sync(ALL_LANES, run.n_first != 0))
-            update_runs<is_half>(job, span, table, run, room + threadIdx.x);
+            update_runs<is_half>(job, span, table, run, n_later,
+                                 room + threadIdx.x);
         run = next;
     } while (__any_sync(ALL_LANES, run.n_first != 0));
 }

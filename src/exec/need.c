@@ -9,9 +9,8 @@
 #include <inttypes.h>
 #include <math.h>
 
-/* Bytes a look-up that lookup_backward needs to sort by row, and that the
- * reference does: a pair of row and bag, twice, and the stream it is from. */
-#define SORT_BYTES 32.0
+/* Bytes a look-up that the reference needs to sort by row: a pair of row and
+ * bag, twice, and the stream it is from. */
 #define REFERENCE_BYTES 28.0
 
 /* Of free memory, this much is left alone: the estimate rounds no allocation
@@ -40,16 +39,21 @@ static double group_work_bytes(const struct placement *placement,
     unsigned n_sets = rank_work_n_cold_sets(placement, group->rank);
     double bytes = (double)precision_bytes(group->precision) * group->n_bags *
                    group->out_dim;
+    double n_lookups = 0;
+    uint32_t max_dim = 0;
 
     for (uint32_t i = 0; i < group->n_pieces; i++) {
         const struct piece *piece = &placement->pieces[group->pieces[i]];
-        double n = placement_lookups(placement, piece);
 
-        bytes += n_sets * (4 * n + 8.0 * group->n_bags) + SORT_BYTES * n;
-        if (group->replica) /* the whole batch's rows */
-            bytes += (n_sets * 4.0 + SORT_BYTES) * n * placement->n_ranks;
+        n_lookups += placement_lookups(placement, piece);
+        bytes += n_sets * 8.0 * group->n_bags;
+        if (piece->width > max_dim)
+            max_dim = piece->width;
     }
-    return bytes;
+    if (group->replica) /* the whole batch's rows as well */
+        n_lookups *= 1 + placement->n_ranks;
+    return bytes + n_sets * 4 * n_lookups +
+           lookup_scratch_bytes(placement->device, n_lookups, max_dim);
 }
 
 static double work_bytes(const struct placement *placement, uint32_t rank)
