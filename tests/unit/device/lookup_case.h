@@ -232,6 +232,61 @@ case_open(const struct lookup_case *lookup_case, const struct case_mode *mode,
     return data;
 }
 
+/* How often each row of a table is looked up: around the ends of pieces and
+ * parts, and as often as in no batch. */
+static const uint32_t RUNS[] = {
+    1,    2,    31,   32,   33,    63,    64,    65,     1023,   1024,
+    1025, 2047, 2048, 2049, 2080,  2081,  4095,  4096,   4097,   4128,
+    0,    6143, 6144, 6145, 30000, 65535, 65536, 65537,  437000, 1000000,
+    1,    32,   1,    2049, 31,    7,     0,     131072, 131073, 3,
+};
+#define N_RUNS (sizeof RUNS / sizeof RUNS[0])
+#define RUNS_BATCH 4096
+
+/*
+ * One table whose row r is looked up min(RUNS[r], longest) times, in any
+ * order; its weights and states are zero, so that a step of SGD at rate 1
+ * leaves the rows' negative sums.
+ */
+__attribute__((unused)) static struct case_data
+case_open_runs(uint32_t dim, uint32_t longest, const struct case_mode *mode,
+               uint64_t seed)
+{
+    struct lookup_case empty = {
+        "runs", RUNS_BATCH, {{N_RUNS, dim, 0, PRECISION_FP32, 0}}};
+    struct case_data data = case_open(&empty, mode, seed);
+    uint64_t n = 0, end = data.offsets[0];
+    struct rng rng;
+
+    rng_init(&rng, seed, 7);
+    for (size_t r = 0; r < N_RUNS; r++)
+        n += RUNS[r] < longest ? RUNS[r] : longest;
+    mem_free(data.indices);
+    mem_free(data.wide_indices);
+    data.indices = mem_alloc(end + n, sizeof *data.indices);
+    data.wide_indices = mem_alloc(end + n, sizeof *data.wide_indices);
+    for (size_t r = 0; r < N_RUNS; r++)
+        for (uint32_t k = 0; k < RUNS[r] && k < longest; k++)
+            data.indices[end++] = (uint32_t)r;
+    for (uint64_t i = n; i > 1; i--) {
+        uint32_t *at = data.indices + data.offsets[0], last = at[i - 1];
+        uint64_t other = rng_below(&rng, i);
+
+        at[i - 1] = at[other];
+        at[other] = last;
+    }
+    for (uint64_t i = 0; i < end; i++)
+        data.wide_indices[i] = data.indices[i];
+    for (uint32_t b = 1; b <= RUNS_BATCH; b++)
+        data.offsets[b] = data.offsets[0] + n * b / RUNS_BATCH;
+    data.lookups.d_indices =
+        mode->wide ? (void *)data.wide_indices : data.indices;
+    data.lookups.n_lookups = data.spec.max_lookups = n;
+    memset(data.tables[0].d_weight, 0, weight_bytes(&data.tables[0]));
+    memset(data.tables[0].d_state, 0, N_RUNS * sizeof(float));
+    return data;
+}
+
 __attribute__((unused)) static void case_close(struct case_data *data)
 {
     for (uint32_t t = 0; t < data->n_tables; t++) {

@@ -169,26 +169,53 @@ static uint32_t first_difference(const struct case_data *a,
     return a->n_tables;
 }
 
+static void compare(struct device *cpu, struct device *gpu,
+                    struct case_data *want, struct case_data *got,
+                    const char *name, const struct case_mode *mode)
+{
+    size_t n_bytes = 2 * (case_out_bytes(want) + 16);
+    char *want_out = mem_alloc(n_bytes, 1), *got_out = mem_alloc(n_bytes, 1);
+
+    printf("# %s, %s, %" PRIu64 " look-ups\n", name, mode->name,
+           want->lookups.n_lookups);
+    run_on(cpu, want, want_out);
+    run_on(gpu, got, got_out);
+    ok(!memcmp(want_out, got_out, n_bytes), "%s, %s: outputs' bits", name,
+       mode->name);
+    is_i64(first_difference(want, got), want->n_tables, "weights' bits");
+    mem_free(want_out);
+    mem_free(got_out);
+    case_close(want);
+    case_close(got);
+}
+
 static void test_case(struct device *cpu, struct device *gpu,
                       const struct lookup_case *lookup_case,
                       const struct case_mode *mode, uint64_t seed)
 {
     struct case_data want = case_open(lookup_case, mode, seed);
     struct case_data got = case_open(lookup_case, mode, seed);
-    size_t n_bytes = 2 * (case_out_bytes(&want) + 16);
-    char *want_out = mem_alloc(n_bytes, 1), *got_out = mem_alloc(n_bytes, 1);
 
-    printf("# %s, %s, seed %" PRIu64 ", %" PRIu64 " look-ups\n",
-           lookup_case->name, mode->name, seed, want.lookups.n_lookups);
-    run_on(cpu, &want, want_out);
-    run_on(gpu, &got, got_out);
-    ok(!memcmp(want_out, got_out, n_bytes), "%s, %s: outputs' bits",
-       lookup_case->name, mode->name);
-    is_i64(first_difference(&want, &got), want.n_tables, "weights' bits");
-    mem_free(want_out);
-    mem_free(got_out);
-    case_close(&want);
-    case_close(&got);
+    printf("# seed %" PRIu64 "\n", seed);
+    compare(cpu, gpu, &want, &got, lookup_case->name, mode);
+}
+
+/* Groups of all sizes; those of one lane with the longest runs. */
+static void test_runs(struct device *cpu, struct device *gpu)
+{
+    static const uint32_t DIMS[] = {4, 8, 16, 32, 64, 100, 260};
+
+    for (size_t i = 0; i < sizeof DIMS / sizeof DIMS[0]; i++) {
+        const struct case_mode *mode = &MODES[i % N_MODES];
+        uint32_t longest = i ? 5000 : UINT32_MAX;
+        struct case_data want = case_open_runs(DIMS[i], longest, mode, i);
+        struct case_data got = case_open_runs(DIMS[i], longest, mode, i);
+        char name[40];
+
+        snprintf(name, sizeof name, "runs of 1 to %d, dim %u",
+                 i ? 5000 : 1000000, DIMS[i]);
+        compare(cpu, gpu, &want, &got, name, mode);
+    }
 }
 
 /* Any shape that small memory holds. */
@@ -305,6 +332,7 @@ int main(void)
     for (size_t i = 0; i < N_GPU_CASES; i++)
         for (size_t m = 0; m < N_MODES; m++)
             test_case(cpu, gpu, &GPU_CASES[i], &MODES[m], 100 * i + m);
+    test_runs(cpu, gpu);
     for (uint64_t seed = 1000; seed < 1040; seed++)
         test_random(cpu, gpu, seed);
     for (size_t i = 0; i < sizeof DENSE_DIMS / sizeof DENSE_DIMS[0]; i++)
