@@ -5,7 +5,7 @@
 set -u
 
 if [ ! -e "${SHARED-}/data/golden/net_compute.json" ]; then
-    echo "no nets beside the repository" >&2
+    echo "no ../shared" >&2
     exit 77
 fi
 ns=$NEUROSHARD

@@ -129,7 +129,7 @@ int main(void)
     arena_init(&arena);
     dir = golden_path("golden", &arena);
     if (!file_exists(dir))
-        tap_skip_all("no reference data");
+        tap_skip_all("no ../shared");
     if (tap_many(10) < 10)
         tap_skip_all("it takes minutes with sanitizers");
     pool = golden_tables(&n, &arena);

@@ -275,7 +275,7 @@ int main(void)
 
     arena_init(&arena);
     if (!file_exists(golden_path(PLACEMENT, &arena)))
-        tap_skip_all("no reference data in ../shared");
+        tap_skip_all("no ../shared");
     read_problem(&plan.problem, &arena);
     placed = ARENA_NEW(&arena, struct placed, plan.problem.n_tables);
     read_placement(&plan, placed, &arena);

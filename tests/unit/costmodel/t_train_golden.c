@@ -70,7 +70,7 @@ int main(void)
 
     arena_init(&arena);
     if (!file_exists(golden_path("golden/train_compute.txt.gz", &arena)))
-        tap_skip_all("no reference data");
+        tap_skip_all("no ../shared");
     samples = golden_samples(&n, 20000, &arena);
     test_accuracy(samples, n, &arena);
     test_same_bytes(samples, 2000, &arena);

@@ -31,7 +31,7 @@ test_device_open(const struct test_device *which)
     struct err err = {0};
 
     if (which->kind == DEVICE_CUDA && !device_count_cuda()) {
-        ok(1, "%s # SKIP no CUDA device", which->name);
+        tap_skip(which->name, "no CUDA device");
         return NULL;
     }
     ok(!device_open(&device, which->kind, 0, which->n_threads, &err),

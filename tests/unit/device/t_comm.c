@@ -234,10 +234,10 @@ int main(int argc, char **argv)
             test_copies(device, n);
         device_close(device);
     } else {
-        printf("ok %d # SKIP no CUDA device\n", ++tap_run);
+        tap_skip("a GPU", "no CUDA device");
     }
     if (missing) {
-        printf("ok %d # SKIP %s\n", ++tap_run, missing);
+        tap_skip("processes", missing);
         return tap_done();
     }
     is_i64(processes_run(2, argv[0], "rank"), 0, "2 processes");

@@ -108,7 +108,7 @@ static void test_published(void)
              folder ? folder : "../shared");
     fp = fopen(path, "r");
     if (!fp) {
-        ok(1, "published histograms # SKIP no %s", path);
+        tap_skip("published histograms", "no ../shared");
         return;
     }
     while (fgets(line, sizeof line, fp)) {

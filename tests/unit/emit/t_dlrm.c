@@ -56,7 +56,7 @@ static const char *here_document(const char *script, const char *file)
 static void runs(const char *tool, const char *command, const char *path)
 {
     if (!have(tool)) {
-        ok(1, "%s # SKIP not installed", tool);
+        tap_skip(tool, arena_printf(&arena, "there is no %s", tool));
         return;
     }
     ok(!system(arena_printf(&arena, "%s '%s' >&2", command, path)), "%s %s",

@@ -256,6 +256,6 @@ int main(void)
     if (device_count_cuda())
         test_device(DEVICE_CUDA);
     else
-        ok(1, "the same on a GPU # SKIP no CUDA device");
+        tap_skip("the same on a GPU", "no CUDA device");
     return tap_done();
 }
