@@ -12,7 +12,6 @@
  * on a GPU, if there is one, the bits are the same.
  */
 
-#define N_PLANS 20
 #define N_GPU_PLANS 4
 #define MAX_PIECES 2048
 #define MAX_COPIED_ROWS 20000 /* a replica holds a dense gradient */
@@ -184,6 +183,7 @@ int main(void)
     static struct random_plan random;
     struct device *cpu = NULL, *gpu = NULL;
     struct world *world = NULL;
+    uint64_t n_plans = tap_size(20, 500);
     struct arena arena;
     struct err err;
 
@@ -193,7 +193,7 @@ int main(void)
         return 1;
     }
     arena_init(&arena);
-    for (uint64_t seed = 0; seed < N_PLANS; seed++) {
+    for (uint64_t seed = 0; seed < n_plans; seed++) {
         struct tables_options tables_options = {0};
         struct table_list list;
         double scale_rows;
