@@ -24,8 +24,4 @@ int gemm_init(struct err *err) MUST_CHECK;
 void gemm(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k,
           const float *a, const float *b, float beta, float *c);
 
-/* The same in plain C with double sums: what gemm is checked against. */
-void gemm_ref(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k,
-              const float *a, const float *b, float beta, float *c);
-
 #endif
