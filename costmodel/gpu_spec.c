@@ -18,7 +18,7 @@
  * S72583 (NCCL tests, bus bandwidth, 8 GPUs; 500 MB among four H100 reached
  * 335 GB/s, NCCL issue 2169), across hosts those of its 4-node runs.
  */
-#include "costmodel/oracles.h"
+#include "costmodel/gpu_spec.h"
 
 #include <math.h>
 #include <string.h>

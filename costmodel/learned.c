@@ -24,6 +24,7 @@
 #include "base/text.h"
 #include "costmodel/fast_mlp.h"
 #include "costmodel/features.h"
+#include "costmodel/gpu_spec.h"
 #include "costmodel/model_file.h"
 
 #define CHUNK 16 /* rows converted and evaluated at a time */

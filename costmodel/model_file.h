@@ -128,12 +128,6 @@ bool model_covers(const struct model *model, enum precision precision,
  * the same bytes. */
 void model_to_bytes(struct model *model, const char **data, size_t *len,
                     struct arena *arena);
-/* Everything but weights, as model_to_bytes puts it into the header; the
- * caller decrefs it. */
-json_t *model_to_json(const struct model *model);
-/* One object of its list "errors". */
-json_t *errors_to_json(const struct errors *errors);
-
 /* Reads data[len]; `where` is the name for messages. Everything lives in the
  * arena. ERR_INPUT says what is wrong: no model, another version, truncated,
  * damaged, a weight that is no number, a shape or a feature that this program

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "costmodel/gpu_spec.h"
 
 struct opener {
     const char *name;

@@ -4,6 +4,7 @@
 #include "cli/comm_report.h"
 #include "cli/training.h"
 #include "costmodel/model_import.h"
+#include "costmodel/model_json.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "costmodel/oracles.h"
+#include "costmodel/gpu_spec.h"
 #include "io/cluster_json.h"
 
 const struct option_spec cluster_options[] = {

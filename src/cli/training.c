@@ -7,6 +7,7 @@
 #include "base/progress.h"
 #include "costmodel/comm_fit.h"
 #include "costmodel/gemm.h"
+#include "costmodel/model_json.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "costmodel/oracles.h"
+#include "costmodel/gpu_spec.h"
 
 #include "tests/tap.h"
 

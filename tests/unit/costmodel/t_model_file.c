@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "costmodel/model_json.h"
 #include "tests/hostile.h"
 #include "tests/tap.h"
 

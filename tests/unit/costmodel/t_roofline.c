@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "costmodel/oracles.h"
 
+#include "costmodel/gpu_spec.h"
 #include "tests/tap.h"
 
 static struct table make_table(uint64_t rows, uint32_t dim, double pooling)

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_COSTMODEL_GPU_SPEC_H
+#define NEUROSHARD_COSTMODEL_GPU_SPEC_H
+
+#include "costmodel/comm_model.h"
+
+/* A GPU (or a CPU host) that can be planned for. Bandwidths are what
+ * benchmarks reach, not what is on the box; 10^9 bytes a second. */
+struct gpu_spec {
+    const char *name;       /* "h100" */
+    const char *full_name;  /* "NVIDIA H100 SXM5 80GB" */
+    uint64_t memory_bytes;  /* as its driver reports them */
+    uint32_t gpus_per_host; /* that it is sold in; 0: in none of one size */
+    double dram_gbps, l2_gbps;
+    double sort_gbps;  /* of the bytes that a radix sort moves */
+    uint64_t l2_bytes; /* last-level cache */
+    double clock_ghz;
+    unsigned n_sms; /* or CPU threads */
+    enum comm_form comm_form;
+    double row_cycles; /* of one SM, to issue one row's load */
+    double launch_us;
+    double intra_gbps, intra_alpha_us; /* all-to-all a GPU, inside a host */
+    double inter_gbps, inter_alpha_us; /* across hosts, a GPU */
+    const char *source;                /* where the figures come from */
+};
+/* NULL-name-terminated. */
+const struct gpu_spec *gpu_specs(void);
+/* NULL where there is none of that name. */
+const struct gpu_spec *gpu_spec_find(const char *name);
+/* ERR_USAGE for an unknown name, with the names there are. */
+int gpu_spec_get(const struct gpu_spec **out, const char *name,
+                 struct err *err) MUST_CHECK;
+/* Its communication figures. */
+struct comm_model gpu_spec_comm(const struct gpu_spec *spec);
+
+#endif
