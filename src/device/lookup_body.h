@@ -193,20 +193,20 @@ static void sum_all_columns(const struct gather *gather,
 }
 
 /* The sums of the bags, all columns, rows being added in order to zero. */
-static void sum_bags(const struct gather *gather, struct bags bags)
+static void sum_bags(const struct gather *gather, const struct bags *bags)
 {
-    uint32_t n_bags = bags.n_bags;
+    struct bags one;
 
     if (gather->dim <= MAX_VECS * LANES) {
-        sum_all_columns(gather, &bags);
+        sum_all_columns(gather, bags);
         return;
     }
     /* several passes over the rows: one bag after the other, so that the
      * later passes find them in the cache */
-    for (bags.n_bags = 1; n_bags; n_bags--) {
-        sum_all_columns(gather, &bags);
-        bags.ends++;
-        bags.out += bags.out_stride;
+    one = *bags;
+    for (one.n_bags = 1; one.ends < bags->ends + bags->n_bags; one.ends++) {
+        sum_all_columns(gather, &one);
+        one.out += one.out_stride;
     }
 }
 
@@ -217,15 +217,17 @@ static void sum_part(const struct gather *gather, size_t begin, size_t end,
                      float *out)
 {
     uint64_t ends[LOOKUP_RUN_PART / LOOKUP_RUN_PIECE + 1];
-    struct bags bags = {.ends = ends, .out = (char *)out};
+    struct bags bags = {.ends = ends, .n_bags = 1, .out = (char *)out};
 
-    for (; begin < end; begin += LOOKUP_RUN_PIECE)
-        ends[bags.n_bags++] = begin;
-    ends[bags.n_bags] = end;
-    bags.is_added = bags.n_bags > 1;
-    if (bags.is_added)
+    ends[0] = begin;
+    if (end - begin > LOOKUP_RUN_PIECE) {
+        while ((begin += LOOKUP_RUN_PIECE) < end)
+            ends[bags.n_bags++] = begin;
+        bags.is_added = 1;
         memset(out, 0, gather->dim * sizeof *out);
-    sum_bags(gather, bags);
+    }
+    ends[bags.n_bags] = end;
+    sum_bags(gather, &bags);
 }
 
 static size_t weight_row_bytes(const struct lookup_table *table)
@@ -255,7 +257,7 @@ static void pool(const struct pool_job *job)
 
     gather.ahead = rows_ahead(gather.row_bytes);
     prefetch_first(&gather, job->offsets[0]);
-    sum_bags(&gather, bags);
+    sum_bags(&gather, &bags);
 }
 
 static struct gather gather_grads(const struct update_job *job)
