@@ -32,11 +32,12 @@ struct lookup_cuda {
     struct device_cuda *cuda;      /* not owned */
     struct lookup_table *tables;   /* owned */
     struct lookup_classes classes; /* of the forward */
-    struct lookup_slice *d_slices; /* owned */
-    struct cuda_table *d_tables;   /* owned; [n_tables] */
-    unsigned key_bits;             /* that differ */
+    void *d_block;                 /* owned; all that follows lies there */
+    struct lookup_slice *d_slices;
+    struct cuda_table *d_tables; /* [n_tables] */
+    unsigned key_bits;           /* that differ */
     uint32_t max_group_lanes;
-    struct cuda_pairs pairs; /* owned; of max_lookups look-ups, as are: */
+    struct cuda_pairs pairs; /* of max_lookups look-ups, as are: */
     float *d_partials; /* [n_lookups / LOOKUP_RUN_PIECE + n_tables][max_dim] */
     void *d_temp;      /* of the sort */
     size_t temp_bytes;

@@ -3,6 +3,9 @@
 #include "device/lookup_cuda.cuh"
 #include "device/lookup_span.h"
 
+/* Bytes, of each array's begin. */
+#define ALIGNMENT 512
+
 static int check_shape(const struct lookup *shape, struct err *err)
 {
     for (uint32_t t = 0; t < shape->n_tables; t++)
@@ -32,58 +35,50 @@ void lookup_cuda_close(struct lookup *lookup)
 {
     struct lookup_cuda *self = lookup_cuda_of(lookup);
 
-    device_free(lookup->device, self->d_slices);
-    device_free(lookup->device, self->d_tables);
-    for (int i = 0; i < 2; i++) {
-        device_free(lookup->device, self->pairs.d_keys[i]);
-        device_free(lookup->device, self->pairs.d_values[i]);
-    }
-    device_free(lookup->device, self->d_partials);
-    device_free(lookup->device, self->d_temp);
+    device_free(lookup->device, self->d_block);
     mem_free(self->tables);
     mem_free(self);
 }
 
-template <typename T>
-static int take(struct lookup_cuda *self, T **d_ptr, size_t n_bytes,
-                struct err *err)
+template <typename T> static void take(T **d_ptr, uintptr_t *at, size_t n_bytes)
 {
-    void *ptr = NULL;
-    int rc = device_alloc(self->base.device, &ptr, n_bytes, err);
-
-    *d_ptr = (T *)ptr;
-    return rc;
+    *d_ptr = (T *)*at;
+    *at += (n_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-static int open_slices(struct lookup_cuda *self, struct err *err)
+/* Gives all arrays their places from `begin` on and returns the end: memory is
+ * allocated once, as that costs more than many a case that is timed. */
+static uintptr_t lay_out(struct lookup_cuda *self, uint32_t n_slices,
+                         uintptr_t begin)
 {
-    uint32_t n = lookup_count_slices(self->tables, self->base.n_tables);
-    size_t n_bytes = n * sizeof(struct lookup_slice);
-    struct lookup_slice *slices =
-        (struct lookup_slice *)mem_alloc(n, sizeof(*slices));
-    int rc = -1;
+    const struct lookup *base = &self->base;
+    const size_t n = base->max_lookups;
+    uintptr_t at = begin;
 
-    lookup_classes_init(&self->classes, slices, self->tables,
-                        self->base.n_tables);
-    if (take(self, &self->d_slices, n_bytes, err))
-        goto out;
-    if (device_upload(self->base.device, self->d_slices, slices, n_bytes, err))
-        goto out;
-    rc = 0;
-out:
-    mem_free(slices);
-    return rc;
+    take(&self->d_slices, &at, n_slices * sizeof(*self->d_slices));
+    take(&self->d_tables, &at, base->n_tables * sizeof(*self->d_tables));
+    if (!n || !base->n_tables)
+        return at;
+    for (int i = 0; i < 2; i++) {
+        take(&self->pairs.d_keys[i], &at, n * self->pairs.key_bytes);
+        take(&self->pairs.d_values[i], &at, n * sizeof(uint32_t));
+    }
+    take(&self->d_partials, &at,
+         (size_t)lookup_n_spans((uint32_t)n, base->n_tables, LOOKUP_RUN_PIECE) *
+             base->max_dim * sizeof(float));
+    take(&self->d_temp, &at, self->temp_bytes);
+    return at;
 }
 
-static int open_tables(struct lookup_cuda *self, struct err *err)
+/* The tables as kernels see them; and what follows from them. */
+static struct cuda_table *open_tables(struct lookup_cuda *self)
 {
     uint32_t n = self->base.n_tables;
-    size_t n_bytes = n * sizeof(struct cuda_table);
     struct cuda_table *tables =
         (struct cuda_table *)mem_alloc(n, sizeof(*tables));
     uint64_t n_rows = 0;
-    int rc = -1;
 
+    self->max_group_lanes = 1;
     for (uint32_t t = 0; t < n; t++) {
         tables[t] = cuda_table_of(&self->tables[t], n_rows);
         n_rows += self->tables[t].n_rows;
@@ -94,36 +89,37 @@ static int open_tables(struct lookup_cuda *self, struct err *err)
     while (n_rows > 1 && (n_rows - 1) >> self->key_bits)
         self->key_bits++;
     self->pairs.key_bytes = self->key_bits > 32 ? 8 : 4;
-    if (take(self, &self->d_tables, n_bytes, err))
+    return tables;
+}
+
+static int open_memory(struct lookup_cuda *self, struct err *err)
+{
+    const struct lookup *base = &self->base;
+    const uint32_t n_slices = lookup_count_slices(self->tables, base->n_tables);
+    struct lookup_slice *slices =
+        (struct lookup_slice *)mem_alloc(n_slices, sizeof(*slices));
+    struct cuda_table *tables = open_tables(self);
+    int rc = -1;
+
+    lookup_classes_init(&self->classes, slices, self->tables, base->n_tables);
+    if (base->max_lookups &&
+        cuda_sort_pairs(self->cuda, &self->pairs, base->max_lookups,
+                        self->key_bits, NULL, &self->temp_bytes, err))
         goto out;
-    if (device_upload(self->base.device, self->d_tables, tables, n_bytes, err))
+    if (device_alloc(base->device, &self->d_block, lay_out(self, n_slices, 0),
+                     err))
+        goto out;
+    lay_out(self, n_slices, (uintptr_t)self->d_block);
+    if (device_upload(base->device, self->d_slices, slices,
+                      n_slices * sizeof(*slices), err) ||
+        device_upload(base->device, self->d_tables, tables,
+                      base->n_tables * sizeof(*tables), err))
         goto out;
     rc = 0;
 out:
+    mem_free(slices);
     mem_free(tables);
     return rc;
-}
-
-static int open_scratch(struct lookup_cuda *self, struct err *err)
-{
-    const struct lookup *base = &self->base;
-    size_t n = base->max_lookups;
-    size_t n_partials = lookup_n_spans(n, base->n_tables, LOOKUP_RUN_PIECE);
-
-    if (!n || !base->n_tables)
-        return 0;
-    for (int i = 0; i < 2; i++)
-        if (take(self, &self->pairs.d_keys[i], n * self->pairs.key_bytes,
-                 err) ||
-            take(self, &self->pairs.d_values[i], n * sizeof(uint32_t), err))
-            return -1;
-    if (take(self, &self->d_partials,
-             n_partials * base->max_dim * sizeof(float), err))
-        return -1;
-    if (cuda_sort_pairs(self->cuda, &self->pairs, n, self->key_bits, NULL,
-                        &self->temp_bytes, err))
-        return -1;
-    return take(self, &self->d_temp, self->temp_bytes, err);
 }
 
 int lookup_cuda_open(struct lookup **out, const struct lookup *shape,
@@ -141,9 +137,7 @@ int lookup_cuda_open(struct lookup **out, const struct lookup *shape,
     for (uint32_t t = 0; t < shape->n_tables; t++)
         self->tables[t] = shape->tables[t];
     self->base.tables = self->tables;
-    self->max_group_lanes = 1;
-    if (open_slices(self, err) || open_tables(self, err) ||
-        open_scratch(self, err)) {
+    if (open_memory(self, err)) {
         lookup_cuda_close(&self->base);
         return -1;
     }
