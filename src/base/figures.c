@@ -98,10 +98,12 @@ void figures_row(const struct figure *figures, const void *row, struct buf *out)
             continue;
         }
         buf_add(out, " ", n++ ? 1 : 0);
-        if (figure->style == FIGURE_CUT)
-            text_column(out, text, (unsigned)abs(figure->width));
-        else
+        if (figure->style != FIGURE_CUT) {
             buf_printf(out, "%*s", figure->width, text);
+            continue;
+        }
+        text_column(out, text, (unsigned)figure->decimals);
+        buf_printf(out, "%*s", abs(figure->width) - figure->decimals, "");
     }
     buf_add(out, "\n", 1);
 }

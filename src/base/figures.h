@@ -27,7 +27,7 @@ enum figure_style {
     FIGURE_PERCENT,     /* times 100 in the table */
     FIGURE_COUNT,       /* "1,234,567" */
     FIGURE_BYTES,       /* "1.50 GiB" */
-    FIGURE_CUT,         /* a text that is cut to the width */
+    FIGURE_CUT,         /* a text that is cut to `decimals` columns */
     FIGURE_NOTE         /* a text, or what a bool says, behind the columns:
                            the heading and it, or nothing */
 };

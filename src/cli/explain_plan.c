@@ -1,35 +1,69 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/explain.h"
 
+#include "base/figures.h"
 #include "base/ranked.h"
-#include "base/text.h"
-#include "emit/report_parts.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #define N_GPUS_SHOWN 32u
 #define N_PIECES_SHOWN 10u
-#define NAME_WIDTH 40u
+#define NAME_WIDTH 40
 
 /* A GPU's step. Its own time is what it takes until the others wait for it:
  * until it is ready for the forward all-to-all, after compute and backward. A
  * cost model without waiting adds up each GPU by itself: there it is all. */
 struct gpu {
+    uint32_t gpu;
     double own_ms;
     double behind_ms; /* less than the last one */
-    double fwd_ms;    /* forward communication without the waiting */
-    size_t n_fitting; /* pieces of the last GPU for which this one has room */
+    double compute_ms, bwd_comm_ms;
+    double fwd_ms; /* forward communication without the waiting */
+    double used_frac;
+    uint64_t used_bytes, memory_bytes, free_bytes;
+    uint64_t n_fitting; /* pieces of the last GPU for which this one has room */
+    double has_room_for; /* the same; NAN for the last one itself */
+};
+#define GPU(member) FIGURE_OF(struct gpu, member)
+static const struct figure gpu_figures[] = {
+    {NULL, "GPU", -5, 0, FIGURE_PLAIN, GPU(gpu)},
+    {"own_ms", "ms", 9, 4, FIGURE_PLAIN, GPU(own_ms)},
+    {"sooner_by_ms", "ms", 10, 4, FIGURE_PLAIN, GPU(behind_ms)},
+    {"compute_ms", "ms", 9, 4, FIGURE_PLAIN, GPU(compute_ms)},
+    {"bwd_comm_ms", "ms", 9, 4, FIGURE_PLAIN, GPU(bwd_comm_ms)},
+    {"fwd_comm_ms", "ms", 9, 4, FIGURE_PLAIN, GPU(fwd_ms)},
+    {NULL, "%", 8, 1, FIGURE_PERCENT, GPU(used_frac)},
+    {"used_bytes", NULL, 0, 0, FIGURE_PLAIN, GPU(used_bytes)},
+    {"memory_bytes", NULL, 0, 0, FIGURE_PLAIN, GPU(memory_bytes)},
+    {NULL, "free", 11, 0, FIGURE_BYTES, GPU(free_bytes)},
+    {"has_room_for", NULL, 0, 0, FIGURE_PLAIN, GPU(n_fitting)},
+    {NULL, "pieces", 10, 0, FIGURE_PLAIN, GPU(has_room_for)},
+    {0},
 };
 
 /* A piece on the GPU that is last. */
 struct marginal {
-    size_t shard;
-    double step_ms; /* without it */
-    double own_ms;  /* of its GPU, without it */
-    bool has_room;  /* on some other GPU */
+    uint64_t shard, n_rows;
+    const char *table, *kind;
+    uint32_t n_columns;
+    double step_ms, saved_ms; /* without it */
+    double own_ms;            /* of its GPU, without it */
+    bool has_room;            /* on some other GPU */
+};
+#define PIECE(member) FIGURE_OF(struct marginal, member)
+static const struct figure piece_figures[] = {
+    {"shard", NULL, 0, 0, FIGURE_PLAIN, PIECE(shard)},
+    {"table", "table", NAME_WIDTH + 1, NAME_WIDTH, FIGURE_CUT, PIECE(table)},
+    {"kind", "kind", -9, 0, FIGURE_PLAIN, PIECE(kind)},
+    {NULL, "columns", 6, 0, FIGURE_PLAIN, PIECE(n_columns)},
+    {NULL, "rows", 10, 0, FIGURE_PLAIN, PIECE(n_rows)},
+    {"total_ms_without", "step ms", 9, 4, FIGURE_PLAIN, PIECE(step_ms)},
+    {NULL, "saved", 8, 4, FIGURE_PLAIN, PIECE(saved_ms)},
+    {"own_ms_without", "ms", 9, 4, FIGURE_PLAIN, PIECE(own_ms)},
+    {"has_room_elsewhere", NULL, 0, 0, FIGURE_PLAIN, PIECE(has_room)},
+    {0},
 };
 
 struct binding {
@@ -40,7 +74,6 @@ struct binding {
     struct marginal *pieces;         /* [n_pieces], in the arena: the last
                                         GPU's, the one that costs most first */
     size_t n_pieces, n_stuck;        /* stuck: fits on no other GPU */
-    uint32_t *order;                 /* [n_gpus]: by own_ms, last first */
 };
 
 static double own_ms(const struct binding *binding, double compute_ms,
@@ -51,26 +84,38 @@ static double own_ms(const struct binding *binding, double compute_ms,
 
 static void find_last(struct binding *binding)
 {
-    const struct device_cost *devices = binding->plan->devices;
+    const struct plan *plan = binding->plan;
     struct gpu *gpus = binding->gpus;
 
     for (uint32_t r = 0; r < binding->n_gpus; r++) {
-        gpus[r].own_ms = own_ms(binding, devices[r].compute_ms,
-                                devices[r].bwd_comm_ms, devices[r].fwd_comm_ms);
+        const struct device_cost *cost = &plan->devices[r];
+        uint64_t have = plan->problem.cluster.memory_bytes[r];
+        uint64_t used = cost->memory.total;
+
+        gpus[r] = (struct gpu){
+            .gpu = r,
+            .own_ms = own_ms(binding, cost->compute_ms, cost->bwd_comm_ms,
+                             cost->fwd_comm_ms),
+            .compute_ms = cost->compute_ms,
+            .bwd_comm_ms = cost->bwd_comm_ms,
+            .fwd_ms = cost->fwd_comm_ms,
+            .used_frac = have ? (double)used / (double)have : 0,
+            .used_bytes = used,
+            .memory_bytes = have,
+            .free_bytes = used < have ? have - used : 0,
+        };
         if (gpus[r].own_ms > gpus[binding->last].own_ms)
             binding->last = r;
     }
+    binding->slow_fwd = binding->waits ? 0 : binding->last;
     for (uint32_t r = 0; r < binding->n_gpus; r++) {
         gpus[r].behind_ms = gpus[binding->last].own_ms - gpus[r].own_ms;
-        gpus[r].fwd_ms = devices[r].fwd_comm_ms;
-        if (binding->waits)
-            gpus[r].fwd_ms = fmax(gpus[r].fwd_ms - gpus[r].behind_ms, 0);
-    }
-    if (!binding->waits)
-        binding->slow_fwd = binding->last;
-    for (uint32_t r = 0; binding->waits && r < binding->n_gpus; r++)
+        if (!binding->waits)
+            continue;
+        gpus[r].fwd_ms = fmax(gpus[r].fwd_ms - gpus[r].behind_ms, 0);
         if (gpus[r].fwd_ms > gpus[binding->slow_fwd].fwd_ms)
             binding->slow_fwd = r;
+    }
 }
 
 static int compare_marginals(const void *left, const void *right)
@@ -88,14 +133,23 @@ static struct marginal price_piece(struct binding *binding,
                                    struct what_if *what_if, size_t idx)
 {
     struct edit without = {.gone = &idx, .n_gone = 1};
-    struct marginal piece = {.shard = idx};
+    const struct plan *plan = binding->plan;
+    const struct shard *shard = &plan->shards[idx];
+    struct marginal piece = {
+        .shard = idx,
+        .n_rows = shard->row_end - shard->row_begin,
+        .table = plan->problem.tables[shard->table].name,
+        .kind = shard_kind_name(shard->kind),
+        .n_columns = shard->col_end - shard->col_begin,
+        .step_ms = what_if_step(what_if, &without),
+    };
 
-    piece.step_ms = what_if_step(what_if, &without);
+    piece.saved_ms = plan->total_ms - piece.step_ms;
     piece.own_ms = own_ms(binding, what_if->compute_ms[binding->last],
                           what_if->bwd_comm_ms[binding->last],
                           what_if->fwd_comm_ms[binding->last]);
     for (uint32_t r = 0; r < binding->n_gpus; r++) {
-        struct shard there = binding->plan->shards[idx];
+        struct shard there = *shard;
         struct edit move = {&idx, 1, &there, 1};
 
         there.device = r;
@@ -126,18 +180,6 @@ static void price_pieces(struct binding *binding, struct what_if *what_if,
           compare_marginals);
 }
 
-static void rank_gpus(struct binding *binding, struct arena *arena)
-{
-    struct ranked *ranked = ARENA_NEW(arena, struct ranked, binding->n_gpus);
-
-    binding->order = ARENA_NEW(arena, uint32_t, binding->n_gpus);
-    for (uint32_t r = 0; r < binding->n_gpus; r++)
-        ranked[r] = (struct ranked){-binding->gpus[r].own_ms, r};
-    ranked_sort(ranked, binding->n_gpus);
-    for (uint32_t i = 0; i < binding->n_gpus; i++)
-        binding->order[i] = ranked[i].idx;
-}
-
 static void binding_find(struct binding *binding, struct explained *explained)
 {
     const struct plan *plan = explained->what_if.plan;
@@ -150,7 +192,9 @@ static void binding_find(struct binding *binding, struct explained *explained)
     binding->gpus = ARENA_NEW(explained->arena, struct gpu, binding->n_gpus);
     find_last(binding);
     price_pieces(binding, &explained->what_if, explained->arena);
-    rank_gpus(binding, explained->arena);
+    for (uint32_t r = 0; r < binding->n_gpus; r++)
+        binding->gpus[r].has_room_for =
+            r == binding->last ? NAN : (double)binding->gpus[r].n_fitting;
 }
 
 /* The largest of the three parts that a step consists of. */
@@ -232,44 +276,29 @@ static void print_memory_note(const struct binding *binding, struct buf *out)
                    binding->n_stuck, binding->n_pieces, binding->last);
 }
 
-static void print_gpu(const struct binding *binding, uint32_t r,
-                      struct buf *out)
-{
-    const struct plan *plan = binding->plan;
-    const struct gpu *gpu = &binding->gpus[r];
-    uint64_t have = plan->problem.cluster.memory_bytes[r];
-    uint64_t used = plan->devices[r].memory.total;
-    char free_text[TEXT_BYTES_MAX];
-
-    text_from_bytes(free_text, used < have ? (double)(have - used) : 0);
-    buf_printf(out, "%-5u %9.4f %10.4f %9.4f %9.4f %9.4f %8.1f  %10s", r,
-               gpu->own_ms, gpu->behind_ms, plan->devices[r].compute_ms,
-               plan->devices[r].bwd_comm_ms, gpu->fwd_ms,
-               have ? 100 * (double)used / (double)have : 0, free_text);
-    if (r == binding->last)
-        buf_printf(out, "          -\n");
-    else
-        buf_printf(out, " %10zu\n", gpu->n_fitting);
-}
-
 static void print_gpus(const struct binding *binding, struct buf *out)
 {
+    struct ranked *ranked = mem_alloc(binding->n_gpus, sizeof(*ranked));
+
     buf_printf(out,
                "\n      %9s  sooner by   compute  bwd comm  fwd comm   memory  "
                "            has room for\n"
                "GPU          ms         ms        ms        ms        ms      "
                "  %%        free  pieces of %u\n",
                binding->waits ? "ready" : "total", binding->last);
+    for (uint32_t r = 0; r < binding->n_gpus; r++)
+        ranked[r] = (struct ranked){-binding->gpus[r].own_ms, r};
+    ranked_sort(ranked, binding->n_gpus);
     for (uint32_t i = 0; i < binding->n_gpus && i < N_GPUS_SHOWN; i++)
-        print_gpu(binding, binding->order[i], out);
+        figures_row(gpu_figures, &binding->gpus[ranked[i].idx], out);
     if (binding->n_gpus > N_GPUS_SHOWN)
         buf_printf(out, "... and %u that are sooner\n",
                    binding->n_gpus - N_GPUS_SHOWN);
+    mem_free(ranked);
 }
 
 static void print_pieces(const struct binding *binding, struct buf *out)
 {
-    const struct plan *plan = binding->plan;
     char gpu[24];
 
     if (!binding->n_pieces)
@@ -278,20 +307,10 @@ static void print_pieces(const struct binding *binding, struct buf *out)
     buf_printf(out,
                "\n%-*s                        "
                "step ms    saved    %s ms\n%-*s  kind      columns %8s\n",
-               (int)NAME_WIDTH,
-               "without it:", binding->waits ? "ready" : "total",
-               (int)NAME_WIDTH, gpu, "rows");
-    for (size_t i = 0; i < binding->n_pieces && i < N_PIECES_SHOWN; i++) {
-        const struct marginal *piece = &binding->pieces[i];
-        const struct shard *shard = &plan->shards[piece->shard];
-
-        text_column(out, plan->problem.tables[shard->table].name, NAME_WIDTH);
-        buf_printf(out, "  %-9s %6u %10" PRIu64 " %9.4f %8.4f %9.4f\n",
-                   shard_kind_name(shard->kind),
-                   shard->col_end - shard->col_begin,
-                   shard->row_end - shard->row_begin, piece->step_ms,
-                   plan->total_ms - piece->step_ms, piece->own_ms);
-    }
+               NAME_WIDTH, "without it:", binding->waits ? "ready" : "total",
+               NAME_WIDTH, gpu, "rows");
+    for (size_t i = 0; i < binding->n_pieces && i < N_PIECES_SHOWN; i++)
+        figures_row(piece_figures, &binding->pieces[i], out);
     if (binding->n_pieces > N_PIECES_SHOWN)
         buf_printf(out, "... and %zu more\n",
                    binding->n_pieces - N_PIECES_SHOWN);
@@ -309,48 +328,6 @@ void explain_plan(struct explained *explained, struct buf *out)
     print_pieces(&binding, out);
 }
 
-static json_t *json_gpus(const struct binding *binding)
-{
-    json_t *list = json_array();
-
-    for (uint32_t r = 0; r < binding->n_gpus; r++) {
-        const struct device_cost *cost = &binding->plan->devices[r];
-        const struct gpu *gpu = &binding->gpus[r];
-
-        json_array_append_new(
-            list,
-            json_pack(
-                "{s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I}", "own_ms",
-                gpu->own_ms, "sooner_by_ms", gpu->behind_ms, "compute_ms",
-                cost->compute_ms, "bwd_comm_ms", cost->bwd_comm_ms,
-                "fwd_comm_ms", gpu->fwd_ms, "used_bytes",
-                (json_int_t)cost->memory.total, "memory_bytes",
-                (json_int_t)binding->plan->problem.cluster.memory_bytes[r],
-                "has_room_for", (json_int_t)gpu->n_fitting));
-    }
-    return list;
-}
-
-static json_t *json_pieces(const struct binding *binding)
-{
-    const struct plan *plan = binding->plan;
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < binding->n_pieces; i++) {
-        const struct marginal *piece = &binding->pieces[i];
-        const struct shard *shard = &plan->shards[piece->shard];
-
-        json_array_append_new(
-            list, json_pack("{s:I, s:s, s:s, s:f, s:f, s:b}", "shard",
-                            (json_int_t)piece->shard, "table",
-                            plan->problem.tables[shard->table].name, "kind",
-                            shard_kind_name(shard->kind), "total_ms_without",
-                            piece->step_ms, "own_ms_without", piece->own_ms,
-                            "has_room_elsewhere", (int)piece->has_room));
-    }
-    return list;
-}
-
 json_t *explain_plan_json(struct explained *explained)
 {
     const struct plan *plan = explained->what_if.plan;
@@ -365,7 +342,11 @@ json_t *explain_plan_json(struct explained *explained)
                      "last_gpu", (json_int_t)binding.last,
                      "longest_fwd_comm_gpu", (json_int_t)binding.slow_fwd,
                      "largest_part", part, "largest_part_ms", part_ms, "gpus",
-                     json_gpus(&binding), "pieces", json_pieces(&binding),
+                     figures_list(gpu_figures, binding.gpus, binding.n_gpus,
+                                  sizeof(*binding.gpus)),
+                     "pieces",
+                     figures_list(piece_figures, binding.pieces,
+                                  binding.n_pieces, sizeof(*binding.pieces)),
                      "bound_ms", json_real_or_null(explained->bound_ms),
                      "bound_term", explained->bound_term);
 }

@@ -15,7 +15,7 @@ struct row {
 
 #define ROW(member) FIGURE_OF(struct row, member)
 static const struct figure figures[] = {
-    {"name", "name", -6, 0, FIGURE_CUT, ROW(name)},
+    {"name", "name", -6, 5, FIGURE_CUT, ROW(name)},
     {"n", "n", 4, 0, FIGURE_PLAIN, ROW(n)},
     {"bytes", "size", 9, 0, FIGURE_BYTES, ROW(n_bytes)},
     {NULL, "count", 7, 0, FIGURE_COUNT, ROW(n_bytes)},
@@ -47,7 +47,7 @@ int main(void)
     is_str(out.data,
            "name      n      size   count      ms  change  about     %  new\n"
            "\xc3\xa4"
-           "bcde~    7  2.00 KiB   2,048 1234.568 +1234.57 1.2e+03  "
+           "bcd~     7  2.00 KiB   2,048 1234.568 +1234.57 1.2e+03  "
            "25.0  yes  new\n",
            "a heading, and all that a row may hold");
     buf_release(&out);
