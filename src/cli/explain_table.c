@@ -2,7 +2,7 @@
 #include "cli/explain.h"
 
 #include "base/text.h"
-#include "cli/explain_ways.h"
+#include "core/ways.h"
 #include "emit/report_parts.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/explain_ways.h"
+#include "core/ways.h"
 
 #include "base/text.h"
 #include "core/plan_check.h"
@@ -108,7 +108,7 @@ static void add_way(struct finder *finder, const char *name,
 struct candidate {
     bool fits;
     double step_ms;
-    size_t shard; /* of the plan, where one piece moves */
+    size_t option; /* which of several, or a shard of the plan */
     uint32_t device;
 };
 
@@ -120,8 +120,8 @@ static int compare_candidates(const void *left, const void *right)
         return a->fits ? -1 : 1;
     if (a->step_ms != b->step_ms)
         return a->step_ms < b->step_ms ? -1 : 1;
-    if (a->shard != b->shard)
-        return a->shard < b->shard ? -1 : 1;
+    if (a->option != b->option)
+        return a->option < b->option ? -1 : 1;
     return (a->device > b->device) - (a->device < b->device);
 }
 
@@ -135,10 +135,12 @@ static bool can_price(const struct finder *finder, unsigned kind)
     return (finder->what_if->oracle->kinds & kind) != 0;
 }
 
-static struct edit replace_all(const struct finder *finder,
-                               const struct shard *come, size_t n)
+/* These in place of all shards that the table, or its group, has now. */
+static void add_cut(struct finder *finder, const char *name,
+                    const struct shard *come, size_t n)
 {
-    return (struct edit){finder->gone, finder->n_gone, come, n};
+    add_way(finder, name,
+            &(struct edit){finder->gone, finder->n_gone, come, n});
 }
 
 static void set_device(struct shard *shards, size_t n, uint32_t device)
@@ -147,21 +149,31 @@ static void set_device(struct shard *shards, size_t n, uint32_t device)
         shards[i].device = device;
 }
 
-/* The devices by what each computes if these shards come to it, for those that
- * go: order is [R]. Those that lack the memory come last. One step in which
- * they come to all devices tells. */
-static void rank_devices(const struct finder *finder, const size_t *gone,
-                         size_t n_gone, const struct shard *shards, size_t n,
+/* Shards that stand on one device and may go to another: all of a table and
+ * its group made whole, or one piece. */
+struct mover {
+    const size_t *gone;
+    size_t n_gone;
+    struct shard *come;
+    size_t n_come;
+    uint32_t but; /* where they are; UINT32_MAX: nowhere */
+};
+
+/* The devices by what each computes if a mover comes to it: order is [R]. Those
+ * that lack the memory come last. One step in which it comes to all devices
+ * tells. */
+static void rank_devices(const struct finder *finder, const struct mover *mover,
                          uint32_t *order)
 {
     const struct cluster *cluster = &finder->problem->cluster;
     uint32_t n_devices = cluster->n_devices;
+    size_t n = mover->n_come;
     struct candidate *found = mem_alloc(n_devices, sizeof(*found));
     struct shard *come = mem_alloc(n_devices * n, sizeof(*come));
-    struct edit edit = {gone, n_gone, come, n_devices * n};
+    struct edit edit = {mover->gone, mover->n_gone, come, n_devices * n};
 
     for (uint32_t r = 0; r < n_devices; r++) {
-        memcpy(come + r * n, shards, n * sizeof(*come));
+        memcpy(come + r * n, mover->come, n * sizeof(*come));
         set_device(come + r * n, n, r);
     }
     what_if_step(finder->what_if, &edit);
@@ -179,56 +191,85 @@ static void rank_devices(const struct finder *finder, const size_t *gone,
     mem_free(come);
 }
 
-/* Prices these shards, for those that go, on the devices that compute least
- * then, but one: found has N_GPUS_TRIED places. Returns how many. */
-static size_t try_devices(const struct finder *finder, const size_t *gone,
-                          size_t n_gone, struct shard *come, size_t n,
-                          uint32_t but, struct candidate *found)
+/* Prices a mover, the option-th, on the devices that compute least then: found
+ * has N_GPUS_TRIED places. Returns how many. */
+static size_t try_devices(const struct finder *finder,
+                          const struct mover *mover, size_t option,
+                          struct candidate *found)
 {
     uint32_t n_devices = n_devices_of(finder);
     uint32_t *order = mem_alloc(n_devices, sizeof(*order));
-    struct edit edit = {gone, n_gone, come, n};
+    struct edit edit = {mover->gone, mover->n_gone, mover->come, mover->n_come};
     size_t n_found = 0;
 
-    rank_devices(finder, gone, n_gone, come, n, order);
+    rank_devices(finder, mover, order);
     for (uint32_t i = 0; i < n_devices && n_found < N_GPUS_TRIED; i++) {
-        if (order[i] == but)
+        if (order[i] == mover->but)
             continue;
-        set_device(come, n, order[i]);
+        set_device(mover->come, mover->n_come, order[i]);
         found[n_found++] =
             (struct candidate){.fits = what_if_fits(finder->what_if, &edit),
                                .step_ms = what_if_step(finder->what_if, &edit),
-                               .shard = gone[0],
+                               .option = option,
                                .device = order[i]};
     }
     mem_free(order);
     return n_found;
 }
 
+static const char *place_name(const struct finder *finder,
+                              const struct shard *shard, uint32_t device)
+{
+    uint64_t rows = finder->problem->tables[shard->table].num_embeddings;
+
+    if (shard->kind == SHARD_TABLE)
+        return arena_printf(finder->arena, "whole on GPU %u", device);
+    if (shard->row_begin || shard->row_end != rows)
+        return arena_printf(finder->arena, "row %llu, column %u on to GPU %u",
+                            (unsigned long long)shard->row_begin,
+                            shard->col_begin, device);
+    return arena_printf(finder->arena, "columns %u-%u to GPU %u",
+                        shard->col_begin, shard->col_end, device);
+}
+
+/* Lists the best of where these movers may go. */
+static void find_places(struct finder *finder, const struct mover *movers,
+                        size_t n_movers)
+{
+    struct candidate *found =
+        mem_alloc(n_movers * N_GPUS_TRIED, sizeof(*found));
+    size_t n_found = 0;
+
+    for (size_t i = 0; i < n_movers; i++)
+        n_found += try_devices(finder, &movers[i], i, found + n_found);
+    qsort(found, n_found, sizeof(*found), compare_candidates);
+    for (size_t i = 0; i < n_found && i < N_BEST; i++) {
+        const struct mover *mover = &movers[found[i].option];
+        const char *name = place_name(finder, mover->come, found[i].device);
+
+        set_device(mover->come, mover->n_come, found[i].device);
+        add_way(finder, name,
+                &(struct edit){mover->gone, mover->n_gone, mover->come,
+                               mover->n_come});
+    }
+    mem_free(found);
+}
+
 static void find_whole(struct finder *finder)
 {
-    struct candidate found[N_GPUS_TRIED];
-    struct shard *come;
     const struct shard *now = &finder->what_if->plan->shards[finder->gone[0]];
-    size_t n_found;
+    struct shard *come;
 
     if (!can_price(finder, SHARD_TABLE))
         return;
     come = mem_alloc(finder->n_tables, sizeof(*come));
     for (size_t i = 0; i < finder->n_tables; i++)
         come[i] = shard_whole(finder->problem, finder->tables[i], 0);
-    n_found = try_devices(
-        finder, finder->gone, finder->n_gone, come, finder->n_tables,
-        now->kind == SHARD_TABLE ? now->device : UINT32_MAX, found);
-    qsort(found, n_found, sizeof(*found), compare_candidates);
-    for (size_t i = 0; i < n_found && i < N_BEST; i++) {
-        struct edit edit = replace_all(finder, come, finder->n_tables);
-
-        set_device(come, finder->n_tables, found[i].device);
-        add_way(finder,
-                arena_printf(finder->arena, "whole on GPU %u", found[i].device),
-                &edit);
-    }
+    find_places(
+        finder,
+        &(struct mover){finder->gone, finder->n_gone, come, finder->n_tables,
+                        now->kind == SHARD_TABLE ? now->device : UINT32_MAX},
+        1);
     mem_free(come);
 }
 
@@ -244,7 +285,7 @@ static size_t choose_pieces(const struct finder *finder,
     for (size_t i = 0; i < finder->n_gone; i++) {
         uint32_t r = plan->shards[finder->gone[i]].device;
 
-        all[i] = (struct candidate){.shard = finder->gone[i],
+        all[i] = (struct candidate){.option = finder->gone[i],
                                     .step_ms = -plan->devices[r].compute_ms -
                                                plan->devices[r].bwd_comm_ms};
     }
@@ -270,48 +311,25 @@ static bool stands_by_rank(const struct finder *finder)
     return true;
 }
 
-static const char *piece_name(const struct finder *finder, size_t shard_idx,
-                              uint32_t device)
-{
-    const struct shard *shard = &finder->what_if->plan->shards[shard_idx];
-    uint64_t rows = finder->problem->tables[shard->table].num_embeddings;
-
-    if (shard->row_begin || shard->row_end != rows)
-        return arena_printf(finder->arena, "row %llu, column %u on to GPU %u",
-                            (unsigned long long)shard->row_begin,
-                            shard->col_begin, device);
-    return arena_printf(finder->arena, "columns %u-%u to GPU %u",
-                        shard->col_begin, shard->col_end, device);
-}
-
 /* One piece of a table that is cut goes to another GPU. */
 static void find_moves(struct finder *finder)
 {
     const struct plan *plan = finder->what_if->plan;
-    struct candidate pieces[N_PIECES_TRIED], *found;
-    size_t n_pieces, n_found = 0;
+    struct candidate chosen[N_PIECES_TRIED];
+    struct shard pieces[N_PIECES_TRIED];
+    struct mover movers[N_PIECES_TRIED];
+    size_t n;
 
     if (plan->shards[finder->gone[0]].kind & (SHARD_TABLE | SHARD_REPLICATE) ||
         finder->n_tables > 1 || stands_by_rank(finder))
         return;
-    n_pieces = choose_pieces(finder, pieces);
-    found = mem_alloc(n_pieces * N_GPUS_TRIED, sizeof(*found));
-    for (size_t i = 0; i < n_pieces; i++) {
-        struct shard there = plan->shards[pieces[i].shard];
-
-        n_found += try_devices(finder, &pieces[i].shard, 1, &there, 1,
-                               there.device, found + n_found);
+    n = choose_pieces(finder, chosen);
+    for (size_t i = 0; i < n; i++) {
+        pieces[i] = plan->shards[chosen[i].option];
+        movers[i] = (struct mover){&chosen[i].option, 1, &pieces[i], 1,
+                                   pieces[i].device};
     }
-    qsort(found, n_found, sizeof(*found), compare_candidates);
-    for (size_t i = 0; i < n_found && i < N_BEST; i++) {
-        struct shard there = plan->shards[found[i].shard];
-        struct edit edit = {&found[i].shard, 1, &there, 1};
-
-        there.device = found[i].device;
-        add_way(finder, piece_name(finder, found[i].shard, there.device),
-                &edit);
-    }
-    mem_free(found);
+    find_places(finder, movers, n);
 }
 
 /* " 0 3 5" and, after N_LISTED, " ..." */
@@ -350,7 +368,9 @@ static void find_columns(struct finder *finder)
          k *= 2) {
         piece.col_begin = 0;
         piece.col_end = TABLE_COLUMN_STEP * ((n_quanta - 1) / k + 1);
-        rank_devices(finder, finder->gone, finder->n_gone, &piece, 1, order);
+        rank_devices(
+            finder, &(struct mover){finder->gone, finder->n_gone, &piece, 1, 0},
+            order);
         for (uint32_t i = 0; i < k; i++) {
             uint32_t quanta = n_quanta / k + (i < n_quanta % k);
 
@@ -359,10 +379,10 @@ static void find_columns(struct finder *finder)
             come[i] = piece;
             piece.col_begin = piece.col_end;
         }
-        add_way(finder,
+        add_cut(finder,
                 arena_printf(finder->arena, "%u column pieces on GPUs%s", k,
                              device_list(finder, come, k)),
-                &(struct edit){finder->gone, finder->n_gone, come, k});
+                come, k);
     }
     mem_free(order);
 }
@@ -395,10 +415,12 @@ static void find_host_rows(struct finder *finder, struct shard *come)
     uint32_t *order = mem_alloc(n, sizeof(*order));
     uint32_t *n_ranked = mem_alloc(n / per_host, sizeof(*n_ranked));
     struct candidate best = {.step_ms = INFINITY};
-    struct edit edit = replace_all(finder, come, 0);
+    struct edit edit = {finder->gone, finder->n_gone, come, 0};
 
     cut_rows(finder, come, 0, per_host);
-    rank_devices(finder, finder->gone, finder->n_gone, come, 1, order);
+    rank_devices(finder,
+                 &(struct mover){finder->gone, finder->n_gone, come, 1, 0},
+                 order);
     for (uint32_t i = 0; i < n && n_tried < N_GPUS_TRIED; i++) {
         uint32_t host = order[i] / per_host;
         struct candidate next = {.device = host * per_host};
@@ -411,11 +433,10 @@ static void find_host_rows(struct finder *finder, struct shard *come)
         if (!n_tried++ || compare_candidates(&next, &best) < 0)
             best = next;
     }
-    edit.n_come = cut_rows(finder, come, best.device, per_host);
-    add_way(finder,
+    add_cut(finder,
             arena_printf(finder->arena, "rows over GPUs %u-%u", best.device,
                          best.device + per_host - 1),
-            &edit);
+            come, cut_rows(finder, come, best.device, per_host));
     mem_free(order);
     mem_free(n_ranked);
 }
@@ -425,15 +446,13 @@ static void find_rows(struct finder *finder)
     uint32_t n = n_devices_of(finder);
     uint32_t per_host = cluster_group(&finder->problem->cluster);
     struct shard *come;
-    size_t n_come;
 
     if (finder->n_tables > 1 || n < 2 || !can_price(finder, SHARD_ROW) ||
         finder->problem->tables[finder->tables[0]].num_embeddings < 2)
         return;
     come = mem_alloc(n, sizeof(*come));
-    n_come = cut_rows(finder, come, 0, n);
-    add_way(finder, arena_printf(finder->arena, "rows over all %u GPUs", n),
-            &(struct edit){finder->gone, finder->n_gone, come, n_come});
+    add_cut(finder, arena_printf(finder->arena, "rows over all %u GPUs", n),
+            come, cut_rows(finder, come, 0, n));
     if (per_host > 1 && per_host < n)
         find_host_rows(finder, come);
     mem_free(come);
@@ -451,8 +470,7 @@ static void find_replica(struct finder *finder)
         come[r] = shard_whole(finder->problem, finder->tables[0], r);
         come[r].kind = SHARD_REPLICATE;
     }
-    add_way(finder, "replicated",
-            &(struct edit){finder->gone, finder->n_gone, come, n});
+    add_cut(finder, "replicated", come, n);
     mem_free(come);
 }
 
