@@ -320,8 +320,7 @@ static bool fit_group(struct group_fit *group,
     return is_fitted;
 }
 
-/* Whether no earlier sample is of the same group. */
-static bool is_first_of_group(const struct comm_sample *samples, size_t i)
+bool comm_fit_is_new_group(const struct comm_sample *samples, size_t i)
 {
     for (size_t j = 0; j < i; j++)
         if (is_like(&samples[j], &samples[i]))
@@ -342,7 +341,8 @@ static size_t fit_kind(struct comm_fit *fit, const char *kind,
     for (size_t i = 0; i < n && fit->n_curves < COMM_MAX_CURVES; i++) {
         struct group_fit group;
 
-        if (strcmp(samples[i].kind, kind) || !is_first_of_group(samples, i) ||
+        if (strcmp(samples[i].kind, kind) ||
+            !comm_fit_is_new_group(samples, i) ||
             !fit_group(&group, samples, n, &samples[i], form))
             continue;
         fit->curves[fit->n_curves++] = group.curve;
@@ -443,4 +443,22 @@ void comm_fit_validate(struct comm_errors *errors,
     mem_free(others);
     mem_free(all);
     mem_free(uneven);
+}
+
+const char *comm_fit_text(const struct comm_fit *fit, struct arena *arena)
+{
+    const char *text = "";
+
+    for (uint32_t i = 0; i < fit->n_curves; i++) {
+        const struct comm_curve *curve = &fit->curves[i];
+        const char *ranks =
+            curve->n_ranks ? arena_printf(arena, "%u ranks", curve->n_ranks)
+                           : "any ranks";
+
+        text = arena_printf(
+            arena, "%s%s%s%s %.1f us, %.2f GB/s", text, *text ? "; " : "",
+            ranks, curve->n_hosts > 1 ? " across hosts" : "",
+            comm_curve_latency_us(curve), comm_curve_gbps(curve));
+    }
+    return text;
 }

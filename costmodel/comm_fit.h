@@ -36,4 +36,11 @@ void comm_fit_validate(struct comm_errors *errors,
                        const struct comm_sample *samples, size_t n,
                        const struct comm_sample *like);
 
+/* Whether no earlier sample is of the same group as samples[i]. */
+bool comm_fit_is_new_group(const struct comm_sample *samples, size_t i);
+
+/* "2 ranks 0.5 us, 18.49 GB/s; ...": latency and the rate of large ones, in
+ * the arena. */
+const char *comm_fit_text(const struct comm_fit *fit, struct arena *arena);
+
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/hash.h"
 #include "base/text.h"
-#include "cli/comm_report.h"
 #include "cli/training.h"
+#include "costmodel/comm_fit.h"
 #include "costmodel/model_import.h"
 #include "costmodel/model_json.h"
 

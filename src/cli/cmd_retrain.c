@@ -36,8 +36,7 @@ struct contest {
     const char *old_data;     /* the old model's file */
     size_t old_len;
     struct model old_model, new_model;
-    double min_gain;   /* fraction of the mean error, or standard errors */
-    bool in_errors;    /* the latter */
+    struct least_gain min_gain;
     const char *lost;  /* why a new model is of no use at all, or NULL */
     size_t n_samples;  /* that it was trained on */
     double least_gain; /* what min_gain comes to */
@@ -51,8 +50,8 @@ static int parse_gain(struct contest *contest, const char *text,
     size_t len = strlen(text);
     double value;
 
-    contest->in_errors = len > 2 && !strcmp(text + len - 2, "se");
-    len -= contest->in_errors ? 2 : len && text[len - 1] == '%';
+    contest->min_gain.in_errors = len > 2 && !strcmp(text + len - 2, "se");
+    len -= contest->min_gain.in_errors ? 2 : len && text[len - 1] == '%';
     if (!text[len] ||
         !text_to_double(arena_strndup(arena, text, len), &value) || value < 0 ||
         value > 100)
@@ -60,7 +59,7 @@ static int parse_gain(struct contest *contest, const char *text,
                        "option '--min-gain' takes standard errors as '2se' or "
                        "percentage points as '0.5%%', 0 to 100, not '%s'",
                        text);
-    contest->min_gain = contest->in_errors ? value : value / 100;
+    contest->min_gain.value = contest->min_gain.in_errors ? value : value / 100;
     return 0;
 }
 
@@ -85,10 +84,10 @@ static void print_text(const struct contest *contest)
            paired->n);
     if (contest->lost)
         printf("%s\n", contest->lost);
-    else if (contest->in_errors)
+    else if (contest->min_gain.in_errors)
         printf("gain %.2f points, where %.2f (%g standard errors) are needed\n",
                100 * paired->gain, 100 * contest->least_gain,
-               contest->min_gain);
+               contest->min_gain.value);
     else
         printf("gain %.2f points, where %.2f are needed\n", 100 * paired->gain,
                100 * contest->least_gain);
@@ -113,23 +112,6 @@ static void print_json(const struct contest *contest)
         json_real_or_null(contest->least_gain), "samples",
         (json_int_t)contest->n_samples, "held_out", (json_int_t)paired->n,
         "reason", contest->lost));
-}
-
-/* The test is paired: on each held-out sample the old model's error is set
- * against the new one's. No training sees those samples, neither the one that
- * made the old model, as the split goes by the number of the case. */
-static void judge(struct contest *contest,
-                  const struct measurements *measurements)
-{
-    struct paired *paired = &contest->paired;
-
-    evaluate_pair(paired, &contest->old_model, &contest->new_model,
-                  measurements->samples, measurements->n);
-    contest->least_gain = contest->in_errors
-                              ? contest->min_gain * paired->gain_se
-                              : contest->min_gain;
-    contest->replaced = !contest->lost && paired->gain > 0 &&
-                        paired->gain >= contest->least_gain;
 }
 
 static int replace(struct contest *contest, struct err *err)
@@ -194,7 +176,11 @@ static int hold_contest(struct contest *contest, struct store *store,
                 contest->path, device_text(&old, cli_arena(cli)));
         goto out;
     }
-    judge(contest, measurements);
+    contest->replaced =
+        learn_is_better(&contest->paired, &contest->least_gain,
+                        &contest->old_model, &contest->new_model, measurements,
+                        &contest->min_gain) &&
+        !contest->lost;
     if (contest->replaced && replace(contest, err))
         goto out;
     if (log_verdict(contest, store, cli, err))
@@ -229,8 +215,8 @@ static int train_new(struct contest *contest,
     model_to_bytes(&contest->new_model, &data, &len, cli_arena(cli));
     contest->n_samples = (size_t)(contest->new_model.training.n_train +
                                   contest->new_model.training.n_validation);
-    if (evaluation_loses_to_singles(&evaluation) && !cli_flag(cli, "force"))
-        contest->lost = training_lost_text(&evaluation, cli);
+    if (!cli_flag(cli, "force"))
+        contest->lost = learn_lost_text(&evaluation, cli_arena(cli));
     return 0;
 }
 

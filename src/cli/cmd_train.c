@@ -2,8 +2,8 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/interrupt.h"
-#include "cli/comm_report.h"
 #include "cli/training.h"
+#include "costmodel/comm_fit.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -108,12 +108,13 @@ static int save(struct model *model, const struct evaluation *evaluation,
                 struct cli *cli, struct err *err)
 {
     const char *path = cli_string(cli, "output");
+    const char *lost = learn_lost_text(evaluation, cli_arena(cli));
 
-    if (evaluation_loses_to_singles(evaluation) && !cli_flag(cli, "force"))
+    if (lost && !cli_flag(cli, "force"))
         return err_set(err, ERR_INPUT,
                        "'%s' was not written: %s; '--force' writes it all the "
                        "same",
-                       path, training_lost_text(evaluation, cli));
+                       path, lost);
     return training_save(model, path, err);
 }
 

@@ -7,16 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool is_new_group(const struct comm_sample *samples, size_t i)
-{
-    for (size_t j = 0; j < i; j++)
-        if (!strcmp(samples[j].kind, samples[i].kind) &&
-            samples[j].n_ranks == samples[i].n_ranks &&
-            samples[j].n_hosts == samples[i].n_hosts)
-            return false;
-    return true;
-}
-
 void comm_report_print(const struct comm_sample *samples, size_t n)
 {
     if (n)
@@ -27,7 +17,7 @@ void comm_report_print(const struct comm_sample *samples, size_t n)
         struct comm_errors errors;
         char name[64];
 
-        if (!is_new_group(samples, i))
+        if (!comm_fit_is_new_group(samples, i))
             continue;
         comm_fit_validate(&errors, samples, n, like);
         snprintf(name, sizeof(name),
@@ -52,7 +42,7 @@ json_t *comm_report_to_json(const struct comm_sample *samples, size_t n)
         struct comm_errors errors;
         json_t *group;
 
-        if (!is_new_group(samples, i))
+        if (!comm_fit_is_new_group(samples, i))
             continue;
         comm_fit_validate(&errors, samples, n, like);
         group = json_pack("{s:s, s:I, s:I, s:I}", "kind", like->kind, "ranks",
@@ -73,22 +63,4 @@ json_t *comm_report_to_json(const struct comm_sample *samples, size_t n)
         json_array_append_new(groups, group);
     }
     return groups;
-}
-
-const char *comm_fit_text(const struct comm_fit *fit, struct arena *arena)
-{
-    const char *text = "";
-
-    for (uint32_t i = 0; i < fit->n_curves; i++) {
-        const struct comm_curve *curve = &fit->curves[i];
-        const char *ranks =
-            curve->n_ranks ? arena_printf(arena, "%u ranks", curve->n_ranks)
-                           : "any ranks";
-
-        text = arena_printf(
-            arena, "%s%s%s%s %.1f us, %.2f GB/s", text, *text ? "; " : "",
-            ranks, curve->n_hosts > 1 ? " across hosts" : "",
-            comm_curve_latency_us(curve), comm_curve_gbps(curve));
-    }
-    return text;
 }

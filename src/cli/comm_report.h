@@ -16,7 +16,4 @@
 void comm_report_print(const struct comm_sample *samples, size_t n);
 json_t *comm_report_to_json(const struct comm_sample *samples, size_t n);
 
-/* "2 ranks 0.5 us, 18.49 GB/s; ..." : latency and the rate of large ones. */
-const char *comm_fit_text(const struct comm_fit *fit, struct arena *arena);
-
 #endif

@@ -5,7 +5,6 @@
 #include "base/interrupt.h"
 #include "base/lock.h"
 #include "base/progress.h"
-#include "costmodel/comm_fit.h"
 #include "costmodel/gemm.h"
 #include "costmodel/model_json.h"
 
@@ -112,34 +111,6 @@ static bool is_wanted(const struct sample *sample, const struct cli *cli)
            (!since || strcmp(sample->started_at, since) >= 0);
 }
 
-/* The exchanges of all settings of a device. */
-static int load_comm(struct measurements *measurements, struct store *store,
-                     const struct sample_setting *settings, size_t n_settings,
-                     const struct sample_setting *device, struct arena *arena,
-                     struct err *err)
-{
-    measurements->comm_samples = NULL;
-    measurements->n_comm = 0;
-    for (size_t i = 0; i < n_settings; i++) {
-        struct comm_sample *some, *all;
-        size_t n_some, n = measurements->n_comm;
-
-        if (!is_same_device(&settings[i], device))
-            continue;
-        if (store_comm_samples(store, &settings[i], &some, &n_some, arena, err))
-            return -1;
-        if (!n_some)
-            continue;
-        all = ARENA_NEW(arena, struct comm_sample, n + n_some);
-        if (n)
-            memcpy(all, measurements->comm_samples, n * sizeof(*all));
-        memcpy(all + n, some, n_some * sizeof(*all));
-        measurements->comm_samples = all;
-        measurements->n_comm = n + n_some;
-    }
-    return 0;
-}
-
 int measurements_load(struct measurements *measurements, struct store *store,
                       const struct sample_setting *device, struct cli *cli,
                       struct err *err)
@@ -158,8 +129,8 @@ int measurements_load(struct measurements *measurements, struct store *store,
         store_settings(store, &settings, &n_settings, arena, err) ||
         store_device_samples(store, device, &measurements->samples,
                              &measurements->n, arena, err) ||
-        load_comm(measurements, store, settings, n_settings, device, arena,
-                  err))
+        store_device_comm_samples(store, device, &measurements->comm_samples,
+                                  &measurements->n_comm, arena, err))
         return -1;
     for (size_t i = 0; i < measurements->n; i++)
         if (is_wanted(&measurements->samples[i], cli))
@@ -202,16 +173,8 @@ int training_run(struct model *model, struct evaluation *evaluation,
 {
     struct train_options options;
     struct progress progress;
-    const size_t n_held_out =
-        evaluate_n_held_out(measurements->samples, measurements->n);
     int rc;
 
-    if (n_held_out < EVALUATE_MIN_HELD_OUT && !cli_flag(cli, "force"))
-        return err_set(err, ERR_INPUT,
-                       "too few samples to judge a model by: %zu held-out "
-                       "cases (the last of each ten), where %d are needed; "
-                       "'--force' trains all the same",
-                       n_held_out, EVALUATE_MIN_HELD_OUT);
     train_options_init(&options);
     options.epochs = (unsigned)cli_u64(cli, "epochs");
     options.time_limit_s = cli_double(cli, "time-limit");
@@ -219,28 +182,10 @@ int training_run(struct model *model, struct evaluation *evaluation,
     options.on_epoch = on_epoch;
     options.ctx = &progress;
     progress_start(&progress, "epochs", options.epochs);
-    rc = train_fit(model, measurements->samples, measurements->n, &options,
-                   cli_arena(cli), err);
+    rc = learn(model, evaluation, measurements, &options,
+               cli_flag(cli, "force"), cli_arena(cli), err);
     progress_finish(&progress);
-    if (rc)
-        return rc;
-    evaluate_model(evaluation, model, measurements->samples, measurements->n);
-    evaluation_store(model, evaluation);
-    model->has_comm = comm_fit_samples(&model->comm, measurements->comm_samples,
-                                       measurements->n_comm, cli_arena(cli));
-    return 0;
-}
-
-const char *training_lost_text(const struct evaluation *evaluation,
-                               struct cli *cli)
-{
-    return arena_printf(
-        cli_arena(cli),
-        "its mean error of %.2f %% on %zu held-out cases of several tables is "
-        "above the %.2f %% of adding up their single tables as %s",
-        100 * evaluation->singles.net_mape, evaluation->singles.n,
-        100 * evaluation->singles.sum_mape,
-        evaluation->singles.is_measured ? "measured" : "it predicts them");
+    return rc;
 }
 
 int training_save(struct model *model, const char *path, struct err *err)

@@ -4,8 +4,7 @@
 
 #include "base/json.h"
 #include "cli/command.h"
-#include "costmodel/evaluate.h"
-#include "costmodel/train.h"
+#include "costmodel/learn.h"
 #include "io/store.h"
 
 /*
@@ -15,14 +14,6 @@
 
 /* Groups of options: how to train, and settings to keep to. */
 extern const struct option_spec training_options[], setting_options[];
-
-/* What the database holds of one device; lives in the command's arena. */
-struct measurements {
-    struct sample *samples; /* each with its setting */
-    size_t n;
-    struct comm_sample *comm_samples;
-    size_t n_comm;
-};
 
 /* Of `device`, device, n_threads and isa count; the setting_options choose
  * among its settings and samples. ERR_USAGE for a --since that is no date,
@@ -58,11 +49,6 @@ const char *training_list_settings(const struct sample_setting *settings,
 int training_run(struct model *model, struct evaluation *evaluation,
                  const struct measurements *measurements, struct cli *cli,
                  struct err *err) MUST_CHECK;
-
-/* Half a sentence on a net that loses to the sum of single tables, in the
- * command's arena. */
-const char *training_lost_text(const struct evaluation *evaluation,
-                               struct cli *cli);
 
 /* How long a command waits for another that is replacing its model. */
 #define MODEL_WAIT_S 10

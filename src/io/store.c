@@ -74,8 +74,8 @@ static const char *const statement_sql[N_STATEMENTS] = {
         "WHERE (" SETTING_COLUMNS ") = " SETTING_VALUES " AND (kind, n_ranks, "
         "n_hosts, total_bytes, max_bytes) = (?, ?, ?, ?, ?)",
     [STATEMENT_LIST_COMM] =
-        "SELECT id, " COMM_COLUMNS " FROM comm_sample WHERE setting_id = ? "
-        "ORDER BY kind, n_ranks, n_hosts, total_bytes, max_bytes",
+        "SELECT id, " COMM_COLUMNS " FROM comm_sample " OF_SETTINGS
+        "ORDER BY setting_id, kind, n_ranks, n_hosts, total_bytes, max_bytes",
     [STATEMENT_ADD_CEILING] =
         "INSERT OR REPLACE INTO ceiling (" PROBE_COLUMNS ", median_ms, p10_ms, "
         "p90_ms, n_iterations, flags, moved_bytes, measured_at) VALUES "

@@ -70,11 +70,16 @@ int store_device_samples(struct store *store,
                          const struct sample_setting *setting,
                          struct sample **samples, size_t *n,
                          struct arena *arena, struct err *err) MUST_CHECK;
-/* By (kind, ranks, hosts, total bytes, largest bytes). */
+/* Of one setting, by (kind, ranks, hosts, total bytes, largest bytes); and
+ * those of all settings of its device, oldest setting first. */
 int store_comm_samples(struct store *store,
                        const struct sample_setting *setting,
                        struct comm_sample **samples, size_t *n,
                        struct arena *arena, struct err *err) MUST_CHECK;
+int store_device_comm_samples(struct store *store,
+                              const struct sample_setting *setting,
+                              struct comm_sample **samples, size_t *n,
+                              struct arena *arena, struct err *err) MUST_CHECK;
 /* Ceilings of one device, in the order they were measured. */
 int store_ceilings(struct store *store, const struct sample_setting *setting,
                    struct ceiling **ceilings, size_t *n, struct arena *arena,

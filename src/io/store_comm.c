@@ -67,21 +67,43 @@ static int take_comm(struct query *query, void *item, const void *before,
     return 0;
 }
 
-int store_comm_samples(struct store *store,
-                       const struct sample_setting *setting,
-                       struct comm_sample **samples, size_t *n,
-                       struct arena *arena, struct err *err)
+static int list_comm(struct store *store, const struct sample_setting *setting,
+                     int64_t setting_id, struct comm_sample **samples,
+                     size_t *n, struct arena *arena, struct err *err)
 {
     struct query query;
-    int64_t setting_id;
     void *items;
 
-    if (store_find_setting(store, setting, &setting_id, err) ||
-        query_begin(&query, store, STATEMENT_LIST_COMM, err))
+    if (query_begin(&query, store, STATEMENT_LIST_COMM, err))
         return -1;
+    bind_device(&query, setting);
     bind_i64(&query, setting_id);
     if (query_list(&query, take_comm, sizeof(**samples), &items, n, arena, err))
         return -1;
     *samples = items;
     return 0;
+}
+
+int store_comm_samples(struct store *store,
+                       const struct sample_setting *setting,
+                       struct comm_sample **samples, size_t *n,
+                       struct arena *arena, struct err *err)
+{
+    int64_t setting_id;
+
+    *samples = NULL;
+    *n = 0;
+    if (store_find_setting(store, setting, &setting_id, err))
+        return -1;
+    if (!setting_id)
+        return 0;
+    return list_comm(store, setting, setting_id, samples, n, arena, err);
+}
+
+int store_device_comm_samples(struct store *store,
+                              const struct sample_setting *setting,
+                              struct comm_sample **samples, size_t *n,
+                              struct arena *arena, struct err *err)
+{
+    return list_comm(store, setting, 0, samples, n, arena, err);
 }
