@@ -94,4 +94,8 @@ void predict_samples(const struct model *model, const struct sample *samples,
 /* Puts the evaluation into the model, for its file. */
 void evaluation_store(struct model *model, const struct evaluation *evaluation);
 
+/* {held_out: errors of each predictor, settings: of each class, repeats, ...};
+ * the caller decrefs it. */
+json_t *evaluation_to_json(const struct evaluation *evaluation);
+
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/json_place.h"
 #include "costmodel/comm_json.h"
+#include "costmodel/evaluate.h"
 #include "costmodel/fast_mlp.h"
 
 #define MAX_COUNT 0x1p53
@@ -277,6 +278,40 @@ json_t *errors_to_json(const struct errors *errors)
     set_real(object, "p90_ape", errors->p90_ape);
     set_real(object, "kendall_tau", errors->kendall_tau);
     return object;
+}
+
+static json_t *class_to_json(const struct setting_class *class)
+{
+    const struct model_range *range = &class->range;
+    json_t *object = errors_to_json(&class->errors);
+
+    json_object_set_new(object, "published", json_boolean(class->is_published));
+    json_object_set_new(object, "trained", json_boolean(class->is_trained));
+    set_text(object, "precision", precision_name(range->precision));
+    set_text(object, "optimizer", optimizer_name(range->optimizer));
+    set_count(object, "batch_min", range->batch_min);
+    set_count(object, "batch_max", range->batch_max);
+    return object;
+}
+
+json_t *evaluation_to_json(const struct evaluation *evaluation)
+{
+    json_t *root = json_object(), *errors = json_array(),
+           *classes = json_array();
+
+    for (size_t p = 0; p < N_PREDICTORS; p++)
+        json_array_append_new(errors, errors_to_json(&evaluation->errors[p]));
+    for (size_t c = 0; c < evaluation->n_classes; c++)
+        json_array_append_new(classes, class_to_json(&evaluation->classes[c]));
+    json_object_set_new(root, "held_out", errors);
+    json_object_set_new(root, "settings", classes);
+    set_count(root, "repeats", evaluation->n_repeats);
+    set_real(root, "repeat_median_ape", evaluation->repeat_median_ape);
+    set_real(root, "repeat_mape", evaluation->repeat_mape);
+    set_count(root, "sentinels", evaluation->n_sentinels);
+    set_real(root, "sentinel_spread_frac", evaluation->sentinel_spread_frac);
+    set_count(root, "throttled", evaluation->n_throttled);
+    return root;
 }
 
 json_t *model_to_json(const struct model *model)

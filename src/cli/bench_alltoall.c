@@ -111,11 +111,14 @@ static void print_setting(const struct exchange_bench *bench)
 static void print_summary(const struct exchange_bench *bench,
                           const struct comm_sample *samples, size_t n)
 {
+    struct buf out = {0};
+
     print_setting(bench);
     bench_print_counts(&bench->result, "patterns", bench->options);
     printf("time            %.1f s\n", bench->seconds);
     printf("database        %s\n", cli_shown(bench->cli, "db"));
-    comm_report_print(samples, n);
+    comm_report_print(samples, n, &out);
+    cli_print_report(&out);
 }
 
 static void print_json(const struct exchange_bench *bench,

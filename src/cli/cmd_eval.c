@@ -21,16 +21,16 @@ static void print_text(const struct model *model,
                        const struct evaluation *evaluation,
                        const struct measurements *measurements, struct cli *cli)
 {
-    char hash[HASH_TEXT_MAX];
+    struct buf out = {0};
 
-    printf("model           %s, hash %s\n", cli_shown(cli, "model"),
-           hash_text(hash, model->hash));
-    printf("setting         %s\n", model_setting_text(model, cli_arena(cli)));
-    training_print_environments(model, cli);
-    printf("samples         %zu in %s\n", measurements->n,
-           cli_shown(cli, "db"));
-    evaluation_print(evaluation);
-    comm_report_print(measurements->comm_samples, measurements->n_comm);
+    training_print_model(model, cli_shown(cli, "model"), &out);
+    buf_printf(&out, "\n");
+    training_print_setting(model, cli, &out);
+    buf_printf(&out, "samples         %zu in %s\n", measurements->n,
+               cli_shown(cli, "db"));
+    evaluation_print(evaluation, &out);
+    comm_report_print(measurements->comm_samples, measurements->n_comm, &out);
+    cli_print_report(&out);
 }
 
 static void print_json(const struct model *model,
@@ -40,14 +40,13 @@ static void print_json(const struct model *model,
     json_t *root = evaluation_to_json(evaluation);
     char hash[HASH_TEXT_MAX];
 
-    json_object_set_new(root, "model", json_string(cli_shown(cli, "model")));
-    json_object_set_new(root, "hash",
-                        json_string(hash_text(hash, model->hash)));
-    json_object_set_new(root, "samples",
-                        json_integer((json_int_t)measurements->n));
-    json_object_set_new(
-        root, "exchanges",
-        comm_report_to_json(measurements->comm_samples, measurements->n_comm));
+    json_object_update_new(
+        root,
+        json_pack("{s:s, s:s, s:I, s:o}", "model", cli_shown(cli, "model"),
+                  "hash", hash_text(hash, model->hash), "samples",
+                  (json_int_t)measurements->n, "exchanges",
+                  comm_report_to_json(measurements->comm_samples,
+                                      measurements->n_comm)));
     cli_print_json(root);
 }
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/figures.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "cli/training.h"
-#include "costmodel/comm_fit.h"
 #include "costmodel/model_import.h"
 #include "costmodel/model_json.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -36,140 +35,125 @@ static int import(struct cli *cli, struct err *err)
     return 0;
 }
 
-static void print_unknown(void)
-{
-    printf(" %12s", "-");
-}
+struct feature {
+    const char *name;
+    double mean, std, min, max;
+};
+#define FEATURE(member) FIGURE_OF(struct feature, member)
+static const struct figure feature_figures[] = {
+    {NULL, "feature", -16, 0, FIGURE_PLAIN, FEATURE(name)},
+    {NULL, "mean", 12, 6, FIGURE_SIGNIFICANT, FEATURE(mean)},
+    {NULL, "deviation", 12, 6, FIGURE_SIGNIFICANT, FEATURE(std)},
+    {NULL, "least", 12, 6, FIGURE_SIGNIFICANT, FEATURE(min)},
+    {NULL, "most", 12, 6, FIGURE_SIGNIFICANT, FEATURE(max)},
+    {0},
+};
 
-static void print_significant(double value)
-{
-    if (isfinite(value))
-        printf(" %12.6g", value);
-    else
-        print_unknown();
-}
+#define ERRORS(member) FIGURE_OF(struct errors, member)
+static const struct figure error_figures[] = {
+    {NULL, "held-out fused samples", -28, 0, FIGURE_PLAIN, ERRORS(name)},
+    {NULL, "n", 8, 0, FIGURE_PLAIN, ERRORS(n)},
+    {NULL, "MSE ms^2", 12, 6, FIGURE_SIGNIFICANT, ERRORS(mse)},
+    {NULL, "mean %", 12, 2, FIGURE_PERCENT, ERRORS(mape)},
+    {NULL, "median %", 12, 2, FIGURE_PERCENT, ERRORS(median_ape)},
+    {NULL, "p90 %", 12, 2, FIGURE_PERCENT, ERRORS(p90_ape)},
+    {NULL, "Kendall", 12, 4, FIGURE_PLAIN, ERRORS(kendall_tau)},
+    {0},
+};
 
-static void print_fixed(double value, int n_decimals)
+static void print_tables(const struct model *model, struct buf *out)
 {
-    if (isfinite(value))
-        printf(" %12.*f", n_decimals, value);
-    else
-        print_unknown();
-}
-
-static void print_features(const struct model *model)
-{
-    printf("%-16s %12s %12s %12s %12s\n", "feature", "mean", "deviation",
-           "least", "most");
-    for (unsigned f = 0; f < model->features.n; f++) {
-        printf("%-16s", feature_set_name(&model->features, f));
-        print_significant(model->mean[f]);
-        print_significant(model->std[f]);
-        print_significant(model->min[f]);
-        print_significant(model->max[f]);
-        putchar('\n');
-    }
-}
-
-static void print_errors(const struct model *model)
-{
-    if (!model->n_errors)
-        return;
-    printf("%-28s %8s %12s %12s %12s %12s %12s\n", "held-out fused samples",
-           "n", "MSE ms^2", "mean %", "median %", "p90 %", "Kendall");
-    for (size_t i = 0; i < model->n_errors; i++) {
-        const struct errors *errors = &model->errors[i];
-
-        printf("%-28s %8zu", errors->name, errors->n);
-        print_significant(errors->mse);
-        print_fixed(100 * errors->mape, 2);
-        print_fixed(100 * errors->median_ape, 2);
-        print_fixed(100 * errors->p90_ape, 2);
-        print_fixed(errors->kendall_tau, 4);
-        putchar('\n');
-    }
+    if (model->n_errors)
+        figures_heading(error_figures, out);
+    for (size_t i = 0; i < model->n_errors; i++)
+        figures_row(error_figures, &model->errors[i], out);
+    figures_heading(feature_figures, out);
+    for (unsigned f = 0; f < model->features.n; f++)
+        figures_row(feature_figures,
+                    &(struct feature){feature_set_name(&model->features, f),
+                                      model->mean[f], model->std[f],
+                                      model->min[f], model->max[f]},
+                    out);
 }
 
 /* Where there are several. */
-static void print_ranges(const struct model *model)
+static void print_ranges(const struct model *model, struct buf *out)
 {
     for (size_t i = 0; model->n_ranges > 1 && i < model->n_ranges; i++) {
         const struct model_range *range = &model->ranges[i];
 
-        printf("                %s, %s, batch %u to %u: %" PRIu64 " samples\n",
-               precision_name(range->precision),
-               optimizer_name(range->optimizer), range->batch_min,
-               range->batch_max, range->n_samples);
+        buf_printf(
+            out,
+            "                %s, %s, batch %u to %u: %" PRIu64 " samples\n",
+            precision_name(range->precision), optimizer_name(range->optimizer),
+            range->batch_min, range->batch_max, range->n_samples);
     }
 }
 
-static void print_estimate(const struct estimate *estimate)
+static void print_estimate(const struct estimate *estimate, struct buf *out)
 {
     if (!estimate->totals.n)
         return;
-    printf("estimate        %.4g us", 1000 * estimate->base_ms);
+    buf_printf(out, "estimate        %.4g us", 1000 * estimate->base_ms);
     for (unsigned i = 0; i < estimate->totals.n; i++)
         if (estimate->rate_ms[i] > 0)
-            printf(" + %.4g ns %s", 1e6 * estimate->rate_ms[i],
-                   total_set_name(&estimate->totals, i));
-    printf(", times %.2f to %.2f by the net\n", estimate->ratio_min,
-           estimate->ratio_max);
+            buf_printf(out, " + %.4g ns %s", 1e6 * estimate->rate_ms[i],
+                       total_set_name(&estimate->totals, i));
+    buf_printf(out, ", times %.2f to %.2f by the net\n", estimate->ratio_min,
+               estimate->ratio_max);
 }
 
-static void print_training(const struct model *model)
+static void print_training(const struct model *model, struct buf *out)
 {
     const struct model_training *training = &model->training;
 
     if (training->n_train)
-        printf("samples         %" PRIu64 " for training, %" PRIu64
-               " for validation, %" PRIu64 " fused cases held out\n"
-               "training        %" PRIu64 " epochs, the best was %" PRIu64
-               ", %s loss, seed %" PRIu64 ", version %s\n",
-               training->n_train, training->n_validation, training->n_held_out,
-               training->epochs, training->best_epoch, training->loss,
-               training->seed, training->version);
+        buf_printf(out,
+                   "samples         %" PRIu64 " for training, %" PRIu64
+                   " for validation, %" PRIu64 " fused cases held out\n"
+                   "training        %" PRIu64 " epochs, the best was %" PRIu64
+                   ", %s loss, seed %" PRIu64 ", version %s\n",
+                   training->n_train, training->n_validation,
+                   training->n_held_out, training->epochs, training->best_epoch,
+                   training->loss, training->seed, training->version);
     if (*training->measured_from)
-        printf("measured        %s to %s\n", training->measured_from,
-               training->measured_to);
+        buf_printf(out, "measured        %s to %s\n", training->measured_from,
+                   training->measured_to);
 }
 
-static void print_info(const struct model *model, struct cli *cli)
+static void print_info(const struct model *model, struct cli *cli,
+                       struct buf *out)
 {
     const struct mlp_shape *shape = &model->mlp.shape;
-    char hash[HASH_TEXT_MAX];
 
-    printf("model           %s, hash %s, format %u\n",
-           text_shown(cli_arg(cli, 1), cli_arena(cli)),
-           hash_text(hash, model->hash), model->format);
-    printf("basis           %s: %s\n", cost_basis_name(model->basis),
-           model->source);
-    printf("setting         %s\n", model_setting_text(model, cli_arena(cli)));
-    training_print_environments(model, cli);
-    print_ranges(model);
-    print_training(model);
-    printf("net             %u features, %u, %u (sum) and %u totals, %u, 1: "
-           "%zu weights\n",
-           shape->n_features, shape->n_hidden, shape->n_embed, shape->n_totals,
-           shape->n_head, model->mlp.n_params);
-    print_estimate(&model->estimate);
-    if (model->has_comm)
-        printf("communication   %s (%s)\n",
-               comm_fit_text(&model->comm, cli_arena(cli)), model->comm.source);
-    else
-        printf("communication   not measured\n");
+    training_print_model(model, text_shown(cli_arg(cli, 1), cli_arena(cli)),
+                         out);
+    buf_printf(out, ", format %u\nbasis           %s: %s\n", model->format,
+               cost_basis_name(model->basis), model->source);
+    training_print_setting(model, cli, out);
+    print_ranges(model, out);
+    print_training(model, out);
+    buf_printf(out,
+               "net             %u features, %u, %u (sum) and %u totals, %u, "
+               "1: %zu weights\n",
+               shape->n_features, shape->n_hidden, shape->n_embed,
+               shape->n_totals, shape->n_head, model->mlp.n_params);
+    print_estimate(&model->estimate, out);
+    training_print_comm(model, "", cli, out);
     if (model->floor_gbps > 0)
-        printf("floor           bytes of a step / %.1f GB/s, the highest rate "
-               "measured\n",
-               model->floor_gbps);
+        buf_printf(out,
+                   "floor           bytes of a step / %.1f GB/s, the highest "
+                   "rate measured\n",
+                   model->floor_gbps);
     else
-        printf("floor           unknown\n");
-    print_errors(model);
-    print_features(model);
+        buf_printf(out, "floor           unknown\n");
+    print_tables(model, out);
 }
 
 static int info(struct cli *cli, struct err *err)
 {
     struct model model;
+    struct buf out = {0};
     char hash[HASH_TEXT_MAX];
     json_t *root;
 
@@ -179,7 +163,8 @@ static int info(struct cli *cli, struct err *err)
     if (model_load(&model, cli_arg(cli, 1), cli_arena(cli), err))
         return -1;
     if (!cli_flag(cli, "json")) {
-        print_info(&model, cli);
+        print_info(&model, cli, &out);
+        cli_print_report(&out);
         return 0;
     }
     root = model_to_json(&model);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/interrupt.h"
 #include "cli/training.h"
-#include "costmodel/comm_fit.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -82,25 +80,22 @@ static void print_text(const struct model *model,
                        struct cli *cli)
 {
     const struct model_training *training = &model->training;
-    char hash[HASH_TEXT_MAX];
+    struct buf out = {0};
 
-    printf("setting         %s\n", model_setting_text(model, cli_arena(cli)));
-    training_print_environments(model, cli);
-    printf("samples         %" PRIu64 " for training, %" PRIu64
-           " for validation, %" PRIu64 " fused cases held out\n",
-           training->n_train, training->n_validation, training->n_held_out);
-    printf("training        %" PRIu64 " epochs in %.1f s, the best was %" PRIu64
-           ", seed %" PRIu64 "\n",
-           training->epochs, seconds, training->best_epoch, training->seed);
-    if (model->has_comm)
-        printf("communication   %s (%s)\n",
-               comm_fit_text(&model->comm, cli_arena(cli)), model->comm.source);
-    else
-        printf("communication   not measured ('neuroshard bench --alltoall')"
-               "\n");
-    evaluation_print(evaluation);
-    printf("model           %s, hash %s\n", cli_shown(cli, "output"),
-           hash_text(hash, model->hash));
+    training_print_setting(model, cli, &out);
+    buf_printf(&out,
+               "samples         %" PRIu64 " for training, %" PRIu64
+               " for validation, %" PRIu64 " fused cases held out\n"
+               "training        %" PRIu64
+               " epochs in %.1f s, the best was %" PRIu64 ", seed %" PRIu64
+               "\n",
+               training->n_train, training->n_validation, training->n_held_out,
+               training->epochs, seconds, training->best_epoch, training->seed);
+    training_print_comm(model, " ('neuroshard bench --alltoall')", cli, &out);
+    evaluation_print(evaluation, &out);
+    training_print_model(model, cli_shown(cli, "output"), &out);
+    buf_printf(&out, "\n");
+    cli_print_report(&out);
 }
 
 /* Puts the model in its place, unless it is of no use. */

@@ -7,11 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
-void comm_report_print(const struct comm_sample *samples, size_t n)
+void comm_report_print(const struct comm_sample *samples, size_t n,
+                       struct buf *out)
 {
     if (n)
-        printf("%-28s %8s %9s %7s %14s %7s\n", "held-out exchanges", "n",
-               "median %", "p90 %", "uneven, median", "p90 %");
+        buf_printf(out, "%-28s %8s %9s %7s %14s %7s\n", "held-out exchanges",
+                   "n", "median %", "p90 %", "uneven, median", "p90 %");
     for (size_t i = 0; i < n; i++) {
         const struct comm_sample *like = &samples[i];
         struct comm_errors errors;
@@ -24,12 +25,13 @@ void comm_report_print(const struct comm_sample *samples, size_t n)
                  "%s, %" PRIu32 " ranks, %" PRIu32 " host%s", like->kind,
                  like->n_ranks, like->n_hosts, like->n_hosts == 1 ? "" : "s");
         if (errors.n && errors.n_uneven)
-            printf("%-28s %8zu %9.2f %7.2f %14.2f %7.2f\n", name, errors.n,
-                   100 * errors.median_frac, 100 * errors.p90_frac,
-                   100 * errors.uneven_median_frac,
-                   100 * errors.uneven_p90_frac);
+            buf_printf(out, "%-28s %8zu %9.2f %7.2f %14.2f %7.2f\n", name,
+                       errors.n, 100 * errors.median_frac,
+                       100 * errors.p90_frac, 100 * errors.uneven_median_frac,
+                       100 * errors.uneven_p90_frac);
         else
-            printf("%-28s %8d %9s %7s %14s %7s\n", name, 0, "-", "-", "-", "-");
+            buf_printf(out, "%-28s %8d %9s %7s %14s %7s\n", name, 0, "-", "-",
+                       "-", "-");
     }
 }
 

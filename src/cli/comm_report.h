@@ -5,7 +5,6 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "core/sample.h"
-#include "costmodel/comm_model.h"
 
 /*
  * What measured exchanges teach: for each kind and number of ranks and hosts
@@ -13,7 +12,8 @@
  */
 
 /* A heading and a line for each group; nothing where there are no samples. */
-void comm_report_print(const struct comm_sample *samples, size_t n);
+void comm_report_print(const struct comm_sample *samples, size_t n,
+                       struct buf *out);
 json_t *comm_report_to_json(const struct comm_sample *samples, size_t n);
 
 #endif

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/training.h"
 
+#include "base/figures.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/interrupt.h"
 #include "base/lock.h"
 #include "base/progress.h"
+#include "costmodel/comm_fit.h"
 #include "costmodel/gemm.h"
 #include "costmodel/model_json.h"
 
@@ -147,12 +150,36 @@ int measurements_load(struct measurements *measurements, struct store *store,
                        : "none at all");
 }
 
-void training_print_environments(const struct model *model, struct cli *cli)
+void training_print_setting(const struct model *model, struct cli *cli,
+                            struct buf *out)
 {
+    buf_printf(out, "setting         %s\n",
+               model_setting_text(model, cli_arena(cli)));
     for (size_t i = 0; i < model->n_environments; i++)
-        printf("%-15s %s, %" PRIu64 " samples\n", i ? "" : "measured on",
-               environment_text(&model->environments[i], cli_arena(cli)),
-               model->environments[i].n_samples);
+        buf_printf(out, "%-15s %s, %" PRIu64 " samples\n",
+                   i ? "" : "measured on",
+                   environment_text(&model->environments[i], cli_arena(cli)),
+                   model->environments[i].n_samples);
+}
+
+void training_print_comm(const struct model *model, const char *unknown,
+                         struct cli *cli, struct buf *out)
+{
+    if (model->has_comm)
+        buf_printf(out, "communication   %s (%s)\n",
+                   comm_fit_text(&model->comm, cli_arena(cli)),
+                   model->comm.source);
+    else
+        buf_printf(out, "communication   not measured%s\n", unknown);
+}
+
+void training_print_model(const struct model *model, const char *path,
+                          struct buf *out)
+{
+    char hash[HASH_TEXT_MAX];
+
+    buf_printf(out, "model           %s, hash %s", path,
+               hash_text(hash, model->hash));
 }
 
 static int on_epoch(void *ctx, unsigned epoch, unsigned epochs,
@@ -200,16 +227,17 @@ int training_save(struct model *model, const char *path, struct err *err)
     return rc;
 }
 
-static void print_errors(const char *name, const struct errors *errors)
-{
-    if (errors->n)
-        printf("%-28s %8zu %12.5g %8.2f %9.2f %8.2f %8.4f\n", name, errors->n,
-               errors->mse, 100 * errors->mape, 100 * errors->median_ape,
-               100 * errors->p90_ape, errors->kendall_tau);
-    else
-        printf("%-28s %8d %12s %8s %9s %8s %8s\n", name, 0, "-", "-", "-", "-",
-               "-");
-}
+#define ERRORS(member) FIGURE_OF(struct errors, member)
+static const struct figure error_figures[] = {
+    {NULL, "held-out fused samples", -28, 0, FIGURE_PLAIN, ERRORS(name)},
+    {NULL, "n", 8, 0, FIGURE_PLAIN, ERRORS(n)},
+    {NULL, "MSE ms^2", 12, 5, FIGURE_SIGNIFICANT, ERRORS(mse)},
+    {NULL, "mean %", 8, 2, FIGURE_PERCENT, ERRORS(mape)},
+    {NULL, "median %", 9, 2, FIGURE_PERCENT, ERRORS(median_ape)},
+    {NULL, "p90 %", 8, 2, FIGURE_PERCENT, ERRORS(p90_ape)},
+    {NULL, "Kendall", 8, 4, FIGURE_PLAIN, ERRORS(kendall_tau)},
+    {0},
+};
 
 /* "fp16 sgd 1024-65536"; with a "*" where it was not trained on. */
 static void class_name(char *name, size_t size,
@@ -232,87 +260,42 @@ static void class_name(char *name, size_t size,
                  range->batch_min, range->batch_max, mark);
 }
 
-static void print_classes(const struct evaluation *evaluation)
+static void print_classes(const struct evaluation *evaluation, struct buf *out)
 {
     size_t n_untrained = 0;
     char name[64];
 
-    printf("the net, by setting\n");
+    buf_printf(out, "the net, by setting\n");
     for (size_t c = 0; c < evaluation->n_classes; c++) {
         const struct setting_class *class = &evaluation->classes[c];
+        struct errors errors = class->errors;
 
         class_name(name, sizeof(name), class);
-        print_errors(name, &class->errors);
+        errors.name = name;
+        figures_row(error_figures, &errors, out);
         n_untrained += !class->is_trained;
     }
     if (n_untrained)
-        printf("* outside of what the model was trained on\n");
+        buf_printf(out, "* outside of what the model was trained on\n");
 }
 
-void evaluation_print(const struct evaluation *evaluation)
+void evaluation_print(const struct evaluation *evaluation, struct buf *out)
 {
-    printf("%-28s %8s %12s %8s %9s %8s %8s\n", "held-out fused samples", "n",
-           "MSE ms^2", "mean %", "median %", "p90 %", "Kendall");
+    figures_heading(error_figures, out);
     for (size_t p = 0; p < N_PREDICTORS; p++)
-        print_errors(evaluation->errors[p].name, &evaluation->errors[p]);
+        figures_row(error_figures, &evaluation->errors[p], out);
     if (evaluation->n_classes)
-        print_classes(evaluation);
+        print_classes(evaluation, out);
     if (evaluation->n_repeats)
-        printf("repeat error    median %.2f %%, mean %.2f %%, of %zu cases\n",
-               100 * evaluation->repeat_median_ape,
-               100 * evaluation->repeat_mape, evaluation->n_repeats);
+        buf_printf(
+            out, "repeat error    median %.2f %%, mean %.2f %%, of %zu cases\n",
+            100 * evaluation->repeat_median_ape, 100 * evaluation->repeat_mape,
+            evaluation->n_repeats);
     if (evaluation->n_sentinels > 1)
-        printf("sentinels       spread (p10 to p90) %.2f %%, of %zu\n",
-               100 * evaluation->sentinel_spread_frac, evaluation->n_sentinels);
+        buf_printf(out, "sentinels       spread (p10 to p90) %.2f %%, of %zu\n",
+                   100 * evaluation->sentinel_spread_frac,
+                   evaluation->n_sentinels);
     if (evaluation->n_throttled)
-        printf("left out        %zu samples of a disturbed machine\n",
-               evaluation->n_throttled);
-}
-
-static void set_count(json_t *object, const char *key, size_t value)
-{
-    json_object_set_new(object, key, json_integer((json_int_t)value));
-}
-
-static json_t *classes_to_json(const struct evaluation *evaluation)
-{
-    json_t *list = json_array();
-
-    for (size_t c = 0; c < evaluation->n_classes; c++) {
-        const struct setting_class *class = &evaluation->classes[c];
-        const struct model_range *range = &class->range;
-        json_t *object = errors_to_json(&class->errors);
-
-        json_object_set_new(object, "published",
-                            json_boolean(class->is_published));
-        json_object_set_new(object, "trained", json_boolean(class->is_trained));
-        json_object_set_new(object, "precision",
-                            json_string(precision_name(range->precision)));
-        json_object_set_new(object, "optimizer",
-                            json_string(optimizer_name(range->optimizer)));
-        set_count(object, "batch_min", range->batch_min);
-        set_count(object, "batch_max", range->batch_max);
-        json_array_append_new(list, object);
-    }
-    return list;
-}
-
-json_t *evaluation_to_json(const struct evaluation *evaluation)
-{
-    json_t *root = json_object(), *list = json_array();
-
-    for (size_t p = 0; p < N_PREDICTORS; p++)
-        json_array_append_new(list, errors_to_json(&evaluation->errors[p]));
-    json_object_set_new(root, "held_out", list);
-    json_object_set_new(root, "settings", classes_to_json(evaluation));
-    set_count(root, "repeats", evaluation->n_repeats);
-    json_object_set_new(root, "repeat_median_ape",
-                        json_real_or_null(evaluation->repeat_median_ape));
-    json_object_set_new(root, "repeat_mape",
-                        json_real_or_null(evaluation->repeat_mape));
-    set_count(root, "sentinels", evaluation->n_sentinels);
-    json_object_set_new(root, "sentinel_spread_frac",
-                        json_real_or_null(evaluation->sentinel_spread_frac));
-    set_count(root, "throttled", evaluation->n_throttled);
-    return root;
+        buf_printf(out, "left out        %zu samples of a disturbed machine\n",
+                   evaluation->n_throttled);
 }

@@ -30,9 +30,15 @@ bool training_wants(const struct sample_setting *setting,
 bool is_same_device(const struct sample_setting *x,
                     const struct sample_setting *y);
 
-/* Which hosts, drivers and CUDA a model was measured with; a line each, none
- * where it does not know. */
-void training_print_environments(const struct model *model, struct cli *cli);
+/* Lines of what people read of a model: its setting and which hosts, drivers
+ * and CUDA it was measured with; its communication, or `unknown`, half a
+ * sentence; and its file and hash, without the end of the line. */
+void training_print_setting(const struct model *model, struct cli *cli,
+                            struct buf *out);
+void training_print_comm(const struct model *model, const char *unknown,
+                         struct cli *cli, struct buf *out);
+void training_print_model(const struct model *model, const char *path,
+                          struct buf *out);
 
 /* Opens a database that must exist. */
 int training_open_store(struct store **out, const char *path,
@@ -56,9 +62,7 @@ int training_run(struct model *model, struct evaluation *evaluation,
 int training_save(struct model *model, const char *path,
                   struct err *err) MUST_CHECK;
 
-/* On standard output. */
-void evaluation_print(const struct evaluation *evaluation);
-/* The caller decrefs it. */
-json_t *evaluation_to_json(const struct evaluation *evaluation);
+/* Ends in a newline. */
+void evaluation_print(const struct evaluation *evaluation, struct buf *out);
 
 #endif
