@@ -59,7 +59,7 @@ WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion \
 CPPFLAGS_ALL = -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE -Isrc -I. \
     -DNEUROSHARD_VERSION='"$(VERSION)"' $(CPPFLAGS)
 CFLAGS_release = -O3 -g
-# Every so manieth change of a search is checked: search/layout_check.h.
+# Every so manieth change of a search is checked: search/state_check.h.
 CHECK_EVERY ?= 256
 CFLAGS_debug   = -O0 -g3 -DLAYOUT_CHECK_EVERY=$(CHECK_EVERY)
 CFLAGS_asan    = -O1 -g -fsanitize=address,undefined \

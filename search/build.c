@@ -35,18 +35,17 @@ struct builder {
     uint32_t *place;                  /* [R]: where in the heap */
     uint32_t *aside;                  /* [R] */
     bool *is_taken; /* [R]: has a piece already that the one in hand must not
-                       meet (search/join.h) */
+                       meet (search/trial.h) */
     uint64_t work;  /* so far */
 };
 
 /* --- a form for each unit --- */
 
-static double badness(const struct form_figures *figures,
+static double badness(const struct form *form,
                       const struct build_options *options)
 {
-    double ms = figures->peak_ms / options->peak_ms;
-    double bytes =
-        (double)figures->peak_bytes / ((double)options->peak_bytes + 1);
+    double ms = form->peak_ms / options->peak_ms;
+    double bytes = (double)form->peak_bytes / ((double)options->peak_bytes + 1);
 
     return fmax(fmax(ms, bytes), 1);
 }
@@ -66,14 +65,13 @@ static struct form choose_form(const struct parts *parts, uint32_t unit,
                  : 0;
     for (uint32_t i = 0; i < n; i++) {
         struct form form = forms_get(parts, unit, i);
-        struct form_figures figures = forms_figures(parts, unit, form);
-        double bad = badness(&figures, options);
-        double price = figures.bytes * options->ms_per_byte;
+        double bad = badness(&form, options);
+        double price = form.bytes * options->ms_per_byte;
 
         if (!options->by_memory)
-            price += figures.load_ms *
+            price += form.load_ms *
                      (form.kind == FORM_REPLICA ? options->replica_frac : 1);
-        if (form.kind == FORM_REPLICA && figures.n_pieces > n_left && n > 1)
+        if (form.kind == FORM_REPLICA && form.n_pieces > n_left && n > 1)
             continue;
         if (bad > least_bad || (bad == least_bad && price >= least))
             continue;
@@ -116,11 +114,10 @@ static void list_pieces(struct builder *builder)
 
     for (uint32_t u = 0; u < parts->n_units; u++) {
         struct form form = choose_form(parts, u, builder->options, n_replicas);
-        struct form_figures figures = forms_figures(parts, u, form);
 
         if (form.kind == FORM_REPLICA)
-            n_replicas += figures.n_pieces;
-        for (uint32_t i = 0; i < figures.n_pieces; i++) {
+            n_replicas += form.n_pieces;
+        for (uint32_t i = 0; i < form.n_pieces; i++) {
             struct to_place next = {.unit = u};
 
             next.piece = forms_piece(parts, u, form, i);
@@ -130,11 +127,11 @@ static void list_pieces(struct builder *builder)
             /* Columns follow each other, and so do a host's blocks, the short
              * last one too. */
             if (form.kind == FORM_COLUMNS) {
-                next.ms = figures.peak_ms;
-                next.bytes = (double)figures.peak_bytes;
+                next.ms = form.peak_ms;
+                next.bytes = (double)form.peak_bytes;
             } else if (forms_fills_host(parts, form)) {
-                next.ms = figures.load_ms;
-                next.bytes = figures.bytes;
+                next.ms = form.load_ms;
+                next.bytes = form.bytes;
             }
             push_piece(builder, next);
         }
@@ -525,24 +522,20 @@ struct build_load build_least_load(const struct parts *parts)
     struct build_load load = {0};
 
     for (uint32_t u = 0; u < parts->n_units; u++) {
-        struct form form = choose_form(parts, u, &options, 0);
-
-        load.mean_ms += forms_figures(parts, u, form).load_ms / n_devices;
+        load.mean_ms += choose_form(parts, u, &options, 0).load_ms / n_devices;
     }
     options.peak_ms = load.mean_ms;
     for (uint32_t u = 0; u < parts->n_units; u++) {
         struct form form = choose_form(parts, u, &options, 0);
 
         if (is_spread(parts, u, form))
-            load.spread_ms += forms_figures(parts, u, form).load_ms / n_devices;
+            load.spread_ms += form.load_ms / n_devices;
     }
     options.by_memory = true;
     options.ms_per_byte = 1;
     options.peak_ms = INFINITY;
     for (uint32_t u = 0; u < parts->n_units; u++) {
-        struct form form = choose_form(parts, u, &options, 0);
-
-        load.all_bytes += forms_figures(parts, u, form).bytes;
+        load.all_bytes += choose_form(parts, u, &options, 0).bytes;
     }
     return load;
 }

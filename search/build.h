@@ -3,7 +3,7 @@
 #define NEUROSHARD_SEARCH_BUILD_H
 
 #include "search/forms.h"
-#include "search/snapshot.h"
+#include "search/state.h"
 
 /*
  * Where a search starts: a form for each unit, and its pieces on devices,

@@ -34,12 +34,11 @@ static bool next_form(struct form *next, const struct parts *parts,
 
     for (uint32_t i = 0; i < forms_count(parts, unit); i++) {
         struct form form = forms_get(parts, unit, i);
-        struct form_figures figures = forms_figures(parts, unit, form);
-        double price = figures.load_ms;
+        double price = form.load_ms;
 
         if (bump != BUMP_FINER)
-            price = -(double)figures.n_pieces;
-        if (bump == BUMP_FINER ? figures.peak_ms >= piece_ms
+            price = -(double)form.n_pieces;
+        if (bump == BUMP_FINER ? form.peak_ms >= piece_ms
                                : form.kind != kind_of(bump))
             continue;
         if (price >= least || (form.kind == FORM_CUT && bump == BUMP_ROWS &&
@@ -47,8 +46,6 @@ static bool next_form(struct form *next, const struct parts *parts,
             continue;
         least = price;
         *next = form;
-        if (form.kind == FORM_REPLICA)
-            next->n = 1; /* not open: build.h */
         is_found = true;
     }
     return is_found;
@@ -71,7 +68,7 @@ static bool find_bump(const struct layout *layout, const struct form *forms,
         double urge = bump == BUMP_REPLICATE
                           ? 1.0 / (1.0 + (double)parts->parts[part].bytes)
                           : piece_ms;
-        struct form form;
+        struct form form = {0};
 
         if (urge <= most || !parts_can_move(parts, part) ||
             !next_form(&form, parts, of, bump, piece_ms) ||
@@ -89,8 +86,8 @@ static struct form *first_forms(const struct parts *parts, bool is_whole)
     struct form *forms = mem_alloc(parts->n_units, sizeof(*forms));
 
     for (uint32_t u = 0; u < parts->n_units; u++)
-        if (is_whole && forms_has(parts, u, FORM_WHOLE))
-            forms[u] = (struct form){FORM_WHOLE, 1};
+        if (is_whole && forms_find(parts, u, FORM_WHOLE))
+            forms[u] = *forms_find(parts, u, FORM_WHOLE);
     return forms;
 }
 
@@ -114,7 +111,7 @@ bool bump_start(struct snapshot *out, const struct parts *parts, enum bump bump,
     out->total_ms = INFINITY;
     for (uint32_t i = 0, n_placed = 0;
          i < MAX_BUMPS && n_placed < MAX_PLACED && goes_on; i++) {
-        struct form form = {FORM_WHOLE, 1};
+        struct form form = {0};
 
         if (!build(&next, parts, &options, &outcome))
             break;

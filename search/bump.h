@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_SEARCH_BUMP_H
 #define NEUROSHARD_SEARCH_BUMP_H
 
-#include "search/snapshot.h"
+#include "search/state.h"
 
 /*
  * Where a search may start, found as TorchRec's greedy proposer does, under the

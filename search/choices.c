@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/choices.h"
 
+#include "search/forms.h"
 #include "search/homes.h"
-#include "search/marginal.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -83,18 +83,6 @@ static int pin_unit(const struct units *units, struct unit *unit,
     return 0;
 }
 
-static void fill_room(struct units *units, struct arena *arena)
-{
-    const struct cluster *cluster = &units->problem->cluster;
-
-    units->room_bytes = ARENA_NEW(arena, uint64_t, cluster->n_devices);
-    for (uint32_t r = 0; r < cluster->n_devices; r++) {
-        units->room_bytes[r] = cluster_room_bytes(cluster, r);
-        if (units->room_bytes[r] > units->most_room_bytes)
-            units->most_room_bytes = units->room_bytes[r];
-    }
-}
-
 int units_collect(struct units *units, const struct problem *problem,
                   const struct oracle *oracle, struct arena *arena,
                   struct err *err)
@@ -106,7 +94,12 @@ int units_collect(struct units *units, const struct problem *problem,
     for (uint32_t u = 0; u < units->n_units; u++)
         if (pin_unit(units, &units->units[u], err))
             return -1;
-    fill_room(units, arena);
+    units->room_bytes = ARENA_NEW(arena, uint64_t, problem->cluster.n_devices);
+    for (uint32_t r = 0; r < problem->cluster.n_devices; r++) {
+        units->room_bytes[r] = cluster_room_bytes(&problem->cluster, r);
+        if (units->room_bytes[r] > units->most_room_bytes)
+            units->most_room_bytes = units->room_bytes[r];
+    }
     return 0;
 }
 
@@ -170,6 +163,14 @@ static bool is_filled(const struct parts *parts, const struct part_unit *of,
              of->replica == NO_PART));
 }
 
+static void push_cut(struct parts *parts, uint32_t unit, struct cut cut)
+{
+    if (parts->cuts)
+        parts->cuts[parts->n_cuts] = cut;
+    parts->n_cuts++;
+    parts->of[unit].n_cuts++;
+}
+
 static void add_cut(struct parts *parts, uint32_t unit, uint32_t n_ways,
                     uint32_t n_ranges, bool fills_host)
 {
@@ -193,10 +194,7 @@ static void add_cut(struct parts *parts, uint32_t unit, uint32_t n_ways,
     if (parts->parts)
         parts->parts[cut.last].block =
             cut.last == cut.block ? 0 : cut.n_blocks - 1;
-    if (parts->cuts)
-        parts->cuts[parts->n_cuts] = cut;
-    parts->n_cuts++;
-    of->n_cuts++;
+    push_cut(parts, unit, cut);
 }
 
 /* --- what stands --- */
@@ -250,10 +248,7 @@ static void add_standing_cut(struct parts *parts, uint32_t unit)
             parts->parts[cut.last].stands = true;
         }
     }
-    if (parts->cuts)
-        parts->cuts[parts->n_cuts] = cut;
-    parts->n_cuts++;
-    of->n_cuts++;
+    push_cut(parts, unit, cut);
 }
 
 static bool is_large(const struct parts *parts, const struct table *table,
@@ -407,22 +402,6 @@ static void count_memory(const struct parts *parts, struct part *part)
     }
 }
 
-/* Embeds one part into vector, by way of room[width]. */
-static void embed(const struct parts *parts, const struct part *part,
-                  double *vector, double *room)
-{
-    const struct unit *unit = parts->of[part->unit].unit;
-    const struct oracle *oracle = parts->oracle;
-
-    for (uint32_t k = 0; k < unit->n_tables; k++) {
-        struct shard shard = shard_of(parts, part, unit->tables[k]);
-
-        oracle->ops->embed(oracle, &shard, 1, room);
-        for (uint32_t w = 0; w < oracle->width; w++)
-            vector[w] += room[w];
-    }
-}
-
 double parts_alone_ms(const struct oracle *oracle, const double *vector)
 {
     double terms[ORACLE_MAX_TERMS], compute_ms, sum = 0;
@@ -436,45 +415,55 @@ double parts_alone_ms(const struct oracle *oracle, const double *vector)
     return sum;
 }
 
+/* Embeds and prices some parts. */
 static void price_chunk(void *ctx, size_t task, unsigned thread)
 {
     const struct parts *parts = ctx;
-    const uint32_t width = parts->oracle->width;
+    const struct oracle *oracle = parts->oracle;
     size_t end = (task + 1) * CHUNK;
-    double *room = mem_alloc(width, sizeof(*room));
+    double *room = mem_alloc(oracle->width, sizeof(*room));
 
     (void)thread;
     for (size_t i = task * CHUNK; i < end && i < parts->n_parts; i++) {
-        double *vector = parts->vectors + i * width;
+        const struct part *part = &parts->parts[i];
+        const struct unit *unit = parts->of[part->unit].unit;
+        double *vector = parts->vectors + i * oracle->width;
 
-        embed(parts, &parts->parts[i], vector, room);
-        parts->alone_ms[i] = parts_alone_ms(parts->oracle, vector);
+        for (uint32_t k = 0; k < unit->n_tables; k++) {
+            struct shard shard = shard_of(parts, part, unit->tables[k]);
+
+            oracle->ops->embed(oracle, &shard, 1, room);
+            for (uint32_t w = 0; w < oracle->width; w++)
+                vector[w] += room[w];
+        }
+        parts->alone_ms[i] = parts_alone_ms(oracle, vector);
     }
     mem_free(room);
+}
+
+static const char *name_of(const struct parts *parts, uint32_t unit)
+{
+    return parts->problem->tables[parts->of[unit].unit->tables[0]].name;
 }
 
 static int check(const struct parts *parts, struct err *err)
 {
     for (uint32_t u = 0; u < parts->n_units; u++) {
         const struct part_unit *of = &parts->of[u];
-        const char *name = parts->problem->tables[of->unit->tables[0]].name;
 
         if (of->whole == NO_PART && of->columns == NO_PART &&
             of->replica == NO_PART && !of->n_cuts)
             return err_set(err, ERR_USAGE,
                            "table '%s' can be placed in no way that its kinds, "
                            "'--shard' and cost model '%s' allow together",
-                           name, parts->oracle->name);
+                           name_of(parts, u), parts->oracle->name);
     }
     for (uint32_t i = 0; i < parts->n_parts; i++)
         if (!isfinite(parts->alone_ms[i]))
             return err_set(
                 err, ERR_INPUT,
                 "cost model '%s' gives no finite cost for table '%s'",
-                parts->oracle->name,
-                parts->problem
-                    ->tables[parts->of[parts->parts[i].unit].unit->tables[0]]
-                    .name);
+                parts->oracle->name, name_of(parts, parts->parts[i].unit));
     return 0;
 }
 
@@ -519,14 +508,15 @@ static int price_alone(struct parts *parts, struct pool *pool,
     return check(parts, err);
 }
 
-int parts_init_from(struct parts *parts, const struct units *units,
-                    const struct homes *homes, struct pool *pool,
-                    struct arena *arena, struct err *err)
+int parts_init(struct parts *parts, const struct units *units,
+               const struct homes *homes, struct pool *pool,
+               struct arena *arena, struct err *err)
 {
     find_parts(parts, units, homes, false, arena);
     if (price_alone(parts, pool, arena, err))
         return -1;
-    marginal_price(parts, pool, arena);
+    forms_list(parts, arena);
+    forms_price_beside(parts, pool, arena);
     return 0;
 }
 
@@ -541,14 +531,8 @@ int parts_init_halves(struct parts *parts, const struct units *units,
                 err, ERR_USAGE,
                 "table '%s' can be neither placed whole nor cut by columns, "
                 "and this search makes table and column shards only",
-                parts->problem->tables[parts->of[u].unit->tables[0]].name);
+                name_of(parts, u));
     return price_alone(parts, pool, arena, err);
-}
-
-int parts_init(struct parts *parts, const struct units *units,
-               struct pool *pool, struct arena *arena, struct err *err)
-{
-    return parts_init_from(parts, units, NULL, pool, arena, err);
 }
 
 void parts_tune(struct parts *parts, const struct tuning *tuning)
@@ -562,6 +546,7 @@ int parts_init_unpriced(struct parts *parts, const struct units *units,
                         struct arena *arena, struct err *err)
 {
     find_parts(parts, units, NULL, false, arena);
+    forms_list(parts, arena);
     return check(parts, err);
 }
 

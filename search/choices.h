@@ -64,6 +64,20 @@ struct cut {
     bool stands;
 };
 
+/* A way to cut a unit: what a start or a new cut chooses from. Whole; 2, 3 ...
+ * even column pieces; a replica on each device; rows and grids. */
+enum form_kind { FORM_WHOLE, FORM_COLUMNS, FORM_REPLICA, FORM_CUT };
+
+struct form {
+    enum form_kind kind;
+    uint32_t n; /* pieces, or of FORM_CUT: index in parts->cuts */
+    uint32_t n_pieces;
+    uint64_t peak_bytes; /* of the largest */
+    double bytes;        /* of all of them */
+    double load_ms;      /* its pieces alone, added up */
+    double peak_ms;      /* the dearest of them */
+};
+
 struct part_unit {
     const struct unit *unit;
     unsigned kinds; /* that it may be cut into */
@@ -75,6 +89,8 @@ struct part_unit {
                          NO_PART where columns may not be cut */
     uint32_t replica; /* part, or NO_PART */
     uint32_t first_cut, n_cuts;
+    struct form *forms; /* [n_forms]: search/forms.h */
+    uint32_t n_forms;
 };
 
 struct homes;
@@ -100,22 +116,18 @@ struct parts {
                          terms, or where there are none its compute; 0
                          where not priced */
     double *marginal_ms; /* [n_parts]: what it adds to the total beside others:
-                            search/marginal.h; 0 where not priced */
+                            search/forms.h; 0 where not priced */
 };
 
 /* units come of units_collect. Everything lives in the arena. ERR_USAGE where
  * a table may be placed in no way that the oracle can price, ERR_INPUT where
- * the oracle gives no finite cost. */
+ * the oracle gives no finite cost. Where a plan is to be replaced, and `homes`
+ * is not NULL but outlives the parts, with all that its tables need to stay:
+ * widths as fine as their pieces have and, unless the oracle wants equal
+ * blocks, their row blocks, of which the last one grows with its table. */
 int parts_init(struct parts *parts, const struct units *units,
-               struct pool *pool, struct arena *arena,
-               struct err *err) MUST_CHECK;
-/* The same where a plan is to be replaced, with all that its tables need to
- * stay: widths as fine as their pieces have and, unless the oracle wants equal
- * blocks, their row blocks, of which the last one grows with its table. `homes`
- * must outlive the parts. */
-int parts_init_from(struct parts *parts, const struct units *units,
-                    const struct homes *homes, struct pool *pool,
-                    struct arena *arena, struct err *err) MUST_CHECK;
+               const struct homes *homes, struct pool *pool,
+               struct arena *arena, struct err *err) MUST_CHECK;
 
 /* The same of what the published search makes: the whole of each unit, and
  * behind it, of a table that may be cut by columns, halves of these, quarters
@@ -153,6 +165,13 @@ static inline uint32_t parts_of_quanta(const struct parts *parts, uint32_t unit,
     const struct part_unit *of = &parts->of[unit];
 
     return n == of->n_quanta ? of->whole : of->columns + n - 1;
+}
+/* The part that is as wide as two of one unit; NO_PART where there is none. */
+static inline uint32_t parts_joined(const struct parts *parts, uint32_t a,
+                                    uint32_t b)
+{
+    return parts_of_width(parts, parts->parts[a].unit,
+                          parts->parts[a].width + parts->parts[b].width);
 }
 /* Whether it is all rows of a unit that columns may be cut of; and how many
  * quanta. */

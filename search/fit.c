@@ -5,8 +5,8 @@
 
 #include "search/bins.h"
 #include "search/build.h"
-#include "search/join.h"
-#include "search/repair.h"
+#include "search/temper.h"
+#include "search/trial.h"
 
 /* The largest piece is at most as large as the largest device, and half and
  * half again of that. */
@@ -154,7 +154,7 @@ static bool repair_any(struct snapshot *layouts, unsigned n,
                        unsigned *which, struct fit_failure *failure)
 {
     for (*which = 0; *which < n; ++*which) {
-        uint64_t lacking = repair(&layouts[*which], parts, patience);
+        uint64_t lacking = temper_repair(&layouts[*which], parts, patience);
 
         if (lacking < failure->lacking_bytes)
             failure->lacking_bytes = lacking;

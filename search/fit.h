@@ -2,12 +2,12 @@
 #ifndef NEUROSHARD_SEARCH_FIT_H
 #define NEUROSHARD_SEARCH_FIT_H
 
-#include "search/snapshot.h"
+#include "search/state.h"
 
 /*
  * A layout that keeps the memory, whatever it costs: by a greedy packing, then
  * by an exact one of whole tables and even pieces (search/bins.h), in the end
- * by annealing what exceeds (search/repair.h).
+ * by annealing what exceeds (search/temper.h).
  */
 
 enum fit_effort {

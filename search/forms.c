@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/forms.h"
 
+#include <math.h>
+#include <string.h>
+
+/* Parts priced by one task of the pool. */
+#define CHUNK 32
+
 /* Whether all pieces stand on one device. */
 static bool has_one_device(const struct parts *parts,
                            const struct part_unit *of)
@@ -32,98 +38,83 @@ static uint32_t n_column_forms(const struct parts *parts,
     return (most < of->n_quanta ? most : of->n_quanta) - 1;
 }
 
-bool forms_has(const struct parts *parts, uint32_t unit, enum form_kind kind)
+const struct form *forms_find(const struct parts *parts, uint32_t unit,
+                              enum form_kind kind)
 {
-    const struct part_unit *of = &parts->of[unit];
-
-    switch (kind) {
-    case FORM_WHOLE:
-        return of->whole != NO_PART;
-    case FORM_COLUMNS:
-        return n_column_forms(parts, of) > 0;
-    case FORM_REPLICA:
-        return of->replica != NO_PART;
-    case FORM_CUT:
-        return of->n_cuts > 0;
-    }
-    return false;
+    for (uint32_t i = 0; i < parts->of[unit].n_forms; i++)
+        if (parts->of[unit].forms[i].kind == kind)
+            return &parts->of[unit].forms[i];
+    return NULL;
 }
 
-uint32_t forms_count(const struct parts *parts, uint32_t unit)
-{
-    const struct part_unit *of = &parts->of[unit];
-
-    return (of->whole != NO_PART) + n_column_forms(parts, of) +
-           (of->replica != NO_PART) + of->n_cuts;
-}
-
-struct form forms_get(const struct parts *parts, uint32_t unit, uint32_t idx)
-{
-    const struct part_unit *of = &parts->of[unit];
-    uint32_t n_columns = n_column_forms(parts, of);
-
-    if (of->whole != NO_PART && idx-- == 0)
-        return (struct form){FORM_WHOLE, 1};
-    if (idx < n_columns && has_one_device(parts, of))
-        return (struct form){FORM_COLUMNS, fewest_pieces(of)};
-    if (idx < n_columns)
-        return (struct form){FORM_COLUMNS, idx + 2};
-    idx -= n_columns;
-    if (of->replica != NO_PART && idx-- == 0)
-        return (struct form){FORM_REPLICA, 0};
-    return (struct form){FORM_CUT, of->first_cut + idx};
-}
-
-static void add_figures(struct form_figures *figures, const struct parts *parts,
-                        uint32_t part, uint32_t n)
+static void add_parts(struct form *form, const struct parts *parts,
+                      uint32_t part, uint32_t n)
 {
     double ms = parts->alone_ms[part];
     uint64_t bytes = parts->parts[part].bytes;
 
-    figures->load_ms += ms * n;
-    figures->bytes += (double)bytes * n;
-    figures->n_pieces += n;
-    if (n && ms > figures->peak_ms)
-        figures->peak_ms = ms;
-    if (n && bytes > figures->peak_bytes)
-        figures->peak_bytes = bytes;
+    form->load_ms += ms * n;
+    form->bytes += (double)bytes * n;
+    form->n_pieces += n;
+    if (n && ms > form->peak_ms)
+        form->peak_ms = ms;
+    if (n && bytes > form->peak_bytes)
+        form->peak_bytes = bytes;
 }
 
-struct form_figures forms_figures(const struct parts *parts, uint32_t unit,
-                                  struct form form)
+static void add_form(const struct parts *parts, struct part_unit *of,
+                     enum form_kind kind, uint32_t n)
 {
-    const struct part_unit *of = &parts->of[unit];
-    struct form_figures figures = {0};
+    struct form *form = &of->forms[of->n_forms++];
     const struct cut *cut;
-    uint32_t wide;
 
-    switch (form.kind) {
+    *form = (struct form){.kind = kind, .n = n};
+    switch (kind) {
     case FORM_WHOLE:
-        add_figures(&figures, parts, of->whole, 1);
+        add_parts(form, parts, of->whole, 1);
         break;
     case FORM_COLUMNS:
-        wide = of->n_quanta % form.n;
-        add_figures(&figures, parts, of->columns + of->n_quanta / form.n - 1,
-                    form.n - wide);
-        if (wide)
-            add_figures(&figures, parts, of->columns + of->n_quanta / form.n,
-                        wide);
+        add_parts(form, parts, of->columns + of->n_quanta / n - 1,
+                  n - of->n_quanta % n);
+        if (of->n_quanta % n)
+            add_parts(form, parts, of->columns + of->n_quanta / n,
+                      of->n_quanta % n);
         break;
     case FORM_REPLICA:
-        add_figures(&figures, parts, of->replica,
-                    parts->problem->cluster.n_devices);
+        add_parts(form, parts, of->replica, n);
         break;
     case FORM_CUT:
-        cut = &parts->cuts[form.n];
+        cut = &parts->cuts[n];
         if (!cut->stands)
-            add_figures(&figures, parts, cut->block,
-                        (cut->n_blocks - 1) * cut->n_ranges);
+            add_parts(form, parts, cut->block,
+                      (cut->n_blocks - 1) * cut->n_ranges);
         for (uint32_t b = 0; cut->stands && b + 1 < cut->n_blocks; b++)
-            add_figures(&figures, parts, parts_of_block(cut, b), 1);
-        add_figures(&figures, parts, cut->last, cut->n_ranges);
+            add_parts(form, parts, parts_of_block(cut, b), 1);
+        add_parts(form, parts, cut->last, cut->n_ranges);
         break;
     }
-    return figures;
+}
+
+void forms_list(struct parts *parts, struct arena *arena)
+{
+    for (uint32_t u = 0; u < parts->n_units; u++) {
+        struct part_unit *of = &parts->of[u];
+        uint32_t n_columns = n_column_forms(parts, of);
+
+        of->forms = ARENA_NEW(arena, struct form, n_columns + of->n_cuts + 2);
+        if (of->whole != NO_PART)
+            add_form(parts, of, FORM_WHOLE, 1);
+        if (n_columns && has_one_device(parts, of))
+            add_form(parts, of, FORM_COLUMNS, fewest_pieces(of));
+        else
+            for (uint32_t n = 2; n < n_columns + 2; n++)
+                add_form(parts, of, FORM_COLUMNS, n);
+        if (of->replica != NO_PART)
+            add_form(parts, of, FORM_REPLICA,
+                     parts->problem->cluster.n_devices);
+        for (uint32_t c = 0; c < of->n_cuts; c++)
+            add_form(parts, of, FORM_CUT, of->first_cut + c);
+    }
 }
 
 bool forms_fills_host(const struct parts *parts, struct form form)
@@ -183,4 +174,90 @@ uint32_t forms_ring_device(const struct parts *parts, struct form form,
     if (cut->n_blocks * cut->n_ranges <= n)
         apart = cut->n_blocks;
     return (at + piece->block + piece->range * apart) % n;
+}
+
+/* --- beside others --- */
+
+struct beside {
+    struct parts *parts;
+    double *share;   /* [width]: a device's average share */
+    double share_ms; /* its compute */
+    double total_ms; /* of devices that all have it */
+};
+
+static void find_share(const struct parts *parts, double *share)
+{
+    const uint32_t n_devices = parts->problem->cluster.n_devices;
+    const size_t width = parts->oracle->width;
+
+    for (uint32_t u = 0; u < parts->n_units; u++) {
+        struct form form = forms_get(parts, u, 0);
+
+        for (uint32_t i = 0; i < form.n_pieces; i++) {
+            uint32_t part = forms_piece(parts, u, form, i).part;
+
+            for (size_t w = 0; w < width; w++)
+                share[w] += parts->vectors[part * width + w] / n_devices;
+        }
+    }
+}
+
+/* Of devices that have the average share, but for one, which has these sums. */
+static double total_of(const struct beside *beside, const double *sums)
+{
+    const struct parts *parts = beside->parts;
+    const struct oracle *oracle = parts->oracle;
+    const uint32_t n_devices = parts->problem->cluster.n_devices;
+    const size_t width = oracle->width;
+    double *all, *compute_ms, total;
+
+    if (oracle->ops->terms)
+        return parts_alone_ms(oracle, sums);
+    all = mem_alloc(n_devices, (width + 1) * sizeof(double));
+    compute_ms = all + n_devices * width;
+    for (uint32_t r = 0; r < n_devices; r++) {
+        memcpy(all + r * width, r ? beside->share : sums,
+               width * sizeof(double));
+        compute_ms[r] = beside->share_ms;
+    }
+    oracle->ops->compute(oracle, sums, 1, compute_ms);
+    total = oracle_comm_total_ms(oracle, all, compute_ms);
+    mem_free(all);
+    return total;
+}
+
+static void price_chunk(void *ctx, size_t task, unsigned thread)
+{
+    const struct beside *beside = ctx;
+    const struct parts *parts = beside->parts;
+    const size_t width = parts->oracle->width, end = (task + 1) * CHUNK;
+    double *sums = mem_alloc(width, sizeof(*sums));
+
+    (void)thread;
+    for (size_t i = task * CHUNK; i < end && i < parts->n_parts; i++) {
+        for (size_t w = 0; w < width; w++)
+            sums[w] = beside->share[w] + parts->vectors[i * width + w];
+        parts->marginal_ms[i] =
+            fmax(0, total_of(beside, sums) - beside->total_ms);
+    }
+    mem_free(sums);
+}
+
+void forms_price_beside(struct parts *parts, struct pool *pool,
+                        struct arena *arena)
+{
+    const struct oracle *oracle = parts->oracle;
+    struct beside beside = {.parts = parts};
+
+    if (oracle->is_additive) {
+        parts->marginal_ms = parts->alone_ms;
+        return;
+    }
+    parts->marginal_ms = ARENA_NEW(arena, double, parts->n_parts);
+    beside.share = mem_alloc(oracle->width, sizeof(double));
+    find_share(parts, beside.share);
+    oracle->ops->compute(oracle, beside.share, 1, &beside.share_ms);
+    beside.total_ms = total_of(&beside, beside.share);
+    pool_run(pool, (parts->n_parts + CHUNK - 1) / CHUNK, price_chunk, &beside);
+    mem_free(beside.share);
 }

@@ -2,36 +2,28 @@
 #ifndef NEUROSHARD_SEARCH_FORMS_H
 #define NEUROSHARD_SEARCH_FORMS_H
 
-#include "search/layout.h"
+#include "search/state.h"
 
 /*
- * The ways in which a unit may be cut, numbered: whole; 2, 3 ... even column
- * pieces; a replica on each device; rows and grids (choices.h). What a form
- * takes in all, and which pieces it comes to. Uneven widths come of later
+ * The ways in which a unit may be cut, numbered (struct form): which pieces
+ * they come to, and what these cost beside others. Uneven widths come of later
  * changes.
  */
 
-enum form_kind { FORM_WHOLE, FORM_COLUMNS, FORM_REPLICA, FORM_CUT };
-
-struct form {
-    enum form_kind kind;
-    uint32_t n; /* of FORM_COLUMNS: pieces; of FORM_CUT: index in parts->cuts */
-};
-
-struct form_figures {
-    double load_ms;      /* its pieces alone, added up */
-    double peak_ms;      /* the dearest of them */
-    double bytes;        /* of all of them */
-    uint64_t peak_bytes; /* of the largest */
-    uint32_t n_pieces;
-};
-
-/* Whether there is such a form. */
-bool forms_has(const struct parts *parts, uint32_t unit, enum form_kind kind);
-uint32_t forms_count(const struct parts *parts, uint32_t unit);
-struct form forms_get(const struct parts *parts, uint32_t unit, uint32_t idx);
-struct form_figures forms_figures(const struct parts *parts, uint32_t unit,
-                                  struct form form);
+/* Finds the forms of all units; in the arena. */
+void forms_list(struct parts *parts, struct arena *arena);
+static inline uint32_t forms_count(const struct parts *parts, uint32_t unit)
+{
+    return parts->of[unit].n_forms;
+}
+static inline struct form forms_get(const struct parts *parts, uint32_t unit,
+                                    uint32_t idx)
+{
+    return parts->of[unit].forms[idx];
+}
+/* The first of that kind; NULL where there is none. */
+const struct form *forms_find(const struct parts *parts, uint32_t unit,
+                              enum form_kind kind);
 
 /* Piece i of a form: its part, range and block. The device is that of a pin,
  * the only one, that of a replica, of a row cut over all devices where the
@@ -45,5 +37,15 @@ uint32_t forms_ring_device(const struct parts *parts, struct form form,
                            const struct change *piece, uint32_t at);
 /* Whether its blocks must be those of one host's devices, in order. */
 bool forms_fills_host(const struct parts *parts, struct form form);
+
+/*
+ * Sets marginal_ms of parts that were priced, whose forms are listed. Where a
+ * cost model is not additive, pieces cost less together than each alone (one
+ * launch for all, look-ups that hide each other), so sums of what they take
+ * alone mislead. A piece is priced on top of a device's average share of the
+ * whole list instead, all other devices having just that share.
+ */
+void forms_price_beside(struct parts *parts, struct pool *pool,
+                        struct arena *arena);
 
 #endif

@@ -12,10 +12,10 @@
 #include "search/search.h"
 #include "search/settle.h"
 #include "search/starts.h"
-#include "search/walks.h"
+#include "search/temper.h"
 #include "search/watch.h"
 
-/* Temperatures of the walks, as shares of the best total: the fewer tables a
+/* Temperatures of the chains, as shares of the best total: the fewer tables a
  * device has, the larger are the steps there are. */
 #define HOT_FRAC 0.3 /* over the square of a device's tables */
 #define MAX_HOT_FRAC 0.1
@@ -43,7 +43,7 @@ struct full {
     double published_ms;   /* its total before pieces were joined; INFINITY
                               where there is none */
     struct starts starts;
-    struct walks walks;
+    struct temper temper;
     uint64_t n_cycle_steps, n_before; /* of each chain; before this cycle */
     struct progress progress;
     double start_ms; /* by the clock */
@@ -141,11 +141,8 @@ static double hot_frac(const struct parts *parts)
     for (uint32_t u = 0; u < parts->n_units; u++) {
         double least = INFINITY;
 
-        for (uint32_t i = 0; i < forms_count(parts, u); i++) {
-            struct form form = forms_get(parts, u, i);
-
-            least = fmin(least, forms_figures(parts, u, form).load_ms);
-        }
+        for (uint32_t i = 0; i < forms_count(parts, u); i++)
+            least = fmin(least, forms_get(parts, u, i).load_ms);
         sum += least;
         squares += least * least;
     }
@@ -162,7 +159,7 @@ static const char *reason_to_stop(const struct full *full)
     double limit_ms = full->options->time_limit_ms;
 
     if (watch_is_bad(&full->watch) ||
-        full->bound.ms >= walks_best(&full->walks)->total_ms * (1 - 1e-9))
+        full->bound.ms >= temper_best(&full->temper)->total_ms * (1 - 1e-9))
         return "done";
     if (interrupt_requested())
         return "interrupt";
@@ -184,8 +181,8 @@ static void restart_from_best(struct full *full)
 {
     struct snapshot best = {0};
 
-    snapshot_copy(&best, walks_best(&full->walks));
-    walks_start(&full->walks, &best, 1);
+    snapshot_copy(&best, temper_best(&full->temper));
+    temper_start(&full->temper, &best, 1);
     snapshot_release(&best);
 }
 
@@ -195,7 +192,8 @@ static bool run_cycles(struct full *full, unsigned n_tempered)
     double hot = hot_frac(&full->parts);
 
     if (n_tempered) {
-        if (!walks_temper(&full->walks, n_tempered * full->n_cycle_steps, hot))
+        if (!temper_exchange(&full->temper, n_tempered * full->n_cycle_steps,
+                             hot))
             return false;
         hot = fmin(hot, TEMPERED_HOT_FRAC);
     }
@@ -204,7 +202,7 @@ static bool run_cycles(struct full *full, unsigned n_tempered)
         full->n_before = cycle * full->n_cycle_steps;
         if (cycle)
             restart_from_best(full);
-        if (!walks_anneal(&full->walks, full->n_cycle_steps, hot))
+        if (!temper_anneal(&full->temper, full->n_cycle_steps, hot))
             return false;
         hot *= REHEATING;
     }
@@ -214,24 +212,24 @@ static bool run_cycles(struct full *full, unsigned n_tempered)
 static void improve(struct full *full)
 {
     const struct tuning *tuning = full->parts.tuning;
-    uint64_t effort = anneal_effort(&full->parts, full->options->effort);
+    uint64_t effort = temper_effort(&full->parts, full->options->effort);
     uint64_t n_tempered = effort / TEMPER_CHANGES / full->parts.n_units;
 
     if (n_tempered > tuning->n_tempered)
         n_tempered = tuning->n_tempered;
-    full->n_cycle_steps = effort / WALKS_CHAINS / tuning->n_cycles + 1;
-    walks_open(&full->walks, &full->parts, full->options->pool,
-               full->options->seed);
-    full->walks.goes_on = goes_on;
-    full->walks.ctx = full;
-    walks_start(&full->walks, full->starts.best, full->starts.n);
+    full->n_cycle_steps = effort / TEMPER_CHAINS / tuning->n_cycles + 1;
+    temper_open(&full->temper, &full->parts, full->options->pool,
+                full->options->seed);
+    full->temper.goes_on = goes_on;
+    full->temper.ctx = full;
+    temper_start(&full->temper, full->starts.best, full->starts.n);
     progress_start(&full->progress, "searching",
                    tuning->n_cycles * full->n_cycle_steps);
     for (unsigned i = 0; i < MAX_RUNS; i++) {
         if (!run_cycles(full, (unsigned)n_tempered))
             break;
         full->stopped = "budget";
-        if (walks_best(&full->walks)->total_ms <= full->published_ms)
+        if (temper_best(&full->temper)->total_ms <= full->published_ms)
             break;
         restart_from_best(full);
     }
@@ -243,15 +241,15 @@ static struct snapshot *choose_best(struct full *full)
 {
     struct snapshot *best = &full->starts.best[0];
 
-    for (unsigned c = 0; full->walks.n_bundles && c < WALKS_CHAINS; c++) {
-        struct snapshot *other = &full->walks.chains[c]->best;
+    for (unsigned c = 0; full->temper.lock_step && c < TEMPER_CHAINS; c++) {
+        struct snapshot *other = &full->temper.chains[c]->best;
 
         snapshot_price(other, &full->parts);
         full->n_priced++;
         if (other->total_ms < best->total_ms)
             best = other;
     }
-    full->n_priced += walks_priced(&full->walks);
+    full->n_priced += temper_priced(&full->temper);
     return best;
 }
 
@@ -319,7 +317,8 @@ int search_full(struct plan *plan, const struct oracle *oracle,
                       err) ||
         infeasible_check(&plan->problem, full.oracle, SHARD_ALL_KINDS, err))
         goto out;
-    if (parts_init(&full.parts, &full.units, options->pool, &scratch, err))
+    if (parts_init(&full.parts, &full.units, NULL, options->pool, &scratch,
+                   err))
         goto out;
     if (options->tuning)
         parts_tune(&full.parts, options->tuning);
@@ -345,7 +344,7 @@ int search_full(struct plan *plan, const struct oracle *oracle,
     plan->search_ms = clock_ms() - full.start_ms;
     rc = 0;
 out:
-    walks_close(&full.walks);
+    temper_close(&full.temper);
     starts_release(&full.starts);
     arena_release(&scratch);
     return rc;

@@ -4,7 +4,7 @@
 
 #include "base/rng.h"
 #include "core/plan_moves.h"
-#include "search/snapshot.h"
+#include "search/trial.h"
 
 /*
  * Where the tables stand now, when a plan is to replace another, and what a

@@ -3,8 +3,8 @@
 
 #include "search/forms.h"
 #include "search/homes.h"
-#include "search/join.h"
 #include "search/rebuild.h"
+#include "search/trial.h"
 
 /* Replicas and rows over very many devices make long plans. */
 #define MAX_PIECES (1u << 18)
@@ -202,19 +202,14 @@ static void propose_resplit(struct trial *trial, const struct layout *layout,
 static struct form draw_form(const struct parts *parts, uint32_t unit,
                              struct rng *rng)
 {
-    switch (rng_draw(rng, 4)) {
-    case 0:
-        if (forms_has(parts, unit, FORM_WHOLE))
-            return (struct form){FORM_WHOLE, 1};
-        break;
-    case 1:
-        if (forms_has(parts, unit, FORM_REPLICA))
-            return (struct form){FORM_REPLICA, 0};
-        break;
-    default:
-        break;
-    }
-    return forms_get(parts, unit, rng_draw(rng, forms_count(parts, unit)));
+    uint32_t kind = rng_draw(rng, 4);
+    const struct form *form = NULL;
+
+    if (kind < 2)
+        form = forms_find(parts, unit, kind ? FORM_REPLICA : FORM_WHOLE);
+    return form ? *form
+                : forms_get(parts, unit,
+                            rng_draw(rng, forms_count(parts, unit)));
 }
 
 /* Open places are filled from a random device on. */
@@ -222,15 +217,15 @@ static void propose_recut(struct trial *trial, const struct layout *layout,
                           uint32_t piece, struct rng *rng)
 {
     const struct parts *parts = layout->parts;
-    uint32_t unit = part_of(layout, piece)->unit, n, at;
+    uint32_t unit = part_of(layout, piece)->unit, at;
     struct form form = draw_form(parts, unit, rng);
 
-    n = forms_figures(parts, unit, form).n_pieces;
-    if (parts->of[unit].unit->device >= 0 || n + layout->n_live > MAX_PIECES)
+    if (parts->of[unit].unit->device >= 0 ||
+        form.n_pieces + layout->n_live > MAX_PIECES)
         return;
     trial_remove_unit(trial, layout, unit);
     at = other_device(layout, layout->pieces[piece].device, rng);
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < form.n_pieces; i++) {
         struct change next = forms_piece(parts, unit, form, i);
 
         if (next.device == NO_PIECE)
@@ -247,14 +242,15 @@ static struct form form_now(const struct layout *layout, uint32_t unit)
     const struct cut *cut = parts_cut_of(parts, part);
 
     if (parts->parts[part].kind == SHARD_REPLICATE)
-        return (struct form){FORM_REPLICA, 0};
+        return *forms_find(parts, unit, FORM_REPLICA);
     if (cut)
-        return (struct form){FORM_CUT, (uint32_t)(cut - parts->cuts)};
+        return *(forms_find(parts, unit, FORM_CUT) + (cut - parts->cuts) -
+                 parts->of[unit].first_cut);
     for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
          i = layout->pieces[i].next)
         n++;
-    return n > 1 ? (struct form){FORM_COLUMNS, n}
-                 : (struct form){FORM_WHOLE, 1};
+    return (struct form){
+        .kind = n > 1 ? FORM_COLUMNS : FORM_WHOLE, .n = n, .n_pieces = n};
 }
 
 static bool is_among(const struct rebuild_unit *units, uint32_t n,
@@ -284,7 +280,7 @@ static void propose_rebuild(struct trial *trial, const struct layout *layout,
         units[n].unit = unit;
         units[n].form =
             is_kept ? form_now(layout, unit) : draw_form(parts, unit, rng);
-        n_pieces += forms_figures(parts, unit, units[n].form).n_pieces;
+        n_pieces += units[n].form.n_pieces;
         n++;
     }
     if (n && n_pieces <= MAX_PIECES)

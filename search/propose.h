@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_SEARCH_PROPOSE_H
 #define NEUROSHARD_SEARCH_PROPOSE_H
 
-#include "search/layout.h"
+#include "search/trial.h"
 
 /*
  * What may be tried next: one random change of a layout. Half of all changes
@@ -20,8 +20,9 @@
  *            (search/rebuild.h)
  */
 
-/* Fills an empty trial, pieces that meet joined (search/join.h); it stays empty
- * where the draw leads nowhere. Memory is not looked at: trial_sum does. */
+/* Fills an empty trial, pieces that meet joined (search/trial.h); it stays
+ * empty where the draw leads nowhere. Memory is not looked at: trial_sum does.
+ */
 void propose(struct trial *trial, const struct layout *layout, struct rng *rng);
 
 #endif

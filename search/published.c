@@ -447,7 +447,7 @@ static int settle_plan(struct plan *plan, const struct oracle *oracle,
 
     problem.kinds &= SHARD_TABLE | SHARD_COLUMN;
     if (units_collect(&units, &problem, oracle, scratch, err) ||
-        parts_init(&parts, &units, NULL, scratch, err))
+        parts_init(&parts, &units, NULL, NULL, scratch, err))
         return -1;
     if (snapshot_from_plan(&snapshot, &parts, plan)) {
         plan->n_evaluations += settle_total(&snapshot, &parts, most_ms);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/rebuild.h"
 
+#include "search/trial.h"
+
 #include <math.h>
 
 /* What is left of a table when all devices are full goes in shares: this part
@@ -247,13 +249,13 @@ static void take_devices(struct site *site, uint32_t first_change,
 
 static void put_pieces(struct site *site, struct form form)
 {
-    uint32_t n = forms_figures(site->parts, site->unit, form).n_pieces;
     bool fills_host = forms_fills_host(site->parts, form);
-    uint32_t n_blocks =
-        form.kind == FORM_CUT ? site->parts->cuts[form.n].n_blocks : n;
+    uint32_t n_blocks = form.kind == FORM_CUT
+                            ? site->parts->cuts[form.n].n_blocks
+                            : form.n_pieces;
     uint32_t first = site->trial->n_changes, host = 0;
 
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < form.n_pieces; i++) {
         struct change piece = forms_piece(site->parts, site->unit, form, i);
         uint32_t range = i / n_blocks, b = i % n_blocks;
 

@@ -3,7 +3,7 @@
 #define NEUROSHARD_SEARCH_RELABEL_H
 
 #include "search/homes.h"
-#include "search/snapshot.h"
+#include "search/state.h"
 
 /*
  * GPUs that are alike may change names. A layout's are renamed such that most

@@ -8,7 +8,7 @@
 #include "search/relabel.h"
 #include "search/replan_front.h"
 #include "search/replan_start.h"
-#include "search/walks.h"
+#include "search/temper.h"
 
 #include <math.h>
 #include <string.h>
@@ -50,7 +50,7 @@ bool replan_offer_layout(struct replan *replan)
 /* The same of this, and where it was wanted of its way home. */
 static void offer(struct replan *replan, const struct snapshot *snapshot)
 {
-    tryout_load(&replan->tryout, snapshot);
+    snapshot_load(snapshot, &replan->tryout.layout);
     if (replan_offer_layout(replan))
         replan_lessen(replan);
 }
@@ -94,7 +94,7 @@ static uint64_t limit_of(const struct replan *replan, unsigned chain,
         first = front->points[0].moved_bytes - least;
         last = front->points[front->n - 1].moved_bytes - least;
     }
-    if (chain + 1 == WALKS_CHAINS && (first || replan->homes.n_loose))
+    if (chain + 1 == TEMPER_CHAINS && (first || replan->homes.n_loose))
         return least + first / 2;
     return least + (uint64_t)(exp2(-halvings) * (double)last);
 }
@@ -116,32 +116,32 @@ static const struct snapshot *start_of(const struct replan *replan,
  * cycle from what all have found. */
 static void anneal(struct replan *replan)
 {
-    uint64_t effort = anneal_effort(&replan->parts, replan->options->effort);
-    double n_steps = EFFORT_FRAC * (double)effort / WALKS_CHAINS / N_CYCLES;
+    uint64_t effort = temper_effort(&replan->parts, replan->options->effort);
+    double n_steps = EFFORT_FRAC * (double)effort / TEMPER_CHAINS / N_CYCLES;
     bool is_on = true;
-    struct walks walks;
+    struct temper temper;
 
     if (replan->parts.problem->cluster.n_devices < 2 || !effort)
         return;
-    walks_open(&walks, &replan->parts, replan->options->pool,
-               replan->options->seed);
-    walks.goes_on = goes_on;
-    walks.ctx = replan;
+    temper_open(&temper, &replan->parts, replan->options->pool,
+                replan->options->seed);
+    temper.goes_on = goes_on;
+    temper.ctx = replan;
     replan->stopped = "budget";
     for (unsigned cycle = 0; cycle < N_CYCLES && is_on; cycle++) {
-        for (unsigned c = 0; c < WALKS_CHAINS; c++) {
+        for (unsigned c = 0; c < TEMPER_CHAINS; c++) {
             uint64_t limit_bytes = limit_of(replan, c, cycle);
 
-            walks_start_chain(&walks, c, start_of(replan, limit_bytes, cycle),
-                              limit_bytes);
+            temper_start_chain(&temper, c, start_of(replan, limit_bytes, cycle),
+                               limit_bytes);
         }
-        is_on = walks_anneal(&walks, (uint64_t)n_steps + 1,
-                             HOT_FRAC * pow(REHEATING, cycle % N_REHEATINGS));
-        for (unsigned c = 0; c < WALKS_CHAINS; c++)
-            offer(replan, &walks.chains[c]->best);
+        is_on = temper_anneal(&temper, (uint64_t)n_steps + 1,
+                              HOT_FRAC * pow(REHEATING, cycle % N_REHEATINGS));
+        for (unsigned c = 0; c < TEMPER_CHAINS; c++)
+            offer(replan, &temper.chains[c]->best);
     }
-    replan->n_priced += walks_priced(&walks);
-    walks_close(&walks);
+    replan->n_priced += temper_priced(&temper);
+    temper_close(&temper);
 }
 
 /* --- the whole --- */
@@ -183,7 +183,7 @@ static int find(struct replan *replan, const struct problem *problem,
     replan_start(&replan->nearest, &replan->parts, &replan->homes);
     homes_settle(&replan->homes, &replan->parts, &replan->nearest,
                  replan->scratch);
-    tryout_load(&replan->tryout, &replan->nearest);
+    snapshot_load(&replan->nearest, &replan->tryout.layout);
     (void)replan_offer_layout(replan);
     replan->least_bytes = layout->all_moved_bytes;
     report->standing = (struct replan_point){layout->all_moved_bytes,
@@ -255,8 +255,8 @@ static int search(struct plan *plan, const struct plan *from,
         infeasible_check(&plan->problem, replan.oracle, SHARD_ALL_KINDS, err))
         goto out;
     homes_init(&replan.homes, &plan->problem, from, &scratch);
-    if (parts_init_from(&replan.parts, &replan.units, &replan.homes,
-                        options->pool, &scratch, err))
+    if (parts_init(&replan.parts, &replan.units, &replan.homes, options->pool,
+                   &scratch, err))
         goto out;
     tryout_init(&replan.tryout, &replan.parts);
     replan.tryout.layout.move_limit_bytes = COUNT_MOVES;

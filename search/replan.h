@@ -2,8 +2,8 @@
 #ifndef NEUROSHARD_SEARCH_REPLAN_H
 #define NEUROSHARD_SEARCH_REPLAN_H
 
-#include "search/layout.h"
 #include "search/search.h"
+#include "search/state.h"
 
 /*
  * A plan to replace another: for new tables, tables that grew or shrank, other

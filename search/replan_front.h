@@ -4,7 +4,7 @@
 
 #include "search/homes.h"
 #include "search/replan.h"
-#include "search/tryout.h"
+#include "search/trial.h"
 #include "search/watch.h"
 
 /*

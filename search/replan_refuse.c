@@ -45,7 +45,7 @@ static struct reasons find_reasons(struct replan *replan)
     const struct layout *layout = &replan->tryout.layout;
     struct reasons reasons = {0};
 
-    tryout_load(&replan->tryout, &replan->front.points[0].layout);
+    snapshot_load(&replan->front.points[0].layout, &replan->tryout.layout);
     for (uint32_t u = 0; u < replan->parts.n_units; u++)
         if (layout->moved_bytes[u])
             add_reasons(&reasons, &replan->homes, replan->parts.problem,

@@ -3,8 +3,7 @@
 
 #include "base/ranked.h"
 #include "search/forms.h"
-#include "search/join.h"
-#include "search/tryout.h"
+#include "search/trial.h"
 
 #include <math.h>
 
@@ -111,8 +110,8 @@ static bool has_meeting(const struct snapshot *of_unit,
         for (uint32_t j = 0; j < i; j++)
             if (pieces[i].device == pieces[j].device &&
                 pieces[i].device != NO_PIECE &&
-                join_same_block(parts, pieces[i].part, pieces[i].block,
-                                pieces[j].part, pieces[j].block))
+                trial_same_block(parts, pieces[i].part, pieces[i].block,
+                                 pieces[j].part, pieces[j].block))
                 return true;
     return false;
 }
@@ -297,11 +296,11 @@ static void put_form(struct starter *starter, uint32_t unit, struct form form,
                      bool by_room)
 {
     const struct parts *parts = starter->parts;
-    uint32_t n = forms_figures(parts, unit, form).n_pieces, at = UINT32_MAX;
+    uint32_t at = UINT32_MAX;
 
     trial_clear(&starter->tryout.trial);
     trial_remove_unit(&starter->tryout.trial, &starter->tryout.layout, unit);
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < form.n_pieces; i++) {
         struct change piece = forms_piece(parts, unit, form, i);
 
         if (piece.device == NO_PIECE)
@@ -447,8 +446,7 @@ static void place_all_anew(struct starter *starter, const bool *is_anew)
 
     for (uint32_t u = 0; u < parts->n_units; u++)
         if (is_anew[u])
-            order[n++] = (struct ranked){
-                -forms_figures(parts, u, forms_get(parts, u, 0)).load_ms, u};
+            order[n++] = (struct ranked){-forms_get(parts, u, 0).load_ms, u};
     ranked_sort(order, n);
     for (uint32_t i = 0; i < n; i++)
         place_anew(starter, order[i].idx);
@@ -469,7 +467,7 @@ static void place_units(struct starter *starter, struct snapshot *out)
             snapshot_add(unit.pieces[i].device == NO_PIECE ? &open : out,
                          unit.pieces[i]);
     }
-    tryout_load(&starter->tryout, out);
+    snapshot_load(out, &starter->tryout.layout);
     place_all_open(starter, &open, is_anew);
     place_all_anew(starter, is_anew);
     snapshot_save(out, &starter->tryout.layout);

@@ -60,11 +60,11 @@ int search_reference(struct plan *plan, const struct oracle *oracle,
 /*
  * The full search: all kinds chosen together, from several starting points (the
  * published search's result among them), by parallel tempering and simulated
- * annealing (search/walks.h) over moves, swaps, splits, merges and new cuts.
+ * annealing (search/temper.h) over moves, swaps, splits, merges and new cuts.
  * Its budget is work: one seed gives one plan at any thread count and speed,
  * unless time_limit_ms or SIGINT cuts it short; `stopped` says which. Its plan
  * never costs more than that of search_reference, which it runs where tables x
- * devices <= 30,000, once its pieces that meet are made one (search/join.h);
+ * devices <= 30,000, once its pieces that meet are made one (search/trial.h);
  * where that made it dearer, the search tries several times to do better than
  * without.
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/settle.h"
 
-#include "search/tryout.h"
+#include "search/trial.h"
 
 #include <math.h>
 
@@ -163,7 +163,7 @@ static uint64_t settle(struct snapshot *snapshot, const struct parts *parts,
     uint64_t n_priced;
 
     tryout_init(&settling.tryout, parts);
-    tryout_load(&settling.tryout, snapshot);
+    snapshot_load(snapshot, &settling.tryout.layout);
     while ((by_memory || settling.tryout.layout.total_ms > most_ms) &&
            step(&settling))
         continue;

@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_SEARCH_SETTLE_H
 #define NEUROSHARD_SEARCH_SETTLE_H
 
-#include "search/snapshot.h"
+#include "search/state.h"
 
 /*
  * A layout that is good already, made better by single moves and swaps, the

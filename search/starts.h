@@ -3,7 +3,7 @@
 #define NEUROSHARD_SEARCH_STARTS_H
 
 #include "base/parallel.h"
-#include "search/snapshot.h"
+#include "search/state.h"
 
 /*
  * What the full search starts from: layouts built by different views of what

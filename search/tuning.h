@@ -36,7 +36,7 @@ struct tuning {
     uint32_t recuts;      /* of those beside the first: are cut anew */
     uint32_t strays;      /* of pieces put back: go anywhere */
     bool pours;           /* whole tables and columns: search/rebuild.h */
-    bool has_marginals;   /* loads beside others: search/marginal.h */
+    bool has_marginals;   /* loads beside others: search/forms.h */
     uint32_t anywhere;    /* of changes: begin on any device, not on one that
                              sets the total */
     uint32_t to_fastest;  /* of moves: to the least loaded device */

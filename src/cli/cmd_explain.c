@@ -39,7 +39,7 @@ static void find_bound(struct explained *explained, const struct plan *plan,
     explained->bound_ms = NAN;
     if (units_collect(&units, &plan->problem, oracle, explained->arena,
                       &ignored) ||
-        parts_init(&parts, &units, NULL, explained->arena, &ignored))
+        parts_init(&parts, &units, NULL, NULL, explained->arena, &ignored))
         return;
     bound_find(&bound, &parts);
     if (!(bound.ms > 0) || bound.ms > plan->total_ms * (1 + 1e-9))

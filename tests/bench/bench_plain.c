@@ -64,7 +64,7 @@ static double plain_total(const struct problem *problem,
     double total_ms;
 
     if (units_collect(&units, problem, oracle, arena, err) ||
-        parts_init(&parts, &units, NULL, arena, err))
+        parts_init(&parts, &units, NULL, NULL, arena, err))
         return NAN;
     total_ms = plain_solve(&best, &parts, n_changes, seed, arena) > 0
                    ? INFINITY

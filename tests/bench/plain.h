@@ -6,7 +6,7 @@
 
 #include "base/rng.h"
 #include "search/forms.h"
-#include "search/snapshot.h"
+#include "search/state.h"
 
 /*
  * The plain rival: what anyone would write in an afternoon. Each table in even
@@ -78,7 +78,7 @@ static void plain_set_form(struct plain *plain, uint32_t u, struct form form,
                            uint32_t at)
 {
     struct plain_unit *unit = &plain->units[u];
-    uint32_t n = forms_figures(plain->parts, u, form).n_pieces;
+    uint32_t n = form.n_pieces;
 
     for (uint32_t i = 0; n <= PLAIN_MAX_PIECES && i < n; i++) {
         struct change *piece = &unit->pieces[i];
@@ -111,7 +111,7 @@ static struct form plain_even_form(const struct plain *plain, uint32_t u,
     struct form form = forms_get(plain->parts, u, 0);
 
     for (uint32_t k = 1; k < forms_count(plain->parts, u); k++)
-        if (forms_figures(plain->parts, u, form).peak_ms > peak_ms &&
+        if (form.peak_ms > peak_ms &&
             forms_get(plain->parts, u, k).kind == FORM_COLUMNS)
             form = forms_get(plain->parts, u, k);
     return form;
@@ -128,7 +128,7 @@ static void plain_longest_first(struct plain *plain, double peak_ms)
         struct form form = plain_even_form(plain, u, peak_ms);
 
         plain_set_form(plain, u, form, 0);
-        piece_ms[u] = forms_figures(parts, u, form).peak_ms;
+        piece_ms[u] = form.peak_ms;
     }
     for (uint32_t done = 0; done < parts->n_units; done++) {
         uint32_t u = 0;
@@ -230,8 +230,7 @@ static double plain_solve(struct snapshot *best, const struct parts *parts,
     plain.terms = ARENA_NEW(arena, double, n_devices *ORACLE_MAX_TERMS);
     plain.bytes = ARENA_NEW(arena, double, n_devices);
     for (uint32_t u = 0; u < parts->n_units; u++)
-        mean_ms +=
-            forms_figures(parts, u, forms_get(parts, u, 0)).load_ms / n_devices;
+        mean_ms += forms_get(parts, u, 0).load_ms / n_devices;
     plain_longest_first(&plain, mean_ms);
     now = least = plain_energy(&plain);
     plain_save(&plain, best);

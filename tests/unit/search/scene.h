@@ -53,7 +53,7 @@ static void scene_open(struct scene *scene, enum scene_sort sort)
     } while (scene_sort_of(&scene->oracle.base) != sort);
     ok(!units_collect(&scene->units, &scene->problem, &scene->oracle.base,
                       &scene->arena, &err) &&
-           !parts_init(&scene->parts, &scene->units, NULL, &scene->arena,
+           !parts_init(&scene->parts, &scene->units, NULL, NULL, &scene->arena,
                        &err) &&
            fit_by_memory(&scene->start, &scene->parts, FIT_QUICK, &failure),
        "a start: %s", err.msg);

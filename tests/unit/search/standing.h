@@ -10,7 +10,7 @@
 
 #include "search/homes.h"
 #include "search/replan_start.h"
-#include "search/tryout.h"
+#include "search/trial.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"
@@ -90,15 +90,15 @@ static void standing_open(struct standing *standing, uint64_t seed,
                &standing->arena);
     ok(!units_collect(&standing->units, &standing->problem,
                       &standing->oracle.base, &standing->arena, &err) &&
-           !parts_init_from(&standing->parts, &standing->units,
-                            &standing->homes, NULL, &standing->arena, &err),
+           !parts_init(&standing->parts, &standing->units, &standing->homes,
+                       NULL, &standing->arena, &err),
        "a problem: %s", err.msg);
     replan_start(&standing->nearest, &standing->parts, &standing->homes);
     homes_settle(&standing->homes, &standing->parts, &standing->nearest,
                  &standing->arena);
     tryout_init(&standing->tryout, &standing->parts);
     standing->tryout.layout.move_limit_bytes = COUNT_MOVES;
-    tryout_load(&standing->tryout, &standing->nearest);
+    snapshot_load(&standing->nearest, &standing->tryout.layout);
 }
 
 static void standing_close(struct standing *standing)

@@ -19,7 +19,7 @@ static struct bound bound_of(const struct problem *problem,
     struct err err = {0};
 
     if (units_collect(&units, problem, oracle, arena, &err) ||
-        parts_init(&parts, &units, NULL, arena, &err))
+        parts_init(&parts, &units, NULL, NULL, arena, &err))
         ok(0, "parts: %s", err.msg);
     else
         bound_find(&bound, &parts);

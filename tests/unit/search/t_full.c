@@ -238,23 +238,22 @@ static void check_forms(void)
     fake_problem(&problem, rows, dims, 1, 3, ROOMY, &arena);
     oracle = plain_oracle(&problem);
     rc = units_collect(&units, &problem, &oracle.base, &arena, &err) ||
-         parts_init(&parts, &units, NULL, &arena, &err);
+         parts_init(&parts, &units, NULL, NULL, &arena, &err);
     ok(!rc, "parts: %s", err.msg);
     if (rc)
         return;
     for (uint32_t i = 0; i < forms_count(&parts, 0); i++) {
         struct form form = forms_get(&parts, 0, i);
-        struct form_figures figures = forms_figures(&parts, 0, form);
         double elements = 0;
 
-        for (uint32_t k = 0; k < figures.n_pieces; k++) {
+        for (uint32_t k = 0; k < form.n_pieces; k++) {
             struct change piece = forms_piece(&parts, 0, form, k);
             const struct part *part = &parts.parts[piece.part];
 
             elements += (double)part->n_rows * part->width;
         }
         if (form.kind == FORM_REPLICA)
-            elements /= figures.n_pieces;
+            elements /= form.n_pieces;
         if (elements != 1600)
             ok(0, "form %u has %g elements", i, elements);
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/layout_check.h"
+#include "search/state_check.h"
 
 #include "search/propose.h"
-#include "search/tryout.h"
+#include "search/trial.h"
 #include "tests/unit/search/scene.h"
 
 #define N_STEPS 400
@@ -282,7 +282,7 @@ static void spoil_once(struct tryout *tryout, uint32_t piece, size_t fault,
         tally->n_made[fault]++;
         tally->n_caught[fault] += layout_check(layout, &err) != 0;
     }
-    tryout_load(tryout, &saved);
+    snapshot_load(&saved, &tryout->layout);
     snapshot_release(&saved);
 }
 
@@ -296,7 +296,7 @@ static void walk(enum scene_sort sort, struct tally *tally)
 
     scene_open(&scene, sort);
     tryout_init(&tryout, &scene.parts);
-    tryout_load(&tryout, &scene.start);
+    snapshot_load(&scene.start, &tryout.layout);
     rng_init(&rng, 23, sort);
     for (unsigned i = 0; i < N_STEPS; i++) {
         propose(&tryout.trial, &tryout.layout, &rng);

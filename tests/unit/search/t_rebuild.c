@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/rebuild.h"
 
-#include "search/layout_check.h"
-#include "search/marginal.h"
+#include "search/forms.h"
 #include "search/propose.h"
-#include "search/tryout.h"
+#include "search/state_check.h"
+#include "search/trial.h"
 #include "tests/unit/search/scene.h"
 #include "tests/unit/search/standing.h"
 
@@ -21,7 +21,7 @@ static void site_open(struct site *site, enum scene_sort sort)
 {
     scene_open(&site->scene, sort);
     tryout_init(&site->tryout, &site->scene.parts);
-    tryout_load(&site->tryout, &site->scene.start);
+    snapshot_load(&site->scene.start, &site->tryout.layout);
     rng_init(&site->rng, 11, 0);
 }
 
@@ -88,7 +88,7 @@ static void rebuild_some(struct site *site, bool pours)
         uint32_t n_forms = forms_count(&site->scene.parts, order[i]);
 
         units[i].unit = order[i];
-        units[i].form = pours ? (struct form){FORM_WHOLE, 1}
+        units[i].form = pours ? (struct form){.kind = FORM_WHOLE, .n = 1}
                               : forms_get(&site->scene.parts, order[i],
                                           rng_draw(&site->rng, n_forms));
     }

@@ -25,7 +25,7 @@ static void replan_open(struct replan *replan, struct standing *standing)
     replan->parts.homes = &replan->homes;
     tryout_init(&replan->tryout, &replan->parts);
     replan->tryout.layout.move_limit_bytes = COUNT_MOVES;
-    tryout_load(&replan->tryout, &standing->nearest);
+    snapshot_load(&standing->nearest, &replan->tryout.layout);
 }
 
 static void replan_close(struct replan *replan)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NEUROSHARD_SEARCH_LAYOUT_CHECK_H
-#define NEUROSHARD_SEARCH_LAYOUT_CHECK_H
+#ifndef NEUROSHARD_SEARCH_STATE_CHECK_H
+#define NEUROSHARD_SEARCH_STATE_CHECK_H
 
 #include "base/err.h"
-#include "search/layout.h"
+#include "search/state.h"
 
 /*
  * A layout keeps lists, sums and totals that each change updates; this works

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/layout_check.h"
+#include "search/state_check.h"
 
 #include "search/homes.h"
 

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NEUROSHARD_SEARCH_LAYOUT_H
-#define NEUROSHARD_SEARCH_LAYOUT_H
+#ifndef NEUROSHARD_SEARCH_STATE_H
+#define NEUROSHARD_SEARCH_STATE_H
 
+#include "core/plan.h"
 #include "search/choices.h"
 
 /*
  * An assignment of pieces to devices that is changed step by step: the pieces,
- * by unit and by device, and what each device has in sum. A trial is a change
- * of some pieces, priced on the side: it costs the layout nothing unless it is
- * committed.
+ * by unit and by device, and what each device has in sum.
  */
 
 #define NO_PIECE UINT32_MAX
@@ -35,6 +34,7 @@ struct holding {
 
 struct layout {
     const struct parts *parts; /* not owned */
+    struct arena arena;        /* of what does not grow */
     uint32_t n_devices;
     struct piece *pieces; /* [n_pieces], with holes */
     uint32_t n_pieces, capacity, first_free, n_live;
@@ -57,7 +57,7 @@ struct layout {
     double total_ms;           /* of comm, or where there are terms of those */
     uint32_t slowest, fastest; /* devices, by local_ms */
     bool is_partial;           /* pieces are to come: the caller says so */
-    uint32_t n_unchecked;      /* commits since: search/layout_check.h */
+    uint32_t n_unchecked;      /* commits since: search/state_check.h */
     struct top *tops;          /* [n_terms] */
 };
 
@@ -68,41 +68,9 @@ struct top {
     double ms[TOP_DEVICES];
 };
 
-struct unit_moved {
-    uint32_t unit;
-    uint64_t bytes;
-};
-
 /* A piece that goes (part NO_PART), comes (piece NO_PIECE) or changes. */
 struct change {
     uint32_t piece, part, device, range, block;
-};
-
-struct trial {
-    struct change *changes; /* [n_changes] */
-    uint32_t n_changes, changes_capacity;
-    uint32_t *devices; /* [n_devices] that it touches */
-    uint32_t n_devices, devices_capacity;
-    uint32_t *place;    /* [R]: in `devices`, or NO_PIECE */
-    uint32_t *first_on; /* [R]: NO_PIECE but while pieces are joined or set
-                           apart: search/join.h, search/rebuild.h */
-    bool is_home;       /* puts pieces where the plan to be replaced has them */
-    int64_t *n_held;    /* [n_devices] pieces then */
-    uint64_t *bytes;    /* [n_devices] */
-    double *sums;       /* [n_devices][width] */
-    double *compute_ms; /* [n_devices] */
-    double *terms_ms;   /* [n_devices][n_terms] */
-    double total_ms;
-    double excess;            /* the layout's then */
-    struct unit_moved *moved; /* [n_moved] units that it touches, with homes
-                                 only */
-    uint32_t n_moved, moved_capacity;
-    uint64_t all_moved_bytes; /* the layout's then */
-    /* Room for estimates while a change is thought of: search/rebuild.h. All
-     * [R]. */
-    double *load_ms;
-    uint64_t *load_bytes;
-    uint32_t *room_quanta, *held_quanta;
 };
 
 /* Without a limit movement is counted when all is priced, not in trials. */
@@ -117,32 +85,6 @@ void layout_clear(struct layout *layout);
 /* Puts a piece there (change->piece is not looked at); layout_price must
  * follow. */
 void layout_insert(struct layout *layout, const struct change *change);
-
-void trial_init(struct trial *trial, const struct layout *layout);
-void trial_release(struct trial *trial);
-void trial_clear(struct trial *trial);
-/* The piece becomes one of this part, on this device. */
-void trial_change(struct trial *trial, const struct layout *layout,
-                  uint32_t piece, uint32_t part, uint32_t device);
-void trial_move(struct trial *trial, const struct layout *layout,
-                uint32_t piece, uint32_t device);
-/* So many quanta of a column piece, but not all, go to another device. */
-void trial_split(struct trial *trial, const struct layout *layout,
-                 uint32_t piece, uint32_t n_quanta, uint32_t device);
-void trial_remove(struct trial *trial, uint32_t piece);
-void trial_remove_unit(struct trial *trial, const struct layout *layout,
-                       uint32_t unit);
-/* A piece comes; which one is not looked at. */
-void trial_add(struct trial *trial, struct change piece);
-/* What the trial does with this piece, or NULL. *next is where to look first,
- * 0 for a first piece: where many change, they do in the order of their unit's
- * list. */
-const struct change *trial_find(const struct trial *trial, uint32_t piece,
-                                uint32_t *next);
-/* Adds up what the touched devices would hold. */
-void trial_sum(struct trial *trial, const struct layout *layout);
-/* The total by terms; compute_ms must be there. */
-void trial_price_terms(struct trial *trial, const struct layout *layout);
 
 /* Eighth power: devices near the slowest one count, the others hardly do. */
 static inline double layout_heaviness(double ms, double most_ms)
@@ -169,10 +111,40 @@ static inline double layout_excess(const struct layout *layout, uint32_t device,
 }
 
 /* Makes the trial, which was priced, come true. */
+struct trial;
 void layout_commit(struct layout *layout, const struct trial *trial);
 /* Adds everything up afresh and prices it. */
 void layout_price(struct layout *layout);
 /* What comm says of a layout that was priced: oracle_total_ms. */
 double layout_true_total(const struct layout *layout);
+
+/* A layout laid by: its pieces and its total. Zeroed is empty. */
+
+struct snapshot {
+    struct change *pieces; /* [n], owned; all with piece = NO_PIECE */
+    uint32_t n, capacity;
+    double total_ms;
+};
+
+void snapshot_release(struct snapshot *snapshot);
+void snapshot_add(struct snapshot *snapshot, struct change piece);
+void snapshot_copy(struct snapshot *to, const struct snapshot *from);
+void snapshot_save(struct snapshot *snapshot, const struct layout *layout);
+void snapshot_load(const struct snapshot *snapshot, struct layout *layout);
+
+/* Sets total_ms, as comm prices it; returns the layout's excess. */
+double snapshot_price(struct snapshot *snapshot, const struct parts *parts);
+
+/* The shards of a table: columns are given out from the widest piece on. The
+ * shards live in the arena. */
+void snapshot_to_plan(const struct snapshot *snapshot,
+                      const struct parts *parts, struct plan *plan,
+                      struct arena *arena);
+/* Column pieces that meet become one, as trial_join does (search/trial.h). */
+bool snapshot_join(struct snapshot *snapshot, const struct parts *parts);
+/* Of a plan of table and column shards, pieces that meet joined; false where a
+ * width is none of the parts'. */
+bool snapshot_from_plan(struct snapshot *snapshot, const struct parts *parts,
+                        const struct plan *plan);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/walks.h"
+#include "search/temper.h"
 
 #include "tests/unit/search/scene.h"
 
@@ -21,45 +21,45 @@ static bool goes_on(void *ctx, uint64_t n_done)
     return asking->n_asked++ < asking->n_most;
 }
 
-static void walks_begin(struct walks *walks, const struct scene *scene,
-                        struct asking *asking, struct pool *pool)
+static void temper_begin(struct temper *temper, const struct scene *scene,
+                         struct asking *asking, struct pool *pool)
 {
-    walks_open(walks, &scene->parts, pool, 7);
-    walks->goes_on = goes_on;
-    walks->ctx = asking;
-    walks_start(walks, &scene->start, 1);
+    temper_open(temper, &scene->parts, pool, 7);
+    temper->goes_on = goes_on;
+    temper->ctx = asking;
+    temper_start(temper, &scene->start, 1);
     asking->n_asked = 0;
 }
 
 /* Either schedule on one thread and on two. */
 static void check_threads(enum scene_sort sort, bool tempers)
 {
-    bool (*walk)(struct walks *, uint64_t, double) =
-        tempers ? walks_temper : walks_anneal;
+    bool (*walk)(struct temper *, uint64_t, double) =
+        tempers ? temper_exchange : temper_anneal;
     const char *name = tempers ? "tempering" : "annealing";
     struct pool *pool = pool_open(2);
-    struct walks one, two;
+    struct temper one, two;
     struct scene scene;
     struct asking asking = {.n_most = UINT64_MAX};
     double best_ms;
 
     scene_open(&scene, sort);
-    walks_begin(&one, &scene, &asking, NULL);
+    temper_begin(&one, &scene, &asking, NULL);
     ok(walk(&one, N_STEPS, 0.05), "%s goes to its end", name);
     ok(!asking.is_falling && asking.n_asked > 1 && asking.n_done < N_STEPS,
        "and tells how far it is");
-    best_ms = walks_best(&one)->total_ms;
+    best_ms = temper_best(&one)->total_ms;
     ok(best_ms < scene.start.total_ms, "it improves on %g ms: %g",
        scene.start.total_ms, best_ms);
-    ok(walks_priced(&one) > 0 &&
-           walks_priced(&one) <= (uint64_t)WALKS_CHAINS * N_STEPS,
+    ok(temper_priced(&one) > 0 &&
+           temper_priced(&one) <= (uint64_t)TEMPER_CHAINS * N_STEPS,
        "and prices at most a layout a step");
-    walks_begin(&two, &scene, &asking, pool);
-    ok(walk(&two, N_STEPS, 0.05) && walks_best(&two)->total_ms == best_ms &&
-           walks_priced(&two) == walks_priced(&one),
+    temper_begin(&two, &scene, &asking, pool);
+    ok(walk(&two, N_STEPS, 0.05) && temper_best(&two)->total_ms == best_ms &&
+           temper_priced(&two) == temper_priced(&one),
        "two threads do the same");
-    walks_close(&one);
-    walks_close(&two);
+    temper_close(&one);
+    temper_close(&two);
     scene_close(&scene);
     pool_close(pool);
 }
@@ -69,44 +69,43 @@ static void check_threads(enum scene_sort sort, bool tempers)
 static void check_ladder(void)
 {
     unsigned n_moved = 0, n_seen = 0;
-    struct walks walks;
+    struct temper temper;
     struct scene scene;
     struct asking asking = {.n_most = UINT64_MAX};
 
     scene_open(&scene, BY_COMM);
-    walks_begin(&walks, &scene, &asking, NULL);
-    ok(walks_temper(&walks, N_STEPS, 0.05), "tempered");
-    for (unsigned c = 0; c < WALKS_CHAINS; c++) {
-        struct chain *chain = &walks.bundles[c / walks.bundles->n_chains]
-                                   .chains[c % walks.bundles->n_chains];
+    temper_begin(&temper, &scene, &asking, NULL);
+    ok(temper_exchange(&temper, N_STEPS, 0.05), "tempered");
+    for (unsigned c = 0; c < TEMPER_CHAINS; c++) {
+        struct chain *chain = &temper.all[c];
 
-        n_moved += walks.chains[c] != chain;
-        for (unsigned i = 0; i < WALKS_CHAINS; i++)
-            n_seen += walks.chains[i] == chain;
+        n_moved += temper.chains[c] != chain;
+        for (unsigned i = 0; i < TEMPER_CHAINS; i++)
+            n_seen += temper.chains[i] == chain;
     }
     ok(n_moved > 0, "chains have changed places");
-    ok(n_seen == WALKS_CHAINS, "and each has one");
-    walks_close(&walks);
+    ok(n_seen == TEMPER_CHAINS, "and each has one");
+    temper_close(&temper);
     scene_close(&scene);
 }
 
 static void check_stop(void)
 {
-    struct walks walks;
+    struct temper temper;
     struct scene scene;
     struct asking asking = {.n_most = UINT64_MAX};
 
     scene_open(&scene, BY_TERMS);
     asking.n_most = 3;
-    walks_begin(&walks, &scene, &asking, NULL);
-    ok(!walks_temper(&walks, N_STEPS, 0.05), "tempering stops");
+    temper_begin(&temper, &scene, &asking, NULL);
+    ok(!temper_exchange(&temper, N_STEPS, 0.05), "tempering stops");
     ok(asking.n_asked == 4 && asking.n_done < N_STEPS / 2, "at once");
-    walks_close(&walks);
-    walks_begin(&walks, &scene, &asking, NULL);
-    ok(!walks_anneal(&walks, N_STEPS, 0.05), "annealing stops");
-    ok(walks_best(&walks)->total_ms <= scene.start.total_ms,
+    temper_close(&temper);
+    temper_begin(&temper, &scene, &asking, NULL);
+    ok(!temper_anneal(&temper, N_STEPS, 0.05), "annealing stops");
+    ok(temper_best(&temper)->total_ms <= scene.start.total_ms,
        "with the best so far");
-    walks_close(&walks);
+    temper_close(&temper);
     scene_close(&scene);
 }
 

@@ -1,0 +1,591 @@
+/* SPDX-License-Identifier: MIT */
+#include "search/state.h"
+
+#include "search/homes.h"
+#include "search/state_check.h"
+#include "search/trial.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* After so many changes of a device its sums are added up afresh, so that
+ * rounding does not pile up. */
+#define REFRESH 64
+
+static size_t width_of(const struct layout *layout)
+{
+    return layout->parts->oracle->width;
+}
+
+static size_t n_terms_of(const struct layout *layout)
+{
+    return layout->parts->oracle->n_terms;
+}
+
+void layout_init(struct layout *layout, const struct parts *parts)
+{
+    const struct oracle *oracle = parts->oracle;
+    uint32_t n = parts->problem->cluster.n_devices;
+    struct arena *arena = &layout->arena;
+
+    *layout = (struct layout){
+        .parts = parts, .n_devices = n, .move_limit_bytes = NO_MOVE_LIMIT};
+    layout->first_of = ARENA_NEW(arena, uint32_t, parts->n_units);
+    layout->holdings = ARENA_NEW(arena, struct holding, n);
+    layout->n_commits = ARENA_NEW(arena, uint32_t, n);
+    layout->sums = ARENA_NEW(arena, double, (size_t)n * oracle->width);
+    layout->compute_ms = ARENA_NEW(arena, double, n);
+    layout->local_ms = ARENA_NEW(arena, double, n);
+    layout->load_ms = ARENA_NEW(arena, double, n);
+    layout->bytes = ARENA_NEW(arena, uint64_t, n);
+    if (oracle->ops->terms)
+        layout->terms_ms =
+            ARENA_NEW(arena, double, (size_t)n * oracle->n_terms);
+    layout->tops = ARENA_NEW(arena, struct top, oracle->n_terms);
+    if (parts->homes)
+        layout->moved_bytes = ARENA_NEW(arena, uint64_t, parts->n_units);
+    layout_clear(layout);
+}
+
+void layout_release(struct layout *layout)
+{
+    for (uint32_t r = 0; layout->holdings && r < layout->n_devices; r++)
+        mem_free(layout->holdings[r].pieces);
+    mem_free(layout->pieces);
+    arena_release(&layout->arena);
+    *layout = (struct layout){0};
+}
+
+void layout_clear(struct layout *layout)
+{
+    layout->n_pieces = layout->n_live = 0;
+    layout->first_free = NO_PIECE;
+    for (uint32_t u = 0; u < layout->parts->n_units; u++)
+        layout->first_of[u] = NO_PIECE;
+    for (uint32_t r = 0; r < layout->n_devices; r++) {
+        layout->holdings[r].n = 0;
+        layout->bytes[r] = 0;
+        layout->n_commits[r] = 0;
+    }
+    memset(layout->sums, 0,
+           layout->n_devices * width_of(layout) * sizeof(double));
+}
+
+static void hold(struct layout *layout, uint32_t piece)
+{
+    struct holding *holding = &layout->holdings[layout->pieces[piece].device];
+
+    if (holding->n == holding->capacity) {
+        holding->capacity = 2 * holding->capacity + 8;
+        holding->pieces = mem_grow(holding->pieces, holding->capacity,
+                                   sizeof(*holding->pieces));
+    }
+    layout->pieces[piece].slot = holding->n;
+    holding->pieces[holding->n++] = piece;
+}
+
+static void let_go(struct layout *layout, uint32_t piece)
+{
+    struct holding *holding = &layout->holdings[layout->pieces[piece].device];
+    uint32_t slot = layout->pieces[piece].slot;
+    uint32_t last = holding->pieces[--holding->n];
+
+    holding->pieces[slot] = last;
+    layout->pieces[last].slot = slot;
+}
+
+void layout_insert(struct layout *layout, const struct change *change)
+{
+    uint32_t unit = layout->parts->parts[change->part].unit;
+    uint32_t idx = layout->first_free;
+    struct piece *piece;
+
+    if (idx != NO_PIECE) {
+        layout->first_free = layout->pieces[idx].next;
+    } else {
+        if (layout->n_pieces == layout->capacity) {
+            layout->capacity = 2 * layout->capacity + 64;
+            layout->pieces = mem_grow(layout->pieces, layout->capacity,
+                                      sizeof(*layout->pieces));
+        }
+        idx = layout->n_pieces++;
+    }
+    piece = &layout->pieces[idx];
+    *piece = (struct piece){.part = change->part,
+                            .device = change->device,
+                            .range = change->range,
+                            .block = change->block,
+                            .prev = NO_PIECE,
+                            .next = layout->first_of[unit]};
+    if (piece->next != NO_PIECE)
+        layout->pieces[piece->next].prev = idx;
+    layout->first_of[unit] = idx;
+    layout->n_live++;
+    hold(layout, idx);
+}
+
+static void drop(struct layout *layout, uint32_t idx)
+{
+    struct piece *piece = &layout->pieces[idx];
+    uint32_t unit = layout->parts->parts[piece->part].unit;
+
+    let_go(layout, idx);
+    if (piece->prev != NO_PIECE)
+        layout->pieces[piece->prev].next = piece->next;
+    else
+        layout->first_of[unit] = piece->next;
+    if (piece->next != NO_PIECE)
+        layout->pieces[piece->next].prev = piece->prev;
+    piece->part = NO_PART;
+    piece->next = layout->first_free;
+    layout->first_free = idx;
+    layout->n_live--;
+}
+
+/* --- what follows from the sums --- */
+
+static void find_top(struct layout *layout, size_t k)
+{
+    const size_t n_terms = n_terms_of(layout);
+    struct top *top = &layout->tops[k];
+
+    top->n = 0;
+    for (uint32_t r = 0; r < layout->n_devices; r++) {
+        double ms = layout->terms_ms[r * n_terms + k];
+        uint32_t i = top->n;
+
+        if (i == TOP_DEVICES && ms <= top->ms[i - 1])
+            continue;
+        i = i == TOP_DEVICES ? i - 1 : i;
+        for (; i > 0 && top->ms[i - 1] < ms; i--) {
+            top->ms[i] = top->ms[i - 1];
+            top->device[i] = top->device[i - 1];
+        }
+        top->ms[i] = ms;
+        top->device[i] = r;
+        if (top->n < TOP_DEVICES)
+            top->n++;
+    }
+}
+
+static void find_extremes(struct layout *layout)
+{
+    layout->slowest = layout->fastest = 0;
+    for (uint32_t r = 1; r < layout->n_devices; r++) {
+        if (layout->local_ms[r] > layout->local_ms[layout->slowest])
+            layout->slowest = r;
+        if (layout->local_ms[r] < layout->local_ms[layout->fastest])
+            layout->fastest = r;
+    }
+    for (size_t k = 0; layout->terms_ms && k < n_terms_of(layout); k++)
+        find_top(layout, k);
+}
+
+static void set_local(struct layout *layout, uint32_t r)
+{
+    const size_t n_terms = n_terms_of(layout);
+
+    layout->local_ms[r] = layout->terms_ms ? 0 : layout->compute_ms[r];
+    for (size_t k = 0; layout->terms_ms && k < n_terms; k++)
+        layout->local_ms[r] += layout->terms_ms[r * n_terms + k];
+    if (layout->terms_ms)
+        layout->load_ms[r] = layout->local_ms[r];
+}
+
+static void add_up(struct layout *layout, uint32_t r)
+{
+    const size_t width = width_of(layout);
+    const struct holding *holding = &layout->holdings[r];
+    double *sum = layout->sums + r * width;
+
+    memset(sum, 0, width * sizeof(*sum));
+    layout->load_ms[r] = 0;
+    layout->bytes[r] = 0;
+    layout->n_commits[r] = 0;
+    for (uint32_t i = 0; i < holding->n; i++) {
+        uint32_t part = layout->pieces[holding->pieces[i]].part;
+        const double *vector = layout->parts->vectors + part * width;
+
+        layout->load_ms[r] += layout->parts->marginal_ms[part];
+        layout->bytes[r] =
+            saturating_add(layout->bytes[r], layout->parts->parts[part].bytes);
+        for (size_t w = 0; w < width; w++)
+            sum[w] += vector[w];
+    }
+}
+
+/* Afresh, so that 0 is 0. */
+static void add_excess(struct layout *layout)
+{
+    layout->excess = 0;
+    for (uint32_t r = 0; r < layout->n_devices; r++)
+        layout->excess += layout_excess(layout, r, layout->bytes[r]);
+    if (layout_counts_moves(layout))
+        layout->excess += homes_excess(layout, layout->all_moved_bytes);
+}
+
+/* A layout that is wrong ends the program, not in a plan. */
+static void check_now_and_then(struct layout *layout)
+{
+#ifdef LAYOUT_CHECK_EVERY
+    struct err err = {0};
+
+    if (++layout->n_unchecked < LAYOUT_CHECK_EVERY)
+        return;
+    layout->n_unchecked = 0;
+    if (layout_check(layout, &err)) {
+        fprintf(stderr, "%s\n", err.msg);
+        abort();
+    }
+#else
+    (void)layout;
+#endif
+}
+
+void layout_commit(struct layout *layout, const struct trial *trial)
+{
+    const size_t width = width_of(layout), n_terms = n_terms_of(layout);
+    const double *marginal_ms = layout->parts->marginal_ms;
+
+    for (uint32_t c = 0; c < trial->n_changes; c++) {
+        const struct change *change = &trial->changes[c];
+
+        if (change->piece != NO_PIECE)
+            layout->load_ms[layout->pieces[change->piece].device] -=
+                marginal_ms[layout->pieces[change->piece].part];
+        if (change->part != NO_PART)
+            layout->load_ms[change->device] += marginal_ms[change->part];
+        if (change->part == NO_PART) {
+            drop(layout, change->piece);
+        } else if (change->piece == NO_PIECE) {
+            layout_insert(layout, change);
+        } else {
+            let_go(layout, change->piece);
+            layout->pieces[change->piece].part = change->part;
+            layout->pieces[change->piece].device = change->device;
+            hold(layout, change->piece);
+        }
+    }
+    for (uint32_t i = 0; i < trial->n_devices; i++) {
+        uint32_t r = trial->devices[i];
+
+        layout->compute_ms[r] = trial->compute_ms[i];
+        layout->bytes[r] = trial->bytes[i];
+        memcpy(layout->sums + r * width, trial->sums + i * width,
+               width * sizeof(double));
+        if (layout->terms_ms)
+            memcpy(layout->terms_ms + r * n_terms,
+                   trial->terms_ms + i * n_terms, n_terms * sizeof(double));
+        if (++layout->n_commits[r] >= REFRESH)
+            add_up(layout, r);
+        set_local(layout, r);
+    }
+    layout->total_ms = trial->total_ms;
+    for (uint32_t i = 0; i < trial->n_moved; i++)
+        layout->moved_bytes[trial->moved[i].unit] = trial->moved[i].bytes;
+    if (layout_counts_moves(layout))
+        layout->all_moved_bytes = trial->all_moved_bytes;
+    find_extremes(layout);
+    add_excess(layout);
+    check_now_and_then(layout);
+}
+
+double layout_true_total(const struct layout *layout)
+{
+    return oracle_comm_total_ms(layout->parts->oracle, layout->sums,
+                                layout->compute_ms);
+}
+
+void layout_price(struct layout *layout)
+{
+    const struct oracle *oracle = layout->parts->oracle;
+
+    for (uint32_t r = 0; r < layout->n_devices; r++)
+        add_up(layout, r);
+    oracle->ops->compute(oracle, layout->sums, layout->n_devices,
+                         layout->compute_ms);
+    if (layout->terms_ms)
+        oracle->ops->terms(oracle, layout->sums, layout->compute_ms,
+                           layout->n_devices, layout->terms_ms);
+    for (uint32_t r = 0; r < layout->n_devices; r++)
+        set_local(layout, r);
+    find_extremes(layout);
+    if (layout->moved_bytes)
+        homes_count_layout(layout);
+    add_excess(layout);
+    layout->total_ms = layout->terms_ms ? 0 : layout_true_total(layout);
+    for (size_t k = 0; layout->terms_ms && k < n_terms_of(layout); k++)
+        layout->total_ms += layout->tops[k].ms[0];
+}
+
+/* --- snapshots --- */
+
+void snapshot_release(struct snapshot *snapshot)
+{
+    mem_free(snapshot->pieces);
+    *snapshot = (struct snapshot){0};
+}
+
+static void reserve(struct snapshot *snapshot, uint32_t n)
+{
+    if (snapshot->capacity >= n)
+        return;
+    snapshot->capacity = n + n / 2 + 8;
+    snapshot->pieces = mem_grow(snapshot->pieces, snapshot->capacity,
+                                sizeof(*snapshot->pieces));
+}
+
+void snapshot_add(struct snapshot *snapshot, struct change piece)
+{
+    reserve(snapshot, snapshot->n + 1);
+    snapshot->pieces[snapshot->n++] = piece;
+}
+
+void snapshot_copy(struct snapshot *to, const struct snapshot *from)
+{
+    reserve(to, from->n);
+    if (from->n)
+        memcpy(to->pieces, from->pieces, from->n * sizeof(*to->pieces));
+    to->n = from->n;
+    to->total_ms = from->total_ms;
+}
+
+void snapshot_save(struct snapshot *snapshot, const struct layout *layout)
+{
+    snapshot->n = 0;
+    reserve(snapshot, layout->n_live);
+    for (uint32_t i = 0; i < layout->n_pieces; i++) {
+        const struct piece *piece = &layout->pieces[i];
+
+        if (piece->part != NO_PART)
+            snapshot->pieces[snapshot->n++] =
+                (struct change){.piece = NO_PIECE,
+                                .part = piece->part,
+                                .device = piece->device,
+                                .range = piece->range,
+                                .block = piece->block};
+    }
+    snapshot->total_ms = layout->total_ms;
+}
+
+void snapshot_load(const struct snapshot *snapshot, struct layout *layout)
+{
+    layout_clear(layout);
+    for (uint32_t i = 0; i < snapshot->n; i++)
+        layout_insert(layout, &snapshot->pieces[i]);
+    layout_price(layout);
+}
+
+double snapshot_price(struct snapshot *snapshot, const struct parts *parts)
+{
+    struct layout layout;
+    double excess;
+
+    layout_init(&layout, parts);
+    snapshot_load(snapshot, &layout);
+    snapshot->total_ms = layout_true_total(&layout);
+    excess = layout.excess;
+    layout_release(&layout);
+    return excess;
+}
+
+struct placed {
+    struct change piece;
+    const struct part *part;
+    uint32_t rank;
+};
+
+static struct placed *list_placed(const struct snapshot *snapshot,
+                                  const struct parts *parts,
+                                  int (*compare)(const void *, const void *))
+{
+    struct placed *placed = mem_alloc(snapshot->n, sizeof(*placed));
+
+    for (uint32_t i = 0; i < snapshot->n; i++)
+        placed[i] = (struct placed){snapshot->pieces[i],
+                                    &parts->parts[snapshot->pieces[i].part],
+                                    parts->is_halved ? i : 0};
+    qsort(placed, snapshot->n, sizeof(*placed), compare);
+    return placed;
+}
+
+/* Pieces of one range follow each other; wide ranges come first. Halves stay
+ * in their order. */
+static int compare_columns(const void *left, const void *right)
+{
+    const struct placed *a = left, *b = right;
+
+    if (a->part->unit != b->part->unit)
+        return a->part->unit < b->part->unit ? -1 : 1;
+    if (a->rank != b->rank)
+        return a->rank < b->rank ? -1 : 1;
+    if (a->part->width != b->part->width)
+        return a->part->width > b->part->width ? -1 : 1;
+    if (a->piece.range != b->piece.range)
+        return a->piece.range < b->piece.range ? -1 : 1;
+    if (a->piece.block != b->piece.block)
+        return a->piece.block < b->piece.block ? -1 : 1;
+    return (a->piece.device > b->piece.device) -
+           (a->piece.device < b->piece.device);
+}
+
+static size_t count_shards(const struct snapshot *snapshot,
+                           const struct parts *parts)
+{
+    size_t n = 0;
+
+    for (uint32_t i = 0; i < snapshot->n; i++) {
+        uint32_t unit = parts->parts[snapshot->pieces[i].part].unit;
+
+        n += parts->of[unit].unit->n_tables;
+    }
+    return n;
+}
+
+/* Gives out the columns of one piece; col is where its unit's go on. */
+static struct shard place_shard(const struct parts *parts,
+                                const struct placed *piece, uint32_t table,
+                                uint32_t col)
+{
+    struct shard shard =
+        shard_whole(parts->problem, table, piece->piece.device);
+
+    shard.kind = piece->part->kind;
+    if (shard.kind & (SHARD_ROW | SHARD_GRID))
+        parts_place_block(&shard, piece->part, piece->piece.range,
+                          piece->piece.block);
+    if (shard.kind == SHARD_COLUMN) {
+        shard.col_begin = col;
+        shard.col_end = col + piece->part->width;
+    }
+    return shard;
+}
+
+/* A plan that replaces another gives the columns out such that few move. */
+static void order_by_homes(const struct parts *parts, struct placed *placed,
+                           uint32_t n)
+{
+    struct column_piece *order = mem_alloc(n, sizeof(*order));
+    struct placed *copy = mem_alloc(n, sizeof(*copy));
+
+    for (uint32_t begin = 0, end; begin < n; begin = end) {
+        for (end = begin;
+             end < n && placed[end].part->unit == placed[begin].part->unit;
+             end++) {
+            copy[end - begin] = placed[end];
+            order[end - begin] = (struct column_piece){
+                placed[end].part->width, placed[end].piece.device, end - begin};
+        }
+        if (placed[begin].part->kind != SHARD_COLUMN)
+            continue;
+        homes_order(parts->homes,
+                    parts->of[placed[begin].part->unit].unit->tables[0], order,
+                    end - begin);
+        for (uint32_t i = begin; i < end; i++)
+            placed[i] = copy[order[i - begin].idx];
+    }
+    mem_free(order);
+    mem_free(copy);
+}
+
+void snapshot_to_plan(const struct snapshot *snapshot,
+                      const struct parts *parts, struct plan *plan,
+                      struct arena *arena)
+{
+    struct placed *placed = list_placed(snapshot, parts, compare_columns);
+    uint32_t col = 0;
+    size_t n = 0;
+
+    if (parts->homes)
+        order_by_homes(parts, placed, snapshot->n);
+    plan->shards =
+        ARENA_NEW(arena, struct shard, count_shards(snapshot, parts));
+    for (uint32_t i = 0; i < snapshot->n; i++) {
+        const struct placed *piece = &placed[i], *before = piece - 1;
+        const struct unit *unit = parts->of[piece->part->unit].unit;
+
+        if (!i || before->part->unit != piece->part->unit)
+            col = 0;
+        else if (!piece->piece.block) /* another range begins */
+            col += before->part->width;
+        for (uint32_t k = 0; k < unit->n_tables; k++)
+            plan->shards[n++] = place_shard(parts, piece, unit->tables[k], col);
+    }
+    plan->n_shards = n;
+    plan->shard_ms = NULL; /* of other shards */
+    plan_sort_shards(plan);
+    mem_free(placed);
+}
+
+static int compare_meeting(const void *left, const void *right)
+{
+    const struct placed *a = left, *b = right;
+
+    if (a->part->unit != b->part->unit)
+        return a->part->unit < b->part->unit ? -1 : 1;
+    if (a->piece.device != b->piece.device)
+        return a->piece.device < b->piece.device ? -1 : 1;
+    if (a->piece.range != b->piece.range)
+        return a->piece.range < b->piece.range ? -1 : 1;
+    if (a->piece.block != b->piece.block)
+        return a->piece.block < b->piece.block ? -1 : 1;
+    return (a->piece.part > b->piece.part) - (a->piece.part < b->piece.part);
+}
+
+bool snapshot_join(struct snapshot *snapshot, const struct parts *parts)
+{
+    struct placed *sorted = list_placed(snapshot, parts, compare_meeting);
+    uint32_t n = 0, n_all = snapshot->n, part;
+    bool is_fine = true;
+
+    for (uint32_t i = 0; i < n_all; i++) {
+        struct change *last = n ? &snapshot->pieces[n - 1] : NULL;
+
+        snapshot->pieces[n++] = sorted[i].piece;
+        if (!last || sorted[i].part->unit != sorted[i - 1].part->unit ||
+            last->device != sorted[i].piece.device ||
+            !parts_is_columns(parts, last->part))
+            continue;
+        part = parts_joined(parts, last->part, sorted[i].piece.part);
+        is_fine = is_fine && part != NO_PART;
+        if (part == NO_PART)
+            continue;
+        last->part = part;
+        n--;
+    }
+    snapshot->n = n;
+    mem_free(sorted);
+    return is_fine;
+}
+
+bool snapshot_from_plan(struct snapshot *snapshot, const struct parts *parts,
+                        const struct plan *plan)
+{
+    uint32_t *unit_of = mem_alloc(parts->problem->n_tables, sizeof(*unit_of));
+    bool fits = true;
+
+    for (uint32_t u = 0; u < parts->n_units; u++)
+        for (uint32_t k = 1; k < parts->of[u].unit->n_tables; k++)
+            unit_of[parts->of[u].unit->tables[k]] = NO_PART;
+    for (uint32_t u = 0; u < parts->n_units; u++)
+        unit_of[parts->of[u].unit->tables[0]] = u;
+    snapshot->n = 0;
+    for (size_t i = 0; i < plan->n_shards && fits; i++) {
+        const struct shard *shard = &plan->shards[i];
+        uint32_t unit = unit_of[shard->table], part;
+
+        if (unit == NO_PART)
+            continue; /* the group's first table stands for all */
+        part = parts_of_width(parts, unit, shard->col_end - shard->col_begin);
+        fits = part != NO_PART && (shard->kind & (SHARD_TABLE | SHARD_COLUMN));
+        if (fits)
+            snapshot_add(snapshot, (struct change){.piece = NO_PIECE,
+                                                   .part = part,
+                                                   .device = shard->device,
+                                                   .range = shard->col_begin});
+    }
+    mem_free(unit_of);
+    /* Which sorts them: nothing may hang on the order of the input. */
+    return fits && snapshot_join(snapshot, parts);
+}

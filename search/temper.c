@@ -1,0 +1,538 @@
+/* SPDX-License-Identifier: MIT */
+#include "search/temper.h"
+
+#include "search/propose.h"
+#include "search/search.h"
+#include "search/trial.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Where no effort is given: about a second of two cores. A short list takes
+ * twice the steps, as each of its tables counts. */
+#define EFFORT 2400000
+#define SHORT_LIST 20
+/* Additive cost models are searched in a fraction of that: so much a unit. */
+#define ADDITIVE_EFFORT_A_UNIT 12000
+#define MIN_ADDITIVE_EFFORT 320000
+
+uint64_t temper_effort(const struct parts *parts, uint64_t asked)
+{
+    uint64_t n = parts->n_units, effort = ADDITIVE_EFFORT_A_UNIT * n;
+
+    if (asked != SEARCH_EFFORT_AUTO)
+        return asked;
+    if (!parts->oracle->is_additive)
+        return n > SHORT_LIST ? EFFORT : 2 * EFFORT;
+    if (n <= SHORT_LIST)
+        return EFFORT / 2;
+    if (effort < MIN_ADDITIVE_EFFORT)
+        return MIN_ADDITIVE_EFFORT;
+    return effort > EFFORT ? EFFORT : effort;
+}
+
+/* Draws that lead nowhere are drawn again, so often. */
+#define TRIES 4
+/* Chains that are priced together where communication is priced by comm: its
+ * nets take four rows at a time. */
+#define LOCK_STEP 4
+/* Steps of a chain between two questions whether to go on, at most, and rounds
+ * of such steps a cycle, at least. */
+#define MAX_ROUND_STEPS 8192
+#define MIN_ROUNDS 16
+/* Temperature at the end of a cycle, as a share of the best total. */
+#define COLD_FRAC 0.00005
+/* Temperature of the coldest chain, likewise, and steps between exchanges. */
+#define LOWEST_FRAC 0.0003
+#define EXCHANGE_STEPS 100
+
+/* --- a chain --- */
+
+static void chain_init(struct chain *chain, const struct parts *parts,
+                       uint64_t seed, uint64_t stream)
+{
+    *chain = (struct chain){0};
+    tryout_init(&chain->at, parts);
+    rng_init(&chain->rng, seed, stream);
+}
+
+static void chain_release(struct chain *chain)
+{
+    tryout_release(&chain->at);
+    snapshot_release(&chain->best);
+}
+
+static void save(struct chain *chain)
+{
+    snapshot_save(&chain->best, &chain->at.layout);
+    chain->best_excess = chain->at.layout.excess;
+    chain->is_saved = true;
+}
+
+static void chain_start(struct chain *chain, const struct snapshot *from)
+{
+    const struct layout *layout = &chain->at.layout;
+
+    snapshot_load(from, &chain->at.layout);
+    save(chain);
+    chain->most_ms[0] = layout->compute_ms[layout->slowest];
+    for (size_t k = 0; layout->terms_ms && k < layout->parts->oracle->n_terms;
+         k++)
+        chain->most_ms[k] = layout->tops[k].ms[0];
+}
+
+/* How much heavier the devices become that the trial touches, term by term (by
+ * compute where there are no terms), in ms. */
+static double heavier(const struct chain *chain)
+{
+    const struct layout *layout = &chain->at.layout;
+    const struct trial *trial = &chain->at.trial;
+    const size_t n_terms =
+        layout->terms_ms ? layout->parts->oracle->n_terms : 1;
+    const double *now =
+        layout->terms_ms ? layout->terms_ms : layout->compute_ms;
+    const double *then = layout->terms_ms ? trial->terms_ms : trial->compute_ms;
+    double sum = 0;
+
+    for (uint32_t i = 0; i < trial->n_devices; i++, then += n_terms)
+        for (size_t k = 0; k < n_terms; k++)
+            sum += layout_heaviness(then[k], chain->most_ms[k]) -
+                   layout_heaviness(now[trial->devices[i] * n_terms + k],
+                                    chain->most_ms[k]);
+    return sum;
+}
+
+static double excess_ms(const struct chain *chain, double excess)
+{
+    return chain->at.layout.parts->tuning->excess_weight * excess *
+           chain->best.total_ms;
+}
+
+/* What the chain lowers, of the layout as it is: the total, and what memory it
+ * exceeds. */
+static double energy_ms(const struct chain *chain)
+{
+    return chain->at.layout.total_ms +
+           excess_ms(chain, chain->at.layout.excess);
+}
+
+/* Whether its best is better than the other's. */
+static bool is_better(const struct chain *chain, const struct chain *other)
+{
+    if (chain->best_excess > 0 || other->best_excess > 0)
+        return chain->best_excess < other->best_excess;
+    return chain->best.total_ms < other->best.total_ms;
+}
+
+/* What the trial is worse by, in ms. */
+static double rise_of(const struct chain *chain)
+{
+    const struct layout *layout = &chain->at.layout;
+    const struct trial *trial = &chain->at.trial;
+
+    if (!isfinite(trial->total_ms))
+        return INFINITY;
+    return trial->total_ms - layout->total_ms +
+           excess_ms(chain, trial->excess - layout->excess) +
+           layout->parts->tuning->heavy_weight * heavier(chain);
+}
+
+/* Whether the layout is better than the best laid by. */
+static bool is_best(const struct chain *chain)
+{
+    const struct layout *layout = &chain->at.layout;
+
+    if (layout->excess > 0 || chain->best_excess > 0)
+        return layout->excess < chain->best_excess;
+    return layout->total_ms < chain->best.total_ms;
+}
+
+/* Metropolis' rule; whether the trial, which was priced, came true. */
+static bool decide(struct chain *chain)
+{
+    double rise;
+
+    if (!chain->at.trial.n_changes)
+        return false;
+    rise = rise_of(chain);
+    if (rise > 0 &&
+        !(rng_uniform(&chain->rng) < exp(-rise / chain->temperature_ms)))
+        return false;
+    if (!chain->is_saved)
+        save(chain);
+    layout_commit(&chain->at.layout, &chain->at.trial);
+    if (is_best(chain))
+        chain->is_saved = false;
+    return true;
+}
+
+/* --- chains in lock-step --- */
+
+void temper_open(struct temper *temper, const struct parts *parts,
+                 struct pool *pool, uint64_t seed)
+{
+    *temper = (struct temper){
+        .pool = pool, .lock_step = parts->oracle->ops->terms ? 1 : LOCK_STEP};
+    for (unsigned c = 0; c < TEMPER_CHAINS; c++) {
+        chain_init(&temper->all[c], parts, seed, c);
+        temper->chains[c] = &temper->all[c];
+        if (c % temper->lock_step == 0)
+            pricing_init(&temper->pricing[c / temper->lock_step], parts,
+                         temper->lock_step);
+    }
+    rng_init(&temper->rng, seed, TEMPER_CHAINS);
+}
+
+void temper_close(struct temper *temper)
+{
+    for (unsigned c = 0; c < TEMPER_CHAINS; c++) {
+        chain_release(&temper->all[c]);
+        pricing_release(&temper->pricing[c]);
+    }
+    *temper = (struct temper){0};
+}
+
+uint64_t temper_priced(const struct temper *temper)
+{
+    uint64_t n_priced = 0;
+
+    for (unsigned c = 0; c < TEMPER_CHAINS; c++)
+        n_priced += temper->all[c].at.n_priced;
+    return n_priced;
+}
+
+void temper_start(struct temper *temper, const struct snapshot *starts,
+                  unsigned n_starts)
+{
+    for (unsigned c = 0; c < TEMPER_CHAINS; c++)
+        chain_start(&temper->all[c], &starts[c % n_starts]);
+}
+
+void temper_start_chain(struct temper *temper, unsigned chain,
+                        const struct snapshot *from, uint64_t move_limit_bytes)
+{
+    temper->all[chain].at.layout.move_limit_bytes = move_limit_bytes;
+    chain_start(&temper->all[chain], from);
+}
+
+struct snapshot *temper_best(const struct temper *temper)
+{
+    struct chain *best = temper->chains[0];
+
+    for (unsigned c = 1; c < TEMPER_CHAINS; c++)
+        if (is_better(temper->chains[c], best))
+            best = temper->chains[c];
+    return &best->best;
+}
+
+static void propose_some(struct chain *chain)
+{
+    for (unsigned i = 0; i < TRIES; i++) {
+        propose(&chain->at.trial, &chain->at.layout, &chain->rng);
+        if (chain->at.trial.n_changes) {
+            trial_sum(&chain->at.trial, &chain->at.layout);
+            break;
+        }
+    }
+}
+
+/* The steps of a round of some chains. */
+static void walk_group(void *ctx, size_t group, unsigned thread)
+{
+    struct temper *temper = ctx;
+    const unsigned n = temper->lock_step;
+    struct chain *chains = temper->all + group * n;
+    struct tryout *tryouts[LOCK_STEP];
+
+    (void)thread;
+    for (unsigned c = 0; c < n; c++)
+        tryouts[c] = &chains[c].at;
+    for (uint64_t step = 0; step < temper->n_round_steps; step++) {
+        for (unsigned c = 0; c < n; c++)
+            propose_some(&chains[c]);
+        tryouts_price(tryouts, n, &temper->pricing[group]);
+        for (unsigned c = 0; c < n; c++) {
+            (void)decide(&chains[c]);
+            chains[c].temperature_ms *= temper->cooling;
+        }
+    }
+    for (unsigned c = 0; c < n; c++)
+        if (!chains[c].is_saved)
+            save(&chains[c]);
+}
+
+/* Steps first to last of a cycle. */
+static void walk(struct temper *temper, uint64_t first, uint64_t last)
+{
+    temper->n_round_steps = last - first;
+    pool_run(temper->pool, TEMPER_CHAINS / temper->lock_step, walk_group,
+             temper);
+}
+
+bool temper_anneal(struct temper *temper, uint64_t n_steps, double hot_frac)
+{
+    const double best_ms = temper_best(temper)->total_ms;
+    const double fall = log(COLD_FRAC / hot_frac) / (double)n_steps;
+    uint64_t n_rounds = n_steps / MAX_ROUND_STEPS + 1;
+
+    if (n_rounds < MIN_ROUNDS)
+        n_rounds = MIN_ROUNDS;
+    temper->cooling = exp(fall);
+    for (uint64_t round = 0; round < n_rounds; round++) {
+        uint64_t first = n_steps * round / n_rounds;
+
+        if (!temper->goes_on(temper->ctx, first))
+            return false;
+        for (unsigned c = 0; c < TEMPER_CHAINS; c++)
+            temper->chains[c]->temperature_ms =
+                hot_frac * best_ms * exp(fall * (double)first);
+        walk(temper, first, n_steps * (round + 1) / n_rounds);
+    }
+    return true;
+}
+
+/* In even steps of the logarithm. */
+static void set_ladder(struct temper *temper, double best_ms, double hot_frac)
+{
+    double rise = pow(hot_frac / LOWEST_FRAC, 1.0 / (TEMPER_CHAINS - 1));
+    double temperature_ms = LOWEST_FRAC * best_ms;
+
+    for (unsigned c = 0; c < TEMPER_CHAINS; c++, temperature_ms *= rise)
+        temper->chains[c]->temperature_ms = temperature_ms;
+}
+
+/* Neighbours, every second pair. What they would be with the other's
+ * temperature is as likely as exp(gain) of what they are. */
+static void exchange(struct temper *temper, unsigned first)
+{
+    for (unsigned c = first; c + 1 < TEMPER_CHAINS; c += 2) {
+        struct chain *cold = temper->chains[c], *hot = temper->chains[c + 1];
+        double gain = (energy_ms(cold) - energy_ms(hot)) *
+                      (1 / cold->temperature_ms - 1 / hot->temperature_ms);
+
+        if (gain < 0 && !(rng_uniform(&temper->rng) < exp(gain)))
+            continue;
+        temper->chains[c] = hot;
+        temper->chains[c + 1] = cold;
+    }
+}
+
+bool temper_exchange(struct temper *temper, uint64_t n_steps, double hot_frac)
+{
+    uint64_t n_rounds = n_steps / EXCHANGE_STEPS + 1;
+
+    temper->cooling = 1;
+    for (uint64_t round = 0; round < n_rounds; round++) {
+        uint64_t first = n_steps * round / n_rounds;
+
+        if (!temper->goes_on(temper->ctx, first))
+            return false;
+        set_ladder(temper, temper_best(temper)->total_ms, hot_frac);
+        walk(temper, first, n_steps * (round + 1) / n_rounds);
+        exchange(temper, round % 2);
+    }
+    return true;
+}
+
+/* --- repair: a chain to which all plans cost one, and memory counts --- */
+
+/* Steps: so many, and so many more a piece; and steps times devices, which is
+ * what a step takes, at most. */
+#define MIN_STEPS 50000
+#define STEPS_A_PIECE 500
+#define MAX_WORK 20000000
+#define SEED 4
+/* It cools down so many times. Temperatures are excess: shares of a device's
+ * memory. */
+#define N_REPAIR_CYCLES 4
+#define REPAIR_HOT_FRAC 0.02
+#define REPAIR_COLD_FRAC 0.0002
+
+static void free_compute(const struct oracle *oracle, const double *sums,
+                         size_t n, double *compute_ms)
+{
+    (void)oracle;
+    (void)sums;
+    memset(compute_ms, 0, n * sizeof(*compute_ms));
+}
+
+static void free_terms(const struct oracle *oracle, const double *sums,
+                       const double *compute_ms, size_t n, double *terms_ms)
+{
+    (void)oracle;
+    (void)sums;
+    (void)compute_ms;
+    for (size_t i = 0; i < n; i++)
+        terms_ms[i] = 1;
+}
+
+struct repairer {
+    struct chain chain;
+    uint32_t fullest, roomiest; /* by what exceeds memory, or is left of it */
+};
+
+/* Memory that is left, below 0 where it is exceeded. */
+static double room_left(const struct layout *layout, uint32_t device)
+{
+    return (double)layout->parts->units->room_bytes[device] -
+           (double)layout->bytes[device];
+}
+
+static void find_extremes(struct repairer *repairer)
+{
+    const struct layout *layout = &repairer->chain.at.layout;
+
+    repairer->fullest = repairer->roomiest = 0;
+    for (uint32_t r = 1; r < layout->n_devices; r++) {
+        if (room_left(layout, r) < room_left(layout, repairer->fullest))
+            repairer->fullest = r;
+        if (room_left(layout, r) > room_left(layout, repairer->roomiest))
+            repairer->roomiest = r;
+    }
+}
+
+static uint32_t draw(struct chain *chain, uint32_t n)
+{
+    return (uint32_t)rng_below(&chain->rng, n);
+}
+
+static uint32_t piece_on(struct chain *chain, uint32_t device)
+{
+    const struct holding *holding = &chain->at.layout.holdings[device];
+
+    return holding->n ? holding->pieces[draw(chain, holding->n)] : NO_PIECE;
+}
+
+/* Columns of the piece, as many as the other device has room for or as must
+ * go, from one device to the other. */
+static void propose_columns(struct chain *chain, uint32_t piece, uint32_t to)
+{
+    const struct layout *layout = &chain->at.layout;
+    const struct parts *parts = layout->parts;
+    uint32_t part = layout->pieces[piece].part, n, taken;
+    double bytes = (double)parts->parts[part].bytes, least, left;
+
+    if (!parts_is_columns(parts, part))
+        return;
+    n = parts_quanta(parts, part);
+    least =
+        fmax(0, -room_left(layout, layout->pieces[piece].device)) / bytes * n;
+    left = fmax(0, room_left(layout, to)) / bytes * n;
+    taken = (uint32_t)fmin(draw(chain, 2) ? ceil(least) : floor(left), n);
+    if (taken && taken < n)
+        trial_split(&chain->at.trial, layout, piece, taken, to);
+}
+
+/* A piece of the fullest device goes, against one of another or not. */
+static void propose_relief(struct repairer *repairer)
+{
+    struct chain *chain = &repairer->chain;
+    const struct layout *layout = &chain->at.layout;
+    struct trial *trial = &chain->at.trial;
+    uint32_t from = repairer->fullest, to = repairer->roomiest, other;
+    uint32_t piece = piece_on(chain, from);
+
+    trial_clear(trial);
+    if (to == from || draw(chain, 2))
+        to = draw(chain, layout->n_devices);
+    if (piece == NO_PIECE || to == from ||
+        !parts_can_move(layout->parts, layout->pieces[piece].part))
+        return;
+    other = piece_on(chain, to);
+    switch (draw(chain, 3)) {
+    case 0:
+        propose_columns(chain, piece, to);
+        break;
+    case 1:
+        if (other == NO_PIECE ||
+            !parts_can_move(layout->parts, layout->pieces[other].part))
+            break;
+        trial_move(trial, layout, other, from);
+        /* fall through */
+    default:
+        trial_move(trial, layout, piece, to);
+    }
+}
+
+static void repair_step(struct repairer *repairer)
+{
+    struct chain *chain = &repairer->chain;
+    struct tryout *at = &chain->at;
+
+    if (draw(chain, 2))
+        propose_relief(repairer);
+    else
+        propose(&at->trial, &at->layout, &chain->rng);
+    if (!at->trial.n_changes || !trial_join(&at->trial, &at->layout))
+        return;
+    trial_sum(&at->trial, &at->layout);
+    tryouts_price(&at, 1, NULL);
+    if (decide(chain))
+        find_extremes(repairer);
+}
+
+static uint64_t excess_bytes(const struct layout *layout)
+{
+    double sum = 0;
+
+    for (uint32_t r = 0; r < layout->n_devices; r++)
+        sum += fmax(0, -room_left(layout, r));
+    return (uint64_t)fmin(sum, 0x1p63);
+}
+
+static uint64_t anneal_excess(struct snapshot *io, const struct parts *parts,
+                              uint64_t n_steps)
+{
+    const double cooling = exp(log(REPAIR_COLD_FRAC / REPAIR_HOT_FRAC) *
+                               N_REPAIR_CYCLES / (double)n_steps);
+    struct repairer repairer;
+    struct chain *chain = &repairer.chain;
+    uint64_t excess;
+
+    chain_init(chain, parts, SEED, 0);
+    chain_start(chain, io);
+    find_extremes(&repairer);
+    for (uint64_t i = 0; i < n_steps && chain->at.layout.excess > 0; i++) {
+        if (i % (n_steps / N_REPAIR_CYCLES) == 0)
+            chain->temperature_ms = REPAIR_HOT_FRAC;
+        repair_step(&repairer);
+        chain->temperature_ms *= cooling;
+    }
+    excess = excess_bytes(&chain->at.layout);
+    if (!excess)
+        snapshot_save(io, &chain->at.layout);
+    chain_release(chain);
+    return excess;
+}
+
+uint64_t temper_repair(struct snapshot *io, const struct parts *parts,
+                       unsigned patience)
+{
+    static const struct oracle_ops ops = {.compute = free_compute,
+                                          .terms = free_terms};
+    const struct oracle oracle = {.ops = &ops,
+                                  .problem = parts->problem,
+                                  .name = "none",
+                                  .width = 1,
+                                  .n_terms = 1,
+                                  .kinds = parts->oracle->kinds,
+                                  .row_cut = parts->oracle->row_cut,
+                                  .floor_lane = -1};
+    struct parts unpriced = *parts;
+    const uint32_t n_devices = parts->problem->cluster.n_devices;
+    uint64_t n_steps = MIN_STEPS + (uint64_t)STEPS_A_PIECE * io->n;
+    uint64_t max_steps = MAX_WORK / n_devices + N_REPAIR_CYCLES, excess;
+
+    if (n_devices < 2)
+        return UINT64_MAX;
+    if (n_steps > max_steps)
+        n_steps = max_steps;
+    unpriced.oracle = &oracle;
+    unpriced.homes = NULL;
+    unpriced.tuning = tuning_default();
+    unpriced.vectors = mem_alloc(parts->n_parts, sizeof(double));
+    unpriced.alone_ms = unpriced.marginal_ms = unpriced.vectors; /* all 0 */
+    excess = anneal_excess(io, &unpriced, patience * n_steps);
+    mem_free(unpriced.vectors);
+    return excess;
+}

@@ -1,0 +1,553 @@
+/* SPDX-License-Identifier: MIT */
+#include "search/trial.h"
+
+#include "search/homes.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Row blocks are looked at in trials of so few changes; larger ones put a whole
+ * table anew, which sets them apart by itself. */
+#define MAX_BLOCKS 32
+
+static size_t width_of(const struct layout *layout)
+{
+    return layout->parts->oracle->width;
+}
+
+static size_t n_terms_of(const struct layout *layout)
+{
+    return layout->parts->oracle->n_terms;
+}
+
+static uint32_t unit_of(const struct layout *layout, uint32_t part)
+{
+    return layout->parts->parts[part].unit;
+}
+
+void trial_init(struct trial *trial, const struct layout *layout)
+{
+    const uint32_t n = layout->n_devices;
+    struct arena *arena = &trial->arena;
+
+    *trial = (struct trial){0};
+    trial->devices = ARENA_NEW(arena, uint32_t, n);
+    trial->place = ARENA_NEW(arena, uint32_t, n);
+    trial->first_on = ARENA_NEW(arena, uint32_t, n);
+    trial->n_held = ARENA_NEW(arena, int64_t, n);
+    trial->bytes = ARENA_NEW(arena, uint64_t, n);
+    trial->sums = ARENA_NEW(arena, double, n *width_of(layout));
+    trial->compute_ms = ARENA_NEW(arena, double, n);
+    trial->terms_ms = ARENA_NEW(arena, double, n *n_terms_of(layout));
+    trial->load_ms = ARENA_NEW(arena, double, n);
+    trial->load_bytes = ARENA_NEW(arena, uint64_t, n);
+    trial->room_quanta = ARENA_NEW(arena, uint32_t, n);
+    trial->held_quanta = ARENA_NEW(arena, uint32_t, n);
+    for (uint32_t r = 0; r < n; r++)
+        trial->place[r] = trial->first_on[r] = NO_PIECE;
+}
+
+void trial_release(struct trial *trial)
+{
+    mem_free(trial->changes);
+    mem_free(trial->moved);
+    arena_release(&trial->arena);
+    *trial = (struct trial){0};
+}
+
+void trial_clear(struct trial *trial)
+{
+    for (uint32_t i = 0; i < trial->n_devices; i++)
+        trial->place[trial->devices[i]] = NO_PIECE;
+    trial->n_devices = trial->n_changes = trial->n_moved = 0;
+    trial->is_home = false;
+}
+
+static void add_change(struct trial *trial, struct change change)
+{
+    if (trial->n_changes == trial->changes_capacity) {
+        trial->changes_capacity = 2 * trial->changes_capacity + 8;
+        trial->changes = mem_grow(trial->changes, trial->changes_capacity,
+                                  sizeof(*trial->changes));
+    }
+    trial->changes[trial->n_changes++] = change;
+}
+
+void trial_change(struct trial *trial, const struct layout *layout,
+                  uint32_t piece, uint32_t part, uint32_t device)
+{
+    add_change(trial, (struct change){.piece = piece,
+                                      .part = part,
+                                      .device = device,
+                                      .range = layout->pieces[piece].range,
+                                      .block = layout->pieces[piece].block});
+}
+
+void trial_move(struct trial *trial, const struct layout *layout,
+                uint32_t piece, uint32_t device)
+{
+    trial_change(trial, layout, piece, layout->pieces[piece].part, device);
+}
+
+void trial_split(struct trial *trial, const struct layout *layout,
+                 uint32_t piece, uint32_t n_quanta, uint32_t device)
+{
+    const struct parts *parts = layout->parts;
+    uint32_t part = layout->pieces[piece].part, unit = parts->parts[part].unit;
+    uint32_t n_left = parts_quanta(parts, part) - n_quanta;
+
+    trial_change(trial, layout, piece, parts_of_quanta(parts, unit, n_left),
+                 layout->pieces[piece].device);
+    trial_add(trial,
+              (struct change){.part = parts_of_quanta(parts, unit, n_quanta),
+                              .device = device});
+}
+
+void trial_remove(struct trial *trial, uint32_t piece)
+{
+    add_change(trial, (struct change){.piece = piece, .part = NO_PART});
+}
+
+void trial_remove_unit(struct trial *trial, const struct layout *layout,
+                       uint32_t unit)
+{
+    for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
+         i = layout->pieces[i].next)
+        trial_remove(trial, i);
+}
+
+void trial_add(struct trial *trial, struct change piece)
+{
+    piece.piece = NO_PIECE;
+    add_change(trial, piece);
+}
+
+const struct change *trial_find(const struct trial *trial, uint32_t piece,
+                                uint32_t *next)
+{
+    for (uint32_t i = 0; i < trial->n_changes; i++, ++*next) {
+        *next = *next < trial->n_changes ? *next : 0;
+        if (trial->changes[*next].piece == piece)
+            return &trial->changes[*next];
+    }
+    return NULL;
+}
+
+static uint32_t touch(struct trial *trial, const struct layout *layout,
+                      uint32_t device)
+{
+    const size_t width = width_of(layout);
+    uint32_t i = trial->place[device];
+
+    if (i != NO_PIECE)
+        return i;
+    i = trial->n_devices++;
+    trial->place[device] = i;
+    trial->devices[i] = device;
+    trial->n_held[i] = layout->holdings[device].n;
+    trial->bytes[i] = layout->bytes[device];
+    memcpy(trial->sums + i * width, layout->sums + device * width,
+           width * sizeof(double));
+    return i;
+}
+
+static void take_away(struct trial *trial, const struct layout *layout,
+                      uint32_t idx)
+{
+    const size_t width = width_of(layout);
+    const struct piece *piece = &layout->pieces[idx];
+    const double *vector = layout->parts->vectors + piece->part * width;
+    uint32_t i = touch(trial, layout, piece->device);
+    double *sum = trial->sums + i * width;
+
+    trial->n_held[i]--;
+    trial->bytes[i] -= layout->parts->parts[piece->part].bytes;
+    if (!trial->n_held[i])
+        memset(sum, 0, width * sizeof(*sum));
+    else
+        for (size_t w = 0; w < width; w++)
+            sum[w] -= vector[w];
+}
+
+static void put_on(struct trial *trial, const struct layout *layout,
+                   const struct change *change)
+{
+    const size_t width = width_of(layout);
+    const double *vector = layout->parts->vectors + change->part * width;
+    uint32_t i = touch(trial, layout, change->device);
+    double *sum = trial->sums + i * width;
+
+    trial->n_held[i]++;
+    trial->bytes[i] = saturating_add(trial->bytes[i],
+                                     layout->parts->parts[change->part].bytes);
+    for (size_t w = 0; w < width; w++)
+        sum[w] += vector[w];
+}
+
+void trial_sum(struct trial *trial, const struct layout *layout)
+{
+    for (uint32_t c = 0; c < trial->n_changes; c++)
+        if (trial->changes[c].piece != NO_PIECE)
+            take_away(trial, layout, trial->changes[c].piece);
+    for (uint32_t c = 0; c < trial->n_changes; c++)
+        if (trial->changes[c].part != NO_PART)
+            put_on(trial, layout, &trial->changes[c]);
+    trial->excess = layout->excess;
+    for (uint32_t i = 0; i < trial->n_devices; i++) {
+        uint32_t r = trial->devices[i];
+
+        trial->excess += layout_excess(layout, r, trial->bytes[i]) -
+                         layout_excess(layout, r, layout->bytes[r]);
+    }
+    if (layout_counts_moves(layout))
+        homes_count_trial(trial, layout);
+}
+
+/* The largest of term k over the devices that the trial leaves alone. */
+static double untouched_top(const struct trial *trial,
+                            const struct layout *layout, size_t k)
+{
+    const struct top *top = &layout->tops[k];
+    double most = 0;
+
+    for (uint32_t i = 0; i < top->n; i++)
+        if (trial->place[top->device[i]] == NO_PIECE)
+            return top->ms[i];
+    if (top->n == layout->n_devices)
+        return 0;
+    for (uint32_t r = 0; r < layout->n_devices; r++)
+        if (trial->place[r] == NO_PIECE)
+            most = fmax(most, layout->terms_ms[r * n_terms_of(layout) + k]);
+    return most;
+}
+
+/* The total by terms; compute_ms must be there. */
+static void price_terms(struct trial *trial, const struct layout *layout)
+{
+    const struct oracle *oracle = layout->parts->oracle;
+    const size_t n_terms = oracle->n_terms;
+
+    oracle->ops->terms(oracle, trial->sums, trial->compute_ms, trial->n_devices,
+                       trial->terms_ms);
+    trial->total_ms = 0;
+    for (size_t k = 0; k < n_terms; k++) {
+        double most = untouched_top(trial, layout, k);
+
+        for (uint32_t i = 0; i < trial->n_devices; i++)
+            if (trial->terms_ms[i * n_terms + k] > most)
+                most = trial->terms_ms[i * n_terms + k];
+        trial->total_ms += most;
+    }
+}
+
+/* --- pieces that meet --- */
+
+/* Change c, which puts a piece where change `into` puts one, becomes part of
+ * that; true where c is another change then. */
+static bool join_change(struct trial *trial, uint32_t c, uint32_t into,
+                        uint32_t part)
+{
+    trial->changes[into].part = part;
+    trial->changes[c].part = NO_PART;
+    if (trial->changes[c].piece != NO_PIECE)
+        return false; /* it goes */
+    trial->changes[c] = trial->changes[--trial->n_changes];
+    return true;
+}
+
+/* What the trial puts of this unit, by device. */
+static bool join_changes(struct trial *trial, const struct layout *layout,
+                         uint32_t unit)
+{
+    bool is_fine = true;
+
+    for (uint32_t c = 0; c < trial->n_changes; c++) {
+        const struct change *change = &trial->changes[c];
+        uint32_t *first, part;
+
+        if (change->part == NO_PART || unit_of(layout, change->part) != unit)
+            continue;
+        first = &trial->first_on[change->device];
+        if (*first == NO_PIECE) {
+            *first = c;
+            continue;
+        }
+        part = parts_joined(layout->parts, trial->changes[*first].part,
+                            change->part);
+        is_fine = is_fine && part != NO_PART;
+        if (part != NO_PART)
+            c -= join_change(trial, c, *first, part);
+    }
+    return is_fine;
+}
+
+/* What the layout has there already. */
+static bool join_held(struct trial *trial, const struct layout *layout,
+                      uint32_t unit)
+{
+    uint32_t next = 0, piece, into, part;
+    bool is_fine = true;
+
+    for (piece = layout->first_of[unit]; piece != NO_PIECE;
+         piece = layout->pieces[piece].next) {
+        into = trial->first_on[layout->pieces[piece].device];
+        if (into == NO_PIECE || trial_find(trial, piece, &next))
+            continue;
+        part = parts_joined(layout->parts, trial->changes[into].part,
+                            layout->pieces[piece].part);
+        is_fine = is_fine && part != NO_PART;
+        if (part == NO_PART)
+            continue;
+        trial->changes[into].part = part;
+        trial_remove(trial, piece);
+    }
+    return is_fine;
+}
+
+/* Whether all pieces that the unit has then are alike. */
+static bool are_alike(const struct trial *trial, const struct layout *layout,
+                      uint32_t unit)
+{
+    uint32_t next = 0, alike = NO_PART;
+
+    for (uint32_t c = 0; c < trial->n_changes; c++) {
+        uint32_t part = trial->changes[c].part;
+
+        if (part == NO_PART || unit_of(layout, part) != unit)
+            continue;
+        if (alike != NO_PART && part != alike)
+            return false;
+        alike = part;
+    }
+    for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
+         i = layout->pieces[i].next) {
+        if (trial_find(trial, i, &next))
+            continue;
+        if (alike != NO_PART && layout->pieces[i].part != alike)
+            return false;
+        alike = layout->pieces[i].part;
+    }
+    return true;
+}
+
+static bool join_unit(struct trial *trial, const struct layout *layout,
+                      uint32_t unit)
+{
+    bool is_fine = join_changes(trial, layout, unit);
+
+    is_fine = join_held(trial, layout, unit) && is_fine;
+    for (uint32_t c = 0; c < trial->n_changes; c++)
+        if (trial->changes[c].part != NO_PART)
+            trial->first_on[trial->changes[c].device] = NO_PIECE;
+    if (layout->parts->of[unit].is_even)
+        is_fine = is_fine && are_alike(trial, layout, unit);
+    return is_fine;
+}
+
+bool trial_same_block(const struct parts *parts, uint32_t part_a,
+                      uint32_t block_a, uint32_t part_b, uint32_t block_b)
+{
+    const struct part *a = &parts->parts[part_a], *b = &parts->parts[part_b];
+    struct shard of_a, of_b;
+
+    if (a->unit != b->unit || b->kind != SHARD_GRID)
+        return false;
+    parts_place_block(&of_a, a, 0, block_a);
+    parts_place_block(&of_b, b, 0, block_b);
+    return of_a.row_begin == of_b.row_begin && of_a.row_end == of_b.row_end;
+}
+
+/* Whether a grid's piece, which change c puts, meets another of its block. */
+static bool meets(const struct trial *trial, const struct layout *layout,
+                  uint32_t c)
+{
+    const struct change *change = &trial->changes[c];
+    const struct holding *holding = &layout->holdings[change->device];
+    uint32_t next = 0;
+
+    for (uint32_t i = 0; i < c; i++)
+        if (trial->changes[i].part != NO_PART &&
+            trial->changes[i].device == change->device &&
+            trial_same_block(layout->parts, change->part, change->block,
+                             trial->changes[i].part, trial->changes[i].block))
+            return true;
+    for (uint32_t i = 0; i < holding->n; i++) {
+        const struct piece *held = &layout->pieces[holding->pieces[i]];
+
+        if (trial_same_block(layout->parts, change->part, change->block,
+                             held->part, held->block) &&
+            !trial_find(trial, holding->pieces[i], &next))
+            return true;
+    }
+    return false;
+}
+
+bool trial_join(struct trial *trial, const struct layout *layout)
+{
+    const struct parts *parts = layout->parts;
+    uint32_t last = NO_PART, part;
+    bool is_fine = true;
+
+    if (trial->is_home)
+        return true;
+    for (uint32_t c = 0; c < trial->n_changes; c++) {
+        part = trial->changes[c].part;
+        if (part == NO_PART)
+            continue;
+        if (parts->parts[part].kind == SHARD_GRID) {
+            is_fine = is_fine && (trial->n_changes > MAX_BLOCKS ||
+                                  !meets(trial, layout, c));
+        } else if (parts_is_columns(parts, part) &&
+                   unit_of(layout, part) != last) {
+            last = unit_of(layout, part);
+            is_fine = join_unit(trial, layout, last) && is_fine;
+        }
+    }
+    return is_fine;
+}
+
+/* --- many at once --- */
+
+void pricing_init(struct pricing *pricing, const struct parts *parts,
+                  uint32_t n)
+{
+    const size_t n_rows = (size_t)n * parts->problem->cluster.n_devices;
+    const size_t width = parts->oracle->width;
+
+    *pricing = (struct pricing){0};
+    if (parts->oracle->ops->terms)
+        return;
+    pricing->sums = mem_alloc(n_rows, (2 * width + 4) * sizeof(double));
+    pricing->rows = pricing->sums + n_rows * width;
+    pricing->rows_ms = pricing->rows + n_rows * width;
+    pricing->compute_ms = pricing->rows_ms + n_rows;
+    pricing->fwd_ms = pricing->compute_ms + n_rows;
+    pricing->bwd_ms = pricing->fwd_ms + n_rows;
+}
+
+void pricing_release(struct pricing *pricing)
+{
+    mem_free(pricing->sums);
+    *pricing = (struct pricing){0};
+}
+
+/* Heads of all devices that trials touch, at once. */
+static void price_heads(struct tryout *const *tryouts, uint32_t n,
+                        struct pricing *pricing)
+{
+    const struct oracle *oracle = tryouts[0]->layout.parts->oracle;
+    size_t n_rows = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        const struct trial *trial = &tryouts[i]->trial;
+
+        memcpy(pricing->rows + n_rows * oracle->width, trial->sums,
+               trial->n_devices * oracle->width * sizeof(double));
+        n_rows += trial->n_devices;
+    }
+    if (n_rows)
+        oracle->ops->compute(oracle, pricing->rows, n_rows, pricing->rows_ms);
+    n_rows = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        struct trial *trial = &tryouts[i]->trial;
+
+        memcpy(trial->compute_ms, pricing->rows_ms + n_rows,
+               trial->n_devices * sizeof(double));
+        n_rows += trial->n_devices;
+    }
+}
+
+static void price_comm(struct tryout *const *tryouts, uint32_t n,
+                       struct pricing *pricing)
+{
+    const struct oracle *oracle = tryouts[0]->layout.parts->oracle;
+    const size_t n_devices = tryouts[0]->layout.n_devices;
+    const size_t width = oracle->width;
+
+    for (uint32_t i = 0; i < n; i++) {
+        const struct layout *layout = &tryouts[i]->layout;
+        const struct trial *trial = &tryouts[i]->trial;
+        double *sums = pricing->sums + i * n_devices * width;
+        double *compute_ms = pricing->compute_ms + i * n_devices;
+
+        memcpy(sums, layout->sums, n_devices * width * sizeof(double));
+        memcpy(compute_ms, layout->compute_ms, n_devices * sizeof(double));
+        for (uint32_t k = 0; k < trial->n_devices; k++) {
+            memcpy(sums + trial->devices[k] * width, trial->sums + k * width,
+                   width * sizeof(double));
+            compute_ms[trial->devices[k]] = trial->compute_ms[k];
+        }
+    }
+    oracle->ops->comm(oracle, n, pricing->sums, pricing->compute_ms,
+                      pricing->fwd_ms, pricing->bwd_ms);
+    for (uint32_t i = 0; i < n; i++)
+        tryouts[i]->trial.total_ms = oracle_total_ms(
+            n_devices, pricing->compute_ms + i * n_devices,
+            pricing->bwd_ms + i * n_devices, pricing->fwd_ms + i * n_devices);
+}
+
+void tryouts_price(struct tryout *const *tryouts, uint32_t n,
+                   struct pricing *pricing)
+{
+    const struct oracle *oracle = tryouts[0]->layout.parts->oracle;
+
+    for (uint32_t i = 0; i < n; i++) {
+        struct trial *trial = &tryouts[i]->trial;
+
+        tryouts[i]->n_priced += trial->n_changes > 0;
+        if (!oracle->ops->terms)
+            continue;
+        oracle->ops->compute(oracle, trial->sums, trial->n_devices,
+                             trial->compute_ms);
+        price_terms(trial, &tryouts[i]->layout);
+    }
+    if (oracle->ops->terms)
+        return;
+    price_heads(tryouts, n, pricing);
+    price_comm(tryouts, n, pricing);
+}
+
+void tryout_init(struct tryout *tryout, const struct parts *parts)
+{
+    *tryout = (struct tryout){0};
+    layout_init(&tryout->layout, parts);
+    trial_init(&tryout->trial, &tryout->layout);
+}
+
+void tryout_release(struct tryout *tryout)
+{
+    layout_release(&tryout->layout);
+    trial_release(&tryout->trial);
+    *tryout = (struct tryout){0};
+}
+
+double tryout_price(struct tryout *tryout)
+{
+    const bool is_fine = trial_join(&tryout->trial, &tryout->layout);
+    double total_ms;
+    struct pricing pricing;
+
+    pricing_init(&pricing, tryout->layout.parts, 1);
+    trial_sum(&tryout->trial, &tryout->layout);
+    tryouts_price(&tryout, 1, &pricing);
+    pricing_release(&pricing);
+    total_ms = tryout->trial.total_ms;
+    return is_fine && isfinite(total_ms) ? total_ms : INFINITY;
+}
+
+double tryout_local_ms(const struct tryout *tryout, uint32_t device)
+{
+    const struct trial *trial = &tryout->trial;
+    const struct layout *layout = &tryout->layout;
+    size_t n_terms = n_terms_of(layout);
+    uint32_t i = trial->place[device];
+    double ms = 0;
+
+    if (i == NO_PIECE)
+        return layout->local_ms[device];
+    if (!layout->terms_ms)
+        return trial->compute_ms[i];
+    for (size_t k = 0; k < n_terms; k++)
+        ms += trial->terms_ms[i * n_terms + k];
+    return ms;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_SEARCH_TRIAL_H
+#define NEUROSHARD_SEARCH_TRIAL_H
+
+#include "search/state.h"
+
+/*
+ * A change of some pieces, priced on the side: it costs the layout nothing
+ * unless it is committed.
+ *
+ * Pieces that meet. TorchRec takes all column pieces of a table on one device
+ * for as wide as the first, and several cost more than one that is as wide as
+ * all of them; as columns may be given out in any order, one it can always be.
+ * So a change leaves one piece of the columns of a unit on a device at most,
+ * and one piece of each row block; what was built together and never changed is
+ * joined in the plan (plan_join_columns). Only where a plan is to be replaced,
+ * pieces of equal widths that do not touch may stay as they stand.
+ */
+
+struct unit_moved {
+    uint32_t unit;
+    uint64_t bytes;
+};
+
+struct trial {
+    struct arena arena;     /* of all that is [R] */
+    struct change *changes; /* [n_changes], owned */
+    uint32_t n_changes, changes_capacity;
+    uint32_t *devices; /* [n_devices] that it touches; room for all */
+    uint32_t n_devices;
+    uint32_t *place;    /* [R]: in `devices`, or NO_PIECE */
+    uint32_t *first_on; /* [R]: NO_PIECE but while pieces are joined or set
+                           apart: trial_join, search/rebuild.h */
+    bool is_home;       /* puts pieces where the plan to be replaced has them */
+    int64_t *n_held;    /* [n_devices] pieces then */
+    uint64_t *bytes;    /* [n_devices] */
+    double *sums;       /* [n_devices][width] */
+    double *compute_ms; /* [n_devices] */
+    double *terms_ms;   /* [n_devices][n_terms] */
+    double total_ms;
+    double excess;            /* the layout's then */
+    struct unit_moved *moved; /* [n_moved] units that it touches, with homes
+                                 only */
+    uint32_t n_moved, moved_capacity;
+    uint64_t all_moved_bytes; /* the layout's then */
+    /* Room for estimates while a change is thought of: search/rebuild.h. All
+     * [R]. */
+    double *load_ms;
+    uint64_t *load_bytes;
+    uint32_t *room_quanta, *held_quanta;
+};
+
+void trial_init(struct trial *trial, const struct layout *layout);
+void trial_release(struct trial *trial);
+void trial_clear(struct trial *trial);
+/* The piece becomes one of this part, on this device. */
+void trial_change(struct trial *trial, const struct layout *layout,
+                  uint32_t piece, uint32_t part, uint32_t device);
+void trial_move(struct trial *trial, const struct layout *layout,
+                uint32_t piece, uint32_t device);
+/* So many quanta of a column piece, but not all, go to another device. */
+void trial_split(struct trial *trial, const struct layout *layout,
+                 uint32_t piece, uint32_t n_quanta, uint32_t device);
+void trial_remove(struct trial *trial, uint32_t piece);
+void trial_remove_unit(struct trial *trial, const struct layout *layout,
+                       uint32_t unit);
+/* A piece comes; which one is not looked at. */
+void trial_add(struct trial *trial, struct change piece);
+/* What the trial does with this piece, or NULL. *next is where to look first,
+ * 0 for a first piece: where many change, they do in the order of their unit's
+ * list. */
+const struct change *trial_find(const struct trial *trial, uint32_t piece,
+                                uint32_t *next);
+/* Before a trial is summed up: column pieces that it puts where some of their
+ * unit are become one. False where it may not come true: where that would be a
+ * whole table that may only be cut, where pieces of one row block meet, or
+ * where columns of a sequence would be of several widths.
+ * Nothing where trial->is_home. */
+bool trial_join(struct trial *trial, const struct layout *layout);
+
+/* Whether pieces of these parts and blocks are of the same rows of a grid. */
+bool trial_same_block(const struct parts *parts, uint32_t part_a,
+                      uint32_t block_a, uint32_t part_b, uint32_t block_b);
+/* Adds up what the touched devices would hold. */
+void trial_sum(struct trial *trial, const struct layout *layout);
+
+/* Where trials are priced, some together. */
+struct pricing {
+    double *sums; /* [n][R][width]: of comm, as of the trials; owned, with: */
+    double *compute_ms, *fwd_ms, *bwd_ms; /* [n][R] */
+    double *rows, *rows_ms;               /* touched devices, gathered */
+};
+
+/* Of n trials at most. */
+void pricing_init(struct pricing *pricing, const struct parts *parts,
+                  uint32_t n);
+void pricing_release(struct pricing *pricing);
+
+/* A layout, and one change of it at a time. */
+struct tryout {
+    struct layout layout;
+    struct trial trial;
+    uint64_t n_priced;
+};
+
+void tryout_init(struct tryout *tryout, const struct parts *parts);
+void tryout_release(struct tryout *tryout);
+
+/* Prices the n trials, which were summed up. Totals may be no numbers. */
+void tryouts_price(struct tryout *const *tryouts, uint32_t n,
+                   struct pricing *pricing);
+
+/* Prices tryout->trial, whose changes are in, pieces that meet joined: its
+ * total, INFINITY where that is no number or pieces meet that must not
+ * (trial_join), and its excess. layout_commit may follow. */
+double tryout_price(struct tryout *tryout);
+
+/* What a device that the trial touches takes then by itself, as
+ * layout->local_ms. */
+double tryout_local_ms(const struct tryout *tryout, uint32_t device);
+
+#endif
