@@ -152,14 +152,8 @@ LINK = $(if $(EMULATOR),$(CXX) $(CXX_FLAGS),$(CC) $(CFLAGS_ALL)) $(LDFLAGS) \
 
 .PHONY: all neuroshard
 all: neuroshard
-	@echo "./neuroshard $(VERSION): $(notdir $(CC))" \
-	    "$$($(CC) -dumpfullversion 2>/dev/null || $(CC) -dumpversion)," \
-	    "CONFIG=$(CONFIG), CUDA $(if $(filter 1,$(CUDA)),$$($(NVCC) \
-	    --version | sed -n 's/.*release \([0-9.]*\).*/\1/p'),$(CUDA:0=no))," \
-	    "MPI $(if $(filter 1,$(MPI)),yes,no), OpenBLAS" \
-	    "$$(echo '#include <openblas_config.h>' | $(CC) -E -dM - 2>/dev/null \
-	    | sed -n 's/.*OPENBLAS_VERSION.* \([0-9.]*[0-9]\).*/\1/p')$(if \
-	    $(filter 1,$(STATIC)),$(,) libraries linked statically)"
+	@.ci/banner '$(VERSION)' '$(CONFIG)' '$(CC)' '$(CUDA)' '$(NVCC)' '$(MPI)' \
+	    '$(STATIC)'
 
 neuroshard: $(O)/neuroshard
 	@ln -sf $< $@
@@ -384,23 +378,8 @@ fuzz:
 	@.ci/deps fuzz
 	@$(AGAIN) CONFIG=fuzz CC=clang CUDA=0 run-fuzz
 
-# New inputs and crashes stay in the build folder; what is worth keeping is
-# copied to tests/fuzz/corpus by hand.
 run-fuzz: $(call programs,$(FUZZ_TESTS))
-	@for fuzz in $^; do \
-	    name=$${fuzz##*/fuzz_}; \
-	    mkdir -p $(O)/found/$$name; \
-	    log=$(O)/found/$$name.log; \
-	    echo "$$name: $(T) s, log in $$log"; \
-	    $$fuzz -max_total_time=$(T) -timeout=30 -print_final_stats=1 \
-	        $$(test ! -f tests/fuzz/$$name.dict || \
-	            echo -dict=tests/fuzz/$$name.dict) \
-	        -artifact_prefix=$(O)/found/$$name. \
-	        $(O)/found/$$name tests/fuzz/corpus/$$name >$$log 2>&1 || \
-	        { tail -n 60 $$log; exit 1; }; \
-	    sed -n -e 's/^stat::number_of_executed_units: /  inputs run /p' \
-	        -e 's/^stat::new_units_added: /  new ways found /p' $$log; \
-	done
+	@tests/fuzz/dig '$(T)' '$(O)/found' $^
 
 # --- Checks that run nothing ----------------------------------------------
 
@@ -413,8 +392,8 @@ H_FILES = $(sort $(filter-out tests/emulator/%,$(wildcard \
 CU_FILES = $(sort $(wildcard $(foreach r,$(ROOMS),$(DIR_$(r))/*.cu \
     $(DIR_$(r))/*.cuh) $(foreach d,. cub device, \
     $(addprefix tests/emulator/$(d)/,*.cpp *.cuh *.h))))
-SCRIPTS = .ci/run .ci/deps tests/cli/run tests/one tests/gpu/check \
-    tests/torchrec/python $(sort $(wildcard tests/cli/*.sh \
+SCRIPTS = .ci/run .ci/deps .ci/banner tests/cli/run tests/one tests/fuzz/dig \
+    tests/gpu/check tests/torchrec/python $(sort $(wildcard tests/cli/*.sh \
     tests/check/*.sh))
 CHECKS = format layers headers pages names shell tidy kernels
 
