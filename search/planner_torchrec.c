@@ -6,6 +6,11 @@
  * each table's best option, by the largest shard or by the sum of the shards,
  * and ever again moves the table with the largest shard in memory on to its
  * next best. The uniform one takes one type for all.
+ *
+ * The partitioner is greedy: first what goes on all ranks (replicas, rows over
+ * all), then the tables by their storage, largest first: each shard to the
+ * least loaded rank that has room, or the whole table to the least loaded host
+ * that has.
  */
 #include "search/rivals.h"
 
@@ -14,11 +19,39 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "search/rivals_partition.h"
+#include "base/ranked.h"
 
 /* Columns are cut in equal parts of at least so many. */
 #define MIN_COLUMNS 128u
 #define INDEX_BYTES 8
+
+/* In the order in which TorchRec lists them, which breaks ties. */
+enum sharding_type {
+    DATA_PARALLEL,
+    TABLE_WISE,
+    COLUMN_WISE,
+    TABLE_COLUMN_WISE, /* column-wise on one host */
+    ROW_WISE,
+    TABLE_ROW_WISE, /* row-wise over one host */
+    N_SHARDING_TYPES
+};
+
+/* One way to cut one table. The costs of a type are alike for its shards, and
+ * so are the sizes, but for the rest that blocks of rows leave. */
+struct sharding_option {
+    enum sharding_type type;
+    enum shard_kind kind;
+    uint32_t n_shards;   /* as TorchRec counts them: some may have no rows */
+    uint32_t n_full;     /* those with as many rows as there may be */
+    uint64_t rows;       /* of a full shard */
+    uint32_t columns;    /* of a shard */
+    double ms;           /* of a shard, also of one without rows */
+    uint64_t bytes;      /* of a full shard */
+    uint64_t rest_bytes; /* of the one behind them, if it has rows */
+    /* Likewise what TorchRec takes them to hold, by which it sorts; that
+     * they fit is counted as everywhere here. */
+    double storage, rest_storage;
+};
 
 /* The options of a table, best first by the proposer's score. */
 struct candidate {
@@ -30,14 +63,22 @@ struct planner {
     const struct problem *problem;     /* not owned */
     const struct rival_inputs *inputs; /* not owned */
     struct candidate *candidates;      /* [n_tables] */
-    struct partitioner partitioner;
+    uint32_t n_ranks, n_local;         /* of a host */
+    uint64_t *free_bytes;              /* [n_ranks]: left */
+    double *ms;                        /* [n_ranks]: loads */
+    double *kept_ms;                   /* [n_local]: to go back to */
+    uint64_t *kept_bytes;
+    struct ranked *hosts;                    /* by load */
+    struct ranked *order;                    /* [n_tables] by storage */
     const struct sharding_option **proposal; /* [n_tables] */
-    uint32_t **placement;                    /* [n_tables][shards] */
-    struct sharding_option *best;            /* [n_tables] */
-    double best_ms;                          /* INFINITY while there is none */
-    double end_ms;                           /* of the clock */
+    uint32_t **placement;         /* [n_tables]: ranks of its shards */
+    struct sharding_option *best; /* [n_tables] */
+    double best_ms;               /* INFINITY while there is none */
+    double end_ms;                /* of the clock */
     uint64_t n_proposals;
 };
+
+/* --- options --- */
 
 /* Equal parts of at least MIN_COLUMNS and --min-width, whole vectors of four;
  * all columns where there are none such. */
@@ -210,6 +251,123 @@ static int list_options(struct planner *planner, uint32_t t,
     return 0;
 }
 
+/* --- the partitioner --- */
+
+static uint64_t shard_bytes(const struct sharding_option *option,
+                            uint32_t shard)
+{
+    if (shard < option->n_full)
+        return option->bytes;
+    return shard == option->n_full ? option->rest_bytes : 0;
+}
+
+/* TorchRec's storage of all shards. */
+static double all_storage(const struct sharding_option *option)
+{
+    return option->n_full * option->storage + option->rest_storage;
+}
+
+/* Whether less loaded, or else lower in its host, or else lower. */
+static bool goes_before(const struct planner *planner, uint32_t a, uint32_t b)
+{
+    uint32_t local_a = a % planner->n_local, local_b = b % planner->n_local;
+
+    if (planner->ms[a] != planner->ms[b])
+        return planner->ms[a] < planner->ms[b];
+    return local_a != local_b ? local_a < local_b : a < b;
+}
+
+/* Shards of the option go to ranks begin to end: shard i to rank begin + i, or
+ * each to the least loaded that has room. False where one has none. */
+static bool place(struct planner *planner, const struct sharding_option *option,
+                  uint32_t begin, uint32_t end, bool in_order,
+                  uint32_t *placement)
+{
+    for (uint32_t i = 0; i < option->n_shards; i++) {
+        uint64_t bytes = shard_bytes(option, i);
+        uint32_t r = in_order ? begin + i : begin, best = end;
+        double least = INFINITY;
+
+        for (uint32_t last = in_order ? r + 1 : end; r < last; r++) {
+            if (planner->ms[r] > least || bytes > planner->free_bytes[r] ||
+                (best < end && !goes_before(planner, r, best)))
+                continue;
+            least = planner->ms[r];
+            best = r;
+        }
+        if (best == end)
+            return false;
+        placement[i] = best;
+        planner->free_bytes[best] -= bytes;
+        planner->ms[best] += option->ms;
+    }
+    return true;
+}
+
+/* All shards to the ranks of the least loaded host that has room. */
+static bool place_on_host(struct planner *planner,
+                          const struct sharding_option *option,
+                          uint32_t *placement)
+{
+    uint32_t n = planner->n_local, n_hosts = planner->n_ranks / n;
+
+    for (uint32_t h = 0; h < n_hosts; h++) {
+        planner->hosts[h] = (struct ranked){.idx = h};
+        for (uint32_t i = 0; i < n; i++)
+            planner->hosts[h].key += planner->ms[h * n + i];
+    }
+    ranked_sort(planner->hosts, n_hosts);
+    for (uint32_t h = 0; h < n_hosts; h++) {
+        uint32_t first = planner->hosts[h].idx * n;
+
+        memcpy(planner->kept_ms, planner->ms + first, n * sizeof(double));
+        memcpy(planner->kept_bytes, planner->free_bytes + first,
+               n * sizeof(uint64_t));
+        if (place(planner, option, first, first + n,
+                  option->type == TABLE_ROW_WISE, placement))
+            return true;
+        memcpy(planner->ms + first, planner->kept_ms, n * sizeof(double));
+        memcpy(planner->free_bytes + first, planner->kept_bytes,
+               n * sizeof(uint64_t));
+    }
+    return false;
+}
+
+/* Places the proposal; false where a table has no room. Afterwards `ms` has
+ * the loads. */
+static bool partition(struct planner *planner)
+{
+    const struct problem *problem = planner->problem;
+    uint32_t n = planner->n_ranks, n_sorted = 0;
+
+    for (uint32_t r = 0; r < n; r++) {
+        planner->free_bytes[r] = cluster_room_bytes(&problem->cluster, r);
+        planner->ms[r] = 0;
+    }
+    for (uint32_t t = 0; t < problem->n_tables; t++) {
+        const struct sharding_option *option = planner->proposal[t];
+
+        if (option->type != DATA_PARALLEL && option->type != ROW_WISE)
+            planner->order[n_sorted++] =
+                (struct ranked){-all_storage(option), t};
+        else if (!place(planner, option, 0, n, true, planner->placement[t]))
+            return false;
+    }
+    ranked_sort(planner->order, n_sorted);
+    for (uint32_t i = 0; i < n_sorted; i++) {
+        uint32_t t = planner->order[i].idx;
+        const struct sharding_option *option = planner->proposal[t];
+
+        if (option->type == TABLE_WISE || option->type == COLUMN_WISE
+                ? !place(planner, option, 0, n, false, planner->placement[t])
+                : !place_on_host(planner, option, planner->placement[t]))
+            return false;
+    }
+    return true;
+}
+
+/* --- proposals --- */
+
 /* Places the proposal and keeps it where it is the best. */
 static void try_proposal(struct planner *planner)
 {
@@ -217,11 +375,10 @@ static void try_proposal(struct planner *planner)
     double slowest_ms = 0;
 
     planner->n_proposals++;
-    if (!partition(&planner->partitioner, planner->proposal, n,
-                   planner->placement))
+    if (!partition(planner))
         return;
-    for (uint32_t r = 0; r < planner->partitioner.n_ranks; r++)
-        slowest_ms = fmax(slowest_ms, planner->partitioner.ms[r]);
+    for (uint32_t r = 0; r < planner->n_ranks; r++)
+        slowest_ms = fmax(slowest_ms, planner->ms[r]);
     if (!(slowest_ms < planner->best_ms))
         return;
     planner->best_ms = slowest_ms;
@@ -263,8 +420,7 @@ static uint32_t largest(const struct planner *planner)
         if (best < n) {
             b = planner->proposal[best];
             if (a->storage < b->storage ||
-                (a->storage == b->storage &&
-                 sharding_option_storage(a) <= sharding_option_storage(b)))
+                (a->storage == b->storage && all_storage(a) <= all_storage(b)))
                 continue;
         }
         best = t;
@@ -329,19 +485,15 @@ static void fill_shards(struct plan *plan, struct planner *planner,
         planner->proposal[t] = &planner->best[t];
         n_shards += planner->best[t].n_shards;
     }
-    if (!partition(&planner->partitioner, planner->proposal, n,
-                   planner->placement))
+    if (!partition(planner))
         return; /* cannot be: it was placed before */
     plan->shards = ARENA_NEW(arena, struct shard, n_shards);
     plan->n_shards = 0;
     for (uint32_t t = 0; t < n; t++)
         for (uint32_t i = 0; i < planner->best[t].n_shards; i++) {
-            const struct sharding_option *option = &planner->best[t];
-            bool is_uniform =
-                option->type == DATA_PARALLEL || option->type == ROW_WISE;
             struct shard shard =
-                shard_of(planner->problem, t, option, i,
-                         is_uniform ? i : planner->placement[t][i]);
+                shard_of(planner->problem, t, &planner->best[t], i,
+                         planner->placement[t][i]);
 
             if (shard.row_begin < shard.row_end)
                 plan->shards[plan->n_shards++] = shard;
@@ -353,18 +505,27 @@ static int planner_init(struct planner *planner, const struct problem *problem,
                         struct arena *arena, struct err *err)
 {
     uint32_t n = (uint32_t)problem->n_tables;
+    uint32_t n_ranks = problem->cluster.n_devices;
 
     *planner = (struct planner){
         .problem = problem,
         .inputs = inputs,
         .candidates = ARENA_NEW(arena, struct candidate, n),
+        .n_ranks = n_ranks,
+        .n_local = cluster_group(&problem->cluster),
+        .free_bytes = ARENA_NEW(arena, uint64_t, n_ranks),
+        .ms = ARENA_NEW(arena, double, n_ranks),
+        .kept_ms = ARENA_NEW(arena, double, cluster_group(&problem->cluster)),
+        .kept_bytes =
+            ARENA_NEW(arena, uint64_t, cluster_group(&problem->cluster)),
+        .hosts = ARENA_NEW(arena, struct ranked, n_ranks),
+        .order = ARENA_NEW(arena, struct ranked, n),
         .proposal = ARENA_NEW(arena, const struct sharding_option *, n),
         .placement = ARENA_NEW(arena, uint32_t *, n),
         .best = ARENA_NEW(arena, struct sharding_option, n),
         .best_ms = INFINITY,
         .end_ms =
             inputs->limit_ms > 0 ? start_ms + inputs->limit_ms : INFINITY};
-    partitioner_init(&planner->partitioner, problem, arena);
     for (uint32_t t = 0; t < n; t++)
         if (list_options(planner, t, arena, err))
             return -1;

@@ -11,10 +11,10 @@
 #include "search/rivals.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/ranked.h"
 
 /* The settings of its DGX H100 runs: replicated below 8 MB of weights and
  * state, memory seven times as fast as the network, over a work ratio of 4. */
@@ -24,18 +24,12 @@
 #define FULL_WIDTH 128.0 /* of the sample's tables */
 
 struct cut_table {
-    double hotness;  /* cost of the look-ups of the whole table */
-    double exchange; /* cost of a piece beside its look-ups */
-    uint32_t n_cuts; /* pieces; 0: replicated */
-    uint64_t bytes;  /* of a piece, the largest */
-    uint32_t
-        *places; /* [n_gpus]: GPUs of its pieces, in the order of placing */
+    double hotness;   /* cost of the look-ups of the whole table */
+    double exchange;  /* cost of a piece beside its look-ups */
+    uint32_t n_cuts;  /* pieces; 0: replicated */
+    uint64_t bytes;   /* of a piece, the largest */
+    uint32_t *places; /* [n_gpus]: GPUs of its pieces, ascending */
     uint32_t n_placed;
-};
-
-struct piece {
-    uint32_t table;
-    double hotness;
 };
 
 struct planner {
@@ -144,32 +138,25 @@ static int replicate(struct planner *planner, uint32_t t)
     return 0;
 }
 
-/* Hottest first; of equal ones the last in the list. */
-static int compare_pieces(const void *left, const void *right)
+/* Hottest first; of equal ones the last in the list: idx counts from there. */
+static struct ranked *sorted_pieces(const struct planner *planner, size_t *n)
 {
-    const struct piece *a = left, *b = right;
-
-    if (a->hotness != b->hotness)
-        return a->hotness > b->hotness ? -1 : 1;
-    return (a->table < b->table) - (a->table > b->table);
-}
-
-static struct piece *sorted_pieces(const struct planner *planner, size_t *n)
-{
-    struct piece *pieces;
+    uint32_t n_tables = (uint32_t)planner->problem->n_tables;
+    struct ranked *pieces;
 
     *n = 0;
-    for (size_t t = 0; t < planner->problem->n_tables; t++)
+    for (uint32_t t = 0; t < n_tables; t++)
         *n += planner->tables[t].n_cuts;
     pieces = mem_alloc(*n, sizeof(*pieces));
     *n = 0;
-    for (uint32_t t = 0; t < planner->problem->n_tables; t++) {
+    for (uint32_t t = 0; t < n_tables; t++) {
         const struct cut_table *table = &planner->tables[t];
 
         for (uint32_t i = 0; i < table->n_cuts; i++)
-            pieces[(*n)++] = (struct piece){t, table->hotness / table->n_cuts};
+            pieces[(*n)++] = (struct ranked){-table->hotness / table->n_cuts,
+                                             n_tables - 1 - t};
     }
-    qsort(pieces, *n, sizeof(*pieces), compare_pieces);
+    ranked_sort(pieces, *n);
     return pieces;
 }
 
@@ -181,10 +168,9 @@ static bool holds(const struct cut_table *table, uint32_t gpu)
     return false;
 }
 
-static bool place_piece(struct planner *planner, const struct piece *piece)
+static bool place_piece(struct planner *planner, struct cut_table *table)
 {
-    struct cut_table *table = &planner->tables[piece->table];
-    uint32_t best = planner->n_gpus;
+    uint32_t best = planner->n_gpus, at;
 
     for (uint32_t g = 0; g < planner->n_gpus; g++)
         if (table->bytes <= planner->free_bytes[g] &&
@@ -194,17 +180,12 @@ static bool place_piece(struct planner *planner, const struct piece *piece)
             best = g;
     if (best == planner->n_gpus)
         return false;
-    table->places[table->n_placed++] = best;
+    for (at = table->n_placed++; at && table->places[at - 1] > best; at--)
+        table->places[at] = table->places[at - 1];
+    table->places[at] = best;
     planner->free_bytes[best] -= table->bytes;
-    planner->cost[best] += piece->hotness + table->exchange;
+    planner->cost[best] += table->hotness / table->n_cuts + table->exchange;
     return true;
-}
-
-static int compare_places(const void *left, const void *right)
-{
-    const uint32_t *a = left, *b = right;
-
-    return (*a > *b) - (*a < *b);
 }
 
 /* The shards of what stands now. */
@@ -218,10 +199,8 @@ static void take_shards(struct planner *planner)
     planner->best = mem_grow(planner->best, n_shards, sizeof(*planner->best));
     planner->n_best = 0;
     for (uint32_t t = 0; t < n_tables; t++) {
-        struct cut_table *table = &planner->tables[t];
+        const struct cut_table *table = &planner->tables[t];
 
-        qsort(table->places, table->n_placed, sizeof(*table->places),
-              compare_places);
         for (uint32_t i = 0; i < table->n_cuts; i++)
             planner->best[planner->n_best++] =
                 piece_of(planner, t, table->n_cuts, i, table->places[i]);
@@ -253,7 +232,7 @@ static void keep_if_best(struct planner *planner)
 static uint32_t place_all(struct planner *planner, uint32_t *hottest)
 {
     uint32_t n_tables = (uint32_t)planner->problem->n_tables, stuck = n_tables;
-    struct piece *pieces;
+    struct ranked *pieces;
     size_t n;
 
     memcpy(planner->free_bytes, planner->room_bytes,
@@ -264,9 +243,9 @@ static uint32_t place_all(struct planner *planner, uint32_t *hottest)
     *hottest = n_tables;
     pieces = sorted_pieces(planner, &n);
     for (size_t i = 0; i < n && stuck == n_tables; i++) {
-        uint32_t t = pieces[i].table;
+        uint32_t t = n_tables - 1 - pieces[i].idx;
 
-        if (!place_piece(planner, &pieces[i]))
+        if (!place_piece(planner, &planner->tables[t]))
             stuck = t;
         else if (*hottest == n_tables &&
                  more_cuts(planner, t, planner->tables[t].n_cuts))
