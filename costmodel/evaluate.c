@@ -297,26 +297,6 @@ static void judge_repeats(struct evaluation *evaluation,
     mem_free(first);
 }
 
-static void judge_sentinels(struct evaluation *evaluation,
-                            const struct sample *samples, size_t n)
-{
-    double *ms = mem_alloc(n, sizeof(*ms));
-    size_t n_sentinels = 0;
-
-    for (size_t i = 0; i < n; i++)
-        if (samples[i].kind == SAMPLE_SENTINEL &&
-            samples[i].total.median_ms > 0)
-            ms[n_sentinels++] = samples[i].total.median_ms;
-    evaluation->n_sentinels = n_sentinels;
-    evaluation->sentinel_spread_frac = NAN;
-    if (n_sentinels > 1)
-        evaluation->sentinel_spread_frac =
-            (stats_quantile(ms, n_sentinels, 0.9) -
-             stats_quantile(ms, n_sentinels, 0.1)) /
-            stats_median(ms, n_sentinels);
-    mem_free(ms);
-}
-
 static bool is_published(const struct sample_setting *setting)
 {
     return setting->batch == 65536 && setting->precision == PRECISION_FP32 &&
@@ -459,7 +439,7 @@ void evaluate_model(struct evaluation *evaluation, const struct model *model,
     qsort(index.samples, n, sizeof(*index.samples), compare_samples);
     judge_predictors(evaluation, model, &index, samples, n);
     judge_repeats(evaluation, &index);
-    judge_sentinels(evaluation, samples, n);
+    evaluation->sentinels = sample_sentinels(samples, n);
     mem_free(index.samples);
 }
 

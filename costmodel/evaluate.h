@@ -36,9 +36,7 @@ struct evaluation {
     /* A fused case measured again, against its first measurement. */
     size_t n_repeats;
     double repeat_median_ape, repeat_mape; /* NAN without repeats */
-    /* The sentinel case over the whole run: (p90 - p10) / median. */
-    size_t n_sentinels;
-    double sentinel_spread_frac; /* NAN for fewer than two */
+    struct sentinels sentinels;
     /* The published setting first, where there is one; none where all samples
      * are of one class. */
     struct setting_class classes[MAX_SETTING_CLASSES];

@@ -308,8 +308,8 @@ json_t *evaluation_to_json(const struct evaluation *evaluation)
     set_count(root, "repeats", evaluation->n_repeats);
     set_real(root, "repeat_median_ape", evaluation->repeat_median_ape);
     set_real(root, "repeat_mape", evaluation->repeat_mape);
-    set_count(root, "sentinels", evaluation->n_sentinels);
-    set_real(root, "sentinel_spread_frac", evaluation->sentinel_spread_frac);
+    set_count(root, "sentinels", evaluation->sentinels.n);
+    set_real(root, "sentinel_spread_frac", evaluation->sentinels.spread_frac);
     set_count(root, "throttled", evaluation->n_throttled);
     return root;
 }

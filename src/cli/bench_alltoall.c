@@ -25,31 +25,7 @@ struct exchange_bench {
     struct progress progress;
     struct bench_result result;
     double seconds;
-    bool is_verbose;
 };
-
-static int record_comm(void *ctx, const struct sample_setting *setting,
-                       const struct comm_sample *sample, struct err *err)
-{
-    struct exchange_bench *bench = ctx;
-
-    if (store_put_comm(bench->store, setting, sample, err))
-        return -1;
-    if (bench->is_verbose) {
-        printf("stored %s %" PRIu32 " %" PRIu64 " %" PRIu64 "\n", sample->kind,
-               sample->n_ranks, sample->total_bytes, sample->max_bytes);
-        fflush(stdout);
-    }
-    return 0;
-}
-
-static int is_recorded(void *ctx, const struct sample_setting *setting,
-                       const struct comm_sample *sample)
-{
-    struct exchange_bench *bench = ctx;
-
-    return store_has_comm(bench->store, setting, sample);
-}
 
 /* Without a wish, the processes of a host share its processors. */
 static unsigned threads_of(const struct cli *cli, const struct world *world)
@@ -79,12 +55,15 @@ static int open_all(struct exchange_bench *bench, struct err *err)
 
 static int measure(struct exchange_bench *bench, struct err *err)
 {
-    struct sample_sink sink = {
-        .ctx = bench, .put_comm = record_comm, .has_comm = is_recorded};
+    struct bench_recorder recorder = {.is_verbose =
+                                          cli_flag(bench->cli, "verbose")};
+    struct sample_sink sink = bench_recorder_sink(&recorder);
     bool is_first = !world_rank(bench->world);
     double begin_ms = clock_ms();
     int rc;
 
+    if (is_first)
+        recorder.store = store_sink(bench->store);
     progress_start(&bench->progress, "exchanges", bench->options->n_cases);
     bench->options->progress = is_first ? cli_progress : NULL;
     bench->options->progress_ctx = &bench->progress;
@@ -173,8 +152,7 @@ static void close_all(struct exchange_bench *bench)
 int bench_exchanges(struct cli *cli, struct bench_options *options,
                     struct err *err)
 {
-    struct exchange_bench bench = {
-        .cli = cli, .options = options, .is_verbose = cli_flag(cli, "verbose")};
+    struct exchange_bench bench = {.cli = cli, .options = options};
     int rc;
 
     if (world_open(&bench.world, err))

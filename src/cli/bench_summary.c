@@ -10,6 +10,61 @@
 #include <math.h>
 #include <stdio.h>
 
+static int put(void *ctx, const struct sample_setting *setting,
+               const struct sample *sample, struct err *err)
+{
+    const struct bench_recorder *recorder = ctx;
+
+    if (recorder->store.put(recorder->store.ctx, setting, sample, err))
+        return -1;
+    if (recorder->is_verbose) {
+        printf("stored %s %" PRIu64 " %" PRIu32 "\n",
+               sample_kind_name(sample->kind), sample->case_idx, sample->part);
+        fflush(stdout);
+    }
+    return 0;
+}
+
+static int put_comm(void *ctx, const struct sample_setting *setting,
+                    const struct comm_sample *sample, struct err *err)
+{
+    const struct bench_recorder *recorder = ctx;
+
+    if (recorder->store.put_comm(recorder->store.ctx, setting, sample, err))
+        return -1;
+    if (recorder->is_verbose) {
+        printf("stored %s %" PRIu32 " %" PRIu64 " %" PRIu64 "\n", sample->kind,
+               sample->n_ranks, sample->total_bytes, sample->max_bytes);
+        fflush(stdout);
+    }
+    return 0;
+}
+
+static int has(void *ctx, const struct sample_setting *setting, uint64_t seed,
+               uint64_t case_idx, enum sample_kind kind, uint32_t part)
+{
+    const struct sample_sink *store = &((struct bench_recorder *)ctx)->store;
+
+    return store->has(store->ctx, setting, seed, case_idx, kind, part);
+}
+
+static int has_comm(void *ctx, const struct sample_setting *setting,
+                    const struct comm_sample *sample)
+{
+    const struct sample_sink *store = &((struct bench_recorder *)ctx)->store;
+
+    return store->has_comm(store->ctx, setting, sample);
+}
+
+struct sample_sink bench_recorder_sink(struct bench_recorder *recorder)
+{
+    return (struct sample_sink){.ctx = recorder,
+                                .put = put,
+                                .put_comm = put_comm,
+                                .has = has,
+                                .has_comm = has_comm};
+}
+
 /* Cases that were measured twice, on a quiet machine: |second - first| /
  * first. They stand side by side in the order of the store. */
 static void compare_repeats(struct bench_summary *summary,
@@ -36,26 +91,6 @@ static void compare_repeats(struct bench_summary *summary,
     summary->repeat_mean_frac = stats_mean(errors, n_errors);
     summary->repeat_median_frac = stats_median(errors, n_errors);
     mem_free(errors);
-}
-
-/* Drift: the later half of the sentinels against the earlier one. */
-static void compare_sentinels(struct bench_summary *summary,
-                              const struct sample *samples, size_t n)
-{
-    double *ms = mem_alloc(n, sizeof(*ms)), early, late, low;
-    size_t n_ms = 0;
-
-    for (size_t i = 0; i < n; i++)
-        if (samples[i].kind == SAMPLE_SENTINEL)
-            ms[n_ms++] = samples[i].total.median_ms;
-    summary->n_sentinels = n_ms;
-    early = stats_median(ms, n_ms / 2);
-    late = stats_median(ms + n_ms / 2, n_ms - n_ms / 2);
-    summary->drift_frac = late / early - 1;
-    low = stats_quantile(ms, n_ms, 0.1);
-    summary->sentinel_spread_frac =
-        (stats_quantile(ms, n_ms, 0.9) - low) / stats_median(ms, n_ms);
-    mem_free(ms);
 }
 
 /* The samples of the list alone: a plain list has one setting, a mixed one
@@ -89,7 +124,7 @@ int bench_summary_examine(struct bench_summary *summary, struct store *store,
     if (read_list(summary, store, &samples, &n, arena, err))
         return -1;
     compare_repeats(summary, samples, n);
-    compare_sentinels(summary, samples, n);
+    summary->sentinels = sample_sentinels(samples, n);
     return 0;
 }
 
@@ -174,11 +209,11 @@ void bench_summary_print(const struct bench_summary *summary)
         printf("repeat error    median %.2f %%, mean %.2f %%, of %zu cases\n",
                100 * summary->repeat_median_frac,
                100 * summary->repeat_mean_frac, summary->n_repeats);
-    if (summary->n_sentinels > 1)
+    if (summary->sentinels.n > 1)
         printf("sentinels       drift %+.2f %%, spread (p10 to p90) %.2f %%, "
                "of %zu\n",
-               100 * summary->drift_frac, 100 * summary->sentinel_spread_frac,
-               summary->n_sentinels);
+               100 * summary->sentinels.drift_frac,
+               100 * summary->sentinels.spread_frac, summary->sentinels.n);
     printf("database        %s\n", summary->db);
 }
 
@@ -207,11 +242,11 @@ void bench_summary_print_json(const struct bench_summary *summary)
                       (json_int_t)summary->n_repeats, "median_error_frac",
                       summary->repeat_median_frac, "mean_error_frac",
                       summary->repeat_mean_frac));
-    if (summary->n_sentinels > 1)
+    if (summary->sentinels.n > 1)
         json_object_set_new(
             root, "sentinels",
-            json_pack("{s:I, s:f, s:f}", "n", (json_int_t)summary->n_sentinels,
-                      "drift_frac", summary->drift_frac, "spread_frac",
-                      summary->sentinel_spread_frac));
+            json_pack("{s:I, s:f, s:f}", "n", (json_int_t)summary->sentinels.n,
+                      "drift_frac", summary->sentinels.drift_frac,
+                      "spread_frac", summary->sentinels.spread_frac));
     cli_print_json(root);
 }

@@ -17,9 +17,15 @@ struct bench_summary {
     double seconds;
     double repeat_median_frac, repeat_mean_frac;
     size_t n_repeats;
-    double drift_frac, sentinel_spread_frac;
-    size_t n_sentinels;
+    struct sentinels sentinels;
 };
+
+/* Measurements on their way into the store. */
+struct bench_recorder {
+    struct sample_sink store;
+    bool is_verbose; /* a line on stdout for each that is safe */
+};
+struct sample_sink bench_recorder_sink(struct bench_recorder *recorder);
 
 /* "interrupt", "time" or "done". */
 const char *bench_stopped_by(const struct bench_result *result);

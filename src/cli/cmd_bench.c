@@ -57,37 +57,6 @@ static const struct option_spec own_options[] = {
     {0},
 };
 
-/* The store, and who hears of what it has taken. */
-struct recorder {
-    struct sample_sink store;
-    bool is_verbose;
-};
-
-static int record(void *ctx, const struct sample_setting *setting,
-                  const struct sample *sample, struct err *err)
-{
-    const struct recorder *recorder = ctx;
-
-    if (recorder->store.put(recorder->store.ctx, setting, sample, err))
-        return -1;
-    if (recorder->is_verbose) {
-        printf("stored %s %" PRIu64 " %" PRIu32 "\n",
-               sample_kind_name(sample->kind), sample->case_idx, sample->part);
-        fflush(stdout);
-    }
-    return 0;
-}
-
-static int is_recorded(void *ctx, const struct sample_setting *setting,
-                       uint64_t seed, uint64_t case_idx, enum sample_kind kind,
-                       uint32_t part)
-{
-    const struct recorder *recorder = ctx;
-
-    return recorder->store.has(recorder->store.ctx, setting, seed, case_idx,
-                               kind, part);
-}
-
 static enum device_kind device_kind_asked(const struct cli *cli)
 {
     return strcmp(cli_string(cli, "device"), "cuda") ? DEVICE_CPU : DEVICE_CUDA;
@@ -209,9 +178,9 @@ static int measure(struct bench_summary *summary, struct device *device,
                    struct bench_options *options, const struct cli *cli,
                    struct store *store, struct err *err)
 {
-    struct recorder recorder = {store_sink(store), cli_flag(cli, "verbose")};
-    struct sample_sink sink = {
-        .ctx = &recorder, .put = record, .has = is_recorded};
+    struct bench_recorder recorder = {store_sink(store),
+                                      cli_flag(cli, "verbose")};
+    struct sample_sink sink = bench_recorder_sink(&recorder);
     bool of_ceilings = cli_flag(cli, "ceilings");
     struct progress progress;
     double begin_ms = clock_ms();

@@ -291,10 +291,10 @@ void evaluation_print(const struct evaluation *evaluation, struct buf *out)
             out, "repeat error    median %.2f %%, mean %.2f %%, of %zu cases\n",
             100 * evaluation->repeat_median_ape, 100 * evaluation->repeat_mape,
             evaluation->n_repeats);
-    if (evaluation->n_sentinels > 1)
+    if (evaluation->sentinels.n > 1)
         buf_printf(out, "sentinels       spread (p10 to p90) %.2f %%, of %zu\n",
-                   100 * evaluation->sentinel_spread_frac,
-                   evaluation->n_sentinels);
+                   100 * evaluation->sentinels.spread_frac,
+                   evaluation->sentinels.n);
     if (evaluation->n_throttled)
         buf_printf(out, "left out        %zu samples of a disturbed machine\n",
                    evaluation->n_throttled);

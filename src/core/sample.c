@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/sample.h"
 
+#include <math.h>
 #include <stddef.h>
+
+#include "base/mem.h"
+#include "base/stats.h"
 
 const char *sample_kind_name(enum sample_kind kind)
 {
@@ -18,4 +22,27 @@ const char *sample_kind_name(enum sample_kind kind)
         return "sentinel";
     }
     return NULL;
+}
+
+struct sentinels sample_sentinels(const struct sample *samples, size_t n)
+{
+    struct sentinels sentinels = {.drift_frac = NAN, .spread_frac = NAN};
+    double *ms = mem_alloc(n, sizeof(*ms)), early, late;
+    size_t n_ms = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (samples[i].kind == SAMPLE_SENTINEL &&
+            samples[i].total.median_ms > 0)
+            ms[n_ms++] = samples[i].total.median_ms;
+    sentinels.n = n_ms;
+    if (n_ms > 1) {
+        early = stats_median(ms, n_ms / 2);
+        late = stats_median(ms + n_ms / 2, n_ms - n_ms / 2);
+        sentinels.drift_frac = late / early - 1;
+        sentinels.spread_frac =
+            (stats_quantile(ms, n_ms, 0.9) - stats_quantile(ms, n_ms, 0.1)) /
+            stats_median(ms, n_ms);
+    }
+    mem_free(ms);
+    return sentinels;
 }

@@ -85,6 +85,14 @@ struct sample {
     const char *started_at; /* UTC */
 };
 
+/* The sentinel case over a whole run: NAN where there are too few. */
+struct sentinels {
+    size_t n;
+    double drift_frac;  /* the later half against the earlier one */
+    double spread_frac; /* (p90 - p10) / median */
+};
+struct sentinels sample_sentinels(const struct sample *samples, size_t n);
+
 /* All-to-all between ranks, one size pattern. */
 struct comm_sample {
     const char *kind; /* "copy" (ranks of one process), "mpi", "nccl" */

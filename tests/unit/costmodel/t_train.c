@@ -71,8 +71,8 @@ static void test_fit(struct arena *arena)
            "each with its single tables");
     is_i64((int64_t)e.n_repeats, 150, "every fourth case repeated");
     is_near(e.repeat_median_ape, 0.02, 1e-12, "repeats are 2 % off");
-    is_i64((int64_t)e.n_sentinels, 60, "sentinels");
-    is_near(e.sentinel_spread_frac, 0, 0, "which do not drift");
+    is_i64((int64_t)e.sentinels.n, 60, "sentinels");
+    is_near(e.sentinels.spread_frac, 0, 0, "which do not drift");
     predict_samples(&model, samples, 3, ms);
     is_near(ms[0], samples[0].total.median_ms, 0.3 * samples[0].total.median_ms,
             "prediction of one sample");
