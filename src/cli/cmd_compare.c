@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
 #include "base/rng.h"
-#include "cli/compare_table.h"
 #include "cli/planning.h"
 #include "costmodel/oracles.h"
+#include "emit/compare_table.h"
 #include "search/rivals.h"
 #include "search/search.h"
 

@@ -1,22 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/json.h"
-#include "base/ranked.h"
 #include "base/text.h"
 #include "cli/command.h"
-#include "core/plan_moves.h"
 #include "costmodel/oracles.h"
-#include "emit/report_parts.h"
+#include "emit/plan_diff.h"
 #include "io/plan_json.h"
 
-#include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
 #include <string.h>
-
-#define N_GPUS_SHOWN 32u
-#define N_TABLES_SHOWN 16u
-#define N_MOVES_SHOWN 16u
-#define NAME_WIDTH 40u
 
 static const struct option_spec own_options[] = {
     {"cost", 0, OPTION_STRING, "COST", NULL, 0, 0, NULL,
@@ -26,35 +15,15 @@ static const struct option_spec own_options[] = {
     {0},
 };
 
-struct diff {
-    const char *paths[2];
-    struct plan plans[2]; /* before, after */
-    struct plan_moves moves;
-};
-
-static bool is_same_text(const char *a, const char *b)
-{
-    return a && b && !strcmp(a, b);
-}
-
-static bool is_priced_alike(const struct diff *diff)
-{
-    const struct plan *a = &diff->plans[0], *b = &diff->plans[1];
-
-    return a->devices && b->devices && !isnan(a->total_ms) &&
-           !isnan(b->total_ms) && is_same_text(a->cost.name, b->cost.name) &&
-           is_same_text(a->cost.hash, b->cost.hash);
-}
-
 /* Both by the model asked for; else as they are, if that is one model; else
  * both by the new plan's, where it can. */
-static int price_both(struct diff *diff, struct cli *cli, struct err *err)
+static int price_both(struct plan_diff *diff, struct cli *cli, struct err *err)
 {
     const char *spec = cli_string(cli, "cost");
     struct plan priced[2] = {diff->plans[0], diff->plans[1]};
     struct err ignored = {0};
 
-    if (!spec && is_priced_alike(diff))
+    if (!spec && plan_diff_is_priced(diff))
         return 0;
     if (!spec)
         spec = diff->plans[1].cost.name;
@@ -70,265 +39,10 @@ static int price_both(struct diff *diff, struct cli *cli, struct err *err)
     return 0;
 }
 
-/* --- for a person --- */
-
-static void print_plan(const char *word, const struct plan *plan,
-                       const char *path, struct buf *out)
-{
-    buf_printf(out, "%-7s %s: %zu tables in %zu shards on %u GPU%s, ", word,
-               path, plan->problem.n_tables, plan->n_shards,
-               plan->problem.cluster.n_devices,
-               plan->problem.cluster.n_devices == 1 ? "" : "s");
-    if (isnan(plan->total_ms) || !plan->cost.name)
-        buf_printf(out, "not priced\n");
-    else
-        buf_printf(out, "%.4f ms by %s\n", plan->total_ms, plan->cost.name);
-}
-
-/* What the movement buys, where one model says both totals. */
-static void print_gain(const struct diff *diff, struct buf *out)
-{
-    double before_ms = diff->plans[0].total_ms;
-    double after_ms = diff->plans[1].total_ms;
-
-    if (!is_priced_alike(diff)) {
-        buf_printf(out, "step    not compared: no one cost model has priced "
-                        "both plans; --cost does\n");
-        return;
-    }
-    buf_printf(out, "step    %+.4f ms", after_ms - before_ms);
-    if (before_ms > 0)
-        buf_printf(out, ", %+.2f %%", 100 * (after_ms / before_ms - 1));
-    buf_printf(out, "\n");
-}
-
-static void print_movement(const struct plan_moves *moves, struct buf *out)
-{
-    char text[4][TEXT_BYTES_MAX];
-    size_t n_shown = 0;
-
-    buf_printf(out, "moves   %s in %zu piece%s; %s stay",
-               text_from_bytes(text[0], (double)moves->bytes.moved),
-               moves->n_moves, moves->n_moves == 1 ? "" : "s",
-               text_from_bytes(text[1], (double)moves->bytes.kept));
-    if (moves->bytes.added)
-        buf_printf(out, ", %s are new",
-                   text_from_bytes(text[2], (double)moves->bytes.added));
-    if (moves->bytes.removed)
-        buf_printf(out, ", %s go",
-                   text_from_bytes(text[3], (double)moves->bytes.removed));
-    buf_printf(out, "\ntables  ");
-    for (size_t f = 0; f < N_FATES; f++)
-        if (moves->n_fates[f])
-            buf_printf(out, "%s%zu %s", n_shown++ ? ", " : "",
-                       moves->n_fates[f], table_fate_name((enum table_fate)f));
-    buf_printf(out, "\n");
-}
-
-/* A unit for all bytes of the report, so that columns compare by eye. */
-struct byte_unit {
-    const char *name;
-    double n_bytes;
-};
-
-static struct byte_unit choose_unit(const struct plan_moves *moves)
-{
-    uint64_t most = moves->bytes.moved;
-
-    if (moves->bytes.added > most)
-        most = moves->bytes.added;
-    if (most >= UINT64_C(1) << 33)
-        return (struct byte_unit){"GiB", 0x1p30};
-    if (most >= UINT64_C(1) << 23)
-        return (struct byte_unit){"MiB", 0x1p20};
-    return (struct byte_unit){"KiB", 0x1p10};
-}
-
-static void print_gpus(const struct plan_moves *moves,
-                       const struct byte_unit *unit, struct buf *out)
-{
-    struct ranked *ranked = mem_alloc(moves->n_devices, sizeof(*ranked));
-    size_t n = 0;
-
-    for (uint32_t r = 0; r < moves->n_devices; r++)
-        if (moves->received_bytes[r] || moves->sent_bytes[r])
-            ranked[n++] = (struct ranked){-(double)moves->received_bytes[r] -
-                                              (double)moves->sent_bytes[r],
-                                          r};
-    ranked_sort(ranked, n);
-    if (n)
-        buf_printf(out, "\nGPU   received %s   sent %s\n", unit->name,
-                   unit->name);
-    for (size_t i = 0; i < n && i < N_GPUS_SHOWN; i++)
-        buf_printf(out, "%-4u %13.3f %10.3f\n", ranked[i].idx,
-                   (double)moves->received_bytes[ranked[i].idx] / unit->n_bytes,
-                   (double)moves->sent_bytes[ranked[i].idx] / unit->n_bytes);
-    if (n > N_GPUS_SHOWN)
-        buf_printf(out, "... and %zu more\n", n - N_GPUS_SHOWN);
-    mem_free(ranked);
-}
-
-static void print_tables(const struct plan_moves *moves,
-                         const struct byte_unit *unit, struct buf *out)
-{
-    struct ranked *ranked = mem_alloc(moves->n_tables, sizeof(*ranked));
-    size_t n = 0;
-
-    for (size_t t = 0; t < moves->n_tables; t++)
-        if (moves->tables[t].fate != FATE_KEPT)
-            ranked[n++] = (struct ranked){-(double)moves->tables[t].bytes.moved,
-                                          (uint32_t)t};
-    ranked_sort(ranked, n);
-    if (n)
-        buf_printf(out,
-                   "\n%-*s  fate     pieces before after  moved %s    "
-                   "new %s\n",
-                   (int)NAME_WIDTH, "table", unit->name, unit->name);
-    for (size_t i = 0; i < n && i < N_TABLES_SHOWN; i++) {
-        const struct table_moves *table = &moves->tables[ranked[i].idx];
-
-        text_column(out, table->name, NAME_WIDTH);
-        buf_printf(out, "  %-8s %13u %5u %10.3f %10.3f\n",
-                   table_fate_name(table->fate), table->n_before,
-                   table->n_after, (double)table->bytes.moved / unit->n_bytes,
-                   (double)table->bytes.added / unit->n_bytes);
-    }
-    if (n > N_TABLES_SHOWN)
-        buf_printf(out, "... and %zu more\n", n - N_TABLES_SHOWN);
-    mem_free(ranked);
-}
-
-static void print_moves(const struct diff *diff, const struct byte_unit *unit,
-                        struct buf *out)
-{
-    const struct plan_moves *moves = &diff->moves;
-    struct ranked *ranked = mem_alloc(moves->n_moves, sizeof(*ranked));
-
-    for (size_t i = 0; i < moves->n_moves; i++)
-        ranked[i] =
-            (struct ranked){-(double)moves->moves[i].bytes, (uint32_t)i};
-    ranked_sort(ranked, moves->n_moves);
-    if (moves->n_moves)
-        buf_printf(out, "\n%-*s  from   to        %s  columns      rows\n",
-                   (int)NAME_WIDTH, "piece that moves", unit->name);
-    for (size_t i = 0; i < moves->n_moves && i < N_MOVES_SHOWN; i++) {
-        const struct move *move = &moves->moves[ranked[i].idx];
-        char columns[32];
-
-        text_column(out, moves->tables[move->table].name, NAME_WIDTH);
-        snprintf(columns, sizeof(columns), "%u-%u", move->col_begin,
-                 move->col_end);
-        buf_printf(out, " %5u %4u %10.3f  %-11s  %" PRIu64 "-%" PRIu64 "\n",
-                   move->from, move->to, (double)move->bytes / unit->n_bytes,
-                   columns, move->row_begin, move->row_end);
-    }
-    if (moves->n_moves > N_MOVES_SHOWN)
-        buf_printf(out, "... and %zu more\n", moves->n_moves - N_MOVES_SHOWN);
-    mem_free(ranked);
-}
-
-static void print_report(const struct diff *diff)
-{
-    struct byte_unit unit = choose_unit(&diff->moves);
-    struct buf out = {0};
-
-    print_plan("before", &diff->plans[0], diff->paths[0], &out);
-    print_plan("after", &diff->plans[1], diff->paths[1], &out);
-    print_gain(diff, &out);
-    print_movement(&diff->moves, &out);
-    print_gpus(&diff->moves, &unit, &out);
-    print_tables(&diff->moves, &unit, &out);
-    print_moves(diff, &unit, &out);
-    cli_print_report(&out);
-}
-
-/* --- for a machine --- */
-
-static json_t *json_plan(const struct plan *plan, const char *path)
-{
-    bool is_priced = !isnan(plan->total_ms) && plan->cost.name;
-
-    return json_pack("{s:s, s:I, s:o, s:s?}", "plan", path, "gpus",
-                     (json_int_t)plan->problem.cluster.n_devices, "total_ms",
-                     is_priced ? json_real(plan->total_ms) : json_null(),
-                     "cost_model", is_priced ? plan->cost.name : NULL);
-}
-
-static json_t *json_bytes(const struct moved_bytes *bytes)
-{
-    return json_pack("{s:I, s:I, s:I, s:I}", "moved", (json_int_t)bytes->moved,
-                     "kept", (json_int_t)bytes->kept, "added",
-                     (json_int_t)bytes->added, "removed",
-                     (json_int_t)bytes->removed);
-}
-
-static json_t *json_gpus(const struct plan_moves *moves)
-{
-    json_t *list = json_array();
-
-    for (uint32_t r = 0; r < moves->n_devices; r++)
-        json_array_append_new(
-            list, json_pack("{s:I, s:I}", "received",
-                            (json_int_t)moves->received_bytes[r], "sent",
-                            (json_int_t)moves->sent_bytes[r]));
-    return list;
-}
-
-static json_t *json_tables(const struct plan_moves *moves)
-{
-    json_t *list = json_array();
-
-    for (size_t t = 0; t < moves->n_tables; t++) {
-        const struct table_moves *table = &moves->tables[t];
-
-        if (table->fate != FATE_KEPT)
-            json_array_append_new(
-                list,
-                json_pack("{s:s, s:s, s:I, s:I, s:o}", "name", table->name,
-                          "fate", table_fate_name(table->fate), "pieces_before",
-                          (json_int_t)table->n_before, "pieces_after",
-                          (json_int_t)table->n_after, "bytes",
-                          json_bytes(&table->bytes)));
-    }
-    return list;
-}
-
-static json_t *json_moves(const struct plan_moves *moves)
-{
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < moves->n_moves; i++) {
-        const struct move *move = &moves->moves[i];
-
-        json_array_append_new(
-            list, json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "table",
-                            moves->tables[move->table].name, "row_begin",
-                            (json_int_t)move->row_begin, "row_end",
-                            (json_int_t)move->row_end, "col_begin",
-                            (json_int_t)move->col_begin, "col_end",
-                            (json_int_t)move->col_end, "from",
-                            (json_int_t)move->from, "to", (json_int_t)move->to,
-                            "bytes", (json_int_t)move->bytes));
-    }
-    return list;
-}
-
-static void print_json(const struct diff *diff)
-{
-    json_t *root = json_pack(
-        "{s:o, s:o, s:b, s:o, s:o, s:o, s:o}", "before",
-        json_plan(&diff->plans[0], diff->paths[0]), "after",
-        json_plan(&diff->plans[1], diff->paths[1]), "priced_alike",
-        is_priced_alike(diff), "bytes", json_bytes(&diff->moves.bytes), "gpus",
-        json_gpus(&diff->moves), "tables", json_tables(&diff->moves), "moves",
-        json_moves(&diff->moves));
-
-    cli_print_json(root);
-}
-
 static int run_diff(struct cli *cli, struct err *err)
 {
-    struct diff diff = {.paths = {cli_arg(cli, 0), cli_arg(cli, 1)}};
+    struct buf out = {0};
+    struct plan_diff diff = {.paths = {cli_arg(cli, 0), cli_arg(cli, 1)}};
 
     for (int i = 0; i < 2; i++)
         if (plan_load(&diff.plans[i], diff.paths[i], cli_arena(cli), err))
@@ -340,9 +54,11 @@ static int run_diff(struct cli *cli, struct err *err)
     plan_moves_find(&diff.moves, &diff.plans[0], &diff.plans[1],
                     cli_arena(cli));
     if (cli_flag(cli, "json"))
-        print_json(&diff);
-    else
-        print_report(&diff);
+        cli_print_json(plan_diff_to_json(&diff));
+    else {
+        plan_diff_print(&diff, &out);
+        cli_print_report(&out);
+    }
     return 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/command.h"
-#include "cli/explain.h"
 #include "cli/planning.h"
+#include "emit/explain.h"
 #include "io/plan_json.h"
 #include "search/bound.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/explain.h"
+#include "emit/explain.h"
 
 #include "base/figures.h"
 #include "base/ranked.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NEUROSHARD_CLI_COMPARE_TABLE_H
-#define NEUROSHARD_CLI_COMPARE_TABLE_H
+#ifndef NEUROSHARD_EMIT_COMPARE_TABLE_H
+#define NEUROSHARD_EMIT_COMPARE_TABLE_H
 
 #include "base/json.h"
 #include "core/plan.h"

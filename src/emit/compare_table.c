@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/compare_table.h"
+#include "emit/compare_table.h"
 
 #include "base/figures.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NEUROSHARD_CLI_EXPLAIN_H
-#define NEUROSHARD_CLI_EXPLAIN_H
+#ifndef NEUROSHARD_EMIT_EXPLAIN_H
+#define NEUROSHARD_EMIT_EXPLAIN_H
 
 #include "base/json.h"
 #include "core/what_if.h"
