@@ -11,9 +11,7 @@
  *
  *     lists     each piece is in its unit's list once, on its device in its
  *               slot; free pieces are in the free list
- *     tiling    the pieces of a unit are it, once: the whole, columns that add
- *               up to its own, a replica on each device, or each block of a
- *               cut; pins are kept
+ *     tiling    the plan that they come to passes plan_check, memory aside
  *     devices   bytes, excess and moved bytes to the byte; sums, costs and
  *               loads to rounding, as they are added up afresh now and then
  *     totals    the largest terms and runners-up, slowest, fastest, the total
