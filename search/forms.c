@@ -176,6 +176,37 @@ uint32_t forms_ring_device(const struct parts *parts, struct form form,
     return (at + piece->block + piece->range * apart) % n;
 }
 
+struct form forms_draw(const struct parts *parts, uint32_t unit,
+                       struct rng *rng)
+{
+    uint32_t kind = rng_draw(rng, 4);
+    const struct form *form = NULL;
+
+    if (kind < 2)
+        form = forms_find(parts, unit, kind ? FORM_REPLICA : FORM_WHOLE);
+    return form ? *form
+                : forms_get(parts, unit,
+                            rng_draw(rng, forms_count(parts, unit)));
+}
+
+struct form forms_now(const struct layout *layout, uint32_t unit)
+{
+    const struct parts *parts = layout->parts;
+    uint32_t part = layout->pieces[layout->first_of[unit]].part, n = 0;
+    const struct cut *cut = parts_cut_of(parts, part);
+
+    if (parts->parts[part].kind == SHARD_REPLICATE)
+        return *forms_find(parts, unit, FORM_REPLICA);
+    if (cut)
+        return *(forms_find(parts, unit, FORM_CUT) + (cut - parts->cuts) -
+                 parts->of[unit].first_cut);
+    for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
+         i = layout->pieces[i].next)
+        n++;
+    return (struct form){
+        .kind = n > 1 ? FORM_COLUMNS : FORM_WHOLE, .n = n, .n_pieces = n};
+}
+
 /* --- beside others --- */
 
 struct beside {

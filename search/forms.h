@@ -25,6 +25,13 @@ static inline struct form forms_get(const struct parts *parts, uint32_t unit,
 const struct form *forms_find(const struct parts *parts, uint32_t unit,
                               enum form_kind kind);
 
+/* One at random. There are many ways to cut, but one to leave whole and one to
+ * replicate, which are drawn more often. */
+struct form forms_draw(const struct parts *parts, uint32_t unit,
+                       struct rng *rng);
+/* The form that comes nearest to how the unit is cut now. */
+struct form forms_now(const struct layout *layout, uint32_t unit);
+
 /* Piece i of a form: its part, range and block. The device is that of a pin,
  * the only one, that of a replica, of a row cut over all devices where the
  * oracle asks for it, else NO_PIECE. The blocks of a cut that fills a host are

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/temper.h"
 
-#include "search/propose.h"
+#include "search/moves.h"
 #include "search/search.h"
 #include "search/trial.h"
 

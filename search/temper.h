@@ -12,7 +12,7 @@
  * layouts must find their way from the hottest chain to the coldest.
  *
  * Chains go in lock-step where several are priced in one batch: each proposes a
- * change (search/propose.h), each is accepted or not. Schedules hang on work,
+ * change (search/moves.h), each is accepted or not. Schedules hang on work,
  * not on the clock, and what a chain does on its own draws and temperature
  * alone, so neither batches nor threads change the outcome.
  */

@@ -30,7 +30,7 @@ struct trial {
     uint32_t n_devices;
     uint32_t *place;    /* [R]: in `devices`, or NO_PIECE */
     uint32_t *first_on; /* [R]: NO_PIECE but while pieces are joined or set
-                           apart: trial_join, search/rebuild.h */
+                           apart: trial_join, search/moves.h */
     bool is_home;       /* puts pieces where the plan to be replaced has them */
     int64_t *n_held;    /* [n_devices] pieces then */
     uint64_t *bytes;    /* [n_devices] */
@@ -43,7 +43,7 @@ struct trial {
                                  only */
     uint32_t n_moved, moved_capacity;
     uint64_t all_moved_bytes; /* the layout's then */
-    /* Room for estimates while a change is thought of: search/rebuild.h. All
+    /* Room for estimates while a change is thought of: search/moves.h. All
      * [R]. */
     double *load_ms;
     uint64_t *load_bytes;

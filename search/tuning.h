@@ -13,7 +13,7 @@
  * by itself and what it buys be measured (tests/bench/bench_ablation.c).
  */
 
-/* Changes of a layout: search/propose.h. */
+/* Changes of a layout: search/moves.h. */
 enum change_kind {
     CHANGE_MOVE,
     CHANGE_SWAP,
@@ -35,7 +35,7 @@ struct tuning {
     uint32_t n_rebuilt;   /* tables that a rebuild takes off, at most */
     uint32_t recuts;      /* of those beside the first: are cut anew */
     uint32_t strays;      /* of pieces put back: go anywhere */
-    bool pours;           /* whole tables and columns: search/rebuild.h */
+    bool pours;           /* whole tables and columns: search/moves.h */
     bool has_marginals;   /* loads beside others: search/forms.h */
     uint32_t anywhere;    /* of changes: begin on any device, not on one that
                              sets the total */

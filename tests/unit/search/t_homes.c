@@ -2,7 +2,7 @@
 #include "search/homes.h"
 
 #include "core/plan_moves.h"
-#include "search/propose.h"
+#include "search/moves.h"
 #include "tests/unit/search/standing.h"
 
 /* Bytes of a device: one has room for all, six for some more than all. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/state_check.h"
 
-#include "search/propose.h"
+#include "search/moves.h"
 #include "search/trial.h"
 #include "tests/unit/search/scene.h"
 

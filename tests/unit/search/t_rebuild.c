@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/rebuild.h"
+#include "search/moves.h"
 
 #include "search/forms.h"
-#include "search/propose.h"
 #include "search/state_check.h"
 #include "search/trial.h"
 #include "tests/unit/search/scene.h"

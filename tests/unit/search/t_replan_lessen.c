@@ -2,7 +2,7 @@
 /* Layouts drawn at random on their way home. */
 #include "search/replan_front.h"
 
-#include "search/propose.h"
+#include "search/moves.h"
 #include "tests/unit/search/standing.h"
 
 #define N_LAYOUTS 60

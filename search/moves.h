@@ -1,8 +1,29 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NEUROSHARD_SEARCH_REBUILD_H
-#define NEUROSHARD_SEARCH_REBUILD_H
+#ifndef NEUROSHARD_SEARCH_MOVES_H
+#define NEUROSHARD_SEARCH_MOVES_H
 
 #include "search/forms.h"
+#include "search/trial.h"
+
+/*
+ * What may be tried next: one random change of a layout. Half of all changes
+ * begin on a device that sets the total.
+ *
+ *   move     a piece to another device
+ *   swap     two pieces of two devices
+ *   eject    a piece to another device, and one from there to a third
+ *   split    columns of a piece become a piece of their own
+ *   merge    two column pieces of one table become one
+ *   resplit  columns go over from one piece of a table to another
+ *   recut    a table anew: whole, in even columns, in rows, in a grid, or
+ *            replicated
+ *   rebuild  some tables taken off and put back, some of them cut anew
+ */
+
+/* Fills an empty trial, pieces that meet joined (search/trial.h); it stays
+ * empty where the draw leads nowhere. Memory is not looked at: trial_sum does.
+ */
+void propose(struct trial *trial, const struct layout *layout, struct rng *rng);
 
 /*
  * Some tables are taken off a layout and put back, each in a form of its own,
@@ -16,7 +37,6 @@
  * anywhere between the mean load and the highest one. Other forms go piece by
  * piece where there is least to do.
  */
-
 struct rebuild_unit {
     uint32_t unit;
     struct form form; /* FORM_COLUMNS: whatever the number of pieces */

@@ -1,0 +1,588 @@
+/* SPDX-License-Identifier: MIT */
+#include "search/moves.h"
+
+#include "search/homes.h"
+
+#include <math.h>
+
+/* Replicas and rows over very many devices make long plans. */
+#define MAX_PIECES (1u << 18)
+/* To cut a table anew may touch all devices: with more than so many it is tried
+ * less often. */
+#define CHEAP_DEVICES 16
+/* What is left of a table when all devices are full goes in shares: this part
+ * of what there still is. */
+#define LEFT_SHARE 4
+
+/* What a change is thought of. */
+struct draw {
+    struct trial *trial; /* its room for estimates is used */
+    const struct layout *layout;
+    const struct parts *parts;
+    const struct tuning *tuning;
+    struct rng *rng;
+    uint32_t piece, device, unit; /* at which it begins */
+    /* of a rebuild: */
+    double target_ms;           /* devices are full there */
+    const struct part_unit *of; /* the unit in hand */
+};
+
+static struct draw draw_of(struct trial *trial, const struct layout *layout,
+                           struct rng *rng)
+{
+    return (struct draw){.trial = trial,
+                         .layout = layout,
+                         .parts = layout->parts,
+                         .tuning = layout->parts->tuning,
+                         .rng = rng};
+}
+
+static uint32_t any_piece(const struct layout *layout, struct rng *rng)
+{
+    for (;;) {
+        uint32_t idx = rng_draw(rng, layout->n_pieces);
+
+        if (layout->pieces[idx].part != NO_PART)
+            return idx;
+    }
+}
+
+static uint32_t piece_on(const struct layout *layout, uint32_t device,
+                         struct rng *rng)
+{
+    const struct holding *holding = &layout->holdings[device];
+
+    return holding->n ? holding->pieces[rng_draw(rng, holding->n)] : NO_PIECE;
+}
+
+/* A device that sets the total: of a term by its share in it. */
+static uint32_t critical_device(const struct layout *layout, struct rng *rng)
+{
+    double left = rng_uniform(rng) * layout->total_ms;
+    uint32_t n_terms = layout->parts->oracle->n_terms;
+
+    for (uint32_t k = 0; layout->terms_ms && k < n_terms; k++) {
+        left -= layout->tops[k].ms[0];
+        if (left < 0)
+            return layout->tops[k].device[0];
+    }
+    return layout->slowest;
+}
+
+static uint32_t unit_of(const struct layout *layout, uint32_t piece)
+{
+    return layout->parts->parts[layout->pieces[piece].part].unit;
+}
+
+static uint32_t pick_piece(const struct layout *layout, struct rng *rng)
+{
+    uint32_t idx = NO_PIECE;
+
+    if (layout->parts->homes && rng_draw(rng, 2))
+        idx = homes_draw(layout, rng);
+    if (idx == NO_PIECE && !tuning_draw(rng, layout->parts->tuning->anywhere))
+        idx = piece_on(layout, critical_device(layout, rng), rng);
+    return idx == NO_PIECE ? any_piece(layout, rng) : idx;
+}
+
+/* Another device than this one; R > 1. */
+static uint32_t other_device(const struct draw *draw, uint32_t device)
+{
+    const struct layout *layout = draw->layout;
+    uint32_t r;
+
+    if (layout->fastest != device &&
+        tuning_draw(draw->rng, draw->tuning->to_fastest))
+        return layout->fastest;
+    r = rng_draw(draw->rng, layout->n_devices - 1);
+    return r + (r >= device);
+}
+
+static bool can_move(const struct draw *draw, uint32_t piece)
+{
+    return parts_can_move(draw->parts, draw->layout->pieces[piece].part);
+}
+
+/* A piece's columns in quanta; 0 where it is none that columns are cut of. */
+static uint32_t quanta_of(const struct draw *draw, uint32_t piece)
+{
+    uint32_t part = draw->layout->pieces[piece].part;
+
+    return parts_is_columns(draw->parts, part) ? parts_quanta(draw->parts, part)
+                                               : 0;
+}
+
+/* The part of n quanta of the unit in hand; NO_PART where there is none. */
+static uint32_t part_of(const struct draw *draw, uint32_t n_quanta)
+{
+    return parts_of_quanta(draw->parts, draw->unit, n_quanta);
+}
+
+static void propose_move(struct draw *draw)
+{
+    if (can_move(draw, draw->piece))
+        trial_move(draw->trial, draw->layout, draw->piece,
+                   other_device(draw, draw->device));
+}
+
+static void propose_swap(struct draw *draw)
+{
+    const struct piece *pieces = draw->layout->pieces;
+    uint32_t to = other_device(draw, draw->device);
+    uint32_t other = piece_on(draw->layout, to, draw->rng);
+
+    if (other == NO_PIECE || !can_move(draw, draw->piece) ||
+        !can_move(draw, other) ||
+        pieces[draw->piece].part == pieces[other].part)
+        return;
+    trial_move(draw->trial, draw->layout, draw->piece, to);
+    trial_move(draw->trial, draw->layout, other, draw->device);
+}
+
+static void propose_eject(struct draw *draw)
+{
+    uint32_t to = other_device(draw, draw->device);
+    uint32_t other = piece_on(draw->layout, to, draw->rng);
+    uint32_t third = other_device(draw, to);
+
+    if (other == NO_PIECE || !can_move(draw, draw->piece) ||
+        !can_move(draw, other))
+        return;
+    trial_move(draw->trial, draw->layout, draw->piece, to);
+    trial_move(draw->trial, draw->layout, other, third);
+}
+
+static void propose_split(struct draw *draw)
+{
+    uint32_t n = quanta_of(draw, draw->piece), taken;
+
+    if (n < 2 || !can_move(draw, draw->piece))
+        return;
+    taken = rng_draw(draw->rng, 2) ? n / 2 : 1 + rng_draw(draw->rng, n - 1);
+    trial_split(draw->trial, draw->layout, draw->piece, taken,
+                other_device(draw, draw->device));
+}
+
+/* Another piece of the same table, or NO_PIECE. */
+static uint32_t sibling(const struct draw *draw)
+{
+    const struct layout *layout = draw->layout;
+    uint32_t first = layout->first_of[draw->unit], at = draw->piece, n = 0;
+
+    for (uint32_t i = first; i != NO_PIECE; i = layout->pieces[i].next)
+        n++;
+    if (n < 2)
+        return NO_PIECE;
+    for (uint32_t k = 1 + rng_draw(draw->rng, n - 1); k > 0; k--) {
+        at = layout->pieces[at].next;
+        if (at == NO_PIECE)
+            at = first;
+    }
+    return at;
+}
+
+static void propose_merge(struct draw *draw)
+{
+    uint32_t n = quanta_of(draw, draw->piece), other, part;
+
+    if (!n || (other = sibling(draw)) == NO_PIECE)
+        return;
+    part = part_of(draw, n + quanta_of(draw, other));
+    if (part == NO_PART)
+        return;
+    trial_change(draw->trial, draw->layout, draw->piece, part, draw->device);
+    trial_remove(draw->trial, other);
+}
+
+static void propose_resplit(struct draw *draw)
+{
+    uint32_t n = quanta_of(draw, draw->piece), taken, other;
+
+    if (n < 2 || (other = sibling(draw)) == NO_PIECE)
+        return;
+    taken = rng_draw(draw->rng, 2) ? 1 : 1 + rng_draw(draw->rng, n - 1);
+    trial_change(draw->trial, draw->layout, draw->piece,
+                 part_of(draw, n - taken), draw->device);
+    trial_change(draw->trial, draw->layout, other,
+                 part_of(draw, quanta_of(draw, other) + taken),
+                 draw->layout->pieces[other].device);
+}
+
+/* Open places are filled from a random device on. */
+static void propose_recut(struct draw *draw)
+{
+    struct form form = forms_draw(draw->parts, draw->unit, draw->rng);
+    uint32_t at;
+
+    if (draw->parts->of[draw->unit].unit->device >= 0 ||
+        form.n_pieces + draw->layout->n_live > MAX_PIECES)
+        return;
+    trial_remove_unit(draw->trial, draw->layout, draw->unit);
+    at = other_device(draw, draw->device);
+    for (uint32_t i = 0; i < form.n_pieces; i++) {
+        struct change next = forms_piece(draw->parts, draw->unit, form, i);
+
+        if (next.device == NO_PIECE)
+            next.device = forms_ring_device(draw->parts, form, &next, at);
+        trial_add(draw->trial, next);
+    }
+}
+
+/* --- rebuilding --- */
+
+static void put_on(struct draw *draw, uint32_t part, uint32_t device)
+{
+    draw->trial->load_ms[device] += draw->parts->marginal_ms[part];
+    draw->trial->load_bytes[device] += draw->parts->parts[part].bytes;
+}
+
+static void take_off(struct draw *draw, uint32_t part, uint32_t device)
+{
+    draw->trial->load_ms[device] -= draw->parts->marginal_ms[part];
+    draw->trial->load_bytes[device] -= draw->parts->parts[part].bytes;
+}
+
+static void take_off_unit(struct draw *draw, uint32_t unit)
+{
+    const struct layout *layout = draw->layout;
+
+    for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
+         i = layout->pieces[i].next)
+        take_off(draw, layout->pieces[i].part, layout->pieces[i].device);
+    trial_remove_unit(draw->trial, layout, unit);
+}
+
+/* The unit's quanta on this device become n. */
+static void hold(struct draw *draw, uint32_t device, uint32_t n)
+{
+    uint32_t *held = &draw->trial->held_quanta[device];
+
+    if (*held)
+        take_off(draw, part_of(draw, *held), device);
+    *held = n;
+    put_on(draw, part_of(draw, n), device);
+}
+
+/* The best device so far: the one that exceeds its memory least, then the one
+ * that has least to do. */
+struct best {
+    uint32_t device; /* or NO_PIECE */
+    double excess, ms;
+};
+
+static void consider(struct best *best, const struct layout *layout,
+                     uint32_t device, double ms, uint64_t bytes)
+{
+    double excess = layout_excess(layout, device, bytes);
+
+    if (best->device != NO_PIECE &&
+        (excess > best->excess || (excess == best->excess && ms >= best->ms)))
+        return;
+    *best = (struct best){device, excess, ms};
+}
+
+static uint32_t device_for(struct draw *draw, uint32_t part)
+{
+    const struct trial *trial = draw->trial;
+    uint32_t n_devices = draw->layout->n_devices;
+    struct best best = {.device = NO_PIECE};
+
+    if (tuning_draw(draw->rng, draw->parts->tuning->strays)) {
+        uint32_t any = rng_draw(draw->rng, n_devices);
+
+        if (trial->first_on[any] == NO_PIECE)
+            return any;
+    }
+    for (uint32_t r = 0; r < n_devices; r++)
+        if (trial->first_on[r] == NO_PIECE)
+            consider(&best, draw->layout, r, trial->load_ms[r],
+                     trial->load_bytes[r] + draw->parts->parts[part].bytes);
+    return best.device;
+}
+
+/* The most quanta that the device takes before it is full, by load or by
+ * memory. */
+static uint32_t room_on(const struct draw *draw, uint32_t device)
+{
+    const struct parts *parts = draw->parts;
+    double ms = draw->trial->load_ms[device];
+    uint64_t bytes = draw->trial->load_bytes[device];
+    uint32_t least = 0, most = draw->of->n_quanta;
+
+    if (draw->of->whole == NO_PART)
+        most--;
+    if (ms + parts->marginal_ms[draw->of->columns] > draw->target_ms)
+        return 0;
+    while (least < most) {
+        uint32_t n = least + (most - least + 1) / 2;
+        uint32_t part = part_of(draw, n);
+
+        if (ms + parts->marginal_ms[part] > draw->target_ms ||
+            layout_excess(draw->layout, device,
+                          bytes + parts->parts[part].bytes) > 0)
+            most = n - 1;
+        else
+            least = n;
+    }
+    return least;
+}
+
+static uint32_t least_of(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Where the widest piece of n quanta or fewer goes: the fullest of the devices
+ * that take as much; now and then any that takes some. NO_PIECE where all are
+ * full. */
+static uint32_t device_to_fill(struct draw *draw, uint32_t n)
+{
+    const struct trial *trial = draw->trial;
+    uint32_t n_devices = draw->layout->n_devices;
+    uint32_t best = NO_PIECE, most = 0, any = rng_draw(draw->rng, n_devices);
+
+    if (tuning_draw(draw->rng, draw->parts->tuning->strays) &&
+        trial->room_quanta[any])
+        return any;
+    for (uint32_t r = 0; r < n_devices; r++) {
+        uint32_t room = least_of(trial->room_quanta[r], n);
+
+        if (!room || room < most ||
+            (room == most && trial->load_ms[r] <= trial->load_ms[best]))
+            continue;
+        most = room;
+        best = r;
+    }
+    return best;
+}
+
+/* The device that has least to do with n quanta more. */
+static uint32_t device_to_overfill(struct draw *draw, uint32_t n)
+{
+    const struct parts *parts = draw->parts;
+    const struct trial *trial = draw->trial;
+    uint32_t n_devices = draw->layout->n_devices;
+    uint32_t any = rng_draw(draw->rng, n_devices);
+    struct best best = {.device = NO_PIECE};
+
+    if (tuning_draw(draw->rng, draw->parts->tuning->strays) &&
+        part_of(draw, trial->held_quanta[any] + n) != NO_PART)
+        return any;
+    for (uint32_t r = 0; r < n_devices; r++) {
+        uint32_t held = trial->held_quanta[r], then = part_of(draw, held + n);
+        double ms = trial->load_ms[r];
+        uint64_t bytes = trial->load_bytes[r];
+
+        if (then == NO_PART)
+            continue;
+        if (held) {
+            ms -= parts->marginal_ms[part_of(draw, held)];
+            bytes -= parts->parts[part_of(draw, held)].bytes;
+        }
+        consider(&best, draw->layout, r, ms + parts->marginal_ms[then],
+                 bytes + parts->parts[then].bytes);
+    }
+    return best.device;
+}
+
+/* All of the unit in hand, by columns. */
+static void pour(struct draw *draw)
+{
+    struct trial *trial = draw->trial;
+    uint32_t n_devices = draw->layout->n_devices;
+    uint32_t left = draw->of->n_quanta, n, r;
+
+    for (r = 0; r < n_devices; r++) {
+        trial->room_quanta[r] = room_on(draw, r);
+        trial->held_quanta[r] = 0;
+    }
+    while (left && (r = device_to_fill(draw, left)) != NO_PIECE) {
+        n = least_of(trial->room_quanta[r], left);
+        trial->room_quanta[r] = 0;
+        hold(draw, r, n);
+        left -= n;
+    }
+    for (; left; left -= n) {
+        n = (left + LEFT_SHARE - 1) / LEFT_SHARE;
+        r = device_to_overfill(draw, n);
+        hold(draw, r, trial->held_quanta[r] + n);
+    }
+    for (r = 0; r < n_devices; r++)
+        if (trial->held_quanta[r])
+            trial_add(trial, (struct change){
+                                 .part = part_of(draw, trial->held_quanta[r]),
+                                 .device = r,
+                                 .range = r});
+}
+
+/* Of the hosts that are not taken, the one whose busiest device is least
+ * loaded; its first device. */
+static uint32_t choose_host(const struct draw *draw)
+{
+    uint32_t per_host = cluster_group(&draw->parts->problem->cluster);
+    uint32_t best = 0;
+    double least = INFINITY;
+
+    for (uint32_t host = 0; host + per_host <= draw->layout->n_devices;
+         host += per_host) {
+        double most = -INFINITY;
+
+        if (draw->trial->first_on[host] != NO_PIECE)
+            continue;
+        for (uint32_t r = host; r < host + per_host; r++)
+            most = fmax(most, draw->trial->load_ms[r]);
+        if (most < least) {
+            least = most;
+            best = host;
+        }
+    }
+    return best;
+}
+
+/* The devices of the pieces of block b in the n ranges that were put first are
+ * taken (0), or free again (NO_PIECE). */
+static void take_devices(struct draw *draw, uint32_t first_change,
+                         uint32_t n_blocks, uint32_t n, uint32_t b,
+                         uint32_t mark)
+{
+    const struct change *changes = draw->trial->changes + first_change;
+
+    for (uint32_t range = 0; range < n; range++)
+        draw->trial->first_on[changes[range * n_blocks + b].device] = mark;
+}
+
+static void put_pieces(struct draw *draw, struct form form)
+{
+    bool fills_host = forms_fills_host(draw->parts, form);
+    uint32_t n_blocks = form.kind == FORM_CUT
+                            ? draw->parts->cuts[form.n].n_blocks
+                            : form.n_pieces;
+    uint32_t first = draw->trial->n_changes, host = 0;
+
+    for (uint32_t i = 0; i < form.n_pieces; i++) {
+        struct change piece = forms_piece(draw->parts, draw->unit, form, i);
+        uint32_t range = i / n_blocks, b = i % n_blocks;
+
+        take_devices(draw, first, n_blocks, range, b, 0);
+        if (fills_host && !b)
+            host = choose_host(draw);
+        if (fills_host)
+            piece.device = host + b;
+        else if (piece.device == NO_PIECE)
+            piece.device = device_for(draw, piece.part);
+        take_devices(draw, first, n_blocks, range, b, NO_PIECE);
+        put_on(draw, piece.part, piece.device);
+        trial_add(draw->trial, piece);
+    }
+}
+
+void rebuild(struct trial *trial, const struct layout *layout,
+             const struct rebuild_unit *units, uint32_t n_units,
+             struct rng *rng)
+{
+    struct draw draw = draw_of(trial, layout, rng);
+    double mean = 0, most = 0;
+
+    for (uint32_t r = 0; r < layout->n_devices; r++) {
+        mean += layout->load_ms[r] / layout->n_devices;
+        most = fmax(most, layout->load_ms[r]);
+        trial->load_ms[r] = layout->load_ms[r];
+        trial->load_bytes[r] = layout->bytes[r];
+    }
+    draw.target_ms = mean + rng_uniform(rng) * (most - mean);
+    for (uint32_t i = 0; i < n_units; i++)
+        take_off_unit(&draw, units[i].unit);
+    for (uint32_t i = 0; i < n_units; i++) {
+        enum form_kind kind = units[i].form.kind;
+
+        draw.unit = units[i].unit;
+        draw.of = &layout->parts->of[draw.unit];
+        if (draw.of->columns != NO_PART && draw.tuning->pours &&
+            (kind == FORM_WHOLE || kind == FORM_COLUMNS))
+            pour(&draw);
+        else
+            put_pieces(&draw, units[i].form);
+    }
+}
+
+static bool is_among(const struct rebuild_unit *units, uint32_t n,
+                     uint32_t unit)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (units[i].unit == unit)
+            return true;
+    return false;
+}
+
+static void propose_rebuild(struct draw *draw)
+{
+    const struct layout *layout = draw->layout;
+    struct rebuild_unit units[TUNING_MAX_REBUILT];
+    uint32_t most = 1 + rng_draw(draw->rng, draw->tuning->n_rebuilt);
+    uint32_t n = 0, n_pieces = layout->n_live, unit = draw->unit;
+
+    for (uint32_t i = 0; i < most; i++) {
+        bool is_kept = i && !tuning_draw(draw->rng, draw->tuning->recuts);
+        uint32_t next = unit_of(layout, pick_piece(layout, draw->rng));
+
+        if (draw->parts->of[unit].unit->device < 0 &&
+            !is_among(units, n, unit)) {
+            units[n].unit = unit;
+            units[n].form = is_kept ? forms_now(layout, unit)
+                                    : forms_draw(draw->parts, unit, draw->rng);
+            n_pieces += units[n++].form.n_pieces;
+        }
+        unit = next;
+    }
+    if (n && n_pieces <= MAX_PIECES)
+        rebuild(draw->trial, layout, units, n, draw->rng);
+}
+
+/* --- any of them --- */
+
+static enum change_kind draw_kind(const uint32_t *shares, struct rng *rng)
+{
+    uint32_t sum = 0, m = 0, left;
+
+    for (uint32_t i = 0; i < N_CHANGE_KINDS; i++)
+        sum += shares[i];
+    left = rng_draw(rng, sum);
+    for (; left >= shares[m]; m++)
+        left -= shares[m];
+    return (enum change_kind)m;
+}
+
+static void draw_change(struct draw *draw)
+{
+    static void (*const proposers[N_CHANGE_KINDS])(struct draw *) = {
+        [CHANGE_MOVE] = propose_move,   [CHANGE_SWAP] = propose_swap,
+        [CHANGE_EJECT] = propose_eject, [CHANGE_SPLIT] = propose_split,
+        [CHANGE_MERGE] = propose_merge, [CHANGE_RESPLIT] = propose_resplit};
+    enum change_kind kind = draw_kind(draw->tuning->changes, draw->rng);
+    bool is_cheap =
+        rng_draw(draw->rng, draw->layout->n_devices) < CHEAP_DEVICES;
+
+    trial_clear(draw->trial);
+    if (draw->parts->homes && rng_draw(draw->rng, 8) == 0) {
+        homes_propose(draw->trial, draw->layout, draw->unit);
+        return;
+    }
+    if (is_cheap && tuning_draw(draw->rng, draw->tuning->rebuilds))
+        propose_rebuild(draw);
+    else if (kind != CHANGE_RECUT)
+        proposers[kind](draw);
+    if (kind >= CHANGE_SPLIT && !draw->trial->n_changes && is_cheap)
+        propose_recut(draw);
+}
+
+void propose(struct trial *trial, const struct layout *layout, struct rng *rng)
+{
+    struct draw draw = draw_of(trial, layout, rng);
+
+    draw.piece = pick_piece(layout, rng);
+    draw.device = layout->pieces[draw.piece].device;
+    draw.unit = unit_of(layout, draw.piece);
+    draw_change(&draw);
+    if (!trial_join(trial, layout))
+        trial_clear(trial);
+}
