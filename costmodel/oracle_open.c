@@ -48,8 +48,12 @@ int oracle_open(struct oracle **out, const char *spec,
         const struct opener *opener = &openers[i];
         const char *argument = argument_of(opener, spec);
 
-        if (argument)
-            return opener->open(out, argument, problem, arena, err);
+        if (argument) {
+            if (opener->open(out, argument, problem, arena, err))
+                return -1;
+            oracle_keep_to(*out, problem);
+            return 0;
+        }
         known = arena_printf(arena, "%s%s%s%s", known, i ? ", " : "",
                              opener->name, opener->argument);
     }
@@ -125,7 +129,9 @@ int oracle_open_for_gpu(struct oracle **out, const char *gpu,
     if (gpu_spec_get(&spec, gpu, err))
         return -1;
     file = shipped_model(spec->name, arena);
-    if (file)
-        return oracle_learned_open(out, file, problem, arena, err);
-    return oracle_roofline_open(out, spec->name, problem, arena, err);
+    if (file ? oracle_learned_open(out, file, problem, arena, err)
+             : oracle_roofline_open(out, spec->name, problem, arena, err))
+        return -1;
+    oracle_keep_to(*out, problem);
+    return 0;
 }

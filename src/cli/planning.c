@@ -63,9 +63,11 @@ static int read_tables(struct problem *problem, const char *path,
 }
 
 /* "table,column" -> a mask; grid comes with row and column together. */
-static int parse_kinds(unsigned *kinds, const char *text, struct err *err)
+static int parse_kinds(struct problem *problem, const char *text,
+                       struct err *err)
 {
-    *kinds = 0;
+    unsigned kinds = 0;
+
     for (const char *word = text;;) {
         size_t len = strcspn(word, ",");
         char name[16];
@@ -82,13 +84,15 @@ static int parse_kinds(unsigned *kinds, const char *text, struct err *err)
                 "option '--shard' lists kinds of table,column,row,grid,"
                 "replicate, not '%s'",
                 text);
-        *kinds |= kind;
+        kinds |= kind;
         if (!word[len])
             break;
         word += len + 1;
     }
-    if ((*kinds & SHARD_ROW) && (*kinds & SHARD_COLUMN))
-        *kinds |= SHARD_GRID;
+    problem->asks_for_grids = kinds & SHARD_GRID;
+    if ((kinds & SHARD_ROW) && (kinds & SHARD_COLUMN))
+        kinds |= SHARD_GRID;
+    problem->kinds = kinds;
     return 0;
 }
 
@@ -135,8 +139,11 @@ int planning_problem(struct problem *problem, const char *path,
                        TABLE_COLUMN_STEP, problem->min_width);
     problem->kinds = SHARD_ALL_KINDS;
     if (cli_given(cli, "shard") &&
-        parse_kinds(&problem->kinds, cli_string(cli, "shard"), err))
+        parse_kinds(problem, cli_string(cli, "shard"), err))
         return -1;
+    problem->row_cut = strcmp(cli_string(cli, "row-cut"), "ranks")
+                           ? ROW_CUT_ANY
+                           : ROW_CUT_RANKS;
     return read_tables(problem, path, n_devices, cli, err);
 }
 
@@ -186,23 +193,6 @@ static int check_asked_bandwidths(struct cli *cli, const char *spec,
                    spec);
 }
 
-/* What a plan may hold is up to the framework that will read it, too: TorchRec
- * has no row-wise Adagrad for grids over several hosts, so there are none
- * unless they are asked for by name. */
-static void cut_as_torchrec(struct oracle *oracle, struct cli *cli,
-                            const struct problem *problem)
-{
-    bool can_train = problem->cluster.hosts_per_domain <= 1;
-
-    oracle->row_cut = ROW_CUT_RANKS;
-    if (can_train ||
-        (cli_given(cli, "shard") && strstr(cli_string(cli, "shard"), "grid")))
-        return;
-    for (size_t i = 0; i < problem->n_tables; i++)
-        if (problem->tables[i].optimizer == OPTIMIZER_ROWWISE_ADAGRAD)
-            oracle->kinds &= ~(unsigned)SHARD_GRID;
-}
-
 /* The model of this text, or, where it is NULL, that of a GPU. */
 static int open_oracle(struct oracle **out, const char *spec, const char *gpu,
                        const struct problem *problem, struct cli *cli,
@@ -225,8 +215,6 @@ int planning_oracle(struct oracle **out, struct cli *cli,
         oracle_close(oracle);
         return -1;
     }
-    if (!strcmp(cli_string(cli, "row-cut"), "ranks"))
-        cut_as_torchrec(oracle, cli, problem);
     tell_doubts(oracle, spec, cli);
     *out = oracle;
     return 0;

@@ -22,6 +22,13 @@ void oracle_close(struct oracle *oracle)
         oracle->ops->close(oracle);
 }
 
+void oracle_keep_to(struct oracle *oracle, const struct problem *problem)
+{
+    oracle->kinds &= ~problem_barred_kinds(problem);
+    if (problem->row_cut == ROW_CUT_RANKS)
+        oracle->row_cut = ROW_CUT_RANKS;
+}
+
 static void add_vector(const struct oracle *oracle, double *sums,
                        uint32_t device, const double *vector, double sign)
 {

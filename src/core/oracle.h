@@ -26,14 +26,6 @@ enum cost_basis {
 };
 const char *cost_basis_name(enum cost_basis basis);
 
-/* Which cuts by rows it can price. */
-enum row_cut {
-    ROW_CUT_ANY,
-    ROW_CUT_RANKS /* blocks of ceil(rows / k) and a rest, for k = all devices or
-                     the devices of one host (all devices where the output is
-                     a sequence): see shard_row_ranks */
-};
-
 #define ORACLE_MAX_TERMS 4
 
 struct oracle;
@@ -86,8 +78,10 @@ struct oracle {
     uint32_t n_terms;    /* of ops->terms, at most ORACLE_MAX_TERMS */
     bool is_additive; /* terms are linear in the sums: a device's are the sums
                          of its shards', and so the mean bounds the total */
-    unsigned kinds;   /* shard kinds it can price, a mask */
-    enum row_cut row_cut;     /* of its row and grid shards */
+    /* Shard kinds, a mask, and cuts by rows that it can price and its problem
+     * wants (oracle_keep_to). */
+    unsigned kinds;
+    enum row_cut row_cut;
     bool prices_empty_blocks; /* TorchRec's rule: where rows are cut over more
                                  ranks than there are blocks, the others hold
                                  blocks of no rows that cost as much as a full
@@ -99,6 +93,9 @@ struct oracle {
 };
 
 void oracle_close(struct oracle *oracle); /* NULL is fine */
+
+/* Leaves out what the problem bars; for who opens an oracle. */
+void oracle_keep_to(struct oracle *oracle, const struct problem *problem);
 
 /* sums[R][width] += sign x vectors[n][width], as embedded of the shards, in
  * their order, and for the blocks of no rows behind those that the oracle

@@ -81,6 +81,14 @@ const char *dense_optimizer_name(enum dense_optimizer optimizer);
 
 #define PROBLEM_MAX_BATCH 1e12 /* of any file or option */
 
+/* How tables may be cut by rows. */
+enum row_cut {
+    ROW_CUT_ANY,
+    ROW_CUT_RANKS /* blocks of ceil(rows / k) and a rest, for k = all devices or
+                     the devices of one host (all devices where the output is
+                     a sequence): see shard_row_ranks */
+};
+
 struct problem {
     struct table *tables; /* [n_tables], order of the input */
     size_t n_tables;
@@ -89,10 +97,13 @@ struct problem {
     uint64_t batch; /* the global batch B; a device has B / R samples */
     enum memory_model memory_model;
     enum dense_optimizer dense_optimizer;
-    unsigned kinds;     /* kinds the user allows (--shard), a mask */
-    uint32_t min_width; /* columns of the narrowest piece that a search may
-                           cut, a multiple of TABLE_COLUMN_STEP, or 0: as many
-                           as that; plans by hand need not keep it */
+    unsigned kinds;       /* kinds the user allows (--shard), a mask */
+    bool asks_for_grids;  /* by name: also where TorchRec cannot train them */
+    enum row_cut row_cut; /* how a search may cut; plans by hand need not keep
+                             it, like the next */
+    uint32_t min_width;   /* columns of the narrowest piece that a search may
+                             cut, a multiple of TABLE_COLUMN_STEP, or 0: as many
+                             as that; plans by hand need not keep it */
 };
 
 /* A piece of a table on a device; ranges are half-open. */
@@ -157,6 +168,10 @@ void memory_add(struct memory_items *items, struct memory_items more);
  * as one of R. */
 uint32_t shard_row_ranks(const struct problem *problem,
                          const struct shard *shard);
+
+/* Kinds that a plan cut as TorchRec cuts had better not have: it has no
+ * row-wise Adagrad for grids over several hosts. */
+unsigned problem_barred_kinds(const struct problem *problem);
 
 /* problem->min_width, whatever it stands for. */
 static inline uint32_t problem_min_width(const struct problem *problem)
