@@ -16,13 +16,9 @@ struct opener {
     bool has_comm_nets; /* in the place of bandwidths */
 };
 
-static const struct opener openers[] = {
-    {"model", ":FILE", oracle_learned_open, false},
-    {"roofline", ":NAME", oracle_roofline_open, false},
-    {"reference", ":DIR", oracle_reference_open, true},
-    {"torchrec", "[:KEY=VALUE,...]", oracle_torchrec_open, false},
-};
-
+#define OPENER(id, name, argument, has_comm_nets) \
+    {name, argument, oracle_##id##_open, has_comm_nets},
+static const struct opener openers[] = {ORACLES(OPENER)};
 #define N_OPENERS (sizeof openers / sizeof *openers)
 
 /* What stands behind the opener's name and a colon, or NULL where the text is

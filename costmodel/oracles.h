@@ -32,35 +32,41 @@ int oracle_open_for_gpu(struct oracle **out, const char *gpu,
                         const struct problem *problem, struct arena *arena,
                         struct err *err) MUST_CHECK;
 
-/* NeuroShard's published nets, as JSON in a folder: net_compute.json,
- * net_comm_R_fw.json, net_comm_R_bw.json for R devices. Prices table and
- * column shards. Bandwidths that the cluster has are not in it. */
-int oracle_reference_open(struct oracle **out, const char *dir,
-                          const struct problem *problem, struct arena *arena,
-                          struct err *err) MUST_CHECK;
-/* Formulas over published constants of a GPU, and what bandwidths the cluster
- * asks for. Prices every kind. */
-int oracle_roofline_open(struct oracle **out, const char *gpu,
-                         const struct problem *problem, struct arena *arena,
-                         struct err *err) MUST_CHECK;
-/* What TorchRec's planner says a plan takes: its formulas (1.9.0a0)
- * over its default bandwidths, additive over shards. `settings` is
- * "KEY=VALUE,...", maybe empty: hbm, intra and inter are GiB/s (2^30 bytes a
- * second) of a rank's memory, inside a host and across (897, 600, 12.5; of the
- * last two, what the cluster asks for where no setting says otherwise);
- * outputs=new caps a pooled table's outputs by its look-ups, outputs=legacy
- * does as TorchRec did before April 2026. Prices every kind, rows as cut over
- * all ranks or those of one host. */
-int oracle_torchrec_open(struct oracle **out, const char *settings,
-                         const struct problem *problem, struct arena *arena,
-                         struct err *err) MUST_CHECK;
-/* A model file trained by this program. A name without a '/' is that of a
- * shipped model, data/models/NAME, where there is one of that name; anything
- * else is a path, so "./NAME" is the one in the current folder. The oracle is
- * named "model:" and `file` as given: a shipped model is found by that name
- * from any folder. */
-int oracle_learned_open(struct oracle **out, const char *file,
-                        const struct problem *problem, struct arena *arena,
-                        struct err *err) MUST_CHECK;
+/*
+ * The cost models, a line each: ORACLE(ID, "NAME", what follows the name and
+ * its brackets where it may be left out, whether it has nets in the place of
+ * bandwidths). oracle_ID_open, in a file of its own, gets what follows.
+ *
+ *   learned    a model file trained by this program. A name without a '/' is
+ *              that of a shipped model, data/models/NAME, where there is one of
+ *              that name; anything else is a path, so "./NAME" is the one in
+ *              the current folder. The oracle is named "model:" and the file as
+ *              given: a shipped model is found by that name from any folder.
+ *   roofline   formulas over published constants of a GPU, and what bandwidths
+ *              the cluster asks for. Prices every kind.
+ *   reference  NeuroShard's published nets, as JSON in a folder:
+ *              net_compute.json, net_comm_R_fw.json, net_comm_R_bw.json for R
+ *              devices. Prices table and column shards.
+ *   torchrec   what TorchRec's planner says a plan takes: its formulas
+ *              (1.9.0a0) over its default bandwidths, additive over shards. Of
+ *              the settings hbm, intra and inter are GiB/s (2^30 bytes a
+ *              second) of a rank's memory, inside a host and across (897, 600,
+ *              12.5; of the last two, what the cluster asks for where no
+ *              setting says otherwise); outputs=new caps a pooled table's
+ *              outputs by its look-ups, outputs=legacy does as TorchRec did
+ *              before April 2026. Prices every kind, rows as cut over all ranks
+ *              or those of one host.
+ */
+#define ORACLES(ORACLE)                          \
+    ORACLE(learned, "model", ":FILE", false)     \
+    ORACLE(roofline, "roofline", ":NAME", false) \
+    ORACLE(reference, "reference", ":DIR", true) \
+    ORACLE(torchrec, "torchrec", "[:KEY=VALUE,...]", false)
+
+#define ORACLE_DECLARE(id, name, argument, has_comm_nets)                      \
+    int oracle_##id##_open(struct oracle **out, const char *text,              \
+                           const struct problem *problem, struct arena *arena, \
+                           struct err *err) MUST_CHECK;
+ORACLES(ORACLE_DECLARE)
 
 #endif
