@@ -121,7 +121,7 @@ void comm_embed(const struct problem *problem, const struct shard *shard,
                           precision_bytes(table->comm_precision);
 
     memset(out, 0, COMM_LANES * sizeof(*out));
-    if (shard->kind == SHARD_REPLICATE) {
+    if (shard_is_replica(shard->kind)) {
         double rows = (double)(shard->row_end - shard->row_begin);
 
         out[COMM_LANE_GRAD] = rows * width * 4;

@@ -73,7 +73,7 @@ static void fill_input(struct feature_input *input,
     const struct model_range *range = learned->ranges[shard->table];
     double samples = (double)problem->batch / ratio;
 
-    if (shard->kind == SHARD_REPLICATE)
+    if (shard_is_replica(shard->kind))
         samples /= problem->cluster.n_devices;
     input->batch = clamp(samples, range->batch_min, range->batch_max);
     input->precision = range->precision;
@@ -84,7 +84,7 @@ static void fill_input(struct feature_input *input,
     input->pooling_factor = input->n_lookups / input->batch;
     input->n_outputs = shard_output_vectors(problem, shard) / ratio;
     input->row_bytes = input->dim * precision_bytes(table->precision);
-    if (shard->kind == SHARD_REPLICATE) {
+    if (shard_is_replica(shard->kind)) {
         input->n_unique = table_reuse(table, input->n_lookups, input->bins);
     } else {
         input->n_unique =

@@ -72,7 +72,7 @@ static struct reuse shard_reuse(const struct roofline *roofline,
     const struct table *table = &problem->tables[shard->table];
     struct reuse reuse = roofline->reuse[shard->table];
 
-    if (shard->kind == SHARD_REPLICATE)
+    if (shard_is_replica(shard->kind))
         reuse.unique =
             table_reuse(table, shard_lookups(problem, shard), reuse.bins);
     reuse.unique *= (double)(shard->row_end - shard->row_begin) /

@@ -151,7 +151,9 @@ static void embed_rows(const struct torchrec *torchrec,
     struct work work = work_of(torchrec, shard, batch, n_parts);
     double exchanged = work.outputs * work.output_bytes;
     uint32_t n_pod = cluster_group(cluster);
-    bool is_of_pod = shard->kind == SHARD_GRID || n_parts <= n_pod;
+    bool is_of_pod =
+        shard_traits[shard_kind_idx(shard->kind)].is_within_group ||
+        n_parts <= n_pod;
     double gibps = is_of_pod && n_pod <= cluster->devices_per_host
                        ? torchrec->intra_gibps
                        : link_gibps(torchrec);

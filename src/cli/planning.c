@@ -90,8 +90,12 @@ static int parse_kinds(struct problem *problem, const char *text,
         word += len + 1;
     }
     problem->asks_for_grids = kinds & SHARD_GRID;
-    if ((kinds & SHARD_ROW) && (kinds & SHARD_COLUMN))
-        kinds |= SHARD_GRID;
+    for (size_t k = 0; k < N_SHARD_KINDS; k++) {
+        unsigned made_of = shard_traits[k].made_of;
+
+        if (made_of && (kinds & made_of) == made_of)
+            kinds |= shard_traits[k].kind;
+    }
     problem->kinds = kinds;
     return 0;
 }

@@ -77,7 +77,7 @@ void oracle_add_shards(const struct oracle *oracle, const struct shard *shards,
         for (end = begin + 1;
              end < n && is_next_block(&shards[end - 1], &shards[end]);)
             end++;
-        if (shards[begin].kind & (SHARD_ROW | SHARD_GRID))
+        if (shard_cuts_rows(shards[begin].kind))
             add_empty_blocks(oracle, shards + begin, end - begin,
                              vectors + begin * width, sign, sums);
     }

@@ -60,13 +60,8 @@ static enum shard_kind kind_of_pieces(const struct table *table,
             pieces[i].row_begin || pieces[i].row_end != table->num_embeddings;
         cut_columns |= pieces[i].col_begin || pieces[i].col_end != table->dim;
     }
-    if (cut_rows && cut_columns)
-        return SHARD_GRID;
-    if (cut_rows)
-        return SHARD_ROW;
-    if (cut_columns)
-        return SHARD_COLUMN;
-    return n > 1 ? SHARD_REPLICATE : SHARD_TABLE;
+    return shard_kind_of_cuts(cut_rows, cut_columns,
+                              n > 1 && !cut_rows && !cut_columns);
 }
 
 void plan_derive_kinds(struct plan *plan)
@@ -170,7 +165,8 @@ static uint32_t n_equal_pieces(const struct problem *problem,
     uint32_t n = 2;
 
     if (width_of(piece) < table->dim ||
-        (table->kinds & problem->kinds & (is_block ? SHARD_ROW : SHARD_TABLE)))
+        (table->kinds & problem->kinds &
+         shard_kind_of_cuts(is_block, false, false)))
         return 1;
     while (n < table->dim && table->dim % (n * TABLE_COLUMN_STEP))
         n++; /* min_width is not kept where nothing does */
@@ -224,7 +220,7 @@ static void add_joined(struct shards *out, const struct problem *problem,
 /* Whether something is to be done about n pieces of the same rows. */
 static bool is_to_join(const struct shard *pieces, size_t n, bool only_uneven)
 {
-    return n > 1 && pieces->kind != SHARD_REPLICATE &&
+    return n > 1 && !shard_is_replica(pieces->kind) &&
            (!only_uneven || are_uneven(pieces, n));
 }
 
@@ -325,8 +321,7 @@ static int check_row_cuts(const struct plan *plan, const struct oracle *oracle,
 {
     for (size_t i = 0; i < plan->n_shards; i++)
         if (oracle->row_cut == ROW_CUT_RANKS &&
-            plan->shards[i].kind & (SHARD_ROW | SHARD_GRID) &&
-            !is_cut_by_ranks(plan, i))
+            shard_cuts_rows(plan->shards[i].kind) && !is_cut_by_ranks(plan, i))
             return err_set(
                 err, ERR_INPUT,
                 "cost model '%s' prices rows in equal blocks over all %u "

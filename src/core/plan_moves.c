@@ -97,8 +97,8 @@ static void note_move(struct matching *matching, const struct shard *cells,
 static uint32_t giver(const struct matching *matching, const struct shard *old,
                       uint32_t device)
 {
-    return old->kind == SHARD_REPLICATE ? device % matching->before->n_devices
-                                        : old->device;
+    return shard_is_replica(old->kind) ? device % matching->before->n_devices
+                                       : old->device;
 }
 
 /* The first old piece that can overlap where rows alone are cut: all before it
@@ -154,7 +154,7 @@ static void match_piece(struct matching *matching, const struct shard *piece)
     size_t n = before->table ? before->n : 0;
     bool by_rows;
 
-    if (n && before->pieces[0].kind == SHARD_REPLICATE)
+    if (n && shard_is_replica(before->pieces[0].kind))
         n = 1;
     by_rows =
         n && before->pieces[0].col_begin == before->pieces[n - 1].col_begin;

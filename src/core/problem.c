@@ -119,7 +119,7 @@ static double shard_samples(const struct problem *problem,
 {
     double batch = (double)problem->batch;
 
-    if (shard->kind == SHARD_REPLICATE)
+    if (shard_is_replica(shard->kind))
         return batch / problem->cluster.n_devices;
     return batch;
 }
@@ -155,7 +155,7 @@ enum optimizer optimizer_of_kind(const struct table *table,
                                  enum shard_kind kind,
                                  enum dense_optimizer dense)
 {
-    if (kind == SHARD_REPLICATE)
+    if (shard_is_replica(kind))
         switch (dense) {
         case DENSE_AS_TABLE:
             break;
@@ -196,7 +196,7 @@ static double io_bytes(const struct problem *problem, const struct shard *shard,
                    2 * shard_output_vectors(problem, shard) * width *
                        precision_bytes(table->comm_precision);
 
-    return shard->kind == SHARD_REPLICATE ? bytes + 4 * elements : bytes;
+    return shard_is_replica(shard->kind) ? bytes + 4 * elements : bytes;
 }
 
 struct memory_items cells_memory(const struct table *table,
@@ -271,8 +271,11 @@ uint32_t shard_row_ranks(const struct problem *problem,
                          const struct shard *shard)
 {
     const struct cluster *cluster = &problem->cluster;
-    const uint32_t n[] = {shard->kind == SHARD_GRID ? 0 : cluster->n_devices,
-                          cluster_group(cluster)};
+    const uint32_t n[] = {
+        shard_traits[shard_kind_idx(shard->kind)].is_within_group
+            ? 0
+            : cluster->n_devices,
+        cluster_group(cluster)};
 
     for (int sign = 0; sign < N_ROW_SIGNS; sign++)
         for (int i = 0; i < 2; i++)

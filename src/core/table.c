@@ -21,10 +21,16 @@ static const char *const OPTIMIZER_NAMES[N_OPTIMIZERS] = {
     [OPTIMIZER_ADAGRAD] = "adagrad",
     [OPTIMIZER_ADAM] = "adam",
 };
-/* Name k is that of the kind 1 << k. */
-static const char *const KIND_NAMES[] = {"table", "column", "row", "grid",
-                                         "replicate"};
-#define N_KINDS (sizeof(KIND_NAMES) / sizeof(KIND_NAMES[0]))
+const struct shard_traits shard_traits[N_SHARD_KINDS] = {
+    {SHARD_TABLE, "table", "TW", "whole tables", false, false, false, false, 0},
+    {SHARD_COLUMN, "column", "CW", "column pieces", false, true, false, false,
+     0},
+    {SHARD_ROW, "row", "RW", "row pieces", true, false, false, false, 0},
+    {SHARD_GRID, "grid", "GS", "grid pieces", true, true, false, true,
+     SHARD_ROW | SHARD_COLUMN},
+    {SHARD_REPLICATE, "replicate", "DP", "replicas", false, false, true, false,
+     0},
+};
 
 static int name_idx(const char *const *names, size_t n, const char *name)
 {
@@ -73,15 +79,26 @@ int optimizer_from_name(const char *name)
 
 const char *shard_kind_name(enum shard_kind kind)
 {
-    for (size_t k = 0; k < N_KINDS; k++)
-        if ((unsigned)kind == 1u << k)
-            return KIND_NAMES[k];
-    return "none";
+    return kind & SHARD_ALL_KINDS ? shard_traits[shard_kind_idx(kind)].name
+                                  : "none";
 }
 
 unsigned shard_kind_from_name(const char *name)
 {
-    int k = name_idx(KIND_NAMES, N_KINDS, name);
+    for (size_t k = 0; k < N_SHARD_KINDS; k++)
+        if (!strcmp(shard_traits[k].name, name))
+            return shard_traits[k].kind;
+    return 0;
+}
 
-    return k < 0 ? 0 : 1u << k;
+enum shard_kind shard_kind_of_cuts(bool cuts_rows, bool cuts_columns,
+                                   bool is_replica)
+{
+    size_t k = 0;
+
+    while (shard_traits[k].cuts_rows != cuts_rows ||
+           shard_traits[k].cuts_columns != cuts_columns ||
+           shard_traits[k].is_replica != is_replica)
+        k++;
+    return shard_traits[k].kind;
 }

@@ -42,6 +42,46 @@ enum shard_kind {
     SHARD_REPLICATE = 16 /* whole on every device, data-parallel */
 };
 #define SHARD_ALL_KINDS 31u
+#define N_SHARD_KINDS 5
+
+/* What is to be known of a kind; a rule about kinds asks here. */
+struct shard_traits {
+    enum shard_kind kind;
+    const char *name;     /* in files and options: "row" */
+    const char *initials; /* "RW", and what it stands for in a report */
+    const char *pieces;
+    bool cuts_rows, cuts_columns;
+    bool is_replica; /* whole on every device, each of which looks up its share
+                        of the batch; the dense optimizer updates it */
+    bool is_within_group; /* its rows are never cut over more devices than those
+                             of one group */
+    unsigned made_of; /* kinds, a mask: who allows them all allows it; or 0 */
+};
+extern const struct shard_traits shard_traits[N_SHARD_KINDS]; /* bit by bit */
+
+static inline unsigned shard_kind_idx(enum shard_kind kind)
+{
+    return (unsigned)__builtin_ctz((unsigned)kind);
+}
+
+static inline bool shard_cuts_rows(enum shard_kind kind)
+{
+    return shard_traits[shard_kind_idx(kind)].cuts_rows;
+}
+
+static inline bool shard_cuts_columns(enum shard_kind kind)
+{
+    return shard_traits[shard_kind_idx(kind)].cuts_columns;
+}
+
+static inline bool shard_is_replica(enum shard_kind kind)
+{
+    return shard_traits[shard_kind_idx(kind)].is_replica;
+}
+
+/* The kind of pieces that are cut so. */
+enum shard_kind shard_kind_of_cuts(bool cuts_rows, bool cuts_columns,
+                                   bool is_replica);
 /* Columns of a cut table come in vectors of so many (FBGEMM's kernels). */
 #define TABLE_COLUMN_STEP 4u
 

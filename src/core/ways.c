@@ -304,7 +304,7 @@ static bool stands_by_rank(const struct finder *finder)
     for (size_t i = 0; i < finder->n_gone; i++) {
         const struct shard *shard = &plan->shards[finder->gone[i]];
 
-        if (!(shard->kind & (SHARD_ROW | SHARD_GRID)) ||
+        if (!shard_cuts_rows(shard->kind) ||
             !shard_row_ranks(finder->problem, shard))
             return false;
     }
@@ -318,9 +318,10 @@ static void find_moves(struct finder *finder)
     struct candidate chosen[N_PIECES_TRIED];
     struct shard pieces[N_PIECES_TRIED];
     struct mover movers[N_PIECES_TRIED];
+    enum shard_kind now = plan->shards[finder->gone[0]].kind;
     size_t n;
 
-    if (plan->shards[finder->gone[0]].kind & (SHARD_TABLE | SHARD_REPLICATE) ||
+    if (!(shard_cuts_rows(now) || shard_cuts_columns(now)) ||
         finder->n_tables > 1 || stands_by_rank(finder))
         return;
     n = choose_pieces(finder, chosen);

@@ -10,26 +10,17 @@
 #include <stdio.h>
 #include <string.h>
 
-unsigned report_kind_idx(enum shard_kind kind)
+const char *report_kinds(char buf[REPORT_KINDS_MAX],
+                         const size_t n_shards[N_SHARD_KINDS])
 {
-    unsigned idx = 0;
-
-    while ((unsigned)kind >> idx > 1)
-        idx++;
-    return idx;
-}
-
-const char *report_kinds(char buf[REPORT_KINDS_MAX], const size_t n_shards[5])
-{
-    static const char *const names[5] = {"TW", "CW", "RW", "GS", "DP"};
     size_t used = 0;
 
     buf[0] = '\0';
-    for (size_t i = 0; i < 5; i++)
+    for (size_t i = 0; i < N_SHARD_KINDS; i++)
         if (n_shards[i])
             used += (size_t)snprintf(buf + used, REPORT_KINDS_MAX - used,
-                                     "%s%s %zu", used ? " " : "", names[i],
-                                     n_shards[i]);
+                                     "%s%s %zu", used ? " " : "",
+                                     shard_traits[i].initials, n_shards[i]);
     return buf;
 }
 
@@ -112,7 +103,7 @@ static void report_init(struct report *report, const struct plan *plan)
     for (size_t i = 0; i < plan->n_shards; i++) {
         const struct shard *shard = &plan->shards[i];
 
-        report->devices[shard->device].n_shards[report_kind_idx(shard->kind)]++;
+        report->devices[shard->device].n_shards[shard_kind_idx(shard->kind)]++;
     }
     for (uint32_t r = 0; plan->devices && r < n_devices; r++) {
         struct report_device *device = &report->devices[r];
@@ -275,8 +266,8 @@ static void note_training(const struct plan *plan, struct buf *notes)
         const struct shard *shard = &plan->shards[i];
         const struct table *table = &plan->problem.tables[shard->table];
 
-        n_replicated += shard->kind == SHARD_REPLICATE;
-        n_cut += shard->kind & (SHARD_COLUMN | SHARD_GRID) &&
+        n_replicated += shard_is_replica(shard->kind);
+        n_cut += shard_cuts_columns(shard->kind) &&
                  table->optimizer == OPTIMIZER_ROWWISE_ADAGRAD;
     }
     if (n_cut)

@@ -105,17 +105,15 @@ static void print_mean(const struct report *report, const struct unit *unit,
 /* Explains the abbreviations that occur. */
 static void print_legend(const struct report *report, struct buf *out)
 {
-    static const char *const words[5] = {"TW whole tables", "CW column pieces",
-                                         "RW row pieces", "GS grid pieces",
-                                         "DP replicas"};
-    bool occurs[5] = {false};
+    bool occurs[N_SHARD_KINDS] = {false};
 
     for (size_t i = 0; i < report->plan->n_shards; i++)
-        occurs[report_kind_idx(report->plan->shards[i].kind)] = true;
+        occurs[shard_kind_idx(report->plan->shards[i].kind)] = true;
     buf_printf(out, "shards: ");
-    for (size_t i = 0, n = 0; i < 5; i++)
+    for (size_t i = 0, n = 0; i < N_SHARD_KINDS; i++)
         if (occurs[i])
-            buf_printf(out, "%s%s", n++ ? ", " : "", words[i]);
+            buf_printf(out, "%s%s %s", n++ ? ", " : "",
+                       shard_traits[i].initials, shard_traits[i].pieces);
     if (report->is_priced)
         buf_printf(out, "; fwd comm holds the waiting");
     buf_printf(out, "\n");

@@ -13,7 +13,7 @@ struct report_device {
     double fwd_comm_ms; /* the forward all-to-all without that */
     double total_ms;
     struct memory_items memory;
-    size_t n_shards[5]; /* by kind, SHARD_TABLE first */
+    size_t n_shards[N_SHARD_KINDS]; /* by kind */
 };
 
 struct report {
@@ -34,8 +34,7 @@ void report_tables(const struct report *report, struct buf *out);
 
 /* "TW 3 CW 2" of counts by kind, in buf. */
 #define REPORT_KINDS_MAX 128
-const char *report_kinds(char buf[REPORT_KINDS_MAX], const size_t n_shards[5]);
-/* 0 for SHARD_TABLE ... 4 for SHARD_REPLICATE. */
-unsigned report_kind_idx(enum shard_kind kind);
+const char *report_kinds(char buf[REPORT_KINDS_MAX],
+                         const size_t n_shards[N_SHARD_KINDS]);
 
 #endif

@@ -185,10 +185,10 @@ static void print_table(const struct plan *plan, const struct table_cost *cost,
 {
     const struct table *table =
         &plan->problem.tables[plan->shards[cost->begin].table];
-    size_t n_shards[5] = {0};
+    size_t n_shards[N_SHARD_KINDS] = {0};
     char kinds[REPORT_KINDS_MAX];
 
-    n_shards[report_kind_idx(plan->shards[cost->begin].kind)] =
+    n_shards[shard_kind_idx(plan->shards[cost->begin].kind)] =
         cost->end - cost->begin;
     text_column(out, table->name, NAME_WIDTH);
     buf_printf(out, " %9.3f %4.1f %12" PRIu64 " %5u %8.2f  %-7s ",

@@ -255,7 +255,7 @@ static int print_table(const struct plan *plan, size_t begin, size_t end,
 {
     const struct shard *pieces = plan->shards + begin;
     const struct table *table = &plan->problem.tables[pieces[0].table];
-    bool is_replicated = pieces[0].kind == SHARD_REPLICATE;
+    bool is_replicated = shard_is_replica(pieces[0].kind);
     struct entry entry = {.cluster = &plan->problem.cluster};
     const char *sharding_type = NULL;
     int rc = -1;

@@ -219,7 +219,7 @@ static bool has_dense_optimizer(const struct plan *plan)
     if (plan->problem.dense_optimizer != DENSE_ADAM)
         return plan->problem.dense_optimizer != DENSE_AS_TABLE;
     for (size_t i = 0; i < plan->n_shards; i++)
-        if (plan->shards[i].kind == SHARD_REPLICATE)
+        if (shard_is_replica(plan->shards[i].kind))
             return true;
     return false;
 }
