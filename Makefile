@@ -327,6 +327,16 @@ run-test-long: tests
 run-unit-tests: $(TESTS)
 	$(Q)$(call PROVE,$(TESTS))
 
+# Changes of the program that its tests should notice; never part of a run of
+# all tests.
+SEED    ?= 1
+MUTANTS ?= 150
+
+.PHONY: mutants
+mutants:
+	@CC='$(CC)' .ci/deps test
+	@tests/mutants/run --seed '$(SEED)' -n '$(MUTANTS)'
+
 # Emitted plans in TorchRec itself, which the first run installs below build/.
 .PHONY: test-torchrec
 test-torchrec: $(O)/neuroshard
@@ -393,9 +403,9 @@ CU_FILES = $(sort $(wildcard $(foreach r,$(ROOMS),$(DIR_$(r))/*.cu \
     $(DIR_$(r))/*.cuh) $(foreach d,. cub device, \
     $(addprefix tests/emulator/$(d)/,*.cpp *.cuh *.h))))
 SCRIPTS = .ci/run .ci/deps .ci/banner tests/cli/run tests/one tests/fuzz/dig \
-    tests/gpu/check tests/torchrec/python $(sort $(wildcard tests/cli/*.sh \
-    tests/check/*.sh))
-CHECKS = format layers headers pages names shell tidy kernels
+    tests/gpu/check tests/mutants/run tests/torchrec/python \
+    $(sort $(wildcard tests/cli/*.sh tests/check/*.sh))
+CHECKS = format layers budgets headers pages names shell tidy kernels
 
 .PHONY: check run-check $(CHECKS:%=check-%)
 check:
@@ -412,6 +422,10 @@ check-format:
 check-layers:
 	@echo "  CHECK layers and names"
 	$(Q)tests/check/layers.sh
+
+check-budgets:
+	@echo "  CHECK budgets"
+	$(Q)CC='$(CC)' tests/check/budgets.sh
 
 check-headers:
 	@echo "  CHECK headers"
@@ -516,7 +530,9 @@ make [TARGET] [SWITCH=VALUE]...
              TORCHREC_VENV=build/torchrec; skipped where it cannot be had
   test-long  the tests that draw their inputs, on many more of them;
              SIZE=7 goes 7 % of the way from those of test
-  check      format, clang-tidy, layers, headers, manual pages, names, shell;
+  mutants    changes the program in MUTANTS=150 places drawn by SEED=1, one at a
+             time, and prints the share that the tests notice
+  check      format, clang-tidy, layers, budgets, headers, pages, names, shell;
              TIDY=REV: clang-tidy only on files changed since that commit
   bench      tables of measured times
   bench-plain  the search beside the simplest one, on lists drawn uneven

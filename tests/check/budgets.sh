@@ -1,0 +1,48 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# What a room may have: lines of code, which are neither blank nor comments,
+# and files. Lower a figure when its room has become smaller. No file has more
+# than 600 lines; that no function has more than 60 is clang-tidy's to say.
+set -eu
+
+budgets="
+src/base     2800  38
+src/core     3100  24
+src/device   7200  70
+src/io       3700  24
+src/emit     1600  11
+src/exec     3550  38
+src/cli      5500  42
+costmodel    5900  50
+search       9700  62
+microbench   1950  17
+"
+
+# count FOLDER: its lines of code and its files.
+count()
+{
+    n_files=0 n_lines=0
+    for file in "$1"/*.[ch] "$1"/*.cu "$1"/*.cuh; do
+        [ -e "$file" ] || continue
+        n_files=$((n_files + 1))
+        n=$(${CC:-gcc} -fpreprocessed -dD -E -P -x c "$file" 2>/dev/null |
+            grep -c '[^[:space:]]' || true)
+        n_lines=$((n_lines + n))
+        [ "$(wc -l <"$file")" -le 600 ] || echo "$file has more than 600 lines"
+    done
+    echo "$n_lines $n_files"
+}
+
+broken=$(
+    echo "$budgets" | while read -r folder most_lines most_files; do
+        [ "$folder" ] || continue
+        found=$(count "$folder")
+        echo "$found" | sed '$d'
+        found=$(echo "$found" | tail -n 1)
+        [ "${found% *}" -le "$most_lines" ] ||
+            echo "$folder: ${found% *} lines of code, of $most_lines"
+        [ "${found#* }" -le "$most_files" ] ||
+            echo "$folder: ${found#* } files, of $most_files"
+    done
+)
+[ -z "$broken" ] || { echo "$broken"; exit 1; } >&2
