@@ -2,11 +2,11 @@
 #ifndef NEUROSHARD_COSTMODEL_COMM_FIT_H
 #define NEUROSHARD_COSTMODEL_COMM_FIT_H
 
-#include <stdbool.h>
-
 #include "base/mem.h"
 #include "core/sample.h"
 #include "costmodel/comm_model.h"
+
+#include <stdbool.h>
 
 /*
  * Curves of communication time, fitted to measured all-to-alls.

@@ -2,10 +2,10 @@
 #ifndef NEUROSHARD_COSTMODEL_COMM_MODEL_H
 #define NEUROSHARD_COSTMODEL_COMM_MODEL_H
 
-#include <stdbool.h>
-
 #include "base/mem.h"
 #include "core/problem.h"
+
+#include <stdbool.h>
 
 /*
  * What communication costs by its bytes: the all-to-all of pooled outputs

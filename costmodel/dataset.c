@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "costmodel/dataset.h"
 
+#include "base/hash.h"
+
 #include <math.h>
 #include <string.h>
-
-#include "base/hash.h"
 
 /* A nanosecond: nothing is faster, and rates stay finite. */
 #define LEAST_MS 1e-6

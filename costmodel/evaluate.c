@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "costmodel/evaluate.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/stats.h"
 #include "costmodel/dataset.h"
 #include "costmodel/gemm.h"
 #include "costmodel/linear.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define CHUNK 512 /* samples or tables predicted at a time */
 #define RIDGE 1e-6

@@ -2,12 +2,12 @@
 #ifndef NEUROSHARD_COSTMODEL_FAST_MLP_H
 #define NEUROSHARD_COSTMODEL_FAST_MLP_H
 
+#include "base/cpu.h"
+#include "base/mem.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include "base/cpu.h"
-#include "base/mem.h"
 
 /*
  * Small fully connected nets, evaluated fast: what a search spends its time

@@ -6,10 +6,10 @@
  * Vectors are the compilers' own (gcc, clang: vector_size).
  */
 
+#include "costmodel/fast_mlp.h"
+
 #include <assert.h>
 #include <string.h>
-
-#include "costmodel/fast_mlp.h"
 
 #define ROWS FAST_MLP_ROWS
 #define TILE FAST_MLP_TILE

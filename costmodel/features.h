@@ -2,10 +2,10 @@
 #ifndef NEUROSHARD_COSTMODEL_FEATURES_H
 #define NEUROSHARD_COSTMODEL_FEATURES_H
 
-#include <stdbool.h>
-
 #include "core/sample.h"
 #include "core/table.h"
+
+#include <stdbool.h>
 
 /*
  * What a net sees of a table, by name. A model file lists the names of its

@@ -2,10 +2,10 @@
 #ifndef NEUROSHARD_COSTMODEL_GEMM_H
 #define NEUROSHARD_COSTMODEL_GEMM_H
 
+#include "base/mem.h"
+
 #include <stdbool.h>
 #include <stddef.h>
-
-#include "base/mem.h"
 
 /*
  * The matrix product of training, row-major and dense:

@@ -13,11 +13,6 @@
  */
 #include "costmodel/oracles.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-#include <strings.h>
-
 #include "base/cpu.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -26,6 +21,11 @@
 #include "costmodel/features.h"
 #include "costmodel/gpu_spec.h"
 #include "costmodel/model_file.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
 
 #define CHUNK 16 /* rows converted and evaluated at a time */
 

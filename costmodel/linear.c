@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "costmodel/linear.h"
 
-#include <math.h>
-
 #include "base/mem.h"
+
+#include <math.h>
 
 /* Solves a w = w in place by Cholesky's decomposition; a[n][n] is symmetric
  * and positive definite, its lower triangle is used and overwritten. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "costmodel/mlp.h"
 
+#include "costmodel/gemm.h"
+
 #include <assert.h>
 #include <math.h>
 #include <string.h>
-
-#include "costmodel/gemm.h"
 
 static size_t head_inputs(const struct mlp_shape *shape)
 {

@@ -2,10 +2,10 @@
 #ifndef NEUROSHARD_COSTMODEL_MLP_H
 #define NEUROSHARD_COSTMODEL_MLP_H
 
-#include <stdint.h>
-
 #include "base/mem.h"
 #include "base/rng.h"
+
+#include <stdint.h>
 
 /*
  * The published net shape, for training: a table MLP (two layers, ReLU after

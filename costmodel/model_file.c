@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "costmodel/model_file.h"
 
-#include <math.h>
-#include <string.h>
-
 #include "base/file.h"
 #include "base/hash.h"
 #include "costmodel/model_json.h"
+
+#include <math.h>
+#include <string.h>
 
 static const unsigned char magic[8] = {0x89, 'N', 'S', 'H',
                                        'A',  'R', 'D', '\n'};

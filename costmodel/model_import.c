@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "costmodel/model_import.h"
 
+#include "costmodel/net_json.h"
+
 #include <math.h>
 #include <string.h>
-
-#include "costmodel/net_json.h"
 
 /* The layers of a compute net, in the order of struct mlp. */
 static const char *const layer_names[] = {"t_hidden.0", "t_hidden.1",

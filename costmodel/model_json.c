@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "costmodel/model_json.h"
 
-#include <float.h>
-#include <math.h>
-#include <stddef.h>
-
 #include "base/json_place.h"
 #include "costmodel/comm_json.h"
 #include "costmodel/evaluate.h"
 #include "costmodel/fast_mlp.h"
+
+#include <float.h>
+#include <math.h>
+#include <stddef.h>
 
 #define MAX_COUNT 0x1p53
 #define MAX_MS 1e15

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "costmodel/net_json.h"
 
-#include <float.h>
-#include <stddef.h>
-#include <string.h>
-
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/json_place.h"
+
+#include <float.h>
+#include <stddef.h>
+#include <string.h>
 
 /* Each member of a layer that is no list, with its range; numbers in lists are
  * floats. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "costmodel/oracles.h"
 
-#include <dirent.h>
-#include <string.h>
-
 #include "base/file.h"
 #include "costmodel/gpu_spec.h"
+
+#include <dirent.h>
+#include <string.h>
 
 struct opener {
     const char *name;

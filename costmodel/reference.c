@@ -8,13 +8,13 @@
  */
 #include "costmodel/oracles.h"
 
-#include <assert.h>
-#include <math.h>
-#include <string.h>
-
 #include "base/hash.h"
 #include "base/text.h"
 #include "costmodel/net_json.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
 
 /* bin_0 .. bin_16, then these. */
 enum { FEATURE_DIM = REUSE_BINS, FEATURE_POOLING, FEATURE_ROWS, N_FEATURES };

@@ -19,10 +19,10 @@
  */
 #include "costmodel/oracles.h"
 
-#include <math.h>
-
 #include "base/hash.h"
 #include "costmodel/gpu_spec.h"
+
+#include <math.h>
 
 /* What rows in random order get of the streaming bandwidth: FBGEMM's forward
  * on an H100 moves 2.1 of 2.9 TB/s (NVIDIA dynamicemb benchmark). */

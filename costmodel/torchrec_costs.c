@@ -27,11 +27,11 @@
  */
 #include "costmodel/oracles.h"
 
-#include <math.h>
-#include <string.h>
-
 #include "base/hash.h"
 #include "base/text.h"
+
+#include <math.h>
+#include <string.h>
 
 #define INDEX_BYTES 8
 #define BACKWARD_FACTOR 2.0

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "costmodel/train.h"
 
-#include <math.h>
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/rng.h"
 #include "costmodel/adam.h"
 #include "costmodel/dataset.h"
 #include "costmodel/gemm.h"
+
+#include <math.h>
+#include <string.h>
 
 #define PI 3.14159265358979323846
 /* Times below this share of the mean count as that much in the relative loss:

@@ -2,12 +2,12 @@
 #ifndef NEUROSHARD_COSTMODEL_TRAIN_H
 #define NEUROSHARD_COSTMODEL_TRAIN_H
 
-#include <stdbool.h>
-
 #include "base/mem.h"
 #include "core/sample.h"
 #include "costmodel/features.h"
 #include "costmodel/model_file.h"
+
+#include <stdbool.h>
 
 /*
  * Training the published net shape (table MLP, sum, head) on samples of one

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <assert.h>
-#include <inttypes.h>
-
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/mem.h"
@@ -9,6 +6,9 @@
 #include "device/alltoall.h"
 #include "microbench/draws.h"
 #include "microbench/rig.h"
+
+#include <assert.h>
+#include <inttypes.h>
 
 /*
  * All-to-all between ranks. Patterns differ in size, over eight powers of ten,

@@ -2,10 +2,10 @@
 #ifndef NEUROSHARD_MICROBENCH_BENCH_H
 #define NEUROSHARD_MICROBENCH_BENCH_H
 
-#include <stdbool.h>
-
 #include "core/sample.h"
 #include "device/comm.h"
+
+#include <stdbool.h>
 
 /*
  * The microbenchmark: cases drawn from a seed, each measured on a device and

@@ -2,9 +2,9 @@
 #ifndef NEUROSHARD_BASE_CPU_H
 #define NEUROSHARD_BASE_CPU_H
 
-#include <stddef.h>
-
 #include "base/err.h"
+
+#include <stddef.h>
 
 /* Processors that this process may keep busy, by its affinity mask and its
  * container's quota; at least 1. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/err.h"
 
+#include "base/text.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "base/text.h"
 
 int err_set(struct err *err, enum err_code code, const char *fmt, ...)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/figures.h"
 
+#include "base/text.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include "base/text.h"
 
 static double real_of(const struct figure *figure, const void *row)
 {

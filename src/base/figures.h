@@ -2,10 +2,10 @@
 #ifndef NEUROSHARD_BASE_FIGURES_H
 #define NEUROSHARD_BASE_FIGURES_H
 
-#include <stddef.h>
-
 #include "base/json.h"
 #include "base/mem.h"
+
+#include <stddef.h>
 
 /*
  * Figures that are printed twice, as a table for people and as JSON for

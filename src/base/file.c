@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/file.h"
 
+#include "base/interrupt.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -10,8 +12,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "base/interrupt.h"
 
 #define READ_CHUNK ((size_t)64 << 10)
 #define MAX_LINKS 40 /* as the kernel follows */

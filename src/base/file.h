@@ -2,10 +2,10 @@
 #ifndef NEUROSHARD_BASE_FILE_H
 #define NEUROSHARD_BASE_FILE_H
 
-#include <stddef.h>
-
 #include "base/err.h"
 #include "base/mem.h"
+
+#include <stddef.h>
 
 /*
  * Whole files in, whole files out. A reader sees a complete file or an error;

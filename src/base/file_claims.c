@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/file.h"
 
+#include "base/mem.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -8,8 +10,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "base/mem.h"
 
 /* Of a file: device and inode. Of one that is not there yet: those of its
  * folder, and its name. */

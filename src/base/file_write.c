@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/file.h"
 
+#include "base/interrupt.h"
+#include "base/lock.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,9 +15,6 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "base/interrupt.h"
-#include "base/lock.h"
 
 #define TEMP_PREFIX ".neuroshard-"
 #define TEMP_TRIES 100

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/json.h"
 
-#include <math.h>
-
 #include "base/mem.h"
+
+#include <math.h>
 
 void json_init(void)
 {

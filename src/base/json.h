@@ -2,12 +2,12 @@
 #ifndef NEUROSHARD_BASE_JSON_H
 #define NEUROSHARD_BASE_JSON_H
 
+#include "base/err.h"
+
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include "base/err.h"
 
 /*
  * jansson bent into this project's shape; what stands in a document is read by

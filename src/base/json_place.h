@@ -2,11 +2,10 @@
 #ifndef NEUROSHARD_BASE_JSON_PLACE_H
 #define NEUROSHARD_BASE_JSON_PLACE_H
 
-#include <jansson.h>
-
 #include "base/err.h"
 #include "base/mem.h"
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/lock.h"
 
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/interrupt.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -10,10 +14,6 @@
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "base/clock.h"
-#include "base/file.h"
-#include "base/interrupt.h"
 
 #define POLL_MS 20
 #define OWNER_MAX 80

@@ -11,9 +11,9 @@
  * one a search.
  */
 
-#include <stddef.h>
-
 #include "base/err.h"
+
+#include <stddef.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/parallel.h"
+
+#include "base/clock.h"
 #include "base/cpu.h"
+#include "base/mem.h"
 
 #include <immintrin.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-
-#include "base/clock.h"
-#include "base/mem.h"
 
 #define SPIN_MS 0.03
 #define IS_OPEN 0x80000000u

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/progress.h"
 
+#include "base/clock.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
-
-#include "base/clock.h"
 
 #define REDRAW_MS 100
 #define CLEAR_TO_END "\033[K"

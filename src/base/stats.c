@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/stats.h"
 
+#include "base/mem.h"
+
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/mem.h"
 
 double stats_mean(const double *x, size_t n)
 {

@@ -2,12 +2,12 @@
 #ifndef NEUROSHARD_BASE_TEXT_H
 #define NEUROSHARD_BASE_TEXT_H
 
+#include "base/mem.h"
+
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include "base/mem.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -2,12 +2,12 @@
 #ifndef NEUROSHARD_EXEC_EXEC_H
 #define NEUROSHARD_EXEC_EXEC_H
 
-#include <stdbool.h>
-
 #include "core/plan.h"
 #include "core/sample.h"
 #include "device/device.h"
 #include "device/world.h"
+
+#include <stdbool.h>
 
 /*
  * The executor: a plan, run and timed for real, on any device. Its ranks are

@@ -2,10 +2,10 @@
 #ifndef NEUROSHARD_EXEC_VALUES_H
 #define NEUROSHARD_EXEC_VALUES_H
 
+#include "core/table.h"
+
 #include <stddef.h>
 #include <stdint.h>
-
-#include "core/table.h"
 
 /*
  * The numbers that an execution runs on, each a function of where it stands in

@@ -2,10 +2,10 @@
 #ifndef NEUROSHARD_IO_CSV_H
 #define NEUROSHARD_IO_CSV_H
 
+#include "base/err.h"
+
 #include <stdbool.h>
 #include <stddef.h>
-
-#include "base/err.h"
 
 /*
  * Comma-separated values by RFC 4180, cut up in place: fields in double quotes

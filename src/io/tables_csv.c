@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/hash.h"
+#include "base/text.h"
 #include "io/csv.h"
 #include "io/tables_private.h"
 
@@ -6,9 +8,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "base/hash.h"
-#include "base/text.h"
 
 enum column {
     COLUMN_NAME,

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+#include "io/tables_io.h"
+
+#include "base/file.h"
+#include "base/text.h"
 #include "io/tables_private.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "base/file.h"
-#include "base/text.h"
 
 /* Unknown names that a warning lists; the others are counted. */
 #define MAX_LISTED 8

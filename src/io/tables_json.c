@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/tables_private.h"
 
-#include <stddef.h>
-#include <string.h>
-
 #include "base/json.h"
 #include "base/json_place.h"
 #include "base/text.h"
+
+#include <stddef.h>
+#include <string.h>
 
 #define MEMBER_ROWS "num_embeddings"
 #define MEMBER_DIM "embedding_dim"

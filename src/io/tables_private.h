@@ -2,10 +2,10 @@
 #ifndef NEUROSHARD_IO_TABLES_PRIVATE_H
 #define NEUROSHARD_IO_TABLES_PRIVATE_H
 
+#include "io/tables_io.h"
+
 #include <stdbool.h>
 #include <stddef.h>
-
-#include "io/tables_io.h"
 
 /* What the two readers of table lists share. */
 
