@@ -2,7 +2,7 @@
 #include "search/choices.h"
 
 #include "search/forms.h"
-#include "search/homes.h"
+#include "search/movement.h"
 
 #include <inttypes.h>
 #include <math.h>

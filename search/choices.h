@@ -100,7 +100,7 @@ struct parts {
     const struct oracle *oracle;   /* not owned */
     const struct homes *homes;     /* where all stands now, not owned; NULL
                                       unless a plan is to be replaced:
-                                      search/homes.h */
+                                      search/movement.h */
     const struct units *units;     /* not owned */
     const struct tuning *tuning;   /* not owned; the default unless the caller
                                       sets another */

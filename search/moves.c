@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/moves.h"
 
-#include "search/homes.h"
+#include "search/movement.h"
 
 #include <math.h>
 

@@ -8,7 +8,7 @@
  * fixed amount for each piece's exchange; with one width for all tables as
  * there, both are for that width, so here both are weighed by the width.
  */
-#include "search/rivals.h"
+#include "search/search.h"
 
 #include <math.h>
 #include <string.h>

@@ -12,7 +12,7 @@
  * least loaded rank that has room, or the whole table to the least loaded host
  * that has.
  */
-#include "search/rivals.h"
+#include "search/search.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,10 +4,10 @@
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "search/bound.h"
+#include "search/carry_over.h"
+#include "search/front.h"
 #include "search/infeasible.h"
-#include "search/relabel.h"
-#include "search/replan_front.h"
-#include "search/replan_start.h"
+#include "search/rename_gpus.h"
 #include "search/temper.h"
 
 #include <math.h>
@@ -166,9 +166,9 @@ static int find_free(struct replan *replan, const struct problem *problem,
     replan->n_priced += other.n_evaluations;
     plan_derive_kinds(&other);
     homes_init(&there, problem, &other, replan->scratch);
-    replan_start(&free_plan, &replan->parts, &there);
+    carry_over(&free_plan, &replan->parts, &there);
     offer(replan, &free_plan);
-    relabel(&free_plan, &replan->parts, &replan->homes);
+    rename_gpus(&free_plan, &replan->parts, &replan->homes);
     offer(replan, &free_plan);
     snapshot_release(&free_plan);
     return 0;
@@ -180,7 +180,7 @@ static int find(struct replan *replan, const struct problem *problem,
     const struct layout *layout = &replan->tryout.layout;
     struct err no_plan = {0};
 
-    replan_start(&replan->nearest, &replan->parts, &replan->homes);
+    carry_over(&replan->nearest, &replan->parts, &replan->homes);
     homes_settle(&replan->homes, &replan->parts, &replan->nearest,
                  replan->scratch);
     snapshot_load(&replan->nearest, &replan->tryout.layout);

@@ -8,7 +8,7 @@
 /*
  * What the full search starts from: layouts built by different views of what
  * is dear (search/build.h), and others cut table by table as TorchRec's
- * proposer does (search/bump.h). The best are kept, each total once.
+ * proposer does. The best are kept, each total once.
  */
 
 struct starts {

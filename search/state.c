@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/state.h"
 
-#include "search/homes.h"
+#include "search/movement.h"
 #include "search/state_check.h"
 #include "search/trial.h"
 

@@ -49,7 +49,7 @@ struct tuning {
     uint32_t n_starts;    /* kept, at most TUNING_MAX_STARTS */
     uint32_t n_prices;    /* of memory and replicas that starts are built
                              by, at most */
-    bool bumps;           /* starts by search/bump.h too */
+    bool bumps;           /* starts as TorchRec does too */
     double hot_frac;      /* where annealing begins, of the best total; 0: by
                              the tables that a device has */
     uint32_t n_tempered;  /* of four cycles, at most */

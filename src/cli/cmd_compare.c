@@ -4,7 +4,6 @@
 #include "cli/planning.h"
 #include "costmodel/oracles.h"
 #include "emit/compare_table.h"
-#include "search/rivals.h"
 #include "search/search.h"
 
 #include <string.h>

@@ -8,8 +8,8 @@
  * one file only.
  */
 
-#include "search/homes.h"
-#include "search/replan_start.h"
+#include "search/carry_over.h"
+#include "search/movement.h"
 #include "search/trial.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
@@ -93,7 +93,7 @@ static void standing_open(struct standing *standing, uint64_t seed,
            !parts_init(&standing->parts, &standing->units, &standing->homes,
                        NULL, &standing->arena, &err),
        "a problem: %s", err.msg);
-    replan_start(&standing->nearest, &standing->parts, &standing->homes);
+    carry_over(&standing->nearest, &standing->parts, &standing->homes);
     homes_settle(&standing->homes, &standing->parts, &standing->nearest,
                  &standing->arena);
     tryout_init(&standing->tryout, &standing->parts);

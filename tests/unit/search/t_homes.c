@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/homes.h"
+#include "search/movement.h"
 
 #include "core/plan_moves.h"
 #include "search/moves.h"

@@ -2,8 +2,8 @@
 #include "search/replan.h"
 
 #include "core/plan_moves.h"
-#include "search/relabel.h"
-#include "search/replan_front.h"
+#include "search/front.h"
+#include "search/rename_gpus.h"
 #include "tests/judge.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/rivals.h"
+#include "search/search.h"
 
 #include "tests/judge.h"
 #include "tests/tap.h"

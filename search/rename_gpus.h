@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NEUROSHARD_SEARCH_RELABEL_H
-#define NEUROSHARD_SEARCH_RELABEL_H
+#ifndef NEUROSHARD_SEARCH_RENAME_GPUS_H
+#define NEUROSHARD_SEARCH_RENAME_GPUS_H
 
-#include "search/homes.h"
+#include "search/movement.h"
 #include "search/state.h"
 
 /*
@@ -14,11 +14,11 @@
  */
 
 /* Pieces that stand on every GPU, row blocks in the order of the ranks and
- * pinned ones stay where they are. Not done beyond RELABEL_MAX_GPUS a host,
+ * pinned ones stay where they are. Not done beyond RENAME_MAX_GPUS a host,
  * or so many hosts. */
-#define RELABEL_MAX_GPUS 1024u
-void relabel(struct snapshot *snapshot, const struct parts *parts,
-             const struct homes *homes);
+#define RENAME_MAX_GPUS 1024u
+void rename_gpus(struct snapshot *snapshot, const struct parts *parts,
+                 const struct homes *homes);
 
 /* The assignment of n rows to n columns, column_of[n], of the largest sum of
  * value[n][n]; the first of equals. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/relabel.h"
+#include "search/rename_gpus.h"
 
 #include <math.h>
 #include <string.h>
@@ -188,8 +188,8 @@ static void rename_piece(const struct naming *naming, struct change *piece)
         piece->device = name / per_host * per_host + piece->device % per_host;
 }
 
-void relabel(struct snapshot *snapshot, const struct parts *parts,
-             const struct homes *homes)
+void rename_gpus(struct snapshot *snapshot, const struct parts *parts,
+                 const struct homes *homes)
 {
     const struct cluster *cluster = &parts->problem->cluster;
     struct naming naming = {.parts = parts,
@@ -201,7 +201,7 @@ void relabel(struct snapshot *snapshot, const struct parts *parts,
     if (n % naming.per_host || naming.per_host == 1)
         naming.per_host = naming.n_gpus;
     naming.n_hosts = naming.n_gpus / naming.per_host;
-    if (naming.per_host > RELABEL_MAX_GPUS || naming.n_hosts > RELABEL_MAX_GPUS)
+    if (naming.per_host > RENAME_MAX_GPUS || naming.n_hosts > RENAME_MAX_GPUS)
         return;
     naming.kept = mem_alloc(n * n, sizeof(double));
     naming.name = mem_alloc(n, sizeof(uint32_t));

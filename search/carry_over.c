@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/replan_start.h"
+#include "search/carry_over.h"
 
 #include "base/ranked.h"
 #include "search/forms.h"
@@ -476,8 +476,8 @@ static void place_units(struct starter *starter, struct snapshot *out)
     mem_free(is_anew);
 }
 
-void replan_start(struct snapshot *out, const struct parts *parts,
-                  const struct homes *homes)
+void carry_over(struct snapshot *out, const struct parts *parts,
+                const struct homes *homes)
 {
     struct starter starter = {.parts = parts, .homes = homes};
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NEUROSHARD_SEARCH_HOMES_H
-#define NEUROSHARD_SEARCH_HOMES_H
+#ifndef NEUROSHARD_SEARCH_MOVEMENT_H
+#define NEUROSHARD_SEARCH_MOVEMENT_H
 
 #include "base/rng.h"
 #include "core/plan_moves.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NEUROSHARD_SEARCH_REPLAN_START_H
-#define NEUROSHARD_SEARCH_REPLAN_START_H
+#ifndef NEUROSHARD_SEARCH_CARRY_OVER_H
+#define NEUROSHARD_SEARCH_CARRY_OVER_H
 
-#include "search/homes.h"
+#include "search/movement.h"
 #include "search/state.h"
 
 /*
@@ -13,7 +13,7 @@
  * in the form and on the devices that cost least beside all others and keep the
  * limits. It may exceed the memory, and the limit on movement.
  */
-void replan_start(struct snapshot *out, const struct parts *parts,
-                  const struct homes *homes);
+void carry_over(struct snapshot *out, const struct parts *parts,
+                const struct homes *homes);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/homes.h"
+#include "search/movement.h"
 
 #include <stdlib.h>
 
@@ -150,45 +150,6 @@ uint32_t homes_draw(const struct layout *layout, struct rng *rng)
 
 /* --- columns --- */
 
-/* The old piece that holds this column on a device, or NULL. */
-static const struct shard *holder(const struct table_pieces *before,
-                                  uint32_t device, uint32_t col)
-{
-    for (size_t i = 0; i < before->n; i++)
-        if (before->pieces[i].device == device &&
-            before->pieces[i].col_begin <= col &&
-            col < before->pieces[i].col_end)
-            return &before->pieces[i];
-    return NULL;
-}
-
-/* Where the next column from col on begins that a remaining piece's device
- * has; UINT32_MAX where there is none. */
-static uint32_t next_home(const struct table_pieces *before,
-                          const struct column_piece *pieces, uint32_t n,
-                          uint32_t col)
-{
-    uint32_t next = UINT32_MAX;
-
-    for (uint32_t p = 0; p < n; p++)
-        for (size_t i = 0; i < before->n; i++)
-            if (before->pieces[i].device == pieces[p].device &&
-                before->pieces[i].col_begin > col &&
-                before->pieces[i].col_begin < next)
-                next = before->pieces[i].col_begin;
-    return next;
-}
-
-static bool has_home_after(const struct table_pieces *before, uint32_t device,
-                           uint32_t col)
-{
-    for (size_t i = 0; i < before->n; i++)
-        if (before->pieces[i].device == device &&
-            before->pieces[i].col_end > col)
-            return true;
-    return false;
-}
-
 /* How well a piece of this width fills a gap: 0 exactly, then the widest that
  * stays inside, then the narrowest that does not. */
 static uint64_t misfit(uint32_t width, uint32_t gap)
@@ -196,25 +157,38 @@ static uint64_t misfit(uint32_t width, uint32_t gap)
     return width <= gap ? gap - width : (UINT64_C(1) << 32) + (width - gap);
 }
 
-/* Which of the n remaining pieces gets the columns from col on. */
+/* Which of the n remaining pieces gets the columns from col on: one whose
+ * device has them, else one that fills the gap up to where the next remaining
+ * piece's device has some, rather one that will have none later. */
 static uint32_t choose_next(const struct table_pieces *before,
                             const struct column_piece *pieces, uint32_t n,
                             uint32_t col)
 {
-    uint32_t gap = next_home(before, pieces, n, col) - col, best = 0;
-    uint64_t least = UINT64_MAX;
+    uint64_t least = UINT64_MAX, bad;
+    uint32_t next = UINT32_MAX, best = 0;
 
+    for (uint32_t p = 0; p < n; p++)
+        for (size_t i = 0; i < before->n; i++)
+            if (before->pieces[i].device == pieces[p].device &&
+                before->pieces[i].col_begin > col &&
+                before->pieces[i].col_begin < next)
+                next = before->pieces[i].col_begin;
     for (uint32_t p = 0; p < n; p++) {
-        const struct shard *old = holder(before, pieces[p].device, col);
-        uint64_t bad;
+        const struct shard *here = NULL;
+        bool has_later = false;
 
-        if (old)
-            bad = misfit(pieces[p].width, old->col_end - col);
-        else
-            bad = misfit(pieces[p].width, gap) + (UINT64_C(1) << 34) +
-                  (has_home_after(before, pieces[p].device, col)
-                       ? UINT64_C(1) << 35
-                       : 0);
+        for (size_t i = 0; i < before->n; i++) {
+            const struct shard *old = &before->pieces[i];
+
+            if (old->device != pieces[p].device || old->col_end <= col)
+                continue;
+            has_later |= old->col_begin > col;
+            if (!here && old->col_begin <= col)
+                here = old;
+        }
+        bad = misfit(pieces[p].width, (here ? here->col_end : next) - col);
+        if (!here)
+            bad += (UINT64_C(1) << 34) + (has_later ? UINT64_C(1) << 35 : 0);
         if (bad < least) {
             least = bad;
             best = p;
@@ -273,17 +247,6 @@ static void place_columns(const struct homes *homes, const struct parts *parts,
     mem_free(order);
 }
 
-/* Most tables are whole and stay. */
-static bool stays_whole(const struct table_pieces *before,
-                        const struct change *pieces, uint32_t n,
-                        const struct parts *parts)
-{
-    return n == 1 && before->n == 1 &&
-           before->pieces[0].device == pieces[0].device &&
-           before->pieces[0].kind == SHARD_TABLE &&
-           parts->parts[pieces[0].part].kind == SHARD_TABLE;
-}
-
 static uint64_t table_bytes(const struct homes *homes,
                             const struct parts *parts, uint32_t table,
                             const struct change *pieces, uint32_t n)
@@ -295,8 +258,6 @@ static uint64_t table_bytes(const struct homes *homes,
                                  parts->problem->dense_optimizer};
     struct moved_bytes bytes;
 
-    if (stays_whole(&homes->before[table], pieces, n, parts))
-        return 0;
     after.pieces = shards = mem_alloc(n, sizeof(*shards));
     for (uint32_t i = 0; i < n; i++) {
         shards[i] = shard_whole(parts->problem, table, pieces[i].device);
@@ -328,55 +289,35 @@ uint64_t homes_unit_bytes(const struct homes *homes, const struct parts *parts,
     return bytes;
 }
 
-/* The pieces of a unit as the trial would have them (NULL: as they are), for
- * the caller to free; returns their number. */
-static uint32_t gather(struct change **out, const struct layout *layout,
-                       const struct trial *trial, uint32_t unit)
+/* As the trial would have the unit's pieces (NULL: as they are). */
+static uint64_t unit_bytes(const struct layout *layout,
+                           const struct trial *trial, uint32_t unit)
 {
-    uint32_t n_changes = trial ? trial->n_changes : 0, n = 0;
-    uint32_t capacity = n_changes, next = 0;
+    uint32_t n_changes = trial ? trial->n_changes : 0, n = 0, next = 0;
+    uint32_t capacity = n_changes;
+    struct change *pieces;
+    uint64_t bytes;
 
     for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
          i = layout->pieces[i].next)
         capacity++;
-    *out = mem_alloc(capacity, sizeof(**out));
+    pieces = mem_alloc(capacity, sizeof(*pieces));
     for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
          i = layout->pieces[i].next) {
         const struct piece *piece = &layout->pieces[i];
-        struct change now = {i, piece->part, piece->device, piece->range,
-                             piece->block};
         const struct change *then = trial ? trial_find(trial, i, &next) : NULL;
 
-        if (!then || then->part != NO_PART)
-            (*out)[n++] = then ? *then : now;
+        if (!then)
+            pieces[n++] = (struct change){i, piece->part, piece->device,
+                                          piece->range, piece->block};
+        else if (then->part != NO_PART)
+            pieces[n++] = *then;
     }
     for (uint32_t c = 0; c < n_changes; c++)
         if (trial->changes[c].piece == NO_PIECE &&
             layout->parts->parts[trial->changes[c].part].unit == unit)
-            (*out)[n++] = trial->changes[c];
-    return n;
-}
-
-static bool is_new(const struct homes *homes, const struct unit *unit)
-{
-    for (uint32_t k = 0; k < unit->n_tables; k++)
-        if (homes->before[unit->tables[k]].table)
-            return false;
-    return true;
-}
-
-static uint64_t unit_bytes(const struct layout *layout,
-                           const struct trial *trial, uint32_t unit)
-{
-    const struct parts *parts = layout->parts;
-    struct change *pieces;
-    uint64_t bytes;
-    uint32_t n;
-
-    if (is_new(parts->homes, parts->of[unit].unit))
-        return 0;
-    n = gather(&pieces, layout, trial, unit);
-    bytes = homes_unit_bytes(parts->homes, parts, pieces, n);
+            pieces[n++] = trial->changes[c];
+    bytes = homes_unit_bytes(layout->parts->homes, layout->parts, pieces, n);
     mem_free(pieces);
     return bytes;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NEUROSHARD_SEARCH_REPLAN_FRONT_H
-#define NEUROSHARD_SEARCH_REPLAN_FRONT_H
+#ifndef NEUROSHARD_SEARCH_FRONT_H
+#define NEUROSHARD_SEARCH_FRONT_H
 
-#include "search/homes.h"
+#include "search/movement.h"
 #include "search/replan.h"
 #include "search/trial.h"
 #include "search/watch.h"
@@ -45,7 +45,7 @@ struct replan {
     struct units units;
     struct homes homes;
     struct parts parts;
-    struct snapshot nearest; /* to the old plan: replan_start.h */
+    struct snapshot nearest; /* to the old plan: carry_over.h */
     uint64_t least_bytes;    /* that it moves */
     struct tryout tryout;    /* the layout in hand */
     struct snapshot offered; /* room of replan_offer_layout */
