@@ -260,6 +260,9 @@ endif
 # What the searches are judged by.
 $(addprefix $(O)/tests/,unit/search/t_exhaustive prop/t_refusals \
     prop/t_search_tiny): $(O)/tests/unit/search/exhaustive.o
+# What look-ups are checked against.
+$(addprefix $(O)/tests/unit/device/t_lookup_,forward backward): \
+    $(O)/tests/unit/device/lookup_ref.o
 
 $(O)/%_mpi.o $(O)/%_mpi.tidy: private CPPFLAGS_ALL += $(MPI_INCLUDES)
 

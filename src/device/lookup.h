@@ -147,18 +147,6 @@ unsigned lookup_n_cold_sets(const struct device *device,
 uint64_t lookup_touched_bytes(uint64_t n_lookups, uint64_t n_rows, uint32_t dim,
                               enum precision precision);
 
-/* Forward and backward in plain C, double accumulation, no threads: what every
- * body is checked against. All pointers are host pointers; weights fp32 or
- * fp16. out and grad as above; updated rows are written back rounded to the
- * table's precision. */
-void lookup_forward_ref(const struct lookup_table *tables, uint32_t n_tables,
-                        uint32_t batch, const struct lookup_batch *lookups,
-                        double *out);
-void lookup_backward_ref(const struct lookup_table *tables, uint32_t n_tables,
-                         uint32_t batch, const struct lookup_batch *lookups,
-                         const float *grad, float learning_rate,
-                         enum optimizer optimizer);
-
 #ifdef __cplusplus
 }
 #endif

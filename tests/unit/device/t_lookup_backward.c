@@ -2,6 +2,7 @@
 #include "tests/tap.h"
 
 #include "lookup_case.h"
+#include "lookup_ref.h"
 
 /* Two steps, so that the second one reads what the first one wrote; its phases
  * are run one by one. */

@@ -2,6 +2,7 @@
 #include "tests/tap.h"
 
 #include "lookup_case.h"
+#include "lookup_ref.h"
 
 /* Largest |got - want| over its limit 1e-5 (|want| + largest |weight| summed
  * in that place, 0.5 here), and half a step of fp16. */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/unit/device/lookup_ref.h"
 
 #include "base/mem.h"
 #include "device/fp16.h"
-#include "device/lookup.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* The plainest code that does what lookup.h says; slow and obviously right. */
 
