@@ -143,8 +143,7 @@ static int settle(struct bench *bench, struct err *err)
     struct sample sample = {.tables = tables};
     struct bench_case sentinel;
     double begin_ms = clock_ms(), best_ms = INFINITY, ms = 0;
-    double least_ms =
-        device_kind_of(bench->device) == DEVICE_CUDA ? SETTLE_CUDA_MS : 0;
+    double least_ms = device_is_host(bench->device) ? 0 : SETTLE_CUDA_MS;
     unsigned n_since_best = 0;
 
     case_sentinel(&sentinel, &bench->list);

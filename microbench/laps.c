@@ -69,7 +69,7 @@ static int take_lap(const struct course *course, struct laps *laps,
         device_elapsed(course->device, 2, 3, backward, err) ||
         device_elapsed(course->device, 0, 3, total, err))
         return -1;
-    if (device_kind_of(course->device) == DEVICE_CUDA)
+    if (!device_is_host(course->device))
         *total = *forward + *backward;
     laps->n++;
     return 0;

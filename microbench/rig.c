@@ -337,7 +337,7 @@ static int time_case(struct rig *rig, const struct course *course,
     if (verdict == CANARY_DISTURBED ||
         device_was_throttled(rig->device, &before, &after))
         sample->flags |= SAMPLE_THROTTLED;
-    if (device_kind_of(rig->device) != DEVICE_CUDA)
+    if (device_is_host(rig->device))
         return 0;
     return laps_time_phases(sample, course, err);
 }

@@ -40,10 +40,9 @@ static unsigned threads_of(const struct cli *cli, const struct world *world)
 static int open_all(struct exchange_bench *bench, struct err *err)
 {
     const struct cli *cli = bench->cli;
-    bool is_cuda = !strcmp(cli_string(cli, "device"), "cuda");
+    enum device_kind kind = device_kind_from_name(cli_string(cli, "device"));
 
-    if (device_open(&bench->device, is_cuda ? DEVICE_CUDA : DEVICE_CPU,
-                    world_local_rank(bench->world),
+    if (device_open(&bench->device, kind, world_local_rank(bench->world),
                     threads_of(cli, bench->world), err) ||
         comm_open(&bench->comm, bench->world, bench->device,
                   (uint32_t)cli_u64(cli, "alltoall"), err))

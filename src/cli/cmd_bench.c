@@ -19,7 +19,7 @@
 static const struct option_spec own_options[] = {
     {"db", 0, OPTION_DATABASE, "FILE", NULL, 0, 0, NULL,
      "cost database that gets the samples; made where missing"},
-    {"device", 0, OPTION_CHOICE, "KIND", "cpu", 0, 0, "cpu|cuda",
+    {"device", 0, OPTION_CHOICE, "KIND", "cpu", 0, 0, DEVICE_KIND_NAMES,
      "what is measured"},
     {"samples", 'n', OPTION_U64, "N", "1000", 0, 1e9, NULL,
      "cases of the list to have; with only a time limit, all that fit"},
@@ -56,11 +56,6 @@ static const struct option_spec own_options[] = {
      "print the summary as JSON"},
     {0},
 };
-
-static enum device_kind device_kind_asked(const struct cli *cli)
-{
-    return strcmp(cli_string(cli, "device"), "cuda") ? DEVICE_CPU : DEVICE_CUDA;
-}
 
 static bool setting_is_given(const struct cli *cli)
 {
@@ -99,9 +94,10 @@ static int check_options(const struct cli *cli, struct err *err)
 /* The defaults of mixed cases and of GPUs differ from those in the table. */
 static void adapt_options(struct bench_options *options, const struct cli *cli)
 {
-    bool is_cuda = device_kind_asked(cli) == DEVICE_CUDA;
+    bool is_gpu =
+        device_kind_from_name(cli_string(cli, "device")) != DEVICE_CPU;
 
-    if (is_cuda) {
+    if (is_gpu) {
         options->work_bytes = BENCH_CUDA_WORK_BYTES;
         if (!cli_given(cli, "memory"))
             options->memory_bytes = 0; /* what fits */
@@ -112,7 +108,7 @@ static void adapt_options(struct bench_options *options, const struct cli *cli)
     if (options->is_designed && !cli_given(cli, "samples"))
         options->n_cases = 0; /* all of them */
     options->is_mixed = cli_flag(cli, "mixed") || options->is_designed ||
-                        (is_cuda && !setting_is_given(cli));
+                        (is_gpu && !setting_is_given(cli));
     if (options->is_mixed && !cli_given(cli, "batch"))
         options->batch = MIXED_BATCH;
     if (options->is_mixed && !cli_given(cli, "max-tables"))
@@ -238,7 +234,8 @@ static int run_bench(struct cli *cli, struct err *err)
     if (cli_given(cli, "alltoall"))
         return bench_exchanges(cli, &options, err);
     if (measures) {
-        if (device_open(&device, device_kind_asked(cli), 0,
+        if (device_open(&device,
+                        device_kind_from_name(cli_string(cli, "device")), 0,
                         (unsigned)cli_u64(cli, "threads"), err))
             goto out;
         if (!cli_flag(cli, "ceilings") &&

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 static const struct option_spec own_options[] = {
-    {"device", 0, OPTION_CHOICE, "KIND", "cpu", 0, 0, "cpu|cuda",
+    {"device", 0, OPTION_CHOICE, "KIND", "cpu", 0, 0, DEVICE_KIND_NAMES,
      "what looks the embeddings up"},
     {"threads", 0, OPTION_U64, "N", NULL, 1, 1024, NULL,
      "CPU threads; without it all"},
@@ -382,11 +382,10 @@ static void read_options(struct exec_options *options, const struct cli *cli)
 static int open_device(struct device **device, const struct cli *cli,
                        const struct world *world, struct err *err)
 {
-    bool is_cuda = !strcmp(cli_string(cli, "device"), "cuda");
-    unsigned n_gpus = is_cuda ? device_count_cuda() : 0;
+    enum device_kind kind = device_kind_from_name(cli_string(cli, "device"));
+    unsigned n = device_count(kind);
 
-    return device_open(device, is_cuda ? DEVICE_CUDA : DEVICE_CPU,
-                       n_gpus ? world_local_rank(world) % n_gpus : 0,
+    return device_open(device, kind, n ? world_local_rank(world) % n : 0,
                        (unsigned)cli_u64(cli, "threads"), err);
 }
 

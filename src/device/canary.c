@@ -142,8 +142,7 @@ int canary_open(struct canary **out, struct device *device, struct err *err)
     double slowdown;
 
     canary->device = device;
-    canary->batch =
-        device_kind_of(device) == DEVICE_CUDA ? CUDA_BATCH : CPU_BATCH;
+    canary->batch = device_is_host(device) ? CPU_BATCH : CUDA_BATCH;
     canary->opened_ms = clock_ms();
     if (alloc_all(canary, err) || open_lookup(canary, err))
         goto fail;

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/utsname.h>
 
 #include "device/device_ops.h"
@@ -22,16 +23,37 @@ static void describe(struct device *device)
     if (uname(&system))
         return;
     snprintf(device->host, sizeof device->host, "%.79s", system.nodename);
-    if (device->kind == DEVICE_CPU)
+    if (device_is_host(device))
         snprintf(device->driver, sizeof device->driver, "%.20s %.50s",
                  system.sysname, system.release);
+}
+
+#define DEVICE_ENTRY(id, name) {#name, device_open_##name, device_count_##name},
+static const struct {
+    const char *name;
+    int (*open)(struct device **out, unsigned ordinal, unsigned n_threads,
+                struct err *err);
+    unsigned (*count)(void);
+} kinds[N_DEVICE_KINDS] = {DEVICE_KINDS(DEVICE_ENTRY)};
+
+enum device_kind device_kind_from_name(const char *name)
+{
+    int kind = 0;
+
+    while (strcmp(kinds[kind].name, name))
+        kind++;
+    return (enum device_kind)kind;
+}
+
+unsigned device_count(enum device_kind kind)
+{
+    return kinds[kind].count();
 }
 
 int device_open(struct device **out, enum device_kind kind, unsigned ordinal,
                 unsigned n_threads, struct err *err)
 {
-    if (kind == DEVICE_CUDA ? device_open_cuda(out, ordinal, err)
-                            : device_open_cpu(out, n_threads, err))
+    if (kinds[kind].open(out, ordinal, n_threads, err))
         return -1;
     describe(*out);
     return 0;
@@ -46,6 +68,11 @@ void device_close(struct device *device)
 enum device_kind device_kind_of(const struct device *device)
 {
     return device->kind;
+}
+
+bool device_is_host(const struct device *device)
+{
+    return device->kind == DEVICE_CPU;
 }
 
 const char *device_name(const struct device *device)

@@ -22,7 +22,25 @@ extern "C" {
 
 struct device; /* opaque */
 
-enum device_kind { DEVICE_CPU, DEVICE_CUDA };
+/*
+ * The kinds of devices, a line each: KIND(ID, name). The bodies of a kind give
+ * device_open_NAME and device_count_NAME (device/device_ops.h). Whether a
+ * device's memory is the host's, and so its own threads do the work, is all
+ * that others may ask of a kind (device_is_host).
+ */
+#define DEVICE_KINDS(KIND) \
+    KIND(CPU, cpu)         \
+    KIND(CUDA, cuda)
+
+#define DEVICE_ENUMERATOR(id, name) DEVICE_##id,
+enum device_kind { DEVICE_KINDS(DEVICE_ENUMERATOR) N_DEVICE_KINDS };
+/* "cpu|cuda" */
+#define DEVICE_CHOICE(id, name) "|" #name
+#define DEVICE_KIND_NAMES (&(DEVICE_KINDS(DEVICE_CHOICE))[1])
+/* The name is one of these. */
+enum device_kind device_kind_from_name(const char *name);
+/* Devices of a kind that this build and machine have. */
+unsigned device_count(enum device_kind kind);
 
 /* CPU: n_threads 0 means all; ordinal is ignored. CUDA: ordinal names the
  * GPU; without a CUDA body or a GPU it is ERR_DEVICE with the reason. */
@@ -31,6 +49,7 @@ int device_open(struct device **out, enum device_kind kind, unsigned ordinal,
 void device_close(struct device *device); /* NULL is fine */
 
 enum device_kind device_kind_of(const struct device *device);
+bool device_is_host(const struct device *device);
 /* "cpu:AMD EPYC 9575F" or "cuda:NVIDIA H200"; owned by the device. */
 const char *device_name(const struct device *device);
 /* "avx512", "avx2", "portable" or "sm_90". */
@@ -41,8 +60,6 @@ unsigned device_n_threads(const struct device *device); /* 0 on a GPU */
 struct sample_setting device_setting(const struct device *device);
 /* Bytes that could be allocated now. */
 uint64_t device_free_bytes(const struct device *device);
-/* GPUs that this build and machine have; 0 where there are none. */
-unsigned device_count_cuda(void);
 
 /* Device memory, 512-byte aligned, huge pages where there are any, touched
  * but not zeroed. ERR_DEVICE where it does not fit. */

@@ -370,12 +370,18 @@ static const struct device_ops CPU_OPS = {
     .lookup_apply_dense = lookup_cpu_apply_dense,
 };
 
-int device_open_cpu(struct device **out, unsigned n_threads, struct err *err)
+unsigned device_count_cpu(void)
+{
+    return 1;
+}
+
+int device_open_cpu(struct device **out, unsigned ordinal, unsigned n_threads,
+                    struct err *err)
 {
     struct device_cpu *cpu = mem_alloc(1, sizeof *cpu);
     char model[100];
 
-    (void)err;
+    (void)ordinal, (void)err;
     cpu->pool = pool_open(n_threads);
     cpu->isa = cpu_isa_best();
     cpu->base.ops = &CPU_OPS;

@@ -548,12 +548,14 @@ static int refuse_driver(struct err *err)
                    runtime % 1000 / 10);
 }
 
-int device_open_cuda(struct device **out, unsigned ordinal, struct err *err)
+int device_open_cuda(struct device **out, unsigned ordinal, unsigned n_threads,
+                     struct err *err)
 {
     struct device_cuda *cuda;
     int n = 0;
     cudaError_t status = count_devices(&n);
 
+    (void)n_threads;
     if (status != cudaSuccess) {
         cudaGetLastError();
         if (status != cudaErrorInsufficientDriver)

@@ -6,9 +6,10 @@ unsigned device_count_cuda(void)
     return 0;
 }
 
-int device_open_cuda(struct device **out, unsigned ordinal, struct err *err)
+int device_open_cuda(struct device **out, unsigned ordinal, unsigned n_threads,
+                     struct err *err)
 {
-    (void)out;
+    (void)out, (void)n_threads;
     return err_set(err, ERR_DEVICE,
                    "cannot open GPU %u: this build has no CUDA body (build "
                    "with CUDA=1)",

@@ -117,8 +117,11 @@ struct lookup {
 
 /* How each body is opened; device_cuda.cu or device_nocuda.c has the second.
  */
-int device_open_cpu(struct device **out, unsigned n_threads, struct err *err);
-int device_open_cuda(struct device **out, unsigned ordinal, struct err *err);
+#define DEVICE_BODY(id, name)                                     \
+    int device_open_##name(struct device **out, unsigned ordinal, \
+                           unsigned n_threads, struct err *err);  \
+    unsigned device_count_##name(void);
+DEVICE_KINDS(DEVICE_BODY)
 
 #ifdef __cplusplus
 }

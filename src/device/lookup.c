@@ -105,7 +105,7 @@ double lookup_scratch_bytes(const struct device *device, double n_lookups,
 {
     double row_bytes = (double)max_dim * sizeof(float);
 
-    if (device->kind == DEVICE_CUDA)
+    if (!device_is_host(device))
         return n_lookups * (24 + row_bytes / LOOKUP_RUN_PIECE);
     return n_lookups * (16 + row_bytes / LOOKUP_RUN_PART);
 }
@@ -151,7 +151,7 @@ unsigned lookup_n_cold_sets(const struct device *device, uint64_t touched_bytes)
 {
     uint64_t n = LOOKUP_COLD_BYTES / (touched_bytes + 1);
 
-    if (device->kind == DEVICE_CUDA)
+    if (!device_is_host(device))
         return LOOKUP_MIN_COLD_SETS;
     if (n < LOOKUP_MIN_COLD_SETS)
         return LOOKUP_MIN_COLD_SETS;

@@ -51,7 +51,7 @@ static int run_alone(struct execution *run,
     struct world *world = comm_world(placement->comm);
     uint32_t own = world_local_size(world), n_turns = own, *sizes;
 
-    if (device_kind_of(placement->device) != DEVICE_CPU)
+    if (!device_is_host(placement->device))
         return work(run, err);
     sizes = mem_alloc(world_size(world), sizeof(*sizes));
     if (world_all_gather(world, &own, sizeof(own), sizes, err)) {

@@ -115,7 +115,7 @@ int exec_collect_share(uint64_t *share_bytes, const struct placement *placement,
             sum += needs[p];
     mem_free(needs);
     *share_bytes = free_bytes;
-    if (size > 1 && device_kind_of(placement->device) == DEVICE_CPU)
+    if (size > 1 && device_is_host(placement->device))
         *share_bytes = (uint64_t)((double)free_bytes * (own / sum));
     return rc;
 }

@@ -6,7 +6,7 @@
 
 bool exec_comm_is_real(const struct placement *placement)
 {
-    return device_kind_of(placement->device) == DEVICE_CPU ||
+    return device_is_host(placement->device) ||
            strcmp(comm_kind(placement->comm), "copy") != 0;
 }
 

@@ -118,7 +118,7 @@ static double reference_bytes(const struct placement *placement)
     const struct problem *problem = &placement->plan->problem;
     double largest = 0;
 
-    if (device_kind_of(placement->device) != DEVICE_CPU)
+    if (!device_is_host(placement->device))
         return 0;
     for (size_t t = 0; t < problem->n_tables; t++) {
         const struct table *table = &problem->tables[t];

@@ -209,7 +209,7 @@ static int download_piece(struct weight_job *job, struct held *held,
                           struct err *err)
 {
     const struct piece *piece = held->piece;
-    bool is_far = device_kind_of(job->placement->device) != DEVICE_CPU;
+    bool is_far = !device_is_host(job->placement->device);
     size_t row_bytes = piece->width * precision_bytes(job->table->precision);
     uint64_t gap = is_far ? GAP_BYTES / row_bytes + 1 : 1;
     uint64_t span = SPAN_BYTES / row_bytes + 1;

@@ -581,7 +581,7 @@ int main(int argc, char **argv)
     };
     int rc = 0;
 
-    if (!device_count_cuda()) {
+    if (!device_count(DEVICE_CUDA)) {
         printf("no CUDA device\n");
         return 0;
     }

@@ -188,7 +188,8 @@ int main(void)
     struct err err;
 
     if (world_open(&world, &err) || device_open(&cpu, DEVICE_CPU, 0, 2, &err) ||
-        (device_count_cuda() && device_open(&gpu, DEVICE_CUDA, 0, 2, &err))) {
+        (device_count(DEVICE_CUDA) &&
+         device_open(&gpu, DEVICE_CUDA, 0, 2, &err))) {
         printf("Bail out! %s\n", err.msg);
         return 1;
     }

@@ -30,7 +30,7 @@ test_device_open(const struct test_device *which)
     struct device *device = NULL;
     struct err err = {0};
 
-    if (which->kind == DEVICE_CUDA && !device_count_cuda()) {
+    if (which->kind == DEVICE_CUDA && !device_count(DEVICE_CUDA)) {
         tap_skip(which->name, "no CUDA device");
         return NULL;
     }

@@ -227,7 +227,7 @@ int main(int argc, char **argv)
     test_copies(device, 2);
     comm_close(NULL);
     device_close(device);
-    if (device_count_cuda()) {
+    if (device_count(DEVICE_CUDA)) {
         if (device_open(&device, DEVICE_CUDA, 0, 0, &err))
             return 1;
         for (uint32_t n = 1; n <= 4; n++)

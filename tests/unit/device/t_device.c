@@ -54,7 +54,7 @@ static void test_gpu_names(void)
     uint64_t n_free;
     void *d_ptr;
 
-    if (!device_count_cuda()) {
+    if (!device_count(DEVICE_CUDA)) {
         refuse_gpu(0, "");
         return;
     }
@@ -73,11 +73,11 @@ static void test_gpu_names(void)
     if (strcmp(device_name(device), "cuda:Emulated GPU") == 0) {
         refuse_gpu(1, "this machine has 1");
         setenv("EMULATOR_DEVICES", "0", 1);
-        is_i64(device_count_cuda(), 0, "a driver without a GPU");
+        is_i64(device_count(DEVICE_CUDA), 0, "a driver without a GPU");
         refuse_gpu(0, "no CUDA-capable device is detected");
         unsetenv("EMULATOR_DEVICES");
         setenv("EMULATOR_DRIVER", "12040", 1);
-        is_i64(device_count_cuda(), 0, "an old driver");
+        is_i64(device_count(DEVICE_CUDA), 0, "an old driver");
         refuse_gpu(0, "its driver is made for CUDA up to "
                       "12.4 and this program for 13.0: take a newer driver, or "
                       "build with a CUDA toolkit that is no newer");

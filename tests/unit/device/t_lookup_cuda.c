@@ -323,7 +323,7 @@ int main(void)
     struct device *cpu = open_isa("avx512", 2), *gpu;
     struct err err = {0};
 
-    if (!device_count_cuda())
+    if (!device_count(DEVICE_CUDA))
         tap_skip_all("no CUDA device");
     if (device_open(&gpu, DEVICE_CUDA, 0, 0, &err)) {
         printf("Bail out! %s\n", err.msg);

@@ -300,7 +300,7 @@ static void test_hashes(void)
     ok(first.output_hash != other.output_hash &&
            first.weight_hash != other.weight_hash,
        "... and differ with the seed");
-    if (!device_count_cuda())
+    if (!device_count(DEVICE_CUDA))
         return;
     run_mixed(&gpu, DEVICE_CUDA, 0, 7);
     ok(first.output_hash == gpu.output_hash &&
@@ -357,7 +357,7 @@ static void test_gpu_comm(void)
     double starts_ms[2], latest_ms;
     struct err err = {0};
 
-    if (!device_count_cuda())
+    if (!device_count(DEVICE_CUDA))
         return;
     fixture_init_on(&fixture, DEVICE_CUDA, 2, 128);
     add_table(&fixture, "a", 1000, 16, 4);

@@ -303,7 +303,7 @@ int main(void)
     test_values();
     test_tally();
     test_device(DEVICE_CPU);
-    if (device_count_cuda())
+    if (device_count(DEVICE_CUDA))
         test_device(DEVICE_CUDA);
     return tap_done();
 }

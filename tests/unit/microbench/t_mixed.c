@@ -253,7 +253,7 @@ static void test_device(enum device_kind kind)
 int main(void)
 {
     test_device(DEVICE_CPU);
-    if (device_count_cuda())
+    if (device_count(DEVICE_CUDA))
         test_device(DEVICE_CUDA);
     else
         tap_skip("the same on a GPU", "no CUDA device");
