@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/ranked.h"
 #include "base/rng.h"
 #include "core/problem.h"
 
@@ -364,28 +365,14 @@ static bool fill(struct bins *bins, struct level *level)
 
 /* --- from outside --- */
 
-struct ranked {
-    uint64_t size;
-    uint32_t idx;
-};
-
-static int compare_ranked(const void *left, const void *right)
-{
-    const struct ranked *a = left, *b = right;
-
-    if (a->size != b->size)
-        return a->size > b->size ? -1 : 1;
-    return (a->idx > b->idx) - (a->idx < b->idx);
-}
-
 /* Indices, the largest size first. */
 static void rank(uint32_t *order, const uint64_t *sizes, uint32_t n)
 {
     struct ranked *ranked = mem_alloc(n, sizeof(*ranked));
 
     for (uint32_t i = 0; i < n; i++)
-        ranked[i] = (struct ranked){sizes[i], i};
-    qsort(ranked, n, sizeof(*ranked), compare_ranked);
+        ranked[i] = (struct ranked){-(double)sizes[i], i};
+    ranked_sort(ranked, n);
     for (uint32_t i = 0; i < n; i++)
         order[i] = ranked[i].idx;
     mem_free(ranked);

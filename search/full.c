@@ -70,7 +70,7 @@ static bool has_pieces_that_touch(const struct plan *plan)
 /* The published search, where it can be asked; what it finds, pieces that meet
  * joined, bounds ours. */
 static int run_reference(struct full *full, const struct plan *plan,
-                         struct err *err)
+                         struct arena *arena, struct err *err)
 {
     const struct problem *problem = &plan->problem;
     uint64_t work = (uint64_t)problem->n_tables * problem->cluster.n_devices;
@@ -84,8 +84,8 @@ static int run_reference(struct full *full, const struct plan *plan,
         return 0;
     search_options_init(&options);
     options.pool = full->options->pool;
-    if (search_published(&full->reference, full->oracle, &options,
-                         full->scratch, &ignored)) {
+    if (search_published(&full->reference, full->oracle, &options, arena,
+                         &ignored)) {
         full->reference.n_shards = 0;
         if (ignored.code != ERR_INPUT)
             return 0; /* it has fewer ways than we */
@@ -97,7 +97,7 @@ static int run_reference(struct full *full, const struct plan *plan,
     if (plan_price(&full->reference, full->oracle, full->scratch, err))
         return -1;
     full->published_ms = full->reference.total_ms;
-    plan_join_columns(&full->reference, false, full->scratch);
+    plan_join_columns(&full->reference, false, arena);
     if (has_pieces_that_touch(&full->reference)) {
         full->reference.n_shards = 0;
         full->published_ms = INFINITY;
@@ -286,15 +286,8 @@ static int write_plan(struct full *full, struct plan *plan,
                 best = NULL;
         }
     }
-    if (best) {
-        plan->shards = ours.shards;
-        plan->n_shards = ours.n_shards;
-    } else {
-        plan->n_shards = reference->n_shards;
-        plan->shards = ARENA_NEW(arena, struct shard, plan->n_shards);
-        for (size_t i = 0; i < plan->n_shards; i++)
-            plan->shards[i] = reference->shards[i];
-    }
+    plan->shards = best ? ours.shards : reference->shards;
+    plan->n_shards = best ? ours.n_shards : reference->n_shards;
     plan->shard_ms = NULL; /* of other shards */
     return 0;
 }
@@ -322,7 +315,7 @@ int search_full(struct plan *plan, const struct oracle *oracle,
         goto out;
     if (options->tuning)
         parts_tune(&full.parts, options->tuning);
-    if (run_reference(&full, plan, err))
+    if (run_reference(&full, plan, arena, err))
         goto out;
     if (find_starts(&full, plan, err))
         goto out;

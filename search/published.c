@@ -41,7 +41,6 @@ void search_options_init(struct search_options *options)
  * item are alike. */
 struct node {
     uint32_t *pieces; /* [n_pieces] */
-    uint32_t *ranked; /* the same in the order of their ranks */
     size_t n_pieces;
     uint32_t *halved; /* [depth], ascending */
     double capped_ms, best_ms;
@@ -70,7 +69,6 @@ struct beam {
     const struct search_options *options;
     struct arena *arena;
     struct caps *caps;  /* [threads] */
-    uint32_t **scratch; /* [threads][max_pieces] */
     struct node *nodes; /* [beam_width] */
     size_t n_nodes;
     struct child *children;
@@ -82,11 +80,9 @@ struct beam {
 };
 
 /* All whole, or in halves where that may not be. */
-static void root_node(struct node *node, const struct halves *halves,
+static void root_node(struct node *node, const struct parts *parts,
                       struct arena *arena)
 {
-    const struct parts *parts = &halves->parts;
-    struct ranked *order = mem_alloc(parts->n_units, 2 * sizeof(*order));
     size_t n = parts->n_units;
 
     node->pieces = ARENA_NEW(arena, uint32_t, 2 * n);
@@ -98,41 +94,32 @@ static void root_node(struct node *node, const struct halves *halves,
             node->pieces[n++] = node->pieces[u];
     }
     node->n_pieces = n;
-    node->ranked = ARENA_NEW(arena, uint32_t, n);
-    for (size_t i = 0; i < n; i++)
-        order[i] =
-            (struct ranked){halves->rank[node->pieces[i]], node->pieces[i]};
-    ranked_sort(order, n);
-    for (size_t i = 0; i < n; i++)
-        node->ranked[i] = order[i].idx;
-    mem_free(order);
 }
 
-/* node->ranked with one `part` less and two of its halves more. */
-static void halve_ranked(uint32_t *out, const struct halves *halves,
-                         const struct node *node, uint32_t part)
+/* The pieces in the order of their ranks go under the caps. */
+static void price_pieces(struct beam *beam, unsigned thread, uint32_t *pieces,
+                         size_t n, struct caps_result *result,
+                         uint32_t *placement)
 {
-    const uint32_t half = part + 1, half_rank = halves->rank[half];
-    bool taken = false, given = false;
-    size_t n = 0;
+    struct ranked *order = mem_alloc(n, sizeof(*order));
 
-    for (size_t i = 0; i < node->n_pieces; i++) {
-        uint32_t piece = node->ranked[i];
+    for (size_t i = 0; i < n; i++)
+        order[i] = (struct ranked){beam->halves->rank[pieces[i]], pieces[i]};
+    ranked_sort(order, n);
+    for (size_t i = 0; i < n; i++)
+        pieces[i] = order[i].idx;
+    mem_free(order);
+    caps_search(&beam->caps[thread], pieces, n, result, placement);
+}
 
-        if (!given && halves->rank[piece] > half_rank) {
-            out[n++] = half;
-            out[n++] = half;
-            given = true;
-        }
-        if (!taken && piece == part)
-            taken = true;
-        else
-            out[n++] = piece;
-    }
-    if (!given) {
-        out[n++] = half;
-        out[n++] = half;
-    }
+/* The parent's pieces, one of them halved; its twin comes last. */
+static void halve(uint32_t *out, const struct child *child)
+{
+    const struct node *parent = child->parent;
+    size_t n = parent->n_pieces;
+
+    memcpy(out, parent->pieces, n * sizeof(*out));
+    out[n] = ++out[child->position];
 }
 
 /* Marks the first n pieces, by their keys. */
@@ -231,32 +218,24 @@ static void price_child(void *ctx, size_t task, unsigned thread)
 {
     struct beam *beam = ctx;
     struct child *child = &beam->children[beam->to_price[task]];
-    const struct node *parent = child->parent;
-    uint32_t *ranked = beam->scratch[thread];
+    size_t n = child->parent->n_pieces + 1;
+    uint32_t *pieces = mem_alloc(n, sizeof(*pieces));
 
-    halve_ranked(ranked, beam->halves, parent, parent->pieces[child->position]);
-    caps_search(&beam->caps[thread], ranked, parent->n_pieces + 1,
-                &child->result, NULL);
+    halve(pieces, child);
+    price_pieces(beam, thread, pieces, n, &child->result, NULL);
+    mem_free(pieces);
 }
 
-/* Makes the child a node of its own. */
-static void adopt(struct node *node, const struct child *child,
-                  const struct halves *halves, struct arena *arena)
+static struct node adopt(const struct child *child, struct arena *arena)
 {
-    const struct node *parent = child->parent;
-    uint32_t part = parent->pieces[child->position];
+    struct node node = {.n_pieces = child->parent->n_pieces + 1,
+                        .halved = child->halved,
+                        .capped_ms = child->result.capped_ms,
+                        .best_ms = child->result.best_ms};
 
-    node->n_pieces = parent->n_pieces + 1;
-    node->pieces = ARENA_NEW(arena, uint32_t, node->n_pieces);
-    memcpy(node->pieces, parent->pieces,
-           parent->n_pieces * sizeof(*node->pieces));
-    node->pieces[child->position] = part + 1;
-    node->pieces[parent->n_pieces] = part + 1;
-    node->ranked = ARENA_NEW(arena, uint32_t, node->n_pieces);
-    halve_ranked(node->ranked, halves, parent, part);
-    node->halved = child->halved;
-    node->capped_ms = child->result.capped_ms;
-    node->best_ms = child->result.best_ms;
+    node.pieces = ARENA_NEW(arena, uint32_t, node.n_pieces);
+    halve(node.pieces, child);
+    return node;
 }
 
 /* Sets without a capped plan go by the uncapped one. */
@@ -285,13 +264,13 @@ static void select_nodes(struct beam *beam)
 
         sorted[i].child = child;
         if (child->result.best_ms < beam->best.best_ms)
-            adopt(&beam->best, child, beam->halves, beam->arena);
+            beam->best = adopt(child, beam->arena);
     }
     qsort(sorted, n, sizeof(*sorted), compare_survivors);
     if (n > beam->options->beam_width)
         n = beam->options->beam_width;
     for (size_t i = 0; i < n; i++)
-        adopt(&nodes[i], sorted[i].child, beam->halves, beam->arena);
+        nodes[i] = adopt(sorted[i].child, beam->arena);
     beam->nodes = nodes;
     beam->n_nodes = n;
     mem_free(sorted);
@@ -331,11 +310,8 @@ static void open_beam(struct beam *beam, const struct halves *halves,
 
     *beam = (struct beam){.halves = halves, .options = options, .arena = arena};
     beam->caps = ARENA_NEW(arena, struct caps, n_threads);
-    beam->scratch = ARENA_NEW(arena, uint32_t *, n_threads);
-    for (unsigned t = 0; t < n_threads; t++) {
+    for (unsigned t = 0; t < n_threads; t++)
         caps_init(&beam->caps[t], halves, max_pieces, arena);
-        beam->scratch[t] = ARENA_NEW(arena, uint32_t, max_pieces);
-    }
 }
 
 /* Pieces in the order of their ranks; the total is INFINITY where no plan was
@@ -348,12 +324,14 @@ static void beam_search(struct snapshot *found, struct plan *plan,
     struct node root = {0};
     struct caps_result priced;
     struct beam beam;
-    uint32_t *placement;
+    uint32_t *pieces, *placement;
 
-    root_node(&root, halves, arena);
+    root_node(&root, &halves->parts, arena);
     open_beam(&beam, halves, options, root.n_pieces + options->beam_depth,
               arena);
-    caps_search(&beam.caps[0], root.ranked, root.n_pieces, &priced, NULL);
+    pieces = ARENA_NEW(arena, uint32_t, root.n_pieces);
+    memcpy(pieces, root.pieces, root.n_pieces * sizeof(*pieces));
+    price_pieces(&beam, 0, pieces, root.n_pieces, &priced, NULL);
     beam.n_priced = priced.n_priced;
     root.capped_ms = priced.capped_ms;
     root.best_ms = priced.best_ms;
@@ -370,14 +348,14 @@ static void beam_search(struct snapshot *found, struct plan *plan,
         if (!deepen(&beam, depth))
             break;
     }
+    pieces = beam.best.pieces;
     placement = ARENA_NEW(arena, uint32_t, beam.best.n_pieces);
-    caps_search(&beam.caps[0], beam.best.ranked, beam.best.n_pieces, &priced,
-                placement);
+    price_pieces(&beam, 0, pieces, beam.best.n_pieces, &priced, placement);
     found->total_ms = priced.best_ms;
     plan->n_evaluations = beam.n_priced;
     for (uint32_t i = 0; i < beam.best.n_pieces; i++)
         snapshot_add(found, (struct change){.piece = NO_PIECE,
-                                            .part = beam.best.ranked[i],
+                                            .part = pieces[i],
                                             .device = placement[i]});
 }
 

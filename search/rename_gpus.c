@@ -70,25 +70,22 @@ static void assign_row(struct assigning *a, uint32_t row)
 void assign_best(uint32_t *column_of, const double *value, uint32_t n)
 {
     struct assigning a = {.value = value, .n = n};
+    struct arena arena;
 
-    a.of_row = mem_alloc(n + 1, sizeof(double));
-    a.of_column = mem_alloc(n + 1, sizeof(double));
-    a.least = mem_alloc(n + 1, sizeof(double));
-    a.row_at = mem_alloc(n + 1, sizeof(uint32_t));
-    a.way = mem_alloc(n + 1, sizeof(uint32_t));
-    a.is_seen = mem_alloc(n + 1, sizeof(bool));
+    arena_init(&arena);
+    a.of_row = ARENA_NEW(&arena, double, n + 1);
+    a.of_column = ARENA_NEW(&arena, double, n + 1);
+    a.least = ARENA_NEW(&arena, double, n + 1);
+    a.row_at = ARENA_NEW(&arena, uint32_t, n + 1);
+    a.way = ARENA_NEW(&arena, uint32_t, n + 1);
+    a.is_seen = ARENA_NEW(&arena, bool, n + 1);
     for (uint32_t c = 0; c <= n; c++)
         a.row_at[c] = NO_ROW;
     for (uint32_t row = 0; row < n; row++)
         assign_row(&a, row);
     for (uint32_t c = 0; c < n; c++)
         column_of[a.row_at[c]] = c;
-    mem_free(a.of_row);
-    mem_free(a.of_column);
-    mem_free(a.least);
-    mem_free(a.row_at);
-    mem_free(a.way);
-    mem_free(a.is_seen);
+    arena_release(&arena);
 }
 
 /* --- GPUs --- */

@@ -467,26 +467,22 @@ static void order_by_homes(const struct parts *parts, struct placed *placed,
                            uint32_t n)
 {
     struct column_piece *order = mem_alloc(n, sizeof(*order));
-    struct placed *copy = mem_alloc(n, sizeof(*copy));
 
     for (uint32_t begin = 0, end; begin < n; begin = end) {
-        for (end = begin;
-             end < n && placed[end].part->unit == placed[begin].part->unit;
-             end++) {
-            copy[end - begin] = placed[end];
+        uint32_t unit = placed[begin].part->unit;
+
+        for (end = begin; end < n && placed[end].part->unit == unit; end++)
             order[end - begin] = (struct column_piece){
-                placed[end].part->width, placed[end].piece.device, end - begin};
-        }
+                placed[end].part->width, placed[end].piece.device, end};
         if (placed[begin].part->kind != SHARD_COLUMN)
             continue;
-        homes_order(parts->homes,
-                    parts->of[placed[begin].part->unit].unit->tables[0], order,
+        homes_order(parts->homes, parts->of[unit].unit->tables[0], order,
                     end - begin);
         for (uint32_t i = begin; i < end; i++)
-            placed[i] = copy[order[i - begin].idx];
+            placed[order[i - begin].idx].rank = i;
     }
+    qsort(placed, n, sizeof(*placed), compare_columns);
     mem_free(order);
-    mem_free(copy);
 }
 
 void snapshot_to_plan(const struct snapshot *snapshot,
