@@ -255,11 +255,11 @@ static void take_off_unit(struct draw *draw, uint32_t unit)
 /* The unit's quanta on this device become n. */
 static void hold(struct draw *draw, uint32_t device, uint32_t n)
 {
-    uint32_t *held = &draw->trial->held_quanta[device];
+    const uint32_t held = draw->trial->held_quanta[device];
 
-    if (*held)
-        take_off(draw, part_of(draw, *held), device);
-    *held = n;
+    if (held)
+        take_off(draw, part_of(draw, held), device);
+    draw->trial->held_quanta[device] = n;
     put_on(draw, part_of(draw, n), device);
 }
 
@@ -305,8 +305,9 @@ static uint32_t device_for(struct draw *draw, uint32_t part)
 static uint32_t room_on(const struct draw *draw, uint32_t device)
 {
     const struct parts *parts = draw->parts;
-    double ms = draw->trial->load_ms[device];
-    uint64_t bytes = draw->trial->load_bytes[device];
+    const double ms = draw->trial->load_ms[device];
+    const uint64_t bytes = draw->trial->load_bytes[device];
+    const uint64_t room_bytes = parts->units->room_bytes[device];
     uint32_t least = 0, most = draw->of->n_quanta;
 
     if (draw->of->whole == NO_PART)
@@ -318,8 +319,7 @@ static uint32_t room_on(const struct draw *draw, uint32_t device)
         uint32_t part = part_of(draw, n);
 
         if (ms + parts->marginal_ms[part] > draw->target_ms ||
-            layout_excess(draw->layout, device,
-                          bytes + parts->parts[part].bytes) > 0)
+            bytes + parts->parts[part].bytes > room_bytes)
             most = n - 1;
         else
             least = n;
@@ -369,15 +369,18 @@ static uint32_t device_to_overfill(struct draw *draw, uint32_t n)
         part_of(draw, trial->held_quanta[any] + n) != NO_PART)
         return any;
     for (uint32_t r = 0; r < n_devices; r++) {
-        uint32_t held = trial->held_quanta[r], then = part_of(draw, held + n);
+        const uint32_t held = trial->held_quanta[r];
+        const uint32_t then = part_of(draw, held + n);
         double ms = trial->load_ms[r];
         uint64_t bytes = trial->load_bytes[r];
 
         if (then == NO_PART)
             continue;
         if (held) {
-            ms -= parts->marginal_ms[part_of(draw, held)];
-            bytes -= parts->parts[part_of(draw, held)].bytes;
+            const uint32_t now = part_of(draw, held);
+
+            ms -= parts->marginal_ms[now];
+            bytes -= parts->parts[now].bytes;
         }
         consider(&best, draw->layout, r, ms + parts->marginal_ms[then],
                  bytes + parts->parts[then].bytes);
@@ -485,11 +488,12 @@ void rebuild(struct trial *trial, const struct layout *layout,
 
     for (uint32_t r = 0; r < layout->n_devices; r++) {
         mean += layout->load_ms[r] / layout->n_devices;
-        most = fmax(most, layout->load_ms[r]);
+        most = layout->load_ms[r] > most ? layout->load_ms[r] : most;
         trial->load_ms[r] = layout->load_ms[r];
         trial->load_bytes[r] = layout->bytes[r];
     }
     draw.target_ms = mean + rng_uniform(rng) * (most - mean);
+    trial->is_apart = true;
     for (uint32_t i = 0; i < n_units; i++)
         take_off_unit(&draw, units[i].unit);
     for (uint32_t i = 0; i < n_units; i++) {
@@ -498,10 +502,13 @@ void rebuild(struct trial *trial, const struct layout *layout,
         draw.unit = units[i].unit;
         draw.of = &layout->parts->of[draw.unit];
         if (draw.of->columns != NO_PART && draw.tuning->pours &&
-            (kind == FORM_WHOLE || kind == FORM_COLUMNS))
+            (kind == FORM_WHOLE || kind == FORM_COLUMNS)) {
             pour(&draw);
-        else
+            trial->is_apart &= !draw.of->is_even;
+        } else {
             put_pieces(&draw, units[i].form);
+            trial->is_apart &= kind == FORM_REPLICA;
+        }
     }
 }
 

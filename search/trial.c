@@ -60,7 +60,7 @@ void trial_clear(struct trial *trial)
     for (uint32_t i = 0; i < trial->n_devices; i++)
         trial->place[trial->devices[i]] = NO_PIECE;
     trial->n_devices = trial->n_changes = trial->n_moved = 0;
-    trial->is_home = false;
+    trial->is_home = trial->is_apart = false;
 }
 
 static void add_change(struct trial *trial, struct change change)
@@ -133,15 +133,13 @@ const struct change *trial_find(const struct trial *trial, uint32_t piece,
     return NULL;
 }
 
-static uint32_t touch(struct trial *trial, const struct layout *layout,
-                      uint32_t device)
+/* One more device that the trial touches, as the layout has it. */
+static uint32_t add_device(struct trial *trial, const struct layout *layout,
+                           uint32_t device)
 {
     const size_t width = width_of(layout);
-    uint32_t i = trial->place[device];
+    const uint32_t i = trial->n_devices++;
 
-    if (i != NO_PIECE)
-        return i;
-    i = trial->n_devices++;
     trial->place[device] = i;
     trial->devices[i] = device;
     trial->n_held[i] = layout->holdings[device].n;
@@ -151,47 +149,73 @@ static uint32_t touch(struct trial *trial, const struct layout *layout,
     return i;
 }
 
-static void take_away(struct trial *trial, const struct layout *layout,
-                      uint32_t idx)
+static inline uint32_t touch(struct trial *trial, const struct layout *layout,
+                             uint32_t device)
 {
-    const size_t width = width_of(layout);
-    const struct piece *piece = &layout->pieces[idx];
-    const double *vector = layout->parts->vectors + piece->part * width;
-    uint32_t i = touch(trial, layout, piece->device);
-    double *sum = trial->sums + i * width;
+    const uint32_t i = trial->place[device];
 
-    trial->n_held[i]--;
-    trial->bytes[i] -= layout->parts->parts[piece->part].bytes;
-    if (!trial->n_held[i])
-        memset(sum, 0, width * sizeof(*sum));
-    else
-        for (size_t w = 0; w < width; w++)
-            sum[w] -= vector[w];
+    return i != NO_PIECE ? i : add_device(trial, layout, device);
 }
 
-static void put_on(struct trial *trial, const struct layout *layout,
-                   const struct change *change)
+static inline void take_away(double *restrict sum,
+                             const double *restrict vector, size_t width)
 {
-    const size_t width = width_of(layout);
-    const double *vector = layout->parts->vectors + change->part * width;
-    uint32_t i = touch(trial, layout, change->device);
-    double *sum = trial->sums + i * width;
+    for (size_t w = 0; w < width; w++)
+        sum[w] -= vector[w];
+}
 
-    trial->n_held[i]++;
-    trial->bytes[i] = saturating_add(trial->bytes[i],
-                                     layout->parts->parts[change->part].bytes);
+static inline void put_on(double *restrict sum, const double *restrict vector,
+                          size_t width)
+{
     for (size_t w = 0; w < width; w++)
         sum[w] += vector[w];
 }
 
+static void sum_what_goes(struct trial *trial, const struct layout *layout)
+{
+    const struct parts *parts = layout->parts;
+    const size_t width = width_of(layout);
+
+    for (uint32_t c = 0; c < trial->n_changes; c++) {
+        const struct piece *piece;
+        uint32_t i;
+
+        if (trial->changes[c].piece == NO_PIECE)
+            continue;
+        piece = &layout->pieces[trial->changes[c].piece];
+        i = touch(trial, layout, piece->device);
+        trial->bytes[i] -= parts->parts[piece->part].bytes;
+        if (--trial->n_held[i])
+            take_away(trial->sums + i * width,
+                      parts->vectors + piece->part * width, width);
+        else
+            memset(trial->sums + i * width, 0, width * sizeof(double));
+    }
+}
+
+static void sum_what_comes(struct trial *trial, const struct layout *layout)
+{
+    const struct parts *parts = layout->parts;
+    const size_t width = width_of(layout);
+
+    for (uint32_t c = 0; c < trial->n_changes; c++) {
+        const uint32_t part = trial->changes[c].part;
+        uint32_t i;
+
+        if (part == NO_PART)
+            continue;
+        i = touch(trial, layout, trial->changes[c].device);
+        trial->n_held[i]++;
+        trial->bytes[i] =
+            saturating_add(trial->bytes[i], parts->parts[part].bytes);
+        put_on(trial->sums + i * width, parts->vectors + part * width, width);
+    }
+}
+
 void trial_sum(struct trial *trial, const struct layout *layout)
 {
-    for (uint32_t c = 0; c < trial->n_changes; c++)
-        if (trial->changes[c].piece != NO_PIECE)
-            take_away(trial, layout, trial->changes[c].piece);
-    for (uint32_t c = 0; c < trial->n_changes; c++)
-        if (trial->changes[c].part != NO_PART)
-            put_on(trial, layout, &trial->changes[c]);
+    sum_what_goes(trial, layout);
+    sum_what_comes(trial, layout);
     trial->excess = layout->excess;
     for (uint32_t i = 0; i < trial->n_devices; i++) {
         uint32_t r = trial->devices[i];
@@ -255,13 +279,14 @@ static bool join_change(struct trial *trial, uint32_t c, uint32_t into,
     return true;
 }
 
-/* What the trial puts of this unit, by device. */
+/* What the trial puts of this unit, by device; none comes before change
+ * `from`. */
 static bool join_changes(struct trial *trial, const struct layout *layout,
-                         uint32_t unit)
+                         uint32_t unit, uint32_t from)
 {
     bool is_fine = true;
 
-    for (uint32_t c = 0; c < trial->n_changes; c++) {
+    for (uint32_t c = from; c < trial->n_changes; c++) {
         const struct change *change = &trial->changes[c];
         uint32_t *first, part;
 
@@ -331,12 +356,12 @@ static bool are_alike(const struct trial *trial, const struct layout *layout,
 }
 
 static bool join_unit(struct trial *trial, const struct layout *layout,
-                      uint32_t unit)
+                      uint32_t unit, uint32_t from)
 {
-    bool is_fine = join_changes(trial, layout, unit);
+    bool is_fine = join_changes(trial, layout, unit, from);
 
     is_fine = join_held(trial, layout, unit) && is_fine;
-    for (uint32_t c = 0; c < trial->n_changes; c++)
+    for (uint32_t c = from; c < trial->n_changes; c++)
         if (trial->changes[c].part != NO_PART)
             trial->first_on[trial->changes[c].device] = NO_PIECE;
     if (layout->parts->of[unit].is_even)
@@ -388,7 +413,7 @@ bool trial_join(struct trial *trial, const struct layout *layout)
     uint32_t last = NO_PART, part;
     bool is_fine = true;
 
-    if (trial->is_home)
+    if (trial->is_home || trial->is_apart)
         return true;
     for (uint32_t c = 0; c < trial->n_changes; c++) {
         part = trial->changes[c].part;
@@ -400,7 +425,7 @@ bool trial_join(struct trial *trial, const struct layout *layout)
         } else if (parts_is_columns(parts, part) &&
                    unit_of(layout, part) != last) {
             last = unit_of(layout, part);
-            is_fine = join_unit(trial, layout, last) && is_fine;
+            is_fine = join_unit(trial, layout, last, c) && is_fine;
         }
     }
     return is_fine;

@@ -32,6 +32,7 @@ struct trial {
     uint32_t *first_on; /* [R]: NO_PIECE but while pieces are joined or set
                            apart: trial_join, search/moves.h */
     bool is_home;       /* puts pieces where the plan to be replaced has them */
+    bool is_apart;      /* what it puts meets nothing, as it was made */
     int64_t *n_held;    /* [n_devices] pieces then */
     uint64_t *bytes;    /* [n_devices] */
     double *sums;       /* [n_devices][width] */
@@ -75,7 +76,7 @@ const struct change *trial_find(const struct trial *trial, uint32_t piece,
  * unit are become one. False where it may not come true: where that would be a
  * whole table that may only be cut, where pieces of one row block meet, or
  * where columns of a sequence would be of several widths.
- * Nothing where trial->is_home. */
+ * Nothing where trial->is_home or is_apart. */
 bool trial_join(struct trial *trial, const struct layout *layout);
 
 /* Whether pieces of these parts and blocks are of the same rows of a grid. */

@@ -23,27 +23,6 @@ void rng_init(struct rng *rng, uint64_t seed, uint64_t stream)
         rng->s[i] = mix64(x += GOLDEN);
 }
 
-static uint64_t rotl(uint64_t x, int k)
-{
-    return (x << k) | (x >> (64 - k));
-}
-
-/* xoshiro256** */
-uint64_t rng_u64(struct rng *rng)
-{
-    uint64_t *s = rng->s;
-    uint64_t result = rotl(s[1] * 5, 7) * 9;
-    uint64_t t = s[1] << 17;
-
-    s[2] ^= s[0];
-    s[3] ^= s[1];
-    s[1] ^= s[2];
-    s[0] ^= s[3];
-    s[2] ^= t;
-    s[3] = rotl(s[3], 45);
-    return result;
-}
-
 /* Draws below 2^64 mod n are thrown away, which leaves a multiple of n. */
 uint64_t rng_below(struct rng *rng, uint64_t n)
 {
@@ -55,16 +34,6 @@ uint64_t rng_below(struct rng *rng, uint64_t n)
         x = rng_u64(rng);
     while (x < n_rejected);
     return x % n;
-}
-
-uint32_t rng_draw(struct rng *rng, uint32_t n)
-{
-    return (uint32_t)((rng_u64(rng) >> 32) * n >> 32);
-}
-
-double rng_uniform(struct rng *rng)
-{
-    return (double)(rng_u64(rng) >> 11) * 0x1p-53;
 }
 
 /* ln x for a normal x > 0, to about 1e-15: x = m * 2^e with m around 1, and

@@ -16,14 +16,37 @@ struct rng {
 
 /* Streams of one seed with different `stream` numbers are independent. */
 void rng_init(struct rng *rng, uint64_t seed, uint64_t stream);
-uint64_t rng_u64(struct rng *rng);
+
+static inline uint64_t rng_u64(struct rng *rng)
+{
+    uint64_t *s = rng->s;
+    uint64_t x = s[1] * 5, result = ((x << 7) | (x >> 57)) * 9;
+    uint64_t t = s[1] << 17;
+
+    s[2] ^= s[0];
+    s[3] ^= s[1];
+    s[1] ^= s[2];
+    s[0] ^= s[3];
+    s[2] ^= t;
+    s[3] = (s[3] << 45) | (s[3] >> 19);
+    return result;
+}
+
 /* Uniform in [0, n), without modulo bias; n > 0. */
 uint64_t rng_below(struct rng *rng, uint64_t n);
 /* Likewise and faster, for n below 2^32: its bias, n / 2^32, is nothing to a
  * search. */
-uint32_t rng_draw(struct rng *rng, uint32_t n);
+static inline uint32_t rng_draw(struct rng *rng, uint32_t n)
+{
+    return (uint32_t)((rng_u64(rng) >> 32) * n >> 32);
+}
+
 /* Uniform in [0, 1), 53 bits. */
-double rng_uniform(struct rng *rng);
+static inline double rng_uniform(struct rng *rng)
+{
+    return (double)(rng_u64(rng) >> 11) * 0x1p-53;
+}
+
 /* Standard normal (Marsaglia's polar method, no state kept between calls);
  * arithmetic that rounds alike everywhere, no libm. */
 double rng_normal(struct rng *rng);
