@@ -23,6 +23,7 @@ struct builder {
     const struct parts *parts;
     const struct build_options *options;
     uint32_t n_devices;
+    struct arena arena;    /* of what does not grow */
     struct to_place *list; /* [n] */
     uint32_t n, capacity;
     uint32_t *urgency; /* [n_units]: tries in which it was stuck */
@@ -82,16 +83,6 @@ static struct form choose_form(const struct parts *parts, uint32_t unit,
     return best;
 }
 
-static void push_piece(struct builder *builder, struct to_place piece)
-{
-    if (builder->n == builder->capacity) {
-        builder->capacity = 2 * builder->capacity + 64;
-        builder->list =
-            mem_grow(builder->list, builder->capacity, sizeof(*builder->list));
-    }
-    builder->list[builder->n++] = piece;
-}
-
 /* Block by block, as pieces of one row block are to be set apart; or where
  * blocks fill a host, host by host. */
 static uint32_t order_of(const struct parts *parts, struct form form,
@@ -117,6 +108,11 @@ static void list_pieces(struct builder *builder)
 
         if (form.kind == FORM_REPLICA)
             n_replicas += form.n_pieces;
+        if (builder->capacity < builder->n + form.n_pieces) {
+            builder->capacity = 2 * builder->capacity + form.n_pieces + 64;
+            builder->list = mem_grow(builder->list, builder->capacity,
+                                     sizeof(*builder->list));
+        }
         for (uint32_t i = 0; i < form.n_pieces; i++) {
             struct to_place next = {.unit = u};
 
@@ -133,7 +129,7 @@ static void list_pieces(struct builder *builder)
                 next.ms = form.load_ms;
                 next.bytes = form.bytes;
             }
-            push_piece(builder, next);
+            builder->list[builder->n++] = next;
         }
     }
 }
@@ -394,14 +390,6 @@ static bool place_piece(struct builder *builder, struct to_place *piece)
     return true;
 }
 
-static uint32_t host_blocks(const struct builder *builder, uint32_t i)
-{
-    const struct cut *cut =
-        parts_cut_of(builder->parts, builder->list[i].piece.part);
-
-    return cut && cut->fills_host ? cut->n_blocks : 0;
-}
-
 static void clear(struct builder *builder)
 {
     const struct parts *parts = builder->parts;
@@ -431,7 +419,8 @@ static uint32_t place_all(struct builder *builder)
               compare_to_place);
     for (uint32_t i = 0; i < builder->n;) {
         struct to_place *piece = &builder->list[i];
-        uint32_t n = host_blocks(builder, i);
+        const struct cut *cut = parts_cut_of(builder->parts, piece->piece.part);
+        uint32_t n = cut && cut->fills_host ? cut->n_blocks : 0;
 
         if (n ? !place_on_host(builder, piece, n)
               : !place_piece(builder, piece))
@@ -447,34 +436,21 @@ static void builder_init(struct builder *builder, const struct parts *parts,
                          const struct build_options *options)
 {
     uint32_t n = parts->problem->cluster.n_devices;
+    struct arena *arena = &builder->arena;
 
     *builder =
         (struct builder){.parts = parts, .options = options, .n_devices = n};
-    builder->urgency = mem_alloc(parts->n_units, sizeof(uint32_t));
-    builder->load = mem_alloc(n, sizeof(double));
-    builder->used = mem_alloc(n, sizeof(uint64_t));
-    builder->heap = mem_alloc(n, sizeof(uint32_t));
-    builder->place = mem_alloc(n, sizeof(uint32_t));
-    builder->aside = mem_alloc(n, sizeof(uint32_t));
-    builder->is_taken = mem_alloc(n, sizeof(bool));
+    builder->urgency = ARENA_NEW(arena, uint32_t, parts->n_units);
+    builder->load = ARENA_NEW(arena, double, n);
+    builder->used = ARENA_NEW(arena, uint64_t, n);
+    builder->heap = ARENA_NEW(arena, uint32_t, n);
+    builder->place = ARENA_NEW(arena, uint32_t, n);
+    builder->aside = ARENA_NEW(arena, uint32_t, n);
+    builder->is_taken = ARENA_NEW(arena, bool, n);
     if (options->by_memory)
         return;
-    builder->sums = mem_alloc(n * (size_t)parts->oracle->width, sizeof(double));
-    builder->trial_sum = mem_alloc(parts->oracle->width, sizeof(double));
-}
-
-static void builder_release(struct builder *builder)
-{
-    mem_free(builder->list);
-    mem_free(builder->urgency);
-    mem_free(builder->load);
-    mem_free(builder->used);
-    mem_free(builder->trial_sum);
-    mem_free(builder->heap);
-    mem_free(builder->place);
-    mem_free(builder->aside);
-    mem_free(builder->is_taken);
-    mem_free(builder->sums);
+    builder->sums = ARENA_NEW(arena, double, n *(size_t)parts->oracle->width);
+    builder->trial_sum = ARENA_NEW(arena, double, parts->oracle->width);
 }
 
 bool build(struct snapshot *out, const struct parts *parts,
@@ -501,15 +477,9 @@ bool build(struct snapshot *out, const struct parts *parts,
     for (uint32_t i = 0; stuck == NO_PIECE && i < builder.n; i++)
         snapshot_add(out, builder.list[i].piece);
     *outcome = (struct build_outcome){stuck, builder.work};
-    builder_release(&builder);
+    mem_free(builder.list);
+    arena_release(&builder.arena);
     return stuck == NO_PIECE;
-}
-
-static bool is_spread(const struct parts *parts, uint32_t unit,
-                      struct form form)
-{
-    return parts->of[unit].unit->device < 0 &&
-           forms_piece(parts, unit, form, 0).device != NO_PIECE;
 }
 
 struct build_load build_least_load(const struct parts *parts)
@@ -528,7 +498,8 @@ struct build_load build_least_load(const struct parts *parts)
     for (uint32_t u = 0; u < parts->n_units; u++) {
         struct form form = choose_form(parts, u, &options, 0);
 
-        if (is_spread(parts, u, form))
+        if (parts->of[u].unit->device < 0 &&
+            forms_piece(parts, u, form, 0).device != NO_PIECE)
             load.spread_ms += form.load_ms / n_devices;
     }
     options.by_memory = true;

@@ -15,7 +15,7 @@ struct starter {
     const struct parts *parts;
     const struct homes *homes;
     struct tryout tryout;
-    uint32_t *by_load; /* [R]: devices, the least loaded first */
+    struct ranked *by_load; /* [R]: devices, the least loaded first */
 };
 
 static uint32_t n_devices_of(const struct starter *starter)
@@ -198,14 +198,11 @@ static bool as_before(struct snapshot *out, const struct starter *starter,
 static void sort_devices(struct starter *starter)
 {
     uint32_t n = n_devices_of(starter);
-    struct ranked *ranked = mem_alloc(n, sizeof(*ranked));
 
     for (uint32_t r = 0; r < n; r++)
-        ranked[r] = (struct ranked){starter->tryout.layout.local_ms[r], r};
-    ranked_sort(ranked, n);
-    for (uint32_t r = 0; r < n; r++)
-        starter->by_load[r] = ranked[r].idx;
-    mem_free(ranked);
+        starter->by_load[r] =
+            (struct ranked){starter->tryout.layout.local_ms[r], r};
+    ranked_sort(starter->by_load, n);
 }
 
 /* Devices that hold some of the unit now come first. */
@@ -216,16 +213,16 @@ static void put_holders_first(struct starter *starter, uint32_t unit)
     uint32_t n_first = 0;
 
     for (uint32_t i = 0; i < n_devices_of(starter); i++) {
-        uint32_t r = starter->by_load[i];
+        struct ranked device = starter->by_load[i];
         bool holds = false;
 
         for (size_t k = 0; before->table && k < before->n && !holds; k++)
-            holds = before->pieces[k].device == r;
+            holds = before->pieces[k].device == device.idx;
         if (!holds)
             continue;
         for (uint32_t at = i; at > n_first; at--)
             starter->by_load[at] = starter->by_load[at - 1];
-        starter->by_load[n_first++] = r;
+        starter->by_load[n_first++] = device;
     }
 }
 
@@ -247,15 +244,13 @@ static uint32_t next_device(const struct starter *starter, uint32_t part,
 
     *at = next;
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t r = starter->by_load[next];
-
-        if (has_room(starter, part, r)) {
+        if (has_room(starter, part, starter->by_load[next].idx)) {
             *at = next;
             break;
         }
         next = next + 1 < n ? next + 1 : 0;
     }
-    return starter->by_load[*at];
+    return starter->by_load[*at].idx;
 }
 
 /* The host with the least sum of loads: its first device. */
@@ -289,7 +284,7 @@ static uint32_t device_apart(const struct starter *starter, struct form form,
     if (forms_fills_host(parts, form))
         return forms_ring_device(parts, form, piece,
                                  least_loaded_host(starter));
-    return starter->by_load[forms_ring_device(parts, form, piece, 0)];
+    return starter->by_load[forms_ring_device(parts, form, piece, 0)].idx;
 }
 
 static void put_form(struct starter *starter, uint32_t unit, struct form form,
@@ -484,7 +479,7 @@ void carry_over(struct snapshot *out, const struct parts *parts,
     tryout_init(&starter.tryout, parts);
     starter.tryout.layout.is_partial = true;
     starter.by_load =
-        mem_alloc(parts->problem->cluster.n_devices, sizeof(uint32_t));
+        mem_alloc(n_devices_of(&starter), sizeof(*starter.by_load));
     place_units(&starter, out);
     mem_free(starter.by_load);
     tryout_release(&starter.tryout);

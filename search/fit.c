@@ -2,6 +2,7 @@
 #include "search/fit.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "search/bins.h"
 #include "search/build.h"
@@ -50,14 +51,13 @@ static enum bins_answer pack(struct snapshot *layout, const struct parts *parts,
                              bool only_rigid, uint64_t max_work)
 {
     uint32_t n_devices = parts->problem->cluster.n_devices, n = 0;
-    uint64_t *sizes = mem_alloc(layout->n, sizeof(*sizes));
-    uint64_t *rooms = mem_alloc(n_devices, sizeof(*rooms));
+    uint64_t *sizes = mem_alloc(layout->n + n_devices, sizeof(*sizes));
+    uint64_t *rooms = sizes + layout->n;
     uint32_t *pieces = mem_alloc(layout->n, 2 * sizeof(*pieces));
     uint32_t *device_of = pieces + layout->n;
     enum bins_answer answer = BINS_PACKED;
 
-    for (uint32_t r = 0; r < n_devices; r++)
-        rooms[r] = parts->units->room_bytes[r];
+    memcpy(rooms, parts->units->room_bytes, n_devices * sizeof(*rooms));
     for (uint32_t i = 0; i < layout->n; i++) {
         const struct change *piece = &layout->pieces[i];
         uint64_t bytes = parts->parts[piece->part].bytes;
@@ -78,7 +78,6 @@ static enum bins_answer pack(struct snapshot *layout, const struct parts *parts,
     for (uint32_t k = 0; answer == BINS_PACKED && k < n; k++)
         layout->pieces[pieces[k]].device = device_of[k];
     mem_free(sizes);
-    mem_free(rooms);
     mem_free(pieces);
     return answer;
 }

@@ -36,11 +36,6 @@ struct shortage {
     int64_t device; /* to which it is pinned, or -1 */
 };
 
-static void take_off(struct memory_items *items, uint64_t bytes)
-{
-    items->total -= bytes < items->total ? bytes : items->total;
-}
-
 /* The least that a table takes in all, of one kind of shards: in two where it
  * is cut, as more pieces take no less, and without what rounding up to bytes
  * may have added. */
@@ -69,7 +64,9 @@ static struct memory_items least_memory_of_kind(const struct problem *problem,
             for (uint32_t k = 0; k < n_copies; k++)
                 memory_add(&sum, more);
         }
-    take_off(&sum, n_rows * n_columns > 1 ? n_rows * n_columns : 0);
+    if (n_rows * n_columns > 1)
+        sum.total -=
+            sum.total < n_rows * n_columns ? sum.total : n_rows * n_columns;
     return sum;
 }
 
@@ -89,28 +86,10 @@ static uint64_t least_piece_of_kind(const struct problem *problem,
     return shard_memory(problem, &shard).total;
 }
 
-/* Rooms of the devices. */
-struct rooms {
-    uint64_t least, sum;
-};
-
-static struct rooms measure_rooms(const struct units *units)
-{
-    struct rooms rooms = {.least = UINT64_MAX};
-
-    for (uint32_t r = 0; r < units->problem->cluster.n_devices; r++) {
-        uint64_t room = units->room_bytes[r];
-
-        rooms.least = room < rooms.least ? room : rooms.least;
-        rooms.sum = saturating_add(rooms.sum, room);
-    }
-    return rooms;
-}
-
 /* The least of a unit, whatever the kinds allowed it is cut into; how much of
  * it one device must hold; and whether there is such a device. */
 static bool measure_unit(struct shortage *of, const struct units *units,
-                         uint32_t u, const struct rooms *rooms)
+                         uint32_t u, uint64_t least_room)
 {
     const struct problem *problem = units->problem;
     const struct unit *unit = &units->units[u];
@@ -142,8 +121,8 @@ static bool measure_unit(struct shortage *of, const struct units *units,
             piece = least_piece_of_kind(problem, t, (enum shard_kind)kind);
             if (piece < of->piece_bytes)
                 of->piece_bytes = piece;
-            has_room |= piece <= (kind == SHARD_REPLICATE ? rooms->least
-                                                          : of->room_bytes);
+            has_room |= piece <=
+                        (kind == SHARD_REPLICATE ? least_room : of->room_bytes);
         }
         memory_add(&of->need, least);
     }
@@ -162,14 +141,20 @@ static struct shortage find_shortage(const struct units *units,
     const uint32_t n_devices = units->problem->cluster.n_devices;
     struct memory_items *pinned =
         ARENA_NEW(arena, struct memory_items, n_devices);
-    struct rooms rooms = measure_rooms(units);
-    struct shortage all = {.room_bytes = rooms.sum};
+    struct shortage all = {0};
+    uint64_t least_room = UINT64_MAX;
 
+    for (uint32_t r = 0; r < n_devices; r++) {
+        uint64_t room = units->room_bytes[r];
+
+        least_room = room < least_room ? room : least_room;
+        all.room_bytes = saturating_add(all.room_bytes, room);
+    }
     for (uint32_t u = 0; u < units->n_units; u++) {
         int64_t device = units->units[u].device;
         struct shortage one;
 
-        if (!measure_unit(&one, units, u, &rooms)) {
+        if (!measure_unit(&one, units, u, least_room)) {
             one.kind = OF_A_PIECE;
             return one;
         }
