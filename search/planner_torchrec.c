@@ -15,7 +15,6 @@
 #include "search/search.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -53,10 +52,11 @@ struct sharding_option {
     double storage, rest_storage;
 };
 
-/* The options of a table, best first by the proposer's score. */
+/* The options of a table, by type, and in the proposer's order. */
 struct candidate {
     struct sharding_option options[N_SHARDING_TYPES];
-    uint32_t n_options, current;
+    struct ranked order[N_SHARDING_TYPES];
+    uint32_t n_options, current; /* place in the order */
 };
 
 struct planner {
@@ -386,25 +386,6 @@ static void try_proposal(struct planner *planner)
         planner->best[t] = *planner->proposal[t];
 }
 
-static int compare_by_shard(const void *left, const void *right)
-{
-    const struct sharding_option *a = left, *b = right;
-
-    if (a->ms != b->ms)
-        return a->ms < b->ms ? -1 : 1;
-    return (a->type > b->type) - (a->type < b->type);
-}
-
-static int compare_by_sum(const void *left, const void *right)
-{
-    const struct sharding_option *a = left, *b = right;
-    double sum_a = a->ms * a->n_shards, sum_b = b->ms * b->n_shards;
-
-    if (sum_a != sum_b)
-        return sum_a < sum_b ? -1 : 1;
-    return (a->type > b->type) - (a->type < b->type);
-}
-
 /* Of the tables that have another option, the one with the largest shard by
  * storage, then the largest in all; the first such. n_tables for none. */
 static uint32_t largest(const struct planner *planner)
@@ -428,27 +409,33 @@ static uint32_t largest(const struct planner *planner)
     return best;
 }
 
-static void propose_greedily(struct planner *planner,
-                             int (*compare)(const void *, const void *))
+/* Best first by the largest shard, or by the sum of all. */
+static void propose_greedily(struct planner *planner, bool by_sum)
 {
     uint32_t n = (uint32_t)planner->problem->n_tables, t;
+    struct candidate *candidate;
 
     for (t = 0; t < n; t++) {
-        struct candidate *candidate = &planner->candidates[t];
+        candidate = &planner->candidates[t];
+        for (uint32_t i = 0; i < candidate->n_options; i++) {
+            const struct sharding_option *option = &candidate->options[i];
 
-        qsort(candidate->options, candidate->n_options,
-              sizeof(*candidate->options), compare);
+            candidate->order[i] = (struct ranked){
+                option->ms * (by_sum ? option->n_shards : 1), i};
+        }
+        ranked_sort(candidate->order, candidate->n_options);
         candidate->current = 0;
-        planner->proposal[t] = &candidate->options[0];
+        planner->proposal[t] = &candidate->options[candidate->order[0].idx];
     }
     do {
         try_proposal(planner);
         t = largest(planner);
-        if (t < n)
-            planner->proposal[t] =
-                &planner->candidates[t]
-                     .options[++planner->candidates[t].current];
-    } while (t < n && clock_ms() < planner->end_ms);
+        if (t == n)
+            break;
+        candidate = &planner->candidates[t];
+        planner->proposal[t] =
+            &candidate->options[candidate->order[++candidate->current].idx];
+    } while (clock_ms() < planner->end_ms);
 }
 
 static void propose_uniform(struct planner *planner)
@@ -545,8 +532,8 @@ int rival_torchrec(struct plan *plan, const struct rival_inputs *inputs,
         goto out;
     if (planner_init(&planner, &plan->problem, inputs, start_ms, &scratch, err))
         goto out;
-    propose_greedily(&planner, compare_by_shard);
-    propose_greedily(&planner, compare_by_sum);
+    propose_greedily(&planner, false);
+    propose_greedily(&planner, true);
     propose_uniform(&planner);
     if (isinf(planner.best_ms)) {
         err_set(err, ERR_NO_PLAN,

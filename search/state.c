@@ -390,44 +390,46 @@ double snapshot_price(struct snapshot *snapshot, const struct parts *parts)
     return excess;
 }
 
+/* A piece, and what it is sorted by: first by its unit. */
+#define N_KEYS 6
 struct placed {
     struct change piece;
     const struct part *part;
-    uint32_t rank;
+    uint32_t keys[N_KEYS];
 };
 
-static struct placed *list_placed(const struct snapshot *snapshot,
-                                  const struct parts *parts,
-                                  int (*compare)(const void *, const void *))
-{
-    struct placed *placed = mem_alloc(snapshot->n, sizeof(*placed));
-
-    for (uint32_t i = 0; i < snapshot->n; i++)
-        placed[i] = (struct placed){snapshot->pieces[i],
-                                    &parts->parts[snapshot->pieces[i].part],
-                                    parts->is_halved ? i : 0};
-    qsort(placed, snapshot->n, sizeof(*placed), compare);
-    return placed;
-}
-
-/* Pieces of one range follow each other; wide ranges come first. Halves stay
- * in their order. */
-static int compare_columns(const void *left, const void *right)
+static int compare_placed(const void *left, const void *right)
 {
     const struct placed *a = left, *b = right;
 
-    if (a->part->unit != b->part->unit)
-        return a->part->unit < b->part->unit ? -1 : 1;
-    if (a->rank != b->rank)
-        return a->rank < b->rank ? -1 : 1;
-    if (a->part->width != b->part->width)
-        return a->part->width > b->part->width ? -1 : 1;
-    if (a->piece.range != b->piece.range)
-        return a->piece.range < b->piece.range ? -1 : 1;
-    if (a->piece.block != b->piece.block)
-        return a->piece.block < b->piece.block ? -1 : 1;
-    return (a->piece.device > b->piece.device) -
-           (a->piece.device < b->piece.device);
+    for (unsigned k = 0; k < N_KEYS; k++)
+        if (a->keys[k] != b->keys[k])
+            return a->keys[k] < b->keys[k] ? -1 : 1;
+    return 0;
+}
+
+/* Pieces of one range follow each other; wide ranges come first. Halves stay
+ * in their order. Or by device, so that those that meet follow each other. */
+static struct placed *sort_placed(const struct snapshot *snapshot,
+                                  const struct parts *parts, bool by_device)
+{
+    struct placed *placed = mem_alloc(snapshot->n, sizeof(*placed));
+
+    for (uint32_t i = 0; i < snapshot->n; i++) {
+        const struct change it = snapshot->pieces[i];
+        const struct part *part = &parts->parts[it.part];
+        uint32_t rank = parts->is_halved ? i : 0, width = part->width;
+
+        placed[i] = (struct placed){
+            it, part, {part->unit, it.device, it.range, it.block, it.part}};
+        if (!by_device)
+            placed[i] = (struct placed){
+                it,
+                part,
+                {part->unit, rank, ~width, it.range, it.block, it.device}};
+    }
+    qsort(placed, snapshot->n, sizeof(*placed), compare_placed);
+    return placed;
 }
 
 static size_t count_shards(const struct snapshot *snapshot,
@@ -479,9 +481,9 @@ static void order_by_homes(const struct parts *parts, struct placed *placed,
         homes_order(parts->homes, parts->of[unit].unit->tables[0], order,
                     end - begin);
         for (uint32_t i = begin; i < end; i++)
-            placed[order[i - begin].idx].rank = i;
+            placed[order[i - begin].idx].keys[1] = i;
     }
-    qsort(placed, n, sizeof(*placed), compare_columns);
+    qsort(placed, n, sizeof(*placed), compare_placed);
     mem_free(order);
 }
 
@@ -489,7 +491,7 @@ void snapshot_to_plan(const struct snapshot *snapshot,
                       const struct parts *parts, struct plan *plan,
                       struct arena *arena)
 {
-    struct placed *placed = list_placed(snapshot, parts, compare_columns);
+    struct placed *placed = sort_placed(snapshot, parts, false);
     uint32_t col = 0;
     size_t n = 0;
 
@@ -514,24 +516,9 @@ void snapshot_to_plan(const struct snapshot *snapshot,
     mem_free(placed);
 }
 
-static int compare_meeting(const void *left, const void *right)
-{
-    const struct placed *a = left, *b = right;
-
-    if (a->part->unit != b->part->unit)
-        return a->part->unit < b->part->unit ? -1 : 1;
-    if (a->piece.device != b->piece.device)
-        return a->piece.device < b->piece.device ? -1 : 1;
-    if (a->piece.range != b->piece.range)
-        return a->piece.range < b->piece.range ? -1 : 1;
-    if (a->piece.block != b->piece.block)
-        return a->piece.block < b->piece.block ? -1 : 1;
-    return (a->piece.part > b->piece.part) - (a->piece.part < b->piece.part);
-}
-
 bool snapshot_join(struct snapshot *snapshot, const struct parts *parts)
 {
-    struct placed *sorted = list_placed(snapshot, parts, compare_meeting);
+    struct placed *sorted = sort_placed(snapshot, parts, true);
     uint32_t n = 0, n_all = snapshot->n, part;
     bool is_fine = true;
 
