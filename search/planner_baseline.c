@@ -65,7 +65,7 @@ static int compare_entries(const void *left, const void *right)
     return (first_a < first_b) - (first_a > first_b);
 }
 
-static int list_entries(struct placing *placing, const struct baseline *by,
+static int list_entries(struct placing *placing, const struct contender *by,
                         struct err *err)
 {
     const struct problem *problem = placing->units->problem;
@@ -146,7 +146,7 @@ static int64_t choose(struct placing *placing, const struct entry *entry,
 }
 
 static int place(struct plan *plan, struct placing *placing,
-                 const struct baseline *by, struct err *err)
+                 const struct contender *by, struct err *err)
 {
     for (uint32_t u = 0; u < placing->units->n_units; u++) {
         const struct entry *entry = &placing->entries[u];
@@ -163,9 +163,9 @@ static int place(struct plan *plan, struct placing *placing,
     return 0;
 }
 
-int search_baseline(struct plan *plan, const struct oracle *oracle,
-                    const struct baseline *by, uint64_t seed,
-                    struct arena *arena, struct err *err)
+static int place_baseline(struct plan *plan, const struct contender *by,
+                          const struct contender_inputs *inputs,
+                          struct arena *arena, struct err *err)
 {
     uint32_t n_devices = plan->problem.cluster.n_devices;
     double start_ms = clock_ms();
@@ -175,14 +175,14 @@ int search_baseline(struct plan *plan, const struct oracle *oracle,
     int rc = -1;
 
     arena_init(&scratch);
-    if (units_collect(&units, &plan->problem, oracle, &scratch, err))
+    if (units_collect(&units, &plan->problem, inputs->oracle, &scratch, err))
         goto out;
     placing.units = &units;
     placing.entries = ARENA_NEW(&scratch, struct entry, units.n_units);
     placing.sums = ARENA_NEW(&scratch, double, n_devices);
     placing.used = ARENA_NEW(&scratch, uint64_t, n_devices);
     placing.roomy = ARENA_NEW(&scratch, uint32_t, n_devices);
-    rng_init(&placing.rng, seed, 0);
+    rng_init(&placing.rng, inputs->seed, 0);
     plan->shards = ARENA_NEW(arena, struct shard, plan->problem.n_tables);
     plan->n_shards = 0;
     if (list_entries(&placing, by, err) || place(plan, &placing, by, err))
@@ -191,27 +191,13 @@ int search_baseline(struct plan *plan, const struct oracle *oracle,
     plan_sort_shards(plan);
     plan->search = arena_printf(arena, "baseline:%s", by->name);
     plan->stopped = "done";
-    plan->seed = seed;
+    plan->seed = inputs->seed;
     plan->n_evaluations = 0;
     plan->search_ms = clock_ms() - start_ms;
     rc = 0;
 out:
     arena_release(&scratch);
     return rc;
-}
-
-const struct baseline *search_baselines(void)
-{
-    static const struct baseline baselines[] = {
-        {"random", NULL},
-        {"dim", figure_dim},
-        {"lookup", figure_lookup},
-        {"size", figure_size},
-        {"size-lookup", figure_size_lookup},
-        {NULL, NULL},
-    };
-
-    return baselines;
 }
 
 /* --- those of others --- */
@@ -233,13 +219,36 @@ int rival_check_constraints(const struct problem *problem, const char *planner,
     return 0;
 }
 
-const struct rival *search_rivals(void)
+static int place_reference(struct plan *plan, const struct contender *self,
+                           const struct contender_inputs *inputs,
+                           struct arena *arena, struct err *err)
 {
-    static const struct rival rivals[] = {
-        {"torchrec", rival_torchrec},
-        {"hugectr", rival_hugectr},
-        {NULL, NULL},
+    (void)self;
+    return search_reference(plan, inputs->oracle, inputs->search, arena, err);
+}
+
+static int place_full(struct plan *plan, const struct contender *self,
+                      const struct contender_inputs *inputs,
+                      struct arena *arena, struct err *err)
+{
+    (void)self;
+    return search_full(plan, inputs->oracle, inputs->search, arena, err);
+}
+
+const struct contender *search_contenders(void)
+{
+    static const struct contender contenders[] = {
+        {"random", place_baseline, NULL},
+        {"dim", place_baseline, figure_dim},
+        {"lookup", place_baseline, figure_lookup},
+        {"size", place_baseline, figure_size},
+        {"size-lookup", place_baseline, figure_size_lookup},
+        {"torchrec", rival_torchrec, NULL},
+        {"hugectr", rival_hugectr, NULL},
+        {"reference", place_reference, NULL},
+        {"neuroshard", place_full, NULL},
+        {NULL, NULL, NULL},
     };
 
-    return rivals;
+    return contenders;
 }

@@ -348,14 +348,16 @@ static int start(struct planner *planner, struct err *err)
     return 0;
 }
 
-int rival_hugectr(struct plan *plan, const struct rival_inputs *inputs,
-                  struct arena *arena, struct err *err)
+int rival_hugectr(struct plan *plan, const struct contender *self,
+                  const struct contender_inputs *inputs, struct arena *arena,
+                  struct err *err)
 {
     double start_ms = clock_ms();
     struct planner planner = {0};
     struct arena scratch;
     int rc = -1;
 
+    (void)self;
     arena_init(&scratch);
     if (rival_check_constraints(&plan->problem, "HugeCTR", err))
         goto out;

@@ -60,13 +60,13 @@ struct candidate {
 };
 
 struct planner {
-    const struct problem *problem;     /* not owned */
-    const struct rival_inputs *inputs; /* not owned */
-    struct candidate *candidates;      /* [n_tables] */
-    uint32_t n_ranks, n_local;         /* of a host */
-    uint64_t *free_bytes;              /* [n_ranks]: left */
-    double *ms;                        /* [n_ranks]: loads */
-    double *kept_ms;                   /* [n_local]: to go back to */
+    const struct problem *problem;         /* not owned */
+    const struct contender_inputs *inputs; /* not owned */
+    struct candidate *candidates;          /* [n_tables] */
+    uint32_t n_ranks, n_local;             /* of a host */
+    uint64_t *free_bytes;                  /* [n_ranks]: left */
+    double *ms;                            /* [n_ranks]: loads */
+    double *kept_ms;                       /* [n_local]: to go back to */
     uint64_t *kept_bytes;
     struct ranked *hosts;                    /* by load */
     struct ranked *order;                    /* [n_tables] by storage */
@@ -488,7 +488,7 @@ static void fill_shards(struct plan *plan, struct planner *planner,
 }
 
 static int planner_init(struct planner *planner, const struct problem *problem,
-                        const struct rival_inputs *inputs, double start_ms,
+                        const struct contender_inputs *inputs, double start_ms,
                         struct arena *arena, struct err *err)
 {
     uint32_t n = (uint32_t)problem->n_tables;
@@ -519,14 +519,16 @@ static int planner_init(struct planner *planner, const struct problem *problem,
     return 0;
 }
 
-int rival_torchrec(struct plan *plan, const struct rival_inputs *inputs,
-                   struct arena *arena, struct err *err)
+int rival_torchrec(struct plan *plan, const struct contender *self,
+                   const struct contender_inputs *inputs, struct arena *arena,
+                   struct err *err)
 {
     double start_ms = clock_ms();
     struct planner planner;
     struct arena scratch;
     int rc = -1;
 
+    (void)self;
     arena_init(&scratch);
     if (rival_check_constraints(&plan->problem, "TorchRec", err))
         goto out;

@@ -75,44 +75,40 @@ int search_full(struct plan *plan, const struct oracle *oracle,
                 const struct search_options *options, struct arena *arena,
                 struct err *err) MUST_CHECK;
 
-/* The published baselines: random, dim, lookup, size, size-lookup greedy;
- * memory-checked (ERR_NO_PLAN where a table fits nowhere). */
-struct baseline {
-    const char *name;
-    /* By which tables go, the largest first; NULL: at random. */
-    double (*figure)(const struct table *table);
-};
-/* NULL-name-terminated. */
-const struct baseline *search_baselines(void);
-int search_baseline(struct plan *plan, const struct oracle *oracle,
-                    const struct baseline *by, uint64_t seed,
-                    struct arena *arena, struct err *err) MUST_CHECK;
-
 /*
- * The planners that users have today, by their published rules, to be compared
- * with. Each places by its own costs, whatever prices the plan afterwards, and
- * within the problem's memory as everything here counts it.
+ * All planners, to be compared with each other: the published baselines, those
+ * that users have today by their published rules, and ours. Each places by its
+ * own costs, whatever prices the plan afterwards, and within the problem's
+ * memory as everything here counts it.
  */
 
-struct rival_inputs {
+struct contender_inputs {
     const struct oracle *oracle;   /* what prices the plan: no shard is made
                                       that it cannot price */
     const struct oracle *torchrec; /* TorchRec's costs: additive, one term,
                                       rows over all ranks or a host's */
-    double limit_ms; /* of wall-clock; the best so far is given. 0: none */
+    const struct search_options *search; /* of our own */
+    uint64_t seed;                       /* of what the baselines draw */
+    double limit_ms; /* of wall-clock for TorchRec's planner; its best so far
+                        is given. 0: none */
 };
 
-/* Fills a plan whose problem is set, as search_reference does
- *; plan_price prices it. ERR_NO_PLAN where the rule finds
- * none, or knows no pins or groups and there are some. */
-struct rival {
+struct contender {
     const char *name;
-    int (*place)(struct plan *plan, const struct rival_inputs *inputs,
-                 struct arena *arena, struct err *err);
+    /* Fills a plan whose problem is set, as search_reference does; plan_price
+     * prices it. ERR_NO_PLAN where the rule finds none, or knows no pins or
+     * groups and there are some. `self` is this entry. */
+    int (*place)(struct plan *plan, const struct contender *self,
+                 const struct contender_inputs *inputs, struct arena *arena,
+                 struct err *err);
+    /* Of a baseline: by which tables go, the largest first; NULL: at random. */
+    double (*figure)(const struct table *table);
 };
 /*
- * NULL-name-terminated, after search_baselines:
+ * NULL-name-terminated:
  *
+ *   random, dim, lookup, size, size-lookup
+ *              the published baselines: whole tables, by one figure
  *   torchrec   TorchRec's greedy proposer (by the largest shard, by the sum)
  *              and its uniform one over its sharding types, in device memory
  *              only; each proposal is placed by its greedy partitioner
@@ -120,14 +116,18 @@ struct rival {
  *              tables replicated, hot ones halved and halved again, twenty
  *              greedy rounds; cuts by columns where the oracle prices no such
  *              rows
+ *   reference  search_reference
+ *   neuroshard search_full
  */
-const struct rival *search_rivals(void);
+const struct contender *search_contenders(void);
 
-/* The single ones. */
-int rival_torchrec(struct plan *plan, const struct rival_inputs *inputs,
-                   struct arena *arena, struct err *err) MUST_CHECK;
-int rival_hugectr(struct plan *plan, const struct rival_inputs *inputs,
-                  struct arena *arena, struct err *err) MUST_CHECK;
+/* Of the list, those in files of their own. */
+int rival_torchrec(struct plan *plan, const struct contender *self,
+                   const struct contender_inputs *inputs, struct arena *arena,
+                   struct err *err) MUST_CHECK;
+int rival_hugectr(struct plan *plan, const struct contender *self,
+                  const struct contender_inputs *inputs, struct arena *arena,
+                  struct err *err) MUST_CHECK;
 
 /* ERR_NO_PLAN where a table is pinned or in a group: the planner named cannot
  * be told so. */

@@ -12,7 +12,6 @@
 #define MAX_TASKS 100000
 #define MAX_DRAWN 59 /* tables of a drawn task */
 #define MAX_TRIES 10000
-#define MAX_PLANNERS 16
 
 static const struct option_spec count_options[] = {
     {"gpus", 'g', OPTION_U64, "N", NULL, 1, PLANNING_MAX_GPUS, NULL,
@@ -32,57 +31,13 @@ static const struct option_spec own_options[] = {
     {0},
 };
 
-/* One of three kinds; the other two are NULL. */
-struct contender {
-    const char *name;
-    const struct baseline *baseline;
-    const struct rival *rival;
-    int (*search)(struct plan *plan, const struct oracle *oracle,
-                  const struct search_options *options, struct arena *arena,
-                  struct err *err);
-};
-
-/* What all planners of a task are given. */
+/* What is the same for all tasks. */
 struct inputs {
     const struct problem *problem;
-    struct contender planners[MAX_PLANNERS];
-    struct oracle *oracle, *torchrec;
+    struct contender_inputs given;
     struct search_options search;
-    uint64_t seed; /* of what the planners draw */
-    double rival_limit_ms;
     struct arena *arena;
 };
-
-/* All there are, baselines first; the last one is ours, which the others are
- * measured by. Returns how many. */
-static size_t list_planners(struct contender *planners)
-{
-    size_t n = 0;
-
-    for (const struct baseline *b = search_baselines(); b->name; b++)
-        planners[n++] = (struct contender){.name = b->name, .baseline = b};
-    for (const struct rival *r = search_rivals(); r->name; r++)
-        planners[n++] = (struct contender){.name = r->name, .rival = r};
-    planners[n++] = (struct contender){"reference", .search = search_reference};
-    planners[n++] = (struct contender){"neuroshard", .search = search_full};
-    return n;
-}
-
-static int contender_place(struct plan *plan, const struct contender *planner,
-                           const struct inputs *inputs, struct err *err)
-{
-    const struct rival_inputs given = {.oracle = inputs->oracle,
-                                       .torchrec = inputs->torchrec,
-                                       .limit_ms = inputs->rival_limit_ms};
-
-    if (planner->baseline)
-        return search_baseline(plan, inputs->oracle, planner->baseline,
-                               inputs->seed, inputs->arena, err);
-    if (planner->rival)
-        return planner->rival->place(plan, &given, inputs->arena, err);
-    return planner->search(plan, inputs->oracle, &inputs->search, inputs->arena,
-                           err);
-}
 
 /* One that finds no plan, or cannot plan such tables, is a line in the table;
  * anything else ends the command. */
@@ -92,12 +47,12 @@ static int run_planner(struct compare_entry *entry,
 {
     struct plan plan = {.problem = *inputs->problem};
     double start_ms = clock_ms();
-    int rc = contender_place(&plan, planner, inputs, err);
+    int rc = planner->place(&plan, planner, &inputs->given, inputs->arena, err);
 
     entry->planner = planner->name;
     entry->search_ms = clock_ms() - start_ms;
     if (!rc)
-        rc = planning_finish(&plan, inputs->oracle, inputs->arena, err);
+        rc = planning_finish(&plan, inputs->given.oracle, inputs->arena, err);
     if (!rc) {
         compare_fill(entry, &plan);
         return 0;
@@ -109,14 +64,17 @@ static int run_planner(struct compare_entry *entry,
     return 0;
 }
 
-/* TorchRec plans by its own costs: those of --cost if they are, else its
- * defaults. */
-static int open_torchrec(struct inputs *inputs, struct err *err)
+/* The cost model, and TorchRec's own costs: those of --cost if they are, else
+ * its defaults. */
+static int open_oracles(struct oracle *oracles[2], const struct inputs *inputs,
+                        struct cli *cli, struct err *err)
 {
-    const char *name = inputs->oracle->name;
-
-    return oracle_open(&inputs->torchrec,
-                       strncmp(name, "torchrec", 8) ? "torchrec" : name,
+    if (planning_oracle(&oracles[0], cli, inputs->problem, err))
+        return -1;
+    return oracle_open(&oracles[1],
+                       strncmp(oracles[0]->name, "torchrec", 8)
+                           ? "torchrec"
+                           : oracles[0]->name,
                        inputs->problem, inputs->arena, err);
 }
 
@@ -127,28 +85,28 @@ static int run_task(struct comparison *comparison, const char *name,
     struct compare_task *task = &comparison->tasks[comparison->n_tasks++];
     struct compare_entry *entries =
         ARENA_NEW(inputs->arena, struct compare_entry, comparison->n_planners);
+    struct oracle *oracles[2] = {NULL, NULL};
     int rc = -1;
 
     *task = (struct compare_task){
         .name = name, .n_tables = problem->n_tables, .entries = entries};
     inputs->problem = problem;
-    inputs->oracle = inputs->torchrec = NULL;
-    if (planning_oracle(&inputs->oracle, cli, problem, err))
+    if (open_oracles(oracles, inputs, cli, err))
         goto out;
-    if (open_torchrec(inputs, err))
-        goto out;
+    inputs->given.oracle = oracles[0];
+    inputs->given.torchrec = oracles[1];
     comparison->cluster = problem->cluster;
     comparison->batch = problem->batch;
-    comparison->cost_model = inputs->oracle->name;
-    comparison->hash = inputs->oracle->hash;
-    comparison->basis = cost_basis_name(inputs->oracle->basis);
+    comparison->cost_model = oracles[0]->name;
+    comparison->hash = oracles[0]->hash;
+    comparison->basis = cost_basis_name(oracles[0]->basis);
     for (size_t p = 0; p < comparison->n_planners; p++)
-        if (run_planner(&entries[p], &inputs->planners[p], inputs, err))
+        if (run_planner(&entries[p], &search_contenders()[p], inputs, err))
             goto out;
     rc = 0;
 out:
-    oracle_close(inputs->torchrec);
-    oracle_close(inputs->oracle);
+    oracle_close(oracles[1]);
+    oracle_close(oracles[0]);
     return rc;
 }
 
@@ -213,7 +171,7 @@ static int run_file(struct comparison *comparison, const char *path,
         rng_init(&rng, cli_u64(cli, "seed"), i);
         if (draw_task(task, pool, &rng, inputs->arena, err))
             return -1;
-        inputs->seed = cli_u64(cli, "seed") + i;
+        inputs->given.seed = cli_u64(cli, "seed") + i;
         if (run_task(comparison,
                      arena_printf(inputs->arena, "%s#%llu", pool->source,
                                   (unsigned long long)i),
@@ -244,13 +202,15 @@ static int run_compare(struct cli *cli, struct err *err)
     struct comparison comparison = {
         .tasks = ARENA_NEW(cli_arena(cli), struct compare_task,
                            n_tasks * cli_n_args(cli))};
-    struct inputs inputs = {.seed = cli_u64(cli, "seed"),
-                            .rival_limit_ms =
-                                1000 * cli_double(cli, "rival-limit"),
-                            .arena = cli_arena(cli)};
+    struct inputs inputs = {
+        .given = {.seed = cli_u64(cli, "seed"),
+                  .search = &inputs.search,
+                  .limit_ms = 1000 * cli_double(cli, "rival-limit")},
+        .arena = cli_arena(cli)};
     int rc = -1;
 
-    comparison.n_planners = list_planners(inputs.planners);
+    while (search_contenders()[comparison.n_planners].name)
+        comparison.n_planners++;
     search_options_init(&inputs.search);
     inputs.search.seed = cli_u64(cli, "seed");
     inputs.search.time_limit_ms = 1000 * cli_double(cli, "time-limit");

@@ -134,7 +134,8 @@ static void judge(struct searcher *searcher, const struct refusal *refusal,
 static void ask_all(struct searcher *searchers, struct refusal *refusal)
 {
     const struct oracle *oracle = &refusal->oracle.base;
-    const struct baseline *baseline = search_baselines();
+    const struct contender_inputs inputs = {.oracle = oracle};
+    const struct contender *baseline = search_contenders();
     struct plan plan = {.problem = refusal->problem};
     struct search_options options;
     struct err err = {0};
@@ -147,9 +148,9 @@ static void ask_all(struct searcher *searchers, struct refusal *refusal)
     err = (struct err){0};
     rc = search_reference(&plan, oracle, &options, &refusal->arena, &err);
     judge(&searchers[1], refusal, rc, &err);
-    for (; baseline->name; baseline++) {
+    for (; strcmp(baseline->name, "torchrec") != 0; baseline++) {
         err = (struct err){0};
-        rc = search_baseline(&plan, oracle, baseline, 0, &refusal->arena, &err);
+        rc = baseline->place(&plan, baseline, &inputs, &refusal->arena, &err);
         judge(&searchers[2], refusal, rc, &err);
     }
 }

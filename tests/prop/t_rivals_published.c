@@ -50,16 +50,26 @@ static void open_torchrec(struct oracle **out, const char *cost,
     }
 }
 
-static int place(struct plan *plan, const struct rival *rival,
+static const struct contender *find(const char *name)
+{
+    const struct contender *contender = search_contenders();
+
+    while (strcmp(contender->name, name) != 0)
+        contender++;
+    return contender;
+}
+
+static int place(struct plan *plan, const struct contender *rival,
                  const struct problem *problem, const struct oracle *oracle,
                  const struct oracle *torchrec, struct arena *arena)
 {
-    const struct rival_inputs inputs = {.oracle = oracle, .torchrec = torchrec};
+    const struct contender_inputs inputs = {.oracle = oracle,
+                                            .torchrec = torchrec};
     struct err err = {0};
 
     *plan = (struct plan){.problem = *problem};
-    if (!ok(!rival->place(plan, &inputs, arena, &err), "%s finds a plan %s",
-            rival->name, err.msg))
+    if (!ok(!rival->place(plan, rival, &inputs, arena, &err),
+            "%s finds a plan %s", rival->name, err.msg))
         return -1;
     plan_derive_kinds(plan);
     if (!ok(!plan_price(plan, oracle, arena, &err), "it is priced %s", err.msg))
@@ -106,7 +116,7 @@ static void check_torchrec(const struct problem *problem, struct arena *arena)
     double sum = 0;
 
     open_torchrec(&oracle, "torchrec", problem, arena);
-    if (!place(&plan, &search_rivals()[0], problem, oracle, oracle, arena)) {
+    if (!place(&plan, find("torchrec"), problem, oracle, oracle, arena)) {
         for (uint32_t r = 0; r < N_GPUS; r++) {
             sum += plan.devices[r].total_ms;
             is_str(tables_on(&plan, r, SHARD_TABLE | SHARD_COLUMN, LEFT_OUT,
@@ -149,7 +159,7 @@ static void check_hugectr(struct problem *problem, struct arena *arena)
         problem->cluster.memory_bytes[r] = UINT64_C(60000000000);
     open_torchrec(&oracle, "roofline:h100", problem, arena);
     open_torchrec(&torchrec, "torchrec", problem, arena);
-    if (!place(&plan, &search_rivals()[1], problem, oracle, torchrec, arena)) {
+    if (!place(&plan, find("hugectr"), problem, oracle, torchrec, arena)) {
         swap_10_and_23(&plan);
         for (uint32_t r = 0; r < N_GPUS; r++) {
             is_str(tables_on(&plan, r, SHARD_TABLE | SHARD_ROW, NONE, arena),
