@@ -103,16 +103,14 @@ static void add_tiling(struct choices *choices, const struct parts *parts,
     }
 }
 
-/* n pieces of this part, one of that. */
-static struct toll toll_of_parts(const struct parts *parts, uint32_t part,
-                                 double n, uint32_t last)
+/* All pieces of a part that stands so often. */
+static struct toll toll_of_part(const struct parts *parts, uint32_t part,
+                                double n)
 {
-    return (struct toll){
-        n * parts->alone_ms[part] + parts->alone_ms[last],
-        n * (double)parts->parts[part].bytes + (double)parts->parts[last].bytes,
-        parts->alone_ms[part],
-        parts->parts[part].kind == SHARD_REPLICATE ? parts->alone_ms[part] : 0,
-    };
+    double ms = parts->alone_ms[part], bytes = (double)parts->parts[part].bytes;
+
+    return (struct toll){(n - 1) * ms + ms, (n - 1) * bytes + bytes, ms,
+                         n > 1 ? ms : 0};
 }
 
 static struct toll toll_of_blocks(const struct parts *parts,
@@ -121,8 +119,7 @@ static struct toll toll_of_blocks(const struct parts *parts,
     struct toll sum = {.everywhere_ms = INFINITY};
 
     for (uint32_t b = 0; b < cut->n_blocks; b++) {
-        struct toll one = toll_of_parts(parts, parts_of_block(cut, b), 0,
-                                        parts_of_block(cut, b));
+        struct toll one = toll_of_part(parts, parts_of_block(cut, b), 1);
 
         sum.ms += one.ms;
         sum.bytes += one.bytes;
@@ -147,10 +144,10 @@ static void collect(struct choices *choices, const struct parts *parts,
     choices->tilings = ARENA_NEW(arena, struct tiling, 1 + of->n_cuts);
     if (of->whole != NO_PART)
         choices->single[choices->n_single++] =
-            toll_of_parts(parts, of->whole, 0, of->whole);
+            toll_of_part(parts, of->whole, 1);
     if (of->replica != NO_PART)
         choices->single[choices->n_single++] =
-            toll_of_parts(parts, of->replica, n_devices - 1, of->replica);
+            toll_of_part(parts, of->replica, n_devices);
     if (of->columns != NO_PART)
         add_tiling(choices, parts, unit, NULL, vector, arena);
     for (uint32_t c = of->first_cut; c < of->first_cut + of->n_cuts; c++) {

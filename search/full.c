@@ -259,7 +259,7 @@ static void even_memory(struct full *full, struct snapshot *best)
     struct snapshot even = {0};
 
     snapshot_copy(&even, best);
-    full->n_priced += settle_memory(&even, &full->parts);
+    full->n_priced += settle(&even, &full->parts, true, -INFINITY);
     if (snapshot_price(&even, &full->parts) <= 0 &&
         even.total_ms <= best->total_ms)
         snapshot_copy(best, &even);

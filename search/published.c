@@ -428,7 +428,7 @@ static int settle_plan(struct plan *plan, const struct oracle *oracle,
         parts_init(&parts, &units, NULL, NULL, scratch, err))
         return -1;
     if (snapshot_from_plan(&snapshot, &parts, plan)) {
-        plan->n_evaluations += settle_total(&snapshot, &parts, most_ms);
+        plan->n_evaluations += settle(&snapshot, &parts, false, most_ms);
         snapshot_price(&snapshot, &parts);
         if (snapshot.total_ms < plan->total_ms) {
             snapshot_to_plan(&snapshot, &parts, plan, arena);

@@ -156,30 +156,18 @@ static bool step(struct settling *settling)
     return true;
 }
 
-static uint64_t settle(struct snapshot *snapshot, const struct parts *parts,
-                       bool by_memory, double most_ms)
+uint64_t settle(struct snapshot *snapshot, const struct parts *parts,
+                bool by_memory, double most_ms)
 {
     struct settling settling = {.parts = parts, .by_memory = by_memory};
     uint64_t n_priced;
 
     tryout_init(&settling.tryout, parts);
     snapshot_load(snapshot, &settling.tryout.layout);
-    while ((by_memory || settling.tryout.layout.total_ms > most_ms) &&
-           step(&settling))
+    while (settling.tryout.layout.total_ms > most_ms && step(&settling))
         continue;
     n_priced = settling.tryout.n_priced;
     snapshot_save(snapshot, &settling.tryout.layout);
     tryout_release(&settling.tryout);
     return n_priced;
-}
-
-uint64_t settle_total(struct snapshot *snapshot, const struct parts *parts,
-                      double most_ms)
-{
-    return settle(snapshot, parts, false, most_ms);
-}
-
-uint64_t settle_memory(struct snapshot *snapshot, const struct parts *parts)
-{
-    return settle(snapshot, parts, true, INFINITY);
 }

@@ -9,13 +9,10 @@
  * best one at a time: deterministic, and of bounded work.
  */
 
-/* Until the total is most_ms or nothing lowers it.
- * Returns how many changes were priced. */
-uint64_t settle_total(struct snapshot *snapshot, const struct parts *parts,
-                      double most_ms);
-
-/* Off the device that is fullest by its share of room, as long as that lowers
- * the largest share and the total does not rise. */
-uint64_t settle_memory(struct snapshot *snapshot, const struct parts *parts);
+/* Until the total is most_ms or nothing lowers it. By memory: off the device
+ * that is fullest by its share of room, as long as that lowers the largest
+ * share and the total does not rise. Returns how many changes were priced. */
+uint64_t settle(struct snapshot *snapshot, const struct parts *parts,
+                bool by_memory, double most_ms);
 
 #endif

@@ -56,15 +56,11 @@ static void watch_terms(const struct oracle *base, const double *sums,
 
 void watch_init(struct watch *watch, const struct oracle *oracle)
 {
-    static const struct oracle_ops by_comm = {
-        .embed = watch_embed, .compute = watch_compute, .comm = watch_comm};
-    static const struct oracle_ops by_terms = {.embed = watch_embed,
-                                               .compute = watch_compute,
-                                               .comm = watch_comm,
-                                               .terms = watch_terms};
-
     *watch = (struct watch){.base = *oracle, .oracle = oracle};
-    watch->base.ops = oracle->ops->terms ? &by_terms : &by_comm;
+    watch->ops =
+        (struct oracle_ops){watch_embed, watch_compute, watch_comm,
+                            oracle->ops->terms ? watch_terms : NULL, NULL};
+    watch->base.ops = &watch->ops;
     watch->is_bad = &watch->noted;
 }
 

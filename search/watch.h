@@ -17,6 +17,7 @@ struct watch {
     const struct oracle *oracle; /* what answers; not owned */
     atomic_bool *is_bad;         /* &noted */
     atomic_bool noted;
+    struct oracle_ops ops; /* of base */
 };
 
 /* Must stay where it is from then on. */
