@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/bound.h"
 
+#include "search/search.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -444,4 +446,24 @@ void bound_find(struct bound *bound, const struct parts *parts)
     proof.room = ARENA_NEW(&arena, struct toll, widest / TABLE_COLUMN_STEP + 2);
     prove(bound, &proof);
     arena_release(&arena);
+}
+
+void search_bound(struct proven *proven, const struct problem *problem,
+                  const struct oracle *oracle, struct arena *arena)
+{
+    struct units units;
+    struct parts parts;
+    struct bound bound;
+    struct err ignored = {0};
+
+    *proven = (struct proven){.ms = NAN};
+    if (units_collect(&units, problem, oracle, arena, &ignored) ||
+        parts_init(&parts, &units, NULL, NULL, arena, &ignored))
+        return;
+    bound_find(&bound, &parts);
+    proven->ms = bound.ms;
+    proven->term = bound_term_name(bound.term);
+    if (bound.term == BOUND_PIECE)
+        proven->table =
+            problem->tables[parts.of[bound.unit].unit->tables[0]].name;
 }

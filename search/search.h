@@ -75,6 +75,15 @@ int search_full(struct plan *plan, const struct oracle *oracle,
                 const struct search_options *options, struct arena *arena,
                 struct err *err) MUST_CHECK;
 
+/* What no plan of a problem undercuts, of the cuts that the search knows. */
+struct proven {
+    double ms;         /* NAN: nothing is proven for this cost model */
+    const char *term;  /* what sets it: bound_term_name */
+    const char *table; /* whose piece sets it, or NULL */
+};
+void search_bound(struct proven *proven, const struct problem *problem,
+                  const struct oracle *oracle, struct arena *arena);
+
 /*
  * All planners, to be compared with each other: the published baselines, those
  * that users have today by their published rules, and ours. Each places by its

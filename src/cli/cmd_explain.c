@@ -3,7 +3,7 @@
 #include "cli/planning.h"
 #include "emit/explain.h"
 #include "io/plan_json.h"
-#include "search/bound.h"
+#include "search/search.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -26,29 +26,18 @@ static int find_table(uint32_t *out, const struct problem *problem,
     return err_set(err, ERR_INPUT, "the plan has no table '%s'", name);
 }
 
-/* What no plan undercuts. Proven for the cuts that the search knows: where a
- * hand-made plan is below it, it says nothing. */
+/* Where a hand-made plan is below the bound, it says nothing. */
 static void find_bound(struct explained *explained, const struct plan *plan,
                        const struct oracle *oracle)
 {
-    struct units units;
-    struct parts parts;
-    struct bound bound;
-    struct err ignored = {0};
+    struct proven proven;
 
-    explained->bound_ms = NAN;
-    if (units_collect(&units, &plan->problem, oracle, explained->arena,
-                      &ignored) ||
-        parts_init(&parts, &units, NULL, NULL, explained->arena, &ignored))
-        return;
-    bound_find(&bound, &parts);
-    if (!(bound.ms > 0) || bound.ms > plan->total_ms * (1 + 1e-9))
-        return;
-    explained->bound_ms = bound.ms;
-    explained->bound_term = bound_term_name(bound.term);
-    if (bound.term == BOUND_PIECE)
-        explained->bound_table =
-            plan->problem.tables[parts.of[bound.unit].unit->tables[0]].name;
+    search_bound(&proven, &plan->problem, oracle, explained->arena);
+    if (!(proven.ms > 0) || proven.ms > plan->total_ms * (1 + 1e-9))
+        proven = (struct proven){.ms = NAN};
+    explained->bound_ms = proven.ms;
+    explained->bound_term = proven.term;
+    explained->bound_table = proven.table;
 }
 
 static void print(struct explained *explained, struct cli *cli, bool has_table,
