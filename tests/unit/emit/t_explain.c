@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: MIT */
+#include "emit/explain.h"
+
+#include "tests/unit/emit/fixture.h"
+
+#include <stdlib.h>
+
+/* A GPU computes for a millisecond a column and look-up of a sample, and sends
+ * a tenth of that a column; where GPUs wait, for all at the pace of the one
+ * that sends most. */
+enum { WORK, OUTPUT, WIDTH };
+
+static void plain_embed(const struct oracle *oracle, const struct shard *shards,
+                        size_t n, double *out)
+{
+    for (size_t i = 0; i < n; i++, out += WIDTH) {
+        const struct table *table = &oracle->problem->tables[shards[i].table];
+        double width = shards[i].col_end - shards[i].col_begin;
+
+        out[WORK] = width * table->pooling_factor;
+        out[OUTPUT] = shards[i].kind == SHARD_REPLICATE ? 0 : 0.1 * width;
+    }
+}
+
+static void plain_compute(const struct oracle *oracle, const double *sums,
+                          size_t n, double *compute_ms)
+{
+    (void)oracle;
+    for (size_t i = 0; i < n; i++)
+        compute_ms[i] = sums[i * WIDTH + WORK];
+}
+
+static void waiting_comm(const struct oracle *oracle, size_t n,
+                         const double *sums, const double *compute_ms,
+                         double *fwd_ms, double *bwd_ms)
+{
+    uint32_t n_devices = oracle->problem->cluster.n_devices;
+    double most = 0, last = 0;
+
+    (void)n; /* is 1 */
+    for (uint32_t r = 0; r < n_devices; r++) {
+        most = fmax(most, sums[r * WIDTH + OUTPUT]);
+        last = fmax(last, compute_ms[r]);
+    }
+    for (uint32_t r = 0; r < n_devices; r++) {
+        bwd_ms[r] = most;
+        fwd_ms[r] = last - compute_ms[r] + 2 * most;
+    }
+}
+
+static void own_comm(const struct oracle *oracle, size_t n, const double *sums,
+                     const double *compute_ms, double *fwd_ms, double *bwd_ms)
+{
+    (void)compute_ms;
+    for (size_t r = 0; r < n * oracle->problem->cluster.n_devices; r++) {
+        bwd_ms[r] = sums[r * WIDTH + OUTPUT];
+        fwd_ms[r] = 2 * bwd_ms[r];
+    }
+}
+
+static void own_terms(const struct oracle *oracle, const double *sums,
+                      const double *compute_ms, size_t n, double *terms_ms)
+{
+    (void)oracle;
+    for (size_t r = 0; r < n; r++)
+        terms_ms[r] = compute_ms[r] + 3 * sums[r * WIDTH + OUTPUT];
+}
+
+static struct oracle make_oracle(const struct problem *problem, bool waits)
+{
+    static const struct oracle_ops waiting = {.embed = plain_embed,
+                                              .compute = plain_compute,
+                                              .comm = waiting_comm},
+                                   own = {.embed = plain_embed,
+                                          .compute = plain_compute,
+                                          .comm = own_comm,
+                                          .terms = own_terms};
+
+    return (struct oracle){.ops = waits ? &waiting : &own,
+                           .problem = problem,
+                           .name = "plain",
+                           .hash = "00",
+                           .comm = "made up",
+                           .width = WIDTH,
+                           .n_terms = 1,
+                           .is_additive = !waits,
+                           .kinds =
+                               SHARD_TABLE | SHARD_COLUMN | SHARD_REPLICATE,
+                           .floor_lane = -1};
+}
+
+/* GPU 1 is last; GPU 2 has little memory, and most to send. */
+static struct plan make_plan(void)
+{
+    struct plan plan = fixture_plan(3, 3, 64);
+    uint64_t *memory = plan.problem.cluster.memory_bytes;
+
+    plan.problem.memory_model = MEMORY_WEIGHTS;
+    fixture_whole(&plan, "small", 1000, 8, 1, 0);
+    fixture_whole(&plan, "hot", 2000, 16, 3, 1);
+    fixture_table(&plan, "wide", 500, 48, 0.25);
+    fixture_shard(&plan, 0, 500, 0, 16, 1);
+    fixture_shard(&plan, 0, 500, 16, 48, 2);
+    memory[0] = 300000; /* 32000 of it are taken */
+    memory[1] = 400000; /* 160000 */
+    memory[2] = 100000; /* 64000 */
+    fixture_finish(&plan);
+    return plan;
+}
+
+static void open_explained(struct explained *explained, struct plan *plan,
+                           const struct oracle *oracle)
+{
+    struct err err = {0};
+
+    if (plan_price(plan, oracle, &arena, &err))
+        ok(0, "priced: %s", err.msg);
+    *explained = (struct explained){.bound_ms = NAN, .arena = &arena};
+    what_if_init(&explained->what_if, plan, oracle);
+}
+
+static char *plan_text(struct explained *explained)
+{
+    struct buf out = {0};
+    char *text;
+
+    explain_plan(explained, &out);
+    text = arena_strndup(&arena, out.data, out.len);
+    buf_release(&out);
+    return text;
+}
+
+static char *table_text(struct explained *explained, uint32_t table)
+{
+    struct buf out = {0};
+    char *text;
+
+    explain_table(explained, table, &out);
+    text = arena_strndup(&arena, out.data, out.len);
+    buf_release(&out);
+    return text;
+}
+
+static char *json_text(json_t *root)
+{
+    char *dumped = json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(6));
+    char *text = arena_strdup(&arena, dumped);
+
+    free(dumped);
+    json_decref(root);
+    return text;
+}
+
+static const char own_plan[] =
+    "step    61.6000 ms by plain (analytic)\n"
+    "binds   GPU 1 is slowest, after 61.6000 ms: compute 52.0000, "
+    "backward communication 3.2000, forward communication 6.4000\n"
+    "        most of it is compute: 84.4 % of the step\n"
+    "bound   no plan takes less than 44.0000 ms, by the largest "
+    "piece (table 'hot'): this one is within 40.00 %\n"
+    "memory  does not bind: each piece of GPU 1 has room on another "
+    "GPU\n"
+    "\n"
+    "          total  sooner by   compute  bwd comm  fwd comm   "
+    "memory              has room for\n"
+    "GPU          ms         ms        ms        ms        ms        "
+    "%        free  pieces of 1\n"
+    "1       61.6000     0.0000   52.0000    3.2000    6.4000     "
+    "40.0     234 KiB          -\n"
+    "2       17.6000    44.0000    8.0000    3.2000    6.4000     "
+    "64.0    35.2 KiB          1\n"
+    "0       10.4000    51.2000    8.0000    0.8000    1.6000     "
+    "10.7     262 KiB          2\n"
+    "\n"
+    "without it:                                                     "
+    "step ms    saved    total ms\n"
+    "piece on GPU 1                            kind      columns     "
+    "rows\n"
+    "hot                                       table         16      "
+    " 2000   17.6000  44.0000    8.8000\n"
+    "wide                                      column        16      "
+    "  500   52.8000   8.8000   52.8000\n";
+
+static const char own_table[] =
+    "table   'wide': 500 rows x 48, pooling 0.25\n"
+    "now     2 column shards on GPUs 1 2\n"
+    "step    61.6000 ms by plain (analytic), 52.8000 ms without it\n"
+    "why     not the best: whole on GPU 0 saves 8.8000 ms\n"
+    "\n"
+    "all else as it is                               step ms     "
+    "change\n"
+    "now                                             61.6000\n"
+    "whole on GPU 0                                  52.8000    "
+    "-8.8000\n"
+    "whole on GPU 2                                  52.8000    "
+    "-8.8000\n"
+    "whole on GPU 1                                  79.2000   "
+    "+17.6000\n"
+    "columns 0-16 to GPU 0                           52.8000    "
+    "-8.8000\n"
+    "columns 0-16 to GPU 2                           52.8000    "
+    "-8.8000\n"
+    "columns 16-48 to GPU 0                          61.6000    "
+    "+0.0000\n"
+    "2 column pieces on GPUs 2 0                     52.8000    "
+    "-8.8000\n"
+    "replicated                                      64.8000    "
+    "+3.2000\n";
+
+static const char own_json[] =
+    "{\"cost_model\":\"plain\",\"total_ms\":61.6,\"last_gpu\":1,"
+    "\"longest_fwd_comm_gpu\":1,\"largest_part\":\"compute\","
+    "\"largest_part_ms\":52.0,\"gpus\":[{\"own_ms\":10.4,"
+    "\"sooner_by_ms\":51.2,\"compute_ms\":8.0,\"bwd_comm_ms\":0.8,"
+    "\"fwd_comm_ms\":1.6,\"used_bytes\":32000,"
+    "\"memory_bytes\":300000,\"has_room_for\":2},{\"own_ms\":61.6,"
+    "\"sooner_by_ms\":0.0,\"compute_ms\":52.0,\"bwd_comm_ms\":3.2,"
+    "\"fwd_comm_ms\":6.4,\"used_bytes\":160000,"
+    "\"memory_bytes\":400000,\"has_room_for\":0},{\"own_ms\":17.6,"
+    "\"sooner_by_ms\":44.0,\"compute_ms\":8.0,\"bwd_comm_ms\":3.2,"
+    "\"fwd_comm_ms\":6.4,\"used_bytes\":64000,"
+    "\"memory_bytes\":100000,\"has_room_for\":1}],"
+    "\"pieces\":[{\"shard\":1,\"table\":\"hot\",\"kind\":\"table\","
+    "\"total_ms_without\":17.6,\"own_ms_without\":8.8,"
+    "\"has_room_elsewhere\":true},{\"shard\":2,\"table\":\"wide\","
+    "\"kind\":\"column\",\"total_ms_without\":52.8,"
+    "\"own_ms_without\":52.8,\"has_room_elsewhere\":true}],"
+    "\"bound_ms\":44.0,\"bound_term\":\"largest piece\"}";
+
+static const char waiting_plan[] =
+    "step    61.6000 ms by plain (analytic)\n"
+    "binds   GPU 1 is ready last, after 55.2000 ms: compute 52.0000, "
+    "backward communication 3.2000\n"
+    "        the forward communication then takes 6.4000 ms, longest "
+    "on GPU 1\n"
+    "        most of it is compute: 84.4 % of the step\n"
+    "bound   none is proven for this cost model\n"
+    "memory  binds: 1 of 2 pieces of GPU 1 have room on no other GPU\n"
+    "\n"
+    "          ready  sooner by   compute  bwd comm  fwd comm   "
+    "memory              has room for\n"
+    "GPU          ms         ms        ms        ms        ms        "
+    "%        free  pieces of 1\n"
+    "1       55.2000     0.0000   52.0000    3.2000    6.4000     "
+    "40.0     234 KiB          -\n"
+    "0       11.2000    44.0000    8.0000    3.2000    6.4000     "
+    "97.0      1000 B          0\n"
+    "2       11.2000    44.0000    8.0000    3.2000    6.4000     "
+    "64.0    35.2 KiB          1\n"
+    "\n"
+    "without it:                                                     "
+    "step ms    saved    ready ms\n"
+    "piece on GPU 1                            kind      columns     "
+    "rows\n"
+    "hot                                       table         16      "
+    " 2000   17.6000  44.0000    7.2000\n"
+    "wide                                      column        16      "
+    "  500   57.6000   4.0000   51.2000\n";
+
+static const char waiting_table[] =
+    "table   'hot': 2,000 rows x 16, pooling 3\n"
+    "now     whole on GPU 1\n"
+    "step    61.6000 ms by plain (analytic), 17.6000 ms without it\n"
+    "why     no other way is allowed\n"
+    "\n"
+    "all else as it is                               step ms     "
+    "change\n"
+    "now                                             61.6000\n"
+    "whole on GPU 0                                  65.6000    "
+    "+4.0000  no: GPU 0 is 124 KiB short, mostly weights\n"
+    "whole on GPU 2                                  70.4000    "
+    "+8.8000  no: GPU 2 is 89.8 KiB short, mostly weights\n"
+    "2 column pieces on GPUs 1 0                     41.6000   "
+    "-20.0000  no: GPU 0 is 61.5 KiB short, mostly weights\n"
+    "replicated                                      65.6000    "
+    "+4.0000  no: GPU 0 is 124 KiB short, mostly weights\n";
+
+static const char waiting_json[] =
+    "{\"table\":\"small\",\"cost_model\":\"plain\",\"total_ms\":61.6,"
+    "\"total_ms_without\":61.6,\"ways\":[{\"way\":\"whole on GPU 2\","
+    "\"total_ms\":64.0,\"allowed\":true,\"why_not\":null,"
+    "\"shards\":[{\"table\":0,\"kind\":\"table\",\"row_begin\":0,"
+    "\"row_end\":1000,\"col_begin\":0,\"col_end\":8,\"device\":2}]},"
+    "{\"way\":\"whole on GPU 1\",\"total_ms\":72.0,\"allowed\":true,"
+    "\"why_not\":null,\"shards\":[{\"table\":0,\"kind\":\"table\","
+    "\"row_begin\":0,\"row_end\":1000,\"col_begin\":0,\"col_end\":8,"
+    "\"device\":1}]},{\"way\":\"2 column pieces on GPUs 0 2\","
+    "\"total_ms\":62.8,\"allowed\":true,\"why_not\":null,"
+    "\"shards\":[{\"table\":0,\"kind\":\"column\",\"row_begin\":0,"
+    "\"row_end\":1000,\"col_begin\":0,\"col_end\":4,\"device\":0},"
+    "{\"table\":0,\"kind\":\"column\",\"row_begin\":0,"
+    "\"row_end\":1000,\"col_begin\":4,\"col_end\":8,\"device\":2}]},"
+    "{\"way\":\"replicated\",\"total_ms\":69.6,\"allowed\":true,"
+    "\"why_not\":null,\"shards\":[{\"table\":0,"
+    "\"kind\":\"replicate\",\"row_begin\":0,\"row_end\":1000,"
+    "\"col_begin\":0,\"col_end\":8,\"device\":0},{\"table\":0,"
+    "\"kind\":\"replicate\",\"row_begin\":0,\"row_end\":1000,"
+    "\"col_begin\":0,\"col_end\":8,\"device\":1},{\"table\":0,"
+    "\"kind\":\"replicate\",\"row_begin\":0,\"row_end\":1000,"
+    "\"col_begin\":0,\"col_end\":8,\"device\":2}]}]}";
+
+static const char alone_plan[] =
+    "step    1.2000 ms by plain (analytic)\n"
+    "binds   GPU 0 is slowest, after 1.2000 ms: compute 0.0000, "
+    "backward communication 0.4000, forward communication 0.8000\n"
+    "        most of it is forward communication: 66.7 % of the step\n"
+    "bound   none is proven for this cost model\n"
+    "\n"
+    "          total  sooner by   compute  bwd comm  fwd comm   "
+    "memory              has room for\n"
+    "GPU          ms         ms        ms        ms        ms        "
+    "%        free  pieces of 0\n"
+    "0        1.2000     0.0000    0.0000    0.4000    0.8000      "
+    "0.0    80.0 GiB          -\n"
+    "\n"
+    "without it:                                                     "
+    "step ms    saved    total ms\n"
+    "piece on GPU 0                            kind      columns     "
+    "rows\n"
+    "none                                      table          4      "
+    "   10    0.0000   1.2000    0.0000\n";
+
+static const char alone_table[] =
+    "table   'none': 10 rows x 4, pooling 0, of group 'one'\n"
+    "now     whole on GPU 0\n"
+    "step    1.2000 ms by plain (analytic), 0.0000 ms without it\n"
+    "why     no other way is allowed\n"
+    "\n"
+    "all else as it is                               step ms     "
+    "change\n"
+    "now                                              1.2000\n";
+
+static void test_own(void)
+{
+    struct plan plan = make_plan();
+    struct oracle oracle = make_oracle(&plan.problem, false);
+    struct explained explained;
+
+    open_explained(&explained, &plan, &oracle);
+    explained.bound_ms = 44;
+    explained.bound_term = "largest piece";
+    explained.bound_table = "hot";
+    is_str(plan_text(&explained), own_plan, "a plan whose GPUs do not wait");
+    is_str(table_text(&explained, 2), own_table, "a table in columns");
+    is_str(json_text(explain_plan_json(&explained)), own_json,
+           "the plan as JSON");
+    what_if_release(&explained.what_if);
+}
+
+/* GPU 0 has room for nothing more. */
+static void test_waiting(void)
+{
+    struct plan plan = make_plan();
+    struct oracle oracle = make_oracle(&plan.problem, true);
+    struct explained explained;
+
+    plan.problem.cluster.memory_bytes[0] = 33000;
+    open_explained(&explained, &plan, &oracle);
+    is_str(plan_text(&explained), waiting_plan, "a plan whose GPUs wait");
+    is_str(table_text(&explained, 1), waiting_table, "a whole table");
+    is_str(json_text(explain_table_json(&explained, 0)), waiting_json,
+           "a table as JSON");
+    what_if_release(&explained.what_if);
+}
+
+/* More pieces and GPUs than are shown, equal ones; nothing but one GPU. */
+static void test_many(void)
+{
+    struct plan plan = fixture_plan(40, 40, 64);
+    struct oracle oracle = make_oracle(&plan.problem, true);
+    struct explained explained;
+    const char *text;
+
+    plan.problem.memory_model = MEMORY_WEIGHTS;
+    for (uint32_t t = 0; t < 12; t++)
+        fixture_whole(&plan, arena_printf(&arena, "t%u", t), 10, 4, 1, 7);
+    fixture_table(&plan, "copies", 10, 8, 1);
+    for (uint32_t r = 0; r < 40; r++)
+        fixture_shard(&plan, 0, 10, 0, 8, r);
+    fixture_finish(&plan);
+    open_explained(&explained, &plan, &oracle);
+    text = plan_text(&explained);
+    is_in(text, "... and 8 that are sooner\n");
+    is_in(text, "... and 3 more\n");
+    text = table_text(&explained, 12);
+    is_in(text, "now     40 replicate shards on GPUs 0 1 2 3 4 5 6 7 ...\n");
+    what_if_release(&explained.what_if);
+}
+
+static void test_alone(void)
+{
+    struct plan plan = fixture_plan(1, 1, 64);
+    struct oracle oracle = make_oracle(&plan.problem, false);
+    struct explained explained;
+
+    plan.problem.memory_model = MEMORY_WEIGHTS;
+    fixture_whole(&plan, "none", 10, 4, 0, 0);
+    plan.problem.tables[0].group = "one";
+    fixture_finish(&plan);
+    open_explained(&explained, &plan, &oracle);
+    is_str(plan_text(&explained), alone_plan, "one GPU");
+    is_str(table_text(&explained, 0), alone_table, "a table that stays");
+    what_if_release(&explained.what_if);
+}
+
+int main(void)
+{
+    arena_init(&arena);
+    test_own();
+    test_waiting();
+    test_many();
+    test_alone();
+    arena_release(&arena);
+    return tap_done();
+}
