@@ -5,7 +5,6 @@
 #include "base/interrupt.h"
 #include "base/progress.h"
 #include "search/bound.h"
-#include "search/fit.h"
 #include "search/forms.h"
 #include "search/infeasible.h"
 #include "search/published.h"

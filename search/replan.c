@@ -7,7 +7,7 @@
 #include "search/carry_over.h"
 #include "search/front.h"
 #include "search/infeasible.h"
-#include "search/rename_gpus.h"
+#include "search/movement.h"
 #include "search/temper.h"
 
 #include <math.h>

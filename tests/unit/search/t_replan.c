@@ -3,7 +3,7 @@
 
 #include "core/plan_moves.h"
 #include "search/front.h"
-#include "search/rename_gpus.h"
+#include "search/movement.h"
 #include "tests/judge.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
