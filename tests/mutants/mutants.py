@@ -16,6 +16,7 @@ import os
 import pathlib
 import queue
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -63,6 +64,14 @@ def lines_that_count(lines):
             inside = True
 
 
+def is_failure(line):
+    """Whether it sets a status other than 0: all of those are one."""
+    match = re.fullmatch(r"\s*(?:return|(?:int )?rc =) *([-+()0-9]+);\s*", line)
+    with contextlib.suppress(SyntaxError, TypeError):
+        return match is not None and eval(match[1], {}) != 0
+    return False
+
+
 def mutants_of(folder, path):
     """By line: what may become of it."""
     lines = (ROOT / path).read_text().splitlines(keepends=True)
@@ -72,7 +81,8 @@ def mutants_of(folder, path):
     counted = set(lines_that_count(lines))
     by_line = {}
     for number, line, *_ in made:
-        if number in counted:
+        if number in counted and not (is_failure(lines[number - 1]) and
+                                      is_failure(line)):
             by_line.setdefault(number, []).append(
                 Mutant(folder, path, number, lines[number - 1], line))
     return list(by_line.values())

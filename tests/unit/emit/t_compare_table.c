@@ -55,7 +55,7 @@ static int is_same(double got, double want)
     return isnan(want) ? isnan(got) : fabs(got - want) < 1e-12;
 }
 
-int main(void)
+static void test_means(void)
 {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const struct means_case *test = &cases[i];
@@ -86,5 +86,153 @@ int main(void)
                (uintmax_t)means[p].n_valid, (uintmax_t)means[p].n_paired,
                means[p].ratio, means[p].common_ms);
     }
+}
+
+static void says(struct comparison *comparison, const char *text,
+                 const char *json)
+{
+    struct compare_mean means[MAX_PLANNERS];
+    size_t n_common = compare_means(means, comparison);
+    json_t *root = compare_to_json(comparison, means, n_common);
+    char *dumped = json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(6));
+    struct buf out = {0};
+
+    compare_print(comparison, means, n_common, &out);
+    is_str(out.data, text, "as a table");
+    is_str(dumped, json, "as JSON");
+    buf_release(&out);
+    free(dumped);
+    json_decref(root);
+}
+
+static const char many_text[] =
+    "2 tasks on 2 GPUs, 1 host, batch 64, cost model plain (analytic)\n"
+    "\n"
+    "planner       solved  paired   x ours  common ms  search ms\n"
+    "other              1       1    1.500      6.000       6.00\n"
+    "ours               2       2    1.000      4.000       0.00\n"
+    "\n"
+    "x ours: mean of total over ours, on the tasks that both solved; "
+    "common ms: mean total\n"
+    "on the 1 tasks solved by all planners that solved any; search "
+    "ms: mean of all tasks\n";
+
+static const char many_json[] =
+    "{\"cost_model\":\"plain\",\"hash\":\"00\","
+    "\"basis\":\"analytic\",\"planners\":[{\"planner\":\"other\","
+    "\"solved\":1,\"paired\":1,\"ratio\":1.5,\"common_ms\":6.0,"
+    "\"search_ms\":6.0},{\"planner\":\"ours\",\"solved\":2,"
+    "\"paired\":2,\"ratio\":1.0,\"common_ms\":4.0,"
+    "\"search_ms\":0.0}],\"common_tasks\":1,"
+    "\"tasks\":[{\"task\":\"first\","
+    "\"planners\":[{\"planner\":\"other\",\"valid\":true,"
+    "\"total_ms\":6.0,\"compute_ms\":3.0,\"bwd_comm_ms\":1.5,"
+    "\"fwd_comm_ms\":2.0,\"max_over_mean\":1.23077,"
+    "\"memory_frac\":0.75,\"search_ms\":12.0},{\"planner\":\"ours\","
+    "\"valid\":true,\"total_ms\":4.0,\"compute_ms\":1.0,"
+    "\"bwd_comm_ms\":1.5,\"fwd_comm_ms\":2.0,"
+    "\"max_over_mean\":1.11111,\"memory_frac\":0.75,"
+    "\"search_ms\":0.0}]},{\"task\":\"second\","
+    "\"planners\":[{\"planner\":\"other\",\"valid\":false,"
+    "\"reason\":\"no memory\"},{\"planner\":\"ours\",\"valid\":true,"
+    "\"total_ms\":4.0,\"compute_ms\":1.0,\"bwd_comm_ms\":1.5,"
+    "\"fwd_comm_ms\":2.0,\"max_over_mean\":1.11111,"
+    "\"memory_frac\":0.75,\"search_ms\":0.0}]}]}";
+
+static const char failed_text[] =
+    "3 tables on 2 GPUs, 1 host, batch 64, cost model plain "
+    "(analytic)\n"
+    "\n"
+    "planner        total ms   x ours compute ms bwd comm ms fwd "
+    "comm ms  max/mean  memory %  search ms\n"
+    "other        no memory\n"
+    "ours              4.000    1.000      1.000       1.500       "
+    "2.000     1.111      75.0       0.00\n"
+    "\n"
+    "parts are those of the slowest GPU in each; fwd comm holds "
+    "waiting; max/mean is of compute + bwd comm\n";
+
+static const char failed_json[] =
+    "{\"cost_model\":\"plain\",\"hash\":\"00\","
+    "\"basis\":\"analytic\",\"planners\":[{\"planner\":\"other\","
+    "\"valid\":false,\"reason\":\"no memory\"},{\"planner\":\"ours\","
+    "\"valid\":true,\"total_ms\":4.0,\"compute_ms\":1.0,"
+    "\"bwd_comm_ms\":1.5,\"fwd_comm_ms\":2.0,"
+    "\"max_over_mean\":1.11111,\"memory_frac\":0.75,"
+    "\"search_ms\":0.0}]}";
+
+static const char one_text[] =
+    "1 table on 2 GPUs, 1 host, batch 64, cost model plain (analytic)\n"
+    "\n"
+    "planner        total ms   x ours compute ms bwd comm ms fwd "
+    "comm ms  max/mean  memory %  search ms\n"
+    "other             6.000    1.500      3.000       1.500       "
+    "2.000     1.231      75.0      12.00\n"
+    "ours              4.000    1.000      1.000       1.500       "
+    "2.000     1.111      75.0       0.00\n"
+    "\n"
+    "parts are those of the slowest GPU in each; fwd comm holds "
+    "waiting; max/mean is of compute + bwd comm\n";
+
+static const char one_json[] =
+    "{\"cost_model\":\"plain\",\"hash\":\"00\","
+    "\"basis\":\"analytic\",\"planners\":[{\"planner\":\"other\","
+    "\"valid\":true,\"total_ms\":6.0,\"compute_ms\":3.0,"
+    "\"bwd_comm_ms\":1.5,\"fwd_comm_ms\":2.0,"
+    "\"max_over_mean\":1.23077,\"memory_frac\":0.75,"
+    "\"search_ms\":12.0},{\"planner\":\"ours\",\"valid\":true,"
+    "\"total_ms\":4.0,\"compute_ms\":1.0,\"bwd_comm_ms\":1.5,"
+    "\"fwd_comm_ms\":2.0,\"max_over_mean\":1.11111,"
+    "\"memory_frac\":0.75,\"search_ms\":0.0}]}";
+
+/* Two planners on two tasks; the first fails on the second. */
+static void test_print(void)
+{
+    uint64_t memory[] = {1000, 4000};
+    struct device_cost devices[] = {{.compute_ms = 3,
+                                     .bwd_comm_ms = 1,
+                                     .fwd_comm_ms = 2,
+                                     .memory.total = 500},
+                                    {.compute_ms = 1,
+                                     .bwd_comm_ms = 1.5,
+                                     .fwd_comm_ms = 0.5,
+                                     .memory.total = 3000}};
+    struct plan plan = {.problem.cluster = {.n_devices = 2,
+                                            .devices_per_host = 2,
+                                            .memory_bytes = memory},
+                        .devices = devices,
+                        .total_ms = 6};
+    struct compare_entry entries[2][2] = {
+        {{.planner = "other"}, {.planner = "ours"}},
+        {{.planner = "other", .reason = "no memory"}, {.planner = "ours"}}};
+    struct compare_task tasks[] = {{"first", 1, entries[0]},
+                                   {"second", 3, entries[1]}};
+    struct comparison comparison = {.tasks = tasks,
+                                    .n_tasks = 2,
+                                    .n_planners = 2,
+                                    .cluster = plan.problem.cluster,
+                                    .batch = 64,
+                                    .cost_model = "plain",
+                                    .hash = "00",
+                                    .basis = "analytic"};
+
+    compare_fill(&entries[0][0], &plan);
+    plan.total_ms = 4;
+    devices[0].compute_ms = 1;
+    compare_fill(&entries[0][1], &plan);
+    compare_fill(&entries[1][1], &plan);
+    entries[0][0].search_ms = 12;
+    says(&comparison, many_text, many_json);
+    comparison.tasks = &tasks[1];
+    comparison.n_tasks = 1;
+    says(&comparison, failed_text, failed_json);
+    comparison.tasks = &tasks[0];
+    says(&comparison, one_text, one_json);
+}
+
+int main(void)
+{
+    test_means();
+    test_print();
     return tap_done();
 }

@@ -141,6 +141,24 @@ static void test_options(void)
            "module and prefix are escaped");
 }
 
+static void test_names(void)
+{
+    struct plan plan = fixture_plan(1, 1, 8);
+    const struct emit_options options[] = {
+        {.module = "a\n"}, {.sequence_module = "a\x7f"}, {.prefix = "\xff"}};
+
+    fixture_whole(&plan, "x", 4, 4, 1, 0);
+    fixture_finish(&plan);
+    for (size_t i = 0; i < 3; i++) {
+        struct err err = {0};
+
+        ok(!emitted(&plan, &options[i], &err) && err.code == ERR_INPUT,
+           "a name that nobody can print");
+        is_str(err.msg, "the names of modules and the prefix must be printable",
+               "is refused");
+    }
+}
+
 static json_t *parsed(const char *text)
 {
     json_error_t error;
@@ -570,6 +588,7 @@ int main(void)
     arena_init(&arena);
     test_each_type();
     test_options();
+    test_names();
     test_two_modules();
     test_random();
     test_random_widths();
