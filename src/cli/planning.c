@@ -66,29 +66,13 @@ static int read_tables(struct problem *problem, const char *path,
 static int parse_kinds(struct problem *problem, const char *text,
                        struct err *err)
 {
-    unsigned kinds = 0;
+    unsigned kinds = shard_kinds_from_list(text, ',');
 
-    for (const char *word = text;;) {
-        size_t len = strcspn(word, ",");
-        char name[16];
-        unsigned kind = 0;
-
-        if (len < sizeof(name)) {
-            memcpy(name, word, len);
-            name[len] = '\0';
-            kind = shard_kind_from_name(name);
-        }
-        if (!kind)
-            return err_set(
-                err, ERR_USAGE,
-                "option '--shard' lists kinds of table,column,row,grid,"
-                "replicate, not '%s'",
-                text);
-        kinds |= kind;
-        if (!word[len])
-            break;
-        word += len + 1;
-    }
+    if (!kinds)
+        return err_set(err, ERR_USAGE,
+                       "option '--shard' lists kinds of table,column,row,grid,"
+                       "replicate, not '%s'",
+                       text);
     problem->asks_for_grids = kinds & SHARD_GRID;
     for (size_t k = 0; k < N_SHARD_KINDS; k++) {
         unsigned made_of = shard_traits[k].made_of;

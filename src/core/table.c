@@ -91,6 +91,26 @@ unsigned shard_kind_from_name(const char *name)
     return 0;
 }
 
+unsigned shard_kinds_from_list(const char *text, char separator)
+{
+    unsigned kinds = 0;
+
+    for (;;) {
+        const char *end = strchr(text, separator);
+        size_t len = end ? (size_t)(end - text) : strlen(text), k = 0;
+
+        while (k < N_SHARD_KINDS && (strlen(shard_traits[k].name) != len ||
+                                     memcmp(shard_traits[k].name, text, len)))
+            k++;
+        if (k == N_SHARD_KINDS)
+            return 0;
+        kinds |= shard_traits[k].kind;
+        if (!end)
+            return kinds;
+        text = end + 1;
+    }
+}
+
 enum shard_kind shard_kind_of_cuts(bool cuts_rows, bool cuts_columns,
                                    bool is_replica)
 {

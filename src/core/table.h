@@ -128,6 +128,8 @@ int optimizer_from_name(const char *name);
 const char *shard_kind_name(enum shard_kind kind);
 /* 0 for an unknown name. */
 unsigned shard_kind_from_name(const char *name);
+/* "table,column", or with another separator: a mask; 0 where any is unknown. */
+unsigned shard_kinds_from_list(const char *text, char separator);
 
 struct table_list {
     struct table *tables; /* in the order of the input */

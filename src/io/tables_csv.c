@@ -28,11 +28,10 @@ enum column {
 };
 
 /* The name and its aliases, and the range of a number. */
-#define BIN(k) [COLUMN_BIN_0 + (k)] = {{"bin_" #k}, 0, 1}
 static const struct column_format {
     const char *names[3];
     double min, max; /* of whole ones 0x1p63 is INT64_MAX */
-} columns[N_COLUMNS] = {
+} columns[COLUMN_BIN_0 + 1] = {
     [COLUMN_NAME] = {{"name"}, 0, 0},
     [COLUMN_ROWS] = {{"num_embeddings", "rows", "hash_size"}, 1, 0x1p63},
     [COLUMN_DIM] = {{"dim", "embedding_dim"}, 1, TABLES_MAX_DIM},
@@ -50,23 +49,7 @@ static const struct column_format {
     [COLUMN_SHARDING] = {{"sharding"}, 0, 0},
     [COLUMN_DEVICE] = {{"device"}, 0, TABLES_MAX_DEVICE},
     [COLUMN_GROUP] = {{"group"}, 0, 0},
-    BIN(0),
-    BIN(1),
-    BIN(2),
-    BIN(3),
-    BIN(4),
-    BIN(5),
-    BIN(6),
-    BIN(7),
-    BIN(8),
-    BIN(9),
-    BIN(10),
-    BIN(11),
-    BIN(12),
-    BIN(13),
-    BIN(14),
-    BIN(15),
-    BIN(16),
+    [COLUMN_BIN_0] = {{"bin_0"}, 0, 1}, /* and bin_1 ... likewise */
 };
 
 #define NO_FIELD SIZE_MAX
@@ -130,7 +113,8 @@ static int read_count(const struct reader *reader, enum column column,
 static int read_number(const struct reader *reader, enum column column,
                        double *out, struct err *err)
 {
-    const struct column_format *format = &columns[column];
+    const struct column_format *format =
+        &columns[column < COLUMN_BIN_0 ? column : COLUMN_BIN_0];
     const char *text = cell(reader, column);
     char what[64];
     double x;
@@ -195,23 +179,11 @@ static int read_sharding(const struct reader *reader, struct table *table,
                          struct err *err)
 {
     const char *text = cell(reader, COLUMN_SHARDING);
-    unsigned kinds = 0, kind = 1;
+    unsigned kinds = shard_kinds_from_list(text, '|');
 
     if (!*text)
         return 0;
-    for (const char *part = text; kind; part++) {
-        size_t len = strcspn(part, "|");
-        char name[16] = "";
-
-        if (len < sizeof(name))
-            memcpy(name, part, len);
-        kind = shard_kind_from_name(name);
-        kinds |= kind;
-        part += len;
-        if (!*part)
-            break;
-    }
-    if (!kind)
+    if (!kinds)
         return bad_cell(reader, COLUMN_SHARDING,
                         "a list of table, column, row, grid and replicate with "
                         "'|' between",
@@ -328,11 +300,19 @@ static int read_tables(struct reader *reader, struct arena *arena,
 /* The column of that name or alias, or N_COLUMNS. */
 static unsigned find_column(const char *name)
 {
-    for (unsigned c = 0; c < N_COLUMNS; c++)
+    char bin[16];
+    unsigned k = 0;
+
+    for (unsigned c = 0; c < COLUMN_BIN_0; c++)
         for (unsigned i = 0; i < 3 && columns[c].names[i]; i++)
             if (!strcmp(columns[c].names[i], name))
                 return c;
-    return N_COLUMNS;
+    for (; k < REUSE_BINS; k++) {
+        snprintf(bin, sizeof(bin), "bin_%u", k);
+        if (!strcmp(bin, name))
+            break;
+    }
+    return COLUMN_BIN_0 + k;
 }
 
 /* The columns that have to be there; "file:line: " is left to read_header. */
