@@ -35,6 +35,8 @@ static const char *real_text(char cell[CELL_MAX], const struct figure *figure,
 {
     if (!isfinite(real))
         return "-";
+    if (figure->style == FIGURE_BYTES)
+        return text_from_bytes(cell, real);
     if (figure->style == FIGURE_SIGNIFICANT)
         snprintf(cell, CELL_MAX, "%.*g", figure->decimals, real);
     else if (figure->style == FIGURE_SIGNED)

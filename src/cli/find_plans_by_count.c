@@ -6,24 +6,51 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/figures.h"
 #include "base/interrupt.h"
-#include "base/json.h"
-#include "base/text.h"
 #include "cli/planning.h"
 #include "io/plan_json.h"
 
 /* Counts whose total is within this of the least are as good as fastest. */
 #define NEAR_FRAC 0.05
 
-/* What is known of one number of GPUs. */
+/* What is known of one number of GPUs; without a plan the figures behind `fits`
+ * are NAN. */
 struct count {
-    uint32_t n_gpus, gpus_per_host;
+    uint32_t n_gpus, n_hosts, fullest; /* GPU, by share of its memory */
     bool hosts_assumed, fits;
-    const char *why_not;       /* a sentence; NULL where it fits */
-    double total_ms, bound_ms; /* NAN: none */
-    uint32_t fullest;          /* GPU, by share of its memory */
-    uint64_t used_bytes, memory_bytes;
+    const char *hosts;   /* "2x8" */
+    const char *why_not; /* a sentence; NULL where it fits */
+    double total_ms, bound_ms, gap_frac, gpu_ms; /* NAN: none */
+    uint64_t used_bytes, memory_bytes;           /* of the fullest */
+    double used, memory, used_frac;
     const char *stopped, *inputs_hash;
+};
+#define COUNT(member) FIGURE_OF(struct count, member)
+static const struct figure count_figures[] = {
+    {"gpus", "GPUs", 5, 0, FIGURE_PLAIN, COUNT(n_gpus)},
+    {NULL, "hosts", 7, 0, FIGURE_PLAIN, COUNT(hosts)},
+    {"hosts", NULL, 0, 0, FIGURE_PLAIN, COUNT(n_hosts)},
+    {"hosts_assumed", NULL, 0, 0, FIGURE_PLAIN, COUNT(hosts_assumed)},
+    {"fits", "fits", -4, 0, FIGURE_PLAIN, COUNT(fits)},
+    {NULL, "total ms", 11, 4, FIGURE_PLAIN, COUNT(total_ms)},
+    {NULL, "bound ms", 11, 4, FIGURE_PLAIN, COUNT(bound_ms)},
+    {NULL, "gap %", 6, 2, FIGURE_PERCENT, COUNT(gap_frac)},
+    {NULL, "GPU ms", 11, 3, FIGURE_PLAIN, COUNT(gpu_ms)},
+    {NULL, "fullest GPU", 12, 0, FIGURE_BYTES, COUNT(used)},
+    {NULL, "of", 14, 0, FIGURE_BYTES, COUNT(memory)},
+    {NULL, "%", 6, 1, FIGURE_PERCENT, COUNT(used_frac)},
+    {0},
+};
+static const struct figure plan_figures[] = {
+    {"total_ms", NULL, 0, 0, FIGURE_PLAIN, COUNT(total_ms)},
+    {"bound_ms", NULL, 0, 0, FIGURE_PLAIN, COUNT(bound_ms)},
+    {"fullest_gpu", NULL, 0, 0, FIGURE_PLAIN, COUNT(fullest)},
+    {"used_bytes", NULL, 0, 0, FIGURE_PLAIN, COUNT(used_bytes)},
+    {"memory_bytes", NULL, 0, 0, FIGURE_PLAIN, COUNT(memory_bytes)},
+    {"stopped", NULL, 0, 0, FIGURE_PLAIN, COUNT(stopped)},
+    {"inputs_hash", NULL, 0, 0, FIGURE_PLAIN, COUNT(inputs_hash)},
+    {0},
 };
 
 struct counts {
@@ -65,10 +92,16 @@ static void note_plan(struct counts *counts, struct count *count,
     };
     count->fits = true;
     count->total_ms = plan->total_ms;
+    count->gpu_ms = plan->total_ms * count->n_gpus;
     count->bound_ms = plan->bound_ms;
+    if (plan->bound_ms > 0)
+        count->gap_frac = plan->total_ms / plan->bound_ms - 1;
     count->fullest = fullest_gpu(plan);
     count->used_bytes = plan->devices[count->fullest].memory.total;
     count->memory_bytes = plan->problem.cluster.memory_bytes[count->fullest];
+    count->used = (double)count->used_bytes;
+    count->memory = (double)count->memory_bytes;
+    count->used_frac = count->used / count->memory;
     count->stopped = arena_strdup(arena, plan->stopped);
     count->inputs_hash = arena_strdup(arena, plan->inputs_hash);
 }
@@ -89,16 +122,26 @@ static int plan_count(struct counts *counts, const struct problem *problem,
 {
     struct count *count = &counts->list[counts->n];
     struct plan plan = {.problem = *problem};
+    const struct cluster *cluster;
     struct oracle *oracle = NULL;
     int rc = -1;
 
-    *count = (struct count){.n_gpus = n_gpus, .total_ms = NAN, .bound_ms = NAN};
+    *count = (struct count){.n_gpus = n_gpus,
+                            .total_ms = NAN,
+                            .bound_ms = NAN,
+                            .gap_frac = NAN,
+                            .gpu_ms = NAN,
+                            .used = NAN,
+                            .memory = NAN,
+                            .used_frac = NAN};
     if (planning_set_gpus(&plan.problem, n_gpus, &from->problem.cluster, cli,
                           err))
         goto out;
-    count->gpus_per_host = plan.problem.cluster.devices_per_host;
-    count->hosts_assumed =
-        plan.problem.cluster.host_size && count->gpus_per_host < n_gpus;
+    cluster = &plan.problem.cluster;
+    count->n_hosts = n_gpus / cluster->devices_per_host;
+    count->hosts = arena_printf(&counts->arena, "%ux%u", count->n_hosts,
+                                cluster->devices_per_host);
+    count->hosts_assumed = cluster->host_size && count->n_hosts > 1;
     if (planning_oracle(&oracle, cli, &plan.problem, err))
         goto out;
     if (!find_plan(&plan, from, NULL, oracle, cli, err)) {
@@ -121,34 +164,15 @@ out:
 
 /* --- for a person --- */
 
-static void print_heading(void)
+static void print_count(const struct count *count, bool is_first)
 {
-    printf(" GPUs   hosts fits    total ms    bound ms  gap %%      GPU ms  "
-           "fullest GPU             of      %%\n");
-}
+    struct buf out = {0};
 
-static void print_count(const struct count *count)
-{
-    char used[TEXT_BYTES_MAX], has[TEXT_BYTES_MAX], hosts[24];
-
-    snprintf(hosts, sizeof hosts, "%ux%u", count->n_gpus / count->gpus_per_host,
-             count->gpus_per_host);
-    printf("%5u %7s ", count->n_gpus, hosts);
-    if (!count->fits) {
-        printf("no             -           -      -           -            -"
-               "              -      -\n");
-        return;
-    }
-    printf("yes  %11.4f ", count->total_ms);
-    if (count->bound_ms > 0)
-        printf("%11.4f %6.2f", count->bound_ms,
-               100 * (count->total_ms / count->bound_ms - 1));
-    else
-        printf("%11s %6s", "-", "-");
-    printf(" %11.3f %12s %14s %6.1f\n", count->total_ms * count->n_gpus,
-           text_from_bytes(used, (double)count->used_bytes),
-           text_from_bytes(has, (double)count->memory_bytes),
-           100 * (double)count->used_bytes / (double)count->memory_bytes);
+    if (is_first)
+        figures_heading(count_figures, &out);
+    figures_row(count_figures, count, &out);
+    cli_print_report(&out);
+    fflush(stdout);
 }
 
 /* The first that fits, the first of the fastest, and the first about as fast;
@@ -215,25 +239,12 @@ static void print_answer(const struct counts *counts, const struct cli *cli)
 
 static json_t *json_count(const struct count *count)
 {
-    json_t *object = json_pack(
-        "{s:I, s:I, s:b, s:b}", "gpus", (json_int_t)count->n_gpus, "hosts",
-        (json_int_t)(count->n_gpus / count->gpus_per_host), "hosts_assumed",
-        (int)count->hosts_assumed, "fits", (int)count->fits);
+    json_t *object = figures_object(count_figures, count);
 
-    if (!count->fits) {
+    if (count->fits)
+        json_object_update_new(object, figures_object(plan_figures, count));
+    else
         json_object_set_new(object, "why_not", json_string(count->why_not));
-        return object;
-    }
-    json_object_set_new(object, "total_ms", json_real(count->total_ms));
-    json_object_set_new(object, "bound_ms", json_real_or_null(count->bound_ms));
-    json_object_set_new(object, "fullest_gpu",
-                        json_integer((json_int_t)count->fullest));
-    json_object_set_new(object, "used_bytes",
-                        json_integer((json_int_t)count->used_bytes));
-    json_object_set_new(object, "memory_bytes",
-                        json_integer((json_int_t)count->memory_bytes));
-    json_object_set_new(object, "stopped", json_string(count->stopped));
-    json_object_set_new(object, "inputs_hash", json_string(count->inputs_hash));
     return object;
 }
 
@@ -306,12 +317,8 @@ static int plan_all(struct counts *counts, const struct problem *problem,
         rc = plan_count(counts, problem, from, counts->asked.n_gpus[i], cli,
                         err);
         arena_rewind(cli_arena(cli), mark);
-        if (!rc && !is_json) {
-            if (!i)
-                print_heading();
-            print_count(&counts->list[i]);
-            fflush(stdout);
-        }
+        if (!rc && !is_json)
+            print_count(&counts->list[i], !i);
         counts->is_interrupted = interrupt_requested();
     }
     return rc;
