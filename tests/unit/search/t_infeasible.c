@@ -82,9 +82,44 @@ static void check_case(const struct uneven *test)
     arena_release(&arena);
 }
 
+/* All of a group go to one device, which needs the room of all: a MiB more or
+ * less decides. */
+static void check_group(void)
+{
+    const uint64_t rows[] = {1000000, 1000000, 1000};
+    const uint32_t dims[] = {64, 64, 64};
+    struct search_options options;
+    struct problem problem;
+    struct oracle oracle;
+    struct arena arena;
+
+    search_options_init(&options);
+    options.effort = 100;
+    arena_init(&arena);
+    for (uint64_t mib = 487; mib < 491; mib++) {
+        struct plan plan;
+        struct err err = {0};
+        bool is_found;
+
+        fake_problem(&problem, rows, dims, 3, 3, mib * MIB, &arena);
+        problem.kinds = SHARD_TABLE;
+        problem.tables[0].group = problem.tables[1].group = "pair";
+        plan = (struct plan){.problem = problem};
+        oracle = fake_oracle(&plan.problem);
+        is_found = !search_full(&plan, &oracle, &options, &arena, &err);
+        ok(is_found == (mib >= 489), "a group of 488.3 MiB, on %u MiB",
+           (unsigned)mib);
+        ok(is_found ||
+               (strstr(err.msg, "group 'pair'") && strstr(err.msg, "488 MiB")),
+           "%s", err.msg);
+    }
+    arena_release(&arena);
+}
+
 int main(void)
 {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check_case(&cases[i]);
+    check_group();
     return tap_done();
 }
