@@ -451,14 +451,12 @@ void bound_find(struct bound *bound, const struct parts *parts)
 void search_bound(struct proven *proven, const struct problem *problem,
                   const struct oracle *oracle, struct arena *arena)
 {
-    struct units units;
     struct parts parts;
     struct bound bound;
     struct err ignored = {0};
 
     *proven = (struct proven){.ms = NAN};
-    if (units_collect(&units, problem, oracle, arena, &ignored) ||
-        parts_init(&parts, &units, NULL, NULL, arena, &ignored))
+    if (parts_init(&parts, problem, oracle, NULL, NULL, arena, &ignored))
         return;
     bound_find(&bound, &parts);
     proven->ms = bound.ms;

@@ -50,15 +50,15 @@ static void rank_parts(struct halves *halves)
     mem_free(order);
 }
 
-int halves_init(struct halves *halves, const struct units *units,
-                struct pool *pool, struct arena *arena, struct err *err)
+int halves_init(struct halves *halves, const struct problem *problem,
+                const struct oracle *oracle, struct pool *pool,
+                struct arena *arena, struct err *err)
 {
-    const struct oracle *oracle = units->oracle;
     const struct parts *parts = &halves->parts;
     double *nothing = ARENA_NEW(arena, double, oracle->width);
 
     *halves = (struct halves){0};
-    if (parts_init_halves(&halves->parts, units, pool, arena, err))
+    if (parts_init_halves(&halves->parts, problem, oracle, pool, arena, err))
         return -1;
     halves->single_ms = ARENA_NEW(arena, double, parts->n_parts);
     halves->output = ARENA_NEW(arena, double, parts->n_parts);
@@ -71,7 +71,7 @@ int halves_init(struct halves *halves, const struct units *units,
         if (parts->parts[p].kind == SHARD_TABLE)
             halves->mean_output += halves->output[p];
     }
-    halves->mean_output /= units->problem->cluster.n_devices;
+    halves->mean_output /= problem->cluster.n_devices;
     rank_parts(halves);
     return 0;
 }

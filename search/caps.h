@@ -32,9 +32,9 @@ struct halves {
 };
 
 /* Fails as parts_init_halves. */
-int halves_init(struct halves *halves, const struct units *units,
-                struct pool *pool, struct arena *arena,
-                struct err *err) MUST_CHECK;
+int halves_init(struct halves *halves, const struct problem *problem,
+                const struct oracle *oracle, struct pool *pool,
+                struct arena *arena, struct err *err) MUST_CHECK;
 
 struct branch {
     unsigned cap_begin, cap_end;

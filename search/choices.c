@@ -87,9 +87,7 @@ int units_collect(struct units *units, const struct problem *problem,
                   const struct oracle *oracle, struct arena *arena,
                   struct err *err)
 {
-    memset(units, 0, sizeof(*units));
-    units->problem = problem;
-    units->oracle = oracle;
+    *units = (struct units){.problem = problem, .oracle = oracle};
     collect_units(units, arena);
     for (uint32_t u = 0; u < units->n_units; u++)
         if (pin_unit(units, &units->units[u], err))
@@ -467,14 +465,16 @@ static int check(const struct parts *parts, struct err *err)
     return 0;
 }
 
-static void find_parts(struct parts *parts, const struct units *units,
-                       const struct homes *homes, bool is_halved,
-                       struct arena *arena)
+static int find_parts(struct parts *parts, const struct problem *problem,
+                      const struct oracle *oracle, const struct homes *homes,
+                      bool is_halved, struct arena *arena, struct err *err)
 {
-    const struct problem *problem = units->problem;
+    struct units *units = ARENA_NEW(arena, struct units, 1);
 
+    if (units_collect(units, problem, oracle, arena, err))
+        return -1;
     *parts = (struct parts){.problem = problem,
-                            .oracle = units->oracle,
+                            .oracle = oracle,
                             .homes = homes,
                             .units = units,
                             .tuning = tuning_default(),
@@ -485,7 +485,7 @@ static void find_parts(struct parts *parts, const struct units *units,
         const struct unit *unit = &units->units[u];
 
         parts->of[u].unit = unit;
-        parts->of[u].kinds = problem->kinds & units->oracle->kinds;
+        parts->of[u].kinds = problem->kinds & oracle->kinds;
         for (uint32_t k = 0; k < unit->n_tables; k++)
             parts->of[u].kinds &= problem->tables[unit->tables[k]].kinds;
     }
@@ -497,6 +497,7 @@ static void find_parts(struct parts *parts, const struct units *units,
     add_units(parts);
     for (uint32_t i = 0; i < parts->n_parts; i++)
         count_memory(parts, &parts->parts[i]);
+    return 0;
 }
 
 static int price_alone(struct parts *parts, struct pool *pool,
@@ -508,22 +509,24 @@ static int price_alone(struct parts *parts, struct pool *pool,
     return check(parts, err);
 }
 
-int parts_init(struct parts *parts, const struct units *units,
-               const struct homes *homes, struct pool *pool,
-               struct arena *arena, struct err *err)
+int parts_init(struct parts *parts, const struct problem *problem,
+               const struct oracle *oracle, const struct homes *homes,
+               struct pool *pool, struct arena *arena, struct err *err)
 {
-    find_parts(parts, units, homes, false, arena);
-    if (price_alone(parts, pool, arena, err))
+    if (find_parts(parts, problem, oracle, homes, false, arena, err) ||
+        price_alone(parts, pool, arena, err))
         return -1;
     forms_list(parts, arena);
     forms_price_beside(parts, pool, arena);
     return 0;
 }
 
-int parts_init_halves(struct parts *parts, const struct units *units,
-                      struct pool *pool, struct arena *arena, struct err *err)
+int parts_init_halves(struct parts *parts, const struct problem *problem,
+                      const struct oracle *oracle, struct pool *pool,
+                      struct arena *arena, struct err *err)
 {
-    find_parts(parts, units, NULL, true, arena);
+    if (find_parts(parts, problem, oracle, NULL, true, arena, err))
+        return -1;
     for (uint32_t u = 0; u < parts->n_units; u++)
         if (!(parts->of[u].kinds & SHARD_TABLE) &&
             !parts_can_halve(parts, parts->of[u].whole))
@@ -542,10 +545,12 @@ void parts_tune(struct parts *parts, const struct tuning *tuning)
         parts->marginal_ms = parts->alone_ms;
 }
 
-int parts_init_unpriced(struct parts *parts, const struct units *units,
-                        struct arena *arena, struct err *err)
+int parts_init_unpriced(struct parts *parts, const struct problem *problem,
+                        const struct oracle *oracle, struct arena *arena,
+                        struct err *err)
 {
-    find_parts(parts, units, NULL, false, arena);
+    if (find_parts(parts, problem, oracle, NULL, false, arena, err))
+        return -1;
     forms_list(parts, arena);
     return check(parts, err);
 }

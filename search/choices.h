@@ -119,33 +119,35 @@ struct parts {
                             search/forms.h; 0 where not priced */
 };
 
-/* units come of units_collect. Everything lives in the arena. ERR_USAGE where
- * a table may be placed in no way that the oracle can price, ERR_INPUT where
- * the oracle gives no finite cost. Where a plan is to be replaced, and `homes`
- * is not NULL but outlives the parts, with all that its tables need to stay:
- * widths as fine as their pieces have and, unless the oracle wants equal
- * blocks, their row blocks, of which the last one grows with its table. */
-int parts_init(struct parts *parts, const struct units *units,
-               const struct homes *homes, struct pool *pool,
-               struct arena *arena, struct err *err) MUST_CHECK;
+/* Everything lives in the arena. ERR_USAGE where a table may be placed in no
+ * way that the oracle can price, ERR_INPUT where the oracle gives no finite
+ * cost, or as units_collect. Where a plan is to be replaced, and `homes` is not
+ * NULL but outlives the parts, with all that its tables need to stay: widths as
+ * fine as their pieces have and, unless the oracle wants equal blocks, their
+ * row blocks, of which the last one grows with its table. */
+int parts_init(struct parts *parts, const struct problem *problem,
+               const struct oracle *oracle, const struct homes *homes,
+               struct pool *pool, struct arena *arena,
+               struct err *err) MUST_CHECK;
 
 /* The same of what the published search makes: the whole of each unit, and
  * behind it, of a table that may be cut by columns, halves of these, quarters
  * and so on; pinned ones are cut only where they must be. Not priced beside
  * others. ERR_USAGE where a table allows neither. */
-int parts_init_halves(struct parts *parts, const struct units *units,
-                      struct pool *pool, struct arena *arena,
-                      struct err *err) MUST_CHECK;
+int parts_init_halves(struct parts *parts, const struct problem *problem,
+                      const struct oracle *oracle, struct pool *pool,
+                      struct arena *arena, struct err *err) MUST_CHECK;
 static inline bool parts_can_halve(const struct parts *parts, uint32_t part)
 {
     return part + 1 < parts->n_parts &&
            parts->parts[part + 1].unit == parts->parts[part].unit;
 }
 
-/* The same for a question of memory only: the oracle embeds nothing, so units
- * may be of another problem than its own. */
-int parts_init_unpriced(struct parts *parts, const struct units *units,
-                        struct arena *arena, struct err *err) MUST_CHECK;
+/* The same for a question of memory only: the oracle embeds nothing, and may be
+ * of another problem. */
+int parts_init_unpriced(struct parts *parts, const struct problem *problem,
+                        const struct oracle *oracle, struct arena *arena,
+                        struct err *err) MUST_CHECK;
 
 /* Another tuning than the default; it must outlive the parts. */
 void parts_tune(struct parts *parts, const struct tuning *tuning);

@@ -42,7 +42,6 @@ struct replan {
     struct watch watch;
     const struct oracle *oracle; /* watched */
     struct arena *scratch;
-    struct units units;
     struct homes homes;
     struct parts parts;
     struct snapshot nearest; /* to the old plan: carry_over.h */

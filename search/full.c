@@ -36,7 +36,6 @@ struct full {
     struct watch watch;
     const struct oracle *oracle; /* watched */
     struct arena *scratch;
-    struct units units;
     struct parts parts;
     struct plan reference; /* its n_shards is 0 where there is none */
     double published_ms;   /* its total before pieces were joined; INFINITY
@@ -305,12 +304,9 @@ int search_full(struct plan *plan, const struct oracle *oracle,
     full.oracle = &full.watch.base;
     full.scratch = &scratch;
     full.stopped = "done";
-    if (units_collect(&full.units, &plan->problem, full.oracle, &scratch,
-                      err) ||
-        infeasible_check(&plan->problem, full.oracle, SHARD_ALL_KINDS, err))
-        goto out;
-    if (parts_init(&full.parts, &full.units, NULL, options->pool, &scratch,
-                   err))
+    if (infeasible_check(&plan->problem, full.oracle, SHARD_ALL_KINDS, err) ||
+        parts_init(&full.parts, &plan->problem, full.oracle, NULL,
+                   options->pool, &scratch, err))
         goto out;
     if (options->tuning)
         parts_tune(&full.parts, options->tuning);

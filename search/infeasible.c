@@ -243,7 +243,8 @@ static bool fits(struct question *question, uint64_t least_memory,
     }
     yes = !units_collect(&units, &problem, question->oracle, arena, &ignored) &&
           find_shortage(&units, arena).kind == NO_SHORTAGE &&
-          !parts_init_unpriced(&parts, &units, arena, &ignored) &&
+          !parts_init_unpriced(&parts, &problem, question->oracle, arena,
+                               &ignored) &&
           fit_by_memory(&packed, &parts, FIT_QUICK, &failure);
     snapshot_release(&packed);
     arena_rewind(arena, mark);
@@ -382,37 +383,26 @@ static const char *room_of(const struct shortage *shortage,
                         is_reserved ? " unreserved" : "");
 }
 
-static const char *describe_piece(const struct shortage *shortage,
-                                  const char *room, struct arena *arena)
-{
-    const char *piece = "";
-
-    if (shortage->piece_bytes < shortage->need.total)
-        piece = arena_printf(arena, ", at least %s a piece",
-                             size(shortage->piece_bytes, arena));
-    return arena_printf(
-        arena, "%s '%s' takes %s%s, %s has %s",
-        shortage->is_group ? "group" : "table", shortage->name,
-        need(&shortage->need, arena), piece,
-        shortage->device >= 0
-            ? arena_printf(arena, "device %" PRId64, shortage->device)
-            : "the largest device",
-        room);
-}
-
 static const char *describe(const struct shortage *shortage,
                             const struct cluster *cluster, struct arena *arena)
 {
-    const char *much = need(&shortage->need, arena);
+    const char *much = need(&shortage->need, arena), *piece = "";
     const char *room = room_of(shortage, cluster, arena);
+    const char *where = "the largest device";
     uint32_t n_devices = cluster->n_devices;
 
+    if (shortage->device >= 0)
+        where = arena_printf(arena, "device %" PRId64, shortage->device);
+    if (shortage->piece_bytes < shortage->need.total)
+        piece = arena_printf(arena, ", at least %s a piece",
+                             size(shortage->piece_bytes, arena));
     if (shortage->kind == OF_A_PIECE)
-        return describe_piece(shortage, room, arena);
+        return arena_printf(arena, "%s '%s' takes %s%s, %s has %s",
+                            shortage->is_group ? "group" : "table",
+                            shortage->name, much, piece, where, room);
     if (shortage->kind == OF_A_PIN)
-        return arena_printf(
-            arena, "the tables pinned to device %" PRId64 " take %s, it has %s",
-            shortage->device, much, room);
+        return arena_printf(arena, "the tables pinned to %s take %s, it has %s",
+                            where, much, room);
     return arena_printf(arena, "the tables take at least %s, %u device%s %s",
                         much, n_devices, n_devices == 1 ? " has" : "s have",
                         room);

@@ -420,12 +420,10 @@ static int settle_plan(struct plan *plan, const struct oracle *oracle,
 {
     struct problem problem = plan->problem;
     struct snapshot snapshot = {0};
-    struct units units;
     struct parts parts;
 
     problem.kinds &= SHARD_TABLE | SHARD_COLUMN;
-    if (units_collect(&units, &problem, oracle, scratch, err) ||
-        parts_init(&parts, &units, NULL, NULL, scratch, err))
+    if (parts_init(&parts, &problem, oracle, NULL, NULL, scratch, err))
         return -1;
     if (snapshot_from_plan(&snapshot, &parts, plan)) {
         plan->n_evaluations += settle(&snapshot, &parts, false, most_ms);
@@ -470,13 +468,12 @@ int search_published(struct plan *plan, const struct oracle *oracle,
     struct halves halves;
     struct arena scratch;
     struct watch watch;
-    struct units units;
     int rc = -1;
 
     arena_init(&scratch);
     watch_init(&watch, oracle);
-    if (units_collect(&units, &plan->problem, &watch.base, &scratch, err) ||
-        halves_init(&halves, &units, options->pool, &scratch, err))
+    if (halves_init(&halves, &plan->problem, &watch.base, options->pool,
+                    &scratch, err))
         goto out;
     beam_search(&found, plan, &halves, options, &scratch);
     if (watch_check(&watch, err))
@@ -504,14 +501,12 @@ static int fit_instead(struct plan *plan, const struct oracle *oracle,
     struct snapshot fitting = {0};
     struct fit_failure failure;
     struct arena scratch;
-    struct units units;
     struct parts parts;
     int rc = -1;
 
     arena_init(&scratch);
     problem.kinds &= SEARCH_PUBLISHED_KINDS;
-    if (units_collect(&units, &problem, oracle, &scratch, err) ||
-        parts_init_unpriced(&parts, &units, &scratch, err))
+    if (parts_init_unpriced(&parts, &problem, oracle, &scratch, err))
         goto out;
     if (!fit_by_memory(&fitting, &parts, FIT_HARD, &failure)) {
         infeasible_report(&plan->problem, oracle, SEARCH_PUBLISHED_KINDS,

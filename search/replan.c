@@ -250,13 +250,11 @@ static int search(struct plan *plan, const struct plan *from,
     watch_init(&replan.watch, oracle);
     replan.oracle = &replan.watch.base;
     replan.scratch = &scratch;
-    if (units_collect(&replan.units, &plan->problem, replan.oracle, &scratch,
-                      err) ||
-        infeasible_check(&plan->problem, replan.oracle, SHARD_ALL_KINDS, err))
+    if (infeasible_check(&plan->problem, replan.oracle, SHARD_ALL_KINDS, err))
         goto out;
     homes_init(&replan.homes, &plan->problem, from, &scratch);
-    if (parts_init(&replan.parts, &replan.units, &replan.homes, options->pool,
-                   &scratch, err))
+    if (parts_init(&replan.parts, &plan->problem, replan.oracle, &replan.homes,
+                   options->pool, &scratch, err))
         goto out;
     tryout_init(&replan.tryout, &replan.parts);
     replan.tryout.layout.move_limit_bytes = COUNT_MOVES;

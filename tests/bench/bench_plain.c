@@ -59,12 +59,10 @@ static double plain_total(const struct problem *problem,
                           uint64_t seed, struct arena *arena, struct err *err)
 {
     struct snapshot best = {0};
-    struct units units;
     struct parts parts;
     double total_ms;
 
-    if (units_collect(&units, problem, oracle, arena, err) ||
-        parts_init(&parts, &units, NULL, NULL, arena, err))
+    if (parts_init(&parts, problem, oracle, NULL, NULL, arena, err))
         return NAN;
     total_ms = plain_solve(&best, &parts, n_changes, seed, arena) > 0
                    ? INFINITY

@@ -183,13 +183,11 @@ static void try_parts(struct tally *tally, struct scene *scene,
                       const struct meter *meter, struct rng *rng)
 {
     struct parts parts;
-    struct units units;
     struct err err;
     const struct part_unit *of;
 
-    if (units_collect(&units, &scene->problem, scene->oracle, &scene->arena,
-                      &err) ||
-        parts_init_unpriced(&parts, &units, &scene->arena, &err)) {
+    if (parts_init_unpriced(&parts, &scene->problem, scene->oracle,
+                            &scene->arena, &err)) {
         ok(0, "parts: %s", err.msg);
         return;
     }

@@ -21,7 +21,6 @@ struct scene {
     struct arena arena;
     struct problem problem;
     struct random_oracle oracle;
-    struct units units;
     struct parts parts;
     struct snapshot start; /* priced */
 };
@@ -51,10 +50,8 @@ static void scene_open(struct scene *scene, enum scene_sort sort)
         rng_init(&rng, 9, seed++);
         random_oracle_init(&scene->oracle, &scene->problem, &rng);
     } while (scene_sort_of(&scene->oracle.base) != sort);
-    ok(!units_collect(&scene->units, &scene->problem, &scene->oracle.base,
-                      &scene->arena, &err) &&
-           !parts_init(&scene->parts, &scene->units, NULL, NULL, &scene->arena,
-                       &err) &&
+    ok(!parts_init(&scene->parts, &scene->problem, &scene->oracle.base, NULL,
+                   NULL, &scene->arena, &err) &&
            fit_by_memory(&scene->start, &scene->parts, FIT_QUICK, &failure),
        "a start: %s", err.msg);
     snapshot_price(&scene->start, &scene->parts);

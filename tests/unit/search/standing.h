@@ -25,7 +25,6 @@ struct standing {
     struct problem old, problem;
     struct random_oracle oracle;
     struct plan from;
-    struct units units;
     struct parts parts;
     struct homes homes;
     struct snapshot nearest;
@@ -88,10 +87,8 @@ static void standing_open(struct standing *standing, uint64_t seed,
     standing->oracle.base.row_cut = row_cut;
     homes_init(&standing->homes, &standing->problem, &standing->from,
                &standing->arena);
-    ok(!units_collect(&standing->units, &standing->problem,
-                      &standing->oracle.base, &standing->arena, &err) &&
-           !parts_init(&standing->parts, &standing->units, &standing->homes,
-                       NULL, &standing->arena, &err),
+    ok(!parts_init(&standing->parts, &standing->problem, &standing->oracle.base,
+                   &standing->homes, NULL, &standing->arena, &err),
        "a problem: %s", err.msg);
     carry_over(&standing->nearest, &standing->parts, &standing->homes);
     homes_settle(&standing->homes, &standing->parts, &standing->nearest,

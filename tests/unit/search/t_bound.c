@@ -14,12 +14,10 @@ static struct bound bound_of(const struct problem *problem,
                              const struct oracle *oracle, struct arena *arena)
 {
     struct bound bound = {NAN, BOUND_NONE, 0};
-    struct units units;
     struct parts parts;
     struct err err = {0};
 
-    if (units_collect(&units, problem, oracle, arena, &err) ||
-        parts_init(&parts, &units, NULL, NULL, arena, &err))
+    if (parts_init(&parts, problem, oracle, NULL, NULL, arena, &err))
         ok(0, "parts: %s", err.msg);
     else
         bound_find(&bound, &parts);

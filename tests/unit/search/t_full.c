@@ -230,15 +230,13 @@ static void check_forms(void)
     struct problem problem;
     struct err err = {0};
     struct arena arena;
-    struct units units;
     struct parts parts;
     int rc;
 
     arena_init(&arena);
     fake_problem(&problem, rows, dims, 1, 3, ROOMY, &arena);
     oracle = plain_oracle(&problem);
-    rc = units_collect(&units, &problem, &oracle.base, &arena, &err) ||
-         parts_init(&parts, &units, NULL, NULL, &arena, &err);
+    rc = parts_init(&parts, &problem, &oracle.base, NULL, NULL, &arena, &err);
     ok(!rc, "parts: %s", err.msg);
     if (rc)
         return;

@@ -18,10 +18,8 @@ static void replan_open(struct replan *replan, struct standing *standing)
 {
     *replan = (struct replan){.oracle = &standing->oracle.base,
                               .scratch = &standing->arena,
-                              .units = standing->units,
                               .homes = standing->homes,
                               .parts = standing->parts};
-    replan->parts.units = &replan->units;
     replan->parts.homes = &replan->homes;
     tryout_init(&replan->tryout, &replan->parts);
     replan->tryout.layout.move_limit_bytes = COUNT_MOVES;

@@ -101,14 +101,12 @@ static bool grid_agrees(const struct problem *problem, struct arena *arena)
     struct caps_result result;
     uint32_t pieces[32];
     struct err err = {0};
-    struct units units;
     struct halves halves;
     struct caps caps;
 
-    if (units_collect(&units, problem, &oracle, arena, &err) ||
-        halves_init(&halves, &units, NULL, arena, &err))
+    if (halves_init(&halves, problem, &oracle, NULL, arena, &err))
         return false;
-    for (uint32_t u = 0; u < units.n_units; u++) {
+    for (uint32_t u = 0; u < halves.parts.n_units; u++) {
         uint32_t i = u, whole = halves.parts.of[u].whole;
 
         for (; i && halves.rank[pieces[i - 1]] > halves.rank[whole]; i--)
@@ -117,8 +115,8 @@ static bool grid_agrees(const struct problem *problem, struct arena *arena)
         mean += halves.output[whole];
     }
     mean /= problem->cluster.n_devices;
-    caps_init(&caps, &halves, units.n_units, arena);
-    caps_search(&caps, pieces, units.n_units, &result, NULL);
+    caps_init(&caps, &halves, halves.parts.n_units, arena);
+    caps_search(&caps, pieces, halves.parts.n_units, &result, NULL);
     for (int i = 0; i < 11; i++)
         capped = fmin(capped, plain_greedy(problem, (1 + 0.05 * i) * mean));
     best = fmin(capped, plain_greedy(problem, INFINITY));
