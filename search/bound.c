@@ -14,6 +14,25 @@
 /* Of what stands on every device: limits shrink and more units have to. */
 #define N_ROUNDS 8
 
+/*
+ * Notation: unit u placed in way w takes t(u, w) ms and b(u, w) bytes in all,
+ * its dearest piece p(u, w) ms, and e(u, w) ms on every single device. A plan
+ * of total T on R devices with M bytes in all chooses a way for each unit with
+ *
+ *     sum of t(u, w) <= R x T            the mean is no more than the maximum
+ *     p(u, w) + sum over v != u of e(v) <= T       a piece has company
+ *     sum of b(u, w) <= M
+ *
+ * Weighing the last by a price y >= 0 (Lagrange; Held and Karp 1970) gives for
+ * each T and y the bound
+ *
+ *     ( sum over u of min over w of (t + y b) - y M ) / R
+ *
+ * over the ways that T leaves open: units apart from each other, so the minimum
+ * is each one's own. It rises as T falls; T is at least where the two meet,
+ * which bisection finds. Any y proves something, the best one most.
+ */
+
 /* What pieces take: time and memory in all, and the dearest of them; and what
  * each device has of them at least, 0 where some may have none. */
 struct toll {

@@ -22,7 +22,14 @@ struct question {
     uint32_t roomiest; /* device; further ones are like it */
 };
 
-/* --- what sums tell --- */
+/*
+ * --- what sums tell ---
+ *
+ * Each figure is a lower bound of what any plan needs, so what is too much is a
+ * proof: of one piece against the roomiest device, of what is pinned against
+ * its device, of all against all. They count no kind that is not allowed, and
+ * take the least of those that are, table by table.
+ */
 
 enum shortage_kind { NO_SHORTAGE, OF_A_PIECE, OF_A_PIN, OF_ALL };
 
@@ -172,7 +179,14 @@ static struct shortage find_shortage(const struct units *units,
     return all;
 }
 
-/* --- what would help --- */
+/*
+ * --- what would help ---
+ *
+ * Remedies are tried, not reckoned: whoever types what the sentence says has a
+ * plan. Each is the least of its sort that packs quickly, found by doubling
+ * and then by halving in between, though a packing may be found with less
+ * where none was with more; so the answer is right, and near the least.
+ */
 
 /* Up to the next size that prints in three digits, so that who types what was
  * printed has enough. */
@@ -219,8 +233,10 @@ static void change_cluster(struct problem *problem, uint64_t least_memory,
     }
 }
 
-/* Whether it packs with devices of at least so much memory, so many of them,
- * and these kinds allowed to all tables besides their own. */
+/* The question asked again, of a problem that is better off. Sums first, as
+ * they cost next to nothing. Whether it packs with devices of at least so much
+ * memory, so many of them, and these kinds allowed to all tables besides their
+ * own. */
 static bool fits(struct question *question, uint64_t least_memory,
                  uint32_t n_devices, unsigned more_kinds)
 {
@@ -462,7 +478,9 @@ int infeasible_check(const struct problem *problem, const struct oracle *oracle,
     return shortage.kind != NO_SHORTAGE ? -1 : 0;
 }
 
-/* Whether the search makes all that may be made of each table. */
+/* A search that makes some kinds only cannot say that nothing fits, even where
+ * it has ruled out all it knows. Whether the search makes all that may be made
+ * of each table. */
 static bool makes_all(const struct problem *problem,
                       const struct oracle *oracle, unsigned search_kinds)
 {

@@ -35,6 +35,13 @@ static const double replica_fracs[] = {1, 0.5, 0.2};
 #define N_PEAKS (N_FRACS + N_LEFT_FRACS)
 #define N_PRICES (sizeof memory_fracs / sizeof *memory_fracs)
 
+/*
+ * A list may be short of time, of memory or of places for replicas, and what is
+ * dear there decides how its tables are cut. So the same builder (longest
+ * first, search/build.h) is run under a grid of views: how dear a piece may be,
+ * what a byte costs, how much of a replica counts. Each is a fraction of a
+ * second; the best few, each total once, are where the chains begin.
+ */
 struct build_task {
     struct build_options options;
     struct build_outcome outcome;
@@ -455,8 +462,9 @@ static bool are_alike(const struct snapshot *a, const struct snapshot *b)
     return a->n == b->n;
 }
 
-/* Layouts of pieces as large as may be, and of smaller ones; returns how
- * many. */
+/* Large pieces take the least memory in all, small ones fill the devices
+ * better. Layouts of pieces as large as may be, and of smaller ones; returns
+ * how many. */
 static unsigned list_layouts(struct snapshot *layouts,
                              const struct parts *parts)
 {
@@ -494,7 +502,10 @@ static bool pack_any(struct snapshot *layouts, unsigned n,
     return false;
 }
 
-/* One after the other, the cheapest first; *which is the layout that fits. */
+/* An exact packing may be found or ruled out at once, or take for ever; an
+ * annealing finds much, and proves nothing. So both, one after the other, each
+ * with little work first and with more in the end; *which is the layout that
+ * fits. */
 static bool try_hard(struct snapshot *layouts, unsigned n,
                      const struct parts *parts, unsigned *which,
                      struct fit_failure *failure)

@@ -72,6 +72,8 @@ void layout_clear(struct layout *layout)
            layout->n_devices * width_of(layout) * sizeof(double));
 }
 
+/* A piece knows its slot on its device, so that it goes in O(1): the last one
+ * takes its place. Any order will do, as all draws are of slots. */
 static void hold(struct layout *layout, uint32_t piece)
 {
     struct holding *holding = &layout->holdings[layout->pieces[piece].device];
@@ -125,6 +127,8 @@ void layout_insert(struct layout *layout, const struct change *change)
     hold(layout, idx);
 }
 
+/* Out of its unit's list and its device; its place is the next that is
+ * given out. */
 static void drop(struct layout *layout, uint32_t idx)
 {
     struct piece *piece = &layout->pieces[idx];
@@ -145,6 +149,8 @@ static void drop(struct layout *layout, uint32_t idx)
 
 /* --- what follows from the sums --- */
 
+/* The devices that lead a term, by insertion: a trial that touches some of them
+ * finds the largest of the others without a look at each. */
 static void find_top(struct layout *layout, size_t k)
 {
     const size_t n_terms = n_terms_of(layout);
@@ -215,7 +221,8 @@ static void add_up(struct layout *layout, uint32_t r)
     }
 }
 
-/* Afresh, so that 0 is 0. */
+/* Afresh, so that 0 is 0: differences would leave rounding behind, and a layout
+ * that keeps all limits would not be known as one. */
 static void add_excess(struct layout *layout)
 {
     layout->excess = 0;
@@ -243,6 +250,9 @@ static void check_now_and_then(struct layout *layout)
 #endif
 }
 
+/* Devices that the trial leaves alone keep what they have; those it touches get
+ * what it has worked out, so nothing is summed up twice. Only where a device
+ * has been changed REFRESH times is it added up from its pieces again. */
 void layout_commit(struct layout *layout, const struct trial *trial)
 {
     const size_t width = width_of(layout), n_terms = n_terms_of(layout);
@@ -354,17 +364,13 @@ void snapshot_copy(struct snapshot *to, const struct snapshot *from)
 void snapshot_save(struct snapshot *snapshot, const struct layout *layout)
 {
     snapshot->n = 0;
-    reserve(snapshot, layout->n_live);
     for (uint32_t i = 0; i < layout->n_pieces; i++) {
-        const struct piece *piece = &layout->pieces[i];
+        const struct piece *it = &layout->pieces[i];
 
-        if (piece->part != NO_PART)
-            snapshot->pieces[snapshot->n++] =
-                (struct change){.piece = NO_PIECE,
-                                .part = piece->part,
-                                .device = piece->device,
-                                .range = piece->range,
-                                .block = piece->block};
+        if (it->part != NO_PART)
+            snapshot_add(snapshot,
+                         (struct change){NO_PIECE, it->part, it->device,
+                                         it->range, it->block});
     }
     snapshot->total_ms = layout->total_ms;
 }

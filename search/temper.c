@@ -102,6 +102,9 @@ static double heavier(const struct chain *chain)
     return sum;
 }
 
+/* Limits are part of the energy, not walls: a way between two layouts that keep
+ * them may lead through some that do not. The weight is of the best total, so
+ * that problems of any scale are alike. */
 static double excess_ms(const struct chain *chain, double excess)
 {
     return chain->at.layout.parts->tuning->excess_weight * excess *
@@ -137,7 +140,8 @@ static double rise_of(const struct chain *chain)
            layout->parts->tuning->heavy_weight * heavier(chain);
 }
 
-/* Whether the layout is better than the best laid by. */
+/* Whether the layout is better than the best laid by: one that keeps all limits
+ * before any that does not, then by the total. */
 static bool is_best(const struct chain *chain)
 {
     const struct layout *layout = &chain->at.layout;
@@ -147,7 +151,10 @@ static bool is_best(const struct chain *chain)
     return layout->total_ms < chain->best.total_ms;
 }
 
-/* Metropolis' rule; whether the trial, which was priced, came true. */
+/* Metropolis' rule: what is no worse comes true, what is worse by `rise` with
+ * probability exp(-rise / T). Whether the trial, which was priced, did. The
+ * best layout is copied only when the walk is about to leave it: most
+ * improvements are followed by another. */
 static bool decide(struct chain *chain)
 {
     double rise;
@@ -225,6 +232,8 @@ struct snapshot *temper_best(const struct temper *temper)
     return &best->best;
 }
 
+/* All that is drawn comes of the chain's own stream, so that it walks alike
+ * whatever the others do and whichever thread it is on. */
 static void propose_some(struct chain *chain)
 {
     for (unsigned i = 0; i < TRIES; i++) {
@@ -236,7 +245,9 @@ static void propose_some(struct chain *chain)
     }
 }
 
-/* The steps of a round of some chains. */
+/* The steps of a round of some chains, in lock-step: what all of them touch is
+ * priced in one call. At the end of a round each best is laid by, as others
+ * look at it then. */
 static void walk_group(void *ctx, size_t group, unsigned thread)
 {
     struct temper *temper = ctx;

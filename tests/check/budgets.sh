@@ -14,7 +14,7 @@ src/emit     1600  11
 src/exec     3550  38
 src/cli      5500  42
 costmodel    5900  50
-search       9250  47
+search       9230  47
 microbench   1950  17
 "
 
