@@ -345,7 +345,7 @@ static int run_patterns(struct exchange_rig *rig, struct bench_result *result,
             (measure_pattern(rig, &alltoall, options->n_iterations, &sample,
                              err) ||
              (is_first &&
-              sink->put_comm(sink->ctx, &rig->setting, &sample, err))))
+              sample_sink_put_comm(sink, &rig->setting, &sample, err))))
             return -1;
         *(next.is_stored ? &result->n_resumed : &result->n_measured) += 1;
         result->n_cases++;

@@ -196,7 +196,7 @@ static int measure(struct bench *bench, const struct bench_case *what,
         return -1;
     if (rig_measure(bench->rig, &sample, what, stream_seed, err))
         return err_prefix(err, "case %" PRIu64, case_idx);
-    if (sink->put(sink->ctx, &setting, &sample, err))
+    if (sample_sink_put(sink, &setting, &sample, err))
         return -1;
     bench->result->n_measured++;
     bench->result->n_flagged += (sample.flags & SAMPLE_THROTTLED) != 0;

@@ -54,15 +54,11 @@ static int open_all(struct exchange_bench *bench, struct err *err)
 
 static int measure(struct exchange_bench *bench, struct err *err)
 {
-    struct bench_recorder recorder = {.is_verbose =
-                                          cli_flag(bench->cli, "verbose")};
-    struct sample_sink sink = bench_recorder_sink(&recorder);
+    struct sample_sink sink = bench_sink(bench->store, bench->cli);
     bool is_first = !world_rank(bench->world);
     double begin_ms = clock_ms();
     int rc;
 
-    if (is_first)
-        recorder.store = store_sink(bench->store);
     progress_start(&bench->progress, "exchanges", bench->options->n_cases);
     bench->options->progress = is_first ? cli_progress : NULL;
     bench->options->progress_ctx = &bench->progress;

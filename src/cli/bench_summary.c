@@ -10,59 +10,18 @@
 #include <math.h>
 #include <stdio.h>
 
-static int put(void *ctx, const struct sample_setting *setting,
-               const struct sample *sample, struct err *err)
+static void tell(const char *line)
 {
-    const struct bench_recorder *recorder = ctx;
-
-    if (recorder->store.put(recorder->store.ctx, setting, sample, err))
-        return -1;
-    if (recorder->is_verbose) {
-        printf("stored %s %" PRIu64 " %" PRIu32 "\n",
-               sample_kind_name(sample->kind), sample->case_idx, sample->part);
-        fflush(stdout);
-    }
-    return 0;
+    puts(line);
+    fflush(stdout);
 }
 
-static int put_comm(void *ctx, const struct sample_setting *setting,
-                    const struct comm_sample *sample, struct err *err)
+struct sample_sink bench_sink(struct store *store, const struct cli *cli)
 {
-    const struct bench_recorder *recorder = ctx;
+    struct sample_sink sink = store_sink(store);
 
-    if (recorder->store.put_comm(recorder->store.ctx, setting, sample, err))
-        return -1;
-    if (recorder->is_verbose) {
-        printf("stored %s %" PRIu32 " %" PRIu64 " %" PRIu64 "\n", sample->kind,
-               sample->n_ranks, sample->total_bytes, sample->max_bytes);
-        fflush(stdout);
-    }
-    return 0;
-}
-
-static int has(void *ctx, const struct sample_setting *setting, uint64_t seed,
-               uint64_t case_idx, enum sample_kind kind, uint32_t part)
-{
-    const struct sample_sink *store = &((struct bench_recorder *)ctx)->store;
-
-    return store->has(store->ctx, setting, seed, case_idx, kind, part);
-}
-
-static int has_comm(void *ctx, const struct sample_setting *setting,
-                    const struct comm_sample *sample)
-{
-    const struct sample_sink *store = &((struct bench_recorder *)ctx)->store;
-
-    return store->has_comm(store->ctx, setting, sample);
-}
-
-struct sample_sink bench_recorder_sink(struct bench_recorder *recorder)
-{
-    return (struct sample_sink){.ctx = recorder,
-                                .put = put,
-                                .put_comm = put_comm,
-                                .has = has,
-                                .has_comm = has_comm};
+    sink.tell = cli_flag(cli, "verbose") ? tell : NULL;
+    return sink;
 }
 
 /* Cases that were measured twice, on a quiet machine: |second - first| /

@@ -3,6 +3,7 @@
 #define NEUROSHARD_CLI_BENCH_SUMMARY_H
 
 #include "base/json.h"
+#include "cli/command.h"
 #include "io/store.h"
 #include "microbench/bench.h"
 
@@ -20,12 +21,9 @@ struct bench_summary {
     struct sentinels sentinels;
 };
 
-/* Measurements on their way into the store. */
-struct bench_recorder {
-    struct sample_sink store;
-    bool is_verbose; /* a line on stdout for each that is safe */
-};
-struct sample_sink bench_recorder_sink(struct bench_recorder *recorder);
+/* The way into the store, with --verbose a line on stdout for each that is
+ * safe. */
+struct sample_sink bench_sink(struct store *store, const struct cli *cli);
 
 /* "interrupt", "time" or "done". */
 const char *bench_stopped_by(const struct bench_result *result);

@@ -174,9 +174,7 @@ static int measure(struct bench_summary *summary, struct device *device,
                    struct bench_options *options, const struct cli *cli,
                    struct store *store, struct err *err)
 {
-    struct bench_recorder recorder = {store_sink(store),
-                                      cli_flag(cli, "verbose")};
-    struct sample_sink sink = bench_recorder_sink(&recorder);
+    struct sample_sink sink = bench_sink(store, cli);
     bool of_ceilings = cli_flag(cli, "ceilings");
     struct progress progress;
     double begin_ms = clock_ms();

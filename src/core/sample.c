@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/sample.h"
 
-#include <math.h>
-#include <stddef.h>
-
 #include "base/mem.h"
 #include "base/stats.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
 
 const char *sample_kind_name(enum sample_kind kind)
 {
@@ -22,6 +23,37 @@ const char *sample_kind_name(enum sample_kind kind)
         return "sentinel";
     }
     return NULL;
+}
+
+int sample_sink_put(const struct sample_sink *sink,
+                    const struct sample_setting *setting,
+                    const struct sample *sample, struct err *err)
+{
+    char line[80];
+
+    if (sink->put(sink->ctx, setting, sample, err))
+        return -1;
+    snprintf(line, sizeof(line), "stored %s %" PRIu64 " %" PRIu32,
+             sample_kind_name(sample->kind), sample->case_idx, sample->part);
+    if (sink->tell)
+        sink->tell(line);
+    return 0;
+}
+
+int sample_sink_put_comm(const struct sample_sink *sink,
+                         const struct sample_setting *setting,
+                         const struct comm_sample *sample, struct err *err)
+{
+    char line[80];
+
+    if (sink->put_comm(sink->ctx, setting, sample, err))
+        return -1;
+    snprintf(line, sizeof(line), "stored %s %" PRIu32 " %" PRIu64 " %" PRIu64,
+             sample->kind, sample->n_ranks, sample->total_bytes,
+             sample->max_bytes);
+    if (sink->tell)
+        sink->tell(line);
+    return 0;
 }
 
 struct sentinels sample_sentinels(const struct sample *samples, size_t n)

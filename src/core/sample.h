@@ -120,7 +120,17 @@ struct sample_sink {
      * where nothing is resumed. */
     int (*has_comm)(void *ctx, const struct sample_setting *setting,
                     const struct comm_sample *sample);
+    /* Hears of each that is safe, in a line without its end; may be NULL. */
+    void (*tell)(const char *line);
 };
+/* Put, then tell. */
+int sample_sink_put(const struct sample_sink *sink,
+                    const struct sample_setting *setting,
+                    const struct sample *sample, struct err *err) MUST_CHECK;
+int sample_sink_put_comm(const struct sample_sink *sink,
+                         const struct sample_setting *setting,
+                         const struct comm_sample *sample,
+                         struct err *err) MUST_CHECK;
 
 #ifdef __cplusplus
 }
