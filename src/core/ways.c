@@ -149,31 +149,23 @@ static void set_device(struct shard *shards, size_t n, uint32_t device)
         shards[i].device = device;
 }
 
-/* Shards that stand on one device and may go to another: all of a table and
- * its group made whole, or one piece. */
-struct mover {
-    const size_t *gone;
-    size_t n_gone;
-    struct shard *come;
-    size_t n_come;
-    uint32_t but; /* where they are; UINT32_MAX: nowhere */
-};
-
-/* The devices by what each computes if a mover comes to it: order is [R]. Those
- * that lack the memory come last. One step in which it comes to all devices
- * tells. */
-static void rank_devices(const struct finder *finder, const struct mover *mover,
-                         uint32_t *order)
+/* The devices by what each computes if n shards come to it in place of those
+ * that go: [R], in the arena. Those that lack the memory come last. One step
+ * in which they come to all devices tells. */
+static const struct candidate *rank_devices(const struct finder *finder,
+                                            const size_t *gone, size_t n_gone,
+                                            const struct shard *shards,
+                                            size_t n)
 {
     const struct cluster *cluster = &finder->problem->cluster;
     uint32_t n_devices = cluster->n_devices;
-    size_t n = mover->n_come;
-    struct candidate *found = mem_alloc(n_devices, sizeof(*found));
-    struct shard *come = mem_alloc(n_devices * n, sizeof(*come));
-    struct edit edit = {mover->gone, mover->n_gone, come, n_devices * n};
+    struct candidate *found =
+        ARENA_NEW(finder->arena, struct candidate, n_devices);
+    struct shard *come = ARENA_NEW(finder->arena, struct shard, n_devices * n);
+    struct edit edit = {gone, n_gone, come, n_devices * n};
 
     for (uint32_t r = 0; r < n_devices; r++) {
-        memcpy(come + r * n, mover->come, n * sizeof(*come));
+        memcpy(come + r * n, shards, n * sizeof(*come));
         set_device(come + r * n, n, r);
     }
     what_if_step(finder->what_if, &edit);
@@ -185,37 +177,27 @@ static void rank_devices(const struct finder *finder, const struct mover *mover,
                                .step_ms = finder->what_if->compute_ms[r],
                                .device = r};
     qsort(found, n_devices, sizeof(*found), compare_candidates);
-    for (uint32_t r = 0; r < n_devices; r++)
-        order[r] = found[r].device;
-    mem_free(found);
-    mem_free(come);
+    return found;
 }
 
-/* Prices a mover, the option-th, on the devices that compute least then: found
- * has N_GPUS_TRIED places. Returns how many. */
-static size_t try_devices(const struct finder *finder,
-                          const struct mover *mover, size_t option,
-                          struct candidate *found)
+static struct candidate try(const struct finder *finder,
+                            const struct edit *edit, size_t option,
+                            uint32_t device)
 {
-    uint32_t n_devices = n_devices_of(finder);
-    uint32_t *order = mem_alloc(n_devices, sizeof(*order));
-    struct edit edit = {mover->gone, mover->n_gone, mover->come, mover->n_come};
-    size_t n_found = 0;
-
-    rank_devices(finder, mover, order);
-    for (uint32_t i = 0; i < n_devices && n_found < N_GPUS_TRIED; i++) {
-        if (order[i] == mover->but)
-            continue;
-        set_device(mover->come, mover->n_come, order[i]);
-        found[n_found++] =
-            (struct candidate){.fits = what_if_fits(finder->what_if, &edit),
-                               .step_ms = what_if_step(finder->what_if, &edit),
-                               .option = option,
-                               .device = order[i]};
-    }
-    mem_free(order);
-    return n_found;
+    return (struct candidate){what_if_fits(finder->what_if, edit),
+                              what_if_step(finder->what_if, edit), option,
+                              device};
 }
+
+/* Shards that stand on one device and may go to another: all of a table and
+ * its group made whole, or one piece. */
+struct mover {
+    const size_t *gone;
+    size_t n_gone;
+    struct shard *come;
+    size_t n_come;
+    uint32_t but; /* where they are; UINT32_MAX: nowhere */
+};
 
 static const char *place_name(const struct finder *finder,
                               const struct shard *shard, uint32_t device)
@@ -232,55 +214,63 @@ static const char *place_name(const struct finder *finder,
                         shard->col_begin, shard->col_end, device);
 }
 
-/* Lists the best of where these movers may go. */
+/* Lists the best of where these movers may go, each tried on the devices that
+ * compute least then. */
 static void find_places(struct finder *finder, const struct mover *movers,
                         size_t n_movers)
 {
+    uint32_t n_devices = n_devices_of(finder);
     struct candidate *found =
-        mem_alloc(n_movers * N_GPUS_TRIED, sizeof(*found));
+        ARENA_NEW(finder->arena, struct candidate, n_movers * N_GPUS_TRIED);
     size_t n_found = 0;
 
-    for (size_t i = 0; i < n_movers; i++)
-        n_found += try_devices(finder, &movers[i], i, found + n_found);
+    for (size_t m = 0; m < n_movers; m++) {
+        const struct mover *mover = &movers[m];
+        const struct edit edit = {mover->gone, mover->n_gone, mover->come,
+                                  mover->n_come};
+        const struct candidate *order = rank_devices(
+            finder, mover->gone, mover->n_gone, mover->come, mover->n_come);
+        size_t end = n_found + N_GPUS_TRIED;
+
+        for (uint32_t i = 0; i < n_devices && n_found < end; i++) {
+            if (order[i].device == mover->but)
+                continue;
+            set_device(mover->come, mover->n_come, order[i].device);
+            found[n_found++] = try(finder, &edit, m, order[i].device);
+        }
+    }
     qsort(found, n_found, sizeof(*found), compare_candidates);
     for (size_t i = 0; i < n_found && i < N_BEST; i++) {
         const struct mover *mover = &movers[found[i].option];
-        const char *name = place_name(finder, mover->come, found[i].device);
 
         set_device(mover->come, mover->n_come, found[i].device);
-        add_way(finder, name,
+        add_way(finder, place_name(finder, mover->come, found[i].device),
                 &(struct edit){mover->gone, mover->n_gone, mover->come,
                                mover->n_come});
     }
-    mem_free(found);
 }
 
 static void find_whole(struct finder *finder)
 {
     const struct shard *now = &finder->what_if->plan->shards[finder->gone[0]];
-    struct shard *come;
+    struct shard *come =
+        ARENA_NEW(finder->arena, struct shard, finder->n_tables);
+    struct mover mover = {finder->gone, finder->n_gone, come, finder->n_tables,
+                          now->kind == SHARD_TABLE ? now->device : UINT32_MAX};
 
-    if (!can_price(finder, SHARD_TABLE))
-        return;
-    come = mem_alloc(finder->n_tables, sizeof(*come));
     for (size_t i = 0; i < finder->n_tables; i++)
         come[i] = shard_whole(finder->problem, finder->tables[i], 0);
-    find_places(
-        finder,
-        &(struct mover){finder->gone, finder->n_gone, come, finder->n_tables,
-                        now->kind == SHARD_TABLE ? now->device : UINT32_MAX},
-        1);
-    mem_free(come);
+    if (can_price(finder, SHARD_TABLE))
+        find_places(finder, &mover, 1);
 }
 
-/* The table's shards on the GPUs that are ready last; returns how many. */
-static size_t choose_pieces(const struct finder *finder,
-                            struct candidate chosen[N_PIECES_TRIED])
+/* The table's shards, those on the GPUs that are ready last first; in the
+ * arena. */
+static const struct candidate *rank_pieces(const struct finder *finder)
 {
     const struct plan *plan = finder->what_if->plan;
-    struct candidate *all = mem_alloc(finder->n_gone, sizeof(*all));
-    size_t n =
-        finder->n_gone < N_PIECES_TRIED ? finder->n_gone : N_PIECES_TRIED;
+    struct candidate *all =
+        ARENA_NEW(finder->arena, struct candidate, finder->n_gone);
 
     for (size_t i = 0; i < finder->n_gone; i++) {
         uint32_t r = plan->shards[finder->gone[i]].device;
@@ -290,9 +280,7 @@ static size_t choose_pieces(const struct finder *finder,
                                                plan->devices[r].bwd_comm_ms};
     }
     qsort(all, finder->n_gone, sizeof(*all), compare_candidates);
-    memcpy(chosen, all, n * sizeof(*all));
-    mem_free(all);
-    return n;
+    return all;
 }
 
 /* Whether the rows are cut over all ranks, or over those of a host: a block by
@@ -315,20 +303,19 @@ static bool stands_by_rank(const struct finder *finder)
 static void find_moves(struct finder *finder)
 {
     const struct plan *plan = finder->what_if->plan;
-    struct candidate chosen[N_PIECES_TRIED];
+    const struct candidate *chosen = rank_pieces(finder);
     struct shard pieces[N_PIECES_TRIED];
     struct mover movers[N_PIECES_TRIED];
     enum shard_kind now = plan->shards[finder->gone[0]].kind;
-    size_t n;
+    size_t n = 0;
 
     if (!(shard_cuts_rows(now) || shard_cuts_columns(now)) ||
         finder->n_tables > 1 || stands_by_rank(finder))
         return;
-    n = choose_pieces(finder, chosen);
-    for (size_t i = 0; i < n; i++) {
-        pieces[i] = plan->shards[chosen[i].option];
-        movers[i] = (struct mover){&chosen[i].option, 1, &pieces[i], 1,
-                                   pieces[i].device};
+    for (; n < N_PIECES_TRIED && n < finder->n_gone; n++) {
+        pieces[n] = plan->shards[chosen[n].option];
+        movers[n] = (struct mover){&chosen[n].option, 1, &pieces[n], 1,
+                                   pieces[n].device};
     }
     find_places(finder, movers, n);
 }
@@ -357,26 +344,24 @@ static void find_columns(struct finder *finder)
     uint32_t min_width = table_min_width(finder->problem, table);
     struct shard piece = shard_whole(finder->problem, finder->tables[0], 0);
     struct shard come[MAX_COLUMN_PIECES];
-    uint32_t *order;
 
     if (finder->n_tables > 1 || table->dim % TABLE_COLUMN_STEP || n < 2 ||
         !can_price(finder, SHARD_COLUMN))
         return;
-    order = mem_alloc(n, sizeof(*order));
     piece.kind = SHARD_COLUMN;
     for (uint32_t k = 2; k <= MAX_COLUMN_PIECES && k <= n &&
                          n_quanta / k * TABLE_COLUMN_STEP >= min_width;
          k *= 2) {
+        const struct candidate *order;
+
         piece.col_begin = 0;
         piece.col_end = TABLE_COLUMN_STEP * ((n_quanta - 1) / k + 1);
-        rank_devices(
-            finder, &(struct mover){finder->gone, finder->n_gone, &piece, 1, 0},
-            order);
+        order = rank_devices(finder, finder->gone, finder->n_gone, &piece, 1);
         for (uint32_t i = 0; i < k; i++) {
             uint32_t quanta = n_quanta / k + (i < n_quanta % k);
 
             piece.col_end = piece.col_begin + TABLE_COLUMN_STEP * quanta;
-            piece.device = order[i];
+            piece.device = order[i].device;
             come[i] = piece;
             piece.col_begin = piece.col_end;
         }
@@ -385,7 +370,6 @@ static void find_columns(struct finder *finder)
                              device_list(finder, come, k)),
                 come, k);
     }
-    mem_free(order);
 }
 
 /* Equal row blocks, the last one shorter, over n devices from first on; fewer
@@ -413,24 +397,20 @@ static void find_host_rows(struct finder *finder, struct shard *come)
 {
     uint32_t n = n_devices_of(finder);
     uint32_t per_host = cluster_group(&finder->problem->cluster), n_tried = 0;
-    uint32_t *order = mem_alloc(n, sizeof(*order));
-    uint32_t *n_ranked = mem_alloc(n / per_host, sizeof(*n_ranked));
-    struct candidate best = {.step_ms = INFINITY};
-    struct edit edit = {finder->gone, finder->n_gone, come, 0};
+    uint32_t *n_ranked = ARENA_NEW(finder->arena, uint32_t, n / per_host);
+    struct candidate best = {.step_ms = INFINITY}, next;
+    const struct candidate *order;
 
     cut_rows(finder, come, 0, per_host);
-    rank_devices(finder,
-                 &(struct mover){finder->gone, finder->n_gone, come, 1, 0},
-                 order);
+    order = rank_devices(finder, finder->gone, finder->n_gone, come, 1);
     for (uint32_t i = 0; i < n && n_tried < N_GPUS_TRIED; i++) {
-        uint32_t host = order[i] / per_host;
-        struct candidate next = {.device = host * per_host};
+        uint32_t host = order[i].device / per_host, first = host * per_host;
+        struct edit edit = {finder->gone, finder->n_gone, come, 0};
 
         if (++n_ranked[host] < per_host)
             continue;
-        edit.n_come = cut_rows(finder, come, next.device, per_host);
-        next.fits = what_if_fits(finder->what_if, &edit);
-        next.step_ms = what_if_step(finder->what_if, &edit);
+        edit.n_come = cut_rows(finder, come, first, per_host);
+        next = try(finder, &edit, 0, first);
         if (!n_tried++ || compare_candidates(&next, &best) < 0)
             best = next;
     }
@@ -438,41 +418,30 @@ static void find_host_rows(struct finder *finder, struct shard *come)
             arena_printf(finder->arena, "rows over GPUs %u-%u", best.device,
                          best.device + per_host - 1),
             come, cut_rows(finder, come, best.device, per_host));
-    mem_free(order);
-    mem_free(n_ranked);
 }
 
-static void find_rows(struct finder *finder)
+/* Over all GPUs: in row blocks, and replicated. */
+static void find_spread(struct finder *finder)
 {
     uint32_t n = n_devices_of(finder);
     uint32_t per_host = cluster_group(&finder->problem->cluster);
-    struct shard *come;
+    struct shard whole = shard_whole(finder->problem, finder->tables[0], 0);
+    struct shard *come = ARENA_NEW(finder->arena, struct shard, n);
 
-    if (finder->n_tables > 1 || n < 2 || !can_price(finder, SHARD_ROW) ||
-        finder->problem->tables[finder->tables[0]].num_embeddings < 2)
+    if (finder->n_tables > 1 || n < 2)
         return;
-    come = mem_alloc(n, sizeof(*come));
-    add_cut(finder, arena_printf(finder->arena, "rows over all %u GPUs", n),
-            come, cut_rows(finder, come, 0, n));
-    if (per_host > 1 && per_host < n)
-        find_host_rows(finder, come);
-    mem_free(come);
-}
-
-static void find_replica(struct finder *finder)
-{
-    uint32_t n = n_devices_of(finder);
-    struct shard *come;
-
-    if (finder->n_tables > 1 || n < 2 || !can_price(finder, SHARD_REPLICATE))
-        return;
-    come = mem_alloc(n, sizeof(*come));
-    for (uint32_t r = 0; r < n; r++) {
-        come[r] = shard_whole(finder->problem, finder->tables[0], r);
-        come[r].kind = SHARD_REPLICATE;
+    if (can_price(finder, SHARD_ROW) && whole.row_end > 1) {
+        add_cut(finder, arena_printf(finder->arena, "rows over all %u GPUs", n),
+                come, cut_rows(finder, come, 0, n));
+        if (per_host > 1 && per_host < n)
+            find_host_rows(finder, come);
     }
+    if (!can_price(finder, SHARD_REPLICATE))
+        return;
+    whole.kind = SHARD_REPLICATE;
+    for (whole.device = 0; whole.device < n; whole.device++)
+        come[whole.device] = whole;
     add_cut(finder, "replicated", come, n);
-    mem_free(come);
 }
 
 bool ways_share(const struct problem *problem, uint32_t a, uint32_t b)
@@ -487,7 +456,7 @@ static void collect(struct finder *finder)
 {
     const struct plan *plan = finder->what_if->plan;
     const struct problem *problem = finder->problem;
-    bool *is_in = mem_alloc(problem->n_tables, sizeof(*is_in));
+    bool *is_in = ARENA_NEW(finder->arena, bool, problem->n_tables);
 
     finder->tables = ARENA_NEW(finder->arena, uint32_t, problem->n_tables);
     finder->gone = ARENA_NEW(finder->arena, size_t, plan->n_shards);
@@ -499,7 +468,6 @@ static void collect(struct finder *finder)
     for (size_t i = 0; i < plan->n_shards; i++)
         if (is_in[plan->shards[i].table])
             finder->gone[finder->n_gone++] = i;
-    mem_free(is_in);
 }
 
 void ways_find(struct ways *ways, struct what_if *what_if, uint32_t table,
@@ -517,8 +485,7 @@ void ways_find(struct ways *ways, struct what_if *what_if, uint32_t table,
     find_whole(&finder);
     find_moves(&finder);
     find_columns(&finder);
-    find_rows(&finder);
-    find_replica(&finder);
+    find_spread(&finder);
 }
 
 const struct way *ways_best(const struct ways *ways)
