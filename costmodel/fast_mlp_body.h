@@ -13,7 +13,7 @@
 
 #define ROWS FAST_MLP_ROWS
 #define TILE FAST_MLP_TILE
-#define VECS 2       /* registers of outputs a row: 8 sums in flight */
+#define SUMS 8       /* registers of outputs in flight: of few rows, many */
 #define DOT_LANES 16 /* partial sums of a narrow layer */
 
 typedef float vec __attribute__((vector_size(4 * LANES), may_alias));
@@ -33,28 +33,64 @@ static inline vec vec_relu(vec x)
     return (vec)((mask)x & ~(mask)(x <= zero));
 }
 
-/* in and out are [ROWS][stride]. */
-static void layer_wide(const struct fast_mlp_packed *layer, const float *in,
-                       float *out, size_t stride)
+/* Outputs [begin, end) of some rows, `vecs` registers of them at a time. in and
+ * out are [rows][stride]. */
+static inline __attribute__((always_inline)) void
+outputs_wide(const struct fast_mlp_packed *layer, const float *in, float *out,
+             size_t stride, size_t begin, size_t end, size_t rows, size_t vecs)
 {
-    for (size_t o = 0; o < layer->n_out_padded; o += VECS * LANES) {
-        const float *w =
-            layer->weight + o / TILE * TILE * layer->n_in + o % TILE;
-        vec acc[ROWS][VECS];
+    const size_t tile = (size_t)TILE * layer->n_in;
 
-        for (size_t r = 0; r < ROWS; r++)
-            for (size_t v = 0; v < VECS; v++)
+    for (size_t o = begin; o < end; o += vecs * LANES) {
+        const float *w = layer->weight + o / TILE * tile + o % TILE;
+        vec acc[ROWS][SUMS];
+
+        for (size_t r = 0; r < rows; r++)
+            for (size_t v = 0; v < vecs; v++)
                 acc[r][v] = as_vec(layer->bias + o)[v];
         for (size_t i = 0; i < layer->n_in; i++, w += TILE)
-            for (size_t r = 0; r < ROWS; r++)
-                for (size_t v = 0; v < VECS; v++)
-                    acc[r][v] += as_vec(w)[v] * in[r * stride + i];
-        for (size_t r = 0; r < ROWS; r++) {
+            for (size_t r = 0; r < rows; r++)
+                for (size_t v = 0; v < vecs; v++)
+                    acc[r][v] += *as_vec(w + v * LANES / TILE * tile +
+                                         v * LANES % TILE) *
+                                 in[r * stride + i];
+        for (size_t r = 0; r < rows; r++) {
             vec *row = (vec *)(void *)(out + r * stride + o);
 
-            for (size_t v = 0; v < VECS; v++)
+            for (size_t v = 0; v < vecs; v++)
                 row[v] = layer->relu ? vec_relu(acc[r][v]) : acc[r][v];
         }
+    }
+}
+
+/* SUMS registers at a time, and what is left in twos, which divide a tile. */
+static inline __attribute__((always_inline)) void
+rows_wide(const struct fast_mlp_packed *layer, const float *in, float *out,
+          size_t stride, size_t rows)
+{
+    const size_t n = layer->n_out_padded, vecs = SUMS / rows;
+    const size_t most = vecs > 2 ? n / (vecs * LANES) * (vecs * LANES) : 0;
+
+    if (vecs > 2)
+        outputs_wide(layer, in, out, stride, 0, most, rows, vecs);
+    outputs_wide(layer, in, out, stride, most, n, rows, 2);
+}
+
+static void layer_wide(const struct fast_mlp_packed *layer, const float *in,
+                       float *out, size_t stride, size_t n_rows)
+{
+    switch (n_rows) {
+    case 1:
+        rows_wide(layer, in, out, stride, 1);
+        break;
+    case 2:
+        rows_wide(layer, in, out, stride, 2);
+        break;
+    case 3:
+        rows_wide(layer, in, out, stride, 3);
+        break;
+    default:
+        rows_wide(layer, in, out, stride, ROWS);
     }
 }
 
@@ -75,11 +111,11 @@ static float dot(const float *w, const float *x, size_t n)
 }
 
 static void layer_narrow(const struct fast_mlp_packed *layer, const float *in,
-                         float *out, size_t stride)
+                         float *out, size_t stride, size_t n_rows)
 {
     const size_t n = layer->n_in_padded;
 
-    for (size_t r = 0; r < ROWS; r++) {
+    for (size_t r = 0; r < n_rows; r++) {
         float *row = out + r * stride;
 
         memset(row, 0, TILE * sizeof(*row));
@@ -131,13 +167,11 @@ static void load_rows(const struct fast_mlp *mlp, const float *in,
 {
     const size_t n_padded = mlp->layers[0].n_in_padded;
 
-    for (size_t r = 0; r < ROWS; r++) {
+    for (size_t r = 0; r < n_rows; r++) {
         const float *x = in + r * mlp->n_in;
         float *y = out + r * mlp->stride;
 
         memset(y, 0, n_padded * sizeof(*y));
-        if (r >= n_rows)
-            continue;
         if (!mlp->mean)
             memcpy(y, x, mlp->n_in * sizeof(*y));
         else
@@ -163,9 +197,9 @@ void EVAL(const struct fast_mlp *mlp, const float *in, size_t n, float *out)
             float *swap = x;
 
             if (mlp->layers[k].narrow)
-                layer_narrow(&mlp->layers[k], x, y, stride);
+                layer_narrow(&mlp->layers[k], x, y, stride, n_rows);
             else
-                layer_wide(&mlp->layers[k], x, y, stride);
+                layer_wide(&mlp->layers[k], x, y, stride, n_rows);
             x = y;
             y = swap;
         }
