@@ -191,35 +191,67 @@ static void fill_starts(float *slots, uint32_t n_devices,
         slots[n_devices + r] = (float)(compute_ms[r] + bwd_ms[r] - first);
 }
 
-static void reference_comm(const struct oracle *oracle, size_t n,
-                           const double *sums, const double *compute_ms,
-                           double *fwd_ms, double *bwd_ms)
+static void reference_bwd(const struct oracle *oracle, size_t n,
+                          const double *widths, double *bwd_ms)
 {
-    const struct reference *reference = reference_of(oracle);
     const size_t n_devices = oracle->problem->cluster.n_devices;
-    const uint32_t n_slots = (uint32_t)(2 * n_devices);
     float slots[FAST_MLP_ROWS * NET_MAX_INPUTS];
 
     if (n_devices == 1) {
-        memset(fwd_ms, 0, n * sizeof(*fwd_ms));
         memset(bwd_ms, 0, n * sizeof(*bwd_ms));
         return;
     }
     for (size_t begin = 0, m; begin < n; begin += m) {
-        const size_t first = begin * n_devices;
+        m = n - begin < FAST_MLP_ROWS ? n - begin : FAST_MLP_ROWS;
+        for (size_t k = 0; k < m * n_devices; k++)
+            slots[k] = (float)widths[begin * n_devices + k];
+        ask_comm(&reference_of(oracle)->bwd, slots, m, (uint32_t)n_devices,
+                 bwd_ms + begin * n_devices);
+    }
+}
+
+static void reference_fwd(const struct oracle *oracle, size_t n,
+                          const double *widths, const double *compute_ms,
+                          const double *bwd_ms, double *fwd_ms)
+{
+    const uint32_t n_devices = oracle->problem->cluster.n_devices;
+    float slots[FAST_MLP_ROWS * NET_MAX_INPUTS];
+
+    if (n_devices == 1) {
+        memset(fwd_ms, 0, n * sizeof(*fwd_ms));
+        return;
+    }
+    for (size_t begin = 0, m; begin < n; begin += m) {
+        m = n - begin < FAST_MLP_ROWS ? n - begin : FAST_MLP_ROWS;
+        for (size_t i = begin; i < begin + m; i++) {
+            float *of = slots + (i - begin) * 2 * n_devices;
+
+            for (size_t r = 0; r < n_devices; r++)
+                of[r] = (float)widths[i * n_devices + r];
+            fill_starts(of, n_devices, compute_ms + i * n_devices,
+                        bwd_ms + i * n_devices);
+        }
+        ask_comm(&reference_of(oracle)->fwd, slots, m, 2 * n_devices,
+                 fwd_ms + begin * n_devices);
+    }
+}
+
+static void reference_comm(const struct oracle *oracle, size_t n,
+                           const double *sums, const double *compute_ms,
+                           double *fwd_ms, double *bwd_ms)
+{
+    const size_t n_devices = oracle->problem->cluster.n_devices;
+    double widths[FAST_MLP_ROWS * NET_MAX_INPUTS];
+
+    for (size_t begin = 0, m; begin < n; begin += m) {
+        const size_t at = begin * n_devices;
 
         m = n - begin < FAST_MLP_ROWS ? n - begin : FAST_MLP_ROWS;
-        for (size_t i = 0; i < m; i++)
-            for (size_t r = 0; r < n_devices; r++)
-                slots[i * n_slots + r] =
-                    (float)sums[(first + i * n_devices + r) * oracle->width +
-                                reference->n_embed];
-        ask_comm(&reference->bwd, slots, m, n_slots, bwd_ms + first);
-        for (size_t i = 0; i < m; i++)
-            fill_starts(slots + i * n_slots, (uint32_t)n_devices,
-                        compute_ms + first + i * n_devices,
-                        bwd_ms + first + i * n_devices);
-        ask_comm(&reference->fwd, slots, m, n_slots, fwd_ms + first);
+        for (size_t k = 0; k < m * n_devices; k++)
+            widths[k] = sums[(at + k) * oracle->width + oracle->comm_lane];
+        reference_bwd(oracle, m, widths, bwd_ms + at);
+        reference_fwd(oracle, m, widths, compute_ms + at, bwd_ms + at,
+                      fwd_ms + at);
     }
 }
 
@@ -229,7 +261,9 @@ int oracle_reference_open(struct oracle **out, const char *dir,
 {
     static const struct oracle_ops ops = {.embed = reference_embed,
                                           .compute = reference_compute,
-                                          .comm = reference_comm};
+                                          .comm = reference_comm,
+                                          .bwd = reference_bwd,
+                                          .fwd = reference_fwd};
     uint32_t n_devices = problem->cluster.n_devices;
     struct reference *reference = ARENA_NEW(arena, struct reference, 1);
     struct arena scratch;
@@ -261,6 +295,7 @@ int oracle_reference_open(struct oracle **out, const char *dir,
                   "bandwidth was asked for"
                 : "the published nets, of their own machine",
         .width = reference->n_embed + 1,
+        .comm_lane = reference->n_embed,
         .kinds = SHARD_TABLE | SHARD_COLUMN,
         .floor_lane = -1,
     };

@@ -448,11 +448,14 @@ void pricing_init(struct pricing *pricing, const struct parts *parts,
     pricing->compute_ms = pricing->rows_ms + n_rows;
     pricing->fwd_ms = pricing->compute_ms + n_rows;
     pricing->bwd_ms = pricing->fwd_ms + n_rows;
+    if (n > 1 && parts->oracle->ops->bwd)
+        bwd_memo_init(&pricing->memo, parts->oracle, n);
 }
 
 void pricing_release(struct pricing *pricing)
 {
     mem_free(pricing->sums);
+    bwd_memo_release(&pricing->memo);
     *pricing = (struct pricing){0};
 }
 
@@ -487,24 +490,37 @@ static void price_comm(struct tryout *const *tryouts, uint32_t n,
 {
     const struct oracle *oracle = tryouts[0]->layout.parts->oracle;
     const size_t n_devices = tryouts[0]->layout.n_devices;
-    const size_t width = oracle->width;
+    const bool has_memo = pricing->memo.oracle != NULL;
+    const size_t first = has_memo ? oracle->comm_lane : 0;
+    const size_t width = oracle->width, stride = has_memo ? 1 : width;
 
     for (uint32_t i = 0; i < n; i++) {
         const struct layout *layout = &tryouts[i]->layout;
         const struct trial *trial = &tryouts[i]->trial;
-        double *sums = pricing->sums + i * n_devices * width;
+        double *sums = pricing->sums + i * n_devices * stride;
         double *compute_ms = pricing->compute_ms + i * n_devices;
 
-        memcpy(sums, layout->sums, n_devices * width * sizeof(double));
-        memcpy(compute_ms, layout->compute_ms, n_devices * sizeof(double));
-        for (uint32_t k = 0; k < trial->n_devices; k++) {
-            memcpy(sums + trial->devices[k] * width, trial->sums + k * width,
-                   width * sizeof(double));
-            compute_ms[trial->devices[k]] = trial->compute_ms[k];
+        for (size_t r = 0; r < n_devices; r++, sums += stride) {
+            const size_t k = trial->place[r];
+            const bool is_same = k == NO_PIECE;
+
+            memcpy(
+                sums,
+                (is_same ? layout->sums + r * width : trial->sums + k * width) +
+                    first,
+                stride * sizeof(double));
+            compute_ms[r] =
+                is_same ? layout->compute_ms[r] : trial->compute_ms[k];
         }
     }
-    oracle->ops->comm(oracle, n, pricing->sums, pricing->compute_ms,
-                      pricing->fwd_ms, pricing->bwd_ms);
+    if (has_memo) {
+        bwd_memo_price(&pricing->memo, n, pricing->sums, pricing->bwd_ms);
+        oracle->ops->fwd(oracle, n, pricing->sums, pricing->compute_ms,
+                         pricing->bwd_ms, pricing->fwd_ms);
+    } else {
+        oracle->ops->comm(oracle, n, pricing->sums, pricing->compute_ms,
+                          pricing->fwd_ms, pricing->bwd_ms);
+    }
     for (uint32_t i = 0; i < n; i++)
         tryouts[i]->trial.total_ms = oracle_total_ms(
             n_devices, pricing->compute_ms + i * n_devices,

@@ -2,6 +2,7 @@
 #ifndef NEUROSHARD_SEARCH_TRIAL_H
 #define NEUROSHARD_SEARCH_TRIAL_H
 
+#include "core/bwd_memo.h"
 #include "search/state.h"
 
 /*
@@ -87,7 +88,9 @@ void trial_sum(struct trial *trial, const struct layout *layout);
 
 /* Where trials are priced, some together. */
 struct pricing {
-    double *sums; /* [n][R][width]: of comm, as of the trials; owned, with: */
+    struct bwd_memo memo; /* zeroed where comm is asked */
+    double *sums; /* [n][R][width], or of the memo's lane alone [n][R]: as of
+                     the trials; owned, with: */
     double *compute_ms, *fwd_ms, *bwd_ms; /* [n][R] */
     double *rows, *rows_ms;               /* touched devices, gathered */
 };

@@ -10,9 +10,12 @@ static const struct watch *watch_of(const struct oracle *oracle)
 
 static void note(const struct watch *watch, const double *answers, size_t n)
 {
+    double sum = 0; /* 0, or no number where one of them is none */
+
     for (size_t i = 0; i < n; i++)
-        if (!isfinite(answers[i]))
-            atomic_store_explicit(watch->is_bad, true, memory_order_relaxed);
+        sum += answers[i] * 0;
+    if (sum != 0)
+        atomic_store_explicit(watch->is_bad, true, memory_order_relaxed);
 }
 
 static void watch_embed(const struct oracle *base, const struct shard *shards,
@@ -45,6 +48,26 @@ static void watch_comm(const struct oracle *base, size_t n, const double *sums,
     note(watch, bwd_ms, n_answers);
 }
 
+static void watch_bwd(const struct oracle *base, size_t n, const double *lanes,
+                      double *bwd_ms)
+{
+    const struct watch *watch = watch_of(base);
+
+    watch->oracle->ops->bwd(watch->oracle, n, lanes, bwd_ms);
+    note(watch, bwd_ms, n * base->problem->cluster.n_devices);
+}
+
+static void watch_fwd(const struct oracle *base, size_t n, const double *lanes,
+                      const double *compute_ms, const double *bwd_ms,
+                      double *fwd_ms)
+{
+    const struct watch *watch = watch_of(base);
+
+    watch->oracle->ops->fwd(watch->oracle, n, lanes, compute_ms, bwd_ms,
+                            fwd_ms);
+    note(watch, fwd_ms, n * base->problem->cluster.n_devices);
+}
+
 static void watch_terms(const struct oracle *base, const double *sums,
                         const double *compute_ms, size_t n, double *terms_ms)
 {
@@ -57,9 +80,14 @@ static void watch_terms(const struct oracle *base, const double *sums,
 void watch_init(struct watch *watch, const struct oracle *oracle)
 {
     *watch = (struct watch){.base = *oracle, .oracle = oracle};
-    watch->ops =
-        (struct oracle_ops){watch_embed, watch_compute, watch_comm,
-                            oracle->ops->terms ? watch_terms : NULL, NULL};
+    watch->ops = (struct oracle_ops){
+        .embed = watch_embed,
+        .compute = watch_compute,
+        .comm = watch_comm,
+        .bwd = oracle->ops->bwd ? watch_bwd : NULL,
+        .fwd = oracle->ops->fwd ? watch_fwd : NULL,
+        .terms = oracle->ops->terms ? watch_terms : NULL,
+    };
     watch->base.ops = &watch->ops;
     watch->is_bad = &watch->noted;
 }

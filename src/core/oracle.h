@@ -46,6 +46,16 @@ struct oracle_ops {
     void (*comm)(const struct oracle *oracle, size_t n, const double *sums,
                  const double *compute_ms, double *fwd_ms, double *bwd_ms);
     /*
+     * Optional, NULL where comm is all there is: its two halves, where they
+     * hang on the sums of one lane alone, oracle->comm_lane, and on what is
+     * handed over: lanes[n][R]. So a search need not ask twice for the bwd_ms
+     * of the same lanes (core/bwd_memo.h).
+     */
+    void (*bwd)(const struct oracle *oracle, size_t n, const double *lanes,
+                double *bwd_ms);
+    void (*fwd)(const struct oracle *oracle, size_t n, const double *lanes,
+                const double *compute_ms, const double *bwd_ms, double *fwd_ms);
+    /*
      * Optional, NULL where only comm can tell: what each of n devices adds to
      * the total by itself, sums[n][width], compute_ms[n] ->
      * terms_ms[n][n_terms], none negative. The total of an assignment is the
@@ -75,6 +85,7 @@ struct oracle {
     const char *warning; /* one sentence: why its numbers may not be those of
                             what is planned for; or NULL */
     uint32_t width;      /* doubles a vector */
+    uint32_t comm_lane;  /* of ops->bwd and fwd */
     uint32_t n_terms;    /* of ops->terms, at most ORACLE_MAX_TERMS */
     bool is_additive; /* terms are linear in the sums: a device's are the sums
                          of its shards', and so the mean bounds the total */

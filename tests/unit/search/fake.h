@@ -52,32 +52,65 @@ static void fake_nan_compute(const struct oracle *oracle, const double *sums,
             compute_ms[i] = NAN;
 }
 
+static double fake_widest(const double *outputs, size_t n, size_t stride)
+{
+    double widest = 0;
+
+    for (size_t r = 0; r < n; r++)
+        widest = fmax(widest, outputs[r * stride]);
+    return widest;
+}
+
+static void fake_bwd(const struct oracle *oracle, size_t n,
+                     const double *outputs, double *bwd_ms)
+{
+    const size_t n_devices = oracle->problem->cluster.n_devices;
+
+    for (size_t i = 0; i < n * n_devices; i++)
+        bwd_ms[i] =
+            fake_widest(outputs + i / n_devices * n_devices, n_devices, 1) /
+            100;
+}
+
+static void fake_fwd(const struct oracle *oracle, size_t n,
+                     const double *outputs, const double *compute_ms,
+                     const double *bwd_ms, double *fwd_ms)
+{
+    const size_t n_devices = oracle->problem->cluster.n_devices;
+
+    (void)outputs;
+    for (size_t i = 0; i < n; i++, compute_ms += n_devices, bwd_ms += n_devices,
+                fwd_ms += n_devices) {
+        double last = 0;
+
+        for (size_t r = 0; r < n_devices; r++)
+            last = fmax(last, compute_ms[r] + bwd_ms[r]);
+        for (size_t r = 0; r < n_devices; r++)
+            fwd_ms[r] = last - compute_ms[r];
+    }
+}
+
 static void fake_comm(const struct oracle *oracle, size_t n, const double *sums,
                       const double *compute_ms, double *fwd_ms, double *bwd_ms)
 {
-    uint32_t n_devices = oracle->problem->cluster.n_devices;
+    const size_t n_devices = oracle->problem->cluster.n_devices;
 
-    for (size_t i = 0; i < n; i++, sums += n_devices * FAKE_WIDTH,
-                compute_ms += n_devices, fwd_ms += n_devices,
-                bwd_ms += n_devices) {
-        double widest = 0, last = 0;
-
-        for (uint32_t r = 0; r < n_devices; r++)
-            widest = fmax(widest, sums[r * FAKE_WIDTH + FAKE_OUTPUT]);
-        for (uint32_t r = 0; r < n_devices; r++)
-            last = fmax(last, compute_ms[r] + widest / 100);
-        for (uint32_t r = 0; r < n_devices; r++) {
-            bwd_ms[r] = widest / 100;
-            fwd_ms[r] = last - compute_ms[r];
-        }
-    }
+    for (size_t i = 0; i < n * n_devices; i++)
+        bwd_ms[i] = fake_widest(sums + i / n_devices * n_devices * FAKE_WIDTH +
+                                    FAKE_OUTPUT,
+                                n_devices, FAKE_WIDTH) /
+                    100;
+    fake_fwd(oracle, n, NULL, compute_ms, bwd_ms, fwd_ms);
 }
 
 __attribute__((unused)) static struct oracle
 fake_oracle(const struct problem *problem)
 {
-    static const struct oracle_ops ops = {
-        .embed = fake_embed, .compute = fake_compute, .comm = fake_comm};
+    static const struct oracle_ops ops = {.embed = fake_embed,
+                                          .compute = fake_compute,
+                                          .comm = fake_comm,
+                                          .bwd = fake_bwd,
+                                          .fwd = fake_fwd};
 
     return (struct oracle){.ops = &ops,
                            .problem = problem,
@@ -85,6 +118,7 @@ fake_oracle(const struct problem *problem)
                            .hash = "0123456789abcdef",
                            .comm = "made up",
                            .width = FAKE_WIDTH,
+                           .comm_lane = FAKE_OUTPUT,
                            .kinds = SHARD_TABLE | SHARD_COLUMN,
                            .floor_lane = -1};
 }

@@ -260,9 +260,48 @@ static void check_forms(void)
     arena_release(&arena);
 }
 
+/* A search that remembers backward exchanges, and one that has comm alone. */
+static void check_halves(void)
+{
+    const uint64_t rows[] = {1000, 2000, 500, 70, 300, 900, 1200};
+    const uint32_t dims[] = {16, 8, 32, 16, 8, 64, 4};
+    struct plan plans[2];
+    struct search_options options;
+    struct err err = {0};
+    struct arena arena;
+
+    arena_init(&arena);
+    search_options_init(&options);
+    options.effort = 20000;
+    for (int i = 0; i < 2; i++) {
+        struct oracle oracle;
+        struct oracle_ops ops;
+
+        plans[i] = (struct plan){0};
+        fake_problem(&plans[i].problem, rows, dims, 7, 3, ROOMY, &arena);
+        oracle = fake_oracle(&plans[i].problem);
+        ops = *oracle.ops;
+        if (i)
+            ops.bwd = NULL;
+        if (i)
+            ops.fwd = NULL;
+        oracle.ops = &ops;
+        ok(!search_full(&plans[i], &oracle, &options, &arena, &err),
+           "a plan: %s", err.msg);
+    }
+    ok(plans[0].n_shards == plans[1].n_shards &&
+           plans[0].n_evaluations == plans[1].n_evaluations &&
+           !memcmp(plans[0].shards, plans[1].shards,
+                   plans[0].n_shards * sizeof(*plans[0].shards)),
+       "comm in halves gives the plan of comm, of %zu shards",
+       plans[0].n_shards);
+    arena_release(&arena);
+}
+
 int main(void)
 {
     check_even();
+    check_halves();
     check_piece(SHARD_TABLE, ROW_CUT_ANY, 0);
     check_piece(SHARD_ROW, ROW_CUT_ANY, 0);
     check_piece(SHARD_ROW, ROW_CUT_RANKS, 16 * 10 * 64 * 1e-3);

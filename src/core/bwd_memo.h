@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_CORE_BWD_MEMO_H
+#define NEUROSHARD_CORE_BWD_MEMO_H
+
+#include "core/oracle.h"
+
+/*
+ * What the backward exchange took, by the lanes that it hangs on: a search sees
+ * the same few widths again and again. Direct mapped, so the latest of two that
+ * fall together stays. For one thread.
+ */
+
+struct bwd_memo {
+    const struct oracle *oracle; /* not owned; has ops->bwd */
+    size_t n_devices;
+    double *entries;          /* [BWD_MEMO_ENTRIES][1 + 2 R]: hash, lanes and
+                                 their bwd_ms; owned, with: */
+    double *asked, *answered; /* [n][R] */
+    size_t *missing;          /* [n] */
+};
+
+#define BWD_MEMO_ENTRIES 16384
+
+/* To be asked for n assignments at a time, at most. */
+void bwd_memo_init(struct bwd_memo *memo, const struct oracle *oracle,
+                   size_t n);
+void bwd_memo_release(struct bwd_memo *memo);
+
+/* lanes[n][R] -> bwd_ms[n][R], as ops->bwd gives them: what is not remembered
+ * is asked for in one batch. */
+void bwd_memo_price(struct bwd_memo *memo, size_t n, const double *lanes,
+                    double *bwd_ms);
+
+#endif
