@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/* Each way to find starts finds some that no other does, and all of them fit.
+ */
+#include "search/starts.h"
+
+#include "search/state_check.h"
+#include "search/tuning.h"
+#include "tests/tap.h"
+#include "tests/unit/search/fake.h"
+#include "tests/unit/search/random_oracle.h"
+
+struct tally {
+    unsigned n, n_found, n_wrong, n_dearer, n_gain;
+};
+
+/* The cheapest; INFINITY for none. */
+static double find(struct parts *parts, const struct tuning *tuning,
+                   struct tally *tally)
+{
+    struct starts starts = {0};
+    double best_ms = INFINITY;
+    struct layout layout;
+    struct err err = {0};
+
+    parts->tuning = tuning;
+    starts_find(&starts, parts, NULL, INFINITY);
+    layout_init(&layout, parts);
+    for (unsigned i = 0; i < starts.n; i++) {
+        snapshot_load(&starts.best[i], &layout);
+        tally->n_wrong +=
+            layout_check(&layout, &err) != 0 || layout.excess > 0 ||
+            (i > 0 && starts.best[i].total_ms < starts.best[i - 1].total_ms);
+        best_ms = fmin(best_ms, starts.best[i].total_ms);
+    }
+    layout_release(&layout);
+    starts_release(&starts);
+    return best_ms;
+}
+
+static void try_problem(uint64_t seed, struct tally *tally)
+{
+    struct tuning all = *tuning_default(), built = all;
+    struct random_oracle oracle;
+    struct problem problem;
+    struct units units;
+    struct parts parts;
+    struct err err = {0};
+    struct arena arena;
+    struct rng rng;
+    double all_ms, built_ms;
+
+    all.bumps = true;
+    built.bumps = false;
+    arena_init(&arena);
+    rng_init(&rng, 51, seed);
+    fake_random(&problem, &rng, 2, &arena);
+    random_oracle_init(&oracle, &problem, &rng);
+    if (units_collect(&units, &problem, &oracle.base, &arena, &err) ||
+        parts_init(&parts, &units, NULL, NULL, &arena, &err)) {
+        ok(0, "parts: %s", err.msg);
+        return;
+    }
+    tally->n++;
+    all_ms = find(&parts, &all, tally);
+    built_ms = find(&parts, &built, tally);
+    tally->n_found += isfinite(all_ms);
+    tally->n_dearer += !(all_ms <= built_ms);
+    tally->n_gain += all_ms < built_ms;
+    arena_release(&arena);
+}
+
+int main(void)
+{
+    struct tally tally = {0};
+
+    for (uint64_t seed = 0; seed < tap_size(30, 2000); seed++)
+        try_problem(seed, &tally);
+    ok(tally.n_found > tally.n / 2, "of %u problems %u have starts", tally.n,
+       tally.n_found);
+    is_i64(tally.n_wrong, 0, "which fit, the best first");
+    is_i64(tally.n_dearer, 0, "another way to find them costs nothing");
+    ok(tally.n_gain > 0, "and gains %u times", tally.n_gain);
+    return tap_done();
+}
