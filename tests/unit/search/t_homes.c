@@ -3,6 +3,7 @@
 
 #include "core/plan_moves.h"
 #include "search/moves.h"
+#include "search/state_check.h"
 #include "tests/unit/search/standing.h"
 
 /* Bytes of a device: one has room for all, six for some more than all. */
@@ -27,14 +28,16 @@ static uint64_t moved(struct standing *standing)
 /* A walk of random changes, many of them back home. What a trial says is what
  * is so when it has come true, and what plan_moves finds. */
 static void check_counts(enum row_cut row_cut, double growth, bool stays,
-                         uint64_t memory_bytes, uint64_t limit_bytes)
+                         uint64_t memory_bytes, uint64_t limit_bytes,
+                         uint64_t seed)
 {
     struct standing standing;
     struct layout *layout = &standing.tryout.layout;
     size_t n = 0, n_trial = 0, n_after = 0, n_plan = 0, n_less = 0, n_grids = 0;
-    size_t n_excess = 0, n_over = 0;
+    size_t n_excess = 0, n_over = 0, n_wrong = 0;
+    struct err err = {0};
 
-    standing_open(&standing, 1, row_cut, growth, memory_bytes);
+    standing_open(&standing, seed, row_cut, growth, memory_bytes);
     layout->move_limit_bytes = limit_bytes;
     layout_price(layout);
     ok((layout->all_moved_bytes == 0) == stays, "%s moves at home",
@@ -60,6 +63,7 @@ static void check_counts(enum row_cut row_cut, double growth, bool stays,
         n_less += said < before;
         n_trial += said != layout->all_moved_bytes;
         n_over += trial->excess > 0;
+        n_wrong += i % 4 == 0 && layout_check(layout, &err);
         n_excess += !(fabs(trial->excess - layout->excess) <= 1e-9);
         layout_price(layout);
         n_after += said != layout->all_moved_bytes;
@@ -76,6 +80,7 @@ static void check_counts(enum row_cut row_cut, double growth, bool stays,
     is_i64((int64_t)n_trial, 0, "a layout has what the trial said");
     is_i64((int64_t)n_after, 0, "and so counted afresh");
     is_i64((int64_t)n_plan, 0, "and so as a plan");
+    ok(!n_wrong, "layouts are right, %zu times not: %s", n_wrong, err.msg);
     is_i64((int64_t)n_excess, 0, "its excess is what the trial said");
     ok((n_over > 100) == (memory_bytes == TIGHT), "%zu have some", n_over);
     standing_close(&standing);
@@ -83,12 +88,12 @@ static void check_counts(enum row_cut row_cut, double growth, bool stays,
 
 int main(void)
 {
-    check_counts(ROW_CUT_ANY, 1, true, ROOMY, COUNT_MOVES);
-    check_counts(ROW_CUT_ANY, 1.07, true, ROOMY, COUNT_MOVES);
-    check_counts(ROW_CUT_ANY, 0.9, true, ROOMY, COUNT_MOVES);
-    check_counts(ROW_CUT_RANKS, 1, true, ROOMY, COUNT_MOVES);
-    check_counts(ROW_CUT_RANKS, 1.07, false, ROOMY, COUNT_MOVES);
-    check_counts(ROW_CUT_ANY, 1, true, TIGHT, COUNT_MOVES);
-    check_counts(ROW_CUT_ANY, 1, true, TIGHT, 300000);
+    check_counts(ROW_CUT_ANY, 1, true, ROOMY, COUNT_MOVES, 1);
+    check_counts(ROW_CUT_ANY, 1.07, true, ROOMY, COUNT_MOVES, 2);
+    check_counts(ROW_CUT_ANY, 0.9, true, ROOMY, COUNT_MOVES, 3);
+    check_counts(ROW_CUT_RANKS, 1, true, ROOMY, COUNT_MOVES, 4);
+    check_counts(ROW_CUT_RANKS, 1.07, false, ROOMY, COUNT_MOVES, 5);
+    check_counts(ROW_CUT_ANY, 1, true, TIGHT, COUNT_MOVES, 6);
+    check_counts(ROW_CUT_ANY, 1, true, TIGHT, 300000, 7);
     return tap_done();
 }

@@ -116,6 +116,33 @@ static void check_too_little(void)
     arena_release(&arena);
 }
 
+/* Three tables on two GPUs that hold one each: why is what a free search
+ * says. */
+static void check_no_plan(void)
+{
+    struct search_options options = options_of();
+    struct err err = {0}, free_err = {0};
+    struct problem problem;
+    struct oracle oracle;
+    struct arena arena;
+    struct plan from, plan;
+
+    arena_init(&arena);
+    fake_equal_problem(&problem, 3, 2, &arena);
+    oracle = fake_oracle(&problem);
+    from = fake_whole_plan(&problem, all_on_gpu_0, 2, &arena);
+    problem.cluster.memory_bytes[0] = problem.cluster.memory_bytes[1] = 113000;
+    plan = (struct plan){.problem = problem};
+    ok(search_full(&plan, &oracle, &options, &arena, &free_err) &&
+           free_err.code == ERR_NO_PLAN,
+       "no room");
+    ok(replan(&plan, &problem, &from, NO_MOVE_LIMIT, &oracle, &arena, &err) &&
+           err.code == ERR_NO_PLAN,
+       "whatever may move");
+    is_str(err.msg, free_err.msg, "for the same reason");
+    arena_release(&arena);
+}
+
 /* Column pieces and row blocks of any size, on any GPU, of tables that grow and
  * shrink: all stays. */
 static void check_grown(void)
@@ -535,6 +562,7 @@ int main(void)
 {
     check_by_hand();
     check_too_little();
+    check_no_plan();
     check_grown();
     check_front();
     check_way_home();
