@@ -42,7 +42,6 @@ static void try_problem(uint64_t seed, struct tally *tally)
     struct tuning all = *tuning_default(), built = all;
     struct random_oracle oracle;
     struct problem problem;
-    struct units units;
     struct parts parts;
     struct err err = {0};
     struct arena arena;
@@ -55,8 +54,7 @@ static void try_problem(uint64_t seed, struct tally *tally)
     rng_init(&rng, 51, seed);
     fake_random(&problem, &rng, 2, &arena);
     random_oracle_init(&oracle, &problem, &rng);
-    if (units_collect(&units, &problem, &oracle.base, &arena, &err) ||
-        parts_init(&parts, &units, NULL, NULL, &arena, &err)) {
+    if (parts_init(&parts, &problem, &oracle.base, NULL, NULL, &arena, &err)) {
         ok(0, "parts: %s", err.msg);
         return;
     }
