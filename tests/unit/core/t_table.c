@@ -58,9 +58,47 @@ static void test_names(void)
     }
 }
 
+static void test_kinds(void)
+{
+    static const struct {
+        const char *list;
+        unsigned kinds;
+    } lists[] = {{"table", SHARD_TABLE},
+                 {"grid,row", SHARD_GRID | SHARD_ROW},
+                 {"row,row", SHARD_ROW},
+                 {"table,column,row,grid,replicate", SHARD_ALL_KINDS},
+                 {"", 0},
+                 {"row,", 0},
+                 {",row", 0},
+                 {"row,colum", 0},
+                 {"row,columns", 0},
+                 {"row|column", 0}};
+
+    for (unsigned k = 0; k < N_SHARD_KINDS; k++) {
+        const struct shard_traits *traits = &shard_traits[k];
+
+        is_i64(shard_kind_idx(traits->kind), k, "kinds in the order of bits");
+        is_i64(shard_kind_of_cuts(traits->cuts_rows, traits->cuts_columns,
+                                  traits->is_replica),
+               traits->kind, "its cuts tell a kind");
+        ok(!(traits->made_of & traits->kind), "%s is not made of itself",
+           traits->name);
+    }
+    ok(shard_cuts_rows(SHARD_GRID) && shard_cuts_columns(SHARD_GRID) &&
+           shard_cuts_rows(SHARD_ROW) && !shard_cuts_columns(SHARD_ROW) &&
+           !shard_cuts_rows(SHARD_COLUMN) && shard_is_replica(SHARD_REPLICATE),
+       "what is cut");
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        is_i64(shard_kinds_from_list(lists[i].list, ','), lists[i].kinds,
+               lists[i].list);
+    is_i64(shard_kinds_from_list("row|column", '|'), SHARD_ROW | SHARD_COLUMN,
+           "another separator");
+}
+
 int main(void)
 {
     test_init();
     test_names();
+    test_kinds();
     return tap_done();
 }

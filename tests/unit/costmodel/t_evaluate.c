@@ -4,7 +4,7 @@
 #include "costmodel/evaluate.h"
 
 #include "costmodel/dataset.h"
-#include "costmodel/train.h"
+#include "costmodel/learn.h"
 #include "tests/synthetic_samples.h"
 #include "tests/tap.h"
 
@@ -65,7 +65,9 @@ static void test_pair(struct sample *samples, size_t n, struct arena *arena)
     struct model poor, good;
     struct paired paired, want;
     struct evaluation evaluation;
+    struct measurements measurements = {.samples = samples, .n = n};
     struct sample *twice;
+    double needed;
 
     for (size_t i = 0; i < n; i++) /* a disturbed machine on two of them */
         if (samples[i].case_idx % 100 == 19)
@@ -83,6 +85,18 @@ static void test_pair(struct sample *samples, size_t n, struct arena *arena)
     is_near(paired.gain_se, want.gain_se, 1e-6, "its standard error");
     ok(paired.gain > 2 * paired.gain_se, "more training is better: %g +- %g",
        paired.gain, paired.gain_se);
+    ok(learn_is_better(&paired, &needed, &poor, &good, &measurements,
+                       &(struct least_gain){2, true}),
+       "better by two standard errors");
+    is_near(needed, 2 * paired.gain_se, 1e-12, "which that comes to");
+    ok(!learn_is_better(&paired, &needed, &poor, &good, &measurements,
+                        &(struct least_gain){1, false}) &&
+           needed == 1,
+       "not by a hundred points");
+    ok(!learn_is_better(&paired, &needed, &good, &good, &measurements,
+                        &(struct least_gain){0, false}),
+       "to stay the same is not enough");
+    evaluate_pair(&paired, &poor, &good, samples, n);
     evaluate_model(&evaluation, &good, samples, n);
     is_near(evaluation.errors[PREDICTOR_NET].mape, paired.new_mape, 1e-12,
             "the error that an evaluation has");

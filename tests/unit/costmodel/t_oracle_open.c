@@ -3,6 +3,52 @@
 
 #include "tests/tap.h"
 
+/* What the problem bars, an oracle does not price. */
+static void check_kept(const struct problem *problem, unsigned barred,
+                       enum row_cut row_cut, const char *what,
+                       struct arena *arena)
+{
+    struct oracle *opened[2] = {NULL, NULL};
+    struct err err = {0};
+
+    ok(!oracle_open(&opened[0], "roofline:a100", problem, arena, &err) &&
+           !oracle_open_for_gpu(&opened[1], "a100", problem, arena, &err),
+       "opens %s", err.msg);
+    for (int i = 0; i < 2; i++) {
+        is_i64(opened[i]->kinds, SHARD_ALL_KINDS & ~barred, what);
+        is_i64(opened[i]->row_cut, row_cut, what);
+        oracle_close(opened[i]);
+    }
+}
+
+static void test_kept(struct arena *arena)
+{
+    struct table table = {.name = "a",
+                          .num_embeddings = 100,
+                          .dim = 16,
+                          .kinds = SHARD_ALL_KINDS,
+                          .optimizer = OPTIMIZER_ROWWISE_ADAGRAD};
+    struct problem problem = {.tables = &table,
+                              .n_tables = 1,
+                              .batch = 1,
+                              .cluster = {.n_devices = 4,
+                                          .devices_per_host = 1,
+                                          .hosts_per_domain = 2}};
+
+    check_kept(&problem, 0, ROW_CUT_ANY, "any cut", arena);
+    problem.row_cut = ROW_CUT_RANKS;
+    check_kept(&problem, SHARD_GRID, ROW_CUT_RANKS, "as TorchRec trains",
+               arena);
+    problem.asks_for_grids = true;
+    check_kept(&problem, 0, ROW_CUT_RANKS, "grids by name", arena);
+    problem.asks_for_grids = false;
+    table.optimizer = OPTIMIZER_SGD;
+    check_kept(&problem, 0, ROW_CUT_RANKS, "SGD has no state", arena);
+    table.optimizer = OPTIMIZER_ROWWISE_ADAGRAD;
+    problem.cluster.hosts_per_domain = 1;
+    check_kept(&problem, 0, ROW_CUT_RANKS, "hosts by themselves", arena);
+}
+
 int main(void)
 {
     struct problem problem = {.batch = 1, .cluster = {.n_devices = 1}};
@@ -41,6 +87,7 @@ int main(void)
            err.code == ERR_USAGE,
        "an unknown GPU is a usage error");
     oracle_close(NULL);
+    test_kept(&arena);
     arena_release(&arena);
     return tap_done();
 }

@@ -26,6 +26,10 @@ static void test_cpu_names(void)
     is_str(device_name(device), want, "name");
     is_str(device_isa(device), cpu_isa_name(cpu_isa_best()), "isa");
     is_i64(device_kind_of(device), DEVICE_CPU, "kind");
+    ok(device_is_host(device), "its memory is the host's");
+    is_str(DEVICE_KIND_NAMES, "cpu|cuda", "the kinds there are");
+    is_i64(device_kind_from_name("cuda"), DEVICE_CUDA, "by name");
+    is_i64(device_count(DEVICE_CPU), 1, "one CPU");
     is_i64(device_n_threads(device), 3, "threads");
     ok(device_free_bytes(device) > 1 << 20, "some memory is free");
     device_close(device);
