@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "base/progress.h"
 #include "base/text.h"
+#include "cli/bench_summary.h"
 #include "cli/command.h"
 #include "cli/end_all.h"
 #include "exec/exec.h"
@@ -304,13 +305,6 @@ static json_t *check_to_json(const struct run *run)
         hash_text(weight_hash, result->weight_hash));
 }
 
-static json_t *machine_to_json(const struct run *run)
-{
-    return json_pack("{s:s, s:s, s:i}", "name", device_name(run->device), "isa",
-                     device_isa(run->device), "threads",
-                     (int)device_n_threads(run->device));
-}
-
 static json_t *world_to_json(const struct run *run)
 {
     const struct exec_result *result = run->result;
@@ -350,11 +344,11 @@ static void print_json(const struct run *run)
     json_t *ranks = json_array();
     json_t *root = json_pack(
         "{s:o, s:o, s:I, s:i, s:f, s:o, s:o, s:i, s:o, s:o, s:s, s:o}",
-        "machine", machine_to_json(run), "world", world_to_json(run), "seed",
-        (json_int_t)run->options->seed, "iterations",
-        (int)run->options->n_iterations, "scale_rows", result->scale_rows,
-        "cost_model", cost_model_to_json(run->plan), "devices", ranks,
-        "slowest", (int)run->slowest, "total_ms",
+        "machine", bench_machine_to_json(run->device), "world",
+        world_to_json(run), "seed", (json_int_t)run->options->seed,
+        "iterations", (int)run->options->n_iterations, "scale_rows",
+        result->scale_rows, "cost_model", cost_model_to_json(run->plan),
+        "devices", ranks, "slowest", (int)run->slowest, "total_ms",
         json_real_or_null(result->total_ms), "comm", comm_to_json(result),
         "comm_basis", result->comm_basis, "check", check_to_json(run));
 
