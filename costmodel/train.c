@@ -28,16 +28,6 @@ void train_options_init(struct train_options *options)
     options->tolerance = 0.05;
 }
 
-void train_options_published(struct train_options *options)
-{
-    memset(options, 0, sizeof(*options));
-    feature_set_published(&options->features);
-    options->epochs = 1000;
-    options->batch_size = 512;
-    options->learning_rate = 1e-3;
-    options->loss = LOSS_SQUARED;
-}
-
 /* One training: everything that lives for its length. */
 struct run {
     const struct train_options *options;

@@ -58,9 +58,6 @@ struct train_options {
 };
 /* What this program trains with. */
 void train_options_init(struct train_options *options);
-/* The published training: its features, no totals, squared loss, batches of
- * 512, a constant rate of 1e-3, 1,000 epochs. */
-void train_options_published(struct train_options *options);
 
 /* Fewer samples than this in a side of the split are refused. */
 #define TRAIN_MIN_SAMPLES 32

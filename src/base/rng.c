@@ -2,7 +2,6 @@
 #include "base/rng.h"
 
 #include <assert.h>
-#include <math.h>
 
 #define GOLDEN UINT64_C(0x9e3779b97f4a7c15)
 
@@ -34,38 +33,6 @@ uint64_t rng_below(struct rng *rng, uint64_t n)
         x = rng_u64(rng);
     while (x < n_rejected);
     return x % n;
-}
-
-/* ln x for a normal x > 0, to about 1e-15: x = m * 2^e with m around 1, and
- * ln m = 2 artanh((m - 1) / (m + 1)) as a series. libm's own log rounds
- * differently from one machine to the next. */
-static double portable_log(double x)
-{
-    int exponent;
-    double m = frexp(x, &exponent), t, t2, sum = 0;
-
-    if (m < 0.70710678118654752) {
-        m *= 2;
-        exponent--;
-    }
-    t = (m - 1) / (m + 1);
-    t2 = t * t;
-    for (int k = 21; k > 0; k -= 2)
-        sum = sum * t2 + 1.0 / k;
-    return 2 * t * sum + exponent * 0.69314718055994531;
-}
-
-/* Marsaglia's polar method; the second number of each pair is not kept. */
-double rng_normal(struct rng *rng)
-{
-    double x, y, r2;
-
-    do {
-        x = 2 * rng_uniform(rng) - 1;
-        y = 2 * rng_uniform(rng) - 1;
-        r2 = x * x + y * y;
-    } while (r2 >= 1 || r2 == 0);
-    return x * sqrt(-2 * portable_log(r2) / r2);
 }
 
 void rng_shuffle(struct rng *rng, uint32_t *idx, uint32_t n)

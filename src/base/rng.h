@@ -47,9 +47,6 @@ static inline double rng_uniform(struct rng *rng)
     return (double)(rng_u64(rng) >> 11) * 0x1p-53;
 }
 
-/* Standard normal (Marsaglia's polar method, no state kept between calls);
- * arithmetic that rounds alike everywhere, no libm. */
-double rng_normal(struct rng *rng);
 /* Fisher-Yates over idx[0..n). */
 void rng_shuffle(struct rng *rng, uint32_t *idx, uint32_t n);
 

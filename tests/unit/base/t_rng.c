@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/rng.h"
 
+#include "tests/rng_normal.h"
 #include "tests/tap.h"
 
 #include <string.h>

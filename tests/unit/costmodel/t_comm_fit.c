@@ -3,6 +3,7 @@
 
 #include "base/rng.h"
 #include "base/stats.h"
+#include "tests/rng_normal.h"
 #include "tests/tap.h"
 
 #define MAX_SAMPLES 800

@@ -5,6 +5,7 @@
 
 #include "costmodel/adam.h"
 #include "costmodel/gemm.h"
+#include "tests/rng_normal.h"
 #include "tests/tap.h"
 
 #define MAX_WIDTH 16

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "tests/rng_normal.h"
 #include "tests/tap.h"
 
 #include "lookup_case.h"
