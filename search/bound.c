@@ -86,7 +86,7 @@ static struct toll toll_of_shard(const struct parts *parts,
 static bool is_everywhere(const struct parts *parts, const struct cut *cut)
 {
     return parts->oracle->row_cut == ROW_CUT_RANKS && !cut->stands &&
-           cut->n_blocks == parts->problem->cluster.n_devices;
+           cut->n_blocks == parts->n_devices;
 }
 
 /* Blocks of rows (one, all rows, where cut is NULL) at every width. */
@@ -156,7 +156,7 @@ static void collect(struct choices *choices, const struct parts *parts,
                     uint32_t unit, double *vector, struct arena *arena)
 {
     const struct part_unit *of = &parts->of[unit];
-    double n_devices = parts->problem->cluster.n_devices;
+    double n_devices = parts->n_devices;
     uint32_t dim = parts->problem->tables[of->unit->tables[0]].dim;
     uint32_t fewest_ranges = of->kinds & SHARD_ROW ? 1 : 2;
 
@@ -437,8 +437,7 @@ static void prove(struct bound *bound, struct proof *proof)
 
 void bound_find(struct bound *bound, const struct parts *parts)
 {
-    struct proof proof = {.parts = parts,
-                          .n_devices = parts->problem->cluster.n_devices};
+    struct proof proof = {.parts = parts, .n_devices = parts->n_devices};
     uint32_t widest = 0;
     struct arena arena;
     double *vector;
@@ -460,8 +459,8 @@ void bound_find(struct bound *bound, const struct parts *parts)
         if (parts->problem->tables[unit->tables[0]].dim > widest)
             widest = parts->problem->tables[unit->tables[0]].dim;
     }
-    for (uint32_t r = 0; r < parts->problem->cluster.n_devices; r++)
-        proof.room_bytes += (double)parts->units->room_bytes[r];
+    for (uint32_t r = 0; r < parts->n_devices; r++)
+        proof.room_bytes += (double)parts->room_bytes[r];
     proof.room = ARENA_NEW(&arena, struct toll, widest / TABLE_COLUMN_STEP + 2);
     prove(bound, &proof);
     arena_release(&arena);

@@ -142,7 +142,7 @@ static void weigh(struct builder *builder, bool is_short)
     double all_ms = 0, room = 0;
 
     for (uint32_t r = 0; r < builder->n_devices; r++)
-        room += (double)parts->units->room_bytes[r];
+        room += (double)parts->room_bytes[r];
     for (uint32_t i = 0; i < builder->n; i++)
         all_ms += builder->list[i].ms;
     for (uint32_t i = 0; i < builder->n; i++) {
@@ -238,7 +238,7 @@ static double load_with(const struct builder *builder, uint32_t r,
     const size_t width = parts->oracle->width;
 
     if (builder->options->by_memory)
-        return -(double)(parts->units->room_bytes[r] - builder->used[r] -
+        return -(double)(parts->room_bytes[r] - builder->used[r] -
                          parts->parts[part].bytes);
     for (size_t w = 0; w < width; w++)
         builder->trial_sum[w] =
@@ -248,7 +248,7 @@ static double load_with(const struct builder *builder, uint32_t r,
 
 static bool fits(const struct builder *builder, uint32_t part, uint32_t r)
 {
-    uint64_t room = builder->parts->units->room_bytes[r];
+    uint64_t room = builder->parts->room_bytes[r];
 
     if (builder->is_taken[r])
         return false;
@@ -401,7 +401,7 @@ static void clear(struct builder *builder)
                builder->n_devices * parts->oracle->width * sizeof(double));
     for (uint32_t r = 0; r < builder->n_devices; r++) {
         if (builder->options->by_memory)
-            builder->load[r] = -(double)parts->units->room_bytes[r];
+            builder->load[r] = -(double)parts->room_bytes[r];
         heap_set(builder, r, r);
         heap_fix(builder, r, r + 1);
     }
@@ -435,7 +435,7 @@ static uint32_t place_all(struct builder *builder)
 static void builder_init(struct builder *builder, const struct parts *parts,
                          const struct build_options *options)
 {
-    uint32_t n = parts->problem->cluster.n_devices;
+    uint32_t n = parts->n_devices;
     struct arena *arena = &builder->arena;
 
     *builder =
@@ -488,7 +488,7 @@ struct build_load build_least_load(const struct parts *parts)
                                     .replica_frac = 1,
                                     .peak_bytes = UINT64_MAX,
                                     .max_replicas = UINT32_MAX};
-    double n_devices = parts->problem->cluster.n_devices;
+    double n_devices = parts->n_devices;
     struct build_load load = {0};
 
     for (uint32_t u = 0; u < parts->n_units; u++) {

@@ -83,7 +83,7 @@ int halves_init(struct halves *halves, const struct problem *problem,
 void caps_init(struct caps *caps, const struct halves *halves,
                size_t max_pieces, struct arena *arena)
 {
-    size_t n_devices = halves->parts.problem->cluster.n_devices;
+    size_t n_devices = halves->parts.n_devices;
     size_t width = halves->parts.oracle->width, n = CAP_POINTS * n_devices;
     double *sums = ARENA_NEW(arena, double, n *width);
 
@@ -107,7 +107,7 @@ static void branch_copy(const struct caps *caps, struct branch *to,
                         const struct branch *from, size_t n_placed)
 {
     const struct parts *parts = &caps->halves->parts;
-    size_t n_devices = parts->problem->cluster.n_devices;
+    size_t n_devices = parts->n_devices;
     size_t n_sums = n_devices * parts->oracle->width;
 
     memcpy(to->sums, from->sums, n_sums * sizeof(*to->sums));
@@ -130,11 +130,10 @@ static uint32_t choose_device(const struct halves *halves,
                               double cap)
 {
     const struct part *part = &halves->parts.parts[piece];
-    const uint64_t *room_bytes = halves->parts.units->room_bytes;
+    const uint64_t *room_bytes = halves->parts.room_bytes;
     int64_t pin = halves->parts.of[part->unit].unit->device;
     uint32_t begin = pin < 0 ? 0 : (uint32_t)pin, chosen = NOWHERE;
-    uint32_t end =
-        pin < 0 ? halves->parts.problem->cluster.n_devices : begin + 1;
+    uint32_t end = pin < 0 ? halves->parts.n_devices : begin + 1;
 
     for (uint32_t r = begin; r < end; r++) {
         const struct branch_device *device = &branch->devices[r];
@@ -204,7 +203,7 @@ static void run_greedy(struct caps *caps, const uint32_t *pieces, size_t n)
 {
     const struct parts *parts = &caps->halves->parts;
     const struct oracle *oracle = parts->oracle;
-    size_t n_devices = parts->problem->cluster.n_devices;
+    size_t n_devices = parts->n_devices;
     struct branch *branches = caps->branches;
     double ms[CAP_POINTS];
 
@@ -236,7 +235,7 @@ static void price(struct caps *caps)
 {
     const struct parts *parts = &caps->halves->parts;
     const struct oracle *oracle = parts->oracle;
-    size_t n_devices = parts->problem->cluster.n_devices;
+    size_t n_devices = parts->n_devices;
 
     for (unsigned b = 0; b < caps->n_branches; b++)
         for (size_t r = 0; r < n_devices; r++) {
@@ -252,7 +251,7 @@ static void price(struct caps *caps)
 void caps_search(struct caps *caps, const uint32_t *pieces, size_t n,
                  struct caps_result *result, uint32_t *placement)
 {
-    size_t n_devices = caps->halves->parts.problem->cluster.n_devices;
+    size_t n_devices = caps->halves->parts.n_devices;
     const struct branch *best = NULL;
 
     *result = (struct caps_result){.capped_ms = INFINITY, .best_ms = INFINITY};

@@ -20,7 +20,7 @@ struct starter {
 
 static uint32_t n_devices_of(const struct starter *starter)
 {
-    return starter->parts->problem->cluster.n_devices;
+    return starter->parts->n_devices;
 }
 
 /* --- as it was --- */
@@ -229,7 +229,7 @@ static void put_holders_first(struct starter *starter, uint32_t unit)
 static bool has_room(const struct starter *starter, uint32_t part, uint32_t r)
 {
     const struct layout *layout = &starter->tryout.layout;
-    uint64_t room = starter->parts->units->room_bytes[r];
+    uint64_t room = starter->parts->room_bytes[r];
 
     return layout->bytes[r] <= room &&
            starter->parts->parts[part].bytes <= room - layout->bytes[r];

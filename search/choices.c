@@ -259,7 +259,7 @@ static bool is_large(const struct parts *parts, const struct table *table,
 
     return parts->n_units <= SHORT_LIST || share >= LARGE_FRAC ||
            (double)shard_memory(problem, &shard).total >=
-               LARGE_FRAC * (double)parts->units->most_room_bytes;
+               LARGE_FRAC * (double)parts->most_room_bytes;
 }
 
 /* Over how many devices rows are cut: all, one host's, and for large units
@@ -320,15 +320,13 @@ static void add_unit(struct parts *parts, uint32_t u, double all_work,
         for (uint32_t i = 1; i < of->n_quanta; i++)
             add_part(parts, u, SHARD_COLUMN, 0, rows, i * of->quantum);
     }
-    if ((of->kinds & SHARD_REPLICATE) && is_free &&
-        parts->problem->cluster.n_devices > 1)
+    if ((of->kinds & SHARD_REPLICATE) && is_free && parts->n_devices > 1)
         of->replica = add_part(parts, u, SHARD_REPLICATE, 0, rows, table->dim);
     if ((of->kinds & SHARD_ROW) && is_free)
         add_cuts(parts, u, 1, large);
     for (uint32_t n = 2;
          (of->kinds & SHARD_GRID) && is_free && large && n <= MAX_RANGES &&
-         n <= parts->problem->cluster.n_devices &&
-         table->dim % (n * TABLE_COLUMN_STEP) == 0 &&
+         n <= parts->n_devices && table->dim % (n * TABLE_COLUMN_STEP) == 0 &&
          table->dim / n >= min_width;
          n *= 2)
         add_cuts(parts, u, n, large);
@@ -469,20 +467,22 @@ static int find_parts(struct parts *parts, const struct problem *problem,
                       const struct oracle *oracle, const struct homes *homes,
                       bool is_halved, struct arena *arena, struct err *err)
 {
-    struct units *units = ARENA_NEW(arena, struct units, 1);
+    struct units units;
 
-    if (units_collect(units, problem, oracle, arena, err))
+    if (units_collect(&units, problem, oracle, arena, err))
         return -1;
     *parts = (struct parts){.problem = problem,
                             .oracle = oracle,
                             .homes = homes,
-                            .units = units,
+                            .n_devices = problem->cluster.n_devices,
+                            .room_bytes = units.room_bytes,
+                            .most_room_bytes = units.most_room_bytes,
                             .tuning = tuning_default(),
                             .is_halved = is_halved,
-                            .n_units = units->n_units};
-    parts->of = ARENA_NEW(arena, struct part_unit, units->n_units);
-    for (uint32_t u = 0; u < units->n_units; u++) {
-        const struct unit *unit = &units->units[u];
+                            .n_units = units.n_units};
+    parts->of = ARENA_NEW(arena, struct part_unit, units.n_units);
+    for (uint32_t u = 0; u < units.n_units; u++) {
+        const struct unit *unit = &units.units[u];
 
         parts->of[u].unit = unit;
         parts->of[u].kinds = problem->kinds & oracle->kinds;

@@ -101,10 +101,12 @@ struct parts {
     const struct homes *homes;     /* where all stands now, not owned; NULL
                                       unless a plan is to be replaced:
                                       search/movement.h */
-    const struct units *units;     /* not owned */
-    const struct tuning *tuning;   /* not owned; the default unless the caller
-                                      sets another */
-    struct part_unit *of;          /* [n_units] */
+    uint32_t n_devices;
+    const uint64_t *room_bytes; /* [n_devices], of its units */
+    uint64_t most_room_bytes;
+    const struct tuning *tuning; /* not owned; the default unless the caller
+                                    sets another */
+    struct part_unit *of;        /* [n_units] */
     uint32_t n_units;
     bool is_halved; /* parts_init_halves */
     struct cut *cuts;

@@ -11,7 +11,7 @@
 static bool has_one_device(const struct parts *parts,
                            const struct part_unit *of)
 {
-    return of->unit->device >= 0 || parts->problem->cluster.n_devices < 2;
+    return of->unit->device >= 0 || parts->n_devices < 2;
 }
 
 /* Into so few equal pieces a table is cut that may not be whole. */
@@ -29,7 +29,7 @@ static uint32_t fewest_pieces(const struct part_unit *of)
 static uint32_t n_column_forms(const struct parts *parts,
                                const struct part_unit *of)
 {
-    uint32_t most = parts->problem->cluster.n_devices;
+    uint32_t most = parts->n_devices;
 
     if (of->columns == NO_PART)
         return 0;
@@ -110,8 +110,7 @@ void forms_list(struct parts *parts, struct arena *arena)
             for (uint32_t n = 2; n < n_columns + 2; n++)
                 add_form(parts, of, FORM_COLUMNS, n);
         if (of->replica != NO_PART)
-            add_form(parts, of, FORM_REPLICA,
-                     parts->problem->cluster.n_devices);
+            add_form(parts, of, FORM_REPLICA, parts->n_devices);
         for (uint32_t c = 0; c < of->n_cuts; c++)
             add_form(parts, of, FORM_CUT, of->first_cut + c);
     }
@@ -218,7 +217,7 @@ struct beside {
 
 static void find_share(const struct parts *parts, double *share)
 {
-    const uint32_t n_devices = parts->problem->cluster.n_devices;
+    const uint32_t n_devices = parts->n_devices;
     const size_t width = parts->oracle->width;
 
     for (uint32_t u = 0; u < parts->n_units; u++) {
@@ -238,7 +237,7 @@ static double total_of(const struct beside *beside, const double *sums)
 {
     const struct parts *parts = beside->parts;
     const struct oracle *oracle = parts->oracle;
-    const uint32_t n_devices = parts->problem->cluster.n_devices;
+    const uint32_t n_devices = parts->n_devices;
     const size_t width = oracle->width;
     double *all, *compute_ms, total;
 

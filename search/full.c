@@ -148,7 +148,7 @@ static double hot_frac(const struct parts *parts)
         return parts->tuning->hot_frac;
     if (!(squares > 0))
         return MIN_HOT_FRAC;
-    tables = sum * sum / squares / parts->problem->cluster.n_devices;
+    tables = sum * sum / squares / parts->n_devices;
     return fmax(MIN_HOT_FRAC, fmin(MAX_HOT_FRAC, HOT_FRAC / (tables * tables)));
 }
 

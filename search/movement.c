@@ -256,7 +256,7 @@ static uint64_t table_bytes(const struct homes *homes,
     struct shard *shards;
     enum shard_kind kind = parts->parts[pieces[0].part].kind;
     struct table_pieces after = {&parts->problem->tables[table], NULL, n,
-                                 parts->problem->cluster.n_devices,
+                                 parts->n_devices,
                                  parts->problem->dense_optimizer};
     struct moved_bytes bytes;
 

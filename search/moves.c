@@ -307,7 +307,7 @@ static uint32_t room_on(const struct draw *draw, uint32_t device)
     const struct parts *parts = draw->parts;
     const double ms = draw->trial->load_ms[device];
     const uint64_t bytes = draw->trial->load_bytes[device];
-    const uint64_t room_bytes = parts->units->room_bytes[device];
+    const uint64_t room_bytes = parts->room_bytes[device];
     uint32_t least = 0, most = draw->of->n_quanta;
 
     if (draw->of->whole == NO_PART)

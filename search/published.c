@@ -362,12 +362,12 @@ static void beam_search(struct snapshot *found, struct plan *plan,
 static uint32_t emptiest(const struct parts *parts, const uint64_t *used,
                          uint32_t part)
 {
-    uint32_t n_devices = parts->problem->cluster.n_devices, best = n_devices;
+    uint32_t n_devices = parts->n_devices, best = n_devices;
     int64_t pin = parts->of[parts->parts[part].unit].unit->device;
 
     for (uint32_t r = 0; r < n_devices; r++)
         if ((pin < 0 || pin == r) &&
-            parts->parts[part].bytes <= parts->units->room_bytes[r] - used[r] &&
+            parts->parts[part].bytes <= parts->room_bytes[r] - used[r] &&
             (best == n_devices || used[r] < used[best]))
             best = r;
     return best;
@@ -380,8 +380,7 @@ static uint32_t emptiest(const struct parts *parts, const uint64_t *used,
 static bool pack(struct snapshot *found, const struct parts *parts,
                  struct arena *arena)
 {
-    uint64_t *used =
-        ARENA_NEW(arena, uint64_t, parts->problem->cluster.n_devices);
+    uint64_t *used = ARENA_NEW(arena, uint64_t, parts->n_devices);
     uint32_t *n_open = ARENA_NEW(arena, uint32_t, parts->n_parts);
     struct ranked *order = ARENA_NEW(arena, struct ranked, parts->n_parts);
 
@@ -398,7 +397,7 @@ static bool pack(struct snapshot *found, const struct parts *parts,
         for (uint32_t p = order[i].idx; n_open[p]; n_open[p]--) {
             uint32_t r = emptiest(parts, used, p);
 
-            if (r < parts->problem->cluster.n_devices) {
+            if (r < parts->n_devices) {
                 used[r] += parts->parts[p].bytes;
                 snapshot_add(
                     found,

@@ -121,7 +121,7 @@ static void anneal(struct replan *replan)
     bool is_on = true;
     struct temper temper;
 
-    if (replan->parts.problem->cluster.n_devices < 2 || !effort)
+    if (replan->parts.n_devices < 2 || !effort)
         return;
     temper_open(&temper, &replan->parts, replan->options->pool,
                 replan->options->seed);

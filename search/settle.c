@@ -26,8 +26,7 @@ struct settling {
 static double share_of(const struct settling *settling, uint32_t device,
                        uint64_t bytes)
 {
-    return (double)bytes /
-           ((double)settling->parts->units->room_bytes[device] + 1);
+    return (double)bytes / ((double)settling->parts->room_bytes[device] + 1);
 }
 
 static uint32_t fullest(const struct settling *settling)

@@ -137,8 +137,8 @@ static void build_starts(struct starts *starts, const struct parts *parts,
                          struct pool *pool, double end_ms)
 {
     const struct build_load load = build_least_load(parts);
-    const uint32_t n_devices = parts->problem->cluster.n_devices;
-    struct build_options options = {.peak_bytes = parts->units->most_room_bytes,
+    const uint32_t n_devices = parts->n_devices;
+    struct build_options options = {.peak_bytes = parts->most_room_bytes,
                                     .max_replicas = BUILD_MAX_REPLICAS};
     struct batch batch = {.parts = parts};
     uint64_t work = 0;
@@ -277,7 +277,7 @@ static bool bump_start(struct snapshot *out, const struct parts *parts,
     struct build_options options = {.peak_ms = INFINITY,
                                     .replica_frac = 1,
                                     .unit_forms = forms,
-                                    .peak_bytes = parts->units->most_room_bytes,
+                                    .peak_bytes = parts->most_room_bytes,
                                     .max_replicas = BUILD_MAX_REPLICAS};
     struct snapshot next = {0};
     struct layout layout;
@@ -325,8 +325,7 @@ static void bump_starts(struct starts *starts, const struct parts *parts,
 void starts_find(struct starts *starts, const struct parts *parts,
                  struct pool *pool, double end_ms)
 {
-    uint64_t work =
-        (uint64_t)parts->n_units * parts->problem->cluster.n_devices;
+    uint64_t work = (uint64_t)parts->n_units * parts->n_devices;
 
     build_starts(starts, parts, pool, end_ms);
     if (parts->tuning->bumps && work <= MAX_BUMP_WORK)
@@ -382,14 +381,14 @@ static bool is_rigid(const struct parts *parts, uint32_t part)
 static enum bins_answer pack(struct snapshot *layout, const struct parts *parts,
                              bool only_rigid, uint64_t max_work)
 {
-    uint32_t n_devices = parts->problem->cluster.n_devices, n = 0;
+    uint32_t n_devices = parts->n_devices, n = 0;
     uint64_t *sizes = mem_alloc(layout->n + n_devices, sizeof(*sizes));
     uint64_t *rooms = sizes + layout->n;
     uint32_t *pieces = mem_alloc(layout->n, 2 * sizeof(*pieces));
     uint32_t *device_of = pieces + layout->n;
     enum bins_answer answer = BINS_PACKED;
 
-    memcpy(rooms, parts->units->room_bytes, n_devices * sizeof(*rooms));
+    memcpy(rooms, parts->room_bytes, n_devices * sizeof(*rooms));
     for (uint32_t i = 0; i < layout->n; i++) {
         const struct change *piece = &layout->pieces[i];
         uint64_t bytes = parts->parts[piece->part].bytes;
@@ -471,8 +470,8 @@ static unsigned list_layouts(struct snapshot *layouts,
     unsigned n = 0;
 
     for (unsigned i = 0; i < N_SIZES; i++)
-        if (build_greedily(&layouts[n], parts,
-                           parts->units->most_room_bytes >> i, true))
+        if (build_greedily(&layouts[n], parts, parts->most_room_bytes >> i,
+                           true))
             n += !n || !are_alike(&layouts[n], &layouts[n - 1]);
     return n;
 }
@@ -533,8 +532,7 @@ bool fit_by_memory(struct snapshot *out, const struct parts *parts,
 
     *failure = (struct fit_failure){.lacking_bytes = UINT64_MAX};
     for (unsigned i = 0; i < N_SIZES; i++)
-        if (build_greedily(out, parts, parts->units->most_room_bytes >> i,
-                           false))
+        if (build_greedily(out, parts, parts->most_room_bytes >> i, false))
             return true;
     n = list_layouts(layouts, parts);
     if (n && effort == FIT_QUICK)

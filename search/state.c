@@ -26,7 +26,7 @@ static size_t n_terms_of(const struct layout *layout)
 void layout_init(struct layout *layout, const struct parts *parts)
 {
     const struct oracle *oracle = parts->oracle;
-    uint32_t n = parts->problem->cluster.n_devices;
+    uint32_t n = parts->n_devices;
     struct arena *arena = &layout->arena;
 
     *layout = (struct layout){

@@ -103,7 +103,7 @@ static inline double layout_heaviness(double ms, double most_ms)
 static inline double layout_excess(const struct layout *layout, uint32_t device,
                                    uint64_t bytes)
 {
-    uint64_t room = layout->parts->units->room_bytes[device];
+    uint64_t room = layout->parts->room_bytes[device];
 
     return bytes <= room ? 0
                          : LAYOUT_ANY_EXCESS +

@@ -385,7 +385,7 @@ struct repairer {
 /* Memory that is left, below 0 where it is exceeded. */
 static double room_left(const struct layout *layout, uint32_t device)
 {
-    return (double)layout->parts->units->room_bytes[device] -
+    return (double)layout->parts->room_bytes[device] -
            (double)layout->bytes[device];
 }
 
@@ -530,7 +530,7 @@ uint64_t temper_repair(struct snapshot *io, const struct parts *parts,
                                   .row_cut = parts->oracle->row_cut,
                                   .floor_lane = -1};
     struct parts unpriced = *parts;
-    const uint32_t n_devices = parts->problem->cluster.n_devices;
+    const uint32_t n_devices = parts->n_devices;
     uint64_t n_steps = MIN_STEPS + (uint64_t)STEPS_A_PIECE * io->n;
     uint64_t max_steps = MAX_WORK / n_devices + N_REPAIR_CYCLES, excess;
 

@@ -436,7 +436,7 @@ bool trial_join(struct trial *trial, const struct layout *layout)
 void pricing_init(struct pricing *pricing, const struct parts *parts,
                   uint32_t n)
 {
-    const size_t n_rows = (size_t)n * parts->problem->cluster.n_devices;
+    const size_t n_rows = (size_t)n * parts->n_devices;
     const size_t width = parts->oracle->width;
 
     *pricing = (struct pricing){0};

@@ -54,7 +54,7 @@ static void plain_add(struct plain *plain, uint32_t u, double sign)
 static double plain_energy(const struct plain *plain)
 {
     const struct oracle *oracle = plain->parts->oracle;
-    uint32_t n_devices = plain->parts->problem->cluster.n_devices;
+    uint32_t n_devices = plain->parts->n_devices;
     double total = 0, excess = 0;
 
     oracle->ops->compute(oracle, plain->sums, n_devices, plain->compute_ms);
@@ -70,7 +70,7 @@ static double plain_energy(const struct plain *plain)
     for (uint32_t r = 0; r < n_devices; r++)
         excess += fmax(
             0,
-            plain->bytes[r] / (double)plain->parts->units->room_bytes[r] - 1);
+            plain->bytes[r] / (double)plain->parts->room_bytes[r] - 1);
     return total * (1 + 2 * excess);
 }
 
@@ -120,7 +120,7 @@ static struct form plain_even_form(const struct plain *plain, uint32_t u,
 static void plain_longest_first(struct plain *plain, double peak_ms)
 {
     const struct parts *parts = plain->parts;
-    uint32_t n_devices = parts->problem->cluster.n_devices;
+    uint32_t n_devices = parts->n_devices;
     double *piece_ms = mem_alloc(parts->n_units + n_devices, sizeof(double));
     double *load_ms = piece_ms + parts->n_units;
 
@@ -155,7 +155,7 @@ static void plain_propose(struct plain *plain, const uint32_t *units,
                           struct rng *rng)
 {
     const struct parts *parts = plain->parts;
-    uint32_t n_devices = parts->problem->cluster.n_devices;
+    uint32_t n_devices = parts->n_devices;
     struct plain_unit *a = &plain->units[units[0]];
     struct plain_unit *b = &plain->units[units[1]];
     uint32_t i = rng_draw(rng, a->n), k = rng_draw(rng, b->n);
@@ -219,7 +219,7 @@ static double plain_step(struct plain *plain, double now, double temperature_ms,
 static double plain_solve(struct snapshot *best, const struct parts *parts,
                           uint64_t n_steps, uint64_t seed, struct arena *arena)
 {
-    const uint32_t n_devices = parts->problem->cluster.n_devices;
+    const uint32_t n_devices = parts->n_devices;
     struct plain plain = {.parts = parts};
     double now, least, mean_ms = 0;
     struct rng rng;
