@@ -74,11 +74,11 @@ static int run_reference(struct full *full, const struct plan *plan,
     uint64_t work = (uint64_t)problem->n_tables * problem->cluster.n_devices;
     struct search_options options = *full->options;
     struct err ignored = {0};
-    unsigned needed = SEARCH_PUBLISHED_KINDS;
 
     full->reference = (struct plan){.problem = *problem};
     full->published_ms = INFINITY;
-    if (work > MAX_REFERENCE_WORK || !(full->oracle->kinds & needed))
+    if (work > MAX_REFERENCE_WORK ||
+        !(full->oracle->kinds & SEARCH_PUBLISHED_KINDS))
         return 0;
     search_options_init(&options);
     options.pool = full->options->pool;
@@ -286,7 +286,6 @@ static int write_plan(struct full *full, struct plan *plan,
     }
     plan->shards = best ? ours.shards : reference->shards;
     plan->n_shards = best ? ours.n_shards : reference->n_shards;
-    plan->shard_ms = NULL; /* of other shards */
     return 0;
 }
 
@@ -329,8 +328,7 @@ int search_full(struct plan *plan, const struct oracle *oracle,
     plan->bound_ms = full.bound.ms;
     plan->bound_term = bound_term_name(full.bound.term);
     plan->n_evaluations = full.n_priced;
-    plan->search_ms = clock_ms() - full.start_ms;
-    rc = 0;
+    rc = search_finish(plan, oracle, full.start_ms, arena, err);
 out:
     temper_close(&full.temper);
     starts_release(&full.starts);

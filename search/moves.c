@@ -287,7 +287,7 @@ static uint32_t device_for(struct draw *draw, uint32_t part)
     uint32_t n_devices = draw->layout->n_devices;
     struct best best = {.device = NO_PIECE};
 
-    if (tuning_draw(draw->rng, draw->parts->tuning->strays)) {
+    if (tuning_draw(draw->rng, draw->tuning->strays)) {
         uint32_t any = rng_draw(draw->rng, n_devices);
 
         if (trial->first_on[any] == NO_PIECE)
@@ -341,8 +341,7 @@ static uint32_t device_to_fill(struct draw *draw, uint32_t n)
     uint32_t n_devices = draw->layout->n_devices;
     uint32_t best = NO_PIECE, most = 0, any = rng_draw(draw->rng, n_devices);
 
-    if (tuning_draw(draw->rng, draw->parts->tuning->strays) &&
-        trial->room_quanta[any])
+    if (tuning_draw(draw->rng, draw->tuning->strays) && trial->room_quanta[any])
         return any;
     for (uint32_t r = 0; r < n_devices; r++) {
         uint32_t room = least_of(trial->room_quanta[r], n);
@@ -365,7 +364,7 @@ static uint32_t device_to_overfill(struct draw *draw, uint32_t n)
     uint32_t any = rng_draw(draw->rng, n_devices);
     struct best best = {.device = NO_PIECE};
 
-    if (tuning_draw(draw->rng, draw->parts->tuning->strays) &&
+    if (tuning_draw(draw->rng, draw->tuning->strays) &&
         part_of(draw, trial->held_quanta[any] + n) != NO_PART)
         return any;
     for (uint32_t r = 0; r < n_devices; r++) {

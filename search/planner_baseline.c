@@ -187,14 +187,11 @@ static int place_baseline(struct plan *plan, const struct contender *by,
     plan->n_shards = 0;
     if (list_entries(&placing, by, err) || place(plan, &placing, by, err))
         goto out;
-    plan->shard_ms = NULL; /* of other shards */
-    plan_sort_shards(plan);
     plan->search = arena_printf(arena, "baseline:%s", by->name);
     plan->stopped = "done";
     plan->seed = inputs->seed;
     plan->n_evaluations = 0;
-    plan->search_ms = clock_ms() - start_ms;
-    rc = 0;
+    rc = search_finish(plan, inputs->oracle, start_ms, arena, err);
 out:
     arena_release(&scratch);
     return rc;

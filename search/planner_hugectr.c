@@ -374,14 +374,11 @@ int rival_hugectr(struct plan *plan, const struct contender *self,
     plan->n_shards = planner.n_best;
     plan->shards = ARENA_NEW(arena, struct shard, plan->n_shards);
     memcpy(plan->shards, planner.best, planner.n_best * sizeof(*planner.best));
-    plan->shard_ms = NULL; /* of other shards */
-    plan_sort_shards(plan);
     plan->search = "rival:hugectr";
     plan->stopped = "done";
     plan->seed = 0;
     plan->n_evaluations = planner.n_rounds;
-    plan->search_ms = clock_ms() - start_ms;
-    rc = 0;
+    rc = search_finish(plan, inputs->oracle, start_ms, arena, err);
 out:
     mem_free(planner.best);
     arena_release(&scratch);

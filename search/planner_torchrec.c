@@ -544,14 +544,11 @@ int rival_torchrec(struct plan *plan, const struct contender *self,
         goto out;
     }
     fill_shards(plan, &planner, arena);
-    plan->shard_ms = NULL; /* of other shards */
-    plan_sort_shards(plan);
     plan->search = "rival:torchrec";
     plan->stopped = clock_ms() < planner.end_ms ? "done" : "time";
     plan->seed = 0;
     plan->n_evaluations = planner.n_proposals;
-    plan->search_ms = clock_ms() - start_ms;
-    rc = 0;
+    rc = search_finish(plan, inputs->oracle, start_ms, arena, err);
 out:
     arena_release(&scratch);
     return rc;

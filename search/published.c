@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/ranked.h"
+#include "core/plan_check.h"
 #include "search/caps.h"
 #include "search/infeasible.h"
 #include "search/settle.h"
@@ -22,6 +23,22 @@ void search_options_init(struct search_options *options)
                                        .beam_depth = 10,
                                        .n_candidates = 10,
                                        .effort = SEARCH_EFFORT_AUTO};
+}
+
+int search_finish(struct plan *plan, const struct oracle *oracle,
+                  double start_ms, struct arena *arena, struct err *err)
+{
+    const double bound_ms = plan->bound_ms;
+
+    plan->search_ms = clock_ms() - start_ms;
+    plan->shard_ms = NULL; /* of other shards */
+    plan_sort_shards(plan);
+    plan_derive_kinds(plan);
+    if (plan_price(plan, oracle, arena, err))
+        return -1;
+    if (bound_ms > 0)
+        plan->bound_ms = bound_ms;
+    return plan_check(plan, err);
 }
 
 /*
@@ -539,6 +556,5 @@ int search_reference(struct plan *plan, const struct oracle *oracle,
     }
     plan->search = options->beam_width ? "reference" : "grid";
     plan->seed = options->seed;
-    plan->search_ms = clock_ms() - start_ms;
-    return 0;
+    return search_finish(plan, oracle, start_ms, arena, err);
 }

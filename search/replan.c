@@ -164,7 +164,6 @@ static int find_free(struct replan *replan, const struct problem *problem,
         return no_plan->code == ERR_NO_PLAN ? 0 : -1;
     }
     replan->n_priced += other.n_evaluations;
-    plan_derive_kinds(&other);
     homes_init(&there, problem, &other, replan->scratch);
     carry_over(&free_plan, &replan->parts, &there);
     offer(replan, &free_plan);
@@ -230,7 +229,6 @@ static int write_plan(struct replan *replan, uint64_t limit_bytes,
     plan->bound_ms = bound.ms;
     plan->bound_term = bound_term_name(bound.term);
     plan->n_evaluations = replan->n_priced;
-    plan->search_ms = clock_ms() - replan->start_ms;
     return 0;
 }
 
@@ -328,6 +326,7 @@ int search_replan(struct plan *plan, const struct plan *from,
     struct cluster *cluster = &plan->problem.cluster;
     uint64_t *asked = cluster->reserve_bytes;
     struct memory_items *held = find_standing(&plan->problem, from, arena);
+    double start_ms = clock_ms();
     struct replan_report unread;
     int rc;
 
@@ -349,5 +348,5 @@ int search_replan(struct plan *plan, const struct plan *from,
     memset(held, 0, cluster->n_devices * sizeof(*held));
     add_bytes(held, &plan->problem, plan->shards, plan->n_shards);
     relax(cluster, held, arena);
-    return 0;
+    return search_finish(plan, oracle, start_ms, arena, err);
 }

@@ -47,12 +47,12 @@ struct search_options {
 /* The published settings, and SEARCH_EFFORT_AUTO. */
 void search_options_init(struct search_options *options);
 
-/* Fills shards, search ("reference", or "grid" without a beam), seed, stopped,
- * search_ms and n_evaluations (assignments priced) of a plan whose problem is
- * set; not its costs, which plan_price does. Arrays live in the arena.
- * ERR_NO_PLAN says what is short and what would fit; ERR_USAGE where a table
- * may be neither placed whole nor cut by columns; ERR_INPUT where a group is
- * pinned to two devices or any answer of the oracle is not finite. */
+/* Fills a plan whose problem is set: shards and what they cost by the oracle,
+ * search ("reference", or "grid" without a beam), seed, stopped, search_ms and
+ * n_evaluations (assignments priced); it has passed plan_check. Arrays live in
+ * the arena. ERR_NO_PLAN says what is short and what would fit; ERR_USAGE where
+ * a table may be neither placed whole nor cut by columns; ERR_INPUT where a
+ * group is pinned to two devices or any answer of the oracle is not finite. */
 int search_reference(struct plan *plan, const struct oracle *oracle,
                      const struct search_options *options, struct arena *arena,
                      struct err *err) MUST_CHECK;
@@ -68,12 +68,19 @@ int search_reference(struct plan *plan, const struct oracle *oracle,
  * where that made it dearer, the search tries several times to do better than
  * without.
  *
- * Also sets bound_ms (search/bound.h), which plan_price forgets. Fails as
- * search_reference does, and plans what that cannot: rows, grids, replicas.
+ * Also sets bound_ms (search/bound.h). Fails as search_reference does, and
+ * plans what that cannot: rows, grids, replicas.
  */
 int search_full(struct plan *plan, const struct oracle *oracle,
                 const struct search_options *options, struct arena *arena,
                 struct err *err) MUST_CHECK;
+
+/* Ends a search that began at start_ms by the clock, of a plan with shards,
+ * whose bound_ms, where it is above 0, is of this oracle: kinds, prices,
+ * judgement. */
+int search_finish(struct plan *plan, const struct oracle *oracle,
+                  double start_ms, struct arena *arena,
+                  struct err *err) MUST_CHECK;
 
 /* What no plan of a problem undercuts, of the cuts that the search knows. */
 struct proven {
@@ -104,9 +111,9 @@ struct contender_inputs {
 
 struct contender {
     const char *name;
-    /* Fills a plan whose problem is set, as search_reference does; plan_price
-     * prices it. ERR_NO_PLAN where the rule finds none, or knows no pins or
-     * groups and there are some. `self` is this entry. */
+    /* Fills a plan whose problem is set, as search_reference does. ERR_NO_PLAN
+     * where the rule finds none, or knows no pins or groups and there are some.
+     * `self` is this entry. */
     int (*place)(struct plan *plan, const struct contender *self,
                  const struct contender_inputs *inputs, struct arena *arena,
                  struct err *err);

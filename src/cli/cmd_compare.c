@@ -51,8 +51,6 @@ static int run_planner(struct compare_entry *entry,
 
     entry->planner = planner->name;
     entry->search_ms = clock_ms() - start_ms;
-    if (!rc)
-        rc = planning_finish(&plan, inputs->given.oracle, inputs->arena, err);
     if (!rc) {
         compare_fill(entry, &plan);
         return 0;

@@ -68,9 +68,8 @@ static double plain_energy(const struct plain *plain)
         total += most;
     }
     for (uint32_t r = 0; r < n_devices; r++)
-        excess += fmax(
-            0,
-            plain->bytes[r] / (double)plain->parts->room_bytes[r] - 1);
+        excess +=
+            fmax(0, plain->bytes[r] / (double)plain->parts->room_bytes[r] - 1);
     return total * (1 + 2 * excess);
 }
 
