@@ -247,9 +247,10 @@ static void take_off_unit(struct draw *draw, uint32_t unit)
     const struct layout *layout = draw->layout;
 
     for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
-         i = layout->pieces[i].next)
+         i = layout->pieces[i].next) {
         take_off(draw, layout->pieces[i].part, layout->pieces[i].device);
-    trial_remove_unit(draw->trial, layout, unit);
+        trial_remove(draw->trial, i);
+    }
 }
 
 /* The unit's quanta on this device become n. */
@@ -455,15 +456,15 @@ static void take_devices(struct draw *draw, uint32_t first_change,
 
 static void put_pieces(struct draw *draw, struct form form)
 {
-    bool fills_host = forms_fills_host(draw->parts, form);
-    uint32_t n_blocks = form.kind == FORM_CUT
-                            ? draw->parts->cuts[form.n].n_blocks
-                            : form.n_pieces;
-    uint32_t first = draw->trial->n_changes, host = 0;
+    const bool is_cut = form.kind == FORM_CUT;
+    const bool fills_host = forms_fills_host(draw->parts, form);
+    const uint32_t n_blocks = is_cut ? draw->parts->cuts[form.n].n_blocks : 0;
+    const uint32_t first = draw->trial->n_changes;
+    uint32_t host = 0;
 
     for (uint32_t i = 0; i < form.n_pieces; i++) {
         struct change piece = forms_piece(draw->parts, draw->unit, form, i);
-        uint32_t range = i / n_blocks, b = i % n_blocks;
+        const uint32_t range = is_cut ? piece.range : 0, b = piece.block;
 
         take_devices(draw, first, n_blocks, range, b, 0);
         if (fills_host && !b)

@@ -48,11 +48,23 @@ uint64_t temper_effort(const struct parts *parts, uint64_t asked)
 
 /* --- a chain --- */
 
+/* By what devices are heavy: their terms, or where there are none compute. */
+static size_t n_heavy(const struct chain *chain)
+{
+    const struct layout *layout = &chain->at.layout;
+
+    return layout->terms_ms ? layout->parts->oracle->n_terms : 1;
+}
+
 static void chain_init(struct chain *chain, const struct parts *parts,
                        uint64_t seed, uint64_t stream)
 {
     *chain = (struct chain){0};
     tryout_init(&chain->at, parts);
+    chain->heavy_ms = mem_alloc(chain->at.layout.n_devices,
+                                2 * n_heavy(chain) * sizeof(double));
+    chain->then_ms =
+        chain->heavy_ms + chain->at.layout.n_devices * n_heavy(chain);
     rng_init(&chain->rng, seed, stream);
 }
 
@@ -60,6 +72,7 @@ static void chain_release(struct chain *chain)
 {
     tryout_release(&chain->at);
     snapshot_release(&chain->best);
+    mem_free(chain->heavy_ms);
 }
 
 static void save(struct chain *chain)
@@ -72,34 +85,51 @@ static void save(struct chain *chain)
 static void chain_start(struct chain *chain, const struct snapshot *from)
 {
     const struct layout *layout = &chain->at.layout;
+    const size_t n = n_heavy(chain);
 
     snapshot_load(from, &chain->at.layout);
     save(chain);
-    chain->most_ms[0] = layout->compute_ms[layout->slowest];
-    for (size_t k = 0; layout->terms_ms && k < layout->parts->oracle->n_terms;
-         k++)
-        chain->most_ms[k] = layout->tops[k].ms[0];
+    for (size_t k = 0; k < n; k++)
+        chain->most_ms[k] = layout->terms_ms
+                                ? layout->tops[k].ms[0]
+                                : layout->compute_ms[layout->slowest];
+    for (size_t i = 0; i < layout->n_devices * n; i++)
+        chain->heavy_ms[i] = layout_heaviness(
+            layout->terms_ms ? layout->terms_ms[i] : layout->compute_ms[i],
+            chain->most_ms[i % n]);
 }
 
-/* How much heavier the devices become that the trial touches, term by term (by
- * compute where there are no terms), in ms. */
-static double heavier(const struct chain *chain)
+/* How much heavier the devices become that the trial touches, term by term, in
+ * ms. */
+static double heavier(struct chain *chain)
 {
-    const struct layout *layout = &chain->at.layout;
     const struct trial *trial = &chain->at.trial;
-    const size_t n_terms =
-        layout->terms_ms ? layout->parts->oracle->n_terms : 1;
-    const double *now =
-        layout->terms_ms ? layout->terms_ms : layout->compute_ms;
-    const double *then = layout->terms_ms ? trial->terms_ms : trial->compute_ms;
+    const size_t n = n_heavy(chain);
+    const double *then =
+        chain->at.layout.terms_ms ? trial->terms_ms : trial->compute_ms;
     double sum = 0;
 
-    for (uint32_t i = 0; i < trial->n_devices; i++, then += n_terms)
-        for (size_t k = 0; k < n_terms; k++)
-            sum += layout_heaviness(then[k], chain->most_ms[k]) -
-                   layout_heaviness(now[trial->devices[i] * n_terms + k],
-                                    chain->most_ms[k]);
+    for (uint32_t i = 0; i < trial->n_devices; i++)
+        for (size_t k = 0; k < n; k++) {
+            const size_t at = i * n + k;
+
+            chain->then_ms[at] = layout_heaviness(then[at], chain->most_ms[k]);
+            sum +=
+                chain->then_ms[at] - chain->heavy_ms[trial->devices[i] * n + k];
+        }
     return sum;
+}
+
+/* The trial, which heavier looked at, comes true. */
+static void commit(struct chain *chain)
+{
+    const struct trial *trial = &chain->at.trial;
+    const size_t n = n_heavy(chain);
+
+    layout_commit(&chain->at.layout, trial);
+    for (uint32_t i = 0; i < trial->n_devices; i++)
+        memcpy(chain->heavy_ms + trial->devices[i] * n, chain->then_ms + i * n,
+               n * sizeof(double));
 }
 
 /* Limits are part of the energy, not walls: a way between two layouts that keep
@@ -128,7 +158,7 @@ static bool is_better(const struct chain *chain, const struct chain *other)
 }
 
 /* What the trial is worse by, in ms. */
-static double rise_of(const struct chain *chain)
+static double rise_of(struct chain *chain)
 {
     const struct layout *layout = &chain->at.layout;
     const struct trial *trial = &chain->at.trial;
@@ -167,7 +197,7 @@ static bool decide(struct chain *chain)
         return false;
     if (!chain->is_saved)
         save(chain);
-    layout_commit(&chain->at.layout, &chain->at.trial);
+    commit(chain);
     if (is_best(chain))
         chain->is_saved = false;
     return true;

@@ -29,6 +29,8 @@ struct chain {
                                          total */
     bool is_saved;                    /* the layout is no better than `best` */
     double most_ms[ORACLE_MAX_TERMS]; /* the largest terms when it started */
+    double *heavy_ms; /* [R][n_terms]: layout_heaviness of the layout's, */
+    double *then_ms;  /* and of the trial's devices; both owned */
 };
 
 struct temper {

@@ -63,24 +63,21 @@ void trial_clear(struct trial *trial)
     trial->is_home = trial->is_apart = false;
 }
 
-static void add_change(struct trial *trial, struct change change)
+void trial_grow(struct trial *trial)
 {
-    if (trial->n_changes == trial->changes_capacity) {
-        trial->changes_capacity = 2 * trial->changes_capacity + 8;
-        trial->changes = mem_grow(trial->changes, trial->changes_capacity,
-                                  sizeof(*trial->changes));
-    }
-    trial->changes[trial->n_changes++] = change;
+    trial->changes_capacity = 2 * trial->changes_capacity + 8;
+    trial->changes = mem_grow(trial->changes, trial->changes_capacity,
+                              sizeof(*trial->changes));
 }
 
 void trial_change(struct trial *trial, const struct layout *layout,
                   uint32_t piece, uint32_t part, uint32_t device)
 {
-    add_change(trial, (struct change){.piece = piece,
-                                      .part = part,
-                                      .device = device,
-                                      .range = layout->pieces[piece].range,
-                                      .block = layout->pieces[piece].block});
+    *trial_next(trial) = (struct change){.piece = piece,
+                                         .part = part,
+                                         .device = device,
+                                         .range = layout->pieces[piece].range,
+                                         .block = layout->pieces[piece].block};
 }
 
 void trial_move(struct trial *trial, const struct layout *layout,
@@ -103,23 +100,12 @@ void trial_split(struct trial *trial, const struct layout *layout,
                               .device = device});
 }
 
-void trial_remove(struct trial *trial, uint32_t piece)
-{
-    add_change(trial, (struct change){.piece = piece, .part = NO_PART});
-}
-
 void trial_remove_unit(struct trial *trial, const struct layout *layout,
                        uint32_t unit)
 {
     for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
          i = layout->pieces[i].next)
         trial_remove(trial, i);
-}
-
-void trial_add(struct trial *trial, struct change piece)
-{
-    piece.piece = NO_PIECE;
-    add_change(trial, piece);
 }
 
 const struct change *trial_find(const struct trial *trial, uint32_t piece,

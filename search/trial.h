@@ -55,6 +55,14 @@ struct trial {
 void trial_init(struct trial *trial, const struct layout *layout);
 void trial_release(struct trial *trial);
 void trial_clear(struct trial *trial);
+void trial_grow(struct trial *trial);
+/* One more change, for the caller to fill in. */
+static inline struct change *trial_next(struct trial *trial)
+{
+    if (trial->n_changes == trial->changes_capacity)
+        trial_grow(trial);
+    return &trial->changes[trial->n_changes++];
+}
 /* The piece becomes one of this part, on this device. */
 void trial_change(struct trial *trial, const struct layout *layout,
                   uint32_t piece, uint32_t part, uint32_t device);
@@ -63,11 +71,18 @@ void trial_move(struct trial *trial, const struct layout *layout,
 /* So many quanta of a column piece, but not all, go to another device. */
 void trial_split(struct trial *trial, const struct layout *layout,
                  uint32_t piece, uint32_t n_quanta, uint32_t device);
-void trial_remove(struct trial *trial, uint32_t piece);
+static inline void trial_remove(struct trial *trial, uint32_t piece)
+{
+    *trial_next(trial) = (struct change){.piece = piece, .part = NO_PART};
+}
 void trial_remove_unit(struct trial *trial, const struct layout *layout,
                        uint32_t unit);
 /* A piece comes; which one is not looked at. */
-void trial_add(struct trial *trial, struct change piece);
+static inline void trial_add(struct trial *trial, struct change piece)
+{
+    piece.piece = NO_PIECE;
+    *trial_next(trial) = piece;
+}
 /* What the trial does with this piece, or NULL. *next is where to look first,
  * 0 for a first piece: where many change, they do in the order of their unit's
  * list. */
