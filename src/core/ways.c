@@ -82,7 +82,7 @@ static void add_way(struct finder *finder, const char *name,
                     const struct edit *edit)
 {
     struct ways *ways = finder->ways;
-    struct way way = {.name = name, .total_ms = NAN};
+    struct way way = {.name = name, .total_ms = NAN, .change_ms = NAN};
     struct err err = {0};
 
     if (ways->n == MAX_WAYS)
@@ -93,6 +93,7 @@ static void add_way(struct finder *finder, const char *name,
         if (is_same_set(&way.plan, finder->what_if->plan))
             return;
         way.total_ms = way.plan.total_ms;
+        way.change_ms = way.total_ms - finder->what_if->plan->total_ms;
         way.is_allowed = !plan_check(&way.plan, &err);
         if (err.code == ERR_NO_PLAN)
             way.why_not = shortage(&way.plan, finder->arena);

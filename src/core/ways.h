@@ -13,6 +13,7 @@
 struct way {
     const char *name;    /* "whole on GPU 3", in the arena */
     double total_ms;     /* NAN where the cost model cannot price it */
+    double change_ms;    /* from the plan as it is; likewise */
     bool is_allowed;     /* plan_check says so */
     const char *why_not; /* a short sentence, in the arena; or NULL */
     struct plan plan;    /* where it is priced */

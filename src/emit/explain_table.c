@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 #include "emit/explain.h"
 
+#include "base/figures.h"
 #include "base/text.h"
 #include "core/ways.h"
-#include "emit/report_parts.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
-#define NAME_WIDTH 44u
+#define NAME_WIDTH 44
 #define N_HOLDERS_SHOWN 8u
 /* Of the step: a smaller difference is none. */
 #define SAME_FRAC 1e-3
+
+#define WAY(member) FIGURE_OF(struct way, member)
+static const struct figure way_figures[] = {
+    {"way", "all else as it is", -NAME_WIDTH, NAME_WIDTH, FIGURE_CUT,
+     WAY(name)},
+    {"total_ms", "step ms", 10, 4, FIGURE_PLAIN, WAY(total_ms)},
+    {NULL, "change", 10, 4, FIGURE_SIGNED, WAY(change_ms)},
+    {"allowed", NULL, 0, 0, FIGURE_PLAIN, WAY(is_allowed)},
+    {"why_not", "no: ", 0, 0, FIGURE_NOTE, WAY(why_not)},
+    {0},
+};
 
 static void print_head(const struct plan *plan, uint32_t t, struct buf *out)
 {
@@ -53,7 +60,7 @@ static void print_verdict(const struct ways *ways, double now_ms,
                           struct buf *out)
 {
     const struct way *best = ways_best(ways);
-    double change_ms = best ? best->total_ms - now_ms : 0;
+    double change_ms = best ? best->change_ms : 0;
 
     if (!best)
         buf_printf(out, "why     no other way is allowed\n");
@@ -69,19 +76,6 @@ static void print_verdict(const struct ways *ways, double now_ms,
                    change_ms, best->name);
 }
 
-static void print_way(const struct way *way, double now_ms, struct buf *out)
-{
-    text_column(out, way->name, NAME_WIDTH);
-    if (isnan(way->total_ms))
-        buf_printf(out, " %10s %10s", "-", "-");
-    else
-        buf_printf(out, " %10.4f %+10.4f", way->total_ms,
-                   way->total_ms - now_ms);
-    if (way->why_not)
-        buf_printf(out, "  no: %s", way->why_not);
-    buf_printf(out, "\n");
-}
-
 void explain_table(struct explained *explained, uint32_t table, struct buf *out)
 {
     const struct plan *plan = explained->what_if.plan;
@@ -93,11 +87,11 @@ void explain_table(struct explained *explained, uint32_t table, struct buf *out)
                plan->total_ms, plan->cost.name,
                cost_basis_name(plan->cost.basis), ways.without_ms);
     print_verdict(&ways, plan->total_ms, out);
-    buf_printf(out, "\n%-*s    step ms     change\n", (int)NAME_WIDTH,
-               "all else as it is");
-    buf_printf(out, "%-*s %10.4f\n", (int)NAME_WIDTH, "now", plan->total_ms);
+    buf_printf(out, "\n");
+    figures_heading(way_figures, out);
+    buf_printf(out, "%-*s %10.4f\n", NAME_WIDTH, "now", plan->total_ms);
     for (size_t i = 0; i < ways.n; i++)
-        print_way(&ways.ways[i], plan->total_ms, out);
+        figures_row(way_figures, &ways.ways[i], out);
 }
 
 /* Where the way has the table, and its group: with the plan's other shards a
@@ -132,14 +126,11 @@ json_t *explain_table_json(struct explained *explained, uint32_t table)
 
     ways_find(&ways, &explained->what_if, table, explained->arena);
     for (size_t i = 0; i < ways.n; i++) {
-        const struct way *way = &ways.ways[i];
+        json_t *object = figures_object(way_figures, &ways.ways[i]);
 
-        json_array_append_new(list, json_pack("{s:s, s:o, s:b, s:s?, s:o}",
-                                              "way", way->name, "total_ms",
-                                              json_real_or_null(way->total_ms),
-                                              "allowed", (int)way->is_allowed,
-                                              "why_not", way->why_not, "shards",
-                                              json_shards(way, plan, table)));
+        json_object_set_new(object, "shards",
+                            json_shards(&ways.ways[i], plan, table));
+        json_array_append_new(list, object);
     }
     return json_pack("{s:s, s:s, s:f, s:f, s:o}", "table",
                      plan->problem.tables[table].name, "cost_model",
