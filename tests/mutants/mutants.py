@@ -72,6 +72,22 @@ def is_failure(line):
     return False
 
 
+def is_last_continue(lines, number, line):
+    """Whether it only adds a `continue` where a loop goes round anyway."""
+    if not line.rstrip().endswith("continue;") or "\n" not in line.rstrip():
+        return False
+    end = lines[number].rstrip()
+    begin = next((before for before in reversed(lines[:number])
+                  if before.rstrip().endswith("{") and
+                  indent_of(before) == indent_of(end)), "")
+    return (end.strip() == "}" and
+            begin.strip().startswith(("for ", "while ")))
+
+
+def indent_of(line):
+    return len(line) - len(line.lstrip())
+
+
 def mutants_of(folder, path):
     """By line: what may become of it."""
     lines = (ROOT / path).read_text().splitlines(keepends=True)
@@ -81,8 +97,9 @@ def mutants_of(folder, path):
     counted = set(lines_that_count(lines))
     by_line = {}
     for number, line, *_ in made:
-        if number in counted and not (is_failure(lines[number - 1]) and
-                                      is_failure(line)):
+        if number not in counted or is_last_continue(lines, number, line):
+            continue
+        if not (is_failure(lines[number - 1]) and is_failure(line)):
             by_line.setdefault(number, []).append(
                 Mutant(folder, path, number, lines[number - 1], line))
     return list(by_line.values())

@@ -86,6 +86,36 @@ static void test_memory(void)
     fixture_release(&fixture);
 }
 
+/* A replica has a dense gradient on each rank; ranks take turns with the
+ * weights. */
+static void test_dense(void)
+{
+    struct placement_need need[2];
+
+    for (int copies = 0; copies < 2; copies++) {
+        struct placement placement;
+        struct fixture fixture;
+        struct err err = {0};
+
+        fixture_init(&fixture, 3, 1024);
+        add_table(&fixture, "small", 1000, 16, 1);
+        if (copies)
+            add_replicas(&fixture);
+        else
+            add_whole(&fixture, 0);
+        plan_derive_kinds(&fixture.plan);
+        ok(!placement_init(&placement, &fixture.plan, fixture.comm, 1, 1,
+                           &fixture.arena, &err),
+           "placed %s", err.msg);
+        placement_need(&need[copies], &placement);
+        placement_release(&placement);
+        fixture_release(&fixture);
+    }
+    is_near(need[0].rows_bytes, 1000 * 17 * 4, 256, "weights and states");
+    is_near(need[1].rows_bytes - need[0].rows_bytes, 3 * 1000 * 16 * 4, 1,
+            "and three dense gradients");
+}
+
 static void test_many_rows(void)
 {
     struct fixture fixture;
@@ -151,6 +181,7 @@ int main(void)
 {
     test_scaled_rows();
     test_memory();
+    test_dense();
     test_many_rows();
     test_groups();
     return tap_done();

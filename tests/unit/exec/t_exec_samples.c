@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* The number that a rank's work has among samples is that of its work, whatever
+ * else there is. */
+#include "exec/exec_samples.h"
+
+#include "exec/exec.h"
+#include "exec_fixture.h"
+#include "tests/tap.h"
+
+#define N_RANKS 2
+
+struct kept {
+    unsigned n;
+    uint64_t cases[N_RANKS];
+};
+
+static int keep(void *ctx, const struct sample_setting *setting,
+                const struct sample *sample, struct err *err)
+{
+    struct kept *kept = ctx;
+
+    (void)setting, (void)err;
+    if (kept->n < N_RANKS)
+        kept->cases[kept->n++] = sample->case_idx;
+    return 0;
+}
+
+static int keep_comm(void *ctx, const struct sample_setting *setting,
+                     const struct comm_sample *sample, struct err *err)
+{
+    (void)ctx, (void)setting, (void)sample, (void)err;
+    return 0;
+}
+
+static int has_none(void *ctx, const struct sample_setting *setting,
+                    uint64_t seed, uint64_t case_idx, enum sample_kind kind,
+                    uint32_t part)
+{
+    (void)ctx, (void)setting, (void)seed, (void)case_idx, (void)kind,
+        (void)part;
+    return 0;
+}
+
+/* A table on each rank; what is told of them is as it was, but for one
+ * thing. */
+struct work {
+    uint64_t n_rows, batch;
+    double pooling, skew;
+    uint32_t dim, first_col;
+    const char *name;
+};
+
+static struct kept run(const struct work *works)
+{
+    struct exec_options options;
+    struct exec_result result;
+    struct fixture fixture;
+    struct err err = {0};
+    struct kept kept = {0};
+    struct sample_sink sink = {
+        .ctx = &kept, .put = keep, .put_comm = keep_comm, .has = has_none};
+
+    fixture_init(&fixture, N_RANKS, works->batch);
+    for (uint32_t r = 0; r < N_RANKS; r++) {
+        const struct work *work = &works[r];
+
+        add_table(&fixture, work->name, work->n_rows, work->dim, work->pooling)
+            ->zipf_alpha = work->skew;
+        add_columns(&fixture, r, work->first_col, work->dim);
+        if (work->first_col)
+            add_columns(&fixture, r, 0, work->first_col);
+    }
+    exec_options_init(&options);
+    options.n_iterations = 1;
+    options.wait_for_quiet = false;
+    options.check = false;
+    options.sink = &sink;
+    plan_derive_kinds(&fixture.plan);
+    plan_sort_shards(&fixture.plan);
+    ok(!exec_run(&result, &fixture.plan, fixture.world, fixture.device,
+                 &options, &fixture.arena, &err) &&
+           kept.n == N_RANKS,
+       "run: %s", err.msg);
+    fixture_release(&fixture);
+    return kept;
+}
+
+int main(void)
+{
+    const struct work plain = {1000, 64, 3, 1, 16, 0, "a"};
+    struct work works[N_RANKS] = {plain, plain};
+    struct work others[] = {plain, plain, plain, plain, plain, plain, plain};
+    struct kept first;
+
+    works[1].name = "b";
+    first = run(works);
+    ok(first.cases[0] != first.cases[1], "ranks have numbers of their own");
+    others[0].n_rows++;
+    others[1].pooling++;
+    others[2].skew = 0.5;
+    others[3].dim = 20;
+    others[4].first_col = 4;
+    others[5].name = "c";
+    others[6].first_col = 8;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        struct kept now;
+
+        works[1] = others[i];
+        if (i != 5)
+            works[1].name = "b";
+        now = run(works);
+        ok(now.cases[0] == first.cases[0] && now.cases[1] != first.cases[1],
+           "change %zu is another's work", i);
+    }
+    works[0].batch = works[1].batch = 65;
+    ok(run(works).cases[0] != first.cases[0], "a batch is all ranks'");
+    return tap_done();
+}
