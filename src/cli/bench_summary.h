@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "io/store.h"
 #include "microbench/bench.h"
+#include "microbench/ceilings.h"
 
 /* What `neuroshard bench` says when it is done. */
 
@@ -45,5 +46,11 @@ int bench_summary_examine(struct bench_summary *summary, struct store *store,
                           struct arena *arena, struct err *err) MUST_CHECK;
 void bench_summary_print(const struct bench_summary *summary);
 void bench_summary_print_json(const struct bench_summary *summary);
+
+/* Of --ceilings: prints all that the store has of this device, as a table or as
+ * JSON. */
+int bench_ceilings_print(struct store *store, const struct device *device,
+                         const struct bench_options *options, bool as_json,
+                         struct arena *arena, struct err *err) MUST_CHECK;
 
 #endif

@@ -3,7 +3,6 @@
 #include "base/file.h"
 #include "base/progress.h"
 #include "cli/bench_alltoall.h"
-#include "cli/bench_ceilings.h"
 #include "cli/bench_summary.h"
 #include "cli/command.h"
 #include "io/samples_csv.h"
@@ -169,12 +168,25 @@ out:
     return rc;
 }
 
+static int put_ceiling(void *ctx, const struct sample_setting *setting,
+                       const struct ceiling *ceiling, struct err *err)
+{
+    return store_put_ceiling(ctx, setting, ceiling, err);
+}
+
+static bool has_ceiling(void *ctx, const struct sample_setting *setting,
+                        const struct probe *probe)
+{
+    return store_has_ceiling(ctx, setting, probe);
+}
+
 /* What is measured, by the options. */
 static int measure(struct bench_summary *summary, struct device *device,
                    struct bench_options *options, const struct cli *cli,
                    struct store *store, struct err *err)
 {
     struct sample_sink sink = bench_sink(store, cli);
+    struct ceiling_sink ceilings = {store, put_ceiling, has_ceiling};
     bool of_ceilings = cli_flag(cli, "ceilings");
     struct progress progress;
     double begin_ms = clock_ms();
@@ -185,8 +197,7 @@ static int measure(struct bench_summary *summary, struct device *device,
     progress_limit(&progress, options->time_limit_s);
     options->progress_ctx = &progress;
     if (of_ceilings)
-        rc = bench_ceilings_measure(&summary->result, device, options, store,
-                                    err);
+        rc = bench_ceilings(&summary->result, device, options, &ceilings, err);
     else
         rc = bench_lookup(&summary->result, device, options, &sink, err);
     progress_finish(&progress);

@@ -226,11 +226,11 @@ static int check_widths(const struct table *table, const struct shard *pieces,
         uint32_t rank = pieces[i].device;
         uint32_t width = pieces[i].col_end - pieces[i].col_begin;
 
-        if (width % 4) {
+        if (width % TABLE_COLUMN_STEP) {
             err_set(err, ERR_INPUT,
                     "table '%s' has %u columns, but TorchRec's kernels take "
-                    "multiples of 4",
-                    table->name, width);
+                    "multiples of %u",
+                    table->name, width, TABLE_COLUMN_STEP);
             goto out;
         }
         if (widths[rank] && widths[rank] != width) {
