@@ -33,15 +33,16 @@ static void split_waiting(struct report *report)
     for (uint32_t r = 0; r < report->n_devices; r++) {
         const struct report_device *device = &report->devices[r];
 
-        last_ms = fmax(last_ms, device->compute_ms + device->bwd_comm_ms);
+        last_ms =
+            fmax(last_ms, device->cost.compute_ms + device->cost.bwd_comm_ms);
     }
     for (uint32_t r = 0; r < report->n_devices; r++) {
         struct report_device *device = &report->devices[r];
-        double ready_ms = device->compute_ms + device->bwd_comm_ms;
-        double waiting_ms = fmin(last_ms - ready_ms, device->fwd_comm_ms);
+        double ready_ms = device->cost.compute_ms + device->cost.bwd_comm_ms;
+        double waiting_ms = fmin(last_ms - ready_ms, device->cost.fwd_comm_ms);
 
         device->waiting_ms = fmax(waiting_ms, 0);
-        device->fwd_comm_ms -= device->waiting_ms;
+        device->cost.fwd_comm_ms -= device->waiting_ms;
     }
 }
 
@@ -52,11 +53,11 @@ static void average(struct report *report)
     for (uint32_t r = 0; r < report->n_devices; r++) {
         const struct report_device *device = &report->devices[r];
 
-        mean->compute_ms += device->compute_ms / report->n_devices;
-        mean->bwd_comm_ms += device->bwd_comm_ms / report->n_devices;
+        mean->cost.compute_ms += device->cost.compute_ms / report->n_devices;
+        mean->cost.bwd_comm_ms += device->cost.bwd_comm_ms / report->n_devices;
         mean->waiting_ms += device->waiting_ms / report->n_devices;
-        mean->fwd_comm_ms += device->fwd_comm_ms / report->n_devices;
-        mean->total_ms += device->total_ms / report->n_devices;
+        mean->cost.fwd_comm_ms += device->cost.fwd_comm_ms / report->n_devices;
+        mean->cost.total_ms += device->cost.total_ms / report->n_devices;
     }
 }
 
@@ -66,7 +67,7 @@ static void rank_devices(struct report *report)
 
     for (uint32_t r = 0; r < report->n_devices; r++)
         ranked[r] = (struct ranked){
-            report->is_priced ? -report->devices[r].total_ms : 0, r};
+            report->is_priced ? -report->devices[r].cost.total_ms : 0, r};
     ranked_sort(ranked, report->n_devices);
     for (uint32_t r = 0; r < report->n_devices; r++)
         report->by_total[r] = ranked[r].idx;
@@ -82,10 +83,10 @@ static void count_memory(struct report *report)
         uint64_t reserve = plan->problem.cluster.reserve_bytes[r];
         struct memory_items items = {.reserve = reserve, .total = reserve};
 
-        memory_add(&report->devices[r].memory, items);
+        memory_add(&report->devices[r].cost.memory, items);
     }
     for (size_t i = 0; i < plan->n_shards; i++)
-        memory_add(&report->devices[plan->shards[i].device].memory,
+        memory_add(&report->devices[plan->shards[i].device].cost.memory,
                    shard_memory(&plan->problem, &plan->shards[i]));
 }
 
@@ -105,15 +106,8 @@ static void report_init(struct report *report, const struct plan *plan)
 
         report->devices[shard->device].n_shards[shard_kind_idx(shard->kind)]++;
     }
-    for (uint32_t r = 0; plan->devices && r < n_devices; r++) {
-        struct report_device *device = &report->devices[r];
-
-        device->compute_ms = plan->devices[r].compute_ms;
-        device->bwd_comm_ms = plan->devices[r].bwd_comm_ms;
-        device->fwd_comm_ms = plan->devices[r].fwd_comm_ms;
-        device->total_ms = plan->devices[r].total_ms;
-        device->memory = plan->devices[r].memory;
-    }
+    for (uint32_t r = 0; plan->devices && r < n_devices; r++)
+        report->devices[r].cost = plan->devices[r];
     if (!plan->devices)
         count_memory(report);
     if (report->is_priced)
@@ -158,7 +152,7 @@ static double max_compute_ms(const struct report *report)
     double max_ms = 0;
 
     for (uint32_t r = 0; r < report->n_devices; r++)
-        max_ms = fmax(max_ms, report->devices[r].compute_ms);
+        max_ms = fmax(max_ms, report->devices[r].cost.compute_ms);
     return max_ms;
 }
 
@@ -171,10 +165,11 @@ static void print_step(const struct report *report, struct buf *out)
         return;
     buf_printf(out, "step    %.3f ms (GPU %u)", plan->total_ms,
                report->by_total[0]);
-    if (report->n_devices > 1 && mean->total_ms > 0 && mean->compute_ms > 0)
+    if (report->n_devices > 1 && mean->cost.total_ms > 0 &&
+        mean->cost.compute_ms > 0)
         buf_printf(out, ", max over mean %.3f, of compute %.3f",
-                   plan->total_ms / mean->total_ms,
-                   max_compute_ms(report) / mean->compute_ms);
+                   plan->total_ms / mean->cost.total_ms,
+                   max_compute_ms(report) / mean->cost.compute_ms);
     if (plan->bound_ms > 0)
         buf_printf(out, "; lower bound %.3f ms, gap %.1f %%", plan->bound_ms,
                    100 * (plan->total_ms / plan->bound_ms - 1));

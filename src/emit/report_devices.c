@@ -24,7 +24,7 @@ static struct unit choose_unit(const struct report *report)
     double largest = 0, tables = 0;
 
     for (uint32_t r = 0; r < report->n_devices; r++) {
-        const struct memory_items *memory = &report->devices[r].memory;
+        const struct memory_items *memory = &report->devices[r].cost.memory;
 
         largest = fmax(largest, (double)memory->total);
         tables = fmax(tables, (double)(memory->total - memory->reserve));
@@ -66,15 +66,16 @@ static void print_device(const struct report *report, uint32_t r,
                          const struct unit *unit, struct buf *out)
 {
     const struct report_device *device = &report->devices[r];
-    const struct memory_items *memory = &device->memory;
+    const struct memory_items *memory = &device->cost.memory;
     double have = (double)report->plan->problem.cluster.memory_bytes[r];
     char kinds[REPORT_KINDS_MAX];
 
     buf_printf(out, "%-4u", r);
-    print_ms(out, report->is_priced, device->compute_ms);
-    print_ms(out, report->is_priced, device->bwd_comm_ms);
-    print_ms(out, report->is_priced, device->fwd_comm_ms + device->waiting_ms);
-    print_ms(out, report->is_priced, device->total_ms);
+    print_ms(out, report->is_priced, device->cost.compute_ms);
+    print_ms(out, report->is_priced, device->cost.bwd_comm_ms);
+    print_ms(out, report->is_priced,
+             device->cost.fwd_comm_ms + device->waiting_ms);
+    print_ms(out, report->is_priced, device->cost.total_ms);
     print_amount(out, unit, (double)memory->total);
     buf_printf(out, " %5.1f",
                have > 0 ? 100 * (double)memory->total / have : 0);
@@ -92,12 +93,13 @@ static void print_mean(const struct report *report, const struct unit *unit,
     double total = 0;
 
     for (uint32_t r = 0; r < report->n_devices; r++)
-        total += (double)report->devices[r].memory.total / report->n_devices;
+        total +=
+            (double)report->devices[r].cost.memory.total / report->n_devices;
     buf_printf(out, "mean");
-    print_ms(out, report->is_priced, mean->compute_ms);
-    print_ms(out, report->is_priced, mean->bwd_comm_ms);
-    print_ms(out, report->is_priced, mean->fwd_comm_ms + mean->waiting_ms);
-    print_ms(out, report->is_priced, mean->total_ms);
+    print_ms(out, report->is_priced, mean->cost.compute_ms);
+    print_ms(out, report->is_priced, mean->cost.bwd_comm_ms);
+    print_ms(out, report->is_priced, mean->cost.fwd_comm_ms + mean->waiting_ms);
+    print_ms(out, report->is_priced, mean->cost.total_ms);
     print_amount(out, unit, total);
     buf_printf(out, "\n");
 }

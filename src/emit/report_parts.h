@@ -8,11 +8,8 @@
 
 /* A device's step, with its waiting told apart from its communication. */
 struct report_device {
-    double compute_ms, bwd_comm_ms;
-    double waiting_ms;  /* until the last device is ready for the forward */
-    double fwd_comm_ms; /* the forward all-to-all without that */
-    double total_ms;
-    struct memory_items memory;
+    struct device_cost cost; /* without the waiting */
+    double waiting_ms; /* until the last device is ready for the forward */
     size_t n_shards[N_SHARD_KINDS]; /* by kind */
 };
 

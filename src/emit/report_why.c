@@ -24,7 +24,7 @@ struct part {
 
 static double ready_ms(const struct report_device *device)
 {
-    return device->compute_ms + device->bwd_comm_ms;
+    return device->cost.compute_ms + device->cost.bwd_comm_ms;
 }
 
 /* The device that is ready for the forward last, so that all others wait for
@@ -47,12 +47,12 @@ static void name_parts(struct part parts[N_PARTS], const struct report *report,
     const struct report_device *a = &report->devices[r], *b = &report->mean;
     const struct report_device *c = &report->devices[last];
     const struct part named[N_PARTS] = {
-        {"compute", a->compute_ms, b->compute_ms, c->compute_ms},
-        {"backward communication", a->bwd_comm_ms, b->bwd_comm_ms,
-         c->bwd_comm_ms},
+        {"compute", a->cost.compute_ms, b->cost.compute_ms, c->cost.compute_ms},
+        {"backward communication", a->cost.bwd_comm_ms, b->cost.bwd_comm_ms,
+         c->cost.bwd_comm_ms},
         {WAITING, a->waiting_ms, b->waiting_ms, c->waiting_ms},
-        {"forward communication", a->fwd_comm_ms, b->fwd_comm_ms,
-         c->fwd_comm_ms},
+        {"forward communication", a->cost.fwd_comm_ms, b->cost.fwd_comm_ms,
+         c->cost.fwd_comm_ms},
     };
 
     memcpy(parts, named, sizeof(named));
