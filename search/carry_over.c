@@ -186,9 +186,9 @@ static bool as_before(struct snapshot *out, const struct starter *starter,
     out->n = 0;
     if (!old->n)
         return false;
-    if (old->pieces[0].kind == SHARD_REPLICATE)
+    if (shard_is_replica(old->pieces[0].kind))
         return as_replicas(out, starter, unit, old);
-    if (old->pieces[0].kind & (SHARD_ROW | SHARD_GRID))
+    if (shard_cuts_rows(old->pieces[0].kind))
         return as_cut(out, starter, unit, old);
     return as_columns(out, starter, unit, old);
 }

@@ -232,8 +232,8 @@ static void add_standing_cut(struct parts *parts, uint32_t unit)
                       .block = parts->n_parts,
                       .stands = true};
 
-    if (!old->n ||
-        !(old->pieces[0].kind & of->kinds & (SHARD_ROW | SHARD_GRID)))
+    if (!old->n || !(old->pieces[0].kind & of->kinds) ||
+        !shard_cuts_rows(old->pieces[0].kind))
         return;
     for (size_t i = 0; i < old->n; i++) {
         const struct shard *shard = &old->pieces[i];
@@ -592,8 +592,7 @@ bool parts_can_move(const struct parts *parts, uint32_t part)
 {
     const struct part *p = &parts->parts[part];
 
-    if (p->kind == SHARD_REPLICATE || parts->of[p->unit].unit->device >= 0)
+    if (shard_is_replica(p->kind) || parts->of[p->unit].unit->device >= 0)
         return false;
-    return parts->oracle->row_cut == ROW_CUT_ANY ||
-           !(p->kind & (SHARD_ROW | SHARD_GRID));
+    return parts->oracle->row_cut == ROW_CUT_ANY || !shard_cuts_rows(p->kind);
 }

@@ -194,7 +194,7 @@ struct form forms_now(const struct layout *layout, uint32_t unit)
     uint32_t part = layout->pieces[layout->first_of[unit]].part, n = 0;
     const struct cut *cut = parts_cut_of(parts, part);
 
-    if (parts->parts[part].kind == SHARD_REPLICATE)
+    if (shard_is_replica(parts->parts[part].kind))
         return *forms_find(parts, unit, FORM_REPLICA);
     if (cut)
         return *(forms_find(parts, unit, FORM_CUT) + (cut - parts->cuts) -

@@ -168,7 +168,7 @@ static void add_reasons(uint64_t reasons[2], const struct homes *homes,
 
     if (!before->table || !before->n)
         return;
-    if (before->pieces[0].kind & (SHARD_ROW | SHARD_GRID) &&
+    if (shard_cuts_rows(before->pieces[0].kind) &&
         (before->n_devices != problem->cluster.n_devices ||
          before->table->num_embeddings !=
              problem->tables[table].num_embeddings)) {

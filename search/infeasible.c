@@ -51,9 +51,9 @@ static struct memory_items least_memory_of_kind(const struct problem *problem,
                                                 enum shard_kind kind)
 {
     const uint32_t n_copies =
-        kind == SHARD_REPLICATE ? problem->cluster.n_devices : 1;
-    const uint64_t n_rows = kind & (SHARD_ROW | SHARD_GRID) ? 2 : 1;
-    const uint32_t n_columns = kind & (SHARD_COLUMN | SHARD_GRID) ? 2 : 1;
+        shard_is_replica(kind) ? problem->cluster.n_devices : 1;
+    const uint64_t n_rows = shard_cuts_rows(kind) ? 2 : 1;
+    const uint32_t n_columns = shard_cuts_columns(kind) ? 2 : 1;
     struct shard whole = shard_whole(problem, table, 0), shard = whole;
     struct memory_items sum = {0};
 
@@ -85,10 +85,9 @@ static uint64_t least_piece_of_kind(const struct problem *problem,
     struct shard shard = shard_whole(problem, table, 0);
 
     shard.kind = kind;
-    if (kind & (SHARD_ROW | SHARD_GRID))
+    if (shard_cuts_rows(kind))
         shard.row_end = (shard.row_end - 1) / problem->cluster.n_devices + 1;
-    if ((kind & (SHARD_COLUMN | SHARD_GRID)) &&
-        shard.col_end > TABLE_COLUMN_STEP)
+    if (shard_cuts_columns(kind) && shard.col_end > TABLE_COLUMN_STEP)
         shard.col_end = TABLE_COLUMN_STEP;
     return shard_memory(problem, &shard).total;
 }
@@ -128,8 +127,8 @@ static bool measure_unit(struct shortage *of, const struct units *units,
             piece = least_piece_of_kind(problem, t, (enum shard_kind)kind);
             if (piece < of->piece_bytes)
                 of->piece_bytes = piece;
-            has_room |= piece <=
-                        (kind == SHARD_REPLICATE ? least_room : of->room_bytes);
+            has_room |=
+                piece <= (shard_is_replica(kind) ? least_room : of->room_bytes);
         }
         memory_add(&of->need, least);
     }

@@ -92,7 +92,7 @@ static bool is_loose(const struct homes *homes, const struct parts *parts,
     for (uint32_t k = 0; k < of->n_tables; k++) {
         const struct table_pieces *before = &homes->before[of->tables[k]];
 
-        if (!before->table || before->pieces[0].kind == SHARD_REPLICATE)
+        if (!before->table || shard_is_replica(before->pieces[0].kind))
             return true;
     }
     return homes_unit_bytes(homes, parts, pieces, n) > 0;
@@ -264,7 +264,7 @@ static uint64_t table_bytes(const struct homes *homes,
     for (uint32_t i = 0; i < n; i++) {
         shards[i] = shard_whole(parts->problem, table, pieces[i].device);
         shards[i].kind = parts->parts[pieces[i].part].kind;
-        if (kind & (SHARD_ROW | SHARD_GRID))
+        if (shard_cuts_rows(kind))
             parts_place_block(&shards[i], &parts->parts[pieces[i].part],
                               pieces[i].range, pieces[i].block);
     }
@@ -482,7 +482,7 @@ static void add_kept(struct naming *naming, const struct change *piece)
             double columns =
                 fmin(part->width, (double)(old->col_end - old->col_begin));
 
-            if (old->device < naming->n_gpus && old->kind != SHARD_REPLICATE)
+            if (old->device < naming->n_gpus && !shard_is_replica(old->kind))
                 naming->kept[(size_t)piece->device * naming->n_gpus +
                              old->device] +=
                     (double)part->bytes * columns / part->width *

@@ -460,7 +460,7 @@ static struct shard place_shard(const struct parts *parts,
         shard_whole(parts->problem, table, piece->piece.device);
 
     shard.kind = piece->part->kind;
-    if (shard.kind & (SHARD_ROW | SHARD_GRID))
+    if (shard_cuts_rows(shard.kind))
         parts_place_block(&shard, piece->part, piece->piece.range,
                           piece->piece.block);
     if (shard.kind == SHARD_COLUMN) {
