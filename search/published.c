@@ -2,7 +2,6 @@
 #include "search/published.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -74,11 +73,6 @@ struct child {
     uint32_t idx;    /* in the order in which they were made */
     uint32_t priced; /* whose result stands for it */
     struct caps_result result;
-};
-
-/* What is sorted, so that children stay where they are. */
-struct child_ref {
-    struct child *child;
 };
 
 struct beam {
@@ -196,39 +190,27 @@ static void add_children(struct beam *beam, const struct node *node,
     mem_free(candidates);
 }
 
-static int compare_children(const void *left, const void *right)
-{
-    const struct child *a = ((const struct child_ref *)left)->child;
-    const struct child *b = ((const struct child_ref *)right)->child;
-
-    for (size_t i = 0; i < a->n_halved; i++)
-        if (a->halved[i] != b->halved[i])
-            return a->halved[i] > b->halved[i] ? 1 : -1;
-    return (a->idx > b->idx) - (a->idx < b->idx);
-}
-
-/* Fills to_price: the first child of each different set. */
+/* Fills to_price: the first child of each different set. There are a few dozen
+ * children, so each is held against all sets that were met before. */
 static void find_different(struct beam *beam)
 {
-    size_t n = beam->n_children;
-    struct child_ref *sorted = mem_alloc(n, sizeof(*sorted));
-
-    for (size_t i = 0; i < n; i++)
-        sorted[i].child = &beam->children[i];
-    qsort(sorted, n, sizeof(*sorted), compare_children);
-    beam->to_price = ARENA_NEW(beam->arena, uint32_t, n);
+    beam->to_price = ARENA_NEW(beam->arena, uint32_t, beam->n_children);
     beam->n_to_price = 0;
-    for (size_t i = 0; i < n; i++) {
-        struct child *child = sorted[i].child;
-        const struct child *before = i ? sorted[i - 1].child : NULL;
-        bool same = before && !memcmp(child->halved, before->halved,
-                                      child->n_halved * sizeof(uint32_t));
+    for (size_t i = 0; i < beam->n_children; i++) {
+        struct child *child = &beam->children[i];
 
-        child->priced = same ? before->priced : child->idx;
-        if (!same)
+        child->priced = child->idx;
+        for (size_t k = 0; k < beam->n_to_price && child->priced == child->idx;
+             k++) {
+            const struct child *before = &beam->children[beam->to_price[k]];
+
+            if (!memcmp(child->halved, before->halved,
+                        child->n_halved * sizeof(*child->halved)))
+                child->priced = before->idx;
+        }
+        if (child->priced == child->idx)
             beam->to_price[beam->n_to_price++] = child->idx;
     }
-    mem_free(sorted);
 }
 
 static void price_child(void *ctx, size_t task, unsigned thread)
@@ -255,42 +237,35 @@ static struct node adopt(const struct child *child, struct arena *arena)
     return node;
 }
 
-/* Sets without a capped plan go by the uncapped one. */
-static int compare_survivors(const void *left, const void *right)
-{
-    const struct child *a = ((const struct child_ref *)left)->child;
-    const struct child *b = ((const struct child_ref *)right)->child;
-
-    if (a->result.capped_ms != b->result.capped_ms)
-        return a->result.capped_ms > b->result.capped_ms ? 1 : -1;
-    if (isinf(a->result.capped_ms) && a->result.best_ms != b->result.best_ms)
-        return a->result.best_ms > b->result.best_ms ? 1 : -1;
-    return (a->idx > b->idx) - (a->idx < b->idx);
-}
-
-/* The best children become the nodes; the best of all time is kept. */
+/* The best children become the nodes, those without a capped plan last, by the
+ * uncapped one; the best of all time is kept. */
 static void select_nodes(struct beam *beam)
 {
-    size_t n = beam->n_children;
-    struct child_ref *sorted = mem_alloc(n, sizeof(*sorted));
-    struct node *nodes =
-        ARENA_NEW(beam->arena, struct node, beam->options->beam_width);
+    size_t n = beam->n_children, n_capped = 0, n_sorted;
+    struct ranked *order = mem_alloc(n, sizeof(*order));
 
-    for (size_t i = 0; i < n; i++) {
-        struct child *child = &beam->children[i];
+    for (uint32_t i = 0; i < n; i++) {
+        const struct child *child = &beam->children[i];
 
-        sorted[i].child = child;
         if (child->result.best_ms < beam->best.best_ms)
             beam->best = adopt(child, beam->arena);
+        if (!isinf(child->result.capped_ms))
+            order[n_capped++] = (struct ranked){child->result.capped_ms, i};
     }
-    qsort(sorted, n, sizeof(*sorted), compare_survivors);
+    n_sorted = n_capped;
+    for (uint32_t i = 0; i < n; i++)
+        if (isinf(beam->children[i].result.capped_ms))
+            order[n_sorted++] =
+                (struct ranked){beam->children[i].result.best_ms, i};
+    ranked_sort(order, n_capped);
+    ranked_sort(order + n_capped, n - n_capped);
     if (n > beam->options->beam_width)
         n = beam->options->beam_width;
-    for (size_t i = 0; i < n; i++)
-        nodes[i] = adopt(sorted[i].child, beam->arena);
-    beam->nodes = nodes;
+    beam->nodes = ARENA_NEW(beam->arena, struct node, n);
     beam->n_nodes = n;
-    mem_free(sorted);
+    for (size_t i = 0; i < n; i++)
+        beam->nodes[i] = adopt(&beam->children[order[i].idx], beam->arena);
+    mem_free(order);
 }
 
 /* One halving more; false where nothing can be halved. */
