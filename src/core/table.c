@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/table.h"
 
+#include <assert.h>
 #include <string.h>
 
 static const char *const PRECISION_NAMES[N_PRECISIONS] = {
@@ -116,9 +117,10 @@ enum shard_kind shard_kind_of_cuts(bool cuts_rows, bool cuts_columns,
 {
     size_t k = 0;
 
-    while (shard_traits[k].cuts_rows != cuts_rows ||
-           shard_traits[k].cuts_columns != cuts_columns ||
-           shard_traits[k].is_replica != is_replica)
+    while (k < N_SHARD_KINDS && (shard_traits[k].cuts_rows != cuts_rows ||
+                                 shard_traits[k].cuts_columns != cuts_columns ||
+                                 shard_traits[k].is_replica != is_replica))
         k++;
+    assert(k < N_SHARD_KINDS); /* a replica is not cut */
     return shard_traits[k].kind;
 }

@@ -40,8 +40,9 @@ enum device_kind device_kind_from_name(const char *name)
 {
     int kind = 0;
 
-    while (strcmp(kinds[kind].name, name))
+    while (kind < N_DEVICE_KINDS && strcmp(kinds[kind].name, name))
         kind++;
+    assert(kind < N_DEVICE_KINDS);
     return (enum device_kind)kind;
 }
 
