@@ -19,6 +19,8 @@
 
 #define TABLE_PREFIX "t_"
 
+EMIT_FILE(dlrm_driver_py, "src/emit/dlrm_driver.py");
+
 static const char *const script_head[] = {
     "set -euo pipefail",
     "",
@@ -31,63 +33,6 @@ static const char *const script_head[] = {
     "work=$(mktemp -d)",
     "trap 'rm -rf \"$work\"' EXIT",
     "",
-};
-
-static const char *const driver_head[] = {
-    "import os",
-    "import sys",
-    "",
-    "import torch",
-    "import torch.distributed as dist",
-    "",
-    "from loader import load_plan",
-    "",
-    "HERE = os.path.dirname(os.path.abspath(__file__))",
-    "PLAN = os.path.join(HERE, \"plan.json\")",
-};
-
-static const char *const driver[] = {
-    "",
-    "",
-    "class _Planner:",
-    "    \"\"\"Takes the place of dlrm_main's planner.\"\"\"",
-    "",
-    "    def __init__(self, **_):",
-    "        pass",
-    "",
-    "    def collective_plan(self, module, *_):",
-    "        device_type = \"cuda\" if torch.cuda.is_available() else \"cpu\"",
-    "        world_size = dist.get_world_size()",
-    "        return load_plan(PLAN, module, world_size, device_type)",
-    "",
-    "",
-    "def main():",
-    "    from torchrec.datasets import criteo",
-    "",
-    "    # One list, shared by all who import it.",
-    "    criteo.DEFAULT_CAT_NAMES[:] = FEATURES",
-    "    sys.path.insert(0, os.environ[\"DLRM_DIR\"])",
-    "    import dlrm_main",
-    "",
-    "    apply = dlrm_main.apply_optimizer_in_backward",
-    "",
-    "    def apply_planned(_, parameters, arguments):",
-    "        from torchrec.optim import RowWiseAdagrad",
-    "",
-    "        optimizer = {",
-    "            \"sgd\": torch.optim.SGD,",
-    "            \"rowwise_adagrad\": RowWiseAdagrad,",
-    "            \"adagrad\": torch.optim.Adagrad,",
-    "            \"adam\": torch.optim.Adam,",
-    "        }[OPTIMIZER]",
-    "        apply(optimizer, parameters, arguments)",
-    "",
-    "    dlrm_main.apply_optimizer_in_backward = apply_planned",
-    "    dlrm_main.EmbeddingShardingPlanner = _Planner",
-    "    dlrm_main.main(sys.argv[1:])",
-    "",
-    "",
-    "main()",
 };
 
 /* A data set that is multi-hot by itself excludes --multi_hot_sizes. */
@@ -260,13 +205,14 @@ static int print_python(const struct plan *plan,
                         struct err *err)
 {
     const struct emit_options options = {0};
+    const char *rest = strstr(dlrm_driver_py, "# OPTIMIZER and FEATURES");
 
     buf_printf(out, "cat >\"$work/loader.py\" <<'END_OF_PYTHON'\n");
     if (emit_torchrec_loader.emit(plan, &options, out, err))
         return -1;
     buf_printf(out, "END_OF_PYTHON\n\n"
                     "cat >\"$work/train.py\" <<'END_OF_PYTHON'\n");
-    ADD_LINES(out, driver_head);
+    buf_add(out, dlrm_driver_py, (size_t)(rest - dlrm_driver_py));
     buf_printf(out, "OPTIMIZER = \"%s\"\nFEATURES = [\n",
                optimizer_name(plan->problem.tables[0].optimizer));
     for (size_t i = 0; i < plan->problem.n_tables; i++) {
@@ -275,8 +221,7 @@ static int print_python(const struct plan *plan,
         buf_printf(out, ",\n");
     }
     buf_printf(out, "]\n");
-    ADD_LINES(out, driver);
-    buf_printf(out, "END_OF_PYTHON\n\n");
+    buf_printf(out, "%sEND_OF_PYTHON\n\n", strchr(rest, '\n') + 1);
     return 0;
 }
 

@@ -1,0 +1,170 @@
+"""Reads what 'neuroshard emit --format torchrec' wrote.
+
+    plan = load_plan("plan.json", model, dist.get_world_size())
+    model = DistributedModelParallel(module=model, plan=plan)
+
+The keys of the sharded KeyedTensor are by sharding type and rank: find
+outputs by name, not by their place in values(). Replicas are left to the
+job's dense optimizer.
+"""
+import json
+
+from torchrec.distributed import comm
+from torchrec.distributed.types import (
+    EmbeddingModuleShardingPlan,
+    EnumerableShardingSpec,
+    ParameterSharding,
+    ShardingPlan,
+    ShardMetadata,
+)
+
+
+def _tables(module):
+    """{name: [rows, columns]}; None where there are no tables."""
+    for method in ("embedding_bag_configs", "embedding_configs"):
+        if hasattr(module, method):
+            configs = getattr(module, method)()
+            return {c.name: [c.num_embeddings, c.embedding_dim]
+                    for c in configs}
+    return None
+
+
+def _group_size(world_size):
+    """Ranks of a host, or of TorchRec's NVLink domain."""
+    group_size = getattr(
+        comm, "get_topology_group_world_size", comm.get_local_size
+    )
+    return group_size(world_size)
+
+
+def _check_job(path, made_for, world_size):
+    """What TorchRec takes the job's hosts to be is what counts."""
+    if made_for["world_size"] != world_size:
+        raise ValueError(
+            f"{path} is for {made_for['world_size']} ranks, "
+            f"but this job has {world_size}"
+        )
+    host = comm.get_local_size(world_size)
+    pod_size = made_for.get("pod_size", 1)
+    if made_for["local_world_size"] != host:
+        raise ValueError(
+            f"{path} is for hosts of {made_for['local_world_size']} "
+            f"ranks, but those of this job have {host} "
+            "(LOCAL_WORLD_SIZE)"
+        )
+    if pod_size * host != _group_size(world_size):
+        raise ValueError(
+            f"{path} is for a pod size of {pod_size}, but that of "
+            f"this job is {_group_size(world_size) // host} "
+            "(TORCHREC_RESOLVED_POD_SIZE)"
+        )
+
+
+def _check_ranks(name, entry, world_size):
+    kind, ranks = entry["sharding_type"], entry["ranks"]
+    if max(ranks) >= world_size:
+        raise ValueError(f"{name}: rank {max(ranks)} of {world_size}")
+    n = 1
+    if kind in ("row_wise", "data_parallel"):
+        n = world_size
+    elif kind in ("table_row_wise", "grid_shard"):
+        n = _group_size(world_size)
+    if len(ranks) % n:
+        raise ValueError(
+            f"{name}: {kind} over {len(ranks)} ranks, "
+            f"but TorchRec takes {n} at a time here"
+        )
+
+
+def _check_shards(name, entry):
+    """TorchRec reaches into other tables where widths differ."""
+    shards, ranks = entry["shards"], entry["ranks"]
+    placed = [int(s["placement"].split("/")[0][5:]) for s in shards]
+    if placed != ranks:
+        text = f"{name}: shards on ranks {placed}, not {ranks}"
+        raise ValueError(text)
+    widths = {}
+    for rank, shard in zip(ranks, shards):
+        width = shard["shard_sizes"][1]
+        first = widths.setdefault(rank, width)
+        if width != first:
+            raise ValueError(
+                f"{name}: pieces of {first} and of {width} columns "
+                f"on rank {rank}, where TorchRec wants one width"
+            )
+
+
+def _placement(shard, device_type):
+    rank, device = shard["placement"].split("/")
+    if device_type != "cuda":
+        device = device_type
+    return f"{rank}/{device}"
+
+
+def _end(shard):
+    offsets, sizes = shard["shard_offsets"], shard["shard_sizes"]
+    return [offsets[0] + sizes[0], offsets[1] + sizes[1]]
+
+
+def _spec(name, size, shards, device_type):
+    ends = [max(end) for end in zip(*map(_end, shards))]
+    if ends != size:
+        raise ValueError(f"{name}: planned as {ends}, but is {size}")
+    return EnumerableShardingSpec(
+        [
+            ShardMetadata(
+                shard_offsets=shard["shard_offsets"],
+                shard_sizes=shard["shard_sizes"],
+                placement=_placement(shard, device_type),
+            )
+            for shard in shards
+        ]
+    )
+
+
+def _sharding(name, size, entry, world_size, device_type):
+    _check_ranks(name, entry, world_size)
+    spec = None
+    if "shards" in entry:
+        _check_shards(name, entry)
+        spec = _spec(name, size, entry["shards"], device_type)
+    return ParameterSharding(
+        sharding_type=entry["sharding_type"],
+        compute_kernel=entry["compute_kernel"],
+        ranks=entry["ranks"],
+        sharding_spec=spec,
+    )
+
+
+def load_plan(path, model, world_size, device_type="cuda"):
+    """The ShardingPlan at path for model, which is not sharded yet.
+
+    What the job, the model and the plan do not agree on is a ValueError,
+    for DistributedModelParallel leaves alone what the plan lacks.
+    """
+    with open(path, encoding="utf-8") as file:
+        made_for = json.load(file)
+    _check_job(path, made_for, world_size)
+    modules = made_for["plan"]
+    found = {name: _tables(part) for name, part in model.named_modules()}
+    for name, tables in found.items():
+        named = any(f"{name}.".startswith(f"{m}.") for m in modules)
+        if tables is not None and not named and "" not in modules:
+            raise ValueError(f"module {name} is not in the plan")
+    plan = {}
+    for module, entries in modules.items():
+        tables = found.get(module)
+        if tables is None:
+            raise ValueError(f"the model has no tables in {module}")
+        if set(tables) != set(entries):
+            odd = sorted(set(tables) ^ set(entries))
+            raise ValueError(f"{module}: tables of one side: {odd}")
+        plan[module] = EmbeddingModuleShardingPlan(
+            {
+                name: _sharding(
+                    name, tables[name], entry, world_size, device_type
+                )
+                for name, entry in entries.items()
+            }
+        )
+    return ShardingPlan(plan)
