@@ -117,6 +117,28 @@ static void check_comm(const char *dir, const struct table *pool,
     json_decref(cases);
 }
 
+/* One device talks to nobody. */
+static void check_alone(const char *dir, struct arena *arena)
+{
+    double sums[256] = {0}, compute[2] = {1, 2};
+    double fwd[2] = {NAN, NAN}, bwd[2] = {NAN, NAN};
+    json_t *empty = json_array();
+    struct oracle *oracle = NULL;
+    struct problem problem;
+    struct err err = {0};
+
+    golden_problem(&problem, NULL, empty, empty, 1, 4, arena);
+    json_decref(empty);
+    if (!ok(!oracle_reference_open(&oracle, dir, &problem, arena, &err) &&
+                2 * oracle->width <= sizeof(sums) / sizeof(*sums),
+            "one device: %s", err.msg))
+        return;
+    oracle->ops->comm(oracle, 2, sums, compute, fwd, bwd);
+    ok(fwd[0] == 0 && fwd[1] == 0 && bwd[0] == 0 && bwd[1] == 0,
+       "communicates in no time");
+    oracle_close(oracle);
+}
+
 /* A folder with net_compute.json of this text; the message that it gives. */
 static const char *message_of(const char *text, struct arena *arena)
 {
@@ -216,6 +238,7 @@ int main(void)
     is_i64((int64_t)n, 856, "tables in the pool");
     check_compute(dir, pool, &arena);
     check_comm(dir, pool, &arena);
+    check_alone(dir, &arena);
     arena_release(&arena);
     return tap_done();
 }
