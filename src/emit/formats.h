@@ -30,7 +30,7 @@ EMIT_FORMATS(EMIT_DECLARE)
             ".incbin \"" path "\"\n"              \
             ".byte 0\n"                           \
             ".popsection\n");                     \
-    extern const char symbol[] __attribute__((visibility("hidden")))
+    extern const char(symbol)[] __attribute__((visibility("hidden")))
 
 /* Appends text (UTF-8) as a JSON string, quoted and escaped. */
 void emit_json_string(struct buf *out, const char *text);
