@@ -226,6 +226,45 @@ static void test_decay(struct arena *arena)
        100 * losses.change, 100 * half.change);
 }
 
+/* What a model says of its samples it still says when they are gone. */
+static void test_owned(struct arena *arena)
+{
+    char device[] = "cpu:imaginary", isa[] = "avx512", driver[] = "Linux 6.1.0";
+    char host[] = "box", cuda[] = "13.0", at[] = "2026-11-20T10:00:00Z";
+    char *const texts[] = {device, isa, driver, host, cuda, at};
+    struct sample_setting setting = synthetic_setting;
+    struct train_options options;
+    struct model model;
+    struct err err = {0};
+    struct sample *samples;
+    size_t n;
+
+    setting.device = device;
+    setting.isa = isa;
+    setting.driver = driver;
+    setting.host = host;
+    setting.cuda = cuda;
+    samples = synthetic_samples(&n, 60, 3, arena);
+    for (size_t i = 0; i < n; i++) {
+        samples[i].setting = &setting;
+        samples[i].started_at = at;
+    }
+    train_options_init(&options);
+    options.epochs = 1;
+    ok(!train_fit(&model, samples, n, &options, arena, &err), "trained %s",
+       err.msg);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        memset(texts[i], '?', strlen(texts[i]));
+    is_str(model.device, "cpu:imaginary", "device");
+    is_str(model.isa, "avx512", "instruction set");
+    is_str(model.training.measured_from, "2026-11-20T10:00:00Z", "begin");
+    is_str(model.training.measured_to, "2026-11-20T10:00:00Z", "end");
+    is_i64((int64_t)model.n_environments, 1, "one environment");
+    is_str(model.environments[0].driver, "Linux 6.1.0", "its driver");
+    is_str(model.environments[0].host, "box", "its host");
+    is_str(model.environments[0].cuda, "13.0", "its CUDA");
+}
+
 static void test_refusals(struct arena *arena)
 {
     struct train_options options;
@@ -276,6 +315,7 @@ int main(void)
     test_settings(&arena);
     test_best_epoch(&arena);
     test_decay(&arena);
+    test_owned(&arena);
     test_refusals(&arena);
     arena_release(&arena);
     return tap_done();

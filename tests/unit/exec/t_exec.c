@@ -133,12 +133,18 @@ static void test_chunks(void)
     struct fixture fixture;
     struct exec_result result = {0};
 
-    fixture_init(&fixture, 2, 40000);
-    add_table(&fixture, "wide", 300, 256, 1);
+    const double n_rows = 70000, n_lookups = 40000;
+    double n_weights = 300 * 256; /* each row is looked up */
+
+    fixture_init(&fixture, 2, (uint64_t)n_lookups);
+    add_table(&fixture, "wide", 300, 256, 1)->zipf_alpha = 0;
     add_whole(&fixture, 0);
-    add_table(&fixture, "copied", 70000, 64, 1);
+    add_table(&fixture, "copied", (uint64_t)n_rows, 64, 1)->zipf_alpha = 0;
     add_replicas(&fixture);
     run_and_check(&fixture, &result, 1, 1e-5, "chunks");
+    n_weights += 2 * 64 * n_rows * (1 - exp(-n_lookups / n_rows));
+    is_near((double)result.n_weights_checked, n_weights, 0.02 * n_weights,
+            "... and every weight that is looked up");
     fixture_release(&fixture);
 }
 
