@@ -159,6 +159,14 @@ static uint64_t misfit(uint32_t width, uint32_t gap)
     return width <= gap ? gap - width : (UINT64_C(1) << 32) + (width - gap);
 }
 
+/* Of pieces that fill it alike. */
+static bool goes_before(const struct column_piece *a,
+                        const struct column_piece *b)
+{
+    return a->width > b->width ||
+           (a->width == b->width && a->device < b->device);
+}
+
 /* Which of the n remaining pieces gets the columns from col on: one whose
  * device has them, else one that fills the gap up to where the next remaining
  * piece's device has some, rather one that will have none later. */
@@ -191,21 +199,13 @@ static uint32_t choose_next(const struct table_pieces *before,
         bad = misfit(pieces[p].width, (here ? here->col_end : next) - col);
         if (!here)
             bad += (UINT64_C(1) << 34) + (has_later ? UINT64_C(1) << 35 : 0);
-        if (bad < least) {
+        if (bad < least ||
+            (bad == least && goes_before(&pieces[p], &pieces[best]))) {
             least = bad;
             best = p;
         }
     }
     return best;
-}
-
-static int compare_pieces(const void *left, const void *right)
-{
-    const struct column_piece *a = left, *b = right;
-
-    if (a->width != b->width)
-        return a->width > b->width ? -1 : 1;
-    return (a->device > b->device) - (a->device < b->device);
 }
 
 void homes_order(const struct homes *homes, uint32_t table,
@@ -216,13 +216,11 @@ void homes_order(const struct homes *homes, uint32_t table,
 
     if (!before->table)
         return;
-    qsort(pieces, n, sizeof(*pieces), compare_pieces);
-    for (uint32_t i = 0; i + 1 < n; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         uint32_t p = i + choose_next(before, pieces + i, n - i, col);
         struct column_piece next = pieces[p];
 
-        for (; p > i; p--)
-            pieces[p] = pieces[p - 1];
+        pieces[p] = pieces[i];
         pieces[i] = next;
         col += next.width;
     }
