@@ -410,7 +410,7 @@ CU_FILES = $(sort $(wildcard $(foreach r,$(ROOMS),$(DIR_$(r))/*.cu \
 SCRIPTS = .ci/run .ci/deps .ci/banner tests/cli/run tests/one tests/fuzz/dig \
     tests/gpu/check tests/mutants/run tests/torchrec/python \
     $(sort $(wildcard tests/cli/*.sh tests/check/*.sh))
-CHECKS = format layers budgets headers pages names shell tidy kernels
+CHECKS = format layers includes budgets headers pages names shell tidy kernels
 
 .PHONY: check run-check $(CHECKS:%=check-%)
 check:
@@ -427,6 +427,12 @@ check-format:
 check-layers:
 	@echo "  CHECK layers and names"
 	$(Q)tests/check/layers.sh
+
+# Tests begin with what they test, and then as they like.
+check-includes:
+	@echo "  CHECK includes"
+	$(Q)tests/check/includes.sh $(filter-out tests/%,$(C_FILES) $(H_FILES) \
+	    $(CU_FILES))
 
 check-budgets:
 	@echo "  CHECK budgets"
@@ -537,7 +543,8 @@ make [TARGET] [SWITCH=VALUE]...
              SIZE=7 goes 7 % of the way from those of test
   mutants    changes the program in MUTANTS=150 places drawn by SEED=1, one at a
              time, and prints the share that the tests notice
-  check      format, clang-tidy, layers, budgets, headers, pages, names, shell;
+  check      format, clang-tidy, layers, includes, budgets, headers, manual
+             pages, names, shell;
              TIDY=REV: clang-tidy only on files changed since that commit
   bench      tables of measured times
   bench-plain  the search beside the simplest one, on lists drawn uneven

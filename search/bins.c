@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/bins.h"
 
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/ranked.h"
 #include "base/rng.h"
 #include "core/problem.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
 
 /*
  * Bin completion (Korf 2003), a depth-first search over bins: of those that are

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/caps.h"
 
+#include "base/ranked.h"
+
 #include <math.h>
 #include <string.h>
-
-#include "base/ranked.h"
 
 #define CAP_STEP 0.05
 #define NOWHERE UINT32_MAX

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/infeasible.h"
 
+#include "base/text.h"
+
 #include <inttypes.h>
 #include <math.h>
-
-#include "base/text.h"
 
 #define MAX_DEVICES 65536
 /* More GPUs than this many times those there are, nobody buys. */

@@ -7,13 +7,13 @@
  */
 #include "search/search.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 #include "base/clock.h"
 #include "base/rng.h"
 #include "base/text.h"
 #include "search/choices.h"
+
+#include <math.h>
+#include <stdlib.h>
 
 static double figure_dim(const struct table *table)
 {

@@ -10,11 +10,11 @@
  */
 #include "search/search.h"
 
-#include <math.h>
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/ranked.h"
+
+#include <math.h>
+#include <string.h>
 
 /* The settings of its DGX H100 runs: replicated below 8 MB of weights and
  * state, memory seven times as fast as the network, over a work ratio of 4. */

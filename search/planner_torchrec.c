@@ -14,11 +14,11 @@
  */
 #include "search/search.h"
 
-#include <math.h>
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/ranked.h"
+
+#include <math.h>
+#include <string.h>
 
 /* Columns are cut in equal parts of at least so many. */
 #define MIN_COLUMNS 128u

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/published.h"
 
-#include <math.h>
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/ranked.h"
@@ -12,6 +9,9 @@
 #include "search/infeasible.h"
 #include "search/settle.h"
 #include "search/watch.h"
+
+#include <math.h>
+#include <string.h>
 
 /* A total that is so little above another is as good. */
 #define MATCHED_FRAC 1e-4

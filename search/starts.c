@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/starts.h"
 
-#include <math.h>
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "search/bins.h"
 #include "search/build.h"
 #include "search/temper.h"
+
+#include <math.h>
+#include <string.h>
 
 /* Work of all that is built (struct build_outcome), once something was found:
  * about a second of one core. */

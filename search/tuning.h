@@ -2,10 +2,10 @@
 #ifndef NEUROSHARD_SEARCH_TUNING_H
 #define NEUROSHARD_SEARCH_TUNING_H
 
+#include "base/rng.h"
+
 #include <stdbool.h>
 #include <stdint.h>
-
-#include "base/rng.h"
 
 /*
  * How a full search goes about: what it proposes how often, what it heeds, how

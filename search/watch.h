@@ -2,9 +2,9 @@
 #ifndef NEUROSHARD_SEARCH_WATCH_H
 #define NEUROSHARD_SEARCH_WATCH_H
 
-#include <stdatomic.h>
-
 #include "core/oracle.h"
+
+#include <stdatomic.h>
 
 /*
  * A cost model under watch. A search asks from many places and threads, and

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/find_plan.h"
 
-#include <string.h>
-
 #include "cli/planning.h"
 #include "search/replan.h"
+
+#include <string.h>
 
 static void choose_search(struct search_options *options, const struct cli *cli)
 {

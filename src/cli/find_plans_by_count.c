@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/find_plan.h"
 
-#include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/figures.h"
 #include "base/interrupt.h"
 #include "cli/planning.h"
 #include "io/plan_json.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 /* Counts whose total is within this of the least are as good as fastest. */
 #define NEAR_FRAC 0.05

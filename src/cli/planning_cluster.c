@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/planning.h"
 
-#include <inttypes.h>
-#include <string.h>
-
 #include "base/text.h"
 #include "costmodel/gpu_spec.h"
 #include "io/cluster_json.h"
+
+#include <inttypes.h>
+#include <string.h>
 
 const struct option_spec cluster_options[] = {
     {"cluster", 0, OPTION_STRING, "FILE", NULL, 0, 0, NULL,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/alltoall.h"
 
-#include <assert.h>
-
 #include "base/mem.h"
+
+#include <assert.h>
 
 uint32_t alltoall_begin(const struct alltoall *alltoall, uint32_t rank)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/comm.h"
 
-#include <assert.h>
-
 #include "base/mem.h"
 #include "device/comm_private.h"
 #include "device/device_ops.h"
 #include "device/world_private.h"
+
+#include <assert.h>
 
 static void host_close(struct comm *comm)
 {

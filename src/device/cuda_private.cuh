@@ -2,10 +2,10 @@
 #ifndef NEUROSHARD_DEVICE_CUDA_PRIVATE_CUH
 #define NEUROSHARD_DEVICE_CUDA_PRIVATE_CUH
 
-#include <cuda_runtime.h>
-
 #include "device/cuda_hardware.cuh"
 #include "device/device_ops.h"
+
+#include <cuda_runtime.h>
 
 /* What the parts of the CUDA body share. All work of a device goes through its
  * one stream, in order; errors of work that was queued show where the host

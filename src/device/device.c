@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/device.h"
 
+#include "device/device_ops.h"
+#include "device/nvml.h"
+#include "device/stream_math.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
-
-#include "device/device_ops.h"
-#include "device/nvml.h"
-#include "device/stream_math.h"
 
 /* Clocks below this share of the highest that was seen are too low to measure
  * at. What the box promises may be out of reach: a data centre may have set a

@@ -2,13 +2,13 @@
 #ifndef NEUROSHARD_DEVICE_DEVICE_H
 #define NEUROSHARD_DEVICE_DEVICE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/err.h"
 #include "core/sample.h"
 #include "core/table.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/device_cpu.h"
 
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "device/fp16.h"
+#include "device/stream_math.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include "base/clock.h"
-#include "base/mem.h"
-#include "base/text.h"
-#include "device/fp16.h"
-#include "device/stream_math.h"
 
 #define HUGE_PAGE ((size_t)2 << 20)
 #define SMALL_PAGE ((size_t)4096)

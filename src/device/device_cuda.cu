@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-#include <cuda_fp16.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "device/cuda_private.cuh"
 #include "device/nvml.h"
 #include "device/stream_math.h"
+
+#include <cuda_fp16.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #define BLOCK_SIZE 256u
 #define HOLD_NS 10000000000ull

@@ -12,10 +12,10 @@
  *     load as zero. `half` says that memory holds fp16.
  */
 
+#include "device/lookup_kernels.h"
+
 #include <math.h>
 #include <string.h>
-
-#include "device/lookup_kernels.h"
 
 #define LINE_BYTES 64
 /* Rows that are fetched ahead of their use: so many bytes, within limits. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include <stdbool.h>
-#include <string.h>
-
 #include "base/mem.h"
 #include "device/device_cpu.h"
 #include "device/lookup_kernels.h"
 #include "device/lookup_sort.h"
+
+#include <stdbool.h>
+#include <string.h>
 
 /* A forward task looks up about so many rows, or fewer where each thread would
  * not get TASKS_A_THREAD: each starts with nothing fetched ahead. */

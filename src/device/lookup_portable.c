@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/lookup_kernels.h"
 
-#include <string.h>
-
 #include "device/fp16.h"
+
+#include <string.h>
 
 #define KERNELS LOOKUP_PORTABLE
 #define LANES 4

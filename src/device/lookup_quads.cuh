@@ -2,9 +2,9 @@
 #ifndef NEUROSHARD_DEVICE_LOOKUP_QUADS_CUH
 #define NEUROSHARD_DEVICE_LOOKUP_QUADS_CUH
 
-#include <cuda_fp16.h>
-
 #include "device/lookup_cuda.cuh"
+
+#include <cuda_fp16.h>
 
 /* Four neighbouring columns, fp32 or fp16 in memory, floats in registers.
  * Every product and every sum is rounded on its own. */

@@ -2,10 +2,10 @@
 #ifndef NEUROSHARD_DEVICE_LOOKUP_SORT_H
 #define NEUROSHARD_DEVICE_LOOKUP_SORT_H
 
+#include "base/parallel.h"
+
 #include <stddef.h>
 #include <stdint.h>
-
-#include "base/parallel.h"
 
 /* Words of counts that a chunk of the sort needs. */
 #define LOOKUP_SORT_COUNTS 2048

@@ -2,9 +2,9 @@
 #ifndef NEUROSHARD_DEVICE_NCCL_H
 #define NEUROSHARD_DEVICE_NCCL_H
 
-#include <stddef.h>
-
 #include "base/err.h"
+
+#include <stddef.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/nvml.h"
 
+#include "base/mem.h"
+
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <string.h>
-
-#include "base/mem.h"
 
 /* Values of the library's public interface. */
 enum { NVML_SUCCESS = 0 };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/probe.h"
 
-#include <assert.h>
-
 #include "base/mem.h"
 #include "base/stats.h"
 #include "device/device_ops.h"
+
+#include <assert.h>
 
 #define N_WARM_UP 2
 #define SEED 1

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/stream.h"
 
-#include <math.h>
-#include <stdbool.h>
-#include <string.h>
-
 #include "base/cpu.h"
 #include "base/mem.h"
 #include "device/device_ops.h"
 #include "device/stream_kernels.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
 
 /* Seeds of the permutations and draws of one stream. */
 enum { SALT_ROWS = 1, SALT_POSITIONS, SALT_COLD, SALT_DRAWS, SALT_BAGS };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/device_cpu.h"
 
-#include <string.h>
-
 #include "base/mem.h"
 #include "device/stream_kernels.h"
+
+#include <string.h>
 
 /* Look-ups of one task. */
 #define PIECE_LOOKUPS ((uint32_t)1 << 16)

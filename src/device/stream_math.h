@@ -2,10 +2,10 @@
 #ifndef NEUROSHARD_DEVICE_STREAM_MATH_H
 #define NEUROSHARD_DEVICE_STREAM_MATH_H
 
+#include "core/table.h"
+
 #include <stdint.h>
 #include <string.h>
-
-#include "core/table.h"
 
 /*
  * The arithmetic of index streams and fill values, for host and device code:

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/world.h"
 
+#include "base/mem.h"
+#include "device/world_private.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/mem.h"
-#include "device/world_private.h"
 
 /* How many processes the launcher of this one started, by the variables it
  * left in the environment: Open MPI's mpirun, the Hydra of MPICH and its kin,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/mem.h"
+#include "device/world_private.h"
+
 #include <assert.h>
 #include <limits.h>
 #include <mpi.h>
 #include <string.h>
 #include <time.h>
-
-#include "base/mem.h"
-#include "device/world_private.h"
 
 /* MPI counts in int; larger things travel in pieces. */
 #define PIECE_BYTES ((size_t)1 << 30)

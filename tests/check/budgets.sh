@@ -7,14 +7,14 @@ set -eu
 
 budgets="
 src/base     2800  38
-src/core     3100  24
-src/device   7200  70
+src/core     3350  26
+src/device   7150  69
 src/io       3700  24
-src/emit     1600  11
-src/exec     3550  38
-src/cli      5500  42
-costmodel    5900  50
-search       9230  47
+src/emit     2300  18
+src/exec     3600  39
+src/cli      4600  36
+costmodel    5950  51
+search       9200  48
 microbench   1950  17
 "
 

@@ -1,0 +1,31 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# usage: tests/check/includes.sh FILE...
+#
+# The order of includes: a body begins with the header that it is of, x.c with
+# x.h (or x_private.h) where there is one; then come the project's headers, then
+# the system's, each of them sorted. A *_body.h stands where its code does.
+set -eu
+
+for file; do
+    own=${file%.*}
+    own=${own#src/}
+    [ -e "${file%.*}.h" ] || own=
+    LC_ALL=C awk -v file="$file" -v own="$own" '
+        function say(what) { print file ":" FNR ": " what; bad = 1; exit }
+        !/^#include [<"]/ || /_body\.h"$/ { next }
+        { is_system = $2 ~ /^</; n++ }
+        n == 1 && file !~ /h$/ {
+            if (own != "" && $2 != "\"" own ".h\"" &&
+                $2 != "\"" own "_private.h\"")
+                say("\"" own ".h\" comes first")
+            next
+        }
+        was_system && !is_system { say($2 " comes before the system'"'"'s") }
+        last != "" && is_system == was_system && $2 < last {
+            say($2 " comes before " last)
+        }
+        { was_system = is_system; last = $2 }
+        END { exit bad }' "$file" || n_bad=$((${n_bad-0} + 1))
+done
+[ "${n_bad-0}" = 0 ]
