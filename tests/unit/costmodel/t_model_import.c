@@ -65,6 +65,15 @@ int main(void)
     ok(!model_import(&model, dir, &arena, &err), "imported%s", err.msg);
     is_i64(model.basis, BASIS_MODELLED, "a modelled cost");
     is_i64(model.features.n, 20, "of the published features");
+    is_str(model.device, "reference net", "of no device");
+    is_str(model.isa, "unknown", "and no instruction set");
+    is_str(model.source, "imported from a reference net", "its source");
+    is_str(model.training.loss, "squared", "its loss");
+    ok(model_covers(&model, PRECISION_FP32, OPTIMIZER_SGD, 65536) &&
+           !model_covers(&model, PRECISION_FP32, OPTIMIZER_SGD, 65535) &&
+           !model_covers(&model, PRECISION_FP32, OPTIMIZER_SGD, 65537) &&
+           !model_covers(&model, PRECISION_FP16, OPTIMIZER_SGD, 65536),
+       "of one setting");
     ok(!model_save(&model, path, &err), "saved%s", err.msg);
     worst = worst_answer(path, &arena);
     ok(worst < 1e-4, "answers as the reference does: off by %.1e", worst);

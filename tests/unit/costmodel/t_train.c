@@ -251,10 +251,17 @@ static void test_owned(struct arena *arena)
     }
     train_options_init(&options);
     options.epochs = 1;
+    options.seed = 5;
     ok(!train_fit(&model, samples, n, &options, arena, &err), "trained %s",
        err.msg);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         memset(texts[i], '?', strlen(texts[i]));
+    is_str(model.source, "trained on measurements of the device", "source");
+    is_i64((int64_t)model.training.seed, 5, "seed");
+    is_str(model.training.loss, "relative", "loss");
+    is_str(model.training.version, NEUROSHARD_VERSION, "version");
+    is_i64(model.basis, BASIS_MEASURED, "basis");
+    is_i64(model.n_threads, 2, "threads");
     is_str(model.device, "cpu:imaginary", "device");
     is_str(model.isa, "avx512", "instruction set");
     is_str(model.training.measured_from, "2026-11-20T10:00:00Z", "begin");
