@@ -193,7 +193,8 @@ static size_t shards_of(const struct scene *scene, uint32_t table, size_t *gone)
 static void check_whole(struct scene *scene, const struct ways *ways,
                         uint32_t table, struct tally *tally)
 {
-    size_t gone[N_TABLES * N_GPUS], n_gone = shards_of(scene, table, gone);
+    size_t gone[N_TABLES * N_GPUS] = {0},
+                           n_gone = shards_of(scene, table, gone);
     struct spot spots[N_GPUS];
     size_t n = 0;
 
@@ -228,7 +229,8 @@ static void check_moves(struct scene *scene, const struct ways *ways,
                         uint32_t table, enum shard_kind kind, const char *begin,
                         struct tally *tally)
 {
-    size_t gone[N_TABLES * N_GPUS], n_gone = shards_of(scene, table, gone);
+    size_t gone[N_TABLES * N_GPUS] = {0},
+                           n_gone = shards_of(scene, table, gone);
     struct spot pieces[N_TABLES * N_GPUS];
     struct spot spots[N_MOVED * N_GPUS];
     size_t n = 0;
@@ -260,7 +262,8 @@ static void check_moves(struct scene *scene, const struct ways *ways,
 static void check_columns(struct scene *scene, const struct ways *ways,
                           uint32_t table, struct tally *tally)
 {
-    size_t gone[N_TABLES * N_GPUS], n_gone = shards_of(scene, table, gone);
+    size_t gone[N_TABLES * N_GPUS] = {0},
+                           n_gone = shards_of(scene, table, gone);
 
     for (size_t i = 0; i < ways->n; i++) {
         const struct plan *plan = &ways->ways[i].plan;
@@ -298,7 +301,8 @@ static void check_columns(struct scene *scene, const struct ways *ways,
 static void check_hosts(struct scene *scene, const struct ways *ways,
                         uint32_t table, struct tally *tally)
 {
-    size_t gone[N_TABLES * N_GPUS], n_gone = shards_of(scene, table, gone);
+    size_t gone[N_TABLES * N_GPUS] = {0},
+                           n_gone = shards_of(scene, table, gone);
     uint64_t rows = scene->problem.tables[table].num_embeddings;
     struct spot spots[N_GPUS / PER_HOST];
 
@@ -415,9 +419,10 @@ static void check_each(struct scene *scene, const struct ways *ways,
         tally->n_wrong +=
             way->is_allowed &&
             !(best && best->total_ms <= way->total_ms && best->is_allowed);
-        tally->n_wrong += err.code == ERR_NO_PLAN &&
-                          (!strstr(way->why_not, " short, mostly weights") ||
-                           strncmp(way->why_not, "GPU ", 4) != 0);
+        tally->n_wrong +=
+            err.code == ERR_NO_PLAN &&
+            (!way->why_not || !strstr(way->why_not, " short, mostly weights") ||
+             strncmp(way->why_not, "GPU ", 4) != 0);
         tally->n_wrong +=
             strstr(way->name, "column pieces") && !are_even(way, table);
         tally->n_wrong += !is_well_named(way, table);
@@ -436,7 +441,8 @@ static void check_each(struct scene *scene, const struct ways *ways,
 static void check_without(struct scene *scene, const struct ways *ways,
                           uint32_t table, struct tally *tally)
 {
-    size_t gone[N_TABLES * N_GPUS], n_gone = shards_of(scene, table, gone);
+    size_t gone[N_TABLES * N_GPUS] = {0},
+                           n_gone = shards_of(scene, table, gone);
     struct edit edit = {gone, n_gone, NULL, 0};
     double want_ms = what_if_step(&scene->what_if, &edit);
 

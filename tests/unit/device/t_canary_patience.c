@@ -20,7 +20,8 @@ double clock_ms(void)
 
 const char *clock_utc(char buf[CLOCK_TEXT_MAX])
 {
-    return strcpy(buf, "2026-11-22T09:00:00Z");
+    snprintf(buf, CLOCK_TEXT_MAX, "2026-11-22T09:00:00Z");
+    return buf;
 }
 
 int nanosleep(const struct timespec *time, struct timespec *left)
