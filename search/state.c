@@ -23,6 +23,21 @@ static size_t n_terms_of(const struct layout *layout)
     return layout->parts->oracle->n_terms;
 }
 
+static void clear(struct layout *layout)
+{
+    layout->n_pieces = layout->n_live = 0;
+    layout->first_free = NO_PIECE;
+    for (uint32_t u = 0; u < layout->parts->n_units; u++)
+        layout->first_of[u] = NO_PIECE;
+    for (uint32_t r = 0; r < layout->n_devices; r++) {
+        layout->holdings[r].n = 0;
+        layout->bytes[r] = 0;
+        layout->n_commits[r] = 0;
+    }
+    memset(layout->sums, 0,
+           layout->n_devices * width_of(layout) * sizeof(double));
+}
+
 void layout_init(struct layout *layout, const struct parts *parts)
 {
     const struct oracle *oracle = parts->oracle;
@@ -45,7 +60,7 @@ void layout_init(struct layout *layout, const struct parts *parts)
     layout->tops = ARENA_NEW(arena, struct top, oracle->n_terms);
     if (parts->homes)
         layout->moved_bytes = ARENA_NEW(arena, uint64_t, parts->n_units);
-    layout_clear(layout);
+    clear(layout);
 }
 
 void layout_release(struct layout *layout)
@@ -55,21 +70,6 @@ void layout_release(struct layout *layout)
     mem_free(layout->pieces);
     arena_release(&layout->arena);
     *layout = (struct layout){0};
-}
-
-void layout_clear(struct layout *layout)
-{
-    layout->n_pieces = layout->n_live = 0;
-    layout->first_free = NO_PIECE;
-    for (uint32_t u = 0; u < layout->parts->n_units; u++)
-        layout->first_of[u] = NO_PIECE;
-    for (uint32_t r = 0; r < layout->n_devices; r++) {
-        layout->holdings[r].n = 0;
-        layout->bytes[r] = 0;
-        layout->n_commits[r] = 0;
-    }
-    memset(layout->sums, 0,
-           layout->n_devices * width_of(layout) * sizeof(double));
 }
 
 /* A piece knows its slot on its device, so that it goes in O(1): the last one
@@ -97,7 +97,8 @@ static void let_go(struct layout *layout, uint32_t piece)
     layout->pieces[last].slot = slot;
 }
 
-void layout_insert(struct layout *layout, const struct change *change)
+/* Puts a piece there; change->piece is not looked at. */
+static void insert(struct layout *layout, const struct change *change)
 {
     uint32_t unit = layout->parts->parts[change->part].unit;
     uint32_t idx = layout->first_free;
@@ -269,7 +270,7 @@ void layout_commit(struct layout *layout, const struct trial *trial)
         if (change->part == NO_PART) {
             drop(layout, change->piece);
         } else if (change->piece == NO_PIECE) {
-            layout_insert(layout, change);
+            insert(layout, change);
         } else {
             let_go(layout, change->piece);
             layout->pieces[change->piece].part = change->part;
@@ -377,9 +378,9 @@ void snapshot_save(struct snapshot *snapshot, const struct layout *layout)
 
 void snapshot_load(const struct snapshot *snapshot, struct layout *layout)
 {
-    layout_clear(layout);
+    clear(layout);
     for (uint32_t i = 0; i < snapshot->n; i++)
-        layout_insert(layout, &snapshot->pieces[i]);
+        insert(layout, &snapshot->pieces[i]);
     layout_price(layout);
 }
 

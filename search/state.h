@@ -81,10 +81,6 @@ static inline bool layout_counts_moves(const struct layout *layout)
 
 void layout_init(struct layout *layout, const struct parts *parts);
 void layout_release(struct layout *layout);
-void layout_clear(struct layout *layout);
-/* Puts a piece there (change->piece is not looked at); layout_price must
- * follow. */
-void layout_insert(struct layout *layout, const struct change *change);
 
 /* Eighth power: devices near the slowest one count, the others hardly do. */
 static inline double layout_heaviness(double ms, double most_ms)

@@ -25,7 +25,7 @@ static uint32_t unit_of(const struct layout *layout, uint32_t part)
     return layout->parts->parts[part].unit;
 }
 
-void trial_init(struct trial *trial, const struct layout *layout)
+static void trial_init(struct trial *trial, const struct layout *layout)
 {
     const uint32_t n = layout->n_devices;
     struct arena *arena = &trial->arena;
@@ -47,7 +47,7 @@ void trial_init(struct trial *trial, const struct layout *layout)
         trial->place[r] = trial->first_on[r] = NO_PIECE;
 }
 
-void trial_release(struct trial *trial)
+static void trial_release(struct trial *trial)
 {
     mem_free(trial->changes);
     mem_free(trial->moved);

@@ -52,8 +52,6 @@ struct trial {
     uint32_t *room_quanta, *held_quanta;
 };
 
-void trial_init(struct trial *trial, const struct layout *layout);
-void trial_release(struct trial *trial);
 void trial_clear(struct trial *trial);
 void trial_grow(struct trial *trial);
 /* One more change, for the caller to fill in. */
