@@ -241,9 +241,18 @@ static int read_arguments(struct setup *setup, int argc, char **argv,
     return 0;
 }
 
-static void print_summary(const struct setup *setup, double *errors, uint32_t n,
+static void print_summary(const struct setup *setup,
+                          const struct outcome *outcomes, uint32_t n,
                           uint32_t n_failed)
 {
+    double errors[N_PLANS], predicted[N_PLANS], measured[N_PLANS], tau;
+
+    for (uint32_t i = 0; i < n; i++) {
+        predicted[i] = outcomes[i].predicted_ms;
+        measured[i] = outcomes[i].measured_ms;
+        errors[i] = fabs(predicted[i] / measured[i] - 1);
+    }
+    tau = stats_kendall_tau(predicted, measured, n);
     printf("\nplans           %" PRIu32 " of %" PRIu32 " executed", n,
            setup->n_plans);
     if (n_failed)
@@ -251,30 +260,31 @@ static void print_summary(const struct setup *setup, double *errors, uint32_t n,
     printf("\n");
     if (n)
         printf("slowest rank    predicted against measured compute: median "
-               "error %.1f %%, p90 %.1f %%\n",
+               "error %.1f %%, p90 %.1f %%\n"
+               "order           Kendall's tau %.3f, %.0f %% of pairs of plans "
+               "as predicted\n",
                100 * stats_median(errors, n),
-               100 * stats_quantile(errors, n, 0.9));
+               100 * stats_quantile(errors, n, 0.9), tau, 50 * (1 + tau));
 }
 
 /* 0 where all plans ran, or all that time was left for. */
 static int run_plans(const struct setup *setup)
 {
-    double errors[N_PLANS];
+    struct outcome outcomes[N_PLANS];
     uint32_t n = 0, n_failed = 0;
 
     for (unsigned i = 0; i < setup->n_plans && clock_ms() < setup->end_ms;
          i++) {
-        struct outcome outcome;
         struct err err = {0};
 
-        if (run_plan(&outcome, setup, i, &err)) {
+        if (run_plan(&outcomes[n], setup, i, &err)) {
             printf("%4u  failed: %s\n", i, err.msg);
             n_failed++;
             continue;
         }
-        errors[n++] = fabs(outcome.predicted_ms / outcome.measured_ms - 1);
+        n++;
     }
-    print_summary(setup, errors, n, n_failed);
+    print_summary(setup, outcomes, n, n_failed);
     return n_failed || !n ? -1 : 0;
 }
 
