@@ -275,7 +275,8 @@ static void choose_constants(struct learned *learned,
     }
     comm_model_ask(&learned->comm, &problem->cluster, arena);
     learned->floor_gbps = model->floor_gbps;
-    if (model->floor_gbps > 0 && known && !strncmp(model->device, "cuda:", 5))
+    if (model->floor_gbps > 0 && known &&
+        strncmp(model->device, "cpu:", 4) != 0)
         learned->floor_gbps = fmax(model->floor_gbps, spec->dram_gbps);
 }
 

@@ -10,19 +10,20 @@
 #include <string.h>
 
 /*
- * Measured look-ups of a database beside the analytic cost model:
+ * Measured look-ups of a database beside a cost model:
  *
- *     bench_figures [DATABASE [GPU [LIST]]]
+ *     bench_figures [DATABASE [COST [LIST]]]
  *
  * A line for each sample of the case list LIST (its name as `bench` prints
  * it; only a summary without one), in the order of its cases: the phases, and
- * what roofline:GPU says of the whole step. Then the errors over all samples.
+ * what COST (roofline:cpu) says of the whole step. Then the errors over all
+ * samples.
  */
 
 #define SHIPPED_DB "data/measurements/cpu-amd-epyc-2t.db"
 
 struct figures {
-    const char *gpu;
+    const char *cost;
     uint64_t list; /* 0: none */
     double *errors;
     size_t n;
@@ -59,7 +60,7 @@ static void fill_problem(struct problem *problem, const struct sample *sample,
     }
 }
 
-static int predict(double *ms, const struct sample *sample, const char *gpu,
+static int predict(double *ms, const struct sample *sample, const char *cost,
                    struct arena *arena, struct err *err)
 {
     struct shard *shards = ARENA_NEW(arena, struct shard, sample->n_tables);
@@ -68,7 +69,7 @@ static int predict(double *ms, const struct sample *sample, const char *gpu,
     double *vectors, *sums;
 
     fill_problem(&problem, sample, arena);
-    if (oracle_roofline_open(&oracle, gpu, &problem, arena, err))
+    if (oracle_open(&oracle, cost, &problem, arena, err))
         return -1;
     vectors =
         ARENA_NEW(arena, double, (size_t)oracle->width * sample->n_tables);
@@ -115,7 +116,7 @@ static int add_samples(struct figures *figures, struct store *store,
         struct arena_mark mark = arena_mark(arena);
         double ms;
 
-        if (predict(&ms, &samples[i], figures->gpu, arena, err))
+        if (predict(&ms, &samples[i], figures->cost, arena, err))
             return -1;
         if (samples[i].seed == figures->list && samples[i].kind == SAMPLE_FUSED)
             print_case(&samples[i], ms);
@@ -141,15 +142,16 @@ static int print_all(struct figures *figures, const char *db,
     if (figures->list)
         printf("case tables      rows  look-  zipf  batch                      "
                "unique  forward  lineari     sort   update backward    total "
-               "roofline ratio\n");
+               "   model ratio\n");
     for (size_t i = 0; i < n_settings; i++)
         if (add_samples(figures, store, &settings[i], arena, err))
             goto out;
-    printf("roofline:%s against %zu samples of %s: median error %.1f %%, mean "
-           "%.1f %%\n",
-           figures->gpu, figures->n, db,
+    printf("%s against %zu samples of %s: median error %.1f %%, mean %.1f %%, "
+           "p90 %.1f %%\n",
+           figures->cost, figures->n, db,
            100 * stats_median(figures->errors, figures->n),
-           100 * stats_mean(figures->errors, figures->n));
+           100 * stats_mean(figures->errors, figures->n),
+           100 * stats_quantile(figures->errors, figures->n, 0.9));
     rc = 0;
 out:
     store_close(store);
@@ -158,7 +160,7 @@ out:
 
 int main(int argc, char **argv)
 {
-    struct figures figures = {.gpu = argc > 2 ? argv[2] : "cpu"};
+    struct figures figures = {.cost = argc > 2 ? argv[2] : "roofline:cpu"};
     struct arena arena;
     struct err err = {0};
     int rc;

@@ -184,7 +184,7 @@ bad plan-negative-cost emit other.json --format text -o out
 sed 's/"inputs_hash": "[^"]*"/"inputs_hash": "; id"/' good.json >other.json
 bad plan-no-hash emit other.json --format dlrm -o out
 for name in magic:x roofline:abacus model:/dev/zero model:none.nsm; do
-    sed "s|\"name\": \"roofline:h100\"|\"name\": \"$name\"|" good.json >other.json
+    sed "s|\"name\": \"model:h100.nsm\"|\"name\": \"$name\"|" good.json >other.json
     bad "plan-of-${name%%:*}" cost other.json -o out
     bad "plan-of-${name%%:*}" explain other.json
 done

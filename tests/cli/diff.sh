@@ -77,22 +77,28 @@ same "rows over all 2 GPUs" "$(shard 1 0 16 0 | sed 's/65536/32768/'),
     $(shard 1 0 16 1 | sed 's/"row_begin": 0/"row_begin": 32768/')"
 
 echo "== plan --from"
+# By formulas, so that no new measurement changes what is found.
+searched()
+{
+    "$ns" plan "$@" --cost roofline:h100
+}
+
 for limit in 0 5MiB; do
-    "$ns" plan tables.csv --gpus 2 --memory 128MiB --shard table \
+    searched tables.csv --gpus 2 --memory 128MiB --shard table \
         --effort 20000 --from old.json --move-limit $limit -o next.json \
         2>/dev/null | tail -n 2
     "$ns" diff old.json next.json | grep -E '^(moves|tables)'
 done
 
 echo "== the same plan again, more GPUs, fewer GPUs"
-"$ns" plan tables.csv --gpus 2 --shard table --effort 20000 -o first.json \
+searched tables.csv --gpus 2 --shard table --effort 20000 -o first.json \
     >/dev/null 2>&1
-"$ns" plan tables.csv --gpus 2 --shard table --effort 20000 --from first.json \
+searched tables.csv --gpus 2 --shard table --effort 20000 --from first.json \
     --move-limit 0 -o second.json >/dev/null 2>&1
 "$ns" diff first.json second.json | grep -E '^(step|moves|tables)'
-"$ns" plan tables.csv --gpus 4 --shard table --effort 20000 --from first.json \
+searched tables.csv --gpus 4 --shard table --effort 20000 --from first.json \
     --move-limit 5MiB -o more.json 2>/dev/null | tail -n 2
-"$ns" plan tables.csv --gpus 1 --shard table --effort 20000 --from first.json \
+searched tables.csv --gpus 1 --shard table --effort 20000 --from first.json \
     --move-limit 1MiB 2>&1 || echo "status $?"
 
 echo "== a list that grew, uneven columns, and a GPU over its reserve"
@@ -100,15 +106,15 @@ uneven="$(shard 0 0 12 0), $(shard 0 12 16 1), $(shard 1 0 16 0),
     $(shard 2 0 16 0)"
 plan 2 "$uneven" >uneven.json
 sed '/^d/d; s/65536/66846/' tables.csv >grown.csv
-"$ns" plan grown.csv --gpus 2 --memory 128MiB --effort 20000 \
+searched grown.csv --gpus 2 --memory 128MiB --effort 20000 \
     --from uneven.json 2>/dev/null | sed -n '/^from/,$p'
 for limit in 0 1TiB; do
-    "$ns" plan grown.csv --gpus 2 --memory 128MiB --reserve 60% --effort 20000 \
+    searched grown.csv --gpus 2 --memory 128MiB --reserve 60% --effort 20000 \
         --from uneven.json --move-limit $limit -o next.json 2>/dev/null |
         sed -n '/^from/,$p'
     tr -d ' \n' <next.json | grep -o '"reserve_bytes":[^]]*]'
 done
-"$ns" plan grown.csv --gpus 2 --memory 128MiB --reserve 60% --effort 20000 \
+searched grown.csv --gpus 2 --memory 128MiB --reserve 60% --effort 20000 \
     --from uneven.json 2>/dev/null | sed -n '/^from/,$p'
 
 echo "== pieces no narrower than the plan's"
@@ -120,7 +126,7 @@ done
 # narrowest OPTIONS : what the plan keeps to, and its narrowest piece
 narrowest()
 {
-    "$ns" plan tables.csv --gpus 5 --shard table,column --effort 20000 "$@" \
+    searched tables.csv --gpus 5 --shard table,column --effort 20000 "$@" \
         -o next.json >/dev/null 2>&1
     tr -d ' \n' <next.json | grep -o '"min_width":[0-9]*' || echo "any width"
     sed -n 's/.*"col_begin": \([0-9]*\), "col_end": \([0-9]*\).*/\2 \1/p' \
