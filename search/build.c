@@ -59,8 +59,6 @@ static struct form choose_form(const struct parts *parts, uint32_t unit,
     double least = INFINITY, least_bad = INFINITY;
     struct form best = forms_get(parts, unit, 0);
 
-    if (options->unit_forms && options->unit_forms[unit].n)
-        return options->unit_forms[unit];
     n_left = options->max_replicas > n_replicas
                  ? options->max_replicas - n_replicas
                  : 0;

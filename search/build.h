@@ -20,8 +20,6 @@ struct build_options {
      * pieces take at most peak_ms and peak_bytes, or else come nearest to
      * it. */
     double peak_ms, ms_per_byte;
-    const struct form *unit_forms; /* [n_units] that are chosen already, n 0
-                                      where open; or NULL */
     double replica_frac; /* the load of replicas counts this much: alone, each
                             looks dearer than it is beside others */
     uint64_t peak_bytes;

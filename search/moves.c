@@ -21,6 +21,7 @@ struct draw {
     const struct parts *parts;
     const struct tuning *tuning;
     struct rng *rng;
+    enum change_kind kind;
     uint32_t piece, device, unit; /* at which it begins */
     /* of a rebuild: */
     double target_ms;           /* devices are full there */
@@ -35,6 +36,11 @@ static struct draw draw_of(struct trial *trial, const struct layout *layout,
                          .parts = layout->parts,
                          .tuning = layout->parts->tuning,
                          .rng = rng};
+}
+
+static uint32_t least_of(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
 }
 
 static uint32_t any_piece(const struct layout *layout, struct rng *rng)
@@ -88,13 +94,8 @@ static uint32_t pick_piece(const struct layout *layout, struct rng *rng)
 /* Another device than this one; R > 1. */
 static uint32_t other_device(const struct draw *draw, uint32_t device)
 {
-    const struct layout *layout = draw->layout;
-    uint32_t r;
+    uint32_t r = rng_draw(draw->rng, draw->layout->n_devices - 1);
 
-    if (layout->fastest != device &&
-        tuning_draw(draw->rng, draw->tuning->to_fastest))
-        return layout->fastest;
-    r = rng_draw(draw->rng, layout->n_devices - 1);
     return r + (r >= device);
 }
 
@@ -125,31 +126,36 @@ static void propose_move(struct draw *draw)
                    other_device(draw, draw->device));
 }
 
+/* So many of a piece's columns, or where n_quanta is 0 the piece. */
+static void send(struct draw *draw, uint32_t piece, uint32_t n_quanta,
+                 uint32_t device)
+{
+    if (n_quanta && n_quanta < quanta_of(draw, piece))
+        trial_split(draw->trial, draw->layout, piece, n_quanta, device);
+    else
+        trial_move(draw->trial, draw->layout, piece, device);
+}
+
+/* Or a trade: what devices send stays as even as it is, which two splits would
+ * upset. */
 static void propose_swap(struct draw *draw)
 {
     const struct piece *pieces = draw->layout->pieces;
-    uint32_t to = other_device(draw, draw->device);
+    uint32_t to = other_device(draw, draw->device), n = 0;
     uint32_t other = piece_on(draw->layout, to, draw->rng);
 
     if (other == NO_PIECE || !can_move(draw, draw->piece) ||
         !can_move(draw, other) ||
         pieces[draw->piece].part == pieces[other].part)
         return;
-    trial_move(draw->trial, draw->layout, draw->piece, to);
-    trial_move(draw->trial, draw->layout, other, draw->device);
-}
-
-static void propose_eject(struct draw *draw)
-{
-    uint32_t to = other_device(draw, draw->device);
-    uint32_t other = piece_on(draw->layout, to, draw->rng);
-    uint32_t third = other_device(draw, to);
-
-    if (other == NO_PIECE || !can_move(draw, draw->piece) ||
-        !can_move(draw, other))
-        return;
-    trial_move(draw->trial, draw->layout, draw->piece, to);
-    trial_move(draw->trial, draw->layout, other, third);
+    if (draw->kind == CHANGE_TRADE) {
+        n = least_of(quanta_of(draw, draw->piece), quanta_of(draw, other));
+        if (!n || unit_of(draw->layout, other) == draw->unit)
+            return;
+        n = rng_draw(draw->rng, 2) ? n : 1 + rng_draw(draw->rng, n);
+    }
+    send(draw, draw->piece, n, to);
+    send(draw, other, n, draw->device);
 }
 
 static void propose_split(struct draw *draw)
@@ -326,11 +332,6 @@ static uint32_t room_on(const struct draw *draw, uint32_t device)
             least = n;
     }
     return least;
-}
-
-static uint32_t least_of(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
 }
 
 /* Where the widest piece of n quanta or fewer goes: the fullest of the devices
@@ -563,12 +564,13 @@ static void draw_change(struct draw *draw)
 {
     static void (*const proposers[N_CHANGE_KINDS])(struct draw *) = {
         [CHANGE_MOVE] = propose_move,   [CHANGE_SWAP] = propose_swap,
-        [CHANGE_EJECT] = propose_eject, [CHANGE_SPLIT] = propose_split,
+        [CHANGE_TRADE] = propose_swap,  [CHANGE_SPLIT] = propose_split,
         [CHANGE_MERGE] = propose_merge, [CHANGE_RESPLIT] = propose_resplit};
-    enum change_kind kind = draw_kind(draw->tuning->changes, draw->rng);
     bool is_cheap =
         rng_draw(draw->rng, draw->layout->n_devices) < CHEAP_DEVICES;
 
+    draw->kind =
+        draw_kind(draw->tuning->changes[draw->layout->style], draw->rng);
     trial_clear(draw->trial);
     if (draw->parts->homes && rng_draw(draw->rng, 8) == 0) {
         homes_propose(draw->trial, draw->layout, draw->unit);
@@ -576,9 +578,9 @@ static void draw_change(struct draw *draw)
     }
     if (is_cheap && tuning_draw(draw->rng, draw->tuning->rebuilds))
         propose_rebuild(draw);
-    else if (kind != CHANGE_RECUT)
-        proposers[kind](draw);
-    if (kind >= CHANGE_SPLIT && !draw->trial->n_changes && is_cheap)
+    else if (draw->kind != CHANGE_RECUT)
+        proposers[draw->kind](draw);
+    if (draw->kind >= CHANGE_SPLIT && !draw->trial->n_changes && is_cheap)
         propose_recut(draw);
 }
 

@@ -11,7 +11,7 @@
  *
  *   move     a piece to another device
  *   swap     two pieces of two devices
- *   eject    a piece to another device, and one from there to a third
+ *   trade    as many columns of two tables, of two devices, change places
  *   split    columns of a piece become a piece of their own
  *   merge    two column pieces of one table become one
  *   resplit  columns go over from one piece of a table to another

@@ -13,8 +13,6 @@
 /* Work of all that is built (struct build_outcome), once something was found:
  * about a second of one core. */
 #define MAX_WORK 20000000
-/* Tables times devices: beyond, cutting one by one takes too long. */
-#define MAX_BUMP_WORK 8192
 /* Pieces of the starting points are at most this share of the mean load, or of
  * what is left of it beside the pieces that stand on every device. */
 static const double peak_fracs[] = {INFINITY, 1,   0.8,  0.65, 0.5, 0.4,
@@ -133,8 +131,8 @@ static bool is_over(const struct starts *starts, uint64_t work, double end_ms)
            (work >= MAX_WORK || interrupt_requested() || clock_ms() >= end_ms);
 }
 
-static void build_starts(struct starts *starts, const struct parts *parts,
-                         struct pool *pool, double end_ms)
+void starts_find(struct starts *starts, const struct parts *parts,
+                 struct pool *pool, double end_ms)
 {
     const struct build_load load = build_least_load(parts);
     const uint32_t n_devices = parts->n_devices;
@@ -161,175 +159,6 @@ static void build_starts(struct starts *starts, const struct parts *parts,
     }
     for (unsigned k = 0; k < N_PEAKS; k++)
         snapshot_release(&batch.tasks[k].snapshot);
-}
-
-/* --- as TorchRec does --- */
-
-/*
- * Where a search may start, found as TorchRec's greedy proposer does, under the
- * oracle's costs: all tables are whole, or as they take least, then again and
- * again one of the slowest device, the dearest there, is cut anew, and all is
- * placed afresh (search/build.h). Where a few tables are left over after every
- * device has its share, these alone are cut.
- */
-
-/* Cuts, and pieces placed in all, at most. */
-#define MAX_BUMPS 256
-#define MAX_PLACED (1u << 16)
-
-/* How the table is cut anew. */
-enum bump {
-    BUMP_FINER,    /* the least load with cheaper pieces */
-    BUMP_COLUMNS,  /* columns, as many pieces as may be */
-    BUMP_ROWS,     /* rows, likewise */
-    BUMP_REPLICATE /* a replica on each device */
-};
-#define N_BUMPS 4
-
-static enum form_kind kind_of(enum bump bump)
-{
-    switch (bump) {
-    case BUMP_COLUMNS:
-        return FORM_COLUMNS;
-    case BUMP_ROWS:
-        return FORM_CUT;
-    case BUMP_REPLICATE:
-        return FORM_REPLICA;
-    case BUMP_FINER:
-        break;
-    }
-    return FORM_WHOLE;
-}
-
-/* The next form of a unit whose dearest piece takes piece_ms; false where there
- * is none. */
-static bool next_form(struct form *next, const struct parts *parts,
-                      uint32_t unit, enum bump bump, double piece_ms)
-{
-    double least = INFINITY;
-    bool is_found = false;
-
-    for (uint32_t i = 0; i < forms_count(parts, unit); i++) {
-        struct form form = forms_get(parts, unit, i);
-        double price = form.load_ms;
-
-        if (bump != BUMP_FINER)
-            price = -(double)form.n_pieces;
-        if (bump == BUMP_FINER ? form.peak_ms >= piece_ms
-                               : form.kind != kind_of(bump))
-            continue;
-        if (price >= least || (form.kind == FORM_CUT && bump == BUMP_ROWS &&
-                               parts->cuts[form.n].n_ranges > 1))
-            continue;
-        least = price;
-        *next = form;
-        is_found = true;
-    }
-    return is_found;
-}
-
-/* The unit of the dearest piece on the slowest device that may be cut anew, or
- * of the smallest where it is to be replicated, and how then; false where there
- * is none. */
-static bool find_bump(const struct layout *layout, const struct form *forms,
-                      enum bump bump, uint32_t *unit, struct form *next)
-{
-    const struct parts *parts = layout->parts;
-    const struct holding *holding = &layout->holdings[layout->slowest];
-    double most = 0;
-
-    for (uint32_t i = 0; i < holding->n; i++) {
-        uint32_t part = layout->pieces[holding->pieces[i]].part;
-        uint32_t of = parts->parts[part].unit;
-        double piece_ms = parts->alone_ms[part];
-        double urge = bump == BUMP_REPLICATE
-                          ? 1.0 / (1.0 + (double)parts->parts[part].bytes)
-                          : piece_ms;
-        struct form form = {0};
-
-        if (urge <= most || !parts_can_move(parts, part) ||
-            !next_form(&form, parts, of, bump, piece_ms) ||
-            (form.kind == forms[of].kind && form.n == forms[of].n))
-            continue;
-        most = urge;
-        *unit = of;
-        *next = form;
-    }
-    return most > 0;
-}
-
-static struct form *first_forms(const struct parts *parts, bool is_whole)
-{
-    struct form *forms = mem_alloc(parts->n_units, sizeof(*forms));
-
-    for (uint32_t u = 0; u < parts->n_units; u++)
-        if (is_whole && forms_find(parts, u, FORM_WHOLE))
-            forms[u] = *forms_find(parts, u, FORM_WHOLE);
-    return forms;
-}
-
-/* The best layout on the way, with its total; false where none was found that
- * fits. Adds to *n_priced. */
-static bool bump_start(struct snapshot *out, const struct parts *parts,
-                       enum bump bump, bool is_whole, uint64_t *n_priced)
-{
-    struct form *forms = first_forms(parts, is_whole);
-    struct build_options options = {.peak_ms = INFINITY,
-                                    .replica_frac = 1,
-                                    .unit_forms = forms,
-                                    .peak_bytes = parts->most_room_bytes,
-                                    .max_replicas = BUILD_MAX_REPLICAS};
-    struct snapshot next = {0};
-    struct layout layout;
-    struct build_outcome outcome;
-    uint32_t unit = 0;
-    bool goes_on = true;
-
-    layout_init(&layout, parts);
-    out->n = 0;
-    out->total_ms = INFINITY;
-    for (uint32_t i = 0, n_placed = 0;
-         i < MAX_BUMPS && n_placed < MAX_PLACED && goes_on; i++) {
-        struct form form = {0};
-
-        if (!build(&next, parts, &options, &outcome))
-            break;
-        snapshot_load(&next, &layout);
-        next.total_ms = layout_true_total(&layout);
-        ++*n_priced;
-        n_placed += next.n;
-        if (next.total_ms < out->total_ms)
-            snapshot_copy(out, &next);
-        goes_on = find_bump(&layout, forms, bump, &unit, &form);
-        if (goes_on)
-            forms[unit] = form;
-    }
-    layout_release(&layout);
-    snapshot_release(&next);
-    mem_free(forms);
-    return out->n > 0;
-}
-
-static void bump_starts(struct starts *starts, const struct parts *parts,
-                        double end_ms)
-{
-    struct snapshot next = {0};
-
-    for (unsigned i = 0; i < 2 * N_BUMPS && !is_over(starts, 0, end_ms); i++)
-        if (bump_start(&next, parts, (enum bump)(i / 2), i % 2,
-                       &starts->n_priced))
-            starts_add(starts, parts, &next);
-    snapshot_release(&next);
-}
-
-void starts_find(struct starts *starts, const struct parts *parts,
-                 struct pool *pool, double end_ms)
-{
-    uint64_t work = (uint64_t)parts->n_units * parts->n_devices;
-
-    build_starts(starts, parts, pool, end_ms);
-    if (parts->tuning->bumps && work <= MAX_BUMP_WORK)
-        bump_starts(starts, parts, end_ms);
 }
 
 void starts_release(struct starts *starts)

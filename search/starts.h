@@ -7,8 +7,7 @@
 
 /*
  * What the full search starts from: layouts built by different views of what
- * is dear (search/build.h), and others cut table by table as TorchRec's
- * proposer does. The best are kept, each total once.
+ * is dear (search/build.h). The best are kept, each total once.
  */
 
 struct starts {

@@ -178,13 +178,10 @@ static void find_top(struct layout *layout, size_t k)
 
 static void find_extremes(struct layout *layout)
 {
-    layout->slowest = layout->fastest = 0;
-    for (uint32_t r = 1; r < layout->n_devices; r++) {
+    layout->slowest = 0;
+    for (uint32_t r = 1; r < layout->n_devices; r++)
         if (layout->local_ms[r] > layout->local_ms[layout->slowest])
             layout->slowest = r;
-        if (layout->local_ms[r] < layout->local_ms[layout->fastest])
-            layout->fastest = r;
-    }
     for (size_t k = 0; layout->terms_ms && k < n_terms_of(layout); k++)
         find_top(layout, k);
 }

@@ -14,7 +14,7 @@
  *     tiling    the plan that they come to passes plan_check, memory aside
  *     devices   bytes, excess and moved bytes to the byte; sums, costs and
  *               loads to rounding, as they are added up afresh now and then
- *     totals    the largest terms and runners-up, slowest, fastest, the total
+ *     totals    the largest terms and runners-up, the slowest, the total
  *
  * Compile with -DLAYOUT_CHECK_EVERY=N, and every N-th layout_commit checks and
  * aborts where something is wrong: CONFIG=debug and CONFIG=asan do.

@@ -212,6 +212,7 @@ void temper_open(struct temper *temper, const struct parts *parts,
         .pool = pool, .lock_step = parts->oracle->ops->terms ? 1 : LOCK_STEP};
     for (unsigned c = 0; c < TEMPER_CHAINS; c++) {
         chain_init(&temper->all[c], parts, seed, c);
+        temper->all[c].at.layout.style = c % TUNING_STYLES;
         temper->chains[c] = &temper->all[c];
         if (c % temper->lock_step == 0)
             pricing_init(&temper->pricing[c / temper->lock_step], parts,

@@ -17,7 +17,7 @@
 enum change_kind {
     CHANGE_MOVE,
     CHANGE_SWAP,
-    CHANGE_EJECT,
+    CHANGE_TRADE,
     CHANGE_SPLIT,
     CHANGE_MERGE,
     CHANGE_RESPLIT,
@@ -25,13 +25,17 @@ enum change_kind {
     N_CHANGE_KINDS
 };
 
+/* Chains of two styles take turns: few dear tables are balanced by trading
+ * columns, many small ones are only cut up by it. */
+#define TUNING_STYLES 2
 #define TUNING_MAX_STARTS 4
 #define TUNING_MAX_REBUILT 4
 
 /* Shares are of a thousand. */
 struct tuning {
-    uint32_t changes[N_CHANGE_KINDS]; /* how often, of their sum */
-    uint32_t rebuilds;                /* share that is none of these */
+    uint32_t changes[TUNING_STYLES][N_CHANGE_KINDS]; /* how often, of their
+                                                        sum */
+    uint32_t rebuilds;    /* share that is none of these */
     uint32_t n_rebuilt;   /* tables that a rebuild takes off, at most */
     uint32_t recuts;      /* of those beside the first: are cut anew */
     uint32_t strays;      /* of pieces put back: go anywhere */
@@ -39,7 +43,6 @@ struct tuning {
     bool has_marginals;   /* loads beside others: search/forms.h */
     uint32_t anywhere;    /* of changes: begin on any device, not on one that
                              sets the total */
-    uint32_t to_fastest;  /* of moves: to the least loaded device */
     double heavy_weight;  /* the total is that of the slowest device, so most
                              changes leave it as it is: what they do to the
                              others counts this much */
@@ -49,11 +52,10 @@ struct tuning {
     uint32_t n_starts;    /* kept, at most TUNING_MAX_STARTS */
     uint32_t n_prices;    /* of memory and replicas that starts are built
                              by, at most */
-    bool bumps;           /* starts as TorchRec does too */
     double hot_frac;      /* where annealing begins, of the best total; 0: by
                              the tables that a device has */
-    uint32_t n_tempered;  /* of four cycles, at most */
-    uint32_t n_cycles;
+    uint32_t n_tempered, n_cycles;
+    uint32_t tempered; /* of a stage; the rest is annealed */
 };
 
 const struct tuning *tuning_default(void);

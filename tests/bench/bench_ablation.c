@@ -56,35 +56,37 @@ static void no_marginals(struct tuning *tuning)
     tuning->has_marginals = false;
 }
 
-static void no_swap(struct tuning *tuning)
+static void switch_off(struct tuning *tuning, enum change_kind kind)
 {
-    tuning->changes[CHANGE_SWAP] = 0;
+    for (unsigned s = 0; s < TUNING_STYLES; s++)
+        tuning->changes[s][kind] = 0;
 }
 
-static void no_eject(struct tuning *tuning)
+static void no_swap(struct tuning *tuning)
 {
-    tuning->changes[CHANGE_EJECT] = 0;
+    switch_off(tuning, CHANGE_SWAP);
+}
+
+static void no_trade(struct tuning *tuning)
+{
+    switch_off(tuning, CHANGE_TRADE);
 }
 
 static void no_widths(struct tuning *tuning)
 {
-    tuning->changes[CHANGE_SPLIT] = tuning->changes[CHANGE_MERGE] =
-        tuning->changes[CHANGE_RESPLIT] = 0;
+    switch_off(tuning, CHANGE_SPLIT);
+    switch_off(tuning, CHANGE_MERGE);
+    switch_off(tuning, CHANGE_RESPLIT);
 }
 
 static void no_recut(struct tuning *tuning)
 {
-    tuning->changes[CHANGE_RECUT] = 0;
+    switch_off(tuning, CHANGE_RECUT);
 }
 
 static void from_anywhere(struct tuning *tuning)
 {
     tuning->anywhere = 1000;
-}
-
-static void to_anywhere(struct tuning *tuning)
-{
-    tuning->to_fastest = 0;
 }
 
 static void no_heaviness(struct tuning *tuning)
@@ -107,11 +109,6 @@ static void one_price(struct tuning *tuning)
     tuning->n_prices = 1;
 }
 
-static void no_bumps(struct tuning *tuning)
-{
-    tuning->bumps = false;
-}
-
 static void fixed_hot(struct tuning *tuning)
 {
     tuning->hot_frac = 0.02;
@@ -119,12 +116,7 @@ static void fixed_hot(struct tuning *tuning)
 
 static void no_tempering(struct tuning *tuning)
 {
-    tuning->n_tempered = 0;
-}
-
-static void one_cycle(struct tuning *tuning)
-{
-    tuning->n_cycles = 1;
+    tuning->tempered = 0;
 }
 
 static const struct part_off {
@@ -138,19 +130,16 @@ static const struct part_off {
     {"strays", no_strays},
     {"marginals", no_marginals},
     {"swap", no_swap},
-    {"eject", no_eject},
+    {"trade", no_trade},
     {"split, merge, resplit", no_widths},
     {"recut alone", no_recut},
     {"critical device first", from_anywhere},
-    {"to the fastest", to_anywhere},
     {"heaviness", no_heaviness},
     {"through excess", no_excess},
     {"four starts", one_start},
     {"variety of starts", one_price},
-    {"bumps", no_bumps},
     {"hot by tables", fixed_hot},
     {"tempering", no_tempering},
-    {"four cycles", one_cycle},
 };
 
 /* --- the problems --- */

@@ -197,15 +197,12 @@ static bool spoil_total(struct layout *layout, uint32_t piece)
 static bool spoil_slowest(struct layout *layout, uint32_t piece)
 {
     (void)piece;
-    layout->slowest = layout->fastest;
-    return true;
-}
-
-static bool spoil_fastest(struct layout *layout, uint32_t piece)
-{
-    (void)piece;
-    layout->fastest = layout->slowest;
-    return true;
+    for (uint32_t r = 0; r < layout->n_devices; r++)
+        if (layout->local_ms[r] < layout->local_ms[layout->slowest]) {
+            layout->slowest = r;
+            return true;
+        }
+    return false;
 }
 
 static bool spoil_top(struct layout *layout, uint32_t piece)
@@ -255,7 +252,6 @@ static const struct {
     {"excess", spoil_excess},
     {"total", spoil_total},
     {"slowest", spoil_slowest},
-    {"fastest", spoil_fastest},
     {"largest term", spoil_top},
     {"runner-up", spoil_runner_up},
 };
