@@ -8,6 +8,10 @@
 #include <math.h>
 #include <string.h>
 
+/* A total that is lower by so little is so by rounding: sums are added up in
+ * another order, and what stands stays. */
+#define ROUNDING_FRAC 1e-9
+
 /* The first point that moves more. */
 static uint32_t find_above(const struct front *front, uint64_t moved_bytes)
 {
@@ -31,7 +35,7 @@ bool front_wants(const struct front *front, uint64_t moved_bytes,
 {
     const struct front_point *within = front_within(front, moved_bytes);
 
-    return !within || total_ms < within->layout.total_ms;
+    return !within || total_ms < within->layout.total_ms * (1 - ROUNDING_FRAC);
 }
 
 /* The point's layout goes behind the others: its room is used again. */

@@ -17,17 +17,22 @@
 /* Temperatures of the chains, as shares of the best total: the fewer tables a
  * device has, the larger are the steps there are. */
 #define HOT_FRAC 0.3 /* over the square of a device's tables */
-#define MAX_HOT_FRAC 0.1
+#define MAX_HOT_FRAC 0.02
 #define MIN_HOT_FRAC 0.002
 #define TEMPERED_HOT_FRAC 0.003 /* no more after tempering */
-/* Of the cycles the first are tempered, one for so many changes a unit. The
- * others are annealed, each from the best layout so far and from a lower
- * temperature. */
-#define TEMPER_CHANGES 5000
-#define REHEATING 0.7
-/* Where the published plan is cheaper still, as it may hold what ours may not,
- * all that is done so often at most. */
-#define MAX_RUNS 3
+#define REHEATING 0.7           /* of each stage, by the one before */
+/* Stages grow by twofold, each from the best so far, so a longer search begins
+ * as a shorter one does and is never dearer. The first is this share of the
+ * budget where none is given. */
+#define FIRST_STAGE (1.0 / 32)
+/* That one ends early where a stage gains little and the bound is near, or
+ * after some stages where two gained as little; where there is no bound, one
+ * that was not worth it is enough. */
+#define SMALL_GAP 0.003
+#define LITTLE_GAIN 0.001
+#define WORTH_GAIN 0.002
+#define MIN_STAGES 4
+#define MAX_STAGES 5
 /* Beyond so many placements of a piece the published beam is too dear, and
  * nobody waits for it: it took 600 greedies. */
 #define MAX_REFERENCE_WORK 30000
@@ -42,7 +47,9 @@ struct full {
                               where there is none */
     struct starts starts;
     struct temper temper;
-    uint64_t n_cycle_steps, n_before; /* of each chain; before this cycle */
+    struct snapshot best; /* of all stages so far: no chain's best is worse */
+    struct snapshot tempered[TEMPER_CHAINS]; /* where tempering stands */
+    uint64_t n_before, max_steps;            /* of each chain */
     struct progress progress;
     double start_ms; /* by the clock */
     struct bound bound;
@@ -172,65 +179,102 @@ static bool goes_on(void *ctx, uint64_t n_done)
 
     progress_update(&full->progress, full->n_before + n_done);
     full->stopped = reason_to_stop(full);
+    if (!full->stopped && full->n_before + n_done >= full->max_steps)
+        full->stopped = "budget";
     return !full->stopped;
 }
 
-static void restart_from_best(struct full *full)
+/* Lays the best by. */
+static void keep_best(struct full *full)
 {
-    struct snapshot best = {0};
+    const struct snapshot *best = temper_best(&full->temper);
 
-    snapshot_copy(&best, temper_best(&full->temper));
-    temper_start(&full->temper, &best, 1);
-    snapshot_release(&best);
+    if (best->total_ms < full->best.total_ms)
+        snapshot_copy(&full->best, best);
 }
 
-/* Tempers first, then anneals cycle by cycle. */
-static bool run_cycles(struct full *full, unsigned n_tempered)
+/* Tempering goes on where the stage before left it. */
+static bool temper_more(struct full *full, uint64_t n_steps, double hot)
 {
+    bool is_on;
+
+    temper_resume(&full->temper, full->tempered, &full->best);
+    is_on = temper_exchange(&full->temper, n_steps, hot);
+    temper_pause(&full->temper, full->tempered);
+    full->n_before += n_steps;
+    keep_best(full);
+    return is_on;
+}
+
+/* Tempers, then anneals from the best so far. */
+static bool run_stage(struct full *full, unsigned stage, uint64_t n_steps)
+{
+    uint64_t n_tempered = n_steps * full->parts.tuning->tempered / 1000;
     double hot = hot_frac(&full->parts);
+    bool is_on;
 
     if (n_tempered) {
-        if (!temper_exchange(&full->temper, n_tempered * full->n_cycle_steps,
-                             hot))
+        if (!temper_more(full, n_tempered, hot))
             return false;
         hot = fmin(hot, TEMPERED_HOT_FRAC);
     }
-    for (unsigned cycle = n_tempered; cycle < full->parts.tuning->n_cycles;
-         cycle++) {
-        full->n_before = cycle * full->n_cycle_steps;
-        if (cycle)
-            restart_from_best(full);
-        if (!temper_anneal(&full->temper, full->n_cycle_steps, hot))
-            return false;
-        hot *= REHEATING;
+    if (stage || n_tempered)
+        temper_start(&full->temper, &full->best, 1);
+    is_on = temper_anneal(&full->temper, n_steps - n_tempered,
+                          hot * pow(REHEATING, stage));
+    full->n_before += n_steps - n_tempered;
+    keep_best(full);
+    return is_on;
+}
+
+/* After so many stages; what the last two gained, the last one last. */
+static bool is_settled(const struct full *full, unsigned n_stages,
+                       const double *gains)
+{
+    double gap = 1 - full->bound.ms / full->best.total_ms;
+
+    if (n_stages == MAX_STAGES)
+        return true;
+    if (full->best.total_ms > full->published_ms)
+        return false;
+    if (gap < SMALL_GAP)
+        return gains[1] < LITTLE_GAIN;
+    return n_stages >= MIN_STAGES &&
+           ((gains[0] < LITTLE_GAIN && gains[1] < LITTLE_GAIN) ||
+            (isnan(gap) && gains[1] < WORTH_GAIN));
+}
+
+static void run_stages(struct full *full, uint64_t n_steps)
+{
+    double gains[2] = {INFINITY, INFINITY}, before_ms = full->best.total_ms;
+
+    for (unsigned stage = 0; run_stage(full, stage, n_steps); stage++) {
+        full->stopped = "budget";
+        gains[0] = gains[1];
+        gains[1] = before_ms / full->best.total_ms - 1;
+        if (full->options->effort == SEARCH_EFFORT_AUTO &&
+            is_settled(full, stage + 1, gains))
+            break;
+        before_ms = full->best.total_ms;
+        n_steps *= 2;
     }
-    return true;
 }
 
 static void improve(struct full *full)
 {
-    const struct tuning *tuning = full->parts.tuning;
+    double usual = (double)temper_effort(&full->parts, SEARCH_EFFORT_AUTO);
     uint64_t effort = temper_effort(&full->parts, full->options->effort);
-    uint64_t n_tempered = effort / TEMPER_CHANGES / full->parts.n_units;
 
-    if (n_tempered > tuning->n_tempered)
-        n_tempered = tuning->n_tempered;
-    full->n_cycle_steps = effort / TEMPER_CHAINS / tuning->n_cycles + 1;
+    full->max_steps = effort / TEMPER_CHAINS;
     temper_open(&full->temper, &full->parts, full->options->pool,
                 full->options->seed);
     full->temper.goes_on = goes_on;
     full->temper.ctx = full;
     temper_start(&full->temper, full->starts.best, full->starts.n);
-    progress_start(&full->progress, "searching",
-                   tuning->n_cycles * full->n_cycle_steps);
-    for (unsigned i = 0; i < MAX_RUNS; i++) {
-        if (!run_cycles(full, (unsigned)n_tempered))
-            break;
-        full->stopped = "budget";
-        if (temper_best(&full->temper)->total_ms <= full->published_ms)
-            break;
-        restart_from_best(full);
-    }
+    snapshot_copy(&full->best, temper_best(&full->temper));
+    temper_pause(&full->temper, full->tempered);
+    progress_start(&full->progress, "searching", full->max_steps);
+    run_stages(full, (uint64_t)(FIRST_STAGE * usual / TEMPER_CHAINS));
     progress_finish(&full->progress);
 }
 
@@ -331,6 +375,9 @@ int search_full(struct plan *plan, const struct oracle *oracle,
     rc = search_finish(plan, oracle, full.start_ms, arena, err);
 out:
     temper_close(&full.temper);
+    snapshot_release(&full.best);
+    for (unsigned c = 0; c < TEMPER_CHAINS; c++)
+        snapshot_release(&full.tempered[c]);
     starts_release(&full.starts);
     arena_release(&scratch);
     return rc;

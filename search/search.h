@@ -29,20 +29,20 @@
  */
 
 struct search_options {
-    struct pool *pool;     /* may be NULL */
-    uint64_t seed;         /* of what the full search draws; the published
-                              one draws nothing and only notes it */
-    unsigned beam_width;   /* K, 3; 0: grid only */
-    unsigned beam_depth;   /* L, 10 */
-    unsigned n_candidates; /* by size and by single-table cost, 10 each */
-    uint64_t effort;       /* of the full search: changes that it tries, or
-                              SEARCH_EFFORT_AUTO */
-    double time_limit_ms;  /* of the full search; 0: none */
+    struct pool *pool;           /* may be NULL */
+    uint64_t seed;               /* of what the full search draws; the published
+                                    one draws nothing and only notes it */
+    unsigned beam_width;         /* K, 3; 0: grid only */
+    unsigned beam_depth;         /* L, 10 */
+    unsigned n_candidates;       /* by size and by single-table cost, 10 each */
+    uint64_t effort;             /* of the full search: changes that it tries at
+                                    most, or SEARCH_EFFORT_AUTO */
+    double time_limit_ms;        /* of the full search; 0: none */
     const struct tuning *tuning; /* of the full search; NULL: as it is best */
 };
-/* 2,400,000, and twice that for up to 20 tables; where the oracle is additive
- * 12,000 a table, at least 320,000 and at most 2,400,000, and 1,200,000 for up
- * to 20 tables. A group counts as one table. */
+/* In stages, till they gain little: at most 2,325,000; where the oracle is
+ * additive 11,625 a table, at least 310,000 and at most 2,325,000. A group
+ * counts as one table. */
 #define SEARCH_EFFORT_AUTO UINT64_MAX
 /* The published settings, and SEARCH_EFFORT_AUTO. */
 void search_options_init(struct search_options *options);
@@ -61,12 +61,13 @@ int search_reference(struct plan *plan, const struct oracle *oracle,
  * The full search: all kinds chosen together, from several starting points (the
  * published search's result among them), by parallel tempering and simulated
  * annealing (search/temper.h) over moves, swaps, splits, merges and new cuts.
- * Its budget is work: one seed gives one plan at any thread count and speed,
- * unless time_limit_ms or SIGINT cuts it short; `stopped` says which. Its plan
- * never costs more than that of search_reference, which it runs where tables x
- * devices <= 30,000, once its pieces that meet are made one (search/trial.h);
- * where that made it dearer, the search tries several times to do better than
- * without.
+ * It goes by stages, each twice as long as the one before and from the best so
+ * far: more effort is never dearer. Its budget is work: one seed gives one plan
+ * at any thread count and speed, unless time_limit_ms or SIGINT cuts it short;
+ * `stopped` says which. Its plan never costs more than that of
+ * search_reference, which it runs where tables x devices <= 30,000, once its
+ * pieces that meet are made one (search/trial.h); where that made it dearer,
+ * all stages are run to do better than without.
  *
  * Also sets bound_ms (search/bound.h). Fails as search_reference does, and
  * plans what that cannot: rows, grids, replicas.

@@ -8,10 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Where no effort is given: about a second of two cores. A short list takes
- * twice the steps, as each of its tables counts. */
+/* Where no effort is given: about a second of two cores. */
 #define EFFORT 2400000
-#define SHORT_LIST 20
 /* Additive cost models are searched in a fraction of that: so much a unit. */
 #define ADDITIVE_EFFORT_A_UNIT 12000
 #define MIN_ADDITIVE_EFFORT 320000
@@ -23,9 +21,7 @@ uint64_t temper_effort(const struct parts *parts, uint64_t asked)
     if (asked != SEARCH_EFFORT_AUTO)
         return asked;
     if (!parts->oracle->is_additive)
-        return n > SHORT_LIST ? EFFORT : 2 * EFFORT;
-    if (n <= SHORT_LIST)
-        return EFFORT / 2;
+        return EFFORT;
     if (effort < MIN_ADDITIVE_EFFORT)
         return MIN_ADDITIVE_EFFORT;
     return effort > EFFORT ? EFFORT : effort;
@@ -251,6 +247,24 @@ void temper_start_chain(struct temper *temper, unsigned chain,
 {
     temper->all[chain].at.layout.move_limit_bytes = move_limit_bytes;
     chain_start(&temper->all[chain], from);
+}
+
+void temper_pause(const struct temper *temper, struct snapshot *layouts)
+{
+    for (unsigned c = 0; c < TEMPER_CHAINS; c++)
+        snapshot_save(&layouts[c], &temper->all[c].at.layout);
+}
+
+void temper_resume(struct temper *temper, const struct snapshot *layouts,
+                   const struct snapshot *best)
+{
+    for (unsigned c = 0; c < TEMPER_CHAINS; c++) {
+        struct chain *chain = &temper->all[c];
+
+        chain_start(chain, &layouts[c]);
+        snapshot_copy(&chain->best, best);
+        chain->best_excess = 0;
+    }
 }
 
 struct snapshot *temper_best(const struct temper *temper)

@@ -66,6 +66,11 @@ void temper_start(struct temper *temper, const struct snapshot *starts,
 /* One of them goes on from this, and may move so much (struct layout). */
 void temper_start_chain(struct temper *temper, unsigned chain,
                         const struct snapshot *from, uint64_t move_limit_bytes);
+/* Lays by where the chains stand, [TEMPER_CHAINS]; and they go on from there,
+ * the best, which keeps all limits, being another's. */
+void temper_pause(const struct temper *temper, struct snapshot *layouts);
+void temper_resume(struct temper *temper, const struct snapshot *layouts,
+                   const struct snapshot *best);
 /* The best layout of all chains since they started; less excess is better than
  * a lower total. Not owned. */
 struct snapshot *temper_best(const struct temper *temper);

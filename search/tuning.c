@@ -28,8 +28,6 @@ const struct tuning *tuning_default(void)
         .excess_weight = 1,
         .n_starts = TUNING_MAX_STARTS,
         .n_prices = UINT32_MAX,
-        .n_tempered = 3,
-        .n_cycles = 4,
         .tempered = 750,
     };
 

@@ -54,8 +54,7 @@ struct tuning {
                              by, at most */
     double hot_frac;      /* where annealing begins, of the best total; 0: by
                              the tables that a device has */
-    uint32_t n_tempered, n_cycles;
-    uint32_t tempered; /* of a stage; the rest is annealed */
+    uint32_t tempered;    /* of a stage; the rest is annealed */
 };
 
 const struct tuning *tuning_default(void);
