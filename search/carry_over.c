@@ -226,31 +226,24 @@ static void put_holders_first(struct starter *starter, uint32_t unit)
     }
 }
 
-static bool has_room(const struct starter *starter, uint32_t part, uint32_t r)
-{
-    const struct layout *layout = &starter->tryout.layout;
-    uint64_t room = starter->parts->room_bytes[r];
-
-    return layout->bytes[r] <= room &&
-           starter->parts->parts[part].bytes <= room - layout->bytes[r];
-}
-
 /* The first device behind *at, in the order of by_load round and round, that
  * has room; or, where none has, just the next. *at then stands on it. */
 static uint32_t next_device(const struct starter *starter, uint32_t part,
                             uint32_t *at)
 {
-    uint32_t n = n_devices_of(starter), next = *at + 1 < n ? *at + 1 : 0;
+    const struct layout *layout = &starter->tryout.layout;
+    uint64_t bytes = starter->parts->parts[part].bytes;
+    uint32_t n = n_devices_of(starter), first = *at + 1 < n ? *at + 1 : 0;
 
-    *at = next;
     for (uint32_t i = 0; i < n; i++) {
-        if (has_room(starter, part, starter->by_load[next].idx)) {
-            *at = next;
-            break;
-        }
-        next = next + 1 < n ? next + 1 : 0;
+        uint32_t r = starter->by_load[ *at = (first + i) % n].idx;
+
+        if (!(layout_excess(layout, r,
+                            saturating_add(layout->bytes[r], bytes)) > 0))
+            return r;
     }
-    return starter->by_load[*at].idx;
+    *at = first;
+    return starter->by_load[first].idx;
 }
 
 /* The host with the least sum of loads: its first device. */

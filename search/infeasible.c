@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 
@@ -150,6 +151,7 @@ static struct shortage find_shortage(const struct units *units,
     struct shortage all = {0};
     uint64_t least_room = UINT64_MAX;
 
+    assert(n_devices > 0);
     for (uint32_t r = 0; r < n_devices; r++) {
         uint64_t room = units->room_bytes[r];
 

@@ -332,14 +332,6 @@ void homes_count_layout(struct layout *layout)
     }
 }
 
-static bool is_counted(const struct trial *trial, uint32_t unit)
-{
-    for (uint32_t i = 0; i < trial->n_moved; i++)
-        if (trial->moved[i].unit == unit)
-            return true;
-    return false;
-}
-
 void homes_count_trial(struct trial *trial, const struct layout *layout)
 {
     const struct parts *parts = layout->parts;
@@ -351,10 +343,13 @@ void homes_count_trial(struct trial *trial, const struct layout *layout)
                             ? change->part
                             : layout->pieces[change->piece].part;
         uint32_t unit = parts->parts[part].unit;
+        uint32_t at = 0;
         uint64_t bytes;
 
-        if (is_counted(trial, unit))
-            continue;
+        while (at < trial->n_moved && trial->moved[at].unit != unit)
+            at++;
+        if (at < trial->n_moved)
+            continue; /* it is counted */
         if (trial->n_moved == trial->moved_capacity) {
             trial->moved_capacity = 2 * trial->moved_capacity + 4;
             trial->moved = mem_grow(trial->moved, trial->moved_capacity,

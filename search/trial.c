@@ -3,6 +3,7 @@
 
 #include "search/movement.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -452,6 +453,7 @@ static void price_heads(struct tryout *const *tryouts, uint32_t n,
     const struct oracle *oracle = tryouts[0]->layout.parts->oracle;
     size_t n_rows = 0;
 
+    assert(pricing->rows); /* there are no terms */
     for (uint32_t i = 0; i < n; i++) {
         const struct trial *trial = &tryouts[i]->trial;
 
