@@ -10,11 +10,11 @@ static const struct watch *watch_of(const struct oracle *oracle)
 
 static void note(const struct watch *watch, const double *answers, size_t n)
 {
-    double sum = 0; /* 0, or no number where one of them is none */
+    int is_bad = 0;
 
     for (size_t i = 0; i < n; i++)
-        sum += answers[i] * 0;
-    if (sum != 0)
+        is_bad |= !isfinite(answers[i]);
+    if (is_bad)
         atomic_store_explicit(watch->is_bad, true, memory_order_relaxed);
 }
 
