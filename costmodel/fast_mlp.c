@@ -2,7 +2,15 @@
 #include "costmodel/fast_mlp.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
+
+/* C11 7.12: fmaf is about as fast as a multiplication and an addition. */
+#ifdef FP_FAST_FMAF
+#    define HAS_FMA true
+#else
+#    define HAS_FMA false
+#endif
 
 static uint32_t padded(uint32_t n)
 {
@@ -97,4 +105,12 @@ void fast_mlp_eval(const struct fast_mlp *mlp, const float *in, size_t n,
                    float *out)
 {
     mlp->eval(mlp, in, n, out);
+}
+
+const char *fast_mlp_warning(enum cpu_isa isa)
+{
+    if (isa != CPU_PORTABLE || HAS_FMA)
+        return NULL;
+    return "without AVX2, which this machine lacks or may not use, cost models "
+           "that are nets take some 20 times as long";
 }

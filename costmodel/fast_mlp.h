@@ -12,10 +12,11 @@
 /*
  * Small fully connected nets, evaluated fast: what a search spends its time
  * in. Weights are repacked so that SIMD lanes are outputs; four rows share
- * each load of a weight. Nothing is fused or reordered, so every instruction
- * set and every batch size gives the same bits:
+ * each load of a weight. Nothing is reordered, and every product is added by
+ * one fused multiply-add, which IEEE 754 rounds once and alike everywhere; so
+ * every instruction set and every batch size gives the same bits:
  *
- *     out[o] = ((bias[o] + w[0][o] x[0]) + w[1][o] x[1]) + ...
+ *     out[o] = fma(w[1][o], x[1], fma(w[0][o], x[0], bias[o])) ...
  *
  * except for layers of at most FAST_MLP_NARROW outputs, which add 16
  * interleaved partial sums in a fixed tree and the bias last. NaN inputs give
@@ -75,6 +76,10 @@ void fast_mlp_take_logs(struct fast_mlp *mlp, uint32_t n_logs);
  * FAST_MLP_ROWS rows. Uses 32 KiB of stack. */
 void fast_mlp_eval(const struct fast_mlp *mlp, const float *in, size_t n,
                    float *out);
+
+/* One sentence where an instruction set has no such instruction, so that nets
+ * take a multiple of the time; else NULL. */
+const char *fast_mlp_warning(enum cpu_isa isa);
 
 /* The bodies, for fast_mlp_init only. */
 void fast_mlp_eval_portable(const struct fast_mlp *mlp, const float *in,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The one text of the evaluator. Each fast_mlp_ISA.c defines LANES (floats a
- * vector register holds) and EVAL (the function's name) and includes this
- * file, so that instruction sets differ in width only, never in arithmetic.
- * Vectors are the compilers' own (gcc, clang: vector_size).
+ * vector register holds), FUSED(a, b, c) (vectors: a b + c, rounded once) and
+ * EVAL (the function's name) and includes this file, so that instruction sets
+ * differ in width only, never in arithmetic. Vectors are the compilers' own
+ * (gcc, clang: vector_size).
  */
 
 #include "costmodel/fast_mlp.h"
@@ -23,6 +24,12 @@ typedef uint32_t word __attribute__((vector_size(4 * LANES), may_alias));
 static inline const vec *as_vec(const float *x)
 {
     return (const vec *)(const void *)x;
+}
+
+/* All lanes x. */
+static inline vec vec_of(float x)
+{
+    return x - (vec){0};
 }
 
 /* max(x, 0) that passes NaN on. */
@@ -51,9 +58,9 @@ outputs_wide(const struct fast_mlp_packed *layer, const float *in, float *out,
         for (size_t i = 0; i < layer->n_in; i++, w += TILE)
             for (size_t r = 0; r < rows; r++)
                 for (size_t v = 0; v < vecs; v++)
-                    acc[r][v] += *as_vec(w + v * LANES / TILE * tile +
-                                         v * LANES % TILE) *
-                                 in[r * stride + i];
+                    acc[r][v] = FUSED(
+                        *as_vec(w + v * LANES / TILE * tile + v * LANES % TILE),
+                        vec_of(in[r * stride + i]), acc[r][v]);
         for (size_t r = 0; r < rows; r++) {
             vec *row = (vec *)(void *)(out + r * stride + o);
 
@@ -101,7 +108,7 @@ static float dot(const float *w, const float *x, size_t n)
 
     for (size_t i = 0; i < n; i += DOT_LANES)
         for (size_t v = 0; v < DOT_LANES / LANES; v++)
-            part[v] += as_vec(w + i)[v] * as_vec(x + i)[v];
+            part[v] = FUSED(as_vec(w + i)[v], as_vec(x + i)[v], part[v]);
     memcpy(sum, part, sizeof(sum));
     for (size_t l = 0; l < DOT_LANES / 2; l++)
         a[l] = sum[l] + sum[l + DOT_LANES / 2];

@@ -281,7 +281,8 @@ static void choose_constants(struct learned *learned,
 }
 
 /* A sentence where the samples are of another GPU than the problem's, or of
- * another processor or instruction set than this machine's; else NULL. */
+ * another processor or instruction set than this machine's, or where its net is
+ * slow here; else NULL. */
 static const char *doubt(const struct model *model, const char *file,
                          const struct problem *problem, struct arena *arena)
 {
@@ -295,11 +296,11 @@ static const char *doubt(const struct model *model, const char *file,
                         "plan is for '%s'",
                         file, model->device, gpu);
     if (!spec || strcmp(spec->name, "cpu") != 0)
-        return NULL;
+        return fast_mlp_warning(cpu_isa_best());
     isa = cpu_isa_name(cpu_isa_best());
     snprintf(cpu, sizeof cpu, "cpu:%s", cpu_model_name(name, sizeof name));
     if (!strcmp(cpu, model->device) && !strcmp(isa, model->isa))
-        return NULL;
+        return fast_mlp_warning(cpu_isa_best());
     return text_say(arena,
                     "cost model '%s' was measured on '%s' with %s, and "
                     "this machine is '%s' with %s",

@@ -294,6 +294,7 @@ int oracle_reference_open(struct oracle **out, const char *dir,
                 ? "the published nets, of their own machine, whatever "
                   "bandwidth was asked for"
                 : "the published nets, of their own machine",
+        .warning = fast_mlp_warning(cpu_isa_best()),
         .width = reference->n_embed + 1,
         .comm_lane = reference->n_embed,
         .kinds = SHARD_TABLE | SHARD_COLUMN,

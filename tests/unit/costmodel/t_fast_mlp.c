@@ -206,11 +206,55 @@ static void test_logs(void)
     arena_release(&arena);
 }
 
+static void test_warning(void)
+{
+    const char *warning = fast_mlp_warning(CPU_PORTABLE);
+
+    ok(!fast_mlp_warning(CPU_AVX2) && !fast_mlp_warning(CPU_AVX512),
+       "nothing is said of instruction sets that fuse");
+#ifdef __x86_64__
+    is_str(warning,
+           "without AVX2, which this machine lacks or may not use, cost models "
+           "that are nets take some 20 times as long",
+           "the portable body is slow");
+#else
+    (void)warning;
+#endif
+}
+
+/* A product that is rounded before it is added gives 0 here. */
+static void test_fused(void)
+{
+    const float x = 1 + 0x1p-12F, weight = x, bias = -(1 + 0x1p-11F);
+    float wide[FAST_MLP_NARROW + 1];
+    float weights[FAST_MLP_NARROW + 1], biases[FAST_MLP_NARROW + 1];
+    struct fast_mlp mlp;
+    struct arena arena;
+
+    arena_init(&arena);
+    for (size_t o = 0; o <= FAST_MLP_NARROW; o++) {
+        weights[o] = weight;
+        biases[o] = bias;
+    }
+    for (int isa = CPU_PORTABLE; isa <= (int)cpu_isa_best(); isa++) {
+        const struct fast_mlp_layer layer = {1, FAST_MLP_NARROW + 1, weights,
+                                             biases, false};
+
+        fast_mlp_init(&mlp, &layer, 1, NULL, NULL, (enum cpu_isa)isa, &arena);
+        fast_mlp_eval(&mlp, &x, 1, wide);
+        ok(wide[0] == 0x1p-24F && wide[FAST_MLP_NARROW] == 0x1p-24F,
+           "%s: products are not rounded", cpu_isa_name((enum cpu_isa)isa));
+    }
+    arena_release(&arena);
+}
+
 int main(void)
 {
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         test_case(&cases[i], 100 + i);
     test_nan();
     test_logs();
+    test_warning();
+    test_fused();
     return tap_done();
 }
