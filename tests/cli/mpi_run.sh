@@ -102,9 +102,11 @@ compare "every kind of piece" 4 all.json
 make_plan sparse >sparse.json
 compare "a GPU without a piece" 4 sparse.json
 "$ns" plan "$ROOT/data/tables/criteo_kaggle_26.csv" --gpus 2 --batch 300 \
+    --cost roofline:h100 \
     -o kaggle.json >/dev/null 2>&1
 compare "Criteo Kaggle" 2 kaggle.json --scale-rows 0.001
 "$ns" plan "$ROOT/data/tables/mlperf_dlrm_v1_onehot.csv" --gpus 4 \
+    --cost roofline:h100 \
     --batch 1024 -o mlperf.json >/dev/null 2>&1
 compare "MLPerf DLRM v1" 4 mlperf.json --scale-rows 0.0005
 
