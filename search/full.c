@@ -27,8 +27,10 @@
 #define FIRST_STAGE (1.0 / 32)
 /* That one ends early where a stage gains little and the bound is near, or
  * after some stages where two gained as little; where there is no bound, one
- * that was not worth it is enough. */
+ * that was not worth it is enough. A bound that is far off says that there may
+ * be more to find. */
 #define SMALL_GAP 0.003
+#define WIDE_GAP 0.02
 #define LITTLE_GAIN 0.001
 #define WORTH_GAIN 0.002
 #define MIN_STAGES 4
@@ -239,7 +241,7 @@ static bool is_settled(const struct full *full, unsigned n_stages,
         return false;
     if (gap < SMALL_GAP)
         return gains[1] < LITTLE_GAIN;
-    return n_stages >= MIN_STAGES &&
+    return n_stages >= MIN_STAGES && !(gap > WIDE_GAP) &&
            ((gains[0] < LITTLE_GAIN && gains[1] < LITTLE_GAIN) ||
             (isnan(gap) && gains[1] < WORTH_GAIN));
 }

@@ -298,8 +298,51 @@ static void check_halves(void)
     arena_release(&arena);
 }
 
+/* A longer search begins as a shorter one does. Terms that are not all there is
+ * to a total are left out: the search goes by them. */
+static void check_effort(void)
+{
+    static const uint64_t efforts[] = {0, 700, 4000, 20000, 60000};
+    unsigned n = 0, n_dearer = 0, n_gain = 0;
+
+    for (uint64_t seed = 0; seed < tap_size(25, 400); seed++) {
+        double least_ms = INFINITY, first_ms = 0;
+        struct random_oracle oracle;
+        struct problem problem;
+        struct arena arena;
+        struct rng rng;
+
+        arena_init(&arena);
+        rng_init(&rng, 52, seed);
+        fake_random(&problem, &rng, 2, &arena);
+        random_oracle_init(&oracle, &problem, &rng);
+        if (!oracle.base.ops->terms || oracle.base.is_additive)
+            for (size_t i = 0; i < sizeof efforts / sizeof *efforts; i++) {
+                struct plan plan = {.problem = problem};
+                struct search_options options;
+                struct err err = {0};
+
+                search_options_init(&options);
+                options.effort = efforts[i];
+                if (search_full(&plan, &oracle.base, &options, &arena, &err) ||
+                    plan_price(&plan, &oracle.base, &arena, &err))
+                    break;
+                first_ms = i ? first_ms : plan.total_ms;
+                n++;
+                n_dearer += plan.total_ms > least_ms * (1 + 1e-9);
+                n_gain += plan.total_ms < first_ms * (1 - 1e-9);
+                least_ms = plan.total_ms;
+            }
+        arena_release(&arena);
+    }
+    ok(n > 0 && !n_dearer && n_gain > 0,
+       "of %u searches %u are dearer than one with less effort; %u gain", n,
+       n_dearer, n_gain);
+}
+
 int main(void)
 {
+    check_effort();
     check_even();
     check_halves();
     check_piece(SHARD_TABLE, ROW_CUT_ANY, 0);
