@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/plan.h"
 
+#include "base/rng.h"
 #include "tests/tap.h"
 
 /* A cost model of two lanes: look-ups x width, and the floor. */
@@ -295,6 +296,76 @@ static void test_join(struct arena *arena)
     ok(!plan_join_columns(&plan, false, arena), "which stay");
 }
 
+/* Whether two pieces on a device are of two widths. */
+static bool is_uneven(const struct shard *pieces, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < i; k++)
+            if (pieces[i].device == pieces[k].device &&
+                pieces[i].col_end - pieces[i].col_begin !=
+                    pieces[k].col_end - pieces[k].col_begin)
+                return true;
+    return false;
+}
+
+/* Columns on random devices: those that touch become one; where some that meet
+ * are of two widths then, each device has one piece, and else nothing more is
+ * done. Each device keeps as many columns as it had. */
+static void test_random_join(struct arena *arena)
+{
+    size_t n_wrong = 0, n_uneven = 0, n_kept = 0;
+    struct shard pieces[8], joined[8];
+    struct plan plan;
+    struct fake fake;
+    struct rng rng;
+
+    rng_init(&rng, 71, 0);
+    make_plan(&plan, &fake);
+    for (int round = 0; round < 1000; round++) {
+        size_t n = 1 + rng_below(&rng, 8), n_want = 0;
+        uint32_t width[3] = {0}, n_held = 0, n_columns = 0;
+        bool uneven;
+
+        plan.shards = pieces;
+        plan.n_shards = n;
+        for (size_t i = 0; i < n; i++) {
+            struct shard *piece = &pieces[i];
+
+            *piece = shard_whole(&plan.problem, 0, 0);
+            piece->kind = SHARD_COLUMN;
+            piece->device = (uint32_t)rng_below(&rng, 3);
+            piece->col_begin = n_columns;
+            n_columns += 4 * (1 + (uint32_t)rng_below(&rng, 2));
+            piece->col_end = n_columns;
+            n_held += !width[piece->device];
+            width[piece->device] += piece->col_end - piece->col_begin;
+        }
+        tables[0].dim = n_columns;
+        for (size_t i = 0; i < n; i++) {
+            if (!i || pieces[i].device != joined[n_want - 1].device)
+                joined[n_want++] = pieces[i];
+            joined[n_want - 1].col_end = pieces[i].col_end;
+        }
+        uneven = is_uneven(joined, n_want);
+        (void)plan_join_columns(&plan, false, arena);
+        n_wrong += plan.n_shards != (uneven ? n_held : n_want);
+        n_wrong += is_uneven(plan.shards, plan.n_shards);
+        n_uneven += uneven;
+        n_kept += n_want > n_held && !uneven;
+        for (size_t i = 0; i < plan.n_shards; i++) {
+            const struct shard *piece = &plan.shards[i];
+
+            n_wrong += piece->col_begin != (i ? piece[-1].col_end : 0);
+            width[piece->device] -= piece->col_end - piece->col_begin;
+        }
+        n_wrong += width[0] || width[1] || width[2];
+        n_wrong += plan_join_columns(&plan, false, arena);
+    }
+    is_i64((int64_t)n_wrong, 0, "random columns are joined where they must");
+    ok(n_uneven > 100 && n_kept > 50, "%zu given out anew, %zu left in parts",
+       n_uneven, n_kept);
+}
+
 int main(void)
 {
     struct arena arena;
@@ -306,6 +377,7 @@ int main(void)
     test_hash(&arena);
     test_each_input(&arena);
     test_join(&arena);
+    test_random_join(&arena);
     arena_release(&arena);
     return tap_done();
 }
