@@ -277,6 +277,21 @@ static void test_comm(struct arena *arena)
         ok(!store_put_comm(store, &setting, &in[i], &err), "put_comm");
     ok(!store_comm_samples(store, &setting, &out, &n, arena, &err), "reads");
     is_i64((int64_t)n, 3, "a pattern is kept once");
+    ok(store_has_comm(store, &setting, &in[1]) &&
+           store_has_comm(store, &setting, &in[3]),
+       "what was put is there");
+    ok(!store_has_comm(store, &other_setting, &in[1]),
+       "not of another setting");
+    for (int i = 0; i < 5; i++) {
+        struct comm_sample other = in[1];
+
+        other.kind = i == 0 ? "mpi" : other.kind;
+        other.n_ranks += i == 1;
+        other.n_hosts += i == 2 ? 2 : 0;
+        other.total_bytes += i == 3;
+        other.max_bytes += i == 4;
+        ok(!store_has_comm(store, &setting, &other), "nor of pattern %d", i);
+    }
     ok(out[0].n_ranks == 2 && out[1].n_ranks == 4 && out[1].n_hosts == 1 &&
            out[2].n_hosts == 2,
        "ordered");
