@@ -316,20 +316,23 @@ static uint32_t room_on(const struct draw *draw, uint32_t device)
     const uint64_t bytes = draw->trial->load_bytes[device];
     const uint64_t room_bytes = parts->room_bytes[device];
     uint32_t least = 0, most = draw->of->n_quanta;
+    bool has_room; /* for the widest */
 
     if (draw->of->whole == NO_PART)
         most--;
     if (ms + parts->marginal_ms[draw->of->columns] > draw->target_ms)
         return 0;
+    has_room =
+        most && bytes + parts->parts[part_of(draw, most)].bytes <= room_bytes;
     while (least < most) {
-        uint32_t n = least + (most - least + 1) / 2;
-        uint32_t part = part_of(draw, n);
+        const uint32_t n = least + (most - least + 1) / 2;
+        const uint32_t part = part_of(draw, n);
+        const bool fits =
+            !(ms + parts->marginal_ms[part] > draw->target_ms) &&
+            (has_room || bytes + parts->parts[part].bytes <= room_bytes);
 
-        if (ms + parts->marginal_ms[part] > draw->target_ms ||
-            bytes + parts->parts[part].bytes > room_bytes)
-            most = n - 1;
-        else
-            least = n;
+        least = fits ? n : least;
+        most = fits ? most : n - 1;
     }
     return least;
 }
