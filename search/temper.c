@@ -550,7 +550,8 @@ static uint64_t anneal_excess(struct snapshot *io, const struct parts *parts,
     find_extremes(&repairer);
     for (uint64_t i = 0; i < n_steps && chain->at.layout.excess > 0; i++) {
         if (i % (n_steps / N_REPAIR_CYCLES) == 0)
-            chain->temperature_ms = REPAIR_HOT_FRAC;
+            chain->temperature_ms =
+                REPAIR_HOT_FRAC * parts->tuning->excess_weight;
         repair_step(&repairer);
         chain->temperature_ms *= cooling;
     }

@@ -29,7 +29,7 @@ const struct tuning *tuning_default(void)
         .has_marginals = true,           /* 1.1: tight; 0.1: golden tasks */
         .anywhere = 500,                 /* 0.4: roofline */
         .heavy_weight = 0.02,            /* 0.06: golden tasks, TorchRec */
-        .excess_weight = 1, /* nothing seen: a way through tight memory */
+        .excess_weight = 100, /* 118: one tight list, with a weight of 1 */
         .n_starts = TUNING_MAX_STARTS, /* 0.8: one list by roofline */
         .n_prices = UINT32_MAX,        /* 0.5: TorchRec */
         .tempered = 750,               /* 0.8: tight */

@@ -47,8 +47,8 @@ struct tuning {
                              changes leave it as it is: what they do to the
                              others counts this much */
     double excess_weight; /* a device that exceeds its memory by all of it
-                             costs so many times the best total: a way
-                             through, but no place to stay */
+                             costs so many times the best total: what exceeds
+                             at the start gets out of it, nothing stays */
     uint32_t n_starts;    /* kept, at most TUNING_MAX_STARTS */
     uint32_t n_prices;    /* of memory and replicas that starts are built
                              by, at most */
