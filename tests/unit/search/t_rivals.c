@@ -358,12 +358,27 @@ static void check_cases(void)
     }
 }
 
+/* Pieces that are narrower than they may be. */
+static unsigned count_narrow(const struct plan *plan)
+{
+    unsigned n = 0;
+
+    for (size_t i = 0; i < plan->n_shards; i++) {
+        const struct shard *shard = &plan->shards[i];
+        uint32_t width = shard->col_end - shard->col_begin;
+
+        n += width < problem_min_width(&plan->problem) &&
+             width < plan->problem.tables[shard->table].dim;
+    }
+    return n;
+}
+
 static void check_random(void)
 {
     for (const struct contender *rival = find("torchrec");
          rival->place == rival_torchrec || rival->place == rival_hugectr;
          rival++) {
-        unsigned n_legal = 0, n_short = 0, n_same = 0, n = 300;
+        unsigned n_legal = 0, n_short = 0, n_same = 0, n_narrow = 0, n = 300;
 
         for (unsigned i = 0; i < n; i++) {
             struct plan plan, again;
@@ -377,12 +392,14 @@ static void check_random(void)
             fake_random(&problem, &rng, 1 + 0.2 * (i % 10), &arena);
             if (problem.cluster.n_devices % 2 == 0 && i % 2)
                 problem.cluster.devices_per_host /= 2;
+            problem.min_width = i % 3 * 32;
             if (place(&plan, rival->name, 0, &problem, &arena, &err)) {
                 n_short += err.code == ERR_NO_PLAN;
                 if (err.code != ERR_NO_PLAN)
                     printf("# %u: %s\n", i, err.msg);
             } else {
                 n_legal++;
+                n_narrow += count_narrow(&plan);
                 n_same +=
                     !place(&again, rival->name, 0, &problem, &arena, &err) &&
                     !strcmp(describe(&again, &arena), describe(&plan, &arena));
@@ -391,6 +408,7 @@ static void check_random(void)
         }
         is_i64(n_legal + n_short, n, "every plan is legal, or does not fit");
         is_i64(n_same, n_legal, "and the same each time");
+        is_i64(n_narrow, 0, "no piece is narrower than it may be");
         ok(n_legal > n / 2, "%s: %u of %u fit", rival->name, n_legal, n);
     }
 }
