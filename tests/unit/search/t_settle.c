@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* Layouts drawn at random are never worse for having settled. */
+#include "search/settle.h"
+
+#include "search/moves.h"
+#include "search/state_check.h"
+#include "tests/unit/search/standing.h"
+
+#define N_LAYOUTS 60
+#define N_CHANGES 20
+/* Of a device: six have some more than all tables take. */
+#define TIGHT 230000
+
+struct tally {
+    unsigned n_wrong, n_dearer, n_over, n_cheaper;
+};
+
+/* A little way off. */
+static void change(struct tryout *tryout, struct rng *rng)
+{
+    for (unsigned i = 0; i < N_CHANGES; i++) {
+        propose(&tryout->trial, &tryout->layout, rng);
+        if (tryout->trial.n_changes && isfinite(tryout_price(tryout)))
+            layout_commit(&tryout->layout, &tryout->trial);
+    }
+}
+
+static void try_layout(struct standing *standing, bool by_memory,
+                       struct tally *tally)
+{
+    struct layout *layout = &standing->tryout.layout;
+    struct snapshot settled = {0};
+    struct err err = {0};
+    double total_ms, excess;
+
+    change(&standing->tryout, &standing->rng);
+    layout_price(layout);
+    total_ms = layout->total_ms;
+    excess = layout->excess;
+    snapshot_save(&settled, layout);
+    (void)settle(&settled, &standing->parts, by_memory, 0);
+    snapshot_load(&settled, layout);
+    tally->n_wrong += layout_check(layout, &err) != 0;
+    tally->n_dearer += layout->total_ms > total_ms * (1 + 1e-9);
+    tally->n_cheaper += layout->total_ms < total_ms * (1 - 1e-9);
+    tally->n_over += layout->excess > excess + 1e-9;
+    snapshot_release(&settled);
+}
+
+int main(void)
+{
+    for (int by_memory = 0; by_memory < 2; by_memory++) {
+        struct tally tally = {0};
+
+        for (uint64_t seed = 1; seed < 5; seed++) {
+            struct standing standing;
+
+            standing_open(&standing, seed, ROW_CUT_ANY, 1, TIGHT);
+            standing.tryout.layout.move_limit_bytes = NO_MOVE_LIMIT;
+            for (unsigned i = 0; i < N_LAYOUTS; i++)
+                try_layout(&standing, by_memory, &tally);
+            standing_close(&standing);
+        }
+        is_i64(tally.n_wrong, 0, "settled layouts are right");
+        is_i64(tally.n_dearer, 0, "none is dearer");
+        is_i64(tally.n_over, 0, "none exceeds the memory more");
+        ok(by_memory || tally.n_cheaper > 2 * N_LAYOUTS, "%u are cheaper",
+           tally.n_cheaper);
+    }
+    return tap_done();
+}
