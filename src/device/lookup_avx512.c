@@ -36,11 +36,17 @@ static inline vec vec_load(const char *at, int half)
     return _mm512_loadu_ps(at);
 }
 
+/* gcc's plain form of it does not pass -Wsign-conversion at -O0. */
+static inline __m256i vec_halves(vec value)
+{
+    return _mm512_maskz_cvtps_ph((__mmask16)0xffffu, value,
+                                 _MM_FROUND_TO_NEAREST_INT);
+}
+
 static inline void vec_store(void *at, vec value, int half)
 {
     if (half)
-        _mm256_storeu_si256((__m256i *)at,
-                            _mm512_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT));
+        _mm256_storeu_si256((__m256i *)at, vec_halves(value));
     else
         _mm512_storeu_ps(at, value);
 }
@@ -86,8 +92,7 @@ static inline void vec_store_tail(void *at, vec value, int half,
     if (n_lanes == LANES)
         vec_store(at, value, half);
     else if (half)
-        _mm256_mask_storeu_epi16(
-            at, mask, _mm512_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT));
+        _mm256_mask_storeu_epi16(at, mask, vec_halves(value));
     else
         _mm512_mask_storeu_ps(at, mask, value);
 }
