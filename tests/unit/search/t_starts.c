@@ -59,7 +59,7 @@ static void try_problem(uint64_t seed, struct tally *tally)
     tally->n++;
     all_ms = find(&parts, tuning_default(), tally);
     few_ms = find(&parts, &few, tally);
-    tally->n_found += isfinite(all_ms);
+    tally->n_found += isfinite(all_ms) ? 1 : 0;
     tally->n_dearer += !(all_ms <= few_ms);
     tally->n_gain += all_ms < few_ms;
     arena_release(&arena);
