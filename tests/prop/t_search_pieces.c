@@ -96,6 +96,7 @@ static void disarrange(struct plan *from, const struct plan *plan,
 
     *from = *plan;
     from->shards = ARENA_NEW(arena, struct shard, 2 * plan->n_shards);
+    from->shard_ms = NULL;
     from->n_shards = 0;
     for (size_t i = 0; i < plan->n_shards; i++) {
         struct shard shard = plan->shards[i];
