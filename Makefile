@@ -506,7 +506,8 @@ $(O)/%.tidy: %.c $(O)/%.o .clang-tidy tests/.clang-tidy
 
 # --- Installing -----------------------------------------------------------
 
-DATA_FILES = $(shell find data -type f)
+# What the program reads; measurements are for who trains.
+DATA_FILES = $(shell find data -type f -not -path 'data/measurements/*')
 PAGES      = $(sort $(wildcard man/*.[1-9]))
 page_dir   = $(DESTDIR)$(MANDIR)/man$(subst .,,$(suffix $(1)))
 
