@@ -31,6 +31,7 @@ struct row_blocks {
 /* A table's entry while it is put together. */
 struct entry {
     const struct cluster *cluster;
+    const char *whole_type;   /* sharding type of a table that is not cut */
     struct buf ranks, shards; /* the lists' elements as JSON; owned */
 };
 
@@ -171,7 +172,7 @@ static int add_table(struct entry *entry, const char **sharding_type,
 {
     switch (pieces[0].kind) {
     case SHARD_TABLE:
-        *sharding_type = "table_wise";
+        *sharding_type = entry->whole_type;
         add_pieces(entry, pieces, n);
         return 0;
     case SHARD_COLUMN:
@@ -249,14 +250,39 @@ out:
     return rc;
 }
 
-/* One line: "name": {...}. */
-static int print_table(const struct plan *plan, size_t begin, size_t end,
-                       const char *prefix, struct buf *out, struct err *err)
+/* A sharding type has look-ups and exchanges of its own in each step: where
+ * pooled tables are cut by columns, whole ones go with them as one column piece
+ * each. */
+static const char *find_whole_type(const struct plan *plan,
+                                   enum table_output output)
 {
+    const struct table *tables = plan->problem.tables;
+
+    for (size_t i = 0; i < plan->n_shards; i++)
+        if (output == OUTPUT_POOLED && plan->shards[i].kind == SHARD_COLUMN &&
+            tables[plan->shards[i].table].output == output)
+            return "column_wise";
+    return "table_wise";
+}
+
+/* The tables of one kind of output, which stand in one module. */
+struct module {
+    const struct plan *plan;
+    const char *name, *prefix;
+    enum table_output output;
+};
+
+/* One line: "name": {...}. */
+static int print_table(const struct module *module, const char *whole_type,
+                       size_t begin, size_t end, struct buf *out,
+                       struct err *err)
+{
+    const struct plan *plan = module->plan;
     const struct shard *pieces = plan->shards + begin;
     const struct table *table = &plan->problem.tables[pieces[0].table];
     bool is_replicated = shard_is_replica(pieces[0].kind);
-    struct entry entry = {.cluster = &plan->problem.cluster};
+    struct entry entry = {.cluster = &plan->problem.cluster,
+                          .whole_type = whole_type};
     const char *sharding_type = NULL;
     int rc = -1;
 
@@ -266,7 +292,7 @@ static int print_table(const struct plan *plan, size_t begin, size_t end,
         goto out;
     if (check_sequence(table, sharding_type, err))
         goto out;
-    print_name(out, prefix, table->name);
+    print_name(out, module->prefix, table->name);
     buf_printf(out,
                ": {\"sharding_type\": \"%s\", \"compute_kernel\": \"%s\", "
                "\"ranks\": [%s]",
@@ -282,23 +308,24 @@ out:
     return rc;
 }
 
-/* The tables of one kind of output, which stand in one module. */
-static int print_module(const struct plan *plan, const char *module,
-                        enum table_output output, const char *prefix,
-                        struct buf *out, struct err *err)
+static int print_module(const struct module *module, struct buf *out,
+                        struct err *err)
 {
+    const struct plan *plan = module->plan;
+    const char *whole_type = find_whole_type(plan, module->output);
     const char *separator = "";
 
     buf_add(out, "  ", 2);
-    emit_json_string(out, module);
+    emit_json_string(out, module->name);
     buf_add(out, ": {", 3);
     for (size_t begin = 0, end; begin < plan->n_shards; begin = end) {
         end = emit_shards_end(plan, begin);
-        if (plan->problem.tables[plan->shards[begin].table].output != output)
+        if (plan->problem.tables[plan->shards[begin].table].output !=
+            module->output)
             continue;
         buf_printf(out, "%s\n    ", separator);
         separator = ",";
-        if (print_table(plan, begin, end, prefix, out, err))
+        if (print_table(module, whole_type, begin, end, out, err))
             return -1;
     }
     buf_printf(out, "\n  }");
@@ -357,20 +384,21 @@ static int print_plan(const struct plan *plan,
 {
     const struct table *pooled = find_output(&plan->problem, OUTPUT_POOLED);
     const struct table *sequence = find_output(&plan->problem, OUTPUT_SEQUENCE);
-    const char *module =
-        options->module ? options->module : EMIT_DEFAULT_MODULE;
-    const char *sequence_module =
-        options->sequence_module ? options->sequence_module : module;
+    const char *name = options->module ? options->module : EMIT_DEFAULT_MODULE;
     const char *prefix = options->prefix ? options->prefix : "";
+    const struct module pooled_module = {plan, name, prefix, OUTPUT_POOLED};
+    const struct module sequence_module = {
+        plan, options->sequence_module ? options->sequence_module : name,
+        prefix, OUTPUT_SEQUENCE};
     const struct cluster *cluster = &plan->problem.cluster;
 
-    if (pooled && sequence && !strcmp(module, sequence_module))
+    if (pooled && sequence && !strcmp(name, sequence_module.name))
         return err_set(err, ERR_INPUT,
                        "table '%s' is pooled and '%s' is a sequence, which "
                        "TorchRec keeps in two modules: name the second with "
                        "--sequence-module",
                        pooled->name, sequence->name);
-    if (!text_is_printable(module) || !text_is_printable(sequence_module) ||
+    if (!text_is_printable(name) || !text_is_printable(sequence_module.name) ||
         !text_is_printable(prefix))
         return err_set(err, ERR_INPUT,
                        "the names of modules and the prefix must be "
@@ -382,12 +410,11 @@ static int print_plan(const struct plan *plan,
     if (cluster->hosts_per_domain > 1)
         buf_printf(out, "\"pod_size\": %u, ", cluster->hosts_per_domain);
     buf_printf(out, "\"plan\": {\n");
-    if (pooled && print_module(plan, module, OUTPUT_POOLED, prefix, out, err))
+    if (pooled && print_module(&pooled_module, out, err))
         return -1;
     if (pooled && sequence)
         buf_printf(out, ",\n");
-    if (sequence &&
-        print_module(plan, sequence_module, OUTPUT_SEQUENCE, prefix, out, err))
+    if (sequence && print_module(&sequence_module, out, err))
         return -1;
     buf_printf(out, "\n}}\n");
     return 0;

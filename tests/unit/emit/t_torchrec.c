@@ -52,7 +52,7 @@ static struct plan mixed_plan(void)
 static const char mixed_text[] =
     "{\"world_size\": 8, \"local_world_size\": 4, \"plan\": {\n"
     "  \"model.sparse_arch.embedding_bag_collection\": {\n"
-    "    \"t_a\": {\"sharding_type\": \"table_wise\", \"compute_kernel\": "
+    "    \"t_a\": {\"sharding_type\": \"column_wise\", \"compute_kernel\": "
     "\"fused\", \"ranks\": [6], \"shards\": [{\"shard_offsets\": [0, 0], "
     "\"shard_sizes\": [40000000, 128], \"placement\": \"rank:6/cuda:2\"}]},\n"
     "    \"t_b\": {\"sharding_type\": \"column_wise\", \"compute_kernel\": "
