@@ -46,7 +46,6 @@ struct exchange_rig {
     uint64_t n_floats;             /* of each region */
     void *d_send_region, *d_recv_region;
     void **d_send, **d_recv; /* [n_ranks], into the regions */
-    double *all_ms;          /* [world_size][BENCH_MAX_ITERATIONS] */
 };
 
 static void rig_release(struct exchange_rig *rig)
@@ -56,7 +55,6 @@ static void rig_release(struct exchange_rig *rig)
     mem_free(rig->dims);
     mem_free(rig->d_send);
     mem_free(rig->d_recv);
-    mem_free(rig->all_ms);
 }
 
 static int alloc_region(struct exchange_rig *rig, void **d_region,
@@ -90,8 +88,6 @@ static int rig_init(struct exchange_rig *rig, struct comm *comm,
         .dims = mem_alloc(n_ranks, sizeof(*rig->dims)),
         .d_send = mem_alloc(n_ranks, sizeof(*rig->d_send)),
         .d_recv = mem_alloc(n_ranks, sizeof(*rig->d_recv)),
-        .all_ms = mem_alloc(world_size(comm_world(comm)),
-                            BENCH_MAX_ITERATIONS * sizeof(*rig->all_ms)),
     };
     if (alloc_region(rig, &rig->d_send_region, err) ||
         alloc_region(rig, &rig->d_recv_region, err)) {
@@ -218,43 +214,24 @@ static int run_once(struct exchange_rig *rig, const struct alltoall *alltoall,
     place_buffers(rig, alltoall, number);
     if (device_wait(device, err) || world_barrier(comm_world(rig->comm), err) ||
         (is_held && device_hold(device, err)) || device_mark(device, 0, err) ||
-        (is_forward ? alltoall_forward : alltoall_backward)(
-            rig->comm, alltoall, (const void *const *)d_from, d_to, NULL,
-            err) ||
+        alltoall_exchange(rig->comm, alltoall, !is_forward,
+                          (const void *const *)d_from, d_to, NULL, err) ||
         device_mark(device, 1, err) || (is_held && device_release(device, err)))
         return -1;
     return device_elapsed(device, 0, 1, ms, err);
 }
 
-/* An exchange takes as long as it takes the last process. */
-static int keep_longest(struct exchange_rig *rig, double *ms, unsigned n,
-                        struct err *err)
-{
-    struct world *world = comm_world(rig->comm);
-
-    if (world_all_gather(world, ms, n * sizeof(*ms), rig->all_ms, err))
-        return -1;
-    for (uint32_t r = 0; r < world_size(world); r++)
-        for (unsigned i = 0; i < n; i++)
-            if (rig->all_ms[r * n + i] > ms[i])
-                ms[i] = rig->all_ms[r * n + i];
-    return 0;
-}
-
 /* True where any process says so. */
 static int agree(struct exchange_rig *rig, bool *says, struct err *err)
 {
-    struct world *world = comm_world(rig->comm);
-    unsigned char own = *says;
-    unsigned char *all = mem_alloc(world_size(world), 1);
-    int rc = world_all_gather(world, &own, 1, all, err);
+    double number = *says;
+    int rc = world_largest(comm_world(rig->comm), &number, 1, err);
 
-    for (uint32_t r = 0; r < world_size(world) && !rc; r++)
-        *says |= all[r];
-    mem_free(all);
+    *says = number > 0;
     return rc;
 }
 
+/* An exchange takes as long as it takes the last process. */
 static int measure_round(struct exchange_rig *rig,
                          const struct alltoall *alltoall, double *ms,
                          unsigned n, struct err *err)
@@ -267,7 +244,7 @@ static int measure_round(struct exchange_rig *rig,
     for (unsigned i = 0; i < n; i++)
         if (run_once(rig, alltoall, i, &ms[i], err))
             return -1;
-    return keep_longest(rig, ms, n, err);
+    return world_largest(comm_world(rig->comm), ms, n, err);
 }
 
 /* An exchange needs all processors of its ranks at once, so whatever else runs

@@ -14,13 +14,6 @@
 #define STEADY_SPREAD 0.01
 #define N_PHASE_LAPS 5
 
-struct timing timing_of(double *ms, size_t n)
-{
-    return (struct timing){.median_ms = stats_median(ms, n),
-                           .p10_ms = stats_quantile(ms, n, 0.1),
-                           .p90_ms = stats_quantile(ms, n, 0.9)};
-}
-
 double timing_spread(const double *ms, size_t n)
 {
     double sorted[BENCH_MAX_ITERATIONS], median;

@@ -34,8 +34,6 @@ int laps_time(struct sample *sample, const struct course *course,
 int laps_time_phases(struct sample *sample, const struct course *course,
                      struct err *err) MUST_CHECK;
 
-/* Sorts ms in place. */
-struct timing timing_of(double *ms, size_t n);
 /* Median of |x - median| over the median; n > 0. */
 double timing_spread(const double *ms, size_t n);
 

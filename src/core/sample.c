@@ -8,6 +8,13 @@
 #include <math.h>
 #include <stdio.h>
 
+struct timing timing_of(double *ms, size_t n)
+{
+    return (struct timing){.median_ms = stats_median(ms, n),
+                           .p10_ms = stats_quantile(ms, n, 0.1),
+                           .p90_ms = stats_quantile(ms, n, 0.9)};
+}
+
 const char *sample_kind_name(enum sample_kind kind)
 {
     switch (kind) {

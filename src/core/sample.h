@@ -43,6 +43,7 @@ struct sample_table {
 struct timing {
     double median_ms, p10_ms, p90_ms;
 };
+struct timing timing_of(double *ms, size_t n); /* sorts ms in place */
 
 enum sample_kind {
     SAMPLE_FUSED,    /* microbenchmark case: all its tables in one call */

@@ -59,9 +59,9 @@ static struct comm_block block_of(const struct comm *comm,
     return block;
 }
 
-static int exchange(struct comm *comm, const struct alltoall *alltoall,
-                    const void *const *d_src, void *const *d_dst,
-                    bool is_forward, uint64_t *n_bytes, struct err *err)
+int alltoall_exchange(struct comm *comm, const struct alltoall *alltoall,
+                      bool is_backward, const void *const *d_src,
+                      void *const *d_dst, uint64_t *n_bytes, struct err *err)
 {
     uint32_t n_ranks = alltoall->n_ranks;
     struct comm_block *blocks =
@@ -84,7 +84,7 @@ static int exchange(struct comm *comm, const struct alltoall *alltoall,
             in_blocks += pair.n_bytes;
             if (comm_is_here(comm, maker) || comm_is_here(comm, owner))
                 blocks[n_blocks++] =
-                    block_of(comm, &pair, d_src, d_dst, is_forward);
+                    block_of(comm, &pair, d_src, d_dst, !is_backward);
         }
     }
     rc = comm_move(comm, blocks, n_blocks, err);
@@ -92,18 +92,4 @@ static int exchange(struct comm *comm, const struct alltoall *alltoall,
         *n_bytes = total;
     mem_free(blocks);
     return rc;
-}
-
-int alltoall_forward(struct comm *comm, const struct alltoall *alltoall,
-                     const void *const *d_send, void *const *d_recv,
-                     uint64_t *n_bytes, struct err *err)
-{
-    return exchange(comm, alltoall, d_send, d_recv, true, n_bytes, err);
-}
-
-int alltoall_backward(struct comm *comm, const struct alltoall *alltoall,
-                      const void *const *d_grad_recv, void *const *d_grad,
-                      uint64_t *n_bytes, struct err *err)
-{
-    return exchange(comm, alltoall, d_grad_recv, d_grad, false, n_bytes, err);
 }

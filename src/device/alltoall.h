@@ -38,18 +38,15 @@ size_t alltoall_recv_elements(const struct alltoall *alltoall, uint32_t rank);
 size_t alltoall_block(const struct alltoall *alltoall, uint32_t from,
                       uint32_t to);
 
-/* d_send[r]: batch * dims[r] elements; d_recv[p]: alltoall_recv_elements(p);
- * those of ranks elsewhere are not looked at. Buffers must not overlap.
- * n_bytes (may be NULL) gets the bytes that all ranks move, each counted once.
- */
-int alltoall_forward(struct comm *comm, const struct alltoall *alltoall,
-                     const void *const *d_send, void *const *d_recv,
-                     uint64_t *n_bytes, struct err *err) MUST_CHECK;
-/* The reverse: d_grad_recv[p], laid out as d_recv[p], goes back into
- * d_grad[r][batch][dims[r]]. */
-int alltoall_backward(struct comm *comm, const struct alltoall *alltoall,
-                      const void *const *d_grad_recv, void *const *d_grad,
-                      uint64_t *n_bytes, struct err *err) MUST_CHECK;
+/* Forward: d_src[r] has batch * dims[r] elements, d_dst[p] gets
+ * alltoall_recv_elements(p). Backward is the reverse: d_src[p], laid out as
+ * that, goes back into d_dst[r][batch][dims[r]]. Those of ranks elsewhere are
+ * not looked at. Buffers must not overlap. n_bytes (may be NULL) gets the bytes
+ * that all ranks move, each counted once. */
+int alltoall_exchange(struct comm *comm, const struct alltoall *alltoall,
+                      bool is_backward, const void *const *d_src,
+                      void *const *d_dst, uint64_t *n_bytes,
+                      struct err *err) MUST_CHECK;
 
 #ifdef __cplusplus
 }

@@ -113,6 +113,19 @@ int world_all_gather(struct world *world, const void *own, size_t n_bytes,
     return 0;
 }
 
+int world_largest(struct world *world, double *numbers, size_t n,
+                  struct err *err)
+{
+    double *all = mem_alloc(world->size * n, sizeof *all);
+    int rc = world_all_gather(world, numbers, n * sizeof *all, all, err);
+
+    for (size_t i = 0; !rc && i < world->size * n; i++)
+        if (all[i] > numbers[i % n])
+            numbers[i % n] = all[i];
+    mem_free(all);
+    return rc;
+}
+
 int world_collect(struct world *world, const void *own, size_t n_bytes,
                   struct buf *all, size_t *sizes, struct err *err)
 {

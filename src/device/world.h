@@ -49,6 +49,9 @@ int world_broadcast(struct world *world, void *data, size_t n_bytes,
 /* all[world_size][n_bytes], everywhere; n_bytes below 2 GiB. */
 int world_all_gather(struct world *world, const void *own, size_t n_bytes,
                      void *all, struct err *err) MUST_CHECK;
+/* numbers[n] become the largest that any process has. */
+int world_largest(struct world *world, double *numbers, size_t n,
+                  struct err *err) MUST_CHECK;
 /* Texts of any length: rank 0 gets all of them one behind the other, in the
  * order of ranks, and sizes[world_size]; the others get nothing. */
 int world_collect(struct world *world, const void *own, size_t n_bytes,

@@ -17,8 +17,7 @@ void batches_stream(struct stream *stream, const struct placement *placement,
         .pooling_factor = n_outputs ? table->pooling_factor / n_outputs : 0,
         .use_bins = table->has_bins && table->pooling_factor > 0,
         .zipf_alpha = table->has_bins ? 0 : table->zipf_alpha,
-        .table_seed =
-            placement->pieces[placement->table_pieces[table_idx]].table_seed,
+        .table_seed = placement->table_pieces[table_idx]->table_seed,
     };
     memcpy(stream->bins, table->bins, sizeof(stream->bins));
 }
@@ -66,8 +65,7 @@ struct part_job {
 static void draw_part(void *ctx, size_t task, unsigned thread)
 {
     const struct part_job *job = ctx;
-    const struct piece *piece =
-        &job->placement->pieces[job->group->pieces[task]];
+    const struct piece *piece = job->group->pieces[task];
     struct part *part = &job->parts[task];
     struct stream stream;
 

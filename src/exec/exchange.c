@@ -4,18 +4,10 @@
 /* All-reduce floats at a time. */
 #define ALLREDUCE_FLOATS (ALLREDUCE_BYTES / sizeof(float))
 
-static struct group *find_group(const struct placement *placement,
-                                uint32_t rank, const struct exchange *exchange)
+static bool carries(const struct exchange *exchange, const struct group *group)
 {
-    for (size_t g = placement->rank_groups[rank];
-         g < placement->rank_groups[rank + 1]; g++) {
-        struct group *group = &placement->groups[g];
-
-        if (!group->replica && group->n_outputs == exchange->n_outputs &&
-            group->precision == exchange->precision)
-            return group;
-    }
-    return NULL;
+    return !group->replica && group->n_outputs == exchange->n_outputs &&
+           group->precision == exchange->precision;
 }
 
 static int allocate_received(struct exchange *exchange,
@@ -49,13 +41,13 @@ static int open_one(struct exchange *exchange,
     exchange->dims = ARENA_NEW(arena, uint32_t, n);
     exchange->d_send = ARENA_NEW(arena, void *, n);
     exchange->d_recv = ARENA_NEW(arena, void *, n);
-    for (uint32_t r = 0; r < n; r++) {
-        const struct group *group = find_group(placement, r, exchange);
+    for (size_t g = 0; g < placement->n_groups; g++) {
+        const struct group *group = &placement->groups[g];
 
-        if (!group)
+        if (!carries(exchange, group))
             continue;
-        exchange->dims[r] = group->n_outputs * group->out_dim;
-        exchange->d_send[r] = group->d_out;
+        exchange->dims[group->rank] = group->n_outputs * group->out_dim;
+        exchange->d_send[group->rank] = group->d_out;
     }
     exchange->alltoall = (struct alltoall){
         .n_ranks = n,
@@ -70,15 +62,14 @@ static const struct exchange *find_exchange(const struct exchange_set *set,
                                             const struct group *group)
 {
     for (size_t i = 0; i < set->n; i++)
-        if (set->exchanges[i].n_outputs == group->n_outputs &&
-            set->exchanges[i].precision == group->precision)
+        if (carries(&set->exchanges[i], group))
             return &set->exchanges[i];
     return NULL;
 }
 
 static bool is_summed(const struct piece *piece)
 {
-    return piece->replica && piece->group != NO_GROUP;
+    return piece->replica && piece->group;
 }
 
 /* Scratch for the largest sum at a time. */
@@ -142,27 +133,18 @@ void exchange_close(struct exchange_set *set)
     *set = (struct exchange_set){0};
 }
 
-int exchange_forward(const struct exchange_set *set, struct err *err)
+int exchange_outputs(const struct exchange_set *set, bool is_backward,
+                     struct err *err)
 {
+    struct comm *comm = set->placement->comm;
+
     for (size_t i = 0; i < set->n; i++) {
         const struct exchange *exchange = &set->exchanges[i];
+        void **d_from = is_backward ? exchange->d_recv : exchange->d_send;
+        void **d_to = is_backward ? exchange->d_send : exchange->d_recv;
 
-        if (alltoall_forward(set->placement->comm, &exchange->alltoall,
-                             (const void *const *)exchange->d_send,
-                             exchange->d_recv, NULL, err))
-            return -1;
-    }
-    return 0;
-}
-
-int exchange_backward(const struct exchange_set *set, struct err *err)
-{
-    for (size_t i = 0; i < set->n; i++) {
-        const struct exchange *exchange = &set->exchanges[i];
-
-        if (alltoall_backward(set->placement->comm, &exchange->alltoall,
-                              (const void *const *)exchange->d_recv,
-                              exchange->d_send, NULL, err))
+        if (alltoall_exchange(comm, &exchange->alltoall, is_backward,
+                              (const void *const *)d_from, d_to, NULL, err))
             return -1;
     }
     return 0;
@@ -195,8 +177,7 @@ int exchange_allreduce(const struct exchange_set *set, struct err *err)
     int rc = -1;
 
     for (size_t t = 0; t < placement->plan->problem.n_tables; t++) {
-        const struct piece *first =
-            &placement->pieces[placement->table_pieces[t]];
+        const struct piece *first = placement->table_pieces[t];
 
         if (is_summed(first) && sum_table(set, first, d_parts, err))
             goto out;
@@ -218,18 +199,14 @@ struct output_block exchange_block(const struct exchange_set *set,
         .n_bags = (end - begin) * group->n_outputs,
         .bag_bytes = group->out_dim * precision_bytes(group->precision),
     };
-    const struct exchange *exchange;
+    const struct exchange *exchange = find_exchange(set, group);
 
     if (group->replica && group->rank != receiver)
         return (struct output_block){.bag_bytes = block.bag_bytes};
-    if (group->replica) {
-        block.d_at = group->d_out;
-    } else {
-        exchange = find_exchange(set, group);
-        block.d_at =
-            (char *)exchange->d_recv[receiver] +
-            alltoall_block(&exchange->alltoall, group->rank, receiver) *
-                exchange->alltoall.element_bytes;
-    }
+    block.d_at = group->replica ? group->d_out
+                                : (char *)exchange->d_recv[receiver] +
+                                      alltoall_block(&exchange->alltoall,
+                                                     group->rank, receiver) *
+                                          exchange->alltoall.element_bytes;
     return block;
 }

@@ -39,10 +39,8 @@ void exchange_close(struct exchange_set *set); /* a zeroed one is fine */
 
 /* All exchanges, once: outputs to the owners of the samples, and gradients
  * back over the outputs. Queued, like the marks of a device. */
-int exchange_forward(const struct exchange_set *set,
+int exchange_outputs(const struct exchange_set *set, bool is_backward,
                      struct err *err) MUST_CHECK;
-int exchange_backward(const struct exchange_set *set,
-                      struct err *err) MUST_CHECK;
 /* Adds the dense gradients of all ranks up and gives each rank the sum. */
 int exchange_allreduce(const struct exchange_set *set,
                        struct err *err) MUST_CHECK;

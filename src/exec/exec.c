@@ -2,17 +2,16 @@
 #include "exec/exec.h"
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/interrupt.h"
 #include "device/canary.h"
-#include "exec/exec_collect.h"
 #include "exec/exec_comm.h"
 #include "exec/exec_samples.h"
-#include "exec/joint_timing.h"
-#include "exec/rank_timing.h"
 #include "exec/step.h"
+#include "exec/timing.h"
 #include "exec/verify.h"
 
-#include <string.h>
+#include <math.h>
 
 /* The checked step is batch 0; timing draws others. */
 #define FIRST_TIMED_BATCH (STEP_BATCH + 1)
@@ -49,19 +48,12 @@ static int run_alone(struct execution *run,
 {
     const struct placement *placement = run->placement;
     struct world *world = comm_world(placement->comm);
-    uint32_t own = world_local_size(world), n_turns = own, *sizes;
+    double n_turns = world_local_size(world);
 
     if (!device_is_host(placement->device))
         return work(run, err);
-    sizes = mem_alloc(world_size(world), sizeof(*sizes));
-    if (world_all_gather(world, &own, sizeof(own), sizes, err)) {
-        mem_free(sizes);
+    if (world_largest(world, &n_turns, 1, err))
         return -1;
-    }
-    for (uint32_t p = 0; p < world_size(world); p++)
-        if (sizes[p] > n_turns)
-            n_turns = sizes[p];
-    mem_free(sizes);
     for (uint32_t turn = 0; turn < n_turns; turn++) {
         if (turn == world_local_rank(world) && work(run, err))
             return -1;
@@ -85,21 +77,17 @@ static int time_work(struct exec_rank *timing, struct rank_work *work,
     struct device *device = work->placement->device;
     enum canary_verdict verdict = CANARY_QUIET;
     struct sample_health before;
-    struct rank_times times;
 
     do {
         double begin_ms = clock_ms();
 
         device_health(device, &before);
-        if (rank_timing(&times, work, n_iterations, err))
+        if (timing_rank(timing, work, n_iterations, err))
             return -1;
         device_health(device, &timing->health);
         if (canary && canary_judge(canary, begin_ms, &verdict, err))
             return -1;
     } while (verdict == CANARY_AGAIN);
-    timing->forward = times.forward;
-    timing->backward = times.backward;
-    timing->compute = times.compute;
     timing->disturbed = verdict == CANARY_DISTURBED ||
                         device_was_throttled(device, &before, &timing->health);
     return 0;
@@ -194,13 +182,78 @@ static int time_together(struct execution *run, struct err *err)
     unsigned n = run->options->n_iterations;
 
     if (exec_comm_is_real(run->placement) &&
-        joint_timing_exchange(&result->fwd_exchange, &result->bwd_exchange,
-                              &run->set, n, err))
+        timing_exchange(&result->fwd_exchange, &result->bwd_exchange, &run->set,
+                        n, err))
         return -1;
     if (result->n_processes == 1)
         return 0;
-    return joint_timing_step(&result->step, &run->set, FIRST_TIMED_BATCH, n,
-                             err);
+    return timing_step(&result->step, &run->set, FIRST_TIMED_BATCH, n, err);
+}
+
+/* A process of several has one rank, as many as its number. */
+struct process_ranks {
+    struct exec_rank rank;
+    uint32_t n_turns;
+};
+
+/* Timings and hashes of all ranks, and the most turns of a process. */
+static int collect_ranks(struct exec_result *result,
+                         const struct placement *placement, struct err *err)
+{
+    struct world *world = comm_world(placement->comm);
+    struct process_ranks own = {result->ranks[placement->here.begin],
+                                placement->n_turns};
+    struct process_ranks *all = mem_alloc(world_size(world), sizeof(*all));
+    int rc = world_all_gather(world, &own, sizeof(own), all, err);
+
+    result->n_turns = 0;
+    for (uint32_t p = 0; !rc && p < world_size(world); p++) {
+        result->ranks[p] = all[p].rank; /* alone, it is rank 0 to itself */
+        if (all[p].n_turns > result->n_turns)
+            result->n_turns = all[p].n_turns;
+    }
+    for (uint32_t r = 0; !rc && r < placement->n_ranks; r++)
+        result->n_disturbed += result->ranks[r].disturbed;
+    mem_free(all);
+    return rc;
+}
+
+static uint64_t hash_ranks(const struct exec_result *result, uint32_t n_ranks,
+                           bool is_output)
+{
+    uint64_t *hashes = mem_alloc(n_ranks, sizeof(*hashes)), hash;
+
+    for (uint32_t r = 0; r < n_ranks; r++)
+        hashes[r] = is_output ? result->ranks[r].output_hash
+                              : result->ranks[r].weight_hash;
+    hash = hash_bytes(hashes, n_ranks * sizeof(*hashes), 0);
+    mem_free(hashes);
+    return hash;
+}
+
+/* What the comparison has found, and the hashes over all ranks, which
+ * collect_ranks has brought. */
+static int collect_check(struct exec_result *result,
+                         const struct verify *verify,
+                         const struct placement *placement, struct arena *arena,
+                         struct err *err)
+{
+    struct world *world = comm_world(placement->comm);
+    struct verify_findings *all = mem_alloc(world_size(world), sizeof(*all));
+    int rc = world_all_gather(world, &verify->found, sizeof(*all), all, err);
+
+    for (uint32_t p = 0; !rc && p < world_size(world); p++) {
+        result->output_error = fmax(result->output_error, all[p].output_error);
+        result->weight_error = fmax(result->weight_error, all[p].weight_error);
+        result->n_outputs_checked += all[p].n_outputs;
+        result->n_weights_checked += all[p].n_weights;
+        if (all[p].failure[0] && !result->failure)
+            result->failure = arena_strdup(arena, all[p].failure);
+    }
+    result->output_hash = hash_ranks(result, placement->n_ranks, true);
+    result->weight_hash = hash_ranks(result, placement->n_ranks, false);
+    mem_free(all);
+    return rc;
 }
 
 /* Brings together what the processes have found. */
@@ -217,10 +270,10 @@ static int collect(struct execution *run, struct arena *arena, struct err *err)
         result->ranks[r].output_hash = run->verify.output_hashes[r];
         result->ranks[r].weight_hash = run->verify.weight_hashes[r];
     }
-    if (exec_collect_ranks(result, placement, err))
+    if (collect_ranks(result, placement, err))
         goto out;
     if (run->options->check &&
-        exec_collect_check(result, &run->verify, placement, arena, err))
+        collect_check(result, &run->verify, placement, arena, err))
         goto out;
     exec_comm_fill(result, placement, arena);
     if (world_collect(world, run->records.data, run->records.len, &all, sizes,
@@ -263,6 +316,31 @@ static int execute(struct execution *run, struct arena *arena, struct err *err)
     return collect(run, arena, err);
 }
 
+/* This process's share of free_bytes: what the processes of a host need comes
+ * from one memory, unless each has a GPU. */
+static int share_memory(uint64_t *share_bytes,
+                        const struct placement *placement, uint64_t free_bytes,
+                        struct err *err)
+{
+    struct world *world = comm_world(placement->comm);
+    uint32_t size = world_size(world);
+    double *needs = mem_alloc(size, sizeof(*needs)), own, sum = 0;
+    struct placement_need need;
+    int rc;
+
+    placement_need(&need, placement);
+    own = need.rows_bytes + need.batch_bytes;
+    rc = world_all_gather(world, &own, sizeof(own), needs, err);
+    for (uint32_t p = 0; p < size; p++)
+        if (world_same_host(world, p, world_rank(world)))
+            sum += needs[p];
+    mem_free(needs);
+    *share_bytes = free_bytes;
+    if (size > 1 && device_is_host(placement->device))
+        *share_bytes = (uint64_t)((double)free_bytes * (own / sum));
+    return rc;
+}
+
 /* How the ranks fit in memory, here and on the other processes of the host. */
 static int cut_turns(struct placement *placement,
                      const struct exec_options *options, struct err *err)
@@ -271,7 +349,7 @@ static int cut_turns(struct placement *placement,
 
     if (options->memory_bytes && options->memory_bytes < free_bytes)
         free_bytes = options->memory_bytes;
-    if (exec_collect_share(&free_bytes, placement, free_bytes, err))
+    if (share_memory(&free_bytes, placement, free_bytes, err))
         return -1;
     return placement_cut_turns(placement, free_bytes, err);
 }

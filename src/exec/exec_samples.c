@@ -8,17 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a process says of a rank, followed by its tables. */
+/* What a process says of a rank, followed by its tables. What the pointers of
+ * setting and sample point to stands in the texts, or behind the record. */
 struct record {
+    struct sample_setting setting;
+    struct sample sample;
     char device[128], isa[16], driver[80], cuda[16], host[80];
     char started_at[CLOCK_TEXT_MAX];
-    uint32_t n_threads, batch, n_tables;
-    enum precision precision;
-    enum optimizer optimizer;
-    uint64_t case_idx;
-    struct timing forward, backward, total;
-    struct sample_health health;
-    unsigned flags;
 };
 
 /* Means over the index sets. */
@@ -26,8 +22,7 @@ static int fill_table(struct sample_table *out, const struct rank_work *work,
                       const struct group_work *own, uint32_t member,
                       struct err *err)
 {
-    const struct group *group = own->group;
-    const struct piece *piece = &work->placement->pieces[group->pieces[member]];
+    const struct piece *piece = own->group->pieces[member];
     double n_sets = work->n_sets;
 
     *out = (struct sample_table){
@@ -63,12 +58,11 @@ static uint32_t count_pieces(const struct rank_work *work,
         const struct group *group = work->groups[g].group;
 
         for (uint32_t i = 0; i < group->n_pieces; i++, n++) {
-            const struct table *table =
-                work->placement->pieces[group->pieces[i]].table;
+            enum precision own = group->pieces[i]->table->precision;
 
             if (!n)
-                *precision = table->precision;
-            *mixed |= table->precision != *precision;
+                *precision = own;
+            *mixed |= own != *precision;
         }
     }
     return n;
@@ -105,74 +99,27 @@ static uint64_t case_number(const struct rank_work *work)
     return hash >> 1; /* databases count to 2^63 */
 }
 
-/* A record as a sample into the sink, unless that has it. */
-static int put_record(const struct exec_options *options,
-                      const struct record *record, struct sample_table *tables,
-                      uint32_t *n_stored, struct err *err)
-{
-    struct sample_sink *sink = options->sink;
-    struct sample_setting setting = {
-        .device = record->device,
-        .n_threads = record->n_threads,
-        .precision = record->precision,
-        .optimizer = record->optimizer,
-        .batch = record->batch,
-        .isa = record->isa,
-        .driver = record->driver,
-        .cuda = record->cuda,
-        .host = record->host,
-    };
-    struct sample sample = {
-        .kind = SAMPLE_EXECUTED,
-        .seed = options->seed,
-        .case_idx = record->case_idx,
-        .tables = tables,
-        .n_tables = record->n_tables,
-        .forward = record->forward,
-        .backward = record->backward,
-        .total = record->total,
-        .health = record->health,
-        .n_iterations = options->n_iterations,
-        .flags = record->flags,
-        .version = NEUROSHARD_VERSION,
-        .started_at = record->started_at,
-    };
-
-    if (sink->has && sink->has(sink->ctx, &setting, sample.seed,
-                               sample.case_idx, sample.kind, sample.part))
-        return 0;
-    if (sink->put(sink->ctx, &setting, &sample, err))
-        return -1;
-    ++*n_stored;
-    return 0;
-}
-
-static void copy_text(char *to, size_t size, const char *text)
-{
-    snprintf(to, size, "%s", text);
-}
-
 static void fill_record(struct record *record, const struct rank_work *work,
                         const struct exec_rank *timing)
 {
-    const struct sample_setting setting =
-        device_setting(work->placement->device);
+    struct sample_setting setting = device_setting(work->placement->device);
 
-    copy_text(record->device, sizeof(record->device), setting.device);
-    copy_text(record->isa, sizeof(record->isa), setting.isa);
-    copy_text(record->driver, sizeof(record->driver), setting.driver);
-    copy_text(record->cuda, sizeof(record->cuda), setting.cuda);
-    copy_text(record->host, sizeof(record->host), setting.host);
+    snprintf(record->device, sizeof(record->device), "%s", setting.device);
+    snprintf(record->isa, sizeof(record->isa), "%s", setting.isa);
+    snprintf(record->driver, sizeof(record->driver), "%s", setting.driver);
+    snprintf(record->cuda, sizeof(record->cuda), "%s", setting.cuda);
+    snprintf(record->host, sizeof(record->host), "%s", setting.host);
     clock_utc(record->started_at);
-    record->n_threads = setting.n_threads;
-    record->batch = work->placement->batch;
-    record->optimizer = work->placement->optimizers[work->rank];
-    record->case_idx = case_number(work);
-    record->forward = timing->forward;
-    record->backward = timing->backward;
-    record->total = timing->compute;
-    record->health = timing->health;
-    record->flags = timing->disturbed ? SAMPLE_THROTTLED : 0;
+    record->setting.n_threads = setting.n_threads;
+    record->setting.batch = work->placement->batch;
+    record->setting.optimizer = work->placement->optimizers[work->rank];
+    record->sample.kind = SAMPLE_EXECUTED;
+    record->sample.case_idx = case_number(work);
+    record->sample.forward = timing->forward;
+    record->sample.backward = timing->backward;
+    record->sample.total = timing->compute;
+    record->sample.health = timing->health;
+    record->sample.flags = timing->disturbed ? SAMPLE_THROTTLED : 0;
 }
 
 int exec_samples_add(struct buf *records, const struct rank_work *work,
@@ -184,11 +131,12 @@ int exec_samples_add(struct buf *records, const struct rank_work *work,
     bool mixed;
     int rc = -1;
 
-    record.n_tables = count_pieces(work, &record.precision, &mixed);
-    if (!record.n_tables || mixed)
+    record.sample.n_tables =
+        count_pieces(work, &record.setting.precision, &mixed);
+    if (!record.sample.n_tables || mixed)
         return 0;
     fill_record(&record, work, timing);
-    tables = mem_alloc(record.n_tables, sizeof(*tables));
+    tables = mem_alloc(record.sample.n_tables, sizeof(*tables));
     for (size_t g = 0; g < work->n_groups; g++)
         for (uint32_t i = 0; i < work->groups[g].group->n_pieces; i++)
             if (fill_table(&tables[n++], work, &work->groups[g], i, err))
@@ -201,6 +149,32 @@ out:
     return rc;
 }
 
+/* A record as a sample into the sink, unless that has it. */
+static int put_record(const struct exec_options *options, struct record *record,
+                      uint32_t *n_stored, struct err *err)
+{
+    struct sample_sink *sink = options->sink;
+    struct sample_setting *setting = &record->setting;
+    struct sample *sample = &record->sample;
+
+    setting->device = record->device;
+    setting->isa = record->isa;
+    setting->driver = record->driver;
+    setting->cuda = record->cuda;
+    setting->host = record->host;
+    sample->seed = options->seed;
+    sample->n_iterations = options->n_iterations;
+    sample->version = NEUROSHARD_VERSION;
+    sample->started_at = record->started_at;
+    if (sink->has && sink->has(sink->ctx, setting, sample->seed,
+                               sample->case_idx, sample->kind, sample->part))
+        return 0;
+    if (sink->put(sink->ctx, setting, sample, err))
+        return -1;
+    ++*n_stored;
+    return 0;
+}
+
 int exec_samples_put(const struct exec_options *options,
                      const struct buf *records, uint32_t *n_stored,
                      struct err *err)
@@ -208,19 +182,18 @@ int exec_samples_put(const struct exec_options *options,
     size_t at = 0;
 
     while (at < records->len) {
-        struct sample_table *tables;
         struct record record;
         size_t n_bytes;
         int rc;
 
         memcpy(&record, records->data + at, sizeof(record));
         at += sizeof(record);
-        n_bytes = record.n_tables * sizeof(*tables);
-        tables = mem_alloc(record.n_tables, sizeof(*tables));
-        memcpy(tables, records->data + at, n_bytes);
+        n_bytes = record.sample.n_tables * sizeof(struct sample_table);
+        record.sample.tables = mem_alloc(n_bytes, 1);
+        memcpy(record.sample.tables, records->data + at, n_bytes);
         at += n_bytes;
-        rc = put_record(options, &record, tables, n_stored, err);
-        mem_free(tables);
+        rc = put_record(options, &record, n_stored, err);
+        mem_free(record.sample.tables);
         if (rc)
             return -1;
     }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "exec/placement.h"
 
-#include "exec/executable.h"
 #include "exec/values.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,7 +57,6 @@ static struct piece piece_of_shard(const struct placement *placement,
         .row_end = placement_scale_row(table, shard->row_end, scale),
         .col_begin = shard->col_begin,
         .width = shard->col_end - shard->col_begin,
-        .group = NO_GROUP,
     };
 
     piece.n_rows = piece.row_end - piece.row_begin;
@@ -82,114 +81,213 @@ static void make_pieces(struct placement *placement, struct arena *arena)
     }
     qsort(placement->pieces, placement->n_pieces, sizeof(struct piece),
           compare_pieces);
-    placement->table_pieces = ARENA_NEW(arena, size_t, n_tables + 1);
+    placement->table_pieces = ARENA_NEW(arena, struct piece *, n_tables + 1);
     for (size_t t = 0, i = 0; t <= n_tables; t++) {
         while (i < placement->n_pieces && placement->pieces[i].table_idx < t)
             i++;
-        placement->table_pieces[t] = i;
+        placement->table_pieces[t] = &placement->pieces[i];
     }
 }
 
-/* What pieces of one group have in common. */
-struct group_key {
-    uint32_t rank, n_outputs;
-    bool replica;
-    enum precision precision;
-    uint32_t piece;
-};
-
-static int compare_keys(const void *left, const void *right)
+/* As the exchange carries it. */
+static enum precision output_precision(const struct piece *piece)
 {
-    const struct group_key *a = left, *b = right;
+    return piece->replica ? PRECISION_FP32 : piece->table->comm_precision;
+}
+
+/* Pieces of a group stand together, in the order of the pieces. */
+static int compare_members(const void *left, const void *right)
+{
+    const struct piece *a = *(struct piece *const *)left;
+    const struct piece *b = *(struct piece *const *)right;
 
     if (a->rank != b->rank)
         return a->rank < b->rank ? -1 : 1;
     if (a->replica != b->replica)
         return a->replica ? 1 : -1;
-    if (a->n_outputs != b->n_outputs)
-        return a->n_outputs < b->n_outputs ? -1 : 1;
-    if (a->precision != b->precision)
-        return a->precision < b->precision ? -1 : 1;
-    return (a->piece > b->piece) - (a->piece < b->piece);
+    if (a->table->num_outputs != b->table->num_outputs)
+        return a->table->num_outputs < b->table->num_outputs ? -1 : 1;
+    if (output_precision(a) != output_precision(b))
+        return output_precision(a) < output_precision(b) ? -1 : 1;
+    return (a > b) - (a < b);
 }
 
-static bool same_group(const struct group *group, const struct group_key *key)
+static bool belongs_to(const struct group *group, const struct piece *piece)
 {
-    return group->rank == key->rank && group->n_outputs == key->n_outputs &&
-           group->replica == key->replica && group->precision == key->precision;
+    return group->rank == piece->rank && group->replica == piece->replica &&
+           group->n_outputs == piece->table->num_outputs &&
+           group->precision == output_precision(piece);
 }
 
-static void start_group(const struct placement *placement, struct group *group,
-                        const struct group_key *key)
+static struct group group_of(const struct placement *placement,
+                             const struct piece *piece)
 {
-    *group = (struct group){
-        .rank = key->rank,
-        .n_outputs = key->n_outputs,
-        .replica = key->replica,
-        .precision = key->precision,
+    struct group group = {
+        .rank = piece->rank,
+        .n_outputs = (uint32_t)piece->table->num_outputs,
+        .replica = piece->replica,
+        .precision = output_precision(piece),
         .n_samples = placement->batch,
     };
-    if (key->replica) {
-        group->sample_begin = placement_sample(placement, key->rank);
-        group->n_samples =
-            placement_sample(placement, key->rank + 1) - group->sample_begin;
+
+    if (piece->replica) {
+        group.sample_begin = placement_sample(placement, piece->rank);
+        group.n_samples =
+            placement_sample(placement, piece->rank + 1) - group.sample_begin;
     }
-    group->n_bags = group->n_samples * group->n_outputs;
+    group.n_bags = group.n_samples * group.n_outputs;
+    return group;
 }
 
-/* Cuts the sorted keys into groups; the pieces of a group stay one behind the
- * other in `members`. */
-static void cut_groups(struct placement *placement,
-                       const struct group_key *keys, size_t n,
-                       uint32_t *members)
-{
-    struct group *group = NULL;
-
-    for (size_t i = 0; i < n; i++) {
-        struct piece *piece = &placement->pieces[keys[i].piece];
-
-        if (!group || !same_group(group, &keys[i])) {
-            group = &placement->groups[placement->n_groups++];
-            start_group(placement, group, &keys[i]);
-            group->pieces = members + i;
-        }
-        members[i] = keys[i].piece;
-        group->n_pieces++;
-        piece->group = (uint32_t)(placement->n_groups - 1);
-        piece->out_begin = group->out_dim;
-        group->out_dim += piece->width;
-    }
-}
-
+/* Sorts the pieces that have outputs and cuts them into groups. */
 static void make_groups(struct placement *placement, struct arena *arena)
 {
-    size_t n = 0;
-    struct group_key *keys =
-        ARENA_NEW(arena, struct group_key, placement->n_pieces);
+    struct piece **members =
+        ARENA_NEW(arena, struct piece *, placement->n_pieces);
+    struct group *group = NULL;
+    size_t n = 0, r = 0;
 
-    for (size_t i = 0; i < placement->n_pieces; i++) {
-        const struct piece *piece = &placement->pieces[i];
-
-        if (piece->table->num_outputs > 0)
-            keys[n++] = (struct group_key){
-                .rank = piece->rank,
-                .n_outputs = (uint32_t)piece->table->num_outputs,
-                .replica = piece->replica,
-                .precision = piece->replica ? PRECISION_FP32
-                                            : piece->table->comm_precision,
-                .piece = (uint32_t)i,
-            };
-    }
-    qsort(keys, n, sizeof(*keys), compare_keys);
+    for (size_t i = 0; i < placement->n_pieces; i++)
+        if (placement->pieces[i].table->num_outputs > 0)
+            members[n++] = &placement->pieces[i];
+    qsort(members, n, sizeof(*members), compare_members);
     placement->groups = ARENA_NEW(arena, struct group, n);
-    cut_groups(placement, keys, n, ARENA_NEW(arena, uint32_t, n));
-    placement->rank_groups =
-        ARENA_NEW(arena, size_t, placement->n_ranks + (size_t)1);
-    for (size_t r = 0, g = 0; r <= placement->n_ranks; r++) {
-        while (g < placement->n_groups && placement->groups[g].rank < r)
-            g++;
-        placement->rank_groups[r] = g;
+    for (size_t i = 0; i < n; i++) {
+        if (!group || !belongs_to(group, members[i])) {
+            group = &placement->groups[placement->n_groups++];
+            *group = group_of(placement, members[i]);
+            group->pieces = members + i;
+        }
+        group->n_pieces++;
+        members[i]->group = group;
+        members[i]->out_begin = group->out_dim;
+        group->out_dim += members[i]->width;
     }
+    placement->rank_groups =
+        ARENA_NEW(arena, struct group *, placement->n_ranks + (size_t)1);
+    for (group = placement->groups; r <= placement->n_ranks; r++) {
+        while (group < placement->groups + placement->n_groups &&
+               group->rank < r)
+            group++;
+        placement->rank_groups[r] = group;
+    }
+}
+
+static int check_outputs(const struct table *table, uint64_t batch,
+                         struct err *err)
+{
+    double n = table->num_outputs;
+
+    if (table->output == OUTPUT_SEQUENCE)
+        return err_set(err, ERR_INPUT,
+                       "table '%s': sequence output is not executed yet",
+                       table->name);
+    if (n != floor(n))
+        return err_set(err, ERR_INPUT,
+                       "table '%s': num_outputs %g, no whole number, is not "
+                       "executed yet",
+                       table->name, n);
+    if (!(n > 0) && table->pooling_factor > 0)
+        return err_set(err, ERR_INPUT,
+                       "table '%s': num_outputs 0 with pooling_factor %g is "
+                       "not executed yet",
+                       table->name, table->pooling_factor);
+    if (n * (double)batch > UINT32_MAX)
+        return err_set(err, ERR_INPUT,
+                       "table '%s': num_outputs %g at batch %" PRIu64
+                       " is more than 2^32 - 1 outputs a step, which is not "
+                       "executed yet",
+                       table->name, n, batch);
+    if (table->pooling_factor * (double)batch > UINT32_MAX)
+        return err_set(err, ERR_INPUT,
+                       "table '%s': pooling_factor %g at batch %" PRIu64
+                       " is more than 2^32 - 1 look-ups a step, which is not "
+                       "executed yet",
+                       table->name, table->pooling_factor, batch);
+    return 0;
+}
+
+static int check_formats(const struct table *table, struct err *err)
+{
+    if (table->precision != PRECISION_FP32 &&
+        table->precision != PRECISION_FP16)
+        return err_set(err, ERR_INPUT,
+                       "table '%s': precision %s is not executed yet",
+                       table->name, precision_name(table->precision));
+    if (table->comm_precision != PRECISION_FP32 &&
+        table->comm_precision != PRECISION_FP16)
+        return err_set(err, ERR_INPUT,
+                       "table '%s': comm_precision %s is not executed yet",
+                       table->name, precision_name(table->comm_precision));
+    if (table->optimizer != OPTIMIZER_SGD &&
+        table->optimizer != OPTIMIZER_ROWWISE_ADAGRAD)
+        return err_set(err, ERR_INPUT,
+                       "table '%s': optimizer %s is not executed yet",
+                       table->name, optimizer_name(table->optimizer));
+    return 0;
+}
+
+/* Every piece: widths, and one optimizer a device. */
+static int check_shards(const struct plan *plan, struct err *err)
+{
+    const struct table *tables = plan->problem.tables;
+
+    for (size_t i = 0; i < plan->n_shards; i++) {
+        const struct shard *shard = &plan->shards[i];
+        uint32_t width = shard->col_end - shard->col_begin;
+
+        if (width % 4)
+            return err_set(err, ERR_INPUT,
+                           "table '%s': a piece %" PRIu32
+                           " columns wide, no multiple of 4, is not executed "
+                           "yet",
+                           tables[shard->table].name, width);
+    }
+    return 0;
+}
+
+static int check_optimizers(const struct plan *plan, struct err *err)
+{
+    for (uint32_t r = 0; r < plan->problem.cluster.n_devices; r++) {
+        const struct table *first = NULL;
+
+        for (size_t i = 0; i < plan->n_shards; i++) {
+            const struct table *table =
+                &plan->problem.tables[plan->shards[i].table];
+
+            if (plan->shards[i].device != r)
+                continue;
+            if (first && table->optimizer != first->optimizer)
+                return err_set(err, ERR_INPUT,
+                               "device %" PRIu32 " holds '%s' with %s and '%s' "
+                               "with %s: two optimizers on a device are not "
+                               "executed yet",
+                               r, first->name, optimizer_name(first->optimizer),
+                               table->name, optimizer_name(table->optimizer));
+            first = table;
+        }
+    }
+    return 0;
+}
+
+/* What the executor does not execute yet: one sentence that names the table or
+ * the device. */
+static int check_executable(const struct plan *plan, struct err *err)
+{
+    uint64_t batch = plan->problem.batch;
+
+    if (!batch || batch > UINT32_MAX)
+        return err_set(err, ERR_INPUT,
+                       "batch %" PRIu64 " is not executed yet, only 1 to "
+                       "2^32 - 1 samples are",
+                       batch);
+    for (size_t t = 0; t < plan->problem.n_tables; t++)
+        if (check_outputs(&plan->problem.tables[t], batch, err) ||
+            check_formats(&plan->problem.tables[t], err))
+            return -1;
+    if (check_shards(plan, err))
+        return -1;
+    return check_optimizers(plan, err);
 }
 
 /* Ranks that live in this process. */
@@ -214,7 +312,7 @@ int placement_init(struct placement *placement, const struct plan *plan,
                        "rows cannot be scaled by %g: it is "
                        "above 0 and at most 1",
                        scale_rows);
-    if (executable_check(plan, err))
+    if (check_executable(plan, err))
         return -1;
     *placement = (struct placement){
         .plan = plan,

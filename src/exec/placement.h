@@ -30,13 +30,12 @@ struct piece {
     uint64_t row_begin, row_end; /* of the scaled rows; may be empty */
     uint64_t n_rows; /* held; 1 where the range is empty, never looked up */
     uint32_t col_begin, width;
-    uint32_t group;     /* index into groups; NO_GROUP without outputs */
-    uint32_t out_begin; /* first column in the group's output */
-    void *d_weight;     /* [n_rows][width]; NULL while it is not its turn */
-    float *d_state;     /* [n_rows], row-wise Adagrad; else NULL */
-    float *d_dense;     /* [n_rows][width] gradient, replicas; else NULL */
+    struct group *group; /* NULL without outputs */
+    uint32_t out_begin;  /* first column in the group's output */
+    void *d_weight;      /* [n_rows][width]; NULL while it is not its turn */
+    float *d_state;      /* [n_rows], row-wise Adagrad; else NULL */
+    float *d_dense;      /* [n_rows][width] gradient, replicas; else NULL */
 };
-#define NO_GROUP UINT32_MAX
 
 struct group {
     uint32_t rank;
@@ -46,7 +45,7 @@ struct group {
                                  exchange carries; fp32 for replicas */
     uint32_t sample_begin, n_samples; /* all, or a replica's own */
     uint32_t n_bags;                  /* n_samples * n_outputs */
-    uint32_t *pieces;                 /* [n_pieces], indices, by table */
+    struct piece **pieces;            /* [n_pieces], by table */
     uint32_t n_pieces;
     uint32_t out_dim; /* elements a bag */
     void *d_out;      /* [n_bags][out_dim]: outputs, then their gradients; NULL
@@ -70,10 +69,10 @@ struct placement {
     uint64_t *table_rows; /* [n_tables], scaled */
     struct piece *pieces; /* [n_pieces], by table */
     size_t n_pieces;
-    size_t *table_pieces; /* [n_tables + 1]: first piece of a table */
-    struct group *groups; /* [n_groups], by rank; replicas last */
+    struct piece **table_pieces; /* [n_tables + 1]: first piece of a table */
+    struct group *groups;        /* [n_groups], by rank; replicas last */
     size_t n_groups;
-    size_t *rank_groups;        /* [n_ranks + 1]: first group of a rank */
+    struct group **rank_groups; /* [n_ranks + 1]: first group of a rank */
     enum optimizer *optimizers; /* [n_ranks] */
     struct rank_range *turns;   /* [n_turns], over `here` */
     uint32_t n_turns;
@@ -109,6 +108,7 @@ void placement_release(struct placement *placement);
  * of its own: `rows_bytes` of it shrink with scale_rows, the rest does not. */
 struct placement_need {
     double rows_bytes, batch_bytes;
+    double weight_bytes; /* of rows_bytes: the largest rank's weights */
 };
 void placement_need(struct placement_need *need,
                     const struct placement *placement);

@@ -56,14 +56,11 @@ static size_t lay_out_buffers(struct placement *placement, uint32_t rank,
             piece->d_dense =
                 carve(d_base, &used, n_elements(piece) * sizeof(float));
     }
-    for (size_t g = placement->rank_groups[rank];
-         g < placement->rank_groups[rank + 1]; g++) {
-        struct group *group = &placement->groups[g];
-
+    for (struct group *group = placement->rank_groups[rank];
+         group < placement->rank_groups[rank + 1]; group++)
         group->d_out = carve(d_base, &used,
                              (uint64_t)group->n_bags * group->out_dim *
                                  precision_bytes(group->precision));
-    }
     return used;
 }
 

@@ -17,17 +17,10 @@
  * up to huge pages and takes rows to be used evenly. */
 #define HEADROOM_FRAC 0.05
 
-static double max_double(double a, double b)
-{
-    return a > b ? a : b;
-}
-
 double placement_lookups(const struct placement *placement,
                          const struct piece *piece)
 {
-    const struct group *group = &placement->groups[piece->group];
-
-    return piece->table->pooling_factor * group->n_samples *
+    return piece->table->pooling_factor * piece->group->n_samples *
            (double)(piece->row_end - piece->row_begin) /
            (double)placement->table_rows[piece->table_idx];
 }
@@ -43,7 +36,7 @@ static double group_work_bytes(const struct placement *placement,
     uint32_t max_dim = 0;
 
     for (uint32_t i = 0; i < group->n_pieces; i++) {
-        const struct piece *piece = &placement->pieces[group->pieces[i]];
+        const struct piece *piece = group->pieces[i];
 
         n_lookups += placement_lookups(placement, piece);
         bytes += n_sets * 8.0 * group->n_bags;
@@ -60,9 +53,9 @@ static double work_bytes(const struct placement *placement, uint32_t rank)
 {
     double bytes = 0;
 
-    for (size_t g = placement->rank_groups[rank];
-         g < placement->rank_groups[rank + 1]; g++)
-        bytes += group_work_bytes(placement, &placement->groups[g]);
+    for (const struct group *group = placement->rank_groups[rank];
+         group < placement->rank_groups[rank + 1]; group++)
+        bytes += group_work_bytes(placement, group);
     return bytes;
 }
 
@@ -106,9 +99,8 @@ static double allreduce_bytes(const struct placement *placement)
     double largest = 0;
 
     for (uint32_t r = 0; r < placement->n_ranks; r++)
-        largest = max_double(largest, dense_bytes(placement, r));
-    return largest < (double)ALLREDUCE_BYTES ? largest
-                                             : (double)ALLREDUCE_BYTES;
+        largest = fmax(largest, dense_bytes(placement, r));
+    return fmin(largest, (double)ALLREDUCE_BYTES);
 }
 
 /* The host's look-ups of one table while it is compared; it shares the
@@ -123,8 +115,7 @@ static double reference_bytes(const struct placement *placement)
     for (size_t t = 0; t < problem->n_tables; t++) {
         const struct table *table = &problem->tables[t];
 
-        largest =
-            max_double(largest, (double)placement->batch *
+        largest = fmax(largest, (double)placement->batch *
                                     (REFERENCE_BYTES * table->pooling_factor +
                                      8 * table->num_outputs));
     }
@@ -134,18 +125,18 @@ static double reference_bytes(const struct placement *placement)
 void placement_need(struct placement_need *need,
                     const struct placement *placement)
 {
-    double work = 0, weights = 0;
+    double work = 0;
 
     *need = (struct placement_need){0};
     for (uint32_t r = placement->here.begin; r < placement->here.end; r++) {
-        weights =
-            max_double(weights, (double)placement_weight_bytes(placement, r));
-        work = max_double(work, work_bytes(placement, r));
+        need->weight_bytes = fmax(need->weight_bytes,
+                                  (double)placement_weight_bytes(placement, r));
+        work = fmax(work, work_bytes(placement, r));
         need->rows_bytes += dense_bytes(placement, r);
         need->batch_bytes +=
             output_bytes(placement, r) + allreduce_bytes(placement);
     }
-    need->rows_bytes += weights;
+    need->rows_bytes += need->weight_bytes;
     need->batch_bytes += work + CANARY_BYTES + reference_bytes(placement);
 }
 
@@ -179,12 +170,9 @@ static int check_rows(const struct placement *placement, struct err *err)
 static void cut_turns(struct placement *placement, double usable,
                       const struct placement_need *need)
 {
-    double largest = 0, left = 0;
     struct rank_range *turn = NULL;
+    double left = 0;
 
-    for (uint32_t r = placement->here.begin; r < placement->here.end; r++)
-        largest =
-            max_double(largest, (double)placement_weight_bytes(placement, r));
     placement->n_turns = 0;
     for (uint32_t r = placement->here.begin; r < placement->here.end; r++) {
         double bytes = (double)placement_weight_bytes(placement, r);
@@ -192,7 +180,8 @@ static void cut_turns(struct placement *placement, double usable,
         if (!turn || bytes > left) {
             turn = &placement->turns[placement->n_turns++];
             turn->begin = r;
-            left = usable - (need->rows_bytes - largest + need->batch_bytes);
+            left = usable -
+                   (need->rows_bytes - need->weight_bytes + need->batch_bytes);
         }
         turn->end = r + 1;
         left -= bytes;

@@ -10,12 +10,20 @@
  * What one rank computes: look-ups of all its groups, backward, update. The
  * step and the timing run the same code; the step with one batch, the timing
  * with several, as lookup_n_cold_sets explains.
+ *
+ * Data-parallel tables: a rank scatters the gradients of its own samples into
+ * a dense gradient, the ranks add these up (exchange_allreduce), and each
+ * applies the same update to its copy.
  */
+#define SCATTER_RATE (-1.0F)
 
 struct group_work {
     const struct group *group;
     struct lookup *lookup;  /* NULL where there are no bags */
-    struct lookup *scatter; /* of replicas: into their dense gradients */
+    struct lookup *scatter; /* of replicas: whose backward at SCATTER_RATE adds
+                               the gradients of a batch to the dense ones:
+                               plain SGD on a zeroed table *is* the dense
+                               gradient */
     struct index_batch sets[LOOKUP_MAX_COLD_SETS];
 };
 
@@ -49,12 +57,19 @@ void rank_work_close(struct rank_work *work); /* a zeroed one is fine */
 int rank_work_forward(struct rank_work *work, unsigned set,
                       struct err *err) MUST_CHECK;
 /* Backward and update of what is not replicated, dense gradients of what is.
- * d_grads[n_groups], each as the group's d_out. */
+ * d_grads[n_groups], each as the group's d_out; NULL: they stand there. */
 int rank_work_backward(struct rank_work *work, unsigned set,
                        const void *const *d_grads, float learning_rate,
                        struct err *err) MUST_CHECK;
-/* The same where the gradients stand in the groups' d_out. */
-int rank_work_backward_inplace(struct rank_work *work, unsigned set,
-                               float learning_rate, struct err *err) MUST_CHECK;
+/* Optimizer step on every row of a rank's replicas that has a gradient;
+ * zeroes the gradients. */
+int rank_work_apply_replicas(const struct placement *placement, uint32_t rank,
+                             float learning_rate, struct err *err) MUST_CHECK;
+
+/* A look-up of the group's pieces, or a scatter into their dense gradients. */
+int rank_work_open_lookup(struct lookup **lookup, bool is_scatter,
+                          const struct placement *placement,
+                          const struct group *group, uint32_t n_bags,
+                          uint64_t max_lookups, struct err *err) MUST_CHECK;
 
 #endif

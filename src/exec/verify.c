@@ -2,6 +2,7 @@
 #include "exec/verify.h"
 
 #include <math.h>
+#include <stdio.h>
 
 void verify_init(struct verify *verify, const struct placement *placement,
                  struct arena *arena)
@@ -21,22 +22,50 @@ static double limit_of(const struct table *table, enum verify_what what)
                : VERIFY_FP32_LIMIT;
 }
 
+double tally_scale(const double *row, uint32_t n)
+{
+    double scale = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        if (fabs(row[i]) > scale)
+            scale = fabs(row[i]);
+    return scale;
+}
+
+void tally_row(struct tally *tally, const double *want, const float *got,
+               uint32_t n, double scale)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        double difference = fabs(got[i] - want[i]);
+        double error = difference / (fabs(want[i]) + scale);
+
+        /* An empty bag has scale 0 and must be exactly 0. */
+        if (difference > 0 || isnan(difference))
+            tally->error = fmax(tally->error, isnan(error) ? INFINITY : error);
+    }
+    tally->n += n;
+}
+
+void tally_add(struct tally *sum, const struct tally *tally)
+{
+    sum->error = fmax(sum->error, tally->error);
+    sum->n += tally->n;
+}
+
 void verify_add(struct verify *verify, const struct table *table,
                 enum verify_what what, const struct tally *tally)
 {
+    struct verify_findings *found = &verify->found;
+    bool is_output = what == VERIFY_OUTPUTS;
+    double *error = is_output ? &found->output_error : &found->weight_error;
     double limit = limit_of(table, what);
 
-    if (what == VERIFY_OUTPUTS) {
-        verify->output_error = fmax(verify->output_error, tally->error);
-        verify->n_outputs += tally->n;
-    } else {
-        verify->weight_error = fmax(verify->weight_error, tally->error);
-        verify->n_weights += tally->n;
-    }
-    if (tally->error > limit && !verify->failed) {
-        verify->failed = table;
-        verify->failed_what = what;
-        verify->failed_error = tally->error;
-        verify->failed_limit = limit;
-    }
+    *error = fmax(*error, tally->error);
+    *(is_output ? &found->n_outputs : &found->n_weights) += tally->n;
+    if (tally->error > limit && !found->failure[0])
+        snprintf(found->failure, sizeof(found->failure),
+                 "table '%s': its %s differ from the unsharded reference by "
+                 "%.2g, more than %g",
+                 table->name, is_output ? "outputs" : "updated weights",
+                 tally->error, limit);
 }

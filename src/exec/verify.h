@@ -3,7 +3,6 @@
 #define NEUROSHARD_EXEC_VERIFY_H
 
 #include "exec/exchange.h"
-#include "exec/tally.h"
 
 /*
  * The step against an unsharded reference in double precision. The reference
@@ -25,15 +24,18 @@
 
 enum verify_what { VERIFY_OUTPUTS, VERIFY_WEIGHTS };
 
-struct verify {
+/* What was found; it may travel between processes. */
+struct verify_findings {
     double output_error, weight_error; /* largest so far */
     uint64_t n_outputs, n_weights;     /* numbers compared so far */
-    uint64_t *output_hashes;           /* [n_ranks], of receivers */
+    /* A sentence on the first table that exceeded its limit; empty: none. */
+    char failure[400];
+};
+
+struct verify {
+    struct verify_findings found;
+    uint64_t *output_hashes; /* [n_ranks], of receivers */
     uint64_t *weight_hashes; /* [n_ranks], weights and states of touched rows */
-    /* The first table that exceeded its limit, or NULL. */
-    const struct table *failed;
-    enum verify_what failed_what;
-    double failed_error, failed_limit;
 };
 
 /* The hashes live in the arena. */
@@ -48,6 +50,18 @@ int verify_outputs(struct verify *verify, const struct exchange_set *set,
  * split is held to the rule applied to each of its pieces. */
 int verify_weights(struct verify *verify, const struct placement *placement,
                    float learning_rate, struct err *err) MUST_CHECK;
+
+/* What a thread has compared so far. */
+struct tally {
+    double error; /* largest; INFINITY for what is no number */
+    uint64_t n;
+};
+/* Largest |value| of a row. */
+double tally_scale(const double *row, uint32_t n);
+/* Compares n numbers of a row whose largest |want| is scale. */
+void tally_row(struct tally *tally, const double *want, const float *got,
+               uint32_t n, double scale);
+void tally_add(struct tally *sum, const struct tally *tally);
 
 /* Counts what was compared of one table. */
 void verify_add(struct verify *verify, const struct table *table,

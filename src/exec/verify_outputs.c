@@ -67,19 +67,16 @@ static void got_bag(const struct output_job *job,
                     const struct output_table *table, uint64_t i, float *got,
                     float *part)
 {
-    const struct placement *placement = job->placement;
-
     memset(got, 0, table->table->dim * sizeof(*got));
     for (size_t k = 0; k < table->n_pieces; k++) {
         const struct piece *piece = &table->pieces[k];
-        const struct group *group = &placement->groups[piece->group];
+        const struct group *group = piece->group;
+        const char *outputs = job->outputs[group - job->placement->groups];
         size_t at = (size_t)i * group->out_dim + piece->out_begin;
 
-        if (!job->outputs[piece->group])
+        if (!outputs)
             continue;
-        values_load(part,
-                    job->outputs[piece->group] +
-                        at * precision_bytes(group->precision),
+        values_load(part, outputs + at * precision_bytes(group->precision),
                     piece->width, group->precision);
         for (uint32_t j = 0; j < piece->width; j++)
             got[piece->col_begin + j] += part[j];
@@ -148,12 +145,8 @@ static void check_chunk(struct output_job *job, uint64_t n_samples)
     job->tasks = mem_alloc(job->n_tasks, sizeof(*job->tasks));
     pool_run(pool, job->n_tables, cut_tasks, job);
     pool_run(pool, job->n_tasks, check_bags, job);
-    for (size_t i = 0; i < job->n_tasks; i++) {
-        struct tally both[2] = {job->tasks[i].table->tally,
-                                job->tasks[i].tally};
-
-        job->tasks[i].table->tally = tally_sum(both, 2);
-    }
+    for (size_t i = 0; i < job->n_tasks; i++)
+        tally_add(&job->tasks[i].table->tally, &job->tasks[i].tally);
     for (size_t t = 0; t < job->n_tables; t++)
         job->tables[t].bag += job->tables[t].n_bags;
     mem_free(job->tasks);
@@ -218,7 +211,7 @@ static void open_tables(struct output_job *job)
     job->tables = mem_alloc(problem->n_tables, sizeof(*job->tables));
     for (size_t t = 0; t < problem->n_tables; t++) {
         struct output_table *table = &job->tables[job->n_tables];
-        size_t piece = placement->table_pieces[t];
+        struct piece **pieces = placement->table_pieces + t;
         struct stream stream;
         uint64_t n_bags;
 
@@ -226,8 +219,8 @@ static void open_tables(struct output_job *job)
             continue;
         job->n_tables++;
         table->table = &problem->tables[t];
-        table->pieces = placement->pieces + piece;
-        table->n_pieces = placement->table_pieces[t + 1] - piece;
+        table->pieces = pieces[0];
+        table->n_pieces = (size_t)(pieces[1] - pieces[0]);
         batches_stream(&stream, placement, t);
         stream_batch_init(&table->stream, &stream,
                           batches_seed(placement, STEP_BATCH));

@@ -117,17 +117,16 @@ static void got_piece(const struct weight_job *job, struct held *held,
 static void check_row(const struct weight_job *job, uint64_t i,
                       struct row_scratch *scratch, struct tally *tally)
 {
-    const struct placement *placement = job->placement;
-    size_t t = job->held[0].piece->table_idx;
+    struct piece **pieces =
+        job->placement->table_pieces + job->held[0].piece->table_idx;
     uint64_t row = row_at(job, i);
     double scale;
 
     sum_gradients(job, i, scratch);
-    for (size_t k = placement->table_pieces[t];
-         k < placement->table_pieces[t + 1]; k++) {
-        if (has_row(&placement->pieces[k], row))
-            want_piece(job, &placement->pieces[k], row, scratch);
-        if (placement->pieces[k].replica)
+    for (const struct piece *piece = pieces[0]; piece < pieces[1]; piece++) {
+        if (has_row(piece, row))
+            want_piece(job, piece, row, scratch);
+        if (piece->replica)
             break; /* they are all alike */
     }
     scale = tally_scale(scratch->want, job->table->dim);
@@ -301,14 +300,12 @@ static void list_uses(struct weight_job *job, size_t table_idx)
 /* Pieces of the table that are loaded. */
 static void list_held(struct weight_job *job, size_t table_idx)
 {
-    const struct placement *placement = job->placement;
-    size_t first = placement->table_pieces[table_idx];
-    size_t end = placement->table_pieces[table_idx + 1];
+    struct piece **pieces = job->placement->table_pieces + table_idx;
 
-    job->held = mem_alloc(end - first, sizeof(*job->held));
-    for (size_t i = first; i < end; i++)
-        if (placement->pieces[i].d_weight)
-            job->held[job->n_held++].piece = &placement->pieces[i];
+    job->held = mem_alloc((size_t)(pieces[1] - pieces[0]), sizeof(*job->held));
+    for (const struct piece *piece = pieces[0]; piece < pieces[1]; piece++)
+        if (piece->d_weight)
+            job->held[job->n_held++].piece = piece;
 }
 
 /* All windows of the table; n_window rows each. */
@@ -359,7 +356,7 @@ static int check_table(struct verify *verify, const struct placement *placement,
                              .gradients = table->comm_precision,
                              .learning_rate = learning_rate};
     size_t row_bytes = 1;
-    struct tally tally;
+    struct tally tally = {0};
     int rc = -1;
 
     list_held(&job, table_idx);
@@ -375,7 +372,8 @@ static int check_table(struct verify *verify, const struct placement *placement,
     job.tallies = mem_alloc(n_threads, sizeof(struct tally));
     if (check_windows(&job, WINDOW_BYTES / row_bytes + 1, err))
         goto out;
-    tally = tally_sum(job.tallies, n_threads);
+    for (unsigned i = 0; i < n_threads; i++)
+        tally_add(&tally, &job.tallies[i]);
     verify_add(verify, table, VERIFY_WEIGHTS, &tally);
     for (size_t k = 0; k < job.n_held; k++) {
         uint64_t *hash = &verify->weight_hashes[job.held[k].piece->rank];

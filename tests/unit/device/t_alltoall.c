@@ -110,10 +110,12 @@ static const char *try_exchange(struct comm *comm,
     struct err err = {0};
 
     buffers_fill(&buffers, comm, &alltoall);
-    if (alltoall_forward(comm, &alltoall, (const void *const *)buffers.send,
-                         buffers.recv, &n_forward, &err) ||
-        alltoall_backward(comm, &alltoall, (const void *const *)buffers.recv,
-                          buffers.back, &n_backward, &err) ||
+    if (alltoall_exchange(comm, &alltoall, false,
+                          (const void *const *)buffers.send, buffers.recv,
+                          &n_forward, &err) ||
+        alltoall_exchange(comm, &alltoall, true,
+                          (const void *const *)buffers.recv, buffers.back,
+                          &n_backward, &err) ||
         device_wait(comm_device(comm), &err))
         wrong = "it failed";
     for (uint32_t r = 0; r < alltoall.n_ranks; r++) {

@@ -1,10 +1,43 @@
 /* SPDX-License-Identifier: MIT */
-#include "exec/rank_timing.h"
+#include "exec/timing.h"
 
-#include "base/stats.h"
-#include "exec/replica.h"
+#include "base/clock.h"
 
-#include <assert.h>
+#define LEARNING_RATE 1e-7F /* tiny: nothing is restored */
+#define N_WARM_UP 2         /* of what all ranks do together */
+#define MAX_PARTS 3
+
+/* What is timed: once() gives the ms[n_parts] of iteration `number`, the first
+ * n_warm_up of which do not count. */
+struct laps {
+    int (*once)(void *ctx, unsigned number, double *ms, struct err *err);
+    void *ctx;
+    unsigned n_parts, n_warm_up, n_iterations;
+    struct world *world; /* whose last process counts; NULL: this one alone */
+};
+
+static int time_laps(struct timing *timings, const struct laps *laps,
+                     struct err *err)
+{
+    unsigned n = laps->n_iterations, n_all = laps->n_parts * n;
+    double *ms = mem_alloc(n_all, sizeof(*ms)), lap[MAX_PARTS];
+    int rc = -1;
+
+    for (unsigned i = 0; i < laps->n_warm_up + n; i++) {
+        if (laps->once(laps->ctx, i, lap, err))
+            goto out;
+        for (unsigned k = 0; i >= laps->n_warm_up && k < laps->n_parts; k++)
+            ms[k * n + i - laps->n_warm_up] = lap[k];
+    }
+    if (laps->world && world_largest(laps->world, ms, n_all, err))
+        goto out;
+    for (unsigned k = 0; k < laps->n_parts; k++)
+        timings[k] = timing_of(ms + k * n, n);
+    rc = 0;
+out:
+    mem_free(ms);
+    return rc;
+}
 
 #define GRADIENT_SEED 1
 /* Pieces of work that an iteration queues, at most; see DEVICE_MAX_HELD. For a
@@ -104,8 +137,8 @@ static int open_others(struct others *others, const struct rank_work *work,
     if (open_gradient(&others->d_grad, group->out_dim, PRECISION_FP32,
                       placement->device, err))
         return -1;
-    return replica_open_scatter(&others->scatter, placement, group, 1,
-                                max_lookups, err);
+    return rank_work_open_lookup(&others->scatter, true, placement, group, 1,
+                                 max_lookups, err);
 }
 
 static int open_timer(struct timer *timer, struct rank_work *work,
@@ -152,7 +185,7 @@ static int scatter_others(const struct timer *timer, unsigned set,
 
         if (others->scatter &&
             lookup_backward(others->scatter, &batch, others->d_grad,
-                            REPLICA_SCATTER_RATE, err))
+                            SCATTER_RATE, err))
             return -1;
     }
     return 0;
@@ -179,92 +212,166 @@ static int queue_once(struct timer *timer, unsigned set, struct err *err)
         device_mark(device, FORWARD_END, err) || device_flush(device, err) ||
         device_mark(device, BACKWARD_BEGIN, err) ||
         rank_work_backward(work, set, (const void *const *)timer->d_grads,
-                           TIMING_LEARNING_RATE, err) ||
+                           LEARNING_RATE, err) ||
         device_mark(device, BACKWARD_END, err))
         return -1;
     if (!timer->has_replicas)
         return 0;
     if (scatter_others(timer, set, err) ||
         device_mark(device, APPLY_BEGIN, err) ||
-        replica_apply(work->placement, work->rank, TIMING_LEARNING_RATE, err))
+        rank_work_apply_replicas(work->placement, work->rank, LEARNING_RATE,
+                                 err))
         return -1;
     return device_mark(device, APPLY_END, err);
 }
 
-struct lap {
-    double forward_ms, backward_ms;
-};
-
-/* What only warms up is not held back: its kernels may have to be loaded,
- * which waits for the device. */
-static int run_once(struct timer *timer, unsigned set, bool is_timed,
-                    struct lap *lap, struct err *err)
+/* Forward, backward with all updates, and both. What only warms up is not held
+ * back: its kernels may have to be loaded, which waits for the device. */
+static int rank_once(void *ctx, unsigned number, double *ms, struct err *err)
 {
+    struct timer *timer = ctx;
     struct device *device = timer->work->placement->device;
-    bool is_held = timer->is_held && is_timed;
+    unsigned n_sets = timer->work->n_sets;
+    bool is_held = timer->is_held && number >= n_sets;
     double apply_ms = 0;
     struct err ignored;
     int rc;
 
     if (is_held && device_hold(device, err))
         return -1;
-    rc = queue_once(timer, set, err);
+    rc = queue_once(timer, number % n_sets, err);
     if (is_held && device_release(device, rc ? &ignored : err))
         return -1;
-    if (rc)
-        return -1;
-    if (device_elapsed(device, FORWARD_BEGIN, FORWARD_END, &lap->forward_ms,
-                       err) ||
-        device_elapsed(device, BACKWARD_BEGIN, BACKWARD_END, &lap->backward_ms,
-                       err) ||
+    if (rc || device_elapsed(device, FORWARD_BEGIN, FORWARD_END, &ms[0], err) ||
+        device_elapsed(device, BACKWARD_BEGIN, BACKWARD_END, &ms[1], err) ||
         (timer->has_replicas &&
          device_elapsed(device, APPLY_BEGIN, APPLY_END, &apply_ms, err)))
         return -1;
-    lap->backward_ms += apply_ms;
+    ms[1] += apply_ms;
+    ms[2] = ms[0] + ms[1];
     return 0;
 }
 
-struct timing rank_timing_of(double *ms, unsigned n)
-{
-    return (struct timing){
-        .median_ms = stats_median(ms, n),
-        .p10_ms = stats_quantile(ms, n, 0.1),
-        .p90_ms = stats_quantile(ms, n, 0.9),
-    };
-}
-
-int rank_timing(struct rank_times *times, struct rank_work *work,
+int timing_rank(struct exec_rank *rank, struct rank_work *work,
                 unsigned n_iterations, struct err *err)
 {
-    double *ms = mem_alloc(n_iterations, 3 * sizeof(*ms));
-    double *forward = ms, *backward = ms + n_iterations;
-    double *compute = backward + n_iterations;
-    unsigned n_sets = work->n_sets;
+    struct timing parts[3];
     struct timer timer;
-    struct lap lap;
+    struct laps laps = {rank_once, &timer, 3, work->n_sets, n_iterations, NULL};
+    int rc;
+
+    if (open_timer(&timer, work, err))
+        return -1;
+    rc = time_laps(parts, &laps, err);
+    close_timer(&timer);
+    if (rc)
+        return -1;
+    rank->forward = parts[0];
+    rank->backward = parts[1];
+    rank->compute = parts[2];
+    return 0;
+}
+
+static int exchange_once(const struct exchange_set *set, bool is_backward,
+                         double *ms, struct err *err)
+{
+    struct device *device = set->placement->device;
+
+    if (world_barrier(comm_world(set->placement->comm), err) ||
+        device_mark(device, 0, err) ||
+        exchange_outputs(set, is_backward, err) ||
+        (is_backward && exchange_allreduce(set, err)) ||
+        device_mark(device, 1, err))
+        return -1;
+    return device_elapsed(device, 0, 1, ms, err);
+}
+
+static int exchange_both(void *ctx, unsigned number, double *ms,
+                         struct err *err)
+{
+    (void)number;
+    return exchange_once(ctx, false, &ms[0], err) ||
+                   exchange_once(ctx, true, &ms[1], err)
+               ? -1
+               : 0;
+}
+
+int timing_exchange(struct timing *forward, struct timing *backward,
+                    struct exchange_set *set, unsigned n_iterations,
+                    struct err *err)
+{
+    struct timing parts[2];
+    struct laps laps = {
+        exchange_both, set,          2,
+        N_WARM_UP,     n_iterations, comm_world(set->placement->comm)};
+
+    if (time_laps(parts, &laps, err))
+        return -1;
+    *forward = parts[0];
+    *backward = parts[1];
+    return 0;
+}
+
+struct steps {
+    const struct exchange_set *set;
+    struct rank_work *works; /* [n], of the ranks that are here; owned */
+    uint32_t n;
+};
+
+/* Outputs serve as gradients: they come back over themselves. */
+static int step_once(void *ctx, unsigned number, double *ms, struct err *err)
+{
+    const struct steps *steps = ctx;
+    const struct placement *placement = steps->set->placement;
+    struct rank_work *begin = steps->works, *end = begin + steps->n, *work;
+    double begin_ms;
+
+    if (world_barrier(comm_world(placement->comm), err))
+        return -1;
+    begin_ms = clock_ms();
+    for (work = begin; work < end; work++)
+        if (rank_work_forward(work, number % work->n_sets, err))
+            return -1;
+    if (exchange_outputs(steps->set, false, err) ||
+        exchange_outputs(steps->set, true, err))
+        return -1;
+    for (work = begin; work < end; work++)
+        if (rank_work_backward(work, number % work->n_sets, NULL, LEARNING_RATE,
+                               err))
+            return -1;
+    if (exchange_allreduce(steps->set, err))
+        return -1;
+    for (work = begin; work < end; work++)
+        if (rank_work_apply_replicas(placement, work->rank, LEARNING_RATE, err))
+            return -1;
+    if (device_wait(placement->device, err))
+        return -1;
+    *ms = clock_ms() - begin_ms;
+    return 0;
+}
+
+int timing_step(struct timing *step, const struct exchange_set *set,
+                unsigned first_number, unsigned n_iterations, struct err *err)
+{
+    const struct placement *placement = set->placement;
+    struct rank_range here = placement->here;
+    struct steps steps = {
+        .set = set,
+        .works = mem_alloc(here.end - here.begin, sizeof(*steps.works)),
+    };
+    struct laps laps = {step_once, &steps,       1,
+                        N_WARM_UP, n_iterations, comm_world(placement->comm)};
     int rc = -1;
 
-    assert(n_sets);
-    if (open_timer(&timer, work, err)) {
-        mem_free(ms);
-        return -1;
-    }
-    for (unsigned k = 0; k < n_sets; k++) /* warm-up */
-        if (run_once(&timer, k, false, &lap, err))
+    for (uint32_t r = here.begin; r < here.end; r++, steps.n++)
+        if (rank_work_open(&steps.works[steps.n], placement, r, WORK_ALL,
+                           first_number, rank_work_n_cold_sets(placement, r),
+                           err))
             goto out;
-    for (unsigned i = 0; i < n_iterations; i++) {
-        if (run_once(&timer, i % n_sets, true, &lap, err))
-            goto out;
-        forward[i] = lap.forward_ms;
-        backward[i] = lap.backward_ms;
-        compute[i] = lap.forward_ms + lap.backward_ms;
-    }
-    times->forward = rank_timing_of(forward, n_iterations);
-    times->backward = rank_timing_of(backward, n_iterations);
-    times->compute = rank_timing_of(compute, n_iterations);
-    rc = 0;
+    rc = time_laps(step, &laps, err);
 out:
-    close_timer(&timer);
-    mem_free(ms);
+    while (steps.n)
+        rank_work_close(&steps.works[--steps.n]);
+    mem_free(steps.works);
     return rc;
 }

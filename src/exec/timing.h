@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_EXEC_TIMING_H
+#define NEUROSHARD_EXEC_TIMING_H
+
+#include "exec/exchange.h"
+#include "exec/exec.h"
+#include "exec/rank_work.h"
+
+/*
+ * What work takes: medians and deciles of n_iterations after a warm-up.
+ * Weights are updated at a tiny rate and not restored.
+ */
+
+/* Forward, backward and compute of a rank, alone on its device. The iterations
+ * go round the work's index sets (lookup_n_cold_sets says why), and on a GPU
+ * forward and backward each start with cold caches. The weights of the rank
+ * must be loaded. */
+int timing_rank(struct exec_rank *rank, struct rank_work *work,
+                unsigned n_iterations, struct err *err) MUST_CHECK;
+
+/*
+ * What all ranks do together. Each iteration starts at a barrier and takes as
+ * long as the process that is last. Collective.
+ */
+
+/* The forward exchange, and the backward one with the all-reduce of
+ * replicated tables. Overwrites outputs and gradients. */
+int timing_exchange(struct timing *forward, struct timing *backward,
+                    struct exchange_set *set, unsigned n_iterations,
+                    struct err *err) MUST_CHECK;
+
+/* Whole steps: look-ups, exchange, gradients back, all-reduce, update; from
+ * the host's call to the end of the device's work. All weights must be loaded,
+ * in one turn. */
+int timing_step(struct timing *step, const struct exchange_set *set,
+                unsigned first_number, unsigned n_iterations,
+                struct err *err) MUST_CHECK;
+
+#endif
