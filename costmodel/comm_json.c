@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "costmodel/comm_json.h"
 
-#include <stddef.h>
 #include <stdio.h>
 
 /* Longer and larger than any exchange. */
@@ -11,43 +10,36 @@
 /* Each member that is a number or a text, with its range; knots are bounded
  * below. */
 
-static const struct place_field head_field = {
-    "source", PLACE_TEXT, true, offsetof(struct comm_fit, source), 0, 0};
+static const char *const form_names[] = {"port", "total", NULL};
 
+static const struct place_field form_field[] = {
+    {"form", MEMBER_OF(struct comm_fit, form), true, 0, 0, form_names}};
+static const struct place_field source_field[] = {
+    {"source", MEMBER_OF(struct comm_fit, source), true, 0, 0, NULL}};
+
+#define CURVE(member) MEMBER_OF(struct comm_curve, member)
 static const struct place_field curve_fields[] = {
-    {"ranks", PLACE_U32, true, offsetof(struct comm_curve, n_ranks), 0,
-     UINT32_MAX},
-    {"hosts", PLACE_U32, true, offsetof(struct comm_curve, n_hosts), 0,
-     UINT32_MAX},
+    {"ranks", CURVE(n_ranks), true, 0, UINT32_MAX, NULL},
+    {"hosts", CURVE(n_hosts), true, 0, UINT32_MAX, NULL},
 };
 
 struct line {
     double alpha_us, gbps;
 };
-
+#define LINE(member) MEMBER_OF(struct line, member)
 static const struct place_field line_fields[] = {
-    {"alpha_us", PLACE_DOUBLE, true, offsetof(struct line, alpha_us), 0,
-     MAX_US},
-    {"gbps", PLACE_DOUBLE, true, offsetof(struct line, gbps), CLUSTER_MIN_GBPS,
-     CLUSTER_MAX_GBPS},
+    {"alpha_us", LINE(alpha_us), true, 0, MAX_US, NULL},
+    {"gbps", LINE(gbps), true, CLUSTER_MIN_GBPS, CLUSTER_MAX_GBPS, NULL},
 };
-
-static const char *const form_names[] = {
-    [COMM_PORT] = "port", [COMM_TOTAL] = "total"};
 
 static json_t *curve_to_json(const struct comm_curve *curve)
 {
     json_t *object = json_object(), *knots = json_array();
 
-    json_object_set_new(object, "ranks", json_integer(curve->n_ranks));
-    json_object_set_new(object, "hosts", json_integer(curve->n_hosts));
-    for (uint32_t k = 0; k < curve->n_knots; k++) {
-        json_t *knot = json_array();
-
-        json_array_append_new(knot, json_real(curve->bytes[k]));
-        json_array_append_new(knot, json_real(curve->us[k]));
-        json_array_append_new(knots, knot);
-    }
+    PLACE_SET_FIELDS(object, curve, curve_fields);
+    for (uint32_t k = 0; k < curve->n_knots; k++)
+        json_array_append_new(knots,
+                              json_pack("[ff]", curve->bytes[k], curve->us[k]));
     json_object_set_new(object, "knots", knots);
     return object;
 }
@@ -56,11 +48,11 @@ json_t *comm_to_json(const struct comm_fit *fit)
 {
     json_t *object = json_object(), *curves = json_array();
 
-    json_object_set_new(object, "form", json_string(form_names[fit->form]));
+    PLACE_SET_FIELDS(object, fit, form_field);
     for (uint32_t i = 0; i < fit->n_curves; i++)
         json_array_append_new(curves, curve_to_json(&fit->curves[i]));
     json_object_set_new(object, "curves", curves);
-    json_object_set_new(object, "source", json_string(fit->source));
+    PLACE_SET_FIELDS(object, fit, source_field);
     return object;
 }
 
@@ -143,13 +135,10 @@ static int read_curves(struct comm_fit *fit, const struct json_place *place,
 int comm_from_json(struct comm_fit *fit, const struct json_place *place,
                    struct arena *arena, struct err *err)
 {
-    int form;
-
     *fit = (struct comm_fit){0};
-    if (place_choice(&form, place, "form", form_names, 2, err) ||
-        place_fields(fit, place, &head_field, 1, arena, err))
+    if (PLACE_FIELDS(fit, place, form_field, arena, err) ||
+        PLACE_FIELDS(fit, place, source_field, arena, err))
         return -1;
-    fit->form = (enum comm_form)form;
     return place_has(place, "curves") ? read_curves(fit, place, err)
                                       : read_line(fit, place, err);
 }

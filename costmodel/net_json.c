@@ -7,7 +7,6 @@
 #include "base/json_place.h"
 
 #include <float.h>
-#include <stddef.h>
 #include <string.h>
 
 /* Each member of a layer that is no list, with its range; numbers in lists are
@@ -17,11 +16,9 @@ struct layer {
     uint32_t n_in, n_out;
 };
 static const struct place_field layer_fields[] = {
-    {"name", PLACE_TEXT, true, offsetof(struct layer, name), 0, 0},
-    {"inp", PLACE_U32, true, offsetof(struct layer, n_in), 1,
-     FAST_MLP_MAX_WIDTH},
-    {"out", PLACE_U32, true, offsetof(struct layer, n_out), 1,
-     FAST_MLP_MAX_WIDTH},
+    {"name", MEMBER_OF(struct layer, name), true, 0, 0, NULL},
+    {"inp", MEMBER_OF(struct layer, n_in), true, 1, FAST_MLP_MAX_WIDTH, NULL},
+    {"out", MEMBER_OF(struct layer, n_out), true, 1, FAST_MLP_MAX_WIDTH, NULL},
 };
 
 /* n numbers of at least min. */

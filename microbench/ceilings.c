@@ -102,7 +102,7 @@ static int run_probe(struct device *device, const struct probe *probe,
     *ceiling = (struct ceiling){.probe = *probe, .n_iterations = n_iterations};
     device_health(device, &before);
     if (probe_run(device, probe, n_iterations, &ceiling->timing, err))
-        return err_prefix(err, "probe '%s'", probe_kind_name(probe->kind));
+        return err_prefix(err, "probe '%s'", probe_kind_names[probe->kind]);
     device_health(device, &after);
     if (device_was_throttled(device, &before, &after))
         ceiling->flags |= SAMPLE_THROTTLED;

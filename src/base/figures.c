@@ -22,9 +22,9 @@ static uint64_t count_of(const struct figure *figure, const void *row)
 {
     const void *at = (const char *)row + figure->offset;
 
-    if (figure->type == FIGURE_BOOL)
+    if (figure->type == MEMBER_BOOL)
         return *(const bool *)at;
-    return figure->type == FIGURE_U32 ? *(const uint32_t *)at
+    return figure->type == MEMBER_U32 ? *(const uint32_t *)at
                                       : *(const uint64_t *)at;
 }
 
@@ -53,13 +53,13 @@ static const char *cell_text(char cell[CELL_MAX], const struct figure *figure,
 {
     bool is_note = figure->style == FIGURE_NOTE;
 
-    if (figure->type == FIGURE_TEXT)
+    if (figure->type == MEMBER_TEXT)
         return text_of(figure, row) || is_note ? text_of(figure, row) : "-";
-    if (figure->type == FIGURE_REAL)
+    if (figure->type == MEMBER_REAL)
         return real_text(cell, figure, real_of(figure, row));
-    if (figure->type == FIGURE_BOOL && is_note)
+    if (figure->type == MEMBER_BOOL && is_note)
         return count_of(figure, row) ? "" : NULL;
-    if (figure->type == FIGURE_BOOL)
+    if (figure->type == MEMBER_BOOL)
         return count_of(figure, row) ? "yes" : "no";
     if (figure->style == FIGURE_BYTES)
         return text_from_bytes(cell, (double)count_of(figure, row));
@@ -114,13 +114,13 @@ static json_t *json_of(const struct figure *figure, const void *row)
 {
     uint64_t count;
 
-    if (figure->type == FIGURE_REAL)
+    if (figure->type == MEMBER_REAL)
         return json_real_or_null(real_of(figure, row));
-    if (figure->type == FIGURE_TEXT)
+    if (figure->type == MEMBER_TEXT)
         return text_of(figure, row) ? json_string(text_of(figure, row))
                                     : json_null();
     count = count_of(figure, row);
-    if (figure->type == FIGURE_BOOL)
+    if (figure->type == MEMBER_BOOL)
         return json_boolean(count);
     /* JSON has no unsigned 64-bit numbers; what saturated stays large. */
     return json_integer(count > INT64_MAX ? INT64_MAX : (json_int_t)count);

@@ -4,21 +4,12 @@
 
 #include "base/json.h"
 #include "base/mem.h"
-
-#include <stddef.h>
+#include "base/member.h"
 
 /*
  * Figures that are printed twice, as a table for people and as JSON for
  * programs, from one list of columns over an array of structs.
  */
-
-enum figure_type {
-    FIGURE_REAL, /* what is not finite is a dash, or null */
-    FIGURE_U32,
-    FIGURE_U64,
-    FIGURE_BOOL, /* yes, no */
-    FIGURE_TEXT  /* NULL is a dash, or null */
-};
 
 enum figure_style {
     FIGURE_PLAIN,
@@ -32,25 +23,17 @@ enum figure_style {
                            the heading and it, or nothing */
 };
 
-/* One column; a list of them ends with {0}. */
+/* One column; a list of them ends with {0}. Of a real what is not finite, and
+ * of a text NULL, is a dash, or null. */
 struct figure {
     const char *key;     /* in JSON; NULL: not there */
     const char *heading; /* in the table; NULL: not there */
     int width;           /* of the column; negative: text starts at its left */
     int decimals;        /* of a real */
     enum figure_style style;
-    enum figure_type type; /* by FIGURE_OF, like the next */
+    enum member_type type; /* by MEMBER_OF, like the next */
     size_t offset;
 };
-/* Type and offset of a member of the rows' struct. */
-#define FIGURE_OF(row, member) \
-    _Generic(((row *)0)->member,    \
-        double: FIGURE_REAL,        \
-        uint32_t: FIGURE_U32,       \
-        uint64_t: FIGURE_U64,       \
-        bool: FIGURE_BOOL,          \
-        const char *: FIGURE_TEXT), \
-        offsetof(row, member)
 
 /* A line each, with a blank between columns. */
 void figures_heading(const struct figure *figures, struct buf *out);

@@ -3,7 +3,9 @@
 
 #include "base/mem.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 
 void json_init(void)
 {
@@ -25,6 +27,16 @@ int json_parse(json_t **root, const char *text, size_t len, const char *where,
 json_t *json_real_or_null(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();
+}
+
+json_t *json_whole(uint64_t value)
+{
+    char digits[24];
+
+    if (value <= INT64_MAX)
+        return json_integer((json_int_t)value);
+    snprintf(digits, sizeof(digits), "%" PRIu64, value);
+    return json_string(digits);
 }
 
 char *json_to_text(const json_t *root)

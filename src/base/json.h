@@ -25,6 +25,9 @@ int json_parse(json_t **root, const char *text, size_t len, const char *where,
 
 /* A number, or null for one that is not finite, which JSON does not have. */
 json_t *json_real_or_null(double value);
+/* A whole number, or, as JSON readers lose what is beyond 2^63 - 1, a string of
+ * digits. */
+json_t *json_whole(uint64_t value);
 
 /* Indented text of root with numbers that read back the same, ends in a
  * newline; the caller frees it with mem_free (or free). */

@@ -2,6 +2,7 @@
 #include "base/json_place.h"
 
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/text.h"
 
 #include <inttypes.h>
@@ -181,22 +182,24 @@ static int read_field(char *at, const struct json_place *place,
     const json_t *value;
 
     switch (field->type) {
-    case PLACE_U32:
+    case MEMBER_U32:
+        if (field->names)
+            return place_choice((void *)at, place, key, field->names, err);
         return place_u32((void *)at, place, key, (uint32_t)field->min,
                          (uint32_t)field->max, err);
-    case PLACE_U64:
+    case MEMBER_U64:
         return place_u64((void *)at, place, key, whole(field->min),
                          whole(field->max), err);
-    case PLACE_DOUBLE:
+    case MEMBER_REAL:
         return find(&value, place, key, err)
                    ? -1
                    : read_double((void *)at, place, key, value, field->min,
                                  field->max, err);
-    case PLACE_BOOL:
+    case MEMBER_BOOL:
         return place_bool((void *)at, place, key, err);
-    case PLACE_TEXT:
+    case MEMBER_TEXT:
         return read_string((void *)at, place, key, arena, err);
-    case PLACE_HASH:
+    case MEMBER_HASH:
         return place_hash((void *)at, place, key, arena, err);
     }
     return 0;
@@ -212,6 +215,63 @@ int place_fields(void *out, const struct json_place *place,
                        err))
             return -1;
     return 0;
+}
+
+/* Texts are UTF-8 when they are printable. */
+static json_t *from_text(const char *text)
+{
+    struct arena scratch;
+    json_t *value;
+
+    if (!text)
+        return json_null();
+    arena_init(&scratch);
+    value = json_string(text_shown(text, &scratch));
+    arena_release(&scratch);
+    return value;
+}
+
+static json_t *from_field(const struct place_field *field, const void *at)
+{
+    switch (field->type) {
+    case MEMBER_U32:
+        return field->names ? json_string(field->names[*(const uint32_t *)at])
+                            : json_integer(*(const uint32_t *)at);
+    case MEMBER_U64:
+        return json_whole(*(const uint64_t *)at);
+    case MEMBER_REAL:
+        return json_real_or_null(*(const double *)at);
+    case MEMBER_BOOL:
+        return json_boolean(*(const bool *)at);
+    case MEMBER_TEXT:
+    case MEMBER_HASH:
+        return from_text(*(const char *const *)at);
+    }
+    return NULL;
+}
+
+void place_set_fields(json_t *object, const void *row,
+                      const struct place_field *fields, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        json_object_set_new(
+            object, fields[i].key,
+            from_field(&fields[i], (const char *)row + fields[i].offset));
+}
+
+json_t *place_list_rows(const void *rows, size_t n, size_t row_bytes,
+                        const struct place_field *fields, size_t n_fields)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < n; i++) {
+        json_t *object = json_object();
+
+        place_set_fields(object, (const char *)rows + i * row_bytes, fields,
+                         n_fields);
+        json_array_append_new(list, object);
+    }
+    return list;
 }
 
 /* Quotes and brackets are all there is to see. A child begins with the first
@@ -342,8 +402,8 @@ int place_bool(bool *out, const struct json_place *place, const char *key,
     return 0;
 }
 
-int place_choice(int *out, const struct json_place *place, const char *key,
-                 const char *const *names, int n, struct err *err)
+int place_choice(uint32_t *out, const struct json_place *place, const char *key,
+                 const char *const *names, struct err *err)
 {
     const json_t *value;
     char list[128] = "";
@@ -351,7 +411,7 @@ int place_choice(int *out, const struct json_place *place, const char *key,
 
     if (find(&value, place, key, err))
         return -1;
-    for (int i = 0; i < n; i++) {
+    for (uint32_t i = 0; names[i]; i++) {
         if (json_is_string(value) &&
             !strcmp(json_string_value(value), names[i])) {
             *out = i;

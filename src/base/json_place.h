@@ -4,10 +4,9 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/member.h"
 
 #include <jansson.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 /*
  * An object in a JSON document that knows where it stands, so that each
@@ -52,30 +51,23 @@ int place_list_double(double *out, const struct json_place *place,
                       double min, double max, struct err *err) MUST_CHECK;
 int place_bool(bool *out, const struct json_place *place, const char *key,
                struct err *err) MUST_CHECK;
-/* One of n names, by its index. */
-int place_choice(int *out, const struct json_place *place, const char *key,
-                 const char *const *names, int n, struct err *err) MUST_CHECK;
+/* One of the names, which end with NULL, by its index. */
+int place_choice(uint32_t *out, const struct json_place *place, const char *key,
+                 const char *const *names, struct err *err) MUST_CHECK;
 
 /*
- * What a format says of a member, a line of a table each: where its value goes
- * and what it may be. Numbers are from min to max, of whole ones 0x1p63 is
- * INT64_MAX and 0x1p64 UINT64_MAX; a text is printable (text_is_printable), a
- * hash is 16 hexadecimal digits (hash_text).
+ * What a format says of a member, a line of a table each: where its value
+ * stands and what it may be. Numbers are from min to max, of whole ones 0x1p63
+ * is INT64_MAX and 0x1p64 UINT64_MAX; a text is printable (text_is_printable),
+ * a hash is 16 hexadecimal digits (hash_text), an enum one of its names.
  */
-enum place_type {
-    PLACE_U32,
-    PLACE_U64,
-    PLACE_DOUBLE,
-    PLACE_BOOL,
-    PLACE_TEXT,
-    PLACE_HASH
-};
 struct place_field {
     const char *key;
-    enum place_type type;
+    enum member_type type; /* by MEMBER_OF, like the next */
+    size_t offset;
     bool is_needed; /* else it may be absent, which leaves its place as it is */
-    size_t offset;  /* of a uint32_t, uint64_t, double, bool or const char * */
     double min, max;
+    const char *const *names; /* of an enum, from 0, the last one NULL */
 };
 /* Reads those members into the struct at `out`; texts go to the arena. */
 int place_fields(void *out, const struct json_place *place,
@@ -84,6 +76,23 @@ int place_fields(void *out, const struct json_place *place,
 #define PLACE_FIELDS(out, place, fields, arena, err)                           \
     place_fields((out), (place), (fields), sizeof(fields) / sizeof(*(fields)), \
                  (arena), (err))
+
+/* The counterpart: sets those members, in the order of the table. What JSON
+ * lacks is null (of a real what is not finite, of a text NULL), a string of
+ * digits (whole numbers beyond 2^63 - 1), or quoted (what of a text is not
+ * printable), so that all but null reads back the same. */
+void place_set_fields(json_t *object, const void *row,
+                      const struct place_field *fields, size_t n);
+#define PLACE_SET_FIELDS(object, row, fields)   \
+    place_set_fields((object), (row), (fields), \
+                     sizeof(fields) / sizeof(*(fields)))
+/* Those of a row as an object of their own, and of n rows as a list of such;
+ * the caller decrefs them. */
+json_t *place_list_rows(const void *rows, size_t n, size_t row_bytes,
+                        const struct place_field *fields, size_t n_fields);
+#define PLACE_LIST_ROWS(rows, n, fields)                    \
+    place_list_rows((rows), (n), sizeof(*(rows)), (fields), \
+                    sizeof(fields) / sizeof(*(fields)))
 
 /* The lines on which the members or elements begin that stand `depth` (1: the
  * document's own) containers deep, in their order, which is the order that

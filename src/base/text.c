@@ -85,6 +85,14 @@ bool text_to_double(const char *s, double *out)
     return true;
 }
 
+int text_choice(const char *const *names, const char *name)
+{
+    for (int i = 0; names[i]; i++)
+        if (!strcmp(names[i], name))
+            return i;
+    return -1;
+}
+
 bool text_to_bytes(const char *s, uint64_t *out)
 {
     static const struct {

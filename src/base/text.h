@@ -28,6 +28,8 @@ bool text_to_u64(const char *s, uint64_t *out);
 /* A finite decimal number; "nan", "inf", hexadecimal and what overflows to
  * infinity are refused. */
 bool text_to_double(const char *s, double *out);
+/* Which of the names, the last of them NULL, this is; -1 for none. */
+int text_choice(const char *const *names, const char *name);
 /* "80GiB", "512 MiB", "4096", "1.5TiB": KiB MiB GiB TiB (binary) and
  * KB MB GB TB (decimal), B or nothing for bytes; at most 2^63-1. */
 bool text_to_bytes(const char *s, uint64_t *out);

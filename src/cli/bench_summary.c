@@ -234,7 +234,7 @@ static void print_row(const struct ceiling *ceiling)
     if (probe->kind != PROBE_LAUNCH)
         snprintf(speed, sizeof(speed), "%.4g", gbps(ceiling));
     printf("%-7s %10s %11s %10s %10.4g %10.4g %10.4g %9s%s\n",
-           probe_kind_name(probe->kind), bytes, n, each,
+           probe_kind_names[probe->kind], bytes, n, each,
            ceiling->timing.median_ms, ceiling->timing.p10_ms,
            ceiling->timing.p90_ms, speed,
            ceiling->flags & SAMPLE_THROTTLED ? "  throttled" : "");
@@ -245,7 +245,7 @@ static json_t *to_json(const struct ceiling *ceiling)
     const struct probe *probe = &ceiling->probe;
     json_t *row = json_pack(
         "{s:s, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:b}", "kind",
-        probe_kind_name(probe->kind), "bytes", (json_int_t)probe->n_bytes, "n",
+        probe_kind_names[probe->kind], "bytes", (json_int_t)probe->n_bytes, "n",
         (json_int_t)probe->n, "row_bytes", (json_int_t)probe->row_bytes,
         "key_bits", (json_int_t)probe->key_bits, "median_ms",
         ceiling->timing.median_ms, "p10_ms", ceiling->timing.p10_ms, "p90_ms",

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/progress.h"
+#include "base/text.h"
 #include "cli/bench_alltoall.h"
 #include "cli/bench_summary.h"
 #include "cli/command.h"
@@ -122,10 +123,10 @@ static int read_options(struct bench_options *options, const struct cli *cli,
     options->n_cases = cli_u64(cli, "samples");
     options->time_limit_s = cli_double(cli, "time-limit");
     options->batch = (uint32_t)cli_u64(cli, "batch");
-    options->precision =
-        (enum precision)precision_from_name(cli_string(cli, "precision"));
-    options->optimizer =
-        (enum optimizer)optimizer_from_name(cli_string(cli, "optimizer"));
+    options->precision = (enum precision)text_choice(
+        precision_names, cli_string(cli, "precision"));
+    options->optimizer = (enum optimizer)text_choice(
+        optimizer_names, cli_string(cli, "optimizer"));
     options->max_tables = (uint32_t)cli_u64(cli, "max-tables");
     options->memory_bytes = cli_u64(cli, "memory");
     options->repeat = cli_flag(cli, "repeat");

@@ -97,7 +97,7 @@ static int run_task(struct comparison *comparison, const char *name,
     comparison->batch = problem->batch;
     comparison->cost_model = oracles[0]->name;
     comparison->hash = oracles[0]->hash;
-    comparison->basis = cost_basis_name(oracles[0]->basis);
+    comparison->basis = cost_basis_names[oracles[0]->basis];
     for (size_t p = 0; p < comparison->n_planners; p++)
         if (run_planner(&entries[p], &search_contenders()[p], inputs, err))
             goto out;

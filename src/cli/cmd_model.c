@@ -39,7 +39,7 @@ struct feature {
     const char *name;
     double mean, std, min, max;
 };
-#define FEATURE(member) FIGURE_OF(struct feature, member)
+#define FEATURE(member) MEMBER_OF(struct feature, member)
 static const struct figure feature_figures[] = {
     {NULL, "feature", -16, 0, FIGURE_PLAIN, FEATURE(name)},
     {NULL, "mean", 12, 6, FIGURE_SIGNIFICANT, FEATURE(mean)},
@@ -49,7 +49,7 @@ static const struct figure feature_figures[] = {
     {0},
 };
 
-#define ERRORS(member) FIGURE_OF(struct errors, member)
+#define ERRORS(member) MEMBER_OF(struct errors, member)
 static const struct figure error_figures[] = {
     {NULL, "held-out fused samples", -28, 0, FIGURE_PLAIN, ERRORS(name)},
     {NULL, "n", 8, 0, FIGURE_PLAIN, ERRORS(n)},
@@ -129,7 +129,7 @@ static void print_info(const struct model *model, struct cli *cli,
     training_print_model(model, text_shown(cli_arg(cli, 1), cli_arena(cli)),
                          out);
     buf_printf(out, ", format %u\nbasis           %s: %s\n", model->format,
-               cost_basis_name(model->basis), model->source);
+               cost_basis_names[model->basis], model->source);
     training_print_setting(model, cli, out);
     print_ranges(model, out);
     print_training(model, out);

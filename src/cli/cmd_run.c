@@ -76,7 +76,7 @@ static uint32_t find_slowest(const struct run *run)
 static void print_cost_source(const struct cost_source *cost)
 {
     printf("predicted by %s (%s", cost->name ? cost->name : "hand",
-           cost_basis_name(cost->basis));
+           cost_basis_names[cost->basis]);
     if (cost->device)
         printf(" on %s", cost->device);
     if (cost->hash)
@@ -334,7 +334,7 @@ static json_t *cost_model_to_json(const struct plan *plan)
         return json_null();
     return json_pack("{s:s?, s:s?, s:s, s:s?}", "name", plan->cost.name, "hash",
                      plan->cost.hash, "basis",
-                     cost_basis_name(plan->cost.basis), "comm",
+                     cost_basis_names[plan->cost.basis], "comm",
                      plan->cost.comm);
 }
 

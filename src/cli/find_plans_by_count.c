@@ -26,7 +26,7 @@ struct count {
     double used, memory, used_frac;
     const char *stopped, *inputs_hash;
 };
-#define COUNT(member) FIGURE_OF(struct count, member)
+#define COUNT(member) MEMBER_OF(struct count, member)
 static const struct figure count_figures[] = {
     {"gpus", "GPUs", 5, 0, FIGURE_PLAIN, COUNT(n_gpus)},
     {NULL, "hosts", 7, 0, FIGURE_PLAIN, COUNT(hosts)},
@@ -221,7 +221,7 @@ static void print_answer(const struct counts *counts, const struct cli *cli)
     if (!find_answer(&answer, counts))
         return;
     printf("\ncost    %s, %s; %s %" PRIu64 "\n        communication: %s\n",
-           counts->cost.name, cost_basis_name(counts->cost.basis),
+           counts->cost.name, cost_basis_names[counts->cost.basis],
            is_per_gpu ? "batch of a GPU" : "global batch",
            cli_u64(cli, is_per_gpu ? "batch-per-gpu" : "batch"),
            counts->cost.comm);
@@ -270,7 +270,7 @@ static void print_json(const struct counts *counts)
         json_object_set_new(root, "cost_model",
                             json_pack("{s:s, s:s, s:s}", "name",
                                       counts->cost.name, "basis",
-                                      cost_basis_name(counts->cost.basis),
+                                      cost_basis_names[counts->cost.basis],
                                       "comm", counts->cost.comm));
     cli_print_json(root);
 }

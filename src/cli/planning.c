@@ -84,16 +84,6 @@ static int parse_kinds(struct problem *problem, const char *text,
     return 0;
 }
 
-static enum dense_optimizer dense_optimizer_of(const struct cli *cli)
-{
-    const char *name = cli_string(cli, "dense-optimizer");
-    int i = 0;
-
-    while (strcmp(name, dense_optimizer_name((enum dense_optimizer)i)) != 0)
-        i++;
-    return (enum dense_optimizer)i;
-}
-
 int planning_problem(struct problem *problem, const char *path,
                      const struct problem *like, struct cli *cli,
                      struct err *err)
@@ -102,9 +92,8 @@ int planning_problem(struct problem *problem, const char *path,
     uint32_t n_devices; /* the most of a range */
 
     memset(problem, 0, sizeof(*problem));
-    problem->memory_model = strcmp(cli_string(cli, "memory-model"), "weights")
-                                ? MEMORY_FULL
-                                : MEMORY_WEIGHTS;
+    problem->memory_model = (enum memory_model)text_choice(
+        memory_model_names, cli_string(cli, "memory-model"));
     if (cli_given(cli, "cluster")) {
         if (planning_set_cluster(problem, cli, err))
             return -1;
@@ -116,7 +105,8 @@ int planning_problem(struct problem *problem, const char *path,
             return -1;
         n_devices = counts.n_gpus[counts.n - 1];
     }
-    problem->dense_optimizer = dense_optimizer_of(cli);
+    problem->dense_optimizer = (enum dense_optimizer)text_choice(
+        dense_optimizer_names, cli_string(cli, "dense-optimizer"));
     problem->min_width = cli_given(cli, "min-width")
                              ? (uint32_t)cli_u64(cli, "min-width")
                              : like->min_width;

@@ -227,7 +227,7 @@ int training_save(struct model *model, const char *path, struct err *err)
     return rc;
 }
 
-#define ERRORS(member) FIGURE_OF(struct errors, member)
+#define ERRORS(member) MEMBER_OF(struct errors, member)
 static const struct figure error_figures[] = {
     {NULL, "held-out fused samples", -28, 0, FIGURE_PLAIN, ERRORS(name)},
     {NULL, "n", 8, 0, FIGURE_PLAIN, ERRORS(n)},

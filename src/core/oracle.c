@@ -3,18 +3,8 @@
 
 #include <math.h>
 
-const char *cost_basis_name(enum cost_basis basis)
-{
-    switch (basis) {
-    case BASIS_ANALYTIC:
-        return "analytic";
-    case BASIS_MODELLED:
-        return "modelled";
-    case BASIS_MEASURED:
-        return "measured";
-    }
-    return "unknown";
-}
+const char *const cost_basis_names[] = {"analytic", "modelled", "measured",
+                                        NULL};
 
 void oracle_close(struct oracle *oracle)
 {

@@ -24,7 +24,7 @@ enum cost_basis {
     BASIS_MODELLED, /* a net trained on something else than this device */
     BASIS_MEASURED  /* a net trained on measurements of this device */
 };
-const char *cost_basis_name(enum cost_basis basis);
+extern const char *const cost_basis_names[];
 
 #define ORACLE_MAX_TERMS 4
 

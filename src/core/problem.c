@@ -143,13 +143,9 @@ double shard_output_vectors(const struct problem *problem,
     return shard_samples(problem, shard) * table->num_outputs;
 }
 
-const char *dense_optimizer_name(enum dense_optimizer optimizer)
-{
-    static const char *const names[N_DENSE_OPTIMIZERS] = {"table", "sgd",
-                                                          "adagrad", "adam"};
-
-    return names[optimizer];
-}
+const char *const memory_model_names[] = {"full", "weights", NULL};
+const char *const dense_optimizer_names[] = {"table", "sgd", "adagrad", "adam",
+                                             NULL};
 
 enum optimizer optimizer_of_kind(const struct table *table,
                                  enum shard_kind kind,

@@ -66,6 +66,7 @@ bool cluster_is_even(const struct cluster *cluster);
 /* full: weights + optimizer + indices, outputs, gradients + reserve.
  * weights: rows x dim x bytes only, as the papers count. */
 enum memory_model { MEMORY_FULL, MEMORY_WEIGHTS };
+extern const char *const memory_model_names[];
 
 /* What updates replicas: frameworks keep them as dense parameters, for the
  * optimizer of the dense part of the model, with a state of full size. */
@@ -75,9 +76,7 @@ enum dense_optimizer {
     DENSE_ADAGRAD,
     DENSE_ADAM
 };
-#define N_DENSE_OPTIMIZERS 4
-/* "table", "sgd" ... */
-const char *dense_optimizer_name(enum dense_optimizer optimizer);
+extern const char *const dense_optimizer_names[]; /* "table", "sgd" ... */
 
 #define PROBLEM_MAX_BATCH 1e12 /* of any file or option */
 

@@ -8,28 +8,14 @@
 #include <math.h>
 #include <stdio.h>
 
+const char *const sample_kind_names[] = {"fused",  "single",   "executed",
+                                         "repeat", "sentinel", NULL};
+
 struct timing timing_of(double *ms, size_t n)
 {
     return (struct timing){.median_ms = stats_median(ms, n),
                            .p10_ms = stats_quantile(ms, n, 0.1),
                            .p90_ms = stats_quantile(ms, n, 0.9)};
-}
-
-const char *sample_kind_name(enum sample_kind kind)
-{
-    switch (kind) {
-    case SAMPLE_FUSED:
-        return "fused";
-    case SAMPLE_SINGLE:
-        return "single";
-    case SAMPLE_EXECUTED:
-        return "executed";
-    case SAMPLE_REPEAT:
-        return "repeat";
-    case SAMPLE_SENTINEL:
-        return "sentinel";
-    }
-    return NULL;
 }
 
 int sample_sink_put(const struct sample_sink *sink,
@@ -41,7 +27,7 @@ int sample_sink_put(const struct sample_sink *sink,
     if (sink->put(sink->ctx, setting, sample, err))
         return -1;
     snprintf(line, sizeof(line), "stored %s %" PRIu64 " %" PRIu32,
-             sample_kind_name(sample->kind), sample->case_idx, sample->part);
+             sample_kind_names[sample->kind], sample->case_idx, sample->part);
     if (sink->tell)
         sink->tell(line);
     return 0;

@@ -52,8 +52,7 @@ enum sample_kind {
     SAMPLE_REPEAT,   /* a fused case measured again */
     SAMPLE_SENTINEL  /* the same case again and again, to see drift */
 };
-#define N_SAMPLE_KINDS 5
-const char *sample_kind_name(enum sample_kind kind);
+extern const char *const sample_kind_names[];
 
 /* flags: measured while clocks were lowered or the machine was disturbed */
 #define SAMPLE_THROTTLED 1u

@@ -4,24 +4,10 @@
 #include <assert.h>
 #include <string.h>
 
-static const char *const PRECISION_NAMES[N_PRECISIONS] = {
-    [PRECISION_FP32] = "fp32",
-    [PRECISION_FP16] = "fp16",
-    [PRECISION_BF16] = "bf16",
-    [PRECISION_INT8] = "int8",
-};
-static const unsigned PRECISION_BYTES[N_PRECISIONS] = {
-    [PRECISION_FP32] = 4,
-    [PRECISION_FP16] = 2,
-    [PRECISION_BF16] = 2,
-    [PRECISION_INT8] = 1,
-};
-static const char *const OPTIMIZER_NAMES[N_OPTIMIZERS] = {
-    [OPTIMIZER_SGD] = "sgd",
-    [OPTIMIZER_ROWWISE_ADAGRAD] = "rowwise_adagrad",
-    [OPTIMIZER_ADAGRAD] = "adagrad",
-    [OPTIMIZER_ADAM] = "adam",
-};
+const char *const precision_names[] = {"fp32", "fp16", "bf16", "int8", NULL};
+const char *const optimizer_names[] = {"sgd", "rowwise_adagrad", "adagrad",
+                                       "adam", NULL};
+const char *const table_output_names[] = {"pooled", "sequence", NULL};
 const struct shard_traits shard_traits[N_SHARD_KINDS] = {
     {SHARD_TABLE, "table", "TW", "whole tables", false, false, false, false, 0},
     {SHARD_COLUMN, "column", "CW", "column pieces", false, true, false, false,
@@ -32,14 +18,6 @@ const struct shard_traits shard_traits[N_SHARD_KINDS] = {
     {SHARD_REPLICATE, "replicate", "DP", "replicas", false, false, true, false,
      0},
 };
-
-static int name_idx(const char *const *names, size_t n, const char *name)
-{
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(names[i], name) == 0)
-            return (int)i;
-    return -1;
-}
 
 void table_init(struct table *table)
 {
@@ -55,27 +33,14 @@ void table_init(struct table *table)
 
 unsigned precision_bytes(enum precision precision)
 {
-    return PRECISION_BYTES[precision];
-}
+    static const unsigned bytes[N_PRECISIONS] = {
+        [PRECISION_FP32] = 4,
+        [PRECISION_FP16] = 2,
+        [PRECISION_BF16] = 2,
+        [PRECISION_INT8] = 1,
+    };
 
-const char *precision_name(enum precision precision)
-{
-    return PRECISION_NAMES[precision];
-}
-
-int precision_from_name(const char *name)
-{
-    return name_idx(PRECISION_NAMES, N_PRECISIONS, name);
-}
-
-const char *optimizer_name(enum optimizer optimizer)
-{
-    return OPTIMIZER_NAMES[optimizer];
-}
-
-int optimizer_from_name(const char *name)
-{
-    return name_idx(OPTIMIZER_NAMES, N_OPTIMIZERS, name);
+    return bytes[precision];
 }
 
 const char *shard_kind_name(enum shard_kind kind)

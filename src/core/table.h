@@ -120,11 +120,20 @@ struct table {
 void table_init(struct table *table);
 
 unsigned precision_bytes(enum precision precision);
-const char *precision_name(enum precision precision);
-const char *optimizer_name(enum optimizer optimizer);
-/* -1 for an unknown name, else the enum's value. */
-int precision_from_name(const char *name);
-int optimizer_from_name(const char *name);
+/* By value, and at the end NULL. */
+extern const char *const precision_names[], *const optimizer_names[];
+extern const char *const table_output_names[];
+
+static inline const char *precision_name(enum precision precision)
+{
+    return precision_names[precision];
+}
+
+static inline const char *optimizer_name(enum optimizer optimizer)
+{
+    return optimizer_names[optimizer];
+}
+
 const char *shard_kind_name(enum shard_kind kind);
 /* 0 for an unknown name. */
 unsigned shard_kind_from_name(const char *name);

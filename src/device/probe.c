@@ -12,13 +12,8 @@
 #define SCRATCH_BYTES ((uint64_t)1 << 20)
 #define UINT32_SPAN (UINT64_C(1) << 32)
 
-const char *probe_kind_name(enum probe_kind kind)
-{
-    static const char *const NAMES[] = {"read", "copy", "gather", "sort",
-                                        "launch"};
-
-    return NAMES[kind];
-}
+const char *const probe_kind_names[] = {"read", "copy",   "gather",
+                                        "sort", "launch", NULL};
 
 static uint64_t key_bytes(const struct probe *probe)
 {

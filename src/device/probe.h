@@ -20,7 +20,7 @@ enum probe_kind {
     PROBE_SORT,   /* n pairs of key and 32-bit value, key_bits of the key */
     PROBE_LAUNCH  /* one piece of work that does nothing */
 };
-const char *probe_kind_name(enum probe_kind kind); /* "read", "copy" ... */
+extern const char *const probe_kind_names[]; /* "read", "copy" ... NULL */
 
 struct probe {
     enum probe_kind kind;

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#define ENTRY(member) FIGURE_OF(struct compare_entry, member)
+#define ENTRY(member) MEMBER_OF(struct compare_entry, member)
 static const struct figure entry_figures[] = {
     {"planner", "planner", -12, 0, FIGURE_PLAIN, ENTRY(planner)},
     {"valid", NULL, 0, 0, FIGURE_PLAIN, ENTRY(valid)},
@@ -27,7 +27,7 @@ static const struct figure reason_figures[] = {
     {0},
 };
 
-#define MEAN(member) FIGURE_OF(struct compare_mean, member)
+#define MEAN(member) MEMBER_OF(struct compare_mean, member)
 static const struct figure mean_figures[] = {
     {"planner", "planner", -12, 0, FIGURE_PLAIN, MEAN(planner)},
     {"solved", "solved", 7, 0, FIGURE_PLAIN, MEAN(n_valid)},

@@ -26,7 +26,7 @@ struct gpu {
     uint64_t n_fitting; /* pieces of the last GPU for which this one has room */
     double has_room_for; /* the same; NAN for the last one itself */
 };
-#define GPU(member) FIGURE_OF(struct gpu, member)
+#define GPU(member) MEMBER_OF(struct gpu, member)
 static const struct figure gpu_figures[] = {
     {NULL, "GPU", -5, 0, FIGURE_PLAIN, GPU(gpu)},
     {"own_ms", "ms", 9, 4, FIGURE_PLAIN, GPU(own_ms)},
@@ -52,7 +52,7 @@ struct marginal {
     double own_ms;            /* of its GPU, without it */
     bool has_room;            /* on some other GPU */
 };
-#define PIECE(member) FIGURE_OF(struct marginal, member)
+#define PIECE(member) MEMBER_OF(struct marginal, member)
 static const struct figure piece_figures[] = {
     {"shard", NULL, 0, 0, FIGURE_PLAIN, PIECE(shard)},
     {"table", "table", NAME_WIDTH + 1, NAME_WIDTH, FIGURE_CUT, PIECE(table)},
@@ -223,7 +223,7 @@ static void print_step(const struct binding *binding, struct buf *out)
     const char *part = largest_part(binding, &part_ms);
 
     buf_printf(out, "step    %.4f ms by %s (%s)\n", plan->total_ms,
-               plan->cost.name, cost_basis_name(plan->cost.basis));
+               plan->cost.name, cost_basis_names[plan->cost.basis]);
     buf_printf(out,
                "binds   GPU %u is %s, after %.4f ms: compute %.4f, backward "
                "communication %.4f",

@@ -10,7 +10,7 @@
 /* Of the step: a smaller difference is none. */
 #define SAME_FRAC 1e-3
 
-#define WAY(member) FIGURE_OF(struct way, member)
+#define WAY(member) MEMBER_OF(struct way, member)
 static const struct figure way_figures[] = {
     {"way", "all else as it is", -NAME_WIDTH, NAME_WIDTH, FIGURE_CUT,
      WAY(name)},
@@ -85,7 +85,7 @@ void explain_table(struct explained *explained, uint32_t table, struct buf *out)
     print_head(plan, table, out);
     buf_printf(out, "step    %.4f ms by %s (%s), %.4f ms without it\n",
                plan->total_ms, plan->cost.name,
-               cost_basis_name(plan->cost.basis), ways.without_ms);
+               cost_basis_names[plan->cost.basis], ways.without_ms);
     print_verdict(&ways, plan->total_ms, out);
     buf_printf(out, "\n");
     figures_heading(way_figures, out);

@@ -139,7 +139,7 @@ static void print_cost(const struct report *report, struct buf *out)
         return;
     }
     buf_printf(out, "cost    %s %s, %s", cost->name ? cost->name : "unknown",
-               cost->hash ? cost->hash : "", cost_basis_name(cost->basis));
+               cost->hash ? cost->hash : "", cost_basis_names[cost->basis]);
     if (cost->device)
         buf_printf(out, " on %s", cost->device);
     if (cost->comm)
@@ -275,7 +275,7 @@ static void note_training(const struct plan *plan, struct buf *notes)
                    "note: the job's dense optimizer%s%s%s updates the %zu "
                    "replicated table%s\n",
                    is_counted ? ", counted as " : "",
-                   is_counted ? dense_optimizer_name(dense) : "",
+                   is_counted ? dense_optimizer_names[dense] : "",
                    is_counted ? "," : "", n_replicated,
                    n_replicated == 1 ? "" : "s");
 }

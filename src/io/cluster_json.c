@@ -7,7 +7,6 @@
 #include "base/text.h"
 
 #include <inttypes.h>
-#include <stddef.h>
 #include <string.h>
 
 #define MAX_RESERVE_BYTES (UINT64_C(1) << 62)
@@ -15,14 +14,14 @@
 /* Each member that is a number or a text, with its range; sizes and lists are
  * bounded below. */
 
+#define CLUSTER(member) MEMBER_OF(struct cluster, member)
 static const struct place_field file_fields[] = {
-    {"gpu", PLACE_TEXT, false, offsetof(struct cluster, gpu), 0, 0},
-    {"pod_size", PLACE_U32, false, offsetof(struct cluster, hosts_per_domain),
-     1, CLUSTER_MAX_GPUS},
-    {"intra_gbps", PLACE_DOUBLE, false, offsetof(struct cluster, intra_gbps),
-     CLUSTER_MIN_GBPS, CLUSTER_MAX_GBPS},
-    {"inter_gbps", PLACE_DOUBLE, false, offsetof(struct cluster, inter_gbps),
-     CLUSTER_MIN_GBPS, CLUSTER_MAX_GBPS},
+    {"gpu", CLUSTER(gpu), false, 0, 0, NULL},
+    {"pod_size", CLUSTER(hosts_per_domain), false, 1, CLUSTER_MAX_GPUS, NULL},
+    {"intra_gbps", CLUSTER(intra_gbps), false, CLUSTER_MIN_GBPS,
+     CLUSTER_MAX_GBPS, NULL},
+    {"inter_gbps", CLUSTER(inter_gbps), false, CLUSTER_MIN_GBPS,
+     CLUSTER_MAX_GBPS, NULL},
 };
 #define N_FILE_FIELDS (sizeof(file_fields) / sizeof(*file_fields))
 
@@ -30,9 +29,8 @@ struct host {
     uint32_t count, gpus;
 };
 static const struct place_field host_fields[] = {
-    {"count", PLACE_U32, false, offsetof(struct host, count), 1,
-     CLUSTER_MAX_GPUS},
-    {"gpus", PLACE_U32, true, offsetof(struct host, gpus), 1, CLUSTER_MAX_GPUS},
+    {"count", MEMBER_OF(struct host, count), false, 1, CLUSTER_MAX_GPUS, NULL},
+    {"gpus", MEMBER_OF(struct host, gpus), true, 1, CLUSTER_MAX_GPUS, NULL},
 };
 
 /* Names of members, the last one NULL. */

@@ -3,114 +3,12 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "base/json_place.h"
 #include "core/plan_check.h"
-#include "io/cluster_json.h"
-#include "io/tables_io.h"
+#include "io/plan_fields.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <string.h>
-
-#define FORMAT_VERSION 1
-
-/* Longer than any step, shorter than what sums up to infinity. */
-#define MAX_MS 1e15
-
-/* Each member that is a number, a text or a flag, with its range. Those that
- * are lists, choices, or bounded by what stands elsewhere in the file follow
- * below. */
-
-static const struct place_field head_fields[] = {
-    {"batch", PLACE_U64, true, offsetof(struct plan, problem.batch), 1,
-     PROBLEM_MAX_BATCH},
-    {"source", PLACE_TEXT, false, offsetof(struct plan, problem.source), 0, 0},
-    {"min_width", PLACE_U32, false, offsetof(struct plan, problem.min_width),
-     TABLE_COLUMN_STEP, TABLES_MAX_DIM},
-    {"version", PLACE_TEXT, false, offsetof(struct plan, version), 0, 0},
-    {"inputs_hash", PLACE_HASH, false, offsetof(struct plan, inputs_hash), 0,
-     0},
-    {"search", PLACE_TEXT, false, offsetof(struct plan, search), 0, 0},
-    {"stopped", PLACE_TEXT, false, offsetof(struct plan, stopped), 0, 0},
-    {"seed", PLACE_U64, false, offsetof(struct plan, seed), 0, 0x1p64},
-    {"n_evaluations", PLACE_U64, false, offsetof(struct plan, n_evaluations), 0,
-     0x1p64},
-    {"n_floored", PLACE_U32, false, offsetof(struct plan, n_floored), 0,
-     CLUSTER_MAX_GPUS},
-    {"total_ms", PLACE_DOUBLE, false, offsetof(struct plan, total_ms), 0,
-     MAX_MS},
-    {"bound_ms", PLACE_DOUBLE, false, offsetof(struct plan, bound_ms), 0,
-     MAX_MS},
-};
-
-static const struct place_field cluster_fields[] = {
-    {"gpus_per_host", PLACE_U32, false,
-     offsetof(struct cluster, devices_per_host), 1, CLUSTER_MAX_GPUS},
-    {"intra_gbps", PLACE_DOUBLE, false, offsetof(struct cluster, intra_gbps),
-     CLUSTER_MIN_GBPS, CLUSTER_MAX_GBPS},
-    {"inter_gbps", PLACE_DOUBLE, false, offsetof(struct cluster, inter_gbps),
-     CLUSTER_MIN_GBPS, CLUSTER_MAX_GBPS},
-};
-
-static const struct place_field table_fields[] = {
-    {"name", PLACE_TEXT, true, offsetof(struct table, name), 0, 0},
-    {"num_embeddings", PLACE_U64, true, offsetof(struct table, num_embeddings),
-     1, 0x1p64},
-    {"dim", PLACE_U32, true, offsetof(struct table, dim), 1, TABLES_MAX_DIM},
-    {"pooling_factor", PLACE_DOUBLE, true,
-     offsetof(struct table, pooling_factor), 0, TABLES_MAX_FACTOR},
-    {"num_outputs", PLACE_DOUBLE, false, offsetof(struct table, num_outputs), 0,
-     TABLES_MAX_FACTOR},
-    {"zipf_alpha", PLACE_DOUBLE, false, offsetof(struct table, zipf_alpha), 0,
-     TABLE_MAX_ZIPF},
-    {"skew_assumed", PLACE_BOOL, false, offsetof(struct table, skew_assumed), 0,
-     0},
-    {"group", PLACE_TEXT, false, offsetof(struct table, group), 0, 0},
-};
-
-/* A net may put a part below zero; the judge knows how far. */
-static const struct place_field device_fields[] = {
-    {"compute_ms", PLACE_DOUBLE, false,
-     offsetof(struct device_cost, compute_ms), -MAX_MS, MAX_MS},
-    {"bwd_comm_ms", PLACE_DOUBLE, false,
-     offsetof(struct device_cost, bwd_comm_ms), -MAX_MS, MAX_MS},
-    {"fwd_comm_ms", PLACE_DOUBLE, false,
-     offsetof(struct device_cost, fwd_comm_ms), -MAX_MS, MAX_MS},
-    {"total_ms", PLACE_DOUBLE, false, offsetof(struct device_cost, total_ms),
-     -MAX_MS, MAX_MS},
-};
-
-static const struct place_field memory_fields[] = {
-    {"weights", PLACE_U64, true, offsetof(struct memory_items, weights), 0,
-     0x1p64},
-    {"optimizer", PLACE_U64, true, offsetof(struct memory_items, optimizer), 0,
-     0x1p64},
-    {"io", PLACE_U64, true, offsetof(struct memory_items, io), 0, 0x1p64},
-    {"reserve", PLACE_U64, true, offsetof(struct memory_items, reserve), 0,
-     0x1p64},
-    {"total", PLACE_U64, true, offsetof(struct memory_items, total), 0, 0x1p64},
-};
-
-static const struct place_field alone_field = {
-    "alone_ms", PLACE_DOUBLE, false, 0, 0, MAX_MS};
-
-static const struct place_field cost_fields[] = {
-    {"name", PLACE_TEXT, true, offsetof(struct cost_source, name), 0, 0},
-    {"hash", PLACE_HASH, false, offsetof(struct cost_source, hash), 0, 0},
-    {"comm", PLACE_TEXT, false, offsetof(struct cost_source, comm), 0, 0},
-    {"device", PLACE_TEXT, false, offsetof(struct cost_source, device), 0, 0},
-};
-
-/* *out stays where the key is absent. */
-static int optional_choice(int *out, const struct json_place *place,
-                           const char *key, const char *const *names, int n,
-                           struct err *err)
-{
-    return place_has(place, key) ? place_choice(out, place, key, names, n, err)
-                                 : 0;
-}
 
 /* A list of kind names, as a mask. */
 static int optional_kinds(unsigned *out, const struct json_place *place,
@@ -144,27 +42,12 @@ static int read_version(const struct json_place *root, struct err *err)
 
     if (place_u64(&version, root, "neuroshard_plan", 0, UINT64_MAX, err))
         return -1;
-    if (version == FORMAT_VERSION)
+    if (version == PLAN_FORMAT_VERSION)
         return 0;
     return place_error(root, err,
                        "neuroshard_plan is %" PRIu64
                        ", but this program reads version %d",
-                       version, FORMAT_VERSION);
-}
-
-static int read_dense_optimizer(enum dense_optimizer *out,
-                                const struct json_place *root, struct err *err)
-{
-    const char *names[N_DENSE_OPTIMIZERS];
-    int optimizer = DENSE_AS_TABLE;
-
-    for (int i = 0; i < N_DENSE_OPTIMIZERS; i++)
-        names[i] = dense_optimizer_name((enum dense_optimizer)i);
-    if (optional_choice(&optimizer, root, "dense_optimizer", names,
-                        N_DENSE_OPTIMIZERS, err))
-        return -1;
-    *out = (enum dense_optimizer)optimizer;
-    return 0;
+                       version, PLAN_FORMAT_VERSION);
 }
 
 /* What stands beside tables, shards and devices. */
@@ -172,16 +55,14 @@ static int read_head(struct plan *plan, const struct json_place *root,
                      struct arena *arena, struct err *err)
 {
     struct problem *problem = &plan->problem;
-    static const char *const memory_models[] = {"full", "weights"};
-    int memory_model = MEMORY_FULL;
 
     if (PLACE_FIELDS(plan, root, head_fields, arena, err) ||
-        optional_choice(&memory_model, root, "memory_model", memory_models, 2,
-                        err) ||
-        read_dense_optimizer(&problem->dense_optimizer, root, err) ||
+        PLACE_FIELDS(plan, root, min_width_field, arena, err) ||
+        PLACE_FIELDS(plan, root, search_fields, arena, err) ||
+        PLACE_FIELDS(plan, root, total_fields, arena, err) ||
+        PLACE_FIELDS(plan, root, dense_optimizer_field, arena, err) ||
         optional_kinds(&problem->kinds, root, err))
         return -1;
-    problem->memory_model = (enum memory_model)memory_model;
     if (problem->min_width % TABLE_COLUMN_STEP)
         return place_error(root, err, "min_width is %u, not a multiple of %u",
                            problem->min_width, TABLE_COLUMN_STEP);
@@ -257,35 +138,6 @@ static int read_bins(struct table *table, const struct json_place *place,
     return 0;
 }
 
-/* Names of enums, in the order of their values. */
-static int read_formats(struct table *table, const struct json_place *place,
-                        struct err *err)
-{
-    static const char *const outputs[] = {"pooled", "sequence"};
-    const char *precisions[N_PRECISIONS], *optimizers[N_OPTIMIZERS];
-    int output = (int)table->output, precision = (int)table->precision;
-    int comm_precision = (int)table->comm_precision;
-    int optimizer = (int)table->optimizer;
-
-    for (int i = 0; i < N_PRECISIONS; i++)
-        precisions[i] = precision_name((enum precision)i);
-    for (int i = 0; i < N_OPTIMIZERS; i++)
-        optimizers[i] = optimizer_name((enum optimizer)i);
-    if (optional_choice(&output, place, "output", outputs, 2, err) ||
-        optional_choice(&precision, place, "precision", precisions,
-                        N_PRECISIONS, err) ||
-        optional_choice(&comm_precision, place, "comm_precision", precisions,
-                        N_PRECISIONS, err) ||
-        optional_choice(&optimizer, place, "optimizer", optimizers,
-                        N_OPTIMIZERS, err))
-        return -1;
-    table->output = (enum table_output)output;
-    table->precision = (enum precision)precision;
-    table->comm_precision = (enum precision)comm_precision;
-    table->optimizer = (enum optimizer)optimizer;
-    return 0;
-}
-
 /* Without bins and exponent the skew is assumed; a file may also say so. */
 static int read_skew(struct table *table, const struct json_place *place,
                      struct err *err)
@@ -306,7 +158,8 @@ static int read_table(struct table *table, const struct json_place *place,
 
     table_init(table);
     if (PLACE_FIELDS(table, place, table_fields, arena, err) ||
-        read_formats(table, place, err) || read_skew(table, place, err) ||
+        PLACE_FIELDS(table, place, group_field, arena, err) ||
+        read_skew(table, place, err) ||
         optional_kinds(&table->kinds, place, err))
         return -1;
     if (!place_has(place, "device"))
@@ -406,8 +259,7 @@ static int read_shards(struct plan *plan, const struct json_place *root,
         plan->shard_ms[i] = NAN;
         if (place_element(&place, root, "shards", list, i, err) ||
             read_shard(&plan->shards[i], &place, &plan->problem, err) ||
-            place_fields(&plan->shard_ms[i], &place, &alone_field, 1, arena,
-                         err))
+            PLACE_FIELDS(&plan->shard_ms[i], &place, alone_field, arena, err))
             return -1;
         has_costs |= !isnan(plan->shard_ms[i]);
     }
@@ -480,37 +332,22 @@ static int read_devices(struct plan *plan, const struct json_place *root,
 }
 
 /* `basis` wins over `measured`, which stands for two of its three values. */
-static int read_basis(struct cost_source *cost, const struct json_place *place,
-                      struct err *err)
-{
-    const char *names[BASIS_MEASURED + 1];
-    bool is_measured = false;
-    int basis;
-
-    if (place_has(place, "measured") &&
-        place_bool(&is_measured, place, "measured", err))
-        return -1;
-    basis = is_measured ? BASIS_MEASURED : BASIS_ANALYTIC;
-    for (int i = 0; i <= BASIS_MEASURED; i++)
-        names[i] = cost_basis_name((enum cost_basis)i);
-    if (optional_choice(&basis, place, "basis", names, BASIS_MEASURED + 1, err))
-        return -1;
-    cost->basis = (enum cost_basis)basis;
-    return 0;
-}
-
 static int read_cost_model(struct cost_source *cost,
                            const struct json_place *root, struct arena *arena,
                            struct err *err)
 {
     struct json_place place;
+    bool is_measured = false;
 
     if (!place_has(root, "cost_model"))
         return 0;
     if (place_object(&place, root, "cost_model", err) ||
-        PLACE_FIELDS(cost, &place, cost_fields, arena, err))
+        PLACE_FIELDS(cost, &place, cost_fields, arena, err) ||
+        (place_has(&place, "measured") &&
+         place_bool(&is_measured, &place, "measured", err)))
         return -1;
-    return read_basis(cost, &place, err);
+    cost->basis = is_measured ? BASIS_MEASURED : BASIS_ANALYTIC;
+    return PLACE_FIELDS(cost, &place, basis_fields, arena, err);
 }
 
 static int read_plan(struct plan *plan, const struct json_place *root,

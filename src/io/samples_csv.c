@@ -68,7 +68,7 @@ void samples_csv_add(struct buf *out, const struct sample *sample)
                optimizer_name(setting->optimizer));
     buf_printf(out, "%s,%" PRIu64 ",%s,%" PRIu32 ",",
                hash_text(seed, sample->seed), sample->case_idx,
-               sample_kind_name(sample->kind), sample->part);
+               sample_kind_names[sample->kind], sample->part);
     add_tables(out, sample);
     add_timing(out, &sample->forward);
     add_timing(out, &sample->backward);

@@ -476,8 +476,8 @@ static int take_setting(struct query *query, void *item, const void *before,
     stored->id = take_i64(query);
     setting->device = take_text(query, arena);
     setting->n_threads = (uint32_t)take_u64(query);
-    precision = precision_from_name(take_text(query, arena));
-    optimizer = optimizer_from_name(take_text(query, arena));
+    precision = text_choice(precision_names, take_text(query, arena));
+    optimizer = text_choice(optimizer_names, take_text(query, arena));
     setting->batch = (uint32_t)take_u64(query);
     setting->isa = take_text(query, arena);
     setting->driver = take_text(query, arena);

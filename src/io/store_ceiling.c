@@ -2,6 +2,7 @@
 #include "io/store_private.h"
 
 #include "base/clock.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -11,7 +12,7 @@ static void bind_probe(struct query *query,
                        const struct probe *probe)
 {
     bind_device(query, setting);
-    bind_text(query, probe_kind_name(probe->kind));
+    bind_text(query, probe_kind_names[probe->kind]);
     bind_u64(query, probe->n_bytes);
     bind_u64(query, probe->n);
     bind_i64(query, probe->row_bytes);
@@ -48,14 +49,6 @@ bool store_has_ceiling(struct store *store,
     return query_found(&query);
 }
 
-static int kind_from_name(const char *name)
-{
-    for (int kind = PROBE_READ; kind <= PROBE_LAUNCH; kind++)
-        if (!strcmp(name, probe_kind_name((enum probe_kind)kind)))
-            return kind;
-    return -1;
-}
-
 static int take_ceiling(struct query *query, void *item, const void *before,
                         struct arena *arena, struct err *err)
 {
@@ -66,7 +59,7 @@ static int take_ceiling(struct query *query, void *item, const void *before,
     (void)before;
     take_i64(query); /* its key */
     name = take_text(query, arena);
-    kind = kind_from_name(name);
+    kind = text_choice(probe_kind_names, name);
     if (kind < 0)
         return err_set(err, ERR_INPUT,
                        "cost database '%s': a ceiling is of an unknown kind "

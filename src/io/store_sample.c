@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/text.h"
 #include "io/store_private.h"
 
 #include <inttypes.h>
@@ -41,7 +42,7 @@ static int add_sample(struct store *store, int64_t setting_id,
     bind_i64(&query, setting_id);
     bind_u64(&query, sample->seed);
     bind_u64(&query, sample->case_idx);
-    bind_text(&query, sample_kind_name(sample->kind));
+    bind_text(&query, sample_kind_names[sample->kind]);
     bind_i64(&query, sample->part);
     bind_i64(&query, sample->n_tables);
     bind_timing(&query, &sample->forward);
@@ -113,7 +114,7 @@ static int store_has(struct store *store, const struct sample_setting *setting,
     bind_setting(&query, setting);
     bind_u64(&query, seed);
     bind_u64(&query, case_idx);
-    bind_text(&query, sample_kind_name(kind));
+    bind_text(&query, sample_kind_names[kind]);
     bind_i64(&query, part);
     return query_found(&query);
 }
@@ -150,14 +151,6 @@ struct sample_sink store_sink(struct store *store)
                                 .put_comm = sink_put_comm,
                                 .has = sink_has,
                                 .has_comm = sink_has_comm};
-}
-
-static int kind_from_name(const char *name)
-{
-    for (int kind = 0; kind < N_SAMPLE_KINDS; kind++)
-        if (!strcmp(name, sample_kind_name((enum sample_kind)kind)))
-            return kind;
-    return -1;
 }
 
 /* What is being read: the samples of one setting or of all of a device. */
@@ -198,7 +191,8 @@ static int take_sample(struct query *query, void *item, const void *last,
     sample->seed = take_u64(query);
     sample->case_idx = take_u64(query);
     kind_name = sqlite3_column_text(query->stmt, ++query->column);
-    kind = kind_name ? kind_from_name((const char *)kind_name) : -1;
+    kind = kind_name ? text_choice(sample_kind_names, (const char *)kind_name)
+                     : -1;
     sample->part = (uint32_t)take_u64(query);
     sample->n_tables = (uint32_t)take_u64(query);
     sample->forward = take_timing(query);

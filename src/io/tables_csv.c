@@ -156,21 +156,24 @@ static int read_formats(const struct reader *reader, struct table *table,
         table->output = OUTPUT_SEQUENCE;
     else if (*output && strcmp(output, "pooled") != 0)
         return bad_cell(reader, COLUMN_OUTPUT, "pooled or sequence", err);
-    if (*precision && precision_from_name(precision) < 0)
+    if (*precision && text_choice(precision_names, precision) < 0)
         return bad_cell(reader, COLUMN_PRECISION, "fp32, fp16, bf16 or int8",
                         err);
-    if (*comm && precision_from_name(comm) < 0)
+    if (*comm && text_choice(precision_names, comm) < 0)
         return bad_cell(reader, COLUMN_COMM_PRECISION,
                         "fp32, fp16, bf16 or int8", err);
-    if (*optimizer && optimizer_from_name(optimizer) < 0)
+    if (*optimizer && text_choice(optimizer_names, optimizer) < 0)
         return bad_cell(reader, COLUMN_OPTIMIZER,
                         "sgd, rowwise_adagrad, adagrad or adam", err);
     if (*precision)
-        table->precision = (enum precision)precision_from_name(precision);
+        table->precision =
+            (enum precision)text_choice(precision_names, precision);
     if (*comm)
-        table->comm_precision = (enum precision)precision_from_name(comm);
+        table->comm_precision =
+            (enum precision)text_choice(precision_names, comm);
     if (*optimizer)
-        table->optimizer = (enum optimizer)optimizer_from_name(optimizer);
+        table->optimizer =
+            (enum optimizer)text_choice(optimizer_names, optimizer);
     return 0;
 }
 

@@ -5,21 +5,18 @@
 #include "base/json_place.h"
 #include "base/text.h"
 
-#include <stddef.h>
 #include <string.h>
 
-#define MEMBER_ROWS "num_embeddings"
-#define MEMBER_DIM "embedding_dim"
-#define MEMBER_POOLING "pooling_factor"
+#define KEY_ROWS "num_embeddings"
+#define KEY_DIM "embedding_dim"
+#define KEY_POOLING "pooling_factor"
 
 /* Each member, with its range. */
+#define TABLE(member) MEMBER_OF(struct table, member)
 static const struct place_field fields[] = {
-    {MEMBER_ROWS, PLACE_U64, true, offsetof(struct table, num_embeddings), 1,
-     0x1p63},
-    {MEMBER_DIM, PLACE_U32, false, offsetof(struct table, dim), 1,
-     TABLES_MAX_DIM},
-    {MEMBER_POOLING, PLACE_DOUBLE, false,
-     offsetof(struct table, pooling_factor), 0, TABLES_MAX_FACTOR},
+    {KEY_ROWS, TABLE(num_embeddings), true, 1, 0x1p63, NULL},
+    {KEY_DIM, TABLE(dim), false, 1, TABLES_MAX_DIM, NULL},
+    {KEY_POOLING, TABLE(pooling_factor), false, 0, TABLES_MAX_FACTOR, NULL},
 };
 #define N_FIELDS (sizeof(fields) / sizeof(*fields))
 
@@ -64,8 +61,8 @@ static int read_table(struct reader *reader, struct table *table,
     if (!json_is_object(object))
         return err_set(err, ERR_INPUT,
                        "%s:%zu: '%s' is no table, which would be an object "
-                       "with '" MEMBER_ROWS "', '" MEMBER_DIM
-                       "' and '" MEMBER_POOLING "'",
+                       "with '" KEY_ROWS "', '" KEY_DIM "' and '" KEY_POOLING
+                       "'",
                        reader->source, line, tables_shown(shown, name));
     if (!*name || !text_is_printable(name))
         return err_set(err, ERR_INPUT,
@@ -83,10 +80,10 @@ static int read_table(struct reader *reader, struct table *table,
         return -1;
     if (!table->dim)
         return place_error(&place, err,
-                           MEMBER_DIM " is missing, and no option '--dim D' "
-                                      "fills it");
+                           KEY_DIM " is missing, and no option '--dim D' "
+                                   "fills it");
     table->pooling_factor += 0.0; /* no -0 */
-    reader->n_pooling += place_has(&place, MEMBER_POOLING);
+    reader->n_pooling += place_has(&place, KEY_POOLING);
     return 0;
 }
 
@@ -120,7 +117,7 @@ static int read_tables(struct reader *reader, struct table_list *list,
         n++;
         if (reader->n_pooling != n && reader->n_pooling != 0)
             return err_set(err, ERR_INPUT,
-                           "%s:%zu: '" MEMBER_POOLING "' is %s here, but %s "
+                           "%s:%zu: '" KEY_POOLING "' is %s here, but %s "
                            "before: give it for all tables or for none",
                            reader->source, line,
                            n_pooling == reader->n_pooling ? "missing" : "given",
@@ -174,7 +171,7 @@ int tables_from_json(struct table_list *list, const char *text, size_t len,
     warn_unknown(&reader);
     if (!reader.n_pooling)
         tables_warn(options,
-                    "%s: no table has a '" MEMBER_POOLING
+                    "%s: no table has a '" KEY_POOLING
                     "', so one look-up a sample is assumed for every table",
                     source);
     rc = 0;

@@ -13,7 +13,7 @@ struct row {
     bool is_new;
 };
 
-#define ROW(member) FIGURE_OF(struct row, member)
+#define ROW(member) MEMBER_OF(struct row, member)
 static const struct figure figures[] = {
     {"name", "name", -6, 5, FIGURE_CUT, ROW(name)},
     {"n", "n", 4, 0, FIGURE_PLAIN, ROW(n)},

@@ -151,8 +151,8 @@ static void check_replicas(struct arena *arena)
                (cases[i].before != cases[i].after ||
                 items.weights + items.optimizer == copy),
            "a replica more of %s to %s: %" PRIu64 " B",
-           dense_optimizer_name(cases[i].before),
-           dense_optimizer_name(cases[i].after), moves.bytes.moved);
+           dense_optimizer_names[cases[i].before],
+           dense_optimizer_names[cases[i].after], moves.bytes.moved);
         moves = find(&one, &three, arena);
         ok(moves.bytes.moved == 2 * 6400 && moves.bytes.kept == 6400 &&
                !moves.bytes.added,

@@ -115,10 +115,11 @@ static void test_memory_of_replicas(void)
     replica.kind = SHARD_REPLICATE;
     items = shard_memory(&problem, &replica);
     is_i64((int64_t)items.optimizer, 4000, "as the table's, where not said");
-    is_str(dense_optimizer_name(DENSE_AS_TABLE), "table", "so it is called");
+    is_str(dense_optimizer_names[DENSE_AS_TABLE], "table", "so it is called");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         problem.dense_optimizer = cases[i].optimizer;
-        is_str(dense_optimizer_name(cases[i].optimizer), cases[i].name, "name");
+        is_str(dense_optimizer_names[cases[i].optimizer], cases[i].name,
+               "name");
         items = shard_memory(&problem, &replica);
         is_near((double)items.optimizer, cases[i].factor * 1000 * 32 * 4, 0,
                 "a state of full size");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/table.h"
 
+#include "base/text.h"
 #include "tests/tap.h"
 
 static void test_init(void)
@@ -40,20 +41,20 @@ static void test_names(void)
 
     for (int i = 0; i < N_PRECISIONS; i++) {
         is_str(precision_name((enum precision)i), precisions[i], "precision");
-        is_i64(precision_from_name(precisions[i]), i, precisions[i]);
+        is_i64(text_choice(precision_names, precisions[i]), i, precisions[i]);
         is_i64(precision_bytes((enum precision)i), bytes[i], "bytes");
     }
     for (int i = 0; i < N_OPTIMIZERS; i++) {
         is_str(optimizer_name((enum optimizer)i), optimizers[i], "optimizer");
-        is_i64(optimizer_from_name(optimizers[i]), i, optimizers[i]);
+        is_i64(text_choice(optimizer_names, optimizers[i]), i, optimizers[i]);
     }
     for (unsigned i = 0; i < 5; i++) {
         is_str(shard_kind_name((enum shard_kind)(1u << i)), kinds[i], "kind");
         is_i64(shard_kind_from_name(kinds[i]), 1 << i, kinds[i]);
     }
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        is_i64(precision_from_name(wrong[i]), -1, "no such precision");
-        is_i64(optimizer_from_name(wrong[i]), -1, "no such optimizer");
+        is_i64(text_choice(precision_names, wrong[i]), -1, "no such precision");
+        is_i64(text_choice(optimizer_names, wrong[i]), -1, "no such optimizer");
         is_i64(shard_kind_from_name(wrong[i]), 0, "no such kind");
     }
 }

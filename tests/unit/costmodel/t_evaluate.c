@@ -165,13 +165,13 @@ static void test_kept(const struct sample *samples, size_t n,
     struct model model;
     size_t n_repeats = 0;
 
-    for (int kind = 0; kind < N_SAMPLE_KINDS; kind++) {
+    for (int kind = 0; sample_kind_names[kind]; kind++) {
         struct sample sample =
             synthetic_sample((enum sample_kind)kind, 0, 0, &table, 1);
 
         is_i64(sample_trains(&sample),
                kind != SAMPLE_REPEAT && kind != SAMPLE_SENTINEL,
-               sample_kind_name(sample.kind));
+               sample_kind_names[sample.kind]);
         sample.flags = SAMPLE_THROTTLED;
         ok(!sample_trains(&sample), "not of a disturbed machine");
         sample.flags = 0;

@@ -31,7 +31,7 @@ static void test_bytes(void)
     };
 
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
-        is_str(probe_kind_name(CASES[i].probe.kind), CASES[i].name, "name");
+        is_str(probe_kind_names[CASES[i].probe.kind], CASES[i].name, "name");
         is_near(probe_moved_bytes(&CASES[i].probe), CASES[i].moved, 0,
                 "bytes moved");
         is_i64((int64_t)probe_memory_bytes(&CASES[i].probe),
@@ -72,7 +72,7 @@ static void test_timings(struct device *device)
         ok(!probe_run(device, probe, 3, &timing, &err) &&
                timing.median_ms > 0 && timing.p10_ms <= timing.median_ms &&
                timing.median_ms <= timing.p90_ms,
-           "%s %zu %s", probe_kind_name(probe->kind), i, err.msg);
+           "%s %zu %s", probe_kind_names[probe->kind], i, err.msg);
     }
     if (device_kind_of(device) == DEVICE_CUDA)
         ok(device_free_bytes(device) + (1 << 20) > n_free,

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_IO_PLAN_FIELDS_H
+#define NEUROSHARD_IO_PLAN_FIELDS_H
+
+#include "base/json_place.h"
+#include "core/plan.h"
+#include "io/cluster_json.h"
+#include "io/tables_io.h"
+
+/*
+ * The members of a plan file that are numbers, texts, flags or choices, in the
+ * order in which they are written, each with its range; for its reader and its
+ * writer. Those that are lists, or bounded by what stands elsewhere in the
+ * file, are not here.
+ */
+
+#define PLAN_FORMAT_VERSION 1
+
+/* Longer than any step, shorter than what sums up to infinity. */
+#define PLAN_MAX_MS 1e15
+
+#define PLAN(member) MEMBER_OF(struct plan, member)
+static const struct place_field head_fields[] = {
+    {"version", PLAN(version), false, 0, 0, NULL},
+    {"inputs_hash", MEMBER_HASH, offsetof(struct plan, inputs_hash), false, 0,
+     0, NULL},
+    {"source", PLAN(problem.source), false, 0, 0, NULL},
+    {"batch", PLAN(problem.batch), true, 1, PROBLEM_MAX_BATCH, NULL},
+    {"memory_model", PLAN(problem.memory_model), false, 0, 0,
+     memory_model_names},
+};
+static const struct place_field dense_optimizer_field[] = {
+    {"dense_optimizer", PLAN(problem.dense_optimizer), false, 0, 0,
+     dense_optimizer_names},
+};
+static const struct place_field min_width_field[] = {
+    {"min_width", PLAN(problem.min_width), false, TABLE_COLUMN_STEP,
+     TABLES_MAX_DIM, NULL},
+};
+static const struct place_field search_fields[] = {
+    {"search", PLAN(search), false, 0, 0, NULL},
+    {"stopped", PLAN(stopped), false, 0, 0, NULL},
+    {"seed", PLAN(seed), false, 0, 0x1p64, NULL},
+    {"n_evaluations", PLAN(n_evaluations), false, 0, 0x1p64, NULL},
+    {"n_floored", PLAN(n_floored), false, 0, CLUSTER_MAX_GPUS, NULL},
+};
+static const struct place_field total_fields[] = {
+    {"total_ms", PLAN(total_ms), false, 0, PLAN_MAX_MS, NULL},
+    {"bound_ms", PLAN(bound_ms), false, 0, PLAN_MAX_MS, NULL},
+};
+
+#define CLUSTER(member) MEMBER_OF(struct cluster, member)
+static const struct place_field cluster_fields[] = {
+    {"gpus_per_host", CLUSTER(devices_per_host), false, 1, CLUSTER_MAX_GPUS,
+     NULL},
+    {"intra_gbps", CLUSTER(intra_gbps), false, CLUSTER_MIN_GBPS,
+     CLUSTER_MAX_GBPS, NULL},
+    {"inter_gbps", CLUSTER(inter_gbps), false, CLUSTER_MIN_GBPS,
+     CLUSTER_MAX_GBPS, NULL},
+};
+
+#define TABLE(member) MEMBER_OF(struct table, member)
+static const struct place_field table_fields[] = {
+    {"name", TABLE(name), true, 0, 0, NULL},
+    {"num_embeddings", TABLE(num_embeddings), true, 1, 0x1p64, NULL},
+    {"dim", TABLE(dim), true, 1, TABLES_MAX_DIM, NULL},
+    {"pooling_factor", TABLE(pooling_factor), true, 0, TABLES_MAX_FACTOR, NULL},
+    {"num_outputs", TABLE(num_outputs), false, 0, TABLES_MAX_FACTOR, NULL},
+    {"output", TABLE(output), false, 0, 0, table_output_names},
+    {"precision", TABLE(precision), false, 0, 0, precision_names},
+    {"comm_precision", TABLE(comm_precision), false, 0, 0, precision_names},
+    {"optimizer", TABLE(optimizer), false, 0, 0, optimizer_names},
+    {"zipf_alpha", TABLE(zipf_alpha), false, 0, TABLE_MAX_ZIPF, NULL},
+    {"skew_assumed", TABLE(skew_assumed), false, 0, 0, NULL},
+};
+static const struct place_field group_field[] = {
+    {"group", TABLE(group), false, 0, 0, NULL},
+};
+
+/* A net may put a part below zero; the judge knows how far. */
+#define COST(member) MEMBER_OF(struct device_cost, member)
+static const struct place_field device_fields[] = {
+    {"compute_ms", COST(compute_ms), false, -PLAN_MAX_MS, PLAN_MAX_MS, NULL},
+    {"fwd_comm_ms", COST(fwd_comm_ms), false, -PLAN_MAX_MS, PLAN_MAX_MS, NULL},
+    {"bwd_comm_ms", COST(bwd_comm_ms), false, -PLAN_MAX_MS, PLAN_MAX_MS, NULL},
+    {"total_ms", COST(total_ms), false, -PLAN_MAX_MS, PLAN_MAX_MS, NULL},
+};
+
+#define MEMORY(member) MEMBER_OF(struct memory_items, member)
+static const struct place_field memory_fields[] = {
+    {"weights", MEMORY(weights), true, 0, 0x1p64, NULL},
+    {"optimizer", MEMORY(optimizer), true, 0, 0x1p64, NULL},
+    {"io", MEMORY(io), true, 0, 0x1p64, NULL},
+    {"reserve", MEMORY(reserve), true, 0, 0x1p64, NULL},
+    {"total", MEMORY(total), true, 0, 0x1p64, NULL},
+};
+
+static const struct place_field alone_field[] = {
+    {"alone_ms", MEMBER_REAL, 0, false, 0, PLAN_MAX_MS, NULL}};
+
+#define SOURCE(member) MEMBER_OF(struct cost_source, member)
+static const struct place_field cost_fields[] = {
+    {"name", SOURCE(name), true, 0, 0, NULL},
+    {"hash", MEMBER_HASH, offsetof(struct cost_source, hash), false, 0, 0,
+     NULL},
+};
+static const struct place_field basis_fields[] = {
+    {"basis", SOURCE(basis), false, 0, 0, cost_basis_names},
+    {"comm", SOURCE(comm), false, 0, 0, NULL},
+    {"device", SOURCE(device), false, 0, 0, NULL},
+};
+
+#endif
