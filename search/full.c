@@ -7,7 +7,6 @@
 #include "search/bound.h"
 #include "search/forms.h"
 #include "search/infeasible.h"
-#include "search/published.h"
 #include "search/search.h"
 #include "search/settle.h"
 #include "search/starts.h"

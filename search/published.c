@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/published.h"
-
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/ranked.h"
 #include "core/plan_check.h"
-#include "search/caps.h"
 #include "search/infeasible.h"
+#include "search/search.h"
 #include "search/settle.h"
+#include "search/starts.h"
 #include "search/watch.h"
 
 #include <math.h>
@@ -15,6 +14,10 @@
 
 /* A total that is so little above another is as good. */
 #define MATCHED_FRAC 1e-4
+/* Caps on the output width of a device as published, and one point without. */
+#define N_CAPS 11
+#define CAP_STEP 0.05
+#define NOWHERE UINT32_MAX
 
 void search_options_init(struct search_options *options)
 {
@@ -41,295 +44,423 @@ int search_finish(struct plan *plan, const struct oracle *oracle,
 }
 
 /*
- * The published outer search: a beam over column halvings. From each kept set
- * of pieces, each of the largest and the dearest ones is halved in turn and
- * the caps price the result (search/caps.h); the K best sets go on, L times.
+ * The published search (NeuroShard, MLSys 2023). Outside, a beam over column
+ * halvings: from each kept set of pieces, each of the largest and the dearest
+ * ones is halved in turn, and the K best sets go on, L times. Inside, a greedy
+ * places the pieces of a set, dearest first, each on the device with the least
+ * predicted compute among those whose memory and output width allow it; ties go
+ * to less memory, then to the lower index. It does so under each of a grid of
+ * caps on a device's output width, 1.0, 1.05 ... 1.5 times the mean, and the
+ * assignment with the least total wins.
  *
- * The published beam has no point without a cap. Here such an assignment
- * competes for the best plan, but does not decide which sets go on while a
- * capped one exists: so the beam walks the published path, and its result is
- * never worse than the published one.
+ * One point without a cap is added, which finds plans where every cap is too
+ * tight. Such an assignment competes for the best plan, but does not decide
+ * which sets go on while a capped one exists: so the beam walks the published
+ * path, and its result is never worse than the published one.
  */
 
-/* A set of pieces. `pieces` are in the published order, where a halved piece
- * stays in its place and its twin comes last: candidates are tried in it. The
- * sorted list of the items that were halved names the set, since pieces of one
- * item are alike. */
+/* A set of pieces, and what the best assignment of them costs. */
 struct node {
-    uint32_t *pieces; /* [n_pieces] */
-    size_t n_pieces;
-    uint32_t *halved; /* [depth], ascending */
-    double capped_ms, best_ms;
+    uint32_t *pieces; /* [n], parts, in the published order: a halved one stays
+                         in its place and its twin comes last */
+    uint32_t *ranked; /* [n], the same in the order of the greedy */
+    size_t n;
+    uint32_t like;     /* of the beam's children: the first one of this set */
+    double capped_ms;  /* under the published caps; INFINITY for no plan */
+    double best_ms;    /* under any */
+    unsigned n_priced; /* assignments */
 };
 
-/* A node with one more piece halved. Two that halve the same items, in any
- * order, cost the same and are priced once; both take a place in the beam, as
- * published. */
-struct child {
-    const struct node *parent;
-    uint32_t position; /* of the piece in parent->pieces */
-    uint32_t *halved;  /* [n_halved], ascending */
-    size_t n_halved;
-    uint32_t idx;    /* in the order in which they were made */
-    uint32_t priced; /* whose result stands for it */
-    struct caps_result result;
+/* A device that the greedy fills. */
+struct filling {
+    double compute_ms; /* 0 while it is empty */
+    double output;     /* width */
+    uint64_t bytes;
+    bool is_held;
+};
+
+/* One thread's. */
+struct greedy {
+    double *sums;            /* [R][width] */
+    struct filling *devices; /* [R] */
+    double *compute_ms;      /* [R] */
+    double *fwd_ms, *bwd_ms; /* [R] */
+    uint32_t *placement;     /* [n]: device of piece i */
+    double *placed_ms;       /* [n]: its compute then */
 };
 
 struct beam {
-    const struct halves *halves;
     const struct search_options *options;
     struct arena *arena;
-    struct caps *caps;  /* [threads] */
-    struct node *nodes; /* [beam_width] */
+    struct parts parts;
+    double *single_ms; /* [n_parts]: compute of a device that holds it alone */
+    double *output;    /* [n_parts]: floats a sample that it sends */
+    uint32_t *rank;    /* [n_parts]: place in the order of the greedy */
+    double empty_ms;   /* compute of a device that holds nothing */
+    double caps[N_CAPS + 1];
+    struct greedy *greedies; /* [threads] */
+    struct node *nodes;
     size_t n_nodes;
-    struct child *children;
+    struct node *children;
     size_t n_children;
-    uint32_t *to_price; /* indices of children, one for each different set */
-    size_t n_to_price;
     struct node best; /* least best_ms so far */
     uint64_t n_priced;
 };
 
-/* All whole, or in halves where that may not be. */
-static void root_node(struct node *node, const struct parts *parts,
-                      struct arena *arena)
+static double output_of(const struct parts *parts, const struct part *part)
 {
-    size_t n = parts->n_units;
+    const struct unit *unit = parts->of[part->unit].unit;
+    double output = 0;
 
-    node->pieces = ARENA_NEW(arena, uint32_t, 2 * n);
+    for (uint32_t k = 0; k < unit->n_tables; k++) {
+        struct shard shard = shard_whole(parts->problem, unit->tables[k], 0);
+
+        if (part->kind == SHARD_COLUMN) {
+            shard.kind = SHARD_COLUMN;
+            shard.col_end = part->width;
+        }
+        output += shard_output_vectors(parts->problem, &shard) * shard.col_end /
+                  (double)parts->problem->batch;
+    }
+    return output;
+}
+
+/* Dearest first; of equal ones the later table, then the larger piece. */
+static void rank_parts(struct beam *beam)
+{
+    const struct parts *parts = &beam->parts;
+    struct ranked *order =
+        ARENA_NEW(beam->arena, struct ranked, parts->n_parts);
+    uint32_t *part_of = ARENA_NEW(beam->arena, uint32_t, parts->n_parts);
+    uint32_t n = 0;
+
+    for (uint32_t u = parts->n_units; u-- > 0;)
+        for (uint32_t p = parts->of[u].whole;
+             p < parts->n_parts && parts->parts[p].unit == u; p++) {
+            order[n] = (struct ranked){-beam->single_ms[p], n};
+            part_of[n++] = p;
+        }
+    ranked_sort(order, n);
+    beam->rank = ARENA_NEW(beam->arena, uint32_t, n);
+    for (uint32_t i = 0; i < n; i++)
+        beam->rank[part_of[order[i].idx]] = i;
+}
+
+/* What may be placed, and the caps: 1.0, 1.05 ... times the mean output. */
+static int open_beam(struct beam *beam, const struct problem *problem,
+                     const struct oracle *oracle, struct err *err)
+{
+    const struct parts *parts = &beam->parts;
+    double *nothing = ARENA_NEW(beam->arena, double, oracle->width);
+    double mean_output = 0;
+
+    if (parts_init_halves(&beam->parts, problem, oracle, beam->options->pool,
+                          beam->arena, err))
+        return -1;
+    beam->single_ms = ARENA_NEW(beam->arena, double, parts->n_parts);
+    beam->output = ARENA_NEW(beam->arena, double, parts->n_parts);
+    oracle->ops->compute(oracle, parts->vectors, parts->n_parts,
+                         beam->single_ms);
+    oracle->ops->compute(oracle, nothing, 1, &beam->empty_ms);
+    for (uint32_t p = 0; p < parts->n_parts; p++) {
+        beam->output[p] = output_of(parts, &parts->parts[p]);
+        if (parts->parts[p].kind == SHARD_TABLE)
+            mean_output += beam->output[p];
+    }
+    mean_output /= parts->n_devices;
+    for (unsigned c = 0; c < N_CAPS; c++)
+        beam->caps[c] = (1 + CAP_STEP * c) * mean_output;
+    beam->caps[N_CAPS] = INFINITY;
+    rank_parts(beam);
+    return 0;
+}
+
+/* --- the greedy --- */
+
+static uint32_t choose_device(const struct beam *beam,
+                              const struct filling *devices, uint32_t piece,
+                              double cap)
+{
+    const struct part *part = &beam->parts.parts[piece];
+    int64_t pin = beam->parts.of[part->unit].unit->device;
+    uint32_t begin = pin < 0 ? 0 : (uint32_t)pin, chosen = NOWHERE;
+    uint32_t end = pin < 0 ? beam->parts.n_devices : begin + 1;
+
+    for (uint32_t r = begin; r < end; r++) {
+        const struct filling *device = &devices[r], *best;
+
+        if (part->bytes > beam->parts.room_bytes[r] - device->bytes ||
+            device->output + beam->output[piece] > cap)
+            continue;
+        best = &devices[chosen == NOWHERE ? r : chosen];
+        if (chosen == NOWHERE || device->compute_ms < best->compute_ms ||
+            (device->compute_ms == best->compute_ms &&
+             device->bytes < best->bytes))
+            chosen = r;
+    }
+    return chosen;
+}
+
+/* Places all pieces under a cap; false where one finds no device. *most_output
+ * is that of the fullest device. As far as it goes as under the looser cap
+ * before (is_like), the oracle need not be asked. */
+static bool place_all(const struct beam *beam, struct greedy *greedy,
+                      const struct node *node, double cap, bool is_like,
+                      double *most_output)
+{
+    const struct oracle *oracle = beam->parts.oracle;
+    const size_t n_devices = beam->parts.n_devices, width = oracle->width;
+
+    memset(greedy->sums, 0, n_devices * width * sizeof(*greedy->sums));
+    memset(greedy->devices, 0, n_devices * sizeof(*greedy->devices));
+    *most_output = 0;
+    for (size_t i = 0; i < node->n; i++) {
+        uint32_t piece = node->ranked[i];
+        uint32_t r = choose_device(beam, greedy->devices, piece, cap);
+        struct filling *device;
+        double *sum;
+
+        if (r == NOWHERE)
+            return false;
+        device = &greedy->devices[r];
+        sum = greedy->sums + r * width;
+        for (size_t w = 0; w < width; w++)
+            sum[w] += beam->parts.vectors[piece * width + w];
+        is_like = is_like && greedy->placement[i] == r;
+        if (!is_like)
+            oracle->ops->compute(oracle, sum, 1, &greedy->placed_ms[i]);
+        device->compute_ms = greedy->placed_ms[i];
+        device->output += beam->output[piece];
+        device->bytes += beam->parts.parts[piece].bytes;
+        device->is_held = true;
+        *most_output = fmax(*most_output, device->output);
+        greedy->placement[i] = r;
+    }
+    return true;
+}
+
+/* The greedy counts an empty device as 0, the total as what the oracle says
+ * of it, as published. */
+static double placed_ms(const struct beam *beam, struct greedy *greedy)
+{
+    const struct oracle *oracle = beam->parts.oracle;
+    const size_t n_devices = beam->parts.n_devices;
+
+    for (size_t r = 0; r < n_devices; r++)
+        greedy->compute_ms[r] = greedy->devices[r].is_held
+                                    ? greedy->devices[r].compute_ms
+                                    : beam->empty_ms;
+    oracle->ops->comm(oracle, 1, greedy->sums, greedy->compute_ms,
+                      greedy->fwd_ms, greedy->bwd_ms);
+    return oracle_total_ms(n_devices, greedy->compute_ms, greedy->bwd_ms,
+                           greedy->fwd_ms);
+}
+
+/* Prices a node. What a cap allows the looser ones allow too: an assignment is
+ * that of all caps down to its largest output, so the greedy goes on with the
+ * next one below. Of equal totals the tighter cap wins. Where `placement` is
+ * not NULL it gets the device of each piece, in the order of the greedy. */
+static void price_node(const struct beam *beam, struct greedy *greedy,
+                       struct node *node, uint32_t *placement)
+{
+    node->capped_ms = node->best_ms = INFINITY;
+    node->n_priced = 0;
+    for (unsigned c = N_CAPS + 1; c-- > 0;) {
+        double most_output, total_ms;
+        bool is_placed = place_all(beam, greedy, node, beam->caps[c],
+                                   c < N_CAPS, &most_output);
+
+        while (c && most_output <= beam->caps[c - 1])
+            c--;
+        if (!is_placed)
+            continue;
+        node->n_priced++;
+        total_ms = placed_ms(beam, greedy);
+        if (!isfinite(total_ms))
+            continue;
+        if (c < N_CAPS)
+            node->capped_ms = fmin(node->capped_ms, total_ms);
+        if (total_ms > node->best_ms)
+            continue;
+        node->best_ms = total_ms;
+        if (placement)
+            memcpy(placement, greedy->placement, node->n * sizeof(*placement));
+    }
+}
+
+/* --- the beam --- */
+
+static void rank_node(const struct beam *beam, struct node *node)
+{
+    struct ranked *order = mem_alloc(node->n, sizeof(*order));
+
+    for (size_t i = 0; i < node->n; i++)
+        order[i] =
+            (struct ranked){beam->rank[node->pieces[i]], node->pieces[i]};
+    ranked_sort(order, node->n);
+    node->ranked = ARENA_NEW(beam->arena, uint32_t, node->n);
+    for (size_t i = 0; i < node->n; i++)
+        node->ranked[i] = order[i].idx;
+    mem_free(order);
+}
+
+/* All whole, or in halves where that may not be. */
+static struct node root_node(const struct beam *beam)
+{
+    const struct parts *parts = &beam->parts;
+    struct node root = {.n = parts->n_units};
+
+    root.pieces = ARENA_NEW(beam->arena, uint32_t, 2 * root.n);
     for (uint32_t u = 0; u < parts->n_units; u++) {
         bool is_cut = !(parts->of[u].kinds & SHARD_TABLE);
 
-        node->pieces[u] = parts->of[u].whole + is_cut;
+        root.pieces[u] = parts->of[u].whole + is_cut;
         if (is_cut)
-            node->pieces[n++] = node->pieces[u];
+            root.pieces[root.n++] = root.pieces[u];
     }
-    node->n_pieces = n;
+    rank_node(beam, &root);
+    return root;
 }
 
-/* The pieces in the order of their ranks go under the caps. */
-static void price_pieces(struct beam *beam, unsigned thread, uint32_t *pieces,
-                         size_t n, struct caps_result *result,
-                         uint32_t *placement)
+/* A node with one piece halved. Two of one set, whose pieces were halved in
+ * another order, cost the same and are priced once; both take a place in the
+ * beam, as published. */
+static void add_child(struct beam *beam, const struct node *node, uint32_t at)
 {
-    struct ranked *order = mem_alloc(n, sizeof(*order));
+    struct node *child = &beam->children[beam->n_children];
 
-    for (size_t i = 0; i < n; i++)
-        order[i] = (struct ranked){beam->halves->rank[pieces[i]], pieces[i]};
-    ranked_sort(order, n);
-    for (size_t i = 0; i < n; i++)
-        pieces[i] = order[i].idx;
-    mem_free(order);
-    caps_search(&beam->caps[thread], pieces, n, result, placement);
+    *child = (struct node){.n = node->n + 1};
+    child->pieces = ARENA_NEW(beam->arena, uint32_t, child->n);
+    memcpy(child->pieces, node->pieces, node->n * sizeof(*node->pieces));
+    child->pieces[node->n] = ++child->pieces[at];
+    rank_node(beam, child);
+    while (memcmp(beam->children[child->like].ranked, child->ranked,
+                  child->n * sizeof(*child->ranked)) != 0)
+        child->like++;
+    beam->n_children++;
 }
 
-/* The parent's pieces, one of them halved; its twin comes last. */
-static void halve(uint32_t *out, const struct child *child)
+/* Marks the first of the pieces, by their keys. */
+static void mark_first(bool *marked, struct ranked *keys,
+                       const struct beam *beam, size_t n)
 {
-    const struct node *parent = child->parent;
-    size_t n = parent->n_pieces;
-
-    memcpy(out, parent->pieces, n * sizeof(*out));
-    out[n] = ++out[child->position];
-}
-
-/* Marks the first n pieces, by their keys. */
-static void mark_first(bool *marked, struct ranked *candidates, size_t n_pieces,
-                       size_t n)
-{
-    ranked_sort(candidates, n_pieces);
-    for (size_t i = 0; i < n && i < n_pieces; i++)
-        marked[candidates[i].idx] = true;
-}
-
-static uint32_t *with_halved(const struct node *node, size_t depth,
-                             uint32_t item, struct arena *arena)
-{
-    uint32_t *halved = ARENA_NEW(arena, uint32_t, depth + 1);
-    size_t i = depth;
-
-    for (; i > 0 && node->halved[i - 1] > item; i--)
-        halved[i] = node->halved[i - 1];
-    halved[i] = item;
-    if (i)
-        memcpy(halved, node->halved, i * sizeof(*halved));
-    return halved;
+    ranked_sort(keys, n);
+    for (size_t i = 0; i < beam->options->n_candidates && i < n; i++)
+        marked[keys[i].idx] = true;
 }
 
 /* Adds the children of one node, in the order of its pieces. */
-static void add_children(struct beam *beam, const struct node *node,
-                         size_t depth)
+static void add_children(struct beam *beam, const struct node *node)
 {
-    const struct halves *halves = beam->halves;
-    const struct parts *parts = &halves->parts;
-    size_t n = node->n_pieces;
-    struct ranked *candidates = mem_alloc(n, sizeof(*candidates));
-    bool *marked = mem_alloc(n, sizeof(*marked));
+    struct ranked *keys = mem_alloc(node->n, sizeof(*keys));
+    bool *marked = mem_alloc(node->n, sizeof(*marked));
 
-    for (uint32_t i = 0; i < n; i++)
-        candidates[i] =
-            (struct ranked){-(double)parts->parts[node->pieces[i]].bytes, i};
-    mark_first(marked, candidates, n, beam->options->n_candidates);
-    for (uint32_t i = 0; i < n; i++)
-        candidates[i] = (struct ranked){-halves->single_ms[node->pieces[i]], i};
-    mark_first(marked, candidates, n, beam->options->n_candidates);
-    for (uint32_t i = 0; i < n; i++) {
-        struct child *child = &beam->children[beam->n_children];
-
-        if (!marked[i] || !parts_can_halve(parts, node->pieces[i]))
-            continue;
-        *child = (struct child){
-            .parent = node,
-            .position = i,
-            .halved = with_halved(node, depth, node->pieces[i], beam->arena),
-            .n_halved = depth + 1,
-            .idx = (uint32_t)beam->n_children++,
-        };
-    }
+    for (uint32_t i = 0; i < node->n; i++)
+        keys[i] = (struct ranked){
+            -(double)beam->parts.parts[node->pieces[i]].bytes, i};
+    mark_first(marked, keys, beam, node->n);
+    for (uint32_t i = 0; i < node->n; i++)
+        keys[i] = (struct ranked){-beam->single_ms[node->pieces[i]], i};
+    mark_first(marked, keys, beam, node->n);
+    for (uint32_t i = 0; i < node->n; i++)
+        if (marked[i] && parts_can_halve(&beam->parts, node->pieces[i]))
+            add_child(beam, node, i);
     mem_free(marked);
-    mem_free(candidates);
+    mem_free(keys);
 }
 
-/* Fills to_price: the first child of each different set. There are a few dozen
- * children, so each is held against all sets that were met before. */
-static void find_different(struct beam *beam)
-{
-    beam->to_price = ARENA_NEW(beam->arena, uint32_t, beam->n_children);
-    beam->n_to_price = 0;
-    for (size_t i = 0; i < beam->n_children; i++) {
-        struct child *child = &beam->children[i];
-
-        child->priced = child->idx;
-        for (size_t k = 0; k < beam->n_to_price && child->priced == child->idx;
-             k++) {
-            const struct child *before = &beam->children[beam->to_price[k]];
-
-            if (!memcmp(child->halved, before->halved,
-                        child->n_halved * sizeof(*child->halved)))
-                child->priced = before->idx;
-        }
-        if (child->priced == child->idx)
-            beam->to_price[beam->n_to_price++] = child->idx;
-    }
-}
-
-static void price_child(void *ctx, size_t task, unsigned thread)
+static void price_child(void *ctx, size_t i, unsigned thread)
 {
     struct beam *beam = ctx;
-    struct child *child = &beam->children[beam->to_price[task]];
-    size_t n = child->parent->n_pieces + 1;
-    uint32_t *pieces = mem_alloc(n, sizeof(*pieces));
 
-    halve(pieces, child);
-    price_pieces(beam, thread, pieces, n, &child->result, NULL);
-    mem_free(pieces);
-}
-
-static struct node adopt(const struct child *child, struct arena *arena)
-{
-    struct node node = {.n_pieces = child->parent->n_pieces + 1,
-                        .halved = child->halved,
-                        .capped_ms = child->result.capped_ms,
-                        .best_ms = child->result.best_ms};
-
-    node.pieces = ARENA_NEW(arena, uint32_t, node.n_pieces);
-    halve(node.pieces, child);
-    return node;
+    if (beam->children[i].like == i)
+        price_node(beam, &beam->greedies[thread], &beam->children[i], NULL);
 }
 
 /* The best children become the nodes, those without a capped plan last, by the
  * uncapped one; the best of all time is kept. */
 static void select_nodes(struct beam *beam)
 {
-    size_t n = beam->n_children, n_capped = 0, n_sorted;
+    size_t n = beam->n_children, n_capped = 0;
     struct ranked *order = mem_alloc(n, sizeof(*order));
 
     for (uint32_t i = 0; i < n; i++) {
-        const struct child *child = &beam->children[i];
+        const struct node *child = &beam->children[i];
 
-        if (child->result.best_ms < beam->best.best_ms)
-            beam->best = adopt(child, beam->arena);
-        if (!isinf(child->result.capped_ms))
-            order[n_capped++] = (struct ranked){child->result.capped_ms, i};
+        if (child->best_ms < beam->best.best_ms)
+            beam->best = *child;
+        order[i] = (struct ranked){child->capped_ms, i};
+        n_capped += !isinf(child->capped_ms);
     }
-    n_sorted = n_capped;
-    for (uint32_t i = 0; i < n; i++)
-        if (isinf(beam->children[i].result.capped_ms))
-            order[n_sorted++] =
-                (struct ranked){beam->children[i].result.best_ms, i};
-    ranked_sort(order, n_capped);
+    ranked_sort(order, n);
+    for (size_t i = n_capped; i < n; i++)
+        order[i].key = beam->children[order[i].idx].best_ms;
     ranked_sort(order + n_capped, n - n_capped);
-    if (n > beam->options->beam_width)
-        n = beam->options->beam_width;
-    beam->nodes = ARENA_NEW(beam->arena, struct node, n);
-    beam->n_nodes = n;
-    for (size_t i = 0; i < n; i++)
-        beam->nodes[i] = adopt(&beam->children[order[i].idx], beam->arena);
+    beam->n_nodes =
+        n < beam->options->beam_width ? n : beam->options->beam_width;
+    for (size_t i = 0; i < beam->n_nodes; i++)
+        beam->nodes[i] = beam->children[order[i].idx];
     mem_free(order);
 }
 
 /* One halving more; false where nothing can be halved. */
-static bool deepen(struct beam *beam, size_t depth)
+static bool deepen(struct beam *beam)
 {
-    size_t max_children = 0;
+    size_t most = 0;
 
     for (size_t i = 0; i < beam->n_nodes; i++)
-        max_children += beam->nodes[i].n_pieces;
-    beam->children = ARENA_NEW(beam->arena, struct child, max_children);
+        most += beam->nodes[i].n;
+    beam->children = ARENA_NEW(beam->arena, struct node, most);
     beam->n_children = 0;
     for (size_t i = 0; i < beam->n_nodes; i++)
-        add_children(beam, &beam->nodes[i], depth);
-    if (!beam->n_children)
-        return false;
-    find_different(beam);
-    pool_run(beam->options->pool, beam->n_to_price, price_child, beam);
+        add_children(beam, &beam->nodes[i]);
+    pool_run(beam->options->pool, beam->n_children, price_child, beam);
     for (size_t i = 0; i < beam->n_children; i++) {
-        struct child *child = &beam->children[i];
+        struct node *child = &beam->children[i];
+        const struct node *like = &beam->children[child->like];
 
-        child->result = beam->children[child->priced].result;
-        if (child->priced == child->idx)
-            beam->n_priced += child->result.n_priced;
+        child->capped_ms = like->capped_ms;
+        child->best_ms = like->best_ms;
+        beam->n_priced += child == like ? child->n_priced : 0;
     }
     select_nodes(beam);
-    return true;
+    return beam->n_children;
 }
 
-static void open_beam(struct beam *beam, const struct halves *halves,
-                      const struct search_options *options, size_t max_pieces,
-                      struct arena *arena)
+static void open_greedies(struct beam *beam, size_t max_pieces)
 {
-    unsigned n_threads = options->pool ? pool_size(options->pool) : 1;
+    const size_t n_devices = beam->parts.n_devices;
+    unsigned n_threads =
+        beam->options->pool ? pool_size(beam->options->pool) : 1;
 
-    *beam = (struct beam){.halves = halves, .options = options, .arena = arena};
-    beam->caps = ARENA_NEW(arena, struct caps, n_threads);
+    beam->greedies = ARENA_NEW(beam->arena, struct greedy, n_threads);
     for (unsigned t = 0; t < n_threads; t++)
-        caps_init(&beam->caps[t], halves, max_pieces, arena);
+        beam->greedies[t] = (struct greedy){
+            .sums = ARENA_NEW(beam->arena, double,
+                              n_devices * beam->parts.oracle->width),
+            .devices = ARENA_NEW(beam->arena, struct filling, n_devices),
+            .compute_ms = ARENA_NEW(beam->arena, double, n_devices),
+            .fwd_ms = ARENA_NEW(beam->arena, double, n_devices),
+            .bwd_ms = ARENA_NEW(beam->arena, double, n_devices),
+            .placement = ARENA_NEW(beam->arena, uint32_t, max_pieces),
+            .placed_ms = ARENA_NEW(beam->arena, double, max_pieces)};
 }
 
-/* Pieces in the order of their ranks; the total is INFINITY where no plan was
- * found. The same at any thread count. */
+/* The total is INFINITY where no plan was found. The same at any thread
+ * count. */
 static void beam_search(struct snapshot *found, struct plan *plan,
-                        const struct halves *halves,
-                        const struct search_options *options,
-                        struct arena *arena)
+                        struct beam *beam)
 {
-    struct node root = {0};
-    struct caps_result priced;
-    struct beam beam;
-    uint32_t *pieces, *placement;
+    const struct search_options *options = beam->options;
+    struct node root = root_node(beam);
+    uint32_t *placement;
 
-    root_node(&root, &halves->parts, arena);
-    open_beam(&beam, halves, options, root.n_pieces + options->beam_depth,
-              arena);
-    pieces = ARENA_NEW(arena, uint32_t, root.n_pieces);
-    memcpy(pieces, root.pieces, root.n_pieces * sizeof(*pieces));
-    price_pieces(&beam, 0, pieces, root.n_pieces, &priced, NULL);
-    beam.n_priced = priced.n_priced;
-    root.capped_ms = priced.capped_ms;
-    root.best_ms = priced.best_ms;
-    beam.best = root;
-    beam.nodes = &root;
-    beam.n_nodes = 1;
+    open_greedies(beam, root.n + options->beam_depth);
+    price_node(beam, beam->greedies, &root, NULL);
+    beam->n_priced = root.n_priced;
+    beam->best = root;
+    beam->nodes = ARENA_NEW(beam->arena, struct node, options->beam_width + 1);
+    beam->nodes[beam->n_nodes++] = root;
     plan->stopped = "done";
     for (size_t depth = 0; options->beam_width && depth < options->beam_depth;
          depth++) {
@@ -337,17 +468,16 @@ static void beam_search(struct snapshot *found, struct plan *plan,
             plan->stopped = "interrupt";
             break;
         }
-        if (!deepen(&beam, depth))
+        if (!deepen(beam))
             break;
     }
-    pieces = beam.best.pieces;
-    placement = ARENA_NEW(arena, uint32_t, beam.best.n_pieces);
-    price_pieces(&beam, 0, pieces, beam.best.n_pieces, &priced, placement);
-    found->total_ms = priced.best_ms;
-    plan->n_evaluations = beam.n_priced;
-    for (uint32_t i = 0; i < beam.best.n_pieces; i++)
+    placement = ARENA_NEW(beam->arena, uint32_t, beam->best.n);
+    price_node(beam, beam->greedies, &beam->best, placement);
+    found->total_ms = beam->best.best_ms;
+    plan->n_evaluations = beam->n_priced;
+    for (uint32_t i = 0; i < beam->best.n; i++)
         snapshot_add(found, (struct change){.piece = NO_PIECE,
-                                            .part = pieces[i],
+                                            .part = beam->best.ranked[i],
                                             .device = placement[i]});
 }
 
@@ -456,24 +586,23 @@ int search_published(struct plan *plan, const struct oracle *oracle,
                      struct err *err)
 {
     struct snapshot found = {0};
-    struct halves halves;
     struct arena scratch;
+    struct beam beam = {.options = options, .arena = &scratch};
     struct watch watch;
     int rc = -1;
 
     arena_init(&scratch);
     watch_init(&watch, oracle);
-    if (halves_init(&halves, &plan->problem, &watch.base, options->pool,
-                    &scratch, err))
+    if (open_beam(&beam, &plan->problem, &watch.base, err))
         goto out;
-    beam_search(&found, plan, &halves, options, &scratch);
+    beam_search(&found, plan, &beam);
     if (watch_check(&watch, err))
         goto out;
-    if (isinf(found.total_ms) && !pack(&found, &halves.parts, &scratch)) {
+    if (isinf(found.total_ms) && !pack(&found, &beam.parts, &scratch)) {
         err_set(err, ERR_NO_PLAN, "no plan was found by the published search");
         goto out;
     }
-    snapshot_to_plan(&found, &halves.parts, plan, arena);
+    snapshot_to_plan(&found, &beam.parts, plan, arena);
     if (join_uneven(plan, &watch.base, found.total_ms, arena, &scratch, err) ||
         watch_check(&watch, err))
         goto out;

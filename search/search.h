@@ -11,7 +11,7 @@
  * (NeuroShard, MLSys 2023): a beam over column halvings outside, a greedy over
  * a grid of caps on the output width inside. What is done otherwise:
  *
- * - the grid has one more point, without a cap (search/caps.h);
+ * - the grid has one more point, without a cap;
  * - tables are walked in the problem's canonical order, so that a permuted
  *   list costs the same;
  * - memory is that of the problem's model, device by device, pins, groups and
@@ -54,6 +54,16 @@ void search_options_init(struct search_options *options);
  * a table may be neither placed whole nor cut by columns; ERR_INPUT where a
  * group is pinned to two devices or any answer of the oracle is not finite. */
 int search_reference(struct plan *plan, const struct oracle *oracle,
+                     const struct search_options *options, struct arena *arena,
+                     struct err *err) MUST_CHECK;
+
+/* What it makes. */
+#define SEARCH_PUBLISHED_KINDS (SHARD_TABLE | SHARD_COLUMN)
+
+/* search_reference without its last resort: ERR_NO_PLAN, with no reasons, where
+ * neither its greedy nor a simple packing finds a place for every table. Sets
+ * shards, stopped and n_evaluations. */
+int search_published(struct plan *plan, const struct oracle *oracle,
                      const struct search_options *options, struct arena *arena,
                      struct err *err) MUST_CHECK;
 
