@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include <math.h>
-
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/progress.h"
+#include "core/plan_check.h"
 #include "search/bound.h"
 #include "search/forms.h"
 #include "search/infeasible.h"
@@ -12,6 +11,8 @@
 #include "search/starts.h"
 #include "search/temper.h"
 #include "search/watch.h"
+
+#include <math.h>
 
 /* Temperatures of the chains, as shares of the best total: the fewer tables a
  * device has, the larger are the steps there are. */
@@ -37,6 +38,7 @@
 /* Beyond so many placements of a piece the published beam is too dear, and
  * nobody waits for it: it took 600 greedies. */
 #define MAX_REFERENCE_WORK 30000
+
 struct full {
     const struct search_options *options;
     struct watch watch;
@@ -57,6 +59,30 @@ struct full {
     uint64_t n_priced;
     const char *stopped;
 };
+
+void search_options_init(struct search_options *options)
+{
+    *options = (struct search_options){.beam_width = 3,
+                                       .beam_depth = 10,
+                                       .n_candidates = 10,
+                                       .effort = SEARCH_EFFORT_AUTO};
+}
+
+int search_finish(struct plan *plan, const struct oracle *oracle,
+                  double start_ms, struct arena *arena, struct err *err)
+{
+    const double bound_ms = plan->bound_ms;
+
+    plan->search_ms = clock_ms() - start_ms;
+    plan->shard_ms = NULL; /* of other shards */
+    plan_sort_shards(plan);
+    plan_derive_kinds(plan);
+    if (plan_price(plan, oracle, arena, err))
+        return -1;
+    if (bound_ms > 0)
+        plan->bound_ms = bound_ms;
+    return plan_check(plan, err);
+}
 
 /* Whether pieces touch on a device that must not: those of a table that is to
  * be cut, and has other devices. */

@@ -2,7 +2,6 @@
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/ranked.h"
-#include "core/plan_check.h"
 #include "search/infeasible.h"
 #include "search/search.h"
 #include "search/settle.h"
@@ -18,30 +17,6 @@
 #define N_CAPS 11
 #define CAP_STEP 0.05
 #define NOWHERE UINT32_MAX
-
-void search_options_init(struct search_options *options)
-{
-    *options = (struct search_options){.beam_width = 3,
-                                       .beam_depth = 10,
-                                       .n_candidates = 10,
-                                       .effort = SEARCH_EFFORT_AUTO};
-}
-
-int search_finish(struct plan *plan, const struct oracle *oracle,
-                  double start_ms, struct arena *arena, struct err *err)
-{
-    const double bound_ms = plan->bound_ms;
-
-    plan->search_ms = clock_ms() - start_ms;
-    plan->shard_ms = NULL; /* of other shards */
-    plan_sort_shards(plan);
-    plan_derive_kinds(plan);
-    if (plan_price(plan, oracle, arena, err))
-        return -1;
-    if (bound_ms > 0)
-        plan->bound_ms = bound_ms;
-    return plan_check(plan, err);
-}
 
 /*
  * The published search (NeuroShard, MLSys 2023). Outside, a beam over column
@@ -481,58 +456,6 @@ static void beam_search(struct snapshot *found, struct plan *plan,
                                             .device = placement[i]});
 }
 
-static uint32_t emptiest(const struct parts *parts, const uint64_t *used,
-                         uint32_t part)
-{
-    uint32_t n_devices = parts->n_devices, best = n_devices;
-    int64_t pin = parts->of[parts->parts[part].unit].unit->device;
-
-    for (uint32_t r = 0; r < n_devices; r++)
-        if ((pin < 0 || pin == r) &&
-            parts->parts[part].bytes <= parts->room_bytes[r] - used[r] &&
-            (best == n_devices || used[r] < used[best]))
-            best = r;
-    return best;
-}
-
-/* By memory alone, where the greedy is stuck under every cap: pieces, largest
- * first, each to the device with the least memory used, halved where it fits
- * nowhere; halves come behind what they are of. False where a piece fits
- * nowhere. */
-static bool pack(struct snapshot *found, const struct parts *parts,
-                 struct arena *arena)
-{
-    uint64_t *used = ARENA_NEW(arena, uint64_t, parts->n_devices);
-    uint32_t *n_open = ARENA_NEW(arena, uint32_t, parts->n_parts);
-    struct ranked *order = ARENA_NEW(arena, struct ranked, parts->n_parts);
-
-    found->n = 0;
-    for (uint32_t u = 0; u < parts->n_units; u++) {
-        bool is_cut = !(parts->of[u].kinds & SHARD_TABLE);
-
-        n_open[parts->of[u].whole + is_cut] = 1 + is_cut;
-    }
-    for (uint32_t p = 0; p < parts->n_parts; p++)
-        order[p] = (struct ranked){-(double)parts->parts[p].bytes, p};
-    ranked_sort(order, parts->n_parts);
-    for (uint32_t i = 0; i < parts->n_parts; i++)
-        for (uint32_t p = order[i].idx; n_open[p]; n_open[p]--) {
-            uint32_t r = emptiest(parts, used, p);
-
-            if (r < parts->n_devices) {
-                used[r] += parts->parts[p].bytes;
-                snapshot_add(
-                    found,
-                    (struct change){.piece = NO_PIECE, .part = p, .device = r});
-            } else if (parts_can_halve(parts, p)) {
-                n_open[p + 1] += 2;
-            } else {
-                return false;
-            }
-        }
-    return true;
-}
-
 /* What comes of a priced plan when pieces change places until the total is
  * most_ms, where that is cheaper. */
 static int settle_plan(struct plan *plan, const struct oracle *oracle,
@@ -581,9 +504,37 @@ static int join_uneven(struct plan *plan, const struct oracle *oracle,
     return 0;
 }
 
-int search_published(struct plan *plan, const struct oracle *oracle,
-                     const struct search_options *options, struct arena *arena,
-                     struct err *err)
+/* Whole tables and columns of any width, placed by memory alone. */
+static int fit_instead(struct plan *plan, const struct oracle *oracle,
+                       enum fit_effort effort, struct arena *arena,
+                       struct arena *scratch, struct err *err)
+{
+    struct problem problem = plan->problem;
+    struct snapshot fitting = {0};
+    struct fit_failure failure;
+    struct parts parts;
+    int rc = -1;
+
+    problem.kinds &= SEARCH_PUBLISHED_KINDS;
+    if (parts_init_unpriced(&parts, &problem, oracle, scratch, err))
+        return -1;
+    if (fit_by_memory(&fitting, &parts, effort, &failure)) {
+        snapshot_to_plan(&fitting, &parts, plan, arena);
+        plan_join_columns(plan, false, arena);
+        rc = 0;
+    } else if (effort == FIT_HARD) {
+        infeasible_report(&plan->problem, oracle, SEARCH_PUBLISHED_KINDS,
+                          &failure, err);
+    } else {
+        err_set(err, ERR_NO_PLAN, "no plan was found by the published search");
+    }
+    snapshot_release(&fitting);
+    return rc;
+}
+
+static int find(struct plan *plan, const struct oracle *oracle,
+                const struct search_options *options, enum fit_effort effort,
+                struct arena *arena, struct err *err)
 {
     struct snapshot found = {0};
     struct arena scratch;
@@ -598,8 +549,8 @@ int search_published(struct plan *plan, const struct oracle *oracle,
     beam_search(&found, plan, &beam);
     if (watch_check(&watch, err))
         goto out;
-    if (isinf(found.total_ms) && !pack(&found, &beam.parts, &scratch)) {
-        err_set(err, ERR_NO_PLAN, "no plan was found by the published search");
+    if (isinf(found.total_ms)) {
+        rc = fit_instead(plan, oracle, effort, arena, &scratch, err);
         goto out;
     }
     snapshot_to_plan(&found, &beam.parts, plan, arena);
@@ -613,33 +564,11 @@ out:
     return rc;
 }
 
-/* Whole tables and columns of any width, placed by memory alone. */
-static int fit_instead(struct plan *plan, const struct oracle *oracle,
-                       struct arena *arena, struct err *err)
+int search_published(struct plan *plan, const struct oracle *oracle,
+                     const struct search_options *options, struct arena *arena,
+                     struct err *err)
 {
-    struct problem problem = plan->problem;
-    struct snapshot fitting = {0};
-    struct fit_failure failure;
-    struct arena scratch;
-    struct parts parts;
-    int rc = -1;
-
-    arena_init(&scratch);
-    problem.kinds &= SEARCH_PUBLISHED_KINDS;
-    if (parts_init_unpriced(&parts, &problem, oracle, &scratch, err))
-        goto out;
-    if (!fit_by_memory(&fitting, &parts, FIT_HARD, &failure)) {
-        infeasible_report(&plan->problem, oracle, SEARCH_PUBLISHED_KINDS,
-                          &failure, err);
-        goto out;
-    }
-    snapshot_to_plan(&fitting, &parts, plan, arena);
-    plan_join_columns(plan, false, arena);
-    rc = 0;
-out:
-    snapshot_release(&fitting);
-    arena_release(&scratch);
-    return rc;
+    return find(plan, oracle, options, FIT_QUICK, arena, err);
 }
 
 int search_reference(struct plan *plan, const struct oracle *oracle,
@@ -648,16 +577,9 @@ int search_reference(struct plan *plan, const struct oracle *oracle,
 {
     double start_ms = clock_ms();
 
-    if (infeasible_check(&plan->problem, oracle, SEARCH_PUBLISHED_KINDS, err))
+    if (infeasible_check(&plan->problem, oracle, SEARCH_PUBLISHED_KINDS, err) ||
+        find(plan, oracle, options, FIT_HARD, arena, err))
         return -1;
-    if (search_published(plan, oracle, options, arena, err)) {
-        if (err->code != ERR_NO_PLAN)
-            return -1;
-        *err = (struct err){0};
-        if (fit_instead(plan, oracle, arena, err))
-            return -1;
-        plan->stopped = "done";
-    }
     plan->search = options->beam_width ? "reference" : "grid";
     plan->seed = options->seed;
     return search_finish(plan, oracle, start_ms, arena, err);
