@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-#include <string.h>
-
 #include "base/mem.h"
 #include "device/comm_private.h"
+#include "device/device_ops.h"
 #include "device/nccl.h"
+
+#include <string.h>
 
 /* One rank a process, each with a GPU of its own. */
 struct comm_nccl {
     struct comm base;
-    struct comm_gpu gpu;
     struct nccl nccl;       /* owned */
     struct nccl_comm *comm; /* owned */
 };
@@ -28,7 +28,7 @@ static int queue_block(struct comm_nccl *self, const struct comm_block *block,
 {
     uint32_t rank = world_rank(self->base.world);
     const struct nccl *nccl = &self->nccl;
-    void *stream = self->gpu.stream;
+    void *stream = self->base.device->queue;
 
     if (block->from == rank &&
         nccl_check(nccl,
@@ -74,12 +74,12 @@ static int check_gpus(struct comm_nccl *self, struct err *err)
 {
     struct world *world = self->base.world;
     uint32_t n = world_size(world);
-    size_t size = sizeof self->gpu.identity;
+    const char *identity = self->base.device->identity;
+    size_t size = sizeof self->base.device->identity;
     char *all = mem_alloc(n, size);
     int rc = -1;
 
-    if (comm_gpu_of(&self->gpu, self->base.device, err) ||
-        world_all_gather(world, self->gpu.identity, size, all, err))
+    if (world_all_gather(world, identity, size, all, err))
         goto out;
     for (uint32_t a = 0; a < n; a++)
         for (uint32_t b = 0; b < a; b++)

@@ -4,10 +4,6 @@
 
 #include "device/comm.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* What a body of the communicator implements. */
 struct comm_ops {
     const char *kind;
@@ -30,16 +26,4 @@ struct comm {
 int comm_open_nccl(struct comm **out, const struct comm *shape,
                    struct err *err) MUST_CHECK;
 
-/* What NCCL's body has to know of a GPU: the one part of it that speaks CUDA.
- */
-struct comm_gpu {
-    char identity[16]; /* no other GPU's */
-    void *stream;      /* the device's; not owned */
-};
-int comm_gpu_of(struct comm_gpu *gpu, struct device *device,
-                struct err *err) MUST_CHECK;
-
-#ifdef __cplusplus
-}
-#endif
 #endif

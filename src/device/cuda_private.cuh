@@ -101,29 +101,14 @@ int cuda_exclusive_sum(struct device_cuda *cuda, uint64_t *d_values, uint64_t n,
                        struct err *err) MUST_CHECK;
 
 /* The parts of the CUDA body (struct device_ops). */
-int lookup_cuda_open(struct lookup **out, const struct lookup *shape,
-                     struct err *err) MUST_CHECK;
-void lookup_cuda_close(struct lookup *lookup);
-int lookup_cuda_forward(struct lookup *lookup, const struct lookup_batch *batch,
-                        void *d_out, struct err *err) MUST_CHECK;
-int lookup_cuda_backward(struct lookup *lookup, unsigned phases,
-                         const struct lookup_batch *batch, const void *d_grad,
-                         float learning_rate, struct err *err) MUST_CHECK;
-int lookup_cuda_apply_dense(struct device *device,
-                            const struct lookup_table *table, float *d_dense,
-                            float learning_rate, enum optimizer optimizer,
-                            struct err *err) MUST_CHECK;
-int stream_cuda_draw(struct device *device, const struct stream *streams,
-                     uint32_t n_streams, uint64_t batch_seed,
-                     uint32_t *d_indices, uint64_t *d_offsets,
-                     struct err *err) MUST_CHECK;
-int stream_cuda_measure(struct device *device, const struct stream *streams,
-                        uint32_t n_streams, const uint32_t *d_indices,
-                        double *n_unique, double (*bins)[REUSE_BINS],
-                        struct err *err) MUST_CHECK;
-int probe_cuda_scratch(struct device *device, const struct probe *probe,
-                       size_t *n_bytes, struct err *err) MUST_CHECK;
-int probe_cuda_run(struct device *device, const struct probe_job *job,
-                   struct err *err) MUST_CHECK;
+probe_scratch_fn probe_cuda_scratch;
+probe_run_fn probe_cuda_run;
+stream_draw_fn stream_cuda_draw;
+stream_measure_fn stream_cuda_measure;
+lookup_open_fn lookup_cuda_open;
+lookup_close_fn lookup_cuda_close;
+lookup_forward_fn lookup_cuda_forward;
+lookup_backward_fn lookup_cuda_backward;
+lookup_apply_dense_fn lookup_cuda_apply_dense;
 
 #endif

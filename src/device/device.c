@@ -3,7 +3,6 @@
 
 #include "device/device_ops.h"
 #include "device/nvml.h"
-#include "device/stream_math.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -164,11 +163,6 @@ int device_add(struct device *device, float *d_sum, const float *d_part,
                uint64_t n, struct err *err)
 {
     return device->ops->add(device, d_sum, d_part, n, err);
-}
-
-float device_fill_value(uint64_t seed, uint64_t idx)
-{
-    return stream_fill_value(seed, idx);
 }
 
 int device_mark(struct device *device, unsigned slot, struct err *err)

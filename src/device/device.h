@@ -71,12 +71,11 @@ int device_upload(struct device *device, void *d_dst, const void *src,
 int device_download(struct device *device, void *dst, const void *d_src,
                     size_t n_bytes, struct err *err) MUST_CHECK;
 /* Fills n floats (or fp16) with small reproducible values in (-0.05, 0.05)
- * that depend on (seed, element index) only: the same on every device. */
+ * that depend on (seed, element index) only: the same on every device; those
+ * of stream_fill_value (device/stream_math.h), before rounding to fp16. */
 int device_fill(struct device *device, void *d_dst, uint64_t n,
                 enum precision precision, uint64_t seed,
                 struct err *err) MUST_CHECK;
-/* The value device_fill stores at element idx, before rounding to fp16. */
-float device_fill_value(uint64_t seed, uint64_t idx);
 /* A window of a larger filled matrix: element (i, j) of d_dst[n_rows][width]
  * gets the value of index first + i * stride + j. */
 struct fill_window {

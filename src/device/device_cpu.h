@@ -27,28 +27,14 @@ static inline struct device_cpu *device_cpu(struct device *device)
     return (struct device_cpu *)device;
 }
 
-int lookup_cpu_open(struct lookup **out, const struct lookup *shape,
-                    struct err *err) MUST_CHECK;
-void lookup_cpu_close(struct lookup *lookup);
-int lookup_cpu_forward(struct lookup *lookup, const struct lookup_batch *batch,
-                       void *out, struct err *err) MUST_CHECK;
-int lookup_cpu_backward(struct lookup *lookup, unsigned phases,
-                        const struct lookup_batch *batch, const void *grad,
-                        float learning_rate, struct err *err) MUST_CHECK;
-int lookup_cpu_apply_dense(struct device *device,
-                           const struct lookup_table *table, float *dense,
-                           float learning_rate, enum optimizer optimizer,
-                           struct err *err) MUST_CHECK;
-int stream_cpu_draw(struct device *device, const struct stream *streams,
-                    uint32_t n_streams, uint64_t batch_seed, uint32_t *indices,
-                    uint64_t *offsets, struct err *err) MUST_CHECK;
-int stream_cpu_measure(struct device *device, const struct stream *streams,
-                       uint32_t n_streams, const uint32_t *indices,
-                       double *n_unique, double (*bins)[REUSE_BINS],
-                       struct err *err) MUST_CHECK;
-int probe_cpu_scratch(struct device *device, const struct probe *probe,
-                      size_t *n_bytes, struct err *err) MUST_CHECK;
-int probe_cpu_run(struct device *device, const struct probe_job *job,
-                  struct err *err) MUST_CHECK;
+probe_scratch_fn probe_cpu_scratch;
+probe_run_fn probe_cpu_run;
+stream_draw_fn stream_cpu_draw;
+stream_measure_fn stream_cpu_measure;
+lookup_open_fn lookup_cpu_open;
+lookup_close_fn lookup_cpu_close;
+lookup_forward_fn lookup_cpu_forward;
+lookup_backward_fn lookup_cpu_backward;
+lookup_apply_dense_fn lookup_cpu_apply_dense;
 
 #endif

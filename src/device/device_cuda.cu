@@ -9,6 +9,7 @@
 #include <cuda_fp16.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define BLOCK_SIZE 256u
 #define HOLD_NS 10000000000ull
@@ -213,30 +214,27 @@ int cuda_workspace(struct device_cuda *cuda, void **d_ptr, size_t n_bytes,
     return 0;
 }
 
-static int cuda_upload(struct device *device, void *d_dst, const void *src,
-                       size_t n_bytes, struct err *err)
+static int transfer(struct device *device, void *dst, const void *src,
+                    size_t n_bytes, cudaMemcpyKind kind, struct err *err)
 {
     struct device_cuda *cuda = device_cuda_of(device);
 
     let_go(cuda);
-    if (CUDA(cudaMemcpyAsync(d_dst, src, n_bytes, cudaMemcpyHostToDevice,
-                             cuda->stream),
-             err))
+    if (CUDA(cudaMemcpyAsync(dst, src, n_bytes, kind, cuda->stream), err))
         return -1;
     return cuda_wait(device, err);
+}
+
+static int cuda_upload(struct device *device, void *d_dst, const void *src,
+                       size_t n_bytes, struct err *err)
+{
+    return transfer(device, d_dst, src, n_bytes, cudaMemcpyHostToDevice, err);
 }
 
 static int cuda_download(struct device *device, void *dst, const void *d_src,
                          size_t n_bytes, struct err *err)
 {
-    struct device_cuda *cuda = device_cuda_of(device);
-
-    let_go(cuda);
-    if (CUDA(cudaMemcpyAsync(dst, d_src, n_bytes, cudaMemcpyDeviceToHost,
-                             cuda->stream),
-             err))
-        return -1;
-    return cuda_wait(device, err);
+    return transfer(device, dst, d_src, n_bytes, cudaMemcpyDeviceToHost, err);
 }
 
 /* So many copies go with one launch: a kernel's arguments hold 4 KiB. */
@@ -419,43 +417,35 @@ static void cuda_close(struct device *device)
     mem_free(cuda);
 }
 
-static const struct device_ops *cuda_ops(void)
-{
-    /* C++17 has no designated initialisers. */
-    static const struct device_ops OPS = [] {
-        struct device_ops ops = {};
-
-        ops.close = cuda_close;
-        ops.free_bytes = cuda_free_bytes;
-        ops.alloc = cuda_alloc;
-        ops.free = cuda_free;
-        ops.upload = cuda_upload;
-        ops.download = cuda_download;
-        ops.copy = cuda_copy;
-        ops.fill = cuda_fill;
-        ops.set = cuda_set;
-        ops.add = cuda_add;
-        ops.wait = cuda_wait;
-        ops.hold = cuda_hold;
-        ops.release = cuda_release;
-        ops.flush = cuda_flush;
-        ops.health = cuda_health;
-        ops.probe_scratch = probe_cuda_scratch;
-        ops.probe = probe_cuda_run;
-        ops.draw = stream_cuda_draw;
-        ops.measure = stream_cuda_measure;
-        ops.mark = cuda_mark;
-        ops.elapsed = cuda_elapsed;
-        ops.lookup_open = lookup_cuda_open;
-        ops.lookup_close = lookup_cuda_close;
-        ops.lookup_forward = lookup_cuda_forward;
-        ops.lookup_backward = lookup_cuda_backward;
-        ops.lookup_apply_dense = lookup_cuda_apply_dense;
-        return ops;
-    }();
-
-    return &OPS;
-}
+/* C++17 has no designated initialisers: in the order of struct device_ops. */
+static const struct device_ops CUDA_OPS = {
+    cuda_close,
+    cuda_free_bytes,
+    cuda_alloc,
+    cuda_free,
+    cuda_upload,
+    cuda_download,
+    cuda_copy,
+    cuda_fill,
+    cuda_set,
+    cuda_add,
+    cuda_wait,
+    cuda_hold,
+    cuda_release,
+    cuda_flush,
+    cuda_health,
+    probe_cuda_scratch,
+    probe_cuda_run,
+    stream_cuda_draw,
+    stream_cuda_measure,
+    cuda_mark,
+    cuda_elapsed,
+    lookup_cuda_open,
+    lookup_cuda_close,
+    lookup_cuda_forward,
+    lookup_cuda_backward,
+    lookup_cuda_apply_dense,
+};
 
 /* Kernels are loaded at once rather than when they are first launched, whatever
  * the environment prefers: loading one may wait for the GPU, which may wait for
@@ -495,6 +485,9 @@ static int describe(struct device_cuda *cuda, struct err *err)
              properties.name);
     snprintf(cuda->base.isa, sizeof cuda->base.isa, "sm_%d%d", properties.major,
              properties.minor);
+    static_assert(sizeof properties.uuid == sizeof cuda->base.identity,
+                  "a UUID has 16 bytes");
+    memcpy(cuda->base.identity, &properties.uuid, sizeof cuda->base.identity);
     cuda->n_sms = (unsigned)properties.multiProcessorCount;
     cuda->l2_bytes = (size_t)properties.l2CacheSize;
     snprintf(cuda->base.cuda, sizeof cuda->base.cuda, "%d.%d", runtime / 1000,
@@ -510,6 +503,7 @@ static int open_all(struct device_cuda *cuda, struct err *err)
         CUDA(cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking),
              err))
         return -1;
+    cuda->base.queue = cuda->stream;
     for (unsigned i = 0; i < DEVICE_N_MARKS; i++)
         if (CUDA(cudaEventCreate(&cuda->marks[i]), err))
             return -1;
@@ -568,7 +562,7 @@ int device_open_cuda(struct device **out, unsigned ordinal, unsigned n_threads,
         return err_set(err, ERR_DEVICE,
                        "cannot open GPU %u: this machine has %d", ordinal, n);
     cuda = (struct device_cuda *)mem_alloc(1, sizeof *cuda);
-    cuda->base.ops = cuda_ops();
+    cuda->base.ops = &CUDA_OPS;
     cuda->base.kind = DEVICE_CUDA;
     cuda->ordinal = (int)ordinal;
     if (open_all(cuda, err)) {

@@ -37,6 +37,35 @@ struct probe_job {
     size_t scratch_bytes;
 };
 
+/* Functions that have a file of their own in each body. */
+typedef int probe_scratch_fn(struct device *device, const struct probe *probe,
+                             size_t *n_bytes, struct err *err);
+typedef int probe_run_fn(struct device *device, const struct probe_job *job,
+                         struct err *err);
+typedef int stream_draw_fn(struct device *device, const struct stream *streams,
+                           uint32_t n_streams, uint64_t batch_seed,
+                           uint32_t *d_indices, uint64_t *d_offsets,
+                           struct err *err);
+typedef int stream_measure_fn(struct device *device,
+                              const struct stream *streams, uint32_t n_streams,
+                              const uint32_t *d_indices, double *n_unique,
+                              double (*bins)[REUSE_BINS], struct err *err);
+/* `shape` is copied; the body adds what it needs behind it. */
+typedef int lookup_open_fn(struct lookup **out, const struct lookup *shape,
+                           struct err *err);
+typedef void lookup_close_fn(struct lookup *lookup);
+typedef int lookup_forward_fn(struct lookup *lookup,
+                              const struct lookup_batch *batch, void *d_out,
+                              struct err *err);
+typedef int lookup_backward_fn(struct lookup *lookup, unsigned phases,
+                               const struct lookup_batch *batch,
+                               const void *d_grad, float learning_rate,
+                               struct err *err);
+typedef int lookup_apply_dense_fn(struct device *device,
+                                  const struct lookup_table *table,
+                                  float *d_dense, float learning_rate,
+                                  enum optimizer optimizer, struct err *err);
+
 struct device_ops {
     void (*close)(struct device *device);
     uint64_t (*free_bytes)(const struct device *device);
@@ -60,34 +89,18 @@ struct device_ops {
     int (*release)(struct device *device, struct err *err);
     int (*flush)(struct device *device, struct err *err);
     void (*health)(const struct device *device, struct sample_health *health);
-    int (*probe_scratch)(struct device *device, const struct probe *probe,
-                         size_t *n_bytes, struct err *err);
-    int (*probe)(struct device *device, const struct probe_job *job,
-                 struct err *err);
-    int (*draw)(struct device *device, const struct stream *streams,
-                uint32_t n_streams, uint64_t batch_seed, uint32_t *d_indices,
-                uint64_t *d_offsets, struct err *err);
-    int (*measure)(struct device *device, const struct stream *streams,
-                   uint32_t n_streams, const uint32_t *d_indices,
-                   double *n_unique, double (*bins)[REUSE_BINS],
-                   struct err *err);
+    probe_scratch_fn *probe_scratch;
+    probe_run_fn *probe;
+    stream_draw_fn *draw;
+    stream_measure_fn *measure;
     int (*mark)(struct device *device, unsigned slot, struct err *err);
     int (*elapsed)(struct device *device, unsigned from, unsigned to,
                    double *ms, struct err *err);
-    /* `shape` is copied; the body adds what it needs behind it. */
-    int (*lookup_open)(struct lookup **out, const struct lookup *shape,
-                       struct err *err);
-    void (*lookup_close)(struct lookup *lookup);
-    int (*lookup_forward)(struct lookup *lookup,
-                          const struct lookup_batch *batch, void *d_out,
-                          struct err *err);
-    int (*lookup_backward)(struct lookup *lookup, unsigned phases,
-                           const struct lookup_batch *batch, const void *d_grad,
-                           float learning_rate, struct err *err);
-    int (*lookup_apply_dense)(struct device *device,
-                              const struct lookup_table *table, float *d_dense,
-                              float learning_rate, enum optimizer optimizer,
-                              struct err *err);
+    lookup_open_fn *lookup_open;
+    lookup_close_fn *lookup_close;
+    lookup_forward_fn *lookup_forward;
+    lookup_backward_fn *lookup_backward;
+    lookup_apply_dense_fn *lookup_apply_dense;
 };
 
 /* First member of each body's own struct. */
@@ -98,8 +111,11 @@ struct device {
     char isa[16];
     char driver[80], cuda[16], host[80]; /* as of a sample_setting */
     unsigned n_threads;
-    double
-        top_sm_mhz; /* seen after a measurement; 0: the device does not say */
+    double top_sm_mhz; /* seen after a measurement; 0: the device does not
+                          say */
+    /* What NCCL has to know of a GPU. */
+    char identity[16]; /* no other GPU's */
+    void *queue;       /* the cudaStream_t that all work goes through */
 };
 
 /* First member of each body's own struct. */

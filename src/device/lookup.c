@@ -45,20 +45,18 @@ int lookup_open(struct lookup **out, struct device *device,
                 const struct lookup_spec *spec, struct err *err)
 {
     const struct lookup_table *tables = spec->tables;
-    const uint32_t n_tables = spec->n_tables;
-    const enum optimizer optimizer = spec->optimizer;
     struct lookup shape = {
         .device = device,
         .tables = tables,
-        .n_tables = n_tables,
+        .n_tables = spec->n_tables,
         .batch = spec->batch,
         .max_lookups = spec->max_lookups,
-        .optimizer = optimizer,
+        .optimizer = spec->optimizer,
         .output = spec->output,
     };
     uint64_t out_dim = 0;
 
-    if (check_optimizer(optimizer, err))
+    if (check_optimizer(spec->optimizer, err))
         return -1;
     if (spec->output != PRECISION_FP32 && spec->output != PRECISION_FP16)
         return err_set(err, ERR_INPUT,
@@ -68,8 +66,8 @@ int lookup_open(struct lookup **out, struct device *device,
         return err_set(err, ERR_INPUT,
                        "%llu look-ups a batch cannot be executed, %u can",
                        (unsigned long long)spec->max_lookups, UINT32_MAX);
-    for (uint32_t i = 0; i < n_tables; i++) {
-        if (check_table(&tables[i], i, optimizer, err))
+    for (uint32_t i = 0; i < shape.n_tables; i++) {
+        if (check_table(&tables[i], i, spec->optimizer, err))
             return -1;
         out_dim += tables[i].dim;
         if (tables[i].dim > shape.max_dim)
@@ -79,7 +77,7 @@ int lookup_open(struct lookup **out, struct device *device,
         return err_set(err, ERR_INPUT, "%llu output columns are too many",
                        (unsigned long long)out_dim);
     shape.out_dim = (uint32_t)out_dim;
-    for (uint32_t i = 0; i < n_tables; i++)
+    for (uint32_t i = 0; i < shape.n_tables; i++)
         if ((uint64_t)tables[i].out_begin + tables[i].dim > out_dim)
             return err_set(err, ERR_INPUT,
                            "table %u: columns %u to %u lie outside the %u of "

@@ -9,26 +9,6 @@
 
 typedef __m512 vec;
 
-static inline vec vec_zero(void)
-{
-    return _mm512_setzero_ps();
-}
-
-static inline vec vec_add(vec a, vec b)
-{
-    return _mm512_add_ps(a, b);
-}
-
-static inline vec vec_mul(vec a, vec b)
-{
-    return _mm512_mul_ps(a, b);
-}
-
-static inline vec vec_step(vec w, float scale, vec g)
-{
-    return _mm512_sub_ps(w, _mm512_mul_ps(_mm512_set1_ps(scale), g));
-}
-
 static inline vec vec_load(const char *at, int half)
 {
     if (half)

@@ -6,7 +6,7 @@
  *     KERNELS       the name of its struct lookup_kernels
  *     LANES         floats in a vec: 4, 8 or 16
  *     MAX_VECS      how many sums its registers hold, at most 16
- *     vec, vec_zero, vec_add, vec_mul, vec_step (w - scale * g, rounded twice),
+ *     vec           that many floats; operators work lane by lane
  *     vec_load(at, half), vec_store(at, value, half), and the same with
  *     _tail(..., n_lanes) for 1 .. LANES lanes, a multiple of 4; absent lanes
  *     load as zero. `half` says that memory holds fp16.
@@ -101,10 +101,9 @@ ALWAYS_INLINE void add_old_sums(const char *out, vec *sum, unsigned n_vecs,
                                 unsigned n_tail)
 {
     for (unsigned v = 0; v + 1 < n_vecs; v++)
-        sum[v] = vec_add(vec_load(out + v * LANES * 4, 0), sum[v]);
-    sum[n_vecs - 1] =
-        vec_add(vec_load_tail(out + (n_vecs - 1) * LANES * 4, 0, n_tail),
-                sum[n_vecs - 1]);
+        sum[v] = vec_load(out + v * LANES * 4, 0) + sum[v];
+    sum[n_vecs - 1] = vec_load_tail(out + (n_vecs - 1) * LANES * 4, 0, n_tail) +
+                      sum[n_vecs - 1];
 }
 
 /* The sums of n_vecs vecs of columns, from column `column` on. n_vecs and half
@@ -122,17 +121,16 @@ ALWAYS_INLINE void sum_columns(const struct gather *gather,
 
     for (uint32_t b = 0; b < bags->n_bags; b++, out += bags->out_stride) {
         for (unsigned v = 0; v < n_vecs; v++)
-            sum[v] = vec_zero();
+            sum[v] = (vec){0};
         for (size_t i = bags->ends[b]; i < bags->ends[b + 1]; i++) {
             const char *at = gather_row(gather, i) + column * column_bytes;
 
             if (i + ahead < fetch_end)
                 prefetch_row(gather_row(gather, i + ahead), row_bytes);
             for (unsigned v = 0; v + 1 < n_vecs; v++)
-                sum[v] = vec_add(sum[v], vec_load(at + v * vec_bytes, half));
+                sum[v] += vec_load(at + v * vec_bytes, half);
             at += (n_vecs - 1) * vec_bytes;
-            sum[n_vecs - 1] =
-                vec_add(sum[n_vecs - 1], vec_load_tail(at, half, n_tail));
+            sum[n_vecs - 1] += vec_load_tail(at, half, n_tail);
         }
         if (bags->is_added)
             add_old_sums(out, sum, n_vecs, n_tail);
@@ -357,10 +355,8 @@ ALWAYS_INLINE void fold(float *sums, unsigned half)
 static float mean_square(const float *grad, uint32_t dim)
 {
     float sums[16];
-    vec part[16 / LANES];
+    vec part[16 / LANES] = {{0}};
 
-    for (unsigned j = 0; j < 16 / LANES; j++)
-        part[j] = vec_zero();
     for (uint32_t c = 0; c < dim; c += 16)
         for (uint32_t j = 0; j < 16 / LANES && c + j * LANES < dim; j++) {
             const char *at = (const char *)(grad + c + j * LANES);
@@ -368,7 +364,7 @@ static float mean_square(const float *grad, uint32_t dim)
             vec g = n_lanes >= LANES ? vec_load(at, 0)
                                      : vec_load_tail(at, 0, n_lanes);
 
-            part[j] = vec_add(part[j], vec_mul(g, g));
+            part[j] += g * g;
         }
     for (unsigned j = 0; j < 16 / LANES; j++)
         vec_store(sums + j * LANES, part[j], 0);
@@ -387,15 +383,15 @@ ALWAYS_INLINE void step_row(char *row, const float *grad, uint32_t dim,
     vec w;
 
     for (column = 0; column + LANES <= dim; column += LANES) {
-        w = vec_step(vec_load(row, half), scale,
-                     vec_load((const char *)(grad + column), 0));
+        w = vec_load(row, half) -
+            vec_load((const char *)(grad + column), 0) * scale;
         vec_store(row, w, half);
         row += vec_bytes;
     }
     if (column < dim) {
-        w = vec_step(
-            vec_load_tail(row, half, dim - column), scale,
-            vec_load_tail((const char *)(grad + column), 0, dim - column));
+        w = vec_load_tail(row, half, dim - column) -
+            vec_load_tail((const char *)(grad + column), 0, dim - column) *
+                scale;
         vec_store_tail(row, w, half, dim - column);
     }
 }

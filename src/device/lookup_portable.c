@@ -12,26 +12,6 @@
 /* Four floats in whatever registers the compiler has. */
 typedef float vec __attribute__((vector_size(16)));
 
-static inline vec vec_zero(void)
-{
-    return (vec){0};
-}
-
-static inline vec vec_add(vec a, vec b)
-{
-    return a + b;
-}
-
-static inline vec vec_mul(vec a, vec b)
-{
-    return a * b;
-}
-
-static inline vec vec_step(vec w, float scale, vec g)
-{
-    return w - g * scale;
-}
-
 static inline vec vec_load(const char *at, int half)
 {
     uint16_t bits[LANES];

@@ -2,7 +2,6 @@
 #include "device/probe.h"
 
 #include "base/mem.h"
-#include "base/stats.h"
 #include "device/device_ops.h"
 
 #include <assert.h>
@@ -236,9 +235,7 @@ int probe_run(struct device *device, const struct probe *probe,
     for (unsigned i = 0; i < n_iterations; i++)
         if (run_once(device, &own, true, &ms[i], err))
             goto out;
-    timing->median_ms = stats_median(ms, n_iterations);
-    timing->p10_ms = stats_quantile(ms, n_iterations, 0.1);
-    timing->p90_ms = stats_quantile(ms, n_iterations, 0.9);
+    *timing = timing_of(ms, n_iterations);
     rc = 0;
 out:
     release(device, &own);

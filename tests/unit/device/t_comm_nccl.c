@@ -4,26 +4,15 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "device/device_ops.h"
 #include "device/nccl.h"
 #include "tests/processes.h"
 #include "tests/tap.h"
 
 /*
  * Our side of NCCL, between processes on CPUs: with a stand-in for the library
- * (tests/fake/fake_nccl.c) and, below, for what is asked of a GPU.
+ * (tests/fake/fake_nccl.c) and for what it asks of a GPU.
  */
-
-static bool shares_gpu;
-
-int comm_gpu_of(struct comm_gpu *gpu, struct device *device, struct err *err)
-{
-    (void)device;
-    (void)err;
-    *gpu = (struct comm_gpu){.stream = NULL};
-    snprintf(gpu->identity, sizeof gpu->identity, "%d",
-             shares_gpu ? 0 : (int)getpid());
-    return 0;
-}
 
 /* What rank `from` gives to rank `to`. */
 static float value_of(uint32_t from, uint32_t to, size_t i)
@@ -88,11 +77,12 @@ static int be_process(const char *expected)
     struct err err = {0};
     bool fine;
 
-    shares_gpu = strstr(expected, "share one GPU") != NULL;
     if (world_open(&shape.world, &err) ||
         device_open(&shape.device, DEVICE_CPU, 0, 1, &err))
         return 1;
     shape.n_ranks = world_size(shape.world);
+    snprintf(shape.device->identity, sizeof shape.device->identity, "%d",
+             strstr(expected, "share one GPU") ? 0 : (int)getpid());
     if (comm_open_nccl(&comm, &shape, &err)) {
         fine = strstr(err.msg, expected) != NULL && err.code == ERR_DEVICE;
         if (!fine)

@@ -4,6 +4,7 @@
 #include "base/cpu.h"
 #include "device/device_ops.h"
 #include "device/fp16.h"
+#include "device/stream_math.h"
 
 #include <sys/utsname.h>
 
@@ -184,18 +185,18 @@ static void test_fill(struct device *device)
     single = test_device_copy(device, d_single, N * sizeof *single);
     half = test_device_copy(device, d_half, N * sizeof *half);
     for (uint64_t i = 0; i < N; i++) {
-        float value = device_fill_value(42, i);
+        float value = stream_fill_value(42, i);
 
         same &= single[i] == value && half[i] == fp16_from_float(value);
         in_range &= value > -0.05f && value < 0.05f;
         sum += (double)value;
         squares += (double)(value * value);
     }
-    ok(same, "every element is device_fill_value");
+    ok(same, "every element is stream_fill_value");
     ok(in_range, "within (-0.05, 0.05)");
     is_near(sum / N, 0, 5 * 0.0289 / sqrt(N), "mean of a uniform law");
     is_near(squares / N, 0.01 / 12, 1e-5, "variance of a uniform law");
-    ok(device_fill_value(43, 7) != device_fill_value(42, 7), "seeds differ");
+    ok(stream_fill_value(43, 7) != stream_fill_value(42, 7), "seeds differ");
     is_i64(device_fill(device, d_half, N, PRECISION_BF16, 42, &err), -1,
            "bf16 is refused");
     is_str(err.msg, "tables of precision 'bf16' are not executed",
@@ -230,7 +231,7 @@ static void test_window(struct device *device)
         ok(!device_fill_window(device, d_dst, window, &err), "window %zu", w);
         out = test_device_copy(device, d_dst, n_bytes);
         for (size_t i = 0; i < n; i++) {
-            float want = device_fill_value(
+            float want = stream_fill_value(
                 window->seed, window->first +
                                   i / window->width * window->stride +
                                   i % window->width);
@@ -263,7 +264,7 @@ static void test_sums(struct device *device)
        "set and add");
     out = test_device_copy(device, d_sum, N * sizeof(float));
     for (uint64_t i = 0; i < N; i++) {
-        float value = device_fill_value(5, i), want = 0.25f + value;
+        float value = stream_fill_value(5, i), want = 0.25f + value;
 
         want += i < N - 1 ? value : 0;
         right &= out[i] == want;

@@ -2,6 +2,7 @@
 #include "tests/tap.h"
 
 #include "device/lookup.h"
+#include "device/stream_math.h"
 #include "devices.h"
 
 /*
@@ -43,7 +44,7 @@ static void *uploaded(struct device *device, const void *data, size_t n_bytes)
 
 static float filled(uint32_t bag, uint32_t column)
 {
-    return device_fill_value(SEED, (uint64_t)places[bag] * DIM + column);
+    return stream_fill_value(SEED, (uint64_t)places[bag] * DIM + column);
 }
 
 /* Bags of one look-up each, so that an output is a row. */

@@ -2,6 +2,7 @@
 #include "exec/verify.h"
 
 #include "device/fp16.h"
+#include "device/stream_math.h"
 #include "exec/step.h"
 #include "exec/values.h"
 #include "exec_fixture.h"
@@ -262,7 +263,7 @@ static void test_values(void)
     values_weights(part, 9, 1037, 16, PRECISION_FP32);
     ok(!memcmp(whole + 37, part, sizeof(part)),
        "weights depend on where they stand only");
-    ok(whole[0] == device_fill_value(9, 1000), "... as device_fill's do");
+    ok(whole[0] == stream_fill_value(9, 1000), "... as device_fill's do");
     values_store(halves, part, 16, PRECISION_FP16);
     values_load(copy, halves, 16, PRECISION_FP16);
     values_weights(part, 9, 1037, 16, PRECISION_FP16);
