@@ -221,16 +221,6 @@ static int run_once(struct exchange_rig *rig, const struct alltoall *alltoall,
     return device_elapsed(device, 0, 1, ms, err);
 }
 
-/* True where any process says so. */
-static int agree(struct exchange_rig *rig, bool *says, struct err *err)
-{
-    double number = *says;
-    int rc = world_largest(comm_world(rig->comm), &number, 1, err);
-
-    *says = number > 0;
-    return rc;
-}
-
 /* An exchange takes as long as it takes the last process. */
 static int measure_round(struct exchange_rig *rig,
                          const struct alltoall *alltoall, double *ms,
@@ -285,10 +275,11 @@ static int decide(struct exchange_rig *rig, struct next_step *next,
                   struct sample_sink *sink, struct err *err)
 {
     struct world *world = comm_world(rig->comm);
+    double is_interrupted = interrupt_requested(); /* of any process */
 
-    *next = (struct next_step){interrupt_requested(), is_out_of_time, false};
-    if (agree(rig, &next->is_interrupted, err))
+    if (world_largest(world, &is_interrupted, 1, err))
         return -1;
+    *next = (struct next_step){is_interrupted > 0, is_out_of_time, false};
     if (!world_rank(world))
         next->is_stored =
             sink->has_comm && sink->has_comm(sink->ctx, &rig->setting, sample);

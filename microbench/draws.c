@@ -70,6 +70,23 @@ struct style draw_style(struct rng *rng, uint32_t usual_dim, uint32_t max_dim)
     return style;
 }
 
+double draw_pooling(struct rng *rng, const struct style *style,
+                    double single_frac, double most, double bend)
+{
+    double u = rng_uniform(rng), v = rng_uniform(rng), pooling;
+
+    if (style->one_hot)
+        return 1;
+    if (u < 0.04)
+        return 0;
+    if (u < single_frac)
+        return 1;
+    if (u < single_frac + 0.08)
+        return 0.05 + 0.95 * v;
+    pooling = near_exp2(v * (1 - bend + bend * v) * near_log2(most));
+    return rng_uniform(rng) < 0.5 ? floor(pooling) : pooling;
+}
+
 uint64_t draw_rows(struct rng *rng, const struct style *style, double max_rows)
 {
     bool is_small = rng_uniform(rng) < style->small_frac;

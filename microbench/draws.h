@@ -33,6 +33,10 @@ double draw_log_uniform(struct rng *rng, double lo, double hi);
  * powers of two. */
 uint32_t draw_dim(struct rng *rng, uint32_t usual_dim, uint32_t max_dim);
 struct style draw_style(struct rng *rng, uint32_t usual_dim, uint32_t max_dim);
+/* Mean look-ups a bag up to `most`: single ones for a share of the tables, and
+ * of the others the shorter the more often, as `bend` goes from 0 to 1. */
+double draw_pooling(struct rng *rng, const struct style *style,
+                    double single_frac, double most, double bend);
 /* Rows from 3 to max_rows, small tables up to 1000. */
 uint64_t draw_rows(struct rng *rng, const struct style *style, double max_rows);
 /* Zipf exponents up to 1.5 and bent production histograms, for a stream that

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "microbench/sampler.h"
 
-#include "microbench/draws.h"
 #include "microbench/sampler_private.h"
 
 #include <math.h>
@@ -10,6 +9,7 @@
 #define USUAL_DIM 128
 #define MAX_DIM 256
 #define MAX_POOLING 100.0
+#define SINGLE_FRAC 0.30
 /* Look-ups a sample of all tables: bounds the time of a case. */
 #define MAX_POOLING_SUM 256
 /* Of a mixed list, this part of the memory is for optimizer states. */
@@ -85,21 +85,38 @@ uint64_t case_table_bytes(const struct case_table *table,
     return (n_bytes + CASE_ALIGN - 1) / CASE_ALIGN * CASE_ALIGN;
 }
 
-static double draw_pooling(struct rng *rng, const struct style *style)
+void shorten_bags(struct bench_case *out, double part, double whole)
 {
-    double u = rng_uniform(rng), v = rng_uniform(rng), pooling;
+    for (uint32_t t = 0; t < out->n_tables; t++) {
+        double *pooling = &out->tables[t].stream.pooling_factor;
 
-    if (style->one_hot)
-        return 1;
-    if (u < 0.04)
-        return 0;
-    if (u < 0.30)
-        return 1;
-    if (u < 0.38)
-        return 0.05 + 0.95 * v;
-    /* the square favours short bags */
-    pooling = near_exp2(v * v * near_log2(MAX_POOLING));
-    return rng_uniform(rng) < 0.5 ? floor(pooling) : pooling;
+        if (*pooling > 1)
+            *pooling = fmax(1, *pooling * part / whole);
+    }
+}
+
+void draw_sizes(struct bench_case *out, const struct case_list *list,
+                const struct style *style, struct rng *rng)
+{
+    uint64_t left = list->weight_bytes;
+    uint64_t left_states = list->state_bytes;
+
+    for (uint32_t t = 0; t < out->n_tables; t++) {
+        struct case_table *table = &out->tables[t];
+        uint64_t kept = (out->n_tables - t) * (uint64_t)TABLE_RESERVE_BYTES;
+        double max_rows =
+            (double)(left - kept) / (double)row_bytes(table, out->precision);
+
+        if (list->is_mixed && out->optimizer != OPTIMIZER_SGD) {
+            kept = (out->n_tables - t) * (uint64_t)CASE_ALIGN * sizeof(float);
+            max_rows = fmin(max_rows, (double)(left_states - kept) /
+                                          (double)sizeof(float));
+        }
+        table->stream.n_rows = draw_rows(rng, style, max_rows);
+        left -= case_table_bytes(table, out->precision);
+        left_states -= table->stream.n_rows * sizeof(float);
+        draw_skew(rng, style, &table->stream);
+    }
 }
 
 /* Long bags are shortened so that the case stays within MAX_POOLING_SUM (and
@@ -112,12 +129,8 @@ static void bound_pooling(struct bench_case *out)
         sum += out->tables[t].stream.pooling_factor;
     if (sum == 0)
         out->tables[0].stream.pooling_factor = 1;
-    for (uint32_t t = 0; t < out->n_tables && sum > MAX_POOLING_SUM; t++) {
-        double *pooling = &out->tables[t].stream.pooling_factor;
-
-        if (*pooling > 1)
-            *pooling = fmax(1, *pooling * MAX_POOLING_SUM / sum);
-    }
+    if (sum > MAX_POOLING_SUM)
+        shorten_bags(out, MAX_POOLING_SUM, sum);
 }
 
 /* A case without tables, at the list's setting. */
@@ -132,7 +145,6 @@ static void start_case(struct bench_case *out, const struct case_list *list)
 static void plain_draw(struct bench_case *out, const struct case_list *list,
                        struct rng *rng)
 {
-    uint64_t left = list->weight_bytes;
     struct style style;
 
     out->n_tables = 1 + (uint32_t)rng_below(rng, list->max_tables);
@@ -142,20 +154,13 @@ static void plain_draw(struct bench_case *out, const struct case_list *list,
 
         table->dim = style.dim ? style.dim : draw_dim(rng, USUAL_DIM, MAX_DIM);
         table->stream.batch = list->batch;
-        table->stream.pooling_factor = draw_pooling(rng, &style);
+        /* the bend favours short bags */
+        table->stream.pooling_factor =
+            draw_pooling(rng, &style, SINGLE_FRAC, MAX_POOLING, 1);
         table->stream.table_seed = rng_u64(rng);
     }
     bound_pooling(out);
-    for (uint32_t t = 0; t < out->n_tables; t++) {
-        struct case_table *table = &out->tables[t];
-        uint64_t kept = (out->n_tables - t) * (uint64_t)TABLE_RESERVE_BYTES;
-
-        table->stream.n_rows = draw_rows(
-            rng, &style,
-            (double)(left - kept) / (double)row_bytes(table, list->precision));
-        left -= case_table_bytes(table, list->precision);
-        draw_skew(rng, &style, &table->stream);
-    }
+    draw_sizes(out, list, &style, rng);
 }
 
 void case_draw(struct bench_case *out, const struct case_list *list,
@@ -195,10 +200,7 @@ void case_sentinel(struct bench_case *out, const struct case_list *list)
 void case_single(struct bench_case *out, const struct bench_case *from,
                  uint32_t t)
 {
-    memset(out, 0, sizeof(*out));
-    out->batch = from->batch;
-    out->precision = from->precision;
-    out->optimizer = from->optimizer;
+    *out = *from;
     out->tables[0] = from->tables[t];
     out->n_tables = 1;
 }

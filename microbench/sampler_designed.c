@@ -48,17 +48,16 @@ static struct design usual(uint32_t n_tables, uint32_t dim, uint64_t n_rows,
  * pooling 0 becomes the one look-up that a batch must have. */
 static void add_constants(struct walk *walk)
 {
-    static const uint32_t dims[] = {4, 8, 16, 32, 64, 128, 256, 512};
     static const double poolings[] = {0, 1, 4, 20, 200};
 
-    for (size_t d = 0; d < N_ELEMENTS(dims); d++)
+    for (uint32_t dim = 4; dim <= 512; dim *= 2)
         for (size_t p = 0; p < N_ELEMENTS(poolings); p++)
-            add(walk, usual(1, dims[d], SOME_ROWS, poolings[p]));
+            add(walk, usual(1, dim, SOME_ROWS, poolings[p]));
     for (uint32_t n_tables = 8; n_tables <= 32; n_tables *= 4)
         add(walk, usual(n_tables, 64, SOME_ROWS, 0));
     /* few long bags: what one group of threads takes for one bag */
-    for (size_t d = 0; d < N_ELEMENTS(dims); d += 5) {
-        struct design design = usual(1, dims[d], SOME_ROWS, 200);
+    for (uint32_t dim = 4; dim <= 128; dim *= 32) {
+        struct design design = usual(1, dim, SOME_ROWS, 200);
 
         design.halvings = 9;
         add(walk, design);
@@ -68,13 +67,12 @@ static void add_constants(struct walk *walk)
 /* Tables from the size of a cache to that of the memory. */
 static void add_footprints(struct walk *walk)
 {
-    static const uint32_t dims[] = {16, 32, 64, 128, 256};
     static const uint64_t rows[] = {1000,    10000,    100000,   300000,
                                     3000000, 10000000, 30000000, 100000000};
 
-    for (size_t d = 0; d < N_ELEMENTS(dims); d++)
+    for (uint32_t dim = 16; dim <= 256; dim *= 2)
         for (size_t r = 0; r < N_ELEMENTS(rows); r++)
-            add(walk, usual(1, dims[d], rows[r], 20));
+            add(walk, usual(1, dim, rows[r], 20));
 }
 
 /* Rows that many look-ups share: by skew, and tables of next to no rows. */

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "microbench/draws.h"
 #include "microbench/sampler_private.h"
 
 #include <math.h>
@@ -8,6 +7,7 @@
 #define PUBLISHED_DIM 128
 #define MAX_DIM 512
 #define MAX_POOLING 200.0
+#define SINGLE_FRAC 0.20
 #define HALVINGS 6 /* of the batch */
 /* Bounds of a case, for a sample of the batch: look-ups and outputs of all
  * tables. */
@@ -80,25 +80,6 @@ static uint32_t draw_n_tables(struct rng *rng, uint32_t max_tables)
     return (uint32_t)draw_log_uniform(rng, 1, max_tables + 1.0);
 }
 
-static double draw_pooling(struct rng *rng, const struct style *style,
-                           double bend)
-{
-    double u = rng_uniform(rng), v = rng_uniform(rng), pooling;
-
-    if (style->one_hot)
-        return 1;
-    if (u < 0.04)
-        return 0;
-    if (u < 0.20)
-        return 1;
-    if (u < 0.28)
-        return 0.05 + 0.95 * v;
-    /* half of the bags are shorter than 14 look-ups, or where they are bent
-     * most, than 4 */
-    pooling = near_exp2(v * (1 - bend + bend * v) * near_log2(MAX_POOLING));
-    return rng_uniform(rng) < 0.5 ? floor(pooling) : pooling;
-}
-
 /* Leaves tables out from the end until the case's outputs fit. */
 static void bound_outputs(struct bench_case *out)
 {
@@ -125,38 +106,10 @@ static void bound_work(struct bench_case *out, const struct case_list *list,
         out->tables[0].stream.pooling_factor = 1;
     else
         frac = fmin(frac, MAX_POOLING_SUM / pooling_sum);
-    for (uint32_t t = 0; t < out->n_tables && frac < 1; t++) {
-        double *pooling = &out->tables[t].stream.pooling_factor;
-
-        if (*pooling > 1)
-            *pooling = fmax(1, *pooling * frac);
-    }
+    if (frac < 1)
+        shorten_bags(out, frac, 1);
     while (out->n_tables > 1 && case_work(out) > LONG_CASE * list->work_bytes)
         out->n_tables--;
-}
-
-static void draw_sizes(struct bench_case *out, const struct case_list *list,
-                       const struct style *style, struct rng *rng)
-{
-    uint64_t left = list->weight_bytes;
-    uint64_t left_states = list->state_bytes;
-
-    for (uint32_t t = 0; t < out->n_tables; t++) {
-        struct case_table *table = &out->tables[t];
-        uint64_t kept = (out->n_tables - t) * (uint64_t)TABLE_RESERVE_BYTES;
-        double max_rows =
-            (double)(left - kept) / (double)row_bytes(table, out->precision);
-
-        if (out->optimizer != OPTIMIZER_SGD) {
-            kept = (out->n_tables - t) * (uint64_t)CASE_ALIGN * sizeof(float);
-            max_rows = fmin(max_rows, (double)(left_states - kept) /
-                                          (double)sizeof(float));
-        }
-        table->stream.n_rows = draw_rows(rng, style, max_rows);
-        left -= case_table_bytes(table, out->precision);
-        left_states -= table->stream.n_rows * sizeof(float);
-        draw_skew(rng, style, &table->stream);
-    }
 }
 
 void mixed_draw(struct bench_case *out, const struct case_list *list,
@@ -185,7 +138,10 @@ void mixed_draw(struct bench_case *out, const struct case_list *list,
 
         table->dim = style.dim ? style.dim : draw_dim(rng, max_dim, max_dim);
         table->stream.batch = out->batch;
-        table->stream.pooling_factor = draw_pooling(rng, &style, bend);
+        /* half of the bags are shorter than 14 look-ups, or where they are
+         * bent most, than 4 */
+        table->stream.pooling_factor =
+            draw_pooling(rng, &style, SINGLE_FRAC, MAX_POOLING, bend);
         table->stream.table_seed = rng_u64(rng);
     }
     part = draw_log_uniform(rng, MIN_WORK_PART, 1);

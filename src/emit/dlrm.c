@@ -21,33 +21,28 @@
 
 EMIT_FILE(dlrm_driver_py, "src/emit/dlrm_driver.py");
 
-static const char *const script_head[] = {
-    "set -euo pipefail",
-    "",
-    "DLRM_DIR=${DLRM_DIR:-.}",
-    "export DLRM_DIR",
-    "if [[ ! -f $DLRM_DIR/dlrm_main.py ]]; then",
-    "    echo \"no dlrm_main.py in '$DLRM_DIR', see DLRM_DIR above\" >&2",
-    "    exit 2",
-    "fi",
-    "work=$(mktemp -d)",
-    "trap 'rm -rf \"$work\"' EXIT",
-    "",
-};
+static const char script_head[] =
+    "set -euo pipefail\n"
+    "\n"
+    "DLRM_DIR=${DLRM_DIR:-.}\n"
+    "export DLRM_DIR\n"
+    "if [[ ! -f $DLRM_DIR/dlrm_main.py ]]; then\n"
+    "    echo \"no dlrm_main.py in '$DLRM_DIR', see DLRM_DIR above\" >&2\n"
+    "    exit 2\n"
+    "fi\n"
+    "work=$(mktemp -d)\n"
+    "trap 'rm -rf \"$work\"' EXIT\n"
+    "\n";
 
 /* A data set that is multi-hot by itself excludes --multi_hot_sizes. */
-static const char *const multi_hot_head[] = {
-    "is_multi_hot=no",
-    "for arg in \"$@\"; do",
-    "    if [[ $arg == --synthetic_multi_hot_criteo_path* ]]; then",
-    "        is_multi_hot=yes",
-    "    fi",
-    "done",
-    "if [[ $is_multi_hot == no ]]; then",
-};
-
-#define ADD_LINES(out, lines) \
-    emit_lines((out), (lines), sizeof(lines) / sizeof(*(lines)))
+static const char multi_hot_head[] =
+    "is_multi_hot=no\n"
+    "for arg in \"$@\"; do\n"
+    "    if [[ $arg == --synthetic_multi_hot_criteo_path* ]]; then\n"
+    "        is_multi_hot=yes\n"
+    "    fi\n"
+    "done\n"
+    "if [[ $is_multi_hot == no ]]; then\n";
 
 /* The tables in the order of DLRM's features. */
 struct features {
@@ -96,9 +91,7 @@ static void order_features(struct features *features)
 /* Look-ups a sample, which DLRM takes as a whole number >= 1. */
 static long hotness(const struct table *table)
 {
-    double rounded = fmin(fmax(round(table->pooling_factor), 1), 1e9);
-
-    return (long)rounded;
+    return (long)fmin(fmax(round(table->pooling_factor), 1), 1e9);
 }
 
 static void features_init(struct features *features,
@@ -149,14 +142,6 @@ static int check_table(const struct table *table, const struct table *first,
     return 0;
 }
 
-static int check_problem(const struct problem *problem, struct err *err)
-{
-    for (size_t i = 0; i < problem->n_tables; i++)
-        if (check_table(&problem->tables[i], &problem->tables[0], err))
-            return -1;
-    return 0;
-}
-
 static void print_head(const struct plan *plan, const struct features *features,
                        struct buf *out)
 {
@@ -182,7 +167,7 @@ static void print_head(const struct plan *plan, const struct features *features,
                    features->n_rounded);
     if (problem->batch % problem->cluster.n_devices)
         buf_printf(out, "# The batch of a GPU is rounded.\n");
-    ADD_LINES(out, script_head);
+    buf_printf(out, "%s", script_head);
 }
 
 static int print_plan_file(const struct plan *plan,
@@ -247,8 +232,7 @@ static void print_arguments(const struct plan *plan,
     buf_printf(out, ")\n");
     if (!features->are_multi_hot)
         return;
-    ADD_LINES(out, multi_hot_head);
-    buf_printf(out, "    args+=(--multi_hot_sizes \"");
+    buf_printf(out, "%s    args+=(--multi_hot_sizes \"", multi_hot_head);
     for (size_t i = 0; i < problem->n_tables; i++)
         buf_printf(out, "%s%ld", i ? "," : "",
                    hotness(&problem->tables[features->order[i]]));
@@ -275,20 +259,22 @@ static int print_script(const struct plan *plan,
                         const struct emit_options *options, struct buf *out,
                         struct err *err)
 {
+    const struct problem *problem = &plan->problem;
     struct features features = {0};
     int rc = -1;
 
     (void)options;
-    if (check_problem(&plan->problem, err))
-        goto out;
-    features_init(&features, &plan->problem);
+    for (size_t i = 0; i < problem->n_tables; i++)
+        if (check_table(&problem->tables[i], &problem->tables[0], err))
+            goto out;
+    features_init(&features, problem);
     print_head(plan, &features, out);
     if (print_plan_file(plan, &features, out, err))
         goto out;
     if (print_python(plan, &features, out, err))
         goto out;
     print_arguments(plan, &features, out);
-    print_launch(&plan->problem.cluster, out);
+    print_launch(&problem->cluster, out);
     rc = 0;
 out:
     mem_free(features.order);

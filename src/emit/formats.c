@@ -38,12 +38,6 @@ void emit_json_string(struct buf *out, const char *text)
     json_decref(value);
 }
 
-void emit_lines(struct buf *out, const char *const *lines, size_t n_lines)
-{
-    for (size_t i = 0; i < n_lines; i++)
-        buf_printf(out, "%s\n", lines[i]);
-}
-
 size_t emit_shards_end(const struct plan *plan, size_t begin)
 {
     size_t end = begin + 1;

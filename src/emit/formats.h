@@ -35,9 +35,6 @@ EMIT_FORMATS(EMIT_DECLARE)
 /* Appends text (UTF-8) as a JSON string, quoted and escaped. */
 void emit_json_string(struct buf *out, const char *text);
 
-/* Appends n_lines lines. */
-void emit_lines(struct buf *out, const char *const *lines, size_t n_lines);
-
 /* The end of table's shards, which begin at `begin`. */
 size_t emit_shards_end(const struct plan *plan, size_t begin);
 

@@ -102,6 +102,12 @@ static struct byte_unit choose_unit(const struct plan_moves *moves)
     return (struct byte_unit){"KiB", 0x1p10};
 }
 
+static void print_more(size_t n, size_t n_shown, struct buf *out)
+{
+    if (n > n_shown)
+        buf_printf(out, "... and %zu more\n", n - n_shown);
+}
+
 static void print_gpus(const struct plan_moves *moves,
                        const struct byte_unit *unit, struct buf *out)
 {
@@ -121,8 +127,7 @@ static void print_gpus(const struct plan_moves *moves,
         buf_printf(out, "%-4u %13.3f %10.3f\n", ranked[i].idx,
                    (double)moves->received_bytes[ranked[i].idx] / unit->n_bytes,
                    (double)moves->sent_bytes[ranked[i].idx] / unit->n_bytes);
-    if (n > N_GPUS_SHOWN)
-        buf_printf(out, "... and %zu more\n", n - N_GPUS_SHOWN);
+    print_more(n, N_GPUS_SHOWN, out);
     mem_free(ranked);
 }
 
@@ -151,8 +156,7 @@ static void print_tables(const struct plan_moves *moves,
                    table->n_after, (double)table->bytes.moved / unit->n_bytes,
                    (double)table->bytes.added / unit->n_bytes);
     }
-    if (n > N_TABLES_SHOWN)
-        buf_printf(out, "... and %zu more\n", n - N_TABLES_SHOWN);
+    print_more(n, N_TABLES_SHOWN, out);
     mem_free(ranked);
 }
 
@@ -180,8 +184,7 @@ static void print_moves(const struct plan_diff *diff,
                    move->from, move->to, (double)move->bytes / unit->n_bytes,
                    columns, move->row_begin, move->row_end);
     }
-    if (moves->n_moves > N_MOVES_SHOWN)
-        buf_printf(out, "... and %zu more\n", moves->n_moves - N_MOVES_SHOWN);
+    print_more(moves->n_moves, N_MOVES_SHOWN, out);
     mem_free(ranked);
 }
 

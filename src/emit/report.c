@@ -24,24 +24,24 @@ const char *report_kinds(char buf[REPORT_KINDS_MAX],
     return buf;
 }
 
+double report_ready_ms(const struct report_device *device)
+{
+    return device->cost.compute_ms + device->cost.bwd_comm_ms;
+}
+
 /* A device waits from when it is ready (its backward is done) until the last
  * one is; a model of communication need not see it so, hence the limits. */
 static void split_waiting(struct report *report)
 {
     double last_ms = -INFINITY;
 
-    for (uint32_t r = 0; r < report->n_devices; r++) {
-        const struct report_device *device = &report->devices[r];
-
-        last_ms =
-            fmax(last_ms, device->cost.compute_ms + device->cost.bwd_comm_ms);
-    }
+    for (uint32_t r = 0; r < report->n_devices; r++)
+        last_ms = fmax(last_ms, report_ready_ms(&report->devices[r]));
     for (uint32_t r = 0; r < report->n_devices; r++) {
         struct report_device *device = &report->devices[r];
-        double ready_ms = device->cost.compute_ms + device->cost.bwd_comm_ms;
-        double waiting_ms = fmin(last_ms - ready_ms, device->cost.fwd_comm_ms);
+        double late_ms = last_ms - report_ready_ms(device);
 
-        device->waiting_ms = fmax(waiting_ms, 0);
+        device->waiting_ms = fmax(fmin(late_ms, device->cost.fwd_comm_ms), 0);
         device->cost.fwd_comm_ms -= device->waiting_ms;
     }
 }
@@ -147,29 +147,23 @@ static void print_cost(const struct report *report, struct buf *out)
     buf_printf(out, "\n");
 }
 
-static double max_compute_ms(const struct report *report)
-{
-    double max_ms = 0;
-
-    for (uint32_t r = 0; r < report->n_devices; r++)
-        max_ms = fmax(max_ms, report->devices[r].cost.compute_ms);
-    return max_ms;
-}
-
 static void print_step(const struct report *report, struct buf *out)
 {
     const struct plan *plan = report->plan;
     const struct report_device *mean = &report->mean;
+    double compute_ms = 0; /* the most */
 
     if (!report->is_priced)
         return;
+    for (uint32_t r = 0; r < report->n_devices; r++)
+        compute_ms = fmax(compute_ms, report->devices[r].cost.compute_ms);
     buf_printf(out, "step    %.3f ms (GPU %u)", plan->total_ms,
                report->by_total[0]);
     if (report->n_devices > 1 && mean->cost.total_ms > 0 &&
         mean->cost.compute_ms > 0)
         buf_printf(out, ", max over mean %.3f, of compute %.3f",
                    plan->total_ms / mean->cost.total_ms,
-                   max_compute_ms(report) / mean->cost.compute_ms);
+                   compute_ms / mean->cost.compute_ms);
     if (plan->bound_ms > 0)
         buf_printf(out, "; lower bound %.3f ms, gap %.1f %%", plan->bound_ms,
                    100 * (plan->total_ms / plan->bound_ms - 1));

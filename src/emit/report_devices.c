@@ -54,12 +54,17 @@ static void print_heading(const struct unit *unit, struct buf *out)
                unit->name, unit->name, unit->name, unit->name, unit->name);
 }
 
-static void print_ms(struct buf *out, bool is_priced, double ms)
+/* The start of a row. */
+static void print_times(const struct report *report,
+                        const struct report_device *device, struct buf *out)
 {
-    if (is_priced)
-        buf_printf(out, " %8.3f", ms);
+    if (report->is_priced)
+        buf_printf(out, " %8.3f %8.3f %8.3f %8.3f", device->cost.compute_ms,
+                   device->cost.bwd_comm_ms,
+                   device->cost.fwd_comm_ms + device->waiting_ms,
+                   device->cost.total_ms);
     else
-        buf_printf(out, " %8s", "-");
+        buf_printf(out, " %8s %8s %8s %8s", "-", "-", "-", "-");
 }
 
 static void print_device(const struct report *report, uint32_t r,
@@ -71,11 +76,7 @@ static void print_device(const struct report *report, uint32_t r,
     char kinds[REPORT_KINDS_MAX];
 
     buf_printf(out, "%-4u", r);
-    print_ms(out, report->is_priced, device->cost.compute_ms);
-    print_ms(out, report->is_priced, device->cost.bwd_comm_ms);
-    print_ms(out, report->is_priced,
-             device->cost.fwd_comm_ms + device->waiting_ms);
-    print_ms(out, report->is_priced, device->cost.total_ms);
+    print_times(report, device, out);
     print_amount(out, unit, (double)memory->total);
     buf_printf(out, " %5.1f",
                have > 0 ? 100 * (double)memory->total / have : 0);
@@ -89,17 +90,13 @@ static void print_device(const struct report *report, uint32_t r,
 static void print_mean(const struct report *report, const struct unit *unit,
                        struct buf *out)
 {
-    const struct report_device *mean = &report->mean;
     double total = 0;
 
     for (uint32_t r = 0; r < report->n_devices; r++)
         total +=
             (double)report->devices[r].cost.memory.total / report->n_devices;
     buf_printf(out, "mean");
-    print_ms(out, report->is_priced, mean->cost.compute_ms);
-    print_ms(out, report->is_priced, mean->cost.bwd_comm_ms);
-    print_ms(out, report->is_priced, mean->cost.fwd_comm_ms + mean->waiting_ms);
-    print_ms(out, report->is_priced, mean->cost.total_ms);
+    print_times(report, &report->mean, out);
     print_amount(out, unit, total);
     buf_printf(out, "\n");
 }

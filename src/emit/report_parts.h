@@ -23,6 +23,9 @@ struct report {
                            is not priced; owned */
 };
 
+/* When a device is ready for the forward exchange. */
+double report_ready_ms(const struct report_device *device);
+
 void report_devices(const struct report *report, struct buf *out);
 /* Which part makes the slowest GPU slow. Nothing where not priced. */
 void report_slowest(const struct report *report, struct buf *out);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "emit/report_parts.h"
 
+#include "base/ranked.h"
 #include "base/text.h"
+#include "emit/formats.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define N_TABLES_SHOWN 10u
 #define N_DEVICES_SHOWN 6u
@@ -15,16 +16,22 @@
 /* Of the step: what is less is not worth a word. */
 #define NOTABLE_FRAC 1e-3
 
-struct part {
+/* The parts of a step. */
+static const struct {
     const char *name;
-    double ms, mean_ms, last_ms; /* of the GPU, all, the one ready last */
+    size_t offset;
+} parts[] = {
+    {"compute", offsetof(struct report_device, cost.compute_ms)},
+    {"backward communication",
+     offsetof(struct report_device, cost.bwd_comm_ms)},
+    {"waiting", offsetof(struct report_device, waiting_ms)},
+    {"forward communication", offsetof(struct report_device, cost.fwd_comm_ms)},
 };
-#define N_PARTS 4
-#define WAITING "waiting"
+#define N_PARTS (sizeof parts / sizeof *parts)
 
-static double ready_ms(const struct report_device *device)
+static double part_ms(const struct report_device *device, size_t part)
 {
-    return device->cost.compute_ms + device->cost.bwd_comm_ms;
+    return *(const double *)((const char *)device + parts[part].offset);
 }
 
 /* The device that is ready for the forward last, so that all others wait for
@@ -35,41 +42,16 @@ static uint32_t last_ready(const struct report *report, uint32_t r)
     uint32_t last = r;
 
     for (uint32_t i = 0; i < report->n_devices; i++)
-        if (ready_ms(&report->devices[i]) >
-            ready_ms(&report->devices[last]) + (last == r ? notable_ms : 0))
+        if (report_ready_ms(&report->devices[i]) >
+            report_ready_ms(&report->devices[last]) +
+                (last == r ? notable_ms : 0))
             last = i;
     return last;
 }
 
-static void name_parts(struct part parts[N_PARTS], const struct report *report,
-                       uint32_t r, uint32_t last)
+static double excess_ms(const struct report *report, uint32_t r, size_t part)
 {
-    const struct report_device *a = &report->devices[r], *b = &report->mean;
-    const struct report_device *c = &report->devices[last];
-    const struct part named[N_PARTS] = {
-        {"compute", a->cost.compute_ms, b->cost.compute_ms, c->cost.compute_ms},
-        {"backward communication", a->cost.bwd_comm_ms, b->cost.bwd_comm_ms,
-         c->cost.bwd_comm_ms},
-        {WAITING, a->waiting_ms, b->waiting_ms, c->waiting_ms},
-        {"forward communication", a->cost.fwd_comm_ms, b->cost.fwd_comm_ms,
-         c->cost.fwd_comm_ms},
-    };
-
-    memcpy(parts, named, sizeof(named));
-}
-
-/* The part of device r that is furthest above the mean. */
-static struct part largest_excess(const struct report *report, uint32_t r)
-{
-    struct part parts[N_PARTS];
-    size_t most = 0;
-
-    name_parts(parts, report, r, r);
-    for (size_t i = 1; i < N_PARTS; i++)
-        if (parts[i].ms - parts[i].mean_ms >
-            parts[most].ms - parts[most].mean_ms)
-            most = i;
-    return parts[most];
+    return part_ms(&report->devices[r], part) - part_ms(&report->mean, part);
 }
 
 /* The shard on device r that costs most alone, or n_shards. */
@@ -85,20 +67,24 @@ static size_t dearest_shard(const struct plan *plan, uint32_t r)
     return dearest;
 }
 
-/* What makes a device slow: a part, and the table that weighs most there. */
+/* What makes a device slow: the part that is furthest above the mean, and the
+ * table that weighs most there. */
 static void print_cause(const struct report *report, uint32_t r,
                         struct buf *out)
 {
     const struct plan *plan = report->plan;
-    struct part part = largest_excess(report, r);
-    size_t i = dearest_shard(plan, r);
+    size_t i = dearest_shard(plan, r), most = 0;
 
-    if (part.ms - part.mean_ms < NOTABLE_FRAC * plan->total_ms)
+    for (size_t p = 1; p < N_PARTS; p++)
+        if (excess_ms(report, r, p) > excess_ms(report, r, most))
+            most = p;
+    if (excess_ms(report, r, most) < NOTABLE_FRAC * plan->total_ms)
         buf_printf(out, "GPU %u: as the mean in all its parts\n", r);
     else
         buf_printf(out, "GPU %u: its %s is %.3f ms above the mean\n", r,
-                   part.name, part.ms - part.mean_ms);
-    if (i < plan->n_shards && strcmp(part.name, WAITING) != 0)
+                   parts[most].name, excess_ms(report, r, most));
+    if (i < plan->n_shards &&
+        parts[most].offset != offsetof(struct report_device, waiting_ms))
         buf_printf(out, "  %stable '%.40s' costs most there, %.3f ms alone\n",
                    plan->shards[i].kind == SHARD_TABLE ? "" : "a piece of ",
                    plan->problem.tables[plan->shards[i].table].name,
@@ -108,10 +94,8 @@ static void print_cause(const struct report *report, uint32_t r,
 static void print_parts(const struct report *report, uint32_t r, uint32_t last,
                         struct buf *out)
 {
-    struct part parts[N_PARTS];
     char name[16];
 
-    name_parts(parts, report, r, last);
     snprintf(name, sizeof(name), "GPU %u", r);
     buf_printf(out, "\n%-28s %10s     mean", "slowest GPU, ms", name);
     snprintf(name, sizeof(name), "GPU %u", last);
@@ -119,10 +103,10 @@ static void print_parts(const struct report *report, uint32_t r, uint32_t last,
         buf_printf(out, " %10s, which is ready last", name);
     buf_printf(out, "\n");
     for (size_t i = 0; i < N_PARTS; i++) {
-        buf_printf(out, "  %-26s %10.3f %8.3f", parts[i].name, parts[i].ms,
-                   parts[i].mean_ms);
+        buf_printf(out, "  %-26s %10.3f %8.3f", parts[i].name,
+                   part_ms(&report->devices[r], i), part_ms(&report->mean, i));
         if (last != r)
-            buf_printf(out, " %10.3f", parts[i].last_ms);
+            buf_printf(out, " %10.3f", part_ms(&report->devices[last], i));
         buf_printf(out, "\n");
     }
 }
@@ -141,29 +125,14 @@ void report_slowest(const struct report *report, struct buf *out)
         print_cause(report, last, out);
 }
 
-/* What a table's shards cost, each alone. */
-struct table_cost {
-    double alone_ms;
-    size_t begin, end; /* its shards */
-};
-
-static int compare_costs(const void *left, const void *right)
-{
-    const struct table_cost *a = left, *b = right;
-
-    if (a->alone_ms != b->alone_ms)
-        return a->alone_ms > b->alone_ms ? -1 : 1;
-    return (a->begin > b->begin) - (a->begin < b->begin);
-}
-
-/* "0 3 5": its devices in the order of its shards, each once. */
-static void print_holders(const struct plan *plan,
-                          const struct table_cost *cost, struct buf *out)
+/* "0 3 5": the devices of shards begin .. end, in their order, each once. */
+static void print_holders(const struct plan *plan, size_t begin, size_t end,
+                          struct buf *out)
 {
     uint32_t shown[N_DEVICES_SHOWN];
     size_t n_shown = 0;
 
-    for (size_t i = cost->begin; i < cost->end; i++) {
+    for (size_t i = begin; i < end; i++) {
         uint32_t device = plan->shards[i].device;
         bool is_new = true;
 
@@ -180,62 +149,49 @@ static void print_holders(const struct plan *plan,
     }
 }
 
-static void print_table(const struct plan *plan, const struct table_cost *cost,
+static void print_table(const struct plan *plan, size_t begin, double alone_ms,
                         double sum_ms, struct buf *out)
 {
-    const struct table *table =
-        &plan->problem.tables[plan->shards[cost->begin].table];
-    size_t n_shards[N_SHARD_KINDS] = {0};
+    const struct shard *shard = &plan->shards[begin];
+    const struct table *table = &plan->problem.tables[shard->table];
+    size_t n_shards[N_SHARD_KINDS] = {0}, end = emit_shards_end(plan, begin);
     char kinds[REPORT_KINDS_MAX];
 
-    n_shards[shard_kind_idx(plan->shards[cost->begin].kind)] =
-        cost->end - cost->begin;
+    n_shards[shard_kind_idx(shard->kind)] = end - begin;
     text_column(out, table->name, NAME_WIDTH);
-    buf_printf(out, " %9.3f %4.1f %12" PRIu64 " %5u %8.2f  %-7s ",
-               cost->alone_ms, sum_ms > 0 ? 100 * cost->alone_ms / sum_ms : 0,
-               table->num_embeddings, table->dim, table->pooling_factor,
+    buf_printf(out, " %9.3f %4.1f %12" PRIu64 " %5u %8.2f  %-7s ", alone_ms,
+               sum_ms > 0 ? 100 * alone_ms / sum_ms : 0, table->num_embeddings,
+               table->dim, table->pooling_factor,
                report_kinds(kinds, n_shards));
-    print_holders(plan, cost, out);
+    print_holders(plan, begin, end, out);
     buf_printf(out, "\n");
-}
-
-/* Fills costs, one a table, dearest first; returns their sum. */
-static double sum_costs(const struct plan *plan, struct table_cost *costs,
-                        size_t *n)
-{
-    double sum_ms = 0;
-
-    *n = 0;
-    for (size_t i = 0; i < plan->n_shards; i++) {
-        double ms = isnan(plan->shard_ms[i]) ? 0 : plan->shard_ms[i];
-
-        if (!i || plan->shards[i].table != plan->shards[i - 1].table)
-            costs[(*n)++] = (struct table_cost){.begin = i};
-        costs[*n - 1].alone_ms += ms;
-        costs[*n - 1].end = i + 1;
-        sum_ms += ms;
-    }
-    qsort(costs, *n, sizeof(*costs), compare_costs);
-    return sum_ms;
 }
 
 void report_tables(const struct report *report, struct buf *out)
 {
     const struct plan *plan = report->plan;
-    struct table_cost *costs;
-    double sum_ms;
-    size_t n;
+    struct ranked *ranked; /* first shards of tables, by what all cost alone */
+    double sum_ms = 0;
+    size_t n = 0;
 
     if (!plan->shard_ms)
         return;
-    costs = mem_alloc(plan->n_shards, sizeof(*costs));
-    sum_ms = sum_costs(plan, costs, &n);
+    ranked = mem_alloc(plan->n_shards, sizeof(*ranked));
+    for (size_t i = 0; i < plan->n_shards; i++) {
+        double ms = isnan(plan->shard_ms[i]) ? 0 : plan->shard_ms[i];
+
+        if (!i || plan->shards[i].table != plan->shards[i - 1].table)
+            ranked[n++].idx = (uint32_t)i;
+        ranked[n - 1].key -= ms;
+        sum_ms += ms;
+    }
+    ranked_sort(ranked, n);
     buf_printf(out,
                "\ndearest tables, each shard priced alone (fused they cost "
                "less)\n%-*s  alone ms    %%         rows   dim  pooling  "
                "shards  GPUs\n",
                (int)NAME_WIDTH, "table");
     for (size_t i = 0; i < n && i < N_TABLES_SHOWN; i++)
-        print_table(plan, &costs[i], sum_ms, out);
-    mem_free(costs);
+        print_table(plan, ranked[i].idx, 0 - ranked[i].key, sum_ms, out);
+    mem_free(ranked);
 }
