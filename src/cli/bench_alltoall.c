@@ -126,7 +126,7 @@ static int report(struct exchange_bench *bench, struct err *err)
 
     if (world_rank(bench->world))
         return 0;
-    if (store_comm_samples(bench->store, &setting, &samples, &n,
+    if (store_comm_samples(bench->store, &setting, STORE_SETTING, &samples, &n,
                            cli_arena(bench->cli), err))
         return -1;
     if (cli_flag(bench->cli, "json"))

@@ -63,8 +63,9 @@ static int read_list(const struct bench_summary *summary, struct store *store,
     struct sample *list;
     size_t n_all, n_kept = 0;
 
-    if ((summary->options->is_mixed ? store_device_samples : store_samples)(
-            store, &setting, &list, &n_all, arena, err))
+    if (store_samples(store, &setting,
+                      summary->options->is_mixed ? STORE_DEVICE : STORE_SETTING,
+                      &list, &n_all, arena, err))
         return -1;
     for (size_t i = 0; i < n_all; i++)
         if (list[i].seed == summary->result.seed)

@@ -155,7 +155,8 @@ static int write_csv(const char *path, struct store *store, struct arena *arena,
     for (size_t i = 0; i < n_settings; i++) {
         struct arena_mark mark = arena_mark(arena);
 
-        if (store_samples(store, &settings[i], &samples, &n, arena, err))
+        if (store_samples(store, &settings[i], STORE_SETTING, &samples, &n,
+                          arena, err))
             goto out;
         for (size_t j = 0; j < n; j++)
             samples_csv_add(&text, &samples[j]);

@@ -130,10 +130,11 @@ int measurements_load(struct measurements *measurements, struct store *store,
                        since);
     if (gemm_init(err) ||
         store_settings(store, &settings, &n_settings, arena, err) ||
-        store_device_samples(store, device, &measurements->samples,
-                             &measurements->n, arena, err) ||
-        store_device_comm_samples(store, device, &measurements->comm_samples,
-                                  &measurements->n_comm, arena, err))
+        store_samples(store, device, STORE_DEVICE, &measurements->samples,
+                      &measurements->n, arena, err) ||
+        store_comm_samples(store, device, STORE_DEVICE,
+                           &measurements->comm_samples, &measurements->n_comm,
+                           arena, err))
         return -1;
     for (size_t i = 0; i < measurements->n; i++)
         if (is_wanted(&measurements->samples[i], cli))

@@ -17,6 +17,7 @@ extern "C" {
 
 /* Everything that makes two samples comparable. */
 struct sample_setting {
+    int64_t id;         /* database key, 0 before it is stored */
     const char *device; /* "cpu:AMD EPYC 9575F", "cuda:NVIDIA H200" */
     uint32_t n_threads; /* CPU threads; 0 on an accelerator */
     enum precision precision;

@@ -11,85 +11,52 @@
 
 #define MAX_CELL_BYTES (16 << 20)
 
-#define SETTING_COLUMNS                                                   \
-    "device, n_threads, precision, optimizer, batch, isa, driver, cuda, " \
-    "host"
-#define SETTING_VALUES "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
-#define TIMING_COLUMNS(name) \
-    name "_median_ms, " name "_p10_ms, " name "_p90_ms, "
-#define SAMPLE_COLUMNS                                                    \
-    "seed, case_idx, kind, part, n_tables, " TIMING_COLUMNS("forward")    \
-        TIMING_COLUMNS("backward") TIMING_COLUMNS("total")                \
-            TIMING_COLUMNS("linearise") TIMING_COLUMNS("sort")            \
-                TIMING_COLUMNS("update") "sm_mhz, memory_mhz, "           \
-                                         "temperature_c, power_w, "       \
-                                         "throttle_reasons, "             \
-                                         "n_iterations, flags, version, " \
-                                         "started_at"
-#define COMM_COLUMNS                                                      \
-    "kind, n_ranks, n_hosts, total_bytes, max_bytes, median_ms, p10_ms, " \
-    "p90_ms, n_iterations"
-#define PROBE_COLUMNS \
-    "device, n_threads, isa, kind, n_bytes, n, row_bytes, key_bits"
-#define CEILING_COLUMNS                                                  \
-    "kind, n_bytes, n, row_bytes, key_bits, median_ms, p10_ms, p90_ms, " \
-    "n_iterations, flags"
 /* ?4: id of one setting, or 0 for all of the device */
 #define OF_SETTINGS                                               \
     "WHERE setting_id IN (SELECT id FROM setting WHERE (device, " \
     "n_threads, isa) = (?1, ?2, ?3) AND (?4 = 0 OR id = ?4)) "
 
+/* With lists as store_expand writes them out. */
 static const char *const statement_sql[N_STATEMENTS] = {
     [STATEMENT_FIND_SETTING] =
-        "SELECT id FROM setting WHERE (" SETTING_COLUMNS ") = " SETTING_VALUES,
+        "SELECT id FROM setting WHERE ({setting}) = ({?setting})",
     [STATEMENT_ADD_SETTING] =
-        "INSERT INTO setting (" SETTING_COLUMNS ") VALUES " SETTING_VALUES,
-    [STATEMENT_LIST_SETTINGS] =
-        "SELECT id, " SETTING_COLUMNS " FROM setting ORDER BY id",
-    [STATEMENT_ADD_SAMPLE] =
-        "INSERT INTO sample (setting_id, " SAMPLE_COLUMNS ") VALUES "
-        "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-        "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        "INSERT INTO setting ({setting}) VALUES ({?setting})",
+    [STATEMENT_LIST_SETTINGS] = "SELECT id, {setting} FROM setting ORDER BY id",
+    [STATEMENT_ADD_SAMPLE] = "INSERT INTO sample (setting_id, {sample}) VALUES "
+                             "(?, {?sample}) ON CONFLICT DO NOTHING",
     [STATEMENT_ADD_TABLE] =
-        "INSERT INTO sample_table (sample_id, table_idx, n_rows, dim, "
-        "pooling_factor, zipf_alpha, n_unique, bins) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO sample_table (sample_id, table_idx, {table}) VALUES "
+        "(?, ?, {?table})",
     [STATEMENT_HAS_SAMPLE] =
         "SELECT 1 FROM sample JOIN setting ON setting.id = setting_id WHERE "
-        "(" SETTING_COLUMNS ") = " SETTING_VALUES " AND "
-        "(seed, case_idx, kind, part) = (?, ?, ?, ?)",
+        "({setting}) = ({?setting}) AND ({sample_key}) = ({?sample_key})",
     /* A scan by key needs no sorting, as the index on the setting would. */
     [STATEMENT_LIST_SAMPLES] =
-        "SELECT id, setting_id, " SAMPLE_COLUMNS
-        " FROM sample NOT INDEXED " OF_SETTINGS "ORDER BY id",
+        "SELECT id, setting_id, {sample} FROM sample NOT INDEXED " OF_SETTINGS
+        "ORDER BY id",
     [STATEMENT_LIST_TABLES] =
-        "SELECT sample_id, table_idx, n_rows, dim, pooling_factor, "
-        "zipf_alpha, n_unique, bins FROM sample NOT INDEXED CROSS JOIN "
-        "sample_table ON sample_id = id " OF_SETTINGS "ORDER BY id, table_idx",
+        "SELECT sample_id, table_idx, {table} FROM sample NOT INDEXED CROSS "
+        "JOIN sample_table ON sample_id = id " OF_SETTINGS
+        "ORDER BY id, table_idx",
     [STATEMENT_ADD_COMM] =
-        "INSERT OR REPLACE INTO comm_sample (setting_id, " COMM_COLUMNS
-        ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT OR REPLACE INTO comm_sample (setting_id, {comm}) VALUES "
+        "(?, {?comm})",
     [STATEMENT_HAS_COMM] =
         "SELECT 1 FROM comm_sample JOIN setting ON setting.id = setting_id "
-        "WHERE (" SETTING_COLUMNS ") = " SETTING_VALUES " AND (kind, n_ranks, "
-        "n_hosts, total_bytes, max_bytes) = (?, ?, ?, ?, ?)",
-    [STATEMENT_LIST_COMM] =
-        "SELECT id, " COMM_COLUMNS " FROM comm_sample " OF_SETTINGS
-        "ORDER BY setting_id, kind, n_ranks, n_hosts, total_bytes, max_bytes",
+        "WHERE ({setting}) = ({?setting}) AND ({comm_key}) = ({?comm_key})",
+    [STATEMENT_LIST_COMM] = "SELECT id, {comm} FROM comm_sample " OF_SETTINGS
+                            "ORDER BY setting_id, {comm_key}",
     [STATEMENT_ADD_CEILING] =
-        "INSERT OR REPLACE INTO ceiling (" PROBE_COLUMNS ", median_ms, p10_ms, "
-        "p90_ms, n_iterations, flags, moved_bytes, measured_at) VALUES "
-        "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-    [STATEMENT_HAS_CEILING] = "SELECT 1 FROM ceiling WHERE (" PROBE_COLUMNS
-                              ") = (?, ?, ?, ?, ?, ?, ?, ?)",
-    [STATEMENT_LIST_CEILINGS] =
-        "SELECT id, " CEILING_COLUMNS " FROM ceiling WHERE "
-        "(device, n_threads, isa) = (?, ?, ?) ORDER BY id",
+        "INSERT OR REPLACE INTO ceiling ({device}, {ceiling}, moved_bytes, "
+        "measured_at) VALUES ({?device}, {?ceiling}, ?, ?)",
+    [STATEMENT_HAS_CEILING] = "SELECT 1 FROM ceiling WHERE ({device}, {probe}) "
+                              "= ({?device}, {?probe})",
+    [STATEMENT_LIST_CEILINGS] = "SELECT id, {ceiling} FROM ceiling WHERE "
+                                "({device}) = ({?device}) ORDER BY id",
     [STATEMENT_ADD_TRAINING] =
-        "INSERT INTO training_log (logged_at, version, model_path, "
-        "model_hash, verdict, old_mape, new_mape, n_samples, old_hash, "
-        "new_hash, n_held_out, gain_se, min_gain, reason, setting) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO training_log (logged_at, version, model_hash, verdict, "
+        "{verdict}) VALUES (?, ?, ?, ?, {?verdict})",
 };
 
 /* The table that a statement lists rows of. */
@@ -161,12 +128,17 @@ int query_begin(struct query *query, struct store *store,
 {
     sqlite3_stmt **stmt = &store->statements[which];
 
-    if (!*stmt &&
-        store_check(store,
-                    sqlite3_prepare_v3(store->db, statement_sql[which], -1,
-                                       SQLITE_PREPARE_PERSISTENT, stmt, NULL),
-                    err))
-        return -1;
+    if (!*stmt) {
+        struct buf sql = {0};
+        int status;
+
+        store_expand(&sql, statement_sql[which]);
+        status = sqlite3_prepare_v3(store->db, sql.data, -1,
+                                    SQLITE_PREPARE_PERSISTENT, stmt, NULL);
+        buf_release(&sql);
+        if (store_check(store, status, err))
+            return -1;
+    }
     *query = (struct query){.store = store, .stmt = *stmt};
     row_reader_init(&query->reader, listed_table[which], *stmt);
     return 0;
@@ -181,11 +153,6 @@ static void bind_done(struct query *query, int status)
 void bind_i64(struct query *query, int64_t value)
 {
     bind_done(query, sqlite3_bind_int64(query->stmt, ++query->column, value));
-}
-
-void bind_u64(struct query *query, uint64_t value)
-{
-    bind_i64(query, (int64_t)value);
 }
 
 void bind_double(struct query *query, double value)
@@ -235,13 +202,13 @@ int query_run(struct query *query, struct err *err)
     return rc;
 }
 
-int query_list(struct query *query, take_row *take, size_t size, void **items,
-               size_t *n, struct arena *arena, struct err *err)
+void *query_list(struct query *query, take_item *take, size_t size, size_t *n,
+                 struct arena *arena, struct err *err)
 {
     size_t n_found = 0, cap = 0;
     char *list = NULL;
+    void *items = NULL;
     bool has_row;
-    int rc = -1;
 
     for (;; n_found++) {
         if (query_step(query, &has_row, err))
@@ -254,15 +221,14 @@ int query_list(struct query *query, take_row *take, size_t size, void **items,
                  n_found ? list + (n_found - 1) * size : NULL, arena, err))
             goto out;
     }
-    *items = arena_alloc(arena, n_found, size);
+    items = arena_alloc(arena, n_found, size);
     if (n_found)
-        memcpy(*items, list, n_found * size);
+        memcpy(items, list, n_found * size);
     *n = n_found;
-    rc = 0;
 out:
     query_end(query);
     mem_free(list);
-    return rc;
+    return items;
 }
 
 bool query_found(struct query *query)
@@ -281,11 +247,6 @@ int64_t take_i64(struct query *query)
     return sqlite3_column_int64(query->stmt, ++query->column);
 }
 
-uint64_t take_u64(struct query *query)
-{
-    return (uint64_t)take_i64(query);
-}
-
 double take_double(struct query *query)
 {
     if (sqlite3_column_type(query->stmt, ++query->column) == SQLITE_NULL)
@@ -293,8 +254,8 @@ double take_double(struct query *query)
     return sqlite3_column_double(query->stmt, query->column);
 }
 
-const char *take_shared_text(struct query *query, const char *before,
-                             struct arena *arena)
+const char *take_text(struct query *query, const char *before,
+                      struct arena *arena)
 {
     const void *column = sqlite3_column_text(query->stmt, ++query->column);
     const char *text = column ? column : "", *shown;
@@ -303,11 +264,6 @@ const char *take_shared_text(struct query *query, const char *before,
         return before;
     shown = text_shown(text, arena);
     return shown == text ? arena_strdup(arena, text) : shown;
-}
-
-const char *take_text(struct query *query, struct arena *arena)
-{
-    return take_shared_text(query, NULL, arena);
 }
 
 /* A file that others made must not run anything: no triggers, no views, no
@@ -392,57 +348,23 @@ void store_close(struct store *store)
     mem_free(store);
 }
 
-void bind_timing(struct query *query, const struct timing *timing)
-{
-    bind_double(query, timing->median_ms);
-    bind_double(query, timing->p10_ms);
-    bind_double(query, timing->p90_ms);
-}
-
-struct timing take_timing(struct query *query)
-{
-    struct timing timing;
-
-    timing.median_ms = take_double(query);
-    timing.p10_ms = take_double(query);
-    timing.p90_ms = take_double(query);
-    return timing;
-}
-
-void bind_device(struct query *query, const struct sample_setting *setting)
-{
-    bind_text(query, setting->device);
-    bind_i64(query, setting->n_threads);
-    bind_text(query, setting->isa);
-}
-
-void bind_setting(struct query *query, const struct sample_setting *setting)
-{
-    bind_text(query, setting->device);
-    bind_i64(query, setting->n_threads);
-    bind_text(query, precision_name(setting->precision));
-    bind_text(query, optimizer_name(setting->optimizer));
-    bind_i64(query, setting->batch);
-    bind_text(query, setting->isa);
-    bind_text(query, setting->driver);
-    bind_text(query, setting->cuda);
-    bind_text(query, setting->host);
-}
-
 int store_find_setting(struct store *store,
-                       const struct sample_setting *setting, int64_t *id,
-                       struct err *err)
+                       const struct sample_setting *setting,
+                       enum store_scope scope, int64_t *id, struct err *err)
 {
     struct query query;
     bool found;
     int rc;
 
+    *id = 0;
+    if (scope == STORE_DEVICE)
+        return 0;
     if (query_begin(&query, store, STATEMENT_FIND_SETTING, err))
         return -1;
-    bind_setting(&query, setting);
+    bind_row(&query, LIST_SETTING, setting);
     rc = query_step(&query, &found, err);
     if (!rc)
-        *id = found ? take_i64(&query) : 0;
+        *id = found ? take_i64(&query) : -1;
     query_end(&query);
     return rc;
 }
@@ -452,13 +374,13 @@ int store_setting_id(struct store *store, const struct sample_setting *setting,
 {
     struct query query;
 
-    if (store_find_setting(store, setting, id, err))
+    if (store_find_setting(store, setting, STORE_SETTING, id, err))
         return -1;
-    if (*id)
+    if (*id > 0)
         return 0;
     if (query_begin(&query, store, STATEMENT_ADD_SETTING, err))
         return -1;
-    bind_setting(&query, setting);
+    bind_row(&query, LIST_SETTING, setting);
     if (query_run(&query, err))
         return -1;
     *id = sqlite3_last_insert_rowid(store->db);
@@ -468,56 +390,28 @@ int store_setting_id(struct store *store, const struct sample_setting *setting,
 static int take_setting(struct query *query, void *item, const void *before,
                         struct arena *arena, struct err *err)
 {
-    struct stored_setting *stored = item;
-    struct sample_setting *setting = &stored->setting;
-    int precision, optimizer;
+    struct sample_setting *setting = item;
 
-    (void)before;
-    stored->id = take_i64(query);
-    setting->device = take_text(query, arena);
-    setting->n_threads = (uint32_t)take_u64(query);
-    precision = text_choice(precision_names, take_text(query, arena));
-    optimizer = text_choice(optimizer_names, take_text(query, arena));
-    setting->batch = (uint32_t)take_u64(query);
-    setting->isa = take_text(query, arena);
-    setting->driver = take_text(query, arena);
-    setting->cuda = take_text(query, arena);
-    setting->host = take_text(query, arena);
-    if (precision < 0 || optimizer < 0)
-        return err_set(err, ERR_INPUT,
-                       "cost database '%s': a setting of device '%s' has an "
-                       "unknown precision or optimizer",
-                       query->store->path, setting->device);
-    setting->precision = (enum precision)precision;
-    setting->optimizer = (enum optimizer)optimizer;
-    return 0;
-}
-
-int store_list_settings(struct store *store, struct stored_setting **settings,
-                        size_t *n, struct arena *arena, struct err *err)
-{
-    struct query query;
-    void *items;
-
-    if (query_begin(&query, store, STATEMENT_LIST_SETTINGS, err) ||
-        query_list(&query, take_setting, sizeof(**settings), &items, n, arena,
-                   err))
-        return -1;
-    *settings = items;
-    return 0;
+    setting->id = take_i64(query);
+    take_row(query, LIST_SETTING, setting, before, arena);
+    if (setting->precision < N_PRECISIONS && setting->optimizer < N_OPTIMIZERS)
+        return 0;
+    return err_set(err, ERR_INPUT,
+                   "cost database '%s': a setting of device '%s' has an "
+                   "unknown precision or optimizer",
+                   query->store->path, setting->device);
 }
 
 int store_settings(struct store *store, struct sample_setting **settings,
                    size_t *n, struct arena *arena, struct err *err)
 {
-    struct stored_setting *stored;
+    struct query query;
 
-    if (store_list_settings(store, &stored, n, arena, err))
+    if (query_begin(&query, store, STATEMENT_LIST_SETTINGS, err))
         return -1;
-    *settings = ARENA_NEW(arena, struct sample_setting, *n);
-    for (size_t i = 0; i < *n; i++)
-        (*settings)[i] = stored[i].setting;
-    return 0;
+    *settings =
+        query_list(&query, take_setting, sizeof(**settings), n, arena, err);
+    return *settings ? 0 : -1;
 }
 
 int store_log_verdict(struct store *store, const struct model_verdict *verdict,
@@ -530,19 +424,9 @@ int store_log_verdict(struct store *store, const struct model_verdict *verdict,
         return -1;
     bind_text(&query, clock_utc(now));
     bind_text(&query, NEUROSHARD_VERSION);
-    bind_text(&query, verdict->model_path);
     bind_text(&query,
               verdict->replaced ? verdict->new_hash : verdict->old_hash);
     bind_text(&query, verdict->replaced ? "replaced" : "kept");
-    bind_double(&query, verdict->old_mape);
-    bind_double(&query, verdict->new_mape);
-    bind_u64(&query, verdict->n_samples);
-    bind_text(&query, verdict->old_hash);
-    bind_text(&query, verdict->new_hash);
-    bind_u64(&query, verdict->n_held_out);
-    bind_double(&query, verdict->gain_se);
-    bind_double(&query, verdict->min_gain);
-    bind_text(&query, verdict->reason);
-    bind_text(&query, verdict->setting);
+    bind_row(&query, LIST_VERDICT, verdict);
     return query_run(&query, err);
 }

@@ -59,27 +59,19 @@ struct sample_sink store_sink(struct store *store);
 /* The settings in the database, oldest first, in the arena. */
 int store_settings(struct store *store, struct sample_setting **settings,
                    size_t *n, struct arena *arena, struct err *err) MUST_CHECK;
-/* All samples of one setting, by (seed, case, kind, part), in the arena, their
- * `setting` included; none where the setting is unknown. */
+/* Of one setting alone, or of every one with this device, n_threads and isa. */
+enum store_scope { STORE_SETTING, STORE_DEVICE };
+/* All samples, by (setting, seed, case, kind, part), oldest setting first, in
+ * the arena, their `setting` included; none where the setting is unknown. */
 int store_samples(struct store *store, const struct sample_setting *setting,
-                  struct sample **samples, size_t *n, struct arena *arena,
-                  struct err *err) MUST_CHECK;
-/* All samples of one device: of every setting with this device, n_threads and
- * isa, by (setting, seed, case, kind, part), oldest setting first. */
-int store_device_samples(struct store *store,
-                         const struct sample_setting *setting,
-                         struct sample **samples, size_t *n,
-                         struct arena *arena, struct err *err) MUST_CHECK;
-/* Of one setting, by (kind, ranks, hosts, total bytes, largest bytes); and
- * those of all settings of its device, oldest setting first. */
+                  enum store_scope scope, struct sample **samples, size_t *n,
+                  struct arena *arena, struct err *err) MUST_CHECK;
+/* By (setting, kind, ranks, hosts, total bytes, largest bytes). */
 int store_comm_samples(struct store *store,
                        const struct sample_setting *setting,
-                       struct comm_sample **samples, size_t *n,
-                       struct arena *arena, struct err *err) MUST_CHECK;
-int store_device_comm_samples(struct store *store,
-                              const struct sample_setting *setting,
-                              struct comm_sample **samples, size_t *n,
-                              struct arena *arena, struct err *err) MUST_CHECK;
+                       enum store_scope scope, struct comm_sample **samples,
+                       size_t *n, struct arena *arena,
+                       struct err *err) MUST_CHECK;
 /* Ceilings of one device, in the order they were measured. */
 int store_ceilings(struct store *store, const struct sample_setting *setting,
                    struct ceiling **ceilings, size_t *n, struct arena *arena,

@@ -1,18 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/store_private.h"
 
-#include <string.h>
-
-/* What is kept once for each setting. */
-static void bind_pattern(struct query *query, const struct comm_sample *sample)
-{
-    bind_text(query, sample->kind);
-    bind_i64(query, sample->n_ranks);
-    bind_i64(query, sample->n_hosts);
-    bind_u64(query, sample->total_bytes);
-    bind_u64(query, sample->max_bytes);
-}
-
 static int put_comm(struct store *store, const struct sample_setting *setting,
                     const struct comm_sample *sample, struct err *err)
 {
@@ -23,9 +11,7 @@ static int put_comm(struct store *store, const struct sample_setting *setting,
         query_begin(&query, store, STATEMENT_ADD_COMM, err))
         return -1;
     bind_i64(&query, setting_id);
-    bind_pattern(&query, sample);
-    bind_timing(&query, &sample->time);
-    bind_i64(&query, sample->n_iterations);
+    bind_row(&query, LIST_COMM, sample);
     return query_run(&query, err);
 }
 
@@ -45,65 +31,33 @@ bool store_has_comm(struct store *store, const struct sample_setting *setting,
 
     if (query_begin(&query, store, STATEMENT_HAS_COMM, &ignored))
         return false;
-    bind_setting(&query, setting);
-    bind_pattern(&query, sample);
+    bind_row(&query, LIST_SETTING, setting);
+    bind_row(&query, LIST_COMM_KEY, sample);
     return query_found(&query);
 }
 
 static int take_comm(struct query *query, void *item, const void *before,
                      struct arena *arena, struct err *err)
 {
-    struct comm_sample *sample = item;
-
-    (void)before, (void)err;
+    (void)err;
     take_i64(query); /* its key */
-    sample->kind = take_text(query, arena);
-    sample->n_ranks = (uint32_t)take_u64(query);
-    sample->n_hosts = (uint32_t)take_u64(query);
-    sample->total_bytes = take_u64(query);
-    sample->max_bytes = take_u64(query);
-    sample->time = take_timing(query);
-    sample->n_iterations = (uint32_t)take_u64(query);
-    return 0;
-}
-
-static int list_comm(struct store *store, const struct sample_setting *setting,
-                     int64_t setting_id, struct comm_sample **samples,
-                     size_t *n, struct arena *arena, struct err *err)
-{
-    struct query query;
-    void *items;
-
-    if (query_begin(&query, store, STATEMENT_LIST_COMM, err))
-        return -1;
-    bind_device(&query, setting);
-    bind_i64(&query, setting_id);
-    if (query_list(&query, take_comm, sizeof(**samples), &items, n, arena, err))
-        return -1;
-    *samples = items;
+    take_row(query, LIST_COMM, item, before, arena);
     return 0;
 }
 
 int store_comm_samples(struct store *store,
                        const struct sample_setting *setting,
-                       struct comm_sample **samples, size_t *n,
-                       struct arena *arena, struct err *err)
+                       enum store_scope scope, struct comm_sample **samples,
+                       size_t *n, struct arena *arena, struct err *err)
 {
-    int64_t setting_id;
+    struct query query;
+    int64_t id;
 
-    *samples = NULL;
-    *n = 0;
-    if (store_find_setting(store, setting, &setting_id, err))
+    if (store_find_setting(store, setting, scope, &id, err) ||
+        query_begin(&query, store, STATEMENT_LIST_COMM, err))
         return -1;
-    if (!setting_id)
-        return 0;
-    return list_comm(store, setting, setting_id, samples, n, arena, err);
-}
-
-int store_device_comm_samples(struct store *store,
-                              const struct sample_setting *setting,
-                              struct comm_sample **samples, size_t *n,
-                              struct arena *arena, struct err *err)
-{
-    return list_comm(store, setting, 0, samples, n, arena, err);
+    bind_row(&query, LIST_DEVICE, setting);
+    bind_i64(&query, id);
+    *samples = query_list(&query, take_comm, sizeof(**samples), n, arena, err);
+    return *samples ? 0 : -1;
 }

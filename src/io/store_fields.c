@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/store_private.h"
 
+#include "base/text.h"
+
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,79 +15,191 @@
 /* A share may be a mean of shares, which rounds. */
 #define MAX_SHARE (1 + 1e-9)
 
-#define INTEGER(table, column, min, max)              \
-    {                                                 \
-        table, column, FIELD_INTEGER, min, max, false \
+#define TIMING(prefix, row, timing)                                        \
+    {prefix "median_ms", MEMBER_OF(row, timing.median_ms), .max = MAX_MS}, \
+        {prefix "p10_ms", MEMBER_OF(row, timing.p10_ms), .max = MAX_MS},   \
+    {                                                                      \
+        prefix "p90_ms", MEMBER_OF(row, timing.p90_ms), .max = MAX_MS      \
     }
-#define REAL(table, column, min, max)              \
-    {                                              \
-        table, column, FIELD_REAL, min, max, false \
-    }
-#define TEXT(table, column, min)                        \
-    {                                                   \
-        table, column, FIELD_TEXT, min, MAX_TEXT, false \
-    }
-#define TIMING(table, name)                    \
-    REAL(table, name "median_ms", 0, MAX_MS),  \
-        REAL(table, name "p10_ms", 0, MAX_MS), \
-        REAL(table, name "p90_ms", 0, MAX_MS)
 
-const struct store_field store_fields[] = {
-    TEXT("setting", "device", 1),
-    INTEGER("setting", "n_threads", 0, 1e6),
-    INTEGER("setting", "batch", 1, MAX_U32),
-    TEXT("setting", "isa", 1),
-    TEXT("setting", "driver", 0),
-    TEXT("setting", "cuda", 0),
-    TEXT("setting", "host", 0),
-
-    INTEGER("sample", "case_idx", 0, MAX_I64),
-    INTEGER("sample", "part", 0, 1e6),
-    INTEGER("sample", "n_tables", 0, 1e6),
-    TIMING("sample", "forward_"),
-    TIMING("sample", "backward_"),
-    TIMING("sample", "total_"),
-    TIMING("sample", "linearise_"),
-    TIMING("sample", "sort_"),
-    TIMING("sample", "update_"),
-    REAL("sample", "sm_mhz", 0, 1e6),
-    REAL("sample", "memory_mhz", 0, 1e6),
-    REAL("sample", "temperature_c", 0, 1e6),
-    REAL("sample", "power_w", 0, 1e6),
-    INTEGER("sample", "n_iterations", 0, MAX_U32),
-    INTEGER("sample", "flags", 0, MAX_U32),
-    TEXT("sample", "version", 0),
-    TEXT("sample", "started_at", 0),
-
-    INTEGER("sample_table", "table_idx", 0, 1e6),
-    INTEGER("sample_table", "n_rows", 1, MAX_COUNT),
-    INTEGER("sample_table", "dim", 1, 1048576),
-    REAL("sample_table", "pooling_factor", 0, 1e6),
-    {"sample_table", "zipf_alpha", FIELD_REAL, 0, 100, true},
-    REAL("sample_table", "n_unique", 0, MAX_COUNT),
-    {"sample_table", "bins", FIELD_SHARES, 0, MAX_SHARE, false},
-
-    TEXT("comm_sample", "kind", 1),
-    INTEGER("comm_sample", "n_ranks", 1, 1e6),
-    INTEGER("comm_sample", "n_hosts", 1, 1e6),
-    INTEGER("comm_sample", "total_bytes", 0, MAX_COUNT),
-    INTEGER("comm_sample", "max_bytes", 0, MAX_COUNT),
-    TIMING("comm_sample", ""),
-    INTEGER("comm_sample", "n_iterations", 0, MAX_U32),
-
-    TEXT("ceiling", "device", 1),
-    INTEGER("ceiling", "n_threads", 0, 1e6),
-    TEXT("ceiling", "isa", 1),
-    INTEGER("ceiling", "n_bytes", 0, MAX_COUNT),
-    INTEGER("ceiling", "n", 0, MAX_COUNT),
-    INTEGER("ceiling", "row_bytes", 0, MAX_U32),
-    INTEGER("ceiling", "key_bits", 0, 64),
-    TIMING("ceiling", ""),
-    REAL("ceiling", "moved_bytes", 0, 1e18),
-    INTEGER("ceiling", "n_iterations", 0, MAX_U32),
-    INTEGER("ceiling", "flags", 0, MAX_U32),
+/* What tells a device comes first. */
+#define SETTING(member) MEMBER_OF(struct sample_setting, member)
+static const struct store_column setting_columns[] = {
+    {"device", SETTING(device), .min = 1, .max = MAX_TEXT},
+    {"n_threads", SETTING(n_threads), .max = 1e6},
+    {"isa", SETTING(isa), .min = 1, .max = MAX_TEXT},
+    {"precision", SETTING(precision), .names = precision_names},
+    {"optimizer", SETTING(optimizer), .names = optimizer_names},
+    {"batch", SETTING(batch), .min = 1, .max = MAX_U32},
+    {"driver", SETTING(driver), .max = MAX_TEXT},
+    {"cuda", SETTING(cuda), .max = MAX_TEXT},
+    {"host", SETTING(host), .max = MAX_TEXT},
 };
-const size_t n_store_fields = sizeof(store_fields) / sizeof(*store_fields);
+
+/* In a setting these four tell a sample. */
+#define SAMPLE(member) MEMBER_OF(struct sample, member)
+static const struct store_column sample_columns[] = {
+    {"seed", SAMPLE(seed), .is_any = true},
+    {"case_idx", SAMPLE(case_idx), .max = MAX_I64},
+    {"kind", SAMPLE(kind), .names = sample_kind_names},
+    {"part", SAMPLE(part), .max = 1e6},
+    {"n_tables", SAMPLE(n_tables), .max = 1e6},
+    TIMING("forward_", struct sample, forward),
+    TIMING("backward_", struct sample, backward),
+    TIMING("total_", struct sample, total),
+    TIMING("linearise_", struct sample, linearise),
+    TIMING("sort_", struct sample, sort),
+    TIMING("update_", struct sample, update),
+    {"sm_mhz", SAMPLE(health.sm_mhz), .max = 1e6},
+    {"memory_mhz", SAMPLE(health.memory_mhz), .max = 1e6},
+    {"temperature_c", SAMPLE(health.temperature_c), .max = 1e6},
+    {"power_w", SAMPLE(health.power_w), .max = 1e6},
+    {"throttle_reasons", SAMPLE(health.throttle_reasons), .is_any = true},
+    {"n_iterations", SAMPLE(n_iterations), .max = MAX_U32},
+    {"flags", SAMPLE(flags), .max = MAX_U32},
+    {"version", SAMPLE(version), .max = MAX_TEXT},
+    {"started_at", SAMPLE(started_at), .max = MAX_TEXT},
+};
+
+#define TABLE(member) MEMBER_OF(struct sample_table, member)
+static const struct store_column table_columns[] = {
+    {"n_rows", TABLE(n_rows), .min = 1, .max = MAX_COUNT},
+    {"dim", TABLE(dim), .min = 1, .max = 1048576},
+    {"pooling_factor", TABLE(pooling_factor), .max = 1e6},
+    {"zipf_alpha", TABLE(zipf_alpha), .max = 100, .or_null = true},
+    {"n_unique", TABLE(n_unique), .max = MAX_COUNT},
+    {"bins", TABLE(bins[0]), .max = MAX_SHARE, .is_blob = true},
+};
+
+/* In a setting these five tell an exchange. */
+#define COMM(member) MEMBER_OF(struct comm_sample, member)
+static const struct store_column comm_columns[] = {
+    {"kind", COMM(kind), .min = 1, .max = MAX_TEXT},
+    {"n_ranks", COMM(n_ranks), .min = 1, .max = 1e6},
+    {"n_hosts", COMM(n_hosts), .min = 1, .max = 1e6},
+    {"total_bytes", COMM(total_bytes), .max = MAX_COUNT},
+    {"max_bytes", COMM(max_bytes), .max = MAX_COUNT},
+    TIMING("", struct comm_sample, time),
+    {"n_iterations", COMM(n_iterations), .max = MAX_U32},
+};
+
+/* On a device these five tell a probe. */
+#define CEILING(member) MEMBER_OF(struct ceiling, member)
+static const struct store_column ceiling_columns[] = {
+    {"kind", CEILING(probe.kind), .names = probe_kind_names},
+    {"n_bytes", CEILING(probe.n_bytes), .max = MAX_COUNT},
+    {"n", CEILING(probe.n), .max = MAX_COUNT},
+    {"row_bytes", CEILING(probe.row_bytes), .max = MAX_U32},
+    {"key_bits", CEILING(probe.key_bits), .max = 64},
+    TIMING("", struct ceiling, timing),
+    {"n_iterations", CEILING(n_iterations), .max = MAX_U32},
+    {"flags", CEILING(flags), .max = MAX_U32},
+};
+
+#define VERDICT(member) MEMBER_OF(struct model_verdict, member)
+static const struct store_column verdict_columns[] = {
+    {"model_path", VERDICT(model_path), .is_any = true},
+    {"old_hash", VERDICT(old_hash), .is_any = true},
+    {"new_hash", VERDICT(new_hash), .is_any = true},
+    {"reason", VERDICT(reason), .is_any = true},
+    {"old_mape", VERDICT(old_mape), .is_any = true},
+    {"new_mape", VERDICT(new_mape), .is_any = true},
+    {"gain_se", VERDICT(gain_se), .is_any = true},
+    {"min_gain", VERDICT(min_gain), .is_any = true},
+    {"n_samples", VERDICT(n_samples), .is_any = true},
+    {"n_held_out", VERDICT(n_held_out), .is_any = true},
+    {"setting", VERDICT(setting), .is_any = true},
+};
+
+/* Their values go elsewhere, or nowhere. */
+static const struct store_column table_key_columns[] = {
+    {"table_idx", MEMBER_U64, 0, .max = 1e6}};
+static const struct store_column moved_columns[] = {
+    {"moved_bytes", MEMBER_REAL, 0, .max = 1e18}};
+
+#define ALL(columns) columns, sizeof(columns) / sizeof(*(columns))
+const struct store_list store_lists[] = {
+    [LIST_DEVICE] = {"device", "ceiling", setting_columns, 3},
+    [LIST_SETTING] = {"setting", "setting", ALL(setting_columns)},
+    [LIST_SAMPLE_KEY] = {"sample_key", "", sample_columns, 4},
+    [LIST_SAMPLE] = {"sample", "sample", ALL(sample_columns)},
+    [LIST_TABLE] = {"table", "sample_table", ALL(table_columns)},
+    [LIST_TABLE_KEY] = {"table_key", "sample_table", ALL(table_key_columns)},
+    [LIST_COMM_KEY] = {"comm_key", "", comm_columns, 5},
+    [LIST_COMM] = {"comm", "comm_sample", ALL(comm_columns)},
+    [LIST_PROBE] = {"probe", "", ceiling_columns, 5},
+    [LIST_CEILING] = {"ceiling", "ceiling", ALL(ceiling_columns)},
+    [LIST_MOVED] = {"moved", "ceiling", ALL(moved_columns)},
+    [LIST_VERDICT] = {"verdict", "", ALL(verdict_columns)},
+};
+
+void store_expand(struct buf *sql, const char *template)
+{
+    for (const char *at = template, *name; *at; at = name) {
+        const size_t len = strcspn(at, "{");
+        const bool is_values = at[len] && at[len + 1] == '?';
+        const struct store_list *list = store_lists;
+
+        buf_add(sql, at, len);
+        if (!at[len])
+            return;
+        name = at + len + 1 + is_values;
+        while (strncmp(list->name, name, strlen(list->name)) ||
+               name[strlen(list->name)] != '}')
+            list++;
+        for (size_t c = 0; c < list->n; c++)
+            buf_printf(sql, "%s%s", c ? ", " : "",
+                       is_values ? "?" : list->columns[c].name);
+        name += strlen(list->name) + 1;
+    }
+}
+
+void bind_row(struct query *query, enum store_list_id list, const void *row)
+{
+    for (size_t c = 0; c < store_lists[list].n; c++) {
+        const struct store_column *column = &store_lists[list].columns[c];
+        const void *at = (const char *)row + column->offset;
+
+        if (column->is_blob)
+            bind_blob(query, at, REUSE_BINS * sizeof(double));
+        else if (column->names)
+            bind_text(query, column->names[*(const uint32_t *)at]);
+        else if (column->type == MEMBER_TEXT)
+            bind_text(query, *(const char *const *)at);
+        else if (column->type == MEMBER_REAL)
+            bind_double(query, *(const double *)at);
+        else
+            bind_i64(query, column->type == MEMBER_U32 ? *(const uint32_t *)at
+                                                       : *(const int64_t *)at);
+    }
+}
+
+void take_row(struct query *query, enum store_list_id list, void *row,
+              const void *before, struct arena *arena)
+{
+    for (size_t c = 0; c < store_lists[list].n; c++) {
+        const struct store_column *column = &store_lists[list].columns[c];
+        void *at = (char *)row + column->offset;
+        const void *last =
+            before ? (const char *)before + column->offset : NULL;
+
+        if (column->is_blob)
+            memcpy(at, sqlite3_column_blob(query->stmt, ++query->column),
+                   REUSE_BINS * sizeof(double));
+        else if (column->names)
+            *(uint32_t *)at = (uint32_t)text_choice(
+                column->names, take_text(query, NULL, arena));
+        else if (column->type == MEMBER_TEXT)
+            *(const char **)at = take_text(
+                query, last ? *(const char *const *)last : NULL, arena);
+        else if (column->type == MEMBER_REAL)
+            *(double *)at = take_double(query);
+        else if (column->type == MEMBER_U32)
+            *(uint32_t *)at = (uint32_t)take_i64(query);
+        else
+            *(int64_t *)at = take_i64(query);
+    }
+}
 
 void row_reader_init(struct row_reader *reader, const char *table,
                      sqlite3_stmt *stmt)
@@ -96,10 +211,15 @@ void row_reader_init(struct row_reader *reader, const char *table,
     for (int i = 0; i < reader->n_columns && i < STORE_MAX_COLUMNS; i++) {
         const char *name = sqlite3_column_name(stmt, i);
 
-        for (size_t f = 0; name && f < n_store_fields; f++)
-            if (!strcmp(store_fields[f].table, table) &&
-                !strcmp(store_fields[f].column, name))
-                reader->fields[i] = &store_fields[f];
+        for (size_t l = 0; name && l < N_LISTS; l++)
+            for (size_t c = 0; c < store_lists[l].n; c++) {
+                const struct store_column *column = &store_lists[l].columns[c];
+
+                if (!strcmp(store_lists[l].table, table) &&
+                    !strcmp(column->name, name) && !column->names &&
+                    !column->is_any)
+                    reader->fields[i] = column;
+            }
     }
 }
 
@@ -113,7 +233,7 @@ static double n_characters(const unsigned char *text)
     return n;
 }
 
-static bool are_shares(const struct store_field *field, sqlite3_stmt *stmt,
+static bool are_shares(const struct store_column *field, sqlite3_stmt *stmt,
                        int column)
 {
     double shares[REUSE_BINS];
@@ -127,40 +247,28 @@ static bool are_shares(const struct store_field *field, sqlite3_stmt *stmt,
     return true;
 }
 
-static bool is_in_range(const struct store_field *field, sqlite3_stmt *stmt,
+static bool is_in_range(const struct store_column *field, sqlite3_stmt *stmt,
                         int column)
 {
     const int type = sqlite3_column_type(stmt, column);
-    double value;
+    double value = sqlite3_column_double(stmt, column);
 
     if (type == SQLITE_NULL)
         return field->or_null;
-    switch (field->type) {
-    case FIELD_INTEGER:
-        if (type != SQLITE_INTEGER)
-            return false;
-        value = (double)sqlite3_column_int64(stmt, column);
-        break;
-    case FIELD_REAL:
-        if (type != SQLITE_INTEGER && type != SQLITE_FLOAT)
-            return false;
-        value = sqlite3_column_double(stmt, column);
-        break;
-    case FIELD_TEXT:
-        if (type != SQLITE_TEXT)
-            return false;
-        value = n_characters(sqlite3_column_text(stmt, column));
-        break;
-    case FIELD_SHARES:
-    default:
+    if (field->is_blob)
         return type == SQLITE_BLOB && are_shares(field, stmt, column);
-    }
+    if (field->type == MEMBER_TEXT && type == SQLITE_TEXT)
+        value = n_characters(sqlite3_column_text(stmt, column));
+    else if (field->type == MEMBER_TEXT ||
+             (type != SQLITE_INTEGER &&
+              (type != SQLITE_FLOAT || field->type != MEMBER_REAL)))
+        return false;
     return value >= field->min && value <= field->max;
 }
 
 /* "1e+300, not a number from 0 to 1e+06" */
 static const char *say_wrong(char *text, size_t size,
-                             const struct store_field *field,
+                             const struct store_column *field,
                              sqlite3_stmt *stmt, int column)
 {
     const int type = sqlite3_column_type(stmt, column);
@@ -173,15 +281,15 @@ static const char *say_wrong(char *text, size_t size,
         snprintf(value, sizeof(value), "%s of %d bytes",
                  type == SQLITE_TEXT ? "a text" : "a blob",
                  sqlite3_column_bytes(stmt, column));
-    if (field->type == FIELD_TEXT)
+    if (field->type == MEMBER_TEXT)
         snprintf(text, size, "%s, not a text of %.0f to %.0f characters", value,
                  field->min, field->max);
-    else if (field->type == FIELD_SHARES)
+    else if (field->is_blob)
         snprintf(text, size, "%s, not %d doubles from 0 to 1", value,
                  REUSE_BINS);
     else
         snprintf(text, size, "%s, not %s from %.16g to %.16g", value,
-                 field->type == FIELD_INTEGER ? "a whole number" : "a number",
+                 field->type == MEMBER_REAL ? "a number" : "a whole number",
                  field->min, field->max);
     return text;
 }
@@ -206,13 +314,13 @@ int row_check(const struct row_reader *reader, const struct store *store,
     char row[80], wrong[160];
 
     for (int i = 0; i < reader->n_columns; i++) {
-        const struct store_field *field = reader->fields[i];
+        const struct store_column *field = reader->fields[i];
 
         if (field && !is_in_range(field, stmt, i))
             return err_set(
                 err, ERR_INPUT, "cost database '%s': table %s, %s: %s is %s",
                 store->path, reader->table,
-                say_row(row, sizeof(row), reader->table, stmt), field->column,
+                say_row(row, sizeof(row), reader->table, stmt), field->name,
                 say_wrong(wrong, sizeof(wrong), field, stmt, i));
     }
     return 0;

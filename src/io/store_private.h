@@ -2,6 +2,7 @@
 #ifndef NEUROSHARD_IO_STORE_PRIVATE_H
 #define NEUROSHARD_IO_STORE_PRIVATE_H
 
+#include "base/member.h"
 #include "io/store.h"
 
 #include <sqlite3.h>
@@ -59,30 +60,53 @@ int store_begin(struct store *store, enum store_mode mode,
 int store_end(struct store *store, int rc, struct err *err) MUST_CHECK;
 
 /*
- * What a field may hold. A file may come from anywhere, with a schema that says
+ * The columns of the tables, each with the member of a struct that it holds and
+ * with what it may be. A file may come from anywhere, with a schema that says
  * less than ours: nothing is taken from a row that is not in these ranges.
  */
-enum field_type {
-    FIELD_INTEGER,
-    FIELD_REAL,
-    FIELD_TEXT,  /* min and max are its characters */
-    FIELD_SHARES /* REUSE_BINS doubles, each in the range */
+struct store_column {
+    const char *name;
+    enum member_type type; /* by MEMBER_OF, like the next */
+    size_t offset;
+    double min, max; /* both included; of a text its characters */
+    bool or_null;    /* a real: NAN */
+    bool is_any;     /* nothing is asked of it, or whoever takes it asks */
+    bool is_blob;    /* not one double but REUSE_BINS */
+    const char *const *names; /* of an enum, which is kept as its name */
 };
-struct store_field {
-    const char *table, *column;
-    enum field_type type;
-    double min, max; /* both included */
-    bool or_null;
+/* Columns that are bound or taken together. */
+struct store_list {
+    const char *name;  /* in a statement: "{name}" are the columns, "{?name}" a
+                          '?' for each */
+    const char *table; /* of whose rows these columns are checked */
+    const struct store_column *columns;
+    size_t n;
 };
-extern const struct store_field store_fields[];
-extern const size_t n_store_fields;
+enum store_list_id {
+    LIST_DEVICE,
+    LIST_SETTING,
+    LIST_SAMPLE_KEY,
+    LIST_SAMPLE,
+    LIST_TABLE_KEY,
+    LIST_TABLE,
+    LIST_COMM_KEY,
+    LIST_COMM,
+    LIST_PROBE,
+    LIST_CEILING,
+    LIST_MOVED,
+    LIST_VERDICT,
+    N_LISTS
+};
+extern const struct store_list store_lists[N_LISTS];
+/* Appends a statement with its lists written out. */
+void store_expand(struct buf *sql, const char *template);
 
 #define STORE_MAX_COLUMNS 48
-/* The fields behind the columns of a statement, found once. */
+/* The columns of a statement whose values are checked, found once. */
 struct row_reader {
     const char *table; /* NULL: nothing to check */
     int n_columns;
-    const struct store_field *fields[STORE_MAX_COLUMNS]; /* or NULL */
+    const struct store_column *fields[STORE_MAX_COLUMNS]; /* or NULL */
 };
 void row_reader_init(struct row_reader *reader, const char *table,
                      sqlite3_stmt *stmt);
@@ -101,19 +125,20 @@ struct query {
     sqlite3_stmt *stmt; /* owned by the store */
     int column;         /* last one bound or taken */
     int status;
-    const void *ctx; /* of a take_row */
+    const void *ctx; /* of a take_item */
     struct row_reader reader;
 };
 
 int query_begin(struct query *query, struct store *store,
                 enum store_statement which, struct err *err) MUST_CHECK;
 void bind_i64(struct query *query, int64_t value);
-void bind_u64(struct query *query, uint64_t value);
 /* NAN becomes NULL. */
 void bind_double(struct query *query, double value);
 /* The text must live until the query ends. */
 void bind_text(struct query *query, const char *text);
 void bind_blob(struct query *query, const void *data, size_t len);
+/* The columns of a list, from a struct of its rows. */
+void bind_row(struct query *query, enum store_list_id list, const void *row);
 /* has_row may be NULL where no row is expected. A row that is there has been
  * checked: its fields are in range. */
 int query_step(struct query *query, bool *has_row, struct err *err) MUST_CHECK;
@@ -124,44 +149,33 @@ int query_run(struct query *query, struct err *err) MUST_CHECK;
 
 /* Takes a row as an item of a list; `before` is the item before it, NULL for
  * the first. */
-typedef int take_row(struct query *query, void *item, const void *before,
-                     struct arena *arena, struct err *err);
-/* All rows that are left, as items of `size` bytes in the arena. Ends the
- * query. */
-int query_list(struct query *query, take_row *take, size_t size, void **items,
-               size_t *n, struct arena *arena, struct err *err) MUST_CHECK;
+typedef int take_item(struct query *query, void *item, const void *before,
+                      struct arena *arena, struct err *err);
+/* All rows that are left, *n items of `size` bytes in the arena, NULL for a
+ * failure. Ends the query. */
+void *query_list(struct query *query, take_item *take, size_t size, size_t *n,
+                 struct arena *arena, struct err *err) MUST_CHECK;
 /* Whether there is a row; a failure counts as none, as what is put next says
  * what is wrong. Ends the query. */
 bool query_found(struct query *query);
 
 int64_t take_i64(struct query *query);
-uint64_t take_u64(struct query *query);
 double take_double(struct query *query); /* NULL becomes NAN */
-/* Quoted where it is not printable. */
-const char *take_text(struct query *query, struct arena *arena);
-/* The same; `before` itself where it is that text. NULL is none. */
-const char *take_shared_text(struct query *query, const char *before,
-                             struct arena *arena);
+/* Quoted where it is not printable; `before` itself where it is that text, NULL
+ * is none. */
+const char *take_text(struct query *query, const char *before,
+                      struct arena *arena);
+/* The columns of a list into a struct; an enum of an unknown name is -1. Texts
+ * that `before`, the row before it or NULL, has too are shared with it. */
+void take_row(struct query *query, enum store_list_id list, void *row,
+              const void *before, struct arena *arena);
 
-void bind_timing(struct query *query, const struct timing *timing);
-struct timing take_timing(struct query *query);
-
-/* Binds a device as its settings have it: name, threads, isa. */
-void bind_device(struct query *query, const struct sample_setting *setting);
-/* Binds the columns of a setting. */
-void bind_setting(struct query *query, const struct sample_setting *setting);
-/* id 0: the database has no such setting. */
+/* What the lists of samples are asked by: the setting's key, or 0 for all of
+ * its device; -1 where the database has no such setting. */
 int store_find_setting(struct store *store,
-                       const struct sample_setting *setting, int64_t *id,
+                       const struct sample_setting *setting,
+                       enum store_scope scope, int64_t *id,
                        struct err *err) MUST_CHECK;
-/* All of them, with their keys. */
-struct stored_setting {
-    int64_t id;
-    struct sample_setting setting;
-};
-int store_list_settings(struct store *store, struct stored_setting **settings,
-                        size_t *n, struct arena *arena,
-                        struct err *err) MUST_CHECK;
 /* Adds it where it is missing; inside a transaction. */
 int store_setting_id(struct store *store, const struct sample_setting *setting,
                      int64_t *id, struct err *err) MUST_CHECK;

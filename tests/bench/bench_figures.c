@@ -109,7 +109,7 @@ static int add_samples(struct figures *figures, struct store *store,
     struct sample *samples;
     size_t n;
 
-    if (store_samples(store, setting, &samples, &n, arena, err))
+    if (store_samples(store, setting, STORE_SETTING, &samples, &n, arena, err))
         return -1;
     figures->errors = mem_grow(figures->errors, figures->n + n, sizeof(double));
     for (size_t i = 0; i < n; i++) {

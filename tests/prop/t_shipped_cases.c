@@ -107,7 +107,8 @@ int main(void)
     arena_init(&arena);
     if (store_open(&store, SHIPPED, STORE_READ, &err) ||
         store_settings(store, &settings, &n_settings, &arena, &err) ||
-        store_samples(store, &settings[0], &samples, &n, &arena, &err)) {
+        store_samples(store, &settings[0], STORE_SETTING, &samples, &n, &arena,
+                      &err)) {
         ok(0, "%s", err.msg);
         return tap_done();
     }

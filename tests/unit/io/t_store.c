@@ -207,7 +207,8 @@ static void test_round_trip(struct arena *arena)
     ok(access(path, F_OK) != 0, "no WAL is left after closing");
 
     open_ok(&store, in_dir(path, "round.db"), STORE_READ);
-    ok(!store_samples(store, &setting, &out, &n, arena, &err), "reads");
+    ok(!store_samples(store, &setting, STORE_SETTING, &out, &n, arena, &err),
+       "reads");
     is_i64((int64_t)n, 6, "all samples of the setting");
     for (size_t i = 0; i < n; i++)
         ok(same_sample(&out[i], &in[order[i]]) &&
@@ -252,7 +253,8 @@ static void test_duplicates(struct arena *arena)
            !sink.has(sink.ctx, &other_setting, 7, 1, SAMPLE_FUSED, 0),
        "nothing else is");
     put_ok(store, &setting, &second);
-    ok(!store_samples(store, &setting, &out, &n, arena, &err), "reads");
+    ok(!store_samples(store, &setting, STORE_SETTING, &out, &n, arena, &err),
+       "reads");
     is_i64((int64_t)n, 1, "stored once");
     ok(same_sample(&out[0], &first), "the first one stays");
     store_close(store);
@@ -275,7 +277,9 @@ static void test_comm(struct arena *arena)
     open_ok(&store, in_dir(path, "comm.db"), STORE_WRITE);
     for (size_t i = 0; i < 4; i++)
         ok(!store_put_comm(store, &setting, &in[i], &err), "put_comm");
-    ok(!store_comm_samples(store, &setting, &out, &n, arena, &err), "reads");
+    ok(!store_comm_samples(store, &setting, STORE_SETTING, &out, &n, arena,
+                           &err),
+       "reads");
     is_i64((int64_t)n, 3, "a pattern is kept once");
     ok(store_has_comm(store, &setting, &in[1]) &&
            store_has_comm(store, &setting, &in[3]),
@@ -299,7 +303,8 @@ static void test_comm(struct arena *arena)
            out[1].max_bytes == 300000 && out[1].total_bytes == 1 << 20,
        "the newest wins");
     is_str(out[0].kind, "copy", "kind");
-    ok(!store_comm_samples(store, &other_setting, &out, &n, arena, &err) &&
+    ok(!store_comm_samples(store, &other_setting, STORE_SETTING, &out, &n,
+                           arena, &err) &&
            n == 0,
        "none of another setting");
     ok(!store_log_verdict(
@@ -338,7 +343,8 @@ static void test_prepared(struct arena *arena)
     sqlite3_close(db);
     open_ok(&store, path, STORE_WRITE);
     ok(!store_put(store, &setting, &sample, &err), "a sample is put");
-    ok(!store_samples(store, &setting, &out, &n, arena, &err) && n == 1,
+    ok(!store_samples(store, &setting, STORE_SETTING, &out, &n, arena, &err) &&
+           n == 1,
        "and stays");
     store_close(store);
 
@@ -430,12 +436,14 @@ static void test_shared(struct arena *arena)
         struct sample sample = make_sample(arena, SAMPLE_FUSED, i, 0, 2);
 
         put_ok(stores[i % 2], &setting, &sample);
-        ok(!store_samples(reader, &setting, &out, &n, arena, &err) &&
+        ok(!store_samples(reader, &setting, STORE_SETTING, &out, &n, arena,
+                          &err) &&
                n == i + 1,
            "the reader sees sample %d", (int)i);
     }
     store_close(stores[0]);
-    ok(!store_samples(reader, &setting, &out, &n, arena, &err) && n == 10,
+    ok(!store_samples(reader, &setting, STORE_SETTING, &out, &n, arena, &err) &&
+           n == 10,
        "one writer has closed the file");
     store_close(reader);
     store_close(stores[1]);
@@ -468,7 +476,8 @@ static void test_killed(struct arena *arena)
     snprintf(log, sizeof(log), "%s-wal", path);
     ok(access(log, F_OK) == 0, "the log is left");
     open_ok(&store, path, STORE_READ);
-    ok(!store_samples(store, &setting, &out, &n, arena, &err) && n == 5,
+    ok(!store_samples(store, &setting, STORE_SETTING, &out, &n, arena, &err) &&
+           n == 5,
        "a reader finds all samples");
     store_close(store);
     open_ok(&store, path, STORE_WRITE);
@@ -558,10 +567,11 @@ static void test_disk_full(struct arena *arena)
     store_close(store);
 
     open_ok(&store, path, STORE_WRITE);
-    ok(!store_samples(store, &setting, &out, &n, arena, &err), "reads");
+    ok(!store_samples(store, &setting, STORE_SETTING, &out, &n, arena, &err),
+       "reads");
     is_i64((int64_t)n, n_good, "what was acknowledged is there, no more");
     put_ok(store, &setting, &sample);
-    ok(!store_samples(store, &setting, &out, &n, arena, &err) &&
+    ok(!store_samples(store, &setting, STORE_SETTING, &out, &n, arena, &err) &&
            (int64_t)n == n_good + 1,
        "with room again the same sample goes in");
     store_close(store);
@@ -602,7 +612,8 @@ static void test_damaged(struct arena *arena)
                      NULL, NULL);
         is_i64(sqlite3_exec(store->db, cases[i].sql, NULL, NULL, NULL), 0,
                cases[i].sql);
-        ok(store_samples(store, &setting, &out, &n, arena, &err) == -1,
+        ok(store_samples(store, &setting, STORE_SETTING, &out, &n, arena,
+                         &err) == -1,
            "is refused");
         /* want has one %s, for the path. */
         snprintf(want, sizeof(want), "%.15s%s%s", cases[i].want, path,
@@ -634,7 +645,8 @@ static void test_many(struct arena *arena)
     printf("# 20,000 samples written without fsync in %.0f ms\n",
            clock_ms() - begin_ms);
     begin_ms = clock_ms();
-    ok(!store_samples(store, &setting, &out, &n, arena, &err), "reads");
+    ok(!store_samples(store, &setting, STORE_SETTING, &out, &n, arena, &err),
+       "reads");
     printf("# and read in %.0f ms\n", clock_ms() - begin_ms);
     is_i64((int64_t)n, 20000, "all");
     for (uint64_t i = 0; i < n; i++)

@@ -70,7 +70,8 @@ static void test_samples(struct store *store, struct arena *arena)
     put_ok(store, &settings[0], 0);
     put_ok(store, &settings[3], 2);
     put_ok(store, &settings[2], 1);
-    ok(!store_device_samples(store, &settings[3], &samples, &n, arena, &err),
+    ok(!store_samples(store, &settings[3], STORE_DEVICE, &samples, &n, arena,
+                      &err),
        "reads");
     is_i64((int64_t)n, 5, "the samples of all settings of a device");
     for (size_t i = 0; i < n; i++)
@@ -79,11 +80,13 @@ static void test_samples(struct store *store, struct arena *arena)
                  strcmp(samples[i].setting->device, "cuda:A") != 0 ||
                  samples[i].tables[0].n_rows != 1000 + cases[i];
     is_i64(n_bad, 0, "oldest setting first, then by case, with its setting");
-    ok(!store_samples(store, &settings[2], &samples, &n, arena, &err) &&
+    ok(!store_samples(store, &settings[2], STORE_SETTING, &samples, &n, arena,
+                      &err) &&
            n == 2 && samples[1].setting->precision == PRECISION_FP16,
        "one setting alone");
     settings[0].isa = "sm_80";
-    ok(!store_device_samples(store, &settings[0], &samples, &n, arena, &err) &&
+    ok(!store_samples(store, &settings[0], STORE_DEVICE, &samples, &n, arena,
+                      &err) &&
            n == 0,
        "another instruction set is another device");
 }
@@ -98,7 +101,8 @@ static void test_csv(struct store *store, struct arena *arena)
     struct err err = {0};
     size_t n;
 
-    if (store_samples(store, &setting, &samples, &n, arena, &err)) {
+    if (store_samples(store, &setting, STORE_SETTING, &samples, &n, arena,
+                      &err)) {
         ok(0, "%s", err.msg);
         return;
     }

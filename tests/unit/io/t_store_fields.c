@@ -77,9 +77,31 @@ static void run(struct store *store, const char *sql)
     }
 }
 
+/* A column that is checked. */
+struct field {
+    const char *table, *column;
+    struct store_column is;
+};
+
+/* All of them; returns how many. */
+static size_t list_fields(struct field *fields)
+{
+    size_t n = 0;
+
+    for (size_t l = 0; l < N_LISTS; l++)
+        for (size_t c = 0; *store_lists[l].table && c < store_lists[l].n; c++) {
+            const struct store_column *column = &store_lists[l].columns[c];
+
+            if (!column->names && !column->is_any)
+                fields[n++] =
+                    (struct field){store_lists[l].table, column->name, *column};
+        }
+    return n;
+}
+
 /* Puts a value, an SQL expression, into a field; whether the schema lets it.
  * Where not it is put all the same, as nothing keeps a file from having it. */
-static int is_stored(struct store *store, const struct store_field *field,
+static int is_stored(struct store *store, const struct field *field,
                      const char *value)
 {
     char *sql = sqlite3_mprintf("UPDATE %s SET %s = %s", field->table,
@@ -95,7 +117,7 @@ static int is_stored(struct store *store, const struct store_field *field,
     return !status;
 }
 
-static void same_verdict(struct store *store, const struct store_field *field,
+static void same_verdict(struct store *store, const struct field *field,
                          const char *value, int want)
 {
     struct err err = {0};
@@ -111,35 +133,36 @@ static void same_verdict(struct store *store, const struct store_field *field,
            field->column, value, want, stored, read, err.msg);
 }
 
-static void try_numbers(struct store *store, const struct store_field *field)
+static void try_numbers(struct store *store, const struct field *field)
 {
-    const bool whole = field->type == FIELD_INTEGER;
+    const bool whole = field->is.type != MEMBER_REAL;
     char value[64];
 
-    snprintf(value, sizeof(value), "%.17g", field->min);
+    snprintf(value, sizeof(value), "%.17g", field->is.min);
     same_verdict(store, field, value, 1);
-    snprintf(value, sizeof(value), whole ? "%.0f" : "%.17g", field->max);
-    if (field->max < 9e18) {
+    snprintf(value, sizeof(value), whole ? "%.0f" : "%.17g", field->is.max);
+    if (field->is.max < 9e18) {
         same_verdict(store, field, value, 1);
         snprintf(value, sizeof(value), whole ? "%.0f" : "%.17g",
-                 whole ? field->max + 2 : nextafter(field->max, INFINITY));
+                 whole ? field->is.max + 2
+                       : nextafter(field->is.max, INFINITY));
         same_verdict(store, field, value, 0);
     }
     snprintf(value, sizeof(value), "%.17g",
-             whole ? field->min - 1 : -nextafter(field->min, INFINITY));
+             whole ? field->is.min - 1 : -nextafter(field->is.min, INFINITY));
     same_verdict(store, field, value, 0);
     if (!whole) {
         same_verdict(store, field, "9e999", 0);
         same_verdict(store, field, "-9e999", 0);
         same_verdict(store, field, "1e300", 0);
     }
-    if (field->or_null)
+    if (field->is.or_null)
         same_verdict(store, field, "NULL", 1);
 }
 
-static void try_texts(struct store *store, const struct store_field *field)
+static void try_texts(struct store *store, const struct field *field)
 {
-    same_verdict(store, field, "''", field->min == 0);
+    same_verdict(store, field, "''", field->is.min == 0);
     same_verdict(store, field, "'x'", 1);
     same_verdict(store, field, "printf('%.*c', 200, 'x')", 1);
     same_verdict(store, field, "printf('%.*c', 201, 'x')", 0);
@@ -150,7 +173,7 @@ static void try_texts(struct store *store, const struct store_field *field)
 }
 
 /* The schema says how long bins are, the reader what is in them, too. */
-static void try_shares(struct store *store, const struct store_field *field)
+static void try_shares(struct store *store, const struct field *field)
 {
     static const double odd[] = {-1e-9, 1.1, NAN, INFINITY};
     double shares[REUSE_BINS] = {0.25, 0.75};
@@ -178,11 +201,13 @@ static void try_shares(struct store *store, const struct store_field *field)
 static void test_fields(void)
 {
     struct store *store = open_rows();
+    struct field fields[100];
+    const size_t n_fields = list_fields(fields);
     char sql[200];
 
     run(store, "PRAGMA foreign_keys = OFF");
-    for (size_t f = 0; f < n_store_fields; f++) {
-        const struct store_field *field = &store_fields[f];
+    for (size_t f = 0; f < n_fields; f++) {
+        const struct field *field = &fields[f];
         const int n_failed = tap_failed;
 
         snprintf(sql, sizeof(sql),
@@ -190,9 +215,9 @@ static void test_fields(void)
                  "value FROM %s",
                  field->column, field->table);
         run(store, sql);
-        if (field->type == FIELD_TEXT)
+        if (field->is.type == MEMBER_TEXT)
             try_texts(store, field);
-        else if (field->type == FIELD_SHARES)
+        else if (field->is.is_blob)
             try_shares(store, field);
         else
             try_numbers(store, field);
@@ -213,12 +238,14 @@ static void test_all_fields(void)
 {
     struct store *store = open_rows();
     sqlite3_stmt *stmt;
+    struct field fields[100];
+    const size_t n_fields = list_fields(fields);
     char known[4096] = ";";
     size_t n = 0;
 
-    for (size_t f = 0; f < n_store_fields; f++)
+    for (size_t f = 0; f < n_fields; f++)
         snprintf(known + strlen(known), sizeof(known) - strlen(known), "%s.%s;",
-                 store_fields[f].table, store_fields[f].column);
+                 fields[f].table, fields[f].column);
     sqlite3_prepare_v2(
         store->db,
         "SELECT t.name || '.' || c.name FROM sqlite_schema t, "
@@ -235,7 +262,7 @@ static void test_all_fields(void)
         if (!strstr(known, name))
             ok(0, "%s has no range", name);
     }
-    is_i64((int64_t)n, (int64_t)n_store_fields, "columns with a range");
+    is_i64((int64_t)n, (int64_t)n_fields, "columns with a range");
     sqlite3_finalize(stmt);
     store_close(store);
     unlink(path);
@@ -267,9 +294,10 @@ static void test_lists(void)
         run(store, "PRAGMA ignore_check_constraints = 1");
         run(store, bad[i]);
         ok(store_settings(store, &settings, &n, &arena, &err) ||
-               store_device_samples(store, &setting, &samples, &n, &arena,
-                                    &err) ||
-               store_comm_samples(store, &setting, &comm, &n, &arena, &err) ||
+               store_samples(store, &setting, STORE_DEVICE, &samples, &n,
+                             &arena, &err) ||
+               store_comm_samples(store, &setting, STORE_SETTING, &comm, &n,
+                                  &arena, &err) ||
                store_ceilings(store, &setting, &ceilings, &n, &arena, &err),
            "%s: %s", bad[i], err.msg);
         is_i64(err.code, ERR_INPUT, "a wrong input");
@@ -300,13 +328,17 @@ static void test_refused_sample(void)
 
     arena_init(&arena);
     ok(store_put(store, &setting, &sample, &err) == -1, "%s", err.msg);
-    ok(!store_samples(store, &setting, &samples, &n, &arena, &err) && n == 1,
+    ok(!store_samples(store, &setting, STORE_SETTING, &samples, &n, &arena,
+                      &err) &&
+           n == 1,
        "nothing of it is there: %s", err.msg);
     tables[1].n_unique = 5;
     err = (struct err){0};
     ok(!store_put(store, &setting, &sample, &err), "mended it is put%s",
        err.msg);
-    ok(!store_samples(store, &setting, &samples, &n, &arena, &err) && n == 2,
+    ok(!store_samples(store, &setting, STORE_SETTING, &samples, &n, &arena,
+                      &err) &&
+           n == 2,
        "both are there: %s", err.msg);
     store_close(store);
     arena_release(&arena);
@@ -339,7 +371,8 @@ static void test_types(void)
     store = open_rows();
     run(store, "PRAGMA ignore_check_constraints = 1");
     run(store, "UPDATE sample_table SET dim = 'wide'");
-    ok(store_device_samples(store, &setting, &samples, &n, &arena, &err) == -1,
+    ok(store_samples(store, &setting, STORE_DEVICE, &samples, &n, &arena,
+                     &err) == -1,
        "text is no number");
     ok(strstr(err.msg, "table sample_table, sample_id 1, table_idx 0: dim is a "
                        "text of 4 bytes, not a whole number from 1 to "

@@ -83,9 +83,10 @@ static struct contents read_all(struct store *store)
     arena_init(&arena);
     if (store_settings(store, &settings, &contents.n_settings, &arena, &err) ||
         !contents.n_settings ||
-        store_device_samples(store, &settings[0], &samples, &contents.n_samples,
-                             &arena, &err) ||
-        store_comm_samples(store, &settings[0], &comm, &n, &arena, &err)) {
+        store_samples(store, &settings[0], STORE_DEVICE, &samples,
+                      &contents.n_samples, &arena, &err) ||
+        store_comm_samples(store, &settings[0], STORE_SETTING, &comm, &n,
+                           &arena, &err)) {
         ok(0, "reading: %s", err.msg);
         exit(1);
     }
