@@ -16,7 +16,7 @@ enum bins_answer {
 };
 
 /* bin_of[n] is set where they are packed. Work is counted, not timed: 10^8 take
- * about half a second. Deterministic. */
+ * some two seconds. Deterministic. */
 enum bins_answer bins_pack(uint32_t *bin_of, const uint64_t *sizes, uint32_t n,
                            const uint64_t *rooms, uint32_t n_bins,
                            uint64_t max_work);
