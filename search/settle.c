@@ -67,7 +67,10 @@ static double value_of(struct settling *settling)
         return INFINITY;
     if (!settling->by_memory)
         return total_ms;
-    if (total_ms > tryout->layout.total_ms)
+    /* Nor less: a longer search, which settles another layout, would end dearer
+     * than this one. */
+    if (total_ms > tryout->layout.total_ms ||
+        total_ms < tryout->layout.total_ms * (1 - LEAST_GAIN))
         return INFINITY;
     for (uint32_t i = 0; i < trial->n_devices; i++)
         most =

@@ -11,7 +11,7 @@
 
 /* Until the total is most_ms or nothing lowers it. By memory: off the device
  * that is fullest by its share of room, as long as that lowers the largest
- * share and the total does not rise. Returns how many changes were priced. */
+ * share and the total stays as it is. Returns how many changes were priced. */
 uint64_t settle(struct snapshot *snapshot, const struct parts *parts,
                 bool by_memory, double most_ms);
 
