@@ -5,7 +5,6 @@
 #include "search/state_check.h"
 #include "search/trial.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -230,24 +229,6 @@ static void add_excess(struct layout *layout)
         layout->excess += homes_excess(layout, layout->all_moved_bytes);
 }
 
-/* A layout that is wrong ends the program, not in a plan. */
-static void check_now_and_then(struct layout *layout)
-{
-#ifdef LAYOUT_CHECK_EVERY
-    struct err err = {0};
-
-    if (++layout->n_unchecked < LAYOUT_CHECK_EVERY)
-        return;
-    layout->n_unchecked = 0;
-    if (layout_check(layout, &err)) {
-        fprintf(stderr, "%s\n", err.msg);
-        abort();
-    }
-#else
-    (void)layout;
-#endif
-}
-
 /* Devices that the trial leaves alone keep what they have; those it touches get
  * what it has worked out, so nothing is summed up twice. Only where a device
  * has been changed REFRESH times is it added up from its pieces again. */
@@ -296,7 +277,7 @@ void layout_commit(struct layout *layout, const struct trial *trial)
         layout->all_moved_bytes = trial->all_moved_bytes;
     find_extremes(layout);
     add_excess(layout);
-    check_now_and_then(layout);
+    layout_check_sometimes(layout);
 }
 
 double layout_true_total(const struct layout *layout)

@@ -5,6 +5,8 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 /* Of what was added and taken away since it was added up afresh. */
 #define ROUNDING 1e-9
@@ -16,16 +18,15 @@ static int wrong(const char *what, uint32_t idx, struct err *err)
     return err_set(err, ERR_INPUT, "layout: %s (%" PRIu32 ")", what, idx);
 }
 
-static bool is_near(double kept, double now, double scale)
+/* Where they are no numbers, and differ by none, nothing is said: that is for
+ * search/watch.h. Of n values, one every `stride`. */
+static int compare(const char *what, const double *kept, const double *now,
+                   uint32_t n, size_t stride, double tolerance, struct err *err)
 {
-    return kept == now || fabs(kept - now) <= scale;
-}
-
-/* What is no number is for search/watch.h. */
-static bool is_near_ms(double kept, double now, double total_ms)
-{
-    return is_near(kept, now, COST_ROUNDING * (fabs(now) + fabs(total_ms))) ||
-           !isfinite(kept) || !isfinite(now) || !isfinite(total_ms);
+    for (uint32_t i = 0; i < n; i++)
+        if (fabs(kept[i * stride] - now[i * stride]) > tolerance)
+            return wrong(what, i, err);
+    return 0;
 }
 
 /* --- lists --- */
@@ -108,45 +109,53 @@ static int check_tiling(const struct snapshot *pieces,
 
 /* --- what follows from the pieces --- */
 
-/* Lane's largest share of a piece: what rounding may be of. */
-static double lane_scale(const struct parts *parts, size_t lane)
+/* Of n values, one every `stride`. */
+static double largest(const double *values, size_t n, size_t stride)
 {
-    double scale = 0;
+    double most = 0;
 
-    for (size_t p = 0; p < parts->n_parts; p++)
-        scale =
-            fmax(scale, fabs(parts->vectors[p * parts->oracle->width + lane]));
-    return scale;
+    for (size_t i = 0; i < n; i++)
+        most = fmax(most, fabs(values[i * stride]));
+    return most;
 }
 
 static int check_sums(const struct layout *layout, const struct layout *fresh,
                       struct err *err)
 {
     const struct parts *parts = layout->parts;
-    double most_ms = 0;
+    const double rounding = ROUNDING * (layout->n_live + 1);
+    const size_t width = parts->oracle->width;
 
-    for (size_t lane = 0; lane < parts->oracle->width; lane++) {
-        double scale = ROUNDING * lane_scale(parts, lane);
-
-        for (uint32_t r = 0; r < layout->n_devices; r++) {
-            size_t at = r * (size_t)parts->oracle->width + lane;
-
-            if (!is_near(layout->sums[at], fresh->sums[at],
-                         scale * (layout->holdings[r].n + 1)))
-                return wrong("the sums of a device", r, err);
-        }
-    }
-    for (uint32_t p = 0; p < parts->n_parts; p++)
-        most_ms = fmax(most_ms, fabs(parts->marginal_ms[p]));
-    for (uint32_t r = 0; r < layout->n_devices; r++) {
-        double scale = ROUNDING * most_ms * (layout->holdings[r].n + 1);
-
+    for (size_t lane = 0; lane < width; lane++)
+        if (compare("the sums of a device", layout->sums + lane,
+                    fresh->sums + lane, layout->n_devices, width,
+                    rounding *
+                        largest(parts->vectors + lane, parts->n_parts, width),
+                    err))
+            return -1;
+    for (uint32_t r = 0; r < layout->n_devices; r++)
         if (layout->bytes[r] != fresh->bytes[r])
             return wrong("the bytes of a device", r, err);
-        if (!layout->terms_ms &&
-            !is_near(layout->load_ms[r], fresh->load_ms[r], scale))
-            return wrong("the load of a device", r, err);
-    }
+    return layout->terms_ms ? 0
+                            : compare("the load of a device", layout->load_ms,
+                                      fresh->load_ms, layout->n_devices, 1,
+                                      rounding * largest(parts->marginal_ms,
+                                                         parts->n_parts, 1),
+                                      err);
+}
+
+static int check_local(const struct layout *layout, uint32_t r, struct err *err)
+{
+    const size_t n = layout->terms_ms ? layout->parts->oracle->n_terms : 0;
+    double local_ms = n ? 0 : layout->compute_ms[r];
+
+    for (size_t k = r * n; k < (r + 1) * n; k++)
+        local_ms += layout->terms_ms[k];
+    if (layout->local_ms[r] != local_ms ||
+        (n && layout->load_ms[r] != local_ms))
+        return wrong("what a device takes by itself", r, err);
+    if (layout->local_ms[r] > layout->local_ms[layout->slowest])
+        return wrong("the slowest device", r, err);
     return 0;
 }
 
@@ -155,35 +164,27 @@ static int check_costs(const struct layout *layout, struct layout *fresh,
                        struct err *err)
 {
     const struct oracle *oracle = layout->parts->oracle;
-    const size_t n = layout->terms_ms ? oracle->n_terms : 0;
-    double total_ms = n ? 0 : layout_true_total(layout);
+    const uint32_t n = layout->n_devices;
+    const uint32_t n_terms = layout->terms_ms ? oracle->n_terms : 0;
+    double total_ms = n_terms ? 0 : layout_true_total(layout);
+    double rounding;
 
-    oracle->ops->compute(oracle, layout->sums, layout->n_devices,
-                         fresh->compute_ms);
-    if (n)
-        oracle->ops->terms(oracle, layout->sums, layout->compute_ms,
-                           layout->n_devices, fresh->terms_ms);
-    for (size_t k = 0; k < n; k++)
+    for (size_t k = 0; k < n_terms; k++)
         total_ms += layout->tops[k].ms[0];
-
-    for (uint32_t r = 0; r < layout->n_devices; r++) {
-        double local_ms = n ? 0 : layout->compute_ms[r];
-
-        for (size_t k = r * n; k < (r + 1) * n; k++) {
-            local_ms += layout->terms_ms[k];
-            if (!is_near_ms(layout->terms_ms[k], fresh->terms_ms[k], total_ms))
-                return wrong("a term of a device", r, err);
-        }
-        if (!is_near_ms(layout->compute_ms[r], fresh->compute_ms[r], total_ms))
-            return wrong("the compute of a device", r, err);
-        if (layout->local_ms[r] != local_ms ||
-            (n && layout->load_ms[r] != local_ms))
-            return wrong("what a device takes by itself", r, err);
-        if (layout->local_ms[r] > layout->local_ms[layout->slowest])
-            return wrong("the slowest device", r, err);
-    }
-    if (!is_near_ms(layout->total_ms, total_ms, total_ms))
-        return wrong("the total", 0, err);
+    rounding = COST_ROUNDING * total_ms;
+    oracle->ops->compute(oracle, layout->sums, n, fresh->compute_ms);
+    if (n_terms)
+        oracle->ops->terms(oracle, layout->sums, layout->compute_ms, n,
+                           fresh->terms_ms);
+    if (compare("a term of a device", layout->terms_ms, fresh->terms_ms,
+                n * n_terms, 1, rounding, err) ||
+        compare("the compute of a device", layout->compute_ms,
+                fresh->compute_ms, n, 1, rounding, err) ||
+        compare("the total", &layout->total_ms, &total_ms, 1, 1, rounding, err))
+        return -1;
+    for (uint32_t r = 0; r < n; r++)
+        if (check_local(layout, r, err))
+            return -1;
     return 0;
 }
 
@@ -210,32 +211,27 @@ static int check_top(const struct layout *layout, size_t k, struct err *err)
     return 0;
 }
 
-static int check_moves(const struct layout *layout, const struct layout *fresh,
-                       struct err *err)
-{
-    for (uint32_t u = 0; u < layout->parts->n_units; u++)
-        if (layout->moved_bytes[u] != fresh->moved_bytes[u])
-            return wrong("the bytes that a unit moves", u, err);
-    if (layout->all_moved_bytes != fresh->all_moved_bytes)
-        return wrong("the bytes that move", 0, err);
-    return 0;
-}
-
 static int check_figures(const struct layout *layout, struct layout *fresh,
                          struct err *err)
 {
+    const bool counts_moves = layout_counts_moves(layout);
+
     if (check_sums(layout, fresh, err))
         return -1;
-    if (layout_counts_moves(layout) && check_moves(layout, fresh, err))
-        return -1;
+    for (uint32_t u = 0; counts_moves && u < layout->parts->n_units; u++)
+        if (layout->moved_bytes[u] != fresh->moved_bytes[u])
+            return wrong("the bytes that a unit moves", u, err);
+    if (counts_moves && layout->all_moved_bytes != fresh->all_moved_bytes)
+        return wrong("the bytes that move", 0, err);
     if (layout->excess != fresh->excess)
         return wrong("the excess", 0, err);
-    for (size_t k = 0; layout->terms_ms && isfinite(layout->total_ms) &&
-                       k < layout->parts->oracle->n_terms;
+    if (!isfinite(layout->total_ms))
+        return 0;
+    for (size_t k = 0; layout->terms_ms && k < layout->parts->oracle->n_terms;
          k++)
         if (check_top(layout, k, err))
             return -1;
-    return isfinite(layout->total_ms) ? check_costs(layout, fresh, err) : 0;
+    return check_costs(layout, fresh, err);
 }
 
 int layout_check(const struct layout *layout, struct err *err)
@@ -255,4 +251,23 @@ int layout_check(const struct layout *layout, struct err *err)
     layout_release(&fresh);
     snapshot_release(&pieces);
     return rc;
+}
+
+#ifdef LAYOUT_CHECK_EVERY
+uint32_t layout_check_every = LAYOUT_CHECK_EVERY;
+#else
+uint32_t layout_check_every = 0;
+#endif
+
+void layout_check_sometimes(struct layout *layout)
+{
+    struct err err = {0};
+
+    if (!layout_check_every || ++layout->n_unchecked < layout_check_every)
+        return;
+    layout->n_unchecked = 0;
+    if (layout_check(layout, &err)) {
+        fprintf(stderr, "%s\n", err.msg);
+        abort();
+    }
 }

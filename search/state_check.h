@@ -16,11 +16,17 @@
  *               loads to rounding, as they are added up afresh now and then
  *     totals    the largest terms and runners-up, the slowest, the total
  *
- * Compile with -DLAYOUT_CHECK_EVERY=N, and every N-th layout_commit checks and
- * aborts where something is wrong: CONFIG=debug and CONFIG=asan do.
+ * Searches do so themselves after every so manieth change of a layout, and
+ * abort where something is wrong.
  */
 
 /* 0, or -1 and ERR_INPUT. The layout was priced, or committed since. */
 int layout_check(const struct layout *layout, struct err *err) MUST_CHECK;
+
+/* Every so manieth commit of a layout is checked; 0: none. 256 in debug and
+ * sanitizer builds (make CHECK_EVERY=256), else 0; tests set it before a
+ * search, and in make test-long to 1. */
+extern uint32_t layout_check_every;
+void layout_check_sometimes(struct layout *layout);
 
 #endif

@@ -7,6 +7,7 @@
  */
 #include "emit/emit.h"
 #include "search/search.h"
+#include "search/state_check.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"
@@ -103,6 +104,7 @@ int main(void)
     unsigned n = (unsigned)tap_size(100, 3000);
     struct tally tally = {0};
 
+    layout_check_every = (uint32_t)tap_size(0, 1);
     for (unsigned seed = 0; seed < n; seed++)
         try_problem(seed, &tally);
     ok(tally.n_plans > n / 2, "of %u problems %u have a plan", n,

@@ -8,6 +8,7 @@
 #include "costmodel/oracles.h"
 #include "io/tables_io.h"
 #include "search/replan.h"
+#include "search/state_check.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"
@@ -218,6 +219,7 @@ int main(void)
     uint64_t n = tap_size(60, 2000);
     struct tally tally = {0};
 
+    layout_check_every = (uint32_t)tap_size(0, 1);
     for (uint64_t seed = 0; seed < n; seed++)
         try_problem(seed, &tally);
     ok(tally.n_full >= n / 2 && tally.n_replan >= n / 4,

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "search/search.h"
+#include "search/state_check.h"
 #include "tests/judge.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
@@ -483,6 +484,7 @@ int main(void)
     const uint64_t n = tap_many(N_PROBLEMS);
     unsigned n_remedies = 0;
 
+    layout_check_every = (uint32_t)tap_size(0, 1);
     for (size_t f = 0; f < n_families; f++) {
         unsigned n_found[N_SLACKS] = {0};
 

@@ -7,6 +7,7 @@
  * with the default one.
  */
 #include "search/search.h"
+#include "search/state_check.h"
 #include "tests/judge.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
@@ -225,6 +226,7 @@ int main(int argc, char **argv)
     struct unfair unfair = {0};
     const unsigned n = (unsigned)tap_many(N_PROBLEMS);
 
+    layout_check_every = (uint32_t)tap_size(0, 1);
     if (argc == 3) {
         try_memory(strtoull(argv[1], NULL, 10), strtoull(argv[2], NULL, 10));
         pool_close(pool);

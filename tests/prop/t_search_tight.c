@@ -4,6 +4,7 @@
  * more or nothing: GPUs of uneven memory, half of the lists to be placed whole.
  */
 #include "search/search.h"
+#include "search/state_check.h"
 #include "tests/judge.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
@@ -232,6 +233,7 @@ static void try_class(const struct tightness *class)
 
 int main(void)
 {
+    layout_check_every = (uint32_t)tap_size(0, 1);
     for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
         try_class(&classes[i]);
     return tap_done();

@@ -6,6 +6,7 @@
  */
 #include "costmodel/oracles.h"
 #include "search/search.h"
+#include "search/state_check.h"
 #include "tests/judge.h"
 #include "tests/tap.h"
 #include "tests/unit/search/exhaustive.h"
@@ -171,6 +172,7 @@ int main(void)
     const unsigned all_but_grids =
         SHARD_TABLE | SHARD_COLUMN | SHARD_ROW | SHARD_REPLICATE;
 
+    layout_check_every = (uint32_t)tap_size(0, 1);
     search_few_rows(tap_size(300, 3000));
     compare_many("tables and columns", SHARD_TABLE | SHARD_COLUMN, ROW_CUT_ANY,
                  tap_many(1000), 99);

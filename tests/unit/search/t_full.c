@@ -3,6 +3,7 @@
 
 #include "search/bound.h"
 #include "search/forms.h"
+#include "search/state_check.h"
 #include "tests/judge.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
@@ -342,6 +343,7 @@ static void check_effort(void)
 
 int main(void)
 {
+    layout_check_every = (uint32_t)tap_size(0, 1);
     check_effort();
     check_even();
     check_halves();
