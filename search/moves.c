@@ -7,7 +7,7 @@
 
 /* Replicas and rows over very many devices make long plans. */
 #define MAX_PIECES (1u << 18)
-/* To cut a table anew may touch all devices: with more than so many it is tried
+/* To rebuild tables may touch all devices: with more than so many it is tried
  * less often. */
 #define CHEAP_DEVICES 16
 /* What is left of a table when all devices are full goes in shares: this part
@@ -214,26 +214,6 @@ static void propose_resplit(struct draw *draw)
                  draw->layout->pieces[other].device);
 }
 
-/* Open places are filled from a random device on. */
-static void propose_recut(struct draw *draw)
-{
-    struct form form = forms_draw(draw->parts, draw->unit, draw->rng);
-    uint32_t at;
-
-    if (draw->parts->of[draw->unit].unit->device >= 0 ||
-        form.n_pieces + draw->layout->n_live > MAX_PIECES)
-        return;
-    trial_remove_unit(draw->trial, draw->layout, draw->unit);
-    at = other_device(draw, draw->device);
-    for (uint32_t i = 0; i < form.n_pieces; i++) {
-        struct change next = forms_piece(draw->parts, draw->unit, form, i);
-
-        if (next.device == NO_PIECE)
-            next.device = forms_ring_device(draw->parts, form, &next, at);
-        trial_add(draw->trial, next);
-    }
-}
-
 /* --- rebuilding --- */
 
 static void put_on(struct draw *draw, uint32_t part, uint32_t device)
@@ -294,12 +274,6 @@ static uint32_t device_for(struct draw *draw, uint32_t part)
     uint32_t n_devices = draw->layout->n_devices;
     struct best best = {.device = NO_PIECE};
 
-    if (tuning_draw(draw->rng, draw->tuning->strays)) {
-        uint32_t any = rng_draw(draw->rng, n_devices);
-
-        if (trial->first_on[any] == NO_PIECE)
-            return any;
-    }
     for (uint32_t r = 0; r < n_devices; r++)
         if (trial->first_on[r] == NO_PIECE)
             consider(&best, draw->layout, r, trial->load_ms[r],
@@ -338,16 +312,13 @@ static uint32_t room_on(const struct draw *draw, uint32_t device)
 }
 
 /* Where the widest piece of n quanta or fewer goes: the fullest of the devices
- * that take as much; now and then any that takes some. NO_PIECE where all are
- * full. */
+ * that take as much. NO_PIECE where all are full. */
 static uint32_t device_to_fill(struct draw *draw, uint32_t n)
 {
     const struct trial *trial = draw->trial;
     uint32_t n_devices = draw->layout->n_devices;
-    uint32_t best = NO_PIECE, most = 0, any = rng_draw(draw->rng, n_devices);
+    uint32_t best = NO_PIECE, most = 0;
 
-    if (tuning_draw(draw->rng, draw->tuning->strays) && trial->room_quanta[any])
-        return any;
     for (uint32_t r = 0; r < n_devices; r++) {
         uint32_t room = least_of(trial->room_quanta[r], n);
 
@@ -366,12 +337,8 @@ static uint32_t device_to_overfill(struct draw *draw, uint32_t n)
     const struct parts *parts = draw->parts;
     const struct trial *trial = draw->trial;
     uint32_t n_devices = draw->layout->n_devices;
-    uint32_t any = rng_draw(draw->rng, n_devices);
     struct best best = {.device = NO_PIECE};
 
-    if (tuning_draw(draw->rng, draw->tuning->strays) &&
-        part_of(draw, trial->held_quanta[any] + n) != NO_PART)
-        return any;
     for (uint32_t r = 0; r < n_devices; r++) {
         const uint32_t held = trial->held_quanta[r];
         const uint32_t then = part_of(draw, held + n);
@@ -569,9 +536,6 @@ static void draw_change(struct draw *draw)
         [CHANGE_MOVE] = propose_move,   [CHANGE_SWAP] = propose_swap,
         [CHANGE_TRADE] = propose_swap,  [CHANGE_SPLIT] = propose_split,
         [CHANGE_MERGE] = propose_merge, [CHANGE_RESPLIT] = propose_resplit};
-    bool is_cheap =
-        rng_draw(draw->rng, draw->layout->n_devices) < CHEAP_DEVICES;
-
     draw->kind =
         draw_kind(draw->tuning->changes[draw->layout->style], draw->rng);
     trial_clear(draw->trial);
@@ -579,12 +543,11 @@ static void draw_change(struct draw *draw)
         homes_propose(draw->trial, draw->layout, draw->unit);
         return;
     }
-    if (is_cheap && tuning_draw(draw->rng, draw->tuning->rebuilds))
+    if (tuning_draw(draw->rng, draw->tuning->rebuilds) &&
+        rng_draw(draw->rng, draw->layout->n_devices) < CHEAP_DEVICES)
         propose_rebuild(draw);
-    else if (draw->kind != CHANGE_RECUT)
+    else
         proposers[draw->kind](draw);
-    if (draw->kind >= CHANGE_SPLIT && !draw->trial->n_changes && is_cheap)
-        propose_recut(draw);
 }
 
 void propose(struct trial *trial, const struct layout *layout, struct rng *rng)

@@ -15,9 +15,8 @@
  *   split    columns of a piece become a piece of their own
  *   merge    two column pieces of one table become one
  *   resplit  columns go over from one piece of a table to another
- *   recut    a table anew: whole, in even columns, in rows, in a grid, or
- *            replicated
- *   rebuild  some tables taken off and put back, some of them cut anew
+ *   rebuild  some tables taken off and put back, some of them cut anew: whole,
+ *            in even columns, in rows, in a grid, or replicated
  */
 
 /* Fills an empty trial, pieces that meet joined (search/trial.h); it stays

@@ -21,7 +21,6 @@ enum change_kind {
     CHANGE_SPLIT,
     CHANGE_MERGE,
     CHANGE_RESPLIT,
-    CHANGE_RECUT,
     N_CHANGE_KINDS
 };
 
@@ -38,7 +37,6 @@ struct tuning {
     uint32_t rebuilds;    /* share that is none of these */
     uint32_t n_rebuilt;   /* tables that a rebuild takes off, at most */
     uint32_t recuts;      /* of those beside the first: are cut anew */
-    uint32_t strays;      /* of pieces put back: go anywhere */
     bool pours;           /* whole tables and columns: search/moves.h */
     bool has_marginals;   /* loads beside others: search/forms.h */
     uint32_t anywhere;    /* of changes: begin on any device, not on one that

@@ -46,11 +46,6 @@ static void no_kept_forms(struct tuning *tuning)
     tuning->recuts = 1000;
 }
 
-static void no_strays(struct tuning *tuning)
-{
-    tuning->strays = 0;
-}
-
 static void no_marginals(struct tuning *tuning)
 {
     tuning->has_marginals = false;
@@ -77,11 +72,6 @@ static void no_widths(struct tuning *tuning)
     switch_off(tuning, CHANGE_SPLIT);
     switch_off(tuning, CHANGE_MERGE);
     switch_off(tuning, CHANGE_RESPLIT);
-}
-
-static void no_recut(struct tuning *tuning)
-{
-    switch_off(tuning, CHANGE_RECUT);
 }
 
 static void from_anywhere(struct tuning *tuning)
@@ -127,12 +117,10 @@ static const struct part_off {
     {"pouring", no_pour},
     {"several rebuilt", one_rebuilt},
     {"forms kept", no_kept_forms},
-    {"strays", no_strays},
     {"marginals", no_marginals},
     {"swap", no_swap},
     {"trade", no_trade},
     {"split, merge, resplit", no_widths},
-    {"recut alone", no_recut},
     {"critical device first", from_anywhere},
     {"heaviness", no_heaviness},
     {"through excess", no_excess},
