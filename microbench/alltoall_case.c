@@ -7,7 +7,6 @@
 #include "microbench/draws.h"
 #include "microbench/rig.h"
 
-#include <assert.h>
 #include <inttypes.h>
 
 /*

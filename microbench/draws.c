@@ -25,14 +25,16 @@ static const double access_shares[][REUSE_BINS] = {
 };
 #define N_HISTOGRAMS (sizeof(access_shares) / sizeof(*access_shares))
 
-double near_exp2(double x)
+/* 2^x and its inverse, linear between powers of two. They are used in pairs
+ * and where any smooth growth will do. */
+static double near_exp2(double x)
 {
     double whole = floor(x);
 
     return ldexp(1 + x - whole, (int)whole);
 }
 
-double near_log2(double x)
+static double near_log2(double x)
 {
     int exponent;
     double mantissa = frexp(x, &exponent);

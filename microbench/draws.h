@@ -22,10 +22,6 @@ struct style {
     double small_frac; /* share of small tables */
 };
 
-/* 2^x and its inverse, linear between powers of two. They are used in pairs
- * and where any smooth growth will do. */
-double near_exp2(double x);
-double near_log2(double x);
 /* At least lo, below hi; the logarithm is close to uniform. lo < hi. */
 double draw_log_uniform(struct rng *rng, double lo, double hi);
 

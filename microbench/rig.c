@@ -39,16 +39,11 @@ struct rig {
     char started_at[CLOCK_TEXT_MAX];
 };
 
-static unsigned max_sets(const struct device *device)
-{
-    return lookup_n_cold_sets(device, 0);
-}
-
 /* How far each region may have to grow. */
 static void bound_regions(struct rig *rig, const struct case_list *list)
 {
     struct case_bounds bounds = case_list_bounds(list);
-    unsigned n_sets = max_sets(rig->device);
+    unsigned n_sets = lookup_n_cold_sets(rig->device, 0);
 
     rig->indices.max_bytes =
         (size_t)n_sets * bounds.n_lookups * sizeof(uint32_t) + CASE_ALIGN;
@@ -62,7 +57,7 @@ uint64_t rig_reserve_bytes(const struct case_list *list,
                            const struct device *device)
 {
     struct case_bounds bounds = case_list_bounds(list);
-    uint64_t n_sets = max_sets(device);
+    uint64_t n_sets = lookup_n_cold_sets(device, 0);
     uint64_t set_bytes = bounds.n_lookups * sizeof(uint32_t) +
                          (bounds.n_bags + 1) * sizeof(uint64_t);
     uint64_t scratch_bytes = (uint64_t)lookup_scratch_bytes(
@@ -134,14 +129,12 @@ void rig_close(struct rig *rig)
     mem_free(rig);
 }
 
-/* Sets *grew (where not NULL) if the contents are new. */
+/* Where n_bytes grows the contents are new. */
 static int region_reserve(struct region *region, struct device *device,
-                          size_t n_bytes, bool *grew, struct err *err)
+                          size_t n_bytes, struct err *err)
 {
     size_t ahead = n_bytes + n_bytes / 2;
 
-    if (grew)
-        *grew = region->n_bytes < n_bytes;
     if (region->n_bytes >= n_bytes)
         return 0;
     if (n_bytes <= region->max_bytes && ahead > region->max_bytes)
@@ -271,9 +264,9 @@ static int make_sets(struct rig *rig, const struct bench_case *what,
     rig->n_sets = count_sets(rig, what);
     if (region_reserve(&rig->indices, rig->device,
                        rig->n_sets * n_lookups * sizeof(uint32_t) + CASE_ALIGN,
-                       NULL, err) ||
+                       err) ||
         region_reserve(&rig->offsets, rig->device,
-                       rig->n_sets * n_offsets * sizeof(uint64_t), NULL, err))
+                       rig->n_sets * n_offsets * sizeof(uint64_t), err))
         return -1;
     for (unsigned set = 0; set < rig->n_sets; set++) {
         uint32_t *d_indices = (uint32_t *)rig->indices.d_ptr + set * n_lookups;
@@ -291,12 +284,12 @@ static int make_sets(struct rig *rig, const struct bench_case *what,
 
 static int reserve_outputs(struct rig *rig, size_t n_bytes, struct err *err)
 {
-    bool grew;
+    size_t filled_bytes = rig->grad.n_bytes;
 
-    if (region_reserve(&rig->out, rig->device, n_bytes, NULL, err) ||
-        region_reserve(&rig->grad, rig->device, n_bytes, &grew, err))
+    if (region_reserve(&rig->out, rig->device, n_bytes, err) ||
+        region_reserve(&rig->grad, rig->device, n_bytes, err))
         return -1;
-    if (!grew)
+    if (rig->grad.n_bytes == filled_bytes)
         return 0;
     return device_fill(rig->device, rig->grad.d_ptr,
                        rig->grad.n_bytes / sizeof(float), PRECISION_FP32,

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "microbench/sampler_private.h"
 
-#include <string.h>
-
 #define N_ELEMENTS(array) (sizeof(array) / sizeof((array)[0]))
 #define MANY_ROWS 10000000
 #define SOME_ROWS 1000000

@@ -4,10 +4,6 @@
 
 #include <stdbool.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /*
  * Interrupts: after interrupt_install the first SIGINT or SIGTERM sets a flag
  * that long loops poll, the second one kills the process.
@@ -20,7 +16,4 @@ bool interrupt_requested(void);
 int interrupt_wait_readable(int fd);
 int interrupt_wait_writable(int fd);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -5,10 +5,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /*
  * Progress on a terminal: one line on stderr, rewritten at most ten times a
  * second: label, done/total, percent, rate, time left. Where stderr is no
@@ -29,7 +25,4 @@ void progress_update(struct progress *progress, uint64_t done);
 /* Clears the line. */
 void progress_finish(struct progress *progress);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

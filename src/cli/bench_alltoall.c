@@ -7,13 +7,11 @@
 #include "base/progress.h"
 #include "cli/bench_summary.h"
 #include "cli/comm_report.h"
-#include "cli/end_all.h"
 #include "device/world.h"
 #include "io/store.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 struct exchange_bench {
     struct cli *cli;
@@ -69,10 +67,11 @@ static int measure(struct exchange_bench *bench, struct err *err)
     return rc;
 }
 
-/* Between what: "2 ranks (mpi), 1 host, seed 0". */
-static void print_setting(const struct exchange_bench *bench)
+static void print_summary(const struct exchange_bench *bench,
+                          const struct comm_sample *samples, size_t n)
 {
     uint32_t n_hosts = world_n_hosts(bench->world);
+    struct buf out = {0};
 
     bench_print_device(bench->device);
     printf("exchanges       between %" PRIu32 " ranks (%s) on %" PRIu32
@@ -80,14 +79,6 @@ static void print_setting(const struct exchange_bench *bench)
            comm_n_ranks(bench->comm), comm_kind(bench->comm), n_hosts,
            n_hosts == 1 ? "" : "s", bench->options->batch,
            bench->options->seed);
-}
-
-static void print_summary(const struct exchange_bench *bench,
-                          const struct comm_sample *samples, size_t n)
-{
-    struct buf out = {0};
-
-    print_setting(bench);
     bench_print_counts(&bench->result, "patterns", bench->options);
     printf("time            %.1f s\n", bench->seconds);
     printf("database        %s\n", cli_shown(bench->cli, "db"));
@@ -129,7 +120,7 @@ static int report(struct exchange_bench *bench, struct err *err)
     if (store_comm_samples(bench->store, &setting, STORE_SETTING, &samples, &n,
                            cli_arena(bench->cli), err))
         return -1;
-    if (cli_flag(bench->cli, "json"))
+    if (cli_given(bench->cli, "json"))
         print_json(bench, samples, n);
     else
         print_summary(bench, samples, n);
@@ -159,7 +150,7 @@ int bench_exchanges(struct cli *cli, struct bench_options *options,
         rc = report(&bench, err);
     /* An interrupt is known to all of them. */
     if (rc && err->code != ERR_INTERRUPTED)
-        end_all(bench.world, err);
+        cli_end_all(bench.world, err);
     close_all(&bench);
     return rc;
 }

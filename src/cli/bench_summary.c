@@ -20,7 +20,7 @@ struct sample_sink bench_sink(struct store *store, const struct cli *cli)
 {
     struct sample_sink sink = store_sink(store);
 
-    sink.tell = cli_flag(cli, "verbose") ? tell : NULL;
+    sink.tell = cli_given(cli, "verbose") ? tell : NULL;
     return sink;
 }
 

@@ -8,9 +8,7 @@
 #include "cli/command.h"
 #include "io/samples_csv.h"
 
-#include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 /* Of mixed cases, where the options do not say. */
 #define MIXED_BATCH 65536
@@ -78,12 +76,12 @@ static int check_options(const struct cli *cli, struct err *err)
             return err_set(err, ERR_USAGE,
                            "options '--%s' and '--alltoall' exclude each other",
                            alone[i]);
-    if ((cli_flag(cli, "mixed") || cli_flag(cli, "designed")) &&
+    if ((cli_given(cli, "mixed") || cli_given(cli, "designed")) &&
         (cli_given(cli, "precision") || cli_given(cli, "optimizer")))
         return err_set(err, ERR_USAGE,
                        "option '--%s' has precisions and optimizers of its "
                        "own, so that none can be given",
-                       cli_flag(cli, "mixed") ? "mixed" : "designed");
+                       cli_given(cli, "mixed") ? "mixed" : "designed");
     if (!cli_u64(cli, "samples") && !cli_given(cli, "csv"))
         return err_set(err, ERR_USAGE,
                        "option '--samples 0' measures nothing, which only "
@@ -104,10 +102,10 @@ static void adapt_options(struct bench_options *options, const struct cli *cli)
     }
     if (!cli_given(cli, "samples") && options->time_limit_s > 0)
         options->n_cases = 0; /* what fits */
-    options->is_designed = cli_flag(cli, "designed");
+    options->is_designed = cli_given(cli, "designed");
     if (options->is_designed && !cli_given(cli, "samples"))
         options->n_cases = 0; /* all of them */
-    options->is_mixed = cli_flag(cli, "mixed") || options->is_designed ||
+    options->is_mixed = cli_given(cli, "mixed") || options->is_designed ||
                         (is_gpu && !setting_is_given(cli));
     if (options->is_mixed && !cli_given(cli, "batch"))
         options->batch = MIXED_BATCH;
@@ -129,7 +127,7 @@ static int read_options(struct bench_options *options, const struct cli *cli,
         optimizer_names, cli_string(cli, "optimizer"));
     options->max_tables = (uint32_t)cli_u64(cli, "max-tables");
     options->memory_bytes = cli_u64(cli, "memory");
-    options->repeat = cli_flag(cli, "repeat");
+    options->repeat = cli_given(cli, "repeat");
     options->progress = cli_progress;
     if (check_options(cli, err))
         return -1;
@@ -189,7 +187,7 @@ static int measure(struct bench_summary *summary, struct device *device,
 {
     struct sample_sink sink = bench_sink(store, cli);
     struct ceiling_sink ceilings = {store, put_ceiling, has_ceiling};
-    bool of_ceilings = cli_flag(cli, "ceilings");
+    bool of_ceilings = cli_given(cli, "ceilings");
     struct progress progress;
     double begin_ms = clock_ms();
     int rc;
@@ -213,11 +211,11 @@ static int run_device(struct device *device, struct bench_options *options,
 {
     struct bench_summary summary = {
         .options = options, .device = device, .db = cli_shown(cli, "db")};
-    bool as_json = cli_flag(cli, "json");
+    bool as_json = cli_given(cli, "json");
 
     if (measure(&summary, device, options, cli, store, err))
         return -1;
-    if (cli_flag(cli, "ceilings")) {
+    if (cli_given(cli, "ceilings")) {
         if (bench_ceilings_print(store, device, options, as_json,
                                  cli_arena(cli), err))
             return -1;
@@ -249,7 +247,7 @@ static int run_bench(struct cli *cli, struct err *err)
                         device_kind_from_name(cli_string(cli, "device")), 0,
                         (unsigned)cli_u64(cli, "threads"), err))
             goto out;
-        if (!cli_flag(cli, "ceilings") &&
+        if (!cli_given(cli, "ceilings") &&
             (bench_fit_memory(&options, device, err) ||
              bench_check_options(&options, err)))
             goto out;
@@ -274,7 +272,5 @@ const struct command command_bench = {
     .synopsis = "--db FILE [options]",
     .summary = "measure look-up costs of random table sets on this machine",
     .options = {own_options},
-    .min_args = 0,
-    .max_args = 0,
     .run = run_bench,
 };

@@ -29,7 +29,7 @@ static int run_cost(struct cli *cli, struct err *err)
     if (cli_given(cli, "output") &&
         plan_save(&plan, cli_string(cli, "output"), err))
         goto out;
-    if (cli_flag(cli, "json")) {
+    if (cli_given(cli, "json")) {
         fputs(plan_to_json(&plan, cli_arena(cli)), stdout);
     } else {
         emit_report(&plan, &report);

@@ -53,7 +53,7 @@ static int run_diff(struct cli *cli, struct err *err)
         return -1;
     plan_moves_find(&diff.moves, &diff.plans[0], &diff.plans[1],
                     cli_arena(cli));
-    if (cli_flag(cli, "json"))
+    if (cli_given(cli, "json"))
         cli_print_json(plan_diff_to_json(&diff));
     else {
         plan_diff_print(&diff, &out);

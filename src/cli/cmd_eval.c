@@ -80,7 +80,7 @@ static int run_eval(struct cli *cli, struct err *err)
                 cli_string(cli, "db"));
         goto out;
     }
-    if (cli_flag(cli, "json"))
+    if (cli_given(cli, "json"))
         print_json(&model, &evaluation, &measurements, cli);
     else
         print_text(&model, &evaluation, &measurements, cli);
@@ -95,7 +95,5 @@ const struct command command_eval = {
     .synopsis = "--db FILE --model FILE [options]",
     .summary = "tell how well a cost model predicts held-out samples",
     .options = {file_options, setting_options, json_options},
-    .min_args = 0,
-    .max_args = 0,
     .run = run_eval,
 };

@@ -6,7 +6,6 @@
 #include "search/search.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 static const struct option_spec own_options[] = {
@@ -45,7 +44,7 @@ static void print(struct explained *explained, struct cli *cli, bool has_table,
 {
     struct buf out = {0};
 
-    if (cli_flag(cli, "json")) {
+    if (cli_given(cli, "json")) {
         cli_print_json(has_table ? explain_table_json(explained, table)
                                  : explain_plan_json(explained));
         return;

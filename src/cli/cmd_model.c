@@ -162,7 +162,7 @@ static int info(struct cli *cli, struct err *err)
                        "option '--output' is for 'model import'");
     if (model_load(&model, cli_arg(cli, 1), cli_arena(cli), err))
         return -1;
-    if (!cli_flag(cli, "json")) {
+    if (!cli_given(cli, "json")) {
         print_info(&model, cli, &out);
         cli_print_report(&out);
         return 0;

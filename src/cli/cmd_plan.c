@@ -54,7 +54,7 @@ static int write_plan(const struct problem *asked, const struct plan *plan,
 
     if (path && strcmp(path, "-") && plan_save(plan, path, err))
         return -1;
-    if (cli_flag(cli, "json") || (path && !strcmp(path, "-"))) {
+    if (cli_given(cli, "json") || (path && !strcmp(path, "-"))) {
         fputs(plan_to_json(plan, cli_arena(cli)), stdout);
         return 0;
     }

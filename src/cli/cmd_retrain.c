@@ -215,7 +215,7 @@ static int train_new(struct contest *contest,
     model_to_bytes(&contest->new_model, &data, &len, cli_arena(cli));
     contest->n_samples = (size_t)(contest->new_model.training.n_train +
                                   contest->new_model.training.n_validation);
-    if (!cli_flag(cli, "force"))
+    if (!cli_given(cli, "force"))
         contest->lost = learn_lost_text(&evaluation, cli_arena(cli));
     return 0;
 }
@@ -248,11 +248,11 @@ static int run_retrain(struct cli *cli, struct err *err)
         goto out;
     if (hold_contest(&contest, store, &measurements, cli, err))
         goto out;
-    if (cli_flag(cli, "json"))
+    if (cli_given(cli, "json"))
         print_json(&contest);
     else
         print_text(&contest);
-    rc = contest.replaced || !cli_flag(cli, "exit-code") ? 0 : EXIT_KEPT;
+    rc = contest.replaced || !cli_given(cli, "exit-code") ? 0 : EXIT_KEPT;
 out:
     store_close(store);
     return rc;
@@ -263,7 +263,5 @@ const struct command command_retrain = {
     .synopsis = "--db FILE --model FILE [options]",
     .summary = "train again on all samples, keep the better model",
     .options = {file_options, training_options, setting_options, json_options},
-    .min_args = 0,
-    .max_args = 0,
     .run = run_retrain,
 };

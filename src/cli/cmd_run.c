@@ -5,14 +5,12 @@
 #include "base/text.h"
 #include "cli/bench_summary.h"
 #include "cli/command.h"
-#include "cli/end_all.h"
 #include "exec/exec.h"
 #include "io/plan_json.h"
 #include "io/store.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -366,7 +364,7 @@ static void read_options(struct exec_options *options, const struct cli *cli)
     options->scale_rows = cli_double(cli, "scale-rows");
     options->n_iterations = (unsigned)cli_u64(cli, "iterations");
     options->seed = cli_u64(cli, "seed");
-    options->check = !cli_flag(cli, "no-check");
+    options->check = !cli_given(cli, "no-check");
     if (cli_given(cli, "memory"))
         options->memory_bytes = cli_u64(cli, "memory");
 }
@@ -425,7 +423,7 @@ static int execute(struct exec_result *result, const struct plan *plan,
 static void report(struct run *run, const struct cli *cli)
 {
     run->slowest = find_slowest(run);
-    if (cli_flag(cli, "json"))
+    if (cli_given(cli, "json"))
         print_json(run);
     else
         print_report(run);
@@ -467,7 +465,7 @@ static int run_in_world(struct cli *cli, struct world *world, struct err *err)
 out:
     store_close(store);
     if (rc)
-        end_all(world, err);
+        cli_end_all(world, err);
     device_close(device);
     return rc;
 }

@@ -204,7 +204,7 @@ static int run_tables(struct cli *cli, struct err *err)
     if (tables_load(&list, cli_arg(cli, 0), &options, cli_arena(cli), err))
         return -1;
     summarise(&summary, &list, cli_u64(cli, "batch"), cli_arena(cli));
-    if (cli_flag(cli, "json"))
+    if (cli_given(cli, "json"))
         print_json(&summary);
     else
         print_text(&summary);

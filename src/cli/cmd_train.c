@@ -105,7 +105,7 @@ static int save(struct model *model, const struct evaluation *evaluation,
     const char *path = cli_string(cli, "output");
     const char *lost = learn_lost_text(evaluation, cli_arena(cli));
 
-    if (lost && !cli_flag(cli, "force"))
+    if (lost && !cli_given(cli, "force"))
         return err_set(err, ERR_INPUT,
                        "'%s' was not written: %s; '--force' writes it all the "
                        "same",
@@ -139,7 +139,7 @@ static int run_train(struct cli *cli, struct err *err)
         goto out;
     if (save(&model, &evaluation, cli, err))
         goto out;
-    if (cli_flag(cli, "json"))
+    if (cli_given(cli, "json"))
         cli_print_json(evaluation_to_json(&evaluation));
     else
         print_text(&model, &evaluation, (clock_ms() - begin_ms) / 1000, cli);
@@ -163,7 +163,5 @@ const struct command command_train = {
     .summary = "learn a cost model from measured samples",
     .options = {file_options, training_options, device_options, setting_options,
                 json_options},
-    .min_args = 0,
-    .max_args = 0,
     .run = run_train,
 };

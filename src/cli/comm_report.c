@@ -5,7 +5,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 void comm_report_print(const struct comm_sample *samples, size_t n,
                        struct buf *out)

@@ -70,10 +70,6 @@ const char *cli_arg(const struct cli *cli, size_t idx);
 /* Values by option name; asking for an option that the command's table lacks
  * is a programmer's mistake (assert). */
 bool cli_given(const struct cli *cli, const char *name); /* not by default */
-static inline bool cli_flag(const struct cli *cli, const char *name)
-{
-    return cli_given(cli, name);
-}
 const char *cli_string(const struct cli *cli, const char *name); /* or NULL */
 /* The same as it may be printed (text_shown); not NULL. */
 const char *cli_shown(const struct cli *cli, const char *name);
@@ -95,6 +91,13 @@ void cli_progress(void *progress, uint64_t done, uint64_t total);
 /* Prints a warning on stderr; fits where a reader asks for a function to call
  * (ctx is not used). */
 void cli_warn(void *ctx, const char *sentence);
+
+/* A process that fails must not leave the others waiting: says why, as main
+ * would, and ends all of them. Often all fail alike; so that one sentence is
+ * enough, the others give process 0 a moment to say it. A world of one returns
+ * without a word. */
+struct world;
+void cli_end_all(struct world *world, const struct err *err);
 
 /* The commands; src/cli/main.c lists them. Each lives in cmd_NAME.c. */
 extern const struct command command_bench, command_compare, command_cost,

@@ -307,7 +307,7 @@ static int tell_interrupt(const struct counts *counts, struct arena *arena,
 static int plan_all(struct counts *counts, const struct problem *problem,
                     const struct plan *from, struct cli *cli, struct err *err)
 {
-    bool is_json = cli_flag(cli, "json");
+    bool is_json = cli_given(cli, "json");
     int rc = 0;
 
     for (size_t i = 0; !rc && !counts->is_interrupted && i < counts->asked.n;
@@ -354,7 +354,7 @@ int find_plans_by_count(const struct problem *problem, const struct plan *from,
     arena_init(&counts.arena);
     if (plan_all(&counts, problem, from, cli, err))
         goto out;
-    if (cli_flag(cli, "json"))
+    if (cli_given(cli, "json"))
         print_json(&counts);
     else
         print_answer(&counts, cli);

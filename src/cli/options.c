@@ -4,11 +4,13 @@
 #include "base/file.h"
 #include "base/progress.h"
 #include "base/text.h"
+#include "device/world.h"
 
 #include <assert.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 struct option_value {
     bool given;
@@ -412,4 +414,17 @@ void cli_warn(void *ctx, const char *sentence)
     arena_init(&arena);
     fprintf(stderr, "neuroshard: warning: %s\n", text_shown(sentence, &arena));
     arena_release(&arena);
+}
+
+void cli_end_all(struct world *world, const struct err *err)
+{
+    const struct timespec moment = {.tv_sec = 2};
+
+    if (world_size(world) == 1)
+        return;
+    if (world_rank(world) != 0)
+        nanosleep(&moment, NULL);
+    fflush(stdout);
+    fprintf(stderr, "neuroshard: %s\n", err->msg);
+    world_abort(world, err_exit_status(err->code));
 }

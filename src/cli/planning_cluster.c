@@ -6,7 +6,6 @@
 #include "io/cluster_json.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 const struct option_spec cluster_options[] = {
     {"cluster", 0, OPTION_STRING, "FILE", NULL, 0, 0, NULL,

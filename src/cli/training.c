@@ -12,7 +12,6 @@
 #include "costmodel/model_json.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -211,7 +210,7 @@ int training_run(struct model *model, struct evaluation *evaluation,
     options.ctx = &progress;
     progress_start(&progress, "epochs", options.epochs);
     rc = learn(model, evaluation, measurements, &options,
-               cli_flag(cli, "force"), cli_arena(cli), err);
+               cli_given(cli, "force"), cli_arena(cli), err);
     progress_finish(&progress);
     return rc;
 }

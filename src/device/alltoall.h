@@ -4,10 +4,6 @@
 
 #include "device/comm.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /*
  * The exchange between lookup and dense layers: an all-to-all-v over whatever
  * connects the ranks (device/comm.h). Every rank has looked up its tables for
@@ -48,7 +44,4 @@ int alltoall_exchange(struct comm *comm, const struct alltoall *alltoall,
                       void *const *d_dst, uint64_t *n_bytes,
                       struct err *err) MUST_CHECK;
 
-#ifdef __cplusplus
-}
-#endif
 #endif

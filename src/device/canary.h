@@ -4,10 +4,6 @@
 
 #include "device/device.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /*
  * A small fixed case that is measured beside each measurement that counts.
  * Where it takes longer than it has taken before, something else disturbs the
@@ -49,7 +45,4 @@ enum canary_verdict { CANARY_QUIET, CANARY_AGAIN, CANARY_DISTURBED };
 int canary_judge(struct canary *canary, double begin_ms,
                  enum canary_verdict *verdict, struct err *err) MUST_CHECK;
 
-#ifdef __cplusplus
-}
-#endif
 #endif

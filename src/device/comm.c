@@ -8,11 +8,6 @@
 
 #include <assert.h>
 
-static void host_close(struct comm *comm)
-{
-    mem_free(comm);
-}
-
 static int copy_move(struct comm *comm, const struct comm_block *blocks,
                      size_t n_blocks, struct err *err)
 {
@@ -27,8 +22,7 @@ static int copy_move(struct comm *comm, const struct comm_block *blocks,
     return rc;
 }
 
-static const struct comm_ops COPY_OPS = {
-    .kind = "copy", .close = host_close, .move = copy_move};
+static const struct comm_ops COPY_OPS = {.kind = "copy", .move = copy_move};
 
 static int mpi_move(struct comm *comm, const struct comm_block *blocks,
                     size_t n_blocks, struct err *err)
@@ -36,8 +30,7 @@ static int mpi_move(struct comm *comm, const struct comm_block *blocks,
     return comm->world->ops->move(comm->world, blocks, n_blocks, err);
 }
 
-static const struct comm_ops MPI_OPS = {
-    .kind = "mpi", .close = host_close, .move = mpi_move};
+static const struct comm_ops MPI_OPS = {.kind = "mpi", .move = mpi_move};
 
 int comm_open(struct comm **out, struct world *world, struct device *device,
               uint32_t n_ranks, struct err *err)
@@ -63,8 +56,9 @@ int comm_open(struct comm **out, struct world *world, struct device *device,
 
 void comm_close(struct comm *comm)
 {
-    if (comm)
+    if (comm && comm->ops->close)
         comm->ops->close(comm);
+    mem_free(comm);
 }
 
 const char *comm_kind(const struct comm *comm)

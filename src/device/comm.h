@@ -5,10 +5,6 @@
 #include "device/device.h"
 #include "device/world.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /*
  * How the buffers of ranks reach each other. Three bodies:
  *
@@ -61,7 +57,4 @@ uint64_t comm_sum_scratch(const struct comm *comm, uint64_t n);
 int comm_sum(struct comm *comm, float *const *d_data, float *const *d_scratch,
              uint64_t n, struct err *err) MUST_CHECK;
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -20,7 +20,6 @@ static void nccl_close(struct comm *comm)
     if (self->comm)
         self->nccl.comm_destroy(self->comm);
     nccl_unload(&self->nccl);
-    mem_free(self);
 }
 
 static int queue_block(struct comm_nccl *self, const struct comm_block *block,
@@ -153,7 +152,7 @@ int comm_open_nccl(struct comm **out, const struct comm *shape, struct err *err)
     self->base.ops = &NCCL_OPS;
     if (check_gpus(self, err) || load_everywhere(self, err) ||
         connect(self, err)) {
-        nccl_close(&self->base);
+        comm_close(&self->base);
         return -1;
     }
     *out = &self->base;

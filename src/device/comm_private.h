@@ -7,7 +7,7 @@
 /* What a body of the communicator implements. */
 struct comm_ops {
     const char *kind;
-    void (*close)(struct comm *comm);
+    void (*close)(struct comm *comm); /* but for the struct; may be NULL */
     /* No block is empty. */
     int (*move)(struct comm *comm, const struct comm_block *blocks,
                 size_t n_blocks, struct err *err);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/lookup_sort.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 /*

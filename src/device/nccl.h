@@ -6,10 +6,6 @@
 
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /*
  * The part of NCCL that we call, by its public binary interface, loaded when
  * it is asked for: neither building nor starting the program needs NCCL. Any
@@ -55,7 +51,4 @@ void nccl_unload(struct nccl *nccl); /* zeroed is fine */
 int nccl_check(const struct nccl *nccl, int status, const char *name,
                struct err *err) MUST_CHECK;
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -4,8 +4,6 @@
 #include "base/mem.h"
 #include "device/stream_kernels.h"
 
-#include <string.h>
-
 /* Look-ups of one task. */
 #define PIECE_LOOKUPS ((uint32_t)1 << 16)
 

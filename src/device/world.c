@@ -127,11 +127,10 @@ int world_largest(struct world *world, double *numbers, size_t n,
 }
 
 int world_collect(struct world *world, const void *own, size_t n_bytes,
-                  struct buf *all, size_t *sizes, struct err *err)
+                  struct buf *all, struct err *err)
 {
     if (world->ops)
-        return world->ops->collect(world, own, n_bytes, all, sizes, err);
-    sizes[0] = n_bytes;
+        return world->ops->collect(world, own, n_bytes, all, err);
     if (n_bytes)
         buf_add(all, own, n_bytes);
     return 0;

@@ -4,10 +4,6 @@
 
 #include "device/device.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /*
  * The processes that run a plan together, one for each rank, as mpirun or srun
  * started them; or this process alone, which then is all ranks. What they
@@ -53,11 +49,8 @@ int world_all_gather(struct world *world, const void *own, size_t n_bytes,
 int world_largest(struct world *world, double *numbers, size_t n,
                   struct err *err) MUST_CHECK;
 /* Texts of any length: rank 0 gets all of them one behind the other, in the
- * order of ranks, and sizes[world_size]; the others get nothing. */
+ * order of ranks; the others get nothing. */
 int world_collect(struct world *world, const void *own, size_t n_bytes,
-                  struct buf *all, size_t *sizes, struct err *err) MUST_CHECK;
+                  struct buf *all, struct err *err) MUST_CHECK;
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -120,7 +120,7 @@ static int receive_text(struct world *world, int from, size_t n_bytes,
     return 0;
 }
 
-static int receive_texts(struct world *world, const size_t *sizes,
+static int receive_texts(struct world *world, const uint64_t *sizes,
                          struct buf *all, struct err *err)
 {
     char *piece = mem_alloc(TEXT_PIECE_BYTES, 1);
@@ -133,19 +133,17 @@ static int receive_texts(struct world *world, const size_t *sizes,
 }
 
 static int mpi_collect(struct world *world, const void *own, size_t n_bytes,
-                       struct buf *all, size_t *sizes, struct err *err)
+                       struct buf *all, struct err *err)
 {
     uint64_t n_own = n_bytes;
-    uint64_t *n_all = mem_alloc(world->size, sizeof *n_all);
+    uint64_t *sizes = mem_alloc(world->size, sizeof *sizes);
     int rc = -1;
 
-    if (MPI_CALL(MPI_Gather(&n_own, 1, MPI_UINT64_T, n_all, 1, MPI_UINT64_T, 0,
+    if (MPI_CALL(MPI_Gather(&n_own, 1, MPI_UINT64_T, sizes, 1, MPI_UINT64_T, 0,
                             comm_of(world)),
                  err))
         goto out;
     if (!world->rank) {
-        for (uint32_t r = 0; r < world->size; r++)
-            sizes[r] = (size_t)n_all[r];
         if (n_bytes)
             buf_add(all, own, n_bytes);
         rc = receive_texts(world, sizes, all, err);
@@ -159,7 +157,7 @@ static int mpi_collect(struct world *world, const void *own, size_t n_bytes,
             goto out;
     rc = 0;
 out:
-    mem_free(n_all);
+    mem_free(sizes);
     return rc;
 }
 

@@ -35,30 +35,24 @@ struct entry {
     struct buf ranks, shards; /* the lists' elements as JSON; owned */
 };
 
-static void row_blocks_init(struct row_blocks *blocks,
-                            const struct table *table,
-                            const struct shard *piece, uint32_t first_rank,
-                            uint32_t n_ranks)
+/* Are the pieces, by rows, just those blocks that hold rows? */
+static bool find_blocks(struct row_blocks *blocks, const struct table *table,
+                        const struct shard *pieces, size_t n,
+                        uint32_t first_rank, uint32_t n_ranks)
 {
     *blocks = (struct row_blocks){
         .n_rows = table->num_embeddings,
         .block = (table->num_embeddings - 1) / n_ranks + 1,
         .first_rank = first_rank,
         .n_ranks = n_ranks,
-        .col_begin = piece->col_begin,
-        .n_cols = piece->col_end - piece->col_begin,
+        .col_begin = pieces->col_begin,
+        .n_cols = pieces->col_end - pieces->col_begin,
     };
-}
-
-/* Are the pieces, by rows, just the blocks that hold rows? */
-static bool are_blocks(const struct row_blocks *blocks,
-                       const struct shard *pieces, size_t n)
-{
     if (n != (blocks->n_rows - 1) / blocks->block + 1)
         return false;
     for (size_t i = 0; i < n; i++)
         if (pieces[i].row_begin != i * blocks->block ||
-            pieces[i].device != blocks->first_rank + i)
+            pieces[i].device != first_rank + i)
             return false;
     return true;
 }
@@ -107,20 +101,18 @@ static int add_rows(struct entry *entry, const char **sharding_type,
     uint32_t n_ranks = entry->cluster->n_devices;
     uint32_t n_local = cluster_group(entry->cluster);
     struct row_blocks blocks;
+    bool is_found = find_blocks(&blocks, table, pieces, n, 0, n_ranks);
 
-    *sharding_type = "row_wise";
-    row_blocks_init(&blocks, table, pieces, 0, n_ranks);
-    if (!are_blocks(&blocks, pieces, n)) {
-        *sharding_type = "table_row_wise";
-        row_blocks_init(&blocks, table, pieces,
-                        pieces[0].device / n_local * n_local, n_local);
-    }
-    if (!are_blocks(&blocks, pieces, n) && n_local == n_ranks)
+    *sharding_type = is_found ? "row_wise" : "table_row_wise";
+    if (!is_found && n_local < n_ranks)
+        is_found = find_blocks(&blocks, table, pieces, n,
+                               pieces[0].device / n_local * n_local, n_local);
+    if (!is_found && n_local == n_ranks)
         return err_set(err, ERR_INPUT,
                        "table '%s': TorchRec cuts rows only into equal blocks "
                        "in the order of the ranks, over all %u",
                        table->name, n_ranks);
-    if (!are_blocks(&blocks, pieces, n))
+    if (!is_found)
         return err_set(err, ERR_INPUT,
                        "table '%s': TorchRec cuts rows only into equal blocks "
                        "in the order of the ranks, over all %u or over the %u "
@@ -151,9 +143,8 @@ static int add_grid(struct entry *entry, const struct table *table,
              end < n && pieces[end].col_begin == pieces[begin].col_begin &&
              pieces[end].col_end == pieces[begin].col_end;)
             end++;
-        row_blocks_init(&blocks, table, &pieces[begin],
-                        pieces[begin].device / n_local * n_local, n_local);
-        if (!are_blocks(&blocks, &pieces[begin], end - begin))
+        if (!find_blocks(&blocks, table, &pieces[begin], end - begin,
+                         pieces[begin].device / n_local * n_local, n_local))
             return err_set(err, ERR_INPUT,
                            "table '%s': TorchRec cuts a grid only into column "
                            "blocks, each in equal row blocks over the %u "

@@ -115,7 +115,7 @@ static int time_rank(struct execution *run, uint32_t rank, struct err *err)
     const struct placement *placement = run->placement;
     struct exec_rank *timing = &run->result->ranks[rank];
     struct rank_work work;
-    int rc = -1;
+    int rc;
 
     if (interrupt_requested())
         return err_set(err, ERR_INTERRUPTED, "interrupted");
@@ -124,12 +124,9 @@ static int time_rank(struct execution *run, uint32_t rank, struct err *err)
     if (rank_work_open(&work, placement, rank, WORK_ALL, FIRST_TIMED_BATCH,
                        rank_work_n_cold_sets(placement, rank), err))
         return -1;
-    if (time_work(timing, &work, run->canary, run->options->n_iterations, err))
-        goto out;
-    if (keep_sample(run, &work, timing, err))
-        goto out;
-    rc = 0;
-out:
+    rc = time_work(timing, &work, run->canary, run->options->n_iterations, err);
+    if (!rc)
+        rc = keep_sample(run, &work, timing, err);
     rank_work_close(&work);
     return rc;
 }
@@ -262,7 +259,6 @@ static int collect(struct execution *run, struct arena *arena, struct err *err)
     const struct placement *placement = run->placement;
     struct world *world = comm_world(placement->comm);
     struct exec_result *result = run->result;
-    size_t *sizes = mem_alloc(world_size(world), sizeof(*sizes));
     struct buf all = {0};
     int rc = -1;
 
@@ -276,8 +272,7 @@ static int collect(struct execution *run, struct arena *arena, struct err *err)
         collect_check(result, &run->verify, placement, arena, err))
         goto out;
     exec_comm_fill(result, placement, arena);
-    if (world_collect(world, run->records.data, run->records.len, &all, sizes,
-                      err))
+    if (world_collect(world, run->records.data, run->records.len, &all, err))
         goto out;
     if (world_rank(world) == 0 && run->keeps_samples &&
         (exec_samples_put(run->options, &all, &result->n_stored, err) ||
@@ -287,7 +282,6 @@ static int collect(struct execution *run, struct arena *arena, struct err *err)
     rc = 0;
 out:
     buf_release(&all);
-    mem_free(sizes);
     return rc;
 }
 
@@ -316,18 +310,20 @@ static int execute(struct execution *run, struct arena *arena, struct err *err)
     return collect(run, arena, err);
 }
 
-/* This process's share of free_bytes: what the processes of a host need comes
- * from one memory, unless each has a GPU. */
-static int share_memory(uint64_t *share_bytes,
-                        const struct placement *placement, uint64_t free_bytes,
-                        struct err *err)
+/* How the ranks fit in memory, here and on the other processes of the host:
+ * what these need comes from one memory, unless each has a GPU. */
+static int cut_turns(struct placement *placement,
+                     const struct exec_options *options, struct err *err)
 {
     struct world *world = comm_world(placement->comm);
     uint32_t size = world_size(world);
+    uint64_t free_bytes = device_free_bytes(placement->device);
     double *needs = mem_alloc(size, sizeof(*needs)), own, sum = 0;
     struct placement_need need;
     int rc;
 
+    if (options->memory_bytes && options->memory_bytes < free_bytes)
+        free_bytes = options->memory_bytes;
     placement_need(&need, placement);
     own = need.rows_bytes + need.batch_bytes;
     rc = world_all_gather(world, &own, sizeof(own), needs, err);
@@ -335,23 +331,9 @@ static int share_memory(uint64_t *share_bytes,
         if (world_same_host(world, p, world_rank(world)))
             sum += needs[p];
     mem_free(needs);
-    *share_bytes = free_bytes;
     if (size > 1 && device_is_host(placement->device))
-        *share_bytes = (uint64_t)((double)free_bytes * (own / sum));
-    return rc;
-}
-
-/* How the ranks fit in memory, here and on the other processes of the host. */
-static int cut_turns(struct placement *placement,
-                     const struct exec_options *options, struct err *err)
-{
-    uint64_t free_bytes = device_free_bytes(placement->device);
-
-    if (options->memory_bytes && options->memory_bytes < free_bytes)
-        free_bytes = options->memory_bytes;
-    if (share_memory(&free_bytes, placement, free_bytes, err))
-        return -1;
-    return placement_cut_turns(placement, free_bytes, err);
+        free_bytes = (uint64_t)((double)free_bytes * (own / sum));
+    return rc ? -1 : placement_cut_turns(placement, free_bytes, err);
 }
 
 int exec_run(struct exec_result *result, const struct plan *plan,
