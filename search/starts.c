@@ -4,14 +4,21 @@
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "search/bins.h"
-#include "search/build.h"
+#include "search/forms.h"
 #include "search/temper.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* Work of all that is built (struct build_outcome), once something was found:
- * about a second of one core. */
+/* A piece that does not fit goes first in the next try, so often. */
+#define MAX_TRIES 32
+/* Devices that are looked at for a piece, the least loaded first. */
+#define MAX_SEEN 8
+/* Replicas of a starting point: more make long plans. */
+#define MAX_REPLICAS (1u << 16)
+/* Work of all that is built (struct builder), once something was found: about a
+ * second of one core. */
 #define MAX_WORK 20000000
 /* Pieces of the starting points are at most this share of the mean load, or of
  * what is left of it beside the pieces that stand on every device. */
@@ -33,17 +40,485 @@ static const double replica_fracs[] = {1, 0.5, 0.2};
 #define N_PEAKS (N_FRACS + N_LEFT_FRACS)
 #define N_PRICES (sizeof memory_fracs / sizeof *memory_fracs)
 
+/* --- a form for each unit --- */
+
+struct build_options {
+    /* Of each unit the form with the least load_ms + bytes x ms_per_byte whose
+     * pieces take at most peak_ms and peak_bytes, or else come nearest to
+     * it. */
+    double peak_ms, ms_per_byte;
+    double replica_frac; /* the load of replicas counts this much: alone, each
+                            looks dearer than it is beside others */
+    uint64_t peak_bytes;
+    bool by_memory;        /* the load is bytes; the oracle is not asked */
+    bool may_exceed;       /* a device may be given more than it has room for */
+    uint32_t max_replicas; /* pieces that are replicas, in all */
+    uint64_t max_work;     /* 0: as much as it takes */
+};
+
+static double badness(const struct form *form,
+                      const struct build_options *options)
+{
+    double ms = form->peak_ms / options->peak_ms;
+    double bytes = (double)form->peak_bytes / ((double)options->peak_bytes + 1);
+
+    return fmax(fmax(ms, bytes), 1);
+}
+
+static struct form choose_form(const struct parts *parts, uint32_t unit,
+                               const struct build_options *options,
+                               uint32_t n_replicas)
+{
+    uint32_t n = forms_count(parts, unit), n_left;
+    double least = INFINITY, least_bad = INFINITY;
+    struct form best = forms_get(parts, unit, 0);
+
+    n_left = options->max_replicas > n_replicas
+                 ? options->max_replicas - n_replicas
+                 : 0;
+    for (uint32_t i = 0; i < n; i++) {
+        struct form form = forms_get(parts, unit, i);
+        double bad = badness(&form, options);
+        double price = form.bytes * options->ms_per_byte;
+
+        if (!options->by_memory)
+            price += form.load_ms *
+                     (form.kind == FORM_REPLICA ? options->replica_frac : 1);
+        if (form.kind == FORM_REPLICA && form.n_pieces > n_left && n > 1)
+            continue;
+        if (bad > least_bad || (bad == least_bad && price >= least))
+            continue;
+        least = price;
+        least_bad = bad;
+        best = form;
+    }
+    return best;
+}
+
+/* The least load that all units may come to, of a device on average; and of
+ * that what stands on every device alike, once no piece may be dearer than the
+ * mean: replicas, and rows that are cut over all devices. */
+struct least_load {
+    double mean_ms, spread_ms;
+    double all_bytes; /* the least memory that all units may come to */
+};
+
+static struct least_load find_least_load(const struct parts *parts)
+{
+    struct build_options options = {.peak_ms = INFINITY,
+                                    .replica_frac = 1,
+                                    .peak_bytes = UINT64_MAX,
+                                    .max_replicas = UINT32_MAX};
+    double n_devices = parts->n_devices;
+    struct least_load load = {0};
+
+    for (uint32_t u = 0; u < parts->n_units; u++) {
+        load.mean_ms += choose_form(parts, u, &options, 0).load_ms / n_devices;
+    }
+    options.peak_ms = load.mean_ms;
+    for (uint32_t u = 0; u < parts->n_units; u++) {
+        struct form form = choose_form(parts, u, &options, 0);
+
+        if (parts->of[u].unit->device < 0 &&
+            forms_piece(parts, u, form, 0).device != NO_PIECE)
+            load.spread_ms += form.load_ms / n_devices;
+    }
+    options.by_memory = true;
+    options.ms_per_byte = 1;
+    options.peak_ms = INFINITY;
+    for (uint32_t u = 0; u < parts->n_units; u++) {
+        load.all_bytes += choose_form(parts, u, &options, 0).bytes;
+    }
+    return load;
+}
+
+/* --- and its pieces on devices --- */
+
+/*
+ * Dearest first, each to the least loaded device that has room (Graham 1969:
+ * longest first). A piece that finds no room goes first in the next try
+ * (squeaky wheel optimization, Joslin and Clements 1999).
+ */
+
+struct to_place {
+    struct change piece;
+    uint32_t unit;
+    uint32_t urgency; /* of its unit */
+    uint32_t order;   /* among the pieces of its unit */
+    double ms, bytes;
+    double weight; /* the larger of its shares in all ms and in all memory */
+};
+
+struct loaded {
+    double load; /* ms, or less of the room that is left */
+    uint64_t bytes;
+    bool is_taken; /* has a piece already that the one in hand must not meet
+                      (search/trial.h) */
+};
+
+struct builder {
+    const struct parts *parts;
+    const struct build_options *options;
+    struct arena arena;    /* of what does not grow */
+    struct to_place *list; /* [n] */
+    uint32_t n, capacity;
+    uint32_t *urgency;      /* [n_units]: tries in which it was stuck */
+    struct loaded *devices; /* [R] */
+    double *sums;           /* [R][width], unless by memory */
+    double *trial_sum;      /* [width] */
+    double mean_ms[ORACLE_MAX_TERMS]; /* of a device, by term */
+    uint64_t work; /* pieces placed, and devices priced for them, so far */
+};
+
+/* Columns weigh as the widest of them, and a host's blocks as all of them, so
+ * that they follow each other. Blocks that may stand anywhere go block by
+ * block, as pieces of one row block are to be set apart. */
+static void list_pieces(struct builder *builder)
+{
+    const struct parts *parts = builder->parts;
+    uint32_t n_replicas = 0;
+
+    builder->n = 0;
+    for (uint32_t u = 0; u < parts->n_units; u++) {
+        struct form form = choose_form(parts, u, builder->options, n_replicas);
+        const bool fills_host = forms_fills_host(parts, form);
+
+        if (form.kind == FORM_REPLICA)
+            n_replicas += form.n_pieces;
+        if (builder->capacity < builder->n + form.n_pieces) {
+            builder->capacity = 2 * builder->capacity + form.n_pieces + 64;
+            builder->list = mem_grow(builder->list, builder->capacity,
+                                     sizeof(*builder->list));
+        }
+        for (uint32_t i = 0; i < form.n_pieces; i++) {
+            struct change piece = forms_piece(parts, u, form, i);
+            struct to_place next = {
+                .piece = piece,
+                .unit = u,
+                .urgency = builder->urgency[u],
+                .order =
+                    fills_host ? i : piece.block * form.n_pieces + piece.range,
+                .ms = parts->alone_ms[piece.part],
+                .bytes = (double)parts->parts[piece.part].bytes};
+
+            if (form.kind == FORM_COLUMNS) {
+                next.ms = form.peak_ms;
+                next.bytes = (double)form.peak_bytes;
+            } else if (fills_host) {
+                next.ms = form.load_ms;
+                next.bytes = form.bytes;
+            }
+            builder->list[builder->n++] = next;
+        }
+    }
+}
+
+/* By load, so that memory changes nothing where there is enough; once a piece
+ * was stuck, by memory too. */
+static void weigh(struct builder *builder, bool is_short)
+{
+    const struct parts *parts = builder->parts;
+    double all_ms = 0, room = 0;
+
+    for (uint32_t r = 0; r < parts->n_devices; r++)
+        room += (double)parts->room_bytes[r];
+    for (uint32_t i = 0; i < builder->n; i++)
+        all_ms += builder->list[i].ms;
+    for (uint32_t i = 0; i < builder->n; i++) {
+        struct to_place *piece = &builder->list[i];
+
+        piece->weight = 0;
+        if (!builder->options->by_memory && all_ms > 0)
+            piece->weight = piece->ms / all_ms;
+        if (builder->options->by_memory || is_short)
+            piece->weight = fmax(piece->weight, piece->bytes / (room + 1));
+    }
+}
+
+/* What stands fast, then what was stuck, then the heaviest; pieces of one cut
+ * in their order. */
+static int compare_to_place(const void *left, const void *right)
+{
+    const struct to_place *a = left, *b = right;
+    bool a_fast = a->piece.device != NO_PIECE;
+    bool b_fast = b->piece.device != NO_PIECE;
+
+    if (a_fast != b_fast)
+        return a_fast ? -1 : 1;
+    if (a->urgency != b->urgency)
+        return a->urgency > b->urgency ? -1 : 1;
+    if (a->weight != b->weight)
+        return a->weight > b->weight ? -1 : 1;
+    if (a->unit != b->unit)
+        return a->unit < b->unit ? -1 : 1;
+    return (a->order > b->order) - (a->order < b->order);
+}
+
+/* Terms that are above their mean weigh more, as each of them has a slowest
+ * device of its own. */
+static double load_of(const struct builder *builder, const double *sum)
+{
+    const struct oracle *oracle = builder->parts->oracle;
+    double compute_ms, terms[ORACLE_MAX_TERMS], load = 0;
+
+    oracle->ops->compute(oracle, sum, 1, &compute_ms);
+    if (!oracle->ops->terms)
+        return compute_ms;
+    oracle->ops->terms(oracle, sum, &compute_ms, 1, terms);
+    for (uint32_t k = 0; k < oracle->n_terms; k++) {
+        double x = builder->mean_ms[k] > 0 ? terms[k] / builder->mean_ms[k] : 0;
+
+        load += oracle->n_terms > 1 ? x * x * x * x * builder->mean_ms[k]
+                                    : terms[k];
+    }
+    return load;
+}
+
+/* The load of a device with one part more. */
+static double load_with(const struct builder *builder, uint32_t r,
+                        uint32_t part)
+{
+    const struct parts *parts = builder->parts;
+    const size_t width = parts->oracle->width;
+
+    if (builder->options->by_memory)
+        return -(double)(parts->room_bytes[r] - builder->devices[r].bytes -
+                         parts->parts[part].bytes);
+    for (size_t w = 0; w < width; w++)
+        builder->trial_sum[w] =
+            builder->sums[r * width + w] + parts->vectors[part * width + w];
+    return load_of(builder, builder->trial_sum);
+}
+
+static bool fits(const struct builder *builder, uint32_t part, uint32_t r)
+{
+    uint64_t room = builder->parts->room_bytes[r];
+
+    if (builder->devices[r].is_taken)
+        return false;
+    return builder->options->may_exceed ||
+           (builder->devices[r].bytes <= room &&
+            builder->parts->parts[part].bytes <=
+                room - builder->devices[r].bytes);
+}
+
+static bool goes_before(const struct loaded *a, const struct loaded *b)
+{
+    return a->load < b->load || (a->load == b->load && a->bytes < b->bytes);
+}
+
+/* Of the least loaded devices with room, the one that is least loaded then; or
+ * NO_PIECE. */
+static uint32_t find_room(struct builder *builder, uint32_t part)
+{
+    const struct loaded *devices = builder->devices;
+    uint32_t seen[MAX_SEEN + 1], n = 0, found = NO_PIECE;
+    double least = INFINITY;
+
+    for (uint32_t r = 0; r < builder->parts->n_devices; r++) {
+        uint32_t i = n;
+
+        if (!fits(builder, part, r))
+            continue;
+        for (; i && goes_before(&devices[r], &devices[seen[i - 1]]); i--)
+            seen[i] = seen[i - 1];
+        seen[i] = r;
+        n += n < MAX_SEEN;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        double load = load_with(builder, seen[i], part);
+
+        if (load < least) {
+            least = load;
+            found = seen[i];
+        }
+    }
+    builder->work += n;
+    return found;
+}
+
+static void load_device(struct builder *builder, uint32_t part, uint32_t r)
+{
+    const struct parts *parts = builder->parts;
+    const size_t width = parts->oracle->width;
+
+    builder->devices[r].load = load_with(builder, r, part);
+    builder->devices[r].bytes += parts->parts[part].bytes;
+    for (size_t w = 0; builder->sums && w < width; w++)
+        builder->sums[r * width + w] += parts->vectors[part * width + w];
+}
+
+/* Means of the terms, from the parts alone. */
+static void find_means(struct builder *builder)
+{
+    const struct parts *parts = builder->parts;
+    const struct oracle *oracle = parts->oracle;
+    double terms[ORACLE_MAX_TERMS];
+
+    memset(builder->mean_ms, 0, sizeof(builder->mean_ms));
+    for (uint32_t i = 0; builder->sums && oracle->ops->terms && i < builder->n;
+         i++) {
+        uint32_t part = builder->list[i].piece.part;
+        const double *vector = parts->vectors + part * (size_t)oracle->width;
+        double compute_ms;
+
+        oracle->ops->compute(oracle, vector, 1, &compute_ms);
+        oracle->ops->terms(oracle, vector, &compute_ms, 1, terms);
+        for (uint32_t k = 0; k < oracle->n_terms; k++)
+            builder->mean_ms[k] += terms[k] / builder->parts->n_devices;
+    }
+}
+
+/* The devices of the pieces before this one that it must not meet: of its unit
+ * and its row block, or where blocks fill hosts, of its unit. */
+static void take_devices(struct builder *builder, const struct to_place *piece,
+                         bool any_block, bool is_taken)
+{
+    for (const struct to_place *at = piece;
+         at-- > builder->list && at->unit == piece->unit &&
+         (any_block || at->piece.block == piece->piece.block);)
+        builder->devices[at->piece.device].is_taken = is_taken;
+}
+
+/* The n blocks of a cut that fills a host: the host whose busiest device is
+ * least loaded. */
+static bool place_on_host(struct builder *builder, struct to_place *blocks,
+                          uint32_t n)
+{
+    uint32_t per_host = cluster_group(&builder->parts->problem->cluster);
+    uint32_t best = NO_PIECE;
+    double least = INFINITY;
+
+    take_devices(builder, blocks, true, true);
+    for (uint32_t host = 0; host + per_host <= builder->parts->n_devices;
+         host += per_host) {
+        double most = -INFINITY;
+        bool all_fit = true;
+
+        for (uint32_t b = 0; b < n && all_fit; b++) {
+            uint32_t r = host + blocks[b].piece.block;
+
+            all_fit = fits(builder, blocks[b].piece.part, r);
+            most = fmax(most, builder->devices[r].load);
+        }
+        if (all_fit && most < least) {
+            least = most;
+            best = host;
+        }
+    }
+    take_devices(builder, blocks, true, false);
+    builder->work += builder->parts->n_devices;
+    if (best == NO_PIECE)
+        return false;
+    for (uint32_t b = 0; b < n; b++) {
+        blocks[b].piece.device = best + blocks[b].piece.block;
+        load_device(builder, blocks[b].piece.part, blocks[b].piece.device);
+    }
+    return true;
+}
+
+static bool place_piece(struct builder *builder, struct to_place *piece)
+{
+    uint32_t part = piece->piece.part;
+
+    if (piece->piece.device == NO_PIECE) {
+        take_devices(builder, piece, false, true);
+        piece->piece.device = find_room(builder, part);
+        take_devices(builder, piece, false, false);
+    } else if (!fits(builder, part, piece->piece.device)) {
+        piece->piece.device = NO_PIECE;
+    }
+    if (piece->piece.device == NO_PIECE)
+        return false;
+    load_device(builder, part, piece->piece.device);
+    return true;
+}
+
+static void clear(struct builder *builder)
+{
+    const struct parts *parts = builder->parts;
+    const size_t n = parts->n_devices;
+
+    memset(builder->devices, 0, n * sizeof(*builder->devices));
+    if (builder->sums)
+        memset(builder->sums, 0, n * parts->oracle->width * sizeof(double));
+    for (size_t r = 0; builder->options->by_memory && r < n; r++)
+        builder->devices[r].load = -(double)parts->room_bytes[r];
+}
+
+/* One try; the unit that found no room, or NO_PIECE. */
+static uint32_t place_all(struct builder *builder)
+{
+    const uint64_t max_work = builder->options->max_work;
+
+    clear(builder);
+    builder->work += builder->n;
+    if (builder->n)
+        qsort(builder->list, builder->n, sizeof(*builder->list),
+              compare_to_place);
+    for (uint32_t i = 0; i < builder->n;) {
+        struct to_place *piece = &builder->list[i];
+        const struct cut *cut = parts_cut_of(builder->parts, piece->piece.part);
+        uint32_t n = cut && cut->fills_host ? cut->n_blocks : 0;
+
+        if (n ? !place_on_host(builder, piece, n)
+              : !place_piece(builder, piece))
+            return piece->unit;
+        if (max_work && builder->work > max_work)
+            return piece->unit;
+        i += n ? n : 1;
+    }
+    return NO_PIECE;
+}
+
+/* Fills *out (its total_ms stays what it was) and returns true; false where not
+ * all pieces found room, or not within max_work. Adds to *work, which may be
+ * NULL. */
+static bool build(struct snapshot *out, const struct parts *parts,
+                  const struct build_options *options, uint64_t *work)
+{
+    struct builder builder = {.parts = parts, .options = options};
+    const size_t n = parts->n_devices, width = parts->oracle->width;
+    uint32_t stuck = NO_PIECE;
+
+    builder.urgency = ARENA_NEW(&builder.arena, uint32_t, parts->n_units);
+    builder.devices = ARENA_NEW(&builder.arena, struct loaded, n);
+    if (!options->by_memory) {
+        builder.sums = ARENA_NEW(&builder.arena, double, n *width);
+        builder.trial_sum = ARENA_NEW(&builder.arena, double, width);
+    }
+    for (unsigned try = 0; try < MAX_TRIES; try++) {
+        list_pieces(&builder);
+        weigh(&builder, try > 0);
+        find_means(&builder);
+        stuck = place_all(&builder);
+        if (stuck == NO_PIECE ||
+            (options->max_work && builder.work > options->max_work))
+            break;
+        builder.urgency[stuck] += MAX_TRIES - try;
+    }
+    out->n = 0;
+    for (uint32_t i = 0; stuck == NO_PIECE && i < builder.n; i++)
+        snapshot_add(out, builder.list[i].piece);
+    *work = builder.work;
+    mem_free(builder.list);
+    arena_release(&builder.arena);
+    return stuck == NO_PIECE;
+}
+
+/* --- many views --- */
+
 /*
  * A list may be short of time, of memory or of places for replicas, and what is
  * dear there decides how its tables are cut. So the same builder (longest
- * first, search/build.h) is run under a grid of views: how dear a piece may be,
+ * first, above) is run under a grid of views: how dear a piece may be,
  * what a byte costs, how much of a replica counts. Each is a fraction of a
  * second; the best few, each total once, are where the chains begin.
  */
 struct build_task {
     struct build_options options;
-    struct build_outcome outcome;
     struct snapshot snapshot;
+    uint64_t work;
     bool is_built;
 };
 
@@ -101,19 +576,19 @@ static void build_one(void *ctx, size_t i, unsigned thread)
 
     (void)thread;
     task->is_built =
-        build(&task->snapshot, batch->parts, &task->options, &task->outcome);
+        build(&task->snapshot, batch->parts, &task->options, &task->work);
     if (task->is_built)
         snapshot_price(&task->snapshot, batch->parts);
 }
 
-static double peak_ms(const struct build_load *load, size_t i)
+static double peak_ms(const struct least_load *load, size_t i)
 {
     if (i < N_FRACS)
         return peak_fracs[i] * load->mean_ms;
     return left_fracs[i - N_FRACS] * (load->mean_ms - load->spread_ms);
 }
 
-static void set_tasks(struct batch *batch, const struct build_load *load,
+static void set_tasks(struct batch *batch, const struct least_load *load,
                       const struct build_options *options)
 {
     size_t n_peaks = load->spread_ms > 0 ? N_PEAKS : N_FRACS;
@@ -134,10 +609,10 @@ static bool is_over(const struct starts *starts, uint64_t work, double end_ms)
 void starts_find(struct starts *starts, const struct parts *parts,
                  struct pool *pool, double end_ms)
 {
-    const struct build_load load = build_least_load(parts);
+    const struct least_load load = find_least_load(parts);
     const uint32_t n_devices = parts->n_devices;
     struct build_options options = {.peak_bytes = parts->most_room_bytes,
-                                    .max_replicas = BUILD_MAX_REPLICAS};
+                                    .max_replicas = MAX_REPLICAS};
     struct batch batch = {.parts = parts};
     uint64_t work = 0;
 
@@ -152,7 +627,7 @@ void starts_find(struct starts *starts, const struct parts *parts,
         set_tasks(&batch, &load, &options);
         pool_run(pool, batch.n, build_one, &batch);
         for (unsigned k = 0; k < batch.n; k++) {
-            work += batch.tasks[k].outcome.work;
+            work += batch.tasks[k].work;
             if (batch.tasks[k].is_built)
                 keep(starts, parts, &batch.tasks[k].snapshot);
         }
@@ -191,9 +666,9 @@ static bool build_greedily(struct snapshot *out, const struct parts *parts,
                                     .by_memory = true,
                                     .may_exceed = may_exceed,
                                     .max_replicas = UINT32_MAX};
-    struct build_outcome outcome;
+    uint64_t work;
 
-    return build(out, parts, &options, &outcome);
+    return build(out, parts, &options, &work);
 }
 
 /* A unit that stands whole, or nowhere. */

@@ -6,8 +6,9 @@
 #include "search/state.h"
 
 /*
- * What the full search starts from: layouts built by different views of what
- * is dear (search/build.h). The best are kept, each total once.
+ * What the full search starts from: a form for each unit and its pieces on
+ * devices, longest first, by different views of what is dear. The best layouts
+ * are kept, each total once.
  */
 
 struct starts {
