@@ -85,6 +85,13 @@ enum comm_lane {
 void comm_embed(const struct problem *problem, const struct shard *shard,
                 double out[COMM_LANES]);
 
+/* Whether a device with these lanes has replicas: bytes are whole numbers,
+ * which add up and off to none. */
+static inline bool comm_has_replicas(const double lanes[COMM_LANES])
+{
+    return lanes[COMM_LANE_GRAD] > 0;
+}
+
 /*
  * Prices n assignments of the problem's R devices: the lanes of device r of
  * assignment i start at sums[(i * R + r) * width + first_lane], its compute is

@@ -21,12 +21,17 @@ enum total {
     TOTAL_GATHER,
     TOTAL_UNIQUE_BYTES,
     TOTAL_OUTPUT,
+    TOTAL_OVER_32, /* columns */
+    TOTAL_OVER_64,
+    TOTAL_OVER_128,
+    TOTAL_OVER_256,
     N_TOTALS
 };
 
 static const char *const names[N_TOTALS] = {
-    "tables",     "bags",       "rows",       "lookups",   "unique",
-    "state_rows", "gather_kib", "unique_kib", "output_kib"};
+    "tables",     "bags",       "rows",       "lookups",    "unique",
+    "state_rows", "gather_kib", "unique_kib", "output_kib", "over_32",
+    "over_64",    "over_128",   "over_256"};
 
 void total_set_standard(struct total_set *set)
 {
@@ -68,6 +73,10 @@ void total_set_fill(const struct total_set *set,
     all[TOTAL_GATHER] = input->n_lookups * input->row_bytes / KIB;
     all[TOTAL_UNIQUE_BYTES] = input->n_unique * input->row_bytes / KIB;
     all[TOTAL_OUTPUT] = input->n_outputs * input->dim * sizeof(float) / KIB;
+    all[TOTAL_OVER_32] = input->dim > 32;
+    all[TOTAL_OVER_64] = input->dim > 64;
+    all[TOTAL_OVER_128] = input->dim > 128;
+    all[TOTAL_OVER_256] = input->dim > 256;
     for (unsigned i = 0; i < set->n; i++)
         out[i] = all[set->ids[i]];
 }

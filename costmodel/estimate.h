@@ -17,6 +17,9 @@
  *     lookups, unique            a batch
  *     state_rows                 unique rows with a state of the optimizer
  *     gather_kib, unique_kib, output_kib   bytes read, distinct, written
+ *     over_32 ... over_256       tables of more columns: FBGEMM's kernels are
+ *                                compiled for the widest of an operation, and
+ *                                slow for narrow ones beside it
  *
  * A model file lists the names of its totals.
  */

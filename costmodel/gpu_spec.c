@@ -4,8 +4,6 @@
  * that the driver reports and a program can have, not what is on the box. What
  * no source gives is an estimate and marked [E]:
  *
- * - sort_gbps: 0.7 of the memory bandwidth; Onesweep (arXiv 2206.01784) moves
- *   68 % of the peak on an A100;
  * - row_cycles: 5.5. Rows of 64 and 32 floats cost 1.1 to 1.15 and 1.55 to
  *   1.75 times what their bytes say (Lin et al., HiPC 2022; TorchRec's
  *   planner): a row costs as much as 128 further bytes from L2;
@@ -34,7 +32,6 @@ static const struct gpu_spec specs[] = {
         .gpus_per_host = 8,          /* DGX H100 */
         .dram_gbps = 2900,           /* BabelStream copy */
         .l2_gbps = 5500,             /* Chips and Cheese, on the PCIe card */
-        .sort_gbps = 2030,           /* [E] */
         .l2_bytes = 50 * MIB,
         .clock_ghz = 1.755,
         .n_sms = 132,
@@ -57,7 +54,6 @@ static const struct gpu_spec specs[] = {
         .gpus_per_host = 8,           /* DGX H200 */
         .dram_gbps = 4010,            /* BabelStream copy */
         .l2_gbps = 5500,              /* the H100's die */
-        .sort_gbps = 2807,            /* [E] */
         .l2_bytes = 50 * MIB,
         .clock_ghz = 1.755,
         .n_sms = 132,
@@ -83,7 +79,6 @@ static const struct gpu_spec specs[] = {
         .gpus_per_host = 8, /* DGX A100 */
         .dram_gbps = 1700,  /* BabelStream triad */
         .l2_gbps = 2270.9,  /* measured peak of the 40 GB card, same die */
-        .sort_gbps = 1190,  /* [E] */
         .l2_bytes = 40 * MIB,
         .clock_ghz = 1.41,
         .n_sms = 108,
@@ -105,7 +100,6 @@ static const struct gpu_spec specs[] = {
         .gpus_per_host = 8,          /* DGX-1 */
         .dram_gbps = 817.0, /* measured peak of the 16 GB card, same HBM2 */
         .l2_gbps = 2847.5,  /* measured peak */
-        .sort_gbps = 572,   /* [E] */
         .l2_bytes = 6 * MIB,
         .clock_ghz = 1.53,
         .n_sms = 80,
@@ -121,27 +115,26 @@ static const struct gpu_spec specs[] = {
                   "(NVSwitch assumed), 100 Gb/s a GPU assumed",
     },
     {
-        /* Two threads of a server: gathers of 64 to 1,024 B rows fit 4.7 ns +
-         * 0.0426 ns a byte, streams reach 30.8 GB/s; messages of Open MPI
-         * over shared memory move 20 GB/s in all. */
+        /* Two threads of a server: bandwidths and cycles are fitted to the
+         * shipped samples; messages of Open MPI over shared memory move 20
+         * GB/s in all. */
         .name = "cpu",
-        .full_name = "two threads of an AVX-512 server",
+        .full_name = "two threads of an AMD EPYC",
         .memory_bytes = 16 * GIB, /* [E] */
-        .dram_gbps = 30.8,
-        .l2_gbps = 60,  /* [E] */
-        .sort_gbps = 8, /* [E] */
+        .dram_gbps = 202,
+        .l2_gbps = 61.6,
         .l2_bytes = 32 * MIB,
         .clock_ghz = 3.0,
         .n_sms = 2,
-        .row_cycles = 28, /* 4.7 ns over two threads */
-        .launch_us = 5,   /* [E] */
+        .row_cycles = 5, /* 0.83 ns over two threads */
+        .launch_us = 2.2,
         .comm_form = COMM_TOTAL,
         .intra_gbps = 20,
         .intra_alpha_us = 5,
         .inter_gbps = 1.25, /* [E] 10 Gb/s Ethernet */
         .inter_alpha_us = 50,
-        .source = "one 2-thread AVX-512 host, measured (gather, stream, MPI); "
-                  "memory, cache and sort speeds estimated",
+        .source = "look-ups and MPI measured on two threads of an AMD EPYC; "
+                  "memory estimated",
     },
     {0},
 };

@@ -12,7 +12,6 @@ struct gpu_spec {
     uint64_t memory_bytes;  /* as its driver reports them */
     uint32_t gpus_per_host; /* that it is sold in; 0: in none of one size */
     double dram_gbps, l2_gbps;
-    double sort_gbps;  /* of the bytes that a radix sort moves */
     uint64_t l2_bytes; /* last-level cache */
     double clock_ghz;
     unsigned n_sms; /* or CPU threads */
@@ -32,5 +31,4 @@ int gpu_spec_get(const struct gpu_spec **out, const char *name,
                  struct err *err) MUST_CHECK;
 /* Its communication figures. */
 struct comm_model gpu_spec_comm(const struct gpu_spec *spec);
-
 #endif

@@ -2,7 +2,8 @@
 /*
  * A trained model as an oracle. A vector is the outputs of the table MLP times
  * what the estimate says of the shard, what the shard adds to the totals, the
- * physical floor in ms, and the lanes of communication.
+ * physical floor in ms, what replicas take (costmodel/roofline.h), and the
+ * lanes of communication.
  *
  * Batch, precision and optimizer are inputs of the net where they were trained
  * on. A plan for a batch outside is priced at the nearest one inside, at the
@@ -19,8 +20,8 @@
 #include "base/text.h"
 #include "costmodel/fast_mlp.h"
 #include "costmodel/features.h"
-#include "costmodel/gpu_spec.h"
 #include "costmodel/model_file.h"
+#include "costmodel/roofline.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -47,7 +48,18 @@ struct learned {
     struct table_use *as_planned; /* [n_tables] at the problem's batch */
     double batch_ratio;           /* problem's batch over the net's */
     double floor_gbps;            /* 0: no floor is known */
-    uint32_t n_embed, n_totals; /* lanes; then that of the floor, and of comm */
+    const struct gpu_spec *spec;  /* of what the model cannot know */
+    uint32_t n_embed, n_totals;   /* lanes; then those below */
+};
+
+/* After the lanes of the head. */
+enum {
+    LANE_FLOOR,
+    LANE_SHARDS,     /* their number, replicas left out */
+    LANE_ROW_BLOCKS, /* those that are some */
+    LANE_REPLICAS,
+    LANE_COMM,
+    N_LANES = LANE_COMM + COMM_LANES
 };
 
 static const struct learned *learned_of(const struct oracle *oracle)
@@ -60,10 +72,9 @@ static double clamp(double x, double least, double most)
     return x < least ? least : x > most ? most : x;
 }
 
-/* What a net sees of a shard at 1 / ratio of the problem's batch: a row piece
- * serves its share of the table's look-ups and unique rows, with the table's
- * bins; a replica serves fewer samples, or as few as were trained on, and so
- * has a reuse of its own. */
+/* What a net sees of a shard, no replica, at 1 / ratio of the problem's batch:
+ * a row piece serves its share of the table's look-ups and unique rows, with
+ * the table's bins. */
 static void fill_input(struct feature_input *input,
                        const struct learned *learned, const struct shard *shard,
                        const struct table_use *use, double ratio)
@@ -71,11 +82,9 @@ static void fill_input(struct feature_input *input,
     const struct problem *problem = learned->base.problem;
     const struct table *table = &problem->tables[shard->table];
     const struct model_range *range = learned->ranges[shard->table];
-    double samples = (double)problem->batch / ratio;
 
-    if (shard_is_replica(shard->kind))
-        samples /= problem->cluster.n_devices;
-    input->batch = clamp(samples, range->batch_min, range->batch_max);
+    input->batch = clamp((double)problem->batch / ratio, range->batch_min,
+                         range->batch_max);
     input->precision = range->precision;
     input->optimizer = range->optimizer;
     input->n_rows = (double)(shard->row_end - shard->row_begin);
@@ -84,13 +93,9 @@ static void fill_input(struct feature_input *input,
     input->pooling_factor = input->n_lookups / input->batch;
     input->n_outputs = shard_output_vectors(problem, shard) / ratio;
     input->row_bytes = input->dim * precision_bytes(table->precision);
-    if (shard_is_replica(shard->kind)) {
-        input->n_unique = table_reuse(table, input->n_lookups, input->bins);
-    } else {
-        input->n_unique =
-            use->n_unique * input->n_rows / (double)table->num_embeddings;
-        memcpy(input->bins, use->bins, sizeof(input->bins));
-    }
+    input->n_unique =
+        use->n_unique * input->n_rows / (double)table->num_embeddings;
+    memcpy(input->bins, use->bins, sizeof(input->bins));
 }
 
 /* Standardised features of a shard, and what it adds to the totals. */
@@ -119,13 +124,32 @@ static double floor_ms(const struct learned *learned, const struct shard *shard)
     return feature_floor_bytes(&input) / (learned->floor_gbps * 1e6);
 }
 
+/* The lanes behind those of the head, in which a replica has no part. */
+static void fill_lanes(const struct learned *learned, const struct shard *shard,
+                       double *out)
+{
+    const struct problem *problem = learned->base.problem;
+    double *lanes = out + learned->head.n_in;
+
+    memset(lanes, 0, N_LANES * sizeof(*lanes));
+    if (shard_is_replica(shard->kind)) {
+        memset(out, 0, learned->head.n_in * sizeof(*out));
+        lanes[LANE_REPLICAS] =
+            roofline_replica_ms(learned->spec, problem, shard);
+    } else {
+        lanes[LANE_FLOOR] = floor_ms(learned, shard);
+        lanes[LANE_SHARDS] = 1;
+        lanes[LANE_ROW_BLOCKS] = shard_cuts_rows(shard->kind);
+    }
+    comm_embed(problem, shard, lanes + LANE_COMM);
+}
+
 static void learned_embed(const struct oracle *oracle,
                           const struct shard *shards, size_t n, double *out)
 {
     const struct learned *learned = learned_of(oracle);
     const struct estimate *estimate = &learned->model.estimate;
     const uint32_t n_in = learned->table.n_in, n_embed = learned->n_embed;
-    const uint32_t floor_lane = n_embed + learned->n_totals;
     float in[CHUNK * MAX_FEATURES], embedded[CHUNK * MODEL_MAX_EMBED];
 
     for (size_t begin = 0, m; begin < n; begin += m) {
@@ -142,19 +166,9 @@ static void learned_embed(const struct oracle *oracle,
 
             for (uint32_t k = 0; k < n_embed; k++)
                 out[k] = weight * (double)embedded[i * n_embed + k];
-            out[floor_lane] = floor_ms(learned, shard);
-            comm_embed(oracle->problem, shard, out + floor_lane + 1);
+            fill_lanes(learned, shard, out);
         }
     }
-}
-
-/* A vector of zeros: a device that holds nothing, and does nothing. */
-static bool is_empty(const double *sums, uint32_t width)
-{
-    for (uint32_t k = width; k-- > 0;)
-        if (sums[k] != 0)
-            return false;
-    return true;
 }
 
 /* What the head sees of a device's sums: embeddings weighted by their share of
@@ -198,14 +212,20 @@ static void learned_compute(const struct oracle *oracle, const double *sums,
             unit_ms[i] = fill_head(learned, sums + i * width, in + i * n_in);
         fast_mlp_eval(&learned->head, in, m, out);
         for (size_t i = 0; i < m; i++, sums += width) {
-            const double floor = sums[n_in];
+            const double *lanes = sums + n_in;
             double ms = bound(learned, (double)out[i]) * unit_ms[i] *
                         learned->batch_ratio;
 
             /* a comparison that lets NaN through, to be reported */
-            if (ms < floor)
-                ms = floor;
-            compute_ms[begin + i] = is_empty(sums, width) ? 0 : ms;
+            if (ms < lanes[LANE_FLOOR])
+                ms = lanes[LANE_FLOOR];
+            if (!(lanes[LANE_SHARDS] > 0)) /* whole numbers, so exactly 0 */
+                ms = 0;
+            ms += lanes[LANE_REPLICAS] +
+                  roofline_groups_ms(learned->spec, lanes[LANE_SHARDS],
+                                     lanes[LANE_ROW_BLOCKS],
+                                     comm_has_replicas(lanes + LANE_COMM));
+            compute_ms[begin + i] = ms;
         }
     }
 }
@@ -217,7 +237,7 @@ static void learned_comm(const struct oracle *oracle, size_t n,
     const struct learned *learned = learned_of(oracle);
 
     comm_price(&learned->comm, oracle->problem, n, sums, oracle->width,
-               learned->head.n_in + 1, compute_ms, fwd_ms, bwd_ms);
+               learned->head.n_in + LANE_COMM, compute_ms, fwd_ms, bwd_ms);
 }
 
 static void learned_terms(const struct oracle *oracle, const double *sums,
@@ -226,7 +246,7 @@ static void learned_terms(const struct oracle *oracle, const double *sums,
     const struct learned *learned = learned_of(oracle);
 
     comm_terms(&learned->comm, oracle->problem, n, sums, oracle->width,
-               learned->head.n_in + 1, compute_ms, terms_ms);
+               learned->head.n_in + LANE_COMM, compute_ms, terms_ms);
 }
 
 static bool contains(const char *text, const char *word, size_t len)
@@ -261,6 +281,7 @@ static void choose_constants(struct learned *learned,
 
     if (!spec)
         spec = gpu_spec_find("h100");
+    learned->spec = spec;
     learned->comm = gpu_spec_comm(spec);
     if (model->has_comm) {
         if (!comm_fit_apply(&model->comm, &problem->cluster, &learned->comm))
@@ -471,9 +492,9 @@ int oracle_learned_open(struct oracle **out, const char *file,
         .comm = learned->comm.source,
         .device = model_setting_text(model, arena),
         .warning = doubt(model, file, problem, arena),
-        .width = learned->head.n_in + 1 + COMM_LANES,
+        .width = learned->head.n_in + N_LANES,
         .kinds = SHARD_ALL_KINDS,
-        .floor_lane = (int32_t)learned->head.n_in,
+        .floor_lane = (int32_t)learned->head.n_in + LANE_FLOOR,
     };
     *out = &learned->base;
     return 0;

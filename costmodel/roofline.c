@@ -1,47 +1,132 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A roofline of one training step of fused tables: bytes that each phase must
- * move, over bandwidths that benchmarks reach. With N look-ups of rows of rb
- * bytes (whole 32-byte sectors, at least 64), U unique rows, M rows that miss
- * the cache (U <= M <= N), V output vectors of D elements:
+ * A roofline of one training step of fused tables, as FBGEMM's kernels run it.
+ * Of N look-ups of rows of rb bytes (whole 32-byte sectors, at least 64), U
+ * unique rows, M look-ups that miss the L2 (U <= M <= N) and M1 that miss the
+ * L1 of their SM, V bags of D columns:
  *
- *   forward  = launch + max(DRAM: indices, offsets, outputs + M rb / e,
- *                           L2:   indices, offsets, outputs + N rb; row issue)
- *   backward = launches
- *            + linearise and find heads: N (index + 2 key + 4) + 8 U
- *            + radix sort: N key + 2 P N (key + 4), P = key bytes in use
- *            + max(DRAM: gradients read + 4 N + (2 U rb + state) / e,
- *                  L2:   N D g + 4 N + 2 U rb; row issue)
+ *   forward  = base + norm( DRAM:  indices, offsets, outputs + M rb / e,
+ *                           L2:    M1 rb,
+ *                           issue: (N rows + V bags) w )
+ *   backward = base + sort + norm( DRAM:  keys, gradients + (2 U rb + state) /
+ * e and gathers of gradients N D g, issue: (N gradients + U updates) w' )
  *
- * P steps with the summed rows of a device, which is why the sort is priced in
- * the head. The others are additive over tables: kernels run table by table,
- * so a table's rows (and its gradients) compete for the cache with themselves.
+ * norm is the root of the sum of squares: what overlaps hides most of the
+ * shorter. e is what random rows get of the bandwidth, by their width. The
+ * kernels are compiled for the widest table of an operation (32, 64, 128, 256,
+ * 512 columns), by which w and w' go: a narrow table beside a wide one pays for
+ * the wide one. A row that is looked up more than 32 times is added up by a
+ * block of threads of its own. The sort takes a pass for each byte of a key,
+ * of 8 bytes and a 4-byte value that are read and written.
+ *
+ * Constants without another source are fitted to 3,899 cases that FBGEMM 1.6
+ * ran on an H100 (data/measurements/fbgemm-nvidia-h100.db; tests/bench/
+ * bench_figures prints the errors); times of other GPUs go by their clock, SMs
+ * and bandwidths. What hangs on sums is priced in the head, as the sort's
+ * passes; the rest is additive over tables: kernels run table by table, so a
+ * table's rows (and its gradients) compete for the cache with themselves.
+ *
+ * Replicas are looked up by themselves; 2 U rb and state are U rb then, and a
+ * dense step comes after.
  */
-#include "costmodel/oracles.h"
+#include "costmodel/roofline.h"
 
 #include "base/hash.h"
-#include "costmodel/gpu_spec.h"
+#include "costmodel/oracles.h"
 
 #include <math.h>
+#include <string.h>
 
-/* What rows in random order get of the streaming bandwidth: FBGEMM's forward
- * on an H100 moves 2.1 of 2.9 TB/s (NVIDIA dynamicemb benchmark). */
-#define RANDOM_ROW_FRAC 0.72
 /* Share of the L2 that one table's rows find; sides of a split L2 keep lines
  * twice. */
 #define CACHE_FRAC 0.6
-/* Linearise, sort passes, heads, long runs, update ... as FBGEMM launches. */
-#define BACKWARD_LAUNCHES 13
+/* The sort launches the more kernels the more there is to sort, up to 2^20
+ * keys. */
+#define SORT_MOST_LOG2 20
+/* Bin from which on rows have runs longer than 32 look-ups. */
+#define LONG_BIN 6
+#define N_WIDTHS 5
+/* Of an operation beside the first: look-ups that its base is taken of, and of
+ * that what is left where one group of tables becomes two, as some of their
+ * work had not overlapped. */
+#define GROUP_LOOKUPS 65536
+#define SPLIT_FRAC 0.65
+
+/* What is issued counts in look-ups of the forward (spec->row_cycles). */
+struct kernels {
+    double overlap;  /* not 0: the norm; else times add up */
+    double l1_bytes; /* of an SM, for rows */
+    /* Launches of an operation: of its look-ups; of its update, without and
+     * with most to sort. */
+    double forward_launches, backward_launches, sort_launches;
+    double sort_frac; /* of the bandwidth, by a radix sort of random keys */
+    double gather_l2; /* rate of gathering gradients bag by bag, for the most
+                         part from the L1, over that of the L2 */
+    double random_frac[3]; /* of the bandwidth, by rows of random order of at
+                              most 64, of at most 128 and of more bytes */
+    double bag, gradient, update, long_run, long_gradient; /* issued */
+    /* Widths that kernels are compiled for, and what they issue, of that at
+     * 128 columns. */
+    struct width {
+        double columns, forward, backward;
+    } widths[N_WIDTHS];
+};
+
+static const struct kernels fbgemm = {
+    .overlap = 1,
+    .l1_bytes = 200e3,
+    .forward_launches = 2.4,
+    .backward_launches = 13,
+    .sort_launches = 33,
+    .sort_frac = 0.47,
+    .gather_l2 = 1.5,
+    .random_frac = {0.46, 0.84, 0.91},
+    .bag = 7.1,
+    .gradient = 2.15,
+    .update = 15.7,
+    .long_run = 1015,
+    .long_gradient = 2.5,
+    .widths = {{32, 0.34, 0.23},
+               {64, 0.6, 0.47},
+               {128, 1, 1},
+               {256, 1.5, 1.2},
+               {INFINITY, 2.4, 1.6}},
+};
+
+/* Of this program, on a host: fitted to the 6,468 cases of
+ * data/measurements/cpu-amd-epyc-2t.db. */
+static const struct kernels host = {
+    .l1_bytes = 1e6, /* a core's L2 */
+    .backward_launches = 1,
+    .sort_frac = 0.15,
+    .gather_l2 = 7.25,
+    .random_frac = {0.46, 0.46, 0.46},
+    .bag = 0.65,
+    .gradient = 1.14,
+    .update = 18.7,
+    .long_gradient = 1.14,
+    .widths =
+        {{32, 1, 1}, {64, 1, 1}, {128, 1, 1}, {256, 1, 1}, {INFINITY, 1, 1}},
+};
+
+static const struct kernels *kernels_of(const struct gpu_spec *spec)
+{
+    return spec->comm_form == COMM_TOTAL ? &host : &fbgemm;
+}
 
 enum lane {
-    LANE_SHARDS,
     LANE_ROWS, /* of the tables: the range of sort keys */
     LANE_LOOKUPS,
-    LANE_UNIQUE,
     LANE_FWD_DRAM, /* bytes; random ones are weighted by 1 / e */
     LANE_FWD_L2,
+    LANE_FWD_ISSUE, /* in look-ups */
     LANE_BWD_DRAM,
     LANE_BWD_L2,
+    LANE_BWD_ISSUE,
+    LANE_ROW_BLOCKS,                        /* shards that are some */
+    LANE_SHARDS,                            /* by their width */
+    LANE_REPLICAS = LANE_SHARDS + N_WIDTHS, /* ms: they are looked up by kernels
+                                                   of their own */
     LANE_COMM,
     N_LANES = LANE_COMM + COMM_LANES
 };
@@ -64,22 +149,6 @@ static const struct roofline *roofline_of(const struct oracle *oracle)
     return (const struct roofline *)(const void *)oracle;
 }
 
-/* The reuse that a shard sees; unique rows are its own. */
-static struct reuse shard_reuse(const struct roofline *roofline,
-                                const struct shard *shard)
-{
-    const struct problem *problem = roofline->base.problem;
-    const struct table *table = &problem->tables[shard->table];
-    struct reuse reuse = roofline->reuse[shard->table];
-
-    if (shard_is_replica(shard->kind))
-        reuse.unique =
-            table_reuse(table, shard_lookups(problem, shard), reuse.bins);
-    reuse.unique *= (double)(shard->row_end - shard->row_begin) /
-                    (double)table->num_embeddings;
-    return reuse;
-}
-
 /* Rows in cache after `window` further look-ups of the table: each row of bin
  * k comes back within them with probability 1 - exp(-count window / N). */
 static double rows_seen(const struct reuse *reuse, double n_lookups,
@@ -93,16 +162,21 @@ static double rows_seen(const struct reuse *reuse, double n_lookups,
     return rows * reuse->unique;
 }
 
-/* Che's approximation (Che, Tung, Wang 2002): a least-recently-used cache of
- * `room` rows holds what came within a window in which `room` different rows
- * are seen. The first use of a row always misses. */
+/*
+ * Look-ups that miss a cache of `room` rows, or one of n_caches that share the
+ * look-ups. Che's approximation (Che, Tung, Wang 2002): a least-recently-used
+ * cache holds what came within a window in which `room` different rows are
+ * seen. The first use of a row in a cache always misses.
+ */
 static double cache_misses(const struct reuse *reuse, double n_lookups,
-                           double room)
+                           double room, double n_caches)
 {
-    double low = 0, high = n_lookups, misses = reuse->unique;
+    double low = 0, high = n_lookups / n_caches, misses = 0;
+    const double first_uses =
+        n_caches * rows_seen(reuse, n_lookups, n_lookups / n_caches);
 
-    if (reuse->unique <= room || rows_seen(reuse, n_lookups, high) <= room)
-        return reuse->unique;
+    if (first_uses <= n_caches * room)
+        return fmin(first_uses, n_lookups);
     for (int step = 0; step < 40; step++) {
         double middle = (low + high) / 2;
 
@@ -114,10 +188,10 @@ static double cache_misses(const struct reuse *reuse, double n_lookups,
     for (unsigned k = 0; k < REUSE_BINS; k++) {
         double count = reuse_bin_count(k);
 
-        misses += reuse->unique * reuse->bins[k] * (count - 1) *
+        misses += reuse->unique * reuse->bins[k] * count *
                   exp(-count * low / n_lookups);
     }
-    return fmin(fmax(misses, reuse->unique), n_lookups);
+    return fmin(fmax(misses, first_uses), n_lookups);
 }
 
 /* State that an update of one row reads and writes, in bytes. */
@@ -127,7 +201,7 @@ static double state_bytes(const struct table *table, double row_bytes)
     case OPTIMIZER_SGD:
         return 0;
     case OPTIMIZER_ROWWISE_ADAGRAD:
-        return 2 * 32; /* a scalar, but sectors move */
+        return 2 * 64; /* a scalar, but what DRAM moves at once */
     case OPTIMIZER_ADAGRAD:
         return 2 * row_bytes;
     case OPTIMIZER_ADAM:
@@ -145,46 +219,74 @@ static double gradient_dram(double once, double gathered, double cache)
     return once + (gathered - once) * (1 - cache / once);
 }
 
-static void embed_one(const struct roofline *roofline,
-                      const struct shard *shard, double *out)
+static unsigned width_of(const struct kernels *kernels, uint32_t n_columns)
 {
-    const struct problem *problem = roofline->base.problem;
+    unsigned k = 0;
+
+    while (n_columns > kernels->widths[k].columns)
+        k++;
+    return k;
+}
+
+/* What backward issues of look-ups, in those of the forward. */
+static double backward_issue(const struct kernels *kernels,
+                             const struct reuse *reuse, double lookups)
+{
+    double runs = 0, gradients = 0;
+
+    for (unsigned k = LONG_BIN; k < REUSE_BINS; k++) {
+        runs += reuse->unique * reuse->bins[k];
+        gradients += reuse->unique * reuse->bins[k] * reuse_bin_count(k);
+    }
+    gradients = fmin(gradients, lookups);
+    return kernels->gradient * (lookups - gradients) +
+           kernels->update * reuse->unique + kernels->long_run * runs +
+           kernels->long_gradient * gradients;
+}
+
+/* What a shard adds to the fused tables of its device. */
+static void fill_fused(const struct gpu_spec *spec,
+                       const struct problem *problem, const struct shard *shard,
+                       const struct reuse *reuse, double *out)
+{
+    const struct kernels *kernels = kernels_of(spec);
     const struct table *table = &problem->tables[shard->table];
-    double cache = CACHE_FRAC * (double)roofline->spec->l2_bytes;
-    double width = shard->col_end - shard->col_begin;
+    const uint32_t width = shard->col_end - shard->col_begin;
+    const bool is_replica = shard_is_replica(shard->kind);
+    double cache = CACHE_FRAC * (double)spec->l2_bytes;
     double row_bytes =
-        fmax(64, 32 * ceil(width * precision_bytes(table->precision) / 32));
+        fmax(64, 32 * ceil(width * precision_bytes(table->precision) / 32.0));
+    double random = kernels->random_frac[row_bytes <= 64    ? 0
+                                         : row_bytes <= 128 ? 1
+                                                            : 2];
     double comm_bytes = precision_bytes(table->comm_precision);
     double lookups = shard_lookups(problem, shard);
     double vectors = shard_output_vectors(problem, shard);
-    double index_bytes = table->num_embeddings > UINT32_MAX ? 8 : 4;
-    double stream = lookups * index_bytes + vectors * (8 + width * comm_bytes);
-    struct reuse reuse = shard_reuse(roofline, shard);
-    double update = reuse.unique * 2 * row_bytes;
-    double state = reuse.unique * state_bytes(table, row_bytes);
+    /* of a replica the gradient is written, and the update counted apart */
+    double update = reuse->unique * (is_replica ? 1 : 2) * row_bytes;
+    double state =
+        is_replica ? 0 : reuse->unique * state_bytes(table, row_bytes);
     double once = vectors * width * comm_bytes;
     double gathered = lookups * width * comm_bytes;
-    double misses =
-        lookups > 0 ? cache_misses(&reuse, lookups, cache / row_bytes) : 0;
 
-    out[LANE_SHARDS] = 1;
     out[LANE_ROWS] = (double)(shard->row_end - shard->row_begin);
     out[LANE_LOOKUPS] = lookups;
-    out[LANE_UNIQUE] = reuse.unique;
-    out[LANE_FWD_DRAM] = stream + misses * row_bytes / RANDOM_ROW_FRAC;
-    out[LANE_FWD_L2] = stream + lookups * row_bytes;
-    out[LANE_BWD_DRAM] =
-        4 * lookups + (gradient_dram(once, gathered, cache) + update + state) /
-                          RANDOM_ROW_FRAC;
-    out[LANE_BWD_L2] = 4 * lookups + gathered + update;
-    comm_embed(problem, shard, out + LANE_COMM);
-}
-
-static void roofline_embed(const struct oracle *oracle,
-                           const struct shard *shards, size_t n, double *out)
-{
-    for (size_t i = 0; i < n; i++)
-        embed_one(roofline_of(oracle), &shards[i], out + i * N_LANES);
+    out[LANE_FWD_DRAM] = lookups * 8 + vectors * (8 + width * comm_bytes);
+    if (lookups > 0) {
+        out[LANE_FWD_DRAM] +=
+            cache_misses(reuse, lookups, cache / row_bytes, 1) * row_bytes /
+            random;
+        out[LANE_FWD_L2] =
+            cache_misses(reuse, lookups, kernels->l1_bytes / row_bytes,
+                         spec->n_sms) *
+            row_bytes;
+    }
+    out[LANE_FWD_ISSUE] = lookups + kernels->bag * vectors;
+    out[LANE_BWD_DRAM] = 12 * lookups + gradient_dram(once, gathered, cache) +
+                         (update + state) / random;
+    out[LANE_BWD_L2] = gathered / kernels->gather_l2;
+    out[LANE_BWD_ISSUE] = backward_issue(kernels, reuse, lookups);
+    out[LANE_SHARDS + width_of(kernels, width)] = 1;
 }
 
 /* Bytes that hold a row number of the fused tables: radix passes. */
@@ -197,40 +299,153 @@ static unsigned key_bytes_used(double n_rows)
     return passes;
 }
 
-static double max_of(double a, double b)
-{
-    return a > b ? a : b;
-}
-
 /* Bytes over 10^9 a second, in ms. */
 static double bytes_ms(double bytes, double gbps)
 {
     return bytes / (gbps * 1e6);
 }
 
+/* The widest of a device's shards, as kernels know it; NULL for none. */
+static const struct width *widest(const struct kernels *kernels,
+                                  const double *sum)
+{
+    for (unsigned k = N_WIDTHS; k-- > 0;)
+        if (sum[LANE_SHARDS + k] > 0)
+            return &kernels->widths[k];
+    return NULL;
+}
+
+static double together(const struct kernels *kernels, double a, double b,
+                       double c)
+{
+    return kernels->overlap > 0 ? sqrt(a * a + b * b + c * c) : a + b + c;
+}
+
+/* Of fused tables, some, without what any operation takes. */
+static double fused_ms(const struct gpu_spec *spec, const double *sum)
+{
+    const struct kernels *kernels = kernels_of(spec);
+    const struct width *width = widest(kernels, sum);
+    double row_ms = spec->row_cycles / (spec->n_sms * spec->clock_ghz * 1e6);
+    double key_bytes = 24 * key_bytes_used(sum[LANE_ROWS]);
+
+    return together(kernels, bytes_ms(sum[LANE_FWD_DRAM], spec->dram_gbps),
+                    bytes_ms(sum[LANE_FWD_L2], spec->l2_gbps),
+                    width->forward * sum[LANE_FWD_ISSUE] * row_ms) +
+           bytes_ms(key_bytes * sum[LANE_LOOKUPS],
+                    kernels->sort_frac * spec->dram_gbps) +
+           together(kernels,
+                    bytes_ms(sum[LANE_BWD_DRAM], spec->dram_gbps) +
+                        bytes_ms(sum[LANE_BWD_L2], spec->l2_gbps),
+                    width->backward * sum[LANE_BWD_ISSUE] * row_ms, 0);
+}
+
+/* Within 0.09, by straight lines between powers of two. */
+static double log2_about(double x)
+{
+    int exponent;
+    double fraction = frexp(x, &exponent);
+
+    return exponent - 2 + 2 * fraction;
+}
+
+/* What any operation takes that looks up so often. */
+static double base_ms(const struct gpu_spec *spec, double lookups)
+{
+    const struct kernels *kernels = kernels_of(spec);
+    double sort = fmin(log2_about(1 + lookups) / SORT_MOST_LOG2, 1);
+
+    return (kernels->forward_launches + kernels->backward_launches +
+            kernels->sort_launches * sort) *
+           spec->launch_us / 1000;
+}
+
+double roofline_groups_ms(const struct gpu_spec *spec, double n_shards,
+                          double n_row_blocks, bool has_replicas)
+{
+    const double ms = base_ms(spec, GROUP_LOOKUPS);
+    const bool is_split = n_row_blocks > 0 && n_row_blocks < n_shards;
+
+    return is_split * SPLIT_FRAC * ms + has_replicas * ms;
+}
+
+/* A step of the optimizer over all of a replica, its gradient cleared and
+ * copied. */
+static double dense_ms(const struct gpu_spec *spec,
+                       const struct problem *problem,
+                       const struct shard *replica)
+{
+    /* Bytes an fp32 element, kernels a table: measured on an H100 with torch
+     * 2.11 (313 sets, 3 to 5 % off), Adam's counted likewise. */
+    static const struct {
+        double bytes, kernels;
+    } steps[] = {
+        [OPTIMIZER_SGD] = {12, 1},
+        [OPTIMIZER_ROWWISE_ADAGRAD] = {30, 6},
+        [OPTIMIZER_ADAGRAD] = {44, 4},
+        [OPTIMIZER_ADAM] = {72, 7},
+    };
+    const double clear = 4, copy = 8;
+    const enum optimizer optimizer =
+        optimizer_of_kind(&problem->tables[replica->table], replica->kind,
+                          problem->dense_optimizer);
+    const double elements = (double)(replica->row_end - replica->row_begin) *
+                            (replica->col_end - replica->col_begin);
+
+    return elements * (clear + copy + steps[optimizer].bytes) /
+               (spec->dram_gbps * 1e6) +
+           steps[optimizer].kernels * spec->launch_us / 1000;
+}
+
+double roofline_replica_ms(const struct gpu_spec *spec,
+                           const struct problem *problem,
+                           const struct shard *replica)
+{
+    const struct table *table = &problem->tables[replica->table];
+    double sums[N_LANES] = {0};
+    struct reuse reuse;
+
+    reuse.unique =
+        table_reuse(table, shard_lookups(problem, replica), reuse.bins);
+    fill_fused(spec, problem, replica, &reuse, sums);
+    return fused_ms(spec, sums) + dense_ms(spec, problem, replica);
+}
+
 static double device_ms(const struct gpu_spec *spec, const double *sum)
 {
-    unsigned passes = key_bytes_used(sum[LANE_ROWS]);
-    double key = passes > 4 ? 8 : 4;
-    double lookups = sum[LANE_LOOKUPS];
-    double issue =
-        lookups * spec->row_cycles / (spec->n_sms * spec->clock_ghz * 1e6);
-    double launch = spec->launch_us / 1000;
-    double forward, backward;
+    double n_shards = 0, ms = sum[LANE_REPLICAS];
 
-    if (!(sum[LANE_SHARDS] > 0))
-        return 0;
-    forward =
-        launch + max_of(bytes_ms(sum[LANE_FWD_DRAM], spec->dram_gbps),
-                        bytes_ms(sum[LANE_FWD_L2], spec->l2_gbps) + issue);
-    backward =
-        BACKWARD_LAUNCHES * launch +
-        bytes_ms(lookups * (4 + 2 * key + 4) + 8 * sum[LANE_UNIQUE],
-                 spec->dram_gbps) +
-        bytes_ms(lookups * (key + 2 * passes * (key + 4)), spec->sort_gbps) +
-        max_of(bytes_ms(sum[LANE_BWD_DRAM], spec->dram_gbps),
-               bytes_ms(sum[LANE_BWD_L2], spec->l2_gbps) + issue);
-    return forward + backward;
+    for (unsigned k = 0; k < N_WIDTHS; k++)
+        n_shards += sum[LANE_SHARDS + k];
+    if (n_shards > 0)
+        ms += base_ms(spec, sum[LANE_LOOKUPS]) + fused_ms(spec, sum);
+    return ms + roofline_groups_ms(spec, n_shards, sum[LANE_ROW_BLOCKS],
+                                   comm_has_replicas(sum + LANE_COMM));
+}
+
+static void roofline_embed(const struct oracle *oracle,
+                           const struct shard *shards, size_t n, double *out)
+{
+    const struct roofline *roofline = roofline_of(oracle);
+    const struct problem *problem = oracle->problem;
+
+    memset(out, 0, n * N_LANES * sizeof(*out));
+    for (size_t i = 0; i < n; i++, out += N_LANES) {
+        const struct shard *shard = &shards[i];
+        struct reuse reuse = roofline->reuse[shard->table];
+
+        if (shard_is_replica(shard->kind)) {
+            out[LANE_REPLICAS] =
+                roofline_replica_ms(roofline->spec, problem, shard);
+        } else {
+            reuse.unique *=
+                (double)(shard->row_end - shard->row_begin) /
+                (double)problem->tables[shard->table].num_embeddings;
+            fill_fused(roofline->spec, problem, shard, &reuse, out);
+            out[LANE_ROW_BLOCKS] = shard_cuts_rows(shard->kind);
+        }
+        comm_embed(problem, shard, out + LANE_COMM);
+    }
 }
 
 static void roofline_compute(const struct oracle *oracle, const double *sums,
@@ -262,16 +477,16 @@ static const char *constants_hash(const struct gpu_spec *spec,
                                   struct arena *arena)
 {
     const double constants[] = {
-        RANDOM_ROW_FRAC,        CACHE_FRAC,       BACKWARD_LAUNCHES,
-        spec->dram_gbps,        spec->l2_gbps,    spec->sort_gbps,
-        (double)spec->l2_bytes, spec->clock_ghz,  spec->n_sms,
-        spec->row_cycles,       spec->launch_us,  spec->comm_form,
-        spec->intra_alpha_us,   spec->intra_gbps, spec->inter_alpha_us,
-        spec->inter_gbps,
+        CACHE_FRAC,       SORT_MOST_LOG2,       LONG_BIN,
+        spec->dram_gbps,  spec->l2_gbps,        (double)spec->l2_bytes,
+        spec->clock_ghz,  spec->n_sms,          spec->row_cycles,
+        spec->launch_us,  spec->comm_form,      spec->intra_alpha_us,
+        spec->intra_gbps, spec->inter_alpha_us, spec->inter_gbps,
     };
+    uint64_t hash = hash_bytes(kernels_of(spec), sizeof(struct kernels), 0);
 
     return hash_text(arena_alloc(arena, HASH_TEXT_MAX, 1),
-                     hash_bytes(constants, sizeof(constants), 0));
+                     hash_bytes(constants, sizeof(constants), hash));
 }
 
 int oracle_roofline_open(struct oracle **out, const char *gpu,

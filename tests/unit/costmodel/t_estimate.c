@@ -37,6 +37,8 @@ static void test_values(void)
         {"tables", 1},       {"bags", 512},      {"rows", 1 << 20},
         {"lookups", 4096},   {"unique", 1024},   {"state_rows", 1024},
         {"gather_kib", 256}, {"unique_kib", 64}, {"output_kib", 32},
+        {"over_32", 0},      {"over_64", 0},     {"over_128", 0},
+        {"over_256", 0},
     };
     struct feature_input stateless = input;
     struct total_set set;
@@ -46,6 +48,9 @@ static void test_values(void)
                 cases[i].name);
     stateless.optimizer = OPTIMIZER_SGD;
     is_near(total_of("state_rows", &stateless), 0, 0, "SGD keeps no state");
+    stateless.dim = 129;
+    is_near(total_of("over_128", &stateless), 1, 0, "129 columns are over 128");
+    is_near(total_of("over_256", &stateless), 0, 0, "and not over 256");
     total_set_standard(&set);
     is_i64(set.n, sizeof(cases) / sizeof(cases[0]), "these are all");
     ok(!total_set_add(&set, "rows"), "no total twice");

@@ -2,6 +2,7 @@
 /* The learned oracle: its sums are what the trained net says of the fused
  * tables, pieces are seen as defined, the floor holds. */
 #include "costmodel/oracles.h"
+#include "costmodel/roofline.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -94,16 +95,14 @@ static void test_shards(const struct model *model, struct arena *arena)
     want = sample_ms(model, &piece, 1);
     is_near(device_ms(oracle, &shard, 1), want, 1e-4 * want,
             "a row piece has its share of look-ups, and the table's bins");
-    shard = shards[2];
-    shard.kind = SHARD_REPLICATE;
-    piece = tables[2];
-    piece.pooling_factor /= N_DEVICES;
-    piece.n_unique =
-        table_reuse(&problem.tables[2],
-                    piece.pooling_factor * (double)problem.batch, piece.bins);
-    want = device_ms(oracle, &shard, 1);
-    ok(want > 0 && want < device_ms(oracle, &shards[2], 1),
-       "a replica does less than the whole");
+    shards[2].kind = SHARD_REPLICATE;
+    want = device_ms(oracle, shards, 2) + device_ms(oracle, &shards[2], 1);
+    is_near(device_ms(oracle, shards, 3), want, 1e-12 * want,
+            "a replica is looked up beside fused tables");
+    want = roofline_groups_ms(gpu_spec_find("cpu"), 0, 0, true) +
+           roofline_replica_ms(gpu_spec_find("cpu"), &problem, &shards[2]);
+    is_near(device_ms(oracle, &shards[2], 1), want, 1e-12 * want,
+            "and takes what formulas say");
 }
 
 static void test_facts(struct arena *arena)
@@ -129,9 +128,6 @@ static void test_facts(struct arena *arena)
     oracle->ops->embed(oracle, &shard, 1, vector);
     ok(vector[oracle->floor_lane] > 0, "floor of a table: %.4f ms",
        vector[oracle->floor_lane]);
-    for (uint32_t k = 0; k < oracle->width; k++)
-        if (k != (uint32_t)oracle->floor_lane)
-            vector[k] = 0;
     vector[oracle->floor_lane] = 1e6;
     oracle->ops->compute(oracle, vector, 1, &ms);
     is_near(ms, 1e6, 0, "an answer below the floor is raised to it");

@@ -152,33 +152,6 @@ static void test_outside(struct arena *arena)
     is_i64(basis_of(&problem, arena), BASIS_MODELLED, "and modelled");
 }
 
-/* A replica serves a smaller batch, as far down as was trained on; then it
- * looks up less of it. */
-static void test_replicas(const struct model *model, struct arena *arena)
-{
-    const struct oracle *oracle;
-    struct problem problem, smaller;
-    struct shard shard;
-    double want;
-
-    fill_problem(&problem, 16384, PRECISION_FP32, OPTIMIZER_SGD, arena);
-    shard = shard_whole(&problem, 0, 0);
-    shard.kind = SHARD_REPLICATE;
-    want = sample_ms(model, &problem, 1, 16384 / N_DEVICES);
-    oracle = open_model(model_path, &problem, arena);
-    is_near(device_ms(oracle, &shard, 1), want, 1e-4 * want,
-            "a replica is the table at its share of the batch");
-    fill_problem(&problem, 1024, PRECISION_FP32, OPTIMIZER_SGD, arena);
-    fill_problem(&smaller, 1024, PRECISION_FP32, OPTIMIZER_SGD, arena);
-    oracle = open_model(model_path, &problem, arena);
-    smaller.tables[0].pooling_factor /= N_DEVICES;
-    want = sample_ms(model, &smaller, 1, 1024);
-    /* the outputs are those of the smaller batch, so it is not quite that */
-    ok(fabs(device_ms(oracle, &shard, 1) / want - 1) < 0.25,
-       "below the smallest batch: fewer look-ups a sample, %.4f and %.4f ms",
-       device_ms(oracle, &shard, 1), want);
-}
-
 /* 0 < cost, and it grows with the tables, also where no sample is like it. */
 static void test_large_devices(struct arena *arena)
 {
@@ -254,7 +227,6 @@ int main(void)
     is_i64((int64_t)model.n_ranges, 4, "of two precisions and two optimizers");
     test_inside(&model, &arena);
     test_outside(&arena);
-    test_replicas(&model, &arena);
     test_large_devices(&arena);
     test_default(&model, &arena);
     unlink(model_path);
