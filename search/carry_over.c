@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/carry_over.h"
+#include "search/movement.h"
 
 #include "base/ranked.h"
 #include "search/forms.h"

@@ -7,10 +7,8 @@
 
 /* A byte above the limit is this bad. */
 #define ANY_EXCESS 0.002
-/* A loose unit is drawn so many times as often as another. */
-#define LOOSE_WEIGHT 8
-/* Pieces of a unit among which one is drawn: replicas are many. */
-#define N_DRAWN 16
+/* An exchange of names must gain more than rounding. */
+#define LEAST_GAIN (1 + 1e-9)
 
 /* Grows and shrinks all tables in place, and joins pieces that meet. */
 static void stand(struct homes *homes, const struct problem *problem,
@@ -82,30 +80,12 @@ double homes_excess(const struct layout *layout, uint64_t moved_bytes)
 
 /* --- where each unit stands --- */
 
-static bool is_loose(const struct homes *homes, const struct parts *parts,
-                     uint32_t unit)
-{
-    const struct unit *of = parts->of[unit].unit;
-    const struct change *pieces = homes->pieces + homes->first_piece[unit];
-    uint32_t n = homes->first_piece[unit + 1] - homes->first_piece[unit];
-
-    for (uint32_t k = 0; k < of->n_tables; k++) {
-        const struct table_pieces *before = &homes->before[of->tables[k]];
-
-        if (!before->table || shard_is_replica(before->pieces[0].kind))
-            return true;
-    }
-    return homes_unit_bytes(homes, parts, pieces, n) > 0;
-}
-
 void homes_settle(struct homes *homes, const struct parts *parts,
                   const struct snapshot *nearest, struct arena *arena)
 {
     uint32_t *first = ARENA_NEW(arena, uint32_t, parts->n_units + 2);
 
     homes->pieces = ARENA_NEW(arena, struct change, nearest->n);
-    homes->loose = ARENA_NEW(arena, uint32_t, parts->n_units);
-    homes->n_loose = 0;
     for (uint32_t i = 0; i < nearest->n; i++)
         first[parts->parts[nearest->pieces[i].part].unit + 2]++;
     for (uint32_t u = 0; u < parts->n_units; u++)
@@ -114,9 +94,6 @@ void homes_settle(struct homes *homes, const struct parts *parts,
         homes->pieces[first[parts->parts[nearest->pieces[i].part].unit + 1]++] =
             nearest->pieces[i];
     homes->first_piece = first;
-    for (uint32_t u = 0; u < parts->n_units; u++)
-        if (is_loose(homes, parts, u))
-            homes->loose[homes->n_loose++] = u;
 }
 
 void homes_propose(struct trial *trial, const struct layout *layout,
@@ -131,23 +108,6 @@ void homes_propose(struct trial *trial, const struct layout *layout,
     for (uint32_t i = homes->first_piece[unit];
          i < homes->first_piece[unit + 1]; i++)
         trial_add(trial, homes->pieces[i]);
-}
-
-uint32_t homes_draw(const struct layout *layout, struct rng *rng)
-{
-    const struct homes *homes = layout->parts->homes;
-    uint32_t unit, at, n;
-
-    if (layout->move_limit_bytes == NO_MOVE_LIMIT ||
-        rng_below(rng, layout->parts->n_units) >=
-            (uint64_t)homes->n_loose * LOOSE_WEIGHT)
-        return NO_PIECE;
-    unit = homes->loose[rng_below(rng, homes->n_loose)];
-    n = (uint32_t)rng_below(rng, N_DRAWN);
-    for (at = layout->first_of[unit]; n && layout->pieces[at].next != NO_PIECE;
-         n--)
-        at = layout->pieces[at].next;
-    return at;
 }
 
 /* --- columns --- */
@@ -366,88 +326,27 @@ void homes_count_trial(struct trial *trial, const struct layout *layout)
 
 /* --- GPUs that are alike change names --- */
 
-/* One row after the other finds its column along a path of least reduced cost;
- * potentials keep all reduced costs at 0 or more. Column n is where the path
- * of a new row begins. */
-struct assigning {
-    const double *value;
-    uint32_t n;
-    double *of_row, *of_column, *least; /* [n + 1] */
-    uint32_t *row_at, *way;             /* [n + 1]: of columns */
-    bool *is_seen;                      /* [n + 1] */
-};
-
-#define NO_ROW UINT32_MAX
-
-/* Grows the tree by the nearest column; returns it. */
-static uint32_t nearest_column(struct assigning *a, uint32_t column)
+void assign_well(uint32_t *column_of, const double *value, uint32_t n)
 {
-    uint32_t row = a->row_at[column], next = a->n;
-    double delta = INFINITY;
+    bool is_better = true;
 
-    a->is_seen[column] = true;
-    for (uint32_t c = 0; c < a->n; c++) {
-        double cost;
+    for (uint32_t a = 0; a < n; a++)
+        column_of[a] = a;
+    while (is_better) {
+        is_better = false;
+        for (uint32_t a = 1; a < n; a++)
+            for (uint32_t b = 0; b < a; b++) {
+                const double *of_a = value + (size_t)a * n;
+                const double *of_b = value + (size_t)b * n;
+                uint32_t i = column_of[a], j = column_of[b];
 
-        if (a->is_seen[c])
-            continue;
-        cost = -a->value[(size_t)row * a->n + c] - a->of_row[row] -
-               a->of_column[c];
-        if (cost < a->least[c]) {
-            a->least[c] = cost;
-            a->way[c] = column;
-        }
-        if (a->least[c] < delta) {
-            delta = a->least[c];
-            next = c;
-        }
+                if (!(of_a[j] + of_b[i] > (of_a[i] + of_b[j]) * LEAST_GAIN))
+                    continue;
+                column_of[a] = j;
+                column_of[b] = i;
+                is_better = true;
+            }
     }
-    for (uint32_t c = 0; c <= a->n; c++)
-        if (a->is_seen[c]) {
-            a->of_row[a->row_at[c]] += delta;
-            a->of_column[c] -= delta;
-        } else {
-            a->least[c] -= delta;
-        }
-    return next;
-}
-
-static void assign_row(struct assigning *a, uint32_t row)
-{
-    uint32_t column = a->n;
-
-    for (uint32_t c = 0; c <= a->n; c++) {
-        a->least[c] = INFINITY;
-        a->is_seen[c] = false;
-    }
-    a->row_at[a->n] = row;
-    while (a->row_at[column] != NO_ROW)
-        column = nearest_column(a, column);
-    while (column != a->n) {
-        a->row_at[column] = a->row_at[a->way[column]];
-        column = a->way[column];
-    }
-}
-
-void assign_best(uint32_t *column_of, const double *value, uint32_t n)
-{
-    struct assigning a = {.value = value, .n = n};
-    struct arena arena;
-
-    arena_init(&arena);
-    a.of_row = ARENA_NEW(&arena, double, n + 1);
-    a.of_column = ARENA_NEW(&arena, double, n + 1);
-    a.least = ARENA_NEW(&arena, double, n + 1);
-    a.row_at = ARENA_NEW(&arena, uint32_t, n + 1);
-    a.way = ARENA_NEW(&arena, uint32_t, n + 1);
-    a.is_seen = ARENA_NEW(&arena, bool, n + 1);
-    for (uint32_t c = 0; c <= n; c++)
-        a.row_at[c] = NO_ROW;
-    for (uint32_t row = 0; row < n; row++)
-        assign_row(&a, row);
-    for (uint32_t c = 0; c < n; c++)
-        column_of[a.row_at[c]] = c;
-    arena_release(&arena);
 }
 
 struct naming {
@@ -497,7 +396,7 @@ static double match_hosts(const struct naming *naming, uint32_t a, uint32_t b,
         memcpy(value + (size_t)i * n,
                naming->kept + (size_t)(a * n + i) * naming->n_gpus + b * n,
                n * sizeof(double));
-    assign_best(column_of, value, n);
+    assign_well(column_of, value, n);
     for (uint32_t i = 0; i < n; i++)
         sum += value[(size_t)i * n + column_of[i]];
     mem_free(value);
@@ -514,7 +413,7 @@ static void choose_names(struct naming *naming)
     for (uint32_t a = 0; a < n; a++)
         for (uint32_t b = 0; b < n; b++)
             value[(size_t)a * n + b] = match_hosts(naming, a, b, column_of);
-    assign_best(host_of, value, n);
+    assign_well(host_of, value, n);
     for (uint32_t a = 0; a < n; a++) {
         (void)match_hosts(naming, a, host_of[a], column_of);
         for (uint32_t i = 0; i < per_host; i++)

@@ -26,9 +26,6 @@ struct homes {
      * all stands now, those of unit u from first_piece[u] on. */
     struct change *pieces;
     uint32_t *first_piece; /* [n_units + 1] */
-    /* Units whose place is open, as they are new, have to move anyway or can
-     * be changed without: replicas. */
-    uint32_t *loose, n_loose;
 };
 
 /* Finds the tables of `from` in the problem, by name; `from` must outlive
@@ -43,8 +40,6 @@ void homes_settle(struct homes *homes, const struct parts *parts,
  * it moves nothing as it is. */
 void homes_propose(struct trial *trial, const struct layout *layout,
                    uint32_t unit);
-/* A piece of a loose unit; or NO_PIECE, always where movement has no limit. */
-uint32_t homes_draw(const struct layout *layout, struct rng *rng);
 
 /* A piece of a unit that is cut by columns. */
 struct column_piece {
@@ -73,21 +68,32 @@ double homes_excess(const struct layout *layout, uint64_t moved_bytes);
 
 /*
  * GPUs that are alike may change names. A layout's are renamed such that most
- * of what they hold is there already: the assignment problem, first of the GPUs
- * of each two hosts, then of the hosts (Kuhn 1955; by shortest augmenting
- * paths, O(n^3)). Hosts stay together, so that nothing else changes for a cost
- * model that treats GPUs and hosts alike; the caller prices it.
- */
-
-/* Pieces that stand on every GPU, row blocks in the order of the ranks and
+ * of what they hold is there already: first the GPUs of each two hosts, then
+ * the hosts. Hosts stay together, so that nothing else changes for a cost model
+ * that treats GPUs and hosts alike; the caller prices it. O(n^2) a round of
+ * exchanges, of which there are few.
+ *
+ * Pieces that stand on every GPU, row blocks in the order of the ranks and
  * pinned ones stay where they are. Not done beyond RENAME_MAX_GPUS a host,
- * or so many hosts. */
+ * or so many hosts.
+ */
 #define RENAME_MAX_GPUS 1024u
 void rename_gpus(struct snapshot *snapshot, const struct parts *parts,
                  const struct homes *homes);
 
-/* The assignment of n rows to n columns, column_of[n], of the largest sum of
- * value[n][n]; the first of equals. */
-void assign_best(uint32_t *column_of, const double *value, uint32_t n);
+/* An assignment of n rows to n columns, column_of[n], of which no two rows gain
+ * by an exchange: of a large sum of value[n][n]. */
+void assign_well(uint32_t *column_of, const double *value, uint32_t n);
+
+/*
+ * The layout nearest to an old plan: pieces stay on their device where it still
+ * exists and the table can be cut so. Pieces whose device is gone go, dearest
+ * first, to the least loaded device that has room and where they meet no other
+ * (search/trial.h); then tables that are new, or cannot stay as they are, each
+ * in the form and on the devices that cost least beside all others and keep the
+ * limits. It may exceed the memory, and the limit on movement.
+ */
+void carry_over(struct snapshot *out, const struct parts *parts,
+                const struct homes *homes);
 
 #endif

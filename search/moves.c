@@ -84,9 +84,7 @@ static uint32_t pick_piece(const struct layout *layout, struct rng *rng)
 {
     uint32_t idx = NO_PIECE;
 
-    if (layout->parts->homes && rng_draw(rng, 2))
-        idx = homes_draw(layout, rng);
-    if (idx == NO_PIECE && !tuning_draw(rng, layout->parts->tuning->anywhere))
+    if (!tuning_draw(rng, layout->parts->tuning->anywhere))
         idx = piece_on(layout, critical_device(layout, rng), rng);
     return idx == NO_PIECE ? any_piece(layout, rng) : idx;
 }

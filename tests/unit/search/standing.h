@@ -8,7 +8,6 @@
  * one file only.
  */
 
-#include "search/carry_over.h"
 #include "search/movement.h"
 #include "search/trial.h"
 #include "tests/tap.h"
