@@ -10,6 +10,9 @@
 /* To rebuild tables may touch all devices: with more than so many it is tried
  * less often. */
 #define CHEAP_DEVICES 16
+/* Where a plan is to be replaced, one proposal of so many is that a table goes
+ * back to where it stands. */
+#define HOMING 8
 /* What is left of a table when all devices are full goes in shares: this part
  * of what there still is. */
 #define LEFT_SHARE 4
@@ -117,14 +120,8 @@ static uint32_t part_of(const struct draw *draw, uint32_t n_quanta)
     return parts_of_quanta(draw->parts, draw->unit, n_quanta);
 }
 
-static void propose_move(struct draw *draw)
-{
-    if (can_move(draw, draw->piece))
-        trial_move(draw->trial, draw->layout, draw->piece,
-                   other_device(draw, draw->device));
-}
-
-/* So many of a piece's columns, or where n_quanta is 0 the piece. */
+/* So many of a piece's columns, or where n_quanta is 0 the piece; they join
+ * what of their table is there (trial_join). */
 static void send(struct draw *draw, uint32_t piece, uint32_t n_quanta,
                  uint32_t device)
 {
@@ -132,6 +129,47 @@ static void send(struct draw *draw, uint32_t piece, uint32_t n_quanta,
         trial_split(draw->trial, draw->layout, piece, n_quanta, device);
     else
         trial_move(draw->trial, draw->layout, piece, device);
+}
+
+/* That of another piece of the same table, or NO_PIECE. */
+static uint32_t sibling_device(const struct draw *draw)
+{
+    const struct layout *layout = draw->layout;
+    uint32_t first = layout->first_of[draw->unit], at = draw->piece, n = 0;
+
+    for (uint32_t i = first; i != NO_PIECE; i = layout->pieces[i].next)
+        n++;
+    if (n < 2)
+        return NO_PIECE;
+    for (uint32_t k = 1 + rng_draw(draw->rng, n - 1); k > 0; k--) {
+        at = layout->pieces[at].next;
+        if (at == NO_PIECE)
+            at = first;
+    }
+    return layout->pieces[at].device;
+}
+
+/* To any other device, or where its table has another piece; all of it, or of
+ * its columns half or one, or any number. */
+static void propose_sending(struct draw *draw)
+{
+    const enum change_kind kind = draw->kind;
+    const bool is_some = kind == CHANGE_SPLIT || kind == CHANGE_RESPLIT;
+    uint32_t n = quanta_of(draw, draw->piece), to;
+
+    if ((kind != CHANGE_MOVE && n < (is_some ? 2 : 1)) ||
+        !can_move(draw, draw->piece))
+        return;
+    to = kind == CHANGE_MERGE || kind == CHANGE_RESPLIT
+             ? sibling_device(draw)
+             : other_device(draw, draw->device);
+    if (to == NO_PIECE)
+        return;
+    if (is_some && rng_draw(draw->rng, 2))
+        n = kind == CHANGE_SPLIT ? n / 2 : 1;
+    else if (is_some)
+        n = 1 + rng_draw(draw->rng, n - 1);
+    send(draw, draw->piece, n, to);
 }
 
 /* Or a trade: what devices send stays as even as it is, which two splits would
@@ -156,96 +194,31 @@ static void propose_swap(struct draw *draw)
     send(draw, other, n, draw->device);
 }
 
-static void propose_split(struct draw *draw)
-{
-    uint32_t n = quanta_of(draw, draw->piece), taken;
-
-    if (n < 2 || !can_move(draw, draw->piece))
-        return;
-    taken = rng_draw(draw->rng, 2) ? n / 2 : 1 + rng_draw(draw->rng, n - 1);
-    trial_split(draw->trial, draw->layout, draw->piece, taken,
-                other_device(draw, draw->device));
-}
-
-/* Another piece of the same table, or NO_PIECE. */
-static uint32_t sibling(const struct draw *draw)
-{
-    const struct layout *layout = draw->layout;
-    uint32_t first = layout->first_of[draw->unit], at = draw->piece, n = 0;
-
-    for (uint32_t i = first; i != NO_PIECE; i = layout->pieces[i].next)
-        n++;
-    if (n < 2)
-        return NO_PIECE;
-    for (uint32_t k = 1 + rng_draw(draw->rng, n - 1); k > 0; k--) {
-        at = layout->pieces[at].next;
-        if (at == NO_PIECE)
-            at = first;
-    }
-    return at;
-}
-
-static void propose_merge(struct draw *draw)
-{
-    uint32_t n = quanta_of(draw, draw->piece), other, part;
-
-    if (!n || (other = sibling(draw)) == NO_PIECE)
-        return;
-    part = part_of(draw, n + quanta_of(draw, other));
-    if (part == NO_PART)
-        return;
-    trial_change(draw->trial, draw->layout, draw->piece, part, draw->device);
-    trial_remove(draw->trial, other);
-}
-
-static void propose_resplit(struct draw *draw)
-{
-    uint32_t n = quanta_of(draw, draw->piece), taken, other;
-
-    if (n < 2 || (other = sibling(draw)) == NO_PIECE)
-        return;
-    taken = rng_draw(draw->rng, 2) ? 1 : 1 + rng_draw(draw->rng, n - 1);
-    trial_change(draw->trial, draw->layout, draw->piece,
-                 part_of(draw, n - taken), draw->device);
-    trial_change(draw->trial, draw->layout, other,
-                 part_of(draw, quanta_of(draw, other) + taken),
-                 draw->layout->pieces[other].device);
-}
-
 /* --- rebuilding --- */
-
-static void put_on(struct draw *draw, uint32_t part, uint32_t device)
-{
-    draw->trial->load_ms[device] += draw->parts->marginal_ms[part];
-    draw->trial->load_bytes[device] += draw->parts->parts[part].bytes;
-}
-
-static void take_off(struct draw *draw, uint32_t part, uint32_t device)
-{
-    draw->trial->load_ms[device] -= draw->parts->marginal_ms[part];
-    draw->trial->load_bytes[device] -= draw->parts->parts[part].bytes;
-}
 
 static void take_off_unit(struct draw *draw, uint32_t unit)
 {
     const struct layout *layout = draw->layout;
+    const struct parts *parts = draw->parts;
 
     for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
          i = layout->pieces[i].next) {
-        take_off(draw, layout->pieces[i].part, layout->pieces[i].device);
+        const struct piece *piece = &layout->pieces[i];
+
+        draw->trial->load_ms[piece->device] -= parts->marginal_ms[piece->part];
+        draw->trial->load_bytes[piece->device] -=
+            parts->parts[piece->part].bytes;
         trial_remove(draw->trial, i);
     }
 }
 
-/* The unit's quanta on this device become n. */
-static void hold(struct draw *draw, uint32_t device, uint32_t n)
+static void put(struct draw *draw, struct change piece)
 {
-    const uint32_t held = draw->trial->held_quanta[device];
+    const struct parts *parts = draw->parts;
 
-    if (held)
-        take_off(draw, part_of(draw, held), device);
-    draw->trial->held_quanta[device] = n;
-    put_on(draw, part_of(draw, n), device);
+    draw->trial->load_ms[piece.device] += parts->marginal_ms[piece.part];
+    draw->trial->load_bytes[piece.device] += parts->parts[piece.part].bytes;
+    trial_add(draw->trial, piece);
 }
 
 /* The best device so far: the one that exceeds its memory least, then the one
@@ -269,13 +242,13 @@ static void consider(struct best *best, const struct layout *layout,
 static uint32_t device_for(struct draw *draw, uint32_t part)
 {
     const struct trial *trial = draw->trial;
-    uint32_t n_devices = draw->layout->n_devices;
+    const uint64_t bytes = draw->parts->parts[part].bytes;
     struct best best = {.device = NO_PIECE};
 
-    for (uint32_t r = 0; r < n_devices; r++)
+    for (uint32_t r = 0; r < draw->layout->n_devices; r++)
         if (trial->first_on[r] == NO_PIECE)
             consider(&best, draw->layout, r, trial->load_ms[r],
-                     trial->load_bytes[r] + draw->parts->parts[part].bytes);
+                     trial->load_bytes[r] + bytes);
     return best.device;
 }
 
@@ -311,13 +284,12 @@ static uint32_t room_on(const struct draw *draw, uint32_t device)
 
 /* Where the widest piece of n quanta or fewer goes: the fullest of the devices
  * that take as much. NO_PIECE where all are full. */
-static uint32_t device_to_fill(struct draw *draw, uint32_t n)
+static uint32_t device_to_fill(const struct draw *draw, uint32_t n)
 {
     const struct trial *trial = draw->trial;
-    uint32_t n_devices = draw->layout->n_devices;
     uint32_t best = NO_PIECE, most = 0;
 
-    for (uint32_t r = 0; r < n_devices; r++) {
+    for (uint32_t r = 0; r < draw->layout->n_devices; r++) {
         uint32_t room = least_of(trial->room_quanta[r], n);
 
         if (!room || room < most ||
@@ -330,29 +302,19 @@ static uint32_t device_to_fill(struct draw *draw, uint32_t n)
 }
 
 /* The device that has least to do with n quanta more. */
-static uint32_t device_to_overfill(struct draw *draw, uint32_t n)
+static uint32_t device_to_overfill(const struct draw *draw, uint32_t n)
 {
     const struct parts *parts = draw->parts;
     const struct trial *trial = draw->trial;
-    uint32_t n_devices = draw->layout->n_devices;
     struct best best = {.device = NO_PIECE};
 
-    for (uint32_t r = 0; r < n_devices; r++) {
-        const uint32_t held = trial->held_quanta[r];
-        const uint32_t then = part_of(draw, held + n);
-        double ms = trial->load_ms[r];
-        uint64_t bytes = trial->load_bytes[r];
+    for (uint32_t r = 0; r < draw->layout->n_devices; r++) {
+        const uint32_t then = part_of(draw, trial->held_quanta[r] + n);
 
-        if (then == NO_PART)
-            continue;
-        if (held) {
-            const uint32_t now = part_of(draw, held);
-
-            ms -= parts->marginal_ms[now];
-            bytes -= parts->parts[now].bytes;
-        }
-        consider(&best, draw->layout, r, ms + parts->marginal_ms[then],
-                 bytes + parts->parts[then].bytes);
+        if (then != NO_PART)
+            consider(&best, draw->layout, r,
+                     trial->load_ms[r] + parts->marginal_ms[then],
+                     trial->load_bytes[r] + parts->parts[then].bytes);
     }
     return best.device;
 }
@@ -368,23 +330,21 @@ static void pour(struct draw *draw)
         trial->room_quanta[r] = room_on(draw, r);
         trial->held_quanta[r] = 0;
     }
-    while (left && (r = device_to_fill(draw, left)) != NO_PIECE) {
+    for (; left && (r = device_to_fill(draw, left)) != NO_PIECE; left -= n) {
         n = least_of(trial->room_quanta[r], left);
         trial->room_quanta[r] = 0;
-        hold(draw, r, n);
-        left -= n;
+        trial->held_quanta[r] = n;
     }
     for (; left; left -= n) {
         n = (left + LEFT_SHARE - 1) / LEFT_SHARE;
-        r = device_to_overfill(draw, n);
-        hold(draw, r, trial->held_quanta[r] + n);
+        trial->held_quanta[device_to_overfill(draw, n)] += n;
     }
     for (r = 0; r < n_devices; r++)
         if (trial->held_quanta[r])
-            trial_add(trial, (struct change){
-                                 .part = part_of(draw, trial->held_quanta[r]),
-                                 .device = r,
-                                 .range = r});
+            put(draw,
+                (struct change){.part = part_of(draw, trial->held_quanta[r]),
+                                .device = r,
+                                .range = r});
 }
 
 /* Of the hosts that are not taken, the one whose busiest device is least
@@ -443,8 +403,7 @@ static void put_pieces(struct draw *draw, struct form form)
         else if (piece.device == NO_PIECE)
             piece.device = device_for(draw, piece.part);
         take_devices(draw, first, n_blocks, range, b, NO_PIECE);
-        put_on(draw, piece.part, piece.device);
-        trial_add(draw->trial, piece);
+        put(draw, piece);
     }
 }
 
@@ -499,16 +458,15 @@ static void propose_rebuild(struct draw *draw)
 
     for (uint32_t i = 0; i < most; i++) {
         bool is_kept = i && !tuning_draw(draw->rng, draw->tuning->recuts);
-        uint32_t next = unit_of(layout, pick_piece(layout, draw->rng));
 
-        if (draw->parts->of[unit].unit->device < 0 &&
-            !is_among(units, n, unit)) {
-            units[n].unit = unit;
-            units[n].form = is_kept ? forms_now(layout, unit)
-                                    : forms_draw(draw->parts, unit, draw->rng);
-            n_pieces += units[n++].form.n_pieces;
-        }
-        unit = next;
+        if (i)
+            unit = unit_of(layout, pick_piece(layout, draw->rng));
+        if (draw->parts->of[unit].unit->device >= 0 || is_among(units, n, unit))
+            continue;
+        units[n].unit = unit;
+        units[n].form = is_kept ? forms_now(layout, unit)
+                                : forms_draw(draw->parts, unit, draw->rng);
+        n_pieces += units[n++].form.n_pieces;
     }
     if (n && n_pieces <= MAX_PIECES)
         rebuild(draw->trial, layout, units, n, draw->rng);
@@ -528,34 +486,24 @@ static enum change_kind draw_kind(const uint32_t *shares, struct rng *rng)
     return (enum change_kind)m;
 }
 
-static void draw_change(struct draw *draw)
-{
-    static void (*const proposers[N_CHANGE_KINDS])(struct draw *) = {
-        [CHANGE_MOVE] = propose_move,   [CHANGE_SWAP] = propose_swap,
-        [CHANGE_TRADE] = propose_swap,  [CHANGE_SPLIT] = propose_split,
-        [CHANGE_MERGE] = propose_merge, [CHANGE_RESPLIT] = propose_resplit};
-    draw->kind =
-        draw_kind(draw->tuning->changes[draw->layout->style], draw->rng);
-    trial_clear(draw->trial);
-    if (draw->parts->homes && rng_draw(draw->rng, 8) == 0) {
-        homes_propose(draw->trial, draw->layout, draw->unit);
-        return;
-    }
-    if (tuning_draw(draw->rng, draw->tuning->rebuilds) &&
-        rng_draw(draw->rng, draw->layout->n_devices) < CHEAP_DEVICES)
-        propose_rebuild(draw);
-    else
-        proposers[draw->kind](draw);
-}
-
 void propose(struct trial *trial, const struct layout *layout, struct rng *rng)
 {
     struct draw draw = draw_of(trial, layout, rng);
 
+    trial_clear(trial);
     draw.piece = pick_piece(layout, rng);
     draw.device = layout->pieces[draw.piece].device;
     draw.unit = unit_of(layout, draw.piece);
-    draw_change(&draw);
+    draw.kind = draw_kind(draw.tuning->changes[layout->style], rng);
+    if (layout->parts->homes && rng_draw(rng, HOMING) == 0)
+        homes_propose(trial, layout, draw.unit);
+    else if (tuning_draw(rng, draw.tuning->rebuilds) &&
+             rng_draw(rng, layout->n_devices) < CHEAP_DEVICES)
+        propose_rebuild(&draw);
+    else if (draw.kind == CHANGE_SWAP || draw.kind == CHANGE_TRADE)
+        propose_swap(&draw);
+    else
+        propose_sending(&draw);
     if (!trial_join(trial, layout))
         trial_clear(trial);
 }
