@@ -178,25 +178,23 @@ static bool is_best(const struct chain *chain)
 }
 
 /* Metropolis' rule: what is no worse comes true, what is worse by `rise` with
- * probability exp(-rise / T). Whether the trial, which was priced, did. The
- * best layout is copied only when the walk is about to leave it: most
- * improvements are followed by another. */
-static bool decide(struct chain *chain)
+ * probability exp(-rise / T). The best layout is copied only when the walk is
+ * about to leave it: most improvements are followed by another. */
+static void decide(struct chain *chain)
 {
     double rise;
 
     if (!chain->at.trial.n_changes)
-        return false;
+        return;
     rise = rise_of(chain);
     if (rise > 0 &&
         !(rng_uniform(&chain->rng) < exp(-rise / chain->temperature_ms)))
-        return false;
+        return;
     if (!chain->is_saved)
         save(chain);
     commit(chain);
     if (is_best(chain))
         chain->is_saved = false;
-    return true;
 }
 
 /* --- chains in lock-step --- */
@@ -267,14 +265,19 @@ void temper_resume(struct temper *temper, const struct snapshot *layouts,
     }
 }
 
-struct snapshot *temper_best(const struct temper *temper)
+static struct chain *best_chain(const struct temper *temper)
 {
     struct chain *best = temper->chains[0];
 
     for (unsigned c = 1; c < TEMPER_CHAINS; c++)
         if (is_better(temper->chains[c], best))
             best = temper->chains[c];
-    return &best->best;
+    return best;
+}
+
+struct snapshot *temper_best(const struct temper *temper)
+{
+    return &best_chain(temper)->best;
 }
 
 /* All that is drawn comes of the chain's own stream, so that it walks alike
@@ -308,7 +311,7 @@ static void walk_group(void *ctx, size_t group, unsigned thread)
             propose_some(&chains[c]);
         tryouts_price(tryouts, n, &temper->pricing[group]);
         for (unsigned c = 0; c < n; c++) {
-            (void)decide(&chains[c]);
+            decide(&chains[c]);
             chains[c].temperature_ms *= temper->cooling;
         }
     }
@@ -390,183 +393,70 @@ bool temper_exchange(struct temper *temper, uint64_t n_steps, double hot_frac)
     return true;
 }
 
-/* --- repair: a chain to which all plans cost one, and memory counts --- */
+/* --- repair: chains to which all plans cost one, and memory counts --- */
 
-/* Steps: so many, and so many more a piece; and steps times devices, which is
- * what a step takes, at most. */
+/* Steps of all chains: so many, and so many more a piece; and steps times
+ * devices, which is what a step takes, at most. */
 #define MIN_STEPS 50000
 #define STEPS_A_PIECE 500
 #define MAX_WORK 20000000
-#define SEED 4
+#define REPAIR_SEED 4
 /* It cools down so many times. Temperatures are excess: shares of a device's
  * memory. */
 #define N_REPAIR_CYCLES 4
 #define REPAIR_HOT_FRAC 0.02
-#define REPAIR_COLD_FRAC 0.0002
+/* That the fullest device sets the total, which moves begin on
+ * (search/moves.h), must not weigh against what exceeds memory. */
+#define FULLNESS_MS 1e-6
 
-static void free_compute(const struct oracle *oracle, const double *sums,
-                         size_t n, double *compute_ms)
+/* The one lane of a piece is its share of the roomiest device. */
+static void compute_nothing(const struct oracle *oracle, const double *sums,
+                            size_t n, double *compute_ms)
 {
     (void)oracle;
     (void)sums;
     memset(compute_ms, 0, n * sizeof(*compute_ms));
 }
 
-static void free_terms(const struct oracle *oracle, const double *sums,
-                       const double *compute_ms, size_t n, double *terms_ms)
+static void price_fullness(const struct oracle *oracle, const double *sums,
+                           const double *compute_ms, size_t n, double *terms_ms)
 {
     (void)oracle;
-    (void)sums;
     (void)compute_ms;
     for (size_t i = 0; i < n; i++)
-        terms_ms[i] = 1;
+        terms_ms[i] = 1 + FULLNESS_MS * sums[i];
 }
 
-struct repairer {
-    struct chain chain;
-    uint32_t fullest, roomiest; /* by what exceeds memory, or is left of it */
-};
-
-/* Memory that is left, below 0 where it is exceeded. */
-static double room_left(const struct layout *layout, uint32_t device)
+static bool exceeds(void *ctx, uint64_t n_done)
 {
-    return (double)layout->parts->room_bytes[device] -
-           (double)layout->bytes[device];
+    const struct temper *temper = ctx;
+
+    (void)n_done;
+    return best_chain(temper)->best_excess > 0;
 }
 
-static void find_extremes(struct repairer *repairer)
+/* By which the best layout still exceeds memory; *io becomes it where it does
+ * not. */
+static uint64_t keep_repaired(struct temper *temper, struct snapshot *io)
 {
-    const struct layout *layout = &repairer->chain.at.layout;
+    const struct snapshot *best = temper_best(temper);
+    struct layout *layout = &temper->all[0].at.layout;
+    double lacking = 0;
 
-    repairer->fullest = repairer->roomiest = 0;
-    for (uint32_t r = 1; r < layout->n_devices; r++) {
-        if (room_left(layout, r) < room_left(layout, repairer->fullest))
-            repairer->fullest = r;
-        if (room_left(layout, r) > room_left(layout, repairer->roomiest))
-            repairer->roomiest = r;
-    }
-}
-
-static uint32_t draw(struct chain *chain, uint32_t n)
-{
-    return (uint32_t)rng_below(&chain->rng, n);
-}
-
-static uint32_t piece_on(struct chain *chain, uint32_t device)
-{
-    const struct holding *holding = &chain->at.layout.holdings[device];
-
-    return holding->n ? holding->pieces[draw(chain, holding->n)] : NO_PIECE;
-}
-
-/* Columns of the piece, as many as the other device has room for or as must
- * go, from one device to the other. */
-static void propose_columns(struct chain *chain, uint32_t piece, uint32_t to)
-{
-    const struct layout *layout = &chain->at.layout;
-    const struct parts *parts = layout->parts;
-    uint32_t part = layout->pieces[piece].part, n, taken;
-    double bytes = (double)parts->parts[part].bytes, least, left;
-
-    if (!parts_is_columns(parts, part))
-        return;
-    n = parts_quanta(parts, part);
-    least =
-        fmax(0, -room_left(layout, layout->pieces[piece].device)) / bytes * n;
-    left = fmax(0, room_left(layout, to)) / bytes * n;
-    taken = (uint32_t)fmin(draw(chain, 2) ? ceil(least) : floor(left), n);
-    if (taken && taken < n)
-        trial_split(&chain->at.trial, layout, piece, taken, to);
-}
-
-/* A piece of the fullest device goes, against one of another or not. */
-static void propose_relief(struct repairer *repairer)
-{
-    struct chain *chain = &repairer->chain;
-    const struct layout *layout = &chain->at.layout;
-    struct trial *trial = &chain->at.trial;
-    uint32_t from = repairer->fullest, to = repairer->roomiest, other;
-    uint32_t piece = piece_on(chain, from);
-
-    trial_clear(trial);
-    if (to == from || draw(chain, 2))
-        to = draw(chain, layout->n_devices);
-    if (piece == NO_PIECE || to == from ||
-        !parts_can_move(layout->parts, layout->pieces[piece].part))
-        return;
-    other = piece_on(chain, to);
-    switch (draw(chain, 3)) {
-    case 0:
-        propose_columns(chain, piece, to);
-        break;
-    case 1:
-        if (other == NO_PIECE ||
-            !parts_can_move(layout->parts, layout->pieces[other].part))
-            break;
-        trial_move(trial, layout, other, from);
-        /* fall through */
-    default:
-        trial_move(trial, layout, piece, to);
-    }
-}
-
-static void repair_step(struct repairer *repairer)
-{
-    struct chain *chain = &repairer->chain;
-    struct tryout *at = &chain->at;
-
-    if (draw(chain, 2))
-        propose_relief(repairer);
-    else
-        propose(&at->trial, &at->layout, &chain->rng);
-    if (!at->trial.n_changes || !trial_join(&at->trial, &at->layout))
-        return;
-    trial_sum(&at->trial, &at->layout);
-    tryouts_price(&at, 1, NULL);
-    if (decide(chain))
-        find_extremes(repairer);
-}
-
-static uint64_t excess_bytes(const struct layout *layout)
-{
-    double sum = 0;
-
+    snapshot_load(best, layout);
     for (uint32_t r = 0; r < layout->n_devices; r++)
-        sum += fmax(0, -room_left(layout, r));
-    return (uint64_t)fmin(sum, 0x1p63);
-}
-
-static uint64_t anneal_excess(struct snapshot *io, const struct parts *parts,
-                              uint64_t n_steps)
-{
-    const double cooling = exp(log(REPAIR_COLD_FRAC / REPAIR_HOT_FRAC) *
-                               N_REPAIR_CYCLES / (double)n_steps);
-    struct repairer repairer;
-    struct chain *chain = &repairer.chain;
-    uint64_t excess;
-
-    chain_init(chain, parts, SEED, 0);
-    chain_start(chain, io);
-    find_extremes(&repairer);
-    for (uint64_t i = 0; i < n_steps && chain->at.layout.excess > 0; i++) {
-        if (i % (n_steps / N_REPAIR_CYCLES) == 0)
-            chain->temperature_ms =
-                REPAIR_HOT_FRAC * parts->tuning->excess_weight;
-        repair_step(&repairer);
-        chain->temperature_ms *= cooling;
-    }
-    excess = excess_bytes(&chain->at.layout);
-    if (!excess)
-        snapshot_save(io, &chain->at.layout);
-    chain_release(chain);
-    return excess;
+        lacking += fmax(0, (double)layout->bytes[r] -
+                               (double)layout->parts->room_bytes[r]);
+    if (!(lacking > 0))
+        snapshot_copy(io, best);
+    return (uint64_t)fmin(lacking, 0x1p63);
 }
 
 uint64_t temper_repair(struct snapshot *io, const struct parts *parts,
                        unsigned patience)
 {
-    static const struct oracle_ops ops = {.compute = free_compute,
-                                          .terms = free_terms};
+    static const struct oracle_ops ops = {.compute = compute_nothing,
+                                          .terms = price_fullness};
     const struct oracle oracle = {.ops = &ops,
                                   .problem = parts->problem,
                                   .name = "none",
@@ -575,21 +465,35 @@ uint64_t temper_repair(struct snapshot *io, const struct parts *parts,
                                   .kinds = parts->oracle->kinds,
                                   .row_cut = parts->oracle->row_cut,
                                   .floor_lane = -1};
+    struct tuning tuning = *tuning_default();
     struct parts unpriced = *parts;
-    const uint32_t n_devices = parts->n_devices;
-    uint64_t n_steps = MIN_STEPS + (uint64_t)STEPS_A_PIECE * io->n;
-    uint64_t max_steps = MAX_WORK / n_devices + N_REPAIR_CYCLES, excess;
+    uint64_t n_steps = MIN_STEPS + (uint64_t)STEPS_A_PIECE * io->n, lacking;
+    struct temper temper;
 
-    if (n_devices < 2)
+    if (parts->n_devices < 2)
         return UINT64_MAX;
-    if (n_steps > max_steps)
-        n_steps = max_steps;
+    if (n_steps > MAX_WORK / parts->n_devices)
+        n_steps = MAX_WORK / parts->n_devices;
+    n_steps = patience * n_steps / (N_REPAIR_CYCLES * TEMPER_CHAINS) + 1;
+    tuning.heavy_weight = 0;
+    tuning.excess_weight = 1;
     unpriced.oracle = &oracle;
     unpriced.homes = NULL;
-    unpriced.tuning = tuning_default();
+    unpriced.tuning = &tuning;
     unpriced.vectors = mem_alloc(parts->n_parts, sizeof(double));
-    unpriced.alone_ms = unpriced.marginal_ms = unpriced.vectors; /* all 0 */
-    excess = anneal_excess(io, &unpriced, patience * n_steps);
+    for (uint32_t p = 0; p < parts->n_parts; p++)
+        unpriced.vectors[p] = (double)parts->parts[p].bytes /
+                              ((double)parts->most_room_bytes + 1);
+    unpriced.alone_ms = unpriced.marginal_ms = unpriced.vectors;
+    temper_open(&temper, &unpriced, NULL, REPAIR_SEED);
+    temper.goes_on = exceeds;
+    temper.ctx = &temper;
+    temper_start(&temper, io, 1);
+    for (unsigned cycle = 0; cycle < N_REPAIR_CYCLES; cycle++)
+        if (!temper_anneal(&temper, n_steps, REPAIR_HOT_FRAC))
+            break;
+    lacking = keep_repaired(&temper, io);
+    temper_close(&temper);
     mem_free(unpriced.vectors);
-    return excess;
+    return lacking;
 }

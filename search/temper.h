@@ -85,11 +85,11 @@ bool temper_anneal(struct temper *temper, uint64_t n_steps, double hot_frac);
 bool temper_exchange(struct temper *temper, uint64_t n_steps, double hot_frac);
 
 /*
- * Where packing is stuck: all is placed, whether it fits or not, and moved,
- * swapped, split and cut otherwise, at random but mostly off the fullest
- * device, by annealing until none holds more than it may. Costs are not looked
- * at. Returns 0, or the bytes by which the layout still exceeds memory in the
- * end; *io is then as it was. Takes at most a second, or so many as there is
+ * Where packing is stuck: all is placed, whether it fits or not, and annealed
+ * as any layout is, but all plans cost one, and a device is the dearer the
+ * fuller it is, so that memory is all there is to lower; until none holds more
+ * than it may. Returns 0, or the bytes by which the best layout still exceeds
+ * memory; *io is then as it was. Takes at most a second, or so many as there is
  * patience.
  */
 uint64_t temper_repair(struct snapshot *io, const struct parts *parts,
