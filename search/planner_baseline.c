@@ -163,44 +163,54 @@ static int place(struct plan *plan, struct placing *placing,
     return 0;
 }
 
-static int place_baseline(struct plan *plan, const struct contender *by,
-                          const struct contender_inputs *inputs,
-                          struct arena *arena, struct err *err)
+static int baseline(struct plan *plan, const struct contender *by,
+                    const struct contender_inputs *inputs, struct arena *arena,
+                    struct arena *scratch, struct err *err)
 {
     uint32_t n_devices = plan->problem.cluster.n_devices;
-    double start_ms = clock_ms();
     struct placing placing = {0};
-    struct arena scratch;
     struct units units;
-    int rc = -1;
 
-    arena_init(&scratch);
-    if (units_collect(&units, &plan->problem, inputs->oracle, &scratch, err))
-        goto out;
+    if (units_collect(&units, &plan->problem, inputs->oracle, scratch, err))
+        return -1;
     placing.units = &units;
-    placing.entries = ARENA_NEW(&scratch, struct entry, units.n_units);
-    placing.sums = ARENA_NEW(&scratch, double, n_devices);
-    placing.used = ARENA_NEW(&scratch, uint64_t, n_devices);
-    placing.roomy = ARENA_NEW(&scratch, uint32_t, n_devices);
+    placing.entries = ARENA_NEW(scratch, struct entry, units.n_units);
+    placing.sums = ARENA_NEW(scratch, double, n_devices);
+    placing.used = ARENA_NEW(scratch, uint64_t, n_devices);
+    placing.roomy = ARENA_NEW(scratch, uint32_t, n_devices);
     rng_init(&placing.rng, inputs->seed, 0);
-    plan->shards = ARENA_NEW(arena, struct shard, plan->problem.n_tables);
-    plan->n_shards = 0;
-    if (list_entries(&placing, by, err) || place(plan, &placing, by, err))
-        goto out;
-    plan->search = arena_printf(arena, "baseline:%s", by->name);
-    plan->stopped = "done";
     plan->seed = inputs->seed;
-    plan->n_evaluations = 0;
-    rc = search_finish(plan, inputs->oracle, start_ms, arena, err);
-out:
-    arena_release(&scratch);
-    return rc;
+    plan->shards = ARENA_NEW(arena, struct shard, plan->problem.n_tables);
+    if (list_entries(&placing, by, err))
+        return -1;
+    return place(plan, &placing, by, err);
 }
 
-/* --- those of others --- */
+/* --- all planners --- */
 
-int rival_check_constraints(const struct problem *problem, const char *planner,
-                            struct err *err)
+struct shard rival_piece(const struct problem *problem, uint32_t table,
+                         enum shard_kind kind, uint32_t i, uint32_t n,
+                         uint32_t device)
+{
+    struct shard shard = shard_whole(problem, table, device);
+    uint64_t rows = (shard.row_end - 1) / n + 1;
+    uint32_t columns = shard.col_end / n;
+
+    shard.kind = kind;
+    if (kind == SHARD_ROW) {
+        shard.row_begin = i * rows < shard.row_end ? i * rows : shard.row_end;
+        if (shard.row_end - shard.row_begin > rows)
+            shard.row_end = shard.row_begin + rows;
+    } else if (kind == SHARD_COLUMN) {
+        shard.col_begin = i * columns;
+        shard.col_end = shard.col_begin + columns;
+    }
+    return shard;
+}
+
+/* ERR_NO_PLAN where a table is pinned or in a group. */
+static int check_constraints(const struct problem *problem, const char *author,
+                             struct err *err)
 {
     for (size_t t = 0; t < problem->n_tables; t++) {
         const struct table *table = &problem->tables[t];
@@ -211,9 +221,32 @@ int rival_check_constraints(const struct problem *problem, const char *planner,
                 "no plan was found: table '%s' is %s, which %s's planner "
                 "does not know",
                 table->name, table->group ? "in a group" : "pinned to a device",
-                planner);
+                author);
     }
     return 0;
+}
+
+static int place_by_rule(struct plan *plan, const struct contender *self,
+                         const struct contender_inputs *inputs,
+                         struct arena *arena, struct err *err)
+{
+    double start_ms = clock_ms();
+    struct arena scratch;
+    int rc = -1;
+
+    arena_init(&scratch);
+    if (self->author && check_constraints(&plan->problem, self->author, err))
+        goto out;
+    plan->search = arena_printf(
+        arena, "%s:%s", self->author ? "rival" : "baseline", self->name);
+    plan->stopped = "done";
+    plan->seed = plan->n_evaluations = plan->n_shards = 0;
+    if (self->rule(plan, self, inputs, arena, &scratch, err))
+        goto out;
+    rc = search_finish(plan, inputs->oracle, start_ms, arena, err);
+out:
+    arena_release(&scratch);
+    return rc;
 }
 
 static int place_reference(struct plan *plan, const struct contender *self,
@@ -235,16 +268,16 @@ static int place_full(struct plan *plan, const struct contender *self,
 const struct contender *search_contenders(void)
 {
     static const struct contender contenders[] = {
-        {"random", place_baseline, NULL},
-        {"dim", place_baseline, figure_dim},
-        {"lookup", place_baseline, figure_lookup},
-        {"size", place_baseline, figure_size},
-        {"size-lookup", place_baseline, figure_size_lookup},
-        {"torchrec", rival_torchrec, NULL},
-        {"hugectr", rival_hugectr, NULL},
-        {"reference", place_reference, NULL},
-        {"neuroshard", place_full, NULL},
-        {NULL, NULL, NULL},
+        {"random", place_by_rule, NULL, baseline, NULL},
+        {"dim", place_by_rule, figure_dim, baseline, NULL},
+        {"lookup", place_by_rule, figure_lookup, baseline, NULL},
+        {"size", place_by_rule, figure_size, baseline, NULL},
+        {"size-lookup", place_by_rule, figure_size_lookup, baseline, NULL},
+        {"torchrec", place_by_rule, NULL, rival_torchrec, "TorchRec"},
+        {"hugectr", place_by_rule, NULL, rival_hugectr, "HugeCTR"},
+        {"reference", place_reference, NULL, NULL, NULL},
+        {"neuroshard", place_full, NULL, NULL, NULL},
+        {NULL, NULL, NULL, NULL, NULL},
     };
 
     return contenders;

@@ -10,7 +10,6 @@
  */
 #include "search/search.h"
 
-#include "base/clock.h"
 #include "base/ranked.h"
 
 #include <math.h>
@@ -40,7 +39,8 @@ struct planner {
     double *cost;             /* [n_gpus] */
     uint64_t *room_bytes;     /* [n_gpus]: beside the replicas */
     uint64_t *free_bytes;     /* [n_gpus] */
-    struct shard *best;       /* [n_best]; owned */
+    struct ranked *order;     /* [n_tables] */
+    struct shard *best;       /* [n_best], in the plan's arena */
     size_t n_best;
     double best_cost; /* INFINITY while there is none */
     uint64_t n_rounds;
@@ -68,26 +68,13 @@ static enum shard_kind kind_of_cut(const struct planner *planner, uint32_t t,
                : 0;
 }
 
-/* Piece i of the table, cut in n. */
+/* Piece i of the table, cut in n; or where that is 0 a replica. */
 static struct shard piece_of(const struct planner *planner, uint32_t t,
                              uint32_t n, uint32_t i, uint32_t gpu)
 {
-    struct shard shard = shard_whole(planner->problem, t, gpu);
-
-    shard.kind = kind_of_cut(planner, t, n);
-    if (shard.kind == SHARD_ROW) {
-        uint64_t block = (shard.row_end - 1) / n + 1;
-
-        shard.row_begin = i * block;
-        if (shard.row_end - shard.row_begin > block)
-            shard.row_end = shard.row_begin + block;
-    } else if (shard.kind == SHARD_COLUMN) {
-        uint32_t width = shard.col_end / n;
-
-        shard.col_begin = i * width;
-        shard.col_end = shard.col_begin + width;
-    }
-    return shard;
+    return rival_piece(planner->problem, t,
+                       n ? kind_of_cut(planner, t, n) : SHARD_REPLICATE, i,
+                       n ? n : 1, gpu);
 }
 
 /* The next higher number of pieces, twice as many if possible; 0: none. */
@@ -124,40 +111,16 @@ static bool is_replicated(const struct planner *planner, uint32_t t)
 /* Takes the replica's memory from all GPUs; -1 where one has no room. */
 static int replicate(struct planner *planner, uint32_t t)
 {
-    struct shard shard = shard_whole(planner->problem, t, 0);
     uint64_t bytes;
 
-    shard.kind = SHARD_REPLICATE;
-    bytes = shard_memory(planner->problem, &shard).total;
+    cut(planner, t, 0);
+    bytes = planner->tables[t].bytes;
     for (uint32_t g = 0; g < planner->n_gpus; g++) {
         if (bytes > planner->room_bytes[g])
             return -1;
         planner->room_bytes[g] -= bytes;
     }
-    planner->tables[t].n_cuts = 0;
     return 0;
-}
-
-/* Hottest first; of equal ones the last in the list: idx counts from there. */
-static struct ranked *sorted_pieces(const struct planner *planner, size_t *n)
-{
-    uint32_t n_tables = (uint32_t)planner->problem->n_tables;
-    struct ranked *pieces;
-
-    *n = 0;
-    for (uint32_t t = 0; t < n_tables; t++)
-        *n += planner->tables[t].n_cuts;
-    pieces = mem_alloc(*n, sizeof(*pieces));
-    *n = 0;
-    for (uint32_t t = 0; t < n_tables; t++) {
-        const struct cut_table *table = &planner->tables[t];
-
-        for (uint32_t i = 0; i < table->n_cuts; i++)
-            pieces[(*n)++] = (struct ranked){-table->hotness / table->n_cuts,
-                                             n_tables - 1 - t};
-    }
-    ranked_sort(pieces, *n);
-    return pieces;
 }
 
 static bool holds(const struct cut_table *table, uint32_t gpu)
@@ -188,32 +151,8 @@ static bool place_piece(struct planner *planner, struct cut_table *table)
     return true;
 }
 
-/* The shards of what stands now. */
-static void take_shards(struct planner *planner)
-{
-    size_t n_tables = planner->problem->n_tables, n_shards = 0;
-
-    for (uint32_t t = 0; t < n_tables; t++)
-        n_shards += planner->tables[t].n_cuts ? planner->tables[t].n_cuts
-                                              : planner->n_gpus;
-    planner->best = mem_grow(planner->best, n_shards, sizeof(*planner->best));
-    planner->n_best = 0;
-    for (uint32_t t = 0; t < n_tables; t++) {
-        const struct cut_table *table = &planner->tables[t];
-
-        for (uint32_t i = 0; i < table->n_cuts; i++)
-            planner->best[planner->n_best++] =
-                piece_of(planner, t, table->n_cuts, i, table->places[i]);
-        for (uint32_t g = 0; !table->n_cuts && g < planner->n_gpus; g++) {
-            struct shard *shard = &planner->best[planner->n_best++];
-
-            *shard = shard_whole(planner->problem, t, g);
-            shard->kind = SHARD_REPLICATE;
-        }
-    }
-}
-
-/* Keeps what stands now where its most loaded GPU is the least loaded yet. */
+/* Keeps the shards of what stands now where its most loaded GPU is the least
+ * loaded yet. */
 static void keep_if_best(struct planner *planner)
 {
     double most = 0;
@@ -223,36 +162,46 @@ static void keep_if_best(struct planner *planner)
     if (!(most < planner->best_cost))
         return;
     planner->best_cost = most;
-    take_shards(planner);
+    planner->n_best = 0;
+    for (uint32_t t = 0; t < planner->problem->n_tables; t++) {
+        const struct cut_table *table = &planner->tables[t];
+
+        for (uint32_t i = 0; i < table->n_cuts; i++)
+            planner->best[planner->n_best++] =
+                piece_of(planner, t, table->n_cuts, i, table->places[i]);
+        for (uint32_t g = 0; !table->n_cuts && g < planner->n_gpus; g++)
+            planner->best[planner->n_best++] = piece_of(planner, t, 0, 0, g);
+    }
 }
 
-/* Places all; n_tables, or the table of a piece that has room nowhere. Of
- * those placed, *hottest gets the hottest that can be cut again, or
- * n_tables. */
+/* Places all, the table of the hottest pieces first, of equal ones the last in
+ * the list; n_tables, or a table of which a piece has room nowhere. Of those
+ * placed, *hottest gets the hottest that can be cut again, or n_tables. */
 static uint32_t place_all(struct planner *planner, uint32_t *hottest)
 {
-    uint32_t n_tables = (uint32_t)planner->problem->n_tables, stuck = n_tables;
-    struct ranked *pieces;
-    size_t n;
+    uint32_t n_tables = (uint32_t)planner->problem->n_tables;
 
     memcpy(planner->free_bytes, planner->room_bytes,
            planner->n_gpus * sizeof(*planner->free_bytes));
     memset(planner->cost, 0, planner->n_gpus * sizeof(*planner->cost));
     for (uint32_t t = 0; t < n_tables; t++)
-        planner->tables[t].n_placed = 0;
+        planner->order[t] = (struct ranked){
+            -planner->tables[t].hotness / fmax(1, planner->tables[t].n_cuts),
+            n_tables - 1 - t};
+    ranked_sort(planner->order, n_tables);
     *hottest = n_tables;
-    pieces = sorted_pieces(planner, &n);
-    for (size_t i = 0; i < n && stuck == n_tables; i++) {
-        uint32_t t = n_tables - 1 - pieces[i].idx;
+    for (uint32_t i = 0; i < n_tables; i++) {
+        uint32_t t = n_tables - 1 - planner->order[i].idx;
+        struct cut_table *table = &planner->tables[t];
 
-        if (!place_piece(planner, &planner->tables[t]))
-            stuck = t;
-        else if (*hottest == n_tables &&
-                 more_cuts(planner, t, planner->tables[t].n_cuts))
+        for (table->n_placed = 0; table->n_placed < table->n_cuts;)
+            if (!place_piece(planner, table))
+                return t;
+        if (*hottest == n_tables && table->n_cuts &&
+            more_cuts(planner, t, table->n_cuts))
             *hottest = t;
     }
-    mem_free(pieces);
-    return stuck;
+    return n_tables;
 }
 
 static void plan_in_rounds(struct planner *planner)
@@ -306,6 +255,7 @@ static void planner_init(struct planner *planner, const struct problem *problem,
         .cost = ARENA_NEW(arena, double, n),
         .room_bytes = ARENA_NEW(arena, uint64_t, n),
         .free_bytes = ARENA_NEW(arena, uint64_t, n),
+        .order = ARENA_NEW(arena, struct ranked, problem->n_tables),
         .best_cost = INFINITY};
     for (uint32_t g = 0; g < n; g++)
         planner->room_bytes[g] = cluster_room_bytes(cluster, g);
@@ -350,37 +300,23 @@ static int start(struct planner *planner, struct err *err)
 
 int rival_hugectr(struct plan *plan, const struct contender *self,
                   const struct contender_inputs *inputs, struct arena *arena,
-                  struct err *err)
+                  struct arena *scratch, struct err *err)
 {
-    double start_ms = clock_ms();
-    struct planner planner = {0};
-    struct arena scratch;
-    int rc = -1;
+    struct planner planner;
 
     (void)self;
-    arena_init(&scratch);
-    if (rival_check_constraints(&plan->problem, "HugeCTR", err))
-        goto out;
-    planner_init(&planner, &plan->problem, inputs->oracle, &scratch);
+    planner_init(&planner, &plan->problem, inputs->oracle, scratch);
+    planner.best =
+        ARENA_NEW(arena, struct shard, plan->problem.n_tables * planner.n_gpus);
     plan_evenly(&planner);
     if (start(&planner, err))
-        goto out;
+        return -1;
     plan_in_rounds(&planner);
-    if (!planner.best) {
-        err_set(err, ERR_NO_PLAN,
-                "no plan was found: none of HugeCTR's planner does");
-        goto out;
-    }
+    if (isinf(planner.best_cost))
+        return err_set(err, ERR_NO_PLAN,
+                       "no plan was found: none of HugeCTR's planner does");
     plan->n_shards = planner.n_best;
-    plan->shards = ARENA_NEW(arena, struct shard, plan->n_shards);
-    memcpy(plan->shards, planner.best, planner.n_best * sizeof(*planner.best));
-    plan->search = "rival:hugectr";
-    plan->stopped = "done";
-    plan->seed = 0;
+    plan->shards = planner.best;
     plan->n_evaluations = planner.n_rounds;
-    rc = search_finish(plan, inputs->oracle, start_ms, arena, err);
-out:
-    mem_free(planner.best);
-    arena_release(&scratch);
-    return rc;
+    return 0;
 }

@@ -42,8 +42,6 @@ struct sharding_option {
     enum shard_kind kind;
     uint32_t n_shards;   /* as TorchRec counts them: some may have no rows */
     uint32_t n_full;     /* those with as many rows as there may be */
-    uint64_t rows;       /* of a full shard */
-    uint32_t columns;    /* of a shard */
     double ms;           /* of a shard, also of one without rows */
     uint64_t bytes;      /* of a full shard */
     uint64_t rest_bytes; /* of the one behind them, if it has rows */
@@ -81,14 +79,14 @@ struct planner {
 /* --- options --- */
 
 /* Equal parts of at least MIN_COLUMNS and --min-width, whole vectors of four;
- * all columns where there are none such. */
-static uint32_t part_columns(uint32_t dim, uint32_t min_width)
+ * one of all columns where there are none such. */
+static uint32_t n_column_shards(uint32_t dim, uint32_t min_width)
 {
     for (uint32_t columns = min_width > MIN_COLUMNS ? min_width : MIN_COLUMNS;
          columns < dim; columns += TABLE_COLUMN_STEP)
         if (dim % columns == 0)
-            return columns;
-    return dim;
+            return dim / columns;
+    return 1;
 }
 
 /* Cuts the table by the type; false where there is nothing to cut. */
@@ -99,11 +97,8 @@ static bool cut(struct sharding_option *option, const struct problem *problem,
     uint32_t n_ranks = problem->cluster.n_devices;
     uint32_t n_local = cluster_group(&problem->cluster);
 
-    *option = (struct sharding_option){.type = type,
-                                       .kind = SHARD_TABLE,
-                                       .n_shards = 1,
-                                       .rows = table->num_embeddings,
-                                       .columns = table->dim};
+    *option = (struct sharding_option){
+        .type = type, .kind = SHARD_TABLE, .n_shards = 1};
     switch (type) {
     case DATA_PARALLEL:
         option->kind = SHARD_REPLICATE;
@@ -113,8 +108,8 @@ static bool cut(struct sharding_option *option, const struct problem *problem,
         break;
     case COLUMN_WISE:
     case TABLE_COLUMN_WISE:
-        option->columns = part_columns(table->dim, problem_min_width(problem));
-        option->n_shards = table->dim / option->columns;
+        option->n_shards =
+            n_column_shards(table->dim, problem_min_width(problem));
         if (option->n_shards > 1)
             option->kind = SHARD_COLUMN;
         break;
@@ -122,16 +117,17 @@ static bool cut(struct sharding_option *option, const struct problem *problem,
     case TABLE_ROW_WISE:
         option->kind = SHARD_ROW;
         option->n_shards = type == ROW_WISE ? n_ranks : n_local;
-        option->rows = (table->num_embeddings - 1) / option->n_shards + 1;
         break;
     case N_SHARDING_TYPES:
         return false;
     }
-    option->n_full = option->rows < table->num_embeddings
-                         ? (uint32_t)(table->num_embeddings / option->rows)
-                         : option->n_shards;
-    if (option->kind == SHARD_ROW)
-        return option->rows < table->num_embeddings;
+    option->n_full = option->n_shards;
+    if (option->kind == SHARD_ROW) {
+        uint64_t rows = (table->num_embeddings - 1) / option->n_shards + 1;
+
+        option->n_full = (uint32_t)(table->num_embeddings / rows);
+        return rows < table->num_embeddings;
+    }
     return option->kind != SHARD_REPLICATE || n_ranks > 1;
 }
 
@@ -140,20 +136,7 @@ static struct shard shard_of(const struct problem *problem, uint32_t t,
                              const struct sharding_option *option, uint32_t i,
                              uint32_t rank)
 {
-    struct shard shard = shard_whole(problem, t, rank);
-
-    shard.kind = option->kind;
-    if (option->kind == SHARD_COLUMN) {
-        shard.col_begin = i * option->columns;
-        shard.col_end = shard.col_begin + option->columns;
-    } else if (option->kind == SHARD_ROW) {
-        uint64_t end = shard.row_end;
-
-        shard.row_begin = i < end / option->rows + 1 ? i * option->rows : end;
-        if (end - shard.row_begin > option->rows)
-            shard.row_end = shard.row_begin + option->rows;
-    }
-    return shard;
+    return rival_piece(problem, t, option->kind, i, option->n_shards, rank);
 }
 
 /* Bytes of state that TorchRec reckons for so many of weights. */
@@ -488,7 +471,7 @@ static void fill_shards(struct plan *plan, struct planner *planner,
 }
 
 static int planner_init(struct planner *planner, const struct problem *problem,
-                        const struct contender_inputs *inputs, double start_ms,
+                        const struct contender_inputs *inputs,
                         struct arena *arena, struct err *err)
 {
     uint32_t n = (uint32_t)problem->n_tables;
@@ -512,7 +495,7 @@ static int planner_init(struct planner *planner, const struct problem *problem,
         .best = ARENA_NEW(arena, struct sharding_option, n),
         .best_ms = INFINITY,
         .end_ms =
-            inputs->limit_ms > 0 ? start_ms + inputs->limit_ms : INFINITY};
+            inputs->limit_ms > 0 ? clock_ms() + inputs->limit_ms : INFINITY};
     for (uint32_t t = 0; t < n; t++)
         if (list_options(planner, t, arena, err))
             return -1;
@@ -521,35 +504,24 @@ static int planner_init(struct planner *planner, const struct problem *problem,
 
 int rival_torchrec(struct plan *plan, const struct contender *self,
                    const struct contender_inputs *inputs, struct arena *arena,
-                   struct err *err)
+                   struct arena *scratch, struct err *err)
 {
-    double start_ms = clock_ms();
     struct planner planner;
-    struct arena scratch;
-    int rc = -1;
 
     (void)self;
-    arena_init(&scratch);
-    if (rival_check_constraints(&plan->problem, "TorchRec", err))
-        goto out;
-    if (planner_init(&planner, &plan->problem, inputs, start_ms, &scratch, err))
-        goto out;
+    if (planner_init(&planner, &plan->problem, inputs, scratch, err))
+        return -1;
     propose_greedily(&planner, false);
     propose_greedily(&planner, true);
     propose_uniform(&planner);
-    if (isinf(planner.best_ms)) {
-        err_set(err, ERR_NO_PLAN,
-                "no plan was found: none of TorchRec's %llu proposals does",
-                (unsigned long long)planner.n_proposals);
-        goto out;
-    }
+    if (isinf(planner.best_ms))
+        return err_set(err, ERR_NO_PLAN,
+                       "no plan was found: none of TorchRec's %llu proposals "
+                       "does",
+                       (unsigned long long)planner.n_proposals);
     fill_shards(plan, &planner, arena);
-    plan->search = "rival:torchrec";
-    plan->stopped = clock_ms() < planner.end_ms ? "done" : "time";
-    plan->seed = 0;
+    if (clock_ms() >= planner.end_ms)
+        plan->stopped = "time";
     plan->n_evaluations = planner.n_proposals;
-    rc = search_finish(plan, inputs->oracle, start_ms, arena, err);
-out:
-    arena_release(&scratch);
-    return rc;
+    return 0;
 }

@@ -31,7 +31,7 @@ struct replan_report {
  * One search, whatever the limit, looks for layouts of which none both moves
  * and costs more than another, and the limit picks the cheapest that moves no
  * more: so more movement never makes a plan worse. It starts from the old plan
- * grown in place (search/carry_over.h) and from what search_full finds, with
+ * grown in place (search/movement.h) and from what search_full finds, with
  * its GPUs named such that little moves; it anneals without a limit, then under
  * limits that rise from nothing to what the cheapest layout moves; and what it
  * finds goes back home unit by unit. Takes two to three times what search_full

@@ -130,6 +130,12 @@ struct contender {
                  struct err *err);
     /* Of a baseline: by which tables go, the largest first; NULL: at random. */
     double (*figure)(const struct table *table);
+    /* Of all but our own: the rule, which sets the plan's shards and
+     * n_evaluations, and `stopped` unless it is done. */
+    int (*rule)(struct plan *plan, const struct contender *self,
+                const struct contender_inputs *inputs, struct arena *arena,
+                struct arena *scratch, struct err *err);
+    const char *author; /* of others': whose, who knows no pins or groups */
 };
 /*
  * NULL-name-terminated:
@@ -148,17 +154,18 @@ struct contender {
  */
 const struct contender *search_contenders(void);
 
-/* Of the list, those in files of their own. */
+/* Of the list, the rules in files of their own. */
 int rival_torchrec(struct plan *plan, const struct contender *self,
                    const struct contender_inputs *inputs, struct arena *arena,
-                   struct err *err) MUST_CHECK;
+                   struct arena *scratch, struct err *err) MUST_CHECK;
 int rival_hugectr(struct plan *plan, const struct contender *self,
                   const struct contender_inputs *inputs, struct arena *arena,
-                  struct err *err) MUST_CHECK;
+                  struct arena *scratch, struct err *err) MUST_CHECK;
 
-/* ERR_NO_PLAN where a table is pinned or in a group: the planner named cannot
- * be told so. */
-int rival_check_constraints(const struct problem *problem, const char *planner,
-                            struct err *err) MUST_CHECK;
+/* Piece i of n of a table: equal blocks of rows, of which the last ones may
+ * have fewer or none, or equal columns; whole and replicas alike. */
+struct shard rival_piece(const struct problem *problem, uint32_t table,
+                         enum shard_kind kind, uint32_t i, uint32_t n,
+                         uint32_t device);
 
 #endif
