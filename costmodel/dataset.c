@@ -49,10 +49,8 @@ static uint32_t find_row(struct row_index *index, const double *x)
     for (; index->slots[at]; at = (at + 1) & (index->n_slots - 1))
         if (!memcmp(index->x + (index->slots[at] - 1) * n, x, n * sizeof(*x)))
             return index->slots[at] - 1;
-    if (index->n_rows == index->capacity) {
-        index->capacity *= 2;
-        index->x = mem_grow(index->x, index->capacity, n * sizeof(*x));
-    }
+    index->x =
+        mem_room(index->x, index->n_rows, &index->capacity, n * sizeof(*x));
     memcpy(index->x + index->n_rows * n, x, n * sizeof(*x));
     index->slots[at] = (uint32_t)++index->n_rows;
     return index->slots[at] - 1;
@@ -75,9 +73,6 @@ static void make_room(struct dataset *dataset, struct row_index *index,
     while (index->n_slots < 2 * n_tables)
         index->n_slots *= 2;
     index->slots = mem_alloc(index->n_slots, sizeof(*index->slots));
-    index->capacity = 1024;
-    index->x =
-        mem_grow(NULL, index->capacity, index->n_columns * sizeof(*index->x));
     dataset->samples = ARENA_NEW(arena, const struct sample *, n_kept);
     dataset->ms = ARENA_NEW(arena, double, n_kept);
     dataset->first = ARENA_NEW(arena, uint32_t, n_kept + 1);

@@ -11,67 +11,39 @@
 static const unsigned char magic[8] = {0x89, 'N', 'S', 'H',
                                        'A',  'R', 'D', '\n'};
 
-#define PREFIX_BYTES 24 /* magic, version, H, N */
-#define HASH_BYTES 8
+/* The file's first bytes as they lie in memory. */
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "a model file holds little-endian numbers");
+struct prefix {
+    unsigned char magic[8];
+    uint32_t version, n_header;
+    uint64_t n_params;
+};
+#define HASH_BYTES sizeof(uint64_t)
 #define ALIGNMENT 64
-
-static void put_uint(unsigned char *at, uint64_t value, unsigned n_bytes)
-{
-    for (unsigned i = 0; i < n_bytes; i++)
-        at[i] = (unsigned char)(value >> (8 * i));
-}
-
-static uint64_t get_uint(const unsigned char *at, unsigned n_bytes)
-{
-    uint64_t value = 0;
-
-    for (unsigned i = 0; i < n_bytes; i++)
-        value |= (uint64_t)at[i] << (8 * i);
-    return value;
-}
-
-static void put_floats(unsigned char *at, const float *x, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        uint32_t bits;
-
-        memcpy(&bits, &x[i], sizeof(bits));
-        put_uint(at + 4 * i, bits, 4);
-    }
-}
-
-static void get_floats(const unsigned char *at, float *x, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        const uint32_t bits = (uint32_t)get_uint(at + 4 * i, 4);
-
-        memcpy(&x[i], &bits, sizeof(bits));
-    }
-}
 
 void model_to_bytes(struct model *model, const char **data, size_t *len,
                     struct arena *arena)
 {
     json_t *root = model_to_json(model);
-    char *header = json_to_text(root);
+    char *header = json_to_text(root), *out;
     const size_t n_text = strlen(header), n_params = model->mlp.n_params;
-    size_t n_header = n_text, n_hashed;
-    unsigned char *out;
+    const size_t n_padded = (sizeof(struct prefix) + n_text + ALIGNMENT - 1) /
+                            ALIGNMENT * ALIGNMENT;
+    const size_t n_hashed = n_padded + n_params * sizeof(float);
+    struct prefix prefix = {.version = MODEL_VERSION,
+                            .n_header = (uint32_t)(n_padded - sizeof(prefix)),
+                            .n_params = n_params};
 
-    while ((PREFIX_BYTES + n_header) % ALIGNMENT)
-        n_header++;
-    n_hashed = PREFIX_BYTES + n_header + 4 * n_params;
+    memcpy(prefix.magic, magic, sizeof(magic));
     out = arena_alloc(arena, n_hashed + HASH_BYTES, 1);
-    memcpy(out, magic, sizeof(magic));
-    put_uint(out + 8, MODEL_VERSION, 4);
-    put_uint(out + 12, n_header, 4);
-    put_uint(out + 16, n_params, 8);
-    memset(out + PREFIX_BYTES, ' ', n_header);
-    memcpy(out + PREFIX_BYTES, header, n_text);
-    put_floats(out + PREFIX_BYTES + n_header, model->mlp.params, n_params);
+    memset(out, ' ', n_padded);
+    memcpy(out, &prefix, sizeof(prefix));
+    memcpy(out + sizeof(prefix), header, n_text);
+    memcpy(out + n_padded, model->mlp.params, n_params * sizeof(float));
     model->hash = hash_bytes(out, n_hashed, 0);
-    put_uint(out + n_hashed, model->hash, HASH_BYTES);
-    *data = (const char *)out;
+    memcpy(out + n_hashed, &model->hash, HASH_BYTES);
+    *data = out;
     *len = n_hashed + HASH_BYTES;
     mem_free(header);
     json_decref(root);
@@ -79,51 +51,49 @@ void model_to_bytes(struct model *model, const char **data, size_t *len,
 
 /* The frame: where header and weights lie. */
 struct frame {
-    const unsigned char *header, *weights;
-    size_t n_header, n_params;
-    uint32_t version;
+    const char *header, *weights;
+    struct prefix prefix;
     uint64_t hash;
 };
 
-static int read_frame(struct frame *frame, const unsigned char *data,
-                      size_t len, const char *where, struct err *err)
+static int read_frame(struct frame *frame, const char *data, size_t len,
+                      const char *where, struct err *err)
 {
-    uint64_t version, n_header, n_params, want;
+    struct prefix *prefix = &frame->prefix;
+    uint64_t want, hash;
 
     if (len < sizeof(magic) || memcmp(data, magic, sizeof(magic)))
         return err_set(err, ERR_INPUT,
                        "%s: not a model file (it does not start as one)",
                        where);
-    if (len < PREFIX_BYTES + HASH_BYTES)
+    if (len < sizeof(*prefix) + HASH_BYTES)
         return err_set(err, ERR_INPUT, "%s: truncated to %zu bytes", where,
                        len);
-    version = get_uint(data + 8, 4);
-    if (version < MODEL_OLDEST_VERSION || version > MODEL_VERSION)
+    memcpy(prefix, data, sizeof(*prefix));
+    if (prefix->version < MODEL_OLDEST_VERSION ||
+        prefix->version > MODEL_VERSION)
         return err_set(err, ERR_INPUT,
-                       "%s: was written in model format %llu, this program "
+                       "%s: was written in model format %u, this program "
                        "reads %d to %d",
-                       where, (unsigned long long)version, MODEL_OLDEST_VERSION,
+                       where, prefix->version, MODEL_OLDEST_VERSION,
                        MODEL_VERSION);
-    frame->version = (uint32_t)version;
-    n_header = get_uint(data + 12, 4);
-    n_params = get_uint(data + 16, 8);
-    if (n_header > MODEL_MAX_HEADER || n_params > UINT32_MAX)
+    if (prefix->n_header > MODEL_MAX_HEADER || prefix->n_params > UINT32_MAX)
         return err_set(err, ERR_INPUT,
-                       "%s: claims a header of %llu bytes and %llu weights, "
+                       "%s: claims a header of %u bytes and %llu weights, "
                        "which is absurd",
-                       where, (unsigned long long)n_header,
-                       (unsigned long long)n_params);
-    want = PREFIX_BYTES + n_header + 4 * n_params + HASH_BYTES;
+                       where, prefix->n_header,
+                       (unsigned long long)prefix->n_params);
+    frame->header = data + sizeof(*prefix);
+    frame->weights = frame->header + prefix->n_header;
+    want = sizeof(*prefix) + prefix->n_header +
+           prefix->n_params * sizeof(float) + HASH_BYTES;
     if (len != want)
         return err_set(err, ERR_INPUT, "%s: %s: %zu bytes instead of %llu",
                        where, len < want ? "truncated" : "too long", len,
                        (unsigned long long)want);
-    frame->header = data + PREFIX_BYTES;
-    frame->n_header = (size_t)n_header;
-    frame->weights = frame->header + n_header;
-    frame->n_params = (size_t)n_params;
     frame->hash = hash_bytes(data, len - HASH_BYTES, 0);
-    if (frame->hash != get_uint(data + len - HASH_BYTES, HASH_BYTES))
+    memcpy(&hash, data + len - HASH_BYTES, HASH_BYTES);
+    if (frame->hash != hash)
         return err_set(err, ERR_INPUT, "%s: damaged: the checksum does not fit",
                        where);
     return 0;
@@ -133,13 +103,15 @@ static int read_weights(struct model *model, const struct mlp_shape *shape,
                         const struct frame *frame, const char *where,
                         struct arena *arena, struct err *err)
 {
-    if (frame->n_params != mlp_n_params(shape))
+    const size_t n = mlp_n_params(shape);
+
+    if (frame->prefix.n_params != n)
         return err_set(err, ERR_INPUT,
                        "%s: has %zu weights where its shape takes %zu", where,
-                       frame->n_params, mlp_n_params(shape));
+                       (size_t)frame->prefix.n_params, n);
     mlp_init(&model->mlp, shape, arena);
-    get_floats(frame->weights, model->mlp.params, frame->n_params);
-    for (size_t i = 0; i < frame->n_params; i++)
+    memcpy(model->mlp.params, frame->weights, n * sizeof(float));
+    for (size_t i = 0; i < n; i++)
         if (!isfinite(model->mlp.params[i]))
             return err_set(err, ERR_INPUT,
                            "%s: weight %zu is not a finite number", where, i);
@@ -155,16 +127,12 @@ int model_parse(struct model *model, const char *data, size_t len,
     int rc = -1;
 
     memset(model, 0, sizeof(*model));
-    if (read_frame(&frame, (const unsigned char *)data, len, where, err))
+    if (read_frame(&frame, data, len, where, err) ||
+        json_parse(&root, frame.header, frame.prefix.n_header, where, err) ||
+        model_from_json(model, &shape, root, where, arena, err) ||
+        read_weights(model, &shape, &frame, where, arena, err))
         goto out;
-    if (json_parse(&root, (const char *)frame.header, frame.n_header, where,
-                   err))
-        goto out;
-    if (model_from_json(model, &shape, root, where, arena, err))
-        goto out;
-    if (read_weights(model, &shape, &frame, where, arena, err))
-        goto out;
-    model->format = frame.version;
+    model->format = frame.prefix.version;
     model->hash = frame.hash;
     rc = 0;
 out:
@@ -183,18 +151,17 @@ void model_range_add(struct model_range *range, uint32_t batch)
 
 void model_add_range(struct model *model, const struct sample_setting *setting)
 {
-    struct model_range *range = model->ranges;
+    size_t i = 0;
 
-    while (range < model->ranges + model->n_ranges &&
-           (range->precision != setting->precision ||
-            range->optimizer != setting->optimizer))
-        range++;
-    if (range == model->ranges + model->n_ranges) {
-        *range = (struct model_range){setting->precision, setting->optimizer,
-                                      setting->batch, setting->batch, 0};
-        model->n_ranges++;
-    }
-    model_range_add(range, setting->batch);
+    while (i < model->n_ranges &&
+           (model->ranges[i].precision != setting->precision ||
+            model->ranges[i].optimizer != setting->optimizer))
+        i++;
+    if (i == model->n_ranges)
+        model->ranges[model->n_ranges++] =
+            (struct model_range){setting->precision, setting->optimizer,
+                                 setting->batch, setting->batch, 0};
+    model_range_add(&model->ranges[i], setting->batch);
 }
 
 static const char *known(const char *text)
@@ -290,26 +257,16 @@ const char *setting_text(const struct sample_setting *setting,
 }
 
 /* "a|b|c": the names whose bits are set. */
-static const char *join_names(unsigned mask, const char *(*name)(unsigned id),
+static const char *join_names(unsigned mask, const char *const *names,
                               struct arena *arena)
 {
     const char *list = "";
 
-    for (unsigned id = 0; mask >> id; id++)
-        if (mask >> id & 1)
+    for (unsigned i = 0; mask >> i; i++)
+        if (mask >> i & 1)
             list =
-                arena_printf(arena, "%s%s%s", list, *list ? "|" : "", name(id));
+                arena_printf(arena, "%s%s%s", list, *list ? "|" : "", names[i]);
     return list;
-}
-
-static const char *precision_of(unsigned id)
-{
-    return precision_name((enum precision)id);
-}
-
-static const char *optimizer_of(unsigned id)
-{
-    return optimizer_name((enum optimizer)id);
 }
 
 const char *model_setting_text(const struct model *model, struct arena *arena)
@@ -331,8 +288,8 @@ const char *model_setting_text(const struct model *model, struct arena *arena)
     }
     text =
         arena_printf(arena, "%s, %s, %s, batch %u", device_text(&device, arena),
-                     join_names(precisions, precision_of, arena),
-                     join_names(optimizers, optimizer_of, arena), batch_min);
+                     join_names(precisions, precision_names, arena),
+                     join_names(optimizers, optimizer_names, arena), batch_min);
     return batch_min == batch_max
                ? text
                : arena_printf(arena, "%s to %u", text, batch_max);

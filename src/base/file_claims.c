@@ -109,10 +109,8 @@ static void add(const char *path, const struct identity *identity,
     struct claim *claim;
     size_t size = strlen(path) + 1;
 
-    if (claims.n == claims.cap) {
-        claims.cap = 2 * claims.cap + 8;
-        claims.list = mem_grow(claims.list, claims.cap, sizeof claims.list[0]);
-    }
+    claims.list =
+        mem_room(claims.list, claims.n, &claims.cap, sizeof *claims.list);
     claim = &claims.list[claims.n++];
     *claim = (struct claim){mem_grow(NULL, size, 1), *identity, uses};
     memcpy(claim->path, path, size);

@@ -78,6 +78,14 @@ void *mem_grow(void *ptr, size_t n, size_t size)
     return grown;
 }
 
+void *mem_room(void *list, size_t n, size_t *cap, size_t size)
+{
+    if (n < *cap)
+        return list;
+    *cap = 2 * *cap + 64;
+    return mem_grow(list, *cap, size);
+}
+
 void *mem_take(size_t size)
 {
     return mem_grow(NULL, 1, size);

@@ -32,6 +32,9 @@ void *mem_alloc(size_t n, size_t size) NEVER_NULL;
 /* As realloc of n * size bytes (new bytes not zeroed, 16-byte aligned); the
  * pointer must come from mem_grow or be NULL. Free with mem_free. */
 void *mem_grow(void *ptr, size_t n, size_t size) NEVER_NULL;
+/* The same with room for at least one more than the n items that it holds; *cap
+ * says for how many. */
+void *mem_room(void *list, size_t n, size_t *cap, size_t size) NEVER_NULL;
 void mem_free(void *ptr);
 /* mem_grow(NULL, 1, size), for libraries that take an allocator. */
 void *mem_take(size_t size) NEVER_NULL;

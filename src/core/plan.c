@@ -180,11 +180,8 @@ struct shards {
 
 static struct shard *add_shard(struct shards *out, const struct shard *shard)
 {
-    if (out->n == out->capacity) {
-        out->capacity = 2 * out->capacity + 64;
-        out->shards =
-            mem_grow(out->shards, out->capacity, sizeof(*out->shards));
-    }
+    out->shards =
+        mem_room(out->shards, out->n, &out->capacity, sizeof(*out->shards));
     memcpy(&out->shards[out->n], shard, sizeof(*shard));
     return &out->shards[out->n++];
 }

@@ -73,11 +73,8 @@ static void note_move(struct matching *matching, const struct shard *cells,
 
     if (!moves)
         return;
-    if (moves->n_moves == matching->capacity) {
-        matching->capacity = 2 * matching->capacity + 64;
-        moves->moves =
-            mem_grow(moves->moves, matching->capacity, sizeof(*moves->moves));
-    }
+    moves->moves = mem_room(moves->moves, moves->n_moves, &matching->capacity,
+                            sizeof(*moves->moves));
     moves->moves[moves->n_moves++] = (struct move){
         .table = cells->table,
         .row_begin = cells->row_begin,

@@ -62,10 +62,8 @@ void csv_release(struct csv *csv)
 
 static void add_field(struct csv *csv, char *field)
 {
-    if (csv->n_fields == csv->cap) {
-        csv->cap = csv->cap ? 2 * csv->cap : 32;
-        csv->fields = mem_grow(csv->fields, csv->cap, sizeof(csv->fields[0]));
-    }
+    csv->fields =
+        mem_room(csv->fields, csv->n_fields, &csv->cap, sizeof(*csv->fields));
     csv->fields[csv->n_fields++] = field;
 }
 

@@ -215,8 +215,7 @@ void *query_list(struct query *query, take_item *take, size_t size, size_t *n,
             goto out;
         if (!has_row)
             break;
-        if (n_found == cap)
-            list = mem_grow(list, cap = 2 * cap + 64, size);
+        list = mem_room(list, n_found, &cap, size);
         if (take(query, list + n_found * size,
                  n_found ? list + (n_found - 1) * size : NULL, arena, err))
             goto out;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/hash.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "io/csv.h"
 #include "io/tables_private.h"
@@ -63,7 +63,7 @@ struct reader {
     size_t n_fields;
     struct table *tables; /* owned, grown */
     size_t *lines;        /* owned, grown; where each table stands */
-    size_t n_tables, cap;
+    size_t n_tables, tables_cap, lines_cap;
 };
 
 /* Functions that judge a cell leave "file:line: " to read_tables. */
@@ -144,37 +144,37 @@ static int read_text(const struct reader *reader, enum column column,
     return 0;
 }
 
+/* One of the names, which `what` lists. */
+static int read_choice(const struct reader *reader, enum column column,
+                       const char *const *names, const char *what,
+                       uint32_t *out, struct err *err)
+{
+    const char *text = cell(reader, column);
+    int choice = text_choice(names, text);
+
+    if (!*text)
+        return 0;
+    if (choice < 0)
+        return bad_cell(reader, column, what, err);
+    *out = (uint32_t)choice;
+    return 0;
+}
+
 static int read_formats(const struct reader *reader, struct table *table,
                         struct err *err)
 {
-    const char *output = cell(reader, COLUMN_OUTPUT);
-    const char *precision = cell(reader, COLUMN_PRECISION);
-    const char *comm = cell(reader, COLUMN_COMM_PRECISION);
-    const char *optimizer = cell(reader, COLUMN_OPTIMIZER);
+    static const char precisions[] = "fp32, fp16, bf16 or int8";
 
-    if (!strcmp(output, "sequence"))
-        table->output = OUTPUT_SEQUENCE;
-    else if (*output && strcmp(output, "pooled") != 0)
-        return bad_cell(reader, COLUMN_OUTPUT, "pooled or sequence", err);
-    if (*precision && text_choice(precision_names, precision) < 0)
-        return bad_cell(reader, COLUMN_PRECISION, "fp32, fp16, bf16 or int8",
-                        err);
-    if (*comm && text_choice(precision_names, comm) < 0)
-        return bad_cell(reader, COLUMN_COMM_PRECISION,
-                        "fp32, fp16, bf16 or int8", err);
-    if (*optimizer && text_choice(optimizer_names, optimizer) < 0)
-        return bad_cell(reader, COLUMN_OPTIMIZER,
-                        "sgd, rowwise_adagrad, adagrad or adam", err);
-    if (*precision)
-        table->precision =
-            (enum precision)text_choice(precision_names, precision);
-    if (*comm)
-        table->comm_precision =
-            (enum precision)text_choice(precision_names, comm);
-    if (*optimizer)
-        table->optimizer =
-            (enum optimizer)text_choice(optimizer_names, optimizer);
-    return 0;
+    if (read_choice(reader, COLUMN_OUTPUT, table_output_names,
+                    "pooled or sequence", &table->output, err) ||
+        read_choice(reader, COLUMN_PRECISION, precision_names, precisions,
+                    &table->precision, err) ||
+        read_choice(reader, COLUMN_COMM_PRECISION, precision_names, precisions,
+                    &table->comm_precision, err))
+        return -1;
+    return read_choice(reader, COLUMN_OPTIMIZER, optimizer_names,
+                       "sgd, rowwise_adagrad, adagrad or adam",
+                       &table->optimizer, err);
 }
 
 /* "table|column" -> a mask of kinds. */
@@ -286,13 +286,10 @@ static int read_tables(struct reader *reader, struct arena *arena,
             return -1;
         if (!found)
             return 0;
-        if (reader->n_tables == reader->cap) {
-            reader->cap = reader->cap ? 2 * reader->cap : 64;
-            reader->tables = mem_grow(reader->tables, reader->cap,
-                                      sizeof(reader->tables[0]));
-            reader->lines =
-                mem_grow(reader->lines, reader->cap, sizeof(reader->lines[0]));
-        }
+        reader->tables = mem_room(reader->tables, reader->n_tables,
+                                  &reader->tables_cap, sizeof(struct table));
+        reader->lines = mem_room(reader->lines, reader->n_tables,
+                                 &reader->lines_cap, sizeof(size_t));
         if (read_table(reader, &reader->tables[reader->n_tables], arena, err))
             return err_prefix(err, "%s:%zu", reader->csv.source,
                               reader->csv.record_line);
@@ -418,36 +415,26 @@ static int read_header(struct reader *reader, struct arena *arena,
     return 0;
 }
 
-/* A hash set of the names, open addressing, at most half full. */
+/* By a set of the names, each with its line. */
 static int check_unique(const struct reader *reader, struct err *err)
 {
+    json_t *lines = json_object();
     char shown[TABLES_SHOWN_MAX];
-    size_t n_slots = 64, *slots; /* 1 + index of a table, or 0 */
-    int rc = -1;
+    int rc = 0;
 
-    while (n_slots < 2 * reader->n_tables)
-        n_slots *= 2;
-    slots = mem_alloc(n_slots, sizeof(slots[0]));
-    for (size_t i = 0; i < reader->n_tables; i++) {
+    for (size_t i = 0; i < reader->n_tables && !rc; i++) {
         const char *name = reader->tables[i].name;
-        size_t slot = hash_bytes(name, strlen(name), 0) & (n_slots - 1);
+        const json_t *line = json_object_get(lines, name);
 
-        for (; slots[slot]; slot = (slot + 1) & (n_slots - 1)) {
-            size_t other = slots[slot] - 1;
-
-            if (strcmp(reader->tables[other].name, name) != 0)
-                continue;
-            err_set(err, ERR_INPUT,
-                    "%s:%zu: the name '%s' stands in line %zu already",
-                    reader->csv.source, reader->lines[i],
-                    tables_shown(shown, name), reader->lines[other]);
-            goto out;
-        }
-        slots[slot] = i + 1;
+        if (line)
+            rc = err_set(err, ERR_INPUT,
+                         "%s:%zu: the name '%s' stands in line %lld already",
+                         reader->csv.source, reader->lines[i],
+                         tables_shown(shown, name), json_integer_value(line));
+        json_object_set_new(lines, name,
+                            json_integer((json_int_t)reader->lines[i]));
     }
-    rc = 0;
-out:
-    mem_free(slots);
+    json_decref(lines);
     return rc;
 }
 
