@@ -46,6 +46,7 @@ struct point {
 struct points {
     struct point *at; /* owned */
     size_t n;
+    double low, high; /* the least and the most bytes */
 };
 
 static bool is_like(const struct comm_sample *a, const struct comm_sample *b)
@@ -83,31 +84,27 @@ static struct points take_points(const struct comm_sample *samples, size_t n,
                                  const struct comm_sample *like,
                                  enum comm_form form)
 {
-    struct points points = {mem_alloc(n, sizeof(*points.at)), 0};
+    struct points points = {mem_alloc(n, sizeof(*points.at)), 0, INFINITY, 0};
 
     for (size_t i = 0; i < n; i++) {
         const struct comm_sample *sample = &samples[i];
+        const double bytes = bytes_by(form, sample);
 
-        if (is_like(sample, like) && is_usable(sample))
-            points.at[points.n++] = (struct point){
-                .bytes = bytes_by(form, sample),
-                .us = 1000 * sample->time.median_ms,
-                .fold = fold_of(sample),
-            };
+        if (!is_like(sample, like) || !is_usable(sample))
+            continue;
+        points.at[points.n++] = (struct point){
+            bytes, 1000 * sample->time.median_ms, fold_of(sample)};
+        points.low = fmin(points.low, bytes);
+        points.high = fmax(points.high, bytes);
     }
     return points;
 }
 
 static bool has_three_sizes(const struct points *points)
 {
-    double low = INFINITY, high = 0;
-
-    for (size_t i = 0; i < points->n; i++) {
-        low = fmin(low, points->at[i].bytes);
-        high = fmax(high, points->at[i].bytes);
-    }
     for (size_t i = 0; i < points->n; i++)
-        if (points->at[i].bytes > low && points->at[i].bytes < high)
+        if (points->at[i].bytes > points->low &&
+            points->at[i].bytes < points->high)
             return true;
     return false;
 }
@@ -117,12 +114,8 @@ static bool has_three_sizes(const struct points *points)
 static void place_knots(struct comm_curve *curve, const struct points *points,
                         uint32_t n_knots)
 {
-    double low = INFINITY, high = 0;
+    const double low = points->low, high = points->high;
 
-    for (size_t i = 0; i < points->n; i++) {
-        low = fmin(low, points->at[i].bytes);
-        high = fmax(high, points->at[i].bytes);
-    }
     curve->n_knots = n_knots;
     for (uint32_t k = 0; k < n_knots; k++) {
         double nearest = INFINITY;
@@ -192,15 +185,11 @@ static void refine(struct comm_curve *curve, const struct points *points,
         const struct point *point = &points->at[i];
         double residual =
             fabs(comm_curve_us(curve, point->bytes) / point->us - 1);
-        uint32_t k = curve->n_knots - 1;
         double share;
+        uint32_t k = comm_curve_knot(curve, point->bytes, &share);
 
         if ((int)point->fold == without_fold)
             continue;
-        while (k > 1 && point->bytes < curve->bytes[k - 1])
-            k--;
-        share = (point->bytes - curve->bytes[k - 1]) /
-                (curve->bytes[k] - curve->bytes[k - 1]);
         add_row(&equations, (const uint32_t[]){k - 1, k},
                 (const double[]){(1 - share) * guess[k - 1] / point->us,
                                  share * guess[k] / point->us},
@@ -396,13 +385,6 @@ static size_t witness_of(const char *kind)
     return w;
 }
 
-/* Median and 90th percentile of n errors. */
-static void summarise(double *errors, size_t n, double *median, double *p90)
-{
-    *median = n ? stats_median(errors, n) : NAN;
-    *p90 = n ? stats_quantile(errors, n, 0.9) : NAN;
-}
-
 void comm_fit_validate(struct comm_errors *errors,
                        const struct comm_sample *samples, size_t n,
                        const struct comm_sample *like)
@@ -437,9 +419,10 @@ void comm_fit_validate(struct comm_errors *errors,
                 uneven[errors->n_uneven++] = error;
         }
     }
-    summarise(all, errors->n, &errors->median_frac, &errors->p90_frac);
-    summarise(uneven, errors->n_uneven, &errors->uneven_median_frac,
-              &errors->uneven_p90_frac);
+    errors->median_frac = stats_median(all, errors->n);
+    errors->p90_frac = stats_quantile(all, errors->n, 0.9);
+    errors->uneven_median_frac = stats_median(uneven, errors->n_uneven);
+    errors->uneven_p90_frac = stats_quantile(uneven, errors->n_uneven, 0.9);
     mem_free(others);
     mem_free(all);
     mem_free(uneven);

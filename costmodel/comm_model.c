@@ -10,15 +10,23 @@ struct comm_curve comm_line(double alpha_us, double gbps)
                                .us = {alpha_us, alpha_us + 1e6}};
 }
 
-double comm_curve_us(const struct comm_curve *curve, double bytes)
+uint32_t comm_curve_knot(const struct comm_curve *curve, double bytes,
+                         double *share)
 {
     uint32_t k = curve->n_knots - 1;
-    double share;
 
     while (k > 1 && bytes < curve->bytes[k - 1])
         k--;
-    share =
+    *share =
         (bytes - curve->bytes[k - 1]) / (curve->bytes[k] - curve->bytes[k - 1]);
+    return k;
+}
+
+double comm_curve_us(const struct comm_curve *curve, double bytes)
+{
+    double share;
+    uint32_t k = comm_curve_knot(curve, bytes, &share);
+
     return curve->us[k - 1] + share * (curve->us[k] - curve->us[k - 1]);
 }
 

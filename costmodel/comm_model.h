@@ -37,6 +37,10 @@ struct comm_curve {
 /* 10^9 bytes a second. */
 struct comm_curve comm_line(double alpha_us, double gbps);
 double comm_curve_us(const struct comm_curve *curve, double bytes);
+/* The knot where the line ends that so many bytes are on, and how far along it
+ * they are, from 0 to 1 between its knots. */
+uint32_t comm_curve_knot(const struct comm_curve *curve, double bytes,
+                         double *share);
 /* What a report says: the time of nothing, and the rate of the last line. */
 double comm_curve_latency_us(const struct comm_curve *curve);
 double comm_curve_gbps(const struct comm_curve *curve);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "costmodel/evaluate.h"
 
+#include "base/ranked.h"
 #include "base/stats.h"
-#include "costmodel/dataset.h"
 #include "costmodel/gemm.h"
 #include "costmodel/linear.h"
 
@@ -17,17 +17,6 @@ static const char *const predictor_names[N_PREDICTORS] = {
     "net", "sum of measured singles", "sum of predicted singles",
     "linear model"};
 
-static double p90_ape(const double *want, const double *got, size_t n)
-{
-    double *ape = mem_alloc(n, sizeof(*ape)), p90;
-
-    for (size_t i = 0; i < n; i++)
-        ape[i] = fabs(got[i] - want[i]) / fabs(want[i]);
-    p90 = stats_quantile(ape, n, 0.9);
-    mem_free(ape);
-    return p90;
-}
-
 struct errors errors_of(const char *name, const double *want, const double *got,
                         size_t n)
 {
@@ -35,15 +24,10 @@ struct errors errors_of(const char *name, const double *want, const double *got,
 
     errors.mse = stats_mse(want, got, n);
     errors.mape = stats_mape(want, got, n);
-    errors.median_ape = stats_median_ape(want, got, n);
-    errors.p90_ape = p90_ape(want, got, n);
-    errors.kendall_tau = n < 2 ? NAN : stats_kendall_tau(want, got, n);
+    errors.median_ape = stats_ape_quantile(want, got, n, 0.5);
+    errors.p90_ape = stats_ape_quantile(want, got, n, 0.9);
+    errors.kendall_tau = stats_kendall_tau(want, got, n);
     return errors;
-}
-
-static bool keep_all(const struct sample *sample)
-{
-    return sample->n_tables > 0;
 }
 
 static bool keep_held_out(const struct sample *sample)
@@ -57,8 +41,8 @@ static bool keep_train(const struct sample *sample)
     return sample_trains(sample) && sample_split(sample) == SPLIT_TRAIN;
 }
 
-static void predict_dataset(const struct model *model,
-                            const struct dataset *dataset, double *ms)
+void predict_dataset(const struct model *model, const struct dataset *dataset,
+                     double *ms)
 {
     struct batch_builder builder;
     struct net_inputs inputs;
@@ -91,19 +75,6 @@ static void predict_dataset(const struct model *model,
                     builder.unit[i];
         }
     }
-    arena_release(&arena);
-}
-
-void predict_samples(const struct model *model, const struct sample *samples,
-                     size_t n, double *ms)
-{
-    struct dataset dataset;
-    struct arena arena;
-
-    arena_init(&arena);
-    dataset_init(&dataset, &model->features, &model->estimate.totals, samples,
-                 n, keep_all, &arena);
-    predict_dataset(model, &dataset, ms);
     arena_release(&arena);
 }
 
@@ -170,15 +141,12 @@ static int compare_texts(const char *x, const char *y)
 static int compare_settings(const struct sample_setting *x,
                             const struct sample_setting *y)
 {
+    const uint64_t a[] = {x->batch, x->precision, x->optimizer};
+    const uint64_t b[] = {y->batch, y->precision, y->optimizer};
     int order;
 
-    if (x->batch != y->batch)
-        return x->batch < y->batch ? -1 : 1;
-    if (x->precision != y->precision)
-        return x->precision < y->precision ? -1 : 1;
-    if (x->optimizer != y->optimizer)
-        return x->optimizer < y->optimizer ? -1 : 1;
-    if ((order = compare_texts(x->host, y->host)) ||
+    if ((order = ranked_compare(a, b, 3)) ||
+        (order = compare_texts(x->host, y->host)) ||
         (order = compare_texts(x->driver, y->driver)))
         return order;
     return compare_texts(x->cuda, y->cuda);
@@ -189,18 +157,9 @@ static int compare_samples(const void *a, const void *b)
 {
     const struct sample *x = *(const struct sample *const *)a;
     const struct sample *y = *(const struct sample *const *)b;
-
     int order = compare_settings(x->setting, y->setting);
 
-    if (order)
-        return order;
-    if (x->seed != y->seed)
-        return x->seed < y->seed ? -1 : 1;
-    if (x->case_idx != y->case_idx)
-        return x->case_idx < y->case_idx ? -1 : 1;
-    if (x->kind != y->kind)
-        return x->kind < y->kind ? -1 : 1;
-    return (x->part > y->part) - (x->part < y->part);
+    return order ? order : sample_compare(x, y);
 }
 
 /* All samples, ordered, to be found by case. */
@@ -242,12 +201,12 @@ static double sum_measured_singles(const struct sample_index *index,
     return sum;
 }
 
-/* ms[i]: what the model says of held-out case i, sum[i]: of its tables one by
- * one. */
+/* Of held-out case i ms[i] is what the model says, measured[i] and predicted[i]
+ * add up its tables one by one. */
 static void judge_singles(struct evaluation *evaluation,
-                          const struct sample_index *index,
                           const struct dataset *held_out, const double *ms,
-                          const double *sum, struct arena *arena)
+                          const double *measured, const double *predicted,
+                          struct arena *arena)
 {
     const size_t n = held_out->n_samples;
     double *want = ARENA_NEW(arena, double, n);
@@ -255,16 +214,14 @@ static void judge_singles(struct evaluation *evaluation,
     double *singles = ARENA_NEW(arena, double, n);
     size_t n_kept = 0;
 
-    for (int measured = 1; measured >= 0 && !n_kept; measured--) {
-        evaluation->singles.is_measured = measured;
+    for (int pass = 0; pass < 2 && !n_kept; pass++) {
+        evaluation->singles.is_measured = !pass;
         for (size_t i = 0; i < n; i++) {
-            const struct sample *sample = held_out->samples[i];
-
-            singles[n_kept] =
-                measured ? sum_measured_singles(index, sample) : sum[i];
+            singles[n_kept] = pass ? predicted[i] : measured[i];
             want[n_kept] = held_out->ms[i];
             net[n_kept] = ms[i];
-            n_kept += sample->n_tables > 1 && !isnan(singles[n_kept]);
+            n_kept +=
+                held_out->samples[i]->n_tables > 1 && !isnan(singles[n_kept]);
         }
     }
     evaluation->singles.n = n_kept;
@@ -293,7 +250,7 @@ static void judge_repeats(struct evaluation *evaluation,
     }
     evaluation->n_repeats = n;
     evaluation->repeat_mape = stats_mape(first, again, n);
-    evaluation->repeat_median_ape = stats_median_ape(first, again, n);
+    evaluation->repeat_median_ape = stats_ape_quantile(first, again, n, 0.5);
     mem_free(first);
 }
 
@@ -393,7 +350,7 @@ static void judge_predictors(struct evaluation *evaluation,
 {
     struct dataset held_out, train;
     struct arena arena;
-    double *got, *want, *net;
+    double *got, *want, *net, *measured;
     size_t n, n_sums = 0;
 
     arena_init(&arena);
@@ -405,21 +362,23 @@ static void judge_predictors(struct evaluation *evaluation,
     got = ARENA_NEW(&arena, double, n);
     want = ARENA_NEW(&arena, double, n);
     net = ARENA_NEW(&arena, double, n);
+    measured = ARENA_NEW(&arena, double, n);
     predict_dataset(model, &held_out, net);
     judge(evaluation, PREDICTOR_NET, held_out.ms, net, n);
     judge_classes(evaluation, model, &held_out, net, &arena);
     predict_singles(model, &held_out, got, &arena);
     judge(evaluation, PREDICTOR_PREDICTED_SINGLES, held_out.ms, got, n);
-    judge_singles(evaluation, index, &held_out, net, got, &arena);
+    for (size_t i = 0; i < n; i++)
+        measured[i] = sum_measured_singles(index, held_out.samples[i]);
+    judge_singles(evaluation, &held_out, net, measured, got, &arena);
     if (train.n_samples)
         predict_linear(model, &train, &held_out, got, &arena);
     judge(evaluation, PREDICTOR_LINEAR, held_out.ms, got,
           train.n_samples ? n : 0);
     for (size_t i = 0; i < n; i++) {
-        got[n_sums] = sum_measured_singles(index, held_out.samples[i]);
+        got[n_sums] = measured[i];
         want[n_sums] = held_out.ms[i];
-        if (!isnan(got[n_sums]))
-            n_sums++;
+        n_sums += isnan(measured[i]) ? 0 : 1;
     }
     judge(evaluation, PREDICTOR_MEASURED_SINGLES, want, got, n_sums);
     arena_release(&arena);
@@ -468,9 +427,8 @@ static int compare_cases(const void *a, const void *b)
 {
     const struct gain *x = a, *y = b;
 
-    if (x->seed != y->seed)
-        return x->seed < y->seed ? -1 : 1;
-    return (x->case_idx > y->case_idx) - (x->case_idx < y->case_idx);
+    return ranked_compare((const uint64_t[]){x->seed, x->case_idx},
+                          (const uint64_t[]){y->seed, y->case_idx}, 2);
 }
 
 /* Standard error of the mean of gains that hang together within a case, as its

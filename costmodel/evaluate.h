@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "core/sample.h"
+#include "costmodel/dataset.h"
 #include "costmodel/model_file.h"
 
 /*
@@ -85,9 +86,9 @@ void evaluate_pair(struct paired *paired, const struct model *old_model,
 struct errors errors_of(const char *name, const double *want, const double *got,
                         size_t n);
 
-/* What the model says for each sample, in ms; n_tables >= 1 each. */
-void predict_samples(const struct model *model, const struct sample *samples,
-                     size_t n, double *ms);
+/* What the model says for each sample, in ms. */
+void predict_dataset(const struct model *model, const struct dataset *dataset,
+                     double *ms);
 
 /* Puts the evaluation into the model, for its file. */
 void evaluation_store(struct model *model, const struct evaluation *evaluation);

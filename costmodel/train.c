@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
-#include "costmodel/adam.h"
 #include "costmodel/dataset.h"
 #include "costmodel/gemm.h"
 

@@ -68,18 +68,16 @@ double stats_mape(const double *want, const double *got, size_t n)
     return n ? sum / (double)n : NAN;
 }
 
-double stats_median_ape(const double *want, const double *got, size_t n)
+double stats_ape_quantile(const double *want, const double *got, size_t n,
+                          double q)
 {
-    double *apes, median;
+    double *apes = mem_alloc(n, sizeof *apes), quantile;
 
-    if (!n)
-        return NAN;
-    apes = mem_alloc(n, sizeof *apes);
     for (size_t i = 0; i < n; i++)
         apes[i] = ape(want[i], got[i]);
-    median = stats_median(apes, n);
+    quantile = stats_quantile(apes, n, q);
     mem_free(apes);
-    return median;
+    return quantile;
 }
 
 struct pair {

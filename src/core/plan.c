@@ -2,6 +2,7 @@
 #include "core/plan.h"
 
 #include "base/hash.h"
+#include "base/ranked.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,14 +11,10 @@
 static int compare_shards(const void *left, const void *right)
 {
     const struct shard *a = left, *b = right;
+    const uint64_t x[] = {a->table, a->col_begin, a->row_begin, a->device};
+    const uint64_t y[] = {b->table, b->col_begin, b->row_begin, b->device};
 
-    if (a->table != b->table)
-        return a->table < b->table ? -1 : 1;
-    if (a->col_begin != b->col_begin)
-        return a->col_begin < b->col_begin ? -1 : 1;
-    if (a->row_begin != b->row_begin)
-        return a->row_begin < b->row_begin ? -1 : 1;
-    return (a->device > b->device) - (a->device < b->device);
+    return ranked_compare(x, y, 4);
 }
 
 /* The shard stands first, so that compare_shards orders these too. */
@@ -87,14 +84,10 @@ void plan_derive_kinds(struct plan *plan)
 static int compare_by_rows(const void *left, const void *right)
 {
     const struct shard *a = left, *b = right;
+    const uint64_t x[] = {a->table, a->row_begin, a->row_end, a->col_begin};
+    const uint64_t y[] = {b->table, b->row_begin, b->row_end, b->col_begin};
 
-    if (a->table != b->table)
-        return a->table < b->table ? -1 : 1;
-    if (a->row_begin != b->row_begin)
-        return a->row_begin < b->row_begin ? -1 : 1;
-    if (a->row_end != b->row_end)
-        return a->row_end < b->row_end ? -1 : 1;
-    return (a->col_begin > b->col_begin) - (a->col_begin < b->col_begin);
+    return ranked_compare(x, y, 4);
 }
 
 static uint32_t width_of(const struct shard *shard)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/plan_moves.h"
 
+#include "base/ranked.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -284,16 +286,10 @@ static void note_removed(struct plan_moves *moves,
 static int compare_moves(const void *left, const void *right)
 {
     const struct move *a = left, *b = right;
+    const uint64_t x[] = {a->table, a->to, a->from, a->col_begin, a->row_begin};
+    const uint64_t y[] = {b->table, b->to, b->from, b->col_begin, b->row_begin};
 
-    if (a->table != b->table)
-        return a->table < b->table ? -1 : 1;
-    if (a->to != b->to)
-        return a->to < b->to ? -1 : 1;
-    if (a->from != b->from)
-        return a->from < b->from ? -1 : 1;
-    if (a->col_begin != b->col_begin)
-        return a->col_begin < b->col_begin ? -1 : 1;
-    return (a->row_begin > b->row_begin) - (a->row_begin < b->row_begin);
+    return ranked_compare(x, y, 5);
 }
 
 /* Into the arena, in order. */

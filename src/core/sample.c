@@ -2,6 +2,7 @@
 #include "core/sample.h"
 
 #include "base/mem.h"
+#include "base/ranked.h"
 #include "base/stats.h"
 
 #include <inttypes.h>
@@ -16,6 +17,14 @@ struct timing timing_of(double *ms, size_t n)
     return (struct timing){.median_ms = stats_median(ms, n),
                            .p10_ms = stats_quantile(ms, n, 0.1),
                            .p90_ms = stats_quantile(ms, n, 0.9)};
+}
+
+int sample_compare(const struct sample *a, const struct sample *b)
+{
+    const uint64_t x[] = {a->seed, a->case_idx, a->kind, a->part};
+    const uint64_t y[] = {b->seed, b->case_idx, b->kind, b->part};
+
+    return ranked_compare(x, y, 4);
 }
 
 int sample_sink_put(const struct sample_sink *sink,

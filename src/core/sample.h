@@ -86,6 +86,9 @@ struct sample {
     const char *started_at; /* UTC */
 };
 
+/* Order within a setting: by seed, case, kind and part. */
+int sample_compare(const struct sample *a, const struct sample *b);
+
 /* The sentinel case over a whole run: NAN where there are too few. */
 struct sentinels {
     size_t n;

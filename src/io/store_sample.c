@@ -198,13 +198,7 @@ static int compare_samples(const void *left, const void *right)
 
     if (a->setting != b->setting) /* of one array, in its order */
         return a->setting < b->setting ? -1 : 1;
-    if (a->seed != b->seed)
-        return a->seed < b->seed ? -1 : 1;
-    if (a->case_idx != b->case_idx)
-        return a->case_idx < b->case_idx ? -1 : 1;
-    if (a->kind != b->kind)
-        return a->kind < b->kind ? -1 : 1;
-    return (a->part > b->part) - (a->part < b->part);
+    return sample_compare(a, b);
 }
 
 static int read_all(struct store *store, struct sample_list *list,

@@ -12,7 +12,7 @@ static void test_simple(void)
     is_near(stats_mean(want, 4), 4.25, 1e-15, "mean");
     is_near(stats_mse(want, got, 4), (0.01 + 0.04 + 25) / 4, 1e-12, "mse");
     is_near(stats_mape(want, got, 4), (0.1 + 0.1 + 0.5) / 4, 1e-12, "mape");
-    is_near(stats_median_ape(want, got, 4), 0.1, 1e-12, "median ape");
+    is_near(stats_ape_quantile(want, got, 4, 0.5), 0.1, 1e-12, "median ape");
     is_near(stats_quantile(x, 4, 0.25), 1.75, 1e-15, "lower quartile");
     is_near(stats_quantile(x, 4, 0), 1, 0, "least");
     is_near(stats_quantile(x, 4, 1), 4, 0, "greatest");
@@ -29,7 +29,7 @@ static void test_empty(void)
 
     ok(isnan(stats_mean(x, 0)) && isnan(stats_median(x, 0)) &&
            isnan(stats_mse(x, x, 0)) && isnan(stats_mape(x, x, 0)) &&
-           isnan(stats_median_ape(x, x, 0)) &&
+           isnan(stats_ape_quantile(x, x, 0, 0.5)) &&
            isnan(stats_kendall_tau(x, x, 0)),
        "nothing has no statistics");
 }

@@ -5,6 +5,7 @@
 
 #include "costmodel/dataset.h"
 #include "costmodel/learn.h"
+#include "tests/predict_samples.h"
 #include "tests/synthetic_samples.h"
 #include "tests/tap.h"
 

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "costmodel/evaluate.h"
 #include "costmodel/train.h"
+#include "tests/predict_samples.h"
 #include "tests/synthetic_samples.h"
 #include "tests/tap.h"
 #include "tests/unit/costmodel/learned_fixture.h"

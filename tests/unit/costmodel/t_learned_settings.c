@@ -9,6 +9,7 @@
 
 #include "costmodel/evaluate.h"
 #include "costmodel/train.h"
+#include "tests/predict_samples.h"
 #include "tests/simulated_gpu.h"
 #include "tests/tap.h"
 #include "tests/unit/costmodel/learned_fixture.h"

@@ -3,7 +3,6 @@
  * every layer against central differences, Adam's steps. */
 #include "costmodel/mlp.h"
 
-#include "costmodel/adam.h"
 #include "costmodel/gemm.h"
 #include "tests/rng_normal.h"
 #include "tests/tap.h"

@@ -4,6 +4,7 @@
 
 #include "costmodel/dataset.h"
 #include "costmodel/evaluate.h"
+#include "tests/predict_samples.h"
 #include "tests/simulated_gpu.h"
 #include "tests/synthetic_samples.h"
 #include "tests/tap.h"

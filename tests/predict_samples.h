@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_TESTS_PREDICT_SAMPLES_H
+#define NEUROSHARD_TESTS_PREDICT_SAMPLES_H
+
+#include "costmodel/evaluate.h"
+
+static inline bool has_tables(const struct sample *sample)
+{
+    return sample->n_tables > 0;
+}
+
+/* What the model says for each sample, in ms; n_tables >= 1 each. */
+static inline void predict_samples(const struct model *model,
+                                   const struct sample *samples, size_t n,
+                                   double *ms)
+{
+    struct dataset dataset;
+    struct arena arena;
+
+    arena_init(&arena);
+    dataset_init(&dataset, &model->features, &model->estimate.totals, samples,
+                 n, has_tables, &arena);
+    predict_dataset(model, &dataset, ms);
+    arena_release(&arena);
+}
+
+#endif
