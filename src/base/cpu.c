@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/cpu.h"
 
+#include "base/text.h"
+
 #include <cpuid.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -34,31 +36,22 @@ static bool cpu_has(enum cpu_isa isa)
     return false;
 }
 
+static const char *const isa_names[] = {"portable", "avx2", "avx512", NULL};
+
 const char *cpu_isa_name(enum cpu_isa isa)
 {
-    switch (isa) {
-    case CPU_PORTABLE:
-        return "portable";
-    case CPU_AVX2:
-        return "avx2";
-    case CPU_AVX512:
-        return "avx512";
-    }
-    return "unknown";
+    return isa_names[isa];
 }
 
 /* The one that the environment allows at most; false where it names none. */
 static bool isa_wanted(enum cpu_isa *isa)
 {
     const char *wanted = getenv("NEUROSHARD_ISA");
+    int choice =
+        wanted && *wanted ? text_choice(isa_names, wanted) : CPU_AVX512;
 
-    for (*isa = CPU_AVX512; wanted && *wanted; (*isa)--) {
-        if (!strcmp(wanted, cpu_isa_name(*isa)))
-            return true;
-        if (*isa == CPU_PORTABLE)
-            return false;
-    }
-    return true;
+    *isa = choice < 0 ? CPU_AVX512 : (enum cpu_isa)choice;
+    return choice >= 0;
 }
 
 int cpu_check_environment(struct err *err)
@@ -77,8 +70,7 @@ enum cpu_isa cpu_isa_best(void)
 {
     enum cpu_isa isa;
 
-    if (!isa_wanted(&isa))
-        isa = CPU_AVX512;
+    (void)isa_wanted(&isa);
     while (!cpu_has(isa))
         isa--;
     return isa;

@@ -32,7 +32,7 @@ static int read_all(struct buf *buf, int fd)
         st.st_size > (off_t)FILE_MAX_BYTES)
         return EFBIG;
     do {
-        if (interrupt_wait_readable(fd))
+        if (interrupt_wait(fd, false))
             return EINTR;
         if (buf->cap - buf->len < READ_CHUNK) {
             buf->cap = buf->cap * 2 + READ_CHUNK;

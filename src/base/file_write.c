@@ -37,7 +37,7 @@ static int write_all(int fd, const struct output *output)
     while (len) {
         ssize_t n = write(fd, data, len);
 
-        if (n < 0 && errno == EAGAIN && interrupt_wait_writable(fd)) {
+        if (n < 0 && errno == EAGAIN && interrupt_wait(fd, true)) {
             errno = EINTR;
             return -1;
         }

@@ -34,22 +34,12 @@ bool interrupt_requested(void)
 }
 
 /* An interrupt ends the poll at once, or, where it came just before, soon. */
-static int wait_for(int fd, short events)
+int interrupt_wait(int fd, bool to_write)
 {
-    struct pollfd poll_fd = {.fd = fd, .events = events};
+    struct pollfd poll_fd = {.fd = fd, .events = to_write ? POLLOUT : POLLIN};
 
     while (!interrupt_requested())
         if (poll(&poll_fd, 1, 100) > 0)
             return 0;
     return -1;
-}
-
-int interrupt_wait_readable(int fd)
-{
-    return wait_for(fd, POLLIN);
-}
-
-int interrupt_wait_writable(int fd)
-{
-    return wait_for(fd, POLLOUT);
 }

@@ -13,7 +13,6 @@ bool interrupt_requested(void);
 /* Waits until fd, which may be a pipe, can be read or written without waiting,
  * or is at its end. -1 where an interrupt came first: a read that waits would
  * go on after it. */
-int interrupt_wait_readable(int fd);
-int interrupt_wait_writable(int fd);
+int interrupt_wait(int fd, bool to_write);
 
 #endif

@@ -196,7 +196,12 @@ static int read_field(char *at, const struct json_place *place,
                    : read_double((void *)at, place, key, value, field->min,
                                  field->max, err);
     case MEMBER_BOOL:
-        return place_bool((void *)at, place, key, err);
+        if (find(&value, place, key, err))
+            return -1;
+        *(bool *)at = json_is_true(value);
+        return json_is_boolean(value)
+                   ? 0
+                   : wrong_type(place, key, "true or false", value, err);
     case MEMBER_TEXT:
         return read_string((void *)at, place, key, arena, err);
     case MEMBER_HASH:
@@ -387,19 +392,6 @@ int place_list_double(double *out, const struct json_place *place,
         return 0; /* of many numbers none needs its name */
     snprintf(name, sizeof(name), "%.32s[%zu]", key, idx);
     return read_double(out, place, name, value, min, max, err);
-}
-
-int place_bool(bool *out, const struct json_place *place, const char *key,
-               struct err *err)
-{
-    const json_t *value;
-
-    if (find(&value, place, key, err))
-        return -1;
-    if (!json_is_boolean(value))
-        return wrong_type(place, key, "true or false", value, err);
-    *out = json_is_true(value);
-    return 0;
 }
 
 int place_choice(uint32_t *out, const struct json_place *place, const char *key,

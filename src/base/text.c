@@ -9,16 +9,9 @@
 
 #define N_ELEMS(array) (sizeof(array) / sizeof(array)[0])
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static const char *skip_digits(const char *s)
 {
-    while (is_digit(*s))
-        s++;
-    return s;
+    return s + strspn(s, "0123456789");
 }
 
 /* Digits in [s, end), at least one. */
@@ -26,10 +19,10 @@ static bool digits_to_u64(const char *s, const char *end, uint64_t *out)
 {
     uint64_t n = 0;
 
-    if (s == end)
+    if (s == end || skip_digits(s) < end)
         return false;
     for (; s < end; s++)
-        if (!is_digit(*s) || __builtin_mul_overflow(n, 10u, &n) ||
+        if (__builtin_mul_overflow(n, 10u, &n) ||
             __builtin_add_overflow(n, (uint64_t)(*s - '0'), &n))
             return false;
     *out = n;
@@ -363,6 +356,20 @@ const char *text_say(struct arena *arena, const char *fmt, ...)
     return arena_strdup(arena, sentence);
 }
 
+static bool goes_on(char c)
+{
+    return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+size_t text_length(const char *text)
+{
+    size_t n = 0;
+
+    for (; *text; text++)
+        n += goes_on(*text) ? 0 : 1;
+    return n;
+}
+
 /* Bytes of the first n characters, or of all if there are fewer. */
 static size_t prefix_len(const char *text, unsigned n_chars)
 {
@@ -371,16 +378,14 @@ static size_t prefix_len(const char *text, unsigned n_chars)
     for (; n_chars && text[len]; n_chars--)
         do
             len++;
-        while (((unsigned char)text[len] & 0xc0) == 0x80);
+        while (goes_on(text[len]));
     return len;
 }
 
 void text_column(struct buf *out, const char *text, unsigned width)
 {
-    unsigned n_chars = 0;
+    const size_t n_chars = text_length(text);
 
-    for (const char *at = text; *at; at++)
-        n_chars += ((unsigned char)*at & 0xc0) != 0x80;
     if (n_chars > width) {
         buf_add(out, text, prefix_len(text, width - 1));
         buf_add(out, "~", 1);

@@ -23,36 +23,20 @@ static uint64_t mul_saturating(uint64_t a, uint64_t b)
     return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
-static uint64_t optimizer_state(const struct table *table, uint64_t rows,
+/* Of what updates the shard: a dense parameter, as replicas are, knows no
+ * rows. */
+static uint64_t optimizer_state(const struct table *table,
+                                enum dense_optimizer dense, uint64_t rows,
                                 uint64_t weights)
 {
-    switch (table->optimizer) {
-    case OPTIMIZER_SGD:
-        return 0;
-    case OPTIMIZER_ROWWISE_ADAGRAD:
-        return mul_saturating(rows, 4);
-    case OPTIMIZER_ADAGRAD:
-        return weights;
-    case OPTIMIZER_ADAM:
-        return mul_saturating(weights, 2);
-    }
-    return 0;
-}
+    const enum optimizer own = table->optimizer;
 
-/* Of a dense parameter, which knows no rows. */
-static uint64_t replica_state(enum dense_optimizer optimizer,
-                              const struct table *table, uint64_t weights)
-{
-    switch (optimizer) {
-    case DENSE_AS_TABLE:
-        return optimizer_state(table, table->num_embeddings, weights);
-    case DENSE_SGD:
-        return 0;
-    case DENSE_ADAGRAD:
+    if (dense == DENSE_AS_TABLE && own == OPTIMIZER_ROWWISE_ADAGRAD)
+        return mul_saturating(rows, 4);
+    if (dense ? dense == DENSE_ADAGRAD : own == OPTIMIZER_ADAGRAD)
         return weights;
-    case DENSE_ADAM:
+    if (dense ? dense == DENSE_ADAM : own == OPTIMIZER_ADAM)
         return mul_saturating(weights, 2);
-    }
     return 0;
 }
 
@@ -103,10 +87,11 @@ static void count_shards(struct memory_items *devices, uint64_t *n_pieces,
         if (problem->memory_model == MEMORY_WEIGHTS)
             continue;
         device->optimizer = add_saturating(
-            device->optimizer,
-            shard->kind == SHARD_REPLICATE
-                ? replica_state(problem->dense_optimizer, table, weights)
-                : optimizer_state(table, rows, weights));
+            device->optimizer, optimizer_state(table,
+                                               shard->kind == SHARD_REPLICATE
+                                                   ? problem->dense_optimizer
+                                                   : DENSE_AS_TABLE,
+                                               rows, weights));
         device->io =
             add_saturating(device->io, batch_bytes(problem, table, shard));
     }
@@ -119,29 +104,20 @@ static void count_shards(struct memory_items *devices, uint64_t *n_pieces,
 static int too_much_memory(const struct plan *plan, uint32_t r,
                            const struct memory_items *items, struct err *err)
 {
-    const struct {
-        const char *name;
-        uint64_t bytes;
-    } item[] = {{"weights", items->weights},
-                {"optimizer", items->optimizer},
-                {"io", items->io},
-                {"reserve", items->reserve}};
+    const uint64_t have = plan->problem.cluster.memory_bytes[r];
     char need[TEXT_BYTES_MAX], excess[TEXT_BYTES_MAX], part[4][TEXT_BYTES_MAX];
-    uint64_t have = plan->problem.cluster.memory_bytes[r];
-    size_t largest = 0;
 
-    for (size_t i = 0; i < 4; i++) {
-        text_from_bytes(part[i], (double)item[i].bytes);
-        if (item[i].bytes > item[largest].bytes)
-            largest = i;
-    }
     return err_set(
         err, ERR_NO_PLAN,
         "device %u needs %s, %s more than it has: weights %s, optimizer %s, "
         "io %s, reserve %s; the largest item is %s",
         r, text_from_bytes(need, (double)items->total),
-        text_from_bytes(excess, (double)(items->total - have)), part[0],
-        part[1], part[2], part[3], item[largest].name);
+        text_from_bytes(excess, (double)(items->total - have)),
+        text_from_bytes(part[0], (double)items->weights),
+        text_from_bytes(part[1], (double)items->optimizer),
+        text_from_bytes(part[2], (double)items->io),
+        text_from_bytes(part[3], (double)items->reserve),
+        memory_largest(items));
 }
 
 /* Who counts in floating point may round up a byte a piece, and past 2^53. */

@@ -151,18 +151,14 @@ enum optimizer optimizer_of_kind(const struct table *table,
                                  enum shard_kind kind,
                                  enum dense_optimizer dense)
 {
-    if (shard_is_replica(kind))
-        switch (dense) {
-        case DENSE_AS_TABLE:
-            break;
-        case DENSE_SGD:
-            return OPTIMIZER_SGD;
-        case DENSE_ADAGRAD:
-            return OPTIMIZER_ADAGRAD;
-        case DENSE_ADAM:
-            return OPTIMIZER_ADAM;
-        }
-    return table->optimizer;
+    static const enum optimizer updates[] = {
+        [DENSE_SGD] = OPTIMIZER_SGD,
+        [DENSE_ADAGRAD] = OPTIMIZER_ADAGRAD,
+        [DENSE_ADAM] = OPTIMIZER_ADAM,
+    };
+
+    return shard_is_replica(kind) && dense != DENSE_AS_TABLE ? updates[dense]
+                                                             : table->optimizer;
 }
 
 static double optimizer_bytes(enum optimizer optimizer, double rows,
@@ -237,6 +233,20 @@ void memory_add(struct memory_items *items, struct memory_items more)
     items->io = saturating_add(items->io, more.io);
     items->reserve = saturating_add(items->reserve, more.reserve);
     items->total = saturating_add(items->total, more.total);
+}
+
+const char *memory_largest(const struct memory_items *items)
+{
+    const uint64_t bytes[] = {items->weights, items->optimizer, items->io,
+                              items->reserve};
+    static const char *const names[] = {"weights", "optimizer", "io",
+                                        "reserve"};
+    size_t largest = 0;
+
+    for (size_t i = 1; i < 4; i++)
+        if (bytes[i] > bytes[largest])
+            largest = i;
+    return names[largest];
 }
 
 /* How rows may be told to be cut over n devices. */

@@ -158,6 +158,8 @@ struct memory_items shard_memory(const struct problem *problem,
                                  const struct shard *shard);
 /* items += more, saturating. */
 void memory_add(struct memory_items *items, struct memory_items more);
+/* "weights", "optimizer", "io" or "reserve". */
+const char *memory_largest(const struct memory_items *items);
 
 /* Over how many devices the rows of this row or grid piece's table are cut,
  * if they are cut in blocks of ceil(rows / k) and a rest: k = R (not of a

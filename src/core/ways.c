@@ -40,25 +40,14 @@ static const char *shortage(const struct plan *plan, struct arena *arena)
 
     for (uint32_t r = 0; r < cluster->n_devices; r++) {
         const struct memory_items *items = &plan->devices[r].memory;
-        const struct {
-            const char *name;
-            uint64_t bytes;
-        } item[] = {{"weights", items->weights},
-                    {"optimizer", items->optimizer},
-                    {"io", items->io},
-                    {"reserve", items->reserve}};
         char text[TEXT_BYTES_MAX];
-        size_t largest = 0;
 
         if (items->total <= cluster->memory_bytes[r])
             continue;
-        for (size_t i = 1; i < 4; i++)
-            if (item[i].bytes > item[largest].bytes)
-                largest = i;
         text_from_bytes(text,
                         (double)(items->total - cluster->memory_bytes[r]));
         return arena_printf(arena, "GPU %u is %s short, mostly %s", r, text,
-                            item[largest].name);
+                            memory_largest(items));
     }
     return "the memory is exceeded";
 }

@@ -19,16 +19,17 @@ void what_if_init(struct what_if *what_if, const struct plan *plan,
                   const struct oracle *oracle)
 {
     size_t n = plan->problem.cluster.n_devices, width = oracle->width;
+    struct arena *arena = &what_if->arena;
 
     *what_if = (struct what_if){.plan = plan, .oracle = oracle};
-    what_if->vectors = mem_alloc(plan->n_shards * width, sizeof(double));
-    what_if->sums = mem_alloc(n * width, sizeof(double));
-    what_if->step_sums = mem_alloc(n * width, sizeof(double));
-    what_if->bytes = mem_alloc(n, sizeof(uint64_t));
-    what_if->edited_bytes = mem_alloc(n, sizeof(uint64_t));
-    what_if->compute_ms = mem_alloc(n, sizeof(double));
-    what_if->bwd_comm_ms = mem_alloc(n, sizeof(double));
-    what_if->fwd_comm_ms = mem_alloc(n, sizeof(double));
+    what_if->vectors = ARENA_NEW(arena, double, plan->n_shards *width);
+    what_if->sums = ARENA_NEW(arena, double, n *width);
+    what_if->step_sums = ARENA_NEW(arena, double, n *width);
+    what_if->bytes = ARENA_NEW(arena, uint64_t, n);
+    what_if->edited_bytes = ARENA_NEW(arena, uint64_t, n);
+    what_if->compute_ms = ARENA_NEW(arena, double, n);
+    what_if->bwd_comm_ms = ARENA_NEW(arena, double, n);
+    what_if->fwd_comm_ms = ARENA_NEW(arena, double, n);
     oracle->ops->embed(oracle, plan->shards, plan->n_shards, what_if->vectors);
     oracle_add_shards(oracle, plan->shards, what_if->vectors, plan->n_shards, 1,
                       what_if->sums);
@@ -42,14 +43,7 @@ void what_if_init(struct what_if *what_if, const struct plan *plan,
 
 void what_if_release(struct what_if *what_if)
 {
-    mem_free(what_if->vectors);
-    mem_free(what_if->sums);
-    mem_free(what_if->step_sums);
-    mem_free(what_if->bytes);
-    mem_free(what_if->edited_bytes);
-    mem_free(what_if->compute_ms);
-    mem_free(what_if->bwd_comm_ms);
-    mem_free(what_if->fwd_comm_ms);
+    arena_release(&what_if->arena);
     *what_if = (struct what_if){0};
 }
 

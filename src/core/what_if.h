@@ -21,11 +21,12 @@ struct edit {
 struct what_if {
     const struct plan *plan;     /* not owned; priced, shards in order */
     const struct oracle *oracle; /* not owned */
-    double *vectors;             /* [n_shards][width], owned */
-    double *sums;                /* [R][width], owned */
-    uint64_t *bytes;             /* [R], owned: of the shards, no reserve */
-    uint64_t *edited_bytes;      /* [R], owned: of those that get one */
-    /* Of the step priced last, owned: [R] each, and sums [R][width]. */
+    struct arena arena;          /* owned; has all that follows */
+    double *vectors;             /* [n_shards][width] */
+    double *sums;                /* [R][width] */
+    uint64_t *bytes;             /* [R]: of the shards, no reserve */
+    uint64_t *edited_bytes;      /* [R]: of those that get one */
+    /* Of the step priced last: [R] each, and sums [R][width]. */
     double *compute_ms, *bwd_comm_ms, *fwd_comm_ms, *step_sums;
 };
 

@@ -104,6 +104,8 @@ static const struct place_field cost_fields[] = {
     {"hash", MEMBER_HASH, offsetof(struct cost_source, hash), false, 0, 0,
      NULL},
 };
+static const struct place_field measured_field[] = {
+    {"measured", MEMBER_BOOL, 0, false, 0, 0, NULL}};
 static const struct place_field basis_fields[] = {
     {"basis", SOURCE(basis), false, 0, 0, cost_basis_names},
     {"comm", SOURCE(comm), false, 0, 0, NULL},

@@ -343,8 +343,7 @@ static int read_cost_model(struct cost_source *cost,
         return 0;
     if (place_object(&place, root, "cost_model", err) ||
         PLACE_FIELDS(cost, &place, cost_fields, arena, err) ||
-        (place_has(&place, "measured") &&
-         place_bool(&is_measured, &place, "measured", err)))
+        PLACE_FIELDS(&is_measured, &place, measured_field, arena, err))
         return -1;
     cost->basis = is_measured ? BASIS_MEASURED : BASIS_ANALYTIC;
     return PLACE_FIELDS(cost, &place, basis_fields, arena, err);

@@ -70,7 +70,8 @@ static json_t *from_cost_source(const struct cost_source *cost)
         return json_null();
     value = json_object();
     PLACE_SET_FIELDS(value, cost, cost_fields);
-    set(value, "measured", json_boolean(cost->basis == BASIS_MEASURED));
+    set(value, measured_field->key,
+        json_boolean(cost->basis == BASIS_MEASURED));
     PLACE_SET_FIELDS(value, cost, basis_fields);
     return value;
 }

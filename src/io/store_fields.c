@@ -223,16 +223,6 @@ void row_reader_init(struct row_reader *reader, const char *table,
     }
 }
 
-/* As SQL's length() counts. */
-static double n_characters(const unsigned char *text)
-{
-    double n = 0;
-
-    for (; text && *text; text++)
-        n += (*text & 0xc0) != 0x80;
-    return n;
-}
-
 static bool are_shares(const struct store_column *field, sqlite3_stmt *stmt,
                        int column)
 {
@@ -258,7 +248,8 @@ static bool is_in_range(const struct store_column *field, sqlite3_stmt *stmt,
     if (field->is_blob)
         return type == SQLITE_BLOB && are_shares(field, stmt, column);
     if (field->type == MEMBER_TEXT && type == SQLITE_TEXT)
-        value = n_characters(sqlite3_column_text(stmt, column));
+        value = (double)text_length(
+            (const char *)sqlite3_column_text(stmt, column));
     else if (field->type == MEMBER_TEXT ||
              (type != SQLITE_INTEGER &&
               (type != SQLITE_FLOAT || field->type != MEMBER_REAL)))
