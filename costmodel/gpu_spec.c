@@ -8,15 +8,17 @@
  *   1.75 times what their bytes say (Lin et al., HiPC 2022; TorchRec's
  *   planner): a row costs as much as 128 further bytes from L2;
  * - launch_us: a backward of 12 to 15 kernels has a floor of 30 to 50 us;
- * - alpha: NCCL's tuning tables give 12 to 20 us over NVLink, 30 to 50 us over
- *   InfiniBand. Of Hopper there is a measurement: 10.5 to 11.1 us up to 4 KiB
- *   among eight H20 (NCCL tests, DeepEP issue 303).
+ * - alpha: NCCL's tuning tables give 12 to 20 us over NVLink. Of Hopper there
+ * is a measurement: 10.5 to 11.1 us up to 4 KiB among eight H20 (NCCL tests,
+ *   DeepEP issue 303).
  *
  * All-to-all bandwidths inside a host are those of NVIDIA's GTC 2025 talk
  * S72583 (NCCL tests, bus bandwidth, 8 GPUs; 500 MB among four H100 reached
- * 335 GB/s, NCCL issue 2169), across hosts those of its 4-node runs.
+ * 335 GB/s, NCCL issue 2169).
  */
 #include "costmodel/gpu_spec.h"
+
+#include "base/hash.h"
 
 #include <math.h>
 #include <string.h>
@@ -40,8 +42,7 @@ static const struct gpu_spec specs[] = {
         .comm_form = COMM_PORT,
         .intra_gbps = 320,
         .intra_alpha_us = 10.6,
-        .inter_gbps = 48, /* 8 x 400 Gb/s a host */
-        .inter_alpha_us = 40,
+        .nic_gbps = 50, /* 8 x 400 Gb/s a host */
         .source = "nvidia-smi (memory), Azure ND H100 v5 BabelStream (HBM), "
                   "Chips and Cheese 2023 "
                   "(L2), NVIDIA GTC25 S72583 (all-to-all), DeepEP issue 303 "
@@ -62,8 +63,7 @@ static const struct gpu_spec specs[] = {
         .comm_form = COMM_PORT,
         .intra_gbps = 320, /* the H100's links */
         .intra_alpha_us = 10.6,
-        .inter_gbps = 48,
-        .inter_alpha_us = 40,
+        .nic_gbps = 50,
         .source =
             "nvidia-smi (memory), Azure ND H200 v5 BabelStream (HBM), Chips "
             "and Cheese 2023 "
@@ -87,8 +87,7 @@ static const struct gpu_spec specs[] = {
         .comm_form = COMM_PORT,
         .intra_gbps = 210,
         .intra_alpha_us = 15,
-        .inter_gbps = 24, /* 8 x 200 Gb/s a host */
-        .inter_alpha_us = 40,
+        .nic_gbps = 25, /* 8 x 200 Gb/s a host */
         .source = "nvidia-smi (memory), Azure ND A100 v4 BabelStream (HBM), "
                   "Lin et al. HiPC 2022 "
                   "(L2), NVIDIA GTC25 S72583 (all-to-all)",
@@ -108,8 +107,7 @@ static const struct gpu_spec specs[] = {
         .comm_form = COMM_PORT,
         .intra_gbps = 120, /* 6 links of 20 GB/s, NCCL's constant for sm_70 */
         .intra_alpha_us = 15,
-        .inter_gbps = 12, /* [E] one 100 Gb/s adapter a GPU */
-        .inter_alpha_us = 40,
+        .nic_gbps = 12.5, /* [E] one 100 Gb/s adapter a GPU */
         .source = "nvidia-smi (memory), Lin et al. HiPC 2022 (HBM, L2), NCCL's "
                   "link constant "
                   "(NVSwitch assumed), 100 Gb/s a GPU assumed",
@@ -131,8 +129,7 @@ static const struct gpu_spec specs[] = {
         .comm_form = COMM_TOTAL,
         .intra_gbps = 20,
         .intra_alpha_us = 5,
-        .inter_gbps = 1.25, /* [E] 10 Gb/s Ethernet */
-        .inter_alpha_us = 50,
+        .nic_gbps = 1.25, /* [E] 10 Gb/s Ethernet */
         .source = "look-ups and MPI measured on two threads of an AMD EPYC; "
                   "memory estimated",
     },
@@ -185,16 +182,56 @@ static struct comm_curve overlapped(double alpha_us, double gbps)
     return curve;
 }
 
-struct comm_model gpu_spec_comm(const struct gpu_spec *spec)
+/*
+ * All-to-alls across hosts. What a network adapter yields of its rate falls
+ * with the hosts: 0.91 of 400 Gb/s at two (1 GiB among 2 x 8 H100 over
+ * EFA, 11.8 ms), 0.74 at four (GTC 2025 S72583). An MI355X, by which nothing
+ * was fitted, has 0.92 and 0.78. Two NVLink domains of 72 reach 24 GB/s a GPU
+ * of 50. Latency grows with the messages, one for each rank: 30 to 50 us at 16
+ * to 32 ranks (NCCL's tuning tables), and 0.32 ms for 8 MiB among 8 x 8 H800
+ * (NCCL issue 1531), of which 0.24 are bytes.
+ */
+#define DOMAINS_FRAC 0.48
+#define HOSTS_ALPHA_US 30
+#define RANK_ALPHA_US 0.6
+
+static struct comm_curve across_hosts(const struct gpu_spec *spec,
+                                      const struct cluster *cluster)
+{
+    const double n_ranks = cluster->n_devices;
+    const double n_hosts = fmax(2, n_ranks / fmax(1, cluster_group(cluster)));
+    const double frac = cluster->hosts_per_domain > 1
+                            ? DOMAINS_FRAC
+                            : 1 / (1.1 + 0.25 * (log2(n_hosts) - 1));
+
+    return comm_line(HOSTS_ALPHA_US + RANK_ALPHA_US * n_ranks,
+                     frac * spec->nic_gbps);
+}
+
+struct comm_model gpu_spec_comm(const struct gpu_spec *spec,
+                                const struct cluster *cluster)
 {
     return (struct comm_model){
         .form = spec->comm_form,
         .intra = spec->comm_form == COMM_PORT
                      ? overlapped(spec->intra_alpha_us, spec->intra_gbps)
                      : comm_line(spec->intra_alpha_us, spec->intra_gbps),
-        .inter = comm_line(spec->inter_alpha_us, spec->inter_gbps),
+        .inter = across_hosts(spec, cluster),
         .source = spec->comm_form == COMM_TOTAL
                       ? "latency and copy bandwidth of a host's memory"
                       : "published latency and all-to-all bandwidth of the GPU",
     };
+}
+
+uint64_t gpu_spec_hash(const struct gpu_spec *spec)
+{
+    const double figures[] = {
+        spec->dram_gbps,  spec->l2_gbps,   (double)spec->l2_bytes,
+        spec->clock_ghz,  spec->n_sms,     spec->row_cycles,
+        spec->launch_us,  spec->comm_form, spec->intra_alpha_us,
+        spec->intra_gbps, spec->nic_gbps,  DOMAINS_FRAC,
+        HOSTS_ALPHA_US,   RANK_ALPHA_US,
+    };
+
+    return hash_bytes(figures, sizeof(figures), 0);
 }

@@ -19,7 +19,7 @@ struct gpu_spec {
     double row_cycles; /* of one SM, to issue one row's load */
     double launch_us;
     double intra_gbps, intra_alpha_us; /* all-to-all a GPU, inside a host */
-    double inter_gbps, inter_alpha_us; /* across hosts, a GPU */
+    double nic_gbps;                   /* line rate of its network adapter */
     const char *source;                /* where the figures come from */
 };
 /* NULL-name-terminated. */
@@ -29,6 +29,10 @@ const struct gpu_spec *gpu_spec_find(const char *name);
 /* ERR_USAGE for an unknown name, with the names there are. */
 int gpu_spec_get(const struct gpu_spec **out, const char *name,
                  struct err *err) MUST_CHECK;
-/* Its communication figures. */
-struct comm_model gpu_spec_comm(const struct gpu_spec *spec);
+/* Its communication figures, for so many GPUs on so many hosts. */
+struct comm_model gpu_spec_comm(const struct gpu_spec *spec,
+                                const struct cluster *cluster);
+/* Of all figures that prices go by. */
+uint64_t gpu_spec_hash(const struct gpu_spec *spec);
+
 #endif

@@ -282,7 +282,7 @@ static void choose_constants(struct learned *learned,
     if (!spec)
         spec = gpu_spec_find("h100");
     learned->spec = spec;
-    learned->comm = gpu_spec_comm(spec);
+    learned->comm = gpu_spec_comm(spec, &problem->cluster);
     if (model->has_comm) {
         if (!comm_fit_apply(&model->comm, &problem->cluster, &learned->comm))
             learned->comm.source = arena_printf(

@@ -369,22 +369,23 @@ double roofline_groups_ms(const struct gpu_spec *spec, double n_shards,
     return is_split * SPLIT_FRAC * ms + has_replicas * ms;
 }
 
+/* Bytes an fp32 element, kernels a table: measured on an H100 with torch
+ * 2.11 (313 sets, 3 to 5 % off), Adam's counted likewise. */
+static const struct step {
+    double bytes, kernels;
+} steps[] = {
+    [OPTIMIZER_SGD] = {12, 1},
+    [OPTIMIZER_ROWWISE_ADAGRAD] = {30, 6},
+    [OPTIMIZER_ADAGRAD] = {44, 4},
+    [OPTIMIZER_ADAM] = {72, 7},
+};
+
 /* A step of the optimizer over all of a replica, its gradient cleared and
  * copied. */
 static double dense_ms(const struct gpu_spec *spec,
                        const struct problem *problem,
                        const struct shard *replica)
 {
-    /* Bytes an fp32 element, kernels a table: measured on an H100 with torch
-     * 2.11 (313 sets, 3 to 5 % off), Adam's counted likewise. */
-    static const struct {
-        double bytes, kernels;
-    } steps[] = {
-        [OPTIMIZER_SGD] = {12, 1},
-        [OPTIMIZER_ROWWISE_ADAGRAD] = {30, 6},
-        [OPTIMIZER_ADAGRAD] = {44, 4},
-        [OPTIMIZER_ADAM] = {72, 7},
-    };
     const double clear = 4, copy = 8;
     const enum optimizer optimizer =
         optimizer_of_kind(&problem->tables[replica->table], replica->kind,
@@ -476,17 +477,14 @@ static void roofline_terms(const struct oracle *oracle, const double *sums,
 static const char *constants_hash(const struct gpu_spec *spec,
                                   struct arena *arena)
 {
-    const double constants[] = {
-        CACHE_FRAC,       SORT_MOST_LOG2,       LONG_BIN,
-        spec->dram_gbps,  spec->l2_gbps,        (double)spec->l2_bytes,
-        spec->clock_ghz,  spec->n_sms,          spec->row_cycles,
-        spec->launch_us,  spec->comm_form,      spec->intra_alpha_us,
-        spec->intra_gbps, spec->inter_alpha_us, spec->inter_gbps,
-    };
-    uint64_t hash = hash_bytes(kernels_of(spec), sizeof(struct kernels), 0);
+    const double constants[] = {CACHE_FRAC, SORT_MOST_LOG2, LONG_BIN,
+                                GROUP_LOOKUPS, SPLIT_FRAC};
+    uint64_t hash =
+        hash_bytes(constants, sizeof(constants), gpu_spec_hash(spec));
 
-    return hash_text(arena_alloc(arena, HASH_TEXT_MAX, 1),
-                     hash_bytes(constants, sizeof(constants), hash));
+    hash = hash_bytes(kernels_of(spec), sizeof(struct kernels), hash);
+    hash = hash_bytes(steps, sizeof(steps), hash);
+    return hash_text(arena_alloc(arena, HASH_TEXT_MAX, 1), hash);
 }
 
 int oracle_roofline_open(struct oracle **out, const char *gpu,
@@ -507,7 +505,7 @@ int oracle_roofline_open(struct oracle **out, const char *gpu,
         return -1;
     roofline = ARENA_NEW(arena, struct roofline, 1);
     roofline->spec = spec;
-    roofline->comm = gpu_spec_comm(spec);
+    roofline->comm = gpu_spec_comm(spec, &problem->cluster);
     comm_model_ask(&roofline->comm, &problem->cluster, arena);
     roofline->reuse = ARENA_NEW(arena, struct reuse, problem->n_tables);
     for (size_t i = 0; i < problem->n_tables; i++) {
