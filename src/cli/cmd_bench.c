@@ -222,10 +222,7 @@ static int run_device(struct device *device, struct bench_options *options,
     } else {
         if (bench_summary_examine(&summary, store, cli_arena(cli), err))
             return -1;
-        if (as_json)
-            bench_summary_print_json(&summary);
-        else
-            bench_summary_print(&summary);
+        (as_json ? bench_summary_print_json : bench_summary_print)(&summary);
     }
     return bench_tell_interrupt(&summary.result, err);
 }
@@ -253,12 +250,10 @@ static int run_bench(struct cli *cli, struct err *err)
             goto out;
     }
     if (store_open(&store, cli_string(cli, "db"),
-                   measures ? STORE_WRITE : STORE_READ, err))
-        goto out;
-    if (measures && run_device(device, &options, cli, store, err))
-        goto out;
-    if (cli_given(cli, "csv") &&
-        write_csv(cli_string(cli, "csv"), store, cli_arena(cli), err))
+                   measures ? STORE_WRITE : STORE_READ, err) ||
+        (measures && run_device(device, &options, cli, store, err)) ||
+        (cli_given(cli, "csv") &&
+         write_csv(cli_string(cli, "csv"), store, cli_arena(cli), err)))
         goto out;
     rc = 0;
 out:

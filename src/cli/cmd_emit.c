@@ -52,14 +52,12 @@ static int run_emit(struct cli *cli, struct err *err)
                 EMIT_FORMAT_NAMES);
         goto out;
     }
-    if (check_options(cli, format, err))
-        goto out;
-    if (plan_load(&plan, cli_arg(cli, 0), cli_arena(cli), err))
+    if (check_options(cli, format, err) ||
+        plan_load(&plan, cli_arg(cli, 0), cli_arena(cli), err))
         goto out;
     emitter = emit_format_find(format);
-    if (emitter->emit(&plan, &options, &out, err))
-        goto out;
-    if (file_write_checked(cli_string(cli, "output"), out.data, out.len,
+    if (emitter->emit(&plan, &options, &out, err) ||
+        file_write_checked(cli_string(cli, "output"), out.data, out.len,
                            emitter->check, err))
         goto out;
     rc = 0;

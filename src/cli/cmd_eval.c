@@ -65,9 +65,8 @@ static int run_eval(struct cli *cli, struct err *err)
                 "are and what is judged by them");
         goto out;
     }
-    if (model_load(&model, cli_string(cli, "model"), cli_arena(cli), err))
-        goto out;
-    if (training_open_store(&store, cli_string(cli, "db"), STORE_READ, err))
+    if (model_load(&model, cli_string(cli, "model"), cli_arena(cli), err) ||
+        training_open_store(&store, cli_string(cli, "db"), STORE_READ, err))
         goto out;
     device = model_device(&model);
     if (measurements_load(&measurements, store, &device, cli, err))

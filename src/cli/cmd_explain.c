@@ -65,13 +65,11 @@ static int run_explain(struct cli *cli, struct err *err)
     uint32_t table = 0;
     int rc = -1;
 
-    if (plan_load(&plan, cli_arg(cli, 0), cli_arena(cli), err))
-        goto out;
-    if (has_table && find_table(&table, &plan.problem, cli_arg(cli, 1), err))
-        goto out;
-    if (planning_oracle_of_plan(&oracle, cli, &plan, err))
-        goto out;
-    if (plan_price(&plan, oracle, cli_arena(cli), err))
+    if (plan_load(&plan, cli_arg(cli, 0), cli_arena(cli), err) ||
+        (has_table &&
+         find_table(&table, &plan.problem, cli_arg(cli, 1), err)) ||
+        planning_oracle_of_plan(&oracle, cli, &plan, err) ||
+        plan_price(&plan, oracle, cli_arena(cli), err))
         goto out;
     find_bound(&explained, &plan, oracle);
     what_if_init(&explained.what_if, &plan, oracle);

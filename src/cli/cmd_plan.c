@@ -75,9 +75,8 @@ static int plan_once(const struct problem *problem, const struct plan *from,
     struct oracle *oracle = NULL;
     int rc = -1;
 
-    if (planning_oracle(&oracle, cli, &plan.problem, err))
-        goto out;
-    if (find_plan(&plan, from, &replanned, oracle, cli, err))
+    if (planning_oracle(&oracle, cli, &plan.problem, err) ||
+        find_plan(&plan, from, &replanned, oracle, cli, err))
         goto out;
     tell_search(&plan);
     if (write_plan(problem, &plan, from, &replanned, cli, err))

@@ -36,6 +36,7 @@ struct contest {
     const char *old_data;     /* the old model's file */
     size_t old_len;
     struct model old_model, new_model;
+    char old_hash[HASH_TEXT_MAX], new_hash[HASH_TEXT_MAX];
     struct least_gain min_gain;
     const char *lost;  /* why a new model is of no use at all, or NULL */
     size_t n_samples;  /* that it was trained on */
@@ -96,15 +97,13 @@ static void print_text(const struct contest *contest)
 static void print_json(const struct contest *contest)
 {
     const struct paired *paired = &contest->paired;
-    char old_text[HASH_TEXT_MAX], new_text[HASH_TEXT_MAX];
 
-    hash_text(old_text, contest->old_model.hash);
-    hash_text(new_text, contest->new_model.hash);
     cli_print_json(json_pack(
         "{s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:s?}",
         "verdict", contest->replaced ? "replaced" : "kept", "model",
-        contest->shown, "old_hash", old_text, "new_hash", new_text, "hash",
-        contest->replaced ? new_text : old_text, "old_mape",
+        contest->shown, "old_hash", contest->old_hash, "new_hash",
+        contest->new_hash, "hash",
+        contest->replaced ? contest->new_hash : contest->old_hash, "old_mape",
         json_real_or_null(paired->old_mape), "new_mape",
         json_real_or_null(paired->new_mape), "gain",
         json_real_or_null(paired->gain), "gain_se",
@@ -133,14 +132,13 @@ static int log_verdict(const struct contest *contest, struct store *store,
                        struct cli *cli, struct err *err)
 {
     const struct paired *paired = &contest->paired;
-    char old_text[HASH_TEXT_MAX], new_text[HASH_TEXT_MAX];
 
     return store_log_verdict(
         store,
         &(struct model_verdict){
             .model_path = contest->path,
-            .old_hash = hash_text(old_text, contest->old_model.hash),
-            .new_hash = hash_text(new_text, contest->new_model.hash),
+            .old_hash = contest->old_hash,
+            .new_hash = contest->new_hash,
             .replaced = contest->replaced,
             .reason = contest->lost,
             .old_mape = paired->old_mape,
@@ -165,9 +163,8 @@ static int hold_contest(struct contest *contest, struct store *store,
     struct lock lock = {0};
     int rc = -1;
 
-    if (lock_take(&lock, contest->path, MODEL_WAIT_S, err))
-        goto out;
-    if (load_old(contest, cli_arena(cli), err))
+    if (lock_take(&lock, contest->path, MODEL_WAIT_S, err) ||
+        load_old(contest, cli_arena(cli), err))
         goto out;
     old = model_device(&contest->old_model);
     if (!is_same_device(&old, &device)) {
@@ -176,14 +173,15 @@ static int hold_contest(struct contest *contest, struct store *store,
                 contest->path, device_text(&old, cli_arena(cli)));
         goto out;
     }
+    hash_text(contest->old_hash, contest->old_model.hash);
+    hash_text(contest->new_hash, contest->new_model.hash);
     contest->replaced =
         learn_is_better(&contest->paired, &contest->least_gain,
                         &contest->old_model, &contest->new_model, measurements,
                         &contest->min_gain) &&
         !contest->lost;
-    if (contest->replaced && replace(contest, err))
-        goto out;
-    if (log_verdict(contest, store, cli, err))
+    if ((contest->replaced && replace(contest, err)) ||
+        log_verdict(contest, store, cli, err))
         goto out;
     rc = 0;
 out:
@@ -234,19 +232,16 @@ static int run_retrain(struct cli *cli, struct err *err)
                 "are and what is to be improved");
         goto out;
     }
-    if (parse_gain(&contest, cli_string(cli, "min-gain"), cli_arena(cli), err))
-        goto out;
-    if (load_old(&contest, cli_arena(cli), err))
-        goto out;
-    if (training_open_store(&store, cli_string(cli, "db"), STORE_WRITE, err))
+    if (parse_gain(&contest, cli_string(cli, "min-gain"), cli_arena(cli),
+                   err) ||
+        load_old(&contest, cli_arena(cli), err) ||
+        training_open_store(&store, cli_string(cli, "db"), STORE_WRITE, err))
         goto out;
     contest.shown = cli_shown(cli, "model");
     device = model_device(&contest.old_model);
-    if (measurements_load(&measurements, store, &device, cli, err))
-        goto out;
-    if (train_new(&contest, &measurements, cli, err))
-        goto out;
-    if (hold_contest(&contest, store, &measurements, cli, err))
+    if (measurements_load(&measurements, store, &device, cli, err) ||
+        train_new(&contest, &measurements, cli, err) ||
+        hold_contest(&contest, store, &measurements, cli, err))
         goto out;
     if (cli_given(cli, "json"))
         print_json(&contest);

@@ -120,19 +120,6 @@ static void print_heading(const struct run *run)
         puts("the plan has no predicted costs; 'neuroshard cost' adds them");
 }
 
-static const char *measured_title(const struct exec_result *result)
-{
-    switch (result->comm) {
-    case EXEC_COMM_MEASURED:
-        return "measured ms";
-    case EXEC_COMM_MODELLED:
-        return "compute measured, comm modelled, ms";
-    case EXEC_COMM_ABSENT:
-        return "measured ms, no comm";
-    }
-    return "";
-}
-
 static void print_predicted(const struct run *run, uint32_t rank)
 {
     const struct device_cost *cost = &run->plan->devices[rank];
@@ -146,8 +133,13 @@ static void print_predicted(const struct run *run, uint32_t rank)
 
 static void print_ranks(const struct run *run)
 {
-    printf("\n%4s  %-39s  %s\n", "", "predicted ms",
-           measured_title(run->result));
+    static const char *const titles[] = {
+        [EXEC_COMM_MEASURED] = "measured ms",
+        [EXEC_COMM_MODELLED] = "compute measured, comm modelled, ms",
+        [EXEC_COMM_ABSENT] = "measured ms, no comm",
+    };
+
+    printf("\n%4s  %-39s  %s\n", "", "predicted ms", titles[run->result->comm]);
     printf("%4s", "GPU");
     for (int i = 0; i < 2; i++)
         printf("  %9s %9s %9s %9s", "compute", "bwd comm", "fwd comm", "total");
@@ -210,20 +202,10 @@ static void print_check(const struct run *run)
            hash_text(weight_hash, result->weight_hash));
 }
 
-static void print_disturbed(const struct run *run)
-{
-    unsigned n = run->result->n_disturbed;
-
-    if (n)
-        printf("%u of %u GPUs %s timed while something else disturbed the "
-               "machine\n",
-               n, run->plan->problem.cluster.n_devices,
-               n == 1 ? "was" : "were");
-}
-
 static void print_report(const struct run *run)
 {
     const struct exec_rank *slowest = &run->result->ranks[run->slowest];
+    unsigned n_disturbed = run->result->n_disturbed;
 
     print_heading(run);
     print_ranks(run);
@@ -247,7 +229,11 @@ static void print_report(const struct run *run)
     print_step(run);
     if (is_priced(run->plan) && run->plan->cost.comm)
         printf("communication predicted: %s\n", run->plan->cost.comm);
-    print_disturbed(run);
+    if (n_disturbed)
+        printf("%u of %u GPUs %s timed while something else disturbed the "
+               "machine\n",
+               n_disturbed, run->plan->problem.cluster.n_devices,
+               n_disturbed == 1 ? "was" : "were");
     if (run->result->scale_rows < 1)
         puts("the tables were smaller than the plan's: caches hold more of "
              "them");
@@ -288,7 +274,6 @@ static json_t *rank_to_json(const struct run *run, uint32_t r)
 static json_t *check_to_json(const struct run *run)
 {
     const struct exec_result *result = run->result;
-
     char output_hash[HASH_TEXT_MAX], weight_hash[HASH_TEXT_MAX];
 
     if (!run->options->check)
@@ -318,14 +303,6 @@ static json_t *world_to_json(const struct run *run)
                      "turns", (int)result->n_turns, "step", step);
 }
 
-static json_t *comm_to_json(const struct exec_result *result)
-{
-    static const char *const names[] = {"measured", "modelled", NULL};
-
-    return json_pack("{s:s, s:s?}", "kind", result->comm_kind, "figures",
-                     names[result->comm]);
-}
-
 static json_t *cost_model_to_json(const struct plan *plan)
 {
     if (!is_priced(plan))
@@ -338,17 +315,20 @@ static json_t *cost_model_to_json(const struct plan *plan)
 
 static void print_json(const struct run *run)
 {
+    static const char *const figures[] = {"measured", "modelled", NULL};
     const struct exec_result *result = run->result;
     json_t *ranks = json_array();
     json_t *root = json_pack(
-        "{s:o, s:o, s:I, s:i, s:f, s:o, s:o, s:i, s:o, s:o, s:s, s:o}",
+        "{s:o, s:o, s:I, s:i, s:f, s:o, s:o, s:i, s:o, s:{s:s, s:s?}, s:s, "
+        "s:o}",
         "machine", bench_machine_to_json(run->device), "world",
         world_to_json(run), "seed", (json_int_t)run->options->seed,
         "iterations", (int)run->options->n_iterations, "scale_rows",
         result->scale_rows, "cost_model", cost_model_to_json(run->plan),
         "devices", ranks, "slowest", (int)run->slowest, "total_ms",
-        json_real_or_null(result->total_ms), "comm", comm_to_json(result),
-        "comm_basis", result->comm_basis, "check", check_to_json(run));
+        json_real_or_null(result->total_ms), "comm", "kind", result->comm_kind,
+        "figures", figures[result->comm], "comm_basis", result->comm_basis,
+        "check", check_to_json(run));
 
     for (uint32_t r = 0; r < run->plan->problem.cluster.n_devices; r++)
         json_array_append_new(ranks, rank_to_json(run, r));
@@ -420,15 +400,6 @@ static int execute(struct exec_result *result, const struct plan *plan,
     return rc;
 }
 
-static void report(struct run *run, const struct cli *cli)
-{
-    run->slowest = find_slowest(run);
-    if (cli_given(cli, "json"))
-        print_json(run);
-    else
-        print_report(run);
-}
-
 static int run_in_world(struct cli *cli, struct world *world, struct err *err)
 {
     struct plan plan = {0};
@@ -440,9 +411,8 @@ static int run_in_world(struct cli *cli, struct world *world, struct err *err)
     int rc = -1;
 
     read_options(&options, cli);
-    if (plan_load(&plan, cli_arg(cli, 0), cli_arena(cli), err))
-        goto out;
-    if (open_device(&device, cli, world, err))
+    if (plan_load(&plan, cli_arg(cli, 0), cli_arena(cli), err) ||
+        open_device(&device, cli, world, err))
         goto out;
     if (cli_given(cli, "db") && world_rank(world) == 0) {
         if (store_open(&store, cli_string(cli, "db"), STORE_WRITE, err))
@@ -455,7 +425,10 @@ static int run_in_world(struct cli *cli, struct world *world, struct err *err)
     if (execute(&result, &plan, world, device, &options, cli, err))
         goto out;
     if (world_rank(world) == 0) {
-        report(&(struct run){&plan, world, device, &options, &result, 0}, cli);
+        struct run run = {&plan, world, device, &options, &result, 0};
+
+        run.slowest = find_slowest(&run);
+        (cli_given(cli, "json") ? print_json : print_report)(&run);
         if (result.failure) {
             err_set(err, ERR_DEVICE, "%s", result.failure);
             goto out;

@@ -129,15 +129,11 @@ static int run_train(struct cli *cli, struct err *err)
                 "are and where the model goes");
         goto out;
     }
-    if (training_open_store(&store, cli_string(cli, "db"), STORE_READ, err))
-        goto out;
-    if (choose_device(&device, store, cli, err))
-        goto out;
-    if (measurements_load(&measurements, store, &device, cli, err))
-        goto out;
-    if (training_run(&model, &evaluation, &measurements, cli, err))
-        goto out;
-    if (save(&model, &evaluation, cli, err))
+    if (training_open_store(&store, cli_string(cli, "db"), STORE_READ, err) ||
+        choose_device(&device, store, cli, err) ||
+        measurements_load(&measurements, store, &device, cli, err) ||
+        training_run(&model, &evaluation, &measurements, cli, err) ||
+        save(&model, &evaluation, cli, err))
         goto out;
     if (cli_given(cli, "json"))
         cli_print_json(evaluation_to_json(&evaluation));

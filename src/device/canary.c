@@ -64,9 +64,8 @@ static int upload_sets(struct canary *canary, struct err *err)
         };
     }
     if (device_upload(canary->device, canary->d_indices, indices,
-                      N_SETS * n_lookups * sizeof(*indices), err))
-        goto out;
-    if (device_upload(canary->device, canary->d_offsets, offsets,
+                      N_SETS * n_lookups * sizeof(*indices), err) ||
+        device_upload(canary->device, canary->d_offsets, offsets,
                       (n_lookups + 1) * sizeof(*offsets), err))
         goto out;
     rc = 0;

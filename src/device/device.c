@@ -180,28 +180,29 @@ int device_elapsed(struct device *device, unsigned from, unsigned to,
 
 int device_wait(struct device *device, struct err *err)
 {
-    return device->ops->wait(device, err);
+    return device->ops->wait ? device->ops->wait(device, err) : 0;
 }
 
 int device_hold(struct device *device, struct err *err)
 {
-    return device->ops->hold(device, err);
+    return device->ops->hold ? device->ops->hold(device, err) : 0;
 }
 
 int device_release(struct device *device, struct err *err)
 {
-    return device->ops->release(device, err);
+    return device->ops->release ? device->ops->release(device, err) : 0;
 }
 
 int device_flush(struct device *device, struct err *err)
 {
-    return device->ops->flush(device, err);
+    return device->ops->flush ? device->ops->flush(device, err) : 0;
 }
 
 void device_health(const struct device *device, struct sample_health *health)
 {
     *health = (struct sample_health){0};
-    device->ops->health(device, health);
+    if (device->ops->health)
+        device->ops->health(device, health);
 }
 
 /* The clock counts after the measurement only: before it, a device that was

@@ -308,22 +308,6 @@ static int cpu_add(struct device *device, float *d_sum, const float *d_part,
     return run_floats(device, &job);
 }
 
-/* All work of a CPU is done when its function returns, and a CPU's caches are
- * worn out by the index sets that take turns. */
-static int cpu_nothing(struct device *device, struct err *err)
-{
-    (void)device;
-    (void)err;
-    return 0;
-}
-
-static void cpu_health(const struct device *device,
-                       struct sample_health *health)
-{
-    (void)device;
-    (void)health;
-}
-
 static int cpu_mark(struct device *device, unsigned slot, struct err *err)
 {
     (void)err;
@@ -341,6 +325,8 @@ static int cpu_elapsed(struct device *device, unsigned from, unsigned to,
     return 0;
 }
 
+/* All work of a CPU is done when its function returns, and a CPU's caches are
+ * worn out by the index sets that take turns: it neither waits nor flushes. */
 static const struct device_ops CPU_OPS = {
     .close = cpu_close,
     .free_bytes = cpu_free_bytes,
@@ -352,11 +338,6 @@ static const struct device_ops CPU_OPS = {
     .fill = cpu_fill,
     .set = cpu_set,
     .add = cpu_add,
-    .wait = cpu_nothing,
-    .hold = cpu_nothing,
-    .release = cpu_nothing,
-    .flush = cpu_nothing,
-    .health = cpu_health,
     .probe_scratch = probe_cpu_scratch,
     .probe = probe_cpu_run,
     .draw = stream_cpu_draw,

@@ -84,6 +84,7 @@ struct device_ops {
                struct err *err);
     int (*add)(struct device *device, float *d_sum, const float *d_part,
                uint64_t n, struct err *err);
+    /* NULL where there is nothing to do. */
     int (*wait)(struct device *device, struct err *err);
     int (*hold)(struct device *device, struct err *err);
     int (*release)(struct device *device, struct err *err);

@@ -34,18 +34,11 @@ static struct lookup_cpu *lookup_cpu(struct lookup *lookup)
     return (struct lookup_cpu *)lookup;
 }
 
-static const struct lookup_kernels *kernels_of(enum cpu_isa isa)
-{
-    switch (isa) {
-    case CPU_AVX512:
-        return &LOOKUP_AVX512;
-    case CPU_AVX2:
-        return &LOOKUP_AVX2;
-    case CPU_PORTABLE:
-        break;
-    }
-    return &LOOKUP_PORTABLE;
-}
+static const struct lookup_kernels *const kernels[] = {
+    [CPU_PORTABLE] = &LOOKUP_PORTABLE,
+    [CPU_AVX2] = &LOOKUP_AVX2,
+    [CPU_AVX512] = &LOOKUP_AVX512,
+};
 
 void lookup_cpu_close(struct lookup *lookup)
 {
@@ -92,7 +85,7 @@ int lookup_cpu_open(struct lookup **out, const struct lookup *shape,
 
     self->base = *shape;
     self->cpu = device_cpu(shape->device);
-    self->kernels = kernels_of(self->cpu->isa);
+    self->kernels = kernels[self->cpu->isa];
     n_threads = pool_size(self->cpu->pool);
     self->tables = mem_alloc(n_tables, sizeof *self->tables);
     if (n_tables)
@@ -375,7 +368,7 @@ int lookup_cpu_apply_dense(struct device *device,
     struct device_cpu *cpu = device_cpu(device);
     struct dense all = {
         .step = {table, optimizer, learning_rate},
-        .kernels = kernels_of(cpu->isa),
+        .kernels = kernels[cpu->isa],
         .dense = dense,
     };
 

@@ -18,21 +18,12 @@ struct forward_job {
 };
 
 /* A vector of each kind that rows are read in. */
-struct vec_fp32 {
-    typedef float4 word;
+struct vec_short {
     float4 sum;
 
-    static __device__ word none()
-    {
-        return quad_zero();
-    }
     __device__ void clear()
     {
         sum = quad_zero();
-    }
-    __device__ void add(float4 vec)
-    {
-        quad_add(sum, vec);
     }
     __device__ void store(char *out, bool is_half) const
     {
@@ -40,25 +31,21 @@ struct vec_fp32 {
     }
 };
 
-struct vec_fp16_short {
-    typedef uint2 word;
-    float4 sum;
+struct vec_fp32 : vec_short {
+    typedef float4 word;
 
-    static __device__ word none()
+    __device__ void add(float4 vec)
     {
-        return make_uint2(0, 0);
+        quad_add(sum, vec);
     }
-    __device__ void clear()
-    {
-        sum = quad_zero();
-    }
+};
+
+struct vec_fp16_short : vec_short {
+    typedef uint2 word;
+
     __device__ void add(uint2 vec)
     {
         quad_add(sum, quad_of_halves(vec));
-    }
-    __device__ void store(char *out, bool is_half) const
-    {
-        quad_store_streaming(out, sum, is_half);
     }
 };
 
@@ -67,10 +54,6 @@ struct vec_fp16 {
     typedef uint4 word;
     float4 low, high;
 
-    static __device__ word none()
-    {
-        return make_uint4(0, 0, 0, 0);
-    }
     __device__ void clear()
     {
         low = high = quad_zero();

@@ -102,11 +102,10 @@ static int open_memory(struct lookup_cuda *self, struct err *err)
     int rc = -1;
 
     lookup_classes_init(&self->classes, slices, self->tables, base->n_tables);
-    if (base->max_lookups &&
-        cuda_sort_pairs(self->cuda, &self->pairs, base->max_lookups,
-                        self->key_bits, NULL, &self->temp_bytes, err))
-        goto out;
-    if (device_alloc(base->device, &self->d_block, lay_out(self, n_slices, 0),
+    if ((base->max_lookups &&
+         cuda_sort_pairs(self->cuda, &self->pairs, base->max_lookups,
+                         self->key_bits, NULL, &self->temp_bytes, err)) ||
+        device_alloc(base->device, &self->d_block, lay_out(self, n_slices, 0),
                      err))
         goto out;
     lay_out(self, n_slices, (uintptr_t)self->d_block);

@@ -134,8 +134,6 @@ static int prepare_sort(struct device *device, const struct probe *probe,
 static int prepare(struct device *device, const struct probe *probe,
                    struct preparation *own, struct err *err)
 {
-    int rc = 0;
-
     own->job.probe = probe;
     if (device_alloc(device, &own->d_offsets, 2 * sizeof(uint64_t), err) ||
         device->ops->probe_scratch(device, probe, &own->job.scratch_bytes,
@@ -145,18 +143,15 @@ static int prepare(struct device *device, const struct probe *probe,
     switch (probe->kind) {
     case PROBE_READ:
     case PROBE_COPY:
-        rc = prepare_bytes(device, probe, own, err);
-        break;
+        return prepare_bytes(device, probe, own, err);
     case PROBE_GATHER:
-        rc = prepare_gather(device, probe, own, err);
-        break;
+        return prepare_gather(device, probe, own, err);
     case PROBE_SORT:
-        rc = prepare_sort(device, probe, own, err);
-        break;
+        return prepare_sort(device, probe, own, err);
     case PROBE_LAUNCH:
         break;
     }
-    return rc;
+    return 0;
 }
 
 static void release(struct device *device, struct preparation *own)

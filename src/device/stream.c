@@ -178,17 +178,14 @@ void stream_batch_init(struct stream_batch *state, const struct stream *stream,
 void stream_rows(const struct stream_batch *batch, uint32_t begin, uint32_t n,
                  uint32_t *rows)
 {
-    switch (cpu_isa_best()) {
-    case CPU_AVX512:
-        stream_rows_avx512(batch, begin, n, rows);
-        break;
-    case CPU_AVX2:
-        stream_rows_avx2(batch, begin, n, rows);
-        break;
-    case CPU_PORTABLE:
-        stream_rows_portable(batch, begin, n, rows);
-        break;
-    }
+    static void (*const bodies[])(const struct stream_batch *, uint32_t,
+                                  uint32_t, uint32_t *) = {
+        [CPU_PORTABLE] = stream_rows_portable,
+        [CPU_AVX2] = stream_rows_avx2,
+        [CPU_AVX512] = stream_rows_avx512,
+    };
+
+    bodies[cpu_isa_best()](batch, begin, n, rows);
 }
 
 uint64_t stream_offsets(const struct stream_batch *state, uint32_t n_bags,

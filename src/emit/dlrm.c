@@ -269,9 +269,8 @@ static int print_script(const struct plan *plan,
             goto out;
     features_init(&features, problem);
     print_head(plan, &features, out);
-    if (print_plan_file(plan, &features, out, err))
-        goto out;
-    if (print_python(plan, &features, out, err))
+    if (print_plan_file(plan, &features, out, err) ||
+        print_python(plan, &features, out, err))
         goto out;
     print_arguments(plan, &features, out);
     print_launch(&problem->cluster, out);

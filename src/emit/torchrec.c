@@ -277,11 +277,10 @@ static int print_table(const struct module *module, const char *whole_type,
     const char *sharding_type = NULL;
     int rc = -1;
 
-    if (check_widths(table, pieces, end - begin, entry.cluster->n_devices, err))
-        goto out;
-    if (add_table(&entry, &sharding_type, table, pieces, end - begin, err))
-        goto out;
-    if (check_sequence(table, sharding_type, err))
+    if (check_widths(table, pieces, end - begin, entry.cluster->n_devices,
+                     err) ||
+        add_table(&entry, &sharding_type, table, pieces, end - begin, err) ||
+        check_sequence(table, sharding_type, err))
         goto out;
     print_name(out, module->prefix, table->name);
     buf_printf(out,

@@ -128,4 +128,15 @@ int placement_open(struct placement *placement, struct err *err) MUST_CHECK;
 int placement_load(struct placement *placement, uint32_t turn,
                    struct err *err) MUST_CHECK;
 
+/* Numbers that the host makes: items [begin, end) to out, by several threads,
+ * so many a task. */
+struct made {
+    void (*make)(const void *ctx, uint64_t begin, uint64_t end, void *out);
+    const void *ctx;
+    size_t item_bytes, n_a_task;
+};
+/* Makes n of them, chunk by chunk, and uploads them. */
+int placement_upload(const struct placement *placement, void *d_at, uint64_t n,
+                     const struct made *made, struct err *err) MUST_CHECK;
+
 #endif

@@ -4,7 +4,7 @@
 #include "exec/values.h"
 
 #define ALIGNMENT 512
-#define STATES_A_CHUNK ((uint64_t)1 << 20) /* made on the host */
+#define CHUNK_BYTES ((size_t)16 << 20) /* made on the host at a time */
 #define STATES_A_TASK 4096
 
 /* The next part of a block; NULL while only sizes are counted. */
@@ -96,49 +96,56 @@ int placement_open(struct placement *placement, struct err *err)
     return 0;
 }
 
-struct state_job {
-    const struct piece *piece;
-    uint64_t row_begin, n_rows; /* of the piece */
-    float *states;
+struct making {
+    const struct made *made;
+    uint64_t begin, n; /* of the chunk */
+    char *out;         /* [n][item_bytes] */
 };
 
-static void make_states(void *ctx, size_t task, unsigned thread)
+static void make_some(void *ctx, size_t task, unsigned thread)
 {
-    const struct state_job *job = ctx;
-    const struct piece *piece = job->piece;
-    uint64_t begin = (uint64_t)task * STATES_A_TASK;
-    uint64_t end = begin + STATES_A_TASK;
+    const struct making *making = ctx;
+    const struct made *made = making->made;
+    uint64_t begin = (uint64_t)task * made->n_a_task;
+    uint64_t end = begin + made->n_a_task;
 
     (void)thread;
-    for (uint64_t i = begin; i < end && i < job->n_rows; i++)
-        job->states[i] = values_state(piece->table_seed,
-                                      piece->row_begin + job->row_begin + i,
-                                      piece->col_begin);
+    if (end > making->n)
+        end = making->n;
+    made->make(made->ctx, making->begin + begin, making->begin + end,
+               making->out + begin * made->item_bytes);
 }
 
-static int load_states(const struct placement *placement,
-                       const struct piece *piece, struct err *err)
+int placement_upload(const struct placement *placement, void *d_at, uint64_t n,
+                     const struct made *made, struct err *err)
 {
-    uint64_t n =
-        piece->n_rows < STATES_A_CHUNK ? piece->n_rows : STATES_A_CHUNK;
-    struct state_job job = {.piece = piece};
-    int rc = -1;
+    uint64_t most = CHUNK_BYTES / made->item_bytes + 1;
+    struct making making = {.made = made};
+    int rc = 0;
 
-    job.states = mem_alloc((size_t)n, sizeof(float));
-    for (uint64_t row = 0; row < piece->n_rows; row += job.n_rows) {
-        job.row_begin = row;
-        job.n_rows = piece->n_rows - row < n ? piece->n_rows - row : n;
-        pool_run(placement->pool,
-                 (size_t)((job.n_rows - 1) / STATES_A_TASK + 1), make_states,
-                 &job);
-        if (device_upload(placement->device, piece->d_state + row, job.states,
-                          (size_t)job.n_rows * sizeof(float), err))
-            goto out;
+    if (most > n)
+        most = n;
+    making.out = mem_alloc((size_t)most, made->item_bytes);
+    for (; !rc && making.begin < n; making.begin += making.n) {
+        making.n = n - making.begin < most ? n - making.begin : most;
+        pool_run(placement->pool, (size_t)((making.n - 1) / made->n_a_task + 1),
+                 make_some, &making);
+        rc = device_upload(
+            placement->device, (char *)d_at + making.begin * made->item_bytes,
+            making.out, (size_t)making.n * made->item_bytes, err);
     }
-    rc = 0;
-out:
-    mem_free(job.states);
+    mem_free(making.out);
     return rc;
+}
+
+static void make_states(const void *ctx, uint64_t begin, uint64_t end,
+                        void *out)
+{
+    const struct piece *piece = ctx;
+
+    for (uint64_t row = begin; row < end; row++)
+        ((float *)out)[row - begin] = values_state(
+            piece->table_seed, piece->row_begin + row, piece->col_begin);
 }
 
 static int load_piece(const struct placement *placement,
@@ -155,7 +162,12 @@ static int load_piece(const struct placement *placement,
 
     if (device_fill_window(placement->device, piece->d_weight, &window, err))
         return -1;
-    return piece->d_state ? load_states(placement, piece, err) : 0;
+    return piece->d_state
+               ? placement_upload(placement, piece->d_state, piece->n_rows,
+                                  &(struct made){make_states, piece,
+                                                 sizeof(float), STATES_A_TASK},
+                                  err)
+               : 0;
 }
 
 static void unload(struct placement *placement)

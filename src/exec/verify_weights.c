@@ -171,36 +171,41 @@ static void check_rows(void *ctx, size_t task, unsigned thread)
     mem_free(scratch.values);
 }
 
-/* Touched rows begin .. end of the piece, which lie near each other. */
+/* Brings touched rows begin .. end of the piece, which lie near each other, to
+ * `to`, one behind the other; d_rows are all of its rows. */
+static int download_rows(struct weight_job *job, const struct piece *piece,
+                         uint64_t begin, uint64_t end, const void *d_rows,
+                         size_t row_bytes, void *to, struct err *err)
+{
+    uint64_t first = row_at(job, begin) - piece->row_begin;
+    uint64_t n = row_at(job, end - 1) - piece->row_begin - first + 1;
+
+    if (device_download(job->placement->device, job->scratch,
+                        (const char *)d_rows + first * row_bytes,
+                        (size_t)n * row_bytes, err))
+        return -1;
+    for (uint64_t i = begin; i < end; i++)
+        memcpy((char *)to + (i - begin) * row_bytes,
+               job->scratch +
+                   (row_at(job, i) - piece->row_begin - first) * row_bytes,
+               row_bytes);
+    return 0;
+}
+
 static int download_span(struct weight_job *job, struct held *held,
                          uint64_t begin, uint64_t end, struct err *err)
 {
     const struct piece *piece = held->piece;
-    struct device *device = job->placement->device;
-    uint64_t first = row_at(job, begin) - piece->row_begin;
-    uint64_t n = row_at(job, end - 1) - piece->row_begin - first + 1;
     size_t row_bytes = piece->width * precision_bytes(job->table->precision);
     size_t at = (size_t)(begin - job->begin) - held->first;
-    const float *states = (const float *)(const void *)job->scratch;
 
-    if (device_download(device, job->scratch,
-                        (const char *)piece->d_weight + first * row_bytes,
-                        (size_t)n * row_bytes, err))
+    if (download_rows(job, piece, begin, end, piece->d_weight, row_bytes,
+                      held->weights + at * row_bytes, err))
         return -1;
-    for (uint64_t i = begin; i < end; i++)
-        memcpy(held->weights + (at + (size_t)(i - begin)) * row_bytes,
-               job->scratch +
-                   (row_at(job, i) - piece->row_begin - first) * row_bytes,
-               row_bytes);
-    if (!piece->d_state)
-        return 0;
-    if (device_download(device, job->scratch, piece->d_state + first,
-                        (size_t)n * sizeof(float), err))
-        return -1;
-    for (uint64_t i = begin; i < end; i++)
-        held->states[at + (size_t)(i - begin)] =
-            states[row_at(job, i) - piece->row_begin - first];
-    return 0;
+    return piece->d_state
+               ? download_rows(job, piece, begin, end, piece->d_state,
+                               sizeof(float), held->states + at, err)
+               : 0;
 }
 
 /* The window's rows of a piece, span by span. */
