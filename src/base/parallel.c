@@ -229,3 +229,27 @@ void pool_run(struct pool *pool, size_t n_tasks,
     atomic_fetch_and(&pool->state, ~IS_OPEN);
     wait_for_workers(pool);
 }
+
+struct range {
+    uint64_t n, n_a_task;
+    void (*fn)(void *ctx, uint64_t begin, uint64_t end, unsigned thread);
+    void *ctx;
+};
+
+static void run_range(void *ctx, size_t task, unsigned thread)
+{
+    const struct range *range = ctx;
+    uint64_t begin = task * range->n_a_task, end = begin + range->n_a_task;
+
+    range->fn(range->ctx, begin, end < range->n ? end : range->n, thread);
+}
+
+void pool_run_range(struct pool *pool, uint64_t n, uint64_t n_a_task,
+                    void (*fn)(void *ctx, uint64_t begin, uint64_t end,
+                               unsigned thread),
+                    void *ctx)
+{
+    struct range range = {n, n_a_task, fn, ctx};
+
+    pool_run(pool, (size_t)((n + n_a_task - 1) / n_a_task), run_range, &range);
+}

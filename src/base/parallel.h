@@ -3,6 +3,7 @@
 #define NEUROSHARD_BASE_PARALLEL_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /*
  * A pool of threads that share an index range. The caller is one of them, so
@@ -23,5 +24,11 @@ unsigned pool_size(const struct pool *pool);
  * Not reentrant: fn must not call pool_run on the same pool. */
 void pool_run(struct pool *pool, size_t n_tasks,
               void (*fn)(void *ctx, size_t task, unsigned thread), void *ctx);
+
+/* The same of the items [0, n), so many a task: fn gets [begin, end). */
+void pool_run_range(struct pool *pool, uint64_t n, uint64_t n_a_task,
+                    void (*fn)(void *ctx, uint64_t begin, uint64_t end,
+                               unsigned thread),
+                    void *ctx);
 
 #endif

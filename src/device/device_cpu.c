@@ -70,21 +70,12 @@ static uint64_t cpu_free_bytes(const struct device *device)
     return limit < machine ? limit : machine;
 }
 
-struct touch {
-    char *ptr;
-    size_t n_bytes;
-};
-
-static void touch_piece(void *ctx, size_t task, unsigned thread)
+static void touch_piece(void *ctx, uint64_t begin, uint64_t end,
+                        unsigned thread)
 {
-    const struct touch *touch = ctx;
-    size_t begin = task * HUGE_PAGE, end = begin + HUGE_PAGE;
-
     (void)thread;
-    if (end > touch->n_bytes)
-        end = touch->n_bytes;
-    for (size_t at = begin; at < end; at += SMALL_PAGE)
-        *(volatile char *)(touch->ptr + at) = 0;
+    for (uint64_t at = begin; at < end; at += SMALL_PAGE)
+        *((volatile char *)ctx + at) = 0;
 }
 
 /* Maps whole pages at a huge page's boundary where they fill one. */
@@ -109,30 +100,28 @@ static int cpu_alloc(struct device *device, void **d_ptr, size_t n_bytes,
                      struct err *err)
 {
     struct device_cpu *cpu = device_cpu(device);
-    struct touch touch = {NULL, 0};
+    size_t mapped = (n_bytes + SMALL_PAGE - 1) / SMALL_PAGE * SMALL_PAGE;
     char wanted[TEXT_BYTES_MAX], have[TEXT_BYTES_MAX];
     uint64_t n_free = cpu_free_bytes(device);
+    void *ptr;
 
     if (n_bytes > n_free)
         return err_set(err, ERR_DEVICE,
                        "cannot allocate %s on '%s': %s are free",
                        text_from_bytes(wanted, (double)n_bytes), device->name,
                        text_from_bytes(have, (double)n_free));
-    touch.n_bytes = (n_bytes + SMALL_PAGE - 1) / SMALL_PAGE * SMALL_PAGE;
-    if (!touch.n_bytes)
-        touch.n_bytes = SMALL_PAGE;
-    touch.ptr = map_pages(touch.n_bytes);
-    if (touch.ptr == MAP_FAILED)
+    if (!mapped)
+        mapped = SMALL_PAGE;
+    ptr = map_pages(mapped);
+    if (ptr == MAP_FAILED)
         return err_set(err, ERR_DEVICE, "cannot allocate %s on '%s': %s",
                        text_from_bytes(wanted, (double)n_bytes), device->name,
                        strerror(errno));
-    pool_run(cpu->pool, (touch.n_bytes + HUGE_PAGE - 1) / HUGE_PAGE,
-             touch_piece, &touch);
+    pool_run_range(cpu->pool, mapped, HUGE_PAGE, touch_piece, ptr);
     cpu->allocations = mem_grow(cpu->allocations, cpu->n_allocations + 1,
                                 sizeof *cpu->allocations);
-    cpu->allocations[cpu->n_allocations++] =
-        (struct allocation){touch.ptr, touch.n_bytes};
-    *d_ptr = touch.ptr;
+    cpu->allocations[cpu->n_allocations++] = (struct allocation){ptr, mapped};
+    *d_ptr = ptr;
     return 0;
 }
 
@@ -221,16 +210,12 @@ static void fill_run(const struct fill_job *job, uint64_t at, uint64_t first,
     }
 }
 
-static void fill_piece(void *ctx, size_t task, unsigned thread)
+static void fill_piece(void *ctx, uint64_t at, uint64_t end, unsigned thread)
 {
     const struct fill_job *job = ctx;
     const struct fill_window *window = job->window;
-    uint64_t n = window->n_rows * window->width;
-    uint64_t at = task * FILL_ELEMENTS, end = at + FILL_ELEMENTS;
 
     (void)thread;
-    if (end > n)
-        end = n;
     if (window->stride == window->width) { /* one long row */
         fill_run(job, at, window->first + at, end - at);
         return;
@@ -250,30 +235,25 @@ static int cpu_fill(struct device *device, void *d_dst,
                     const struct fill_window *window, struct err *err)
 {
     struct fill_job job = {d_dst, window};
-    uint64_t n = window->n_rows * window->width;
 
     (void)err;
-    pool_run(device_cpu(device)->pool,
-             (size_t)((n + FILL_ELEMENTS - 1) / FILL_ELEMENTS), fill_piece,
-             &job);
+    pool_run_range(device_cpu(device)->pool, window->n_rows * window->width,
+                   FILL_ELEMENTS, fill_piece, &job);
     return 0;
 }
 
 struct float_job {
     float *dst;
     const float *src; /* NULL: `value` is stored */
-    uint64_t n;
     float value;
 };
 
-static void float_piece(void *ctx, size_t task, unsigned thread)
+static void float_piece(void *ctx, uint64_t begin, uint64_t end,
+                        unsigned thread)
 {
     const struct float_job *job = ctx;
-    uint64_t begin = task * FILL_ELEMENTS, end = begin + FILL_ELEMENTS;
 
     (void)thread;
-    if (end > job->n)
-        end = job->n;
     if (job->src)
         for (uint64_t i = begin; i < end; i++)
             job->dst[i] += job->src[i];
@@ -282,30 +262,26 @@ static void float_piece(void *ctx, size_t task, unsigned thread)
             job->dst[i] = job->value;
 }
 
-static int run_floats(struct device *device, struct float_job *job)
-{
-    pool_run(device_cpu(device)->pool,
-             (size_t)((job->n + FILL_ELEMENTS - 1) / FILL_ELEMENTS),
-             float_piece, job);
-    return 0;
-}
-
 static int cpu_set(struct device *device, float *d_dst, uint64_t n, float value,
                    struct err *err)
 {
-    struct float_job job = {d_dst, NULL, n, value};
+    struct float_job job = {d_dst, NULL, value};
 
     (void)err;
-    return run_floats(device, &job);
+    pool_run_range(device_cpu(device)->pool, n, FILL_ELEMENTS, float_piece,
+                   &job);
+    return 0;
 }
 
 static int cpu_add(struct device *device, float *d_sum, const float *d_part,
                    uint64_t n, struct err *err)
 {
-    struct float_job job = {d_sum, d_part, n, 0};
+    struct float_job job = {d_sum, d_part, 0};
 
     (void)err;
-    return run_floats(device, &job);
+    pool_run_range(device_cpu(device)->pool, n, FILL_ELEMENTS, float_piece,
+                   &job);
+    return 0;
 }
 
 static int cpu_mark(struct device *device, unsigned slot, struct err *err)

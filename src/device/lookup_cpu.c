@@ -348,14 +348,11 @@ struct dense {
     float *dense;
 };
 
-static void apply_rows(void *ctx, size_t task, unsigned thread)
+static void apply_rows(void *ctx, uint64_t begin, uint64_t end, unsigned thread)
 {
     const struct dense *dense = ctx;
-    uint64_t begin = (uint64_t)task * DENSE_ROWS, end = begin + DENSE_ROWS;
 
     (void)thread;
-    if (end > dense->step.table->n_rows)
-        end = dense->step.table->n_rows;
     dense->kernels->apply(&dense->step, dense->dense, (uint32_t)begin,
                           (uint32_t)end);
 }
@@ -373,7 +370,6 @@ int lookup_cpu_apply_dense(struct device *device,
     };
 
     (void)err;
-    pool_run(cpu->pool, (size_t)((table->n_rows + DENSE_ROWS - 1) / DENSE_ROWS),
-             apply_rows, &all);
+    pool_run_range(cpu->pool, table->n_rows, DENSE_ROWS, apply_rows, &all);
     return 0;
 }

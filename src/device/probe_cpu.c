@@ -12,11 +12,6 @@
 /* Words that a cache line holds, which are summed side by side. */
 #define LANES 16
 
-static size_t n_tasks(uint64_t n, size_t n_a_task)
-{
-    return (size_t)((n + n_a_task - 1) / n_a_task);
-}
-
 /* The sums of each thread's last task, so that they are computed. */
 struct sums {
     uint32_t lanes[LANES];
@@ -33,29 +28,24 @@ static void add_words(struct sums *sums, const uint32_t *words, size_t n)
         sums->lanes[0] += words[i];
 }
 
-static void read_piece(void *ctx, size_t task, unsigned thread)
+static void read_piece(void *ctx, uint64_t begin, uint64_t end, unsigned thread)
 {
     const struct probe_job *job = ctx;
-    size_t begin = task * PIECE_BYTES, n_bytes = job->probe->n_bytes - begin;
     struct sums sums = {0};
 
-    if (n_bytes > PIECE_BYTES)
-        n_bytes = PIECE_BYTES;
     add_words(&sums, (const uint32_t *)((const char *)job->d_src + begin),
-              n_bytes / sizeof(uint32_t));
+              (end - begin) / sizeof(uint32_t));
     ((struct sums *)job->d_scratch)[thread] = sums;
 }
 
-static void gather_piece(void *ctx, size_t task, unsigned thread)
+static void gather_piece(void *ctx, uint64_t begin, uint64_t end,
+                         unsigned thread)
 {
     const struct probe_job *job = ctx;
     const char *rows = job->d_src;
-    size_t begin = task * PIECE_ROWS, end = begin + PIECE_ROWS;
     size_t row_bytes = job->probe->row_bytes;
     struct sums sums = {0};
 
-    if (end > job->probe->n)
-        end = job->probe->n;
     for (size_t i = begin; i < end; i++) {
         const char *row = rows + job->d_indices[i] * row_bytes;
 
@@ -183,13 +173,13 @@ int probe_cpu_run(struct device *device, const struct probe_job *job,
 
     switch (job->probe->kind) {
     case PROBE_READ:
-        pool_run(pool, n_tasks(job->probe->n_bytes, PIECE_BYTES), read_piece,
-                 &own);
+        pool_run_range(pool, job->probe->n_bytes, PIECE_BYTES, read_piece,
+                       &own);
         break;
     case PROBE_COPY:
         return device->ops->copy(device, &copy, 1, err);
     case PROBE_GATHER:
-        pool_run(pool, n_tasks(job->probe->n, PIECE_ROWS), gather_piece, &own);
+        pool_run_range(pool, job->probe->n, PIECE_ROWS, gather_piece, &own);
         break;
     case PROBE_SORT:
         sort_pairs(pool, job);

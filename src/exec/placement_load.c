@@ -102,16 +102,12 @@ struct making {
     char *out;         /* [n][item_bytes] */
 };
 
-static void make_some(void *ctx, size_t task, unsigned thread)
+static void make_some(void *ctx, uint64_t begin, uint64_t end, unsigned thread)
 {
     const struct making *making = ctx;
     const struct made *made = making->made;
-    uint64_t begin = (uint64_t)task * made->n_a_task;
-    uint64_t end = begin + made->n_a_task;
 
     (void)thread;
-    if (end > making->n)
-        end = making->n;
     made->make(made->ctx, making->begin + begin, making->begin + end,
                making->out + begin * made->item_bytes);
 }
@@ -128,8 +124,8 @@ int placement_upload(const struct placement *placement, void *d_at, uint64_t n,
     making.out = mem_alloc((size_t)most, made->item_bytes);
     for (; !rc && making.begin < n; making.begin += making.n) {
         making.n = n - making.begin < most ? n - making.begin : most;
-        pool_run(placement->pool, (size_t)((making.n - 1) / made->n_a_task + 1),
-                 make_some, &making);
+        pool_run_range(placement->pool, making.n, made->n_a_task, make_some,
+                       &making);
         rc = device_upload(
             placement->device, (char *)d_at + making.begin * made->item_bytes,
             making.out, (size_t)making.n * made->item_bytes, err);

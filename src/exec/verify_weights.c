@@ -151,19 +151,17 @@ static bool is_held(const struct weight_job *job, uint64_t row)
     return false;
 }
 
-static void check_rows(void *ctx, size_t task, unsigned thread)
+static void check_rows(void *ctx, uint64_t begin, uint64_t end, unsigned thread)
 {
     const struct weight_job *job = ctx;
     uint32_t dim = job->table->dim;
-    uint64_t begin = job->begin + (uint64_t)task * ROWS_A_TASK;
-    uint64_t end = begin + ROWS_A_TASK;
     struct row_scratch scratch = {
         .gradient = mem_alloc(dim, sizeof(double)),
         .want = mem_alloc(dim, sizeof(double)),
         .values = mem_alloc(dim, sizeof(float)),
     };
 
-    for (uint64_t i = begin; i < end && i < job->end; i++)
+    for (uint64_t i = job->begin + begin; i < job->begin + end; i++)
         if (is_held(job, row_at(job, i)))
             check_row(job, i, &scratch, &job->tallies[thread]);
     mem_free(scratch.gradient);
@@ -239,13 +237,11 @@ static int download_piece(struct weight_job *job, struct held *held,
 /* Hashes of rows are added up, so that no order of theirs counts. */
 static int check_window(struct weight_job *job, struct err *err)
 {
-    size_t n = (size_t)(job->end - job->begin);
-
     for (size_t k = 0; k < job->n_held; k++)
         if (download_piece(job, &job->held[k], err))
             return -1;
-    pool_run(job->placement->pool, (n + ROWS_A_TASK - 1) / ROWS_A_TASK,
-             check_rows, job);
+    pool_run_range(job->placement->pool, job->end - job->begin, ROWS_A_TASK,
+                   check_rows, job);
     for (size_t k = 0; k < job->n_held; k++)
         for (size_t i = 0; i < job->held[k].n; i++)
             job->held[k].hash += job->held[k].row_hash[i];
