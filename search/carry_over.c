@@ -143,7 +143,7 @@ static void sort_devices(struct starter *starter,
                          const struct table_pieces *held)
 {
     const struct layout *layout = &starter->tryout.layout;
-    double most_ms = layout->local_ms[layout->slowest];
+    double most_ms = layout_slowest_ms(layout);
     uint32_t n = starter->parts->n_devices;
 
     for (uint32_t r = 0; r < n; r++)
@@ -211,7 +211,7 @@ static void put_form(struct starter *starter, uint32_t unit, struct form form,
 static double score_of(const struct tryout *tryout)
 {
     const struct layout *layout = &tryout->layout;
-    double most_ms = layout->local_ms[layout->slowest], heavier = 0;
+    double most_ms = layout_slowest_ms(layout), heavier = 0;
 
     for (uint32_t i = 0; i < tryout->trial.n_devices; i++) {
         uint32_t r = tryout->trial.devices[i];

@@ -67,15 +67,12 @@ static uint32_t piece_on(const struct layout *layout, uint32_t device,
 /* A device that sets the total: of a term by its share in it. */
 static uint32_t critical_device(const struct layout *layout, struct rng *rng)
 {
-    double left = rng_uniform(rng) * layout->total_ms;
-    uint32_t n_terms = layout->parts->oracle->n_terms;
+    double left = rng_uniform(rng) * layout->total_ms - layout->tops[0].ms[0];
+    uint32_t k = 0;
 
-    for (uint32_t k = 0; layout->terms_ms && k < n_terms; k++) {
-        left -= layout->tops[k].ms[0];
-        if (left < 0)
-            return layout->tops[k].device[0];
-    }
-    return layout->slowest;
+    while (left >= 0 && k + 1 < layout->n_terms)
+        left -= layout->tops[++k].ms[0];
+    return layout->tops[k].device[0];
 }
 
 static uint32_t unit_of(const struct layout *layout, uint32_t piece)

@@ -12,16 +12,6 @@
  * rounding does not pile up. */
 #define REFRESH 64
 
-static size_t width_of(const struct layout *layout)
-{
-    return layout->parts->oracle->width;
-}
-
-static size_t n_terms_of(const struct layout *layout)
-{
-    return layout->parts->oracle->n_terms;
-}
-
 static void clear(struct layout *layout)
 {
     layout->n_pieces = layout->n_live = 0;
@@ -34,7 +24,7 @@ static void clear(struct layout *layout)
         layout->n_commits[r] = 0;
     }
     memset(layout->sums, 0,
-           layout->n_devices * width_of(layout) * sizeof(double));
+           layout->n_devices * layout_width(layout) * sizeof(double));
 }
 
 void layout_init(struct layout *layout, const struct parts *parts)
@@ -43,20 +33,27 @@ void layout_init(struct layout *layout, const struct parts *parts)
     uint32_t n = parts->n_devices;
     struct arena *arena = &layout->arena;
 
-    *layout = (struct layout){
-        .parts = parts, .n_devices = n, .move_limit_bytes = NO_MOVE_LIMIT};
+    *layout = (struct layout){.parts = parts,
+                              .n_devices = n,
+                              .has_terms = oracle->ops->terms != NULL,
+                              .n_terms = 1,
+                              .move_limit_bytes = NO_MOVE_LIMIT};
+    if (layout->has_terms)
+        layout->n_terms = oracle->n_terms;
     layout->first_of = ARENA_NEW(arena, uint32_t, parts->n_units);
     layout->holdings = ARENA_NEW(arena, struct holding, n);
     layout->n_commits = ARENA_NEW(arena, uint32_t, n);
     layout->sums = ARENA_NEW(arena, double, (size_t)n * oracle->width);
     layout->compute_ms = ARENA_NEW(arena, double, n);
     layout->local_ms = ARENA_NEW(arena, double, n);
-    layout->load_ms = ARENA_NEW(arena, double, n);
+    layout->load_ms =
+        layout->has_terms ? layout->local_ms : ARENA_NEW(arena, double, n);
+    layout->terms_ms =
+        layout->has_terms
+            ? ARENA_NEW(arena, double, (size_t)n * oracle->n_terms)
+            : layout->compute_ms;
     layout->bytes = ARENA_NEW(arena, uint64_t, n);
-    if (oracle->ops->terms)
-        layout->terms_ms =
-            ARENA_NEW(arena, double, (size_t)n * oracle->n_terms);
-    layout->tops = ARENA_NEW(arena, struct top, oracle->n_terms);
+    layout->tops = ARENA_NEW(arena, struct top, layout->n_terms);
     if (parts->homes)
         layout->moved_bytes = ARENA_NEW(arena, uint64_t, parts->n_units);
     clear(layout);
@@ -153,7 +150,7 @@ static void drop(struct layout *layout, uint32_t idx)
  * finds the largest of the others without a look at each. */
 static void find_top(struct layout *layout, size_t k)
 {
-    const size_t n_terms = n_terms_of(layout);
+    const size_t n_terms = layout->n_terms;
     struct top *top = &layout->tops[k];
 
     top->n = 0;
@@ -175,30 +172,24 @@ static void find_top(struct layout *layout, size_t k)
     }
 }
 
-static void find_extremes(struct layout *layout)
+static void find_tops(struct layout *layout)
 {
-    layout->slowest = 0;
-    for (uint32_t r = 1; r < layout->n_devices; r++)
-        if (layout->local_ms[r] > layout->local_ms[layout->slowest])
-            layout->slowest = r;
-    for (size_t k = 0; layout->terms_ms && k < n_terms_of(layout); k++)
+    for (size_t k = 0; k < layout->n_terms; k++)
         find_top(layout, k);
 }
 
 static void set_local(struct layout *layout, uint32_t r)
 {
-    const size_t n_terms = n_terms_of(layout);
+    const size_t n_terms = layout->n_terms;
 
-    layout->local_ms[r] = layout->terms_ms ? 0 : layout->compute_ms[r];
-    for (size_t k = 0; layout->terms_ms && k < n_terms; k++)
+    layout->local_ms[r] = 0;
+    for (size_t k = 0; k < n_terms; k++)
         layout->local_ms[r] += layout->terms_ms[r * n_terms + k];
-    if (layout->terms_ms)
-        layout->load_ms[r] = layout->local_ms[r];
 }
 
 static void add_up(struct layout *layout, uint32_t r)
 {
-    const size_t width = width_of(layout);
+    const size_t width = layout_width(layout);
     const struct holding *holding = &layout->holdings[r];
     double *sum = layout->sums + r * width;
 
@@ -234,7 +225,7 @@ static void add_excess(struct layout *layout)
  * has been changed REFRESH times is it added up from its pieces again. */
 void layout_commit(struct layout *layout, const struct trial *trial)
 {
-    const size_t width = width_of(layout), n_terms = n_terms_of(layout);
+    const size_t width = layout_width(layout), n_terms = layout->n_terms;
     const double *marginal_ms = layout->parts->marginal_ms;
 
     for (uint32_t c = 0; c < trial->n_changes; c++) {
@@ -263,9 +254,8 @@ void layout_commit(struct layout *layout, const struct trial *trial)
         layout->bytes[r] = trial->bytes[i];
         memcpy(layout->sums + r * width, trial->sums + i * width,
                width * sizeof(double));
-        if (layout->terms_ms)
-            memcpy(layout->terms_ms + r * n_terms,
-                   trial->terms_ms + i * n_terms, n_terms * sizeof(double));
+        memcpy(layout->terms_ms + r * n_terms, trial->terms_ms + i * n_terms,
+               n_terms * sizeof(double));
         if (++layout->n_commits[r] >= REFRESH)
             add_up(layout, r);
         set_local(layout, r);
@@ -275,7 +265,7 @@ void layout_commit(struct layout *layout, const struct trial *trial)
         layout->moved_bytes[trial->moved[i].unit] = trial->moved[i].bytes;
     if (layout_counts_moves(layout))
         layout->all_moved_bytes = trial->all_moved_bytes;
-    find_extremes(layout);
+    find_tops(layout);
     add_excess(layout);
     layout_check_sometimes(layout);
 }
@@ -294,17 +284,17 @@ void layout_price(struct layout *layout)
         add_up(layout, r);
     oracle->ops->compute(oracle, layout->sums, layout->n_devices,
                          layout->compute_ms);
-    if (layout->terms_ms)
+    if (layout->has_terms)
         oracle->ops->terms(oracle, layout->sums, layout->compute_ms,
                            layout->n_devices, layout->terms_ms);
     for (uint32_t r = 0; r < layout->n_devices; r++)
         set_local(layout, r);
-    find_extremes(layout);
+    find_tops(layout);
     if (layout->moved_bytes)
         homes_count_layout(layout);
     add_excess(layout);
-    layout->total_ms = layout->terms_ms ? 0 : layout_true_total(layout);
-    for (size_t k = 0; layout->terms_ms && k < n_terms_of(layout); k++)
+    layout->total_ms = layout->has_terms ? 0 : layout_true_total(layout);
+    for (size_t k = 0; layout->has_terms && k < layout->n_terms; k++)
         layout->total_ms += layout->tops[k].ms[0];
 }
 

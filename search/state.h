@@ -43,10 +43,13 @@ struct layout {
     uint32_t *n_commits;       /* [R] since sums were last added up afresh */
     double *sums;              /* [R][width] */
     double *compute_ms;        /* [R] */
-    double *terms_ms;          /* [R][n_terms]; NULL where there are none */
-    double *local_ms;          /* [R]: sum of its terms, or its compute */
-    double *load_ms;           /* [R]: local_ms where there are terms, else the
-                                  sum of its pieces' marginal_ms */
+    bool has_terms;            /* whose maxima add up to the total */
+    uint32_t n_terms;          /* 1 where there are none: compute stands for it,
+                                  though totals are comm's */
+    double *terms_ms;          /* [R][n_terms]; or compute_ms */
+    double *local_ms;          /* [R]: sum of its terms */
+    double *load_ms;           /* [R]: the sum of its pieces' marginal_ms; or,
+                                  where there are terms, local_ms */
     uint64_t *bytes;           /* [R] */
     double excess;             /* sum over the devices of layout_excess, and
                                   homes_excess */
@@ -55,7 +58,6 @@ struct layout {
                                   layout_price where there is no limit */
     uint64_t all_moved_bytes;  /* their sum */
     double total_ms;           /* of comm, or where there are terms of those */
-    uint32_t slowest;          /* device, by local_ms */
     uint32_t style;            /* of its chain: tuning->changes[style] */
     bool is_partial;           /* pieces are to come: the caller says so */
     uint32_t n_unchecked;      /* commits since: search/state_check.h */
@@ -68,6 +70,21 @@ struct top {
     uint32_t n, device[TOP_DEVICES];
     double ms[TOP_DEVICES];
 };
+
+static inline size_t layout_width(const struct layout *layout)
+{
+    return layout->parts->oracle->width;
+}
+
+static inline double layout_slowest_ms(const struct layout *layout)
+{
+    double most_ms = layout->local_ms[0];
+
+    for (uint32_t r = 1; r < layout->n_devices; r++)
+        if (layout->local_ms[r] > most_ms)
+            most_ms = layout->local_ms[r];
+    return most_ms;
+}
 
 /* A piece that goes (part NO_PART), comes (piece NO_PIECE) or changes. */
 struct change {

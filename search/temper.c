@@ -44,23 +44,16 @@ uint64_t temper_effort(const struct parts *parts, uint64_t asked)
 
 /* --- a chain --- */
 
-/* By what devices are heavy: their terms, or where there are none compute. */
-static size_t n_heavy(const struct chain *chain)
-{
-    const struct layout *layout = &chain->at.layout;
-
-    return layout->terms_ms ? layout->parts->oracle->n_terms : 1;
-}
-
 static void chain_init(struct chain *chain, const struct parts *parts,
                        uint64_t seed, uint64_t stream)
 {
+    size_t n;
+
     *chain = (struct chain){0};
     tryout_init(&chain->at, parts);
-    chain->heavy_ms = mem_alloc(chain->at.layout.n_devices,
-                                2 * n_heavy(chain) * sizeof(double));
-    chain->then_ms =
-        chain->heavy_ms + chain->at.layout.n_devices * n_heavy(chain);
+    n = (size_t)parts->n_devices * chain->at.layout.n_terms;
+    chain->heavy_ms = mem_alloc(n, 2 * sizeof(double));
+    chain->then_ms = chain->heavy_ms + n;
     rng_init(&chain->rng, seed, stream);
 }
 
@@ -81,18 +74,15 @@ static void save(struct chain *chain)
 static void chain_start(struct chain *chain, const struct snapshot *from)
 {
     const struct layout *layout = &chain->at.layout;
-    const size_t n = n_heavy(chain);
+    const size_t n = layout->n_terms;
 
     snapshot_load(from, &chain->at.layout);
     save(chain);
     for (size_t k = 0; k < n; k++)
-        chain->most_ms[k] = layout->terms_ms
-                                ? layout->tops[k].ms[0]
-                                : layout->compute_ms[layout->slowest];
+        chain->most_ms[k] = layout->tops[k].ms[0];
     for (size_t i = 0; i < layout->n_devices * n; i++)
-        chain->heavy_ms[i] = layout_heaviness(
-            layout->terms_ms ? layout->terms_ms[i] : layout->compute_ms[i],
-            chain->most_ms[i % n]);
+        chain->heavy_ms[i] =
+            layout_heaviness(layout->terms_ms[i], chain->most_ms[i % n]);
 }
 
 /* How much heavier the devices become that the trial touches, term by term, in
@@ -100,16 +90,15 @@ static void chain_start(struct chain *chain, const struct snapshot *from)
 static double heavier(struct chain *chain)
 {
     const struct trial *trial = &chain->at.trial;
-    const size_t n = n_heavy(chain);
-    const double *then =
-        chain->at.layout.terms_ms ? trial->terms_ms : trial->compute_ms;
+    const size_t n = chain->at.layout.n_terms;
     double sum = 0;
 
     for (uint32_t i = 0; i < trial->n_devices; i++)
         for (size_t k = 0; k < n; k++) {
             const size_t at = i * n + k;
 
-            chain->then_ms[at] = layout_heaviness(then[at], chain->most_ms[k]);
+            chain->then_ms[at] =
+                layout_heaviness(trial->terms_ms[at], chain->most_ms[k]);
             sum +=
                 chain->then_ms[at] - chain->heavy_ms[trial->devices[i] * n + k];
         }
@@ -120,7 +109,7 @@ static double heavier(struct chain *chain)
 static void commit(struct chain *chain)
 {
     const struct trial *trial = &chain->at.trial;
-    const size_t n = n_heavy(chain);
+    const size_t n = chain->at.layout.n_terms;
 
     layout_commit(&chain->at.layout, trial);
     for (uint32_t i = 0; i < trial->n_devices; i++)

@@ -11,16 +11,6 @@
  * table anew, which sets them apart by itself. */
 #define MAX_BLOCKS 32
 
-static size_t width_of(const struct layout *layout)
-{
-    return layout->parts->oracle->width;
-}
-
-static size_t n_terms_of(const struct layout *layout)
-{
-    return layout->parts->oracle->n_terms;
-}
-
 static uint32_t unit_of(const struct layout *layout, uint32_t part)
 {
     return layout->parts->parts[part].unit;
@@ -37,9 +27,11 @@ static void trial_init(struct trial *trial, const struct layout *layout)
     trial->first_on = ARENA_NEW(arena, uint32_t, n);
     trial->n_held = ARENA_NEW(arena, int64_t, n);
     trial->bytes = ARENA_NEW(arena, uint64_t, n);
-    trial->sums = ARENA_NEW(arena, double, n *width_of(layout));
+    trial->sums = ARENA_NEW(arena, double, n *layout_width(layout));
     trial->compute_ms = ARENA_NEW(arena, double, n);
-    trial->terms_ms = ARENA_NEW(arena, double, n *n_terms_of(layout));
+    trial->terms_ms = layout->has_terms
+                          ? ARENA_NEW(arena, double, n * layout->n_terms)
+                          : trial->compute_ms;
     trial->load_ms = ARENA_NEW(arena, double, n);
     trial->load_bytes = ARENA_NEW(arena, uint64_t, n);
     trial->room_quanta = ARENA_NEW(arena, uint32_t, n);
@@ -124,7 +116,7 @@ const struct change *trial_find(const struct trial *trial, uint32_t piece,
 static uint32_t add_device(struct trial *trial, const struct layout *layout,
                            uint32_t device)
 {
-    const size_t width = width_of(layout);
+    const size_t width = layout_width(layout);
     const uint32_t i = trial->n_devices++;
 
     trial->place[device] = i;
@@ -161,7 +153,7 @@ static inline void put_on(double *restrict sum, const double *restrict vector,
 static void sum_what_goes(struct trial *trial, const struct layout *layout)
 {
     const struct parts *parts = layout->parts;
-    const size_t width = width_of(layout);
+    const size_t width = layout_width(layout);
 
     for (uint32_t c = 0; c < trial->n_changes; c++) {
         const struct piece *piece;
@@ -183,7 +175,7 @@ static void sum_what_goes(struct trial *trial, const struct layout *layout)
 static void sum_what_comes(struct trial *trial, const struct layout *layout)
 {
     const struct parts *parts = layout->parts;
-    const size_t width = width_of(layout);
+    const size_t width = layout_width(layout);
 
     for (uint32_t c = 0; c < trial->n_changes; c++) {
         const uint32_t part = trial->changes[c].part;
@@ -228,7 +220,7 @@ static double untouched_top(const struct trial *trial,
         return 0;
     for (uint32_t r = 0; r < layout->n_devices; r++)
         if (trial->place[r] == NO_PIECE)
-            most = fmax(most, layout->terms_ms[r * n_terms_of(layout) + k]);
+            most = fmax(most, layout->terms_ms[r * layout->n_terms + k]);
     return most;
 }
 
@@ -567,15 +559,12 @@ double tryout_price(struct tryout *tryout)
 double tryout_local_ms(const struct tryout *tryout, uint32_t device)
 {
     const struct trial *trial = &tryout->trial;
-    const struct layout *layout = &tryout->layout;
-    size_t n_terms = n_terms_of(layout);
+    const size_t n_terms = tryout->layout.n_terms;
     uint32_t i = trial->place[device];
     double ms = 0;
 
     if (i == NO_PIECE)
-        return layout->local_ms[device];
-    if (!layout->terms_ms)
-        return trial->compute_ms[i];
+        return tryout->layout.local_ms[device];
     for (size_t k = 0; k < n_terms; k++)
         ms += trial->terms_ms[i * n_terms + k];
     return ms;

@@ -161,10 +161,7 @@ static bool spoil_compute(struct layout *layout, uint32_t piece)
 
 static bool spoil_term(struct layout *layout, uint32_t piece)
 {
-    if (!layout->terms_ms)
-        return false;
-    layout->terms_ms[layout->pieces[piece].device *
-                     layout->parts->oracle->n_terms] *= 1.001;
+    layout->terms_ms[layout->pieces[piece].device * layout->n_terms] *= 1.001;
     return true;
 }
 
@@ -194,22 +191,9 @@ static bool spoil_total(struct layout *layout, uint32_t piece)
     return true;
 }
 
-static bool spoil_slowest(struct layout *layout, uint32_t piece)
-{
-    (void)piece;
-    for (uint32_t r = 0; r < layout->n_devices; r++)
-        if (layout->local_ms[r] < layout->local_ms[layout->slowest]) {
-            layout->slowest = r;
-            return true;
-        }
-    return false;
-}
-
 static bool spoil_top(struct layout *layout, uint32_t piece)
 {
     (void)piece;
-    if (!layout->terms_ms)
-        return false;
     layout->tops[0].device[0] = layout->tops[0].device[1];
     layout->tops[0].ms[0] = layout->tops[0].ms[1];
     return true;
@@ -218,8 +202,6 @@ static bool spoil_top(struct layout *layout, uint32_t piece)
 static bool spoil_runner_up(struct layout *layout, uint32_t piece)
 {
     (void)piece;
-    if (!layout->terms_ms)
-        return false;
     layout->tops[0].ms[1] *= 0.999;
     return true;
 }
@@ -251,7 +233,6 @@ static const struct {
     {"load", spoil_load},
     {"excess", spoil_excess},
     {"total", spoil_total},
-    {"slowest", spoil_slowest},
     {"largest term", spoil_top},
     {"runner-up", spoil_runner_up},
 };
