@@ -249,12 +249,12 @@ uint64_t homes_unit_bytes(const struct homes *homes, const struct parts *parts,
     return bytes;
 }
 
-/* As the trial would have the unit's pieces (NULL: as they are). */
+/* As the trial would have the unit's pieces. */
 static uint64_t unit_bytes(const struct layout *layout,
                            const struct trial *trial, uint32_t unit)
 {
-    uint32_t n_changes = trial ? trial->n_changes : 0, n = 0, next = 0;
-    uint32_t capacity = n_changes;
+    struct unit_walk walk = unit_walk_from(layout, unit, 0);
+    uint32_t capacity = trial->n_changes, n = 0;
     struct change *pieces;
     uint64_t bytes;
 
@@ -262,21 +262,8 @@ static uint64_t unit_bytes(const struct layout *layout,
          i = layout->pieces[i].next)
         capacity++;
     pieces = mem_alloc(capacity, sizeof(*pieces));
-    for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
-         i = layout->pieces[i].next) {
-        const struct piece *piece = &layout->pieces[i];
-        const struct change *then = trial ? trial_find(trial, i, &next) : NULL;
-
-        if (!then)
-            pieces[n++] = (struct change){i, piece->part, piece->device,
-                                          piece->range, piece->block};
-        else if (then->part != NO_PART)
-            pieces[n++] = *then;
-    }
-    for (uint32_t c = 0; c < n_changes; c++)
-        if (trial->changes[c].piece == NO_PIECE &&
-            layout->parts->parts[trial->changes[c].part].unit == unit)
-            pieces[n++] = trial->changes[c];
+    while (trial_walk(&walk, trial, layout))
+        pieces[n++] = walk.piece;
     bytes = homes_unit_bytes(layout->parts->homes, layout->parts, pieces, n);
     mem_free(pieces);
     return bytes;
@@ -284,9 +271,11 @@ static uint64_t unit_bytes(const struct layout *layout,
 
 void homes_count_layout(struct layout *layout)
 {
+    const struct trial nothing = {0};
+
     layout->all_moved_bytes = 0;
     for (uint32_t u = 0; u < layout->parts->n_units; u++) {
-        layout->moved_bytes[u] = unit_bytes(layout, NULL, u);
+        layout->moved_bytes[u] = unit_bytes(layout, &nothing, u);
         layout->all_moved_bytes =
             saturating_add(layout->all_moved_bytes, layout->moved_bytes[u]);
     }

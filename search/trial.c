@@ -101,17 +101,6 @@ void trial_remove_unit(struct trial *trial, const struct layout *layout,
         trial_remove(trial, i);
 }
 
-const struct change *trial_find(const struct trial *trial, uint32_t piece,
-                                uint32_t *next)
-{
-    for (uint32_t i = 0; i < trial->n_changes; i++, ++*next) {
-        *next = *next < trial->n_changes ? *next : 0;
-        if (trial->changes[*next].piece == piece)
-            return &trial->changes[*next];
-    }
-    return NULL;
-}
-
 /* One more device that the trial touches, as the layout has it. */
 static uint32_t add_device(struct trial *trial, const struct layout *layout,
                            uint32_t device)
@@ -245,106 +234,90 @@ static void price_terms(struct trial *trial, const struct layout *layout)
 
 /* --- pieces that meet --- */
 
-/* Change c, which puts a piece where change `into` puts one, becomes part of
- * that; true where c is another change then. */
-static bool join_change(struct trial *trial, uint32_t c, uint32_t into,
-                        uint32_t part)
+/* Whether the trial does something with this piece. *next is where to look
+ * first, 0 for a first piece: where many change, they do in the order of their
+ * unit's list. */
+static bool touches(const struct trial *trial, uint32_t piece, uint32_t *next)
 {
+    for (uint32_t i = 0; i < trial->n_changes; i++, ++*next) {
+        *next = *next < trial->n_changes ? *next : 0;
+        if (trial->changes[*next].piece == piece)
+            return true;
+    }
+    return false;
+}
+
+bool trial_walk(struct unit_walk *walk, const struct trial *trial,
+                const struct layout *layout)
+{
+    while (walk->c < trial->n_changes) {
+        walk->piece = trial->changes[walk->c++];
+        if (walk->piece.part != NO_PART &&
+            unit_of(layout, walk->piece.part) == walk->unit)
+            return true;
+    }
+    while (walk->held != NO_PIECE) {
+        const uint32_t i = walk->held;
+        const struct piece *piece = &layout->pieces[i];
+
+        walk->held = piece->next;
+        if (touches(trial, i, &walk->next))
+            continue;
+        walk->piece = (struct change){i, piece->part, piece->device,
+                                      piece->range, piece->block};
+        walk->is_held = true;
+        return true;
+    }
+    return false;
+}
+
+/* What was walked last becomes part of change `into`, which puts a piece on the
+ * same device; false where there is no such part. */
+static bool join_last(struct trial *trial, const struct layout *layout,
+                      struct unit_walk *walk, uint32_t into)
+{
+    const uint32_t part = parts_joined(layout->parts, trial->changes[into].part,
+                                       walk->piece.part);
+
+    if (part == NO_PART)
+        return false;
     trial->changes[into].part = part;
-    trial->changes[c].part = NO_PART;
-    if (trial->changes[c].piece != NO_PIECE)
-        return false; /* it goes */
-    trial->changes[c] = trial->changes[--trial->n_changes];
+    if (walk->is_held)
+        trial_remove(trial, walk->piece.piece);
+    else if (walk->piece.piece != NO_PIECE)
+        trial->changes[walk->c - 1].part = NO_PART; /* it goes */
+    else
+        trial->changes[--walk->c] = trial->changes[--trial->n_changes];
     return true;
 }
 
-/* What the trial puts of this unit, by device; none comes before change
- * `from`. */
-static bool join_changes(struct trial *trial, const struct layout *layout,
-                         uint32_t unit, uint32_t from)
-{
-    bool is_fine = true;
-
-    for (uint32_t c = from; c < trial->n_changes; c++) {
-        const struct change *change = &trial->changes[c];
-        uint32_t *first, part;
-
-        if (change->part == NO_PART || unit_of(layout, change->part) != unit)
-            continue;
-        first = &trial->first_on[change->device];
-        if (*first == NO_PIECE) {
-            *first = c;
-            continue;
-        }
-        part = parts_joined(layout->parts, trial->changes[*first].part,
-                            change->part);
-        is_fine = is_fine && part != NO_PART;
-        if (part != NO_PART)
-            c -= join_change(trial, c, *first, part);
-    }
-    return is_fine;
-}
-
-/* What the layout has there already. */
-static bool join_held(struct trial *trial, const struct layout *layout,
-                      uint32_t unit)
-{
-    uint32_t next = 0, piece, into, part;
-    bool is_fine = true;
-
-    for (piece = layout->first_of[unit]; piece != NO_PIECE;
-         piece = layout->pieces[piece].next) {
-        into = trial->first_on[layout->pieces[piece].device];
-        if (into == NO_PIECE || trial_find(trial, piece, &next))
-            continue;
-        part = parts_joined(layout->parts, trial->changes[into].part,
-                            layout->pieces[piece].part);
-        is_fine = is_fine && part != NO_PART;
-        if (part == NO_PART)
-            continue;
-        trial->changes[into].part = part;
-        trial_remove(trial, piece);
-    }
-    return is_fine;
-}
-
-/* Whether all pieces that the unit has then are alike. */
-static bool are_alike(const struct trial *trial, const struct layout *layout,
-                      uint32_t unit)
-{
-    uint32_t next = 0, alike = NO_PART;
-
-    for (uint32_t c = 0; c < trial->n_changes; c++) {
-        uint32_t part = trial->changes[c].part;
-
-        if (part == NO_PART || unit_of(layout, part) != unit)
-            continue;
-        if (alike != NO_PART && part != alike)
-            return false;
-        alike = part;
-    }
-    for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
-         i = layout->pieces[i].next) {
-        if (trial_find(trial, i, &next))
-            continue;
-        if (alike != NO_PART && layout->pieces[i].part != alike)
-            return false;
-        alike = layout->pieces[i].part;
-    }
-    return true;
-}
-
+/* Changes of the unit begin with `from`. The first of them on each device takes
+ * in what the trial puts there later, and what the layout has there. */
 static bool join_unit(struct trial *trial, const struct layout *layout,
                       uint32_t unit, uint32_t from)
 {
-    bool is_fine = join_changes(trial, layout, unit, from);
+    const struct unit_walk begin = unit_walk_from(layout, unit, from);
+    struct unit_walk walk = begin;
+    uint32_t alike = NO_PART;
+    bool is_fine = true;
 
-    is_fine = join_held(trial, layout, unit) && is_fine;
+    while (trial_walk(&walk, trial, layout)) {
+        uint32_t *first = &trial->first_on[walk.piece.device];
+
+        if (*first != NO_PIECE)
+            is_fine = join_last(trial, layout, &walk, *first) && is_fine;
+        else if (!walk.is_held)
+            *first = walk.c - 1;
+    }
     for (uint32_t c = from; c < trial->n_changes; c++)
         if (trial->changes[c].part != NO_PART)
             trial->first_on[trial->changes[c].device] = NO_PIECE;
-    if (layout->parts->of[unit].is_even)
-        is_fine = is_fine && are_alike(trial, layout, unit);
+    if (!layout->parts->of[unit].is_even)
+        return is_fine;
+    for (walk = begin; trial_walk(&walk, trial, layout);) {
+        is_fine = is_fine && (alike == NO_PART || walk.piece.part == alike);
+        alike = walk.piece.part;
+    }
     return is_fine;
 }
 
@@ -366,23 +339,15 @@ static bool meets(const struct trial *trial, const struct layout *layout,
                   uint32_t c)
 {
     const struct change *change = &trial->changes[c];
-    const struct holding *holding = &layout->holdings[change->device];
-    uint32_t next = 0;
+    struct unit_walk walk =
+        unit_walk_from(layout, unit_of(layout, change->part), 0);
 
-    for (uint32_t i = 0; i < c; i++)
-        if (trial->changes[i].part != NO_PART &&
-            trial->changes[i].device == change->device &&
+    while (trial_walk(&walk, trial, layout))
+        if (walk.piece.device == change->device &&
+            (walk.is_held || walk.c <= c) &&
             trial_same_block(layout->parts, change->part, change->block,
-                             trial->changes[i].part, trial->changes[i].block))
+                             walk.piece.part, walk.piece.block))
             return true;
-    for (uint32_t i = 0; i < holding->n; i++) {
-        const struct piece *held = &layout->pieces[holding->pieces[i]];
-
-        if (trial_same_block(layout->parts, change->part, change->block,
-                             held->part, held->block) &&
-            !trial_find(trial, holding->pieces[i], &next))
-            return true;
-    }
     return false;
 }
 

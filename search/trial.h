@@ -81,11 +81,24 @@ static inline void trial_add(struct trial *trial, struct change piece)
     piece.piece = NO_PIECE;
     *trial_next(trial) = piece;
 }
-/* What the trial does with this piece, or NULL. *next is where to look first,
- * 0 for a first piece: where many change, they do in the order of their unit's
- * list. */
-const struct change *trial_find(const struct trial *trial, uint32_t piece,
-                                uint32_t *next);
+/* The pieces that a unit has once the trial has come true: those that it puts,
+ * in its order, then those that it leaves alone. */
+struct unit_walk {
+    uint32_t unit;
+    uint32_t c;          /* the change behind that of `piece` */
+    uint32_t held, next; /* where it goes on */
+    bool is_held;        /* the layout has `piece` already */
+    struct change piece;
+};
+static inline struct unit_walk unit_walk_from(const struct layout *layout,
+                                              uint32_t unit, uint32_t c)
+{
+    return (struct unit_walk){
+        .unit = unit, .c = c, .held = layout->first_of[unit]};
+}
+/* False at the end. What is walked may be changed, changes may be added. */
+bool trial_walk(struct unit_walk *walk, const struct trial *trial,
+                const struct layout *layout);
 /* Before a trial is summed up: column pieces that it puts where some of their
  * unit are become one. False where it may not come true: where that would be a
  * whole table that may only be cut, where pieces of one row block meet, or
