@@ -10,8 +10,8 @@
 #define MAX_DEVICES 65536
 /* More GPUs than this many times those there are, nobody buys. */
 #define MAX_GROWTH 64
-/* Nor a GPU of an exbibyte. */
-#define TOO_LARGE ((uint64_t)1 << 60)
+/* Nor a GPU of two exbibytes. */
+#define TOO_LARGE ((uint64_t)1 << 61)
 /* Sizes are found to one part in so many, and then as they are printed. */
 #define SIZE_STEPS 1024
 
@@ -32,49 +32,70 @@ struct question {
  * take the least of those that are, table by table.
  */
 
-enum shortage_kind { NO_SHORTAGE, OF_A_PIECE, OF_A_PIN, OF_ALL };
-
-struct shortage {
-    enum shortage_kind kind;
-    struct memory_items need; /* of the unit, of the pinned, or of all */
-    uint64_t piece_bytes;     /* of the unit, as small as may be */
-    uint64_t room_bytes;      /* that there is for it */
-    const char *name;         /* of the unit: its table or group */
-    bool is_group;
-    int64_t device; /* to which it is pinned, or -1 */
+struct sums {
+    bool is_short;
+    const char *text; /* what they take and what there is; in the arena */
 };
 
-/* The least that a table takes in all, of one kind of shards: in two where it
- * is cut, as more pieces take no less, and without what rounding up to bytes
- * may have added. */
+/* A unit: the least that it takes in all, and in a piece as small as may be. */
+struct unit_need {
+    struct memory_items all;
+    uint64_t piece_bytes;
+    uint64_t room_bytes; /* of its device, or of the largest */
+    bool has_room;
+};
+
+static const char *size(uint64_t bytes, struct arena *arena)
+{
+    char buf[TEXT_BYTES_MAX];
+
+    return arena_strdup(arena, text_from_bytes(buf, (double)bytes));
+}
+
+/* "9.91 GiB (9.52 GiB weights)": with the largest of its items. */
+static const char *need(const struct memory_items *items, struct arena *arena)
+{
+    uint64_t most = items->weights;
+    const char *name = "weights";
+
+    if (items->optimizer > most) {
+        most = items->optimizer;
+        name = "optimizer";
+    }
+    if (items->io > most) {
+        most = items->io;
+        name = "io";
+    }
+    return arena_printf(arena, "%s (%s %s)", size(items->total, arena),
+                        size(most, arena), name);
+}
+
+/* "67.7 GiB unreserved" where one has been taken off. */
+static const char *room(const struct units *units, uint64_t bytes,
+                        struct arena *arena)
+{
+    const struct cluster *cluster = &units->problem->cluster;
+    bool is_reserved = false;
+
+    for (uint32_t r = 0; r < cluster->n_devices; r++)
+        is_reserved |= cluster->reserve_bytes[r] > 0;
+    return arena_printf(arena, "%s%s", size(bytes, arena),
+                        is_reserved ? " unreserved" : "");
+}
+
+/* The least that a table takes in all, of one kind of shards: more pieces take
+ * no less than one of all rows and columns. */
 static struct memory_items least_memory_of_kind(const struct problem *problem,
                                                 uint32_t table,
                                                 enum shard_kind kind)
 {
-    const uint32_t n_copies =
-        shard_is_replica(kind) ? problem->cluster.n_devices : 1;
-    const uint64_t n_rows = shard_cuts_rows(kind) ? 2 : 1;
-    const uint32_t n_columns = shard_cuts_columns(kind) ? 2 : 1;
-    struct shard whole = shard_whole(problem, table, 0), shard = whole;
+    uint32_t n = shard_is_replica(kind) ? problem->cluster.n_devices : 1;
+    struct shard shard = shard_whole(problem, table, 0);
     struct memory_items sum = {0};
 
     shard.kind = kind;
-    for (uint64_t i = 0; i < n_rows; i++)
-        for (uint32_t j = 0; j < n_columns; j++) {
-            struct memory_items more;
-
-            shard.row_begin = i ? whole.row_end / 2 : 0;
-            shard.row_end = i + 1 < n_rows ? whole.row_end / 2 : whole.row_end;
-            shard.col_begin = j ? whole.col_end / 2 : 0;
-            shard.col_end =
-                j + 1 < n_columns ? whole.col_end / 2 : whole.col_end;
-            more = shard_memory(problem, &shard);
-            for (uint32_t k = 0; k < n_copies; k++)
-                memory_add(&sum, more);
-        }
-    if (n_rows * n_columns > 1)
-        sum.total -=
-            sum.total < n_rows * n_columns ? sum.total : n_rows * n_columns;
+    for (uint32_t k = 0; k < n; k++)
+        memory_add(&sum, shard_memory(problem, &shard));
     return sum;
 }
 
@@ -93,91 +114,107 @@ static uint64_t least_piece_of_kind(const struct problem *problem,
     return shard_memory(problem, &shard).total;
 }
 
-/* The least of a unit, whatever the kinds allowed it is cut into; how much of
- * it one device must hold; and whether there is such a device. */
-static bool measure_unit(struct shortage *of, const struct units *units,
-                         uint32_t u, uint64_t least_room)
+/* The least, whatever the kinds allowed it is cut into. */
+static struct unit_need measure_unit(const struct units *units, uint32_t u,
+                                     uint64_t least_room)
 {
     const struct problem *problem = units->problem;
     const struct unit *unit = &units->units[u];
-    const struct table *first = &problem->tables[unit->tables[0]];
-    bool has_room = false;
+    struct unit_need of = {.piece_bytes = UINT64_MAX,
+                           .room_bytes = unit->device >= 0
+                                             ? units->room_bytes[unit->device]
+                                             : units->most_room_bytes};
 
-    *of = (struct shortage){.piece_bytes = UINT64_MAX,
-                            .name = first->group ? first->group : first->name,
-                            .is_group = first->group,
-                            .device = unit->device};
-    of->room_bytes = unit->device >= 0 ? units->room_bytes[unit->device]
-                                       : units->most_room_bytes;
     for (uint32_t i = 0; i < unit->n_tables; i++) {
         uint32_t t = unit->tables[i];
         unsigned kinds =
             problem->tables[t].kinds & problem->kinds & units->oracle->kinds;
         struct memory_items least = {.total = kinds ? UINT64_MAX : 0};
 
-        has_room |= !kinds; /* that is another error */
-        for (unsigned kind = 1; kind & SHARD_ALL_KINDS; kind *= 2) {
+        of.has_room |= !kinds; /* that is another error */
+        for (unsigned bit = 1; bit & SHARD_ALL_KINDS; bit *= 2) {
+            enum shard_kind kind = (enum shard_kind)(bit & kinds);
             struct memory_items items;
             uint64_t piece;
 
-            if (!(kind & kinds))
+            if (!kind)
                 continue;
-            items = least_memory_of_kind(problem, t, (enum shard_kind)kind);
+            items = least_memory_of_kind(problem, t, kind);
             if (items.total <= least.total)
                 least = items;
-            piece = least_piece_of_kind(problem, t, (enum shard_kind)kind);
-            if (piece < of->piece_bytes)
-                of->piece_bytes = piece;
-            has_room |=
-                piece <= (shard_is_replica(kind) ? least_room : of->room_bytes);
+            piece = least_piece_of_kind(problem, t, kind);
+            if (piece < of.piece_bytes)
+                of.piece_bytes = piece;
+            of.has_room |=
+                piece <= (shard_is_replica(kind) ? least_room : of.room_bytes);
         }
-        memory_add(&of->need, least);
+        memory_add(&of.all, least);
     }
-    if (unit->device >= 0 || first->group) {
-        of->piece_bytes = of->need.total;
-        has_room = of->need.total <= of->room_bytes;
+    if (unit->device >= 0 || problem->tables[unit->tables[0]].group) {
+        of.piece_bytes = of.all.total;
+        of.has_room = of.all.total <= of.room_bytes;
     }
-    return has_room;
+    return of;
 }
 
-/* What is short, of a problem whose units were collected, as far as sums tell:
- * a true lower bound of the need. */
-static struct shortage find_shortage(const struct units *units,
-                                     struct arena *arena)
+/* "table 't' takes ..., at least ... a piece, the largest device has ...". */
+static const char *describe_unit(const struct units *units, uint32_t u,
+                                 const struct unit_need *of,
+                                 struct arena *arena)
 {
-    const uint32_t n_devices = units->problem->cluster.n_devices;
-    struct memory_items *pinned =
-        ARENA_NEW(arena, struct memory_items, n_devices);
-    struct shortage all = {0};
-    uint64_t least_room = UINT64_MAX;
+    const struct unit *unit = &units->units[u];
+    const struct table *first = &units->problem->tables[unit->tables[0]];
+    const char *piece = "", *where = "the largest device";
 
-    assert(n_devices > 0);
-    for (uint32_t r = 0; r < n_devices; r++) {
-        uint64_t room = units->room_bytes[r];
+    if (of->piece_bytes < of->all.total)
+        piece = arena_printf(arena, ", at least %s a piece",
+                             size(of->piece_bytes, arena));
+    if (unit->device >= 0)
+        where = arena_printf(arena, "device %" PRId64, unit->device);
+    return arena_printf(arena, "%s '%s' takes %s%s, %s has %s",
+                        first->group ? "group" : "table",
+                        first->group ? first->group : first->name,
+                        need(&of->all, arena), piece, where,
+                        room(units, of->room_bytes, arena));
+}
 
-        least_room = room < least_room ? room : least_room;
-        all.room_bytes = saturating_add(all.room_bytes, room);
+/* Of a problem whose units were collected: of each of them, of what is pinned
+ * to each device, of all. */
+static struct sums add_up(const struct units *units, struct arena *arena)
+{
+    const uint32_t n = units->problem->cluster.n_devices;
+    struct memory_items *pinned = ARENA_NEW(arena, struct memory_items, n);
+    struct memory_items all = {0};
+    uint64_t least_room = UINT64_MAX, all_room = 0;
+
+    assert(n > 0);
+    for (uint32_t r = 0; r < n; r++) {
+        if (units->room_bytes[r] < least_room)
+            least_room = units->room_bytes[r];
+        all_room = saturating_add(all_room, units->room_bytes[r]);
     }
     for (uint32_t u = 0; u < units->n_units; u++) {
-        int64_t device = units->units[u].device;
-        struct shortage one;
+        struct unit_need of = measure_unit(units, u, least_room);
 
-        if (!measure_unit(&one, units, u, least_room)) {
-            one.kind = OF_A_PIECE;
-            return one;
-        }
-        memory_add(&all.need, one.need);
-        if (device >= 0)
-            memory_add(&pinned[device], one.need);
+        if (!of.has_room)
+            return (struct sums){true, describe_unit(units, u, &of, arena)};
+        memory_add(&all, of.all);
+        if (units->units[u].device >= 0)
+            memory_add(&pinned[units->units[u].device], of.all);
     }
-    for (uint32_t r = 0; r < n_devices; r++)
+    for (uint32_t r = 0; r < n; r++)
         if (pinned[r].total > units->room_bytes[r])
-            return (struct shortage){.kind = OF_A_PIN,
-                                     .need = pinned[r],
-                                     .room_bytes = units->room_bytes[r],
-                                     .device = r};
-    all.kind = all.need.total > all.room_bytes ? OF_ALL : NO_SHORTAGE;
-    return all;
+            return (struct sums){
+                true,
+                arena_printf(
+                    arena, "the tables pinned to device %u take %s, it has %s",
+                    r, need(&pinned[r], arena),
+                    room(units, units->room_bytes[r], arena))};
+    return (struct sums){
+        all.total > all_room,
+        arena_printf(arena, "the tables take at least %s, %u device%s %s",
+                     need(&all, arena), n, n == 1 ? " has" : "s have",
+                     room(units, all_room, arena))};
 }
 
 /*
@@ -201,13 +238,6 @@ static uint64_t round_up(uint64_t bytes)
            : (double)bytes >= 10 * unit ? unit / 10
                                         : unit / 100;
     return (uint64_t)round(ceil((double)bytes / step) * step);
-}
-
-static const char *size(uint64_t bytes, struct arena *arena)
-{
-    char buf[TEXT_BYTES_MAX];
-
-    return arena_strdup(arena, text_from_bytes(buf, (double)bytes));
 }
 
 /* As many devices as asked for, none of less memory. */
@@ -259,7 +289,7 @@ static bool fits(struct question *question, uint64_t least_memory,
         problem.tables[i].kinds |= more_kinds;
     }
     yes = !units_collect(&units, &problem, question->oracle, arena, &ignored) &&
-          find_shortage(&units, arena).kind == NO_SHORTAGE &&
+          !add_up(&units, arena).is_short &&
           !parts_init_unpriced(&parts, &problem, question->oracle, arena,
                                &ignored) &&
           fit_by_memory(&packed, &parts, FIT_QUICK, &failure);
@@ -268,67 +298,75 @@ static bool fits(struct question *question, uint64_t least_memory,
     return yes;
 }
 
-/* The least memory with which all packs where no device has less, as it is
- * printed: a packing with less room may be found where one with more is not.
- * 0 where none does. */
+/* With so much memory, or else so many devices. */
+static bool fits_with(struct question *question, bool by_memory,
+                      uint64_t amount)
+{
+    uint32_t n = question->problem.cluster.n_devices;
+
+    return fits(question, by_memory ? amount : 0,
+                by_memory ? n : (uint32_t)amount, 0);
+}
+
+/* As it is printed, or in whole hosts. */
+static uint64_t round_amount(const struct question *question, bool by_memory,
+                             uint64_t amount)
+{
+    return by_memory ? round_up(amount)
+                     : cluster_whole_hosts(&question->problem.cluster,
+                                           (uint32_t)amount);
+}
+
+/* The least memory with which all packs where no device has less; or number of
+ * devices, in whole hosts if there are several. Above `low`, in steps of
+ * `grain`: a packing with less may be found where one with more is not. 0 where
+ * none does up to `most`. */
+static uint64_t least_of(struct question *question, bool by_memory,
+                         uint64_t low, uint64_t most, uint64_t grain)
+{
+    uint64_t high = low;
+
+    do {
+        low = high;
+        high = high ? 2 * high : 1;
+        if (high > most)
+            return 0;
+    } while (!fits_with(question, by_memory, high));
+    while (high - low > high / SIZE_STEPS + grain) {
+        uint64_t middle = low + (high - low) / 2 / grain * grain;
+
+        if (fits_with(question, by_memory, middle))
+            high = middle;
+        else
+            low = middle;
+    }
+    do
+        low = round_amount(question, by_memory, low + 1);
+    while (!fits_with(question, by_memory, low));
+    return low;
+}
+
 static uint64_t least_memory(struct question *question)
 {
     const struct cluster *cluster = &question->problem.cluster;
-    uint32_t n = cluster->n_devices;
-    uint64_t low = cluster->memory_bytes[0], high;
+    uint64_t low = cluster->memory_bytes[0];
 
-    for (uint32_t r = 1; r < n; r++)
+    for (uint32_t r = 1; r < cluster->n_devices; r++)
         if (cluster->memory_bytes[r] < low)
             low = cluster->memory_bytes[r];
-    high = low;
-    do {
-        if (high >= TOO_LARGE)
-            return 0;
-        low = high;
-        high = 2 * high + 1;
-    } while (!fits(question, high, n, 0));
-    while (high - low > high / SIZE_STEPS + 1) {
-        uint64_t middle = low + (high - low) / 2;
-
-        if (fits(question, middle, n, 0))
-            high = middle;
-        else
-            low = middle;
-    }
-    for (high = round_up(low); !fits(question, high, n, 0);)
-        high = round_up(high + 1);
-    return high;
+    return least_of(question, true, low, TOO_LARGE, 1);
 }
 
-/* The least number of such devices, in whole hosts if there are several; 0
- * where none helps. */
 static uint32_t least_devices(struct question *question)
 {
     const struct cluster *cluster = &question->problem.cluster;
-    uint32_t n = cluster->n_devices;
-    uint32_t step = cluster_group(cluster) < n && !cluster->host_size
-                        ? cluster_group(cluster)
-                        : 1;
-    uint32_t low, high = n / step;
+    uint32_t n = cluster->n_devices, step = cluster_group(cluster);
+    uint64_t most = (uint64_t)n * MAX_GROWTH;
 
-    do {
-        low = high;
-        high *= 2;
-        if (high * step > MAX_DEVICES || high * step > n * MAX_GROWTH)
-            return 0;
-    } while (!fits(question, 0, high * step, 0));
-    while (high - low > 1) {
-        uint32_t middle = low + (high - low) / 2;
-
-        if (fits(question, 0, middle * step, 0))
-            high = middle;
-        else
-            low = middle;
-    }
-    high = cluster_whole_hosts(cluster, high * step);
-    while (!fits(question, 0, high, 0))
-        high = cluster_whole_hosts(cluster, high + 1);
-    return high;
+    if (step >= n || cluster->host_size)
+        step = 1;
+    return (uint32_t)least_of(question, false, n / step * step,
+                              most < MAX_DEVICES ? most : MAX_DEVICES, step);
 }
 
 /* The one kind more with which it fits; 0 where none helps alone. */
@@ -368,63 +406,6 @@ static const char *find_remedies(struct question *question)
     return text;
 }
 
-/* --- the sentence --- */
-
-/* "9.91 GiB (9.52 GiB weights)": with the largest of its items. */
-static const char *need(const struct memory_items *items, struct arena *arena)
-{
-    uint64_t most = items->weights;
-    const char *name = "weights";
-
-    if (items->optimizer > most) {
-        most = items->optimizer;
-        name = "optimizer";
-    }
-    if (items->io > most) {
-        most = items->io;
-        name = "io";
-    }
-    return arena_printf(arena, "%s (%s %s)", size(items->total, arena),
-                        size(most, arena), name);
-}
-
-/* "67.7 GiB unreserved" where one has been taken off. */
-static const char *room_of(const struct shortage *shortage,
-                           const struct cluster *cluster, struct arena *arena)
-{
-    bool is_reserved = false;
-
-    for (uint32_t r = 0; r < cluster->n_devices; r++)
-        is_reserved |= cluster->reserve_bytes[r] > 0;
-    return arena_printf(arena, "%s%s", size(shortage->room_bytes, arena),
-                        is_reserved ? " unreserved" : "");
-}
-
-static const char *describe(const struct shortage *shortage,
-                            const struct cluster *cluster, struct arena *arena)
-{
-    const char *much = need(&shortage->need, arena), *piece = "";
-    const char *room = room_of(shortage, cluster, arena);
-    const char *where = "the largest device";
-    uint32_t n_devices = cluster->n_devices;
-
-    if (shortage->device >= 0)
-        where = arena_printf(arena, "device %" PRId64, shortage->device);
-    if (shortage->piece_bytes < shortage->need.total)
-        piece = arena_printf(arena, ", at least %s a piece",
-                             size(shortage->piece_bytes, arena));
-    if (shortage->kind == OF_A_PIECE)
-        return arena_printf(arena, "%s '%s' takes %s%s, %s has %s",
-                            shortage->is_group ? "group" : "table",
-                            shortage->name, much, piece, where, room);
-    if (shortage->kind == OF_A_PIN)
-        return arena_printf(arena, "the tables pinned to %s take %s, it has %s",
-                            where, much, room);
-    return arena_printf(arena, "the tables take at least %s, %u device%s %s",
-                        much, n_devices, n_devices == 1 ? " has" : "s have",
-                        room);
-}
-
 static int complain(struct question *question, bool is_proven,
                     const char *detail, struct err *err)
 {
@@ -462,21 +443,18 @@ int infeasible_check(const struct problem *problem, const struct oracle *oracle,
                      unsigned search_kinds, struct err *err)
 {
     struct question question;
-    struct shortage shortage = {.kind = NO_SHORTAGE};
+    struct sums sums = {0};
     struct units units;
 
     if (question_open(&question, &units, problem, oracle, search_kinds))
-        shortage = find_shortage(&units, &question.arena);
-    if (shortage.kind != NO_SHORTAGE) {
-        bool is_proven;
-
-        units.problem = problem;
-        is_proven = find_shortage(&units, &question.arena).kind != NO_SHORTAGE;
-        complain(&question, is_proven,
-                 describe(&shortage, &problem->cluster, &question.arena), err);
+        sums = add_up(&units, &question.arena);
+    if (sums.is_short) {
+        units.problem = problem; /* of all kinds */
+        complain(&question, add_up(&units, &question.arena).is_short, sums.text,
+                 err);
     }
     arena_release(&question.arena);
-    return shortage.kind != NO_SHORTAGE ? -1 : 0;
+    return sums.is_short ? -1 : 0;
 }
 
 /* A search that makes some kinds only cannot say that nothing fits, even where
@@ -498,12 +476,10 @@ int infeasible_report(const struct problem *problem,
                       const struct fit_failure *failure, struct err *err)
 {
     struct question question;
-    struct shortage sums;
     struct units units;
     const char *what = "";
 
     question_open(&question, &units, problem, oracle, search_kinds);
-    sums = find_shortage(&units, &question.arena);
     if (failure->is_proven)
         what = "no placement of uncut tables does; ";
     else if (failure->lacking_bytes != UINT64_MAX)
@@ -513,7 +489,7 @@ int infeasible_report(const struct problem *problem,
     complain(&question,
              failure->is_proven && makes_all(problem, oracle, search_kinds),
              arena_printf(&question.arena, "%s%s", what,
-                          describe(&sums, &problem->cluster, &question.arena)),
+                          add_up(&units, &question.arena).text),
              err);
     arena_release(&question.arena);
     return -1;
