@@ -33,7 +33,7 @@ static const struct gpu_spec specs[] = {
         .memory_bytes = 81559 * MIB, /* nvidia-smi */
         .gpus_per_host = 8,          /* DGX H100 */
         .dram_gbps = 2900,           /* BabelStream copy */
-        .l2_gbps = 5500,             /* Chips and Cheese, on the PCIe card */
+        .l2_gbps = 6900,             /* fitted to look-ups by FBGEMM */
         .l2_bytes = 50 * MIB,
         .clock_ghz = 1.755,
         .n_sms = 132,
@@ -44,9 +44,8 @@ static const struct gpu_spec specs[] = {
         .intra_alpha_us = 10.6,
         .nic_gbps = 50, /* 8 x 400 Gb/s a host */
         .source = "nvidia-smi (memory), Azure ND H100 v5 BabelStream (HBM), "
-                  "Chips and Cheese 2023 "
-                  "(L2), NVIDIA GTC25 S72583 (all-to-all), DeepEP issue 303 "
-                  "(latency, of H20)",
+                  "FBGEMM measured (L2), NVIDIA GTC25 S72583 (all-to-all), "
+                  "DeepEP issue 303 (latency, of H20)",
     },
     {
         .name = "h200",
@@ -54,7 +53,7 @@ static const struct gpu_spec specs[] = {
         .memory_bytes = 143771 * MIB, /* nvidia-smi */
         .gpus_per_host = 8,           /* DGX H200 */
         .dram_gbps = 4010,            /* BabelStream copy */
-        .l2_gbps = 5500,              /* the H100's die */
+        .l2_gbps = 6900,              /* the H100's die */
         .l2_bytes = 50 * MIB,
         .clock_ghz = 1.755,
         .n_sms = 132,
@@ -65,10 +64,9 @@ static const struct gpu_spec specs[] = {
         .intra_alpha_us = 10.6,
         .nic_gbps = 50,
         .source =
-            "nvidia-smi (memory), Azure ND H200 v5 BabelStream (HBM), Chips "
-            "and Cheese 2023 "
-            "(H100's L2), NVIDIA GTC25 S72583 (all-to-all of H100), DeepEP "
-            "issue 303 (latency, of H20)",
+            "nvidia-smi (memory), Azure ND H200 v5 BabelStream (HBM), FBGEMM "
+            "measured (H100's L2), NVIDIA GTC25 S72583 (all-to-all of H100), "
+            "DeepEP issue 303 (latency, of H20)",
     },
     {
         .name = "a100",
