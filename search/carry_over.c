@@ -293,63 +293,38 @@ static bool place_open(struct starter *starter, struct change piece)
     return false;
 }
 
-/* Open pieces, the dearest first; where one finds no place, its unit is to be
- * placed anew. */
-static void place_all_open(struct starter *starter, const struct snapshot *open,
-                           bool *is_anew)
-{
-    struct ranked *order = mem_alloc(open->n, sizeof(*order));
-
-    for (uint32_t i = 0; i < open->n; i++)
-        order[i] =
-            (struct ranked){-starter->parts->alone_ms[open->pieces[i].part], i};
-    ranked_sort(order, open->n);
-    for (uint32_t i = 0; i < open->n; i++) {
-        struct change piece = open->pieces[order[i].idx];
-        uint32_t unit = starter->parts->parts[piece.part].unit;
-
-        if (!is_anew[unit])
-            is_anew[unit] = !place_open(starter, piece);
-    }
-    mem_free(order);
-}
-
-/* Units, the dearest first. */
-static void place_all_anew(struct starter *starter, const bool *is_anew)
-{
-    const struct parts *parts = starter->parts;
-    struct ranked *order = mem_alloc(parts->n_units, sizeof(*order));
-    uint32_t n = 0;
-
-    for (uint32_t u = 0; u < parts->n_units; u++)
-        if (is_anew[u])
-            order[n++] = (struct ranked){-forms_get(parts, u, 0).load_ms, u};
-    ranked_sort(order, n);
-    for (uint32_t i = 0; i < n; i++)
-        place_anew(starter, order[i].idx);
-    mem_free(order);
-}
-
-/* First what stays, then what needs a device. */
+/* What stays first; then what needs a device, the dearest units first. Where an
+ * open piece finds no place, its unit is placed anew. */
 static void place_units(struct starter *starter, struct snapshot *out)
 {
-    uint32_t n_units = starter->parts->n_units;
-    bool *is_anew = mem_alloc(n_units, sizeof(*is_anew));
+    const struct parts *parts = starter->parts;
+    bool *is_anew = mem_alloc(parts->n_units, sizeof(*is_anew));
+    struct ranked *order = mem_alloc(parts->n_units, sizeof(*order));
     struct snapshot open = {0}, unit = {0};
 
     out->n = 0;
-    for (uint32_t u = 0; u < n_units; u++) {
+    for (uint32_t u = 0; u < parts->n_units; u++) {
+        order[u] = (struct ranked){-parts->of[u].forms[0].load_ms, u};
         is_anew[u] = !as_before(&unit, starter, u);
         for (uint32_t i = 0; i < unit.n && !is_anew[u]; i++)
             snapshot_add(unit.pieces[i].device == NO_PIECE ? &open : out,
                          unit.pieces[i]);
     }
     snapshot_load(out, &starter->tryout.layout);
-    place_all_open(starter, &open, is_anew);
-    place_all_anew(starter, is_anew);
+    ranked_sort(order, parts->n_units);
+    for (uint32_t i = 0; i < parts->n_units; i++) {
+        uint32_t u = order[i].idx;
+
+        for (uint32_t k = 0; k < open.n && !is_anew[u]; k++)
+            if (parts->parts[open.pieces[k].part].unit == u)
+                is_anew[u] = !place_open(starter, open.pieces[k]);
+        if (is_anew[u])
+            place_anew(starter, u);
+    }
     snapshot_save(out, &starter->tryout.layout);
     snapshot_release(&open);
     snapshot_release(&unit);
+    mem_free(order);
     mem_free(is_anew);
 }
 

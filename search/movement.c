@@ -373,45 +373,34 @@ static void add_kept(struct naming *naming, const struct change *piece)
     }
 }
 
-/* What host `a` keeps under the names of host `b`; GPU i of `a` is to be
- * column_of[i] of `b`. */
-static double match_hosts(const struct naming *naming, uint32_t a, uint32_t b,
-                          uint32_t *column_of)
-{
-    uint32_t n = naming->per_host;
-    double *value = mem_alloc((size_t)n * n, sizeof(double)), sum = 0;
-
-    for (uint32_t i = 0; i < n; i++)
-        memcpy(value + (size_t)i * n,
-               naming->kept + (size_t)(a * n + i) * naming->n_gpus + b * n,
-               n * sizeof(double));
-    assign_well(column_of, value, n);
-    for (uint32_t i = 0; i < n; i++)
-        sum += value[(size_t)i * n + column_of[i]];
-    mem_free(value);
-    return sum;
-}
-
+/* Hosts take the names of those that hold most of what they do, on any of their
+ * GPUs; then the GPUs of each likewise. */
 static void choose_names(struct naming *naming)
 {
     uint32_t n = naming->n_hosts, per_host = naming->per_host;
-    double *value = mem_alloc((size_t)n * n, sizeof(double));
+    uint32_t most = n > per_host ? n : per_host;
+    double *value = mem_alloc((size_t)most * most, sizeof(double));
     uint32_t *host_of = mem_alloc(n, sizeof(*host_of));
-    uint32_t *column_of = mem_alloc(per_host, sizeof(*column_of));
+    uint32_t *gpu_of = mem_alloc(per_host, sizeof(*gpu_of));
 
-    for (uint32_t a = 0; a < n; a++)
-        for (uint32_t b = 0; b < n; b++)
-            value[(size_t)a * n + b] = match_hosts(naming, a, b, column_of);
+    for (uint32_t i = 0; i < naming->n_gpus; i++)
+        for (uint32_t j = 0; j < naming->n_gpus; j++)
+            value[(size_t)(i / per_host) * n + j / per_host] +=
+                naming->kept[(size_t)i * naming->n_gpus + j];
     assign_well(host_of, value, n);
     for (uint32_t a = 0; a < n; a++) {
-        (void)match_hosts(naming, a, host_of[a], column_of);
         for (uint32_t i = 0; i < per_host; i++)
-            naming->name[a * per_host + i] =
-                host_of[a] * per_host + column_of[i];
+            memcpy(value + (size_t)i * per_host,
+                   naming->kept + (size_t)(a * per_host + i) * naming->n_gpus +
+                       host_of[a] * per_host,
+                   per_host * sizeof(double));
+        assign_well(gpu_of, value, per_host);
+        for (uint32_t i = 0; i < per_host; i++)
+            naming->name[a * per_host + i] = host_of[a] * per_host + gpu_of[i];
     }
     mem_free(value);
     mem_free(host_of);
-    mem_free(column_of);
+    mem_free(gpu_of);
 }
 
 /* Blocks that fill a host go with the host. */

@@ -68,9 +68,9 @@ double homes_excess(const struct layout *layout, uint64_t moved_bytes);
 
 /*
  * GPUs that are alike may change names. A layout's are renamed such that most
- * of what they hold is there already: first the GPUs of each two hosts, then
- * the hosts. Hosts stay together, so that nothing else changes for a cost model
- * that treats GPUs and hosts alike; the caller prices it. O(n^2) a round of
+ * of what they hold is there already: first the hosts, then the GPUs of each.
+ * Hosts stay together, so that nothing else changes for a cost model that
+ * treats GPUs and hosts alike; the caller prices it. O(n^2) a round of
  * exchanges, of which there are few.
  *
  * Pieces that stand on every GPU, row blocks in the order of the ranks and

@@ -31,21 +31,13 @@
 
 /* --- the front --- */
 
-/* The first point that moves more. */
-static uint32_t find_above(const struct front *front, uint64_t moved_bytes)
-{
-    uint32_t i = 0;
-
-    while (i < front->n && front->points[i].moved_bytes <= moved_bytes)
-        i++;
-    return i;
-}
-
 const struct front_point *front_within(const struct front *front,
                                        uint64_t limit_bytes)
 {
-    uint32_t i = find_above(front, limit_bytes);
+    uint32_t i = 0;
 
+    while (i < front->n && front->points[i].moved_bytes <= limit_bytes)
+        i++;
     return i ? &front->points[i - 1] : NULL;
 }
 
@@ -233,20 +225,19 @@ static uint64_t limit_of(const struct replan *replan, unsigned chain,
 {
     const struct front *front = &replan->front;
     double halvings = chain - 1 + (double)(cycle % N_OFFSETS) / N_OFFSETS;
-    uint64_t least = replan->least_bytes, first = 0;
-    uint64_t last = replan->homes.held_bytes;
+    uint64_t least = replan->least_bytes, first = least;
+    uint64_t last = saturating_add(least, replan->homes.held_bytes);
 
     if (!chain)
         return NO_MOVE_LIMIT;
-    if (front->n && front->points[0].moved_bytes < least)
-        least = front->points[0].moved_bytes;
     if (front->n) {
-        first = front->points[0].moved_bytes - least;
-        last = front->points[front->n - 1].moved_bytes - least;
+        first = front->points[0].moved_bytes;
+        last = front->points[front->n - 1].moved_bytes;
+        least = first < least ? first : least;
     }
     if (chain + 1 == TEMPER_CHAINS)
-        return least + first / 2;
-    return least + (uint64_t)(exp2(-halvings) * (double)last);
+        return least + (first - least) / 2;
+    return least + (uint64_t)(exp2(-halvings) * (double)(last - least));
 }
 
 /* The cheapest that keeps the limit; or else, in turn, what stands and what
