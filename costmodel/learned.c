@@ -89,7 +89,7 @@ static void fill_input(struct feature_input *input,
     input->optimizer = range->optimizer;
     input->n_rows = (double)(shard->row_end - shard->row_begin);
     input->dim = shard->col_end - shard->col_begin;
-    input->n_lookups = shard_lookups(problem, shard) / ratio;
+    input->n_lookups = shard_most_lookups(problem, shard) / ratio;
     input->pooling_factor = input->n_lookups / input->batch;
     input->n_outputs = shard_output_vectors(problem, shard) / ratio;
     input->row_bytes = input->dim * precision_bytes(table->precision);

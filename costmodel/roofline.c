@@ -260,7 +260,7 @@ static void fill_fused(const struct gpu_spec *spec,
                                          : row_bytes <= 128 ? 1
                                                             : 2];
     double comm_bytes = precision_bytes(table->comm_precision);
-    double lookups = shard_lookups(problem, shard);
+    double lookups = shard_most_lookups(problem, shard);
     double vectors = shard_output_vectors(problem, shard);
     /* of a replica the gradient is written, and the update counted apart */
     double update = reuse->unique * (is_replica ? 1 : 2) * row_bytes;

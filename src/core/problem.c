@@ -133,6 +133,19 @@ double shard_lookups(const struct problem *problem, const struct shard *shard)
            (double)table->num_embeddings;
 }
 
+double shard_most_lookups(const struct problem *problem,
+                          const struct shard *shard)
+{
+    const struct table *table = &problem->tables[shard->table];
+    double lookups = shard_lookups(problem, shard), all, top;
+
+    if (!shard_cuts_rows(shard->kind) || lookups <= 0)
+        return lookups;
+    all = table->pooling_factor * (double)problem->batch;
+    top = table_top_share(table, all) * all;
+    return top + lookups * (1 - top / all);
+}
+
 double shard_output_vectors(const struct problem *problem,
                             const struct shard *shard)
 {

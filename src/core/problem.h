@@ -132,6 +132,10 @@ static inline uint64_t saturating_add(uint64_t a, uint64_t b)
 /* Look-ups a step on the shard's device: pooling x rows / R_t x B; a replica
  * serves B / R samples. */
 double shard_lookups(const struct problem *problem, const struct shard *shard);
+/* The same of the block of a row cut that has most. Jobs hash ids to rows, so
+ * any block may have the hottest row, and its share of the other look-ups. */
+double shard_most_lookups(const struct problem *problem,
+                          const struct shard *shard);
 /* Vectors of the shard's width that it outputs a step: num_outputs x B
  * (a row piece too: partial sums), look-ups where the output is a sequence;
  * a replica B / R. */

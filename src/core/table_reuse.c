@@ -93,17 +93,26 @@ static double power_integral(double a, double b, double alpha)
     return pow(a, 1 - alpha) * log_ratio * expm1(x) / x;
 }
 
-static void add_zipf(double rows[REUSE_BINS], double n_rows, double alpha,
-                     double n_lookups)
+/* The weights r^-alpha of the first ranks; returns the sum over all. */
+static double zipf_weights(double weight[EXACT_RANKS], double n_rows,
+                           double alpha)
 {
-    double n_exact = n_rows < EXACT_RANKS ? n_rows : EXACT_RANKS;
-    double weight[EXACT_RANKS] = {0}, sum = 0;
-    double begin = n_exact + 1;
+    double n_exact = n_rows < EXACT_RANKS ? n_rows : EXACT_RANKS, sum = 0;
 
     for (int r = 0; r < (int)n_exact; r++)
         sum += weight[r] = pow(r + 1.0, -alpha);
     if (n_rows > n_exact)
         sum += power_integral(n_exact + 0.5, n_rows + 0.5, alpha);
+    return sum;
+}
+
+static void add_zipf(double rows[REUSE_BINS], double n_rows, double alpha,
+                     double n_lookups)
+{
+    double n_exact = n_rows < EXACT_RANKS ? n_rows : EXACT_RANKS;
+    double weight[EXACT_RANKS], sum = zipf_weights(weight, n_rows, alpha);
+    double begin = n_exact + 1;
+
     for (int r = 0; r < (int)n_exact; r++)
         add_rows(rows, 1, n_lookups * weight[r] / sum);
     while (begin < n_rows + 1) {
@@ -155,4 +164,20 @@ double table_reuse(const struct table *table, double n_lookups,
     for (unsigned k = 0; k < REUSE_BINS && unique > 0; k++)
         bins[k] = rows[k] / unique;
     return fmin(unique, fmin(n_rows, n_lookups));
+}
+
+double table_top_share(const struct table *table, double n_lookups)
+{
+    double bins[REUSE_BINS], weight[EXACT_RANKS], unique;
+    unsigned k = REUSE_BINS;
+
+    if (n_lookups <= 0)
+        return 0;
+    if (!table->has_bins)
+        return 1 / zipf_weights(weight, (double)table->num_embeddings,
+                                table->zipf_alpha);
+    unique = table_reuse(table, n_lookups, bins);
+    while (k > 0 && unique * bins[k - 1] < 0.5)
+        k--;
+    return k ? fmin(1, reuse_bin_count(k - 1) / n_lookups) : 0;
 }

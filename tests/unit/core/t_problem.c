@@ -316,8 +316,42 @@ static void test_min_width(void)
     }
 }
 
+/* Blocks of a table of 40 million rows, Zipf 1.05, ids hashed: the hottest row
+ * makes its block 1.57 times the mean of 8, and 8.8 times that of 96. */
+static void test_most_lookups(void)
+{
+    struct table table;
+    struct problem problem = {.tables = &table, .n_tables = 1, .batch = 65536};
+    struct shard block;
+    double all;
+
+    table_init(&table);
+    table.num_embeddings = 40000000;
+    table.zipf_alpha = 1.05;
+    table.pooling_factor = 10;
+    all = 10 * 65536;
+    block = shard_whole(&problem, 0, 0);
+    is_near(shard_most_lookups(&problem, &block), all, 0, "the whole: all");
+    block.kind = SHARD_ROW;
+    block.row_end = table.num_embeddings / 8;
+    is_near(shard_most_lookups(&problem, &block) / (all / 8), 1.57, 0.01,
+            "of 8 blocks");
+    block.row_end = table.num_embeddings / 96;
+    is_near(shard_most_lookups(&problem, &block) / (all / 96), 8.8, 0.15,
+            "of 96 blocks");
+    table.zipf_alpha = 0;
+    is_near(shard_most_lookups(&problem, &block),
+            shard_lookups(&problem, &block), 1.01, "alike without skew");
+    table.has_bins = true;
+    table.bins[0] = 1 - 1e-4;
+    table.bins[12] = 1e-4; /* 3,072 look-ups each */
+    is_near(shard_most_lookups(&problem, &block), 3072 + (all - 3072) / 96, 1,
+            "by the highest bin of a histogram");
+}
+
 int main(void)
 {
+    test_most_lookups();
     test_min_width();
     test_assumed_hosts();
     test_whole_hosts();
