@@ -112,20 +112,18 @@ static int compare_named(const void *left, const void *right)
 static int check_unique_names(const struct problem *problem, struct err *err)
 {
     struct named *named = mem_alloc(problem->n_tables, sizeof(*named));
-    int rc = -1;
+    size_t n = problem->n_tables, i = 1;
+    int rc = 0;
 
-    for (size_t i = 0; i < problem->n_tables; i++)
-        named[i] = (struct named){problem->tables[i].name, i};
-    qsort(named, problem->n_tables, sizeof(*named), compare_named);
-    for (size_t i = 1; i < problem->n_tables; i++)
-        if (!strcmp(named[i - 1].name, named[i].name)) {
-            err_set(err, ERR_INPUT,
-                    "tables[%zu] and tables[%zu] are both named " JUDGE_NAME,
-                    named[i - 1].idx, named[i].idx, named[i].name);
-            goto out;
-        }
-    rc = 0;
-out:
+    for (size_t t = 0; t < n; t++)
+        named[t] = (struct named){problem->tables[t].name, t};
+    qsort(named, n, sizeof(*named), compare_named);
+    while (i < n && strcmp(named[i - 1].name, named[i].name) != 0)
+        i++;
+    if (i < n)
+        rc = err_set(err, ERR_INPUT,
+                     "tables[%zu] and tables[%zu] are both named " JUDGE_NAME,
+                     named[i - 1].idx, named[i].idx, named[i].name);
     mem_free(named);
     return rc;
 }
@@ -211,12 +209,6 @@ static void pieces_init(struct pieces *pieces, const struct plan *plan)
         pieces->order[pieces->first[plan->shards[i].table + 1]++] = i;
 }
 
-static void pieces_release(struct pieces *pieces)
-{
-    mem_free(pieces->first);
-    mem_free(pieces->order);
-}
-
 static int check_tables(const struct plan *plan, const struct pieces *pieces,
                         struct err *err)
 {
@@ -241,31 +233,27 @@ static int check_groups(const struct plan *plan, const struct pieces *pieces,
     const struct table *tables = plan->problem.tables;
     struct named *members = mem_alloc(plan->problem.n_tables, sizeof(*members));
     size_t n_members = 0;
-    int rc = -1;
+    int rc = 0;
 
     for (size_t t = 0; t < plan->problem.n_tables; t++)
         if (tables[t].group)
             members[n_members++] = (struct named){tables[t].group, t};
     qsort(members, n_members, sizeof(*members), compare_named);
-    for (size_t i = 1; i < n_members; i++) {
+    for (size_t i = 1; i < n_members && !rc; i++) {
         size_t a = members[i - 1].idx, b = members[i].idx;
         uint32_t device_a =
             plan->shards[pieces->order[pieces->first[a]]].device;
         uint32_t device_b =
             plan->shards[pieces->order[pieces->first[b]]].device;
 
-        if (strcmp(members[i - 1].name, members[i].name) != 0 ||
-            device_a == device_b)
-            continue;
-        err_set(err, ERR_INPUT,
-                "tables " JUDGE_NAME " and " JUDGE_NAME " of group " JUDGE_NAME
-                " are on devices %u and %u",
-                tables[a].name, tables[b].name, members[i].name, device_a,
-                device_b);
-        goto out;
+        if (!strcmp(members[i - 1].name, members[i].name) &&
+            device_a != device_b)
+            rc = err_set(err, ERR_INPUT,
+                         "tables " JUDGE_NAME " and " JUDGE_NAME
+                         " of group " JUDGE_NAME " are on devices %u and %u",
+                         tables[a].name, tables[b].name, members[i].name,
+                         device_a, device_b);
     }
-    rc = 0;
-out:
     mem_free(members);
     return rc;
 }
@@ -358,24 +346,15 @@ static int check_costs(const struct plan *plan, struct err *err)
 
 int plan_check(const struct plan *plan, struct err *err)
 {
-    struct pieces pieces = {0};
-    int rc = -1;
+    struct pieces pieces;
+    int rc;
 
-    if (check_problem(&plan->problem, err))
-        goto out;
-    if (check_shards(plan, err))
-        goto out;
+    if (check_problem(&plan->problem, err) || check_shards(plan, err))
+        return -1;
     pieces_init(&pieces, plan);
-    if (check_tables(plan, &pieces, err))
-        goto out;
-    if (check_groups(plan, &pieces, err))
-        goto out;
-    if (judge_memory(plan, err))
-        goto out;
-    if (check_costs(plan, err))
-        goto out;
-    rc = 0;
-out:
-    pieces_release(&pieces);
-    return rc;
+    rc = check_tables(plan, &pieces, err) || check_groups(plan, &pieces, err) ||
+         judge_memory(plan, err) || check_costs(plan, err);
+    mem_free(pieces.first);
+    mem_free(pieces.order);
+    return rc ? -1 : 0;
 }

@@ -153,21 +153,15 @@ int judge_memory(const struct plan *plan, struct err *err)
     const struct cluster *cluster = &plan->problem.cluster;
     struct memory_items *items = mem_alloc(cluster->n_devices, sizeof(*items));
     uint64_t *n_pieces = mem_alloc(cluster->n_devices, sizeof(*n_pieces));
-    int rc = -1;
+    int rc = 0;
 
     count_shards(items, n_pieces, plan);
-    for (uint32_t r = 0; r < cluster->n_devices; r++) {
+    for (uint32_t r = 0; r < cluster->n_devices && !rc; r++)
         if (items[r].total > cluster->memory_bytes[r] &&
-            items[r].total - cluster->memory_bytes[r] > n_pieces[r]) {
-            too_much_memory(plan, r, &items[r], err);
-            goto out;
-        }
-        if (plan->devices &&
-            check_stored_memory(plan, r, &items[r], n_pieces[r], err))
-            goto out;
-    }
-    rc = 0;
-out:
+            items[r].total - cluster->memory_bytes[r] > n_pieces[r])
+            rc = too_much_memory(plan, r, &items[r], err);
+        else if (plan->devices)
+            rc = check_stored_memory(plan, r, &items[r], n_pieces[r], err);
     mem_free(items);
     mem_free(n_pieces);
     return rc;

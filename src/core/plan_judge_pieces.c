@@ -82,7 +82,7 @@ static int check_tiling(const struct plan *plan, const size_t *piece, size_t n,
     struct corner *corner =
         add_corners(corners, -1, 0, table->num_embeddings, 0, table->dim);
     size_t n_corners = 4 * (n + 1);
-    int rc = -1;
+    int rc = 0;
 
     for (size_t i = 0; i < n; i++) {
         const struct shard *shard = &plan->shards[piece[i]];
@@ -91,20 +91,16 @@ static int check_tiling(const struct plan *plan, const size_t *piece, size_t n,
                              shard->col_begin, shard->col_end);
     }
     qsort(corners, n_corners, sizeof(*corners), compare_corners);
-    for (size_t begin = 0, end; begin < n_corners; begin = end) {
+    for (size_t begin = 0, end; begin < n_corners && !rc; begin = end) {
         int64_t sum = 0;
 
         for (end = begin; end < n_corners &&
                           !compare_corners(&corners[begin], &corners[end]);
              end++)
             sum += corners[end].sign;
-        if (sum) {
-            bad_tiling(plan, piece, n, &corners[begin], err);
-            goto out;
-        }
+        if (sum)
+            rc = bad_tiling(plan, piece, n, &corners[begin], err);
     }
-    rc = 0;
-out:
     mem_free(corners);
     return rc;
 }
@@ -126,30 +122,24 @@ static int check_replicas(const struct plan *plan, const size_t *piece,
     const struct table *table = table_of(plan, piece[0]);
     uint32_t n_devices = plan->problem.cluster.n_devices;
     size_t *copies = mem_alloc(n_devices, sizeof(*copies));
-    int rc = -1;
+    int rc = 0;
 
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && !rc; i++) {
         const struct shard *shard = &plan->shards[piece[i]];
 
-        if (!is_full_height(table, shard) || !is_full_width(table, shard)) {
-            err_set(err, ERR_INPUT,
-                    "table " JUDGE_NAME
-                    " is replicated, but shards[%zu] is not whole",
-                    table->name, piece[i]);
-            goto out;
-        }
         copies[shard->device]++;
+        if (!is_full_height(table, shard) || !is_full_width(table, shard))
+            rc = err_set(err, ERR_INPUT,
+                         "table " JUDGE_NAME
+                         " is replicated, but shards[%zu] is not whole",
+                         table->name, piece[i]);
     }
-    for (uint32_t r = 0; r < n_devices; r++)
-        if (copies[r] != 1) {
-            err_set(err, ERR_INPUT,
-                    "table " JUDGE_NAME
-                    " is replicated, but device %u has %zu copies",
-                    table->name, r, copies[r]);
-            goto out;
-        }
-    rc = 0;
-out:
+    for (uint32_t r = 0; r < n_devices && !rc; r++)
+        if (copies[r] != 1)
+            rc = err_set(err, ERR_INPUT,
+                         "table " JUDGE_NAME
+                         " is replicated, but device %u has %zu copies",
+                         table->name, r, copies[r]);
     mem_free(copies);
     return rc;
 }

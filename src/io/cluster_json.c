@@ -187,74 +187,37 @@ static int read_host_memory(uint64_t *memory, uint64_t *used, uint32_t n,
     return 0;
 }
 
-static int read_host(struct json_place *place, struct host *host,
-                     const struct reader *reader, size_t idx, struct err *err)
+/* Adds a host, or several alike; all have as many GPUs. */
+static int add_host(const struct reader *reader, size_t idx, struct err *err)
 {
-    struct json_place root = at_line(reader, NULL, reader->lines[idx]);
+    struct cluster *cluster = reader->cluster;
+    struct json_place root = at_line(reader, NULL, reader->lines[idx]), place;
+    struct host host = {.count = 1};
+    uint64_t *memory = cluster->memory_bytes + cluster->n_devices;
+    uint64_t *used = cluster->reserve_bytes + cluster->n_devices;
+    uint64_t n;
 
-    host->count = 1;
-    if (place_element(place, &root, "hosts", reader->hosts, idx, err) ||
-        check_keys(place, host_keys, err))
+    if (place_element(&place, &root, "hosts", reader->hosts, idx, err) ||
+        check_keys(&place, host_keys, err) ||
+        PLACE_FIELDS(&host, &place, host_fields, reader->arena, err))
         return -1;
-    return PLACE_FIELDS(host, place, host_fields, reader->arena, err);
-}
-
-/* Counts the GPUs; all hosts have as many. */
-static int count_gpus(const struct reader *reader, struct err *err)
-{
-    struct cluster *cluster = reader->cluster;
-    uint64_t n = 0;
-
-    for (size_t i = 0; i < json_array_size(reader->hosts); i++) {
-        struct json_place place;
-        struct host host;
-
-        if (read_host(&place, &host, reader, i, err))
-            return -1;
-        if (i && host.gpus != cluster->devices_per_host)
-            return place_error(&place, err,
-                               "gpus is %u, but was %u before: hosts with "
-                               "different numbers of gpus cannot be planned "
-                               "for",
-                               host.gpus, cluster->devices_per_host);
-        cluster->devices_per_host = host.gpus;
-        n += (uint64_t)host.count * host.gpus;
-        if (n > CLUSTER_MAX_GPUS)
-            return place_error(&place, err,
-                               "gpus come to more than %d up to here",
-                               CLUSTER_MAX_GPUS);
+    if (idx && host.gpus != cluster->devices_per_host)
+        return place_error(&place, err,
+                           "gpus is %u, but was %u before: hosts with "
+                           "different numbers of gpus cannot be planned for",
+                           host.gpus, cluster->devices_per_host);
+    n = (uint64_t)host.count * host.gpus;
+    if (cluster->n_devices + n > CLUSTER_MAX_GPUS)
+        return place_error(&place, err, "gpus come to more than %d up to here",
+                           CLUSTER_MAX_GPUS);
+    if (read_host_memory(memory, used, host.gpus, &place, err))
+        return -1;
+    for (uint64_t k = host.gpus; k < n; k++) {
+        memory[k] = memory[k - host.gpus];
+        used[k] = used[k - host.gpus];
     }
-    cluster->n_devices = (uint32_t)n;
-    return 0;
-}
-
-/* All entries are legal: count_gpus has seen them. */
-static int fill_gpus(const struct reader *reader, struct err *err)
-{
-    struct cluster *cluster = reader->cluster;
-    uint32_t at = 0;
-
-    cluster->memory_bytes =
-        ARENA_NEW(reader->arena, uint64_t, cluster->n_devices);
-    cluster->reserve_bytes =
-        ARENA_NEW(reader->arena, uint64_t, cluster->n_devices);
-    for (size_t i = 0; i < json_array_size(reader->hosts); i++) {
-        uint64_t *memory = cluster->memory_bytes + at;
-        uint64_t *used = cluster->reserve_bytes + at;
-        struct json_place place;
-        struct host host;
-        uint32_t n;
-
-        if (read_host(&place, &host, reader, i, err) ||
-            read_host_memory(memory, used, host.gpus, &place, err))
-            return -1;
-        n = host.count * host.gpus;
-        for (uint32_t k = host.gpus; k < n; k++) {
-            memory[k] = memory[k - host.gpus];
-            used[k] = used[k - host.gpus];
-        }
-        at += n;
-    }
+    cluster->devices_per_host = host.gpus;
+    cluster->n_devices += (uint32_t)n;
     return 0;
 }
 
@@ -299,6 +262,7 @@ static int read_head(struct reader *reader, const json_t *root,
 static int read_cluster(struct reader *reader, const json_t *root,
                         const char *text, size_t len, struct err *err)
 {
+    struct cluster *cluster = reader->cluster;
     struct json_place place = at_line(reader, root, 1);
     size_t *lines;
 
@@ -315,9 +279,14 @@ static int read_cluster(struct reader *reader, const json_t *root,
     reader->lines =
         ARENA_NEW(reader->arena, size_t, json_array_size(reader->hosts));
     place_child_lines(text, len, 2, reader->lines);
-    if (count_gpus(reader, err) || fill_gpus(reader, err))
-        return -1;
-    return cluster_check_hosts(reader->cluster, err)
+    cluster->memory_bytes =
+        ARENA_NEW(reader->arena, uint64_t, CLUSTER_MAX_GPUS);
+    cluster->reserve_bytes =
+        ARENA_NEW(reader->arena, uint64_t, CLUSTER_MAX_GPUS);
+    for (size_t i = 0; i < json_array_size(reader->hosts); i++)
+        if (add_host(reader, i, err))
+            return -1;
+    return cluster_check_hosts(cluster, err)
                ? err_prefix(err, "%s:%zu", reader->source, reader->pod_line)
                : 0;
 }

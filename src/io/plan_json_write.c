@@ -6,6 +6,8 @@
 #include "core/plan_check.h"
 #include "io/plan_fields.h"
 
+#include <string.h>
+
 /*
  * jansson makes and prints the values; the layout is ours: a member a line, and
  * in the lists of tables, shards and devices an element a line, so that plans
@@ -192,9 +194,11 @@ static json_t *from_head(const struct plan *plan)
     return root;
 }
 
-static void print_plan(struct buf *out, const struct plan *plan)
+const char *plan_to_json(const struct plan *plan, struct arena *arena)
 {
     json_t *root = from_head(plan), *list = json_array();
+    struct buf out = {0};
+    const char *text;
 
     for (size_t i = 0; i < plan->problem.n_tables; i++)
         append(list, from_table(&plan->problem.tables[i]));
@@ -213,15 +217,7 @@ static void print_plan(struct buf *out, const struct plan *plan)
     PLACE_SET_FIELDS(root, plan, total_fields);
     if (!plan->devices)
         set(root, "total_ms", json_null());
-    print_document(out, root);
-}
-
-const char *plan_to_json(const struct plan *plan, struct arena *arena)
-{
-    struct buf out = {0};
-    const char *text;
-
-    print_plan(&out, plan);
+    print_document(&out, root);
     text = arena_strndup(arena, out.data, out.len);
     buf_release(&out);
     return text;
@@ -238,16 +234,15 @@ static int check_text(const char *text, size_t len, const char *source,
 
 int plan_save(const struct plan *plan, const char *path, struct err *err)
 {
-    struct buf out = {0};
-    int rc = -1;
+    struct arena scratch;
+    const char *text;
+    int rc;
 
     if (plan_check(plan, err))
-        goto out;
-    print_plan(&out, plan);
-    if (file_write_checked(path, out.data, out.len, check_text, err))
-        goto out;
-    rc = 0;
-out:
-    buf_release(&out);
+        return -1;
+    arena_init(&scratch);
+    text = plan_to_json(plan, &scratch);
+    rc = file_write_checked(path, text, strlen(text), check_text, err);
+    arena_release(&scratch);
     return rc;
 }

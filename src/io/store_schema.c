@@ -4,6 +4,7 @@
 #include "base/clock.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 #define RETRY_MS 5
 #define APPLICATION_ID 0x4e534831 /* as in data/schema.sql */
@@ -16,23 +17,32 @@ __asm__(".pushsection .rodata\n"
         ".byte 0\n"
         ".popsection\n");
 
-/* The integer that a statement without values answers. */
+/* What a statement without values answers, as a text; "" for no row. */
+static int ask(struct store *store, const char *sql, struct buf *answer,
+               struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int status = sqlite3_prepare_v2(store->db, sql, -1, &stmt, NULL);
+
+    answer->len = 0;
+    if (!status)
+        status = sqlite3_step(stmt);
+    buf_printf(answer, "%s",
+               status == SQLITE_ROW ? (const char *)sqlite3_column_text(stmt, 0)
+                                    : "");
+    status = store_check(store, status, err);
+    sqlite3_finalize(stmt);
+    return status;
+}
+
 static int ask_i64(struct store *store, const char *sql, int64_t *value,
                    struct err *err)
 {
-    sqlite3_stmt *stmt = NULL;
-    int status, rc = -1;
+    struct buf answer = {0};
+    int rc = ask(store, sql, &answer, err);
 
-    if (store_check(store, sqlite3_prepare_v2(store->db, sql, -1, &stmt, NULL),
-                    err))
-        goto out;
-    status = sqlite3_step(stmt);
-    if (store_check(store, status, err))
-        goto out;
-    *value = status == SQLITE_ROW ? sqlite3_column_int64(stmt, 0) : 0;
-    rc = 0;
-out:
-    sqlite3_finalize(stmt);
+    *value = strtoll(answer.data, NULL, 10);
+    buf_release(&answer);
     return rc;
 }
 
@@ -118,28 +128,18 @@ out:
 static int move_rows(struct store *store, const char *table, struct err *err)
 {
     struct buf sql = {0}, columns = {0};
-    sqlite3_stmt *stmt = NULL;
-    int status, rc = -1;
+    int rc;
 
-    buf_printf(&sql, "SELECT name FROM pragma_table_info('old_%s')", table);
-    if (store_check(store,
-                    sqlite3_prepare_v2(store->db, sql.data, -1, &stmt, NULL),
-                    err))
-        goto out;
-    while ((status = sqlite3_step(stmt)) == SQLITE_ROW) {
-        char *name = sqlite3_mprintf("\"%w\"", sqlite3_column_text(stmt, 0));
-
-        buf_printf(&columns, "%s%s", columns.len ? ", " : "", name ? name : "");
-        sqlite3_free(name);
-    }
-    if (store_check(store, status, err))
-        goto out;
+    buf_printf(&sql,
+               "SELECT group_concat(printf('\"%%w\"', name), ', ') "
+               "FROM pragma_table_info('old_%s')",
+               table);
+    rc = ask(store, sql.data, &columns, err);
     sql.len = 0;
     buf_printf(&sql, "INSERT INTO %s (%s) SELECT %s FROM old_%s", table,
                columns.data, columns.data, table);
-    rc = execute_buf(store, &sql, err);
-out:
-    sqlite3_finalize(stmt);
+    if (!rc)
+        rc = store_execute(store, sql.data, err);
     buf_release(&columns);
     buf_release(&sql);
     return rc;
