@@ -16,6 +16,16 @@
 
 /* Each member that is a number or a text, with its range. */
 
+/* No net is analytic. */
+struct head {
+    uint32_t kind, is_measured;
+};
+static const char *const kind_names[] = {"compute", NULL};
+static const char *const basis_names[] = {"modelled", "measured", NULL};
+static const struct place_field head_fields[] = {
+    {"kind", MEMBER_OF(struct head, kind), true, 0, 0, kind_names},
+    {"basis", MEMBER_OF(struct head, is_measured), true, 0, 0, basis_names},
+};
 static const struct place_field source_field[] = {
     {"source", MEMBER_OF(struct model, source), true, 0, 0, NULL}};
 static const struct place_field floor_field[] = {
@@ -213,10 +223,9 @@ json_t *model_to_json(const struct model *model)
 {
     json_t *root = json_object(), *shape = json_object();
     json_t *training = json_object();
+    const struct head head = {.is_measured = model->basis == BASIS_MEASURED};
 
-    json_object_set_new(root, "kind", json_string("compute"));
-    json_object_set_new(root, "basis",
-                        json_string(cost_basis_names[model->basis]));
+    PLACE_SET_FIELDS(root, &head, head_fields);
     PLACE_SET_FIELDS(root, model, source_field);
     json_object_set_new(root, "setting", setting_to_json(model));
     json_object_set_new(root, "features", features_to_json(model));
@@ -395,19 +404,15 @@ int model_from_json(struct model *model, struct mlp_shape *shape,
                     const json_t *json, const char *where, struct arena *arena,
                     struct err *err)
 {
-    static const char *const kinds[] = {"compute", NULL};
-    /* Without the first one, which no net is. */
-    static const char *const bases[] = {"modelled", "measured", NULL};
     struct json_place root, place;
-    uint32_t kind, basis;
+    struct head head = {0};
 
     if (place_root(&root, json, where, err))
         return -1;
     root.is_strict = true;
-    if (place_choice(&kind, &root, "kind", kinds, err) ||
-        place_choice(&basis, &root, "basis", bases, err))
+    if (PLACE_FIELDS(&head, &root, head_fields, arena, err))
         return -1;
-    model->basis = basis ? BASIS_MEASURED : BASIS_MODELLED;
+    model->basis = head.is_measured ? BASIS_MEASURED : BASIS_MODELLED;
     if (PLACE_FIELDS(model, &root, source_field, arena, err) ||
         PLACE_FIELDS(model, &root, floor_field, arena, err) ||
         read_setting(model, &root, arena, err) ||

@@ -124,34 +124,27 @@ int place_element(struct json_place *out, const struct json_place *place,
     return 0;
 }
 
-/* Printable; copied into the arena. */
-static int read_string(const char **out, const struct json_place *place,
-                       const char *key, struct arena *arena, struct err *err)
+/* Printable, or as hash_text prints it; copied into the arena. */
+static int read_text(const char **out, const struct json_place *place,
+                     const struct place_field *field, const json_t *value,
+                     struct arena *arena, struct err *err)
 {
-    const json_t *value;
+    static const size_t n_digits = HASH_TEXT_MAX - 1;
+    const char *text = json_string_value(value);
 
-    if (find(&value, place, key, err))
-        return -1;
-    if (!json_is_string(value))
-        return wrong_type(place, key, "a string", value, err);
-    if (!text_is_printable(json_string_value(value)))
-        return place_error(place, err, "%s is '%.80s', not printable text", key,
-                           json_string_value(value));
-    *out = arena_strdup(arena, json_string_value(value));
+    if (!text)
+        return wrong_type(place, field->key, "a string", value, err);
+    if (!text_is_printable(text))
+        return place_error(place, err, "%s is '%.80s', not printable text",
+                           field->key, text);
+    if (field->type == MEMBER_HASH &&
+        (strlen(text) != n_digits ||
+         strspn(text, "0123456789abcdef") != n_digits))
+        return place_error(place, err,
+                           "%s is '%.40s', not %zu hexadecimal digits",
+                           field->key, text, n_digits);
+    *out = arena_strdup(arena, text);
     return 0;
-}
-
-/* As hash_text prints it. */
-static int place_hash(const char **out, const struct json_place *place,
-                      const char *key, struct arena *arena, struct err *err)
-{
-    if (read_string(out, place, key, arena, err))
-        return -1;
-    if (strlen(*out) == HASH_TEXT_MAX - 1 &&
-        strspn(*out, "0123456789abcdef") == HASH_TEXT_MAX - 1)
-        return 0;
-    return place_error(place, err, "%s is '%.40s', not %d hexadecimal digits",
-                       key, *out, HASH_TEXT_MAX - 1);
 }
 
 static int read_double(double *out, const struct json_place *place,
@@ -174,6 +167,26 @@ static uint64_t whole(double x)
     return x >= 0x1p64 ? UINT64_MAX : x == 0x1p63 ? INT64_MAX : (uint64_t)x;
 }
 
+/* One of the names, by its index. */
+static int read_choice(uint32_t *out, const struct json_place *place,
+                       const struct place_field *field, const json_t *value,
+                       struct err *err)
+{
+    int choice = json_is_string(value)
+                     ? text_choice(field->names, json_string_value(value))
+                     : -1;
+    char list[128] = "";
+    size_t used = 0;
+
+    *out = (uint32_t)choice;
+    if (choice >= 0)
+        return 0;
+    for (size_t i = 0; field->names[i]; i++)
+        used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s",
+                                 i ? ", " : "", field->names[i]);
+    return place_error(place, err, "%s must be one of %s", field->key, list);
+}
+
 static int read_field(char *at, const struct json_place *place,
                       const struct place_field *field, struct arena *arena,
                       struct err *err)
@@ -181,31 +194,28 @@ static int read_field(char *at, const struct json_place *place,
     const char *key = field->key;
     const json_t *value;
 
+    if (find(&value, place, key, err))
+        return -1;
     switch (field->type) {
     case MEMBER_U32:
         if (field->names)
-            return place_choice((void *)at, place, key, field->names, err);
+            return read_choice((void *)at, place, field, value, err);
         return place_u32((void *)at, place, key, (uint32_t)field->min,
                          (uint32_t)field->max, err);
     case MEMBER_U64:
         return place_u64((void *)at, place, key, whole(field->min),
                          whole(field->max), err);
     case MEMBER_REAL:
-        return find(&value, place, key, err)
-                   ? -1
-                   : read_double((void *)at, place, key, value, field->min,
-                                 field->max, err);
+        return read_double((void *)at, place, key, value, field->min,
+                           field->max, err);
     case MEMBER_BOOL:
-        if (find(&value, place, key, err))
-            return -1;
         *(bool *)at = json_is_true(value);
         return json_is_boolean(value)
                    ? 0
                    : wrong_type(place, key, "true or false", value, err);
     case MEMBER_TEXT:
-        return read_string((void *)at, place, key, arena, err);
     case MEMBER_HASH:
-        return place_hash((void *)at, place, key, arena, err);
+        return read_text((void *)at, place, field, value, arena, err);
     }
     return 0;
 }
@@ -392,25 +402,4 @@ int place_list_double(double *out, const struct json_place *place,
         return 0; /* of many numbers none needs its name */
     snprintf(name, sizeof(name), "%.32s[%zu]", key, idx);
     return read_double(out, place, name, value, min, max, err);
-}
-
-int place_choice(uint32_t *out, const struct json_place *place, const char *key,
-                 const char *const *names, struct err *err)
-{
-    const json_t *value;
-    char list[128] = "";
-    size_t used = 0;
-
-    if (find(&value, place, key, err))
-        return -1;
-    for (uint32_t i = 0; names[i]; i++) {
-        if (json_is_string(value) &&
-            !strcmp(json_string_value(value), names[i])) {
-            *out = i;
-            return 0;
-        }
-        used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s",
-                                 i ? ", " : "", names[i]);
-    }
-    return place_error(place, err, "%s must be one of %s", key, list);
 }

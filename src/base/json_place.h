@@ -49,9 +49,6 @@ int place_list_u64(uint64_t *out, const struct json_place *place,
 int place_list_double(double *out, const struct json_place *place,
                       const char *key, const json_t *list, size_t idx,
                       double min, double max, struct err *err) MUST_CHECK;
-/* One of the names, which end with NULL, by its index. */
-int place_choice(uint32_t *out, const struct json_place *place, const char *key,
-                 const char *const *names, struct err *err) MUST_CHECK;
 
 /*
  * What a format says of a member, a line of a table each: where its value
