@@ -170,24 +170,28 @@ static const char *known(const char *text)
 }
 
 void model_add_environment(struct model *model,
-                           const struct sample_setting *setting)
+                           const struct sample_setting *setting,
+                           struct arena *arena)
 {
-    const struct model_environment wanted = {
-        known(setting->driver), known(setting->cuda), known(setting->host), 0};
-    size_t i = 0;
+    const char *driver = known(setting->driver), *cuda = known(setting->cuda);
+    const char *host = known(setting->host);
+    struct model_environment *at = model->environments;
+    const struct model_environment *end = at + model->n_environments;
 
-    if (!*wanted.driver && !*wanted.cuda && !*wanted.host)
+    if (!*driver && !*cuda && !*host)
         return;
-    while (i < model->n_environments &&
-           (strcmp(model->environments[i].driver, wanted.driver) != 0 ||
-            strcmp(model->environments[i].cuda, wanted.cuda) != 0 ||
-            strcmp(model->environments[i].host, wanted.host) != 0))
-        i++;
-    if (i == MODEL_MAX_ENVIRONMENTS)
+    while (at < end && (strcmp(at->driver, driver) || strcmp(at->cuda, cuda) ||
+                        strcmp(at->host, host)))
+        at++;
+    if (at == end && model->n_environments == MODEL_MAX_ENVIRONMENTS)
         return;
-    if (i == model->n_environments)
-        model->environments[model->n_environments++] = wanted;
-    model->environments[i].n_samples++;
+    if (at == end) {
+        *at = (struct model_environment){arena_strdup(arena, driver),
+                                         arena_strdup(arena, cuda),
+                                         arena_strdup(arena, host), 0};
+        model->n_environments++;
+    }
+    at->n_samples++;
 }
 
 const char *environment_text(const struct model_environment *environment,

@@ -107,9 +107,10 @@ struct model {
 void model_range_add(struct model_range *range, uint32_t batch);
 /* Adds a training sample of that setting to the ranges. */
 void model_add_range(struct model *model, const struct sample_setting *setting);
-/* Likewise to the environments; the texts are borrowed. */
+/* Likewise to the environments; copies the texts of a new one. */
 void model_add_environment(struct model *model,
-                           const struct sample_setting *setting);
+                           const struct sample_setting *setting,
+                           struct arena *arena);
 /* "host box, driver 570.86.15, CUDA 12.8", in the arena. */
 const char *environment_text(const struct model_environment *environment,
                              struct arena *arena);

@@ -192,22 +192,15 @@ static json_t *estimate_to_json(const struct estimate *estimate)
     return object;
 }
 
-json_t *errors_to_json(const struct errors *errors)
-{
-    json_t *object = json_object();
-
-    PLACE_SET_FIELDS(object, errors, error_fields);
-    return object;
-}
-
 json_t *evaluation_to_json(const struct evaluation *evaluation)
 {
     json_t *root = json_object(), *classes = json_array();
 
     for (size_t c = 0; c < evaluation->n_classes; c++) {
         const struct setting_class *class = &evaluation->classes[c];
-        json_t *object = errors_to_json(&class->errors);
+        json_t *object = json_object();
 
+        PLACE_SET_FIELDS(object, &class->errors, error_fields);
         PLACE_SET_FIELDS(object, class, class_fields);
         json_array_append_new(classes, object);
     }

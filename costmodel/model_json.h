@@ -14,7 +14,5 @@ int model_from_json(struct model *model, struct mlp_shape *shape,
 /* Everything but weights, as model_to_bytes puts it into the header; the
  * caller decrefs it. */
 json_t *model_to_json(const struct model *model);
-/* One object of its list "errors". */
-json_t *errors_to_json(const struct errors *errors);
 
 #endif

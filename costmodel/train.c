@@ -287,7 +287,7 @@ static void describe(struct model *model, const struct run *run,
 
         if (sample_split(sample) != SPLIT_HELD_OUT) {
             model_add_range(model, sample->setting);
-            model_add_environment(model, sample->setting);
+            model_add_environment(model, sample->setting, arena);
         } else {
             training->n_held_out += sample->kind == SAMPLE_FUSED;
         }
@@ -297,13 +297,6 @@ static void describe(struct model *model, const struct run *run,
             from = at;
         if (strcmp(at, to) > 0)
             to = at;
-    }
-    for (size_t i = 0; i < model->n_environments; i++) {
-        struct model_environment *environment = &model->environments[i];
-
-        environment->driver = arena_strdup(arena, environment->driver);
-        environment->cuda = arena_strdup(arena, environment->cuda);
-        environment->host = arena_strdup(arena, environment->host);
     }
     model->device = arena_strdup(arena, setting->device);
     model->n_threads = setting->n_threads;

@@ -22,10 +22,10 @@
  * worker that wakes too late finds the run closed and is not waited for, and
  * the task fields are written only while nobody can read them (state == 0).
  *
- * Who sleeps (worker or caller) first says so in `n_asleep` or `caller_waits`
- * and then looks again; who wakes first changes what is waited for and then
- * looks there. Both are sequentially consistent, so one of the two sees the
- * other and no wake-up is lost.
+ * Who sleeps (worker or caller) first says so in `n_asleep` and then looks
+ * again; who wakes first changes what is waited for and then looks there. Both
+ * are sequentially consistent, so one of the two sees the other and no wake-up
+ * is lost.
  */
 struct pool {
     unsigned size, n_spawned;
@@ -41,9 +41,8 @@ struct pool {
     _Alignas(64) atomic_uint run;
     atomic_bool is_closing;
     atomic_uint n_asleep;
-    atomic_bool caller_waits;
-    pthread_mutex_t lock; /* only around the two sleeps */
-    pthread_cond_t run_begins, run_ends;
+    pthread_mutex_t lock; /* only around the sleep */
+    pthread_cond_t changed;
 };
 
 struct worker {
@@ -70,14 +69,20 @@ static bool join_run(struct pool *pool)
     return false;
 }
 
-static void leave_run(struct pool *pool)
+/* After a change of what others may wait for. */
+static void wake(struct pool *pool)
 {
-    if (atomic_fetch_sub(&pool->state, 1) != 1 ||
-        !atomic_load(&pool->caller_waits))
+    if (!atomic_load(&pool->n_asleep))
         return;
     pthread_mutex_lock(&pool->lock);
-    pthread_cond_signal(&pool->run_ends);
+    pthread_cond_broadcast(&pool->changed);
     pthread_mutex_unlock(&pool->lock);
+}
+
+static void leave_run(struct pool *pool)
+{
+    if (atomic_fetch_sub(&pool->state, 1) == 1)
+        wake(pool);
 }
 
 /* Polls until *value == than (until_equal) or differs from it; false once
@@ -97,38 +102,24 @@ static bool spin(const struct pool *pool, const atomic_uint *value,
     return false;
 }
 
-static void wait_for_run(struct pool *pool, unsigned seen)
+/* Likewise, and then sleeps. */
+static void wait_until(struct pool *pool, const atomic_uint *value,
+                       unsigned than, bool until_equal)
 {
-    if (spin(pool, &pool->run, seen, false))
+    if (spin(pool, value, than, until_equal))
         return;
     pthread_mutex_lock(&pool->lock);
     atomic_fetch_add(&pool->n_asleep, 1);
-    while (atomic_load(&pool->run) == seen)
-        pthread_cond_wait(&pool->run_begins, &pool->lock);
+    while ((atomic_load(value) == than) != until_equal)
+        pthread_cond_wait(&pool->changed, &pool->lock);
     atomic_fetch_sub(&pool->n_asleep, 1);
-    pthread_mutex_unlock(&pool->lock);
-}
-
-static void wait_for_workers(struct pool *pool)
-{
-    if (spin(pool, &pool->state, 0, true))
-        return;
-    pthread_mutex_lock(&pool->lock);
-    atomic_store(&pool->caller_waits, true);
-    while (atomic_load(&pool->state))
-        pthread_cond_wait(&pool->run_ends, &pool->lock);
-    atomic_store(&pool->caller_waits, false);
     pthread_mutex_unlock(&pool->lock);
 }
 
 static void announce_run(struct pool *pool)
 {
     atomic_fetch_add(&pool->run, 1);
-    if (!atomic_load(&pool->n_asleep))
-        return;
-    pthread_mutex_lock(&pool->lock);
-    pthread_cond_broadcast(&pool->run_begins);
-    pthread_mutex_unlock(&pool->lock);
+    wake(pool);
 }
 
 static void *worker_main(void *arg)
@@ -139,7 +130,7 @@ static void *worker_main(void *arg)
 
     mem_free(worker);
     for (;;) {
-        wait_for_run(pool, seen);
+        wait_until(pool, &pool->run, seen, false);
         seen = atomic_load(&pool->run);
         if (atomic_load(&pool->is_closing))
             return NULL;
@@ -184,8 +175,7 @@ struct pool *pool_open(unsigned n_threads)
     pool->spin_ms = n_threads <= n_cpus ? SPIN_MS : 0;
     pool->threads = mem_alloc(n_threads, sizeof *pool->threads);
     pthread_mutex_init(&pool->lock, NULL);
-    pthread_cond_init(&pool->run_begins, NULL);
-    pthread_cond_init(&pool->run_ends, NULL);
+    pthread_cond_init(&pool->changed, NULL);
     spawn_workers(pool, n_threads - 1);
     pool->size = pool->n_spawned + 1;
     return pool;
@@ -199,8 +189,7 @@ void pool_close(struct pool *pool)
     announce_run(pool);
     for (unsigned i = 0; i < pool->n_spawned; i++)
         pthread_join(pool->threads[i], NULL);
-    pthread_cond_destroy(&pool->run_ends);
-    pthread_cond_destroy(&pool->run_begins);
+    pthread_cond_destroy(&pool->changed);
     pthread_mutex_destroy(&pool->lock);
     mem_free(pool->threads);
     mem_free(pool);
@@ -227,7 +216,7 @@ void pool_run(struct pool *pool, size_t n_tasks,
     announce_run(pool);
     run_tasks(pool, 0);
     atomic_fetch_and(&pool->state, ~IS_OPEN);
-    wait_for_workers(pool);
+    wait_until(pool, &pool->state, 0, true);
 }
 
 struct range {

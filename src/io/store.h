@@ -34,17 +34,17 @@ int store_open(struct store **out, const char *path, enum store_mode mode,
  * NULL is fine. */
 void store_close(struct store *store);
 
-/* A sample that is there already stays as it is; that is no failure. */
-int store_put(struct store *store, const struct sample_setting *setting,
+/* A sink whose ctx is the store, and its functions. A sample that is there
+ * already stays as it is, which is no failure; an exchange takes the place of
+ * an earlier one of the same (setting, kind, ranks, hosts, bytes). */
+struct sample_sink store_sink(struct store *store);
+int store_put(void *store, const struct sample_setting *setting,
               const struct sample *sample, struct err *err) MUST_CHECK;
-/* Replaces an earlier measurement of the same (setting, kind, ranks, hosts,
- * bytes). */
-int store_put_comm(struct store *store, const struct sample_setting *setting,
+int store_put_comm(void *store, const struct sample_setting *setting,
                    const struct comm_sample *sample,
                    struct err *err) MUST_CHECK;
-/* Whether one of the same (setting, kind, ranks, hosts, bytes) is there. */
-bool store_has_comm(struct store *store, const struct sample_setting *setting,
-                    const struct comm_sample *sample);
+int store_has_comm(void *store, const struct sample_setting *setting,
+                   const struct comm_sample *sample);
 /* Replaces an earlier measurement of the same probe on the same device; of the
  * setting only device, threads and isa count. */
 int store_put_ceiling(struct store *store, const struct sample_setting *setting,
@@ -53,8 +53,6 @@ int store_put_ceiling(struct store *store, const struct sample_setting *setting,
 bool store_has_ceiling(struct store *store,
                        const struct sample_setting *setting,
                        const struct probe *probe);
-/* A sink whose ctx is the store. */
-struct sample_sink store_sink(struct store *store);
 
 /* The settings in the database, oldest first, in the arena. */
 int store_settings(struct store *store, struct sample_setting **settings,

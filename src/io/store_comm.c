@@ -15,7 +15,7 @@ static int put_comm(struct store *store, const struct sample_setting *setting,
     return query_run(&query, err);
 }
 
-int store_put_comm(struct store *store, const struct sample_setting *setting,
+int store_put_comm(void *store, const struct sample_setting *setting,
                    const struct comm_sample *sample, struct err *err)
 {
     if (store_begin(store, STORE_WRITE, err))
@@ -23,14 +23,14 @@ int store_put_comm(struct store *store, const struct sample_setting *setting,
     return store_end(store, put_comm(store, setting, sample, err), err);
 }
 
-bool store_has_comm(struct store *store, const struct sample_setting *setting,
-                    const struct comm_sample *sample)
+int store_has_comm(void *store, const struct sample_setting *setting,
+                   const struct comm_sample *sample)
 {
     struct query query;
     struct err ignored;
 
     if (query_begin(&query, store, STATEMENT_HAS_COMM, &ignored))
-        return false;
+        return 0;
     bind_row(&query, LIST_SETTING, setting);
     bind_row(&query, LIST_COMM_KEY, sample);
     return query_found(&query);

@@ -52,7 +52,7 @@ static int put(struct store *store, const struct sample_setting *setting,
     return 0;
 }
 
-int store_put(struct store *store, const struct sample_setting *setting,
+int store_put(void *store, const struct sample_setting *setting,
               const struct sample *sample, struct err *err)
 {
     if (store_begin(store, STORE_WRITE, err))
@@ -60,21 +60,9 @@ int store_put(struct store *store, const struct sample_setting *setting,
     return store_end(store, put(store, setting, sample, err), err);
 }
 
-static int sink_put(void *ctx, const struct sample_setting *setting,
-                    const struct sample *sample, struct err *err)
-{
-    return store_put(ctx, setting, sample, err);
-}
-
-static int sink_put_comm(void *ctx, const struct sample_setting *setting,
-                         const struct comm_sample *sample, struct err *err)
-{
-    return store_put_comm(ctx, setting, sample, err);
-}
-
-static int sink_has(void *ctx, const struct sample_setting *setting,
-                    uint64_t seed, uint64_t case_idx, enum sample_kind kind,
-                    uint32_t part)
+static int has_sample(void *ctx, const struct sample_setting *setting,
+                      uint64_t seed, uint64_t case_idx, enum sample_kind kind,
+                      uint32_t part)
 {
     const struct sample sample = {
         .seed = seed, .case_idx = case_idx, .kind = kind, .part = part};
@@ -88,19 +76,13 @@ static int sink_has(void *ctx, const struct sample_setting *setting,
     return query_found(&query);
 }
 
-static int sink_has_comm(void *ctx, const struct sample_setting *setting,
-                         const struct comm_sample *sample)
-{
-    return store_has_comm(ctx, setting, sample);
-}
-
 struct sample_sink store_sink(struct store *store)
 {
     return (struct sample_sink){.ctx = store,
-                                .put = sink_put,
-                                .put_comm = sink_put_comm,
-                                .has = sink_has,
-                                .has_comm = sink_has_comm};
+                                .put = store_put,
+                                .put_comm = store_put_comm,
+                                .has = has_sample,
+                                .has_comm = store_has_comm};
 }
 
 /* What is being read: the samples of one setting or of all of a device. */

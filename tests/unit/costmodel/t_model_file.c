@@ -380,18 +380,21 @@ static void test_environments(void)
     struct sample_setting setting = {.driver = "570.86.15", .cuda = "12.8"};
     static char hosts[2 * MODEL_MAX_ENVIRONMENTS][16];
     struct model model = {.n_ranges = 0};
+    struct arena arena;
 
-    model_add_environment(&model, &(struct sample_setting){.host = ""});
+    arena_init(&arena);
+    model_add_environment(&model, &(struct sample_setting){.host = ""}, &arena);
     is_i64((int64_t)model.n_environments, 0, "nothing is known");
     for (int turn = 0; turn < 2; turn++)
         for (int i = 0; i < 2 * MODEL_MAX_ENVIRONMENTS; i++) {
             snprintf(hosts[i], sizeof(hosts[i]), "gpu%d", i);
             setting.host = hosts[i];
-            model_add_environment(&model, &setting);
+            model_add_environment(&model, &setting, &arena);
         }
     is_i64((int64_t)model.n_environments, MODEL_MAX_ENVIRONMENTS, "as many");
     is_i64((int64_t)model.environments[3].n_samples, 2, "samples of one");
     is_str(model.environments[3].host, "gpu3", "its host");
+    arena_release(&arena);
 }
 
 static void test_ranges(void)
