@@ -297,16 +297,11 @@ int cluster_from_json(struct cluster *cluster, const char *text, size_t len,
     struct reader reader = {
         .cluster = cluster, .source = source, .arena = arena};
     json_t *root = NULL;
-    int rc = -1;
+    int rc = json_parse(&root, text, len, source, err) ||
+             read_cluster(&reader, root, text, len, err);
 
-    if (json_parse(&root, text, len, source, err))
-        goto out;
-    if (read_cluster(&reader, root, text, len, err))
-        goto out;
-    rc = 0;
-out:
     json_decref(root);
-    return rc;
+    return rc ? -1 : 0;
 }
 
 int cluster_load(struct cluster *cluster, const char *path, struct arena *arena,

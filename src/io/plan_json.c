@@ -372,7 +372,7 @@ int plan_from_json(struct plan *plan, const char *text, size_t len,
 {
     struct json_place place;
     json_t *root = NULL;
-    int rc = -1;
+    int rc;
 
     *plan = (struct plan){
         .problem = {.source = arena_strdup(arena, source),
@@ -380,16 +380,11 @@ int plan_from_json(struct plan *plan, const char *text, size_t len,
         .total_ms = NAN,
         .bound_ms = NAN,
     };
-    if (json_parse(&root, text, len, source, err))
-        goto out;
-    if (place_root(&place, root, source, err))
-        goto out;
-    if (read_plan(plan, &place, arena, err))
-        goto out;
-    rc = 0;
-out:
+    rc = json_parse(&root, text, len, source, err) ||
+         place_root(&place, root, source, err) ||
+         read_plan(plan, &place, arena, err);
     json_decref(root);
-    return rc;
+    return rc ? -1 : 0;
 }
 
 int plan_load(struct plan *plan, const char *path, struct arena *arena,
