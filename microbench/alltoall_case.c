@@ -214,7 +214,7 @@ static int run_once(struct exchange_rig *rig, const struct alltoall *alltoall,
     if (device_wait(device, err) || world_barrier(comm_world(rig->comm), err) ||
         (is_held && device_hold(device, err)) || device_mark(device, 0, err) ||
         alltoall_exchange(rig->comm, alltoall, !is_forward,
-                          (const void *const *)d_from, d_to, NULL, err) ||
+                          (const void *const *)d_from, d_to, err) ||
         device_mark(device, 1, err) || (is_held && device_release(device, err)))
         return -1;
     return device_elapsed(device, 0, 1, ms, err);

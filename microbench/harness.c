@@ -162,13 +162,6 @@ static int settle(struct bench *bench, struct err *err)
     return 0;
 }
 
-static int open_rig(struct bench *bench, struct err *err)
-{
-    if (rig_open(&bench->rig, bench->device, bench->options, err))
-        return -1;
-    return settle(bench, err);
-}
-
 /* Measures `what` unless the sink has it, or the user wants to stop. */
 static int measure(struct bench *bench, const struct bench_case *what,
                    enum sample_kind kind, uint64_t case_idx, uint32_t part,
@@ -192,7 +185,9 @@ static int measure(struct bench *bench, const struct bench_case *what,
         bench->result->n_resumed++;
         return 0;
     }
-    if (!bench->rig && open_rig(bench, err))
+    if (!bench->rig &&
+        (rig_open(&bench->rig, bench->device, bench->options, err) ||
+         settle(bench, err)))
         return -1;
     if (rig_measure(bench->rig, &sample, what, stream_seed, err))
         return err_prefix(err, "case %" PRIu64, case_idx);

@@ -33,23 +33,19 @@ struct case_bounds mixed_bounds(const struct case_list *list)
 
 /* The forward reads a row, the update reads and writes it and reads a
  * gradient; outputs are written and gradients read once. */
-static double table_work(const struct case_table *table,
-                         enum precision precision)
-{
-    double row = (double)row_bytes(table, precision);
-    double gradient = (double)table->dim * sizeof(float);
-    double pooling = table->stream.pooling_factor;
-
-    return table->stream.batch *
-           (pooling * (3 * row + gradient + LOOKUP_WORK_BYTES) + 2 * gradient);
-}
-
 double case_work(const struct bench_case *drawn)
 {
     double work = 0;
 
-    for (uint32_t t = 0; t < drawn->n_tables; t++)
-        work += table_work(&drawn->tables[t], drawn->precision);
+    for (uint32_t t = 0; t < drawn->n_tables; t++) {
+        const struct case_table *table = &drawn->tables[t];
+        double row = (double)row_bytes(table, drawn->precision);
+        double gradient = (double)table->dim * sizeof(float);
+        double lookup = 3 * row + gradient + LOOKUP_WORK_BYTES;
+
+        work += table->stream.batch *
+                (table->stream.pooling_factor * lookup + 2 * gradient);
+    }
     return work;
 }
 

@@ -127,14 +127,6 @@ static int report(struct exchange_bench *bench, struct err *err)
     return bench_tell_interrupt(&bench->result, err);
 }
 
-static void close_all(struct exchange_bench *bench)
-{
-    store_close(bench->store);
-    comm_close(bench->comm);
-    device_close(bench->device);
-    world_close(bench->world);
-}
-
 int bench_exchanges(struct cli *cli, struct bench_options *options,
                     struct err *err)
 {
@@ -151,6 +143,9 @@ int bench_exchanges(struct cli *cli, struct bench_options *options,
     /* An interrupt is known to all of them. */
     if (rc && err->code != ERR_INTERRUPTED)
         cli_end_all(bench.world, err);
-    close_all(&bench);
+    store_close(bench.store);
+    comm_close(bench.comm);
+    device_close(bench.device);
+    world_close(bench.world);
     return rc;
 }

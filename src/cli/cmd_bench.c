@@ -55,12 +55,6 @@ static const struct option_spec own_options[] = {
     {0},
 };
 
-static bool setting_is_given(const struct cli *cli)
-{
-    return cli_given(cli, "batch") || cli_given(cli, "precision") ||
-           cli_given(cli, "optimizer");
-}
-
 /* What goes with what. */
 static int check_options(const struct cli *cli, struct err *err)
 {
@@ -94,6 +88,8 @@ static void adapt_options(struct bench_options *options, const struct cli *cli)
 {
     bool is_gpu =
         device_kind_from_name(cli_string(cli, "device")) != DEVICE_CPU;
+    bool has_setting = cli_given(cli, "batch") || cli_given(cli, "precision") ||
+                       cli_given(cli, "optimizer");
 
     if (is_gpu) {
         options->work_bytes = BENCH_CUDA_WORK_BYTES;
@@ -106,7 +102,7 @@ static void adapt_options(struct bench_options *options, const struct cli *cli)
     if (options->is_designed && !cli_given(cli, "samples"))
         options->n_cases = 0; /* all of them */
     options->is_mixed = cli_given(cli, "mixed") || options->is_designed ||
-                        (is_gpu && !setting_is_given(cli));
+                        (is_gpu && !has_setting);
     if (options->is_mixed && !cli_given(cli, "batch"))
         options->batch = MIXED_BATCH;
     if (options->is_mixed && !cli_given(cli, "max-tables"))

@@ -164,17 +164,6 @@ out:
 
 /* --- for a person --- */
 
-static void print_count(const struct count *count, bool is_first)
-{
-    struct buf out = {0};
-
-    if (is_first)
-        figures_heading(count_figures, &out);
-    figures_row(count_figures, count, &out);
-    cli_print_report(&out);
-    fflush(stdout);
-}
-
 /* The first that fits, the first of the fastest, and the first about as fast;
  * false where none fits. */
 struct answer {
@@ -313,12 +302,18 @@ static int plan_all(struct counts *counts, const struct problem *problem,
     for (size_t i = 0; !rc && !counts->is_interrupted && i < counts->asked.n;
          i++) {
         struct arena_mark mark = arena_mark(cli_arena(cli));
+        struct buf out = {0};
 
         rc = plan_count(counts, problem, from, counts->asked.n_gpus[i], cli,
                         err);
         arena_rewind(cli_arena(cli), mark);
-        if (!rc && !is_json)
-            print_count(&counts->list[i], !i);
+        if (!rc && !is_json) {
+            if (!i)
+                figures_heading(count_figures, &out);
+            figures_row(count_figures, &counts->list[i], &out);
+            cli_print_report(&out);
+            fflush(stdout);
+        }
         counts->is_interrupted = interrupt_requested();
     }
     return rc;

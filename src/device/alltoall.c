@@ -61,13 +61,12 @@ static struct comm_block block_of(const struct comm *comm,
 
 int alltoall_exchange(struct comm *comm, const struct alltoall *alltoall,
                       bool is_backward, const void *const *d_src,
-                      void *const *d_dst, uint64_t *n_bytes, struct err *err)
+                      void *const *d_dst, struct err *err)
 {
     uint32_t n_ranks = alltoall->n_ranks;
     struct comm_block *blocks =
         mem_alloc((size_t)n_ranks * n_ranks, sizeof *blocks);
     size_t n_blocks = 0;
-    uint64_t total = 0;
     int rc;
 
     assert(n_ranks == comm_n_ranks(comm));
@@ -80,7 +79,6 @@ int alltoall_exchange(struct comm *comm, const struct alltoall *alltoall,
             struct pair pair = {maker, owner, begin * bytes, in_blocks,
                                 owned_samples(alltoall, owner) * bytes};
 
-            total += pair.n_bytes;
             in_blocks += pair.n_bytes;
             if (comm_is_here(comm, maker) || comm_is_here(comm, owner))
                 blocks[n_blocks++] =
@@ -88,8 +86,6 @@ int alltoall_exchange(struct comm *comm, const struct alltoall *alltoall,
         }
     }
     rc = comm_move(comm, blocks, n_blocks, err);
-    if (n_bytes)
-        *n_bytes = total;
     mem_free(blocks);
     return rc;
 }

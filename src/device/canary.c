@@ -182,12 +182,6 @@ int canary_check(struct canary *canary, double *slowdown, struct err *err)
     return 0;
 }
 
-static bool has_patience(const struct canary *canary)
-{
-    return canary->waited_ms <
-           PATIENCE_MS + PATIENCE_FRAC * (clock_ms() - canary->opened_ms);
-}
-
 int canary_judge(struct canary *canary, double begin_ms,
                  enum canary_verdict *verdict, struct err *err)
 {
@@ -200,7 +194,9 @@ int canary_judge(struct canary *canary, double begin_ms,
     if (slowdown < DISTURBED)
         return 0;
     *verdict = CANARY_DISTURBED;
-    if (!has_patience(canary) || interrupt_requested())
+    if (canary->waited_ms >=
+            PATIENCE_MS + PATIENCE_FRAC * (clock_ms() - canary->opened_ms) ||
+        interrupt_requested())
         return 0;
     nanosleep(&pause, NULL);
     canary->waited_ms += clock_ms() - begin_ms;

@@ -39,8 +39,6 @@ struct lookup_table {
     uint32_t out_begin; /* first column of its output in [B][sum dim]; a
                            multiple of 4 */
     enum precision precision;
-    double pooling; /* mean look-ups a bag; 0: as all tables of the batch
-                       together. Only speed depends on it, on a GPU. */
     /* Pooled outputs: bag b of the table adds into output row b. Sequence
      * tables have one output vector a look-up and are not looked up here. */
 };

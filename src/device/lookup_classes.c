@@ -51,11 +51,6 @@ static uint32_t lanes_for(uint32_t n_vecs)
     return lanes;
 }
 
-static uint32_t hint_of(const struct lookup_table *table)
-{
-    return table->pooling > 0 ? lookup_walk_bags(table->pooling) : 0;
-}
-
 /* Appends those slices of a table that belong to the class. */
 static void add_slices(struct lookup_class *own, struct lookup_slice *slices,
                        const struct lookup_table *table, uint32_t table_idx)
@@ -66,8 +61,7 @@ static void add_slices(struct lookup_class *own, struct lookup_slice *slices,
     uint32_t first = own->slice_begin + own->n_slices;
     uint32_t end = first;
 
-    if (vec_of(table) != (enum lookup_vec)own->vec ||
-        hint_of(table) != own->hint)
+    if (vec_of(table) != (enum lookup_vec)own->vec)
         return;
     for (uint32_t begin = 0; begin < n_vecs; begin += part) {
         part = n_vecs - begin;
@@ -95,24 +89,20 @@ void lookup_classes_init(struct lookup_classes *classes,
                          struct lookup_slice *slices,
                          const struct lookup_table *tables, uint32_t n_tables)
 {
-    static const uint16_t HINTS[LOOKUP_N_WALKS + 1] = {0, 1, 2, 4, 8, 16};
     uint32_t n_slices = 0;
 
     *classes = (struct lookup_classes){0};
     for (uint16_t lanes = LOOKUP_SLICE_VECS; lanes; lanes /= 2)
-        for (uint16_t vec = 0; vec < LOOKUP_N_VECS; vec++)
-            for (int h = 0; h <= LOOKUP_N_WALKS; h++) {
-                struct lookup_class *own = &classes->classes[classes->n];
+        for (uint32_t vec = 0; vec < LOOKUP_N_VECS; vec++) {
+            struct lookup_class *own = &classes->classes[classes->n];
 
-                *own = (struct lookup_class){.slice_begin = n_slices,
-                                             .group_lanes = lanes,
-                                             .vec = vec,
-                                             .hint = HINTS[h]};
-                for (uint32_t t = 0; t < n_tables; t++)
-                    add_slices(own, slices, &tables[t], t);
-                n_slices += own->n_slices;
-                classes->n += own->n_slices > 0;
-            }
+            *own = (struct lookup_class){
+                .slice_begin = n_slices, .group_lanes = lanes, .vec = vec};
+            for (uint32_t t = 0; t < n_tables; t++)
+                add_slices(own, slices, &tables[t], t);
+            n_slices += own->n_slices;
+            classes->n += own->n_slices > 0;
+        }
 }
 
 /* Blocks of a class that walks so many bags. */
@@ -131,13 +121,12 @@ int lookup_classes_place(struct lookup_classes *classes, uint32_t batch,
                          double pooling, uint64_t min_warps, struct err *err)
 {
     uint64_t min_blocks = min_warps * 32 / LOOKUP_BLOCK_LANES, n_blocks;
-    uint32_t longest = LOOKUP_LONGEST_WALK, unknown = lookup_walk_bags(pooling);
+    uint32_t longest = LOOKUP_LONGEST_WALK, walk = lookup_walk_bags(pooling);
 
     do {
         n_blocks = 0;
         for (uint32_t i = 0; i < classes->n; i++) {
             struct lookup_class *own = &classes->classes[i];
-            uint32_t walk = own->hint ? own->hint : unknown;
 
             own->first_block = (uint32_t)n_blocks;
             n_blocks +=

@@ -53,13 +53,10 @@ struct lookup_class {
     uint32_t first_block, blocks_a_slice; /* set by lookup_classes_place */
     uint16_t group_lanes;                 /* a power of two, 1 .. 32 */
     uint16_t bags_a_walk;                 /* set by lookup_classes_place */
-    uint16_t vec;                         /* enum lookup_vec */
-    uint16_t hint; /* bags_a_walk by the tables' own pooling; 0: unknown */
+    uint32_t vec;                         /* enum lookup_vec */
 };
 
-/* Widths of groups, and lengths of walks or none known. */
-#define LOOKUP_N_WALKS 5
-#define LOOKUP_MAX_CLASSES (LOOKUP_N_VECS * 6 * (LOOKUP_N_WALKS + 1))
+#define LOOKUP_MAX_CLASSES (LOOKUP_N_VECS * 6) /* widths of groups */
 struct lookup_classes {
     uint32_t n, n_blocks;
     struct lookup_class classes[LOOKUP_MAX_CLASSES];
@@ -73,9 +70,8 @@ void lookup_classes_init(struct lookup_classes *classes,
                          struct lookup_slice *slices,
                          const struct lookup_table *tables, uint32_t n_tables);
 /* Blocks for a batch of so many bags a table. `pooling` is the mean of all
- * tables, for those that do not say theirs. Walks are shortened as long as
- * they leave less than `min_warps` of work. ERR_INPUT where there are more
- * blocks than a launch takes. */
+ * tables. Walks are shortened as long as they leave less than `min_warps` of
+ * work. ERR_INPUT where there are more blocks than a launch takes. */
 int lookup_classes_place(struct lookup_classes *classes, uint32_t batch,
                          double pooling, uint64_t min_warps,
                          struct err *err) MUST_CHECK;

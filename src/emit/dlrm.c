@@ -53,12 +53,6 @@ struct features {
     bool are_multi_hot; /* any above 1 */
 };
 
-/* k of "cat_k", as DLRM names the features of Criteo's data; else false. */
-static bool criteo_number(const char *name, uint64_t *number)
-{
-    return !strncmp(name, "cat_", 4) && text_to_u64(name + 4, number);
-}
-
 static const char *feature_name(const struct features *features, size_t table)
 {
     return features->problem->tables[table].name +
@@ -74,10 +68,12 @@ static void order_features(struct features *features)
     bool are_numbered = true;
 
     for (uint32_t i = 0; are_numbered && i < n; i++) {
+        const char *name = feature_name(features, i);
         uint64_t number = 0;
 
-        are_numbered = criteo_number(feature_name(features, i), &number) &&
-                       number < n && !seen[number];
+        are_numbered = !strncmp(name, "cat_", 4) &&
+                       text_to_u64(name + 4, &number) && number < n &&
+                       !seen[number];
         if (!are_numbered)
             break;
         seen[number] = true;

@@ -44,16 +44,6 @@ static void print_amount(struct buf *out, const struct unit *unit,
     buf_printf(out, " %7.*f", unit->n_decimals, n_bytes / unit->n_bytes);
 }
 
-static void print_heading(const struct unit *unit, struct buf *out)
-{
-    buf_printf(out,
-               "\n      compute bwd comm fwd comm    total          memory "
-               "weights   optim      io reserve\n"
-               "GPU        ms       ms       ms       ms     %s     %%     "
-               "%s     %s     %s     %s  shards\n",
-               unit->name, unit->name, unit->name, unit->name, unit->name);
-}
-
 /* The start of a row. */
 static void print_times(const struct report *report,
                         const struct report_device *device, struct buf *out)
@@ -123,7 +113,12 @@ void report_devices(const struct report *report, struct buf *out)
     struct unit unit = choose_unit(report);
     uint32_t n = report->n_devices;
 
-    print_heading(&unit, out);
+    buf_printf(out,
+               "\n      compute bwd comm fwd comm    total          memory "
+               "weights   optim      io reserve\n"
+               "GPU        ms       ms       ms       ms     %s     %%     "
+               "%s     %s     %s     %s  shards\n",
+               unit.name, unit.name, unit.name, unit.name, unit.name);
     if (n <= N_SHOWN_MAX) {
         for (uint32_t r = 0; r < n; r++)
             print_device(report, r, &unit, out);

@@ -144,7 +144,7 @@ int exchange_outputs(const struct exchange_set *set, bool is_backward,
         void **d_to = is_backward ? exchange->d_send : exchange->d_recv;
 
         if (alltoall_exchange(comm, &exchange->alltoall, is_backward,
-                              (const void *const *)d_from, d_to, NULL, err))
+                              (const void *const *)d_from, d_to, err))
             return -1;
     }
     return 0;

@@ -148,16 +148,7 @@ static int time_loaded(struct execution *run, struct err *err)
     return 0;
 }
 
-/* The first half of the step that is compared. */
-static int check_outputs(struct execution *run, struct err *err)
-{
-    if (step_forward(run->placement, &run->set, err) ||
-        verify_outputs(&run->verify, &run->set, err))
-        return -1;
-    return step_gradients(&run->set, err);
-}
-
-/* The second half, and timing, turn by turn. */
+/* The second half of the step that is compared, and timing, turn by turn. */
 static int run_turn(struct execution *run, uint32_t turn, struct err *err)
 {
     struct placement *placement = run->placement;
@@ -300,7 +291,9 @@ static int execute(struct execution *run, struct arena *arena, struct err *err)
         exchange_open(&run->set, placement, arena, err))
         return -1;
     verify_init(&run->verify, placement, arena);
-    if (run->options->check && check_outputs(run, err))
+    if (run->options->check && (step_forward(placement, &run->set, err) ||
+                                verify_outputs(&run->verify, &run->set, err) ||
+                                step_gradients(&run->set, err)))
         return -1;
     for (uint32_t turn = 0; turn < placement->n_turns; turn++)
         if (run_turn(run, turn, err))

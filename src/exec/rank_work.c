@@ -140,28 +140,20 @@ int rank_work_forward(struct rank_work *work, unsigned set, struct err *err)
     return 0;
 }
 
-static int backward_group(struct group_work *own, unsigned set,
-                          const void *d_grad, float learning_rate,
-                          struct err *err)
-{
-    struct lookup_batch batch = index_batch_lookups(&own->sets[set]);
-
-    if (own->scatter)
-        return lookup_backward(own->scatter, &batch, d_grad, SCATTER_RATE, err);
-    if (own->lookup)
-        return lookup_backward(own->lookup, &batch, d_grad, learning_rate, err);
-    return 0; /* no bags */
-}
-
 int rank_work_backward(struct rank_work *work, unsigned set,
                        const void *const *d_grads, float learning_rate,
                        struct err *err)
 {
     for (size_t g = 0; g < work->n_groups; g++) {
         struct group_work *own = &work->groups[g];
+        struct lookup_batch batch = index_batch_lookups(&own->sets[set]);
         const void *d_grad = d_grads ? d_grads[g] : own->group->d_out;
+        struct lookup *lookup = own->scatter ? own->scatter : own->lookup;
 
-        if (backward_group(own, set, d_grad, learning_rate, err))
+        /* NULL: no bags */
+        if (lookup &&
+            lookup_backward(lookup, &batch, d_grad,
+                            own->scatter ? SCATTER_RATE : learning_rate, err))
             return -1;
     }
     return 0;

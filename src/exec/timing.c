@@ -68,23 +68,20 @@ struct timer {
     bool is_held; /* what is timed */
 };
 
-static void close_others(struct others *others, struct device *device)
-{
-    lookup_close(others->scatter);
-    for (unsigned k = 0; k < LOOKUP_MAX_COLD_SETS; k++) {
-        index_batch_release(&others->sets[k]);
-        device_free(device, others->d_begins[k]);
-    }
-    device_free(device, others->d_grad);
-}
-
 static void close_timer(struct timer *timer)
 {
     struct device *device = timer->work->placement->device;
 
     for (size_t g = 0; g < timer->work->n_groups; g++) {
+        struct others *others = &timer->others[g];
+
         device_free(device, timer->d_grads[g]);
-        close_others(&timer->others[g], device);
+        lookup_close(others->scatter);
+        for (unsigned k = 0; k < LOOKUP_MAX_COLD_SETS; k++) {
+            index_batch_release(&others->sets[k]);
+            device_free(device, others->d_begins[k]);
+        }
+        device_free(device, others->d_grad);
     }
     mem_free(timer->d_grads);
     mem_free(timer->others);
@@ -101,26 +98,17 @@ static int open_gradient(void **d_grad, uint64_t n, enum precision precision,
     return device_fill(device, *d_grad, n, precision, GRADIENT_SEED, err);
 }
 
-/* The group as it would be if no other rank had a replica. */
-static struct group whole_group(const struct placement *placement,
-                                const struct group *group)
-{
-    struct group whole = *group;
-
-    whole.sample_begin = 0;
-    whole.n_samples = placement->batch;
-    whole.n_bags = placement->batch * group->n_outputs;
-    return whole;
-}
-
 static int open_others(struct others *others, const struct rank_work *work,
                        const struct group *group, struct err *err)
 {
     const struct placement *placement = work->placement;
-    struct group whole = whole_group(placement, group);
+    struct group whole = *group; /* as if no other rank had a replica */
     size_t begins_bytes = (group->n_pieces + (size_t)1) * sizeof(uint64_t);
     uint64_t max_lookups = 0;
 
+    whole.sample_begin = 0;
+    whole.n_samples = placement->batch;
+    whole.n_bags = placement->batch * group->n_outputs;
     for (unsigned k = 0; k < work->n_sets; k++) {
         struct index_batch *batch = &others->sets[k];
 

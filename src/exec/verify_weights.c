@@ -298,17 +298,6 @@ static void list_uses(struct weight_job *job, size_t table_idx)
     job->first[job->n_rows] = n;
 }
 
-/* Pieces of the table that are loaded. */
-static void list_held(struct weight_job *job, size_t table_idx)
-{
-    struct piece **pieces = job->placement->table_pieces + table_idx;
-
-    job->held = mem_alloc((size_t)(pieces[1] - pieces[0]), sizeof(*job->held));
-    for (const struct piece *piece = pieces[0]; piece < pieces[1]; piece++)
-        if (piece->d_weight)
-            job->held[job->n_held++].piece = piece;
-}
-
 /* All windows of the table; n_window rows each. */
 static int check_windows(struct weight_job *job, uint64_t n_window,
                          struct err *err)
@@ -356,11 +345,15 @@ static int check_table(struct verify *verify, const struct placement *placement,
                              .table = table,
                              .gradients = table->comm_precision,
                              .learning_rate = learning_rate};
+    struct piece **pieces = placement->table_pieces + table_idx;
     size_t row_bytes = 1;
     struct tally tally = {0};
     int rc = -1;
 
-    list_held(&job, table_idx);
+    job.held = mem_alloc((size_t)(pieces[1] - pieces[0]), sizeof(*job.held));
+    for (const struct piece *piece = pieces[0]; piece < pieces[1]; piece++)
+        if (piece->d_weight)
+            job.held[job.n_held++].piece = piece;
     if (!job.n_held)
         goto done;
     if (job.held[0].piece->replica)

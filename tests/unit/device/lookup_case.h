@@ -182,7 +182,6 @@ case_open(const struct lookup_case *lookup_case, const struct case_mode *mode,
         table->dim = in->dim;
         table->precision = in->precision;
         table->out_begin = data.out_dim;
-        table->pooling = data.n_tables % 3 ? in->pooling : 0;
         data.out_dim += in->dim;
         case_weights(table, &rng);
         max += (uint64_t)((2 * in->pooling + 1) * data.batch);

@@ -104,7 +104,6 @@ static const char *try_exchange(struct comm *comm,
 {
     struct alltoall alltoall = {exchange->n_ranks, exchange->batch,
                                 exchange->dims, element_bytes};
-    uint64_t n_forward = 0, n_backward = 0, n_want = 0;
     const char *wrong = NULL;
     struct buffers buffers;
     struct err err = {0};
@@ -112,17 +111,16 @@ static const char *try_exchange(struct comm *comm,
     buffers_fill(&buffers, comm, &alltoall);
     if (alltoall_exchange(comm, &alltoall, false,
                           (const void *const *)buffers.send, buffers.recv,
-                          &n_forward, &err) ||
+                          &err) ||
         alltoall_exchange(comm, &alltoall, true,
                           (const void *const *)buffers.recv, buffers.back,
-                          &n_backward, &err) ||
+                          &err) ||
         device_wait(comm_device(comm), &err))
         wrong = "it failed";
     for (uint32_t r = 0; r < alltoall.n_ranks; r++) {
         size_t n_bytes =
             (size_t)alltoall.batch * exchange->dims[r] * element_bytes;
 
-        n_want += n_bytes;
         if (!comm_is_here(comm, r))
             continue;
         if (!is_received(&alltoall, r, buffers.recv[r]))
@@ -130,8 +128,6 @@ static const char *try_exchange(struct comm *comm,
         else if (memcmp(buffers.send[r], buffers.back[r], n_bytes))
             wrong = "backward is not the reverse";
     }
-    if (n_forward != n_want || n_backward != n_want)
-        wrong = "the number of bytes";
     buffers_release(&buffers);
     return wrong;
 }

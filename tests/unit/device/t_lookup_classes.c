@@ -46,7 +46,6 @@ static void random_tables(struct lookup_table *tables, uint32_t n,
                           struct rng *rng)
 {
     static const uint32_t DIMS[] = {4, 8, 12, 16, 36, 64, 128, 132, 2048};
-    static const double POOLINGS[] = {0, 1, 5, 40};
     static char weight[1];
     uint32_t out_begin = 0;
 
@@ -58,7 +57,6 @@ static void random_tables(struct lookup_table *tables, uint32_t n,
                                      : 4 + 4 * (uint32_t)rng_below(rng, 200),
             .out_begin = out_begin,
             .precision = rng_below(rng, 3) ? PRECISION_FP32 : PRECISION_FP16,
-            .pooling = POOLINGS[rng_below(rng, 4)],
         };
         out_begin += tables[t].dim;
     }
@@ -107,8 +105,7 @@ static void test_classes(uint32_t n_tables, uint32_t batch, double pooling,
 
 static void test_walks(void)
 {
-    struct lookup_table tables[2] = {{.dim = 128},
-                                     {.dim = 128, .pooling = 300}};
+    struct lookup_table tables[2] = {{.dim = 128}, {.dim = 128}};
     struct lookup_slice slices[2];
     struct lookup_classes classes;
     struct err err = {0};
@@ -118,11 +115,10 @@ static void test_walks(void)
     is_i64(lookup_walk_bags(20), 2, "longer bags");
     is_i64(lookup_walk_bags(40), 1, "long bags");
     lookup_classes_init(&classes, slices, tables, 2);
-    is_i64(classes.n, 2, "two kinds of walks, two classes");
+    is_i64(classes.n, 1, "tables alike are a class");
     ok(!lookup_classes_place(&classes, 65536, 1, 4096, &err), "placed");
-    is_i64(classes.classes[0].bags_a_walk, 16, "unknown pooling: as the batch");
-    is_i64(classes.classes[1].bags_a_walk, 1, "known pooling: its own");
-    is_i64(classes.n_blocks, 65536 / 16 / 8 + 65536 / 8, "blocks of 8 groups");
+    is_i64(classes.classes[0].bags_a_walk, 16, "as the batch's pooling says");
+    is_i64(classes.n_blocks, 2 * 65536 / 16 / 8, "blocks of 8 groups");
     ok(!lookup_classes_place(&classes, 256, 1, 4096, &err), "a small batch");
     is_i64(classes.classes[0].bags_a_walk, 1,
            "work for all, whatever the bags");
@@ -131,7 +127,7 @@ static void test_walks(void)
     is_i64(lookup_classes_place(&classes, UINT32_MAX, 30, 1, &err), 0,
            "4 billion bags");
     for (uint32_t i = 0; i < 2; i++)
-        tables[i] = (struct lookup_table){.dim = 2048, .pooling = 300};
+        tables[i] = (struct lookup_table){.dim = 2048};
     {
         struct lookup_slice wide[32];
 

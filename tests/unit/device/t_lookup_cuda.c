@@ -222,7 +222,6 @@ static void test_runs(struct device *cpu, struct device *gpu)
 static void test_random(struct device *cpu, struct device *gpu, uint64_t seed)
 {
     static const uint64_t ROWS[] = {1, 2, 30, 500};
-    static const double POOLINGS[] = {0, 0.5, 2, 12};
     struct lookup_case lookup_case = {.name = "random"};
     uint32_t n_tables;
     struct rng rng;
@@ -239,7 +238,6 @@ static void test_random(struct device *cpu, struct device *gpu, uint64_t seed)
             .n_rows = ROWS[rng_below(&rng, 4)],
             .dim =
                 4 + 4 * (uint32_t)rng_below(&rng, rng_below(&rng, 4) ? 20 : 90),
-            .pooling = POOLINGS[rng_below(&rng, 4)],
             .precision = rng_below(&rng, 2) ? FP16 : FP32,
         };
     test_case(cpu, gpu, &lookup_case, &MODES[rng_below(&rng, N_MODES)], seed);
