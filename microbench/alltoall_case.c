@@ -143,32 +143,6 @@ static uint64_t sent_floats(const struct alltoall *alltoall, uint32_t rank)
     return (uint64_t)alltoall->batch * alltoall->dims[rank];
 }
 
-/* What makes the pattern's sample: its bytes, and how much of the largest
- * max(sent, received) of a rank. */
-static void describe(const struct exchange_rig *rig,
-                     const struct alltoall *alltoall,
-                     struct comm_sample *sample)
-{
-    const struct world *world = comm_world(rig->comm);
-    uint64_t total = 0, most = 0;
-
-    for (uint32_t r = 0; r < alltoall->n_ranks; r++) {
-        uint64_t sent = sent_floats(alltoall, r);
-        uint64_t received = alltoall_recv_elements(alltoall, r);
-
-        total += sent;
-        most = sent > most ? sent : most;
-        most = received > most ? received : most;
-    }
-    *sample = (struct comm_sample){
-        .kind = comm_kind(rig->comm),
-        .n_ranks = alltoall->n_ranks,
-        .n_hosts = world_n_hosts(world),
-        .total_bytes = total * sizeof(float),
-        .max_bytes = most * sizeof(float),
-    };
-}
-
 /* Lays the buffers out, at one of the places where there is room. */
 static void place_buffers(struct exchange_rig *rig,
                           const struct alltoall *alltoall, unsigned number)
@@ -301,7 +275,7 @@ static int run_patterns(struct exchange_rig *rig, struct bench_result *result,
 
         draw_pattern(rig, &alltoall, options,
                      options->first_case + result->n_cases);
-        describe(rig, &alltoall, &sample);
+        sample = alltoall_sample(rig->comm, &alltoall);
         if (decide(rig, &next, &sample, is_late, sink, err))
             return -1;
         result->interrupted = next.is_interrupted;

@@ -89,3 +89,22 @@ int alltoall_exchange(struct comm *comm, const struct alltoall *alltoall,
     mem_free(blocks);
     return rc;
 }
+
+struct comm_sample alltoall_sample(const struct comm *comm,
+                                   const struct alltoall *alltoall)
+{
+    struct comm_sample sample = {.kind = comm_kind(comm),
+                                 .n_ranks = alltoall->n_ranks,
+                                 .n_hosts = world_n_hosts(comm_world(comm))};
+
+    for (uint32_t r = 0; r < alltoall->n_ranks; r++) {
+        uint64_t sent = (uint64_t)alltoall->batch * alltoall->dims[r];
+        uint64_t received = alltoall_recv_elements(alltoall, r);
+        uint64_t most = sent > received ? sent : received;
+
+        sample.total_bytes += sent * alltoall->element_bytes;
+        if (sample.max_bytes < most * alltoall->element_bytes)
+            sample.max_bytes = most * alltoall->element_bytes;
+    }
+    return sample;
+}

@@ -110,32 +110,16 @@ int exec_comm_put(const struct exec_result *result,
 {
     const struct placement *placement = set->placement;
     const struct table *table = placement->plan->problem.tables;
-    const struct alltoall *alltoall = &set->exchanges[0].alltoall;
-    struct comm_sample sample = {
-        .kind = comm_kind(placement->comm),
-        .n_ranks = placement->n_ranks,
-        .n_hosts = result->n_hosts,
-        .time = result->fwd_exchange,
-        .n_iterations = options->n_iterations,
-    };
     struct sample_setting setting = device_setting(placement->device);
+    struct comm_sample sample;
 
     setting.precision = table->precision;
     setting.optimizer = table->optimizer;
     setting.batch = placement->batch;
     if (!options->sink || !options->sink->put_comm || set->n != 1)
         return 0;
-    for (uint32_t r = 0; r < alltoall->n_ranks; r++) {
-        uint64_t sent = (uint64_t)alltoall->batch * alltoall->dims[r];
-        uint64_t received = alltoall_recv_elements(alltoall, r);
-
-        sent *= alltoall->element_bytes;
-        received *= alltoall->element_bytes;
-        sample.total_bytes += sent;
-        if (sample.max_bytes < sent)
-            sample.max_bytes = sent;
-        if (sample.max_bytes < received)
-            sample.max_bytes = received;
-    }
+    sample = alltoall_sample(placement->comm, &set->exchanges[0].alltoall);
+    sample.time = result->fwd_exchange;
+    sample.n_iterations = options->n_iterations;
     return options->sink->put_comm(options->sink->ctx, &setting, &sample, err);
 }
