@@ -493,7 +493,6 @@ static int find_parts(struct parts *parts, const struct problem *problem,
     parts->cuts = ARENA_NEW(arena, struct cut, parts->n_cuts);
     parts->parts = ARENA_NEW(arena, struct part, parts->n_parts);
     parts->alone_ms = ARENA_NEW(arena, double, parts->n_parts);
-    parts->marginal_ms = parts->alone_ms;
     add_units(parts);
     for (uint32_t i = 0; i < parts->n_parts; i++)
         count_memory(parts, &parts->parts[i]);
@@ -517,7 +516,6 @@ int parts_init(struct parts *parts, const struct problem *problem,
         price_alone(parts, pool, arena, err))
         return -1;
     forms_list(parts, arena);
-    forms_price_beside(parts, pool, arena);
     return 0;
 }
 
@@ -536,13 +534,6 @@ int parts_init_halves(struct parts *parts, const struct problem *problem,
                 "and this search makes table and column shards only",
                 name_of(parts, u));
     return price_alone(parts, pool, arena, err);
-}
-
-void parts_tune(struct parts *parts, const struct tuning *tuning)
-{
-    parts->tuning = tuning;
-    if (!tuning->has_marginals)
-        parts->marginal_ms = parts->alone_ms;
 }
 
 int parts_init_unpriced(struct parts *parts, const struct problem *problem,

@@ -117,8 +117,6 @@ struct parts {
     double *alone_ms; /* [n_parts]: a device that holds it alone: the sum of its
                          terms, or where there are none its compute; 0
                          where not priced */
-    double *marginal_ms; /* [n_parts]: what it adds to the total beside others:
-                            search/forms.h; 0 where not priced */
 };
 
 /* Everything lives in the arena. ERR_USAGE where a table may be placed in no
@@ -150,9 +148,6 @@ static inline bool parts_can_halve(const struct parts *parts, uint32_t part)
 int parts_init_unpriced(struct parts *parts, const struct problem *problem,
                         const struct oracle *oracle, struct arena *arena,
                         struct err *err) MUST_CHECK;
-
-/* Another tuning than the default; it must outlive the parts. */
-void parts_tune(struct parts *parts, const struct tuning *tuning);
 
 /* Of a device that holds this alone: the sum of its terms, or where there are
  * none its compute. */

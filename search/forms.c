@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/forms.h"
 
-#include <math.h>
-#include <string.h>
-
-/* Parts priced by one task of the pool. */
-#define CHUNK 32
-
 /* Whether all pieces stand on one device. */
 static bool has_one_device(const struct parts *parts,
                            const struct part_unit *of)
@@ -204,90 +198,4 @@ struct form forms_now(const struct layout *layout, uint32_t unit)
         n++;
     return (struct form){
         .kind = n > 1 ? FORM_COLUMNS : FORM_WHOLE, .n = n, .n_pieces = n};
-}
-
-/* --- beside others --- */
-
-struct beside {
-    struct parts *parts;
-    double *share;   /* [width]: a device's average share */
-    double share_ms; /* its compute */
-    double total_ms; /* of devices that all have it */
-};
-
-static void find_share(const struct parts *parts, double *share)
-{
-    const uint32_t n_devices = parts->n_devices;
-    const size_t width = parts->oracle->width;
-
-    for (uint32_t u = 0; u < parts->n_units; u++) {
-        struct form form = forms_get(parts, u, 0);
-
-        for (uint32_t i = 0; i < form.n_pieces; i++) {
-            uint32_t part = forms_piece(parts, u, form, i).part;
-
-            for (size_t w = 0; w < width; w++)
-                share[w] += parts->vectors[part * width + w] / n_devices;
-        }
-    }
-}
-
-/* Of devices that have the average share, but for one, which has these sums. */
-static double total_of(const struct beside *beside, const double *sums)
-{
-    const struct parts *parts = beside->parts;
-    const struct oracle *oracle = parts->oracle;
-    const uint32_t n_devices = parts->n_devices;
-    const size_t width = oracle->width;
-    double *all, *compute_ms, total;
-
-    if (oracle->ops->terms)
-        return parts_alone_ms(oracle, sums);
-    all = mem_alloc(n_devices, (width + 1) * sizeof(double));
-    compute_ms = all + n_devices * width;
-    for (uint32_t r = 0; r < n_devices; r++) {
-        memcpy(all + r * width, r ? beside->share : sums,
-               width * sizeof(double));
-        compute_ms[r] = beside->share_ms;
-    }
-    oracle->ops->compute(oracle, sums, 1, compute_ms);
-    total = oracle_comm_total_ms(oracle, all, compute_ms);
-    mem_free(all);
-    return total;
-}
-
-static void price_chunk(void *ctx, size_t task, unsigned thread)
-{
-    const struct beside *beside = ctx;
-    const struct parts *parts = beside->parts;
-    const size_t width = parts->oracle->width, end = (task + 1) * CHUNK;
-    double *sums = mem_alloc(width, sizeof(*sums));
-
-    (void)thread;
-    for (size_t i = task * CHUNK; i < end && i < parts->n_parts; i++) {
-        for (size_t w = 0; w < width; w++)
-            sums[w] = beside->share[w] + parts->vectors[i * width + w];
-        parts->marginal_ms[i] =
-            fmax(0, total_of(beside, sums) - beside->total_ms);
-    }
-    mem_free(sums);
-}
-
-void forms_price_beside(struct parts *parts, struct pool *pool,
-                        struct arena *arena)
-{
-    const struct oracle *oracle = parts->oracle;
-    struct beside beside = {.parts = parts};
-
-    if (oracle->is_additive) {
-        parts->marginal_ms = parts->alone_ms;
-        return;
-    }
-    parts->marginal_ms = ARENA_NEW(arena, double, parts->n_parts);
-    beside.share = mem_alloc(oracle->width, sizeof(double));
-    find_share(parts, beside.share);
-    oracle->ops->compute(oracle, beside.share, 1, &beside.share_ms);
-    beside.total_ms = total_of(&beside, beside.share);
-    pool_run(pool, (parts->n_parts + CHUNK - 1) / CHUNK, price_chunk, &beside);
-    mem_free(beside.share);
 }

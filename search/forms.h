@@ -5,9 +5,8 @@
 #include "search/state.h"
 
 /*
- * The ways in which a unit may be cut, numbered (struct form): which pieces
- * they come to, and what these cost beside others. Uneven widths come of later
- * changes.
+ * The ways in which a unit may be cut, numbered (struct form), and which pieces
+ * they come to. Uneven widths come of later changes.
  */
 
 /* Finds the forms of all units; in the arena. */
@@ -44,15 +43,5 @@ uint32_t forms_ring_device(const struct parts *parts, struct form form,
                            const struct change *piece, uint32_t at);
 /* Whether its blocks must be those of one host's devices, in order. */
 bool forms_fills_host(const struct parts *parts, struct form form);
-
-/*
- * Sets marginal_ms of parts that were priced, whose forms are listed. Where a
- * cost model is not additive, pieces cost less together than each alone (one
- * launch for all, look-ups that hide each other), so sums of what they take
- * alone mislead. A piece is priced on top of a device's average share of the
- * whole list instead, all other devices having just that share.
- */
-void forms_price_beside(struct parts *parts, struct pool *pool,
-                        struct arena *arena);
 
 #endif

@@ -397,7 +397,7 @@ int search_full(struct plan *plan, const struct oracle *oracle,
                    options->pool, &scratch, err))
         goto out;
     if (options->tuning)
-        parts_tune(&full.parts, options->tuning);
+        full.parts.tuning = options->tuning;
     if (run_reference(&full, plan, arena, err))
         goto out;
     if (find_starts(&full, plan, err))

@@ -202,7 +202,7 @@ static void take_off_unit(struct draw *draw, uint32_t unit)
          i = layout->pieces[i].next) {
         const struct piece *piece = &layout->pieces[i];
 
-        draw->trial->load_ms[piece->device] -= parts->marginal_ms[piece->part];
+        draw->trial->load_ms[piece->device] -= parts->alone_ms[piece->part];
         draw->trial->load_bytes[piece->device] -=
             parts->parts[piece->part].bytes;
         trial_remove(draw->trial, i);
@@ -213,7 +213,7 @@ static void put(struct draw *draw, struct change piece)
 {
     const struct parts *parts = draw->parts;
 
-    draw->trial->load_ms[piece.device] += parts->marginal_ms[piece.part];
+    draw->trial->load_ms[piece.device] += parts->alone_ms[piece.part];
     draw->trial->load_bytes[piece.device] += parts->parts[piece.part].bytes;
     trial_add(draw->trial, piece);
 }
@@ -262,7 +262,7 @@ static uint32_t room_on(const struct draw *draw, uint32_t device)
 
     if (draw->of->whole == NO_PART)
         most--;
-    if (ms + parts->marginal_ms[draw->of->columns] > draw->target_ms)
+    if (ms + parts->alone_ms[draw->of->columns] > draw->target_ms)
         return 0;
     has_room =
         most && bytes + parts->parts[part_of(draw, most)].bytes <= room_bytes;
@@ -270,7 +270,7 @@ static uint32_t room_on(const struct draw *draw, uint32_t device)
         const uint32_t n = least + (most - least + 1) / 2;
         const uint32_t part = part_of(draw, n);
         const bool fits =
-            !(ms + parts->marginal_ms[part] > draw->target_ms) &&
+            !(ms + parts->alone_ms[part] > draw->target_ms) &&
             (has_room || bytes + parts->parts[part].bytes <= room_bytes);
 
         least = fits ? n : least;
@@ -310,7 +310,7 @@ static uint32_t device_to_overfill(const struct draw *draw, uint32_t n)
 
         if (then != NO_PART)
             consider(&best, draw->layout, r,
-                     trial->load_ms[r] + parts->marginal_ms[then],
+                     trial->load_ms[r] + parts->alone_ms[then],
                      trial->load_bytes[r] + parts->parts[then].bytes);
     }
     return best.device;

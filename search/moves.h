@@ -42,7 +42,7 @@ struct rebuild_unit {
 };
 
 /* Adds the changes to the trial. The units differ, and none is pinned. Loads
- * are sums of marginal_ms; a device with room goes before one without.
+ * are sums of alone_ms; a device with room goes before one without.
  * O(devices x pieces). */
 void rebuild(struct trial *trial, const struct layout *layout,
              const struct rebuild_unit *units, uint32_t n_units,

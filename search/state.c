@@ -201,7 +201,7 @@ static void add_up(struct layout *layout, uint32_t r)
         uint32_t part = layout->pieces[holding->pieces[i]].part;
         const double *vector = layout->parts->vectors + part * width;
 
-        layout->load_ms[r] += layout->parts->marginal_ms[part];
+        layout->load_ms[r] += layout->parts->alone_ms[part];
         layout->bytes[r] =
             saturating_add(layout->bytes[r], layout->parts->parts[part].bytes);
         for (size_t w = 0; w < width; w++)
@@ -226,16 +226,16 @@ static void add_excess(struct layout *layout)
 void layout_commit(struct layout *layout, const struct trial *trial)
 {
     const size_t width = layout_width(layout), n_terms = layout->n_terms;
-    const double *marginal_ms = layout->parts->marginal_ms;
+    const double *alone_ms = layout->parts->alone_ms;
 
     for (uint32_t c = 0; c < trial->n_changes; c++) {
         const struct change *change = &trial->changes[c];
 
         if (change->piece != NO_PIECE)
             layout->load_ms[layout->pieces[change->piece].device] -=
-                marginal_ms[layout->pieces[change->piece].part];
+                alone_ms[layout->pieces[change->piece].part];
         if (change->part != NO_PART)
-            layout->load_ms[change->device] += marginal_ms[change->part];
+            layout->load_ms[change->device] += alone_ms[change->part];
         if (change->part == NO_PART) {
             drop(layout, change->piece);
         } else if (change->piece == NO_PIECE) {

@@ -48,7 +48,7 @@ struct layout {
                                   though totals are comm's */
     double *terms_ms;          /* [R][n_terms]; or compute_ms */
     double *local_ms;          /* [R]: sum of its terms */
-    double *load_ms;           /* [R]: the sum of its pieces' marginal_ms; or,
+    double *load_ms;           /* [R]: the sum of its pieces' alone_ms; or,
                                   where there are terms, local_ms */
     uint64_t *bytes;           /* [R] */
     double excess;             /* sum over the devices of layout_excess, and

@@ -139,7 +139,7 @@ static int check_sums(const struct layout *layout, const struct layout *fresh,
     return layout->has_terms ? 0
                              : compare("the load of a device", layout->load_ms,
                                        fresh->load_ms, layout->n_devices, 1,
-                                       rounding * largest(parts->marginal_ms,
+                                       rounding * largest(parts->alone_ms,
                                                           parts->n_parts, 1),
                                        err);
 }

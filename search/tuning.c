@@ -23,7 +23,6 @@ const struct tuning *tuning_default(void)
         .n_rebuilt = TUNING_MAX_REBUILT, /* 0.4: roofline; 0.2: TorchRec */
         .recuts = 500,                   /* 1.3: tight */
         .pours = true,                   /* 3.0: tight; 0.5: TorchRec */
-        .has_marginals = true,           /* 1.1: tight; 0.1: golden tasks */
         .anywhere = 500,                 /* 0.4: roofline */
         .heavy_weight = 0.02,            /* 0.06: golden tasks, TorchRec */
         .excess_weight = 100, /* 118: one tight list, with a weight of 1 */

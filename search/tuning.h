@@ -38,7 +38,6 @@ struct tuning {
     uint32_t n_rebuilt;   /* tables that a rebuild takes off, at most */
     uint32_t recuts;      /* of those beside the first: are cut anew */
     bool pours;           /* whole tables and columns: search/moves.h */
-    bool has_marginals;   /* loads beside others: search/forms.h */
     uint32_t anywhere;    /* of changes: begin on any device, not on one that
                              sets the total */
     double heavy_weight;  /* the total is that of the slowest device, so most

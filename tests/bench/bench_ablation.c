@@ -46,11 +46,6 @@ static void no_kept_forms(struct tuning *tuning)
     tuning->recuts = 1000;
 }
 
-static void no_marginals(struct tuning *tuning)
-{
-    tuning->has_marginals = false;
-}
-
 static void switch_off(struct tuning *tuning, enum change_kind kind)
 {
     for (unsigned s = 0; s < TUNING_STYLES; s++)
@@ -117,7 +112,6 @@ static const struct part_off {
     {"pouring", no_pour},
     {"several rebuilt", one_rebuilt},
     {"forms kept", no_kept_forms},
-    {"marginals", no_marginals},
     {"swap", no_swap},
     {"trade", no_trade},
     {"split, merge, resplit", no_widths},

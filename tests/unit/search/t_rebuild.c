@@ -30,49 +30,6 @@ static void site_close(struct site *site)
     scene_close(&site->scene);
 }
 
-/* The total of devices that have an average share of all tables; the last one
- * has this part besides, unless it is NO_PART. */
-static double total_beside(const struct scene *scene, uint32_t extra)
-{
-    const struct oracle *oracle = &scene->oracle.base;
-    double sums[SCENE_DEVICES * RANDOM_WIDTH] = {0}, total = 0;
-    double compute[SCENE_DEVICES], fwd[SCENE_DEVICES], bwd[SCENE_DEVICES];
-
-    for (uint32_t i = 0; i < SCENE_DEVICES * RANDOM_WIDTH; i++)
-        for (uint32_t u = 0; u < scene->parts.n_units; u++)
-            sums[i] +=
-                scene->parts.vectors[scene->parts.of[u].whole * RANDOM_WIDTH +
-                                     i % RANDOM_WIDTH] /
-                SCENE_DEVICES;
-    for (uint32_t w = 0; extra != NO_PART && w < RANDOM_WIDTH; w++)
-        sums[(SCENE_DEVICES - 1) * RANDOM_WIDTH + w] +=
-            scene->parts.vectors[extra * RANDOM_WIDTH + w];
-    oracle->ops->compute(oracle, sums, SCENE_DEVICES, compute);
-    oracle->ops->comm(oracle, 1, sums, compute, fwd, bwd);
-    for (uint32_t r = 0; r < SCENE_DEVICES; r++)
-        total = fmax(total, compute[r] + fwd[r] + bwd[r]);
-    return total;
-}
-
-static void check_marginal(enum scene_sort sort)
-{
-    unsigned n_off = 0, n_dearer = 0;
-    struct scene scene;
-
-    scene_open(&scene, sort);
-    for (uint32_t i = 0; i < scene.parts.n_parts; i++) {
-        double ms = scene.parts.marginal_ms[i];
-        double want = total_beside(&scene, i) - total_beside(&scene, NO_PART);
-
-        n_off += !(fabs(ms - want) <= 1e-9);
-        n_dearer += ms > scene.parts.alone_ms[i] + 1e-12;
-    }
-    ok(!n_off, "marginal costs are differences of totals: %u are not", n_off);
-    if (sort == BY_TERMS)
-        ok(!n_dearer, "nothing costs more beside others than alone");
-    scene_close(&scene);
-}
-
 /* Some units, in forms drawn at random, or else poured. */
 static void rebuild_some(struct site *site, bool pours)
 {
@@ -110,11 +67,11 @@ static bool knows_loads(const struct trial *trial, const struct layout *layout)
         const struct piece *piece = &layout->pieces[change->piece];
 
         if (change->piece != NO_PIECE) {
-            ms[piece->device] -= parts->marginal_ms[piece->part];
+            ms[piece->device] -= parts->alone_ms[piece->part];
             bytes[piece->device] -= parts->parts[piece->part].bytes;
         }
         if (change->part != NO_PART) {
-            ms[change->device] += parts->marginal_ms[change->part];
+            ms[change->device] += parts->alone_ms[change->part];
             bytes[change->device] += parts->parts[change->part].bytes;
         }
     }
@@ -230,10 +187,8 @@ static void check_hosts(void)
 
 int main(void)
 {
-    for (enum scene_sort sort = ADDITIVE; sort <= BY_COMM; sort++) {
-        check_marginal(sort);
+    for (enum scene_sort sort = ADDITIVE; sort <= BY_COMM; sort++)
         check_layouts(sort);
-    }
     check_pouring();
     check_hosts();
     return tap_done();
