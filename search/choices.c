@@ -17,8 +17,6 @@
 #define LARGE_FRAC 0.25
 #define SHORT_LIST 128
 #define MAX_RANGES 16
-/* A cut into 1,024 pieces is the finest of those in halves. */
-#define MAX_HALVINGS 10
 /* Parts priced by one task of the pool. */
 #define CHUNK 32
 
@@ -334,24 +332,6 @@ static void add_unit(struct parts *parts, uint32_t u, double all_work,
         add_standing_cut(parts, u);
 }
 
-/* Cuts only help where the pieces may go apart. */
-static void add_halves(struct parts *parts, uint32_t u)
-{
-    struct part_unit *of = &parts->of[u];
-    const struct table *table = &parts->problem->tables[of->unit->tables[0]];
-    uint32_t min_width = table_min_width(parts->problem, table);
-    uint32_t dim = table->dim, n_left = MAX_HALVINGS;
-
-    if (table->group || !(of->kinds & SHARD_COLUMN))
-        n_left = 0;
-    else if (of->unit->device >= 0)
-        n_left = of->kinds & SHARD_TABLE ? 0 : 1;
-    of->whole = add_part(parts, u, SHARD_TABLE, 0, table->num_embeddings, dim);
-    for (; n_left && dim / 2 >= min_width && dim % (2 * TABLE_COLUMN_STEP) == 0;
-         n_left--)
-        add_part(parts, u, SHARD_COLUMN, 0, table->num_embeddings, dim /= 2);
-}
-
 static void add_units(struct parts *parts)
 {
     double all_work = 0;
@@ -365,10 +345,7 @@ static void add_units(struct parts *parts)
         all_work += look_up_work(&parts->problem->tables[i]);
     parts->n_parts = parts->n_cuts = 0;
     for (uint32_t u = 0; u < parts->n_units; u++)
-        if (parts->is_halved)
-            add_halves(parts, u);
-        else
-            add_unit(parts, u, all_work, max_quanta);
+        add_unit(parts, u, all_work, max_quanta);
 }
 
 static struct shard shard_of(const struct parts *parts, const struct part *part,
@@ -465,7 +442,7 @@ static int check(const struct parts *parts, struct err *err)
 
 static int find_parts(struct parts *parts, const struct problem *problem,
                       const struct oracle *oracle, const struct homes *homes,
-                      bool is_halved, struct arena *arena, struct err *err)
+                      struct arena *arena, struct err *err)
 {
     struct units units;
 
@@ -478,7 +455,6 @@ static int find_parts(struct parts *parts, const struct problem *problem,
                             .room_bytes = units.room_bytes,
                             .most_room_bytes = units.most_room_bytes,
                             .tuning = tuning_default(),
-                            .is_halved = is_halved,
                             .n_units = units.n_units};
     parts->of = ARENA_NEW(arena, struct part_unit, units.n_units);
     for (uint32_t u = 0; u < units.n_units; u++) {
@@ -512,35 +488,18 @@ int parts_init(struct parts *parts, const struct problem *problem,
                const struct oracle *oracle, const struct homes *homes,
                struct pool *pool, struct arena *arena, struct err *err)
 {
-    if (find_parts(parts, problem, oracle, homes, false, arena, err) ||
+    if (find_parts(parts, problem, oracle, homes, arena, err) ||
         price_alone(parts, pool, arena, err))
         return -1;
     forms_list(parts, arena);
     return 0;
 }
 
-int parts_init_halves(struct parts *parts, const struct problem *problem,
-                      const struct oracle *oracle, struct pool *pool,
-                      struct arena *arena, struct err *err)
-{
-    if (find_parts(parts, problem, oracle, NULL, true, arena, err))
-        return -1;
-    for (uint32_t u = 0; u < parts->n_units; u++)
-        if (!(parts->of[u].kinds & SHARD_TABLE) &&
-            !parts_can_halve(parts, parts->of[u].whole))
-            return err_set(
-                err, ERR_USAGE,
-                "table '%s' can be neither placed whole nor cut by columns, "
-                "and this search makes table and column shards only",
-                name_of(parts, u));
-    return price_alone(parts, pool, arena, err);
-}
-
 int parts_init_unpriced(struct parts *parts, const struct problem *problem,
                         const struct oracle *oracle, struct arena *arena,
                         struct err *err)
 {
-    if (find_parts(parts, problem, oracle, NULL, false, arena, err))
+    if (find_parts(parts, problem, oracle, NULL, arena, err))
         return -1;
     forms_list(parts, arena);
     return check(parts, err);

@@ -108,7 +108,6 @@ struct parts {
                                     sets another */
     struct part_unit *of;        /* [n_units] */
     uint32_t n_units;
-    bool is_halved; /* parts_init_halves */
     struct cut *cuts;
     uint32_t n_cuts;
     struct part *parts; /* [n_parts] */
@@ -129,19 +128,6 @@ int parts_init(struct parts *parts, const struct problem *problem,
                const struct oracle *oracle, const struct homes *homes,
                struct pool *pool, struct arena *arena,
                struct err *err) MUST_CHECK;
-
-/* The same of what the published search makes: the whole of each unit, and
- * behind it, of a table that may be cut by columns, halves of these, quarters
- * and so on; pinned ones are cut only where they must be. Not priced beside
- * others. ERR_USAGE where a table allows neither. */
-int parts_init_halves(struct parts *parts, const struct problem *problem,
-                      const struct oracle *oracle, struct pool *pool,
-                      struct arena *arena, struct err *err) MUST_CHECK;
-static inline bool parts_can_halve(const struct parts *parts, uint32_t part)
-{
-    return part + 1 < parts->n_parts &&
-           parts->parts[part + 1].unit == parts->parts[part].unit;
-}
 
 /* The same for a question of memory only: the oracle embeds nothing, and may be
  * of another problem. */

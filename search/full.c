@@ -6,6 +6,7 @@
 #include "search/bound.h"
 #include "search/forms.h"
 #include "search/infeasible.h"
+#include "search/published.h"
 #include "search/search.h"
 #include "search/settle.h"
 #include "search/starts.h"
@@ -43,12 +44,10 @@ struct full {
     const struct search_options *options;
     struct watch watch;
     const struct oracle *oracle; /* watched */
-    struct arena *scratch;
+    struct arena scratch;
     struct parts parts;
-    struct plan reference; /* its n_shards is 0 where there is none */
-    double published_ms;   /* its total before pieces were joined; INFINITY
-                              where there is none */
-    struct starts starts;
+    double published_ms;   /* before pieces were joined; INFINITY for none */
+    struct snapshot start; /* the cheapest */
     struct temper temper;
     struct snapshot best; /* of all stages so far: no chain's best is worse */
     struct snapshot tempered[TEMPER_CHAINS]; /* where tempering stands */
@@ -84,80 +83,55 @@ int search_finish(struct plan *plan, const struct oracle *oracle,
     return plan_check(plan, err);
 }
 
-/* Whether pieces touch on a device that must not: those of a table that is to
- * be cut, and has other devices. */
-static bool has_pieces_that_touch(const struct plan *plan)
+/* Prices a layout; it becomes the start where it is cheaper. */
+static void offer(struct full *full, struct snapshot *layout)
 {
-    for (size_t i = 1; i < plan->n_shards; i++) {
-        const struct shard *a = &plan->shards[i - 1], *b = a + 1;
-
-        if (a->table == b->table && a->device == b->device &&
-            plan->problem.tables[a->table].device < 0 &&
-            plan->problem.cluster.n_devices > 1)
-            return true;
-    }
-    return false;
+    snapshot_price(layout, &full->parts);
+    full->n_priced++;
+    if (!full->start.n || layout->total_ms < full->start.total_ms)
+        snapshot_copy(&full->start, layout);
 }
 
 /* The published search, where it can be asked; what it finds, pieces that meet
  * joined, bounds ours. */
-static int run_reference(struct full *full, const struct plan *plan,
-                         struct arena *arena, struct err *err)
+static void offer_published(struct full *full, struct snapshot *next)
 {
-    const struct problem *problem = &plan->problem;
-    uint64_t work = (uint64_t)problem->n_tables * problem->cluster.n_devices;
-    struct search_options options = *full->options;
-    struct err ignored = {0};
+    const struct parts *parts = &full->parts;
+    struct search_options options;
+    struct plan found;
 
-    full->reference = (struct plan){.problem = *problem};
     full->published_ms = INFINITY;
-    if (work > MAX_REFERENCE_WORK ||
-        !(full->oracle->kinds & SEARCH_PUBLISHED_KINDS))
-        return 0;
+    if ((uint64_t)parts->problem->n_tables * parts->n_devices >
+        MAX_REFERENCE_WORK)
+        return;
     search_options_init(&options);
     options.pool = full->options->pool;
-    if (search_published(&full->reference, full->oracle, &options, arena,
-                         &ignored)) {
-        full->reference.n_shards = 0;
-        if (ignored.code != ERR_INPUT)
-            return 0; /* it has fewer ways than we */
-        *err = ignored;
-        return -1;
-    }
-    plan_derive_kinds(&full->reference);
-    full->n_priced += full->reference.n_evaluations;
-    if (plan_price(&full->reference, full->oracle, full->scratch, err))
-        return -1;
-    full->published_ms = full->reference.total_ms;
-    plan_join_columns(&full->reference, false, arena);
-    if (has_pieces_that_touch(&full->reference)) {
-        full->reference.n_shards = 0;
-        full->published_ms = INFINITY;
-        return 0;
-    }
-    return plan_price(&full->reference, full->oracle, full->scratch, err);
+    if (!published_find(next, &found, parts, &options))
+        return;
+    full->published_ms = next->total_ms;
+    full->n_priced += found.n_evaluations + published_join(next, parts);
+    if (isfinite(next->total_ms))
+        offer(full, next);
 }
 
-static int find_starts(struct full *full, const struct plan *plan,
-                       struct err *err)
+static int find_start(struct full *full, const struct plan *plan,
+                      struct err *err)
 {
     double limit_ms = full->options->time_limit_ms;
     struct snapshot next = {0};
     struct fit_failure failure;
 
-    starts_find(&full->starts, &full->parts, full->options->pool,
-                limit_ms > 0 ? full->start_ms + limit_ms : INFINITY);
-    if (full->reference.n_shards &&
-        snapshot_from_plan(&next, &full->parts, &full->reference))
-        starts_add(&full->starts, &full->parts, &next);
-    if (!full->starts.n &&
+    full->n_priced +=
+        starts_find(&full->start, &full->parts, full->options->pool,
+                    limit_ms > 0 ? full->start_ms + limit_ms : INFINITY);
+    offer_published(full, &next);
+    if (!full->start.n &&
         fit_by_memory(&next, &full->parts, FIT_HARD, &failure))
-        starts_add(&full->starts, &full->parts, &next);
+        offer(full, &next);
     snapshot_release(&next);
-    full->n_priced += full->starts.n_priced;
     if (watch_check(&full->watch, err))
         return -1;
-    if (!full->starts.n && !full->reference.n_shards)
+    if (!full->start.n)
         return infeasible_report(&plan->problem, full->oracle, SHARD_ALL_KINDS,
                                  &failure, err);
     return 0;
@@ -297,29 +271,12 @@ static void improve(struct full *full)
                 full->options->seed);
     full->temper.goes_on = goes_on;
     full->temper.ctx = full;
-    temper_start(&full->temper, full->starts.best, full->starts.n);
+    temper_start(&full->temper, &full->start, 1);
     snapshot_copy(&full->best, temper_best(&full->temper));
     temper_pause(&full->temper, full->tempered);
     progress_start(&full->progress, "searching", full->max_steps);
     run_stages(full, (uint64_t)(FIRST_STAGE * usual / TEMPER_CHAINS));
     progress_finish(&full->progress);
-}
-
-/* The best of all starts and chains, as comm prices it. */
-static struct snapshot *choose_best(struct full *full)
-{
-    struct snapshot *best = &full->starts.best[0];
-
-    for (unsigned c = 0; full->temper.lock_step && c < TEMPER_CHAINS; c++) {
-        struct snapshot *other = &full->temper.chains[c]->best;
-
-        snapshot_price(other, &full->parts);
-        full->n_priced++;
-        if (other->total_ms < best->total_ms)
-            best = other;
-    }
-    full->n_priced += temper_priced(&full->temper);
-    return best;
 }
 
 /* The last tie-break: what costs no more and fills the fullest device less. */
@@ -335,81 +292,46 @@ static void even_memory(struct full *full, struct snapshot *best)
     snapshot_release(&even);
 }
 
-/* Of what was found and of the starts, each settled, the cheaper: a search that
- * begins as another must not end dearer. */
-static struct snapshot *settle_best(struct full *full, struct snapshot *best)
+/* Of what was found and the start, as comm prices them and each settled, the
+ * cheaper: a search that begins as another must not end dearer. */
+static const struct snapshot *choose(struct full *full)
 {
-    struct snapshot *start = &full->starts.best[0];
-    uint64_t n_priced;
+    struct snapshot *best = &full->best, *start = &full->start;
 
+    full->n_priced += temper_priced(&full->temper);
+    even_memory(full, start);
+    if (!best->n)
+        return start;
+    snapshot_price(best, &full->parts);
     even_memory(full, best);
-    n_priced = full->n_priced;
-    if (best != start) {
-        even_memory(full, start);
-        if (start->total_ms < best->total_ms)
-            return start;
-    }
-    full->n_priced = n_priced; /* of what came of the plan */
-    return best;
-}
-
-/* Ours, unless the published one prices lower to the last digit. */
-static int write_plan(struct full *full, struct plan *plan,
-                      struct snapshot *best, struct arena *arena,
-                      struct err *err)
-{
-    struct plan ours = {.problem = plan->problem};
-    const struct plan *reference = &full->reference;
-
-    if (best) {
-        best = settle_best(full, best);
-        snapshot_to_plan(best, &full->parts, &ours, arena);
-        plan_derive_kinds(&ours);
-        plan_join_columns(&ours, false, arena); /* what memory alone placed */
-        if (reference->n_shards) {
-            if (plan_price(&ours, full->oracle, full->scratch, err))
-                return -1;
-            if (reference->total_ms < ours.total_ms)
-                best = NULL;
-        }
-    }
-    plan->shards = best ? ours.shards : reference->shards;
-    plan->n_shards = best ? ours.n_shards : reference->n_shards;
-    return 0;
+    return start->total_ms < best->total_ms ? start : best;
 }
 
 int search_full(struct plan *plan, const struct oracle *oracle,
                 const struct search_options *options, struct arena *arena,
                 struct err *err)
 {
-    struct full full = {.options = options, .start_ms = clock_ms()};
-    struct snapshot *best = NULL;
-    struct arena scratch;
+    struct full full = {
+        .options = options, .start_ms = clock_ms(), .stopped = "done"};
     int rc = -1;
 
-    arena_init(&scratch);
+    arena_init(&full.scratch);
     watch_init(&full.watch, oracle);
     full.oracle = &full.watch.base;
-    full.scratch = &scratch;
-    full.stopped = "done";
     if (infeasible_check(&plan->problem, full.oracle, SHARD_ALL_KINDS, err) ||
         parts_init(&full.parts, &plan->problem, full.oracle, NULL,
-                   options->pool, &scratch, err))
+                   options->pool, &full.scratch, err))
         goto out;
     if (options->tuning)
         full.parts.tuning = options->tuning;
-    if (run_reference(&full, plan, arena, err))
-        goto out;
-    if (find_starts(&full, plan, err))
+    if (find_start(&full, plan, err))
         goto out;
     bound_find(&full.bound, &full.parts);
-    if (full.starts.n) {
-        if (plan->problem.cluster.n_devices > 1 && options->effort)
-            improve(&full);
-        best = choose_best(&full);
-    }
-    if (write_plan(&full, plan, best, arena, err) ||
-        watch_check(&full.watch, err))
+    if (plan->problem.cluster.n_devices > 1 && options->effort)
+        improve(&full);
+    snapshot_to_plan(choose(&full), &full.parts, plan, arena);
+    plan_join_columns(plan, false, arena); /* what memory alone placed */
+    if (watch_check(&full.watch, err))
         goto out;
     plan->search = "full";
     plan->stopped = full.stopped;
@@ -421,9 +343,9 @@ int search_full(struct plan *plan, const struct oracle *oracle,
 out:
     temper_close(&full.temper);
     snapshot_release(&full.best);
+    snapshot_release(&full.start);
     for (unsigned c = 0; c < TEMPER_CHAINS; c++)
         snapshot_release(&full.tempered[c]);
-    starts_release(&full.starts);
-    arena_release(&scratch);
+    arena_release(&full.scratch);
     return rc;
 }

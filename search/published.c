@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+#include "search/published.h"
+
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/ranked.h"
 #include "search/infeasible.h"
-#include "search/search.h"
 #include "search/settle.h"
 #include "search/starts.h"
 #include "search/watch.h"
@@ -67,7 +68,7 @@ struct greedy {
 struct beam {
     const struct search_options *options;
     struct arena *arena;
-    struct parts parts;
+    const struct parts *parts;
     double *single_ms; /* [n_parts]: compute of a device that holds it alone */
     double *output;    /* [n_parts]: floats a sample that it sends */
     uint32_t *rank;    /* [n_parts]: place in the order of the greedy */
@@ -82,17 +83,50 @@ struct beam {
     uint64_t n_priced;
 };
 
-static double output_of(const struct parts *parts, const struct part *part)
+/* The part half as wide, or NO_PART. Cuts only help where the pieces may go
+ * apart: a pinned table is cut only where it must be, and once. */
+static uint32_t half_of(const struct parts *parts, uint32_t unit,
+                        uint32_t width)
 {
-    const struct unit *unit = parts->of[part->unit].unit;
+    const struct part_unit *of = &parts->of[unit];
+    const struct table *table = &parts->problem->tables[of->unit->tables[0]];
+    bool is_pinned = of->unit->device >= 0;
+
+    if ((is_pinned && (of->whole != NO_PART || width < table->dim)) ||
+        width % (2 * TABLE_COLUMN_STEP) != 0 ||
+        width / 2 < table_min_width(parts->problem, table))
+        return NO_PART;
+    return parts_of_width(parts, unit, width / 2);
+}
+
+static uint32_t half_of_piece(const struct beam *beam, uint32_t piece)
+{
+    const struct part *part = &beam->parts->parts[piece];
+
+    return half_of(beam->parts, part->unit, part->width);
+}
+
+/* All of it, or half where that may not be; or NO_PART. */
+static uint32_t largest_piece(const struct parts *parts, uint32_t unit)
+{
+    const struct part_unit *of = &parts->of[unit];
+    uint32_t dim = parts->problem->tables[of->unit->tables[0]].dim;
+
+    return of->whole != NO_PART ? of->whole : half_of(parts, unit, dim);
+}
+
+/* Of so many columns of a table, or all tables of a group. */
+static double output_of(const struct parts *parts, uint32_t u, uint32_t width)
+{
+    const struct unit *unit = parts->of[u].unit;
     double output = 0;
 
     for (uint32_t k = 0; k < unit->n_tables; k++) {
         struct shard shard = shard_whole(parts->problem, unit->tables[k], 0);
 
-        if (part->kind == SHARD_COLUMN) {
+        if (unit->n_tables == 1 && width < shard.col_end) {
             shard.kind = SHARD_COLUMN;
-            shard.col_end = part->width;
+            shard.col_end = width;
         }
         output += shard_output_vectors(parts->problem, &shard) * shard.col_end /
                   (double)parts->problem->batch;
@@ -103,51 +137,50 @@ static double output_of(const struct parts *parts, const struct part *part)
 /* Dearest first; of equal ones the later table, then the larger piece. */
 static void rank_parts(struct beam *beam)
 {
-    const struct parts *parts = &beam->parts;
+    const struct parts *parts = beam->parts;
     struct ranked *order =
         ARENA_NEW(beam->arena, struct ranked, parts->n_parts);
     uint32_t *part_of = ARENA_NEW(beam->arena, uint32_t, parts->n_parts);
     uint32_t n = 0;
 
     for (uint32_t u = parts->n_units; u-- > 0;)
-        for (uint32_t p = parts->of[u].whole;
-             p < parts->n_parts && parts->parts[p].unit == u; p++) {
+        for (uint32_t p = largest_piece(parts, u); p != NO_PART;
+             p = half_of_piece(beam, p)) {
+            beam->output[p] = output_of(parts, u, parts->parts[p].width);
             order[n] = (struct ranked){-beam->single_ms[p], n};
             part_of[n++] = p;
         }
     ranked_sort(order, n);
-    beam->rank = ARENA_NEW(beam->arena, uint32_t, n);
     for (uint32_t i = 0; i < n; i++)
         beam->rank[part_of[order[i].idx]] = i;
 }
 
-/* What may be placed, and the caps: 1.0, 1.05 ... times the mean output. */
-static int open_beam(struct beam *beam, const struct problem *problem,
-                     const struct oracle *oracle, struct err *err)
+/* What may be placed, and the caps: 1.0, 1.05 ... times the mean output. False
+ * where a unit can be neither whole nor halved. */
+static bool open_beam(struct beam *beam)
 {
-    const struct parts *parts = &beam->parts;
+    const struct parts *parts = beam->parts;
+    const struct oracle *oracle = parts->oracle;
     double *nothing = ARENA_NEW(beam->arena, double, oracle->width);
     double mean_output = 0;
 
-    if (parts_init_halves(&beam->parts, problem, oracle, beam->options->pool,
-                          beam->arena, err))
-        return -1;
-    beam->single_ms = ARENA_NEW(beam->arena, double, parts->n_parts);
-    beam->output = ARENA_NEW(beam->arena, double, parts->n_parts);
-    oracle->ops->compute(oracle, parts->vectors, parts->n_parts,
-                         beam->single_ms);
-    oracle->ops->compute(oracle, nothing, 1, &beam->empty_ms);
-    for (uint32_t p = 0; p < parts->n_parts; p++) {
-        beam->output[p] = output_of(parts, &parts->parts[p]);
-        if (parts->parts[p].kind == SHARD_TABLE)
-            mean_output += beam->output[p];
+    for (uint32_t u = 0; u < parts->n_units; u++) {
+        if (largest_piece(parts, u) == NO_PART)
+            return false;
+        mean_output += output_of(parts, u, UINT32_MAX);
     }
     mean_output /= parts->n_devices;
     for (unsigned c = 0; c < N_CAPS; c++)
         beam->caps[c] = (1 + CAP_STEP * c) * mean_output;
     beam->caps[N_CAPS] = INFINITY;
+    beam->single_ms = ARENA_NEW(beam->arena, double, parts->n_parts);
+    beam->output = ARENA_NEW(beam->arena, double, parts->n_parts);
+    beam->rank = ARENA_NEW(beam->arena, uint32_t, parts->n_parts);
+    oracle->ops->compute(oracle, parts->vectors, parts->n_parts,
+                         beam->single_ms);
+    oracle->ops->compute(oracle, nothing, 1, &beam->empty_ms);
     rank_parts(beam);
-    return 0;
+    return true;
 }
 
 /* --- the greedy --- */
@@ -156,15 +189,15 @@ static uint32_t choose_device(const struct beam *beam,
                               const struct filling *devices, uint32_t piece,
                               double cap)
 {
-    const struct part *part = &beam->parts.parts[piece];
-    int64_t pin = beam->parts.of[part->unit].unit->device;
+    const struct part *part = &beam->parts->parts[piece];
+    int64_t pin = beam->parts->of[part->unit].unit->device;
     uint32_t begin = pin < 0 ? 0 : (uint32_t)pin, chosen = NOWHERE;
-    uint32_t end = pin < 0 ? beam->parts.n_devices : begin + 1;
+    uint32_t end = pin < 0 ? beam->parts->n_devices : begin + 1;
 
     for (uint32_t r = begin; r < end; r++) {
         const struct filling *device = &devices[r], *best;
 
-        if (part->bytes > beam->parts.room_bytes[r] - device->bytes ||
+        if (part->bytes > beam->parts->room_bytes[r] - device->bytes ||
             device->output + beam->output[piece] > cap)
             continue;
         best = &devices[chosen == NOWHERE ? r : chosen];
@@ -183,8 +216,8 @@ static bool place_all(const struct beam *beam, struct greedy *greedy,
                       const struct node *node, double cap, bool is_like,
                       double *most_output)
 {
-    const struct oracle *oracle = beam->parts.oracle;
-    const size_t n_devices = beam->parts.n_devices, width = oracle->width;
+    const struct oracle *oracle = beam->parts->oracle;
+    const size_t n_devices = beam->parts->n_devices, width = oracle->width;
 
     memset(greedy->sums, 0, n_devices * width * sizeof(*greedy->sums));
     memset(greedy->devices, 0, n_devices * sizeof(*greedy->devices));
@@ -200,13 +233,13 @@ static bool place_all(const struct beam *beam, struct greedy *greedy,
         device = &greedy->devices[r];
         sum = greedy->sums + r * width;
         for (size_t w = 0; w < width; w++)
-            sum[w] += beam->parts.vectors[piece * width + w];
+            sum[w] += beam->parts->vectors[piece * width + w];
         is_like = is_like && greedy->placement[i] == r;
         if (!is_like)
             oracle->ops->compute(oracle, sum, 1, &greedy->placed_ms[i]);
         device->compute_ms = greedy->placed_ms[i];
         device->output += beam->output[piece];
-        device->bytes += beam->parts.parts[piece].bytes;
+        device->bytes += beam->parts->parts[piece].bytes;
         device->is_held = true;
         *most_output = fmax(*most_output, device->output);
         greedy->placement[i] = r;
@@ -218,8 +251,8 @@ static bool place_all(const struct beam *beam, struct greedy *greedy,
  * of it, as published. */
 static double placed_ms(const struct beam *beam, struct greedy *greedy)
 {
-    const struct oracle *oracle = beam->parts.oracle;
-    const size_t n_devices = beam->parts.n_devices;
+    const struct oracle *oracle = beam->parts->oracle;
+    const size_t n_devices = beam->parts->n_devices;
 
     for (size_t r = 0; r < n_devices; r++)
         greedy->compute_ms[r] = greedy->devices[r].is_held
@@ -282,15 +315,13 @@ static void rank_node(const struct beam *beam, struct node *node)
 /* All whole, or in halves where that may not be. */
 static struct node root_node(const struct beam *beam)
 {
-    const struct parts *parts = &beam->parts;
+    const struct parts *parts = beam->parts;
     struct node root = {.n = parts->n_units};
 
     root.pieces = ARENA_NEW(beam->arena, uint32_t, 2 * root.n);
     for (uint32_t u = 0; u < parts->n_units; u++) {
-        bool is_cut = !(parts->of[u].kinds & SHARD_TABLE);
-
-        root.pieces[u] = parts->of[u].whole + is_cut;
-        if (is_cut)
+        root.pieces[u] = largest_piece(parts, u);
+        if (parts->of[u].whole == NO_PART)
             root.pieces[root.n++] = root.pieces[u];
     }
     rank_node(beam, &root);
@@ -307,7 +338,8 @@ static void add_child(struct beam *beam, const struct node *node, uint32_t at)
     *child = (struct node){.n = node->n + 1};
     child->pieces = ARENA_NEW(beam->arena, uint32_t, child->n);
     memcpy(child->pieces, node->pieces, node->n * sizeof(*node->pieces));
-    child->pieces[node->n] = ++child->pieces[at];
+    child->pieces[at] = half_of_piece(beam, node->pieces[at]);
+    child->pieces[node->n] = child->pieces[at];
     rank_node(beam, child);
     while (memcmp(beam->children[child->like].ranked, child->ranked,
                   child->n * sizeof(*child->ranked)) != 0)
@@ -332,13 +364,13 @@ static void add_children(struct beam *beam, const struct node *node)
 
     for (uint32_t i = 0; i < node->n; i++)
         keys[i] = (struct ranked){
-            -(double)beam->parts.parts[node->pieces[i]].bytes, i};
+            -(double)beam->parts->parts[node->pieces[i]].bytes, i};
     mark_first(marked, keys, beam, node->n);
     for (uint32_t i = 0; i < node->n; i++)
         keys[i] = (struct ranked){-beam->single_ms[node->pieces[i]], i};
     mark_first(marked, keys, beam, node->n);
     for (uint32_t i = 0; i < node->n; i++)
-        if (marked[i] && parts_can_halve(&beam->parts, node->pieces[i]))
+        if (marked[i] && half_of_piece(beam, node->pieces[i]) != NO_PART)
             add_child(beam, node, i);
     mem_free(marked);
     mem_free(keys);
@@ -404,7 +436,7 @@ static bool deepen(struct beam *beam)
 
 static void open_greedies(struct beam *beam, size_t max_pieces)
 {
-    const size_t n_devices = beam->parts.n_devices;
+    const size_t n_devices = beam->parts->n_devices;
     unsigned n_threads =
         beam->options->pool ? pool_size(beam->options->pool) : 1;
 
@@ -412,7 +444,7 @@ static void open_greedies(struct beam *beam, size_t max_pieces)
     for (unsigned t = 0; t < n_threads; t++)
         beam->greedies[t] = (struct greedy){
             .sums = ARENA_NEW(beam->arena, double,
-                              n_devices * beam->parts.oracle->width),
+                              n_devices * beam->parts->oracle->width),
             .devices = ARENA_NEW(beam->arena, struct filling, n_devices),
             .compute_ms = ARENA_NEW(beam->arena, double, n_devices),
             .fwd_ms = ARENA_NEW(beam->arena, double, n_devices),
@@ -421,154 +453,105 @@ static void open_greedies(struct beam *beam, size_t max_pieces)
             .placed_ms = ARENA_NEW(beam->arena, double, max_pieces)};
 }
 
-/* The total is INFINITY where no plan was found. The same at any thread
- * count. */
-static void beam_search(struct snapshot *found, struct plan *plan,
-                        struct beam *beam)
+bool published_find(struct snapshot *found, struct plan *plan,
+                    const struct parts *parts,
+                    const struct search_options *options)
 {
-    const struct search_options *options = beam->options;
-    struct node root = root_node(beam);
+    struct arena arena;
+    struct beam beam = {.options = options, .arena = &arena, .parts = parts};
+    struct node root;
     uint32_t *placement;
 
-    open_greedies(beam, root.n + options->beam_depth);
-    price_node(beam, beam->greedies, &root, NULL);
-    beam->n_priced = root.n_priced;
-    beam->best = root;
-    beam->nodes = ARENA_NEW(beam->arena, struct node, options->beam_width + 1);
-    beam->nodes[beam->n_nodes++] = root;
+    arena_init(&arena);
+    found->total_ms = INFINITY;
     plan->stopped = "done";
+    plan->n_evaluations = 0;
+    if (!open_beam(&beam))
+        goto out;
+    root = root_node(&beam);
+    open_greedies(&beam, root.n + options->beam_depth);
+    price_node(&beam, beam.greedies, &root, NULL);
+    beam.n_priced = root.n_priced;
+    beam.best = root;
+    beam.nodes = ARENA_NEW(&arena, struct node, options->beam_width + 1);
+    beam.nodes[beam.n_nodes++] = root;
     for (size_t depth = 0; options->beam_width && depth < options->beam_depth;
          depth++) {
-        if (interrupt_requested()) {
+        if (interrupt_requested())
             plan->stopped = "interrupt";
-            break;
-        }
-        if (!deepen(beam))
+        if (interrupt_requested() || !deepen(&beam))
             break;
     }
-    placement = ARENA_NEW(beam->arena, uint32_t, beam->best.n);
-    price_node(beam, beam->greedies, &beam->best, placement);
-    found->total_ms = beam->best.best_ms;
-    plan->n_evaluations = beam->n_priced;
-    for (uint32_t i = 0; i < beam->best.n; i++)
+    placement = ARENA_NEW(&arena, uint32_t, beam.best.n);
+    price_node(&beam, beam.greedies, &beam.best, placement);
+    found->total_ms = beam.best.best_ms;
+    for (uint32_t i = 0; i < beam.best.n; i++)
         snapshot_add(found, (struct change){.piece = NO_PIECE,
-                                            .part = beam->best.ranked[i],
-                                            .device = placement[i]});
+                                            .part = beam.best.ranked[i],
+                                            .device = placement[i],
+                                            .range = i});
+    plan->n_evaluations = beam.n_priced;
+out:
+    arena_release(&arena);
+    return isfinite(found->total_ms);
 }
 
-/* What comes of a priced plan when pieces change places until the total is
- * most_ms, where that is cheaper. */
-static int settle_plan(struct plan *plan, const struct oracle *oracle,
-                       double most_ms, struct arena *arena,
-                       struct arena *scratch, struct err *err)
+uint64_t published_join(struct snapshot *found, const struct parts *parts)
 {
-    struct problem problem = plan->problem;
-    struct snapshot snapshot = {0};
-    struct parts parts;
+    const double most_ms = found->total_ms;
+    uint64_t n_priced = 0;
 
-    problem.kinds &= SHARD_TABLE | SHARD_COLUMN;
-    if (parts_init(&parts, &problem, oracle, NULL, NULL, scratch, err))
-        return -1;
-    if (snapshot_from_plan(&snapshot, &parts, plan)) {
-        plan->n_evaluations += settle(&snapshot, &parts, false, most_ms);
-        snapshot_price(&snapshot, &parts);
-        if (snapshot.total_ms < plan->total_ms) {
-            snapshot_to_plan(&snapshot, &parts, plan, arena);
-            plan->total_ms = snapshot.total_ms;
-        }
+    if (!snapshot_join(found, parts)) {
+        found->total_ms = INFINITY;
+        return 0;
     }
-    snapshot_release(&snapshot);
-    return 0;
+    snapshot_price(found, parts);
+    if (found->total_ms > most_ms) {
+        n_priced = settle(found, parts, false, most_ms);
+        snapshot_price(found, parts);
+    }
+    return n_priced;
 }
 
 /* Pieces of other widths than the rest of their table's on a device are joined;
- * where that costs more than most_ms, as published, pieces change places. */
-static int join_uneven(struct plan *plan, const struct oracle *oracle,
-                       double most_ms, struct arena *arena,
-                       struct arena *scratch, struct err *err)
+ * where that costs more than as published, pieces change places until it does
+ * not. Where they do not come near it all stays as it was. */
+static int join_uneven(struct plan *plan, const struct parts *parts,
+                       struct snapshot *found, struct arena *arena,
+                       struct err *err)
 {
+    const double most_ms = found->total_ms;
     struct plan even = *plan;
 
     if (!plan_join_columns(&even, true, arena))
         return 0;
-    if (plan_price(&even, oracle, scratch, err))
+    if (plan_price(&even, parts->oracle, arena, err))
         return -1;
-    if (even.total_ms > most_ms &&
-        settle_plan(&even, oracle, most_ms, arena, scratch, err))
-        return -1;
+    if (even.total_ms > most_ms) {
+        plan->n_evaluations += published_join(found, parts);
+        if (found->total_ms < even.total_ms) {
+            snapshot_to_plan(found, parts, &even, arena);
+            even.total_ms = found->total_ms;
+        }
+    }
     if (even.total_ms > most_ms * (1 + MATCHED_FRAC))
         return 0;
     plan->shards = even.shards;
     plan->n_shards = even.n_shards;
-    plan->n_evaluations = even.n_evaluations;
     return 0;
 }
 
-/* Whole tables and columns of any width, placed by memory alone. */
-static int fit_instead(struct plan *plan, const struct oracle *oracle,
-                       enum fit_effort effort, struct arena *arena,
-                       struct arena *scratch, struct err *err)
+static int check_kinds(const struct problem *problem, unsigned kinds,
+                       struct err *err)
 {
-    struct problem problem = plan->problem;
-    struct snapshot fitting = {0};
-    struct fit_failure failure;
-    struct parts parts;
-    int rc = -1;
-
-    problem.kinds &= SEARCH_PUBLISHED_KINDS;
-    if (parts_init_unpriced(&parts, &problem, oracle, scratch, err))
-        return -1;
-    if (fit_by_memory(&fitting, &parts, effort, &failure)) {
-        snapshot_to_plan(&fitting, &parts, plan, arena);
-        plan_join_columns(plan, false, arena);
-        rc = 0;
-    } else if (effort == FIT_HARD) {
-        infeasible_report(&plan->problem, oracle, SEARCH_PUBLISHED_KINDS,
-                          &failure, err);
-    } else {
-        err_set(err, ERR_NO_PLAN, "no plan was found by the published search");
-    }
-    snapshot_release(&fitting);
-    return rc;
-}
-
-static int find(struct plan *plan, const struct oracle *oracle,
-                const struct search_options *options, enum fit_effort effort,
-                struct arena *arena, struct err *err)
-{
-    struct snapshot found = {0};
-    struct arena scratch;
-    struct beam beam = {.options = options, .arena = &scratch};
-    struct watch watch;
-    int rc = -1;
-
-    arena_init(&scratch);
-    watch_init(&watch, oracle);
-    if (open_beam(&beam, &plan->problem, &watch.base, err))
-        goto out;
-    beam_search(&found, plan, &beam);
-    if (watch_check(&watch, err))
-        goto out;
-    if (isinf(found.total_ms)) {
-        rc = fit_instead(plan, oracle, effort, arena, &scratch, err);
-        goto out;
-    }
-    snapshot_to_plan(&found, &beam.parts, plan, arena);
-    if (join_uneven(plan, &watch.base, found.total_ms, arena, &scratch, err) ||
-        watch_check(&watch, err))
-        goto out;
-    rc = 0;
-out:
-    snapshot_release(&found);
-    arena_release(&scratch);
-    return rc;
-}
-
-int search_published(struct plan *plan, const struct oracle *oracle,
-                     const struct search_options *options, struct arena *arena,
-                     struct err *err)
-{
-    return find(plan, oracle, options, FIT_QUICK, arena, err);
+    for (size_t t = 0; t < problem->n_tables; t++)
+        if (!(problem->tables[t].kinds & kinds))
+            return err_set(
+                err, ERR_USAGE,
+                "table '%s' can be neither placed whole nor cut by columns, "
+                "and this search makes table and column shards only",
+                problem->tables[t].name);
+    return 0;
 }
 
 int search_reference(struct plan *plan, const struct oracle *oracle,
@@ -576,11 +559,40 @@ int search_reference(struct plan *plan, const struct oracle *oracle,
                      struct err *err)
 {
     double start_ms = clock_ms();
+    struct problem problem = plan->problem;
+    struct snapshot found = {0};
+    struct fit_failure failure;
+    struct arena scratch;
+    struct parts parts;
+    struct watch watch;
+    int rc = -1;
 
+    arena_init(&scratch);
+    watch_init(&watch, oracle);
+    problem.kinds &= SEARCH_PUBLISHED_KINDS;
     if (infeasible_check(&plan->problem, oracle, SEARCH_PUBLISHED_KINDS, err) ||
-        find(plan, oracle, options, FIT_HARD, arena, err))
-        return -1;
+        check_kinds(&problem, problem.kinds & oracle->kinds, err) ||
+        parts_init(&parts, &problem, &watch.base, NULL, options->pool, &scratch,
+                   err))
+        goto out;
+    if (!published_find(&found, plan, &parts, options) &&
+        !fit_by_memory(&found, &parts, FIT_HARD, &failure)) {
+        infeasible_report(&plan->problem, parts.oracle, SEARCH_PUBLISHED_KINDS,
+                          &failure, err);
+        goto out;
+    }
+    snapshot_to_plan(&found, &parts, plan, arena);
+    if (isinf(found.total_ms))
+        plan_join_columns(plan, false, arena);
+    else if (join_uneven(plan, &parts, &found, arena, err))
+        goto out;
+    if (watch_check(&watch, err))
+        goto out;
     plan->search = options->beam_width ? "reference" : "grid";
     plan->seed = options->seed;
-    return search_finish(plan, oracle, start_ms, arena, err);
+    rc = search_finish(plan, oracle, start_ms, arena, err);
+out:
+    snapshot_release(&found);
+    arena_release(&scratch);
+    return rc;
 }

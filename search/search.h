@@ -57,24 +57,14 @@ int search_reference(struct plan *plan, const struct oracle *oracle,
                      const struct search_options *options, struct arena *arena,
                      struct err *err) MUST_CHECK;
 
-/* What it makes. */
-#define SEARCH_PUBLISHED_KINDS (SHARD_TABLE | SHARD_COLUMN)
-
-/* search_reference but for its last efforts: ERR_NO_PLAN, with no reasons,
- * where neither its greedy nor a quick packing finds a place for every table.
- * Sets shards, stopped and n_evaluations. */
-int search_published(struct plan *plan, const struct oracle *oracle,
-                     const struct search_options *options, struct arena *arena,
-                     struct err *err) MUST_CHECK;
-
 /*
- * The full search: all kinds chosen together, from several starting points (the
- * published search's result among them), by parallel tempering and simulated
- * annealing (search/temper.h) over moves, swaps, splits, merges and new cuts.
- * It goes by stages, each twice as long as the one before and from the best so
- * far: more effort is never dearer. Its budget is work: one seed gives one plan
- * at any thread count and speed, unless time_limit_ms or SIGINT cuts it short;
- * `stopped` says which. Its plan never costs more than that of
+ * The full search: all kinds chosen together, from the best of many starting
+ * points (the published search's result among them), by parallel tempering and
+ * simulated annealing (search/temper.h) over moves, swaps, splits, merges and
+ * new cuts. It goes by stages, each twice as long as the one before and from
+ * the best so far: more effort is never dearer. Its budget is work: one seed
+ * gives one plan at any thread count and speed, unless time_limit_ms or SIGINT
+ * cuts it short; `stopped` says which. Its plan never costs more than that of
  * search_reference, which it runs where tables x devices <= 30,000, once its
  * pieces that meet are made one (search/trial.h); where that made it dearer,
  * all stages are run to do better than without.

@@ -513,7 +513,7 @@ static bool build(struct snapshot *out, const struct parts *parts,
  * dear there decides how its tables are cut. So the same builder (longest
  * first, above) is run under a grid of views: how dear a piece may be,
  * what a byte costs, how much of a replica counts. Each is a fraction of a
- * second; the best few, each total once, are where the chains begin.
+ * second; the best is where the chains begin.
  */
 struct build_task {
     struct build_options options;
@@ -528,46 +528,6 @@ struct batch {
     struct build_task tasks[N_PEAKS];
     unsigned n;
 };
-
-/* Whether *snapshot would be kept. */
-static bool is_wanted(const struct starts *starts,
-                      const struct snapshot *snapshot, uint32_t n_kept)
-{
-    if (!isfinite(snapshot->total_ms))
-        return false;
-    for (unsigned i = 0; i < starts->n; i++)
-        if (starts->best[i].total_ms == snapshot->total_ms)
-            return false;
-    return starts->n < n_kept ||
-           snapshot->total_ms < starts->best[starts->n - 1].total_ms;
-}
-
-/* Keeps what was priced, in its place. */
-static void keep(struct starts *starts, const struct parts *parts,
-                 struct snapshot *snapshot)
-{
-    const uint32_t n_kept = parts->tuning->n_starts;
-    struct snapshot gone = {0};
-    unsigned i;
-
-    starts->n_priced++;
-    if (!is_wanted(starts, snapshot, n_kept))
-        return;
-    if (starts->n == n_kept)
-        gone = starts->best[--starts->n];
-    for (i = starts->n++;
-         i > 0 && starts->best[i - 1].total_ms > snapshot->total_ms; i--)
-        starts->best[i] = starts->best[i - 1];
-    starts->best[i] = *snapshot;
-    *snapshot = gone;
-}
-
-void starts_add(struct starts *starts, const struct parts *parts,
-                struct snapshot *snapshot)
-{
-    snapshot_price(snapshot, parts);
-    keep(starts, parts, snapshot);
-}
 
 static void build_one(void *ctx, size_t i, unsigned thread)
 {
@@ -600,46 +560,40 @@ static void set_tasks(struct batch *batch, const struct least_load *load,
     }
 }
 
-static bool is_over(const struct starts *starts, uint64_t work, double end_ms)
-{
-    return starts->n &&
-           (work >= MAX_WORK || interrupt_requested() || clock_ms() >= end_ms);
-}
-
-void starts_find(struct starts *starts, const struct parts *parts,
-                 struct pool *pool, double end_ms)
+uint64_t starts_find(struct snapshot *best, const struct parts *parts,
+                     struct pool *pool, double end_ms)
 {
     const struct least_load load = find_least_load(parts);
     const uint32_t n_devices = parts->n_devices;
     struct build_options options = {.peak_bytes = parts->most_room_bytes,
-                                    .max_replicas = MAX_REPLICAS};
+                                    .max_replicas = MAX_REPLICAS,
+                                    .max_work = MAX_WORK};
     struct batch batch = {.parts = parts};
-    uint64_t work = 0;
+    uint64_t work = 0, n_priced = 0;
 
     for (size_t i = 0; i < N_REPLICA_FRACS * N_PRICES; i++) {
-        if (i == parts->tuning->n_prices || is_over(starts, work, end_ms) ||
-            (i == N_PRICES && !starts->n))
+        if (i == parts->tuning->n_prices || (i == N_PRICES && !best->n) ||
+            (best->n && (work >= MAX_WORK || interrupt_requested() ||
+                         clock_ms() >= end_ms)))
             break;
         options.replica_frac = replica_fracs[i / N_PRICES];
         options.ms_per_byte = memory_fracs[i % N_PRICES] * load.mean_ms *
                               n_devices / (load.all_bytes + 1);
-        options.max_work = MAX_WORK;
         set_tasks(&batch, &load, &options);
         pool_run(pool, batch.n, build_one, &batch);
         for (unsigned k = 0; k < batch.n; k++) {
-            work += batch.tasks[k].work;
-            if (batch.tasks[k].is_built)
-                keep(starts, parts, &batch.tasks[k].snapshot);
+            struct build_task *task = &batch.tasks[k];
+
+            work += task->work;
+            n_priced += task->is_built;
+            if (task->is_built && isfinite(task->snapshot.total_ms) &&
+                (!best->n || task->snapshot.total_ms < best->total_ms))
+                snapshot_copy(best, &task->snapshot);
         }
     }
     for (unsigned k = 0; k < N_PEAKS; k++)
         snapshot_release(&batch.tasks[k].snapshot);
-}
-
-void starts_release(struct starts *starts)
-{
-    for (unsigned i = 0; i < starts->n; i++)
-        snapshot_release(&starts->best[i]);
+    return n_priced;
 }
 
 /* --- by memory alone --- */

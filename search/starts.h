@@ -6,27 +6,15 @@
 #include "search/state.h"
 
 /*
- * What the full search starts from: a form for each unit and its pieces on
- * devices, longest first, by different views of what is dear. The best layouts
- * are kept, each total once.
+ * Where the full search starts: a form for each unit and its pieces on devices,
+ * longest first, by different views of what is dear.
+ *
+ * Fills empty *best with the cheapest layout that can be built, if any. Work is
+ * bounded; once something was found, SIGINT and the clock at end_ms (INFINITY:
+ * never) end it too. Returns how many were priced.
  */
-
-struct starts {
-    struct snapshot best[TUNING_MAX_STARTS]; /* [n], the best first */
-    unsigned n;
-    uint64_t n_priced;
-};
-
-/* Adds to zeroed starts what can be built, maybe nothing. Work is bounded;
- * once something was found, SIGINT and the clock at end_ms (INFINITY: never)
- * end it too. */
-void starts_find(struct starts *starts, const struct parts *parts,
-                 struct pool *pool, double end_ms);
-/* Prices a layout and keeps it, where it is good enough: *snapshot then has
- * another's arrays. */
-void starts_add(struct starts *starts, const struct parts *parts,
-                struct snapshot *snapshot);
-void starts_release(struct starts *starts);
+uint64_t starts_find(struct snapshot *best, const struct parts *parts,
+                     struct pool *pool, double end_ms);
 
 /*
  * A layout that keeps the memory, whatever it costs: by a greedy packing, then

@@ -366,7 +366,7 @@ double snapshot_price(struct snapshot *snapshot, const struct parts *parts)
 }
 
 /* A piece, and what it is sorted by: first by its unit. */
-#define N_KEYS 6
+#define N_KEYS 5
 struct placed {
     struct change piece;
     const struct part *part;
@@ -383,8 +383,8 @@ static int compare_placed(const void *left, const void *right)
     return 0;
 }
 
-/* Pieces of one range follow each other; wide ranges come first. Halves stay
- * in their order. Or by device, so that those that meet follow each other. */
+/* Pieces of one range follow each other; wide ranges come first. Or by device,
+ * so that those that meet follow each other. */
 static struct placed *sort_placed(const struct snapshot *snapshot,
                                   const struct parts *parts, bool by_device)
 {
@@ -393,15 +393,13 @@ static struct placed *sort_placed(const struct snapshot *snapshot,
     for (uint32_t i = 0; i < snapshot->n; i++) {
         const struct change it = snapshot->pieces[i];
         const struct part *part = &parts->parts[it.part];
-        uint32_t rank = parts->is_halved ? i : 0, width = part->width;
+        uint32_t width = part->width;
 
         placed[i] = (struct placed){
             it, part, {part->unit, it.device, it.range, it.block, it.part}};
         if (!by_device)
             placed[i] = (struct placed){
-                it,
-                part,
-                {part->unit, rank, ~width, it.range, it.block, it.device}};
+                it, part, {part->unit, ~width, it.range, it.block, it.device}};
     }
     qsort(placed, snapshot->n, sizeof(*placed), compare_placed);
     return placed;
@@ -515,35 +513,4 @@ bool snapshot_join(struct snapshot *snapshot, const struct parts *parts)
     snapshot->n = n;
     mem_free(sorted);
     return is_fine;
-}
-
-bool snapshot_from_plan(struct snapshot *snapshot, const struct parts *parts,
-                        const struct plan *plan)
-{
-    uint32_t *unit_of = mem_alloc(parts->problem->n_tables, sizeof(*unit_of));
-    bool fits = true;
-
-    for (uint32_t u = 0; u < parts->n_units; u++)
-        for (uint32_t k = 1; k < parts->of[u].unit->n_tables; k++)
-            unit_of[parts->of[u].unit->tables[k]] = NO_PART;
-    for (uint32_t u = 0; u < parts->n_units; u++)
-        unit_of[parts->of[u].unit->tables[0]] = u;
-    snapshot->n = 0;
-    for (size_t i = 0; i < plan->n_shards && fits; i++) {
-        const struct shard *shard = &plan->shards[i];
-        uint32_t unit = unit_of[shard->table], part;
-
-        if (unit == NO_PART)
-            continue; /* the group's first table stands for all */
-        part = parts_of_width(parts, unit, shard->col_end - shard->col_begin);
-        fits = part != NO_PART && (shard->kind & (SHARD_TABLE | SHARD_COLUMN));
-        if (fits)
-            snapshot_add(snapshot, (struct change){.piece = NO_PIECE,
-                                                   .part = part,
-                                                   .device = shard->device,
-                                                   .range = shard->col_begin});
-    }
-    mem_free(unit_of);
-    /* Which sorts them: nothing may hang on the order of the input. */
-    return fits && snapshot_join(snapshot, parts);
 }

@@ -156,9 +156,5 @@ void snapshot_to_plan(const struct snapshot *snapshot,
                       struct arena *arena);
 /* Column pieces that meet become one, as trial_join does (search/trial.h). */
 bool snapshot_join(struct snapshot *snapshot, const struct parts *parts);
-/* Of a plan of table and column shards, pieces that meet joined; false where a
- * width is none of the parts'. */
-bool snapshot_from_plan(struct snapshot *snapshot, const struct parts *parts,
-                        const struct plan *plan);
 
 #endif

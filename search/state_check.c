@@ -136,12 +136,12 @@ static int check_sums(const struct layout *layout, const struct layout *fresh,
     for (uint32_t r = 0; r < layout->n_devices; r++)
         if (layout->bytes[r] != fresh->bytes[r])
             return wrong("the bytes of a device", r, err);
-    return layout->has_terms ? 0
-                             : compare("the load of a device", layout->load_ms,
-                                       fresh->load_ms, layout->n_devices, 1,
-                                       rounding * largest(parts->alone_ms,
-                                                          parts->n_parts, 1),
-                                       err);
+    return layout->has_terms
+               ? 0
+               : compare("the load of a device", layout->load_ms,
+                         fresh->load_ms, layout->n_devices, 1,
+                         rounding * largest(parts->alone_ms, parts->n_parts, 1),
+                         err);
 }
 
 static int check_local(const struct layout *layout, uint32_t r, struct err *err)

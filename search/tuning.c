@@ -25,10 +25,9 @@ const struct tuning *tuning_default(void)
         .pours = true,                   /* 3.0: tight; 0.5: TorchRec */
         .anywhere = 500,                 /* 0.4: roofline */
         .heavy_weight = 0.02,            /* 0.06: golden tasks, TorchRec */
-        .excess_weight = 100, /* 118: one tight list, with a weight of 1 */
-        .n_starts = TUNING_MAX_STARTS, /* 0.8: one list by roofline */
-        .n_prices = UINT32_MAX,        /* 0.5: TorchRec */
-        .tempered = 750,               /* 0.8: tight */
+        .excess_weight = 100,   /* 118: one tight list, with a weight of 1 */
+        .n_prices = UINT32_MAX, /* 0.5: TorchRec */
+        .tempered = 750,        /* 0.8: tight */
     };
 
     return &tuning;

@@ -8,9 +8,9 @@
 #include <stdint.h>
 
 /*
- * How a full search goes about: what it proposes how often, what it heeds, how
- * many starts it keeps. All in one place, so that each part can be switched off
- * by itself and what it buys be measured (tests/bench/bench_ablation.c).
+ * How a full search goes about: what it proposes how often, what it heeds. All
+ * in one place, so that each part can be switched off by itself and what it
+ * buys be measured (tests/bench/bench_ablation.c).
  */
 
 /* Changes of a layout: search/moves.h. */
@@ -27,7 +27,6 @@ enum change_kind {
 /* Chains of two styles take turns: few dear tables are balanced by trading
  * columns, many small ones are only cut up by it. */
 #define TUNING_STYLES 2
-#define TUNING_MAX_STARTS 4
 #define TUNING_MAX_REBUILT 4
 
 /* Shares are of a thousand. */
@@ -46,7 +45,6 @@ struct tuning {
     double excess_weight; /* a device that exceeds its memory by all of it
                              costs so many times the best total: what exceeds
                              at the start gets out of it, nothing stays */
-    uint32_t n_starts;    /* kept, at most TUNING_MAX_STARTS */
     uint32_t n_prices;    /* of memory and replicas that starts are built
                              by, at most */
     double hot_frac;      /* where annealing begins, of the best total; 0: by

@@ -84,11 +84,6 @@ static void no_excess(struct tuning *tuning)
     tuning->excess_weight = 1e9;
 }
 
-static void one_start(struct tuning *tuning)
-{
-    tuning->n_starts = 1;
-}
-
 static void one_price(struct tuning *tuning)
 {
     tuning->n_prices = 1;
@@ -118,7 +113,6 @@ static const struct part_off {
     {"critical device first", from_anywhere},
     {"heaviness", no_heaviness},
     {"through excess", no_excess},
-    {"four starts", one_start},
     {"variety of starts", one_price},
     {"hot by tables", fixed_hot},
     {"tempering", no_tempering},
