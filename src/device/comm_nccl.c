@@ -101,23 +101,17 @@ out:
 static int load_everywhere(struct comm_nccl *self, struct err *err)
 {
     struct world *world = self->base.world;
+    bool lacks = nccl_load(&self->nccl, NCCL_LIBRARY, err);
     uint32_t n = world_size(world);
-    unsigned char *all = mem_alloc(n, 1);
-    unsigned char own = !nccl_load(&self->nccl, NCCL_LIBRARY, err);
+    double from_last = lacks ? n - world_rank(world) : 0; /* the first counts */
     struct err second;
-    int rc = -1;
 
-    if (world_all_gather(world, &own, 1, all, own ? err : &second) || !own)
-        goto out;
-    for (uint32_t r = 0; r < n; r++)
-        if (!all[r]) {
-            err_set(err, ERR_DEVICE, "rank %u cannot load NCCL", r);
-            goto out;
-        }
-    rc = 0;
-out:
-    mem_free(all);
-    return rc;
+    if (world_largest(world, &from_last, 1, lacks ? &second : err) || lacks)
+        return -1;
+    if (from_last > 0)
+        return err_set(err, ERR_DEVICE, "rank %u cannot load NCCL",
+                       n - (uint32_t)from_last);
+    return 0;
 }
 
 static int connect(struct comm_nccl *self, struct err *err)

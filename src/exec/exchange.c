@@ -6,8 +6,8 @@
 
 static bool carries(const struct exchange *exchange, const struct group *group)
 {
-    return !group->replica && group->n_outputs == exchange->n_outputs &&
-           group->precision == exchange->precision;
+    return !group->replica && group->n_outputs == exchange->like->n_outputs &&
+           group->precision == exchange->like->precision;
 }
 
 static int allocate_received(struct exchange *exchange,
@@ -34,11 +34,9 @@ static int open_one(struct exchange *exchange,
                     const struct placement *placement, const struct group *like,
                     struct arena *arena, struct err *err)
 {
-    uint32_t n = placement->n_ranks;
+    uint32_t n = placement->n_ranks, *dims = ARENA_NEW(arena, uint32_t, n);
 
-    exchange->n_outputs = like->n_outputs;
-    exchange->precision = like->precision;
-    exchange->dims = ARENA_NEW(arena, uint32_t, n);
+    exchange->like = like;
     exchange->d_send = ARENA_NEW(arena, void *, n);
     exchange->d_recv = ARENA_NEW(arena, void *, n);
     for (size_t g = 0; g < placement->n_groups; g++) {
@@ -46,13 +44,13 @@ static int open_one(struct exchange *exchange,
 
         if (!carries(exchange, group))
             continue;
-        exchange->dims[group->rank] = group->n_outputs * group->out_dim;
+        dims[group->rank] = group->n_outputs * group->out_dim;
         exchange->d_send[group->rank] = group->d_out;
     }
     exchange->alltoall = (struct alltoall){
         .n_ranks = n,
         .batch = placement->batch,
-        .dims = exchange->dims,
+        .dims = dims,
         .element_bytes = (uint32_t)precision_bytes(like->precision),
     };
     return allocate_received(exchange, placement, err);

@@ -13,13 +13,11 @@
  */
 
 struct exchange {
-    uint32_t n_outputs;
-    enum precision precision;
-    struct alltoall alltoall;
-    uint32_t *dims; /* [R], elements a sample: n_outputs x out_dim */
-    void **d_send;  /* [R], outputs of the groups; NULL where none is here */
-    void **d_recv;  /* [R], views into d_block; NULL where not here */
-    void *d_block;  /* owned */
+    const struct group *like; /* one of those that it carries */
+    struct alltoall alltoall; /* elements a sample: n_outputs x out_dim */
+    void **d_send; /* [R], outputs of the groups; NULL where none is here */
+    void **d_recv; /* [R], views into d_block; NULL where not here */
+    void *d_block; /* owned */
 };
 struct exchange_set {
     const struct placement *placement;
