@@ -75,18 +75,6 @@ static inline size_t cuda_padded(size_t n_bytes)
     return (n_bytes + 511) / 512 * 512;
 }
 
-/* The threads of a kernel go over the items of an array together: this one from
- * the first on, in such steps. */
-static __device__ inline uint64_t grid_first(void)
-{
-    return (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
-}
-
-static __device__ inline uint64_t grid_step(void)
-{
-    return (uint64_t)gridDim.x * blockDim.x;
-}
-
 /* So many blocks of block_size threads as all multiprocessors hold at once,
  * but no more than n_threads need; at least 1. */
 unsigned cuda_n_blocks(const struct device_cuda *cuda, unsigned block_size,

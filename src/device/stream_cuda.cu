@@ -16,9 +16,10 @@ static __global__ void __launch_bounds__(BLOCK_SIZE)
     rows_kernel(const struct placed_stream *streams, uint32_t *indices)
 {
     const struct placed_stream *stream = &streams[blockIdx.y];
+    uint64_t step = (uint64_t)gridDim.x * blockDim.x;
 
-    for (uint64_t i = grid_first(); i < stream->batch.n_lookups;
-         i += grid_step())
+    for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
+         i < stream->batch.n_lookups; i += step)
         indices[stream->first_lookup + i] =
             stream_row(&stream->batch, (uint32_t)i);
 }
@@ -28,7 +29,10 @@ static __global__ void __launch_bounds__(BLOCK_SIZE)
     sizes_kernel(const struct placed_stream *streams, uint32_t n_bags,
                  uint64_t n_all, uint64_t *sizes)
 {
-    for (uint64_t i = grid_first(); i <= n_all; i += grid_step())
+    uint64_t step = (uint64_t)gridDim.x * blockDim.x;
+
+    for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
+         i <= n_all; i += step)
         sizes[i] = i == n_all ? 0
                               : stream_bag_size(&streams[i / n_bags].batch,
                                                 (uint32_t)(i % n_bags));
@@ -134,11 +138,13 @@ static __global__ void __launch_bounds__(BLOCK_SIZE)
     count_runs_kernel(const uint32_t *sorted, uint64_t n, unsigned *n_rows)
 {
     __shared__ unsigned own[REUSE_BINS];
+    uint64_t step = (uint64_t)gridDim.x * blockDim.x;
 
     if (threadIdx.x < REUSE_BINS)
         own[threadIdx.x] = 0;
     __syncthreads();
-    for (uint64_t i = grid_first(); i < n; i += grid_step())
+    for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
+         i += step)
         if (!i || sorted[i] != sorted[i - 1])
             atomicAdd(&own[stream_reuse_bin(run_end(sorted, i, n) - i)], 1u);
     __syncthreads();
