@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A byte above the limit is this bad. */
-#define ANY_EXCESS 0.002
 /* An exchange of names must gain more than rounding. */
 #define LEAST_GAIN (1 + 1e-9)
 
@@ -73,7 +71,7 @@ double homes_excess(const struct layout *layout, uint64_t moved_bytes)
 
     return moved_bytes <= limit_bytes
                ? 0
-               : ANY_EXCESS +
+               : LAYOUT_ANY_EXCESS +
                      (double)(moved_bytes - limit_bytes) /
                          ((double)layout->parts->homes->held_bytes + 1);
 }
@@ -188,48 +186,40 @@ void homes_order(const struct homes *homes, uint32_t table,
 
 /* --- bytes --- */
 
-static void place_columns(const struct homes *homes, const struct parts *parts,
-                          uint32_t table, const struct change *pieces,
-                          struct shard *shards, uint32_t n)
+static uint64_t table_bytes(const struct homes *homes,
+                            const struct parts *parts, uint32_t table,
+                            const struct change *pieces, uint32_t n)
 {
+    enum shard_kind kind = parts->parts[pieces[0].part].kind;
     struct column_piece *order = mem_alloc(n, sizeof(*order));
+    struct shard *shards = mem_alloc(n, sizeof(*shards));
+    struct table_pieces after = {&parts->problem->tables[table], shards, n,
+                                 parts->n_devices,
+                                 parts->problem->dense_optimizer};
+    struct moved_bytes bytes;
     uint32_t col = 0;
 
     for (uint32_t i = 0; i < n; i++)
         order[i] = (struct column_piece){parts->parts[pieces[i].part].width,
                                          pieces[i].device, i};
-    homes_order(homes, table, order, n);
-    for (uint32_t i = 0; i < n; i++) {
-        shards[i].device = order[i].device;
-        shards[i].col_begin = col;
-        shards[i].col_end = col += order[i].width;
-    }
-    mem_free(order);
-}
-
-static uint64_t table_bytes(const struct homes *homes,
-                            const struct parts *parts, uint32_t table,
-                            const struct change *pieces, uint32_t n)
-{
-    struct shard *shards;
-    enum shard_kind kind = parts->parts[pieces[0].part].kind;
-    struct table_pieces after = {&parts->problem->tables[table], NULL, n,
-                                 parts->n_devices,
-                                 parts->problem->dense_optimizer};
-    struct moved_bytes bytes;
-
-    after.pieces = shards = mem_alloc(n, sizeof(*shards));
-    for (uint32_t i = 0; i < n; i++) {
-        shards[i] = shard_whole(parts->problem, table, pieces[i].device);
-        shards[i].kind = parts->parts[pieces[i].part].kind;
-        if (shard_cuts_rows(kind))
-            parts_place_block(&shards[i], &parts->parts[pieces[i].part],
-                              pieces[i].range, pieces[i].block);
-    }
     if (kind == SHARD_COLUMN)
-        place_columns(homes, parts, table, pieces, shards, n);
+        homes_order(homes, table, order, n);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct change *piece = &pieces[order[i].idx];
+
+        shards[i] = shard_whole(parts->problem, table, piece->device);
+        shards[i].kind = kind;
+        if (shard_cuts_rows(kind))
+            parts_place_block(&shards[i], &parts->parts[piece->part],
+                              piece->range, piece->block);
+        if (kind == SHARD_COLUMN) {
+            shards[i].col_begin = col;
+            shards[i].col_end = col += order[i].width;
+        }
+    }
     table_moves_count(&bytes, &homes->before[table], &after);
     mem_free(shards);
+    mem_free(order);
     return bytes.moved;
 }
 
@@ -404,21 +394,14 @@ static void choose_names(struct naming *naming)
 }
 
 /* Blocks that fill a host go with the host. */
-static bool fills_host(const struct parts *parts, uint32_t part)
-{
-    const struct cut *cut = parts_cut_of(parts, part);
-
-    return cut && cut->fills_host &&
-           parts->of[parts->parts[part].unit].unit->device < 0;
-}
-
 static void rename_piece(const struct naming *naming, struct change *piece)
 {
+    const struct cut *cut = parts_cut_of(naming->parts, piece->part);
     uint32_t per_host = naming->per_host, name = naming->name[piece->device];
 
     if (parts_can_move(naming->parts, piece->part))
         piece->device = name;
-    else if (fills_host(naming->parts, piece->part))
+    else if (cut && cut->fills_host)
         piece->device = name / per_host * per_host + piece->device % per_host;
 }
 

@@ -438,14 +438,16 @@ static int write_plan(struct replan *replan, uint64_t limit_bytes,
 }
 
 /* With the reserves that the problem has. */
-static int search(struct plan *plan, const struct plan *from,
+static int search(struct plan *plan, const struct homes *homes,
                   uint64_t limit_bytes, const struct oracle *oracle,
                   const struct search_options *options,
                   struct replan_report *report, struct arena *arena,
                   struct err *err)
 {
-    struct replan replan = {
-        .options = options, .start_ms = clock_ms(), .stopped = "done"};
+    struct replan replan = {.options = options,
+                            .homes = *homes,
+                            .start_ms = clock_ms(),
+                            .stopped = "done"};
     struct arena scratch;
     int rc = -1;
 
@@ -455,7 +457,6 @@ static int search(struct plan *plan, const struct plan *from,
     replan.scratch = &scratch;
     if (infeasible_check(&plan->problem, replan.oracle, SHARD_ALL_KINDS, err))
         goto out;
-    homes_init(&replan.homes, &plan->problem, from, &scratch);
     if (parts_init(&replan.parts, &plan->problem, replan.oracle, &replan.homes,
                    options->pool, &scratch, err))
         goto out;
@@ -487,21 +488,6 @@ static void add_bytes(struct memory_items *held, const struct problem *problem,
                        shard_memory(problem, &shards[i]));
 }
 
-/* What each device holds as all stands, [R] in the arena. */
-static struct memory_items *find_standing(const struct problem *problem,
-                                          const struct plan *from,
-                                          struct arena *arena)
-{
-    struct memory_items *held =
-        ARENA_NEW(arena, struct memory_items, problem->cluster.n_devices);
-    struct homes homes;
-
-    homes_init(&homes, problem, from, arena);
-    for (size_t t = 0; t < problem->n_tables; t++)
-        add_bytes(held, problem, homes.standing[t].pieces, homes.standing[t].n);
-    return held;
-}
-
 /* As much less reserve as they take of it. Returns whether any does. */
 static bool relax(struct cluster *cluster, const struct memory_items *held,
                   struct arena *arena)
@@ -530,20 +516,26 @@ int search_replan(struct plan *plan, const struct plan *from,
 {
     struct cluster *cluster = &plan->problem.cluster;
     uint64_t *asked = cluster->reserve_bytes;
-    struct memory_items *held = find_standing(&plan->problem, from, arena);
+    struct memory_items *held =
+        ARENA_NEW(arena, struct memory_items, cluster->n_devices);
     double start_ms = clock_ms();
     struct replan_report unread;
+    struct homes homes;
     int rc;
 
     if (!report)
         report = &unread;
+    homes_init(&homes, &plan->problem, from, arena);
+    for (size_t t = 0; t < plan->problem.n_tables; t++)
+        add_bytes(held, &plan->problem, homes.standing[t].pieces,
+                  homes.standing[t].n);
     if (limit_bytes != NO_MOVE_LIMIT)
         relax(cluster, held, arena);
-    rc = search(plan, from, limit_bytes, oracle, options, report, arena, err);
+    rc = search(plan, &homes, limit_bytes, oracle, options, report, arena, err);
     if (rc && err->code == ERR_NO_PLAN && cluster->reserve_bytes == asked &&
         relax(cluster, held, arena)) {
         *err = (struct err){0};
-        rc = search(plan, from, limit_bytes, oracle, options, report, arena,
+        rc = search(plan, &homes, limit_bytes, oracle, options, report, arena,
                     err);
     }
     /* Only where it is taken in the end. */
