@@ -224,26 +224,33 @@ struct best {
     uint32_t device; /* or NO_PIECE */
     double excess, ms;
 };
+static const struct best nobody = {NO_PIECE, INFINITY, INFINITY};
 
-static void consider(struct best *best, const struct layout *layout,
-                     uint32_t device, double ms, uint64_t bytes)
+/* Most are no better whatever their memory is, which is not looked at then. */
+static inline bool is_beaten(const struct best *best, double ms)
+{
+    return best->excess <= 0 && ms >= best->ms;
+}
+
+static inline void consider(struct best *best, const struct layout *layout,
+                            uint32_t device, double ms, uint64_t bytes)
 {
     double excess = layout_excess(layout, device, bytes);
 
-    if (best->device != NO_PIECE &&
-        (excess > best->excess || (excess == best->excess && ms >= best->ms)))
-        return;
-    *best = (struct best){device, excess, ms};
+    if (excess < best->excess || (excess == best->excess && ms < best->ms))
+        *best = (struct best){device, excess, ms};
 }
 
-static uint32_t device_for(struct draw *draw, uint32_t part)
+static uint32_t device_for(const struct draw *draw, uint32_t part)
 {
     const struct trial *trial = draw->trial;
     const uint64_t bytes = draw->parts->parts[part].bytes;
-    struct best best = {.device = NO_PIECE};
+    const uint32_t n_devices = draw->layout->n_devices;
+    struct best best = nobody;
 
-    for (uint32_t r = 0; r < draw->layout->n_devices; r++)
-        if (trial->first_on[r] == NO_PIECE)
+    for (uint32_t r = 0; r < n_devices; r++)
+        if (trial->first_on[r] == NO_PIECE &&
+            !is_beaten(&best, trial->load_ms[r]))
             consider(&best, draw->layout, r, trial->load_ms[r],
                      trial->load_bytes[r] + bytes);
     return best.device;
@@ -303,14 +310,18 @@ static uint32_t device_to_overfill(const struct draw *draw, uint32_t n)
 {
     const struct parts *parts = draw->parts;
     const struct trial *trial = draw->trial;
-    struct best best = {.device = NO_PIECE};
+    const uint32_t n_devices = draw->layout->n_devices;
+    struct best best = nobody;
 
-    for (uint32_t r = 0; r < draw->layout->n_devices; r++) {
+    for (uint32_t r = 0; r < n_devices; r++) {
         const uint32_t then = part_of(draw, trial->held_quanta[r] + n);
+        double ms;
 
-        if (then != NO_PART)
-            consider(&best, draw->layout, r,
-                     trial->load_ms[r] + parts->alone_ms[then],
+        if (then == NO_PART)
+            continue;
+        ms = trial->load_ms[r] + parts->alone_ms[then];
+        if (!is_beaten(&best, ms))
+            consider(&best, draw->layout, r, ms,
                      trial->load_bytes[r] + parts->parts[then].bytes);
     }
     return best.device;
