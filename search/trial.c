@@ -436,7 +436,6 @@ static void price_comm(struct tryout *const *tryouts, uint32_t n,
     const struct oracle *oracle = tryouts[0]->layout.parts->oracle;
     const size_t n_devices = tryouts[0]->layout.n_devices;
     const bool has_memo = pricing->memo.oracle != NULL;
-    const size_t first = has_memo ? oracle->comm_lane : 0;
     const size_t width = oracle->width, stride = has_memo ? 1 : width;
 
     for (uint32_t i = 0; i < n; i++) {
@@ -448,12 +447,13 @@ static void price_comm(struct tryout *const *tryouts, uint32_t n,
         for (size_t r = 0; r < n_devices; r++, sums += stride) {
             const size_t k = trial->place[r];
             const bool is_same = k == NO_PIECE;
+            const double *from =
+                is_same ? layout->sums + r * width : trial->sums + k * width;
 
-            memcpy(
-                sums,
-                (is_same ? layout->sums + r * width : trial->sums + k * width) +
-                    first,
-                stride * sizeof(double));
+            if (has_memo)
+                *sums = from[oracle->comm_lane];
+            else
+                memcpy(sums, from, width * sizeof(*sums));
             compute_ms[r] =
                 is_same ? layout->compute_ms[r] : trial->compute_ms[k];
         }
