@@ -15,12 +15,9 @@
 
 #include <math.h>
 
-/* Temperatures of the chains, as shares of the best total: the fewer tables a
- * device has, the larger are the steps there are. */
-#define HOT_FRAC 0.3 /* over the square of a device's tables */
-#define MAX_HOT_FRAC 0.02
-#define MIN_HOT_FRAC 0.002
-#define TEMPERED_HOT_FRAC 0.003 /* no more after tempering */
+/* Temperatures of the chains, as shares of the best total. */
+#define HOT_FRAC 0.02
+#define TEMPERED_HOT_FRAC 0.003 /* after tempering */
 #define REHEATING 0.7           /* of each stage, by the one before */
 /* Stages grow by twofold, each from the best so far, so a longer search begins
  * as a shorter one does and is never dearer. The first is this share of the
@@ -137,29 +134,6 @@ static int find_start(struct full *full, const struct plan *plan,
     return 0;
 }
 
-/* How hot it begins: by the tables that a device has on average, where a few
- * dear ones count as few: (sum of loads)^2 / sum of their squares (Kish's
- * effective sample size). */
-static double hot_frac(const struct parts *parts)
-{
-    double sum = 0, squares = 0, tables;
-
-    for (uint32_t u = 0; u < parts->n_units; u++) {
-        double least = INFINITY;
-
-        for (uint32_t i = 0; i < forms_count(parts, u); i++)
-            least = fmin(least, forms_get(parts, u, i).load_ms);
-        sum += least;
-        squares += least * least;
-    }
-    if (parts->tuning->hot_frac > 0)
-        return parts->tuning->hot_frac;
-    if (!(squares > 0))
-        return MIN_HOT_FRAC;
-    tables = sum * sum / squares / parts->n_devices;
-    return fmax(MIN_HOT_FRAC, fmin(MAX_HOT_FRAC, HOT_FRAC / (tables * tables)));
-}
-
 static const char *reason_to_stop(const struct full *full)
 {
     double limit_ms = full->options->time_limit_ms;
@@ -211,13 +185,13 @@ static bool temper_more(struct full *full, uint64_t n_steps, double hot)
 static bool run_stage(struct full *full, unsigned stage, uint64_t n_steps)
 {
     uint64_t n_tempered = n_steps * full->parts.tuning->tempered / 1000;
-    double hot = hot_frac(&full->parts);
+    double hot = HOT_FRAC;
     bool is_on;
 
     if (n_tempered) {
         if (!temper_more(full, n_tempered, hot))
             return false;
-        hot = fmin(hot, TEMPERED_HOT_FRAC);
+        hot = TEMPERED_HOT_FRAC;
     }
     if (stage || n_tempered)
         temper_start(&full->temper, &full->best, 1);

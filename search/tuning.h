@@ -47,8 +47,6 @@ struct tuning {
                              at the start gets out of it, nothing stays */
     uint32_t n_prices;    /* of memory and replicas that starts are built
                              by, at most */
-    double hot_frac;      /* where annealing begins, of the best total; 0: by
-                             the tables that a device has */
     uint32_t tempered;    /* of a stage; the rest is annealed */
 };
 

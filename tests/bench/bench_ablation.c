@@ -89,11 +89,6 @@ static void one_price(struct tuning *tuning)
     tuning->n_prices = 1;
 }
 
-static void fixed_hot(struct tuning *tuning)
-{
-    tuning->hot_frac = 0.02;
-}
-
 static void no_tempering(struct tuning *tuning)
 {
     tuning->tempered = 0;
@@ -114,7 +109,6 @@ static const struct part_off {
     {"heaviness", no_heaviness},
     {"through excess", no_excess},
     {"variety of starts", one_price},
-    {"hot by tables", fixed_hot},
     {"tempering", no_tempering},
 };
 
