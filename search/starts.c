@@ -20,11 +20,9 @@
 /* Work of all that is built (struct builder), once something was found: about a
  * second of one core. */
 #define MAX_WORK 20000000
-/* Pieces of the starting points are at most this share of the mean load, or of
- * what is left of it beside the pieces that stand on every device. */
+/* Pieces of the starting points are at most this share of the mean load. */
 static const double peak_fracs[] = {INFINITY, 1,   0.8,  0.65, 0.5, 0.4,
                                     0.3,      0.2, 0.15, 0.1,  0.05};
-static const double left_fracs[] = {1.04, 1.02, 1, 0.98, 0.9, 0.5};
 /* And memory is this dear: the mean load for so many times the least that all
  * tables take; what there is does not matter while it is enough. */
 static const double memory_fracs[] = {0,   0.001, 0.003, 0.01, 0.03,
@@ -35,9 +33,7 @@ static const double memory_fracs[] = {0,   0.001, 0.003, 0.01, 0.03,
 static const double replica_fracs[] = {1, 0.5, 0.2};
 
 #define N_REPLICA_FRACS (sizeof replica_fracs / sizeof *replica_fracs)
-#define N_FRACS (sizeof peak_fracs / sizeof *peak_fracs)
-#define N_LEFT_FRACS (sizeof left_fracs / sizeof *left_fracs)
-#define N_PEAKS (N_FRACS + N_LEFT_FRACS)
+#define N_PEAKS (sizeof peak_fracs / sizeof *peak_fracs)
 #define N_PRICES (sizeof memory_fracs / sizeof *memory_fracs)
 
 /* --- a form for each unit --- */
@@ -95,41 +91,29 @@ static struct form choose_form(const struct parts *parts, uint32_t unit,
     return best;
 }
 
-/* The least load that all units may come to, of a device on average; and of
- * that what stands on every device alike, once no piece may be dearer than the
- * mean: replicas, and rows that are cut over all devices. */
-struct least_load {
-    double mean_ms, spread_ms;
-    double all_bytes; /* the least memory that all units may come to */
+/* The least that all units may come to. */
+struct least {
+    double mean_ms; /* of a device */
+    double bytes;
 };
 
-static struct least_load find_least_load(const struct parts *parts)
+static struct least find_least(const struct parts *parts)
 {
-    struct build_options options = {.peak_ms = INFINITY,
-                                    .replica_frac = 1,
-                                    .peak_bytes = UINT64_MAX,
-                                    .max_replicas = UINT32_MAX};
-    double n_devices = parts->n_devices;
-    struct least_load load = {0};
+    const struct build_options by_ms = {.peak_ms = INFINITY,
+                                        .replica_frac = 1,
+                                        .peak_bytes = UINT64_MAX,
+                                        .max_replicas = UINT32_MAX};
+    struct build_options by_memory = by_ms;
+    struct least least = {0};
 
+    by_memory.by_memory = true;
+    by_memory.ms_per_byte = 1;
     for (uint32_t u = 0; u < parts->n_units; u++) {
-        load.mean_ms += choose_form(parts, u, &options, 0).load_ms / n_devices;
+        least.mean_ms +=
+            choose_form(parts, u, &by_ms, 0).load_ms / parts->n_devices;
+        least.bytes += choose_form(parts, u, &by_memory, 0).bytes;
     }
-    options.peak_ms = load.mean_ms;
-    for (uint32_t u = 0; u < parts->n_units; u++) {
-        struct form form = choose_form(parts, u, &options, 0);
-
-        if (parts->of[u].unit->device < 0 &&
-            forms_piece(parts, u, form, 0).device != NO_PIECE)
-            load.spread_ms += form.load_ms / n_devices;
-    }
-    options.by_memory = true;
-    options.ms_per_byte = 1;
-    options.peak_ms = INFINITY;
-    for (uint32_t u = 0; u < parts->n_units; u++) {
-        load.all_bytes += choose_form(parts, u, &options, 0).bytes;
-    }
-    return load;
+    return least;
 }
 
 /* --- and its pieces on devices --- */
@@ -166,7 +150,6 @@ struct builder {
     struct loaded *devices; /* [R] */
     double *sums;           /* [R][width], unless by memory */
     double *trial_sum;      /* [width] */
-    double mean_ms[ORACLE_MAX_TERMS]; /* of a device, by term */
     uint64_t work; /* pieces placed, and devices priced for them, so far */
 };
 
@@ -254,26 +237,6 @@ static int compare_to_place(const void *left, const void *right)
     return (a->order > b->order) - (a->order < b->order);
 }
 
-/* Terms that are above their mean weigh more, as each of them has a slowest
- * device of its own. */
-static double load_of(const struct builder *builder, const double *sum)
-{
-    const struct oracle *oracle = builder->parts->oracle;
-    double compute_ms, terms[ORACLE_MAX_TERMS], load = 0;
-
-    oracle->ops->compute(oracle, sum, 1, &compute_ms);
-    if (!oracle->ops->terms)
-        return compute_ms;
-    oracle->ops->terms(oracle, sum, &compute_ms, 1, terms);
-    for (uint32_t k = 0; k < oracle->n_terms; k++) {
-        double x = builder->mean_ms[k] > 0 ? terms[k] / builder->mean_ms[k] : 0;
-
-        load += oracle->n_terms > 1 ? x * x * x * x * builder->mean_ms[k]
-                                    : terms[k];
-    }
-    return load;
-}
-
 /* The load of a device with one part more. */
 static double load_with(const struct builder *builder, uint32_t r,
                         uint32_t part)
@@ -287,7 +250,7 @@ static double load_with(const struct builder *builder, uint32_t r,
     for (size_t w = 0; w < width; w++)
         builder->trial_sum[w] =
             builder->sums[r * width + w] + parts->vectors[part * width + w];
-    return load_of(builder, builder->trial_sum);
+    return parts_alone_ms(parts->oracle, builder->trial_sum);
 }
 
 static bool fits(const struct builder *builder, uint32_t part, uint32_t r)
@@ -346,27 +309,6 @@ static void load_device(struct builder *builder, uint32_t part, uint32_t r)
     builder->devices[r].bytes += parts->parts[part].bytes;
     for (size_t w = 0; builder->sums && w < width; w++)
         builder->sums[r * width + w] += parts->vectors[part * width + w];
-}
-
-/* Means of the terms, from the parts alone. */
-static void find_means(struct builder *builder)
-{
-    const struct parts *parts = builder->parts;
-    const struct oracle *oracle = parts->oracle;
-    double terms[ORACLE_MAX_TERMS];
-
-    memset(builder->mean_ms, 0, sizeof(builder->mean_ms));
-    for (uint32_t i = 0; builder->sums && oracle->ops->terms && i < builder->n;
-         i++) {
-        uint32_t part = builder->list[i].piece.part;
-        const double *vector = parts->vectors + part * (size_t)oracle->width;
-        double compute_ms;
-
-        oracle->ops->compute(oracle, vector, 1, &compute_ms);
-        oracle->ops->terms(oracle, vector, &compute_ms, 1, terms);
-        for (uint32_t k = 0; k < oracle->n_terms; k++)
-            builder->mean_ms[k] += terms[k] / builder->parts->n_devices;
-    }
 }
 
 /* The devices of the pieces before this one that it must not meet: of its unit
@@ -490,7 +432,6 @@ static bool build(struct snapshot *out, const struct parts *parts,
     for (unsigned try = 0; try < MAX_TRIES; try++) {
         list_pieces(&builder);
         weigh(&builder, try > 0);
-        find_means(&builder);
         stuck = place_all(&builder);
         if (stuck == NO_PIECE ||
             (options->max_work && builder.work > options->max_work))
@@ -526,7 +467,6 @@ struct build_task {
 struct batch {
     const struct parts *parts;
     struct build_task tasks[N_PEAKS];
-    unsigned n;
 };
 
 static void build_one(void *ctx, size_t i, unsigned thread)
@@ -541,30 +481,10 @@ static void build_one(void *ctx, size_t i, unsigned thread)
         snapshot_price(&task->snapshot, batch->parts);
 }
 
-static double peak_ms(const struct least_load *load, size_t i)
-{
-    if (i < N_FRACS)
-        return peak_fracs[i] * load->mean_ms;
-    return left_fracs[i - N_FRACS] * (load->mean_ms - load->spread_ms);
-}
-
-static void set_tasks(struct batch *batch, const struct least_load *load,
-                      const struct build_options *options)
-{
-    size_t n_peaks = load->spread_ms > 0 ? N_PEAKS : N_FRACS;
-
-    batch->n = 0;
-    for (size_t i = 0; i < n_peaks; i++) {
-        batch->tasks[batch->n].options = *options;
-        batch->tasks[batch->n++].options.peak_ms = peak_ms(load, i);
-    }
-}
-
 uint64_t starts_find(struct snapshot *best, const struct parts *parts,
                      struct pool *pool, double end_ms)
 {
-    const struct least_load load = find_least_load(parts);
-    const uint32_t n_devices = parts->n_devices;
+    const struct least least = find_least(parts);
     struct build_options options = {.peak_bytes = parts->most_room_bytes,
                                     .max_replicas = MAX_REPLICAS,
                                     .max_work = MAX_WORK};
@@ -577,11 +497,14 @@ uint64_t starts_find(struct snapshot *best, const struct parts *parts,
                          clock_ms() >= end_ms)))
             break;
         options.replica_frac = replica_fracs[i / N_PRICES];
-        options.ms_per_byte = memory_fracs[i % N_PRICES] * load.mean_ms *
-                              n_devices / (load.all_bytes + 1);
-        set_tasks(&batch, &load, &options);
-        pool_run(pool, batch.n, build_one, &batch);
-        for (unsigned k = 0; k < batch.n; k++) {
+        options.ms_per_byte = memory_fracs[i % N_PRICES] * least.mean_ms *
+                              parts->n_devices / (least.bytes + 1);
+        for (unsigned k = 0; k < N_PEAKS; k++) {
+            batch.tasks[k].options = options;
+            batch.tasks[k].options.peak_ms = peak_fracs[k] * least.mean_ms;
+        }
+        pool_run(pool, N_PEAKS, build_one, &batch);
+        for (unsigned k = 0; k < N_PEAKS; k++) {
             struct build_task *task = &batch.tasks[k];
 
             work += task->work;
