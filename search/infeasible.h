@@ -3,7 +3,7 @@
 #define NEUROSHARD_SEARCH_INFEASIBLE_H
 
 #include "core/oracle.h"
-#include "search/starts.h"
+#include "search/fit.h"
 
 /*
  * Why there is no plan, and what would help. "No plan fits" is said where that
@@ -11,7 +11,7 @@
  * as small as it may be, of pins, or of every placement of what may not be cut;
  * else "no plan was found". Then comes the least change that would do: memory
  * of a device, number of devices, or a kind that is not allowed; each was tried
- * by packing (search/starts.h, FIT_QUICK).
+ * by packing (search/fit.h, FIT_QUICK).
  *
  * search_kinds are those that the search makes at all; proofs are about all
  * that table, problem and oracle allow.

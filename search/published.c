@@ -6,7 +6,6 @@
 #include "base/ranked.h"
 #include "search/infeasible.h"
 #include "search/settle.h"
-#include "search/starts.h"
 #include "search/watch.h"
 
 #include <math.h>

@@ -16,26 +16,10 @@
 uint64_t starts_find(struct snapshot *best, const struct parts *parts,
                      struct pool *pool, double end_ms);
 
-/*
- * A layout that keeps the memory, whatever it costs: by a greedy packing, then
- * by an exact one of whole tables and even pieces (search/bins.h), in the end
- * by annealing what exceeds (search/temper.h).
- */
-
-enum fit_effort {
-    FIT_QUICK, /* hundredths of a second; finds less */
-    FIT_HARD,  /* some seconds, where it finds nothing */
-};
-
-struct fit_failure {
-    bool is_proven; /* every way to place what may not be cut was ruled out */
-    uint64_t lacking_bytes; /* by which the nearest layout exceeds the memory;
-                               UINT64_MAX where none was looked at */
-};
-
-/* Fills *out, but its total_ms, and returns true; false and *failure where none
- * was found. */
-bool fit_by_memory(struct snapshot *out, const struct parts *parts,
-                   enum fit_effort effort, struct fit_failure *failure);
+/* Fills *out, but its total_ms, by memory alone, pieces as large as may be up
+ * to peak_bytes: with room for each, or may_exceed, with or without. False
+ * where there is none. */
+bool starts_by_memory(struct snapshot *out, const struct parts *parts,
+                      uint64_t peak_bytes, bool may_exceed);
 
 #endif

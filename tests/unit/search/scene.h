@@ -7,7 +7,7 @@
  * that is asked for, and a layout that fits. Include in one file only.
  */
 
-#include "search/starts.h"
+#include "search/fit.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/bins.h"
+#include "search/fit.h"
 
 #include <stdbool.h>
 

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: MIT */
+#include "search/fit.h"
+
+#include "base/ranked.h"
+#include "base/rng.h"
+#include "search/starts.h"
+#include "search/temper.h"
+
+#include <string.h>
+
+/* The largest piece is at most as large as the largest device, and half and
+ * half again of that. */
+#define N_SIZES 6
+/* Work of the exact packing: 10^6 are some hundredths of a second. */
+#define QUICK_WORK 1000000
+#define POUR_WORK 2000000
+#define PACK_WORK 5000000
+#define LONG_WORK 100000000
+/* Tables that are cut into columns, each alone, where no other piece fits. */
+#define MAX_POURED 8
+/* Of the last repair. */
+#define PATIENCE 10
+
+/* --- whether items fit in bins --- */
+
+/*
+ * Bin completion (Korf 2003), a depth-first search over bins, the smallest room
+ * first: each completion of a bin in turn, and then the next bin. A completion
+ * is a set of items that leaves no more of the bin empty than all bins that are
+ * left can spare together, and to which no item can be added: one that can may
+ * as well be there. Large items are tried first, as small ones fit anywhere
+ * later. What failed once is not tried again: the items that are left tell
+ * which bins are, and what they can spare.
+ *
+ * Runs are broken off, later ones later, and each draws anew which completions
+ * it meets first. One that nothing cut short is a proof.
+ */
+
+#define MAX_ITEMS 512
+#define MAX_BINS 256
+#define RUN 200000 /* work of the first runs; of */
+#define N_ALIKE 8  /* so many, then it doubles */
+#define MEMO_BITS 16
+#define SEED 5
+#define NO_BIN UINT32_MAX
+
+struct bins {
+    uint64_t *sizes; /* [n], the largest first */
+    uint64_t *rooms; /* [n_bins], the smallest first */
+    uint64_t *spare; /* [n_bins]: how much of it may stay empty */
+    uint32_t n, n_bins;
+    uint32_t *bin_of; /* [n], or NO_BIN */
+    struct rng rng;
+    uint32_t n_runs;
+    uint64_t work, run_end;
+    uint64_t memo[1 << MEMO_BITS]; /* states that failed, in this run */
+};
+
+static bool fill(struct bins *bins, uint32_t bin);
+
+/* Tries the items from i on, of which those that are left come to `rest`, in
+ * the bin and out of it. It has so much room left, and `out` is the smallest
+ * item that is not to be in it. */
+static bool complete(struct bins *bins, uint32_t bin, uint32_t i, uint64_t room,
+                     uint64_t rest, uint64_t out)
+{
+    while (i < bins->n && rest + bins->spare[bin] >= room) {
+        const uint64_t size = bins->sizes[i];
+        const bool fits = size <= room;
+        uint64_t rest_behind = rest;
+        uint32_t next = i;
+        bool out_first;
+
+        if (bins->bin_of[i] != NO_BIN) {
+            i++;
+            continue;
+        }
+        if (++bins->work > bins->run_end)
+            return false;
+        for (; next < bins->n && bins->sizes[next] == size; next++)
+            if (bins->bin_of[next] == NO_BIN)
+                rest_behind -= size;
+        out_first = fits && bins->n_runs && rng_draw(&bins->rng, 2);
+        if (out_first && complete(bins, bin, next, room, rest_behind, size))
+            return true;
+        if (fits) {
+            bins->bin_of[i] = bin;
+            if (complete(bins, bin, i + 1, room - size, rest - size, out))
+                return true;
+            bins->bin_of[i] = NO_BIN;
+        }
+        if (out_first)
+            return false;
+        out = size;
+        rest = rest_behind;
+        i = next;
+    }
+    return i == bins->n && room <= bins->spare[bin] && out > room &&
+           fill(bins, bin + 1);
+}
+
+/* Fills this bin and all behind it. */
+static bool fill(struct bins *bins, uint32_t bin)
+{
+    uint64_t hash = mix64(bins->n_runs + 1), left = 0, room = 0, *failed;
+    bool any_left = false;
+
+    for (uint32_t i = 0; i < bins->n; i++)
+        if (bins->bin_of[i] == NO_BIN) {
+            any_left = true;
+            left += bins->sizes[i];
+            hash = mix64(hash ^ bins->sizes[i]);
+        }
+    for (uint32_t b = bin; b < bins->n_bins; b++)
+        room += bins->rooms[b];
+    failed = &bins->memo[hash % (1 << MEMO_BITS)];
+    if (!any_left || bin == bins->n_bins || left > room || *failed == hash)
+        return !any_left;
+    bins->spare[bin] = room - left;
+    if (complete(bins, bin, 0, bins->rooms[bin], left, UINT64_MAX))
+        return true;
+    if (bins->work <= bins->run_end)
+        *failed = hash;
+    return false;
+}
+
+static enum bins_answer search(struct bins *bins, uint64_t max_work)
+{
+    for (bins->n_runs = 0; bins->work < max_work; bins->n_runs++) {
+        bins->run_end = bins->work + ((uint64_t)RUN << bins->n_runs / N_ALIKE);
+        for (uint32_t i = 0; i < bins->n; i++)
+            bins->bin_of[i] = NO_BIN;
+        if (fill(bins, 0))
+            return BINS_PACKED;
+        if (bins->work <= bins->run_end)
+            return BINS_NONE;
+    }
+    return BINS_GAVE_UP;
+}
+
+/* Indices in the order of the sizes, the smallest first; or with a sign of -1
+ * the largest. */
+static uint32_t *rank(const uint64_t *sizes, uint32_t n, double sign,
+                      struct arena *arena)
+{
+    struct ranked *ranked = ARENA_NEW(arena, struct ranked, n);
+    uint32_t *order = ARENA_NEW(arena, uint32_t, n);
+
+    for (uint32_t i = 0; i < n; i++)
+        ranked[i] = (struct ranked){sign * (double)sizes[i], i};
+    ranked_sort(ranked, n);
+    for (uint32_t i = 0; i < n; i++)
+        order[i] = ranked[i].idx;
+    return order;
+}
+
+/* The sum, or UINT64_MAX. */
+static uint64_t add_up(const uint64_t *sizes, uint32_t n)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        sum = saturating_add(sum, sizes[i]);
+    return sum;
+}
+
+enum bins_answer bins_pack(uint32_t *bin_of, const uint64_t *sizes, uint32_t n,
+                           const uint64_t *rooms, uint32_t n_bins,
+                           uint64_t max_work)
+{
+    const uint64_t all = add_up(sizes, n);
+    const uint32_t *items, *order;
+    enum bins_answer answer;
+    struct arena arena;
+    struct bins *bins;
+
+    if (all > add_up(rooms, n_bins))
+        return BINS_NONE;
+    if (n > MAX_ITEMS || n_bins > MAX_BINS || all > UINT64_MAX / MAX_BINS)
+        return BINS_GAVE_UP;
+    arena_init(&arena);
+    items = rank(sizes, n, -1, &arena);
+    order = rank(rooms, n_bins, 1, &arena);
+    bins = ARENA_NEW(&arena, struct bins, 1);
+    bins->n = n;
+    bins->n_bins = n_bins;
+    bins->sizes = ARENA_NEW(&arena, uint64_t, n);
+    bins->rooms = ARENA_NEW(&arena, uint64_t, n_bins);
+    bins->spare = ARENA_NEW(&arena, uint64_t, n_bins);
+    bins->bin_of = ARENA_NEW(&arena, uint32_t, n);
+    for (uint32_t i = 0; i < n; i++)
+        bins->sizes[i] = sizes[items[i]];
+    for (uint32_t b = 0; b < n_bins; b++)
+        bins->rooms[b] = rooms[order[b]] < all ? rooms[order[b]] : all;
+    rng_init(&bins->rng, SEED, n);
+    answer = search(bins, max_work);
+    for (uint32_t i = 0; i < n && answer == BINS_PACKED; i++)
+        bin_of[items[i]] = order[bins->bin_of[i]];
+    arena_release(&arena);
+    return answer;
+}
+
+/* --- whether a layout fits --- */
+
+/* A unit that stands whole, or nowhere. */
+static bool is_rigid(const struct parts *parts, uint32_t part)
+{
+    const struct part_unit *of = &parts->of[parts->parts[part].unit];
+
+    return of->kinds == SHARD_TABLE ||
+           parts->problem->tables[of->unit->tables[0]].group;
+}
+
+/* Puts the layout's pieces where they fit, those that may go anywhere; rigid
+ * ones alone, where that is asked for. */
+static enum bins_answer pack(struct snapshot *layout, const struct parts *parts,
+                             bool only_rigid, uint64_t max_work)
+{
+    uint32_t n_devices = parts->n_devices, n = 0;
+    uint64_t *sizes = mem_alloc(layout->n + n_devices, sizeof(*sizes));
+    uint64_t *rooms = sizes + layout->n;
+    uint32_t *pieces = mem_alloc(layout->n, 2 * sizeof(*pieces));
+    uint32_t *device_of = pieces + layout->n;
+    enum bins_answer answer = BINS_PACKED;
+
+    memcpy(rooms, parts->room_bytes, n_devices * sizeof(*rooms));
+    for (uint32_t i = 0; i < layout->n; i++) {
+        const struct change *piece = &layout->pieces[i];
+        uint64_t bytes = parts->parts[piece->part].bytes;
+
+        if (only_rigid && !is_rigid(parts, piece->part))
+            continue;
+        if (parts_can_move(parts, piece->part)) {
+            sizes[n] = bytes;
+            pieces[n++] = i;
+        } else if (bytes <= rooms[piece->device]) {
+            rooms[piece->device] -= bytes;
+        } else {
+            answer = BINS_NONE;
+        }
+    }
+    if (answer == BINS_PACKED)
+        answer = bins_pack(device_of, sizes, n, rooms, n_devices, max_work);
+    for (uint32_t k = 0; answer == BINS_PACKED && k < n; k++)
+        layout->pieces[pieces[k]].device = device_of[k];
+    mem_free(sizes);
+    mem_free(pieces);
+    return answer;
+}
+
+/* Packs a layout whose unit, which stands whole there, is cut into pieces of so
+ * many quanta. */
+static bool pour_unit(struct snapshot *out, const struct snapshot *layout,
+                      const struct parts *parts, uint32_t unit, uint32_t quanta)
+{
+    const struct part_unit *of = &parts->of[unit];
+
+    out->n = 0;
+    for (uint32_t i = 0; i < layout->n; i++)
+        if (parts->parts[layout->pieces[i].part].unit != unit)
+            snapshot_add(out, layout->pieces[i]);
+    for (uint32_t k = 0; k < of->n_quanta / quanta; k++)
+        snapshot_add(
+            out, (struct change){.piece = NO_PIECE,
+                                 .part = parts_of_quanta(parts, unit, quanta),
+                                 .range = k});
+    return pack(out, parts, false, POUR_WORK) == BINS_PACKED;
+}
+
+/* The finest pieces fill best, but each takes memory of its own. */
+static bool pour_any(struct snapshot *out, const struct snapshot *layout,
+                     const struct parts *parts)
+{
+    unsigned n_tried = 0;
+
+    for (uint32_t u = 0; u < parts->n_units && n_tried < MAX_POURED; u++) {
+        const struct part_unit *of = &parts->of[u];
+
+        if (of->whole == NO_PART || of->columns == NO_PART ||
+            of->unit->device >= 0)
+            continue;
+        n_tried++;
+        for (uint32_t quanta = 1; quanta < of->n_quanta; quanta *= 2)
+            if (of->n_quanta % quanta == 0 &&
+                pour_unit(out, layout, parts, u, quanta))
+                return true;
+    }
+    return false;
+}
+
+static bool are_alike(const struct snapshot *a, const struct snapshot *b)
+{
+    for (uint32_t i = 0; i < a->n && a->n == b->n; i++)
+        if (a->pieces[i].part != b->pieces[i].part)
+            return false;
+    return a->n == b->n;
+}
+
+/* Large pieces take the least memory in all, small ones fill the devices
+ * better. Layouts of pieces as large as may be, and of smaller ones; returns
+ * how many. */
+static unsigned list_layouts(struct snapshot *layouts,
+                             const struct parts *parts)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < N_SIZES; i++)
+        if (starts_by_memory(&layouts[n], parts, parts->most_room_bytes >> i,
+                             true))
+            n += !n || !are_alike(&layouts[n], &layouts[n - 1]);
+    return n;
+}
+
+static bool repair_any(struct snapshot *layouts, unsigned n,
+                       const struct parts *parts, unsigned patience,
+                       unsigned *which, struct fit_failure *failure)
+{
+    for (*which = 0; *which < n; ++*which) {
+        uint64_t lacking = temper_repair(&layouts[*which], parts, patience);
+
+        if (lacking < failure->lacking_bytes)
+            failure->lacking_bytes = lacking;
+        if (!lacking)
+            return true;
+    }
+    return false;
+}
+
+static bool pack_any(struct snapshot *layouts, unsigned n,
+                     const struct parts *parts, uint64_t max_work,
+                     unsigned *which)
+{
+    for (*which = 0; *which < n; ++*which)
+        if (pack(&layouts[*which], parts, false, max_work) == BINS_PACKED)
+            return true;
+    return false;
+}
+
+/* An exact packing may be found or ruled out at once, or take for ever; an
+ * annealing finds much, and proves nothing. So both, one after the other, each
+ * with little work first and with more in the end; *which is the layout that
+ * fits. */
+static bool try_hard(struct snapshot *layouts, unsigned n,
+                     const struct parts *parts, unsigned *which,
+                     struct fit_failure *failure)
+{
+    if (pack_any(layouts, n, parts, PACK_WORK, which))
+        return true;
+    failure->is_proven = pack(&layouts[0], parts, true, PACK_WORK) == BINS_NONE;
+    if (failure->is_proven)
+        return false;
+    if (repair_any(layouts, n, parts, 1, which, failure))
+        return true;
+    *which = n;
+    if (pour_any(&layouts[n], &layouts[0], parts))
+        return true;
+    return pack_any(layouts, 1, parts, LONG_WORK, which) ||
+           repair_any(layouts, n < 2 ? n : 2, parts, PATIENCE, which, failure);
+}
+
+bool fit_by_memory(struct snapshot *out, const struct parts *parts,
+                   enum fit_effort effort, struct fit_failure *failure)
+{
+    struct snapshot layouts[N_SIZES + 1] = {{0}};
+    bool is_found = false;
+    unsigned n, which = 0;
+
+    *failure = (struct fit_failure){.lacking_bytes = UINT64_MAX};
+    for (unsigned i = 0; i < N_SIZES; i++)
+        if (starts_by_memory(out, parts, parts->most_room_bytes >> i, false))
+            return true;
+    n = list_layouts(layouts, parts);
+    if (n && effort == FIT_QUICK)
+        is_found = pack_any(layouts, 1, parts, QUICK_WORK, &which);
+    else if (n)
+        is_found = try_hard(layouts, n, parts, &which, failure);
+    if (is_found) {
+        snapshot_copy(out, &layouts[which]);
+        (void)snapshot_join(out, parts);
+    }
+    for (unsigned i = 0; i <= N_SIZES; i++)
+        snapshot_release(&layouts[i]);
+    return is_found;
+}
