@@ -18,9 +18,11 @@
  *                      backward writes a dense gradient that is cleared before
  *                      and copied to where it is reduced; then the optimizer's
  *                      kernels go over the whole table, one after the other. Of
- *                      60 sets of replicas that an H100 ran half are within 9 %
+ *                      304 sets of replicas that an H100 ran half are within 7
+ * %
  *
- * Both were measured by tests/gpu/fbgemm_parts.py.
+ * Measured by tests/gpu/fbgemm_parts.py, compared by
+ * tests/gpu/replica_prices.py.
  */
 double roofline_groups_ms(const struct gpu_spec *spec, double n_shards,
                           double n_row_blocks, bool has_replicas);
