@@ -11,14 +11,11 @@
 
 enum split sample_split(const struct sample *sample)
 {
-    switch (sample->case_idx % 10) {
-    case 8:
-        return SPLIT_VALIDATION;
-    case 9:
-        return SPLIT_HELD_OUT;
-    default:
-        return SPLIT_TRAIN;
-    }
+    const uint64_t turn = sample->case_idx % 10;
+
+    return turn == 9   ? SPLIT_HELD_OUT
+           : turn == 8 ? SPLIT_VALIDATION
+                       : SPLIT_TRAIN;
 }
 
 bool sample_trains(const struct sample *sample)
@@ -260,6 +257,8 @@ struct mlp_batch batch_build(struct batch_builder *builder,
     const size_t n_totals = dataset->totals.n;
     uint32_t n_rows = 0, k = 0;
 
+    if (n > builder->max_samples)
+        n = builder->max_samples;
     builder->now++;
     for (size_t i = 0; i < n; i++) {
         const size_t at = chosen[i];

@@ -79,8 +79,8 @@ struct batch_builder {
 void batch_builder_init(struct batch_builder *builder,
                         const struct net_inputs *inputs, size_t max_samples,
                         struct arena *arena);
-/* The samples chosen[n] as a batch, times in builder->ms, their units in
- * builder->unit; valid until the next call. */
+/* The samples chosen[n], or the first max_samples of them, as a batch, times in
+ * builder->ms, their units in builder->unit; valid until the next call. */
 struct mlp_batch batch_build(struct batch_builder *builder,
                              const uint32_t *chosen, size_t n);
 

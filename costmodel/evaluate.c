@@ -48,7 +48,8 @@ void predict_dataset(const struct model *model, const struct dataset *dataset,
     struct net_inputs inputs;
     struct mlp_work work;
     struct arena arena;
-    uint32_t chosen[CHUNK];
+    struct mlp_batch batch;
+    uint32_t *all;
     float y[CHUNK];
 
     if (!dataset->n_samples)
@@ -58,16 +59,14 @@ void predict_dataset(const struct model *model, const struct dataset *dataset,
                     1, &arena);
     batch_builder_init(&builder, &inputs, CHUNK, &arena);
     mlp_work_init(&work, &model->mlp.shape, builder.max_rows, CHUNK, &arena);
-    for (size_t begin = 0, n; begin < dataset->n_samples; begin += n) {
-        struct mlp_batch batch;
-
-        n = dataset->n_samples - begin < CHUNK ? dataset->n_samples - begin
-                                               : CHUNK;
-        for (size_t i = 0; i < n; i++)
-            chosen[i] = (uint32_t)(begin + i);
-        batch = batch_build(&builder, chosen, n);
+    all = ARENA_NEW(&arena, uint32_t, dataset->n_samples);
+    for (uint32_t i = 0; i < dataset->n_samples; i++)
+        all[i] = i;
+    for (size_t begin = 0; begin < dataset->n_samples;
+         begin += batch.n_samples) {
+        batch = batch_build(&builder, all + begin, dataset->n_samples - begin);
         mlp_forward(&model->mlp, &batch, &work, y);
-        for (size_t i = 0; i < n; i++) {
+        for (size_t i = 0; i < batch.n_samples; i++) {
             ms[begin + i] = (double)y[i];
             if (model->estimate.totals.n)
                 ms[begin + i] =

@@ -186,17 +186,16 @@ static void update_average(struct run *run)
 
 static double train_epoch(struct run *run)
 {
+    struct mlp_batch batch;
     double loss = 0;
 
     rng_shuffle(&run->rng, run->train, run->n_train);
-    for (uint32_t begin = 0, n; begin < run->n_train; begin += n) {
+    for (size_t begin = 0; begin < run->n_train; begin += batch.n_samples) {
         double progress = (double)run->step / (double)run->n_steps;
         double rate = run->options->learning_rate;
-        struct mlp_batch batch;
 
-        n = run->n_train - begin < run->batch_size ? run->n_train - begin
-                                                   : run->batch_size;
-        batch = batch_build(&run->builder, run->train + begin, n);
+        batch = batch_build(&run->builder, run->train + begin,
+                            run->n_train - begin);
         loss += batch_loss(run, &run->mlp, &batch);
         mlp_backward(&run->mlp, &batch, &run->work, run->d_y, &run->grad);
         if (run->options->decay)
@@ -211,15 +210,13 @@ static double train_epoch(struct run *run)
 
 static double validate(struct run *run)
 {
+    struct mlp_batch batch;
     double loss = 0;
 
-    for (uint32_t begin = 0, n; begin < run->n_validation; begin += n) {
-        struct mlp_batch batch;
-
-        n = run->n_validation - begin < run->batch_size
-                ? run->n_validation - begin
-                : run->batch_size;
-        batch = batch_build(&run->builder, run->validation + begin, n);
+    for (size_t begin = 0; begin < run->n_validation;
+         begin += batch.n_samples) {
+        batch = batch_build(&run->builder, run->validation + begin,
+                            run->n_validation - begin);
         loss += batch_loss(run, &run->average, &batch);
     }
     return loss / run->n_validation;

@@ -21,19 +21,14 @@ static bool cpu_has_f16c(void)
 
 static bool cpu_has(enum cpu_isa isa)
 {
-    switch (isa) {
-    case CPU_AVX512:
-        return cpu_has(CPU_AVX2) && __builtin_cpu_supports("avx512f") &&
-               __builtin_cpu_supports("avx512bw") &&
-               __builtin_cpu_supports("avx512vl") &&
-               __builtin_cpu_supports("avx512dq");
-    case CPU_AVX2:
-        return __builtin_cpu_supports("avx2") &&
-               __builtin_cpu_supports("fma") && cpu_has_f16c();
-    case CPU_PORTABLE:
-        return true;
-    }
-    return false;
+    const bool avx2 = __builtin_cpu_supports("avx2") &&
+                      __builtin_cpu_supports("fma") && cpu_has_f16c();
+
+    return isa == CPU_PORTABLE ||
+           (avx2 && (isa == CPU_AVX2 || (__builtin_cpu_supports("avx512f") &&
+                                         __builtin_cpu_supports("avx512bw") &&
+                                         __builtin_cpu_supports("avx512vl") &&
+                                         __builtin_cpu_supports("avx512dq"))));
 }
 
 static const char *const isa_names[] = {"portable", "avx2", "avx512", NULL};

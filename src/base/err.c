@@ -32,20 +32,11 @@ int err_prefix(struct err *err, const char *fmt, ...)
 
 int err_exit_status(enum err_code code)
 {
-    switch (code) {
-    case ERR_NONE:
-        return 0;
-    case ERR_USAGE:
-    case ERR_OVERWRITE:
-        return 2;
-    case ERR_NO_PLAN:
-        return 3;
-    case ERR_INTERRUPTED:
-        return 130;
-    case ERR_INPUT:
-    case ERR_IO:
-    case ERR_DEVICE:
-        return 1;
-    }
-    return 1;
+    static const int statuses[] = {
+        [ERR_NONE] = 0,   [ERR_INPUT] = 1,         [ERR_IO] = 1,
+        [ERR_USAGE] = 2,  [ERR_OVERWRITE] = 2,     [ERR_NO_PLAN] = 3,
+        [ERR_DEVICE] = 1, [ERR_INTERRUPTED] = 130,
+    };
+
+    return statuses[code];
 }

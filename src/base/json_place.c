@@ -29,25 +29,14 @@ int place_error(const struct json_place *place, struct err *err,
 
 static const char *type_of(const json_t *value)
 {
-    if (!value)
-        return "absent";
-    switch (json_typeof(value)) {
-    case JSON_OBJECT:
-        return "an object";
-    case JSON_ARRAY:
-        return "a list";
-    case JSON_STRING:
-        return "a string";
-    case JSON_INTEGER:
-    case JSON_REAL:
-        return "a number";
-    case JSON_TRUE:
-    case JSON_FALSE:
-        return "true or false";
-    case JSON_NULL:
-        return "null";
-    }
-    return "something else";
+    static const char *const names[] = {
+        [JSON_OBJECT] = "an object",    [JSON_ARRAY] = "a list",
+        [JSON_STRING] = "a string",     [JSON_INTEGER] = "a number",
+        [JSON_REAL] = "a number",       [JSON_TRUE] = "true or false",
+        [JSON_FALSE] = "true or false", [JSON_NULL] = "null",
+    };
+
+    return value ? names[json_typeof(value)] : "absent";
 }
 
 int place_root(struct json_place *out, const json_t *root, const char *source,

@@ -6,13 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *table_fate_name(enum table_fate fate)
-{
-    static const char *const names[N_FATES] = {"kept", "moved", "changed",
-                                               "added", "removed"};
-
-    return names[fate];
-}
+const char *const table_fate_names[] = {"kept",  "moved",   "changed",
+                                        "added", "removed", NULL};
 
 static enum optimizer optimizer_of(const struct table_pieces *pieces,
                                    const struct shard *piece)

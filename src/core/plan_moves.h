@@ -32,7 +32,7 @@ enum table_fate {
     FATE_REMOVED  /* not under the new one */
 };
 #define N_FATES 5
-const char *table_fate_name(enum table_fate fate); /* "kept" ... */
+extern const char *const table_fate_names[]; /* "kept" ... NULL */
 
 struct move {
     uint32_t table; /* of the new plan */

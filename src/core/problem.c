@@ -371,27 +371,25 @@ static int compare_tables(const struct table *a, const struct table *b)
     return strcmp(a->name, b->name);
 }
 
-struct ranked_table {
-    const struct table *table;
-    uint32_t idx;
-};
-
-static int compare_ranked(const void *left, const void *right)
+/* Of one array: what is alike stays in its order. */
+static int compare_places(const void *left, const void *right)
 {
-    const struct ranked_table *a = left, *b = right;
-    int c = compare_tables(a->table, b->table);
+    const struct table *a = *(const struct table *const *)left;
+    const struct table *b = *(const struct table *const *)right;
+    int c = compare_tables(a, b);
 
-    return c ? c : (a->idx > b->idx) - (a->idx < b->idx);
+    return c ? c : (a > b) - (a < b);
 }
 
 void problem_canonical_order(const struct problem *problem, uint32_t *order)
 {
-    struct ranked_table *ranked = mem_alloc(problem->n_tables, sizeof(*ranked));
+    const struct table **sorted =
+        mem_alloc(problem->n_tables, sizeof(struct table *));
 
     for (size_t i = 0; i < problem->n_tables; i++)
-        ranked[i] = (struct ranked_table){&problem->tables[i], (uint32_t)i};
-    qsort(ranked, problem->n_tables, sizeof(*ranked), compare_ranked);
+        sorted[i] = &problem->tables[i];
+    qsort(sorted, problem->n_tables, sizeof(struct table *), compare_places);
     for (size_t i = 0; i < problem->n_tables; i++)
-        order[i] = ranked[i].idx;
-    mem_free(ranked);
+        order[i] = (uint32_t)(sorted[i] - problem->tables);
+    mem_free(sorted);
 }

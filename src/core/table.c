@@ -61,9 +61,8 @@ unsigned shard_kinds_from_list(const char *text, char separator)
 {
     unsigned kinds = 0;
 
-    for (;;) {
-        const char *end = strchr(text, separator);
-        size_t len = end ? (size_t)(end - text) : strlen(text), k = 0;
+    for (;; text++) {
+        size_t len = strcspn(text, (const char[]){separator, '\0'}), k = 0;
 
         while (k < N_SHARD_KINDS && (strlen(shard_traits[k].name) != len ||
                                      memcmp(shard_traits[k].name, text, len)))
@@ -71,9 +70,9 @@ unsigned shard_kinds_from_list(const char *text, char separator)
         if (k == N_SHARD_KINDS)
             return 0;
         kinds |= shard_traits[k].kind;
-        if (!end)
+        text += len;
+        if (!*text)
             return kinds;
-        text = end + 1;
     }
 }
 

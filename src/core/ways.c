@@ -54,17 +54,16 @@ static const char *shortage(const struct plan *plan, struct arena *arena)
 
 static bool is_same_set(const struct plan *a, const struct plan *b)
 {
-    if (a->n_shards != b->n_shards)
-        return false;
-    for (size_t i = 0; i < a->n_shards; i++) {
+    bool is_same = a->n_shards == b->n_shards;
+
+    for (size_t i = 0; is_same && i < a->n_shards; i++) {
         const struct shard *p = &a->shards[i], *q = &b->shards[i];
 
-        if (p->table != q->table || p->device != q->device ||
-            p->row_begin != q->row_begin || p->row_end != q->row_end ||
-            p->col_begin != q->col_begin || p->col_end != q->col_end)
-            return false;
+        is_same = p->table == q->table && p->device == q->device &&
+                  p->row_begin == q->row_begin && p->row_end == q->row_end &&
+                  p->col_begin == q->col_begin && p->col_end == q->col_end;
     }
-    return true;
+    return is_same;
 }
 
 static void add_way(struct finder *finder, const char *name,

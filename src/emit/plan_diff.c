@@ -79,7 +79,7 @@ static void print_movement(const struct plan_moves *moves, struct buf *out)
     for (size_t f = 0; f < N_FATES; f++)
         if (moves->n_fates[f])
             buf_printf(out, "%s%zu %s", n_shown++ ? ", " : "",
-                       moves->n_fates[f], table_fate_name((enum table_fate)f));
+                       moves->n_fates[f], table_fate_names[f]);
     buf_printf(out, "\n");
 }
 
@@ -152,7 +152,7 @@ static void print_tables(const struct plan_moves *moves,
 
         text_column(out, table->name, NAME_WIDTH);
         buf_printf(out, "  %-8s %13u %5u %10.3f %10.3f\n",
-                   table_fate_name(table->fate), table->n_before,
+                   table_fate_names[table->fate], table->n_before,
                    table->n_after, (double)table->bytes.moved / unit->n_bytes,
                    (double)table->bytes.added / unit->n_bytes);
     }
@@ -244,9 +244,9 @@ static json_t *json_tables(const struct plan_moves *moves)
             json_array_append_new(
                 list,
                 json_pack("{s:s, s:s, s:I, s:I, s:o}", "name", table->name,
-                          "fate", table_fate_name(table->fate), "pieces_before",
-                          (json_int_t)table->n_before, "pieces_after",
-                          (json_int_t)table->n_after, "bytes",
+                          "fate", table_fate_names[table->fate],
+                          "pieces_before", (json_int_t)table->n_before,
+                          "pieces_after", (json_int_t)table->n_after, "bytes",
                           json_bytes(&table->bytes)));
     }
     return list;

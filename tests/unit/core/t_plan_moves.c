@@ -116,7 +116,7 @@ static void check_cells(struct arena *arena)
                !moves.bytes.removed && moves.tables[0].fate == cases[i].fate,
            "a table %s: %" PRIu64 " move, %" PRIu64 " stay, %zu moves, %s",
            cases[i].what, moves.bytes.moved, moves.bytes.kept, moves.n_moves,
-           table_fate_name(moves.tables[0].fate));
+           table_fate_names[moves.tables[0].fate]);
     }
 }
 
