@@ -410,8 +410,8 @@ static struct fast_mlp_layer fold_scaling(const struct model *model,
     float *bias = ARENA_NEW(arena, float, mlp->shape.n_head);
 
     for (uint32_t o = 0; o < mlp->shape.n_head; o++) {
-        const float *from = mlp->w3 + (size_t)o * n_in;
-        double shift = (double)mlp->b3[o];
+        const float *from = mlp->layers[2].weight + (size_t)o * n_in;
+        double shift = (double)mlp->layers[2].bias[o];
 
         memcpy(weight + (size_t)o * n_in, from, n_embed * sizeof(*weight));
         for (uint32_t k = 0; k < mlp->shape.n_totals; k++) {
@@ -429,13 +429,16 @@ static void build_nets(struct learned *learned, struct arena *arena)
 {
     const struct mlp *mlp = &learned->model.mlp;
     const struct mlp_shape *shape = &mlp->shape;
+    const struct mlp_layer *layers = mlp->layers;
     const struct fast_mlp_layer table[] = {
-        {shape->n_features, shape->n_hidden, mlp->w1, mlp->b1, true},
-        {shape->n_hidden, shape->n_embed, mlp->w2, mlp->b2, true},
+        {shape->n_features, shape->n_hidden, layers[0].weight, layers[0].bias,
+         true},
+        {shape->n_hidden, shape->n_embed, layers[1].weight, layers[1].bias,
+         true},
     };
     const struct fast_mlp_layer head[] = {
         fold_scaling(&learned->model, arena),
-        {shape->n_head, 1, mlp->w4, mlp->b4, false},
+        {shape->n_head, 1, layers[3].weight, layers[3].bias, false},
     };
 
     fast_mlp_init(&learned->table, table, 2, NULL, NULL, cpu_isa_best(), arena);

@@ -16,61 +16,53 @@ static size_t head_inputs(const struct mlp_shape *shape)
     return (size_t)shape->n_embed + shape->n_totals;
 }
 
-size_t mlp_n_params(const struct mlp_shape *shape)
+/* Sets the layers' sizes, and where they lie from params on, where it is not
+ * NULL; returns how many numbers they take. */
+static size_t lay_out(struct mlp_layer layers[MLP_LAYERS],
+                      const struct mlp_shape *shape, float *params)
 {
-    const size_t n_features = shape->n_features, n_hidden = shape->n_hidden;
-    const size_t n_embed = shape->n_embed, n_head = shape->n_head;
+    const size_t n_in[] = {shape->n_features, shape->n_hidden,
+                           head_inputs(shape), shape->n_head};
+    const size_t n_out[] = {shape->n_hidden, shape->n_embed, shape->n_head, 1};
+    size_t n = 0;
 
-    return n_hidden * (n_features + 1) + n_embed * (n_hidden + 1) +
-           n_head * (head_inputs(shape) + 1) + n_head + 1;
+    for (int k = 0; k < MLP_LAYERS; k++) {
+        layers[k] = (struct mlp_layer){.n_in = n_in[k], .n_out = n_out[k]};
+        if (params) {
+            layers[k].weight = params + n;
+            layers[k].bias = params + n + n_out[k] * n_in[k];
+        }
+        n += n_out[k] * (n_in[k] + 1);
+    }
+    return n;
 }
 
-static float *take(float **next, size_t n)
+size_t mlp_n_params(const struct mlp_shape *shape)
 {
-    float *view = *next;
+    struct mlp_layer layers[MLP_LAYERS];
 
-    *next += n;
-    return view;
+    return lay_out(layers, shape, NULL);
 }
 
 void mlp_init(struct mlp *mlp, const struct mlp_shape *shape,
               struct arena *arena)
 {
-    float *next;
-
     mlp->shape = *shape;
     mlp->n_params = mlp_n_params(shape);
-    mlp->params = next = ARENA_NEW(arena, float, mlp->n_params);
-    mlp->w1 = take(&next, (size_t)shape->n_hidden * shape->n_features);
-    mlp->b1 = take(&next, shape->n_hidden);
-    mlp->w2 = take(&next, (size_t)shape->n_embed * shape->n_hidden);
-    mlp->b2 = take(&next, shape->n_embed);
-    mlp->w3 = take(&next, shape->n_head * head_inputs(shape));
-    mlp->b3 = take(&next, shape->n_head);
-    mlp->w4 = take(&next, shape->n_head);
-    mlp->b4 = take(&next, 1);
-    assert(next == mlp->params + mlp->n_params);
-}
-
-static void randomise_layer(struct rng *rng, float *weight, float *bias,
-                            size_t n_out, size_t n_in)
-{
-    const double reach = 1 / sqrt((double)n_in);
-
-    for (size_t i = 0; i < n_out * n_in; i++)
-        weight[i] = (float)(reach * (2 * rng_uniform(rng) - 1));
-    for (size_t i = 0; i < n_out; i++)
-        bias[i] = (float)(reach * (2 * rng_uniform(rng) - 1));
+    mlp->params = ARENA_NEW(arena, float, mlp->n_params);
+    lay_out(mlp->layers, shape, mlp->params);
 }
 
 void mlp_randomise(struct mlp *mlp, struct rng *rng)
 {
-    const struct mlp_shape *shape = &mlp->shape;
+    for (int k = 0; k < MLP_LAYERS; k++) {
+        const struct mlp_layer *layer = &mlp->layers[k];
+        const double reach = 1 / sqrt((double)layer->n_in);
 
-    randomise_layer(rng, mlp->w1, mlp->b1, shape->n_hidden, shape->n_features);
-    randomise_layer(rng, mlp->w2, mlp->b2, shape->n_embed, shape->n_hidden);
-    randomise_layer(rng, mlp->w3, mlp->b3, shape->n_head, head_inputs(shape));
-    randomise_layer(rng, mlp->w4, mlp->b4, 1, shape->n_head);
+        /* The biases stand behind the weights. */
+        for (size_t i = 0; i < layer->n_out * (layer->n_in + 1); i++)
+            layer->weight[i] = (float)(reach * (2 * rng_uniform(rng) - 1));
+    }
 }
 
 void mlp_work_init(struct mlp_work *work, const struct mlp_shape *shape,
@@ -88,38 +80,42 @@ void mlp_work_init(struct mlp_work *work, const struct mlp_shape *shape,
     work->d_h3 = ARENA_NEW(arena, float, max_samples * shape->n_head);
 }
 
-/* out[n][n_out] = relu(in weight' + bias) */
-static void layer_forward(float *out, const float *in, const float *weight,
-                          const float *bias, size_t n, size_t n_out,
-                          size_t n_in)
+/* out[n][n_out] = in weight' + bias, of a hidden layer what is above 0 */
+static void layer_forward(const struct mlp_layer *layer, const float *in,
+                          size_t n, bool is_hidden, float *out)
 {
-    gemm(false, true, n, n_out, n_in, in, weight, 0, out);
-    for (size_t i = 0; i < n; i++) {
-        float *row = out + i * n_out;
+    const size_t n_out = layer->n_out;
 
+    gemm(false, true, n, n_out, layer->n_in, in, layer->weight, 0, out);
+    for (size_t i = 0; i < n; i++, out += n_out)
         for (size_t o = 0; o < n_out; o++) {
-            float x = row[o] + bias[o];
+            const float x = out[o] + layer->bias[o];
 
-            row[o] = x > 0 ? x : 0;
+            out[o] = x > 0 || !is_hidden ? x : 0;
         }
-    }
 }
 
-/* d_out becomes the derivative before the ReLU, and its column sums that of
- * the bias. */
-static void relu_backward(float *d_out, const float *out, float *d_bias,
-                          size_t n, size_t n_out)
+/* d_out[n][n_out] becomes the derivative before the ReLU. */
+static void relu_backward(float *d_out, const float *out, size_t n)
 {
-    memset(d_bias, 0, n_out * sizeof(*d_bias));
-    for (size_t i = 0; i < n; i++) {
-        const float *y = out + i * n_out;
-        float *d = d_out + i * n_out;
+    for (size_t i = 0; i < n; i++)
+        d_out[i] = out[i] > 0 ? d_out[i] : 0;
+}
 
-        for (size_t o = 0; o < n_out; o++) {
-            d[o] = y[o] > 0 ? d[o] : 0;
-            d_bias[o] += d[o];
-        }
-    }
+/* The derivatives of a layer, and of its inputs, where d_in is not NULL. */
+static void layer_backward(const struct mlp_layer *layer, const float *in,
+                           const float *d_out, size_t n,
+                           const struct mlp_layer *grad, float *d_in)
+{
+    const size_t n_out = layer->n_out, n_in = layer->n_in;
+
+    memset(grad->bias, 0, n_out * sizeof(*grad->bias));
+    for (size_t i = 0; i < n; i++)
+        for (size_t o = 0; o < n_out; o++)
+            grad->bias[o] += d_out[i * n_out + o];
+    gemm(true, false, n_out, n_in, n, d_out, in, 0, grad->weight);
+    if (d_in)
+        gemm(false, false, n, n_in, n_out, d_out, layer->weight, 0, d_in);
 }
 
 static void add_row(float *sum, float weight, const float *more, size_t n)
@@ -151,54 +147,42 @@ void mlp_forward(const struct mlp *mlp, const struct mlp_batch *batch,
                  struct mlp_work *work, float *y)
 {
     const struct mlp_shape *shape = &mlp->shape;
-    const size_t n_embed = shape->n_embed, n = batch->n_samples;
+    const struct mlp_layer *layers = mlp->layers;
+    const size_t n_rows = batch->n_rows, n = batch->n_samples;
 
     assert(batch->totals || !shape->n_totals);
-    assert(batch->n_rows <= work->max_rows && n <= work->max_samples);
-    layer_forward(work->h1, batch->x, mlp->w1, mlp->b1, batch->n_rows,
-                  shape->n_hidden, shape->n_features);
-    layer_forward(work->h2, work->h1, mlp->w2, mlp->b2, batch->n_rows, n_embed,
-                  shape->n_hidden);
-    sum_embeddings(batch, work, n_embed, shape->n_totals);
-    layer_forward(work->h3, work->s, mlp->w3, mlp->b3, n, shape->n_head,
-                  head_inputs(shape));
-    gemm(false, true, n, 1, shape->n_head, work->h3, mlp->w4, 0, y);
-    for (size_t i = 0; i < n; i++)
-        y[i] += mlp->b4[0];
+    assert(n_rows <= work->max_rows && n <= work->max_samples);
+    layer_forward(&layers[0], batch->x, n_rows, true, work->h1);
+    layer_forward(&layers[1], work->h1, n_rows, true, work->h2);
+    sum_embeddings(batch, work, shape->n_embed, shape->n_totals);
+    layer_forward(&layers[2], work->s, n, true, work->h3);
+    layer_forward(&layers[3], work->h3, n, false, y);
 }
 
 void mlp_backward(const struct mlp *mlp, const struct mlp_batch *batch,
                   struct mlp_work *work, const float *d_y, struct mlp *grad)
 {
     const struct mlp_shape *shape = &mlp->shape;
-    const size_t n_embed = shape->n_embed, n_hidden = shape->n_hidden;
-    const size_t n_head = shape->n_head, n = batch->n_samples;
-    const size_t n_in = head_inputs(shape);
+    const struct mlp_layer *layers = mlp->layers, *to = grad->layers;
+    const size_t n_embed = shape->n_embed, n_in = head_inputs(shape);
+    const size_t n_rows = batch->n_rows, n = batch->n_samples;
 
-    grad->b4[0] = 0;
-    for (size_t i = 0; i < n; i++)
-        grad->b4[0] += d_y[i];
-    gemm(true, false, 1, n_head, n, d_y, work->h3, 0, grad->w4);
-    gemm(false, false, n, n_head, 1, d_y, mlp->w4, 0, work->d_h3);
-    relu_backward(work->d_h3, work->h3, grad->b3, n, n_head);
-    gemm(true, false, n_head, n_in, n, work->d_h3, work->s, 0, grad->w3);
-    gemm(false, false, n, n_in, n_head, work->d_h3, mlp->w3, 0, work->d_s);
+    layer_backward(&layers[3], work->h3, d_y, n, &to[3], work->d_h3);
+    relu_backward(work->d_h3, work->h3, n * shape->n_head);
+    layer_backward(&layers[2], work->s, work->d_h3, n, &to[2], work->d_s);
 
     /* A table's row gets the sum over the samples that it is in. */
-    memset(work->d_h2, 0, batch->n_rows * n_embed * sizeof(*work->d_h2));
+    memset(work->d_h2, 0, n_rows * n_embed * sizeof(*work->d_h2));
     for (size_t i = 0; i < n; i++)
         for (size_t j = batch->first[i]; j < batch->first[i + 1]; j++)
             add_row(work->d_h2 + batch->row[j] * n_embed,
                     batch->weight ? batch->weight[j] : 1, work->d_s + i * n_in,
                     n_embed);
-    relu_backward(work->d_h2, work->h2, grad->b2, batch->n_rows, n_embed);
-    gemm(true, false, n_embed, n_hidden, batch->n_rows, work->d_h2, work->h1, 0,
-         grad->w2);
-    gemm(false, false, batch->n_rows, n_hidden, n_embed, work->d_h2, mlp->w2, 0,
-         work->d_h1);
-    relu_backward(work->d_h1, work->h1, grad->b1, batch->n_rows, n_hidden);
-    gemm(true, false, n_hidden, shape->n_features, batch->n_rows, work->d_h1,
-         batch->x, 0, grad->w1);
+    relu_backward(work->d_h2, work->h2, n_rows * n_embed);
+    layer_backward(&layers[1], work->h1, work->d_h2, n_rows, &to[1],
+                   work->d_h1);
+    relu_backward(work->d_h1, work->h1, n_rows * shape->n_hidden);
+    layer_backward(&layers[0], batch->x, work->d_h1, n_rows, &to[0], NULL);
 }
 
 void adam_init(struct adam *adam, size_t n, struct arena *arena)

@@ -28,19 +28,19 @@ struct mlp_shape {
     uint32_t n_totals; /* inputs of the head beside the sum; 0 as published */
 };
 
-/* Also holds a gradient. One block; the views point into it. */
+#define MLP_LAYERS 4
+struct mlp_layer {
+    size_t n_in, n_out;
+    float *weight; /* [n_out][n_in] */
+    float *bias;   /* [n_out] */
+};
+
+/* Also holds a gradient. One block; the layers point into it. */
 struct mlp {
     struct mlp_shape shape;
     size_t n_params;
     float *params; /* in the arena: w1 b1 w2 b2 w3 b3 w4 b4 */
-    float *w1;     /* [n_hidden][n_features] */
-    float *b1;     /* [n_hidden] */
-    float *w2;     /* [n_embed][n_hidden] */
-    float *b2;     /* [n_embed] */
-    float *w3;     /* [n_head][n_embed + n_totals] */
-    float *b3;     /* [n_head] */
-    float *w4;     /* [1][n_head] */
-    float *b4;     /* [1] */
+    struct mlp_layer layers[MLP_LAYERS];
 };
 
 size_t mlp_n_params(const struct mlp_shape *shape);

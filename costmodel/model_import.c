@@ -9,13 +9,12 @@
 /* The layers of a compute net, in the order of struct mlp. */
 static const char *const layer_names[] = {"t_hidden.0", "t_hidden.1",
                                           "c_hidden.0", "c_hidden.1"};
-enum { N_LAYERS = 4 };
 
 static int check_layers(const struct net_file *file, struct err *err)
 {
-    bool fits = file->n_layers == N_LAYERS;
+    bool fits = file->n_layers == MLP_LAYERS;
 
-    for (uint32_t k = 0; k < N_LAYERS && fits; k++)
+    for (uint32_t k = 0; k < MLP_LAYERS && fits; k++)
         fits = !strcmp(file->names[k], layer_names[k]);
     if (!fits || file->layers[1].n_out > MODEL_MAX_EMBED ||
         file->layers[3].n_out != 1)
@@ -27,13 +26,6 @@ static int check_layers(const struct net_file *file, struct err *err)
     return 0;
 }
 
-static void copy_layer(float *weight, float *bias,
-                       const struct fast_mlp_layer *layer)
-{
-    memcpy(weight, layer->weight, sizeof(*weight) * layer->n_in * layer->n_out);
-    memcpy(bias, layer->bias, sizeof(*bias) * layer->n_out);
-}
-
 static void take_net(struct model *model, const struct net_file *file,
                      struct arena *arena)
 {
@@ -42,10 +34,13 @@ static void take_net(struct model *model, const struct net_file *file,
                                     layers[1].n_out, layers[2].n_out, 0};
 
     mlp_init(&model->mlp, &shape, arena);
-    copy_layer(model->mlp.w1, model->mlp.b1, &layers[0]);
-    copy_layer(model->mlp.w2, model->mlp.b2, &layers[1]);
-    copy_layer(model->mlp.w3, model->mlp.b3, &layers[2]);
-    copy_layer(model->mlp.w4, model->mlp.b4, &layers[3]);
+    for (int k = 0; k < MLP_LAYERS; k++) {
+        const struct mlp_layer *to = &model->mlp.layers[k];
+
+        memcpy(to->weight, layers[k].weight,
+               to->n_out * to->n_in * sizeof(*to->weight));
+        memcpy(to->bias, layers[k].bias, to->n_out * sizeof(*to->bias));
+    }
 }
 
 int model_import(struct model *model, const char *dir, struct arena *arena,

@@ -262,12 +262,14 @@ static void take_weights(struct model *model, const struct run *run,
 {
     const struct mlp_shape *shape = &run->mlp.shape;
     const double scale = shape->n_totals ? 1 : run->scale;
+    const struct mlp_layer *last;
 
     mlp_init(&model->mlp, shape, arena);
     memcpy(model->mlp.params, best, run->mlp.n_params * sizeof(*best));
+    last = &model->mlp.layers[MLP_LAYERS - 1];
     for (uint32_t i = 0; i < shape->n_head; i++)
-        model->mlp.w4[i] = (float)((double)model->mlp.w4[i] * scale);
-    model->mlp.b4[0] = (float)((double)model->mlp.b4[0] * scale);
+        last->weight[i] = (float)((double)last->weight[i] * scale);
+    last->bias[0] = (float)((double)last->bias[0] * scale);
 }
 
 static void describe(struct model *model, const struct run *run,

@@ -107,7 +107,7 @@ static void test_gradients(uint64_t seed, bool has_totals)
     struct mlp_work work;
     float y[N_SAMPLES];
     double want[N_SAMPLES], *params;
-    const float *begins[9];
+    const float *begins[9] = {NULL};
 
     set_up(&f, seed, has_totals);
     mlp_init(&grad, &f.mlp.shape, &f.arena);
@@ -120,11 +120,11 @@ static void test_gradients(uint64_t seed, bool has_totals)
     forward(&f, params, want);
     for (size_t i = 0; i < N_SAMPLES; i++)
         is_near((double)y[i], want[i], 1e-5, "output as in double precision");
-    memcpy(begins,
-           (const float *[]){grad.w1, grad.b1, grad.w2, grad.b2, grad.w3,
-                             grad.b3, grad.w4, grad.b4,
-                             grad.params + grad.n_params},
-           sizeof(begins));
+    for (size_t k = 0; k < MLP_LAYERS; k++) {
+        begins[2 * k] = grad.layers[k].weight;
+        begins[2 * k + 1] = grad.layers[k].bias;
+    }
+    begins[8] = grad.params + grad.n_params;
     for (size_t k = 0; k < 8; k++) {
         double worst = 0, largest = 0;
 

@@ -473,10 +473,10 @@ static void test_broken_frames(void)
     small_model(&model, &arena);
     root = model_to_json(&model);
     header = json_to_text(root);
-    model.mlp.w3[1] = NAN;
+    model.mlp.layers[2].weight[1] = NAN;
     file = write_by_hand(header, &model, model.mlp.n_params, &len, &arena);
     refuses(file, len, "weight 27 is not a finite number", &arena);
-    model.mlp.w3[1] = -INFINITY;
+    model.mlp.layers[2].weight[1] = -INFINITY;
     file = write_by_hand(header, &model, model.mlp.n_params, &len, &arena);
     refuses(file, len, "weight 27 is not a finite number", &arena);
     file = write_by_hand(header, &model, model.mlp.n_params - 1, &len, &arena);
