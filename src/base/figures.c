@@ -110,20 +110,12 @@ void figures_row(const struct figure *figures, const void *row, struct buf *out)
     buf_add(out, "\n", 1);
 }
 
+/* A count that saturated stays a large number. */
 static json_t *json_of(const struct figure *figure, const void *row)
 {
-    uint64_t count;
-
-    if (figure->type == MEMBER_REAL)
-        return json_real_or_null(real_of(figure, row));
-    if (figure->type == MEMBER_TEXT)
-        return text_of(figure, row) ? json_string(text_of(figure, row))
-                                    : json_null();
-    count = count_of(figure, row);
-    if (figure->type == MEMBER_BOOL)
-        return json_boolean(count);
-    /* JSON has no unsigned 64-bit numbers; what saturated stays large. */
-    return json_integer(count > INT64_MAX ? INT64_MAX : (json_int_t)count);
+    if (figure->type == MEMBER_U64 && count_of(figure, row) > INT64_MAX)
+        return json_integer(INT64_MAX);
+    return json_member(figure->type, (const char *)row + figure->offset);
 }
 
 json_t *figures_object(const struct figure *figures, const void *row)

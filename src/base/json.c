@@ -2,6 +2,7 @@
 #include "base/json.h"
 
 #include "base/mem.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -37,6 +38,38 @@ json_t *json_whole(uint64_t value)
         return json_integer((json_int_t)value);
     snprintf(digits, sizeof(digits), "%" PRIu64, value);
     return json_string(digits);
+}
+
+/* Texts are UTF-8 when they are printable. */
+static json_t *from_text(const char *text)
+{
+    struct arena scratch;
+    json_t *value;
+
+    if (!text)
+        return json_null();
+    arena_init(&scratch);
+    value = json_string(text_shown(text, &scratch));
+    arena_release(&scratch);
+    return value;
+}
+
+json_t *json_member(enum member_type type, const void *at)
+{
+    switch (type) {
+    case MEMBER_U32:
+        return json_integer(*(const uint32_t *)at);
+    case MEMBER_U64:
+        return json_whole(*(const uint64_t *)at);
+    case MEMBER_REAL:
+        return json_real_or_null(*(const double *)at);
+    case MEMBER_BOOL:
+        return json_boolean(*(const bool *)at);
+    case MEMBER_TEXT:
+    case MEMBER_HASH:
+        return from_text(*(const char *const *)at);
+    }
+    return NULL;
 }
 
 char *json_to_text(const json_t *root)

@@ -3,11 +3,9 @@
 #define NEUROSHARD_BASE_JSON_H
 
 #include "base/err.h"
+#include "base/member.h"
 
 #include <jansson.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 /*
  * jansson bent into this project's shape; what stands in a document is read by
@@ -28,6 +26,9 @@ json_t *json_real_or_null(double value);
 /* A whole number, or, as JSON readers lose what is beyond 2^63 - 1, a string of
  * digits. */
 json_t *json_whole(uint64_t value);
+/* The member at that place: a number as above, true or false, or a text, null
+ * for none, quoted where it is not printable. */
+json_t *json_member(enum member_type type, const void *at);
 
 /* Indented text of root with numbers that read back the same, ends in a
  * newline; the caller frees it with mem_free (or free). */

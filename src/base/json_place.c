@@ -221,37 +221,10 @@ int place_fields(void *out, const struct json_place *place,
     return 0;
 }
 
-/* Texts are UTF-8 when they are printable. */
-static json_t *from_text(const char *text)
-{
-    struct arena scratch;
-    json_t *value;
-
-    if (!text)
-        return json_null();
-    arena_init(&scratch);
-    value = json_string(text_shown(text, &scratch));
-    arena_release(&scratch);
-    return value;
-}
-
 static json_t *from_field(const struct place_field *field, const void *at)
 {
-    switch (field->type) {
-    case MEMBER_U32:
-        return field->names ? json_string(field->names[*(const uint32_t *)at])
-                            : json_integer(*(const uint32_t *)at);
-    case MEMBER_U64:
-        return json_whole(*(const uint64_t *)at);
-    case MEMBER_REAL:
-        return json_real_or_null(*(const double *)at);
-    case MEMBER_BOOL:
-        return json_boolean(*(const bool *)at);
-    case MEMBER_TEXT:
-    case MEMBER_HASH:
-        return from_text(*(const char *const *)at);
-    }
-    return NULL;
+    return field->names ? json_string(field->names[*(const uint32_t *)at])
+                        : json_member(field->type, at);
 }
 
 void place_set_fields(json_t *object, const void *row,

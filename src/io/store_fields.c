@@ -3,7 +3,7 @@
 
 #include "base/text.h"
 
-#include <math.h>
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -144,9 +144,11 @@ void store_expand(struct buf *sql, const char *template)
         if (!at[len])
             return;
         name = at + len + 1 + is_values;
-        while (strncmp(list->name, name, strlen(list->name)) ||
-               name[strlen(list->name)] != '}')
+        while (list < store_lists + N_LISTS &&
+               (strncmp(list->name, name, strlen(list->name)) ||
+                name[strlen(list->name)] != '}'))
             list++;
+        assert(list < store_lists + N_LISTS);
         for (size_t c = 0; c < list->n; c++)
             buf_printf(sql, "%s%s", c ? ", " : "",
                        is_values ? "?" : list->columns[c].name);
