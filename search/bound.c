@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/bound.h"
 
-#include "search/search.h"
-
 #include <math.h>
-#include <string.h>
 
 /* Of a bisection. */
 #define N_STEPS 40
@@ -53,22 +50,19 @@ struct choices {
     uint32_t n_single;
     struct tiling *tilings; /* [n_tilings] */
     uint32_t n_tilings;
+    struct toll free;     /* the cheapest at free_price without a limit */
+    double everywhere_ms; /* find_everywhere, and room for it */
+    double next_ms;
 };
 
-const char *bound_term_name(enum bound_term term)
-{
-    switch (term) {
-    case BOUND_MEAN:
-        return "mean load";
-    case BOUND_PIECE:
-        return "largest piece";
-    case BOUND_MEMORY:
-        return "memory";
-    case BOUND_NONE:
-        break;
-    }
-    return NULL;
-}
+struct proof {
+    const struct parts *parts;
+    struct choices *choices;  /* [n_units] */
+    double all_everywhere_ms; /* their sum */
+    double free_price;        /* NAN before */
+    struct toll *room;        /* of tile */
+    double room_bytes, n_devices;
+};
 
 static struct toll toll_of_shard(const struct parts *parts,
                                  const struct shard *shard, double *vector)
@@ -124,62 +118,47 @@ static void add_tiling(struct choices *choices, const struct parts *parts,
     }
 }
 
-/* All pieces of a part that stands so often. */
-static struct toll toll_of_part(const struct parts *parts, uint32_t part,
-                                double n)
+static struct toll toll_of_form(const struct parts *parts,
+                                const struct form *form)
 {
-    double ms = parts->alone_ms[part], bytes = (double)parts->parts[part].bytes;
+    struct toll toll = {form->load_ms, form->bytes, form->peak_ms, 0};
+    const struct cut *cut;
 
-    return (struct toll){(n - 1) * ms + ms, (n - 1) * bytes + bytes, ms,
-                         n > 1 ? ms : 0};
+    if (form->kind == FORM_REPLICA)
+        toll.everywhere_ms = form->peak_ms;
+    if (form->kind != FORM_CUT)
+        return toll;
+    cut = &parts->cuts[form->n];
+    if (is_everywhere(parts, cut))
+        toll.everywhere_ms =
+            fmin(parts->alone_ms[cut->block], parts->alone_ms[cut->last]);
+    return toll;
 }
 
-static struct toll toll_of_blocks(const struct parts *parts,
-                                  const struct cut *cut)
-{
-    struct toll sum = {.everywhere_ms = INFINITY};
-
-    for (uint32_t b = 0; b < cut->n_blocks; b++) {
-        struct toll one = toll_of_part(parts, parts_of_block(cut, b), 1);
-
-        sum.ms += one.ms;
-        sum.bytes += one.bytes;
-        sum.peak_ms = fmax(sum.peak_ms, one.peak_ms);
-        sum.everywhere_ms = fmin(sum.everywhere_ms, one.ms);
-    }
-    if (!is_everywhere(parts, cut))
-        sum.everywhere_ms = 0;
-    return sum;
-}
-
+/* Even columns are a tiling, and so are those of row blocks: of each number of
+ * blocks that there is, the cut into the fewest ranges stands for all. */
 static void collect(struct choices *choices, const struct parts *parts,
                     uint32_t unit, double *vector, struct arena *arena)
 {
     const struct part_unit *of = &parts->of[unit];
-    double n_devices = parts->n_devices;
     uint32_t dim = parts->problem->tables[of->unit->tables[0]].dim;
     uint32_t fewest_ranges = of->kinds & SHARD_ROW ? 1 : 2;
 
-    *choices = (struct choices){0};
-    choices->single = ARENA_NEW(arena, struct toll, 2 + of->n_cuts);
-    choices->tilings = ARENA_NEW(arena, struct tiling, 1 + of->n_cuts);
-    if (of->whole != NO_PART)
-        choices->single[choices->n_single++] =
-            toll_of_part(parts, of->whole, 1);
-    if (of->replica != NO_PART)
-        choices->single[choices->n_single++] =
-            toll_of_part(parts, of->replica, n_devices);
+    *choices = (struct choices){
+        .single = ARENA_NEW(arena, struct toll, of->n_forms),
+        .tilings = ARENA_NEW(arena, struct tiling, 1 + of->n_cuts)};
     if (of->columns != NO_PART)
         add_tiling(choices, parts, unit, NULL, vector, arena);
-    for (uint32_t c = of->first_cut; c < of->first_cut + of->n_cuts; c++) {
-        const struct cut *cut = &parts->cuts[c];
+    for (uint32_t i = 0; i < of->n_forms; i++) {
+        const struct form *form = &of->forms[i];
+        const struct cut *cut =
+            form->kind == FORM_CUT ? &parts->cuts[form->n] : NULL;
 
-        if (cut->n_ranges > fewest_ranges)
-            continue; /* is a tiling of the cut into as many blocks */
-        if (cut->n_ranges == 1)
-            choices->single[choices->n_single++] = toll_of_blocks(parts, cut);
-        if (!cut->stands && (of->kinds & SHARD_GRID) &&
-            dim % TABLE_COLUMN_STEP == 0 && dim > TABLE_COLUMN_STEP)
+        if (form->kind != FORM_COLUMNS && (!cut || cut->n_ranges == 1))
+            choices->single[choices->n_single++] = toll_of_form(parts, form);
+        if (cut && cut->n_ranges <= fewest_ranges && !cut->stands &&
+            (of->kinds & SHARD_GRID) && dim % TABLE_COLUMN_STEP == 0 &&
+            dim > TABLE_COLUMN_STEP)
             add_tiling(choices, parts, unit, cut, vector, arena);
     }
 }
@@ -237,19 +216,6 @@ static struct toll cheapest(const struct choices *choices,
     return best;
 }
 
-struct proof {
-    const struct parts *parts;
-    struct choices *choices;  /* [n_units] */
-    double *everywhere_ms;    /* [n_units]: find_everywhere */
-    double *next_ms;          /* [n_units]: its room */
-    double all_everywhere_ms; /* their sum */
-    struct toll *free;        /* [n_units]: the cheapest at free_price where
-                                 nothing is limited */
-    double free_price;        /* NAN before */
-    struct toll *room;
-    double room_bytes, n_devices;
-};
-
 /* What a unit whose pieces are no dearer than that has on each device, however
  * it is cut. */
 static double everywhere(const struct choices *choices, double limit_ms)
@@ -276,7 +242,8 @@ static double everywhere(const struct choices *choices, double limit_ms)
 static double limit_of(const struct proof *proof, uint32_t unit,
                        double total_ms)
 {
-    return total_ms - (proof->all_everywhere_ms - proof->everywhere_ms[unit]);
+    return total_ms -
+           (proof->all_everywhere_ms - proof->choices[unit].everywhere_ms);
 }
 
 /* In a plan of that total: pieces that are limited have to be cut, some of them
@@ -285,18 +252,19 @@ static void find_everywhere(struct proof *proof, double total_ms)
 {
     uint32_t n = proof->parts->n_units;
 
-    memset(proof->everywhere_ms, 0, n * sizeof(*proof->everywhere_ms));
+    for (uint32_t u = 0; u < n; u++)
+        proof->choices[u].everywhere_ms = 0;
     proof->all_everywhere_ms = 0;
     for (unsigned i = 0; i < N_ROUNDS && isfinite(total_ms); i++) {
         double sum = 0;
 
         for (uint32_t u = 0; u < n; u++)
-            sum += proof->next_ms[u] =
+            sum += proof->choices[u].next_ms =
                 everywhere(&proof->choices[u], limit_of(proof, u, total_ms));
         if (sum <= proof->all_everywhere_ms)
             break;
-        memcpy(proof->everywhere_ms, proof->next_ms,
-               n * sizeof(*proof->next_ms));
+        for (uint32_t u = 0; u < n; u++)
+            proof->choices[u].everywhere_ms = proof->choices[u].next_ms;
         proof->all_everywhere_ms = sum;
     }
 }
@@ -308,8 +276,8 @@ static struct toll least_of_unit(struct proof *proof, uint32_t unit,
     const struct terms_of_trade terms = {price,
                                          limit_of(proof, unit, total_ms)};
 
-    if (proof->free[unit].peak_ms <= terms.limit_ms)
-        return proof->free[unit];
+    if (proof->choices[unit].free.peak_ms <= terms.limit_ms)
+        return proof->choices[unit].free;
     return cheapest(&proof->choices[unit], &terms, proof->room);
 }
 
@@ -323,7 +291,8 @@ static struct toll least_toll(struct proof *proof, double price,
 
     for (uint32_t u = 0;
          proof->free_price != price && u < proof->parts->n_units; u++)
-        proof->free[u] = cheapest(&proof->choices[u], &free, proof->room);
+        proof->choices[u].free =
+            cheapest(&proof->choices[u], &free, proof->room);
     proof->free_price = price;
     find_everywhere(proof, total_ms);
     for (uint32_t u = 0; u < proof->parts->n_units; u++) {
@@ -394,75 +363,75 @@ static double meet(struct proof *proof, double price, double low)
     return low;
 }
 
-static void raise_bound(struct bound *bound, enum bound_term term, double ms)
+static const char by_piece[] = "largest piece";
+
+static void raise_bound(struct proven *proven, const char *term, double ms)
 {
-    if (ms > bound->ms * (1 + TOLERANCE))
-        *bound = (struct bound){ms, term, 0};
+    if (ms > proven->ms * (1 + TOLERANCE))
+        *proven = (struct proven){ms, term, NULL};
 }
 
-/* The unit that the limit makes dearest: its whole would be the largest. */
-static uint32_t limited_unit(struct proof *proof, double total_ms)
+/* The table that the limit makes dearest: its whole would be the largest
+ * piece. */
+static const char *limited_table(struct proof *proof, double total_ms)
 {
+    const struct parts *parts = proof->parts;
     const struct terms_of_trade free = {0, INFINITY};
-    uint32_t unit = 0;
+    uint32_t table = 0;
     double most = -INFINITY;
 
     find_everywhere(proof, total_ms);
-    for (uint32_t u = 0; u < proof->parts->n_units; u++) {
+    for (uint32_t u = 0; u < parts->n_units; u++) {
         const struct terms_of_trade limited = {0, limit_of(proof, u, total_ms)};
         double ms = cheapest(&proof->choices[u], &limited, proof->room).ms -
                     cheapest(&proof->choices[u], &free, proof->room).ms;
 
         if (ms > most) {
             most = ms;
-            unit = u;
+            table = parts->of[u].unit->tables[0];
         }
     }
-    return unit;
+    return parts->problem->tables[table].name;
 }
 
-static void prove(struct bound *bound, struct proof *proof)
+static void prove(struct proven *proven, struct proof *proof)
 {
     double price = best_price(proof);
 
-    *bound = (struct bound){proven_ms(proof, 0, INFINITY), BOUND_MEAN, 0};
-    raise_bound(bound, BOUND_MEMORY, proven_ms(proof, price, INFINITY));
-    raise_bound(bound, BOUND_PIECE, meet(proof, price, bound->ms));
+    *proven = (struct proven){proven_ms(proof, 0, INFINITY), "mean load", NULL};
+    raise_bound(proven, "memory", proven_ms(proof, price, INFINITY));
+    raise_bound(proven, by_piece, meet(proof, price, proven->ms));
     if (price > 0)
-        raise_bound(bound, BOUND_PIECE, meet(proof, 0, bound->ms));
-    if (bound->term == BOUND_PIECE)
-        bound->unit = limited_unit(proof, bound->ms);
-    bound->ms *= 1 - TOLERANCE;
+        raise_bound(proven, by_piece, meet(proof, 0, proven->ms));
+    if (proven->term == by_piece)
+        proven->table = limited_table(proof, proven->ms);
+    proven->ms *= 1 - TOLERANCE;
 }
 
-void bound_find(struct bound *bound, const struct parts *parts)
+void bound_find(struct proven *proven, const struct parts *parts)
 {
-    struct proof proof = {.parts = parts, .n_devices = parts->n_devices};
+    struct proof proof = {
+        .parts = parts, .free_price = NAN, .n_devices = parts->n_devices};
     uint32_t widest = 0;
     struct arena arena;
     double *vector;
 
-    *bound = (struct bound){NAN, BOUND_NONE, 0};
+    *proven = (struct proven){.ms = NAN};
     if (!parts->oracle->is_additive || !parts->oracle->ops->terms)
         return;
     arena_init(&arena);
     vector = ARENA_NEW(&arena, double, parts->oracle->width);
     proof.choices = ARENA_NEW(&arena, struct choices, parts->n_units);
-    proof.everywhere_ms = ARENA_NEW(&arena, double, parts->n_units);
-    proof.free_price = NAN;
-    proof.free = ARENA_NEW(&arena, struct toll, parts->n_units);
-    proof.next_ms = ARENA_NEW(&arena, double, parts->n_units);
     for (uint32_t u = 0; u < parts->n_units; u++) {
-        const struct unit *unit = parts->of[u].unit;
+        uint32_t dim = parts->problem->tables[parts->of[u].unit->tables[0]].dim;
 
         collect(&proof.choices[u], parts, u, vector, &arena);
-        if (parts->problem->tables[unit->tables[0]].dim > widest)
-            widest = parts->problem->tables[unit->tables[0]].dim;
+        widest = dim > widest ? dim : widest;
     }
     for (uint32_t r = 0; r < parts->n_devices; r++)
         proof.room_bytes += (double)parts->room_bytes[r];
     proof.room = ARENA_NEW(&arena, struct toll, widest / TABLE_COLUMN_STEP + 2);
-    prove(bound, &proof);
+    prove(proven, &proof);
     arena_release(&arena);
 }
 
@@ -470,16 +439,9 @@ void search_bound(struct proven *proven, const struct problem *problem,
                   const struct oracle *oracle, struct arena *arena)
 {
     struct parts parts;
-    struct bound bound;
     struct err ignored = {0};
 
     *proven = (struct proven){.ms = NAN};
-    if (parts_init(&parts, problem, oracle, NULL, NULL, arena, &ignored))
-        return;
-    bound_find(&bound, &parts);
-    proven->ms = bound.ms;
-    proven->term = bound_term_name(bound.term);
-    if (bound.term == BOUND_PIECE)
-        proven->table =
-            problem->tables[parts.of[bound.unit].unit->tables[0]].name;
+    if (!parts_init(&parts, problem, oracle, NULL, NULL, arena, &ignored))
+        bound_find(proven, &parts);
 }

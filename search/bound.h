@@ -3,6 +3,7 @@
 #define NEUROSHARD_SEARCH_BOUND_H
 
 #include "search/choices.h"
+#include "search/search.h"
 
 /*
  * A proven lower bound on the total of every plan, for additive oracles: there
@@ -20,18 +21,6 @@
  * row blocks as search/choices.h lists them, or such blocks of columns of any
  * widths.
  */
-
-enum bound_term { BOUND_NONE, BOUND_MEAN, BOUND_PIECE, BOUND_MEMORY };
-
-struct bound {
-    double ms; /* NAN for BOUND_NONE: the oracle is not additive */
-    enum bound_term term;
-    uint32_t unit; /* of BOUND_PIECE: the one that must be cut most dearly */
-};
-
-/* "mean load", "largest piece", "memory"; NULL for BOUND_NONE. */
-const char *bound_term_name(enum bound_term term);
-
-void bound_find(struct bound *bound, const struct parts *parts);
+void bound_find(struct proven *proven, const struct parts *parts);
 
 #endif

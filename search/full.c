@@ -51,7 +51,7 @@ struct full {
     uint64_t n_before, max_steps;            /* of each chain */
     struct progress progress;
     double start_ms; /* by the clock */
-    struct bound bound;
+    struct proven bound;
     uint64_t n_priced;
     const char *stopped;
 };
@@ -311,7 +311,7 @@ int search_full(struct plan *plan, const struct oracle *oracle,
     plan->stopped = full.stopped;
     plan->seed = options->seed;
     plan->bound_ms = full.bound.ms;
-    plan->bound_term = bound_term_name(full.bound.term);
+    plan->bound_term = full.bound.term;
     plan->n_evaluations = full.n_priced;
     rc = search_finish(plan, oracle, full.start_ms, arena, err);
 out:

@@ -414,7 +414,7 @@ static int write_plan(struct replan *replan, uint64_t limit_bytes,
 {
     struct front *front = &replan->front;
     const struct front_point *picked;
-    struct bound bound;
+    struct proven bound;
 
     front_thin(front, WORTH_FRAC);
     picked = front_within(front, limit_bytes);
@@ -432,7 +432,7 @@ static int write_plan(struct replan *replan, uint64_t limit_bytes,
     plan->stopped = replan->stopped;
     plan->seed = replan->options->seed;
     plan->bound_ms = bound.ms;
-    plan->bound_term = bound_term_name(bound.term);
+    plan->bound_term = bound.term;
     plan->n_evaluations = replan->n_priced;
     return 0;
 }

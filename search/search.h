@@ -86,8 +86,10 @@ int search_finish(struct plan *plan, const struct oracle *oracle,
 /* What no plan of a problem undercuts, of the cuts that the search knows. */
 struct proven {
     double ms;         /* NAN: nothing is proven for this cost model */
-    const char *term;  /* what sets it: bound_term_name */
-    const char *table; /* whose piece sets it, or NULL */
+    const char *term;  /* what sets it: "mean load", "largest piece" or
+                          "memory"; NULL where nothing is proven */
+    const char *table; /* of a largest piece: the one that must be cut most
+                          dearly */
 };
 void search_bound(struct proven *proven, const struct problem *problem,
                   const struct oracle *oracle, struct arena *arena);
