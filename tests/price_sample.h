@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_TESTS_PRICE_SAMPLE_H
+#define NEUROSHARD_TESTS_PRICE_SAMPLE_H
+
+#include "core/sample.h"
+#include "costmodel/oracles.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* The sample as tables of a problem of one device. */
+static inline void fill_problem(struct problem *problem,
+                                const struct sample *sample,
+                                struct arena *arena)
+{
+    *problem = (struct problem){
+        .tables = ARENA_NEW(arena, struct table, sample->n_tables),
+        .n_tables = sample->n_tables,
+        .cluster = {.n_devices = 1,
+                    .devices_per_host = 1,
+                    .memory_bytes = ARENA_NEW(arena, uint64_t, 1),
+                    .reserve_bytes = ARENA_NEW(arena, uint64_t, 1)},
+        .batch = sample->setting->batch,
+        .kinds = SHARD_ALL_KINDS,
+    };
+    problem->cluster.memory_bytes[0] = (uint64_t)1 << 40;
+    for (uint32_t t = 0; t < sample->n_tables; t++) {
+        const struct sample_table *from = &sample->tables[t];
+        struct table *table = &problem->tables[t];
+
+        table_init(table);
+        table->name = arena_printf(arena, "%" PRIu32, t);
+        table->num_embeddings = from->n_rows;
+        table->dim = from->dim;
+        table->pooling_factor = from->pooling_factor;
+        table->precision = sample->setting->precision;
+        table->optimizer = sample->setting->optimizer;
+        table->has_bins = true;
+        memcpy(table->bins, from->bins, sizeof(table->bins));
+    }
+}
+
+/* What the cost model COST says of the whole step of a sample. */
+static inline int price_sample(double *ms, const struct sample *sample,
+                               const char *cost, struct arena *arena,
+                               struct err *err)
+{
+    struct shard *shards = ARENA_NEW(arena, struct shard, sample->n_tables);
+    struct problem problem;
+    struct oracle *oracle;
+    double *vectors, *sums;
+
+    fill_problem(&problem, sample, arena);
+    if (oracle_open(&oracle, cost, &problem, arena, err))
+        return -1;
+    vectors =
+        ARENA_NEW(arena, double, (size_t)oracle->width * sample->n_tables);
+    sums = ARENA_NEW(arena, double, oracle->width);
+    for (uint32_t t = 0; t < sample->n_tables; t++)
+        shards[t] = shard_whole(&problem, t, 0);
+    oracle->ops->embed(oracle, shards, sample->n_tables, vectors);
+    oracle_add_shards(oracle, shards, vectors, sample->n_tables, 1, sums);
+    oracle->ops->compute(oracle, sums, 1, ms);
+    oracle_close(oracle);
+    return 0;
+}
+
+#endif

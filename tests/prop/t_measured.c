@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/* Cost models against the measurements that ship: one sample in ten of each
+ * database is priced, so that no constant drifts from what was seen. */
+#include "base/stats.h"
+#include "io/store.h"
+#include "tests/price_sample.h"
+#include "tests/tap.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define ONE_IN 10
+
+struct errors {
+    double *list;
+    size_t n, n_seen;
+};
+
+static int add_setting(struct errors *errors, struct store *store,
+                       const struct sample_setting *setting, const char *cost,
+                       struct arena *arena, struct err *err)
+{
+    struct sample *samples;
+    size_t n;
+
+    if (store_samples(store, setting, STORE_SETTING, &samples, &n, arena, err))
+        return -1;
+    errors->list = mem_grow(errors->list, errors->n + n, sizeof(double));
+    for (size_t i = 0; i < n; i++) {
+        double ms;
+
+        if (errors->n_seen++ % ONE_IN || samples[i].flags & SAMPLE_THROTTLED)
+            continue;
+        if (price_sample(&ms, &samples[i], cost, arena, err))
+            return -1;
+        errors->list[errors->n++] = fabs(ms / samples[i].total.median_ms - 1);
+    }
+    return 0;
+}
+
+static int find_errors(struct errors *errors, const char *db, const char *cost,
+                       struct arena *arena, struct err *err)
+{
+    struct sample_setting *settings;
+    struct store *store = NULL;
+    size_t n;
+    int rc = -1;
+
+    if (store_open(&store, db, STORE_READ, err) ||
+        store_settings(store, &settings, &n, arena, err))
+        goto out;
+    for (size_t i = 0; i < n; i++)
+        if (add_setting(errors, store, &settings[i], cost, arena, err))
+            goto out;
+    rc = 0;
+out:
+    store_close(store);
+    return rc;
+}
+
+int main(void)
+{
+    /* Nothing of the roofline was fitted to the H200. */
+    static const struct {
+        const char *db, *cost;
+        double median, mean;
+    } cases[] = {
+        {"fbgemm-nvidia-h100", "roofline:h100", 0.085, 0.12},
+        {"fbgemm-nvidia-h200", "roofline:h200", 0.085, 0.115},
+        {"cpu-amd-epyc-2t", "roofline:cpu", 0.19, 0.23},
+        {"fbgemm-nvidia-h100", "model:h100.nsm", 0.03, 0.05},
+        {"fbgemm-nvidia-h200", "model:h200.nsm", 0.03, 0.05},
+    };
+    const char *data = getenv("NEUROSHARD_DATA");
+    struct arena arena;
+    struct err err = {0};
+
+    arena_init(&arena);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct errors errors = {0};
+        const char *db = arena_printf(&arena, "%s/measurements/%s.db",
+                                      data ? data : "data", cases[i].db);
+
+        if (find_errors(&errors, db, cases[i].cost, &arena, &err)) {
+            printf("Bail out! %s\n", err.msg);
+            return 1;
+        }
+        ok(stats_median(errors.list, errors.n) < cases[i].median &&
+               stats_mean(errors.list, errors.n) < cases[i].mean,
+           "%s on %zu samples of %s: median error %.3f, mean %.3f",
+           cases[i].cost, errors.n, cases[i].db,
+           stats_median(errors.list, errors.n),
+           stats_mean(errors.list, errors.n));
+        mem_free(errors.list);
+    }
+    arena_release(&arena);
+    return tap_done();
+}
