@@ -4,14 +4,13 @@
 #include "base/progress.h"
 #include "core/plan_check.h"
 #include "search/bound.h"
+#include "search/finish.h"
 #include "search/forms.h"
 #include "search/infeasible.h"
 #include "search/published.h"
 #include "search/search.h"
-#include "search/settle.h"
 #include "search/starts.h"
 #include "search/temper.h"
-#include "search/watch.h"
 
 #include <math.h>
 

@@ -4,9 +4,8 @@
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/ranked.h"
+#include "search/finish.h"
 #include "search/infeasible.h"
-#include "search/settle.h"
-#include "search/watch.h"
 
 #include <math.h>
 #include <string.h>

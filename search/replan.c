@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/replan.h"
+#include "search/movement.h"
 
 #include "base/clock.h"
 #include "base/interrupt.h"

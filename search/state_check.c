@@ -19,7 +19,7 @@ static int wrong(const char *what, uint32_t idx, struct err *err)
 }
 
 /* Where they are no numbers, and differ by none, nothing is said: that is for
- * search/watch.h. Of n values, one every `stride`. */
+ * search/finish.h. Of n values, one every `stride`. */
 static int compare(const char *what, const double *kept, const double *now,
                    uint32_t n, size_t stride, double tolerance, struct err *err)
 {

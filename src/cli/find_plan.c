@@ -2,7 +2,7 @@
 #include "cli/find_plan.h"
 
 #include "cli/planning.h"
-#include "search/replan.h"
+#include "search/search.h"
 
 #include <string.h>
 
@@ -29,7 +29,7 @@ static int search(struct plan *plan, const struct plan *from,
         return search_replan(plan, from,
                              cli_given(cli, "move-limit")
                                  ? cli_u64(cli, "move-limit")
-                                 : NO_MOVE_LIMIT,
+                                 : UINT64_MAX,
                              oracle, options, report, cli_arena(cli), err);
     if (!strcmp(cli_string(cli, "search"), "full"))
         return search_full(plan, oracle, options, cli_arena(cli), err);

@@ -4,7 +4,7 @@
 
 #include "cli/command.h"
 #include "core/plan.h"
-#include "search/replan.h"
+#include "search/search.h"
 
 /*
  * The search that the options of `plan` choose, for one problem and, over a

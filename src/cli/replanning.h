@@ -4,7 +4,7 @@
 
 #include "cli/command.h"
 #include "core/plan.h"
-#include "search/replan.h"
+#include "search/search.h"
 
 /*
  * plan --from OLD: the plan that stands now, and what the new one changes.

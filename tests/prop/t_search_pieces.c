@@ -7,7 +7,7 @@
  */
 #include "costmodel/oracles.h"
 #include "io/tables_io.h"
-#include "search/replan.h"
+#include "search/search.h"
 #include "search/state_check.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/replan.h"
+#include "search/movement.h"
 
 #include "core/plan_moves.h"
-#include "search/movement.h"
 #include "tests/judge.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"

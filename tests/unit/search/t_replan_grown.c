@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/replan.h"
+#include "search/search.h"
 
 #include "core/plan_moves.h"
 #include "tests/judge.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Layouts drawn at random on their way home. */
-#include "search/replan.h"
+#include "search/movement.h"
 
 #include "search/moves.h"
 #include "tests/unit/search/standing.h"

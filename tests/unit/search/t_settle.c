@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Layouts drawn at random are never worse for having settled. */
-#include "search/settle.h"
+#include "search/finish.h"
 
 #include "search/moves.h"
 #include "search/state_check.h"

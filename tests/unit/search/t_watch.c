@@ -4,8 +4,8 @@
  * infinity, from any of its functions, at any call. No search may take that for
  * a plan.
  */
-#include "search/replan.h"
-#include "search/watch.h"
+#include "search/finish.h"
+#include "search/search.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"

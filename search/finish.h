@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NEUROSHARD_SEARCH_WATCH_H
-#define NEUROSHARD_SEARCH_WATCH_H
+#ifndef NEUROSHARD_SEARCH_FINISH_H
+#define NEUROSHARD_SEARCH_FINISH_H
 
-#include "core/oracle.h"
+#include "search/state.h"
 
 #include <stdatomic.h>
+
+/* What every search does around the search itself. */
 
 /*
  * A cost model under watch. A search asks from many places and threads, and
@@ -26,5 +28,16 @@ void watch_init(struct watch *watch, const struct oracle *oracle);
 bool watch_is_bad(const struct watch *watch);
 /* ERR_INPUT, and says so, where one was. */
 int watch_check(const struct watch *watch, struct err *err) MUST_CHECK;
+
+/*
+ * A layout that is good already, made better by single moves and swaps, the
+ * best one at a time: deterministic, and of bounded work.
+ */
+
+/* Until the total is most_ms or nothing lowers it. By memory: off the device
+ * that is fullest by its share of room, as long as that lowers the largest
+ * share and the total stays as it is. Returns how many changes were priced. */
+uint64_t settle(struct snapshot *snapshot, const struct parts *parts,
+                bool by_memory, double most_ms);
 
 #endif
