@@ -5,13 +5,31 @@
 #include "search/state_check.h"
 #include "search/trial.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+
+/*
+ * What holds between two commits, and state_check.h works out again:
+ *
+ *     a piece that has a part is in its unit's list once, and in its device's
+ *     holding at its slot; one that has none is in the free list, by `next`
+ *     bytes, excess and moved bytes are exact: a layout keeps its limits where
+ *     excess is 0, and nowhere else
+ *     sums and loads are what the pieces add up to, but for rounding; a device
+ *     without pieces has 0, not what rounding leaves
+ *     terms, local_ms and total_ms are what the oracle says of these very sums,
+ *     and tops are their largest
+ *
+ * A commit costs the pieces that change and devices x terms, whatever the
+ * number of tables is.
+ */
 
 /* After so many changes of a device its sums are added up afresh, so that
  * rounding does not pile up. */
 #define REFRESH 64
 
+/* No pieces, all free. What was allotted stays: layouts are loaded often. */
 static void clear(struct layout *layout)
 {
     layout->n_pieces = layout->n_live = 0;
@@ -89,6 +107,7 @@ static void let_go(struct layout *layout, uint32_t piece)
     uint32_t slot = layout->pieces[piece].slot;
     uint32_t last = holding->pieces[--holding->n];
 
+    assert(holding->pieces[slot] == piece || slot == holding->n);
     holding->pieces[slot] = last;
     layout->pieces[last].slot = slot;
 }
@@ -144,7 +163,13 @@ static void drop(struct layout *layout, uint32_t idx)
     layout->n_live--;
 }
 
-/* --- what follows from the sums --- */
+/*
+ * --- what follows from the sums ---
+ *
+ * The total is a monotone function of the largest of each term, or comm's of
+ * all sums, so most changes of a layout that is nearly even leave it alone:
+ * only the devices in tops can lower it.
+ */
 
 /* The devices that lead a term, by insertion: a trial that touches some of them
  * finds the largest of the others without a look at each. */
@@ -178,6 +203,7 @@ static void find_tops(struct layout *layout)
         find_top(layout, k);
 }
 
+/* Which is also its load where there are terms: the array is the same. */
 static void set_local(struct layout *layout, uint32_t r)
 {
     const size_t n_terms = layout->n_terms;
@@ -187,6 +213,8 @@ static void set_local(struct layout *layout, uint32_t r)
         layout->local_ms[r] += layout->terms_ms[r * n_terms + k];
 }
 
+/* In the order of the holding, which differs with the way the layout came
+ * about: totals of one layout may differ in their last bits. */
 static void add_up(struct layout *layout, uint32_t r)
 {
     const size_t width = layout_width(layout);
@@ -270,6 +298,9 @@ void layout_commit(struct layout *layout, const struct trial *trial)
     layout_check_sometimes(layout);
 }
 
+/* Where there are terms a search is led by their maxima, which are comm's total
+ * exactly only where the oracle is additive (core/oracle.h): who compares
+ * layouts for good asks here. */
 double layout_true_total(const struct layout *layout)
 {
     return oracle_comm_total_ms(layout->parts->oracle, layout->sums,
@@ -330,6 +361,8 @@ void snapshot_copy(struct snapshot *to, const struct snapshot *from)
     to->total_ms = from->total_ms;
 }
 
+/* In the order of the layout's array: a layout that is loaded from it has other
+ * indices and slots, and the draws of a chain that goes on from it differ. */
 void snapshot_save(struct snapshot *snapshot, const struct layout *layout)
 {
     snapshot->n = 0;
@@ -352,6 +385,7 @@ void snapshot_load(const struct snapshot *snapshot, struct layout *layout)
     layout_price(layout);
 }
 
+/* A layout of its own, as the caller may have none; not for a chain's steps. */
 double snapshot_price(struct snapshot *snapshot, const struct parts *parts)
 {
     struct layout layout;
@@ -405,6 +439,7 @@ static struct placed *sort_placed(const struct snapshot *snapshot,
     return placed;
 }
 
+/* Tables of a group are placed as one piece, but each has its shard. */
 static size_t count_shards(const struct snapshot *snapshot,
                            const struct parts *parts)
 {
@@ -460,6 +495,8 @@ static void order_by_homes(const struct parts *parts, struct placed *placed,
     mem_free(order);
 }
 
+/* A layout says how wide pieces are, not which columns they have: these are
+ * given out here, and only here, one range behind the other. */
 void snapshot_to_plan(const struct snapshot *snapshot,
                       const struct parts *parts, struct plan *plan,
                       struct arena *arena)
@@ -489,6 +526,7 @@ void snapshot_to_plan(const struct snapshot *snapshot,
     mem_free(placed);
 }
 
+/* Sorted by unit and device, what meets follows each other. */
 bool snapshot_join(struct snapshot *snapshot, const struct parts *parts)
 {
     struct placed *sorted = sort_placed(snapshot, parts, true);

@@ -7,7 +7,10 @@
 
 /*
  * An assignment of pieces to devices that is changed step by step: the pieces,
- * by unit and by device, and what each device has in sum.
+ * by unit and by device, and what each device has in sum. It is never changed
+ * but by a trial that was priced and comes true (layout_commit), or as a whole
+ * (snapshot_load), so what it keeps is always right; search/state_check.h says
+ * what that means. One thread uses it at a time.
  */
 
 #define NO_PIECE UINT32_MAX
@@ -26,7 +29,7 @@ struct piece {
     uint32_t slot;       /* in its device's list */
 };
 
-/* Pieces on one device. */
+/* Pieces on one device, in any order: draws are of slots. */
 struct holding {
     uint32_t *pieces; /* [n], owned */
     uint32_t n, capacity;
@@ -64,7 +67,8 @@ struct layout {
     struct top *tops;          /* [n_terms] */
 };
 
-/* The largest of a term over the devices, and the runners-up. */
+/* The largest of a term over the devices, and the runners-up: a trial touches
+ * few devices, so one of these is the largest of those that it leaves alone. */
 #define TOP_DEVICES 5
 struct top {
     uint32_t n, device[TOP_DEVICES];
@@ -100,7 +104,9 @@ static inline bool layout_counts_moves(const struct layout *layout)
 void layout_init(struct layout *layout, const struct parts *parts);
 void layout_release(struct layout *layout);
 
-/* Eighth power: devices near the slowest one count, the others hardly do. */
+/* The total is that of the slowest device; to lower it others have to be ready
+ * to take what it gives up, so they count a little (temper.c, carry_over.c).
+ * Eighth power: devices near the slowest one count, the others hardly do. */
 static inline double layout_heaviness(double ms, double most_ms)
 {
     double x = most_ms > 0 ? ms / most_ms : 0;
@@ -132,8 +138,8 @@ void layout_price(struct layout *layout);
 /* What comm says of a layout that was priced: oracle_total_ms. */
 double layout_true_total(const struct layout *layout);
 
-/* A layout laid by: its pieces and its total. Zeroed is empty. */
-
+/* A layout laid by: its pieces and its total, but no sums, so that best layouts
+ * are copied at the price of their pieces. Zeroed is empty. */
 struct snapshot {
     struct change *pieces; /* [n], owned; all with piece = NO_PIECE */
     uint32_t n, capacity;

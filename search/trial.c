@@ -16,6 +16,7 @@ static uint32_t unit_of(const struct layout *layout, uint32_t part)
     return layout->parts->parts[part].unit;
 }
 
+/* All that is [R] is allotted once: trials are many and small. */
 static void trial_init(struct trial *trial, const struct layout *layout)
 {
     const uint32_t n = layout->n_devices;
@@ -48,6 +49,8 @@ static void trial_release(struct trial *trial)
     *trial = (struct trial){0};
 }
 
+/* Between trials `place` and `first_on` are NO_PIECE all over; only what was
+ * touched is put back, so that many devices cost nothing. */
 void trial_clear(struct trial *trial)
 {
     for (uint32_t i = 0; i < trial->n_devices; i++)
@@ -117,6 +120,7 @@ static uint32_t add_device(struct trial *trial, const struct layout *layout,
     return i;
 }
 
+/* Where it is in trial->devices. */
 static inline uint32_t touch(struct trial *trial, const struct layout *layout,
                              uint32_t device)
 {
@@ -139,6 +143,8 @@ static inline void put_on(double *restrict sum, const double *restrict vector,
         sum[w] += vector[w];
 }
 
+/* Before what comes, so that a device that is emptied and filled has no
+ * rounding left of what it had. */
 static void sum_what_goes(struct trial *trial, const struct layout *layout)
 {
     const struct parts *parts = layout->parts;
@@ -161,6 +167,8 @@ static void sum_what_goes(struct trial *trial, const struct layout *layout)
     }
 }
 
+/* Bytes saturate: a device that holds more than there is must not look empty.
+ */
 static void sum_what_comes(struct trial *trial, const struct layout *layout)
 {
     const struct parts *parts = layout->parts;
@@ -180,6 +188,7 @@ static void sum_what_comes(struct trial *trial, const struct layout *layout)
     }
 }
 
+/* Excess changes on touched devices alone, and with what their units move. */
 void trial_sum(struct trial *trial, const struct layout *layout)
 {
     sum_what_goes(trial, layout);
@@ -195,7 +204,9 @@ void trial_sum(struct trial *trial, const struct layout *layout)
         homes_count_trial(trial, layout);
 }
 
-/* The largest of term k over the devices that the trial leaves alone. */
+/* The largest of term k over the devices that the trial leaves alone: the first
+ * of those that lead it that is; all are looked at only where the trial touches
+ * all of these. */
 static double untouched_top(const struct trial *trial,
                             const struct layout *layout, size_t k)
 {
@@ -247,6 +258,7 @@ static bool touches(const struct trial *trial, uint32_t piece, uint32_t *next)
     return false;
 }
 
+/* Removals that are added on the way are passed over like any other. */
 bool trial_walk(struct unit_walk *walk, const struct trial *trial,
                 const struct layout *layout)
 {
@@ -321,6 +333,8 @@ static bool join_unit(struct trial *trial, const struct layout *layout,
     return is_fine;
 }
 
+/* By rows, not by number: blocks that stand in a plan to be replaced may be cut
+ * otherwise than those of today. */
 bool trial_same_block(const struct parts *parts, uint32_t part_a,
                       uint32_t block_a, uint32_t part_b, uint32_t block_b)
 {
@@ -351,6 +365,8 @@ static bool meets(const struct trial *trial, const struct layout *layout,
     return false;
 }
 
+/* A unit's changes mostly follow each other; where they do not it is looked at
+ * again, and found joined. */
 bool trial_join(struct trial *trial, const struct layout *layout)
 {
     const struct parts *parts = layout->parts;
@@ -430,6 +446,9 @@ static void price_heads(struct tryout *const *tryouts, uint32_t n,
     }
 }
 
+/* The nets take all devices of all trials in one call, which is most of the
+ * time there is. With a memo only the lane that comm asks for is gathered, and
+ * backward exchanges that were seen are not asked again. */
 static void price_comm(struct tryout *const *tryouts, uint32_t n,
                        struct pricing *pricing)
 {
@@ -472,6 +491,8 @@ static void price_comm(struct tryout *const *tryouts, uint32_t n,
             pricing->bwd_ms + i * n_devices, pricing->fwd_ms + i * n_devices);
 }
 
+/* Trials without changes are priced with the others but not counted: their
+ * chains stay where they are. */
 void tryouts_price(struct tryout *const *tryouts, uint32_t n,
                    struct pricing *pricing)
 {
@@ -507,6 +528,7 @@ void tryout_release(struct tryout *tryout)
     *tryout = (struct tryout){0};
 }
 
+/* One alone has no memo, and little to allot. */
 double tryout_price(struct tryout *tryout)
 {
     const bool is_fine = trial_join(&tryout->trial, &tryout->layout);

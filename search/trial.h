@@ -7,7 +7,16 @@
 
 /*
  * A change of some pieces, priced on the side: it costs the layout nothing
- * unless it is committed.
+ * unless it is committed. In this order
+ *
+ *     trial_clear     of what was tried before
+ *     trial_move ...  what goes and what comes (search/moves.h proposes)
+ *     trial_join      pieces that meet become one
+ *     trial_sum       what the touched devices would hold, and the excess
+ *     tryouts_price   what they would cost, and the total
+ *     layout_commit   or nothing
+ *
+ * All is O(what the changes touch), except that comm is asked of all devices.
  *
  * Pieces that meet. TorchRec takes all column pieces of a table on one device
  * for as wide as the first, and several cost more than one that is as wide as
