@@ -14,19 +14,6 @@
  * lower limit for good. */
 #define FULL_CLOCK_FRAC 0.75
 
-/* What the body left open; a CPU's driver is the system. */
-static void describe(struct device *device)
-{
-    struct utsname system;
-
-    if (uname(&system))
-        return;
-    snprintf(device->host, sizeof device->host, "%.79s", system.nodename);
-    if (device_is_host(device))
-        snprintf(device->driver, sizeof device->driver, "%.20s %.50s",
-                 system.sysname, system.release);
-}
-
 #define DEVICE_ENTRY(id, name) {#name, device_open_##name, device_count_##name},
 static const struct {
     const char *name;
@@ -53,9 +40,16 @@ unsigned device_count(enum device_kind kind)
 int device_open(struct device **out, enum device_kind kind, unsigned ordinal,
                 unsigned n_threads, struct err *err)
 {
+    struct utsname system;
+
     if (kinds[kind].open(out, ordinal, n_threads, err))
         return -1;
-    describe(*out);
+    if (uname(&system))
+        return 0;
+    snprintf((*out)->host, sizeof(*out)->host, "%.79s", system.nodename);
+    if (device_is_host(*out)) /* a CPU's driver is the system */
+        snprintf((*out)->driver, sizeof(*out)->driver, "%.20s %.50s",
+                 system.sysname, system.release);
     return 0;
 }
 

@@ -339,19 +339,6 @@ static int collect_ranks(struct exec_result *result,
     return rc;
 }
 
-static uint64_t hash_ranks(const struct exec_result *result, uint32_t n_ranks,
-                           bool is_output)
-{
-    uint64_t *hashes = mem_alloc(n_ranks, sizeof(*hashes)), hash;
-
-    for (uint32_t r = 0; r < n_ranks; r++)
-        hashes[r] = is_output ? result->ranks[r].output_hash
-                              : result->ranks[r].weight_hash;
-    hash = hash_bytes(hashes, n_ranks * sizeof(*hashes), 0);
-    mem_free(hashes);
-    return hash;
-}
-
 /* What the comparison has found, and the hashes over all ranks, which
  * collect_ranks has brought. */
 static int collect_check(struct exec_result *result,
@@ -361,6 +348,8 @@ static int collect_check(struct exec_result *result,
 {
     struct world *world = comm_world(placement->comm);
     struct verify_findings *all = mem_alloc(world_size(world), sizeof(*all));
+    uint32_t n = placement->n_ranks;
+    uint64_t *hashes = mem_alloc(n, 2 * sizeof(*hashes));
     int rc = world_all_gather(world, &verify->found, sizeof(*all), all, err);
 
     for (uint32_t p = 0; !rc && p < world_size(world); p++) {
@@ -371,8 +360,13 @@ static int collect_check(struct exec_result *result,
         if (all[p].failure[0] && !result->failure)
             result->failure = arena_strdup(arena, all[p].failure);
     }
-    result->output_hash = hash_ranks(result, placement->n_ranks, true);
-    result->weight_hash = hash_ranks(result, placement->n_ranks, false);
+    for (uint32_t r = 0; r < n; r++) {
+        hashes[r] = result->ranks[r].output_hash;
+        hashes[n + r] = result->ranks[r].weight_hash;
+    }
+    result->output_hash = hash_bytes(hashes, n * sizeof(*hashes), 0);
+    result->weight_hash = hash_bytes(hashes + n, n * sizeof(*hashes), 0);
+    mem_free(hashes);
     mem_free(all);
     return rc;
 }
