@@ -7,10 +7,6 @@
 
 #include <math.h>
 
-/* A trial's score, in ms, beside its total: how much heavier the devices
- * become, near the slowest one, and on average. */
-#define HEAVY_WEIGHT 0.02
-
 struct starter {
     const struct parts *parts;
     const struct homes *homes;
@@ -138,21 +134,12 @@ static bool as_before(struct snapshot *out, const struct starter *starter,
 
 /* --- anew --- */
 
-/* The least loaded first; before them those that hold some of these pieces. */
-static void sort_devices(struct starter *starter,
-                         const struct table_pieces *held)
+static void sort_devices(struct starter *starter)
 {
-    const struct layout *layout = &starter->tryout.layout;
-    double most_ms = layout_slowest_ms(layout);
-    uint32_t n = starter->parts->n_devices;
-
-    for (uint32_t r = 0; r < n; r++)
-        starter->by_load[r] = (struct ranked){layout->local_ms[r], r};
-    for (size_t i = 0; held && i < held->n; i++)
-        if (held->pieces[i].device < n)
-            starter->by_load[held->pieces[i].device].key =
-                layout->local_ms[held->pieces[i].device] - most_ms - 1;
-    ranked_sort(starter->by_load, n);
+    for (uint32_t r = 0; r < starter->parts->n_devices; r++)
+        starter->by_load[r] =
+            (struct ranked){starter->tryout.layout.local_ms[r], r};
+    ranked_sort(starter->by_load, starter->parts->n_devices);
 }
 
 /* The first device behind *at, in the order of by_load round and round, that
@@ -206,68 +193,29 @@ static void put_form(struct starter *starter, uint32_t unit, struct form form,
     }
 }
 
-/* The total, and what the trial, which was priced, does to devices that do not
- * set it. */
-static double score_of(const struct tryout *tryout)
-{
-    const struct layout *layout = &tryout->layout;
-    double most_ms = layout_slowest_ms(layout), heavier = 0;
-
-    for (uint32_t i = 0; i < tryout->trial.n_devices; i++) {
-        uint32_t r = tryout->trial.devices[i];
-
-        heavier += layout_heaviness(tryout_local_ms(tryout, r), most_ms) -
-                   layout_heaviness(layout->local_ms[r], most_ms);
-    }
-    return tryout->trial.total_ms + HEAVY_WEIGHT * heavier;
-}
-
-/* A way to place a unit: less excess is better than a lower score. */
-struct placing {
-    double excess, score;
-    struct form form;
-    bool is_apart;
-    const struct table_pieces *held; /* whose devices come first */
-};
-
-static void try_forms(struct starter *starter, uint32_t unit,
-                      const struct table_pieces *held, struct placing *best)
-{
-    const struct part_unit *of = &starter->parts->of[unit];
-    struct tryout *tryout = &starter->tryout;
-
-    sort_devices(starter, held);
-    for (uint32_t i = 0; i < 2 * of->n_forms; i++) {
-        struct placing next = {
-            .form = of->forms[i / 2], .is_apart = i % 2, .held = held};
-
-        put_form(starter, unit, next.form, next.is_apart);
-        if (!isfinite(tryout_price(tryout)))
-            continue;
-        next.excess = tryout->trial.excess;
-        next.score = score_of(tryout);
-        if (!(next.excess > best->excess) &&
-            (next.excess < best->excess || next.score < best->score))
-            *best = next;
-    }
-}
-
-/* The form and the devices of the least score; where the unit stands somewhere
- * now, also there. */
+/* In the form, by room or apart, that exceeds least and then costs least. */
 static void place_anew(struct starter *starter, uint32_t unit)
 {
     const struct part_unit *of = &starter->parts->of[unit];
-    const struct table_pieces *held =
-        &starter->homes->before[of->unit->tables[0]];
-    struct placing best = {INFINITY, INFINITY, of->forms[0], true, NULL};
+    struct tryout *tryout = &starter->tryout;
+    double excess = INFINITY, total_ms = INFINITY;
+    uint32_t best = 1; /* which may always be */
 
-    try_forms(starter, unit, NULL, &best);
-    if (held->table)
-        try_forms(starter, unit, held, &best);
-    sort_devices(starter, best.held);
-    put_form(starter, unit, best.form, best.is_apart);
-    (void)tryout_price(&starter->tryout);
-    layout_commit(&starter->tryout.layout, &starter->tryout.trial);
+    sort_devices(starter);
+    for (uint32_t way = 0; way < 2 * of->n_forms; way++) {
+        put_form(starter, unit, of->forms[way / 2], way % 2);
+        if (isfinite(tryout_price(tryout)) &&
+            !(tryout->trial.excess > excess) &&
+            (tryout->trial.excess < excess ||
+             tryout->trial.total_ms < total_ms)) {
+            excess = tryout->trial.excess;
+            total_ms = tryout->trial.total_ms;
+            best = way;
+        }
+    }
+    put_form(starter, unit, of->forms[best / 2], best % 2);
+    (void)tryout_price(tryout);
+    layout_commit(&tryout->layout, &tryout->trial);
 }
 
 /* --- the whole --- */
@@ -279,7 +227,7 @@ static bool place_open(struct starter *starter, struct change piece)
     struct tryout *tryout = &starter->tryout;
     uint32_t at = UINT32_MAX; /* before the first */
 
-    sort_devices(starter, NULL);
+    sort_devices(starter);
     for (uint32_t i = 0; i < starter->parts->n_devices; i++) {
         piece.device = next_device(starter, piece.part, &at);
         trial_clear(&tryout->trial);
