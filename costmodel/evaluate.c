@@ -302,8 +302,6 @@ static void judge_classes(struct evaluation *evaluation,
     const size_t n = held_out->n_samples;
     double *want = ARENA_NEW(arena, double, n);
     double *got = ARENA_NEW(arena, double, n);
-    const struct setting_class **of =
-        ARENA_NEW(arena, const struct setting_class *, n);
 
     evaluation->n_classes = 1;
     evaluation->classes[0] = (struct setting_class){
@@ -314,7 +312,6 @@ static void judge_classes(struct evaluation *evaluation,
         const struct sample_setting *setting = held_out->samples[i]->setting;
         struct setting_class *class = find_class(evaluation, setting);
 
-        of[i] = class;
         model_range_add(&class->range, setting->batch);
         class->is_trained = class->is_trained &&
                             model_covers(model, setting->precision,
@@ -324,7 +321,8 @@ static void judge_classes(struct evaluation *evaluation,
         size_t m = 0;
 
         for (size_t i = 0; i < n; i++)
-            if (of[i] == &evaluation->classes[c]) {
+            if (find_class(evaluation, held_out->samples[i]->setting) ==
+                &evaluation->classes[c]) {
                 want[m] = held_out->ms[i];
                 got[m++] = ms[i];
             }

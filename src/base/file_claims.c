@@ -140,27 +140,13 @@ static bool is_database(const char *path)
             !memcmp(begin, log_magic, sizeof log_magic));
 }
 
-/* 0, or why nothing can be written there: better known now than after what is
+/* Whether something can be written there: better known now than after what is
  * to be written was worked out. */
-static int obstacle(const char *path)
+static int check_target(const char *path, struct err *err)
 {
     struct arena arena;
     struct stat st;
     int reason = 0;
-
-    if (!stat(path, &st) && !S_ISREG(st.st_mode))
-        return S_ISDIR(st.st_mode) ? EISDIR : 0;
-    arena_init(&arena);
-    if (access(file_folder(file_target(path, &arena), &arena), W_OK))
-        reason = errno;
-    arena_release(&arena);
-    return reason;
-}
-
-static int check_target(const char *path, struct err *err)
-{
-    struct stat st;
-    int reason;
 
     if (!strcmp(path, "-"))
         return 0;
@@ -170,11 +156,16 @@ static int check_target(const char *path, struct err *err)
     if (is_database(path))
         return err_set(err, ERR_OVERWRITE,
                        "'%s' is a database, which would be replaced", path);
-    reason = obstacle(path);
-    if (reason)
-        return err_set(err, ERR_IO, "cannot write '%s': %s", path,
-                       strerror(reason));
-    return 0;
+    arena_init(&arena);
+    if (!stat(path, &st) && !S_ISREG(st.st_mode))
+        reason = S_ISDIR(st.st_mode) ? EISDIR : 0;
+    else if (access(file_folder(file_target(path, &arena), &arena), W_OK))
+        reason = errno;
+    arena_release(&arena);
+    if (!reason)
+        return 0;
+    return err_set(err, ERR_IO, "cannot write '%s': %s", path,
+                   strerror(reason));
 }
 
 int file_claim(const char *path, unsigned uses, struct err *err)
