@@ -277,19 +277,6 @@ static int check_finite(const struct plan *plan, const struct oracle *oracle,
     return 0;
 }
 
-static int check_kinds(const struct plan *plan, const struct oracle *oracle,
-                       struct err *err)
-{
-    for (size_t i = 0; i < plan->n_shards; i++)
-        if (!(plan->shards[i].kind & oracle->kinds))
-            return err_set(
-                err, ERR_INPUT,
-                "cost model '%s' cannot price %s shards (table '%s')",
-                oracle->name, shard_kind_name(plan->shards[i].kind),
-                plan->problem.tables[plan->shards[i].table].name);
-    return 0;
-}
-
 /* Whether the piece is one of a cut over all devices, or of one over the host
  * that also holds the piece before it. */
 static bool is_cut_by_ranks(const struct plan *plan, size_t shard_idx)
@@ -306,20 +293,30 @@ static bool is_cut_by_ranks(const struct plan *plan, size_t shard_idx)
                        before->device / n_ranks == shard->device / n_ranks);
 }
 
-static int check_row_cuts(const struct plan *plan, const struct oracle *oracle,
-                          struct err *err)
+/* Whether the oracle has a price for each piece. */
+static int check_pieces(const struct plan *plan, const struct oracle *oracle,
+                        struct err *err)
 {
-    for (size_t i = 0; i < plan->n_shards; i++)
-        if (oracle->row_cut == ROW_CUT_RANKS &&
-            shard_cuts_rows(plan->shards[i].kind) && !is_cut_by_ranks(plan, i))
+    const struct cluster *cluster = &plan->problem.cluster;
+
+    for (size_t i = 0; i < plan->n_shards; i++) {
+        const enum shard_kind kind = plan->shards[i].kind;
+        const char *name = plan->problem.tables[plan->shards[i].table].name;
+
+        if (!(kind & oracle->kinds))
+            return err_set(
+                err, ERR_INPUT,
+                "cost model '%s' cannot price %s shards (table '%s')",
+                oracle->name, shard_kind_name(kind), name);
+        if (oracle->row_cut == ROW_CUT_RANKS && shard_cuts_rows(kind) &&
+            !is_cut_by_ranks(plan, i))
             return err_set(
                 err, ERR_INPUT,
                 "cost model '%s' prices rows in equal blocks over all %u "
                 "devices or the %u of one %s only (table '%s')",
-                oracle->name, plan->problem.cluster.n_devices,
-                cluster_group(&plan->problem.cluster),
-                cluster_group_name(&plan->problem.cluster),
-                plan->problem.tables[plan->shards[i].table].name);
+                oracle->name, cluster->n_devices, cluster_group(cluster),
+                cluster_group_name(cluster), name);
+    }
     return 0;
 }
 
@@ -371,7 +368,7 @@ int plan_price(struct plan *plan, const struct oracle *oracle,
     double *vectors, *sums, *compute, *fwd, *bwd;
     int rc;
 
-    if (check_kinds(plan, oracle, err) || check_row_cuts(plan, oracle, err))
+    if (check_pieces(plan, oracle, err))
         return -1;
     plan->devices = ARENA_NEW(arena, struct device_cost, n_devices);
     plan->shard_ms = ARENA_NEW(arena, double, plan->n_shards);
