@@ -262,17 +262,14 @@ int bench_lookup(struct bench_result *result, struct device *device,
 {
     struct bench bench = {
         .device = device, .options = options, .sink = sink, .result = result};
-    int rc = -1;
+    int rc;
 
     *result = (struct bench_result){0};
     if (bench_check_options(options, err))
-        goto out;
+        return -1;
     case_list_init(&bench.list, options);
     result->seed = case_list_id(&bench.list);
-    if (run_cases(&bench, err))
-        goto out;
-    rc = 0;
-out:
+    rc = run_cases(&bench, err);
     rig_close(bench.rig);
     return rc;
 }

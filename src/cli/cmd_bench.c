@@ -192,10 +192,9 @@ static int measure(struct bench_summary *summary, struct device *device,
                    of_ceilings ? 0 : options->n_cases);
     progress_limit(&progress, options->time_limit_s);
     options->progress_ctx = &progress;
-    if (of_ceilings)
-        rc = bench_ceilings(&summary->result, device, options, &ceilings, err);
-    else
-        rc = bench_lookup(&summary->result, device, options, &sink, err);
+    rc = of_ceilings
+             ? bench_ceilings(&summary->result, device, options, &ceilings, err)
+             : bench_lookup(&summary->result, device, options, &sink, err);
     progress_finish(&progress);
     summary->seconds = (clock_ms() - begin_ms) / 1e3;
     return rc;

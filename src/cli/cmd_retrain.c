@@ -116,14 +116,13 @@ static void print_json(const struct contest *contest)
 static int replace(struct contest *contest, struct err *err)
 {
     struct arena scratch;
-    int rc = -1;
+    int rc;
 
     arena_init(&scratch);
-    if (file_write(arena_printf(&scratch, "%s.1", contest->path),
-                   contest->old_data, contest->old_len, err))
-        goto out;
-    rc = model_save(&contest->new_model, contest->path, err);
-out:
+    rc = file_write(arena_printf(&scratch, "%s.1", contest->path),
+                    contest->old_data, contest->old_len, err);
+    if (!rc)
+        rc = model_save(&contest->new_model, contest->path, err);
     arena_release(&scratch);
     return rc;
 }

@@ -117,15 +117,13 @@ static uint64_t asked_per_domain(const struct cli *cli)
                                               : 1;
 }
 
-/* Whether the hosts that are asked for are whole ones. */
-static bool are_whole(uint32_t n_gpus, const struct cli *cli)
+/* Whether so many GPUs are whole hosts, in whole domains. */
+static bool are_whole(uint32_t n_gpus, uint64_t per_host, uint64_t per_domain)
 {
     struct cluster cluster = {.n_devices = n_gpus};
     struct err ignored = {0};
 
-    if (!cli_given(cli, "gpus-per-host"))
-        return true;
-    take_hosts(&cluster, cli_u64(cli, "gpus-per-host"), asked_per_domain(cli));
+    take_hosts(&cluster, per_host, per_domain);
     return !cluster_check_hosts(&cluster, &ignored);
 }
 
@@ -142,7 +140,9 @@ int planning_counts(struct planning_counts *counts, struct cli *cli,
         .is_range = cli_range(cli, "gpus", &first, &last)};
     counts->n_gpus = ARENA_NEW(cli_arena(cli), uint32_t, last - first + 1);
     for (uint64_t n = first; n <= last; n++)
-        if (!counts->is_range || are_whole((uint32_t)n, cli))
+        if (!counts->is_range || !cli_given(cli, "gpus-per-host") ||
+            are_whole((uint32_t)n, cli_u64(cli, "gpus-per-host"),
+                      asked_per_domain(cli)))
             counts->n_gpus[counts->n++] = (uint32_t)n;
     if (counts->n)
         return 0;
@@ -157,17 +157,13 @@ int planning_counts(struct planning_counts *counts, struct cli *cli,
  * host of another number of GPUs says nothing of others. */
 static bool is_like(const struct cluster *like, uint32_t n_gpus)
 {
-    struct cluster cluster = {.n_devices = n_gpus};
-    struct err ignored = {0};
-
     if (!like->n_devices)
         return false;
     if (n_gpus == like->n_devices)
         return true;
     if (like->devices_per_host == like->n_devices)
         return false;
-    take_hosts(&cluster, like->devices_per_host, like->hosts_per_domain);
-    return !cluster_check_hosts(&cluster, &ignored);
+    return are_whole(n_gpus, like->devices_per_host, like->hosts_per_domain);
 }
 
 /* Hosts that nobody names, as such GPUs are sold; a range of counts keeps those

@@ -50,7 +50,7 @@ static int upload_sets(struct canary *canary, struct err *err)
     size_t n_lookups = count_lookups(canary), batch = canary->batch;
     uint64_t *offsets = mem_alloc(n_lookups + 1, sizeof(*offsets));
     uint32_t *indices = mem_alloc(N_SETS * n_lookups, sizeof(*indices));
-    int rc = -1;
+    int rc;
 
     for (unsigned set = 0; set < N_SETS; set++) {
         for (unsigned t = 0; t < N_TABLES; t++)
@@ -63,13 +63,11 @@ static int upload_sets(struct canary *canary, struct err *err)
             .n_lookups = n_lookups,
         };
     }
-    if (device_upload(canary->device, canary->d_indices, indices,
-                      N_SETS * n_lookups * sizeof(*indices), err) ||
-        device_upload(canary->device, canary->d_offsets, offsets,
-                      (n_lookups + 1) * sizeof(*offsets), err))
-        goto out;
-    rc = 0;
-out:
+    rc = device_upload(canary->device, canary->d_indices, indices,
+                       N_SETS * n_lookups * sizeof(*indices), err);
+    if (!rc)
+        rc = device_upload(canary->device, canary->d_offsets, offsets,
+                           (n_lookups + 1) * sizeof(*offsets), err);
     mem_free(offsets);
     mem_free(indices);
     return rc;

@@ -175,22 +175,19 @@ int comm_sum(struct comm *comm, float *const *d_data, float *const *d_scratch,
 {
     size_t n_pairs = (size_t)comm->n_ranks * comm->n_ranks, n_blocks;
     struct comm_block *blocks;
-    int rc = -1;
+    int rc;
 
     if (comm->n_ranks == 1)
         return 0;
     blocks = mem_alloc(n_pairs, sizeof *blocks);
     n_blocks = sum_blocks(comm, blocks, d_data, d_scratch, n, false);
-    if (comm_move(comm, blocks, n_blocks, err))
-        goto out;
-    for (uint32_t r = 0; r < comm->n_ranks; r++)
-        if (comm_is_here(comm, r) && add_slices(comm, r, d_scratch[r], n, err))
-            goto out;
+    rc = comm_move(comm, blocks, n_blocks, err);
+    for (uint32_t r = 0; !rc && r < comm->n_ranks; r++)
+        if (comm_is_here(comm, r))
+            rc = add_slices(comm, r, d_scratch[r], n, err);
     n_blocks = sum_blocks(comm, blocks, d_data, d_scratch, n, true);
-    if (comm_move(comm, blocks, n_blocks, err))
-        goto out;
-    rc = 0;
-out:
+    if (!rc)
+        rc = comm_move(comm, blocks, n_blocks, err);
     mem_free(blocks);
     return rc;
 }

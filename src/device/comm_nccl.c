@@ -76,22 +76,16 @@ static int check_gpus(struct comm_nccl *self, struct err *err)
     const char *identity = self->base.device->identity;
     size_t size = sizeof self->base.device->identity;
     char *all = mem_alloc(n, size);
-    int rc = -1;
+    int rc = world_all_gather(world, identity, size, all, err);
 
-    if (world_all_gather(world, identity, size, all, err))
-        goto out;
     for (uint32_t a = 0; a < n; a++)
-        for (uint32_t b = 0; b < a; b++)
-            if (!memcmp(all + a * size, all + b * size, size)) {
-                err_set(err, ERR_DEVICE,
-                        "ranks %u and %u would share one GPU: start no more "
-                        "processes than a host has GPUs, or one process "
-                        "alone, which is every rank",
-                        b, a);
-                goto out;
-            }
-    rc = 0;
-out:
+        for (uint32_t b = 0; !rc && b < a; b++)
+            if (!memcmp(all + a * size, all + b * size, size))
+                rc = err_set(err, ERR_DEVICE,
+                             "ranks %u and %u would share one GPU: start no "
+                             "more processes than a host has GPUs, or one "
+                             "process alone, which is every rank",
+                             b, a);
     mem_free(all);
     return rc;
 }

@@ -212,31 +212,25 @@ static int check_widths(const struct table *table, const struct shard *pieces,
                         size_t n, uint32_t n_ranks, struct err *err)
 {
     uint32_t *widths = mem_alloc(n_ranks, sizeof(*widths)); /* 0: none yet */
-    int rc = -1;
+    int rc = 0;
 
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; !rc && i < n; i++) {
         uint32_t rank = pieces[i].device;
         uint32_t width = pieces[i].col_end - pieces[i].col_begin;
 
-        if (width % TABLE_COLUMN_STEP) {
-            err_set(err, ERR_INPUT,
-                    "table '%s' has %u columns, but TorchRec's kernels take "
-                    "multiples of %u",
-                    table->name, width, TABLE_COLUMN_STEP);
-            goto out;
-        }
-        if (widths[rank] && widths[rank] != width) {
-            err_set(err, ERR_INPUT,
-                    "table '%s' has pieces of %u and of %u columns on rank "
-                    "%u, but TorchRec takes those of one rank to be of one "
-                    "width",
-                    table->name, widths[rank], width, rank);
-            goto out;
-        }
+        if (width % TABLE_COLUMN_STEP)
+            rc = err_set(err, ERR_INPUT,
+                         "table '%s' has %u columns, but TorchRec's kernels "
+                         "take multiples of %u",
+                         table->name, width, TABLE_COLUMN_STEP);
+        else if (widths[rank] && widths[rank] != width)
+            rc = err_set(err, ERR_INPUT,
+                         "table '%s' has pieces of %u and of %u columns on "
+                         "rank %u, but TorchRec takes those of one rank to be "
+                         "of one width",
+                         table->name, widths[rank], width, rank);
         widths[rank] = width;
     }
-    rc = 0;
-out:
     mem_free(widths);
     return rc;
 }

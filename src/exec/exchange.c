@@ -172,16 +172,11 @@ int exchange_allreduce(const struct exchange_set *set, struct err *err)
 {
     const struct placement *placement = set->placement;
     float **d_parts = mem_alloc(placement->n_ranks, sizeof(*d_parts));
-    int rc = -1;
+    int rc = 0;
 
-    for (size_t t = 0; t < placement->plan->problem.n_tables; t++) {
-        const struct piece *first = placement->table_pieces[t];
-
-        if (is_summed(first) && sum_table(set, first, d_parts, err))
-            goto out;
-    }
-    rc = 0;
-out:
+    for (size_t t = 0; !rc && t < placement->plan->problem.n_tables; t++)
+        if (is_summed(placement->table_pieces[t]))
+            rc = sum_table(set, placement->table_pieces[t], d_parts, err);
     mem_free(d_parts);
     return rc;
 }
