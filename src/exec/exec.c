@@ -378,27 +378,23 @@ static int collect(struct execution *run, struct arena *arena, struct err *err)
     struct world *world = comm_world(placement->comm);
     struct exec_result *result = run->result;
     struct buf all = {0};
-    int rc = -1;
+    int rc;
 
     for (uint32_t r = placement->here.begin; r < placement->here.end; r++) {
         result->ranks[r].output_hash = run->verify.output_hashes[r];
         result->ranks[r].weight_hash = run->verify.weight_hashes[r];
     }
-    if (collect_ranks(result, placement, err))
-        goto out;
-    if (run->options->check &&
-        collect_check(result, &run->verify, placement, arena, err))
-        goto out;
+    if (collect_ranks(result, placement, err) ||
+        (run->options->check &&
+         collect_check(result, &run->verify, placement, arena, err)))
+        return -1;
     fill_comm(result, placement, arena);
-    if (world_collect(world, run->records.data, run->records.len, &all, err))
-        goto out;
-    if (world_rank(world) == 0 && run->keeps_samples &&
-        (exec_samples_put(run->options, &all, &result->n_stored, err) ||
-         (result->comm == EXEC_COMM_MEASURED &&
-          put_comm(result, &run->set, run->options, err))))
-        goto out;
-    rc = 0;
-out:
+    rc = world_collect(world, run->records.data, run->records.len, &all, err);
+    if (!rc && world_rank(world) == 0 && run->keeps_samples) {
+        rc = exec_samples_put(run->options, &all, &result->n_stored, err);
+        if (!rc && result->comm == EXEC_COMM_MEASURED)
+            rc = put_comm(result, &run->set, run->options, err);
+    }
     buf_release(&all);
     return rc;
 }

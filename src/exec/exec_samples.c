@@ -129,7 +129,7 @@ int exec_samples_add(struct buf *records, const struct rank_work *work,
     struct sample_table *tables;
     uint32_t n = 0;
     bool mixed;
-    int rc = -1;
+    int rc = 0;
 
     record.sample.n_tables =
         count_pieces(work, &record.setting.precision, &mixed);
@@ -138,13 +138,12 @@ int exec_samples_add(struct buf *records, const struct rank_work *work,
     fill_record(&record, work, timing);
     tables = mem_alloc(record.sample.n_tables, sizeof(*tables));
     for (size_t g = 0; g < work->n_groups; g++)
-        for (uint32_t i = 0; i < work->groups[g].group->n_pieces; i++)
-            if (fill_table(&tables[n++], work, &work->groups[g], i, err))
-                goto out;
-    buf_add(records, (const char *)&record, sizeof(record));
-    buf_add(records, (const char *)tables, n * sizeof(*tables));
-    rc = 0;
-out:
+        for (uint32_t i = 0; !rc && i < work->groups[g].group->n_pieces; i++)
+            rc = fill_table(&tables[n++], work, &work->groups[g], i, err);
+    if (!rc) {
+        buf_add(records, (const char *)&record, sizeof(record));
+        buf_add(records, (const char *)tables, n * sizeof(*tables));
+    }
     mem_free(tables);
     return rc;
 }

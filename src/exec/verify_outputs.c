@@ -251,20 +251,18 @@ int verify_outputs(struct verify *verify, const struct exchange_set *set,
 {
     const struct placement *placement = set->placement;
     struct output_job job = {.placement = placement};
-    int rc = -1;
+    int rc = 0;
 
     open_tables(&job);
     open_chunk(&job);
-    for (uint32_t r = placement->here.begin; r < placement->here.end; r++) {
+    for (uint32_t r = placement->here.begin; !rc && r < placement->here.end;
+         r++) {
         job.receiver = r;
-        if (check_receiver(&job, set, &verify->output_hashes[r], err))
-            goto out;
+        rc = check_receiver(&job, set, &verify->output_hashes[r], err);
     }
-    for (size_t t = 0; t < job.n_tables; t++)
+    for (size_t t = 0; !rc && t < job.n_tables; t++)
         verify_add(verify, job.tables[t].table, VERIFY_OUTPUTS,
                    &job.tables[t].tally);
-    rc = 0;
-out:
     mem_free(job.tables);
     mem_free(job.block);
     mem_free(job.outputs);

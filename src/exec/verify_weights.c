@@ -348,14 +348,14 @@ static int check_table(struct verify *verify, const struct placement *placement,
     struct piece **pieces = placement->table_pieces + table_idx;
     size_t row_bytes = 1;
     struct tally tally = {0};
-    int rc = -1;
+    int rc = 0;
 
     job.held = mem_alloc((size_t)(pieces[1] - pieces[0]), sizeof(*job.held));
     for (const struct piece *piece = pieces[0]; piece < pieces[1]; piece++)
         if (piece->d_weight)
             job.held[job.n_held++].piece = piece;
     if (!job.n_held)
-        goto done;
+        goto out;
     if (job.held[0].piece->replica)
         job.gradients = PRECISION_FP32;
     for (size_t k = 0; k < job.n_held; k++)
@@ -364,7 +364,8 @@ static int check_table(struct verify *verify, const struct placement *placement,
     job.scratch =
         mem_alloc(SPAN_BYTES + 2 * (size_t)table->dim * sizeof(float), 1);
     job.tallies = mem_alloc(n_threads, sizeof(struct tally));
-    if (check_windows(&job, WINDOW_BYTES / row_bytes + 1, err))
+    rc = check_windows(&job, WINDOW_BYTES / row_bytes + 1, err);
+    if (rc)
         goto out;
     for (unsigned i = 0; i < n_threads; i++)
         tally_add(&tally, &job.tallies[i]);
@@ -374,8 +375,6 @@ static int check_table(struct verify *verify, const struct placement *placement,
 
         *hash = hash_bytes(&job.held[k].hash, sizeof(uint64_t), *hash);
     }
-done:
-    rc = 0;
 out:
     close_job(&job);
     return rc;
