@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/bound.h"
+#include "search/search.h"
+
+#include "search/choices.h"
 
 #include <math.h>
 

@@ -20,9 +20,19 @@
 /* Parts priced by one task of the pool. */
 #define CHUNK 32
 
+/*
+ * A list is gone through twice by the same code: parts and cuts are counted
+ * first, and written into arrays of that size then. What a number stands for
+ * hangs on the list alone, not on costs, so plans of one list can be compared
+ * part by part whatever the cost model.
+ */
+
 /* --- units --- */
 
-/* Tables of one group become one unit, in canonical order of their first. */
+/* Tables of one group become one unit, in canonical order of their first: a
+ * permuted list has the same units, and ties that are broken by their numbers
+ * are broken alike. All units share one array of members. O(n) but for groups,
+ * each of which looks for its members once. */
 static void collect_units(struct units *units, struct arena *arena)
 {
     const struct problem *problem = units->problem;
@@ -53,6 +63,8 @@ static void collect_units(struct units *units, struct arena *arena)
     }
 }
 
+/* A group is where any of its tables is pinned to; two that are pinned
+ * elsewhere than each other cannot be kept together. */
 static int pin_unit(const struct units *units, struct unit *unit,
                     struct err *err)
 {
@@ -101,14 +113,17 @@ int units_collect(struct units *units, const struct problem *problem,
 
 /* --- parts --- */
 
+/* By which tables are held against each other before anything is priced: rows
+ * that are read, and the one that is written. */
 static double look_up_work(const struct table *table)
 {
     return (double)table->dim * (1 + table->pooling_factor);
 }
 
-/* The smallest multiple of four that divides dim, is no less than min_width and
- * gives at most max widths, else the coarsest cut there is; dim where it cannot
- * be cut. */
+/* Pieces of one table are quanta, added up, so that what is cut off here can be
+ * put on there. The smallest multiple of four that divides dim, is no less than
+ * min_width and gives at most max widths, else the coarsest cut there is; dim
+ * where it cannot be cut. */
 static uint32_t choose_quantum(uint32_t dim, uint32_t min_width,
                                uint32_t max_quanta)
 {
@@ -159,6 +174,8 @@ static bool is_filled(const struct parts *parts, const struct part_unit *of,
              of->replica == NO_PART));
 }
 
+/* Cuts of a unit follow each other in parts->cuts: first_cut is set when it is
+ * begun. */
 static void push_cut(struct parts *parts, uint32_t unit, struct cut cut)
 {
     if (parts->cuts)
@@ -167,6 +184,9 @@ static void push_cut(struct parts *parts, uint32_t unit, struct cut cut)
     parts->of[unit].n_cuts++;
 }
 
+/* As TorchRec cuts rows: blocks of ceil(rows / ways), the last one shorter, or
+ * gone, where that is more than there are. All ranges of one block cost alike,
+ * and so do all blocks but the last: two parts stand for the whole cut. */
 static void add_cut(struct parts *parts, uint32_t unit, uint32_t n_ways,
                     uint32_t n_ranges, bool fills_host)
 {
@@ -219,7 +239,9 @@ static uint32_t refine_quantum(const struct parts *parts, uint32_t table,
     return quantum < problem_min_width(parts->problem) ? coarse : quantum;
 }
 
-/* The row blocks that there are. */
+/* The row blocks that there are, each a part of its own, as none need be like
+ * another. They can stay where they stand at no cost of movement, which equal
+ * blocks of a grown table cannot. */
 static void add_standing_cut(struct parts *parts, uint32_t unit)
 {
     struct part_unit *of = &parts->of[unit];
@@ -247,6 +269,9 @@ static void add_standing_cut(struct parts *parts, uint32_t unit)
     push_cut(parts, unit, cut);
 }
 
+/* All cuts of all tables of a long list would be too many to choose from, and
+ * most tables of such lists are best whole: a table that is much of a device,
+ * by look-ups or by memory, may have to be cut in any way. */
 static bool is_large(const struct parts *parts, const struct table *table,
                      double all_work)
 {
@@ -287,6 +312,10 @@ static void add_cuts(struct parts *parts, uint32_t unit, uint32_t n_ranges,
             add_cut(parts, unit, ways, n_ranges, false);
 }
 
+/* The parts of a unit, in this order: whole; columns of 1, 2 ... n - 1 quanta,
+ * which parts_of_quanta counts on; replica; blocks of rows, then of grids.
+ * Groups are not cut, and pinned tables only by columns, as all pieces of a cut
+ * by rows would stand on one device. */
 static void add_unit(struct parts *parts, uint32_t u, double all_work,
                      uint32_t max_quanta)
 {
@@ -348,6 +377,9 @@ static void add_units(struct parts *parts)
         add_unit(parts, u, all_work, max_quanta);
 }
 
+/* What the oracle and the memory model are asked about: of a group, each table
+ * by itself; of rows and columns, a block that stands first, as all of one part
+ * are alike. */
 static struct shard shard_of(const struct parts *parts, const struct part *part,
                              uint32_t table)
 {
@@ -363,6 +395,7 @@ static struct shard shard_of(const struct parts *parts, const struct part *part,
     return shard;
 }
 
+/* Whatever does not fit 64 bits fits no device. */
 static void count_memory(const struct parts *parts, struct part *part)
 {
     const struct unit *unit = parts->of[part->unit].unit;
@@ -388,7 +421,8 @@ double parts_alone_ms(const struct oracle *oracle, const double *vector)
     return sum;
 }
 
-/* Embeds and prices some parts. */
+/* Embeds and prices some parts: a unit's vector is the sum of its tables',
+ * which is all that the oracle's contract knows of tables together. */
 static void price_chunk(void *ctx, size_t task, unsigned thread)
 {
     const struct parts *parts = ctx;
@@ -419,6 +453,8 @@ static const char *name_of(const struct parts *parts, uint32_t unit)
     return parts->problem->tables[parts->of[unit].unit->tables[0]].name;
 }
 
+/* Every unit has a way to be placed, and every part a cost: what is not finite
+ * here would win or lose silently later. */
 static int check(const struct parts *parts, struct err *err)
 {
     for (uint32_t u = 0; u < parts->n_units; u++) {
@@ -440,6 +476,8 @@ static int check(const struct parts *parts, struct err *err)
     return 0;
 }
 
+/* All but the prices. A unit may be cut as the problem, the cost model and each
+ * of its tables allow. */
 static int find_parts(struct parts *parts, const struct problem *problem,
                       const struct oracle *oracle, const struct homes *homes,
                       struct arena *arena, struct err *err)
@@ -475,6 +513,8 @@ static int find_parts(struct parts *parts, const struct problem *problem,
     return 0;
 }
 
+/* Parts are priced apart from each other, so neither their chunks nor the
+ * threads that take them change a cost. */
 static int price_alone(struct parts *parts, struct pool *pool,
                        struct arena *arena, struct err *err)
 {
@@ -517,6 +557,7 @@ uint32_t parts_of_width(const struct parts *parts, uint32_t unit,
     return of->columns + width / of->quantum - 1;
 }
 
+/* Linear in the unit's cuts, of which there are a few dozen at most. */
 const struct cut *parts_cut_of(const struct parts *parts, uint32_t part)
 {
     const struct part_unit *of = &parts->of[parts->parts[part].unit];
@@ -538,6 +579,8 @@ void parts_place_block(struct shard *shard, const struct part *part,
     shard->row_end = shard->row_begin + part->n_rows;
 }
 
+/* Replicas stand everywhere; blocks of a cut that the oracle ties to ranks or
+ * to a host move with all others or not at all. */
 bool parts_can_move(const struct parts *parts, uint32_t part)
 {
     const struct part *p = &parts->parts[part];

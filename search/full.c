@@ -3,9 +3,7 @@
 #include "base/interrupt.h"
 #include "base/progress.h"
 #include "core/plan_check.h"
-#include "search/bound.h"
 #include "search/finish.h"
-#include "search/forms.h"
 #include "search/infeasible.h"
 #include "search/published.h"
 #include "search/search.h"
@@ -158,46 +156,36 @@ static bool goes_on(void *ctx, uint64_t n_done)
     return !full->stopped;
 }
 
-/* Lays the best by. */
-static void keep_best(struct full *full)
+/* So many steps of a schedule are done: the best is laid by. */
+static void end_steps(struct full *full, uint64_t n_steps)
 {
     const struct snapshot *best = temper_best(&full->temper);
 
+    full->n_before += n_steps;
     if (best->total_ms < full->best.total_ms)
         snapshot_copy(&full->best, best);
 }
 
-/* Tempering goes on where the stage before left it. */
-static bool temper_more(struct full *full, uint64_t n_steps, double hot)
-{
-    bool is_on;
-
-    temper_resume(&full->temper, full->tempered, &full->best);
-    is_on = temper_exchange(&full->temper, n_steps, hot);
-    temper_pause(&full->temper, full->tempered);
-    full->n_before += n_steps;
-    keep_best(full);
-    return is_on;
-}
-
-/* Tempers, then anneals from the best so far. */
+/* Tempers where the stage before left off, then anneals from the best so
+ * far. */
 static bool run_stage(struct full *full, unsigned stage, uint64_t n_steps)
 {
     uint64_t n_tempered = n_steps * full->parts.tuning->tempered / 1000;
-    double hot = HOT_FRAC;
+    double hot = n_tempered ? TEMPERED_HOT_FRAC : HOT_FRAC;
     bool is_on;
 
     if (n_tempered) {
-        if (!temper_more(full, n_tempered, hot))
+        temper_resume(&full->temper, full->tempered, &full->best);
+        is_on = temper_exchange(&full->temper, n_tempered, HOT_FRAC);
+        temper_pause(&full->temper, full->tempered);
+        end_steps(full, n_tempered);
+        if (!is_on)
             return false;
-        hot = TEMPERED_HOT_FRAC;
     }
-    if (stage || n_tempered)
-        temper_start(&full->temper, &full->best, 1);
+    temper_start(&full->temper, &full->best, 1);
     is_on = temper_anneal(&full->temper, n_steps - n_tempered,
                           hot * pow(REHEATING, stage));
-    full->n_before += n_steps - n_tempered;
-    keep_best(full);
+    end_steps(full, n_steps - n_tempered);
     return is_on;
 }
 

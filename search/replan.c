@@ -5,7 +5,6 @@
 #include "base/interrupt.h"
 #include "base/ranked.h"
 #include "base/text.h"
-#include "search/bound.h"
 #include "search/infeasible.h"
 #include "search/temper.h"
 

@@ -69,7 +69,7 @@ int search_reference(struct plan *plan, const struct oracle *oracle,
  * pieces that meet are made one (search/trial.h); where that made it dearer,
  * all stages are run to do better than without.
  *
- * Also sets bound_ms (search/bound.h). Fails as search_reference does, and
+ * Also sets bound_ms (struct proven). Fails as search_reference does, and
  * plans what that cannot: rows, grids, replicas.
  */
 int search_full(struct plan *plan, const struct oracle *oracle,
@@ -131,7 +131,23 @@ int search_finish(struct plan *plan, const struct oracle *oracle,
                   double start_ms, struct arena *arena,
                   struct err *err) MUST_CHECK;
 
-/* What no plan of a problem undercuts, of the cuts that the search knows. */
+/*
+ * What no plan of a problem undercuts, of the cuts that the search knows. For
+ * additive oracles, for which alone something is proven, a device's terms are
+ * the sums of its pieces', so
+ *
+ *     total = sum over k of max over r >= sum over k of mean over r
+ *           = what all pieces take alone, added up, over R
+ *
+ * and each table takes at least what its cheapest cut takes, of those whose
+ * pieces are no dearer than the total less what stands on every device anyway:
+ * replicas and row blocks over all of tables that such limits leave no other
+ * way. Where the cheapest cuts do not fit the memory, bytes are given a price,
+ * the one that proves most (Lagrange). Plans of which this holds: each table
+ * whole, in columns of any widths that are multiples of 4, replicated, in equal
+ * row blocks as search/choices.h lists them, or such blocks of columns of any
+ * widths.
+ */
 struct proven {
     double ms;         /* NAN: nothing is proven for this cost model */
     const char *term;  /* what sets it: "mean load", "largest piece" or
@@ -141,6 +157,9 @@ struct proven {
 };
 void search_bound(struct proven *proven, const struct problem *problem,
                   const struct oracle *oracle, struct arena *arena);
+/* The same of parts that were listed (search/choices.h). */
+struct parts;
+void bound_find(struct proven *proven, const struct parts *parts);
 
 /*
  * All planners, to be compared with each other: the published baselines, those

@@ -50,6 +50,9 @@ struct build_options {
     uint64_t max_work;     /* 0: as much as it takes */
 };
 
+/* By how much a form exceeds what pieces may take; 1 where it does not. Of
+ * forms that are equally bad the price decides, so a table that nothing cuts
+ * small enough is still cut as small as it can be. */
 static double badness(const struct form *form,
                       const struct build_options *options)
 {
@@ -216,8 +219,8 @@ static void weigh(struct builder *builder, bool is_short)
     }
 }
 
-/* What stands fast, then what was stuck, then the heaviest; pieces of one cut
- * in their order. */
+/* What stands fast first, as it has no choice; then what was stuck, then the
+ * heaviest; pieces of one cut in their order. */
 static int compare_to_place(const void *left, const void *right)
 {
     const struct to_place *a = left, *b = right;
@@ -251,6 +254,8 @@ static double load_with(const struct builder *builder, uint32_t r,
     return parts_alone_ms(parts->oracle, builder->trial_sum);
 }
 
+/* Starts that exceed memory are for repair alone; all others never do, so a
+ * plan that was built needs no mending. */
 static bool fits(const struct builder *builder, uint32_t part, uint32_t r)
 {
     uint64_t room = builder->parts->room_bytes[r];
@@ -263,6 +268,8 @@ static bool fits(const struct builder *builder, uint32_t part, uint32_t r)
                 room - builder->devices[r].bytes);
 }
 
+/* Ties go to the emptier device, then to the lower index: layouts are the same
+ * on any machine and at any number of threads. */
 static bool goes_before(const struct loaded *a, const struct loaded *b)
 {
     return a->load < b->load || (a->load == b->load && a->bytes < b->bytes);
@@ -357,6 +364,8 @@ static bool place_on_host(struct builder *builder, struct to_place *blocks,
     return true;
 }
 
+/* A piece that stands fast has room or has none; any other goes where there is
+ * most left, apart from those of its row block. */
 static bool place_piece(struct builder *builder, struct to_place *piece)
 {
     uint32_t part = piece->piece.part;
@@ -374,6 +383,8 @@ static bool place_piece(struct builder *builder, struct to_place *piece)
     return true;
 }
 
+/* Before each try. By memory a device is as loaded as it lacks room, so that
+ * uneven devices fill up alike. */
 static void clear(struct builder *builder)
 {
     const struct parts *parts = builder->parts;
@@ -468,6 +479,7 @@ struct batch {
     struct build_task tasks[N_PEAKS];
 };
 
+/* A layout is priced as comm prices it, on the thread that built it. */
 static void build_one(void *ctx, size_t i, unsigned thread)
 {
     struct batch *batch = ctx;
@@ -483,6 +495,8 @@ static void build_one(void *ctx, size_t i, unsigned thread)
 uint64_t starts_find(struct snapshot *best, const struct parts *parts,
                      struct pool *pool, double end_ms)
 {
+    /* The mean is the least total there is, so shares of it are what pieces
+     * may take where load is short; bytes cost by what memory is short. */
     const struct least least = find_least(parts);
     struct build_options options = {.peak_bytes = parts->most_room_bytes,
                                     .max_replicas = MAX_REPLICAS,

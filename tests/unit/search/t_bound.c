@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What a bound may not do, whatever the problem: the less a plan may do, the
  * higher it is. */
-#include "search/bound.h"
+#include "search/search.h"
 
+#include "search/choices.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"

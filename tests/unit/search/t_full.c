@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/search.h"
 
-#include "search/bound.h"
 #include "search/forms.h"
 #include "search/state_check.h"
 #include "tests/judge.h"
