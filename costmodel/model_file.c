@@ -121,7 +121,7 @@ static int read_weights(struct model *model, const struct mlp_shape *shape,
 int model_parse(struct model *model, const char *data, size_t len,
                 const char *where, struct arena *arena, struct err *err)
 {
-    struct frame frame = {0};
+    struct frame frame = {.header = data, .weights = data};
     struct mlp_shape shape;
     json_t *root = NULL;
     int rc = -1;
