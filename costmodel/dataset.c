@@ -70,6 +70,8 @@ static void make_room(struct dataset *dataset, struct row_index *index,
     while (index->n_slots < 2 * n_tables)
         index->n_slots *= 2;
     index->slots = mem_alloc(index->n_slots, sizeof(*index->slots));
+    index->x = mem_room(NULL, 0, &index->capacity,
+                        index->n_columns * sizeof(*index->x));
     dataset->samples = ARENA_NEW(arena, const struct sample *, n_kept);
     dataset->ms = ARENA_NEW(arena, double, n_kept);
     dataset->first = ARENA_NEW(arena, uint32_t, n_kept + 1);
