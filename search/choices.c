@@ -12,10 +12,6 @@
 #define MAX_QUANTA 64
 #define MIN_QUANTA 8
 #define TOTAL_QUANTA 65536
-/* A unit that is at least this share of a device gets every way of cutting its
- * rows, and so does any of a short list; others only the common ones. */
-#define LARGE_FRAC 0.25
-#define SHORT_LIST 128
 #define MAX_RANGES 16
 /* Parts priced by one task of the pool. */
 #define CHUNK 32
@@ -112,13 +108,6 @@ int units_collect(struct units *units, const struct problem *problem,
 }
 
 /* --- parts --- */
-
-/* By which tables are held against each other before anything is priced: rows
- * that are read, and the one that is written. */
-static double look_up_work(const struct table *table)
-{
-    return (double)table->dim * (1 + table->pooling_factor);
-}
 
 /* Pieces of one table are quanta, added up, so that what is cut off here can be
  * put on there. The smallest multiple of four that divides dim, is no less than
@@ -269,28 +258,11 @@ static void add_standing_cut(struct parts *parts, uint32_t unit)
     push_cut(parts, unit, cut);
 }
 
-/* All cuts of all tables of a long list would be too many to choose from, and
- * most tables of such lists are best whole: a table that is much of a device,
- * by look-ups or by memory, may have to be cut in any way. */
-static bool is_large(const struct parts *parts, const struct table *table,
-                     double all_work)
-{
-    const struct problem *problem = parts->problem;
-    double share = look_up_work(table) * problem->cluster.n_devices / all_work;
-    struct shard shard =
-        shard_whole(problem, (uint32_t)(table - problem->tables), 0);
-
-    return parts->n_units <= SHORT_LIST || share >= LARGE_FRAC ||
-           (double)shard_memory(problem, &shard).total >=
-               LARGE_FRAC * (double)parts->most_room_bytes;
-}
-
-/* Over how many devices rows are cut: all, one host's, and for large units
- * 2 to 8, 12, 16, 24, 32 ... No more ranges than a block's pieces have devices
+/* Over how many devices rows are cut: all, one host's, and 2
+ * to 8, 12, 16, 24, 32 ... No more ranges than a block's pieces have devices
  * to stand on: a grid over the ranks of one host is only for tables that may be
  * nothing else. */
-static void add_cuts(struct parts *parts, uint32_t unit, uint32_t n_ranges,
-                     bool is_large)
+static void add_cuts(struct parts *parts, uint32_t unit, uint32_t n_ranges)
 {
     const struct cluster *cluster = &parts->problem->cluster;
     uint32_t n = cluster->n_devices, host = cluster_group(cluster);
@@ -306,7 +278,7 @@ static void add_cuts(struct parts *parts, uint32_t unit, uint32_t n_ranges,
     if (host > 1 && host < n && (any || !is_sequence) &&
         n_ranges <= (any ? n : n / host))
         add_cut(parts, unit, host, n_ranges, !any);
-    for (uint32_t ways = 2; any && is_large && ways < n;
+    for (uint32_t ways = 2; any && ways < n;
          ways += ways < 8 ? 1 : ways / (ways % 3 ? 2 : 3))
         if (ways != host)
             add_cut(parts, unit, ways, n_ranges, false);
@@ -316,15 +288,13 @@ static void add_cuts(struct parts *parts, uint32_t unit, uint32_t n_ranges,
  * which parts_of_quanta counts on; replica; blocks of rows, then of grids.
  * Groups are not cut, and pinned tables only by columns, as all pieces of a cut
  * by rows would stand on one device. */
-static void add_unit(struct parts *parts, uint32_t u, double all_work,
-                     uint32_t max_quanta)
+static void add_unit(struct parts *parts, uint32_t u, uint32_t max_quanta)
 {
     struct part_unit *of = &parts->of[u];
     const struct unit *unit = of->unit;
     const struct table *table = &parts->problem->tables[unit->tables[0]];
     bool is_free = !table->group && unit->device < 0;
     uint32_t min_width = table_min_width(parts->problem, table), quantum;
-    bool large = is_free && is_large(parts, table, all_work);
     uint64_t rows = table->num_embeddings;
 
     of->whole = of->columns = of->replica = NO_PART;
@@ -350,31 +320,28 @@ static void add_unit(struct parts *parts, uint32_t u, double all_work,
     if ((of->kinds & SHARD_REPLICATE) && is_free && parts->n_devices > 1)
         of->replica = add_part(parts, u, SHARD_REPLICATE, 0, rows, table->dim);
     if ((of->kinds & SHARD_ROW) && is_free)
-        add_cuts(parts, u, 1, large);
+        add_cuts(parts, u, 1);
     for (uint32_t n = 2;
-         (of->kinds & SHARD_GRID) && is_free && large && n <= MAX_RANGES &&
+         (of->kinds & SHARD_GRID) && is_free && n <= MAX_RANGES &&
          n <= parts->n_devices && table->dim % (n * TABLE_COLUMN_STEP) == 0 &&
          table->dim / n >= min_width;
          n *= 2)
-        add_cuts(parts, u, n, large);
+        add_cuts(parts, u, n);
     if (is_free && parts->homes && parts->oracle->row_cut == ROW_CUT_ANY)
         add_standing_cut(parts, u);
 }
 
 static void add_units(struct parts *parts)
 {
-    double all_work = 0;
     uint32_t max_quanta = TOTAL_QUANTA / (parts->n_units + 1);
 
     if (max_quanta > MAX_QUANTA)
         max_quanta = MAX_QUANTA;
     if (max_quanta < MIN_QUANTA)
         max_quanta = MIN_QUANTA;
-    for (size_t i = 0; i < parts->problem->n_tables; i++)
-        all_work += look_up_work(&parts->problem->tables[i]);
     parts->n_parts = parts->n_cuts = 0;
     for (uint32_t u = 0; u < parts->n_units; u++)
-        add_unit(parts, u, all_work, max_quanta);
+        add_unit(parts, u, max_quanta);
 }
 
 /* What the oracle and the memory model are asked about: of a group, each table
