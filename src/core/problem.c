@@ -137,13 +137,15 @@ double shard_most_lookups(const struct problem *problem,
                           const struct shard *shard)
 {
     const struct table *table = &problem->tables[shard->table];
-    double lookups = shard_lookups(problem, shard), all, top;
+    const double all_rows = (double)table->num_embeddings;
+    const double rows = (double)(shard->row_end - shard->row_begin);
+    double all, top;
 
-    if (!shard_cuts_rows(shard->kind) || lookups <= 0)
-        return lookups;
+    if (!shard_cuts_rows(shard->kind) || rows <= 0 || rows >= all_rows)
+        return shard_lookups(problem, shard);
     all = table->pooling_factor * (double)problem->batch;
-    top = table_top_share(table, all) * all;
-    return top + lookups * (1 - top / all);
+    top = table_top_share(table, all);
+    return all * (top + (1 - top) * (rows - 1) / (all_rows - 1));
 }
 
 double shard_output_vectors(const struct problem *problem,

@@ -41,6 +41,7 @@ static void make_problem(struct scene *scene, uint64_t rows, uint32_t dim,
     scene->table.num_embeddings = rows;
     scene->table.dim = dim;
     scene->table.pooling_factor = 7.3125;
+    scene->table.zipf_alpha = 0; /* no block is hotter than another */
     scene->table.num_outputs = 0;
     for (uint32_t r = 0; r < n_ranks; r++) {
         scene->memory[r] = UINT64_C(1) << 50;
@@ -142,18 +143,18 @@ static double share_of_blocks(struct scene *scene, const struct meter *meter,
     return n_ranges * share_priced(scene, meter, shards, n);
 }
 
+/* Of TorchRec's oracle: the others price replicas in a lane of their own. */
 static double share_of_replicas(struct scene *scene, const struct meter *meter)
 {
     struct shard shards[MAX_RANKS] = {{0}};
     uint32_t n = scene->problem.cluster.n_devices;
-    /* TorchRec's dense kernels have half the bandwidth */
-    double scale = scene->oracle->prices_empty_blocks ? 0.5 : 1;
+    const double dense_bandwidth = 0.5; /* of its kernels */
 
     for (uint32_t r = 0; r < n; r++) {
         shards[r] = shard_whole(&scene->problem, 0, r);
         shards[r].kind = SHARD_REPLICATE;
     }
-    return scale * share_priced(scene, meter, shards, n);
+    return dense_bandwidth * share_priced(scene, meter, shards, n);
 }
 
 static double share_of_columns(struct scene *scene, const struct meter *meter,
@@ -211,7 +212,7 @@ static void try_parts(struct tally *tally, struct scene *scene,
                              scene, meter,
                              of->quantum * (1 + (uint32_t)rng_below(
                                                     rng, of->n_quanta - 1))));
-    if (of->replica != NO_PART)
+    if (of->replica != NO_PART && scene->oracle->prices_empty_blocks)
         add_share(tally, share_of_replicas(scene, meter));
 }
 

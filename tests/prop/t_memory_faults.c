@@ -27,7 +27,7 @@ static const struct {
     {"cost", "cost plan.json --json", NULL},
     {"explain", "explain plan.json a", NULL},
     {"emit", "emit plan.json --format torchrec -o new.json", "new.json"},
-    {"train", "train --db costs.db --epochs 1 -o new.nsm", "new.nsm"},
+    {"train", "train --db costs.db --epochs 1 --force -o new.nsm", "new.nsm"},
     {"retrain", "retrain --db costs.db --epochs 1 --model new.nsm", "new.nsm"},
     {"eval", "eval --db costs.db --model model.nsm", NULL},
     {"model", "model info model.nsm --json", NULL},
@@ -47,7 +47,8 @@ static const char setting_up[] =
     "cp \"$ROOT\"/data/measurements/cpu-amd-epyc-2t.db costs.db && "
     "chmod u+w costs.db && sqlite3 costs.db 'PRAGMA foreign_keys = ON; "
     "DELETE FROM sample WHERE id % 8; DELETE FROM comm_sample; VACUUM' && "
-    "\"$NEUROSHARD\" train --db costs.db --epochs 1 -o model.nsm >/dev/null";
+    "\"$NEUROSHARD\" train --db costs.db --epochs 1 --force -o model.nsm "
+    ">/dev/null";
 
 static char *read_text(const char *path)
 {
