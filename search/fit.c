@@ -38,8 +38,9 @@
 
 #define MAX_ITEMS 512
 #define MAX_BINS 256
-#define RUN 200000 /* work of the first runs; of */
-#define N_ALIKE 8  /* so many, then it doubles */
+#define OUT_FIRST 4 /* one of so many items that fit is left out first */
+#define RUN 200000  /* work of the first runs; of */
+#define N_ALIKE 8   /* so many, then it doubles */
 #define MEMO_BITS 16
 #define SEED 5
 #define NO_BIN UINT32_MAX
@@ -80,7 +81,7 @@ static bool complete(struct bins *bins, uint32_t bin, uint32_t i, uint64_t room,
         for (; next < bins->n && bins->sizes[next] == size; next++)
             if (bins->bin_of[next] == NO_BIN)
                 rest_behind -= size;
-        out_first = fits && bins->n_runs && rng_draw(&bins->rng, 2);
+        out_first = fits && bins->n_runs && !rng_draw(&bins->rng, OUT_FIRST);
         if (out_first && complete(bins, bin, next, room, rest_behind, size))
             return true;
         if (fits) {
