@@ -13,7 +13,7 @@
 #include <math.h>
 
 /* Temperatures of the chains, as shares of the best total. */
-#define HOT_FRAC 0.05
+#define HOT_FRAC 0.02
 #define TEMPERED_HOT_FRAC 0.003 /* after tempering */
 #define REHEATING 0.7           /* of each stage, by the one before */
 /* Stages grow by twofold, each from the best so far, so a longer search begins
