@@ -83,19 +83,36 @@ static const char *room(const struct units *units, uint64_t bytes,
                         is_reserved ? " unreserved" : "");
 }
 
-/* The least that a table takes in all, of one kind of shards: more pieces take
- * no less than one of all rows and columns. */
+/* The least that a table takes in all, of one kind of shards: in two where it
+ * is cut, as more pieces take no less, and without what rounding up to bytes
+ * may have added. */
 static struct memory_items least_memory_of_kind(const struct problem *problem,
                                                 uint32_t table,
                                                 enum shard_kind kind)
 {
-    uint32_t n = shard_is_replica(kind) ? problem->cluster.n_devices : 1;
-    struct shard shard = shard_whole(problem, table, 0);
+    const uint32_t n_copies =
+        shard_is_replica(kind) ? problem->cluster.n_devices : 1;
+    const uint64_t n_rows = shard_cuts_rows(kind) ? 2 : 1;
+    const uint32_t n_columns = shard_cuts_columns(kind) ? 2 : 1;
+    const uint64_t n = n_rows * n_columns > 1 ? n_rows * n_columns : 0;
+    const struct shard whole = shard_whole(problem, table, 0);
     struct memory_items sum = {0};
 
-    shard.kind = kind;
-    for (uint32_t k = 0; k < n; k++)
-        memory_add(&sum, shard_memory(problem, &shard));
+    for (uint64_t i = 0; i < n_rows; i++)
+        for (uint32_t j = 0; j < n_columns; j++) {
+            struct shard shard = whole;
+
+            shard.kind = kind;
+            shard.row_begin = i * (whole.row_end / 2);
+            shard.col_begin = j * (whole.col_end / 2);
+            if (i + 1 < n_rows)
+                shard.row_end /= 2;
+            if (j + 1 < n_columns)
+                shard.col_end /= 2;
+            for (uint32_t k = 0; k < n_copies; k++)
+                memory_add(&sum, shard_memory(problem, &shard));
+        }
+    sum.total -= sum.total < n ? sum.total : n;
     return sum;
 }
 
