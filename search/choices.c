@@ -331,6 +331,8 @@ static void add_unit(struct parts *parts, uint32_t u, uint32_t max_quanta)
         add_standing_cut(parts, u);
 }
 
+/* Long lists have coarser quanta: all widths of all tables stay few enough to
+ * be priced one by one, and the list's own order decides nothing here. */
 static void add_units(struct parts *parts)
 {
     uint32_t max_quanta = TOTAL_QUANTA / (parts->n_units + 1);
@@ -375,6 +377,8 @@ static void count_memory(const struct parts *parts, struct part *part)
     }
 }
 
+/* Where an oracle has terms their sum is what an additive plan would cost;
+ * where it has none, communication hangs on all devices and is left out. */
 double parts_alone_ms(const struct oracle *oracle, const double *vector)
 {
     double terms[ORACLE_MAX_TERMS], compute_ms, sum = 0;
@@ -415,6 +419,7 @@ static void price_chunk(void *ctx, size_t task, unsigned thread)
     mem_free(room);
 }
 
+/* What a message calls a unit: by its first table. */
 static const char *name_of(const struct parts *parts, uint32_t unit)
 {
     return parts->problem->tables[parts->of[unit].unit->tables[0]].name;
