@@ -34,6 +34,9 @@ static const double replica_fracs[] = {1, 0.5, 0.2};
 #define N_PEAKS (sizeof peak_fracs / sizeof *peak_fracs)
 #define N_PRICES (sizeof memory_fracs / sizeof *memory_fracs)
 
+/* What is barred is worse than any that is too large. */
+#define BARRED 1e30
+
 /* --- a form for each unit --- */
 
 struct build_options {
@@ -44,6 +47,8 @@ struct build_options {
     double replica_frac; /* the load of replicas counts this much: alone, each
                             looks dearer than it is beside others */
     uint64_t peak_bytes;
+    unsigned barred;       /* forms, a mask of 1 << form_kind, that only a unit
+                              without others gets */
     bool by_memory;        /* the load is bytes; the oracle is not asked */
     bool may_exceed;       /* a device may be given more than it has room for */
     uint32_t max_replicas; /* pieces that are replicas, in all */
@@ -83,6 +88,8 @@ static struct form choose_form(const struct parts *parts, uint32_t unit,
                      (form.kind == FORM_REPLICA ? options->replica_frac : 1);
         if (form.kind == FORM_REPLICA && form.n_pieces > n_left && n > 1)
             continue;
+        if (options->barred & 1U << form.kind && (i || n > 1))
+            bad += BARRED;
         if (bad > least_bad || (bad == least_bad && price >= least))
             continue;
         least = price;
@@ -492,13 +499,35 @@ static void build_one(void *ctx, size_t i, unsigned thread)
         snapshot_price(&task->snapshot, batch->parts);
 }
 
-uint64_t starts_find(struct snapshot *best, const struct parts *parts,
-                     struct pool *pool, double end_ms)
+/* Into the place of the dearest of n, or of none, where it is cheaper and there
+ * is none like it. */
+static void keep(struct snapshot *best, unsigned n, const struct snapshot *next)
+{
+    unsigned place = 0;
+
+    if (!isfinite(next->total_ms))
+        return;
+    for (unsigned i = 0; i < n; i++) {
+        if (best[i].n && best[i].total_ms == next->total_ms)
+            return;
+        if (best[place].n &&
+            (!best[i].n || best[i].total_ms > best[place].total_ms))
+            place = i;
+    }
+    if (!best[place].n || next->total_ms < best[place].total_ms)
+        snapshot_copy(&best[place], next);
+}
+
+/* The n cheapest without what is barred, into best[]. */
+static uint64_t find_of_family(struct snapshot *best, unsigned n,
+                               const struct parts *parts, unsigned barred,
+                               const struct least *least, struct pool *pool,
+                               uint64_t max_work, double end_ms)
 {
     /* The mean is the least total there is, so shares of it are what pieces
      * may take where load is short; bytes cost by what memory is short. */
-    const struct least least = find_least(parts);
     struct build_options options = {.peak_bytes = parts->most_room_bytes,
+                                    .barred = barred,
                                     .max_replicas = MAX_REPLICAS,
                                     .max_work = MAX_WORK};
     struct batch batch = {.parts = parts};
@@ -506,15 +535,15 @@ uint64_t starts_find(struct snapshot *best, const struct parts *parts,
 
     for (size_t i = 0; i < N_REPLICA_FRACS * N_PRICES; i++) {
         if (i == parts->tuning->n_prices || (i == N_PRICES && !best->n) ||
-            (best->n && (work >= MAX_WORK || interrupt_requested() ||
+            (best->n && (work >= max_work || interrupt_requested() ||
                          clock_ms() >= end_ms)))
             break;
         options.replica_frac = replica_fracs[i / N_PRICES];
-        options.ms_per_byte = memory_fracs[i % N_PRICES] * least.mean_ms *
-                              parts->n_devices / (least.bytes + 1);
+        options.ms_per_byte = memory_fracs[i % N_PRICES] * least->mean_ms *
+                              parts->n_devices / (least->bytes + 1);
         for (unsigned k = 0; k < N_PEAKS; k++) {
             batch.tasks[k].options = options;
-            batch.tasks[k].options.peak_ms = peak_fracs[k] * least.mean_ms;
+            batch.tasks[k].options.peak_ms = peak_fracs[k] * least->mean_ms;
         }
         pool_run(pool, N_PEAKS, build_one, &batch);
         for (unsigned k = 0; k < N_PEAKS; k++) {
@@ -522,13 +551,37 @@ uint64_t starts_find(struct snapshot *best, const struct parts *parts,
 
             work += task->work;
             n_priced += task->is_built;
-            if (task->is_built && isfinite(task->snapshot.total_ms) &&
-                (!best->n || task->snapshot.total_ms < best->total_ms))
-                snapshot_copy(best, &task->snapshot);
+            if (task->is_built)
+                keep(best, n, &task->snapshot);
         }
+        if (barred & 1U << FORM_REPLICA && i + 1 == N_PRICES)
+            break;
     }
     for (unsigned k = 0; k < N_PEAKS; k++)
         snapshot_release(&batch.tasks[k].snapshot);
+    return n_priced;
+}
+
+uint64_t starts_find(struct snapshot best[STARTS_KEPT],
+                     const struct parts *parts, struct pool *pool,
+                     double end_ms)
+{
+    static const unsigned barred[STARTS_KEPT] = {
+        0, 1U << FORM_REPLICA, 1U << FORM_CUT,
+        1U << FORM_REPLICA | 1U << FORM_CUT};
+    const struct least least = find_least(parts);
+    uint64_t n_priced = 0;
+
+    if (parts->oracle->is_additive) /* nothing is paid once */
+        return find_of_family(best, STARTS_KEPT, parts, 0, &least, pool,
+                              MAX_WORK, end_ms);
+    for (unsigned f = 0; f < STARTS_KEPT && (!f || best[0].n); f++) {
+        n_priced += find_of_family(&best[f], 1, parts, barred[f], &least, pool,
+                                   f ? MAX_WORK / 4 : MAX_WORK, end_ms);
+        for (unsigned k = 0; k < f; k++)
+            if (best[k].n == best[f].n && best[k].total_ms == best[f].total_ms)
+                best[f].n = 0;
+    }
     return n_priced;
 }
 

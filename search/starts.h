@@ -9,12 +9,20 @@
  * Where the full search starts: a form for each unit and its pieces on devices,
  * longest first, by different views of what is dear.
  *
- * Fills empty *best with the cheapest layout that can be built, if any. Work is
- * bounded; once something was found, SIGINT and the clock at end_ms (INFINITY:
- * never) end it too. Returns how many were priced.
+ * A job launches replicas and row blocks by themselves, and so pays once for
+ * the first of each: no single change of a plan that has many shows what it
+ * would be without. So there is a start of each family: all forms; no
+ * replicas; no row blocks; neither. Where costs are additive, nothing is paid
+ * once: there they are the cheapest of all views.
+ *
+ * Fills the empty best[] with what can be built, of different totals; some or
+ * all may stay empty. Work is bounded; once something was found, SIGINT and the
+ * clock at end_ms (INFINITY: never) end it too. Returns how many were priced.
  */
-uint64_t starts_find(struct snapshot *best, const struct parts *parts,
-                     struct pool *pool, double end_ms);
+#define STARTS_KEPT 4
+uint64_t starts_find(struct snapshot best[STARTS_KEPT],
+                     const struct parts *parts, struct pool *pool,
+                     double end_ms);
 
 /* Fills *out, but its total_ms, by memory alone, pieces as large as may be up
  * to peak_bytes: with room for each, or may_exceed, with or without. False
