@@ -219,8 +219,7 @@ static int draw_sets(struct bench *bench, struct run *run)
     return 0;
 }
 
-/* Look-ups that are tuned for bags of so many. */
-static int open_lookup(struct bench *bench, struct run *run, double pooling)
+static int open_lookup(struct bench *bench, struct run *run)
 {
     struct lookup_spec spec = {.tables = run->tables,
                                .n_tables = N_TABLES,
@@ -230,8 +229,6 @@ static int open_lookup(struct bench *bench, struct run *run, double pooling)
 
     lookup_close(run->lookup);
     run->lookup = NULL;
-    for (uint32_t t = 0; t < N_TABLES; t++)
-        run->tables[t].pooling = pooling;
     return lookup_open(&run->lookup, bench->device, &spec, &err);
 }
 
@@ -265,7 +262,7 @@ static int open_run(struct bench *bench, const struct bench_case *what,
                     &err) ||
         fill_weights(bench, what->precision) || draw_sets(bench, run))
         return -1;
-    return open_lookup(bench, run, what->pooling);
+    return open_lookup(bench, run);
 }
 
 static void close_run(const struct bench *bench, struct run *run)
@@ -404,41 +401,6 @@ static void run_cases(struct bench *bench, int precision)
                precision_name(PRECISIONS[precision]));
 }
 
-/* Forward of the same bags, tuned for longer and shorter ones: which walks
- * (device/lookup_classes.h) would be best for them. */
-static int run_walks(struct bench *bench, const struct bench_case *what)
-{
-    struct run *run = mem_alloc(1, sizeof *run);
-    int rc = open_run(bench, what, run);
-
-    printf("%4u %4s %3.0f       ", what->dim, precision_name(what->precision),
-           what->pooling);
-    for (double pooling = 64; pooling >= 2 && !rc; pooling /= 2) {
-        rc = open_lookup(bench, run, pooling);
-        for (unsigned i = 0; i < N_WARM_UP + N_LAPS && !rc; i++)
-            rc = run_lap(bench, run, i);
-        if (!rc)
-            printf(" %8.4f", stats_median(run->forward, N_LAPS));
-    }
-    printf("%s%s\n", rc ? ": " : "", rc ? err.msg : "");
-    close_run(bench, run);
-    mem_free(run);
-    return rc;
-}
-
-static void compare_walks(struct bench *bench)
-{
-    printf("\nforward in ms, tuned for bags of    64       32       16        "
-           "8        4        2\n");
-    for (int p = 0; p < 2; p++)
-        for (size_t d = 0; d < N_DIMS; d++) {
-            struct bench_case what = case_at(bench, 0, 0, p, d);
-
-            if (clock_ms() > bench->end_ms || run_walks(bench, &what))
-                return;
-        }
-}
-
 static int open_bench(struct bench *bench)
 {
     struct device *device = bench->device;
@@ -563,7 +525,6 @@ static int run_bench(struct bench *bench)
     }
     run_cases(bench, 0);
     run_cases(bench, 1);
-    compare_walks(bench);
     print_summary(bench);
     device_free(bench->device, bench->d_weights);
     device_free(bench->device, bench->d_state);
