@@ -243,6 +243,24 @@ static void note_figures(const struct report *report, struct buf *notes)
         buf_printf(notes, "note: memory counts weights alone\n");
 }
 
+/* Where ids are hashed any block of a cut may have the hottest row, and each is
+ * priced so; TorchRec's formulas know of none. */
+static void note_hot_blocks(const struct report *report, struct buf *notes)
+{
+    const struct plan *plan = report->plan;
+    double most = 1;
+
+    for (size_t i = 0; i < plan->n_shards; i = emit_shards_end(plan, i))
+        most = fmax(most, shard_most_lookups(&plan->problem, &plan->shards[i]) /
+                              shard_lookups(&plan->problem, &plan->shards[i]));
+    if (report->is_priced && most >= 1.01 &&
+        strncmp(plan->cost.name, "torchrec", 8) != 0)
+        buf_printf(notes,
+                   "note: each row block is priced as the one with the hottest "
+                   "row, up to %.2f times the mean look-ups\n",
+                   most);
+}
+
 /* What frameworks train otherwise than the tables in one piece. */
 static void note_training(const struct plan *plan, struct buf *notes)
 {
@@ -285,6 +303,7 @@ void emit_report(const struct plan *plan, struct buf *out)
     report_slowest(&report, out);
     report_tables(&report, out);
     note_figures(&report, &notes);
+    note_hot_blocks(&report, &notes);
     note_training(plan, &notes);
     if (notes.len)
         buf_printf(out, "\n%s", notes.data);

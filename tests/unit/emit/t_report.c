@@ -162,6 +162,8 @@ static const char mixed_text[] =
     "note: the access skew of 3 of 4 tables is not given; Zipf 1.05 is "
     "assumed\n"
     "note: 3 of 4 predictions were raised to the physical floor\n"
+    "note: each row block is priced as the one with the hottest row, up to "
+    "1.28 times the mean look-ups\n"
     "note: row-wise Adagrad keeps a mean for each column piece of a "
     "row: 1 table is so cut\n";
 
