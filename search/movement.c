@@ -305,27 +305,88 @@ void homes_count_trial(struct trial *trial, const struct layout *layout)
 
 /* --- GPUs that are alike change names --- */
 
-void assign_well(uint32_t *column_of, const double *value, uint32_t n)
+/* One row after the other finds its column along a path of least reduced cost;
+ * potentials keep all reduced costs at 0 or more. Column n is where the path
+ * of a new row begins. */
+struct assigning {
+    const double *value;
+    uint32_t n;
+    double *of_row, *of_column, *least; /* [n + 1] */
+    uint32_t *row_at, *way;             /* [n + 1]: of columns */
+    bool *is_seen;                      /* [n + 1] */
+};
+
+#define NO_ROW UINT32_MAX
+
+/* Grows the tree by the nearest column; returns it. */
+static uint32_t nearest_column(struct assigning *a, uint32_t column)
 {
-    bool is_better = true;
+    uint32_t row = a->row_at[column], next = a->n;
+    double delta = INFINITY;
 
-    for (uint32_t a = 0; a < n; a++)
-        column_of[a] = a;
-    while (is_better) {
-        is_better = false;
-        for (uint32_t a = 1; a < n; a++)
-            for (uint32_t b = 0; b < a; b++) {
-                const double *of_a = value + (size_t)a * n;
-                const double *of_b = value + (size_t)b * n;
-                uint32_t i = column_of[a], j = column_of[b];
+    a->is_seen[column] = true;
+    for (uint32_t c = 0; c < a->n; c++) {
+        double cost;
 
-                if (!(of_a[j] + of_b[i] > (of_a[i] + of_b[j]) * LEAST_GAIN))
-                    continue;
-                column_of[a] = j;
-                column_of[b] = i;
-                is_better = true;
-            }
+        if (a->is_seen[c])
+            continue;
+        cost = -a->value[(size_t)row * a->n + c] - a->of_row[row] -
+               a->of_column[c];
+        if (cost < a->least[c]) {
+            a->least[c] = cost;
+            a->way[c] = column;
+        }
+        if (a->least[c] < delta) {
+            delta = a->least[c];
+            next = c;
+        }
     }
+    for (uint32_t c = 0; c <= a->n; c++)
+        if (a->is_seen[c]) {
+            a->of_row[a->row_at[c]] += delta;
+            a->of_column[c] -= delta;
+        } else {
+            a->least[c] -= delta;
+        }
+    return next;
+}
+
+static void assign_row(struct assigning *a, uint32_t row)
+{
+    uint32_t column = a->n;
+
+    for (uint32_t c = 0; c <= a->n; c++) {
+        a->least[c] = INFINITY;
+        a->is_seen[c] = false;
+    }
+    a->row_at[a->n] = row;
+    while (a->row_at[column] != NO_ROW)
+        column = nearest_column(a, column);
+    while (column != a->n) {
+        a->row_at[column] = a->row_at[a->way[column]];
+        column = a->way[column];
+    }
+}
+
+void assign_best(uint32_t *column_of, const double *value, uint32_t n)
+{
+    struct assigning a = {.value = value, .n = n};
+    struct arena arena;
+
+    arena_init(&arena);
+    a.of_row = ARENA_NEW(&arena, double, n + 1);
+    a.of_column = ARENA_NEW(&arena, double, n + 1);
+    a.least = ARENA_NEW(&arena, double, n + 1);
+    a.row_at = ARENA_NEW(&arena, uint32_t, n + 1);
+    a.way = ARENA_NEW(&arena, uint32_t, n + 1);
+    a.is_seen = ARENA_NEW(&arena, bool, n + 1);
+    for (uint32_t c = 0; c <= n; c++)
+        a.row_at[c] = NO_ROW;
+    for (uint32_t row = 0; row < n; row++)
+        assign_row(&a, row);
+    for (uint32_t c = 0; c < n; c++)
+        column_of[a.row_at[c]] = c;
+    arena_release(&arena);
 }
 
 struct naming {
@@ -363,34 +424,45 @@ static void add_kept(struct naming *naming, const struct change *piece)
     }
 }
 
-/* Hosts take the names of those that hold most of what they do, on any of their
- * GPUs; then the GPUs of each likewise. */
+/* What host `a` keeps under the names of host `b`; GPU i of `a` is to be
+ * column_of[i] of `b`. */
+static double match_hosts(const struct naming *naming, uint32_t a, uint32_t b,
+                          uint32_t *column_of)
+{
+    uint32_t n = naming->per_host;
+    double *value = mem_alloc((size_t)n * n, sizeof(double)), sum = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        memcpy(value + (size_t)i * n,
+               naming->kept + (size_t)(a * n + i) * naming->n_gpus + b * n,
+               n * sizeof(double));
+    assign_best(column_of, value, n);
+    for (uint32_t i = 0; i < n; i++)
+        sum += value[(size_t)i * n + column_of[i]];
+    mem_free(value);
+    return sum;
+}
+
 static void choose_names(struct naming *naming)
 {
     uint32_t n = naming->n_hosts, per_host = naming->per_host;
-    uint32_t most = n > per_host ? n : per_host;
-    double *value = mem_alloc((size_t)most * most, sizeof(double));
+    double *value = mem_alloc((size_t)n * n, sizeof(double));
     uint32_t *host_of = mem_alloc(n, sizeof(*host_of));
-    uint32_t *gpu_of = mem_alloc(per_host, sizeof(*gpu_of));
+    uint32_t *column_of = mem_alloc(per_host, sizeof(*column_of));
 
-    for (uint32_t i = 0; i < naming->n_gpus; i++)
-        for (uint32_t j = 0; j < naming->n_gpus; j++)
-            value[(size_t)(i / per_host) * n + j / per_host] +=
-                naming->kept[(size_t)i * naming->n_gpus + j];
-    assign_well(host_of, value, n);
+    for (uint32_t a = 0; a < n; a++)
+        for (uint32_t b = 0; b < n; b++)
+            value[(size_t)a * n + b] = match_hosts(naming, a, b, column_of);
+    assign_best(host_of, value, n);
     for (uint32_t a = 0; a < n; a++) {
+        (void)match_hosts(naming, a, host_of[a], column_of);
         for (uint32_t i = 0; i < per_host; i++)
-            memcpy(value + (size_t)i * per_host,
-                   naming->kept + (size_t)(a * per_host + i) * naming->n_gpus +
-                       host_of[a] * per_host,
-                   per_host * sizeof(double));
-        assign_well(gpu_of, value, per_host);
-        for (uint32_t i = 0; i < per_host; i++)
-            naming->name[a * per_host + i] = host_of[a] * per_host + gpu_of[i];
+            naming->name[a * per_host + i] =
+                host_of[a] * per_host + column_of[i];
     }
     mem_free(value);
     mem_free(host_of);
-    mem_free(gpu_of);
+    mem_free(column_of);
 }
 
 /* Blocks that fill a host go with the host. */

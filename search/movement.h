@@ -70,10 +70,10 @@ double homes_excess(const struct layout *layout, uint64_t moved_bytes);
 
 /*
  * GPUs that are alike may change names. A layout's are renamed such that most
- * of what they hold is there already: first the hosts, then the GPUs of each.
- * Hosts stay together, so that nothing else changes for a cost model that
- * treats GPUs and hosts alike; the caller prices it. O(n^2) a round of
- * exchanges, of which there are few.
+ * of what they hold is there already: the assignment problem, first of the GPUs
+ * of each two hosts, then of the hosts (Kuhn 1955; by shortest augmenting
+ * paths, O(n^3)). Hosts stay together, so that nothing else changes for a cost
+ * model that treats GPUs and hosts alike; the caller prices it.
  *
  * Pieces that stand on every GPU, row blocks in the order of the ranks and
  * pinned ones stay where they are. Not done beyond RENAME_MAX_GPUS a host,
@@ -83,9 +83,9 @@ double homes_excess(const struct layout *layout, uint64_t moved_bytes);
 void rename_gpus(struct snapshot *snapshot, const struct parts *parts,
                  const struct homes *homes);
 
-/* An assignment of n rows to n columns, column_of[n], of which no two rows gain
- * by an exchange: of a large sum of value[n][n]. */
-void assign_well(uint32_t *column_of, const double *value, uint32_t n);
+/* The assignment of n rows to n columns, column_of[n], of the largest sum of
+ * value[n][n]; the first of equals. */
+void assign_best(uint32_t *column_of, const double *value, uint32_t n);
 
 /*
  * The layout nearest to an old plan: pieces stay on their device where it still

@@ -14,7 +14,7 @@ src/emit     2210  18
 src/exec     3190  25
 src/cli      4390  33
 costmodel    5890  49
-search       7730  37
+search       7745  37
 microbench   1860  17
 "
 
