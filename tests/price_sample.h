@@ -4,6 +4,7 @@
 
 #include "core/sample.h"
 #include "costmodel/oracles.h"
+#include "io/store.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -63,6 +64,28 @@ static inline int price_sample(double *ms, const struct sample *sample,
     oracle->ops->compute(oracle, sums, 1, ms);
     oracle_close(oracle);
     return 0;
+}
+
+/* All samples of a database of one device, in the arena. */
+static inline int read_samples(struct sample **samples, size_t *n,
+                               const char *db, struct arena *arena,
+                               struct err *err)
+{
+    struct sample_setting *settings;
+    struct store *store = NULL;
+    size_t n_settings;
+    int rc = -1;
+
+    *n = 0;
+    if (store_open(&store, db, STORE_READ, err) ||
+        store_settings(store, &settings, &n_settings, arena, err) ||
+        (n_settings &&
+         store_samples(store, settings, STORE_DEVICE, samples, n, arena, err)))
+        goto out;
+    rc = 0;
+out:
+    store_close(store);
+    return rc;
 }
 
 #endif

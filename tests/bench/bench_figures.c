@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/stats.h"
-#include "io/store.h"
 #include "tests/price_sample.h"
 
 #include <inttypes.h>
@@ -48,16 +47,19 @@ static void print_case(const struct sample *sample, double predicted_ms)
            sample->flags & SAMPLE_THROTTLED ? " disturbed" : "");
 }
 
-static int add_samples(struct figures *figures, struct store *store,
-                       const struct sample_setting *setting,
-                       struct arena *arena, struct err *err)
+static int print_all(struct figures *figures, const char *db,
+                     struct arena *arena, struct err *err)
 {
     struct sample *samples;
     size_t n;
 
-    if (store_samples(store, setting, STORE_SETTING, &samples, &n, arena, err))
+    if (read_samples(&samples, &n, db, arena, err))
         return -1;
-    figures->errors = mem_grow(figures->errors, figures->n + n, sizeof(double));
+    if (figures->list)
+        printf("case tables      rows  look-  zipf  batch                      "
+               "unique  forward  lineari     sort   update backward    total "
+               "   model ratio\n");
+    figures->errors = mem_alloc(n + 1, sizeof(double));
     for (size_t i = 0; i < n; i++) {
         struct arena_mark mark = arena_mark(arena);
         double ms;
@@ -71,37 +73,13 @@ static int add_samples(struct figures *figures, struct store *store,
                 fabs(ms / samples[i].total.median_ms - 1);
         arena_rewind(arena, mark);
     }
-    return 0;
-}
-
-static int print_all(struct figures *figures, const char *db,
-                     struct arena *arena, struct err *err)
-{
-    struct sample_setting *settings;
-    struct store *store = NULL;
-    size_t n_settings;
-    int rc = -1;
-
-    if (store_open(&store, db, STORE_READ, err) ||
-        store_settings(store, &settings, &n_settings, arena, err))
-        goto out;
-    if (figures->list)
-        printf("case tables      rows  look-  zipf  batch                      "
-               "unique  forward  lineari     sort   update backward    total "
-               "   model ratio\n");
-    for (size_t i = 0; i < n_settings; i++)
-        if (add_samples(figures, store, &settings[i], arena, err))
-            goto out;
     printf("%s against %zu samples of %s: median error %.1f %%, mean %.1f %%, "
            "p90 %.1f %%\n",
            figures->cost, figures->n, db,
            100 * stats_median(figures->errors, figures->n),
            100 * stats_mean(figures->errors, figures->n),
            100 * stats_quantile(figures->errors, figures->n, 0.9));
-    rc = 0;
-out:
-    store_close(store);
-    return rc;
+    return 0;
 }
 
 int main(int argc, char **argv)

@@ -2,7 +2,6 @@
 /* Cost models against the measurements that ship: one sample in ten of each
  * database is priced, so that no constant drifts from what was seen. */
 #include "base/stats.h"
-#include "io/store.h"
 #include "tests/price_sample.h"
 #include "tests/tap.h"
 
@@ -13,23 +12,18 @@
 
 struct errors {
     double *list;
-    size_t n, n_seen;
+    size_t n;
 };
 
-static int add_setting(struct errors *errors, struct store *store,
-                       const struct sample_setting *setting, const char *cost,
-                       struct arena *arena, struct err *err)
+static int add_errors(struct errors *errors, const struct sample *samples,
+                      size_t n, const char *cost, struct arena *arena,
+                      struct err *err)
 {
-    struct sample *samples;
-    size_t n;
-
-    if (store_samples(store, setting, STORE_SETTING, &samples, &n, arena, err))
-        return -1;
-    errors->list = mem_grow(errors->list, errors->n + n, sizeof(double));
-    for (size_t i = 0; i < n; i++) {
+    errors->list = mem_alloc(n / ONE_IN + 1, sizeof(double));
+    for (size_t i = 0; i < n; i += ONE_IN) {
         double ms;
 
-        if (errors->n_seen++ % ONE_IN || samples[i].flags & SAMPLE_THROTTLED)
+        if (samples[i].flags & SAMPLE_THROTTLED)
             continue;
         if (price_sample(&ms, &samples[i], cost, arena, err))
             return -1;
@@ -41,21 +35,13 @@ static int add_setting(struct errors *errors, struct store *store,
 static int find_errors(struct errors *errors, const char *db, const char *cost,
                        struct arena *arena, struct err *err)
 {
-    struct sample_setting *settings;
-    struct store *store = NULL;
+    struct sample *samples;
     size_t n;
-    int rc = -1;
 
-    if (store_open(&store, db, STORE_READ, err) ||
-        store_settings(store, &settings, &n, arena, err))
-        goto out;
-    for (size_t i = 0; i < n; i++)
-        if (add_setting(errors, store, &settings[i], cost, arena, err))
-            goto out;
-    rc = 0;
-out:
-    store_close(store);
-    return rc;
+    return read_samples(&samples, &n, db, arena, err) ||
+                   add_errors(errors, samples, n, cost, arena, err)
+               ? -1
+               : 0;
 }
 
 int main(void)

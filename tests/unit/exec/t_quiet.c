@@ -5,6 +5,7 @@
 
 #include "device/canary.h"
 #include "exec_fixture.h"
+#include "sink.h"
 #include "tests/tap.h"
 
 static const enum canary_verdict *verdicts; /* one a measurement */
@@ -43,22 +44,6 @@ static int keep(void *ctx, const struct sample_setting *setting,
 
     (void)setting, (void)err;
     *flags = *flags * 2 + ((sample->flags & SAMPLE_THROTTLED) != 0);
-    return 0;
-}
-
-static int keep_comm(void *ctx, const struct sample_setting *setting,
-                     const struct comm_sample *sample, struct err *err)
-{
-    (void)ctx, (void)setting, (void)sample, (void)err;
-    return 0;
-}
-
-static int has_none(void *ctx, const struct sample_setting *setting,
-                    uint64_t seed, uint64_t case_idx, enum sample_kind kind,
-                    uint32_t part)
-{
-    (void)ctx, (void)setting, (void)seed, (void)case_idx, (void)kind,
-        (void)part;
     return 0;
 }
 
