@@ -76,6 +76,7 @@ static inline int read_samples(struct sample **samples, size_t *n,
     size_t n_settings;
     int rc = -1;
 
+    *samples = NULL;
     *n = 0;
     if (store_open(&store, db, STORE_READ, err) ||
         store_settings(store, &settings, &n_settings, arena, err) ||

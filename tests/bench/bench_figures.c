@@ -50,8 +50,8 @@ static void print_case(const struct sample *sample, double predicted_ms)
 static int print_all(struct figures *figures, const char *db,
                      struct arena *arena, struct err *err)
 {
-    struct sample *samples;
-    size_t n;
+    struct sample *samples = NULL;
+    size_t n = 0;
 
     if (read_samples(&samples, &n, db, arena, err))
         return -1;

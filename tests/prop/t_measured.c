@@ -35,8 +35,8 @@ static int add_errors(struct errors *errors, const struct sample *samples,
 static int find_errors(struct errors *errors, const char *db, const char *cost,
                        struct arena *arena, struct err *err)
 {
-    struct sample *samples;
-    size_t n;
+    struct sample *samples = NULL;
+    size_t n = 0;
 
     return read_samples(&samples, &n, db, arena, err) ||
                    add_errors(errors, samples, n, cost, arena, err)
