@@ -43,12 +43,16 @@ struct entry {
     uint64_t bytes;
 };
 
+struct device {
+    double sum; /* of figures */
+    uint64_t used_bytes;
+};
+
 struct placing {
     const struct units *units;
-    struct entry *entries; /* [n_units], in the order of placing */
-    double *sums;          /* [R] of figures */
-    uint64_t *used;        /* [R] */
-    uint32_t *roomy;       /* [R]: devices */
+    struct entry *entries;  /* [n_units], in the order of placing */
+    struct device *devices; /* [R] */
+    uint32_t *roomy;        /* [R]: devices */
     struct rng rng;
 };
 
@@ -97,6 +101,11 @@ static int list_entries(struct placing *placing, const struct contender *by,
     return 0;
 }
 
+static uint64_t left_bytes(const struct placing *placing, uint32_t r)
+{
+    return placing->units->room_bytes[r] - placing->devices[r].used_bytes;
+}
+
 static int no_room(const struct placing *placing, const struct entry *entry,
                    struct err *err)
 {
@@ -105,8 +114,8 @@ static int no_room(const struct placing *placing, const struct entry *entry,
     uint64_t left = 0;
 
     for (uint32_t r = 0; r < problem->cluster.n_devices; r++)
-        if (placing->units->room_bytes[r] - placing->used[r] > left)
-            left = placing->units->room_bytes[r] - placing->used[r];
+        if (left_bytes(placing, r) > left)
+            left = left_bytes(placing, r);
     return err_set(
         err, ERR_NO_PLAN,
         "no plan was found: table '%s' takes %s and no device that it may "
@@ -116,14 +125,12 @@ static int no_room(const struct placing *placing, const struct entry *entry,
         text_from_bytes(most, (double)left));
 }
 
-/* Whether device a is to be taken before b: less in sum, then less memory, then
- * the lower index. */
-static bool goes_before(const struct placing *placing, uint32_t a, uint32_t b)
+/* Whether a is to be taken before b, which comes first: less in sum, then less
+ * memory. */
+static bool goes_before(const struct device *a, const struct device *b)
 {
-    if (placing->sums[a] != placing->sums[b])
-        return placing->sums[a] < placing->sums[b];
-    return placing->used[a] < placing->used[b] ||
-           (placing->used[a] == placing->used[b] && a < b);
+    return a->sum < b->sum ||
+           (a->sum == b->sum && a->used_bytes < b->used_bytes);
 }
 
 /* Where it goes: of the devices with room the first, or at random any, all
@@ -131,36 +138,19 @@ static bool goes_before(const struct placing *placing, uint32_t a, uint32_t b)
 static int64_t choose(struct placing *placing, const struct entry *entry,
                       bool is_random)
 {
+    const struct device *devices = placing->devices;
     uint32_t n = 0, best = 0;
 
     for (uint32_t r = 0; r < placing->units->problem->cluster.n_devices; r++)
         if ((entry->unit->device < 0 || entry->unit->device == r) &&
-            entry->bytes <= placing->units->room_bytes[r] - placing->used[r]) {
-            if (n && goes_before(placing, r, placing->roomy[best]))
+            entry->bytes <= left_bytes(placing, r)) {
+            if (n && goes_before(&devices[r], &devices[placing->roomy[best]]))
                 best = n;
             placing->roomy[n++] = r;
         }
     if (n && is_random)
         best = (uint32_t)rng_below(&placing->rng, n);
     return n ? (int64_t)placing->roomy[best] : -1;
-}
-
-static int place(struct plan *plan, struct placing *placing,
-                 const struct contender *by, struct err *err)
-{
-    for (uint32_t u = 0; u < placing->units->n_units; u++) {
-        const struct entry *entry = &placing->entries[u];
-        int64_t r = choose(placing, entry, !by->figure);
-
-        if (r < 0)
-            return no_room(placing, entry, err);
-        placing->sums[r] += entry->figure;
-        placing->used[r] += entry->bytes;
-        for (uint32_t k = 0; k < entry->unit->n_tables; k++)
-            plan->shards[plan->n_shards++] = shard_whole(
-                &plan->problem, entry->unit->tables[k], (uint32_t)r);
-    }
-    return 0;
 }
 
 static int baseline(struct plan *plan, const struct contender *by,
@@ -175,15 +165,26 @@ static int baseline(struct plan *plan, const struct contender *by,
         return -1;
     placing.units = &units;
     placing.entries = ARENA_NEW(scratch, struct entry, units.n_units);
-    placing.sums = ARENA_NEW(scratch, double, n_devices);
-    placing.used = ARENA_NEW(scratch, uint64_t, n_devices);
+    placing.devices = ARENA_NEW(scratch, struct device, n_devices);
     placing.roomy = ARENA_NEW(scratch, uint32_t, n_devices);
     rng_init(&placing.rng, inputs->seed, 0);
     plan->seed = inputs->seed;
     plan->shards = ARENA_NEW(arena, struct shard, plan->problem.n_tables);
     if (list_entries(&placing, by, err))
         return -1;
-    return place(plan, &placing, by, err);
+    for (uint32_t u = 0; u < units.n_units; u++) {
+        const struct entry *entry = &placing.entries[u];
+        int64_t r = choose(&placing, entry, !by->figure);
+
+        if (r < 0)
+            return no_room(&placing, entry, err);
+        placing.devices[r].sum += entry->figure;
+        placing.devices[r].used_bytes += entry->bytes;
+        for (uint32_t k = 0; k < entry->unit->n_tables; k++)
+            plan->shards[plan->n_shards++] = shard_whole(
+                &plan->problem, entry->unit->tables[k], (uint32_t)r);
+    }
+    return 0;
 }
 
 /* --- all planners --- */
@@ -226,14 +227,16 @@ static int check_constraints(const struct problem *problem, const char *author,
     return 0;
 }
 
-static int place_by_rule(struct plan *plan, const struct contender *self,
-                         const struct contender_inputs *inputs,
-                         struct arena *arena, struct err *err)
+int contender_place(struct plan *plan, const struct contender *self,
+                    const struct contender_inputs *inputs, struct arena *arena,
+                    struct err *err)
 {
     double start_ms = clock_ms();
     struct arena scratch;
     int rc = -1;
 
+    if (self->search)
+        return self->search(plan, inputs->oracle, inputs->search, arena, err);
     arena_init(&scratch);
     if (self->author && check_constraints(&plan->problem, self->author, err))
         goto out;
@@ -249,35 +252,19 @@ out:
     return rc;
 }
 
-static int place_reference(struct plan *plan, const struct contender *self,
-                           const struct contender_inputs *inputs,
-                           struct arena *arena, struct err *err)
-{
-    (void)self;
-    return search_reference(plan, inputs->oracle, inputs->search, arena, err);
-}
-
-static int place_full(struct plan *plan, const struct contender *self,
-                      const struct contender_inputs *inputs,
-                      struct arena *arena, struct err *err)
-{
-    (void)self;
-    return search_full(plan, inputs->oracle, inputs->search, arena, err);
-}
-
 const struct contender *search_contenders(void)
 {
     static const struct contender contenders[] = {
-        {"random", place_by_rule, NULL, baseline, NULL},
-        {"dim", place_by_rule, figure_dim, baseline, NULL},
-        {"lookup", place_by_rule, figure_lookup, baseline, NULL},
-        {"size", place_by_rule, figure_size, baseline, NULL},
-        {"size-lookup", place_by_rule, figure_size_lookup, baseline, NULL},
-        {"torchrec", place_by_rule, NULL, rival_torchrec, "TorchRec"},
-        {"hugectr", place_by_rule, NULL, rival_hugectr, "HugeCTR"},
-        {"reference", place_reference, NULL, NULL, NULL},
-        {"neuroshard", place_full, NULL, NULL, NULL},
-        {NULL, NULL, NULL, NULL, NULL},
+        {"random", .rule = baseline},
+        {"dim", .rule = baseline, .figure = figure_dim},
+        {"lookup", .rule = baseline, .figure = figure_lookup},
+        {"size", .rule = baseline, .figure = figure_size},
+        {"size-lookup", .rule = baseline, .figure = figure_size_lookup},
+        {"torchrec", .rule = rival_torchrec, .author = "TorchRec"},
+        {"hugectr", .rule = rival_hugectr, .author = "HugeCTR"},
+        {"reference", .search = search_reference},
+        {"neuroshard", .search = search_full},
+        {NULL},
     };
 
     return contenders;

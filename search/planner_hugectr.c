@@ -23,30 +23,32 @@
 #define FULL_WIDTH 128.0 /* of the sample's tables */
 
 struct cut_table {
-    double hotness;   /* cost of the look-ups of the whole table */
-    double exchange;  /* cost of a piece beside its look-ups */
-    uint32_t n_cuts;  /* pieces; 0: replicated */
-    uint64_t bytes;   /* of a piece, the largest */
-    uint32_t *places; /* [n_gpus]: GPUs of its pieces, ascending */
-    uint32_t n_placed;
+    double hotness;  /* cost of the look-ups of the whole table */
+    double exchange; /* cost of a piece beside its look-ups */
+    uint32_t n_cuts; /* pieces; 0: replicated */
+    uint64_t bytes;  /* of a piece, the largest */
+    bool *is_on;     /* [n_gpus]: has a piece */
+};
+
+struct gpu {
+    double cost;
+    uint64_t free_bytes;
 };
 
 struct planner {
     const struct problem *problem; /* not owned */
     const struct oracle *oracle;   /* not owned; prices the plan */
-    uint32_t n_gpus;
+    struct plan *plan;             /* not owned; gets the best one */
+    uint32_t n_tables, n_gpus;
     struct cut_table *tables; /* [n_tables] */
-    double *cost;             /* [n_gpus] */
-    uint64_t *room_bytes;     /* [n_gpus]: beside the replicas */
-    uint64_t *free_bytes;     /* [n_gpus] */
+    struct gpu *gpus;         /* [n_gpus] */
+    uint64_t replica_bytes;   /* on each */
     struct ranked *order;     /* [n_tables] */
-    struct shard *best;       /* [n_best], in the plan's arena */
-    size_t n_best;
-    double best_cost; /* INFINITY while there is none */
-    uint64_t n_rounds;
+    double best_cost;         /* INFINITY while there is none */
 };
 
-/* How a table may be cut in n pieces: rows, unless they cannot be priced. */
+/* How a table may be cut in n pieces: rows, unless they cannot be priced. No
+ * pieces are replicas. */
 static enum shard_kind kind_of_cut(const struct planner *planner, uint32_t t,
                                    uint32_t n)
 {
@@ -56,7 +58,9 @@ static enum shard_kind kind_of_cut(const struct planner *planner, uint32_t t,
     bool rows_are_priced =
         oracle->row_cut == ROW_CUT_ANY || n == planner->n_gpus;
 
-    if (n <= 1)
+    if (!n)
+        return SHARD_REPLICATE;
+    if (n == 1)
         return (enum shard_kind)(kinds & SHARD_TABLE);
     if ((kinds & SHARD_ROW) && rows_are_priced && table->num_embeddings >= n &&
         (table->num_embeddings - 1) / ((table->num_embeddings - 1) / n + 1) ==
@@ -68,12 +72,13 @@ static enum shard_kind kind_of_cut(const struct planner *planner, uint32_t t,
                : 0;
 }
 
-/* Piece i of the table, cut in n; or where that is 0 a replica. */
+/* Piece i of the table as it is cut now. */
 static struct shard piece_of(const struct planner *planner, uint32_t t,
-                             uint32_t n, uint32_t i, uint32_t gpu)
+                             uint32_t i, uint32_t gpu)
 {
-    return rival_piece(planner->problem, t,
-                       n ? kind_of_cut(planner, t, n) : SHARD_REPLICATE, i,
+    uint32_t n = planner->tables[t].n_cuts;
+
+    return rival_piece(planner->problem, t, kind_of_cut(planner, t, n), i,
                        n ? n : 1, gpu);
 }
 
@@ -90,9 +95,10 @@ static uint32_t more_cuts(const struct planner *planner, uint32_t t, uint32_t n)
 
 static void cut(struct planner *planner, uint32_t t, uint32_t n)
 {
-    struct shard first = piece_of(planner, t, n, 0, 0);
+    struct shard first;
 
     planner->tables[t].n_cuts = n;
+    first = piece_of(planner, t, 0, 0);
     planner->tables[t].bytes = shard_memory(planner->problem, &first).total;
 }
 
@@ -111,67 +117,57 @@ static bool is_replicated(const struct planner *planner, uint32_t t)
 /* Takes the replica's memory from all GPUs; -1 where one has no room. */
 static int replicate(struct planner *planner, uint32_t t)
 {
-    uint64_t bytes;
-
     cut(planner, t, 0);
-    bytes = planner->tables[t].bytes;
-    for (uint32_t g = 0; g < planner->n_gpus; g++) {
-        if (bytes > planner->room_bytes[g])
+    for (uint32_t g = 0; g < planner->n_gpus; g++)
+        if (planner->tables[t].bytes >
+            cluster_room_bytes(&planner->problem->cluster, g) -
+                planner->replica_bytes)
             return -1;
-        planner->room_bytes[g] -= bytes;
-    }
+    planner->replica_bytes += planner->tables[t].bytes;
     return 0;
 }
 
-static bool holds(const struct cut_table *table, uint32_t gpu)
+/* All pieces of a table, each on another GPU, or its replicas, for which there
+ * is room; false where a piece has room nowhere. */
+static bool place_table(struct planner *planner, struct cut_table *table)
 {
-    for (uint32_t i = 0; i < table->n_placed; i++)
-        if (table->places[i] == gpu)
-            return true;
-    return false;
-}
+    memset(table->is_on, !table->n_cuts, planner->n_gpus);
+    for (uint32_t i = 0; i < table->n_cuts; i++) {
+        struct gpu *best = NULL;
 
-static bool place_piece(struct planner *planner, struct cut_table *table)
-{
-    uint32_t best = planner->n_gpus, at;
+        for (uint32_t g = 0; g < planner->n_gpus; g++) {
+            struct gpu *gpu = &planner->gpus[g];
 
-    for (uint32_t g = 0; g < planner->n_gpus; g++)
-        if (table->bytes <= planner->free_bytes[g] &&
-            (best == planner->n_gpus ||
-             planner->cost[g] < planner->cost[best]) &&
-            !holds(table, g))
-            best = g;
-    if (best == planner->n_gpus)
-        return false;
-    for (at = table->n_placed++; at && table->places[at - 1] > best; at--)
-        table->places[at] = table->places[at - 1];
-    table->places[at] = best;
-    planner->free_bytes[best] -= table->bytes;
-    planner->cost[best] += table->hotness / table->n_cuts + table->exchange;
+            if (table->bytes <= gpu->free_bytes && !table->is_on[g] &&
+                (!best || gpu->cost < best->cost))
+                best = gpu;
+        }
+        if (!best)
+            return false;
+        table->is_on[best - planner->gpus] = true;
+        best->free_bytes -= table->bytes;
+        best->cost += table->hotness / table->n_cuts + table->exchange;
+    }
     return true;
 }
 
-/* Keeps the shards of what stands now where its most loaded GPU is the least
- * loaded yet. */
+/* What stands now is the plan where its most loaded GPU is the least loaded
+ * yet. */
 static void keep_if_best(struct planner *planner)
 {
+    struct plan *plan = planner->plan;
     double most = 0;
 
     for (uint32_t g = 0; g < planner->n_gpus; g++)
-        most = fmax(most, planner->cost[g]);
+        most = fmax(most, planner->gpus[g].cost);
     if (!(most < planner->best_cost))
         return;
     planner->best_cost = most;
-    planner->n_best = 0;
-    for (uint32_t t = 0; t < planner->problem->n_tables; t++) {
-        const struct cut_table *table = &planner->tables[t];
-
-        for (uint32_t i = 0; i < table->n_cuts; i++)
-            planner->best[planner->n_best++] =
-                piece_of(planner, t, table->n_cuts, i, table->places[i]);
-        for (uint32_t g = 0; !table->n_cuts && g < planner->n_gpus; g++)
-            planner->best[planner->n_best++] = piece_of(planner, t, 0, 0, g);
-    }
+    plan->n_shards = 0;
+    for (uint32_t t = 0; t < planner->n_tables; t++)
+        for (uint32_t g = 0, i = 0; g < planner->n_gpus; g++)
+            if (planner->tables[t].is_on[g])
+                plan->shards[plan->n_shards++] = piece_of(planner, t, i++, g);
 }
 
 /* Places all, the table of the hottest pieces first, of equal ones the last in
@@ -179,11 +175,13 @@ static void keep_if_best(struct planner *planner)
  * placed, *hottest gets the hottest that can be cut again, or n_tables. */
 static uint32_t place_all(struct planner *planner, uint32_t *hottest)
 {
-    uint32_t n_tables = (uint32_t)planner->problem->n_tables;
+    uint32_t n_tables = planner->n_tables;
 
-    memcpy(planner->free_bytes, planner->room_bytes,
-           planner->n_gpus * sizeof(*planner->free_bytes));
-    memset(planner->cost, 0, planner->n_gpus * sizeof(*planner->cost));
+    planner->plan->n_evaluations++;
+    for (uint32_t g = 0; g < planner->n_gpus; g++)
+        planner->gpus[g] =
+            (struct gpu){0, cluster_room_bytes(&planner->problem->cluster, g) -
+                                planner->replica_bytes};
     for (uint32_t t = 0; t < n_tables; t++)
         planner->order[t] = (struct ranked){
             -planner->tables[t].hotness / fmax(1, planner->tables[t].n_cuts),
@@ -194,9 +192,8 @@ static uint32_t place_all(struct planner *planner, uint32_t *hottest)
         uint32_t t = n_tables - 1 - planner->order[i].idx;
         struct cut_table *table = &planner->tables[t];
 
-        for (table->n_placed = 0; table->n_placed < table->n_cuts;)
-            if (!place_piece(planner, table))
-                return t;
+        if (!place_table(planner, table))
+            return t;
         if (*hottest == n_tables && table->n_cuts &&
             more_cuts(planner, t, table->n_cuts))
             *hottest = t;
@@ -206,19 +203,16 @@ static uint32_t place_all(struct planner *planner, uint32_t *hottest)
 
 static void plan_in_rounds(struct planner *planner)
 {
-    uint32_t n_tables = (uint32_t)planner->problem->n_tables;
-
     for (int round = 0; round < MAX_ROUNDS; round++) {
         uint32_t t, stuck = place_all(planner, &t), n;
 
-        planner->n_rounds++;
-        if (stuck == n_tables)
+        if (stuck == planner->n_tables)
             keep_if_best(planner);
         else
             t = stuck;
-        if (t == n_tables)
-            return;
-        n = more_cuts(planner, t, planner->tables[t].n_cuts);
+        n = t < planner->n_tables
+                ? more_cuts(planner, t, planner->tables[t].n_cuts)
+                : 0;
         if (!n)
             return;
         cut(planner, t, n);
@@ -229,52 +223,50 @@ static void plan_in_rounds(struct planner *planner)
  * least memory. */
 static void plan_evenly(struct planner *planner)
 {
-    uint32_t n_tables = (uint32_t)planner->problem->n_tables, hottest;
+    uint32_t hottest;
 
-    for (uint32_t t = 0; t < n_tables; t++) {
+    for (uint32_t t = 0; t < planner->n_tables; t++) {
         if (!kind_of_cut(planner, t, planner->n_gpus))
             return;
         cut(planner, t, planner->n_gpus);
     }
-    planner->n_rounds++;
-    if (place_all(planner, &hottest) == n_tables)
+    if (place_all(planner, &hottest) == planner->n_tables)
         keep_if_best(planner);
 }
 
-static void planner_init(struct planner *planner, const struct problem *problem,
+static void planner_init(struct planner *planner, struct plan *plan,
                          const struct oracle *oracle, struct arena *arena)
 {
-    const struct cluster *cluster = &problem->cluster;
-    uint32_t n = cluster->n_devices;
+    const struct problem *problem = &plan->problem;
+    uint32_t n = problem->cluster.n_devices;
 
     *planner = (struct planner){
         .problem = problem,
         .oracle = oracle,
+        .plan = plan,
+        .n_tables = (uint32_t)problem->n_tables,
         .n_gpus = n,
         .tables = ARENA_NEW(arena, struct cut_table, problem->n_tables),
-        .cost = ARENA_NEW(arena, double, n),
-        .room_bytes = ARENA_NEW(arena, uint64_t, n),
-        .free_bytes = ARENA_NEW(arena, uint64_t, n),
+        .gpus = ARENA_NEW(arena, struct gpu, n),
         .order = ARENA_NEW(arena, struct ranked, problem->n_tables),
         .best_cost = INFINITY};
-    for (uint32_t g = 0; g < n; g++)
-        planner->room_bytes[g] = cluster_room_bytes(cluster, g);
     for (size_t t = 0; t < problem->n_tables; t++) {
         const struct table *table = &problem->tables[t];
         double width = table->dim / FULL_WIDTH;
 
-        planner->tables[t].hotness = table->pooling_factor * width;
-        planner->tables[t].exchange = PIECE_COST * width;
-        planner->tables[t].places = ARENA_NEW(arena, uint32_t, n);
+        planner->tables[t] =
+            (struct cut_table){.hotness = table->pooling_factor * width,
+                               .exchange = PIECE_COST * width,
+                               .is_on = ARENA_NEW(arena, bool, n)};
     }
 }
 
 /* Replicas, and one piece, or as few as may be, of each other table. */
 static int start(struct planner *planner, struct err *err)
 {
-    for (uint32_t t = 0; t < planner->problem->n_tables; t++) {
+    for (uint32_t t = 0; t < planner->n_tables; t++) {
         const char *name = planner->problem->tables[t].name;
-        uint32_t n = 1;
+        uint32_t n = kind_of_cut(planner, t, 1) ? 1 : more_cuts(planner, t, 1);
 
         if (is_replicated(planner, t)) {
             if (replicate(planner, t))
@@ -285,8 +277,6 @@ static int start(struct planner *planner, struct err *err)
                     name);
             continue;
         }
-        if (!kind_of_cut(planner, t, 1))
-            n = more_cuts(planner, t, 1);
         if (!n)
             return err_set(
                 err, ERR_NO_PLAN,
@@ -305,18 +295,15 @@ int rival_hugectr(struct plan *plan, const struct contender *self,
     struct planner planner;
 
     (void)self;
-    planner_init(&planner, &plan->problem, inputs->oracle, scratch);
-    planner.best =
+    planner_init(&planner, plan, inputs->oracle, scratch);
+    plan->shards =
         ARENA_NEW(arena, struct shard, plan->problem.n_tables * planner.n_gpus);
     plan_evenly(&planner);
     if (start(&planner, err))
         return -1;
     plan_in_rounds(&planner);
-    if (isinf(planner.best_cost))
-        return err_set(err, ERR_NO_PLAN,
-                       "no plan was found: none of HugeCTR's planner does");
-    plan->n_shards = planner.n_best;
-    plan->shards = planner.best;
-    plan->n_evaluations = planner.n_rounds;
-    return 0;
+    return isfinite(planner.best_cost)
+               ? 0
+               : err_set(err, ERR_NO_PLAN,
+                         "no plan was found: none of HugeCTR's planner does");
 }

@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/ranked.h"
+#include "search/choices.h"
 
 #include <math.h>
 #include <string.h>
@@ -25,54 +26,65 @@
 #define INDEX_BYTES 8
 
 /* In the order in which TorchRec lists them, which breaks ties. */
-enum sharding_type {
-    DATA_PARALLEL,
-    TABLE_WISE,
-    COLUMN_WISE,
-    TABLE_COLUMN_WISE, /* column-wise on one host */
-    ROW_WISE,
-    TABLE_ROW_WISE, /* row-wise over one host */
-    N_SHARDING_TYPES
+static const struct sharding_type {
+    enum shard_kind kind;
+    bool on_host; /* all shards of a table on the ranks of one host */
+} sharding_types[] = {
+    {SHARD_REPLICATE, false}, /* data-parallel */
+    {SHARD_TABLE, false},     /* table-wise */
+    {SHARD_COLUMN, false},    /* column-wise */
+    {SHARD_COLUMN, true},     /* table-column-wise */
+    {SHARD_ROW, false},       /* row-wise */
+    {SHARD_ROW, true},        /* table-row-wise */
+};
+#define N_SHARDING_TYPES (sizeof sharding_types / sizeof *sharding_types)
+
+/* What a shard takes: by what fits, counted as everywhere here, and by what
+ * TorchRec reckons, which it sorts by. */
+struct size {
+    uint64_t bytes;
+    double storage;
 };
 
 /* One way to cut one table. The costs of a type are alike for its shards, and
  * so are the sizes, but for the rest that blocks of rows leave. */
 struct sharding_option {
-    enum sharding_type type;
     enum shard_kind kind;
-    uint32_t n_shards;   /* as TorchRec counts them: some may have no rows */
-    uint32_t n_full;     /* those with as many rows as there may be */
-    double ms;           /* of a shard, also of one without rows */
-    uint64_t bytes;      /* of a full shard */
-    uint64_t rest_bytes; /* of the one behind them, if it has rows */
-    /* Likewise what TorchRec takes them to hold, by which it sorts; that
-     * they fit is counted as everywhere here. */
-    double storage, rest_storage;
+    bool on_host;
+    bool is_in_order;  /* shard i on the i-th of its ranks */
+    uint32_t n_shards; /* as TorchRec counts them: some may have no rows; 0: the
+                          table cannot be cut so */
+    uint32_t n_full;   /* those with as many rows as there may be */
+    double ms;         /* of a shard, also of one without rows */
+    struct size full, rest; /* of the one behind those, if it has rows */
 };
 
-/* The options of a table, by type, and in the proposer's order. */
+/* A table's options by sharding type, and which one is proposed. */
 struct candidate {
     struct sharding_option options[N_SHARDING_TYPES];
-    struct ranked order[N_SHARDING_TYPES];
-    uint32_t n_options, current; /* place in the order */
+    struct ranked order[N_SHARDING_TYPES]; /* the proposer's */
+    uint32_t n_options, current;           /* place in the order */
+    const struct sharding_option *proposed;
+    uint32_t *placement; /* ranks of its shards */
+};
+
+struct rank {
+    double ms; /* load */
+    uint64_t free_bytes;
 };
 
 struct planner {
     const struct problem *problem;         /* not owned */
     const struct contender_inputs *inputs; /* not owned */
+    struct plan *plan;                     /* not owned; gets the best one */
     struct candidate *candidates;          /* [n_tables] */
-    uint32_t n_ranks, n_local;             /* of a host */
-    uint64_t *free_bytes;                  /* [n_ranks]: left */
-    double *ms;                            /* [n_ranks]: loads */
-    double *kept_ms;                       /* [n_local]: to go back to */
-    uint64_t *kept_bytes;
-    struct ranked *hosts;                    /* by load */
-    struct ranked *order;                    /* [n_tables] by storage */
-    const struct sharding_option **proposal; /* [n_tables] */
-    uint32_t **placement;         /* [n_tables]: ranks of its shards */
-    struct sharding_option *best; /* [n_tables] */
-    double best_ms;               /* INFINITY while there is none */
-    double end_ms;                /* of the clock */
+    uint32_t n_tables, n_ranks, n_local;   /* ranks of a host */
+    struct rank *ranks;                    /* [n_ranks] */
+    struct rank *kept;                     /* [n_local]: to go back to */
+    struct ranked *hosts;                  /* by load */
+    struct ranked *order;                  /* [n_tables] by storage */
+    double best_ms;                        /* INFINITY while there is none */
+    double end_ms;                         /* of the clock */
     uint64_t n_proposals;
 };
 
@@ -90,78 +102,50 @@ static uint32_t n_column_shards(uint32_t dim, uint32_t min_width)
 }
 
 /* Cuts the table by the type; false where there is nothing to cut. */
-static bool cut(struct sharding_option *option, const struct problem *problem,
-                uint32_t t, enum sharding_type type)
+static bool cut(struct sharding_option *option, const struct planner *planner,
+                const struct table *table, const struct sharding_type *type)
 {
-    const struct table *table = &problem->tables[t];
-    uint32_t n_ranks = problem->cluster.n_devices;
-    uint32_t n_local = cluster_group(&problem->cluster);
+    uint32_t n = type->on_host ? planner->n_local : planner->n_ranks;
+    uint64_t n_rows = table->num_embeddings;
 
     *option = (struct sharding_option){
-        .type = type, .kind = SHARD_TABLE, .n_shards = 1};
-    switch (type) {
-    case DATA_PARALLEL:
-        option->kind = SHARD_REPLICATE;
-        option->n_shards = n_ranks;
-        break;
-    case TABLE_WISE:
-        break;
-    case COLUMN_WISE:
-    case TABLE_COLUMN_WISE:
+        .kind = type->kind, .on_host = type->on_host, .n_shards = 1};
+    option->is_in_order = (type->kind & (SHARD_ROW | SHARD_REPLICATE)) != 0;
+    if (option->is_in_order)
+        option->n_shards = n;
+    else if (type->kind == SHARD_COLUMN)
         option->n_shards =
-            n_column_shards(table->dim, problem_min_width(problem));
-        if (option->n_shards > 1)
-            option->kind = SHARD_COLUMN;
-        break;
-    case ROW_WISE:
-    case TABLE_ROW_WISE:
-        option->kind = SHARD_ROW;
-        option->n_shards = type == ROW_WISE ? n_ranks : n_local;
-        break;
-    case N_SHARDING_TYPES:
-        return false;
-    }
+            n_column_shards(table->dim, problem_min_width(planner->problem));
+    if (type->kind == SHARD_COLUMN && option->n_shards == 1)
+        option->kind = SHARD_TABLE;
     option->n_full = option->n_shards;
-    if (option->kind == SHARD_ROW) {
-        uint64_t rows = (table->num_embeddings - 1) / option->n_shards + 1;
-
-        option->n_full = (uint32_t)(table->num_embeddings / rows);
-        return rows < table->num_embeddings;
-    }
-    return option->kind != SHARD_REPLICATE || n_ranks > 1;
+    if (type->kind == SHARD_ROW)
+        option->n_full = (uint32_t)(n_rows / ((n_rows - 1) / n + 1));
+    return !option->is_in_order ||
+           (n > 1 && (type->kind != SHARD_ROW || n_rows > 1));
 }
 
 /* Shard i of a table cut that way; no rows for those behind the rest. */
-static struct shard shard_of(const struct problem *problem, uint32_t t,
+static struct shard shard_of(const struct planner *planner, uint32_t t,
                              const struct sharding_option *option, uint32_t i,
                              uint32_t rank)
 {
-    return rival_piece(problem, t, option->kind, i, option->n_shards, rank);
+    return rival_piece(planner->problem, t, option->kind, i, option->n_shards,
+                       rank);
 }
 
-/* Bytes of state that TorchRec reckons for so many of weights. */
-static double state_bytes(const struct table *table, double weight_bytes)
-{
-    switch (table->optimizer) {
-    case OPTIMIZER_SGD:
-        return 0;
-    case OPTIMIZER_ROWWISE_ADAGRAD:
-        return ceil(weight_bytes * (1.0 / table->dim));
-    case OPTIMIZER_ADAGRAD:
-        return weight_bytes;
-    case OPTIMIZER_ADAM:
-        return 2 * weight_bytes;
-    }
-    return 0;
-}
-
-/* TorchRec's storage of a shard: weights, state, and the indices and outputs
- * of a batch, those in the precision of the weights. */
-static double storage_of(const struct problem *problem,
-                         const struct shard *shard,
-                         const struct sharding_option *option)
+/* TorchRec reckons weights, state, and the indices and outputs of a batch,
+ * those in the precision of the weights. */
+static struct size size_of(const struct problem *problem,
+                           const struct shard *shard,
+                           const struct sharding_option *option)
 {
     const struct table *table = &problem->tables[shard->table];
+    const double state_of_a_byte[] = {[OPTIMIZER_SGD] = 0,
+                                      [OPTIMIZER_ROWWISE_ADAGRAD] =
+                                          1.0 / table->dim,
+                                      [OPTIMIZER_ADAGRAD] = 1,
+                                      [OPTIMIZER_ADAM] = 2};
     double batch = (double)problem->batch;
     double rows = (double)(shard->row_end - shard->row_begin);
     double columns = shard->col_end - shard->col_begin;
@@ -170,180 +154,168 @@ static double storage_of(const struct problem *problem,
     double lookups = table->pooling_factor * batch;
     double vectors = fmin(table->num_outputs, table->pooling_factor) * batch;
 
-    if (option->kind == SHARD_ROW || option->kind == SHARD_REPLICATE)
+    if (option->is_in_order)
         lookups /= option->n_shards;
     if (option->kind == SHARD_REPLICATE)
         vectors /= option->n_shards;
     if (table->output == OUTPUT_SEQUENCE)
         vectors = lookups;
-    return weight_bytes + state_bytes(table, weight_bytes) +
-           ceil(lookups * INDEX_BYTES) +
-           ceil(vectors * columns * element_bytes);
+    return (struct size){
+        shard_memory(problem, shard).total,
+        weight_bytes + ceil(weight_bytes * state_of_a_byte[table->optimizer]) +
+            ceil(lookups * INDEX_BYTES) +
+            ceil(vectors * columns * element_bytes)};
 }
 
 static void price(struct sharding_option *option, const struct planner *planner,
                   uint32_t t)
 {
     const struct oracle *oracle = planner->inputs->torchrec;
-    struct shard shard = shard_of(planner->problem, t, option, 0, 0);
-    double *vector = mem_alloc(oracle->width, sizeof(*vector)), compute_ms;
+    struct shard shard = shard_of(planner, t, option, 0, 0);
+    double *vector = mem_alloc(oracle->width, sizeof(*vector));
 
     oracle->ops->embed(oracle, &shard, 1, vector);
-    oracle->ops->compute(oracle, vector, 1, &compute_ms);
-    oracle->ops->terms(oracle, vector, &compute_ms, 1, &option->ms);
+    option->ms = parts_alone_ms(oracle, vector);
     mem_free(vector);
-    option->bytes = shard_memory(planner->problem, &shard).total;
-    option->storage = storage_of(planner->problem, &shard, option);
+    option->full = size_of(planner->problem, &shard, option);
     if (option->n_full == option->n_shards)
         return;
-    shard = shard_of(planner->problem, t, option, option->n_full, 0);
-    if (shard.row_begin == shard.row_end)
-        return;
-    option->rest_bytes = shard_memory(planner->problem, &shard).total;
-    option->rest_storage = storage_of(planner->problem, &shard, option);
+    shard = shard_of(planner, t, option, option->n_full, 0);
+    if (shard.row_begin < shard.row_end)
+        option->rest = size_of(planner->problem, &shard, option);
 }
 
+/* Adds the most shards of an option to *most_shards. */
 static int list_options(struct planner *planner, uint32_t t,
-                        struct arena *arena, struct err *err)
+                        size_t *most_shards, struct arena *arena,
+                        struct err *err)
 {
     const struct table *table = &planner->problem->tables[t];
     unsigned kinds = table->kinds & planner->problem->kinds &
                      planner->inputs->oracle->kinds &
                      planner->inputs->torchrec->kinds;
     struct candidate *candidate = &planner->candidates[t];
-    uint32_t n_shards = 1;
+    uint32_t n_shards = 0;
 
-    for (int type = 0; type < N_SHARDING_TYPES; type++) {
-        struct sharding_option option;
+    for (uint32_t i = 0; i < N_SHARDING_TYPES; i++) {
+        struct sharding_option *option = &candidate->options[i];
 
-        if (!cut(&option, planner->problem, t, (enum sharding_type)type) ||
-            !(option.kind & kinds))
+        if (!cut(option, planner, table, &sharding_types[i]) ||
+            !(option->kind & kinds)) {
+            option->n_shards = 0;
             continue;
-        price(&option, planner, t);
-        candidate->options[candidate->n_options++] = option;
-        if (option.n_shards > n_shards)
-            n_shards = option.n_shards;
+        }
+        price(option, planner, t);
+        candidate->order[candidate->n_options++].idx = i;
+        if (option->n_shards > n_shards)
+            n_shards = option->n_shards;
     }
-    if (!candidate->n_options)
+    if (!n_shards)
         return err_set(
             err, ERR_NO_PLAN,
             "no plan was found: TorchRec's planner has no sharding type "
             "for table '%s'",
             table->name);
-    planner->placement[t] = ARENA_NEW(arena, uint32_t, n_shards);
+    candidate->placement = ARENA_NEW(arena, uint32_t, n_shards);
+    *most_shards += n_shards;
     return 0;
 }
 
 /* --- the partitioner --- */
 
-static uint64_t shard_bytes(const struct sharding_option *option,
-                            uint32_t shard)
-{
-    if (shard < option->n_full)
-        return option->bytes;
-    return shard == option->n_full ? option->rest_bytes : 0;
-}
-
 /* TorchRec's storage of all shards. */
 static double all_storage(const struct sharding_option *option)
 {
-    return option->n_full * option->storage + option->rest_storage;
+    return option->n_full * option->full.storage + option->rest.storage;
 }
 
 /* Whether less loaded, or else lower in its host, or else lower. */
 static bool goes_before(const struct planner *planner, uint32_t a, uint32_t b)
 {
+    const struct rank *ranks = planner->ranks;
     uint32_t local_a = a % planner->n_local, local_b = b % planner->n_local;
 
-    if (planner->ms[a] != planner->ms[b])
-        return planner->ms[a] < planner->ms[b];
+    if (ranks[a].ms != ranks[b].ms)
+        return ranks[a].ms < ranks[b].ms;
     return local_a != local_b ? local_a < local_b : a < b;
 }
 
-/* Shards of the option go to ranks begin to end: shard i to rank begin + i, or
- * each to the least loaded that has room. False where one has none. */
-static bool place(struct planner *planner, const struct sharding_option *option,
-                  uint32_t begin, uint32_t end, bool in_order,
-                  uint32_t *placement)
+/* What is proposed for the table goes to ranks begin to end: shard i to rank
+ * begin + i, or each to the least loaded that has room. False where one has
+ * none. */
+static bool place(struct planner *planner, const struct candidate *candidate,
+                  uint32_t begin, uint32_t end)
 {
-    for (uint32_t i = 0; i < option->n_shards; i++) {
-        uint64_t bytes = shard_bytes(option, i);
-        uint32_t r = in_order ? begin + i : begin, best = end;
-        double least = INFINITY;
+    const struct sharding_option *option = candidate->proposed;
 
-        for (uint32_t last = in_order ? r + 1 : end; r < last; r++) {
-            if (planner->ms[r] > least || bytes > planner->free_bytes[r] ||
-                (best < end && !goes_before(planner, r, best)))
-                continue;
-            least = planner->ms[r];
-            best = r;
-        }
+    for (uint32_t i = 0; i < option->n_shards; i++) {
+        uint64_t bytes = i < option->n_full    ? option->full.bytes
+                         : i == option->n_full ? option->rest.bytes
+                                               : 0;
+        uint32_t r = option->is_in_order ? begin + i : begin, best = end;
+
+        for (uint32_t last = option->is_in_order ? r + 1 : end; r < last; r++)
+            if (bytes <= planner->ranks[r].free_bytes &&
+                (best == end || goes_before(planner, r, best)))
+                best = r;
         if (best == end)
             return false;
-        placement[i] = best;
-        planner->free_bytes[best] -= bytes;
-        planner->ms[best] += option->ms;
+        candidate->placement[i] = best;
+        planner->ranks[best].free_bytes -= bytes;
+        planner->ranks[best].ms += option->ms;
     }
     return true;
 }
 
 /* All shards to the ranks of the least loaded host that has room. */
 static bool place_on_host(struct planner *planner,
-                          const struct sharding_option *option,
-                          uint32_t *placement)
+                          const struct candidate *candidate)
 {
     uint32_t n = planner->n_local, n_hosts = planner->n_ranks / n;
 
     for (uint32_t h = 0; h < n_hosts; h++) {
         planner->hosts[h] = (struct ranked){.idx = h};
         for (uint32_t i = 0; i < n; i++)
-            planner->hosts[h].key += planner->ms[h * n + i];
+            planner->hosts[h].key += planner->ranks[h * n + i].ms;
     }
     ranked_sort(planner->hosts, n_hosts);
     for (uint32_t h = 0; h < n_hosts; h++) {
         uint32_t first = planner->hosts[h].idx * n;
+        struct rank *ranks = planner->ranks + first;
 
-        memcpy(planner->kept_ms, planner->ms + first, n * sizeof(double));
-        memcpy(planner->kept_bytes, planner->free_bytes + first,
-               n * sizeof(uint64_t));
-        if (place(planner, option, first, first + n,
-                  option->type == TABLE_ROW_WISE, placement))
+        memcpy(planner->kept, ranks, n * sizeof(*ranks));
+        if (place(planner, candidate, first, first + n))
             return true;
-        memcpy(planner->ms + first, planner->kept_ms, n * sizeof(double));
-        memcpy(planner->free_bytes + first, planner->kept_bytes,
-               n * sizeof(uint64_t));
+        memcpy(ranks, planner->kept, n * sizeof(*ranks));
     }
     return false;
 }
 
-/* Places the proposal; false where a table has no room. Afterwards `ms` has
- * the loads. */
+/* Places the proposal; false where a table has no room. */
 static bool partition(struct planner *planner)
 {
-    const struct problem *problem = planner->problem;
     uint32_t n = planner->n_ranks, n_sorted = 0;
 
-    for (uint32_t r = 0; r < n; r++) {
-        planner->free_bytes[r] = cluster_room_bytes(&problem->cluster, r);
-        planner->ms[r] = 0;
-    }
-    for (uint32_t t = 0; t < problem->n_tables; t++) {
-        const struct sharding_option *option = planner->proposal[t];
+    for (uint32_t r = 0; r < n; r++)
+        planner->ranks[r] =
+            (struct rank){0, cluster_room_bytes(&planner->problem->cluster, r)};
+    for (uint32_t t = 0; t < planner->n_tables; t++) {
+        const struct candidate *candidate = &planner->candidates[t];
+        const struct sharding_option *option = candidate->proposed;
 
-        if (option->type != DATA_PARALLEL && option->type != ROW_WISE)
+        if (!option->is_in_order || option->on_host)
             planner->order[n_sorted++] =
                 (struct ranked){-all_storage(option), t};
-        else if (!place(planner, option, 0, n, true, planner->placement[t]))
+        else if (!place(planner, candidate, 0, n))
             return false;
     }
     ranked_sort(planner->order, n_sorted);
     for (uint32_t i = 0; i < n_sorted; i++) {
-        uint32_t t = planner->order[i].idx;
-        const struct sharding_option *option = planner->proposal[t];
+        const struct candidate *candidate =
+            &planner->candidates[planner->order[i].idx];
 
-        if (option->type == TABLE_WISE || option->type == COLUMN_WISE
-                ? !place(planner, option, 0, n, false, planner->placement[t])
-                : !place_on_host(planner, option, planner->placement[t]))
+        if (candidate->proposed->on_host ? !place_on_host(planner, candidate)
+                                         : !place(planner, candidate, 0, n))
             return false;
     }
     return true;
@@ -351,154 +323,133 @@ static bool partition(struct planner *planner)
 
 /* --- proposals --- */
 
-/* Places the proposal and keeps it where it is the best. */
+/* Places the proposal; its shards are the plan's where it is the best. */
 static void try_proposal(struct planner *planner)
 {
-    uint32_t n = (uint32_t)planner->problem->n_tables;
+    struct plan *plan = planner->plan;
     double slowest_ms = 0;
 
     planner->n_proposals++;
     if (!partition(planner))
         return;
     for (uint32_t r = 0; r < planner->n_ranks; r++)
-        slowest_ms = fmax(slowest_ms, planner->ms[r]);
+        slowest_ms = fmax(slowest_ms, planner->ranks[r].ms);
     if (!(slowest_ms < planner->best_ms))
         return;
     planner->best_ms = slowest_ms;
-    for (uint32_t t = 0; t < n; t++)
-        planner->best[t] = *planner->proposal[t];
+    plan->n_shards = 0;
+    for (uint32_t t = 0; t < planner->n_tables; t++) {
+        const struct candidate *candidate = &planner->candidates[t];
+
+        for (uint32_t i = 0; i < candidate->proposed->n_shards; i++) {
+            struct shard shard = shard_of(planner, t, candidate->proposed, i,
+                                          candidate->placement[i]);
+
+            if (shard.row_begin < shard.row_end)
+                plan->shards[plan->n_shards++] = shard;
+        }
+    }
 }
 
 /* Of the tables that have another option, the one with the largest shard by
- * storage, then the largest in all; the first such. n_tables for none. */
-static uint32_t largest(const struct planner *planner)
+ * storage, then the largest in all; the first such. NULL for none. */
+static struct candidate *largest(const struct planner *planner)
 {
-    uint32_t n = (uint32_t)planner->problem->n_tables, best = n;
+    struct candidate *best = NULL;
 
-    for (uint32_t t = 0; t < n; t++) {
-        const struct candidate *candidate = &planner->candidates[t];
-        const struct sharding_option *a = planner->proposal[t], *b;
+    for (uint32_t t = 0; t < planner->n_tables; t++) {
+        struct candidate *candidate = &planner->candidates[t];
+        const struct sharding_option *a = candidate->proposed;
+        const struct sharding_option *b = best ? best->proposed : NULL;
 
-        if (candidate->current + 1 == candidate->n_options)
-            continue;
-        if (best < n) {
-            b = planner->proposal[best];
-            if (a->storage < b->storage ||
-                (a->storage == b->storage && all_storage(a) <= all_storage(b)))
-                continue;
-        }
-        best = t;
+        if (candidate->current + 1 < candidate->n_options &&
+            (!b || a->full.storage > b->full.storage ||
+             (a->full.storage == b->full.storage &&
+              all_storage(a) > all_storage(b))))
+            best = candidate;
     }
     return best;
+}
+
+static void propose(struct candidate *candidate, uint32_t place_in_order)
+{
+    candidate->current = place_in_order;
+    candidate->proposed =
+        &candidate->options[candidate->order[place_in_order].idx];
 }
 
 /* Best first by the largest shard, or by the sum of all. */
 static void propose_greedily(struct planner *planner, bool by_sum)
 {
-    uint32_t n = (uint32_t)planner->problem->n_tables, t;
     struct candidate *candidate;
 
-    for (t = 0; t < n; t++) {
+    for (uint32_t t = 0; t < planner->n_tables; t++) {
         candidate = &planner->candidates[t];
         for (uint32_t i = 0; i < candidate->n_options; i++) {
-            const struct sharding_option *option = &candidate->options[i];
+            const struct sharding_option *option =
+                &candidate->options[candidate->order[i].idx];
 
-            candidate->order[i] = (struct ranked){
-                option->ms * (by_sum ? option->n_shards : 1), i};
+            candidate->order[i].key =
+                option->ms * (by_sum ? option->n_shards : 1);
         }
         ranked_sort(candidate->order, candidate->n_options);
-        candidate->current = 0;
-        planner->proposal[t] = &candidate->options[candidate->order[0].idx];
+        propose(candidate, 0);
     }
     do {
         try_proposal(planner);
-        t = largest(planner);
-        if (t == n)
+        candidate = largest(planner);
+        if (!candidate)
             break;
-        candidate = &planner->candidates[t];
-        planner->proposal[t] =
-            &candidate->options[candidate->order[++candidate->current].idx];
+        propose(candidate, candidate->current + 1);
     } while (clock_ms() < planner->end_ms);
 }
 
 static void propose_uniform(struct planner *planner)
 {
-    uint32_t n = (uint32_t)planner->problem->n_tables;
+    for (uint32_t type = 0; type < N_SHARDING_TYPES; type++) {
+        bool have_all = true;
 
-    for (int type = 0; type < N_SHARDING_TYPES; type++) {
-        uint32_t t;
+        for (uint32_t t = 0; t < planner->n_tables; t++) {
+            struct candidate *candidate = &planner->candidates[t];
 
-        for (t = 0; t < n; t++) {
-            const struct candidate *candidate = &planner->candidates[t];
-            uint32_t i = 0;
-
-            while (i < candidate->n_options &&
-                   candidate->options[i].type != (enum sharding_type)type)
-                i++;
-            if (i == candidate->n_options)
-                break;
-            planner->proposal[t] = &candidate->options[i];
+            candidate->proposed = &candidate->options[type];
+            have_all = have_all && candidate->proposed->n_shards;
         }
-        if (t == n)
+        if (have_all)
             try_proposal(planner);
     }
 }
 
-/* Shards of the best proposal, which is placed once more. */
-static void fill_shards(struct plan *plan, struct planner *planner,
-                        struct arena *arena)
-{
-    uint32_t n = (uint32_t)planner->problem->n_tables;
-    size_t n_shards = 0;
-
-    for (uint32_t t = 0; t < n; t++) {
-        planner->proposal[t] = &planner->best[t];
-        n_shards += planner->best[t].n_shards;
-    }
-    if (!partition(planner))
-        return; /* cannot be: it was placed before */
-    plan->shards = ARENA_NEW(arena, struct shard, n_shards);
-    plan->n_shards = 0;
-    for (uint32_t t = 0; t < n; t++)
-        for (uint32_t i = 0; i < planner->best[t].n_shards; i++) {
-            struct shard shard =
-                shard_of(planner->problem, t, &planner->best[t], i,
-                         planner->placement[t][i]);
-
-            if (shard.row_begin < shard.row_end)
-                plan->shards[plan->n_shards++] = shard;
-        }
-}
-
-static int planner_init(struct planner *planner, const struct problem *problem,
+static int planner_init(struct planner *planner, struct plan *plan,
                         const struct contender_inputs *inputs,
-                        struct arena *arena, struct err *err)
+                        struct arena *arena, struct arena *scratch,
+                        struct err *err)
 {
+    const struct problem *problem = &plan->problem;
     uint32_t n = (uint32_t)problem->n_tables;
     uint32_t n_ranks = problem->cluster.n_devices;
+    uint32_t n_local = cluster_group(&problem->cluster);
+    size_t most_shards = 0;
 
     *planner = (struct planner){
         .problem = problem,
         .inputs = inputs,
-        .candidates = ARENA_NEW(arena, struct candidate, n),
+        .plan = plan,
+        .candidates = ARENA_NEW(scratch, struct candidate, n),
+        .n_tables = n,
         .n_ranks = n_ranks,
-        .n_local = cluster_group(&problem->cluster),
-        .free_bytes = ARENA_NEW(arena, uint64_t, n_ranks),
-        .ms = ARENA_NEW(arena, double, n_ranks),
-        .kept_ms = ARENA_NEW(arena, double, cluster_group(&problem->cluster)),
-        .kept_bytes =
-            ARENA_NEW(arena, uint64_t, cluster_group(&problem->cluster)),
-        .hosts = ARENA_NEW(arena, struct ranked, n_ranks),
-        .order = ARENA_NEW(arena, struct ranked, n),
-        .proposal = ARENA_NEW(arena, const struct sharding_option *, n),
-        .placement = ARENA_NEW(arena, uint32_t *, n),
-        .best = ARENA_NEW(arena, struct sharding_option, n),
+        .n_local = n_local,
+        .ranks = ARENA_NEW(scratch, struct rank, n_ranks),
+        .kept = ARENA_NEW(scratch, struct rank, n_local),
+        .hosts = ARENA_NEW(scratch, struct ranked, n_ranks),
+        .order = ARENA_NEW(scratch, struct ranked, n),
         .best_ms = INFINITY,
         .end_ms =
             inputs->limit_ms > 0 ? clock_ms() + inputs->limit_ms : INFINITY};
     for (uint32_t t = 0; t < n; t++)
-        if (list_options(planner, t, arena, err))
+        if (list_options(planner, t, &most_shards, scratch, err))
             return -1;
+    plan->shards = ARENA_NEW(arena, struct shard, most_shards);
     return 0;
 }
 
@@ -509,7 +460,7 @@ int rival_torchrec(struct plan *plan, const struct contender *self,
     struct planner planner;
 
     (void)self;
-    if (planner_init(&planner, &plan->problem, inputs, scratch, err))
+    if (planner_init(&planner, plan, inputs, arena, scratch, err))
         return -1;
     propose_greedily(&planner, false);
     propose_greedily(&planner, true);
@@ -519,7 +470,6 @@ int rival_torchrec(struct plan *plan, const struct contender *self,
                        "no plan was found: none of TorchRec's %llu proposals "
                        "does",
                        (unsigned long long)planner.n_proposals);
-    fill_shards(plan, &planner, arena);
     if (clock_ms() >= planner.end_ms)
         plan->stopped = "time";
     plan->n_evaluations = planner.n_proposals;

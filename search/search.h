@@ -181,19 +181,17 @@ struct contender_inputs {
 
 struct contender {
     const char *name;
-    /* Fills a plan whose problem is set, as search_reference does. ERR_NO_PLAN
-     * where the rule finds none, or knows no pins or groups and there are some.
-     * `self` is this entry. */
-    int (*place)(struct plan *plan, const struct contender *self,
-                 const struct contender_inputs *inputs, struct arena *arena,
-                 struct err *err);
-    /* Of a baseline: by which tables go, the largest first; NULL: at random. */
-    double (*figure)(const struct table *table);
-    /* Of all but our own: the rule, which sets the plan's shards and
-     * n_evaluations, and `stopped` unless it is done. */
+    /* Of our own. */
+    int (*search)(struct plan *plan, const struct oracle *oracle,
+                  const struct search_options *options, struct arena *arena,
+                  struct err *err);
+    /* Of all others: the rule, which sets the plan's shards and n_evaluations,
+     * and `stopped` unless it is done. `self` is this entry. */
     int (*rule)(struct plan *plan, const struct contender *self,
                 const struct contender_inputs *inputs, struct arena *arena,
                 struct arena *scratch, struct err *err);
+    /* Of a baseline: by which tables go, the largest first; NULL: at random. */
+    double (*figure)(const struct table *table);
     const char *author; /* of others': whose, who knows no pins or groups */
 };
 /*
@@ -212,6 +210,11 @@ struct contender {
  *   neuroshard search_full
  */
 const struct contender *search_contenders(void);
+/* Fills a plan whose problem is set, as search_reference does. ERR_NO_PLAN
+ * where the rule finds none, or knows no pins or groups and there are some. */
+int contender_place(struct plan *plan, const struct contender *self,
+                    const struct contender_inputs *inputs, struct arena *arena,
+                    struct err *err) MUST_CHECK;
 
 /* Of the list, the rules in files of their own. */
 int rival_torchrec(struct plan *plan, const struct contender *self,

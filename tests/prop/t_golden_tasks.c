@@ -97,7 +97,7 @@ static void check_baselines(struct plan *plan, const struct oracle *oracle,
     for (const struct contender *baseline = search_contenders();
          strcmp(baseline->name, "torchrec") != 0; baseline++) {
         struct err err = {0};
-        int rc = baseline->place(plan, baseline, &inputs, arena, &err);
+        int rc = contender_place(plan, baseline, &inputs, arena, &err);
         double got = judge(plan, rc, oracle, arena, &err), want = NAN;
         const char *key = NULL;
 

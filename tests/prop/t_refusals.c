@@ -150,7 +150,7 @@ static void ask_all(struct searcher *searchers, struct refusal *refusal)
     judge(&searchers[1], refusal, rc, &err);
     for (; strcmp(baseline->name, "torchrec") != 0; baseline++) {
         err = (struct err){0};
-        rc = baseline->place(&plan, baseline, &inputs, &refusal->arena, &err);
+        rc = contender_place(&plan, baseline, &inputs, &refusal->arena, &err);
         judge(&searchers[2], refusal, rc, &err);
     }
 }

@@ -68,7 +68,7 @@ static int place(struct plan *plan, const struct contender *rival,
     struct err err = {0};
 
     *plan = (struct plan){.problem = *problem};
-    if (!ok(!rival->place(plan, rival, &inputs, arena, &err),
+    if (!ok(!contender_place(plan, rival, &inputs, arena, &err),
             "%s finds a plan %s", rival->name, err.msg))
         return -1;
     plan_derive_kinds(plan);

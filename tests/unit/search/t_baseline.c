@@ -21,7 +21,7 @@ static int place(struct plan *plan, const char *name, uint64_t seed,
 
     memset(plan, 0, sizeof(*plan));
     plan->problem = *problem;
-    return find(name)->place(
+    return contender_place(
         plan, find(name),
         &(struct contender_inputs){.oracle = &oracle, .seed = seed}, arena,
         err);

@@ -86,7 +86,7 @@ static int place(struct plan *plan, const char *name, double limit_ms,
 
     *plan = (struct plan){.problem = *problem};
     *err = (struct err){0};
-    if (find(name)->place(plan, find(name), &inputs, arena, err))
+    if (contender_place(plan, find(name), &inputs, arena, err))
         return -1;
     return judge_plan(plan, &oracle, arena, err);
 }
