@@ -8,6 +8,39 @@
 #define SMALL_ROWS 1000 /* up to here a table is small */
 #define MAX_ROWS 4294967295.0
 #define MIN_DIM 4u
+/* Cases of a mixed list at the published setting. */
+#define PUBLISHED_TABLES 15
+#define PUBLISHED_DIM 128
+#define HALVINGS 6 /* of a mixed list's batch */
+/* Mixed cases vary in how much work they may be, down to this part. */
+#define MIN_WORK_PART (1.0 / 16)
+#define LONG_SHARE 0.1
+
+/* What the values of a case range over. */
+struct ranges {
+    uint32_t usual_dim, max_dim; /* powers of two */
+    double single_frac;          /* of the tables: one look-up a bag */
+    double max_pooling;
+    /* Bounds of a case, for a sample of the batch: look-ups and outputs of all
+     * tables. */
+    uint32_t max_pooling_sum, max_out_dim;
+};
+static const struct ranges plain = {128, 256, 0.30,
+                                    100, 256, BENCH_MAX_TABLES * 256 /* any */};
+static const struct ranges mixed = {512, 512, 0.20, 200, 512, 8192};
+
+/*
+ * What the tables of a case have in common. What is fused is drawn in two
+ * steps, first the style of a case, then its tables. Without the first the
+ * sums over many tables would all lie near their means, and the ranks of real
+ * lists, where all tables have one width or one look-up a sample, far outside.
+ */
+struct style {
+    uint32_t dim;      /* 0: each its own */
+    bool one_hot;      /* one look-up a sample in all tables */
+    double zipf_alpha; /* of all tables; negative: each its own skew */
+    double small_frac; /* share of small tables */
+};
 
 /*
  * Shares of the look-ups that go to rows of each reuse bin, from
@@ -47,24 +80,25 @@ double draw_log_uniform(struct rng *rng, double lo, double hi)
     return lo * near_exp2(rng_uniform(rng) * near_log2(hi / lo));
 }
 
-uint32_t draw_dim(struct rng *rng, uint32_t usual_dim, uint32_t max_dim)
+/* A multiple of 4, mostly a power of two in the usual range. */
+static uint32_t draw_dim(struct rng *rng, const struct ranges *ranges)
 {
     uint32_t n_usual = 1;
 
-    while (MIN_DIM << n_usual <= usual_dim)
+    while (MIN_DIM << n_usual <= ranges->usual_dim)
         n_usual++;
     if (rng_uniform(rng) < 0.85)
         return MIN_DIM << rng_below(rng, n_usual);
-    return 4 * (uint32_t)(1 + rng_below(rng, max_dim / 4));
+    return 4 * (uint32_t)(1 + rng_below(rng, ranges->max_dim / 4));
 }
 
-struct style draw_style(struct rng *rng, uint32_t usual_dim, uint32_t max_dim)
+static struct style draw_style(struct rng *rng, const struct ranges *ranges)
 {
     static const double small_fracs[] = {0, 0.2, 0.5, 0.8};
     struct style style = {.zipf_alpha = -1};
 
     if (rng_uniform(rng) < 0.5)
-        style.dim = draw_dim(rng, usual_dim, max_dim);
+        style.dim = draw_dim(rng, ranges);
     style.one_hot = rng_uniform(rng) < 0.4;
     if (rng_uniform(rng) < 0.3)
         style.zipf_alpha = 1.5 * rng_uniform(rng);
@@ -72,8 +106,10 @@ struct style draw_style(struct rng *rng, uint32_t usual_dim, uint32_t max_dim)
     return style;
 }
 
-double draw_pooling(struct rng *rng, const struct style *style,
-                    double single_frac, double most, double bend)
+/* Mean look-ups a bag: of bags that are not single the shorter the more often,
+ * as `bend` goes from 0 to 1. */
+static double draw_pooling(struct rng *rng, const struct ranges *ranges,
+                           const struct style *style, double bend)
 {
     double u = rng_uniform(rng), v = rng_uniform(rng), pooling;
 
@@ -81,15 +117,18 @@ double draw_pooling(struct rng *rng, const struct style *style,
         return 1;
     if (u < 0.04)
         return 0;
-    if (u < single_frac)
+    if (u < ranges->single_frac)
         return 1;
-    if (u < single_frac + 0.08)
+    if (u < ranges->single_frac + 0.08)
         return 0.05 + 0.95 * v;
-    pooling = near_exp2(v * (1 - bend + bend * v) * near_log2(most));
+    pooling =
+        near_exp2(v * (1 - bend + bend * v) * near_log2(ranges->max_pooling));
     return rng_uniform(rng) < 0.5 ? floor(pooling) : pooling;
 }
 
-uint64_t draw_rows(struct rng *rng, const struct style *style, double max_rows)
+/* Rows from 3 to max_rows, small tables up to 1000. */
+static uint64_t draw_rows(struct rng *rng, const struct style *style,
+                          double max_rows)
 {
     bool is_small = rng_uniform(rng) < style->small_frac;
 
@@ -127,8 +166,10 @@ static bool draw_bins(struct rng *rng, struct stream *stream)
     return true;
 }
 
-void draw_skew(struct rng *rng, const struct style *style,
-               struct stream *stream)
+/* Zipf exponents up to 1.5 and bent production histograms, for a stream that
+ * has everything but its skew. */
+static void draw_skew(struct rng *rng, const struct style *style,
+                      struct stream *stream)
 {
     if (style->zipf_alpha >= 0) {
         stream->zipf_alpha = style->zipf_alpha;
@@ -138,4 +179,184 @@ void draw_skew(struct rng *rng, const struct style *style,
     stream->use_bins = rng_uniform(rng) < 0.5 && draw_bins(rng, stream);
     if (!stream->use_bins)
         memset(stream->bins, 0, sizeof(stream->bins));
+}
+
+struct case_bounds case_list_bounds(const struct case_list *list)
+{
+    const struct ranges *ranges = list->is_mixed ? &mixed : &plain;
+    uint64_t batch = list->batch, max_tables = list->max_tables;
+    uint64_t out_dim = max_tables * ranges->max_dim;
+
+    if (out_dim > ranges->max_out_dim)
+        out_dim = ranges->max_out_dim;
+    return (struct case_bounds){
+        .n_lookups = batch * (ranges->max_pooling_sum + max_tables),
+        .n_bags = batch * max_tables,
+        .n_outputs = batch * out_dim,
+        .dim = ranges->max_dim};
+}
+
+/* Widths and bags of all tables. */
+static void draw_tables(struct bench_case *out, const struct ranges *ranges,
+                        const struct style *style, double bend, struct rng *rng)
+{
+    for (uint32_t t = 0; t < out->n_tables; t++) {
+        struct case_table *table = &out->tables[t];
+
+        table->dim = style->dim ? style->dim : draw_dim(rng, ranges);
+        table->stream.batch = out->batch;
+        table->stream.pooling_factor = draw_pooling(rng, ranges, style, bend);
+        table->stream.table_seed = rng_u64(rng);
+    }
+}
+
+/* Rows and skew of all tables, which have their widths and bags. */
+static void draw_sizes(struct bench_case *out, const struct case_list *list,
+                       const struct style *style, struct rng *rng)
+{
+    uint64_t left = list->weight_bytes;
+    uint64_t left_states = list->state_bytes;
+
+    for (uint32_t t = 0; t < out->n_tables; t++) {
+        struct case_table *table = &out->tables[t];
+        uint64_t kept = (out->n_tables - t) * (uint64_t)TABLE_RESERVE_BYTES;
+        double max_rows = (double)(left - kept) /
+                          (double)case_row_bytes(table, out->precision);
+
+        if (list->is_mixed && out->optimizer != OPTIMIZER_SGD) {
+            kept = (out->n_tables - t) * (uint64_t)CASE_ALIGN * sizeof(float);
+            max_rows = fmin(max_rows, (double)(left_states - kept) /
+                                          (double)sizeof(float));
+        }
+        table->stream.n_rows = draw_rows(rng, style, max_rows);
+        left -= case_table_bytes(table, out->precision);
+        left_states -= table->stream.n_rows * sizeof(float);
+        draw_skew(rng, style, &table->stream);
+    }
+}
+
+/* Bags of more than one look-up get part / whole of them, but one at least. */
+static void shorten_bags(struct bench_case *out, double part, double whole)
+{
+    for (uint32_t t = 0; t < out->n_tables; t++) {
+        double *pooling = &out->tables[t].stream.pooling_factor;
+
+        if (*pooling > 1)
+            *pooling = fmax(1, *pooling * part / whole);
+    }
+}
+
+/* Look-ups a sample of all tables; a case without any gets one. */
+static double sum_pooling(struct bench_case *out)
+{
+    double sum = 0;
+
+    for (uint32_t t = 0; t < out->n_tables; t++)
+        sum += out->tables[t].stream.pooling_factor;
+    if (sum == 0)
+        sum = out->tables[0].stream.pooling_factor = 1;
+    return sum;
+}
+
+void draw_plain(struct bench_case *out, const struct case_list *list,
+                struct rng *rng)
+{
+    struct style style;
+    double sum;
+
+    out->n_tables = 1 + (uint32_t)rng_below(rng, list->max_tables);
+    style = draw_style(rng, &plain);
+    /* the bend favours short bags */
+    draw_tables(out, &plain, &style, 1, rng);
+    sum = sum_pooling(out);
+    if (sum > plain.max_pooling_sum) /* and one look-up a table */
+        shorten_bags(out, plain.max_pooling_sum, sum);
+    draw_sizes(out, list, &style, rng);
+}
+
+/* Halves of the largest batch, and three steps between each two. */
+static uint32_t draw_batch(struct rng *rng, uint32_t largest)
+{
+    bool is_halved = rng_uniform(rng) < 0.5;
+    uint64_t eighths = is_halved ? 8 : 5 + rng_below(rng, 3);
+    uint64_t halvings = rng_below(rng, is_halved ? HALVINGS + 1 : HALVINGS);
+    uint64_t batch = (largest * eighths / 8) >> halvings;
+
+    return batch ? (uint32_t)batch : 1;
+}
+
+static void draw_setting(struct bench_case *out, struct rng *rng)
+{
+    out->batch = draw_batch(rng, out->batch);
+    if (rng_uniform(rng) < 0.4)
+        out->precision = PRECISION_FP16;
+    if (rng_uniform(rng) < 0.5)
+        out->optimizer = OPTIMIZER_ROWWISE_ADAGRAD;
+}
+
+static uint32_t draw_n_tables(struct rng *rng, uint32_t max_tables)
+{
+    if (rng_uniform(rng) < 0.5)
+        return 1 + (uint32_t)rng_below(rng, max_tables);
+    return (uint32_t)draw_log_uniform(rng, 1, max_tables + 1.0);
+}
+
+/* Leaves tables out from the end until the case's outputs fit. */
+static void bound_outputs(struct bench_case *out)
+{
+    uint32_t out_dim = 0, n = 0;
+
+    while (n < out->n_tables &&
+           out_dim + out->tables[n].dim <= mixed.max_out_dim)
+        out_dim += out->tables[n++].dim;
+    out->n_tables = n;
+}
+
+/*
+ * Bags of more than one look-up are shortened so that the case stays within
+ * the work that was drawn for it. Where single look-ups are already more than
+ * the longest case may be, tables are left out.
+ */
+static void bound_work(struct bench_case *out, const struct case_list *list,
+                       double part)
+{
+    double frac = part * list->work_bytes / case_work(out);
+
+    frac = fmin(frac, mixed.max_pooling_sum / sum_pooling(out));
+    if (frac < 1)
+        shorten_bags(out, frac, 1);
+    while (out->n_tables > 1 && case_work(out) > LONG_CASE * list->work_bytes)
+        out->n_tables--;
+}
+
+void draw_mixed(struct bench_case *out, const struct case_list *list,
+                struct rng *rng)
+{
+    bool is_published = rng_uniform(rng) < PUBLISHED_SHARE;
+    struct ranges ranges = mixed;
+    struct style style;
+    double part;
+
+    if (is_published) {
+        ranges.usual_dim = ranges.max_dim = PUBLISHED_DIM;
+        out->n_tables =
+            1 + (uint32_t)rng_below(rng, list->max_tables < PUBLISHED_TABLES
+                                             ? list->max_tables
+                                             : PUBLISHED_TABLES);
+    } else {
+        draw_setting(out, rng);
+        out->n_tables = draw_n_tables(rng, list->max_tables);
+    }
+    style = draw_style(rng, &ranges);
+    if (rng_uniform(rng) < 0.4)
+        style.one_hot = false;
+    /* half of the bags are shorter than 14 look-ups, or where they are bent
+     * most, than 4 */
+    draw_tables(out, &ranges, &style, rng_uniform(rng), rng);
+    part = draw_log_uniform(rng, MIN_WORK_PART, 1);
+    if (rng_uniform(rng) < LONG_SHARE)
+        part = LONG_CASE;
+    bound_outputs(out);
+    bound_work(out, list, part);
+    draw_sizes(out, list, &style, rng);
 }

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "microbench/sampler.h"
 
-#include "microbench/sampler_private.h"
+#include "microbench/draws.h"
 
-#include <math.h>
 #include <string.h>
 
-#define USUAL_DIM 128
-#define MAX_DIM 256
-#define MAX_POOLING 100.0
-#define SINGLE_FRAC 0.30
-/* Look-ups a sample of all tables: bounds the time of a case. */
-#define MAX_POOLING_SUM 256
+/* A look-up's way through linearise, sort and runs, beside its rows. */
+#define LOOKUP_WORK_BYTES 100
 /* Of a mixed list, this part of the memory is for optimizer states. */
 #define STATE_PARTS 16
 
@@ -59,20 +54,8 @@ uint64_t case_list_n_cases(const struct case_list *list)
     return list->is_designed ? designed_n_cases() : UINT64_MAX;
 }
 
-struct case_bounds case_list_bounds(const struct case_list *list)
-{
-    uint64_t batch = list->batch, max_tables = list->max_tables;
-
-    if (list->is_mixed)
-        return mixed_bounds(list);
-    return (struct case_bounds){.n_lookups =
-                                    batch * (MAX_POOLING_SUM + max_tables),
-                                .n_bags = batch * max_tables,
-                                .n_outputs = batch * max_tables * MAX_DIM,
-                                .dim = MAX_DIM};
-}
-
-uint64_t row_bytes(const struct case_table *table, enum precision precision)
+uint64_t case_row_bytes(const struct case_table *table,
+                        enum precision precision)
 {
     return (uint64_t)table->dim * precision_bytes(precision);
 }
@@ -80,57 +63,27 @@ uint64_t row_bytes(const struct case_table *table, enum precision precision)
 uint64_t case_table_bytes(const struct case_table *table,
                           enum precision precision)
 {
-    uint64_t n_bytes = table->stream.n_rows * row_bytes(table, precision);
+    uint64_t n_bytes = table->stream.n_rows * case_row_bytes(table, precision);
 
     return (n_bytes + CASE_ALIGN - 1) / CASE_ALIGN * CASE_ALIGN;
 }
 
-void shorten_bags(struct bench_case *out, double part, double whole)
+/* The forward reads a row, the update reads and writes it and reads a
+ * gradient; outputs are written and gradients read once. */
+double case_work(const struct bench_case *drawn)
 {
-    for (uint32_t t = 0; t < out->n_tables; t++) {
-        double *pooling = &out->tables[t].stream.pooling_factor;
+    double work = 0;
 
-        if (*pooling > 1)
-            *pooling = fmax(1, *pooling * part / whole);
+    for (uint32_t t = 0; t < drawn->n_tables; t++) {
+        const struct case_table *table = &drawn->tables[t];
+        double row = (double)case_row_bytes(table, drawn->precision);
+        double gradient = (double)table->dim * sizeof(float);
+        double lookup = 3 * row + gradient + LOOKUP_WORK_BYTES;
+
+        work += table->stream.batch *
+                (table->stream.pooling_factor * lookup + 2 * gradient);
     }
-}
-
-void draw_sizes(struct bench_case *out, const struct case_list *list,
-                const struct style *style, struct rng *rng)
-{
-    uint64_t left = list->weight_bytes;
-    uint64_t left_states = list->state_bytes;
-
-    for (uint32_t t = 0; t < out->n_tables; t++) {
-        struct case_table *table = &out->tables[t];
-        uint64_t kept = (out->n_tables - t) * (uint64_t)TABLE_RESERVE_BYTES;
-        double max_rows =
-            (double)(left - kept) / (double)row_bytes(table, out->precision);
-
-        if (list->is_mixed && out->optimizer != OPTIMIZER_SGD) {
-            kept = (out->n_tables - t) * (uint64_t)CASE_ALIGN * sizeof(float);
-            max_rows = fmin(max_rows, (double)(left_states - kept) /
-                                          (double)sizeof(float));
-        }
-        table->stream.n_rows = draw_rows(rng, style, max_rows);
-        left -= case_table_bytes(table, out->precision);
-        left_states -= table->stream.n_rows * sizeof(float);
-        draw_skew(rng, style, &table->stream);
-    }
-}
-
-/* Long bags are shortened so that the case stays within MAX_POOLING_SUM (and
- * one look-up a table); a case without any look-up gets one a sample. */
-static void bound_pooling(struct bench_case *out)
-{
-    double sum = 0;
-
-    for (uint32_t t = 0; t < out->n_tables; t++)
-        sum += out->tables[t].stream.pooling_factor;
-    if (sum == 0)
-        out->tables[0].stream.pooling_factor = 1;
-    if (sum > MAX_POOLING_SUM)
-        shorten_bags(out, MAX_POOLING_SUM, sum);
+    return work;
 }
 
 /* A case without tables, at the list's setting. */
@@ -140,27 +93,6 @@ static void start_case(struct bench_case *out, const struct case_list *list)
     out->batch = list->batch;
     out->precision = list->precision;
     out->optimizer = list->optimizer;
-}
-
-static void plain_draw(struct bench_case *out, const struct case_list *list,
-                       struct rng *rng)
-{
-    struct style style;
-
-    out->n_tables = 1 + (uint32_t)rng_below(rng, list->max_tables);
-    style = draw_style(rng, USUAL_DIM, MAX_DIM);
-    for (uint32_t t = 0; t < out->n_tables; t++) {
-        struct case_table *table = &out->tables[t];
-
-        table->dim = style.dim ? style.dim : draw_dim(rng, USUAL_DIM, MAX_DIM);
-        table->stream.batch = list->batch;
-        /* the bend favours short bags */
-        table->stream.pooling_factor =
-            draw_pooling(rng, &style, SINGLE_FRAC, MAX_POOLING, 1);
-        table->stream.table_seed = rng_u64(rng);
-    }
-    bound_pooling(out);
-    draw_sizes(out, list, &style, rng);
 }
 
 void case_draw(struct bench_case *out, const struct case_list *list,
@@ -173,9 +105,9 @@ void case_draw(struct bench_case *out, const struct case_list *list,
     if (list->is_designed)
         designed_draw(out, list, case_idx);
     else if (list->is_mixed)
-        mixed_draw(out, list, &rng);
+        draw_mixed(out, list, &rng);
     else
-        plain_draw(out, list, &rng);
+        draw_plain(out, list, &rng);
 }
 
 void case_sentinel(struct bench_case *out, const struct case_list *list)
@@ -191,7 +123,7 @@ void case_sentinel(struct bench_case *out, const struct case_list *list)
         table->stream.zipf_alpha = DEFAULT_ZIPF_ALPHA;
         table->stream.table_seed = t;
         table->stream.n_rows =
-            list->weight_bytes / 16 / row_bytes(table, out->precision);
+            list->weight_bytes / 16 / case_row_bytes(table, out->precision);
         if (table->stream.n_rows > 1000000)
             table->stream.n_rows = 1000000;
     }

@@ -71,6 +71,8 @@ struct case_bounds {
 };
 struct case_bounds case_list_bounds(const struct case_list *list);
 
+uint64_t case_row_bytes(const struct case_table *table,
+                        enum precision precision);
 /* Bytes of a table's weights in the arena, whole CASE_ALIGN. */
 #define CASE_ALIGN 512
 uint64_t case_table_bytes(const struct case_table *table,
