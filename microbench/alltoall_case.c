@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
 #include "base/interrupt.h"
-#include "base/mem.h"
 #include "base/rng.h"
 #include "device/alltoall.h"
 #include "microbench/draws.h"
@@ -41,20 +40,12 @@
 struct exchange_rig {
     struct comm *comm;             /* not owned */
     struct sample_setting setting; /* of the samples */
-    uint32_t *dims;                /* [n_ranks] */
     uint64_t n_floats;             /* of each region */
     void *d_send_region, *d_recv_region;
-    void **d_send, **d_recv; /* [n_ranks], into the regions */
+    /* Of each rank: elements a sample, and where it lies in the regions. */
+    uint32_t dims[MAX_EXCHANGE_RANKS];
+    void *d_send[MAX_EXCHANGE_RANKS], *d_recv[MAX_EXCHANGE_RANKS];
 };
-
-static void rig_release(struct exchange_rig *rig)
-{
-    device_free(comm_device(rig->comm), rig->d_send_region);
-    device_free(comm_device(rig->comm), rig->d_recv_region);
-    mem_free(rig->dims);
-    mem_free(rig->d_send);
-    mem_free(rig->d_recv);
-}
 
 static int alloc_region(struct exchange_rig *rig, void **d_region,
                         struct err *err)
@@ -74,35 +65,13 @@ static uint64_t region_bytes(const struct bench_options *options)
     return half < MAX_REGION_BYTES ? half : MAX_REGION_BYTES;
 }
 
-static int rig_init(struct exchange_rig *rig, struct comm *comm,
-                    const struct bench_options *options, struct err *err)
-{
-    struct device *device = comm_device(comm);
-    uint32_t n_ranks = comm_n_ranks(comm);
-
-    *rig = (struct exchange_rig){
-        .comm = comm,
-        .setting = bench_setting(device, options),
-        .n_floats = region_bytes(options) / sizeof(float),
-        .dims = mem_alloc(n_ranks, sizeof(*rig->dims)),
-        .d_send = mem_alloc(n_ranks, sizeof(*rig->d_send)),
-        .d_recv = mem_alloc(n_ranks, sizeof(*rig->d_recv)),
-    };
-    if (alloc_region(rig, &rig->d_send_region, err) ||
-        alloc_region(rig, &rig->d_recv_region, err)) {
-        rig_release(rig);
-        return -1;
-    }
-    return 0;
-}
-
 /* One in N_POWERS patterns is even, the others more and more uneven. */
 static void draw_pattern(struct exchange_rig *rig, struct alltoall *alltoall,
                          const struct bench_options *options, uint64_t case_idx)
 {
     uint32_t n_ranks = comm_n_ranks(rig->comm), batch = options->batch;
     bool is_small = case_idx % 4 == 3;
-    double columns, sum = 0, *weights = mem_alloc(n_ranks, sizeof(*weights));
+    double columns, sum = 0, weights[MAX_EXCHANGE_RANKS];
     struct rng rng;
     uint64_t power;
     bool is_empty = true;
@@ -135,7 +104,6 @@ static void draw_pattern(struct exchange_rig *rig, struct alltoall *alltoall,
                                   .batch = batch,
                                   .dims = rig->dims,
                                   .element_bytes = sizeof(float)};
-    mem_free(weights);
 }
 
 static uint64_t sent_floats(const struct alltoall *alltoall, uint32_t rank)
@@ -301,9 +269,10 @@ int bench_alltoall(struct bench_result *result, struct comm *comm,
                    const struct bench_options *options,
                    struct sample_sink *sink, struct err *err)
 {
+    struct device *device = comm_device(comm);
+    struct exchange_rig rig = {.comm = comm};
     uint32_t n_ranks = comm_n_ranks(comm);
-    struct exchange_rig rig;
-    int rc;
+    int rc = -1;
 
     *result = (struct bench_result){.seed = options->seed};
     if (bench_check_options(options, err))
@@ -312,9 +281,15 @@ int bench_alltoall(struct bench_result *result, struct comm *comm,
         return err_set(err, ERR_USAGE,
                        "an exchange has 2 to %d ranks, not %" PRIu32,
                        MAX_EXCHANGE_RANKS, n_ranks);
-    if (rig_init(&rig, comm, options, err))
-        return -1;
-    rc = run_patterns(&rig, result, options, sink, err);
-    rig_release(&rig);
+    rig.setting = bench_setting(device, options);
+    rig.n_floats = region_bytes(options) / sizeof(float);
+    if (alloc_region(&rig, &rig.d_send_region, err) ||
+        alloc_region(&rig, &rig.d_recv_region, err) ||
+        run_patterns(&rig, result, options, sink, err))
+        goto out;
+    rc = 0;
+out:
+    device_free(device, rig.d_send_region);
+    device_free(device, rig.d_recv_region);
     return rc;
 }

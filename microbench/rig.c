@@ -4,7 +4,9 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "base/stats.h"
 #include "device/canary.h"
+#include "device/lookup.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -18,11 +20,19 @@
 #define DRAW_BYTES 24
 #define SLACK_BYTES ((uint64_t)512 << 20)
 
+#define N_WARM_UP 3
+/* A case that is still unsteady after its iterations gets more, up to
+ * BENCH_MAX_ITERATIONS or so long. */
+#define EXTRA_MS 30.0
+#define STEADY_SPREAD 0.01
+#define N_PHASE_LAPS 5
+
 /* Device memory that grows, with some room ahead, but not beyond max_bytes. */
 struct region {
     void *d_ptr;
-    size_t n_bytes, max_bytes;
+    uint64_t n_bytes, max_bytes;
 };
+enum { INDICES, OFFSETS, OUT, GRAD, N_REGIONS };
 
 struct rig {
     struct device *device; /* not owned */
@@ -33,39 +43,39 @@ struct rig {
     size_t weight_bytes;
     char *d_states; /* NULL for a plain list with SGD */
     size_t state_bytes;
-    struct region indices, offsets, out, grad;
+    struct region regions[N_REGIONS];
     struct lookup_batch sets[LOOKUP_MAX_COLD_SETS];
     unsigned n_sets;
+    struct lookup *lookup; /* of the case that is measured */
     char started_at[CLOCK_TEXT_MAX];
 };
 
 /* How far each region may have to grow. */
-static void bound_regions(struct rig *rig, const struct case_list *list)
+static void bound_regions(struct region regions[N_REGIONS],
+                          const struct case_bounds *bounds,
+                          const struct device *device)
 {
-    struct case_bounds bounds = case_list_bounds(list);
-    unsigned n_sets = lookup_n_cold_sets(rig->device, 0);
+    uint64_t n_sets = lookup_n_cold_sets(device, 0);
 
-    rig->indices.max_bytes =
-        (size_t)n_sets * bounds.n_lookups * sizeof(uint32_t) + CASE_ALIGN;
-    rig->offsets.max_bytes =
-        (size_t)n_sets * (bounds.n_bags + 1) * sizeof(uint64_t);
-    rig->out.max_bytes = bounds.n_outputs * sizeof(float);
-    rig->grad.max_bytes = rig->out.max_bytes;
+    regions[INDICES].max_bytes = n_sets * bounds->n_lookups * sizeof(uint32_t);
+    regions[OFFSETS].max_bytes =
+        n_sets * (bounds->n_bags + 1) * sizeof(uint64_t);
+    regions[OUT].max_bytes = bounds->n_outputs * sizeof(float);
+    regions[GRAD].max_bytes = regions[OUT].max_bytes;
 }
 
 uint64_t rig_reserve_bytes(const struct case_list *list,
                            const struct device *device)
 {
     struct case_bounds bounds = case_list_bounds(list);
-    uint64_t n_sets = lookup_n_cold_sets(device, 0);
-    uint64_t set_bytes = bounds.n_lookups * sizeof(uint32_t) +
-                         (bounds.n_bags + 1) * sizeof(uint64_t);
-    uint64_t scratch_bytes = (uint64_t)lookup_scratch_bytes(
+    struct region regions[N_REGIONS];
+    uint64_t n_bytes = (uint64_t)lookup_scratch_bytes(
         device, (double)bounds.n_lookups, bounds.dim);
 
-    return n_sets * set_bytes + 2 * bounds.n_outputs * sizeof(float) +
-           scratch_bytes + bounds.n_lookups * DRAW_BYTES + CANARY_BYTES +
-           SLACK_BYTES;
+    bound_regions(regions, &bounds, device);
+    for (unsigned i = 0; i < N_REGIONS; i++)
+        n_bytes += regions[i].max_bytes;
+    return n_bytes + bounds.n_lookups * DRAW_BYTES + CANARY_BYTES + SLACK_BYTES;
 }
 
 static int alloc_tables(struct rig *rig, const struct case_list *list,
@@ -96,16 +106,18 @@ int rig_open(struct rig **out, struct device *device,
              const struct bench_options *options, struct err *err)
 {
     struct rig *rig = mem_alloc(1, sizeof(*rig));
+    struct case_bounds bounds;
     struct case_list list;
 
     case_list_init(&list, options);
+    bounds = case_list_bounds(&list);
+    bound_regions(rig->regions, &bounds, device);
     rig->device = device;
     rig->n_iterations = options->n_iterations;
     rig->learning_rate = list.is_mixed ? 0 : LEARNING_RATE;
     rig->weight_bytes = list.weight_bytes;
     rig->state_bytes =
         (size_t)(list.state_bytes + (uint64_t)BENCH_MAX_TABLES * CASE_ALIGN);
-    bound_regions(rig, &list);
     if (alloc_tables(rig, &list, err) ||
         canary_open(&rig->canary, device, err)) {
         rig_close(rig);
@@ -121,28 +133,27 @@ void rig_close(struct rig *rig)
         return;
     device_free(rig->device, rig->d_weights);
     device_free(rig->device, rig->d_states);
-    device_free(rig->device, rig->indices.d_ptr);
+    for (unsigned i = 0; i < N_REGIONS; i++)
+        device_free(rig->device, rig->regions[i].d_ptr);
     canary_close(rig->canary);
-    device_free(rig->device, rig->offsets.d_ptr);
-    device_free(rig->device, rig->out.d_ptr);
-    device_free(rig->device, rig->grad.d_ptr);
     mem_free(rig);
 }
 
 /* Where n_bytes grows the contents are new. */
-static int region_reserve(struct region *region, struct device *device,
-                          size_t n_bytes, struct err *err)
+static int reserve(struct rig *rig, int which, uint64_t n_bytes,
+                   struct err *err)
 {
-    size_t ahead = n_bytes + n_bytes / 2;
+    struct region *region = &rig->regions[which];
+    uint64_t ahead = n_bytes + n_bytes / 2;
 
     if (region->n_bytes >= n_bytes)
         return 0;
     if (n_bytes <= region->max_bytes && ahead > region->max_bytes)
         ahead = region->max_bytes;
-    device_free(device, region->d_ptr);
+    device_free(rig->device, region->d_ptr);
     region->d_ptr = NULL;
     region->n_bytes = 0;
-    if (device_alloc(device, &region->d_ptr, ahead, err))
+    if (device_alloc(rig->device, &region->d_ptr, ahead, err))
         return -1;
     region->n_bytes = ahead;
     return 0;
@@ -262,15 +273,15 @@ static int make_sets(struct rig *rig, const struct bench_case *what,
         n_lookups += stream_n_lookups(&streams[t]);
     }
     rig->n_sets = count_sets(rig, what);
-    if (region_reserve(&rig->indices, rig->device,
-                       rig->n_sets * n_lookups * sizeof(uint32_t) + CASE_ALIGN,
-                       err) ||
-        region_reserve(&rig->offsets, rig->device,
-                       rig->n_sets * n_offsets * sizeof(uint64_t), err))
+    if (reserve(rig, INDICES, rig->n_sets * n_lookups * sizeof(uint32_t),
+                err) ||
+        reserve(rig, OFFSETS, rig->n_sets * n_offsets * sizeof(uint64_t), err))
         return -1;
     for (unsigned set = 0; set < rig->n_sets; set++) {
-        uint32_t *d_indices = (uint32_t *)rig->indices.d_ptr + set * n_lookups;
-        uint64_t *d_offsets = (uint64_t *)rig->offsets.d_ptr + set * n_offsets;
+        uint32_t *d_indices =
+            (uint32_t *)rig->regions[INDICES].d_ptr + set * n_lookups;
+        uint64_t *d_offsets =
+            (uint64_t *)rig->regions[OFFSETS].d_ptr + set * n_offsets;
 
         if (stream_draw(rig->device, streams, what->n_tables, seed + set,
                         d_indices, d_offsets, err))
@@ -284,16 +295,15 @@ static int make_sets(struct rig *rig, const struct bench_case *what,
 
 static int reserve_outputs(struct rig *rig, size_t n_bytes, struct err *err)
 {
-    size_t filled_bytes = rig->grad.n_bytes;
+    const struct region *grad = &rig->regions[GRAD];
+    uint64_t filled_bytes = grad->n_bytes;
 
-    if (region_reserve(&rig->out, rig->device, n_bytes, err) ||
-        region_reserve(&rig->grad, rig->device, n_bytes, err))
+    if (reserve(rig, OUT, n_bytes, err) || reserve(rig, GRAD, n_bytes, err))
         return -1;
-    if (rig->grad.n_bytes == filled_bytes)
+    if (grad->n_bytes == filled_bytes)
         return 0;
-    return device_fill(rig->device, rig->grad.d_ptr,
-                       rig->grad.n_bytes / sizeof(float), PRECISION_FP32,
-                       FILL_SEED + 1, err);
+    return device_fill(rig->device, grad->d_ptr, grad->n_bytes / sizeof(float),
+                       PRECISION_FP32, FILL_SEED + 1, err);
 }
 
 /* The lower clocks, the higher heat and power, all reasons. */
@@ -308,10 +318,126 @@ static struct sample_health worse_health(const struct sample_health *a,
         .throttle_reasons = a->throttle_reasons | b->throttle_reasons};
 }
 
+double timing_spread(const double *ms, size_t n)
+{
+    double sorted[BENCH_MAX_ITERATIONS], median;
+
+    memcpy(sorted, ms, n * sizeof(*ms));
+    median = stats_median(sorted, n);
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = fabs(ms[i] - median);
+    return median > 0 ? stats_median(sorted, n) / median : 0;
+}
+
+struct laps {
+    double forward[BENCH_MAX_ITERATIONS], backward[BENCH_MAX_ITERATIONS],
+        total[BENCH_MAX_ITERATIONS];
+    unsigned n;
+};
+
+/* Piece i of a lap, a forward or phases of a backward, lies between the marks
+ * 2 i and 2 i + 1. Kernels that have not run before may be loaded now, which
+ * waits for the device: what only warms up is not held back. */
+#define FORWARD 0u
+
+static int run_lap(struct rig *rig, unsigned number, bool is_held,
+                   const unsigned *pieces, unsigned n, struct err *err)
+{
+    const struct lookup_batch *set = &rig->sets[number % rig->n_sets];
+    struct device *device = rig->device;
+
+    if (is_held && device_hold(device, err))
+        return -1;
+    for (unsigned i = 0; i < n; i++)
+        if (device_flush(device, err) || device_mark(device, 2 * i, err) ||
+            (pieces[i] == FORWARD
+                 ? lookup_forward(rig->lookup, set, rig->regions[OUT].d_ptr,
+                                  err)
+                 : lookup_backward_phases(rig->lookup, pieces[i], set,
+                                          rig->regions[GRAD].d_ptr,
+                                          rig->learning_rate, err)) ||
+            device_mark(device, 2 * i + 1, err))
+            return -1;
+    return device_release(device, err);
+}
+
+static int take_lap(struct rig *rig, struct laps *laps, struct err *err)
+{
+    double *forward = &laps->forward[laps->n];
+    double *backward = &laps->backward[laps->n];
+    double *total = &laps->total[laps->n];
+
+    if (device_elapsed(rig->device, 0, 1, forward, err) ||
+        device_elapsed(rig->device, 2, 3, backward, err) ||
+        device_elapsed(rig->device, 0, 3, total, err))
+        return -1;
+    if (!device_is_host(rig->device))
+        *total = *forward + *backward;
+    laps->n++;
+    return 0;
+}
+
+static bool is_enough(const struct laps *laps, unsigned n_min, double begin_ms)
+{
+    if (laps->n < n_min)
+        return false;
+    return laps->n == BENCH_MAX_ITERATIONS ||
+           clock_ms() - begin_ms > EXTRA_MS ||
+           timing_spread(laps->total, laps->n) < STEADY_SPREAD;
+}
+
+/* Times laps after a warm-up, until they are steady or have taken long enough;
+ * fills forward, backward, total and n_iterations. */
+static int time_laps(struct rig *rig, struct sample *sample, struct err *err)
+{
+    static const unsigned step[] = {FORWARD, LOOKUP_BACKWARD};
+    struct laps laps = {.n = 0};
+    unsigned number = 0;
+    double begin_ms;
+
+    while (number < N_WARM_UP)
+        if (run_lap(rig, number++, false, step, 2, err))
+            return -1;
+    if (device_wait(rig->device, err))
+        return -1;
+    begin_ms = clock_ms();
+    while (!is_enough(&laps, rig->n_iterations, begin_ms))
+        if (run_lap(rig, number++, true, step, 2, err) ||
+            take_lap(rig, &laps, err))
+            return -1;
+    sample->n_iterations = laps.n;
+    sample->forward = timing_of(laps.forward, laps.n);
+    sample->backward = timing_of(laps.backward, laps.n);
+    sample->total = timing_of(laps.total, laps.n);
+    return 0;
+}
+
+#define N_PHASES 3
+
+/* Times the phases of backward, each with a flushed cache, in a few laps of
+ * their own; fills linearise, sort and update. */
+static int time_phases(struct rig *rig, struct sample *sample, struct err *err)
+{
+    static const unsigned phases[N_PHASES] = {LOOKUP_LINEARISE, LOOKUP_SORT,
+                                              LOOKUP_UPDATE};
+    double ms[N_PHASES][N_PHASE_LAPS];
+
+    for (unsigned n = 0; n < N_PHASE_LAPS; n++) {
+        if (run_lap(rig, n, true, phases, N_PHASES, err))
+            return -1;
+        for (unsigned i = 0; i < N_PHASES; i++)
+            if (device_elapsed(rig->device, 2 * i, 2 * i + 1, &ms[i][n], err))
+                return -1;
+    }
+    sample->linearise = timing_of(ms[0], N_PHASE_LAPS);
+    sample->sort = timing_of(ms[1], N_PHASE_LAPS);
+    sample->update = timing_of(ms[2], N_PHASE_LAPS);
+    return 0;
+}
+
 /* Laps on a machine that the canary finds quiet; where it stays disturbed the
  * last ones are kept and the sample's flags say so. */
-static int time_case(struct rig *rig, const struct course *course,
-                     struct sample *sample, struct err *err)
+static int time_case(struct rig *rig, struct sample *sample, struct err *err)
 {
     struct sample_health before, after;
     enum canary_verdict verdict;
@@ -320,7 +446,7 @@ static int time_case(struct rig *rig, const struct course *course,
         double begin_ms = clock_ms();
 
         device_health(rig->device, &before);
-        if (laps_time(sample, course, rig->n_iterations, err))
+        if (time_laps(rig, sample, err))
             return -1;
         device_health(rig->device, &after);
         if (canary_judge(rig->canary, begin_ms, &verdict, err))
@@ -332,7 +458,7 @@ static int time_case(struct rig *rig, const struct course *course,
         sample->flags |= SAMPLE_THROTTLED;
     if (device_is_host(rig->device))
         return 0;
-    return laps_time_phases(sample, course, err);
+    return time_phases(rig, sample, err);
 }
 
 int rig_measure(struct rig *rig, struct sample *sample,
@@ -344,9 +470,6 @@ int rig_measure(struct rig *rig, struct sample *sample,
                                .n_tables = what->n_tables,
                                .batch = what->batch,
                                .optimizer = what->optimizer};
-    struct course course = {.device = rig->device,
-                            .sets = rig->sets,
-                            .learning_rate = rig->learning_rate};
     int rc = -1;
 
     sample->started_at = clock_utc(rig->started_at);
@@ -355,20 +478,18 @@ int rig_measure(struct rig *rig, struct sample *sample,
         goto out;
     place_tables(rig, tables, what, stream_seed);
     spec.max_lookups = rig->sets[0].n_lookups;
-    if (lookup_open(&course.lookup, rig->device, &spec, err))
+    if (lookup_open(&rig->lookup, rig->device, &spec, err))
         goto out;
     if (reserve_outputs(rig,
-                        (size_t)what->batch * lookup_out_dim(course.lookup) *
+                        (size_t)what->batch * lookup_out_dim(rig->lookup) *
                             sizeof(float),
                         err))
         goto out;
-    course.n_sets = rig->n_sets;
-    course.d_out = rig->out.d_ptr;
-    course.d_grad = rig->grad.d_ptr;
-    if (time_case(rig, &course, sample, err))
+    if (time_case(rig, sample, err))
         goto out;
     rc = 0;
 out:
-    lookup_close(course.lookup);
+    lookup_close(rig->lookup);
+    rig->lookup = NULL;
     return rc;
 }

@@ -2,7 +2,6 @@
 #ifndef NEUROSHARD_MICROBENCH_RIG_H
 #define NEUROSHARD_MICROBENCH_RIG_H
 
-#include "microbench/laps.h"
 #include "microbench/sampler.h"
 
 /*
@@ -15,6 +14,12 @@
  * machine disturbed; where it stays so, or a GPU had lowered its clocks, the
  * sample is SAMPLE_THROTTLED. On a GPU the phases of backward are timed apart
  * as well.
+ *
+ * What is timed is a lap: one step, a forward and a backward, on the next index
+ * set. On a GPU the last-level cache is flushed before each of the two, all of
+ * a timed lap is queued before it starts (device_hold), and total is the sum of
+ * both; on a CPU they run one behind the other and total is both together.
+ * Nothing is allocated, copied or waited for between the marks.
  *
  * The block of a mixed list is read as fp32 by one case and as fp16 by the
  * next. It is filled with fp16 values, which are finite numbers read either
@@ -39,5 +44,8 @@ uint64_t rig_reserve_bytes(const struct case_list *list,
 int rig_measure(struct rig *rig, struct sample *sample,
                 const struct bench_case *what, uint64_t stream_seed,
                 struct err *err) MUST_CHECK;
+
+/* Median of |x - median| over the median; n > 0. */
+double timing_spread(const double *ms, size_t n);
 
 #endif

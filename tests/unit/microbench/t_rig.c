@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "microbench/laps.h"
+#include "microbench/rig.h"
 #include "tests/tap.h"
 
 static void test_timing(void)
