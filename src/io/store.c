@@ -1,72 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/store_private.h"
 
-#include "base/clock.h"
 #include "base/file.h"
-#include "base/text.h"
 
-#include <inttypes.h>
-#include <math.h>
+#include <assert.h>
+#include <malloc.h>
 #include <string.h>
 
 #define MAX_CELL_BYTES (16 << 20)
-
-/* ?4: id of one setting, or 0 for all of the device */
-#define OF_SETTINGS                                               \
-    "WHERE setting_id IN (SELECT id FROM setting WHERE (device, " \
-    "n_threads, isa) = (?1, ?2, ?3) AND (?4 = 0 OR id = ?4)) "
-
-/* With lists as store_expand writes them out. */
-static const char *const statement_sql[N_STATEMENTS] = {
-    [STATEMENT_FIND_SETTING] =
-        "SELECT id FROM setting WHERE ({setting}) = ({?setting})",
-    [STATEMENT_ADD_SETTING] =
-        "INSERT INTO setting ({setting}) VALUES ({?setting})",
-    [STATEMENT_LIST_SETTINGS] = "SELECT id, {setting} FROM setting ORDER BY id",
-    [STATEMENT_ADD_SAMPLE] = "INSERT INTO sample (setting_id, {sample}) VALUES "
-                             "(?, {?sample}) ON CONFLICT DO NOTHING",
-    [STATEMENT_ADD_TABLE] =
-        "INSERT INTO sample_table (sample_id, table_idx, {table}) VALUES "
-        "(?, ?, {?table})",
-    [STATEMENT_HAS_SAMPLE] =
-        "SELECT 1 FROM sample JOIN setting ON setting.id = setting_id WHERE "
-        "({setting}) = ({?setting}) AND ({sample_key}) = ({?sample_key})",
-    /* A scan by key needs no sorting, as the index on the setting would. */
-    [STATEMENT_LIST_SAMPLES] =
-        "SELECT id, setting_id, {sample} FROM sample NOT INDEXED " OF_SETTINGS
-        "ORDER BY id",
-    [STATEMENT_LIST_TABLES] =
-        "SELECT sample_id, table_idx, {table} FROM sample NOT INDEXED CROSS "
-        "JOIN sample_table ON sample_id = id " OF_SETTINGS
-        "ORDER BY id, table_idx",
-    [STATEMENT_ADD_COMM] =
-        "INSERT OR REPLACE INTO comm_sample (setting_id, {comm}) VALUES "
-        "(?, {?comm})",
-    [STATEMENT_HAS_COMM] =
-        "SELECT 1 FROM comm_sample JOIN setting ON setting.id = setting_id "
-        "WHERE ({setting}) = ({?setting}) AND ({comm_key}) = ({?comm_key})",
-    [STATEMENT_LIST_COMM] = "SELECT id, {comm} FROM comm_sample " OF_SETTINGS
-                            "ORDER BY setting_id, {comm_key}",
-    [STATEMENT_ADD_CEILING] =
-        "INSERT OR REPLACE INTO ceiling ({device}, {ceiling}, moved_bytes, "
-        "measured_at) VALUES ({?device}, {?ceiling}, ?, ?)",
-    [STATEMENT_HAS_CEILING] = "SELECT 1 FROM ceiling WHERE ({device}, {probe}) "
-                              "= ({?device}, {?probe})",
-    [STATEMENT_LIST_CEILINGS] = "SELECT id, {ceiling} FROM ceiling WHERE "
-                                "({device}) = ({?device}) ORDER BY id",
-    [STATEMENT_ADD_TRAINING] =
-        "INSERT INTO training_log (logged_at, version, model_hash, verdict, "
-        "{verdict}) VALUES (?, ?, ?, ?, {?verdict})",
-};
-
-/* The table that a statement lists rows of. */
-static const char *const listed_table[N_STATEMENTS] = {
-    [STATEMENT_LIST_SETTINGS] = "setting",
-    [STATEMENT_LIST_SAMPLES] = "sample",
-    [STATEMENT_LIST_TABLES] = "sample_table",
-    [STATEMENT_LIST_COMM] = "comm_sample",
-    [STATEMENT_LIST_CEILINGS] = "ceiling",
-};
 
 int store_check(const struct store *store, int status, struct err *err)
 {
@@ -123,68 +64,56 @@ int store_end(struct store *store, int rc, struct err *err)
     return rc;
 }
 
-int query_begin(struct query *query, struct store *store,
-                enum store_statement which, struct err *err)
+static int prepare(sqlite3_stmt **stmt, struct store *store,
+                   const struct statement *statement, struct err *err)
 {
-    sqlite3_stmt **stmt = &store->statements[which];
+    struct prepared *prepared = store->prepared;
+    struct buf sql = {0};
+    int status;
 
-    if (!*stmt) {
-        struct buf sql = {0};
-        int status;
-
-        store_expand(&sql, statement_sql[which]);
+    while (prepared->statement && prepared->statement != statement)
+        prepared++;
+    assert(prepared < store->prepared + MAX_PREPARED - 1);
+    if (!prepared->statement) {
+        store_expand(&sql, statement->sql);
         status = sqlite3_prepare_v3(store->db, sql.data, -1,
-                                    SQLITE_PREPARE_PERSISTENT, stmt, NULL);
+                                    SQLITE_PREPARE_PERSISTENT, &prepared->stmt,
+                                    NULL);
         buf_release(&sql);
         if (store_check(store, status, err))
             return -1;
+        prepared->statement = statement;
     }
-    *query = (struct query){.store = store, .stmt = *stmt};
-    row_reader_init(&query->reader, listed_table[which], *stmt);
+    *stmt = prepared->stmt;
     return 0;
 }
 
-static void bind_done(struct query *query, int status)
+int query_begin(struct query *query, struct store *store,
+                const struct statement *statement, const struct bound *bound,
+                struct err *err)
 {
-    if (!query->status)
-        query->status = status;
-}
+    int place = 0, status = SQLITE_OK;
 
-void bind_i64(struct query *query, int64_t value)
-{
-    bind_done(query, sqlite3_bind_int64(query->stmt, ++query->column, value));
-}
-
-void bind_double(struct query *query, double value)
-{
-    bind_done(query, sqlite3_bind_double(query->stmt, ++query->column, value));
-}
-
-void bind_text(struct query *query, const char *text)
-{
-    bind_done(query, sqlite3_bind_text(query->stmt, ++query->column,
-                                       text ? text : "", -1, SQLITE_STATIC));
-}
-
-void bind_blob(struct query *query, const void *data, size_t len)
-{
-    bind_done(query, sqlite3_bind_blob64(query->stmt, ++query->column, data,
-                                         len, SQLITE_STATIC));
+    *query = (struct query){.store = store, .listed = statement->listed};
+    if (prepare(&query->stmt, store, statement, err))
+        return -1;
+    row_reader_init(&query->reader, store_lists[statement->listed].table,
+                    query->stmt);
+    for (; !status && bound && bound->row; bound++)
+        status = bind_row(query->stmt, &place, bound->list, bound->row);
+    return store_check(store, status, err);
 }
 
 int query_step(struct query *query, bool *has_row, struct err *err)
 {
-    int status = query->status;
+    int status = sqlite3_step(query->stmt);
 
-    if (!status)
-        status = sqlite3_step(query->stmt);
     if (store_check(query->store, status, err) ||
         (status == SQLITE_ROW &&
          row_check(&query->reader, query->store, query->stmt, err)))
         return -1;
     if (has_row)
         *has_row = status == SQLITE_ROW;
-    query->column = -1;
     return 0;
 }
 
@@ -194,30 +123,39 @@ void query_end(struct query *query)
         sqlite3_reset(query->stmt);
 }
 
-int query_run(struct query *query, struct err *err)
+int query_run(struct store *store, const struct statement *statement,
+              const struct bound *bound, bool *has_row, struct err *err)
 {
-    int rc = query_step(query, NULL, err);
+    struct query query;
+    int rc = query_begin(&query, store, statement, bound, err) ||
+             query_step(&query, has_row, err);
 
-    query_end(query);
-    return rc;
+    query_end(&query);
+    return rc ? -1 : 0;
 }
 
-void *query_list(struct query *query, take_item *take, size_t size, size_t *n,
-                 struct arena *arena, struct err *err)
+void *query_list(struct query *query, finish_item *finish, size_t size,
+                 size_t *n, struct arena *arena, struct err *err)
 {
+    const int place =
+        query->reader.n_columns - (int)store_lists[query->listed].n;
     size_t n_found = 0, cap = 0;
     char *list = NULL;
     void *items = NULL;
     bool has_row;
 
     for (;; n_found++) {
+        char *item;
+
         if (query_step(query, &has_row, err))
             goto out;
         if (!has_row)
             break;
         list = mem_room(list, n_found, &cap, size);
-        if (take(query, list + n_found * size,
-                 n_found ? list + (n_found - 1) * size : NULL, arena, err))
+        item = list + n_found * size;
+        take_row(query->stmt, place, query->listed, item,
+                 n_found ? item - size : NULL, arena);
+        if (finish && finish(query, item, err))
             goto out;
     }
     items = arena_alloc(arena, n_found, size);
@@ -228,41 +166,6 @@ out:
     query_end(query);
     mem_free(list);
     return items;
-}
-
-bool query_found(struct query *query)
-{
-    bool found = false;
-    struct err ignored;
-
-    if (query_step(query, &found, &ignored))
-        found = false;
-    query_end(query);
-    return found;
-}
-
-int64_t take_i64(struct query *query)
-{
-    return sqlite3_column_int64(query->stmt, ++query->column);
-}
-
-double take_double(struct query *query)
-{
-    if (sqlite3_column_type(query->stmt, ++query->column) == SQLITE_NULL)
-        return NAN;
-    return sqlite3_column_double(query->stmt, query->column);
-}
-
-const char *take_text(struct query *query, const char *before,
-                      struct arena *arena)
-{
-    const void *column = sqlite3_column_text(query->stmt, ++query->column);
-    const char *text = column ? column : "", *shown;
-
-    if (before && !strcmp(text, before))
-        return before;
-    shown = text_shown(text, arena);
-    return shown == text ? arena_strdup(arena, text) : shown;
 }
 
 /* A file that others made must not run anything: no triggers, no views, no
@@ -291,6 +194,54 @@ int store_defend(struct store *store, struct err *err)
     return store_execute(store, "PRAGMA cell_size_check = ON", err);
 }
 
+static void *take_memory(int size)
+{
+    return mem_take((size_t)size);
+}
+
+static void *regrow_memory(void *ptr, int size)
+{
+    return mem_grow(ptr, 1, (size_t)size);
+}
+
+static int memory_size(void *ptr)
+{
+    return (int)malloc_usable_size(ptr);
+}
+
+static int round_up_8(int size)
+{
+    return (size + 7) & ~7;
+}
+
+static int no_init(void *data)
+{
+    (void)data;
+    return SQLITE_OK;
+}
+
+static void no_shutdown(void *data)
+{
+    (void)data;
+}
+
+/* Gives SQLite memory that never fails (base/mem.h): a column for whose text
+ * there is none would read as NULL. Once SQLite works it stays as it is. */
+static void give_memory(void)
+{
+    static const struct sqlite3_mem_methods methods = {
+        .xMalloc = take_memory,
+        .xFree = mem_free,
+        .xRealloc = regrow_memory,
+        .xSize = memory_size,
+        .xRoundup = round_up_8,
+        .xInit = no_init,
+        .xShutdown = no_shutdown,
+    };
+
+    (void)sqlite3_config(SQLITE_CONFIG_MALLOC, &methods);
+}
+
 int store_open(struct store **out, const char *path, enum store_mode mode,
                struct err *err)
 {
@@ -304,7 +255,7 @@ int store_open(struct store **out, const char *path, enum store_mode mode,
 
     if (file_use(path, FILE_DATABASE, err))
         return -1;
-    store_give_memory();
+    give_memory();
     store = mem_alloc(1, sizeof(*store));
     store->mode = mode;
     store->path = mem_grow(NULL, strlen(path) + 1, 1);
@@ -334,8 +285,8 @@ void store_close(struct store *store)
 {
     if (!store)
         return;
-    for (int i = 0; i < N_STATEMENTS; i++)
-        sqlite3_finalize(store->statements[i]);
+    for (int i = 0; i < MAX_PREPARED; i++)
+        sqlite3_finalize(store->prepared[i].stmt);
     if (store->db && store->mode == STORE_WRITE) {
         /* Where others have the file open this does nothing. */
         sqlite3_busy_timeout(store->db, 0);
@@ -345,87 +296,4 @@ void store_close(struct store *store)
     sqlite3_close(store->db);
     mem_free(store->path);
     mem_free(store);
-}
-
-int store_find_setting(struct store *store,
-                       const struct sample_setting *setting,
-                       enum store_scope scope, int64_t *id, struct err *err)
-{
-    struct query query;
-    bool found;
-    int rc;
-
-    *id = 0;
-    if (scope == STORE_DEVICE)
-        return 0;
-    if (query_begin(&query, store, STATEMENT_FIND_SETTING, err))
-        return -1;
-    bind_row(&query, LIST_SETTING, setting);
-    rc = query_step(&query, &found, err);
-    if (!rc)
-        *id = found ? take_i64(&query) : -1;
-    query_end(&query);
-    return rc;
-}
-
-int store_setting_id(struct store *store, const struct sample_setting *setting,
-                     int64_t *id, struct err *err)
-{
-    struct query query;
-
-    if (store_find_setting(store, setting, STORE_SETTING, id, err))
-        return -1;
-    if (*id > 0)
-        return 0;
-    if (query_begin(&query, store, STATEMENT_ADD_SETTING, err))
-        return -1;
-    bind_row(&query, LIST_SETTING, setting);
-    if (query_run(&query, err))
-        return -1;
-    *id = sqlite3_last_insert_rowid(store->db);
-    return 0;
-}
-
-static int take_setting(struct query *query, void *item, const void *before,
-                        struct arena *arena, struct err *err)
-{
-    struct sample_setting *setting = item;
-
-    setting->id = take_i64(query);
-    take_row(query, LIST_SETTING, setting, before, arena);
-    if (setting->precision < N_PRECISIONS && setting->optimizer < N_OPTIMIZERS)
-        return 0;
-    return err_set(err, ERR_INPUT,
-                   "cost database '%s': a setting of device '%s' has an "
-                   "unknown precision or optimizer",
-                   query->store->path, setting->device);
-}
-
-int store_settings(struct store *store, struct sample_setting **settings,
-                   size_t *n, struct arena *arena, struct err *err)
-{
-    struct query query;
-
-    if (query_begin(&query, store, STATEMENT_LIST_SETTINGS, err))
-        return -1;
-    *settings =
-        query_list(&query, take_setting, sizeof(**settings), n, arena, err);
-    return *settings ? 0 : -1;
-}
-
-int store_log_verdict(struct store *store, const struct model_verdict *verdict,
-                      struct err *err)
-{
-    char now[CLOCK_TEXT_MAX];
-    struct query query;
-
-    if (query_begin(&query, store, STATEMENT_ADD_TRAINING, err))
-        return -1;
-    bind_text(&query, clock_utc(now));
-    bind_text(&query, NEUROSHARD_VERSION);
-    bind_text(&query,
-              verdict->replaced ? verdict->new_hash : verdict->old_hash);
-    bind_text(&query, verdict->replaced ? "replaced" : "kept");
-    bind_row(&query, LIST_VERDICT, verdict);
-    return query_run(&query, err);
 }

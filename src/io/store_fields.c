@@ -4,6 +4,7 @@
 #include "base/text.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -111,14 +112,18 @@ static const struct store_column verdict_columns[] = {
     {"setting", VERDICT(setting), .is_any = true},
 };
 
-/* Their values go elsewhere, or nowhere. */
+/* What is of no struct. */
 static const struct store_column table_key_columns[] = {
-    {"table_idx", MEMBER_U64, 0, .max = 1e6}};
+    {"sample_id", MEMBER_U64, 0, .is_any = true},
+    {"table_idx", MEMBER_U64, sizeof(uint64_t), .max = 1e6}};
 static const struct store_column moved_columns[] = {
     {"moved_bytes", MEMBER_REAL, 0, .max = 1e18}};
+static const struct store_column flag_columns[] = {
+    {"", MEMBER_U32, 0, .is_any = true}};
 
 #define ALL(columns) columns, sizeof(columns) / sizeof(*(columns))
 const struct store_list store_lists[] = {
+    [LIST_NONE] = {"", "", NULL, 0},
     [LIST_DEVICE] = {"device", "ceiling", setting_columns, 3},
     [LIST_SETTING] = {"setting", "setting", ALL(setting_columns)},
     [LIST_SAMPLE_KEY] = {"sample_key", "", sample_columns, 4},
@@ -131,6 +136,7 @@ const struct store_list store_lists[] = {
     [LIST_CEILING] = {"ceiling", "ceiling", ALL(ceiling_columns)},
     [LIST_MOVED] = {"moved", "ceiling", ALL(moved_columns)},
     [LIST_VERDICT] = {"verdict", "", ALL(verdict_columns)},
+    [LIST_FLAG] = {"flag", "", ALL(flag_columns)},
 };
 
 void store_expand(struct buf *sql, const char *template)
@@ -156,50 +162,81 @@ void store_expand(struct buf *sql, const char *template)
     }
 }
 
-void bind_row(struct query *query, enum store_list_id list, const void *row)
+static int bind_value(sqlite3_stmt *stmt, int place,
+                      const struct store_column *column, const void *at)
 {
-    for (size_t c = 0; c < store_lists[list].n; c++) {
-        const struct store_column *column = &store_lists[list].columns[c];
-        const void *at = (const char *)row + column->offset;
+    const char *text = "";
 
-        if (column->is_blob)
-            bind_blob(query, at, REUSE_BINS * sizeof(double));
-        else if (column->names)
-            bind_text(query, column->names[*(const uint32_t *)at]);
-        else if (column->type == MEMBER_TEXT)
-            bind_text(query, *(const char *const *)at);
-        else if (column->type == MEMBER_REAL)
-            bind_double(query, *(const double *)at);
-        else
-            bind_i64(query, column->type == MEMBER_U32 ? *(const uint32_t *)at
-                                                       : *(const int64_t *)at);
-    }
+    if (column->is_blob)
+        return sqlite3_bind_blob(
+            stmt, place, at, REUSE_BINS * (int)sizeof(double), SQLITE_STATIC);
+    if (column->type == MEMBER_REAL) /* NAN becomes NULL */
+        return sqlite3_bind_double(stmt, place, *(const double *)at);
+    if (column->type == MEMBER_U64)
+        return sqlite3_bind_int64(stmt, place, *(const int64_t *)at);
+    if (column->type == MEMBER_U32 && !column->names)
+        return sqlite3_bind_int64(stmt, place, *(const uint32_t *)at);
+    if (column->names)
+        text = column->names[*(const uint32_t *)at];
+    else if (*(const char *const *)at)
+        text = *(const char *const *)at;
+    return sqlite3_bind_text(stmt, place, text, -1, SQLITE_STATIC);
 }
 
-void take_row(struct query *query, enum store_list_id list, void *row,
+int bind_row(sqlite3_stmt *stmt, int *place, enum store_list_id list,
+             const void *row)
+{
+    int status = SQLITE_OK;
+
+    for (size_t c = 0; !status && c < store_lists[list].n; c++) {
+        const struct store_column *column = &store_lists[list].columns[c];
+
+        status = bind_value(stmt, ++*place, column,
+                            (const char *)row + column->offset);
+    }
+    return status;
+}
+
+/* Quoted where it is not printable; `before` itself where it is that text. */
+static const char *copy_text(const void *column, const char *before,
+                             struct arena *arena)
+{
+    const char *text = column ? column : "", *shown;
+
+    if (before && !strcmp(text, before))
+        return before;
+    shown = text_shown(text, arena);
+    return shown == text ? arena_strdup(arena, text) : shown;
+}
+
+void take_row(sqlite3_stmt *stmt, int place, enum store_list_id list, void *row,
               const void *before, struct arena *arena)
 {
-    for (size_t c = 0; c < store_lists[list].n; c++) {
+    for (size_t c = 0; c < store_lists[list].n; c++, place++) {
         const struct store_column *column = &store_lists[list].columns[c];
         void *at = (char *)row + column->offset;
         const void *last =
             before ? (const char *)before + column->offset : NULL;
 
         if (column->is_blob)
-            memcpy(at, sqlite3_column_blob(query->stmt, ++query->column),
+            memcpy(at, sqlite3_column_blob(stmt, place),
                    REUSE_BINS * sizeof(double));
         else if (column->names)
             *(uint32_t *)at = (uint32_t)text_choice(
-                column->names, take_text(query, NULL, arena));
+                column->names,
+                copy_text(sqlite3_column_text(stmt, place), NULL, arena));
         else if (column->type == MEMBER_TEXT)
-            *(const char **)at = take_text(
-                query, last ? *(const char *const *)last : NULL, arena);
+            *(const char **)at =
+                copy_text(sqlite3_column_text(stmt, place),
+                          last ? *(const char *const *)last : NULL, arena);
         else if (column->type == MEMBER_REAL)
-            *(double *)at = take_double(query);
+            *(double *)at = sqlite3_column_type(stmt, place) == SQLITE_NULL
+                                ? NAN
+                                : sqlite3_column_double(stmt, place);
         else if (column->type == MEMBER_U32)
-            *(uint32_t *)at = (uint32_t)take_i64(query);
+            *(uint32_t *)at = (uint32_t)sqlite3_column_int64(stmt, place);
         else
-            *(int64_t *)at = take_i64(query);
+            *(int64_t *)at = sqlite3_column_int64(stmt, place);
     }
 }
 
@@ -207,7 +244,7 @@ void row_reader_init(struct row_reader *reader, const char *table,
                      sqlite3_stmt *stmt)
 {
     *reader = (struct row_reader){.table = table};
-    if (!table)
+    if (!*table)
         return;
     reader->n_columns = sqlite3_column_count(stmt);
     for (int i = 0; i < reader->n_columns && i < STORE_MAX_COLUMNS; i++) {

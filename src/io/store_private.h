@@ -15,32 +15,6 @@
 /* data/schema.sql itself, put into the program by the assembler. */
 extern const char store_schema_sql[] __attribute__((visibility("hidden")));
 
-enum store_statement {
-    STATEMENT_FIND_SETTING,
-    STATEMENT_ADD_SETTING,
-    STATEMENT_LIST_SETTINGS,
-    STATEMENT_ADD_SAMPLE,
-    STATEMENT_ADD_TABLE,
-    STATEMENT_HAS_SAMPLE,
-    STATEMENT_LIST_SAMPLES,
-    STATEMENT_LIST_TABLES,
-    STATEMENT_ADD_COMM,
-    STATEMENT_HAS_COMM,
-    STATEMENT_LIST_COMM,
-    STATEMENT_ADD_CEILING,
-    STATEMENT_HAS_CEILING,
-    STATEMENT_LIST_CEILINGS,
-    STATEMENT_ADD_TRAINING,
-    N_STATEMENTS
-};
-
-struct store {
-    sqlite3 *db; /* the file, or for a reader of an old one a copy in memory */
-    char *path;
-    enum store_mode mode;
-    sqlite3_stmt *statements[N_STATEMENTS]; /* prepared at first use */
-};
-
 /* 0 for SQLITE_OK, ROW and DONE, else the sentence for that status. */
 int store_check(const struct store *store, int status,
                 struct err *err) MUST_CHECK;
@@ -83,28 +57,47 @@ struct store_list {
     size_t n;
 };
 enum store_list_id {
+    LIST_NONE,
     LIST_DEVICE,
     LIST_SETTING,
     LIST_SAMPLE_KEY,
     LIST_SAMPLE,
-    LIST_TABLE_KEY,
+    LIST_TABLE_KEY, /* of a uint64_t[2] */
     LIST_TABLE,
     LIST_COMM_KEY,
     LIST_COMM,
     LIST_PROBE,
     LIST_CEILING,
-    LIST_MOVED,
+    LIST_MOVED, /* of a double */
     LIST_VERDICT,
+    LIST_FLAG, /* of a uint32_t */
     N_LISTS
 };
 extern const struct store_list store_lists[N_LISTS];
 /* Appends a statement with its lists written out. */
 void store_expand(struct buf *sql, const char *template);
 
+/* One that is prepared at its first use. */
+struct statement {
+    const char *sql;           /* with lists as store_expand writes them out */
+    enum store_list_id listed; /* its last columns, which are checked */
+};
+#define MAX_PREPARED 16
+
+struct store {
+    sqlite3 *db; /* the file, or for a reader of an old one a copy in memory */
+    char *path;
+    enum store_mode mode;
+    struct prepared {
+        const struct statement *statement; /* NULL behind the last one */
+        sqlite3_stmt *stmt;
+    } prepared[MAX_PREPARED];
+};
+
 #define STORE_MAX_COLUMNS 48
 /* The columns of a statement whose values are checked, found once. */
 struct row_reader {
-    const char *table; /* NULL: nothing to check */
+    const char *table; /* "": nothing to check */
     int n_columns;
     const struct store_column *fields[STORE_MAX_COLUMNS]; /* or NULL */
 };
@@ -115,73 +108,54 @@ void row_reader_init(struct row_reader *reader, const char *table,
 int row_check(const struct row_reader *reader, const struct store *store,
               sqlite3_stmt *stmt, struct err *err) MUST_CHECK;
 
+/* A row whose columns of that list a statement binds. */
+struct bound {
+    enum store_list_id list;
+    const void *row;
+};
+/* Several, in the order of the statement's values. */
+#define BOUND(...) ((const struct bound[]){__VA_ARGS__, {.row = NULL}})
+/* Binds a row's columns behind *place, which moves on; texts must live until
+ * the query ends. Returns SQLite's status. */
+int bind_row(sqlite3_stmt *stmt, int *place, enum store_list_id list,
+             const void *row);
+
 /*
- * A statement in use: values are bound from left to right, then it is stepped,
- * then a row's columns are taken from left to right. The first bind that fails
- * is remembered and comes out of the next step.
+ * A statement in use: its values are bound, then it is stepped, then a row's
+ * columns are taken.
  */
 struct query {
     struct store *store;
     sqlite3_stmt *stmt; /* owned by the store */
-    int column;         /* last one bound or taken */
-    int status;
-    const void *ctx; /* of a take_item */
+    enum store_list_id listed;
+    const void *ctx; /* of a finish_item */
     struct row_reader reader;
 };
 
 int query_begin(struct query *query, struct store *store,
-                enum store_statement which, struct err *err) MUST_CHECK;
-void bind_i64(struct query *query, int64_t value);
-/* NAN becomes NULL. */
-void bind_double(struct query *query, double value);
-/* The text must live until the query ends. */
-void bind_text(struct query *query, const char *text);
-void bind_blob(struct query *query, const void *data, size_t len);
-/* The columns of a list, from a struct of its rows. */
-void bind_row(struct query *query, enum store_list_id list, const void *row);
+                const struct statement *statement, const struct bound *bound,
+                struct err *err) MUST_CHECK;
 /* has_row may be NULL where no row is expected. A row that is there has been
  * checked: its fields are in range. */
 int query_step(struct query *query, bool *has_row, struct err *err) MUST_CHECK;
 /* Makes the statement ready for its next use; a zeroed query is fine. */
 void query_end(struct query *query);
-/* Steps where no row is expected, and ends the query. */
-int query_run(struct query *query, struct err *err) MUST_CHECK;
+/* All three, for a statement of one step. */
+int query_run(struct store *store, const struct statement *statement,
+              const struct bound *bound, bool *has_row,
+              struct err *err) MUST_CHECK;
 
-/* Takes a row as an item of a list; `before` is the item before it, NULL for
- * the first. */
-typedef int take_item(struct query *query, void *item, const void *before,
-                      struct arena *arena, struct err *err);
+/* Adds to an item that was taken what its list does not say, or finds it
+ * wrong. */
+typedef int finish_item(const struct query *query, void *item, struct err *err);
 /* All rows that are left, *n items of `size` bytes in the arena, NULL for a
- * failure. Ends the query. */
-void *query_list(struct query *query, take_item *take, size_t size, size_t *n,
-                 struct arena *arena, struct err *err) MUST_CHECK;
-/* Whether there is a row; a failure counts as none, as what is put next says
- * what is wrong. Ends the query. */
-bool query_found(struct query *query);
-
-int64_t take_i64(struct query *query);
-double take_double(struct query *query); /* NULL becomes NAN */
-/* Quoted where it is not printable; `before` itself where it is that text, NULL
- * is none. */
-const char *take_text(struct query *query, const char *before,
-                      struct arena *arena);
-/* The columns of a list into a struct; an enum of an unknown name is -1. Texts
- * that `before`, the row before it or NULL, has too are shared with it. */
-void take_row(struct query *query, enum store_list_id list, void *row,
+ * failure. Ends the query. `finish` may be NULL. */
+void *query_list(struct query *query, finish_item *finish, size_t size,
+                 size_t *n, struct arena *arena, struct err *err) MUST_CHECK;
+/* The columns of a list, from `place` on, into a struct; an enum of an unknown
+ * name is -1. Texts that `before`, the row before it or NULL, has too are
+ * shared with it. */
+void take_row(sqlite3_stmt *stmt, int place, enum store_list_id list, void *row,
               const void *before, struct arena *arena);
-
-/* What the lists of samples are asked by: the setting's key, or 0 for all of
- * its device; -1 where the database has no such setting. */
-int store_find_setting(struct store *store,
-                       const struct sample_setting *setting,
-                       enum store_scope scope, int64_t *id,
-                       struct err *err) MUST_CHECK;
-/* Adds it where it is missing; inside a transaction. */
-int store_setting_id(struct store *store, const struct sample_setting *setting,
-                     int64_t *id, struct err *err) MUST_CHECK;
-
-/* Gives SQLite memory that never fails (base/mem.h): a column for whose text
- * there is none would read as NULL. Once SQLite works it stays as it is. */
-void store_give_memory(void);
 
 #endif

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/store_private.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* Bins are stored as they lie in memory. */
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "the database holds little-endian doubles");
+
+/* Whether there is such a row; a failure counts as none, as what is put next
+ * says what is wrong. */
+static bool is_there(struct store *store, const struct statement *statement,
+                     const struct bound *bound)
+{
+    bool found = false;
+    struct err ignored;
+
+    return !query_run(store, statement, bound, &found, &ignored) && found;
+}
+
+#define NOW "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')" /* as clock_utc says it */
+
+/* --- settings --- */
+
+#define ITS_SETTING "(SELECT id FROM setting WHERE ({setting}) = ({?setting}))"
+/* Of that setting, or of all with its device, which stands first in it. */
+#define OF_SETTINGS                                                   \
+    "WHERE setting_id IN (SELECT id FROM setting WHERE ({setting}) =" \
+    " ({?setting}) OR ({?flag} AND ({device}) = (?1, ?2, ?3))) "
+
+/* Inside a transaction. */
+static int put_setting(struct store *store,
+                       const struct sample_setting *setting, struct err *err)
+{
+    static const struct statement add = {
+        .sql = "INSERT INTO setting ({setting}) VALUES ({?setting}) "
+               "ON CONFLICT DO NOTHING"};
+
+    return query_run(store, &add, BOUND({LIST_SETTING, setting}), NULL, err);
+}
+
+static int finish_setting(const struct query *query, void *item,
+                          struct err *err)
+{
+    struct sample_setting *setting = item;
+
+    setting->id = sqlite3_column_int64(query->stmt, 0);
+    if (setting->precision < N_PRECISIONS && setting->optimizer < N_OPTIMIZERS)
+        return 0;
+    return err_set(err, ERR_INPUT,
+                   "cost database '%s': a setting of device '%s' has an "
+                   "unknown precision or optimizer",
+                   query->store->path, setting->device);
+}
+
+int store_settings(struct store *store, struct sample_setting **settings,
+                   size_t *n, struct arena *arena, struct err *err)
+{
+    static const struct statement list = {
+        .sql = "SELECT id, {setting} FROM setting ORDER BY id",
+        .listed = LIST_SETTING};
+    struct query query;
+
+    if (query_begin(&query, store, &list, NULL, err))
+        return -1;
+    *settings =
+        query_list(&query, finish_setting, sizeof(**settings), n, arena, err);
+    return *settings ? 0 : -1;
+}
+
+/* --- samples --- */
+
+/* One that was there already stays, with its tables. */
+static int put_sample(struct store *store, const struct sample_setting *setting,
+                      const struct sample *sample, struct err *err)
+{
+    static const struct statement add = {
+        .sql = "INSERT INTO sample (setting_id, {sample}) VALUES (" ITS_SETTING
+               ", {?sample}) ON CONFLICT DO NOTHING"};
+    static const struct statement add_table = {
+        .sql = "INSERT INTO sample_table ({table_key}, {table}) VALUES "
+               "({?table_key}, {?table})"};
+    uint64_t key[2] = {0};
+
+    if (put_setting(store, setting, err) ||
+        query_run(store, &add,
+                  BOUND({LIST_SETTING, setting}, {LIST_SAMPLE, sample}), NULL,
+                  err))
+        return -1;
+    if (!sqlite3_changes(store->db))
+        return 0;
+    key[0] = (uint64_t)sqlite3_last_insert_rowid(store->db);
+    for (; key[1] < sample->n_tables; key[1]++)
+        if (query_run(store, &add_table,
+                      BOUND({LIST_TABLE_KEY, key},
+                            {LIST_TABLE, &sample->tables[key[1]]}),
+                      NULL, err))
+            return -1;
+    return 0;
+}
+
+int store_put(void *store, const struct sample_setting *setting,
+              const struct sample *sample, struct err *err)
+{
+    if (store_begin(store, STORE_WRITE, err))
+        return -1;
+    return store_end(store, put_sample(store, setting, sample, err), err);
+}
+
+static int has_sample(void *ctx, const struct sample_setting *setting,
+                      uint64_t seed, uint64_t case_idx, enum sample_kind kind,
+                      uint32_t part)
+{
+    static const struct statement has = {
+        .sql = "SELECT 1 FROM sample WHERE setting_id = " ITS_SETTING
+               " AND ({sample_key}) = ({?sample_key})"};
+    const struct sample sample = {
+        .seed = seed, .case_idx = case_idx, .kind = kind, .part = part};
+
+    return is_there(ctx, &has,
+                    BOUND({LIST_SETTING, setting}, {LIST_SAMPLE_KEY, &sample}));
+}
+
+struct sample_sink store_sink(struct store *store)
+{
+    return (struct sample_sink){.ctx = store,
+                                .put = store_put,
+                                .put_comm = store_put_comm,
+                                .has = has_sample,
+                                .has_comm = store_has_comm};
+}
+
+/* What is being read: the samples of one setting or of all of a device. */
+struct sample_list {
+    struct sample_setting *settings; /* of the database, in the arena */
+    size_t n_settings;
+    const struct bound *of; /* as OF_SETTINGS asks for them */
+    struct sample *samples; /* in the arena */
+    size_t n;
+};
+
+static const struct sample_setting *
+setting_of_id(const struct sample_list *list, int64_t id)
+{
+    for (size_t i = 0; i < list->n_settings; i++)
+        if (list->settings[i].id == id)
+            return &list->settings[i];
+    return NULL; /* a foreign key forbids it */
+}
+
+static int finish_sample(const struct query *query, void *item, struct err *err)
+{
+    struct sample *sample = item;
+
+    sample->id = sqlite3_column_int64(query->stmt, 0);
+    sample->setting =
+        setting_of_id(query->ctx, sqlite3_column_int64(query->stmt, 1));
+    if (sample->kind <= SAMPLE_SENTINEL)
+        return 0;
+    return err_set(err, ERR_INPUT,
+                   "cost database '%s': sample %" PRId64
+                   " is of an unknown kind",
+                   query->store->path, sample->id);
+}
+
+/* Both lists run by sample id, so one pass over the two joins them. */
+static int read_tables(struct store *store, struct sample_list *list,
+                       struct arena *arena, struct err *err)
+{
+    static const struct statement list_tables = {
+        .sql = "SELECT {table_key}, {table} FROM sample NOT INDEXED CROSS JOIN "
+               "sample_table ON sample_id = id " OF_SETTINGS
+               "ORDER BY id, table_idx",
+        .listed = LIST_TABLE};
+    struct query query;
+    bool found;
+    int rc = -1;
+
+    if (query_begin(&query, store, &list_tables, list->of, err))
+        return -1;
+    for (struct sample *sample = list->samples;
+         sample < list->samples + list->n; sample++) {
+        sample->tables =
+            ARENA_NEW(arena, struct sample_table, sample->n_tables);
+        for (uint32_t j = 0; j < sample->n_tables; j++) {
+            uint64_t key[2] = {0};
+
+            if (query_step(&query, &found, err))
+                goto out;
+            if (found)
+                take_row(query.stmt, 0, LIST_TABLE_KEY, key, NULL, arena);
+            if (key[0] != (uint64_t)sample->id || key[1] != j) {
+                err_set(err, ERR_INPUT,
+                        "cost database '%s': sample %" PRId64
+                        " lacks some of its %u tables",
+                        store->path, sample->id, sample->n_tables);
+                goto out;
+            }
+            take_row(query.stmt, 2, LIST_TABLE, &sample->tables[j], NULL,
+                     arena);
+        }
+    }
+    rc = 0;
+out:
+    query_end(&query);
+    return rc;
+}
+
+static int read_samples(struct store *store, struct sample_list *list,
+                        struct arena *arena, struct err *err)
+{
+    /* A scan by key needs no sorting, as the index on the setting would. */
+    static const struct statement list_samples = {
+        .sql = "SELECT id, setting_id, {sample} FROM sample NOT "
+               "INDEXED " OF_SETTINGS "ORDER BY id",
+        .listed = LIST_SAMPLE};
+    struct query query;
+
+    if (store_settings(store, &list->settings, &list->n_settings, arena, err) ||
+        query_begin(&query, store, &list_samples, list->of, err))
+        return -1;
+    query.ctx = list;
+    list->samples = query_list(&query, finish_sample, sizeof(*list->samples),
+                               &list->n, arena, err);
+    return list->samples ? read_tables(store, list, arena, err) : -1;
+}
+
+static int compare_samples(const void *left, const void *right)
+{
+    const struct sample *a = left, *b = right;
+
+    if (a->setting != b->setting) /* of one array, in its order */
+        return a->setting < b->setting ? -1 : 1;
+    return sample_compare(a, b);
+}
+
+int store_samples(struct store *store, const struct sample_setting *setting,
+                  enum store_scope scope, struct sample **samples, size_t *n,
+                  struct arena *arena, struct err *err)
+{
+    struct sample_list list = {
+        .of = BOUND({LIST_SETTING, setting}, {LIST_FLAG, &scope})};
+
+    /* One snapshot for all lists, whoever writes meanwhile. */
+    if (store_begin(store, STORE_READ, err) ||
+        store_end(store, read_samples(store, &list, arena, err), err))
+        return -1;
+    qsort(list.samples, list.n, sizeof(*list.samples), compare_samples);
+    *samples = list.samples;
+    *n = list.n;
+    return 0;
+}
+
+/* --- exchanges --- */
+
+static int put_comm(struct store *store, const struct sample_setting *setting,
+                    const struct comm_sample *sample, struct err *err)
+{
+    static const struct statement add = {
+        .sql = "INSERT OR REPLACE INTO comm_sample (setting_id, {comm}) VALUES "
+               "(" ITS_SETTING ", {?comm})"};
+
+    if (put_setting(store, setting, err))
+        return -1;
+    return query_run(store, &add,
+                     BOUND({LIST_SETTING, setting}, {LIST_COMM, sample}), NULL,
+                     err);
+}
+
+int store_put_comm(void *store, const struct sample_setting *setting,
+                   const struct comm_sample *sample, struct err *err)
+{
+    if (store_begin(store, STORE_WRITE, err))
+        return -1;
+    return store_end(store, put_comm(store, setting, sample, err), err);
+}
+
+int store_has_comm(void *store, const struct sample_setting *setting,
+                   const struct comm_sample *sample)
+{
+    static const struct statement has = {
+        .sql = "SELECT 1 FROM comm_sample WHERE setting_id = " ITS_SETTING
+               " AND ({comm_key}) = ({?comm_key})"};
+
+    return is_there(store, &has,
+                    BOUND({LIST_SETTING, setting}, {LIST_COMM_KEY, sample}));
+}
+
+int store_comm_samples(struct store *store,
+                       const struct sample_setting *setting,
+                       enum store_scope scope, struct comm_sample **samples,
+                       size_t *n, struct arena *arena, struct err *err)
+{
+    static const struct statement list = {
+        .sql = "SELECT id, {comm} FROM comm_sample " OF_SETTINGS
+               "ORDER BY setting_id, {comm_key}",
+        .listed = LIST_COMM};
+    struct query query;
+
+    if (query_begin(&query, store, &list,
+                    BOUND({LIST_SETTING, setting}, {LIST_FLAG, &scope}), err))
+        return -1;
+    *samples = query_list(&query, NULL, sizeof(**samples), n, arena, err);
+    return *samples ? 0 : -1;
+}
+
+/* --- ceilings --- */
+
+int store_put_ceiling(struct store *store, const struct sample_setting *setting,
+                      const struct ceiling *ceiling, struct err *err)
+{
+    static const struct statement add = {
+        .sql =
+            "INSERT OR REPLACE INTO ceiling ({device}, {ceiling}, {moved}, "
+            "measured_at) VALUES ({?device}, {?ceiling}, {?moved}, " NOW ")"};
+    const double moved_bytes = probe_moved_bytes(&ceiling->probe);
+
+    return query_run(store, &add,
+                     BOUND({LIST_DEVICE, setting}, {LIST_CEILING, ceiling},
+                           {LIST_MOVED, &moved_bytes}),
+                     NULL, err);
+}
+
+bool store_has_ceiling(struct store *store,
+                       const struct sample_setting *setting,
+                       const struct probe *probe)
+{
+    static const struct statement has = {
+        .sql = "SELECT 1 FROM ceiling WHERE ({device}, {probe}) = "
+               "({?device}, {?probe})"};
+    const struct ceiling ceiling = {.probe = *probe};
+
+    return is_there(store, &has,
+                    BOUND({LIST_DEVICE, setting}, {LIST_PROBE, &ceiling}));
+}
+
+static int check_ceiling(const struct query *query, void *item, struct err *err)
+{
+    const struct ceiling *ceiling = item;
+
+    if (ceiling->probe.kind <= PROBE_LAUNCH)
+        return 0;
+    return err_set(err, ERR_INPUT,
+                   "cost database '%s': a ceiling is of an unknown kind '%s'",
+                   query->store->path, sqlite3_column_text(query->stmt, 1));
+}
+
+int store_ceilings(struct store *store, const struct sample_setting *setting,
+                   struct ceiling **ceilings, size_t *n, struct arena *arena,
+                   struct err *err)
+{
+    static const struct statement list = {
+        .sql =
+            "SELECT id, {ceiling} FROM ceiling WHERE ({device}) = ({?device}) "
+            "ORDER BY id",
+        .listed = LIST_CEILING};
+    struct query query;
+
+    if (query_begin(&query, store, &list, BOUND({LIST_DEVICE, setting}), err))
+        return -1;
+    *ceilings =
+        query_list(&query, check_ceiling, sizeof(**ceilings), n, arena, err);
+    return *ceilings ? 0 : -1;
+}
+
+/* --- verdicts --- */
+
+int store_log_verdict(struct store *store, const struct model_verdict *verdict,
+                      struct err *err)
+{
+    /* The columns' old_hash is ?2, new_hash ?3, and the flag ?12. */
+    static const struct statement add = {
+        .sql = "INSERT INTO training_log ({verdict}, verdict, model_hash, "
+               "version, logged_at) VALUES ({?verdict}, "
+               "iif({?flag}, 'replaced', 'kept'), iif(?12, ?3, ?2), "
+               "'" NEUROSHARD_VERSION "', " NOW ")"};
+    const uint32_t is_replaced = verdict->replaced;
+
+    return query_run(store, &add,
+                     BOUND({LIST_VERDICT, verdict}, {LIST_FLAG, &is_replaced}),
+                     NULL, err);
+}
