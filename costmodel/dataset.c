@@ -98,8 +98,9 @@ static void take_rows(struct dataset *dataset, const struct row_index *index,
 }
 
 void dataset_init(struct dataset *dataset, const struct feature_set *features,
-                  const struct total_set *totals, const struct sample *samples,
-                  size_t n, bool (*keep)(const struct sample *sample),
+                  const struct feature_set *totals,
+                  const struct sample *samples, size_t n,
+                  bool (*keep)(const struct sample *sample),
                   struct arena *arena)
 {
     double x[MAX_FEATURES + MAX_TOTALS], *const adds = x + features->n;
@@ -120,7 +121,7 @@ void dataset_init(struct dataset *dataset, const struct feature_set *features,
             feature_input_of_sample(&input, sample->setting,
                                     &sample->tables[j]);
             feature_set_fill(features, &input, x);
-            total_set_fill(totals, &input, adds);
+            feature_set_fill(totals, &input, adds);
             dataset->row[k++] = find_row(&index, x);
             for (unsigned f = 0; f < totals->n; f++)
                 sums[f] += adds[f];
@@ -175,11 +176,11 @@ static void fill_units(struct net_inputs *inputs,
 }
 
 void net_inputs_init(struct net_inputs *inputs, const struct dataset *dataset,
-                     const double *mean, const double *std,
+                     const struct feature_set *features,
                      const struct estimate *estimate, double unit_ms,
                      struct arena *arena)
 {
-    const size_t n = dataset->features.n, n_totals = dataset->totals.n;
+    const size_t n = features->n, n_totals = estimate->totals.n;
 
     memset(inputs, 0, sizeof(*inputs));
     inputs->dataset = dataset;
@@ -188,13 +189,14 @@ void net_inputs_init(struct net_inputs *inputs, const struct dataset *dataset,
     inputs->unit = ARENA_NEW(arena, double, dataset->n_samples);
     for (size_t i = 0; i < dataset->n_rows; i++)
         for (size_t f = 0, at = i * n; f < n; f++, at++)
-            inputs->x[at] = (float)((dataset->x[at] - mean[f]) / std[f]);
+            inputs->x[at] = (float)((dataset->x[at] - features->at[f].mean) /
+                                    features->at[f].std);
     for (size_t i = 0; i < dataset->n_samples; i++) {
         inputs->unit[i] = unit_ms;
         for (size_t f = 0, at = i * n_totals; f < n_totals; f++, at++)
-            inputs->totals[at] =
-                (float)((log2(1 + dataset->sums[at]) - estimate->mean[f]) /
-                        estimate->std[f]);
+            inputs->totals[at] = (float)((log2(1 + dataset->sums[at]) -
+                                          estimate->totals.at[f].mean) /
+                                         estimate->totals.at[f].std);
     }
     if (n_totals)
         fill_units(inputs, estimate, arena);

@@ -23,8 +23,7 @@ enum split sample_split(const struct sample *sample);
 bool sample_trains(const struct sample *sample);
 
 struct dataset {
-    struct feature_set features;
-    struct total_set totals;
+    struct feature_set features, totals;
     size_t n_rows;
     double *x;    /* [n_rows][features.n], as measured */
     double *adds; /* [n_rows][totals.n], what a row adds to the totals */
@@ -39,8 +38,9 @@ struct dataset {
 /* Takes the samples that `keep` accepts, in their order; each has its setting.
  * Lives in the arena and borrows the samples. */
 void dataset_init(struct dataset *dataset, const struct feature_set *features,
-                  const struct total_set *totals, const struct sample *samples,
-                  size_t n, bool (*keep)(const struct sample *sample),
+                  const struct feature_set *totals,
+                  const struct sample *samples, size_t n,
+                  bool (*keep)(const struct sample *sample),
                   struct arena *arena);
 /* The rows of another dataset, each as a sample of its own, without a time. */
 void dataset_init_singles(struct dataset *dataset, const struct dataset *of,
@@ -55,9 +55,10 @@ struct net_inputs {
                       where there is no estimate */
     double *unit;  /* [n_samples] in ms: the net says multiples of it */
 };
-/* unit_ms is the unit where there is no estimate. */
+/* By the scaling of these features, which are the dataset's. unit_ms is the
+ * unit where there is no estimate. */
 void net_inputs_init(struct net_inputs *inputs, const struct dataset *dataset,
-                     const double *mean, const double *std,
+                     const struct feature_set *features,
                      const struct estimate *estimate, double unit_ms,
                      struct arena *arena);
 

@@ -1,85 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "costmodel/estimate.h"
 
-#include <math.h>
-#include <string.h>
+#include "base/mem.h"
 
-#define KIB 1024.0
+#include <math.h>
+
 #define MAX_SWEEPS 20000
 #define CONVERGED 1e-10
+/* A total whose logarithm varies less is one that never changes. */
+#define STILL_FRAC 1e-9
 /* No device is estimated below this share of the least time measured. */
 #define LEAST_BASE_FRAC 1e-3
-
-/* Numbering of total_set.ids. Only names are stored in files. */
-enum total {
-    TOTAL_TABLES,
-    TOTAL_BAGS,
-    TOTAL_ROWS,
-    TOTAL_LOOKUPS,
-    TOTAL_UNIQUE,
-    TOTAL_STATE_ROWS,
-    TOTAL_GATHER,
-    TOTAL_UNIQUE_BYTES,
-    TOTAL_OUTPUT,
-    TOTAL_OVER_32, /* columns */
-    TOTAL_OVER_64,
-    TOTAL_OVER_128,
-    TOTAL_OVER_256,
-    N_TOTALS
-};
-
-static const char *const names[N_TOTALS] = {
-    "tables",     "bags",       "rows",       "lookups",    "unique",
-    "state_rows", "gather_kib", "unique_kib", "output_kib", "over_32",
-    "over_64",    "over_128",   "over_256"};
-
-void total_set_standard(struct total_set *set)
-{
-    set->n = N_TOTALS;
-    for (unsigned id = 0; id < N_TOTALS; id++)
-        set->ids[id] = (unsigned char)id;
-}
-
-bool total_set_add(struct total_set *set, const char *name)
-{
-    for (unsigned i = 0; i < set->n; i++)
-        if (!strcmp(names[set->ids[i]], name))
-            return false;
-    for (unsigned id = 0; id < N_TOTALS && set->n < MAX_TOTALS; id++)
-        if (!strcmp(names[id], name)) {
-            set->ids[set->n++] = (unsigned char)id;
-            return true;
-        }
-    return false;
-}
-
-const char *total_set_name(const struct total_set *set, unsigned i)
-{
-    return names[set->ids[i]];
-}
-
-void total_set_fill(const struct total_set *set,
-                    const struct feature_input *input, double *out)
-{
-    const bool has_state = input->optimizer != OPTIMIZER_SGD;
-    double all[N_TOTALS];
-
-    all[TOTAL_TABLES] = 1;
-    all[TOTAL_BAGS] = input->n_outputs;
-    all[TOTAL_ROWS] = input->n_rows;
-    all[TOTAL_LOOKUPS] = input->n_lookups;
-    all[TOTAL_UNIQUE] = input->n_unique;
-    all[TOTAL_STATE_ROWS] = has_state ? input->n_unique : 0;
-    all[TOTAL_GATHER] = input->n_lookups * input->row_bytes / KIB;
-    all[TOTAL_UNIQUE_BYTES] = input->n_unique * input->row_bytes / KIB;
-    all[TOTAL_OUTPUT] = input->n_outputs * input->dim * sizeof(float) / KIB;
-    all[TOTAL_OVER_32] = input->dim > 32;
-    all[TOTAL_OVER_64] = input->dim > 64;
-    all[TOTAL_OVER_128] = input->dim > 128;
-    all[TOTAL_OVER_256] = input->dim > 256;
-    for (unsigned i = 0; i < set->n; i++)
-        out[i] = all[set->ids[i]];
-}
 
 /* The normal equations of min |x w - 1|^2, where x is totals over time: row k
  * of a and b, scaled so that a's diagonal is 1 (or 0 for an empty column). */
@@ -134,27 +65,17 @@ static void solve_normal(const struct normal *normal, double *w)
     }
 }
 
-/* Mean and deviation of the logarithms; a total that never changes gets
- * deviation 1. */
-static void scale_totals(struct estimate *estimate, const double *sums,
+static void scale_totals(struct feature_set *totals, const double *sums,
                          size_t n_rows)
 {
-    const unsigned n = estimate->totals.n;
+    double *logs = mem_alloc(n_rows, sizeof(*logs));
 
-    for (unsigned k = 0; k < n; k++) {
-        double sum = 0, square = 0, variance;
-
-        for (size_t i = 0; i < n_rows; i++) {
-            const double x = log2(1 + sums[i * n + k]);
-
-            sum += x;
-            square += x * x;
-        }
-        estimate->mean[k] = sum / (double)n_rows;
-        square /= (double)n_rows;
-        variance = square - estimate->mean[k] * estimate->mean[k];
-        estimate->std[k] = variance > 1e-9 * square ? sqrt(variance) : 1;
+    for (unsigned k = 0; k < totals->n; k++) {
+        for (size_t i = 0; i < n_rows; i++)
+            logs[i] = log2(1 + sums[i * totals->n + k]);
+        feature_scale(&totals->at[k], logs, n_rows, STILL_FRAC);
     }
+    mem_free(logs);
 }
 
 void estimate_fit(struct estimate *estimate, const double *sums,
@@ -167,12 +88,12 @@ void estimate_fit(struct estimate *estimate, const double *sums,
     fill_normal(&normal, sums, ms, n);
     solve_normal(&normal, w);
     for (unsigned k = 0; k < n_totals; k++)
-        estimate->rate_ms[k] = w[k] * normal.scale[k];
+        estimate->totals.at[k].rate_ms = w[k] * normal.scale[k];
     for (size_t i = 0; i < n; i++)
         least_ms = fmin(least_ms, ms[i]);
     estimate->base_ms =
         fmax(w[n_totals] * normal.scale[n_totals], LEAST_BASE_FRAC * least_ms);
-    scale_totals(estimate, sums, n);
+    scale_totals(&estimate->totals, sums, n);
     estimate->ratio_min = INFINITY;
     estimate->ratio_max = 0;
     for (size_t i = 0; i < n; i++) {
@@ -190,7 +111,7 @@ double estimate_added_ms(const struct estimate *estimate, const double *totals)
     double ms = 0;
 
     for (unsigned k = 0; k < estimate->totals.n; k++)
-        ms += estimate->rate_ms[k] * totals[k];
+        ms += estimate->totals.at[k].rate_ms * totals[k];
     return ms;
 }
 

@@ -55,8 +55,8 @@ void predict_dataset(const struct model *model, const struct dataset *dataset,
     if (!dataset->n_samples)
         return;
     arena_init(&arena);
-    net_inputs_init(&inputs, dataset, model->mean, model->std, &model->estimate,
-                    1, &arena);
+    net_inputs_init(&inputs, dataset, &model->features, &model->estimate, 1,
+                    &arena);
     batch_builder_init(&builder, &inputs, CHUNK, &arena);
     mlp_work_init(&work, &model->mlp.shape, builder.max_rows, CHUNK, &arena);
     all = ARENA_NEW(&arena, uint32_t, dataset->n_samples);
@@ -99,7 +99,8 @@ static void predict_singles(const struct model *model,
 static double *linear_inputs(const struct model *model,
                              const struct dataset *dataset, struct arena *arena)
 {
-    const size_t n = dataset->features.n, n_columns = n + 2;
+    const struct feature *features = model->features.at;
+    const size_t n = model->features.n, n_columns = n + 2;
     double *x = ARENA_NEW(arena, double, dataset->n_samples *n_columns);
 
     for (size_t i = 0; i < dataset->n_samples; i++) {
@@ -108,8 +109,8 @@ static double *linear_inputs(const struct model *model,
         for (uint32_t j = dataset->first[i]; j < dataset->first[i + 1]; j++)
             for (size_t f = 0; f < n; f++)
                 row[f] +=
-                    (dataset->x[dataset->row[j] * n + f] - model->mean[f]) /
-                    model->std[f];
+                    (dataset->x[dataset->row[j] * n + f] - features[f].mean) /
+                    features[f].std;
         row[n] = dataset->first[i + 1] - dataset->first[i];
         row[n + 1] = 1;
     }

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 
 /*
- * What a net sees of a table, by name. A model file lists the names of its
- * features, so a file trained with fewer or other ones stays readable.
+ * What a net sees, by name. A model file lists the names of its features, so a
+ * file trained with fewer or other ones stays readable. Of a table:
  *
  *     bin_0 .. bin_16    share of the unique rows used (0,1], (1,2] ... times
  *     share_0 .. share_16  share of the look-ups that go to those rows
@@ -20,6 +20,16 @@
  *     log1p_gather_mib, log1p_unique_mib, log1p_table_mib
  *     log2_batch, weight_bytes, has_state   samples, bytes a weight, 1 where
  *                                the optimizer keeps a state
+ *
+ * And totals, facts that add up over the tables of a device:
+ *
+ *     tables, bags, rows         of a device; bags: vectors written
+ *     lookups, unique            a batch
+ *     state_rows                 unique rows with a state of the optimizer
+ *     gather_kib, unique_kib, output_kib   bytes read, distinct, written
+ *     over_32 ... over_256       tables of more columns: FBGEMM's kernels are
+ *                                compiled for the widest of an operation, and
+ *                                slow for narrow ones beside it
  */
 
 /* One table or piece of one, in one batch of one device. */
@@ -46,23 +56,43 @@ void feature_input_of_sample(struct feature_input *input,
  * row read and written, outputs written and their gradients read, in fp32. */
 double feature_floor_bytes(const struct feature_input *input);
 
-#define MAX_FEATURES 96
+/* A feature or a total, and how it was distributed in training: a total by its
+ * log2(1 + total). */
+struct feature {
+    const char *name; /* a constant */
+    unsigned id;      /* private numbering */
+    double mean, std; /* std > 0 */
+    double min, max;  /* or NAN */
+    double rate_ms;   /* of a total, a unit: see costmodel/estimate.h */
+};
 
+#define MAX_FEATURES 96
+#define MAX_TOTALS 16
+
+/* All of one sort. */
 struct feature_set {
     unsigned n;
-    unsigned char ids[MAX_FEATURES]; /* private numbering */
+    struct feature at[MAX_FEATURES];
 };
 
 /* bin_0 .. bin_16, dim, pooling_factor, row: what the papers use. */
 void feature_set_published(struct feature_set *set);
 /* What this program trains with. */
 void feature_set_standard(struct feature_set *set);
-/* Appends a feature by name; false for an unknown, repeated or surplus one. */
+/* All totals that this program knows. */
+void total_set_standard(struct feature_set *set);
+/* Appends a feature, or a total, by name, and leaves the rest of at[n] as it
+ * is; false for an unknown or repeated one. */
 bool feature_set_add(struct feature_set *set, const char *name);
-/* Name of the i-th feature of the set; a constant. */
-const char *feature_set_name(const struct feature_set *set, unsigned i);
+bool total_set_add(struct feature_set *set, const char *name);
 
-/* out[set->n]; finite for finite input. */
+/* Fits the distribution to x[n], n >= 1. What hardly changes, its variance
+ * within still_frac of its mean square, gets deviation 1. */
+void feature_scale(struct feature *feature, const double *x, size_t n,
+                   double still_frac);
+
+/* out[set->n], what one table or piece has or adds; finite for finite input,
+ * and totals >= 0. */
 void feature_set_fill(const struct feature_set *set,
                       const struct feature_input *input, double *out);
 

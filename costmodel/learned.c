@@ -103,15 +103,16 @@ static void fill_features(const struct learned *learned,
                           const struct shard *shard, float *out, double *adds)
 {
     const struct model *model = &learned->model;
+    const struct feature *at = model->features.at;
     double features[MAX_FEATURES];
     struct feature_input input;
 
     fill_input(&input, learned, shard, &learned->as_trained[shard->table],
                learned->batch_ratio);
     feature_set_fill(&model->features, &input, features);
-    total_set_fill(&model->estimate.totals, &input, adds);
+    feature_set_fill(&model->estimate.totals, &input, adds);
     for (unsigned f = 0; f < model->features.n; f++)
-        out[f] = (float)((features[f] - model->mean[f]) / model->std[f]);
+        out[f] = (float)((features[f] - at[f].mean) / at[f].std);
 }
 
 static double floor_ms(const struct learned *learned, const struct shard *shard)
@@ -403,7 +404,7 @@ static struct fast_mlp_layer fold_scaling(const struct model *model,
                                           struct arena *arena)
 {
     const struct mlp *mlp = &model->mlp;
-    const struct estimate *estimate = &model->estimate;
+    const struct feature *totals = model->estimate.totals.at;
     const uint32_t n_embed = mlp->shape.n_embed;
     const uint32_t n_in = n_embed + mlp->shape.n_totals;
     float *weight = ARENA_NEW(arena, float, (size_t)mlp->shape.n_head *n_in);
@@ -415,10 +416,10 @@ static struct fast_mlp_layer fold_scaling(const struct model *model,
 
         memcpy(weight + (size_t)o * n_in, from, n_embed * sizeof(*weight));
         for (uint32_t k = 0; k < mlp->shape.n_totals; k++) {
-            const double w = (double)from[n_embed + k] / estimate->std[k];
+            const double w = (double)from[n_embed + k] / totals[k].std;
 
             weight[(size_t)o * n_in + n_embed + k] = (float)w;
-            shift -= w * estimate->mean[k];
+            shift -= w * totals[k].mean;
         }
         bias[o] = (float)shift;
     }

@@ -89,8 +89,6 @@ struct model {
     enum cost_basis basis; /* BASIS_MEASURED or BASIS_MODELLED */
     const char *source;    /* one phrase, for people */
     struct feature_set features;
-    double mean[MAX_FEATURES], std[MAX_FEATURES]; /* std > 0 */
-    double min[MAX_FEATURES], max[MAX_FEATURES];  /* in training, or NAN */
     struct estimate estimate;
     struct mlp
         mlp; /* standardised features, totals -> ms over estimate, or ms */

@@ -55,17 +55,18 @@ int model_import(struct model *model, const char *dir, struct arena *arena,
     memset(model, 0, sizeof(*model));
     feature_set_published(&published);
     for (unsigned f = 0; f < published.n; f++)
-        names[f] = feature_set_name(&published, f);
+        names[f] = published.at[f].name;
     file.path = arena_printf(arena, "%s/net_compute.json", dir);
     file.n_inputs = published.n;
     if (net_file_read(&file, inputs, names, &hash, arena, err) ||
         check_layers(&file, err))
         return -1;
     for (unsigned f = 0; f < published.n; f++) {
+        model->features.at[f] = (struct feature){.mean = (double)file.mean[f],
+                                                 .std = (double)file.std[f],
+                                                 .min = NAN,
+                                                 .max = NAN};
         feature_set_add(&model->features, names[inputs[f]]);
-        model->mean[f] = (double)file.mean[f];
-        model->std[f] = (double)file.std[f];
-        model->min[f] = model->max[f] = NAN;
     }
     take_net(model, &file, arena);
     model->device = "reference net";

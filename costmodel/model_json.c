@@ -60,24 +60,19 @@ static const struct place_field environment_fields[] = {
     {"samples", ENVIRONMENT(n_samples), true, 0, MAX_COUNT, NULL},
 };
 
-/* A feature or a total. */
-struct scaled {
-    const char *name;
-    double mean, std, min, max, rate_ms;
-};
-#define SCALED(member) MEMBER_OF(struct scaled, member)
+#define FEATURE(member) MEMBER_OF(struct feature, member)
 static const struct place_field feature_fields[] = {
-    {"name", SCALED(name), true, 0, 0, NULL},
-    {"mean", SCALED(mean), true, -MAX_FIGURE, MAX_FIGURE, NULL},
-    {"std", SCALED(std), true, MIN_SCALE, MAX_FIGURE, NULL},
-    {"min", SCALED(min), false, -MAX_FIGURE, MAX_FIGURE, NULL},
-    {"max", SCALED(max), false, -MAX_FIGURE, MAX_FIGURE, NULL},
+    {"name", FEATURE(name), true, 0, 0, NULL},
+    {"mean", FEATURE(mean), true, -MAX_FIGURE, MAX_FIGURE, NULL},
+    {"std", FEATURE(std), true, MIN_SCALE, MAX_FIGURE, NULL},
+    {"min", FEATURE(min), false, -MAX_FIGURE, MAX_FIGURE, NULL},
+    {"max", FEATURE(max), false, -MAX_FIGURE, MAX_FIGURE, NULL},
 };
 static const struct place_field total_fields[] = {
-    {"name", SCALED(name), true, 0, 0, NULL},
-    {"rate_ms", SCALED(rate_ms), true, 0, MAX_MS, NULL},
-    {"mean", SCALED(mean), true, -MAX_FIGURE, MAX_FIGURE, NULL},
-    {"std", SCALED(std), true, MIN_SCALE, MAX_FIGURE, NULL},
+    {"name", FEATURE(name), true, 0, 0, NULL},
+    {"rate_ms", FEATURE(rate_ms), true, 0, MAX_MS, NULL},
+    {"mean", FEATURE(mean), true, -MAX_FIGURE, MAX_FIGURE, NULL},
+    {"std", FEATURE(std), true, MIN_SCALE, MAX_FIGURE, NULL},
 };
 
 #define ESTIMATE(member) MEMBER_OF(struct estimate, member)
@@ -157,41 +152,6 @@ static json_t *setting_to_json(const struct model *model)
     return object;
 }
 
-static json_t *features_to_json(const struct model *model)
-{
-    struct scaled scaled[MAX_FEATURES];
-    const unsigned n = model->features.n;
-
-    for (unsigned i = 0; i < n; i++)
-        scaled[i] = (struct scaled){
-            .name = feature_set_name(&model->features, i),
-            .mean = model->mean[i],
-            .std = model->std[i],
-            .min = model->min[i],
-            .max = model->max[i],
-        };
-    return PLACE_LIST_ROWS(scaled, n, feature_fields);
-}
-
-static json_t *estimate_to_json(const struct estimate *estimate)
-{
-    struct scaled scaled[MAX_TOTALS];
-    const unsigned n = estimate->totals.n;
-    json_t *object = json_object();
-
-    for (unsigned i = 0; i < n; i++)
-        scaled[i] = (struct scaled){
-            .name = total_set_name(&estimate->totals, i),
-            .mean = estimate->mean[i],
-            .std = estimate->std[i],
-            .rate_ms = estimate->rate_ms[i],
-        };
-    PLACE_SET_FIELDS(object, estimate, estimate_fields);
-    json_object_set_new(object, "totals",
-                        PLACE_LIST_ROWS(scaled, n, total_fields));
-    return object;
-}
-
 json_t *evaluation_to_json(const struct evaluation *evaluation)
 {
     json_t *root = json_object(), *classes = json_array();
@@ -216,15 +176,24 @@ json_t *model_to_json(const struct model *model)
 {
     json_t *root = json_object(), *shape = json_object();
     json_t *training = json_object();
+    const struct estimate *estimate = &model->estimate;
     const struct head head = {.is_measured = model->basis == BASIS_MEASURED};
 
     PLACE_SET_FIELDS(root, &head, head_fields);
     PLACE_SET_FIELDS(root, model, source_field);
     json_object_set_new(root, "setting", setting_to_json(model));
-    json_object_set_new(root, "features", features_to_json(model));
-    if (model->estimate.totals.n)
-        json_object_set_new(root, "estimate",
-                            estimate_to_json(&model->estimate));
+    json_object_set_new(
+        root, "features",
+        PLACE_LIST_ROWS(model->features.at, model->features.n, feature_fields));
+    if (estimate->totals.n) {
+        json_t *object = json_object();
+
+        PLACE_SET_FIELDS(object, estimate, estimate_fields);
+        json_object_set_new(object, "totals",
+                            PLACE_LIST_ROWS(estimate->totals.at,
+                                            estimate->totals.n, total_fields));
+        json_object_set_new(root, "estimate", object);
+    }
     PLACE_SET_FIELDS(shape, &model->mlp.shape, shape_fields);
     json_object_set_new(root, "shape", shape);
     PLACE_SET_FIELDS(training, &model->training, training_fields);
@@ -268,41 +237,33 @@ static int read_environment(struct model *model, const struct json_place *place,
 static int read_feature(struct model *model, const struct json_place *place,
                         struct arena *arena, struct err *err)
 {
-    const unsigned i = model->features.n;
-    struct scaled scaled = {.min = NAN, .max = NAN};
+    struct feature *feature = &model->features.at[model->features.n];
 
-    if (PLACE_FIELDS(&scaled, place, feature_fields, arena, err))
+    feature->min = feature->max = NAN;
+    if (PLACE_FIELDS(feature, place, feature_fields, arena, err))
         return -1;
-    if (!feature_set_add(&model->features, scaled.name))
-        return place_error(place, err,
-                           "feature '%s' is unknown to this program, or there "
-                           "twice",
-                           scaled.name);
-    model->mean[i] = scaled.mean;
-    model->std[i] = scaled.std;
-    model->min[i] = scaled.min;
-    model->max[i] = scaled.max;
-    return 0;
+    if (feature_set_add(&model->features, feature->name))
+        return 0;
+    return place_error(place, err,
+                       "feature '%s' is unknown to this program, or there "
+                       "twice",
+                       feature->name);
 }
 
 static int read_total(struct model *model, const struct json_place *place,
                       struct arena *arena, struct err *err)
 {
-    struct estimate *estimate = &model->estimate;
-    const unsigned i = estimate->totals.n;
-    struct scaled scaled;
+    struct feature_set *totals = &model->estimate.totals;
+    struct feature *total = &totals->at[totals->n];
 
-    if (PLACE_FIELDS(&scaled, place, total_fields, arena, err))
+    if (PLACE_FIELDS(total, place, total_fields, arena, err))
         return -1;
-    if (!total_set_add(&estimate->totals, scaled.name))
-        return place_error(place, err,
-                           "total '%s' is unknown to this program, or there "
-                           "twice",
-                           scaled.name);
-    estimate->mean[i] = scaled.mean;
-    estimate->std[i] = scaled.std;
-    estimate->rate_ms[i] = scaled.rate_ms;
-    return 0;
+    if (total_set_add(totals, total->name))
+        return 0;
+    return place_error(place, err,
+                       "total '%s' is unknown to this program, or there "
+                       "twice",
+                       total->name);
 }
 
 static int read_errors(struct model *model, const struct json_place *place,

@@ -13,6 +13,8 @@
 /* Times below this share of the mean count as that much in the relative loss:
  * a time near zero must not outweigh everything. */
 #define LEAST_TIME_FRAC 0.02
+/* A feature that varies less is one that never changes. */
+#define STILL_FRAC 1e-12
 
 void train_options_init(struct train_options *options)
 {
@@ -103,40 +105,23 @@ static void choose_sizes(struct run *run)
     run->n_steps = steps * run->epochs;
 }
 
-/* Mean, deviation and range of the features over the tables of the training
- * samples. A feature that never changes gets deviation 1. */
-static void scale_features(struct model *model, const struct run *run)
+/* By the tables of the training samples. */
+static void scale_features(struct feature_set *features, const struct run *run,
+                           struct arena *arena)
 {
     const struct dataset *dataset = &run->dataset;
-    const unsigned n = dataset->features.n;
-    double square[MAX_FEATURES] = {0}, n_tables = 0;
+    double *x = ARENA_NEW(arena, double, dataset->first[dataset->n_samples]);
 
-    for (unsigned f = 0; f < n; f++) {
-        model->min[f] = INFINITY;
-        model->max[f] = -INFINITY;
-    }
-    for (uint32_t i = 0; i < run->n_train; i++) {
-        const uint32_t sample = run->train[i];
+    for (unsigned f = 0; f < features->n; f++) {
+        size_t n = 0;
 
-        for (uint32_t j = dataset->first[sample];
-             j < dataset->first[sample + 1]; j++, n_tables++) {
-            const double *x = dataset->x + dataset->row[j] * n;
+        for (uint32_t i = 0; i < run->n_train; i++) {
+            const uint32_t *first = &dataset->first[run->train[i]];
 
-            for (unsigned f = 0; f < n; f++) {
-                model->mean[f] += x[f];
-                square[f] += x[f] * x[f];
-                model->min[f] = fmin(model->min[f], x[f]);
-                model->max[f] = fmax(model->max[f], x[f]);
-            }
+            for (uint32_t j = first[0]; j < first[1]; j++)
+                x[n++] = dataset->x[dataset->row[j] * features->n + f];
         }
-    }
-    for (unsigned f = 0; f < n; f++) {
-        double variance;
-
-        model->mean[f] /= n_tables;
-        variance = square[f] / n_tables - model->mean[f] * model->mean[f];
-        model->std[f] =
-            variance > 1e-12 * square[f] / n_tables ? sqrt(variance) : 1;
+        feature_scale(&features->at[f], x, n, STILL_FRAC);
     }
 }
 
@@ -361,7 +346,7 @@ static void make_net(struct run *run, const struct model *model,
     const struct mlp_shape shape = {model->features.n, MLP_HIDDEN, MLP_EMBED,
                                     MLP_HEAD, model->estimate.totals.n};
 
-    net_inputs_init(&run->inputs, &run->dataset, model->mean, model->std,
+    net_inputs_init(&run->inputs, &run->dataset, &model->features,
                     &model->estimate, run->scale, arena);
     batch_builder_init(&run->builder, &run->inputs, run->batch_size, arena);
     mlp_work_init(&run->work, &shape, run->builder.max_rows, run->batch_size,
@@ -393,7 +378,7 @@ int train_fit(struct model *model, const struct sample *samples, size_t n,
     if (split(&run, samples, n, &scratch, err))
         goto out;
     choose_sizes(&run);
-    scale_features(model, &run);
+    scale_features(&model->features, &run, &scratch);
     fit_estimate(model, &run, &scratch);
     if (gemm_init(err))
         goto out;

@@ -37,15 +37,15 @@ enum train_loss {
 
 struct train_options {
     struct feature_set features;
-    struct total_set totals; /* none: the head sees the sum only, as published,
-                                and says ms */
-    unsigned epochs;         /* 0: for 20,000 steps, within 100 .. 1,000 */
-    unsigned batch_size;     /* 0: by the number of samples, 32 .. 256 */
-    double learning_rate;    /* 4e-3 */
-    bool decay;              /* half a cosine down to 0 over the epochs */
-    double weight_decay;     /* 0.05 */
-    double average;          /* share of the old in the running average of the
-                                weights, 0.998; 0: no average */
+    struct feature_set totals; /* none: the head sees the sum only, as
+                                  published, and says ms */
+    unsigned epochs;           /* 0: for 20,000 steps, within 100 .. 1,000 */
+    unsigned batch_size;       /* 0: by the number of samples, 32 .. 256 */
+    double learning_rate;      /* 4e-3 */
+    bool decay;                /* half a cosine down to 0 over the epochs */
+    double weight_decay;       /* 0.05 */
+    double average;            /* share of the old in the running average of the
+                                  weights, 0.998; 0: no average */
     enum train_loss loss;
     double tolerance; /* 0.05 */
     uint64_t seed;

@@ -35,10 +35,6 @@ static int import(struct cli *cli, struct err *err)
     return 0;
 }
 
-struct feature {
-    const char *name;
-    double mean, std, min, max;
-};
 #define FEATURE(member) MEMBER_OF(struct feature, member)
 static const struct figure feature_figures[] = {
     {NULL, "feature", -16, 0, FIGURE_PLAIN, FEATURE(name)},
@@ -69,11 +65,7 @@ static void print_tables(const struct model *model, struct buf *out)
         figures_row(error_figures, &model->errors[i], out);
     figures_heading(feature_figures, out);
     for (unsigned f = 0; f < model->features.n; f++)
-        figures_row(feature_figures,
-                    &(struct feature){feature_set_name(&model->features, f),
-                                      model->mean[f], model->std[f],
-                                      model->min[f], model->max[f]},
-                    out);
+        figures_row(feature_figures, &model->features.at[f], out);
 }
 
 /* Where there are several. */
@@ -92,13 +84,15 @@ static void print_ranges(const struct model *model, struct buf *out)
 
 static void print_estimate(const struct estimate *estimate, struct buf *out)
 {
+    const struct feature *totals = estimate->totals.at;
+
     if (!estimate->totals.n)
         return;
     buf_printf(out, "estimate        %.4g us", 1000 * estimate->base_ms);
     for (unsigned i = 0; i < estimate->totals.n; i++)
-        if (estimate->rate_ms[i] > 0)
-            buf_printf(out, " + %.4g ns %s", 1e6 * estimate->rate_ms[i],
-                       total_set_name(&estimate->totals, i));
+        if (totals[i].rate_ms > 0)
+            buf_printf(out, " + %.4g ns %s", 1e6 * totals[i].rate_ms,
+                       totals[i].name);
     buf_printf(out, ", times %.2f to %.2f by the net\n", estimate->ratio_min,
                estimate->ratio_max);
 }

@@ -10,11 +10,11 @@
 
 static double total_of(const char *name, const struct feature_input *input)
 {
-    struct total_set set = {0};
+    struct feature_set set = {0};
     double out = NAN;
 
     ok(total_set_add(&set, name), "there is a total '%s'", name);
-    total_set_fill(&set, input, &out);
+    feature_set_fill(&set, input, &out);
     return out;
 }
 
@@ -41,7 +41,7 @@ static void test_values(void)
         {"over_256", 0},
     };
     struct feature_input stateless = input;
-    struct total_set set;
+    struct feature_set set;
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         is_near(total_of(cases[i].name, &input), cases[i].want, 0,
@@ -77,11 +77,11 @@ static void test_fit(void)
     }
     estimate_fit(&estimate, sums, ms, N);
     is_near(estimate.base_ms, 0.002, 2e-5, "the constant");
-    is_near(estimate.rate_ms[0], 0.003, 3e-5, "of a table");
-    is_near(estimate.rate_ms[3], 5e-6, 5e-8, "of a look-up");
+    is_near(estimate.totals.at[0].rate_ms, 0.003, 3e-5, "of a table");
+    is_near(estimate.totals.at[3].rate_ms, 5e-6, 5e-8, "of a look-up");
     for (unsigned k = 0; k < estimate.totals.n; k++) {
-        least = fmin(least, estimate.rate_ms[k]);
-        other += k == 0 || k == 3 ? 0 : estimate.rate_ms[k];
+        least = fmin(least, estimate.totals.at[k].rate_ms);
+        other += k == 0 || k == 3 ? 0 : estimate.totals.at[k].rate_ms;
     }
     ok(least >= 0 && other < 1e-7,
        "nothing else costs, and nothing less than "
@@ -112,17 +112,20 @@ static void test_edges(void)
     for (size_t i = 0; i < 3; i++)
         sums[i * 2] = (double)i + 1;
     estimate_fit(&estimate, sums, ms, 3);
-    is_near(estimate.rate_ms[0], 0, 0, "more tables, less time: no rate");
-    is_near(estimate.rate_ms[1], 0, 0, "nor for what is never there");
+    is_near(estimate.totals.at[0].rate_ms, 0, 0,
+            "more tables, less time: no rate");
+    is_near(estimate.totals.at[1].rate_ms, 0, 0, "nor for what is never there");
     ok(estimate.base_ms > 0.5 && estimate.base_ms < 3, "but a constant, %.3f",
        estimate.base_ms);
-    is_near(estimate.std[1], 1, 0, "a total that never changes: deviation 1");
+    is_near(estimate.totals.at[1].std, 1, 0,
+            "a total that never changes: deviation 1");
     is_near(estimate_bound(&estimate, 1e9), estimate.ratio_max, 0,
             "no answer above the range");
     is_near(estimate_bound(&estimate, -1), estimate.ratio_min, 0, "nor below");
     ok(isnan(estimate_bound(&estimate, NAN)), "NaN passes");
     estimate_fit(&estimate, sums, ms, 1);
-    ok(estimate.base_ms > 0 && isfinite(estimate.rate_ms[0]), "one sample");
+    ok(estimate.base_ms > 0 && isfinite(estimate.totals.at[0].rate_ms),
+       "one sample");
     is_near(estimate.ratio_max, 1, 2e-3, "is met");
 }
 

@@ -37,12 +37,12 @@ static void small_model(struct model *model, struct arena *arena)
                      .n_held_out = 10,
                      .measured_from = "2026-11-20T10:00:00Z",
                      .measured_to = "2026-11-20T11:00:00Z"},
-        .estimate = {.mean = {1.0 / 9, 3},
-                     .std = {0.5, 5e-324},
-                     .rate_ms = {1e-300, 0},
-                     .base_ms = 0.125,
-                     .ratio_min = 0.5,
-                     .ratio_max = 2},
+        .estimate =
+            {.totals = {.at = {{.mean = 1.0 / 9, .std = 0.5, .rate_ms = 1e-300},
+                               {.mean = 3, .std = 5e-324}}},
+             .base_ms = 0.125,
+             .ratio_min = 0.5,
+             .ratio_max = 2},
         .errors = {{"net", 0.25, 0.1, 0.05, 0.2, NAN, 1}},
         .n_errors = 1,
         .has_comm = true,
@@ -62,10 +62,10 @@ static void small_model(struct model *model, struct arena *arena)
     total_set_add(&model->estimate.totals, "gather_kib");
     total_set_add(&model->estimate.totals, "tables");
     for (unsigned f = 0; f < 3; f++) {
-        model->mean[f] = f / 7.0;
-        model->std[f] = 1 + f;
-        model->min[f] = -1e300;
-        model->max[f] = 5e-324;
+        model->features.at[f].mean = f / 7.0;
+        model->features.at[f].std = 1 + f;
+        model->features.at[f].min = -1e300;
+        model->features.at[f].max = 5e-324;
     }
     rng_init(&rng, 3, 0);
     mlp_init(&model->mlp, &shape, arena);
@@ -100,15 +100,17 @@ static void test_round_trip(void)
     is_i64((int64_t)again.environments[1].n_samples, 30, "its samples");
     is_i64(again.format, MODEL_VERSION, "format");
     is_i64(again.estimate.totals.n, 2, "totals");
-    is_str(total_set_name(&again.estimate.totals, 0), "gather_kib", "a total");
-    is_near(again.estimate.rate_ms[0], 1e-300, 0, "its rate");
-    is_near(again.estimate.mean[0], 1.0 / 9, 0, "the mean of its logarithm");
+    is_str(again.estimate.totals.at[0].name, "gather_kib", "a total");
+    is_near(again.estimate.totals.at[0].rate_ms, 1e-300, 0, "its rate");
+    is_near(again.estimate.totals.at[0].mean, 1.0 / 9, 0,
+            "the mean of its logarithm");
     is_near(again.estimate.ratio_max, 2, 0, "the largest ratio");
     is_i64((int64_t)again.training.seed, 9000000000000000, "seed");
     is_i64(again.features.n, 3, "features");
-    is_str(feature_set_name(&again.features, 1), "share_3", "a feature");
-    is_near(again.mean[2], 2 / 7.0, 0, "its mean, to the last bit");
-    is_near(again.max[1], 5e-324, 0, "the smallest number there is");
+    is_str(again.features.at[1].name, "share_3", "a feature");
+    is_near(again.features.at[2].mean, 2 / 7.0, 0, "its mean, to the last bit");
+    is_near(again.features.at[1].max, 5e-324, 0,
+            "the smallest number there is");
     is_near(again.comm.curves[0].us[1], 100.0 / 3, 0, "time of an exchange");
     is_i64((int64_t)again.n_errors, 1, "errors");
     ok(isnan(again.errors[0].kendall_tau), "a tau that is not known");
@@ -149,10 +151,10 @@ static void test_files(void)
     ok(!model_save(&model, path, &err), "saved%s", err.msg);
     ok(!model_load(&again, path, &arena, &err), "loaded%s", err.msg);
     ok(again.hash == model.hash, "the hash is that of the file");
-    model.std[0] = 0;
+    model.features.at[0].std = 0;
     ok(model_save(&model, path, &err) == -1 && err.code == ERR_INPUT,
        "what could not be loaded is not saved: %s", err.msg);
-    ok(!model_load(&again, path, &arena, &err) && again.std[0] > 0,
+    ok(!model_load(&again, path, &arena, &err) && again.features.at[0].std > 0,
        "and the old model stands");
     unlink(path);
     ok(model_load(&again, path, &arena, &err) && err.code == ERR_IO,

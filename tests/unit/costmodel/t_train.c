@@ -12,8 +12,7 @@
 static void test_split(struct arena *arena)
 {
     struct dataset dataset;
-    struct feature_set features;
-    struct total_set totals;
+    struct feature_set features, totals;
     struct sample *samples;
     size_t n, n_tables = 0, n_train = 0;
     int together = 1;
