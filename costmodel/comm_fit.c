@@ -61,7 +61,7 @@ static bool is_usable(const struct comm_sample *sample)
            isfinite(sample->time.median_ms) && sample->time.median_ms > 0;
 }
 
-/* The bytes that comm_price() reckons with: a port does not carry what stays
+/* The bytes that prices reckon with: a port does not carry what stays
  * on its rank, nor across hosts what stays on its host. */
 static double bytes_by(enum comm_form form, const struct comm_sample *sample)
 {

@@ -123,21 +123,17 @@ bool comm_fit_apply(const struct comm_fit *fit, const struct cluster *cluster,
 void comm_embed(const struct problem *problem, const struct shard *shard,
                 double out[COMM_LANES])
 {
-    const struct table *table = &problem->tables[shard->table];
-    double width = (double)(shard->col_end - shard->col_begin);
-    double output_bytes = shard_output_vectors(problem, shard) * width *
-                          precision_bytes(table->comm_precision);
+    const enum precision precision =
+        problem->tables[shard->table].comm_precision;
+    const double width = (double)(shard->col_end - shard->col_begin);
+    const double rows = (double)(shard->row_end - shard->row_begin);
 
     memset(out, 0, COMM_LANES * sizeof(*out));
-    if (shard_is_replica(shard->kind)) {
-        double rows = (double)(shard->row_end - shard->row_begin);
-
+    if (shard_is_replica(shard->kind))
         out[COMM_LANE_GRAD] = rows * width * 4;
-        return;
-    }
-    out[COMM_LANE_FWD] = output_bytes;
-    out[COMM_LANE_BWD] = output_bytes;
-    out[COMM_LANE_INDEX] = 8 * shard_lookups(problem, shard);
+    else
+        out[COMM_LANE_OUTPUT] = shard_output_vectors(problem, shard) * width *
+                                precision_bytes(precision);
 }
 
 static double transfer_ms(const struct comm_curve *curve, double bytes)
@@ -197,86 +193,92 @@ static double alltoall_ms(const struct comm_model *model,
                   transfer_ms(&model->inter, inter));
 }
 
-/* Ring all-reduce; each hop of the ring runs at the slowest level's pace. */
+/* Ring all-reduce of what a device sends; each hop of the ring runs at the
+ * slowest level's pace. */
+static double ring_ms(const struct comm_model *model, double bytes,
+                      uint32_t n_devices, uint32_t per_host)
+{
+    const double intra = transfer_ms(&model->intra, bytes);
+
+    return n_devices <= per_host
+               ? intra
+               : max_of(intra, transfer_ms(&model->inter, bytes));
+}
+
 static double allreduce_ms(const struct comm_model *model,
                            const struct lanes *lanes, uint32_t per_host)
 {
-    uint32_t n_devices = lanes->n_devices;
+    const uint32_t n_devices = lanes->n_devices;
     double bytes = 0;
 
     for (uint32_t r = 0; r < n_devices; r++)
         bytes = max_of(bytes, lanes->first[r * lanes->stride]);
-    bytes *= 2.0 * (n_devices - 1) / n_devices;
-    if (n_devices <= per_host)
-        return transfer_ms(&model->intra, bytes);
-    return max_of(transfer_ms(&model->intra, bytes),
-                  transfer_ms(&model->inter, bytes));
+    return ring_ms(model, bytes * (2.0 * (n_devices - 1) / n_devices),
+                   n_devices, per_host);
 }
 
-static void price_one(const struct comm_model *model,
-                      const struct problem *problem, const double *first_lane,
-                      size_t stride, const double *compute_ms, double *fwd_ms,
-                      double *bwd_ms)
+static const struct comm_model *model_of(const struct oracle *oracle)
 {
-    uint32_t n_devices = problem->cluster.n_devices;
-    uint32_t per_host = devices_of_group(&problem->cluster);
-    struct lanes fwd = {first_lane + COMM_LANE_FWD, stride, n_devices};
-    struct lanes bwd = {first_lane + COMM_LANE_BWD, stride, n_devices};
-    struct lanes grad = {first_lane + COMM_LANE_GRAD, stride, n_devices};
-    double fwd_exchange = alltoall_ms(model, &fwd, per_host);
-    double bwd_exchange = alltoall_ms(model, &bwd, per_host) +
-                          allreduce_ms(model, &grad, per_host);
-    double ready = 0;
+    return &((const struct comm_oracle *)(const void *)oracle)->comm;
+}
 
-    for (uint32_t r = 0; r < n_devices; r++) {
-        bwd_ms[r] = bwd_exchange;
-        ready = max_of(ready, compute_ms[r] + bwd_exchange);
+static void price(const struct oracle *oracle, size_t n, const double *sums,
+                  const double *compute_ms, double *fwd_ms, double *bwd_ms)
+{
+    const struct comm_model *model = model_of(oracle);
+    const struct cluster *cluster = &oracle->problem->cluster;
+    const uint32_t n_devices = cluster->n_devices, width = oracle->width;
+    const uint32_t per_host = devices_of_group(cluster);
+
+    for (size_t i = 0; i < n; i++) {
+        const double *first = sums + i * n_devices * width + width - COMM_LANES;
+        const struct lanes output = {first + COMM_LANE_OUTPUT, width,
+                                     n_devices};
+        const struct lanes grad = {first + COMM_LANE_GRAD, width, n_devices};
+        const double exchange =
+            n_devices > 1 ? alltoall_ms(model, &output, per_host) : 0;
+        const double bwd = exchange + allreduce_ms(model, &grad, per_host);
+        double ready = 0;
+
+        for (uint32_t r = 0; r < n_devices; r++)
+            ready = max_of(ready, compute_ms[r] + bwd);
+        for (uint32_t r = 0; r < n_devices; r++) {
+            *bwd_ms++ = bwd;
+            *fwd_ms++ = ready - (*compute_ms++ + bwd) + exchange;
+        }
     }
-    for (uint32_t r = 0; r < n_devices; r++)
-        fwd_ms[r] = ready - (compute_ms[r] + bwd_ms[r]) + fwd_exchange;
 }
 
-void comm_price(const struct comm_model *model, const struct problem *problem,
-                size_t n, const double *sums, uint32_t width,
-                uint32_t first_lane, const double *compute_ms, double *fwd_ms,
-                double *bwd_ms)
+static void terms(const struct oracle *oracle, const double *sums,
+                  const double *compute_ms, size_t n, double *terms_ms)
 {
-    size_t n_devices = problem->cluster.n_devices;
-
-    if (n_devices == 1) {
-        memset(fwd_ms, 0, n * sizeof(*fwd_ms));
-        memset(bwd_ms, 0, n * sizeof(*bwd_ms));
-        return;
-    }
-    for (size_t i = 0; i < n; i++)
-        price_one(model, problem, sums + i * n_devices * width + first_lane,
-                  width, compute_ms + i * n_devices, fwd_ms + i * n_devices,
-                  bwd_ms + i * n_devices);
-}
-
-void comm_terms(const struct comm_model *model, const struct problem *problem,
-                size_t n, const double *sums, uint32_t width,
-                uint32_t first_lane, const double *compute_ms, double *terms_ms)
-{
-    const uint32_t n_devices = problem->cluster.n_devices;
-    const uint32_t per_host = devices_of_group(&problem->cluster);
+    const struct comm_model *model = model_of(oracle);
+    const struct cluster *cluster = &oracle->problem->cluster;
+    const uint32_t n_devices = cluster->n_devices;
+    const uint32_t per_host = devices_of_group(cluster);
     const double near = (per_host - 1.0) / n_devices;
     const double far = (double)(n_devices - per_host) / n_devices;
     const double ring = 2.0 * (n_devices - 1) / n_devices;
-    const bool is_one_host = n_devices <= per_host;
 
     for (size_t i = 0; i < n; i++, terms_ms += COMM_TERMS) {
-        const double *lane = sums + i * width + first_lane;
-        const double fwd = lane[COMM_LANE_FWD], bwd = lane[COMM_LANE_BWD];
-        const double grad = ring * lane[COMM_LANE_GRAD];
+        const double *lanes = sums + (i + 1) * oracle->width - COMM_LANES;
+        const double output = lanes[COMM_LANE_OUTPUT];
 
         terms_ms[0] = compute_ms[i];
-        terms_ms[1] = max_of(transfer_ms(&model->intra, fwd * near),
-                             transfer_ms(&model->inter, fwd * far));
-        terms_ms[2] = max_of(transfer_ms(&model->intra, bwd * near),
-                             transfer_ms(&model->inter, bwd * far));
-        terms_ms[3] = transfer_ms(&model->intra, grad);
-        if (!is_one_host)
-            terms_ms[3] = max_of(terms_ms[3], transfer_ms(&model->inter, grad));
+        terms_ms[1] = terms_ms[2] =
+            max_of(transfer_ms(&model->intra, output * near),
+                   transfer_ms(&model->inter, output * far));
+        terms_ms[3] =
+            ring_ms(model, ring * lanes[COMM_LANE_GRAD], n_devices, per_host);
     }
+}
+
+void comm_oracle_init(struct comm_oracle *oracle, const struct oracle_ops *ops)
+{
+    oracle->ops = *ops;
+    oracle->ops.comm = price;
+    oracle->ops.terms = oracle->comm.form == COMM_PORT ? terms : NULL;
+    oracle->base.ops = &oracle->ops;
+    oracle->base.n_terms = COMM_TERMS;
+    oracle->base.comm = oracle->comm.source;
 }

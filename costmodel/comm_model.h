@@ -3,7 +3,7 @@
 #define NEUROSHARD_COSTMODEL_COMM_MODEL_H
 
 #include "base/mem.h"
-#include "core/problem.h"
+#include "core/oracle.h"
 
 #include <stdbool.h>
 
@@ -11,7 +11,7 @@
  * What communication costs by its bytes: the all-to-all of pooled outputs
  * forward, of their gradients backward, and the all-reduce of replicas'
  * gradients. Oracles that have no net for it carry its COMM_LANES additive
- * facts in their vectors and ask here.
+ * facts at the end of their vectors and ask here.
  */
 
 /* How the time of an all-to-all inside a host follows from the bytes; across
@@ -74,18 +74,28 @@ struct comm_fit {
 bool comm_fit_apply(const struct comm_fit *fit, const struct cluster *cluster,
                     struct comm_model *model);
 
+/* First member of an oracle that asks here; the lanes below are the last of its
+ * vectors. */
+struct comm_oracle {
+    struct oracle base;
+    struct oracle_ops ops;
+    struct comm_model comm;
+};
+/* Gives a base that is filled, with its comm model set, these ops, and those of
+ * communication beside them. */
+void comm_oracle_init(struct comm_oracle *oracle, const struct oracle_ops *ops);
+
 /* Bytes a step for the global batch, additive over the shards of a device. */
 enum comm_lane {
-    COMM_LANE_FWD,   /* outputs this device produces, by comm precision */
-    COMM_LANE_BWD,   /* gradients of them that it gets back */
-    COMM_LANE_INDEX, /* 8 B a look-up. Carried, not charged: the input
-                        distribution overlaps with the step before */
-    COMM_LANE_GRAD,  /* dense fp32 gradient that replicas all-reduce */
+    COMM_LANE_OUTPUT, /* that this device produces and sends, by comm precision;
+                         as many are the gradients that it gets back */
+    COMM_LANE_GRAD,   /* dense fp32 gradient that replicas all-reduce */
     COMM_LANES
 };
 
 /* The lanes of one shard. A replica serves its own samples: it takes no part
- * in the all-to-all. */
+ * in the all-to-all. Indices are not charged: the input distribution overlaps
+ * with the step before. */
 void comm_embed(const struct problem *problem, const struct shard *shard,
                 double out[COMM_LANES]);
 
@@ -97,36 +107,21 @@ static inline bool comm_has_replicas(const double lanes[COMM_LANES])
 }
 
 /*
- * Prices n assignments of the problem's R devices: the lanes of device r of
- * assignment i start at sums[(i * R + r) * width + first_lane], its compute is
- * compute_ms[i * R + r]; fwd_ms and bwd_ms are [n][R].
- *
  * Device r keeps 1/R of its S_r bytes: it sends S_r (R-1)/R and receives
  * (sum S - S_r)/R, which share crosses hosts by the same rule, and both levels
- * run at once: the slower one is the time T. Then
+ * run at once: the slower one is the time T. Then ops->comm says
  *
- *     bwd_r = T_bwd + 2 (R-1)/R x largest dense gradient / slowest level
- *     fwd_r = max over q of (compute_q + bwd_q) - (compute_r + bwd_r) + T_fwd
+ *     bwd_r = T + 2 (R-1)/R x largest dense gradient / slowest level
+ *     fwd_r = max over q of (compute_q + bwd_q) - (compute_r + bwd_r) + T
  *
  * An exchange of no bytes costs nothing, any other at least its latency.
  * R = 1: all zero.
- */
-void comm_price(const struct comm_model *model, const struct problem *problem,
-                size_t n, const double *sums, uint32_t width,
-                uint32_t first_lane, const double *compute_ms, double *fwd_ms,
-                double *bwd_ms);
-
-/*
- * What each of n devices takes by itself, as ops->terms wants it (core/
- * oracle.h): terms_ms[n][COMM_TERMS] are its compute, what it sends forward,
- * what it sends backward, its all-reduce. What it receives is left out, as that
- * hangs on the others; it is more than what the busiest device sends only where
- * sending is even. Only for COMM_PORT: of COMM_TOTAL no device has a share.
+ *
+ * ops->terms says of each device its compute, what it sends forward, what it
+ * sends backward, its all-reduce. What it receives is left out, as that hangs
+ * on the others; it is more than what the busiest device sends only where
+ * sending is even. Only of COMM_PORT: of COMM_TOTAL no device has a share.
  */
 #define COMM_TERMS 4
-void comm_terms(const struct comm_model *model, const struct problem *problem,
-                size_t n, const double *sums, uint32_t width,
-                uint32_t first_lane, const double *compute_ms,
-                double *terms_ms);
 
 #endif

@@ -66,6 +66,21 @@ static const char *const names[N_ALL] = {
     "tables", "bags", "rows", "lookups", "unique", "state_rows", "gather_kib",
     "unique_kib", "output_kib", "over_32", "over_64", "over_128", "over_256"};
 
+struct table_use *use_tables(const struct problem *problem, double batch,
+                             struct arena *arena)
+{
+    struct table_use *use =
+        ARENA_NEW(arena, struct table_use, problem->n_tables);
+
+    for (size_t i = 0; i < problem->n_tables; i++) {
+        const struct table *table = &problem->tables[i];
+
+        use[i].n_unique =
+            table_reuse(table, table->pooling_factor * batch, use[i].bins);
+    }
+    return use;
+}
+
 void feature_input_of_sample(struct feature_input *input,
                              const struct sample_setting *setting,
                              const struct sample_table *table)

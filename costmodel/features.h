@@ -2,8 +2,9 @@
 #ifndef NEUROSHARD_COSTMODEL_FEATURES_H
 #define NEUROSHARD_COSTMODEL_FEATURES_H
 
+#include "base/mem.h"
+#include "core/problem.h"
 #include "core/sample.h"
-#include "core/table.h"
 
 #include <stdbool.h>
 
@@ -46,6 +47,16 @@ struct feature_input {
     double row_bytes;      /* of the piece */
     double bins[REUSE_BINS];
 };
+
+/* Reuse of a whole table over a batch. */
+struct table_use {
+    double n_unique; /* rows */
+    double bins[REUSE_BINS];
+};
+/* Of each of the problem's tables over a batch of so many samples, in the
+ * arena. */
+struct table_use *use_tables(const struct problem *problem, double batch,
+                             struct arena *arena);
 
 /* A table as it was measured. */
 void feature_input_of_sample(struct feature_input *input,

@@ -30,17 +30,10 @@
 
 #define CHUNK 16 /* rows converted and evaluated at a time */
 
-/* Reuse of a whole table over a batch. */
-struct table_use {
-    double n_unique;
-    double bins[REUSE_BINS];
-};
-
 struct learned {
-    struct oracle base;
+    struct comm_oracle priced;
     struct model model;
     struct fast_mlp table, head;
-    struct comm_model comm;
     const struct model_range *
         *ranges;                  /* [n_tables] that tables are priced in */
     double batch;                 /* that the net is asked for */
@@ -79,7 +72,7 @@ static void fill_input(struct feature_input *input,
                        const struct learned *learned, const struct shard *shard,
                        const struct table_use *use, double ratio)
 {
-    const struct problem *problem = learned->base.problem;
+    const struct problem *problem = learned->priced.base.problem;
     const struct table *table = &problem->tables[shard->table];
     const struct model_range *range = learned->ranges[shard->table];
 
@@ -129,7 +122,7 @@ static double floor_ms(const struct learned *learned, const struct shard *shard)
 static void fill_lanes(const struct learned *learned, const struct shard *shard,
                        double *out)
 {
-    const struct problem *problem = learned->base.problem;
+    const struct problem *problem = learned->priced.base.problem;
     double *lanes = out + learned->head.n_in;
 
     memset(lanes, 0, N_LANES * sizeof(*lanes));
@@ -231,25 +224,6 @@ static void learned_compute(const struct oracle *oracle, const double *sums,
     }
 }
 
-static void learned_comm(const struct oracle *oracle, size_t n,
-                         const double *sums, const double *compute_ms,
-                         double *fwd_ms, double *bwd_ms)
-{
-    const struct learned *learned = learned_of(oracle);
-
-    comm_price(&learned->comm, oracle->problem, n, sums, oracle->width,
-               learned->head.n_in + LANE_COMM, compute_ms, fwd_ms, bwd_ms);
-}
-
-static void learned_terms(const struct oracle *oracle, const double *sums,
-                          const double *compute_ms, size_t n, double *terms_ms)
-{
-    const struct learned *learned = learned_of(oracle);
-
-    comm_terms(&learned->comm, oracle->problem, n, sums, oracle->width,
-               learned->head.n_in + LANE_COMM, compute_ms, terms_ms);
-}
-
 static bool contains(const char *text, const char *word, size_t len)
 {
     for (; *text; text++)
@@ -283,19 +257,20 @@ static void choose_constants(struct learned *learned,
     if (!spec)
         spec = gpu_spec_find("h100");
     learned->spec = spec;
-    learned->comm = gpu_spec_comm(spec, &problem->cluster);
+    learned->priced.comm = gpu_spec_comm(spec, &problem->cluster);
     if (model->has_comm) {
-        if (!comm_fit_apply(&model->comm, &problem->cluster, &learned->comm))
-            learned->comm.source = arena_printf(
+        if (!comm_fit_apply(&model->comm, &problem->cluster,
+                            &learned->priced.comm))
+            learned->priced.comm.source = arena_printf(
                 arena, "%s; across hosts published figures of %s%s",
                 model->comm.source, spec->name,
                 known ? "" : ", in the place of an unknown device");
     } else {
-        learned->comm.source = arena_printf(
+        learned->priced.comm.source = arena_printf(
             arena, "published figures of %s%s (the model measured none)",
             spec->name, known ? "" : ", in the place of an unknown device");
     }
-    comm_model_ask(&learned->comm, &problem->cluster, arena);
+    comm_model_ask(&learned->priced.comm, &problem->cluster, arena);
     learned->floor_gbps = model->floor_gbps;
     if (model->floor_gbps > 0 && known &&
         strncmp(model->device, "cpu:", 4) != 0)
@@ -383,21 +358,6 @@ static void choose_ranges(struct learned *learned,
     learned->batch_ratio = (double)problem->batch / learned->batch;
 }
 
-static struct table_use *use_tables(const struct problem *problem, double batch,
-                                    struct arena *arena)
-{
-    struct table_use *use =
-        ARENA_NEW(arena, struct table_use, problem->n_tables);
-
-    for (size_t i = 0; i < problem->n_tables; i++) {
-        const struct table *table = &problem->tables[i];
-
-        use[i].n_unique =
-            table_reuse(table, table->pooling_factor * batch, use[i].bins);
-    }
-    return use;
-}
-
 /* The third layer with the scaling of the totals in it, so that it takes their
  * logarithms as they are. */
 static struct fast_mlp_layer fold_scaling(const struct model *model,
@@ -466,12 +426,7 @@ int oracle_learned_open(struct oracle **out, const char *file,
                         struct err *err)
 {
     static const struct oracle_ops ops = {.embed = learned_embed,
-                                          .compute = learned_compute,
-                                          .comm = learned_comm};
-    static const struct oracle_ops ops_by_terms = {.embed = learned_embed,
-                                                   .compute = learned_compute,
-                                                   .comm = learned_comm,
-                                                   .terms = learned_terms};
+                                          .compute = learned_compute};
     struct learned *learned = ARENA_NEW(arena, struct learned, 1);
     const struct model *model = &learned->model;
     enum cost_basis basis;
@@ -486,20 +441,18 @@ int oracle_learned_open(struct oracle **out, const char *file,
                               ? learned->as_planned
                               : use_tables(problem, learned->batch, arena);
     basis = is_as_measured(model, problem) ? model->basis : BASIS_MODELLED;
-    learned->base = (struct oracle){
-        .ops = learned->comm.form == COMM_PORT ? &ops_by_terms : &ops,
-        .n_terms = COMM_TERMS,
+    learned->priced.base = (struct oracle){
         .problem = problem,
         .name = arena_printf(arena, "model:%s", text_shown(file, arena)),
         .hash = hash_text(arena_alloc(arena, HASH_TEXT_MAX, 1), model->hash),
         .basis = basis,
-        .comm = learned->comm.source,
         .device = model_setting_text(model, arena),
         .warning = doubt(model, file, problem, arena),
         .width = learned->head.n_in + N_LANES,
         .kinds = SHARD_ALL_KINDS,
         .floor_lane = (int32_t)learned->head.n_in + LANE_FLOOR,
     };
-    *out = &learned->base;
+    comm_oracle_init(&learned->priced, &ops);
+    *out = &learned->priced.base;
     return 0;
 }

@@ -32,6 +32,7 @@
 #include "costmodel/roofline.h"
 
 #include "base/hash.h"
+#include "costmodel/features.h"
 #include "costmodel/oracles.h"
 
 #include <math.h>
@@ -131,17 +132,10 @@ enum lane {
     N_LANES = LANE_COMM + COMM_LANES
 };
 
-/* Reuse of a whole table over the global batch. */
-struct reuse {
-    double unique;
-    double bins[REUSE_BINS];
-};
-
 struct roofline {
-    struct oracle base;
+    struct comm_oracle priced;
     const struct gpu_spec *spec;
-    struct comm_model comm;
-    struct reuse *reuse; /* [n_tables] */
+    struct table_use *reuse; /* [n_tables], over the global batch */
 };
 
 static const struct roofline *roofline_of(const struct oracle *oracle)
@@ -151,7 +145,7 @@ static const struct roofline *roofline_of(const struct oracle *oracle)
 
 /* Rows in cache after `window` further look-ups of the table: each row of bin
  * k comes back within them with probability 1 - exp(-count window / N). */
-static double rows_seen(const struct reuse *reuse, double n_lookups,
+static double rows_seen(const struct table_use *reuse, double n_lookups,
                         double window)
 {
     double rows = 0;
@@ -159,7 +153,7 @@ static double rows_seen(const struct reuse *reuse, double n_lookups,
     for (unsigned k = 0; k < REUSE_BINS; k++)
         rows -=
             reuse->bins[k] * expm1(-reuse_bin_count(k) * window / n_lookups);
-    return rows * reuse->unique;
+    return rows * reuse->n_unique;
 }
 
 /*
@@ -168,7 +162,7 @@ static double rows_seen(const struct reuse *reuse, double n_lookups,
  * cache holds what came within a window in which `room` different rows are
  * seen. The first use of a row in a cache always misses.
  */
-static double cache_misses(const struct reuse *reuse, double n_lookups,
+static double cache_misses(const struct table_use *reuse, double n_lookups,
                            double room, double n_caches)
 {
     double low = 0, high = n_lookups / n_caches, misses = 0;
@@ -188,7 +182,7 @@ static double cache_misses(const struct reuse *reuse, double n_lookups,
     for (unsigned k = 0; k < REUSE_BINS; k++) {
         double count = reuse_bin_count(k);
 
-        misses += reuse->unique * reuse->bins[k] * count *
+        misses += reuse->n_unique * reuse->bins[k] * count *
                   exp(-count * low / n_lookups);
     }
     return fmin(fmax(misses, first_uses), n_lookups);
@@ -230,24 +224,24 @@ static unsigned width_of(const struct kernels *kernels, uint32_t n_columns)
 
 /* What backward issues of look-ups, in those of the forward. */
 static double backward_issue(const struct kernels *kernels,
-                             const struct reuse *reuse, double lookups)
+                             const struct table_use *reuse, double lookups)
 {
     double runs = 0, gradients = 0;
 
     for (unsigned k = LONG_BIN; k < REUSE_BINS; k++) {
-        runs += reuse->unique * reuse->bins[k];
-        gradients += reuse->unique * reuse->bins[k] * reuse_bin_count(k);
+        runs += reuse->n_unique * reuse->bins[k];
+        gradients += reuse->n_unique * reuse->bins[k] * reuse_bin_count(k);
     }
     gradients = fmin(gradients, lookups);
     return kernels->gradient * (lookups - gradients) +
-           kernels->update * reuse->unique + kernels->long_run * runs +
+           kernels->update * reuse->n_unique + kernels->long_run * runs +
            kernels->long_gradient * gradients;
 }
 
 /* What a shard adds to the fused tables of its device. */
 static void fill_fused(const struct gpu_spec *spec,
                        const struct problem *problem, const struct shard *shard,
-                       const struct reuse *reuse, double *out)
+                       const struct table_use *reuse, double *out)
 {
     const struct kernels *kernels = kernels_of(spec);
     const struct table *table = &problem->tables[shard->table];
@@ -263,9 +257,9 @@ static void fill_fused(const struct gpu_spec *spec,
     double lookups = shard_most_lookups(problem, shard);
     double vectors = shard_output_vectors(problem, shard);
     /* of a replica the gradient is written, and the update counted apart */
-    double update = reuse->unique * (is_replica ? 1 : 2) * row_bytes;
+    double update = reuse->n_unique * (is_replica ? 1 : 2) * row_bytes;
     double state =
-        is_replica ? 0 : reuse->unique * state_bytes(table, row_bytes);
+        is_replica ? 0 : reuse->n_unique * state_bytes(table, row_bytes);
     double once = vectors * width * comm_bytes;
     double gathered = lookups * width * comm_bytes;
 
@@ -404,9 +398,9 @@ double roofline_replica_ms(const struct gpu_spec *spec,
 {
     const struct table *table = &problem->tables[replica->table];
     double sums[N_LANES] = {0};
-    struct reuse reuse;
+    struct table_use reuse;
 
-    reuse.unique =
+    reuse.n_unique =
         table_reuse(table, shard_lookups(problem, replica), reuse.bins);
     fill_fused(spec, problem, replica, &reuse, sums);
     return fused_ms(spec, sums) + dense_ms(spec, problem, replica);
@@ -433,13 +427,13 @@ static void roofline_embed(const struct oracle *oracle,
     memset(out, 0, n * N_LANES * sizeof(*out));
     for (size_t i = 0; i < n; i++, out += N_LANES) {
         const struct shard *shard = &shards[i];
-        struct reuse reuse = roofline->reuse[shard->table];
+        struct table_use reuse = roofline->reuse[shard->table];
 
         if (shard_is_replica(shard->kind)) {
             out[LANE_REPLICAS] =
                 roofline_replica_ms(roofline->spec, problem, shard);
         } else {
-            reuse.unique *=
+            reuse.n_unique *=
                 (double)(shard->row_end - shard->row_begin) /
                 (double)problem->tables[shard->table].num_embeddings;
             fill_fused(roofline->spec, problem, shard, &reuse, out);
@@ -456,21 +450,6 @@ static void roofline_compute(const struct oracle *oracle, const double *sums,
 
     for (size_t i = 0; i < n; i++)
         compute_ms[i] = device_ms(spec, sums + i * N_LANES);
-}
-
-static void roofline_comm(const struct oracle *oracle, size_t n,
-                          const double *sums, const double *compute_ms,
-                          double *fwd_ms, double *bwd_ms)
-{
-    comm_price(&roofline_of(oracle)->comm, oracle->problem, n, sums, N_LANES,
-               LANE_COMM, compute_ms, fwd_ms, bwd_ms);
-}
-
-static void roofline_terms(const struct oracle *oracle, const double *sums,
-                           const double *compute_ms, size_t n, double *terms_ms)
-{
-    comm_terms(&roofline_of(oracle)->comm, oracle->problem, n, sums, N_LANES,
-               LANE_COMM, compute_ms, terms_ms);
 }
 
 /* Hash of every constant that a price depends on. */
@@ -492,12 +471,7 @@ int oracle_roofline_open(struct oracle **out, const char *gpu,
                          struct err *err)
 {
     static const struct oracle_ops ops = {.embed = roofline_embed,
-                                          .compute = roofline_compute,
-                                          .comm = roofline_comm};
-    static const struct oracle_ops ops_by_terms = {.embed = roofline_embed,
-                                                   .compute = roofline_compute,
-                                                   .comm = roofline_comm,
-                                                   .terms = roofline_terms};
+                                          .compute = roofline_compute};
     const struct gpu_spec *spec;
     struct roofline *roofline;
 
@@ -505,28 +479,19 @@ int oracle_roofline_open(struct oracle **out, const char *gpu,
         return -1;
     roofline = ARENA_NEW(arena, struct roofline, 1);
     roofline->spec = spec;
-    roofline->comm = gpu_spec_comm(spec, &problem->cluster);
-    comm_model_ask(&roofline->comm, &problem->cluster, arena);
-    roofline->reuse = ARENA_NEW(arena, struct reuse, problem->n_tables);
-    for (size_t i = 0; i < problem->n_tables; i++) {
-        const struct table *table = &problem->tables[i];
-
-        roofline->reuse[i].unique =
-            table_reuse(table, table->pooling_factor * (double)problem->batch,
-                        roofline->reuse[i].bins);
-    }
-    roofline->base = (struct oracle){
-        .ops = roofline->comm.form == COMM_PORT ? &ops_by_terms : &ops,
-        .n_terms = COMM_TERMS,
+    roofline->priced.comm = gpu_spec_comm(spec, &problem->cluster);
+    comm_model_ask(&roofline->priced.comm, &problem->cluster, arena);
+    roofline->reuse = use_tables(problem, (double)problem->batch, arena);
+    roofline->priced.base = (struct oracle){
         .problem = problem,
         .name = arena_printf(arena, "roofline:%s", gpu),
         .hash = constants_hash(spec, arena),
         .basis = BASIS_ANALYTIC,
-        .comm = roofline->comm.source,
         .width = N_LANES,
         .kinds = SHARD_ALL_KINDS,
         .floor_lane = -1,
     };
-    *out = &roofline->base;
+    comm_oracle_init(&roofline->priced, &ops);
+    *out = &roofline->priced.base;
     return 0;
 }
