@@ -79,7 +79,7 @@ static struct toll toll_of_shard(const struct parts *parts,
 }
 
 /* Whether each device has one of the cut's blocks. */
-static bool is_everywhere(const struct parts *parts, const struct cut *cut)
+static bool is_everywhere(const struct parts *parts, const struct form *cut)
 {
     return parts->oracle->row_cut == ROW_CUT_RANKS && !cut->stands &&
            cut->n_blocks == parts->n_devices;
@@ -87,7 +87,7 @@ static bool is_everywhere(const struct parts *parts, const struct cut *cut)
 
 /* Blocks of rows (one, all rows, where cut is NULL) at every width. */
 static void add_tiling(struct choices *choices, const struct parts *parts,
-                       uint32_t unit, const struct cut *cut, double *vector,
+                       uint32_t unit, const struct form *cut, double *vector,
                        struct arena *arena)
 {
     const struct part_unit *of = &parts->of[unit];
@@ -98,7 +98,7 @@ static void add_tiling(struct choices *choices, const struct parts *parts,
     tiling->tolls = ARENA_NEW(arena, struct toll, tiling->n);
     shard.kind = cut ? SHARD_GRID : SHARD_COLUMN;
     if (cut)
-        shard.row_end = parts->parts[cut->block].n_rows;
+        shard.row_end = parts->parts[cut->part].n_rows;
     for (uint32_t w = 0; w < tiling->n; w++) {
         struct toll *toll = &tiling->tolls[w];
 
@@ -124,16 +124,11 @@ static struct toll toll_of_form(const struct parts *parts,
                                 const struct form *form)
 {
     struct toll toll = {form->load_ms, form->bytes, form->peak_ms, 0};
-    const struct cut *cut;
 
-    if (form->kind == FORM_REPLICA)
-        toll.everywhere_ms = form->peak_ms;
-    if (form->kind != FORM_CUT)
-        return toll;
-    cut = &parts->cuts[form->n];
-    if (is_everywhere(parts, cut))
+    if (form->kind == FORM_REPLICA ||
+        (form->kind == FORM_CUT && is_everywhere(parts, form)))
         toll.everywhere_ms =
-            fmin(parts->alone_ms[cut->block], parts->alone_ms[cut->last]);
+            fmin(parts->alone_ms[form->part], parts->alone_ms[form->last]);
     return toll;
 }
 
@@ -148,20 +143,18 @@ static void collect(struct choices *choices, const struct parts *parts,
 
     *choices = (struct choices){
         .single = ARENA_NEW(arena, struct toll, of->n_forms),
-        .tilings = ARENA_NEW(arena, struct tiling, 1 + of->n_cuts)};
+        .tilings = ARENA_NEW(arena, struct tiling, 1 + of->n_forms)};
     if (of->columns != NO_PART)
         add_tiling(choices, parts, unit, NULL, vector, arena);
     for (uint32_t i = 0; i < of->n_forms; i++) {
         const struct form *form = &of->forms[i];
-        const struct cut *cut =
-            form->kind == FORM_CUT ? &parts->cuts[form->n] : NULL;
 
-        if (form->kind != FORM_COLUMNS && (!cut || cut->n_ranges == 1))
+        if (form->kind != FORM_COLUMNS && form->n_ranges == 1)
             choices->single[choices->n_single++] = toll_of_form(parts, form);
-        if (cut && cut->n_ranges <= fewest_ranges && !cut->stands &&
-            (of->kinds & SHARD_GRID) && dim % TABLE_COLUMN_STEP == 0 &&
-            dim > TABLE_COLUMN_STEP)
-            add_tiling(choices, parts, unit, cut, vector, arena);
+        if (form->kind == FORM_CUT && form->n_ranges <= fewest_ranges &&
+            !form->stands && (of->kinds & SHARD_GRID) &&
+            dim % TABLE_COLUMN_STEP == 0 && dim > TABLE_COLUMN_STEP)
+            add_tiling(choices, parts, unit, form, vector, arena);
     }
 }
 

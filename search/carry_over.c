@@ -2,7 +2,6 @@
 #include "search/movement.h"
 
 #include "base/ranked.h"
-#include "search/forms.h"
 #include "search/trial.h"
 
 #include <math.h>
@@ -34,7 +33,7 @@ static void keep_piece(struct snapshot *out, const struct starter *starter,
  * oracle asks for ranks, blocks stand on the devices of all or of one host, in
  * order. */
 static bool as_blocks(struct snapshot *out, const struct starter *starter,
-                      const struct cut *cut, const struct table_pieces *old)
+                      const struct form *cut, const struct table_pieces *old)
 {
     const struct cluster *cluster = &starter->parts->problem->cluster;
     uint32_t n = cut->n_blocks;
@@ -84,11 +83,12 @@ static bool as_cut(struct snapshot *out, const struct starter *starter,
     struct snapshot next = {0};
     uint64_t least = UINT64_MAX;
 
-    for (uint32_t c = of->first_cut; c < of->first_cut + of->n_cuts; c++) {
-        const struct cut *cut = &parts->cuts[c];
+    for (uint32_t i = 0; i < of->n_forms; i++) {
+        const struct form *form = &of->forms[i];
         uint64_t bytes;
 
-        if (!as_blocks(&next, starter, cut, old) || has_meeting(&next, parts))
+        if (form->kind != FORM_CUT || !as_blocks(&next, starter, form, old) ||
+            has_meeting(&next, parts))
             continue;
         bytes = homes_unit_bytes(starter->homes, parts, next.pieces, next.n);
         if (bytes >= least)
@@ -170,7 +170,7 @@ static uint32_t open_device(const struct starter *starter, struct form form,
 {
     const struct parts *parts = starter->parts;
 
-    if (forms_fills_host(parts, form))
+    if (form.fills_host)
         return forms_ring_device(parts, form, piece, starter->by_load[0].idx);
     if (is_apart)
         return starter->by_load[forms_ring_device(parts, form, piece, 0)].idx;

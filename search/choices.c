@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/choices.h"
 
-#include "search/forms.h"
 #include "search/movement.h"
+#include "search/state.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 /* Widths of a unit: at most so many, and fewer for long lists. */
 #define MAX_QUANTA 64
@@ -17,97 +15,11 @@
 #define CHUNK 32
 
 /*
- * A list is gone through twice by the same code: parts and cuts are counted
+ * A list is gone through twice by the same code: parts and forms are counted
  * first, and written into arrays of that size then. What a number stands for
  * hangs on the list alone, not on costs, so plans of one list can be compared
  * part by part whatever the cost model.
  */
-
-/* --- units --- */
-
-/* Tables of one group become one unit, in canonical order of their first: a
- * permuted list has the same units, and ties that are broken by their numbers
- * are broken alike. All units share one array of members. O(n) but for groups,
- * each of which looks for its members once. */
-static void collect_units(struct units *units, struct arena *arena)
-{
-    const struct problem *problem = units->problem;
-    size_t n = problem->n_tables;
-    uint32_t *order = ARENA_NEW(arena, uint32_t, n);
-    uint32_t *members = ARENA_NEW(arena, uint32_t, n);
-    bool *taken = ARENA_NEW(arena, bool, n);
-
-    problem_canonical_order(problem, order);
-    units->units = ARENA_NEW(arena, struct unit, n);
-    for (size_t i = 0; i < n; i++) {
-        const char *group = problem->tables[order[i]].group;
-        struct unit *unit = &units->units[units->n_units];
-
-        if (taken[i])
-            continue;
-        unit->tables = members;
-        for (size_t j = i; j < (group ? n : i + 1); j++) {
-            const char *other = problem->tables[order[j]].group;
-
-            if (j != i && (!other || strcmp(other, group) != 0))
-                continue;
-            taken[j] = true;
-            members[unit->n_tables++] = order[j];
-        }
-        members += unit->n_tables;
-        units->n_units++;
-    }
-}
-
-/* A group is where any of its tables is pinned to; two that are pinned
- * elsewhere than each other cannot be kept together. */
-static int pin_unit(const struct units *units, struct unit *unit,
-                    struct err *err)
-{
-    const struct table *tables = units->problem->tables;
-    const struct table *pinned = NULL;
-
-    unit->device = -1;
-    for (uint32_t k = 0; k < unit->n_tables; k++) {
-        const struct table *table = &tables[unit->tables[k]];
-
-        if (table->device < 0)
-            continue;
-        if (table->device >= units->problem->cluster.n_devices)
-            return err_set(
-                err, ERR_INPUT,
-                "table '%s' is pinned to device %" PRId64 ", and there are %u",
-                table->name, table->device, units->problem->cluster.n_devices);
-        if (pinned && pinned->device != table->device)
-            return err_set(err, ERR_INPUT,
-                           "group '%s' is pinned to two devices, by tables "
-                           "'%s' and '%s'",
-                           table->group, pinned->name, table->name);
-        pinned = table;
-        unit->device = table->device;
-    }
-    return 0;
-}
-
-int units_collect(struct units *units, const struct problem *problem,
-                  const struct oracle *oracle, struct arena *arena,
-                  struct err *err)
-{
-    *units = (struct units){.problem = problem, .oracle = oracle};
-    collect_units(units, arena);
-    for (uint32_t u = 0; u < units->n_units; u++)
-        if (pin_unit(units, &units->units[u], err))
-            return -1;
-    units->room_bytes = ARENA_NEW(arena, uint64_t, problem->cluster.n_devices);
-    for (uint32_t r = 0; r < problem->cluster.n_devices; r++) {
-        units->room_bytes[r] = cluster_room_bytes(&problem->cluster, r);
-        if (units->room_bytes[r] > units->most_room_bytes)
-            units->most_room_bytes = units->room_bytes[r];
-    }
-    return 0;
-}
-
-/* --- parts --- */
 
 /* Pieces of one table are quanta, added up, so that what is cut off here can be
  * put on there. The smallest multiple of four that divides dim, is no less than
@@ -130,18 +42,68 @@ static uint32_t choose_quantum(uint32_t dim, uint32_t min_width,
 }
 
 /* The parts of a list are counted first and filled in then; while counting
- * parts->parts is NULL. */
+ * parts->parts is NULL. A part is listed before the form that it is for. */
 static uint32_t add_part(struct parts *parts, uint32_t unit,
                          enum shard_kind kind, uint64_t row_begin,
                          uint64_t n_rows, uint32_t width)
 {
     if (parts->parts)
-        parts->parts[parts->n_parts] = (struct part){.unit = unit,
-                                                     .kind = kind,
-                                                     .width = width,
-                                                     .row_begin = row_begin,
-                                                     .n_rows = n_rows};
+        parts->parts[parts->n_parts] =
+            (struct part){.unit = unit,
+                          .form = parts->of[unit].n_forms,
+                          .kind = kind,
+                          .width = width,
+                          .row_begin = row_begin,
+                          .n_rows = n_rows};
     return parts->n_parts++;
+}
+
+static void add_form(struct parts *parts, uint32_t unit, struct form form)
+{
+    if (parts->forms)
+        parts->forms[parts->n_forms] = form;
+    parts->n_forms++;
+    parts->of[unit].n_forms++;
+}
+
+/* n pieces of this part. */
+static struct form form_of(enum form_kind kind, uint32_t part, uint32_t n)
+{
+    return (struct form){.kind = kind,
+                         .n_blocks = 1,
+                         .n_ranges = 1,
+                         .n_pieces = n,
+                         .part = part,
+                         .last = part};
+}
+
+/* Columns of n ranges, which are as even as quanta allow. */
+static struct form column_form(const struct part_unit *of, uint32_t n)
+{
+    struct form form =
+        form_of(FORM_COLUMNS, of->columns + of->n_quanta / n - 1, n);
+
+    form.n_ranges = n;
+    form.last++;
+    form.n_last = of->n_quanta % n;
+    return form;
+}
+
+/* As many pieces as there are devices, at least two; where they have one
+ * device, columns are cut only where they must be, into the fewest that are
+ * equal. */
+static void add_column_forms(struct parts *parts, uint32_t unit)
+{
+    const struct part_unit *of = &parts->of[unit];
+    uint32_t least = 2, most = parts->n_devices;
+
+    if (of->device != NO_PIECE) {
+        while (of->n_quanta % least)
+            least++;
+        most = of->whole == NO_PART ? least : 0;
+    }
+    for (uint32_t n = least; n <= most && n <= of->n_quanta; n++)
+        add_form(parts, unit, column_form(of, n));
 }
 
 /* Whether each of the ranks has a block: an oracle that prices blocks of no
@@ -163,16 +125,6 @@ static bool is_filled(const struct parts *parts, const struct part_unit *of,
              of->replica == NO_PART));
 }
 
-/* Cuts of a unit follow each other in parts->cuts: first_cut is set when it is
- * begun. */
-static void push_cut(struct parts *parts, uint32_t unit, struct cut cut)
-{
-    if (parts->cuts)
-        parts->cuts[parts->n_cuts] = cut;
-    parts->n_cuts++;
-    parts->of[unit].n_cuts++;
-}
-
 /* As TorchRec cuts rows: blocks of ceil(rows / ways), the last one shorter, or
  * gone, where that is more than there are. All ranges of one block cost alike,
  * and so do all blocks but the last: two parts stand for the whole cut. */
@@ -186,20 +138,23 @@ static void add_cut(struct parts *parts, uint32_t unit, uint32_t n_ways,
     uint64_t block = (rows - 1) / n_ways + 1;
     uint64_t n_blocks = (rows - 1) / block + 1;
     uint64_t last = rows - (n_blocks - 1) * block;
-    struct cut cut = {.n_blocks = (uint32_t)n_blocks,
-                      .n_ranges = n_ranges,
-                      .fills_host = fills_host};
+    struct form cut = {.kind = FORM_CUT,
+                       .n_blocks = (uint32_t)n_blocks,
+                       .n_ranges = n_ranges,
+                       .n_pieces = (uint32_t)n_blocks * n_ranges,
+                       .n_last = n_ranges,
+                       .fills_host = fills_host};
 
     if (n_blocks < 2 || !is_filled(parts, of, block, n_blocks, n_ways))
         return;
-    cut.block = add_part(parts, unit, kind, 0, block, table->dim / n_ranges);
-    cut.last = last == block ? cut.block
+    cut.part = add_part(parts, unit, kind, 0, block, table->dim / n_ranges);
+    cut.last = last == block ? cut.part
                              : add_part(parts, unit, kind, rows - last, last,
                                         table->dim / n_ranges);
     if (parts->parts)
         parts->parts[cut.last].block =
-            cut.last == cut.block ? 0 : cut.n_blocks - 1;
-    push_cut(parts, unit, cut);
+            cut.last == cut.part ? 0 : cut.n_blocks - 1;
+    add_form(parts, unit, cut);
 }
 
 /* --- what stands --- */
@@ -236,14 +191,13 @@ static void add_standing_cut(struct parts *parts, uint32_t unit)
     struct part_unit *of = &parts->of[unit];
     const struct table_pieces *old =
         &parts->homes->standing[of->unit->tables[0]];
-    struct cut cut = {.n_blocks = (uint32_t)old->n,
-                      .n_ranges = 1,
-                      .block = parts->n_parts,
-                      .stands = true};
+    struct form cut = form_of(FORM_CUT, parts->n_parts, (uint32_t)old->n);
 
     if (!old->n || !(old->pieces[0].kind & of->kinds) ||
         !shard_cuts_rows(old->pieces[0].kind))
         return;
+    cut.n_blocks = cut.n_pieces;
+    cut.stands = true;
     for (size_t i = 0; i < old->n; i++) {
         const struct shard *shard = &old->pieces[i];
 
@@ -255,7 +209,7 @@ static void add_standing_cut(struct parts *parts, uint32_t unit)
             parts->parts[cut.last].stands = true;
         }
     }
-    push_cut(parts, unit, cut);
+    add_form(parts, unit, cut);
 }
 
 /* Over how many devices rows are cut: all, one host's, and 2
@@ -284,27 +238,32 @@ static void add_cuts(struct parts *parts, uint32_t unit, uint32_t n_ranges)
             add_cut(parts, unit, ways, n_ranges, false);
 }
 
-/* The parts of a unit, in this order: whole; columns of 1, 2 ... n - 1 quanta,
- * which parts_of_quanta counts on; replica; blocks of rows, then of grids.
- * Groups are not cut, and pinned tables only by columns, as all pieces of a cut
- * by rows would stand on one device. */
+/* The parts and forms of a unit, in this order: whole; columns of 1, 2 ...
+ * n - 1 quanta, which parts_of_quanta counts on; replica; blocks of rows, then
+ * of grids. Groups are not cut, and pinned tables only by columns, as all
+ * pieces of a cut by rows would stand on one device. */
 static void add_unit(struct parts *parts, uint32_t u, uint32_t max_quanta)
 {
     struct part_unit *of = &parts->of[u];
     const struct unit *unit = of->unit;
     const struct table *table = &parts->problem->tables[unit->tables[0]];
-    bool is_free = !table->group && unit->device < 0;
+    bool is_free = unit->device < 0;
     uint32_t min_width = table_min_width(parts->problem, table), quantum;
     uint64_t rows = table->num_embeddings;
 
     of->whole = of->columns = of->replica = NO_PART;
-    of->first_cut = parts->n_cuts;
-    of->n_cuts = 0;
+    of->forms = parts->forms ? &parts->forms[parts->n_forms] : NULL;
+    of->n_forms = 0;
+    of->device = parts->n_devices < 2 ? 0 : NO_PIECE;
+    if (unit->device >= 0)
+        of->device = (uint32_t)unit->device;
     of->n_quanta = 1;
     of->quantum = table->dim;
     of->is_even = false;
-    if (of->kinds & SHARD_TABLE)
+    if (of->kinds & SHARD_TABLE) {
         of->whole = add_part(parts, u, SHARD_TABLE, 0, rows, table->dim);
+        add_form(parts, u, form_of(FORM_WHOLE, of->whole, 1));
+    }
     if (table->group)
         return;
     quantum = choose_quantum(table->dim, min_width, max_quanta);
@@ -316,9 +275,13 @@ static void add_unit(struct parts *parts, uint32_t u, uint32_t max_quanta)
         of->columns = parts->n_parts;
         for (uint32_t i = 1; i < of->n_quanta; i++)
             add_part(parts, u, SHARD_COLUMN, 0, rows, i * of->quantum);
+        add_column_forms(parts, u);
     }
-    if ((of->kinds & SHARD_REPLICATE) && is_free && parts->n_devices > 1)
+    if ((of->kinds & SHARD_REPLICATE) && is_free && parts->n_devices > 1) {
         of->replica = add_part(parts, u, SHARD_REPLICATE, 0, rows, table->dim);
+        add_form(parts, u,
+                 form_of(FORM_REPLICA, of->replica, parts->n_devices));
+    }
     if ((of->kinds & SHARD_ROW) && is_free)
         add_cuts(parts, u, 1);
     for (uint32_t n = 2;
@@ -341,7 +304,7 @@ static void add_units(struct parts *parts)
         max_quanta = MAX_QUANTA;
     if (max_quanta < MIN_QUANTA)
         max_quanta = MIN_QUANTA;
-    parts->n_parts = parts->n_cuts = 0;
+    parts->n_parts = parts->n_forms = 0;
     for (uint32_t u = 0; u < parts->n_units; u++)
         add_unit(parts, u, max_quanta);
 }
@@ -393,7 +356,9 @@ double parts_alone_ms(const struct oracle *oracle, const double *vector)
 }
 
 /* Embeds and prices some parts: a unit's vector is the sum of its tables',
- * which is all that the oracle's contract knows of tables together. */
+ * which is all that the oracle's contract knows of tables together. Parts are
+ * priced apart from each other, so neither their chunks nor the threads that
+ * take them change a cost. */
 static void price_chunk(void *ctx, size_t task, unsigned thread)
 {
     const struct parts *parts = ctx;
@@ -429,16 +394,12 @@ static const char *name_of(const struct parts *parts, uint32_t unit)
  * here would win or lose silently later. */
 static int check(const struct parts *parts, struct err *err)
 {
-    for (uint32_t u = 0; u < parts->n_units; u++) {
-        const struct part_unit *of = &parts->of[u];
-
-        if (of->whole == NO_PART && of->columns == NO_PART &&
-            of->replica == NO_PART && !of->n_cuts)
+    for (uint32_t u = 0; u < parts->n_units; u++)
+        if (!parts->of[u].n_forms)
             return err_set(err, ERR_USAGE,
                            "table '%s' can be placed in no way that its kinds, "
                            "'--shard' and cost model '%s' allow together",
                            name_of(parts, u), parts->oracle->name);
-    }
     for (uint32_t i = 0; i < parts->n_parts; i++)
         if (!isfinite(parts->alone_ms[i]))
             return err_set(
@@ -476,7 +437,7 @@ static int find_parts(struct parts *parts, const struct problem *problem,
             parts->of[u].kinds &= problem->tables[unit->tables[k]].kinds;
     }
     add_units(parts);
-    parts->cuts = ARENA_NEW(arena, struct cut, parts->n_cuts);
+    parts->forms = ARENA_NEW(arena, struct form, parts->n_forms);
     parts->parts = ARENA_NEW(arena, struct part, parts->n_parts);
     parts->alone_ms = ARENA_NEW(arena, double, parts->n_parts);
     add_units(parts);
@@ -485,26 +446,46 @@ static int find_parts(struct parts *parts, const struct problem *problem,
     return 0;
 }
 
-/* Parts are priced apart from each other, so neither their chunks nor the
- * threads that take them change a cost. */
-static int price_alone(struct parts *parts, struct pool *pool,
-                       struct arena *arena, struct err *err)
+static void add_up(struct form *form, const struct parts *parts, uint32_t part,
+                   uint32_t n)
 {
-    parts->vectors =
-        ARENA_NEW(arena, double, (size_t)parts->n_parts * parts->oracle->width);
-    pool_run(pool, (parts->n_parts + CHUNK - 1) / CHUNK, price_chunk, parts);
-    return check(parts, err);
+    double ms = parts->alone_ms[part];
+    uint64_t bytes = parts->parts[part].bytes;
+
+    form->load_ms += ms * n;
+    form->bytes += (double)bytes * n;
+    if (ms > form->peak_ms)
+        form->peak_ms = ms;
+    if (bytes > form->peak_bytes)
+        form->peak_bytes = bytes;
+}
+
+/* What the pieces of forms come to. */
+static void price_forms(struct parts *parts)
+{
+    for (uint32_t i = 0; i < parts->n_forms; i++) {
+        struct form *form = &parts->forms[i];
+
+        for (uint32_t b = 0; form->stands && b < form->n_blocks; b++)
+            add_up(form, parts, form->part + b, 1);
+        if (!form->stands)
+            add_up(form, parts, form->part, form->n_pieces - form->n_last);
+        if (form->n_last)
+            add_up(form, parts, form->last, form->n_last);
+    }
 }
 
 int parts_init(struct parts *parts, const struct problem *problem,
                const struct oracle *oracle, const struct homes *homes,
                struct pool *pool, struct arena *arena, struct err *err)
 {
-    if (find_parts(parts, problem, oracle, homes, arena, err) ||
-        price_alone(parts, pool, arena, err))
+    if (find_parts(parts, problem, oracle, homes, arena, err))
         return -1;
-    forms_list(parts, arena);
-    return 0;
+    parts->vectors =
+        ARENA_NEW(arena, double, (size_t)parts->n_parts * oracle->width);
+    pool_run(pool, (parts->n_parts + CHUNK - 1) / CHUNK, price_chunk, parts);
+    price_forms(parts);
+    return check(parts, err);
 }
 
 int parts_init_unpriced(struct parts *parts, const struct problem *problem,
@@ -513,7 +494,7 @@ int parts_init_unpriced(struct parts *parts, const struct problem *problem,
 {
     if (find_parts(parts, problem, oracle, NULL, arena, err))
         return -1;
-    forms_list(parts, arena);
+    price_forms(parts);
     return check(parts, err);
 }
 
@@ -529,15 +510,11 @@ uint32_t parts_of_width(const struct parts *parts, uint32_t unit,
     return of->columns + width / of->quantum - 1;
 }
 
-/* Linear in the unit's cuts, of which there are a few dozen at most. */
-const struct cut *parts_cut_of(const struct parts *parts, uint32_t part)
+const struct form *parts_cut_of(const struct parts *parts, uint32_t part)
 {
-    const struct part_unit *of = &parts->of[parts->parts[part].unit];
+    const struct part *p = &parts->parts[part];
 
-    for (uint32_t c = of->first_cut; c < of->first_cut + of->n_cuts; c++)
-        if (parts->cuts[c].block <= part && part <= parts->cuts[c].last)
-            return &parts->cuts[c];
-    return NULL;
+    return shard_cuts_rows(p->kind) ? &parts->of[p->unit].forms[p->form] : NULL;
 }
 
 void parts_place_block(struct shard *shard, const struct part *part,
@@ -560,4 +537,64 @@ bool parts_can_move(const struct parts *parts, uint32_t part)
     if (shard_is_replica(p->kind) || parts->of[p->unit].unit->device >= 0)
         return false;
     return parts->oracle->row_cut == ROW_CUT_ANY || !shard_cuts_rows(p->kind);
+}
+
+/* --- drawing forms, and their pieces --- */
+
+struct form forms_draw(const struct parts *parts, uint32_t unit,
+                       struct rng *rng)
+{
+    const struct part_unit *of = &parts->of[unit];
+    uint32_t kind = rng_draw(rng, 4), part = NO_PART;
+
+    if (kind < 2)
+        part = kind ? of->replica : of->whole;
+    return of->forms[part == NO_PART ? rng_draw(rng, of->n_forms)
+                                     : parts->parts[part].form];
+}
+
+struct form forms_now(const struct layout *layout, uint32_t unit)
+{
+    const struct part_unit *of = &layout->parts->of[unit];
+    uint32_t i = layout->first_of[unit], n = 0;
+    const struct part *first = &layout->parts->parts[layout->pieces[i].part];
+
+    if (first->kind != SHARD_COLUMN)
+        return of->forms[first->form];
+    for (; i != NO_PIECE; i = layout->pieces[i].next)
+        n++;
+    return column_form(of, n);
+}
+
+struct change forms_piece(const struct parts *parts, uint32_t unit,
+                          struct form form, uint32_t i)
+{
+    struct change piece = {.piece = NO_PIECE,
+                           .part = i < form.n_last ? form.last : form.part,
+                           .device = parts->of[unit].device,
+                           .range = i / form.n_blocks,
+                           .block = i % form.n_blocks};
+
+    if (form.kind == FORM_REPLICA) {
+        piece.device = i;
+        piece.range = 0;
+    } else if (form.kind == FORM_CUT) {
+        piece.part = parts_of_block(&form, piece.block);
+        if (parts->oracle->row_cut != ROW_CUT_ANY && !form.fills_host)
+            piece.device = piece.block;
+    }
+    return piece;
+}
+
+uint32_t forms_ring_device(const struct parts *parts, struct form form,
+                           const struct change *piece, uint32_t at)
+{
+    const struct cluster *cluster = &parts->problem->cluster;
+    uint32_t n = cluster->n_devices, per_host = cluster_group(cluster);
+    uint32_t apart = form.n_pieces <= n ? form.n_blocks : 1;
+
+    if (form.fills_host)
+        return (at / per_host + piece->range) % (n / per_host) * per_host +
+               piece->block;
+    return (at + piece->block + piece->range * apart) % n;
 }

@@ -3,76 +3,55 @@
 #define NEUROSHARD_SEARCH_CHOICES_H
 
 #include "base/parallel.h"
-#include "core/oracle.h"
 #include "search/tuning.h"
+#include "search/units.h"
 
 /*
- * All that a search can place, priced once. A unit is a table, or all tables of
- * a group. It may be cut in several ways, and a part is one sort of piece that
- * comes of it: the whole, a number of columns, a block of rows, a block of rows
- * of a range of columns, a replica. Pieces that are alike are one part,
- * whatever their number and wherever they stand.
+ * All that a search can place, priced once. A unit may be cut in several ways,
+ * its forms, and a part is one sort of piece that comes of them: the whole, a
+ * number of columns, a block of rows, a block of rows of a range of columns, a
+ * replica. Pieces that are alike are one part, whatever their number and
+ * wherever they stand.
  *
  * Column pieces may have any width that is a multiple of the unit's quantum:
  * four columns, or more where a table is so wide or a list so long that all
  * widths would be too many.
  */
 
-struct unit {
-    const uint32_t *tables; /* [n_tables], indices into the problem */
-    uint32_t n_tables;
-    int64_t device; /* pin, or -1 */
-};
-
-/* In the problem's canonical order: a permuted list is searched alike. */
-struct units {
-    const struct problem *problem; /* not owned */
-    const struct oracle *oracle;   /* not owned */
-    struct unit *units;            /* [n_units] */
-    uint32_t n_units;
-    uint64_t *room_bytes;     /* [R]: memory less reserve */
-    uint64_t most_room_bytes; /* the largest of them */
-};
-
-/* Everything lives in the arena. ERR_INPUT where a group is pinned to two
- * devices. */
-int units_collect(struct units *units, const struct problem *problem,
-                  const struct oracle *oracle, struct arena *arena,
-                  struct err *err) MUST_CHECK;
-
 #define NO_PART UINT32_MAX
 
 struct part {
     uint32_t unit;
+    uint32_t form; /* in its unit's, that it is a piece of; of columns the first
+                      such */
     enum shard_kind kind;
     uint32_t width;             /* columns; the first table's of a group */
     uint64_t row_begin, n_rows; /* likewise; a block's is that of the first */
-    uint32_t block;             /* which of its cut's, a block's likewise */
+    uint32_t block;             /* which of its form's, a block's likewise */
     uint32_t col_begin;         /* of a block that stands, else 0 */
     bool stands;    /* a block that is so in the plan to be replaced:
                        rows and columns begin where they say */
     uint64_t bytes; /* by the problem's memory model */
 };
 
-/* Rows in equal blocks, the last one shorter, of each of n_ranges equal column
- * ranges: parts `block` and `last`. Or, where they stand, blocks of any rows
- * and columns, n_blocks of one range: parts `block` to `last`. */
-struct cut {
-    uint32_t n_blocks, n_ranges;
-    uint32_t block, last; /* parts */
-    bool fills_host;      /* its blocks are those of one host's devices */
-    bool stands;
-};
-
-/* A way to cut a unit: what a start or a new cut chooses from. Whole; 2, 3 ...
- * even column pieces; a replica on each device; rows and grids. */
+/*
+ * A way to cut a unit, a sharding option: what a start or a new cut chooses
+ * from. Whole; 2, 3 ... even column ranges; a replica on each device; row
+ * blocks, perhaps of column ranges. Pieces go range by range, and all are of
+ * one part but for n_last of them: of row blocks the last of each range, which
+ * is shorter; of columns the first ranges, which are a quantum wider. Or, where
+ * they stand, blocks of any rows and columns, n_blocks of one range: parts
+ * `part` to `last`. Uneven widths come of later changes.
+ */
 enum form_kind { FORM_WHOLE, FORM_COLUMNS, FORM_REPLICA, FORM_CUT };
 
 struct form {
     enum form_kind kind;
-    uint32_t n; /* pieces, or of FORM_CUT: index in parts->cuts */
-    uint32_t n_pieces;
-    uint64_t peak_bytes; /* of the largest */
+    uint32_t n_blocks, n_ranges, n_pieces;
+    uint32_t part, last, n_last; /* parts, and how many pieces of `last` */
+    bool fills_host; /* row blocks are those of one host's devices, in order */
+    bool stands;
+    uint64_t peak_bytes; /* of the largest piece */
     double bytes;        /* of all of them */
     double load_ms;      /* its pieces alone, added up */
     double peak_ms;      /* the dearest of them */
@@ -88,8 +67,9 @@ struct part_unit {
     uint32_t columns; /* part of one quantum; n quanta are `n - 1` further;
                          NO_PART where columns may not be cut */
     uint32_t replica; /* part, or NO_PART */
-    uint32_t first_cut, n_cuts;
-    struct form *forms; /* [n_forms]: search/forms.h */
+    uint32_t device;  /* all its pieces': its pin, or the only one there is;
+                         else NO_PIECE */
+    struct form *forms; /* [n_forms] */
     uint32_t n_forms;
 };
 
@@ -108,8 +88,8 @@ struct parts {
                                     sets another */
     struct part_unit *of;        /* [n_units] */
     uint32_t n_units;
-    struct cut *cuts;
-    uint32_t n_cuts;
+    struct form *forms; /* [n_forms] */
+    uint32_t n_forms;
     struct part *parts; /* [n_parts] */
     uint32_t n_parts;
     double *vectors;  /* [n_parts][oracle->width]; NULL where not priced */
@@ -172,15 +152,15 @@ static inline uint32_t parts_quanta(const struct parts *parts, uint32_t part)
     return parts->parts[part].width /
            parts->of[parts->parts[part].unit].quantum;
 }
-/* The part of block b of one of the cut's ranges. */
-static inline uint32_t parts_of_block(const struct cut *cut, uint32_t b)
+/* The part of row block b of one of the form's ranges. */
+static inline uint32_t parts_of_block(const struct form *cut, uint32_t b)
 {
     if (cut->stands)
-        return cut->block + b;
-    return b + 1 == cut->n_blocks ? cut->last : cut->block;
+        return cut->part + b;
+    return b + 1 == cut->n_blocks ? cut->last : cut->part;
 }
-/* The cut that a row block is of; NULL for other parts. */
-const struct cut *parts_cut_of(const struct parts *parts, uint32_t part);
+/* The form that a row block is of; NULL for other parts. */
+const struct form *parts_cut_of(const struct parts *parts, uint32_t part);
 /* Rows and columns of a piece of such a part: block and range as in struct
  * piece. */
 void parts_place_block(struct shard *shard, const struct part *part,
@@ -189,5 +169,24 @@ void parts_place_block(struct shard *shard, const struct part *part,
  * replica, nor a piece of a pinned unit, nor a row block where the oracle asks
  * for whole hosts. */
 bool parts_can_move(const struct parts *parts, uint32_t part);
+
+/* One at random. There are many ways to cut, but one to leave whole and one to
+ * replicate, which are drawn more often. */
+struct form forms_draw(const struct parts *parts, uint32_t unit,
+                       struct rng *rng);
+/* The form that comes nearest to how the unit is cut now (search/state.h). */
+struct layout;
+struct form forms_now(const struct layout *layout, uint32_t unit);
+
+/* Piece i of a form: its part, range and block. The device is that of its unit,
+ * that of a replica, of a row cut over all devices where the oracle asks for
+ * it, else NO_PIECE. The blocks of a cut that fills a host are left open too:
+ * block b goes on device b of any one host. */
+struct change forms_piece(const struct parts *parts, uint32_t unit,
+                          struct form form, uint32_t i);
+/* Where an open piece of a form goes: devices in a ring from `at` on, or hosts,
+ * and what is of one row block apart. */
+uint32_t forms_ring_device(const struct parts *parts, struct form form,
+                           const struct change *piece, uint32_t at);
 
 #endif

@@ -468,7 +468,7 @@ static void choose_names(struct naming *naming)
 /* Blocks that fill a host go with the host. */
 static void rename_piece(const struct naming *naming, struct change *piece)
 {
-    const struct cut *cut = parts_cut_of(naming->parts, piece->part);
+    const struct form *cut = parts_cut_of(naming->parts, piece->part);
     uint32_t per_host = naming->per_host, name = naming->name[piece->device];
 
     if (parts_can_move(naming->parts, piece->part))

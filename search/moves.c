@@ -394,8 +394,8 @@ static void take_devices(struct draw *draw, uint32_t first_change,
 static void put_pieces(struct draw *draw, struct form form)
 {
     const bool is_cut = form.kind == FORM_CUT;
-    const bool fills_host = forms_fills_host(draw->parts, form);
-    const uint32_t n_blocks = is_cut ? draw->parts->cuts[form.n].n_blocks : 0;
+    const bool fills_host = form.fills_host;
+    const uint32_t n_blocks = form.n_blocks;
     const uint32_t first = draw->trial->n_changes;
     uint32_t host = 0;
 

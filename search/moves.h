@@ -2,7 +2,6 @@
 #ifndef NEUROSHARD_SEARCH_MOVES_H
 #define NEUROSHARD_SEARCH_MOVES_H
 
-#include "search/forms.h"
 #include "search/trial.h"
 
 /*

@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "base/interrupt.h"
-#include "search/forms.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -71,15 +70,16 @@ static struct form choose_form(const struct parts *parts, uint32_t unit,
                                const struct build_options *options,
                                uint32_t n_replicas)
 {
-    uint32_t n = forms_count(parts, unit), n_left;
+    const struct part_unit *of = &parts->of[unit];
+    uint32_t n = of->n_forms, n_left;
     double least = INFINITY, least_bad = INFINITY;
-    struct form best = forms_get(parts, unit, 0);
+    struct form best = of->forms[0];
 
     n_left = options->max_replicas > n_replicas
                  ? options->max_replicas - n_replicas
                  : 0;
     for (uint32_t i = 0; i < n; i++) {
-        struct form form = forms_get(parts, unit, i);
+        struct form form = of->forms[i];
         double bad = badness(&form, options);
         double price = form.bytes * options->ms_per_byte;
 
@@ -172,7 +172,7 @@ static void list_pieces(struct builder *builder)
     builder->n = 0;
     for (uint32_t u = 0; u < parts->n_units; u++) {
         struct form form = choose_form(parts, u, builder->options, n_replicas);
-        const bool fills_host = forms_fills_host(parts, form);
+        const bool fills_host = form.fills_host;
 
         if (form.kind == FORM_REPLICA)
             n_replicas += form.n_pieces;
@@ -416,7 +416,8 @@ static uint32_t place_all(struct builder *builder)
               compare_to_place);
     for (uint32_t i = 0; i < builder->n;) {
         struct to_place *piece = &builder->list[i];
-        const struct cut *cut = parts_cut_of(builder->parts, piece->piece.part);
+        const struct form *cut =
+            parts_cut_of(builder->parts, piece->piece.part);
         uint32_t n = cut && cut->fills_host ? cut->n_blocks : 0;
 
         if (n ? !place_on_host(builder, piece, n)

@@ -51,7 +51,7 @@ static int check_piece(const struct layout *layout, uint32_t unit, uint32_t i,
 {
     const struct parts *parts = layout->parts;
     const struct piece *piece = &layout->pieces[i];
-    const struct cut *cut;
+    const struct form *cut;
 
     if (piece->part >= parts->n_parts || parts->parts[piece->part].unit != unit)
         return wrong("the part of a piece is of its unit", i, err);

@@ -107,12 +107,12 @@ static void plain_move(struct plain *plain, uint32_t u, uint32_t i, uint32_t to)
 static struct form plain_even_form(const struct plain *plain, uint32_t u,
                                    double peak_ms)
 {
-    struct form form = forms_get(plain->parts, u, 0);
+    struct form form = plain->parts->of[u].forms[0];
 
-    for (uint32_t k = 1; k < forms_count(plain->parts, u); k++)
+    for (uint32_t k = 1; k < plain->parts->of[u].n_forms; k++)
         if (form.peak_ms > peak_ms &&
-            forms_get(plain->parts, u, k).kind == FORM_COLUMNS)
-            form = forms_get(plain->parts, u, k);
+            plain->parts->of[u].forms[k].kind == FORM_COLUMNS)
+            form = plain->parts->of[u].forms[k];
     return form;
 }
 
@@ -171,8 +171,8 @@ static void plain_propose(struct plain *plain, const uint32_t *units,
         break;
     default:
         plain_set_form(plain, units[0],
-                       forms_get(parts, units[0],
-                                 rng_draw(rng, forms_count(parts, units[0]))),
+                       parts->of[units[0]]
+                           .forms[rng_draw(rng, parts->of[units[0]].n_forms)],
                        any);
     }
 }
@@ -229,7 +229,7 @@ static double plain_solve(struct snapshot *best, const struct parts *parts,
     plain.terms = ARENA_NEW(arena, double, n_devices *ORACLE_MAX_TERMS);
     plain.bytes = ARENA_NEW(arena, double, n_devices);
     for (uint32_t u = 0; u < parts->n_units; u++)
-        mean_ms += forms_get(parts, u, 0).load_ms / n_devices;
+        mean_ms += parts->of[u].forms[0].load_ms / n_devices;
     plain_longest_first(&plain, mean_ms);
     now = least = plain_energy(&plain);
     plain_save(&plain, best);

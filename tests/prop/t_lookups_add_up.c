@@ -193,19 +193,20 @@ static void try_parts(struct tally *tally, struct scene *scene,
         return;
     }
     of = &parts.of[0];
-    for (uint32_t c = 0; c < of->n_cuts; c++) {
-        const struct cut *cut = &parts.cuts[of->first_cut + c];
+    for (uint32_t i = 0; i < of->n_forms; i++) {
+        const struct form *cut = &of->forms[i];
         const struct cluster *cluster = &scene->problem.cluster;
         uint32_t host = (uint32_t)rng_below(rng, cluster->n_devices /
                                                      cluster->devices_per_host);
 
-        if (scene->table.dim / cut->n_ranges >= MIN_COLUMNS)
+        if (cut->kind == FORM_CUT &&
+            scene->table.dim / cut->n_ranges >= MIN_COLUMNS)
             add_share(
                 tally,
                 share_of_blocks(
                     scene, meter,
                     cut->fills_host ? host * cluster->devices_per_host : 0,
-                    parts.parts[cut->block].n_rows, cut->n_ranges));
+                    parts.parts[cut->part].n_rows, cut->n_ranges));
     }
     if (of->columns != NO_PART)
         add_share(tally, share_of_columns(

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/search.h"
 
-#include "search/forms.h"
+#include "search/choices.h"
 #include "search/state_check.h"
 #include "tests/judge.h"
 #include "tests/tap.h"
@@ -240,8 +240,8 @@ static void check_forms(void)
     ok(!rc, "parts: %s", err.msg);
     if (rc)
         return;
-    for (uint32_t i = 0; i < forms_count(&parts, 0); i++) {
-        struct form form = forms_get(&parts, 0, i);
+    for (uint32_t i = 0; i < parts.n_forms; i++) {
+        struct form form = parts.forms[i];
         double elements = 0;
 
         for (uint32_t k = 0; k < form.n_pieces; k++) {
@@ -255,8 +255,7 @@ static void check_forms(void)
         if (elements != 1600)
             ok(0, "form %u has %g elements", i, elements);
     }
-    ok(forms_count(&parts, 0) >= 8, "%u ways to cut a table",
-       forms_count(&parts, 0));
+    ok(parts.n_forms >= 8, "%u ways to cut a table", parts.n_forms);
     arena_release(&arena);
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/moves.h"
 
-#include "search/forms.h"
 #include "search/state_check.h"
 #include "search/trial.h"
 #include "tests/unit/search/scene.h"
@@ -41,12 +40,11 @@ static void rebuild_some(struct site *site, bool pours)
         order[i] = i;
     rng_shuffle(&site->rng, order, SCENE_TABLES);
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t n_forms = forms_count(&site->scene.parts, order[i]);
+        const struct part_unit *of = &site->scene.parts.of[order[i]];
 
         units[i].unit = order[i];
-        units[i].form = pours ? (struct form){.kind = FORM_WHOLE, .n = 1}
-                              : forms_get(&site->scene.parts, order[i],
-                                          rng_draw(&site->rng, n_forms));
+        units[i].form =
+            of->forms[pours ? 0 : rng_draw(&site->rng, of->n_forms)];
     }
     trial_clear(&site->tryout.trial);
     rebuild(&site->tryout.trial, &site->tryout.layout, units, n, &site->rng);
@@ -171,13 +169,12 @@ static void check_hosts(void)
         propose(&tryout->trial, &tryout->layout, &standing.rng);
         if (tryout->trial.n_changes && isfinite(tryout_price(tryout)))
             layout_commit(&tryout->layout, &tryout->trial);
-        unit.form = forms_get(parts, 0, i % forms_count(parts, 0));
-        if (!forms_fills_host(parts, unit.form) ||
-            parts->cuts[unit.form.n].n_ranges > 3)
+        unit.form = parts->of[0].forms[i % parts->of[0].n_forms];
+        if (!unit.form.fills_host || unit.form.n_ranges > 3)
             continue;
         trial_clear(&tryout->trial);
         rebuild(&tryout->trial, &tryout->layout, &unit, 1, &standing.rng);
-        n_grids += parts->cuts[unit.form.n].n_ranges > 1;
+        n_grids += unit.form.n_ranges > 1;
         n_wrong += has_two(&tryout->trial);
     }
     ok(n_grids > 50 && !n_wrong, "of %u grids the pieces of %u meet", n_grids,
