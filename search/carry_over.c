@@ -8,7 +8,6 @@
 
 struct starter {
     const struct parts *parts;
-    const struct homes *homes;
     struct tryout tryout;
     struct ranked *by_load; /* [R]: devices, the least loaded first */
 };
@@ -90,7 +89,7 @@ static bool as_cut(struct snapshot *out, const struct starter *starter,
         if (form->kind != FORM_CUT || !as_blocks(&next, starter, form, old) ||
             has_meeting(&next, parts))
             continue;
-        bytes = homes_unit_bytes(starter->homes, parts, next.pieces, next.n);
+        bytes = homes_unit_bytes(parts, &next);
         if (bytes >= least)
             continue;
         least = bytes;
@@ -108,7 +107,7 @@ static bool as_before(struct snapshot *out, const struct starter *starter,
     const struct parts *parts = starter->parts;
     const struct part_unit *of = &parts->of[unit];
     const struct table_pieces *old =
-        &starter->homes->standing[of->unit->tables[0]];
+        &parts->homes->standing[of->unit->tables[0]];
     bool is_replica = old->n && shard_is_replica(old->pieces[0].kind);
 
     out->n = 0;
@@ -276,10 +275,9 @@ static void place_units(struct starter *starter, struct snapshot *out)
     mem_free(is_anew);
 }
 
-void carry_over(struct snapshot *out, const struct parts *parts,
-                const struct homes *homes)
+void carry_over(struct snapshot *out, const struct parts *parts)
 {
-    struct starter starter = {.parts = parts, .homes = homes};
+    struct starter starter = {.parts = parts};
 
     tryout_init(&starter.tryout, parts);
     starter.tryout.layout.is_partial = true;

@@ -5,9 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An exchange of names must gain more than rounding. */
-#define LEAST_GAIN (1 + 1e-9)
-
 /* Grows and shrinks all tables in place, and joins pieces that meet. */
 static void stand(struct homes *homes, const struct problem *problem,
                   size_t n_shards, struct arena *arena)
@@ -186,56 +183,29 @@ void homes_order(const struct homes *homes, uint32_t table,
 
 /* --- bytes --- */
 
-static uint64_t table_bytes(const struct homes *homes,
-                            const struct parts *parts, uint32_t table,
-                            const struct change *pieces, uint32_t n)
+uint64_t homes_unit_bytes(const struct parts *parts,
+                          const struct snapshot *unit)
 {
-    enum shard_kind kind = parts->parts[pieces[0].part].kind;
-    struct column_piece *order = mem_alloc(n, sizeof(*order));
-    struct shard *shards = mem_alloc(n, sizeof(*shards));
-    struct table_pieces after = {&parts->problem->tables[table], shards, n,
-                                 parts->n_devices,
-                                 parts->problem->dense_optimizer};
-    struct moved_bytes bytes;
-    uint32_t col = 0;
-
-    for (uint32_t i = 0; i < n; i++)
-        order[i] = (struct column_piece){parts->parts[pieces[i].part].width,
-                                         pieces[i].device, i};
-    if (kind == SHARD_COLUMN)
-        homes_order(homes, table, order, n);
-    for (uint32_t i = 0; i < n; i++) {
-        const struct change *piece = &pieces[order[i].idx];
-
-        shards[i] = shard_whole(parts->problem, table, piece->device);
-        shards[i].kind = kind;
-        if (shard_cuts_rows(kind))
-            parts_place_block(&shards[i], &parts->parts[piece->part],
-                              piece->range, piece->block);
-        if (kind == SHARD_COLUMN) {
-            shards[i].col_begin = col;
-            shards[i].col_end = col += order[i].width;
-        }
-    }
-    table_moves_count(&bytes, &homes->before[table], &after);
-    mem_free(shards);
-    mem_free(order);
-    return bytes.moved;
-}
-
-uint64_t homes_unit_bytes(const struct homes *homes, const struct parts *parts,
-                          const struct change *pieces, uint32_t n)
-{
-    const struct unit *unit;
+    struct plan plan;
+    struct arena arena;
     uint64_t bytes = 0;
 
-    if (!n)
-        return 0;
-    unit = parts->of[parts->parts[pieces[0].part].unit].unit;
-    for (uint32_t k = 0; k < unit->n_tables; k++)
-        if (homes->before[unit->tables[k]].table)
-            bytes = saturating_add(
-                bytes, table_bytes(homes, parts, unit->tables[k], pieces, n));
+    arena_init(&arena);
+    snapshot_to_plan(unit, parts, &plan, &arena);
+    for (size_t i = 0; i < plan.n_shards; i += unit->n) {
+        uint32_t table = plan.shards[i].table;
+        const struct table_pieces *before = &parts->homes->before[table];
+        struct table_pieces after = {&parts->problem->tables[table],
+                                     &plan.shards[i], unit->n, parts->n_devices,
+                                     parts->problem->dense_optimizer};
+        struct moved_bytes moved;
+
+        if (!before->table)
+            continue;
+        table_moves_count(&moved, before, &after);
+        bytes = saturating_add(bytes, moved.moved);
+    }
+    arena_release(&arena);
     return bytes;
 }
 
@@ -244,18 +214,13 @@ static uint64_t unit_bytes(const struct layout *layout,
                            const struct trial *trial, uint32_t unit)
 {
     struct unit_walk walk = unit_walk_from(layout, unit, 0);
-    uint32_t capacity = trial->n_changes, n = 0;
-    struct change *pieces;
+    struct snapshot then = {0};
     uint64_t bytes;
 
-    for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
-         i = layout->pieces[i].next)
-        capacity++;
-    pieces = mem_alloc(capacity, sizeof(*pieces));
     while (trial_walk(&walk, trial, layout))
-        pieces[n++] = walk.piece;
-    bytes = homes_unit_bytes(layout->parts->homes, layout->parts, pieces, n);
-    mem_free(pieces);
+        snapshot_add(&then, walk.piece);
+    bytes = homes_unit_bytes(layout->parts, &then);
+    snapshot_release(&then);
     return bytes;
 }
 
@@ -308,90 +273,81 @@ void homes_count_trial(struct trial *trial, const struct layout *layout)
 /* One row after the other finds its column along a path of least reduced cost;
  * potentials keep all reduced costs at 0 or more. Column n is where the path
  * of a new row begins. */
-struct assigning {
-    const double *value;
-    uint32_t n;
-    double *of_row, *of_column, *least; /* [n + 1] */
-    uint32_t *row_at, *way;             /* [n + 1]: of columns */
-    bool *is_seen;                      /* [n + 1] */
+struct column {
+    double potential, least; /* the least cost of a path to it so far */
+    uint32_t row, way;       /* whose it is, or NO_ROW; the column before */
+    bool is_seen;
 };
 
 #define NO_ROW UINT32_MAX
 
-/* Grows the tree by the nearest column; returns it. */
-static uint32_t nearest_column(struct assigning *a, uint32_t column)
+/* Grows the tree by the column that is nearest to one of it; returns it. */
+static uint32_t nearest_column(struct column *columns, uint32_t n,
+                               double *of_row, const double *value,
+                               uint32_t from)
 {
-    uint32_t row = a->row_at[column], next = a->n;
+    const uint32_t row = columns[from].row;
+    uint32_t next = n;
     double delta = INFINITY;
 
-    a->is_seen[column] = true;
-    for (uint32_t c = 0; c < a->n; c++) {
-        double cost;
+    columns[from].is_seen = true;
+    for (uint32_t c = 0; c < n; c++) {
+        struct column *column = &columns[c];
+        double cost = -value[c] - of_row[row] - column->potential;
 
-        if (a->is_seen[c])
+        if (column->is_seen)
             continue;
-        cost = -a->value[(size_t)row * a->n + c] - a->of_row[row] -
-               a->of_column[c];
-        if (cost < a->least[c]) {
-            a->least[c] = cost;
-            a->way[c] = column;
+        if (cost < column->least) {
+            column->least = cost;
+            column->way = from;
         }
-        if (a->least[c] < delta) {
-            delta = a->least[c];
+        if (column->least < delta) {
+            delta = column->least;
             next = c;
         }
     }
-    for (uint32_t c = 0; c <= a->n; c++)
-        if (a->is_seen[c]) {
-            a->of_row[a->row_at[c]] += delta;
-            a->of_column[c] -= delta;
+    for (uint32_t c = 0; c <= n; c++)
+        if (columns[c].is_seen) {
+            of_row[columns[c].row] += delta;
+            columns[c].potential -= delta;
         } else {
-            a->least[c] -= delta;
+            columns[c].least -= delta;
         }
     return next;
 }
 
-static void assign_row(struct assigning *a, uint32_t row)
+double assign_best(uint32_t *column_of, const double *value, size_t stride,
+                   uint32_t n)
 {
-    uint32_t column = a->n;
+    struct column *columns = mem_alloc(n + 1, sizeof(*columns));
+    double *of_row = mem_alloc(n, sizeof(*of_row)), sum = 0;
+    uint32_t c;
 
-    for (uint32_t c = 0; c <= a->n; c++) {
-        a->least[c] = INFINITY;
-        a->is_seen[c] = false;
+    for (c = 0; c <= n; c++)
+        columns[c].row = NO_ROW;
+    for (uint32_t row = 0; row < n; row++) {
+        for (c = 0; c <= n; c++) {
+            columns[c].least = INFINITY;
+            columns[c].is_seen = false;
+        }
+        columns[n].row = row;
+        for (c = n; columns[c].row != NO_ROW;)
+            c = nearest_column(columns, n, of_row,
+                               value + columns[c].row * stride, c);
+        for (; c != n; c = columns[c].way)
+            columns[c].row = columns[columns[c].way].row;
     }
-    a->row_at[a->n] = row;
-    while (a->row_at[column] != NO_ROW)
-        column = nearest_column(a, column);
-    while (column != a->n) {
-        a->row_at[column] = a->row_at[a->way[column]];
-        column = a->way[column];
+    for (c = 0; c < n; c++) {
+        column_of[columns[c].row] = c;
+        sum += value[columns[c].row * stride + c];
     }
-}
-
-void assign_best(uint32_t *column_of, const double *value, uint32_t n)
-{
-    struct assigning a = {.value = value, .n = n};
-    struct arena arena;
-
-    arena_init(&arena);
-    a.of_row = ARENA_NEW(&arena, double, n + 1);
-    a.of_column = ARENA_NEW(&arena, double, n + 1);
-    a.least = ARENA_NEW(&arena, double, n + 1);
-    a.row_at = ARENA_NEW(&arena, uint32_t, n + 1);
-    a.way = ARENA_NEW(&arena, uint32_t, n + 1);
-    a.is_seen = ARENA_NEW(&arena, bool, n + 1);
-    for (uint32_t c = 0; c <= n; c++)
-        a.row_at[c] = NO_ROW;
-    for (uint32_t row = 0; row < n; row++)
-        assign_row(&a, row);
-    for (uint32_t c = 0; c < n; c++)
-        column_of[a.row_at[c]] = c;
-    arena_release(&arena);
+    mem_free(columns);
+    mem_free(of_row);
+    return sum;
 }
 
 struct naming {
     const struct parts *parts;
-    const struct homes *homes;
     uint32_t n_gpus, per_host, n_hosts;
     double *kept; /* [n_gpus][n_gpus]: bytes that GPU `row` of the layout finds
                      on GPU `column` */
@@ -407,7 +363,7 @@ static void add_kept(struct naming *naming, const struct change *piece)
 
     for (uint32_t k = 0; k < unit->n_tables; k++) {
         const struct table_pieces *before =
-            &naming->homes->before[unit->tables[k]];
+            &naming->parts->homes->before[unit->tables[k]];
 
         for (size_t i = 0; i < before->n && before->table; i++) {
             const struct shard *old = &before->pieces[i];
@@ -429,18 +385,10 @@ static void add_kept(struct naming *naming, const struct change *piece)
 static double match_hosts(const struct naming *naming, uint32_t a, uint32_t b,
                           uint32_t *column_of)
 {
-    uint32_t n = naming->per_host;
-    double *value = mem_alloc((size_t)n * n, sizeof(double)), sum = 0;
+    const size_t n = naming->per_host, stride = naming->n_gpus;
 
-    for (uint32_t i = 0; i < n; i++)
-        memcpy(value + (size_t)i * n,
-               naming->kept + (size_t)(a * n + i) * naming->n_gpus + b * n,
-               n * sizeof(double));
-    assign_best(column_of, value, n);
-    for (uint32_t i = 0; i < n; i++)
-        sum += value[(size_t)i * n + column_of[i]];
-    mem_free(value);
-    return sum;
+    return assign_best(column_of, naming->kept + a * n * stride + b * n, stride,
+                       naming->per_host);
 }
 
 static void choose_names(struct naming *naming)
@@ -448,21 +396,20 @@ static void choose_names(struct naming *naming)
     uint32_t n = naming->n_hosts, per_host = naming->per_host;
     double *value = mem_alloc((size_t)n * n, sizeof(double));
     uint32_t *host_of = mem_alloc(n, sizeof(*host_of));
-    uint32_t *column_of = mem_alloc(per_host, sizeof(*column_of));
 
     for (uint32_t a = 0; a < n; a++)
         for (uint32_t b = 0; b < n; b++)
-            value[(size_t)a * n + b] = match_hosts(naming, a, b, column_of);
-    assign_best(host_of, value, n);
+            value[(size_t)a * n + b] = match_hosts(naming, a, b, naming->name);
+    (void)assign_best(host_of, value, n, n);
     for (uint32_t a = 0; a < n; a++) {
-        (void)match_hosts(naming, a, host_of[a], column_of);
+        uint32_t *name = naming->name + (size_t)a * per_host;
+
+        (void)match_hosts(naming, a, host_of[a], name);
         for (uint32_t i = 0; i < per_host; i++)
-            naming->name[a * per_host + i] =
-                host_of[a] * per_host + column_of[i];
+            name[i] += host_of[a] * per_host;
     }
     mem_free(value);
     mem_free(host_of);
-    mem_free(column_of);
 }
 
 /* Blocks that fill a host go with the host. */
@@ -477,12 +424,10 @@ static void rename_piece(const struct naming *naming, struct change *piece)
         piece->device = name / per_host * per_host + piece->device % per_host;
 }
 
-void rename_gpus(struct snapshot *snapshot, const struct parts *parts,
-                 const struct homes *homes)
+void rename_gpus(struct snapshot *snapshot, const struct parts *parts)
 {
     const struct cluster *cluster = &parts->problem->cluster;
     struct naming naming = {.parts = parts,
-                            .homes = homes,
                             .n_gpus = cluster->n_devices,
                             .per_host = cluster_group(cluster)};
     size_t n = naming.n_gpus;

@@ -54,9 +54,9 @@ struct column_piece {
 void homes_order(const struct homes *homes, uint32_t table,
                  struct column_piece *pieces, uint32_t n);
 
-/* What a unit of these pieces moves. */
-uint64_t homes_unit_bytes(const struct homes *homes, const struct parts *parts,
-                          const struct change *pieces, uint32_t n);
+/* What a unit of these pieces moves: the plan that they come to tells. */
+uint64_t homes_unit_bytes(const struct parts *parts,
+                          const struct snapshot *unit);
 
 /* Counts what all units move. */
 void homes_count_layout(struct layout *layout);
@@ -80,23 +80,23 @@ double homes_excess(const struct layout *layout, uint64_t moved_bytes);
  * or so many hosts.
  */
 #define RENAME_MAX_GPUS 1024u
-void rename_gpus(struct snapshot *snapshot, const struct parts *parts,
-                 const struct homes *homes);
+void rename_gpus(struct snapshot *snapshot, const struct parts *parts);
 
 /* The assignment of n rows to n columns, column_of[n], of the largest sum of
- * value[n][n]; the first of equals. */
-void assign_best(uint32_t *column_of, const double *value, uint32_t n);
+ * value[row * stride + column]; the first of equals. Returns the sum. */
+double assign_best(uint32_t *column_of, const double *value, size_t stride,
+                   uint32_t n);
 
 /*
- * The layout nearest to an old plan: pieces stay on their device where it still
- * exists and the table can be cut so. Pieces whose device is gone go, dearest
- * first, to the least loaded device that has room and where they meet no other
- * (search/trial.h); then tables that are new, or cannot stay as they are, each
- * in the form and on the devices that cost least beside all others and keep the
- * limits. It may exceed the memory, and the limit on movement.
+ * The layout nearest to the plan that parts->homes are of: pieces stay on their
+ * device where it still exists and the table can be cut so. Pieces whose device
+ * is gone go, dearest first, to the least loaded device that has room and where
+ * they meet no other (search/trial.h); then tables that are new, or cannot stay
+ * as they are, each in the form and on the devices that cost least beside all
+ * others and keep the limits. It may exceed the memory, and the limit on
+ * movement.
  */
-void carry_over(struct snapshot *out, const struct parts *parts,
-                const struct homes *homes);
+void carry_over(struct snapshot *out, const struct parts *parts);
 
 /*
  * What search_replan finds, and how it goes about it.

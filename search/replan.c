@@ -357,6 +357,7 @@ static int find_free(struct replan *replan, const struct problem *problem,
 {
     struct plan other = {.problem = *problem};
     struct search_options options = *replan->options;
+    struct parts there_parts = replan->parts;
     struct snapshot free_plan = {0};
     struct homes there;
 
@@ -369,9 +370,10 @@ static int find_free(struct replan *replan, const struct problem *problem,
     }
     replan->n_priced += other.n_evaluations;
     homes_init(&there, problem, &other, replan->scratch);
-    carry_over(&free_plan, &replan->parts, &there);
+    there_parts.homes = &there;
+    carry_over(&free_plan, &there_parts);
     offer(replan, &free_plan);
-    rename_gpus(&free_plan, &replan->parts, &replan->homes);
+    rename_gpus(&free_plan, &replan->parts);
     offer(replan, &free_plan);
     snapshot_release(&free_plan);
     return 0;
@@ -383,7 +385,7 @@ static int find(struct replan *replan, const struct problem *problem,
     const struct layout *layout = &replan->tryout.layout;
     struct err no_plan = {0};
 
-    carry_over(&replan->nearest, &replan->parts, &replan->homes);
+    carry_over(&replan->nearest, &replan->parts);
     homes_settle(&replan->homes, &replan->parts, &replan->nearest,
                  replan->scratch);
     snapshot_load(&replan->nearest, &replan->tryout.layout);

@@ -89,7 +89,7 @@ static void standing_open(struct standing *standing, uint64_t seed,
     ok(!parts_init(&standing->parts, &standing->problem, &standing->oracle.base,
                    &standing->homes, NULL, &standing->arena, &err),
        "a problem: %s", err.msg);
-    carry_over(&standing->nearest, &standing->parts, &standing->homes);
+    carry_over(&standing->nearest, &standing->parts);
     homes_settle(&standing->homes, &standing->parts, &standing->nearest,
                  &standing->arena);
     tryout_init(&standing->tryout, &standing->parts);

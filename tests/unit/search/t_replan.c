@@ -375,17 +375,17 @@ static void check_assignment(void)
     rng_init(&rng, 3, 0);
     for (unsigned i = 0; i < 300; i++) {
         uint32_t n = 1 + i % 6, column_of[6];
-        double value[36], sum = 0;
+        double value[36], sum = 0, said;
         unsigned used = 0;
 
         for (uint32_t k = 0; k < n * n; k++)
             value[k] = (double)rng_below(&rng, 10);
-        assign_best(column_of, value, n);
+        said = assign_best(column_of, value, n, n);
         for (uint32_t row = 0; row < n; row++) {
             sum += value[row * n + column_of[row]];
             used |= 1u << column_of[row];
         }
-        n_wrong += used != (1u << n) - 1 ||
+        n_wrong += used != (1u << n) - 1 || said != sum ||
                    fabs(sum - best_sum(value, n, 0, 0)) > 1e-9;
     }
     is_i64((int64_t)n_wrong, 0, "assignments are the best of all permutations");
