@@ -183,8 +183,8 @@ void homes_order(const struct homes *homes, uint32_t table,
 
 /* --- bytes --- */
 
-uint64_t homes_unit_bytes(const struct parts *parts,
-                          const struct snapshot *unit)
+/* What a unit of these pieces moves: the plan that they come to tells. */
+static uint64_t bytes_of(const struct parts *parts, const struct snapshot *unit)
 {
     struct plan plan;
     struct arena arena;
@@ -219,7 +219,7 @@ static uint64_t unit_bytes(const struct layout *layout,
 
     while (trial_walk(&walk, trial, layout))
         snapshot_add(&then, walk.piece);
-    bytes = homes_unit_bytes(layout->parts, &then);
+    bytes = bytes_of(layout->parts, &then);
     snapshot_release(&then);
     return bytes;
 }

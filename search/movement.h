@@ -54,10 +54,6 @@ struct column_piece {
 void homes_order(const struct homes *homes, uint32_t table,
                  struct column_piece *pieces, uint32_t n);
 
-/* What a unit of these pieces moves: the plan that they come to tells. */
-uint64_t homes_unit_bytes(const struct parts *parts,
-                          const struct snapshot *unit);
-
 /* Counts what all units move. */
 void homes_count_layout(struct layout *layout);
 /* Counts what the units move that the trial changes, and adds to its excess
@@ -89,11 +85,10 @@ double assign_best(uint32_t *column_of, const double *value, size_t stride,
 
 /*
  * The layout nearest to the plan that parts->homes are of: pieces stay on their
- * device where it still exists and the table can be cut so. Pieces whose device
- * is gone go, dearest first, to the least loaded device that has room and where
- * they meet no other (search/trial.h); then tables that are new, or cannot stay
- * as they are, each in the form and on the devices that cost least beside all
- * others and keep the limits. It may exceed the memory, and the limit on
+ * device where it still exists and the table can be cut so. Then come, dearest
+ * first, pieces whose device is gone, on the device, and tables that are new or
+ * cannot stay as they are, in the form (rebuild), that exceeds least and then
+ * costs least beside all others. It may exceed the memory, and the limit on
  * movement.
  */
 void carry_over(struct snapshot *out, const struct parts *parts);
