@@ -38,18 +38,16 @@ struct toll {
     double ms, bytes, peak_ms, everywhere_ms;
 };
 
-/* A way to tile a table with pieces of 4, 8 ... columns, each of n_blocks row
- * blocks: tolls[w] of all blocks of w + 1 steps. */
+/* A way to tile a unit's n_steps columns of four, from pieces of 1, 2 ... n
+ * steps, each of some row blocks: tolls[w] of all blocks of w + 1 steps. Where
+ * a unit is placed as one there is one step and one toll. */
 struct tiling {
     struct toll *tolls; /* [n], in the arena */
-    uint32_t n;
+    uint32_t n, n_steps;
 };
 
-/* Everything there is for a unit: ways to be placed as one, ways to be
- * tiled. */
+/* Everything there is for a unit. */
 struct choices {
-    struct toll *single; /* [n_single] */
-    uint32_t n_single;
     struct tiling *tilings; /* [n_tilings] */
     uint32_t n_tilings;
     struct toll free;     /* the cheapest at free_price without a limit */
@@ -59,21 +57,23 @@ struct choices {
 
 struct proof {
     const struct parts *parts;
+    struct arena *arena;
     struct choices *choices;  /* [n_units] */
     double all_everywhere_ms; /* their sum */
     double free_price;        /* NAN before */
     struct toll *room;        /* of tile */
+    double *vector;           /* of toll_of_shard */
     double room_bytes, n_devices;
 };
 
-static struct toll toll_of_shard(const struct parts *parts,
-                                 const struct shard *shard, double *vector)
+static struct toll toll_of_shard(const struct proof *proof,
+                                 const struct shard *shard)
 {
-    const struct oracle *oracle = parts->oracle;
+    const struct parts *parts = proof->parts;
     double ms;
 
-    oracle->ops->embed(oracle, shard, 1, vector);
-    ms = parts_alone_ms(oracle, vector);
+    parts->oracle->ops->embed(parts->oracle, shard, 1, proof->vector);
+    ms = parts_alone_ms(parts->oracle, proof->vector);
     return (struct toll){ms, (double)shard_memory(parts->problem, shard).total,
                          ms, 0};
 }
@@ -85,76 +85,87 @@ static bool is_everywhere(const struct parts *parts, const struct form *cut)
            cut->n_blocks == parts->n_devices;
 }
 
-/* Blocks of rows (one, all rows, where cut is NULL) at every width. */
-static void add_tiling(struct choices *choices, const struct parts *parts,
-                       uint32_t unit, const struct form *cut, double *vector,
-                       struct arena *arena)
+static struct tiling *add_tiling(const struct proof *proof, uint32_t unit,
+                                 uint32_t n, uint32_t n_steps)
 {
-    const struct part_unit *of = &parts->of[unit];
+    struct choices *choices = &proof->choices[unit];
     struct tiling *tiling = &choices->tilings[choices->n_tilings++];
-    struct shard shard = shard_whole(parts->problem, of->unit->tables[0], 0);
 
-    tiling->n = shard.col_end / TABLE_COLUMN_STEP - 1;
-    tiling->tolls = ARENA_NEW(arena, struct toll, tiling->n);
+    *tiling =
+        (struct tiling){ARENA_NEW(proof->arena, struct toll, n), n, n_steps};
+    return tiling;
+}
+
+/* Blocks of rows (one, all rows, where cut is NULL) at every width. At least
+ * two pieces. */
+static void add_columns(const struct proof *proof, uint32_t unit,
+                        const struct form *cut)
+{
+    const struct parts *parts = proof->parts;
+    struct shard shard =
+        shard_whole(parts->problem, parts->of[unit].unit->tables[0], 0);
+    uint32_t n_steps = shard.col_end / TABLE_COLUMN_STEP;
+    struct tiling *tiling = add_tiling(proof, unit, n_steps - 1, n_steps);
+
     shard.kind = cut ? SHARD_GRID : SHARD_COLUMN;
     if (cut)
         shard.row_end = parts->parts[cut->part].n_rows;
     for (uint32_t w = 0; w < tiling->n; w++) {
-        struct toll *toll = &tiling->tolls[w];
+        struct toll *toll = &tiling->tolls[w], rest;
+        struct shard last;
 
         shard.col_end = (w + 1) * TABLE_COLUMN_STEP;
-        *toll = toll_of_shard(parts, &shard, vector);
-        if (cut) {
-            struct shard last = shard;
-            struct toll rest;
-
-            last.device = parts->parts[cut->last].block;
-            last.row_begin = parts->parts[cut->last].row_begin;
-            last.row_end = last.row_begin + parts->parts[cut->last].n_rows;
-            rest = toll_of_shard(parts, &last, vector);
-            if (is_everywhere(parts, cut))
-                toll->everywhere_ms = fmin(toll->ms, rest.ms);
-            toll->ms = (cut->n_blocks - 1) * toll->ms + rest.ms;
-            toll->bytes = (cut->n_blocks - 1) * toll->bytes + rest.bytes;
-        }
+        *toll = toll_of_shard(proof, &shard);
+        if (!cut)
+            continue;
+        last = shard;
+        last.device = parts->parts[cut->last].block;
+        last.row_begin = parts->parts[cut->last].row_begin;
+        last.row_end = last.row_begin + parts->parts[cut->last].n_rows;
+        rest = toll_of_shard(proof, &last);
+        if (is_everywhere(parts, cut))
+            toll->everywhere_ms = fmin(toll->ms, rest.ms);
+        toll->ms = (cut->n_blocks - 1) * toll->ms + rest.ms;
+        toll->bytes = (cut->n_blocks - 1) * toll->bytes + rest.bytes;
     }
 }
 
-static struct toll toll_of_form(const struct parts *parts,
-                                const struct form *form)
+/* Placed as one. */
+static void add_single(const struct proof *proof, uint32_t unit,
+                       const struct form *form)
 {
-    struct toll toll = {form->load_ms, form->bytes, form->peak_ms, 0};
+    const struct parts *parts = proof->parts;
+    struct toll *toll = add_tiling(proof, unit, 1, 1)->tolls;
 
+    *toll = (struct toll){form->load_ms, form->bytes, form->peak_ms, 0};
     if (form->kind == FORM_REPLICA ||
         (form->kind == FORM_CUT && is_everywhere(parts, form)))
-        toll.everywhere_ms =
+        toll->everywhere_ms =
             fmin(parts->alone_ms[form->part], parts->alone_ms[form->last]);
-    return toll;
 }
 
 /* Even columns are a tiling, and so are those of row blocks: of each number of
  * blocks that there is, the cut into the fewest ranges stands for all. */
-static void collect(struct choices *choices, const struct parts *parts,
-                    uint32_t unit, double *vector, struct arena *arena)
+static void collect(const struct proof *proof, uint32_t unit)
 {
+    const struct parts *parts = proof->parts;
     const struct part_unit *of = &parts->of[unit];
     uint32_t dim = parts->problem->tables[of->unit->tables[0]].dim;
     uint32_t fewest_ranges = of->kinds & SHARD_ROW ? 1 : 2;
 
-    *choices = (struct choices){
-        .single = ARENA_NEW(arena, struct toll, of->n_forms),
-        .tilings = ARENA_NEW(arena, struct tiling, 1 + of->n_forms)};
+    proof->choices[unit].tilings =
+        ARENA_NEW(proof->arena, struct tiling, 1 + 2 * of->n_forms);
     if (of->columns != NO_PART)
-        add_tiling(choices, parts, unit, NULL, vector, arena);
+        add_columns(proof, unit, NULL);
     for (uint32_t i = 0; i < of->n_forms; i++) {
         const struct form *form = &of->forms[i];
 
         if (form->kind != FORM_COLUMNS && form->n_ranges == 1)
-            choices->single[choices->n_single++] = toll_of_form(parts, form);
+            add_single(proof, unit, form);
         if (form->kind == FORM_CUT && form->n_ranges <= fewest_ranges &&
             !form->stands && (of->kinds & SHARD_GRID) &&
             dim % TABLE_COLUMN_STEP == 0 && dim > TABLE_COLUMN_STEP)
-            add_tiling(choices, parts, unit, form, vector, arena);
+            add_columns(proof, unit, form);
     }
 }
 
@@ -163,18 +174,13 @@ static double priced(const struct toll *toll, double price)
     return toll->ms + price * toll->bytes;
 }
 
-/* What a byte costs, and how dear a piece of the unit may be. */
-struct terms_of_trade {
-    double price, limit_ms;
-};
-
-/* The cheapest tiling of n + 1 steps by dynamic programming over the steps:
- * least[i] of i steps. At least two pieces. */
-static struct toll tile(const struct tiling *tiling,
-                        const struct terms_of_trade *terms, struct toll *least)
+/* The cheapest tiling from pieces that are no dearer than the limit, by dynamic
+ * programming over the steps: least[i] of i steps. */
+static struct toll tile(const struct tiling *tiling, double price,
+                        double limit_ms, struct toll *least)
 {
     least[0] = (struct toll){0};
-    for (uint32_t i = 1; i <= tiling->n + 1; i++) {
+    for (uint32_t i = 1; i <= tiling->n_steps; i++) {
         least[i] = (struct toll){.ms = INFINITY};
         for (uint32_t w = 0; w < i && w < tiling->n; w++) {
             const struct toll *toll = &tiling->tolls[w];
@@ -183,29 +189,27 @@ static struct toll tile(const struct tiling *tiling,
                 .bytes = least[i - w - 1].bytes + toll->bytes,
                 .peak_ms = fmax(least[i - w - 1].peak_ms, toll->peak_ms)};
 
-            if (toll->peak_ms <= terms->limit_ms &&
-                priced(&sum, terms->price) < priced(&least[i], terms->price))
+            if (toll->peak_ms <= limit_ms &&
+                priced(&sum, price) < priced(&least[i], price))
                 least[i] = sum;
         }
     }
-    return least[tiling->n + 1];
+    return least[tiling->n_steps];
 }
 
-static struct toll cheapest(const struct choices *choices,
-                            const struct terms_of_trade *terms,
-                            struct toll *room)
+/* What a unit takes at least whose pieces are no dearer than the limit; a byte
+ * costs the price. */
+static struct toll cheapest(const struct proof *proof, uint32_t unit,
+                            double price, double limit_ms)
 {
+    const struct choices *choices = &proof->choices[unit];
     struct toll best = {.ms = INFINITY};
 
-    for (uint32_t i = 0; i < choices->n_single; i++)
-        if (choices->single[i].peak_ms <= terms->limit_ms &&
-            priced(&choices->single[i], terms->price) <
-                priced(&best, terms->price))
-            best = choices->single[i];
     for (uint32_t i = 0; i < choices->n_tilings; i++) {
-        struct toll toll = tile(&choices->tilings[i], terms, room);
+        struct toll toll =
+            tile(&choices->tilings[i], price, limit_ms, proof->room);
 
-        if (priced(&toll, terms->price) < priced(&best, terms->price))
+        if (priced(&toll, price) < priced(&best, price))
             best = toll;
     }
     return best;
@@ -217,9 +221,6 @@ static double everywhere(const struct choices *choices, double limit_ms)
 {
     double least = INFINITY;
 
-    for (uint32_t i = 0; i < choices->n_single; i++)
-        if (choices->single[i].peak_ms <= limit_ms)
-            least = fmin(least, choices->single[i].everywhere_ms);
     for (uint32_t i = 0; i < choices->n_tilings; i++) {
         const struct tiling *tiling = &choices->tilings[i];
         double of_a_step = INFINITY;
@@ -228,7 +229,7 @@ static double everywhere(const struct choices *choices, double limit_ms)
             if (tiling->tolls[w].peak_ms <= limit_ms)
                 of_a_step =
                     fmin(of_a_step, tiling->tolls[w].everywhere_ms / (w + 1));
-        least = fmin(least, of_a_step * (tiling->n + 1));
+        least = fmin(least, of_a_step * tiling->n_steps);
     }
     return isfinite(least) ? least : 0; /* no way at all is another matter */
 }
@@ -264,35 +265,24 @@ static void find_everywhere(struct proof *proof, double total_ms)
     }
 }
 
-/* The cheapest of a unit in a plan of that total. */
-static struct toll least_of_unit(struct proof *proof, uint32_t unit,
-                                 double price, double total_ms)
-{
-    const struct terms_of_trade terms = {price,
-                                         limit_of(proof, unit, total_ms)};
-
-    if (proof->choices[unit].free.peak_ms <= terms.limit_ms)
-        return proof->choices[unit].free;
-    return cheapest(&proof->choices[unit], &terms, proof->room);
-}
-
 /* What all units take in all, cut as cheaply as may be in a plan of that
  * total. */
 static struct toll least_toll(struct proof *proof, double price,
                               double total_ms)
 {
-    const struct terms_of_trade free = {price, INFINITY};
     struct toll sum = {0};
 
     for (uint32_t u = 0;
          proof->free_price != price && u < proof->parts->n_units; u++)
-        proof->choices[u].free =
-            cheapest(&proof->choices[u], &free, proof->room);
+        proof->choices[u].free = cheapest(proof, u, price, INFINITY);
     proof->free_price = price;
     find_everywhere(proof, total_ms);
     for (uint32_t u = 0; u < proof->parts->n_units; u++) {
-        struct toll toll = least_of_unit(proof, u, price, total_ms);
+        double limit_ms = limit_of(proof, u, total_ms);
+        struct toll toll = proof->choices[u].free;
 
+        if (toll.peak_ms > limit_ms)
+            toll = cheapest(proof, u, price, limit_ms);
         sum.ms += toll.ms;
         sum.bytes += toll.bytes;
     }
@@ -371,15 +361,13 @@ static void raise_bound(struct proven *proven, const char *term, double ms)
 static const char *limited_table(struct proof *proof, double total_ms)
 {
     const struct parts *parts = proof->parts;
-    const struct terms_of_trade free = {0, INFINITY};
     uint32_t table = 0;
     double most = -INFINITY;
 
     find_everywhere(proof, total_ms);
     for (uint32_t u = 0; u < parts->n_units; u++) {
-        const struct terms_of_trade limited = {0, limit_of(proof, u, total_ms)};
-        double ms = cheapest(&proof->choices[u], &limited, proof->room).ms -
-                    cheapest(&proof->choices[u], &free, proof->room).ms;
+        double ms = cheapest(proof, u, 0, limit_of(proof, u, total_ms)).ms -
+                    cheapest(proof, u, 0, INFINITY).ms;
 
         if (ms > most) {
             most = ms;
@@ -405,22 +393,23 @@ static void prove(struct proven *proven, struct proof *proof)
 
 void bound_find(struct proven *proven, const struct parts *parts)
 {
-    struct proof proof = {
-        .parts = parts, .free_price = NAN, .n_devices = parts->n_devices};
-    uint32_t widest = 0;
     struct arena arena;
-    double *vector;
+    struct proof proof = {.parts = parts,
+                          .arena = &arena,
+                          .free_price = NAN,
+                          .n_devices = parts->n_devices};
+    uint32_t widest = 0;
 
     *proven = (struct proven){.ms = NAN};
     if (!parts->oracle->is_additive || !parts->oracle->ops->terms)
         return;
     arena_init(&arena);
-    vector = ARENA_NEW(&arena, double, parts->oracle->width);
+    proof.vector = ARENA_NEW(&arena, double, parts->oracle->width);
     proof.choices = ARENA_NEW(&arena, struct choices, parts->n_units);
     for (uint32_t u = 0; u < parts->n_units; u++) {
         uint32_t dim = parts->problem->tables[parts->of[u].unit->tables[0]].dim;
 
-        collect(&proof.choices[u], parts, u, vector, &arena);
+        collect(&proof, u);
         widest = dim > widest ? dim : widest;
     }
     for (uint32_t r = 0; r < parts->n_devices; r++)

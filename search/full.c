@@ -5,7 +5,6 @@
 #include "core/plan_check.h"
 #include "search/finish.h"
 #include "search/infeasible.h"
-#include "search/published.h"
 #include "search/search.h"
 #include "search/starts.h"
 #include "search/temper.h"

@@ -264,7 +264,7 @@ const struct contender *search_contenders(void)
         {"hugectr", .rule = rival_hugectr, .author = "HugeCTR"},
         {"reference", .search = search_reference},
         {"neuroshard", .search = search_full},
-        {NULL},
+        {0},
     };
 
     return contenders;

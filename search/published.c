@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/published.h"
+#include "search/search.h"
 
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/ranked.h"
 #include "search/finish.h"
 #include "search/infeasible.h"
+#include "search/state.h"
 
 #include <math.h>
 #include <string.h>
@@ -16,6 +17,8 @@
 #define N_CAPS 11
 #define CAP_STEP 0.05
 #define NOWHERE UINT32_MAX
+/* What the search makes. */
+#define MADE_KINDS (SHARD_TABLE | SHARD_COLUMN)
 
 /*
  * The published search (NeuroShard, MLSys 2023). Outside, a beam over column
@@ -38,6 +41,7 @@ struct node {
     uint32_t *pieces; /* [n], parts, in the published order: a halved one stays
                          in its place and its twin comes last */
     uint32_t *ranked; /* [n], the same in the order of the greedy */
+    uint32_t *placement; /* [n]: devices of the ranked ones, at best */
     size_t n;
     uint32_t like;     /* of the beam's children: the first one of this set */
     double capped_ms;  /* under the published caps; INFINITY for no plan */
@@ -47,18 +51,17 @@ struct node {
 
 /* A device that the greedy fills. */
 struct filling {
-    double compute_ms; /* 0 while it is empty */
-    double output;     /* width */
+    double output; /* width */
     uint64_t bytes;
     bool is_held;
 };
 
-/* One thread's. */
+/* An assignment of a node's pieces. */
 struct greedy {
+    const struct node *node;
     double *sums;            /* [R][width] */
     struct filling *devices; /* [R] */
-    double *compute_ms;      /* [R] */
-    double *fwd_ms, *bwd_ms; /* [R] */
+    double *compute_ms;      /* [R], 0 while one is empty */
     uint32_t *placement;     /* [n]: device of piece i */
     double *placed_ms;       /* [n]: its compute then */
 };
@@ -72,7 +75,6 @@ struct beam {
     uint32_t *rank;    /* [n_parts]: place in the order of the greedy */
     double empty_ms;   /* compute of a device that holds nothing */
     double caps[N_CAPS + 1];
-    struct greedy *greedies; /* [threads] */
     struct node *nodes;
     size_t n_nodes;
     struct node *children;
@@ -184,24 +186,23 @@ static bool open_beam(struct beam *beam)
 /* --- the greedy --- */
 
 static uint32_t choose_device(const struct beam *beam,
-                              const struct filling *devices, uint32_t piece,
+                              const struct greedy *greedy, uint32_t piece,
                               double cap)
 {
     const struct part *part = &beam->parts->parts[piece];
+    const double *compute_ms = greedy->compute_ms;
     int64_t pin = beam->parts->of[part->unit].unit->device;
     uint32_t begin = pin < 0 ? 0 : (uint32_t)pin, chosen = NOWHERE;
     uint32_t end = pin < 0 ? beam->parts->n_devices : begin + 1;
 
     for (uint32_t r = begin; r < end; r++) {
-        const struct filling *device = &devices[r], *best;
+        const struct filling *device = &greedy->devices[r];
 
-        if (part->bytes > beam->parts->room_bytes[r] - device->bytes ||
-            device->output + beam->output[piece] > cap)
-            continue;
-        best = &devices[chosen == NOWHERE ? r : chosen];
-        if (chosen == NOWHERE || device->compute_ms < best->compute_ms ||
-            (device->compute_ms == best->compute_ms &&
-             device->bytes < best->bytes))
+        if (part->bytes <= beam->parts->room_bytes[r] - device->bytes &&
+            device->output + beam->output[piece] <= cap &&
+            (chosen == NOWHERE || compute_ms[r] < compute_ms[chosen] ||
+             (compute_ms[r] == compute_ms[chosen] &&
+              device->bytes < greedy->devices[chosen].bytes)))
             chosen = r;
     }
     return chosen;
@@ -211,18 +212,18 @@ static uint32_t choose_device(const struct beam *beam,
  * is that of the fullest device. As far as it goes as under the looser cap
  * before (is_like), the oracle need not be asked. */
 static bool place_all(const struct beam *beam, struct greedy *greedy,
-                      const struct node *node, double cap, bool is_like,
-                      double *most_output)
+                      double cap, bool is_like, double *most_output)
 {
     const struct oracle *oracle = beam->parts->oracle;
     const size_t n_devices = beam->parts->n_devices, width = oracle->width;
 
     memset(greedy->sums, 0, n_devices * width * sizeof(*greedy->sums));
     memset(greedy->devices, 0, n_devices * sizeof(*greedy->devices));
+    memset(greedy->compute_ms, 0, n_devices * sizeof(*greedy->compute_ms));
     *most_output = 0;
-    for (size_t i = 0; i < node->n; i++) {
-        uint32_t piece = node->ranked[i];
-        uint32_t r = choose_device(beam, greedy->devices, piece, cap);
+    for (size_t i = 0; i < greedy->node->n; i++) {
+        uint32_t piece = greedy->node->ranked[i];
+        uint32_t r = choose_device(beam, greedy, piece, cap);
         struct filling *device;
         double *sum;
 
@@ -235,7 +236,7 @@ static bool place_all(const struct beam *beam, struct greedy *greedy,
         is_like = is_like && greedy->placement[i] == r;
         if (!is_like)
             oracle->ops->compute(oracle, sum, 1, &greedy->placed_ms[i]);
-        device->compute_ms = greedy->placed_ms[i];
+        greedy->compute_ms[r] = greedy->placed_ms[i];
         device->output += beam->output[piece];
         device->bytes += beam->parts->parts[piece].bytes;
         device->is_held = true;
@@ -247,41 +248,53 @@ static bool place_all(const struct beam *beam, struct greedy *greedy,
 
 /* The greedy counts an empty device as 0, the total as what the oracle says
  * of it, as published. */
-static double placed_ms(const struct beam *beam, struct greedy *greedy)
+static double placed_ms(const struct beam *beam, struct greedy *greedy,
+                        double *fwd_ms, double *bwd_ms)
 {
     const struct oracle *oracle = beam->parts->oracle;
     const size_t n_devices = beam->parts->n_devices;
 
     for (size_t r = 0; r < n_devices; r++)
-        greedy->compute_ms[r] = greedy->devices[r].is_held
-                                    ? greedy->devices[r].compute_ms
-                                    : beam->empty_ms;
-    oracle->ops->comm(oracle, 1, greedy->sums, greedy->compute_ms,
-                      greedy->fwd_ms, greedy->bwd_ms);
-    return oracle_total_ms(n_devices, greedy->compute_ms, greedy->bwd_ms,
-                           greedy->fwd_ms);
+        if (!greedy->devices[r].is_held)
+            greedy->compute_ms[r] = beam->empty_ms;
+    oracle->ops->comm(oracle, 1, greedy->sums, greedy->compute_ms, fwd_ms,
+                      bwd_ms);
+    return oracle_total_ms(n_devices, greedy->compute_ms, bwd_ms, fwd_ms);
 }
 
-/* Prices a node. What a cap allows the looser ones allow too: an assignment is
- * that of all caps down to its largest output, so the greedy goes on with the
- * next one below. Of equal totals the tighter cap wins. Where `placement` is
- * not NULL it gets the device of each piece, in the order of the greedy. */
-static void price_node(const struct beam *beam, struct greedy *greedy,
-                       struct node *node, uint32_t *placement)
+/* What a cap allows the looser ones allow too: an assignment is that of all
+ * caps down to its largest output, so the greedy goes on with the next one
+ * below. Of equal totals the tighter cap wins. */
+static void price_node(const struct beam *beam, struct node *node)
 {
+    const size_t n_devices = beam->parts->n_devices;
+    struct arena arena;
+    struct greedy greedy;
+    double *fwd_ms, *bwd_ms;
+
+    arena_init(&arena);
+    greedy = (struct greedy){
+        .node = node,
+        .sums =
+            ARENA_NEW(&arena, double, n_devices * beam->parts->oracle->width),
+        .devices = ARENA_NEW(&arena, struct filling, n_devices),
+        .compute_ms = ARENA_NEW(&arena, double, n_devices),
+        .placement = ARENA_NEW(&arena, uint32_t, node->n),
+        .placed_ms = ARENA_NEW(&arena, double, node->n)};
+    fwd_ms = ARENA_NEW(&arena, double, n_devices);
+    bwd_ms = ARENA_NEW(&arena, double, n_devices);
     node->capped_ms = node->best_ms = INFINITY;
-    node->n_priced = 0;
     for (unsigned c = N_CAPS + 1; c-- > 0;) {
         double most_output, total_ms;
-        bool is_placed = place_all(beam, greedy, node, beam->caps[c],
-                                   c < N_CAPS, &most_output);
+        bool is_placed =
+            place_all(beam, &greedy, beam->caps[c], c < N_CAPS, &most_output);
 
         while (c && most_output <= beam->caps[c - 1])
             c--;
         if (!is_placed)
             continue;
         node->n_priced++;
-        total_ms = placed_ms(beam, greedy);
+        total_ms = placed_ms(beam, &greedy, fwd_ms, bwd_ms);
         if (!isfinite(total_ms))
             continue;
         if (c < N_CAPS)
@@ -289,13 +302,15 @@ static void price_node(const struct beam *beam, struct greedy *greedy,
         if (total_ms > node->best_ms)
             continue;
         node->best_ms = total_ms;
-        if (placement)
-            memcpy(placement, greedy->placement, node->n * sizeof(*placement));
+        memcpy(node->placement, greedy.placement,
+               node->n * sizeof(*node->placement));
     }
+    arena_release(&arena);
 }
 
 /* --- the beam --- */
 
+/* Of a node with its pieces. */
 static void rank_node(const struct beam *beam, struct node *node)
 {
     struct ranked *order = mem_alloc(node->n, sizeof(*order));
@@ -305,6 +320,7 @@ static void rank_node(const struct beam *beam, struct node *node)
             (struct ranked){beam->rank[node->pieces[i]], node->pieces[i]};
     ranked_sort(order, node->n);
     node->ranked = ARENA_NEW(beam->arena, uint32_t, node->n);
+    node->placement = ARENA_NEW(beam->arena, uint32_t, node->n);
     for (size_t i = 0; i < node->n; i++)
         node->ranked[i] = order[i].idx;
     mem_free(order);
@@ -345,28 +361,26 @@ static void add_child(struct beam *beam, const struct node *node, uint32_t at)
     beam->n_children++;
 }
 
-/* Marks the first of the pieces, by their keys. */
-static void mark_first(bool *marked, struct ranked *keys,
-                       const struct beam *beam, size_t n)
-{
-    ranked_sort(keys, n);
-    for (size_t i = 0; i < beam->options->n_candidates && i < n; i++)
-        marked[keys[i].idx] = true;
-}
-
-/* Adds the children of one node, in the order of its pieces. */
+/* Adds the children of one node, in the order of its pieces: of the largest
+ * ones, and of those dearest alone. */
 static void add_children(struct beam *beam, const struct node *node)
 {
     struct ranked *keys = mem_alloc(node->n, sizeof(*keys));
     bool *marked = mem_alloc(node->n, sizeof(*marked));
 
-    for (uint32_t i = 0; i < node->n; i++)
-        keys[i] = (struct ranked){
-            -(double)beam->parts->parts[node->pieces[i]].bytes, i};
-    mark_first(marked, keys, beam, node->n);
-    for (uint32_t i = 0; i < node->n; i++)
-        keys[i] = (struct ranked){-beam->single_ms[node->pieces[i]], i};
-    mark_first(marked, keys, beam, node->n);
+    for (int by_cost = 0; by_cost <= 1; by_cost++) {
+        for (uint32_t i = 0; i < node->n; i++) {
+            uint32_t piece = node->pieces[i];
+
+            keys[i] = (struct ranked){
+                by_cost ? -beam->single_ms[piece]
+                        : -(double)beam->parts->parts[piece].bytes,
+                i};
+        }
+        ranked_sort(keys, node->n);
+        for (size_t i = 0; i < beam->options->n_candidates && i < node->n; i++)
+            marked[keys[i].idx] = true;
+    }
     for (uint32_t i = 0; i < node->n; i++)
         if (marked[i] && half_of_piece(beam, node->pieces[i]) != NO_PART)
             add_child(beam, node, i);
@@ -378,8 +392,9 @@ static void price_child(void *ctx, size_t i, unsigned thread)
 {
     struct beam *beam = ctx;
 
+    (void)thread;
     if (beam->children[i].like == i)
-        price_node(beam, &beam->greedies[thread], &beam->children[i], NULL);
+        price_node(beam, &beam->children[i]);
 }
 
 /* The best children become the nodes, those without a capped plan last, by the
@@ -426,29 +441,11 @@ static bool deepen(struct beam *beam)
 
         child->capped_ms = like->capped_ms;
         child->best_ms = like->best_ms;
+        child->placement = like->placement;
         beam->n_priced += child == like ? child->n_priced : 0;
     }
     select_nodes(beam);
     return beam->n_children;
-}
-
-static void open_greedies(struct beam *beam, size_t max_pieces)
-{
-    const size_t n_devices = beam->parts->n_devices;
-    unsigned n_threads =
-        beam->options->pool ? pool_size(beam->options->pool) : 1;
-
-    beam->greedies = ARENA_NEW(beam->arena, struct greedy, n_threads);
-    for (unsigned t = 0; t < n_threads; t++)
-        beam->greedies[t] = (struct greedy){
-            .sums = ARENA_NEW(beam->arena, double,
-                              n_devices * beam->parts->oracle->width),
-            .devices = ARENA_NEW(beam->arena, struct filling, n_devices),
-            .compute_ms = ARENA_NEW(beam->arena, double, n_devices),
-            .fwd_ms = ARENA_NEW(beam->arena, double, n_devices),
-            .bwd_ms = ARENA_NEW(beam->arena, double, n_devices),
-            .placement = ARENA_NEW(beam->arena, uint32_t, max_pieces),
-            .placed_ms = ARENA_NEW(beam->arena, double, max_pieces)};
 }
 
 bool published_find(struct snapshot *found, struct plan *plan,
@@ -457,8 +454,7 @@ bool published_find(struct snapshot *found, struct plan *plan,
 {
     struct arena arena;
     struct beam beam = {.options = options, .arena = &arena, .parts = parts};
-    struct node root;
-    uint32_t *placement;
+    struct node *best = &beam.best;
 
     arena_init(&arena);
     found->total_ms = INFINITY;
@@ -466,13 +462,11 @@ bool published_find(struct snapshot *found, struct plan *plan,
     plan->n_evaluations = 0;
     if (!open_beam(&beam))
         goto out;
-    root = root_node(&beam);
-    open_greedies(&beam, root.n + options->beam_depth);
-    price_node(&beam, beam.greedies, &root, NULL);
-    beam.n_priced = root.n_priced;
-    beam.best = root;
+    *best = root_node(&beam);
+    price_node(&beam, best);
+    beam.n_priced = best->n_priced;
     beam.nodes = ARENA_NEW(&arena, struct node, options->beam_width + 1);
-    beam.nodes[beam.n_nodes++] = root;
+    beam.nodes[beam.n_nodes++] = *best;
     for (size_t depth = 0; options->beam_width && depth < options->beam_depth;
          depth++) {
         if (interrupt_requested())
@@ -480,13 +474,11 @@ bool published_find(struct snapshot *found, struct plan *plan,
         if (interrupt_requested() || !deepen(&beam))
             break;
     }
-    placement = ARENA_NEW(&arena, uint32_t, beam.best.n);
-    price_node(&beam, beam.greedies, &beam.best, placement);
-    found->total_ms = beam.best.best_ms;
-    for (uint32_t i = 0; i < beam.best.n; i++)
+    found->total_ms = best->best_ms;
+    for (uint32_t i = 0; i < best->n; i++)
         snapshot_add(found, (struct change){.piece = NO_PIECE,
-                                            .part = beam.best.ranked[i],
-                                            .device = placement[i],
+                                            .part = best->ranked[i],
+                                            .device = best->placement[i],
                                             .range = i});
     plan->n_evaluations = beam.n_priced;
 out:
@@ -567,16 +559,16 @@ int search_reference(struct plan *plan, const struct oracle *oracle,
 
     arena_init(&scratch);
     watch_init(&watch, oracle);
-    problem.kinds &= SEARCH_PUBLISHED_KINDS;
-    if (infeasible_check(&plan->problem, oracle, SEARCH_PUBLISHED_KINDS, err) ||
+    problem.kinds &= MADE_KINDS;
+    if (infeasible_check(&plan->problem, oracle, MADE_KINDS, err) ||
         check_kinds(&problem, problem.kinds & oracle->kinds, err) ||
         parts_init(&parts, &problem, &watch.base, NULL, options->pool, &scratch,
                    err))
         goto out;
     if (!published_find(&found, plan, &parts, options) &&
         !fit_by_memory(&found, &parts, FIT_HARD, &failure)) {
-        infeasible_report(&plan->problem, parts.oracle, SEARCH_PUBLISHED_KINDS,
-                          &failure, err);
+        infeasible_report(&plan->problem, parts.oracle, MADE_KINDS, &failure,
+                          err);
         goto out;
     }
     snapshot_to_plan(&found, &parts, plan, arena);

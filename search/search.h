@@ -161,6 +161,20 @@ void search_bound(struct proven *proven, const struct problem *problem,
 struct parts;
 void bound_find(struct proven *proven, const struct parts *parts);
 
+/* What the published search makes of parts: fills *found with the assignment of
+ * wholes, halves, quarters ... of units, and its total, and sets the plan's
+ * stopped and n_evaluations. False, and the total is INFINITY, where a unit can
+ * be neither whole nor halved, or its greedy finds no place for some. The same
+ * at any thread count. */
+struct snapshot;
+bool published_find(struct snapshot *found, struct plan *plan,
+                    const struct parts *parts,
+                    const struct search_options *options);
+/* Pieces that meet become one; where that costs more than total_ms, pieces
+ * change places until it does not. Sets the total, INFINITY where some may not
+ * be one. Returns how many changes were priced. */
+uint64_t published_join(struct snapshot *found, const struct parts *parts);
+
 /*
  * All planners, to be compared with each other: the published baselines, those
  * that users have today by their published rules, and ours. Each places by its
