@@ -14,8 +14,8 @@
 #define MAX_SEEN 8
 /* Replicas of a starting point: more make long plans. */
 #define MAX_REPLICAS (1u << 16)
-/* Work of all that is built (struct builder), once something was found: about a
- * second of one core. */
+/* Work of one that is built (struct builder); and of all, once something was
+ * found: about a second of one core. */
 #define MAX_WORK 20000000
 /* Pieces of the starting points are at most this share of the mean load. */
 static const double peak_fracs[] = {INFINITY, 1,   0.8,  0.65, 0.5, 0.4,
@@ -38,59 +38,56 @@ static const double replica_fracs[] = {1, 0.5, 0.2};
 
 /* --- a form for each unit --- */
 
-struct build_options {
-    /* Of each unit the form with the least load_ms + bytes x ms_per_byte whose
-     * pieces take at most peak_ms and peak_bytes, or else come nearest to
-     * it. */
+/* Of each unit the form with the least load_ms + bytes x ms_per_byte whose
+ * pieces take at most peak_ms and peak_bytes, or else come nearest to it. */
+struct view {
     double peak_ms, ms_per_byte;
     double replica_frac; /* the load of replicas counts this much: alone, each
                             looks dearer than it is beside others */
     uint64_t peak_bytes;
-    unsigned barred;       /* forms, a mask of 1 << form_kind, that only a unit
-                              without others gets */
-    bool by_memory;        /* the load is bytes; the oracle is not asked */
-    bool may_exceed;       /* a device may be given more than it has room for */
-    uint32_t max_replicas; /* pieces that are replicas, in all */
-    uint64_t max_work;     /* 0: as much as it takes */
+    unsigned barred; /* forms, a mask of 1 << form_kind, that only a unit
+                        without others gets */
+    bool by_memory;  /* the load is bytes; the oracle is not asked */
+    bool may_exceed; /* a device may be given more than it has room for */
 };
 
 /* By how much a form exceeds what pieces may take; 1 where it does not. Of
  * forms that are equally bad the price decides, so a table that nothing cuts
  * small enough is still cut as small as it can be. */
-static double badness(const struct form *form,
-                      const struct build_options *options)
+static double badness(const struct form *form, const struct view *view)
 {
-    double ms = form->peak_ms / options->peak_ms;
-    double bytes = (double)form->peak_bytes / ((double)options->peak_bytes + 1);
+    double ms = form->peak_ms / view->peak_ms;
+    double bytes = (double)form->peak_bytes / ((double)view->peak_bytes + 1);
+    double barred = view->barred & 1U << form->kind ? BARRED : 0;
 
-    return fmax(fmax(ms, bytes), 1);
+    return fmax(fmax(ms, bytes), 1) + barred;
 }
 
-static struct form choose_form(const struct parts *parts, uint32_t unit,
-                               const struct build_options *options,
-                               uint32_t n_replicas)
+static double price_of(const struct form *form, const struct view *view)
 {
-    const struct part_unit *of = &parts->of[unit];
-    uint32_t n = of->n_forms, n_left;
+    double price = form->bytes * view->ms_per_byte;
+
+    if (view->by_memory)
+        return price;
+    return price + form->load_ms *
+                       (form->kind == FORM_REPLICA ? view->replica_frac : 1);
+}
+
+static const struct form *choose_form(const struct part_unit *of,
+                                      const struct view *view,
+                                      uint32_t n_replicas)
+{
+    const struct form *best = NULL;
     double least = INFINITY, least_bad = INFINITY;
-    struct form best = of->forms[0];
 
-    n_left = options->max_replicas > n_replicas
-                 ? options->max_replicas - n_replicas
-                 : 0;
-    for (uint32_t i = 0; i < n; i++) {
-        struct form form = of->forms[i];
-        double bad = badness(&form, options);
-        double price = form.bytes * options->ms_per_byte;
+    for (uint32_t i = 0; i < of->n_forms; i++) {
+        const struct form *form = &of->forms[i];
+        double bad = badness(form, view), price = price_of(form, view);
 
-        if (!options->by_memory)
-            price += form.load_ms *
-                     (form.kind == FORM_REPLICA ? options->replica_frac : 1);
-        if (form.kind == FORM_REPLICA && form.n_pieces > n_left && n > 1)
+        if (form->kind == FORM_REPLICA && of->n_forms > 1 &&
+            n_replicas + form->n_pieces > MAX_REPLICAS)
             continue;
-        if (options->barred & 1U << form.kind && (i || n > 1))
-            bad += BARRED;
-        if (bad > least_bad || (bad == least_bad && price >= least))
+        if (best && (bad > least_bad || (bad == least_bad && price >= least)))
             continue;
         least = price;
         least_bad = bad;
@@ -107,19 +104,18 @@ struct least {
 
 static struct least find_least(const struct parts *parts)
 {
-    const struct build_options by_ms = {.peak_ms = INFINITY,
-                                        .replica_frac = 1,
-                                        .peak_bytes = UINT64_MAX,
-                                        .max_replicas = UINT32_MAX};
-    struct build_options by_memory = by_ms;
     struct least least = {0};
 
-    by_memory.by_memory = true;
-    by_memory.ms_per_byte = 1;
     for (uint32_t u = 0; u < parts->n_units; u++) {
-        least.mean_ms +=
-            choose_form(parts, u, &by_ms, 0).load_ms / parts->n_devices;
-        least.bytes += choose_form(parts, u, &by_memory, 0).bytes;
+        const struct part_unit *of = &parts->of[u];
+        double ms = INFINITY, bytes = INFINITY;
+
+        for (uint32_t i = 0; i < of->n_forms; i++) {
+            ms = fmin(ms, of->forms[i].load_ms);
+            bytes = fmin(bytes, of->forms[i].bytes);
+        }
+        least.mean_ms += ms / parts->n_devices;
+        least.bytes += bytes;
     }
     return least;
 }
@@ -137,6 +133,7 @@ struct to_place {
     uint32_t unit;
     uint32_t urgency; /* of its unit */
     uint32_t order;   /* among the pieces of its unit */
+    uint32_t n_host;  /* blocks that go on one host, this the first; or 0 */
     double ms, bytes;
     double weight; /* the larger of its shares in all ms and in all memory */
 };
@@ -150,7 +147,7 @@ struct loaded {
 
 struct builder {
     const struct parts *parts;
-    const struct build_options *options;
+    const struct view *view;
     struct arena arena;    /* of what does not grow */
     struct to_place *list; /* [n] */
     uint32_t n, capacity;
@@ -171,33 +168,35 @@ static void list_pieces(struct builder *builder)
 
     builder->n = 0;
     for (uint32_t u = 0; u < parts->n_units; u++) {
-        struct form form = choose_form(parts, u, builder->options, n_replicas);
-        const bool fills_host = form.fills_host;
+        const struct form *form =
+            choose_form(&parts->of[u], builder->view, n_replicas);
+        const bool fills_host = form->fills_host;
 
-        if (form.kind == FORM_REPLICA)
-            n_replicas += form.n_pieces;
-        if (builder->capacity < builder->n + form.n_pieces) {
-            builder->capacity = 2 * builder->capacity + form.n_pieces + 64;
+        if (form->kind == FORM_REPLICA)
+            n_replicas += form->n_pieces;
+        if (builder->capacity < builder->n + form->n_pieces) {
+            builder->capacity = 2 * builder->capacity + form->n_pieces + 64;
             builder->list = mem_grow(builder->list, builder->capacity,
                                      sizeof(*builder->list));
         }
-        for (uint32_t i = 0; i < form.n_pieces; i++) {
-            struct change piece = forms_piece(parts, u, form, i);
+        for (uint32_t i = 0; i < form->n_pieces; i++) {
+            struct change piece = forms_piece(parts, u, *form, i);
             struct to_place next = {
                 .piece = piece,
                 .unit = u,
                 .urgency = builder->urgency[u],
                 .order =
-                    fills_host ? i : piece.block * form.n_pieces + piece.range,
+                    fills_host ? i : piece.block * form->n_pieces + piece.range,
+                .n_host = fills_host ? form->n_blocks : 0,
                 .ms = parts->alone_ms[piece.part],
                 .bytes = (double)parts->parts[piece.part].bytes};
 
-            if (form.kind == FORM_COLUMNS) {
-                next.ms = form.peak_ms;
-                next.bytes = (double)form.peak_bytes;
+            if (form->kind == FORM_COLUMNS) {
+                next.ms = form->peak_ms;
+                next.bytes = (double)form->peak_bytes;
             } else if (fills_host) {
-                next.ms = form.load_ms;
-                next.bytes = form.bytes;
+                next.ms = form->load_ms;
+                next.bytes = form->bytes;
             }
             builder->list[builder->n++] = next;
         }
@@ -219,9 +218,9 @@ static void weigh(struct builder *builder, bool is_short)
         struct to_place *piece = &builder->list[i];
 
         piece->weight = 0;
-        if (!builder->options->by_memory && all_ms > 0)
+        if (!builder->view->by_memory && all_ms > 0)
             piece->weight = piece->ms / all_ms;
-        if (builder->options->by_memory || is_short)
+        if (builder->view->by_memory || is_short)
             piece->weight = fmax(piece->weight, piece->bytes / (room + 1));
     }
 }
@@ -252,7 +251,7 @@ static double load_with(const struct builder *builder, uint32_t r,
     const struct parts *parts = builder->parts;
     const size_t width = parts->oracle->width;
 
-    if (builder->options->by_memory)
+    if (builder->view->by_memory)
         return -(double)(parts->room_bytes[r] - builder->devices[r].bytes -
                          parts->parts[part].bytes);
     for (size_t w = 0; w < width; w++)
@@ -269,10 +268,8 @@ static bool fits(const struct builder *builder, uint32_t part, uint32_t r)
 
     if (builder->devices[r].is_taken)
         return false;
-    return builder->options->may_exceed ||
-           (builder->devices[r].bytes <= room &&
-            builder->parts->parts[part].bytes <=
-                room - builder->devices[r].bytes);
+    return builder->view->may_exceed || builder->parts->parts[part].bytes <=
+                                            room - builder->devices[r].bytes;
 }
 
 /* Ties go to the emptier device, then to the lower index: layouts are the same
@@ -334,11 +331,11 @@ static void take_devices(struct builder *builder, const struct to_place *piece,
         builder->devices[at->piece.device].is_taken = is_taken;
 }
 
-/* The n blocks of a cut that fills a host: the host whose busiest device is
+/* The blocks of a cut that fills a host: the host whose busiest device is
  * least loaded. */
-static bool place_on_host(struct builder *builder, struct to_place *blocks,
-                          uint32_t n)
+static bool place_on_host(struct builder *builder, struct to_place *blocks)
 {
+    const uint32_t n = blocks->n_host;
     uint32_t per_host = cluster_group(&builder->parts->problem->cluster);
     uint32_t best = NO_PIECE;
     double least = INFINITY;
@@ -400,15 +397,13 @@ static void clear(struct builder *builder)
     memset(builder->devices, 0, n * sizeof(*builder->devices));
     if (builder->sums)
         memset(builder->sums, 0, n * parts->oracle->width * sizeof(double));
-    for (size_t r = 0; builder->options->by_memory && r < n; r++)
+    for (size_t r = 0; builder->view->by_memory && r < n; r++)
         builder->devices[r].load = -(double)parts->room_bytes[r];
 }
 
 /* One try; the unit that found no room, or NO_PIECE. */
 static uint32_t place_all(struct builder *builder)
 {
-    const uint64_t max_work = builder->options->max_work;
-
     clear(builder);
     builder->work += builder->n;
     if (builder->n)
@@ -416,33 +411,30 @@ static uint32_t place_all(struct builder *builder)
               compare_to_place);
     for (uint32_t i = 0; i < builder->n;) {
         struct to_place *piece = &builder->list[i];
-        const struct form *cut =
-            parts_cut_of(builder->parts, piece->piece.part);
-        uint32_t n = cut && cut->fills_host ? cut->n_blocks : 0;
+        const uint32_t n_host = piece->n_host;
 
-        if (n ? !place_on_host(builder, piece, n)
-              : !place_piece(builder, piece))
+        if (n_host ? !place_on_host(builder, piece)
+                   : !place_piece(builder, piece))
             return piece->unit;
-        if (max_work && builder->work > max_work)
+        if (builder->work > MAX_WORK)
             return piece->unit;
-        i += n ? n : 1;
+        i += n_host ? n_host : 1;
     }
     return NO_PIECE;
 }
 
-/* Fills *out (its total_ms stays what it was) and returns true; false where not
- * all pieces found room, or not within max_work. *work: that it took; may be
- * NULL. */
-static bool build(struct snapshot *out, const struct parts *parts,
-                  const struct build_options *options, uint64_t *work)
+/* Fills *out (its total_ms stays what it was); empty where not all pieces found
+ * room, or not within MAX_WORK. Returns the work that it took. */
+static uint64_t build(struct snapshot *out, const struct parts *parts,
+                      const struct view *view)
 {
-    struct builder builder = {.parts = parts, .options = options};
+    struct builder builder = {.parts = parts, .view = view};
     const size_t n = parts->n_devices, width = parts->oracle->width;
     uint32_t stuck = NO_PIECE;
 
     builder.urgency = ARENA_NEW(&builder.arena, uint32_t, parts->n_units);
     builder.devices = ARENA_NEW(&builder.arena, struct loaded, n);
-    if (!options->by_memory) {
+    if (!view->by_memory) {
         builder.sums = ARENA_NEW(&builder.arena, double, n *width);
         builder.trial_sum = ARENA_NEW(&builder.arena, double, width);
     }
@@ -450,19 +442,16 @@ static bool build(struct snapshot *out, const struct parts *parts,
         list_pieces(&builder);
         weigh(&builder, try > 0);
         stuck = place_all(&builder);
-        if (stuck == NO_PIECE ||
-            (options->max_work && builder.work > options->max_work))
+        if (stuck == NO_PIECE || builder.work > MAX_WORK)
             break;
         builder.urgency[stuck] += MAX_TRIES - try;
     }
     out->n = 0;
     for (uint32_t i = 0; stuck == NO_PIECE && i < builder.n; i++)
         snapshot_add(out, builder.list[i].piece);
-    if (work)
-        *work = builder.work;
     mem_free(builder.list);
     arena_release(&builder.arena);
-    return stuck == NO_PIECE;
+    return builder.work;
 }
 
 /* --- many views --- */
@@ -474,30 +463,28 @@ static bool build(struct snapshot *out, const struct parts *parts,
  * what a byte costs, how much of a replica counts. Each is a fraction of a
  * second; the best is where the chains begin.
  */
-struct build_task {
-    struct build_options options;
-    struct snapshot snapshot;
+struct building {
+    struct view view;
+    struct snapshot snapshot; /* empty where none was found */
     uint64_t work;
-    bool is_built;
 };
 
-/* Builds of one price of memory and one weight of replicas. */
+/* Views of one price of memory and one weight of replicas. */
 struct batch {
     const struct parts *parts;
-    struct build_task tasks[N_PEAKS];
+    struct building buildings[N_PEAKS];
 };
 
 /* A layout is priced as comm prices it, on the thread that built it. */
 static void build_one(void *ctx, size_t i, unsigned thread)
 {
     struct batch *batch = ctx;
-    struct build_task *task = &batch->tasks[i];
+    struct building *building = &batch->buildings[i];
 
     (void)thread;
-    task->is_built =
-        build(&task->snapshot, batch->parts, &task->options, &task->work);
-    if (task->is_built)
-        snapshot_price(&task->snapshot, batch->parts);
+    building->work = build(&building->snapshot, batch->parts, &building->view);
+    if (building->snapshot.n)
+        snapshot_price(&building->snapshot, batch->parts);
 }
 
 /* Into the place of the dearest of n, or of none, where it is cheaper and there
@@ -527,10 +514,7 @@ static uint64_t find_of_family(struct snapshot *best, unsigned n,
 {
     /* The mean is the least total there is, so shares of it are what pieces
      * may take where load is short; bytes cost by what memory is short. */
-    struct build_options options = {.peak_bytes = parts->most_room_bytes,
-                                    .barred = barred,
-                                    .max_replicas = MAX_REPLICAS,
-                                    .max_work = MAX_WORK};
+    struct view view = {.peak_bytes = parts->most_room_bytes, .barred = barred};
     struct batch batch = {.parts = parts};
     uint64_t work = 0, n_priced = 0;
 
@@ -539,27 +523,27 @@ static uint64_t find_of_family(struct snapshot *best, unsigned n,
             (best->n && (work >= max_work || interrupt_requested() ||
                          clock_ms() >= end_ms)))
             break;
-        options.replica_frac = replica_fracs[i / N_PRICES];
-        options.ms_per_byte = memory_fracs[i % N_PRICES] * least->mean_ms *
-                              parts->n_devices / (least->bytes + 1);
+        view.replica_frac = replica_fracs[i / N_PRICES];
+        view.ms_per_byte = memory_fracs[i % N_PRICES] * least->mean_ms *
+                           parts->n_devices / (least->bytes + 1);
         for (unsigned k = 0; k < N_PEAKS; k++) {
-            batch.tasks[k].options = options;
-            batch.tasks[k].options.peak_ms = peak_fracs[k] * least->mean_ms;
+            batch.buildings[k].view = view;
+            batch.buildings[k].view.peak_ms = peak_fracs[k] * least->mean_ms;
         }
         pool_run(pool, N_PEAKS, build_one, &batch);
         for (unsigned k = 0; k < N_PEAKS; k++) {
-            struct build_task *task = &batch.tasks[k];
+            const struct building *building = &batch.buildings[k];
 
-            work += task->work;
-            n_priced += task->is_built;
-            if (task->is_built)
-                keep(best, n, &task->snapshot);
+            work += building->work;
+            n_priced += building->snapshot.n > 0;
+            if (building->snapshot.n)
+                keep(best, n, &building->snapshot);
         }
         if (barred & 1U << FORM_REPLICA && i + 1 == N_PRICES)
             break;
     }
     for (unsigned k = 0; k < N_PEAKS; k++)
-        snapshot_release(&batch.tasks[k].snapshot);
+        snapshot_release(&batch.buildings[k].snapshot);
     return n_priced;
 }
 
@@ -589,12 +573,12 @@ uint64_t starts_find(struct snapshot best[STARTS_KEPT],
 bool starts_by_memory(struct snapshot *out, const struct parts *parts,
                       uint64_t peak_bytes, bool may_exceed)
 {
-    struct build_options options = {.peak_ms = INFINITY,
-                                    .ms_per_byte = 1,
-                                    .peak_bytes = peak_bytes,
-                                    .by_memory = true,
-                                    .may_exceed = may_exceed,
-                                    .max_replicas = UINT32_MAX};
+    const struct view view = {.peak_ms = INFINITY,
+                              .ms_per_byte = 1,
+                              .peak_bytes = peak_bytes,
+                              .by_memory = true,
+                              .may_exceed = may_exceed};
 
-    return build(out, parts, &options, NULL);
+    (void)build(out, parts, &view);
+    return out->n > 0;
 }
