@@ -99,7 +99,7 @@ void homes_propose(struct trial *trial, const struct layout *layout,
     if (layout->move_limit_bytes == NO_MOVE_LIMIT || !layout->moved_bytes[unit])
         return;
     trial_remove_unit(trial, layout, unit);
-    trial->is_home = true;
+    trial->is_apart = true;
     for (uint32_t i = homes->first_piece[unit];
          i < homes->first_piece[unit + 1]; i++)
         trial_add(trial, homes->pieces[i]);
@@ -114,23 +114,17 @@ static uint64_t misfit(uint32_t width, uint32_t gap)
     return width <= gap ? gap - width : (UINT64_C(1) << 32) + (width - gap);
 }
 
-/* Of pieces that fill it alike. */
-static bool goes_before(const struct column_piece *a,
-                        const struct column_piece *b)
-{
-    return a->width > b->width ||
-           (a->width == b->width && a->device < b->device);
-}
-
 /* Which of the n remaining pieces gets the columns from col on: one whose
  * device has them, else one that fills the gap up to where the next remaining
- * piece's device has some, rather one that will have none later. */
+ * piece's device has some, rather one that will have none later; of those that
+ * fill it alike the widest, of those the one on the first device. */
 static uint32_t choose_next(const struct table_pieces *before,
-                            const struct column_piece *pieces, uint32_t n,
+                            const struct parts *parts,
+                            const struct change *pieces, uint32_t n,
                             uint32_t col)
 {
     uint64_t least = UINT64_MAX, bad;
-    uint32_t next = UINT32_MAX, best = 0;
+    uint32_t next = UINT32_MAX, best = 0, best_width = 0;
 
     for (uint32_t p = 0; p < n; p++)
         for (size_t i = 0; i < before->n; i++)
@@ -139,6 +133,7 @@ static uint32_t choose_next(const struct table_pieces *before,
                 before->pieces[i].col_begin < next)
                 next = before->pieces[i].col_begin;
     for (uint32_t p = 0; p < n; p++) {
+        const uint32_t width = parts->parts[pieces[p].part].width;
         const struct shard *here = NULL;
         bool has_later = false;
 
@@ -151,20 +146,23 @@ static uint32_t choose_next(const struct table_pieces *before,
             if (!here && old->col_begin <= col)
                 here = old;
         }
-        bad = misfit(pieces[p].width, (here ? here->col_end : next) - col);
+        bad = misfit(width, (here ? here->col_end : next) - col);
         if (!here)
             bad += (UINT64_C(1) << 34) + (has_later ? UINT64_C(1) << 35 : 0);
         if (bad < least ||
-            (bad == least && goes_before(&pieces[p], &pieces[best]))) {
+            (bad == least && (width > best_width ||
+                              (width == best_width &&
+                               pieces[p].device < pieces[best].device)))) {
             least = bad;
             best = p;
+            best_width = width;
         }
     }
     return best;
 }
 
-void homes_order(const struct homes *homes, uint32_t table,
-                 struct column_piece *pieces, uint32_t n)
+void homes_order(const struct homes *homes, const struct parts *parts,
+                 uint32_t table, struct change *pieces, uint32_t n)
 {
     const struct table_pieces *before = &homes->before[table];
     uint32_t col = 0;
@@ -172,12 +170,12 @@ void homes_order(const struct homes *homes, uint32_t table,
     if (!before->table)
         return;
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t p = i + choose_next(before, pieces + i, n - i, col);
-        struct column_piece next = pieces[p];
+        uint32_t p = i + choose_next(before, parts, pieces + i, n - i, col);
+        struct change next = pieces[p];
 
         pieces[p] = pieces[i];
         pieces[i] = next;
-        col += next.width;
+        col += parts->parts[next.part].width;
     }
 }
 

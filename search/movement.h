@@ -43,16 +43,12 @@ void homes_settle(struct homes *homes, const struct parts *parts,
 void homes_propose(struct trial *trial, const struct layout *layout,
                    uint32_t unit);
 
-/* A piece of a unit that is cut by columns. */
-struct column_piece {
-    uint32_t width, device, idx; /* idx: the caller's */
-};
-/* Puts the n pieces of a table in the order of their columns: at each column a
- * piece whose device has it already, or else one that fills the gap. Where the
- * pieces are those of before, so are their columns. The outcome does not hang
- * on the order they come in. O(n^2). */
-void homes_order(const struct homes *homes, uint32_t table,
-                 struct column_piece *pieces, uint32_t n);
+/* Puts the n column pieces of a table in the order of their columns: at each
+ * column a piece whose device has it already, or else one that fills the gap.
+ * Where the pieces are those of before, so are their columns. The outcome does
+ * not hang on the order they come in. O(n^2). */
+void homes_order(const struct homes *homes, const struct parts *parts,
+                 uint32_t table, struct change *pieces, uint32_t n);
 
 /* Counts what all units move. */
 void homes_count_layout(struct layout *layout);

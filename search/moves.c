@@ -67,12 +67,12 @@ static uint32_t piece_on(const struct layout *layout, uint32_t device,
 /* A device that sets the total: of a term by its share in it. */
 static uint32_t critical_device(const struct layout *layout, struct rng *rng)
 {
-    double left = rng_uniform(rng) * layout->total_ms - layout->tops[0].ms[0];
+    double left = rng_uniform(rng) * layout->total_ms - layout->tops->ms[0];
     uint32_t k = 0;
 
     while (left >= 0 && k + 1 < layout->n_terms)
-        left -= layout->tops[++k].ms[0];
-    return layout->tops[k].device[0];
+        left -= layout->tops->ms[++k];
+    return layout->tops->device[k];
 }
 
 static uint32_t unit_of(const struct layout *layout, uint32_t piece)

@@ -18,7 +18,7 @@
  *     excess is 0, and nowhere else
  *     sums and loads are what the pieces add up to, but for rounding; a device
  *     without pieces has 0, not what rounding leaves
- *     terms, local_ms and total_ms are what the oracle says of these very sums,
+ *     terms, loads and total_ms are what the oracle says of these very sums,
  *     and tops are their largest
  *
  * A commit costs the pieces that change and devices x terms, whatever the
@@ -29,26 +29,22 @@
  * rounding does not pile up. */
 #define REFRESH 64
 
-/* No pieces, all free. What was allotted stays: layouts are loaded often. */
+/* No pieces; layout_price does the rest. What was allotted stays: layouts are
+ * loaded often. */
 static void clear(struct layout *layout)
 {
     layout->n_pieces = layout->n_live = 0;
     layout->first_free = NO_PIECE;
     for (uint32_t u = 0; u < layout->parts->n_units; u++)
         layout->first_of[u] = NO_PIECE;
-    for (uint32_t r = 0; r < layout->n_devices; r++) {
+    for (uint32_t r = 0; r < layout->n_devices; r++)
         layout->holdings[r].n = 0;
-        layout->bytes[r] = 0;
-        layout->n_commits[r] = 0;
-    }
-    memset(layout->sums, 0,
-           layout->n_devices * layout_width(layout) * sizeof(double));
 }
 
 void layout_init(struct layout *layout, const struct parts *parts)
 {
     const struct oracle *oracle = parts->oracle;
-    uint32_t n = parts->n_devices;
+    const uint32_t n = parts->n_devices;
     struct arena *arena = &layout->arena;
 
     *layout = (struct layout){.parts = parts,
@@ -56,22 +52,18 @@ void layout_init(struct layout *layout, const struct parts *parts)
                               .has_terms = oracle->ops->terms != NULL,
                               .n_terms = 1,
                               .move_limit_bytes = NO_MOVE_LIMIT};
-    if (layout->has_terms)
-        layout->n_terms = oracle->n_terms;
     layout->first_of = ARENA_NEW(arena, uint32_t, parts->n_units);
     layout->holdings = ARENA_NEW(arena, struct holding, n);
     layout->n_commits = ARENA_NEW(arena, uint32_t, n);
     layout->sums = ARENA_NEW(arena, double, (size_t)n * oracle->width);
-    layout->compute_ms = ARENA_NEW(arena, double, n);
-    layout->local_ms = ARENA_NEW(arena, double, n);
-    layout->load_ms =
-        layout->has_terms ? layout->local_ms : ARENA_NEW(arena, double, n);
-    layout->terms_ms =
-        layout->has_terms
-            ? ARENA_NEW(arena, double, (size_t)n * oracle->n_terms)
-            : layout->compute_ms;
+    layout->compute_ms = layout->terms_ms = ARENA_NEW(arena, double, n);
+    if (layout->has_terms) {
+        layout->n_terms = oracle->n_terms;
+        layout->terms_ms =
+            ARENA_NEW(arena, double, (size_t)n * oracle->n_terms);
+    }
+    layout->load_ms = ARENA_NEW(arena, double, n);
     layout->bytes = ARENA_NEW(arena, uint64_t, n);
-    layout->tops = ARENA_NEW(arena, struct top, layout->n_terms);
     if (parts->homes)
         layout->moved_bytes = ARENA_NEW(arena, uint64_t, parts->n_units);
     clear(layout);
@@ -99,6 +91,8 @@ static void hold(struct layout *layout, uint32_t piece)
     }
     layout->pieces[piece].slot = holding->n;
     holding->pieces[holding->n++] = piece;
+    layout->load_ms[layout->pieces[piece].device] +=
+        layout->parts->alone_ms[layout->pieces[piece].part];
 }
 
 static void let_go(struct layout *layout, uint32_t piece)
@@ -110,6 +104,8 @@ static void let_go(struct layout *layout, uint32_t piece)
     assert(holding->pieces[slot] == piece || slot == holding->n);
     holding->pieces[slot] = last;
     layout->pieces[last].slot = slot;
+    layout->load_ms[layout->pieces[piece].device] -=
+        layout->parts->alone_ms[layout->pieces[piece].part];
 }
 
 /* Puts a piece there; change->piece is not looked at. */
@@ -176,41 +172,31 @@ static void drop(struct layout *layout, uint32_t idx)
 static void find_top(struct layout *layout, size_t k)
 {
     const size_t n_terms = layout->n_terms;
-    struct top *top = &layout->tops[k];
+    struct top *tops = layout->tops;
+    uint32_t n = 0;
 
-    top->n = 0;
     for (uint32_t r = 0; r < layout->n_devices; r++) {
         double ms = layout->terms_ms[r * n_terms + k];
-        uint32_t i = top->n;
+        uint32_t i;
 
-        if (i == TOP_DEVICES && ms <= top->ms[i - 1])
+        if (n < TOP_DEVICES)
+            n++;
+        else if (ms <= tops[n - 1].ms[k])
             continue;
-        i = i == TOP_DEVICES ? i - 1 : i;
-        for (; i > 0 && top->ms[i - 1] < ms; i--) {
-            top->ms[i] = top->ms[i - 1];
-            top->device[i] = top->device[i - 1];
+        for (i = n - 1; i > 0 && tops[i - 1].ms[k] < ms; i--) {
+            tops[i].ms[k] = tops[i - 1].ms[k];
+            tops[i].device[k] = tops[i - 1].device[k];
         }
-        top->ms[i] = ms;
-        top->device[i] = r;
-        if (top->n < TOP_DEVICES)
-            top->n++;
+        tops[i].ms[k] = ms;
+        tops[i].device[k] = r;
     }
+    layout->n_tops = n;
 }
 
 static void find_tops(struct layout *layout)
 {
     for (size_t k = 0; k < layout->n_terms; k++)
         find_top(layout, k);
-}
-
-/* Which is also its load where there are terms: the array is the same. */
-static void set_local(struct layout *layout, uint32_t r)
-{
-    const size_t n_terms = layout->n_terms;
-
-    layout->local_ms[r] = 0;
-    for (size_t k = 0; k < n_terms; k++)
-        layout->local_ms[r] += layout->terms_ms[r * n_terms + k];
 }
 
 /* In the order of the holding, which differs with the way the layout came
@@ -254,16 +240,10 @@ static void add_excess(struct layout *layout)
 void layout_commit(struct layout *layout, const struct trial *trial)
 {
     const size_t width = layout_width(layout), n_terms = layout->n_terms;
-    const double *alone_ms = layout->parts->alone_ms;
 
     for (uint32_t c = 0; c < trial->n_changes; c++) {
         const struct change *change = &trial->changes[c];
 
-        if (change->piece != NO_PIECE)
-            layout->load_ms[layout->pieces[change->piece].device] -=
-                alone_ms[layout->pieces[change->piece].part];
-        if (change->part != NO_PART)
-            layout->load_ms[change->device] += alone_ms[change->part];
         if (change->part == NO_PART) {
             drop(layout, change->piece);
         } else if (change->piece == NO_PIECE) {
@@ -286,7 +266,8 @@ void layout_commit(struct layout *layout, const struct trial *trial)
                n_terms * sizeof(double));
         if (++layout->n_commits[r] >= REFRESH)
             add_up(layout, r);
-        set_local(layout, r);
+        if (layout->has_terms)
+            layout->load_ms[r] = layout_local_ms(layout, r);
     }
     layout->total_ms = trial->total_ms;
     for (uint32_t i = 0; i < trial->n_moved; i++)
@@ -318,15 +299,15 @@ void layout_price(struct layout *layout)
     if (layout->has_terms)
         oracle->ops->terms(oracle, layout->sums, layout->compute_ms,
                            layout->n_devices, layout->terms_ms);
-    for (uint32_t r = 0; r < layout->n_devices; r++)
-        set_local(layout, r);
+    for (uint32_t r = 0; r < layout->n_devices && layout->has_terms; r++)
+        layout->load_ms[r] = layout_local_ms(layout, r);
     find_tops(layout);
     if (layout->moved_bytes)
         homes_count_layout(layout);
     add_excess(layout);
     layout->total_ms = layout->has_terms ? 0 : layout_true_total(layout);
     for (size_t k = 0; layout->has_terms && k < layout->n_terms; k++)
-        layout->total_ms += layout->tops[k].ms[0];
+        layout->total_ms += layout->tops[0].ms[k];
 }
 
 /* --- snapshots --- */
@@ -399,11 +380,15 @@ double snapshot_price(struct snapshot *snapshot, const struct parts *parts)
     return excess;
 }
 
+static uint32_t unit_of(const struct parts *parts, const struct change *piece)
+{
+    return parts->parts[piece->part].unit;
+}
+
 /* A piece, and what it is sorted by: first by its unit. */
 #define N_KEYS 5
 struct placed {
     struct change piece;
-    const struct part *part;
     uint32_t keys[N_KEYS];
 };
 
@@ -419,136 +404,110 @@ static int compare_placed(const void *left, const void *right)
 
 /* Pieces of one range follow each other; wide ranges come first. Or by device,
  * so that those that meet follow each other. */
-static struct placed *sort_placed(const struct snapshot *snapshot,
-                                  const struct parts *parts, bool by_device)
+static void sort_pieces(struct change *pieces, uint32_t n,
+                        const struct parts *parts, bool by_device)
 {
-    struct placed *placed = mem_alloc(snapshot->n, sizeof(*placed));
+    struct placed *placed = mem_alloc(n, sizeof(*placed));
 
-    for (uint32_t i = 0; i < snapshot->n; i++) {
-        const struct change it = snapshot->pieces[i];
-        const struct part *part = &parts->parts[it.part];
-        uint32_t width = part->width;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct change it = pieces[i];
+        const uint32_t width = parts->parts[it.part].width;
 
         placed[i] = (struct placed){
-            it, part, {part->unit, it.device, it.range, it.block, it.part}};
-        if (!by_device)
-            placed[i] = (struct placed){
-                it, part, {part->unit, ~width, it.range, it.block, it.device}};
+            it,
+            {unit_of(parts, &it), by_device ? it.device : ~width, it.range,
+             it.block, by_device ? it.part : it.device}};
     }
-    qsort(placed, snapshot->n, sizeof(*placed), compare_placed);
-    return placed;
+    qsort(placed, n, sizeof(*placed), compare_placed);
+    for (uint32_t i = 0; i < n; i++)
+        pieces[i] = placed[i].piece;
+    mem_free(placed);
+}
+
+/* The n pieces of a unit come to that many shards of one of its tables. A
+ * layout says how wide pieces are, not which columns they have: these are given
+ * out here, and only here, in the order of the pieces. */
+static void place_shards(struct shard *out, const struct parts *parts,
+                         uint32_t table, const struct change *pieces,
+                         uint32_t n)
+{
+    uint32_t col = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        const struct part *part = &parts->parts[pieces[i].part];
+        struct shard *shard = &out[i];
+
+        *shard = shard_whole(parts->problem, table, pieces[i].device);
+        shard->kind = part->kind;
+        if (shard_cuts_rows(shard->kind))
+            parts_place_block(shard, part, pieces[i].range, pieces[i].block);
+        if (shard->kind == SHARD_COLUMN) {
+            shard->col_begin = col;
+            shard->col_end = col += part->width;
+        }
+    }
 }
 
 /* Tables of a group are placed as one piece, but each has its shard. */
-static size_t count_shards(const struct snapshot *snapshot,
-                           const struct parts *parts)
-{
-    size_t n = 0;
-
-    for (uint32_t i = 0; i < snapshot->n; i++) {
-        uint32_t unit = parts->parts[snapshot->pieces[i].part].unit;
-
-        n += parts->of[unit].unit->n_tables;
-    }
-    return n;
-}
-
-/* Gives out the columns of one piece; col is where its unit's go on. */
-static struct shard place_shard(const struct parts *parts,
-                                const struct placed *piece, uint32_t table,
-                                uint32_t col)
-{
-    struct shard shard =
-        shard_whole(parts->problem, table, piece->piece.device);
-
-    shard.kind = piece->part->kind;
-    if (shard_cuts_rows(shard.kind))
-        parts_place_block(&shard, piece->part, piece->piece.range,
-                          piece->piece.block);
-    if (shard.kind == SHARD_COLUMN) {
-        shard.col_begin = col;
-        shard.col_end = col + piece->part->width;
-    }
-    return shard;
-}
-
-/* A plan that replaces another gives the columns out such that few move. */
-static void order_by_homes(const struct parts *parts, struct placed *placed,
-                           uint32_t n)
-{
-    struct column_piece *order = mem_alloc(n, sizeof(*order));
-
-    for (uint32_t begin = 0, end; begin < n; begin = end) {
-        uint32_t unit = placed[begin].part->unit;
-
-        for (end = begin; end < n && placed[end].part->unit == unit; end++)
-            order[end - begin] = (struct column_piece){
-                placed[end].part->width, placed[end].piece.device, end};
-        if (placed[begin].part->kind != SHARD_COLUMN)
-            continue;
-        homes_order(parts->homes, parts->of[unit].unit->tables[0], order,
-                    end - begin);
-        for (uint32_t i = begin; i < end; i++)
-            placed[order[i - begin].idx].keys[1] = i;
-    }
-    qsort(placed, n, sizeof(*placed), compare_placed);
-    mem_free(order);
-}
-
-/* A layout says how wide pieces are, not which columns they have: these are
- * given out here, and only here, one range behind the other. */
 void snapshot_to_plan(const struct snapshot *snapshot,
                       const struct parts *parts, struct plan *plan,
                       struct arena *arena)
 {
-    struct placed *placed = sort_placed(snapshot, parts, false);
-    uint32_t col = 0;
+    struct snapshot sorted = {0};
     size_t n = 0;
 
-    if (parts->homes)
-        order_by_homes(parts, placed, snapshot->n);
-    plan->shards =
-        ARENA_NEW(arena, struct shard, count_shards(snapshot, parts));
-    for (uint32_t i = 0; i < snapshot->n; i++) {
-        const struct placed *piece = &placed[i], *before = piece - 1;
-        const struct unit *unit = parts->of[piece->part->unit].unit;
+    snapshot_copy(&sorted, snapshot);
+    sort_pieces(sorted.pieces, sorted.n, parts, false);
+    for (uint32_t i = 0; i < sorted.n; i++)
+        n += parts->of[unit_of(parts, &sorted.pieces[i])].unit->n_tables;
+    plan->shards = ARENA_NEW(arena, struct shard, n);
+    plan->n_shards = 0;
+    for (uint32_t begin = 0, end; begin < sorted.n; begin = end) {
+        struct change *pieces = sorted.pieces + begin;
+        const uint32_t u = unit_of(parts, pieces);
+        const struct unit *unit = parts->of[u].unit;
 
-        if (!i || before->part->unit != piece->part->unit)
-            col = 0;
-        else if (!piece->piece.block) /* another range begins */
-            col += before->part->width;
-        for (uint32_t k = 0; k < unit->n_tables; k++)
-            plan->shards[n++] = place_shard(parts, piece, unit->tables[k], col);
+        for (end = begin;
+             end < sorted.n && unit_of(parts, &sorted.pieces[end]) == u; end++)
+            continue;
+        if (parts->homes && parts->parts[pieces->part].kind == SHARD_COLUMN)
+            homes_order(parts->homes, parts, unit->tables[0], pieces,
+                        end - begin);
+        for (uint32_t k = 0; k < unit->n_tables; k++) {
+            place_shards(plan->shards + plan->n_shards, parts, unit->tables[k],
+                         pieces, end - begin);
+            plan->n_shards += end - begin;
+        }
     }
-    plan->n_shards = n;
     plan->shard_ms = NULL; /* of other shards */
     plan_sort_shards(plan);
-    mem_free(placed);
+    snapshot_release(&sorted);
 }
 
 /* Sorted by unit and device, what meets follows each other. */
 bool snapshot_join(struct snapshot *snapshot, const struct parts *parts)
 {
-    struct placed *sorted = sort_placed(snapshot, parts, true);
-    uint32_t n = 0, n_all = snapshot->n, part;
+    const uint32_t n = snapshot->n;
     bool is_fine = true;
 
-    for (uint32_t i = 0; i < n_all; i++) {
-        struct change *last = n ? &snapshot->pieces[n - 1] : NULL;
+    sort_pieces(snapshot->pieces, n, parts, true);
+    snapshot->n = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct change next = snapshot->pieces[i];
+        struct change *last =
+            snapshot->n ? &snapshot->pieces[snapshot->n - 1] : NULL;
+        uint32_t part = NO_PART;
 
-        snapshot->pieces[n++] = sorted[i].piece;
-        if (!last || sorted[i].part->unit != sorted[i - 1].part->unit ||
-            last->device != sorted[i].piece.device ||
-            !parts_is_columns(parts, last->part))
-            continue;
-        part = parts_joined(parts, last->part, sorted[i].piece.part);
-        is_fine = is_fine && part != NO_PART;
+        if (last && last->device == next.device &&
+            unit_of(parts, last) == unit_of(parts, &next) &&
+            parts_is_columns(parts, last->part)) {
+            part = parts_joined(parts, last->part, next.part);
+            is_fine = is_fine && part != NO_PART;
+        }
         if (part == NO_PART)
-            continue;
-        last->part = part;
-        n--;
+            snapshot->pieces[snapshot->n++] = next;
+        else
+            last->part = part;
     }
-    snapshot->n = n;
-    mem_free(sorted);
     return is_fine;
 }

@@ -19,6 +19,10 @@
 #define NO_MOVE_LIMIT UINT64_MAX
 #define COUNT_MOVES (UINT64_MAX - 1)
 
+/* A trial touches few devices, so one of so many that lead a term leads those
+ * that it leaves alone. */
+#define TOP_DEVICES 5
+
 struct piece {
     uint32_t part; /* NO_PART: free */
     uint32_t device;
@@ -50,9 +54,8 @@ struct layout {
     uint32_t n_terms;          /* 1 where there are none: compute stands for it,
                                   though totals are comm's */
     double *terms_ms;          /* [R][n_terms]; or compute_ms */
-    double *local_ms;          /* [R]: sum of its terms */
     double *load_ms;           /* [R]: the sum of its pieces' alone_ms; or,
-                                  where there are terms, local_ms */
+                                  where there are terms, layout_local_ms */
     uint64_t *bytes;           /* [R] */
     double excess;             /* sum over the devices of layout_excess, and
                                   homes_excess */
@@ -64,15 +67,12 @@ struct layout {
     uint32_t style;            /* of its chain: tuning->changes[style] */
     bool is_partial;           /* pieces are to come: the caller says so */
     uint32_t n_unchecked;      /* commits since: search/state_check.h */
-    struct top *tops;          /* [n_terms] */
-};
-
-/* The largest of a term over the devices, and the runners-up: a trial touches
- * few devices, so one of these is the largest of those that it leaves alone. */
-#define TOP_DEVICES 5
-struct top {
-    uint32_t n, device[TOP_DEVICES];
-    double ms[TOP_DEVICES];
+    struct top {
+        double ms[ORACLE_MAX_TERMS];
+        uint32_t device[ORACLE_MAX_TERMS];
+    } tops[TOP_DEVICES]; /* [n_tops]: of each term the largest over the
+                            devices, and the runners-up */
+    uint32_t n_tops;     /* R at most */
 };
 
 static inline size_t layout_width(const struct layout *layout)
@@ -80,14 +80,15 @@ static inline size_t layout_width(const struct layout *layout)
     return layout->parts->oracle->width;
 }
 
-static inline double layout_slowest_ms(const struct layout *layout)
+/* What a device takes by itself: the sum of its terms. */
+static inline double layout_local_ms(const struct layout *layout,
+                                     uint32_t device)
 {
-    double most_ms = layout->local_ms[0];
+    double ms = 0;
 
-    for (uint32_t r = 1; r < layout->n_devices; r++)
-        if (layout->local_ms[r] > most_ms)
-            most_ms = layout->local_ms[r];
-    return most_ms;
+    for (size_t k = 0; k < layout->n_terms; k++)
+        ms += layout->terms_ms[device * layout->n_terms + k];
+    return ms;
 }
 
 /* A piece that goes (part NO_PART), comes (piece NO_PIECE) or changes. */
@@ -155,8 +156,9 @@ void snapshot_load(const struct snapshot *snapshot, struct layout *layout);
 /* Sets total_ms, as comm prices it; returns the layout's excess. */
 double snapshot_price(struct snapshot *snapshot, const struct parts *parts);
 
-/* The shards of a table: columns are given out from the widest piece on. The
- * shards live in the arena. */
+/* Columns are given out from the widest piece on; or where a plan is to be
+ * replaced such that few move (search/movement.h). The shards live in the
+ * arena. */
 void snapshot_to_plan(const struct snapshot *snapshot,
                       const struct parts *parts, struct plan *plan,
                       struct arena *arena);

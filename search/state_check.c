@@ -136,24 +136,24 @@ static int check_sums(const struct layout *layout, const struct layout *fresh,
     for (uint32_t r = 0; r < layout->n_devices; r++)
         if (layout->bytes[r] != fresh->bytes[r])
             return wrong("the bytes of a device", r, err);
-    return layout->has_terms
-               ? 0
-               : compare("the load of a device", layout->load_ms,
-                         fresh->load_ms, layout->n_devices, 1,
-                         rounding * largest(parts->alone_ms, parts->n_parts, 1),
-                         err);
+    return 0;
 }
 
-static int check_local(const struct layout *layout, uint32_t r, struct err *err)
+/* Where there are terms to the bit, as the term is that is kept. */
+static int check_loads(const struct layout *layout, const struct layout *fresh,
+                       struct err *err)
 {
-    const size_t n = layout->n_terms;
-    double local_ms = 0;
+    const double rounding =
+        ROUNDING * (layout->n_live + 1) *
+        largest(layout->parts->alone_ms, layout->parts->n_parts, 1);
 
-    for (size_t k = r * n; k < (r + 1) * n; k++)
-        local_ms += layout->terms_ms[k];
-    return layout->local_ms[r] == local_ms
-               ? 0
-               : wrong("what a device takes by itself", r, err);
+    if (!layout->has_terms)
+        return compare("the load of a device", layout->load_ms, fresh->load_ms,
+                       layout->n_devices, 1, rounding, err);
+    for (uint32_t r = 0; r < layout->n_devices; r++)
+        if (layout->load_ms[r] != layout_local_ms(layout, r))
+            return wrong("the load of a device", r, err);
+    return 0;
 }
 
 /* As the oracle prices the sums that are kept. */
@@ -166,7 +166,7 @@ static int check_costs(const struct layout *layout, struct layout *fresh,
     double rounding;
 
     for (size_t k = 0; layout->has_terms && k < layout->n_terms; k++)
-        total_ms += layout->tops[k].ms[0];
+        total_ms += layout->tops->ms[k];
     rounding = COST_ROUNDING * total_ms;
     oracle->ops->compute(oracle, layout->sums, n, fresh->compute_ms);
     if (layout->has_terms)
@@ -178,31 +178,30 @@ static int check_costs(const struct layout *layout, struct layout *fresh,
                 fresh->compute_ms, n, 1, rounding, err) ||
         compare("the total", &layout->total_ms, &total_ms, 1, 1, rounding, err))
         return -1;
-    for (uint32_t r = 0; r < n; r++)
-        if (check_local(layout, r, err))
-            return -1;
-    return 0;
+    return check_loads(layout, fresh, err);
 }
 
 /* The devices that lead term k, and that nobody else does. */
 static int check_top(const struct layout *layout, size_t k, struct err *err)
 {
-    const struct top *top = &layout->tops[k];
-    const size_t n_terms = layout->n_terms;
+    const struct top *tops = layout->tops;
+    const uint32_t n = layout->n_tops;
     uint32_t n_larger = 0;
 
-    if (top->n !=
+    if (n !=
         (layout->n_devices < TOP_DEVICES ? layout->n_devices : TOP_DEVICES))
         return wrong("how many devices lead a term", (uint32_t)k, err);
-    for (uint32_t i = 0; i < top->n; i++)
-        if (top->device[i] >= layout->n_devices ||
-            top->ms[i] != layout->terms_ms[top->device[i] * n_terms + k] ||
-            (i && (top->ms[i] > top->ms[i - 1] ||
-                   top->device[i] == top->device[i - 1])))
+    for (uint32_t i = 0; i < n; i++)
+        if (tops[i].device[k] >= layout->n_devices ||
+            tops[i].ms[k] !=
+                layout->terms_ms[tops[i].device[k] * layout->n_terms + k] ||
+            (i && (tops[i].ms[k] > tops[i - 1].ms[k] ||
+                   tops[i].device[k] == tops[i - 1].device[k])))
             return wrong("the devices that lead a term", (uint32_t)k, err);
     for (uint32_t r = 0; r < layout->n_devices; r++)
-        n_larger += layout->terms_ms[r * n_terms + k] > top->ms[top->n - 1];
-    if (n_larger >= top->n)
+        n_larger +=
+            layout->terms_ms[r * layout->n_terms + k] > tops[n - 1].ms[k];
+    if (n_larger >= n)
         return wrong("the largest of a term", (uint32_t)k, err);
     return 0;
 }

@@ -79,7 +79,7 @@ static void chain_start(struct chain *chain, const struct snapshot *from)
     snapshot_load(from, &chain->at.layout);
     save(chain);
     for (size_t k = 0; k < n; k++)
-        chain->most_ms[k] = layout->tops[k].ms[0];
+        chain->most_ms[k] = layout->tops->ms[k];
     for (size_t i = 0; i < layout->n_devices * n; i++)
         chain->heavy_ms[i] =
             layout_heaviness(layout->terms_ms[i], chain->most_ms[i % n]);

@@ -56,7 +56,7 @@ void trial_clear(struct trial *trial)
     for (uint32_t i = 0; i < trial->n_devices; i++)
         trial->place[trial->devices[i]] = NO_PIECE;
     trial->n_devices = trial->n_changes = trial->n_moved = 0;
-    trial->is_home = trial->is_apart = false;
+    trial->is_apart = false;
 }
 
 void trial_grow(struct trial *trial)
@@ -129,70 +129,41 @@ static inline uint32_t touch(struct trial *trial, const struct layout *layout,
     return i != NO_PIECE ? i : add_device(trial, layout, device);
 }
 
-static inline void take_away(double *restrict sum,
-                             const double *restrict vector, size_t width)
+/* The part goes from the device (sign -1), or comes (1). A device that is left
+ * empty has no rounding of what it had; bytes saturate: one that holds more
+ * than there is must not look empty. */
+static inline void sum_part(struct trial *trial, const struct layout *layout,
+                            uint32_t part, uint32_t device, int sign)
 {
-    for (size_t w = 0; w < width; w++)
-        sum[w] -= vector[w];
-}
-
-static inline void put_on(double *restrict sum, const double *restrict vector,
-                          size_t width)
-{
-    for (size_t w = 0; w < width; w++)
-        sum[w] += vector[w];
-}
-
-/* Before what comes, so that a device that is emptied and filled has no
- * rounding left of what it had. */
-static void sum_what_goes(struct trial *trial, const struct layout *layout)
-{
-    const struct parts *parts = layout->parts;
     const size_t width = layout_width(layout);
+    const double *restrict vector = layout->parts->vectors + part * width;
+    const uint64_t bytes = layout->parts->parts[part].bytes;
+    const uint32_t i = touch(trial, layout, device);
+    double *restrict sum = trial->sums + i * width;
 
-    for (uint32_t c = 0; c < trial->n_changes; c++) {
-        const struct piece *piece;
-        uint32_t i;
-
-        if (trial->changes[c].piece == NO_PIECE)
-            continue;
-        piece = &layout->pieces[trial->changes[c].piece];
-        i = touch(trial, layout, piece->device);
-        trial->bytes[i] -= parts->parts[piece->part].bytes;
-        if (--trial->n_held[i])
-            take_away(trial->sums + i * width,
-                      parts->vectors + piece->part * width, width);
-        else
-            memset(trial->sums + i * width, 0, width * sizeof(double));
-    }
+    trial->n_held[i] += sign;
+    trial->bytes[i] = sign < 0 ? trial->bytes[i] - bytes
+                               : saturating_add(trial->bytes[i], bytes);
+    for (size_t w = 0; w < width; w++)
+        sum[w] += sign * vector[w];
+    if (!trial->n_held[i])
+        memset(sum, 0, width * sizeof(*sum));
 }
 
-/* Bytes saturate: a device that holds more than there is must not look empty.
- */
-static void sum_what_comes(struct trial *trial, const struct layout *layout)
-{
-    const struct parts *parts = layout->parts;
-    const size_t width = layout_width(layout);
-
-    for (uint32_t c = 0; c < trial->n_changes; c++) {
-        const uint32_t part = trial->changes[c].part;
-        uint32_t i;
-
-        if (part == NO_PART)
-            continue;
-        i = touch(trial, layout, trial->changes[c].device);
-        trial->n_held[i]++;
-        trial->bytes[i] =
-            saturating_add(trial->bytes[i], parts->parts[part].bytes);
-        put_on(trial->sums + i * width, parts->vectors + part * width, width);
-    }
-}
-
-/* Excess changes on touched devices alone, and with what their units move. */
+/* What goes before what comes, so that a device that is emptied and filled is
+ * empty once. Excess changes on touched devices alone, and with what their
+ * units move. */
 void trial_sum(struct trial *trial, const struct layout *layout)
 {
-    sum_what_goes(trial, layout);
-    sum_what_comes(trial, layout);
+    const struct change *changes = trial->changes;
+
+    for (uint32_t c = 0; c < trial->n_changes; c++)
+        if (changes[c].piece != NO_PIECE)
+            sum_part(trial, layout, layout->pieces[changes[c].piece].part,
+                     layout->pieces[changes[c].piece].device, -1);
+    for (uint32_t c = 0; c < trial->n_changes; c++)
+        if (changes[c].part != NO_PART)
+            sum_part(trial, layout, changes[c].part, changes[c].device, 1);
     trial->excess = layout->excess;
     for (uint32_t i = 0; i < trial->n_devices; i++) {
         uint32_t r = trial->devices[i];
@@ -210,13 +181,13 @@ void trial_sum(struct trial *trial, const struct layout *layout)
 static double untouched_top(const struct trial *trial,
                             const struct layout *layout, size_t k)
 {
-    const struct top *top = &layout->tops[k];
+    const struct top *tops = layout->tops;
     double most = 0;
 
-    for (uint32_t i = 0; i < top->n; i++)
-        if (trial->place[top->device[i]] == NO_PIECE)
-            return top->ms[i];
-    if (top->n == layout->n_devices)
+    for (uint32_t i = 0; i < layout->n_tops; i++)
+        if (trial->place[tops[i].device[k]] == NO_PIECE)
+            return tops[i].ms[k];
+    if (layout->n_tops == layout->n_devices)
         return 0;
     for (uint32_t r = 0; r < layout->n_devices; r++)
         if (trial->place[r] == NO_PIECE)
@@ -373,7 +344,7 @@ bool trial_join(struct trial *trial, const struct layout *layout)
     uint32_t last = NO_PART, part;
     bool is_fine = true;
 
-    if (trial->is_home || trial->is_apart)
+    if (trial->is_apart)
         return true;
     for (uint32_t c = 0; c < trial->n_changes; c++) {
         part = trial->changes[c].part;
@@ -541,18 +512,4 @@ double tryout_price(struct tryout *tryout)
     pricing_release(&pricing);
     total_ms = tryout->trial.total_ms;
     return is_fine && isfinite(total_ms) ? total_ms : INFINITY;
-}
-
-double tryout_local_ms(const struct tryout *tryout, uint32_t device)
-{
-    const struct trial *trial = &tryout->trial;
-    const size_t n_terms = tryout->layout.n_terms;
-    uint32_t i = trial->place[device];
-    double ms = 0;
-
-    if (i == NO_PIECE)
-        return tryout->layout.local_ms[device];
-    for (size_t k = 0; k < n_terms; k++)
-        ms += trial->terms_ms[i * n_terms + k];
-    return ms;
 }

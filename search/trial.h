@@ -41,8 +41,8 @@ struct trial {
     uint32_t *place;    /* [R]: in `devices`, or NO_PIECE */
     uint32_t *first_on; /* [R]: NO_PIECE but while pieces are joined or set
                            apart: trial_join, search/moves.h */
-    bool is_home;       /* puts pieces where the plan to be replaced has them */
-    bool is_apart;      /* what it puts meets nothing, as it was made */
+    bool is_apart;      /* what it puts meets nothing, or as in the plan to be
+                           replaced: it is not joined */
     int64_t *n_held;    /* [n_devices] pieces then */
     uint64_t *bytes;    /* [n_devices] */
     double *sums;       /* [n_devices][width] */
@@ -112,7 +112,7 @@ bool trial_walk(struct unit_walk *walk, const struct trial *trial,
  * unit are become one. False where it may not come true: where that would be a
  * whole table that may only be cut, where pieces of one row block meet, or
  * where columns of a sequence would be of several widths.
- * Nothing where trial->is_home or is_apart. */
+ * Nothing where trial->is_apart. */
 bool trial_join(struct trial *trial, const struct layout *layout);
 
 /* Whether pieces of these parts and blocks are of the same rows of a grid. */
@@ -153,9 +153,5 @@ void tryouts_price(struct tryout *const *tryouts, uint32_t n,
  * total, INFINITY where that is no number or pieces meet that must not
  * (trial_join), and its excess. layout_commit may follow. */
 double tryout_price(struct tryout *tryout);
-
-/* What a device that the trial touches takes then by itself, as
- * layout->local_ms. */
-double tryout_local_ms(const struct tryout *tryout, uint32_t device);
 
 #endif

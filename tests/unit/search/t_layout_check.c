@@ -155,19 +155,13 @@ static bool spoil_sums(struct layout *layout, uint32_t piece)
 
 static bool spoil_compute(struct layout *layout, uint32_t piece)
 {
-    layout->compute_ms[layout->pieces[piece].device] *= 1.001;
+    layout->compute_ms[layout->pieces[piece].device] += 1e-3 * layout->total_ms;
     return true;
 }
 
 static bool spoil_term(struct layout *layout, uint32_t piece)
 {
     layout->terms_ms[layout->pieces[piece].device * layout->n_terms] *= 1.001;
-    return true;
-}
-
-static bool spoil_local(struct layout *layout, uint32_t piece)
-{
-    layout->local_ms[layout->pieces[piece].device] *= 1.001;
     return true;
 }
 
@@ -194,15 +188,15 @@ static bool spoil_total(struct layout *layout, uint32_t piece)
 static bool spoil_top(struct layout *layout, uint32_t piece)
 {
     (void)piece;
-    layout->tops[0].device[0] = layout->tops[0].device[1];
-    layout->tops[0].ms[0] = layout->tops[0].ms[1];
+    layout->tops[0].device[0] = layout->tops[1].device[0];
+    layout->tops[0].ms[0] = layout->tops[1].ms[0];
     return true;
 }
 
 static bool spoil_runner_up(struct layout *layout, uint32_t piece)
 {
     (void)piece;
-    layout->tops[0].ms[1] *= 0.999;
+    layout->tops[1].ms[0] *= 0.999;
     return true;
 }
 
@@ -229,7 +223,6 @@ static const struct {
     {"sums", spoil_sums},
     {"compute", spoil_compute},
     {"terms", spoil_term},
-    {"what a device takes by itself", spoil_local},
     {"load", spoil_load},
     {"excess", spoil_excess},
     {"total", spoil_total},
