@@ -133,8 +133,8 @@ static int find_start(struct full *full, const struct plan *plan,
     if (watch_check(&full->watch, err))
         return -1;
     if (!full->start.n)
-        return infeasible_report(&plan->problem, full->oracle, SHARD_ALL_KINDS,
-                                 &failure, err);
+        return infeasible_check(&plan->problem, full->oracle, SHARD_ALL_KINDS,
+                                &failure, err);
     return 0;
 }
 
@@ -317,7 +317,8 @@ int search_full(struct plan *plan, const struct oracle *oracle,
     arena_init(&full.scratch);
     watch_init(&full.watch, oracle);
     full.oracle = &full.watch.base;
-    if (infeasible_check(&plan->problem, full.oracle, SHARD_ALL_KINDS, err) ||
+    if (infeasible_check(&plan->problem, full.oracle, SHARD_ALL_KINDS, NULL,
+                         err) ||
         parts_init(&full.parts, &plan->problem, full.oracle, NULL,
                    options->pool, &full.scratch, err))
         goto out;

@@ -56,18 +56,13 @@ static const char *size(uint64_t bytes, struct arena *arena)
 static const char *need(const struct memory_items *items, struct arena *arena)
 {
     uint64_t most = items->weights;
-    const char *name = "weights";
 
-    if (items->optimizer > most) {
+    if (items->optimizer > most)
         most = items->optimizer;
-        name = "optimizer";
-    }
-    if (items->io > most) {
+    if (items->io > most)
         most = items->io;
-        name = "io";
-    }
     return arena_printf(arena, "%s (%s %s)", size(items->total, arena),
-                        size(most, arena), name);
+                        size(most, arena), memory_largest(items));
 }
 
 /* "67.7 GiB unreserved" where one has been taken off. */
@@ -257,7 +252,10 @@ static uint64_t round_up(uint64_t bytes)
     return (uint64_t)round(ceil((double)bytes / step) * step);
 }
 
-/* As many devices as asked for, none of less memory. */
+/* By one of: memory that no device has less of, so many devices, or kinds that
+ * all tables may be of besides their own. */
+enum remedy { MORE_MEMORY, MORE_DEVICES, MORE_KINDS };
+
 static void change_cluster(struct problem *problem, uint64_t least_memory,
                            uint32_t n_devices, struct question *question)
 {
@@ -281,12 +279,9 @@ static void change_cluster(struct problem *problem, uint64_t least_memory,
     }
 }
 
-/* The question asked again, of a problem that is better off. Sums first, as
- * they cost next to nothing. Whether it packs with devices of at least so much
- * memory, so many of them, and these kinds allowed to all tables besides their
- * own. */
-static bool fits(struct question *question, uint64_t least_memory,
-                 uint32_t n_devices, unsigned more_kinds)
+/* The question asked again, of a problem that is better off: whether it packs.
+ * Sums first, as they cost next to nothing. */
+static bool fits(struct question *question, enum remedy remedy, uint64_t amount)
 {
     struct arena *arena = &question->arena;
     struct arena_mark mark = arena_mark(arena);
@@ -298,12 +293,17 @@ static bool fits(struct question *question, uint64_t least_memory,
     struct err ignored;
     bool yes;
 
-    change_cluster(&problem, least_memory, n_devices, question);
-    problem.kinds |= more_kinds;
+    change_cluster(&problem, remedy == MORE_MEMORY ? amount : 0,
+                   remedy == MORE_DEVICES ? (uint32_t)amount
+                                          : problem.cluster.n_devices,
+                   question);
     problem.tables = ARENA_NEW(arena, struct table, problem.n_tables);
-    for (size_t i = 0; i < problem.n_tables; i++) {
+    for (size_t i = 0; i < problem.n_tables; i++)
         problem.tables[i] = question->problem.tables[i];
-        problem.tables[i].kinds |= more_kinds;
+    if (remedy == MORE_KINDS) {
+        problem.kinds |= (unsigned)amount;
+        for (size_t i = 0; i < problem.n_tables; i++)
+            problem.tables[i].kinds |= (unsigned)amount;
     }
     yes = !units_collect(&units, &problem, question->oracle, arena, &ignored) &&
           !add_up(&units, arena).is_short &&
@@ -315,163 +315,81 @@ static bool fits(struct question *question, uint64_t least_memory,
     return yes;
 }
 
-/* With so much memory, or else so many devices. */
-static bool fits_with(struct question *question, bool by_memory,
-                      uint64_t amount)
+/* The least memory, as it is printed, or number of devices, in whole hosts if
+ * there are several, with which all packs; 0 where none does. */
+static uint64_t least_of(struct question *question, enum remedy remedy)
 {
-    uint32_t n = question->problem.cluster.n_devices;
+    const struct cluster *cluster = &question->problem.cluster;
+    const bool by_memory = remedy == MORE_MEMORY;
+    uint32_t n = cluster->n_devices, host = cluster_group(cluster);
+    uint64_t low = TOO_LARGE, most = TOO_LARGE, grain = 1, high;
 
-    return fits(question, by_memory ? amount : 0,
-                by_memory ? n : (uint32_t)amount, 0);
-}
-
-/* As it is printed, or in whole hosts. */
-static uint64_t round_amount(const struct question *question, bool by_memory,
-                             uint64_t amount)
-{
-    return by_memory ? round_up(amount)
-                     : cluster_whole_hosts(&question->problem.cluster,
-                                           (uint32_t)amount);
-}
-
-/* The least memory with which all packs where no device has less; or number of
- * devices, in whole hosts if there are several. Above `low`, in steps of
- * `grain`: a packing with less may be found where one with more is not. 0 where
- * none does up to `most`. */
-static uint64_t least_of(struct question *question, bool by_memory,
-                         uint64_t low, uint64_t most, uint64_t grain)
-{
-    uint64_t high = low;
-
+    if (by_memory) {
+        for (uint32_t r = 0; r < n; r++)
+            if (cluster->memory_bytes[r] < low)
+                low = cluster->memory_bytes[r];
+    } else {
+        if (host < n && !cluster->host_size)
+            grain = host;
+        low = n / grain * grain;
+        most = (uint64_t)n * MAX_GROWTH;
+        if (most > MAX_DEVICES)
+            most = MAX_DEVICES;
+    }
+    high = low;
     do {
         low = high;
         high = high ? 2 * high : 1;
         if (high > most)
             return 0;
-    } while (!fits_with(question, by_memory, high));
+    } while (!fits(question, remedy, high));
     while (high - low > high / SIZE_STEPS + grain) {
         uint64_t middle = low + (high - low) / 2 / grain * grain;
 
-        if (fits_with(question, by_memory, middle))
+        if (fits(question, remedy, middle))
             high = middle;
         else
             low = middle;
     }
     do
-        low = round_amount(question, by_memory, low + 1);
-    while (!fits_with(question, by_memory, low));
+        low = by_memory ? round_up(low + 1)
+                        : cluster_whole_hosts(cluster, (uint32_t)low + 1);
+    while (!fits(question, remedy, low));
     return low;
 }
 
-static uint64_t least_memory(struct question *question)
-{
-    const struct cluster *cluster = &question->problem.cluster;
-    uint64_t low = cluster->memory_bytes[0];
-
-    for (uint32_t r = 1; r < cluster->n_devices; r++)
-        if (cluster->memory_bytes[r] < low)
-            low = cluster->memory_bytes[r];
-    return least_of(question, true, low, TOO_LARGE, 1);
-}
-
-static uint32_t least_devices(struct question *question)
-{
-    const struct cluster *cluster = &question->problem.cluster;
-    uint32_t n = cluster->n_devices, step = cluster_group(cluster);
-    uint64_t most = (uint64_t)n * MAX_GROWTH;
-
-    if (step >= n || cluster->host_size)
-        step = 1;
-    return (uint32_t)least_of(question, false, n / step * step,
-                              most < MAX_DEVICES ? most : MAX_DEVICES, step);
-}
-
-/* The one kind more with which it fits; 0 where none helps alone. */
-static unsigned missing_kind(struct question *question)
-{
-    static const unsigned kinds[] = {SHARD_COLUMN, SHARD_ROW, SHARD_TABLE};
-
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if ((question->oracle->kinds & question->search_kinds & kinds[i]) &&
-            fits(question, 0, question->problem.cluster.n_devices, kinds[i]))
-            return kinds[i];
-    return 0;
-}
-
+/* "it would fit with ...": also the first kind more that helps alone. */
 static const char *find_remedies(struct question *question)
 {
-    const struct cluster *cluster = &question->problem.cluster;
-    const bool is_even = cluster_is_even(cluster);
+    static const struct {
+        unsigned kind;
+        const char *name;
+    } more[] = {{SHARD_COLUMN, "column cuts"},
+                {SHARD_ROW, "row cuts"},
+                {SHARD_TABLE, "whole tables"}};
+    const bool is_even = cluster_is_even(&question->problem.cluster);
+    const unsigned kinds = question->oracle->kinds & question->search_kinds;
     struct arena *arena = &question->arena;
-    uint64_t memory = least_memory(question);
-    uint32_t n_devices = least_devices(question);
-    unsigned kind = missing_kind(question);
+    uint64_t memory = least_of(question, MORE_MEMORY);
+    uint64_t n_devices = least_of(question, MORE_DEVICES);
     const char *text = "";
+    size_t k = 0, n = sizeof more / sizeof *more;
 
     if (memory)
         text = arena_printf(arena, "%s%s a device", is_even ? "" : "at least ",
                             size(memory, arena));
     if (n_devices)
         text = arena_printf(
-            arena, "%s%s%u %s", text, *text ? ", or " : "", n_devices,
+            arena, "%s%s%" PRIu64 " %s", text, *text ? ", or " : "", n_devices,
             is_even ? "such devices" : "devices, new like the roomiest");
-    if (kind)
+    while (k < n && !((kinds & more[k].kind) &&
+                      fits(question, MORE_KINDS, more[k].kind)))
+        k++;
+    if (k < n)
         text = arena_printf(arena, "%s%s%s allowed", text, *text ? ", or " : "",
-                            kind == SHARD_TABLE ? "whole tables"
-                            : kind == SHARD_ROW ? "row cuts"
-                                                : "column cuts");
-    return text;
-}
-
-static int complain(struct question *question, bool is_proven,
-                    const char *detail, struct err *err)
-{
-    const char *remedies = find_remedies(question);
-
-    return err_set(err, ERR_NO_PLAN, "no plan %s: %s; %s%s",
-                   is_proven ? "fits" : "was found", detail,
-                   *remedies ? "it would fit with "
-                             : "no remedy was found, neither memory, devices "
-                               "nor cuts",
-                   remedies);
-}
-
-/* Asks about the problem as the search sees it; false where its units are in
- * error, which the search will say. */
-static bool question_open(struct question *question, struct units *units,
-                          const struct problem *problem,
-                          const struct oracle *oracle, unsigned search_kinds)
-{
-    struct err ignored;
-
-    *question = (struct question){
-        .problem = *problem, .oracle = oracle, .search_kinds = search_kinds};
-    question->problem.kinds &= search_kinds;
-    arena_init(&question->arena);
-    if (units_collect(units, &question->problem, oracle, &question->arena,
-                      &ignored))
-        return false;
-    while (units->room_bytes[question->roomiest] < units->most_room_bytes)
-        question->roomiest++;
-    return true;
-}
-
-int infeasible_check(const struct problem *problem, const struct oracle *oracle,
-                     unsigned search_kinds, struct err *err)
-{
-    struct question question;
-    struct sums sums = {0};
-    struct units units;
-
-    if (question_open(&question, &units, problem, oracle, search_kinds))
-        sums = add_up(&units, &question.arena);
-    if (sums.is_short) {
-        units.problem = problem; /* of all kinds */
-        complain(&question, add_up(&units, &question.arena).is_short, sums.text,
-                 err);
-    }
-    arena_release(&question.arena);
-    return sums.is_short ? -1 : 0;
+                            more[k].name);
+    return *text ? arena_printf(arena, "it would fit with %s", text)
+                 : "no remedy was found, neither memory, devices nor cuts";
 }
 
 /* A search that makes some kinds only cannot say that nothing fits, even where
@@ -488,26 +406,49 @@ static bool makes_all(const struct problem *problem,
     return true;
 }
 
-int infeasible_report(const struct problem *problem,
-                      const struct oracle *oracle, unsigned search_kinds,
-                      const struct fit_failure *failure, struct err *err)
+/* What the search came to, in front of what sums tell. */
+static const char *describe_failure(const struct fit_failure *failure,
+                                    struct arena *arena)
 {
-    struct question question;
-    struct units units;
-    const char *what = "";
-
-    question_open(&question, &units, problem, oracle, search_kinds);
     if (failure->is_proven)
-        what = "no placement of uncut tables does; ";
-    else if (failure->lacking_bytes != UINT64_MAX)
-        what = arena_printf(&question.arena,
-                            "packing and annealing came within %s; ",
-                            size(failure->lacking_bytes, &question.arena));
-    complain(&question,
-             failure->is_proven && makes_all(problem, oracle, search_kinds),
-             arena_printf(&question.arena, "%s%s", what,
-                          add_up(&units, &question.arena).text),
-             err);
-    arena_release(&question.arena);
-    return -1;
+        return "no placement of uncut tables does; ";
+    if (failure->lacking_bytes == UINT64_MAX)
+        return "";
+    return arena_printf(arena, "packing and annealing came within %s; ",
+                        size(failure->lacking_bytes, arena));
+}
+
+int infeasible_check(const struct problem *problem, const struct oracle *oracle,
+                     unsigned search_kinds, const struct fit_failure *failure,
+                     struct err *err)
+{
+    struct question question = {
+        .problem = *problem, .oracle = oracle, .search_kinds = search_kinds};
+    struct arena *arena = &question.arena;
+    struct sums sums = {0};
+    struct units units;
+    struct err ignored;
+    bool is_proven;
+    int rc = 0;
+
+    question.problem.kinds &= search_kinds;
+    arena_init(arena);
+    if (units_collect(&units, &question.problem, oracle, arena, &ignored))
+        goto out; /* the search will say */
+    sums = add_up(&units, arena);
+    if (!failure && !sums.is_short)
+        goto out;
+    while (units.room_bytes[question.roomiest] < units.most_room_bytes)
+        question.roomiest++;
+    units.problem = problem; /* of all kinds */
+    is_proven =
+        failure ? failure->is_proven && makes_all(problem, oracle, search_kinds)
+                : add_up(&units, arena).is_short;
+    rc = err_set(err, ERR_NO_PLAN, "no plan %s: %s%s; %s",
+                 is_proven ? "fits" : "was found",
+                 failure ? describe_failure(failure, arena) : "", sums.text,
+                 find_remedies(&question));
+out:
+    arena_release(arena);
+    return rc;
 }

@@ -17,13 +17,10 @@
  * that table, problem and oracle allow.
  */
 
-/* 0, or ERR_NO_PLAN where sums alone tell. */
+/* Before a search, where failure is NULL: 0, or ERR_NO_PLAN where sums alone
+ * tell. After one that found none: ERR_NO_PLAN. */
 int infeasible_check(const struct problem *problem, const struct oracle *oracle,
-                     unsigned search_kinds, struct err *err) MUST_CHECK;
-
-/* ERR_NO_PLAN, after a search that found none. Returns -1. */
-int infeasible_report(const struct problem *problem,
-                      const struct oracle *oracle, unsigned search_kinds,
-                      const struct fit_failure *failure, struct err *err);
+                     unsigned search_kinds, const struct fit_failure *failure,
+                     struct err *err) MUST_CHECK;
 
 #endif

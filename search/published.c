@@ -560,17 +560,16 @@ int search_reference(struct plan *plan, const struct oracle *oracle,
     arena_init(&scratch);
     watch_init(&watch, oracle);
     problem.kinds &= MADE_KINDS;
-    if (infeasible_check(&plan->problem, oracle, MADE_KINDS, err) ||
+    if (infeasible_check(&plan->problem, oracle, MADE_KINDS, NULL, err) ||
         check_kinds(&problem, problem.kinds & oracle->kinds, err) ||
         parts_init(&parts, &problem, &watch.base, NULL, options->pool, &scratch,
                    err))
         goto out;
     if (!published_find(&found, plan, &parts, options) &&
-        !fit_by_memory(&found, &parts, FIT_HARD, &failure)) {
-        infeasible_report(&plan->problem, parts.oracle, MADE_KINDS, &failure,
-                          err);
+        !fit_by_memory(&found, &parts, FIT_HARD, &failure) &&
+        infeasible_check(&plan->problem, parts.oracle, MADE_KINDS, &failure,
+                         err))
         goto out;
-    }
     snapshot_to_plan(&found, &parts, plan, arena);
     if (isinf(found.total_ms))
         plan_join_columns(plan, false, arena);

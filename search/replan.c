@@ -456,7 +456,8 @@ static int search(struct plan *plan, const struct homes *homes,
     watch_init(&replan.watch, oracle);
     replan.oracle = &replan.watch.base;
     replan.scratch = &scratch;
-    if (infeasible_check(&plan->problem, replan.oracle, SHARD_ALL_KINDS, err))
+    if (infeasible_check(&plan->problem, replan.oracle, SHARD_ALL_KINDS, NULL,
+                         err))
         goto out;
     if (parts_init(&replan.parts, &plan->problem, replan.oracle, &replan.homes,
                    options->pool, &scratch, err))
