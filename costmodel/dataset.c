@@ -27,6 +27,11 @@ bool sample_trains(const struct sample *sample)
            !(sample->flags & SAMPLE_THROTTLED);
 }
 
+bool sample_is_train(const struct sample *sample)
+{
+    return sample_trains(sample) && sample_split(sample) == SPLIT_TRAIN;
+}
+
 /* Distinct tables while they are collected, each as its features and then what
  * it adds to the totals: open addressing over slots[n_slots], a power of two,
  * 0 = free, else index + 1. */
@@ -79,24 +84,6 @@ static void make_room(struct dataset *dataset, struct row_index *index,
     dataset->sums = ARENA_NEW(arena, double, n_kept * dataset->totals.n);
 }
 
-/* The distinct rows, features and totals apart. */
-static void take_rows(struct dataset *dataset, const struct row_index *index,
-                      struct arena *arena)
-{
-    const size_t n_features = dataset->features.n, n_totals = dataset->totals.n;
-
-    dataset->n_rows = index->n_rows;
-    dataset->x = ARENA_NEW(arena, double, index->n_rows *n_features);
-    dataset->adds = ARENA_NEW(arena, double, index->n_rows *n_totals);
-    for (size_t i = 0; i < index->n_rows; i++) {
-        const double *row = index->x + i * index->n_columns;
-
-        memcpy(dataset->x + i * n_features, row, n_features * sizeof(*row));
-        memcpy(dataset->adds + i * n_totals, row + n_features,
-               n_totals * sizeof(*row));
-    }
-}
-
 void dataset_init(struct dataset *dataset, const struct feature_set *features,
                   const struct feature_set *totals,
                   const struct sample *samples, size_t n,
@@ -108,6 +95,7 @@ void dataset_init(struct dataset *dataset, const struct feature_set *features,
     struct row_index index = {.n_columns = features->n + totals->n};
 
     memset(dataset, 0, sizeof(*dataset));
+    dataset->n_columns = index.n_columns;
     dataset->features = *features;
     dataset->totals = *totals;
     make_room(dataset, &index, samples, n, keep, arena);
@@ -130,76 +118,84 @@ void dataset_init(struct dataset *dataset, const struct feature_set *features,
         dataset->ms[dataset->n_samples] = sample->total.median_ms;
         dataset->first[++dataset->n_samples] = (uint32_t)k;
     }
-    take_rows(dataset, &index, arena);
+    dataset->n_rows = index.n_rows;
+    dataset->rows = ARENA_NEW(arena, double, index.n_rows *index.n_columns);
+    memcpy(dataset->rows, index.x,
+           index.n_rows * index.n_columns * sizeof(*index.x));
     mem_free(index.x);
     mem_free(index.slots);
+}
+
+static const double *features_of(const struct dataset *dataset, size_t row)
+{
+    return dataset->rows + row * dataset->n_columns;
+}
+
+static const double *adds_of(const struct dataset *dataset, size_t row)
+{
+    return features_of(dataset, row) + dataset->features.n;
 }
 
 void dataset_init_singles(struct dataset *dataset, const struct dataset *of,
                           struct arena *arena)
 {
+    const size_t n = of->n_rows, n_totals = of->totals.n;
+
     *dataset = *of;
-    dataset->n_samples = of->n_rows;
+    dataset->n_samples = n;
     dataset->samples = NULL;
-    dataset->ms = ARENA_NEW(arena, double, of->n_rows);
-    dataset->first = ARENA_NEW(arena, uint32_t, of->n_rows + 1);
-    dataset->row = ARENA_NEW(arena, uint32_t, of->n_rows);
-    dataset->sums = of->adds;
-    for (uint32_t i = 0; i < of->n_rows; i++) {
+    dataset->ms = NULL;
+    dataset->first = ARENA_NEW(arena, uint32_t, n + 1);
+    dataset->row = ARENA_NEW(arena, uint32_t, n);
+    dataset->sums = ARENA_NEW(arena, double, n *n_totals);
+    for (uint32_t i = 0; i < n; i++) {
         dataset->row[i] = i;
         dataset->first[i + 1] = i + 1;
+        memcpy(dataset->sums + i * n_totals, adds_of(of, i),
+               n_totals * sizeof(*of->sums));
     }
 }
 
-/* Units, and the shares of a sample's tables in its unit. */
-static void fill_units(struct net_inputs *inputs,
-                       const struct estimate *estimate, struct arena *arena)
+static void scale_rows(struct batch_builder *builder,
+                       const struct feature_set *features, struct arena *arena)
 {
-    const struct dataset *dataset = inputs->dataset;
-    const size_t n_totals = dataset->totals.n;
+    const struct dataset *dataset = builder->dataset;
+    float *to = ARENA_NEW(arena, float, dataset->n_rows * features->n);
 
-    inputs->weight =
+    builder->scaled_rows = to;
+    for (size_t i = 0; i < dataset->n_rows; i++)
+        for (size_t f = 0; f < features->n; f++)
+            *to++ =
+                (float)((features_of(dataset, i)[f] - features->at[f].mean) /
+                        features->at[f].std);
+}
+
+/* Totals, units, and the shares of a sample's tables in its unit. */
+static void scale_samples(struct batch_builder *builder,
+                          const struct estimate *estimate, struct arena *arena)
+{
+    const struct dataset *dataset = builder->dataset;
+    const struct feature_set *totals = &estimate->totals;
+    float *to = ARENA_NEW(arena, float, dataset->n_samples * totals->n);
+
+    builder->scaled_totals = to;
+    builder->shares =
         ARENA_NEW(arena, float, dataset->first[dataset->n_samples]);
     for (size_t i = 0; i < dataset->n_samples; i++) {
+        const double *sums = dataset->sums + i * totals->n;
         const double unit =
-            estimate->base_ms +
-            estimate_added_ms(estimate, dataset->sums + i * n_totals);
+            estimate->base_ms + estimate_added_ms(estimate, sums);
 
-        inputs->unit[i] = unit;
-        for (uint32_t j = dataset->first[i]; j < dataset->first[i + 1]; j++) {
-            const double *adds = dataset->adds + dataset->row[j] * n_totals;
-
-            inputs->weight[j] =
-                (float)(estimate_added_ms(estimate, adds) / unit);
-        }
+        builder->unit[i] = unit;
+        for (size_t f = 0; f < totals->n; f++)
+            *to++ = (float)((log2(1 + sums[f]) - totals->at[f].mean) /
+                            totals->at[f].std);
+        for (uint32_t j = dataset->first[i]; j < dataset->first[i + 1]; j++)
+            builder->shares[j] =
+                (float)(estimate_added_ms(estimate,
+                                          adds_of(dataset, dataset->row[j])) /
+                        unit);
     }
-}
-
-void net_inputs_init(struct net_inputs *inputs, const struct dataset *dataset,
-                     const struct feature_set *features,
-                     const struct estimate *estimate, double unit_ms,
-                     struct arena *arena)
-{
-    const size_t n = features->n, n_totals = estimate->totals.n;
-
-    memset(inputs, 0, sizeof(*inputs));
-    inputs->dataset = dataset;
-    inputs->x = ARENA_NEW(arena, float, dataset->n_rows *n);
-    inputs->totals = ARENA_NEW(arena, float, dataset->n_samples *n_totals);
-    inputs->unit = ARENA_NEW(arena, double, dataset->n_samples);
-    for (size_t i = 0; i < dataset->n_rows; i++)
-        for (size_t f = 0, at = i * n; f < n; f++, at++)
-            inputs->x[at] = (float)((dataset->x[at] - features->at[f].mean) /
-                                    features->at[f].std);
-    for (size_t i = 0; i < dataset->n_samples; i++) {
-        inputs->unit[i] = unit_ms;
-        for (size_t f = 0, at = i * n_totals; f < n_totals; f++, at++)
-            inputs->totals[at] = (float)((log2(1 + dataset->sums[at]) -
-                                          estimate->totals.at[f].mean) /
-                                         estimate->totals.at[f].std);
-    }
-    if (n_totals)
-        fill_units(inputs, estimate, arena);
 }
 
 static size_t most_tables(const struct dataset *dataset)
@@ -213,27 +209,34 @@ static size_t most_tables(const struct dataset *dataset)
 }
 
 void batch_builder_init(struct batch_builder *builder,
-                        const struct net_inputs *inputs, size_t max_samples,
-                        struct arena *arena)
+                        const struct dataset *dataset,
+                        const struct feature_set *features,
+                        const struct estimate *estimate, double unit_ms,
+                        size_t max_samples, struct arena *arena)
 {
-    const struct dataset *dataset = inputs->dataset;
     const size_t max_entries = max_samples * most_tables(dataset);
 
     memset(builder, 0, sizeof(*builder));
-    builder->inputs = inputs;
+    builder->dataset = dataset;
     builder->max_samples = max_samples;
     builder->max_rows =
         max_entries < dataset->n_rows ? max_entries : dataset->n_rows;
+    builder->order = ARENA_NEW(arena, uint32_t, dataset->n_samples);
+    builder->unit = ARENA_NEW(arena, double, dataset->n_samples);
     builder->slot = ARENA_NEW(arena, uint32_t, dataset->n_rows);
     builder->stamp = ARENA_NEW(arena, uint32_t, dataset->n_rows);
-    builder->x =
-        ARENA_NEW(arena, float, builder->max_rows * dataset->features.n);
+    builder->x = ARENA_NEW(arena, float, builder->max_rows * features->n);
     builder->first = ARENA_NEW(arena, uint32_t, max_samples + 1);
     builder->row = ARENA_NEW(arena, uint32_t, max_entries);
     builder->weight = ARENA_NEW(arena, float, max_entries);
     builder->totals = ARENA_NEW(arena, float, max_samples * dataset->totals.n);
-    builder->ms = ARENA_NEW(arena, float, max_samples);
-    builder->unit = ARENA_NEW(arena, double, max_samples);
+    for (uint32_t i = 0; i < dataset->n_samples; i++) {
+        builder->order[i] = i;
+        builder->unit[i] = unit_ms;
+    }
+    scale_rows(builder, features, arena);
+    if (estimate->totals.n)
+        scale_samples(builder, estimate, arena);
 }
 
 /* The row of the batch that holds a row of the dataset, copied where it is
@@ -241,39 +244,38 @@ void batch_builder_init(struct batch_builder *builder,
 static uint32_t batch_row(struct batch_builder *builder, uint32_t row,
                           uint32_t *n_rows)
 {
-    const size_t n = builder->inputs->dataset->features.n;
+    const size_t n = builder->dataset->features.n;
 
     if (builder->stamp[row] != builder->now) {
         builder->stamp[row] = builder->now;
         builder->slot[row] = *n_rows;
-        memcpy(builder->x + *n_rows * n, builder->inputs->x + row * n,
+        memcpy(builder->x + *n_rows * n, builder->scaled_rows + row * n,
                n * sizeof(float));
         ++*n_rows;
     }
     return builder->slot[row];
 }
 
-struct mlp_batch batch_build(struct batch_builder *builder,
-                             const uint32_t *chosen, size_t n)
+struct mlp_batch batch_build(struct batch_builder *builder, size_t begin)
 {
-    const struct net_inputs *inputs = builder->inputs;
-    const struct dataset *dataset = inputs->dataset;
+    const struct dataset *dataset = builder->dataset;
     const size_t n_totals = dataset->totals.n;
+    const size_t n = dataset->n_samples - begin < builder->max_samples
+                         ? dataset->n_samples - begin
+                         : builder->max_samples;
     uint32_t n_rows = 0, k = 0;
 
-    if (n > builder->max_samples)
-        n = builder->max_samples;
     builder->now++;
     for (size_t i = 0; i < n; i++) {
-        const size_t at = chosen[i];
+        const size_t at = builder->order[begin + i];
 
-        builder->ms[i] = (float)dataset->ms[at];
-        builder->unit[i] = inputs->unit[at];
-        memcpy(builder->totals + i * n_totals, inputs->totals + at * n_totals,
-               n_totals * sizeof(float));
+        if (n_totals)
+            memcpy(builder->totals + i * n_totals,
+                   builder->scaled_totals + at * n_totals,
+                   n_totals * sizeof(float));
         for (uint32_t j = dataset->first[at]; j < dataset->first[at + 1]; j++) {
-            if (inputs->weight)
-                builder->weight[k] = inputs->weight[j];
+            if (builder->shares)
+                builder->weight[k] = builder->shares[j];
             builder->row[k++] = batch_row(builder, dataset->row[j], &n_rows);
         }
         builder->first[i + 1] = k;
@@ -283,6 +285,7 @@ struct mlp_batch batch_build(struct batch_builder *builder,
                               .x = builder->x,
                               .first = builder->first,
                               .row = builder->row,
-                              .weight = inputs->weight ? builder->weight : NULL,
+                              .weight =
+                                  builder->shares ? builder->weight : NULL,
                               .totals = builder->totals};
 }

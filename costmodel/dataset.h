@@ -18,20 +18,22 @@
 enum split { SPLIT_TRAIN, SPLIT_VALIDATION, SPLIT_HELD_OUT };
 /* Case 8 of ten validates, 9 is held out. */
 enum split sample_split(const struct sample *sample);
-/* Whether a net may learn from it: fused, single or executed, at least one
- * table, a nanosecond or more, not throttled. */
+/* Whether a net may learn from it, whatever its side: fused, single or
+ * executed, at least one table, a nanosecond or more, not throttled. */
 bool sample_trains(const struct sample *sample);
+/* And whether a training learns from it. */
+bool sample_is_train(const struct sample *sample);
 
 struct dataset {
     struct feature_set features, totals;
-    size_t n_rows;
-    double *x;    /* [n_rows][features.n], as measured */
-    double *adds; /* [n_rows][totals.n], what a row adds to the totals */
+    size_t n_rows, n_columns;
+    double *rows; /* [n_rows][n_columns]: the features of a row, as measured,
+                     and then what it adds to the totals */
     size_t n_samples;
     const struct sample **samples; /* [n_samples], borrowed */
     double *ms;                    /* [n_samples] */
     uint32_t *first;               /* [n_samples + 1] into row */
-    uint32_t *row;                 /* [first[n_samples]] into x */
+    uint32_t *row;                 /* [first[n_samples]] into rows */
     double *sums;                  /* [n_samples][totals.n] */
 };
 
@@ -46,43 +48,35 @@ void dataset_init(struct dataset *dataset, const struct feature_set *features,
 void dataset_init_singles(struct dataset *dataset, const struct dataset *of,
                           struct arena *arena);
 
-/* A dataset as the net sees it, with the scaling of a model. */
-struct net_inputs {
-    const struct dataset *dataset; /* not owned */
-    float *x;                      /* [n_rows][features.n], standardised */
-    float *totals; /* [n_samples][totals.n], standardised logarithms */
-    float *weight; /* [first[n_samples]], a row's share of the estimate; NULL
-                      where there is no estimate */
-    double *unit;  /* [n_samples] in ms: the net says multiples of it */
-};
-/* By the scaling of these features, which are the dataset's. unit_ms is the
- * unit where there is no estimate. */
-void net_inputs_init(struct net_inputs *inputs, const struct dataset *dataset,
-                     const struct feature_set *features,
-                     const struct estimate *estimate, double unit_ms,
-                     struct arena *arena);
-
-/* A batch of a dataset: buffers for the largest one. */
+/* Batches of a dataset as the net sees it, with the scaling of a model: the
+ * dataset scaled, and buffers for the largest batch. */
 struct batch_builder {
-    const struct net_inputs *inputs; /* not owned */
-    uint32_t *slot;  /* [dataset n_rows]: row of the batch, if stamp fits */
-    uint32_t *stamp; /* [dataset n_rows] */
+    const struct dataset *dataset; /* not owned */
+    uint32_t *order;               /* [n_samples]: the caller's to shuffle */
+    float *scaled_rows;            /* [n_rows][features.n] */
+    float *scaled_totals;          /* [n_samples][totals.n], of logarithms */
+    float *shares;   /* [first[n_samples]], of a row in the estimate; NULL where
+                        there is no estimate */
+    double *unit;    /* [n_samples] in ms: the net says multiples of it */
+    uint32_t *slot;  /* [n_rows]: row of the batch, if stamp fits */
+    uint32_t *stamp; /* [n_rows] */
     uint32_t now;
     float *x;        /* [max_rows][features.n] */
     uint32_t *first; /* [max_samples + 1] */
     uint32_t *row;   /* [max_entries] */
     float *weight;   /* [max_entries] */
     float *totals;   /* [max_samples][totals.n] */
-    float *ms;       /* [max_samples] */
-    double *unit;    /* [max_samples] */
     size_t max_rows, max_samples;
 };
+/* Scales by these features, which are the dataset's. unit_ms is the unit where
+ * there is no estimate. */
 void batch_builder_init(struct batch_builder *builder,
-                        const struct net_inputs *inputs, size_t max_samples,
-                        struct arena *arena);
-/* The samples chosen[n], or the first max_samples of them, as a batch, times in
- * builder->ms, their units in builder->unit; valid until the next call. */
-struct mlp_batch batch_build(struct batch_builder *builder,
-                             const uint32_t *chosen, size_t n);
+                        const struct dataset *dataset,
+                        const struct feature_set *features,
+                        const struct estimate *estimate, double unit_ms,
+                        size_t max_samples, struct arena *arena);
+/* The samples from order[begin] on that fit, as a batch; valid until the next
+ * call. */
+struct mlp_batch batch_build(struct batch_builder *builder, size_t begin);
 
 #endif

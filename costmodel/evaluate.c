@@ -36,42 +36,31 @@ static bool keep_held_out(const struct sample *sample)
            sample_split(sample) == SPLIT_HELD_OUT;
 }
 
-static bool keep_train(const struct sample *sample)
-{
-    return sample_trains(sample) && sample_split(sample) == SPLIT_TRAIN;
-}
-
 void predict_dataset(const struct model *model, const struct dataset *dataset,
                      double *ms)
 {
     struct batch_builder builder;
-    struct net_inputs inputs;
     struct mlp_work work;
     struct arena arena;
     struct mlp_batch batch;
-    uint32_t *all;
     float y[CHUNK];
 
     if (!dataset->n_samples)
         return;
     arena_init(&arena);
-    net_inputs_init(&inputs, dataset, &model->features, &model->estimate, 1,
-                    &arena);
-    batch_builder_init(&builder, &inputs, CHUNK, &arena);
+    batch_builder_init(&builder, dataset, &model->features, &model->estimate, 1,
+                       CHUNK, &arena);
     mlp_work_init(&work, &model->mlp.shape, builder.max_rows, CHUNK, &arena);
-    all = ARENA_NEW(&arena, uint32_t, dataset->n_samples);
-    for (uint32_t i = 0; i < dataset->n_samples; i++)
-        all[i] = i;
     for (size_t begin = 0; begin < dataset->n_samples;
          begin += batch.n_samples) {
-        batch = batch_build(&builder, all + begin, dataset->n_samples - begin);
+        batch = batch_build(&builder, begin);
         mlp_forward(&model->mlp, &batch, &work, y);
         for (size_t i = 0; i < batch.n_samples; i++) {
             ms[begin + i] = (double)y[i];
             if (model->estimate.totals.n)
                 ms[begin + i] =
                     estimate_bound(&model->estimate, ms[begin + i]) *
-                    builder.unit[i];
+                    builder.unit[begin + i];
         }
     }
     arena_release(&arena);
@@ -109,7 +98,8 @@ static double *linear_inputs(const struct model *model,
         for (uint32_t j = dataset->first[i]; j < dataset->first[i + 1]; j++)
             for (size_t f = 0; f < n; f++)
                 row[f] +=
-                    (dataset->x[dataset->row[j] * n + f] - features[f].mean) /
+                    (dataset->rows[dataset->row[j] * dataset->n_columns + f] -
+                     features[f].mean) /
                     features[f].std;
         row[n] = dataset->first[i + 1] - dataset->first[i];
         row[n + 1] = 1;
@@ -201,32 +191,51 @@ static double sum_measured_singles(const struct sample_index *index,
     return sum;
 }
 
-/* Of held-out case i ms[i] is what the model says, measured[i] and predicted[i]
- * add up its tables one by one. */
-static void judge_singles(struct evaluation *evaluation,
-                          const struct dataset *held_out, const double *ms,
-                          const double *measured, const double *predicted,
-                          struct arena *arena)
+/* The held-out cases, and what is said of them. */
+struct judged {
+    const struct dataset *held_out;
+    double *says[N_PREDICTORS]; /* [n_samples]; of measured singles NAN where a
+                                   table was not measured alone */
+    bool *is_kept;              /* [n_samples] those that count */
+    struct arena *arena;
+};
+
+static struct errors errors_of_kept(const struct judged *judged,
+                                    enum predictor predictor)
 {
-    const size_t n = held_out->n_samples;
-    double *want = ARENA_NEW(arena, double, n);
-    double *net = ARENA_NEW(arena, double, n);
-    double *singles = ARENA_NEW(arena, double, n);
+    const size_t n = judged->held_out->n_samples;
+    double *want = ARENA_NEW(judged->arena, double, n);
+    double *got = ARENA_NEW(judged->arena, double, n);
     size_t n_kept = 0;
 
-    for (int pass = 0; pass < 2 && !n_kept; pass++) {
-        evaluation->singles.is_measured = !pass;
-        for (size_t i = 0; i < n; i++) {
-            singles[n_kept] = pass ? predicted[i] : measured[i];
-            want[n_kept] = held_out->ms[i];
-            net[n_kept] = ms[i];
-            n_kept +=
-                held_out->samples[i]->n_tables > 1 && !isnan(singles[n_kept]);
+    for (size_t i = 0; i < n; i++)
+        if (judged->is_kept[i]) {
+            want[n_kept] = judged->held_out->ms[i];
+            got[n_kept++] = judged->says[predictor][i];
         }
+    return errors_of(predictor_names[predictor], want, got, n_kept);
+}
+
+static void judge_singles(struct evaluation *evaluation,
+                          const struct judged *judged)
+{
+    static const enum predictor sums[] = {PREDICTOR_MEASURED_SINGLES,
+                                          PREDICTOR_PREDICTED_SINGLES};
+    const struct dataset *held_out = judged->held_out;
+
+    for (int k = 0; k < 2 && !evaluation->singles.n; k++) {
+        struct errors net, singles;
+
+        for (size_t i = 0; i < held_out->n_samples; i++)
+            judged->is_kept[i] = held_out->samples[i]->n_tables > 1 &&
+                                 !isnan(judged->says[sums[k]][i]);
+        net = errors_of_kept(judged, PREDICTOR_NET);
+        singles = errors_of_kept(judged, sums[k]);
+        evaluation->singles.n = net.n;
+        evaluation->singles.net_mape = net.mape;
+        evaluation->singles.sum_mape = singles.mape;
+        evaluation->singles.is_measured = !k;
     }
-    evaluation->singles.n = n_kept;
-    evaluation->singles.net_mape = stats_mape(want, net, n_kept);
-    evaluation->singles.sum_mape = stats_mape(want, singles, n_kept);
 }
 
 static void judge_repeats(struct evaluation *evaluation,
@@ -234,8 +243,12 @@ static void judge_repeats(struct evaluation *evaluation,
 {
     double *first = mem_alloc(index->n, 2 * sizeof(*first));
     double *again = first + index->n;
-    size_t n = 0;
+    struct errors *errors = &evaluation->repeats;
 
+    *errors = (struct errors){.name = "repeated measurement",
+                              .mse = NAN,
+                              .p90_ape = NAN,
+                              .kendall_tau = NAN};
     for (size_t i = 0; i < index->n; i++) {
         const struct sample *repeat = index->samples[i], *fused;
 
@@ -245,12 +258,11 @@ static void judge_repeats(struct evaluation *evaluation,
         fused = find_sample(index, repeat, SAMPLE_FUSED, 0);
         if (!fused || !sample_trains(fused))
             continue;
-        first[n] = fused->total.median_ms;
-        again[n++] = repeat->total.median_ms;
+        first[errors->n] = fused->total.median_ms;
+        again[errors->n++] = repeat->total.median_ms;
     }
-    evaluation->n_repeats = n;
-    evaluation->repeat_mape = stats_mape(first, again, n);
-    evaluation->repeat_median_ape = stats_ape_quantile(first, again, n, 0.5);
+    errors->mape = stats_mape(first, again, errors->n);
+    errors->median_ape = stats_ape_quantile(first, again, errors->n, 0.5);
     mem_free(first);
 }
 
@@ -297,12 +309,10 @@ static void drop_empty_classes(struct evaluation *evaluation)
 /* Errors of the net, class by class. */
 static void judge_classes(struct evaluation *evaluation,
                           const struct model *model,
-                          const struct dataset *held_out, const double *ms,
-                          struct arena *arena)
+                          const struct judged *judged)
 {
+    const struct dataset *held_out = judged->held_out;
     const size_t n = held_out->n_samples;
-    double *want = ARENA_NEW(arena, double, n);
-    double *got = ARENA_NEW(arena, double, n);
 
     evaluation->n_classes = 1;
     evaluation->classes[0] = (struct setting_class){
@@ -319,66 +329,53 @@ static void judge_classes(struct evaluation *evaluation,
                                          setting->optimizer, setting->batch);
     }
     for (size_t c = 0; c < evaluation->n_classes; c++) {
-        size_t m = 0;
+        struct setting_class *class = &evaluation->classes[c];
 
         for (size_t i = 0; i < n; i++)
-            if (find_class(evaluation, held_out->samples[i]->setting) ==
-                &evaluation->classes[c]) {
-                want[m] = held_out->ms[i];
-                got[m++] = ms[i];
-            }
-        if (m)
-            evaluation->classes[c].errors =
-                errors_of(predictor_names[PREDICTOR_NET], want, got, m);
+            judged->is_kept[i] =
+                find_class(evaluation, held_out->samples[i]->setting) == class;
+        class->errors = errors_of_kept(judged, PREDICTOR_NET);
     }
     drop_empty_classes(evaluation);
-}
-
-static void judge(struct evaluation *evaluation, enum predictor predictor,
-                  const double *want, const double *got, size_t n)
-{
-    evaluation->errors[predictor] =
-        errors_of(predictor_names[predictor], want, got, n);
 }
 
 static void judge_predictors(struct evaluation *evaluation,
                              const struct model *model,
                              const struct sample_index *index,
-                             const struct sample *samples, size_t n_samples)
+                             const struct sample *samples, size_t n)
 {
     struct dataset held_out, train;
     struct arena arena;
-    double *got, *want, *net, *measured;
-    size_t n, n_sums = 0;
+    struct judged judged = {.held_out = &held_out, .arena = &arena};
+    double **says = judged.says;
 
     arena_init(&arena);
     dataset_init(&held_out, &model->features, &model->estimate.totals, samples,
-                 n_samples, keep_held_out, &arena);
-    dataset_init(&train, &model->features, &model->estimate.totals, samples,
-                 n_samples, keep_train, &arena);
+                 n, keep_held_out, &arena);
+    dataset_init(&train, &model->features, &model->estimate.totals, samples, n,
+                 sample_is_train, &arena);
     n = held_out.n_samples;
-    got = ARENA_NEW(&arena, double, n);
-    want = ARENA_NEW(&arena, double, n);
-    net = ARENA_NEW(&arena, double, n);
-    measured = ARENA_NEW(&arena, double, n);
-    predict_dataset(model, &held_out, net);
-    judge(evaluation, PREDICTOR_NET, held_out.ms, net, n);
-    judge_classes(evaluation, model, &held_out, net, &arena);
-    predict_singles(model, &held_out, got, &arena);
-    judge(evaluation, PREDICTOR_PREDICTED_SINGLES, held_out.ms, got, n);
-    for (size_t i = 0; i < n; i++)
-        measured[i] = sum_measured_singles(index, held_out.samples[i]);
-    judge_singles(evaluation, &held_out, net, measured, got, &arena);
+    judged.is_kept = ARENA_NEW(&arena, bool, n);
+    for (size_t p = 0; p < N_PREDICTORS; p++)
+        says[p] = ARENA_NEW(&arena, double, n);
+    predict_dataset(model, &held_out, says[PREDICTOR_NET]);
+    predict_singles(model, &held_out, says[PREDICTOR_PREDICTED_SINGLES],
+                    &arena);
     if (train.n_samples)
-        predict_linear(model, &train, &held_out, got, &arena);
-    judge(evaluation, PREDICTOR_LINEAR, held_out.ms, got,
-          train.n_samples ? n : 0);
-    for (size_t i = 0; i < n; i++) {
-        got[n_sums] = measured[i];
-        want[n_sums] = held_out.ms[i];
-        n_sums += isnan(measured[i]) ? 0 : 1;
+        predict_linear(model, &train, &held_out, says[PREDICTOR_LINEAR],
+                       &arena);
+    for (size_t i = 0; i < n; i++)
+        says[PREDICTOR_MEASURED_SINGLES][i] =
+            sum_measured_singles(index, held_out.samples[i]);
+    for (size_t p = 0; p < N_PREDICTORS; p++) {
+        for (size_t i = 0; i < n; i++)
+            judged.is_kept[i] =
+                (p != PREDICTOR_MEASURED_SINGLES || !isnan(says[p][i])) &&
+                (p != PREDICTOR_LINEAR || train.n_samples);
+        evaluation->errors[p] = errors_of_kept(&judged, (enum predictor)p);
     }
-    judge(evaluation, PREDICTOR_MEASURED_SINGLES, want, got, n_sums);
+    judge_singles(evaluation, &judged);
+    judge_classes(evaluation, model, &judged);
     arena_release(&arena);
 }
 
@@ -491,13 +488,6 @@ void evaluation_store(struct model *model, const struct evaluation *evaluation)
     for (size_t p = 0; p < N_PREDICTORS; p++)
         if (evaluation->errors[p].n)
             model->errors[model->n_errors++] = evaluation->errors[p];
-    if (evaluation->n_repeats)
-        model->errors[model->n_errors++] =
-            (struct errors){.name = "repeated measurement",
-                            .mse = NAN,
-                            .mape = evaluation->repeat_mape,
-                            .median_ape = evaluation->repeat_median_ape,
-                            .p90_ape = NAN,
-                            .kendall_tau = NAN,
-                            .n = evaluation->n_repeats};
+    if (evaluation->repeats.n)
+        model->errors[model->n_errors++] = evaluation->repeats;
 }

@@ -35,8 +35,7 @@ struct evaluation {
     struct errors errors[N_PREDICTORS]; /* n is 0 where it does not apply */
     size_t n_throttled;                 /* samples left out for it */
     /* A fused case measured again, against its first measurement. */
-    size_t n_repeats;
-    double repeat_median_ape, repeat_mape; /* NAN without repeats */
+    struct errors repeats; /* median_ape and mape, NAN without repeats */
     struct sentinels sentinels;
     /* The published setting first, where there is one; none where all samples
      * are of one class. */

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
+#include "base/stats.h"
 #include "costmodel/dataset.h"
 #include "costmodel/gemm.h"
 
@@ -33,13 +34,12 @@ void train_options_init(struct train_options *options)
 struct run {
     const struct train_options *options;
     unsigned epochs, batch_size;
-    struct dataset dataset;
-    struct net_inputs inputs;
-    uint32_t *train, *validation; /* samples of the dataset */
-    uint32_t n_train, n_validation;
+    struct side {
+        struct dataset dataset;
+        struct batch_builder builder;
+    } train, validation;
     double scale; /* mean training time in ms: the unit of the net's output
                      where there is no estimate */
-    struct batch_builder builder;
     struct mlp_work work;
     struct mlp mlp, grad;
     struct mlp average; /* what is validated and kept */
@@ -49,51 +49,50 @@ struct run {
     uint64_t step, n_steps;
 };
 
+static bool keep_validation(const struct sample *sample)
+{
+    return sample_trains(sample) && sample_split(sample) == SPLIT_VALIDATION;
+}
+
 static int split(struct run *run, const struct sample *samples, size_t n,
                  struct arena *arena, struct err *err)
 {
-    const struct dataset *dataset = &run->dataset;
+    const struct train_options *options = run->options;
+    struct dataset *train = &run->train.dataset;
+    struct dataset *validation = &run->validation.dataset;
     size_t n_disturbed = 0;
 
-    run->train = ARENA_NEW(arena, uint32_t, dataset->n_samples);
-    run->validation = ARENA_NEW(arena, uint32_t, dataset->n_samples);
-    for (uint32_t i = 0; i < dataset->n_samples; i++) {
-        enum split side = sample_split(dataset->samples[i]);
-
-        if (side == SPLIT_TRAIN) {
-            run->train[run->n_train++] = i;
-            run->scale += dataset->ms[i];
-        } else if (side == SPLIT_VALIDATION) {
-            run->validation[run->n_validation++] = i;
-        }
-    }
-    run->scale /= run->n_train;
-    if (run->n_train >= TRAIN_MIN_SAMPLES &&
-        run->n_validation >= TRAIN_MIN_VALIDATION)
+    dataset_init(train, &options->features, &options->totals, samples, n,
+                 sample_is_train, arena);
+    dataset_init(validation, &options->features, &options->totals, samples, n,
+                 keep_validation, arena);
+    run->scale = stats_mean(train->ms, train->n_samples);
+    if (train->n_samples >= TRAIN_MIN_SAMPLES &&
+        validation->n_samples >= TRAIN_MIN_VALIDATION)
         return 0;
     for (size_t i = 0; i < n; i++)
         n_disturbed += (samples[i].flags & SAMPLE_THROTTLED) != 0;
     return err_set(err, ERR_INPUT,
-                   "too few samples to train on: %u for training and %u for "
+                   "too few samples to train on: %zu for training and %zu for "
                    "validation, where at least %d and %d are needed; %zu of "
                    "a disturbed machine do not count",
-                   run->n_train, run->n_validation, TRAIN_MIN_SAMPLES,
+                   train->n_samples, validation->n_samples, TRAIN_MIN_SAMPLES,
                    TRAIN_MIN_VALIDATION, n_disturbed);
 }
 
 /* Batches and epochs where the caller leaves them open. */
 static void choose_sizes(struct run *run)
 {
+    const size_t n_train = run->train.dataset.n_samples;
     uint64_t steps;
 
     run->batch_size = run->options->batch_size;
     if (!run->batch_size) {
         run->batch_size = 32;
-        while (run->batch_size < 256 &&
-               run->n_train >= 64 * 2 * run->batch_size)
+        while (run->batch_size < 256 && n_train >= 64 * 2 * run->batch_size)
             run->batch_size *= 2;
     }
-    steps = (run->n_train + run->batch_size - 1) / run->batch_size;
+    steps = (n_train + run->batch_size - 1) / run->batch_size;
     run->epochs = run->options->epochs;
     if (!run->epochs) {
         uint64_t epochs = (20000 + steps - 1) / steps;
@@ -106,21 +105,15 @@ static void choose_sizes(struct run *run)
 }
 
 /* By the tables of the training samples. */
-static void scale_features(struct feature_set *features, const struct run *run,
-                           struct arena *arena)
+static void scale_features(struct feature_set *features,
+                           const struct dataset *train, struct arena *arena)
 {
-    const struct dataset *dataset = &run->dataset;
-    double *x = ARENA_NEW(arena, double, dataset->first[dataset->n_samples]);
+    const uint32_t n = train->first[train->n_samples];
+    double *x = ARENA_NEW(arena, double, n);
 
     for (unsigned f = 0; f < features->n; f++) {
-        size_t n = 0;
-
-        for (uint32_t i = 0; i < run->n_train; i++) {
-            const uint32_t *first = &dataset->first[run->train[i]];
-
-            for (uint32_t j = first[0]; j < first[1]; j++)
-                x[n++] = dataset->x[dataset->row[j] * features->n + f];
-        }
+        for (uint32_t j = 0; j < n; j++)
+            x[j] = train->rows[train->row[j] * train->n_columns + f];
         feature_scale(&features->at[f], x, n, STILL_FRAC);
     }
 }
@@ -135,9 +128,10 @@ static double robust(double error, double tolerance, double *slope)
     return 2 * tolerance * tolerance * (root - 1);
 }
 
-/* Runs a batch through a net; returns the sum of its losses, and their
- * derivatives (of the mean) in d_y. */
+/* Runs the batch from there through a net; returns the sum of its losses, and
+ * their derivatives (of the mean) in d_y. */
 static double batch_loss(struct run *run, const struct mlp *mlp,
+                         const struct side *side, size_t begin,
                          const struct mlp_batch *batch)
 {
     const bool relative = run->options->loss == LOSS_RELATIVE;
@@ -145,7 +139,9 @@ static double batch_loss(struct run *run, const struct mlp *mlp,
 
     mlp_forward(mlp, batch, &run->work, run->y);
     for (size_t i = 0; i < batch->n_samples; i++) {
-        const double want = (double)run->builder.ms[i] / run->builder.unit[i];
+        const uint32_t at = side->builder.order[begin + i];
+        const float ms = (float)side->dataset.ms[at];
+        const double want = (double)ms / side->builder.unit[at];
         const double unit = relative ? fmax(want, LEAST_TIME_FRAC) : 1;
         const double error = ((double)run->y[i] - want) / unit;
         double slope = error;
@@ -171,17 +167,17 @@ static void update_average(struct run *run)
 
 static double train_epoch(struct run *run)
 {
+    const size_t n = run->train.dataset.n_samples;
     struct mlp_batch batch;
     double loss = 0;
 
-    rng_shuffle(&run->rng, run->train, run->n_train);
-    for (size_t begin = 0; begin < run->n_train; begin += batch.n_samples) {
+    rng_shuffle(&run->rng, run->train.builder.order, (uint32_t)n);
+    for (size_t begin = 0; begin < n; begin += batch.n_samples) {
         double progress = (double)run->step / (double)run->n_steps;
         double rate = run->options->learning_rate;
 
-        batch = batch_build(&run->builder, run->train + begin,
-                            run->n_train - begin);
-        loss += batch_loss(run, &run->mlp, &batch);
+        batch = batch_build(&run->train.builder, begin);
+        loss += batch_loss(run, &run->mlp, &run->train, begin, &batch);
         mlp_backward(&run->mlp, &batch, &run->work, run->d_y, &run->grad);
         if (run->options->decay)
             rate *= 0.5 + 0.5 * cos(PI * progress);
@@ -190,21 +186,20 @@ static double train_epoch(struct run *run)
         run->step++;
         update_average(run);
     }
-    return loss / run->n_train;
+    return loss / (double)n;
 }
 
 static double validate(struct run *run)
 {
+    const size_t n = run->validation.dataset.n_samples;
     struct mlp_batch batch;
     double loss = 0;
 
-    for (size_t begin = 0; begin < run->n_validation;
-         begin += batch.n_samples) {
-        batch = batch_build(&run->builder, run->validation + begin,
-                            run->n_validation - begin);
-        loss += batch_loss(run, &run->average, &batch);
+    for (size_t begin = 0; begin < n; begin += batch.n_samples) {
+        batch = batch_build(&run->validation.builder, begin);
+        loss += batch_loss(run, &run->average, &run->validation, begin, &batch);
     }
-    return loss / run->n_validation;
+    return loss / (double)n;
 }
 
 /* All epochs; best gets the weights of the best one. */
@@ -258,17 +253,20 @@ static void take_weights(struct model *model, const struct run *run,
 }
 
 static void describe(struct model *model, const struct run *run,
+                     const struct sample *samples, size_t n,
                      struct arena *arena)
 {
+    const struct sample_setting *setting =
+        run->train.dataset.samples[0]->setting;
     struct model_training *training = &model->training;
-    const struct dataset *dataset = &run->dataset;
-    const struct sample_setting *setting = dataset->samples[0]->setting;
     const char *from = "", *to = "";
 
-    for (size_t i = 0; i < dataset->n_samples; i++) {
-        const struct sample *sample = dataset->samples[i];
+    for (size_t i = 0; i < n; i++) {
+        const struct sample *sample = &samples[i];
         const char *at = sample->started_at;
 
+        if (!sample_trains(sample))
+            continue;
         if (sample_split(sample) != SPLIT_HELD_OUT) {
             model_add_range(model, sample->setting);
             model_add_environment(model, sample->setting, arena);
@@ -291,8 +289,8 @@ static void describe(struct model *model, const struct run *run,
     training->loss =
         run->options->loss == LOSS_RELATIVE ? "relative" : "squared";
     training->seed = run->options->seed;
-    training->n_train = run->n_train;
-    training->n_validation = run->n_validation;
+    training->n_train = run->train.dataset.n_samples;
+    training->n_validation = run->validation.dataset.n_samples;
     training->measured_from = arena_strdup(arena, from);
     training->measured_to = arena_strdup(arena, to);
 }
@@ -319,38 +317,25 @@ static double highest_gbps(const struct sample *samples, size_t n)
     return highest;
 }
 
-/* The linear estimate of the training samples. */
-static void fit_estimate(struct model *model, const struct run *run,
-                         struct arena *arena)
-{
-    const struct dataset *dataset = &run->dataset;
-    const unsigned n = dataset->totals.n;
-    double *sums = ARENA_NEW(arena, double, (size_t)run->n_train *n);
-    double *ms = ARENA_NEW(arena, double, run->n_train);
-
-    model->estimate.totals = dataset->totals;
-    if (!n)
-        return;
-    for (uint32_t i = 0; i < run->n_train; i++) {
-        memcpy(sums + (size_t)i * n, dataset->sums + (size_t)run->train[i] * n,
-               n * sizeof(*sums));
-        ms[i] = dataset->ms[run->train[i]];
-    }
-    estimate_fit(&model->estimate, sums, ms, run->n_train);
-}
-
 /* The net with its inputs and all that training it takes. */
 static void make_net(struct run *run, const struct model *model,
                      struct arena *arena)
 {
     const struct mlp_shape shape = {model->features.n, MLP_HIDDEN, MLP_EMBED,
                                     MLP_HEAD, model->estimate.totals.n};
+    struct side *sides[] = {&run->train, &run->validation};
+    size_t max_rows = 0;
 
-    net_inputs_init(&run->inputs, &run->dataset, &model->features,
-                    &model->estimate, run->scale, arena);
-    batch_builder_init(&run->builder, &run->inputs, run->batch_size, arena);
-    mlp_work_init(&run->work, &shape, run->builder.max_rows, run->batch_size,
-                  arena);
+    for (int k = 0; k < 2; k++) {
+        struct batch_builder *builder = &sides[k]->builder;
+
+        batch_builder_init(builder, &sides[k]->dataset, &model->features,
+                           &model->estimate, run->scale, run->batch_size,
+                           arena);
+        if (max_rows < builder->max_rows)
+            max_rows = builder->max_rows;
+    }
+    mlp_work_init(&run->work, &shape, max_rows, run->batch_size, arena);
     mlp_init(&run->mlp, &shape, arena);
     mlp_init(&run->grad, &shape, arena);
     mlp_init(&run->average, &shape, arena);
@@ -366,6 +351,7 @@ int train_fit(struct model *model, const struct sample *samples, size_t n,
               struct err *err)
 {
     struct run run = {.options = options};
+    const struct dataset *train = &run.train.dataset;
     struct arena scratch;
     float *best;
     int rc = -1;
@@ -373,13 +359,14 @@ int train_fit(struct model *model, const struct sample *samples, size_t n,
     arena_init(&scratch);
     memset(model, 0, sizeof(*model));
     model->features = options->features;
-    dataset_init(&run.dataset, &options->features, &options->totals, samples, n,
-                 sample_trains, &scratch);
+    model->estimate.totals = options->totals;
     if (split(&run, samples, n, &scratch, err))
         goto out;
     choose_sizes(&run);
-    scale_features(&model->features, &run, &scratch);
-    fit_estimate(model, &run, &scratch);
+    scale_features(&model->features, train, &scratch);
+    if (options->totals.n)
+        estimate_fit(&model->estimate, train->sums, train->ms,
+                     train->n_samples);
     if (gemm_init(err))
         goto out;
     make_net(&run, model, &scratch);
@@ -387,7 +374,7 @@ int train_fit(struct model *model, const struct sample *samples, size_t n,
     if (run_epochs(&run, model, best, err))
         goto out;
     take_weights(model, &run, best, arena);
-    describe(model, &run, arena);
+    describe(model, &run, samples, n, arena);
     model->floor_gbps = highest_gbps(samples, n);
     rc = 0;
 out:

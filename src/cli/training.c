@@ -286,11 +286,11 @@ void evaluation_print(const struct evaluation *evaluation, struct buf *out)
         figures_row(error_figures, &evaluation->errors[p], out);
     if (evaluation->n_classes)
         print_classes(evaluation, out);
-    if (evaluation->n_repeats)
+    if (evaluation->repeats.n)
         buf_printf(
             out, "repeat error    median %.2f %%, mean %.2f %%, of %zu cases\n",
-            100 * evaluation->repeat_median_ape, 100 * evaluation->repeat_mape,
-            evaluation->n_repeats);
+            100 * evaluation->repeats.median_ape,
+            100 * evaluation->repeats.mape, evaluation->repeats.n);
     if (evaluation->sentinels.n > 1)
         buf_printf(out, "sentinels       spread (p10 to p90) %.2f %%, of %zu\n",
                    100 * evaluation->sentinels.spread_frac,

@@ -182,18 +182,18 @@ static void test_kept(const struct sample *samples, size_t n,
     train(&model, samples, n, 1, arena);
     memcpy(some, samples, n * sizeof(*some));
     evaluate_model(&evaluation, &model, some, n);
-    is_i64((int64_t)evaluation.n_repeats, N_CASES / 4, "repeats");
+    is_i64((int64_t)evaluation.repeats.n, N_CASES / 4, "repeats");
     for (size_t i = 0; i < n; i++)
         if (some[i].kind == SAMPLE_REPEAT && n_repeats++ % 3 == 0)
             some[i].flags = SAMPLE_THROTTLED;
     evaluate_model(&evaluation, &model, some, n);
-    is_i64((int64_t)evaluation.n_repeats, N_CASES / 4 - N_CASES / 12,
+    is_i64((int64_t)evaluation.repeats.n, N_CASES / 4 - N_CASES / 12,
            "those of a disturbed machine do not count");
     for (size_t i = 0; i < n; i++)
         if (some[i].kind == SAMPLE_FUSED)
             some[i].flags = SAMPLE_THROTTLED;
     evaluate_model(&evaluation, &model, some, n);
-    is_i64((int64_t)evaluation.n_repeats, 0, "nor of disturbed cases");
+    is_i64((int64_t)evaluation.repeats.n, 0, "nor of disturbed cases");
     is_i64((int64_t)evaluation.errors[PREDICTOR_NET].n, 0,
            "which judge nothing");
 }
@@ -217,8 +217,8 @@ static void test_hosts(const struct sample *samples, size_t n,
     train(&model, samples, n, 1, arena);
     evaluate_model(&one, &model, samples, n);
     evaluate_model(&two, &model, both, 2 * n);
-    is_i64((int64_t)two.n_repeats, 2 * (int64_t)one.n_repeats, "two hosts");
-    is_near(two.repeat_mape, one.repeat_mape, 1e-9, "repeats as far apart");
+    is_i64((int64_t)two.repeats.n, 2 * (int64_t)one.repeats.n, "two hosts");
+    is_near(two.repeats.mape, one.repeats.mape, 1e-9, "repeats as far apart");
     is_near(two.singles.sum_mape, one.singles.sum_mape, 1e-9,
             "single tables add up to as much");
 }

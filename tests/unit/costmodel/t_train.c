@@ -69,8 +69,8 @@ static void test_fit(struct arena *arena)
        100 * e.errors[PREDICTOR_PREDICTED_SINGLES].mape);
     is_i64((int64_t)e.errors[PREDICTOR_MEASURED_SINGLES].n, 60,
            "each with its single tables");
-    is_i64((int64_t)e.n_repeats, 150, "every fourth case repeated");
-    is_near(e.repeat_median_ape, 0.02, 1e-12, "repeats are 2 % off");
+    is_i64((int64_t)e.repeats.n, 150, "every fourth case repeated");
+    is_near(e.repeats.median_ape, 0.02, 1e-12, "repeats are 2 % off");
     is_i64((int64_t)e.sentinels.n, 60, "sentinels");
     is_near(e.sentinels.spread_frac, 0, 0, "which do not drift");
     predict_samples(&model, samples, 3, ms);
