@@ -3,7 +3,6 @@
 
 #include "costmodel/net_json.h"
 
-#include <math.h>
 #include <string.h>
 
 /* The layers of a compute net, in the order of struct mlp. */
@@ -46,28 +45,14 @@ static void take_net(struct model *model, const struct net_file *file,
 int model_import(struct model *model, const char *dir, struct arena *arena,
                  struct err *err)
 {
-    struct feature_set published;
-    const char *names[MAX_FEATURES];
-    uint32_t inputs[MAX_FEATURES];
     struct net_file file = {0};
     uint64_t hash = 0;
 
     memset(model, 0, sizeof(*model));
-    feature_set_published(&published);
-    for (unsigned f = 0; f < published.n; f++)
-        names[f] = published.at[f].name;
-    file.path = arena_printf(arena, "%s/net_compute.json", dir);
-    file.n_inputs = published.n;
-    if (net_file_read(&file, inputs, names, &hash, arena, err) ||
+    if (net_file_read_compute(&file, &model->features, dir, &hash, arena,
+                              err) ||
         check_layers(&file, err))
         return -1;
-    for (unsigned f = 0; f < published.n; f++) {
-        model->features.at[f] = (struct feature){.mean = (double)file.mean[f],
-                                                 .std = (double)file.std[f],
-                                                 .min = NAN,
-                                                 .max = NAN};
-        feature_set_add(&model->features, names[inputs[f]]);
-    }
     take_net(model, &file, arena);
     model->device = "reference net";
     model->isa = "unknown";

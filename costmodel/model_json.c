@@ -2,23 +2,27 @@
 #include "costmodel/model_json.h"
 
 #include "base/json_place.h"
-#include "costmodel/comm_json.h"
 #include "costmodel/evaluate.h"
 #include "costmodel/fast_mlp.h"
 
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 
 #define MAX_COUNT 0x1p53
 #define MAX_MS 1e15
 #define MAX_FIGURE 1e300       /* of features and totals, whatever their unit */
 #define MIN_SCALE DBL_TRUE_MIN /* what is divided by */
+/* Longer and larger than any exchange. */
+#define MAX_US 1e18
+#define MAX_BYTES 0x1p63
 
-/* Each member that is a number or a text, with its range. */
+/* Each member that is a number or a text, with its range; knots of curves are
+ * bounded where they are read. */
 
 /* No net is analytic. */
 struct head {
-  uint32_t kind, is_measured;
+    uint32_t kind, is_measured;
 };
 static const char *const kind_names[] = {"compute", NULL};
 static const char *const basis_names[] = {"modelled", "measured", NULL};
@@ -114,6 +118,28 @@ static const struct place_field error_fields[] = {
     {"kendall_tau", ERRORS(kendall_tau), false, -1, 1, NULL},
 };
 
+static const char *const form_names[] = {"port", "total", NULL};
+
+static const struct place_field form_field[] = {
+    {"form", MEMBER_OF(struct comm_fit, form), true, 0, 0, form_names}};
+static const struct place_field comm_source_field[] = {
+    {"source", MEMBER_OF(struct comm_fit, source), true, 0, 0, NULL}};
+
+#define CURVE(member) MEMBER_OF(struct comm_curve, member)
+static const struct place_field curve_fields[] = {
+    {"ranks", CURVE(n_ranks), true, 0, UINT32_MAX, NULL},
+    {"hosts", CURVE(n_hosts), true, 0, UINT32_MAX, NULL},
+};
+
+struct line {
+    double alpha_us, gbps;
+};
+#define LINE(member) MEMBER_OF(struct line, member)
+static const struct place_field line_fields[] = {
+    {"alpha_us", LINE(alpha_us), true, 0, MAX_US, NULL},
+    {"gbps", LINE(gbps), true, CLUSTER_MIN_GBPS, CLUSTER_MAX_GBPS, NULL},
+};
+
 /* Of a class, beside its errors; it is only written. */
 #define CLASS(member) MEMBER_OF(struct setting_class, member)
 static const struct place_field class_fields[] = {
@@ -136,135 +162,168 @@ static const struct place_field evaluation_fields[] = {
     {"throttled", EVALUATION(n_throttled), true, 0, 0, NULL},
 };
 
-static json_t *setting_to_json(const struct model *model) {
-  json_t *object = json_object();
-
-  PLACE_SET_FIELDS(object, model, setting_fields);
-  json_object_set_new(
-      object, "ranges",
-      PLACE_LIST_ROWS(model->ranges, model->n_ranges, range_fields));
-  if (model->n_environments)
-    json_object_set_new(object, "environments",
-                        PLACE_LIST_ROWS(model->environments,
-                                        model->n_environments,
-                                        environment_fields));
-  return object;
-}
-
-json_t *evaluation_to_json(const struct evaluation *evaluation) {
-  json_t *root = json_object(), *classes = json_array();
-
-  for (size_t c = 0; c < evaluation->n_classes; c++) {
-    const struct setting_class *class = &evaluation->classes[c];
+static json_t *setting_to_json(const struct model *model)
+{
     json_t *object = json_object();
 
-    PLACE_SET_FIELDS(object, &class->errors, error_fields);
-    PLACE_SET_FIELDS(object, class, class_fields);
-    json_array_append_new(classes, object);
-  }
-  json_object_set_new(
-      root, "held_out",
-      PLACE_LIST_ROWS(evaluation->errors, N_PREDICTORS, error_fields));
-  json_object_set_new(root, "settings", classes);
-  PLACE_SET_FIELDS(root, evaluation, evaluation_fields);
-  return root;
-}
-
-json_t *model_to_json(const struct model *model) {
-  json_t *root = json_object(), *shape = json_object();
-  json_t *training = json_object();
-  const struct estimate *estimate = &model->estimate;
-  const struct head head = {.is_measured = model->basis == BASIS_MEASURED};
-
-  PLACE_SET_FIELDS(root, &head, head_fields);
-  PLACE_SET_FIELDS(root, model, source_field);
-  json_object_set_new(root, "setting", setting_to_json(model));
-  json_object_set_new(
-      root, "features",
-      PLACE_LIST_ROWS(model->features.at, model->features.n, feature_fields));
-  if (estimate->totals.n) {
-    json_t *object = json_object();
-
-    PLACE_SET_FIELDS(object, estimate, estimate_fields);
+    PLACE_SET_FIELDS(object, model, setting_fields);
     json_object_set_new(
-        object, "totals",
-        PLACE_LIST_ROWS(estimate->totals.at, estimate->totals.n, total_fields));
-    json_object_set_new(root, "estimate", object);
-  }
-  PLACE_SET_FIELDS(shape, &model->mlp.shape, shape_fields);
-  json_object_set_new(root, "shape", shape);
-  PLACE_SET_FIELDS(training, &model->training, training_fields);
-  json_object_set_new(root, "training", training);
-  json_object_set_new(
-      root, "errors",
-      PLACE_LIST_ROWS(model->errors, model->n_errors, error_fields));
-  if (model->has_comm)
-    json_object_set_new(root, "comm", comm_to_json(&model->comm));
-  PLACE_SET_FIELDS(root, model, floor_field);
-  return root;
+        object, "ranges",
+        PLACE_LIST_ROWS(model->ranges, model->n_ranges, range_fields));
+    if (model->n_environments)
+        json_object_set_new(object, "environments",
+                            PLACE_LIST_ROWS(model->environments,
+                                            model->n_environments,
+                                            environment_fields));
+    return object;
+}
+
+static json_t *curve_to_json(const struct comm_curve *curve)
+{
+    json_t *object = json_object(), *knots = json_array();
+
+    PLACE_SET_FIELDS(object, curve, curve_fields);
+    for (uint32_t k = 0; k < curve->n_knots; k++)
+        json_array_append_new(knots,
+                              json_pack("[ff]", curve->bytes[k], curve->us[k]));
+    json_object_set_new(object, "knots", knots);
+    return object;
+}
+
+static json_t *comm_to_json(const struct comm_fit *fit)
+{
+    json_t *object = json_object(), *curves = json_array();
+
+    PLACE_SET_FIELDS(object, fit, form_field);
+    for (uint32_t i = 0; i < fit->n_curves; i++)
+        json_array_append_new(curves, curve_to_json(&fit->curves[i]));
+    json_object_set_new(object, "curves", curves);
+    PLACE_SET_FIELDS(object, fit, comm_source_field);
+    return object;
+}
+
+json_t *evaluation_to_json(const struct evaluation *evaluation)
+{
+    json_t *root = json_object(), *classes = json_array();
+
+    for (size_t c = 0; c < evaluation->n_classes; c++) {
+        const struct setting_class *class = &evaluation->classes[c];
+        json_t *object = json_object();
+
+        PLACE_SET_FIELDS(object, &class->errors, error_fields);
+        PLACE_SET_FIELDS(object, class, class_fields);
+        json_array_append_new(classes, object);
+    }
+    json_object_set_new(
+        root, "held_out",
+        PLACE_LIST_ROWS(evaluation->errors, N_PREDICTORS, error_fields));
+    json_object_set_new(root, "settings", classes);
+    PLACE_SET_FIELDS(root, evaluation, evaluation_fields);
+    return root;
+}
+
+json_t *model_to_json(const struct model *model)
+{
+    json_t *root = json_object(), *shape = json_object();
+    json_t *training = json_object();
+    const struct estimate *estimate = &model->estimate;
+    const struct head head = {.is_measured = model->basis == BASIS_MEASURED};
+
+    PLACE_SET_FIELDS(root, &head, head_fields);
+    PLACE_SET_FIELDS(root, model, source_field);
+    json_object_set_new(root, "setting", setting_to_json(model));
+    json_object_set_new(
+        root, "features",
+        PLACE_LIST_ROWS(model->features.at, model->features.n, feature_fields));
+    if (estimate->totals.n) {
+        json_t *object = json_object();
+
+        PLACE_SET_FIELDS(object, estimate, estimate_fields);
+        json_object_set_new(object, "totals",
+                            PLACE_LIST_ROWS(estimate->totals.at,
+                                            estimate->totals.n, total_fields));
+        json_object_set_new(root, "estimate", object);
+    }
+    PLACE_SET_FIELDS(shape, &model->mlp.shape, shape_fields);
+    json_object_set_new(root, "shape", shape);
+    PLACE_SET_FIELDS(training, &model->training, training_fields);
+    json_object_set_new(root, "training", training);
+    json_object_set_new(
+        root, "errors",
+        PLACE_LIST_ROWS(model->errors, model->n_errors, error_fields));
+    if (model->has_comm)
+        json_object_set_new(root, "comm", comm_to_json(&model->comm));
+    PLACE_SET_FIELDS(root, model, floor_field);
+    return root;
 }
 
 static int read_range(struct model *model, const struct json_place *place,
-                      struct arena *arena, struct err *err) {
-  struct model_range range = {0};
+                      struct arena *arena, struct err *err)
+{
+    struct model_range range = {0};
 
-  if (PLACE_FIELDS(&range, place, range_fields, arena, err))
-    return -1;
-  if (range.batch_min > range.batch_max)
-    return place_error(place, err, "a range of batches cannot go from %u to %u",
-                       range.batch_min, range.batch_max);
-  if (model_find_range(model, range.precision, range.optimizer))
-    return place_error(place, err, "%s with %s is there twice",
-                       precision_name(range.precision),
-                       optimizer_name(range.optimizer));
-  model->ranges[model->n_ranges++] = range;
-  return 0;
+    if (PLACE_FIELDS(&range, place, range_fields, arena, err))
+        return -1;
+    if (range.batch_min > range.batch_max)
+        return place_error(place, err,
+                           "a range of batches cannot go from %u to %u",
+                           range.batch_min, range.batch_max);
+    if (model_find_range(model, range.precision, range.optimizer))
+        return place_error(place, err, "%s with %s is there twice",
+                           precision_name(range.precision),
+                           optimizer_name(range.optimizer));
+    model->ranges[model->n_ranges++] = range;
+    return 0;
 }
 
 /* What older models say nothing of. */
 static int read_environment(struct model *model, const struct json_place *place,
-                            struct arena *arena, struct err *err) {
-  return PLACE_FIELDS(&model->environments[model->n_environments++], place,
-                      environment_fields, arena, err);
+                            struct arena *arena, struct err *err)
+{
+    return PLACE_FIELDS(&model->environments[model->n_environments++], place,
+                        environment_fields, arena, err);
 }
 
 static int read_feature(struct model *model, const struct json_place *place,
-                        struct arena *arena, struct err *err) {
-  struct feature *feature = &model->features.at[model->features.n];
+                        struct arena *arena, struct err *err)
+{
+    struct feature *feature = &model->features.at[model->features.n];
 
-  feature->min = feature->max = NAN;
-  if (PLACE_FIELDS(feature, place, feature_fields, arena, err))
-    return -1;
-  if (feature_set_add(&model->features, feature->name))
-    return 0;
-  return place_error(place, err,
-                     "feature '%s' is unknown to this program, or there "
-                     "twice",
-                     feature->name);
+    feature->min = feature->max = NAN;
+    if (PLACE_FIELDS(feature, place, feature_fields, arena, err))
+        return -1;
+    if (feature_set_add(&model->features, feature->name))
+        return 0;
+    return place_error(place, err,
+                       "feature '%s' is unknown to this program, or there "
+                       "twice",
+                       feature->name);
 }
 
 static int read_total(struct model *model, const struct json_place *place,
-                      struct arena *arena, struct err *err) {
-  struct feature_set *totals = &model->estimate.totals;
-  struct feature *total = &totals->at[totals->n];
+                      struct arena *arena, struct err *err)
+{
+    struct feature_set *totals = &model->estimate.totals;
+    struct feature *total = &totals->at[totals->n];
 
-  if (PLACE_FIELDS(total, place, total_fields, arena, err))
-    return -1;
-  if (total_set_add(totals, total->name))
-    return 0;
-  return place_error(place, err,
-                     "total '%s' is unknown to this program, or there "
-                     "twice",
-                     total->name);
+    if (PLACE_FIELDS(total, place, total_fields, arena, err))
+        return -1;
+    if (total_set_add(totals, total->name))
+        return 0;
+    return place_error(place, err,
+                       "total '%s' is unknown to this program, or there "
+                       "twice",
+                       total->name);
 }
 
 static int read_errors(struct model *model, const struct json_place *place,
-                       struct arena *arena, struct err *err) {
-  struct errors *errors = &model->errors[model->n_errors++];
+                       struct arena *arena, struct err *err)
+{
+    struct errors *errors = &model->errors[model->n_errors++];
 
-  errors->mse = errors->mape = errors->median_ape = NAN;
-  errors->p90_ape = errors->kendall_tau = NAN;
-  return PLACE_FIELDS(errors, place, error_fields, arena, err);
+    errors->mse = errors->mape = errors->median_ape = NAN;
+    errors->p90_ape = errors->kendall_tau = NAN;
+    return PLACE_FIELDS(errors, place, error_fields, arena, err);
 }
 
 /* Each object of list `key`, of min to max. */
@@ -273,100 +332,187 @@ static int read_list(struct model *model, const struct json_place *place,
                      int (*read)(struct model *model,
                                  const struct json_place *place,
                                  struct arena *arena, struct err *err),
-                     struct arena *arena, struct err *err) {
-  const json_t *list;
+                     struct arena *arena, struct err *err)
+{
+    const json_t *list;
 
-  if (place_list(&list, place, key, err))
-    return -1;
-  if (json_array_size(list) < min || json_array_size(list) > max)
-    return place_error(place, err, "%s has %zu entries, not %zu to %zu", key,
-                       json_array_size(list), min, max);
-  for (size_t i = 0; i < json_array_size(list); i++) {
-    struct json_place item;
+    if (place_list(&list, place, key, err))
+        return -1;
+    if (json_array_size(list) < min || json_array_size(list) > max)
+        return place_error(place, err, "%s has %zu entries, not %zu to %zu",
+                           key, json_array_size(list), min, max);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        struct json_place item;
 
-    if (place_element(&item, place, key, list, i, err) ||
-        read(model, &item, arena, err))
-      return -1;
-  }
-  return 0;
+        if (place_element(&item, place, key, list, i, err) ||
+            read(model, &item, arena, err))
+            return -1;
+    }
+    return 0;
 }
 
 static int read_setting(struct model *model, const struct json_place *root,
-                        struct arena *arena, struct err *err) {
-  struct model_range *only = &model->ranges[0];
-  struct json_place place;
+                        struct arena *arena, struct err *err)
+{
+    struct model_range *only = &model->ranges[0];
+    struct json_place place;
 
-  if (place_object(&place, root, "setting", err) ||
-      PLACE_FIELDS(model, &place, setting_fields, arena, err) ||
-      (place_has(&place, "environments") &&
-       read_list(model, &place, "environments", 0, MODEL_MAX_ENVIRONMENTS,
-                 read_environment, arena, err)))
-    return -1;
-  if (!place_has(&place, "batch")) /* not version 1 */
-    return read_list(model, &place, "ranges", 1, MODEL_MAX_RANGES, read_range,
-                     arena, err);
-  if (PLACE_FIELDS(only, &place, only_fields, arena, err))
-    return -1;
-  only->batch_max = only->batch_min;
-  model->n_ranges = 1;
-  return 0;
+    if (place_object(&place, root, "setting", err) ||
+        PLACE_FIELDS(model, &place, setting_fields, arena, err) ||
+        (place_has(&place, "environments") &&
+         read_list(model, &place, "environments", 0, MODEL_MAX_ENVIRONMENTS,
+                   read_environment, arena, err)))
+        return -1;
+    if (!place_has(&place, "batch")) /* not version 1 */
+        return read_list(model, &place, "ranges", 1, MODEL_MAX_RANGES,
+                         read_range, arena, err);
+    if (PLACE_FIELDS(only, &place, only_fields, arena, err))
+        return -1;
+    only->batch_max = only->batch_min;
+    model->n_ranges = 1;
+    return 0;
 }
 
 static int read_estimate(struct model *model, const struct json_place *root,
-                         struct arena *arena, struct err *err) {
-  struct estimate *estimate = &model->estimate;
-  struct json_place place;
+                         struct arena *arena, struct err *err)
+{
+    struct estimate *estimate = &model->estimate;
+    struct json_place place;
 
-  if (!place_has(root, "estimate"))
+    if (!place_has(root, "estimate"))
+        return 0;
+    if (place_object(&place, root, "estimate", err) ||
+        PLACE_FIELDS(estimate, &place, estimate_fields, arena, err) ||
+        read_list(model, &place, "totals", 1, MAX_TOTALS, read_total, arena,
+                  err))
+        return -1;
+    if (estimate->ratio_max < estimate->ratio_min)
+        return place_error(&place, err, "ratio_max is below ratio_min");
     return 0;
-  if (place_object(&place, root, "estimate", err) ||
-      PLACE_FIELDS(estimate, &place, estimate_fields, arena, err) ||
-      read_list(model, &place, "totals", 1, MAX_TOTALS, read_total, arena, err))
-    return -1;
-  if (estimate->ratio_max < estimate->ratio_min)
-    return place_error(&place, err, "ratio_max is below ratio_min");
-  return 0;
+}
+
+/* Of format 1: one line for any number of ranks. */
+static int read_line(struct comm_fit *fit, const struct json_place *place,
+                     struct err *err)
+{
+    struct line line;
+
+    if (PLACE_FIELDS(&line, place, line_fields, NULL, err))
+        return -1;
+    fit->curves[0] = comm_line(line.alpha_us, line.gbps);
+    fit->n_curves = 1;
+    return 0;
+}
+
+/* Bytes rise from 0, times do not fall, and the last line rises. */
+static bool is_curve(const struct comm_curve *curve)
+{
+    uint32_t n = curve->n_knots;
+
+    if (n < 2 || curve->bytes[0] != 0)
+        return false;
+    for (uint32_t k = 1; k < n; k++)
+        if (!(curve->bytes[k] > curve->bytes[k - 1]) ||
+            !(curve->us[k] >= curve->us[k - 1]))
+            return false;
+    return curve->us[n - 1] > curve->us[n - 2];
+}
+
+static int read_curve(struct comm_curve *curve, const struct json_place *place,
+                      struct err *err)
+{
+    const json_t *knots;
+
+    if (PLACE_FIELDS(curve, place, curve_fields, NULL, err) ||
+        place_list(&knots, place, "knots", err))
+        return -1;
+    for (size_t k = 0; k < json_array_size(knots) && k < COMM_MAX_KNOTS; k++) {
+        const json_t *knot = json_array_get(knots, k);
+        char key[16];
+
+        snprintf(key, sizeof(key), "knots[%zu]", k);
+        if (place_list_double(&curve->bytes[k], place, key, knot, 0, 0,
+                              MAX_BYTES, err) ||
+            place_list_double(&curve->us[k], place, key, knot, 1, 0, MAX_US,
+                              err))
+            return -1;
+        curve->n_knots++;
+    }
+    if (json_array_size(knots) > COMM_MAX_KNOTS || !is_curve(curve))
+        return place_error(place, err,
+                           "a curve needs 2 to %d knots [BYTES, US] that rise "
+                           "from 0 bytes",
+                           COMM_MAX_KNOTS);
+    return 0;
+}
+
+static int read_curves(struct comm_fit *fit, const struct json_place *place,
+                       struct err *err)
+{
+    const json_t *list;
+    size_t n;
+
+    if (place_list(&list, place, "curves", err))
+        return -1;
+    n = json_array_size(list);
+    if (!n || n > COMM_MAX_CURVES)
+        return place_error(place, err, "curves has 1 to %d of them, not %zu",
+                           COMM_MAX_CURVES, n);
+    for (; fit->n_curves < n; fit->n_curves++) {
+        struct json_place curve;
+
+        if (place_element(&curve, place, "curves", list, fit->n_curves, err) ||
+            read_curve(&fit->curves[fit->n_curves], &curve, err))
+            return -1;
+    }
+    return 0;
 }
 
 static int read_comm(struct model *model, const struct json_place *root,
-                     struct arena *arena, struct err *err) {
-  struct json_place place;
+                     struct arena *arena, struct err *err)
+{
+    struct comm_fit *fit = &model->comm;
+    struct json_place place;
 
-  model->has_comm = place_has(root, "comm");
-  if (!model->has_comm)
-    return 0;
-  if (place_object(&place, root, "comm", err))
-    return -1;
-  return comm_from_json(&model->comm, &place, arena, err);
+    model->has_comm = place_has(root, "comm");
+    if (!model->has_comm)
+        return 0;
+    if (place_object(&place, root, "comm", err) ||
+        PLACE_FIELDS(fit, &place, form_field, arena, err) ||
+        PLACE_FIELDS(fit, &place, comm_source_field, arena, err))
+        return -1;
+    return place_has(&place, "curves") ? read_curves(fit, &place, err)
+                                       : read_line(fit, &place, err);
 }
 
 int model_from_json(struct model *model, struct mlp_shape *shape,
                     const json_t *json, const char *where, struct arena *arena,
-                    struct err *err) {
-  struct json_place root, place;
-  struct head head = {0};
+                    struct err *err)
+{
+    struct json_place root, place;
+    struct head head = {0};
 
-  if (place_root(&root, json, where, err))
-    return -1;
-  root.is_strict = true;
-  if (PLACE_FIELDS(&head, &root, head_fields, arena, err))
-    return -1;
-  model->basis = head.is_measured ? BASIS_MEASURED : BASIS_MODELLED;
-  if (PLACE_FIELDS(model, &root, source_field, arena, err) ||
-      PLACE_FIELDS(model, &root, floor_field, arena, err) ||
-      read_setting(model, &root, arena, err) ||
-      read_list(model, &root, "features", 1, MAX_FEATURES, read_feature, arena,
-                err) ||
-      read_estimate(model, &root, arena, err))
-    return -1;
-  shape->n_features = model->features.n;
-  shape->n_totals = model->estimate.totals.n;
-  if (place_object(&place, &root, "shape", err) ||
-      PLACE_FIELDS(shape, &place, shape_fields, arena, err) ||
-      place_object(&place, &root, "training", err) ||
-      PLACE_FIELDS(&model->training, &place, training_fields, arena, err) ||
-      read_list(model, &root, "errors", 0, MODEL_MAX_ERRORS, read_errors, arena,
-                err))
-    return -1;
-  return read_comm(model, &root, arena, err);
+    if (place_root(&root, json, where, err))
+        return -1;
+    root.is_strict = true;
+    if (PLACE_FIELDS(&head, &root, head_fields, arena, err))
+        return -1;
+    model->basis = head.is_measured ? BASIS_MEASURED : BASIS_MODELLED;
+    if (PLACE_FIELDS(model, &root, source_field, arena, err) ||
+        PLACE_FIELDS(model, &root, floor_field, arena, err) ||
+        read_setting(model, &root, arena, err) ||
+        read_list(model, &root, "features", 1, MAX_FEATURES, read_feature,
+                  arena, err) ||
+        read_estimate(model, &root, arena, err))
+        return -1;
+    shape->n_features = model->features.n;
+    shape->n_totals = model->estimate.totals.n;
+    if (place_object(&place, &root, "shape", err) ||
+        PLACE_FIELDS(shape, &place, shape_fields, arena, err) ||
+        place_object(&place, &root, "training", err) ||
+        PLACE_FIELDS(&model->training, &place, training_fields, arena, err) ||
+        read_list(model, &root, "errors", 0, MODEL_MAX_ERRORS, read_errors,
+                  arena, err))
+        return -1;
+    return read_comm(model, &root, arena, err);
 }

@@ -7,6 +7,7 @@
 #include "base/json_place.h"
 
 #include <float.h>
+#include <math.h>
 #include <string.h>
 
 /* Each member of a layer that is no list, with its range; numbers in lists are
@@ -164,5 +165,31 @@ int net_file_read(struct net_file *file, uint32_t *inputs,
         net_file_parse(file, inputs, features, text, len, arena, err))
         return -1;
     *hash = hash_bytes(text, len, *hash);
+    return 0;
+}
+
+int net_file_read_compute(struct net_file *file, struct feature_set *features,
+                          const char *dir, uint64_t *hash, struct arena *arena,
+                          struct err *err)
+{
+    struct feature_set published = {0};
+    const char *names[MAX_FEATURES];
+    uint32_t inputs[MAX_FEATURES];
+
+    feature_set_published(&published);
+    for (unsigned f = 0; f < published.n; f++)
+        names[f] = published.at[f].name;
+    file->path = arena_printf(arena, "%s/net_compute.json", dir);
+    file->n_inputs = features->n = published.n;
+    if (net_file_read(file, inputs, names, hash, arena, err))
+        return -1;
+    for (unsigned f = 0; f < published.n; f++) {
+        struct feature *feature = &features->at[f];
+
+        *feature = published.at[inputs[f]];
+        feature->mean = (double)file->mean[f];
+        feature->std = (double)file->std[f];
+        feature->min = feature->max = NAN;
+    }
     return 0;
 }

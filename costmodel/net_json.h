@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "costmodel/fast_mlp.h"
+#include "costmodel/features.h"
 
 /*
  * A net of the published code as JSON: an object with the lists `features`
@@ -35,5 +36,12 @@ int net_file_parse(struct net_file *file, uint32_t *inputs,
 int net_file_read(struct net_file *file, uint32_t *inputs,
                   const char *const *features, uint64_t *hash,
                   struct arena *arena, struct err *err) MUST_CHECK;
+
+/* The same of DIR/net_compute.json, which has the published features: they are
+ * returned in the order of its inputs, with their scaling. Sets path and
+ * n_inputs of the file. */
+int net_file_read_compute(struct net_file *file, struct feature_set *features,
+                          const char *dir, uint64_t *hash, struct arena *arena,
+                          struct err *err) MUST_CHECK;
 
 #endif

@@ -16,9 +16,6 @@
 #include <math.h>
 #include <string.h>
 
-/* bin_0 .. bin_16, then these. */
-enum { FEATURE_DIM = REUSE_BINS, FEATURE_POOLING, FEATURE_ROWS, N_FEATURES };
-
 #define MAX_EMBED 64 /* outputs of the table MLP; 32 as published */
 #define CHUNK 16     /* rows converted and evaluated at a time */
 
@@ -30,8 +27,9 @@ struct net {
 
 struct reference {
     struct oracle base;
-    struct net table, fwd, bwd;
-    struct fast_mlp head;
+    struct feature_set features;
+    struct fast_mlp table, head;
+    struct net fwd, bwd;
     uint32_t n_embed;
 };
 
@@ -39,18 +37,11 @@ static int open_compute(struct reference *reference, const char *dir,
                         uint64_t *hash, struct arena *scratch,
                         struct arena *arena, struct err *err)
 {
-    struct net_file file = {.n_inputs = N_FEATURES};
-    const char *features[N_FEATURES];
+    struct net_file file = {0};
     uint32_t n_table = 0;
 
-    for (unsigned k = 0; k < REUSE_BINS; k++)
-        features[k] = arena_printf(scratch, "bin_%u", k);
-    features[FEATURE_DIM] = "dim";
-    features[FEATURE_POOLING] = "pooling_factor";
-    features[FEATURE_ROWS] = "row";
-    file.path = arena_printf(scratch, "%s/net_compute.json", dir);
-    if (net_file_read(&file, reference->table.inputs, features, hash, scratch,
-                      err))
+    if (net_file_read_compute(&file, &reference->features, dir, hash, scratch,
+                              err))
         return -1;
     while (n_table < file.n_layers &&
            !strncmp(file.names[n_table], "t_hidden.", 9))
@@ -63,11 +54,11 @@ static int open_compute(struct reference *reference, const char *dir,
                        "%d outputs, then 'c_hidden.*' that end in one",
                        file.path, MAX_EMBED);
     file.layers[file.n_layers - 1].relu = false;
-    fast_mlp_init(&reference->table.mlp, file.layers, n_table, file.mean,
-                  file.std, cpu_isa_best(), arena);
+    fast_mlp_init(&reference->table, file.layers, n_table, file.mean, file.std,
+                  cpu_isa_best(), arena);
     fast_mlp_init(&reference->head, file.layers + n_table,
                   file.n_layers - n_table, NULL, NULL, cpu_isa_best(), arena);
-    reference->n_embed = reference->table.mlp.n_out;
+    reference->n_embed = reference->table.n_out;
     return 0;
 }
 
@@ -102,19 +93,15 @@ static const struct reference *reference_of(const struct oracle *oracle)
     return (const struct reference *)(const void *)oracle;
 }
 
-static void shard_features(float features[N_FEATURES],
-                           const struct problem *problem,
-                           const struct shard *shard)
+static void fill_input(struct feature_input *input,
+                       const struct problem *problem, const struct shard *shard)
 {
     const struct table *table = &problem->tables[shard->table];
-    double bins[REUSE_BINS];
 
-    (void)table_reuse(table, shard_lookups(problem, shard), bins);
-    for (unsigned k = 0; k < REUSE_BINS; k++)
-        features[k] = (float)bins[k];
-    features[FEATURE_DIM] = (float)(shard->col_end - shard->col_begin);
-    features[FEATURE_POOLING] = (float)table->pooling_factor;
-    features[FEATURE_ROWS] = (float)table->num_embeddings;
+    *input = (struct feature_input){.dim = shard->col_end - shard->col_begin,
+                                    .pooling_factor = table->pooling_factor,
+                                    .n_rows = (double)table->num_embeddings};
+    (void)table_reuse(table, shard_lookups(problem, shard), input->bins);
 }
 
 static void reference_embed(const struct oracle *oracle,
@@ -122,18 +109,21 @@ static void reference_embed(const struct oracle *oracle,
 {
     const struct reference *reference = reference_of(oracle);
     const struct problem *problem = oracle->problem;
-    float in[CHUNK * N_FEATURES], embedded[CHUNK * MAX_EMBED];
+    const uint32_t n_in = reference->features.n;
+    float in[CHUNK * MAX_FEATURES], embedded[CHUNK * MAX_EMBED];
 
     for (size_t begin = 0, m; begin < n; begin += m) {
         m = n - begin < CHUNK ? n - begin : CHUNK;
         for (size_t i = 0; i < m; i++) {
-            float features[N_FEATURES];
+            double features[MAX_FEATURES];
+            struct feature_input input;
 
-            shard_features(features, problem, &shards[begin + i]);
-            for (uint32_t k = 0; k < N_FEATURES; k++)
-                in[i * N_FEATURES + k] = features[reference->table.inputs[k]];
+            fill_input(&input, problem, &shards[begin + i]);
+            feature_set_fill(&reference->features, &input, features);
+            for (uint32_t k = 0; k < n_in; k++)
+                in[i * n_in + k] = (float)features[k];
         }
-        fast_mlp_eval(&reference->table.mlp, in, m, embedded);
+        fast_mlp_eval(&reference->table, in, m, embedded);
         for (size_t i = 0; i < m; i++, out += oracle->width) {
             const struct shard *shard = &shards[begin + i];
 
