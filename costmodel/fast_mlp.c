@@ -58,29 +58,14 @@ static void pack(struct fast_mlp_packed *packed,
     packed->bias = bias;
 }
 
-static const float *copy_floats(const float *x, uint32_t n, struct arena *arena)
-{
-    float *copy;
-
-    if (!x)
-        return NULL;
-    copy = ARENA_NEW(arena, float, n);
-    memcpy(copy, x, n * sizeof(*copy));
-    return copy;
-}
-
 void fast_mlp_init(struct fast_mlp *mlp, const struct fast_mlp_layer *layers,
-                   uint32_t n_layers, const float *mean, const float *std,
-                   enum cpu_isa isa, struct arena *arena)
+                   uint32_t n_layers, enum cpu_isa isa, struct arena *arena)
 {
     assert(n_layers > 0 && n_layers <= FAST_MLP_MAX_LAYERS);
-    assert(!mean == !std);
     memset(mlp, 0, sizeof(*mlp));
     mlp->n_layers = n_layers;
     mlp->n_in = layers[0].n_in;
     mlp->n_out = layers[n_layers - 1].n_out;
-    mlp->mean = copy_floats(mean, mlp->n_in, arena);
-    mlp->std = copy_floats(std, mlp->n_in, arena);
     mlp->stride = padded(mlp->n_in);
     for (uint32_t k = 0; k < n_layers; k++) {
         assert(layers[k].n_in > 0 && layers[k].n_in <= FAST_MLP_MAX_WIDTH);
@@ -93,12 +78,6 @@ void fast_mlp_init(struct fast_mlp *mlp, const struct fast_mlp_layer *layers,
     mlp->eval = isa == CPU_AVX512 ? fast_mlp_eval_avx512
                 : isa == CPU_AVX2 ? fast_mlp_eval_avx2
                                   : fast_mlp_eval_portable;
-}
-
-void fast_mlp_take_logs(struct fast_mlp *mlp, uint32_t n_logs)
-{
-    assert(!mlp->mean && n_logs <= mlp->n_in);
-    mlp->n_logs = n_logs;
 }
 
 void fast_mlp_eval(const struct fast_mlp *mlp, const float *in, size_t n,

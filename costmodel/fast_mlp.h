@@ -52,25 +52,18 @@ struct fast_mlp {
     uint32_t n_in, n_out;
     uint32_t n_layers;
     struct fast_mlp_packed layers[FAST_MLP_MAX_LAYERS];
-    const float *mean; /* [n_in], or NULL: inputs are taken as they are */
-    const float *std;  /* [n_in] */
-    uint32_t n_logs;   /* the last inputs are taken as log2(1 + x) */
-    uint32_t stride;   /* widest padded row */
+    uint32_t n_logs; /* the caller's to set: so many of the last inputs, >= 0,
+                        are taken as log2(1 + x), to 1e-6 */
+    uint32_t stride; /* widest padded row */
     void (*eval)(const struct fast_mlp *mlp, const float *in, size_t n,
                  float *out);
 };
 
 /* Copies everything into the arena; mlp may be copied and lives as long. Layer
- * k + 1 takes what layer k gives. mean and std (both or neither) standardise
- * inputs: (x - mean) / std, std > 0. isa is cpu_isa_best() or lower. Shapes
- * are the caller's to check (assert). */
+ * k + 1 takes what layer k gives. isa is cpu_isa_best() or lower. Shapes are
+ * the caller's to check (assert). */
 void fast_mlp_init(struct fast_mlp *mlp, const struct fast_mlp_layer *layers,
-                   uint32_t n_layers, const float *mean, const float *std,
-                   enum cpu_isa isa, struct arena *arena);
-
-/* Makes a net without mean and std take its last n_logs inputs, >= 0, as
- * log2(1 + x), to 1e-6. */
-void fast_mlp_take_logs(struct fast_mlp *mlp, uint32_t n_logs);
+                   uint32_t n_layers, enum cpu_isa isa, struct arena *arena);
 
 /* in[n][n_in] -> out[n][n_out]. Thread-safe; best in multiples of
  * FAST_MLP_ROWS rows. Uses 32 KiB of stack. */

@@ -168,25 +168,18 @@ static inline void take_logs(float *x, size_t begin, size_t end)
     }
 }
 
-/* Copies up to ROWS rows, standardised and padded with zeros. */
+/* Copies up to ROWS rows, padded with zeros. */
 static void load_rows(const struct fast_mlp *mlp, const float *in,
                       size_t n_rows, float *out)
 {
-    const size_t n_padded = mlp->layers[0].n_in_padded;
+    const size_t n_in = mlp->n_in, n_padded = mlp->layers[0].n_in_padded;
 
-    for (size_t r = 0; r < n_rows; r++) {
-        const float *x = in + r * mlp->n_in;
-        float *y = out + r * mlp->stride;
-
-        memset(y, 0, n_padded * sizeof(*y));
-        if (!mlp->mean)
-            memcpy(y, x, mlp->n_in * sizeof(*y));
-        else
-            for (size_t i = 0; i < mlp->n_in; i++)
-                y[i] = (x[i] - mlp->mean[i]) / mlp->std[i];
+    for (size_t r = 0; r < n_rows; r++, out += mlp->stride) {
+        memset(out, 0, n_padded * sizeof(*out));
+        memcpy(out, in + r * n_in, n_in * sizeof(*out));
+        if (mlp->n_logs)
+            take_logs(out, n_in - mlp->n_logs, n_in);
     }
-    for (size_t r = 0; mlp->n_logs && r < n_rows; r++)
-        take_logs(out + r * mlp->stride, mlp->n_in - mlp->n_logs, mlp->n_in);
 }
 
 void EVAL(const struct fast_mlp *mlp, const float *in, size_t n, float *out)

@@ -402,9 +402,9 @@ static void build_nets(struct learned *learned, struct arena *arena)
         {shape->n_head, 1, layers[3].weight, layers[3].bias, false},
     };
 
-    fast_mlp_init(&learned->table, table, 2, NULL, NULL, cpu_isa_best(), arena);
-    fast_mlp_init(&learned->head, head, 2, NULL, NULL, cpu_isa_best(), arena);
-    fast_mlp_take_logs(&learned->head, shape->n_totals);
+    fast_mlp_init(&learned->table, table, 2, cpu_isa_best(), arena);
+    fast_mlp_init(&learned->head, head, 2, cpu_isa_best(), arena);
+    learned->head.n_logs = shape->n_totals;
     learned->n_embed = shape->n_embed;
     learned->n_totals = shape->n_totals;
 }

@@ -127,9 +127,9 @@ static int read_features(uint32_t *inputs, uint32_t n,
     return 0;
 }
 
-int net_file_parse(struct net_file *file, uint32_t *inputs,
-                   const char *const *features, const char *text, size_t len,
-                   struct arena *arena, struct err *err)
+int net_file_parse(struct net_file *file, const char *const *features,
+                   const char *text, size_t len, struct arena *arena,
+                   struct err *err)
 {
     const uint32_t n = file->n_inputs;
     struct json_place place;
@@ -141,7 +141,7 @@ int net_file_parse(struct net_file *file, uint32_t *inputs,
         place_root(&place, root, file->path, err))
         goto out;
     place.is_strict = true;
-    if (read_features(inputs, n, &place, features, err) ||
+    if (read_features(file->inputs, n, &place, features, err) ||
         read_floats(&file->mean, &place, "feature_means", n, (double)-FLT_MAX,
                     arena, err) ||
         read_floats(&file->std, &place, "feature_stds", n, (double)FLT_TRUE_MIN,
@@ -154,18 +154,23 @@ out:
     return rc;
 }
 
-int net_file_read(struct net_file *file, uint32_t *inputs,
-                  const char *const *features, uint64_t *hash,
-                  struct arena *arena, struct err *err)
+int net_file_read(struct net_file *file, const char *const *features,
+                  uint64_t *hash, struct arena *arena, struct err *err)
 {
+    struct arena scratch;
     const char *text;
     size_t len;
+    int rc = -1;
 
-    if (file_read(&text, &len, file->path, arena, err) ||
-        net_file_parse(file, inputs, features, text, len, arena, err))
-        return -1;
+    arena_init(&scratch);
+    if (file_read(&text, &len, file->path, &scratch, err) ||
+        net_file_parse(file, features, text, len, arena, err))
+        goto out;
     *hash = hash_bytes(text, len, *hash);
-    return 0;
+    rc = 0;
+out:
+    arena_release(&scratch);
+    return rc;
 }
 
 int net_file_read_compute(struct net_file *file, struct feature_set *features,
@@ -174,19 +179,18 @@ int net_file_read_compute(struct net_file *file, struct feature_set *features,
 {
     struct feature_set published = {0};
     const char *names[MAX_FEATURES];
-    uint32_t inputs[MAX_FEATURES];
 
     feature_set_published(&published);
     for (unsigned f = 0; f < published.n; f++)
         names[f] = published.at[f].name;
     file->path = arena_printf(arena, "%s/net_compute.json", dir);
     file->n_inputs = features->n = published.n;
-    if (net_file_read(file, inputs, names, hash, arena, err))
+    if (net_file_read(file, names, hash, arena, err))
         return -1;
     for (unsigned f = 0; f < published.n; f++) {
         struct feature *feature = &features->at[f];
 
-        *feature = published.at[inputs[f]];
+        *feature = published.at[file->inputs[f]];
         feature->mean = (double)file->mean[f];
         feature->std = (double)file->std[f];
         feature->min = feature->max = NAN;

@@ -17,25 +17,26 @@
 
 struct net_file {
     const char *path;
-    uint32_t n_inputs; /* that it must have, <= NET_MAX_INPUTS */
-    float *mean, *std; /* [n_inputs], in the arena */
+    uint32_t n_inputs;               /* that it must have, <= NET_MAX_INPUTS */
+    uint32_t inputs[NET_MAX_INPUTS]; /* input i is features[inputs[i]] */
+    float *mean, *std;               /* [n_inputs], in the arena */
     struct fast_mlp_layer layers[FAST_MLP_MAX_LAYERS]; /* all with ReLU */
     const char *names[FAST_MLP_MAX_LAYERS];            /* in the arena */
     uint32_t n_layers;
 };
 
-/* The text, which must have the features[n_inputs], each once, in any order:
- * input i of the net is features[inputs[i]]. All numbers are finite. ERR_INPUT
- * with path and what is wrong; file->path need not be there. */
-int net_file_parse(struct net_file *file, uint32_t *inputs,
-                   const char *const *features, const char *text, size_t len,
-                   struct arena *arena, struct err *err) MUST_CHECK;
+/* The text, which must have the features[n_inputs], each once, in any order.
+ * All numbers are finite. ERR_INPUT with path and what is wrong; file->path
+ * need not be there. */
+int net_file_parse(struct net_file *file, const char *const *features,
+                   const char *text, size_t len, struct arena *arena,
+                   struct err *err) MUST_CHECK;
 
 /* The same of the file at file->path. *hash takes in the file's bytes. ERR_IO
  * besides. */
-int net_file_read(struct net_file *file, uint32_t *inputs,
-                  const char *const *features, uint64_t *hash,
-                  struct arena *arena, struct err *err) MUST_CHECK;
+int net_file_read(struct net_file *file, const char *const *features,
+                  uint64_t *hash, struct arena *arena,
+                  struct err *err) MUST_CHECK;
 
 /* The same of DIR/net_compute.json, which has the published features: they are
  * returned in the order of its inputs, with their scaling. Sets path and

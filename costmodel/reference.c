@@ -19,10 +19,9 @@
 #define MAX_EMBED 64 /* outputs of the table MLP; 32 as published */
 #define CHUNK 16     /* rows converted and evaluated at a time */
 
-/* An MLP and what its inputs are: input i is feature inputs[i]. */
 struct net {
+    struct net_file file;
     struct fast_mlp mlp;
-    uint32_t inputs[NET_MAX_INPUTS];
 };
 
 struct reference {
@@ -34,13 +33,12 @@ struct reference {
 };
 
 static int open_compute(struct reference *reference, const char *dir,
-                        uint64_t *hash, struct arena *scratch,
-                        struct arena *arena, struct err *err)
+                        uint64_t *hash, struct arena *arena, struct err *err)
 {
     struct net_file file = {0};
     uint32_t n_table = 0;
 
-    if (net_file_read_compute(&file, &reference->features, dir, hash, scratch,
+    if (net_file_read_compute(&file, &reference->features, dir, hash, arena,
                               err))
         return -1;
     while (n_table < file.n_layers &&
@@ -54,37 +52,38 @@ static int open_compute(struct reference *reference, const char *dir,
                        "%d outputs, then 'c_hidden.*' that end in one",
                        file.path, MAX_EMBED);
     file.layers[file.n_layers - 1].relu = false;
-    fast_mlp_init(&reference->table, file.layers, n_table, file.mean, file.std,
-                  cpu_isa_best(), arena);
+    fast_mlp_init(&reference->table, file.layers, n_table, cpu_isa_best(),
+                  arena);
     fast_mlp_init(&reference->head, file.layers + n_table,
-                  file.n_layers - n_table, NULL, NULL, cpu_isa_best(), arena);
+                  file.n_layers - n_table, cpu_isa_best(), arena);
     reference->n_embed = reference->table.n_out;
     return 0;
 }
 
 /* n_inputs is R (backward) or 2 R (forward). */
 static int open_comm(struct net *net, const char *dir, uint32_t n_devices,
-                     uint32_t n_inputs, uint64_t *hash, struct arena *scratch,
-                     struct arena *arena, struct err *err)
+                     uint32_t n_inputs, uint64_t *hash, struct arena *arena,
+                     struct err *err)
 {
-    struct net_file file = {.n_inputs = n_inputs};
-    const char **features = ARENA_NEW(scratch, const char *, n_inputs);
+    struct net_file *file = &net->file;
+    const char **features = ARENA_NEW(arena, const char *, n_inputs);
 
     for (uint32_t i = 0; i < n_inputs; i++)
         features[i] = i < n_devices
-                          ? arena_printf(scratch, "dim_sum_%u", i)
-                          : arena_printf(scratch, "start_ms_%u", i - n_devices);
-    file.path = arena_printf(scratch, "%s/net_comm_%u_%s.json", dir, n_devices,
-                             n_inputs > n_devices ? "fw" : "bw");
-    if (net_file_read(&file, net->inputs, features, hash, scratch, err))
+                          ? arena_printf(arena, "dim_sum_%u", i)
+                          : arena_printf(arena, "start_ms_%u", i - n_devices);
+    file->path = arena_printf(arena, "%s/net_comm_%u_%s.json", dir, n_devices,
+                              n_inputs > n_devices ? "fw" : "bw");
+    file->n_inputs = n_inputs;
+    if (net_file_read(file, features, hash, arena, err))
         return err_prefix(err, "no reference net for %u devices", n_devices);
-    if (file.layers[file.n_layers - 1].n_out != n_devices)
+    if (file->layers[file->n_layers - 1].n_out != n_devices)
         return err_set(err, ERR_INPUT,
-                       "%s: the net answers for %u devices, not %u", file.path,
-                       file.layers[file.n_layers - 1].n_out, n_devices);
-    file.layers[file.n_layers - 1].relu = false;
-    fast_mlp_init(&net->mlp, file.layers, file.n_layers, file.mean, file.std,
-                  cpu_isa_best(), arena);
+                       "%s: the net answers for %u devices, not %u", file->path,
+                       file->layers[file->n_layers - 1].n_out, n_devices);
+    file->layers[file->n_layers - 1].relu = false;
+    fast_mlp_init(&net->mlp, file->layers, file->n_layers, cpu_isa_best(),
+                  arena);
     return 0;
 }
 
@@ -109,6 +108,7 @@ static void reference_embed(const struct oracle *oracle,
 {
     const struct reference *reference = reference_of(oracle);
     const struct problem *problem = oracle->problem;
+    const struct feature *at = reference->features.at;
     const uint32_t n_in = reference->features.n;
     float in[CHUNK * MAX_FEATURES], embedded[CHUNK * MAX_EMBED];
 
@@ -121,7 +121,8 @@ static void reference_embed(const struct oracle *oracle,
             fill_input(&input, problem, &shards[begin + i]);
             feature_set_fill(&reference->features, &input, features);
             for (uint32_t k = 0; k < n_in; k++)
-                in[i * n_in + k] = (float)features[k];
+                in[i * n_in + k] =
+                    ((float)features[k] - (float)at[k].mean) / (float)at[k].std;
         }
         fast_mlp_eval(&reference->table, in, m, embedded);
         for (size_t i = 0; i < m; i++, out += oracle->width) {
@@ -158,12 +159,15 @@ static void reference_compute(const struct oracle *oracle, const double *sums,
 static void ask_comm(const struct net *net, const float *slots, size_t m,
                      uint32_t n_slots, double *out)
 {
+    const struct net_file *file = &net->file;
     float in[FAST_MLP_ROWS * NET_MAX_INPUTS] = {0};
     float answer[FAST_MLP_ROWS * NET_MAX_INPUTS];
 
     for (size_t i = 0; i < m; i++)
-        for (uint32_t k = 0; k < net->mlp.n_in; k++)
-            in[i * net->mlp.n_in + k] = slots[i * n_slots + net->inputs[k]];
+        for (uint32_t k = 0; k < file->n_inputs; k++)
+            in[i * file->n_inputs + k] =
+                (slots[i * n_slots + file->inputs[k]] - file->mean[k]) /
+                file->std[k];
     fast_mlp_eval(&net->mlp, in, m, answer);
     for (size_t i = 0; i < m * net->mlp.n_out; i++)
         out[i] = (double)answer[i];
@@ -256,23 +260,18 @@ int oracle_reference_open(struct oracle **out, const char *dir,
                                           .fwd = reference_fwd};
     uint32_t n_devices = problem->cluster.n_devices;
     struct reference *reference = ARENA_NEW(arena, struct reference, 1);
-    struct arena scratch;
     uint64_t hash = 0;
-    int rc = -1;
 
-    arena_init(&scratch);
-    if (2 * (uint64_t)n_devices > NET_MAX_INPUTS) {
-        err_set(err, ERR_INPUT, "no reference net for %u devices", n_devices);
-        goto out;
-    }
-    if (open_compute(reference, dir, &hash, &scratch, arena, err))
-        goto out;
-    if (n_devices > 1 &&
-        (open_comm(&reference->fwd, dir, n_devices, 2 * n_devices, &hash,
-                   &scratch, arena, err) ||
-         open_comm(&reference->bwd, dir, n_devices, n_devices, &hash, &scratch,
-                   arena, err)))
-        goto out;
+    if (2 * (uint64_t)n_devices > NET_MAX_INPUTS)
+        return err_set(err, ERR_INPUT, "no reference net for %u devices",
+                       n_devices);
+    if (open_compute(reference, dir, &hash, arena, err))
+        return -1;
+    if (n_devices > 1 && (open_comm(&reference->fwd, dir, n_devices,
+                                    2 * n_devices, &hash, arena, err) ||
+                          open_comm(&reference->bwd, dir, n_devices, n_devices,
+                                    &hash, arena, err)))
+        return -1;
     reference->base = (struct oracle){
         .ops = &ops,
         .problem = problem,
@@ -291,8 +290,5 @@ int oracle_reference_open(struct oracle **out, const char *dir,
         .floor_lane = -1,
     };
     *out = &reference->base;
-    rc = 0;
-out:
-    arena_release(&scratch);
-    return rc;
+    return 0;
 }

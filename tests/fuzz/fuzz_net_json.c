@@ -9,8 +9,7 @@
 
 /* A net that can be asked: each feature once, layers that fit together, finite
  * answers but where sums overflow. */
-static void judge(const struct net_file *file, const uint32_t *inputs,
-                  struct arena *arena)
+static void judge(const struct net_file *file, struct arena *arena)
 {
     const float in[N_INPUTS] = {0, 1, 2};
     unsigned seen = 0;
@@ -18,9 +17,9 @@ static void judge(const struct net_file *file, const uint32_t *inputs,
     float *out;
 
     for (uint32_t i = 0; i < N_INPUTS; i++) {
-        MUST(inputs[i] < N_INPUTS && file->std[i] > 0);
+        MUST(file->inputs[i] < N_INPUTS && file->std[i] > 0);
         MUST(isfinite(file->mean[i]) && isfinite(file->std[i]));
-        seen |= 1u << inputs[i];
+        seen |= 1u << file->inputs[i];
     }
     MUST(seen == (1u << N_INPUTS) - 1 && file->n_layers > 0);
     for (uint32_t k = 0; k < file->n_layers; k++) {
@@ -32,8 +31,7 @@ static void judge(const struct net_file *file, const uint32_t *inputs,
         for (size_t o = 0; o < layer->n_out; o++)
             MUST(isfinite(layer->bias[o]));
     }
-    fast_mlp_init(&mlp, file->layers, file->n_layers, file->mean, file->std,
-                  CPU_PORTABLE, arena);
+    fast_mlp_init(&mlp, file->layers, file->n_layers, CPU_PORTABLE, arena);
     out = ARENA_NEW(arena, float, mlp.n_out);
     fast_mlp_eval(&mlp, in, 1, out);
     for (uint32_t o = 0; o < mlp.n_out; o++)
@@ -44,17 +42,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const features[N_INPUTS] = {"dim", "rows", "pooling"};
     struct net_file file = {.path = "fuzz", .n_inputs = N_INPUTS};
-    uint32_t inputs[N_INPUTS];
     struct arena arena;
     struct err err = {0};
 
     arena_init(&arena);
-    if (net_file_parse(&file, inputs, features, (const char *)data, size,
-                       &arena, &err)) {
+    if (net_file_parse(&file, features, (const char *)data, size, &arena,
+                       &err)) {
         MUST(err.code == ERR_INPUT);
         MUST(!strncmp(err.msg, "fuzz", 4));
     } else {
-        judge(&file, inputs, &arena);
+        judge(&file, &arena);
     }
     arena_release(&arena);
     return 0;

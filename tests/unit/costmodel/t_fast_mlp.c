@@ -11,16 +11,15 @@ struct net_case {
     const char *name;
     uint32_t n_layers;
     uint32_t widths[FAST_MLP_MAX_LAYERS + 1];
-    bool standardise;
 };
 
 static const struct net_case cases[] = {
-    {"table net 20-128-32", 2, {20, 128, 32}, true},
-    {"head 32-64-1", 2, {32, 64, 1}, false},
-    {"comm net 16-128-64-32-16-8", 5, {16, 128, 64, 32, 16, 8}, true},
-    {"one by one", 1, {1, 1}, true},
-    {"odd widths 7-33-5-3", 3, {7, 33, 5, 3}, true},
-    {"widest", 2, {1024, 1024, 2}, false},
+    {"table net 20-128-32", 2, {20, 128, 32}},
+    {"head 32-64-1", 2, {32, 64, 1}},
+    {"comm net 16-128-64-32-16-8", 5, {16, 128, 64, 32, 16, 8}},
+    {"one by one", 1, {1, 1}},
+    {"odd widths 7-33-5-3", 3, {7, 33, 5, 3}},
+    {"widest", 2, {1024, 1024, 2}},
 };
 
 static float *random_floats(struct rng *rng, size_t n, double scale,
@@ -35,14 +34,13 @@ static float *random_floats(struct rng *rng, size_t n, double scale,
 
 /* The same net in double; also the sum of magnitudes, for the tolerance. */
 static void eval_double(const struct net_case *c,
-                        const struct fast_mlp_layer *layers, const float *mean,
-                        const float *std, const float *in, double *out)
+                        const struct fast_mlp_layer *layers, const float *in,
+                        double *out)
 {
     static double x[FAST_MLP_MAX_WIDTH], y[FAST_MLP_MAX_WIDTH];
 
     for (uint32_t i = 0; i < c->widths[0]; i++)
-        x[i] = mean ? ((double)in[i] - (double)mean[i]) / (double)std[i]
-                    : (double)in[i];
+        x[i] = (double)in[i];
     for (uint32_t k = 0; k < c->n_layers; k++) {
         for (uint32_t o = 0; o < layers[k].n_out; o++) {
             y[o] = (double)layers[k].bias[o];
@@ -57,8 +55,7 @@ static void eval_double(const struct net_case *c,
 }
 
 static double worst_error(const struct net_case *c,
-                          const struct fast_mlp_layer *layers,
-                          const float *mean, const float *std, const float *in,
+                          const struct fast_mlp_layer *layers, const float *in,
                           const float *got)
 {
     static double want[FAST_MLP_MAX_WIDTH];
@@ -66,7 +63,7 @@ static double worst_error(const struct net_case *c,
     double worst = 0;
 
     for (size_t r = 0; r < MAX_ROWS; r++) {
-        eval_double(c, layers, mean, std, in + r * c->widths[0], want);
+        eval_double(c, layers, in + r * c->widths[0], want);
         for (uint32_t o = 0; o < n_out; o++) {
             double error = fabs((double)got[r * n_out + o] - want[o]);
 
@@ -99,7 +96,7 @@ static void test_case(const struct net_case *c, uint64_t seed)
     struct arena arena;
     struct fast_mlp mlp;
     struct rng rng;
-    const float *in, *mean = NULL, *std = NULL;
+    const float *in;
     float *portable, *got;
     size_t out_size;
 
@@ -114,22 +111,17 @@ static void test_case(const struct net_case *c, uint64_t seed)
         layers[k].bias = random_floats(&rng, layers[k].n_out, 0.5, 0, &arena);
         layers[k].relu = k + 1 < c->n_layers;
     }
-    if (c->standardise) {
-        mean = random_floats(&rng, c->widths[0], 10, 0, &arena);
-        std = random_floats(&rng, c->widths[0], 1, 2, &arena);
-    }
     in = random_floats(&rng, (size_t)MAX_ROWS * c->widths[0], 4, 0, &arena);
     out_size = sizeof(float) * MAX_ROWS * c->widths[c->n_layers];
     portable = arena_alloc(&arena, out_size, 1);
     got = arena_alloc(&arena, out_size, 1);
 
-    fast_mlp_init(&mlp, layers, c->n_layers, mean, std, CPU_PORTABLE, &arena);
+    fast_mlp_init(&mlp, layers, c->n_layers, CPU_PORTABLE, &arena);
     fast_mlp_eval(&mlp, in, MAX_ROWS, portable);
-    ok(worst_error(c, layers, mean, std, in, portable) < 1e-5,
-       "%s: near double precision", c->name);
+    ok(worst_error(c, layers, in, portable) < 1e-5, "%s: near double precision",
+       c->name);
     for (int isa = CPU_PORTABLE; isa <= (int)cpu_isa_best(); isa++) {
-        fast_mlp_init(&mlp, layers, c->n_layers, mean, std, (enum cpu_isa)isa,
-                      &arena);
+        fast_mlp_init(&mlp, layers, c->n_layers, (enum cpu_isa)isa, &arena);
         fast_mlp_eval(&mlp, in, MAX_ROWS, got);
         ok(!memcmp(got, portable, out_size), "%s: %s gives the portable bits",
            c->name, cpu_isa_name((enum cpu_isa)isa));
@@ -150,7 +142,7 @@ static void test_nan(void)
     float out[2];
 
     arena_init(&arena);
-    fast_mlp_init(&mlp, &layer, 1, NULL, NULL, cpu_isa_best(), &arena);
+    fast_mlp_init(&mlp, &layer, 1, cpu_isa_best(), &arena);
     fast_mlp_eval(&mlp, in, 2, out);
     ok(isnan(out[0]), "NaN passes a ReLU");
     is_near((double)out[1], 3, 0, "and does not reach the next row");
@@ -179,8 +171,8 @@ static void test_logs(void)
     for (int isa = CPU_PORTABLE; isa <= (int)cpu_isa_best(); isa++) {
         double worst = 0;
 
-        fast_mlp_init(&mlp, &layer, 1, NULL, NULL, (enum cpu_isa)isa, &arena);
-        fast_mlp_take_logs(&mlp, 2);
+        fast_mlp_init(&mlp, &layer, 1, (enum cpu_isa)isa, &arena);
+        mlp.n_logs = 2;
         fast_mlp_eval(&mlp, in, N, out);
         for (size_t i = 0; i < N; i++) {
             worst =
@@ -240,7 +232,7 @@ static void test_fused(void)
         const struct fast_mlp_layer layer = {1, FAST_MLP_NARROW + 1, weights,
                                              biases, false};
 
-        fast_mlp_init(&mlp, &layer, 1, NULL, NULL, (enum cpu_isa)isa, &arena);
+        fast_mlp_init(&mlp, &layer, 1, (enum cpu_isa)isa, &arena);
         fast_mlp_eval(&mlp, &x, 1, wide);
         ok(wide[0] == 0x1p-24F && wide[FAST_MLP_NARROW] == 0x1p-24F,
            "%s: products are not rounded", cpu_isa_name((enum cpu_isa)isa));
