@@ -406,10 +406,19 @@ size_t evaluate_n_held_out(const struct sample *samples, size_t n)
     return n_held_out;
 }
 
-bool evaluation_loses_to_singles(const struct evaluation *evaluation)
+const char *evaluation_lost_text(const struct evaluation *evaluation,
+                                 struct arena *arena)
 {
-    return evaluation->singles.n &&
-           !(evaluation->singles.net_mape <= evaluation->singles.sum_mape);
+    if (!evaluation->singles.n ||
+        evaluation->singles.net_mape <= evaluation->singles.sum_mape)
+        return NULL;
+    return arena_printf(
+        arena,
+        "its mean error of %.2f %% on %zu held-out cases of several tables is "
+        "above the %.2f %% of adding up their single tables as %s",
+        100 * evaluation->singles.net_mape, evaluation->singles.n,
+        100 * evaluation->singles.sum_mape,
+        evaluation->singles.is_measured ? "measured" : "it predicts them");
 }
 
 /* A held-out sample's gain, and the case that it is of. */
@@ -480,6 +489,13 @@ void evaluate_pair(struct paired *paired, const struct model *old_model,
                           held_out.samples[i]->case_idx, ape[0][i] - ape[1][i]};
     paired->gain_se = clustered_se(gains, n, paired->gain);
     arena_release(&arena);
+}
+
+bool paired_suffices(const struct paired *paired,
+                     const struct least_gain *least, double *needed)
+{
+    *needed = least->in_errors ? least->value * paired->gain_se : least->value;
+    return paired->gain > 0 && paired->gain >= *needed;
 }
 
 void evaluation_store(struct model *model, const struct evaluation *evaluation)

@@ -62,9 +62,10 @@ size_t evaluate_n_held_out(const struct sample *samples, size_t n);
 /* With fewer a mean error says little. */
 #define EVALUATE_MIN_HELD_OUT 30
 
-/* Whether the net is worse than adding up single tables: its fusing of tables
- * is then of no use. */
-bool evaluation_loses_to_singles(const struct evaluation *evaluation);
+/* Half a sentence, in the arena, on a net that is worse than adding up single
+ * tables, so that its fusing of tables is of no use; NULL where it is not. */
+const char *evaluation_lost_text(const struct evaluation *evaluation,
+                                 struct arena *arena);
 
 /* Two models on the same held-out samples. The gain is the mean over them of
  * the relative error of the old model minus that of the new one. As each
@@ -80,6 +81,18 @@ struct paired {
 void evaluate_pair(struct paired *paired, const struct model *old_model,
                    const struct model *new_model, const struct sample *samples,
                    size_t n);
+
+/* How much lower a successor's mean error must be: a fraction, or, in_errors,
+ * so many standard errors of the gain. */
+struct least_gain {
+    double value;
+    bool in_errors;
+};
+/* Whether the new model is better by so much, which *needed then says as a
+ * fraction. No training sees the held-out samples, neither the one that made
+ * the old model, as the split goes by the number of the case. */
+bool paired_suffices(const struct paired *paired,
+                     const struct least_gain *least, double *needed);
 
 /* The errors of got[n] against want[n]. */
 struct errors errors_of(const char *name, const double *want, const double *got,

@@ -174,11 +174,11 @@ static int hold_contest(struct contest *contest, struct store *store,
     }
     hash_text(contest->old_hash, contest->old_model.hash);
     hash_text(contest->new_hash, contest->new_model.hash);
-    contest->replaced =
-        learn_is_better(&contest->paired, &contest->least_gain,
-                        &contest->old_model, &contest->new_model, measurements,
-                        &contest->min_gain) &&
-        !contest->lost;
+    evaluate_pair(&contest->paired, &contest->old_model, &contest->new_model,
+                  measurements->samples, measurements->n);
+    contest->replaced = paired_suffices(&contest->paired, &contest->min_gain,
+                                        &contest->least_gain) &&
+                        !contest->lost;
     if ((contest->replaced && replace(contest, err)) ||
         log_verdict(contest, store, cli, err))
         goto out;
@@ -213,7 +213,7 @@ static int train_new(struct contest *contest,
     contest->n_samples = (size_t)(contest->new_model.training.n_train +
                                   contest->new_model.training.n_validation);
     if (!cli_given(cli, "force"))
-        contest->lost = learn_lost_text(&evaluation, cli_arena(cli));
+        contest->lost = evaluation_lost_text(&evaluation, cli_arena(cli));
     return 0;
 }
 

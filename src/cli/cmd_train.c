@@ -103,7 +103,7 @@ static int save(struct model *model, const struct evaluation *evaluation,
                 struct cli *cli, struct err *err)
 {
     const char *path = cli_string(cli, "output");
-    const char *lost = learn_lost_text(evaluation, cli_arena(cli));
+    const char *lost = evaluation_lost_text(evaluation, cli_arena(cli));
 
     if (lost && !cli_given(cli, "force"))
         return err_set(err, ERR_INPUT,

@@ -9,7 +9,7 @@
 #include "base/progress.h"
 #include "costmodel/comm_fit.h"
 #include "costmodel/gemm.h"
-#include "costmodel/model_json.h"
+#include "costmodel/train.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -198,10 +198,18 @@ int training_run(struct model *model, struct evaluation *evaluation,
                  const struct measurements *measurements, struct cli *cli,
                  struct err *err)
 {
+    const size_t n_held_out =
+        evaluate_n_held_out(measurements->samples, measurements->n);
     struct train_options options;
     struct progress progress;
     int rc;
 
+    if (n_held_out < EVALUATE_MIN_HELD_OUT && !cli_given(cli, "force"))
+        return err_set(err, ERR_INPUT,
+                       "too few samples to judge a model by: %zu held-out "
+                       "cases (the last of each ten), where %d are needed; "
+                       "'--force' trains all the same",
+                       n_held_out, EVALUATE_MIN_HELD_OUT);
     train_options_init(&options);
     options.epochs = (unsigned)cli_u64(cli, "epochs");
     options.time_limit_s = cli_double(cli, "time-limit");
@@ -209,10 +217,16 @@ int training_run(struct model *model, struct evaluation *evaluation,
     options.on_epoch = on_epoch;
     options.ctx = &progress;
     progress_start(&progress, "epochs", options.epochs);
-    rc = learn(model, evaluation, measurements, &options,
-               cli_given(cli, "force"), cli_arena(cli), err);
+    rc = train_fit(model, measurements->samples, measurements->n, &options,
+                   cli_arena(cli), err);
     progress_finish(&progress);
-    return rc;
+    if (rc)
+        return -1;
+    evaluate_model(evaluation, model, measurements->samples, measurements->n);
+    evaluation_store(model, evaluation);
+    model->has_comm = comm_fit_samples(&model->comm, measurements->comm_samples,
+                                       measurements->n_comm, cli_arena(cli));
+    return 0;
 }
 
 int training_save(struct model *model, const char *path, struct err *err)

@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "cli/command.h"
-#include "costmodel/learn.h"
+#include "costmodel/evaluate.h"
 #include "io/store.h"
 
 /*
@@ -14,6 +14,14 @@
 
 /* Groups of options: how to train, and settings to keep to. */
 extern const struct option_spec training_options[], setting_options[];
+
+/* What is known of one device; each sample has its setting. */
+struct measurements {
+    struct sample *samples;
+    size_t n;
+    struct comm_sample *comm_samples;
+    size_t n_comm;
+};
 
 /* Of `device`, device, n_threads and isa count; the setting_options choose
  * among its settings and samples. ERR_USAGE for a --since that is no date,
