@@ -101,7 +101,7 @@ static void put(struct tryout *tryout, uint32_t unit, const struct change *open,
 {
     const struct parts *parts = tryout->layout.parts;
     struct change piece;
-    struct form form;
+    const struct form *form;
     struct rng rng;
 
     trial_clear(&tryout->trial);
@@ -111,13 +111,13 @@ static void put(struct tryout *tryout, uint32_t unit, const struct change *open,
         trial_add(&tryout->trial, piece);
         return;
     }
-    form = parts->of[unit].forms[way];
+    form = &parts->of[unit].forms[way];
     rng_init(&rng, way, 0);
     if (parts->of[unit].unit->device < 0)
         rebuild(&tryout->trial, &tryout->layout,
                 &(struct rebuild_unit){unit, form}, 1, &rng);
     else
-        for (uint32_t i = 0; i < form.n_pieces; i++)
+        for (uint32_t i = 0; i < form->n_pieces; i++)
             trial_add(&tryout->trial, forms_piece(parts, unit, form, i));
 }
 

@@ -541,60 +541,47 @@ bool parts_can_move(const struct parts *parts, uint32_t part)
 
 /* --- drawing forms, and their pieces --- */
 
-struct form forms_draw(const struct parts *parts, uint32_t unit,
-                       struct rng *rng)
+const struct form *forms_draw(const struct parts *parts, uint32_t unit,
+                              struct rng *rng)
 {
     const struct part_unit *of = &parts->of[unit];
     uint32_t kind = rng_draw(rng, 4), part = NO_PART;
 
     if (kind < 2)
         part = kind ? of->replica : of->whole;
-    return of->forms[part == NO_PART ? rng_draw(rng, of->n_forms)
-                                     : parts->parts[part].form];
+    return &of->forms[part == NO_PART ? rng_draw(rng, of->n_forms)
+                                      : parts->parts[part].form];
 }
 
-struct form forms_now(const struct layout *layout, uint32_t unit)
+const struct form *forms_now(const struct layout *layout, uint32_t unit)
 {
-    const struct part_unit *of = &layout->parts->of[unit];
+    const struct parts *parts = layout->parts;
     uint32_t i = layout->first_of[unit], n = 0;
-    const struct part *first = &layout->parts->parts[layout->pieces[i].part];
+    const struct part *part = &parts->parts[layout->pieces[i].part];
+    const struct form *form = &parts->of[unit].forms[part->form];
 
-    if (first->kind != SHARD_COLUMN)
-        return of->forms[first->form];
-    for (; i != NO_PIECE; i = layout->pieces[i].next)
-        n++;
-    return column_form(of, n);
+    if (part->kind == SHARD_COLUMN) /* whose forms are of 2, 3 ... */
+        for (; i != NO_PIECE && n < parts->n_devices; n++)
+            i = layout->pieces[i].next;
+    return n > 2 ? form + n - 2 : form;
 }
 
 struct change forms_piece(const struct parts *parts, uint32_t unit,
-                          struct form form, uint32_t i)
+                          const struct form *form, uint32_t i)
 {
     struct change piece = {.piece = NO_PIECE,
-                           .part = i < form.n_last ? form.last : form.part,
+                           .part = i < form->n_last ? form->last : form->part,
                            .device = parts->of[unit].device,
-                           .range = i / form.n_blocks,
-                           .block = i % form.n_blocks};
+                           .range = i / form->n_blocks,
+                           .block = i % form->n_blocks};
 
-    if (form.kind == FORM_REPLICA) {
+    if (form->kind == FORM_REPLICA) {
         piece.device = i;
         piece.range = 0;
-    } else if (form.kind == FORM_CUT) {
-        piece.part = parts_of_block(&form, piece.block);
-        if (parts->oracle->row_cut != ROW_CUT_ANY && !form.fills_host)
+    } else if (form->kind == FORM_CUT) {
+        piece.part = parts_of_block(form, piece.block);
+        if (parts->oracle->row_cut != ROW_CUT_ANY && !form->fills_host)
             piece.device = piece.block;
     }
     return piece;
-}
-
-uint32_t forms_ring_device(const struct parts *parts, struct form form,
-                           const struct change *piece, uint32_t at)
-{
-    const struct cluster *cluster = &parts->problem->cluster;
-    uint32_t n = cluster->n_devices, per_host = cluster_group(cluster);
-    uint32_t apart = form.n_pieces <= n ? form.n_blocks : 1;
-
-    if (form.fills_host)
-        return (at / per_host + piece->range) % (n / per_host) * per_host +
-               piece->block;
-    return (at + piece->block + piece->range * apart) % n;
 }

@@ -172,21 +172,17 @@ bool parts_can_move(const struct parts *parts, uint32_t part);
 
 /* One at random. There are many ways to cut, but one to leave whole and one to
  * replicate, which are drawn more often. */
-struct form forms_draw(const struct parts *parts, uint32_t unit,
-                       struct rng *rng);
+const struct form *forms_draw(const struct parts *parts, uint32_t unit,
+                              struct rng *rng);
 /* The form that comes nearest to how the unit is cut now (search/state.h). */
 struct layout;
-struct form forms_now(const struct layout *layout, uint32_t unit);
+const struct form *forms_now(const struct layout *layout, uint32_t unit);
 
 /* Piece i of a form: its part, range and block. The device is that of its unit,
  * that of a replica, of a row cut over all devices where the oracle asks for
  * it, else NO_PIECE. The blocks of a cut that fills a host are left open too:
  * block b goes on device b of any one host. */
 struct change forms_piece(const struct parts *parts, uint32_t unit,
-                          struct form form, uint32_t i);
-/* Where an open piece of a form goes: devices in a ring from `at` on, or hosts,
- * and what is of one row block apart. */
-uint32_t forms_ring_device(const struct parts *parts, struct form form,
-                           const struct change *piece, uint32_t at);
+                          const struct form *form, uint32_t i);
 
 #endif

@@ -391,15 +391,15 @@ static void take_devices(struct draw *draw, uint32_t first_change,
         draw->trial->first_on[changes[range * n_blocks + b].device] = mark;
 }
 
-static void put_pieces(struct draw *draw, struct form form)
+static void put_pieces(struct draw *draw, const struct form *form)
 {
-    const bool is_cut = form.kind == FORM_CUT;
-    const bool fills_host = form.fills_host;
-    const uint32_t n_blocks = form.n_blocks;
+    const bool is_cut = form->kind == FORM_CUT;
+    const bool fills_host = form->fills_host;
+    const uint32_t n_blocks = form->n_blocks;
     const uint32_t first = draw->trial->n_changes;
     uint32_t host = 0;
 
-    for (uint32_t i = 0; i < form.n_pieces; i++) {
+    for (uint32_t i = 0; i < form->n_pieces; i++) {
         struct change piece = forms_piece(draw->parts, draw->unit, form, i);
         const uint32_t range = is_cut ? piece.range : 0, b = piece.block;
 
@@ -433,7 +433,7 @@ void rebuild(struct trial *trial, const struct layout *layout,
     for (uint32_t i = 0; i < n_units; i++)
         take_off_unit(&draw, units[i].unit);
     for (uint32_t i = 0; i < n_units; i++) {
-        enum form_kind kind = units[i].form.kind;
+        enum form_kind kind = units[i].form->kind;
 
         draw.unit = units[i].unit;
         draw.of = &layout->parts->of[draw.unit];
@@ -474,7 +474,7 @@ static void propose_rebuild(struct draw *draw)
         units[n].unit = unit;
         units[n].form = is_kept ? forms_now(layout, unit)
                                 : forms_draw(draw->parts, unit, draw->rng);
-        n_pieces += units[n++].form.n_pieces;
+        n_pieces += units[n++].form->n_pieces;
     }
     if (n && n_pieces <= MAX_PIECES)
         rebuild(draw->trial, layout, units, n, draw->rng);

@@ -37,7 +37,7 @@ void propose(struct trial *trial, const struct layout *layout, struct rng *rng);
  */
 struct rebuild_unit {
     uint32_t unit;
-    struct form form; /* FORM_COLUMNS: whatever the number of pieces */
+    const struct form *form; /* FORM_COLUMNS: whatever the number of pieces */
 };
 
 /* Adds the changes to the trial. The units differ, and none is pinned. Loads

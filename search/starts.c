@@ -180,7 +180,7 @@ static void list_pieces(struct builder *builder)
                                      sizeof(*builder->list));
         }
         for (uint32_t i = 0; i < form->n_pieces; i++) {
-            struct change piece = forms_piece(parts, u, *form, i);
+            struct change piece = forms_piece(parts, u, form, i);
             struct to_place next = {
                 .piece = piece,
                 .unit = u,

@@ -73,18 +73,34 @@ static double plain_energy(const struct plain *plain)
     return total * (1 + 2 * excess);
 }
 
-static void plain_set_form(struct plain *plain, uint32_t u, struct form form,
-                           uint32_t at)
+/* Where an open piece of a form goes: devices in a ring from `at` on, or hosts,
+ * and what is of one row block apart. */
+static uint32_t plain_ring_device(const struct parts *parts,
+                                  const struct form *form,
+                                  const struct change *piece, uint32_t at)
+{
+    const struct cluster *cluster = &parts->problem->cluster;
+    uint32_t n = cluster->n_devices, per_host = cluster_group(cluster);
+    uint32_t apart = form->n_pieces <= n ? form->n_blocks : 1;
+
+    if (form->fills_host)
+        return (at / per_host + piece->range) % (n / per_host) * per_host +
+               piece->block;
+    return (at + piece->block + piece->range * apart) % n;
+}
+
+static void plain_set_form(struct plain *plain, uint32_t u,
+                           const struct form *form, uint32_t at)
 {
     struct plain_unit *unit = &plain->units[u];
-    uint32_t n = form.n_pieces;
+    uint32_t n = form->n_pieces;
 
     for (uint32_t i = 0; n <= PLAIN_MAX_PIECES && i < n; i++) {
         struct change *piece = &unit->pieces[i];
 
         *piece = forms_piece(plain->parts, u, form, i);
         if (piece->device == NO_PIECE)
-            piece->device = forms_ring_device(plain->parts, form, piece, at);
+            piece->device = plain_ring_device(plain->parts, form, piece, at);
         unit->n = n;
     }
 }
@@ -104,15 +120,15 @@ static void plain_move(struct plain *plain, uint32_t u, uint32_t i, uint32_t to)
 }
 
 /* Even columns, as few as are no dearer than peak_ms. */
-static struct form plain_even_form(const struct plain *plain, uint32_t u,
-                                   double peak_ms)
+static const struct form *plain_even_form(const struct plain *plain, uint32_t u,
+                                          double peak_ms)
 {
-    struct form form = plain->parts->of[u].forms[0];
+    const struct form *form = &plain->parts->of[u].forms[0];
 
     for (uint32_t k = 1; k < plain->parts->of[u].n_forms; k++)
-        if (form.peak_ms > peak_ms &&
+        if (form->peak_ms > peak_ms &&
             plain->parts->of[u].forms[k].kind == FORM_COLUMNS)
-            form = plain->parts->of[u].forms[k];
+            form = &plain->parts->of[u].forms[k];
     return form;
 }
 
@@ -124,10 +140,10 @@ static void plain_longest_first(struct plain *plain, double peak_ms)
     double *load_ms = piece_ms + parts->n_units;
 
     for (uint32_t u = 0; u < parts->n_units; u++) {
-        struct form form = plain_even_form(plain, u, peak_ms);
+        const struct form *form = plain_even_form(plain, u, peak_ms);
 
         plain_set_form(plain, u, form, 0);
-        piece_ms[u] = form.peak_ms;
+        piece_ms[u] = form->peak_ms;
     }
     for (uint32_t done = 0; done < parts->n_units; done++) {
         uint32_t u = 0;
@@ -171,8 +187,8 @@ static void plain_propose(struct plain *plain, const uint32_t *units,
         break;
     default:
         plain_set_form(plain, units[0],
-                       parts->of[units[0]]
-                           .forms[rng_draw(rng, parts->of[units[0]].n_forms)],
+                       &parts->of[units[0]]
+                            .forms[rng_draw(rng, parts->of[units[0]].n_forms)],
                        any);
     }
 }

@@ -241,17 +241,17 @@ static void check_forms(void)
     if (rc)
         return;
     for (uint32_t i = 0; i < parts.n_forms; i++) {
-        struct form form = parts.forms[i];
+        const struct form *form = &parts.forms[i];
         double elements = 0;
 
-        for (uint32_t k = 0; k < form.n_pieces; k++) {
+        for (uint32_t k = 0; k < form->n_pieces; k++) {
             struct change piece = forms_piece(&parts, 0, form, k);
             const struct part *part = &parts.parts[piece.part];
 
             elements += (double)part->n_rows * part->width;
         }
-        if (form.kind == FORM_REPLICA)
-            elements /= form.n_pieces;
+        if (form->kind == FORM_REPLICA)
+            elements /= form->n_pieces;
         if (elements != 1600)
             ok(0, "form %u has %g elements", i, elements);
     }

@@ -44,7 +44,7 @@ static void rebuild_some(struct site *site, bool pours)
 
         units[i].unit = order[i];
         units[i].form =
-            of->forms[pours ? 0 : rng_draw(&site->rng, of->n_forms)];
+            &of->forms[pours ? 0 : rng_draw(&site->rng, of->n_forms)];
     }
     trial_clear(&site->tryout.trial);
     rebuild(&site->tryout.trial, &site->tryout.layout, units, n, &site->rng);
@@ -169,12 +169,12 @@ static void check_hosts(void)
         propose(&tryout->trial, &tryout->layout, &standing.rng);
         if (tryout->trial.n_changes && isfinite(tryout_price(tryout)))
             layout_commit(&tryout->layout, &tryout->trial);
-        unit.form = parts->of[0].forms[i % parts->of[0].n_forms];
-        if (!unit.form.fills_host || unit.form.n_ranges > 3)
+        unit.form = &parts->of[0].forms[i % parts->of[0].n_forms];
+        if (!unit.form->fills_host || unit.form->n_ranges > 3)
             continue;
         trial_clear(&tryout->trial);
         rebuild(&tryout->trial, &tryout->layout, &unit, 1, &standing.rng);
-        n_grids += unit.form.n_ranges > 1;
+        n_grids += unit.form->n_ranges > 1;
         n_wrong += has_two(&tryout->trial);
     }
     ok(n_grids > 50 && !n_wrong, "of %u grids the pieces of %u meet", n_grids,
