@@ -164,16 +164,16 @@ static int read_choice(uint32_t *out, const struct json_place *place,
     int choice = json_is_string(value)
                      ? text_choice(field->names, json_string_value(value))
                      : -1;
-    char list[128] = "";
-    size_t used = 0;
+    struct arena scratch;
 
     *out = (uint32_t)choice;
     if (choice >= 0)
         return 0;
-    for (size_t i = 0; field->names[i]; i++)
-        used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s",
-                                 i ? ", " : "", field->names[i]);
-    return place_error(place, err, "%s must be one of %s", field->key, list);
+    arena_init(&scratch);
+    place_error(place, err, "%s must be one of %s", field->key,
+                text_list(field->names, ", ", &scratch));
+    arena_release(&scratch);
+    return -1;
 }
 
 static int read_field(char *at, const struct json_place *place,

@@ -86,6 +86,17 @@ int text_choice(const char *const *names, const char *name)
     return -1;
 }
 
+const char *text_list(const char *const *names, const char *last,
+                      struct arena *arena)
+{
+    const char *list = names[0];
+
+    for (size_t i = 1; names[i]; i++)
+        list = arena_printf(arena, "%s%s%s", list, names[i + 1] ? ", " : last,
+                            names[i]);
+    return list;
+}
+
 bool text_to_bytes(const char *s, uint64_t *out)
 {
     static const struct {

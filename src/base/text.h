@@ -30,6 +30,10 @@ bool text_to_u64(const char *s, uint64_t *out);
 bool text_to_double(const char *s, double *out);
 /* Which of the names, the last of them NULL, this is; -1 for none. */
 int text_choice(const char *const *names, const char *name);
+/* "a, b or c" for " or " before the last one; of a list as above, in the arena
+ * or one of the names. */
+const char *text_list(const char *const *names, const char *last,
+                      struct arena *arena);
 /* "80GiB", "512 MiB", "4096", "1.5TiB": KiB MiB GiB TiB (binary) and
  * KB MB GB TB (decimal), B or nothing for bytes; at most 2^63-1. */
 bool text_to_bytes(const char *s, uint64_t *out);

@@ -58,21 +58,16 @@ static struct json_place at_line(const struct reader *reader,
 }
 
 /* A mistyped key is found here, not in a plan for the wrong cluster. */
-static int unknown_key(const struct json_place *place, const char *key,
+static int unknown_key(const struct reader *reader,
+                       const struct json_place *place, const char *key,
                        const char *const *known, struct err *err)
 {
-    struct arena scratch;
-    const char *list = "";
-
-    arena_init(&scratch);
-    for (const char *const *k = known; *k; k++)
-        list = arena_printf(&scratch, "%s%s%s", list, *list ? ", " : "", *k);
-    place_error(place, err, "%.40s is no member; there are %s", key, list);
-    arena_release(&scratch);
-    return -1;
+    return place_error(place, err, "%.40s is no member; there are %s", key,
+                       text_list(known, ", ", reader->arena));
 }
 
-static int check_keys(const struct json_place *place, const char *const *known,
+static int check_keys(const struct reader *reader,
+                      const struct json_place *place, const char *const *known,
                       struct err *err)
 {
     json_t *object = (json_t *)(uintptr_t)place->object;
@@ -86,7 +81,7 @@ static int check_keys(const struct json_place *place, const char *const *known,
         while (*k && strcmp(*k, key) != 0)
             k++;
         if (!*k)
-            return unknown_key(place, key, known, err);
+            return unknown_key(reader, place, key, known, err);
     }
     return 0;
 }
@@ -198,7 +193,7 @@ static int add_host(const struct reader *reader, size_t idx, struct err *err)
     uint64_t n;
 
     if (place_element(&place, &root, "hosts", reader->hosts, idx, err) ||
-        check_keys(&place, host_keys, err) ||
+        check_keys(reader, &place, host_keys, err) ||
         PLACE_FIELDS(&host, &place, host_fields, reader->arena, err))
         return -1;
     if (idx && host.gpus != cluster->devices_per_host)
@@ -250,7 +245,7 @@ static int read_head(struct reader *reader, const json_t *root,
         else if (!strcmp(key, "hosts"))
             rc = place_list(&reader->hosts, &place, key, err);
         else
-            rc = unknown_key(&place, key, file_keys, err);
+            rc = unknown_key(reader, &place, key, file_keys, err);
         if (rc)
             return -1;
     }

@@ -295,11 +295,23 @@ static void test_shown(void)
     arena_release(&arena);
 }
 
+static void test_list(void)
+{
+    static const char *const names[] = {"a", "b", "c", NULL};
+    struct arena arena = {0};
+
+    is_str(text_list(names, " or ", &arena), "a, b or c", "three names");
+    is_str(text_list(names + 1, ", ", &arena), "b, c", "two");
+    is_str(text_list(names + 2, " or ", &arena), "c", "one");
+    arena_release(&arena);
+}
+
 int main(void)
 {
     test_quote();
     test_quote_random();
     test_shown();
+    test_list();
     test_u64();
     test_double();
     test_bytes();
