@@ -23,59 +23,56 @@ struct priced_shard {
     double alone_ms;
 };
 
-static void sort_priced(struct plan *plan)
+void plan_sort_shards(struct plan *plan)
 {
     struct priced_shard *priced = mem_alloc(plan->n_shards, sizeof(*priced));
 
     for (size_t i = 0; i < plan->n_shards; i++)
-        priced[i] = (struct priced_shard){plan->shards[i], plan->shard_ms[i]};
+        priced[i] = (struct priced_shard){
+            plan->shards[i], plan->shard_ms ? plan->shard_ms[i] : 0};
     qsort(priced, plan->n_shards, sizeof(*priced), compare_shards);
     for (size_t i = 0; i < plan->n_shards; i++) {
         plan->shards[i] = priced[i].shard;
-        plan->shard_ms[i] = priced[i].alone_ms;
+        if (plan->shard_ms)
+            plan->shard_ms[i] = priced[i].alone_ms;
     }
     mem_free(priced);
 }
 
-void plan_sort_shards(struct plan *plan)
+void plan_fill_kinds(struct plan *plan)
 {
-    if (plan->shard_ms)
-        sort_priced(plan);
-    else
-        qsort(plan->shards, plan->n_shards, sizeof(*plan->shards),
-              compare_shards);
-}
+    struct cuts {
+        size_t n_pieces;
+        bool rows, columns;
+    } *cuts = mem_alloc(plan->problem.n_tables, sizeof(*cuts));
 
-/* The kind that the pieces [begin, end) of one table amount to. */
-static enum shard_kind kind_of_pieces(const struct table *table,
-                                      const struct shard *pieces, size_t n)
-{
-    bool cut_rows = false, cut_columns = false;
+    for (size_t i = 0; i < plan->n_shards; i++) {
+        const struct shard *shard = &plan->shards[i];
+        const struct table *table = &plan->problem.tables[shard->table];
+        struct cuts *cut = &cuts[shard->table];
 
-    for (size_t i = 0; i < n; i++) {
-        cut_rows |=
-            pieces[i].row_begin || pieces[i].row_end != table->num_embeddings;
-        cut_columns |= pieces[i].col_begin || pieces[i].col_end != table->dim;
+        cut->n_pieces++;
+        cut->rows |=
+            shard->row_begin || shard->row_end != table->num_embeddings;
+        cut->columns |= shard->col_begin || shard->col_end != table->dim;
     }
-    return shard_kind_of_cuts(cut_rows, cut_columns,
-                              n > 1 && !cut_rows && !cut_columns);
+    for (size_t i = 0; i < plan->n_shards; i++) {
+        const struct cuts *cut = &cuts[plan->shards[i].table];
+
+        if (!plan->shards[i].kind)
+            plan->shards[i].kind = shard_kind_of_cuts(
+                cut->rows, cut->columns,
+                cut->n_pieces > 1 && !cut->rows && !cut->columns);
+    }
+    mem_free(cuts);
 }
 
 void plan_derive_kinds(struct plan *plan)
 {
     plan_sort_shards(plan);
-    for (size_t begin = 0, end; begin < plan->n_shards; begin = end) {
-        uint32_t table = plan->shards[begin].table;
-        enum shard_kind kind;
-
-        for (end = begin + 1;
-             end < plan->n_shards && plan->shards[end].table == table;)
-            end++;
-        kind = kind_of_pieces(&plan->problem.tables[table],
-                              plan->shards + begin, end - begin);
-        for (size_t i = begin; i < end; i++)
-            plan->shards[i].kind = kind;
-    }
+    for (size_t i = 0; i < plan->n_shards; i++)
+        plan->shards[i].kind = 0;
+    plan_fill_kinds(plan);
 }
 
 /* --- pieces that meet --- */

@@ -75,7 +75,10 @@ const char *plan_inputs_hash(const struct plan *plan, struct arena *arena);
 bool plan_join_columns(struct plan *plan, bool only_uneven,
                        struct arena *arena);
 
-/* Sets every shard's kind from the geometry of its table's pieces. */
+/* Sets the kind of each shard that has none, 0, from the geometry of its
+ * table's pieces. */
+void plan_fill_kinds(struct plan *plan);
+/* Sorts the shards and sets every one's kind. */
 void plan_derive_kinds(struct plan *plan);
 
 #endif

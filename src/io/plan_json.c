@@ -72,19 +72,27 @@ static int read_head(struct plan *plan, const struct json_place *root,
     return 0;
 }
 
-/* cluster.KEY: a number a device. */
+/* Member `key`, a list with an entry a device. */
+static int list_of_devices(const json_t **out, const struct json_place *place,
+                           const char *key, uint32_t n, struct err *err)
+{
+    if (place_list(out, place, key, err))
+        return -1;
+    if (json_array_size(*out) == n)
+        return 0;
+    return place_error(place, err,
+                       "%s has %zu entries, but the cluster has %u gpus", key,
+                       json_array_size(*out), n);
+}
+
 static int read_bytes(uint64_t **out, const struct json_place *place,
                       const char *key, uint32_t n, struct arena *arena,
                       struct err *err)
 {
     const json_t *list;
 
-    if (place_list(&list, place, key, err))
+    if (list_of_devices(&list, place, key, n, err))
         return -1;
-    if (json_array_size(list) != n)
-        return place_error(place, err,
-                           "%s has %zu entries, but the cluster has %u gpus",
-                           key, json_array_size(list), n);
     *out = ARENA_NEW(arena, uint64_t, n);
     for (size_t r = 0; r < n; r++)
         if (place_list_u64(&(*out)[r], place, key, list, r, err))
@@ -150,6 +158,19 @@ static int read_skew(struct table *table, const struct json_place *place,
     return 0;
 }
 
+/* An index into the `what` of `whose`, of which there are n. */
+static int read_idx(uint32_t *out, const struct json_place *place,
+                    const char *key, const char *whose, size_t n,
+                    const char *what, struct err *err)
+{
+    if (place_u32(out, place, key, 0, UINT32_MAX, err))
+        return -1;
+    if (*out < n)
+        return 0;
+    return place_error(place, err, "%s is %u, but the %s has %zu %s", key, *out,
+                       whose, n, what);
+}
+
 static int read_table(struct table *table, const struct json_place *place,
                       const struct cluster *cluster, struct arena *arena,
                       struct err *err)
@@ -164,12 +185,9 @@ static int read_table(struct table *table, const struct json_place *place,
         return -1;
     if (!place_has(place, "device"))
         return 0;
-    if (place_u32(&device, place, "device", 0, UINT32_MAX, err))
+    if (read_idx(&device, place, "device", "cluster", cluster->n_devices,
+                 "gpus", err))
         return -1;
-    if (device >= cluster->n_devices)
-        return place_error(place, err,
-                           "device is %u, but the cluster has %u gpus", device,
-                           cluster->n_devices);
     table->device = device;
     return 0;
 }
@@ -214,19 +232,12 @@ static int read_shard(struct shard *shard, const struct json_place *place,
         json_string_value(json_object_get(place->object, "kind"));
     uint64_t col_begin = 0, col_end = 0;
 
-    if (place_u32(&shard->table, place, "table", 0, UINT32_MAX, err))
+    if (read_idx(&shard->table, place, "table", "plan", problem->n_tables,
+                 "tables", err) ||
+        read_idx(&shard->device, place, "device", "cluster",
+                 problem->cluster.n_devices, "gpus", err))
         return -1;
-    if (shard->table >= problem->n_tables)
-        return place_error(place, err,
-                           "table is %u, but the plan has %zu tables",
-                           shard->table, problem->n_tables);
     table = &problem->tables[shard->table];
-    if (place_u32(&shard->device, place, "device", 0, UINT32_MAX, err))
-        return -1;
-    if (shard->device >= problem->cluster.n_devices)
-        return place_error(place, err,
-                           "device is %u, but the cluster has %u gpus",
-                           shard->device, problem->cluster.n_devices);
     if (read_range(&shard->row_begin, &shard->row_end, place, "row_begin",
                    "row_end", table->num_embeddings, err) ||
         read_range(&col_begin, &col_end, place, "col_begin", "col_end",
@@ -268,26 +279,6 @@ static int read_shards(struct plan *plan, const struct json_place *root,
     return 0;
 }
 
-/* Kinds that the file leaves out come from the geometry; those it gives stay,
- * so that the judge can compare. */
-static void fill_kinds(struct plan *plan)
-{
-    struct plan copy = *plan;
-    enum shard_kind *kinds = mem_alloc(plan->problem.n_tables, sizeof(*kinds));
-
-    copy.shards = mem_alloc(plan->n_shards, sizeof(*copy.shards));
-    copy.shard_ms = NULL; /* stays in the order of plan->shards */
-    memcpy(copy.shards, plan->shards, plan->n_shards * sizeof(*copy.shards));
-    plan_derive_kinds(&copy);
-    for (size_t i = 0; i < copy.n_shards; i++)
-        kinds[copy.shards[i].table] = copy.shards[i].kind;
-    for (size_t i = 0; i < plan->n_shards; i++)
-        if (!plan->shards[i].kind)
-            plan->shards[i].kind = kinds[plan->shards[i].table];
-    mem_free(copy.shards);
-    mem_free(kinds);
-}
-
 static int read_device(struct device_cost *device,
                        const struct json_place *place, struct arena *arena,
                        struct err *err)
@@ -313,12 +304,8 @@ static int read_devices(struct plan *plan, const struct json_place *root,
                    ? 0
                    : place_error(root, err,
                                  "total_ms is given, but devices is missing");
-    if (place_list(&list, root, "devices", err))
+    if (list_of_devices(&list, root, "devices", n_devices, err))
         return -1;
-    if (json_array_size(list) != n_devices)
-        return place_error(
-            root, err, "devices has %zu entries, but the cluster has %u gpus",
-            json_array_size(list), n_devices);
     plan->devices = ARENA_NEW(arena, struct device_cost, n_devices);
     for (size_t r = 0; r < n_devices; r++) {
         struct json_place place;
@@ -360,7 +347,7 @@ static int read_plan(struct plan *plan, const struct json_place *root,
         read_devices(plan, root, arena, err) ||
         read_cost_model(&plan->cost, root, arena, err))
         return -1;
-    fill_kinds(plan);
+    plan_fill_kinds(plan);
     if (plan_check(plan, err))
         return err_prefix(err, "%s", root->source);
     plan_sort_shards(plan);

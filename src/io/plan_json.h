@@ -15,9 +15,9 @@
  * shards; whatever else is missing or null has its default, kinds of shards
  * come from the geometry, and without `devices` the plan is not priced:
  * plan->devices is NULL, total_ms and bound_ms are NAN. Unknown keys are
- * ignored. Shards are put in order; where they were not, shard_ms is dropped.
- * Everything lives in the arena. Codes: ERR_INPUT, or ERR_NO_PLAN where the
- * plan does not fit its memory; the sentence begins with `source`. */
+ * ignored. Shards are put in order, each with its shard_ms. Everything lives in
+ * the arena. Codes: ERR_INPUT, or ERR_NO_PLAN where the plan does not fit its
+ * memory; the sentence begins with `source`. */
 int plan_from_json(struct plan *plan, const char *text, size_t len,
                    const char *source, struct arena *arena,
                    struct err *err) MUST_CHECK;
