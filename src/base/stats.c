@@ -4,7 +4,7 @@
 #include "base/mem.h"
 
 #include <math.h>
-#include <stdint.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,36 +97,38 @@ static double n_pairs(size_t n)
     return 0.5 * (double)n * ((double)n - 1);
 }
 
-/* Sorts y (spare: room for n) and returns the number of swaps that a bubble
+/* Sorts by y (spare: room for n) and returns the number of swaps that a bubble
  * sort would need, that is of pairs out of order. */
-static double sort_counting_swaps(double *y, double *spare, size_t n)
+static double sort_counting_swaps(struct pair *pairs, struct pair *spare,
+                                  size_t n)
 {
     size_t mid = n / 2, i = 0, j = mid;
     double n_swaps;
 
     if (n < 2)
         return 0;
-    n_swaps = sort_counting_swaps(y, spare, mid) +
-              sort_counting_swaps(y + mid, spare, n - mid);
+    n_swaps = sort_counting_swaps(pairs, spare, mid) +
+              sort_counting_swaps(pairs + mid, spare, n - mid);
     for (size_t k = 0; k < n; k++) {
-        if (j == n || (i < mid && y[i] <= y[j])) {
-            spare[k] = y[i++];
+        if (j == n || (i < mid && pairs[i].y <= pairs[j].y)) {
+            spare[k] = pairs[i++];
         } else {
             n_swaps += (double)(mid - i);
-            spare[k] = y[j++];
+            spare[k] = pairs[j++];
         }
     }
-    memcpy(y, spare, n * sizeof *y);
+    memcpy(pairs, spare, n * sizeof *pairs);
     return n_swaps;
 }
 
-/* The number of pairs of equal values in sorted y. */
-static double n_tied_pairs(const double *y, size_t n)
+/* How often two of the pairs, sorted by that, have the same x, y, or both. */
+static double n_tied(const struct pair *pairs, size_t n, bool by_x, bool by_y)
 {
     double n_tied = 0;
 
     for (size_t i = 0, begin = 0; i < n; i++)
-        if (i + 1 == n || y[i + 1] != y[begin]) {
+        if (i + 1 == n || (by_x && pairs[i + 1].x != pairs[begin].x) ||
+            (by_y && pairs[i + 1].y != pairs[begin].y)) {
             n_tied += n_pairs(i + 1 - begin);
             begin = i + 1;
         }
@@ -137,30 +139,16 @@ static double n_tied_pairs(const double *y, size_t n)
  * stable sort by y then has to swap it. */
 double stats_kendall_tau(const double *x, const double *y, size_t n)
 {
-    struct pair *pairs;
-    double *sorted, *spare, tied_x, tied_y, tied_both = 0, n_swaps, scale;
+    struct pair *pairs = mem_alloc(n, 2 * sizeof *pairs);
+    double tied_x, tied_y, tied_both, n_swaps, scale;
 
-    if (!n)
-        return NAN;
-    pairs = mem_alloc(n, sizeof *pairs);
-    sorted = mem_alloc(n, 2 * sizeof *sorted);
-    spare = sorted + n;
     for (size_t i = 0; i < n; i++)
         pairs[i] = (struct pair){x[i], y[i]};
     qsort(pairs, n, sizeof *pairs, compare_pairs);
-    for (size_t i = 0, begin = 0; i < n; i++)
-        if (i + 1 == n || compare_pairs(&pairs[i + 1], &pairs[begin])) {
-            tied_both += n_pairs(i + 1 - begin);
-            begin = i + 1;
-        }
-    for (size_t i = 0; i < n; i++)
-        sorted[i] = pairs[i].x;
-    tied_x = n_tied_pairs(sorted, n);
-    for (size_t i = 0; i < n; i++)
-        sorted[i] = pairs[i].y;
-    n_swaps = sort_counting_swaps(sorted, spare, n);
-    tied_y = n_tied_pairs(sorted, n);
-    mem_free(sorted);
+    tied_x = n_tied(pairs, n, true, false);
+    tied_both = n_tied(pairs, n, true, true);
+    n_swaps = sort_counting_swaps(pairs, pairs + n, n);
+    tied_y = n_tied(pairs, n, false, true);
     mem_free(pairs);
     scale = sqrt(n_pairs(n) - tied_x) * sqrt(n_pairs(n) - tied_y);
     if (scale == 0)

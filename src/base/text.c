@@ -7,21 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define DIGITS "0123456789"
 #define N_ELEMS(array) (sizeof(array) / sizeof(array)[0])
 
-static const char *skip_digits(const char *s)
-{
-    return s + strspn(s, "0123456789");
-}
-
-/* Digits in [s, end), at least one. */
-static bool digits_to_u64(const char *s, const char *end, uint64_t *out)
+bool text_to_u64(const char *s, uint64_t *out)
 {
     uint64_t n = 0;
 
-    if (s == end || skip_digits(s) < end)
+    if (!*s || s[strspn(s, DIGITS)])
         return false;
-    for (; s < end; s++)
+    for (; *s; s++)
         if (__builtin_mul_overflow(n, 10u, &n) ||
             __builtin_add_overflow(n, (uint64_t)(*s - '0'), &n))
             return false;
@@ -29,50 +24,18 @@ static bool digits_to_u64(const char *s, const char *end, uint64_t *out)
     return true;
 }
 
-bool text_to_u64(const char *s, uint64_t *out)
-{
-    return digits_to_u64(s, s + strlen(s), out);
-}
-
-/* The end of a number "12", "1.5", ".5", "5." with no sign or exponent; s
- * itself where there is none. */
-static const char *skip_decimal(const char *s)
-{
-    const char *end = skip_digits(s);
-    size_t n_digits = (size_t)(end - s);
-
-    if (*end == '.') {
-        const char *fraction = end + 1;
-
-        end = skip_digits(fraction);
-        n_digits += (size_t)(end - fraction);
-    }
-    return n_digits ? end : s;
-}
-
-/* strtod also takes blanks, hexadecimal, "inf" and "nan", so the grammar is
- * checked first. Nothing here calls setlocale, hence the point is a point;
- * were it not, the end would be in the wrong place and the number refused. */
+/* strtod also takes blanks, signs, hexadecimal, "inf" and "nan". Nothing here
+ * calls setlocale, hence the point is a point; were it not, the end would be in
+ * the wrong place and the number refused. */
 bool text_to_double(const char *s, double *out)
 {
-    const char *digits = s + (*s == '-');
-    const char *end = skip_decimal(digits);
-    char *parsed_end;
+    char *end;
     double x;
 
-    if (end == digits)
+    if (*s == '+' || s[strspn(s, DIGITS ".eE+-")])
         return false;
-    if (*end == 'e' || *end == 'E') {
-        const char *exponent = end + 1 + (end[1] == '-' || end[1] == '+');
-
-        end = skip_digits(exponent);
-        if (end == exponent)
-            return false;
-    }
-    if (*end)
-        return false;
-    x = strtod(s, &parsed_end);
-    if (parsed_end != end || !isfinite(x))
+    x = strtod(s, &end);
+    if (end == s || *end || !isfinite(x))
         return false;
     *out = x;
     return true;
@@ -114,26 +77,26 @@ bool text_to_bytes(const char *s, uint64_t *out)
         {"GB", UINT64_C(1000000000)},
         {"TB", UINT64_C(1000000000000)},
     };
-    const char *end = skip_decimal(s), *name = end + (*end == ' ');
+    const size_t len = strspn(s, DIGITS ".");
+    const char *name = s + len + (s[len] == ' ');
     char number[64];
     uint64_t n;
     double x;
 
-    if (end == s || (size_t)(end - s) >= sizeof number || (*end && !*name))
+    if (len >= sizeof number || (s[len] && !*name))
         return false;
+    snprintf(number, sizeof number, "%.*s", (int)len, s);
     for (size_t i = 0; i < N_ELEMS(units); i++) {
         if (strcmp(name, units[i].name) != 0)
             continue;
         /* Whole numbers exactly, fractions of a unit to the nearest byte. */
-        if (digits_to_u64(s, end, &n)) {
+        if (text_to_u64(number, &n)) {
             if (__builtin_mul_overflow(n, units[i].n_bytes, &n) ||
                 n > INT64_MAX)
                 return false;
             *out = n;
             return true;
         }
-        memcpy(number, s, (size_t)(end - s));
-        number[end - s] = '\0';
         if (units[i].n_bytes == 1 || !text_to_double(number, &x))
             return false;
         x = round(x * (double)units[i].n_bytes);
