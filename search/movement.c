@@ -36,6 +36,8 @@ static void stand(struct homes *homes, const struct problem *problem,
     }
     plan_derive_kinds(&grown);
     plan_join_columns(&grown, false, arena);
+    homes->shards = grown.shards;
+    homes->n_shards = grown.n_shards;
     for (size_t i = grown.n_shards; i-- > 0;) {
         struct table_pieces *standing = &homes->standing[grown.shards[i].table];
 

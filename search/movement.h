@@ -23,6 +23,8 @@ struct homes {
      * plan_join_columns does; kinds are as that amounts to. None, and no table,
      * where the table is new or has other columns. */
     struct table_pieces *standing;
+    struct shard *shards; /* [n_shards]: all of these, sorted */
+    size_t n_shards;
     uint64_t held_bytes; /* of all tables that stay */
     /* As of homes_settle: the pieces of each unit in the layout nearest to how
      * all stands now, those of unit u from first_piece[u] on. */
@@ -101,16 +103,14 @@ struct front {
     struct front_point {
         uint64_t moved_bytes;
         struct snapshot layout; /* priced, owned */
-    } points[FRONT_MAX + 1];
+    } points[FRONT_MAX];
     uint32_t n;
 };
 
-/* Whether it would be one of the front. */
-bool front_wants(const struct front *front, uint64_t moved_bytes,
-                 double total_ms);
-/* The front must want it; it is copied. */
-void front_add(struct front *front, uint64_t moved_bytes,
-               const struct snapshot *layout);
+/* Room for a layout where the front wants it, else NULL; whoever asks fills it,
+ * and sets its total. */
+struct snapshot *front_add(struct front *front, uint64_t moved_bytes,
+                           double total_ms);
 /* The cheapest that moves at most so much, or NULL. */
 const struct front_point *front_within(const struct front *front,
                                        uint64_t limit_bytes);
@@ -120,15 +120,14 @@ void front_release(struct front *front);
 
 struct replan {
     const struct search_options *options;
+    const struct plan *from;
     struct watch watch;
-    const struct oracle *oracle; /* watched */
-    struct arena *scratch;
+    struct arena scratch;
     struct homes homes;
     struct parts parts;
     struct snapshot nearest; /* to the old plan: carry_over.h */
     uint64_t least_bytes;    /* that it moves */
     struct tryout tryout;    /* the layout in hand */
-    struct snapshot offered; /* room of replan_offer_layout */
     struct front front;
     double start_ms; /* by the clock */
     uint64_t n_priced;
@@ -141,9 +140,5 @@ bool replan_offer_layout(struct replan *replan);
 /* The layout in hand goes towards the old plan: units back to where they stand,
  * the ones first that cost least a byte. All on the way is offered. */
 void replan_lessen(struct replan *replan);
-
-/* ERR_NO_PLAN: the limit, the least movement found, and why so much. */
-int replan_refuse(struct replan *replan, uint64_t limit_bytes,
-                  struct err *err) MUST_CHECK;
 
 #endif

@@ -40,14 +40,6 @@ const struct front_point *front_within(const struct front *front,
     return i ? &front->points[i - 1] : NULL;
 }
 
-bool front_wants(const struct front *front, uint64_t moved_bytes,
-                 double total_ms)
-{
-    const struct front_point *within = front_within(front, moved_bytes);
-
-    return !within || total_ms < within->layout.total_ms * (1 - ROUNDING_FRAC);
-}
-
 /* The point's layout goes behind the others: its room is used again. */
 static void drop(struct front *front, uint32_t i)
 {
@@ -59,7 +51,8 @@ static void drop(struct front *front, uint32_t i)
     front->points[front->n] = point;
 }
 
-static void drop_least_gain(struct front *front)
+/* Returns which one. */
+static uint32_t drop_least_gain(struct front *front)
 {
     const struct front_point *points = front->points;
     double least = INFINITY;
@@ -74,27 +67,31 @@ static void drop_least_gain(struct front *front)
         }
     }
     drop(front, worst);
+    return worst;
 }
 
-void front_add(struct front *front, uint64_t moved_bytes,
-               const struct snapshot *layout)
+struct snapshot *front_add(struct front *front, uint64_t moved_bytes,
+                           double total_ms)
 {
-    struct front_point point = front->points[front->n];
+    const struct front_point *within = front_within(front, moved_bytes);
+    struct front_point point;
     uint32_t at = 0;
 
-    snapshot_copy(&point.layout, layout);
-    point.moved_bytes = moved_bytes;
+    if (within && total_ms >= within->layout.total_ms * (1 - ROUNDING_FRAC))
+        return NULL;
     while (at < front->n && front->points[at].moved_bytes < moved_bytes)
         at++;
+    while (at < front->n && front->points[at].layout.total_ms >= total_ms)
+        drop(front, at);
+    if (front->n == FRONT_MAX && drop_least_gain(front) < at)
+        at--;
+    point = front->points[front->n];
     memmove(&front->points[at + 1], &front->points[at],
             (front->n - at) * sizeof(point));
     front->points[at] = point;
+    front->points[at].moved_bytes = moved_bytes;
     front->n++;
-    while (at + 1 < front->n &&
-           front->points[at + 1].layout.total_ms >= layout->total_ms)
-        drop(front, at + 1);
-    if (front->n > FRONT_MAX)
-        drop_least_gain(front);
+    return &front->points[at].layout;
 }
 
 void front_thin(struct front *front, double gain_frac)
@@ -109,7 +106,7 @@ void front_thin(struct front *front, double gain_frac)
 
 void front_release(struct front *front)
 {
-    for (uint32_t i = 0; i <= FRONT_MAX; i++)
+    for (uint32_t i = 0; i < FRONT_MAX; i++)
         snapshot_release(&front->points[i].layout);
     *front = (struct front){0};
 }
@@ -119,19 +116,20 @@ void front_release(struct front *front)
 bool replan_offer_layout(struct replan *replan)
 {
     const struct layout *layout = &replan->tryout.layout;
-    struct snapshot *offered = &replan->offered;
+    struct snapshot *room;
     double total_ms;
 
     if (layout->excess > 0)
         return false;
     total_ms = layout_true_total(layout);
     replan->n_priced++;
-    if (!isfinite(total_ms) ||
-        !front_wants(&replan->front, layout->all_moved_bytes, total_ms))
+    if (!isfinite(total_ms))
         return false;
-    snapshot_save(offered, layout);
-    offered->total_ms = total_ms;
-    front_add(&replan->front, layout->all_moved_bytes, offered);
+    room = front_add(&replan->front, layout->all_moved_bytes, total_ms);
+    if (!room)
+        return false;
+    snapshot_save(room, layout);
+    room->total_ms = total_ms;
     return true;
 }
 
@@ -286,108 +284,86 @@ static void anneal(struct replan *replan)
 
 /* --- why nothing moves so little --- */
 
-/* What a table moves because it stood on GPUs that are gone (0), or was cut by
- * rows over all GPUs (1). */
-static void add_reasons(uint64_t reasons[2], const struct homes *homes,
-                        const struct problem *problem, uint32_t table,
-                        uint64_t moved_bytes)
+/* Whether it was cut by rows that are others now, or by other ranks. */
+static bool has_new_blocks(const struct table_pieces *before,
+                           const struct problem *problem,
+                           const struct table *table)
 {
-    const struct table_pieces *before = &homes->before[table];
-    struct table_pieces one = *before;
-    uint64_t gone = 0;
-
-    if (!before->table || !before->n)
-        return;
-    if (shard_cuts_rows(before->pieces[0].kind) &&
-        (before->n_devices != problem->cluster.n_devices ||
-         before->table->num_embeddings !=
-             problem->tables[table].num_embeddings)) {
-        reasons[1] += moved_bytes;
-        return;
-    }
-    one.n = 1;
-    for (size_t i = 0; i < before->n; i++) {
-        struct moved_bytes bytes;
-
-        one.pieces = &before->pieces[i];
-        table_moves_count(&bytes, &one, &one);
-        if (one.pieces->device >= problem->cluster.n_devices)
-            gone += bytes.kept;
-    }
-    reasons[0] += gone < moved_bytes ? gone : moved_bytes;
+    return shard_cuts_rows(before->pieces[0].kind) &&
+           (before->n_devices != problem->cluster.n_devices ||
+            before->table->num_embeddings != table->num_embeddings);
 }
 
-int replan_refuse(struct replan *replan, uint64_t limit_bytes, struct err *err)
+/* The limit, the least movement found, and why so much. */
+static int refuse(struct replan *replan, uint64_t limit_bytes, struct err *err)
 {
-    struct layout *layout = &replan->tryout.layout;
-    const struct parts *parts = &replan->parts;
+    const struct problem *problem = replan->parts.problem;
     char limit[TEXT_BYTES_MAX], least[TEXT_BYTES_MAX], bytes[TEXT_BYTES_MAX];
-    uint64_t reasons[2] = {0};
+    struct plan nearest = {.problem = *problem};
+    uint64_t of_gone = 0, of_blocks = 0;
+    struct plan_moves moves;
     struct buf why = {0};
 
-    snapshot_load(&replan->front.points[0].layout, layout);
-    for (uint32_t u = 0; u < parts->n_units; u++)
-        if (layout->moved_bytes[u])
-            add_reasons(reasons, &replan->homes, parts->problem,
-                        parts->of[u].unit->tables[0], layout->moved_bytes[u]);
+    snapshot_to_plan(&replan->front.points[0].layout, &replan->parts, &nearest,
+                     &replan->scratch);
+    plan_moves_find(&moves, replan->from, &nearest, &replan->scratch);
+    for (size_t i = 0; i < moves.n_moves; i++) {
+        const struct move *move = &moves.moves[i];
+
+        if (has_new_blocks(&replan->homes.before[move->table], problem,
+                           &problem->tables[move->table]))
+            of_blocks += move->bytes;
+        else if (move->from >= problem->cluster.n_devices)
+            of_gone += move->bytes;
+    }
     text_from_bytes(limit, (double)limit_bytes);
-    text_from_bytes(least, (double)layout->all_moved_bytes);
-    if (reasons[0])
+    text_from_bytes(least, (double)moves.bytes.moved);
+    if (of_gone)
         buf_printf(&why, "; %s of it stand on GPUs that are gone",
-                   text_from_bytes(bytes, (double)reasons[0]));
-    if (reasons[1])
+                   text_from_bytes(bytes, (double)of_gone));
+    if (of_blocks)
         buf_printf(&why,
                    "; %s of it are of tables cut by rows, whose blocks change "
                    "with the number of rows and of GPUs",
-                   text_from_bytes(bytes, (double)reasons[1]));
+                   text_from_bytes(bytes, (double)of_blocks));
     err_set(err, ERR_NO_PLAN,
             "no plan was found that moves at most %s; the least movement "
             "found that will do is %s, %" PRIu64 " B%s",
-            limit, least, layout->all_moved_bytes, why.len ? why.data : "");
+            limit, least, moves.bytes.moved, why.len ? why.data : "");
     buf_release(&why);
     return -1;
 }
 
 /* --- the whole --- */
 
-/* What search_full finds, with its GPUs named such that little moves. Nothing
- * where it finds no plan; no_plan says why. */
-static int find_free(struct replan *replan, const struct problem *problem,
-                     struct err *no_plan, struct err *err)
+/* What search_full finds, with its GPUs named such that little moves. */
+static void offer_free(struct replan *replan, const struct plan *found)
 {
-    struct plan other = {.problem = *problem};
-    struct search_options options = *replan->options;
-    struct parts there_parts = replan->parts;
-    struct snapshot free_plan = {0};
+    struct parts parts = replan->parts;
+    struct snapshot layout = {0};
     struct homes there;
 
-    options.time_limit_ms /= 2;
-    if (search_full(&other, replan->oracle, &options, replan->scratch,
-                    no_plan)) {
-        if (no_plan->code != ERR_NO_PLAN)
-            *err = *no_plan;
-        return no_plan->code == ERR_NO_PLAN ? 0 : -1;
-    }
-    replan->n_priced += other.n_evaluations;
-    homes_init(&there, problem, &other, replan->scratch);
-    there_parts.homes = &there;
-    carry_over(&free_plan, &there_parts);
-    offer(replan, &free_plan);
-    rename_gpus(&free_plan, &replan->parts);
-    offer(replan, &free_plan);
-    snapshot_release(&free_plan);
-    return 0;
+    replan->n_priced += found->n_evaluations;
+    homes_init(&there, parts.problem, found, &replan->scratch);
+    parts.homes = &there;
+    carry_over(&layout, &parts);
+    offer(replan, &layout);
+    rename_gpus(&layout, &replan->parts);
+    offer(replan, &layout);
+    snapshot_release(&layout);
 }
 
-static int find(struct replan *replan, const struct problem *problem,
-                struct replan_report *report, struct err *err)
+/* Where search_full finds no plan and nothing else does, its refusal stays. */
+static int find(struct replan *replan, struct replan_report *report,
+                struct err *err)
 {
     const struct layout *layout = &replan->tryout.layout;
-    struct err no_plan = {0};
+    struct plan found = {.problem = *replan->parts.problem};
+    struct search_options options = *replan->options;
 
     carry_over(&replan->nearest, &replan->parts);
     homes_settle(&replan->homes, &replan->parts, &replan->nearest,
-                 replan->scratch);
+                 &replan->scratch);
     snapshot_load(&replan->nearest, &replan->tryout.layout);
     (void)replan_offer_layout(replan);
     replan->least_bytes = layout->all_moved_bytes;
@@ -396,16 +372,18 @@ static int find(struct replan *replan, const struct problem *problem,
     report->standing_fits = !(layout->excess > 0);
     if (watch_check(&replan->watch, err))
         return -1;
-    if (find_free(replan, problem, &no_plan, err))
+    options.time_limit_ms /= 2;
+    err_set(err, ERR_NO_PLAN, "no plan was found that fits the memory");
+    if (!search_full(&found, replan->parts.oracle, &options, &replan->scratch,
+                     err))
+        offer_free(replan, &found);
+    else if (err->code != ERR_NO_PLAN)
         return -1;
     anneal(replan);
-    if (replan->front.n)
-        return 0;
-    if (no_plan.code == ERR_NONE)
-        return err_set(err, ERR_NO_PLAN,
-                       "no plan was found that fits the memory");
-    *err = no_plan;
-    return -1;
+    if (!replan->front.n)
+        return -1;
+    *err = (struct err){0};
+    return 0;
 }
 
 /* The plan of the front that the limit picks. */
@@ -420,7 +398,7 @@ static int write_plan(struct replan *replan, uint64_t limit_bytes,
     front_thin(front, WORTH_FRAC);
     picked = front_within(front, limit_bytes);
     if (!picked)
-        return replan_refuse(replan, limit_bytes, err);
+        return refuse(replan, limit_bytes, err);
     report->n_front = front->n;
     report->front = ARENA_NEW(arena, struct replan_point, front->n);
     for (uint32_t i = 0; i < front->n; i++)
@@ -439,71 +417,62 @@ static int write_plan(struct replan *replan, uint64_t limit_bytes,
 }
 
 /* With the reserves that the problem has. */
-static int search(struct plan *plan, const struct homes *homes,
-                  uint64_t limit_bytes, const struct oracle *oracle,
+static int search(struct plan *plan, const struct plan *from,
+                  const struct homes *homes, uint64_t limit_bytes,
+                  const struct oracle *oracle,
                   const struct search_options *options,
                   struct replan_report *report, struct arena *arena,
                   struct err *err)
 {
     struct replan replan = {.options = options,
+                            .from = from,
                             .homes = *homes,
                             .start_ms = clock_ms(),
                             .stopped = "done"};
-    struct arena scratch;
+    const struct oracle *watched = &replan.watch.base;
     int rc = -1;
 
-    arena_init(&scratch);
+    arena_init(&replan.scratch);
     watch_init(&replan.watch, oracle);
-    replan.oracle = &replan.watch.base;
-    replan.scratch = &scratch;
-    if (infeasible_check(&plan->problem, replan.oracle, SHARD_ALL_KINDS, NULL,
-                         err))
-        goto out;
-    if (parts_init(&replan.parts, &plan->problem, replan.oracle, &replan.homes,
-                   options->pool, &scratch, err))
+    if (infeasible_check(&plan->problem, watched, SHARD_ALL_KINDS, NULL, err) ||
+        parts_init(&replan.parts, &plan->problem, watched, &replan.homes,
+                   options->pool, &replan.scratch, err))
         goto out;
     tryout_init(&replan.tryout, &replan.parts);
     replan.tryout.layout.move_limit_bytes = COUNT_MOVES;
-    if (find(&replan, &plan->problem, report, err))
-        goto out;
-    if (write_plan(&replan, limit_bytes, plan, report, arena, err))
-        goto out;
-    rc = watch_check(&replan.watch, err);
+    if (!find(&replan, report, err) &&
+        !write_plan(&replan, limit_bytes, plan, report, arena, err))
+        rc = watch_check(&replan.watch, err);
+    tryout_release(&replan.tryout);
 out:
-    if (replan.tryout.layout.parts)
-        tryout_release(&replan.tryout);
     snapshot_release(&replan.nearest);
-    snapshot_release(&replan.offered);
     front_release(&replan.front);
-    arena_release(&scratch);
+    arena_release(&replan.scratch);
     return rc;
 }
 
-/* --- what exceeds the reserve --- */
-
-static void add_bytes(struct memory_items *held, const struct problem *problem,
-                      const struct shard *shards, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (shards[i].device < problem->cluster.n_devices)
-            memory_add(&held[shards[i].device],
-                       shard_memory(problem, &shards[i]));
-}
-
-/* As much less reserve as they take of it. Returns whether any does. */
-static bool relax(struct cluster *cluster, const struct memory_items *held,
+/* As much less reserve as these pieces take of it. Returns whether any do. */
+static bool relax(struct problem *problem, const struct shard *shards, size_t n,
                   struct arena *arena)
 {
-    const uint64_t *asked = cluster->reserve_bytes;
+    struct cluster *cluster = &problem->cluster;
     uint64_t *reserve = ARENA_NEW(arena, uint64_t, cluster->n_devices);
+    uint64_t *held = ARENA_NEW(arena, uint64_t, cluster->n_devices);
     bool any = false;
 
+    for (size_t i = 0; i < n; i++)
+        if (shards[i].device < cluster->n_devices)
+            held[shards[i].device] =
+                saturating_add(held[shards[i].device],
+                               shard_memory(problem, &shards[i]).total);
     for (uint32_t r = 0; r < cluster->n_devices; r++) {
         uint64_t memory = cluster->memory_bytes[r];
-        uint64_t left = held[r].total < memory ? memory - held[r].total : 0;
+        uint64_t left = held[r] < memory ? memory - held[r] : 0;
 
-        reserve[r] = left < asked[r] ? left : asked[r];
-        any |= reserve[r] < asked[r];
+        reserve[r] = cluster->reserve_bytes[r];
+        any |= left < reserve[r];
+        if (left < reserve[r])
+            reserve[r] = left;
     }
     if (any)
         cluster->reserve_bytes = reserve;
@@ -516,10 +485,8 @@ int search_replan(struct plan *plan, const struct plan *from,
                   struct replan_report *report, struct arena *arena,
                   struct err *err)
 {
-    struct cluster *cluster = &plan->problem.cluster;
-    uint64_t *asked = cluster->reserve_bytes;
-    struct memory_items *held =
-        ARENA_NEW(arena, struct memory_items, cluster->n_devices);
+    struct problem *problem = &plan->problem;
+    uint64_t *asked = problem->cluster.reserve_bytes;
     double start_ms = clock_ms();
     struct replan_report unread;
     struct homes homes;
@@ -527,25 +494,19 @@ int search_replan(struct plan *plan, const struct plan *from,
 
     if (!report)
         report = &unread;
-    homes_init(&homes, &plan->problem, from, arena);
-    for (size_t t = 0; t < plan->problem.n_tables; t++)
-        add_bytes(held, &plan->problem, homes.standing[t].pieces,
-                  homes.standing[t].n);
+    homes_init(&homes, problem, from, arena);
     if (limit_bytes != NO_MOVE_LIMIT)
-        relax(cluster, held, arena);
-    rc = search(plan, &homes, limit_bytes, oracle, options, report, arena, err);
-    if (rc && err->code == ERR_NO_PLAN && cluster->reserve_bytes == asked &&
-        relax(cluster, held, arena)) {
-        *err = (struct err){0};
-        rc = search(plan, &homes, limit_bytes, oracle, options, report, arena,
-                    err);
-    }
+        relax(problem, homes.shards, homes.n_shards, arena);
+    rc = search(plan, from, &homes, limit_bytes, oracle, options, report, arena,
+                err);
+    if (rc && err->code == ERR_NO_PLAN && limit_bytes == NO_MOVE_LIMIT &&
+        relax(problem, homes.shards, homes.n_shards, arena))
+        rc = search(plan, from, &homes, limit_bytes, oracle, options, report,
+                    arena, err);
     /* Only where it is taken in the end. */
-    cluster->reserve_bytes = asked;
+    problem->cluster.reserve_bytes = asked;
     if (rc)
         return -1;
-    memset(held, 0, cluster->n_devices * sizeof(*held));
-    add_bytes(held, &plan->problem, plan->shards, plan->n_shards);
-    relax(cluster, held, arena);
+    relax(problem, plan->shards, plan->n_shards, arena);
     return search_finish(plan, oracle, start_ms, arena, err);
 }

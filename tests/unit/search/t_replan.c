@@ -200,14 +200,14 @@ static void check_front(void)
             best[b] = INFINITY;
         for (uint32_t i = 0; i < most; i++) {
             uint32_t bytes = (uint32_t)rng_below(&rng, 1000);
-            struct snapshot layout = {0};
+            double total_ms = 1000 - bytes + spread * rng_uniform(&rng);
+            struct snapshot *room;
 
-            layout.total_ms = 1000 - bytes + spread * rng_uniform(&rng);
             for (uint32_t b = bytes; b < 1000; b++)
-                best[b] = fmin(best[b], layout.total_ms);
-            if (front_wants(&front, bytes, layout.total_ms))
-                front_add(&front, bytes, &layout);
-            snapshot_release(&layout);
+                best[b] = fmin(best[b], total_ms);
+            room = front_add(&front, bytes, total_ms);
+            if (room)
+                room->total_ms = total_ms;
         }
         n_full += front.n == FRONT_MAX;
         for (uint32_t i = 1; i < front.n; i++)

@@ -16,10 +16,8 @@ struct tally {
 /* A replan of what stands, as search_replan makes it. */
 static void replan_open(struct replan *replan, struct standing *standing)
 {
-    *replan = (struct replan){.oracle = &standing->oracle.base,
-                              .scratch = &standing->arena,
-                              .homes = standing->homes,
-                              .parts = standing->parts};
+    *replan =
+        (struct replan){.homes = standing->homes, .parts = standing->parts};
     replan->parts.homes = &replan->homes;
     tryout_init(&replan->tryout, &replan->parts);
     replan->tryout.layout.move_limit_bytes = COUNT_MOVES;
@@ -29,7 +27,6 @@ static void replan_open(struct replan *replan, struct standing *standing)
 static void replan_close(struct replan *replan)
 {
     tryout_release(&replan->tryout);
-    snapshot_release(&replan->offered);
     front_release(&replan->front);
 }
 
