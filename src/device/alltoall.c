@@ -33,57 +33,38 @@ size_t alltoall_recv_elements(const struct alltoall *alltoall, uint32_t rank)
 }
 
 /* Both sides of a block are contiguous. Forward it goes from the whole batch
- * of rank `maker`, which looked up, into the blocks of rank `owner`, whose
- * samples they are; backward the other way. */
-struct pair {
-    uint32_t maker, owner;
-    size_t in_whole, in_blocks; /* where it starts, in bytes */
-    size_t n_bytes;
-};
-
-static struct comm_block block_of(const struct comm *comm,
-                                  const struct pair *pair,
-                                  const void *const *d_src, void *const *d_dst,
-                                  bool is_forward)
-{
-    struct comm_block block = {.from = is_forward ? pair->maker : pair->owner,
-                               .to = is_forward ? pair->owner : pair->maker,
-                               .n_bytes = pair->n_bytes};
-
-    if (comm_is_here(comm, block.from))
-        block.d_src = (const char *)d_src[block.from] +
-                      (is_forward ? pair->in_whole : pair->in_blocks);
-    if (comm_is_here(comm, block.to))
-        block.d_dst = (char *)d_dst[block.to] +
-                      (is_forward ? pair->in_blocks : pair->in_whole);
-    return block;
-}
-
+ * of the rank that looked up, its maker, into the blocks of the rank whose
+ * samples they are, its owner; backward the other way. */
 int alltoall_exchange(struct comm *comm, const struct alltoall *alltoall,
                       bool is_backward, const void *const *d_src,
                       void *const *d_dst, struct err *err)
 {
-    uint32_t n_ranks = alltoall->n_ranks;
-    struct comm_block *blocks =
-        mem_alloc((size_t)n_ranks * n_ranks, sizeof *blocks);
-    size_t n_blocks = 0;
+    size_t n_ranks = alltoall->n_ranks, n_blocks = n_ranks * n_ranks;
+    struct comm_block *blocks = mem_alloc(n_blocks, sizeof *blocks);
+    size_t in_blocks = 0;
     int rc;
 
     assert(n_ranks == comm_n_ranks(comm));
-    for (uint32_t owner = 0; owner < n_ranks; owner++) {
-        size_t begin = alltoall_begin(alltoall, owner), in_blocks = 0;
+    for (size_t i = 0; i < n_blocks; i++) {
+        uint32_t owner = (uint32_t)(i / n_ranks),
+                 maker = (uint32_t)(i % n_ranks);
+        size_t bytes = (size_t)alltoall->dims[maker] *
+                       alltoall->element_bytes; /* of a sample */
+        size_t in_whole = alltoall_begin(alltoall, owner) * bytes;
+        struct comm_block *block = &blocks[i];
 
-        for (uint32_t maker = 0; maker < n_ranks; maker++) {
-            size_t bytes = (size_t)alltoall->dims[maker] *
-                           alltoall->element_bytes; /* of a sample */
-            struct pair pair = {maker, owner, begin * bytes, in_blocks,
-                                owned_samples(alltoall, owner) * bytes};
-
-            in_blocks += pair.n_bytes;
-            if (comm_is_here(comm, maker) || comm_is_here(comm, owner))
-                blocks[n_blocks++] =
-                    block_of(comm, &pair, d_src, d_dst, !is_backward);
-        }
+        *block = (struct comm_block){.from = is_backward ? owner : maker,
+                                     .to = is_backward ? maker : owner,
+                                     .n_bytes = owned_samples(alltoall, owner) *
+                                                bytes};
+        in_blocks = maker ? in_blocks : 0;
+        if (comm_is_here(comm, block->from))
+            block->d_src = (const char *)d_src[block->from] +
+                           (is_backward ? in_blocks : in_whole);
+        if (comm_is_here(comm, block->to))
+            block->d_dst =
+                (char *)d_dst[block->to] + (is_backward ? in_whole : in_blocks);
+        in_blocks += block->n_bytes;
     }
     rc = comm_move(comm, blocks, n_blocks, err);
     mem_free(blocks);

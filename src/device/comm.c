@@ -93,12 +93,10 @@ int comm_move(struct comm *comm, const struct comm_block *blocks,
     size_t n_full = 0;
     int rc;
 
-    for (size_t i = 0; i < n_blocks; i++) {
-        assert(comm_is_here(comm, blocks[i].from) ||
-               comm_is_here(comm, blocks[i].to));
-        if (blocks[i].n_bytes)
+    for (size_t i = 0; i < n_blocks; i++)
+        if (blocks[i].n_bytes && (comm_is_here(comm, blocks[i].from) ||
+                                  comm_is_here(comm, blocks[i].to)))
             full[n_full++] = blocks[i];
-    }
     rc = comm->ops->move(comm, full, n_full, err);
     mem_free(full);
     return rc;
@@ -122,36 +120,36 @@ uint64_t comm_sum_scratch(const struct comm *comm, uint64_t n)
     return slice_of(comm, n, 0).n * comm->n_ranks;
 }
 
-/* Blocks from every rank to every other and itself, as far as one of the two
- * is here. Gathering brings slice `to` of each rank's data side by side into
- * the scratch of `to`; spreading brings the sum, which is the first of them,
- * back into slice `from` of everyone's data. */
-static size_t sum_blocks(const struct comm *comm, struct comm_block *blocks,
-                         float *const *d_data, float *const *d_scratch,
-                         uint64_t n, bool is_spread)
+/* Blocks from every rank to every other and itself. Gathering brings slice `to`
+ * of each rank's data side by side into the scratch of `to`; spreading brings
+ * the sum, which is the first of them, back into slice `from` of everyone's
+ * data. */
+static int move_slices(struct comm *comm, float *const *d_data,
+                       float *const *d_scratch, uint64_t n, bool is_spread,
+                       struct err *err)
 {
-    struct comm_block *block = blocks;
-    uint32_t from, to;
+    uint32_t n_ranks = comm->n_ranks;
+    size_t n_blocks = (size_t)n_ranks * n_ranks;
+    struct comm_block *blocks = mem_alloc(n_blocks, sizeof *blocks);
+    int rc;
 
-    for (from = 0; from < comm->n_ranks; from++)
-        for (to = 0; to < comm->n_ranks; to++) {
-            bool has_src = comm_is_here(comm, from);
-            bool has_dst = comm_is_here(comm, to);
-            struct slice slice = slice_of(comm, n, is_spread ? from : to);
+    for (size_t i = 0; i < n_blocks; i++) {
+        uint32_t from = (uint32_t)(i / n_ranks), to = (uint32_t)(i % n_ranks);
+        struct slice slice = slice_of(comm, n, is_spread ? from : to);
+        struct comm_block *block = &blocks[i];
 
-            if (!has_src && !has_dst)
-                continue;
-            *block = (struct comm_block){.from = from, .to = to};
-            block->n_bytes = slice.n * sizeof(float);
-            if (has_src)
-                block->d_src =
-                    is_spread ? d_scratch[from] : d_data[from] + slice.begin;
-            if (has_dst)
-                block->d_dst = is_spread ? d_data[to] + slice.begin
-                                         : d_scratch[to] + from * slice.n;
-            block++;
-        }
-    return (size_t)(block - blocks);
+        *block = (struct comm_block){
+            .from = from, .to = to, .n_bytes = slice.n * sizeof(float)};
+        if (comm_is_here(comm, from))
+            block->d_src =
+                is_spread ? d_scratch[from] : d_data[from] + slice.begin;
+        if (comm_is_here(comm, to))
+            block->d_dst = is_spread ? d_data[to] + slice.begin
+                                     : d_scratch[to] + from * slice.n;
+    }
+    rc = comm_move(comm, blocks, n_blocks, err);
+    mem_free(blocks);
+    return rc;
 }
 
 /* Adds the slices in the scratch of a rank up, in the first of them. */
@@ -173,21 +171,12 @@ static int add_slices(struct comm *comm, uint32_t rank, float *d_scratch,
 int comm_sum(struct comm *comm, float *const *d_data, float *const *d_scratch,
              uint64_t n, struct err *err)
 {
-    size_t n_pairs = (size_t)comm->n_ranks * comm->n_ranks, n_blocks;
-    struct comm_block *blocks;
-    int rc;
-
     if (comm->n_ranks == 1)
         return 0;
-    blocks = mem_alloc(n_pairs, sizeof *blocks);
-    n_blocks = sum_blocks(comm, blocks, d_data, d_scratch, n, false);
-    rc = comm_move(comm, blocks, n_blocks, err);
-    for (uint32_t r = 0; !rc && r < comm->n_ranks; r++)
-        if (comm_is_here(comm, r))
-            rc = add_slices(comm, r, d_scratch[r], n, err);
-    n_blocks = sum_blocks(comm, blocks, d_data, d_scratch, n, true);
-    if (!rc)
-        rc = comm_move(comm, blocks, n_blocks, err);
-    mem_free(blocks);
-    return rc;
+    if (move_slices(comm, d_data, d_scratch, n, false, err))
+        return -1;
+    for (uint32_t r = 0; r < comm->n_ranks; r++)
+        if (comm_is_here(comm, r) && add_slices(comm, r, d_scratch[r], n, err))
+            return -1;
+    return move_slices(comm, d_data, d_scratch, n, true, err);
 }

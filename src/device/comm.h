@@ -42,7 +42,8 @@ struct comm_block {
     size_t n_bytes;
 };
 /* Moves blocks that do not overlap. Each process names the blocks that its
- * ranks send or receive, at most one for each (from, to), in any order.
+ * ranks send or receive, at most one for each (from, to), in any order; it may
+ * name those of others, too.
  * Queued behind the device's work, as marks are; device_wait or
  * device_elapsed wait for it. Collective. */
 int comm_move(struct comm *comm, const struct comm_block *blocks,

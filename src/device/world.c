@@ -129,9 +129,30 @@ int world_largest(struct world *world, double *numbers, size_t n,
 int world_collect(struct world *world, const void *own, size_t n_bytes,
                   struct buf *all, struct err *err)
 {
-    if (world->ops)
-        return world->ops->collect(world, own, n_bytes, all, err);
-    if (n_bytes)
-        buf_add(all, own, n_bytes);
-    return 0;
+    uint32_t n = world->rank ? 0 : world->size; /* that send to this one */
+    struct comm_block *blocks = mem_alloc(world->size, sizeof *blocks);
+    uint64_t *sizes = mem_alloc(world->size, sizeof *sizes);
+    uint64_t n_own = n_bytes, n_all = 0;
+    char *texts = NULL;
+    int rc = -1;
+
+    if (world_all_gather(world, &n_own, sizeof n_own, sizes, err))
+        goto out;
+    for (uint32_t r = 0; r < n; r++)
+        n_all += sizes[r];
+    texts = mem_alloc(n_all, 1);
+    blocks[0] = (struct comm_block){world->rank, 0, own, texts, n_bytes};
+    for (uint32_t r = 1; r < n; r++)
+        blocks[r] = (struct comm_block){
+            r, 0, NULL, (char *)blocks[r - 1].d_dst + sizes[r - 1], sizes[r]};
+    if (world->ops && world->ops->move(world, blocks, n ? n : 1, err))
+        goto out;
+    if (n_all)
+        buf_add(all, world->ops ? texts : own, n_all);
+    rc = 0;
+out:
+    mem_free(texts);
+    mem_free(sizes);
+    mem_free(blocks);
+    return rc;
 }

@@ -10,8 +10,6 @@
 
 /* MPI counts in int; larger things travel in pieces. */
 #define PIECE_BYTES ((size_t)1 << 30)
-/* Texts are received through a buffer of this size. */
-#define TEXT_PIECE_BYTES ((size_t)16 << 20)
 #define REST_MS 1
 
 struct world_mpi {
@@ -77,20 +75,19 @@ static int mpi_rest(struct world *world, struct err *err)
     }
 }
 
-static int piece_of(size_t n_bytes, size_t begin, size_t most)
+static int piece_of(size_t n_bytes, size_t begin)
 {
     size_t left = n_bytes - begin;
 
-    return (int)(left < most ? left : most);
+    return (int)(left < PIECE_BYTES ? left : PIECE_BYTES);
 }
 
 static int mpi_broadcast(struct world *world, void *data, size_t n_bytes,
                          struct err *err)
 {
     for (size_t at = 0; at < n_bytes; at += PIECE_BYTES)
-        if (MPI_CALL(MPI_Bcast((char *)data + at,
-                               piece_of(n_bytes, at, PIECE_BYTES), MPI_BYTE, 0,
-                               comm_of(world)),
+        if (MPI_CALL(MPI_Bcast((char *)data + at, piece_of(n_bytes, at),
+                               MPI_BYTE, 0, comm_of(world)),
                      err))
             return -1;
     return 0;
@@ -105,69 +102,13 @@ static int mpi_all_gather(struct world *world, const void *own, size_t n_bytes,
                     err);
 }
 
-static int receive_text(struct world *world, int from, size_t n_bytes,
-                        char *piece, struct buf *all, struct err *err)
-{
-    for (size_t at = 0; at < n_bytes; at += TEXT_PIECE_BYTES) {
-        int n = piece_of(n_bytes, at, TEXT_PIECE_BYTES);
-
-        if (MPI_CALL(MPI_Recv(piece, n, MPI_BYTE, from, 0, comm_of(world),
-                              MPI_STATUS_IGNORE),
-                     err))
-            return -1;
-        buf_add(all, piece, (size_t)n);
-    }
-    return 0;
-}
-
-static int receive_texts(struct world *world, const uint64_t *sizes,
-                         struct buf *all, struct err *err)
-{
-    char *piece = mem_alloc(TEXT_PIECE_BYTES, 1);
-    int rc = 0;
-
-    for (uint32_t r = 1; r < world->size && !rc; r++)
-        rc = receive_text(world, (int)r, sizes[r], piece, all, err);
-    mem_free(piece);
-    return rc;
-}
-
-static int mpi_collect(struct world *world, const void *own, size_t n_bytes,
-                       struct buf *all, struct err *err)
-{
-    uint64_t n_own = n_bytes;
-    uint64_t *sizes = mem_alloc(world->size, sizeof *sizes);
-    int rc = -1;
-
-    if (MPI_CALL(MPI_Gather(&n_own, 1, MPI_UINT64_T, sizes, 1, MPI_UINT64_T, 0,
-                            comm_of(world)),
-                 err))
-        goto out;
-    if (!world->rank) {
-        if (n_bytes)
-            buf_add(all, own, n_bytes);
-        rc = receive_texts(world, sizes, all, err);
-        goto out;
-    }
-    for (size_t at = 0; at < n_bytes; at += TEXT_PIECE_BYTES)
-        if (MPI_CALL(MPI_Send((const char *)own + at,
-                              piece_of(n_bytes, at, TEXT_PIECE_BYTES), MPI_BYTE,
-                              0, 0, comm_of(world)),
-                     err))
-            goto out;
-    rc = 0;
-out:
-    mem_free(sizes);
-    return rc;
-}
-
 /* Pieces of a block keep their order: messages between two ranks do not
  * overtake each other. */
 static int start_block(struct world *world, const struct comm_block *block,
                        MPI_Request *requests, size_t *n, struct err *err)
 {
     for (size_t at = 0; at < block->n_bytes; at += PIECE_BYTES) {
-        int n_piece = piece_of(block->n_bytes, at, PIECE_BYTES);
+        int n_piece = piece_of(block->n_bytes, at);
 
         if (block->to == world->rank) {
             if (MPI_CALL(MPI_Irecv((char *)block->d_dst + at, n_piece, MPI_BYTE,
@@ -207,7 +148,7 @@ static int mpi_move(struct world *world, const struct comm_block *blocks,
             start_block(world, &blocks[i], requests, &n, err))
             goto out;
     for (size_t i = 0; i < n_blocks; i++)
-        if (blocks[i].from == blocks[i].to)
+        if (blocks[i].from == blocks[i].to && blocks[i].n_bytes)
             memcpy(blocks[i].d_dst, blocks[i].d_src, blocks[i].n_bytes);
     if (MPI_CALL(MPI_Waitall((int)n, requests, MPI_STATUSES_IGNORE), err))
         goto out;
@@ -224,7 +165,6 @@ static const struct world_ops MPI_OPS = {
     .rest = mpi_rest,
     .broadcast = mpi_broadcast,
     .all_gather = mpi_all_gather,
-    .collect = mpi_collect,
     .move = mpi_move,
 };
 

@@ -18,8 +18,6 @@ struct world_ops {
                      struct err *err);
     int (*all_gather)(struct world *world, const void *own, size_t n_bytes,
                       void *all, struct err *err);
-    int (*collect)(struct world *world, const void *own, size_t n_bytes,
-                   struct buf *all, struct err *err);
     /* Blocks in host memory; each process moves those of its rank. */
     int (*move)(struct world *world, const struct comm_block *blocks,
                 size_t n_blocks, struct err *err);
