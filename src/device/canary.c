@@ -31,68 +31,57 @@ struct canary {
     struct device *device; /* not owned */
     uint32_t batch;
     struct lookup *lookup;
-    void *d_weights, *d_grad, *d_out, *d_indices, *d_offsets;
+    void *d_block; /* all memory; in it the weights, then: */
+    float *d_grad, *d_out;
     struct lookup_batch sets[N_SETS];
     double best_ms;
     double opened_ms, waited_ms;
 };
 
 /* One look-up a sample, uniform over the rows. */
-static size_t count_lookups(const struct canary *canary)
+static int draw_sets(struct canary *canary, uint64_t *d_offsets,
+                     struct err *err)
 {
-    return (size_t)N_TABLES * canary->batch;
-}
+    uint64_t n_lookups = (uint64_t)N_TABLES * canary->batch;
+    uint32_t *d_indices = (uint32_t *)(d_offsets + n_lookups + 1);
+    struct stream streams[N_TABLES];
 
-static int upload_sets(struct canary *canary, struct err *err)
-{
-    struct stream stream = {
-        .n_rows = N_ROWS, .batch = canary->batch, .pooling_factor = 1};
-    size_t n_lookups = count_lookups(canary), batch = canary->batch;
-    uint64_t *offsets = mem_alloc(n_lookups + 1, sizeof(*offsets));
-    uint32_t *indices = mem_alloc(N_SETS * n_lookups, sizeof(*indices));
-    int rc;
-
-    for (unsigned set = 0; set < N_SETS; set++) {
-        for (unsigned t = 0; t < N_TABLES; t++)
-            stream_fill(&stream, set * N_TABLES + t, t * batch,
-                        offsets + t * batch,
-                        indices + set * n_lookups + t * batch);
+    for (unsigned t = 0; t < N_TABLES; t++)
+        streams[t] = (struct stream){.n_rows = N_ROWS,
+                                     .batch = canary->batch,
+                                     .pooling_factor = 1,
+                                     .table_seed = t};
+    for (unsigned set = 0; set < N_SETS; set++, d_indices += n_lookups) {
+        if (stream_draw(canary->device, streams, N_TABLES, set, d_indices,
+                        d_offsets, err))
+            return -1;
         canary->sets[set] = (struct lookup_batch){
-            .d_indices = (uint32_t *)canary->d_indices + set * n_lookups,
-            .d_offsets = canary->d_offsets,
+            .d_indices = d_indices,
+            .d_offsets = d_offsets,
             .n_lookups = n_lookups,
         };
     }
-    rc = device_upload(canary->device, canary->d_indices, indices,
-                       N_SETS * n_lookups * sizeof(*indices), err);
-    if (!rc)
-        rc = device_upload(canary->device, canary->d_offsets, offsets,
-                           (n_lookups + 1) * sizeof(*offsets), err);
-    mem_free(offsets);
-    mem_free(indices);
-    return rc;
+    return 0;
 }
 
-static int alloc_all(struct canary *canary, struct err *err)
+static int open_memory(struct canary *canary, struct err *err)
 {
     size_t n_weights = (size_t)N_TABLES * N_ROWS * DIM;
-    size_t n_lookups = count_lookups(canary), n_outputs = n_lookups * DIM;
-    struct device *device = canary->device;
+    size_t n_lookups = (size_t)N_TABLES * canary->batch;
+    size_t n_floats = n_weights + 2 * n_lookups * DIM;
 
-    if (device_alloc(device, &canary->d_weights, n_weights * sizeof(float),
+    if (device_alloc(canary->device, &canary->d_block,
+                     n_floats * sizeof(float) +
+                         (n_lookups + 1) * sizeof(uint64_t) +
+                         N_SETS * n_lookups * sizeof(uint32_t),
                      err) ||
-        device_alloc(device, &canary->d_out, n_outputs * sizeof(float), err) ||
-        device_alloc(device, &canary->d_grad, n_outputs * sizeof(float), err) ||
-        device_alloc(device, &canary->d_indices,
-                     N_SETS * n_lookups * sizeof(uint32_t), err) ||
-        device_alloc(device, &canary->d_offsets,
-                     (n_lookups + 1) * sizeof(uint64_t), err))
+        device_fill(canary->device, canary->d_block, n_floats, PRECISION_FP32,
+                    1, err))
         return -1;
-    if (device_fill(device, canary->d_weights, n_weights, PRECISION_FP32, 1,
-                    err) ||
-        device_fill(device, canary->d_grad, n_outputs, PRECISION_FP32, 2, err))
-        return -1;
-    return upload_sets(canary, err);
+    canary->d_grad = (float *)canary->d_block + n_weights;
+    canary->d_out = canary->d_grad + n_lookups * DIM;
+    return draw_sets(canary, (uint64_t *)(canary->d_out + n_lookups * DIM),
+                     err);
 }
 
 static int open_lookup(struct canary *canary, struct err *err)
@@ -101,7 +90,7 @@ static int open_lookup(struct canary *canary, struct err *err)
 
     for (uint32_t t = 0; t < N_TABLES; t++)
         tables[t] = (struct lookup_table){
-            .d_weight = (float *)canary->d_weights + (size_t)t * N_ROWS * DIM,
+            .d_weight = (float *)canary->d_block + (size_t)t * N_ROWS * DIM,
             .n_rows = N_ROWS,
             .dim = DIM,
             .out_begin = t * DIM,
@@ -112,7 +101,7 @@ static int open_lookup(struct canary *canary, struct err *err)
         &(struct lookup_spec){.tables = tables,
                               .n_tables = N_TABLES,
                               .batch = canary->batch,
-                              .max_lookups = count_lookups(canary)},
+                              .max_lookups = canary->sets[0].n_lookups},
         err);
 }
 
@@ -141,7 +130,7 @@ int canary_open(struct canary **out, struct device *device, struct err *err)
     canary->device = device;
     canary->batch = device_is_host(device) ? CPU_BATCH : CUDA_BATCH;
     canary->opened_ms = clock_ms();
-    if (alloc_all(canary, err) || open_lookup(canary, err))
+    if (open_memory(canary, err) || open_lookup(canary, err))
         goto fail;
     for (unsigned i = 0; i < N_FIRST_CHECKS; i++)
         if (canary_check(canary, &slowdown, err))
@@ -158,11 +147,7 @@ void canary_close(struct canary *canary)
     if (!canary)
         return;
     lookup_close(canary->lookup);
-    device_free(canary->device, canary->d_weights);
-    device_free(canary->device, canary->d_out);
-    device_free(canary->device, canary->d_grad);
-    device_free(canary->device, canary->d_indices);
-    device_free(canary->device, canary->d_offsets);
+    device_free(canary->device, canary->d_block);
     mem_free(canary);
 }
 
