@@ -34,8 +34,6 @@ struct device_cuda {
     struct nvml *nvml; /* owned; NULL where there is none */
     void *d_workspace; /* see cuda_workspace; NULL at first */
     size_t workspace_bytes;
-    void **allocations; /* owned, and what they point to */
-    size_t n_allocations;
 };
 
 static inline struct device_cuda *device_cuda_of(struct device *device)

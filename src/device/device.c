@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/device.h"
 
+#include "base/mem.h"
+#include "base/text.h"
 #include "device/device_ops.h"
 #include "device/nvml.h"
 
@@ -55,8 +57,12 @@ int device_open(struct device **out, enum device_kind kind, unsigned ordinal,
 
 void device_close(struct device *device)
 {
-    if (device)
-        device->ops->close(device);
+    if (!device)
+        return;
+    while (device->n_blocks)
+        device_free(device, device->blocks[0].d_ptr);
+    mem_free(device->blocks);
+    device->ops->close(device);
 }
 
 enum device_kind device_kind_of(const struct device *device)
@@ -99,16 +105,36 @@ uint64_t device_free_bytes(const struct device *device)
     return device->ops->free_bytes(device);
 }
 
+int device_is_full(const struct device *device, size_t n_bytes, struct err *err)
+{
+    char wanted[TEXT_BYTES_MAX], have[TEXT_BYTES_MAX];
+
+    return err_set(err, ERR_DEVICE, "cannot allocate %s on '%s': %s are free",
+                   text_from_bytes(wanted, (double)n_bytes), device->name,
+                   text_from_bytes(have, (double)device_free_bytes(device)));
+}
+
 int device_alloc(struct device *device, void **d_ptr, size_t n_bytes,
                  struct err *err)
 {
-    return device->ops->alloc(device, d_ptr, n_bytes, err);
+    if (device->ops->alloc(device, d_ptr, n_bytes, err))
+        return -1;
+    device->blocks =
+        mem_grow(device->blocks, device->n_blocks + 1, sizeof *device->blocks);
+    device->blocks[device->n_blocks++] = (struct device_block){*d_ptr, n_bytes};
+    return 0;
 }
 
 void device_free(struct device *device, void *d_ptr)
 {
-    if (d_ptr)
-        device->ops->free(device, d_ptr);
+    size_t i = 0;
+
+    while (i < device->n_blocks && device->blocks[i].d_ptr != d_ptr)
+        i++;
+    if (i == device->n_blocks)
+        return;
+    device->ops->free(device, d_ptr, device->blocks[i].n_bytes);
+    device->blocks[i] = device->blocks[--device->n_blocks];
 }
 
 int device_upload(struct device *device, void *d_dst, const void *src,

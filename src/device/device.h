@@ -10,6 +10,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A function for the host and for kernels. */
+#ifdef __CUDACC__
+#    define HOST_DEVICE static inline __host__ __device__
+#else
+#    define HOST_DEVICE static inline
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif

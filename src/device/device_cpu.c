@@ -2,6 +2,7 @@
 #include "device/device_cpu.h"
 
 #include "base/clock.h"
+#include "base/cpu.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "device/fp16.h"
@@ -23,9 +24,6 @@ static void cpu_close(struct device *device)
 {
     struct device_cpu *cpu = device_cpu(device);
 
-    for (size_t i = 0; i < cpu->n_allocations; i++)
-        munmap(cpu->allocations[i].ptr, cpu->allocations[i].n_bytes);
-    mem_free(cpu->allocations);
     pool_close(cpu->pool);
     mem_free(cpu);
 }
@@ -96,46 +94,33 @@ static void *map_pages(size_t n_bytes)
     return ptr + before;
 }
 
+static size_t whole_pages(size_t n_bytes)
+{
+    return n_bytes ? (n_bytes + SMALL_PAGE - 1) / SMALL_PAGE * SMALL_PAGE
+                   : SMALL_PAGE;
+}
+
 static int cpu_alloc(struct device *device, void **d_ptr, size_t n_bytes,
                      struct err *err)
 {
-    struct device_cpu *cpu = device_cpu(device);
-    size_t mapped = (n_bytes + SMALL_PAGE - 1) / SMALL_PAGE * SMALL_PAGE;
-    char wanted[TEXT_BYTES_MAX], have[TEXT_BYTES_MAX];
-    uint64_t n_free = cpu_free_bytes(device);
-    void *ptr;
+    char wanted[TEXT_BYTES_MAX];
 
-    if (n_bytes > n_free)
-        return err_set(err, ERR_DEVICE,
-                       "cannot allocate %s on '%s': %s are free",
-                       text_from_bytes(wanted, (double)n_bytes), device->name,
-                       text_from_bytes(have, (double)n_free));
-    if (!mapped)
-        mapped = SMALL_PAGE;
-    ptr = map_pages(mapped);
-    if (ptr == MAP_FAILED)
+    if (n_bytes > cpu_free_bytes(device))
+        return device_is_full(device, n_bytes, err);
+    *d_ptr = map_pages(whole_pages(n_bytes));
+    if (*d_ptr == MAP_FAILED)
         return err_set(err, ERR_DEVICE, "cannot allocate %s on '%s': %s",
                        text_from_bytes(wanted, (double)n_bytes), device->name,
                        strerror(errno));
-    pool_run_range(cpu->pool, mapped, HUGE_PAGE, touch_piece, ptr);
-    cpu->allocations = mem_grow(cpu->allocations, cpu->n_allocations + 1,
-                                sizeof *cpu->allocations);
-    cpu->allocations[cpu->n_allocations++] = (struct allocation){ptr, mapped};
-    *d_ptr = ptr;
+    pool_run_range(device_cpu(device)->pool, whole_pages(n_bytes), HUGE_PAGE,
+                   touch_piece, *d_ptr);
     return 0;
 }
 
-static void cpu_free(struct device *device, void *d_ptr)
+static void cpu_free(struct device *device, void *d_ptr, size_t n_bytes)
 {
-    struct device_cpu *cpu = device_cpu(device);
-    size_t i = 0;
-
-    while (i < cpu->n_allocations && cpu->allocations[i].ptr != d_ptr)
-        i++;
-    if (i == cpu->n_allocations)
-        return;
-    munmap(d_ptr, cpu->allocations[i].n_bytes);
-    cpu->allocations[i] = cpu->allocations[--cpu->n_allocations];
+    (void)device;
+    munmap(d_ptr, whole_pages(n_bytes));
 }
 
 struct copy_job {
@@ -327,6 +312,17 @@ static const struct device_ops CPU_OPS = {
     .lookup_apply_dense = lookup_cpu_apply_dense,
 };
 
+const struct cpu_kernels *cpu_kernels_best(void)
+{
+    static const struct cpu_kernels *const kernels[] = {
+        [CPU_PORTABLE] = &CPU_KERNELS_PORTABLE,
+        [CPU_AVX2] = &CPU_KERNELS_AVX2,
+        [CPU_AVX512] = &CPU_KERNELS_AVX512,
+    };
+
+    return kernels[cpu_isa_best()];
+}
+
 unsigned device_count_cpu(void)
 {
     return 1;
@@ -340,13 +336,14 @@ int device_open_cpu(struct device **out, unsigned ordinal, unsigned n_threads,
 
     (void)ordinal, (void)err;
     cpu->pool = pool_open(n_threads);
-    cpu->isa = cpu_isa_best();
+    cpu->kernels = cpu_kernels_best();
     cpu->base.ops = &CPU_OPS;
     cpu->base.kind = DEVICE_CPU;
     cpu->base.n_threads = pool_size(cpu->pool);
     snprintf(cpu->base.name, sizeof cpu->base.name, "cpu:%s",
              cpu_model_name(model, sizeof model));
-    snprintf(cpu->base.isa, sizeof cpu->base.isa, "%s", cpu_isa_name(cpu->isa));
+    snprintf(cpu->base.isa, sizeof cpu->base.isa, "%s",
+             cpu_isa_name(cpu_isa_best()));
     *out = &cpu->base;
     return 0;
 }

@@ -2,23 +2,16 @@
 #ifndef NEUROSHARD_DEVICE_DEVICE_CPU_H
 #define NEUROSHARD_DEVICE_DEVICE_CPU_H
 
-#include "base/cpu.h"
 #include "base/parallel.h"
+#include "device/cpu_kernels.h"
 #include "device/device_ops.h"
 
 /* What the parts of the CPU body share. */
 
-struct allocation {
-    void *ptr;
-    size_t n_bytes; /* as mapped */
-};
-
 struct device_cpu {
     struct device base;
     struct pool *pool; /* owned */
-    enum cpu_isa isa;
-    struct allocation *allocations; /* owned; not sorted */
-    size_t n_allocations;
+    const struct cpu_kernels *kernels;
     double marks_ms[DEVICE_N_MARKS];
 };
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/text.h"
 #include "device/cuda_private.cuh"
 #include "device/nvml.h"
 #include "device/stream_math.h"
@@ -164,39 +163,22 @@ static uint64_t cuda_free_bytes(const struct device *device)
 static int cuda_alloc(struct device *device, void **d_ptr, size_t n_bytes,
                       struct err *err)
 {
-    struct device_cuda *cuda = device_cuda_of(device);
-    char wanted[TEXT_BYTES_MAX], have[TEXT_BYTES_MAX];
     cudaError_t status;
 
-    let_go(cuda);
+    let_go(device_cuda_of(device));
     status = cudaMalloc(d_ptr, n_bytes ? n_bytes : 1);
     if (status == cudaErrorMemoryAllocation) {
         cudaGetLastError();
-        return err_set(err, ERR_DEVICE,
-                       "cannot allocate %s on '%s': %s are free",
-                       text_from_bytes(wanted, (double)n_bytes), device->name,
-                       text_from_bytes(have, (double)cuda_free_bytes(device)));
+        return device_is_full(device, n_bytes, err);
     }
-    if (cuda_check(status, "cudaMalloc", err))
-        return -1;
-    cuda->allocations = (void **)mem_grow(
-        cuda->allocations, cuda->n_allocations + 1, sizeof *cuda->allocations);
-    cuda->allocations[cuda->n_allocations++] = *d_ptr;
-    return 0;
+    return cuda_check(status, "cudaMalloc", err);
 }
 
-static void cuda_free(struct device *device, void *d_ptr)
+static void cuda_free(struct device *device, void *d_ptr, size_t n_bytes)
 {
-    struct device_cuda *cuda = device_cuda_of(device);
-    size_t i = 0;
-
-    while (i < cuda->n_allocations && cuda->allocations[i] != d_ptr)
-        i++;
-    if (i == cuda->n_allocations)
-        return;
-    let_go(cuda);
+    (void)n_bytes;
+    let_go(device_cuda_of(device));
     cudaFree(d_ptr);
-    cuda->allocations[i] = cuda->allocations[--cuda->n_allocations];
 }
 
 int cuda_workspace(struct device_cuda *cuda, void **d_ptr, size_t n_bytes,
@@ -406,9 +388,6 @@ static void cuda_close(struct device *device)
     for (unsigned i = 0; i < DEVICE_N_MARKS; i++)
         if (cuda->marks[i])
             cudaEventDestroy(cuda->marks[i]);
-    while (cuda->n_allocations)
-        cudaFree(cuda->allocations[--cuda->n_allocations]);
-    mem_free(cuda->allocations);
     cudaFree(cuda->d_flush);
     cudaFree(cuda->d_sink);
     cudaFreeHost(cuda->hold);

@@ -27,12 +27,11 @@ struct device_copy {
 /* One run of a probe, on memory that probe.c has prepared. */
 struct probe_job {
     const struct probe *probe;
-    void *d_src;         /* READ, COPY, GATHER: [n_bytes] */
-    void *d_dst;         /* COPY: [n_bytes] */
-    uint32_t *d_indices; /* GATHER: [n], rows of d_src */
+    void *d_src;     /* READ, COPY, GATHER: [n_bytes] */
+    void *d_dst;     /* COPY: [n_bytes] */
+    void *d_indices; /* GATHER: uint32_t [n], rows of d_src */
     /* SORT: [n] each; pairs come in the first and end in either. */
-    void *d_keys[2];
-    uint32_t *d_values[2];
+    void *d_keys[2], *d_values[2];
     void *d_scratch; /* as much as probe_scratch asked for */
     size_t scratch_bytes;
 };
@@ -50,7 +49,8 @@ typedef int stream_measure_fn(struct device *device,
                               const struct stream *streams, uint32_t n_streams,
                               const uint32_t *d_indices, double *n_unique,
                               double (*bins)[REUSE_BINS], struct err *err);
-/* `shape` is copied; the body adds what it needs behind it. */
+/* `shape` is copied, but for the tables that it points to; the body adds what
+ * it needs behind it. */
 typedef int lookup_open_fn(struct lookup **out, const struct lookup *shape,
                            struct err *err);
 typedef void lookup_close_fn(struct lookup *lookup);
@@ -67,11 +67,12 @@ typedef int lookup_apply_dense_fn(struct device *device,
                                   enum optimizer optimizer, struct err *err);
 
 struct device_ops {
-    void (*close)(struct device *device);
+    void (*close)(struct device *device); /* what is allocated is freed */
     uint64_t (*free_bytes)(const struct device *device);
     int (*alloc)(struct device *device, void **d_ptr, size_t n_bytes,
                  struct err *err);
-    void (*free)(struct device *device, void *d_ptr); /* not NULL */
+    /* n_bytes: as it was allocated */
+    void (*free)(struct device *device, void *d_ptr, size_t n_bytes);
     int (*upload)(struct device *device, void *d_dst, const void *src,
                   size_t n_bytes, struct err *err);
     int (*download)(struct device *device, void *dst, const void *d_src,
@@ -104,6 +105,11 @@ struct device_ops {
     lookup_apply_dense_fn *lookup_apply_dense;
 };
 
+struct device_block {
+    void *d_ptr;
+    size_t n_bytes;
+};
+
 /* First member of each body's own struct. */
 struct device {
     const struct device_ops *ops;
@@ -114,15 +120,21 @@ struct device {
     unsigned n_threads;
     double top_sm_mhz; /* seen after a measurement; 0: the device does not
                           say */
+    struct device_block *blocks; /* owned by the front; not sorted */
+    size_t n_blocks;
     /* What NCCL has to know of a GPU. */
     char identity[16]; /* no other GPU's */
     void *queue;       /* the cudaStream_t that all work goes through */
 };
 
+/* What alloc says where n_bytes do not fit. */
+int device_is_full(const struct device *device, size_t n_bytes,
+                   struct err *err) MUST_CHECK;
+
 /* First member of each body's own struct. */
 struct lookup {
-    struct device *device;             /* not owned */
-    const struct lookup_table *tables; /* owned by the body's struct */
+    struct device *device;       /* not owned */
+    struct lookup_table *tables; /* owned by the front */
     uint32_t n_tables;
     uint32_t batch;
     uint32_t out_dim; /* sum of dims */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/lookup.h"
 
+#include "base/mem.h"
 #include "device/device_ops.h"
 
 #define CACHE_LINE 64
@@ -41,56 +42,72 @@ static int check_table(const struct lookup_table *table, uint32_t table_idx,
     return 0;
 }
 
+/* Of what is to be executed; adds what follows from the tables' columns. */
+static int check_shape(struct lookup *shape, struct err *err)
+{
+    const struct lookup_table *tables = shape->tables;
+    uint64_t out_dim = 0;
+
+    if (check_optimizer(shape->optimizer, err))
+        return -1;
+    if (shape->output != PRECISION_FP32 && shape->output != PRECISION_FP16)
+        return err_set(err, ERR_INPUT,
+                       "outputs of precision '%s' are not executed",
+                       precision_name(shape->output));
+    if (shape->max_lookups > UINT32_MAX)
+        return err_set(err, ERR_INPUT,
+                       "%llu look-ups a batch cannot be executed, %u can",
+                       (unsigned long long)shape->max_lookups, UINT32_MAX);
+    for (uint32_t i = 0; i < shape->n_tables; i++) {
+        if (check_table(&tables[i], i, shape->optimizer, err))
+            return -1;
+        out_dim += tables[i].dim;
+        if (tables[i].dim > shape->max_dim)
+            shape->max_dim = tables[i].dim;
+    }
+    if (out_dim > UINT32_MAX)
+        return err_set(err, ERR_INPUT, "%llu output columns are too many",
+                       (unsigned long long)out_dim);
+    shape->out_dim = (uint32_t)out_dim;
+    for (uint32_t i = 0; i < shape->n_tables; i++)
+        if ((uint64_t)tables[i].out_begin + tables[i].dim > out_dim)
+            return err_set(err, ERR_INPUT,
+                           "table %u: columns %u to %u lie outside the %u of "
+                           "the output",
+                           i, tables[i].out_begin,
+                           tables[i].out_begin + tables[i].dim, shape->out_dim);
+    return 0;
+}
+
 int lookup_open(struct lookup **out, struct device *device,
                 const struct lookup_spec *spec, struct err *err)
 {
-    const struct lookup_table *tables = spec->tables;
     struct lookup shape = {
         .device = device,
-        .tables = tables,
+        .tables = mem_alloc(spec->n_tables, sizeof *shape.tables),
         .n_tables = spec->n_tables,
         .batch = spec->batch,
         .max_lookups = spec->max_lookups,
         .optimizer = spec->optimizer,
         .output = spec->output,
     };
-    uint64_t out_dim = 0;
 
-    if (check_optimizer(spec->optimizer, err))
+    for (uint32_t i = 0; i < spec->n_tables; i++)
+        shape.tables[i] = spec->tables[i];
+    if (check_shape(&shape, err) ||
+        device->ops->lookup_open(out, &shape, err)) {
+        mem_free(shape.tables);
         return -1;
-    if (spec->output != PRECISION_FP32 && spec->output != PRECISION_FP16)
-        return err_set(err, ERR_INPUT,
-                       "outputs of precision '%s' are not executed",
-                       precision_name(spec->output));
-    if (spec->max_lookups > UINT32_MAX)
-        return err_set(err, ERR_INPUT,
-                       "%llu look-ups a batch cannot be executed, %u can",
-                       (unsigned long long)spec->max_lookups, UINT32_MAX);
-    for (uint32_t i = 0; i < shape.n_tables; i++) {
-        if (check_table(&tables[i], i, spec->optimizer, err))
-            return -1;
-        out_dim += tables[i].dim;
-        if (tables[i].dim > shape.max_dim)
-            shape.max_dim = tables[i].dim;
     }
-    if (out_dim > UINT32_MAX)
-        return err_set(err, ERR_INPUT, "%llu output columns are too many",
-                       (unsigned long long)out_dim);
-    shape.out_dim = (uint32_t)out_dim;
-    for (uint32_t i = 0; i < shape.n_tables; i++)
-        if ((uint64_t)tables[i].out_begin + tables[i].dim > out_dim)
-            return err_set(err, ERR_INPUT,
-                           "table %u: columns %u to %u lie outside the %u of "
-                           "the output",
-                           i, tables[i].out_begin,
-                           tables[i].out_begin + tables[i].dim, shape.out_dim);
-    return device->ops->lookup_open(out, &shape, err);
+    return 0;
 }
 
 void lookup_close(struct lookup *lookup)
 {
-    if (lookup)
-        lookup->device->ops->lookup_close(lookup);
+    if (!lookup)
+        return;
+    mem_free(lookup->tables);
+    lookup->device->ops->lookup_close(lookup);
 }
 
 uint32_t lookup_out_dim(const struct lookup *lookup)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The body of lookup_kernels.h, included once by each lookup_ISA.c, which has
+ * The body of cpu_kernels.h, included once by each cpu_kernels_ISA.c, which has
  * defined
- *     KERNELS       the name of its struct lookup_kernels
+ *     KERNELS       the name of its struct cpu_kernels
  *     LANES         floats in a vec: 4, 8 or 16
  *     MAX_VECS      how many sums its registers hold, at most 16
  *     vec           that many floats; operators work lane by lane
@@ -12,7 +12,8 @@
  *     load as zero. `half` says that memory holds fp16.
  */
 
-#include "device/lookup_kernels.h"
+#include "device/cpu_kernels.h"
+#include "device/stream_body.h"
 
 #include <math.h>
 #include <string.h>
@@ -489,4 +490,5 @@ static void apply(const struct row_step *step, float *dense, uint32_t begin,
     }
 }
 
-const struct lookup_kernels KERNELS = {pool, sum_parts, update, apply};
+const struct cpu_kernels KERNELS = {pool, sum_parts, update, apply,
+                                    stream_rows};

@@ -8,12 +8,6 @@
 extern "C" {
 #endif
 
-#ifdef __CUDACC__
-#    define LOOKUP_FN static inline __host__ __device__
-#else
-#    define LOOKUP_FN static inline
-#endif
-
 /*
  * How one launch looks up tables of any mix of widths and precisions. Rows are
  * read in vectors of 16 bytes (8 where rows of fp16 are no multiple of that),
@@ -89,7 +83,7 @@ struct lookup_block {
 
 /* Slices of one table take turns, so that the parts of a row are read at
  * about the same time. */
-LOOKUP_FN struct lookup_block
+HOST_DEVICE struct lookup_block
 lookup_block_of(const struct lookup_classes *classes,
                 const struct lookup_slice *slices, uint32_t number)
 {

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/mem.h"
 #include "device/device_cpu.h"
-#include "device/lookup_kernels.h"
 #include "device/lookup_sort.h"
-
-#include <stdbool.h>
-#include <string.h>
 
 /* A forward task looks up about so many rows, or fewer where each thread would
  * not get TASKS_A_THREAD: each starts with nothing fetched ahead. */
@@ -16,17 +12,22 @@
 /* Chunks for each thread when all sort one table together. */
 #define CHUNKS_A_THREAD 2
 
+/* The backward of one table. */
+struct table_job {
+    struct update_job update;
+    struct lookup_sort sort;
+    size_t first_block; /* blocks of the tables before */
+};
+
 struct lookup_cpu {
     struct lookup base;
-    struct device_cpu *cpu; /* not owned */
-    const struct lookup_kernels *kernels;
-    struct lookup_table *tables; /* owned */
-    uint32_t *pairs, *scratch;   /* device memory, [max_lookups][2] */
-    float *partials;             /* device memory, see lookup_kernels.h */
-    uint32_t *counts;            /* owned; for all chunks of a sort */
-    float *sums;                 /* owned; [n_threads][max_dim] */
-    struct update_job *jobs;     /* owned; [n_tables] */
-    size_t *first_block;         /* owned; [n_tables + 1] */
+    struct pool *pool; /* not owned */
+    const struct cpu_kernels *kernels;
+    float *partials;           /* device memory, see cpu_kernels.h; behind it */
+    uint32_t *pairs, *scratch; /* [max_lookups][2] */
+    uint32_t *counts;          /* owned; for all chunks of a sort */
+    float *sums;               /* owned; [n_threads][max_dim] */
+    struct table_job *jobs;    /* owned; [n_tables] */
 };
 
 static struct lookup_cpu *lookup_cpu(struct lookup *lookup)
@@ -34,73 +35,43 @@ static struct lookup_cpu *lookup_cpu(struct lookup *lookup)
     return (struct lookup_cpu *)lookup;
 }
 
-static const struct lookup_kernels *const kernels[] = {
-    [CPU_PORTABLE] = &LOOKUP_PORTABLE,
-    [CPU_AVX2] = &LOOKUP_AVX2,
-    [CPU_AVX512] = &LOOKUP_AVX512,
-};
-
 void lookup_cpu_close(struct lookup *lookup)
 {
     struct lookup_cpu *self = lookup_cpu(lookup);
 
-    device_free(lookup->device, self->pairs);
-    device_free(lookup->device, self->scratch);
     device_free(lookup->device, self->partials);
     mem_free(self->counts);
     mem_free(self->sums);
     mem_free(self->jobs);
-    mem_free(self->first_block);
-    mem_free(self->tables);
     mem_free(self);
-}
-
-static int alloc_scratch(struct lookup_cpu *self, struct err *err)
-{
-    const struct lookup *base = &self->base;
-    size_t n_pairs = base->max_lookups;
-    size_t n_partials = n_pairs / LOOKUP_RUN_PART + base->n_tables;
-    void *blocks[3] = {NULL, NULL, NULL};
-    size_t n_bytes[3] = {
-        2 * n_pairs * sizeof *self->pairs,
-        2 * n_pairs * sizeof *self->scratch,
-        n_partials * base->max_dim * sizeof *self->partials,
-    };
-    int rc = 0;
-
-    for (int i = 0; i < 3 && !rc; i++)
-        rc = device_alloc(base->device, &blocks[i], n_bytes[i], err);
-    self->pairs = blocks[0];
-    self->scratch = blocks[1];
-    self->partials = blocks[2];
-    return rc;
 }
 
 int lookup_cpu_open(struct lookup **out, const struct lookup *shape,
                     struct err *err)
 {
-    struct lookup_cpu *self = mem_alloc(1, sizeof *self);
-    uint32_t n_tables = shape->n_tables;
-    unsigned n_threads;
+    struct device_cpu *cpu = device_cpu(shape->device);
+    size_t n_threads = pool_size(cpu->pool), n_pairs = shape->max_lookups;
+    size_t n_partials =
+        (n_pairs / LOOKUP_RUN_PART + shape->n_tables) * shape->max_dim;
+    struct lookup_cpu *self;
+    void *d_block;
 
-    self->base = *shape;
-    self->cpu = device_cpu(shape->device);
-    self->kernels = kernels[self->cpu->isa];
-    n_threads = pool_size(self->cpu->pool);
-    self->tables = mem_alloc(n_tables, sizeof *self->tables);
-    if (n_tables)
-        memcpy(self->tables, shape->tables, n_tables * sizeof *self->tables);
-    self->base.tables = self->tables;
-    self->counts = mem_alloc((size_t)n_threads * CHUNKS_A_THREAD,
-                             LOOKUP_SORT_COUNTS * sizeof *self->counts);
-    self->sums =
-        mem_alloc((size_t)n_threads * shape->max_dim, sizeof *self->sums);
-    self->jobs = mem_alloc(n_tables, sizeof *self->jobs);
-    self->first_block = mem_alloc(n_tables + 1, sizeof *self->first_block);
-    if (alloc_scratch(self, err)) {
-        lookup_cpu_close(&self->base);
+    if (device_alloc(shape->device, &d_block,
+                     n_partials * sizeof *self->partials +
+                         4 * n_pairs * sizeof *self->pairs,
+                     err))
         return -1;
-    }
+    self = mem_alloc(1, sizeof *self);
+    self->base = *shape;
+    self->pool = cpu->pool;
+    self->kernels = cpu->kernels;
+    self->partials = d_block;
+    self->pairs = (uint32_t *)d_block + n_partials;
+    self->scratch = self->pairs + 2 * n_pairs;
+    self->counts = mem_alloc(n_threads * CHUNKS_A_THREAD,
+                             LOOKUP_SORT_COUNTS * sizeof *self->counts);
+    self->sums = mem_alloc(n_threads * shape->max_dim, sizeof *self->sums);
+    self->jobs = mem_alloc(shape->n_tables, sizeof *self->jobs);
     *out = &self->base;
     return 0;
 }
@@ -165,94 +136,79 @@ int lookup_cpu_forward(struct lookup *lookup, const struct lookup_batch *batch,
     (void)err;
     if (!lookup->batch)
         return 0;
-    forward.bags_a_task =
-        bags_a_task(lookup, batch, pool_size(self->cpu->pool));
+    forward.bags_a_task = bags_a_task(lookup, batch, pool_size(self->pool));
     forward.tasks_a_table =
         (lookup->batch + forward.bags_a_task - 1) / forward.bags_a_task;
-    pool_run(self->cpu->pool, (size_t)lookup->n_tables * forward.tasks_a_table,
+    pool_run(self->pool, (size_t)lookup->n_tables * forward.tasks_a_table,
              forward_task, &forward);
     return 0;
 }
 
-/* One backward: the parts of all phases. */
-struct backward {
-    struct lookup_cpu *self;
-    const struct lookup_batch *batch;
-    uint64_t large; /* a table of more look-ups is sorted by all threads */
-};
-
-static struct lookup_sort sort_of(const struct backward *backward,
-                                  uint32_t table_idx)
+/* Returns how many blocks of sorted look-ups all tables have together. Tables
+ * that would keep one thread busy while the others wait are to be sorted in
+ * chunks, by all threads. */
+static size_t plan_jobs(struct lookup_cpu *self,
+                        const struct lookup_batch *batch, const char *grad,
+                        float learning_rate)
 {
-    struct lookup_cpu *self = backward->self;
     const struct lookup *base = &self->base;
-    const uint64_t *offsets =
-        backward->batch->d_offsets + (size_t)table_idx * base->batch;
-    size_t first = 2 * (offsets[0] - backward->batch->d_offsets[0]);
-    struct lookup_sort sort = {
-        .indices = backward->batch->d_indices,
-        .index_step = index_step(backward->batch),
-        .offsets = offsets,
-        .batch = base->batch,
-        .n_rows = (uint32_t)base->tables[table_idx].n_rows,
-        .pairs = self->pairs + first,
-        .scratch = self->scratch + first,
-        .counts = self->counts,
-        .n_chunks = 1,
-    };
+    size_t element_bytes = precision_bytes(base->output), n_blocks = 0;
+    unsigned n_threads = pool_size(self->pool);
+    float *partials = self->partials;
 
-    return sort;
-}
+    for (uint32_t t = 0; t < base->n_tables; t++) {
+        const struct lookup_table *table = &base->tables[t];
+        const uint64_t *offsets = batch->d_offsets + (size_t)t * base->batch;
+        size_t first = 2 * (offsets[0] - batch->d_offsets[0]);
+        size_t n_pairs = offsets[base->batch] - offsets[0];
+        bool is_large = n_pairs > batch->n_lookups / (4 * n_threads);
 
-static bool is_large(const struct backward *backward, size_t table_idx)
-{
-    return backward->self->jobs[table_idx].n_pairs > backward->large;
+        self->jobs[t].update = (struct update_job){
+            .step = {table, base->optimizer, learning_rate},
+            .pairs = self->pairs + first,
+            .n_pairs = n_pairs,
+            .grad = grad + table->out_begin * element_bytes,
+            .grad_stride = base->out_dim * element_bytes,
+            .is_half_grad = base->output == PRECISION_FP16,
+            .partials = partials,
+        };
+        self->jobs[t].sort = (struct lookup_sort){
+            .indices = batch->d_indices,
+            .index_step = index_step(batch),
+            .offsets = offsets,
+            .batch = base->batch,
+            .n_rows = (uint32_t)table->n_rows,
+            .pairs = self->pairs + first,
+            .scratch = self->scratch + first,
+            .counts = self->counts,
+            .n_chunks = is_large ? n_threads * CHUNKS_A_THREAD : 1,
+        };
+        self->jobs[t].first_block = n_blocks;
+        partials += (n_pairs / LOOKUP_RUN_PART + 1) * table->dim;
+        n_blocks += (n_pairs + BLOCK_PAIRS - 1) / BLOCK_PAIRS;
+    }
+    return n_blocks;
 }
 
 static void sort_small_table(void *ctx, size_t table_idx, unsigned thread)
 {
-    const struct backward *backward = ctx;
-    struct lookup_sort sort = sort_of(backward, (uint32_t)table_idx);
+    const struct lookup_cpu *self = ctx;
+    struct lookup_sort sort = self->jobs[table_idx].sort;
 
     sort.counts += (size_t)thread * LOOKUP_SORT_COUNTS;
-    if (!is_large(backward, table_idx))
+    if (sort.n_chunks == 1)
         lookup_sort(NULL, &sort);
 }
 
-/* Tables that would keep one thread busy while the others wait are sorted by
- * all threads together, one after the other; the rest, one thread each. */
-static void sort_tables(const struct backward *backward)
+static void sort_tables(struct lookup_cpu *self)
 {
-    struct lookup_cpu *self = backward->self;
-    struct pool *pool = self->cpu->pool;
-    struct backward copy = *backward;
-
-    for (uint32_t t = 0; t < self->base.n_tables; t++) {
-        struct lookup_sort sort = sort_of(backward, t);
-
-        sort.n_chunks = (size_t)pool_size(pool) * CHUNKS_A_THREAD;
-        if (is_large(backward, t))
-            lookup_sort(pool, &sort);
-    }
-    pool_run(pool, self->base.n_tables, sort_small_table, &copy);
+    for (uint32_t t = 0; t < self->base.n_tables; t++)
+        if (self->jobs[t].sort.n_chunks > 1)
+            lookup_sort(self->pool, &self->jobs[t].sort);
+    pool_run(self->pool, self->base.n_tables, sort_small_table, self);
 }
 
-/* The table that block `block` of all tables' blocks belongs to. */
-static size_t table_of_block(const struct lookup_cpu *self, size_t block)
-{
-    size_t begin = 0, end = self->base.n_tables;
-
-    while (end - begin > 1) {
-        size_t middle = begin + (end - begin) / 2;
-
-        if (self->first_block[middle] <= block)
-            begin = middle;
-        else
-            end = middle;
-    }
-    return begin;
-}
-
+/* What block `block` of all tables' blocks is of its table. */
 struct block {
     const struct update_job *job;
     size_t begin, end;
@@ -260,10 +216,19 @@ struct block {
 
 static struct block block_of(const struct lookup_cpu *self, size_t block)
 {
-    size_t t = table_of_block(self, block);
-    struct block out = {.job = &self->jobs[t]};
+    size_t t = 0, after = self->base.n_tables;
+    struct block out;
 
-    out.begin = (block - self->first_block[t]) * BLOCK_PAIRS;
+    while (after - t > 1) {
+        size_t middle = t + (after - t) / 2;
+
+        if (self->jobs[middle].first_block <= block)
+            t = middle;
+        else
+            after = middle;
+    }
+    out.job = &self->jobs[t].update;
+    out.begin = (block - self->jobs[t].first_block) * BLOCK_PAIRS;
     out.end = out.begin + BLOCK_PAIRS;
     if (out.end > out.job->n_pairs)
         out.end = out.job->n_pairs;
@@ -288,53 +253,19 @@ static void update_block(void *ctx, size_t task, unsigned thread)
                           self->sums + (size_t)thread * self->base.max_dim);
 }
 
-static void plan_jobs(struct lookup_cpu *self, const struct lookup_batch *batch,
-                      const char *grad, float learning_rate)
-{
-    const struct lookup *base = &self->base;
-    size_t element_bytes = precision_bytes(base->output);
-    size_t n_blocks = 0;
-    float *partials = self->partials;
-
-    for (uint32_t t = 0; t < base->n_tables; t++) {
-        const struct lookup_table *table = &base->tables[t];
-        const uint64_t *offsets = batch->d_offsets + (size_t)t * base->batch;
-        struct update_job *job = &self->jobs[t];
-
-        *job = (struct update_job){
-            .step = {table, base->optimizer, learning_rate},
-            .pairs = self->pairs + 2 * (offsets[0] - batch->d_offsets[0]),
-            .n_pairs = offsets[base->batch] - offsets[0],
-            .grad = grad + table->out_begin * element_bytes,
-            .grad_stride = base->out_dim * element_bytes,
-            .is_half_grad = base->output == PRECISION_FP16,
-            .partials = partials,
-        };
-        partials += (job->n_pairs / LOOKUP_RUN_PART + 1) * table->dim;
-        self->first_block[t] = n_blocks;
-        n_blocks += (job->n_pairs + BLOCK_PAIRS - 1) / BLOCK_PAIRS;
-    }
-    self->first_block[base->n_tables] = n_blocks;
-}
-
 int lookup_cpu_backward(struct lookup *lookup, unsigned phases,
                         const struct lookup_batch *batch, const void *grad,
                         float learning_rate, struct err *err)
 {
     struct lookup_cpu *self = lookup_cpu(lookup);
-    struct pool *pool = self->cpu->pool;
-    struct backward backward = {self, batch, 0};
-    size_t n_blocks;
+    size_t n_blocks = plan_jobs(self, batch, grad, learning_rate);
 
     (void)err;
-    backward.large = batch->n_lookups / (4 * pool_size(pool));
-    plan_jobs(self, batch, grad, learning_rate);
-    n_blocks = self->first_block[lookup->n_tables];
     if (phases & LOOKUP_SORT)
-        sort_tables(&backward);
+        sort_tables(self);
     if (phases & LOOKUP_UPDATE) {
-        pool_run(pool, n_blocks, sum_block, self);
-        pool_run(pool, n_blocks, update_block, self);
+        pool_run(self->pool, n_blocks, sum_block, self);
+        pool_run(self->pool, n_blocks, update_block, self);
     }
     return 0;
 }
@@ -344,7 +275,7 @@ int lookup_cpu_backward(struct lookup *lookup, unsigned phases,
 
 struct dense {
     struct row_step step;
-    const struct lookup_kernels *kernels;
+    const struct cpu_kernels *kernels;
     float *dense;
 };
 
@@ -365,7 +296,7 @@ int lookup_cpu_apply_dense(struct device *device,
     struct device_cpu *cpu = device_cpu(device);
     struct dense all = {
         .step = {table, optimizer, learning_rate},
-        .kernels = kernels[cpu->isa],
+        .kernels = cpu->kernels,
         .dense = dense,
     };
 

@@ -30,7 +30,6 @@ struct cuda_table {
 struct lookup_cuda {
     struct lookup base;
     struct device_cuda *cuda;      /* not owned */
-    struct lookup_table *tables;   /* owned */
     struct lookup_classes classes; /* of the forward */
     void *d_block;                 /* owned; all that follows lies there */
     struct lookup_slice *d_slices;

@@ -36,7 +36,6 @@ void lookup_cuda_close(struct lookup *lookup)
     struct lookup_cuda *self = lookup_cuda_of(lookup);
 
     device_free(lookup->device, self->d_block);
-    mem_free(self->tables);
     mem_free(self);
 }
 
@@ -80,8 +79,8 @@ static struct cuda_table *open_tables(struct lookup_cuda *self)
 
     self->max_group_lanes = 1;
     for (uint32_t t = 0; t < n; t++) {
-        tables[t] = cuda_table_of(&self->tables[t], n_rows);
-        n_rows += self->tables[t].n_rows;
+        tables[t] = cuda_table_of(&self->base.tables[t], n_rows);
+        n_rows += self->base.tables[t].n_rows;
         if (tables[t].group_lanes > self->max_group_lanes)
             self->max_group_lanes = tables[t].group_lanes;
     }
@@ -95,13 +94,13 @@ static struct cuda_table *open_tables(struct lookup_cuda *self)
 static int open_memory(struct lookup_cuda *self, struct err *err)
 {
     const struct lookup *base = &self->base;
-    const uint32_t n_slices = lookup_count_slices(self->tables, base->n_tables);
+    const uint32_t n_slices = lookup_count_slices(base->tables, base->n_tables);
     struct lookup_slice *slices =
         (struct lookup_slice *)mem_alloc(n_slices, sizeof(*slices));
     struct cuda_table *tables = open_tables(self);
     int rc = -1;
 
-    lookup_classes_init(&self->classes, slices, self->tables, base->n_tables);
+    lookup_classes_init(&self->classes, slices, base->tables, base->n_tables);
     if ((base->max_lookups &&
          cuda_sort_pairs(self->cuda, &self->pairs, base->max_lookups,
                          self->key_bits, NULL, &self->temp_bytes, err)) ||
@@ -131,11 +130,6 @@ int lookup_cuda_open(struct lookup **out, const struct lookup *shape,
     self = (struct lookup_cuda *)mem_alloc(1, sizeof(*self));
     self->base = *shape;
     self->cuda = device_cuda_of(shape->device);
-    self->tables = (struct lookup_table *)mem_alloc(shape->n_tables,
-                                                    sizeof(*self->tables));
-    for (uint32_t t = 0; t < shape->n_tables; t++)
-        self->tables[t] = shape->tables[t];
-    self->base.tables = self->tables;
     if (open_memory(self, err)) {
         lookup_cuda_close(&self->base);
         return -1;

@@ -2,13 +2,7 @@
 #ifndef NEUROSHARD_DEVICE_LOOKUP_SPAN_H
 #define NEUROSHARD_DEVICE_LOOKUP_SPAN_H
 
-#include <stdint.h>
-
-#ifdef __CUDACC__
-#    define LOOKUP_SPAN_FN static inline __host__ __device__
-#else
-#    define LOOKUP_SPAN_FN static inline
-#endif
+#include "device/device.h"
 
 /*
  * The sorted look-ups of a batch, cut into spans of `size` that lie within one
@@ -27,24 +21,23 @@ struct lookup_span {
 };
 
 /* Spans of so many look-ups in so many tables, at most. */
-LOOKUP_SPAN_FN uint32_t lookup_n_spans(uint32_t n_lookups, uint32_t n_tables,
-                                       uint32_t size)
+HOST_DEVICE uint32_t lookup_n_spans(uint32_t n_lookups, uint32_t n_tables,
+                                    uint32_t size)
 {
     return n_lookups / size + n_tables;
 }
 
 /* Number of the first span of a table whose look-ups begin there. */
-LOOKUP_SPAN_FN uint32_t lookup_first_span(uint32_t begin, uint32_t table_idx,
-                                          uint32_t size)
+HOST_DEVICE uint32_t lookup_first_span(uint32_t begin, uint32_t table_idx,
+                                       uint32_t size)
 {
     return begin / size + table_idx;
 }
 
 /* Span `number` < lookup_n_spans. `offsets` as in struct lookup_batch. */
-LOOKUP_SPAN_FN struct lookup_span lookup_span_of(const uint64_t *offsets,
-                                                 uint32_t n_tables,
-                                                 uint32_t batch, uint32_t size,
-                                                 uint32_t number)
+HOST_DEVICE struct lookup_span lookup_span_of(const uint64_t *offsets,
+                                              uint32_t n_tables, uint32_t batch,
+                                              uint32_t size, uint32_t number)
 {
     const uint64_t first = offsets[0];
     struct lookup_span span = {0, 0, 0, 0, 0};

@@ -66,7 +66,18 @@ struct preparation {
     void *d_offsets;
     /* SORT: the pairs as they were drawn */
     void *d_first_keys, *d_first_values;
+    void *d_taken[10]; /* owned: all of the above */
+    unsigned n_taken;
 };
+
+static int take(struct device *device, struct preparation *own, void **d_ptr,
+                size_t n_bytes, struct err *err)
+{
+    if (device_alloc(device, d_ptr, n_bytes, err))
+        return -1;
+    own->d_taken[own->n_taken++] = *d_ptr;
+    return 0;
+}
 
 /* n numbers, all below n_values alike. */
 static int draw(struct device *device, struct preparation *own, uint64_t n,
@@ -83,26 +94,25 @@ static int prepare_bytes(struct device *device, const struct probe *probe,
 {
     struct probe_job *job = &own->job;
 
-    if (device_alloc(device, &job->d_src, probe->n_bytes, err) ||
+    if (take(device, own, &job->d_src, probe->n_bytes, err) ||
         device_fill(device, job->d_src, probe->n_bytes / sizeof(float),
                     PRECISION_FP32, SEED, err))
         return -1;
     if (probe->kind == PROBE_COPY)
-        return device_alloc(device, &job->d_dst, probe->n_bytes, err);
+        return take(device, own, &job->d_dst, probe->n_bytes, err);
     return 0;
 }
 
 static int prepare_gather(struct device *device, const struct probe *probe,
                           struct preparation *own, struct err *err)
 {
-    void *d_indices;
+    void **d_indices = &own->job.d_indices;
 
     if (prepare_bytes(device, probe, own, err) ||
-        device_alloc(device, &d_indices, probe->n * sizeof(uint32_t), err))
+        take(device, own, d_indices, probe->n * sizeof(uint32_t), err))
         return -1;
-    own->job.d_indices = d_indices;
     return draw(device, own, probe->n, probe->n_bytes / probe->row_bytes,
-                d_indices, err);
+                *d_indices, err);
 }
 
 static int prepare_sort(struct device *device, const struct probe *probe,
@@ -112,33 +122,28 @@ static int prepare_sort(struct device *device, const struct probe *probe,
     size_t n_values_bytes = probe->n * sizeof(uint32_t);
     struct probe_job *job = &own->job;
 
-    for (unsigned i = 0; i < 2; i++) {
-        void *d_values;
-
-        if (device_alloc(device, &job->d_keys[i], n_keys_bytes, err) ||
-            device_alloc(device, &d_values, n_values_bytes, err))
+    for (unsigned i = 0; i < 2; i++)
+        if (take(device, own, &job->d_keys[i], n_keys_bytes, err) ||
+            take(device, own, &job->d_values[i], n_values_bytes, err))
             return -1;
-        job->d_values[i] = d_values;
-    }
-    if (device_alloc(device, &own->d_first_keys, n_keys_bytes, err) ||
-        device_alloc(device, &own->d_first_values, n_values_bytes, err))
+    if (take(device, own, &own->d_first_keys, n_keys_bytes, err) ||
+        take(device, own, &own->d_first_values, n_values_bytes, err) ||
+        draw(device, own, n_keys_bytes / sizeof(uint32_t), UINT32_SPAN - 1,
+             own->d_first_keys, err))
         return -1;
-    return draw(device, own, n_keys_bytes / sizeof(uint32_t), UINT32_SPAN - 1,
-                own->d_first_keys, err) ||
-                   draw(device, own, probe->n, UINT32_SPAN - 1,
-                        own->d_first_values, err)
-               ? -1
-               : 0;
+    return draw(device, own, probe->n, UINT32_SPAN - 1, own->d_first_values,
+                err);
 }
 
 static int prepare(struct device *device, const struct probe *probe,
                    struct preparation *own, struct err *err)
 {
-    own->job.probe = probe;
-    if (device_alloc(device, &own->d_offsets, 2 * sizeof(uint64_t), err) ||
-        device->ops->probe_scratch(device, probe, &own->job.scratch_bytes,
-                                   err) ||
-        device_alloc(device, &own->job.d_scratch, own->job.scratch_bytes, err))
+    struct probe_job *job = &own->job;
+
+    job->probe = probe;
+    if (take(device, own, &own->d_offsets, 2 * sizeof(uint64_t), err) ||
+        device->ops->probe_scratch(device, probe, &job->scratch_bytes, err) ||
+        take(device, own, &job->d_scratch, job->scratch_bytes, err))
         return -1;
     switch (probe->kind) {
     case PROBE_READ:
@@ -152,21 +157,6 @@ static int prepare(struct device *device, const struct probe *probe,
         break;
     }
     return 0;
-}
-
-static void release(struct device *device, struct preparation *own)
-{
-    device_free(device, own->d_offsets);
-    device_free(device, own->job.d_scratch);
-    device_free(device, own->job.d_src);
-    device_free(device, own->job.d_dst);
-    device_free(device, own->job.d_indices);
-    for (unsigned i = 0; i < 2; i++) {
-        device_free(device, own->job.d_keys[i]);
-        device_free(device, own->job.d_values[i]);
-    }
-    device_free(device, own->d_first_keys);
-    device_free(device, own->d_first_values);
 }
 
 /* What only warms up is not held back: its kernels may have to be loaded. */
@@ -233,7 +223,8 @@ int probe_run(struct device *device, const struct probe *probe,
     *timing = timing_of(ms, n_iterations);
     rc = 0;
 out:
-    release(device, &own);
+    while (own.n_taken)
+        device_free(device, own.d_taken[--own.n_taken]);
     mem_free(ms);
     return rc;
 }

@@ -42,15 +42,16 @@ static void gather_piece(void *ctx, uint64_t begin, uint64_t end,
                          unsigned thread)
 {
     const struct probe_job *job = ctx;
+    const uint32_t *indices = job->d_indices;
     const char *rows = job->d_src;
     size_t row_bytes = job->probe->row_bytes;
     struct sums sums = {0};
 
     for (size_t i = begin; i < end; i++) {
-        const char *row = rows + job->d_indices[i] * row_bytes;
+        const char *row = rows + indices[i] * row_bytes;
 
         if (i + AHEAD < end) {
-            const char *later = rows + job->d_indices[i + AHEAD] * row_bytes;
+            const char *later = rows + indices[i + AHEAD] * row_bytes;
 
             for (size_t at = 0; at < row_bytes; at += CACHE_LINE)
                 __builtin_prefetch(later + at);
@@ -108,7 +109,8 @@ static void place_chunk(void *ctx, size_t chunk, unsigned thread)
     size_t end = chunk_begin(job, chunk + 1);
     unsigned from = job->from, to = from ^ 1;
     void *const *keys = job->probe->d_keys;
-    uint32_t *const *values = job->probe->d_values;
+    const uint32_t *values = job->probe->d_values[from];
+    uint32_t *placed = job->probe->d_values[to];
 
     (void)thread;
     for (size_t i = chunk_begin(job, chunk); i < end; i++) {
@@ -118,7 +120,7 @@ static void place_chunk(void *ctx, size_t chunk, unsigned thread)
             ((uint64_t *)keys[to])[at] = ((const uint64_t *)keys[from])[i];
         else
             ((uint32_t *)keys[to])[at] = ((const uint32_t *)keys[from])[i];
-        values[to][at] = values[from][i];
+        placed[at] = values[i];
     }
 }
 

@@ -147,11 +147,12 @@ static int gather(struct device_cuda *cuda, const struct probe_job *job,
 
     if (full_grid(cuda, gather_kernel<LANES>, probe->n, &grid, err))
         return -1;
-    return CUDA(
-        launch(gather_kernel<LANES>, grid, BLOCK_SIZE, 0, cuda->stream,
-               (const uint4 *)job->d_src, job->d_indices, (uint32_t)probe->n,
-               probe->row_bytes / (uint32_t)sizeof(uint4), cuda->d_sink),
-        err);
+    return CUDA(launch(gather_kernel<LANES>, grid, BLOCK_SIZE, 0, cuda->stream,
+                       (const uint4 *)job->d_src,
+                       (const uint32_t *)job->d_indices, (uint32_t)probe->n,
+                       probe->row_bytes / (uint32_t)sizeof(uint4),
+                       cuda->d_sink),
+                err);
 }
 
 static int run_gather(struct device_cuda *cuda, const struct probe_job *job,
@@ -204,7 +205,7 @@ static struct cuda_pairs pairs_of(const struct probe_job *job)
 
     for (unsigned i = 0; i < 2; i++) {
         pairs.d_keys[i] = job->d_keys[i];
-        pairs.d_values[i] = job->d_values[i];
+        pairs.d_values[i] = (uint32_t *)job->d_values[i];
     }
     pairs.key_bytes = job->probe->key_bits > 32 ? 8 : 4;
     return pairs;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/stream.h"
 
-#include "base/cpu.h"
 #include "base/mem.h"
+#include "device/cpu_kernels.h"
 #include "device/device_ops.h"
-#include "device/stream_kernels.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -175,19 +174,6 @@ void stream_batch_init(struct stream_batch *state, const struct stream *stream,
                      stream_random(seed, SALT_BAGS));
 }
 
-void stream_rows(const struct stream_batch *batch, uint32_t begin, uint32_t n,
-                 uint32_t *rows)
-{
-    static void (*const bodies[])(const struct stream_batch *, uint32_t,
-                                  uint32_t, uint32_t *) = {
-        [CPU_PORTABLE] = stream_rows_portable,
-        [CPU_AVX2] = stream_rows_avx2,
-        [CPU_AVX512] = stream_rows_avx512,
-    };
-
-    bodies[cpu_isa_best()](batch, begin, n, rows);
-}
-
 uint64_t stream_offsets(const struct stream_batch *state, uint32_t n_bags,
                         uint64_t offset_begin, uint64_t *offsets)
 {
@@ -208,7 +194,7 @@ void stream_fill(const struct stream *stream, uint64_t batch_seed,
     stream_batch_init(&state, stream, batch_seed);
     offsets[stream->batch] =
         stream_offsets(&state, stream->batch, offset_begin, offsets);
-    stream_rows(&state, 0, state.n_lookups, indices);
+    cpu_kernels_best()->stream_rows(&state, 0, state.n_lookups, indices);
 }
 
 int stream_draw(struct device *device, const struct stream *streams,

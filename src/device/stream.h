@@ -61,6 +61,9 @@ int stream_measure(struct device *device, const struct stream *streams,
 struct stream_batch;
 void stream_batch_init(struct stream_batch *state, const struct stream *stream,
                        uint64_t batch_seed);
+/* Where the bags begin; returns where the last one ends. */
+uint64_t stream_offsets(const struct stream_batch *state, uint32_t n_bags,
+                        uint64_t offset_begin, uint64_t *offsets);
 
 /*
  * How a histogram of shares becomes whole rows and look-ups: `unique[k]` rows

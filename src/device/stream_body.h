@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The body of stream_kernels.h, included once by each stream_ISA.c, which has
- * defined STREAM_ROWS, the function's name. Plain loops over blocks, which the
- * compiler turns into vectors: what makes stream_row slow is that each walk
- * and each draw takes a number of steps that no branch predictor knows. Here a
- * step is taken for the whole block, and what has not arrived goes on in a
- * list.
+ * stream_rows of cpu_kernels.h, a part of lookup_body.h. Plain loops over
+ * blocks, which the compiler turns into vectors: what makes stream_row slow is
+ * that each walk and each draw takes a number of steps that no branch predictor
+ * knows. Here a step is taken for the whole block, and what has not arrived
+ * goes on in a list.
  */
+
+#include "device/stream_math.h"
 
 #define BLOCK 512
 
@@ -84,8 +85,8 @@ static void zipf_block(const struct stream_batch *batch, uint32_t *ranks,
     }
 }
 
-void STREAM_ROWS(const struct stream_batch *batch, uint32_t begin, uint32_t n,
-                 uint32_t *rows)
+static void stream_rows(const struct stream_batch *batch, uint32_t begin,
+                        uint32_t n, uint32_t *rows)
 {
     for (uint32_t done = 0, n_block; done < n; done += n_block) {
         uint32_t *block = rows + done, first = begin + done;

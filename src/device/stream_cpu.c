@@ -2,7 +2,6 @@
 #include "device/device_cpu.h"
 
 #include "base/mem.h"
-#include "device/stream_kernels.h"
 
 /* Look-ups of one task. */
 #define PIECE_LOOKUPS ((uint32_t)1 << 16)
@@ -38,8 +37,8 @@ static void draw_piece(void *ctx, size_t task, unsigned thread)
     n = stream->batch.n_lookups - begin;
     if (n > PIECE_LOOKUPS)
         n = PIECE_LOOKUPS;
-    stream_rows(&stream->batch, (uint32_t)begin, (uint32_t)n,
-                stream->indices + begin);
+    cpu_kernels_best()->stream_rows(&stream->batch, (uint32_t)begin,
+                                    (uint32_t)n, stream->indices + begin);
 }
 
 int stream_cpu_draw(struct device *device, const struct stream *streams,

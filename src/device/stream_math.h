@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_DEVICE_STREAM_MATH_H
 #define NEUROSHARD_DEVICE_STREAM_MATH_H
 
-#include "core/table.h"
+#include "device/device.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -15,14 +15,8 @@
  * -ffp-contract=off; nvcc: -fmad=false).
  */
 
-#ifdef __CUDACC__
-#    define STREAM_FN static inline __host__ __device__
-#else
-#    define STREAM_FN static inline
-#endif
-
 /* The finaliser of splitmix64: a bijection of 64 bits. */
-STREAM_FN uint64_t stream_mix64(uint64_t x)
+HOST_DEVICE uint64_t stream_mix64(uint64_t x)
 {
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
@@ -30,14 +24,14 @@ STREAM_FN uint64_t stream_mix64(uint64_t x)
 }
 
 /* 64 random bits for (seed, counter). */
-STREAM_FN uint64_t stream_random(uint64_t seed, uint64_t counter)
+HOST_DEVICE uint64_t stream_random(uint64_t seed, uint64_t counter)
 {
     return stream_mix64(seed + (counter + 1) * 0x9e3779b97f4a7c15u);
 }
 
 /* What device_fill stores: an odd multiple of 0.05 * 2^-23. Two neighbours
  * share one hash. */
-STREAM_FN float stream_fill_value(uint64_t seed, uint64_t idx)
+HOST_DEVICE float stream_fill_value(uint64_t seed, uint64_t idx)
 {
     uint64_t bits = stream_random(seed, idx >> 1);
     uint32_t half = (uint32_t)(idx & 1 ? bits >> 32 : bits);
@@ -58,8 +52,8 @@ struct stream_perm {
     uint32_t keys[4];
 };
 
-STREAM_FN void stream_perm_init(struct stream_perm *perm, uint32_t n,
-                                uint64_t seed)
+HOST_DEVICE void stream_perm_init(struct stream_perm *perm, uint32_t n,
+                                  uint64_t seed)
 {
     uint32_t bits = 0;
 
@@ -73,7 +67,7 @@ STREAM_FN void stream_perm_init(struct stream_perm *perm, uint32_t n,
         perm->keys[round] = (uint32_t)stream_random(seed, round);
 }
 
-STREAM_FN uint32_t stream_perm_round(uint32_t half, uint32_t key)
+HOST_DEVICE uint32_t stream_perm_round(uint32_t half, uint32_t key)
 {
     half = (half + key) * 0x85ebca6bu;
     half = (half ^ (half >> 15)) * 0xc2b2ae35u;
@@ -81,7 +75,8 @@ STREAM_FN uint32_t stream_perm_round(uint32_t half, uint32_t key)
 }
 
 /* One step of the walk. */
-STREAM_FN uint32_t stream_perm_step(const struct stream_perm *perm, uint32_t i)
+HOST_DEVICE uint32_t stream_perm_step(const struct stream_perm *perm,
+                                      uint32_t i)
 {
     uint32_t left = i >> perm->right_bits;
     uint32_t right = i & perm->right_mask;
@@ -93,7 +88,7 @@ STREAM_FN uint32_t stream_perm_step(const struct stream_perm *perm, uint32_t i)
     return left << perm->right_bits | right;
 }
 
-STREAM_FN uint32_t stream_permute(const struct stream_perm *perm, uint32_t i)
+HOST_DEVICE uint32_t stream_permute(const struct stream_perm *perm, uint32_t i)
 {
     do
         i = stream_perm_step(perm, i);
@@ -102,7 +97,7 @@ STREAM_FN uint32_t stream_permute(const struct stream_perm *perm, uint32_t i)
 }
 
 /* Natural logarithm of a normal x > 0, to a few units in the last place. */
-STREAM_FN double stream_log(double x)
+HOST_DEVICE double stream_log(double x)
 {
     uint64_t bits;
     int exponent;
@@ -128,7 +123,7 @@ STREAM_FN double stream_log(double x)
 }
 
 /* e^x to a few units in the last place; 0 below -700, e^700 above 700. */
-STREAM_FN double stream_exp(double x)
+HOST_DEVICE double stream_exp(double x)
 {
     double clamped = x < -700 ? -700 : x > 700 ? 700 : x, scale, r, sum;
     uint64_t bits;
@@ -158,7 +153,7 @@ STREAM_FN double stream_exp(double x)
 }
 
 /* (e^x - 1) / x, also at 0. */
-STREAM_FN double stream_expm1_ratio(double x)
+HOST_DEVICE double stream_expm1_ratio(double x)
 {
     if (x > -0.01 && x < 0.01)
         return 1 + x * (0.5 + x * (1.0 / 6 + x * (1.0 / 24 + x / 120)));
@@ -166,7 +161,7 @@ STREAM_FN double stream_expm1_ratio(double x)
 }
 
 /* log(1 + x) / x, also at 0; x >= -1. */
-STREAM_FN double stream_log1p_ratio(double x)
+HOST_DEVICE double stream_log1p_ratio(double x)
 {
     if (x > -0.01 && x < 0.01)
         return 1 - x * (0.5 - x * (1.0 / 3 - x * (0.25 - x * (0.2 - x / 6))));
@@ -185,14 +180,15 @@ struct stream_zipf {
     double sure;      /* so close above the rank, a draw is always accepted */
 };
 
-STREAM_FN double stream_zipf_integral(const struct stream_zipf *zipf, double x)
+HOST_DEVICE double stream_zipf_integral(const struct stream_zipf *zipf,
+                                        double x)
 {
     double log_x = stream_log(x);
 
     return log_x * stream_expm1_ratio((1 - zipf->alpha) * log_x);
 }
 
-STREAM_FN double stream_zipf_inverse(const struct stream_zipf *zipf, double u)
+HOST_DEVICE double stream_zipf_inverse(const struct stream_zipf *zipf, double u)
 {
     double x = u * (1 - zipf->alpha);
 
@@ -201,13 +197,13 @@ STREAM_FN double stream_zipf_inverse(const struct stream_zipf *zipf, double u)
     return stream_exp(stream_log1p_ratio(x) * u);
 }
 
-STREAM_FN double stream_zipf_mass(const struct stream_zipf *zipf, double x)
+HOST_DEVICE double stream_zipf_mass(const struct stream_zipf *zipf, double x)
 {
     return stream_exp(-zipf->alpha * stream_log(x));
 }
 
-STREAM_FN void stream_zipf_init(struct stream_zipf *zipf, double alpha,
-                                uint32_t n)
+HOST_DEVICE void stream_zipf_init(struct stream_zipf *zipf, double alpha,
+                                  uint32_t n)
 {
     zipf->alpha = alpha;
     zipf->n = n;
@@ -219,8 +215,8 @@ STREAM_FN void stream_zipf_init(struct stream_zipf *zipf, double alpha,
 
 /* One attempt at draw i, whose own seed is stream_random(seed, i): the rank,
  * or 0 where it is rejected. */
-STREAM_FN uint32_t stream_zipf_attempt(const struct stream_zipf *zipf,
-                                       uint64_t own_seed, uint64_t attempt)
+HOST_DEVICE uint32_t stream_zipf_attempt(const struct stream_zipf *zipf,
+                                         uint64_t own_seed, uint64_t attempt)
 {
     int64_t bits = (int64_t)(stream_random(own_seed, attempt) >> 12);
     double uniform = ((double)bits + 0.5) * 0x1p-52;
@@ -236,8 +232,8 @@ STREAM_FN uint32_t stream_zipf_attempt(const struct stream_zipf *zipf,
 }
 
 /* Rank - 1 of draw i. */
-STREAM_FN uint32_t stream_zipf_draw(const struct stream_zipf *zipf,
-                                    uint64_t seed, uint32_t i)
+HOST_DEVICE uint32_t stream_zipf_draw(const struct stream_zipf *zipf,
+                                      uint64_t seed, uint32_t i)
 {
     uint64_t own_seed = stream_random(seed, i), attempt = 0;
     uint32_t rank;
@@ -273,8 +269,8 @@ struct stream_batch {
 };
 
 /* Look-ups of bag b < batch. */
-STREAM_FN uint32_t stream_bag_size(const struct stream_batch *batch,
-                                   uint32_t bag)
+HOST_DEVICE uint32_t stream_bag_size(const struct stream_batch *batch,
+                                     uint32_t bag)
 {
     if (!batch->longer_bags)
         return batch->bag_lookups;
@@ -284,8 +280,8 @@ STREAM_FN uint32_t stream_bag_size(const struct stream_batch *batch,
 
 /* The rank that a place in the histogram belongs to, before cold rows are
  * drawn anew. */
-STREAM_FN uint32_t stream_rank_of_place(const struct stream_batch *batch,
-                                        uint32_t place)
+HOST_DEVICE uint32_t stream_rank_of_place(const struct stream_batch *batch,
+                                          uint32_t place)
 {
     const struct stream_bin *bin;
     uint32_t k = 0, split, is_more;
@@ -300,8 +296,8 @@ STREAM_FN uint32_t stream_rank_of_place(const struct stream_batch *batch,
            (is_more ? place : place - split) / (bin->count + is_more);
 }
 
-STREAM_FN uint32_t stream_binned_rank(const struct stream_batch *batch,
-                                      uint32_t i)
+HOST_DEVICE uint32_t stream_binned_rank(const struct stream_batch *batch,
+                                        uint32_t i)
 {
     uint32_t rank =
         stream_rank_of_place(batch, stream_permute(&batch->positions, i));
@@ -312,15 +308,15 @@ STREAM_FN uint32_t stream_binned_rank(const struct stream_batch *batch,
 }
 
 /* Rank of look-up i where all rows are equally likely. */
-STREAM_FN uint32_t stream_uniform_rank(const struct stream_batch *batch,
-                                       uint32_t i)
+HOST_DEVICE uint32_t stream_uniform_rank(const struct stream_batch *batch,
+                                         uint32_t i)
 {
     return (uint32_t)((stream_random(batch->seed, i) >> 32) * batch->n_rows >>
                       32);
 }
 
 /* Row of look-up i < n_lookups. */
-STREAM_FN uint32_t stream_row(const struct stream_batch *batch, uint32_t i)
+HOST_DEVICE uint32_t stream_row(const struct stream_batch *batch, uint32_t i)
 {
     uint32_t rank;
 
@@ -335,7 +331,7 @@ STREAM_FN uint32_t stream_row(const struct stream_batch *batch, uint32_t i)
 
 /* The bin of the reuse histogram for rows that are looked up count >= 1
  * times. */
-STREAM_FN int stream_reuse_bin(uint64_t count)
+HOST_DEVICE int stream_reuse_bin(uint64_t count)
 {
     int bin = 0;
 

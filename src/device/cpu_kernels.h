@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NEUROSHARD_DEVICE_LOOKUP_KERNELS_H
-#define NEUROSHARD_DEVICE_LOOKUP_KERNELS_H
+#ifndef NEUROSHARD_DEVICE_CPU_KERNELS_H
+#define NEUROSHARD_DEVICE_CPU_KERNELS_H
 
 #include "device/lookup.h"
+#include "device/stream_math.h"
 
 /*
  * The inner loops of the CPU body, once for each instruction set. All give
@@ -44,7 +45,7 @@ struct update_job {
     float *partials;    /* [n_pairs / LOOKUP_RUN_PART + 1][dim] */
 };
 
-struct lookup_kernels {
+struct cpu_kernels {
     void (*pool)(const struct pool_job *job);
     /*
      * Sums the later parts of long runs (see LOOKUP_RUN_PART) that start in
@@ -61,8 +62,14 @@ struct lookup_kernels {
      * does. */
     void (*apply)(const struct row_step *step, float *dense, uint32_t begin,
                   uint32_t end);
+    /* rows[0 .. n) = stream_row(batch, begin ...), many at a time. */
+    void (*stream_rows)(const struct stream_batch *batch, uint32_t begin,
+                        uint32_t n, uint32_t *rows);
 };
 
-extern const struct lookup_kernels LOOKUP_PORTABLE, LOOKUP_AVX2, LOOKUP_AVX512;
+extern const struct cpu_kernels CPU_KERNELS_PORTABLE, CPU_KERNELS_AVX2,
+    CPU_KERNELS_AVX512;
+/* Those of cpu_isa_best. */
+const struct cpu_kernels *cpu_kernels_best(void);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "device/lookup_kernels.h"
+#include "device/cpu_kernels.h"
 
 #include <immintrin.h>
 
-#define KERNELS LOOKUP_AVX512
+#define KERNELS CPU_KERNELS_AVX512
 #define LANES 16
 #define MAX_VECS 16
 

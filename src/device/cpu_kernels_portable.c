@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "device/lookup_kernels.h"
+#include "device/cpu_kernels.h"
 
 #include "device/fp16.h"
 
 #include <string.h>
 
-#define KERNELS LOOKUP_PORTABLE
+#define KERNELS CPU_KERNELS_PORTABLE
 #define LANES 4
 #define MAX_VECS 8
 
