@@ -73,10 +73,19 @@ static inline size_t cuda_padded(size_t n_bytes)
     return (n_bytes + 511) / 512 * 512;
 }
 
-/* So many blocks of block_size threads as all multiprocessors hold at once,
- * but no more than n_threads need; at least 1. */
-unsigned cuda_n_blocks(const struct device_cuda *cuda, unsigned block_size,
-                       uint64_t n_threads);
+/* So many blocks of CUDA_BLOCK threads as all multiprocessors hold at once, but
+ * no more than n_threads need; at least 1. */
+#define CUDA_BLOCK 256u
+unsigned cuda_n_blocks(const struct device_cuda *cuda, uint64_t n_threads);
+/* Launches these blocks, whose threads share n items in strides. */
+template <typename... Parameters, typename... Arguments>
+static inline cudaError_t launch_over(const struct device_cuda *cuda,
+                                      uint64_t n, void (*kernel)(Parameters...),
+                                      Arguments &&...arguments)
+{
+    return launch(kernel, cuda_n_blocks(cuda, n), CUDA_BLOCK, 0, cuda->stream,
+                  static_cast<Arguments &&>(arguments)...);
+}
 
 /*
  * CUB's algorithms, which take long to compile, are in cub_cuda.cu. As there,

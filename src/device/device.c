@@ -140,13 +140,13 @@ void device_free(struct device *device, void *d_ptr)
 int device_upload(struct device *device, void *d_dst, const void *src,
                   size_t n_bytes, struct err *err)
 {
-    return device->ops->upload(device, d_dst, src, n_bytes, err);
+    return device->ops->transfer(device, d_dst, src, n_bytes, err);
 }
 
 int device_download(struct device *device, void *dst, const void *d_src,
                     size_t n_bytes, struct err *err)
 {
-    return device->ops->download(device, dst, d_src, n_bytes, err);
+    return device->ops->transfer(device, dst, d_src, n_bytes, err);
 }
 
 int device_fill(struct device *device, void *d_dst, uint64_t n,

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK_SIZE 256u
 #define HOLD_NS 10000000000ull
 /* A flush reads so many times the last-level cache: some of it is hit while
  * the rest is still being replaced. */
@@ -25,11 +24,10 @@ int cuda_check(cudaError_t status, const char *call, struct err *err)
                    cudaGetErrorString(status));
 }
 
-unsigned cuda_n_blocks(const struct device_cuda *cuda, unsigned block_size,
-                       uint64_t n_threads)
+unsigned cuda_n_blocks(const struct device_cuda *cuda, uint64_t n_threads)
 {
-    uint64_t most = cuda->n_sms * (2048ull / block_size);
-    uint64_t needed = (n_threads + block_size - 1) / block_size;
+    uint64_t most = cuda->n_sms * (2048ull / CUDA_BLOCK);
+    uint64_t needed = (n_threads + CUDA_BLOCK - 1) / CUDA_BLOCK;
 
     if (needed > most)
         needed = most;
@@ -144,9 +142,8 @@ static int cuda_flush(struct device *device, struct err *err)
     struct device_cuda *cuda = device_cuda_of(device);
     uint64_t n = cuda->flush_bytes / sizeof(uint4);
 
-    return CUDA(launch(flush_kernel, cuda_n_blocks(cuda, BLOCK_SIZE, n),
-                       BLOCK_SIZE, 0, cuda->stream,
-                       (const uint4 *)cuda->d_flush, n, cuda->d_sink),
+    return CUDA(launch_over(cuda, n, flush_kernel, (const uint4 *)cuda->d_flush,
+                            n, cuda->d_sink),
                 err);
 }
 
@@ -196,27 +193,17 @@ int cuda_workspace(struct device_cuda *cuda, void **d_ptr, size_t n_bytes,
     return 0;
 }
 
-static int transfer(struct device *device, void *dst, const void *src,
-                    size_t n_bytes, cudaMemcpyKind kind, struct err *err)
+static int cuda_transfer(struct device *device, void *dst, const void *src,
+                         size_t n_bytes, struct err *err)
 {
     struct device_cuda *cuda = device_cuda_of(device);
 
     let_go(cuda);
-    if (CUDA(cudaMemcpyAsync(dst, src, n_bytes, kind, cuda->stream), err))
+    if (CUDA(
+            cudaMemcpyAsync(dst, src, n_bytes, cudaMemcpyDefault, cuda->stream),
+            err))
         return -1;
     return cuda_wait(device, err);
-}
-
-static int cuda_upload(struct device *device, void *d_dst, const void *src,
-                       size_t n_bytes, struct err *err)
-{
-    return transfer(device, d_dst, src, n_bytes, cudaMemcpyHostToDevice, err);
-}
-
-static int cuda_download(struct device *device, void *dst, const void *d_src,
-                         size_t n_bytes, struct err *err)
-{
-    return transfer(device, dst, d_src, n_bytes, cudaMemcpyDeviceToHost, err);
 }
 
 /* So many copies go with one launch: a kernel's arguments hold 4 KiB. */
@@ -239,7 +226,7 @@ static __device__ void copy_words(const struct device_copy *copy)
 }
 
 /* Row y of the grid makes copy y, in the longest words that fit it. */
-static __global__ void __launch_bounds__(BLOCK_SIZE)
+static __global__ void __launch_bounds__(CUDA_BLOCK)
     copy_kernel(const struct copy_list list)
 {
     const struct device_copy *copy = &list.copies[blockIdx.y];
@@ -273,9 +260,8 @@ static int cuda_copy(struct device *device, const struct device_copy *copies,
         }
         if (!longest)
             continue;
-        grid = dim3(cuda_n_blocks(cuda, BLOCK_SIZE, longest / sizeof(uint4)),
-                    (unsigned)n);
-        if (CUDA(launch(copy_kernel, grid, BLOCK_SIZE, 0, cuda->stream, list),
+        grid = dim3(cuda_n_blocks(cuda, longest / sizeof(uint4)), (unsigned)n);
+        if (CUDA(launch(copy_kernel, grid, CUDA_BLOCK, 0, cuda->stream, list),
                  err))
             return -1;
     }
@@ -316,16 +302,14 @@ static int cuda_fill(struct device *device, void *d_dst,
                      const struct fill_window *window, struct err *err)
 {
     struct device_cuda *cuda = device_cuda_of(device);
-    unsigned n_blocks =
-        cuda_n_blocks(cuda, BLOCK_SIZE, window->n_rows * window->width);
+    uint64_t n = window->n_rows * window->width;
 
-    if (window->precision == PRECISION_FP32)
-        return CUDA(launch(fill_kernel<float>, n_blocks, BLOCK_SIZE, 0,
-                           cuda->stream, (float *)d_dst, *window),
-                    err);
-    return CUDA(launch(fill_kernel<__half>, n_blocks, BLOCK_SIZE, 0,
-                       cuda->stream, (__half *)d_dst, *window),
-                err);
+    return CUDA(
+        window->precision == PRECISION_FP32
+            ? launch_over(cuda, n, fill_kernel<float>, (float *)d_dst, *window)
+            : launch_over(cuda, n, fill_kernel<__half>, (__half *)d_dst,
+                          *window),
+        err);
 }
 
 static __global__ void set_kernel(float *dst, uint64_t n, float value)
@@ -340,11 +324,9 @@ static __global__ void set_kernel(float *dst, uint64_t n, float value)
 static int cuda_set(struct device *device, float *d_dst, uint64_t n,
                     float value, struct err *err)
 {
-    struct device_cuda *cuda = device_cuda_of(device);
-
-    return CUDA(launch(set_kernel, cuda_n_blocks(cuda, BLOCK_SIZE, n),
-                       BLOCK_SIZE, 0, cuda->stream, d_dst, n, value),
-                err);
+    return CUDA(
+        launch_over(device_cuda_of(device), n, set_kernel, d_dst, n, value),
+        err);
 }
 
 static __global__ void add_kernel(float *sum, const float *part, uint64_t n)
@@ -359,11 +341,9 @@ static __global__ void add_kernel(float *sum, const float *part, uint64_t n)
 static int cuda_add(struct device *device, float *d_sum, const float *d_part,
                     uint64_t n, struct err *err)
 {
-    struct device_cuda *cuda = device_cuda_of(device);
-
-    return CUDA(launch(add_kernel, cuda_n_blocks(cuda, BLOCK_SIZE, n),
-                       BLOCK_SIZE, 0, cuda->stream, d_sum, d_part, n),
-                err);
+    return CUDA(
+        launch_over(device_cuda_of(device), n, add_kernel, d_sum, d_part, n),
+        err);
 }
 
 static void cuda_health(const struct device *device,
@@ -402,8 +382,7 @@ static const struct device_ops CUDA_OPS = {
     cuda_free_bytes,
     cuda_alloc,
     cuda_free,
-    cuda_upload,
-    cuda_download,
+    cuda_transfer,
     cuda_copy,
     cuda_fill,
     cuda_set,

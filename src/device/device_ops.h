@@ -73,9 +73,8 @@ struct device_ops {
                  struct err *err);
     /* n_bytes: as it was allocated */
     void (*free)(struct device *device, void *d_ptr, size_t n_bytes);
-    int (*upload)(struct device *device, void *d_dst, const void *src,
-                  size_t n_bytes, struct err *err);
-    int (*download)(struct device *device, void *dst, const void *d_src,
+    /* between host and device, either way */
+    int (*transfer)(struct device *device, void *dst, const void *src,
                     size_t n_bytes, struct err *err);
     int (*copy)(struct device *device, const struct device_copy *copies,
                 size_t n_copies, struct err *err);

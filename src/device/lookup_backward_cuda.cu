@@ -1,6 +1,105 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/lookup_runs.cuh"
 
+/* Indices of a lane that are on their way at once. */
+#define N_IN_FLIGHT 4
+
+struct linearise_job {
+    const struct cuda_table *tables;
+    const uint32_t *indices;
+    const uint64_t *offsets;
+    uint32_t *keys, *bags;
+    uint32_t n_tables, batch, index_step, key_step;
+};
+
+/* Of 32 neighbouring lanes' bag ends, how many lie at or before look-up i. */
+static __device__ uint32_t count_ended(uint64_t end, uint64_t i)
+{
+    uint32_t n = 0;
+
+    for (uint32_t step = 16; step; step /= 2) {
+        uint64_t other = __shfl_sync(ALL_LANES, end, (int)(n + step - 1));
+
+        if (other <= i)
+            n += step;
+    }
+    return n;
+}
+
+static __device__ inline void put_pair(const struct linearise_job &job,
+                                       uint64_t at, uint64_t key, uint32_t bag)
+{
+    if (job.key_step == 2)
+        ((uint64_t *)job.keys)[at] = key;
+    else
+        job.keys[at] = (uint32_t)key;
+    job.bags[at] = bag;
+}
+
+/* A warp lists the look-ups of 32 bags of one table, whatever the sizes of the
+ * bags: each lane finds its bag among their ends. */
+static __global__ void __launch_bounds__(BLOCK_THREADS)
+    lookup_linearise_kernel(struct linearise_job job)
+{
+    const uint32_t lane = threadIdx.x & 31, warps = (job.batch + 31) / 32;
+    const uint64_t warp = (uint64_t)blockIdx.x * BLOCK_WARPS + threadIdx.x / 32;
+    const uint32_t table = (uint32_t)(warp / warps);
+    const uint32_t first = (uint32_t)(warp % warps) * 32;
+    const uint64_t base = __ldg(job.offsets);
+    const uint64_t *ends =
+        job.offsets + (uint64_t)table * job.batch + first + 1;
+    uint32_t n_bags = job.batch - first;
+    uint64_t begin, end, own_end, first_row;
+
+    if (table >= job.n_tables)
+        return;
+    if (n_bags > 32)
+        n_bags = 32;
+    begin = __ldg(ends - 1);
+    end = __ldg(ends + n_bags - 1);
+    own_end = lane < n_bags ? __ldg(ends + lane) : end;
+    first_row = job.tables[table].first_row;
+    for (uint64_t i = begin + lane; i - lane < end; i += 32 * N_IN_FLIGHT) {
+        uint32_t rows[N_IN_FLIGHT];
+
+        for (uint32_t u = 0; u < N_IN_FLIGHT; u++)
+            rows[u] = i + u * 32 < end
+                          ? __ldg(job.indices + (i + u * 32) * job.index_step)
+                          : 0;
+        for (uint32_t u = 0; u < N_IN_FLIGHT; u++) {
+            uint64_t at = i + u * 32;
+            uint32_t bag = count_ended(own_end, at);
+
+            if (at < end)
+                put_pair(job, at - base, first_row + rows[u],
+                         table * job.batch + first + bag);
+        }
+    }
+}
+
+static int linearise(struct lookup_cuda *self, const struct lookup_batch *batch,
+                     struct err *err)
+{
+    const struct lookup *base = &self->base;
+    struct linearise_job job;
+
+    job.tables = self->d_tables;
+    job.indices = (const uint32_t *)batch->d_indices;
+    job.offsets = batch->d_offsets;
+    self->pairs.current = 0;
+    job.keys = (uint32_t *)self->pairs.d_keys[0];
+    job.bags = self->pairs.d_values[0];
+    job.n_tables = base->n_tables;
+    job.batch = base->batch;
+    job.index_step = batch->wide ? 2 : 1;
+    job.key_step = self->pairs.key_bytes / 4;
+    return CUDA(launch(lookup_linearise_kernel,
+                       blocks_for_warps((uint64_t)base->n_tables *
+                                        ((base->batch + 31) / 32)),
+                       dim3(BLOCK_THREADS), 0, self->cuda->stream, job),
+                err);
+}
+
 static struct backward_job job_of(const struct lookup_cuda *self,
                                   const struct lookup_batch *batch,
                                   const void *d_grad, float learning_rate)
@@ -25,36 +124,30 @@ static struct backward_job job_of(const struct lookup_cuda *self,
     return job;
 }
 
-static int sum_and_update(struct lookup_cuda *self,
-                          const struct lookup_batch *batch, const void *d_grad,
-                          float learning_rate, struct err *err)
-{
-    const struct backward_job job = job_of(self, batch, d_grad, learning_rate);
-    const uint32_t n = (uint32_t)batch->n_lookups;
-
-    if (lookup_cuda_pieces(self, &job, n, err) ||
-        lookup_cuda_parts(self, &job, n, err))
-        return -1;
-    return lookup_cuda_update(self, &job, n, err);
-}
-
+/* The phases of a backward; of the third, pieces and runs have files of their
+ * own. */
 int lookup_cuda_backward(struct lookup *lookup, unsigned phases,
                          const struct lookup_batch *batch, const void *d_grad,
                          float learning_rate, struct err *err)
 {
     struct lookup_cuda *self = lookup_cuda_of(lookup);
+    const uint32_t n = (uint32_t)batch->n_lookups;
     size_t temp_bytes = self->temp_bytes;
+    struct backward_job job;
 
-    if (!batch->n_lookups || !lookup->n_tables || !lookup->batch)
+    if (!n || !lookup->n_tables || !lookup->batch)
         return 0;
-    if (phases & LOOKUP_LINEARISE && lookup_cuda_linearise(self, batch, err))
+    if (phases & LOOKUP_LINEARISE && linearise(self, batch, err))
         return -1;
     if (phases & LOOKUP_SORT &&
-        cuda_sort_pairs(self->cuda, &self->pairs, batch->n_lookups,
-                        self->key_bits, self->d_temp, &temp_bytes, err))
+        cuda_sort_pairs(self->cuda, &self->pairs, n, self->key_bits,
+                        self->d_temp, &temp_bytes, err))
         return -1;
-    if (phases & LOOKUP_UPDATE &&
-        sum_and_update(self, batch, d_grad, learning_rate, err))
-        return -1;
-    return 0;
+    if (!(phases & LOOKUP_UPDATE))
+        return 0;
+    job = job_of(self, batch, d_grad, learning_rate);
+    return lookup_cuda_pieces(self, &job, n, err) ||
+                   lookup_cuda_update(self, &job, n, err)
+               ? -1
+               : 0;
 }

@@ -155,17 +155,13 @@ static int launch_cuts(struct lookup_cuda *self, const struct backward_job *job,
 int lookup_cuda_pieces(struct lookup_cuda *self, const struct backward_job *job,
                        uint32_t n_lookups, struct err *err)
 {
-    return launch_cuts(self, job,
-                       self->base.output == PRECISION_FP16
-                           ? lookup_pieces_kernel<true>
-                           : lookup_pieces_kernel<false>,
-                       n_lookups, LOOKUP_RUN_PIECE, err);
-}
-
-int lookup_cuda_parts(struct lookup_cuda *self, const struct backward_job *job,
-                      uint32_t n_lookups, struct err *err)
-{
-    if (n_lookups <= LOOKUP_RUN_PART) /* no run has two */
+    if (launch_cuts(self, job,
+                    self->base.output == PRECISION_FP16
+                        ? lookup_pieces_kernel<true>
+                        : lookup_pieces_kernel<false>,
+                    n_lookups, LOOKUP_RUN_PIECE, err))
+        return -1;
+    if (n_lookups <= LOOKUP_RUN_PART) /* no run has two parts */
         return 0;
     return launch_cuts(self, job, lookup_parts_kernel, n_lookups,
                        LOOKUP_RUN_PART, err);

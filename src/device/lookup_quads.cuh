@@ -103,34 +103,26 @@ static __device__ inline void squares_add(float4 &sums, float4 quad,
 {
     uint32_t from =
         group_lanes < 4 ? threadIdx.x & (group_lanes - 1) : threadIdx.x & 3;
+    int width = (int)group_lanes;
     float4 squares =
         make_float4(__fmul_rn(quad.x, quad.x), __fmul_rn(quad.y, quad.y),
                     __fmul_rn(quad.z, quad.z), __fmul_rn(quad.w, quad.w));
 
-    for (; from < group_lanes; from += 4) {
-        float4 other;
-
-        other.x =
-            __shfl_sync(ALL_LANES, squares.x, (int)from, (int)group_lanes);
-        other.y =
-            __shfl_sync(ALL_LANES, squares.y, (int)from, (int)group_lanes);
-        other.z =
-            __shfl_sync(ALL_LANES, squares.z, (int)from, (int)group_lanes);
-        other.w =
-            __shfl_sync(ALL_LANES, squares.w, (int)from, (int)group_lanes);
-        quad_add(sums, other);
-    }
+    for (; from < group_lanes; from += 4)
+        quad_add(
+            sums,
+            make_float4(__shfl_sync(ALL_LANES, squares.x, (int)from, width),
+                        __shfl_sync(ALL_LANES, squares.y, (int)from, width),
+                        __shfl_sync(ALL_LANES, squares.z, (int)from, width),
+                        __shfl_sync(ALL_LANES, squares.w, (int)from, width)));
 }
 
 static __device__ inline void squares_fold(float4 &sums, int with)
 {
-    float4 other;
-
-    other.x = __shfl_xor_sync(ALL_LANES, sums.x, with);
-    other.y = __shfl_xor_sync(ALL_LANES, sums.y, with);
-    other.z = __shfl_xor_sync(ALL_LANES, sums.z, with);
-    other.w = __shfl_xor_sync(ALL_LANES, sums.w, with);
-    quad_add(sums, other);
+    quad_add(sums, make_float4(__shfl_xor_sync(ALL_LANES, sums.x, with),
+                               __shfl_xor_sync(ALL_LANES, sums.y, with),
+                               __shfl_xor_sync(ALL_LANES, sums.z, with),
+                               __shfl_xor_sync(ALL_LANES, sums.w, with)));
 }
 
 /* Groups of fewer than four lanes lack sums that would be zero. */

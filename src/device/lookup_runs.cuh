@@ -156,14 +156,9 @@ static inline dim3 blocks_for_warps(uint64_t n_warps)
     return dim3((unsigned)((n_warps + BLOCK_WARPS - 1) / BLOCK_WARPS));
 }
 
-/* Hand the kernels to the device's stream. */
-int lookup_cuda_linearise(struct lookup_cuda *self,
-                          const struct lookup_batch *batch,
-                          struct err *err) MUST_CHECK;
+/* Hand the kernels to the device's stream; pieces with the parts of them. */
 int lookup_cuda_pieces(struct lookup_cuda *self, const struct backward_job *job,
                        uint32_t n_lookups, struct err *err) MUST_CHECK;
-int lookup_cuda_parts(struct lookup_cuda *self, const struct backward_job *job,
-                      uint32_t n_lookups, struct err *err) MUST_CHECK;
 int lookup_cuda_update(struct lookup_cuda *self, const struct backward_job *job,
                        uint32_t n_lookups, struct err *err) MUST_CHECK;
 

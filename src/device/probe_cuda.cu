@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/cuda_private.cuh"
 
-#define BLOCK_SIZE 256u
 #define WARP 32u
 /* Loads of 16 bytes that each thread has in flight. */
 #define IN_FLIGHT 8u
@@ -24,11 +23,11 @@ static __device__ uint4 word_at(const uint4 *data, uint64_t i, uint64_t n)
     return i < n ? __ldcs(&data[i]) : make_uint4(0, 0, 0, 0);
 }
 
-static __global__ void __launch_bounds__(BLOCK_SIZE)
+static __global__ void __launch_bounds__(CUDA_BLOCK)
     read_kernel(const uint4 *data, uint64_t n, unsigned *sink)
 {
-    uint64_t step = (uint64_t)gridDim.x * BLOCK_SIZE * IN_FLIGHT;
-    uint64_t first = (uint64_t)blockIdx.x * BLOCK_SIZE * IN_FLIGHT;
+    uint64_t step = (uint64_t)gridDim.x * CUDA_BLOCK * IN_FLIGHT;
+    uint64_t first = (uint64_t)blockIdx.x * CUDA_BLOCK * IN_FLIGHT;
     unsigned sum = 0;
 
     for (uint64_t at = first + threadIdx.x; at < n; at += step) {
@@ -36,7 +35,7 @@ static __global__ void __launch_bounds__(BLOCK_SIZE)
 
 #pragma unroll
         for (unsigned i = 0; i < IN_FLIGHT; i++)
-            words[i] = word_at(data, at + i * BLOCK_SIZE, n);
+            words[i] = word_at(data, at + i * CUDA_BLOCK, n);
 #pragma unroll
         for (unsigned i = 0; i < IN_FLIGHT; i++)
             sum += mixed(words[i]);
@@ -44,22 +43,22 @@ static __global__ void __launch_bounds__(BLOCK_SIZE)
     keep(sum, sink);
 }
 
-static __global__ void __launch_bounds__(BLOCK_SIZE)
+static __global__ void __launch_bounds__(CUDA_BLOCK)
     stream_copy_kernel(uint4 *dst, const uint4 *src, uint64_t n)
 {
-    uint64_t step = (uint64_t)gridDim.x * BLOCK_SIZE * IN_FLIGHT;
-    uint64_t first = (uint64_t)blockIdx.x * BLOCK_SIZE * IN_FLIGHT;
+    uint64_t step = (uint64_t)gridDim.x * CUDA_BLOCK * IN_FLIGHT;
+    uint64_t first = (uint64_t)blockIdx.x * CUDA_BLOCK * IN_FLIGHT;
 
     for (uint64_t at = first + threadIdx.x; at < n; at += step) {
         uint4 words[IN_FLIGHT];
 
 #pragma unroll
         for (unsigned i = 0; i < IN_FLIGHT; i++)
-            words[i] = word_at(src, at + i * BLOCK_SIZE, n);
+            words[i] = word_at(src, at + i * CUDA_BLOCK, n);
 #pragma unroll
         for (unsigned i = 0; i < IN_FLIGHT; i++)
-            if (at + i * BLOCK_SIZE < n)
-                __stcs(&dst[at + i * BLOCK_SIZE], words[i]);
+            if (at + i * CUDA_BLOCK < n)
+                __stcs(&dst[at + i * CUDA_BLOCK], words[i]);
     }
 }
 
@@ -77,16 +76,16 @@ static __device__ uint32_t index_at(const uint32_t *indices, uint64_t i,
  * the end it reads the last row again.
  */
 template <unsigned LANES>
-static __global__ void __launch_bounds__(BLOCK_SIZE, 4)
+static __global__ void __launch_bounds__(CUDA_BLOCK, 4)
     gather_kernel(const uint4 *rows, const uint32_t *indices, uint32_t n,
                   uint32_t row_words, unsigned *sink)
 {
     constexpr unsigned GROUPS = WARP / LANES;
     constexpr unsigned UNROLL = LANES < IN_FLIGHT ? LANES : IN_FLIGHT;
     unsigned lane = threadIdx.x % WARP, in_row = lane % LANES;
-    uint64_t step = (uint64_t)gridDim.x * BLOCK_SIZE;
+    uint64_t step = (uint64_t)gridDim.x * CUDA_BLOCK;
     uint64_t warp_first =
-        (uint64_t)blockIdx.x * BLOCK_SIZE + threadIdx.x - lane;
+        (uint64_t)blockIdx.x * CUDA_BLOCK + threadIdx.x - lane;
     uint32_t next = index_at(indices, warp_first + lane, n);
     unsigned sum = 0;
 
@@ -121,82 +120,42 @@ static __global__ void empty_kernel(unsigned *sink)
     keep(blockIdx.x, sink);
 }
 
-/* The grid that fills the device once. */
-template <typename Kernel>
-static int full_grid(struct device_cuda *cuda, Kernel kernel,
-                     uint64_t n_threads, dim3 *grid, struct err *err)
+/* On the grid that fills the device once. */
+template <typename... Parameters, typename... Arguments>
+static int launch_full(struct device_cuda *cuda, uint64_t n_threads,
+                       struct err *err, void (*kernel)(Parameters...),
+                       Arguments... arguments)
 {
-    uint64_t needed = (n_threads + BLOCK_SIZE - 1) / BLOCK_SIZE, most;
+    uint64_t needed = (n_threads + CUDA_BLOCK - 1) / CUDA_BLOCK, most;
     int n_blocks;
 
     if (CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&n_blocks, kernel,
-                                                           BLOCK_SIZE, 0),
+                                                           CUDA_BLOCK, 0),
              err))
         return -1;
     most = (uint64_t)n_blocks * cuda->n_sms;
-    *grid = dim3((unsigned)(needed < most ? needed : most));
-    return 0;
-}
-
-template <unsigned LANES>
-static int gather(struct device_cuda *cuda, const struct probe_job *job,
-                  struct err *err)
-{
-    const struct probe *probe = job->probe;
-    dim3 grid;
-
-    if (full_grid(cuda, gather_kernel<LANES>, probe->n, &grid, err))
-        return -1;
-    return CUDA(launch(gather_kernel<LANES>, grid, BLOCK_SIZE, 0, cuda->stream,
-                       (const uint4 *)job->d_src,
-                       (const uint32_t *)job->d_indices, (uint32_t)probe->n,
-                       probe->row_bytes / (uint32_t)sizeof(uint4),
-                       cuda->d_sink),
+    return CUDA(launch(kernel, (unsigned)(needed < most ? needed : most),
+                       CUDA_BLOCK, 0, cuda->stream, arguments...),
                 err);
 }
 
 static int run_gather(struct device_cuda *cuda, const struct probe_job *job,
                       struct err *err)
 {
+    void (*const kernels[])(const uint4 *, const uint32_t *, uint32_t, uint32_t,
+                            unsigned *) = {
+        gather_kernel<1>, gather_kernel<2>,  gather_kernel<4>,
+        gather_kernel<8>, gather_kernel<16>, gather_kernel<32>,
+    };
     uint32_t row_words = job->probe->row_bytes / (uint32_t)sizeof(uint4);
+    unsigned i = 0;
 
-    if (row_words <= 1)
-        return gather<1>(cuda, job, err);
-    if (row_words <= 2)
-        return gather<2>(cuda, job, err);
-    if (row_words <= 4)
-        return gather<4>(cuda, job, err);
-    if (row_words <= 8)
-        return gather<8>(cuda, job, err);
-    if (row_words <= 16)
-        return gather<16>(cuda, job, err);
-    return gather<32>(cuda, job, err);
-}
-
-static int run_read(struct device_cuda *cuda, const struct probe_job *job,
-                    struct err *err)
-{
-    uint64_t n = job->probe->n_bytes / sizeof(uint4);
-    dim3 grid;
-
-    if (full_grid(cuda, read_kernel, n / IN_FLIGHT + 1, &grid, err))
-        return -1;
-    return CUDA(launch(read_kernel, grid, BLOCK_SIZE, 0, cuda->stream,
-                       (const uint4 *)job->d_src, n, cuda->d_sink),
-                err);
-}
-
-static int run_copy(struct device_cuda *cuda, const struct probe_job *job,
-                    struct err *err)
-{
-    uint64_t n = job->probe->n_bytes / sizeof(uint4);
-    dim3 grid;
-
-    if (full_grid(cuda, stream_copy_kernel, n / IN_FLIGHT + 1, &grid, err))
-        return -1;
-    return CUDA(launch(stream_copy_kernel, grid, BLOCK_SIZE, 0, cuda->stream,
-                       (uint4 *)job->d_dst, (const uint4 *)job->d_src, n),
-                err);
+    while (1u << i < row_words && 1u << i < WARP)
+        i++;
+    return launch_full(cuda, job->probe->n, err, kernels[i],
+                       (const uint4 *)job->d_src,
+                       (const uint32_t *)job->d_indices,
+                       (uint32_t)job->probe->n, row_words, cuda->d_sink);
 }
 
 static struct cuda_pairs pairs_of(const struct probe_job *job)
@@ -232,12 +191,17 @@ int probe_cuda_run(struct device *device, const struct probe_job *job,
     struct device_cuda *cuda = device_cuda_of(device);
     struct cuda_pairs pairs = pairs_of(job);
     size_t scratch_bytes = job->scratch_bytes;
+    uint64_t n_words = job->probe->n_bytes / sizeof(uint4);
+    const uint4 *src = (const uint4 *)job->d_src;
 
     switch (job->probe->kind) {
     case PROBE_READ:
-        return run_read(cuda, job, err);
+        return launch_full(cuda, n_words / IN_FLIGHT + 1, err, read_kernel, src,
+                           n_words, cuda->d_sink);
     case PROBE_COPY:
-        return run_copy(cuda, job, err);
+        return launch_full(cuda, n_words / IN_FLIGHT + 1, err,
+                           stream_copy_kernel, (uint4 *)job->d_dst, src,
+                           n_words);
     case PROBE_GATHER:
         return run_gather(cuda, job, err);
     case PROBE_SORT:

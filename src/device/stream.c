@@ -214,6 +214,17 @@ int stream_measure(struct device *device, const struct stream *streams,
                                 bins, err);
 }
 
+double stream_shares(const unsigned n_rows[REUSE_BINS], double bins[REUSE_BINS])
+{
+    uint64_t n_unique = 0;
+
+    for (int k = 0; k < REUSE_BINS; k++)
+        n_unique += n_rows[k];
+    for (int k = 0; k < REUSE_BINS; k++)
+        bins[k] = n_unique ? (double)n_rows[k] / (double)n_unique : 0;
+    return (double)n_unique;
+}
+
 /* Counts by open addressing; where the slots are as many as the rows, each row
  * has its own. */
 double stream_histogram(const uint32_t *indices, uint64_t n, uint64_t n_rows,
@@ -223,12 +234,9 @@ double stream_histogram(const uint32_t *indices, uint64_t n, uint64_t n_rows,
         uint32_t row, count;
     } * slots;
     size_t n_slots = 1, mask;
-    uint64_t rows[REUSE_BINS] = {0}, n_unique = 0;
+    unsigned rows[REUSE_BINS] = {0};
     bool is_direct;
 
-    memset(bins, 0, REUSE_BINS * sizeof *bins);
-    if (!n)
-        return 0;
     while (n_slots < n_rows && n_slots < 2 * n)
         n_slots *= 2;
     is_direct = n_slots >= n_rows;
@@ -244,12 +252,8 @@ double stream_histogram(const uint32_t *indices, uint64_t n, uint64_t n_rows,
         slots[at].count++;
     }
     for (size_t at = 0; at < n_slots; at++)
-        if (slots[at].count) {
+        if (slots[at].count)
             rows[stream_reuse_bin(slots[at].count)]++;
-            n_unique++;
-        }
-    for (int k = 0; k < REUSE_BINS; k++)
-        bins[k] = (double)rows[k] / (double)n_unique;
     mem_free(slots);
-    return (double)n_unique;
+    return stream_shares(rows, bins);
 }

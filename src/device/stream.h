@@ -85,6 +85,9 @@ void stream_apportion(const double bins[REUSE_BINS], uint64_t n_lookups,
                       uint64_t n_rows, uint64_t unique[REUSE_BINS],
                       uint64_t lookups[REUSE_BINS]);
 
+/* Rows in each bin as shares of them all, which are returned; of none: 0. */
+double stream_shares(const unsigned n_rows[REUSE_BINS],
+                     double bins[REUSE_BINS]);
 /* Realised reuse histogram (shares of unique rows) and unique rows. n < 2^32;
  * n 0 gives zeros. */
 double stream_histogram(const uint32_t *indices, uint64_t n, uint64_t n_rows,

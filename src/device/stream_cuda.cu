@@ -3,8 +3,6 @@
 #include "device/cuda_private.cuh"
 #include "device/stream_math.h"
 
-#define BLOCK_SIZE 256u
-
 /* Where the parts of a stream lie in its batch. */
 struct placed_stream {
     struct stream_batch batch;
@@ -12,7 +10,7 @@ struct placed_stream {
 };
 
 /* Row y of the grid draws stream y, one thread a look-up. */
-static __global__ void __launch_bounds__(BLOCK_SIZE)
+static __global__ void __launch_bounds__(CUDA_BLOCK)
     rows_kernel(const struct placed_stream *streams, uint32_t *indices)
 {
     const struct placed_stream *stream = &streams[blockIdx.y];
@@ -25,7 +23,7 @@ static __global__ void __launch_bounds__(BLOCK_SIZE)
 }
 
 /* The sizes of all bags, and a last 0, whose sums are the offsets. */
-static __global__ void __launch_bounds__(BLOCK_SIZE)
+static __global__ void __launch_bounds__(CUDA_BLOCK)
     sizes_kernel(const struct placed_stream *streams, uint32_t n_bags,
                  uint64_t n_all, uint64_t *sizes)
 {
@@ -67,14 +65,12 @@ static int draw_all(struct device_cuda *cuda,
 
     if (open_draw(cuda, placed, n_streams, n_all + 1, &d_placed, &d_temp,
                   &temp_bytes, err) ||
-        CUDA(launch(
-                 rows_kernel,
-                 dim3(cuda_n_blocks(cuda, BLOCK_SIZE, most_lookups), n_streams),
-                 BLOCK_SIZE, 0, cuda->stream, d_placed, d_indices),
+        CUDA(launch(rows_kernel,
+                    dim3(cuda_n_blocks(cuda, most_lookups), n_streams),
+                    CUDA_BLOCK, 0, cuda->stream, d_placed, d_indices),
              err) ||
-        CUDA(launch(sizes_kernel, cuda_n_blocks(cuda, BLOCK_SIZE, n_all + 1),
-                    BLOCK_SIZE, 0, cuda->stream, d_placed, n_bags, n_all,
-                    d_offsets),
+        CUDA(launch_over(cuda, n_all + 1, sizes_kernel, d_placed, n_bags, n_all,
+                         d_offsets),
              err))
         return -1;
     return cuda_exclusive_sum(cuda, d_offsets, n_all + 1, d_temp, &temp_bytes,
@@ -134,7 +130,7 @@ static __device__ uint64_t run_end(const uint32_t *sorted, uint64_t from,
 
 /* Counts the runs of sorted[n] by the bin of their length. Whole numbers are
  * added, so the order does not matter. */
-static __global__ void __launch_bounds__(BLOCK_SIZE)
+static __global__ void __launch_bounds__(CUDA_BLOCK)
     count_runs_kernel(const uint32_t *sorted, uint64_t n, unsigned *n_rows)
 {
     __shared__ unsigned own[REUSE_BINS];
@@ -217,23 +213,11 @@ static int count_stream(struct measuring *own, struct device_cuda *cuda,
         cuda_sort_pairs(cuda, &own->pairs, n, bits_below(stream->n_rows),
                         own->d_temp, &own->temp_bytes, err))
         return -1;
-    return CUDA(launch(count_runs_kernel, cuda_n_blocks(cuda, BLOCK_SIZE, n),
-                       BLOCK_SIZE, 0, cuda->stream,
-                       (const uint32_t *)own->pairs.d_keys[own->pairs.current],
-                       n, d_counts),
-                err);
-}
-
-static double shares_of(const unsigned counts[REUSE_BINS],
-                        double bins[REUSE_BINS])
-{
-    uint64_t n_unique = 0;
-
-    for (int k = 0; k < REUSE_BINS; k++)
-        n_unique += counts[k];
-    for (int k = 0; k < REUSE_BINS; k++)
-        bins[k] = n_unique ? (double)counts[k] / (double)n_unique : 0;
-    return (double)n_unique;
+    return CUDA(
+        launch_over(cuda, n, count_runs_kernel,
+                    (const uint32_t *)own->pairs.d_keys[own->pairs.current], n,
+                    d_counts),
+        err);
 }
 
 int stream_cuda_measure(struct device *device, const struct stream *streams,
@@ -260,7 +244,7 @@ int stream_cuda_measure(struct device *device, const struct stream *streams,
                         n_streams * sizeof(unsigned[REUSE_BINS]), err))
         goto out;
     for (uint32_t i = 0; i < n_streams; i++)
-        n_unique[i] = shares_of(counts + i * REUSE_BINS, bins[i]);
+        n_unique[i] = stream_shares(counts + i * REUSE_BINS, bins[i]);
     rc = 0;
 out:
     mem_free(counts);
