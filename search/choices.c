@@ -344,15 +344,13 @@ static void count_memory(const struct parts *parts, struct part *part)
  * where it has none, communication hangs on all devices and is left out. */
 double parts_alone_ms(const struct oracle *oracle, const double *vector)
 {
-    double terms[ORACLE_MAX_TERMS], compute_ms, sum = 0;
+    double terms_ms[ORACLE_MAX_TERMS], compute_ms;
 
     oracle->ops->compute(oracle, vector, 1, &compute_ms);
     if (!oracle->ops->terms)
         return compute_ms;
-    oracle->ops->terms(oracle, vector, &compute_ms, 1, terms);
-    for (uint32_t k = 0; k < oracle->n_terms; k++)
-        sum += terms[k];
-    return sum;
+    oracle->ops->terms(oracle, vector, &compute_ms, 1, terms_ms);
+    return oracle_terms_total_ms(oracle, terms_ms);
 }
 
 /* Embeds and prices some parts: a unit's vector is the sum of its tables',

@@ -64,14 +64,18 @@ static uint32_t piece_on(const struct layout *layout, uint32_t device,
     return holding->n ? holding->pieces[rng_draw(rng, holding->n)] : NO_PIECE;
 }
 
-/* A device that sets the total: of a term by its share in it. */
+/* A device that sets the total: that leads a term, drawn by how large it is. */
 static uint32_t critical_device(const struct layout *layout, struct rng *rng)
 {
-    double left = rng_uniform(rng) * layout->total_ms - layout->tops->ms[0];
-    uint32_t k = 0;
+    const double *max_ms = layout->tops->ms;
+    double left = 0;
+    uint32_t k;
 
-    while (left >= 0 && k + 1 < layout->n_terms)
-        left -= layout->tops->ms[++k];
+    for (k = 0; k < layout->n_terms; k++)
+        left += max_ms[k];
+    left *= rng_uniform(rng);
+    for (k = 0; k + 1 < layout->n_terms && left >= max_ms[k]; k++)
+        left -= max_ms[k];
     return layout->tops->device[k];
 }
 

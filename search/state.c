@@ -199,6 +199,15 @@ static void find_tops(struct layout *layout)
         find_top(layout, k);
 }
 
+/* What its pieces take alone, as hold has it, or better where the oracle says
+ * what the device takes by itself. */
+static void set_load(struct layout *layout, uint32_t r)
+{
+    if (layout->has_terms)
+        layout->load_ms[r] = oracle_terms_total_ms(
+            layout->parts->oracle, layout->terms_ms + r * layout->n_terms);
+}
+
 /* In the order of the holding, which differs with the way the layout came
  * about: totals of one layout may differ in their last bits. */
 static void add_up(struct layout *layout, uint32_t r)
@@ -266,8 +275,7 @@ void layout_commit(struct layout *layout, const struct trial *trial)
                n_terms * sizeof(double));
         if (++layout->n_commits[r] >= REFRESH)
             add_up(layout, r);
-        if (layout->has_terms)
-            layout->load_ms[r] = layout_local_ms(layout, r);
+        set_load(layout, r);
     }
     layout->total_ms = trial->total_ms;
     for (uint32_t i = 0; i < trial->n_moved; i++)
@@ -299,15 +307,15 @@ void layout_price(struct layout *layout)
     if (layout->has_terms)
         oracle->ops->terms(oracle, layout->sums, layout->compute_ms,
                            layout->n_devices, layout->terms_ms);
-    for (uint32_t r = 0; r < layout->n_devices && layout->has_terms; r++)
-        layout->load_ms[r] = layout_local_ms(layout, r);
+    for (uint32_t r = 0; r < layout->n_devices; r++)
+        set_load(layout, r);
     find_tops(layout);
     if (layout->moved_bytes)
         homes_count_layout(layout);
     add_excess(layout);
-    layout->total_ms = layout->has_terms ? 0 : layout_true_total(layout);
-    for (size_t k = 0; layout->has_terms && k < layout->n_terms; k++)
-        layout->total_ms += layout->tops[0].ms[k];
+    layout->total_ms = layout->has_terms
+                           ? oracle_terms_total_ms(oracle, layout->tops->ms)
+                           : layout_true_total(layout);
 }
 
 /* --- snapshots --- */

@@ -50,12 +50,12 @@ struct layout {
     uint32_t *n_commits;       /* [R] since sums were last added up afresh */
     double *sums;              /* [R][width] */
     double *compute_ms;        /* [R] */
-    bool has_terms;            /* whose maxima add up to the total */
+    bool has_terms;            /* whose maxima make the total */
     uint32_t n_terms;          /* 1 where there are none: compute stands for it,
                                   though totals are comm's */
     double *terms_ms;          /* [R][n_terms]; or compute_ms */
     double *load_ms;           /* [R]: the sum of its pieces' alone_ms; or,
-                                  where there are terms, layout_local_ms */
+                                  where there are terms, their total */
     uint64_t *bytes;           /* [R] */
     double excess;             /* sum over the devices of layout_excess, and
                                   homes_excess */
@@ -78,17 +78,6 @@ struct layout {
 static inline size_t layout_width(const struct layout *layout)
 {
     return layout->parts->oracle->width;
-}
-
-/* What a device takes by itself: the sum of its terms. */
-static inline double layout_local_ms(const struct layout *layout,
-                                     uint32_t device)
-{
-    double ms = 0;
-
-    for (size_t k = 0; k < layout->n_terms; k++)
-        ms += layout->terms_ms[device * layout->n_terms + k];
-    return ms;
 }
 
 /* A piece that goes (part NO_PART), comes (piece NO_PIECE) or changes. */

@@ -151,7 +151,9 @@ static int check_loads(const struct layout *layout, const struct layout *fresh,
         return compare("the load of a device", layout->load_ms, fresh->load_ms,
                        layout->n_devices, 1, rounding, err);
     for (uint32_t r = 0; r < layout->n_devices; r++)
-        if (layout->load_ms[r] != layout_local_ms(layout, r))
+        if (layout->load_ms[r] !=
+            oracle_terms_total_ms(layout->parts->oracle,
+                                  layout->terms_ms + r * layout->n_terms))
             return wrong("the load of a device", r, err);
     return 0;
 }
@@ -162,12 +164,11 @@ static int check_costs(const struct layout *layout, struct layout *fresh,
 {
     const struct oracle *oracle = layout->parts->oracle;
     const uint32_t n = layout->n_devices;
-    double total_ms = layout->has_terms ? 0 : layout_true_total(layout);
-    double rounding;
+    const double total_ms =
+        layout->has_terms ? oracle_terms_total_ms(oracle, layout->tops->ms)
+                          : layout_true_total(layout);
+    const double rounding = COST_ROUNDING * total_ms;
 
-    for (size_t k = 0; layout->has_terms && k < layout->n_terms; k++)
-        total_ms += layout->tops->ms[k];
-    rounding = COST_ROUNDING * total_ms;
     oracle->ops->compute(oracle, layout->sums, n, fresh->compute_ms);
     if (layout->has_terms)
         oracle->ops->terms(oracle, layout->sums, layout->compute_ms, n,

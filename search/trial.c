@@ -200,18 +200,17 @@ static void price_terms(struct trial *trial, const struct layout *layout)
 {
     const struct oracle *oracle = layout->parts->oracle;
     const size_t n_terms = oracle->n_terms;
+    double max_ms[ORACLE_MAX_TERMS];
 
     oracle->ops->terms(oracle, trial->sums, trial->compute_ms, trial->n_devices,
                        trial->terms_ms);
-    trial->total_ms = 0;
     for (size_t k = 0; k < n_terms; k++) {
-        double most = untouched_top(trial, layout, k);
-
+        max_ms[k] = untouched_top(trial, layout, k);
         for (uint32_t i = 0; i < trial->n_devices; i++)
-            if (trial->terms_ms[i * n_terms + k] > most)
-                most = trial->terms_ms[i * n_terms + k];
-        trial->total_ms += most;
+            if (trial->terms_ms[i * n_terms + k] > max_ms[k])
+                max_ms[k] = trial->terms_ms[i * n_terms + k];
     }
+    trial->total_ms = oracle_terms_total_ms(oracle, max_ms);
 }
 
 /* --- pieces that meet --- */

@@ -58,14 +58,10 @@ struct oracle_ops {
     /*
      * Optional, NULL where only comm can tell: what each of n devices adds to
      * the total by itself, sums[n][width], compute_ms[n] ->
-     * terms_ms[n][n_terms], none negative. The total of an assignment is the
-     * sum over the terms of the largest that a device has,
-     *
-     *     total = sum over k of max over r of terms_ms[r][k]
-     *
-     * exactly where is_additive is set, else about: a search is led by it,
-     * and comm decides. So a move takes O(width), however many devices there
-     * are.
+     * terms_ms[n][n_terms], none negative. The total of an assignment is
+     * oracle_terms_total_ms of the largest of each that a device has, exactly
+     * where is_additive is set, else about: a search is led by it, and comm
+     * decides. So a move takes O(width), however many devices there are.
      */
     void (*terms)(const struct oracle *oracle, const double *sums,
                   const double *compute_ms, size_t n, double *terms_ms);
@@ -88,7 +84,8 @@ struct oracle {
     uint32_t comm_lane;  /* of ops->bwd and fwd */
     uint32_t n_terms;    /* of ops->terms, at most ORACLE_MAX_TERMS */
     bool is_additive; /* terms are linear in the sums: a device's are the sums
-                         of its shards', and so the mean bounds the total */
+                         of its shards', and so, as the total is theirs, the
+                         mean bounds it */
     /* Shard kinds, a mask, and cuts by rows that it can price and its problem
      * wants (oracle_keep_to). */
     unsigned kinds;
@@ -114,6 +111,20 @@ void oracle_keep_to(struct oracle *oracle, const struct problem *problem);
 void oracle_add_shards(const struct oracle *oracle, const struct shard *shards,
                        const double *vectors, size_t n, double sign,
                        double *sums);
+
+/* What terms come to, max_ms[n_terms]: of an assignment those that are the
+ * largest, of a device by itself its own. It rises with each of them, and a
+ * search asks nothing else of it; only the bound by the mean (is_additive)
+ * holds for sums alone. */
+static inline double oracle_terms_total_ms(const struct oracle *oracle,
+                                           const double *max_ms)
+{
+    double total_ms = 0;
+
+    for (uint32_t k = 0; k < oracle->n_terms; k++)
+        total_ms += max_ms[k];
+    return total_ms;
+}
 
 /* The total of one assignment, of what compute and comm say of its devices,
  * each [n_devices]: the largest compute + bwd + fwd, or one that is not finite.
