@@ -50,8 +50,6 @@ static const struct option_spec own_options[] = {
      "afterwards write all samples of the database as text"},
     {"verbose", 'v', OPTION_FLAG, NULL, NULL, 0, 0, NULL,
      "print a line for each sample once it is safe"},
-    {"json", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
-     "print the summary as JSON"},
     {0},
 };
 
@@ -262,5 +260,6 @@ const struct command command_bench = {
     .synopsis = "--db FILE [options]",
     .summary = "measure look-up costs of random table sets on this machine",
     .options = {own_options},
+    .json = "print the summary as JSON",
     .run = run_bench,
 };

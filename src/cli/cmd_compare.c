@@ -27,7 +27,6 @@ static const struct option_spec own_options[] = {
      "seconds after which our search stops a task; 0: none"},
     {"rival-limit", 0, OPTION_DOUBLE, "S", "60", 0, 1e6, NULL,
      "seconds that TorchRec's planner may take a task; 0: no limit"},
-    {"json", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL, "print the table as JSON"},
     {0},
 };
 
@@ -232,6 +231,7 @@ const struct command command_compare = {
     .summary = "our plan beside those of the planners there are, in one table",
     .options = {count_options, cluster_options, bandwidth_options,
                 planning_options, own_options},
+    .json = "print the table as JSON",
     .min_args = 1,
     .max_args = MAX_FILES,
     .run = run_compare,

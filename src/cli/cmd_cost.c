@@ -8,8 +8,6 @@
 static const struct option_spec own_options[] = {
     {"output", 'o', OPTION_OUTPUT, "FILE", NULL, 0, 0, NULL,
      "write the priced plan, as JSON"},
-    {"json", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
-     "print the priced plan as JSON instead of the report"},
     {0},
 };
 
@@ -43,6 +41,7 @@ const struct command command_cost = {
     .synopsis = "PLAN [options]",
     .summary = "price a plan, also a hand-made one",
     .options = {pricing_options, bandwidth_options, own_options},
+    .json = "print the priced plan as JSON instead of the report",
     .min_args = 1,
     .max_args = 1,
     .run = run_cost,

@@ -10,8 +10,6 @@
 static const struct option_spec own_options[] = {
     {"cost", 0, OPTION_STRING, "COST", NULL, 0, 0, NULL,
      "cost model that prices both; without it the one of the plans"},
-    {"json", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
-     "print all moves as JSON instead of the report"},
     {0},
 };
 
@@ -67,6 +65,7 @@ const struct command command_diff = {
     .synopsis = "OLD NEW [options]",
     .summary = "what moves where between two plans, and what it buys",
     .options = {own_options},
+    .json = "print all moves as JSON instead of the report",
     .min_args = 2,
     .max_args = 2,
     .run = run_diff,

@@ -47,11 +47,9 @@ static int run_emit(struct cli *cli, struct err *err)
     struct buf out = {0};
     int rc = -1;
 
-    if (!format) {
-        err_set(err, ERR_USAGE, "option '--format' is needed, one of %s",
-                EMIT_FORMAT_NAMES);
-        goto out;
-    }
+    if (!format)
+        return err_set(err, ERR_USAGE, "option '--format' is needed, one of %s",
+                       EMIT_FORMAT_NAMES);
     if (check_options(cli, format, err) ||
         plan_load(&plan, cli_arg(cli, 0), cli_arena(cli), err))
         goto out;

@@ -12,11 +12,6 @@ static const struct option_spec file_options[] = {
      "model file to judge"},
     {0},
 };
-static const struct option_spec json_options[] = {
-    {"json", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL, "print JSON"},
-    {0},
-};
-
 static void print_text(const struct model *model,
                        const struct evaluation *evaluation,
                        const struct measurements *measurements, struct cli *cli)
@@ -59,12 +54,11 @@ static int run_eval(struct cli *cli, struct err *err)
     struct model model;
     int rc = -1;
 
-    if (!cli_given(cli, "db") || !cli_given(cli, "model")) {
-        err_set(err, ERR_USAGE,
-                "options '--db' and '--model' are needed: where the samples "
-                "are and what is judged by them");
-        goto out;
-    }
+    if (!cli_given(cli, "db") || !cli_given(cli, "model"))
+        return err_set(
+            err, ERR_USAGE,
+            "options '--db' and '--model' are needed: where the samples "
+            "are and what is judged by them");
     if (model_load(&model, cli_string(cli, "model"), cli_arena(cli), err) ||
         training_open_store(&store, cli_string(cli, "db"), STORE_READ, err))
         goto out;
@@ -93,6 +87,7 @@ const struct command command_eval = {
     .name = "eval",
     .synopsis = "--db FILE --model FILE [options]",
     .summary = "tell how well a cost model predicts held-out samples",
-    .options = {file_options, setting_options, json_options},
+    .options = {file_options, setting_options},
+    .json = "print JSON",
     .run = run_eval,
 };

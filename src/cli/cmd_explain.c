@@ -8,12 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-static const struct option_spec own_options[] = {
-    {"json", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
-     "print JSON instead of the report"},
-    {0},
-};
-
 static int find_table(uint32_t *out, const struct problem *problem,
                       const char *name, struct err *err)
 {
@@ -85,7 +79,8 @@ const struct command command_explain = {
     .name = "explain",
     .synopsis = "PLAN [TABLE] [options]",
     .summary = "what binds a plan, or why a table is where and as it is",
-    .options = {pricing_options, bandwidth_options, own_options},
+    .options = {pricing_options, bandwidth_options},
+    .json = "print JSON instead of the report",
     .min_args = 1,
     .max_args = 2,
     .run = run_explain,

@@ -13,7 +13,6 @@
 static const struct option_spec own_options[] = {
     {"output", 'o', OPTION_OUTPUT, "FILE", NULL, 0, 0, NULL,
      "import: model file to write"},
-    {"json", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL, "info: print all as JSON"},
     {0},
 };
 
@@ -186,6 +185,7 @@ const struct command command_model = {
     .synopsis = "info FILE [--json] | import DIR -o FILE",
     .summary = "print what is in a model file, or make one of published nets",
     .options = {own_options},
+    .json = "info: print all as JSON",
     .min_args = 2,
     .max_args = 2,
     .run = run_model,

@@ -26,8 +26,6 @@ static const struct option_spec own_options[] = {
      "halvings that the beam tries, one a step"},
     {"output", 'o', OPTION_OUTPUT, "FILE", NULL, 0, 0, NULL,
      "write the plan, as JSON; '-' is standard output"},
-    {"json", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
-     "print the plan as JSON instead of the report"},
     {0},
 };
 
@@ -107,6 +105,7 @@ const struct command command_plan = {
     .summary = "find the best placement of the tables and report it",
     .options = {count_options, cluster_options, bandwidth_options,
                 planning_options, replanning_options, own_options},
+    .json = "print the plan as JSON instead of the report",
     .min_args = 1,
     .max_args = 1,
     .run = run_plan,

@@ -24,12 +24,6 @@ static const struct option_spec file_options[] = {
      "end with 4 where the model was kept"},
     {0},
 };
-static const struct option_spec json_options[] = {
-    {"json", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
-     "print the verdict as JSON"},
-    {0},
-};
-
 /* The old model and the new one, judged by the same held-out samples. */
 struct contest {
     const char *path, *shown; /* the model's; as it may be printed */
@@ -38,11 +32,8 @@ struct contest {
     struct model old_model, new_model;
     char old_hash[HASH_TEXT_MAX], new_hash[HASH_TEXT_MAX];
     struct least_gain min_gain;
-    const char *lost;  /* why a new model is of no use at all, or NULL */
-    size_t n_samples;  /* that it was trained on */
-    double least_gain; /* what min_gain comes to */
     struct paired paired;
-    bool replaced;
+    struct model_verdict verdict;
 };
 
 static int parse_gain(struct contest *contest, const char *text,
@@ -76,41 +67,41 @@ static int load_old(struct contest *contest, struct arena *arena,
 
 static void print_text(const struct contest *contest)
 {
-    const struct paired *paired = &contest->paired;
+    const struct model_verdict *verdict = &contest->verdict;
 
-    printf("%s %s: mean error %.2f %% before, %.2f %% after training on %zu "
-           "samples, of %zu held-out cases; ",
-           contest->replaced ? "replaced" : "kept", contest->shown,
-           100 * paired->old_mape, 100 * paired->new_mape, contest->n_samples,
-           paired->n);
-    if (contest->lost)
-        printf("%s\n", contest->lost);
+    printf("%s %s: mean error %.2f %% before, %.2f %% after training on "
+           "%" PRIu64 " samples, of %" PRIu64 " held-out cases; ",
+           verdict->replaced ? "replaced" : "kept", contest->shown,
+           100 * verdict->old_mape, 100 * verdict->new_mape, verdict->n_samples,
+           verdict->n_held_out);
+    if (verdict->reason)
+        printf("%s\n", verdict->reason);
     else if (contest->min_gain.in_errors)
         printf("gain %.2f points, where %.2f (%g standard errors) are needed\n",
-               100 * paired->gain, 100 * contest->least_gain,
+               100 * contest->paired.gain, 100 * verdict->min_gain,
                contest->min_gain.value);
     else
-        printf("gain %.2f points, where %.2f are needed\n", 100 * paired->gain,
-               100 * contest->least_gain);
+        printf("gain %.2f points, where %.2f are needed\n",
+               100 * contest->paired.gain, 100 * verdict->min_gain);
 }
 
 static void print_json(const struct contest *contest)
 {
-    const struct paired *paired = &contest->paired;
+    const struct model_verdict *verdict = &contest->verdict;
 
     cli_print_json(json_pack(
         "{s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:s?}",
-        "verdict", contest->replaced ? "replaced" : "kept", "model",
-        contest->shown, "old_hash", contest->old_hash, "new_hash",
-        contest->new_hash, "hash",
-        contest->replaced ? contest->new_hash : contest->old_hash, "old_mape",
-        json_real_or_null(paired->old_mape), "new_mape",
-        json_real_or_null(paired->new_mape), "gain",
-        json_real_or_null(paired->gain), "gain_se",
-        json_real_or_null(paired->gain_se), "least_gain",
-        json_real_or_null(contest->least_gain), "samples",
-        (json_int_t)contest->n_samples, "held_out", (json_int_t)paired->n,
-        "reason", contest->lost));
+        "verdict", verdict->replaced ? "replaced" : "kept", "model",
+        contest->shown, "old_hash", verdict->old_hash, "new_hash",
+        verdict->new_hash, "hash",
+        verdict->replaced ? verdict->new_hash : verdict->old_hash, "old_mape",
+        json_real_or_null(verdict->old_mape), "new_mape",
+        json_real_or_null(verdict->new_mape), "gain",
+        json_real_or_null(contest->paired.gain), "gain_se",
+        json_real_or_null(verdict->gain_se), "least_gain",
+        json_real_or_null(verdict->min_gain), "samples",
+        (json_int_t)verdict->n_samples, "held_out",
+        (json_int_t)verdict->n_held_out, "reason", verdict->reason));
 }
 
 static int replace(struct contest *contest, struct err *err)
@@ -127,28 +118,25 @@ static int replace(struct contest *contest, struct err *err)
     return rc;
 }
 
-static int log_verdict(const struct contest *contest, struct store *store,
-                       struct cli *cli, struct err *err)
+/* By the least gain; a new model that is of no use at all has a reason. */
+static void judge(struct contest *contest, struct cli *cli)
 {
+    const struct model_training *training = &contest->new_model.training;
     const struct paired *paired = &contest->paired;
+    struct model_verdict *verdict = &contest->verdict;
 
-    return store_log_verdict(
-        store,
-        &(struct model_verdict){
-            .model_path = contest->path,
-            .old_hash = contest->old_hash,
-            .new_hash = contest->new_hash,
-            .replaced = contest->replaced,
-            .reason = contest->lost,
-            .old_mape = paired->old_mape,
-            .new_mape = paired->new_mape,
-            .gain_se = paired->gain_se,
-            .min_gain = contest->least_gain,
-            .n_samples = contest->n_samples,
-            .n_held_out = paired->n,
-            .setting = model_setting_text(&contest->new_model, cli_arena(cli)),
-        },
-        err);
+    verdict->model_path = contest->path;
+    verdict->old_hash = hash_text(contest->old_hash, contest->old_model.hash);
+    verdict->new_hash = hash_text(contest->new_hash, contest->new_model.hash);
+    verdict->replaced =
+        paired_suffices(paired, &contest->min_gain, &verdict->min_gain) &&
+        !verdict->reason;
+    verdict->old_mape = paired->old_mape;
+    verdict->new_mape = paired->new_mape;
+    verdict->gain_se = paired->gain_se;
+    verdict->n_samples = training->n_train + training->n_validation;
+    verdict->n_held_out = paired->n;
+    verdict->setting = model_setting_text(&contest->new_model, cli_arena(cli));
 }
 
 /* Against the model that is in use by now: another process may have replaced
@@ -172,15 +160,11 @@ static int hold_contest(struct contest *contest, struct store *store,
                 contest->path, device_text(&old, cli_arena(cli)));
         goto out;
     }
-    hash_text(contest->old_hash, contest->old_model.hash);
-    hash_text(contest->new_hash, contest->new_model.hash);
     evaluate_pair(&contest->paired, &contest->old_model, &contest->new_model,
                   measurements->samples, measurements->n);
-    contest->replaced = paired_suffices(&contest->paired, &contest->min_gain,
-                                        &contest->least_gain) &&
-                        !contest->lost;
-    if ((contest->replaced && replace(contest, err)) ||
-        log_verdict(contest, store, cli, err))
+    judge(contest, cli);
+    if ((contest->verdict.replaced && replace(contest, err)) ||
+        store_log_verdict(store, &contest->verdict, err))
         goto out;
     rc = 0;
 out:
@@ -210,10 +194,9 @@ static int train_new(struct contest *contest,
                        contest->new_model.training.epochs, contest->path);
     /* It is known by its hash, also where it is never written. */
     model_to_bytes(&contest->new_model, &data, &len, cli_arena(cli));
-    contest->n_samples = (size_t)(contest->new_model.training.n_train +
-                                  contest->new_model.training.n_validation);
     if (!cli_given(cli, "force"))
-        contest->lost = evaluation_lost_text(&evaluation, cli_arena(cli));
+        contest->verdict.reason =
+            evaluation_lost_text(&evaluation, cli_arena(cli));
     return 0;
 }
 
@@ -225,12 +208,11 @@ static int run_retrain(struct cli *cli, struct err *err)
     struct store *store = NULL;
     int rc = -1;
 
-    if (!cli_given(cli, "db") || !contest.path) {
-        err_set(err, ERR_USAGE,
-                "options '--db' and '--model' are needed: where the samples "
-                "are and what is to be improved");
-        goto out;
-    }
+    if (!cli_given(cli, "db") || !contest.path)
+        return err_set(
+            err, ERR_USAGE,
+            "options '--db' and '--model' are needed: where the samples "
+            "are and what is to be improved");
     if (parse_gain(&contest, cli_string(cli, "min-gain"), cli_arena(cli),
                    err) ||
         load_old(&contest, cli_arena(cli), err) ||
@@ -246,7 +228,8 @@ static int run_retrain(struct cli *cli, struct err *err)
         print_json(&contest);
     else
         print_text(&contest);
-    rc = contest.replaced || !cli_given(cli, "exit-code") ? 0 : EXIT_KEPT;
+    rc = contest.verdict.replaced || !cli_given(cli, "exit-code") ? 0
+                                                                  : EXIT_KEPT;
 out:
     store_close(store);
     return rc;
@@ -256,6 +239,7 @@ const struct command command_retrain = {
     .name = "retrain",
     .synopsis = "--db FILE --model FILE [options]",
     .summary = "train again on all samples, keep the better model",
-    .options = {file_options, training_options, setting_options, json_options},
+    .options = {file_options, training_options, setting_options},
+    .json = "print the verdict as JSON",
     .run = run_retrain,
 };

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/figures.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/progress.h"
@@ -31,8 +32,6 @@ static const struct option_spec own_options[] = {
      "cost database that gets a sample of each GPU's work"},
     {"seed", 0, OPTION_U64, "K", "0", 0, 9e15, NULL,
      "seed of weights, indices and gradients"},
-    {"json", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
-     "print the result as JSON"},
     {0},
 };
 
@@ -120,16 +119,27 @@ static void print_heading(const struct run *run)
         puts("the plan has no predicted costs; 'neuroshard cost' adds them");
 }
 
-static void print_predicted(const struct run *run, uint32_t rank)
-{
-    const struct device_cost *cost = &run->plan->devices[rank];
-
-    if (is_priced(run->plan))
-        printf("%4u  %9.3f %9.3f %9.3f %9.3f", rank, cost->compute_ms,
-               cost->bwd_comm_ms, cost->fwd_comm_ms, cost->total_ms);
-    else
-        printf("%4u  %9s %9s %9s %9s", rank, "-", "-", "-", "-");
-}
+/* A line of the table; NAN where there is no such figure. */
+struct rank_row {
+    uint32_t gpu;
+    struct device_cost predicted;
+    struct exec_rank measured;
+};
+#define ROW(member) MEMBER_OF(struct rank_row, member)
+static const struct figure rank_figures[] = {
+    {NULL, "GPU", 4, 0, FIGURE_PLAIN, ROW(gpu)},
+    {NULL, "compute", 10, 3, FIGURE_PLAIN, ROW(predicted.compute_ms)},
+    {NULL, "bwd comm", 9, 3, FIGURE_PLAIN, ROW(predicted.bwd_comm_ms)},
+    {NULL, "fwd comm", 9, 3, FIGURE_PLAIN, ROW(predicted.fwd_comm_ms)},
+    {NULL, "total", 9, 3, FIGURE_PLAIN, ROW(predicted.total_ms)},
+    {NULL, "compute", 10, 3, FIGURE_PLAIN, ROW(measured.compute.median_ms)},
+    {NULL, "bwd comm", 9, 3, FIGURE_PLAIN, ROW(measured.bwd_comm_ms)},
+    {NULL, "fwd comm", 9, 3, FIGURE_PLAIN, ROW(measured.fwd_comm_ms)},
+    {NULL, "total", 9, 3, FIGURE_PLAIN, ROW(measured.total_ms)},
+    {NULL, "comp. p10", 10, 3, FIGURE_PLAIN, ROW(measured.compute.p10_ms)},
+    {NULL, "comp. p90", 9, 3, FIGURE_PLAIN, ROW(measured.compute.p90_ms)},
+    {0},
+};
 
 static void print_ranks(const struct run *run)
 {
@@ -138,24 +148,20 @@ static void print_ranks(const struct run *run)
         [EXEC_COMM_MODELLED] = "compute measured, comm modelled, ms",
         [EXEC_COMM_ABSENT] = "measured ms, no comm",
     };
+    struct buf out = {0};
 
     printf("\n%4s  %-39s  %s\n", "", "predicted ms", titles[run->result->comm]);
-    printf("%4s", "GPU");
-    for (int i = 0; i < 2; i++)
-        printf("  %9s %9s %9s %9s", "compute", "bwd comm", "fwd comm", "total");
-    printf("  %9s %9s\n", "comp. p10", "comp. p90");
+    figures_heading(rank_figures, &out);
     for (uint32_t r = 0; r < run->plan->problem.cluster.n_devices; r++) {
-        const struct exec_rank *rank = &run->result->ranks[r];
+        struct rank_row row = {.gpu = r,
+                               .predicted = {NAN, NAN, NAN, NAN, {0}},
+                               .measured = run->result->ranks[r]};
 
-        print_predicted(run, r);
-        printf("  %9.3f", rank->compute.median_ms);
-        if (run->result->comm == EXEC_COMM_ABSENT)
-            printf(" %9s %9s %9s", "-", "-", "-");
-        else
-            printf(" %9.3f %9.3f %9.3f", rank->bwd_comm_ms, rank->fwd_comm_ms,
-                   rank->total_ms);
-        printf("  %9.3f %9.3f\n", rank->compute.p10_ms, rank->compute.p90_ms);
+        if (is_priced(run->plan))
+            row.predicted = run->plan->devices[r];
+        figures_row(rank_figures, &row, &out);
     }
+    cli_print_report(&out);
 }
 
 /* Threads of all processes compete where a host has fewer processors. */
@@ -460,6 +466,7 @@ const struct command command_run = {
     .synopsis = "PLAN [options]",
     .summary = "run a plan: compare it with an unsharded reference, time it",
     .options = {own_options},
+    .json = "print the result as JSON",
     .min_args = 1,
     .max_args = 1,
     .run = run_run,

@@ -18,8 +18,6 @@ static const struct option_spec own_options[] = {
      "columns of the tables whose dim cell is empty"},
     {"batch", 'b', OPTION_U64, "N", "65536", 1, 1e12, NULL,
      "global batch: samples a step over all GPUs"},
-    {"json", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
-     "print JSON instead of text"},
     {0},
 };
 
@@ -216,6 +214,7 @@ const struct command command_tables = {
     .synopsis = "TABLES [options]",
     .summary = "print what a table list holds",
     .options = {own_options},
+    .json = "print JSON instead of text",
     .min_args = 1,
     .max_args = 1,
     .run = run_tables,

@@ -23,11 +23,6 @@ static const struct option_spec device_options[] = {
      "the same for the CPU threads"},
     {0},
 };
-static const struct option_spec json_options[] = {
-    {"json", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
-     "print the errors as JSON"},
-    {0},
-};
 
 /* Whether a setting is what the options ask for. */
 static bool is_wanted(const struct sample_setting *setting,
@@ -123,12 +118,11 @@ static int run_train(struct cli *cli, struct err *err)
     double begin_ms = clock_ms();
     int rc = -1;
 
-    if (!cli_given(cli, "db") || !cli_given(cli, "output")) {
-        err_set(err, ERR_USAGE,
-                "options '--db' and '--output' are needed: where the samples "
-                "are and where the model goes");
-        goto out;
-    }
+    if (!cli_given(cli, "db") || !cli_given(cli, "output"))
+        return err_set(
+            err, ERR_USAGE,
+            "options '--db' and '--output' are needed: where the samples "
+            "are and where the model goes");
     if (training_open_store(&store, cli_string(cli, "db"), STORE_READ, err) ||
         choose_device(&device, store, cli, err) ||
         measurements_load(&measurements, store, &device, cli, err) ||
@@ -157,7 +151,8 @@ const struct command command_train = {
     .name = "train",
     .synopsis = "--db FILE -o MODEL [options]",
     .summary = "learn a cost model from measured samples",
-    .options = {file_options, training_options, device_options, setting_options,
-                json_options},
+    .options = {file_options, training_options, device_options,
+                setting_options},
+    .json = "print the errors as JSON",
     .run = run_train,
 };

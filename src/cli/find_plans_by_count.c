@@ -266,33 +266,6 @@ static void print_json(const struct counts *counts)
 
 /* --- all of them --- */
 
-/* What an interrupt left undone: half a sentence, or nothing. */
-static const char *left_undone(const struct counts *counts, struct arena *arena)
-{
-    const struct planning_counts *asked = &counts->asked;
-
-    if (counts->n == asked->n)
-        return "";
-    return arena_printf(arena, "%u to %u GPUs were not planned for",
-                        asked->n_gpus[counts->n], asked->n_gpus[asked->n - 1]);
-}
-
-static int tell_interrupt(const struct counts *counts, struct arena *arena,
-                          struct err *err)
-{
-    const struct count *last = &counts->list[counts->n - 1];
-    const char *undone = left_undone(counts, arena);
-
-    if (last->stopped && !strcmp(last->stopped, "interrupt"))
-        return err_set(
-            err, ERR_INTERRUPTED,
-            "interrupted: the plan for %u %s is the best until then%s%s",
-            last->n_gpus, gpus(last), *undone ? ", and " : "", undone);
-    if (*undone)
-        return err_set(err, ERR_INTERRUPTED, "interrupted: %s", undone);
-    return 0;
-}
-
 static int plan_all(struct counts *counts, const struct problem *problem,
                     const struct plan *from, struct cli *cli, struct err *err)
 {
@@ -319,17 +292,34 @@ static int plan_all(struct counts *counts, const struct problem *problem,
     return rc;
 }
 
-static int none_fits(const struct counts *counts, struct arena *arena,
-                     struct err *err)
+/* What there is to say where none fits or an interrupt came. */
+static int conclude(const struct counts *counts, struct arena *arena,
+                    struct err *err)
 {
+    const struct planning_counts *asked = &counts->asked;
     const struct count *last = &counts->list[counts->n - 1];
+    const char *undone = NULL;
 
-    if (counts->n < counts->asked.n)
+    if (counts->n < asked->n)
+        undone =
+            arena_printf(arena, "%u to %u GPUs were not planned for",
+                         asked->n_gpus[counts->n], asked->n_gpus[asked->n - 1]);
+    if (!any_fits(counts) && undone)
         return err_set(err, ERR_INTERRUPTED,
                        "interrupted before one that fits was found: %s",
-                       left_undone(counts, arena));
-    return err_set(err, ERR_NO_PLAN, "with %u %s %s", last->n_gpus, gpus(last),
-                   last->why_not);
+                       undone);
+    if (!any_fits(counts))
+        return err_set(err, ERR_NO_PLAN, "with %u %s %s", last->n_gpus,
+                       gpus(last), last->why_not);
+    if (last->stopped && !strcmp(last->stopped, "interrupt"))
+        return err_set(
+            err, ERR_INTERRUPTED,
+            "interrupted: the plan for %u %s is the best until then%s%s",
+            last->n_gpus, gpus(last), undone ? ", and " : "",
+            undone ? undone : "");
+    if (undone)
+        return err_set(err, ERR_INTERRUPTED, "interrupted: %s", undone);
+    return 0;
 }
 
 int find_plans_by_count(const struct problem *problem, const struct plan *from,
@@ -353,13 +343,7 @@ int find_plans_by_count(const struct problem *problem, const struct plan *from,
         print_json(&counts);
     else
         print_answer(&counts, cli);
-    if (!any_fits(&counts)) {
-        none_fits(&counts, &counts.arena, err);
-        goto out;
-    }
-    if (counts.is_interrupted && tell_interrupt(&counts, &counts.arena, err))
-        goto out;
-    rc = 0;
+    rc = conclude(&counts, &counts.arena, err);
 out:
     arena_release(&counts.arena);
     return rc;

@@ -34,6 +34,7 @@ struct cli {
 
 /* Fills specs, where it is not NULL, and returns their number. */
 static size_t list_options(const struct command *command,
+                           const struct option_spec *json,
                            const struct option_spec **specs)
 {
     size_t n = 0;
@@ -43,7 +44,9 @@ static size_t list_options(const struct command *command,
              spec++, n++)
             if (specs)
                 specs[n] = spec;
-    return n;
+    if (command->json && specs)
+        specs[n] = json;
+    return n + (command->json != NULL);
 }
 
 static bool is_choice(const char *choices, const char *text)
@@ -277,13 +280,16 @@ int cli_parse(struct cli **out, const struct command *command, int argc,
               char **argv, struct arena *arena, struct err *err)
 {
     struct cli *cli = ARENA_NEW(arena, struct cli, 1);
+    struct option_spec *json = ARENA_NEW(arena, struct option_spec, 1);
 
     cli->command = command;
     cli->arena = arena;
-    cli->n_specs = list_options(command, NULL);
+    *json = (struct option_spec){
+        .name = "json", .type = OPTION_FLAG, .help = command->json};
+    cli->n_specs = list_options(command, json, NULL);
     cli->specs = ARENA_NEW(arena, const struct option_spec *, cli->n_specs);
     cli->values = ARENA_NEW(arena, struct option_value, cli->n_specs);
-    list_options(command, cli->specs);
+    list_options(command, json, cli->specs);
     if (set_defaults(cli, err) || parse_options(cli, argc, argv, err))
         return -1;
     *out = cli;

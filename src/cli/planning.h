@@ -33,7 +33,6 @@ int planning_problem(struct problem *problem, const char *path,
 /* The numbers of GPUs that --gpus asks about, rising. Of a range with
  * --gpus-per-host: whole hosts, and below one host any number. */
 struct planning_counts {
-    bool is_range;
     uint32_t *n_gpus; /* [n], in the arena */
     size_t n;         /* >= 1 */
 };

@@ -131,16 +131,17 @@ int planning_counts(struct planning_counts *counts, struct cli *cli,
                     struct err *err)
 {
     uint64_t first, last;
+    bool is_range;
 
     if (!cli_given(cli, "gpus"))
         return err_set(err, ERR_USAGE,
                        "option '--gpus' is needed: how many "
                        "GPUs to plan for");
-    *counts = (struct planning_counts){
-        .is_range = cli_range(cli, "gpus", &first, &last)};
+    is_range = cli_range(cli, "gpus", &first, &last);
+    counts->n = 0;
     counts->n_gpus = ARENA_NEW(cli_arena(cli), uint32_t, last - first + 1);
     for (uint64_t n = first; n <= last; n++)
-        if (!counts->is_range || !cli_given(cli, "gpus-per-host") ||
+        if (!is_range || !cli_given(cli, "gpus-per-host") ||
             are_whole((uint32_t)n, cli_u64(cli, "gpus-per-host"),
                       asked_per_domain(cli)))
             counts->n_gpus[counts->n++] = (uint32_t)n;
