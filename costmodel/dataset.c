@@ -183,8 +183,7 @@ static void scale_samples(struct batch_builder *builder,
         ARENA_NEW(arena, float, dataset->first[dataset->n_samples]);
     for (size_t i = 0; i < dataset->n_samples; i++) {
         const double *sums = dataset->sums + i * totals->n;
-        const double unit =
-            estimate->base_ms + estimate_added_ms(estimate, sums);
+        const double unit = estimate_ms(estimate, sums);
 
         builder->unit[i] = unit;
         for (size_t f = 0; f < totals->n; f++)

@@ -97,9 +97,7 @@ void estimate_fit(struct estimate *estimate, const double *sums,
     estimate->ratio_min = INFINITY;
     estimate->ratio_max = 0;
     for (size_t i = 0; i < n; i++) {
-        const double ratio =
-            ms[i] / (estimate->base_ms +
-                     estimate_added_ms(estimate, sums + i * n_totals));
+        const double ratio = ms[i] / estimate_ms(estimate, sums + i * n_totals);
 
         estimate->ratio_min = fmin(estimate->ratio_min, ratio);
         estimate->ratio_max = fmax(estimate->ratio_max, ratio);
@@ -115,8 +113,17 @@ double estimate_added_ms(const struct estimate *estimate, const double *totals)
     return ms;
 }
 
+double estimate_ms(const struct estimate *estimate, const double *totals)
+{
+    return estimate->totals.n
+               ? estimate->base_ms + estimate_added_ms(estimate, totals)
+               : 1;
+}
+
 double estimate_bound(const struct estimate *estimate, double ratio)
 {
+    if (!estimate->totals.n)
+        return ratio;
     return ratio < estimate->ratio_min   ? estimate->ratio_min
            : ratio > estimate->ratio_max ? estimate->ratio_max
                                          : ratio;

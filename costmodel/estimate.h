@@ -28,7 +28,11 @@ void estimate_fit(struct estimate *estimate, const double *sums,
                   const double *ms, size_t n);
 /* The rates times what a table or a device adds up to, without base_ms. */
 double estimate_added_ms(const struct estimate *estimate, const double *totals);
-/* ratio, which a net gave, within the range of training; lets NaN through. */
+/* What a device of these totals is estimated at: the unit of a net's answer, 1
+ * ms where there is no estimate. */
+double estimate_ms(const struct estimate *estimate, const double *totals);
+/* ratio, which a net gave, within the range of training, where there is an
+ * estimate; lets NaN through. */
 double estimate_bound(const struct estimate *estimate, double ratio);
 
 #endif

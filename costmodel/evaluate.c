@@ -56,11 +56,8 @@ void predict_dataset(const struct model *model, const struct dataset *dataset,
         batch = batch_build(&builder, begin);
         mlp_forward(&model->mlp, &batch, &work, y);
         for (size_t i = 0; i < batch.n_samples; i++) {
-            ms[begin + i] = (double)y[i];
-            if (model->estimate.totals.n)
-                ms[begin + i] =
-                    estimate_bound(&model->estimate, ms[begin + i]) *
-                    builder.unit[begin + i];
+            ms[begin + i] = estimate_bound(&model->estimate, (double)y[i]) *
+                            builder.unit[begin + i];
         }
     }
     arena_release(&arena);

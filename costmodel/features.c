@@ -7,48 +7,50 @@
 #define KIB 1024.0
 #define MIB 1048576.0
 
-/* Only names are stored in files. */
-enum {
-    FEATURE_BIN,
-    FEATURE_SHARE = FEATURE_BIN + REUSE_BINS,
-    FEATURE_DIM = FEATURE_SHARE + REUSE_BINS,
-    FEATURE_POOLING,
-    FEATURE_ROW,
-    FEATURE_LOG_DIM,
-    FEATURE_LOG_ROWS,
-    FEATURE_LOG_POOLING,
-    FEATURE_LOG_LOOKUPS,
-    FEATURE_LOG_UNIQUE,
-    FEATURE_UNIQUE_SHARE,
-    FEATURE_GATHER,
-    FEATURE_UNIQUE,
-    FEATURE_OUTPUT,
-    FEATURE_LOG_GATHER,
-    FEATURE_LOG_UNIQUE_BYTES,
-    FEATURE_LOG_TABLE,
-    FEATURE_LOG_BATCH,
-    FEATURE_WEIGHT_BYTES,
-    FEATURE_HAS_STATE,
-    N_FEATURES,
-    TOTAL_TABLES = N_FEATURES,
-    TOTAL_BAGS,
-    TOTAL_ROWS,
-    TOTAL_LOOKUPS,
-    TOTAL_UNIQUE,
-    TOTAL_STATE_ROWS,
-    TOTAL_GATHER,
-    TOTAL_UNIQUE_BYTES,
-    TOTAL_OUTPUT,
-    TOTAL_OVER_32, /* columns */
-    TOTAL_OVER_64,
-    TOTAL_OVER_128,
-    TOTAL_OVER_256,
-    N_ALL
-};
-_Static_assert(N_FEATURES <= MAX_FEATURES && N_ALL - N_FEATURES <= MAX_TOTALS,
-               "a set has room for all");
+/* The features behind the bins and their shares, and the totals: the name,
+ * which is all that files store, and the value for an `input`. The published
+ * ones come first; log1p_pooling is of older files. */
+#define FEATURES(FEATURE)                                                   \
+    FEATURE(dim, input->dim)                                                \
+    FEATURE(pooling_factor, input->pooling_factor)                          \
+    FEATURE(row, input->n_rows)                                             \
+    FEATURE(log1p_pooling, log1p(input->pooling_factor))                    \
+    FEATURE(log2_dim, log2(input->dim))                                     \
+    FEATURE(log1p_rows, log1p(input->n_rows))                               \
+    FEATURE(log1p_lookups, log1p(input->n_lookups))                         \
+    FEATURE(log1p_unique, log1p(input->n_unique))                           \
+    FEATURE(unique_share,                                                   \
+            input->n_lookups > 0 ? input->n_unique / input->n_lookups : 0)  \
+    FEATURE(gather_mib, gather_bytes(input) / MIB)                          \
+    FEATURE(unique_mib, unique_bytes(input) / MIB)                          \
+    FEATURE(output_mib, output_bytes(input) / MIB)                          \
+    FEATURE(log1p_gather_mib, log1p(gather_bytes(input) / MIB))             \
+    FEATURE(log1p_unique_mib, log1p(unique_bytes(input) / MIB))             \
+    FEATURE(log1p_table_mib, log1p(input->n_rows * input->row_bytes / MIB)) \
+    FEATURE(log2_batch, log2(fmax(input->batch, 1)))                        \
+    FEATURE(weight_bytes, precision_bytes(input->precision))                \
+    FEATURE(has_state, has_state(input))
 
-static const char *const names[N_ALL] = {
+#define TOTALS(TOTAL)                                         \
+    TOTAL(tables, 1)                                          \
+    TOTAL(bags, input->n_outputs)                             \
+    TOTAL(rows, input->n_rows)                                \
+    TOTAL(lookups, input->n_lookups)                          \
+    TOTAL(unique, input->n_unique)                            \
+    TOTAL(state_rows, has_state(input) ? input->n_unique : 0) \
+    TOTAL(gather_kib, gather_bytes(input) / KIB)              \
+    TOTAL(unique_kib, unique_bytes(input) / KIB)              \
+    TOTAL(output_kib, output_bytes(input) / KIB)              \
+    TOTAL(over_32, input->dim > 32)                           \
+    TOTAL(over_64, input->dim > 64)                           \
+    TOTAL(over_128, input->dim > 128)                         \
+    TOTAL(over_256, input->dim > 256)
+
+#define ID(name, value) ID_##name,
+#define NAME(name, value) #name,
+#define VALUE(name, value) (value),
+
+static const char *const names[] = {
     /* how often rows are used */
     "bin_0", "bin_1", "bin_2", "bin_3", "bin_4", "bin_5", "bin_6", "bin_7",
     "bin_8", "bin_9", "bin_10", "bin_11", "bin_12", "bin_13", "bin_14",
@@ -57,14 +59,15 @@ static const char *const names[N_ALL] = {
     "share_0", "share_1", "share_2", "share_3", "share_4", "share_5", "share_6",
     "share_7", "share_8", "share_9", "share_10", "share_11", "share_12",
     "share_13", "share_14", "share_15", "share_16",
-    /* sizes and loads */
-    "dim", "pooling_factor", "row", "log2_dim", "log1p_rows", "log1p_pooling",
-    "log1p_lookups", "log1p_unique", "unique_share", "gather_mib", "unique_mib",
-    "output_mib", "log1p_gather_mib", "log1p_unique_mib", "log1p_table_mib",
-    "log2_batch", "weight_bytes", "has_state",
-    /* totals */
-    "tables", "bags", "rows", "lookups", "unique", "state_rows", "gather_kib",
-    "unique_kib", "output_kib", "over_32", "over_64", "over_128", "over_256"};
+    FEATURES(NAME) TOTALS(NAME)};
+
+enum {
+    FIRST_SHARE = REUSE_BINS,
+    LAST_SHARE = FIRST_SHARE + REUSE_BINS - 1,
+    FEATURES(ID) TOTALS(ID) N_ALL
+};
+_Static_assert(ID_tables <= MAX_FEATURES && N_ALL - ID_tables <= MAX_TOTALS,
+               "a set has room for all");
 
 struct table_use *use_tables(const struct problem *problem, double batch,
                              struct arena *arena)
@@ -115,22 +118,21 @@ static void add_range(struct feature_set *set, unsigned begin, unsigned end)
 void feature_set_published(struct feature_set *set)
 {
     set->n = 0;
-    add_range(set, FEATURE_BIN, FEATURE_SHARE);
-    add_range(set, FEATURE_DIM, FEATURE_ROW + 1);
+    add_range(set, 0, FIRST_SHARE);
+    add_range(set, ID_dim, ID_row + 1);
 }
 
 void feature_set_standard(struct feature_set *set)
 {
     set->n = 0;
-    add_range(set, FEATURE_SHARE, FEATURE_DIM);
-    add_range(set, FEATURE_LOG_DIM, FEATURE_LOG_POOLING);
-    add_range(set, FEATURE_LOG_POOLING + 1, N_FEATURES);
+    add_range(set, FIRST_SHARE, LAST_SHARE + 1);
+    add_range(set, ID_log2_dim, ID_tables);
 }
 
 void total_set_standard(struct feature_set *set)
 {
     set->n = 0;
-    add_range(set, N_FEATURES, N_ALL);
+    add_range(set, ID_tables, N_ALL);
 }
 
 /* The one of that name, of those from begin to end. */
@@ -150,12 +152,12 @@ static bool add_name(struct feature_set *set, const char *name, unsigned begin,
 
 bool feature_set_add(struct feature_set *set, const char *name)
 {
-    return add_name(set, name, 0, N_FEATURES);
+    return add_name(set, name, 0, ID_tables);
 }
 
 bool total_set_add(struct feature_set *set, const char *name)
 {
-    return add_name(set, name, N_FEATURES, N_ALL);
+    return add_name(set, name, ID_tables, N_ALL);
 }
 
 void feature_scale(struct feature *feature, const double *x, size_t n,
@@ -177,62 +179,50 @@ void feature_scale(struct feature *feature, const double *x, size_t n,
     feature->std = variance > still_frac * square ? sqrt(variance) : 1;
 }
 
-static void fill_shares(double *all, const double *bins)
+static void fill_shares(double *shares, const double *bins)
 {
     double lookups = 0;
 
     for (unsigned k = 0; k < REUSE_BINS; k++)
         lookups += bins[k] * reuse_bin_count(k);
     for (unsigned k = 0; k < REUSE_BINS; k++)
-        all[FEATURE_SHARE + k] =
-            lookups > 0 ? bins[k] * reuse_bin_count(k) / lookups : 0;
+        shares[k] = lookups > 0 ? bins[k] * reuse_bin_count(k) / lookups : 0;
+}
+
+static double gather_bytes(const struct feature_input *input)
+{
+    return input->n_lookups * input->row_bytes;
+}
+
+static double unique_bytes(const struct feature_input *input)
+{
+    return input->n_unique * input->row_bytes;
+}
+
+static double output_bytes(const struct feature_input *input)
+{
+    return input->n_outputs * input->dim * sizeof(float);
+}
+
+static bool has_state(const struct feature_input *input)
+{
+    return input->optimizer != OPTIMIZER_SGD;
 }
 
 static void fill_features(double *all, const struct feature_input *input)
 {
-    const double gather = input->n_lookups * input->row_bytes / MIB;
-    const double unique = input->n_unique * input->row_bytes / MIB;
+    const double values[] = {FEATURES(VALUE)};
 
-    memcpy(all + FEATURE_BIN, input->bins, sizeof(input->bins));
-    fill_shares(all, input->bins);
-    all[FEATURE_DIM] = input->dim;
-    all[FEATURE_POOLING] = input->pooling_factor;
-    all[FEATURE_ROW] = input->n_rows;
-    all[FEATURE_LOG_DIM] = log2(input->dim);
-    all[FEATURE_LOG_ROWS] = log1p(input->n_rows);
-    all[FEATURE_LOG_POOLING] = log1p(input->pooling_factor);
-    all[FEATURE_LOG_LOOKUPS] = log1p(input->n_lookups);
-    all[FEATURE_LOG_UNIQUE] = log1p(input->n_unique);
-    all[FEATURE_UNIQUE_SHARE] =
-        input->n_lookups > 0 ? input->n_unique / input->n_lookups : 0;
-    all[FEATURE_GATHER] = gather;
-    all[FEATURE_UNIQUE] = unique;
-    all[FEATURE_OUTPUT] = input->n_outputs * input->dim * sizeof(float) / MIB;
-    all[FEATURE_LOG_GATHER] = log1p(gather);
-    all[FEATURE_LOG_UNIQUE_BYTES] = log1p(unique);
-    all[FEATURE_LOG_TABLE] = log1p(input->n_rows * input->row_bytes / MIB);
-    all[FEATURE_LOG_BATCH] = log2(fmax(input->batch, 1));
-    all[FEATURE_WEIGHT_BYTES] = precision_bytes(input->precision);
-    all[FEATURE_HAS_STATE] = input->optimizer != OPTIMIZER_SGD;
+    memcpy(all, input->bins, sizeof(input->bins));
+    fill_shares(all + FIRST_SHARE, input->bins);
+    memcpy(all + ID_dim, values, sizeof(values));
 }
 
 static void fill_totals(double *all, const struct feature_input *input)
 {
-    const bool has_state = input->optimizer != OPTIMIZER_SGD;
+    const double values[] = {TOTALS(VALUE)};
 
-    all[TOTAL_TABLES] = 1;
-    all[TOTAL_BAGS] = input->n_outputs;
-    all[TOTAL_ROWS] = input->n_rows;
-    all[TOTAL_LOOKUPS] = input->n_lookups;
-    all[TOTAL_UNIQUE] = input->n_unique;
-    all[TOTAL_STATE_ROWS] = has_state ? input->n_unique : 0;
-    all[TOTAL_GATHER] = input->n_lookups * input->row_bytes / KIB;
-    all[TOTAL_UNIQUE_BYTES] = input->n_unique * input->row_bytes / KIB;
-    all[TOTAL_OUTPUT] = input->n_outputs * input->dim * sizeof(float) / KIB;
-    all[TOTAL_OVER_32] = input->dim > 32;
-    all[TOTAL_OVER_64] = input->dim > 64;
-    all[TOTAL_OVER_128] = input->dim > 128;
-    all[TOTAL_OVER_256] = input->dim > 256;
+    memcpy(all + ID_tables, values, sizeof(values));
 }
 
 void feature_set_fill(const struct feature_set *set,
@@ -240,7 +230,7 @@ void feature_set_fill(const struct feature_set *set,
 {
     double all[N_ALL];
 
-    if (set->n && set->at[0].id >= N_FEATURES)
+    if (set->n && set->at[0].id >= ID_tables)
         fill_totals(all, input);
     else
         fill_features(all, input);

@@ -42,7 +42,7 @@ struct learned {
     double batch_ratio;           /* problem's batch over the net's */
     double floor_gbps;            /* 0: no floor is known */
     const struct gpu_spec *spec;  /* of what the model cannot know */
-    uint32_t n_embed, n_totals;   /* lanes; then those below */
+    uint32_t n_embed;             /* lanes; then totals, and those below */
 };
 
 /* After the lanes of the head. */
@@ -155,8 +155,8 @@ static void learned_embed(const struct oracle *oracle,
         for (size_t i = 0; i < m; i++, out += oracle->width) {
             const struct shard *shard = &shards[begin + i];
             const double weight =
-                learned->n_totals ? estimate_added_ms(estimate, out + n_embed)
-                                  : 1;
+                estimate->totals.n ? estimate_added_ms(estimate, out + n_embed)
+                                   : 1;
 
             for (uint32_t k = 0; k < n_embed; k++)
                 out[k] = weight * (double)embedded[i * n_embed + k];
@@ -170,26 +170,16 @@ static void learned_embed(const struct oracle *oracle,
 static double fill_head(const struct learned *learned, const double *sums,
                         float *in)
 {
-    const struct estimate *estimate = &learned->model.estimate;
     const uint32_t n_embed = learned->n_embed;
-    double unit_ms = 1, scale = 1;
+    const double unit_ms =
+        estimate_ms(&learned->model.estimate, sums + n_embed);
+    const double scale = 1 / unit_ms;
 
-    if (learned->n_totals) {
-        unit_ms =
-            estimate->base_ms + estimate_added_ms(estimate, sums + n_embed);
-        scale = 1 / unit_ms;
-    }
     for (uint32_t k = 0; k < n_embed; k++)
         in[k] = (float)(sums[k] * scale);
-    for (uint32_t k = n_embed; k < n_embed + learned->n_totals; k++)
+    for (uint32_t k = n_embed; k < learned->head.n_in; k++)
         in[k] = (float)sums[k];
     return unit_ms;
-}
-
-static double bound(const struct learned *learned, double answer)
-{
-    return learned->n_totals ? estimate_bound(&learned->model.estimate, answer)
-                             : answer;
 }
 
 static void learned_compute(const struct oracle *oracle, const double *sums,
@@ -207,8 +197,9 @@ static void learned_compute(const struct oracle *oracle, const double *sums,
         fast_mlp_eval(&learned->head, in, m, out);
         for (size_t i = 0; i < m; i++, sums += width) {
             const double *lanes = sums + n_in;
-            double ms = bound(learned, (double)out[i]) * unit_ms[i] *
-                        learned->batch_ratio;
+            double ms =
+                estimate_bound(&learned->model.estimate, (double)out[i]) *
+                unit_ms[i] * learned->batch_ratio;
 
             /* a comparison that lets NaN through, to be reported */
             if (ms < lanes[LANE_FLOOR])
@@ -406,7 +397,6 @@ static void build_nets(struct learned *learned, struct arena *arena)
     fast_mlp_init(&learned->head, head, 2, cpu_isa_best(), arena);
     learned->head.n_logs = shape->n_totals;
     learned->n_embed = shape->n_embed;
-    learned->n_totals = shape->n_totals;
 }
 
 /* A bare name is a shipped model's, where there is one, whatever lies in the

@@ -140,15 +140,11 @@ static const struct place_field line_fields[] = {
     {"gbps", LINE(gbps), true, CLUSTER_MIN_GBPS, CLUSTER_MAX_GBPS, NULL},
 };
 
-/* Of a class, beside its errors; it is only written. */
+/* Of a class, beside its errors and its range; it is only written. */
 #define CLASS(member) MEMBER_OF(struct setting_class, member)
 static const struct place_field class_fields[] = {
     {"published", CLASS(is_published), true, 0, 0, NULL},
     {"trained", CLASS(is_trained), true, 0, 0, NULL},
-    {"precision", CLASS(range.precision), true, 0, 0, precision_names},
-    {"optimizer", CLASS(range.optimizer), true, 0, 0, optimizer_names},
-    {"batch_min", CLASS(range.batch_min), true, 1, UINT32_MAX, NULL},
-    {"batch_max", CLASS(range.batch_max), true, 1, UINT32_MAX, NULL},
 };
 
 #define EVALUATION(member) MEMBER_OF(struct evaluation, member)
@@ -212,6 +208,8 @@ json_t *evaluation_to_json(const struct evaluation *evaluation)
 
         PLACE_SET_FIELDS(object, &class->errors, error_fields);
         PLACE_SET_FIELDS(object, class, class_fields);
+        /* of as many samples as the errors are */
+        PLACE_SET_FIELDS(object, &class->range, range_fields);
         json_array_append_new(classes, object);
     }
     json_object_set_new(
