@@ -283,30 +283,21 @@ static uint32_t choose_knots(const struct points *points, double *error)
     return best ? best : 2;
 }
 
-/* What came of one group: samples of the same kind, ranks and hosts. */
-struct group_fit {
-    struct comm_curve curve;
-    double error; /* mean, on held-out tenths */
-    size_t n;
-};
-
-static bool fit_group(struct group_fit *group,
-                      const struct comm_sample *samples, size_t n,
-                      const struct comm_sample *like, enum comm_form form)
+/* Fits the samples like `like`, by one form; *error is their mean, on held-out
+ * tenths. Returns how many they are, 0 where they cannot be fitted. */
+static size_t fit_group(struct comm_curve *curve, double *error,
+                        const struct comm_sample *samples, size_t n,
+                        const struct comm_sample *like, enum comm_form form)
 {
     struct points points = take_points(samples, n, like, form);
-    bool is_fitted = false;
+    bool is_fitted =
+        has_three_sizes(&points) &&
+        fit_curve(curve, &points, choose_knots(&points, error), -1);
 
-    *group = (struct group_fit){.n = points.n};
-    if (has_three_sizes(&points)) {
-        uint32_t n_knots = choose_knots(&points, &group->error);
-
-        is_fitted = fit_curve(&group->curve, &points, n_knots, -1);
-    }
-    group->curve.n_ranks = like->n_ranks;
-    group->curve.n_hosts = like->n_hosts;
+    curve->n_ranks = like->n_ranks;
+    curve->n_hosts = like->n_hosts;
     mem_free(points.at);
-    return is_fitted;
+    return is_fitted ? points.n : 0;
 }
 
 bool comm_fit_is_new_group(const struct comm_sample *samples, size_t i)
@@ -328,15 +319,17 @@ static size_t fit_kind(struct comm_fit *fit, const char *kind,
     *fit = (struct comm_fit){.form = form};
     *error = 0;
     for (size_t i = 0; i < n && fit->n_curves < COMM_MAX_CURVES; i++) {
-        struct group_fit group;
+        double group_error;
+        size_t n_group = 0;
 
-        if (strcmp(samples[i].kind, kind) ||
-            !comm_fit_is_new_group(samples, i) ||
-            !fit_group(&group, samples, n, &samples[i], form))
+        if (!strcmp(samples[i].kind, kind) && comm_fit_is_new_group(samples, i))
+            n_group = fit_group(&fit->curves[fit->n_curves], &group_error,
+                                samples, n, &samples[i], form);
+        if (!n_group)
             continue;
-        fit->curves[fit->n_curves++] = group.curve;
-        *error += group.error * (double)group.n;
-        n_points += group.n;
+        fit->n_curves++;
+        *error += group_error * (double)n_group;
+        n_points += n_group;
     }
     *error /= (double)n_points;
     return n_points;
@@ -438,10 +431,10 @@ const char *comm_fit_text(const struct comm_fit *fit, struct arena *arena)
             curve->n_ranks ? arena_printf(arena, "%u ranks", curve->n_ranks)
                            : "any ranks";
 
-        text = arena_printf(
-            arena, "%s%s%s%s %.1f us, %.2f GB/s", text, *text ? "; " : "",
-            ranks, curve->n_hosts > 1 ? " across hosts" : "",
-            comm_curve_latency_us(curve), comm_curve_gbps(curve));
+        text = arena_printf(arena, "%s%s%s%s %.1f us, %.2f GB/s", text,
+                            *text ? "; " : "", ranks,
+                            curve->n_hosts > 1 ? " across hosts" : "",
+                            curve->us[0], comm_curve_gbps(curve));
     }
     return text;
 }

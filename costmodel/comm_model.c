@@ -30,11 +30,6 @@ double comm_curve_us(const struct comm_curve *curve, double bytes)
     return curve->us[k - 1] + share * (curve->us[k] - curve->us[k - 1]);
 }
 
-double comm_curve_latency_us(const struct comm_curve *curve)
-{
-    return curve->us[0];
-}
-
 double comm_curve_gbps(const struct comm_curve *curve)
 {
     uint32_t last = curve->n_knots - 1;

@@ -41,8 +41,7 @@ double comm_curve_us(const struct comm_curve *curve, double bytes);
  * they are, from 0 to 1 between its knots. */
 uint32_t comm_curve_knot(const struct comm_curve *curve, double bytes,
                          double *share);
-/* What a report says: the time of nothing, and the rate of the last line. */
-double comm_curve_latency_us(const struct comm_curve *curve);
+/* The rate of the last line. */
 double comm_curve_gbps(const struct comm_curve *curve);
 
 /* What assignments are priced by. */

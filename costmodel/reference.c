@@ -154,80 +154,65 @@ static void reference_compute(const struct oracle *oracle, const double *sums,
     }
 }
 
-/* Asks a communication net: slots[m][n_slots] hold its features by number,
- * out gets [m][n_devices]. */
-static void ask_comm(const struct net *net, const float *slots, size_t m,
-                     uint32_t n_slots, double *out)
+/* The inputs of a communication net for one assignment: the widths of its
+ * devices and, forward, how much later than the first each one is ready. */
+static void fill_comm(float *in, const struct net_file *file,
+                      uint32_t n_devices, const double *widths,
+                      const double *compute_ms, const double *bwd_ms)
 {
-    const struct net_file *file = &net->file;
-    float in[FAST_MLP_ROWS * NET_MAX_INPUTS] = {0};
-    float answer[FAST_MLP_ROWS * NET_MAX_INPUTS];
-
-    for (size_t i = 0; i < m; i++)
-        for (uint32_t k = 0; k < file->n_inputs; k++)
-            in[i * file->n_inputs + k] =
-                (slots[i * n_slots + file->inputs[k]] - file->mean[k]) /
-                file->std[k];
-    fast_mlp_eval(&net->mlp, in, m, answer);
-    for (size_t i = 0; i < m * net->mlp.n_out; i++)
-        out[i] = (double)answer[i];
-}
-
-/* start_ms: how much later than the first device each one is ready. */
-static void fill_starts(float *slots, uint32_t n_devices,
-                        const double *compute_ms, const double *bwd_ms)
-{
+    float known[NET_MAX_INPUTS];
     double first = INFINITY;
 
     for (uint32_t r = 0; r < n_devices; r++)
+        known[r] = (float)widths[r];
+    for (uint32_t r = 0; compute_ms && r < n_devices; r++)
         first = fmin(first, compute_ms[r] + bwd_ms[r]);
-    for (uint32_t r = 0; r < n_devices; r++)
-        slots[n_devices + r] = (float)(compute_ms[r] + bwd_ms[r] - first);
+    for (uint32_t r = 0; compute_ms && r < n_devices; r++)
+        known[n_devices + r] = (float)(compute_ms[r] + bwd_ms[r] - first);
+    for (uint32_t k = 0; k < file->n_inputs; k++)
+        in[k] = (known[file->inputs[k]] - file->mean[k]) / file->std[k];
+}
+
+/* compute_ms and bwd_ms are NULL backward. */
+static void ask_comm(const struct net *net, size_t n, uint32_t n_devices,
+                     const double *widths, const double *compute_ms,
+                     const double *bwd_ms, double *out)
+{
+    float in[FAST_MLP_ROWS * NET_MAX_INPUTS];
+    float answer[FAST_MLP_ROWS * NET_MAX_INPUTS];
+
+    if (n_devices == 1) {
+        memset(out, 0, n * sizeof(*out));
+        return;
+    }
+    for (size_t begin = 0, m; begin < n; begin += m) {
+        m = n - begin < FAST_MLP_ROWS ? n - begin : FAST_MLP_ROWS;
+        for (size_t i = 0; i < m; i++) {
+            const size_t at = (begin + i) * n_devices;
+
+            fill_comm(in + i * net->mlp.n_in, &net->file, n_devices,
+                      widths + at, compute_ms ? compute_ms + at : NULL,
+                      bwd_ms ? bwd_ms + at : NULL);
+        }
+        fast_mlp_eval(&net->mlp, in, m, answer);
+        for (size_t k = 0; k < m * n_devices; k++)
+            *out++ = (double)answer[k];
+    }
 }
 
 static void reference_bwd(const struct oracle *oracle, size_t n,
                           const double *widths, double *bwd_ms)
 {
-    const size_t n_devices = oracle->problem->cluster.n_devices;
-    float slots[FAST_MLP_ROWS * NET_MAX_INPUTS];
-
-    if (n_devices == 1) {
-        memset(bwd_ms, 0, n * sizeof(*bwd_ms));
-        return;
-    }
-    for (size_t begin = 0, m; begin < n; begin += m) {
-        m = n - begin < FAST_MLP_ROWS ? n - begin : FAST_MLP_ROWS;
-        for (size_t k = 0; k < m * n_devices; k++)
-            slots[k] = (float)widths[begin * n_devices + k];
-        ask_comm(&reference_of(oracle)->bwd, slots, m, (uint32_t)n_devices,
-                 bwd_ms + begin * n_devices);
-    }
+    ask_comm(&reference_of(oracle)->bwd, n, oracle->problem->cluster.n_devices,
+             widths, NULL, NULL, bwd_ms);
 }
 
 static void reference_fwd(const struct oracle *oracle, size_t n,
                           const double *widths, const double *compute_ms,
                           const double *bwd_ms, double *fwd_ms)
 {
-    const uint32_t n_devices = oracle->problem->cluster.n_devices;
-    float slots[FAST_MLP_ROWS * NET_MAX_INPUTS];
-
-    if (n_devices == 1) {
-        memset(fwd_ms, 0, n * sizeof(*fwd_ms));
-        return;
-    }
-    for (size_t begin = 0, m; begin < n; begin += m) {
-        m = n - begin < FAST_MLP_ROWS ? n - begin : FAST_MLP_ROWS;
-        for (size_t i = begin; i < begin + m; i++) {
-            float *of = slots + (i - begin) * 2 * n_devices;
-
-            for (size_t r = 0; r < n_devices; r++)
-                of[r] = (float)widths[i * n_devices + r];
-            fill_starts(of, n_devices, compute_ms + i * n_devices,
-                        bwd_ms + i * n_devices);
-        }
-        ask_comm(&reference_of(oracle)->fwd, slots, m, 2 * n_devices,
-                 fwd_ms + begin * n_devices);
-    }
+    ask_comm(&reference_of(oracle)->fwd, n, oracle->problem->cluster.n_devices,
+             widths, compute_ms, bwd_ms, fwd_ms);
 }
 
 static void reference_comm(const struct oracle *oracle, size_t n,

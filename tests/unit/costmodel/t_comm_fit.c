@@ -47,7 +47,7 @@ static void test_lines(struct arena *arena)
     ok(comm_fit_samples(&fit, list.at, list.n, arena), "copies");
     is_i64(fit.n_curves, 1, "one curve");
     is_i64(fit.curves[0].n_knots, 2, "a line is enough");
-    is_near(comm_curve_latency_us(&fit.curves[0]), 30, 1e-6, "its latency");
+    is_near(fit.curves[0].us[0], 30, 1e-6, "its latency");
     is_near(comm_curve_gbps(&fit.curves[0]), 8, 1e-6, "its bandwidth");
     ok(fit.form == COMM_TOTAL, "of one memory");
     is_str(fit.source, "measured all-to-all (copies between ranks), 5 sizes",
@@ -69,7 +69,7 @@ static void test_odd_times(struct arena *arena)
         add(&list, "mpi", 4, (i + 1) << 20, (i + 1) << 18,
             i ? 5e3 + 3e3 * i : 1e3);
     ok(comm_fit_samples(&fit, list.at, list.n, arena) &&
-           comm_curve_latency_us(&fit.curves[0]) >= 0,
+           fit.curves[0].us[0] >= 0,
        "a latency is never negative");
     for (unsigned i = 0; i < 16; i++)
         list.at[i].time.median_ms = 9;
@@ -158,7 +158,7 @@ static void test_groups(struct arena *arena)
     ok(fit.form == COMM_PORT,
        "whatever the kind, what predicts better decides: the port");
     is_i64(fit.curves[0].n_ranks, 8, "the first that was seen");
-    is_near(comm_curve_latency_us(&fit.curves[0]), 8, 0.01, "its latency");
+    is_near(fit.curves[0].us[0], 8, 0.01, "its latency");
     is_near(comm_curve_gbps(&fit.curves[1]), 2.5, 0.01, "the other's rate");
     comm_fit_validate(&errors, list.at, list.n, &list.at[1]);
     is_i64((int64_t)errors.n, 100, "one group is judged");
@@ -186,7 +186,7 @@ static void test_hosts(struct arena *arena)
         is_i64(fit.curves[0].n_hosts, 4, "hosts");
         is_near(comm_curve_gbps(&fit.curves[0]), 25, 1e-6,
                 "three quarters leave the host");
-        is_near(comm_curve_latency_us(&fit.curves[0]), 10, 1e-6, "latency");
+        is_near(fit.curves[0].us[0], 10, 1e-6, "latency");
     }
 }
 
