@@ -16,7 +16,7 @@ struct option_value {
     bool given;
     const char *text; /* as typed, or the default; NULL: neither */
     uint64_t u64;
-    uint64_t last; /* RANGE: from u64 to it */
+    uint64_t last; /* RANGE: from u64 to it, which may be the same */
     bool is_range;
     double number;
 };
@@ -70,41 +70,28 @@ static bool is_within(uint64_t n, const struct option_spec *spec)
     return (double)n >= spec->min && (double)n <= spec->max;
 }
 
-static int set_u64(struct option_value *value, const struct option_spec *spec,
-                   struct err *err)
+/* "N", or of a RANGE "N..M" with N <= M. */
+static int set_whole(struct option_value *value, const struct option_spec *spec,
+                     struct arena *arena, struct err *err)
 {
-    if (text_to_u64(value->text, &value->u64) && is_within(value->u64, spec))
-        return 0;
-    return err_set(err, ERR_USAGE,
-                   "option '--%s' takes a whole number from %.0f to %.0f, "
-                   "not '%s'",
-                   spec->name, spec->min, spec->max, value->text);
-}
-
-/* "N", or "N..M" with N <= M. */
-static int set_range(struct option_value *value, const struct option_spec *spec,
-                     struct err *err)
-{
-    const char *dots = strstr(value->text, "..");
-    size_t len = dots ? (size_t)(dots - value->text) : 0;
-    char first[24] = "";
+    const char *first = value->text, *last = first;
+    const char *dots =
+        spec->type == OPTION_RANGE ? strstr(value->text, "..") : NULL;
 
     value->is_range = dots != NULL;
-    if (!dots) {
-        if (set_u64(value, spec, err))
-            return -1;
-        value->last = value->u64;
-        return 0;
+    if (dots) {
+        first = arena_strndup(arena, value->text, (size_t)(dots - value->text));
+        last = dots + 2;
     }
-    if (len < sizeof(first))
-        memcpy(first, value->text, len);
-    if (text_to_u64(first, &value->u64) &&
-        text_to_u64(dots + 2, &value->last) && is_within(value->u64, spec) &&
-        is_within(value->last, spec) && value->u64 <= value->last)
+    if (text_to_u64(first, &value->u64) && text_to_u64(last, &value->last) &&
+        is_within(value->u64, spec) && is_within(value->last, spec) &&
+        value->u64 <= value->last)
         return 0;
     return err_set(err, ERR_USAGE,
-                   "option '--%s' takes a range of whole numbers from %.0f to "
-                   "%.0f, the smaller one first, not '%s'",
+                   dots ? "option '--%s' takes a range of whole numbers from "
+                          "%.0f to %.0f, the smaller one first, not '%s'"
+                        : "option '--%s' takes a whole number from %.0f to "
+                          "%.0f, not '%s'",
                    spec->name, spec->min, spec->max, value->text);
 }
 
@@ -121,13 +108,12 @@ static int set_double(struct option_value *value,
 
 /* Parses value->text by the option's type. */
 static int set_value(struct option_value *value, const struct option_spec *spec,
-                     struct err *err)
+                     struct arena *arena, struct err *err)
 {
     switch (spec->type) {
     case OPTION_U64:
-        return set_u64(value, spec, err);
     case OPTION_RANGE:
-        return set_range(value, spec, err);
+        return set_whole(value, spec, arena, err);
     case OPTION_DOUBLE:
         return set_double(value, spec, err);
     case OPTION_BYTES:
@@ -240,7 +226,7 @@ static int parse_options(struct cli *cli, int argc, char **argv,
             return usage_error(cli, code, argv, err);
         cli->values[i].given = true;
         cli->values[i].text = optarg;
-        if (set_value(&cli->values[i], cli->specs[i], err))
+        if (set_value(&cli->values[i], cli->specs[i], cli->arena, err))
             return -1;
     }
     cli->args = argv + optind;
@@ -253,7 +239,7 @@ static int set_defaults(struct cli *cli, struct err *err)
     for (size_t i = 0; i < cli->n_specs; i++) {
         cli->values[i].text = cli->specs[i]->default_value;
         if (cli->values[i].text &&
-            set_value(&cli->values[i], cli->specs[i], err))
+            set_value(&cli->values[i], cli->specs[i], cli->arena, err))
             return -1;
     }
     return 0;
@@ -382,7 +368,7 @@ bool cli_range(const struct cli *cli, const char *name, uint64_t *first,
     const struct option_value *value = find_value(cli, name);
 
     *first = value->u64;
-    *last = value->is_range ? value->last : value->u64;
+    *last = value->last;
     return value->is_range;
 }
 
