@@ -244,18 +244,6 @@ static void torchrec_terms(const struct oracle *oracle, const double *sums,
         terms_ms[i] = compute_ms[i] + sums[LANE_BWD_COMM] + sums[LANE_FWD_COMM];
 }
 
-static int parse_outputs(struct torchrec *torchrec, const char *value,
-                         struct err *err)
-{
-    torchrec->is_legacy = !strcmp(value, "legacy");
-    if (torchrec->is_legacy || !strcmp(value, "new"))
-        return 0;
-    return err_set(err, ERR_USAGE,
-                   "cost model 'torchrec': outputs is 'new' or 'legacy', not "
-                   "'%s'",
-                   value);
-}
-
 /* One "KEY=VALUE". */
 static int parse_setting(struct torchrec *torchrec, const char *key,
                          const char *value, struct err *err)
@@ -268,25 +256,32 @@ static int parse_setting(struct torchrec *torchrec, const char *key,
         {"intra", &torchrec->intra_gibps},
         {"inter", &torchrec->inter_gibps},
     };
+    size_t i = 0;
     double gibps;
 
-    if (!strcmp(key, "outputs"))
-        return parse_outputs(torchrec, value, err);
-    for (size_t i = 0; i < sizeof bandwidths / sizeof *bandwidths; i++) {
-        if (strcmp(key, bandwidths[i].key) != 0)
-            continue;
-        if (!text_to_double(value, &gibps) || !(gibps > 0))
-            return err_set(err, ERR_USAGE,
-                           "cost model 'torchrec': %s is a bandwidth in GiB/s "
-                           "above 0, not '%s'",
-                           key, value);
-        *bandwidths[i].gibps = gibps;
-        return 0;
+    if (!strcmp(key, "outputs")) {
+        torchrec->is_legacy = !strcmp(value, "legacy");
+        if (torchrec->is_legacy || !strcmp(value, "new"))
+            return 0;
+        return err_set(err, ERR_USAGE,
+                       "cost model 'torchrec': outputs is 'new' or 'legacy', "
+                       "not '%s'",
+                       value);
     }
-    return err_set(err, ERR_USAGE,
-                   "cost model 'torchrec' has no setting '%s'; there are hbm, "
-                   "intra, inter, outputs",
-                   key);
+    while (i < 3 && strcmp(key, bandwidths[i].key) != 0)
+        i++;
+    if (i == 3)
+        return err_set(err, ERR_USAGE,
+                       "cost model 'torchrec' has no setting '%s'; there are "
+                       "hbm, intra, inter, outputs",
+                       key);
+    if (!text_to_double(value, &gibps) || !(gibps > 0))
+        return err_set(err, ERR_USAGE,
+                       "cost model 'torchrec': %s is a bandwidth in GiB/s "
+                       "above 0, not '%s'",
+                       key, value);
+    *bandwidths[i].gibps = gibps;
+    return 0;
 }
 
 static int parse_settings(struct torchrec *torchrec, const char *settings,
@@ -309,31 +304,24 @@ static int parse_settings(struct torchrec *torchrec, const char *settings,
     return 0;
 }
 
-/* Bandwidths that the cluster asks for, 10^9 bytes a second; settings of its
- * own win over them. */
-static void take_asked(struct torchrec *torchrec, const struct cluster *cluster)
+/* A bandwidth that the cluster asks for, 10^9 bytes a second, or else the
+ * default; settings of its own win over them. */
+static double asked_gibps(double gbps, double default_gibps)
 {
-    if (cluster->intra_gbps > 0)
-        torchrec->intra_gibps = cluster->intra_gbps * 1e9 / 0x1p30;
-    if (cluster->inter_gbps > 0)
-        torchrec->inter_gibps = cluster->inter_gbps * 1e9 / 0x1p30;
+    return gbps > 0 ? gbps * 1e9 / 0x1p30 : default_gibps;
 }
 
 static const char *describe_comm(const struct torchrec *torchrec,
                                  const struct cluster *cluster,
                                  struct arena *arena)
 {
-    struct torchrec asked = {0};
-    bool is_asked;
+    const double intra = torchrec->intra_gibps, inter = torchrec->inter_gibps;
+    const bool is_asked = intra == asked_gibps(cluster->intra_gbps, NAN) ||
+                          inter == asked_gibps(cluster->inter_gbps, NAN);
 
-    take_asked(&asked, cluster);
-    is_asked =
-        (asked.intra_gibps > 0 && asked.intra_gibps == torchrec->intra_gibps) ||
-        (asked.inter_gibps > 0 && asked.inter_gibps == torchrec->inter_gibps);
     return arena_printf(
         arena, "TorchRec's formulas, %g GiB/s inside a host, %g GiB/s across%s",
-        torchrec->intra_gibps, torchrec->inter_gibps,
-        is_asked ? ", as asked for" : "");
+        intra, inter, is_asked ? ", as asked for" : "");
 }
 
 /* Hash of every constant that a price depends on. */
@@ -363,9 +351,8 @@ int oracle_torchrec_open(struct oracle **out, const char *settings,
     struct torchrec *torchrec = ARENA_NEW(arena, struct torchrec, 1);
 
     torchrec->hbm_gibps = 897;
-    torchrec->intra_gibps = 600;
-    torchrec->inter_gibps = 12.5;
-    take_asked(torchrec, &problem->cluster);
+    torchrec->intra_gibps = asked_gibps(problem->cluster.intra_gbps, 600);
+    torchrec->inter_gibps = asked_gibps(problem->cluster.inter_gbps, 12.5);
     if (parse_settings(torchrec, settings, arena, err))
         return -1;
     torchrec->base = (struct oracle){
