@@ -73,6 +73,7 @@ struct beam {
     double *single_ms; /* [n_parts]: compute of a device that holds it alone */
     double *output;    /* [n_parts]: floats a sample that it sends */
     uint32_t *rank;    /* [n_parts]: place in the order of the greedy */
+    uint32_t *half;    /* [n_parts]: part half as wide, or NO_PART */
     double empty_ms;   /* compute of a device that holds nothing */
     double caps[N_CAPS + 1];
     struct node *nodes;
@@ -97,13 +98,6 @@ static uint32_t half_of(const struct parts *parts, uint32_t unit,
         width / 2 < table_min_width(parts->problem, table))
         return NO_PART;
     return parts_of_width(parts, unit, width / 2);
-}
-
-static uint32_t half_of_piece(const struct beam *beam, uint32_t piece)
-{
-    const struct part *part = &beam->parts->parts[piece];
-
-    return half_of(beam->parts, part->unit, part->width);
 }
 
 /* All of it, or half where that may not be; or NO_PART. */
@@ -145,7 +139,8 @@ static void rank_parts(struct beam *beam)
 
     for (uint32_t u = parts->n_units; u-- > 0;)
         for (uint32_t p = largest_piece(parts, u); p != NO_PART;
-             p = half_of_piece(beam, p)) {
+             p = beam->half[p]) {
+            beam->half[p] = half_of(parts, u, parts->parts[p].width);
             beam->output[p] = output_of(parts, u, parts->parts[p].width);
             order[n] = (struct ranked){-beam->single_ms[p], n};
             part_of[n++] = p;
@@ -176,6 +171,7 @@ static bool open_beam(struct beam *beam)
     beam->single_ms = ARENA_NEW(beam->arena, double, parts->n_parts);
     beam->output = ARENA_NEW(beam->arena, double, parts->n_parts);
     beam->rank = ARENA_NEW(beam->arena, uint32_t, parts->n_parts);
+    beam->half = ARENA_NEW(beam->arena, uint32_t, parts->n_parts);
     oracle->ops->compute(oracle, parts->vectors, parts->n_parts,
                          beam->single_ms);
     oracle->ops->compute(oracle, nothing, 1, &beam->empty_ms);
@@ -352,7 +348,7 @@ static void add_child(struct beam *beam, const struct node *node, uint32_t at)
     *child = (struct node){.n = node->n + 1};
     child->pieces = ARENA_NEW(beam->arena, uint32_t, child->n);
     memcpy(child->pieces, node->pieces, node->n * sizeof(*node->pieces));
-    child->pieces[at] = half_of_piece(beam, node->pieces[at]);
+    child->pieces[at] = beam->half[node->pieces[at]];
     child->pieces[node->n] = child->pieces[at];
     rank_node(beam, child);
     while (memcmp(beam->children[child->like].ranked, child->ranked,
@@ -382,7 +378,7 @@ static void add_children(struct beam *beam, const struct node *node)
             marked[keys[i].idx] = true;
     }
     for (uint32_t i = 0; i < node->n; i++)
-        if (marked[i] && half_of_piece(beam, node->pieces[i]) != NO_PART)
+        if (marked[i] && beam->half[node->pieces[i]] != NO_PART)
             add_child(beam, node, i);
     mem_free(marked);
     mem_free(keys);
