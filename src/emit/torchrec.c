@@ -20,14 +20,6 @@
  * into other tables' weights.
  */
 
-/* Blocks of rows of one range of columns, over n_ranks consecutive ranks. */
-struct row_blocks {
-    uint64_t n_rows;
-    uint64_t block; /* rows of a full block */
-    uint32_t first_rank, n_ranks;
-    uint32_t col_begin, n_cols;
-};
-
 /* A table's entry while it is put together. */
 struct entry {
     const struct cluster *cluster;
@@ -35,62 +27,44 @@ struct entry {
     struct buf ranks, shards; /* the lists' elements as JSON; owned */
 };
 
-/* Are the pieces, by rows, just those blocks that hold rows? */
-static bool find_blocks(struct row_blocks *blocks, const struct table *table,
-                        const struct shard *pieces, size_t n,
-                        uint32_t first_rank, uint32_t n_ranks)
-{
-    *blocks = (struct row_blocks){
-        .n_rows = table->num_embeddings,
-        .block = (table->num_embeddings - 1) / n_ranks + 1,
-        .first_rank = first_rank,
-        .n_ranks = n_ranks,
-        .col_begin = pieces->col_begin,
-        .n_cols = pieces->col_end - pieces->col_begin,
-    };
-    if (n != (blocks->n_rows - 1) / blocks->block + 1)
-        return false;
-    for (size_t i = 0; i < n; i++)
-        if (pieces[i].row_begin != i * blocks->block ||
-            pieces[i].device != first_rank + i)
-            return false;
-    return true;
-}
-
-static void add_shard(struct entry *entry, uint64_t row_begin, uint64_t n_rows,
-                      uint32_t col_begin, uint32_t n_cols, uint32_t rank)
+static void add_shard(struct entry *entry, const struct shard *shard)
 {
     const char *separator = entry->ranks.len ? ", " : "";
 
-    buf_printf(&entry->ranks, "%s%u", separator, rank);
+    buf_printf(&entry->ranks, "%s%u", separator, shard->device);
     buf_printf(&entry->shards,
                "%s{\"shard_offsets\": [%" PRIu64 ", %u], "
                "\"shard_sizes\": [%" PRIu64 ", %u], "
                "\"placement\": \"rank:%u/cuda:%u\"}",
-               separator, row_begin, col_begin, n_rows, n_cols, rank,
-               rank % entry->cluster->devices_per_host);
+               separator, shard->row_begin, shard->col_begin,
+               shard->row_end - shard->row_begin,
+               shard->col_end - shard->col_begin, shard->device,
+               shard->device % entry->cluster->devices_per_host);
 }
 
-static void add_pieces(struct entry *entry, const struct shard *pieces,
-                       size_t n)
+/* Rows of one range of columns in equal blocks over ranks first .. first + n,
+ * the empty ones at the end of the table too; false where the pieces, by rows,
+ * are not just those blocks that hold rows. */
+static bool add_blocks(struct entry *entry, const struct table *table,
+                       const struct shard *pieces, size_t n_pieces,
+                       uint32_t first, uint32_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        add_shard(entry, pieces[i].row_begin,
-                  pieces[i].row_end - pieces[i].row_begin, pieces[i].col_begin,
-                  pieces[i].col_end - pieces[i].col_begin, pieces[i].device);
-}
+    uint64_t n_rows = table->num_embeddings, block = (n_rows - 1) / n + 1;
 
-/* All blocks, the empty ones at the end of the table too. */
-static void add_blocks(struct entry *entry, const struct row_blocks *blocks)
-{
-    for (uint64_t i = 0; i < blocks->n_ranks; i++) {
-        uint64_t begin = i * blocks->block, end = begin + blocks->block;
+    if (n_pieces != (n_rows - 1) / block + 1)
+        return false;
+    for (size_t i = 0; i < n_pieces; i++)
+        if (pieces[i].row_begin != i * block || pieces[i].device != first + i)
+            return false;
+    for (uint32_t i = 0; i < n; i++) {
+        struct shard shard = pieces[i < n_pieces ? i : n_pieces - 1];
 
-        begin = begin < blocks->n_rows ? begin : blocks->n_rows;
-        end = end < blocks->n_rows ? end : blocks->n_rows;
-        add_shard(entry, begin, end - begin, blocks->col_begin, blocks->n_cols,
-                  blocks->first_rank + (uint32_t)i);
+        if (i >= n_pieces)
+            shard.row_begin = shard.row_end;
+        shard.device = first + i;
+        add_shard(entry, &shard);
     }
+    return true;
 }
 
 /* Over all ranks, or over those of one host or NVLink domain. */
@@ -100,26 +74,24 @@ static int add_rows(struct entry *entry, const char **sharding_type,
 {
     uint32_t n_ranks = entry->cluster->n_devices;
     uint32_t n_local = cluster_group(entry->cluster);
-    struct row_blocks blocks;
-    bool is_found = find_blocks(&blocks, table, pieces, n, 0, n_ranks);
 
-    *sharding_type = is_found ? "row_wise" : "table_row_wise";
-    if (!is_found && n_local < n_ranks)
-        is_found = find_blocks(&blocks, table, pieces, n,
-                               pieces[0].device / n_local * n_local, n_local);
-    if (!is_found && n_local == n_ranks)
+    *sharding_type = "row_wise";
+    if (add_blocks(entry, table, pieces, n, 0, n_ranks))
+        return 0;
+    *sharding_type = "table_row_wise";
+    if (n_local == n_ranks)
         return err_set(err, ERR_INPUT,
                        "table '%s': TorchRec cuts rows only into equal blocks "
                        "in the order of the ranks, over all %u",
                        table->name, n_ranks);
-    if (!is_found)
+    if (!add_blocks(entry, table, pieces, n,
+                    pieces[0].device / n_local * n_local, n_local))
         return err_set(err, ERR_INPUT,
                        "table '%s': TorchRec cuts rows only into equal blocks "
                        "in the order of the ranks, over all %u or over the %u "
                        "of one %s",
                        table->name, n_ranks, n_local,
                        cluster_group_name(entry->cluster));
-    add_blocks(entry, &blocks);
     return 0;
 }
 
@@ -137,21 +109,18 @@ static int add_grid(struct entry *entry, const struct table *table,
                        "hosts, for which TorchRec has no row-wise Adagrad",
                        table->name);
     for (size_t begin = 0, end; begin < n; begin = end) {
-        struct row_blocks blocks;
-
         for (end = begin + 1;
              end < n && pieces[end].col_begin == pieces[begin].col_begin &&
              pieces[end].col_end == pieces[begin].col_end;)
             end++;
-        if (!find_blocks(&blocks, table, &pieces[begin], end - begin,
-                         pieces[begin].device / n_local * n_local, n_local))
+        if (!add_blocks(entry, table, &pieces[begin], end - begin,
+                        pieces[begin].device / n_local * n_local, n_local))
             return err_set(err, ERR_INPUT,
                            "table '%s': TorchRec cuts a grid only into column "
                            "blocks, each in equal row blocks over the %u "
                            "ranks of one %s",
                            table->name, n_local,
                            cluster_group_name(entry->cluster));
-        add_blocks(entry, &blocks);
     }
     return 0;
 }
@@ -164,24 +133,25 @@ static int add_table(struct entry *entry, const char **sharding_type,
     switch (pieces[0].kind) {
     case SHARD_TABLE:
         *sharding_type = entry->whole_type;
-        add_pieces(entry, pieces, n);
-        return 0;
+        break;
     case SHARD_COLUMN:
         *sharding_type = "column_wise";
-        add_pieces(entry, pieces, n);
-        return 0;
+        break;
+    case SHARD_REPLICATE:
+        *sharding_type = "data_parallel";
+        break;
     case SHARD_ROW:
         return add_rows(entry, sharding_type, table, pieces, n, err);
     case SHARD_GRID:
         *sharding_type = "grid_shard";
         return add_grid(entry, table, pieces, n, err);
-    case SHARD_REPLICATE:
-        *sharding_type = "data_parallel";
-        add_pieces(entry, pieces, n);
-        return 0;
+    default:
+        return err_set(err, ERR_INPUT, "table '%s' has shards of no kind",
+                       table->name);
     }
-    return err_set(err, ERR_INPUT, "table '%s' has shards of no kind",
-                   table->name);
+    for (size_t i = 0; i < n; i++)
+        add_shard(entry, &pieces[i]);
+    return 0;
 }
 
 static void print_name(struct buf *out, const char *prefix, const char *name)
