@@ -28,20 +28,20 @@ struct held {
     uint64_t hash;      /* sum over all rows so far */
 };
 
-/* One table's touched rows. */
+/* One table's touched rows; all in an arena of its own. */
 struct weight_job {
     const struct placement *placement;
     const struct table *table;
     enum precision gradients; /* as the exchange carries them */
-    struct held *held;        /* [n_held], owned */
+    struct held *held;        /* [n_held] */
     size_t n_held;
-    uint64_t *uses;  /* [n_uses]: row << 32 | bag, sorted; owned */
-    uint64_t *first; /* [n_rows + 1]: first use of each touched row; owned */
-    uint64_t n_uses, n_rows;
+    uint64_t *uses;  /* row << 32 | bag, sorted */
+    uint64_t *first; /* [n_rows + 1]: first use of each touched row */
+    uint64_t n_rows;
     uint64_t begin, end; /* of the window, in touched rows */
     double learning_rate;
-    char *scratch;         /* [SPAN_BYTES + a row], owned */
-    struct tally *tallies; /* [n_threads], owned */
+    char *scratch;         /* [SPAN_BYTES + a row] */
+    struct tally *tallies; /* [n_threads] */
 };
 
 /* A thread's scratch for one row of the whole table. */
@@ -169,69 +169,58 @@ static void check_rows(void *ctx, uint64_t begin, uint64_t end, unsigned thread)
     mem_free(scratch.values);
 }
 
-/* Brings touched rows begin .. end of the piece, which lie near each other, to
- * `to`, one behind the other; d_rows are all of its rows. */
-static int download_rows(struct weight_job *job, const struct piece *piece,
-                         uint64_t begin, uint64_t end, const void *d_rows,
-                         size_t row_bytes, void *to, struct err *err)
+/* Brings the window's rows of a piece to `to`, one behind the other, those that
+ * lie near each other together; d_rows are all of its rows. */
+static int download_rows(struct weight_job *job, const struct held *held,
+                         const void *d_rows, size_t row_bytes, char *to,
+                         struct err *err)
 {
-    uint64_t first = row_at(job, begin) - piece->row_begin;
-    uint64_t n = row_at(job, end - 1) - piece->row_begin - first + 1;
+    bool is_far = !device_is_host(job->placement->device);
+    uint64_t gap = is_far ? GAP_BYTES / row_bytes + 1 : 1;
+    uint64_t span = SPAN_BYTES / row_bytes + 1;
+    uint64_t begin = job->begin + held->first, limit = begin + held->n, end;
 
-    if (device_download(job->placement->device, job->scratch,
-                        (const char *)d_rows + first * row_bytes,
-                        (size_t)n * row_bytes, err))
-        return -1;
-    for (uint64_t i = begin; i < end; i++)
-        memcpy((char *)to + (i - begin) * row_bytes,
-               job->scratch +
-                   (row_at(job, i) - piece->row_begin - first) * row_bytes,
-               row_bytes);
+    for (; begin < limit; begin = end) {
+        uint64_t first = row_at(job, begin);
+
+        for (end = begin + 1; end < limit &&
+                              row_at(job, end) - row_at(job, end - 1) <= gap &&
+                              row_at(job, end) - first < span;)
+            end++;
+        if (device_download(
+                job->placement->device, job->scratch,
+                (const char *)d_rows +
+                    (first - held->piece->row_begin) * row_bytes,
+                (size_t)(row_at(job, end - 1) - first + 1) * row_bytes, err))
+            return -1;
+        for (uint64_t i = begin; i < end; i++, to += row_bytes)
+            memcpy(to, job->scratch + (row_at(job, i) - first) * row_bytes,
+                   row_bytes);
+    }
     return 0;
 }
 
-static int download_span(struct weight_job *job, struct held *held,
-                         uint64_t begin, uint64_t end, struct err *err)
-{
-    const struct piece *piece = held->piece;
-    size_t row_bytes = piece->width * precision_bytes(job->table->precision);
-    size_t at = (size_t)(begin - job->begin) - held->first;
-
-    if (download_rows(job, piece, begin, end, piece->d_weight, row_bytes,
-                      held->weights + at * row_bytes, err))
-        return -1;
-    return piece->d_state
-               ? download_rows(job, piece, begin, end, piece->d_state,
-                               sizeof(float), held->states + at, err)
-               : 0;
-}
-
-/* The window's rows of a piece, span by span. */
+/* The window's rows of a piece. */
 static int download_piece(struct weight_job *job, struct held *held,
                           struct err *err)
 {
     const struct piece *piece = held->piece;
-    bool is_far = !device_is_host(job->placement->device);
-    size_t row_bytes = piece->width * precision_bytes(job->table->precision);
-    uint64_t gap = is_far ? GAP_BYTES / row_bytes + 1 : 1;
-    uint64_t span = SPAN_BYTES / row_bytes + 1;
-    uint64_t begin = job->begin, end, limit;
+    uint64_t begin = job->begin, end;
 
     while (begin < job->end && row_at(job, begin) < piece->row_begin)
         begin++;
-    for (limit = begin; limit < job->end && has_row(piece, row_at(job, limit));)
-        limit++;
+    for (end = begin; end < job->end && has_row(piece, row_at(job, end));)
+        end++;
     held->first = (size_t)(begin - job->begin);
-    held->n = (size_t)(limit - begin);
-    for (; begin < limit; begin = end) {
-        for (end = begin + 1; end < limit &&
-                              row_at(job, end) - row_at(job, end - 1) <= gap &&
-                              row_at(job, end) - row_at(job, begin) < span;)
-            end++;
-        if (download_span(job, held, begin, end, err))
-            return -1;
-    }
-    return 0;
+    held->n = (size_t)(end - begin);
+    if (download_rows(job, held, piece->d_weight,
+                      piece->width * precision_bytes(job->table->precision),
+                      held->weights, err))
+        return -1;
+    return piece->d_state
+               ? download_rows(job, held, piece->d_state, sizeof(float),
+                               (char *)held->states, err)
+               : 0;
 }
 
 /* Hashes of rows are added up, so that no order of theirs counts. */
@@ -268,7 +257,8 @@ static void sort_uses(uint64_t **uses, uint64_t **scratch, uint64_t n,
 }
 
 /* The table's look-ups of the step as (row, bag), sorted by row. */
-static void list_uses(struct weight_job *job, size_t table_idx)
+static void list_uses(struct weight_job *job, size_t table_idx,
+                      struct arena *arena)
 {
     const struct placement *placement = job->placement;
     struct stream stream;
@@ -279,38 +269,41 @@ static void list_uses(struct weight_job *job, size_t table_idx)
     n = stream_n_lookups(&stream);
     offsets = mem_alloc((size_t)stream.batch + 1, sizeof(*offsets));
     indices = mem_alloc((size_t)n, sizeof(*indices));
-    job->n_uses = n;
-    job->uses = mem_alloc((size_t)n, sizeof(*job->uses));
-    scratch = mem_alloc((size_t)n, sizeof(*scratch));
+    job->uses = ARENA_NEW(arena, uint64_t, n);
+    scratch = ARENA_NEW(arena, uint64_t, n);
     stream_fill(&stream, batches_seed(placement, STEP_BATCH), 0, offsets,
                 indices);
     for (uint64_t bag = 0; bag < stream.batch; bag++)
         for (uint64_t i = offsets[bag]; i < offsets[bag + 1]; i++)
             job->uses[i] = (uint64_t)indices[i] << 32 | bag;
-    sort_uses(&job->uses, &scratch, n, stream.n_rows);
     mem_free(offsets);
     mem_free(indices);
-    mem_free(scratch);
-    job->first = mem_alloc((size_t)n + 1, sizeof(*job->first));
+    sort_uses(&job->uses, &scratch, n, stream.n_rows);
+    job->first = ARENA_NEW(arena, uint64_t, n + 1);
     for (uint64_t i = 0; i < n; i++)
         if (!i || job->uses[i] >> 32 != job->uses[i - 1] >> 32)
             job->first[job->n_rows++] = i;
     job->first[job->n_rows] = n;
 }
 
-/* All windows of the table; n_window rows each. */
-static int check_windows(struct weight_job *job, uint64_t n_window,
+/* All of the table, window by window. */
+static int check_windows(struct weight_job *job, struct arena *arena,
                          struct err *err)
 {
-    size_t n = (size_t)(job->n_rows < n_window ? job->n_rows : n_window);
-    size_t cell_bytes = precision_bytes(job->table->precision);
+    size_t row_bytes = 1, n;
 
+    for (size_t k = 0; k < job->n_held; k++)
+        row_bytes += job->held[k].piece->width * sizeof(float);
+    n = WINDOW_BYTES / row_bytes + 1;
+    if (n > job->n_rows)
+        n = (size_t)job->n_rows;
     for (size_t k = 0; k < job->n_held; k++) {
         struct held *held = &job->held[k];
 
-        held->weights = mem_alloc(n, held->piece->width * cell_bytes);
-        held->states = mem_alloc(n, sizeof(*held->states));
-        held->row_hash = mem_alloc(n, sizeof(*held->row_hash));
+        held->weights = arena_alloc(arena, n * held->piece->width,
+                                    precision_bytes(job->table->precision));
+        held->states = ARENA_NEW(arena, float, n);
+        held->row_hash = ARENA_NEW(arena, uint64_t, n);
     }
     for (job->begin = 0; job->begin < job->n_rows; job->begin = job->end) {
         job->end = job->begin + n;
@@ -322,49 +315,34 @@ static int check_windows(struct weight_job *job, uint64_t n_window,
     return 0;
 }
 
-static void close_job(struct weight_job *job)
-{
-    for (size_t k = 0; k < job->n_held; k++) {
-        mem_free(job->held[k].weights);
-        mem_free(job->held[k].states);
-        mem_free(job->held[k].row_hash);
-    }
-    mem_free(job->held);
-    mem_free(job->uses);
-    mem_free(job->first);
-    mem_free(job->scratch);
-    mem_free(job->tallies);
-}
-
 static int check_table(struct verify *verify, const struct placement *placement,
                        size_t table_idx, float learning_rate, struct err *err)
 {
     const struct table *table = &placement->plan->problem.tables[table_idx];
+    struct piece **pieces = placement->table_pieces + table_idx;
     unsigned n_threads = pool_size(placement->pool);
     struct weight_job job = {.placement = placement,
                              .table = table,
-                             .gradients = table->comm_precision,
+                             .gradients = pieces[0]->replica
+                                              ? PRECISION_FP32
+                                              : table->comm_precision,
                              .learning_rate = learning_rate};
-    struct piece **pieces = placement->table_pieces + table_idx;
-    size_t row_bytes = 1;
     struct tally tally = {0};
+    struct arena arena;
     int rc = 0;
 
-    job.held = mem_alloc((size_t)(pieces[1] - pieces[0]), sizeof(*job.held));
+    arena_init(&arena);
+    job.held = ARENA_NEW(&arena, struct held, pieces[1] - pieces[0]);
     for (const struct piece *piece = pieces[0]; piece < pieces[1]; piece++)
         if (piece->d_weight)
             job.held[job.n_held++].piece = piece;
     if (!job.n_held)
         goto out;
-    if (job.held[0].piece->replica)
-        job.gradients = PRECISION_FP32;
-    for (size_t k = 0; k < job.n_held; k++)
-        row_bytes += job.held[k].piece->width * sizeof(float);
-    list_uses(&job, table_idx);
+    list_uses(&job, table_idx, &arena);
     job.scratch =
-        mem_alloc(SPAN_BYTES + 2 * (size_t)table->dim * sizeof(float), 1);
-    job.tallies = mem_alloc(n_threads, sizeof(struct tally));
-    rc = check_windows(&job, WINDOW_BYTES / row_bytes + 1, err);
+        ARENA_NEW(&arena, char, SPAN_BYTES + table->dim * sizeof(float));
+    job.tallies = ARENA_NEW(&arena, struct tally, n_threads);
+    rc = check_windows(&job, &arena, err);
     if (rc)
         goto out;
     for (unsigned i = 0; i < n_threads; i++)
@@ -376,7 +354,7 @@ static int check_table(struct verify *verify, const struct placement *placement,
         *hash = hash_bytes(&job.held[k].hash, sizeof(uint64_t), *hash);
     }
 out:
-    close_job(&job);
+    arena_release(&arena);
     return rc;
 }
 
