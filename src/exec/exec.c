@@ -312,63 +312,57 @@ static int time_together(struct execution *run, struct err *err)
 }
 
 /* A process of several has one rank, as many as its number. */
-struct process_ranks {
+struct process_findings {
     struct exec_rank rank;
     uint32_t n_turns;
+    struct verify_findings verify;
 };
 
-/* Timings and hashes of all ranks, and the most turns of a process. */
-static int collect_ranks(struct exec_result *result,
-                         const struct placement *placement, struct err *err)
+/* What processes have found of their ranks, over all. */
+static int collect_findings(struct execution *run, struct arena *arena,
+                            struct err *err)
 {
+    const struct placement *placement = run->placement;
     struct world *world = comm_world(placement->comm);
-    struct process_ranks own = {result->ranks[placement->here.begin],
-                                placement->n_turns};
-    struct process_ranks *all = mem_alloc(world_size(world), sizeof(*all));
+    struct exec_result *result = run->result;
+    struct process_findings own = {result->ranks[placement->here.begin],
+                                   placement->n_turns, run->verify.found};
+    struct process_findings *all = mem_alloc(world_size(world), sizeof(*all));
     int rc = world_all_gather(world, &own, sizeof(own), all, err);
 
-    result->n_turns = 0;
     for (uint32_t p = 0; !rc && p < world_size(world); p++) {
+        const struct verify_findings *found = &all[p].verify;
+
         result->ranks[p] = all[p].rank; /* alone, it is rank 0 to itself */
         if (all[p].n_turns > result->n_turns)
             result->n_turns = all[p].n_turns;
+        result->output_error = fmax(result->output_error, found->output_error);
+        result->weight_error = fmax(result->weight_error, found->weight_error);
+        result->n_outputs_checked += found->n_outputs;
+        result->n_weights_checked += found->n_weights;
+        if (found->failure[0] && !result->failure)
+            result->failure = arena_strdup(arena, found->failure);
     }
-    for (uint32_t r = 0; !rc && r < placement->n_ranks; r++)
-        result->n_disturbed += result->ranks[r].disturbed;
     mem_free(all);
     return rc;
 }
 
-/* What the comparison has found, and the hashes over all ranks, which
- * collect_ranks has brought. */
-static int collect_check(struct exec_result *result,
-                         const struct verify *verify,
-                         const struct placement *placement, struct arena *arena,
-                         struct err *err)
+/* Over the ranks, which are all there now. */
+static void sum_up_ranks(struct exec_result *result, uint32_t n,
+                         bool is_checked)
 {
-    struct world *world = comm_world(placement->comm);
-    struct verify_findings *all = mem_alloc(world_size(world), sizeof(*all));
-    uint32_t n = placement->n_ranks;
     uint64_t *hashes = mem_alloc(n, 2 * sizeof(*hashes));
-    int rc = world_all_gather(world, &verify->found, sizeof(*all), all, err);
 
-    for (uint32_t p = 0; !rc && p < world_size(world); p++) {
-        result->output_error = fmax(result->output_error, all[p].output_error);
-        result->weight_error = fmax(result->weight_error, all[p].weight_error);
-        result->n_outputs_checked += all[p].n_outputs;
-        result->n_weights_checked += all[p].n_weights;
-        if (all[p].failure[0] && !result->failure)
-            result->failure = arena_strdup(arena, all[p].failure);
-    }
     for (uint32_t r = 0; r < n; r++) {
+        result->n_disturbed += result->ranks[r].disturbed;
         hashes[r] = result->ranks[r].output_hash;
         hashes[n + r] = result->ranks[r].weight_hash;
     }
-    result->output_hash = hash_bytes(hashes, n * sizeof(*hashes), 0);
-    result->weight_hash = hash_bytes(hashes + n, n * sizeof(*hashes), 0);
+    if (is_checked) {
+        result->output_hash = hash_bytes(hashes, n * sizeof(*hashes), 0);
+        result->weight_hash = hash_bytes(hashes + n, n * sizeof(*hashes), 0);
+    }
     mem_free(hashes);
-    mem_free(all);
-    return rc;
 }
 
 /* Brings together what the processes have found. */
@@ -384,10 +378,9 @@ static int collect(struct execution *run, struct arena *arena, struct err *err)
         result->ranks[r].output_hash = run->verify.output_hashes[r];
         result->ranks[r].weight_hash = run->verify.weight_hashes[r];
     }
-    if (collect_ranks(result, placement, err) ||
-        (run->options->check &&
-         collect_check(result, &run->verify, placement, arena, err)))
+    if (collect_findings(run, arena, err))
         return -1;
+    sum_up_ranks(result, placement->n_ranks, run->options->check);
     fill_comm(result, placement, arena);
     rc = world_collect(world, run->records.data, run->records.len, &all, err);
     if (!rc && world_rank(world) == 0 && run->keeps_samples) {
