@@ -33,14 +33,22 @@ struct part {
     uint32_t *indices; /* owned */
 };
 
-/* Keeps, in place, what the piece serves: reading is never behind writing. */
+struct part_job {
+    const struct placement *placement;
+    const struct group *group;
+    uint64_t batch_seed;
+    bool is_whole;
+    struct part *parts;
+};
+
+/* Keeps, in place, what the piece serves of n_bags: reading is never behind
+ * writing. */
 static void keep_own(struct part *part, const struct piece *piece,
-                     const struct group *group)
+                     uint64_t first_bag, uint64_t n_bags)
 {
-    uint64_t first_bag = (uint64_t)group->sample_begin * group->n_outputs;
     uint64_t n = 0;
 
-    for (uint64_t bag = 0; bag < group->n_bags; bag++) {
+    for (uint64_t bag = 0; bag < n_bags; bag++) {
         uint64_t begin = part->offsets[first_bag + bag];
         uint64_t end = part->offsets[first_bag + bag + 1];
 
@@ -52,15 +60,8 @@ static void keep_own(struct part *part, const struct piece *piece,
                 part->indices[n++] = (uint32_t)(row - piece->row_begin);
         }
     }
-    part->offsets[group->n_bags] = n;
+    part->offsets[n_bags] = n;
 }
-
-struct part_job {
-    const struct placement *placement;
-    const struct group *group;
-    uint64_t batch_seed;
-    struct part *parts;
-};
 
 static void draw_part(void *ctx, size_t task, unsigned thread)
 {
@@ -75,7 +76,14 @@ static void draw_part(void *ctx, size_t task, unsigned thread)
     part->indices =
         mem_alloc((size_t)stream_n_lookups(&stream), sizeof(uint32_t));
     stream_fill(&stream, job->batch_seed, 0, part->offsets, part->indices);
-    keep_own(part, piece, job->group);
+    if (job->is_whole) {
+        keep_own(part, piece, 0, stream.batch);
+        part->offsets[1] = part->offsets[stream.batch];
+    } else {
+        keep_own(part, piece,
+                 (uint64_t)job->group->sample_begin * job->group->n_outputs,
+                 job->group->n_bags);
+    }
 }
 
 /* Puts the parts one behind the other; offsets become those of the group. A
@@ -83,7 +91,7 @@ static void draw_part(void *ctx, size_t task, unsigned thread)
 static int upload_parts(struct index_batch *batch, struct part *parts,
                         const struct group *group, struct err *err)
 {
-    size_t n_bags = group->n_bags;
+    size_t n_bags = batch->n_bags;
 
     for (uint32_t i = 0; i < group->n_pieces; i++) {
         struct part *part = &parts[i];
@@ -105,13 +113,13 @@ static int upload_parts(struct index_batch *batch, struct part *parts,
 static int place_parts(struct index_batch *batch, struct part *parts,
                        const struct group *group, struct err *err)
 {
-    size_t n_offsets = (size_t)group->n_pieces * group->n_bags + 1;
+    size_t n_offsets = (size_t)group->n_pieces * batch->n_bags + 1;
     void *d_indices, *d_offsets;
     uint64_t n = 0;
 
     for (uint32_t i = 0; i < group->n_pieces; i++) {
         batch->begins[i] = n;
-        n += parts[i].offsets[group->n_bags];
+        n += parts[i].offsets[batch->n_bags];
     }
     batch->begins[group->n_pieces] = batch->n_lookups = n;
     if (device_alloc(batch->device, &d_indices,
@@ -127,19 +135,21 @@ static int place_parts(struct index_batch *batch, struct part *parts,
 
 int index_batch_init(struct index_batch *batch,
                      const struct placement *placement,
-                     const struct group *group, unsigned number,
+                     const struct group *group, unsigned number, bool is_whole,
                      struct err *err)
 {
     struct part_job job = {
         .placement = placement,
         .group = group,
         .batch_seed = batches_seed(placement, number),
+        .is_whole = is_whole,
         .parts = mem_alloc(group->n_pieces, sizeof(struct part)),
     };
     int rc;
 
     *batch = (struct index_batch){
         .device = placement->device,
+        .n_bags = is_whole ? 1 : group->n_bags,
         .begins = mem_alloc(group->n_pieces + (size_t)1, sizeof(uint64_t)),
     };
     pool_run(placement->pool, group->n_pieces, draw_part, &job);

@@ -23,6 +23,7 @@ uint64_t batches_seed(const struct placement *placement, unsigned number);
 /* The look-ups of a group. */
 struct index_batch {
     struct device *device; /* not owned */
+    uint32_t n_bags;       /* of a piece */
     uint64_t *d_offsets;   /* [n_pieces * n_bags + 1], owned */
     uint32_t *d_indices;   /* [n_lookups], owned */
     uint64_t n_lookups;
@@ -30,10 +31,11 @@ struct index_batch {
                          the host */
 };
 /* A row piece keeps the look-ups of its rows, shifted; a replica those of its
- * samples. ERR_DEVICE where memory is short. */
+ * samples, or, where the batch is whole, of all, each piece's as one bag.
+ * ERR_DEVICE where memory is short. */
 int index_batch_init(struct index_batch *batch,
                      const struct placement *placement,
-                     const struct group *group, unsigned number,
+                     const struct group *group, unsigned number, bool is_whole,
                      struct err *err) MUST_CHECK;
 void index_batch_release(struct index_batch *batch); /* a zeroed one is fine */
 struct lookup_batch index_batch_lookups(const struct index_batch *batch);

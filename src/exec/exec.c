@@ -121,7 +121,7 @@ static int time_rank(struct execution *run, uint32_t rank, struct err *err)
         return err_set(err, ERR_INTERRUPTED, "interrupted");
     if (placement->rank_groups[rank] == placement->rank_groups[rank + 1])
         return 0; /* it holds nothing, or nothing that is looked up */
-    if (rank_work_open(&work, placement, rank, WORK_ALL, FIRST_TIMED_BATCH,
+    if (rank_work_open(&work, placement, rank, WORK_TIMED, FIRST_TIMED_BATCH,
                        rank_work_n_cold_sets(placement, rank), err))
         return -1;
     rc = time_work(timing, &work, run->canary, run->options->n_iterations, err);

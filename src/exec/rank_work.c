@@ -30,10 +30,11 @@ static struct lookup_table table_of(const struct piece *piece)
     };
 }
 
-int rank_work_open_lookup(struct lookup **lookup, bool is_scatter,
-                          const struct placement *placement,
-                          const struct group *group, uint32_t n_bags,
-                          uint64_t max_lookups, struct err *err)
+/* Of the group's pieces, or a scatter into their dense gradients. */
+static int open_lookup(struct lookup **lookup, bool is_scatter,
+                       const struct placement *placement,
+                       const struct group *group, uint32_t n_bags,
+                       uint64_t max_lookups, struct err *err)
 {
     struct lookup_table *tables = mem_alloc(group->n_pieces, sizeof(*tables));
     struct lookup_spec spec = {
@@ -60,30 +61,45 @@ int rank_work_open_lookup(struct lookup **lookup, bool is_scatter,
     return rc;
 }
 
+/* Draws batches; *max_lookups gets the most look-ups of one. */
+static int draw(struct index_batch *sets, uint64_t *max_lookups,
+                const struct rank_work *work, const struct group *group,
+                bool is_whole, struct err *err)
+{
+    *max_lookups = 0;
+    for (unsigned k = 0; k < work->n_sets; k++) {
+        if (index_batch_init(&sets[k], work->placement, group,
+                             work->first_number + k, is_whole, err))
+            return -1;
+        if (sets[k].n_lookups > *max_lookups)
+            *max_lookups = sets[k].n_lookups;
+    }
+    return 0;
+}
+
 static int open_group(struct group_work *own, const struct rank_work *work,
                       enum work_part part, struct err *err)
 {
     const struct placement *placement = work->placement;
     const struct group *group = own->group;
-    uint64_t max_lookups = 0;
+    uint64_t max_lookups;
 
+    if (part == WORK_TIMED && group->replica &&
+        (draw(own->whole_sets, &max_lookups, work, group, true, err) ||
+         open_lookup(&own->others, true, placement, group, 1, max_lookups,
+                     err)))
+        return -1;
     if (!group->n_bags)
         return 0;
-    for (unsigned k = 0; k < work->n_sets; k++) {
-        if (index_batch_init(&own->sets[k], placement, group,
-                             work->first_number + k, err))
-            return -1;
-        if (own->sets[k].n_lookups > max_lookups)
-            max_lookups = own->sets[k].n_lookups;
-    }
-    if (part != WORK_SCATTER &&
-        rank_work_open_lookup(&own->lookup, false, placement, group,
-                              group->n_bags, max_lookups, err))
+    if (draw(own->sets, &max_lookups, work, group, false, err))
         return -1;
-    return group->replica
-               ? rank_work_open_lookup(&own->scatter, true, placement, group,
-                                       group->n_bags, max_lookups, err)
-               : 0;
+    if (part != WORK_SCATTER &&
+        open_lookup(&own->lookup, false, placement, group, group->n_bags,
+                    max_lookups, err))
+        return -1;
+    return group->replica ? open_lookup(&own->scatter, true, placement, group,
+                                        group->n_bags, max_lookups, err)
+                          : 0;
 }
 
 int rank_work_open(struct rank_work *work, const struct placement *placement,
@@ -118,10 +134,15 @@ int rank_work_open(struct rank_work *work, const struct placement *placement,
 void rank_work_close(struct rank_work *work)
 {
     for (size_t g = 0; g < work->n_groups; g++) {
-        lookup_close(work->groups[g].lookup);
-        lookup_close(work->groups[g].scatter);
-        for (unsigned k = 0; k < work->n_sets; k++)
-            index_batch_release(&work->groups[g].sets[k]);
+        struct group_work *own = &work->groups[g];
+
+        lookup_close(own->lookup);
+        lookup_close(own->scatter);
+        lookup_close(own->others);
+        for (unsigned k = 0; k < work->n_sets; k++) {
+            index_batch_release(&own->sets[k]);
+            index_batch_release(&own->whole_sets[k]);
+        }
     }
     mem_free(work->groups);
     *work = (struct rank_work){0};
@@ -154,6 +175,20 @@ int rank_work_backward(struct rank_work *work, unsigned set,
         if (lookup &&
             lookup_backward(lookup, &batch, d_grad,
                             own->scatter ? SCATTER_RATE : learning_rate, err))
+            return -1;
+    }
+    return 0;
+}
+
+int rank_work_scatter_others(struct rank_work *work, unsigned set,
+                             const void *const *d_grads, struct err *err)
+{
+    for (size_t g = 0; g < work->n_groups; g++) {
+        struct group_work *own = &work->groups[g];
+        struct lookup_batch batch = index_batch_lookups(&own->whole_sets[set]);
+
+        if (own->others &&
+            lookup_backward(own->others, &batch, d_grads[g], SCATTER_RATE, err))
             return -1;
     }
     return 0;

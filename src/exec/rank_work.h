@@ -25,6 +25,8 @@ struct group_work {
                                plain SGD on a zeroed table *is* the dense
                                gradient */
     struct index_batch sets[LOOKUP_MAX_COLD_SETS];
+    struct lookup *others; /* likewise, of all samples; where it is timed */
+    struct index_batch whole_sets[LOOKUP_MAX_COLD_SETS];
 };
 
 struct rank_work {
@@ -38,6 +40,7 @@ struct rank_work {
 /* What the work is for. All but WORK_SCATTER needs the weights of the rank. */
 enum work_part {
     WORK_ALL,    /* forward and backward of all groups */
+    WORK_TIMED,  /* the same, with rank_work_scatter_others */
     WORK_SHARDS, /* of what is not replicated */
     WORK_SCATTER /* backward of what is, into its dense gradients */
 };
@@ -66,10 +69,12 @@ int rank_work_backward(struct rank_work *work, unsigned set,
 int rank_work_apply_replicas(const struct placement *placement, uint32_t rank,
                              float learning_rate, struct err *err) MUST_CHECK;
 
-/* A look-up of the group's pieces, or a scatter into their dense gradients. */
-int rank_work_open_lookup(struct lookup **lookup, bool is_scatter,
-                          const struct placement *placement,
-                          const struct group *group, uint32_t n_bags,
-                          uint64_t max_lookups, struct err *err) MUST_CHECK;
+/* A replica is updated after the all-reduce, in every row that any rank looked
+ * up, and a rank alone has no others. In their stead this scatters the look-ups
+ * of the whole batch as one bag a piece, so that the update has the rows of a
+ * real step; of the first bag's gradients. */
+int rank_work_scatter_others(struct rank_work *work, unsigned set,
+                             const void *const *d_grads,
+                             struct err *err) MUST_CHECK;
 
 #endif

@@ -47,98 +47,41 @@ out:
 #define GROUP_WORK 20
 #define MARK_WORK 8
 
-/*
- * A replica is updated after the all-reduce, in every row that any rank looked
- * up, and a rank alone has no others. In their stead the look-ups of the whole
- * batch are scattered as one bag a table, untimed, so that the update has the
- * rows of a real step.
- */
-struct others {
-    struct lookup *scatter;
-    struct index_batch sets[LOOKUP_MAX_COLD_SETS]; /* of all samples */
-    void *d_begins[LOOKUP_MAX_COLD_SETS]; /* [n_pieces + 1] offsets, owned */
-    void *d_grad;                         /* [out_dim], owned */
-};
-
 struct timer {
     struct rank_work *work;
-    void **d_grads;        /* [n_groups], each owned */
-    struct others *others; /* [n_groups]; zeroed where nothing is replicated */
+    void **d_grads; /* [n_groups], each owned */
     bool has_replicas;
     bool is_held; /* what is timed */
 };
 
 static void close_timer(struct timer *timer)
 {
-    struct device *device = timer->work->placement->device;
-
-    for (size_t g = 0; g < timer->work->n_groups; g++) {
-        struct others *others = &timer->others[g];
-
-        device_free(device, timer->d_grads[g]);
-        lookup_close(others->scatter);
-        for (unsigned k = 0; k < LOOKUP_MAX_COLD_SETS; k++) {
-            index_batch_release(&others->sets[k]);
-            device_free(device, others->d_begins[k]);
-        }
-        device_free(device, others->d_grad);
-    }
+    for (size_t g = 0; g < timer->work->n_groups; g++)
+        device_free(timer->work->placement->device, timer->d_grads[g]);
     mem_free(timer->d_grads);
-    mem_free(timer->others);
 }
 
-static int open_gradient(void **d_grad, uint64_t n, enum precision precision,
+/* Of a bag at least, for the scatter of other ranks' samples. */
+static int open_gradient(void **d_grad, const struct group *group,
                          struct device *device, struct err *err)
 {
-    if (!n)
-        return 0;
-    if (device_alloc(device, d_grad, (size_t)n * precision_bytes(precision),
-                     err))
+    uint64_t n = (uint64_t)(group->n_bags ? group->n_bags : 1) * group->out_dim;
+
+    if (device_alloc(device, d_grad,
+                     (size_t)n * precision_bytes(group->precision), err))
         return -1;
-    return device_fill(device, *d_grad, n, precision, GRADIENT_SEED, err);
-}
-
-static int open_others(struct others *others, const struct rank_work *work,
-                       const struct group *group, struct err *err)
-{
-    const struct placement *placement = work->placement;
-    struct group whole = *group; /* as if no other rank had a replica */
-    size_t begins_bytes = (group->n_pieces + (size_t)1) * sizeof(uint64_t);
-    uint64_t max_lookups = 0;
-
-    whole.sample_begin = 0;
-    whole.n_samples = placement->batch;
-    whole.n_bags = placement->batch * group->n_outputs;
-    for (unsigned k = 0; k < work->n_sets; k++) {
-        struct index_batch *batch = &others->sets[k];
-
-        if (index_batch_init(batch, placement, &whole, work->first_number + k,
-                             err) ||
-            device_alloc(placement->device, &others->d_begins[k], begins_bytes,
-                         err) ||
-            device_upload(placement->device, others->d_begins[k], batch->begins,
-                          begins_bytes, err))
-            return -1;
-        if (batch->n_lookups > max_lookups)
-            max_lookups = batch->n_lookups;
-    }
-    if (open_gradient(&others->d_grad, group->out_dim, PRECISION_FP32,
-                      placement->device, err))
-        return -1;
-    return rank_work_open_lookup(&others->scatter, true, placement, group, 1,
-                                 max_lookups, err);
+    return device_fill(device, *d_grad, n, group->precision, GRADIENT_SEED,
+                       err);
 }
 
 static int open_timer(struct timer *timer, struct rank_work *work,
                       struct err *err)
 {
-    struct device *device = work->placement->device;
     size_t n_queued = MARK_WORK;
 
     *timer = (struct timer){
         .work = work,
         .d_grads = mem_alloc(work->n_groups, sizeof(*timer->d_grads)),
-        .others = mem_alloc(work->n_groups, sizeof(*timer->others)),
     };
     for (size_t g = 0; g < work->n_groups; g++) {
         const struct group *group = work->groups[g].group;
@@ -147,35 +90,13 @@ static int open_timer(struct timer *timer, struct rank_work *work,
         n_queued += GROUP_WORK;
         if (group->replica)
             n_queued += GROUP_WORK + group->n_pieces;
-        if (open_gradient(&timer->d_grads[g],
-                          (uint64_t)group->n_bags * group->out_dim,
-                          group->precision, device, err) ||
-            (group->replica &&
-             open_others(&timer->others[g], work, group, err))) {
+        if (open_gradient(&timer->d_grads[g], group, work->placement->device,
+                          err)) {
             close_timer(timer);
             return -1;
         }
     }
     timer->is_held = n_queued <= DEVICE_MAX_HELD;
-    return 0;
-}
-
-static int scatter_others(const struct timer *timer, unsigned set,
-                          struct err *err)
-{
-    for (size_t g = 0; g < timer->work->n_groups; g++) {
-        const struct others *others = &timer->others[g];
-        struct lookup_batch batch = {
-            .d_indices = others->sets[set].d_indices,
-            .d_offsets = others->d_begins[set],
-            .n_lookups = others->sets[set].n_lookups,
-        };
-
-        if (others->scatter &&
-            lookup_backward(others->scatter, &batch, others->d_grad,
-                            SCATTER_RATE, err))
-            return -1;
-    }
     return 0;
 }
 
@@ -194,18 +115,18 @@ static int queue_once(struct timer *timer, unsigned set, struct err *err)
 {
     struct rank_work *work = timer->work;
     struct device *device = work->placement->device;
+    const void *const *d_grads = (const void *const *)timer->d_grads;
 
     if (device_flush(device, err) || device_mark(device, FORWARD_BEGIN, err) ||
         rank_work_forward(work, set, err) ||
         device_mark(device, FORWARD_END, err) || device_flush(device, err) ||
         device_mark(device, BACKWARD_BEGIN, err) ||
-        rank_work_backward(work, set, (const void *const *)timer->d_grads,
-                           LEARNING_RATE, err) ||
+        rank_work_backward(work, set, d_grads, LEARNING_RATE, err) ||
         device_mark(device, BACKWARD_END, err))
         return -1;
     if (!timer->has_replicas)
         return 0;
-    if (scatter_others(timer, set, err) ||
+    if (rank_work_scatter_others(work, set, d_grads, err) ||
         device_mark(device, APPLY_BEGIN, err) ||
         rank_work_apply_replicas(work->placement, work->rank, LEARNING_RATE,
                                  err))
