@@ -38,11 +38,15 @@
 /* What is sent and what is received each lie in one region, rank behind rank
  * as far as they are here. */
 struct exchange_rig {
-    struct comm *comm;             /* not owned */
+    struct comm *comm; /* not owned, nor are these: */
+    struct world *world;
+    struct device *device;
+    const struct bench_options *options;
+    struct sample_sink *sink;
     struct sample_setting setting; /* of the samples */
     uint64_t n_floats;             /* of each region */
     void *d_send_region, *d_recv_region;
-    /* Of each rank: elements a sample, and where it lies in the regions. */
+    struct alltoall alltoall; /* the pattern; of each of its ranks: */
     uint32_t dims[MAX_EXCHANGE_RANKS];
     void *d_send[MAX_EXCHANGE_RANKS], *d_recv[MAX_EXCHANGE_RANKS];
 };
@@ -50,11 +54,9 @@ struct exchange_rig {
 static int alloc_region(struct exchange_rig *rig, void **d_region,
                         struct err *err)
 {
-    struct device *device = comm_device(rig->comm);
-
-    if (device_alloc(device, d_region, rig->n_floats * sizeof(float), err))
+    if (device_alloc(rig->device, d_region, rig->n_floats * sizeof(float), err))
         return -1;
-    return device_fill(device, *d_region, rig->n_floats, PRECISION_FP32, 1,
+    return device_fill(rig->device, *d_region, rig->n_floats, PRECISION_FP32, 1,
                        err);
 }
 
@@ -66,9 +68,9 @@ static uint64_t region_bytes(const struct bench_options *options)
 }
 
 /* One in N_POWERS patterns is even, the others more and more uneven. */
-static void draw_pattern(struct exchange_rig *rig, struct alltoall *alltoall,
-                         const struct bench_options *options, uint64_t case_idx)
+static void draw_pattern(struct exchange_rig *rig, uint64_t case_idx)
 {
+    const struct bench_options *options = rig->options;
     uint32_t n_ranks = comm_n_ranks(rig->comm), batch = options->batch;
     bool is_small = case_idx % 4 == 3;
     double columns, sum = 0, weights[MAX_EXCHANGE_RANKS];
@@ -100,10 +102,10 @@ static void draw_pattern(struct exchange_rig *rig, struct alltoall *alltoall,
     }
     if (is_empty)
         rig->dims[rng_below(&rng, n_ranks)] = 1;
-    *alltoall = (struct alltoall){.n_ranks = n_ranks,
-                                  .batch = batch,
-                                  .dims = rig->dims,
-                                  .element_bytes = sizeof(float)};
+    rig->alltoall = (struct alltoall){.n_ranks = n_ranks,
+                                      .batch = batch,
+                                      .dims = rig->dims,
+                                      .element_bytes = sizeof(float)};
 }
 
 static uint64_t sent_floats(const struct alltoall *alltoall, uint32_t rank)
@@ -112,9 +114,9 @@ static uint64_t sent_floats(const struct alltoall *alltoall, uint32_t rank)
 }
 
 /* Lays the buffers out, at one of the places where there is room. */
-static void place_buffers(struct exchange_rig *rig,
-                          const struct alltoall *alltoall, unsigned number)
+static void place_buffers(struct exchange_rig *rig, unsigned number)
 {
+    const struct alltoall *alltoall = &rig->alltoall;
     uint64_t sent = 0, received = 0, n_used, n_places;
 
     for (uint32_t r = 0; r < alltoall->n_ranks; r++)
@@ -141,59 +143,49 @@ static void place_buffers(struct exchange_rig *rig,
 /* Forward in even runs, backward in odd ones; all processes begin together.
  * Copies are held until all of them are queued. NCCL is not: it may have to
  * wait for what is queued already. */
-static int run_once(struct exchange_rig *rig, const struct alltoall *alltoall,
-                    unsigned number, double *ms, struct err *err)
+static int run_once(struct exchange_rig *rig, unsigned number, double *ms,
+                    struct err *err)
 {
-    struct device *device = comm_device(rig->comm);
-    bool is_alone = world_size(comm_world(rig->comm)) == 1;
-    bool is_held = is_alone && (uint64_t)alltoall->n_ranks * alltoall->n_ranks <
-                                   DEVICE_MAX_HELD;
+    struct device *device = rig->device;
+    uint64_t n_ranks = rig->alltoall.n_ranks;
+    bool is_held =
+        world_size(rig->world) == 1 && n_ranks * n_ranks < DEVICE_MAX_HELD;
     bool is_forward = number % 2 == 0;
     void **d_from = is_forward ? rig->d_send : rig->d_recv;
     void **d_to = is_forward ? rig->d_recv : rig->d_send;
 
-    place_buffers(rig, alltoall, number);
-    if (device_wait(device, err) || world_barrier(comm_world(rig->comm), err) ||
+    place_buffers(rig, number);
+    if (device_wait(device, err) || world_barrier(rig->world, err) ||
         (is_held && device_hold(device, err)) || device_mark(device, 0, err) ||
-        alltoall_exchange(rig->comm, alltoall, !is_forward,
+        alltoall_exchange(rig->comm, &rig->alltoall, !is_forward,
                           (const void *const *)d_from, d_to, err) ||
         device_mark(device, 1, err) || (is_held && device_release(device, err)))
         return -1;
     return device_elapsed(device, 0, 1, ms, err);
 }
 
-/* An exchange takes as long as it takes the last process. */
-static int measure_round(struct exchange_rig *rig,
-                         const struct alltoall *alltoall, double *ms,
-                         unsigned n, struct err *err)
+/* An exchange takes as long as it takes the last process. It needs all
+ * processors of its ranks at once, so whatever else runs there shows. It only
+ * ever adds time: of some rounds, the first calm one counts, or else the
+ * fastest. All processes see the same times, and so do the same. */
+static int measure_pattern(struct exchange_rig *rig, struct comm_sample *sample,
+                           struct err *err)
 {
-    double unused;
-
-    for (unsigned i = 0; i < N_WARM_UP; i++)
-        if (run_once(rig, alltoall, i, &unused, err))
-            return -1;
-    for (unsigned i = 0; i < n; i++)
-        if (run_once(rig, alltoall, i, &ms[i], err))
-            return -1;
-    return world_largest(comm_world(rig->comm), ms, n, err);
-}
-
-/* An exchange needs all processors of its ranks at once, so whatever else runs
- * there shows. It only ever adds time: of some rounds, the first calm one
- * counts, or else the fastest. All processes see the same times, and so do the
- * same. */
-static int measure_pattern(struct exchange_rig *rig,
-                           const struct alltoall *alltoall, unsigned n,
-                           struct comm_sample *sample, struct err *err)
-{
+    unsigned n = sample->total_bytes < MANY_BELOW_BYTES
+                     ? BENCH_MAX_ITERATIONS
+                     : rig->options->n_iterations;
     double ms[BENCH_MAX_ITERATIONS];
     struct timing time;
 
-    if (sample->total_bytes < MANY_BELOW_BYTES)
-        n = BENCH_MAX_ITERATIONS;
     sample->n_iterations = n;
     for (unsigned round = 0; round < MAX_ROUNDS; round++) {
-        if (measure_round(rig, alltoall, ms, n, err))
+        for (unsigned i = 0; i < N_WARM_UP; i++)
+            if (run_once(rig, i, ms, err))
+                return -1;
+        for (unsigned i = 0; i < n; i++)
+            if (run_once(rig, i, &ms[i], err))
+                return -1;
+        if (world_largest(rig->world, ms, n, err))
             return -1;
         time = timing_of(ms, n);
         if (!round || time.median_ms < sample->time.median_ms)
@@ -211,56 +203,48 @@ struct next_step {
     bool is_interrupted, is_out_of_time, is_stored;
 };
 
-static int decide(struct exchange_rig *rig, struct next_step *next,
-                  const struct comm_sample *sample, bool is_out_of_time,
-                  struct sample_sink *sink, struct err *err)
+static int decide(const struct exchange_rig *rig, struct next_step *next,
+                  const struct comm_sample *sample, double begin_ms,
+                  struct err *err)
 {
-    struct world *world = comm_world(rig->comm);
     double is_interrupted = interrupt_requested(); /* of any process */
+    const struct sample_sink *sink = rig->sink;
 
-    if (world_largest(world, &is_interrupted, 1, err))
+    if (world_largest(rig->world, &is_interrupted, 1, err))
         return -1;
-    *next = (struct next_step){is_interrupted > 0, is_out_of_time, false};
-    if (!world_rank(world))
+    *next = (struct next_step){is_interrupted > 0,
+                               bench_is_late(rig->options, begin_ms), false};
+    if (!world_rank(rig->world))
         next->is_stored =
             sink->has_comm && sink->has_comm(sink->ctx, &rig->setting, sample);
-    return world_broadcast(world, next, sizeof(*next), err);
+    return world_broadcast(rig->world, next, sizeof(*next), err);
 }
 
 static int run_patterns(struct exchange_rig *rig, struct bench_result *result,
-                        const struct bench_options *options,
-                        struct sample_sink *sink, struct err *err)
+                        struct err *err)
 {
-    bool is_first = !world_rank(comm_world(rig->comm));
+    const struct bench_options *options = rig->options;
     double begin_ms = clock_ms();
 
     while (!options->n_cases || result->n_cases < options->n_cases) {
-        bool is_late = options->time_limit_s > 0 &&
-                       clock_ms() - begin_ms > options->time_limit_s * 1e3;
         struct comm_sample sample;
-        struct alltoall alltoall;
         struct next_step next;
 
-        draw_pattern(rig, &alltoall, options,
-                     options->first_case + result->n_cases);
-        sample = alltoall_sample(rig->comm, &alltoall);
-        if (decide(rig, &next, &sample, is_late, sink, err))
+        draw_pattern(rig, options->first_case + result->n_cases);
+        sample = alltoall_sample(rig->comm, &rig->alltoall);
+        if (decide(rig, &next, &sample, begin_ms, err))
             return -1;
         result->interrupted = next.is_interrupted;
         result->out_of_time = next.is_out_of_time;
         if (next.is_interrupted || next.is_out_of_time)
             break;
-        if (!next.is_stored &&
-            (measure_pattern(rig, &alltoall, options->n_iterations, &sample,
-                             err) ||
-             (is_first &&
-              sample_sink_put_comm(sink, &rig->setting, &sample, err))))
+        if (!next.is_stored && measure_pattern(rig, &sample, err))
+            return -1;
+        if (!next.is_stored && !world_rank(rig->world) &&
+            sample_sink_put_comm(rig->sink, &rig->setting, &sample, err))
             return -1;
         *(next.is_stored ? &result->n_resumed : &result->n_measured) += 1;
-        result->n_cases++;
-        if (options->progress)
-            options->progress(options->progress_ctx, result->n_cases,
-                              options->n_cases);
+        bench_progress(options, ++result->n_cases, options->n_cases);
     }
     return 0;
 }
@@ -269,8 +253,11 @@ int bench_alltoall(struct bench_result *result, struct comm *comm,
                    const struct bench_options *options,
                    struct sample_sink *sink, struct err *err)
 {
-    struct device *device = comm_device(comm);
-    struct exchange_rig rig = {.comm = comm};
+    struct exchange_rig rig = {.comm = comm,
+                               .world = comm_world(comm),
+                               .device = comm_device(comm),
+                               .options = options,
+                               .sink = sink};
     uint32_t n_ranks = comm_n_ranks(comm);
     int rc = -1;
 
@@ -281,15 +268,15 @@ int bench_alltoall(struct bench_result *result, struct comm *comm,
         return err_set(err, ERR_USAGE,
                        "an exchange has 2 to %d ranks, not %" PRIu32,
                        MAX_EXCHANGE_RANKS, n_ranks);
-    rig.setting = bench_setting(device, options);
+    rig.setting = bench_setting(rig.device, options);
     rig.n_floats = region_bytes(options) / sizeof(float);
     if (alloc_region(&rig, &rig.d_send_region, err) ||
         alloc_region(&rig, &rig.d_recv_region, err) ||
-        run_patterns(&rig, result, options, sink, err))
+        run_patterns(&rig, result, err))
         goto out;
     rc = 0;
 out:
-    device_free(device, rig.d_send_region);
-    device_free(device, rig.d_recv_region);
+    device_free(rig.device, rig.d_send_region);
+    device_free(rig.device, rig.d_recv_region);
     return rc;
 }

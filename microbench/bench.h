@@ -60,6 +60,11 @@ void bench_options_init(struct bench_options *options);
 int bench_fit_memory(struct bench_options *options, const struct device *device,
                      struct err *err) MUST_CHECK;
 
+/* Whether what began at begin_ms (clock_ms) has used its time up. */
+bool bench_is_late(const struct bench_options *options, double begin_ms);
+void bench_progress(const struct bench_options *options, uint64_t done,
+                    uint64_t total);
+
 struct bench_result {
     uint64_t seed;       /* name of the case list */
     uint64_t n_measured; /* samples put into the sink now */

@@ -129,9 +129,7 @@ int bench_ceilings(struct bench_result *result, struct device *device,
         struct ceiling ceiling;
 
         result->interrupted = interrupt_requested();
-        result->out_of_time =
-            options->time_limit_s > 0 &&
-            clock_ms() - begin_ms > options->time_limit_s * 1e3;
+        result->out_of_time = bench_is_late(options, begin_ms);
         if (result->interrupted || result->out_of_time)
             return 0;
         if (!options->repeat && sink->has(sink->ctx, &setting, probe)) {
@@ -143,8 +141,7 @@ int bench_ceilings(struct bench_result *result, struct device *device,
             return -1;
         result->n_measured++;
         result->n_flagged += ceiling.flags != 0;
-        if (options->progress)
-            options->progress(options->progress_ctx, result->n_cases + 1, n);
+        bench_progress(options, result->n_cases + 1, n);
     }
     return 0;
 }

@@ -24,6 +24,19 @@ void bench_options_init(struct bench_options *options)
     };
 }
 
+bool bench_is_late(const struct bench_options *options, double begin_ms)
+{
+    return options->time_limit_s > 0 &&
+           clock_ms() - begin_ms > options->time_limit_s * 1e3;
+}
+
+void bench_progress(const struct bench_options *options, uint64_t done,
+                    uint64_t total)
+{
+    if (options->progress)
+        options->progress(options->progress_ctx, done, total);
+}
+
 /* At most a sixteenth less, and the same for all that are close together. */
 static uint64_t round_down(uint64_t n_bytes)
 {
@@ -243,13 +256,9 @@ static int run_cases(struct bench *bench, struct err *err)
         if (result->interrupted)
             return 0;
         result->n_cases++;
-        if (options->progress)
-            options->progress(options->progress_ctx, result->n_cases,
-                              options->n_cases);
+        bench_progress(options, result->n_cases, options->n_cases);
         result->out_of_time =
-            options->time_limit_s > 0 &&
-            clock_ms() - begin_ms > options->time_limit_s * 1e3 &&
-            result->n_cases < n_wanted;
+            bench_is_late(options, begin_ms) && result->n_cases < n_wanted;
         if (result->out_of_time)
             return 0;
     }
