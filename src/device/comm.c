@@ -4,7 +4,6 @@
 #include "base/mem.h"
 #include "device/comm_private.h"
 #include "device/device_ops.h"
-#include "device/world_private.h"
 
 #include <assert.h>
 

@@ -276,28 +276,21 @@ static struct gather gather_grads(const struct update_job *job)
     return gather;
 }
 
-/* Where the run of pair i starts: gallop back, then bisect. */
+/* Where the run of pair i starts: rows ascend. */
 static size_t run_begin(const uint32_t *pairs, size_t i)
 {
     uint32_t row = PAIR_ROW(pairs, i);
-    size_t in = i, out, reach = 1;
+    size_t begin = 0;
 
-    while (reach <= in && PAIR_ROW(pairs, in - reach) == row) {
-        in -= reach;
-        reach *= 2;
-    }
-    out = reach <= in ? in - reach : 0;
-    if (PAIR_ROW(pairs, out) == row)
-        return out;
-    while (in - out > 1) {
-        size_t middle = out + (in - out) / 2;
+    while (begin < i) {
+        size_t middle = begin + (i - begin) / 2;
 
-        if (PAIR_ROW(pairs, middle) == row)
-            in = middle;
+        if (PAIR_ROW(pairs, middle) < row)
+            begin = middle + 1;
         else
-            out = middle;
+            i = middle;
     }
-    return in;
+    return i;
 }
 
 /* End of the part of i's run that lies before `end`. */

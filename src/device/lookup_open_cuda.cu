@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/mem.h"
 #include "device/lookup_cuda.cuh"
-#include "device/lookup_span.h"
 
 /* Bytes, of each array's begin. */
 #define ALIGNMENT 512

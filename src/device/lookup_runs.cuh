@@ -3,7 +3,6 @@
 #define NEUROSHARD_DEVICE_LOOKUP_RUNS_CUH
 
 #include "device/lookup_quads.cuh"
-#include "device/lookup_span.h"
 
 /* What the kernels of a backward share: the sorted look-ups and the sums of
  * their gradients. */

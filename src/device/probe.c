@@ -61,21 +61,47 @@ uint64_t probe_memory_bytes(const struct probe *probe)
 }
 
 /* What one probe holds. */
+#define N_PARTS 11
 struct preparation {
     struct probe_job job;
     void *d_offsets;
     /* SORT: the pairs as they were drawn */
     void *d_first_keys, *d_first_values;
-    void *d_taken[10]; /* owned: all of the above */
-    unsigned n_taken;
+    void *d_parts[N_PARTS]; /* owned: all of the above */
 };
 
-static int take(struct device *device, struct preparation *own, void **d_ptr,
-                size_t n_bytes, struct err *err)
+static int allocate(struct device *device, const struct probe *probe,
+                    struct preparation *own, struct err *err)
 {
-    if (device_alloc(device, d_ptr, n_bytes, err))
-        return -1;
-    own->d_taken[own->n_taken++] = *d_ptr;
+    struct probe_job *job = &own->job;
+    bool is_sort = probe->kind == PROBE_SORT;
+    size_t n_keys_bytes = is_sort ? probe->n * key_bytes(probe) : 0;
+    size_t n_values_bytes = is_sort ? probe->n * sizeof(uint32_t) : 0;
+    const struct {
+        void **d_ptr;
+        size_t n_bytes;
+    } parts[N_PARTS] = {
+        {&own->d_offsets, 2 * sizeof(uint64_t)},
+        {&job->d_scratch, job->scratch_bytes},
+        {&job->d_src, probe->n_bytes},
+        {&job->d_dst, probe->kind == PROBE_COPY ? probe->n_bytes : 0},
+        {&job->d_indices,
+         probe->kind == PROBE_GATHER ? probe->n * sizeof(uint32_t) : 0},
+        {&job->d_keys[0], n_keys_bytes},
+        {&job->d_keys[1], n_keys_bytes},
+        {&job->d_values[0], n_values_bytes},
+        {&job->d_values[1], n_values_bytes},
+        {&own->d_first_keys, n_keys_bytes},
+        {&own->d_first_values, n_values_bytes},
+    };
+
+    for (unsigned i = 0; i < N_PARTS; i++) {
+        if (!parts[i].n_bytes)
+            continue;
+        if (device_alloc(device, &own->d_parts[i], parts[i].n_bytes, err))
+            return -1;
+        *parts[i].d_ptr = own->d_parts[i];
+    }
     return 0;
 }
 
@@ -89,73 +115,29 @@ static int draw(struct device *device, struct preparation *own, uint64_t n,
     return stream_draw(device, &stream, 1, SEED, d_out, own->d_offsets, err);
 }
 
-static int prepare_bytes(struct device *device, const struct probe *probe,
-                         struct preparation *own, struct err *err)
-{
-    struct probe_job *job = &own->job;
-
-    if (take(device, own, &job->d_src, probe->n_bytes, err) ||
-        device_fill(device, job->d_src, probe->n_bytes / sizeof(float),
-                    PRECISION_FP32, SEED, err))
-        return -1;
-    if (probe->kind == PROBE_COPY)
-        return take(device, own, &job->d_dst, probe->n_bytes, err);
-    return 0;
-}
-
-static int prepare_gather(struct device *device, const struct probe *probe,
-                          struct preparation *own, struct err *err)
-{
-    void **d_indices = &own->job.d_indices;
-
-    if (prepare_bytes(device, probe, own, err) ||
-        take(device, own, d_indices, probe->n * sizeof(uint32_t), err))
-        return -1;
-    return draw(device, own, probe->n, probe->n_bytes / probe->row_bytes,
-                *d_indices, err);
-}
-
-static int prepare_sort(struct device *device, const struct probe *probe,
-                        struct preparation *own, struct err *err)
-{
-    size_t n_keys_bytes = probe->n * key_bytes(probe);
-    size_t n_values_bytes = probe->n * sizeof(uint32_t);
-    struct probe_job *job = &own->job;
-
-    for (unsigned i = 0; i < 2; i++)
-        if (take(device, own, &job->d_keys[i], n_keys_bytes, err) ||
-            take(device, own, &job->d_values[i], n_values_bytes, err))
-            return -1;
-    if (take(device, own, &own->d_first_keys, n_keys_bytes, err) ||
-        take(device, own, &own->d_first_values, n_values_bytes, err) ||
-        draw(device, own, n_keys_bytes / sizeof(uint32_t), UINT32_SPAN - 1,
-             own->d_first_keys, err))
-        return -1;
-    return draw(device, own, probe->n, UINT32_SPAN - 1, own->d_first_values,
-                err);
-}
-
 static int prepare(struct device *device, const struct probe *probe,
                    struct preparation *own, struct err *err)
 {
     struct probe_job *job = &own->job;
 
     job->probe = probe;
-    if (take(device, own, &own->d_offsets, 2 * sizeof(uint64_t), err) ||
-        device->ops->probe_scratch(device, probe, &job->scratch_bytes, err) ||
-        take(device, own, &job->d_scratch, job->scratch_bytes, err))
+    if (device->ops->probe_scratch(device, probe, &job->scratch_bytes, err) ||
+        allocate(device, probe, own, err))
         return -1;
-    switch (probe->kind) {
-    case PROBE_READ:
-    case PROBE_COPY:
-        return prepare_bytes(device, probe, own, err);
-    case PROBE_GATHER:
-        return prepare_gather(device, probe, own, err);
-    case PROBE_SORT:
-        return prepare_sort(device, probe, own, err);
-    case PROBE_LAUNCH:
-        break;
-    }
+    if (job->d_src &&
+        device_fill(device, job->d_src, probe->n_bytes / sizeof(float),
+                    PRECISION_FP32, SEED, err))
+        return -1;
+    if (probe->kind == PROBE_GATHER)
+        return draw(device, own, probe->n, probe->n_bytes / probe->row_bytes,
+                    job->d_indices, err);
+    if (probe->kind == PROBE_SORT)
+        return draw(device, own, probe->n * key_bytes(probe) / sizeof(uint32_t),
+                    UINT32_SPAN - 1, own->d_first_keys, err) ||
+                       draw(device, own, probe->n, UINT32_SPAN - 1,
+                            own->d_first_values, err)
+                   ? -1
+                   : 0;
     return 0;
 }
 
@@ -223,8 +205,8 @@ int probe_run(struct device *device, const struct probe *probe,
     *timing = timing_of(ms, n_iterations);
     rc = 0;
 out:
-    while (own.n_taken)
-        device_free(device, own.d_taken[--own.n_taken]);
+    for (unsigned i = 0; i < N_PARTS; i++)
+        device_free(device, own.d_parts[i]);
     mem_free(ms);
     return rc;
 }

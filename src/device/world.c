@@ -2,7 +2,7 @@
 #include "device/world.h"
 
 #include "base/mem.h"
-#include "device/world_private.h"
+#include "device/comm_private.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/mem.h"
-#include "device/world_private.h"
+#include "device/comm_private.h"
 
 #include <assert.h>
 #include <limits.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "device/world_private.h"
+#include "device/comm_private.h"
 
 bool world_knows_mpi(void)
 {

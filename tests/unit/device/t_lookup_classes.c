@@ -4,7 +4,6 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "device/lookup_classes.h"
-#include "device/lookup_span.h"
 
 #define MAX_TABLES 70
 
