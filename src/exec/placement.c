@@ -173,77 +173,67 @@ static void make_groups(struct placement *placement, struct arena *arena)
     }
 }
 
-static int check_outputs(const struct table *table, uint64_t batch,
-                         struct err *err)
+/* What of a table is not executed yet, or NULL. */
+static const char *unknown_of_table(const struct table *table, uint64_t batch,
+                                    struct arena *arena)
 {
-    double n = table->num_outputs;
+    double n = table->num_outputs, pooling = table->pooling_factor;
 
     if (table->output == OUTPUT_SEQUENCE)
-        return err_set(err, ERR_INPUT,
-                       "table '%s': sequence output is not executed yet",
-                       table->name);
+        return "sequence output";
     if (n != floor(n))
-        return err_set(err, ERR_INPUT,
-                       "table '%s': num_outputs %g, no whole number, is not "
-                       "executed yet",
-                       table->name, n);
-    if (!(n > 0) && table->pooling_factor > 0)
-        return err_set(err, ERR_INPUT,
-                       "table '%s': num_outputs 0 with pooling_factor %g is "
-                       "not executed yet",
-                       table->name, table->pooling_factor);
+        return arena_printf(arena, "num_outputs %g, no whole number,", n);
+    if (!(n > 0) && pooling > 0)
+        return arena_printf(arena, "num_outputs 0 with pooling_factor %g",
+                            pooling);
     if (n * (double)batch > UINT32_MAX)
-        return err_set(err, ERR_INPUT,
-                       "table '%s': num_outputs %g at batch %" PRIu64
-                       " is more than 2^32 - 1 outputs a step, which is not "
-                       "executed yet",
-                       table->name, n, batch);
-    if (table->pooling_factor * (double)batch > UINT32_MAX)
-        return err_set(err, ERR_INPUT,
-                       "table '%s': pooling_factor %g at batch %" PRIu64
-                       " is more than 2^32 - 1 look-ups a step, which is not "
-                       "executed yet",
-                       table->name, table->pooling_factor, batch);
-    return 0;
-}
-
-static int check_formats(const struct table *table, struct err *err)
-{
+        return arena_printf(arena,
+                            "num_outputs %g at batch %" PRIu64 " is more than "
+                            "2^32 - 1 outputs a step, which",
+                            n, batch);
+    if (pooling * (double)batch > UINT32_MAX)
+        return arena_printf(arena,
+                            "pooling_factor %g at batch %" PRIu64 " is more "
+                            "than 2^32 - 1 look-ups a step, which",
+                            pooling, batch);
     if (table->precision != PRECISION_FP32 &&
         table->precision != PRECISION_FP16)
-        return err_set(err, ERR_INPUT,
-                       "table '%s': precision %s is not executed yet",
-                       table->name, precision_name(table->precision));
+        return arena_printf(arena, "precision %s",
+                            precision_name(table->precision));
     if (table->comm_precision != PRECISION_FP32 &&
         table->comm_precision != PRECISION_FP16)
-        return err_set(err, ERR_INPUT,
-                       "table '%s': comm_precision %s is not executed yet",
-                       table->name, precision_name(table->comm_precision));
+        return arena_printf(arena, "comm_precision %s",
+                            precision_name(table->comm_precision));
     if (table->optimizer != OPTIMIZER_SGD &&
         table->optimizer != OPTIMIZER_ROWWISE_ADAGRAD)
-        return err_set(err, ERR_INPUT,
-                       "table '%s': optimizer %s is not executed yet",
-                       table->name, optimizer_name(table->optimizer));
-    return 0;
+        return arena_printf(arena, "optimizer %s",
+                            optimizer_name(table->optimizer));
+    return NULL;
 }
 
-/* Every piece: widths, and one optimizer a device. */
-static int check_shards(const struct plan *plan, struct err *err)
+static int check_tables(const struct plan *plan, struct arena *arena,
+                        struct err *err)
 {
-    const struct table *tables = plan->problem.tables;
+    const struct table *tables = plan->problem.tables, *table = tables;
+    const char *unknown = NULL;
 
-    for (size_t i = 0; i < plan->n_shards; i++) {
-        const struct shard *shard = &plan->shards[i];
-        uint32_t width = shard->col_end - shard->col_begin;
-
-        if (width % 4)
-            return err_set(err, ERR_INPUT,
-                           "table '%s': a piece %" PRIu32
-                           " columns wide, no multiple of 4, is not executed "
-                           "yet",
-                           tables[shard->table].name, width);
+    for (size_t t = 0; !unknown && t < plan->problem.n_tables; t++) {
+        table = &tables[t];
+        unknown = unknown_of_table(table, plan->problem.batch, arena);
     }
-    return 0;
+    for (size_t i = 0; !unknown && i < plan->n_shards; i++) {
+        uint32_t width = plan->shards[i].col_end - plan->shards[i].col_begin;
+
+        table = &tables[plan->shards[i].table];
+        if (width % 4)
+            unknown = arena_printf(
+                arena, "a piece %" PRIu32 " columns wide, no multiple of 4,",
+                width);
+    }
+    return unknown
+               ? err_set(err, ERR_INPUT, "table '%s': %s is not executed yet",
+                         table->name, unknown)
+               : 0;
 }
 
 static int check_optimizers(const struct plan *plan, struct err *err)
@@ -272,7 +262,8 @@ static int check_optimizers(const struct plan *plan, struct err *err)
 
 /* What the executor does not execute yet: one sentence that names the table or
  * the device. */
-static int check_executable(const struct plan *plan, struct err *err)
+static int check_executable(const struct plan *plan, struct arena *arena,
+                            struct err *err)
 {
     uint64_t batch = plan->problem.batch;
 
@@ -281,13 +272,8 @@ static int check_executable(const struct plan *plan, struct err *err)
                        "batch %" PRIu64 " is not executed yet, only 1 to "
                        "2^32 - 1 samples are",
                        batch);
-    for (size_t t = 0; t < plan->problem.n_tables; t++)
-        if (check_outputs(&plan->problem.tables[t], batch, err) ||
-            check_formats(&plan->problem.tables[t], err))
-            return -1;
-    if (check_shards(plan, err))
-        return -1;
-    return check_optimizers(plan, err);
+    return check_tables(plan, arena, err) || check_optimizers(plan, err) ? -1
+                                                                         : 0;
 }
 
 /* Ranks that live in this process. */
@@ -312,7 +298,7 @@ int placement_init(struct placement *placement, const struct plan *plan,
                        "rows cannot be scaled by %g: it is "
                        "above 0 and at most 1",
                        scale_rows);
-    if (check_executable(plan, err))
+    if (check_executable(plan, arena, err))
         return -1;
     *placement = (struct placement){
         .plan = plan,
