@@ -6,7 +6,7 @@
 #include "base/interrupt.h"
 #include "device/canary.h"
 #include "exec/exec_samples.h"
-#include "exec/step.h"
+#include "exec/rank_work.h"
 #include "exec/timing.h"
 #include "exec/verify.h"
 

@@ -3,7 +3,6 @@
 
 #include "base/text.h"
 #include "device/canary.h"
-#include "exec/exchange.h"
 #include "exec/rank_work.h"
 
 #include <inttypes.h>

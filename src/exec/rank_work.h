@@ -2,9 +2,8 @@
 #ifndef NEUROSHARD_EXEC_RANK_WORK_H
 #define NEUROSHARD_EXEC_RANK_WORK_H
 
-#include "device/lookup.h"
 #include "exec/batches.h"
-#include "exec/placement.h"
+#include "exec/exchange.h"
 
 /*
  * What one rank computes: look-ups of all its groups, backward, update. The
@@ -15,15 +14,12 @@
  * a dense gradient, the ranks add these up (exchange_allreduce), and each
  * applies the same update to its copy.
  */
-#define SCATTER_RATE (-1.0F)
 
 struct group_work {
     const struct group *group;
     struct lookup *lookup;  /* NULL where there are no bags */
-    struct lookup *scatter; /* of replicas: whose backward at SCATTER_RATE adds
-                               the gradients of a batch to the dense ones:
-                               plain SGD on a zeroed table *is* the dense
-                               gradient */
+    struct lookup *scatter; /* of replicas: whose backward adds the
+                               gradients of a batch to the dense ones */
     struct index_batch sets[LOOKUP_MAX_COLD_SETS];
     struct lookup *others; /* likewise, of all samples; where it is timed */
     struct index_batch whole_sets[LOOKUP_MAX_COLD_SETS];
@@ -76,5 +72,22 @@ int rank_work_apply_replicas(const struct placement *placement, uint32_t rank,
 int rank_work_scatter_others(struct rank_work *work, unsigned set,
                              const void *const *d_grads,
                              struct err *err) MUST_CHECK;
+
+/*
+ * One training step of the plan, batch number STEP_BATCH: all ranks look up,
+ * exchange outputs, then gradients, and update. Weights come in turns, so the
+ * update is done turn by turn, and what each leaves is looked at in between.
+ */
+#define STEP_BATCH 0
+
+/* Afterwards every receiver has the outputs of its samples. */
+int step_forward(struct placement *placement, const struct exchange_set *set,
+                 struct err *err) MUST_CHECK;
+/* Receivers write loss gradients over the outputs; afterwards every holder
+ * has those of its pieces, and every replica the sum of all ranks'. */
+int step_gradients(const struct exchange_set *set, struct err *err) MUST_CHECK;
+/* Loads the weights of a turn and updates them. */
+int step_update(struct placement *placement, uint32_t turn, float learning_rate,
+                struct err *err) MUST_CHECK;
 
 #endif

@@ -2,7 +2,6 @@
 #ifndef NEUROSHARD_EXEC_TIMING_H
 #define NEUROSHARD_EXEC_TIMING_H
 
-#include "exec/exchange.h"
 #include "exec/exec.h"
 #include "exec/rank_work.h"
 

@@ -3,8 +3,7 @@
 
 #include "base/hash.h"
 #include "device/stream_math.h"
-#include "exec/batches.h"
-#include "exec/step.h"
+#include "exec/rank_work.h"
 #include "exec/values.h"
 
 #include <string.h>

@@ -2,9 +2,7 @@
 #include "exec/verify.h"
 
 #include "base/hash.h"
-#include "device/lookup.h"
-#include "exec/batches.h"
-#include "exec/step.h"
+#include "exec/rank_work.h"
 #include "exec/values.h"
 
 #include <math.h>

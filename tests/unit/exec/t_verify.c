@@ -3,7 +3,7 @@
 
 #include "device/fp16.h"
 #include "device/stream_math.h"
-#include "exec/step.h"
+#include "exec/rank_work.h"
 #include "exec/values.h"
 #include "exec_fixture.h"
 #include "tests/tap.h"
