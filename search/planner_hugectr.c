@@ -234,33 +234,6 @@ static void plan_evenly(struct planner *planner)
         keep_if_best(planner);
 }
 
-static void planner_init(struct planner *planner, struct plan *plan,
-                         const struct oracle *oracle, struct arena *arena)
-{
-    const struct problem *problem = &plan->problem;
-    uint32_t n = problem->cluster.n_devices;
-
-    *planner = (struct planner){
-        .problem = problem,
-        .oracle = oracle,
-        .plan = plan,
-        .n_tables = (uint32_t)problem->n_tables,
-        .n_gpus = n,
-        .tables = ARENA_NEW(arena, struct cut_table, problem->n_tables),
-        .gpus = ARENA_NEW(arena, struct gpu, n),
-        .order = ARENA_NEW(arena, struct ranked, problem->n_tables),
-        .best_cost = INFINITY};
-    for (size_t t = 0; t < problem->n_tables; t++) {
-        const struct table *table = &problem->tables[t];
-        double width = table->dim / FULL_WIDTH;
-
-        planner->tables[t] =
-            (struct cut_table){.hotness = table->pooling_factor * width,
-                               .exchange = PIECE_COST * width,
-                               .is_on = ARENA_NEW(arena, bool, n)};
-    }
-}
-
 /* Replicas, and one piece, or as few as may be, of each other table. */
 static int start(struct planner *planner, struct err *err)
 {
@@ -288,16 +261,33 @@ static int start(struct planner *planner, struct err *err)
     return 0;
 }
 
-int rival_hugectr(struct plan *plan, const struct contender *self,
-                  const struct contender_inputs *inputs, struct arena *arena,
-                  struct arena *scratch, struct err *err)
+int rival_hugectr(struct plan *plan, const struct contender_inputs *inputs,
+                  struct arena *arena, struct arena *scratch, struct err *err)
 {
-    struct planner planner;
+    const struct problem *problem = &plan->problem;
+    uint32_t n_tables = (uint32_t)problem->n_tables;
+    uint32_t n_gpus = problem->cluster.n_devices;
+    struct planner planner = {
+        .problem = problem,
+        .oracle = inputs->oracle,
+        .plan = plan,
+        .n_tables = n_tables,
+        .n_gpus = n_gpus,
+        .tables = ARENA_NEW(scratch, struct cut_table, n_tables),
+        .gpus = ARENA_NEW(scratch, struct gpu, n_gpus),
+        .order = ARENA_NEW(scratch, struct ranked, n_tables),
+        .best_cost = INFINITY};
 
-    (void)self;
-    planner_init(&planner, plan, inputs->oracle, scratch);
-    plan->shards =
-        ARENA_NEW(arena, struct shard, plan->problem.n_tables * planner.n_gpus);
+    for (uint32_t t = 0; t < n_tables; t++) {
+        const struct table *table = &problem->tables[t];
+        double width = table->dim / FULL_WIDTH;
+
+        planner.tables[t] =
+            (struct cut_table){.hotness = table->pooling_factor * width,
+                               .exchange = PIECE_COST * width,
+                               .is_on = ARENA_NEW(scratch, bool, n_gpus)};
+    }
+    plan->shards = ARENA_NEW(arena, struct shard, (size_t)n_tables * n_gpus);
     plan_evenly(&planner);
     if (start(&planner, err))
         return -1;

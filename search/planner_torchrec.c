@@ -85,7 +85,6 @@ struct planner {
     struct ranked *order;                  /* [n_tables] by storage */
     double best_ms;                        /* INFINITY while there is none */
     double end_ms;                         /* of the clock */
-    uint64_t n_proposals;
 };
 
 /* --- options --- */
@@ -329,7 +328,7 @@ static void try_proposal(struct planner *planner)
     struct plan *plan = planner->plan;
     double slowest_ms = 0;
 
-    planner->n_proposals++;
+    plan->n_evaluations++;
     if (!partition(planner))
         return;
     for (uint32_t r = 0; r < planner->n_ranks; r++)
@@ -420,18 +419,14 @@ static void propose_uniform(struct planner *planner)
     }
 }
 
-static int planner_init(struct planner *planner, struct plan *plan,
-                        const struct contender_inputs *inputs,
-                        struct arena *arena, struct arena *scratch,
-                        struct err *err)
+int rival_torchrec(struct plan *plan, const struct contender_inputs *inputs,
+                   struct arena *arena, struct arena *scratch, struct err *err)
 {
     const struct problem *problem = &plan->problem;
     uint32_t n = (uint32_t)problem->n_tables;
     uint32_t n_ranks = problem->cluster.n_devices;
     uint32_t n_local = cluster_group(&problem->cluster);
-    size_t most_shards = 0;
-
-    *planner = (struct planner){
+    struct planner planner = {
         .problem = problem,
         .inputs = inputs,
         .plan = plan,
@@ -446,22 +441,12 @@ static int planner_init(struct planner *planner, struct plan *plan,
         .best_ms = INFINITY,
         .end_ms =
             inputs->limit_ms > 0 ? clock_ms() + inputs->limit_ms : INFINITY};
+    size_t most_shards = 0;
+
     for (uint32_t t = 0; t < n; t++)
-        if (list_options(planner, t, &most_shards, scratch, err))
+        if (list_options(&planner, t, &most_shards, scratch, err))
             return -1;
     plan->shards = ARENA_NEW(arena, struct shard, most_shards);
-    return 0;
-}
-
-int rival_torchrec(struct plan *plan, const struct contender *self,
-                   const struct contender_inputs *inputs, struct arena *arena,
-                   struct arena *scratch, struct err *err)
-{
-    struct planner planner;
-
-    (void)self;
-    if (planner_init(&planner, plan, inputs, arena, scratch, err))
-        return -1;
     propose_greedily(&planner, false);
     propose_greedily(&planner, true);
     propose_uniform(&planner);
@@ -469,9 +454,8 @@ int rival_torchrec(struct plan *plan, const struct contender *self,
         return err_set(err, ERR_NO_PLAN,
                        "no plan was found: none of TorchRec's %llu proposals "
                        "does",
-                       (unsigned long long)planner.n_proposals);
+                       (unsigned long long)plan->n_evaluations);
     if (clock_ms() >= planner.end_ms)
         plan->stopped = "time";
-    plan->n_evaluations = planner.n_proposals;
     return 0;
 }

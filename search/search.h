@@ -199,14 +199,14 @@ struct contender {
     int (*search)(struct plan *plan, const struct oracle *oracle,
                   const struct search_options *options, struct arena *arena,
                   struct err *err);
-    /* Of all others: the rule, which sets the plan's shards and n_evaluations,
-     * and `stopped` unless it is done. `self` is this entry. */
-    int (*rule)(struct plan *plan, const struct contender *self,
-                const struct contender_inputs *inputs, struct arena *arena,
-                struct arena *scratch, struct err *err);
-    /* Of a baseline: by which tables go, the largest first; NULL: at random. */
+    /* Of others', whose, who knows no pins or groups: the rule, which sets the
+     * plan's shards and n_evaluations, and `stopped` unless it is done. */
+    const char *author;
+    int (*rule)(struct plan *plan, const struct contender_inputs *inputs,
+                struct arena *arena, struct arena *scratch, struct err *err);
+    /* Of a baseline, which is what is neither: by which tables go, the largest
+     * first; NULL: at random. */
     double (*figure)(const struct table *table);
-    const char *author; /* of others': whose, who knows no pins or groups */
 };
 /*
  * NULL-name-terminated:
@@ -231,12 +231,12 @@ int contender_place(struct plan *plan, const struct contender *self,
                     struct err *err) MUST_CHECK;
 
 /* Of the list, the rules in files of their own. */
-int rival_torchrec(struct plan *plan, const struct contender *self,
-                   const struct contender_inputs *inputs, struct arena *arena,
-                   struct arena *scratch, struct err *err) MUST_CHECK;
-int rival_hugectr(struct plan *plan, const struct contender *self,
-                  const struct contender_inputs *inputs, struct arena *arena,
-                  struct arena *scratch, struct err *err) MUST_CHECK;
+int rival_torchrec(struct plan *plan, const struct contender_inputs *inputs,
+                   struct arena *arena, struct arena *scratch,
+                   struct err *err) MUST_CHECK;
+int rival_hugectr(struct plan *plan, const struct contender_inputs *inputs,
+                  struct arena *arena, struct arena *scratch,
+                  struct err *err) MUST_CHECK;
 
 /* Piece i of n of a table: equal blocks of rows, of which the last ones may
  * have fewer or none, or equal columns; whole and replicas alike. */
