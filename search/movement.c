@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/movement.h"
 
+#include "base/ranked.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,55 +111,44 @@ void homes_propose(struct trial *trial, const struct layout *layout,
 
 /* --- columns --- */
 
-/* How well a piece of this width fills a gap: 0 exactly, then the widest that
- * stays inside, then the narrowest that does not. */
-static uint64_t misfit(uint32_t width, uint32_t gap)
+/* So many of the columns [begin, end) the old piece has. */
+static uint32_t common_columns(const struct shard *old, uint32_t begin,
+                               uint32_t end)
 {
-    return width <= gap ? gap - width : (UINT64_C(1) << 32) + (width - gap);
+    begin = old->col_begin > begin ? old->col_begin : begin;
+    end = old->col_end < end ? old->col_end : end;
+    return begin < end ? end - begin : 0;
 }
 
-/* Which of the n remaining pieces gets the columns from col on: one whose
- * device has them, else one that fills the gap up to where the next remaining
- * piece's device has some, rather one that will have none later; of those that
- * fill it alike the widest, of those the one on the first device. */
+/* Which of the n remaining pieces gets the columns from col on: the one whose
+ * device would have least more of them if it came later; of those the one that
+ * has most here, the widest, the one on the first device. */
 static uint32_t choose_next(const struct table_pieces *before,
                             const struct parts *parts,
                             const struct change *pieces, uint32_t n,
                             uint32_t col)
 {
-    uint64_t least = UINT64_MAX, bad;
-    uint32_t next = UINT32_MAX, best = 0, best_width = 0;
+    uint64_t least[4];
+    uint32_t best = 0;
 
-    for (uint32_t p = 0; p < n; p++)
-        for (size_t i = 0; i < before->n; i++)
-            if (before->pieces[i].device == pieces[p].device &&
-                before->pieces[i].col_begin > col &&
-                before->pieces[i].col_begin < next)
-                next = before->pieces[i].col_begin;
     for (uint32_t p = 0; p < n; p++) {
         const uint32_t width = parts->parts[pieces[p].part].width;
-        const struct shard *here = NULL;
-        bool has_later = false;
+        uint32_t here = 0, most = 0;
 
         for (size_t i = 0; i < before->n; i++) {
             const struct shard *old = &before->pieces[i];
 
-            if (old->device != pieces[p].device || old->col_end <= col)
+            if (old->device != pieces[p].device)
                 continue;
-            has_later |= old->col_begin > col;
-            if (!here && old->col_begin <= col)
-                here = old;
+            here += common_columns(old, col, col + width);
+            most += common_columns(old, col, UINT32_MAX);
         }
-        bad = misfit(width, (here ? here->col_end : next) - col);
-        if (!here)
-            bad += (UINT64_C(1) << 34) + (has_later ? UINT64_C(1) << 35 : 0);
-        if (bad < least ||
-            (bad == least && (width > best_width ||
-                              (width == best_width &&
-                               pieces[p].device < pieces[best].device)))) {
-            least = bad;
+        most = most < width ? most : width;
+        const uint64_t keys[] = {most - here, UINT32_MAX - here,
+                                 UINT32_MAX - width, pieces[p].device};
+        if (p == 0 || ranked_compare(keys, least, 4) < 0) {
+            memcpy(least, keys, sizeof(keys));
             best = p;
-            best_width = width;
         }
     }
     return best;

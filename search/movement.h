@@ -46,9 +46,9 @@ void homes_propose(struct trial *trial, const struct layout *layout,
                    uint32_t unit);
 
 /* Puts the n column pieces of a table in the order of their columns: at each
- * column a piece whose device has it already, or else one that fills the gap.
- * Where the pieces are those of before, so are their columns. The outcome does
- * not hang on the order they come in. O(n^2). */
+ * column the piece whose device keeps the most, less what it could keep further
+ * on. Where the pieces are those of before, so are their columns. The outcome
+ * does not hang on the order they come in. O(n^2). */
 void homes_order(const struct homes *homes, const struct parts *parts,
                  uint32_t table, struct change *pieces, uint32_t n);
 
