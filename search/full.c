@@ -4,7 +4,7 @@
 #include "base/progress.h"
 #include "core/plan_check.h"
 #include "search/finish.h"
-#include "search/infeasible.h"
+#include "search/fit.h"
 #include "search/search.h"
 #include "search/starts.h"
 #include "search/temper.h"

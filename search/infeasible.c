@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/infeasible.h"
+#include "search/fit.h"
 
 #include "base/text.h"
 
@@ -12,8 +12,6 @@
 #define MAX_GROWTH 64
 /* Nor a GPU of two exbibytes. */
 #define TOO_LARGE ((uint64_t)1 << 61)
-/* Sizes are found to one part in so many, and then as they are printed. */
-#define SIZE_STEPS 1024
 
 struct question {
     struct problem problem; /* of the kinds that the search makes */
@@ -315,47 +313,48 @@ static bool fits(struct question *question, enum remedy remedy, uint64_t amount)
     return yes;
 }
 
-/* The least memory, as it is printed, or number of devices, in whole hosts if
- * there are several, with which all packs; 0 where none does. */
+/* As it is printed, or in whole hosts if there are several. */
+static uint64_t round_amount(const struct question *question,
+                             enum remedy remedy, uint64_t amount)
+{
+    return remedy == MORE_MEMORY
+               ? round_up(amount)
+               : cluster_whole_hosts(&question->problem.cluster,
+                                     (uint32_t)amount);
+}
+
+/* The least memory or number of devices with which all packs; 0 where none
+ * does. */
 static uint64_t least_of(struct question *question, enum remedy remedy)
 {
     const struct cluster *cluster = &question->problem.cluster;
     const bool by_memory = remedy == MORE_MEMORY;
-    uint32_t n = cluster->n_devices, host = cluster_group(cluster);
-    uint64_t low = TOO_LARGE, most = TOO_LARGE, grain = 1, high;
+    uint64_t low = cluster->n_devices, most = low * MAX_GROWTH, high, next;
 
-    if (by_memory) {
-        for (uint32_t r = 0; r < n; r++)
-            if (cluster->memory_bytes[r] < low)
-                low = cluster->memory_bytes[r];
-    } else {
-        if (host < n && !cluster->host_size)
-            grain = host;
-        low = n / grain * grain;
-        most = (uint64_t)n * MAX_GROWTH;
-        if (most > MAX_DEVICES)
-            most = MAX_DEVICES;
-    }
+    for (uint32_t r = 0; r < cluster->n_devices && by_memory; r++)
+        if (!r || cluster->memory_bytes[r] < low)
+            low = cluster->memory_bytes[r];
+    if (by_memory)
+        most = TOO_LARGE;
+    else if (most > MAX_DEVICES)
+        most = MAX_DEVICES;
     high = low;
     do {
         low = high;
-        high = high ? 2 * high : 1;
+        high = round_amount(question, remedy, high ? 2 * high : 1);
         if (high > most)
             return 0;
     } while (!fits(question, remedy, high));
-    while (high - low > high / SIZE_STEPS + grain) {
-        uint64_t middle = low + (high - low) / 2 / grain * grain;
+    while ((next = round_amount(question, remedy, low + 1)) < high) {
+        uint64_t middle = round_amount(question, remedy, (low + high) / 2);
 
+        middle = middle < high ? middle : next;
         if (fits(question, remedy, middle))
             high = middle;
         else
             low = middle;
     }
-    do
-        low = by_memory ? round_up(low + 1)
-                        : cluster_whole_hosts(cluster, (uint32_t)low + 1);
-    while (!fits(question, remedy, low));
-    return low;
+    return high;
 }
 
 /* "it would fit with ...": also the first kind more that helps alone. */

@@ -5,7 +5,7 @@
 #include "base/interrupt.h"
 #include "base/ranked.h"
 #include "search/finish.h"
-#include "search/infeasible.h"
+#include "search/fit.h"
 #include "search/state.h"
 
 #include <math.h>

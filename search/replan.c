@@ -5,7 +5,7 @@
 #include "base/interrupt.h"
 #include "base/ranked.h"
 #include "base/text.h"
-#include "search/infeasible.h"
+#include "search/fit.h"
 #include "search/temper.h"
 
 #include <inttypes.h>
@@ -156,34 +156,29 @@ static bool price_way(struct replan *replan, uint32_t unit, double *price)
     return true;
 }
 
-/* The cheaper half of the units goes home. Returns whether any did. */
-static bool send_home(struct replan *replan, struct ranked *moved, uint32_t n)
-{
-    bool any = false;
-    double price;
-
-    ranked_sort(moved, n);
-    for (uint32_t i = 0; i < (n + 1) / 2; i++) {
-        if (!price_way(replan, moved[i].idx, &price))
-            continue;
-        layout_commit(&replan->tryout.layout, &replan->tryout.trial);
-        (void)replan_offer_layout(replan);
-        any = true;
-    }
-    return any;
-}
-
+/* The cheaper half of the units that could go home does, again and again. */
 void replan_lessen(struct replan *replan)
 {
     struct ranked *moved = mem_alloc(replan->parts.n_units, sizeof(*moved));
-    uint32_t n;
+    bool any = true;
 
-    do {
-        n = 0;
+    while (any) {
+        uint32_t n = 0;
+        double price;
+
+        any = false;
         for (uint32_t u = 0; u < replan->parts.n_units; u++)
-            if (price_way(replan, u, &moved[n].key))
-                moved[n++].idx = u;
-    } while (send_home(replan, moved, n));
+            if (price_way(replan, u, &price))
+                moved[n++] = (struct ranked){price, u};
+        ranked_sort(moved, n);
+        for (uint32_t i = 0; i < (n + 1) / 2; i++) {
+            if (!price_way(replan, moved[i].idx, &price))
+                continue;
+            layout_commit(&replan->tryout.layout, &replan->tryout.trial);
+            (void)replan_offer_layout(replan);
+            any = true;
+        }
+    }
     mem_free(moved);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/infeasible.h"
+#include "search/fit.h"
 
 #include "search/search.h"
 #include "tests/tap.h"
