@@ -205,21 +205,22 @@ static void take_off_unit(struct draw *draw, uint32_t unit)
     for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
          i = layout->pieces[i].next) {
         const struct piece *piece = &layout->pieces[i];
+        struct estimate *on = &draw->trial->estimates[piece->device];
 
-        draw->trial->load_ms[piece->device] -= parts->alone_ms[piece->part];
-        draw->trial->load_bytes[piece->device] -=
-            parts->parts[piece->part].bytes;
+        on->load_ms -= parts->alone_ms[piece->part];
+        on->bytes -= parts->parts[piece->part].bytes;
         trial_remove(draw->trial, i);
     }
 }
 
-static void put(struct draw *draw, struct change piece)
+static void put(struct draw *draw, const struct change *piece)
 {
     const struct parts *parts = draw->parts;
+    struct estimate *on = &draw->trial->estimates[piece->device];
 
-    draw->trial->load_ms[piece.device] += parts->alone_ms[piece.part];
-    draw->trial->load_bytes[piece.device] += parts->parts[piece.part].bytes;
-    trial_add(draw->trial, piece);
+    on->load_ms += parts->alone_ms[piece->part];
+    on->bytes += parts->parts[piece->part].bytes;
+    trial_add(draw->trial, *piece);
 }
 
 /* The best device so far: the one that exceeds its memory least, then the one
@@ -230,7 +231,8 @@ struct best {
 };
 static const struct best nobody = {NO_PIECE, INFINITY, INFINITY};
 
-/* Most are no better whatever their memory is, which is not looked at then. */
+/* Most are no better whatever their memory is, which is not looked at then, or
+ * whatever they have to do, as they are full: by how much is not worked out. */
 static inline bool is_beaten(const struct best *best, double ms)
 {
     return best->excess <= 0 && ms >= best->ms;
@@ -239,8 +241,11 @@ static inline bool is_beaten(const struct best *best, double ms)
 static inline void consider(struct best *best, const struct layout *layout,
                             uint32_t device, double ms, uint64_t bytes)
 {
-    double excess = layout_excess(layout, device, bytes);
+    double excess;
 
+    if (best->excess <= 0 && bytes > layout->parts->room_bytes[device])
+        return;
+    excess = layout_excess(layout, device, bytes);
     if (excess < best->excess || (excess == best->excess && ms < best->ms))
         *best = (struct best){device, excess, ms};
 }
@@ -252,11 +257,12 @@ static uint32_t device_for(const struct draw *draw, uint32_t part)
     const uint32_t n_devices = draw->layout->n_devices;
     struct best best = nobody;
 
-    for (uint32_t r = 0; r < n_devices; r++)
-        if (trial->first_on[r] == NO_PIECE &&
-            !is_beaten(&best, trial->load_ms[r]))
-            consider(&best, draw->layout, r, trial->load_ms[r],
-                     trial->load_bytes[r] + bytes);
+    for (uint32_t r = 0; r < n_devices; r++) {
+        const struct estimate *on = &trial->estimates[r];
+
+        if (trial->first_on[r] == NO_PIECE && !is_beaten(&best, on->load_ms))
+            consider(&best, draw->layout, r, on->load_ms, on->bytes + bytes);
+    }
     return best.device;
 }
 
@@ -265,24 +271,23 @@ static uint32_t device_for(const struct draw *draw, uint32_t part)
 static uint32_t room_on(const struct draw *draw, uint32_t device)
 {
     const struct parts *parts = draw->parts;
-    const double ms = draw->trial->load_ms[device];
-    const uint64_t bytes = draw->trial->load_bytes[device];
+    const struct estimate *on = &draw->trial->estimates[device];
     const uint64_t room_bytes = parts->room_bytes[device];
     uint32_t least = 0, most = draw->of->n_quanta;
     bool has_room; /* for the widest */
 
     if (draw->of->whole == NO_PART)
         most--;
-    if (ms + parts->alone_ms[draw->of->columns] > draw->target_ms)
+    if (on->load_ms + parts->alone_ms[draw->of->columns] > draw->target_ms)
         return 0;
-    has_room =
-        most && bytes + parts->parts[part_of(draw, most)].bytes <= room_bytes;
+    has_room = most && on->bytes + parts->parts[part_of(draw, most)].bytes <=
+                           room_bytes;
     while (least < most) {
         const uint32_t n = least + (most - least + 1) / 2;
         const uint32_t part = part_of(draw, n);
         const bool fits =
-            !(ms + parts->alone_ms[part] > draw->target_ms) &&
-            (has_room || bytes + parts->parts[part].bytes <= room_bytes);
+            !(on->load_ms + parts->alone_ms[part] > draw->target_ms) &&
+            (has_room || on->bytes + parts->parts[part].bytes <= room_bytes);
 
         least = fits ? n : least;
         most = fits ? most : n - 1;
@@ -291,20 +296,22 @@ static uint32_t room_on(const struct draw *draw, uint32_t device)
 }
 
 /* Where the widest piece of n quanta or fewer goes: the fullest of the devices
- * that take as much. NO_PIECE where all are full. */
+ * that take as much; some have room. */
 static uint32_t device_to_fill(const struct draw *draw, uint32_t n)
 {
-    const struct trial *trial = draw->trial;
-    uint32_t best = NO_PIECE, most = 0;
+    const struct estimate *estimates = draw->trial->estimates;
+    const uint32_t n_devices = draw->layout->n_devices;
+    uint32_t best = 0, most = 0;
+    double best_ms = -INFINITY;
 
-    for (uint32_t r = 0; r < draw->layout->n_devices; r++) {
-        uint32_t room = least_of(trial->room_quanta[r], n);
+    for (uint32_t r = 0; r < n_devices; r++) {
+        const uint32_t room = least_of(estimates[r].room_quanta, n);
 
-        if (!room || room < most ||
-            (room == most && trial->load_ms[r] <= trial->load_ms[best]))
+        if (room < most || (room == most && estimates[r].load_ms <= best_ms))
             continue;
         most = room;
         best = r;
+        best_ms = estimates[r].load_ms;
     }
     return best;
 }
@@ -313,20 +320,21 @@ static uint32_t device_to_fill(const struct draw *draw, uint32_t n)
 static uint32_t device_to_overfill(const struct draw *draw, uint32_t n)
 {
     const struct parts *parts = draw->parts;
-    const struct trial *trial = draw->trial;
+    const struct estimate *estimates = draw->trial->estimates;
     const uint32_t n_devices = draw->layout->n_devices;
     struct best best = nobody;
 
     for (uint32_t r = 0; r < n_devices; r++) {
-        const uint32_t then = part_of(draw, trial->held_quanta[r] + n);
+        const struct estimate *on = &estimates[r];
+        const uint32_t then = part_of(draw, on->held_quanta + n);
         double ms;
 
         if (then == NO_PART)
             continue;
-        ms = trial->load_ms[r] + parts->alone_ms[then];
+        ms = on->load_ms + parts->alone_ms[then];
         if (!is_beaten(&best, ms))
             consider(&best, draw->layout, r, ms,
-                     trial->load_bytes[r] + parts->parts[then].bytes);
+                     on->bytes + parts->parts[then].bytes);
     }
     return best.device;
 }
@@ -334,29 +342,31 @@ static uint32_t device_to_overfill(const struct draw *draw, uint32_t n)
 /* All of the unit in hand, by columns. */
 static void pour(struct draw *draw)
 {
-    struct trial *trial = draw->trial;
-    uint32_t n_devices = draw->layout->n_devices;
-    uint32_t left = draw->of->n_quanta, n, r;
+    struct estimate *estimates = draw->trial->estimates;
+    const uint32_t n_devices = draw->layout->n_devices;
+    uint32_t left = draw->of->n_quanta, n_open = 0, n, r;
 
     for (r = 0; r < n_devices; r++) {
-        trial->room_quanta[r] = room_on(draw, r);
-        trial->held_quanta[r] = 0;
+        estimates[r].room_quanta = room_on(draw, r);
+        estimates[r].held_quanta = 0;
+        n_open += estimates[r].room_quanta > 0;
     }
-    for (; left && (r = device_to_fill(draw, left)) != NO_PIECE; left -= n) {
-        n = least_of(trial->room_quanta[r], left);
-        trial->room_quanta[r] = 0;
-        trial->held_quanta[r] = n;
+    for (; left && n_open; left -= n, n_open--) {
+        r = device_to_fill(draw, left);
+        n = least_of(estimates[r].room_quanta, left);
+        estimates[r].room_quanta = 0;
+        estimates[r].held_quanta = n;
     }
     for (; left; left -= n) {
         n = (left + LEFT_SHARE - 1) / LEFT_SHARE;
-        trial->held_quanta[device_to_overfill(draw, n)] += n;
+        estimates[device_to_overfill(draw, n)].held_quanta += n;
     }
     for (r = 0; r < n_devices; r++)
-        if (trial->held_quanta[r])
-            put(draw,
-                (struct change){.part = part_of(draw, trial->held_quanta[r]),
-                                .device = r,
-                                .range = r});
+        if (estimates[r].held_quanta)
+            put(draw, &(struct change){
+                          .part = part_of(draw, estimates[r].held_quanta),
+                          .device = r,
+                          .range = r});
 }
 
 /* Of the hosts that are not taken, the one whose busiest device is least
@@ -374,7 +384,7 @@ static uint32_t choose_host(const struct draw *draw)
         if (draw->trial->first_on[host] != NO_PIECE)
             continue;
         for (uint32_t r = host; r < host + per_host; r++)
-            most = fmax(most, draw->trial->load_ms[r]);
+            most = fmax(most, draw->trial->estimates[r].load_ms);
         if (most < least) {
             least = most;
             best = host;
@@ -383,39 +393,37 @@ static uint32_t choose_host(const struct draw *draw)
     return best;
 }
 
-/* The devices of the pieces of block b in the n ranges that were put first are
- * taken (0), or free again (NO_PIECE). */
-static void take_devices(struct draw *draw, uint32_t first_change,
-                         uint32_t n_blocks, uint32_t n, uint32_t b,
-                         uint32_t mark)
+/* Where an open piece goes: not where its row block is of another range, all of
+ * which are among the pieces that were put from change `first` on. Blocks that
+ * fill a host follow each other. */
+static uint32_t open_device(const struct draw *draw, const struct form *form,
+                            const struct change *piece, uint32_t first)
 {
-    const struct change *changes = draw->trial->changes + first_change;
+    const struct trial *trial = draw->trial;
+    const struct change *block = &trial->changes[first + piece->block];
+    uint32_t device;
 
-    for (uint32_t range = 0; range < n; range++)
-        draw->trial->first_on[changes[range * n_blocks + b].device] = mark;
+    if (form->fills_host && piece->block)
+        return trial->changes[trial->n_changes - 1].device + 1;
+    for (uint32_t range = 0; range < piece->range; range++)
+        trial->first_on[block[range * form->n_blocks].device] = 0;
+    device =
+        form->fills_host ? choose_host(draw) : device_for(draw, piece->part);
+    for (uint32_t range = 0; range < piece->range; range++)
+        trial->first_on[block[range * form->n_blocks].device] = NO_PIECE;
+    return device;
 }
 
 static void put_pieces(struct draw *draw, const struct form *form)
 {
-    const bool is_cut = form->kind == FORM_CUT;
-    const bool fills_host = form->fills_host;
-    const uint32_t n_blocks = form->n_blocks;
     const uint32_t first = draw->trial->n_changes;
-    uint32_t host = 0;
 
     for (uint32_t i = 0; i < form->n_pieces; i++) {
         struct change piece = forms_piece(draw->parts, draw->unit, form, i);
-        const uint32_t range = is_cut ? piece.range : 0, b = piece.block;
 
-        take_devices(draw, first, n_blocks, range, b, 0);
-        if (fills_host && !b)
-            host = choose_host(draw);
-        if (fills_host)
-            piece.device = host + b;
-        else if (piece.device == NO_PIECE)
-            piece.device = device_for(draw, piece.part);
-        take_devices(draw, first, n_blocks, range, b, NO_PIECE);
-        put(draw, piece);
+        if (piece.device == NO_PIECE)
+            piece.device = open_device(draw, form, &piece, first);
+        put(draw, &piece);
     }
 }
 
@@ -427,10 +435,12 @@ void rebuild(struct trial *trial, const struct layout *layout,
     double mean = 0, most = 0;
 
     for (uint32_t r = 0; r < layout->n_devices; r++) {
-        mean += layout->load_ms[r] / layout->n_devices;
-        most = layout->load_ms[r] > most ? layout->load_ms[r] : most;
-        trial->load_ms[r] = layout->load_ms[r];
-        trial->load_bytes[r] = layout->bytes[r];
+        const double ms = layout->load_ms[r];
+
+        mean += ms / layout->n_devices;
+        most = ms > most ? ms : most;
+        trial->estimates[r] =
+            (struct estimate){.load_ms = ms, .bytes = layout->bytes[r]};
     }
     draw.target_ms = mean + rng_uniform(rng) * (most - mean);
     trial->is_apart = true;

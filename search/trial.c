@@ -33,10 +33,7 @@ static void trial_init(struct trial *trial, const struct layout *layout)
     trial->terms_ms = layout->has_terms
                           ? ARENA_NEW(arena, double, n * layout->n_terms)
                           : trial->compute_ms;
-    trial->load_ms = ARENA_NEW(arena, double, n);
-    trial->load_bytes = ARENA_NEW(arena, uint64_t, n);
-    trial->room_quanta = ARENA_NEW(arena, uint32_t, n);
-    trial->held_quanta = ARENA_NEW(arena, uint32_t, n);
+    trial->estimates = ARENA_NEW(arena, struct estimate, n);
     for (uint32_t r = 0; r < n; r++)
         trial->place[r] = trial->first_on[r] = NO_PIECE;
 }
@@ -133,7 +130,7 @@ static inline uint32_t touch(struct trial *trial, const struct layout *layout,
  * empty has no rounding of what it had; bytes saturate: one that holds more
  * than there is must not look empty. */
 static inline void sum_part(struct trial *trial, const struct layout *layout,
-                            uint32_t part, uint32_t device, int sign)
+                            uint32_t part, uint32_t device, double sign)
 {
     const size_t width = layout_width(layout);
     const double *restrict vector = layout->parts->vectors + part * width;
@@ -141,12 +138,12 @@ static inline void sum_part(struct trial *trial, const struct layout *layout,
     const uint32_t i = touch(trial, layout, device);
     double *restrict sum = trial->sums + i * width;
 
-    trial->n_held[i] += sign;
+    trial->n_held[i] += sign < 0 ? -1 : 1;
     trial->bytes[i] = sign < 0 ? trial->bytes[i] - bytes
                                : saturating_add(trial->bytes[i], bytes);
     for (size_t w = 0; w < width; w++)
         sum[w] += sign * vector[w];
-    if (!trial->n_held[i])
+    if (sign < 0 && !trial->n_held[i])
         memset(sum, 0, width * sizeof(*sum));
 }
 

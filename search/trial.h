@@ -32,6 +32,13 @@ struct unit_moved {
     uint64_t bytes;
 };
 
+/* What a device has, as rebuild goes on (search/moves.h). */
+struct estimate {
+    double load_ms;
+    uint64_t bytes;
+    uint32_t room_quanta, held_quanta; /* of the unit that is poured */
+};
+
 struct trial {
     struct arena arena;     /* of all that is [R] */
     struct change *changes; /* [n_changes], owned */
@@ -53,12 +60,8 @@ struct trial {
     struct unit_moved *moved; /* [n_moved] units that it touches, with homes
                                  only */
     uint32_t n_moved, moved_capacity;
-    uint64_t all_moved_bytes; /* the layout's then */
-    /* Room for estimates while a change is thought of: search/moves.h. All
-     * [R]. */
-    double *load_ms;
-    uint64_t *load_bytes;
-    uint32_t *room_quanta, *held_quanta;
+    uint64_t all_moved_bytes;   /* the layout's then */
+    struct estimate *estimates; /* [R]: while a change is thought of */
 };
 
 void trial_clear(struct trial *trial);

@@ -74,8 +74,8 @@ static bool knows_loads(const struct trial *trial, const struct layout *layout)
         }
     }
     for (uint32_t r = 0; r < SCENE_DEVICES; r++)
-        knows &= bytes[r] == trial->load_bytes[r] &&
-                 fabs(ms[r] - trial->load_ms[r]) <= 1e-9;
+        knows &= bytes[r] == trial->estimates[r].bytes &&
+                 fabs(ms[r] - trial->estimates[r].load_ms) <= 1e-9;
     return knows;
 }
 
@@ -128,7 +128,8 @@ static void check_pouring(void)
         rebuild_some(&site, true);
         (void)tryout_price(&site.tryout);
         for (uint32_t k = 0; k < trial->n_devices; k++)
-            is_kept = is_kept && trial->load_ms[trial->devices[k]] <= most;
+            is_kept =
+                is_kept && trial->estimates[trial->devices[k]].load_ms <= most;
         if (is_kept)
             layout_commit(layout, trial);
     }
