@@ -138,27 +138,22 @@ static int find_start(struct full *full, const struct plan *plan,
     return 0;
 }
 
-static const char *reason_to_stop(const struct full *full)
-{
-    double limit_ms = full->options->time_limit_ms;
-
-    if (watch_is_bad(&full->watch) ||
-        full->bound.ms >= temper_best(&full->temper)->total_ms * (1 - 1e-9))
-        return "done";
-    if (interrupt_requested())
-        return "interrupt";
-    if (limit_ms > 0 && clock_ms() - full->start_ms >= limit_ms)
-        return "time";
-    return NULL;
-}
-
 static bool goes_on(void *ctx, uint64_t n_done)
 {
     struct full *full = ctx;
+    double limit_ms = full->options->time_limit_ms;
 
-    progress_update(&full->progress, full->n_before + n_done);
-    full->stopped = reason_to_stop(full);
-    if (!full->stopped && full->n_before + n_done >= full->max_steps)
+    n_done += full->n_before;
+    progress_update(&full->progress, n_done);
+    full->stopped = NULL;
+    if (watch_is_bad(&full->watch) ||
+        full->bound.ms >= temper_best(&full->temper)->total_ms * (1 - 1e-9))
+        full->stopped = "done";
+    else if (interrupt_requested())
+        full->stopped = "interrupt";
+    else if (limit_ms > 0 && clock_ms() - full->start_ms >= limit_ms)
+        full->stopped = "time";
+    else if (n_done >= full->max_steps)
         full->stopped = "budget";
     return !full->stopped;
 }
