@@ -252,8 +252,8 @@ static double load_with(const struct builder *builder, uint32_t r,
     const size_t width = parts->oracle->width;
 
     if (builder->view->by_memory)
-        return -(double)(parts->room_bytes[r] - builder->devices[r].bytes -
-                         parts->parts[part].bytes);
+        return (double)builder->devices[r].bytes +
+               (double)parts->parts[part].bytes - (double)parts->room_bytes[r];
     for (size_t w = 0; w < width; w++)
         builder->trial_sum[w] =
             builder->sums[r * width + w] + parts->vectors[part * width + w];
