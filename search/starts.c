@@ -42,6 +42,7 @@ static const double replica_fracs[] = {1, 0.5, 0.2};
  * pieces take at most peak_ms and peak_bytes, or else come nearest to it. */
 struct view {
     double peak_ms, ms_per_byte;
+    double all_ms;       /* that all take at least */
     double replica_frac; /* the load of replicas counts this much: alone, each
                             looks dearer than it is beside others */
     uint64_t peak_bytes;
@@ -98,8 +99,7 @@ static const struct form *choose_form(const struct part_unit *of,
 
 /* The least that all units may come to. */
 struct least {
-    double mean_ms; /* of a device */
-    double bytes;
+    double ms, bytes;
 };
 
 static struct least find_least(const struct parts *parts)
@@ -114,7 +114,7 @@ static struct least find_least(const struct parts *parts)
             ms = fmin(ms, of->forms[i].load_ms);
             bytes = fmin(bytes, of->forms[i].bytes);
         }
-        least.mean_ms += ms / parts->n_devices;
+        least.ms += ms;
         least.bytes += bytes;
     }
     return least;
@@ -134,8 +134,7 @@ struct to_place {
     uint32_t urgency; /* of its unit */
     uint32_t order;   /* among the pieces of its unit */
     uint32_t n_host;  /* blocks that go on one host, this the first; or 0 */
-    double ms, bytes;
-    double weight; /* the larger of its shares in all ms and in all memory */
+    double weight;    /* its share in all ms, or a larger one in all room */
 };
 
 struct loaded {
@@ -155,13 +154,30 @@ struct builder {
     struct loaded *devices; /* [R] */
     double *sums;           /* [R][width], unless by memory */
     double *trial_sum;      /* [width] */
+    double room_bytes;      /* of all devices */
     uint64_t work; /* pieces placed, and devices priced for them, so far */
 };
 
-/* Columns weigh as the widest of them, and a host's blocks as all of them, so
- * that they follow each other. Blocks that may stand anywhere go block by
- * block, as pieces of one row block are to be set apart. */
-static void list_pieces(struct builder *builder)
+/* By load, so that memory changes nothing where there is enough; once a piece
+ * was stuck, by memory too. All pieces of a form weigh as the largest of them,
+ * and a host's blocks as all of them, so that they follow each other. */
+static double weight_of(const struct builder *builder, const struct form *form,
+                        bool is_short)
+{
+    const struct view *view = builder->view;
+    double ms = form->fills_host ? form->load_ms : form->peak_ms, weight = 0;
+    double bytes = form->fills_host ? form->bytes : (double)form->peak_bytes;
+
+    if (!view->by_memory && view->all_ms > 0)
+        weight = ms / view->all_ms;
+    if (view->by_memory || is_short)
+        weight = fmax(weight, bytes / (builder->room_bytes + 1));
+    return weight;
+}
+
+/* Blocks that may stand anywhere go block by block, as pieces of one row block
+ * are to be set apart. */
+static void list_pieces(struct builder *builder, bool is_short)
 {
     const struct parts *parts = builder->parts;
     uint32_t n_replicas = 0;
@@ -170,7 +186,7 @@ static void list_pieces(struct builder *builder)
     for (uint32_t u = 0; u < parts->n_units; u++) {
         const struct form *form =
             choose_form(&parts->of[u], builder->view, n_replicas);
-        const bool fills_host = form->fills_host;
+        const double weight = weight_of(builder, form, is_short);
 
         if (form->kind == FORM_REPLICA)
             n_replicas += form->n_pieces;
@@ -181,47 +197,17 @@ static void list_pieces(struct builder *builder)
         }
         for (uint32_t i = 0; i < form->n_pieces; i++) {
             struct change piece = forms_piece(parts, u, form, i);
-            struct to_place next = {
+
+            builder->list[builder->n++] = (struct to_place){
                 .piece = piece,
                 .unit = u,
                 .urgency = builder->urgency[u],
-                .order =
-                    fills_host ? i : piece.block * form->n_pieces + piece.range,
-                .n_host = fills_host ? form->n_blocks : 0,
-                .ms = parts->alone_ms[piece.part],
-                .bytes = (double)parts->parts[piece.part].bytes};
-
-            if (form->kind == FORM_COLUMNS) {
-                next.ms = form->peak_ms;
-                next.bytes = (double)form->peak_bytes;
-            } else if (fills_host) {
-                next.ms = form->load_ms;
-                next.bytes = form->bytes;
-            }
-            builder->list[builder->n++] = next;
+                .order = form->fills_host
+                             ? i
+                             : piece.block * form->n_pieces + piece.range,
+                .n_host = form->fills_host ? form->n_blocks : 0,
+                .weight = weight};
         }
-    }
-}
-
-/* By load, so that memory changes nothing where there is enough; once a piece
- * was stuck, by memory too. */
-static void weigh(struct builder *builder, bool is_short)
-{
-    const struct parts *parts = builder->parts;
-    double all_ms = 0, room = 0;
-
-    for (uint32_t r = 0; r < parts->n_devices; r++)
-        room += (double)parts->room_bytes[r];
-    for (uint32_t i = 0; i < builder->n; i++)
-        all_ms += builder->list[i].ms;
-    for (uint32_t i = 0; i < builder->n; i++) {
-        struct to_place *piece = &builder->list[i];
-
-        piece->weight = 0;
-        if (!builder->view->by_memory && all_ms > 0)
-            piece->weight = piece->ms / all_ms;
-        if (builder->view->by_memory || is_short)
-            piece->weight = fmax(piece->weight, piece->bytes / (room + 1));
     }
 }
 
@@ -438,9 +424,10 @@ static uint64_t build(struct snapshot *out, const struct parts *parts,
         builder.sums = ARENA_NEW(&builder.arena, double, n *width);
         builder.trial_sum = ARENA_NEW(&builder.arena, double, width);
     }
+    for (uint32_t r = 0; r < n; r++)
+        builder.room_bytes += (double)parts->room_bytes[r];
     for (unsigned try = 0; try < MAX_TRIES; try++) {
-        list_pieces(&builder);
-        weigh(&builder, try > 0);
+        list_pieces(&builder, try > 0);
         stuck = place_all(&builder);
         if (stuck == NO_PIECE || builder.work > MAX_WORK)
             break;
@@ -514,7 +501,9 @@ static uint64_t find_of_family(struct snapshot *best, unsigned n,
 {
     /* The mean is the least total there is, so shares of it are what pieces
      * may take where load is short; bytes cost by what memory is short. */
-    struct view view = {.peak_bytes = parts->most_room_bytes, .barred = barred};
+    struct view view = {.all_ms = least->ms,
+                        .peak_bytes = parts->most_room_bytes,
+                        .barred = barred};
     struct batch batch = {.parts = parts};
     uint64_t work = 0, n_priced = 0;
 
@@ -524,11 +513,12 @@ static uint64_t find_of_family(struct snapshot *best, unsigned n,
                          clock_ms() >= end_ms)))
             break;
         view.replica_frac = replica_fracs[i / N_PRICES];
-        view.ms_per_byte = memory_fracs[i % N_PRICES] * least->mean_ms *
-                           parts->n_devices / (least->bytes + 1);
+        view.ms_per_byte =
+            memory_fracs[i % N_PRICES] * least->ms / (least->bytes + 1);
         for (unsigned k = 0; k < N_PEAKS; k++) {
             batch.buildings[k].view = view;
-            batch.buildings[k].view.peak_ms = peak_fracs[k] * least->mean_ms;
+            batch.buildings[k].view.peak_ms =
+                peak_fracs[k] * least->ms / parts->n_devices;
         }
         pool_run(pool, N_PEAKS, build_one, &batch);
         for (unsigned k = 0; k < N_PEAKS; k++) {
