@@ -13,11 +13,8 @@
 #define N_SIZES 6
 /* Work of the exact packing: 10^6 are some hundredths of a second. */
 #define QUICK_WORK 1000000
-#define POUR_WORK 2000000
 #define PACK_WORK 5000000
 #define LONG_WORK 100000000
-/* Tables that are cut into columns, each alone, where no other piece fits. */
-#define MAX_POURED 8
 /* Of the last repair. */
 #define PATIENCE 10
 
@@ -249,46 +246,6 @@ static enum bins_answer pack(struct snapshot *layout, const struct parts *parts,
     return answer;
 }
 
-/* Packs a layout whose unit, which stands whole there, is cut into pieces of so
- * many quanta. */
-static bool pour_unit(struct snapshot *out, const struct snapshot *layout,
-                      const struct parts *parts, uint32_t unit, uint32_t quanta)
-{
-    const struct part_unit *of = &parts->of[unit];
-
-    out->n = 0;
-    for (uint32_t i = 0; i < layout->n; i++)
-        if (parts->parts[layout->pieces[i].part].unit != unit)
-            snapshot_add(out, layout->pieces[i]);
-    for (uint32_t k = 0; k < of->n_quanta / quanta; k++)
-        snapshot_add(
-            out, (struct change){.piece = NO_PIECE,
-                                 .part = parts_of_quanta(parts, unit, quanta),
-                                 .range = k});
-    return pack(out, parts, false, POUR_WORK) == BINS_PACKED;
-}
-
-/* The finest pieces fill best, but each takes memory of its own. */
-static bool pour_any(struct snapshot *out, const struct snapshot *layout,
-                     const struct parts *parts)
-{
-    unsigned n_tried = 0;
-
-    for (uint32_t u = 0; u < parts->n_units && n_tried < MAX_POURED; u++) {
-        const struct part_unit *of = &parts->of[u];
-
-        if (of->whole == NO_PART || of->columns == NO_PART ||
-            of->unit->device >= 0)
-            continue;
-        n_tried++;
-        for (uint32_t quanta = 1; quanta < of->n_quanta; quanta *= 2)
-            if (of->n_quanta % quanta == 0 &&
-                pour_unit(out, layout, parts, u, quanta))
-                return true;
-    }
-    return false;
-}
-
 static bool are_alike(const struct snapshot *a, const struct snapshot *b)
 {
     for (uint32_t i = 0; i < a->n && a->n == b->n; i++)
@@ -312,59 +269,63 @@ static unsigned list_layouts(struct snapshot *layouts,
     return n;
 }
 
-static bool repair_any(struct snapshot *layouts, unsigned n,
-                       const struct parts *parts, unsigned patience,
-                       unsigned *which, struct fit_failure *failure)
+/* The first of n layouts that fits once it is annealed; NULL: none. */
+static const struct snapshot *repair_any(struct snapshot *layouts, unsigned n,
+                                         const struct parts *parts,
+                                         unsigned patience,
+                                         struct fit_failure *failure)
 {
-    for (*which = 0; *which < n; ++*which) {
-        uint64_t lacking = temper_repair(&layouts[*which], parts, patience);
+    for (unsigned i = 0; i < n; i++) {
+        uint64_t lacking = temper_repair(&layouts[i], parts, patience);
 
         if (lacking < failure->lacking_bytes)
             failure->lacking_bytes = lacking;
         if (!lacking)
-            return true;
+            return &layouts[i];
     }
-    return false;
+    return NULL;
 }
 
-static bool pack_any(struct snapshot *layouts, unsigned n,
-                     const struct parts *parts, uint64_t max_work,
-                     unsigned *which)
+/* Or once it is packed. */
+static const struct snapshot *pack_any(struct snapshot *layouts, unsigned n,
+                                       const struct parts *parts,
+                                       uint64_t max_work)
 {
-    for (*which = 0; *which < n; ++*which)
-        if (pack(&layouts[*which], parts, false, max_work) == BINS_PACKED)
-            return true;
-    return false;
+    for (unsigned i = 0; i < n; i++)
+        if (pack(&layouts[i], parts, false, max_work) == BINS_PACKED)
+            return &layouts[i];
+    return NULL;
 }
 
 /* An exact packing may be found or ruled out at once, or take for ever; an
  * annealing finds much, and proves nothing. So both, one after the other, each
- * with little work first and with more in the end; *which is the layout that
- * fits. */
-static bool try_hard(struct snapshot *layouts, unsigned n,
-                     const struct parts *parts, unsigned *which,
-                     struct fit_failure *failure)
+ * with little work first and with more in the end. */
+static const struct snapshot *try_hard(struct snapshot *layouts, unsigned n,
+                                       const struct parts *parts,
+                                       struct fit_failure *failure)
 {
-    if (pack_any(layouts, n, parts, PACK_WORK, which))
-        return true;
-    failure->is_proven = pack(&layouts[0], parts, true, PACK_WORK) == BINS_NONE;
+    const struct snapshot *found = pack_any(layouts, n, parts, PACK_WORK);
+
+    if (!found)
+        failure->is_proven =
+            pack(&layouts[0], parts, true, PACK_WORK) == BINS_NONE;
     if (failure->is_proven)
-        return false;
-    if (repair_any(layouts, n, parts, 1, which, failure))
-        return true;
-    *which = n;
-    if (pour_any(&layouts[n], &layouts[0], parts))
-        return true;
-    return pack_any(layouts, 1, parts, LONG_WORK, which) ||
-           repair_any(layouts, n < 2 ? n : 2, parts, PATIENCE, which, failure);
+        return NULL;
+    if (!found)
+        found = repair_any(layouts, n, parts, 1, failure);
+    if (!found)
+        found = pack_any(layouts, 1, parts, LONG_WORK);
+    if (!found)
+        found = repair_any(layouts, n < 2 ? n : 2, parts, PATIENCE, failure);
+    return found;
 }
 
 bool fit_by_memory(struct snapshot *out, const struct parts *parts,
                    enum fit_effort effort, struct fit_failure *failure)
 {
-    struct snapshot layouts[N_SIZES + 1] = {{0}};
-    bool is_found = false;
-    unsigned n, which = 0;
+    struct snapshot layouts[N_SIZES] = {{0}};
+    const struct snapshot *found = NULL;
+    unsigned n;
 
     *failure = (struct fit_failure){.lacking_bytes = UINT64_MAX};
     for (unsigned i = 0; i < N_SIZES; i++)
@@ -372,14 +333,14 @@ bool fit_by_memory(struct snapshot *out, const struct parts *parts,
             return true;
     n = list_layouts(layouts, parts);
     if (n && effort == FIT_QUICK)
-        is_found = pack_any(layouts, 1, parts, QUICK_WORK, &which);
+        found = pack_any(layouts, 1, parts, QUICK_WORK);
     else if (n)
-        is_found = try_hard(layouts, n, parts, &which, failure);
-    if (is_found) {
-        snapshot_copy(out, &layouts[which]);
+        found = try_hard(layouts, n, parts, failure);
+    if (found) {
+        snapshot_copy(out, found);
         (void)snapshot_join(out, parts);
     }
-    for (unsigned i = 0; i <= N_SIZES; i++)
+    for (unsigned i = 0; i < N_SIZES; i++)
         snapshot_release(&layouts[i]);
-    return is_found;
+    return found;
 }
