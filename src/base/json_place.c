@@ -17,14 +17,16 @@
 int place_error(const struct json_place *place, struct err *err,
                 const char *fmt, ...)
 {
-    char sentence[sizeof(err->msg)];
+    char sentence[sizeof(err->msg)], line[24] = "";
     va_list args;
 
     va_start(args, fmt);
     text_sentence(sentence, sizeof(sentence), fmt, args);
     va_end(args);
-    return err_set(err, ERR_INPUT, "%s: %s%s", place->source, place->path,
-                   sentence);
+    if (place->line)
+        snprintf(line, sizeof(line), ":%zu", place->line);
+    return err_set(err, ERR_INPUT, "%s%s: %s%s", place->source, line,
+                   place->path, sentence);
 }
 
 static const char *type_of(const json_t *value)

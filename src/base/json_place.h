@@ -16,6 +16,7 @@
 struct json_place {
     const json_t *object; /* borrowed */
     const char *source;   /* file name, not owned */
+    size_t line;          /* in it, 0 where messages name none */
     char path[64];        /* "shards[12]." or "" for the document itself */
     bool is_strict;       /* whole numbers are written as such */
 };

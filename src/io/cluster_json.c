@@ -48,15 +48,6 @@ struct reader {
     size_t pod_line;
 };
 
-/* A place whose messages begin with file and line. */
-static struct json_place at_line(const struct reader *reader,
-                                 const json_t *object, size_t line)
-{
-    return (struct json_place){
-        .object = object,
-        .source = arena_printf(reader->arena, "%s:%zu", reader->source, line)};
-}
-
 /* A mistyped key is found here, not in a plan for the wrong cluster. */
 static int unknown_key(const struct reader *reader,
                        const struct json_place *place, const char *key,
@@ -186,7 +177,9 @@ static int read_host_memory(uint64_t *memory, uint64_t *used, uint32_t n,
 static int add_host(const struct reader *reader, size_t idx, struct err *err)
 {
     struct cluster *cluster = reader->cluster;
-    struct json_place root = at_line(reader, NULL, reader->lines[idx]), place;
+    struct json_place root = {.source = reader->source,
+                              .line = reader->lines[idx]};
+    struct json_place place;
     struct host host = {.count = 1};
     uint64_t *memory = cluster->memory_bytes + cluster->n_devices;
     uint64_t *used = cluster->reserve_bytes + cluster->n_devices;
@@ -222,7 +215,8 @@ static int read_head(struct reader *reader, const json_t *root,
 {
     struct cluster *cluster = reader->cluster;
     json_t *object = (json_t *)(uintptr_t)root;
-    struct json_place place = at_line(reader, root, 1);
+    struct json_place place = {
+        .object = root, .source = reader->source, .line = 1};
     const char *key;
     json_t *value;
     size_t i = 0;
@@ -232,9 +226,9 @@ static int read_head(struct reader *reader, const json_t *root,
     {
         size_t f = 0;
 
-        place = at_line(reader, root, lines[i++]);
+        place.line = lines[i++];
         if (!strcmp(key, "pod_size"))
-            reader->pod_line = lines[i - 1];
+            reader->pod_line = place.line;
         while (f < N_FILE_FIELDS && strcmp(key, file_fields[f].key) != 0)
             f++;
         if (f < N_FILE_FIELDS)
@@ -258,13 +252,13 @@ static int read_cluster(struct reader *reader, const json_t *root,
                         const char *text, size_t len, struct err *err)
 {
     struct cluster *cluster = reader->cluster;
-    struct json_place place = at_line(reader, root, 1);
     size_t *lines;
 
     if (!json_is_object(root))
-        return place_error(&place, err,
-                           "a list; a cluster is an object with a member "
-                           "'hosts'");
+        return err_set(err, ERR_INPUT,
+                       "%s:1: a list; a cluster is an object with a member "
+                       "'hosts'",
+                       reader->source);
     lines = ARENA_NEW(reader->arena, size_t, json_object_size(root));
     place_child_lines(text, len, 1, lines);
     if (read_head(reader, root, lines, err))

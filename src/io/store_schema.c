@@ -86,37 +86,31 @@ static int execute_buf(struct store *store, struct buf *sql, struct err *err)
     return rc;
 }
 
-/* Whether the old file has that table, each row of which must be one that the
- * new table takes: or the upgrade would fail without saying which it was. */
-static int check_table(struct store *store, const char *table,
-                       int64_t *is_there, struct err *err)
+static bool has_table(const struct store *store, const char *table)
+{
+    return !sqlite3_table_column_metadata(store->db, NULL, table, NULL, NULL,
+                                          NULL, NULL, NULL, NULL);
+}
+
+/* Each row must be one that the new table takes: or the upgrade would fail
+ * without saying which it was. */
+static int check_table(struct store *store, const char *table, struct err *err)
 {
     struct buf sql = {0};
     struct row_reader reader;
     sqlite3_stmt *stmt = NULL;
     int status, rc = -1;
 
-    buf_printf(&sql,
-               "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND "
-               "name = '%s'",
-               table);
-    if (ask_i64(store, sql.data, is_there, err))
+    buf_printf(&sql, "SELECT * FROM %s", table);
+    if (store_check(store,
+                    sqlite3_prepare_v2(store->db, sql.data, -1, &stmt, NULL),
+                    err))
         goto out;
-    if (*is_there) {
-        sql.len = 0;
-        buf_printf(&sql, "SELECT * FROM %s", table);
-        if (store_check(
-                store, sqlite3_prepare_v2(store->db, sql.data, -1, &stmt, NULL),
-                err))
+    row_reader_init(&reader, table, stmt);
+    while ((status = sqlite3_step(stmt)) == SQLITE_ROW)
+        if (row_check(&reader, store, stmt, err))
             goto out;
-        row_reader_init(&reader, table, stmt);
-        while ((status = sqlite3_step(stmt)) == SQLITE_ROW)
-            if (row_check(&reader, store, stmt, err))
-                goto out;
-        if (store_check(store, status, err))
-            goto out;
-    }
-    rc = 0;
+    rc = store_check(store, status, err);
 out:
     sqlite3_finalize(stmt);
     buf_release(&sql);
@@ -149,12 +143,14 @@ static int move_rows(struct store *store, const char *table, struct err *err)
  * over: one schema, and one way to it from any version. */
 static int upgrade(struct store *store, struct err *err)
 {
-    int64_t is_there[N_TABLES];
+    bool is_there[N_TABLES];
     struct buf sql = {0};
 
-    for (size_t i = 0; i < N_TABLES; i++)
-        if (check_table(store, tables[i], &is_there[i], err))
+    for (size_t i = 0; i < N_TABLES; i++) {
+        is_there[i] = has_table(store, tables[i]);
+        if (is_there[i] && check_table(store, tables[i], err))
             return -1;
+    }
     for (size_t i = 0; i < N_TABLES; i++)
         if (is_there[i])
             buf_printf(&sql, "ALTER TABLE %s RENAME TO old_%s;", tables[i],
