@@ -66,8 +66,7 @@ static bool is_same_set(const struct plan *a, const struct plan *b)
     return is_same;
 }
 
-static void add_way(struct finder *finder, const char *name,
-                    const struct edit *edit)
+static void add_way(struct finder *finder, const char *name, struct edit edit)
 {
     struct ways *ways = finder->ways;
     struct way way = {.name = name, .total_ms = NAN, .change_ms = NAN};
@@ -75,7 +74,7 @@ static void add_way(struct finder *finder, const char *name,
 
     if (ways->n == MAX_WAYS)
         return;
-    if (what_if_apply(&way.plan, finder->what_if, edit, finder->arena, &err)) {
+    if (what_if_apply(&way.plan, finder->what_if, &edit, finder->arena, &err)) {
         way.why_not = arena_strdup(finder->arena, err.msg);
     } else {
         if (is_same_set(&way.plan, finder->what_if->plan))
@@ -125,11 +124,10 @@ static bool can_price(const struct finder *finder, unsigned kind)
 }
 
 /* These in place of all shards that the table, or its group, has now. */
-static void add_cut(struct finder *finder, const char *name,
-                    const struct shard *come, size_t n)
+static struct edit cut(const struct finder *finder, const struct shard *come,
+                       size_t n)
 {
-    add_way(finder, name,
-            &(struct edit){finder->gone, finder->n_gone, come, n});
+    return (struct edit){finder->gone, finder->n_gone, come, n};
 }
 
 static void set_device(struct shard *shards, size_t n, uint32_t device)
@@ -138,25 +136,25 @@ static void set_device(struct shard *shards, size_t n, uint32_t device)
         shards[i].device = device;
 }
 
-/* The devices by what each computes if n shards come to it in place of those
- * that go: [R], in the arena. Those that lack the memory come last. One step
- * in which they come to all devices tells. */
+/* The devices by what each computes if the shards that come do so to it: [R],
+ * in the arena. Those that lack the memory come last. One step in which they
+ * come to all devices tells. */
 static const struct candidate *rank_devices(const struct finder *finder,
-                                            const size_t *gone, size_t n_gone,
-                                            const struct shard *shards,
-                                            size_t n)
+                                            struct edit edit)
 {
     const struct cluster *cluster = &finder->problem->cluster;
-    uint32_t n_devices = cluster->n_devices;
+    const uint32_t n_devices = cluster->n_devices;
+    const size_t n = edit.n_come;
     struct candidate *found =
         ARENA_NEW(finder->arena, struct candidate, n_devices);
     struct shard *come = ARENA_NEW(finder->arena, struct shard, n_devices * n);
-    struct edit edit = {gone, n_gone, come, n_devices * n};
 
     for (uint32_t r = 0; r < n_devices; r++) {
-        memcpy(come + r * n, shards, n * sizeof(*come));
+        memcpy(come + r * n, edit.come, n * sizeof(*come));
         set_device(come + r * n, n, r);
     }
+    edit.come = come;
+    edit.n_come = n_devices * n;
     what_if_step(finder->what_if, &edit);
     what_if_fits(finder->what_if, &edit);
     for (uint32_t r = 0; r < n_devices; r++)
@@ -181,11 +179,9 @@ static struct candidate try(const struct finder *finder,
 /* Shards that stand on one device and may go to another: all of a table and
  * its group made whole, or one piece. */
 struct mover {
-    const size_t *gone;
-    size_t n_gone;
-    struct shard *come;
-    size_t n_come;
-    uint32_t but; /* where they are; UINT32_MAX: nowhere */
+    struct edit edit;
+    struct shard *come; /* of the edit; its device is to be set */
+    uint32_t but;       /* where they are; UINT32_MAX: nowhere */
 };
 
 static const char *place_name(const struct finder *finder,
@@ -215,27 +211,23 @@ static void find_places(struct finder *finder, const struct mover *movers,
 
     for (size_t m = 0; m < n_movers; m++) {
         const struct mover *mover = &movers[m];
-        const struct edit edit = {mover->gone, mover->n_gone, mover->come,
-                                  mover->n_come};
-        const struct candidate *order = rank_devices(
-            finder, mover->gone, mover->n_gone, mover->come, mover->n_come);
+        const struct candidate *order = rank_devices(finder, mover->edit);
         size_t end = n_found + N_GPUS_TRIED;
 
         for (uint32_t i = 0; i < n_devices && n_found < end; i++) {
             if (order[i].device == mover->but)
                 continue;
-            set_device(mover->come, mover->n_come, order[i].device);
-            found[n_found++] = try(finder, &edit, m, order[i].device);
+            set_device(mover->come, mover->edit.n_come, order[i].device);
+            found[n_found++] = try(finder, &mover->edit, m, order[i].device);
         }
     }
     qsort(found, n_found, sizeof(*found), compare_candidates);
     for (size_t i = 0; i < n_found && i < N_BEST; i++) {
         const struct mover *mover = &movers[found[i].option];
 
-        set_device(mover->come, mover->n_come, found[i].device);
+        set_device(mover->come, mover->edit.n_come, found[i].device);
         add_way(finder, place_name(finder, mover->come, found[i].device),
-                &(struct edit){mover->gone, mover->n_gone, mover->come,
-                               mover->n_come});
+                mover->edit);
     }
 }
 
@@ -244,8 +236,9 @@ static void find_whole(struct finder *finder)
     const struct shard *now = &finder->what_if->plan->shards[finder->gone[0]];
     struct shard *come =
         ARENA_NEW(finder->arena, struct shard, finder->n_tables);
-    struct mover mover = {finder->gone, finder->n_gone, come, finder->n_tables,
-                          now->kind == SHARD_TABLE ? now->device : UINT32_MAX};
+    const struct mover mover = {cut(finder, come, finder->n_tables), come,
+                                now->kind == SHARD_TABLE ? now->device
+                                                         : UINT32_MAX};
 
     for (size_t i = 0; i < finder->n_tables; i++)
         come[i] = shard_whole(finder->problem, finder->tables[i], 0);
@@ -303,7 +296,8 @@ static void find_moves(struct finder *finder)
         return;
     for (; n < N_PIECES_TRIED && n < finder->n_gone; n++) {
         pieces[n] = plan->shards[chosen[n].option];
-        movers[n] = (struct mover){&chosen[n].option, 1, &pieces[n], 1,
+        movers[n] = (struct mover){{&chosen[n].option, 1, &pieces[n], 1},
+                                   &pieces[n],
                                    pieces[n].device};
     }
     find_places(finder, movers, n);
@@ -345,7 +339,7 @@ static void find_columns(struct finder *finder)
 
         piece.col_begin = 0;
         piece.col_end = TABLE_COLUMN_STEP * ((n_quanta - 1) / k + 1);
-        order = rank_devices(finder, finder->gone, finder->n_gone, &piece, 1);
+        order = rank_devices(finder, cut(finder, &piece, 1));
         for (uint32_t i = 0; i < k; i++) {
             uint32_t quanta = n_quanta / k + (i < n_quanta % k);
 
@@ -354,10 +348,10 @@ static void find_columns(struct finder *finder)
             come[i] = piece;
             piece.col_begin = piece.col_end;
         }
-        add_cut(finder,
+        add_way(finder,
                 arena_printf(finder->arena, "%u column pieces on GPUs%s", k,
                              device_list(finder, come, k)),
-                come, k);
+                cut(finder, come, k));
     }
 }
 
@@ -391,22 +385,22 @@ static void find_host_rows(struct finder *finder, struct shard *come)
     const struct candidate *order;
 
     cut_rows(finder, come, 0, per_host);
-    order = rank_devices(finder, finder->gone, finder->n_gone, come, 1);
+    order = rank_devices(finder, cut(finder, come, 1));
     for (uint32_t i = 0; i < n && n_tried < N_GPUS_TRIED; i++) {
         uint32_t host = order[i].device / per_host, first = host * per_host;
-        struct edit edit = {finder->gone, finder->n_gone, come, 0};
+        struct edit edit;
 
         if (++n_ranked[host] < per_host)
             continue;
-        edit.n_come = cut_rows(finder, come, first, per_host);
+        edit = cut(finder, come, cut_rows(finder, come, first, per_host));
         next = try(finder, &edit, 0, first);
         if (!n_tried++ || compare_candidates(&next, &best) < 0)
             best = next;
     }
-    add_cut(finder,
+    add_way(finder,
             arena_printf(finder->arena, "rows over GPUs %u-%u", best.device,
                          best.device + per_host - 1),
-            come, cut_rows(finder, come, best.device, per_host));
+            cut(finder, come, cut_rows(finder, come, best.device, per_host)));
 }
 
 /* Over all GPUs: in row blocks, and replicated. */
@@ -420,8 +414,8 @@ static void find_spread(struct finder *finder)
     if (finder->n_tables > 1 || n < 2)
         return;
     if (can_price(finder, SHARD_ROW) && whole.row_end > 1) {
-        add_cut(finder, arena_printf(finder->arena, "rows over all %u GPUs", n),
-                come, cut_rows(finder, come, 0, n));
+        add_way(finder, arena_printf(finder->arena, "rows over all %u GPUs", n),
+                cut(finder, come, cut_rows(finder, come, 0, n)));
         if (per_host > 1 && per_host < n)
             find_host_rows(finder, come);
     }
@@ -430,7 +424,7 @@ static void find_spread(struct finder *finder)
     whole.kind = SHARD_REPLICATE;
     for (whole.device = 0; whole.device < n; whole.device++)
         come[whole.device] = whole;
-    add_cut(finder, "replicated", come, n);
+    add_way(finder, "replicated", cut(finder, come, n));
 }
 
 bool ways_share(const struct problem *problem, uint32_t a, uint32_t b)
@@ -466,11 +460,12 @@ void ways_find(struct ways *ways, struct what_if *what_if, uint32_t table,
                             .what_if = what_if,
                             .problem = &what_if->plan->problem,
                             .arena = arena};
+    struct edit without;
 
     *ways = (struct ways){.table = table};
     collect(&finder);
-    ways->without_ms = what_if_step(
-        what_if, &(struct edit){finder.gone, finder.n_gone, NULL, 0});
+    without = cut(&finder, NULL, 0);
+    ways->without_ms = what_if_step(what_if, &without);
     find_whole(&finder);
     find_moves(&finder);
     find_columns(&finder);
