@@ -29,7 +29,7 @@
  */
 struct pool {
     unsigned size, n_spawned;
-    pthread_t *threads; /* owned; n_spawned of them */
+    struct worker *workers; /* owned; n_spawned of them */
     double spin_ms;
 
     void (*fn)(void *ctx, size_t task, unsigned thread);
@@ -47,6 +47,7 @@ struct pool {
 
 struct worker {
     struct pool *pool;
+    pthread_t id;
     unsigned thread;
 };
 
@@ -124,18 +125,17 @@ static void announce_run(struct pool *pool)
 
 static void *worker_main(void *arg)
 {
-    struct worker *worker = arg;
+    const struct worker *worker = arg;
     struct pool *pool = worker->pool;
-    unsigned thread = worker->thread, seen = 0;
+    unsigned seen = 0;
 
-    mem_free(worker);
     for (;;) {
         wait_until(pool, &pool->run, seen, false);
         seen = atomic_load(&pool->run);
         if (atomic_load(&pool->is_closing))
             return NULL;
         if (join_run(pool)) {
-            run_tasks(pool, thread);
+            run_tasks(pool, worker->thread);
             leave_run(pool);
         }
     }
@@ -150,15 +150,12 @@ static void spawn_workers(struct pool *pool, unsigned n_workers)
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &kept);
     while (pool->n_spawned < n_workers) {
-        struct worker *worker = mem_alloc(1, sizeof *worker);
+        struct worker *worker = &pool->workers[pool->n_spawned];
 
         worker->pool = pool;
         worker->thread = pool->n_spawned + 1;
-        if (pthread_create(&pool->threads[pool->n_spawned], NULL, worker_main,
-                           worker)) {
-            mem_free(worker);
+        if (pthread_create(&worker->id, NULL, worker_main, worker))
             break;
-        }
         pool->n_spawned++;
     }
     pthread_sigmask(SIG_SETMASK, &kept, NULL);
@@ -173,7 +170,7 @@ struct pool *pool_open(unsigned n_threads)
         n_threads = n_cpus;
     /* A thread that spins in place of one that works helps nobody. */
     pool->spin_ms = n_threads <= n_cpus ? SPIN_MS : 0;
-    pool->threads = mem_alloc(n_threads, sizeof *pool->threads);
+    pool->workers = mem_alloc(n_threads, sizeof *pool->workers);
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->changed, NULL);
     spawn_workers(pool, n_threads - 1);
@@ -188,10 +185,10 @@ void pool_close(struct pool *pool)
     atomic_store(&pool->is_closing, true);
     announce_run(pool);
     for (unsigned i = 0; i < pool->n_spawned; i++)
-        pthread_join(pool->threads[i], NULL);
+        pthread_join(pool->workers[i].id, NULL);
     pthread_cond_destroy(&pool->changed);
     pthread_mutex_destroy(&pool->lock);
-    mem_free(pool->threads);
+    mem_free(pool->workers);
     mem_free(pool);
 }
 

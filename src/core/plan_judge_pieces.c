@@ -155,11 +155,7 @@ static enum shard_kind kind_of(const struct plan *plan, const size_t *piece,
         rows_are_cut |= !is_full_height(table, &plan->shards[piece[i]]);
         columns_are_cut |= !is_full_width(table, &plan->shards[piece[i]]);
     }
-    if (rows_are_cut && columns_are_cut)
-        return SHARD_GRID;
-    if (rows_are_cut)
-        return SHARD_ROW;
-    return columns_are_cut ? SHARD_COLUMN : SHARD_TABLE;
+    return shard_kind_of_cuts(rows_are_cut, columns_are_cut, false);
 }
 
 static int check_kinds(const struct plan *plan, const size_t *piece, size_t n,
