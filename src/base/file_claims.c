@@ -168,9 +168,12 @@ static int check_target(const char *path, struct err *err)
                    strerror(reason));
 }
 
-int file_claim(const char *path, unsigned uses, struct err *err)
+/* Notes the uses of a file, unless one of them is none that it was noted for;
+ * a claim is the first to note its file. What is only written is not noted. */
+static int note(const char *path, unsigned uses, bool is_claim, struct err *err)
 {
     struct identity identity;
+    const struct claim *claim;
 
     if (!claims.is_on)
         return 0;
@@ -178,27 +181,22 @@ int file_claim(const char *path, unsigned uses, struct err *err)
         return -1;
     if (!identify(&identity, path))
         return 0;
-    if (find(path, &identity))
-        return refuse(path, err);
-    add(path, &identity, uses);
+    claim = find(path, &identity);
+    if (claim)
+        return !is_claim && (claim->uses & uses) ? 0 : refuse(path, err);
+    if (is_claim || uses != FILE_WRITE)
+        add(path, &identity, uses);
     return 0;
+}
+
+int file_claim(const char *path, unsigned uses, struct err *err)
+{
+    return note(path, uses, true, err);
 }
 
 int file_use(const char *path, enum file_use use, struct err *err)
 {
-    struct identity identity;
-    const struct claim *claim;
+    const bool is_stdout = use == FILE_WRITE && !strcmp(path, "-");
 
-    if (!claims.is_on || (use == FILE_WRITE && !strcmp(path, "-")))
-        return 0;
-    if (use == FILE_WRITE && check_target(path, err))
-        return -1;
-    if (!identify(&identity, path))
-        return 0;
-    claim = find(path, &identity);
-    if (claim)
-        return claim->uses & use ? 0 : refuse(path, err);
-    if (use != FILE_WRITE)
-        add(path, &identity, use);
-    return 0;
+    return is_stdout ? 0 : note(path, use, false, err);
 }

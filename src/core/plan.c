@@ -185,14 +185,20 @@ static bool are_side_by_side(const struct shard *pieces, size_t n)
     return true;
 }
 
-static void add_joined(struct shards *out, const struct problem *problem,
-                       struct shard *pieces, size_t n)
+/* Adds n pieces of the same rows, joined where something is to be done about
+ * them. */
+static void add_pieces(struct shards *out, const struct problem *problem,
+                       struct shard *pieces, size_t n, bool only_uneven)
 {
-    n = join_touching(pieces, n);
-    if (are_uneven(pieces, n) && are_side_by_side(pieces, n))
+    const bool is_to_join = n > 1 && !shard_is_replica(pieces->kind) &&
+                            (!only_uneven || are_uneven(pieces, n));
+
+    if (is_to_join)
+        n = join_touching(pieces, n);
+    if (is_to_join && are_uneven(pieces, n) && are_side_by_side(pieces, n))
         n = join_devices(pieces, n);
     for (size_t i = 0; i < n; i++) {
-        uint32_t n_equal = n_equal_pieces(problem, &pieces[i]);
+        uint32_t n_equal = is_to_join ? n_equal_pieces(problem, &pieces[i]) : 1;
         uint32_t width = width_of(&pieces[i]) / n_equal;
 
         for (uint32_t k = 0; k < n_equal; k++) {
@@ -202,13 +208,6 @@ static void add_joined(struct shards *out, const struct problem *problem,
             shard->col_end = shard->col_begin + width;
         }
     }
-}
-
-/* Whether something is to be done about n pieces of the same rows. */
-static bool is_to_join(const struct shard *pieces, size_t n, bool only_uneven)
-{
-    return n > 1 && !shard_is_replica(pieces->kind) &&
-           (!only_uneven || are_uneven(pieces, n));
 }
 
 bool plan_join_columns(struct plan *plan, bool only_uneven, struct arena *arena)
@@ -226,11 +225,8 @@ bool plan_join_columns(struct plan *plan, bool only_uneven, struct arena *arena)
              sorted[end].row_begin == sorted[begin].row_begin &&
              sorted[end].row_end == sorted[begin].row_end;)
             end++;
-        if (is_to_join(sorted + begin, end - begin, only_uneven))
-            add_joined(&out, &plan->problem, sorted + begin, end - begin);
-        else
-            for (size_t i = begin; i < end; i++)
-                add_shard(&out, &sorted[i]);
+        add_pieces(&out, &plan->problem, sorted + begin, end - begin,
+                   only_uneven);
     }
     is_changed = out.n && out.n != plan->n_shards;
     for (size_t i = 0; i < out.n && !is_changed; i++)

@@ -51,10 +51,7 @@ const char *shard_kind_name(enum shard_kind kind)
 
 unsigned shard_kind_from_name(const char *name)
 {
-    for (size_t k = 0; k < N_SHARD_KINDS; k++)
-        if (!strcmp(shard_traits[k].name, name))
-            return shard_traits[k].kind;
-    return 0;
+    return shard_kinds_from_list(name, '\0');
 }
 
 unsigned shard_kinds_from_list(const char *text, char separator)
