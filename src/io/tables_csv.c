@@ -334,7 +334,8 @@ static int read_columns(struct reader *reader, struct err *err)
     const char **unknown =
         ARENA_NEW(reader->arena, const char *, csv->n_fields);
     size_t n_unknown = 0;
-    char where[256];
+    const char *where =
+        text_say(reader->arena, "%s:%zu", csv->source, csv->record_line);
 
     reader->n_fields = csv->n_fields;
     for (size_t c = 0; c < N_COLUMNS; c++)
@@ -349,13 +350,15 @@ static int read_columns(struct reader *reader, struct err *err)
     }
     if (check_columns(reader, err))
         return -1;
-    snprintf(where, sizeof(where), "%s:%zu", csv->source, csv->record_line);
-    tables_warn_unknown(reader->options, where, "columns", unknown, n_unknown);
+    tables_warn_unknown(reader->options, where, "columns", unknown, n_unknown,
+                        reader->arena);
     if (reader->field_of[COLUMN_POOLING] == NO_FIELD)
-        tables_warn(reader->options,
-                    "%s: no column 'pooling_factor', so one look-up a sample "
-                    "is assumed for every table",
-                    where);
+        tables_warn(
+            reader->options,
+            text_say(reader->arena,
+                     "%s: no column 'pooling_factor', so one look-up a sample "
+                     "is assumed for every table",
+                     where));
     return 0;
 }
 

@@ -5,7 +5,6 @@
 #include "base/text.h"
 #include "io/tables_private.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,38 +30,29 @@ const char *tables_shown(char buf[TABLES_SHOWN_MAX], const char *text)
     return buf;
 }
 
-void tables_warn(const struct tables_options *options, const char *fmt, ...)
+void tables_warn(const struct tables_options *options, const char *sentence)
 {
-    char sentence[512];
-    va_list args;
-
-    if (!options->warn)
-        return;
-    va_start(args, fmt);
-    text_sentence(sentence, sizeof(sentence), fmt, args);
-    va_end(args);
-    options->warn(options->warn_ctx, sentence);
+    if (options->warn)
+        options->warn(options->warn_ctx, sentence);
 }
 
 void tables_warn_unknown(const struct tables_options *options,
                          const char *source, const char *what,
-                         const char *const *names, size_t n)
+                         const char *const *names, size_t n,
+                         struct arena *arena)
 {
     const char *list = "", *more = "";
     char shown[TABLES_SHOWN_MAX];
-    struct arena scratch;
 
-    if (n == 0 || !options->warn)
+    if (n == 0)
         return;
-    arena_init(&scratch);
     for (size_t i = 0; i < n && i < MAX_LISTED; i++)
-        list = text_say(&scratch, "%s%s'%s'", list, i ? ", " : "",
+        list = text_say(arena, "%s%s'%s'", list, i ? ", " : "",
                         tables_shown(shown, names[i]));
     if (n > MAX_LISTED)
-        more = text_say(&scratch, " and %zu more", n - MAX_LISTED);
-    tables_warn(options, "%s: unknown %s are left out: %s%s", source, what,
-                list, more);
-    arena_release(&scratch);
+        more = text_say(arena, " and %zu more", n - MAX_LISTED);
+    tables_warn(options, text_say(arena, "%s: unknown %s are left out: %s%s",
+                                  source, what, list, more));
 }
 
 static bool is_json(const char *text)

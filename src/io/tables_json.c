@@ -98,7 +98,8 @@ static void warn_unknown(const struct reader *reader)
     {
         names[i++] = key;
     }
-    tables_warn_unknown(reader->options, reader->source, "members", names, n);
+    tables_warn_unknown(reader->options, reader->source, "members", names, n,
+                        reader->arena);
 }
 
 static int read_tables(struct reader *reader, struct table_list *list,
@@ -170,10 +171,12 @@ int tables_from_json(struct table_list *list, const char *text, size_t len,
         goto out;
     warn_unknown(&reader);
     if (!reader.n_pooling)
-        tables_warn(options,
-                    "%s: no table has a '" KEY_POOLING
-                    "', so one look-up a sample is assumed for every table",
-                    source);
+        tables_warn(
+            options,
+            text_say(arena,
+                     "%s: no table has a '" KEY_POOLING
+                     "', so one look-up a sample is assumed for every table",
+                     source));
     rc = 0;
 out:
     json_decref(root);

@@ -14,11 +14,11 @@
 #define TABLES_SHOWN_MAX 64
 const char *tables_shown(char buf[TABLES_SHOWN_MAX], const char *text);
 
+void tables_warn(const struct tables_options *options, const char *sentence);
 /* One warning for all the `what` ("columns", "members") of that name. */
 void tables_warn_unknown(const struct tables_options *options,
                          const char *source, const char *what,
-                         const char *const *names, size_t n);
-void tables_warn(const struct tables_options *options, const char *fmt, ...)
-    PRINTF_LIKE(2, 3);
+                         const char *const *names, size_t n,
+                         struct arena *arena);
 
 #endif
