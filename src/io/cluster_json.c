@@ -128,25 +128,22 @@ static int read_sizes(uint64_t *bytes, uint32_t n,
                       struct err *err)
 {
     const json_t *value = json_object_get(place->object, key);
+    const bool is_list = json_is_array(value);
 
     if (!place_has(place, key))
         return 0;
-    if (!json_is_array(value)) {
-        if (read_size(&bytes[0], place, key, value, err))
-            return -1;
-        for (uint32_t g = 1; g < n; g++)
-            bytes[g] = bytes[0];
-        return 0;
-    }
-    if (json_array_size(value) != n)
+    if (is_list && json_array_size(value) != n)
         return place_error(place, err,
                            "%s has %zu entries, but the host has %u gpus", key,
                            json_array_size(value), n);
     for (uint32_t g = 0; g < n; g++) {
-        char name[32];
+        char name[32], idx[16] = "";
 
-        snprintf(name, sizeof(name), "%s[%u]", key, g);
-        if (read_size(&bytes[g], place, name, json_array_get(value, g), err))
+        if (is_list)
+            snprintf(idx, sizeof(idx), "[%u]", g);
+        snprintf(name, sizeof(name), "%s%s", key, idx);
+        if (read_size(&bytes[g], place, name,
+                      is_list ? json_array_get(value, g) : value, err))
             return -1;
     }
     return 0;
