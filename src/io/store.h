@@ -8,7 +8,7 @@
 
 /*
  * The cost database: one SQLite file (WAL) with every measurement. The schema
- * is data/schema.sql. Each sample is one transaction: what store_put has
+ * is data/schema.sql. Each sample is one transaction: what the sink has
  * acknowledged survives a kill at any moment; (setting, seed, case, kind,
  * part) is unique, so nothing is stored twice. Several processes may have one
  * file open. All functions fail with ERR_IO where the file cannot be opened,
@@ -34,17 +34,10 @@ int store_open(struct store **out, const char *path, enum store_mode mode,
  * NULL is fine. */
 void store_close(struct store *store);
 
-/* A sink whose ctx is the store, and its functions. A sample that is there
- * already stays as it is, which is no failure; an exchange takes the place of
- * an earlier one of the same (setting, kind, ranks, hosts, bytes). */
+/* A sink whose ctx is the store. A sample that is there already stays as it is,
+ * which is no failure; an exchange takes the place of an earlier one of the
+ * same (setting, kind, ranks, hosts, bytes). */
 struct sample_sink store_sink(struct store *store);
-int store_put(void *store, const struct sample_setting *setting,
-              const struct sample *sample, struct err *err) MUST_CHECK;
-int store_put_comm(void *store, const struct sample_setting *setting,
-                   const struct comm_sample *sample,
-                   struct err *err) MUST_CHECK;
-int store_has_comm(void *store, const struct sample_setting *setting,
-                   const struct comm_sample *sample);
 /* Replaces an earlier measurement of the same probe on the same device; of the
  * setting only device, threads and isa count. */
 int store_put_ceiling(struct store *store, const struct sample_setting *setting,

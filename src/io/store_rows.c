@@ -30,7 +30,7 @@ static bool is_there(struct store *store, const struct statement *statement,
     " ({?setting}) OR ({?flag} AND ({device}) = (?1, ?2, ?3))) "
 
 /* Inside a transaction. */
-static int put_setting(struct store *store,
+static int add_setting(struct store *store,
                        const struct sample_setting *setting, struct err *err)
 {
     static const struct statement add = {
@@ -72,7 +72,7 @@ int store_settings(struct store *store, struct sample_setting **settings,
 /* --- samples --- */
 
 /* One that was there already stays, with its tables. */
-static int put_sample(struct store *store, const struct sample_setting *setting,
+static int add_sample(struct store *store, const struct sample_setting *setting,
                       const struct sample *sample, struct err *err)
 {
     static const struct statement add = {
@@ -83,7 +83,7 @@ static int put_sample(struct store *store, const struct sample_setting *setting,
                "({?table_key}, {?table})"};
     uint64_t key[2] = {0};
 
-    if (put_setting(store, setting, err) ||
+    if (add_setting(store, setting, err) ||
         query_run(store, &add,
                   BOUND({LIST_SETTING, setting}, {LIST_SAMPLE, sample}), NULL,
                   err))
@@ -100,12 +100,12 @@ static int put_sample(struct store *store, const struct sample_setting *setting,
     return 0;
 }
 
-int store_put(void *store, const struct sample_setting *setting,
-              const struct sample *sample, struct err *err)
+static int put_sample(void *store, const struct sample_setting *setting,
+                      const struct sample *sample, struct err *err)
 {
     if (store_begin(store, STORE_WRITE, err))
         return -1;
-    return store_end(store, put_sample(store, setting, sample, err), err);
+    return store_end(store, add_sample(store, setting, sample, err), err);
 }
 
 static int has_sample(void *ctx, const struct sample_setting *setting,
@@ -120,15 +120,6 @@ static int has_sample(void *ctx, const struct sample_setting *setting,
 
     return is_there(ctx, &has,
                     BOUND({LIST_SETTING, setting}, {LIST_SAMPLE_KEY, &sample}));
-}
-
-struct sample_sink store_sink(struct store *store)
-{
-    return (struct sample_sink){.ctx = store,
-                                .put = store_put,
-                                .put_comm = store_put_comm,
-                                .has = has_sample,
-                                .has_comm = store_has_comm};
 }
 
 /* What is being read: the samples of one setting or of all of a device. */
@@ -254,30 +245,30 @@ int store_samples(struct store *store, const struct sample_setting *setting,
 
 /* --- exchanges --- */
 
-static int put_comm(struct store *store, const struct sample_setting *setting,
+static int add_comm(struct store *store, const struct sample_setting *setting,
                     const struct comm_sample *sample, struct err *err)
 {
     static const struct statement add = {
         .sql = "INSERT OR REPLACE INTO comm_sample (setting_id, {comm}) VALUES "
                "(" ITS_SETTING ", {?comm})"};
 
-    if (put_setting(store, setting, err))
+    if (add_setting(store, setting, err))
         return -1;
     return query_run(store, &add,
                      BOUND({LIST_SETTING, setting}, {LIST_COMM, sample}), NULL,
                      err);
 }
 
-int store_put_comm(void *store, const struct sample_setting *setting,
-                   const struct comm_sample *sample, struct err *err)
+static int put_comm(void *store, const struct sample_setting *setting,
+                    const struct comm_sample *sample, struct err *err)
 {
     if (store_begin(store, STORE_WRITE, err))
         return -1;
-    return store_end(store, put_comm(store, setting, sample, err), err);
+    return store_end(store, add_comm(store, setting, sample, err), err);
 }
 
-int store_has_comm(void *store, const struct sample_setting *setting,
-                   const struct comm_sample *sample)
+static int has_comm(void *store, const struct sample_setting *setting,
+                    const struct comm_sample *sample)
 {
     static const struct statement has = {
         .sql = "SELECT 1 FROM comm_sample WHERE setting_id = " ITS_SETTING
@@ -303,6 +294,15 @@ int store_comm_samples(struct store *store,
         return -1;
     *samples = query_list(&query, NULL, sizeof(**samples), n, arena, err);
     return *samples ? 0 : -1;
+}
+
+struct sample_sink store_sink(struct store *store)
+{
+    return (struct sample_sink){.ctx = store,
+                                .put = put_sample,
+                                .put_comm = put_comm,
+                                .has = has_sample,
+                                .has_comm = has_comm};
 }
 
 /* --- ceilings --- */

@@ -73,13 +73,13 @@ static void fill_store(const char *path, const struct sample_setting *setting,
             for (uint32_t t = 0; t < sample->n_tables; t++)
                 sample->total.median_ms += synthetic_ms(&sample->tables[t], 1);
         }
-        if (store_put(store, setting, sample, &err))
+        if (store_sink(store).put(store, setting, sample, &err))
             goto out;
     }
     for (uint64_t bytes = 1 << 20; bytes <= 1 << 26; bytes *= 8) {
         comm.total_bytes = comm.max_bytes = bytes;
         comm.time.median_ms = 0.01 + (double)bytes / 10e6;
-        if (store_put_comm(store, setting, &comm, &err))
+        if (store_sink(store).put_comm(store, setting, &comm, &err))
             goto out;
     }
 out:

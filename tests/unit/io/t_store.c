@@ -145,7 +145,7 @@ static void put_ok(struct store *store, const struct sample_setting *at,
 {
     struct err err = {0};
 
-    if (store_put(store, at, sample, &err)) {
+    if (store_sink(store).put(store, at, sample, &err)) {
         ok(0, "put: %s", err.msg);
         exit(1);
     }
@@ -225,7 +225,7 @@ static void test_round_trip(struct arena *arena)
            settings[0].optimizer == OPTIMIZER_SGD &&
            settings[0].n_threads == 2 && settings[0].batch == 4096,
        "the rest of a setting");
-    ok(store_put(store, &setting, &in[0], &err) == -1,
+    ok(store_sink(store).put(store, &setting, &in[0], &err) == -1,
        "a store opened for reading takes no sample");
     store_close(store);
 }
@@ -276,15 +276,16 @@ static void test_comm(struct arena *arena)
 
     open_ok(&store, in_dir(path, "comm.db"), STORE_WRITE);
     for (size_t i = 0; i < 4; i++)
-        ok(!store_put_comm(store, &setting, &in[i], &err), "put_comm");
+        ok(!store_sink(store).put_comm(store, &setting, &in[i], &err),
+           "put_comm");
     ok(!store_comm_samples(store, &setting, STORE_SETTING, &out, &n, arena,
                            &err),
        "reads");
     is_i64((int64_t)n, 3, "a pattern is kept once");
-    ok(store_has_comm(store, &setting, &in[1]) &&
-           store_has_comm(store, &setting, &in[3]),
+    ok(store_sink(store).has_comm(store, &setting, &in[1]) &&
+           store_sink(store).has_comm(store, &setting, &in[3]),
        "what was put is there");
-    ok(!store_has_comm(store, &other_setting, &in[1]),
+    ok(!store_sink(store).has_comm(store, &other_setting, &in[1]),
        "not of another setting");
     for (int i = 0; i < 5; i++) {
         struct comm_sample other = in[1];
@@ -294,7 +295,8 @@ static void test_comm(struct arena *arena)
         other.n_hosts += i == 2 ? 2 : 0;
         other.total_bytes += i == 3;
         other.max_bytes += i == 4;
-        ok(!store_has_comm(store, &setting, &other), "nor of pattern %d", i);
+        ok(!store_sink(store).has_comm(store, &setting, &other),
+           "nor of pattern %d", i);
     }
     ok(out[0].n_ranks == 2 && out[1].n_ranks == 4 && out[1].n_hosts == 1 &&
            out[2].n_hosts == 2,
@@ -342,7 +344,8 @@ static void test_prepared(struct arena *arena)
        "a trigger that empties the database");
     sqlite3_close(db);
     open_ok(&store, path, STORE_WRITE);
-    ok(!store_put(store, &setting, &sample, &err), "a sample is put");
+    ok(!store_sink(store).put(store, &setting, &sample, &err),
+       "a sample is put");
     ok(!store_samples(store, &setting, STORE_SETTING, &out, &n, arena, &err) &&
            n == 1,
        "and stays");
@@ -467,7 +470,7 @@ static void test_killed(struct arena *arena)
             _exit(1);
         for (uint64_t i = 0; i < 5; i++) {
             sample.case_idx = i;
-            if (store_put(store, &setting, &sample, &err))
+            if (store_sink(store).put(store, &setting, &sample, &err))
                 _exit(1);
         }
         _exit(0); /* nothing is closed */
@@ -553,7 +556,7 @@ static void test_disk_full(struct arena *arena)
     sqlite3_exec(store->db, "PRAGMA max_page_count = 40", NULL, NULL, NULL);
     for (i = 0; i < 1000; i++) {
         sample = make_sample(arena, SAMPLE_FUSED, i, 0, 10);
-        if (store_put(store, &setting, &sample, &err))
+        if (store_sink(store).put(store, &setting, &sample, &err))
             break;
     }
     n_good = (int64_t)i;

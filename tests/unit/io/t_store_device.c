@@ -43,7 +43,7 @@ static void put_ok(struct store *store, const struct sample_setting *setting,
                             .started_at = "2026-11-21T04:05:06Z"};
     struct err err = {0};
 
-    if (store_put(store, setting, &sample, &err)) {
+    if (store_sink(store).put(store, setting, &sample, &err)) {
         ok(0, "put: %s", err.msg);
         exit(1);
     }

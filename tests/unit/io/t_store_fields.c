@@ -44,8 +44,8 @@ static struct store *open_rows(void)
     struct err err = {0};
 
     must(store_open(&store, path, STORE_WRITE, &err), &err);
-    must(store_put(store, &setting, &sample, &err), &err);
-    must(store_put_comm(store, &setting, &comm, &err), &err);
+    must(store_sink(store).put(store, &setting, &sample, &err), &err);
+    must(store_sink(store).put_comm(store, &setting, &comm, &err), &err);
     must(store_put_ceiling(store, &setting, &ceiling, &err), &err);
     return store;
 }
@@ -327,15 +327,16 @@ static void test_refused_sample(void)
     size_t n = 0;
 
     arena_init(&arena);
-    ok(store_put(store, &setting, &sample, &err) == -1, "%s", err.msg);
+    ok(store_sink(store).put(store, &setting, &sample, &err) == -1, "%s",
+       err.msg);
     ok(!store_samples(store, &setting, STORE_SETTING, &samples, &n, &arena,
                       &err) &&
            n == 1,
        "nothing of it is there: %s", err.msg);
     tables[1].n_unique = 5;
     err = (struct err){0};
-    ok(!store_put(store, &setting, &sample, &err), "mended it is put%s",
-       err.msg);
+    ok(!store_sink(store).put(store, &setting, &sample, &err),
+       "mended it is put%s", err.msg);
     ok(!store_samples(store, &setting, STORE_SETTING, &samples, &n, &arena,
                       &err) &&
            n == 2,
