@@ -162,25 +162,14 @@ out:
     return rc;
 }
 
-static int put_ceiling(void *ctx, const struct sample_setting *setting,
-                       const struct ceiling *ceiling, struct err *err)
-{
-    return store_put_ceiling(ctx, setting, ceiling, err);
-}
-
-static bool has_ceiling(void *ctx, const struct sample_setting *setting,
-                        const struct probe *probe)
-{
-    return store_has_ceiling(ctx, setting, probe);
-}
-
 /* What is measured, by the options. */
 static int measure(struct bench_summary *summary, struct device *device,
                    struct bench_options *options, const struct cli *cli,
                    struct store *store, struct err *err)
 {
     struct sample_sink sink = bench_sink(store, cli);
-    struct ceiling_sink ceilings = {store, put_ceiling, has_ceiling};
+    struct ceiling_sink ceilings = {store, store_put_ceiling,
+                                    store_has_ceiling};
     bool of_ceilings = cli_given(cli, "ceilings");
     struct progress progress;
     double begin_ms = clock_ms();

@@ -38,13 +38,13 @@ void store_close(struct store *store);
  * which is no failure; an exchange takes the place of an earlier one of the
  * same (setting, kind, ranks, hosts, bytes). */
 struct sample_sink store_sink(struct store *store);
-/* Replaces an earlier measurement of the same probe on the same device; of the
- * setting only device, threads and isa count. */
-int store_put_ceiling(struct store *store, const struct sample_setting *setting,
+/* What a sink of ceilings does, whose ctx is the store: one replaces an earlier
+ * one of the same probe on the same device; of the setting only device, threads
+ * and isa count. */
+int store_put_ceiling(void *store, const struct sample_setting *setting,
                       const struct ceiling *ceiling,
                       struct err *err) MUST_CHECK;
-bool store_has_ceiling(struct store *store,
-                       const struct sample_setting *setting,
+bool store_has_ceiling(void *store, const struct sample_setting *setting,
                        const struct probe *probe);
 
 /* The settings in the database, oldest first, in the arena. */

@@ -307,7 +307,7 @@ struct sample_sink store_sink(struct store *store)
 
 /* --- ceilings --- */
 
-int store_put_ceiling(struct store *store, const struct sample_setting *setting,
+int store_put_ceiling(void *store, const struct sample_setting *setting,
                       const struct ceiling *ceiling, struct err *err)
 {
     static const struct statement add = {
@@ -322,8 +322,7 @@ int store_put_ceiling(struct store *store, const struct sample_setting *setting,
                      NULL, err);
 }
 
-bool store_has_ceiling(struct store *store,
-                       const struct sample_setting *setting,
+bool store_has_ceiling(void *store, const struct sample_setting *setting,
                        const struct probe *probe)
 {
     static const struct statement has = {
