@@ -46,14 +46,7 @@ struct learned {
 };
 
 /* After the lanes of the head. */
-enum {
-    LANE_FLOOR,
-    LANE_SHARDS,     /* their number, replicas left out */
-    LANE_ROW_BLOCKS, /* those that are some */
-    LANE_REPLICAS,
-    LANE_COMM,
-    N_LANES = LANE_COMM + COMM_LANES
-};
+enum { LANE_FLOOR, LANE_JOB, N_LANES = LANE_JOB + JOB_LANES };
 
 static const struct learned *learned_of(const struct oracle *oracle)
 {
@@ -122,20 +115,15 @@ static double floor_ms(const struct learned *learned, const struct shard *shard)
 static void fill_lanes(const struct learned *learned, const struct shard *shard,
                        double *out)
 {
-    const struct problem *problem = learned->priced.base.problem;
     double *lanes = out + learned->head.n_in;
 
-    memset(lanes, 0, N_LANES * sizeof(*lanes));
-    if (shard_is_replica(shard->kind)) {
+    lanes[LANE_FLOOR] = 0;
+    if (shard_is_replica(shard->kind))
         memset(out, 0, learned->head.n_in * sizeof(*out));
-        lanes[LANE_REPLICAS] =
-            roofline_replica_ms(learned->spec, problem, shard);
-    } else {
+    else
         lanes[LANE_FLOOR] = floor_ms(learned, shard);
-        lanes[LANE_SHARDS] = 1;
-        lanes[LANE_ROW_BLOCKS] = shard_cuts_rows(shard->kind);
-    }
-    comm_embed(problem, shard, lanes + LANE_COMM);
+    job_embed(learned->spec, learned->priced.base.problem, shard,
+              lanes + LANE_JOB);
 }
 
 static void learned_embed(const struct oracle *oracle,
@@ -196,7 +184,7 @@ static void learned_compute(const struct oracle *oracle, const double *sums,
             unit_ms[i] = fill_head(learned, sums + i * width, in + i * n_in);
         fast_mlp_eval(&learned->head, in, m, out);
         for (size_t i = 0; i < m; i++, sums += width) {
-            const double *lanes = sums + n_in;
+            const double *lanes = sums + n_in, *job = lanes + LANE_JOB;
             double ms =
                 estimate_bound(&learned->model.estimate, (double)out[i]) *
                 unit_ms[i] * learned->batch_ratio;
@@ -204,12 +192,9 @@ static void learned_compute(const struct oracle *oracle, const double *sums,
             /* a comparison that lets NaN through, to be reported */
             if (ms < lanes[LANE_FLOOR])
                 ms = lanes[LANE_FLOOR];
-            if (!(lanes[LANE_SHARDS] > 0)) /* whole numbers, so exactly 0 */
+            if (!(job[JOB_SHARDS] > 0)) /* whole numbers, so exactly 0 */
                 ms = 0;
-            ms += lanes[LANE_REPLICAS] +
-                  roofline_groups_ms(learned->spec, lanes[LANE_SHARDS],
-                                     lanes[LANE_ROW_BLOCKS],
-                                     comm_has_replicas(lanes + LANE_COMM));
+            ms += job[JOB_REPLICAS] + job_groups_ms(learned->spec, job);
             compute_ms[begin + i] = ms;
         }
     }

@@ -124,12 +124,9 @@ enum lane {
     LANE_BWD_DRAM,
     LANE_BWD_L2,
     LANE_BWD_ISSUE,
-    LANE_ROW_BLOCKS,                        /* shards that are some */
-    LANE_SHARDS,                            /* by their width */
-    LANE_REPLICAS = LANE_SHARDS + N_WIDTHS, /* ms: they are looked up by kernels
-                                                   of their own */
-    LANE_COMM,
-    N_LANES = LANE_COMM + COMM_LANES
+    LANE_WIDTHS, /* shards by their width */
+    LANE_JOB = LANE_WIDTHS + N_WIDTHS,
+    N_LANES = LANE_JOB + JOB_LANES
 };
 
 struct roofline {
@@ -280,7 +277,7 @@ static void fill_fused(const struct gpu_spec *spec,
                          (update + state) / random;
     out[LANE_BWD_L2] = gathered / kernels->gather_l2;
     out[LANE_BWD_ISSUE] = backward_issue(kernels, reuse, lookups);
-    out[LANE_SHARDS + width_of(kernels, width)] = 1;
+    out[LANE_WIDTHS + width_of(kernels, width)] = 1;
 }
 
 /* Bytes that hold a row number of the fused tables: radix passes. */
@@ -304,7 +301,7 @@ static const struct width *widest(const struct kernels *kernels,
                                   const double *sum)
 {
     for (unsigned k = N_WIDTHS; k-- > 0;)
-        if (sum[LANE_SHARDS + k] > 0)
+        if (sum[LANE_WIDTHS + k] > 0)
             return &kernels->widths[k];
     return NULL;
 }
@@ -354,13 +351,14 @@ static double base_ms(const struct gpu_spec *spec, double lookups)
            spec->launch_us / 1000;
 }
 
-double roofline_groups_ms(const struct gpu_spec *spec, double n_shards,
-                          double n_row_blocks, bool has_replicas)
+double job_groups_ms(const struct gpu_spec *spec, const double lanes[JOB_LANES])
 {
     const double ms = base_ms(spec, GROUP_LOOKUPS);
-    const bool is_split = n_row_blocks > 0 && n_row_blocks < n_shards;
+    const bool is_split =
+        lanes[JOB_ROW_BLOCKS] > 0 && lanes[JOB_ROW_BLOCKS] < lanes[JOB_SHARDS];
 
-    return is_split * SPLIT_FRAC * ms + has_replicas * ms;
+    return is_split * SPLIT_FRAC * ms +
+           comm_has_replicas(lanes + JOB_COMM) * ms;
 }
 
 /* Bytes an fp32 element, kernels a table: measured on an H100 with torch
@@ -392,9 +390,10 @@ static double dense_ms(const struct gpu_spec *spec,
            steps[optimizer].kernels * spec->launch_us / 1000;
 }
 
-double roofline_replica_ms(const struct gpu_spec *spec,
-                           const struct problem *problem,
-                           const struct shard *replica)
+/* They are looked up by kernels of their own. */
+static double replica_ms(const struct gpu_spec *spec,
+                         const struct problem *problem,
+                         const struct shard *replica)
 {
     const struct table *table = &problem->tables[replica->table];
     double sums[N_LANES] = {0};
@@ -406,16 +405,25 @@ double roofline_replica_ms(const struct gpu_spec *spec,
     return fused_ms(spec, sums) + dense_ms(spec, problem, replica);
 }
 
+void job_embed(const struct gpu_spec *spec, const struct problem *problem,
+               const struct shard *shard, double out[JOB_LANES])
+{
+    const bool is_replica = shard_is_replica(shard->kind);
+
+    out[JOB_SHARDS] = !is_replica;
+    out[JOB_ROW_BLOCKS] = shard_cuts_rows(shard->kind);
+    out[JOB_REPLICAS] = is_replica ? replica_ms(spec, problem, shard) : 0;
+    comm_embed(problem, shard, out + JOB_COMM);
+}
+
 static double device_ms(const struct gpu_spec *spec, const double *sum)
 {
-    double n_shards = 0, ms = sum[LANE_REPLICAS];
+    const double *job = sum + LANE_JOB;
+    double ms = job[JOB_REPLICAS];
 
-    for (unsigned k = 0; k < N_WIDTHS; k++)
-        n_shards += sum[LANE_SHARDS + k];
-    if (n_shards > 0)
+    if (job[JOB_SHARDS] > 0)
         ms += base_ms(spec, sum[LANE_LOOKUPS]) + fused_ms(spec, sum);
-    return ms + roofline_groups_ms(spec, n_shards, sum[LANE_ROW_BLOCKS],
-                                   comm_has_replicas(sum + LANE_COMM));
+    return ms + job_groups_ms(spec, job);
 }
 
 static void roofline_embed(const struct oracle *oracle,
@@ -429,17 +437,11 @@ static void roofline_embed(const struct oracle *oracle,
         const struct shard *shard = &shards[i];
         struct table_use reuse = roofline->reuse[shard->table];
 
-        if (shard_is_replica(shard->kind)) {
-            out[LANE_REPLICAS] =
-                roofline_replica_ms(roofline->spec, problem, shard);
-        } else {
-            reuse.n_unique *=
-                (double)(shard->row_end - shard->row_begin) /
-                (double)problem->tables[shard->table].num_embeddings;
+        reuse.n_unique *= (double)(shard->row_end - shard->row_begin) /
+                          (double)problem->tables[shard->table].num_embeddings;
+        if (!shard_is_replica(shard->kind))
             fill_fused(roofline->spec, problem, shard, &reuse, out);
-            out[LANE_ROW_BLOCKS] = shard_cuts_rows(shard->kind);
-        }
-        comm_embed(problem, shard, out + LANE_COMM);
+        job_embed(roofline->spec, problem, shard, out + LANE_JOB);
     }
 }
 

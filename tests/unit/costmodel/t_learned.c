@@ -67,7 +67,7 @@ static void test_shards(const struct model *model, struct arena *arena)
     struct shard shards[N_TABLES], shard;
     struct problem problem;
     const struct oracle *oracle;
-    double want;
+    double want, job[JOB_LANES];
 
     fill_problem(&problem, tables, arena);
     oracle = open_model(model_path, &problem, arena);
@@ -100,8 +100,8 @@ static void test_shards(const struct model *model, struct arena *arena)
     want = device_ms(oracle, shards, 2) + device_ms(oracle, &shards[2], 1);
     is_near(device_ms(oracle, shards, 3), want, 1e-12 * want,
             "a replica is looked up beside fused tables");
-    want = roofline_groups_ms(gpu_spec_find("cpu"), 0, 0, true) +
-           roofline_replica_ms(gpu_spec_find("cpu"), &problem, &shards[2]);
+    job_embed(gpu_spec_find("cpu"), &problem, &shards[2], job);
+    want = job[JOB_REPLICAS] + job_groups_ms(gpu_spec_find("cpu"), job);
     is_near(device_ms(oracle, &shards[2], 1), want, 1e-12 * want,
             "and takes what formulas say");
 }
