@@ -149,43 +149,61 @@ static int compare_samples(const void *a, const void *b)
     return order ? order : sample_compare(x, y);
 }
 
-/* All samples, ordered, to be found by case. */
-struct sample_index {
-    const struct sample **samples; /* [n] */
-    size_t n;
-};
-
-static const struct sample *find_sample(const struct sample_index *index,
-                                        const struct sample *of,
-                                        enum sample_kind kind, uint32_t part)
+static bool is_same_case(const struct sample *x, const struct sample *y)
 {
-    const struct sample key = {.setting = of->setting,
-                               .seed = of->seed,
-                               .case_idx = of->case_idx,
-                               .kind = kind,
-                               .part = part};
-    const struct sample *want = &key, *const * found;
-
-    found = bsearch(&want, index->samples, index->n, sizeof(*index->samples),
-                    compare_samples);
-    return found ? *found : NULL;
+    return x->seed == y->seed && x->case_idx == y->case_idx &&
+           !compare_settings(x->setting, y->setting);
 }
 
-/* NAN where a table of the sample was not measured alone. */
-static double sum_measured_singles(const struct sample_index *index,
-                                   const struct sample *sample)
+/* Ordered, a case's fused sample stands before its tables measured alone and
+ * its repeats. sums[i] becomes the sum of those tables where samples[i] is
+ * fused and all of them were measured, else NAN. */
+static void judge_cases(struct evaluation *evaluation,
+                        const struct sample *samples, size_t n, double *sums)
 {
+    const struct sample **ordered = mem_alloc(n, sizeof(*ordered));
+    double *first = mem_alloc(n, 2 * sizeof(*first)), *again = first + n;
+    struct errors *repeats = &evaluation->repeats;
+    const struct sample *fused = NULL;
+    uint32_t n_singles = 0;
     double sum = 0;
 
-    for (uint32_t part = 1; part <= sample->n_tables; part++) {
-        const struct sample *single =
-            find_sample(index, sample, SAMPLE_SINGLE, part);
-
-        if (!single || !sample_trains(single))
-            return NAN;
-        sum += single->total.median_ms;
+    *repeats = (struct errors){.name = "repeated measurement",
+                               .mse = NAN,
+                               .p90_ape = NAN,
+                               .kendall_tau = NAN};
+    for (size_t i = 0; i < n; i++) {
+        ordered[i] = &samples[i];
+        sums[i] = NAN;
     }
-    return sum;
+    qsort(ordered, n, sizeof(*ordered), compare_samples);
+    for (size_t i = 0; i < n; i++) {
+        const struct sample *sample = ordered[i];
+        const double ms = sample->total.median_ms;
+
+        if (sample->kind == SAMPLE_FUSED) {
+            fused = sample;
+            n_singles = 0;
+            sum = 0;
+        }
+        if (!fused || !is_same_case(fused, sample))
+            continue;
+        if (sample->kind == SAMPLE_SINGLE && sample_trains(sample) &&
+            sample->part == n_singles + 1) {
+            sum += ms;
+            if (++n_singles == fused->n_tables)
+                sums[fused - samples] = sum;
+        }
+        if (sample->kind == SAMPLE_REPEAT && ms > 0 &&
+            !(sample->flags & SAMPLE_THROTTLED) && sample_trains(fused)) {
+            first[repeats->n] = fused->total.median_ms;
+            again[repeats->n++] = ms;
+        }
+    }
+    repeats->mape = stats_mape(first, again, repeats->n);
+    repeats->median_ape = stats_ape_quantile(first, again, repeats->n, 0.5);
+    mem_free(first);
+    mem_free(ordered);
 }
 
 /* The held-out cases, and what is said of them. */
@@ -233,34 +251,6 @@ static void judge_singles(struct evaluation *evaluation,
         evaluation->singles.sum_mape = singles.mape;
         evaluation->singles.is_measured = !k;
     }
-}
-
-static void judge_repeats(struct evaluation *evaluation,
-                          const struct sample_index *index)
-{
-    double *first = mem_alloc(index->n, 2 * sizeof(*first));
-    double *again = first + index->n;
-    struct errors *errors = &evaluation->repeats;
-
-    *errors = (struct errors){.name = "repeated measurement",
-                              .mse = NAN,
-                              .p90_ape = NAN,
-                              .kendall_tau = NAN};
-    for (size_t i = 0; i < index->n; i++) {
-        const struct sample *repeat = index->samples[i], *fused;
-
-        if (repeat->kind != SAMPLE_REPEAT || repeat->flags & SAMPLE_THROTTLED ||
-            !(repeat->total.median_ms > 0))
-            continue;
-        fused = find_sample(index, repeat, SAMPLE_FUSED, 0);
-        if (!fused || !sample_trains(fused))
-            continue;
-        first[errors->n] = fused->total.median_ms;
-        again[errors->n++] = repeat->total.median_ms;
-    }
-    errors->mape = stats_mape(first, again, errors->n);
-    errors->median_ape = stats_ape_quantile(first, again, errors->n, 0.5);
-    mem_free(first);
 }
 
 static bool is_published(const struct sample_setting *setting)
@@ -338,8 +328,8 @@ static void judge_classes(struct evaluation *evaluation,
 
 static void judge_predictors(struct evaluation *evaluation,
                              const struct model *model,
-                             const struct sample_index *index,
-                             const struct sample *samples, size_t n)
+                             const struct sample *samples, size_t n,
+                             const double *sums)
 {
     struct dataset held_out, train;
     struct arena arena;
@@ -363,7 +353,7 @@ static void judge_predictors(struct evaluation *evaluation,
                        &arena);
     for (size_t i = 0; i < n; i++)
         says[PREDICTOR_MEASURED_SINGLES][i] =
-            sum_measured_singles(index, held_out.samples[i]);
+            sums[held_out.samples[i] - samples];
     for (size_t p = 0; p < N_PREDICTORS; p++) {
         for (size_t i = 0; i < n; i++)
             judged.is_kept[i] =
@@ -379,19 +369,15 @@ static void judge_predictors(struct evaluation *evaluation,
 void evaluate_model(struct evaluation *evaluation, const struct model *model,
                     const struct sample *samples, size_t n)
 {
-    struct sample_index index = {.n = n};
+    double *sums = mem_alloc(n, sizeof(*sums));
 
     memset(evaluation, 0, sizeof(*evaluation));
-    index.samples = mem_alloc(n, sizeof(*index.samples));
-    for (size_t i = 0; i < n; i++) {
-        index.samples[i] = &samples[i];
+    for (size_t i = 0; i < n; i++)
         evaluation->n_throttled += (samples[i].flags & SAMPLE_THROTTLED) != 0;
-    }
-    qsort(index.samples, n, sizeof(*index.samples), compare_samples);
-    judge_predictors(evaluation, model, &index, samples, n);
-    judge_repeats(evaluation, &index);
+    judge_cases(evaluation, samples, n, sums);
+    judge_predictors(evaluation, model, samples, n, sums);
     evaluation->sentinels = sample_sentinels(samples, n);
-    mem_free(index.samples);
+    mem_free(sums);
 }
 
 size_t evaluate_n_held_out(const struct sample *samples, size_t n)

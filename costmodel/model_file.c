@@ -149,14 +149,22 @@ void model_range_add(struct model_range *range, uint32_t batch)
     range->n_samples++;
 }
 
-void model_add_range(struct model *model, const struct sample_setting *setting)
+/* n_ranges where there is none. */
+static size_t find_range(const struct model *model, enum precision precision,
+                         enum optimizer optimizer)
 {
     size_t i = 0;
 
-    while (i < model->n_ranges &&
-           (model->ranges[i].precision != setting->precision ||
-            model->ranges[i].optimizer != setting->optimizer))
+    while (i < model->n_ranges && (model->ranges[i].precision != precision ||
+                                   model->ranges[i].optimizer != optimizer))
         i++;
+    return i;
+}
+
+void model_add_range(struct model *model, const struct sample_setting *setting)
+{
+    const size_t i = find_range(model, setting->precision, setting->optimizer);
+
     if (i == model->n_ranges)
         model->ranges[model->n_ranges++] =
             (struct model_range){setting->precision, setting->optimizer,
@@ -216,11 +224,9 @@ const struct model_range *model_find_range(const struct model *model,
                                            enum precision precision,
                                            enum optimizer optimizer)
 {
-    for (size_t i = 0; i < model->n_ranges; i++)
-        if (model->ranges[i].precision == precision &&
-            model->ranges[i].optimizer == optimizer)
-            return &model->ranges[i];
-    return NULL;
+    const size_t i = find_range(model, precision, optimizer);
+
+    return i < model->n_ranges ? &model->ranges[i] : NULL;
 }
 
 struct sample_setting model_device(const struct model *model)

@@ -185,21 +185,16 @@ static double cache_misses(const struct table_use *reuse, double n_lookups,
     return fmin(fmax(misses, first_uses), n_lookups);
 }
 
-/* State that an update of one row reads and writes, in bytes. */
-static double state_bytes(const struct table *table, double row_bytes)
-{
-    switch (table->optimizer) {
-    case OPTIMIZER_SGD:
-        return 0;
-    case OPTIMIZER_ROWWISE_ADAGRAD:
-        return 2 * 64; /* a scalar, but what DRAM moves at once */
-    case OPTIMIZER_ADAGRAD:
-        return 2 * row_bytes;
-    case OPTIMIZER_ADAM:
-        return 4 * row_bytes;
-    }
-    return 0;
-}
+/* State that an update of one row reads and writes: bytes, and rows. */
+static const struct state {
+    double bytes, rows;
+} states[] = {
+    [OPTIMIZER_SGD] = {0, 0},
+    [OPTIMIZER_ROWWISE_ADAGRAD] = {2 * 64, 0}, /* a scalar, but what DRAM moves
+                                                  at once */
+    [OPTIMIZER_ADAGRAD] = {0, 2},
+    [OPTIMIZER_ADAM] = {0, 4},
+};
 
 /* Gradient bytes that come from DRAM: all of them once, and again as often as
  * a look-up's gradient is no longer in cache. */
@@ -255,8 +250,9 @@ static void fill_fused(const struct gpu_spec *spec,
     double vectors = shard_output_vectors(problem, shard);
     /* of a replica the gradient is written, and the update counted apart */
     double update = reuse->n_unique * (is_replica ? 1 : 2) * row_bytes;
-    double state =
-        is_replica ? 0 : reuse->n_unique * state_bytes(table, row_bytes);
+    double state_bytes = states[table->optimizer].bytes +
+                         states[table->optimizer].rows * row_bytes;
+    double state = is_replica ? 0 : reuse->n_unique * state_bytes;
     double once = vectors * width * comm_bytes;
     double gathered = lookups * width * comm_bytes;
 
