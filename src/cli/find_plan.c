@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/find_plan.h"
 
+#include "base/figures.h"
+#include "base/interrupt.h"
 #include "cli/planning.h"
-#include "search/search.h"
+#include "io/plan_json.h"
 
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static void choose_search(struct search_options *options, const struct cli *cli)
@@ -52,4 +57,344 @@ int find_plan(struct plan *plan, const struct plan *from,
     plan->version = NEUROSHARD_VERSION;
     plan->inputs_hash = plan_inputs_hash(plan, cli_arena(cli));
     return 0;
+}
+
+/* --- a range of numbers of GPUs --- */
+
+/* Counts whose total is within this of the least are as good as fastest. */
+#define NEAR_FRAC 0.05
+
+/* What is known of one number of GPUs; without a plan the figures behind `fits`
+ * are NAN. */
+struct count {
+    uint32_t n_gpus, n_hosts, fullest; /* GPU, by share of its memory */
+    bool hosts_assumed, fits;
+    const char *hosts;   /* "2x8" */
+    const char *why_not; /* a sentence; NULL where it fits */
+    double total_ms, bound_ms, gap_frac, gpu_ms; /* NAN: none */
+    uint64_t used_bytes, memory_bytes;           /* of the fullest */
+    double used, memory, used_frac;
+    const char *stopped, *inputs_hash;
+};
+#define COUNT(member) MEMBER_OF(struct count, member)
+static const struct figure count_figures[] = {
+    {"gpus", "GPUs", 5, 0, FIGURE_PLAIN, COUNT(n_gpus)},
+    {NULL, "hosts", 7, 0, FIGURE_PLAIN, COUNT(hosts)},
+    {"hosts", NULL, 0, 0, FIGURE_PLAIN, COUNT(n_hosts)},
+    {"hosts_assumed", NULL, 0, 0, FIGURE_PLAIN, COUNT(hosts_assumed)},
+    {"fits", "fits", -4, 0, FIGURE_PLAIN, COUNT(fits)},
+    {NULL, "total ms", 11, 4, FIGURE_PLAIN, COUNT(total_ms)},
+    {NULL, "bound ms", 11, 4, FIGURE_PLAIN, COUNT(bound_ms)},
+    {NULL, "gap %", 6, 2, FIGURE_PERCENT, COUNT(gap_frac)},
+    {NULL, "GPU ms", 11, 3, FIGURE_PLAIN, COUNT(gpu_ms)},
+    {NULL, "fullest GPU", 12, 0, FIGURE_BYTES, COUNT(used)},
+    {NULL, "of", 14, 0, FIGURE_BYTES, COUNT(memory)},
+    {NULL, "%", 6, 1, FIGURE_PERCENT, COUNT(used_frac)},
+    {0},
+};
+static const struct figure plan_figures[] = {
+    {"total_ms", NULL, 0, 0, FIGURE_PLAIN, COUNT(total_ms)},
+    {"bound_ms", NULL, 0, 0, FIGURE_PLAIN, COUNT(bound_ms)},
+    {"fullest_gpu", NULL, 0, 0, FIGURE_PLAIN, COUNT(fullest)},
+    {"used_bytes", NULL, 0, 0, FIGURE_PLAIN, COUNT(used_bytes)},
+    {"memory_bytes", NULL, 0, 0, FIGURE_PLAIN, COUNT(memory_bytes)},
+    {"stopped", NULL, 0, 0, FIGURE_PLAIN, COUNT(stopped)},
+    {"inputs_hash", NULL, 0, 0, FIGURE_PLAIN, COUNT(inputs_hash)},
+    {0},
+};
+
+struct counts {
+    struct count *list; /* [n] */
+    size_t n;           /* that are planned */
+    struct planning_counts asked;
+    struct cost_source cost; /* of the last that fits */
+    struct arena arena;      /* of what is kept of the plans */
+    bool is_interrupted;
+};
+
+static uint32_t fullest_gpu(const struct plan *plan)
+{
+    const uint64_t *memory = plan->problem.cluster.memory_bytes;
+    double most = -1;
+    uint32_t fullest = 0;
+
+    for (uint32_t r = 0; r < plan->problem.cluster.n_devices; r++) {
+        double share =
+            (double)plan->devices[r].memory.total / ((double)memory[r] + 1);
+
+        if (share > most) {
+            most = share;
+            fullest = r;
+        }
+    }
+    return fullest;
+}
+
+static void note_plan(struct counts *counts, struct count *count,
+                      const struct plan *plan)
+{
+    struct arena *arena = &counts->arena;
+
+    counts->cost = (struct cost_source){
+        .name = arena_strdup(arena, plan->cost.name),
+        .basis = plan->cost.basis,
+        .comm = arena_strdup(arena, plan->cost.comm),
+    };
+    count->fits = true;
+    count->total_ms = plan->total_ms;
+    count->gpu_ms = plan->total_ms * count->n_gpus;
+    count->bound_ms = plan->bound_ms;
+    if (plan->bound_ms > 0)
+        count->gap_frac = plan->total_ms / plan->bound_ms - 1;
+    count->fullest = fullest_gpu(plan);
+    count->used_bytes = plan->devices[count->fullest].memory.total;
+    count->memory_bytes = plan->problem.cluster.memory_bytes[count->fullest];
+    count->used = (double)count->used_bytes;
+    count->memory = (double)count->memory_bytes;
+    count->used_frac = count->used / count->memory;
+    count->stopped = arena_strdup(arena, plan->stopped);
+    count->inputs_hash = arena_strdup(arena, plan->inputs_hash);
+}
+
+static bool any_fits(const struct counts *counts)
+{
+    for (size_t i = 0; i < counts->n; i++)
+        if (counts->list[i].fits)
+            return true;
+    return false;
+}
+
+/* Plans for one number as `plan --gpus N` does, and saves the plan where it is
+ * the first that fits. Not to fit is an answer, not a failure. */
+static int plan_count(struct counts *counts, const struct problem *problem,
+                      const struct plan *from, uint32_t n_gpus, struct cli *cli,
+                      struct err *err)
+{
+    struct count *count = &counts->list[counts->n];
+    struct plan plan = {.problem = *problem};
+    const struct cluster *cluster;
+    struct oracle *oracle = NULL;
+    int rc = -1;
+
+    *count = (struct count){.n_gpus = n_gpus,
+                            .total_ms = NAN,
+                            .bound_ms = NAN,
+                            .gap_frac = NAN,
+                            .gpu_ms = NAN,
+                            .used = NAN,
+                            .memory = NAN,
+                            .used_frac = NAN};
+    if (planning_set_gpus(&plan.problem, n_gpus, &from->problem.cluster, cli,
+                          err))
+        goto out;
+    cluster = &plan.problem.cluster;
+    count->n_hosts = n_gpus / cluster->devices_per_host;
+    count->hosts = arena_printf(&counts->arena, "%ux%u", count->n_hosts,
+                                cluster->devices_per_host);
+    count->hosts_assumed = cluster->host_size && count->n_hosts > 1;
+    if (planning_oracle(&oracle, cli, &plan.problem, err))
+        goto out;
+    if (!find_plan(&plan, from, NULL, oracle, cli, err)) {
+        note_plan(counts, count, &plan);
+        if (cli_given(cli, "output") && !any_fits(counts) &&
+            plan_save(&plan, cli_string(cli, "output"), err))
+            goto out;
+    } else if (err->code == ERR_NO_PLAN) {
+        count->why_not = arena_strdup(&counts->arena, err->msg);
+        *err = (struct err){0};
+    } else {
+        goto out;
+    }
+    counts->n++;
+    rc = 0;
+out:
+    oracle_close(oracle);
+    return rc;
+}
+
+/* --- for a person --- */
+
+/* The first that fits, the first of the fastest, and the first about as fast;
+ * false where none fits. */
+struct answer {
+    const struct count *smallest, *fastest, *near;
+};
+
+static bool find_answer(struct answer *answer, const struct counts *counts)
+{
+    *answer = (struct answer){0};
+    for (size_t i = 0; i < counts->n; i++) {
+        const struct count *count = &counts->list[i];
+
+        if (!count->fits)
+            continue;
+        if (!answer->smallest)
+            answer->smallest = count;
+        if (!answer->fastest || count->total_ms < answer->fastest->total_ms)
+            answer->fastest = count;
+    }
+    for (size_t i = 0; answer->fastest && !answer->near; i++)
+        if (counts->list[i].fits &&
+            counts->list[i].total_ms <=
+                answer->fastest->total_ms * (1 + NEAR_FRAC))
+            answer->near = &counts->list[i];
+    return answer->smallest != NULL;
+}
+
+static const char *gpus(const struct count *count)
+{
+    return count->n_gpus == 1 ? "GPU" : "GPUs";
+}
+
+static void print_answer(const struct counts *counts, const struct cli *cli)
+{
+    bool is_per_gpu = cli_given(cli, "batch-per-gpu");
+    struct answer answer;
+    bool is_assumed = false;
+
+    for (size_t i = 0; i < counts->n; i++)
+        is_assumed |= counts->list[i].hosts_assumed;
+    if (is_assumed)
+        printf("\nhosts   of more than one: assumed, with the most GPUs that "
+               "divide them evenly\n");
+    if (!find_answer(&answer, counts))
+        return;
+    printf("\ncost    %s, %s; %s %" PRIu64 "\n        communication: %s\n",
+           counts->cost.name, cost_basis_names[counts->cost.basis],
+           is_per_gpu ? "batch of a GPU" : "global batch",
+           cli_u64(cli, is_per_gpu ? "batch-per-gpu" : "batch"),
+           counts->cost.comm);
+    printf("smallest that fits: %u %s, %.4f ms\n", answer.smallest->n_gpus,
+           gpus(answer.smallest), answer.smallest->total_ms);
+    printf("fastest: %u %s, %.4f ms", answer.fastest->n_gpus,
+           gpus(answer.fastest), answer.fastest->total_ms);
+    if (answer.near != answer.fastest)
+        printf("; %u %s come within %.0f %% of it", answer.near->n_gpus,
+               gpus(answer.near), 100 * NEAR_FRAC);
+    printf("\n");
+}
+
+/* --- for a machine --- */
+
+static json_t *json_count(const struct count *count)
+{
+    json_t *object = figures_object(count_figures, count);
+
+    if (count->fits)
+        json_object_update_new(object, figures_object(plan_figures, count));
+    else
+        json_object_set_new(object, "why_not", json_string(count->why_not));
+    return object;
+}
+
+static json_t *json_gpus(const struct count *count)
+{
+    return count ? json_integer((json_int_t)count->n_gpus) : json_null();
+}
+
+static void print_json(const struct counts *counts)
+{
+    json_t *list = json_array(), *root;
+    struct answer answer;
+
+    for (size_t i = 0; i < counts->n; i++)
+        json_array_append_new(list, json_count(&counts->list[i]));
+    find_answer(&answer, counts);
+    root = json_pack("{s:o, s:b, s:o, s:o, s:o}", "counts", list, "interrupted",
+                     (int)counts->is_interrupted, "smallest_gpus",
+                     json_gpus(answer.smallest), "fastest_gpus",
+                     json_gpus(answer.fastest), "within_5_percent_gpus",
+                     json_gpus(answer.near));
+    if (answer.smallest)
+        json_object_set_new(root, "cost_model",
+                            json_pack("{s:s, s:s, s:s}", "name",
+                                      counts->cost.name, "basis",
+                                      cost_basis_names[counts->cost.basis],
+                                      "comm", counts->cost.comm));
+    cli_print_json(root);
+}
+
+/* --- all of them --- */
+
+static int plan_all(struct counts *counts, const struct problem *problem,
+                    const struct plan *from, struct cli *cli, struct err *err)
+{
+    bool is_json = cli_given(cli, "json");
+    int rc = 0;
+
+    for (size_t i = 0; !rc && !counts->is_interrupted && i < counts->asked.n;
+         i++) {
+        struct arena_mark mark = arena_mark(cli_arena(cli));
+        struct buf out = {0};
+
+        rc = plan_count(counts, problem, from, counts->asked.n_gpus[i], cli,
+                        err);
+        arena_rewind(cli_arena(cli), mark);
+        if (!rc && !is_json) {
+            if (!i)
+                figures_heading(count_figures, &out);
+            figures_row(count_figures, &counts->list[i], &out);
+            cli_print_report(&out);
+            fflush(stdout);
+        }
+        counts->is_interrupted = interrupt_requested();
+    }
+    return rc;
+}
+
+/* What there is to say where none fits or an interrupt came. */
+static int conclude(const struct counts *counts, struct arena *arena,
+                    struct err *err)
+{
+    const struct planning_counts *asked = &counts->asked;
+    const struct count *last = &counts->list[counts->n - 1];
+    const char *undone = NULL;
+
+    if (counts->n < asked->n)
+        undone =
+            arena_printf(arena, "%u to %u GPUs were not planned for",
+                         asked->n_gpus[counts->n], asked->n_gpus[asked->n - 1]);
+    if (!any_fits(counts) && undone)
+        return err_set(err, ERR_INTERRUPTED,
+                       "interrupted before one that fits was found: %s",
+                       undone);
+    if (!any_fits(counts))
+        return err_set(err, ERR_NO_PLAN, "with %u %s %s", last->n_gpus,
+                       gpus(last), last->why_not);
+    if (last->stopped && !strcmp(last->stopped, "interrupt"))
+        return err_set(
+            err, ERR_INTERRUPTED,
+            "interrupted: the plan for %u %s is the best until then%s%s",
+            last->n_gpus, gpus(last), undone ? ", and " : "",
+            undone ? undone : "");
+    if (undone)
+        return err_set(err, ERR_INTERRUPTED, "interrupted: %s", undone);
+    return 0;
+}
+
+int find_plans_by_count(const struct problem *problem, const struct plan *from,
+                        struct cli *cli, struct err *err)
+{
+    const char *path = cli_string(cli, "output");
+    struct counts counts = {0};
+    int rc = -1;
+
+    if (path && !strcmp(path, "-"))
+        return err_set(err, ERR_USAGE,
+                       "option '--output' takes a file for the plan of the "
+                       "smallest number of GPUs, not '-', beside a range");
+    if (planning_counts(&counts.asked, cli, err))
+        return -1;
+    counts.list = ARENA_NEW(cli_arena(cli), struct count, counts.asked.n);
+    arena_init(&counts.arena);
+    if (plan_all(&counts, problem, from, cli, err))
+        goto out;
+    if (cli_given(cli, "json"))
+        print_json(&counts);
+    else
+        print_answer(&counts, cli);
+    rc = conclude(&counts, &counts.arena, err);
+out:
+    arena_release(&counts.arena);
+    return rc;
 }
