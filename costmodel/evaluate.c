@@ -156,22 +156,20 @@ static bool is_same_case(const struct sample *x, const struct sample *y)
 }
 
 /* Ordered, a case's fused sample stands before its tables measured alone and
- * its repeats. sums[i] becomes the sum of those tables where samples[i] is
- * fused and all of them were measured, else NAN. */
-static void judge_cases(struct evaluation *evaluation,
-                        const struct sample *samples, size_t n, double *sums)
+ * its repeats. */
+struct errors evaluate_cases(const struct sample *samples, size_t n,
+                             double *sums)
 {
     const struct sample **ordered = mem_alloc(n, sizeof(*ordered));
     double *first = mem_alloc(n, 2 * sizeof(*first)), *again = first + n;
-    struct errors *repeats = &evaluation->repeats;
+    struct errors repeats = {.name = "repeated measurement",
+                             .mse = NAN,
+                             .p90_ape = NAN,
+                             .kendall_tau = NAN};
     const struct sample *fused = NULL;
     uint32_t n_singles = 0;
     double sum = 0;
 
-    *repeats = (struct errors){.name = "repeated measurement",
-                               .mse = NAN,
-                               .p90_ape = NAN,
-                               .kendall_tau = NAN};
     for (size_t i = 0; i < n; i++) {
         ordered[i] = &samples[i];
         sums[i] = NAN;
@@ -196,14 +194,15 @@ static void judge_cases(struct evaluation *evaluation,
         }
         if (sample->kind == SAMPLE_REPEAT && ms > 0 &&
             !(sample->flags & SAMPLE_THROTTLED) && sample_trains(fused)) {
-            first[repeats->n] = fused->total.median_ms;
-            again[repeats->n++] = ms;
+            first[repeats.n] = fused->total.median_ms;
+            again[repeats.n++] = ms;
         }
     }
-    repeats->mape = stats_mape(first, again, repeats->n);
-    repeats->median_ape = stats_ape_quantile(first, again, repeats->n, 0.5);
+    repeats.mape = stats_mape(first, again, repeats.n);
+    repeats.median_ape = stats_ape_quantile(first, again, repeats.n, 0.5);
     mem_free(first);
     mem_free(ordered);
+    return repeats;
 }
 
 /* The held-out cases, and what is said of them. */
@@ -374,7 +373,7 @@ void evaluate_model(struct evaluation *evaluation, const struct model *model,
     memset(evaluation, 0, sizeof(*evaluation));
     for (size_t i = 0; i < n; i++)
         evaluation->n_throttled += (samples[i].flags & SAMPLE_THROTTLED) != 0;
-    judge_cases(evaluation, samples, n, sums);
+    evaluation->repeats = evaluate_cases(samples, n, sums);
     judge_predictors(evaluation, model, samples, n, sums);
     evaluation->sentinels = sample_sentinels(samples, n);
     mem_free(sums);

@@ -34,8 +34,7 @@ struct setting_class {
 struct evaluation {
     struct errors errors[N_PREDICTORS]; /* n is 0 where it does not apply */
     size_t n_throttled;                 /* samples left out for it */
-    /* A fused case measured again, against its first measurement. */
-    struct errors repeats; /* median_ape and mape, NAN without repeats */
+    struct errors repeats;              /* see evaluate_cases */
     struct sentinels sentinels;
     /* The published setting first, where there is one; none where all samples
      * are of one class. */
@@ -56,6 +55,12 @@ struct evaluation {
  * net did. */
 void evaluate_model(struct evaluation *evaluation, const struct model *model,
                     const struct sample *samples, size_t n);
+
+/* How well a fused case that was measured again agrees with its first
+ * measurement: mape and median_ape, NAN without repeats. sums[n] get for each
+ * fused sample its tables measured alone, added up, else NAN. */
+struct errors evaluate_cases(const struct sample *samples, size_t n,
+                             double *sums);
 
 /* Held-out samples that a model is judged by. */
 size_t evaluate_n_held_out(const struct sample *samples, size_t n);

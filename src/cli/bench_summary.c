@@ -24,34 +24,6 @@ struct sample_sink bench_sink(struct store *store, const struct cli *cli)
     return sink;
 }
 
-/* Cases that were measured twice, on a quiet machine: |second - first| /
- * first. They stand side by side in the order of the store. */
-static void compare_repeats(struct bench_summary *summary,
-                            const struct sample *samples, size_t n)
-{
-    double *errors = mem_alloc(n, sizeof(*errors));
-    const struct sample *fused = NULL;
-    size_t n_errors = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        const struct sample *sample = &samples[i];
-
-        if (sample->kind == SAMPLE_FUSED)
-            fused = sample;
-        if (sample->kind != SAMPLE_REPEAT || !fused ||
-            fused->case_idx != sample->case_idx ||
-            (fused->flags | sample->flags) & SAMPLE_THROTTLED)
-            continue;
-        errors[n_errors++] =
-            fabs(sample->total.median_ms - fused->total.median_ms) /
-            fused->total.median_ms;
-    }
-    summary->n_repeats = n_errors;
-    summary->repeat_mean_frac = stats_mean(errors, n_errors);
-    summary->repeat_median_frac = stats_median(errors, n_errors);
-    mem_free(errors);
-}
-
 /* The samples of the list alone: a plain list has one setting, a mixed one
  * many, under a name of its own. */
 static int read_list(const struct bench_summary *summary, struct store *store,
@@ -79,11 +51,13 @@ int bench_summary_examine(struct bench_summary *summary, struct store *store,
                           struct arena *arena, struct err *err)
 {
     struct sample *samples;
+    double *sums;
     size_t n;
 
     if (read_list(summary, store, &samples, &n, arena, err))
         return -1;
-    compare_repeats(summary, samples, n);
+    sums = ARENA_NEW(arena, double, n);
+    summary->repeats = evaluate_cases(samples, n, sums);
     summary->sentinels = sample_sentinels(samples, n);
     return 0;
 }
@@ -165,10 +139,10 @@ void bench_summary_print(const struct bench_summary *summary)
                result->n_flagged);
     printf("time            %.1f s, %.2f samples a second\n", summary->seconds,
            (double)result->n_measured / summary->seconds);
-    if (summary->n_repeats)
+    if (summary->repeats.n)
         printf("repeat error    median %.2f %%, mean %.2f %%, of %zu cases\n",
-               100 * summary->repeat_median_frac,
-               100 * summary->repeat_mean_frac, summary->n_repeats);
+               100 * summary->repeats.median_ape, 100 * summary->repeats.mape,
+               summary->repeats.n);
     if (summary->sentinels.n > 1)
         printf("sentinels       drift %+.2f %%, spread (p10 to p90) %.2f %%, "
                "of %zu\n",
@@ -195,13 +169,13 @@ void bench_summary_print_json(const struct bench_summary *summary)
         (json_int_t)result->n_flagged, "stopped", bench_stopped_by(result),
         "seconds", summary->seconds, "db", summary->db);
 
-    if (summary->n_repeats)
+    if (summary->repeats.n)
         json_object_set_new(
             root, "repeat",
             json_pack("{s:I, s:f, s:f}", "cases",
-                      (json_int_t)summary->n_repeats, "median_error_frac",
-                      summary->repeat_median_frac, "mean_error_frac",
-                      summary->repeat_mean_frac));
+                      (json_int_t)summary->repeats.n, "median_error_frac",
+                      summary->repeats.median_ape, "mean_error_frac",
+                      summary->repeats.mape));
     if (summary->sentinels.n > 1)
         json_object_set_new(
             root, "sentinels",

@@ -4,21 +4,20 @@
 
 #include "base/json.h"
 #include "cli/command.h"
+#include "costmodel/evaluate.h"
 #include "io/store.h"
 #include "microbench/bench.h"
 #include "microbench/ceilings.h"
 
 /* What `neuroshard bench` says when it is done. */
 
-/* Fractions; NAN where there is nothing to know. */
 struct bench_summary {
     const char *db;
     const struct device *device;
     const struct bench_options *options;
     struct bench_result result;
     double seconds;
-    double repeat_median_frac, repeat_mean_frac;
-    size_t n_repeats;
+    struct errors repeats; /* see evaluate_cases */
     struct sentinels sentinels;
 };
 
