@@ -280,8 +280,8 @@ static void even_memory(struct full *full, struct snapshot *best)
 
     snapshot_copy(&even, best);
     full->n_priced += settle(&even, &full->parts, true, -INFINITY);
-    if (snapshot_price(&even, &full->parts) <= 0 &&
-        even.total_ms <= best->total_ms)
+    snapshot_price(&even, &full->parts);
+    if (even.excess <= 0 && even.total_ms <= best->total_ms)
         snapshot_copy(best, &even);
     snapshot_release(&even);
 }

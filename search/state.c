@@ -348,6 +348,7 @@ void snapshot_copy(struct snapshot *to, const struct snapshot *from)
         memcpy(to->pieces, from->pieces, from->n * sizeof(*to->pieces));
     to->n = from->n;
     to->total_ms = from->total_ms;
+    to->excess = from->excess;
 }
 
 /* In the order of the layout's array: a layout that is loaded from it has other
@@ -364,6 +365,7 @@ void snapshot_save(struct snapshot *snapshot, const struct layout *layout)
                                          it->range, it->block});
     }
     snapshot->total_ms = layout->total_ms;
+    snapshot->excess = layout->excess;
 }
 
 void snapshot_load(const struct snapshot *snapshot, struct layout *layout)
@@ -375,17 +377,15 @@ void snapshot_load(const struct snapshot *snapshot, struct layout *layout)
 }
 
 /* A layout of its own, as the caller may have none; not for a chain's steps. */
-double snapshot_price(struct snapshot *snapshot, const struct parts *parts)
+void snapshot_price(struct snapshot *snapshot, const struct parts *parts)
 {
     struct layout layout;
-    double excess;
 
     layout_init(&layout, parts);
     snapshot_load(snapshot, &layout);
     snapshot->total_ms = layout_true_total(&layout);
-    excess = layout.excess;
+    snapshot->excess = layout.excess;
     layout_release(&layout);
-    return excess;
 }
 
 static uint32_t unit_of(const struct parts *parts, const struct change *piece)

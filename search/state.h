@@ -128,12 +128,12 @@ void layout_price(struct layout *layout);
 /* What comm says of a layout that was priced: oracle_total_ms. */
 double layout_true_total(const struct layout *layout);
 
-/* A layout laid by: its pieces and its total, but no sums, so that best layouts
- * are copied at the price of their pieces. Zeroed is empty. */
+/* A layout laid by: its pieces, its total and its excess, but no sums, so that
+ * best layouts are copied at the price of their pieces. Zeroed is empty. */
 struct snapshot {
     struct change *pieces; /* [n], owned; all with piece = NO_PIECE */
     uint32_t n, capacity;
-    double total_ms;
+    double total_ms, excess;
 };
 
 void snapshot_release(struct snapshot *snapshot);
@@ -142,8 +142,8 @@ void snapshot_copy(struct snapshot *to, const struct snapshot *from);
 void snapshot_save(struct snapshot *snapshot, const struct layout *layout);
 void snapshot_load(const struct snapshot *snapshot, struct layout *layout);
 
-/* Sets total_ms, as comm prices it; returns the layout's excess. */
-double snapshot_price(struct snapshot *snapshot, const struct parts *parts);
+/* Sets the excess, and the total as comm prices it. */
+void snapshot_price(struct snapshot *snapshot, const struct parts *parts);
 
 /* Columns are given out from the widest piece on; or where a plan is to be
  * replaced such that few move (search/movement.h). The shards live in the

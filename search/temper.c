@@ -44,30 +44,9 @@ uint64_t temper_effort(const struct parts *parts, uint64_t asked)
 
 /* --- a chain --- */
 
-static void chain_init(struct chain *chain, const struct parts *parts,
-                       uint64_t seed, uint64_t stream)
-{
-    size_t n;
-
-    *chain = (struct chain){0};
-    tryout_init(&chain->at, parts);
-    n = (size_t)parts->n_devices * chain->at.layout.n_terms;
-    chain->heavy_ms = mem_alloc(n, 2 * sizeof(double));
-    chain->then_ms = chain->heavy_ms + n;
-    rng_init(&chain->rng, seed, stream);
-}
-
-static void chain_release(struct chain *chain)
-{
-    tryout_release(&chain->at);
-    snapshot_release(&chain->best);
-    mem_free(chain->heavy_ms);
-}
-
 static void save(struct chain *chain)
 {
     snapshot_save(&chain->best, &chain->at.layout);
-    chain->best_excess = chain->at.layout.excess;
     chain->is_saved = true;
 }
 
@@ -134,12 +113,14 @@ static double energy_ms(const struct chain *chain)
            excess_ms(chain, chain->at.layout.excess);
 }
 
-/* Whether its best is better than the other's. */
-static bool is_better(const struct chain *chain, const struct chain *other)
+/* Whether a layout is better than one laid by: one that keeps all limits before
+ * any that does not, then by the total. */
+static bool is_better(double excess, double total_ms,
+                      const struct snapshot *than)
 {
-    if (chain->best_excess > 0 || other->best_excess > 0)
-        return chain->best_excess < other->best_excess;
-    return chain->best.total_ms < other->best.total_ms;
+    if (excess > 0 || than->excess > 0)
+        return excess < than->excess;
+    return total_ms < than->total_ms;
 }
 
 /* What the trial is worse by, in ms. */
@@ -155,22 +136,12 @@ static double rise_of(struct chain *chain)
            layout->parts->tuning->heavy_weight * heavier(chain);
 }
 
-/* Whether the layout is better than the best laid by: one that keeps all limits
- * before any that does not, then by the total. */
-static bool is_best(const struct chain *chain)
-{
-    const struct layout *layout = &chain->at.layout;
-
-    if (layout->excess > 0 || chain->best_excess > 0)
-        return layout->excess < chain->best_excess;
-    return layout->total_ms < chain->best.total_ms;
-}
-
 /* Metropolis' rule: what is no worse comes true, what is worse by `rise` with
  * probability exp(-rise / T). The best layout is copied only when the walk is
  * about to leave it: most improvements are followed by another. */
 static void decide(struct chain *chain)
 {
+    const struct layout *layout = &chain->at.layout;
     double rise;
 
     if (!chain->at.trial.n_changes)
@@ -182,7 +153,7 @@ static void decide(struct chain *chain)
     if (!chain->is_saved)
         save(chain);
     commit(chain);
-    if (is_best(chain))
+    if (is_better(layout->excess, layout->total_ms, &chain->best))
         chain->is_saved = false;
 }
 
@@ -194,9 +165,15 @@ void temper_open(struct temper *temper, const struct parts *parts,
     *temper = (struct temper){
         .pool = pool, .lock_step = parts->oracle->ops->terms ? 1 : LOCK_STEP};
     for (unsigned c = 0; c < TEMPER_CHAINS; c++) {
-        chain_init(&temper->all[c], parts, seed, c);
-        temper->all[c].at.layout.style = c % TUNING_STYLES;
-        temper->chains[c] = &temper->all[c];
+        struct chain *chain = temper->chains[c] = &temper->all[c];
+        size_t n;
+
+        tryout_init(&chain->at, parts);
+        chain->at.layout.style = c % TUNING_STYLES;
+        n = (size_t)parts->n_devices * chain->at.layout.n_terms;
+        chain->heavy_ms = mem_alloc(n, 2 * sizeof(double));
+        chain->then_ms = chain->heavy_ms + n;
+        rng_init(&chain->rng, seed, c);
         if (c % temper->lock_step == 0)
             pricing_init(&temper->pricing[c / temper->lock_step], parts,
                          temper->lock_step);
@@ -207,7 +184,9 @@ void temper_open(struct temper *temper, const struct parts *parts,
 void temper_close(struct temper *temper)
 {
     for (unsigned c = 0; c < TEMPER_CHAINS; c++) {
-        chain_release(&temper->all[c]);
+        tryout_release(&temper->all[c].at);
+        snapshot_release(&temper->all[c].best);
+        mem_free(temper->all[c].heavy_ms);
         pricing_release(&temper->pricing[c]);
     }
     *temper = (struct temper){0};
@@ -250,23 +229,20 @@ void temper_resume(struct temper *temper, const struct snapshot *layouts,
 
         chain_start(chain, &layouts[c]);
         snapshot_copy(&chain->best, best);
-        chain->best_excess = 0;
     }
-}
-
-static struct chain *best_chain(const struct temper *temper)
-{
-    struct chain *best = temper->chains[0];
-
-    for (unsigned c = 1; c < TEMPER_CHAINS; c++)
-        if (is_better(temper->chains[c], best))
-            best = temper->chains[c];
-    return best;
 }
 
 struct snapshot *temper_best(const struct temper *temper)
 {
-    return &best_chain(temper)->best;
+    struct snapshot *best = &temper->chains[0]->best;
+
+    for (unsigned c = 1; c < TEMPER_CHAINS; c++) {
+        struct snapshot *other = &temper->chains[c]->best;
+
+        if (is_better(other->excess, other->total_ms, best))
+            best = other;
+    }
+    return best;
 }
 
 /* All that is drawn comes of the chain's own stream, so that it walks alike
@@ -309,12 +285,19 @@ static void walk_group(void *ctx, size_t group, unsigned thread)
             save(&chains[c]);
 }
 
-/* Steps first to last of a cycle. */
-static void walk(struct temper *temper, uint64_t first, uint64_t last)
+/* One of n_rounds of a cycle of so many steps; false where it is not to go on.
+ */
+static bool walk_round(struct temper *temper, uint64_t n_steps, uint64_t round,
+                       uint64_t n_rounds)
 {
-    temper->n_round_steps = last - first;
+    const uint64_t first = n_steps * round / n_rounds;
+
+    if (!temper->goes_on(temper->ctx, first))
+        return false;
+    temper->n_round_steps = n_steps * (round + 1) / n_rounds - first;
     pool_run(temper->pool, TEMPER_CHAINS / temper->lock_step, walk_group,
              temper);
+    return true;
 }
 
 bool temper_anneal(struct temper *temper, uint64_t n_steps, double hot_frac)
@@ -322,21 +305,20 @@ bool temper_anneal(struct temper *temper, uint64_t n_steps, double hot_frac)
     const double best_ms = temper_best(temper)->total_ms;
     const double fall = log(COLD_FRAC / hot_frac) / (double)n_steps;
     uint64_t n_rounds = n_steps / MAX_ROUND_STEPS + 1;
+    bool is_on = true;
 
     if (n_rounds < MIN_ROUNDS)
         n_rounds = MIN_ROUNDS;
     temper->cooling = exp(fall);
-    for (uint64_t round = 0; round < n_rounds; round++) {
-        uint64_t first = n_steps * round / n_rounds;
+    for (uint64_t round = 0; is_on && round < n_rounds; round++) {
+        const uint64_t first = n_steps * round / n_rounds;
 
-        if (!temper->goes_on(temper->ctx, first))
-            return false;
         for (unsigned c = 0; c < TEMPER_CHAINS; c++)
             temper->chains[c]->temperature_ms =
                 hot_frac * best_ms * exp(fall * (double)first);
-        walk(temper, first, n_steps * (round + 1) / n_rounds);
+        is_on = walk_round(temper, n_steps, round, n_rounds);
     }
-    return true;
+    return is_on;
 }
 
 /* In even steps of the logarithm. */
@@ -367,16 +349,13 @@ static void exchange(struct temper *temper, unsigned first)
 
 bool temper_exchange(struct temper *temper, uint64_t n_steps, double hot_frac)
 {
-    uint64_t n_rounds = n_steps / EXCHANGE_STEPS + 1;
+    const uint64_t n_rounds = n_steps / EXCHANGE_STEPS + 1;
 
     temper->cooling = 1;
     for (uint64_t round = 0; round < n_rounds; round++) {
-        uint64_t first = n_steps * round / n_rounds;
-
-        if (!temper->goes_on(temper->ctx, first))
-            return false;
         set_ladder(temper, temper_best(temper)->total_ms, hot_frac);
-        walk(temper, first, n_steps * (round + 1) / n_rounds);
+        if (!walk_round(temper, n_steps, round, n_rounds))
+            return false;
         exchange(temper, round % 2);
     }
     return true;
@@ -421,7 +400,7 @@ static bool exceeds(void *ctx, uint64_t n_done)
     const struct temper *temper = ctx;
 
     (void)n_done;
-    return best_chain(temper)->best_excess > 0;
+    return temper_best(temper)->excess > 0;
 }
 
 /* By which the best layout still exceeds memory; *io becomes it where it does

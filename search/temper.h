@@ -23,10 +23,8 @@ struct chain {
     struct tryout at;
     struct rng rng;
     double temperature_ms;
-    struct snapshot best;
-    double best_excess;               /* of `best`: 0 once it keeps all limits;
-                                         less excess is better than a lower
-                                         total */
+    struct snapshot best;             /* excess is 0 once it keeps all limits;
+                                         less is better than a lower total */
     bool is_saved;                    /* the layout is no better than `best` */
     double most_ms[ORACLE_MAX_TERMS]; /* the largest terms when it started */
     double *heavy_ms; /* [R][n_terms]: layout_heaviness of the layout's, */

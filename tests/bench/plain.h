@@ -262,7 +262,8 @@ static double plain_solve(struct snapshot *best, const struct parts *parts,
             plain_save(&plain, best);
         }
     }
-    return snapshot_price(best, parts);
+    snapshot_price(best, parts);
+    return best->excess;
 }
 
 #endif

@@ -22,8 +22,9 @@ static bool is_right(struct snapshot *start, const struct parts *parts)
 
     layout_init(&layout, parts);
     snapshot_load(start, &layout);
+    snapshot_price(start, parts);
     right = !layout_check(&layout, &err) && layout.excess <= 0 &&
-            fabs(snapshot_price(start, parts)) <= 0 && start->total_ms == ms;
+            fabs(start->excess) <= 0 && start->total_ms == ms;
     layout_release(&layout);
     return right;
 }
