@@ -210,6 +210,8 @@ static void offer_piece(struct settling *settling, uint32_t piece)
                             ? parts_quanta(settling->parts, it->part)
                             : 1;
 
+    if (!parts_can_move(settling->parts, it->part))
+        return;
     for (uint32_t r = 0; r < layout->n_devices; r++) {
         const struct holding *holding = &layout->holdings[r];
 
@@ -229,34 +231,21 @@ static void offer_piece(struct settling *settling, uint32_t piece)
     }
 }
 
-/* All pieces of a device. */
-static void offer_device(struct settling *settling, uint32_t device)
-{
-    const struct layout *layout = &settling->tryout.layout;
-    const struct holding *holding = &layout->holdings[device];
-
-    for (uint32_t i = 0; i < holding->n; i++)
-        if (parts_can_move(settling->parts,
-                           layout->pieces[holding->pieces[i]].part))
-            offer_piece(settling, holding->pieces[i]);
-}
-
 /* The best change, made; false where none is better. */
 static bool step(struct settling *settling)
 {
     const struct layout *layout = &settling->tryout.layout;
+    const bool by_memory = settling->by_memory;
     uint32_t full = fullest(settling);
+    double now = by_memory ? share_of(settling, full, layout->bytes[full])
+                           : layout->total_ms;
 
     settling->best.piece = NO_PIECE;
-    if (settling->by_memory) {
-        settling->least =
-            share_of(settling, full, layout->bytes[full]) * (1 - LEAST_GAIN);
-        offer_device(settling, full);
-    } else {
-        settling->least = layout->total_ms * (1 - LEAST_GAIN);
-        for (uint32_t r = 0; r < layout->n_devices; r++)
-            offer_device(settling, r);
-    }
+    settling->least = now * (1 - LEAST_GAIN);
+    for (uint32_t r = 0; r < layout->n_devices; r++)
+        for (uint32_t i = 0; i < layout->holdings[r].n; i++)
+            if (!by_memory || r == full)
+                offer_piece(settling, layout->holdings[r].pieces[i]);
     if (settling->best.piece == NO_PIECE)
         return false;
     set_trial(settling, &settling->best);
