@@ -55,14 +55,11 @@ void homes_init(struct homes *homes, const struct problem *problem,
     homes->before = ARENA_NEW(arena, struct table_pieces, problem->n_tables);
     homes->standing = ARENA_NEW(arena, struct table_pieces, problem->n_tables);
     table_pieces_find(homes->before, problem->tables, problem->n_tables, from);
-    for (size_t t = 0; t < problem->n_tables; t++) {
-        struct moved_bytes bytes;
-
-        if (!homes->before[t].table)
-            continue;
-        table_moves_count(&bytes, &homes->before[t], &homes->before[t]);
-        homes->held_bytes = saturating_add(homes->held_bytes, bytes.kept);
-    }
+    for (size_t t = 0; t < problem->n_tables; t++)
+        if (homes->before[t].table)
+            homes->held_bytes = saturating_add(
+                homes->held_bytes,
+                table_moves_count(&homes->before[t], &homes->before[t]).kept);
     stand(homes, problem, from->n_shards, arena);
 }
 
@@ -189,12 +186,10 @@ static uint64_t bytes_of(const struct parts *parts, const struct snapshot *unit)
         struct table_pieces after = {&parts->problem->tables[table],
                                      &plan.shards[i], unit->n, parts->n_devices,
                                      parts->problem->dense_optimizer};
-        struct moved_bytes moved;
 
-        if (!before->table)
-            continue;
-        table_moves_count(&moved, before, &after);
-        bytes = saturating_add(bytes, moved.moved);
+        if (before->table)
+            bytes =
+                saturating_add(bytes, table_moves_count(before, &after).moved);
     }
     arena_release(&arena);
     return bytes;

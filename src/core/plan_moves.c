@@ -166,23 +166,22 @@ static void match_piece(struct matching *matching, const struct shard *piece)
             saturating_add(matching->bytes.added, whole - found);
 }
 
-static void match_table(struct matching *matching)
+static struct moved_bytes match_table(struct matching *matching)
 {
     const struct table_pieces *after = matching->after;
 
     matching->bytes = (struct moved_bytes){0};
     for (size_t i = 0; i < after->n; i++)
         match_piece(matching, &after->pieces[i]);
+    return matching->bytes;
 }
 
-void table_moves_count(struct moved_bytes *bytes,
-                       const struct table_pieces *before,
-                       const struct table_pieces *after)
+struct moved_bytes table_moves_count(const struct table_pieces *before,
+                                     const struct table_pieces *after)
 {
     struct matching matching = {.before = before, .after = after};
 
-    match_table(&matching);
-    *bytes = matching.bytes;
+    return match_table(&matching);
 }
 
 /* --- a plan's tables by name --- */
@@ -249,33 +248,16 @@ static enum table_fate fate_of(const struct table_pieces *before,
     return bytes->moved || held ? FATE_MOVED : FATE_KEPT;
 }
 
-static void add_bytes(struct moved_bytes *sum, const struct moved_bytes *more)
-{
-    sum->moved = saturating_add(sum->moved, more->moved);
-    sum->kept = saturating_add(sum->kept, more->kept);
-    sum->added = saturating_add(sum->added, more->added);
-    sum->removed = saturating_add(sum->removed, more->removed);
-}
-
 static void note_table(struct plan_moves *moves, struct table_moves table)
 {
+    struct moved_bytes *sum = &moves->bytes;
+
     moves->tables[moves->n_tables++] = table;
     moves->n_fates[table.fate]++;
-    add_bytes(&moves->bytes, &table.bytes);
-}
-
-static void note_removed(struct plan_moves *moves,
-                         const struct table_pieces *before)
-{
-    struct table_moves table = {.name = before->table->name,
-                                .n_before = (uint32_t)before->n,
-                                .fate = FATE_REMOVED};
-
-    for (size_t i = 0; i < before->n; i++)
-        table.bytes.removed = saturating_add(
-            table.bytes.removed,
-            stored(before, &before->pieces[i], &before->pieces[i]).total);
-    note_table(moves, table);
+    sum->moved = saturating_add(sum->moved, table.bytes.moved);
+    sum->kept = saturating_add(sum->kept, table.bytes.kept);
+    sum->added = saturating_add(sum->added, table.bytes.added);
+    sum->removed = saturating_add(sum->removed, table.bytes.removed);
 }
 
 static int compare_moves(const void *left, const void *right)
@@ -317,8 +299,7 @@ static void match_all(struct plan_moves *moves, const struct plan *before,
 
         matching.before = &was[t];
         matching.after = &now[t];
-        match_table(&matching);
-        table.bytes = matching.bytes;
+        table.bytes = match_table(&matching);
         if (was[t].table)
             table.fate = fate_of(&was[t], &now[t], &table.bytes);
         note_table(moves, table);
@@ -326,18 +307,26 @@ static void match_all(struct plan_moves *moves, const struct plan *before,
     mem_free(was);
 }
 
-static void note_all_removed(struct plan_moves *moves,
-                             const struct plan *before,
-                             const struct plan *after)
+static void note_removed(struct plan_moves *moves, const struct plan *before,
+                         const struct plan *after)
 {
     size_t n = before->problem.n_tables;
     struct table_pieces *was = mem_alloc(n, 2 * sizeof(*was)), *now = was + n;
 
     table_pieces_find(was, before->problem.tables, n, before);
     table_pieces_find(now, before->problem.tables, n, after);
-    for (size_t t = 0; t < n; t++)
+    for (size_t t = 0; t < n; t++) {
+        struct table_moves table = {.name = before->problem.tables[t].name,
+                                    .n_before = (uint32_t)was[t].n,
+                                    .fate = FATE_REMOVED};
+
+        for (size_t i = 0; i < was[t].n; i++)
+            table.bytes.removed = saturating_add(
+                table.bytes.removed,
+                stored(&was[t], &was[t].pieces[i], &was[t].pieces[i]).total);
         if (!now[t].table)
-            note_removed(moves, &was[t]);
+            note_table(moves, table);
+    }
     mem_free(was);
 }
 
@@ -353,6 +342,6 @@ void plan_moves_find(struct plan_moves *moves, const struct plan *before,
         ARENA_NEW(arena, struct table_moves,
                   before->problem.n_tables + after->problem.n_tables);
     match_all(moves, before, after);
-    note_all_removed(moves, before, after);
+    note_removed(moves, before, after);
     keep_moves(moves, arena);
 }

@@ -90,8 +90,7 @@ struct table_pieces {
 void table_pieces_find(struct table_pieces *out, const struct table *tables,
                        size_t n, const struct plan *plan);
 /* What plan_moves_find would say of this one table: bytes.removed is 0. */
-void table_moves_count(struct moved_bytes *bytes,
-                       const struct table_pieces *before,
-                       const struct table_pieces *after);
+struct moved_bytes table_moves_count(const struct table_pieces *before,
+                                     const struct table_pieces *after);
 
 #endif
