@@ -88,49 +88,37 @@ static void draw_part(void *ctx, size_t task, unsigned thread)
 
 /* Puts the parts one behind the other; offsets become those of the group. A
  * part's last offset is the next one's first. */
-static int upload_parts(struct index_batch *batch, struct part *parts,
-                        const struct group *group, struct err *err)
-{
-    size_t n_bags = batch->n_bags;
-
-    for (uint32_t i = 0; i < group->n_pieces; i++) {
-        struct part *part = &parts[i];
-        uint64_t n = part->offsets[n_bags];
-
-        for (size_t bag = 0; bag <= n_bags; bag++)
-            part->offsets[bag] += batch->begins[i];
-        if (n &&
-            device_upload(batch->device, batch->d_indices + batch->begins[i],
-                          part->indices, (size_t)n * sizeof(uint32_t), err))
-            return -1;
-        if (device_upload(batch->device, batch->d_offsets + i * n_bags,
-                          part->offsets, (n_bags + 1) * sizeof(uint64_t), err))
-            return -1;
-    }
-    return 0;
-}
-
 static int place_parts(struct index_batch *batch, struct part *parts,
-                       const struct group *group, struct err *err)
+                       uint32_t n_pieces, struct err *err)
 {
-    size_t n_offsets = (size_t)group->n_pieces * batch->n_bags + 1;
+    size_t n_bags = batch->n_bags, n_offsets = n_pieces * n_bags + 1;
     void *d_indices, *d_offsets;
-    uint64_t n = 0;
 
-    for (uint32_t i = 0; i < group->n_pieces; i++) {
-        batch->begins[i] = n;
-        n += parts[i].offsets[batch->n_bags];
-    }
-    batch->begins[group->n_pieces] = batch->n_lookups = n;
+    for (uint32_t i = 0; i < n_pieces; i++)
+        batch->begins[i + 1] = batch->begins[i] + parts[i].offsets[n_bags];
+    batch->n_lookups = batch->begins[n_pieces];
     if (device_alloc(batch->device, &d_indices,
-                     ((size_t)n + 1) * sizeof(uint32_t), err))
+                     ((size_t)batch->n_lookups + 1) * sizeof(uint32_t), err))
         return -1;
     batch->d_indices = d_indices;
     if (device_alloc(batch->device, &d_offsets, n_offsets * sizeof(uint64_t),
                      err))
         return -1;
     batch->d_offsets = d_offsets;
-    return upload_parts(batch, parts, group, err);
+    for (uint32_t i = 0; i < n_pieces; i++) {
+        struct part *part = &parts[i];
+        uint64_t n = part->offsets[n_bags];
+
+        for (size_t bag = 0; bag <= n_bags; bag++)
+            part->offsets[bag] += batch->begins[i];
+        if ((n &&
+             device_upload(batch->device, batch->d_indices + batch->begins[i],
+                           part->indices, (size_t)n * sizeof(uint32_t), err)) ||
+            device_upload(batch->device, batch->d_offsets + i * n_bags,
+                          part->offsets, (n_bags + 1) * sizeof(uint64_t), err))
+            return -1;
+    }
+    return 0;
 }
 
 int index_batch_init(struct index_batch *batch,
@@ -153,7 +141,7 @@ int index_batch_init(struct index_batch *batch,
         .begins = mem_alloc(group->n_pieces + (size_t)1, sizeof(uint64_t)),
     };
     pool_run(placement->pool, group->n_pieces, draw_part, &job);
-    rc = place_parts(batch, job.parts, group, err);
+    rc = place_parts(batch, job.parts, group->n_pieces, err);
     for (uint32_t i = 0; i < group->n_pieces; i++) {
         mem_free(job.parts[i].offsets);
         mem_free(job.parts[i].indices);
