@@ -58,11 +58,9 @@ struct command {
 };
 
 /* Parses argv after the command's name. ERR_USAGE names the option and what
- * it takes. --help is handled by the caller (cli_wants_help). */
+ * it takes. With --help it prints the options, and *out is NULL. */
 int cli_parse(struct cli **out, const struct command *command, int argc,
               char **argv, struct arena *arena, struct err *err) MUST_CHECK;
-bool cli_wants_help(const struct cli *cli);
-void cli_print_help(const struct cli *cli);
 
 struct arena *cli_arena(struct cli *cli);
 size_t cli_n_args(const struct cli *cli);

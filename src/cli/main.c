@@ -37,7 +37,7 @@ static int run_command(const struct command *command, int argc, char **argv,
                        struct err *err)
 {
     struct arena arena;
-    struct cli *cli;
+    struct cli *cli = NULL;
     int rc;
 
     arena_init(&arena);
@@ -45,9 +45,7 @@ static int run_command(const struct command *command, int argc, char **argv,
     rc = cpu_check_environment(err);
     if (!rc)
         rc = cli_parse(&cli, command, argc, argv, &arena, err);
-    if (!rc && cli_wants_help(cli))
-        cli_print_help(cli);
-    else if (!rc)
+    if (!rc && cli)
         rc = command->run(cli, err);
     file_claims_end();
     arena_release(&arena);

@@ -24,6 +24,7 @@ struct option_value {
 struct cli {
     const struct command *command;
     struct arena *arena;
+    struct option_spec json;          /* where the command has it */
     const struct option_spec **specs; /* [n_specs], of all groups in turn */
     size_t n_specs;
     struct option_value *values; /* [n_specs] */
@@ -33,10 +34,10 @@ struct cli {
 };
 
 /* Fills specs, where it is not NULL, and returns their number. */
-static size_t list_options(const struct command *command,
-                           const struct option_spec *json,
+static size_t list_options(const struct cli *cli,
                            const struct option_spec **specs)
 {
+    const struct command *command = cli->command;
     size_t n = 0;
 
     for (size_t g = 0; command->options[g]; g++)
@@ -45,7 +46,7 @@ static size_t list_options(const struct command *command,
             if (specs)
                 specs[n] = spec;
     if (command->json && specs)
-        specs[n] = json;
+        specs[n] = &cli->json;
     return n + (command->json != NULL);
 }
 
@@ -262,37 +263,7 @@ static int claim_files(const struct cli *cli, struct err *err)
     return 0;
 }
 
-int cli_parse(struct cli **out, const struct command *command, int argc,
-              char **argv, struct arena *arena, struct err *err)
-{
-    struct cli *cli = ARENA_NEW(arena, struct cli, 1);
-    struct option_spec *json = ARENA_NEW(arena, struct option_spec, 1);
-
-    cli->command = command;
-    cli->arena = arena;
-    *json = (struct option_spec){
-        .name = "json", .type = OPTION_FLAG, .help = command->json};
-    cli->n_specs = list_options(command, json, NULL);
-    cli->specs = ARENA_NEW(arena, const struct option_spec *, cli->n_specs);
-    cli->values = ARENA_NEW(arena, struct option_value, cli->n_specs);
-    list_options(command, json, cli->specs);
-    if (set_defaults(cli, err) || parse_options(cli, argc, argv, err))
-        return -1;
-    *out = cli;
-    if (cli->wants_help)
-        return 0;
-    if (cli->n_args < command->min_args || cli->n_args > command->max_args)
-        return err_set(err, ERR_USAGE, "usage: neuroshard %s %s", command->name,
-                       command->synopsis);
-    return claim_files(cli, err);
-}
-
-bool cli_wants_help(const struct cli *cli)
-{
-    return cli->wants_help;
-}
-
-void cli_print_help(const struct cli *cli)
+static void print_help(const struct cli *cli)
 {
     printf("usage: neuroshard %s %s\n\n%s\n\noptions:\n", cli->command->name,
            cli->command->synopsis, cli->command->summary);
@@ -313,6 +284,33 @@ void cli_print_help(const struct cli *cli)
         putchar('\n');
     }
     printf("  -h, --%-24s this text\n", "help");
+}
+
+int cli_parse(struct cli **out, const struct command *command, int argc,
+              char **argv, struct arena *arena, struct err *err)
+{
+    struct cli *cli = ARENA_NEW(arena, struct cli, 1);
+
+    *out = NULL;
+    cli->command = command;
+    cli->arena = arena;
+    cli->json = (struct option_spec){
+        .name = "json", .type = OPTION_FLAG, .help = command->json};
+    cli->n_specs = list_options(cli, NULL);
+    cli->specs = ARENA_NEW(arena, const struct option_spec *, cli->n_specs);
+    cli->values = ARENA_NEW(arena, struct option_value, cli->n_specs);
+    list_options(cli, cli->specs);
+    if (set_defaults(cli, err) || parse_options(cli, argc, argv, err))
+        return -1;
+    if (cli->wants_help) {
+        print_help(cli);
+        return 0;
+    }
+    *out = cli;
+    if (cli->n_args < command->min_args || cli->n_args > command->max_args)
+        return err_set(err, ERR_USAGE, "usage: neuroshard %s %s", command->name,
+                       command->synopsis);
+    return claim_files(cli, err);
 }
 
 struct arena *cli_arena(struct cli *cli)
