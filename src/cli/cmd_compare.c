@@ -30,24 +30,25 @@ static const struct option_spec own_options[] = {
     {0},
 };
 
-/* What is the same for all tasks. */
-struct inputs {
-    const struct problem *problem;
+/* What is the same for all tasks, and what comes of them. */
+struct tournament {
+    struct cli *cli;
+    struct arena *arena;
     struct contender_inputs given;
     struct search_options search;
-    struct arena *arena;
+    struct comparison comparison;
 };
 
 /* One that finds no plan, or cannot plan such tables, is a line in the table;
  * anything else ends the command. */
 static int run_planner(struct compare_entry *entry,
                        const struct contender *planner,
-                       const struct inputs *inputs, struct err *err)
+                       const struct problem *problem,
+                       const struct tournament *run, struct err *err)
 {
-    struct plan plan = {.problem = *inputs->problem};
+    struct plan plan = {.problem = *problem};
     double start_ms = clock_ms();
-    int rc =
-        contender_place(&plan, planner, &inputs->given, inputs->arena, err);
+    int rc = contender_place(&plan, planner, &run->given, run->arena, err);
 
     entry->planner = planner->name;
     entry->search_ms = clock_ms() - start_ms;
@@ -57,49 +58,50 @@ static int run_planner(struct compare_entry *entry,
     }
     if (err->code != ERR_NO_PLAN && err->code != ERR_USAGE)
         return -1;
-    entry->reason = arena_strdup(inputs->arena, err->msg);
+    entry->reason = arena_strdup(run->arena, err->msg);
     *err = (struct err){0};
     return 0;
 }
 
 /* The cost model, and TorchRec's own costs: those of --cost if they are, else
  * its defaults. */
-static int open_oracles(struct oracle *oracles[2], const struct inputs *inputs,
-                        struct cli *cli, struct err *err)
+static int open_oracles(struct oracle *oracles[2],
+                        const struct problem *problem,
+                        const struct tournament *run, struct err *err)
 {
-    if (planning_oracle(&oracles[0], cli, inputs->problem, err))
+    if (planning_oracle(&oracles[0], run->cli, problem, err))
         return -1;
     return oracle_open(&oracles[1],
                        strncmp(oracles[0]->name, "torchrec", 8)
                            ? "torchrec"
                            : oracles[0]->name,
-                       inputs->problem, inputs->arena, err);
+                       problem, run->arena, err);
 }
 
-static int run_task(struct comparison *comparison, const char *name,
-                    const struct problem *problem, struct inputs *inputs,
-                    struct cli *cli, struct err *err)
+static int run_task(struct tournament *run, const char *name,
+                    const struct problem *problem, struct err *err)
 {
+    struct comparison *comparison = &run->comparison;
     struct compare_task *task = &comparison->tasks[comparison->n_tasks++];
     struct compare_entry *entries =
-        ARENA_NEW(inputs->arena, struct compare_entry, comparison->n_planners);
+        ARENA_NEW(run->arena, struct compare_entry, comparison->n_planners);
     struct oracle *oracles[2] = {NULL, NULL};
     int rc = -1;
 
     *task = (struct compare_task){
         .name = name, .n_tables = problem->n_tables, .entries = entries};
-    inputs->problem = problem;
-    if (open_oracles(oracles, inputs, cli, err))
+    if (open_oracles(oracles, problem, run, err))
         goto out;
-    inputs->given.oracle = oracles[0];
-    inputs->given.torchrec = oracles[1];
+    run->given.oracle = oracles[0];
+    run->given.torchrec = oracles[1];
     comparison->cluster = problem->cluster;
     comparison->batch = problem->batch;
     comparison->cost_model = oracles[0]->name;
     comparison->hash = oracles[0]->hash;
     comparison->basis = cost_basis_names[oracles[0]->basis];
     for (size_t p = 0; p < comparison->n_planners; p++)
-        if (run_planner(&entries[p], &search_contenders()[p], inputs, err))
+        if (run_planner(&entries[p], &search_contenders()[p], problem, run,
+                        err))
             goto out;
     rc = 0;
 out:
@@ -153,27 +155,24 @@ static int draw_task(struct problem *task, const struct problem *pool,
     return 0;
 }
 
-static int run_file(struct comparison *comparison, const char *path,
-                    struct inputs *inputs, struct cli *cli, struct err *err)
+static int run_file(struct tournament *run, const char *path, struct err *err)
 {
-    struct problem *pool = ARENA_NEW(inputs->arena, struct problem, 1);
+    struct problem *pool = ARENA_NEW(run->arena, struct problem, 1);
 
-    if (planning_problem(pool, path, &(struct problem){0}, cli, err))
+    if (planning_problem(pool, path, &(struct problem){0}, run->cli, err))
         return -1;
-    if (!cli_given(cli, "tasks"))
-        return run_task(comparison, pool->source, pool, inputs, cli, err);
-    for (uint64_t i = 0; i < cli_u64(cli, "tasks"); i++) {
-        struct problem *task = ARENA_NEW(inputs->arena, struct problem, 1);
+    if (!cli_given(run->cli, "tasks"))
+        return run_task(run, pool->source, pool, err);
+    for (uint64_t i = 0; i < cli_u64(run->cli, "tasks"); i++) {
+        struct problem *task = ARENA_NEW(run->arena, struct problem, 1);
+        const char *name = arena_printf(run->arena, "%s#%llu", pool->source,
+                                        (unsigned long long)i);
         struct rng rng;
 
-        rng_init(&rng, cli_u64(cli, "seed"), i);
-        if (draw_task(task, pool, &rng, inputs->arena, err))
-            return -1;
-        inputs->given.seed = cli_u64(cli, "seed") + i;
-        if (run_task(comparison,
-                     arena_printf(inputs->arena, "%s#%llu", pool->source,
-                                  (unsigned long long)i),
-                     task, inputs, cli, err))
+        rng_init(&rng, cli_u64(run->cli, "seed"), i);
+        run->given.seed = cli_u64(run->cli, "seed") + i;
+        if (draw_task(task, pool, &rng, run->arena, err) ||
+            run_task(run, name, task, err))
             return -1;
     }
     return 0;
@@ -197,31 +196,29 @@ static void print_all(struct comparison *comparison, struct cli *cli)
 static int run_compare(struct cli *cli, struct err *err)
 {
     size_t n_tasks = cli_given(cli, "tasks") ? cli_u64(cli, "tasks") : 1;
-    struct comparison comparison = {
-        .tasks = ARENA_NEW(cli_arena(cli), struct compare_task,
-                           n_tasks * cli_n_args(cli))};
-    struct inputs inputs = {
-        .given = {.seed = cli_u64(cli, "seed"),
-                  .search = &inputs.search,
+    struct tournament run = {
+        .cli = cli,
+        .arena = cli_arena(cli),
+        .given = {.search = &run.search,
+                  .seed = cli_u64(cli, "seed"),
                   .limit_ms = 1000 * cli_double(cli, "rival-limit")},
-        .arena = cli_arena(cli)};
-    int rc = -1;
+        .comparison = {.tasks = ARENA_NEW(cli_arena(cli), struct compare_task,
+                                          n_tasks * cli_n_args(cli))}};
+    int rc = 0;
 
-    while (search_contenders()[comparison.n_planners].name)
-        comparison.n_planners++;
-    search_options_init(&inputs.search);
-    inputs.search.seed = cli_u64(cli, "seed");
-    inputs.search.time_limit_ms = 1000 * cli_double(cli, "time-limit");
+    while (search_contenders()[run.comparison.n_planners].name)
+        run.comparison.n_planners++;
+    search_options_init(&run.search);
+    run.search.seed = cli_u64(cli, "seed");
+    run.search.time_limit_ms = 1000 * cli_double(cli, "time-limit");
     if (cli_given(cli, "effort"))
-        inputs.search.effort = cli_u64(cli, "effort");
-    inputs.search.pool = pool_open((unsigned)cli_u64(cli, "threads"));
-    for (size_t i = 0; i < cli_n_args(cli); i++)
-        if (run_file(&comparison, cli_arg(cli, i), &inputs, cli, err))
-            goto out;
-    print_all(&comparison, cli);
-    rc = 0;
-out:
-    pool_close(inputs.search.pool);
+        run.search.effort = cli_u64(cli, "effort");
+    run.search.pool = pool_open((unsigned)cli_u64(cli, "threads"));
+    for (size_t i = 0; !rc && i < cli_n_args(cli); i++)
+        rc = run_file(&run, cli_arg(cli, i), err);
+    if (!rc)
+        print_all(&run.comparison, cli);
+    pool_close(run.search.pool);
     return rc;
 }
 
