@@ -24,41 +24,26 @@ struct sample_sink bench_sink(struct store *store, const struct cli *cli)
     return sink;
 }
 
-/* The samples of the list alone: a plain list has one setting, a mixed one
+/* Of the samples of the list alone: a plain list has one setting, a mixed one
  * many, under a name of its own. */
-static int read_list(const struct bench_summary *summary, struct store *store,
-                     struct sample **samples, size_t *n, struct arena *arena,
-                     struct err *err)
-{
-    struct sample_setting setting =
-        bench_setting(summary->device, summary->options);
-    struct sample *list;
-    size_t n_all, n_kept = 0;
-
-    if (store_samples(store, &setting,
-                      summary->options->is_mixed ? STORE_DEVICE : STORE_SETTING,
-                      &list, &n_all, arena, err))
-        return -1;
-    for (size_t i = 0; i < n_all; i++)
-        if (list[i].seed == summary->result.seed)
-            list[n_kept++] = list[i];
-    *samples = list;
-    *n = n_kept;
-    return 0;
-}
-
 int bench_summary_examine(struct bench_summary *summary, struct store *store,
                           struct arena *arena, struct err *err)
 {
+    struct sample_setting setting =
+        bench_setting(summary->device, summary->options);
     struct sample *samples;
-    double *sums;
-    size_t n;
+    size_t n, n_kept = 0;
 
-    if (read_list(summary, store, &samples, &n, arena, err))
+    if (store_samples(store, &setting,
+                      summary->options->is_mixed ? STORE_DEVICE : STORE_SETTING,
+                      &samples, &n, arena, err))
         return -1;
-    sums = ARENA_NEW(arena, double, n);
-    summary->repeats = evaluate_cases(samples, n, sums);
-    summary->sentinels = sample_sentinels(samples, n);
+    for (size_t i = 0; i < n; i++)
+        if (samples[i].seed == summary->result.seed)
+            samples[n_kept++] = samples[i];
+    summary->repeats =
+        evaluate_cases(samples, n_kept, ARENA_NEW(arena, double, n_kept));
+    summary->sentinels = sample_sentinels(samples, n_kept);
     return 0;
 }
 
