@@ -20,11 +20,6 @@ void progress_start(struct progress *progress, const char *label,
     progress->start_ms = progress->last_ms = clock_ms();
 }
 
-void progress_limit(struct progress *progress, double limit_s)
-{
-    progress->limit_s = limit_s;
-}
-
 /* "12 s", "3:04 min", "2:03 h" */
 static void print_duration(double s)
 {

@@ -13,14 +13,13 @@
 struct progress {
     const char *label; /* not owned */
     uint64_t total;    /* 0: unknown */
-    double limit_s;    /* 0: none; ends then, if not before */
+    double limit_s;    /* may be set after the start: ends then, if not before;
+                          0: none */
     double start_ms, last_ms;
     bool is_terminal;
 };
 void progress_start(struct progress *progress, const char *label,
                     uint64_t total);
-/* Work that ends after so many seconds: the time left is counted to there. */
-void progress_limit(struct progress *progress, double limit_s);
 void progress_update(struct progress *progress, uint64_t done);
 /* Clears the line. */
 void progress_finish(struct progress *progress);

@@ -177,7 +177,7 @@ static int measure(struct bench_summary *summary, struct device *device,
 
     progress_start(&progress, of_ceilings ? "probes" : "cases",
                    of_ceilings ? 0 : options->n_cases);
-    progress_limit(&progress, options->time_limit_s);
+    progress.limit_s = options->time_limit_s;
     options->progress_ctx = &progress;
     rc = of_ceilings
              ? bench_ceilings(&summary->result, device, options, &ceilings, err)

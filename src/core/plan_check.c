@@ -260,14 +260,7 @@ static int check_groups(const struct plan *plan, const struct pieces *pieces,
 
 /* --- memory, counted from its definition, not by core/problem.c --- */
 
-static uint64_t add_saturating(uint64_t a, uint64_t b)
-{
-    uint64_t sum;
-
-    return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
-}
-
-static uint64_t mul_saturating(uint64_t a, uint64_t b)
+static uint64_t saturating_mul(uint64_t a, uint64_t b)
 {
     uint64_t product;
 
@@ -283,11 +276,11 @@ static uint64_t optimizer_state(const struct table *table,
     const enum optimizer own = table->optimizer;
 
     if (dense == DENSE_AS_TABLE && own == OPTIMIZER_ROWWISE_ADAGRAD)
-        return mul_saturating(rows, 4);
+        return saturating_mul(rows, 4);
     if (dense ? dense == DENSE_ADAGRAD : own == OPTIMIZER_ADAGRAD)
         return weights;
     if (dense ? dense == DENSE_ADAM : own == OPTIMIZER_ADAM)
-        return mul_saturating(weights, 2);
+        return saturating_mul(weights, 2);
     return 0;
 }
 
@@ -314,7 +307,7 @@ static uint64_t batch_bytes(const struct problem *problem,
 
     if (!is_replica)
         return io;
-    return add_saturating(io, mul_saturating(rows, (uint64_t)width * 4));
+    return saturating_add(io, saturating_mul(rows, (uint64_t)width * 4));
 }
 
 static void count_shards(struct memory_items *devices, uint64_t *n_pieces,
@@ -331,25 +324,25 @@ static void count_shards(struct memory_items *devices, uint64_t *n_pieces,
         uint64_t rows = shard->row_end - shard->row_begin;
         uint64_t row_bytes = (uint64_t)(shard->col_end - shard->col_begin) *
                              precision_bytes(table->precision);
-        uint64_t weights = mul_saturating(rows, row_bytes);
+        uint64_t weights = saturating_mul(rows, row_bytes);
 
         n_pieces[shard->device]++;
-        device->weights = add_saturating(device->weights, weights);
+        device->weights = saturating_add(device->weights, weights);
         if (problem->memory_model == MEMORY_WEIGHTS)
             continue;
-        device->optimizer = add_saturating(
+        device->optimizer = saturating_add(
             device->optimizer, optimizer_state(table,
                                                shard->kind == SHARD_REPLICATE
                                                    ? problem->dense_optimizer
                                                    : DENSE_AS_TABLE,
                                                rows, weights));
         device->io =
-            add_saturating(device->io, batch_bytes(problem, table, shard));
+            saturating_add(device->io, batch_bytes(problem, table, shard));
     }
     for (uint32_t r = 0; r < problem->cluster.n_devices; r++)
-        devices[r].total = add_saturating(
-            add_saturating(devices[r].weights, devices[r].optimizer),
-            add_saturating(devices[r].io, devices[r].reserve));
+        devices[r].total = saturating_add(
+            saturating_add(devices[r].weights, devices[r].optimizer),
+            saturating_add(devices[r].io, devices[r].reserve));
 }
 
 static int too_much_memory(const struct plan *plan, uint32_t r,
