@@ -198,6 +198,15 @@ out:
     return rc;
 }
 
+static int compare_samples(const void *left, const void *right)
+{
+    const struct sample *a = left, *b = right;
+
+    if (a->setting != b->setting) /* of one array, in its order */
+        return a->setting < b->setting ? -1 : 1;
+    return sample_compare(a, b);
+}
+
 static int read_samples(struct store *store, struct sample_list *list,
                         struct arena *arena, struct err *err)
 {
@@ -214,16 +223,10 @@ static int read_samples(struct store *store, struct sample_list *list,
     query.ctx = list;
     list->samples = query_list(&query, finish_sample, sizeof(*list->samples),
                                &list->n, arena, err);
-    return list->samples ? read_tables(store, list, arena, err) : -1;
-}
-
-static int compare_samples(const void *left, const void *right)
-{
-    const struct sample *a = left, *b = right;
-
-    if (a->setting != b->setting) /* of one array, in its order */
-        return a->setting < b->setting ? -1 : 1;
-    return sample_compare(a, b);
+    if (!list->samples || read_tables(store, list, arena, err))
+        return -1;
+    qsort(list->samples, list->n, sizeof(*list->samples), compare_samples);
+    return 0;
 }
 
 int store_samples(struct store *store, const struct sample_setting *setting,
@@ -237,7 +240,6 @@ int store_samples(struct store *store, const struct sample_setting *setting,
     if (store_begin(store, STORE_READ, err) ||
         store_end(store, read_samples(store, &list, arena, err), err))
         return -1;
-    qsort(list.samples, list.n, sizeof(*list.samples), compare_samples);
     *samples = list.samples;
     *n = list.n;
     return 0;
