@@ -10,8 +10,6 @@
 
 /* A piece that does not fit goes first in the next try, so often. */
 #define MAX_TRIES 32
-/* Devices that are looked at for a piece, the least loaded first. */
-#define MAX_SEEN 8
 /* Replicas of a starting point: more make long plans. */
 #define MAX_REPLICAS (1u << 16)
 /* Work of one that is built (struct builder); and of all, once something was
@@ -265,36 +263,6 @@ static bool goes_before(const struct loaded *a, const struct loaded *b)
     return a->load < b->load || (a->load == b->load && a->bytes < b->bytes);
 }
 
-/* Of the least loaded devices with room, the one that is least loaded then; or
- * NO_PIECE. */
-static uint32_t find_room(struct builder *builder, uint32_t part)
-{
-    const struct loaded *devices = builder->devices;
-    uint32_t seen[MAX_SEEN + 1], n = 0, found = NO_PIECE;
-    double least = INFINITY;
-
-    for (uint32_t r = 0; r < builder->parts->n_devices; r++) {
-        uint32_t i = n;
-
-        if (!fits(builder, part, r))
-            continue;
-        for (; i && goes_before(&devices[r], &devices[seen[i - 1]]); i--)
-            seen[i] = seen[i - 1];
-        seen[i] = r;
-        n += n < MAX_SEEN;
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        double load = load_with(builder, seen[i], part);
-
-        if (load < least) {
-            least = load;
-            found = seen[i];
-        }
-    }
-    builder->work += n;
-    return found;
-}
-
 static void load_device(struct builder *builder, uint32_t part, uint32_t r)
 {
     const struct parts *parts = builder->parts;
@@ -309,68 +277,71 @@ static void load_device(struct builder *builder, uint32_t part, uint32_t r)
 /* The devices of the pieces before this one that it must not meet: of its unit
  * and its row block, or where blocks fill hosts, of its unit. */
 static void take_devices(struct builder *builder, const struct to_place *piece,
-                         bool any_block, bool is_taken)
+                         bool is_taken)
 {
     for (const struct to_place *at = piece;
          at-- > builder->list && at->unit == piece->unit &&
-         (any_block || at->piece.block == piece->piece.block);)
+         (piece->n_host || at->piece.block == piece->piece.block);)
         builder->devices[at->piece.device].is_taken = is_taken;
 }
 
-/* The blocks of a cut that fills a host: the host whose busiest device is
- * least loaded. */
-static bool place_on_host(struct builder *builder, struct to_place *blocks)
+/* How loaded the busiest of the devices from this one on is with n pieces, one
+ * on each. False where one has no room. */
+static bool load_with_all(struct builder *builder,
+                          const struct to_place *pieces, uint32_t n,
+                          uint32_t at, struct loaded *busiest)
 {
-    const uint32_t n = blocks->n_host;
-    uint32_t per_host = cluster_group(&builder->parts->problem->cluster);
-    uint32_t best = NO_PIECE;
-    double least = INFINITY;
+    *busiest = (struct loaded){.load = -INFINITY};
+    for (uint32_t i = 0; i < n; i++) {
+        struct loaded then = {.bytes = builder->devices[at + i].bytes};
 
-    take_devices(builder, blocks, true, true);
-    for (uint32_t host = 0; host + per_host <= builder->parts->n_devices;
-         host += per_host) {
-        double most = -INFINITY;
-        bool all_fit = true;
-
-        for (uint32_t b = 0; b < n && all_fit; b++) {
-            uint32_t r = host + blocks[b].piece.block;
-
-            all_fit = fits(builder, blocks[b].piece.part, r);
-            most = fmax(most, builder->devices[r].load);
-        }
-        if (all_fit && most < least) {
-            least = most;
-            best = host;
-        }
+        if (!fits(builder, pieces[i].piece.part, at + i))
+            return false;
+        then.load = load_with(builder, at + i, pieces[i].piece.part);
+        if (goes_before(busiest, &then))
+            *busiest = then;
     }
-    take_devices(builder, blocks, true, false);
-    builder->work += builder->parts->n_devices;
-    if (best == NO_PIECE)
-        return false;
-    for (uint32_t b = 0; b < n; b++) {
-        blocks[b].piece.device = best + blocks[b].piece.block;
-        load_device(builder, blocks[b].piece.part, blocks[b].piece.device);
-    }
+    builder->work += n;
     return true;
 }
 
-/* A piece that stands fast has room or has none; any other goes where there is
- * most left, apart from those of its row block. */
-static bool place_piece(struct builder *builder, struct to_place *piece)
+/* Of the places with room for n pieces that go together, the one that is least
+ * loaded then: its first device, or NO_PIECE. */
+static uint32_t find_room(struct builder *builder,
+                          const struct to_place *pieces, uint32_t n)
 {
-    uint32_t part = piece->piece.part;
+    const struct cluster *cluster = &builder->parts->problem->cluster;
+    const uint32_t apart = pieces->n_host ? cluster_group(cluster) : 1;
+    uint32_t found = NO_PIECE;
+    struct loaded next, least;
 
-    if (piece->piece.device == NO_PIECE) {
-        take_devices(builder, piece, false, true);
-        piece->piece.device = find_room(builder, part);
-        take_devices(builder, piece, false, false);
-    } else if (!fits(builder, part, piece->piece.device)) {
-        piece->piece.device = NO_PIECE;
+    for (uint32_t at = 0; at + apart <= cluster->n_devices; at += apart)
+        if (load_with_all(builder, pieces, n, at, &next) &&
+            (found == NO_PIECE || goes_before(&next, &least))) {
+            least = next;
+            found = at;
+        }
+    return found;
+}
+
+/* A piece, or the blocks that fill a host. What stands fast has room or has
+ * none; all else goes where there is most left, and meets nothing. */
+static bool place(struct builder *builder, struct to_place *pieces, uint32_t n)
+{
+    uint32_t at = pieces->piece.device;
+
+    if (at == NO_PIECE) {
+        take_devices(builder, pieces, true);
+        at = find_room(builder, pieces, n);
+        take_devices(builder, pieces, false);
+    } else if (!fits(builder, pieces->piece.part, at)) {
+        at = NO_PIECE;
     }
-    if (piece->piece.device == NO_PIECE)
-        return false;
-    load_device(builder, part, piece->piece.device);
-    return true;
+    for (uint32_t i = 0; i < n && at != NO_PIECE; i++) {
+        pieces[i].piece.device = at + i;
+        load_device(builder, pieces[i].piece.part, at + i);
+    }
+    return at != NO_PIECE;
 }
 
 /* Before each try. By memory a device is as loaded as it lacks room, so that
@@ -397,14 +368,11 @@ static uint32_t place_all(struct builder *builder)
               compare_to_place);
     for (uint32_t i = 0; i < builder->n;) {
         struct to_place *piece = &builder->list[i];
-        const uint32_t n_host = piece->n_host;
+        const uint32_t n = piece->n_host ? piece->n_host : 1;
 
-        if (n_host ? !place_on_host(builder, piece)
-                   : !place_piece(builder, piece))
+        if (!place(builder, piece, n) || builder->work > MAX_WORK)
             return piece->unit;
-        if (builder->work > MAX_WORK)
-            return piece->unit;
-        i += n_host ? n_host : 1;
+        i += n;
     }
     return NO_PIECE;
 }
