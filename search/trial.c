@@ -300,35 +300,26 @@ static bool join_unit(struct trial *trial, const struct layout *layout,
     return is_fine;
 }
 
-/* By rows, not by number: blocks that stand in a plan to be replaced may be cut
- * otherwise than those of today. */
-bool trial_same_block(const struct parts *parts, uint32_t part_a,
-                      uint32_t block_a, uint32_t part_b, uint32_t block_b)
-{
-    const struct part *a = &parts->parts[part_a], *b = &parts->parts[part_b];
-    struct shard of_a, of_b;
-
-    if (a->unit != b->unit || b->kind != SHARD_GRID)
-        return false;
-    parts_place_block(&of_a, a, 0, block_a);
-    parts_place_block(&of_b, b, 0, block_b);
-    return of_a.row_begin == of_b.row_begin && of_a.row_end == of_b.row_end;
-}
-
-/* Whether a grid's piece, which change c puts, meets another of its block. */
+/* Whether a grid's piece, which change c puts, meets another of its block: by
+ * rows, not by number, which blocks that stand each have of their own. */
 static bool meets(const struct trial *trial, const struct layout *layout,
                   uint32_t c)
 {
+    const struct part *parts = layout->parts->parts;
     const struct change *change = &trial->changes[c];
     struct unit_walk walk =
         unit_walk_from(layout, unit_of(layout, change->part), 0);
+    struct shard mine, other;
 
-    while (trial_walk(&walk, trial, layout))
-        if (walk.piece.device == change->device &&
-            (walk.is_held || walk.c <= c) &&
-            trial_same_block(layout->parts, change->part, change->block,
-                             walk.piece.part, walk.piece.block))
+    parts_place_block(&mine, &parts[change->part], 0, change->block);
+    while (trial_walk(&walk, trial, layout)) {
+        if (walk.piece.device != change->device ||
+            (!walk.is_held && walk.c > c))
+            continue;
+        parts_place_block(&other, &parts[walk.piece.part], 0, walk.piece.block);
+        if (mine.row_begin == other.row_begin && mine.row_end == other.row_end)
             return true;
+    }
     return false;
 }
 

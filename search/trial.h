@@ -118,9 +118,6 @@ bool trial_walk(struct unit_walk *walk, const struct trial *trial,
  * Nothing where trial->is_apart. */
 bool trial_join(struct trial *trial, const struct layout *layout);
 
-/* Whether pieces of these parts and blocks are of the same rows of a grid. */
-bool trial_same_block(const struct parts *parts, uint32_t part_a,
-                      uint32_t block_a, uint32_t part_b, uint32_t block_b);
 /* Adds up what the touched devices would hold. */
 void trial_sum(struct trial *trial, const struct layout *layout);
 
