@@ -139,7 +139,7 @@ static inline uint32_t parts_joined(const struct parts *parts, uint32_t a,
                           parts->parts[a].width + parts->parts[b].width);
 }
 /* Whether it is all rows of a unit that columns may be cut of; and how many
- * quanta. */
+ * quanta then, else 0. */
 static inline bool parts_is_columns(const struct parts *parts, uint32_t part)
 {
     const struct part *p = &parts->parts[part];
@@ -149,8 +149,10 @@ static inline bool parts_is_columns(const struct parts *parts, uint32_t part)
 }
 static inline uint32_t parts_quanta(const struct parts *parts, uint32_t part)
 {
-    return parts->parts[part].width /
-           parts->of[parts->parts[part].unit].quantum;
+    const struct part *p = &parts->parts[part];
+
+    return parts_is_columns(parts, part) ? p->width / parts->of[p->unit].quantum
+                                         : 0;
 }
 /* The part of row block b of one of the form's ranges. */
 static inline uint32_t parts_of_block(const struct form *cut, uint32_t b)

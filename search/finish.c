@@ -154,12 +154,9 @@ static void set_trial(struct settling *settling, const struct shift *shift)
     struct trial *trial = &settling->tryout.trial;
 
     trial_clear(trial);
-    if (shift->n_quanta)
-        trial_split(trial, layout, shift->piece, shift->n_quanta, shift->to);
-    else
-        trial_move(trial, layout, shift->piece, shift->to);
+    trial_send(trial, layout, shift->piece, shift->n_quanta, shift->to);
     if (shift->other != NO_PIECE)
-        trial_move(trial, layout, shift->other,
+        trial_send(trial, layout, shift->other, 0,
                    layout->pieces[shift->piece].device);
 }
 
@@ -206,9 +203,7 @@ static void offer_piece(struct settling *settling, uint32_t piece)
     const struct layout *layout = &settling->tryout.layout;
     const struct piece *it = &layout->pieces[piece];
     const struct part *part = &settling->parts->parts[it->part];
-    uint32_t n_quanta = parts_is_columns(settling->parts, it->part)
-                            ? parts_quanta(settling->parts, it->part)
-                            : 1;
+    const uint32_t n_quanta = parts_quanta(settling->parts, it->part);
 
     if (!parts_can_move(settling->parts, it->part))
         return;
@@ -217,7 +212,8 @@ static void offer_piece(struct settling *settling, uint32_t piece)
 
         if (r == it->device)
             continue;
-        for (uint32_t n = 0; n < n_quanta; n++)
+        offer(settling, (struct shift){piece, r, NO_PIECE, 0});
+        for (uint32_t n = 1; n < n_quanta; n++)
             offer(settling, (struct shift){piece, r, NO_PIECE, n});
         for (uint32_t i = 0; i < holding->n; i++) {
             uint32_t other = layout->pieces[holding->pieces[i]].part;

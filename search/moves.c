@@ -109,27 +109,13 @@ static bool can_move(const struct draw *draw, uint32_t piece)
 /* A piece's columns in quanta; 0 where it is none that columns are cut of. */
 static uint32_t quanta_of(const struct draw *draw, uint32_t piece)
 {
-    uint32_t part = draw->layout->pieces[piece].part;
-
-    return parts_is_columns(draw->parts, part) ? parts_quanta(draw->parts, part)
-                                               : 0;
+    return parts_quanta(draw->parts, draw->layout->pieces[piece].part);
 }
 
 /* The part of n quanta of the unit in hand; NO_PART where there is none. */
 static uint32_t part_of(const struct draw *draw, uint32_t n_quanta)
 {
     return parts_of_quanta(draw->parts, draw->unit, n_quanta);
-}
-
-/* So many of a piece's columns, or where n_quanta is 0 the piece; they join
- * what of their table is there (trial_join). */
-static void send(struct draw *draw, uint32_t piece, uint32_t n_quanta,
-                 uint32_t device)
-{
-    if (n_quanta && n_quanta < quanta_of(draw, piece))
-        trial_split(draw->trial, draw->layout, piece, n_quanta, device);
-    else
-        trial_move(draw->trial, draw->layout, piece, device);
 }
 
 /* That of another piece of the same table, or NO_PIECE. */
@@ -170,7 +156,7 @@ static void propose_sending(struct draw *draw)
         n = kind == CHANGE_SPLIT ? n / 2 : 1;
     else if (is_some)
         n = 1 + rng_draw(draw->rng, n - 1);
-    send(draw, draw->piece, n, to);
+    trial_send(draw->trial, draw->layout, draw->piece, n, to);
 }
 
 /* Or a trade: what devices send stays as even as it is, which two splits would
@@ -191,8 +177,8 @@ static void propose_swap(struct draw *draw)
             return;
         n = rng_draw(draw->rng, 2) ? n : 1 + rng_draw(draw->rng, n);
     }
-    send(draw, draw->piece, n, to);
-    send(draw, other, n, draw->device);
+    trial_send(draw->trial, draw->layout, draw->piece, n, to);
+    trial_send(draw->trial, draw->layout, other, n, draw->device);
 }
 
 /* --- rebuilding --- */

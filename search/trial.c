@@ -63,34 +63,24 @@ void trial_grow(struct trial *trial)
                               sizeof(*trial->changes));
 }
 
-void trial_change(struct trial *trial, const struct layout *layout,
-                  uint32_t piece, uint32_t part, uint32_t device)
-{
-    *trial_next(trial) = (struct change){.piece = piece,
-                                         .part = part,
-                                         .device = device,
-                                         .range = layout->pieces[piece].range,
-                                         .block = layout->pieces[piece].block};
-}
-
-void trial_move(struct trial *trial, const struct layout *layout,
-                uint32_t piece, uint32_t device)
-{
-    trial_change(trial, layout, piece, layout->pieces[piece].part, device);
-}
-
-void trial_split(struct trial *trial, const struct layout *layout,
-                 uint32_t piece, uint32_t n_quanta, uint32_t device)
+void trial_send(struct trial *trial, const struct layout *layout,
+                uint32_t piece, uint32_t n_quanta, uint32_t device)
 {
     const struct parts *parts = layout->parts;
-    uint32_t part = layout->pieces[piece].part, unit = parts->parts[part].unit;
-    uint32_t n_left = parts_quanta(parts, part) - n_quanta;
+    const struct piece *it = &layout->pieces[piece];
+    const uint32_t unit = unit_of(layout, it->part);
+    const uint32_t n_all = parts_quanta(parts, it->part);
+    struct change change = {piece, it->part, device, it->range, it->block};
 
-    trial_change(trial, layout, piece, parts_of_quanta(parts, unit, n_left),
-                 layout->pieces[piece].device);
-    trial_add(trial,
-              (struct change){.part = parts_of_quanta(parts, unit, n_quanta),
-                              .device = device});
+    if (n_quanta && n_quanta < n_all) {
+        change.part = parts_of_quanta(parts, unit, n_all - n_quanta);
+        change.device = it->device;
+    }
+    *trial_next(trial) = change;
+    if (change.part != it->part)
+        trial_add(trial, (struct change){
+                             .part = parts_of_quanta(parts, unit, n_quanta),
+                             .device = device});
 }
 
 void trial_remove_unit(struct trial *trial, const struct layout *layout,

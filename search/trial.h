@@ -10,7 +10,7 @@
  * unless it is committed. In this order
  *
  *     trial_clear     of what was tried before
- *     trial_move ...  what goes and what comes (search/moves.h proposes)
+ *     trial_send ...  what goes and what comes (search/moves.h proposes)
  *     trial_join      pieces that meet become one
  *     trial_sum       what the touched devices would hold, and the excess
  *     tryouts_price   what they would cost, and the total
@@ -73,14 +73,10 @@ static inline struct change *trial_next(struct trial *trial)
         trial_grow(trial);
     return &trial->changes[trial->n_changes++];
 }
-/* The piece becomes one of this part, on this device. */
-void trial_change(struct trial *trial, const struct layout *layout,
-                  uint32_t piece, uint32_t part, uint32_t device);
-void trial_move(struct trial *trial, const struct layout *layout,
-                uint32_t piece, uint32_t device);
-/* So many quanta of a column piece, but not all, go to another device. */
-void trial_split(struct trial *trial, const struct layout *layout,
-                 uint32_t piece, uint32_t n_quanta, uint32_t device);
+/* So many quanta of a column piece go to another device; or, where n_quanta is
+ * 0 or all that it has, the piece. */
+void trial_send(struct trial *trial, const struct layout *layout,
+                uint32_t piece, uint32_t n_quanta, uint32_t device);
 static inline void trial_remove(struct trial *trial, uint32_t piece)
 {
     *trial_next(trial) = (struct change){.piece = piece, .part = NO_PART};
