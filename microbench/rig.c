@@ -39,9 +39,9 @@ struct rig {
     struct canary *canary;
     unsigned n_iterations;
     float learning_rate;
-    char *d_weights;
+    void *d_weights;
     size_t weight_bytes;
-    char *d_states; /* NULL for a plain list with SGD */
+    void *d_states; /* NULL for a plain list with SGD */
     size_t state_bytes;
     struct region regions[N_REGIONS];
     struct lookup_batch sets[LOOKUP_MAX_COLD_SETS];
@@ -83,23 +83,19 @@ static int alloc_tables(struct rig *rig, const struct case_list *list,
 {
     enum precision precision =
         list->is_mixed ? PRECISION_FP16 : list->precision;
-    void *d_ptr;
 
-    if (device_alloc(rig->device, &d_ptr, rig->weight_bytes, err))
-        return -1;
-    rig->d_weights = d_ptr;
-    if (device_fill(rig->device, rig->d_weights,
+    if (device_alloc(rig->device, &rig->d_weights, rig->weight_bytes, err) ||
+        device_fill(rig->device, rig->d_weights,
                     rig->weight_bytes / precision_bytes(precision), precision,
                     FILL_SEED, err))
         return -1;
     if (!list->is_mixed && list->optimizer == OPTIMIZER_SGD)
         return 0;
-    if (device_alloc(rig->device, &d_ptr, rig->state_bytes, err))
+    if (device_alloc(rig->device, &rig->d_states, rig->state_bytes, err))
         return -1;
-    rig->d_states = d_ptr;
     /* A state must not be negative, which device_fill would make it. */
-    return device_set(rig->device, d_ptr, rig->state_bytes / sizeof(float),
-                      STATE_START, err);
+    return device_set(rig->device, rig->d_states,
+                      rig->state_bytes / sizeof(float), STATE_START, err);
 }
 
 int rig_open(struct rig **out, struct device *device,
@@ -203,12 +199,12 @@ static void place_tables(const struct rig *rig, struct lookup_table *tables,
         sizes[t] = case_table_bytes(&what->tables[t], what->precision);
     place(offsets, sizes, n, rig->weight_bytes, &rng);
     for (uint32_t t = 0; t < n; t++) {
-        tables[t] =
-            (struct lookup_table){.d_weight = rig->d_weights + offsets[t],
-                                  .n_rows = what->tables[t].stream.n_rows,
-                                  .dim = what->tables[t].dim,
-                                  .out_begin = out_begin,
-                                  .precision = what->precision};
+        tables[t] = (struct lookup_table){
+            .d_weight = (char *)rig->d_weights + offsets[t],
+            .n_rows = what->tables[t].stream.n_rows,
+            .dim = what->tables[t].dim,
+            .out_begin = out_begin,
+            .precision = what->precision};
         out_begin += what->tables[t].dim;
         sizes[t] = (tables[t].n_rows * sizeof(float) + CASE_ALIGN - 1) /
                    CASE_ALIGN * CASE_ALIGN;
@@ -217,7 +213,7 @@ static void place_tables(const struct rig *rig, struct lookup_table *tables,
         return;
     place(offsets, sizes, n, rig->state_bytes, &rng);
     for (uint32_t t = 0; t < n; t++)
-        tables[t].d_state = (float *)(void *)(rig->d_states + offsets[t]);
+        tables[t].d_state = (float *)rig->d_states + offsets[t] / sizeof(float);
 }
 
 static unsigned count_sets(const struct rig *rig, const struct bench_case *what)

@@ -75,7 +75,6 @@ int stream_cpu_draw(struct device *device, const struct stream *streams,
 
 struct measure_job {
     const struct stream *streams;
-    const uint64_t *first; /* [n_streams] look-ups before each stream's */
     const uint32_t *indices;
     double *n_unique;
     double (*bins)[REUSE_BINS];
@@ -85,10 +84,12 @@ static void measure_stream(void *ctx, size_t task, unsigned thread)
 {
     const struct measure_job *job = ctx;
     const struct stream *stream = &job->streams[task];
+    const uint32_t *indices = job->indices;
 
     (void)thread;
-    job->n_unique[task] = stream_histogram(job->indices + job->first[task],
-                                           stream_n_lookups(stream),
+    for (size_t i = 0; i < task; i++)
+        indices += stream_n_lookups(&job->streams[i]);
+    job->n_unique[task] = stream_histogram(indices, stream_n_lookups(stream),
                                            stream->n_rows, job->bins[task]);
 }
 
@@ -97,15 +98,9 @@ int stream_cpu_measure(struct device *device, const struct stream *streams,
                        double *n_unique, double (*bins)[REUSE_BINS],
                        struct err *err)
 {
-    uint64_t *first = mem_alloc(n_streams, sizeof *first), n = 0;
-    struct measure_job job = {streams, first, indices, n_unique, bins};
+    struct measure_job job = {streams, indices, n_unique, bins};
 
     (void)err;
-    for (uint32_t i = 0; i < n_streams; i++) {
-        first[i] = n;
-        n += stream_n_lookups(&streams[i]);
-    }
     pool_run(device_cpu(device)->pool, n_streams, measure_stream, &job);
-    mem_free(first);
     return 0;
 }

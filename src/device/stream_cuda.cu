@@ -36,55 +36,20 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
                                                 (uint32_t)(i % n_bags));
 }
 
-/* The workspace of a draw: the placed streams, then what the sum needs. */
-static int open_draw(struct device_cuda *cuda,
-                     const struct placed_stream *placed, uint32_t n_streams,
-                     uint64_t n_offsets, struct placed_stream **d_placed,
-                     void **d_temp, size_t *temp_bytes, struct err *err)
-{
-    size_t n_bytes = n_streams * sizeof *placed;
-    void *d_work;
-
-    if (cuda_exclusive_sum(cuda, NULL, n_offsets, NULL, temp_bytes, err) ||
-        cuda_workspace(cuda, &d_work, cuda_padded(n_bytes) + *temp_bytes, err))
-        return -1;
-    *d_placed = (struct placed_stream *)d_work;
-    *d_temp = (char *)d_work + cuda_padded(n_bytes);
-    return device_upload(&cuda->base, d_work, placed, n_bytes, err);
-}
-
-static int draw_all(struct device_cuda *cuda,
-                    const struct placed_stream *placed, uint32_t n_streams,
-                    uint32_t n_bags, uint64_t most_lookups, uint32_t *d_indices,
-                    uint64_t *d_offsets, struct err *err)
-{
-    uint64_t n_all = (uint64_t)n_streams * n_bags;
-    struct placed_stream *d_placed;
-    size_t temp_bytes = 0;
-    void *d_temp;
-
-    if (open_draw(cuda, placed, n_streams, n_all + 1, &d_placed, &d_temp,
-                  &temp_bytes, err) ||
-        CUDA(launch(rows_kernel,
-                    dim3(cuda_n_blocks(cuda, most_lookups), n_streams),
-                    CUDA_BLOCK, 0, cuda->stream, d_placed, d_indices),
-             err) ||
-        CUDA(launch_over(cuda, n_all + 1, sizes_kernel, d_placed, n_bags, n_all,
-                         d_offsets),
-             err))
-        return -1;
-    return cuda_exclusive_sum(cuda, d_offsets, n_all + 1, d_temp, &temp_bytes,
-                              err);
-}
-
+/* The workspace holds the placed streams, then what the sum needs. */
 int stream_cuda_draw(struct device *device, const struct stream *streams,
                      uint32_t n_streams, uint64_t batch_seed,
                      uint32_t *d_indices, uint64_t *d_offsets, struct err *err)
 {
     struct device_cuda *cuda = device_cuda_of(device);
-    struct placed_stream *placed;
+    const uint32_t n_bags = n_streams ? streams[0].batch : 0;
+    const uint64_t n_all = (uint64_t)n_streams * n_bags;
+    const size_t placed_bytes = n_streams * sizeof(struct placed_stream);
+    struct placed_stream *placed, *d_placed;
     uint64_t n_lookups = 0, most_lookups = 0;
-    int rc;
+    size_t temp_bytes = 0;
+    void *d_work;
+    int rc = -1;
 
     if (!n_streams)
         return CUDA(
@@ -98,8 +63,25 @@ int stream_cuda_draw(struct device *device, const struct stream *streams,
         if (placed[i].batch.n_lookups > most_lookups)
             most_lookups = placed[i].batch.n_lookups;
     }
-    rc = draw_all(cuda, placed, n_streams, streams[0].batch, most_lookups,
-                  d_indices, d_offsets, err);
+    if (cuda_exclusive_sum(cuda, NULL, n_all + 1, NULL, &temp_bytes, err) ||
+        cuda_workspace(cuda, &d_work, cuda_padded(placed_bytes) + temp_bytes,
+                       err) ||
+        device_upload(device, d_work, placed, placed_bytes, err))
+        goto out;
+    d_placed = (struct placed_stream *)d_work;
+    if (CUDA(launch(rows_kernel,
+                    dim3(cuda_n_blocks(cuda, most_lookups), n_streams),
+                    CUDA_BLOCK, 0, cuda->stream, d_placed, d_indices),
+             err) ||
+        CUDA(launch_over(cuda, n_all + 1, sizes_kernel, d_placed, n_bags, n_all,
+                         d_offsets),
+             err) ||
+        cuda_exclusive_sum(cuda, d_offsets, n_all + 1,
+                           (char *)d_work + cuda_padded(placed_bytes),
+                           &temp_bytes, err))
+        goto out;
+    rc = 0;
+out:
     mem_free(placed);
     return rc;
 }
