@@ -10,7 +10,7 @@ it was measured but single tables last, and stored in TO (made where missing) as
 TorchRec job runs. What TO holds is not measured again.
 
 Look-ups have the reuse histogram and the unique rows of the sample; indices
-have 64 bits. A lap is as in microbench/laps.c: the cache is read over, forward,
+have 64 bits. A lap is as in microbench/rig.c: the cache is read over, forward,
 the cache is read over, fused backward, everything queued before it begins; a
 lap that the host was too slow for does not count. Cases that do not fit the
 memory are left out. --small is a dry run on the processor: its times mean
