@@ -95,32 +95,6 @@ static uint32_t giver(const struct matching *matching, const struct shard *old,
                                        : old->device;
 }
 
-/* The first old piece that can overlap where rows alone are cut: all before it
- * end above the rows of this one. */
-static size_t first_overlap(const struct table_pieces *before, size_t n,
-                            const struct shard *piece)
-{
-    size_t begin = 0, end = n;
-
-    while (begin < end) {
-        size_t middle = begin + (end - begin) / 2;
-
-        if (before->pieces[middle].row_end <= piece->row_begin)
-            begin = middle + 1;
-        else
-            end = middle;
-    }
-    return begin;
-}
-
-/* The old pieces stand by (column, row): behind this one no other overlaps. */
-static bool is_behind(const struct shard *old, const struct shard *piece,
-                      bool by_rows)
-{
-    return old->col_begin >= piece->col_end ||
-           (by_rows && old->row_begin >= piece->row_end);
-}
-
 /* `common` has the kind and the device of the new piece. */
 static void match_overlap(struct matching *matching, const struct shard *old,
                           const struct shard *common)
@@ -146,14 +120,10 @@ static void match_piece(struct matching *matching, const struct shard *piece)
     const struct table_pieces *after = matching->after;
     uint64_t whole = stored(after, piece, piece).total, found = 0;
     size_t n = before->table ? before->n : 0;
-    bool by_rows;
 
     if (n && shard_is_replica(before->pieces[0].kind))
         n = 1;
-    by_rows =
-        n && before->pieces[0].col_begin == before->pieces[n - 1].col_begin;
-    for (size_t i = by_rows ? first_overlap(before, n, piece) : 0;
-         i < n && !is_behind(&before->pieces[i], piece, by_rows); i++) {
+    for (size_t i = 0; i < n; i++) {
         struct shard common;
 
         if (!overlap(&common, &before->pieces[i], piece))

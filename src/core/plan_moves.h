@@ -73,7 +73,7 @@ struct plan_moves {
 
 /* Both plans have passed plan_check and have their shards in order. Arrays live
  * in the arena; names are the plans'. Sums saturate. O(sum over the tables of
- * old pieces x new pieces), less where only rows are cut. */
+ * old pieces x new pieces). */
 void plan_moves_find(struct plan_moves *moves, const struct plan *before,
                      const struct plan *after, struct arena *arena);
 
