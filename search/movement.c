@@ -171,42 +171,35 @@ void homes_order(const struct homes *homes, const struct parts *parts,
 
 /* --- bytes --- */
 
-/* What a unit of these pieces moves: the plan that they come to tells. */
-static uint64_t bytes_of(const struct parts *parts, const struct snapshot *unit)
+/* What the unit moves as the trial would have it: the plan that its pieces come
+ * to tells. */
+static uint64_t unit_bytes(const struct layout *layout,
+                           const struct trial *trial, uint32_t unit)
 {
+    const struct problem *problem = layout->parts->problem;
+    struct unit_walk walk = unit_walk_from(layout, unit, 0);
+    struct snapshot then = {0};
     struct plan plan;
     struct arena arena;
     uint64_t bytes = 0;
 
     arena_init(&arena);
-    snapshot_to_plan(unit, parts, &plan, &arena);
-    for (size_t i = 0; i < plan.n_shards; i += unit->n) {
-        uint32_t table = plan.shards[i].table;
-        const struct table_pieces *before = &parts->homes->before[table];
-        struct table_pieces after = {&parts->problem->tables[table],
-                                     &plan.shards[i], unit->n, parts->n_devices,
-                                     parts->problem->dense_optimizer};
+    while (trial_walk(&walk, trial, layout))
+        snapshot_add(&then, walk.piece);
+    snapshot_to_plan(&then, layout->parts, &plan, &arena);
+    for (size_t i = 0; i < plan.n_shards; i += then.n) {
+        uint32_t t = plan.shards[i].table;
+        const struct table_pieces *before = &layout->parts->homes->before[t];
+        struct table_pieces after = {&problem->tables[t], &plan.shards[i],
+                                     then.n, layout->n_devices,
+                                     problem->dense_optimizer};
 
         if (before->table)
             bytes =
                 saturating_add(bytes, table_moves_count(before, &after).moved);
     }
-    arena_release(&arena);
-    return bytes;
-}
-
-/* As the trial would have the unit's pieces. */
-static uint64_t unit_bytes(const struct layout *layout,
-                           const struct trial *trial, uint32_t unit)
-{
-    struct unit_walk walk = unit_walk_from(layout, unit, 0);
-    struct snapshot then = {0};
-    uint64_t bytes;
-
-    while (trial_walk(&walk, trial, layout))
-        snapshot_add(&then, walk.piece);
-    bytes = bytes_of(layout->parts, &then);
     snapshot_release(&then);
+    arena_release(&arena);
     return bytes;
 }
 
