@@ -67,11 +67,7 @@ static int check_keys(const struct reader *reader,
 
     json_object_foreach(object, key, value)
     {
-        const char *const *k = known;
-
-        while (*k && strcmp(*k, key) != 0)
-            k++;
-        if (!*k)
+        if (text_choice(known, key) < 0)
             return unknown_key(reader, place, key, known, err);
     }
     return 0;
