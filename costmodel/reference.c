@@ -160,7 +160,7 @@ static void fill_comm(float *in, const struct net_file *file,
                       uint32_t n_devices, const double *widths,
                       const double *compute_ms, const double *bwd_ms)
 {
-    float known[NET_MAX_INPUTS];
+    float known[NET_MAX_INPUTS] = {0};
     double first = INFINITY;
 
     for (uint32_t r = 0; r < n_devices; r++)
@@ -220,7 +220,7 @@ static void reference_comm(const struct oracle *oracle, size_t n,
                            double *fwd_ms, double *bwd_ms)
 {
     const size_t n_devices = oracle->problem->cluster.n_devices;
-    double widths[FAST_MLP_ROWS * NET_MAX_INPUTS];
+    double widths[FAST_MLP_ROWS * NET_MAX_INPUTS] = {0};
 
     for (size_t begin = 0, m; begin < n; begin += m) {
         const size_t at = begin * n_devices;
