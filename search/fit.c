@@ -136,20 +136,17 @@ static enum bins_answer search(struct bins *bins, uint64_t max_work)
     return BINS_GAVE_UP;
 }
 
-/* Indices in the order of the sizes, the smallest first; or with a sign of -1
- * the largest. */
-static uint32_t *rank(const uint64_t *sizes, uint32_t n, double sign,
-                      struct arena *arena)
+/* In the order of the sizes, the smallest first; or with a sign of -1 the
+ * largest. */
+static const struct ranked *rank(const uint64_t *sizes, uint32_t n, double sign,
+                                 struct arena *arena)
 {
     struct ranked *ranked = ARENA_NEW(arena, struct ranked, n);
-    uint32_t *order = ARENA_NEW(arena, uint32_t, n);
 
     for (uint32_t i = 0; i < n; i++)
         ranked[i] = (struct ranked){sign * (double)sizes[i], i};
     ranked_sort(ranked, n);
-    for (uint32_t i = 0; i < n; i++)
-        order[i] = ranked[i].idx;
-    return order;
+    return ranked;
 }
 
 /* The sum, or UINT64_MAX. */
@@ -167,7 +164,7 @@ enum bins_answer bins_pack(uint32_t *bin_of, const uint64_t *sizes, uint32_t n,
                            uint64_t max_work)
 {
     const uint64_t all = add_up(sizes, n);
-    const uint32_t *items, *order;
+    const struct ranked *items, *order;
     enum bins_answer answer;
     struct arena arena;
     struct bins *bins;
@@ -187,13 +184,13 @@ enum bins_answer bins_pack(uint32_t *bin_of, const uint64_t *sizes, uint32_t n,
     bins->spare = ARENA_NEW(&arena, uint64_t, n_bins);
     bins->bin_of = ARENA_NEW(&arena, uint32_t, n);
     for (uint32_t i = 0; i < n; i++)
-        bins->sizes[i] = sizes[items[i]];
+        bins->sizes[i] = sizes[items[i].idx];
     for (uint32_t b = 0; b < n_bins; b++)
-        bins->rooms[b] = rooms[order[b]] < all ? rooms[order[b]] : all;
+        bins->rooms[b] = rooms[order[b].idx] < all ? rooms[order[b].idx] : all;
     rng_init(&bins->rng, SEED, n);
     answer = search(bins, max_work);
     for (uint32_t i = 0; i < n && answer == BINS_PACKED; i++)
-        bin_of[items[i]] = order[bins->bin_of[i]];
+        bin_of[items[i].idx] = order[bins->bin_of[i]].idx;
     arena_release(&arena);
     return answer;
 }

@@ -8,9 +8,9 @@
 #include <stdint.h>
 
 /*
- * How a full search goes about: what it proposes how often, what it heeds. All
- * in one place, so that each part can be switched off by itself and what it
- * buys be measured (tests/bench/bench_ablation.c).
+ * How a full search (search/full.c) goes about: what it proposes how often,
+ * what it heeds. All in one place, so that each part can be switched off by
+ * itself and what it buys be measured (tests/bench/bench_ablation.c).
  */
 
 /* Changes of a layout: search/moves.h. */
