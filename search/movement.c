@@ -4,7 +4,6 @@
 #include "base/ranked.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Grows and shrinks all tables in place, and joins pieces that meet. */
