@@ -125,7 +125,7 @@ struct replan {
     struct arena scratch;
     struct homes homes;
     struct parts parts;
-    struct snapshot nearest; /* to the old plan: carry_over.h */
+    struct snapshot nearest; /* to the old plan: carry_over */
     uint64_t least_bytes;    /* that it moves */
     struct tryout tryout;    /* the layout in hand */
     struct front front;
