@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "base/rng.h"
-#include "search/forms.h"
+#include "search/choices.h"
 #include "search/state.h"
 
 /*
