@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/temper.h"
 
+#include "search/search.h"
+#include "search/tuning.h"
 #include "tests/unit/search/scene.h"
 
 #define N_STEPS 3000
@@ -64,28 +66,411 @@ static void check_threads(enum scene_sort sort, bool tempers)
     pool_close(pool);
 }
 
-/* The ladder has each temperature once, the coldest first, whatever chains
- * have exchanged. */
-static void check_ladder(void)
+/* --- what holds between rounds --- */
+
+struct look {
+    struct temper temper;
+    bool tempers; /* and does not anneal */
+    double hot_frac;
+    uint64_t n_asked;
+    unsigned n_dearer,
+        n_stale; /* bests that rose; heavinesses of other terms */
+    unsigned n_lost, n_uneven, n_hotter;
+    unsigned n_crossed[TEMPER_CHAINS - 1]; /* from place to place */
+    const struct chain *were[TEMPER_CHAINS];
+    double best_ms[TEMPER_CHAINS], set_ms[TEMPER_CHAINS];
+    double first_ms, fall; /* of annealing's temperature: a step, logarithmic */
+    double cold_ms;        /* sum of the totals of the coldest */
+};
+
+static bool differs(double a, double b)
 {
-    unsigned n_moved = 0, n_seen = 0;
+    return !(fabs(a - b) <= 1e-9 * fabs(b));
+}
+
+/* The coldest first, in even steps to the hottest. */
+static void look_at_ladder(struct look *look)
+{
+    struct chain *const *chains = look->temper.chains;
+    const double rise = chains[1]->temperature_ms / chains[0]->temperature_ms;
+
+    look->n_uneven +=
+        !(rise > 1) ||
+        differs(chains[TEMPER_CHAINS - 1]->temperature_ms,
+                look->hot_frac * temper_best(&look->temper)->total_ms);
+    for (unsigned c = 0; c + 1 < TEMPER_CHAINS; c++) {
+        look->n_uneven += differs(chains[c + 1]->temperature_ms,
+                                  rise * chains[c]->temperature_ms);
+        look->n_crossed[c] += chains[c + 1] == look->were[c];
+    }
+    for (unsigned c = 0; c < TEMPER_CHAINS; c++)
+        look->were[c] = chains[c];
+    look->cold_ms += chains[0]->at.layout.total_ms;
+}
+
+/* All alike, and it falls alike from step to step. */
+static void look_at_cooling(struct look *look, uint64_t n_done)
+{
+    const double now_ms = look->temper.all[0].temperature_ms;
+
+    if (!n_done)
+        look->first_ms = now_ms;
+    else if (look->fall == 0)
+        look->fall = log(now_ms / look->first_ms) / (double)n_done;
+    look->n_uneven +=
+        differs(now_ms, look->first_ms * exp(look->fall * (double)n_done));
+    for (unsigned c = 1; c < TEMPER_CHAINS; c++)
+        look->n_uneven += differs(look->temper.all[c].temperature_ms, now_ms);
+}
+
+static void look_at_chain(struct look *look, unsigned c)
+{
+    const struct chain *chain = &look->temper.all[c];
+    const struct layout *layout = &chain->at.layout;
+    unsigned n_seen = 0;
+
+    for (unsigned i = 0; i < TEMPER_CHAINS; i++)
+        n_seen += look->temper.chains[i] == chain;
+    look->n_lost += n_seen != 1;
+    look->n_dearer += look->n_asked && chain->best.total_ms > look->best_ms[c];
+    look->n_dearer += layout->total_ms < chain->best.total_ms * (1 - 1e-9);
+    look->best_ms[c] = chain->best.total_ms;
+    look->set_ms[c] = chain->temperature_ms;
+    for (uint32_t i = 0; i < layout->n_devices * layout->n_terms; i++) {
+        const double most_ms = chain->most_ms[i % layout->n_terms];
+
+        look->n_stale += !(fabs(chain->heavy_ms[i] -
+                                layout_heaviness(layout->terms_ms[i],
+                                                 most_ms)) <= 1e-6 * most_ms);
+    }
+}
+
+static bool look_on(void *ctx, uint64_t n_done)
+{
+    struct look *look = ctx;
+
+    for (unsigned c = 0; c < TEMPER_CHAINS; c++)
+        look_at_chain(look, c);
+    if (look->tempers)
+        look_at_ladder(look);
+    else
+        look_at_cooling(look, n_done);
+    look->n_asked++;
+    return true;
+}
+
+static void look_begin(struct look *look, const struct scene *scene,
+                       bool tempers)
+{
+    *look = (struct look){.tempers = tempers, .hot_frac = 0.05};
+    temper_open(&look->temper, &scene->parts, NULL, 7);
+    look->temper.goes_on = look_on;
+    look->temper.ctx = look;
+    temper_start(&look->temper, &scene->start, 1);
+}
+
+static void check_chains(const struct look *look)
+{
+    ok(look->n_asked > 10, "in %u rounds", (unsigned)look->n_asked);
+    is_i64(look->n_lost, 0, "each chain has one place");
+    is_i64(look->n_dearer, 0, "no best becomes dearer, nothing is below it");
+    is_i64(look->n_stale, 0, "devices are as heavy as their terms are");
+    is_i64(look->n_uneven, 0, "temperatures are even");
+}
+
+/* All places of the ladder exchange chains; the coldest hardly leaves the best,
+ * which the hottest does. */
+static void check_ladder(enum scene_sort sort)
+{
+    unsigned n_closed = 0, n_changed = 0;
+    struct scene scene;
+    struct look look;
+    double cold_ms;
+
+    scene_open(&scene, sort);
+    look_begin(&look, &scene, true);
+    ok(temper_exchange(&look.temper, N_STEPS, look.hot_frac), "tempered");
+    check_chains(&look);
+    for (unsigned c = 0; c < TEMPER_CHAINS; c++) {
+        n_closed += c && !look.n_crossed[c - 1];
+        n_changed += look.temper.all[c].temperature_ms != look.set_ms[c];
+    }
+    is_i64(n_closed, 0, "chains cross from each place to the next");
+    is_i64(n_changed, 0, "no temperature changes in a round");
+    cold_ms = look.cold_ms / (double)look.n_asked;
+    ok(cold_ms < 1.1 * temper_best(&look.temper)->total_ms,
+       "plans are %g ms where it is cold, the best %g", cold_ms,
+       temper_best(&look.temper)->total_ms);
+    temper_close(&look.temper);
+    scene_close(&scene);
+}
+
+static double heaviness_ms(const struct chain *chain)
+{
+    const struct layout *layout = &chain->at.layout;
+    double sum_ms = 0;
+
+    for (uint32_t i = 0; i < layout->n_devices * layout->n_terms; i++)
+        sum_ms += chain->heavy_ms[i];
+    return sum_ms;
+}
+
+/* Where little but heaviness counts, that is what becomes less. */
+static void check_cooling(enum scene_sort sort)
+{
+    struct tuning heavy = *tuning_default();
+    double before_ms, after_ms, end_ms;
+    struct scene scene;
+    struct look look;
+
+    scene_open(&scene, sort);
+    heavy.heavy_weight = 1e3;
+    scene.parts.tuning = &heavy;
+    look_begin(&look, &scene, false);
+    before_ms = heaviness_ms(&look.temper.all[0]);
+    ok(temper_anneal(&look.temper, N_STEPS, look.hot_frac), "annealed");
+    check_chains(&look);
+    end_ms = look.first_ms * exp(look.fall * N_STEPS);
+    ok(fabs(look.temper.all[0].temperature_ms - end_ms) < 1e-6 * end_ms &&
+           end_ms < 0.01 * look.first_ms,
+       "it cools from %g ms to %g", look.first_ms, end_ms);
+    after_ms = heaviness_ms(&look.temper.all[0]);
+    ok(after_ms < 0.9 * before_ms, "devices become lighter, %g ms from %g",
+       after_ms, before_ms);
+    temper_close(&look.temper);
+    scene_close(&scene);
+}
+
+/* Chains take the starts in turn, and then go ways of their own. */
+static void check_turns(void)
+{
+    unsigned n_astray = 0, n_alike = 0, n_of_style[TUNING_STYLES] = {0};
+    struct asking asking = {.n_most = UINT64_MAX};
+    struct snapshot starts[2] = {{0}};
     struct temper temper;
     struct scene scene;
-    struct asking asking = {.n_most = UINT64_MAX};
 
-    scene_open(&scene, BY_COMM);
+    scene_open(&scene, BY_TERMS);
     temper_begin(&temper, &scene, &asking, NULL);
-    ok(temper_exchange(&temper, N_STEPS, 0.05), "tempered");
+    (void)temper_anneal(&temper, N_STEPS, 0.05);
+    snapshot_copy(&starts[0], &scene.start);
+    snapshot_copy(&starts[1], temper_best(&temper));
+    temper_start(&temper, starts, 2);
     for (unsigned c = 0; c < TEMPER_CHAINS; c++) {
-        struct chain *chain = &temper.all[c];
+        const double want_ms = starts[c % 2].total_ms;
 
-        n_moved += temper.chains[c] != chain;
-        for (unsigned i = 0; i < TEMPER_CHAINS; i++)
-            n_seen += temper.chains[i] == chain;
+        n_astray += differs(temper.all[c].at.layout.total_ms, want_ms) ||
+                    differs(temper.all[c].best.total_ms, want_ms);
+        n_of_style[temper.all[c].at.layout.style]++;
     }
-    ok(n_moved > 0, "chains have changed places");
-    ok(n_seen == TEMPER_CHAINS, "and each has one");
+    is_i64(n_astray, 0, "chains take starts in turn");
+    for (unsigned i = 0; i < TUNING_STYLES; i++)
+        is_i64(n_of_style[i], TEMPER_CHAINS / TUNING_STYLES,
+               "and styles, as many each");
+    temper_start(&temper, starts, 1);
+    (void)temper_anneal(&temper, N_STEPS, 0.05);
+    for (unsigned c = TUNING_STYLES; c < TEMPER_CHAINS; c++)
+        n_alike += temper.all[c].at.n_priced ==
+                   temper.all[c - TUNING_STYLES].at.n_priced;
+    ok(n_alike < 2, "of one style %u draw as the one before", n_alike);
+    for (unsigned i = 0; i < 2; i++)
+        snapshot_release(&starts[i]);
     temper_close(&temper);
+    scene_close(&scene);
+}
+
+/* What exceeds memory at the start gets out of it. */
+static void check_excess(enum scene_sort sort)
+{
+    struct asking asking = {.n_most = UINT64_MAX};
+    uint64_t room_bytes[SCENE_DEVICES];
+    struct snapshot start = {0};
+    struct temper temper;
+    struct scene scene;
+    unsigned n_out = 0;
+
+    scene_open(&scene, sort);
+    for (uint32_t u = 0; u < scene.parts.n_units; u++)
+        snapshot_add(&start, (struct change){.piece = NO_PIECE,
+                                             .part = scene.parts.of[u].whole});
+    for (uint32_t r = 0; r < SCENE_DEVICES; r++)
+        room_bytes[r] = UINT64_C(2) << 20;
+    scene.parts.room_bytes = room_bytes;
+    snapshot_price(&start, &scene.parts);
+    ok(start.excess > 0, "all on one device exceed it by %g", start.excess);
+    temper_begin(&temper, &scene, &asking, NULL);
+    temper_start(&temper, &start, 1);
+    (void)temper_anneal(&temper, N_STEPS, 0.001);
+    for (unsigned c = 0; c < TEMPER_CHAINS; c++)
+        n_out += !(temper.all[c].at.layout.excess > 0);
+    is_i64(n_out, TEMPER_CHAINS, "chains get out of that");
+    snapshot_release(&start);
+    temper_close(&temper);
+    scene_close(&scene);
+}
+
+/* --- exchanges --- */
+
+#define N_EXCHANGES 1500
+
+static double energy_of(const struct chain *chain, const struct scene *scene)
+{
+    return chain->at.layout.total_ms + scene->parts.tuning->excess_weight *
+                                           chain->at.layout.excess *
+                                           chain->best.total_ms;
+}
+
+/* Chains between which no step is done: all that one exchange may change is
+ * who is where. */
+static void draw_energies(struct temper *temper, const struct scene *scene,
+                          struct rng *rng)
+{
+    for (unsigned c = 0; c < TEMPER_CHAINS; c++) {
+        struct layout *layout = &temper->all[c].at.layout;
+
+        temper->chains[c] = &temper->all[c];
+        layout->total_ms =
+            scene->start.total_ms * (1 + 0.02 * rng_uniform(rng));
+        layout->excess = rng_below(rng, 2) ? 2e-4 * rng_uniform(rng) : 0;
+    }
+}
+
+/* Metropolis' rule, with how often neighbours are exchanged: always where the
+ * hotter one has the lower energy, else by what both differ. */
+static void check_exchanges(void)
+{
+    double want = 0, variance = 0;
+    unsigned n_drawn = 0, n_sure = 0, n_refused = 0, n_astray = 0;
+    struct asking asking = {.n_most = UINT64_MAX};
+    struct temper temper;
+    struct scene scene;
+    struct rng rng;
+
+    scene_open(&scene, BY_TERMS);
+    temper_begin(&temper, &scene, &asking, NULL);
+    rng_init(&rng, 3, 0);
+    for (unsigned i = 0; i < N_EXCHANGES; i++) {
+        draw_energies(&temper, &scene, &rng);
+        (void)temper_exchange(&temper, 0, 0.05);
+        for (unsigned c = 0; c < TEMPER_CHAINS; c += 2) {
+            const struct chain *cold = &temper.all[c], *hot = cold + 1;
+            const bool is_done = temper.chains[c] == hot;
+            const double gain =
+                (energy_of(cold, &scene) - energy_of(hot, &scene)) *
+                (1 / cold->temperature_ms - 1 / hot->temperature_ms);
+
+            n_astray += temper.chains[c + is_done] != cold ||
+                        temper.chains[c + !is_done] != hot;
+            if (gain >= 0) {
+                n_sure++;
+                n_refused += !is_done;
+                continue;
+            }
+            n_drawn += is_done;
+            want += exp(gain);
+            variance += exp(gain) * (1 - exp(gain));
+        }
+    }
+    is_i64(n_astray, 0, "neighbours stay, or exchange places");
+    ok(n_sure > N_EXCHANGES && !n_refused,
+       "of %u that lower what is cold %u are refused", n_sure, n_refused);
+    ok(fabs(n_drawn - want) < 4 * sqrt(variance),
+       "of the others %u are not, %.0f +- %.0f are to be", n_drawn, want,
+       sqrt(variance));
+    temper_close(&temper);
+    scene_close(&scene);
+}
+
+/* --- to and fro --- */
+
+/* What is laid by is where chains go on from; what was best stays so. */
+static void check_pause(void)
+{
+    struct snapshot first[TEMPER_CHAINS] = {{0}}, second[TEMPER_CHAINS] = {{0}};
+    unsigned n_other = 0, n_alike = 0, n_best = 0;
+    struct asking asking = {.n_most = UINT64_MAX};
+    struct snapshot best = {0};
+    struct temper temper;
+    struct scene scene;
+
+    scene_open(&scene, BY_TERMS);
+    temper_begin(&temper, &scene, &asking, NULL);
+    (void)temper_exchange(&temper, N_STEPS, 0.2);
+    temper_pause(&temper, first);
+    snapshot_copy(&best, temper_best(&temper));
+    temper_start(&temper, &scene.start, 1);
+    temper_resume(&temper, first, &best);
+    temper_pause(&temper, second);
+    for (unsigned c = 0; c < TEMPER_CHAINS; c++) {
+        n_other += fabs(first[c].total_ms - second[c].total_ms) >
+                   1e-9 * first[c].total_ms;
+        n_alike += c && first[c].total_ms == first[0].total_ms;
+        n_best += temper.all[c].best.total_ms == best.total_ms;
+    }
+    is_i64(n_other, 0, "chains go on from where they were");
+    ok(n_alike < TEMPER_CHAINS / 2, "each from its own place");
+    is_i64(n_best, TEMPER_CHAINS, "and none takes less than the best for it");
+    for (unsigned c = 0; c < TEMPER_CHAINS; c++) {
+        snapshot_release(&first[c]);
+        snapshot_release(&second[c]);
+    }
+    snapshot_release(&best);
+    temper_close(&temper);
+    scene_close(&scene);
+}
+
+/* The best keeps the limits, or else exceeds them least. */
+static void check_best(void)
+{
+    static const struct {
+        double excess, total_ms;
+    } chains[TEMPER_CHAINS] = {{0.3, 1}, {0.1, 9}, {0, 7}, {0.2, 2},
+                               {0, 5},   {0, 6},   {1, 0}, {0.1, 1}};
+    struct asking asking = {.n_most = UINT64_MAX};
+    struct temper temper;
+    struct scene scene;
+
+    scene_open(&scene, BY_TERMS);
+    temper_begin(&temper, &scene, &asking, NULL);
+    for (unsigned c = 0; c < TEMPER_CHAINS; c++) {
+        temper.all[c].best.excess = chains[c].excess;
+        temper.all[c].best.total_ms = chains[c].total_ms;
+    }
+    ok(temper_best(&temper) == &temper.all[4].best,
+       "the cheapest that keeps the limits");
+    for (unsigned c = 0; c < TEMPER_CHAINS; c++)
+        if (!(chains[c].excess > 0))
+            temper.all[c].best.excess = 2;
+    ok(temper_best(&temper)->excess == 0.1, "else the least excess");
+    temper_close(&temper);
+    scene_close(&scene);
+}
+
+/* What is asked for; else more for more units, within limits. */
+static void check_effort(void)
+{
+    uint64_t before = 0;
+    unsigned n_fewer = 0;
+    struct scene scene;
+
+    scene_open(&scene, ADDITIVE);
+    is_i64((int64_t)temper_effort(&scene.parts, 17), 17, "as asked");
+    for (uint32_t n = 1; n < 1000; n++) {
+        uint64_t effort;
+
+        scene.parts.n_units = n;
+        effort = temper_effort(&scene.parts, SEARCH_EFFORT_AUTO);
+        n_fewer += effort < before;
+        before = effort;
+    }
+    is_i64(n_fewer, 0, "more units are no less work");
+    scene.parts.n_units = 1;
+    ok(temper_effort(&scene.parts, SEARCH_EFFORT_AUTO) < before,
+       "and some are more");
+    scene_close(&scene);
+    scene_open(&scene, BY_COMM);
+    is_i64((int64_t)temper_effort(&scene.parts, SEARCH_EFFORT_AUTO),
+           (int64_t)before, "what is not additive has the most");
     scene_close(&scene);
 }
 
@@ -113,7 +498,17 @@ int main(void)
 {
     for (unsigned i = 0; i < 4; i++)
         check_threads(i % 2 ? BY_TERMS : BY_COMM, i / 2);
-    check_ladder();
+    for (enum scene_sort sort = ADDITIVE; sort <= BY_COMM; sort++) {
+        check_ladder(sort);
+        check_cooling(sort);
+    }
+    check_turns();
+    check_excess(BY_TERMS);
+    check_excess(BY_COMM);
+    check_exchanges();
+    check_pause();
+    check_best();
+    check_effort();
     check_stop();
     return tap_done();
 }
