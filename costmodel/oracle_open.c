@@ -9,7 +9,7 @@
 
 struct opener {
     const char *name;
-    const char *argument; /* "[:...]" where it may be left out */
+    const char *argument; /* ":..."; "[:...]" or "" where it may be left out */
     int (*open)(struct oracle **out, const char *argument,
                 const struct problem *problem, struct arena *arena,
                 struct err *err);
@@ -31,30 +31,26 @@ static const char *argument_of(const struct opener *opener, const char *spec)
         return NULL;
     if (spec[len] == ':' && spec[len + 1])
         return spec + len + 1;
-    return !spec[len] && *opener->argument == '[' ? "" : NULL;
+    return !spec[len] && *opener->argument != ':' ? "" : NULL;
 }
 
 int oracle_open(struct oracle **out, const char *spec,
                 const struct problem *problem, struct arena *arena,
                 struct err *err)
 {
-    const char *known = "";
-
     for (size_t i = 0; i < N_OPENERS; i++) {
         const struct opener *opener = &openers[i];
         const char *argument = argument_of(opener, spec);
 
-        if (argument) {
-            if (opener->open(out, argument, problem, arena, err))
-                return -1;
-            oracle_keep_to(*out, problem);
-            return 0;
-        }
-        known = arena_printf(arena, "%s%s%s%s", known, i ? ", " : "",
-                             opener->name, opener->argument);
+        if (!argument)
+            continue;
+        if (opener->open(out, argument, problem, arena, err))
+            return -1;
+        oracle_keep_to(*out, problem);
+        return 0;
     }
     return err_set(err, ERR_USAGE, "no cost model '%s'; there are %s", spec,
-                   known);
+                   ORACLE_CHOICES);
 }
 
 bool oracle_takes_bandwidths(const char *spec)

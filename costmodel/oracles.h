@@ -33,9 +33,10 @@ int oracle_open_for_gpu(struct oracle **out, const char *gpu,
                         struct err *err) MUST_CHECK;
 
 /*
- * The cost models, a line each: ORACLE(ID, "NAME", what follows the name and
- * its brackets where it may be left out, whether it has nets in the place of
- * bandwidths). oracle_ID_open, in a file of its own, gets what follows.
+ * The cost models, a line each: ORACLE(ID, "NAME", what follows the name, in
+ * brackets where it may be left out and "" where nothing does, whether it has
+ * nets in the place of bandwidths). oracle_ID_open, in a file of its own, gets
+ * what follows the colon, or "".
  *
  *   learned    a model file trained by this program. A name without a '/' is
  *              that of a shipped model, data/models/NAME, where there is one of
@@ -68,5 +69,9 @@ int oracle_open_for_gpu(struct oracle **out, const char *gpu,
                            const struct problem *problem, struct arena *arena, \
                            struct err *err) MUST_CHECK;
 ORACLES(ORACLE_DECLARE)
+
+/* "model:FILE, roofline:NAME, ..." */
+#define ORACLE_CHOICE(id, name, argument, has_comm_nets) ", " name argument
+#define ORACLE_CHOICES (&(ORACLES(ORACLE_CHOICE))[2])
 
 #endif

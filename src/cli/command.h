@@ -35,7 +35,7 @@ struct option_spec {
     const char *argument;      /* "N", "FILE"; NULL for a flag */
     const char *default_value; /* text, parsed like a given one; or NULL */
     double min, max;           /* U64, RANGE and DOUBLE: inclusive */
-    const char *choices;       /* CHOICE */
+    const char *choices;       /* CHOICE; else NULL or what --help lists */
     const char *help;          /* one line, with the unit */
 };
 

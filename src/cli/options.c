@@ -277,7 +277,7 @@ static void print_help(const struct cli *cli)
                  spec->argument ? " " : "",
                  spec->argument ? spec->argument : "");
         printf("  %-30s %s", left, spec->help);
-        if (spec->type == OPTION_CHOICE)
+        if (spec->choices)
             printf(" (%s)", spec->choices);
         if (spec->default_value)
             printf(" [%s]", spec->default_value);

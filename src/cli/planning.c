@@ -16,9 +16,8 @@ const struct option_spec planning_options[] = {
      "the same for one GPU; wins over --batch"},
     {"dim", 0, OPTION_U64, "D", NULL, 1, TABLES_MAX_DIM, NULL,
      "columns of the tables whose dim cell is empty"},
-    {"cost", 0, OPTION_STRING, "COST", NULL, 0, 0, NULL,
-     "cost model: model:FILE, roofline:NAME, reference:DIR or "
-     "torchrec[:KEY=VALUE,...]"},
+    {"cost", 0, OPTION_STRING, "COST", NULL, 0, 0, ORACLE_CHOICES,
+     "cost model"},
     {"shard", 0, OPTION_STRING, "KINDS", NULL, 0, 0, NULL,
      "shard kinds allowed, of table,column,row,grid,replicate"},
     {"min-width", 0, OPTION_U64, "N", "4", 4, TABLES_MAX_DIM, NULL,

@@ -51,6 +51,8 @@ static void test_kept(struct arena *arena)
 
 int main(void)
 {
+    static const char *const unknown[] = {"magic", "model2", "roofline",
+                                          "roofline:", "torchrec:"};
     struct problem problem = {.batch = 1, .cluster = {.n_devices = 1}};
     struct oracle *oracle = NULL;
     struct err err = {0};
@@ -58,15 +60,17 @@ int main(void)
 
     arena_init(&arena);
     setenv("NEUROSHARD_DATA", "/nonexistent", 1);
-    ok(oracle_open(&oracle, "magic", &problem, &arena, &err), "refused");
-    is_i64(err.code, ERR_USAGE, "a usage error");
-    is_str(err.msg,
-           "no cost model 'magic'; there are model:FILE, roofline:NAME, "
-           "reference:DIR, torchrec[:KEY=VALUE,...]",
-           "which lists what there is");
-    ok(oracle_open(&oracle, "roofline:", &problem, &arena, &err) &&
-           err.code == ERR_USAGE,
-       "a name is needed");
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
+        ok(oracle_open(&oracle, unknown[i], &problem, &arena, &err) &&
+               err.code == ERR_USAGE,
+           "refused as a usage error");
+        is_str(err.msg,
+               arena_printf(&arena, "no cost model '%s'; there are %s",
+                            unknown[i], ORACLE_CHOICES),
+               "which lists what there is");
+    }
+    ok(strstr(ORACLE_CHOICES, "model:FILE, roofline:NAME, ") == ORACLE_CHOICES,
+       "%s, each as it is asked for", ORACLE_CHOICES);
     ok(oracle_open(&oracle, "model:/nonexistent", &problem, &arena, &err) &&
            err.code == ERR_IO,
        "a model that is not there: %s", err.msg);
