@@ -4,8 +4,9 @@
 #
 # What the manual and the headers name is there: each option that a page or a
 # comment mentions is one of PROGRAM's, each default that --help prints stands
-# in the option's entry of the page, each file of the tree that is named
-# exists, and each name with an underscore in a comment is one of the code.
+# in the option's entry of the page, each choice in the page, each file of the
+# tree that is named exists, and each name with an underscore in a comment is
+# one of the code.
 # Works in the folder STAGE.
 set -eu
 
@@ -112,6 +113,28 @@ defaults()
         done
 }
 
+# choices COMMAND: each that --help lists, as "(ONE|OTHER)" or "(ONE:FILE,
+# OTHER)", stands in the option's entry of the page, or of that of plan, to
+# which a page may refer.
+choices()
+{
+    sed -n 's/^  \(-., \|    \)\(--[a-z0-9-]*\) .*\((.*)\)\( \[.*\]\)\{0,1\}$/\2 \3/p' \
+        "$stage/$1.help" |
+        while read -r option list; do
+            awk -v option=" ${option#-} " '
+            FNR == 1 { within = 0 }
+            /^\.It Fl / || /^\.S[hs]/ { within = index($0 " ", option) > 0 }
+            within' "man/neuroshard-$1.1" man/neuroshard-plan.1 >"$stage/entry"
+            echo "$list" | grep -oE '(^\(|\||, )[a-z][a-z0-9_-]*' |
+                sed 's/.*[(| ]//' |
+                while read -r choice; do
+                    grep -qE "^\.(.* )?Cm (.* )?$choice( |\$)" \
+                        "$stage/entry" ||
+                        echo "man/neuroshard-$1.1: $option lacks '$choice'"
+                done
+        done
+}
+
 broken=$(
     # A flag of a page's text; the lists themselves are check-pages' matter.
     # With an underscore it is one of a DLRM script.
@@ -121,6 +144,7 @@ broken=$(
         absent option "$stage/options"
     for command in $commands; do
         defaults "$command"
+        choices "$command"
     done
     # Index letters (S_r, B_p), numbers (cat_9) and stand-ins in capitals
     # (cmd_NAME, net_comm_R_bw) are no names of the code.

@@ -6,10 +6,15 @@
 tables=$ROOT/data/tables/criteo_kaggle_26.csv
 echo old >out
 
-# message FILE : what went wrong, without warnings and talk
+# message FILE : what went wrong, without warnings and talk. Of a list that is
+# to grow, the first stands for all.
 message()
 {
-    sed -n "/^neuroshard: warning: /d; s|$ROOT|ROOT|g; s|^neuroshard: ||p" "$1"
+    sed -n "/^neuroshard: warning: /d; s|$ROOT|ROOT|g; s|^neuroshard: ||p" "$1" |
+        sed 's/\(; there are model:FILE\), .*/\1, .../
+            s/\(; there are h100\), .*/\1, .../
+            s/\(is one of torchrec\)|[a-z|-]*/\1|.../
+            s/\(is one of cpu\)|[a-z|-]*/\1|.../'
 }
 
 # bad NAME COMMAND... : runs it and prints status and message

@@ -5,7 +5,8 @@
 # turned writing, the end of a quote, shell words. Whatever the program answers,
 # none of it leaves the program raw, in what it prints or in what it writes. A
 # line of output is "label status: message", without the message where the text
-# was taken; TEXT stands for it as it was quoted.
+# was taken; TEXT stands for it as it was quoted, and the first of a list that is
+# to grow for all.
 
 command -v sqlite3 >/dev/null || { echo "no sqlite3 tool" >&2; exit 77; }
 
@@ -38,7 +39,10 @@ try()
     "$NEUROSHARD" "$@" >stdout 2>stderr </dev/null
     status=$?
     printf '%s %d%s\n' "$label" "$status" "$(sed -n "s/^neuroshard: //p" stderr |
-        sed "/^warning: /d; s|$ROOT|ROOT|g; s/^/: /" | sed 's/x\\u001b[^)]*)/TEXT/')"
+        sed "/^warning: /d; s|$ROOT|ROOT|g; s/^/: /" |
+        sed 's/x\\u001b[^)]*)/TEXT/
+            s/\(; there are model:FILE\), .*/\1, .../
+            s/\(; there are h100\), .*/\1, .../')"
     for file in stdout stderr out; do
         [ ! -f $file ] || check $file
     done

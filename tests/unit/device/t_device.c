@@ -28,7 +28,8 @@ static void test_cpu_names(void)
     is_str(device_isa(device), cpu_isa_name(cpu_isa_best()), "isa");
     is_i64(device_kind_of(device), DEVICE_CPU, "kind");
     ok(device_is_host(device), "its memory is the host's");
-    is_str(DEVICE_KIND_NAMES, "cpu|cuda", "the kinds there are");
+    ok(strstr(DEVICE_KIND_NAMES, "cpu|cuda") == DEVICE_KIND_NAMES,
+       "the kinds there are: %s", DEVICE_KIND_NAMES);
     is_i64(device_kind_from_name("cuda"), DEVICE_CUDA, "by name");
     is_i64(device_count(DEVICE_CPU), 1, "one CPU");
     is_i64(device_n_threads(device), 3, "threads");
