@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/fit.h"
 
+#include "base/text.h"
 #include "search/search.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
+#include "tests/unit/search/random_oracle.h"
 
 #define MIB (UINT64_C(1) << 20)
 
@@ -116,10 +118,230 @@ static void check_group(void)
     arena_release(&arena);
 }
 
+/* --- what a sentence says would help does --- */
+
+enum remedy { MEMORY, DEVICES, COLUMN_CUTS, ROW_CUTS, N_REMEDIES };
+
+/* A problem without a plan, and how often it was said what would help. */
+struct sickness {
+    struct problem problem;
+    struct random_oracle oracle;
+    struct arena arena;
+    unsigned n_none; /* for which there is nothing */
+    unsigned n_said[N_REMEDIES], n_helped[N_REMEDIES];
+    unsigned n_scant[N_REMEDIES]; /* of which a little less helps, too */
+};
+
+/* Whether it packs; or why it does not. */
+static bool has_plan(const struct problem *problem, struct sickness *sick,
+                     struct err *err)
+{
+    struct random_oracle oracle = sick->oracle;
+    struct fit_failure failure = {0};
+    struct snapshot packed = {0};
+    struct parts parts;
+    bool yes;
+
+    oracle.base.problem = problem;
+    if (infeasible_check(problem, &oracle.base, SHARD_ALL_KINDS, NULL, err) ||
+        parts_init_unpriced(&parts, problem, &oracle.base, &sick->arena, err))
+        return false;
+    yes = fit_by_memory(&packed, &parts, FIT_QUICK, &failure);
+    snapshot_release(&packed);
+    return yes || !infeasible_check(problem, &oracle.base, SHARD_ALL_KINDS,
+                                    &failure, err);
+}
+
+/* Tables of a kind or two that take more than there is on devices of uneven
+ * memory, some of it reserved; on one host or on hosts of two, cut over all or
+ * over a host where blocks have to be those of the ranks. */
+static void fall_ill(struct sickness *sick, struct rng *rng)
+{
+    static const unsigned kinds[] = {SHARD_TABLE,  SHARD_TABLE | SHARD_COLUMN,
+                                     SHARD_COLUMN, SHARD_ROW,
+                                     SHARD_ROW,    SHARD_TABLE | SHARD_ROW};
+    const uint32_t n = 1 + (uint32_t)rng_below(rng, 5);
+    const uint32_t n_devices = 1 + (uint32_t)rng_below(rng, 4);
+    struct problem *problem = &sick->problem;
+    uint64_t rows[5];
+    uint32_t dims[5];
+    double need = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        rows[i] = 1 + (uint64_t)exp(rng_uniform(rng) * log(1e4));
+        dims[i] = 4u << rng_below(rng, 4);
+        need += (double)rows[i] * dims[i] * 4;
+    }
+    fake_problem(problem, rows, dims, n, n_devices, 0, &sick->arena);
+    problem->kinds = kinds[rng_below(rng, sizeof kinds / sizeof *kinds)];
+    for (uint32_t r = 0; r < n_devices; r++) {
+        double share = rng_uniform(rng),
+               room = 3 * need * share * share / n_devices;
+
+        problem->cluster.reserve_bytes[r] = rng_below(rng, 3) * 1000;
+        problem->cluster.memory_bytes[r] =
+            (uint64_t)room + problem->cluster.reserve_bytes[r];
+    }
+    if (n_devices % 2 == 0 && rng_below(rng, 2))
+        problem->cluster.devices_per_host = 2;
+    random_oracle_init(&sick->oracle, problem, rng);
+    if (rng_below(rng, 2))
+        sick->oracle.base.row_cut = ROW_CUT_RANKS;
+}
+
+static uint64_t room_of(const struct problem *problem, uint32_t r)
+{
+    return problem->cluster.memory_bytes[r] - problem->cluster.reserve_bytes[r];
+}
+
+/* As one would who was told so much: at least so much memory, or so many
+ * devices, further ones like the roomiest and hosts of as many as before. */
+static struct problem heal(const struct sickness *sick, enum remedy remedy,
+                           uint64_t amount, struct arena *arena)
+{
+    const struct cluster *given = &sick->problem.cluster;
+    struct problem problem = sick->problem;
+    uint32_t n = remedy == DEVICES ? (uint32_t)amount : given->n_devices;
+    uint32_t roomiest = 0;
+
+    fake_cluster(&problem, n, 0, arena);
+    if (given->devices_per_host < given->n_devices)
+        problem.cluster.devices_per_host = given->devices_per_host;
+    for (uint32_t r = 0; r < given->n_devices; r++)
+        if (room_of(&sick->problem, r) > room_of(&sick->problem, roomiest))
+            roomiest = r;
+    for (uint32_t r = 0; r < n; r++) {
+        uint32_t like = r < given->n_devices ? r : roomiest;
+
+        problem.cluster.reserve_bytes[r] = given->reserve_bytes[like];
+        problem.cluster.memory_bytes[r] = given->memory_bytes[like];
+        if (remedy == MEMORY && problem.cluster.memory_bytes[r] < amount)
+            problem.cluster.memory_bytes[r] = amount;
+    }
+    if (remedy == COLUMN_CUTS)
+        problem.kinds |= SHARD_COLUMN;
+    if (remedy == ROW_CUTS)
+        problem.kinds |= SHARD_ROW;
+    return problem;
+}
+
+/* With as much as was said, and with a little less: the next figure or two
+ * that would be printed, or a host. */
+static void take(struct sickness *sick, enum remedy remedy, uint64_t amount,
+                 const char *said)
+{
+    const struct cluster *given = &sick->problem.cluster;
+    const uint64_t step =
+        remedy == MEMORY ? amount / 50
+                         : cluster_whole_hosts(given, given->n_devices + 1) -
+                               given->n_devices;
+    struct problem problem = heal(sick, remedy, amount, &sick->arena);
+    struct err err = {0};
+
+    sick->n_said[remedy]++;
+    if (has_plan(&problem, sick, &err))
+        sick->n_helped[remedy]++;
+    else
+        printf("# %s\n# not with that: %s\n", said, err.msg);
+    if (remedy > DEVICES || (remedy == DEVICES && amount < step))
+        return;
+    problem = heal(sick, remedy, amount - step, &sick->arena);
+    sick->n_scant[remedy] += has_plan(&problem, sick, &err);
+}
+
+/* "with [at least ]445 MiB a device, or 3 devices..., or row cuts allowed" */
+static void take_all(struct sickness *sick, const char *said)
+{
+    const char *text = strstr(said, "it would fit with ");
+    const char *devices;
+    char number[32], unit[8];
+    unsigned long n;
+    uint64_t bytes;
+
+    if (!text) {
+        sick->n_none++;
+        return;
+    }
+    text += strlen("it would fit with ");
+    devices = strstr(text, "a device");
+    if (devices) {
+        text += strncmp(text, "at least ", 9) ? 0 : 9;
+        if (sscanf(text, "%20s %7s", number, unit) == 2 &&
+            text_to_bytes(strcat(number, unit), &bytes))
+            take(sick, MEMORY, bytes, said);
+        text = devices + strlen("a device");
+    }
+    text += strncmp(text, ", or ", 5) ? 0 : 5;
+    if (sscanf(text, "%lu %*[a-z ]", &n) == 1)
+        take(sick, DEVICES, n, said);
+    if (strstr(text, "column cuts allowed"))
+        take(sick, COLUMN_CUTS, 0, said);
+    if (strstr(text, "row cuts allowed"))
+        take(sick, ROW_CUTS, 0, said);
+}
+
+static void check_remedies(void)
+{
+    static const char *const names[N_REMEDIES] = {"memory", "devices",
+                                                  "column cuts", "row cuts"};
+    const unsigned n = (unsigned)tap_size(400, 6000);
+    struct sickness sick = {0};
+    unsigned n_sick = 0;
+
+    for (unsigned i = 0; i < n; i++) {
+        struct err err = {0};
+        struct rng rng;
+
+        arena_init(&sick.arena);
+        rng_init(&rng, 31, i);
+        fall_ill(&sick, &rng);
+        if (!has_plan(&sick.problem, &sick, &err) && err.code == ERR_NO_PLAN) {
+            n_sick++;
+            take_all(&sick, err.msg);
+        }
+        arena_release(&sick.arena);
+    }
+    ok(n_sick > n / 3 && sick.n_none < n_sick / 10,
+       "%u of %u have no plan, for %u nothing would help", n_sick, n,
+       sick.n_none);
+    for (unsigned i = 0; i < N_REMEDIES; i++)
+        ok(sick.n_said[i] > 0 && sick.n_helped[i] == sick.n_said[i] &&
+               sick.n_scant[i] <= sick.n_said[i] / 20,
+           "%s: said %u times, helps %u times; a little less does %u times",
+           names[i], sick.n_said[i], sick.n_helped[i], sick.n_scant[i]);
+}
+
+/* One host stays one, however many devices it has: rows are cut over all of
+ * them, the smallest as well, not over the roomy ones as a host of their own.
+ */
+static void check_one_host(void)
+{
+    const uint64_t rows[] = {1000000};
+    const uint32_t dims[] = {64};
+    struct sickness sick = {0};
+    struct err err = {0};
+    struct rng rng;
+
+    arena_init(&sick.arena);
+    fake_problem(&sick.problem, rows, dims, 1, 2, 300 * MIB, &sick.arena);
+    sick.problem.kinds = SHARD_ROW;
+    sick.problem.memory_model = MEMORY_FULL; /* more blocks take more */
+    sick.problem.cluster.memory_bytes[0] = 50 * MIB;
+    rng_init(&rng, 0, 0);
+    random_oracle_init(&sick.oracle, &sick.problem, &rng);
+    sick.oracle.base.row_cut = ROW_CUT_RANKS;
+    ok(!has_plan(&sick.problem, &sick, &err) &&
+           strstr(err.msg, " 5 devices, new like the roomiest"),
+       "244 MiB in blocks of 50 at most: %s", err.msg);
+    arena_release(&sick.arena);
+}
+
 int main(void)
 {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check_case(&cases[i]);
     check_group();
+    check_one_host();
+    check_remedies();
     return tap_done();
 }
