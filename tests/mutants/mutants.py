@@ -73,15 +73,19 @@ def is_failure(line):
 
 
 def is_last_continue(lines, number, line):
-    """Whether it only adds a `continue` where a loop goes round anyway."""
+    """Whether it only adds a `continue` where a loop goes round anyway: what
+    follows closes blocks, and then the loop."""
     if not line.rstrip().endswith("continue;") or "\n" not in line.rstrip():
         return False
-    end = lines[number].rstrip()
-    begin = next((before for before in reversed(lines[:number])
-                  if before.rstrip().endswith("{") and
-                  indent_of(before) == indent_of(end)), "")
-    return (end.strip() == "}" and
-            begin.strip().startswith(("for ", "while ")))
+    for at, end in enumerate(lines[number:], number):
+        if end.strip() != "}":
+            return False
+        begin = next((before for before in reversed(lines[:at])
+                      if before.strip() and
+                      indent_of(before) == indent_of(end)), "").strip()
+        if begin.startswith(("for ", "while ")):
+            return True
+    return False
 
 
 def indent_of(line):
