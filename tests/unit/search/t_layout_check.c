@@ -4,6 +4,7 @@
 #include "search/moves.h"
 #include "search/trial.h"
 #include "tests/unit/search/scene.h"
+#include "tests/unit/search/standing.h"
 
 #define N_STEPS 400
 
@@ -52,6 +53,12 @@ static bool spoil_slot(struct layout *layout, uint32_t piece)
 static bool spoil_holding(struct layout *layout, uint32_t piece)
 {
     layout->holdings[layout->pieces[piece].device].n--;
+    return true;
+}
+
+static bool spoil_held_twice(struct layout *layout, uint32_t piece)
+{
+    layout->holdings[layout->pieces[piece].device].n++;
     return true;
 }
 
@@ -200,34 +207,92 @@ static bool spoil_runner_up(struct layout *layout, uint32_t piece)
     return true;
 }
 
+static bool spoil_order(struct layout *layout, uint32_t piece)
+{
+    const struct top first = layout->tops[0];
+
+    (void)piece;
+    layout->tops[0] = layout->tops[1];
+    layout->tops[1] = first;
+    return first.ms[0] > layout->tops[0].ms[0];
+}
+
+/* The device that does not lead instead of the last one that does. */
+static bool spoil_last(struct layout *layout, uint32_t piece)
+{
+    struct top *last = &layout->tops[layout->n_tops - 1];
+    uint32_t other = 0;
+
+    (void)piece;
+    for (uint32_t i = 0; i < layout->n_tops; i++)
+        if (layout->tops[i].device[0] == other) {
+            other++;
+            i = UINT32_MAX; /* from the first on */
+        }
+    if (other == layout->n_devices ||
+        layout->terms_ms[other * layout->n_terms] >= last->ms[0])
+        return false;
+    last->device[0] = other;
+    last->ms[0] = layout->terms_ms[other * layout->n_terms];
+    return true;
+}
+
+/* Movement is counted where there is a plan to replace. */
+static bool spoil_moved(struct layout *layout, uint32_t piece)
+{
+    uint32_t unit = layout->parts->parts[layout->pieces[piece].part].unit;
+
+    if (!layout_counts_moves(layout))
+        return false;
+    layout->moved_bytes[unit]++;
+    return true;
+}
+
+static bool spoil_all_moved(struct layout *layout, uint32_t piece)
+{
+    (void)piece;
+    layout->all_moved_bytes++;
+    return layout_counts_moves(layout);
+}
+
 static const struct {
     const char *name;
     spoil_fn *spoil;
+    const char *says[2]; /* of what the check speaks then, or else */
 } faults[] = {
-    {"the first of a unit", spoil_first},
-    {"the next of a unit", spoil_next},
-    {"a list that goes round", spoil_loop},
-    {"the one before", spoil_prev},
-    {"the slot", spoil_slot},
-    {"pieces of a device, their number", spoil_holding},
-    {"pieces of a device", spoil_held},
-    {"live pieces", spoil_live},
-    {"a live piece that is free", spoil_free},
-    {"free pieces that are lost", spoil_leak},
-    {"a part of another unit", spoil_unit},
-    {"the width", spoil_width},
-    {"the block", spoil_block},
-    {"the range", spoil_range},
-    {"the device", spoil_device},
-    {"bytes", spoil_bytes},
-    {"sums", spoil_sums},
-    {"compute", spoil_compute},
-    {"terms", spoil_term},
-    {"load", spoil_load},
-    {"excess", spoil_excess},
-    {"total", spoil_total},
-    {"largest term", spoil_top},
-    {"runner-up", spoil_runner_up},
+    {"the first of a unit", spoil_first, {"pieces in lists"}},
+    {"the next of a unit", spoil_next, {"pieces in lists"}},
+    {"a list that goes round",
+     spoil_loop,
+     {"the list of a unit", "the piece before"}},
+    {"the one before", spoil_prev, {"the piece before"}},
+    {"the slot", spoil_slot, {"the slot of a piece"}},
+    {"pieces of a device, their number",
+     spoil_holding,
+     {"the slot of a piece"}},
+    {"a piece too many of a device", spoil_held_twice, {"pieces in lists"}},
+    {"pieces of a device", spoil_held, {"the slot of a piece"}},
+    {"live pieces", spoil_live, {"the list of a unit"}},
+    {"a live piece that is free", spoil_free, {"in the free list"}},
+    {"free pieces that are lost", spoil_leak, {"free pieces"}},
+    {"a part of another unit", spoil_unit, {"is of its unit"}},
+    {"the width", spoil_width, {"is held"}},
+    {"the block", spoil_block, {"the block of a piece", "is held"}},
+    {"the range", spoil_range, {"the block of a piece", "is held"}},
+    {"the device", spoil_device, {"the slot of a piece"}},
+    {"bytes", spoil_bytes, {"the bytes of a device"}},
+    {"sums", spoil_sums, {"the sums of a device"}},
+    {"compute", spoil_compute, {"a term"}},
+    {"terms", spoil_term, {"a term"}},
+    {"load", spoil_load, {"the load of a device"}},
+    {"excess", spoil_excess, {"the excess"}},
+    {"total", spoil_total, {"the total"}},
+    {"largest term", spoil_top, {"lead a term"}},
+    {"runner-up", spoil_runner_up, {"lead a term"}},
+    {"the first behind the second", spoil_order, {"lead a term"}},
+    {"the last of those that lead", spoil_last, {"the largest of a term"}},
+    {"bytes of a unit that move", spoil_moved, {"the bytes that a unit moves"}},
+    {"bytes that move", spoil_all_moved, {"the bytes that move"}},
 };
 #define N_FAULTS (sizeof faults / sizeof *faults)
 
@@ -238,48 +303,74 @@ struct tally {
     unsigned n_made[N_FAULTS], n_caught[N_FAULTS];
 };
 
+static bool is_caught(const struct layout *layout, size_t fault)
+{
+    const char *const *says = faults[fault].says;
+    struct err err = {0};
+
+    return layout_check(layout, &err) && err.code == ERR_INPUT &&
+           (strstr(err.msg, says[0]) || (says[1] && strstr(err.msg, says[1])));
+}
+
 static void spoil_once(struct tryout *tryout, uint32_t piece, size_t fault,
                        struct tally *tally)
 {
     struct layout *layout = &tryout->layout;
     struct snapshot saved = {0};
-    struct err err = {0};
 
     if (layout->pieces[piece].part == NO_PART)
         return;
     snapshot_save(&saved, layout);
     if (faults[fault].spoil(layout, piece)) {
         tally->n_made[fault]++;
-        tally->n_caught[fault] += layout_check(layout, &err) != 0;
+        tally->n_caught[fault] += is_caught(layout, fault);
     }
     snapshot_load(&saved, &tryout->layout);
     snapshot_release(&saved);
 }
 
 /* After each step of a random walk the layout is right; spoilt it is not. */
-static void walk(enum scene_sort sort, struct tally *tally)
+static void walk(struct tryout *tryout, struct rng *rng, struct tally *tally)
+{
+    struct err err = {0};
+
+    for (unsigned i = 0; i < N_STEPS; i++) {
+        propose(&tryout->trial, &tryout->layout, rng);
+        if (tryout->trial.n_changes && isfinite(tryout_price(tryout)))
+            layout_commit(&tryout->layout, &tryout->trial);
+        tally->n_wrong += layout_check(&tryout->layout, &err) != 0;
+        spoil_once(tryout, rng_draw(rng, tryout->layout.n_pieces), i % N_FAULTS,
+                   tally);
+    }
+    ok(!tally->n_wrong, "layouts are right, %u times not: %s", tally->n_wrong,
+       err.msg);
+}
+
+static void walk_scene(enum scene_sort sort, struct tally *tally)
 {
     struct scene scene;
     struct tryout tryout;
-    struct err err = {0};
     struct rng rng;
 
     scene_open(&scene, sort);
     tryout_init(&tryout, &scene.parts);
     snapshot_load(&scene.start, &tryout.layout);
     rng_init(&rng, 23, sort);
-    for (unsigned i = 0; i < N_STEPS; i++) {
-        propose(&tryout.trial, &tryout.layout, &rng);
-        if (tryout.trial.n_changes && isfinite(tryout_price(&tryout)))
-            layout_commit(&tryout.layout, &tryout.trial);
-        tally->n_wrong += layout_check(&tryout.layout, &err) != 0;
-        spoil_once(&tryout, rng_draw(&rng, tryout.layout.n_pieces),
-                   i % N_FAULTS, tally);
-    }
-    ok(!tally->n_wrong, "layouts are right, %u times not: %s", tally->n_wrong,
-       err.msg);
+    walk(&tryout, &rng, tally);
     tryout_release(&tryout);
     scene_close(&scene);
+}
+
+static void walk_from_home(enum row_cut row_cut, uint64_t move_limit_bytes,
+                           struct tally *tally)
+{
+    struct standing standing;
+
+    standing_open(&standing, 24, row_cut, 1.07, UINT64_C(1) << 30);
+    standing.tryout.layout.move_limit_bytes = move_limit_bytes;
+    snapshot_load(&standing.nearest, &standing.tryout.layout);
+    walk(&standing.tryout, &standing.rng, tally);
+    standing_close(&standing);
 }
 
 int main(void)
@@ -287,7 +378,9 @@ int main(void)
     struct tally tally = {0};
 
     for (enum scene_sort sort = ADDITIVE; sort <= BY_COMM; sort++)
-        walk(sort, &tally);
+        walk_scene(sort, &tally);
+    walk_from_home(ROW_CUT_ANY, COUNT_MOVES, &tally);
+    walk_from_home(ROW_CUT_RANKS, 10000, &tally);
     for (size_t i = 0; i < N_FAULTS; i++)
         ok(tally.n_made[i] > 0 && tally.n_caught[i] == tally.n_made[i],
            "%s: %u of %u caught", faults[i].name, tally.n_caught[i],
