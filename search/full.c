@@ -57,6 +57,9 @@ struct full {
     const char *stopped;
 };
 
+#define SHARE_OF_FEW(id, name, few, many) few,
+#define SHARE_OF_MANY(id, name, few, many) many,
+
 const struct tuning *tuning_default(void)
 {
     /* What plans cost more without it, in %, with 200,000 changes and 5 seeds:
@@ -64,17 +67,8 @@ const struct tuning *tuning_default(void)
      * roofline and by TorchRec's formulas, and tight memory. Seeds differ by
      * 0.06, 0.08, 0.28, 0.21 and 0.48 there. */
     static const struct tuning tuning = {
-        .changes = {{[CHANGE_MOVE] = 30,
-                     [CHANGE_SWAP] = 12,
-                     [CHANGE_TRADE] = 18,
-                     [CHANGE_SPLIT] = 10,
-                     [CHANGE_MERGE] = 11,
-                     [CHANGE_RESPLIT] = 10},
-                    {[CHANGE_MOVE] = 30,
-                     [CHANGE_SWAP] = 30,
-                     [CHANGE_SPLIT] = 10,
-                     [CHANGE_MERGE] = 11,
-                     [CHANGE_RESPLIT] = 10}},
+        .changes = {{CHANGE_KINDS(SHARE_OF_FEW)},
+                    {CHANGE_KINDS(SHARE_OF_MANY)}},
         .rebuilds = 250,                 /* 25: tight; 2.5: roofline */
         .n_rebuilt = TUNING_MAX_REBUILT, /* 15: tight; 0.3: TorchRec */
         .recuts = 500,                   /* 0.3: TorchRec */

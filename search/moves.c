@@ -24,7 +24,6 @@ struct draw {
     const struct parts *parts;
     const struct tuning *tuning;
     struct rng *rng;
-    enum change_kind kind;
     uint32_t piece, device, unit; /* at which it begins */
     /* of a rebuild: */
     double target_ms;           /* devices are full there */
@@ -136,49 +135,102 @@ static uint32_t sibling_device(const struct draw *draw)
     return layout->pieces[at].device;
 }
 
-/* To any other device, or where its table has another piece; all of it, or of
- * its columns half or one, or any number. */
-static void propose_sending(struct draw *draw)
+/* So many quanta of a piece, 0 for all of it, go to a device. */
+static void send_piece(struct draw *draw, uint32_t piece, uint32_t n,
+                       uint32_t to)
 {
-    const enum change_kind kind = draw->kind;
-    const bool is_some = kind == CHANGE_SPLIT || kind == CHANGE_RESPLIT;
-    uint32_t n = quanta_of(draw, draw->piece), to;
-
-    if ((kind != CHANGE_MOVE && n < (is_some ? 2 : 1)) ||
-        !can_move(draw, draw->piece))
-        return;
-    to = kind == CHANGE_MERGE || kind == CHANGE_RESPLIT
-             ? sibling_device(draw)
-             : other_device(draw, draw->device);
-    if (to == NO_PIECE)
-        return;
-    if (is_some && rng_draw(draw->rng, 2))
-        n = kind == CHANGE_SPLIT ? n / 2 : 1;
-    else if (is_some)
-        n = 1 + rng_draw(draw->rng, n - 1);
-    trial_send(draw->trial, draw->layout, draw->piece, n, to);
+    trial_send(draw->trial, draw->layout, piece, n, to);
 }
 
-/* Or a trade: what devices send stays as even as it is, which two splits would
- * upset. */
-static void propose_swap(struct draw *draw)
+static void propose_move(struct draw *draw)
+{
+    if (can_move(draw, draw->piece))
+        send_piece(draw, draw->piece, 0, other_device(draw, draw->device));
+}
+
+static void propose_merge(struct draw *draw)
+{
+    uint32_t to;
+
+    if (!quanta_of(draw, draw->piece) || !can_move(draw, draw->piece))
+        return;
+    to = sibling_device(draw);
+    if (to != NO_PIECE)
+        send_piece(draw, draw->piece, 0, to);
+}
+
+/* `often` of the quanta of a piece, in half of all cases, or any number but all
+ * go to a device, or to none where that is NO_PIECE. */
+static void send_some(struct draw *draw, uint32_t often, uint32_t to)
+{
+    uint32_t n = quanta_of(draw, draw->piece);
+
+    if (to == NO_PIECE)
+        return;
+    n = rng_draw(draw->rng, 2) ? often : 1 + rng_draw(draw->rng, n - 1);
+    send_piece(draw, draw->piece, n, to);
+}
+
+static bool can_be_cut(const struct draw *draw)
+{
+    return quanta_of(draw, draw->piece) >= 2 && can_move(draw, draw->piece);
+}
+
+static void propose_split(struct draw *draw)
+{
+    if (can_be_cut(draw))
+        send_some(draw, quanta_of(draw, draw->piece) / 2,
+                  other_device(draw, draw->device));
+}
+
+static void propose_resplit(struct draw *draw)
+{
+    if (can_be_cut(draw))
+        send_some(draw, 1, sibling_device(draw));
+}
+
+/* A piece of another device that may change places with the piece, or NO_PIECE.
+ */
+static uint32_t draw_partner(struct draw *draw)
 {
     const struct piece *pieces = draw->layout->pieces;
-    uint32_t to = other_device(draw, draw->device), n = 0;
-    uint32_t other = piece_on(draw->layout, to, draw->rng);
+    uint32_t other =
+        piece_on(draw->layout, other_device(draw, draw->device), draw->rng);
 
     if (other == NO_PIECE || !can_move(draw, draw->piece) ||
         !can_move(draw, other) ||
         pieces[draw->piece].part == pieces[other].part)
+        return NO_PIECE;
+    return other;
+}
+
+/* So many quanta of both change places. */
+static void exchange(struct draw *draw, uint32_t other, uint32_t n)
+{
+    send_piece(draw, draw->piece, n, draw->layout->pieces[other].device);
+    send_piece(draw, other, n, draw->device);
+}
+
+static void propose_swap(struct draw *draw)
+{
+    uint32_t other = draw_partner(draw);
+
+    if (other != NO_PIECE)
+        exchange(draw, other, 0);
+}
+
+/* What devices send stays as even as it is, which two splits would upset. */
+static void propose_trade(struct draw *draw)
+{
+    uint32_t other = draw_partner(draw), n;
+
+    if (other == NO_PIECE)
         return;
-    if (draw->kind == CHANGE_TRADE) {
-        n = least_of(quanta_of(draw, draw->piece), quanta_of(draw, other));
-        if (!n || unit_of(draw->layout, other) == draw->unit)
-            return;
-        n = rng_draw(draw->rng, 2) ? n : 1 + rng_draw(draw->rng, n);
-    }
-    trial_send(draw->trial, draw->layout, draw->piece, n, to);
-    trial_send(draw->trial, draw->layout, other, n, draw->device);
+    n = least_of(quanta_of(draw, draw->piece), quanta_of(draw, other));
+    if (!n || unit_of(draw->layout, other) == draw->unit)
+        return;
+    exchange(draw, other,
+             rng_draw(draw->rng, 2) ? n : 1 + rng_draw(draw->rng, n));
 }
 
 /* --- rebuilding --- */
@@ -482,6 +534,9 @@ static void propose_rebuild(struct draw *draw)
 
 /* --- any of them --- */
 
+#define PROPOSE(id, name, few, many) propose_##name,
+static void (*const proposals[])(struct draw *) = {CHANGE_KINDS(PROPOSE)};
+
 static enum change_kind draw_kind(const uint32_t *shares, struct rng *rng)
 {
     uint32_t sum = 0, m = 0, left;
@@ -497,21 +552,20 @@ static enum change_kind draw_kind(const uint32_t *shares, struct rng *rng)
 void propose(struct trial *trial, const struct layout *layout, struct rng *rng)
 {
     struct draw draw = draw_of(trial, layout, rng);
+    enum change_kind kind;
 
     trial_clear(trial);
     draw.piece = pick_piece(layout, rng);
     draw.device = layout->pieces[draw.piece].device;
     draw.unit = unit_of(layout, draw.piece);
-    draw.kind = draw_kind(draw.tuning->changes[layout->style], rng);
+    kind = draw_kind(draw.tuning->changes[layout->style], rng);
     if (layout->parts->homes && rng_draw(rng, HOMING) == 0)
         homes_propose(trial, layout, draw.unit);
     else if (tuning_draw(rng, draw.tuning->rebuilds) &&
              rng_draw(rng, layout->n_devices) < CHEAP_DEVICES)
         propose_rebuild(&draw);
-    else if (draw.kind == CHANGE_SWAP || draw.kind == CHANGE_TRADE)
-        propose_swap(&draw);
     else
-        propose_sending(&draw);
+        proposals[kind](&draw);
     if (!trial_join(trial, layout))
         trial_clear(trial);
 }

@@ -5,17 +5,10 @@
 #include "search/trial.h"
 
 /*
- * What may be tried next: one random change of a layout. Half of all changes
- * begin on a device that sets the total.
- *
- *   move     a piece to another device
- *   swap     two pieces of two devices
- *   trade    as many columns of two tables, of two devices, change places
- *   split    columns of a piece become a piece of their own
- *   merge    two column pieces of one table become one
- *   resplit  columns go over from one piece of a table to another
- *   rebuild  some tables taken off and put back, some of them cut anew: whole,
- *            in even columns, in rows, in a grid, or replicated
+ * What may be tried next: one random change of a layout, of a kind that
+ * search/tuning.h lists, or a rebuild: some tables taken off and put back, some
+ * of them cut anew: whole, in even columns, in rows, in a grid, or replicated.
+ * Half of all changes begin on a device that sets the total.
  */
 
 /* Fills an empty trial, pieces that meet joined (search/trial.h); it stays
