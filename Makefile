@@ -456,8 +456,8 @@ check-shell:
 
 # What ptxas makes of our kernels; another nvcc makes something else of them.
 KERNEL_TABLE = src/device/KERNELS.txt
-KERNEL_LOGS  = $(patsubst %.cu,$(O)/%.ptxas,$(filter-out \
-    %_nccl_cuda.cu,$(sort $(wildcard src/device/*.cu))))
+KERNEL_LOGS  = $(patsubst %.cu,$(O)/%.ptxas,\
+    $(sort $(wildcard src/device/*.cu)))
 NVCC_RELEASE = $(if $(NVCC),$(shell $(NVCC) --version | \
     sed -n 's/.*release \([0-9.]*\).*/\1/p'))
 
