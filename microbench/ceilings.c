@@ -13,18 +13,17 @@
 /* Of what is free, this part is left alone. */
 #define SPARE_PARTS 16
 
-/* How large the probes of a kind of device are. */
+/* How large the probes are. */
 struct scale {
+    uint64_t max_stream_bytes;
     uint64_t gathered_bytes; /* by one gather, if that is few rows and not more
                                 than a probe may take */
     uint64_t max_rows;
     uint64_t max_pairs;
 };
 
-static const struct scale scales[] = {
-    [DEVICE_CPU] = {16 * MIB, 1 << 18, 1 << 20},
-    [DEVICE_CUDA] = {GIB, 1 << 24, 1 << 25},
-};
+static const struct scale of_host = {256 * MIB, 16 * MIB, 1 << 18, 1 << 20};
+static const struct scale of_gpu = {16 * GIB, GIB, 1 << 24, 1 << 25};
 
 struct probe_list {
     struct probe *probes; /* [CEILINGS_MAX] */
@@ -38,9 +37,10 @@ static void add(struct probe_list *list, struct probe probe)
         list->probes[list->n++] = probe;
 }
 
-static void add_streams(struct probe_list *list, uint64_t max_bytes)
+static void add_streams(struct probe_list *list, const struct scale *scale)
 {
-    for (uint64_t n_bytes = MIB; n_bytes <= max_bytes; n_bytes *= 4) {
+    for (uint64_t n_bytes = MIB; n_bytes <= scale->max_stream_bytes;
+         n_bytes *= 4) {
         add(list, (struct probe){.kind = PROBE_READ, .n_bytes = n_bytes});
         add(list, (struct probe){.kind = PROBE_COPY, .n_bytes = n_bytes});
     }
@@ -81,15 +81,16 @@ static void add_sorts(struct probe_list *list, const struct scale *scale)
                                      .key_bits = key_bits});
 }
 
-size_t ceilings_list(struct probe probes[CEILINGS_MAX], enum device_kind kind,
+size_t ceilings_list(struct probe probes[CEILINGS_MAX], bool is_host,
                      uint64_t max_bytes)
 {
+    const struct scale *scale = is_host ? &of_host : &of_gpu;
     struct probe_list list = {.probes = probes, .max_bytes = max_bytes};
 
     add(&list, (struct probe){.kind = PROBE_LAUNCH});
-    add_streams(&list, kind == DEVICE_CPU ? 256 * MIB : 16 * GIB);
-    add_gathers(&list, &scales[kind]);
-    add_sorts(&list, &scales[kind]);
+    add_streams(&list, scale);
+    add_gathers(&list, scale);
+    add_sorts(&list, scale);
     return list.n;
 }
 
@@ -123,7 +124,7 @@ int bench_ceilings(struct bench_result *result, struct device *device,
     if (options->memory_bytes && options->memory_bytes < free_bytes)
         free_bytes = options->memory_bytes;
     *result = (struct bench_result){0};
-    n = ceilings_list(probes, device_kind_of(device), free_bytes);
+    n = ceilings_list(probes, device_is_host(device), free_bytes);
     for (; result->n_cases < n; result->n_cases++) {
         const struct probe *probe = &probes[result->n_cases];
         struct ceiling ceiling;

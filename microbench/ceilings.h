@@ -22,10 +22,11 @@ struct ceiling_sink {
                 const struct probe *probe);
 };
 
-/* The probes of a device, in the order they are run: at most max_bytes of its
- * memory for each. Returns how many; probes has room for CEILINGS_MAX. */
+/* The probes of a GPU, or of the host, in the order they are run: at most
+ * max_bytes of its memory for each. Returns how many; probes has room for
+ * CEILINGS_MAX. */
 #define CEILINGS_MAX 160
-size_t ceilings_list(struct probe probes[CEILINGS_MAX], enum device_kind kind,
+size_t ceilings_list(struct probe probes[CEILINGS_MAX], bool is_host,
                      uint64_t max_bytes);
 
 /* Measures the probes that the sink does not have, or with options->repeat

@@ -41,11 +41,10 @@ static bool is_kept(void *ctx, const struct sample_setting *setting,
 }
 
 /* Each probe once, within the memory, and of every kind. */
-static void test_list(enum device_kind kind, uint64_t max_bytes,
-                      size_t n_at_least)
+static void test_list(bool is_host, uint64_t max_bytes, size_t n_at_least)
 {
     struct probe probes[CEILINGS_MAX];
-    size_t n = ceilings_list(probes, kind, max_bytes);
+    size_t n = ceilings_list(probes, is_host, max_bytes);
     unsigned kinds = 0;
     int n_bad = 0;
 
@@ -63,7 +62,7 @@ static void test_list(enum device_kind kind, uint64_t max_bytes,
 static void test_gathers(void)
 {
     struct probe probes[CEILINGS_MAX];
-    size_t n = ceilings_list(probes, DEVICE_CUDA, (uint64_t)130 << 30);
+    size_t n = ceilings_list(probes, false, (uint64_t)130 << 30);
     uint64_t least = UINT64_MAX, most = 0;
     unsigned widths = 0;
     int n_bad = 0;
@@ -132,10 +131,10 @@ int main(void)
     struct device *device;
     struct err err = {0};
 
-    test_list(DEVICE_CPU, (uint64_t)4 << 30, 40);
-    test_list(DEVICE_CPU, 16 * MIB, 20);
-    test_list(DEVICE_CUDA, (uint64_t)130 << 30, 100);
-    test_list(DEVICE_CUDA, (uint64_t)16 << 30, 60);
+    test_list(true, (uint64_t)4 << 30, 40);
+    test_list(true, 16 * MIB, 20);
+    test_list(false, (uint64_t)130 << 30, 100);
+    test_list(false, (uint64_t)16 << 30, 60);
     test_gathers();
     if (device_open(&device, DEVICE_CPU, 0, 2, &err)) {
         ok(0, "device: %s", err.msg);
