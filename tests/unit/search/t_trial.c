@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/* A trial is priced alike with others and alone, and what it says is what the
+ * layout is once it has come true. */
+#include "search/trial.h"
+
+#include "search/moves.h"
+#include "search/state_check.h"
+#include "tests/unit/search/scene.h"
+
+#define N_STEPS 200
+#define N_TOGETHER 4
+
+struct tally {
+    unsigned n, n_empty;
+    unsigned n_other;    /* whose total alone is another */
+    unsigned n_surprise; /* whose layout is not what they said */
+    unsigned n_unsound, n_exceeding, n_miscounted;
+};
+
+/* Alone, by a pricing that has seen nothing. */
+static double price_alone(struct tryout *tryout)
+{
+    struct pricing pricing;
+
+    pricing_init(&pricing, tryout->layout.parts, 1);
+    tryouts_price(&tryout, 1, &pricing);
+    pricing_release(&pricing);
+    return tryout->trial.total_ms;
+}
+
+static void come_true(struct tryout *tryout, struct tally *tally)
+{
+    struct layout *layout = &tryout->layout;
+    const double total_ms = tryout->trial.total_ms;
+    const double excess = tryout->trial.excess;
+    struct err err = {0};
+
+    layout_commit(layout, &tryout->trial);
+    /* which adds up sums afresh now and then, and the excess always */
+    tally->n_surprise +=
+        !(fabs(layout->total_ms - total_ms) <= 1e-9 * fabs(total_ms)) ||
+        !(fabs(layout->excess - excess) <= 1e-12);
+    tally->n_exceeding += excess > 0;
+    if (layout_check(layout, &err) && !tally->n_unsound++)
+        printf("# %s\n", err.msg);
+}
+
+static void step(struct tryout *const *tryouts, struct pricing *pricing,
+                 struct rng *rng, struct tally *tally)
+{
+    uint64_t n_priced[N_TOGETHER];
+
+    for (unsigned i = 0; i < N_TOGETHER; i++) {
+        propose(&tryouts[i]->trial, &tryouts[i]->layout, rng);
+        trial_sum(&tryouts[i]->trial, &tryouts[i]->layout);
+        n_priced[i] = tryouts[i]->n_priced;
+    }
+    tryouts_price(tryouts, N_TOGETHER, pricing);
+    for (unsigned i = 0; i < N_TOGETHER; i++) {
+        struct trial *trial = &tryouts[i]->trial;
+        const double together_ms = trial->total_ms;
+
+        tally->n++;
+        tally->n_empty += !trial->n_changes;
+        tally->n_miscounted +=
+            tryouts[i]->n_priced - n_priced[i] != (trial->n_changes > 0);
+        tally->n_other += price_alone(tryouts[i]) != together_ms;
+        if (trial->n_changes)
+            come_true(tryouts[i], tally);
+    }
+}
+
+/* Layouts that go ways of their own, some of which exceed the memory. */
+static void walk(const char *name, struct parts *parts,
+                 const struct snapshot *start)
+{
+    uint64_t room_bytes[SCENE_DEVICES];
+    struct tryout all[N_TOGETHER], *tryouts[N_TOGETHER];
+    struct tally tally = {0};
+    struct pricing pricing;
+    struct rng rng;
+
+    for (uint32_t r = 0; r < SCENE_DEVICES; r++)
+        room_bytes[r] = (r + 1) << 20;
+    parts->room_bytes = room_bytes;
+    pricing_init(&pricing, parts, N_TOGETHER);
+    for (unsigned i = 0; i < N_TOGETHER; i++) {
+        tryouts[i] = &all[i];
+        tryout_init(tryouts[i], parts);
+        snapshot_load(start, &tryouts[i]->layout);
+    }
+    rng_init(&rng, 61, 0);
+    for (unsigned i = 0; i < N_STEPS; i++)
+        step(tryouts, &pricing, &rng, &tally);
+    ok(tally.n_empty < tally.n * 3 / 4 && tally.n_exceeding &&
+           tally.n_exceeding < tally.n,
+       "%s: of %u trials %u change nothing, %u exceed the memory", name,
+       tally.n, tally.n_empty, tally.n_exceeding);
+    is_i64(tally.n_other, 0, "with others they cost what they do alone");
+    is_i64(tally.n_surprise, 0, "layouts are what they said");
+    is_i64(tally.n_unsound, 0, "and sound");
+    is_i64(tally.n_miscounted, 0, "what changes nothing is not counted");
+    for (unsigned i = 0; i < N_TOGETHER; i++)
+        tryout_release(tryouts[i]);
+    pricing_release(&pricing);
+}
+
+/* Comm in halves, of which the backward one is remembered. */
+static void walk_by_halves(void)
+{
+    struct snapshot start = {0};
+    struct fit_failure failure;
+    struct err err = {0};
+    struct oracle oracle;
+    struct scene scene;
+    struct parts parts;
+
+    scene_open(&scene, BY_COMM);
+    oracle = fake_oracle(&scene.problem);
+    if (ok(!parts_init(&parts, &scene.problem, &oracle, NULL, NULL,
+                       &scene.arena, &err) &&
+               fit_by_memory(&start, &parts, FIT_QUICK, &failure),
+           "a start by halves: %s", err.msg))
+        walk("by halves", &parts, &start);
+    snapshot_release(&start);
+    scene_close(&scene);
+}
+
+int main(void)
+{
+    static const char *const names[] = {"additive", "by terms", "by comm"};
+
+    for (enum scene_sort sort = ADDITIVE; sort <= BY_COMM; sort++) {
+        struct scene scene;
+
+        scene_open(&scene, sort);
+        walk(names[sort], &scene.parts, &scene.start);
+        scene_close(&scene);
+    }
+    walk_by_halves();
+    return tap_done();
+}
