@@ -81,6 +81,201 @@ static void try_problem(uint64_t seed, struct tally *tally)
     arena_release(&arena);
 }
 
+/* --- by memory alone --- */
+
+#define TIGHT_DEVICES 3
+
+/* Whole tables on devices that have what some placement of them takes, and two
+ * in a hundred more. */
+static void plant(struct problem *problem, struct random_oracle *oracle,
+                  uint64_t seed, struct arena *arena)
+{
+    uint64_t rows[16];
+    uint32_t dims[16], n;
+    struct rng rng;
+
+    rng_init(&rng, 53, seed);
+    n = 8 + (uint32_t)rng_below(&rng, 8);
+    for (uint32_t i = 0; i < n; i++) {
+        rows[i] = 100 + rng_below(&rng, 1000);
+        dims[i] = 16;
+    }
+    fake_problem(problem, rows, dims, n, TIGHT_DEVICES, 0, arena);
+    problem->kinds = SHARD_TABLE;
+    for (uint32_t i = 0; i < n; i++)
+        problem->cluster.memory_bytes[rng_below(&rng, TIGHT_DEVICES)] +=
+            rows[i] * 16 * 4;
+    for (uint32_t r = 0; r < TIGHT_DEVICES; r++)
+        problem->cluster.memory_bytes[r] +=
+            problem->cluster.memory_bytes[r] / 50;
+    random_oracle_init(oracle, problem, &rng);
+}
+
+/* What finds no room goes first in the next try, so most are packed, which
+ * longest first alone is not up to. Without room for all of it everything is
+ * placed, once. */
+static void check_by_memory(void)
+{
+    const unsigned n = (unsigned)tap_size(100, 1000);
+    unsigned n_packed = 0, n_wrong = 0, n_lost = 0;
+
+    for (uint64_t seed = 0; seed < n; seed++) {
+        struct snapshot packed = {0}, all = {0};
+        struct random_oracle oracle;
+        struct problem problem;
+        struct parts parts;
+        struct err err = {0};
+        struct arena arena;
+
+        arena_init(&arena);
+        plant(&problem, &oracle, seed, &arena);
+        if (parts_init(&parts, &problem, &oracle.base, NULL, NULL, &arena,
+                       &err))
+            ok(0, "parts: %s", err.msg);
+        if (starts_by_memory(&packed, &parts, UINT64_MAX, false)) {
+            snapshot_price(&packed, &parts);
+            n_packed++;
+            n_wrong += !is_right(&packed, &parts);
+        }
+        n_lost += !starts_by_memory(&all, &parts, UINT64_MAX, true) ||
+                  all.n != problem.n_tables;
+        snapshot_release(&packed);
+        snapshot_release(&all);
+        arena_release(&arena);
+    }
+    is_i64(n_wrong, 0, "what is packed keeps the memory");
+    is_i64(n_lost, 0, "each table is placed once");
+    ok(n_packed > n * 3 / 4, "%u of %u are packed", n_packed, n);
+}
+
+/* --- longest first --- */
+
+/* Look-ups of whole tables that three devices can share evenly, the fewest
+ * first; how many each has then. */
+static double plant_load(struct problem *problem, struct rng *rng,
+                         struct arena *arena)
+{
+    const double share = 100;
+    uint64_t rows[15];
+    uint32_t dims[15], n = 0;
+    double pooling[15];
+
+    for (uint32_t r = 0; r < TIGHT_DEVICES; r++) {
+        double rest = share;
+
+        for (uint32_t i = 0; i < 4; i++) {
+            double part = 1 + (double)rng_below(rng, (uint64_t)rest / 2);
+
+            pooling[n++] = part;
+            rest -= part;
+        }
+        pooling[n++] = rest;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        rows[i] = 1000;
+        dims[i] = 16;
+    }
+    for (uint32_t i = 1; i < n; i++)
+        for (uint32_t k = i; k && pooling[k] < pooling[k - 1]; k--) {
+            double later = pooling[k];
+
+            pooling[k] = pooling[k - 1];
+            pooling[k - 1] = later;
+        }
+    fake_problem(problem, rows, dims, n, TIGHT_DEVICES, UINT64_C(1) << 30,
+                 arena);
+    problem->kinds = SHARD_TABLE;
+    for (uint32_t i = 0; i < n; i++)
+        problem->tables[i].pooling_factor = pooling[i];
+    return share * (double)problem->batch;
+}
+
+/* At most 4/3 - 1/3R of the best (Graham 1969). */
+static void check_longest_first(void)
+{
+    const double most = 4.0 / 3 - 1.0 / (3 * TIGHT_DEVICES);
+    unsigned n_dearer = 0;
+    double worst = 0;
+
+    for (uint64_t seed = 0; seed < tap_size(50, 1000); seed++) {
+        struct snapshot starts[STARTS_KEPT] = {{0}};
+        struct random_oracle oracle;
+        struct problem problem;
+        struct parts parts;
+        struct err err = {0};
+        struct arena arena;
+        struct rng rng;
+        double least_ms;
+
+        arena_init(&arena);
+        rng_init(&rng, 55, seed);
+        least_ms = plant_load(&problem, &rng, &arena) * 16 * 1e-6;
+        do
+            random_oracle_init(&oracle, &problem, &rng);
+        while (!oracle.base.is_additive);
+        oracle.lookup_ms = 1e-6;
+        oracle.vector_ms = oracle.piece_ms = oracle.output_ms = 0;
+        oracle.narrow = 0;
+        if (parts_init(&parts, &problem, &oracle.base, NULL, NULL, &arena,
+                       &err))
+            ok(0, "parts: %s", err.msg);
+        (void)starts_find(starts, &parts, NULL, INFINITY);
+        for (unsigned i = 0; i < STARTS_KEPT; i++) {
+            double ratio = starts[i].n ? starts[i].total_ms / least_ms : 1;
+
+            n_dearer += !(ratio >= 1 - 1e-9 && ratio <= most);
+            worst = tap_worst(worst, ratio);
+            snapshot_release(&starts[i]);
+        }
+        arena_release(&arena);
+    }
+    ok(!n_dearer, "%.3f times the best at most; longest first is to take %.3f",
+       worst, most);
+}
+
+/* --- what the oracle is asked --- */
+
+/* How often what no piece has was priced. */
+static unsigned n_unclean;
+
+static void clean_compute(const struct oracle *oracle, const double *sums,
+                          size_t n, double *compute_ms)
+{
+    for (size_t i = 0; i < n; i++)
+        n_unclean += sums[i * RANDOM_WIDTH + RANDOM_GRAD] != 0;
+    random_compute(oracle, sums, n, compute_ms);
+}
+
+/* Devices begin with nothing: a lane that no piece has stays 0 to the bit. */
+static void check_clean(void)
+{
+    struct snapshot starts[STARTS_KEPT] = {{0}};
+    struct random_oracle oracle;
+    struct oracle_ops ops;
+    struct problem problem;
+    struct parts parts;
+    struct err err = {0};
+    struct arena arena;
+    struct rng rng;
+
+    arena_init(&arena);
+    rng_init(&rng, 54, 0);
+    fake_random(&problem, &rng, 2, &arena);
+    problem.kinds = SHARD_TABLE | SHARD_COLUMN;
+    random_oracle_init(&oracle, &problem, &rng);
+    ops = *oracle.base.ops;
+    ops.compute = clean_compute;
+    oracle.base.ops = &ops;
+    ok(!parts_init(&parts, &problem, &oracle.base, NULL, NULL, &arena, &err),
+       "parts: %s", err.msg);
+    (void)starts_find(starts, &parts, NULL, INFINITY);
+    ok(starts[0].n > 0 && !n_unclean, "%u devices have what no piece has",
+       n_unclean);
+    for (unsigned i = 0; i < STARTS_KEPT; i++)
+        snapshot_release(&starts[i]);
+    arena_release(&arena);
+}
+
 int main(void)
 {
     struct tally tally = {0};
@@ -94,5 +289,8 @@ int main(void)
     ok(tally.n_several > tally.n / 4, "%u beside the first", tally.n_several);
     is_i64(tally.n_dearer, 0, "more views are never dearer");
     ok(tally.n_gain > 0 || tally.n < 30, "and gains %u times", tally.n_gain);
+    check_by_memory();
+    check_longest_first();
+    check_clean();
     return tap_done();
 }
