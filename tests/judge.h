@@ -7,6 +7,7 @@
  * plan_check has nothing to say.
  */
 
+#include "base/clock.h"
 #include "core/plan_check.h"
 #include "tests/tap.h"
 
@@ -25,6 +26,14 @@ __attribute__((unused)) static int judge_plan(struct plan *plan,
     plan->version = "0";
     plan->inputs_hash = plan_inputs_hash(plan, arena);
     return plan_check(plan, err);
+}
+
+/* A search that was asked for then has taken no longer than until now. */
+__attribute__((unused)) static void judge_time(const struct plan *plan,
+                                               double begin_ms)
+{
+    if (!(plan->search_ms >= 0 && plan->search_ms <= clock_ms() - begin_ms))
+        ok(0, "%g ms of search, in a call of less", plan->search_ms);
 }
 
 /* Total of the legal plan of a search that returned rc; INFINITY where it found

@@ -34,6 +34,7 @@ static int search_by_rows(struct plan *plan, const struct problem *problem,
                           struct arena *arena, struct err *err)
 {
     struct random_oracle oracle = plain_oracle(problem);
+    const double begin_ms = clock_ms();
     struct search_options options;
 
     oracle.base.row_cut = row_cut;
@@ -43,6 +44,7 @@ static int search_by_rows(struct plan *plan, const struct problem *problem,
     options.effort = effort;
     if (search_full(plan, &oracle.base, &options, arena, err))
         return -1;
+    judge_time(plan, begin_ms);
     return judge_plan(plan, &oracle.base, arena, err);
 }
 

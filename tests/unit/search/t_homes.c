@@ -34,7 +34,7 @@ static void check_counts(enum row_cut row_cut, double growth, bool stays,
     struct standing standing;
     struct layout *layout = &standing.tryout.layout;
     size_t n = 0, n_trial = 0, n_after = 0, n_plan = 0, n_less = 0, n_grids = 0;
-    size_t n_excess = 0, n_over = 0, n_wrong = 0;
+    size_t n_excess = 0, n_over = 0, n_wrong = 0, n_astray = 0;
     struct err err = {0};
 
     standing_open(&standing, seed, row_cut, growth, memory_bytes);
@@ -63,6 +63,8 @@ static void check_counts(enum row_cut row_cut, double growth, bool stays,
         n_less += said < before;
         n_trial += said != layout->all_moved_bytes;
         n_over += trial->excess > 0;
+        n_astray += memory_bytes == ROOMY &&
+                    (layout->excess > 0) != (said > limit_bytes);
         n_wrong += i % 4 == 0 && layout_check(layout, &err);
         n_excess += !(fabs(trial->excess - layout->excess) <= 1e-9);
         layout_price(layout);
@@ -82,7 +84,34 @@ static void check_counts(enum row_cut row_cut, double growth, bool stays,
     is_i64((int64_t)n_plan, 0, "and so as a plan");
     ok(!n_wrong, "layouts are right, %zu times not: %s", n_wrong, err.msg);
     is_i64((int64_t)n_excess, 0, "its excess is what the trial said");
-    ok((n_over > 100) == (memory_bytes == TIGHT), "%zu have some", n_over);
+    ok((n_over > 100) == (memory_bytes == TIGHT || limit_bytes != COUNT_MOVES),
+       "%zu have some", n_over);
+    is_i64((int64_t)n_astray, 0, "where there is room, for what moves too far");
+    standing_close(&standing);
+}
+
+/* Nothing up to the limit; then the more, the further. */
+static void check_excess(void)
+{
+    const uint64_t limit_bytes = 100000;
+    struct standing standing;
+    struct layout *layout = &standing.tryout.layout;
+    double before = 0;
+    size_t n_wrong = 0;
+
+    standing_open(&standing, 9, ROW_CUT_ANY, 1, ROOMY);
+    layout->move_limit_bytes = limit_bytes;
+    for (uint64_t bytes = 0; bytes <= 3 * limit_bytes; bytes += 1000) {
+        double excess = homes_excess(layout, bytes);
+
+        n_wrong += bytes <= limit_bytes
+                       ? excess != 0
+                       : !(excess > LAYOUT_ANY_EXCESS && excess > before);
+        before = excess;
+    }
+    is_i64((int64_t)n_wrong, 0, "excess begins at the limit, and grows");
+    layout->move_limit_bytes = NO_MOVE_LIMIT;
+    ok(homes_excess(layout, UINT64_MAX) == 0, "without a limit there is none");
     standing_close(&standing);
 }
 
@@ -95,5 +124,7 @@ int main(void)
     check_counts(ROW_CUT_RANKS, 1.07, false, ROOMY, COUNT_MOVES, 5);
     check_counts(ROW_CUT_ANY, 1, true, TIGHT, COUNT_MOVES, 6);
     check_counts(ROW_CUT_ANY, 1, true, TIGHT, 300000, 7);
+    check_counts(ROW_CUT_ANY, 1, true, ROOMY, 300000, 8);
+    check_excess();
     return tap_done();
 }

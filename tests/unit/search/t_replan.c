@@ -40,11 +40,13 @@ static int replan(struct plan *plan, const struct problem *problem,
                   struct err *err)
 {
     struct search_options options = options_of();
+    const double begin_ms = clock_ms();
 
     *plan = (struct plan){.problem = *problem};
     if (search_replan(plan, from, limit_bytes, oracle, &options, NULL, arena,
                       err))
         return -1;
+    judge_time(plan, begin_ms);
     return judge_plan(plan, oracle, arena, err);
 }
 

@@ -83,11 +83,13 @@ static int place(struct plan *plan, const char *name, double limit_ms,
     struct oracle oracle = additive_oracle(problem);
     const struct contender_inputs inputs = {
         .oracle = &oracle, .torchrec = &oracle, .limit_ms = limit_ms};
+    const double begin_ms = clock_ms();
 
     *plan = (struct plan){.problem = *problem};
     *err = (struct err){0};
     if (contender_place(plan, find(name), &inputs, arena, err))
         return -1;
+    judge_time(plan, begin_ms);
     return judge_plan(plan, &oracle, arena, err);
 }
 

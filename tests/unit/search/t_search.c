@@ -13,6 +13,7 @@ static double search(struct plan *plan, const struct problem *problem,
                      struct arena *arena)
 {
     struct oracle oracle = fake_oracle(problem);
+    const double begin_ms = clock_ms();
     struct search_options options;
     struct err err = {0};
     int rc;
@@ -24,6 +25,8 @@ static double search(struct plan *plan, const struct problem *problem,
     options.beam_width = beam_width;
     options.pool = pool;
     rc = search_reference(plan, &oracle, &options, arena, &err);
+    if (!rc)
+        judge_time(plan, begin_ms);
     if (!rc && strcmp(plan->search, beam_width ? "reference" : "grid") != 0)
         ok(0, "the plan says '%s' found it", plan->search);
     return judged_total(plan, rc, &oracle, arena, &err);
