@@ -118,6 +118,49 @@ static void check_group(void)
     arena_release(&arena);
 }
 
+/* What takes most of a table is named, with its bytes. */
+static void check_items(void)
+{
+    static const struct {
+        const char *name;
+        uint64_t rows, batch;
+        enum optimizer optimizer;
+    } tests[] = {{"weights", 1000000, 64, OPTIMIZER_SGD},
+                 {"optimizer", 1000000, 64, OPTIMIZER_ADAM},
+                 {"io", 1000, 1000000, OPTIMIZER_ADAM}};
+
+    for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
+        const uint32_t dims[] = {64};
+        char all[TEXT_BYTES_MAX], most[TEXT_BYTES_MAX], want[128];
+        struct memory_items items;
+        struct problem problem;
+        struct oracle oracle;
+        struct err err = {0};
+        struct arena arena;
+        struct shard whole;
+
+        arena_init(&arena);
+        fake_problem(&problem, &tests[i].rows, dims, 1, 2, MIB, &arena);
+        problem.kinds = SHARD_TABLE;
+        problem.memory_model = MEMORY_FULL;
+        problem.batch = tests[i].batch;
+        problem.tables[0].optimizer = tests[i].optimizer;
+        whole = shard_whole(&problem, 0, 0);
+        items = shard_memory(&problem, &whole);
+        oracle = fake_oracle(&problem);
+        text_from_bytes(all, (double)items.total);
+        text_from_bytes(
+            most, fmax(fmax((double)items.weights, (double)items.optimizer),
+                       (double)items.io));
+        snprintf(want, sizeof want, "'t0' takes %s (%s %s)", all, most,
+                 tests[i].name);
+        ok(infeasible_check(&problem, &oracle, SHARD_ALL_KINDS, NULL, &err) &&
+               strstr(err.msg, want),
+           "%s: %s", want, err.msg);
+        arena_release(&arena);
+    }
+}
+
 /* --- what a sentence says would help does --- */
 
 enum remedy { MEMORY, DEVICES, COLUMN_CUTS, ROW_CUTS, N_REMEDIES };
@@ -341,6 +384,7 @@ int main(void)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check_case(&cases[i]);
     check_group();
+    check_items();
     check_one_host();
     check_remedies();
     return tap_done();

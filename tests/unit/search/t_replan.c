@@ -356,43 +356,6 @@ static void check_reserve(void)
     arena_release(&arena);
 }
 
-/* The best of all permutations of columns from `row` on. */
-static double best_sum(const double *value, uint32_t n, uint32_t row,
-                       unsigned used)
-{
-    double best = row == n ? 0 : -INFINITY;
-
-    for (uint32_t c = 0; c < n && row < n; c++)
-        if (!(used >> c & 1))
-            best = fmax(best, value[row * n + c] +
-                                  best_sum(value, n, row + 1, used | 1u << c));
-    return best;
-}
-
-static void check_assignment(void)
-{
-    size_t n_wrong = 0;
-    struct rng rng;
-
-    rng_init(&rng, 3, 0);
-    for (unsigned i = 0; i < 300; i++) {
-        uint32_t n = 1 + i % 6, column_of[6];
-        double value[36], sum = 0, said;
-        unsigned used = 0;
-
-        for (uint32_t k = 0; k < n * n; k++)
-            value[k] = (double)rng_below(&rng, 10);
-        said = assign_best(column_of, value, n, n);
-        for (uint32_t row = 0; row < n; row++) {
-            sum += value[row * n + column_of[row]];
-            used |= 1u << column_of[row];
-        }
-        n_wrong += used != (1u << n) - 1 || said != sum ||
-                   fabs(sum - best_sum(value, n, 0, 0)) > 1e-9;
-    }
-    is_i64((int64_t)n_wrong, 0, "assignments are the best of all permutations");
-}
-
 /* The best plan there is, but for the names of the GPUs. */
 static void check_names(void)
 {
@@ -425,6 +388,35 @@ static void check_names(void)
        "planned anew: %s", err.msg);
     ok(moved(&from, &plan, &arena) < 600000,
        "most of 1,560,000 B stays under the old names");
+    arena_release(&arena);
+}
+
+/* A limit that is far off is none. */
+static void check_time(void)
+{
+    const uint64_t rows[] = {1000, 2000, 500, 900};
+    const uint32_t dims[] = {16, 16, 32, 64};
+    struct plan from, plans[2];
+    struct search_options options = options_of();
+    struct err err = {0};
+    struct problem problem;
+    struct oracle oracle;
+    struct arena arena;
+
+    arena_init(&arena);
+    fake_problem(&problem, rows, dims, 4, 3, GIB, &arena);
+    oracle = fake_oracle(&problem);
+    from = fake_whole_plan(&problem, all_on_gpu_0, 4, &arena);
+    for (unsigned i = 0; i < 2; i++) {
+        plans[i] = (struct plan){.problem = problem};
+        options.time_limit_ms = i * 1e6;
+        ok(!search_replan(&plans[i], &from, NO_MOVE_LIMIT, &oracle, &options,
+                          NULL, &arena, &err),
+           "a plan: %s", err.msg);
+    }
+    is_str(plans[1].stopped, plans[0].stopped, "stopped as without a limit");
+    is_i64((int64_t)plans[1].n_evaluations, (int64_t)plans[0].n_evaluations,
+           "after as much");
     arena_release(&arena);
 }
 
@@ -568,8 +560,8 @@ int main(void)
     check_way_home();
     check_other_columns();
     check_reserve();
-    check_assignment();
     check_names();
+    check_time();
     check_same();
     check_random();
     return tap_done();

@@ -115,6 +115,18 @@ static bool same_shards(const struct plan *a, const struct plan *b)
            !memcmp(a->shards, b->shards, a->n_shards * sizeof(*a->shards));
 }
 
+/* As published. */
+static void check_defaults(void)
+{
+    struct search_options options;
+
+    search_options_init(&options);
+    is_i64(options.beam_width, 3, "the beam is 3 wide");
+    is_i64(options.beam_depth, 10, "and 10 deep");
+    is_i64(options.n_candidates, 10, "of 10 candidates");
+    ok(options.effort == SEARCH_EFFORT_AUTO, "effort is chosen");
+}
+
 static void check_random(void)
 {
     unsigned n_found = 0, n_grid = 0, n_order = 0, n_beam = 0, n_permuted = 0,
@@ -362,6 +374,7 @@ static void check_errors(void)
 
 int main(void)
 {
+    check_defaults();
     check_random();
     check_constrained();
     check_constraints();

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/* GPUs that are alike change names such that most stays where it is. */
+#include "search/movement.h"
+
+#include "tests/tap.h"
+#include "tests/unit/search/fake.h"
+
+#define GIB (UINT64_C(1) << 30)
+
+/* The best of all permutations of columns from `row` on. */
+static double best_sum(const double *value, uint32_t n, uint32_t row,
+                       unsigned used)
+{
+    double best = row == n ? 0 : -INFINITY;
+
+    for (uint32_t c = 0; c < n && row < n; c++)
+        if (!(used >> c & 1))
+            best = fmax(best, value[row * n + c] +
+                                  best_sum(value, n, row + 1, used | 1u << c));
+    return best;
+}
+
+static void check_assignment(void)
+{
+    size_t n_wrong = 0;
+    struct rng rng;
+
+    rng_init(&rng, 3, 0);
+    for (unsigned i = 0; i < 300; i++) {
+        uint32_t n = 1 + i % 6, column_of[6];
+        double value[36], sum = 0, said;
+        unsigned used = 0;
+
+        for (uint32_t k = 0; k < n * n; k++)
+            value[k] = (double)rng_below(&rng, 10);
+        said = assign_best(column_of, value, n, n);
+        for (uint32_t row = 0; row < n; row++) {
+            sum += value[row * n + column_of[row]];
+            used |= 1u << column_of[row];
+        }
+        n_wrong += used != (1u << n) - 1 || said != sum ||
+                   fabs(sum - best_sum(value, n, 0, 0)) > 1e-9;
+    }
+    is_i64((int64_t)n_wrong, 0, "assignments are the best of all permutations");
+}
+
+#define N_NAMED 256u
+
+/* A table on each of many GPUs, whose names then change at random in each host,
+ * and those of hosts in turn. All is found under the old ones again. */
+static void check_many_names(uint32_t n_local)
+{
+    uint32_t now[N_NAMED], dims[N_NAMED];
+    uint64_t rows[N_NAMED];
+    struct snapshot layout = {0};
+    struct problem problem;
+    struct oracle oracle;
+    struct parts parts;
+    struct homes homes;
+    struct err err = {0};
+    struct arena arena;
+    struct plan from;
+    struct rng rng;
+    size_t n_wrong = 0;
+
+    arena_init(&arena);
+    rng_init(&rng, 5, n_local);
+    for (uint32_t r = 0; r < N_NAMED; r++) {
+        rows[r] = 1000 + r;
+        dims[r] = 16;
+        now[r] = r;
+    }
+    fake_problem(&problem, rows, dims, N_NAMED, N_NAMED, GIB, &arena);
+    problem.kinds = SHARD_TABLE;
+    problem.cluster.devices_per_host = n_local;
+    oracle = fake_oracle(&problem);
+    from = fake_whole_plan(&problem, now, N_NAMED, &arena);
+    homes_init(&homes, &problem, &from, &arena);
+    ok(!parts_init(&parts, &problem, &oracle, &homes, NULL, &arena, &err),
+       "many GPUs: %s", err.msg);
+    for (uint32_t first = 0; first < N_NAMED; first += n_local)
+        for (uint32_t k = n_local - 1; k; k--) {
+            uint32_t *other = &now[first + rng_draw(&rng, k + 1)];
+            uint32_t was = now[first + k];
+
+            now[first + k] = *other;
+            *other = was;
+        }
+    for (uint32_t u = 0; u < parts.n_units; u++) {
+        uint32_t device = now[parts.of[u].unit->tables[0]];
+
+        snapshot_add(&layout,
+                     (struct change){.piece = NO_PIECE,
+                                     .part = parts.of[u].whole,
+                                     .device = (device + n_local) % N_NAMED});
+    }
+    rename_gpus(&layout, &parts);
+    for (uint32_t i = 0; i < layout.n; i++) {
+        uint32_t unit = parts.parts[layout.pieces[i].part].unit;
+
+        n_wrong += layout.pieces[i].device != parts.of[unit].unit->tables[0];
+    }
+    is_i64((int64_t)n_wrong, 0, "all have their old names");
+    snapshot_release(&layout);
+    arena_release(&arena);
+}
+
+int main(void)
+{
+    check_assignment();
+    check_many_names(N_NAMED);
+    check_many_names(8);
+    return tap_done();
+}
