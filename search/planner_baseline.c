@@ -253,6 +253,7 @@ out:
     return rc;
 }
 
+#define RIVAL_ENTRY(id, who) {#id, .author = who, .rule = rival_##id},
 const struct contender *search_contenders(void)
 {
     static const struct contender contenders[] = {
@@ -261,8 +262,8 @@ const struct contender *search_contenders(void)
         {"lookup", .figure = figure_lookup},
         {"size", .figure = figure_size},
         {"size-lookup", .figure = figure_size_lookup},
-        {"torchrec", .author = "TorchRec", .rule = rival_torchrec},
-        {"hugectr", .author = "HugeCTR", .rule = rival_hugectr},
+        RIVALS(RIVAL_ENTRY)
+        /* our own */
         {"reference", .search = search_reference},
         {"neuroshard", .search = search_full},
         {0},

@@ -230,13 +230,17 @@ int contender_place(struct plan *plan, const struct contender *self,
                     const struct contender_inputs *inputs, struct arena *arena,
                     struct err *err) MUST_CHECK;
 
-/* Of the list, the rules in files of their own. */
-int rival_torchrec(struct plan *plan, const struct contender_inputs *inputs,
-                   struct arena *arena, struct arena *scratch,
-                   struct err *err) MUST_CHECK;
-int rival_hugectr(struct plan *plan, const struct contender_inputs *inputs,
-                  struct arena *arena, struct arena *scratch,
-                  struct err *err) MUST_CHECK;
+/* The planners of others, a line each: RIVAL(name, "author"). The rule,
+ * rival_NAME, is in a file of its own. */
+#define RIVALS(RIVAL)           \
+    RIVAL(torchrec, "TorchRec") \
+    RIVAL(hugectr, "HugeCTR")
+
+#define RIVAL_DECLARE(name, author)                                            \
+    int rival_##name(struct plan *plan, const struct contender_inputs *inputs, \
+                     struct arena *arena, struct arena *scratch,               \
+                     struct err *err) MUST_CHECK;
+RIVALS(RIVAL_DECLARE)
 
 /* Piece i of n of a table: equal blocks of rows, of which the last ones may
  * have fewer or none, or equal columns; whole and replicas alike. */
