@@ -6,6 +6,7 @@
 #include "search/moves.h"
 #include "search/state_check.h"
 #include "tests/unit/search/scene.h"
+#include "tests/unit/search/standing.h"
 
 #define N_STEPS 200
 #define N_TOGETHER 4
@@ -126,6 +127,69 @@ static void walk_by_halves(void)
     scene_close(&scene);
 }
 
+/* --- blocks that meet --- */
+
+/* Where the pieces of a grid would be, and whether two of one row block would
+ * be on one device. */
+static bool would_meet(const struct trial *trial, const struct layout *layout)
+{
+    const struct part *parts = layout->parts->parts;
+    struct change all[64];
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < layout->n_pieces; i++) {
+        const struct piece *piece = &layout->pieces[i];
+
+        if (piece->part == NO_PART || parts[piece->part].kind != SHARD_GRID)
+            continue;
+        all[n] = (struct change){i, piece->part, piece->device, piece->range,
+                                 piece->block};
+        for (uint32_t c = 0; c < trial->n_changes; c++)
+            if (trial->changes[c].piece == i)
+                all[n] = trial->changes[c];
+        for (uint32_t k = 0; k < n; k++)
+            if (all[k].device == all[n].device &&
+                all[k].block == all[n].block &&
+                parts[all[k].part].unit == parts[all[n].part].unit)
+                return true;
+        n++;
+    }
+    return false;
+}
+
+/* Some pieces of a grid go somewhere: not to where others of their rows are
+ * then, whichever of them is thought of first. */
+static void check_meeting(void)
+{
+    unsigned n_met = 0, n_wrong = 0, n = 1000;
+    struct standing standing;
+    struct trial *trial = &standing.tryout.trial;
+    const struct layout *layout = &standing.tryout.layout;
+
+    standing_open(&standing, 3, ROW_CUT_ANY, 1, UINT64_C(1) << 30);
+    for (unsigned i = 0; i < n; i++) {
+        bool meet;
+
+        trial_clear(trial);
+        for (uint32_t k = 0; k < layout->n_pieces; k++) {
+            const struct piece *piece = &layout->pieces[k];
+
+            if (piece->part != NO_PART &&
+                standing.parts.parts[piece->part].kind == SHARD_GRID &&
+                rng_below(&standing.rng, 2))
+                *trial_next(trial) = (struct change){
+                    k, piece->part, rng_draw(&standing.rng, STANDING_GPUS),
+                    piece->range, piece->block};
+        }
+        meet = would_meet(trial, layout);
+        n_met += meet;
+        n_wrong += trial_join(trial, layout) == meet;
+    }
+    ok(n_met > n / 10 && n_met < n * 9 / 10, "of %u trials %u meet", n, n_met);
+    is_i64(n_wrong, 0, "and those are refused");
+    standing_close(&standing);
+}
+
 int main(void)
 {
     static const char *const names[] = {"additive", "by terms", "by comm"};
@@ -138,5 +202,6 @@ int main(void)
         scene_close(&scene);
     }
     walk_by_halves();
+    check_meeting();
     return tap_done();
 }
