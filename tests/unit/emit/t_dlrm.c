@@ -97,7 +97,11 @@ static void test_script(void)
     is_in(
         script,
         "--multi_hot_sizes \"3,2,1\" --multi_hot_distribution_type uniform)\n");
-    is_in(script, "torchrun --nnodes 2 --nproc_per_node 4 ");
+    is_in(script, "torchrun --nnodes 2 --nproc_per_node 4 \\\n"
+                  "    --node_rank \"${NODE_RANK:-0}\" \\\n"
+                  "    --master_addr \"${MASTER_ADDR:-localhost}\" \\\n"
+                  "    --master_port \"${MASTER_PORT:-29500}\" \\\n"
+                  "    \"$work/train.py\" \"${args[@]}\" \"$@\"\n");
     is_in(script, "OPTIMIZER = \"rowwise_adagrad\"\nFEATURES = [\n"
                   "    \"cat_0\",\n    \"cat_1\",\n    \"cat_2\",\n]\n");
     is_in(here_document(script, "plan.json"), "\n    \"t_cat_2\": {");
@@ -145,6 +149,25 @@ static void test_other_lists(void)
     is_in(script, "\nexport TORCHREC_RESOLVED_POD_SIZE=4\n\n"
                   "torchrun --nnodes 4 --nproc_per_node 2 ");
     runs("shellcheck", "shellcheck", written("domains.sh", script));
+}
+
+/* The model's own switch, for either Adagrad and for nothing else. */
+static void test_optimizers(void)
+{
+    for (unsigned i = 0; i < N_OPTIMIZERS; i++) {
+        struct plan plan = fixture_plan(2, 2, 64);
+        struct err err = {0};
+        const char *script;
+
+        fixture_whole(&plan, "t_users", 100, 16, 1, 0);
+        plan.problem.tables[0].optimizer = (enum optimizer)i;
+        fixture_finish(&plan);
+        script = emitted("dlrm", &plan, &err);
+        ok(script &&
+               !strstr(script, "    --adagrad\n") ==
+                   !(i == OPTIMIZER_ADAGRAD || i == OPTIMIZER_ROWWISE_ADAGRAD),
+           "%s: %s", optimizer_name((enum optimizer)i), err.msg);
+    }
 }
 
 /* TorchRec as far as the loader sees it, and a model of three tables. */
@@ -363,6 +386,7 @@ int main(void)
         tap_skip_all("no temporary folder");
     test_script();
     test_other_lists();
+    test_optimizers();
     test_loader();
     test_refused();
     ok(!system(arena_printf(&arena, "rm -r '%s'", dir)), "cleaned up");

@@ -342,6 +342,9 @@ static void test_own(void)
     explained.bound_table = "hot";
     is_str(plan_text(&explained), own_plan, "a plan whose GPUs do not wait");
     is_str(table_text(&explained, 2), own_table, "a table in columns");
+    is_in(
+        table_text(&explained, 0),
+        "\nwhy     it does not set the step: whole on GPU 2 costs the same\n");
     is_str(json_text(explain_plan_json(&explained)), own_json,
            "the plan as JSON");
     what_if_release(&explained.what_if);
@@ -358,6 +361,9 @@ static void test_waiting(void)
     open_explained(&explained, &plan, &oracle);
     is_str(plan_text(&explained), waiting_plan, "a plan whose GPUs wait");
     is_str(table_text(&explained, 1), waiting_table, "a whole table");
+    is_in(table_text(&explained, 0),
+          "\nwhy     each other way costs more, at least 1.2000 ms: 2 column "
+          "pieces on GPUs 0 2\n");
     is_str(json_text(explain_table_json(&explained, 0)), waiting_json,
            "a table as JSON");
     what_if_release(&explained.what_if);
@@ -387,6 +393,23 @@ static void test_many(void)
     what_if_release(&explained.what_if);
 }
 
+/* Replicas send nothing forward, and nobody is said to. */
+static void test_copies(void)
+{
+    struct plan plan = fixture_plan(2, 2, 64);
+    struct oracle oracle = make_oracle(&plan.problem, true);
+    struct explained explained;
+
+    plan.problem.memory_model = MEMORY_WEIGHTS;
+    fixture_table(&plan, "copies", 10, 8, 1);
+    for (uint32_t r = 0; r < 2; r++)
+        fixture_shard(&plan, 0, 10, 0, 8, r);
+    fixture_finish(&plan);
+    open_explained(&explained, &plan, &oracle);
+    is_in(plan_text(&explained), "the forward communication then takes 0.0000");
+    what_if_release(&explained.what_if);
+}
+
 static void test_alone(void)
 {
     struct plan plan = fixture_plan(1, 1, 64);
@@ -409,6 +432,7 @@ int main(void)
     test_own();
     test_waiting();
     test_many();
+    test_copies();
     test_alone();
     arena_release(&arena);
     return tap_done();

@@ -195,6 +195,8 @@ static void test_stopped_and_analytic(void)
     is_in(text, "0123456789abcdef, analytic\n");
     is_not_in(text, "lower bound");
     is_not_in(text, "physical floor");
+    plan.bound_ms = 0;
+    is_not_in(report_of(&plan), "lower bound");
 }
 
 static void test_unpriced(void)

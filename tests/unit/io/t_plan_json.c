@@ -223,6 +223,24 @@ static void test_full(void)
     is_str(plan.stopped, "time", "stopped");
 }
 
+/* Of any size that may be given, for the cluster as for all. */
+static void test_bandwidths(void)
+{
+    struct plan plan, again;
+    struct err err = {0};
+    unsigned n_wrong = 0;
+
+    if (!ok(!read_text(&plan, full, &err), "a plan"))
+        return;
+    for (double gbps = 0.001; gbps <= 1e6; gbps *= 7) {
+        plan.problem.cluster.intra_gbps = gbps;
+        plan.problem.cluster.inter_gbps = 1000 / gbps;
+        n_wrong += read_text(&again, plan_to_json(&plan, &arena), &err) ||
+                   !same_plan(&plan, &again);
+    }
+    is_i64(n_wrong, 0, "any bandwidth comes back");
+}
+
 /* Files of before the search's time was left out. */
 static void test_unknown_keys(void)
 {
@@ -828,6 +846,7 @@ int main(void)
 {
     arena_init(&arena);
     test_full();
+    test_bandwidths();
     test_unknown_keys();
     test_moved();
     test_small();

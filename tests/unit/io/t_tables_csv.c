@@ -416,8 +416,33 @@ static void test_load(void)
     is_i64(err.code, ERR_IO, "is ERR_IO");
 }
 
+/* A pin names a device that there is. */
+static void test_pins(void)
+{
+    unsigned n_wrong = 0;
+
+    for (uint32_t n = 1; n < 5; n++)
+        for (uint32_t device = 0; device < 6; device++) {
+            struct tables_options options = {
+                .n_devices = n, .warn = collect, .warn_ctx = &warnings};
+            char text[64];
+            int len = snprintf(text, sizeof text,
+                               "name,rows,dim,device\na,1,4,%u\n", device);
+
+            memset(&err, 0, sizeof(err));
+            memset(&list, 0, sizeof(list));
+            n_wrong +=
+                tables_from_csv(&list, text, (size_t)len, "t.csv", &options,
+                                &arena, &err) != (device < n ? 0 : -1);
+        }
+    is_i64(n_wrong, 0, "pins are to devices that there are");
+    is_str(err.msg, "t.csv:2: device '5' is not a whole number from 0 to 3",
+           "others are told which those are");
+}
+
 int main(void)
 {
+    test_pins();
     arena_init(&arena);
     test_refused();
     test_every_column();
