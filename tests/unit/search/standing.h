@@ -30,8 +30,8 @@ struct standing {
     struct tryout tryout;
 };
 
-/* A grid, row blocks, columns, a replica and whole tables; three hosts of two
- * where blocks have to be those of a host. */
+/* A grid, row blocks, columns, a replica and whole tables, two of which are to
+ * be together; three hosts of two where blocks have to be those of a host. */
 static void place(struct standing *standing)
 {
     const struct shard shards[] = {
@@ -51,7 +51,7 @@ static void place(struct standing *standing)
         {3, SHARD_REPLICATE, 0, 40, 0, 32, 5},
         {4, SHARD_TABLE, 0, 3000, 0, 16, 0},
         {5, SHARD_TABLE, 0, 70, 0, 8, 1},
-        {6, SHARD_TABLE, 0, 900, 0, 64, 2},
+        {6, SHARD_TABLE, 0, 900, 0, 64, 1},
     };
 
     standing->from =
@@ -73,6 +73,7 @@ static void standing_open(struct standing *standing, uint64_t seed,
     fake_problem(&standing->old, rows, dims, STANDING_TABLES, STANDING_GPUS,
                  memory_bytes, &standing->arena);
     standing->old.cluster.devices_per_host = 2;
+    standing->old.tables[5].group = standing->old.tables[6].group = "pair";
     place(standing);
     standing->problem = standing->old;
     standing->problem.tables =

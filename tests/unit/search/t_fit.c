@@ -4,7 +4,10 @@
 #include <stdbool.h>
 
 #include "base/rng.h"
+#include "search/state_check.h"
 #include "tests/tap.h"
+#include "tests/unit/search/fake.h"
+#include "tests/unit/search/random_oracle.h"
 
 #define MAX_ITEMS 600
 #define MAX_BINS 16
@@ -167,8 +170,59 @@ static void check_odd(void)
     ok(ask(&packing) != BINS_PACKED, "very many give no wrong answer");
 }
 
+/* --- layouts --- */
+
+/* From where on some need to be annealed. */
+#define FIRST_TIGHT 8
+#define N_TIGHT 6
+
+/* Whatever way was taken, what is found is a layout, and keeps the memory. */
+static void check_layouts(double slack, unsigned kinds)
+{
+    unsigned n_found = 0, n_wrong = 0, n_untold = 0, n = 0;
+
+    for (uint64_t seed = FIRST_TIGHT; n < N_TIGHT; seed++) {
+        struct fit_failure failure;
+        struct snapshot found = {0};
+        struct random_oracle oracle;
+        struct problem problem;
+        struct layout layout;
+        struct parts parts;
+        struct err err = {0};
+        struct arena arena;
+        struct rng rng;
+
+        arena_init(&arena);
+        rng_init(&rng, seed, 4);
+        fake_random(&problem, &rng, slack, &arena);
+        problem.kinds = kinds;
+        random_oracle_init(&oracle, &problem, &rng);
+        if (problem.cluster.n_devices > 1 &&
+            !parts_init(&parts, &problem, &oracle.base, NULL, NULL, &arena,
+                        &err)) {
+            n++;
+            if (fit_by_memory(&found, &parts, FIT_HARD, &failure)) {
+                layout_init(&layout, &parts);
+                snapshot_load(&found, &layout);
+                n_found++;
+                n_wrong += layout.excess > 0 || layout_check(&layout, &err);
+                layout_release(&layout);
+            } else {
+                n_untold += !failure.is_proven && !failure.lacking_bytes;
+            }
+        }
+        snapshot_release(&found);
+        arena_release(&arena);
+    }
+    ok(n_found > 0, "with a slack of %g %u of %u fit", slack, n_found, n);
+    is_i64(n_wrong, 0, "what was found is sound and keeps the memory");
+    is_i64(n_untold, 0, "else it is told what is lacking");
+}
+
 int main(void)
 {
+    check_layouts(1.3, SHARD_TABLE | SHARD_COLUMN);
+    check_layouts(1.5, SHARD_ALL_KINDS);
     check_small();
     check_full();
     check_large();

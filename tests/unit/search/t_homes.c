@@ -52,7 +52,7 @@ static void check_counts(enum row_cut row_cut, double growth, bool stays,
         if (rng_below(&standing.rng, 4) == 0) {
             trial_clear(trial);
             homes_propose(trial, layout,
-                          (uint32_t)rng_below(&standing.rng, STANDING_TABLES));
+                          rng_draw(&standing.rng, standing.parts.n_units));
         }
         if (!trial->n_changes)
             continue;
