@@ -360,6 +360,66 @@ static void check_cases(void)
     }
 }
 
+/* A hot table on some rank of a host; rows that go on one host go on the other,
+ * whichever rank that is. */
+static void check_hosts(void)
+{
+    for (unsigned i = 0; i < 4; i++) {
+        const uint64_t rows[] = {2000, 1000};
+        const uint32_t dims[] = {128, 128};
+        struct problem problem;
+        struct arena arena;
+        struct plan plan;
+        struct err err;
+
+        arena_init(&arena);
+        fake_problem(&problem, rows, dims, 2, 4, GIB, &arena);
+        problem.cluster.devices_per_host = 2;
+        problem.tables[0].kinds = SHARD_TABLE;
+        problem.tables[0].pooling_factor = 90;
+        problem.tables[1].kinds = SHARD_ROW;
+        for (uint32_t r = 0; r < 4; r++)
+            if (r != i) /* it has room there alone, rows have it everywhere */
+                problem.cluster.memory_bytes[r] = 1000 * 128 * 4;
+        if (ok(!place(&plan, "torchrec", 0, &problem, &arena, &err),
+               "a hot table on rank %u %s", i, err.msg))
+            is_str(describe(&plan, &arena),
+                   arena_printf(&arena, "0 table %u; 1 row 500 %s", i,
+                                i < 2 ? "2 3" : "0 1"),
+                   "rows are on the other host");
+        arena_release(&arena);
+    }
+}
+
+/* One rank has nobody to share with: no replicas, no blocks of rows. */
+static void check_one_rank(void)
+{
+    static const unsigned kinds[] = {SHARD_ROW, SHARD_REPLICATE,
+                                     SHARD_ALL_KINDS};
+    const uint64_t rows[] = {2000};
+    const uint32_t dims[] = {128};
+
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        struct problem problem;
+        struct arena arena;
+        struct plan plan;
+        struct err err;
+        int rc;
+
+        arena_init(&arena);
+        fake_problem(&problem, rows, dims, 1, 1, GIB, &arena);
+        problem.kinds = kinds[i];
+        rc = place(&plan, "torchrec", 0, &problem, &arena, &err);
+        is_str(rc ? err.msg : describe(&plan, &arena),
+               kinds[i] & SHARD_TABLE
+                   ? "0 table 0"
+                   : "no plan was found: TorchRec's planner has no sharding "
+                     "type for table 't0'",
+               "on one rank");
+        arena_release(&arena);
+    }
+}
+
 /* Pieces that are narrower than they may be. */
 static unsigned count_narrow(const struct plan *plan)
 {
@@ -470,6 +530,8 @@ static void check_limit(void)
 int main(void)
 {
     check_cases();
+    check_hosts();
+    check_one_rank();
     check_random();
     check_constraints();
     check_limit();
