@@ -3,6 +3,7 @@
 
 #include "search/choices.h"
 #include "search/state_check.h"
+#include "search/tuning.h"
 #include "tests/judge.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
@@ -341,8 +342,45 @@ static void check_effort(void)
        n_dearer, n_gain);
 }
 
+/* Stages are as long whether some of each is tempered or all is annealed: of
+ * whole tables that cannot be even, so that no bound ends the search. */
+static void check_stages(void)
+{
+    uint64_t n_priced[2] = {0};
+
+    for (unsigned i = 0; i < 2; i++) {
+        struct tuning tuning = *tuning_default();
+        const uint64_t rows[] = {1000, 1000, 1000, 1000, 1000, 1000, 1000};
+        const uint32_t dims[] = {20, 20, 20, 20, 24, 24, 28};
+        struct search_options options;
+        struct random_oracle oracle;
+        struct problem problem;
+        struct err err = {0};
+        struct arena arena;
+        struct plan plan;
+
+        arena_init(&arena);
+        fake_problem(&problem, rows, dims, 7, 3, ROOMY, &arena);
+        problem.kinds = SHARD_TABLE;
+        oracle = plain_oracle(&problem);
+        plan = (struct plan){.problem = problem};
+        oracle.base.problem = &plan.problem;
+        search_options_init(&options);
+        tuning.tempered = i ? tuning.tempered : 0;
+        options.tuning = &tuning;
+        ok(!search_full(&plan, &oracle.base, &options, &arena, &err),
+           "a plan: %s", err.msg);
+        n_priced[i] = plan.n_evaluations;
+        arena_release(&arena);
+    }
+    ok(n_priced[1] > n_priced[0] / 2 && n_priced[1] < 2 * n_priced[0],
+       "annealed %u layouts are priced, tempered %u", (unsigned)n_priced[0],
+       (unsigned)n_priced[1]);
+}
+
 int main(void)
 {
+    check_stages();
     layout_check_every = (uint32_t)tap_size(0, 1);
     check_effort();
     check_even();
