@@ -215,6 +215,17 @@ void temper_start_chain(struct temper *temper, unsigned chain,
     chain_start(&temper->all[chain], from);
 }
 
+void temper_keep_best(const struct temper *temper, struct snapshot *layouts)
+{
+    for (unsigned c = 0; c < TEMPER_CHAINS; c++) {
+        const struct snapshot *best = &temper->all[c].best;
+
+        if (!layouts[c].n ||
+            is_better(best->excess, best->total_ms, &layouts[c]))
+            snapshot_copy(&layouts[c], best);
+    }
+}
+
 void temper_pause(const struct temper *temper, struct snapshot *layouts)
 {
     for (unsigned c = 0; c < TEMPER_CHAINS; c++)
