@@ -442,8 +442,8 @@ static void test_pins(void)
 
 int main(void)
 {
-    test_pins();
     arena_init(&arena);
+    test_pins();
     test_refused();
     test_every_column();
     test_defaults();
