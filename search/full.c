@@ -255,8 +255,10 @@ static void run_stages(struct full *full, uint64_t n_steps)
     }
 }
 
-/* Each chain keeps the best that it found of any start: tempering begins from
- * there. */
+/* Tempering begins from the best that each chain found of any start; of
+ * additive cost models from the starts as they were built (start_tempering): of
+ * 470B x 32 by torchrec 2 of 5 seeds come out of 2.03 ms to 1.99 then, else
+ * none. */
 static bool run_start(struct full *full, const struct snapshot *start,
                       uint64_t n_steps)
 {
@@ -265,7 +267,8 @@ static bool run_start(struct full *full, const struct snapshot *start,
     temper_start(&full->temper, start, 1);
     is_on = temper_anneal(&full->temper, n_steps, START_HOT_FRAC);
     end_steps(full, n_steps);
-    temper_keep_best(&full->temper, full->tempered);
+    if (!full->parts.oracle->is_additive)
+        temper_keep_best(&full->temper, full->tempered);
     return is_on;
 }
 
@@ -289,6 +292,18 @@ static bool run_starts(struct full *full, uint64_t n_steps)
            run_start(full, &full->best, BEST_START_STAGES * n_steps);
 }
 
+static void start_tempering(struct full *full)
+{
+    struct snapshot starts[STARTS_KEPT + 1] = {full->best};
+    unsigned n = 1;
+
+    for (unsigned f = 0; f < STARTS_KEPT; f++)
+        if (full->starts[f].n)
+            starts[n++] = full->starts[f];
+    temper_start(&full->temper, starts, n);
+    temper_pause(&full->temper, full->tempered);
+}
+
 static void improve(struct full *full)
 {
     double usual = (double)temper_effort(&full->parts, SEARCH_EFFORT_AUTO);
@@ -304,8 +319,11 @@ static void improve(struct full *full)
     snapshot_copy(&full->best, temper_best(&full->temper));
     temper_keep_best(&full->temper, full->tempered);
     progress_start(&full->progress, "searching", full->max_steps);
-    if (run_starts(full, n_steps))
+    if (run_starts(full, n_steps)) {
+        if (full->parts.oracle->is_additive)
+            start_tempering(full);
         run_stages(full, n_steps);
+    }
     progress_finish(&full->progress);
 }
 

@@ -14,7 +14,7 @@ src/emit     2165  15
 src/exec     3075  22
 src/cli      4280  31
 costmodel    5570  44
-search       7115  33
+search       7120  33
 microbench   1735  12
 "
 
