@@ -71,7 +71,7 @@ static uint64_t region_bytes(const struct bench_options *options)
 static void draw_pattern(struct exchange_rig *rig, uint64_t case_idx)
 {
     const struct bench_options *options = rig->options;
-    uint32_t n_ranks = comm_n_ranks(rig->comm), batch = options->batch;
+    uint32_t n_ranks = rig->comm->n_ranks, batch = options->batch;
     bool is_small = case_idx % 4 == 3;
     double columns, sum = 0, weights[MAX_EXCHANGE_RANKS];
     struct rng rng;
@@ -148,8 +148,7 @@ static int run_once(struct exchange_rig *rig, unsigned number, double *ms,
 {
     struct device *device = rig->device;
     uint64_t n_ranks = rig->alltoall.n_ranks;
-    bool is_held =
-        world_size(rig->world) == 1 && n_ranks * n_ranks < DEVICE_MAX_HELD;
+    bool is_held = rig->world->size == 1 && n_ranks * n_ranks < DEVICE_MAX_HELD;
     bool is_forward = number % 2 == 0;
     void **d_from = is_forward ? rig->d_send : rig->d_recv;
     void **d_to = is_forward ? rig->d_recv : rig->d_send;
@@ -214,7 +213,7 @@ static int decide(const struct exchange_rig *rig, struct next_step *next,
         return -1;
     *next = (struct next_step){is_interrupted > 0,
                                bench_is_late(rig->options, begin_ms), false};
-    if (!world_rank(rig->world))
+    if (!rig->world->rank)
         next->is_stored =
             sink->has_comm && sink->has_comm(sink->ctx, &rig->setting, sample);
     return world_broadcast(rig->world, next, sizeof(*next), err);
@@ -240,7 +239,7 @@ static int run_patterns(struct exchange_rig *rig, struct bench_result *result,
             break;
         if (!next.is_stored && measure_pattern(rig, &sample, err))
             return -1;
-        if (!next.is_stored && !world_rank(rig->world) &&
+        if (!next.is_stored && !rig->world->rank &&
             sample_sink_put_comm(rig->sink, &rig->setting, &sample, err))
             return -1;
         *(next.is_stored ? &result->n_resumed : &result->n_measured) += 1;
@@ -254,11 +253,11 @@ int bench_alltoall(struct bench_result *result, struct comm *comm,
                    struct sample_sink *sink, struct err *err)
 {
     struct exchange_rig rig = {.comm = comm,
-                               .world = comm_world(comm),
-                               .device = comm_device(comm),
+                               .world = comm->world,
+                               .device = comm->device,
                                .options = options,
                                .sink = sink};
-    uint32_t n_ranks = comm_n_ranks(comm);
+    uint32_t n_ranks = comm->n_ranks;
     int rc = -1;
 
     *result = (struct bench_result){.seed = options->seed};

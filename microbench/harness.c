@@ -65,7 +65,7 @@ int bench_fit_memory(struct bench_options *options, const struct device *device,
             "device '%s' has %s of free memory, and cases of batch %" PRIu32
             " may take %s beside their tables: use a smaller batch, or say "
             "what the tables may take",
-            device_name(device), text_from_bytes(free_text, (double)free_bytes),
+            device->facts.name, text_from_bytes(free_text, (double)free_bytes),
             options->batch,
             text_from_bytes(reserve_text, (double)reserve_bytes));
     options->memory_bytes = round_down(free_bytes - reserve_bytes);
@@ -75,12 +75,8 @@ int bench_fit_memory(struct bench_options *options, const struct device *device,
 static struct sample_setting setting_of(const struct device *device,
                                         const struct bench_case *what)
 {
-    struct sample_setting setting = device_setting(device);
-
-    setting.precision = what->precision;
-    setting.optimizer = what->optimizer;
-    setting.batch = what->batch;
-    return setting;
+    return device_setting(&device->facts, what->precision, what->optimizer,
+                          what->batch);
 }
 
 struct sample_setting bench_setting(const struct device *device,

@@ -28,7 +28,7 @@ struct exchange_bench {
 /* Without a wish, the processes of a host share its processors. */
 static unsigned threads_of(const struct cli *cli, const struct world *world)
 {
-    unsigned share = cpu_count() / world_local_size(world);
+    unsigned share = cpu_count() / world->local_size;
 
     if (cli_given(cli, "threads"))
         return (unsigned)cli_u64(cli, "threads");
@@ -40,12 +40,12 @@ static int open_all(struct exchange_bench *bench, struct err *err)
     const struct cli *cli = bench->cli;
     enum device_kind kind = device_kind_from_name(cli_string(cli, "device"));
 
-    if (device_open(&bench->device, kind, world_local_rank(bench->world),
+    if (device_open(&bench->device, kind, bench->world->local_rank,
                     threads_of(cli, bench->world), err) ||
         comm_open(&bench->comm, bench->world, bench->device,
                   (uint32_t)cli_u64(cli, "alltoall"), err))
         return -1;
-    if (world_rank(bench->world))
+    if (bench->world->rank)
         return 0;
     return store_open(&bench->store, cli_string(cli, "db"), STORE_WRITE, err);
 }
@@ -53,7 +53,7 @@ static int open_all(struct exchange_bench *bench, struct err *err)
 static int measure(struct exchange_bench *bench, struct err *err)
 {
     struct sample_sink sink = bench_sink(bench->store, bench->cli);
-    bool is_first = !world_rank(bench->world);
+    bool is_first = !bench->world->rank;
     double begin_ms = clock_ms();
     int rc;
 
@@ -70,13 +70,13 @@ static int measure(struct exchange_bench *bench, struct err *err)
 static void print_summary(const struct exchange_bench *bench,
                           const struct comm_sample *samples, size_t n)
 {
-    uint32_t n_hosts = world_n_hosts(bench->world);
+    uint32_t n_hosts = bench->world->n_hosts;
     struct buf out = {0};
 
     bench_print_device(bench->device);
     printf("exchanges       between %" PRIu32 " ranks (%s) on %" PRIu32
            " host%s, batch %" PRIu32 ", seed %" PRIu64 "\n",
-           comm_n_ranks(bench->comm), comm_kind(bench->comm), n_hosts,
+           bench->comm->n_ranks, bench->comm->kind, n_hosts,
            n_hosts == 1 ? "" : "s", bench->options->batch,
            bench->options->seed);
     bench_print_counts(&bench->result, "patterns", bench->options);
@@ -95,14 +95,13 @@ static void print_json(const struct exchange_bench *bench,
         "s:f, s:s, s:o}",
         "machine", bench_machine_to_json(bench->device), "batch",
         (json_int_t)bench->options->batch, "seed",
-        (json_int_t)bench->options->seed, "kind", comm_kind(bench->comm),
-        "ranks", (json_int_t)comm_n_ranks(bench->comm), "hosts",
-        (json_int_t)world_n_hosts(bench->world), "cases",
-        (json_int_t)result->n_cases, "measured", (json_int_t)result->n_measured,
-        "resumed", (json_int_t)result->n_resumed, "stopped",
-        bench_stopped_by(result), "seconds", bench->seconds, "db",
-        cli_shown(bench->cli, "db"), "held_out",
-        comm_report_to_json(samples, n));
+        (json_int_t)bench->options->seed, "kind", bench->comm->kind, "ranks",
+        (json_int_t)bench->comm->n_ranks, "hosts",
+        (json_int_t)bench->world->n_hosts, "cases", (json_int_t)result->n_cases,
+        "measured", (json_int_t)result->n_measured, "resumed",
+        (json_int_t)result->n_resumed, "stopped", bench_stopped_by(result),
+        "seconds", bench->seconds, "db", cli_shown(bench->cli, "db"),
+        "held_out", comm_report_to_json(samples, n));
 
     cli_print_json(root);
 }
@@ -115,7 +114,7 @@ static int report(struct exchange_bench *bench, struct err *err)
     struct comm_sample *samples;
     size_t n;
 
-    if (world_rank(bench->world))
+    if (bench->world->rank)
         return 0;
     if (store_comm_samples(bench->store, &setting, STORE_SETTING, &samples, &n,
                            cli_arena(bench->cli), err))

@@ -65,10 +65,10 @@ int bench_tell_interrupt(const struct bench_result *result, struct err *err)
 
 void bench_print_device(const struct device *device)
 {
-    printf("device          %s, %s", device_name(device), device_isa(device));
-    if (device_n_threads(device))
-        printf(", %u thread%s", device_n_threads(device),
-               device_n_threads(device) == 1 ? "" : "s");
+    printf("device          %s, %s", device->facts.name, device->facts.isa);
+    if (device->facts.n_threads)
+        printf(", %u thread%s", device->facts.n_threads,
+               device->facts.n_threads == 1 ? "" : "s");
     putchar('\n');
 }
 
@@ -86,9 +86,9 @@ void bench_print_counts(const struct bench_result *result, const char *what,
 
 json_t *bench_machine_to_json(const struct device *device)
 {
-    return json_pack("{s:s, s:s, s:i}", "name", device_name(device), "isa",
-                     device_isa(device), "threads",
-                     (int)device_n_threads(device));
+    return json_pack("{s:s, s:s, s:i}", "name", device->facts.name, "isa",
+                     device->facts.isa, "threads",
+                     (int)device->facts.n_threads);
 }
 
 static void print_setting(const struct bench_summary *summary)
@@ -235,7 +235,7 @@ int bench_ceilings_print(struct store *store, const struct device *device,
             print_row(&ceilings[i]);
         return 0;
     }
-    root = json_pack("{s:s, s:[]}", "device", device_name(device), "ceilings");
+    root = json_pack("{s:s, s:[]}", "device", device->facts.name, "ceilings");
     for (size_t i = 0; i < n; i++)
         json_array_append_new(json_object_get(root, "ceilings"),
                               to_json(&ceilings[i]));

@@ -106,10 +106,10 @@ static void print_heading(const struct run *run)
            problem->n_tables, problem->cluster.n_devices,
            (unsigned long long)problem->batch, run->result->scale_rows,
            (unsigned long long)run->options->seed);
-    printf("measured on %s, %s, ", device_name(run->device),
-           device_isa(run->device));
-    if (device_n_threads(run->device))
-        printf("%u threads: ", device_n_threads(run->device));
+    printf("measured on %s, %s, ", run->device->facts.name,
+           run->device->facts.isa);
+    if (run->device->facts.n_threads)
+        printf("%u threads: ", run->device->facts.n_threads);
     printf("medians of %u iterations, each GPU's work alone\n",
            run->options->n_iterations);
     print_world(run);
@@ -168,10 +168,10 @@ static void print_ranks(const struct run *run)
 static bool is_oversubscribed(const struct run *run)
 {
     long n_processors = sysconf(_SC_NPROCESSORS_ONLN);
-    unsigned n_threads = device_n_threads(run->device);
+    unsigned n_threads = run->device->facts.n_threads;
 
-    return n_processors > 0 && world_local_size(run->world) * n_threads >
-                                   (unsigned long)n_processors;
+    return n_processors > 0 &&
+           run->world->local_size * n_threads > (unsigned long)n_processors;
 }
 
 static void print_step(const struct run *run)
@@ -363,7 +363,7 @@ static int open_device(struct device **device, const struct cli *cli,
     enum device_kind kind = device_kind_from_name(cli_string(cli, "device"));
     unsigned n = device_count(kind);
 
-    return device_open(device, kind, n ? world_local_rank(world) % n : 0,
+    return device_open(device, kind, n ? world->local_rank % n : 0,
                        (unsigned)cli_u64(cli, "threads"), err);
 }
 
@@ -371,16 +371,16 @@ static int open_device(struct device **device, const struct cli *cli,
 static void tell_other_device(const struct plan *plan,
                               const struct device *device, struct arena *arena)
 {
-    const char *measured = plan->cost.device, *name = device_name(device);
+    const char *measured = plan->cost.device, *name = device->facts.name;
     size_t len = strlen(name);
 
     if (!measured || (!strncmp(measured, name, len) && measured[len] == ',' &&
-                      strstr(measured, device_isa(device))))
+                      strstr(measured, device->facts.isa)))
         return;
     cli_warn(NULL, text_say(arena,
                             "the plan is predicted by what was measured on "
                             "'%s', and runs on '%s' with %s",
-                            measured, name, device_isa(device)));
+                            measured, name, device->facts.isa));
 }
 
 /* Process 0 stores, prints and shows how far it is. */
@@ -392,11 +392,11 @@ static int execute(struct exec_result *result, const struct plan *plan,
     struct progress progress;
     int rc;
 
-    if (world_rank(world) != 0)
+    if (world->rank != 0)
         return exec_run(result, plan, world, device, options, cli_arena(cli),
                         err);
     progress_start(&progress, "GPUs timed",
-                   plan->problem.cluster.n_devices / world_size(world));
+                   plan->problem.cluster.n_devices / world->size);
     options->progress = cli_progress;
     options->progress_ctx = &progress;
     rc = exec_run(result, plan, world, device, options, cli_arena(cli), err);
@@ -420,17 +420,17 @@ static int run_in_world(struct cli *cli, struct world *world, struct err *err)
     if (plan_load(&plan, cli_arg(cli, 0), cli_arena(cli), err) ||
         open_device(&device, cli, world, err))
         goto out;
-    if (cli_given(cli, "db") && world_rank(world) == 0) {
+    if (cli_given(cli, "db") && world->rank == 0) {
         if (store_open(&store, cli_string(cli, "db"), STORE_WRITE, err))
             goto out;
         sink = store_sink(store);
         options.sink = &sink;
     }
-    if (world_rank(world) == 0)
+    if (world->rank == 0)
         tell_other_device(&plan, device, cli_arena(cli));
     if (execute(&result, &plan, world, device, &options, cli, err))
         goto out;
-    if (world_rank(world) == 0) {
+    if (world->rank == 0) {
         struct run run = {&plan, world, device, &options, &result, 0};
 
         run.slowest = find_slowest(&run);

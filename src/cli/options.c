@@ -410,9 +410,9 @@ void cli_end_all(struct world *world, const struct err *err)
 {
     const struct timespec moment = {.tv_sec = 2};
 
-    if (world_size(world) == 1)
+    if (world->size == 1)
         return;
-    if (world_rank(world) != 0)
+    if (world->rank != 0)
         nanosleep(&moment, NULL);
     fflush(stdout);
     fprintf(stderr, "neuroshard: %s\n", err->msg);

@@ -44,7 +44,7 @@ int alltoall_exchange(struct comm *comm, const struct alltoall *alltoall,
     size_t in_blocks = 0;
     int rc;
 
-    assert(n_ranks == comm_n_ranks(comm));
+    assert(n_ranks == comm->n_ranks);
     for (size_t i = 0; i < n_blocks; i++) {
         uint32_t owner = (uint32_t)(i / n_ranks),
                  maker = (uint32_t)(i % n_ranks);
@@ -74,9 +74,9 @@ int alltoall_exchange(struct comm *comm, const struct alltoall *alltoall,
 struct comm_sample alltoall_sample(const struct comm *comm,
                                    const struct alltoall *alltoall)
 {
-    struct comm_sample sample = {.kind = comm_kind(comm),
+    struct comm_sample sample = {.kind = comm->kind,
                                  .n_ranks = alltoall->n_ranks,
-                                 .n_hosts = world_n_hosts(comm_world(comm))};
+                                 .n_hosts = comm->world->n_hosts};
 
     for (uint32_t r = 0; r < alltoall->n_ranks; r++) {
         uint64_t sent = (uint64_t)alltoall->batch * alltoall->dims[r];

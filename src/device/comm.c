@@ -21,7 +21,7 @@ static int copy_move(struct comm *comm, const struct comm_block *blocks,
     return rc;
 }
 
-static const struct comm_ops COPY_OPS = {.kind = "copy", .move = copy_move};
+static const struct comm_ops COPY_OPS = {.move = copy_move};
 
 static int mpi_move(struct comm *comm, const struct comm_block *blocks,
                     size_t n_blocks, struct err *err)
@@ -29,24 +29,25 @@ static int mpi_move(struct comm *comm, const struct comm_block *blocks,
     return comm->world->ops->move(comm->world, blocks, n_blocks, err);
 }
 
-static const struct comm_ops MPI_OPS = {.kind = "mpi", .move = mpi_move};
+static const struct comm_ops MPI_OPS = {.move = mpi_move};
 
 int comm_open(struct comm **out, struct world *world, struct device *device,
               uint32_t n_ranks, struct err *err)
 {
-    struct comm shape = {&COPY_OPS, world, device, n_ranks};
+    struct comm shape = {&COPY_OPS, "copy", world, device, n_ranks};
 
     assert(n_ranks);
-    if (world_size(world) > 1) {
-        if (n_ranks != world_size(world))
+    if (world->size > 1) {
+        if (n_ranks != world->size)
             return err_set(err, ERR_USAGE,
                            "%u processes were started for %u ranks: start as "
                            "many as there are ranks, or one alone that is "
                            "every rank",
-                           world_size(world), n_ranks);
-        if (device_kind_of(device) == DEVICE_CUDA)
+                           world->size, n_ranks);
+        if (device->kind == DEVICE_CUDA)
             return comm_open_nccl(out, &shape, err);
         shape.ops = &MPI_OPS;
+        shape.kind = "mpi";
     }
     *out = mem_alloc(1, sizeof **out);
     **out = shape;
@@ -60,29 +61,9 @@ void comm_close(struct comm *comm)
     mem_free(comm);
 }
 
-const char *comm_kind(const struct comm *comm)
-{
-    return comm->ops->kind;
-}
-
-struct world *comm_world(const struct comm *comm)
-{
-    return comm->world;
-}
-
-struct device *comm_device(const struct comm *comm)
-{
-    return comm->device;
-}
-
-uint32_t comm_n_ranks(const struct comm *comm)
-{
-    return comm->n_ranks;
-}
-
 bool comm_is_here(const struct comm *comm, uint32_t rank)
 {
-    return world_size(comm->world) == 1 || world_rank(comm->world) == rank;
+    return comm->world->size == 1 || comm->world->rank == rank;
 }
 
 int comm_move(struct comm *comm, const struct comm_block *blocks,

@@ -16,20 +16,25 @@
  *
  * All three give the same bits.
  */
-struct comm; /* opaque */
+struct comm_ops;
+
+/* First member of each body's own struct; for others to read. */
+struct comm {
+    const struct comm_ops *ops;
+    const char *kind;      /* "copy", "mpi", "nccl" */
+    struct world *world;   /* not owned */
+    struct device *device; /* not owned */
+    uint32_t n_ranks;
+};
 
 /* The body follows from the world and the device. n_ranks: of the plan; where
  * the world has more than one process, as many as that (else ERR_USAGE says
  * how many to start). ERR_DEVICE where NCCL is not there, or two ranks would
- * share one GPU. Neither world nor device is owned. Collective. */
+ * share one GPU. Collective. */
 int comm_open(struct comm **out, struct world *world, struct device *device,
               uint32_t n_ranks, struct err *err) MUST_CHECK;
 void comm_close(struct comm *comm); /* NULL is fine */
 
-const char *comm_kind(const struct comm *comm); /* "copy", "mpi", "nccl" */
-struct world *comm_world(const struct comm *comm);
-struct device *comm_device(const struct comm *comm);
-uint32_t comm_n_ranks(const struct comm *comm);
 /* Whether this process is that rank: of a world of one it is every rank. */
 bool comm_is_here(const struct comm *comm, uint32_t rank);
 

@@ -25,7 +25,7 @@ static void nccl_close(struct comm *comm)
 static int queue_block(struct comm_nccl *self, const struct comm_block *block,
                        struct err *err)
 {
-    uint32_t rank = world_rank(self->base.world);
+    uint32_t rank = self->base.world->rank;
     const struct nccl *nccl = &self->nccl;
     void *stream = self->base.device->queue;
 
@@ -65,14 +65,14 @@ static int nccl_move(struct comm *comm, const struct comm_block *blocks,
     return nccl_check(nccl, status, "an earlier exchange", err);
 }
 
-static const struct comm_ops NCCL_OPS = {
-    .kind = "nccl", .close = nccl_close, .move = nccl_move};
+static const struct comm_ops NCCL_OPS = {.close = nccl_close,
+                                         .move = nccl_move};
 
 /* A GPU is no one's own where two processes see the same identity. */
 static int check_gpus(struct comm_nccl *self, struct err *err)
 {
     struct world *world = self->base.world;
-    uint32_t n = world_size(world);
+    uint32_t n = world->size;
     const char *identity = self->base.device->identity;
     size_t size = sizeof self->base.device->identity;
     char *all = mem_alloc(n, size);
@@ -96,8 +96,8 @@ static int load_everywhere(struct comm_nccl *self, struct err *err)
 {
     struct world *world = self->base.world;
     bool lacks = nccl_load(&self->nccl, NCCL_LIBRARY, err);
-    uint32_t n = world_size(world);
-    double from_last = lacks ? n - world_rank(world) : 0; /* the first counts */
+    uint32_t n = world->size;
+    double from_last = lacks ? n - world->rank : 0; /* the first counts */
     struct err second;
 
     if (world_largest(world, &from_last, 1, lacks ? &second : err) || lacks)
@@ -115,9 +115,8 @@ static int connect(struct comm_nccl *self, struct err *err)
     struct err own = {0};
 
     /* An id that could not be made stays zero and is refused everywhere. */
-    if (!world_rank(world) &&
-        nccl_check(&self->nccl, self->nccl.get_unique_id(&id),
-                   "ncclGetUniqueId", &own))
+    if (!world->rank && nccl_check(&self->nccl, self->nccl.get_unique_id(&id),
+                                   "ncclGetUniqueId", &own))
         id = (struct nccl_id){{0}};
     if (world_broadcast(world, &id, sizeof id, err))
         return -1;
@@ -128,7 +127,7 @@ static int connect(struct comm_nccl *self, struct err *err)
     return nccl_check(&self->nccl,
                       self->nccl.comm_init_rank(&self->comm,
                                                 (int)self->base.n_ranks, id,
-                                                (int)world_rank(world)),
+                                                (int)world->rank),
                       "ncclCommInitRank", err);
 }
 
@@ -138,6 +137,7 @@ int comm_open_nccl(struct comm **out, const struct comm *shape, struct err *err)
 
     self->base = *shape;
     self->base.ops = &NCCL_OPS;
+    self->base.kind = "nccl";
     if (check_gpus(self, err) || load_everywhere(self, err) ||
         connect(self, err)) {
         comm_close(&self->base);

@@ -22,39 +22,20 @@ struct world_ops {
                 size_t n_blocks, struct err *err);
 };
 
-/* First member of the body's own struct. */
-struct world {
-    const struct world_ops *ops; /* NULL: a world of one */
-    uint32_t rank, size;
-    uint32_t local_rank, local_size;
-    uint32_t n_hosts;
-    uint32_t *host_of; /* [size], hosts numbered by their first rank; owned by
-                          the front; NULL for a world of one */
-};
-
 /* launched: processes that the launcher's variables speak of, > 1. */
 int world_open_mpi(struct world **out, uint32_t launched,
                    struct err *err) MUST_CHECK;
 
 /* What a body of the communicator implements. */
 struct comm_ops {
-    const char *kind;
     void (*close)(struct comm *comm); /* but for the struct; may be NULL */
     /* No block is empty. */
     int (*move)(struct comm *comm, const struct comm_block *blocks,
                 size_t n_blocks, struct err *err);
 };
 
-/* First member of each body's own struct. */
-struct comm {
-    const struct comm_ops *ops;
-    struct world *world;   /* not owned */
-    struct device *device; /* not owned */
-    uint32_t n_ranks;
-};
-
 /* The body for a world of processes with a GPU each: shape is copied, apart
- * from ops. */
+ * from ops and kind. */
 int comm_open_nccl(struct comm **out, const struct comm *shape,
                    struct err *err) MUST_CHECK;
 

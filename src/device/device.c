@@ -42,15 +42,17 @@ unsigned device_count(enum device_kind kind)
 int device_open(struct device **out, enum device_kind kind, unsigned ordinal,
                 unsigned n_threads, struct err *err)
 {
+    struct device_facts *facts;
     struct utsname system;
 
     if (kinds[kind].open(out, ordinal, n_threads, err))
         return -1;
+    facts = &(*out)->facts;
     if (uname(&system))
         return 0;
-    snprintf((*out)->host, sizeof(*out)->host, "%.79s", system.nodename);
+    snprintf(facts->host, sizeof facts->host, "%.79s", system.nodename);
     if (device_is_host(*out)) /* a CPU's driver is the system */
-        snprintf((*out)->driver, sizeof(*out)->driver, "%.20s %.50s",
+        snprintf(facts->driver, sizeof facts->driver, "%.20s %.50s",
                  system.sysname, system.release);
     return 0;
 }
@@ -65,39 +67,24 @@ void device_close(struct device *device)
     device->ops->close(device);
 }
 
-enum device_kind device_kind_of(const struct device *device)
-{
-    return device->kind;
-}
-
 bool device_is_host(const struct device *device)
 {
     return device->kind == DEVICE_CPU;
 }
 
-const char *device_name(const struct device *device)
+struct sample_setting device_setting(const struct device_facts *facts,
+                                     enum precision precision,
+                                     enum optimizer optimizer, uint32_t batch)
 {
-    return device->name;
-}
-
-const char *device_isa(const struct device *device)
-{
-    return device->isa;
-}
-
-unsigned device_n_threads(const struct device *device)
-{
-    return device->n_threads;
-}
-
-struct sample_setting device_setting(const struct device *device)
-{
-    return (struct sample_setting){.device = device->name,
-                                   .n_threads = device->n_threads,
-                                   .isa = device->isa,
-                                   .driver = device->driver,
-                                   .cuda = device->cuda,
-                                   .host = device->host};
+    return (struct sample_setting){.device = facts->name,
+                                   .n_threads = facts->n_threads,
+                                   .isa = facts->isa,
+                                   .driver = facts->driver,
+                                   .cuda = facts->cuda,
+                                   .host = facts->host,
+                                   .precision = precision,
+                                   .optimizer = optimizer,
+                                   .batch = batch};
 }
 
 uint64_t device_free_bytes(const struct device *device)
@@ -110,7 +97,7 @@ int device_is_full(const struct device *device, size_t n_bytes, struct err *err)
     char wanted[TEXT_BYTES_MAX], have[TEXT_BYTES_MAX];
 
     return err_set(err, ERR_DEVICE, "cannot allocate %s on '%s': %s are free",
-                   text_from_bytes(wanted, (double)n_bytes), device->name,
+                   text_from_bytes(wanted, (double)n_bytes), device->facts.name,
                    text_from_bytes(have, (double)device_free_bytes(device)));
 }
 

@@ -27,8 +27,6 @@ extern "C" {
  * d_* live in the device's memory; on a CPU that is host memory.
  */
 
-struct device; /* opaque */
-
 /*
  * The kinds of devices, a line each: KIND(ID, name). The bodies of a kind give
  * device_open_NAME and device_count_NAME (device/device_ops.h). Whether a
@@ -49,22 +47,42 @@ enum device_kind device_kind_from_name(const char *name);
 /* Devices of a kind that this build and machine have. */
 unsigned device_count(enum device_kind kind);
 
+/* What a device says of a setting (struct sample_setting). */
+struct device_facts {
+    char name[128]; /* "cpu:AMD EPYC 9575F" or "cuda:NVIDIA H200" */
+    char isa[16];   /* "avx512", "avx2", "portable" or "sm_90" */
+    char driver[80], cuda[16], host[80];
+    uint32_t n_threads; /* 0 on a GPU */
+};
+
+struct device_ops;
+struct device_block;
+
+/* First member of each body's own struct; for others to read. */
+struct device {
+    const struct device_ops *ops;
+    enum device_kind kind;
+    struct device_facts facts;
+    double top_sm_mhz; /* seen after a measurement; 0: the device does not
+                          say */
+    struct device_block *blocks; /* owned by the front; not sorted */
+    size_t n_blocks;
+    /* What NCCL has to know of a GPU. */
+    char identity[16]; /* no other GPU's */
+    void *queue;       /* the cudaStream_t that all work goes through */
+};
+
 /* CPU: n_threads 0 means all; ordinal is ignored. CUDA: ordinal names the
  * GPU; without a CUDA body or a GPU it is ERR_DEVICE with the reason. */
 int device_open(struct device **out, enum device_kind kind, unsigned ordinal,
                 unsigned n_threads, struct err *err) MUST_CHECK;
 void device_close(struct device *device); /* NULL is fine */
 
-enum device_kind device_kind_of(const struct device *device);
 bool device_is_host(const struct device *device);
-/* "cpu:AMD EPYC 9575F" or "cuda:NVIDIA H200"; owned by the device. */
-const char *device_name(const struct device *device);
-/* "avx512", "avx2", "portable" or "sm_90". */
-const char *device_isa(const struct device *device);
-unsigned device_n_threads(const struct device *device); /* 0 on a GPU */
-/* What the device says of a setting: name, threads, isa, driver, CUDA and
- * host; the texts are owned by the device. */
-struct sample_setting device_setting(const struct device *device);
+/* The setting of what is measured there; its texts are those of the facts. */
+struct sample_setting device_setting(const struct device_facts *facts,
+                                     enum precision precision,
+                                     enum optimizer optimizer, uint32_t batch);
 /* Bytes that could be allocated now. */
 uint64_t device_free_bytes(const struct device *device);
 

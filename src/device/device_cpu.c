@@ -110,8 +110,8 @@ static int cpu_alloc(struct device *device, void **d_ptr, size_t n_bytes,
     *d_ptr = map_pages(whole_pages(n_bytes));
     if (*d_ptr == MAP_FAILED)
         return err_set(err, ERR_DEVICE, "cannot allocate %s on '%s': %s",
-                       text_from_bytes(wanted, (double)n_bytes), device->name,
-                       strerror(errno));
+                       text_from_bytes(wanted, (double)n_bytes),
+                       device->facts.name, strerror(errno));
     pool_run_range(device_cpu(device)->pool, whole_pages(n_bytes), HUGE_PAGE,
                    touch_piece, *d_ptr);
     return 0;
@@ -338,10 +338,10 @@ int device_open_cpu(struct device **out, unsigned ordinal, unsigned n_threads,
     cpu->kernels = cpu_kernels_best();
     cpu->base.ops = &CPU_OPS;
     cpu->base.kind = DEVICE_CPU;
-    cpu->base.n_threads = pool_size(cpu->pool);
-    snprintf(cpu->base.name, sizeof cpu->base.name, "cpu:%s",
+    cpu->base.facts.n_threads = pool_size(cpu->pool);
+    snprintf(cpu->base.facts.name, sizeof cpu->base.facts.name, "cpu:%s",
              cpu_model_name(model, sizeof model));
-    snprintf(cpu->base.isa, sizeof cpu->base.isa, "%s",
+    snprintf(cpu->base.facts.isa, sizeof cpu->base.facts.isa, "%s",
              cpu_isa_name(cpu_isa_best()));
     *out = &cpu->base;
     return 0;

@@ -85,7 +85,7 @@ static int cuda_release(struct device *device, struct err *err)
     if (is_late)
         return err_set(err, ERR_DEVICE,
                        "a timed section on '%s' was not ready within 10 s",
-                       device->name);
+                       device->facts.name);
     return 0;
 }
 
@@ -439,19 +439,20 @@ static int describe(struct device_cuda *cuda, struct err *err)
             cudaDeviceGetPCIBusId(pci_bus_id, sizeof pci_bus_id, cuda->ordinal),
             err))
         return -1;
-    snprintf(cuda->base.name, sizeof cuda->base.name, "cuda:%.120s",
+    snprintf(cuda->base.facts.name, sizeof cuda->base.facts.name, "cuda:%.120s",
              properties.name);
-    snprintf(cuda->base.isa, sizeof cuda->base.isa, "sm_%d%d", properties.major,
-             properties.minor);
+    snprintf(cuda->base.facts.isa, sizeof cuda->base.facts.isa, "sm_%d%d",
+             properties.major, properties.minor);
     static_assert(sizeof properties.uuid == sizeof cuda->base.identity,
                   "a UUID has 16 bytes");
     memcpy(cuda->base.identity, &properties.uuid, sizeof cuda->base.identity);
     cuda->n_sms = (unsigned)properties.multiProcessorCount;
     cuda->l2_bytes = (size_t)properties.l2CacheSize;
-    snprintf(cuda->base.cuda, sizeof cuda->base.cuda, "%d.%d", runtime / 1000,
-             runtime % 1000 / 10);
+    snprintf(cuda->base.facts.cuda, sizeof cuda->base.facts.cuda, "%d.%d",
+             runtime / 1000, runtime % 1000 / 10);
     if (nvml_open(&cuda->nvml, NVML_LIBRARY, pci_bus_id, &ignored) == 0)
-        nvml_driver(cuda->nvml, cuda->base.driver, sizeof cuda->base.driver);
+        nvml_driver(cuda->nvml, cuda->base.facts.driver,
+                    sizeof cuda->base.facts.driver);
     return 0;
 }
 

@@ -109,23 +109,6 @@ struct device_block {
     size_t n_bytes;
 };
 
-/* First member of each body's own struct. */
-struct device {
-    const struct device_ops *ops;
-    enum device_kind kind;
-    char name[128];
-    char isa[16];
-    char driver[80], cuda[16], host[80]; /* as of a sample_setting */
-    unsigned n_threads;
-    double top_sm_mhz; /* seen after a measurement; 0: the device does not
-                          say */
-    struct device_block *blocks; /* owned by the front; not sorted */
-    size_t n_blocks;
-    /* What NCCL has to know of a GPU. */
-    char identity[16]; /* no other GPU's */
-    void *queue;       /* the cudaStream_t that all work goes through */
-};
-
 /* What alloc says where n_bytes do not fit. */
 int device_is_full(const struct device *device, size_t n_bytes,
                    struct err *err) MUST_CHECK;

@@ -159,9 +159,9 @@ int probe_cpu_scratch(struct device *device, const struct probe *probe,
                       size_t *n_bytes, struct err *err)
 {
     (void)err;
-    *n_bytes =
-        device->n_threads * (probe->kind == PROBE_SORT ? sizeof(size_t[DIGITS])
-                                                       : sizeof(struct sums));
+    *n_bytes = device->facts.n_threads * (probe->kind == PROBE_SORT
+                                              ? sizeof(size_t[DIGITS])
+                                              : sizeof(struct sums));
     return 0;
 }
 
@@ -187,7 +187,7 @@ int probe_cpu_run(struct device *device, const struct probe_job *job,
         sort_pairs(pool, job);
         break;
     case PROBE_LAUNCH:
-        pool_run(pool, device->n_threads, nothing, &own);
+        pool_run(pool, device->facts.n_threads, nothing, &own);
         break;
     }
     return 0;

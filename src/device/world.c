@@ -56,31 +56,6 @@ void world_abort(struct world *world, int status)
         world->ops->abort(world, status);
 }
 
-uint32_t world_rank(const struct world *world)
-{
-    return world->rank;
-}
-
-uint32_t world_size(const struct world *world)
-{
-    return world->size;
-}
-
-uint32_t world_local_rank(const struct world *world)
-{
-    return world->local_rank;
-}
-
-uint32_t world_local_size(const struct world *world)
-{
-    return world->local_size;
-}
-
-uint32_t world_n_hosts(const struct world *world)
-{
-    return world->n_hosts;
-}
-
 bool world_same_host(const struct world *world, uint32_t a, uint32_t b)
 {
     assert(a < world->size && b < world->size);

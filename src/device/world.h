@@ -12,8 +12,18 @@
  * All functions that take err are collective: every process calls them in the
  * same order. They fail with ERR_DEVICE and MPI's own words.
  */
-struct world; /* opaque */
-struct buf;   /* base/mem.h */
+struct buf; /* base/mem.h */
+struct world_ops;
+
+/* First member of the body's own struct; for others to read. */
+struct world {
+    const struct world_ops *ops; /* NULL: a world of one */
+    uint32_t rank, size;
+    uint32_t local_rank, local_size; /* on this host */
+    uint32_t n_hosts;
+    uint32_t *host_of; /* [size], hosts numbered by their first rank; owned;
+                          NULL for a world of one */
+};
 
 /* Whether this build knows MPI; without it there is only the world of one. */
 bool world_knows_mpi(void);
@@ -27,11 +37,6 @@ void world_close(struct world *world); /* NULL is fine; collective */
  * leave the others waiting. A world of one returns. */
 void world_abort(struct world *world, int status);
 
-uint32_t world_rank(const struct world *world);
-uint32_t world_size(const struct world *world);
-uint32_t world_local_rank(const struct world *world); /* on this host */
-uint32_t world_local_size(const struct world *world);
-uint32_t world_n_hosts(const struct world *world);
 /* Whether ranks a and b are on one host. */
 bool world_same_host(const struct world *world, uint32_t a, uint32_t b);
 

@@ -47,15 +47,15 @@ static int run_alone(struct execution *run,
                      struct err *err)
 {
     const struct placement *placement = run->placement;
-    struct world *world = comm_world(placement->comm);
-    double n_turns = world_local_size(world);
+    struct world *world = placement->comm->world;
+    double n_turns = world->local_size;
 
     if (!device_is_host(placement->device))
         return work(run, err);
     if (world_largest(world, &n_turns, 1, err))
         return -1;
     for (uint32_t turn = 0; turn < n_turns; turn++) {
-        if (turn == world_local_rank(world) && work(run, err))
+        if (turn == world->local_rank && work(run, err))
             return -1;
         if (world_rest(world, err))
             return -1;
@@ -101,7 +101,7 @@ static int keep_sample(struct execution *run, const struct rank_work *work,
         return 0;
     if (exec_samples_add(&run->records, work, timing, err))
         return -1;
-    if (world_size(comm_world(run->placement->comm)) > 1)
+    if (run->placement->comm->world->size > 1)
         return 0;
     if (exec_samples_put(run->options, &run->records, &run->result->n_stored,
                          err))
@@ -177,7 +177,7 @@ static int run_turn(struct execution *run, uint32_t turn, struct err *err)
 static bool comm_is_real(const struct placement *placement)
 {
     return device_is_host(placement->device) ||
-           strcmp(comm_kind(placement->comm), "copy") != 0;
+           strcmp(placement->comm->kind, "copy") != 0;
 }
 
 /* What the plan's cost model says of a rank's forward exchange: its forward
@@ -283,12 +283,11 @@ static int put_comm(const struct exec_result *result,
 {
     const struct placement *placement = set->placement;
     const struct table *table = placement->plan->problem.tables;
-    struct sample_setting setting = device_setting(placement->device);
+    struct sample_setting setting =
+        device_setting(&placement->device->facts, table->precision,
+                       table->optimizer, placement->batch);
     struct comm_sample sample;
 
-    setting.precision = table->precision;
-    setting.optimizer = table->optimizer;
-    setting.batch = placement->batch;
     if (!options->sink || !options->sink->put_comm || set->n != 1)
         return 0;
     sample = alltoall_sample(placement->comm, &set->exchanges[0].alltoall);
@@ -323,14 +322,14 @@ static int collect_findings(struct execution *run, struct arena *arena,
                             struct err *err)
 {
     const struct placement *placement = run->placement;
-    struct world *world = comm_world(placement->comm);
+    struct world *world = placement->comm->world;
     struct exec_result *result = run->result;
     struct process_findings own = {result->ranks[placement->here.begin],
                                    placement->n_turns, run->verify.found};
-    struct process_findings *all = mem_alloc(world_size(world), sizeof(*all));
+    struct process_findings *all = mem_alloc(world->size, sizeof(*all));
     int rc = world_all_gather(world, &own, sizeof(own), all, err);
 
-    for (uint32_t p = 0; !rc && p < world_size(world); p++) {
+    for (uint32_t p = 0; !rc && p < world->size; p++) {
         const struct verify_findings *found = &all[p].verify;
 
         result->ranks[p] = all[p].rank; /* alone, it is rank 0 to itself */
@@ -369,7 +368,7 @@ static void sum_up_ranks(struct exec_result *result, uint32_t n,
 static int collect(struct execution *run, struct arena *arena, struct err *err)
 {
     const struct placement *placement = run->placement;
-    struct world *world = comm_world(placement->comm);
+    struct world *world = placement->comm->world;
     struct exec_result *result = run->result;
     struct buf all = {0};
     int rc;
@@ -383,7 +382,7 @@ static int collect(struct execution *run, struct arena *arena, struct err *err)
     sum_up_ranks(result, placement->n_ranks, run->options->check);
     fill_comm(result, placement, arena);
     rc = world_collect(world, run->records.data, run->records.len, &all, err);
-    if (!rc && world_rank(world) == 0 && run->keeps_samples) {
+    if (!rc && world->rank == 0 && run->keeps_samples) {
         rc = exec_samples_put(run->options, &all, &result->n_stored, err);
         if (!rc && result->comm == EXEC_COMM_MEASURED)
             rc = put_comm(result, &run->set, run->options, err);
@@ -397,7 +396,7 @@ static int execute(struct execution *run, struct arena *arena, struct err *err)
     struct placement *placement = run->placement;
 
     run->keeps_samples = run->options->sink != NULL;
-    if (world_broadcast(comm_world(placement->comm), &run->keeps_samples,
+    if (world_broadcast(placement->comm->world, &run->keeps_samples,
                         sizeof(run->keeps_samples), err))
         return -1;
     /* The earlier it opens, the better it knows the quiet machine. */
@@ -424,8 +423,8 @@ static int execute(struct execution *run, struct arena *arena, struct err *err)
 static int cut_turns(struct placement *placement,
                      const struct exec_options *options, struct err *err)
 {
-    struct world *world = comm_world(placement->comm);
-    uint32_t size = world_size(world);
+    struct world *world = placement->comm->world;
+    uint32_t size = world->size;
     uint64_t free_bytes = device_free_bytes(placement->device);
     double *needs = mem_alloc(size, sizeof(*needs)), own, sum = 0;
     struct placement_need need;
@@ -437,7 +436,7 @@ static int cut_turns(struct placement *placement,
     own = need.rows_bytes + need.batch_bytes;
     rc = world_all_gather(world, &own, sizeof(own), needs, err);
     for (uint32_t p = 0; p < size; p++)
-        if (world_same_host(world, p, world_rank(world)))
+        if (world_same_host(world, p, world->rank))
             sum += needs[p];
     mem_free(needs);
     if (size > 1 && device_is_host(placement->device))
@@ -465,9 +464,9 @@ int exec_run(struct exec_result *result, const struct plan *plan,
         goto out;
     *result = (struct exec_result){
         .ranks = ARENA_NEW(arena, struct exec_rank, n_ranks),
-        .comm_kind = comm_kind(comm),
-        .n_processes = world_size(world),
-        .n_hosts = world_n_hosts(world),
+        .comm_kind = comm->kind,
+        .n_processes = world->size,
+        .n_hosts = world->n_hosts,
         .scale_rows = options->scale_rows,
     };
     if (execute(&run, arena, err))
@@ -476,7 +475,7 @@ int exec_run(struct exec_result *result, const struct plan *plan,
 out:
     /* Device memory that a transfer may still go to is not released until the
      * other side has come, which it may never do. */
-    if (rc && world_size(world) > 1)
+    if (rc && world->size > 1)
         return -1;
     buf_release(&run.records);
     exchange_close(&run.set);

@@ -8,12 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a process says of a rank, followed by its tables. What the pointers of
- * setting and sample point to stands in the texts, or behind the record. */
+/* What a process says of a rank, followed by its tables. */
 struct record {
-    struct sample_setting setting;
-    struct sample sample;
-    char device[128], isa[16], driver[80], cuda[16], host[80];
+    struct device_facts facts;
+    enum precision precision;
+    enum optimizer optimizer;
+    uint32_t batch;
+    struct sample sample; /* without tables and started_at: */
     char started_at[CLOCK_TEXT_MAX];
 };
 
@@ -102,17 +103,10 @@ static uint64_t case_number(const struct rank_work *work)
 static void fill_record(struct record *record, const struct rank_work *work,
                         const struct exec_rank *timing)
 {
-    struct sample_setting setting = device_setting(work->placement->device);
-
-    snprintf(record->device, sizeof(record->device), "%s", setting.device);
-    snprintf(record->isa, sizeof(record->isa), "%s", setting.isa);
-    snprintf(record->driver, sizeof(record->driver), "%s", setting.driver);
-    snprintf(record->cuda, sizeof(record->cuda), "%s", setting.cuda);
-    snprintf(record->host, sizeof(record->host), "%s", setting.host);
+    record->facts = work->placement->device->facts;
+    record->optimizer = work->placement->optimizers[work->rank];
+    record->batch = work->placement->batch;
     clock_utc(record->started_at);
-    record->setting.n_threads = setting.n_threads;
-    record->setting.batch = work->placement->batch;
-    record->setting.optimizer = work->placement->optimizers[work->rank];
     record->sample.kind = SAMPLE_EXECUTED;
     record->sample.case_idx = case_number(work);
     record->sample.forward = timing->forward;
@@ -131,8 +125,7 @@ int exec_samples_add(struct buf *records, const struct rank_work *work,
     bool mixed;
     int rc = 0;
 
-    record.sample.n_tables =
-        count_pieces(work, &record.setting.precision, &mixed);
+    record.sample.n_tables = count_pieces(work, &record.precision, &mixed);
     if (!record.sample.n_tables || mixed)
         return 0;
     fill_record(&record, work, timing);
@@ -153,22 +146,18 @@ static int put_record(const struct exec_options *options, struct record *record,
                       uint32_t *n_stored, struct err *err)
 {
     struct sample_sink *sink = options->sink;
-    struct sample_setting *setting = &record->setting;
+    struct sample_setting setting = device_setting(
+        &record->facts, record->precision, record->optimizer, record->batch);
     struct sample *sample = &record->sample;
 
-    setting->device = record->device;
-    setting->isa = record->isa;
-    setting->driver = record->driver;
-    setting->cuda = record->cuda;
-    setting->host = record->host;
     sample->seed = options->seed;
     sample->n_iterations = options->n_iterations;
     sample->version = NEUROSHARD_VERSION;
     sample->started_at = record->started_at;
-    if (sink->has && sink->has(sink->ctx, setting, sample->seed,
+    if (sink->has && sink->has(sink->ctx, &setting, sample->seed,
                                sample->case_idx, sample->kind, sample->part))
         return 0;
-    if (sink->put(sink->ctx, setting, sample, err))
+    if (sink->put(sink->ctx, &setting, sample, err))
         return -1;
     ++*n_stored;
     return 0;

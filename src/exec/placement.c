@@ -279,10 +279,10 @@ static int check_executable(const struct plan *plan, struct arena *arena,
 /* Ranks that live in this process. */
 static struct rank_range ranks_here(const struct comm *comm)
 {
-    uint32_t rank = world_rank(comm_world(comm));
+    uint32_t rank = comm->world->rank;
 
-    if (world_size(comm_world(comm)) == 1)
-        return (struct rank_range){0, comm_n_ranks(comm)};
+    if (comm->world->size == 1)
+        return (struct rank_range){0, comm->n_ranks};
     return (struct rank_range){rank, rank + 1};
 }
 
@@ -303,8 +303,8 @@ int placement_init(struct placement *placement, const struct plan *plan,
     *placement = (struct placement){
         .plan = plan,
         .comm = comm,
-        .device = comm_device(comm),
-        .pool = pool_open(device_n_threads(comm_device(comm))),
+        .device = comm->device,
+        .pool = pool_open(comm->device->facts.n_threads),
         .seed = seed,
         .scale_rows = scale_rows,
         .n_ranks = n_ranks,

@@ -186,7 +186,7 @@ static int exchange_once(const struct exchange_set *set, bool is_backward,
 {
     struct device *device = set->placement->device;
 
-    if (world_barrier(comm_world(set->placement->comm), err) ||
+    if (world_barrier(set->placement->comm->world, err) ||
         device_mark(device, 0, err) ||
         exchange_outputs(set, is_backward, err) ||
         (is_backward && exchange_allreduce(set, err)) ||
@@ -212,7 +212,7 @@ int timing_exchange(struct timing *forward, struct timing *backward,
     struct timing parts[2];
     struct laps laps = {
         exchange_both, set,          2,
-        N_WARM_UP,     n_iterations, comm_world(set->placement->comm)};
+        N_WARM_UP,     n_iterations, set->placement->comm->world};
 
     if (time_laps(parts, &laps, err))
         return -1;
@@ -235,7 +235,7 @@ static int step_once(void *ctx, unsigned number, double *ms, struct err *err)
     struct rank_work *begin = steps->works, *end = begin + steps->n, *work;
     double begin_ms;
 
-    if (world_barrier(comm_world(placement->comm), err))
+    if (world_barrier(placement->comm->world, err))
         return -1;
     begin_ms = clock_ms();
     for (work = begin; work < end; work++)
@@ -269,7 +269,7 @@ int timing_step(struct timing *step, const struct exchange_set *set,
         .works = mem_alloc(here.end - here.begin, sizeof(*steps.works)),
     };
     struct laps laps = {step_once, &steps,       1,
-                        N_WARM_UP, n_iterations, comm_world(placement->comm)};
+                        N_WARM_UP, n_iterations, placement->comm->world};
     int rc = -1;
 
     for (uint32_t r = here.begin; r < here.end; r++, steps.n++)

@@ -303,7 +303,7 @@ int main(int argc, char **argv)
     printf("slowest rank's compute, predicted by %s and measured on %s, "
            "batch %u\n\nplan  tables                     ranks  pieces "
            "predicted ms measured ms  error %%   outputs   weights\n",
-           setup.model, device_name(setup.device), setup.batch);
+           setup.model, setup.device->facts.name, setup.batch);
     status = run_plans(&setup) ? 1 : 0;
 out:
     device_close(setup.device);

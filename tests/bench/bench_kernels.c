@@ -430,7 +430,7 @@ static int open_bench(struct bench *bench)
         return -1;
     printf("%s, %s, batch %u, %u tables in %.3g GiB; row-wise Adagrad\n"
            "read %.0f GB/s, copy %.0f GB/s, launch %.4f ms; medians of %d\n\n",
-           device_name(device), device_isa(device), bench->batch, N_TABLES,
+           device->facts.name, device->facts.isa, bench->batch, N_TABLES,
            (double)n / (double)gib, bench->read_gbps, bench->copy_gbps,
            bench->launch_ms, N_LAPS);
     printf("                         forward                 rows, of     "
@@ -550,8 +550,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "bench_kernels: %s\n", err.msg);
         return 1;
     }
-    if (argc < 3 && strstr(device_name(bench.device), "Emulated"))
-        printf("%s: its times mean nothing\n", device_name(bench.device));
+    if (argc < 3 && strstr(bench.device->facts.name, "Emulated"))
+        printf("%s: its times mean nothing\n", bench.device->facts.name);
     else
         rc = run_bench(&bench);
     device_close(bench.device);

@@ -288,8 +288,8 @@ int main(int argc, char **argv)
     check(device_fill(device, block, n_bytes / sizeof(float), PRECISION_FP32, 1,
                       &err));
     printf("%s, %s, %u threads, table of %.1f GiB, medians of %d\n",
-           device_name(device), device_isa(device), device_n_threads(device),
-           gib, N_ROUNDS);
+           device->facts.name, device->facts.isa, device->facts.n_threads, gib,
+           N_ROUNDS);
     bench_forward(device, pool, block, n_bytes);
     bench_backward(device, block, n_bytes);
     device_free(device, block);

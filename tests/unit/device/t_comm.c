@@ -42,13 +42,13 @@ static struct world *the_world(void)
 
 static bool buffers_open(struct buffers *buffers, struct comm *comm, uint64_t n)
 {
-    struct device *device = comm_device(comm);
+    struct device *device = comm->device;
     float *values = mem_alloc(n, sizeof *values);
     struct err err = {0};
     bool fine = true;
 
     *buffers = (struct buffers){.comm = comm, .n = n};
-    for (uint32_t r = 0; r < comm_n_ranks(comm); r++) {
+    for (uint32_t r = 0; r < comm->n_ranks; r++) {
         uint64_t n_scratch = comm_sum_scratch(comm, n);
         void *d_ptr;
 
@@ -69,9 +69,9 @@ static bool buffers_open(struct buffers *buffers, struct comm *comm, uint64_t n)
 
 static void buffers_close(struct buffers *buffers)
 {
-    for (uint32_t r = 0; r < comm_n_ranks(buffers->comm); r++) {
-        device_free(comm_device(buffers->comm), buffers->d_data[r]);
-        device_free(comm_device(buffers->comm), buffers->d_scratch[r]);
+    for (uint32_t r = 0; r < buffers->comm->n_ranks; r++) {
+        device_free(buffers->comm->device, buffers->d_data[r]);
+        device_free(buffers->comm->device, buffers->d_scratch[r]);
     }
 }
 
@@ -83,15 +83,15 @@ static bool is_summed(const struct buffers *buffers)
     struct err err = {0};
     bool same = true;
 
-    for (uint32_t r = 0; r < comm_n_ranks(comm); r++) {
+    for (uint32_t r = 0; r < comm->n_ranks; r++) {
         if (!comm_is_here(comm, r))
             continue;
-        same &= !device_download(comm_device(comm), got, buffers->d_data[r],
+        same &= !device_download(comm->device, got, buffers->d_data[r],
                                  buffers->n * sizeof(float), &err);
         for (uint64_t i = 0; i < buffers->n && same; i++) {
             float want = value_of(0, i);
 
-            for (uint32_t q = 1; q < comm_n_ranks(comm); q++)
+            for (uint32_t q = 1; q < comm->n_ranks; q++)
                 want += value_of(q, i);
             same &= got[i] == want;
         }
@@ -106,7 +106,7 @@ static bool try_sum(struct comm *comm, uint64_t n)
     struct err err = {0};
     bool fine = buffers_open(&buffers, comm, n) &&
                 !comm_sum(comm, buffers.d_data, buffers.d_scratch, n, &err) &&
-                !device_wait(comm_device(comm), &err) && is_summed(&buffers);
+                !device_wait(comm->device, &err) && is_summed(&buffers);
 
     if (err.code)
         fprintf(stderr, "%s\n", err.msg);
@@ -124,7 +124,7 @@ static size_t n_given(uint32_t from, uint32_t to)
 
 static bool try_move(struct comm *comm, bool is_reversed)
 {
-    uint32_t n_ranks = comm_n_ranks(comm);
+    uint32_t n_ranks = comm->n_ranks;
     struct comm_block blocks[MAX_RANKS * MAX_RANKS];
     float got[STRIDE * MAX_RANKS] = {0};
     struct buffers buffers;
@@ -144,12 +144,12 @@ static bool try_move(struct comm *comm, bool is_reversed)
                 has_dst ? buffers.d_scratch[to] + STRIDE * from : NULL,
                 n_given(from, to) * sizeof(float)};
     }
-    fine &= !comm_move(comm, blocks, n, &err) &&
-            !device_wait(comm_device(comm), &err);
+    fine &=
+        !comm_move(comm, blocks, n, &err) && !device_wait(comm->device, &err);
     for (uint32_t to = 0; to < n_ranks && fine; to++) {
         if (!comm_is_here(comm, to))
             continue;
-        fine &= !device_download(comm_device(comm), got, buffers.d_scratch[to],
+        fine &= !device_download(comm->device, got, buffers.d_scratch[to],
                                  STRIDE * n_ranks * sizeof(float), &err);
         for (uint32_t from = 0; from < n_ranks; from++)
             for (size_t i = 0; i < n_given(from, to); i++)
@@ -169,7 +169,7 @@ static const uint64_t LENGTHS[] = {1, 2, 5, 6, 100, 1000, MAX_FLOATS};
 static int be_process(struct device *device)
 {
     struct world *world = the_world();
-    uint32_t n_ranks = world_size(world);
+    uint32_t n_ranks = world->size;
     struct comm *comm;
     struct err err = {0};
     bool fine = true;
@@ -181,9 +181,9 @@ static int be_process(struct device *device)
         fprintf(stderr, "%s\n", err.msg);
         return 1;
     }
-    fine &= !strcmp(comm_kind(comm), "mpi") && comm_world(comm) == world;
+    fine &= !strcmp(comm->kind, "mpi") && comm->world == world;
     for (uint32_t r = 0; r < n_ranks; r++)
-        fine &= comm_is_here(comm, r) == (r == world_rank(world));
+        fine &= comm_is_here(comm, r) == (r == world->rank);
     fine &= try_move(comm, false) && try_move(comm, true);
     for (size_t i = 0; i < N_LENGTHS; i++)
         fine &= try_sum(comm, LENGTHS[i]);
@@ -201,8 +201,8 @@ static void test_copies(struct device *device, uint32_t n_ranks)
 
     ok(!comm_open(&comm, world, device, n_ranks, &err), "%u ranks here",
        n_ranks);
-    is_str(comm_kind(comm), "copy", "by copies");
-    ok(comm_is_here(comm, n_ranks - 1) && comm_n_ranks(comm) == n_ranks,
+    is_str(comm->kind, "copy", "by copies");
+    ok(comm_is_here(comm, n_ranks - 1) && comm->n_ranks == n_ranks,
        "all of them");
     ok(try_move(comm, false) && try_move(comm, true), "move blocks");
     for (size_t i = 0; i < N_LENGTHS; i++)

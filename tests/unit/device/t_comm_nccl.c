@@ -25,7 +25,7 @@ static float value_of(uint32_t from, uint32_t to, size_t i)
 /* Every rank gives every rank N_FLOATS; then all add them up. */
 static bool try_exchange(struct comm *comm)
 {
-    uint32_t n = comm_n_ranks(comm), own = world_rank(comm_world(comm));
+    uint32_t n = comm->n_ranks, own = comm->world->rank;
     float *data = mem_alloc(n, N_FLOATS * sizeof *data);
     float *got = mem_alloc(n, N_FLOATS * sizeof *got);
     float *scratch =
@@ -80,7 +80,7 @@ static int be_process(const char *expected)
     if (world_open(&shape.world, &err) ||
         device_open(&shape.device, DEVICE_CPU, 0, 1, &err))
         return 1;
-    shape.n_ranks = world_size(shape.world);
+    shape.n_ranks = shape.world->size;
     snprintf(shape.device->identity, sizeof shape.device->identity, "%d",
              strstr(expected, "share one GPU") ? 0 : (int)getpid());
     if (comm_open_nccl(&comm, &shape, &err)) {
@@ -88,7 +88,7 @@ static int be_process(const char *expected)
         if (!fine)
             fprintf(stderr, "%s\n", err.msg);
     } else {
-        fine = !strcmp(comm_kind(comm), expected) && try_exchange(comm);
+        fine = !strcmp(comm->kind, expected) && try_exchange(comm);
         comm_close(comm);
     }
     device_close(shape.device);

@@ -11,7 +11,8 @@
 static void test_cpu_names(void)
 {
     struct device *device = test_device_open(&TEST_DEVICES[2]);
-    struct sample_setting setting = device_setting(device);
+    struct sample_setting setting =
+        device_setting(&device->facts, PRECISION_FP16, OPTIMIZER_SGD, 7);
     char model[100], want[128];
     struct utsname system;
 
@@ -21,18 +22,21 @@ static void test_cpu_names(void)
            strstr(setting.driver, system.release),
        "its driver is the system: %s", setting.driver);
     is_str(setting.cuda, "", "no CUDA");
-    is_str(setting.device, device_name(device), "the device of a setting");
+    is_str(setting.device, device->facts.name, "the device of a setting");
     is_i64(setting.n_threads, 3, "its threads");
+    ok(setting.precision == PRECISION_FP16 &&
+           setting.optimizer == OPTIMIZER_SGD && setting.batch == 7,
+       "and what is measured there");
     snprintf(want, sizeof want, "cpu:%s", cpu_model_name(model, sizeof model));
-    is_str(device_name(device), want, "name");
-    is_str(device_isa(device), cpu_isa_name(cpu_isa_best()), "isa");
-    is_i64(device_kind_of(device), DEVICE_CPU, "kind");
+    is_str(device->facts.name, want, "name");
+    is_str(device->facts.isa, cpu_isa_name(cpu_isa_best()), "isa");
+    is_i64(device->kind, DEVICE_CPU, "kind");
     ok(device_is_host(device), "its memory is the host's");
     ok(strstr(DEVICE_KIND_NAMES, "cpu|cuda") == DEVICE_KIND_NAMES,
        "the kinds there are: %s", DEVICE_KIND_NAMES);
     is_i64(device_kind_from_name("cuda"), DEVICE_CUDA, "by name");
     is_i64(device_count(DEVICE_CPU), 1, "one CPU");
-    is_i64(device_n_threads(device), 3, "threads");
+    is_i64(device->facts.n_threads, 3, "threads");
     ok(device_free_bytes(device) > 1 << 20, "some memory is free");
     device_close(device);
     device_close(NULL);
@@ -65,18 +69,17 @@ static void test_gpu_names(void)
         return;
     }
     device = test_device_open(&TEST_DEVICES[3]);
-    ok(strstr(device_name(device), "cuda:") == device_name(device), "name: %s",
-       device_name(device));
-    ok(strchr(device_setting(device).cuda, '.') != NULL, "CUDA %s",
-       device_setting(device).cuda);
-    ok(strstr(device_isa(device), "sm_") == device_isa(device), "isa: %s",
-       device_isa(device));
-    is_i64(device_kind_of(device), DEVICE_CUDA, "kind");
-    is_i64(device_n_threads(device), 0, "no threads of ours");
+    ok(strstr(device->facts.name, "cuda:") == device->facts.name, "name: %s",
+       device->facts.name);
+    ok(strchr(device->facts.cuda, '.') != NULL, "CUDA %s", device->facts.cuda);
+    ok(strstr(device->facts.isa, "sm_") == device->facts.isa, "isa: %s",
+       device->facts.isa);
+    is_i64(device->kind, DEVICE_CUDA, "kind");
+    is_i64(device->facts.n_threads, 0, "no threads of ours");
     n_free = device_free_bytes(device);
     d_ptr = test_device_alloc(device, 64 << 20);
     ok(device_free_bytes(device) + (60 << 20) < n_free, "memory is counted");
-    if (strcmp(device_name(device), "cuda:Emulated GPU") == 0) {
+    if (strcmp(device->facts.name, "cuda:Emulated GPU") == 0) {
         refuse_gpu(1, "this machine has 1");
         setenv("EMULATOR_DEVICES", "0", 1);
         is_i64(device_count(DEVICE_CUDA), 0, "a driver without a GPU");
@@ -129,7 +132,7 @@ static void test_memory(struct device *device)
            "too much memory");
     is_i64(err.code, ERR_DEVICE, "a device error");
     ok(strstr(err.msg, "cannot allocate ") == err.msg &&
-           strstr(err.msg, device_name(device)) && strstr(err.msg, " are free"),
+           strstr(err.msg, device->facts.name) && strstr(err.msg, " are free"),
        "says so: %s", err.msg);
 }
 

@@ -140,7 +140,7 @@ static void run_on(struct device *device, struct case_data *data, void *out)
                 !step_twice(device, lookup, &batch, d_out, padded, d_grad,
                             &err) &&
                 !device_wait(device, &err),
-            "%s runs it", device_name(device)))
+            "%s runs it", device->facts.name))
         printf("# %s\n", err.msg);
     lookup_close(lookup);
     fetch(device, out, d_out, 2 * padded);
@@ -257,7 +257,7 @@ static void apply_on(struct device *device, struct case_data *data,
     table.d_state = copied(device, table.d_state, state_bytes);
     if (!ok(!lookup_apply_dense(device, &table, d_dense, 0.1f,
                                 data->spec.optimizer, &err),
-            "%s applies it", device_name(device)))
+            "%s applies it", device->facts.name))
         printf("# %s\n", err.msg);
     fetch(device, dense, d_dense, dense_bytes);
     fetch(device, data->tables[0].d_weight, table.d_weight,

@@ -74,7 +74,7 @@ static void test_timings(struct device *device)
                timing.median_ms <= timing.p90_ms,
            "%s %zu %s", probe_kind_names[probe->kind], i, err.msg);
     }
-    if (device_kind_of(device) == DEVICE_CUDA)
+    if (device->kind == DEVICE_CUDA)
         ok(device_free_bytes(device) + (1 << 20) > n_free,
            "nothing is left behind");
 }

@@ -22,13 +22,13 @@ static void text_of(struct buf *text, uint32_t rank)
 
 static void check_collect(struct world *world)
 {
-    uint32_t n = world_size(world);
+    uint32_t n = world->size;
     struct buf own = {0}, all = {0}, want = {0};
     struct err err = {0};
 
-    text_of(&own, world_rank(world));
+    text_of(&own, world->rank);
     CHECK(!world_collect(world, own.data, own.len, &all, &err));
-    if (!world_rank(world)) {
+    if (!world->rank) {
         for (uint32_t r = 0; r < n; r++)
             text_of(&want, r);
         CHECK(all.len == want.len);
@@ -43,13 +43,13 @@ static void check_collect(struct world *world)
 
 static void check_world(struct world *world)
 {
-    uint32_t n = world_size(world), rank = world_rank(world);
+    uint32_t n = world->size, rank = world->rank;
     uint32_t *all = mem_alloc(n, sizeof *all), word = 77 + rank;
     struct err err = {0};
 
     CHECK(rank < n);
-    CHECK(world_n_hosts(world) == 1);
-    CHECK(world_local_rank(world) == rank && world_local_size(world) == n);
+    CHECK(world->n_hosts == 1);
+    CHECK(world->local_rank == rank && world->local_size == n);
     CHECK(world_same_host(world, 0, n - 1));
     CHECK(!world_barrier(world, &err));
     CHECK(!world_all_gather(world, &word, sizeof word, all, &err));
@@ -71,9 +71,9 @@ static int be_process(const char *argument)
         fprintf(stderr, "%s\n", err.msg);
         return 1;
     }
-    CHECK(world_size(world) > 1);
+    CHECK(world->size > 1);
     if (!strcmp(argument, "abort")) {
-        if (world_rank(world) == 1)
+        if (world->rank == 1)
             world_abort(world, 3);
         /* Would wait for ever for the one that is gone. */
         CHECK(world_barrier(world, &err));
@@ -89,7 +89,7 @@ static void test_alone(void)
     struct err err = {0};
 
     ok(!world_open(&world, &err), "a world of one");
-    is_i64(world_size(world), 1, "process");
+    is_i64(world->size, 1, "process");
     check_world(world);
     world_abort(world, 1); /* which has nobody to take along */
     check_world(world);
