@@ -243,7 +243,7 @@ static int run_patterns(struct exchange_rig *rig, struct bench_result *result,
             sample_sink_put_comm(rig->sink, &rig->setting, &sample, err))
             return -1;
         *(next.is_stored ? &result->n_resumed : &result->n_measured) += 1;
-        bench_progress(options, ++result->n_cases, options->n_cases);
+        progress_update(options->progress, ++result->n_cases);
     }
     return 0;
 }

@@ -2,6 +2,7 @@
 #ifndef NEUROSHARD_MICROBENCH_BENCH_H
 #define NEUROSHARD_MICROBENCH_BENCH_H
 
+#include "base/progress.h"
 #include "core/sample.h"
 #include "device/comm.h"
 
@@ -48,8 +49,7 @@ struct bench_options {
                                  needs bench_fit_memory first */
     unsigned n_iterations;    /* timed, at least */
     bool repeat;              /* measure cases again, stored as SAMPLE_REPEAT */
-    void (*progress)(void *ctx, uint64_t done, uint64_t total);
-    void *progress_ctx;
+    struct progress *progress; /* of cases; or NULL */
 };
 /* 1,000 cases of up to 15 tables, batch 4,096, fp32, row-wise Adagrad, 4 GiB,
  * seed 0. */
@@ -62,8 +62,6 @@ int bench_fit_memory(struct bench_options *options, const struct device *device,
 
 /* Whether what began at begin_ms (clock_ms) has used its time up. */
 bool bench_is_late(const struct bench_options *options, double begin_ms);
-void bench_progress(const struct bench_options *options, uint64_t done,
-                    uint64_t total);
 
 struct bench_result {
     uint64_t seed;       /* name of the case list */

@@ -142,7 +142,7 @@ int bench_ceilings(struct bench_result *result, struct device *device,
             return -1;
         result->n_measured++;
         result->n_flagged += ceiling.flags != 0;
-        bench_progress(options, result->n_cases + 1, n);
+        progress_update(options->progress, result->n_cases + 1);
     }
     return 0;
 }

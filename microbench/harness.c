@@ -30,13 +30,6 @@ bool bench_is_late(const struct bench_options *options, double begin_ms)
            clock_ms() - begin_ms > options->time_limit_s * 1e3;
 }
 
-void bench_progress(const struct bench_options *options, uint64_t done,
-                    uint64_t total)
-{
-    if (options->progress)
-        options->progress(options->progress_ctx, done, total);
-}
-
 /* At most a sixteenth less, and the same for all that are close together. */
 static uint64_t round_down(uint64_t n_bytes)
 {
@@ -252,7 +245,7 @@ static int run_cases(struct bench *bench, struct err *err)
         if (result->interrupted)
             return 0;
         result->n_cases++;
-        bench_progress(options, result->n_cases, options->n_cases);
+        progress_update(options->progress, result->n_cases);
         result->out_of_time =
             bench_is_late(options, begin_ms) && result->n_cases < n_wanted;
         if (result->out_of_time)

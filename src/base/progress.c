@@ -50,7 +50,7 @@ void progress_update(struct progress *progress, uint64_t done)
 {
     double now_ms, spent_s, left_s;
 
-    if (!progress->is_terminal)
+    if (!progress || !progress->is_terminal)
         return;
     now_ms = clock_ms();
     if (now_ms - progress->last_ms < REDRAW_MS)

@@ -20,7 +20,7 @@ struct progress {
 };
 void progress_start(struct progress *progress, const char *label,
                     uint64_t total);
-void progress_update(struct progress *progress, uint64_t done);
+void progress_update(struct progress *progress, uint64_t done); /* or NULL */
 /* Clears the line. */
 void progress_finish(struct progress *progress);
 

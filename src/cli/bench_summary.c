@@ -1,14 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/bench_summary.h"
 
+#include "base/clock.h"
 #include "base/hash.h"
-#include "base/stats.h"
 #include "base/text.h"
-#include "cli/command.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
+
+void bench_begin(struct bench *bench, const char *label, uint64_t n)
+{
+    bench->begin_ms = clock_ms();
+    progress_start(&bench->progress, label, n);
+    bench->progress.limit_s = bench->options.time_limit_s;
+    bench->options.progress = &bench->progress;
+}
+
+void bench_end(struct bench *bench)
+{
+    progress_finish(&bench->progress);
+    bench->seconds = (clock_ms() - bench->begin_ms) / 1e3;
+}
 
 static void tell(const char *line)
 {
@@ -16,35 +28,12 @@ static void tell(const char *line)
     fflush(stdout);
 }
 
-struct sample_sink bench_sink(struct store *store, const struct cli *cli)
+struct sample_sink bench_sink(const struct bench *bench)
 {
-    struct sample_sink sink = store_sink(store);
+    struct sample_sink sink = store_sink(bench->store);
 
-    sink.tell = cli_given(cli, "verbose") ? tell : NULL;
+    sink.tell = cli_given(bench->cli, "verbose") ? tell : NULL;
     return sink;
-}
-
-/* Of the samples of the list alone: a plain list has one setting, a mixed one
- * many, under a name of its own. */
-int bench_summary_examine(struct bench_summary *summary, struct store *store,
-                          struct arena *arena, struct err *err)
-{
-    struct sample_setting setting =
-        bench_setting(summary->device, summary->options);
-    struct sample *samples;
-    size_t n, n_kept = 0;
-
-    if (store_samples(store, &setting,
-                      summary->options->is_mixed ? STORE_DEVICE : STORE_SETTING,
-                      &samples, &n, arena, err))
-        return -1;
-    for (size_t i = 0; i < n; i++)
-        if (samples[i].seed == summary->result.seed)
-            samples[n_kept++] = samples[i];
-    summary->repeats =
-        evaluate_cases(samples, n_kept, ARENA_NEW(arena, double, n_kept));
-    summary->sentinels = sample_sentinels(samples, n_kept);
-    return 0;
 }
 
 const char *bench_stopped_by(const struct bench_result *result)
@@ -72,12 +61,13 @@ void bench_print_device(const struct device *device)
     putchar('\n');
 }
 
-void bench_print_counts(const struct bench_result *result, const char *what,
-                        const struct bench_options *options)
+void bench_print_counts(const struct bench *bench, const char *what)
 {
+    const struct bench_result *result = &bench->result;
+
     printf("%-15s %" PRIu64, what, result->n_cases);
-    if (options->n_cases)
-        printf(" of %" PRIu64, options->n_cases);
+    if (bench->options.n_cases)
+        printf(" of %" PRIu64, bench->options.n_cases);
     printf(" (stopped: %s)\n", bench_stopped_by(result));
     printf("samples         %" PRIu64 " measured, %" PRIu64
            " were there already\n",
@@ -91,12 +81,14 @@ json_t *bench_machine_to_json(const struct device *device)
                      (int)device->facts.n_threads);
 }
 
-static void print_setting(const struct bench_summary *summary)
+/* --- look-ups --- */
+
+static void print_setting(const struct bench *bench)
 {
-    const struct bench_options *options = summary->options;
+    const struct bench_options *options = &bench->options;
     char memory[TEXT_BYTES_MAX], hash[HASH_TEXT_MAX];
 
-    bench_print_device(summary->device);
+    bench_print_device(bench->device);
     if (options->is_mixed)
         printf("setting         mixed: batch %" PRIu32 " to %" PRIu32
                ", fp32 and fp16, sgd and rowwise_adagrad\n",
@@ -105,46 +97,46 @@ static void print_setting(const struct bench_summary *summary)
         printf("setting         batch %" PRIu32 ", %s, %s\n", options->batch,
                precision_name(options->precision),
                optimizer_name(options->optimizer));
-    printf("case list       %s: seed %" PRIu64 ", up to %" PRIu32
-           " tables, %s\n",
-           hash_text(hash, summary->result.seed), options->seed,
-           options->max_tables,
-           text_from_bytes(memory, (double)options->memory_bytes));
+    printf(
+        "case list       %s: seed %" PRIu64 ", up to %" PRIu32 " tables, %s\n",
+        hash_text(hash, bench->result.seed), options->seed, options->max_tables,
+        text_from_bytes(memory, (double)options->memory_bytes));
 }
 
-void bench_summary_print(const struct bench_summary *summary)
+static void print_text(const struct bench *bench, const struct errors *repeats,
+                       const struct sentinels *sentinels)
 {
-    const struct bench_result *result = &summary->result;
+    const struct bench_result *result = &bench->result;
 
-    print_setting(summary);
-    bench_print_counts(result, "cases", summary->options);
+    print_setting(bench);
+    bench_print_counts(bench, "cases");
     if (result->n_flagged)
         printf("flagged         %" PRIu64 " of them: the device was throttled "
                "or disturbed\n",
                result->n_flagged);
-    printf("time            %.1f s, %.2f samples a second\n", summary->seconds,
-           (double)result->n_measured / summary->seconds);
-    if (summary->repeats.n)
+    printf("time            %.1f s, %.2f samples a second\n", bench->seconds,
+           (double)result->n_measured / bench->seconds);
+    if (repeats->n)
         printf("repeat error    median %.2f %%, mean %.2f %%, of %zu cases\n",
-               100 * summary->repeats.median_ape, 100 * summary->repeats.mape,
-               summary->repeats.n);
-    if (summary->sentinels.n > 1)
+               100 * repeats->median_ape, 100 * repeats->mape, repeats->n);
+    if (sentinels->n > 1)
         printf("sentinels       drift %+.2f %%, spread (p10 to p90) %.2f %%, "
                "of %zu\n",
-               100 * summary->sentinels.drift_frac,
-               100 * summary->sentinels.spread_frac, summary->sentinels.n);
-    printf("database        %s\n", summary->db);
+               100 * sentinels->drift_frac, 100 * sentinels->spread_frac,
+               sentinels->n);
+    printf("database        %s\n", cli_shown(bench->cli, "db"));
 }
 
-void bench_summary_print_json(const struct bench_summary *summary)
+static void print_json(const struct bench *bench, const struct errors *repeats,
+                       const struct sentinels *sentinels)
 {
-    const struct bench_options *options = summary->options;
-    const struct bench_result *result = &summary->result;
+    const struct bench_options *options = &bench->options;
+    const struct bench_result *result = &bench->result;
     char hash[HASH_TEXT_MAX];
     json_t *root = json_pack(
         "{s:o, s:b, s:I, s:s, s:s, s:I, s:s, s:I, s:I, s:I, s:I, "
         "s:I, s:s, s:f, s:s}",
-        "machine", bench_machine_to_json(summary->device), "mixed",
+        "machine", bench_machine_to_json(bench->device), "mixed",
         options->is_mixed, "batch", (json_int_t)options->batch, "precision",
         precision_name(options->precision), "optimizer",
         optimizer_name(options->optimizer), "seed", (json_int_t)options->seed,
@@ -152,22 +144,47 @@ void bench_summary_print_json(const struct bench_summary *summary)
         (json_int_t)result->n_cases, "measured", (json_int_t)result->n_measured,
         "resumed", (json_int_t)result->n_resumed, "flagged",
         (json_int_t)result->n_flagged, "stopped", bench_stopped_by(result),
-        "seconds", summary->seconds, "db", summary->db);
+        "seconds", bench->seconds, "db", cli_shown(bench->cli, "db"));
 
-    if (summary->repeats.n)
-        json_object_set_new(
-            root, "repeat",
-            json_pack("{s:I, s:f, s:f}", "cases",
-                      (json_int_t)summary->repeats.n, "median_error_frac",
-                      summary->repeats.median_ape, "mean_error_frac",
-                      summary->repeats.mape));
-    if (summary->sentinels.n > 1)
-        json_object_set_new(
-            root, "sentinels",
-            json_pack("{s:I, s:f, s:f}", "n", (json_int_t)summary->sentinels.n,
-                      "drift_frac", summary->sentinels.drift_frac,
-                      "spread_frac", summary->sentinels.spread_frac));
+    if (repeats->n)
+        json_object_set_new(root, "repeat",
+                            json_pack("{s:I, s:f, s:f}", "cases",
+                                      (json_int_t)repeats->n,
+                                      "median_error_frac", repeats->median_ape,
+                                      "mean_error_frac", repeats->mape));
+    if (sentinels->n > 1)
+        json_object_set_new(root, "sentinels",
+                            json_pack("{s:I, s:f, s:f}", "n",
+                                      (json_int_t)sentinels->n, "drift_frac",
+                                      sentinels->drift_frac, "spread_frac",
+                                      sentinels->spread_frac));
     cli_print_json(root);
+}
+
+/* Of the samples of the list alone: a plain list has one setting, a mixed one
+ * many, under a name of its own. */
+int bench_print_lookups(const struct bench *bench, struct err *err)
+{
+    struct sample_setting setting =
+        bench_setting(bench->device, &bench->options);
+    struct arena *arena = cli_arena(bench->cli);
+    struct sentinels sentinels;
+    struct errors repeats;
+    struct sample *samples;
+    size_t n, n_kept = 0;
+
+    if (store_samples(bench->store, &setting,
+                      bench->options.is_mixed ? STORE_DEVICE : STORE_SETTING,
+                      &samples, &n, arena, err))
+        return -1;
+    for (size_t i = 0; i < n; i++)
+        if (samples[i].seed == bench->result.seed)
+            samples[n_kept++] = samples[i];
+    repeats = evaluate_cases(samples, n_kept, ARENA_NEW(arena, double, n_kept));
+    sentinels = sample_sentinels(samples, n_kept);
+    (cli_given(bench->cli, "json") ? print_json : print_text)(bench, &repeats,
+                                                              &sentinels);
+    return 0;
 }
 
 /* --- ceilings --- */
@@ -217,25 +234,26 @@ static json_t *to_json(const struct ceiling *ceiling)
     return row;
 }
 
-int bench_ceilings_print(struct store *store, const struct device *device,
-                         const struct bench_options *options, bool as_json,
-                         struct arena *arena, struct err *err)
+int bench_print_ceilings(const struct bench *bench, struct err *err)
 {
-    struct sample_setting setting = bench_setting(device, options);
-    struct ceiling *ceilings;
+    struct sample_setting setting =
+        bench_setting(bench->device, &bench->options);
     json_t *root;
+    struct ceiling *ceilings;
     size_t n;
 
-    if (store_ceilings(store, &setting, &ceilings, &n, arena, err))
+    if (store_ceilings(bench->store, &setting, &ceilings, &n,
+                       cli_arena(bench->cli), err))
         return -1;
-    if (!as_json) {
+    if (!cli_given(bench->cli, "json")) {
         printf("%-7s %10s %11s %10s %10s %10s %10s %9s\n", "probe", "bytes",
                "n", "row, key", "median ms", "p10 ms", "p90 ms", "GB/s");
         for (size_t i = 0; i < n; i++)
             print_row(&ceilings[i]);
         return 0;
     }
-    root = json_pack("{s:s, s:[]}", "device", device->facts.name, "ceilings");
+    root = json_pack("{s:s, s:[]}", "device", bench->device->facts.name,
+                     "ceilings");
     for (size_t i = 0; i < n; i++)
         json_array_append_new(json_object_get(root, "ceilings"),
                               to_json(&ceilings[i]));

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/clock.h"
 #include "base/file.h"
-#include "base/progress.h"
 #include "base/text.h"
 #include "cli/bench_alltoall.h"
-#include "cli/bench_summary.h"
-#include "cli/command.h"
+#include "device/world.h"
 #include "io/samples_csv.h"
+#include "microbench/ceilings.h"
 
 #include <stdio.h>
 
@@ -122,7 +120,6 @@ static int read_options(struct bench_options *options, const struct cli *cli,
     options->max_tables = (uint32_t)cli_u64(cli, "max-tables");
     options->memory_bytes = cli_u64(cli, "memory");
     options->repeat = cli_given(cli, "repeat");
-    options->progress = cli_progress;
     if (check_options(cli, err))
         return -1;
     if (cli_given(cli, "alltoall"))
@@ -132,9 +129,9 @@ static int read_options(struct bench_options *options, const struct cli *cli,
 }
 
 /* All samples of the database, whatever device they are of. */
-static int write_csv(const char *path, struct store *store, struct arena *arena,
-                     struct err *err)
+static int write_csv(const struct bench *bench, struct err *err)
 {
+    struct arena *arena = cli_arena(bench->cli);
     struct sample_setting *settings;
     struct sample *samples;
     struct buf text = {0};
@@ -142,19 +139,20 @@ static int write_csv(const char *path, struct store *store, struct arena *arena,
     int rc = -1;
 
     samples_csv_header(&text);
-    if (store_settings(store, &settings, &n_settings, arena, err))
+    if (store_settings(bench->store, &settings, &n_settings, arena, err))
         goto out;
     for (size_t i = 0; i < n_settings; i++) {
         struct arena_mark mark = arena_mark(arena);
 
-        if (store_samples(store, &settings[i], STORE_SETTING, &samples, &n,
-                          arena, err))
+        if (store_samples(bench->store, &settings[i], STORE_SETTING, &samples,
+                          &n, arena, err))
             goto out;
         for (size_t j = 0; j < n; j++)
             samples_csv_add(&text, &samples[j]);
         arena_rewind(arena, mark);
     }
-    if (file_write_checked(path, text.data, text.len, samples_csv_check, err))
+    if (file_write_checked(cli_string(bench->cli, "csv"), text.data, text.len,
+                           samples_csv_check, err))
         goto out;
     rc = 0;
 out:
@@ -163,84 +161,79 @@ out:
 }
 
 /* What is measured, by the options. */
-static int measure(struct bench_summary *summary, struct device *device,
-                   struct bench_options *options, const struct cli *cli,
-                   struct store *store, struct err *err)
+static int measure(struct bench *bench, struct err *err)
 {
-    struct sample_sink sink = bench_sink(store, cli);
-    struct ceiling_sink ceilings = {store, store_put_ceiling,
+    struct sample_sink sink = bench_sink(bench);
+    struct ceiling_sink ceilings = {bench->store, store_put_ceiling,
                                     store_has_ceiling};
-    bool of_ceilings = cli_given(cli, "ceilings");
-    struct progress progress;
-    double begin_ms = clock_ms();
     int rc;
 
-    progress_start(&progress, of_ceilings ? "probes" : "cases",
-                   of_ceilings ? 0 : options->n_cases);
-    progress.limit_s = options->time_limit_s;
-    options->progress_ctx = &progress;
-    rc = of_ceilings
-             ? bench_ceilings(&summary->result, device, options, &ceilings, err)
-             : bench_lookup(&summary->result, device, options, &sink, err);
-    progress_finish(&progress);
-    summary->seconds = (clock_ms() - begin_ms) / 1e3;
+    if (cli_given(bench->cli, "ceilings")) {
+        bench_begin(bench, "probes", 0);
+        rc = bench_ceilings(&bench->result, bench->device, &bench->options,
+                            &ceilings, err);
+    } else {
+        bench_begin(bench, "cases", bench->options.n_cases);
+        rc = bench_lookup(&bench->result, bench->device, &bench->options, &sink,
+                          err);
+    }
+    bench_end(bench);
     return rc;
 }
 
-/* Measures and says what came out. */
-static int run_device(struct device *device, struct bench_options *options,
-                      struct cli *cli, struct store *store, struct err *err)
+/* And what the options leave open until its memory is known. */
+static int open_device(struct bench *bench, struct err *err)
 {
-    struct bench_summary summary = {
-        .options = options, .device = device, .db = cli_shown(cli, "db")};
-    bool as_json = cli_given(cli, "json");
+    const struct cli *cli = bench->cli;
 
-    if (measure(&summary, device, options, cli, store, err))
+    if (device_open(&bench->device,
+                    device_kind_from_name(cli_string(cli, "device")), 0,
+                    (unsigned)cli_u64(cli, "threads"), err))
         return -1;
-    if (cli_given(cli, "ceilings")) {
-        if (bench_ceilings_print(store, device, options, as_json,
-                                 cli_arena(cli), err))
-            return -1;
-    } else {
-        if (bench_summary_examine(&summary, store, cli_arena(cli), err))
-            return -1;
-        (as_json ? bench_summary_print_json : bench_summary_print)(&summary);
-    }
-    return bench_tell_interrupt(&summary.result, err);
+    if (cli_given(cli, "ceilings"))
+        return 0;
+    if (bench_fit_memory(&bench->options, bench->device, err))
+        return -1;
+    return bench_check_options(&bench->options, err);
+}
+
+/* Measures and says what came out. */
+static int run_device(struct bench *bench, struct err *err)
+{
+    bool of_ceilings = cli_given(bench->cli, "ceilings");
+
+    if (measure(bench, err) ||
+        (of_ceilings ? bench_print_ceilings : bench_print_lookups)(bench, err))
+        return -1;
+    return bench_tell_interrupt(&bench->result, err);
+}
+
+static int run_lookups(struct bench *bench, struct err *err)
+{
+    const struct cli *cli = bench->cli;
+    bool measures = cli_u64(cli, "samples") > 0;
+
+    if (measures && open_device(bench, err))
+        return -1;
+    if (store_open(&bench->store, cli_string(cli, "db"),
+                   measures ? STORE_WRITE : STORE_READ, err) ||
+        (measures && run_device(bench, err)))
+        return -1;
+    return cli_given(cli, "csv") ? write_csv(bench, err) : 0;
 }
 
 static int run_bench(struct cli *cli, struct err *err)
 {
-    bool measures = cli_u64(cli, "samples") > 0;
-    struct bench_options options;
-    struct device *device = NULL;
-    struct store *store = NULL;
-    int rc = -1;
+    struct bench bench = {.cli = cli};
+    int rc = read_options(&bench.options, cli, err);
 
-    if (read_options(&options, cli, err))
-        goto out;
-    if (cli_given(cli, "alltoall"))
-        return bench_exchanges(cli, &options, err);
-    if (measures) {
-        if (device_open(&device,
-                        device_kind_from_name(cli_string(cli, "device")), 0,
-                        (unsigned)cli_u64(cli, "threads"), err))
-            goto out;
-        if (!cli_given(cli, "ceilings") &&
-            (bench_fit_memory(&options, device, err) ||
-             bench_check_options(&options, err)))
-            goto out;
-    }
-    if (store_open(&store, cli_string(cli, "db"),
-                   measures ? STORE_WRITE : STORE_READ, err) ||
-        (measures && run_device(device, &options, cli, store, err)) ||
-        (cli_given(cli, "csv") &&
-         write_csv(cli_string(cli, "csv"), store, cli_arena(cli), err)))
-        goto out;
-    rc = 0;
-out:
-    device_close(device);
-    store_close(store);
+    if (!rc)
+        rc = cli_given(cli, "alltoall") ? bench_exchanges(&bench, err)
+                                        : run_lookups(&bench, err);
+    store_close(bench.store);
+    comm_close(bench.comm);
+    device_close(bench.device);
+    world_close(bench.world);
     return rc;
 }
 

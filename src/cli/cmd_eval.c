@@ -12,46 +12,40 @@ static const struct option_spec file_options[] = {
      "model file to judge"},
     {0},
 };
-static void print_text(const struct model *model,
-                       const struct evaluation *evaluation,
-                       const struct measurements *measurements, struct cli *cli)
+
+static void print_text(const struct training *judged)
 {
+    struct cli *cli = judged->cli;
     struct buf out = {0};
 
-    training_print_model(model, cli_shown(cli, "model"), &out);
+    training_print_model(&judged->model, cli_shown(cli, "model"), &out);
     buf_printf(&out, "\n");
-    training_print_setting(model, cli, &out);
-    buf_printf(&out, "samples         %zu in %s\n", measurements->n,
+    training_print_setting(&judged->model, cli, &out);
+    buf_printf(&out, "samples         %zu in %s\n", judged->n,
                cli_shown(cli, "db"));
-    evaluation_print(evaluation, &out);
-    comm_report_print(measurements->comm_samples, measurements->n_comm, &out);
+    evaluation_print(&judged->evaluation, &out);
+    comm_report_print(judged->comm_samples, judged->n_comm, &out);
     cli_print_report(&out);
 }
 
-static void print_json(const struct model *model,
-                       const struct evaluation *evaluation,
-                       const struct measurements *measurements, struct cli *cli)
+static void print_json(const struct training *judged)
 {
-    json_t *root = evaluation_to_json(evaluation);
+    json_t *root = evaluation_to_json(&judged->evaluation);
     char hash[HASH_TEXT_MAX];
 
     json_object_update_new(
         root,
-        json_pack("{s:s, s:s, s:I, s:o}", "model", cli_shown(cli, "model"),
-                  "hash", hash_text(hash, model->hash), "samples",
-                  (json_int_t)measurements->n, "exchanges",
-                  comm_report_to_json(measurements->comm_samples,
-                                      measurements->n_comm)));
+        json_pack("{s:s, s:s, s:I, s:o}", "model",
+                  cli_shown(judged->cli, "model"), "hash",
+                  hash_text(hash, judged->model.hash), "samples",
+                  (json_int_t)judged->n, "exchanges",
+                  comm_report_to_json(judged->comm_samples, judged->n_comm)));
     cli_print_json(root);
 }
 
 static int run_eval(struct cli *cli, struct err *err)
 {
-    struct measurements measurements;
-    struct sample_setting device;
-    struct evaluation evaluation;
-    struct store *store = NULL;
-    struct model model;
+    struct training judged = {.cli = cli};
     int rc = -1;
 
     if (!cli_given(cli, "db") || !cli_given(cli, "model"))
@@ -59,27 +53,25 @@ static int run_eval(struct cli *cli, struct err *err)
             err, ERR_USAGE,
             "options '--db' and '--model' are needed: where the samples "
             "are and what is judged by them");
-    if (model_load(&model, cli_string(cli, "model"), cli_arena(cli), err) ||
-        training_open_store(&store, cli_string(cli, "db"), STORE_READ, err))
+    if (model_load(&judged.model, cli_string(cli, "model"), cli_arena(cli),
+                   err) ||
+        training_open(&judged, STORE_READ, err))
         goto out;
-    device = model_device(&model);
-    if (measurements_load(&measurements, store, &device, cli, err))
+    judged.device = model_device(&judged.model);
+    if (training_load(&judged, err))
         goto out;
-    evaluate_model(&evaluation, &model, measurements.samples, measurements.n);
-    if (!evaluation.errors[PREDICTOR_NET].n) {
+    evaluate_model(&judged.evaluation, &judged.model, judged.samples, judged.n);
+    if (!judged.evaluation.errors[PREDICTOR_NET].n) {
         err_set(err, ERR_INPUT,
                 "'%s' holds no held-out case (the last of each ten) to judge "
                 "by",
                 cli_string(cli, "db"));
         goto out;
     }
-    if (cli_given(cli, "json"))
-        print_json(&model, &evaluation, &measurements, cli);
-    else
-        print_text(&model, &evaluation, &measurements, cli);
+    (cli_given(cli, "json") ? print_json : print_text)(&judged);
     rc = 0;
 out:
-    store_close(store);
+    store_close(judged.store);
     return rc;
 }
 

@@ -24,12 +24,14 @@ static const struct option_spec file_options[] = {
      "end with 4 where the model was kept"},
     {0},
 };
+
 /* The old model and the new one, judged by the same held-out samples. */
 struct contest {
+    struct training training; /* of the new model */
     const char *path, *shown; /* the model's; as it may be printed */
     const char *old_data;     /* the old model's file */
     size_t old_len;
-    struct model old_model, new_model;
+    struct model old_model;
     char old_hash[HASH_TEXT_MAX], new_hash[HASH_TEXT_MAX];
     struct least_gain min_gain;
     struct paired paired;
@@ -113,58 +115,58 @@ static int replace(struct contest *contest, struct err *err)
     rc = file_write(arena_printf(&scratch, "%s.1", contest->path),
                     contest->old_data, contest->old_len, err);
     if (!rc)
-        rc = model_save(&contest->new_model, contest->path, err);
+        rc = model_save(&contest->training.model, contest->path, err);
     arena_release(&scratch);
     return rc;
 }
 
 /* By the least gain; a new model that is of no use at all has a reason. */
-static void judge(struct contest *contest, struct cli *cli)
+static void judge(struct contest *contest)
 {
-    const struct model_training *training = &contest->new_model.training;
+    const struct model *model = &contest->training.model;
     const struct paired *paired = &contest->paired;
     struct model_verdict *verdict = &contest->verdict;
 
     verdict->model_path = contest->path;
     verdict->old_hash = hash_text(contest->old_hash, contest->old_model.hash);
-    verdict->new_hash = hash_text(contest->new_hash, contest->new_model.hash);
+    verdict->new_hash = hash_text(contest->new_hash, model->hash);
     verdict->replaced =
         paired_suffices(paired, &contest->min_gain, &verdict->min_gain) &&
         !verdict->reason;
     verdict->old_mape = paired->old_mape;
     verdict->new_mape = paired->new_mape;
     verdict->gain_se = paired->gain_se;
-    verdict->n_samples = training->n_train + training->n_validation;
+    verdict->n_samples = model->training.n_train + model->training.n_validation;
     verdict->n_held_out = paired->n;
-    verdict->setting = model_setting_text(&contest->new_model, cli_arena(cli));
+    verdict->setting =
+        model_setting_text(model, cli_arena(contest->training.cli));
 }
 
 /* Against the model that is in use by now: another process may have replaced
  * it while this one trained. */
-static int hold_contest(struct contest *contest, struct store *store,
-                        const struct measurements *measurements,
-                        struct cli *cli, struct err *err)
+static int hold_contest(struct contest *contest, struct err *err)
 {
-    const struct sample_setting device = model_device(&contest->new_model);
+    struct training *training = &contest->training;
+    struct arena *arena = cli_arena(training->cli);
     struct sample_setting old;
     struct lock lock = {0};
     int rc = -1;
 
     if (lock_take(&lock, contest->path, MODEL_WAIT_S, err) ||
-        load_old(contest, cli_arena(cli), err))
+        load_old(contest, arena, err))
         goto out;
     old = model_device(&contest->old_model);
-    if (!is_same_device(&old, &device)) {
+    if (!is_same_device(&old, &training->device)) {
         err_set(err, ERR_INPUT,
                 "'%s' became a model of another device meanwhile: %s",
-                contest->path, device_text(&old, cli_arena(cli)));
+                contest->path, device_text(&old, arena));
         goto out;
     }
-    evaluate_pair(&contest->paired, &contest->old_model, &contest->new_model,
-                  measurements->samples, measurements->n);
-    judge(contest, cli);
+    evaluate_pair(&contest->paired, &contest->old_model, &training->model,
+                  training->samples, training->n);
+    judge(contest);
     if ((contest->verdict.replaced && replace(contest, err)) ||
-        store_log_verdict(store, &contest->verdict, err))
+        store_log_verdict(training->store, &contest->verdict, err))
         goto out;
     rc = 0;
 out:
@@ -173,39 +175,37 @@ out:
 }
 
 /* The new model; it is not written yet. */
-static int train_new(struct contest *contest,
-                     const struct measurements *measurements, struct cli *cli,
-                     struct err *err)
+static int train_new(struct contest *contest, struct err *err)
 {
-    struct evaluation evaluation;
+    struct training *training = &contest->training;
+    struct arena *arena = cli_arena(training->cli);
     const char *data;
     size_t len;
 
-    if (!evaluate_n_held_out(measurements->samples, measurements->n))
+    if (!evaluate_n_held_out(training->samples, training->n))
         return err_set(err, ERR_INPUT,
                        "too few samples to retrain '%s': no held-out case "
                        "(the last of each ten) to judge by",
                        contest->path);
-    if (training_run(&contest->new_model, &evaluation, measurements, cli, err))
+    if (training_run(training, err))
         return -1;
     if (interrupt_requested())
         return err_set(err, ERR_INTERRUPTED,
                        "interrupted after epoch %" PRIu64 "; '%s' is untouched",
-                       contest->new_model.training.epochs, contest->path);
+                       training->model.training.epochs, contest->path);
     /* It is known by its hash, also where it is never written. */
-    model_to_bytes(&contest->new_model, &data, &len, cli_arena(cli));
-    if (!cli_given(cli, "force"))
+    model_to_bytes(&training->model, &data, &len, arena);
+    if (!cli_given(training->cli, "force"))
         contest->verdict.reason =
-            evaluation_lost_text(&evaluation, cli_arena(cli));
+            evaluation_lost_text(&training->evaluation, arena);
     return 0;
 }
 
 static int run_retrain(struct cli *cli, struct err *err)
 {
-    struct contest contest = {.path = cli_string(cli, "model")};
-    struct measurements measurements;
-    struct sample_setting device;
-    struct store *store = NULL;
+    struct contest contest = {.path = cli_string(cli, "model"),
+                              .training = {.cli = cli}};
+    struct training *training = &contest.training;
     int rc = -1;
 
     if (!cli_given(cli, "db") || !contest.path)
@@ -216,22 +216,18 @@ static int run_retrain(struct cli *cli, struct err *err)
     if (parse_gain(&contest, cli_string(cli, "min-gain"), cli_arena(cli),
                    err) ||
         load_old(&contest, cli_arena(cli), err) ||
-        training_open_store(&store, cli_string(cli, "db"), STORE_WRITE, err))
+        training_open(training, STORE_WRITE, err))
         goto out;
     contest.shown = cli_shown(cli, "model");
-    device = model_device(&contest.old_model);
-    if (measurements_load(&measurements, store, &device, cli, err) ||
-        train_new(&contest, &measurements, cli, err) ||
-        hold_contest(&contest, store, &measurements, cli, err))
+    training->device = model_device(&contest.old_model);
+    if (training_load(training, err) || train_new(&contest, err) ||
+        hold_contest(&contest, err))
         goto out;
-    if (cli_given(cli, "json"))
-        print_json(&contest);
-    else
-        print_text(&contest);
+    (cli_given(cli, "json") ? print_json : print_text)(&contest);
     rc = contest.verdict.replaced || !cli_given(cli, "exit-code") ? 0
                                                                   : EXIT_KEPT;
 out:
-    store_close(store);
+    store_close(training->store);
     return rc;
 }
 

@@ -35,36 +35,37 @@ static const struct option_spec own_options[] = {
     {0},
 };
 
-/* What a report is about. */
 struct run {
-    const struct plan *plan;
-    const struct world *world;
-    const struct device *device;
-    const struct exec_options *options;
-    const struct exec_result *result;
+    struct cli *cli;
+    struct world *world; /* owned */
+    struct plan plan;
+    struct device *device; /* owned */
+    struct store *store;   /* owned; of process 0, and only with --db */
+    struct exec_options options;
+    struct exec_result result;
     uint32_t slowest; /* rank with the largest measured total */
 };
 
-static bool is_priced(const struct plan *plan)
+static bool is_priced(const struct run *run)
 {
-    return plan->devices && !isnan(plan->total_ms);
+    return run->plan.devices && !isnan(run->plan.total_ms);
 }
 
 /* How far the plan was off for a rank: (predicted - measured) / measured. */
 static double total_error(const struct run *run, uint32_t rank)
 {
-    double measured_ms = run->result->ranks[rank].total_ms;
+    double measured_ms = run->result.ranks[rank].total_ms;
 
-    return (run->plan->devices[rank].total_ms - measured_ms) / measured_ms;
+    return (run->plan.devices[rank].total_ms - measured_ms) / measured_ms;
 }
 
 /* All ranks end together, so the slowest is the one that is ready last. */
 static uint32_t find_slowest(const struct run *run)
 {
-    const struct exec_rank *ranks = run->result->ranks;
+    const struct exec_rank *ranks = run->result.ranks;
     uint32_t slowest = 0;
 
-    for (uint32_t r = 1; r < run->plan->problem.cluster.n_devices; r++)
+    for (uint32_t r = 1; r < run->plan.problem.cluster.n_devices; r++)
         if (ranks[r].compute.median_ms > ranks[slowest].compute.median_ms)
             slowest = r;
     return slowest;
@@ -83,7 +84,7 @@ static void print_cost_source(const struct cost_source *cost)
 
 static void print_world(const struct run *run)
 {
-    const struct exec_result *result = run->result;
+    const struct exec_result *result = &run->result;
 
     if (result->n_processes == 1)
         printf("ranks: all in one process, exchange by %s\n",
@@ -100,21 +101,21 @@ static void print_world(const struct run *run)
 
 static void print_heading(const struct run *run)
 {
-    const struct problem *problem = &run->plan->problem;
+    const struct problem *problem = &run->plan.problem;
 
     printf("%zu tables on %u GPUs, batch %llu, rows x %g, seed %llu\n",
            problem->n_tables, problem->cluster.n_devices,
-           (unsigned long long)problem->batch, run->result->scale_rows,
-           (unsigned long long)run->options->seed);
+           (unsigned long long)problem->batch, run->result.scale_rows,
+           (unsigned long long)run->options.seed);
     printf("measured on %s, %s, ", run->device->facts.name,
            run->device->facts.isa);
     if (run->device->facts.n_threads)
         printf("%u threads: ", run->device->facts.n_threads);
     printf("medians of %u iterations, each GPU's work alone\n",
-           run->options->n_iterations);
+           run->options.n_iterations);
     print_world(run);
-    if (is_priced(run->plan))
-        print_cost_source(&run->plan->cost);
+    if (is_priced(run))
+        print_cost_source(&run->plan.cost);
     else
         puts("the plan has no predicted costs; 'neuroshard cost' adds them");
 }
@@ -150,15 +151,15 @@ static void print_ranks(const struct run *run)
     };
     struct buf out = {0};
 
-    printf("\n%4s  %-39s  %s\n", "", "predicted ms", titles[run->result->comm]);
+    printf("\n%4s  %-39s  %s\n", "", "predicted ms", titles[run->result.comm]);
     figures_heading(rank_figures, &out);
-    for (uint32_t r = 0; r < run->plan->problem.cluster.n_devices; r++) {
+    for (uint32_t r = 0; r < run->plan.problem.cluster.n_devices; r++) {
         struct rank_row row = {.gpu = r,
                                .predicted = {NAN, NAN, NAN, NAN, {0}},
-                               .measured = run->result->ranks[r]};
+                               .measured = run->result.ranks[r]};
 
-        if (is_priced(run->plan))
-            row.predicted = run->plan->devices[r];
+        if (is_priced(run))
+            row.predicted = run->plan.devices[r];
         figures_row(rank_figures, &row, &out);
     }
     cli_print_report(&out);
@@ -176,9 +177,9 @@ static bool is_oversubscribed(const struct run *run)
 
 static void print_step(const struct run *run)
 {
-    const struct timing *step = &run->result->step;
+    const struct timing *step = &run->result.step;
 
-    if (run->result->n_processes > 1)
+    if (run->result.n_processes > 1)
         printf("whole steps of all processes together: %.3f ms (p10 %.3f, p90 "
                "%.3f)%s\n",
                step->median_ms, step->p10_ms, step->p90_ms,
@@ -189,11 +190,11 @@ static void print_step(const struct run *run)
 
 static void print_check(const struct run *run)
 {
-    const struct exec_result *result = run->result;
+    const struct exec_result *result = &run->result;
     char outputs[TEXT_BYTES_MAX], weights[TEXT_BYTES_MAX];
     char output_hash[HASH_TEXT_MAX], weight_hash[HASH_TEXT_MAX];
 
-    if (!run->options->check) {
+    if (!run->options.check) {
         puts("not compared with the unsharded reference");
         return;
     }
@@ -210,37 +211,37 @@ static void print_check(const struct run *run)
 
 static void print_report(const struct run *run)
 {
-    const struct exec_rank *slowest = &run->result->ranks[run->slowest];
-    unsigned n_disturbed = run->result->n_disturbed;
+    const struct exec_rank *slowest = &run->result.ranks[run->slowest];
+    unsigned n_disturbed = run->result.n_disturbed;
 
     print_heading(run);
     print_ranks(run);
-    if (run->result->comm == EXEC_COMM_ABSENT)
+    if (run->result.comm == EXEC_COMM_ABSENT)
         printf("\nslowest GPU: %u, %.3f ms of compute measured\n", run->slowest,
                slowest->compute.median_ms);
-    else if (!is_priced(run->plan))
+    else if (!is_priced(run))
         printf("\nslowest GPU: %u, %.3f ms measured\n", run->slowest,
                slowest->total_ms);
     else
         printf("\nslowest GPU: %u, %.3f ms %s, %.3f ms predicted (%+.1f %%)\n",
                run->slowest, slowest->total_ms,
-               run->result->comm == EXEC_COMM_MEASURED
+               run->result.comm == EXEC_COMM_MEASURED
                    ? "measured"
                    : "with communication as predicted",
-               run->plan->devices[run->slowest].total_ms,
+               run->plan.devices[run->slowest].total_ms,
                100 * total_error(run, run->slowest));
     printf("communication%s: %s\n",
-           run->result->comm == EXEC_COMM_MEASURED ? " measured" : "",
-           run->result->comm_basis);
+           run->result.comm == EXEC_COMM_MEASURED ? " measured" : "",
+           run->result.comm_basis);
     print_step(run);
-    if (is_priced(run->plan) && run->plan->cost.comm)
-        printf("communication predicted: %s\n", run->plan->cost.comm);
+    if (is_priced(run) && run->plan.cost.comm)
+        printf("communication predicted: %s\n", run->plan.cost.comm);
     if (n_disturbed)
         printf("%u of %u GPUs %s timed while something else disturbed the "
                "machine\n",
-               n_disturbed, run->plan->problem.cluster.n_devices,
+               n_disturbed, run->plan.problem.cluster.n_devices,
                n_disturbed == 1 ? "was" : "were");
-    if (run->result->scale_rows < 1)
+    if (run->result.scale_rows < 1)
         puts("the tables were smaller than the plan's: caches hold more of "
              "them");
     print_check(run);
@@ -254,7 +255,7 @@ static json_t *timing_to_json(const struct timing *timing)
 
 static json_t *rank_to_json(const struct run *run, uint32_t r)
 {
-    const struct exec_rank *rank = &run->result->ranks[r];
+    const struct exec_rank *rank = &run->result.ranks[r];
     json_t *measured = json_pack(
         "{s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "forward",
         timing_to_json(&rank->forward), "backward",
@@ -265,8 +266,8 @@ static json_t *rank_to_json(const struct run *run, uint32_t r)
         json_real_or_null(rank->total_ms), "disturbed", (int)rank->disturbed);
     json_t *predicted = json_null();
 
-    if (is_priced(run->plan)) {
-        const struct device_cost *cost = &run->plan->devices[r];
+    if (is_priced(run)) {
+        const struct device_cost *cost = &run->plan.devices[r];
 
         predicted =
             json_pack("{s:f, s:f, s:f, s:f}", "compute_ms", cost->compute_ms,
@@ -279,10 +280,10 @@ static json_t *rank_to_json(const struct run *run, uint32_t r)
 
 static json_t *check_to_json(const struct run *run)
 {
-    const struct exec_result *result = run->result;
+    const struct exec_result *result = &run->result;
     char output_hash[HASH_TEXT_MAX], weight_hash[HASH_TEXT_MAX];
 
-    if (!run->options->check)
+    if (!run->options.check)
         return json_null();
     return json_pack(
         "{s:b, s:o, s:I, s:s, s:o, s:I, s:s}", "passed", !result->failure,
@@ -296,7 +297,7 @@ static json_t *check_to_json(const struct run *run)
 
 static json_t *world_to_json(const struct run *run)
 {
-    const struct exec_result *result = run->result;
+    const struct exec_result *result = &run->result;
     json_t *step = json_null();
 
     if (result->n_processes > 1) {
@@ -309,36 +310,36 @@ static json_t *world_to_json(const struct run *run)
                      "turns", (int)result->n_turns, "step", step);
 }
 
-static json_t *cost_model_to_json(const struct plan *plan)
+static json_t *cost_model_to_json(const struct run *run)
 {
-    if (!is_priced(plan))
+    const struct cost_source *cost = &run->plan.cost;
+
+    if (!is_priced(run))
         return json_null();
-    return json_pack("{s:s?, s:s?, s:s, s:s?}", "name", plan->cost.name, "hash",
-                     plan->cost.hash, "basis",
-                     cost_basis_names[plan->cost.basis], "comm",
-                     plan->cost.comm);
+    return json_pack("{s:s?, s:s?, s:s, s:s?}", "name", cost->name, "hash",
+                     cost->hash, "basis", cost_basis_names[cost->basis], "comm",
+                     cost->comm);
 }
 
 static void print_json(const struct run *run)
 {
     static const char *const figures[] = {"measured", "modelled", NULL};
-    const struct exec_result *result = run->result;
+    const struct exec_result *result = &run->result;
     json_t *ranks = json_array();
     json_t *root = json_pack(
         "{s:o, s:o, s:I, s:i, s:f, s:o, s:o, s:i, s:o, s:{s:s, s:s?}, s:s, "
         "s:o}",
         "machine", bench_machine_to_json(run->device), "world",
-        world_to_json(run), "seed", (json_int_t)run->options->seed,
-        "iterations", (int)run->options->n_iterations, "scale_rows",
-        result->scale_rows, "cost_model", cost_model_to_json(run->plan),
-        "devices", ranks, "slowest", (int)run->slowest, "total_ms",
-        json_real_or_null(result->total_ms), "comm", "kind", result->comm_kind,
-        "figures", figures[result->comm], "comm_basis", result->comm_basis,
-        "check", check_to_json(run));
+        world_to_json(run), "seed", (json_int_t)run->options.seed, "iterations",
+        (int)run->options.n_iterations, "scale_rows", result->scale_rows,
+        "cost_model", cost_model_to_json(run), "devices", ranks, "slowest",
+        (int)run->slowest, "total_ms", json_real_or_null(result->total_ms),
+        "comm", "kind", result->comm_kind, "figures", figures[result->comm],
+        "comm_basis", result->comm_basis, "check", check_to_json(run));
 
-    for (uint32_t r = 0; r < run->plan->problem.cluster.n_devices; r++)
+    for (uint32_t r = 0; r < run->plan.problem.cluster.n_devices; r++)
         json_array_append_new(ranks, rank_to_json(run, r));
-    if (is_priced(run->plan))
+    if (is_priced(run))
         json_object_set_new(root, "slowest_error_frac",
                             json_real(total_error(run, run->slowest)));
     cli_print_json(root);
@@ -357,108 +358,94 @@ static void read_options(struct exec_options *options, const struct cli *cli)
 
 /* Each process of a host has a GPU of its own: its number on the host, or the
  * only one that a launcher lets it see. */
-static int open_device(struct device **device, const struct cli *cli,
-                       const struct world *world, struct err *err)
+static int open_device(struct run *run, struct err *err)
 {
-    enum device_kind kind = device_kind_from_name(cli_string(cli, "device"));
+    enum device_kind kind =
+        device_kind_from_name(cli_string(run->cli, "device"));
     unsigned n = device_count(kind);
 
-    return device_open(device, kind, n ? world->local_rank % n : 0,
-                       (unsigned)cli_u64(cli, "threads"), err);
-}
-
-/* What a plan is predicted by may have been measured elsewhere. */
-static void tell_other_device(const struct plan *plan,
-                              const struct device *device, struct arena *arena)
-{
-    const char *measured = plan->cost.device, *name = device->facts.name;
-    size_t len = strlen(name);
-
-    if (!measured || (!strncmp(measured, name, len) && measured[len] == ',' &&
-                      strstr(measured, device->facts.isa)))
-        return;
-    cli_warn(NULL, text_say(arena,
-                            "the plan is predicted by what was measured on "
-                            "'%s', and runs on '%s' with %s",
-                            measured, name, device->facts.isa));
+    return device_open(&run->device, kind, n ? run->world->local_rank % n : 0,
+                       (unsigned)cli_u64(run->cli, "threads"), err);
 }
 
 /* Process 0 stores, prints and shows how far it is. */
-static int execute(struct exec_result *result, const struct plan *plan,
-                   struct world *world, struct device *device,
-                   struct exec_options *options, struct cli *cli,
-                   struct err *err)
+static int open_all(struct run *run, struct err *err)
 {
+    read_options(&run->options, run->cli);
+    if (plan_load(&run->plan, cli_arg(run->cli, 0), cli_arena(run->cli), err) ||
+        open_device(run, err))
+        return -1;
+    if (!cli_given(run->cli, "db") || run->world->rank != 0)
+        return 0;
+    return store_open(&run->store, cli_string(run->cli, "db"), STORE_WRITE,
+                      err);
+}
+
+/* What a plan is predicted by may have been measured elsewhere. */
+static void tell_other_device(const struct run *run)
+{
+    const char *measured = run->plan.cost.device;
+    const char *name = run->device->facts.name, *isa = run->device->facts.isa;
+    size_t len = strlen(name);
+
+    if (!measured || (!strncmp(measured, name, len) && measured[len] == ',' &&
+                      strstr(measured, isa)))
+        return;
+    cli_warn(NULL, text_say(cli_arena(run->cli),
+                            "the plan is predicted by what was measured on "
+                            "'%s', and runs on '%s' with %s",
+                            measured, name, isa));
+}
+
+static int execute(struct run *run, struct err *err)
+{
+    struct sample_sink sink = store_sink(run->store);
     struct progress progress;
+    bool is_first = !run->world->rank;
     int rc;
 
-    if (world->rank != 0)
-        return exec_run(result, plan, world, device, options, cli_arena(cli),
-                        err);
-    progress_start(&progress, "GPUs timed",
-                   plan->problem.cluster.n_devices / world->size);
-    options->progress = cli_progress;
-    options->progress_ctx = &progress;
-    rc = exec_run(result, plan, world, device, options, cli_arena(cli), err);
-    progress_finish(&progress);
-    if (!rc && options->sink)
-        fprintf(stderr, "stored %u samples\n", result->n_stored);
+    if (is_first) {
+        tell_other_device(run);
+        progress_start(&progress, "GPUs timed",
+                       run->plan.problem.cluster.n_devices / run->world->size);
+        run->options.progress = &progress;
+    }
+    if (run->store)
+        run->options.sink = &sink;
+    rc = exec_run(&run->result, &run->plan, run->world, run->device,
+                  &run->options, cli_arena(run->cli), err);
+    if (is_first)
+        progress_finish(&progress);
+    if (!rc && run->store)
+        fprintf(stderr, "stored %u samples\n", run->result.n_stored);
     return rc;
 }
 
-static int run_in_world(struct cli *cli, struct world *world, struct err *err)
+static int report(struct run *run, struct err *err)
 {
-    struct plan plan = {0};
-    struct device *device = NULL;
-    struct store *store = NULL;
-    struct exec_options options;
-    struct exec_result result;
-    struct sample_sink sink;
-    int rc = -1;
-
-    read_options(&options, cli);
-    if (plan_load(&plan, cli_arg(cli, 0), cli_arena(cli), err) ||
-        open_device(&device, cli, world, err))
-        goto out;
-    if (cli_given(cli, "db") && world->rank == 0) {
-        if (store_open(&store, cli_string(cli, "db"), STORE_WRITE, err))
-            goto out;
-        sink = store_sink(store);
-        options.sink = &sink;
-    }
-    if (world->rank == 0)
-        tell_other_device(&plan, device, cli_arena(cli));
-    if (execute(&result, &plan, world, device, &options, cli, err))
-        goto out;
-    if (world->rank == 0) {
-        struct run run = {&plan, world, device, &options, &result, 0};
-
-        run.slowest = find_slowest(&run);
-        (cli_given(cli, "json") ? print_json : print_report)(&run);
-        if (result.failure) {
-            err_set(err, ERR_DEVICE, "%s", result.failure);
-            goto out;
-        }
-    }
-    rc = 0;
-out:
-    store_close(store);
-    if (rc)
-        cli_end_all(world, err);
-    device_close(device);
-    return rc;
+    if (run->world->rank)
+        return 0;
+    run->slowest = find_slowest(run);
+    (cli_given(run->cli, "json") ? print_json : print_report)(run);
+    if (!run->result.failure)
+        return 0;
+    return err_set(err, ERR_DEVICE, "%s", run->result.failure);
 }
 
 static int run_run(struct cli *cli, struct err *err)
 {
-    struct world *world;
+    struct run run = {.cli = cli};
     int rc;
 
-    if (world_open(&world, err))
+    if (world_open(&run.world, err))
         return -1;
-    rc = run_in_world(cli, world, err);
-    world_close(world);
-    return rc;
+    rc = open_all(&run, err) || execute(&run, err) || report(&run, err);
+    store_close(run.store);
+    if (rc)
+        cli_end_all(run.world, err);
+    device_close(run.device);
+    world_close(run.world);
+    return rc ? -1 : 0;
 }
 
 const struct command command_run = {

@@ -39,13 +39,13 @@ static bool is_wanted(const struct sample_setting *setting,
 }
 
 /* The one device that the options leave. */
-static int choose_device(struct sample_setting *device, struct store *store,
-                         struct cli *cli, struct err *err)
+static int choose_device(struct training *training, struct err *err)
 {
+    struct cli *cli = training->cli;
     struct sample_setting *settings, *wanted;
     size_t n, n_wanted = 0, n_others = 0;
 
-    if (store_settings(store, &settings, &n, cli_arena(cli), err))
+    if (store_settings(training->store, &settings, &n, cli_arena(cli), err))
         return -1;
     wanted = ARENA_NEW(cli_arena(cli), struct sample_setting, n);
     for (size_t i = 0; i < n; i++)
@@ -66,15 +66,15 @@ static int choose_device(struct sample_setting *device, struct store *store,
                        "by --device, --isa or --threads: %s",
                        cli_string(cli, "db"),
                        training_list_settings(wanted, n_wanted, cli));
-    *device = wanted[0];
+    training->device = wanted[0];
     return 0;
 }
 
-static void print_text(const struct model *model,
-                       const struct evaluation *evaluation, double seconds,
-                       struct cli *cli)
+static void print_text(const struct training *trained, double seconds)
 {
+    const struct model *model = &trained->model;
     const struct model_training *training = &model->training;
+    struct cli *cli = trained->cli;
     struct buf out = {0};
 
     training_print_setting(model, cli, &out);
@@ -87,34 +87,30 @@ static void print_text(const struct model *model,
                training->n_train, training->n_validation, training->n_held_out,
                training->epochs, seconds, training->best_epoch, training->seed);
     training_print_comm(model, " ('neuroshard bench --alltoall')", cli, &out);
-    evaluation_print(evaluation, &out);
+    evaluation_print(&trained->evaluation, &out);
     training_print_model(model, cli_shown(cli, "output"), &out);
     buf_printf(&out, "\n");
     cli_print_report(&out);
 }
 
 /* Puts the model in its place, unless it is of no use. */
-static int save(struct model *model, const struct evaluation *evaluation,
-                struct cli *cli, struct err *err)
+static int save(struct training *training, struct err *err)
 {
-    const char *path = cli_string(cli, "output");
-    const char *lost = evaluation_lost_text(evaluation, cli_arena(cli));
+    const char *path = cli_string(training->cli, "output");
+    const char *lost =
+        evaluation_lost_text(&training->evaluation, cli_arena(training->cli));
 
-    if (lost && !cli_given(cli, "force"))
+    if (lost && !cli_given(training->cli, "force"))
         return err_set(err, ERR_INPUT,
                        "'%s' was not written: %s; '--force' writes it all the "
                        "same",
                        path, lost);
-    return training_save(model, path, err);
+    return training_save(&training->model, path, err);
 }
 
 static int run_train(struct cli *cli, struct err *err)
 {
-    struct measurements measurements;
-    struct sample_setting device;
-    struct evaluation evaluation;
-    struct store *store = NULL;
-    struct model model;
+    struct training training = {.cli = cli};
     double begin_ms = clock_ms();
     int rc = -1;
 
@@ -123,27 +119,25 @@ static int run_train(struct cli *cli, struct err *err)
             err, ERR_USAGE,
             "options '--db' and '--output' are needed: where the samples "
             "are and where the model goes");
-    if (training_open_store(&store, cli_string(cli, "db"), STORE_READ, err) ||
-        choose_device(&device, store, cli, err) ||
-        measurements_load(&measurements, store, &device, cli, err) ||
-        training_run(&model, &evaluation, &measurements, cli, err) ||
-        save(&model, &evaluation, cli, err))
+    if (training_open(&training, STORE_READ, err) ||
+        choose_device(&training, err) || training_load(&training, err) ||
+        training_run(&training, err) || save(&training, err))
         goto out;
     if (cli_given(cli, "json"))
-        cli_print_json(evaluation_to_json(&evaluation));
+        cli_print_json(evaluation_to_json(&training.evaluation));
     else
-        print_text(&model, &evaluation, (clock_ms() - begin_ms) / 1000, cli);
+        print_text(&training, (clock_ms() - begin_ms) / 1000);
     if (interrupt_requested()) {
         err_set(err, ERR_INTERRUPTED,
                 "interrupted after epoch %" PRIu64
                 "; '%s' holds the best model until then, of epoch %" PRIu64,
-                model.training.epochs, cli_string(cli, "output"),
-                model.training.best_epoch);
+                training.model.training.epochs, cli_string(cli, "output"),
+                training.model.training.best_epoch);
         goto out;
     }
     rc = 0;
 out:
-    store_close(store);
+    store_close(training.store);
     return rc;
 }
 

@@ -84,9 +84,6 @@ double cli_double(const struct cli *cli, const char *name);
 void cli_print_report(struct buf *report);
 /* Prints a JSON document on standard output and drops it. */
 void cli_print_json(json_t *root);
-/* Tells a progress, the first argument, how much is done: for whom asks for a
- * function to call. */
-void cli_progress(void *progress, uint64_t done, uint64_t total);
 /* Prints a warning on stderr; fits where a reader asks for a function to call
  * (ctx is not used). */
 void cli_warn(void *ctx, const char *sentence);

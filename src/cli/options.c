@@ -2,7 +2,6 @@
 #include "cli/command.h"
 
 #include "base/file.h"
-#include "base/progress.h"
 #include "base/text.h"
 #include "device/world.h"
 
@@ -388,12 +387,6 @@ void cli_print_json(json_t *root)
     fputs(text, stdout);
     mem_free(text);
     json_decref(root);
-}
-
-void cli_progress(void *progress, uint64_t done, uint64_t total)
-{
-    (void)total;
-    progress_update(progress, done);
 }
 
 void cli_warn(void *ctx, const char *sentence)

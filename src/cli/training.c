@@ -42,14 +42,16 @@ const struct option_spec setting_options[] = {
     {0},
 };
 
-int training_open_store(struct store **out, const char *path,
-                        enum store_mode mode, struct err *err)
+int training_open(struct training *training, enum store_mode mode,
+                  struct err *err)
 {
+    const char *path = cli_string(training->cli, "db");
+
     if (!file_exists(path))
         return err_set(err, ERR_IO,
                        "no cost database '%s'; 'neuroshard bench' makes one",
                        path);
-    return store_open(out, path, mode, err);
+    return store_open(&training->store, path, mode, err);
 }
 
 const char *training_list_settings(const struct sample_setting *settings,
@@ -113,11 +115,12 @@ static bool is_wanted(const struct sample *sample, const struct cli *cli)
            (!since || strcmp(sample->started_at, since) >= 0);
 }
 
-int measurements_load(struct measurements *measurements, struct store *store,
-                      const struct sample_setting *device, struct cli *cli,
-                      struct err *err)
+int training_load(struct training *training, struct err *err)
 {
+    struct cli *cli = training->cli;
     struct arena *arena = cli_arena(cli);
+    struct store *store = training->store;
+    const struct sample_setting *device = &training->device;
     const char *since = cli_string(cli, "since");
     struct sample_setting *settings;
     size_t n_settings, n = 0;
@@ -129,16 +132,15 @@ int measurements_load(struct measurements *measurements, struct store *store,
                        since);
     if (gemm_init(err) ||
         store_settings(store, &settings, &n_settings, arena, err) ||
-        store_samples(store, device, STORE_DEVICE, &measurements->samples,
-                      &measurements->n, arena, err) ||
-        store_comm_samples(store, device, STORE_DEVICE,
-                           &measurements->comm_samples, &measurements->n_comm,
-                           arena, err))
+        store_samples(store, device, STORE_DEVICE, &training->samples,
+                      &training->n, arena, err) ||
+        store_comm_samples(store, device, STORE_DEVICE, &training->comm_samples,
+                           &training->n_comm, arena, err))
         return -1;
-    for (size_t i = 0; i < measurements->n; i++)
-        if (is_wanted(&measurements->samples[i], cli))
-            measurements->samples[n++] = measurements->samples[i];
-    measurements->n = n;
+    for (size_t i = 0; i < training->n; i++)
+        if (is_wanted(&training->samples[i], cli))
+            training->samples[n++] = training->samples[i];
+    training->n = n;
     if (n)
         return 0;
     return err_set(err, ERR_INPUT,
@@ -194,12 +196,12 @@ static int on_epoch(void *ctx, unsigned epoch, unsigned epochs,
     return interrupt_requested();
 }
 
-int training_run(struct model *model, struct evaluation *evaluation,
-                 const struct measurements *measurements, struct cli *cli,
-                 struct err *err)
+int training_run(struct training *training, struct err *err)
 {
+    struct cli *cli = training->cli;
+    struct model *model = &training->model;
     const size_t n_held_out =
-        evaluate_n_held_out(measurements->samples, measurements->n);
+        evaluate_n_held_out(training->samples, training->n);
     struct train_options options;
     struct progress progress;
     int rc;
@@ -217,15 +219,16 @@ int training_run(struct model *model, struct evaluation *evaluation,
     options.on_epoch = on_epoch;
     options.ctx = &progress;
     progress_start(&progress, "epochs", options.epochs);
-    rc = train_fit(model, measurements->samples, measurements->n, &options,
+    rc = train_fit(model, training->samples, training->n, &options,
                    cli_arena(cli), err);
     progress_finish(&progress);
     if (rc)
         return -1;
-    evaluate_model(evaluation, model, measurements->samples, measurements->n);
-    evaluation_store(model, evaluation);
-    model->has_comm = comm_fit_samples(&model->comm, measurements->comm_samples,
-                                       measurements->n_comm, cli_arena(cli));
+    evaluate_model(&training->evaluation, model, training->samples,
+                   training->n);
+    evaluation_store(model, &training->evaluation);
+    model->has_comm = comm_fit_samples(&model->comm, training->comm_samples,
+                                       training->n_comm, cli_arena(cli));
     return 0;
 }
 

@@ -15,22 +15,26 @@
 /* Groups of options: how to train, and settings to keep to. */
 extern const struct option_spec training_options[], setting_options[];
 
-/* What is known of one device; each sample has its setting. */
-struct measurements {
-    struct sample *samples;
+struct training {
+    struct cli *cli;
+    struct store *store;          /* owned */
+    struct sample_setting device; /* of which device, n_threads and isa count */
+    struct sample *samples;       /* [n] of it, each with its setting */
     size_t n;
-    struct comm_sample *comm_samples;
+    struct comm_sample *comm_samples; /* [n_comm] */
     size_t n_comm;
+    struct model model; /* that is trained or judged by them */
+    struct evaluation evaluation;
 };
 
-/* Of `device`, device, n_threads and isa count; the setting_options choose
- * among its settings and samples. ERR_USAGE for a --since that is no date,
- * ERR_INPUT where nothing is left; the sentence lists what the database holds.
- * Also makes ready what trains and judges a model by them (costmodel/gemm.h).
- */
-int measurements_load(struct measurements *measurements, struct store *store,
-                      const struct sample_setting *device, struct cli *cli,
-                      struct err *err) MUST_CHECK;
+/* Opens the database of --db, which must exist. */
+int training_open(struct training *training, enum store_mode mode,
+                  struct err *err) MUST_CHECK;
+/* Reads what is known of the device; the setting_options choose among its
+ * settings and samples. ERR_USAGE for a --since that is no date, ERR_INPUT
+ * where nothing is left; the sentence lists what the database holds. Also makes
+ * ready what trains and judges a model by them (costmodel/gemm.h). */
+int training_load(struct training *training, struct err *err) MUST_CHECK;
 
 /* Whether a setting is what the setting_options ask for. */
 bool training_wants(const struct sample_setting *setting,
@@ -48,21 +52,15 @@ void training_print_comm(const struct model *model, const char *unknown,
 void training_print_model(const struct model *model, const char *path,
                           struct buf *out);
 
-/* Opens a database that must exist. */
-int training_open_store(struct store **out, const char *path,
-                        enum store_mode mode, struct err *err) MUST_CHECK;
-
 /* "A; B; C": the settings, in words, in the command's arena. */
 const char *training_list_settings(const struct sample_setting *settings,
                                    size_t n, struct cli *cli);
 
-/* Trains by the training_options, evaluates and fits the communication; errors
- * and communication are in the model, too. Stops with the best so far at an
- * interrupt. Without --force, ERR_INPUT where there are too few held-out
- * samples to judge it by. */
-int training_run(struct model *model, struct evaluation *evaluation,
-                 const struct measurements *measurements, struct cli *cli,
-                 struct err *err) MUST_CHECK;
+/* Trains the model by the training_options, evaluates and fits the
+ * communication; errors and communication are in the model, too. Stops with the
+ * best so far at an interrupt. Without --force, ERR_INPUT where there are too
+ * few held-out samples to judge it by. */
+int training_run(struct training *training, struct err *err) MUST_CHECK;
 
 /* How long a command waits for another that is replacing its model. */
 #define MODEL_WAIT_S 10

@@ -141,9 +141,7 @@ static int time_loaded(struct execution *run, struct err *err)
         if (time_rank(run, r, err))
             return -1;
         run->n_timed++;
-        if (run->options->progress)
-            run->options->progress(run->options->progress_ctx, run->n_timed,
-                                   placement->here.end - placement->here.begin);
+        progress_update(run->options->progress, run->n_timed);
     }
     return 0;
 }

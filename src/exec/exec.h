@@ -2,6 +2,7 @@
 #ifndef NEUROSHARD_EXEC_EXEC_H
 #define NEUROSHARD_EXEC_EXEC_H
 
+#include "base/progress.h"
 #include "core/plan.h"
 #include "core/sample.h"
 #include "device/device.h"
@@ -37,8 +38,7 @@ struct exec_options {
                                  something, of one precision (SAMPLE_THROTTLED
                                  where it was disturbed), and a comm_sample
                                  where the exchange was measured. */
-    void (*progress)(void *ctx, uint64_t done, uint64_t total); /* or NULL */
-    void *progress_ctx;
+    struct progress *progress; /* of ranks that are timed here; or NULL */
 };
 void exec_options_init(struct exec_options *options);
 
