@@ -43,18 +43,11 @@ static uint32_t choose_quantum(uint32_t dim, uint32_t min_width,
 
 /* The parts of a list are counted first and filled in then; while counting
  * parts->parts is NULL. A part is listed before the form that it is for. */
-static uint32_t add_part(struct parts *parts, uint32_t unit,
-                         enum shard_kind kind, uint64_t row_begin,
-                         uint64_t n_rows, uint32_t width)
+static uint32_t add_part(struct parts *parts, struct part part)
 {
+    part.form = parts->of[part.unit].n_forms;
     if (parts->parts)
-        parts->parts[parts->n_parts] =
-            (struct part){.unit = unit,
-                          .form = parts->of[unit].n_forms,
-                          .kind = kind,
-                          .width = width,
-                          .row_begin = row_begin,
-                          .n_rows = n_rows};
+        parts->parts[parts->n_parts] = part;
     return parts->n_parts++;
 }
 
@@ -133,7 +126,6 @@ static void add_cut(struct parts *parts, uint32_t unit, uint32_t n_ways,
 {
     struct part_unit *of = &parts->of[unit];
     const struct table *table = &parts->problem->tables[of->unit->tables[0]];
-    enum shard_kind kind = n_ranges > 1 ? SHARD_GRID : SHARD_ROW;
     uint64_t rows = table->num_embeddings;
     uint64_t block = (rows - 1) / n_ways + 1;
     uint64_t n_blocks = (rows - 1) / block + 1;
@@ -144,16 +136,20 @@ static void add_cut(struct parts *parts, uint32_t unit, uint32_t n_ways,
                        .n_pieces = (uint32_t)n_blocks * n_ranges,
                        .n_last = n_ranges,
                        .fills_host = fills_host};
+    struct part part = {.unit = unit,
+                        .kind = n_ranges > 1 ? SHARD_GRID : SHARD_ROW,
+                        .width = table->dim / n_ranges,
+                        .n_rows = block};
 
     if (n_blocks < 2 || !is_filled(parts, of, block, n_blocks, n_ways))
         return;
-    cut.part = add_part(parts, unit, kind, 0, block, table->dim / n_ranges);
-    cut.last = last == block ? cut.part
-                             : add_part(parts, unit, kind, rows - last, last,
-                                        table->dim / n_ranges);
-    if (parts->parts)
-        parts->parts[cut.last].block =
-            cut.last == cut.part ? 0 : cut.n_blocks - 1;
+    cut.part = cut.last = add_part(parts, part);
+    if (last < block) {
+        part.row_begin = rows - last;
+        part.n_rows = last;
+        part.block = cut.n_blocks - 1;
+        cut.last = add_part(parts, part);
+    }
     add_form(parts, unit, cut);
 }
 
@@ -201,13 +197,14 @@ static void add_standing_cut(struct parts *parts, uint32_t unit)
     for (size_t i = 0; i < old->n; i++) {
         const struct shard *shard = &old->pieces[i];
 
-        cut.last = add_part(parts, unit, shard->kind, shard->row_begin,
-                            shard->row_end - shard->row_begin,
-                            shard->col_end - shard->col_begin);
-        if (parts->parts) {
-            parts->parts[cut.last].col_begin = shard->col_begin;
-            parts->parts[cut.last].stands = true;
-        }
+        cut.last = add_part(
+            parts, (struct part){.unit = unit,
+                                 .kind = shard->kind,
+                                 .width = shard->col_end - shard->col_begin,
+                                 .row_begin = shard->row_begin,
+                                 .n_rows = shard->row_end - shard->row_begin,
+                                 .col_begin = shard->col_begin,
+                                 .stands = true});
     }
     add_form(parts, unit, cut);
 }
@@ -249,7 +246,10 @@ static void add_unit(struct parts *parts, uint32_t u, uint32_t max_quanta)
     const struct table *table = &parts->problem->tables[unit->tables[0]];
     bool is_free = unit->device < 0;
     uint32_t min_width = table_min_width(parts->problem, table), quantum;
-    uint64_t rows = table->num_embeddings;
+    struct part all = {.unit = u,
+                       .kind = SHARD_TABLE,
+                       .width = table->dim,
+                       .n_rows = table->num_embeddings};
 
     of->whole = of->columns = of->replica = NO_PART;
     of->forms = parts->forms ? &parts->forms[parts->n_forms] : NULL;
@@ -261,7 +261,7 @@ static void add_unit(struct parts *parts, uint32_t u, uint32_t max_quanta)
     of->quantum = table->dim;
     of->is_even = false;
     if (of->kinds & SHARD_TABLE) {
-        of->whole = add_part(parts, u, SHARD_TABLE, 0, rows, table->dim);
+        of->whole = add_part(parts, all);
         add_form(parts, u, form_of(FORM_WHOLE, of->whole, 1));
     }
     if (table->group)
@@ -273,12 +273,15 @@ static void add_unit(struct parts *parts, uint32_t u, uint32_t max_quanta)
         of->n_quanta = table->dim / of->quantum;
         of->is_even = table->output == OUTPUT_SEQUENCE && of->n_quanta > 2;
         of->columns = parts->n_parts;
-        for (uint32_t i = 1; i < of->n_quanta; i++)
-            add_part(parts, u, SHARD_COLUMN, 0, rows, i * of->quantum);
+        all.kind = SHARD_COLUMN;
+        for (all.width = quantum; all.width < table->dim; all.width += quantum)
+            add_part(parts, all);
         add_column_forms(parts, u);
     }
     if ((of->kinds & SHARD_REPLICATE) && is_free && parts->n_devices > 1) {
-        of->replica = add_part(parts, u, SHARD_REPLICATE, 0, rows, table->dim);
+        all.kind = SHARD_REPLICATE;
+        all.width = table->dim;
+        of->replica = add_part(parts, all);
         add_form(parts, u,
                  form_of(FORM_REPLICA, of->replica, parts->n_devices));
     }
@@ -327,19 +330,6 @@ static struct shard shard_of(const struct parts *parts, const struct part *part,
     return shard;
 }
 
-/* Whatever does not fit 64 bits fits no device. */
-static void count_memory(const struct parts *parts, struct part *part)
-{
-    const struct unit *unit = parts->of[part->unit].unit;
-
-    for (uint32_t k = 0; k < unit->n_tables; k++) {
-        struct shard shard = shard_of(parts, part, unit->tables[k]);
-
-        part->bytes = saturating_add(
-            part->bytes, shard_memory(parts->problem, &shard).total);
-    }
-}
-
 /* Where an oracle has terms their sum is what an additive plan would cost;
  * where it has none, communication hangs on all devices and is left out. */
 double parts_alone_ms(const struct oracle *oracle, const double *vector)
@@ -353,31 +343,36 @@ double parts_alone_ms(const struct oracle *oracle, const double *vector)
     return oracle_terms_total_ms(oracle, terms_ms);
 }
 
-/* Embeds and prices some parts: a unit's vector is the sum of its tables',
- * which is all that the oracle's contract knows of tables together. Parts are
- * priced apart from each other, so neither their chunks nor the threads that
- * take them change a cost. */
-static void price_chunk(void *ctx, size_t task, unsigned thread)
+/* Weighs some parts, and where they are to be priced embeds them: a unit's
+ * vector is the sum of its tables', which is all that the oracle's contract
+ * knows of tables together. Parts are priced apart from each other, so neither
+ * their chunks nor the threads that take them change a cost. What takes more
+ * bytes than 64 bits say fits no device. */
+static void measure(void *ctx, uint64_t begin, uint64_t end, unsigned thread)
 {
     const struct parts *parts = ctx;
     const struct oracle *oracle = parts->oracle;
-    size_t end = (task + 1) * CHUNK;
     double *room = mem_alloc(oracle->width, sizeof(*room));
 
     (void)thread;
-    for (size_t i = task * CHUNK; i < end && i < parts->n_parts; i++) {
-        const struct part *part = &parts->parts[i];
+    for (uint64_t i = begin; i < end; i++) {
+        struct part *part = &parts->parts[i];
         const struct unit *unit = parts->of[part->unit].unit;
-        double *vector = parts->vectors + i * oracle->width;
+        double *vector =
+            parts->vectors ? parts->vectors + i * oracle->width : NULL;
 
         for (uint32_t k = 0; k < unit->n_tables; k++) {
             struct shard shard = shard_of(parts, part, unit->tables[k]);
 
-            oracle->ops->embed(oracle, &shard, 1, room);
-            for (uint32_t w = 0; w < oracle->width; w++)
+            part->bytes = saturating_add(
+                part->bytes, shard_memory(parts->problem, &shard).total);
+            if (vector)
+                oracle->ops->embed(oracle, &shard, 1, room);
+            for (uint32_t w = 0; vector && w < oracle->width; w++)
                 vector[w] += room[w];
         }
-        parts->alone_ms[i] = parts_alone_ms(oracle, vector);
+        if (vector)
+            parts->alone_ms[i] = parts_alone_ms(oracle, vector);
     }
     mem_free(room);
 }
@@ -404,43 +399,6 @@ static int check(const struct parts *parts, struct err *err)
                 err, ERR_INPUT,
                 "cost model '%s' gives no finite cost for table '%s'",
                 parts->oracle->name, name_of(parts, parts->parts[i].unit));
-    return 0;
-}
-
-/* All but the prices. A unit may be cut as the problem, the cost model and each
- * of its tables allow. */
-static int find_parts(struct parts *parts, const struct problem *problem,
-                      const struct oracle *oracle, const struct homes *homes,
-                      struct arena *arena, struct err *err)
-{
-    struct units units;
-
-    if (units_collect(&units, problem, oracle, arena, err))
-        return -1;
-    *parts = (struct parts){.problem = problem,
-                            .oracle = oracle,
-                            .homes = homes,
-                            .n_devices = problem->cluster.n_devices,
-                            .room_bytes = units.room_bytes,
-                            .most_room_bytes = units.most_room_bytes,
-                            .tuning = tuning_default(),
-                            .n_units = units.n_units};
-    parts->of = ARENA_NEW(arena, struct part_unit, units.n_units);
-    for (uint32_t u = 0; u < units.n_units; u++) {
-        const struct unit *unit = &units.units[u];
-
-        parts->of[u].unit = unit;
-        parts->of[u].kinds = problem->kinds & oracle->kinds;
-        for (uint32_t k = 0; k < unit->n_tables; k++)
-            parts->of[u].kinds &= problem->tables[unit->tables[k]].kinds;
-    }
-    add_units(parts);
-    parts->forms = ARENA_NEW(arena, struct form, parts->n_forms);
-    parts->parts = ARENA_NEW(arena, struct part, parts->n_parts);
-    parts->alone_ms = ARENA_NEW(arena, double, parts->n_parts);
-    add_units(parts);
-    for (uint32_t i = 0; i < parts->n_parts; i++)
-        count_memory(parts, &parts->parts[i]);
     return 0;
 }
 
@@ -473,27 +431,39 @@ static void price_forms(struct parts *parts)
     }
 }
 
+static int init(struct parts *parts, const struct problem *problem,
+                const struct oracle *oracle, const struct homes *homes,
+                bool is_priced, struct pool *pool, struct arena *arena,
+                struct err *err)
+{
+    if (parts_collect(parts, problem, oracle, arena, err))
+        return -1;
+    parts->homes = homes;
+    add_units(parts);
+    parts->forms = ARENA_NEW(arena, struct form, parts->n_forms);
+    parts->parts = ARENA_NEW(arena, struct part, parts->n_parts);
+    parts->alone_ms = ARENA_NEW(arena, double, parts->n_parts);
+    if (is_priced)
+        parts->vectors =
+            ARENA_NEW(arena, double, (size_t)parts->n_parts * oracle->width);
+    add_units(parts);
+    pool_run_range(pool, parts->n_parts, CHUNK, measure, parts);
+    price_forms(parts);
+    return check(parts, err);
+}
+
 int parts_init(struct parts *parts, const struct problem *problem,
                const struct oracle *oracle, const struct homes *homes,
                struct pool *pool, struct arena *arena, struct err *err)
 {
-    if (find_parts(parts, problem, oracle, homes, arena, err))
-        return -1;
-    parts->vectors =
-        ARENA_NEW(arena, double, (size_t)parts->n_parts * oracle->width);
-    pool_run(pool, (parts->n_parts + CHUNK - 1) / CHUNK, price_chunk, parts);
-    price_forms(parts);
-    return check(parts, err);
+    return init(parts, problem, oracle, homes, true, pool, arena, err);
 }
 
 int parts_init_unpriced(struct parts *parts, const struct problem *problem,
                         const struct oracle *oracle, struct arena *arena,
                         struct err *err)
 {
-    if (find_parts(parts, problem, oracle, NULL, arena, err))
-        return -1;
-    price_forms(parts);
-    return check(parts, err);
+    return init(parts, problem, oracle, NULL, false, NULL, arena, err);
 }
 
 uint32_t parts_of_width(const struct parts *parts, uint32_t unit,

@@ -3,8 +3,8 @@
 #define NEUROSHARD_SEARCH_CHOICES_H
 
 #include "base/parallel.h"
+#include "core/oracle.h"
 #include "search/tuning.h"
-#include "search/units.h"
 
 /*
  * All that a search can place, priced once. A unit may be cut in several ways,
@@ -19,6 +19,13 @@
  */
 
 #define NO_PART UINT32_MAX
+
+/* What is placed as one: a table, or all tables of a group. */
+struct unit {
+    const uint32_t *tables; /* [n_tables], indices into the problem */
+    uint32_t n_tables;
+    int64_t device; /* pin, or -1 */
+};
 
 struct part {
     uint32_t unit;
@@ -58,8 +65,8 @@ struct form {
 };
 
 struct part_unit {
-    const struct unit *unit;
-    unsigned kinds; /* that it may be cut into */
+    const struct unit *unit; /* not owned */
+    unsigned kinds;          /* that it may be cut into */
     uint32_t quantum, n_quanta;
     bool is_even;     /* a sequence that stands in more than two columns: there
                          or in pieces of one width */
@@ -82,11 +89,12 @@ struct parts {
                                       unless a plan is to be replaced:
                                       search/movement.h */
     uint32_t n_devices;
-    const uint64_t *room_bytes; /* [n_devices], of its units */
-    uint64_t most_room_bytes;
+    const uint64_t *room_bytes;  /* [n_devices]: memory less reserve */
+    uint64_t most_room_bytes;    /* the largest of them */
     const struct tuning *tuning; /* not owned; the default unless the caller
                                     sets another */
-    struct part_unit *of;        /* [n_units] */
+    struct part_unit *of;        /* [n_units], in the problem's canonical
+                                    order: a permuted list is searched alike */
     uint32_t n_units;
     struct form *forms; /* [n_forms] */
     uint32_t n_forms;
@@ -98,9 +106,16 @@ struct parts {
                          where not priced */
 };
 
-/* Everything lives in the arena. ERR_USAGE where a table may be placed in no
+/* The units, how they may be cut, and the room that there is; no part and no
+ * form. Everything lives in the arena. ERR_INPUT where a group is pinned to two
+ * devices. */
+int parts_collect(struct parts *parts, const struct problem *problem,
+                  const struct oracle *oracle, struct arena *arena,
+                  struct err *err) MUST_CHECK;
+
+/* All of it, in the arena. ERR_USAGE where a table may be placed in no
  * way that the oracle can price, ERR_INPUT where the oracle gives no finite
- * cost, or as units_collect. Where a plan is to be replaced, and `homes` is not
+ * cost, or as parts_collect. Where a plan is to be replaced, and `homes` is not
  * NULL but outlives the parts, with all that its tables need to stay: widths as
  * fine as their pieces have and, unless the oracle wants equal blocks, their
  * row blocks, of which the last one grows with its table. */

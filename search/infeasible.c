@@ -64,10 +64,10 @@ static const char *need(const struct memory_items *items, struct arena *arena)
 }
 
 /* "67.7 GiB unreserved" where one has been taken off. */
-static const char *room(const struct units *units, uint64_t bytes,
+static const char *room(const struct parts *parts, uint64_t bytes,
                         struct arena *arena)
 {
-    const struct cluster *cluster = &units->problem->cluster;
+    const struct cluster *cluster = &parts->problem->cluster;
     bool is_reserved = false;
 
     for (uint32_t r = 0; r < cluster->n_devices; r++)
@@ -76,36 +76,28 @@ static const char *room(const struct units *units, uint64_t bytes,
                         is_reserved ? " unreserved" : "");
 }
 
-/* The least that a table takes in all, of one kind of shards: in two where it
- * is cut, as more pieces take no less, and without what rounding up to bytes
- * may have added. */
+/* The least that a table takes in all, of one kind of shards: where it is cut
+ * twice the smaller half, as more pieces take no less, and without what
+ * rounding up to bytes may have added. */
 static struct memory_items least_memory_of_kind(const struct problem *problem,
                                                 uint32_t table,
                                                 enum shard_kind kind)
 {
+    const uint32_t n_rows = shard_cuts_rows(kind) ? 2 : 1;
+    const uint32_t n_columns = shard_cuts_columns(kind) ? 2 : 1;
     const uint32_t n_copies =
         shard_is_replica(kind) ? problem->cluster.n_devices : 1;
-    const uint64_t n_rows = shard_cuts_rows(kind) ? 2 : 1;
-    const uint32_t n_columns = shard_cuts_columns(kind) ? 2 : 1;
-    const uint64_t n = n_rows * n_columns > 1 ? n_rows * n_columns : 0;
-    const struct shard whole = shard_whole(problem, table, 0);
+    const uint32_t n_cuts = n_rows * n_columns;
+    struct shard piece = shard_whole(problem, table, 0);
     struct memory_items sum = {0};
 
-    for (uint64_t i = 0; i < n_rows; i++)
-        for (uint32_t j = 0; j < n_columns; j++) {
-            struct shard shard = whole;
-
-            shard.kind = kind;
-            shard.row_begin = i * (whole.row_end / 2);
-            shard.col_begin = j * (whole.col_end / 2);
-            if (i + 1 < n_rows)
-                shard.row_end /= 2;
-            if (j + 1 < n_columns)
-                shard.col_end /= 2;
-            for (uint32_t k = 0; k < n_copies; k++)
-                memory_add(&sum, shard_memory(problem, &shard));
-        }
-    sum.total -= sum.total < n ? sum.total : n;
+    piece.kind = kind;
+    piece.row_end /= n_rows;
+    piece.col_end /= n_columns;
+    for (uint32_t i = 0; i < n_copies * n_cuts; i++)
+        memory_add(&sum, shard_memory(problem, &piece));
+    if (n_cuts > 1)
+        sum.total -= sum.total < n_cuts ? sum.total : n_cuts;
     return sum;
 }
 
@@ -125,20 +117,20 @@ static uint64_t least_piece_of_kind(const struct problem *problem,
 }
 
 /* The least, whatever the kinds allowed it is cut into. */
-static struct unit_need measure_unit(const struct units *units, uint32_t u,
+static struct unit_need measure_unit(const struct parts *parts, uint32_t u,
                                      uint64_t least_room)
 {
-    const struct problem *problem = units->problem;
-    const struct unit *unit = &units->units[u];
+    const struct problem *problem = parts->problem;
+    const struct unit *unit = parts->of[u].unit;
     struct unit_need of = {.piece_bytes = UINT64_MAX,
                            .room_bytes = unit->device >= 0
-                                             ? units->room_bytes[unit->device]
-                                             : units->most_room_bytes};
+                                             ? parts->room_bytes[unit->device]
+                                             : parts->most_room_bytes};
 
     for (uint32_t i = 0; i < unit->n_tables; i++) {
         uint32_t t = unit->tables[i];
         unsigned kinds =
-            problem->tables[t].kinds & problem->kinds & units->oracle->kinds;
+            problem->tables[t].kinds & problem->kinds & parts->oracle->kinds;
         struct memory_items least = {.total = kinds ? UINT64_MAX : 0};
 
         of.has_room |= !kinds; /* that is another error */
@@ -168,12 +160,12 @@ static struct unit_need measure_unit(const struct units *units, uint32_t u,
 }
 
 /* "table 't' takes ..., at least ... a piece, the largest device has ...". */
-static const char *describe_unit(const struct units *units, uint32_t u,
+static const char *describe_unit(const struct parts *parts, uint32_t u,
                                  const struct unit_need *of,
                                  struct arena *arena)
 {
-    const struct unit *unit = &units->units[u];
-    const struct table *first = &units->problem->tables[unit->tables[0]];
+    const struct unit *unit = parts->of[u].unit;
+    const struct table *first = &parts->problem->tables[unit->tables[0]];
     const char *piece = "", *where = "the largest device";
 
     if (of->piece_bytes < of->all.total)
@@ -185,46 +177,46 @@ static const char *describe_unit(const struct units *units, uint32_t u,
                         first->group ? "group" : "table",
                         first->group ? first->group : first->name,
                         need(&of->all, arena), piece, where,
-                        room(units, of->room_bytes, arena));
+                        room(parts, of->room_bytes, arena));
 }
 
 /* Of a problem whose units were collected: of each of them, of what is pinned
  * to each device, of all. */
-static struct sums add_up(const struct units *units, struct arena *arena)
+static struct sums add_up(const struct parts *parts, struct arena *arena)
 {
-    const uint32_t n = units->problem->cluster.n_devices;
+    const uint32_t n = parts->problem->cluster.n_devices;
     struct memory_items *pinned = ARENA_NEW(arena, struct memory_items, n);
     struct memory_items all = {0};
     uint64_t least_room = UINT64_MAX, all_room = 0;
 
     assert(n > 0);
     for (uint32_t r = 0; r < n; r++) {
-        if (units->room_bytes[r] < least_room)
-            least_room = units->room_bytes[r];
-        all_room = saturating_add(all_room, units->room_bytes[r]);
+        if (parts->room_bytes[r] < least_room)
+            least_room = parts->room_bytes[r];
+        all_room = saturating_add(all_room, parts->room_bytes[r]);
     }
-    for (uint32_t u = 0; u < units->n_units; u++) {
-        struct unit_need of = measure_unit(units, u, least_room);
+    for (uint32_t u = 0; u < parts->n_units; u++) {
+        struct unit_need of = measure_unit(parts, u, least_room);
 
         if (!of.has_room)
-            return (struct sums){true, describe_unit(units, u, &of, arena)};
+            return (struct sums){true, describe_unit(parts, u, &of, arena)};
         memory_add(&all, of.all);
-        if (units->units[u].device >= 0)
-            memory_add(&pinned[units->units[u].device], of.all);
+        if (parts->of[u].unit->device >= 0)
+            memory_add(&pinned[parts->of[u].unit->device], of.all);
     }
     for (uint32_t r = 0; r < n; r++)
-        if (pinned[r].total > units->room_bytes[r])
+        if (pinned[r].total > parts->room_bytes[r])
             return (struct sums){
                 true,
                 arena_printf(
                     arena, "the tables pinned to device %u take %s, it has %s",
                     r, need(&pinned[r], arena),
-                    room(units, units->room_bytes[r], arena))};
+                    room(parts, parts->room_bytes[r], arena))};
     return (struct sums){
         all.total > all_room,
         arena_printf(arena, "the tables take at least %s, %u device%s %s",
                      need(&all, arena), n, n == 1 ? " has" : "s have",
-                     room(units, all_room, arena))};
+                     room(parts, all_room, arena))};
 }
 
 /*
@@ -286,7 +278,6 @@ static bool fits(struct question *question, enum remedy remedy, uint64_t amount)
     struct problem problem = question->problem;
     struct fit_failure failure;
     struct snapshot packed = {0};
-    struct units units;
     struct parts parts;
     struct err ignored;
     bool yes;
@@ -303,8 +294,8 @@ static bool fits(struct question *question, enum remedy remedy, uint64_t amount)
         for (size_t i = 0; i < problem.n_tables; i++)
             problem.tables[i].kinds |= (unsigned)amount;
     }
-    yes = !units_collect(&units, &problem, question->oracle, arena, &ignored) &&
-          !add_up(&units, arena).is_short &&
+    yes = !parts_collect(&parts, &problem, question->oracle, arena, &ignored) &&
+          !add_up(&parts, arena).is_short &&
           !parts_init_unpriced(&parts, &problem, question->oracle, arena,
                                &ignored) &&
           fit_by_memory(&packed, &parts, FIT_QUICK, &failure);
@@ -425,24 +416,24 @@ int infeasible_check(const struct problem *problem, const struct oracle *oracle,
         .problem = *problem, .oracle = oracle, .search_kinds = search_kinds};
     struct arena *arena = &question.arena;
     struct sums sums = {0};
-    struct units units;
+    struct parts parts;
     struct err ignored;
     bool is_proven;
     int rc = 0;
 
     question.problem.kinds &= search_kinds;
     arena_init(arena);
-    if (units_collect(&units, &question.problem, oracle, arena, &ignored))
+    if (parts_collect(&parts, &question.problem, oracle, arena, &ignored))
         goto out; /* the search will say */
-    sums = add_up(&units, arena);
+    sums = add_up(&parts, arena);
     if (!failure && !sums.is_short)
         goto out;
-    while (units.room_bytes[question.roomiest] < units.most_room_bytes)
+    while (parts.room_bytes[question.roomiest] < parts.most_room_bytes)
         question.roomiest++;
-    units.problem = problem; /* of all kinds */
+    parts.problem = problem; /* of all kinds */
     is_proven =
         failure ? failure->is_proven && makes_all(problem, oracle, search_kinds)
-                : add_up(&units, arena).is_short;
+                : add_up(&parts, arena).is_short;
     rc = err_set(err, ERR_NO_PLAN, "no plan %s: %s%s; %s",
                  is_proven ? "fits" : "was found",
                  failure ? describe_failure(failure, arena) : "", sums.text,

@@ -49,7 +49,7 @@ struct device {
 };
 
 struct placing {
-    const struct units *units;
+    const struct parts *parts;
     struct entry *entries;  /* [n_units], in the order of placing */
     struct device *devices; /* [R] */
     uint32_t *roomy;        /* [R]: devices */
@@ -72,13 +72,13 @@ static int compare_entries(const void *left, const void *right)
 static int list_entries(struct placing *placing, const struct contender *by,
                         struct err *err)
 {
-    const struct problem *problem = placing->units->problem;
-    unsigned kinds = problem->kinds & placing->units->oracle->kinds;
+    const struct problem *problem = placing->parts->problem;
+    unsigned kinds = problem->kinds & placing->parts->oracle->kinds;
 
-    for (uint32_t u = 0; u < placing->units->n_units; u++) {
+    for (uint32_t u = 0; u < placing->parts->n_units; u++) {
         struct entry *entry = &placing->entries[u];
 
-        entry->unit = &placing->units->units[u];
+        entry->unit = placing->parts->of[u].unit;
         for (uint32_t k = 0; k < entry->unit->n_tables; k++) {
             uint32_t t = entry->unit->tables[k];
             const struct table *table = &problem->tables[t];
@@ -96,20 +96,20 @@ static int list_entries(struct placing *placing, const struct contender *by,
         }
     }
     if (by->figure)
-        qsort(placing->entries, placing->units->n_units,
+        qsort(placing->entries, placing->parts->n_units,
               sizeof(*placing->entries), compare_entries);
     return 0;
 }
 
 static uint64_t left_bytes(const struct placing *placing, uint32_t r)
 {
-    return placing->units->room_bytes[r] - placing->devices[r].used_bytes;
+    return placing->parts->room_bytes[r] - placing->devices[r].used_bytes;
 }
 
 static int no_room(const struct placing *placing, const struct entry *entry,
                    struct err *err)
 {
-    const struct problem *problem = placing->units->problem;
+    const struct problem *problem = placing->parts->problem;
     char need[TEXT_BYTES_MAX], most[TEXT_BYTES_MAX];
     uint64_t left = 0;
 
@@ -141,7 +141,7 @@ static int64_t choose(struct placing *placing, const struct entry *entry,
     const struct device *devices = placing->devices;
     uint32_t n = 0, best = 0;
 
-    for (uint32_t r = 0; r < placing->units->problem->cluster.n_devices; r++)
+    for (uint32_t r = 0; r < placing->parts->problem->cluster.n_devices; r++)
         if ((entry->unit->device < 0 || entry->unit->device == r) &&
             entry->bytes <= left_bytes(placing, r)) {
             if (n && goes_before(&devices[r], &devices[placing->roomy[best]]))
@@ -159,12 +159,12 @@ static int baseline(struct plan *plan, const struct contender *by,
 {
     uint32_t n_devices = plan->problem.cluster.n_devices;
     struct placing placing = {0};
-    struct units units;
+    struct parts parts;
 
-    if (units_collect(&units, &plan->problem, inputs->oracle, scratch, err))
+    if (parts_collect(&parts, &plan->problem, inputs->oracle, scratch, err))
         return -1;
-    placing.units = &units;
-    placing.entries = ARENA_NEW(scratch, struct entry, units.n_units);
+    placing.parts = &parts;
+    placing.entries = ARENA_NEW(scratch, struct entry, parts.n_units);
     placing.devices = ARENA_NEW(scratch, struct device, n_devices);
     placing.roomy = ARENA_NEW(scratch, uint32_t, n_devices);
     rng_init(&placing.rng, inputs->seed, 0);
@@ -172,7 +172,7 @@ static int baseline(struct plan *plan, const struct contender *by,
     plan->shards = ARENA_NEW(arena, struct shard, plan->problem.n_tables);
     if (list_entries(&placing, by, err))
         return -1;
-    for (uint32_t u = 0; u < units.n_units; u++) {
+    for (uint32_t u = 0; u < parts.n_units; u++) {
         const struct entry *entry = &placing.entries[u];
         int64_t r = choose(&placing, entry, !by->figure);
 
