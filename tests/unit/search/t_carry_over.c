@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/* What has to be placed anew is placed in the best of all ways that there are,
+ * beside what stays; the rest stands where it stood. */
+#include "search/movement.h"
+
+#include "search/moves.h"
+#include "tests/tap.h"
+#include "tests/unit/search/fake.h"
+#include "tests/unit/search/random_oracle.h"
+
+#define N_PROBLEMS 300
+
+/* Whole tables on the devices of today, but for the last one: it is new, or
+ * stands on a device that is gone. */
+struct scene {
+    struct arena arena;
+    struct problem problem;
+    struct random_oracle oracle;
+    struct plan from;
+    struct homes homes;
+    struct parts parts;
+    struct snapshot out;
+    uint32_t last; /* the unit */
+    bool is_new;
+};
+
+struct tally {
+    size_t n, n_moved, n_worse, n_cut, n_exceeding;
+};
+
+static bool open_scene(struct scene *scene, uint64_t seed)
+{
+    struct problem *problem = &scene->problem;
+    uint32_t *device_of, n;
+    struct err err;
+    struct rng rng;
+
+    *scene = (struct scene){.is_new = seed % 2};
+    arena_init(&scene->arena);
+    rng_init(&rng, seed, 0);
+    fake_random(problem, &rng, 1 + 2 * rng_uniform(&rng), &scene->arena);
+    random_oracle_init(&scene->oracle, problem, &rng);
+    scene->oracle.base.row_cut = ROW_CUT_ANY;
+    n = (uint32_t)problem->n_tables;
+    device_of = ARENA_NEW(&scene->arena, uint32_t, n);
+    for (uint32_t t = 0; t + 1 < n; t++)
+        device_of[t] = rng_draw(&rng, problem->cluster.n_devices);
+    device_of[n - 1] = problem->cluster.n_devices;
+    problem->tables[n - 1].kinds =
+        SHARD_TABLE | rng_draw(&rng, SHARD_ALL_KINDS + 1);
+    scene->from =
+        fake_whole_plan(problem, device_of, n - scene->is_new, &scene->arena);
+    scene->from.problem.cluster.n_devices++;
+    homes_init(&scene->homes, problem, &scene->from, &scene->arena);
+    if (parts_init(&scene->parts, problem, &scene->oracle.base, &scene->homes,
+                   NULL, &scene->arena, &err))
+        return false;
+    while (scene->parts.of[scene->last].unit->tables[0] != n - 1)
+        scene->last++;
+    carry_over(&scene->out, &scene->parts);
+    return true;
+}
+
+static void close_scene(struct scene *scene)
+{
+    snapshot_release(&scene->out);
+    arena_release(&scene->arena);
+}
+
+/* Puts the last unit beside the others: in this form, or where it stays as it
+ * was on this device. */
+static void put(struct tryout *tryout, const struct scene *scene, uint32_t way)
+{
+    const struct part_unit *of = &scene->parts.of[scene->last];
+    struct rng rng;
+
+    trial_clear(&tryout->trial);
+    rng_init(&rng, 0, 0);
+    if (scene->is_new)
+        rebuild(&tryout->trial, &tryout->layout,
+                &(struct rebuild_unit){scene->last, &of->forms[way]}, 1, &rng);
+    else
+        trial_add(&tryout->trial,
+                  (struct change){.part = of->whole, .device = way});
+}
+
+static bool is_better(double excess, double total_ms,
+                      const struct snapshot *than)
+{
+    if (fabs(excess - than->excess) > 1e-9)
+        return excess < than->excess;
+    return total_ms < than->total_ms * (1 - 1e-9);
+}
+
+static void try_scene(struct scene *scene, struct tally *tally)
+{
+    const struct part_unit *of = &scene->parts.of[scene->last];
+    struct snapshot others = {0};
+    struct tryout tryout;
+
+    snapshot_price(&scene->out, &scene->parts);
+    tally->n++;
+    tally->n_exceeding += scene->out.excess > 0;
+    for (uint32_t i = 0; i < scene->out.n; i++) {
+        const struct change *piece = &scene->out.pieces[i];
+        const struct part *part = &scene->parts.parts[piece->part];
+        uint32_t table = scene->parts.of[part->unit].unit->tables[0];
+
+        if (part->unit == scene->last) {
+            tally->n_cut += part->kind != SHARD_TABLE;
+            continue;
+        }
+        snapshot_add(&others, *piece);
+        tally->n_moved += piece->device != scene->from.shards[table].device;
+    }
+    tryout_init(&tryout, &scene->parts);
+    tryout.layout.is_partial = true;
+    snapshot_load(&others, &tryout.layout);
+    /* columns are poured in a way that is drawn */
+    for (uint32_t way = 0;
+         way < (scene->is_new ? of->n_forms : scene->parts.n_devices); way++) {
+        double total_ms;
+
+        if (scene->is_new && of->forms[way].kind == FORM_COLUMNS)
+            continue;
+        put(&tryout, scene, way);
+        total_ms = tryout_price(&tryout);
+        tally->n_worse += is_better(tryout.trial.excess, total_ms, &scene->out);
+    }
+    tryout_release(&tryout);
+    snapshot_release(&others);
+}
+
+int main(void)
+{
+    static const char *const names[] = {"a piece whose GPU is gone",
+                                        "a new table"};
+
+    for (int is_new = 0; is_new < 2; is_new++) {
+        struct tally tally = {0};
+
+        for (uint64_t i = 0; i < tap_many(N_PROBLEMS); i++) {
+            struct scene scene;
+
+            if (open_scene(&scene, 2 * i + (uint64_t)is_new))
+                try_scene(&scene, &tally);
+            close_scene(&scene);
+        }
+        ok(tally.n > 10 && tally.n_exceeding < tally.n &&
+               (tally.n_cut > 0) == is_new,
+           "%s: of %zu plans %zu exceed the memory, %zu pieces are cut",
+           names[is_new], tally.n, tally.n_exceeding, tally.n_cut);
+        is_i64((int64_t)tally.n_moved, 0, "the others stay");
+        is_i64((int64_t)tally.n_worse, 0, "it has no better way");
+    }
+    return tap_done();
+}
