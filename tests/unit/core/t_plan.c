@@ -141,6 +141,44 @@ static void test_sort(void)
        "without costs the shards alone are sorted");
 }
 
+static bool comes_after(const struct shard *a, const struct shard *b)
+{
+    if (a->table != b->table)
+        return a->table > b->table;
+    if (a->col_begin != b->col_begin)
+        return a->col_begin > b->col_begin;
+    if (a->row_begin != b->row_begin)
+        return a->row_begin > b->row_begin;
+    return a->device > b->device;
+}
+
+/* By table, then column, row and device, each with its cost. */
+static void test_sort_any(void)
+{
+    struct shard any[100], before[100];
+    double alone_ms[100];
+    struct plan plan = {.shards = any, .shard_ms = alone_ms, .n_shards = 100};
+    size_t n_wrong = 0;
+    struct rng rng;
+
+    rng_init(&rng, 15, 0);
+    for (size_t i = 0; i < 100; i++) {
+        any[i] = (struct shard){.table = rng_draw(&rng, 3),
+                                .row_begin = rng_below(&rng, 3),
+                                .col_begin = rng_draw(&rng, 3),
+                                .col_end = (uint32_t)i,
+                                .device = rng_draw(&rng, 3)};
+        alone_ms[i] = (double)i;
+    }
+    memcpy(before, any, sizeof any);
+    plan_sort_shards(&plan);
+    for (size_t i = 0; i < 100; i++)
+        n_wrong += any[i].col_end != alone_ms[i] ||
+                   memcmp(&any[i], &before[any[i].col_end], sizeof *any) ||
+                   (i && comes_after(&any[i - 1], &any[i]));
+    is_i64((int64_t)n_wrong, 0, "any shards are sorted, with their costs");
+}
+
 static void test_refusals(struct arena *arena)
 {
     struct plan plan;
@@ -373,6 +411,7 @@ int main(void)
     arena_init(&arena);
     test_price(&arena);
     test_sort();
+    test_sort_any();
     test_refusals(&arena);
     test_hash(&arena);
     test_each_input(&arena);

@@ -259,6 +259,7 @@ static void place_at_random(struct plan *plan, uint32_t table, struct rng *rng)
             };
 }
 
+/* Of the six tables of each plan those of one name are one. */
 static struct plan random_plan(struct rng *rng, struct arena *arena)
 {
     struct plan plan = {.total_ms = NAN, .bound_ms = NAN};
@@ -268,6 +269,9 @@ static struct plan random_plan(struct rng *rng, struct arena *arena)
     plan.shards = ARENA_NEW(arena, struct shard, MAX_TABLES * 16);
     for (uint32_t t = 0; t < MAX_TABLES; t++) {
         plan.problem.tables[t].optimizer = OPTIMIZER_SGD;
+        if (rng_below(rng, 3) == 0)
+            plan.problem.tables[t].name =
+                arena_printf(arena, "t%u of %u", t, rng_draw(rng, 2));
         place_at_random(&plan, t, rng);
     }
     plan_derive_kinds(&plan);
@@ -301,13 +305,50 @@ static bool tiles(const struct plan_moves *moves, const struct plan *after)
         moved += move->bytes;
     }
     return sent == moves->bytes.moved && received == sent && moved == sent &&
-           moves->bytes.moved + moves->bytes.kept == held_bytes(after) &&
-           !moves->bytes.added;
+           moves->bytes.moved + moves->bytes.kept + moves->bytes.added ==
+               held_bytes(after);
+}
+
+static bool has_table(const struct plan *plan, const char *name)
+{
+    for (size_t t = 0; t < plan->problem.n_tables; t++)
+        if (!strcmp(plan->problem.tables[t].name, name))
+            return true;
+    return false;
+}
+
+/* The tables of the new plan, then those that are no more, each with its share
+ * of the bytes. */
+static bool lists_all(const struct plan_moves *moves, const struct plan *before,
+                      const struct plan *after)
+{
+    const struct plan *plans[] = {after, before};
+    struct moved_bytes sum = {0};
+    size_t n = 0;
+
+    for (size_t i = 0; i < 2 * MAX_TABLES; i++) {
+        const struct plan *plan = plans[i / MAX_TABLES];
+        const char *name = plan->problem.tables[i % MAX_TABLES].name;
+        const struct table_moves *table = &moves->tables[n];
+        bool is_shared = has_table(plans[1 - i / MAX_TABLES], name);
+
+        if (plan == before && is_shared)
+            continue;
+        if (n++ == moves->n_tables || strcmp(table->name, name) ||
+            is_shared != (table->fate < FATE_ADDED))
+            return false;
+        sum.moved += table->bytes.moved;
+        sum.kept += table->bytes.kept;
+        sum.added += table->bytes.added;
+        sum.removed += table->bytes.removed;
+    }
+    return n == moves->n_tables && !memcmp(&sum, &moves->bytes, sizeof(sum));
 }
 
 static void check_random(void)
 {
-    size_t n_bad = 0, n_same = 0, n_back = 0;
+    size_t n_bad = 0, n_same = 0, n_back = 0, n_unlisted = 0;
+    size_t n_lost = 0, n_new = 0;
 
     for (uint64_t seed = 0; seed < 500; seed++) {
         struct arena arena;
@@ -326,6 +367,9 @@ static void check_random(void)
         back = find(&b, &a, &arena);
         same = find(&a, &a, &arena);
         n_bad += !tiles(&there, &b) || !tiles(&back, &a);
+        n_unlisted += !lists_all(&there, &a, &b);
+        n_lost += there.bytes.added != back.bytes.removed;
+        n_new += there.bytes.added > 0;
         n_same += !same.n_moves && same.n_fates[FATE_KEPT] == MAX_TABLES;
         for (size_t i = 0; i < a.n_shards; i++)
             has_replica |= a.shards[i].kind == SHARD_REPLICATE;
@@ -335,6 +379,9 @@ static void check_random(void)
         arena_release(&arena);
     }
     is_i64((int64_t)n_bad, 0, "what stays and what moves tile the new plan");
+    ok(n_new > 300 && !n_lost, "what comes goes on the way back, %zu times",
+       n_new);
+    is_i64((int64_t)n_unlisted, 0, "all tables are listed with their bytes");
     is_i64((int64_t)n_same, 500, "a plan is itself");
     is_i64((int64_t)n_back, 500, "without replicas the way back is as long");
 }

@@ -133,6 +133,24 @@ static void test_uniform(void)
             "used three or four times");
 }
 
+/* Where all rows are used alike their counts are Poisson, and nothing blurs how
+ * well it is approximated. */
+static void test_poisson(void)
+{
+    struct table table = zipf_table(2, 0);
+    double worst = 0;
+
+    for (double mean = 1; mean < 40000; mean *= 1.07) {
+        double got[REUSE_BINS], want[REUSE_BINS];
+
+        table_reuse(&table, 2 * mean, got);
+        reuse_brute(2, 0, 2 * mean, want);
+        for (unsigned k = 0; k < REUSE_BINS; k++)
+            worst = tap_worst(worst, fabs(got[k] - want[k]));
+    }
+    ok(worst < 2e-5, "Poisson counts, off by %.1e", worst);
+}
+
 static void test_edges(void)
 {
     struct table table = zipf_table(1000, 1.05);
@@ -244,6 +262,7 @@ int main(void)
 {
     test_brute_force();
     test_uniform();
+    test_poisson();
     test_edges();
     test_monotone();
     test_own_bins();

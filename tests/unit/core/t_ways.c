@@ -475,6 +475,37 @@ static void check_without(struct scene *scene, const struct ways *ways,
     tally->n_wrong += !(fabs(ways->without_ms - want_ms) <= 1e-9 * want_ms);
 }
 
+/* A third piece on a GPU has no price: all ways that bring it there say so. */
+static void check_unpriced(void)
+{
+    const uint32_t device_of[] = {0, 1, 1};
+    struct problem problem;
+    struct oracle oracle;
+    struct what_if what_if;
+    struct plan plan;
+    struct ways ways;
+    struct arena arena;
+    struct err err = {0};
+    size_t n_unpriced = 0;
+
+    arena_init(&arena);
+    fake_equal_problem(&problem, 3, 2, &arena);
+    plan = fake_whole_plan(&problem, device_of, 3, &arena);
+    oracle = fake_nan_oracle(&plan.problem);
+    ok(!plan_price(&plan, &oracle, &arena, &err), "two are priced: %s",
+       err.msg);
+    what_if_init(&what_if, &plan, &oracle);
+    ways_find(&ways, &what_if, 0, &arena);
+    for (size_t i = 0; i < ways.n; i++)
+        n_unpriced += isnan(ways.ways[i].total_ms) &&
+                      !ways.ways[i].is_allowed && ways.ways[i].why_not &&
+                      strstr(ways.ways[i].why_not, "no finite cost");
+    ok(ways.n > 1 && n_unpriced == ways.n, "of %zu ways %zu are not", ways.n,
+       n_unpriced);
+    what_if_release(&what_if);
+    arena_release(&arena);
+}
+
 int main(void)
 {
     struct tally tally = {0};
@@ -510,5 +541,6 @@ int main(void)
        tally.n_places);
     ok(n_all_rows > n / 2 && n_copies > n / 4,
        "%zu over all rows, %zu replicated", n_all_rows, n_copies);
+    check_unpriced();
     return tap_done();
 }

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/sample.h"
+
+#include "base/rng.h"
+#include "base/stats.h"
+#include "tests/tap.h"
+
+#define N_MAX 40u
+
+/* Sentinels of drawn times, with what else was measured among them, and some
+ * that tell no time. Returns the number of samples. */
+static size_t scatter(struct sample *samples, double *ms, size_t n,
+                      struct rng *rng)
+{
+    size_t n_samples = 0;
+
+    for (size_t i = 0; i < n && n_samples < 20 * N_MAX; n_samples++) {
+        struct sample *sample = &samples[n_samples];
+        bool has_time = rng_below(rng, 4);
+
+        *sample = (struct sample){
+            .kind = (enum sample_kind)rng_draw(rng, SAMPLE_SENTINEL + 1),
+            .total.median_ms = has_time ? 1 + rng_uniform(rng) : 0};
+        if (has_time && sample->kind == SAMPLE_SENTINEL)
+            ms[i++] = sample->total.median_ms;
+    }
+    return n_samples;
+}
+
+static void check_sentinels(void)
+{
+    struct sample samples[20 * N_MAX];
+    double ms[N_MAX], worst = 0;
+    size_t n_wrong = 0;
+    struct rng rng;
+
+    rng_init(&rng, 3, 0);
+    for (size_t n = 0; n < N_MAX; n++) {
+        size_t n_samples = scatter(samples, ms, n, &rng);
+        struct sentinels got = sample_sentinels(samples, n_samples);
+        double drift =
+            stats_median(ms + n / 2, n - n / 2) / stats_median(ms, n / 2);
+        double spread =
+            (stats_quantile(ms, n, 0.9) - stats_quantile(ms, n, 0.1)) /
+            stats_median(ms, n);
+
+        n_wrong += got.n != n || isnan(got.drift_frac) != (n < 2) ||
+                   isnan(got.spread_frac) != (n < 2);
+        if (n < 2)
+            continue;
+        worst = tap_worst(worst, fabs(got.drift_frac - (drift - 1)));
+        worst = tap_worst(worst, fabs(got.spread_frac - spread));
+    }
+    is_i64((int64_t)n_wrong, 0, "sentinels that tell a time count");
+    is_near(worst, 0, 1e-12, "drift and spread are theirs alone");
+}
+
+int main(void)
+{
+    check_sentinels();
+    return tap_done();
+}
