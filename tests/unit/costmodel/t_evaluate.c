@@ -218,6 +218,39 @@ static void test_hosts(const struct sample *samples, size_t n,
             "single tables add up to as much");
 }
 
+/* What all features add to the time of a case, each at a rate of its own, the
+ * linear model finds out. */
+static void test_linear(const struct sample *samples, size_t n,
+                        struct arena *arena)
+{
+    struct sample *lawful = ARENA_NEW(arena, struct sample, n);
+    struct evaluation evaluation;
+    struct model model;
+
+    train(&model, samples, n, 1, arena);
+    for (size_t i = 0; i < n; i++) {
+        double *ms = &lawful[i].total.median_ms;
+
+        lawful[i] = samples[i];
+        *ms = 10 + lawful[i].n_tables;
+        for (uint32_t t = 0; t < lawful[i].n_tables; t++) {
+            struct feature_input input;
+            double x[MAX_FEATURES];
+
+            feature_input_of_sample(&input, lawful[i].setting,
+                                    &lawful[i].tables[t]);
+            feature_set_fill(&model.features, &input, x);
+            for (unsigned f = 0; f < model.features.n; f++)
+                *ms += 0.02 * (f % 3 + 1) * (x[f] - model.features.at[f].mean) /
+                       model.features.at[f].std;
+        }
+    }
+    evaluate_model(&evaluation, &model, lawful, n);
+    is_i64((int64_t)evaluation.errors[PREDICTOR_LINEAR].n, N_CASES / 10,
+           "a linear law");
+    is_near(evaluation.errors[PREDICTOR_LINEAR].mape, 0, 1e-5, "is found");
+}
+
 int main(void)
 {
     struct sample *samples;
@@ -226,6 +259,7 @@ int main(void)
 
     arena_init(&arena);
     samples = synthetic_samples(&n, N_CASES, 3, &arena);
+    test_linear(samples, n, &arena);
     test_kept(samples, n, &arena);
     test_singles(samples, n, &arena);
     test_hosts(samples, n, &arena);

@@ -629,23 +629,44 @@ static void test_samples(void)
     fixture_release(&fixture);
 }
 
-/* One table on two ranks, changed by `spoil`, and the whole message. */
+/* One more table, before all others. */
+static void add_before(struct fixture *fixture)
+{
+    struct table *tables = fixture->tables;
+    uint32_t last;
+
+    add_table(fixture, "others", 100, 32, 2);
+    add_whole(fixture, 1);
+    last = last_table(fixture);
+    tables[last + 1] = tables[last];
+    memmove(tables + 1, tables, last * sizeof(*tables));
+    tables[0] = tables[last + 1];
+    for (size_t i = 0; i < fixture->plan.n_shards; i++)
+        fixture->shards[i].table = (fixture->shards[i].table + 1) % (last + 1);
+}
+
+/* One table on two ranks, changed by `spoil`, or another and that one, and the
+ * whole message. */
 static void reject(void (*spoil)(struct fixture *), const char *want)
 {
-    struct fixture fixture;
-    struct exec_options options;
-    struct exec_result result;
-    struct err err = {0};
+    for (int is_second = 0; is_second < 2; is_second++) {
+        struct fixture fixture;
+        struct exec_options options;
+        struct exec_result result;
+        struct err err = {0};
 
-    fixture_init(&fixture, 2, 1000);
-    add_table(&fixture, "users", 100, 32, 2);
-    add_whole(&fixture, 0);
-    spoil(&fixture);
-    quick_options(&options);
-    ok(run(&fixture, &result, &options, &err) && err.code == ERR_INPUT,
-       "refused");
-    is_str(err.msg, want, "... with that sentence");
-    fixture_release(&fixture);
+        fixture_init(&fixture, 2, 1000);
+        add_table(&fixture, "users", 100, 32, 2);
+        add_whole(&fixture, 0);
+        spoil(&fixture);
+        if (is_second)
+            add_before(&fixture);
+        quick_options(&options);
+        ok(run(&fixture, &result, &options, &err) && err.code == ERR_INPUT,
+           "refused");
+        is_str(err.msg, want, "... with that sentence");
+        fixture_release(&fixture);
+    }
 }
 
 static void make_sequence(struct fixture *fixture)
