@@ -17,13 +17,14 @@ static const struct watch *watch_of(const struct oracle *oracle)
     return (const struct watch *)(const void *)oracle;
 }
 
+/* 0 times what is no number or not finite is no number either. */
 static void note(const struct watch *watch, const double *answers, size_t n)
 {
-    int is_bad = 0;
+    double nothing = 0;
 
     for (size_t i = 0; i < n; i++)
-        is_bad |= !isfinite(answers[i]);
-    if (is_bad)
+        nothing += 0 * answers[i];
+    if (isnan(nothing))
         atomic_store_explicit(watch->is_bad, true, memory_order_relaxed);
 }
 

@@ -140,6 +140,9 @@ struct loaded {
     uint64_t bytes;
     bool is_taken; /* has a piece already that the one in hand must not meet
                       (search/trial.h) */
+    const double *tried; /* vector of the part that it was last tried with,
+                            since it got one; or NULL */
+    double load_then;    /* with it */
 };
 
 struct builder {
@@ -228,20 +231,27 @@ static int compare_to_place(const void *left, const void *right)
     return (a->order > b->order) - (a->order < b->order);
 }
 
-/* The load of a device with one part more. */
+/* The load of a device with one part more. Pieces of one cut, and of tables
+ * that are alike, follow each other: a device that got none of them is as
+ * loaded with the next as it would have been with the last. */
 static double load_with(const struct builder *builder, uint32_t r,
                         uint32_t part)
 {
     const struct parts *parts = builder->parts;
     const size_t width = parts->oracle->width;
+    const double *vector = parts->vectors + part * width;
+    struct loaded *device = &builder->devices[r];
 
     if (builder->view->by_memory)
-        return (double)builder->devices[r].bytes +
-               (double)parts->parts[part].bytes - (double)parts->room_bytes[r];
+        return (double)device->bytes + (double)parts->parts[part].bytes -
+               (double)parts->room_bytes[r];
+    if (device->tried && !memcmp(device->tried, vector, width * sizeof(double)))
+        return device->load_then;
     for (size_t w = 0; w < width; w++)
-        builder->trial_sum[w] =
-            builder->sums[r * width + w] + parts->vectors[part * width + w];
-    return parts_alone_ms(parts->oracle, builder->trial_sum);
+        builder->trial_sum[w] = builder->sums[r * width + w] + vector[w];
+    device->tried = vector;
+    device->load_then = parts_alone_ms(parts->oracle, builder->trial_sum);
+    return device->load_then;
 }
 
 /* Starts that exceed memory are for repair alone; all others never do, so a
@@ -269,6 +279,7 @@ static void load_device(struct builder *builder, uint32_t part, uint32_t r)
     const size_t width = parts->oracle->width;
 
     builder->devices[r].load = load_with(builder, r, part);
+    builder->devices[r].tried = NULL;
     builder->devices[r].bytes += parts->parts[part].bytes;
     for (size_t w = 0; builder->sums && w < width; w++)
         builder->sums[r * width + w] += parts->vectors[part * width + w];
