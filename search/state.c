@@ -28,6 +28,8 @@
 /* After so many changes of a device its sums are added up afresh, so that
  * rounding does not pile up. */
 #define REFRESH 64
+/* Devices that lead a term at least: more than most trials touch. */
+#define LEAST_TOPS 3
 
 /* No pieces; layout_price does the rest. What was allotted stays: layouts are
  * loaded often. */
@@ -167,35 +169,70 @@ static void drop(struct layout *layout, uint32_t idx)
  * only the devices in tops can lower it.
  */
 
-/* The devices that lead a term, by insertion: a trial that touches some of them
- * finds the largest of the others without a look at each. */
-static void find_top(struct layout *layout, size_t k)
+/* Of devices that are alike the first leads. */
+static bool leads(double ms, uint32_t device, double other_ms, uint32_t other)
 {
-    const size_t n_terms = layout->n_terms;
-    struct top *tops = layout->tops;
-    uint32_t n = 0;
-
-    for (uint32_t r = 0; r < layout->n_devices; r++) {
-        double ms = layout->terms_ms[r * n_terms + k];
-        uint32_t i;
-
-        if (n < TOP_DEVICES)
-            n++;
-        else if (ms <= tops[n - 1].ms[k])
-            continue;
-        for (i = n - 1; i > 0 && tops[i - 1].ms[k] < ms; i--) {
-            tops[i].ms[k] = tops[i - 1].ms[k];
-            tops[i].device[k] = tops[i - 1].device[k];
-        }
-        tops[i].ms[k] = ms;
-        tops[i].device[k] = r;
-    }
-    layout->n_tops = n;
+    return ms > other_ms || (ms == other_ms && device < other);
 }
 
-static void find_tops(struct layout *layout)
+/* Puts a device where it belongs among n that lead term k, or past their end;
+ * where there is no room the last one goes. Returns how many there are. */
+static uint32_t put_top(struct top *tops, size_t k, uint32_t n, uint32_t device,
+                        double ms)
 {
-    for (size_t k = 0; k < layout->n_terms; k++)
+    uint32_t i = n < TOP_DEVICES ? n : TOP_DEVICES - 1;
+
+    if (i < n && !leads(ms, device, tops[i].ms[k], tops[i].device[k]))
+        return n;
+    for (; i > 0 && leads(ms, device, tops[i - 1].ms[k], tops[i - 1].device[k]);
+         i--) {
+        tops[i].ms[k] = tops[i - 1].ms[k];
+        tops[i].device[k] = tops[i - 1].device[k];
+    }
+    tops[i].ms[k] = ms;
+    tops[i].device[k] = device;
+    return n < TOP_DEVICES ? n + 1 : n;
+}
+
+/* The devices that lead a term: a trial that touches some of them finds the
+ * largest of the others without a look at each. */
+static void find_top(struct layout *layout, size_t k)
+{
+    uint32_t n = 0;
+
+    for (uint32_t r = 0; r < layout->n_devices; r++)
+        n = put_top(layout->tops, k, n, r,
+                    layout->terms_ms[r * layout->n_terms + k]);
+    layout->n_tops[k] = n;
+}
+
+/* The same after a trial. Devices that do not lead stand behind the last that
+ * does: only those that the trial touches are to be put anew, and all are
+ * looked at where hardly any is left to lead. */
+static void renew_top(struct layout *layout, const struct trial *trial,
+                      size_t k)
+{
+    struct top *tops = layout->tops;
+    const uint32_t n_before = layout->n_tops[k];
+    const double last_ms = tops[n_before - 1].ms[k];
+    const uint32_t last = tops[n_before - 1].device[k];
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < n_before; i++) {
+        if (trial->place[tops[i].device[k]] != NO_PIECE)
+            continue;
+        tops[n].ms[k] = tops[i].ms[k];
+        tops[n++].device[k] = tops[i].device[k];
+    }
+    for (uint32_t i = 0; i < trial->n_devices; i++) {
+        const uint32_t r = trial->devices[i];
+        const double ms = layout->terms_ms[r * layout->n_terms + k];
+
+        if (n_before == layout->n_devices || !leads(last_ms, last, ms, r))
+            n = put_top(tops, k, n, r, ms);
+    }
+    layout->n_tops[k] = n;
+    if (n < LEAST_TOPS && n < layout->n_devices)
         find_top(layout, k);
 }
 
@@ -282,7 +319,8 @@ void layout_commit(struct layout *layout, const struct trial *trial)
         layout->moved_bytes[trial->moved[i].unit] = trial->moved[i].bytes;
     if (layout_counts_moves(layout))
         layout->all_moved_bytes = trial->all_moved_bytes;
-    find_tops(layout);
+    for (size_t k = 0; k < n_terms; k++)
+        renew_top(layout, trial, k);
     add_excess(layout);
     layout_check_sometimes(layout);
 }
@@ -309,7 +347,8 @@ void layout_price(struct layout *layout)
                            layout->n_devices, layout->terms_ms);
     for (uint32_t r = 0; r < layout->n_devices; r++)
         set_load(layout, r);
-    find_tops(layout);
+    for (size_t k = 0; k < layout->n_terms; k++)
+        find_top(layout, k);
     if (layout->moved_bytes)
         homes_count_layout(layout);
     add_excess(layout);

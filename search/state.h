@@ -71,8 +71,9 @@ struct layout {
         double ms[ORACLE_MAX_TERMS];
         uint32_t device[ORACLE_MAX_TERMS];
     } tops[TOP_DEVICES]; /* [n_tops]: of each term the largest over the
-                            devices, and the runners-up */
-    uint32_t n_tops;     /* R at most */
+                            devices, and the runners-up: the first devices by
+                            term and number */
+    uint32_t n_tops[ORACLE_MAX_TERMS]; /* 1 at least, R at most */
 };
 
 static inline size_t layout_width(const struct layout *layout)

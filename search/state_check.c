@@ -186,11 +186,10 @@ static int check_costs(const struct layout *layout, struct layout *fresh,
 static int check_top(const struct layout *layout, size_t k, struct err *err)
 {
     const struct top *tops = layout->tops;
-    const uint32_t n = layout->n_tops;
+    const uint32_t n = layout->n_tops[k];
     uint32_t n_larger = 0;
 
-    if (n !=
-        (layout->n_devices < TOP_DEVICES ? layout->n_devices : TOP_DEVICES))
+    if (n < 1 || n > TOP_DEVICES || n > layout->n_devices)
         return wrong("how many devices lead a term", (uint32_t)k, err);
     for (uint32_t i = 0; i < n; i++)
         if (tops[i].device[k] >= layout->n_devices ||

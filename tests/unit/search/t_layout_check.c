@@ -220,11 +220,11 @@ static bool spoil_order(struct layout *layout, uint32_t piece)
 /* The device that does not lead instead of the last one that does. */
 static bool spoil_last(struct layout *layout, uint32_t piece)
 {
-    struct top *last = &layout->tops[layout->n_tops - 1];
+    struct top *last = &layout->tops[layout->n_tops[0] - 1];
     uint32_t other = 0;
 
     (void)piece;
-    for (uint32_t i = 0; i < layout->n_tops; i++)
+    for (uint32_t i = 0; i < layout->n_tops[0]; i++)
         if (layout->tops[i].device[0] == other) {
             other++;
             i = UINT32_MAX; /* from the first on */
