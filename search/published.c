@@ -393,30 +393,31 @@ static void price_child(void *ctx, size_t i, unsigned thread)
         price_node(beam, &beam->children[i]);
 }
 
-/* The best children become the nodes, those without a capped plan last, by the
- * uncapped one; the best of all time is kept. */
+/* Those without a capped plan come last, by the uncapped one. */
+static bool goes_before(const struct node *a, const struct node *b)
+{
+    if (isinf(a->capped_ms) && isinf(b->capped_ms))
+        return a->best_ms < b->best_ms;
+    return a->capped_ms < b->capped_ms;
+}
+
+/* The best children, the first of equals, become the nodes; the best of all
+ * time is kept. */
 static void select_nodes(struct beam *beam)
 {
-    size_t n = beam->n_children, n_capped = 0;
-    struct ranked *order = mem_alloc(n, sizeof(*order));
-
-    for (uint32_t i = 0; i < n; i++) {
+    beam->n_nodes = 0;
+    for (size_t i = 0; i < beam->n_children; i++) {
         const struct node *child = &beam->children[i];
+        size_t at = beam->n_nodes;
 
         if (child->best_ms < beam->best.best_ms)
             beam->best = *child;
-        order[i] = (struct ranked){child->capped_ms, i};
-        n_capped += !isinf(child->capped_ms);
+        for (; at > 0 && goes_before(child, &beam->nodes[at - 1]); at--)
+            beam->nodes[at] = beam->nodes[at - 1];
+        beam->nodes[at] = *child;
+        if (beam->n_nodes < beam->options->beam_width)
+            beam->n_nodes++;
     }
-    ranked_sort(order, n);
-    for (size_t i = n_capped; i < n; i++)
-        order[i].key = beam->children[order[i].idx].best_ms;
-    ranked_sort(order + n_capped, n - n_capped);
-    beam->n_nodes =
-        n < beam->options->beam_width ? n : beam->options->beam_width;
-    for (size_t i = 0; i < beam->n_nodes; i++)
-        beam->nodes[i] = beam->children[order[i].idx];
-    mem_free(order);
 }
 
 /* One halving more; false where nothing can be halved. */
