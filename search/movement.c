@@ -248,79 +248,31 @@ void homes_count_trial(struct trial *trial, const struct layout *layout)
 
 /* --- GPUs that are alike change names --- */
 
-/* One row after the other finds its column along a path of least reduced cost;
- * potentials keep all reduced costs at 0 or more. Column n is where the path
- * of a new row begins. */
-struct column {
-    double potential, least; /* the least cost of a path to it so far */
-    uint32_t row, way;       /* whose it is, or NO_ROW; the column before */
-    bool is_seen;
-};
-
-#define NO_ROW UINT32_MAX
-
-/* Grows the tree by the column that is nearest to one of it; returns it. */
-static uint32_t nearest_column(struct column *columns, uint32_t n,
-                               double *of_row, const double *value,
-                               uint32_t from)
+double assign_by_swaps(uint32_t *column_of, const double *value, size_t stride,
+                       uint32_t n)
 {
-    const uint32_t row = columns[from].row;
-    uint32_t next = n;
-    double delta = INFINITY;
+    double sum = 0;
+    bool any = true;
 
-    columns[from].is_seen = true;
-    for (uint32_t c = 0; c < n; c++) {
-        struct column *column = &columns[c];
-        double cost = -value[c] - of_row[row] - column->potential;
+    for (uint32_t row = 0; row < n; row++)
+        column_of[row] = row;
+    while (any) {
+        any = false;
+        for (uint32_t a = 0; a < n; a++)
+            for (uint32_t b = a + 1; b < n; b++) {
+                const double *of_a = value + a * stride;
+                const double *of_b = value + b * stride;
+                const uint32_t at = column_of[a], to = column_of[b];
 
-        if (column->is_seen)
-            continue;
-        if (cost < column->least) {
-            column->least = cost;
-            column->way = from;
-        }
-        if (column->least < delta) {
-            delta = column->least;
-            next = c;
-        }
+                if (of_a[to] + of_b[at] < of_a[at] + of_b[to] + 1)
+                    continue;
+                column_of[a] = to;
+                column_of[b] = at;
+                any = true;
+            }
     }
-    for (uint32_t c = 0; c <= n; c++)
-        if (columns[c].is_seen) {
-            of_row[columns[c].row] += delta;
-            columns[c].potential -= delta;
-        } else {
-            columns[c].least -= delta;
-        }
-    return next;
-}
-
-double assign_best(uint32_t *column_of, const double *value, size_t stride,
-                   uint32_t n)
-{
-    struct column *columns = mem_alloc(n + 1, sizeof(*columns));
-    double *of_row = mem_alloc(n, sizeof(*of_row)), sum = 0;
-    uint32_t c;
-
-    for (c = 0; c <= n; c++)
-        columns[c].row = NO_ROW;
-    for (uint32_t row = 0; row < n; row++) {
-        for (c = 0; c <= n; c++) {
-            columns[c].least = INFINITY;
-            columns[c].is_seen = false;
-        }
-        columns[n].row = row;
-        for (c = n; columns[c].row != NO_ROW;)
-            c = nearest_column(columns, n, of_row,
-                               value + columns[c].row * stride, c);
-        for (; c != n; c = columns[c].way)
-            columns[c].row = columns[columns[c].way].row;
-    }
-    for (c = 0; c < n; c++) {
-        column_of[columns[c].row] = c;
-        sum += value[columns[c].row * stride + c];
-    }
-    mem_free(columns);
-    mem_free(of_row);
+    for (uint32_t row = 0; row < n; row++)
+        sum += value[row * stride + column_of[row]];
     return sum;
 }
 
@@ -365,8 +317,8 @@ static double match_hosts(const struct naming *naming, uint32_t a, uint32_t b,
 {
     const size_t n = naming->per_host, stride = naming->n_gpus;
 
-    return assign_best(column_of, naming->kept + a * n * stride + b * n, stride,
-                       naming->per_host);
+    return assign_by_swaps(column_of, naming->kept + a * n * stride + b * n,
+                           stride, naming->per_host);
 }
 
 static void choose_names(struct naming *naming)
@@ -378,7 +330,7 @@ static void choose_names(struct naming *naming)
     for (uint32_t a = 0; a < n; a++)
         for (uint32_t b = 0; b < n; b++)
             value[(size_t)a * n + b] = match_hosts(naming, a, b, naming->name);
-    (void)assign_best(host_of, value, n, n);
+    (void)assign_by_swaps(host_of, value, n, n);
     for (uint32_t a = 0; a < n; a++) {
         uint32_t *name = naming->name + (size_t)a * per_host;
 

@@ -63,11 +63,11 @@ void homes_count_trial(struct trial *trial, const struct layout *layout);
 double homes_excess(const struct layout *layout, uint64_t moved_bytes);
 
 /*
- * GPUs that are alike may change names. A layout's are renamed such that most
+ * GPUs that are alike may change names. A layout's are renamed such that much
  * of what they hold is there already: the assignment problem, first of the GPUs
- * of each two hosts, then of the hosts (Kuhn 1955; by shortest augmenting
- * paths, O(n^3)). Hosts stay together, so that nothing else changes for a cost
- * model that treats GPUs and hosts alike; the caller prices it.
+ * of each two hosts, then of the hosts, by swaps of two names. Hosts stay
+ * together, so that nothing else changes for a cost model that treats GPUs and
+ * hosts alike; the caller prices it.
  *
  * Pieces that stand on every GPU, row blocks in the order of the ranks and
  * pinned ones stay where they are. Not done beyond RENAME_MAX_GPUS a host,
@@ -76,10 +76,12 @@ double homes_excess(const struct layout *layout, uint64_t moved_bytes);
 #define RENAME_MAX_GPUS 1024u
 void rename_gpus(struct snapshot *snapshot, const struct parts *parts);
 
-/* The assignment of n rows to n columns, column_of[n], of the largest sum of
- * value[row * stride + column]; the first of equals. Returns the sum. */
-double assign_best(uint32_t *column_of, const double *value, size_t stride,
-                   uint32_t n);
+/* Gives each of n rows a column of its own, column_of[n]: from its own number
+ * on, two change places as long as the sum of value[row * stride + column]
+ * rises by 1 at least. Where each row has but one column of value it gets it:
+ * every swap with who is there brings one home. Returns the sum. */
+double assign_by_swaps(uint32_t *column_of, const double *value, size_t stride,
+                       uint32_t n);
 
 /*
  * The layout nearest to the plan that parts->homes are of: pieces stay on their

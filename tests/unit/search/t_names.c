@@ -20,8 +20,21 @@ static double best_sum(const double *value, uint32_t n, uint32_t row,
     return best;
 }
 
+/* Whether two rows would better change columns. */
+static bool two_gain(const uint32_t *column_of, const double *value, uint32_t n)
+{
+    for (uint32_t a = 0; a < n; a++)
+        for (uint32_t b = 0; b < n; b++)
+            if (value[a * n + column_of[b]] + value[b * n + column_of[a]] >=
+                value[a * n + column_of[a]] + value[b * n + column_of[b]] + 1)
+                return true;
+    return false;
+}
+
+/* No swap gains any more, and that is near the best. */
 static void check_assignment(void)
 {
+    double all = 0, all_best = 0;
     size_t n_wrong = 0;
     struct rng rng;
 
@@ -33,15 +46,19 @@ static void check_assignment(void)
 
         for (uint32_t k = 0; k < n * n; k++)
             value[k] = (double)rng_below(&rng, 10);
-        said = assign_best(column_of, value, n, n);
+        said = assign_by_swaps(column_of, value, n, n);
         for (uint32_t row = 0; row < n; row++) {
             sum += value[row * n + column_of[row]];
             used |= 1u << column_of[row];
         }
         n_wrong += used != (1u << n) - 1 || said != sum ||
-                   fabs(sum - best_sum(value, n, 0, 0)) > 1e-9;
+                   two_gain(column_of, value, n);
+        all += sum;
+        all_best += best_sum(value, n, 0, 0);
     }
-    is_i64((int64_t)n_wrong, 0, "assignments are the best of all permutations");
+    is_i64((int64_t)n_wrong, 0, "assignments that no swap betters");
+    ok(all > 0.95 * all_best && all <= all_best, "in sum %g of %g", all,
+       all_best);
 }
 
 #define N_NAMED 256u
