@@ -3,6 +3,7 @@
 #include "base/interrupt.h"
 #include "base/rng.h"
 #include "device/alltoall.h"
+#include "device/laps.h"
 #include "microbench/draws.h"
 #include "microbench/rig.h"
 
@@ -143,9 +144,9 @@ static void place_buffers(struct exchange_rig *rig, unsigned number)
 /* Forward in even runs, backward in odd ones; all processes begin together.
  * Copies are held until all of them are queued. NCCL is not: it may have to
  * wait for what is queued already. */
-static int run_once(struct exchange_rig *rig, unsigned number, double *ms,
-                    struct err *err)
+static int run_once(void *ctx, unsigned number, double *ms, struct err *err)
 {
+    struct exchange_rig *rig = ctx;
     struct device *device = rig->device;
     uint64_t n_ranks = rig->alltoall.n_ranks;
     bool is_held = rig->world->size == 1 && n_ranks * n_ranks < DEVICE_MAX_HELD;
@@ -173,20 +174,13 @@ static int measure_pattern(struct exchange_rig *rig, struct comm_sample *sample,
     unsigned n = sample->total_bytes < MANY_BELOW_BYTES
                      ? BENCH_MAX_ITERATIONS
                      : rig->options->n_iterations;
-    double ms[BENCH_MAX_ITERATIONS];
+    struct laps laps = {run_once, rig, 1, N_WARM_UP, n, 0, rig->world};
     struct timing time;
 
     sample->n_iterations = n;
     for (unsigned round = 0; round < MAX_ROUNDS; round++) {
-        for (unsigned i = 0; i < N_WARM_UP; i++)
-            if (run_once(rig, i, ms, err))
-                return -1;
-        for (unsigned i = 0; i < n; i++)
-            if (run_once(rig, i, &ms[i], err))
-                return -1;
-        if (world_largest(rig->world, ms, n, err))
+        if (laps_time(&time, &laps, err))
             return -1;
-        time = timing_of(ms, n);
         if (!round || time.median_ms < sample->time.median_ms)
             sample->time = time;
         if (time.p90_ms < CALM_RATIO * time.p10_ms) {

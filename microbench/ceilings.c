@@ -94,22 +94,6 @@ size_t ceilings_list(struct probe probes[CEILINGS_MAX], bool is_host,
     return list.n;
 }
 
-static int run_probe(struct device *device, const struct probe *probe,
-                     unsigned n_iterations, struct ceiling *ceiling,
-                     struct err *err)
-{
-    struct sample_health before, after;
-
-    *ceiling = (struct ceiling){.probe = *probe, .n_iterations = n_iterations};
-    device_health(device, &before);
-    if (probe_run(device, probe, n_iterations, &ceiling->timing, err))
-        return err_prefix(err, "probe '%s'", probe_kind_names[probe->kind]);
-    device_health(device, &after);
-    if (device_was_throttled(device, &before, &after))
-        ceiling->flags |= SAMPLE_THROTTLED;
-    return 0;
-}
-
 int bench_ceilings(struct bench_result *result, struct device *device,
                    const struct bench_options *options,
                    struct ceiling_sink *sink, struct err *err)
@@ -137,8 +121,9 @@ int bench_ceilings(struct bench_result *result, struct device *device,
             result->n_resumed++;
             continue;
         }
-        if (run_probe(device, probe, options->n_iterations, &ceiling, err) ||
-            sink->put(sink->ctx, &setting, &ceiling, err))
+        if (probe_run(&ceiling, device, probe, options->n_iterations, err))
+            return err_prefix(err, "probe '%s'", probe_kind_names[probe->kind]);
+        if (sink->put(sink->ctx, &setting, &ceiling, err))
             return -1;
         result->n_measured++;
         result->n_flagged += ceiling.flags != 0;

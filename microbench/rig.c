@@ -4,8 +4,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/rng.h"
-#include "base/stats.h"
-#include "device/canary.h"
+#include "device/laps.h"
 #include "device/lookup.h"
 
 #include <math.h>
@@ -21,10 +20,6 @@
 #define SLACK_BYTES ((uint64_t)512 << 20)
 
 #define N_WARM_UP 3
-/* A case that is still unsteady after its iterations gets more, up to
- * BENCH_MAX_ITERATIONS or so long. */
-#define EXTRA_MS 30.0
-#define STEADY_SPREAD 0.01
 #define N_PHASE_LAPS 5
 
 /* Device memory that grows, with some room ahead, but not beyond max_bytes. */
@@ -314,147 +309,85 @@ static struct sample_health worse_health(const struct sample_health *a,
         .throttle_reasons = a->throttle_reasons | b->throttle_reasons};
 }
 
-double timing_spread(const double *ms, size_t n)
-{
-    double sorted[BENCH_MAX_ITERATIONS], median;
-
-    memcpy(sorted, ms, n * sizeof(*ms));
-    median = stats_median(sorted, n);
-    for (size_t i = 0; i < n; i++)
-        sorted[i] = fabs(ms[i] - median);
-    return median > 0 ? stats_median(sorted, n) / median : 0;
-}
-
-struct laps {
-    double forward[BENCH_MAX_ITERATIONS], backward[BENCH_MAX_ITERATIONS],
-        total[BENCH_MAX_ITERATIONS];
-    unsigned n;
+/* What a lap consists of: a forward, or phases of a backward, one behind the
+ * other. */
+#define FORWARD 0u
+struct lap {
+    struct rig *rig;
+    const unsigned *pieces;
+    unsigned n, n_warm_up;
 };
 
-/* Piece i of a lap, a forward or phases of a backward, lies between the marks
+/* The times of the pieces, and of all together. Piece i lies between the marks
  * 2 i and 2 i + 1. Kernels that have not run before may be loaded now, which
  * waits for the device: what only warms up is not held back. */
-#define FORWARD 0u
-
-static int run_lap(struct rig *rig, unsigned number, bool is_held,
-                   const unsigned *pieces, unsigned n, struct err *err)
+static int lap_once(void *ctx, unsigned number, double *ms, struct err *err)
 {
+    const struct lap *lap = ctx;
+    struct rig *rig = lap->rig;
     const struct lookup_batch *set = &rig->sets[number % rig->n_sets];
     struct device *device = rig->device;
+    double *all_ms = &ms[lap->n];
 
-    if (is_held && device_hold(device, err))
+    if (number >= lap->n_warm_up && device_hold(device, err))
         return -1;
-    for (unsigned i = 0; i < n; i++)
+    for (unsigned i = 0; i < lap->n; i++)
         if (device_flush(device, err) || device_mark(device, 2 * i, err) ||
-            (pieces[i] == FORWARD
+            (lap->pieces[i] == FORWARD
                  ? lookup_forward(rig->lookup, set, rig->regions[OUT].d_ptr,
                                   err)
-                 : lookup_backward_phases(rig->lookup, pieces[i], set,
+                 : lookup_backward_phases(rig->lookup, lap->pieces[i], set,
                                           rig->regions[GRAD].d_ptr,
                                           rig->learning_rate, err)) ||
             device_mark(device, 2 * i + 1, err))
             return -1;
-    return device_release(device, err);
-}
-
-static int take_lap(struct rig *rig, struct laps *laps, struct err *err)
-{
-    double *forward = &laps->forward[laps->n];
-    double *backward = &laps->backward[laps->n];
-    double *total = &laps->total[laps->n];
-
-    if (device_elapsed(rig->device, 0, 1, forward, err) ||
-        device_elapsed(rig->device, 2, 3, backward, err) ||
-        device_elapsed(rig->device, 0, 3, total, err))
+    if (device_release(device, err))
         return -1;
-    if (!device_is_host(rig->device))
-        *total = *forward + *backward;
-    laps->n++;
-    return 0;
-}
-
-static bool is_enough(const struct laps *laps, unsigned n_min, double begin_ms)
-{
-    if (laps->n < n_min)
-        return false;
-    return laps->n == BENCH_MAX_ITERATIONS ||
-           clock_ms() - begin_ms > EXTRA_MS ||
-           timing_spread(laps->total, laps->n) < STEADY_SPREAD;
-}
-
-/* Times laps after a warm-up, until they are steady or have taken long enough;
- * fills forward, backward, total and n_iterations. */
-static int time_laps(struct rig *rig, struct sample *sample, struct err *err)
-{
-    static const unsigned step[] = {FORWARD, LOOKUP_BACKWARD};
-    struct laps laps = {.n = 0};
-    unsigned number = 0;
-    double begin_ms;
-
-    while (number < N_WARM_UP)
-        if (run_lap(rig, number++, false, step, 2, err))
+    *all_ms = 0;
+    for (unsigned i = 0; i < lap->n; i++) {
+        if (device_elapsed(device, 2 * i, 2 * i + 1, &ms[i], err))
             return -1;
-    if (device_wait(rig->device, err))
-        return -1;
-    begin_ms = clock_ms();
-    while (!is_enough(&laps, rig->n_iterations, begin_ms))
-        if (run_lap(rig, number++, true, step, 2, err) ||
-            take_lap(rig, &laps, err))
-            return -1;
-    sample->n_iterations = laps.n;
-    sample->forward = timing_of(laps.forward, laps.n);
-    sample->backward = timing_of(laps.backward, laps.n);
-    sample->total = timing_of(laps.total, laps.n);
-    return 0;
-}
-
-#define N_PHASES 3
-
-/* Times the phases of backward, each with a flushed cache, in a few laps of
- * their own; fills linearise, sort and update. */
-static int time_phases(struct rig *rig, struct sample *sample, struct err *err)
-{
-    static const unsigned phases[N_PHASES] = {LOOKUP_LINEARISE, LOOKUP_SORT,
-                                              LOOKUP_UPDATE};
-    double ms[N_PHASES][N_PHASE_LAPS];
-
-    for (unsigned n = 0; n < N_PHASE_LAPS; n++) {
-        if (run_lap(rig, n, true, phases, N_PHASES, err))
-            return -1;
-        for (unsigned i = 0; i < N_PHASES; i++)
-            if (device_elapsed(rig->device, 2 * i, 2 * i + 1, &ms[i][n], err))
-                return -1;
+        *all_ms += ms[i];
     }
-    sample->linearise = timing_of(ms[0], N_PHASE_LAPS);
-    sample->sort = timing_of(ms[1], N_PHASE_LAPS);
-    sample->update = timing_of(ms[2], N_PHASE_LAPS);
-    return 0;
+    return device_is_host(device)
+               ? device_elapsed(device, 0, 2 * lap->n - 1, all_ms, err)
+               : 0;
 }
 
-/* Laps on a machine that the canary finds quiet; where it stays disturbed the
- * last ones are kept and the sample's flags say so. */
+/* Laps of a step on a machine that the canary finds quiet, or the sample's
+ * flags say that it was not; on a GPU some more for the phases of backward. */
 static int time_case(struct rig *rig, struct sample *sample, struct err *err)
 {
-    struct sample_health before, after;
-    enum canary_verdict verdict;
+    static const unsigned step[] = {FORWARD, LOOKUP_BACKWARD},
+                          phases[] = {LOOKUP_LINEARISE, LOOKUP_SORT,
+                                      LOOKUP_UPDATE};
+    struct lap of_step = {rig, step, 2, N_WARM_UP},
+               of_phases = {rig, phases, 3, 0};
+    struct laps laps = {lap_once,  &of_step,          3,
+                        N_WARM_UP, rig->n_iterations, BENCH_MAX_ITERATIONS,
+                        NULL};
+    struct lap_conditions conditions;
+    struct timing parts[LAPS_MAX_PARTS];
 
-    do {
-        double begin_ms = clock_ms();
-
-        device_health(rig->device, &before);
-        if (time_laps(rig, sample, err))
-            return -1;
-        device_health(rig->device, &after);
-        if (canary_judge(rig->canary, begin_ms, &verdict, err))
-            return -1;
-    } while (verdict == CANARY_AGAIN);
-    sample->health = worse_health(&before, &after);
-    if (verdict == CANARY_DISTURBED ||
-        device_was_throttled(rig->device, &before, &after))
+    if (laps_time_quietly(parts, &laps, rig->device, rig->canary, &conditions,
+                          err))
+        return -1;
+    sample->forward = parts[0];
+    sample->backward = parts[1];
+    sample->total = parts[2];
+    sample->n_iterations = laps.n;
+    sample->health = worse_health(&conditions.before, &conditions.after);
+    if (conditions.is_disturbed)
         sample->flags |= SAMPLE_THROTTLED;
     if (device_is_host(rig->device))
         return 0;
-    return time_phases(rig, sample, err);
+    laps = (struct laps){lap_once, &of_phases, 4, 0, N_PHASE_LAPS, 0, NULL};
+    if (laps_time(parts, &laps, err))
+        return -1;
+    sample->linearise = parts[0];
+    sample->sort = parts[1];
+    sample->update = parts[2];
+    return 0;
 }
 
 int rig_measure(struct rig *rig, struct sample *sample,

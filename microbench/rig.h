@@ -45,7 +45,4 @@ int rig_measure(struct rig *rig, struct sample *sample,
                 const struct bench_case *what, uint64_t stream_seed,
                 struct err *err) MUST_CHECK;
 
-/* Median of |x - median| over the median; n > 0. */
-double timing_spread(const double *ms, size_t n);
-
 #endif

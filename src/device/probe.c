@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "device/device_ops.h"
+#include "device/laps.h"
 
 #include <assert.h>
 
@@ -63,6 +64,7 @@ uint64_t probe_memory_bytes(const struct probe *probe)
 /* What one probe holds. */
 #define N_PARTS 11
 struct preparation {
+    struct device *device; /* not owned */
     struct probe_job job;
     void *d_offsets;
     /* SORT: the pairs as they were drawn */
@@ -70,10 +72,10 @@ struct preparation {
     void *d_parts[N_PARTS]; /* owned: all of the above */
 };
 
-static int allocate(struct device *device, const struct probe *probe,
-                    struct preparation *own, struct err *err)
+static int allocate(struct preparation *own, struct err *err)
 {
     struct probe_job *job = &own->job;
+    const struct probe *probe = job->probe;
     bool is_sort = probe->kind == PROBE_SORT;
     size_t n_keys_bytes = is_sort ? probe->n * key_bytes(probe) : 0;
     size_t n_values_bytes = is_sort ? probe->n * sizeof(uint32_t) : 0;
@@ -98,7 +100,7 @@ static int allocate(struct device *device, const struct probe *probe,
     for (unsigned i = 0; i < N_PARTS; i++) {
         if (!parts[i].n_bytes)
             continue;
-        if (device_alloc(device, &own->d_parts[i], parts[i].n_bytes, err))
+        if (device_alloc(own->device, &own->d_parts[i], parts[i].n_bytes, err))
             return -1;
         *parts[i].d_ptr = own->d_parts[i];
     }
@@ -106,47 +108,50 @@ static int allocate(struct device *device, const struct probe *probe,
 }
 
 /* n numbers, all below n_values alike. */
-static int draw(struct device *device, struct preparation *own, uint64_t n,
-                uint64_t n_values, void *d_out, struct err *err)
+static int draw(struct preparation *own, uint64_t n, uint64_t n_values,
+                void *d_out, struct err *err)
 {
     const struct stream stream = {
         .n_rows = n_values, .batch = 1, .pooling_factor = (double)n};
 
-    return stream_draw(device, &stream, 1, SEED, d_out, own->d_offsets, err);
+    return stream_draw(own->device, &stream, 1, SEED, d_out, own->d_offsets,
+                       err);
 }
 
-static int prepare(struct device *device, const struct probe *probe,
-                   struct preparation *own, struct err *err)
+static int prepare(struct preparation *own, const struct probe *probe,
+                   struct err *err)
 {
+    struct device *device = own->device;
     struct probe_job *job = &own->job;
 
     job->probe = probe;
     if (device->ops->probe_scratch(device, probe, &job->scratch_bytes, err) ||
-        allocate(device, probe, own, err))
+        allocate(own, err))
         return -1;
     if (job->d_src &&
         device_fill(device, job->d_src, probe->n_bytes / sizeof(float),
                     PRECISION_FP32, SEED, err))
         return -1;
     if (probe->kind == PROBE_GATHER)
-        return draw(device, own, probe->n, probe->n_bytes / probe->row_bytes,
+        return draw(own, probe->n, probe->n_bytes / probe->row_bytes,
                     job->d_indices, err);
     if (probe->kind == PROBE_SORT)
-        return draw(device, own, probe->n * key_bytes(probe) / sizeof(uint32_t),
+        return draw(own, probe->n * key_bytes(probe) / sizeof(uint32_t),
                     UINT32_SPAN - 1, own->d_first_keys, err) ||
-                       draw(device, own, probe->n, UINT32_SPAN - 1,
-                            own->d_first_values, err)
+                       draw(own, probe->n, UINT32_SPAN - 1, own->d_first_values,
+                            err)
                    ? -1
                    : 0;
     return 0;
 }
 
 /* What only warms up is not held back: its kernels may have to be loaded. */
-static int run_once(struct device *device, const struct preparation *own,
-                    bool is_timed, double *ms, struct err *err)
+static int run_once(void *ctx, unsigned number, double *ms, struct err *err)
 {
+    const struct preparation *own = ctx;
     const struct probe_job *job = &own->job;
     const struct probe *probe = job->probe;
+    struct device *device = own->device;
 
     if (probe->kind == PROBE_SORT) {
         const struct device_copy copies[] = {
@@ -158,9 +163,10 @@ static int run_once(struct device *device, const struct preparation *own,
         if (device->ops->copy(device, copies, 2, err))
             return -1;
     }
-    if ((is_timed && device_hold(device, err)) || device_flush(device, err) ||
-        device_mark(device, 0, err) || device->ops->probe(device, job, err) ||
-        device_mark(device, 1, err) || device_release(device, err))
+    if ((number >= N_WARM_UP && device_hold(device, err)) ||
+        device_flush(device, err) || device_mark(device, 0, err) ||
+        device->ops->probe(device, job, err) || device_mark(device, 1, err) ||
+        device_release(device, err))
         return -1;
     return device_elapsed(device, 0, 1, ms, err);
 }
@@ -186,27 +192,24 @@ static bool is_possible(const struct probe *probe)
     return true;
 }
 
-int probe_run(struct device *device, const struct probe *probe,
-              unsigned n_iterations, struct timing *timing, struct err *err)
+int probe_run(struct ceiling *ceiling, struct device *device,
+              const struct probe *probe, unsigned n_iterations, struct err *err)
 {
-    struct preparation own = {0};
-    double *ms = mem_alloc(n_iterations, sizeof *ms), warm_up_ms;
+    struct preparation own = {.device = device};
+    struct laps laps = {run_once, &own, 1, N_WARM_UP, n_iterations, 0, NULL};
+    struct lap_conditions conditions;
     int rc = -1;
 
     assert(n_iterations && is_possible(probe));
-    if (prepare(device, probe, &own, err))
+    *ceiling = (struct ceiling){.probe = *probe, .n_iterations = n_iterations};
+    if (prepare(&own, probe, err) ||
+        laps_time_quietly(&ceiling->timing, &laps, device, NULL, &conditions,
+                          err))
         goto out;
-    for (unsigned i = 0; i < N_WARM_UP; i++)
-        if (run_once(device, &own, false, &warm_up_ms, err))
-            goto out;
-    for (unsigned i = 0; i < n_iterations; i++)
-        if (run_once(device, &own, true, &ms[i], err))
-            goto out;
-    *timing = timing_of(ms, n_iterations);
+    ceiling->flags = conditions.is_disturbed ? SAMPLE_THROTTLED : 0;
     rc = 0;
 out:
     for (unsigned i = 0; i < N_PARTS; i++)
         device_free(device, own.d_parts[i]);
-    mem_free(ms);
     return rc;
 }

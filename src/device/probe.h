@@ -37,12 +37,6 @@ double probe_moved_bytes(const struct probe *probe);
 /* Device memory that it takes. */
 uint64_t probe_memory_bytes(const struct probe *probe);
 
-/* Median and deciles of n_iterations runs after a warm-up, the last-level
- * cache flushed before each. ERR_DEVICE where memory is short. */
-int probe_run(struct device *device, const struct probe *probe,
-              unsigned n_iterations, struct timing *timing,
-              struct err *err) MUST_CHECK;
-
 /* A probe and what it took. */
 struct ceiling {
     struct probe probe;
@@ -50,6 +44,12 @@ struct ceiling {
     uint32_t n_iterations;
     unsigned flags; /* SAMPLE_THROTTLED */
 };
+
+/* Median and deciles of n_iterations runs after a warm-up, the last-level
+ * cache flushed before each. ERR_DEVICE where memory is short. */
+int probe_run(struct ceiling *ceiling, struct device *device,
+              const struct probe *probe, unsigned n_iterations,
+              struct err *err) MUST_CHECK;
 
 #ifdef __cplusplus
 }

@@ -68,31 +68,6 @@ static int open_canary(struct execution *run, struct err *err)
     return canary_open(&run->canary, run->placement->device, err);
 }
 
-/* Once, or with a canary until the machine was quiet; where it stays disturbed
- * the last times are kept. */
-static int time_work(struct exec_rank *timing, struct rank_work *work,
-                     struct canary *canary, unsigned n_iterations,
-                     struct err *err)
-{
-    struct device *device = work->placement->device;
-    enum canary_verdict verdict = CANARY_QUIET;
-    struct sample_health before;
-
-    do {
-        double begin_ms = clock_ms();
-
-        device_health(device, &before);
-        if (timing_rank(timing, work, n_iterations, err))
-            return -1;
-        device_health(device, &timing->health);
-        if (canary && canary_judge(canary, begin_ms, &verdict, err))
-            return -1;
-    } while (verdict == CANARY_AGAIN);
-    timing->disturbed = verdict == CANARY_DISTURBED ||
-                        device_was_throttled(device, &before, &timing->health);
-    return 0;
-}
-
 /* A single process stores each sample at once. */
 static int keep_sample(struct execution *run, const struct rank_work *work,
                        const struct exec_rank *timing, struct err *err)
@@ -124,7 +99,8 @@ static int time_rank(struct execution *run, uint32_t rank, struct err *err)
     if (rank_work_open(&work, placement, rank, WORK_TIMED, FIRST_TIMED_BATCH,
                        rank_work_n_cold_sets(placement, rank), err))
         return -1;
-    rc = time_work(timing, &work, run->canary, run->options->n_iterations, err);
+    rc = timing_rank(timing, &work, run->canary, run->options->n_iterations,
+                     err);
     if (!rc)
         rc = keep_sample(run, &work, timing, err);
     rank_work_close(&work);

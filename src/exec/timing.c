@@ -5,40 +5,6 @@
 
 #define LEARNING_RATE 1e-7F /* tiny: nothing is restored */
 #define N_WARM_UP 2         /* of what all ranks do together */
-#define MAX_PARTS 3
-
-/* What is timed: once() gives the ms[n_parts] of iteration `number`, the first
- * n_warm_up of which do not count. */
-struct laps {
-    int (*once)(void *ctx, unsigned number, double *ms, struct err *err);
-    void *ctx;
-    unsigned n_parts, n_warm_up, n_iterations;
-    struct world *world; /* whose last process counts; NULL: this one alone */
-};
-
-static int time_laps(struct timing *timings, const struct laps *laps,
-                     struct err *err)
-{
-    unsigned n = laps->n_iterations, n_all = laps->n_parts * n;
-    double *ms = mem_alloc(n_all, sizeof(*ms)), lap[MAX_PARTS];
-    int rc = -1;
-
-    for (unsigned i = 0; i < laps->n_warm_up + n; i++) {
-        if (laps->once(laps->ctx, i, lap, err))
-            goto out;
-        for (unsigned k = 0; i >= laps->n_warm_up && k < laps->n_parts; k++)
-            ms[k * n + i - laps->n_warm_up] = lap[k];
-    }
-    if (laps->world && world_largest(laps->world, ms, n_all, err))
-        goto out;
-    for (unsigned k = 0; k < laps->n_parts; k++)
-        timings[k] = timing_of(ms + k * n, n);
-    rc = 0;
-out:
-    mem_free(ms);
-    return rc;
-}
-
 #define GRADIENT_SEED 1
 /* Pieces of work that an iteration queues, at most; see DEVICE_MAX_HELD. For a
  * group a forward and a backward, which sorts in five passes of two pieces;
@@ -162,22 +128,27 @@ static int rank_once(void *ctx, unsigned number, double *ms, struct err *err)
 }
 
 int timing_rank(struct exec_rank *rank, struct rank_work *work,
-                unsigned n_iterations, struct err *err)
+                struct canary *canary, unsigned n_iterations, struct err *err)
 {
+    struct lap_conditions conditions;
     struct timing parts[3];
     struct timer timer;
-    struct laps laps = {rank_once, &timer, 3, work->n_sets, n_iterations, NULL};
+    struct laps laps = {rank_once,    &timer, 3,   work->n_sets,
+                        n_iterations, 0,      NULL};
     int rc;
 
     if (open_timer(&timer, work, err))
         return -1;
-    rc = time_laps(parts, &laps, err);
+    rc = laps_time_quietly(parts, &laps, work->placement->device, canary,
+                           &conditions, err);
     close_timer(&timer);
     if (rc)
         return -1;
     rank->forward = parts[0];
     rank->backward = parts[1];
     rank->compute = parts[2];
+    rank->health = conditions.after;
+    rank->disturbed = conditions.is_disturbed;
     return 0;
 }
 
@@ -210,11 +181,15 @@ int timing_exchange(struct timing *forward, struct timing *backward,
                     struct err *err)
 {
     struct timing parts[2];
-    struct laps laps = {
-        exchange_both, set,          2,
-        N_WARM_UP,     n_iterations, set->placement->comm->world};
+    struct laps laps = {exchange_both,
+                        set,
+                        2,
+                        N_WARM_UP,
+                        n_iterations,
+                        0,
+                        set->placement->comm->world};
 
-    if (time_laps(parts, &laps, err))
+    if (laps_time(parts, &laps, err))
         return -1;
     *forward = parts[0];
     *backward = parts[1];
@@ -268,8 +243,13 @@ int timing_step(struct timing *step, const struct exchange_set *set,
         .set = set,
         .works = mem_alloc(here.end - here.begin, sizeof(*steps.works)),
     };
-    struct laps laps = {step_once, &steps,       1,
-                        N_WARM_UP, n_iterations, placement->comm->world};
+    struct laps laps = {step_once,
+                        &steps,
+                        1,
+                        N_WARM_UP,
+                        n_iterations,
+                        0,
+                        placement->comm->world};
     int rc = -1;
 
     for (uint32_t r = here.begin; r < here.end; r++, steps.n++)
@@ -277,7 +257,7 @@ int timing_step(struct timing *step, const struct exchange_set *set,
                            first_number, rank_work_n_cold_sets(placement, r),
                            err))
             goto out;
-    rc = time_laps(step, &laps, err);
+    rc = laps_time(step, &laps, err);
 out:
     while (steps.n)
         rank_work_close(&steps.works[--steps.n]);

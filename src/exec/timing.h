@@ -2,6 +2,7 @@
 #ifndef NEUROSHARD_EXEC_TIMING_H
 #define NEUROSHARD_EXEC_TIMING_H
 
+#include "device/laps.h"
 #include "exec/exec.h"
 #include "exec/rank_work.h"
 
@@ -10,12 +11,14 @@
  * Weights are updated at a tiny rate and not restored.
  */
 
-/* Forward, backward and compute of a rank, alone on its device. The iterations
- * go round the work's index sets (lookup_n_cold_sets says why), and on a GPU
- * forward and backward each start with cold caches. The weights of the rank
- * must be loaded. */
+/* Forward, backward and compute of a rank, alone on its device, with a canary
+ * until the machine was quiet; health and whether it was disturbed. The
+ * iterations go round the work's index sets (lookup_n_cold_sets says why), and
+ * on a GPU forward and backward each start with cold caches. The weights of the
+ * rank must be loaded. */
 int timing_rank(struct exec_rank *rank, struct rank_work *work,
-                unsigned n_iterations, struct err *err) MUST_CHECK;
+                struct canary *canary, unsigned n_iterations,
+                struct err *err) MUST_CHECK;
 
 /*
  * What all ranks do together. Each iteration starts at a barrier and takes as

@@ -102,11 +102,11 @@ struct floors {
 
 static double ceiling_ms(const struct bench *bench, struct probe probe, int *rc)
 {
-    struct timing timing = {0};
+    struct ceiling ceiling = {.n_iterations = 0};
 
     if (!*rc)
-        *rc = probe_run(bench->device, &probe, N_PROBE_RUNS, &timing, &err);
-    return timing.median_ms;
+        *rc = probe_run(&ceiling, bench->device, &probe, N_PROBE_RUNS, &err);
+    return ceiling.timing.median_ms;
 }
 
 /* Bytes of rows a second, in GB/s. */

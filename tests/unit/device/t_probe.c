@@ -64,14 +64,15 @@ static void test_timings(struct device *device)
     /* Once more, as CUDA itself keeps some memory of the first round. */
     for (size_t i = 0; i < 2 * n; i++) {
         const struct probe *probe = &PROBES[i % n];
-        struct timing timing = {0};
+        struct ceiling ceiling = {.n_iterations = 0};
+        const struct timing *timing = &ceiling.timing;
         struct err err = {0};
 
         if (i == n)
             n_free = device_free_bytes(device);
-        ok(!probe_run(device, probe, 3, &timing, &err) &&
-               timing.median_ms > 0 && timing.p10_ms <= timing.median_ms &&
-               timing.median_ms <= timing.p90_ms,
+        ok(!probe_run(&ceiling, device, probe, 3, &err) &&
+               timing->median_ms > 0 && timing->p10_ms <= timing->median_ms &&
+               timing->median_ms <= timing->p90_ms,
            "%s %zu %s", probe_kind_names[probe->kind], i, err.msg);
     }
     if (device->kind == DEVICE_CUDA)
@@ -148,10 +149,11 @@ static void test_short_of_memory(struct device *device)
 {
     const struct probe probe = {.kind = PROBE_COPY,
                                 .n_bytes = UINT64_C(1) << 50};
-    struct timing timing;
+    struct ceiling ceiling;
     struct err err = {0};
 
-    is_i64(probe_run(device, &probe, 3, &timing, &err), -1, "1 PiB is refused");
+    is_i64(probe_run(&ceiling, device, &probe, 3, &err), -1,
+           "1 PiB is refused");
     is_i64(err.code, ERR_DEVICE, "a device error");
     ok(strstr(err.msg, "cannot allocate 1.00 PiB on ") == err.msg ||
            strstr(err.msg, "cannot allocate 1024 TiB on ") == err.msg,

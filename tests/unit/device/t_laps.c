@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+#include "device/laps.h"
+#include "tests/tap.h"
+
+#include <string.h>
+
+static void test_timing(void)
+{
+    double ms[] = {5, 1, 4, 2, 3}, one[] = {7}, pair[] = {2, 1};
+    struct timing timing = timing_of(ms, 5);
+
+    is_near(timing.median_ms, 3, 1e-12, "median");
+    is_near(timing.p10_ms, 1.4, 1e-12, "10th percentile");
+    is_near(timing.p90_ms, 4.6, 1e-12, "90th percentile");
+    timing = timing_of(one, 1);
+    ok(timing.median_ms == 7 && timing.p10_ms == 7 && timing.p90_ms == 7,
+       "of one lap");
+    is_near(timing_of(pair, 2).median_ms, 1.5, 1e-12, "of two");
+}
+
+/* Laps that say their number, and how many they are. */
+struct counted {
+    unsigned fails_at, n;
+    bool is_steady; /* all 1 ms, but for one; else longer and longer */
+};
+
+static int count(void *ctx, unsigned number, double *ms, struct err *err)
+{
+    struct counted *counted = ctx;
+
+    if (number == counted->fails_at)
+        return err_set(err, ERR_DEVICE, "lap %u", number);
+    ms[0] = 100 + number;
+    ms[1] = counted->is_steady ? (number == 4 ? 90 : 1) : number;
+    counted->n++;
+    return 0;
+}
+
+static void test_laps(void)
+{
+    struct counted counted = {UINT32_MAX, 0, true};
+    struct laps laps = {count, &counted, 2, 2, 5, 0, NULL};
+    struct timing parts[2];
+    struct err err = {0};
+
+    ok(!laps_time(parts, &laps, &err), "laps %s", err.msg);
+    ok(counted.n == 7 && laps.n == 5, "those that are asked for");
+    is_near(parts[0].median_ms, 104, 1e-12, "what warms up does not count");
+    is_near(parts[1].median_ms, 1, 1e-12, "each part by itself");
+    laps.n_most = 9;
+    ok(!laps_time(parts, &laps, &err) && laps.n == 5,
+       "an outlier leaves them steady");
+    counted.is_steady = false;
+    ok(!laps_time(parts, &laps, &err) && laps.n > 5 && laps.n <= 9,
+       "unsteady ones get more: %u", laps.n);
+    is_near(parts[0].p10_ms, 102 + 0.1 * (laps.n - 1), 1e-9,
+            "which count as well");
+    counted.fails_at = 4;
+    ok(laps_time(parts, &laps, &err) && !strcmp(err.msg, "lap 4"),
+       "a lap that fails: %s", err.msg);
+}
+
+int main(void)
+{
+    test_timing();
+    test_laps();
+    return tap_done();
+}
