@@ -200,10 +200,8 @@ static void print_check(const struct run *run)
     }
     printf("against the unsharded reference, largest error: %.2g of %s "
            "outputs, %.2g of %s updated weights\n",
-           result->output_error,
-           text_from_count(outputs, result->n_outputs_checked),
-           result->weight_error,
-           text_from_count(weights, result->n_weights_checked));
+           result->outputs.error, text_from_count(outputs, result->outputs.n),
+           result->weights.error, text_from_count(weights, result->weights.n));
     printf("hashes: outputs %s, updated weights and states %s\n",
            hash_text(output_hash, result->output_hash),
            hash_text(weight_hash, result->weight_hash));
@@ -285,14 +283,14 @@ static json_t *check_to_json(const struct run *run)
 
     if (!run->options.check)
         return json_null();
-    return json_pack(
-        "{s:b, s:o, s:I, s:s, s:o, s:I, s:s}", "passed", !result->failure,
-        "output_error", json_real_or_null(result->output_error), "n_outputs",
-        (json_int_t)result->n_outputs_checked, "output_hash",
-        hash_text(output_hash, result->output_hash), "weight_error",
-        json_real_or_null(result->weight_error), "n_weights",
-        (json_int_t)result->n_weights_checked, "weight_hash",
-        hash_text(weight_hash, result->weight_hash));
+    return json_pack("{s:b, s:o, s:I, s:s, s:o, s:I, s:s}", "passed",
+                     !result->failure, "output_error",
+                     json_real_or_null(result->outputs.error), "n_outputs",
+                     (json_int_t)result->outputs.n, "output_hash",
+                     hash_text(output_hash, result->output_hash),
+                     "weight_error", json_real_or_null(result->weights.error),
+                     "n_weights", (json_int_t)result->weights.n, "weight_hash",
+                     hash_text(weight_hash, result->weight_hash));
 }
 
 static json_t *world_to_json(const struct run *run)

@@ -309,10 +309,8 @@ static int collect_findings(struct execution *run, struct arena *arena,
         result->ranks[p] = all[p].rank; /* alone, it is rank 0 to itself */
         if (all[p].n_turns > result->n_turns)
             result->n_turns = all[p].n_turns;
-        result->output_error = fmax(result->output_error, found->output_error);
-        result->weight_error = fmax(result->weight_error, found->weight_error);
-        result->n_outputs_checked += found->n_outputs;
-        result->n_weights_checked += found->n_weights;
+        tally_add(&result->outputs, &found->tallies[VERIFY_OUTPUTS]);
+        tally_add(&result->weights, &found->tallies[VERIFY_WEIGHTS]);
         if (found->failure[0] && !result->failure)
             result->failure = arena_strdup(arena, found->failure);
     }
@@ -348,8 +346,8 @@ static int collect(struct execution *run, struct arena *arena, struct err *err)
     int rc;
 
     for (uint32_t r = placement->here.begin; r < placement->here.end; r++) {
-        result->ranks[r].output_hash = run->verify.output_hashes[r];
-        result->ranks[r].weight_hash = run->verify.weight_hashes[r];
+        result->ranks[r].output_hash = run->verify.hashes[VERIFY_OUTPUTS][r];
+        result->ranks[r].weight_hash = run->verify.hashes[VERIFY_WEIGHTS][r];
     }
     if (collect_findings(run, arena, err))
         return -1;

@@ -52,6 +52,14 @@ struct exec_rank {
     uint64_t output_hash, weight_hash; /* of the step that is compared */
 };
 
+/* Numbers that were compared: the largest |got - want| / (|want| + largest
+ * |want| of the row), INFINITY for what is no number. A row is one output
+ * vector of a table, or one touched row of it. */
+struct tally {
+    double error;
+    uint64_t n;
+};
+
 /* How the communication figures came about. */
 enum exec_comm {
     EXEC_COMM_MEASURED,
@@ -73,10 +81,7 @@ struct exec_result {
     uint32_t n_processes, n_hosts;
     uint32_t n_turns; /* in which the weights came into memory: 1 where they
                          fit together; the most of any process */
-    /* Largest |got - want| / (|want| + largest |want| of the row). A row is
-     * one output vector of a table, or one touched row of it. */
-    double output_error, weight_error;
-    uint64_t n_outputs_checked, n_weights_checked;
+    struct tally outputs, weights;
     /* XXH3 over the ranks': of all outputs at their receivers, and of all
      * weights and states of touched rows after the step. The same for any
      * number of processes, device and memory. 0 without the check. */

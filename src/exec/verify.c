@@ -7,10 +7,9 @@
 void verify_init(struct verify *verify, const struct placement *placement,
                  struct arena *arena)
 {
-    *verify = (struct verify){
-        .output_hashes = ARENA_NEW(arena, uint64_t, placement->n_ranks),
-        .weight_hashes = ARENA_NEW(arena, uint64_t, placement->n_ranks),
-    };
+    *verify = (struct verify){0};
+    for (int what = 0; what < N_VERIFIED; what++)
+        verify->hashes[what] = ARENA_NEW(arena, uint64_t, placement->n_ranks);
 }
 
 static double limit_of(const struct table *table, enum verify_what what)
@@ -56,16 +55,14 @@ void verify_add(struct verify *verify, const struct table *table,
                 enum verify_what what, const struct tally *tally)
 {
     struct verify_findings *found = &verify->found;
-    bool is_output = what == VERIFY_OUTPUTS;
-    double *error = is_output ? &found->output_error : &found->weight_error;
     double limit = limit_of(table, what);
 
-    *error = fmax(*error, tally->error);
-    *(is_output ? &found->n_outputs : &found->n_weights) += tally->n;
+    tally_add(&found->tallies[what], tally);
     if (tally->error > limit && !found->failure[0])
         snprintf(found->failure, sizeof(found->failure),
                  "table '%s': its %s differ from the unsharded reference by "
                  "%.2g, more than %g",
-                 table->name, is_output ? "outputs" : "updated weights",
+                 table->name,
+                 what == VERIFY_OUTPUTS ? "outputs" : "updated weights",
                  tally->error, limit);
 }

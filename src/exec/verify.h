@@ -3,6 +3,7 @@
 #define NEUROSHARD_EXEC_VERIFY_H
 
 #include "exec/exchange.h"
+#include "exec/exec.h"
 
 /*
  * The step against an unsharded reference in double precision. The reference
@@ -22,20 +23,20 @@
 #define VERIFY_FP32_LIMIT 1e-5
 #define VERIFY_FP16_LIMIT 2e-3 /* weights stored, or outputs sent, in fp16 */
 
-enum verify_what { VERIFY_OUTPUTS, VERIFY_WEIGHTS };
+enum verify_what { VERIFY_OUTPUTS, VERIFY_WEIGHTS, N_VERIFIED };
 
 /* What was found; it may travel between processes. */
 struct verify_findings {
-    double output_error, weight_error; /* largest so far */
-    uint64_t n_outputs, n_weights;     /* numbers compared so far */
+    struct tally tallies[N_VERIFIED];
     /* A sentence on the first table that exceeded its limit; empty: none. */
     char failure[400];
 };
 
 struct verify {
     struct verify_findings found;
-    uint64_t *output_hashes; /* [n_ranks], of receivers */
-    uint64_t *weight_hashes; /* [n_ranks], weights and states of touched rows */
+    /* [n_ranks], of outputs at their receivers, and of weights and states of
+     * touched rows */
+    uint64_t *hashes[N_VERIFIED];
 };
 
 /* The hashes live in the arena. */
@@ -51,11 +52,6 @@ int verify_outputs(struct verify *verify, const struct exchange_set *set,
 int verify_weights(struct verify *verify, const struct placement *placement,
                    float learning_rate, struct err *err) MUST_CHECK;
 
-/* What a thread has compared so far. */
-struct tally {
-    double error; /* largest; INFINITY for what is no number */
-    uint64_t n;
-};
 /* Largest |value| of a row. */
 double tally_scale(const double *row, uint32_t n);
 /* Compares n numbers of a row whose largest |want| is scale. */

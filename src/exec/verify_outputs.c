@@ -11,7 +11,7 @@
 /* A chunk: some samples of one receiver, outputs of all groups. Its size
  * follows from the plan alone, as the hash goes chunk by chunk. */
 #define CHUNK_BYTES ((size_t)16 << 20)
-#define BAGS_A_TASK 64
+#define SAMPLES_A_TASK 64
 
 /* One table's look-ups: they are drawn bag by bag, in order. */
 struct output_table {
@@ -19,15 +19,13 @@ struct output_table {
     const struct piece *pieces; /* [n_pieces] */
     size_t n_pieces;
     struct stream_batch stream;
-    uint32_t bag, lookup; /* where the chunk begins in the batch */
-    uint32_t n_bags;      /* of the chunk */
-    size_t first_task;
-    struct tally tally; /* of the chunk, then of all */
+    uint32_t lookup; /* where the chunk begins in the batch */
+    struct tally tally;
 };
 
+/* Some samples of one table. */
 struct task {
-    struct output_table *table;
-    uint32_t bag, lookup, n_bags; /* in the batch */
+    uint32_t end_lookup;
     struct tally tally;
 };
 
@@ -36,11 +34,12 @@ struct output_job {
     uint32_t receiver;
     struct output_table *tables; /* [n_tables], owned: those with outputs */
     size_t n_tables;
-    struct task *tasks; /* owned */
-    size_t n_tasks;
-    char **outputs;     /* [n_groups], the chunk's bags; NULL where none */
-    char *block;        /* owned */
-    uint64_t n_samples; /* a chunk, at most */
+    struct task *tasks; /* [n_tables][n_parts], owned */
+    size_t n_parts;
+    char **outputs;  /* [n_groups], the chunk's bags; NULL where none */
+    char *block;     /* owned */
+    uint64_t n_most; /* samples of a chunk */
+    uint64_t first, n_samples; /* of this chunk, in the batch */
 };
 
 /* Sum over the bag's look-ups, in double. */
@@ -82,80 +81,69 @@ static void got_bag(const struct output_job *job,
     }
 }
 
-static void check_bags(void *ctx, size_t number, unsigned thread)
+/* Where the table's bag begin + n begins, where `lookup` is where bag begin
+ * does. */
+static uint32_t skip_bags(const struct output_table *table, uint32_t begin,
+                          uint32_t n, uint32_t lookup)
+{
+    for (uint32_t bag = begin; bag < begin + n; bag++)
+        lookup += stream_bag_size(&table->stream, bag);
+    return lookup;
+}
+
+static void check_part(void *ctx, size_t number, unsigned thread)
 {
     const struct output_job *job = ctx;
+    const struct output_table *table = &job->tables[number / job->n_parts];
     struct task *task = &job->tasks[number];
-    struct output_table *table = task->table;
-    uint32_t dim = table->table->dim, lookup = task->lookup;
+    uint32_t dim = table->table->dim;
+    uint32_t n_outputs = (uint32_t)table->table->num_outputs;
+    uint32_t first = (uint32_t)job->first * n_outputs;
+    uint64_t begin = number % job->n_parts * SAMPLES_A_TASK;
+    uint64_t end = begin + SAMPLES_A_TASK;
+    uint32_t lookup =
+        skip_bags(table, first, (uint32_t)begin * n_outputs, table->lookup);
     double *want = mem_alloc(dim, sizeof(*want));
     float *row = mem_alloc(dim, sizeof(*row));
     float *got = mem_alloc(dim, sizeof(*got));
 
     (void)thread;
-    for (uint32_t i = 0; i < task->n_bags; i++) {
-        uint32_t bag = task->bag + i;
-
-        lookup = want_bag(table, bag, lookup, want, row);
-        got_bag(job, table, bag - table->bag, got, row);
+    if (end > job->n_samples)
+        end = job->n_samples;
+    for (uint64_t i = begin * n_outputs; i < end * n_outputs; i++) {
+        lookup = want_bag(table, first + (uint32_t)i, lookup, want, row);
+        got_bag(job, table, i, got, row);
         tally_row(&task->tally, want, got, dim, tally_scale(want, dim));
     }
+    task->end_lookup = lookup;
     mem_free(want);
     mem_free(row);
     mem_free(got);
 }
 
-/* Where the tasks of a table's part of the chunk begin; the table then stands
- * behind it. */
-static void cut_tasks(void *ctx, size_t number, unsigned thread)
+/* Compares the samples of the chunk, whose outputs are on the host. */
+static void check_chunk(struct output_job *job)
 {
-    const struct output_job *job = ctx;
-    struct output_table *table = &job->tables[number];
-    struct task *task = &job->tasks[table->first_task];
-    uint32_t lookup = table->lookup;
+    struct task *task;
 
-    (void)thread;
-    for (uint32_t i = 0; i < table->n_bags; i++) {
-        uint32_t bag = table->bag + i;
-
-        if (i % BAGS_A_TASK == 0)
-            *task++ =
-                (struct task){.table = table, .bag = bag, .lookup = lookup};
-        task[-1].n_bags++;
-        lookup += stream_bag_size(&table->stream, bag);
-    }
-    table->lookup = lookup;
-}
-
-/* Compares n_samples of the receiver, whose outputs are on the host. */
-static void check_chunk(struct output_job *job, uint64_t n_samples)
-{
-    struct pool *pool = job->placement->pool;
-
-    job->n_tasks = 0;
+    job->n_parts = (job->n_samples + SAMPLES_A_TASK - 1) / SAMPLES_A_TASK;
+    job->tasks = mem_alloc(job->n_tables * job->n_parts, sizeof(*job->tasks));
+    pool_run(job->placement->pool, job->n_tables * job->n_parts, check_part,
+             job);
+    task = job->tasks;
     for (size_t t = 0; t < job->n_tables; t++) {
-        struct output_table *table = &job->tables[t];
-
-        table->n_bags =
-            (uint32_t)(n_samples * (uint64_t)table->table->num_outputs);
-        table->first_task = job->n_tasks;
-        job->n_tasks += (table->n_bags + BAGS_A_TASK - 1) / BAGS_A_TASK;
+        for (size_t part = 0; part < job->n_parts; part++)
+            tally_add(&job->tables[t].tally, &task++->tally);
+        job->tables[t].lookup = task[-1].end_lookup;
     }
-    job->tasks = mem_alloc(job->n_tasks, sizeof(*job->tasks));
-    pool_run(pool, job->n_tables, cut_tasks, job);
-    pool_run(pool, job->n_tasks, check_bags, job);
-    for (size_t i = 0; i < job->n_tasks; i++)
-        tally_add(&job->tasks[i].table->tally, &job->tasks[i].tally);
-    for (size_t t = 0; t < job->n_tables; t++)
-        job->tables[t].bag += job->tables[t].n_bags;
     mem_free(job->tasks);
-    job->tasks = NULL;
 }
 
-/* Brings samples begin .. begin + n_samples of the receiver to the host. */
+/* Brings the chunk to the host, whose first sample is the receiver's sample
+ * `begin`. */
 static int download_chunk(struct output_job *job,
                           const struct exchange_set *set, uint64_t begin,
-                          uint64_t n_samples, uint64_t *hash, struct err *err)
+                          uint64_t *hash, struct err *err)
 {
     const struct placement *placement = job->placement;
     char *next = job->block;
@@ -163,15 +151,14 @@ static int download_chunk(struct output_job *job,
     for (size_t g = 0; g < placement->n_groups; g++) {
         const struct group *group = &placement->groups[g];
         struct output_block block = exchange_block(set, group, job->receiver);
-        size_t n_bytes =
-            (size_t)(n_samples * group->n_outputs) * block.bag_bytes;
+        size_t sample_bytes = group->n_outputs * block.bag_bytes;
+        size_t n_bytes = (size_t)job->n_samples * sample_bytes;
 
         job->outputs[g] = NULL;
         if (!block.n_bags)
             continue;
         if (device_download(placement->device, next,
-                            (const char *)block.d_at +
-                                begin * group->n_outputs * block.bag_bytes,
+                            (const char *)block.d_at + begin * sample_bytes,
                             n_bytes, err))
             return -1;
         *hash = hash_bytes(next, n_bytes, *hash);
@@ -185,17 +172,15 @@ static int check_receiver(struct output_job *job,
                           const struct exchange_set *set, uint64_t *hash,
                           struct err *err)
 {
-    const struct placement *placement = job->placement;
-    uint64_t n_all = placement_sample(placement, job->receiver + 1) -
-                     placement_sample(placement, job->receiver);
+    uint64_t begin = placement_sample(job->placement, job->receiver);
+    uint64_t end = placement_sample(job->placement, job->receiver + 1);
 
-    for (uint64_t begin = 0; begin < n_all; begin += job->n_samples) {
-        uint64_t n =
-            n_all - begin < job->n_samples ? n_all - begin : job->n_samples;
-
-        if (download_chunk(job, set, begin, n, hash, err))
+    for (job->first = begin; job->first < end; job->first += job->n_samples) {
+        job->n_samples =
+            end - job->first < job->n_most ? end - job->first : job->n_most;
+        if (download_chunk(job, set, job->first - begin, hash, err))
             return -1;
-        check_chunk(job, n);
+        check_chunk(job);
     }
     return 0;
 }
@@ -205,14 +190,13 @@ static void open_tables(struct output_job *job)
 {
     const struct placement *placement = job->placement;
     const struct problem *problem = &placement->plan->problem;
-    uint64_t first = placement_sample(placement, placement->here.begin);
+    uint32_t first = placement_sample(placement, placement->here.begin);
 
     job->tables = mem_alloc(problem->n_tables, sizeof(*job->tables));
     for (size_t t = 0; t < problem->n_tables; t++) {
         struct output_table *table = &job->tables[job->n_tables];
         struct piece **pieces = placement->table_pieces + t;
         struct stream stream;
-        uint64_t n_bags;
 
         if (!(problem->tables[t].num_outputs > 0))
             continue;
@@ -223,9 +207,8 @@ static void open_tables(struct output_job *job)
         batches_stream(&stream, placement, t);
         stream_batch_init(&table->stream, &stream,
                           batches_seed(placement, STEP_BATCH));
-        n_bags = first * (uint64_t)table->table->num_outputs;
-        for (; table->bag < n_bags; table->bag++)
-            table->lookup += stream_bag_size(&table->stream, table->bag);
+        table->lookup =
+            skip_bags(table, 0, first * (uint32_t)table->table->num_outputs, 0);
     }
 }
 
@@ -240,8 +223,8 @@ static void open_chunk(struct output_job *job)
         sample_bytes += (size_t)group->n_outputs * group->out_dim *
                         precision_bytes(group->precision);
     }
-    job->n_samples = CHUNK_BYTES / sample_bytes + 1;
-    job->block = mem_alloc((size_t)job->n_samples, sample_bytes);
+    job->n_most = CHUNK_BYTES / sample_bytes + 1;
+    job->block = mem_alloc((size_t)job->n_most, sample_bytes);
     job->outputs = mem_alloc(placement->n_groups, sizeof(*job->outputs));
 }
 
@@ -257,7 +240,7 @@ int verify_outputs(struct verify *verify, const struct exchange_set *set,
     for (uint32_t r = placement->here.begin; !rc && r < placement->here.end;
          r++) {
         job.receiver = r;
-        rc = check_receiver(&job, set, &verify->output_hashes[r], err);
+        rc = check_receiver(&job, set, &verify->hashes[VERIFY_OUTPUTS][r], err);
     }
     for (size_t t = 0; !rc && t < job.n_tables; t++)
         verify_add(verify, job.tables[t].table, VERIFY_OUTPUTS,

@@ -347,7 +347,8 @@ static int check_table(struct verify *verify, const struct placement *placement,
         tally_add(&tally, &job.tallies[i]);
     verify_add(verify, table, VERIFY_WEIGHTS, &tally);
     for (size_t k = 0; k < job.n_held; k++) {
-        uint64_t *hash = &verify->weight_hashes[job.held[k].piece->rank];
+        uint64_t *hash =
+            &verify->hashes[VERIFY_WEIGHTS][job.held[k].piece->rank];
 
         *hash = hash_bytes(&job.held[k].hash, sizeof(uint64_t), *hash);
     }

@@ -154,7 +154,7 @@ static int run_plan(struct outcome *outcome, const struct setup *setup,
     }
     *outcome = (struct outcome){slowest_predicted(&plan),
                                 slowest_measured(&plan, &result),
-                                result.output_error, result.weight_error};
+                                result.outputs.error, result.weights.error};
     printf("%4u  %-26.26s %5u %7zu %12.3f %11.3f %+8.1f %9.1g %9.1g\n", number,
            strrchr(lists[number % 2], '/') + 1, plan.problem.cluster.n_devices,
            plan.n_shards, outcome->predicted_ms, outcome->measured_ms,

@@ -113,14 +113,14 @@ static int run_plan(struct exec_result *result, struct random_plan *random,
     int rc =
         exec_run(result, &random->plan, world, device, options, arena, &err);
 
-    ok(!rc && !result->failure && result->output_error <= 1e-5 &&
-           result->weight_error <= 1e-5 && result->n_outputs_checked &&
-           result->n_weights_checked,
+    ok(!rc && !result->failure && result->outputs.error <= 1e-5 &&
+           result->weights.error <= 1e-5 && result->outputs.n &&
+           result->weights.n,
        "seed %" PRIu64 ": %zu pieces of %zu tables on %u ranks, errors %.1g "
        "and %.1g %s%s",
        options->seed, random->plan.n_shards, random->plan.problem.n_tables,
-       random->plan.problem.cluster.n_devices, result->output_error,
-       result->weight_error, rc ? err.msg : "",
+       random->plan.problem.cluster.n_devices, result->outputs.error,
+       result->weights.error, rc ? err.msg : "",
        result->failure ? result->failure : "");
     return rc;
 }

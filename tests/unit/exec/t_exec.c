@@ -40,10 +40,10 @@ static void run_and_check(struct fixture *fixture, struct exec_result *result,
                      (uint64_t)fixture->tables[t].num_outputs;
     ok(!result->failure, "%s agrees with the reference%s%s", what,
        result->failure ? ": " : "", result->failure ? result->failure : "");
-    ok(result->output_error <= limit && result->weight_error <= limit,
+    ok(result->outputs.error <= limit && result->weights.error <= limit,
        "%s: errors of outputs %.2g and of weights %.2g are within %g", what,
-       result->output_error, result->weight_error, limit);
-    is_i64((int64_t)result->n_outputs_checked, (int64_t)n_outputs,
+       result->outputs.error, result->weights.error, limit);
+    is_i64((int64_t)result->outputs.n, (int64_t)n_outputs,
            "... and every output was compared");
 }
 
@@ -64,8 +64,8 @@ static void test_table_wise(uint32_t n_ranks, enum optimizer optimizer)
     snprintf(what, sizeof(what), "table-wise on %u, %s", n_ranks,
              optimizer_name(optimizer));
     run_and_check(&fixture, &result, 1, 1e-5, what);
-    ok(result.n_weights_checked > 1000, "... with %llu weights",
-       (unsigned long long)result.n_weights_checked);
+    ok(result.weights.n > 1000, "... with %llu weights",
+       (unsigned long long)result.weights.n);
     fixture_release(&fixture);
 }
 
@@ -143,7 +143,7 @@ static void test_chunks(void)
     add_replicas(&fixture);
     run_and_check(&fixture, &result, 1, 1e-5, "chunks");
     n_weights += 2 * 64 * n_rows * (1 - exp(-n_lookups / n_rows));
-    is_near((double)result.n_weights_checked, n_weights, 0.02 * n_weights,
+    is_near((double)result.weights.n, n_weights, 0.02 * n_weights,
             "... and every weight that is looked up");
     fixture_release(&fixture);
 }
@@ -159,7 +159,7 @@ static void test_one_row(void)
     add_table(&fixture, "never", 5, 8, 0);
     add_whole(&fixture, 1);
     run_and_check(&fixture, &result, 1, 1e-5, "a table of one row");
-    is_i64((int64_t)result.n_weights_checked, 3 * 8,
+    is_i64((int64_t)result.weights.n, 3 * 8,
            "... whose row was compared on three ranks");
     fixture_release(&fixture);
 }
@@ -225,7 +225,7 @@ static void test_fp16(enum optimizer optimizer)
         }
     }
     run_and_check(&fixture, &result, 1, 2e-3, "fp16");
-    ok(result.output_error < 1e-5,
+    ok(result.outputs.error < 1e-5,
        "... outputs are sums in fp32 of what is stored");
     fixture_release(&fixture);
 }
@@ -249,8 +249,8 @@ static void test_comm_fp16(void)
         PRECISION_FP16;
     add_replicas(&fixture);
     run_and_check(&fixture, &result, 1, 2e-3, "outputs exchanged in fp16");
-    ok(result.output_error > 1e-5, "... are rounded");
-    ok(result.weight_error < 1e-5,
+    ok(result.outputs.error > 1e-5, "... are rounded");
+    ok(result.weights.error < 1e-5,
        "... but weights follow from the gradients that arrive");
     fixture_release(&fixture);
 }
@@ -493,8 +493,8 @@ static void test_no_check(void)
     add_whole(&fixture, 1);
     quick_options(&options);
     options.check = false;
-    ok(!run(&fixture, &result, &options, &err) && !result.n_outputs_checked &&
-           !result.n_weights_checked && result.total_ms > 0,
+    ok(!run(&fixture, &result, &options, &err) && !result.outputs.n &&
+           !result.weights.n && result.total_ms > 0,
        "without the check only times are taken");
     fixture_release(&fixture);
 }

@@ -125,8 +125,7 @@ static void spoil(struct stage *stage, float *d_number, float delta,
                   const char *name)
 {
     struct device *device = stage->fixture.device;
-    uint64_t **hashes = what == VERIFY_OUTPUTS ? &stage->verify.output_hashes
-                                               : &stage->verify.weight_hashes;
+    uint64_t **hashes = &stage->verify.hashes[what];
     uint64_t hash;
     float sound;
     struct err err;
@@ -162,7 +161,7 @@ static void test_outputs(struct stage *stage)
     spoil(stage, output_at(stage, find_piece(stage, "cut", 1), 0, 63, 3), 1e-4F,
           VERIFY_OUTPUTS, 0, "cut",
           "one wrong output of a column piece is noticed");
-    is_i64((int64_t)stage->verify.found.n_outputs, 128 * 32,
+    is_i64((int64_t)stage->verify.found.tallies[VERIFY_OUTPUTS].n, 128 * 32,
            "every output is compared");
     spoil(stage, output_at(stage, find_piece(stage, "rows", 0), 1, 0, 0),
           -1e-4F, VERIFY_OUTPUTS, 1, "rows",
@@ -179,8 +178,8 @@ static void test_weights(struct stage *stage)
            "weights before their update are noticed");
     backward(stage);
     is_str(failed_table(stage, VERIFY_WEIGHTS), NULL, "weights agree");
-    is_i64((int64_t)stage->verify.found.n_weights, 20 * (16 + 8 + 8 + 8),
-           "all of them, every replica's too");
+    is_i64((int64_t)stage->verify.found.tallies[VERIFY_WEIGHTS].n,
+           20 * (16 + 8 + 8 + 8), "all of them, every replica's too");
     piece = find_piece(stage, "cut", 1);
     spoil(stage, (float *)piece->d_weight + 19 * 4 + 3, 1e-5F, VERIFY_WEIGHTS,
           1, "cut", "one wrong weight of a column piece is noticed");
