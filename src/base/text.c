@@ -49,6 +49,17 @@ int text_choice(const char *const *names, const char *name)
     return -1;
 }
 
+bool text_is_one_of(const char *names, const char *name)
+{
+    size_t n = strcspn(names, "|");
+
+    while (names[n] && (n != strlen(name) || memcmp(names, name, n))) {
+        names += n + 1;
+        n = strcspn(names, "|");
+    }
+    return n == strlen(name) && !memcmp(names, name, n);
+}
+
 const char *text_list(const char *const *names, const char *last,
                       struct arena *arena)
 {

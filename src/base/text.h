@@ -30,6 +30,8 @@ bool text_to_u64(const char *s, uint64_t *out);
 bool text_to_double(const char *s, double *out);
 /* Which of the names, the last of them NULL, this is; -1 for none. */
 int text_choice(const char *const *names, const char *name);
+/* Whether it is one of "a|b|c". */
+bool text_is_one_of(const char *names, const char *name);
 /* "a, b or c" for " or " before the last one; of a list as above, in the arena
  * or one of the names. */
 const char *text_list(const char *const *names, const char *last,

@@ -20,49 +20,43 @@ struct option_value {
     double number;
 };
 
+#define MAX_OPTIONS 64
+
 struct cli {
     const struct command *command;
     struct arena *arena;
-    struct option_spec json;          /* where the command has it */
-    const struct option_spec **specs; /* [n_specs], of all groups in turn */
+    struct option_spec json; /* where the command has it */
+    /* Of all groups in turn, then --json and --help. */
+    const struct option_spec *specs[MAX_OPTIONS];
+    struct option_value values[MAX_OPTIONS];
     size_t n_specs;
-    struct option_value *values; /* [n_specs] */
     char **args;
     size_t n_args;
-    bool wants_help;
 };
 
-/* Fills specs, where it is not NULL, and returns their number. */
-static size_t list_options(const struct cli *cli,
-                           const struct option_spec **specs)
+static void add_option(struct cli *cli, const struct option_spec *spec)
 {
+    assert(cli->n_specs < MAX_OPTIONS);
+    cli->specs[cli->n_specs++] = spec;
+}
+
+static void list_options(struct cli *cli)
+{
+    static const struct option_spec help = {.name = "help",
+                                            .letter = 'h',
+                                            .type = OPTION_FLAG,
+                                            .help = "this text"};
     const struct command *command = cli->command;
-    size_t n = 0;
 
     for (size_t g = 0; command->options[g]; g++)
         for (const struct option_spec *spec = command->options[g]; spec->name;
-             spec++, n++)
-            if (specs)
-                specs[n] = spec;
-    if (command->json && specs)
-        specs[n] = &cli->json;
-    return n + (command->json != NULL);
-}
-
-static bool is_choice(const char *choices, const char *text)
-{
-    size_t len = strlen(text);
-
-    while (len) {
-        size_t n = strcspn(choices, "|");
-
-        if (n == len && !memcmp(choices, text, n))
-            return true;
-        if (!choices[n])
-            return false;
-        choices += n + 1;
-    }
-    return false;
+             spec++)
+            add_option(cli, spec);
+    cli->json = (struct option_spec){
+        .name = "json", .type = OPTION_FLAG, .help = command->json};
+    if (command->json)
+        add_option(cli, &cli->json);
+    add_option(cli, &help);
 }
 
 static bool is_within(uint64_t n, const struct option_spec *spec)
@@ -123,7 +117,7 @@ static int set_value(struct option_value *value, const struct option_spec *spec,
                        "option '--%s' takes a size such as 80GiB, not '%s'",
                        spec->name, value->text);
     case OPTION_CHOICE:
-        if (is_choice(spec->choices, value->text))
+        if (text_is_one_of(spec->choices, value->text))
             return 0;
         return err_set(err, ERR_USAGE, "option '--%s' is one of %s, not '%s'",
                        spec->name, spec->choices, value->text);
@@ -143,7 +137,7 @@ static int set_value(struct option_value *value, const struct option_spec *spec,
 
 /* getopt_long's tables; option i has value FIRST_LONG + i, its letter its own
  * code, so that both lead to the same slot. */
-enum { FIRST_LONG = 256, HELP = 1 << 20 };
+enum { FIRST_LONG = 256 };
 
 static void make_getopt_tables(const struct cli *cli, struct option *longs,
                                char *shorts)
@@ -164,8 +158,7 @@ static void make_getopt_tables(const struct cli *cli, struct option *longs,
                 *shorts++ = ':';
         }
     }
-    longs[cli->n_specs] = (struct option){.name = "help", .val = HELP};
-    *shorts++ = 'h';
+    longs[cli->n_specs] = (struct option){0};
     *shorts = '\0';
 }
 
@@ -207,9 +200,8 @@ static int usage_error(const struct cli *cli, int code, char **argv,
 static int parse_options(struct cli *cli, int argc, char **argv,
                          struct err *err)
 {
-    struct option *longs =
-        ARENA_NEW(cli->arena, struct option, cli->n_specs + 2);
-    char *shorts = ARENA_NEW(cli->arena, char, 2 * cli->n_specs + 4);
+    struct option longs[MAX_OPTIONS + 1];
+    char shorts[2 * MAX_OPTIONS + 2];
     int code;
 
     make_getopt_tables(cli, longs, shorts);
@@ -218,10 +210,6 @@ static int parse_options(struct cli *cli, int argc, char **argv,
     while ((code = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
         size_t i = find_option(cli, code);
 
-        if (code == HELP || code == 'h') {
-            cli->wants_help = true;
-            continue;
-        }
         if (i == cli->n_specs)
             return usage_error(cli, code, argv, err);
         cli->values[i].given = true;
@@ -282,7 +270,6 @@ static void print_help(const struct cli *cli)
             printf(" [%s]", spec->default_value);
         putchar('\n');
     }
-    printf("  -h, --%-24s this text\n", "help");
 }
 
 int cli_parse(struct cli **out, const struct command *command, int argc,
@@ -293,15 +280,10 @@ int cli_parse(struct cli **out, const struct command *command, int argc,
     *out = NULL;
     cli->command = command;
     cli->arena = arena;
-    cli->json = (struct option_spec){
-        .name = "json", .type = OPTION_FLAG, .help = command->json};
-    cli->n_specs = list_options(cli, NULL);
-    cli->specs = ARENA_NEW(arena, const struct option_spec *, cli->n_specs);
-    cli->values = ARENA_NEW(arena, struct option_value, cli->n_specs);
-    list_options(cli, cli->specs);
+    list_options(cli);
     if (set_defaults(cli, err) || parse_options(cli, argc, argv, err))
         return -1;
-    if (cli->wants_help) {
+    if (cli_given(cli, "help")) {
         print_help(cli);
         return 0;
     }

@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A column: its name and aliases, the member of a table that its cells give,
- * and what they may be. */
+/* A column: its name and aliases with '|' between, the member of a table that
+ * its cells give, and what they may be. */
 struct column {
-    const char *names[3];
+    const char *names;
     enum member_type type; /* by MEMBER_OF, like the next */
     size_t offset;
     double min, max; /* of a number; of whole ones 0x1p63 is INT64_MAX */
@@ -31,41 +31,24 @@ enum {
 };
 #define TABLE(member) MEMBER_OF(struct table, member)
 static const struct column columns[] = {
-    {{"name"}, TABLE(name), 0, 0, NULL},
-    {{"num_embeddings", "rows", "hash_size"},
-     TABLE(num_embeddings),
-     1,
-     0x1p63,
+    {"name", TABLE(name), 0, 0, NULL},
+    {"num_embeddings|rows|hash_size", TABLE(num_embeddings), 1, 0x1p63, NULL},
+    {"dim|embedding_dim", TABLE(dim), 1, TABLES_MAX_DIM, NULL},
+    {"pooling_factor|hotness|multi_hot", TABLE(pooling_factor), 0,
+     TABLES_MAX_FACTOR, NULL},
+    {"zipf_alpha", TABLE(zipf_alpha), 0, TABLE_MAX_ZIPF, NULL},
+    {"sharding", TABLE(kinds), 1, SHARD_ALL_KINDS, NULL},
+    {"device", MEMBER_U64, offsetof(struct table, device), 0, TABLES_MAX_DEVICE,
      NULL},
-    {{"dim", "embedding_dim"}, TABLE(dim), 1, TABLES_MAX_DIM, NULL},
-    {{"pooling_factor", "hotness", "multi_hot"},
-     TABLE(pooling_factor),
-     0,
-     TABLES_MAX_FACTOR,
+    {"num_outputs|num_features", TABLE(num_outputs), 0, TABLES_MAX_FACTOR,
      NULL},
-    {{"zipf_alpha"}, TABLE(zipf_alpha), 0, TABLE_MAX_ZIPF, NULL},
-    {{"sharding"}, TABLE(kinds), 1, SHARD_ALL_KINDS, NULL},
-    {{"device"},
-     MEMBER_U64,
-     offsetof(struct table, device),
-     0,
-     TABLES_MAX_DEVICE,
-     NULL},
-    {{"num_outputs", "num_features"},
-     TABLE(num_outputs),
-     0,
-     TABLES_MAX_FACTOR,
-     NULL},
-    {{"output"}, TABLE(output), 0, OUTPUT_SEQUENCE, table_output_names},
-    {{"precision"}, TABLE(precision), 0, N_PRECISIONS - 1, precision_names},
-    {{"comm_precision"},
-     TABLE(comm_precision),
-     0,
-     N_PRECISIONS - 1,
+    {"output", TABLE(output), 0, OUTPUT_SEQUENCE, table_output_names},
+    {"precision", TABLE(precision), 0, N_PRECISIONS - 1, precision_names},
+    {"comm_precision", TABLE(comm_precision), 0, N_PRECISIONS - 1,
      precision_names},
-    {{"optimizer"}, TABLE(optimizer), 0, N_OPTIMIZERS - 1, optimizer_names},
-    {{"group"}, TABLE(group), 0, 0, NULL},
-    {{"bin_0"}, TABLE(bins[0]), 0, 1, NULL}, /* and bin_1 ... likewise */
+    {"optimizer", TABLE(optimizer), 0, N_OPTIMIZERS - 1, optimizer_names},
+    {"group", TABLE(group), 0, 0, NULL},
+    {"bin_0", TABLE(bins[0]), 0, 1, NULL}, /* and bin_1 ... likewise */
 };
 #define COLUMN_BIN_0 (sizeof(columns) / sizeof(*columns) - 1)
 #define N_COLUMNS (COLUMN_BIN_0 + REUSE_BINS)
@@ -266,9 +249,8 @@ static size_t find_column(const char *name)
     unsigned k = 0;
 
     for (size_t c = 0; c < COLUMN_BIN_0; c++)
-        for (size_t i = 0; i < 3 && columns[c].names[i]; i++)
-            if (!strcmp(columns[c].names[i], name))
-                return c;
+        if (text_is_one_of(columns[c].names, name))
+            return c;
     for (; k < REUSE_BINS; k++) {
         snprintf(bin, sizeof(bin), "bin_%u", k);
         if (!strcmp(bin, name))

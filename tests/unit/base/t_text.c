@@ -306,12 +306,24 @@ static void test_list(void)
     arena_release(&arena);
 }
 
+static void test_one_of(void)
+{
+    static const char *const none[] = {"",           "r", "rowss",
+                                       "hash_size|", "|", "rows|hash_size"};
+
+    ok(text_is_one_of("rows|hash_size", "rows"), "the first of the names");
+    ok(text_is_one_of("rows|hash_size", "hash_size"), "and the last");
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        ok(!text_is_one_of("rows|hash_size", none[i]), "but not '%s'", none[i]);
+}
+
 int main(void)
 {
     test_quote();
     test_quote_random();
     test_shown();
     test_list();
+    test_one_of();
     test_u64();
     test_double();
     test_bytes();
