@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/find_plan.h"
 #include "cli/planning.h"
 #include "cli/replanning.h"
 #include "emit/emit.h"
@@ -42,11 +41,10 @@ static void tell_search(const struct plan *plan)
 }
 
 /* The plan to the file, the report (or, asked for, the JSON) to stdout. */
-static int write_plan(const struct problem *asked, const struct plan *plan,
-                      const struct plan *from,
-                      const struct replan_report *replanned, struct cli *cli,
-                      struct err *err)
+static int write_plan(const struct plan_request *request,
+                      const struct plan *plan, struct err *err)
 {
+    struct cli *cli = request->cli;
     const char *path = cli_string(cli, "output");
     struct buf report = {0};
 
@@ -59,25 +57,23 @@ static int write_plan(const struct problem *asked, const struct plan *plan,
     emit_report(plan, &report);
     if (cli_given(cli, "from")) {
         buf_printf(&report, "\n");
-        replanning_report(asked, from, plan, replanned, cli, &report);
+        replanning_report(request, plan, &report);
     }
     cli_print_report(&report);
     return 0;
 }
 
-static int plan_once(const struct problem *problem, const struct plan *from,
-                     struct cli *cli, struct err *err)
+static int plan_once(struct plan_request *request, struct err *err)
 {
-    struct plan plan = {.problem = *problem};
-    struct replan_report replanned;
+    struct plan plan = {.problem = request->problem};
     struct oracle *oracle = NULL;
     int rc = -1;
 
-    if (planning_oracle(&oracle, cli, &plan.problem, err) ||
-        find_plan(&plan, from, &replanned, oracle, cli, err))
+    if (planning_oracle(&oracle, request->cli, &plan.problem, err) ||
+        find_plan(&plan, request, oracle, err))
         goto out;
     tell_search(&plan);
-    if (write_plan(problem, &plan, from, &replanned, cli, err))
+    if (write_plan(request, &plan, err))
         goto out;
     rc = 0;
 out:
@@ -87,16 +83,16 @@ out:
 
 static int run_plan(struct cli *cli, struct err *err)
 {
-    struct problem problem;
-    struct plan from = {0};
+    struct plan_request request = {.cli = cli};
     uint64_t first, last;
 
-    if (replanning_load(&from, cli, err) ||
-        planning_problem(&problem, cli_arg(cli, 0), &from.problem, cli, err))
+    if (replanning_load(&request, err) ||
+        planning_problem(&request.problem, cli_arg(cli, 0),
+                         &request.from.problem, cli, err))
         return -1;
     if (cli_range(cli, "gpus", &first, &last))
-        return find_plans_by_count(&problem, &from, cli, err);
-    return plan_once(&problem, &from, cli, err);
+        return find_plans_by_count(&request, err);
+    return plan_once(&request, err);
 }
 
 const struct command command_plan = {

@@ -25,32 +25,33 @@ static void choose_search(struct search_options *options, const struct cli *cli)
         options->beam_width = 0;
 }
 
-static int search(struct plan *plan, const struct plan *from,
-                  struct replan_report *report, const struct oracle *oracle,
-                  const struct search_options *options, struct cli *cli,
-                  struct err *err)
+static int search(struct plan *plan, struct plan_request *request,
+                  const struct oracle *oracle,
+                  const struct search_options *options, struct err *err)
 {
+    struct cli *cli = request->cli;
+
     if (cli_given(cli, "from"))
-        return search_replan(plan, from,
-                             cli_given(cli, "move-limit")
-                                 ? cli_u64(cli, "move-limit")
-                                 : UINT64_MAX,
-                             oracle, options, report, cli_arena(cli), err);
+        return search_replan(
+            plan, &request->from,
+            cli_given(cli, "move-limit") ? cli_u64(cli, "move-limit")
+                                         : UINT64_MAX,
+            oracle, options, &request->replanned, cli_arena(cli), err);
     if (!strcmp(cli_string(cli, "search"), "full"))
         return search_full(plan, oracle, options, cli_arena(cli), err);
     return search_reference(plan, oracle, options, cli_arena(cli), err);
 }
 
-int find_plan(struct plan *plan, const struct plan *from,
-              struct replan_report *report, const struct oracle *oracle,
-              struct cli *cli, struct err *err)
+int find_plan(struct plan *plan, struct plan_request *request,
+              const struct oracle *oracle, struct err *err)
 {
+    struct cli *cli = request->cli;
     struct search_options options;
     int rc;
 
     choose_search(&options, cli);
     options.pool = pool_open((unsigned)cli_u64(cli, "threads"));
-    rc = search(plan, from, report, oracle, &options, cli, err);
+    rc = search(plan, request, oracle, &options, err);
     pool_close(options.pool);
     if (rc)
         return -1;
@@ -104,12 +105,16 @@ static const struct figure plan_figures[] = {
 };
 
 struct counts {
+    struct plan_request *request;
     struct count *list; /* [n] */
     size_t n;           /* that are planned */
     struct planning_counts asked;
+    /* The first that fits, the first of the fastest, and the first about as
+     * fast; NULL where none fits. */
+    const struct count *smallest, *fastest, *near;
     struct cost_source cost; /* of the last that fits */
     struct arena arena;      /* of what is kept of the plans */
-    bool is_interrupted;
+    bool any_assumed, is_interrupted;
 };
 
 static uint32_t fullest_gpu(const struct plan *plan)
@@ -154,25 +159,21 @@ static void note_plan(struct counts *counts, struct count *count,
     count->used_frac = count->used / count->memory;
     count->stopped = arena_strdup(arena, plan->stopped);
     count->inputs_hash = arena_strdup(arena, plan->inputs_hash);
-}
-
-static bool any_fits(const struct counts *counts)
-{
-    for (size_t i = 0; i < counts->n; i++)
-        if (counts->list[i].fits)
-            return true;
-    return false;
+    if (!counts->smallest)
+        counts->smallest = count;
+    if (!counts->fastest || count->total_ms < counts->fastest->total_ms)
+        counts->fastest = count;
 }
 
 /* Plans for one number as `plan --gpus N` does, and saves the plan where it is
  * the first that fits. Not to fit is an answer, not a failure. */
-static int plan_count(struct counts *counts, const struct problem *problem,
-                      const struct plan *from, uint32_t n_gpus, struct cli *cli,
-                      struct err *err)
+static int plan_count(struct counts *counts, uint32_t n_gpus, struct err *err)
 {
+    struct plan_request *request = counts->request;
+    struct cli *cli = request->cli;
     struct count *count = &counts->list[counts->n];
-    struct plan plan = {.problem = *problem};
-    const struct cluster *cluster;
+    struct plan plan = {.problem = request->problem};
+    const struct cluster *cluster = &plan.problem.cluster;
     struct oracle *oracle = NULL;
     int rc = -1;
 
@@ -184,19 +185,19 @@ static int plan_count(struct counts *counts, const struct problem *problem,
                             .used = NAN,
                             .memory = NAN,
                             .used_frac = NAN};
-    if (planning_set_gpus(&plan.problem, n_gpus, &from->problem.cluster, cli,
-                          err))
+    if (planning_set_gpus(&plan.problem, n_gpus, &request->from.problem.cluster,
+                          cli, err))
         goto out;
-    cluster = &plan.problem.cluster;
     count->n_hosts = n_gpus / cluster->devices_per_host;
     count->hosts = arena_printf(&counts->arena, "%ux%u", count->n_hosts,
                                 cluster->devices_per_host);
     count->hosts_assumed = cluster->host_size && count->n_hosts > 1;
+    counts->any_assumed |= count->hosts_assumed;
     if (planning_oracle(&oracle, cli, &plan.problem, err))
         goto out;
-    if (!find_plan(&plan, from, NULL, oracle, cli, err)) {
+    if (!find_plan(&plan, request, oracle, err)) {
         note_plan(counts, count, &plan);
-        if (cli_given(cli, "output") && !any_fits(counts) &&
+        if (cli_given(cli, "output") && counts->smallest == count &&
             plan_save(&plan, cli_string(cli, "output"), err))
             goto out;
     } else if (err->code == ERR_NO_PLAN) {
@@ -214,63 +215,34 @@ out:
 
 /* --- for a person --- */
 
-/* The first that fits, the first of the fastest, and the first about as fast;
- * false where none fits. */
-struct answer {
-    const struct count *smallest, *fastest, *near;
-};
-
-static bool find_answer(struct answer *answer, const struct counts *counts)
-{
-    *answer = (struct answer){0};
-    for (size_t i = 0; i < counts->n; i++) {
-        const struct count *count = &counts->list[i];
-
-        if (!count->fits)
-            continue;
-        if (!answer->smallest)
-            answer->smallest = count;
-        if (!answer->fastest || count->total_ms < answer->fastest->total_ms)
-            answer->fastest = count;
-    }
-    for (size_t i = 0; answer->fastest && !answer->near; i++)
-        if (counts->list[i].fits &&
-            counts->list[i].total_ms <=
-                answer->fastest->total_ms * (1 + NEAR_FRAC))
-            answer->near = &counts->list[i];
-    return answer->smallest != NULL;
-}
-
 static const char *gpus(const struct count *count)
 {
     return count->n_gpus == 1 ? "GPU" : "GPUs";
 }
 
-static void print_answer(const struct counts *counts, const struct cli *cli)
+static void print_answer(const struct counts *counts)
 {
+    const struct cli *cli = counts->request->cli;
+    const struct count *smallest = counts->smallest, *fastest = counts->fastest;
     bool is_per_gpu = cli_given(cli, "batch-per-gpu");
-    struct answer answer;
-    bool is_assumed = false;
 
-    for (size_t i = 0; i < counts->n; i++)
-        is_assumed |= counts->list[i].hosts_assumed;
-    if (is_assumed)
+    if (counts->any_assumed)
         printf("\nhosts   of more than one: assumed, with the most GPUs that "
                "divide them evenly\n");
-    if (!find_answer(&answer, counts))
+    if (!smallest)
         return;
     printf("\ncost    %s, %s; %s %" PRIu64 "\n        communication: %s\n",
            counts->cost.name, cost_basis_names[counts->cost.basis],
            is_per_gpu ? "batch of a GPU" : "global batch",
            cli_u64(cli, is_per_gpu ? "batch-per-gpu" : "batch"),
            counts->cost.comm);
-    printf("smallest that fits: %u %s, %.4f ms\n", answer.smallest->n_gpus,
-           gpus(answer.smallest), answer.smallest->total_ms);
-    printf("fastest: %u %s, %.4f ms", answer.fastest->n_gpus,
-           gpus(answer.fastest), answer.fastest->total_ms);
-    if (answer.near != answer.fastest)
-        printf("; %u %s come within %.0f %% of it", answer.near->n_gpus,
-               gpus(answer.near), 100 * NEAR_FRAC);
+    printf("smallest that fits: %u %s, %.4f ms\n", smallest->n_gpus,
+           gpus(smallest), smallest->total_ms);
+    printf("fastest: %u %s, %.4f ms", fastest->n_gpus, gpus(fastest),
+           fastest->total_ms);
+    if (counts->near != fastest)
+        printf("; %u %s come within %.0f %% of it", counts->near->n_gpus,
+               gpus(counts->near), 100 * NEAR_FRAC);
     printf("\n");
 }
 
@@ -295,17 +267,15 @@ static json_t *json_gpus(const struct count *count)
 static void print_json(const struct counts *counts)
 {
     json_t *list = json_array(), *root;
-    struct answer answer;
 
     for (size_t i = 0; i < counts->n; i++)
         json_array_append_new(list, json_count(&counts->list[i]));
-    find_answer(&answer, counts);
     root = json_pack("{s:o, s:b, s:o, s:o, s:o}", "counts", list, "interrupted",
                      (int)counts->is_interrupted, "smallest_gpus",
-                     json_gpus(answer.smallest), "fastest_gpus",
-                     json_gpus(answer.fastest), "within_5_percent_gpus",
-                     json_gpus(answer.near));
-    if (answer.smallest)
+                     json_gpus(counts->smallest), "fastest_gpus",
+                     json_gpus(counts->fastest), "within_5_percent_gpus",
+                     json_gpus(counts->near));
+    if (counts->smallest)
         json_object_set_new(root, "cost_model",
                             json_pack("{s:s, s:s, s:s}", "name",
                                       counts->cost.name, "basis",
@@ -316,9 +286,9 @@ static void print_json(const struct counts *counts)
 
 /* --- all of them --- */
 
-static int plan_all(struct counts *counts, const struct problem *problem,
-                    const struct plan *from, struct cli *cli, struct err *err)
+static int plan_all(struct counts *counts, struct err *err)
 {
+    struct cli *cli = counts->request->cli;
     bool is_json = cli_given(cli, "json");
     int rc = 0;
 
@@ -327,8 +297,7 @@ static int plan_all(struct counts *counts, const struct problem *problem,
         struct arena_mark mark = arena_mark(cli_arena(cli));
         struct buf out = {0};
 
-        rc = plan_count(counts, problem, from, counts->asked.n_gpus[i], cli,
-                        err);
+        rc = plan_count(counts, counts->asked.n_gpus[i], err);
         arena_rewind(cli_arena(cli), mark);
         if (!rc && !is_json) {
             if (!i)
@@ -339,12 +308,16 @@ static int plan_all(struct counts *counts, const struct problem *problem,
         }
         counts->is_interrupted = interrupt_requested();
     }
+    /* The total of one that does not fit is NAN. */
+    for (size_t i = 0; counts->fastest && !counts->near; i++)
+        if (counts->list[i].total_ms <=
+            counts->fastest->total_ms * (1 + NEAR_FRAC))
+            counts->near = &counts->list[i];
     return rc;
 }
 
 /* What there is to say where none fits or an interrupt came. */
-static int conclude(const struct counts *counts, struct arena *arena,
-                    struct err *err)
+static int conclude(struct counts *counts, struct err *err)
 {
     const struct planning_counts *asked = &counts->asked;
     const struct count *last = &counts->list[counts->n - 1];
@@ -352,13 +325,13 @@ static int conclude(const struct counts *counts, struct arena *arena,
 
     if (counts->n < asked->n)
         undone =
-            arena_printf(arena, "%u to %u GPUs were not planned for",
+            arena_printf(&counts->arena, "%u to %u GPUs were not planned for",
                          asked->n_gpus[counts->n], asked->n_gpus[asked->n - 1]);
-    if (!any_fits(counts) && undone)
+    if (!counts->smallest && undone)
         return err_set(err, ERR_INTERRUPTED,
                        "interrupted before one that fits was found: %s",
                        undone);
-    if (!any_fits(counts))
+    if (!counts->smallest)
         return err_set(err, ERR_NO_PLAN, "with %u %s %s", last->n_gpus,
                        gpus(last), last->why_not);
     if (last->stopped && !strcmp(last->stopped, "interrupt"))
@@ -372,11 +345,11 @@ static int conclude(const struct counts *counts, struct arena *arena,
     return 0;
 }
 
-int find_plans_by_count(const struct problem *problem, const struct plan *from,
-                        struct cli *cli, struct err *err)
+int find_plans_by_count(struct plan_request *request, struct err *err)
 {
+    struct cli *cli = request->cli;
     const char *path = cli_string(cli, "output");
-    struct counts counts = {0};
+    struct counts counts = {.request = request};
     int rc = -1;
 
     if (path && !strcmp(path, "-"))
@@ -387,13 +360,13 @@ int find_plans_by_count(const struct problem *problem, const struct plan *from,
         return -1;
     counts.list = ARENA_NEW(cli_arena(cli), struct count, counts.asked.n);
     arena_init(&counts.arena);
-    if (plan_all(&counts, problem, from, cli, err))
+    if (plan_all(&counts, err))
         goto out;
     if (cli_given(cli, "json"))
         print_json(&counts);
     else
-        print_answer(&counts, cli);
-    rc = conclude(&counts, &counts.arena, err);
+        print_answer(&counts);
+    rc = conclude(&counts, err);
 out:
     arena_release(&counts.arena);
     return rc;

@@ -11,20 +11,26 @@
  * range of numbers of GPUs, for one after another.
  */
 
+struct plan_request {
+    struct cli *cli;
+    struct problem problem;         /* over a range that of the first number */
+    struct plan from;               /* of --from: what stands now */
+    struct replan_report replanned; /* of the search from there */
+};
+
 /* Fills a plan whose problem is set: searched, from `from` where --from is
- * given, and then with its report, which may be NULL; priced and judged. */
-int find_plan(struct plan *plan, const struct plan *from,
-              struct replan_report *report, const struct oracle *oracle,
-              struct cli *cli, struct err *err) MUST_CHECK;
+ * given; priced and judged. */
+int find_plan(struct plan *plan, struct plan_request *request,
+              const struct oracle *oracle, struct err *err) MUST_CHECK;
 
 /*
  * Plans for each number of GPUs that --gpus asks about, and prints a line each
  * on stdout when it is known (--json: all at the end), then which is the
- * smallest that fits and which the fastest. The problem is that of the first
- * one. --output gets the plan of the smallest. SIGINT ends it after the number
- * in hand. ERR_NO_PLAN, with what would make the largest fit, where none does.
+ * smallest that fits and which the fastest. --output gets the plan of the
+ * smallest. SIGINT ends it after the number in hand. ERR_NO_PLAN, with what
+ * would make the largest fit, where none does.
  */
-int find_plans_by_count(const struct problem *problem, const struct plan *from,
-                        struct cli *cli, struct err *err) MUST_CHECK;
+int find_plans_by_count(struct plan_request *request,
+                        struct err *err) MUST_CHECK;
 
 #endif

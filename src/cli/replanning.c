@@ -15,8 +15,10 @@ const struct option_spec replanning_options[] = {
     {0},
 };
 
-int replanning_load(struct plan *from, struct cli *cli, struct err *err)
+int replanning_load(struct plan_request *request, struct err *err)
 {
+    struct cli *cli = request->cli;
+
     if (!cli_given(cli, "from")) {
         if (!cli_given(cli, "move-limit"))
             return 0;
@@ -28,7 +30,8 @@ int replanning_load(struct plan *from, struct cli *cli, struct err *err)
         return err_set(err, ERR_USAGE,
                        "option '--from' needs the full search, not '%s'",
                        cli_string(cli, "search"));
-    return plan_load(from, cli_string(cli, "from"), cli_arena(cli), err);
+    return plan_load(&request->from, cli_string(cli, "from"), cli_arena(cli),
+                     err);
 }
 
 static const char *plural(size_t n)
@@ -37,15 +40,15 @@ static const char *plural(size_t n)
 }
 
 /* What standing still would cost, and what the plan costs. */
-static void print_gain(const struct plan *plan,
-                       const struct replan_report *report, const char *path,
-                       struct buf *out)
+static void print_gain(const struct plan_request *request,
+                       const struct plan *plan, struct buf *out)
 {
+    const struct replan_report *report = &request->replanned;
     const struct replan_point *standing = &report->standing;
     char bytes[TEXT_BYTES_MAX];
 
-    buf_printf(out, "from    %s: %.4f ms as it stands", path,
-               standing->total_ms);
+    buf_printf(out, "from    %s: %.4f ms as it stands",
+               cli_shown(request->cli, "from"), standing->total_ms);
     if (standing->moved_bytes)
         buf_printf(out, " but for %s that must move",
                    text_from_bytes(bytes, (double)standing->moved_bytes));
@@ -58,14 +61,14 @@ static void print_gain(const struct plan *plan,
     buf_printf(out, "\n");
 }
 
-static void print_moves(const struct plan *from, const struct plan *plan,
-                        struct cli *cli, struct buf *out)
+static void print_moves(const struct plan_request *request,
+                        const struct plan *plan, struct buf *out)
 {
     struct plan_moves moves;
     size_t n_tables = 0;
     char moved[TEXT_BYTES_MAX], kept[TEXT_BYTES_MAX];
 
-    plan_moves_find(&moves, from, plan, cli_arena(cli));
+    plan_moves_find(&moves, &request->from, plan, cli_arena(request->cli));
     for (size_t t = 0; t < moves.n_tables; t++)
         n_tables += moves.tables[t].bytes.moved > 0;
     buf_printf(out,
@@ -131,14 +134,12 @@ static void print_front(const struct replan_report *report, struct buf *out)
     }
 }
 
-void replanning_report(const struct problem *asked, const struct plan *from,
-                       const struct plan *plan,
-                       const struct replan_report *report, struct cli *cli,
-                       struct buf *out)
+void replanning_report(const struct plan_request *request,
+                       const struct plan *plan, struct buf *out)
 {
-    print_gain(plan, report, cli_shown(cli, "from"), out);
-    print_moves(from, plan, cli, out);
-    print_excess(&asked->cluster, &plan->problem.cluster, out);
-    if (!cli_given(cli, "move-limit"))
-        print_front(report, out);
+    print_gain(request, plan, out);
+    print_moves(request, plan, out);
+    print_excess(&request->problem.cluster, &plan->problem.cluster, out);
+    if (!cli_given(request->cli, "move-limit"))
+        print_front(&request->replanned, out);
 }

@@ -2,9 +2,7 @@
 #ifndef NEUROSHARD_CLI_REPLANNING_H
 #define NEUROSHARD_CLI_REPLANNING_H
 
-#include "cli/command.h"
-#include "core/plan.h"
-#include "search/search.h"
+#include "cli/find_plan.h"
 
 /*
  * plan --from OLD: the plan that stands now, and what the new one changes.
@@ -14,15 +12,12 @@ extern const struct option_spec replanning_options[];
 
 /* Loads --from. ERR_USAGE where --move-limit stands without it, or --from
  * beside another search than the full one. */
-int replanning_load(struct plan *from, struct cli *cli,
-                    struct err *err) MUST_CHECK;
+int replanning_load(struct plan_request *request, struct err *err) MUST_CHECK;
 
 /* What standing still would cost and what the plan does, what moves, which GPUs
  * hold more than the reserve that was asked for leaves, and, where movement has
  * no limit, what some limits would bring. */
-void replanning_report(const struct problem *asked, const struct plan *from,
-                       const struct plan *plan,
-                       const struct replan_report *report, struct cli *cli,
-                       struct buf *out);
+void replanning_report(const struct plan_request *request,
+                       const struct plan *plan, struct buf *out);
 
 #endif
