@@ -173,6 +173,64 @@ static const char *message_of(const char *text, struct arena *arena)
     "\"dim\",\"pooling_factor\",\"row\"]"
 #define TWENTY "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1"
 
+/* A folder with nets for two devices whose last layers say less than 0 of
+ * everything; NULL where it cannot be written. */
+static const char *negative_nets(struct arena *arena)
+{
+    static const char *const nets[][2] = {
+        {"net_compute.json", "{" FEATURES ",\"feature_means\":[" TWENTY
+                             "],\"feature_stds\":[" TWENTY "],\"layers\":["
+                             "{\"name\":\"t_hidden.0\",\"inp\":20,\"out\":1,"
+                             "\"weight\":[" TWENTY "],\"bias\":[0]},"
+                             "{\"name\":\"c_hidden.0\",\"inp\":1,\"out\":1,"
+                             "\"weight\":[1],\"bias\":[-7]}]}"},
+        {"net_comm_2_bw.json",
+         "{\"features\":[\"dim_sum_0\",\"dim_sum_1\"],"
+         "\"feature_means\":[0,0],\"feature_stds\":[1,1],\"layers\":["
+         "{\"name\":\"0\",\"inp\":2,\"out\":2,"
+         "\"weight\":[0,0,0,0],\"bias\":[-1,-2]}]}"},
+        {"net_comm_2_fw.json",
+         "{\"features\":[\"dim_sum_0\",\"dim_sum_1\",\"start_ms_0\","
+         "\"start_ms_1\"],\"feature_means\":[0,0,0,0],"
+         "\"feature_stds\":[1,1,1,1],\"layers\":["
+         "{\"name\":\"0\",\"inp\":4,\"out\":2,"
+         "\"weight\":[0,0,0,0,0,0,0,0],\"bias\":[-3,-4]}]}"},
+    };
+    char *dir = arena_strdup(arena, "/tmp/neuroshard-reference-XXXXXX");
+    struct err err;
+
+    if (!mkdtemp(dir))
+        return NULL;
+    for (size_t i = 0; i < 3; i++)
+        if (file_write(arena_printf(arena, "%s/%s", dir, nets[i][0]),
+                       nets[i][1], strlen(nets[i][1]), &err))
+            return NULL;
+    return dir;
+}
+
+/* A layer inside of a net is cut off at 0; its last one is not. */
+static void check_negative(struct arena *arena)
+{
+    const char *dir = negative_nets(arena);
+    struct problem problem = {
+        .batch = 1, .cluster = {.n_devices = 2, .devices_per_host = 2}};
+    double sums[4] = {0}, compute[2], fwd[2], bwd[2];
+    struct oracle *oracle = NULL;
+    struct err err = {0};
+
+    if (!ok(dir && !oracle_reference_open(&oracle, dir, &problem, arena, &err),
+            "nets for two: %s", err.msg))
+        return;
+    is_i64(oracle->width, 2, "an output of the table net and the width");
+    oracle->ops->compute(oracle, sums, 2, compute);
+    ok(compute[0] == -7 && compute[1] == -7, "the compute net may say -7");
+    oracle->ops->comm(oracle, 1, sums, compute, fwd, bwd);
+    ok(bwd[0] == -1 && bwd[1] == -2 && fwd[0] == -3 && fwd[1] == -4,
+       "and those of communication -1 to -4");
+    oracle_close(oracle);
+    ok(!system(arena_printf(arena, "rm -r '%s'", dir)), "cleaned up");
+}
+
 static void check_errors(struct arena *arena)
 {
     static const struct {
@@ -228,6 +286,7 @@ int main(void)
 
     arena_init(&arena);
     check_errors(&arena);
+    check_negative(&arena);
     dir = golden_path("golden", &arena);
     if (!file_exists(dir)) {
         tap_skip("predictions", "no ../shared");

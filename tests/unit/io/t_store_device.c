@@ -170,6 +170,12 @@ static void test_ceilings(struct store *store, struct arena *arena)
                  NULL, NULL, NULL);
     ok(store_ceilings(store, &setting, &out, &n, arena, &err) == -1,
        "an unknown kind is refused");
+    is_str(err.msg,
+           arena_printf(arena,
+                        "cost database '%s': a ceiling is of an unknown kind "
+                        "'odd'",
+                        store->path),
+           "which the message says");
 }
 
 int main(void)
