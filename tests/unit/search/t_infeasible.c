@@ -379,6 +379,34 @@ static void check_one_host(void)
     arena_release(&sick.arena);
 }
 
+/* What a search has ruled out of whole tables is a proof where no table may be
+ * cut, whichever. */
+static void check_proof(void)
+{
+    const uint64_t rows[] = {1000000, 1000000, 1000000};
+    const uint32_t dims[] = {64, 64, 64};
+    const struct fit_failure failure = {.is_proven = true};
+
+    for (unsigned cut = 0; cut < 8; cut++) {
+        struct problem problem;
+        struct oracle oracle;
+        struct arena arena;
+        struct err err = {0};
+
+        arena_init(&arena);
+        fake_problem(&problem, rows, dims, 3, 2, 400 * MIB, &arena);
+        for (unsigned t = 0; t < 3; t++)
+            problem.tables[t].kinds =
+                cut >> t & 1 ? SHARD_TABLE | SHARD_COLUMN : SHARD_TABLE;
+        oracle = fake_oracle(&problem);
+        ok(infeasible_check(&problem, &oracle, SHARD_TABLE, &failure, &err) &&
+               !strncmp(err.msg, cut ? "no plan was found" : "no plan fits",
+                        12),
+           "%s may be cut: %s", cut ? "some" : "none", err.msg);
+        arena_release(&arena);
+    }
+}
+
 int main(void)
 {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -386,6 +414,7 @@ int main(void)
     check_group();
     check_items();
     check_one_host();
+    check_proof();
     check_remedies();
     return tap_done();
 }

@@ -143,6 +143,39 @@ static void check_no_plan(void)
     arena_release(&arena);
 }
 
+/* Uneven row blocks as the GPUs have room: a free search, which would cut
+ * evenly, finds no plan, but what stands is one. */
+static void check_only_stands(void)
+{
+    const struct shard shards[] = {{0, SHARD_ROW, 0, 100, 0, 16, 0},
+                                   {0, SHARD_ROW, 100, 1000, 0, 16, 1}};
+    struct search_options options = options_of();
+    struct random_oracle oracle;
+    struct err err = {0};
+    struct problem problem;
+    struct arena arena;
+    struct plan from, plan;
+    struct rng rng;
+
+    arena_init(&arena);
+    fake_equal_problem(&problem, 1, 2, &arena);
+    problem.kinds = SHARD_TABLE | SHARD_ROW;
+    problem.cluster.memory_bytes[0] = 100 * 17 * 4;
+    problem.cluster.memory_bytes[1] = 900 * 17 * 4;
+    rng_init(&rng, 8, 0);
+    random_oracle_init(&oracle, &problem, &rng);
+    from = fake_plan(&problem, shards, 2, &arena);
+    plan = (struct plan){.problem = problem};
+    ok(search_full(&plan, &oracle.base, &options, &arena, &err) &&
+           err.code == ERR_NO_PLAN,
+       "a free search finds none: %s", err.msg);
+    ok(!replan(&plan, &problem, &from, NO_MOVE_LIMIT, &oracle.base, &arena,
+               &err),
+       "but one stands: %s", err.msg);
+    is_i64((int64_t)moved(&from, &plan, &arena), 0, "and stays");
+    arena_release(&arena);
+}
+
 /* Column pieces and row blocks of any size, on any GPU, of tables that grow and
  * shrink: all stays. */
 static void check_grown(void)
@@ -555,6 +588,7 @@ int main(void)
     check_by_hand();
     check_too_little();
     check_no_plan();
+    check_only_stands();
     check_grown();
     check_front();
     check_way_home();

@@ -506,6 +506,33 @@ static void check_constraints(void)
     arena_release(&arena);
 }
 
+/* HugeCTR's cuts a table of any rows over all GPUs if each gets some, where
+ * they have room for no more than an even share. */
+static void check_all_shares(void)
+{
+    const uint32_t dims[] = {128};
+    unsigned n_wrong = 0, n_cut = 0;
+
+    for (uint64_t rows = 2; rows < 40; rows++)
+        for (uint32_t n = 2; n < 9; n++) {
+            const uint64_t share = (rows - 1) / n + 1;
+            struct problem problem;
+            struct arena arena;
+            struct plan plan;
+            struct err err;
+            bool found;
+
+            arena_init(&arena);
+            fake_problem(&problem, &rows, dims, 1, n, share * 128 * 4, &arena);
+            problem.kinds = SHARD_TABLE | SHARD_ROW;
+            found = !place(&plan, "hugectr", 0, &problem, &arena, &err);
+            n_cut += found;
+            n_wrong += found != (share * (n - 1) < rows);
+            arena_release(&arena);
+        }
+    ok(n_cut > 100 && !n_wrong, "%u row cuts, %u wrong", n_cut, n_wrong);
+}
+
 /* The first proposal is placed whatever the limit. */
 static void check_limit(void)
 {
@@ -534,6 +561,7 @@ int main(void)
     check_one_rank();
     check_random();
     check_constraints();
+    check_all_shares();
     check_limit();
     return tap_done();
 }
