@@ -3,6 +3,7 @@
 
 #include "base/rng.h"
 #include "base/stats.h"
+#include "costmodel/linear.h"
 
 #include <math.h>
 #include <string.h>
@@ -137,7 +138,7 @@ static void place_knots(struct comm_curve *curve, const struct points *points,
 /* Normal equations in the knots' times over their guesses. */
 struct equations {
     uint32_t n;
-    double a[COMM_MAX_KNOTS][COMM_MAX_KNOTS], b[COMM_MAX_KNOTS];
+    double a[COMM_MAX_KNOTS * COMM_MAX_KNOTS], b[COMM_MAX_KNOTS]; /* [n][n] */
 };
 
 static void add_row(struct equations *equations, const uint32_t *columns,
@@ -146,30 +147,9 @@ static void add_row(struct equations *equations, const uint32_t *columns,
 {
     for (uint32_t i = 0; i < n; i++) {
         for (uint32_t j = 0; j < n; j++)
-            equations->a[columns[i]][columns[j]] +=
+            equations->a[columns[i] * equations->n + columns[j]] +=
                 weight * values[i] * values[j];
         equations->b[columns[i]] += weight * values[i] * want;
-    }
-}
-
-/* Gauss without pivoting: the matrix is symmetric and positive. */
-static void solve(struct equations *equations, double *x)
-{
-    uint32_t n = equations->n;
-
-    for (uint32_t k = 0; k < n; k++)
-        for (uint32_t i = k + 1; i < n; i++) {
-            double factor = equations->a[i][k] / equations->a[k][k];
-
-            for (uint32_t j = k; j < n; j++)
-                equations->a[i][j] -= factor * equations->a[k][j];
-            equations->b[i] -= factor * equations->b[k];
-        }
-    for (uint32_t k = n; k-- > 0;) {
-        x[k] = equations->b[k];
-        for (uint32_t j = k + 1; j < n; j++)
-            x[k] -= equations->a[k][j] * x[j];
-        x[k] /= equations->a[k][k];
     }
 }
 
@@ -179,7 +159,6 @@ static void refine(struct comm_curve *curve, const struct points *points,
                    const double *guess, int without_fold, bool has_latency)
 {
     struct equations equations = {.n = curve->n_knots};
-    double x[COMM_MAX_KNOTS] = {0};
 
     for (size_t i = 0; i < points->n; i++) {
         const struct point *point = &points->at[i];
@@ -201,9 +180,9 @@ static void refine(struct comm_curve *curve, const struct points *points,
     if (!has_latency)
         add_row(&equations, (const uint32_t[]){0}, (const double[]){1}, 1, 0,
                 1e12);
-    solve(&equations, x);
+    solve_symmetric(equations.a, equations.b, equations.n);
     for (uint32_t k = 0; k < curve->n_knots; k++)
-        curve->us[k] = x[k] * guess[k];
+        curve->us[k] = equations.b[k] * guess[k];
 }
 
 /* Fits a curve to the points that are not of a fold (-1: to all). */

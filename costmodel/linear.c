@@ -5,9 +5,8 @@
 
 #include <math.h>
 
-/* Solves a w = w in place by Cholesky's decomposition; a[n][n] is symmetric
- * and positive definite, its lower triangle is used and overwritten. */
-static void solve_symmetric(double *a, double *w, size_t n)
+/* By Cholesky's decomposition. */
+void solve_symmetric(double *a, double *w, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j <= i; j++) {

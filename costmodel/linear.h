@@ -9,6 +9,10 @@
 void linear_fit(double *w, const double *x, const double *y, size_t n_rows,
                 size_t n_columns, double ridge);
 
+/* w[n] becomes the x of a x = w; a[n][n] is symmetric and positive definite, of
+ * which the lower triangle is used and overwritten. */
+void solve_symmetric(double *a, double *w, size_t n);
+
 double linear_predict(const double *w, const double *x, size_t n_columns);
 
 #endif

@@ -429,7 +429,6 @@ unsigned device_count_cuda(void)
 static int describe(struct device_cuda *cuda, struct err *err)
 {
     struct cudaDeviceProp properties;
-    struct err ignored = {};
     char pci_bus_id[32];
     int runtime = 0;
 
@@ -450,7 +449,8 @@ static int describe(struct device_cuda *cuda, struct err *err)
     cuda->l2_bytes = (size_t)properties.l2CacheSize;
     snprintf(cuda->base.facts.cuda, sizeof cuda->base.facts.cuda, "%d.%d",
              runtime / 1000, runtime % 1000 / 10);
-    if (nvml_open(&cuda->nvml, NVML_LIBRARY, pci_bus_id, &ignored) == 0)
+    cuda->nvml = nvml_open(NVML_LIBRARY, pci_bus_id);
+    if (cuda->nvml)
         nvml_driver(cuda->nvml, cuda->base.facts.driver,
                     sizeof cuda->base.facts.driver);
     return 0;

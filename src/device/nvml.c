@@ -18,7 +18,6 @@ struct nvml {
     bool is_started;
     int (*start)(void);
     int (*stop)(void);
-    const char *(*error_text)(int status);
     int (*find)(const char *pci_bus_id, void **handle);
     /* These may be missing: the library is older than they are. */
     int (*clock)(void *handle, int type, unsigned *mhz);
@@ -37,15 +36,9 @@ static bool load(const struct nvml *nvml, const char *name, void *function)
     return address;
 }
 
-static int load_all(struct nvml *nvml, const char *name, struct err *err)
+/* Whether there is what nothing goes without. */
+static bool load_all(struct nvml *nvml)
 {
-    if (!load(nvml, "nvmlInit_v2", &nvml->start) ||
-        !load(nvml, "nvmlShutdown", &nvml->stop) ||
-        !load(nvml, "nvmlErrorString", &nvml->error_text) ||
-        !load(nvml, "nvmlDeviceGetHandleByPciBusId_v2", &nvml->find))
-        return err_set(err, ERR_DEVICE,
-                       "cannot read the GPU's health: '%s' lacks a function",
-                       name);
     load(nvml, "nvmlDeviceGetClockInfo", &nvml->clock);
     load(nvml, "nvmlDeviceGetTemperature", &nvml->temperature);
     load(nvml, "nvmlDeviceGetPowerUsage", &nvml->power);
@@ -53,37 +46,23 @@ static int load_all(struct nvml *nvml, const char *name, struct err *err)
     if (!load(nvml, "nvmlDeviceGetCurrentClocksEventReasons", &nvml->reasons))
         load(nvml, "nvmlDeviceGetCurrentClocksThrottleReasons",
              &nvml->reasons); /* its name before 535 */
-    return 0;
+    return load(nvml, "nvmlInit_v2", &nvml->start) &&
+           load(nvml, "nvmlShutdown", &nvml->stop) &&
+           load(nvml, "nvmlDeviceGetHandleByPciBusId_v2", &nvml->find);
 }
 
-int nvml_open(struct nvml **out, const char *library, const char *pci_bus_id,
-              struct err *err)
+struct nvml *nvml_open(const char *library, const char *pci_bus_id)
 {
     struct nvml *nvml = mem_alloc(1, sizeof *nvml);
-    int status, rc = -1;
 
     nvml->library = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-    if (!nvml->library) {
-        err_set(err, ERR_DEVICE, "cannot read the GPU's health: %s", dlerror());
-        goto out;
-    }
-    if (load_all(nvml, library ? library : "this program", err))
-        goto out;
-    status = nvml->start();
-    nvml->is_started = status == NVML_SUCCESS;
-    if (status == NVML_SUCCESS)
-        status = nvml->find(pci_bus_id, &nvml->handle);
-    if (status != NVML_SUCCESS) {
-        err_set(err, ERR_DEVICE, "cannot read the health of GPU '%s': %s",
-                pci_bus_id, nvml->error_text(status));
-        goto out;
-    }
-    *out = nvml;
-    rc = 0;
-out:
-    if (rc)
-        nvml_close(nvml);
-    return rc;
+    nvml->is_started =
+        nvml->library && load_all(nvml) && nvml->start() == NVML_SUCCESS;
+    if (nvml->is_started &&
+        nvml->find(pci_bus_id, &nvml->handle) == NVML_SUCCESS)
+        return nvml;
+    nvml_close(nvml);
+    return NULL;
 }
 
 void nvml_close(struct nvml *nvml)

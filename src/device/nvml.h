@@ -22,9 +22,9 @@ struct nvml; /* opaque */
 #define NVML_REASONS_SLOWED 0xe8u
 
 /* library: NVML_LIBRARY, or NULL for the program itself (tests). pci_bus_id:
- * "0000:19:00.0". ERR_DEVICE where the library or the GPU is not there. */
-int nvml_open(struct nvml **out, const char *library, const char *pci_bus_id,
-              struct err *err) MUST_CHECK;
+ * "0000:19:00.0". NULL where the library or the GPU is not there: nothing but
+ * health is missing then. */
+struct nvml *nvml_open(const char *library, const char *pci_bus_id);
 void nvml_close(struct nvml *nvml); /* NULL is fine */
 
 /* The driver's version, "570.86.15"; "" where the library does not say. */

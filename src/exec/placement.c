@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "exec/placement.h"
 
+#include "base/ranked.h"
 #include "exec/values.h"
 
 #include <inttypes.h>
@@ -31,15 +32,11 @@ static int compare_pieces(const void *left, const void *right)
 {
     const struct piece *a = left, *b = right;
 
-    if (a->table_idx != b->table_idx)
-        return a->table_idx < b->table_idx ? -1 : 1;
-    if (a->row_begin != b->row_begin)
-        return a->row_begin < b->row_begin ? -1 : 1;
-    if (a->row_end != b->row_end)
-        return a->row_end < b->row_end ? -1 : 1;
-    if (a->col_begin != b->col_begin)
-        return a->col_begin < b->col_begin ? -1 : 1;
-    return (a->rank > b->rank) - (a->rank < b->rank);
+    return ranked_compare((const uint64_t[]){a->table_idx, a->row_begin,
+                                             a->row_end, a->col_begin, a->rank},
+                          (const uint64_t[]){b->table_idx, b->row_begin,
+                                             b->row_end, b->col_begin, b->rank},
+                          5);
 }
 
 static struct piece piece_of_shard(const struct placement *placement,
@@ -95,28 +92,25 @@ static enum precision output_precision(const struct piece *piece)
     return piece->replica ? PRECISION_FP32 : piece->table->comm_precision;
 }
 
+/* Pieces of a group agree in these. */
+static int compare_groups(const struct piece *a, const struct piece *b)
+{
+    return ranked_compare(
+        (const uint64_t[]){a->rank, a->replica, (uint64_t)a->table->num_outputs,
+                           output_precision(a)},
+        (const uint64_t[]){b->rank, b->replica, (uint64_t)b->table->num_outputs,
+                           output_precision(b)},
+        4);
+}
+
 /* Pieces of a group stand together, in the order of the pieces. */
 static int compare_members(const void *left, const void *right)
 {
     const struct piece *a = *(struct piece *const *)left;
     const struct piece *b = *(struct piece *const *)right;
+    int order = compare_groups(a, b);
 
-    if (a->rank != b->rank)
-        return a->rank < b->rank ? -1 : 1;
-    if (a->replica != b->replica)
-        return a->replica ? 1 : -1;
-    if (a->table->num_outputs != b->table->num_outputs)
-        return a->table->num_outputs < b->table->num_outputs ? -1 : 1;
-    if (output_precision(a) != output_precision(b))
-        return output_precision(a) < output_precision(b) ? -1 : 1;
-    return (a > b) - (a < b);
-}
-
-static bool belongs_to(const struct group *group, const struct piece *piece)
-{
-    return group->rank == piece->rank && group->replica == piece->replica &&
-           group->n_outputs == piece->table->num_outputs &&
-           group->precision == output_precision(piece);
+    return order ? order : (a > b) - (a < b);
 }
 
 static struct group group_of(const struct placement *placement,
@@ -153,7 +147,7 @@ static void make_groups(struct placement *placement, struct arena *arena)
     qsort(members, n, sizeof(*members), compare_members);
     placement->groups = ARENA_NEW(arena, struct group, n);
     for (size_t i = 0; i < n; i++) {
-        if (!group || !belongs_to(group, members[i])) {
+        if (!group || compare_groups(group->pieces[0], members[i])) {
             group = &placement->groups[placement->n_groups++];
             *group = group_of(placement, members[i]);
             group->pieces = members + i;

@@ -14,7 +14,6 @@ static int start_status;
 
 int nvmlInit_v2(void);
 int nvmlShutdown(void);
-const char *nvmlErrorString(int status);
 int nvmlDeviceGetHandleByPciBusId_v2(const char *pci_bus_id, void **handle);
 int nvmlDeviceGetClockInfo(void *handle, int type, unsigned *mhz);
 int nvmlDeviceGetTemperature(void *handle, int sensor, unsigned *celsius);
@@ -33,11 +32,6 @@ int nvmlShutdown(void)
 {
     n_starts--;
     return 0;
-}
-
-const char *nvmlErrorString(int status)
-{
-    return status == 6 ? "Not Found" : "Driver Not Loaded";
 }
 
 int nvmlDeviceGetHandleByPciBusId_v2(const char *pci_bus_id, void **handle)
@@ -81,10 +75,9 @@ static void test_health(void)
 {
     char driver[16];
     struct sample_health health = {.power_w = -1};
-    struct nvml *nvml = NULL;
-    struct err err = {0};
+    struct nvml *nvml = nvml_open(NULL, "0000:19:00.0");
 
-    if (!ok(!nvml_open(&nvml, NULL, "0000:19:00.0", &err), "open %s", err.msg))
+    if (!ok(nvml != NULL, "open"))
         return;
     is_i64(n_starts, 1, "started");
     nvml_driver(nvml, driver, sizeof(driver));
@@ -102,31 +95,19 @@ static void test_health(void)
     is_i64(n_starts, 0, "stopped");
 }
 
-static void test_refused(const char *library, const char *pci_bus_id,
-                         const char *want)
+static void test_refused(const char *library, const char *pci_bus_id)
 {
-    struct nvml *nvml = NULL;
-    struct err err = {0};
-
-    is_i64(nvml_open(&nvml, library, pci_bus_id, &err), -1, "cannot open");
-    is_i64(err.code, ERR_DEVICE, "a device error");
-    is_str(err.msg, want, "the sentence");
+    ok(!nvml_open(library, pci_bus_id), "there is none");
     is_i64(n_starts, 0, "nothing is left open");
 }
 
 int main(void)
 {
     test_health();
-    test_refused(NULL, "0000:1a:00.0",
-                 "cannot read the health of GPU '0000:1a:00.0': Not Found");
+    test_refused(NULL, "0000:1a:00.0");
     start_status = 9;
-    test_refused(
-        NULL, "0000:19:00.0",
-        "cannot read the health of GPU '0000:19:00.0': Driver Not Loaded");
-    test_refused("libm.so.6", "0000:19:00.0",
-                 "cannot read the GPU's health: 'libm.so.6' lacks a function");
-    test_refused("libnone.so.1", "0000:19:00.0",
-                 "cannot read the GPU's health: libnone.so.1: cannot open "
-                 "shared object file: No such file or directory");
+    test_refused(NULL, "0000:19:00.0");
+    test_refused("libm.so.6", "0000:19:00.0");
+    test_refused("libno-such-thing.so", "0000:19:00.0");
     return tap_done();
 }
