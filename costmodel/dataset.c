@@ -136,26 +136,6 @@ static const double *adds_of(const struct dataset *dataset, size_t row)
     return features_of(dataset, row) + dataset->features.n;
 }
 
-void dataset_init_singles(struct dataset *dataset, const struct dataset *of,
-                          struct arena *arena)
-{
-    const size_t n = of->n_rows, n_totals = of->totals.n;
-
-    *dataset = *of;
-    dataset->n_samples = n;
-    dataset->samples = NULL;
-    dataset->ms = NULL;
-    dataset->first = ARENA_NEW(arena, uint32_t, n + 1);
-    dataset->row = ARENA_NEW(arena, uint32_t, n);
-    dataset->sums = ARENA_NEW(arena, double, n *n_totals);
-    for (uint32_t i = 0; i < n; i++) {
-        dataset->row[i] = i;
-        dataset->first[i + 1] = i + 1;
-        memcpy(dataset->sums + i * n_totals, adds_of(of, i),
-               n_totals * sizeof(*of->sums));
-    }
-}
-
 static void scale_rows(struct batch_builder *builder,
                        const struct feature_set *features, struct arena *arena)
 {

@@ -44,10 +44,6 @@ void dataset_init(struct dataset *dataset, const struct feature_set *features,
                   const struct sample *samples, size_t n,
                   bool (*keep)(const struct sample *sample),
                   struct arena *arena);
-/* The rows of another dataset, each as a sample of its own, without a time. */
-void dataset_init_singles(struct dataset *dataset, const struct dataset *of,
-                          struct arena *arena);
-
 /* Batches of a dataset as the net sees it, with the scaling of a model: the
  * dataset scaled, and buffers for the largest batch. */
 struct batch_builder {

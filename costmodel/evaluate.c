@@ -63,21 +63,29 @@ void predict_dataset(const struct model *model, const struct dataset *dataset,
     arena_release(&arena);
 }
 
-/* What the model says for each distinct table of the dataset alone, summed
- * over the tables of each sample. */
+/* What the model says for each table of a sample alone, added up. */
 static void predict_singles(const struct model *model,
                             const struct dataset *dataset, double *ms,
                             struct arena *arena)
 {
-    struct dataset alone;
-    double *single = ARENA_NEW(arena, double, dataset->n_rows);
+    const uint32_t n = dataset->first[dataset->n_samples];
+    struct sample *alone = ARENA_NEW(arena, struct sample, n), *next = alone;
+    double *single = ARENA_NEW(arena, double, n);
+    struct dataset singles;
 
-    dataset_init_singles(&alone, dataset, arena);
-    predict_dataset(model, &alone, single);
+    for (size_t i = 0; i < dataset->n_samples; i++)
+        for (uint32_t t = 0; t < dataset->samples[i]->n_tables; t++, next++) {
+            *next = *dataset->samples[i];
+            next->tables += t;
+            next->n_tables = 1;
+        }
+    dataset_init(&singles, &dataset->features, &dataset->totals, alone, n,
+                 sample_trains, arena);
+    predict_dataset(model, &singles, single);
     for (size_t i = 0; i < dataset->n_samples; i++) {
         ms[i] = 0;
         for (uint32_t j = dataset->first[i]; j < dataset->first[i + 1]; j++)
-            ms[i] += single[dataset->row[j]];
+            ms[i] += single[j];
     }
 }
 

@@ -416,12 +416,13 @@ static bool is_curve(const struct comm_curve *curve)
     return curve->us[n - 1] > curve->us[n - 2];
 }
 
-static int read_curve(struct comm_curve *curve, const struct json_place *place,
-                      struct err *err)
+static int read_curve(struct model *model, const struct json_place *place,
+                      struct arena *arena, struct err *err)
 {
+    struct comm_curve *curve = &model->comm.curves[model->comm.n_curves++];
     const json_t *knots;
 
-    if (PLACE_FIELDS(curve, place, curve_fields, NULL, err) ||
+    if (PLACE_FIELDS(curve, place, curve_fields, arena, err) ||
         place_list(&knots, place, "knots", err))
         return -1;
     for (size_t k = 0; k < json_array_size(knots) && k < COMM_MAX_KNOTS; k++) {
@@ -444,28 +445,6 @@ static int read_curve(struct comm_curve *curve, const struct json_place *place,
     return 0;
 }
 
-static int read_curves(struct comm_fit *fit, const struct json_place *place,
-                       struct err *err)
-{
-    const json_t *list;
-    size_t n;
-
-    if (place_list(&list, place, "curves", err))
-        return -1;
-    n = json_array_size(list);
-    if (!n || n > COMM_MAX_CURVES)
-        return place_error(place, err, "curves has 1 to %d of them, not %zu",
-                           COMM_MAX_CURVES, n);
-    for (; fit->n_curves < n; fit->n_curves++) {
-        struct json_place curve;
-
-        if (place_element(&curve, place, "curves", list, fit->n_curves, err) ||
-            read_curve(&fit->curves[fit->n_curves], &curve, err))
-            return -1;
-    }
-    return 0;
-}
-
 static int read_comm(struct model *model, const struct json_place *root,
                      struct arena *arena, struct err *err)
 {
@@ -479,8 +458,10 @@ static int read_comm(struct model *model, const struct json_place *root,
         PLACE_FIELDS(fit, &place, form_field, arena, err) ||
         PLACE_FIELDS(fit, &place, comm_source_field, arena, err))
         return -1;
-    return place_has(&place, "curves") ? read_curves(fit, &place, err)
-                                       : read_line(fit, &place, err);
+    return place_has(&place, "curves")
+               ? read_list(model, &place, "curves", 1, COMM_MAX_CURVES,
+                           read_curve, arena, err)
+               : read_line(fit, &place, err);
 }
 
 int model_from_json(struct model *model, struct mlp_shape *shape,
