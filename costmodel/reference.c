@@ -155,16 +155,17 @@ static void reference_compute(const struct oracle *oracle, const double *sums,
 }
 
 /* The inputs of a communication net for one assignment: the widths of its
- * devices and, forward, how much later than the first each one is ready. */
+ * devices, `stride` apart, and, forward, how much later than the first each one
+ * is ready. */
 static void fill_comm(float *in, const struct net_file *file,
-                      uint32_t n_devices, const double *widths,
+                      uint32_t n_devices, const double *widths, size_t stride,
                       const double *compute_ms, const double *bwd_ms)
 {
     float known[NET_MAX_INPUTS] = {0};
     double first = INFINITY;
 
     for (uint32_t r = 0; r < n_devices; r++)
-        known[r] = (float)widths[r];
+        known[r] = (float)widths[r * stride];
     for (uint32_t r = 0; compute_ms && r < n_devices; r++)
         first = fmin(first, compute_ms[r] + bwd_ms[r]);
     for (uint32_t r = 0; compute_ms && r < n_devices; r++)
@@ -175,8 +176,9 @@ static void fill_comm(float *in, const struct net_file *file,
 
 /* compute_ms and bwd_ms are NULL backward. */
 static void ask_comm(const struct net *net, size_t n, uint32_t n_devices,
-                     const double *widths, const double *compute_ms,
-                     const double *bwd_ms, double *out)
+                     const double *widths, size_t stride,
+                     const double *compute_ms, const double *bwd_ms,
+                     double *out)
 {
     float in[FAST_MLP_ROWS * NET_MAX_INPUTS];
     float answer[FAST_MLP_ROWS * NET_MAX_INPUTS];
@@ -191,7 +193,8 @@ static void ask_comm(const struct net *net, size_t n, uint32_t n_devices,
             const size_t at = (begin + i) * n_devices;
 
             fill_comm(in + i * net->mlp.n_in, &net->file, n_devices,
-                      widths + at, compute_ms ? compute_ms + at : NULL,
+                      widths + at * stride, stride,
+                      compute_ms ? compute_ms + at : NULL,
                       bwd_ms ? bwd_ms + at : NULL);
         }
         fast_mlp_eval(&net->mlp, in, m, answer);
@@ -204,7 +207,7 @@ static void reference_bwd(const struct oracle *oracle, size_t n,
                           const double *widths, double *bwd_ms)
 {
     ask_comm(&reference_of(oracle)->bwd, n, oracle->problem->cluster.n_devices,
-             widths, NULL, NULL, bwd_ms);
+             widths, 1, NULL, NULL, bwd_ms);
 }
 
 static void reference_fwd(const struct oracle *oracle, size_t n,
@@ -212,26 +215,21 @@ static void reference_fwd(const struct oracle *oracle, size_t n,
                           const double *bwd_ms, double *fwd_ms)
 {
     ask_comm(&reference_of(oracle)->fwd, n, oracle->problem->cluster.n_devices,
-             widths, compute_ms, bwd_ms, fwd_ms);
+             widths, 1, compute_ms, bwd_ms, fwd_ms);
 }
 
 static void reference_comm(const struct oracle *oracle, size_t n,
                            const double *sums, const double *compute_ms,
                            double *fwd_ms, double *bwd_ms)
 {
-    const size_t n_devices = oracle->problem->cluster.n_devices;
-    double widths[FAST_MLP_ROWS * NET_MAX_INPUTS] = {0};
+    const struct reference *reference = reference_of(oracle);
+    const uint32_t n_devices = oracle->problem->cluster.n_devices;
+    const double *widths = sums + oracle->comm_lane;
 
-    for (size_t begin = 0, m; begin < n; begin += m) {
-        const size_t at = begin * n_devices;
-
-        m = n - begin < FAST_MLP_ROWS ? n - begin : FAST_MLP_ROWS;
-        for (size_t k = 0; k < m * n_devices; k++)
-            widths[k] = sums[(at + k) * oracle->width + oracle->comm_lane];
-        reference_bwd(oracle, m, widths, bwd_ms + at);
-        reference_fwd(oracle, m, widths, compute_ms + at, bwd_ms + at,
-                      fwd_ms + at);
-    }
+    ask_comm(&reference->bwd, n, n_devices, widths, oracle->width, NULL, NULL,
+             bwd_ms);
+    ask_comm(&reference->fwd, n, n_devices, widths, oracle->width, compute_ms,
+             bwd_ms, fwd_ms);
 }
 
 int oracle_reference_open(struct oracle **out, const char *dir,

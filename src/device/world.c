@@ -4,7 +4,6 @@
 #include "base/mem.h"
 #include "device/comm_private.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,7 +33,10 @@ int world_open(struct world **out, struct err *err)
     if (launched > 1)
         return world_open_mpi(out, launched, err);
     world = mem_alloc(1, sizeof *world);
-    *world = (struct world){.size = 1, .local_size = 1, .n_hosts = 1};
+    *world = (struct world){.size = 1,
+                            .local_size = 1,
+                            .n_hosts = 1,
+                            .host_of = mem_alloc(1, sizeof *world->host_of)};
     *out = world;
     return 0;
 }
@@ -54,12 +56,6 @@ void world_abort(struct world *world, int status)
 {
     if (world->ops)
         world->ops->abort(world, status);
-}
-
-bool world_same_host(const struct world *world, uint32_t a, uint32_t b)
-{
-    assert(a < world->size && b < world->size);
-    return !world->ops || world->host_of[a] == world->host_of[b];
 }
 
 int world_barrier(struct world *world, struct err *err)

@@ -21,8 +21,7 @@ struct world {
     uint32_t rank, size;
     uint32_t local_rank, local_size; /* on this host */
     uint32_t n_hosts;
-    uint32_t *host_of; /* [size], hosts numbered by their first rank; owned;
-                          NULL for a world of one */
+    uint32_t *host_of; /* [size], hosts numbered by their first rank; owned */
 };
 
 /* Whether this build knows MPI; without it there is only the world of one. */
@@ -36,9 +35,6 @@ void world_close(struct world *world); /* NULL is fine; collective */
 /* Ends all processes at once, with this status: a failure of one must not
  * leave the others waiting. A world of one returns. */
 void world_abort(struct world *world, int status);
-
-/* Whether ranks a and b are on one host. */
-bool world_same_host(const struct world *world, uint32_t a, uint32_t b);
 
 int world_barrier(struct world *world, struct err *err) MUST_CHECK;
 /* A barrier where those who wait sleep, and leave the processors to those who

@@ -92,19 +92,18 @@ static int place_parts(struct index_batch *batch, struct part *parts,
                        uint32_t n_pieces, struct err *err)
 {
     size_t n_bags = batch->n_bags, n_offsets = n_pieces * n_bags + 1;
-    void *d_indices, *d_offsets;
+    void *d_block;
 
     for (uint32_t i = 0; i < n_pieces; i++)
         batch->begins[i + 1] = batch->begins[i] + parts[i].offsets[n_bags];
     batch->n_lookups = batch->begins[n_pieces];
-    if (device_alloc(batch->device, &d_indices,
-                     ((size_t)batch->n_lookups + 1) * sizeof(uint32_t), err))
-        return -1;
-    batch->d_indices = d_indices;
-    if (device_alloc(batch->device, &d_offsets, n_offsets * sizeof(uint64_t),
+    if (device_alloc(batch->device, &d_block,
+                     n_offsets * sizeof(uint64_t) +
+                         (size_t)batch->n_lookups * sizeof(uint32_t),
                      err))
         return -1;
-    batch->d_offsets = d_offsets;
+    batch->d_offsets = d_block;
+    batch->d_indices = (uint32_t *)(batch->d_offsets + n_offsets);
     for (uint32_t i = 0; i < n_pieces; i++) {
         struct part *part = &parts[i];
         uint64_t n = part->offsets[n_bags];
@@ -154,10 +153,8 @@ int index_batch_init(struct index_batch *batch,
 
 void index_batch_release(struct index_batch *batch)
 {
-    if (batch->device) {
-        device_free(batch->device, batch->d_indices);
+    if (batch->device)
         device_free(batch->device, batch->d_offsets);
-    }
     mem_free(batch->begins);
     *batch = (struct index_batch){0};
 }

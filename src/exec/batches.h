@@ -24,8 +24,8 @@ uint64_t batches_seed(const struct placement *placement, unsigned number);
 struct index_batch {
     struct device *device; /* not owned */
     uint32_t n_bags;       /* of a piece */
-    uint64_t *d_offsets;   /* [n_pieces * n_bags + 1], owned */
-    uint32_t *d_indices;   /* [n_lookups], owned */
+    uint64_t *d_offsets;   /* [n_pieces * n_bags + 1], owned; behind them */
+    uint32_t *d_indices;   /* [n_lookups] */
     uint64_t n_lookups;
     uint64_t *begins; /* [n_pieces + 1], owned: first look-up of each piece, on
                          the host */

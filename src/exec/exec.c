@@ -408,7 +408,7 @@ static int cut_turns(struct placement *placement,
     own = need.rows_bytes + need.batch_bytes;
     rc = world_all_gather(world, &own, sizeof(own), needs, err);
     for (uint32_t p = 0; p < size; p++)
-        if (world_same_host(world, p, world->rank))
+        if (world->host_of[p] == world->host_of[world->rank])
             sum += needs[p];
     mem_free(needs);
     if (size > 1 && device_is_host(placement->device))
