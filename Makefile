@@ -62,7 +62,7 @@ CFLAGS_release = -O3 -g
 # Every so manieth change of a search is checked: search/state_check.h.
 CHECK_EVERY ?= 256
 CFLAGS_debug   = -O0 -g3 -DLAYOUT_CHECK_EVERY=$(CHECK_EVERY)
-CFLAGS_asan    = -O1 -g -fsanitize=address,undefined \
+CFLAGS_asan    = -O1 -g -fsanitize=address,undefined -DHAVE_ASAN \
     -DLAYOUT_CHECK_EVERY=$(CHECK_EVERY) \
     -fno-sanitize-recover=all -fno-omit-frame-pointer
 CFLAGS_tsan    = -O1 -g -fsanitize=thread

@@ -21,12 +21,15 @@ struct errors errors_of(const char *name, const double *want, const double *got,
                         size_t n)
 {
     struct errors errors = {.name = name, .n = n};
+    double *apes = mem_alloc(n, sizeof(*apes));
 
+    stats_apes(apes, want, got, n);
     errors.mse = stats_mse(want, got, n);
-    errors.mape = stats_mape(want, got, n);
-    errors.median_ape = stats_ape_quantile(want, got, n, 0.5);
-    errors.p90_ape = stats_ape_quantile(want, got, n, 0.9);
+    errors.mape = stats_mean(apes, n);
+    errors.median_ape = stats_median(apes, n);
+    errors.p90_ape = stats_quantile(apes, n, 0.9);
     errors.kendall_tau = stats_kendall_tau(want, got, n);
+    mem_free(apes);
     return errors;
 }
 
@@ -206,8 +209,9 @@ struct errors evaluate_cases(const struct sample *samples, size_t n,
             again[repeats.n++] = ms;
         }
     }
-    repeats.mape = stats_mape(first, again, repeats.n);
-    repeats.median_ape = stats_ape_quantile(first, again, repeats.n, 0.5);
+    stats_apes(again, first, again, repeats.n);
+    repeats.mape = stats_mean(again, repeats.n);
+    repeats.median_ape = stats_median(again, repeats.n);
     mem_free(first);
     mem_free(ordered);
     return repeats;

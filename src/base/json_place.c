@@ -161,21 +161,17 @@ static uint64_t whole(double x)
 /* One of the names, by its index. */
 static int read_choice(uint32_t *out, const struct json_place *place,
                        const struct place_field *field, const json_t *value,
-                       struct err *err)
+                       struct arena *arena, struct err *err)
 {
     int choice = json_is_string(value)
                      ? text_choice(field->names, json_string_value(value))
                      : -1;
-    struct arena scratch;
 
     *out = (uint32_t)choice;
     if (choice >= 0)
         return 0;
-    arena_init(&scratch);
-    place_error(place, err, "%s must be one of %s", field->key,
-                text_list(field->names, ", ", &scratch));
-    arena_release(&scratch);
-    return -1;
+    return place_error(place, err, "%s must be one of %s", field->key,
+                       text_list(field->names, ", ", arena));
 }
 
 static int read_field(char *at, const struct json_place *place,
@@ -190,7 +186,7 @@ static int read_field(char *at, const struct json_place *place,
     switch (field->type) {
     case MEMBER_U32:
         if (field->names)
-            return read_choice((void *)at, place, field, value, err);
+            return read_choice((void *)at, place, field, value, arena, err);
         return place_u32((void *)at, place, key, (uint32_t)field->min,
                          (uint32_t)field->max, err);
     case MEMBER_U64:

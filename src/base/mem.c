@@ -12,15 +12,8 @@
 #define ALIGN ((size_t)64)
 #define ARENA_BLOCK_BYTES ((size_t)256 << 10)
 
-/* Under AddressSanitizer the unused part of a block is poisoned, so that a
- * pointer kept across a rewind, or one past its array, is caught. */
-#if defined(__has_feature)
-#    if __has_feature(address_sanitizer)
-#        define HAVE_ASAN 1
-#    endif
-#elif defined(__SANITIZE_ADDRESS__)
-#    define HAVE_ASAN 1
-#endif
+/* Under AddressSanitizer (CONFIG=asan) the unused part of a block is poisoned,
+ * so that a pointer kept across a rewind, or one past its array, is caught. */
 #ifdef HAVE_ASAN
 #    include <sanitizer/asan_interface.h>
 #else

@@ -54,30 +54,10 @@ double stats_mse(const double *want, const double *got, size_t n)
     return n ? sum / (double)n : NAN;
 }
 
-static double ape(double want, double got)
+void stats_apes(double *apes, const double *want, const double *got, size_t n)
 {
-    return fabs(got - want) / fabs(want);
-}
-
-double stats_mape(const double *want, const double *got, size_t n)
-{
-    double sum = 0;
-
     for (size_t i = 0; i < n; i++)
-        sum += ape(want[i], got[i]);
-    return n ? sum / (double)n : NAN;
-}
-
-double stats_ape_quantile(const double *want, const double *got, size_t n,
-                          double q)
-{
-    double *apes = mem_alloc(n, sizeof *apes), quantile;
-
-    for (size_t i = 0; i < n; i++)
-        apes[i] = ape(want[i], got[i]);
-    quantile = stats_quantile(apes, n, q);
-    mem_free(apes);
-    return quantile;
+        apes[i] = fabs(got[i] - want[i]) / fabs(want[i]);
 }
 
 struct pair {

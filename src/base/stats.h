@@ -13,10 +13,8 @@ double stats_quantile(double *x, size_t n, double q);
 double stats_median(double *x, size_t n); /* sorts x in place */
 /* Mean squared error of got against want. */
 double stats_mse(const double *want, const double *got, size_t n);
-/* Mean and quantile of |got - want| / |want| as fractions; want != 0. */
-double stats_mape(const double *want, const double *got, size_t n);
-double stats_ape_quantile(const double *want, const double *got, size_t n,
-                          double q);
+/* |got - want| / |want| of each, as fractions; want != 0. */
+void stats_apes(double *apes, const double *want, const double *got, size_t n);
 /* Kendall's tau-b in O(n log n) (Knight 1966). */
 double stats_kendall_tau(const double *x, const double *y, size_t n);
 

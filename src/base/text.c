@@ -91,32 +91,30 @@ bool text_to_bytes(const char *s, uint64_t *out)
     const size_t len = strspn(s, DIGITS ".");
     const char *name = s + len + (s[len] == ' ');
     char number[64];
+    size_t i = 0;
     uint64_t n;
     double x;
 
     if (len >= sizeof number || (s[len] && !*name))
         return false;
     snprintf(number, sizeof number, "%.*s", (int)len, s);
-    for (size_t i = 0; i < N_ELEMS(units); i++) {
-        if (strcmp(name, units[i].name) != 0)
-            continue;
-        /* Whole numbers exactly, fractions of a unit to the nearest byte. */
-        if (text_to_u64(number, &n)) {
-            if (__builtin_mul_overflow(n, units[i].n_bytes, &n) ||
-                n > INT64_MAX)
-                return false;
-            *out = n;
-            return true;
-        }
+    while (i < N_ELEMS(units) && strcmp(name, units[i].name) != 0)
+        i++;
+    if (i == N_ELEMS(units))
+        return false;
+    /* Whole numbers exactly, fractions of a unit to the nearest byte. */
+    if (text_to_u64(number, &n)) {
+        if (__builtin_mul_overflow(n, units[i].n_bytes, &n))
+            return false;
+    } else {
         if (units[i].n_bytes == 1 || !text_to_double(number, &x))
             return false;
         x = round(x * (double)units[i].n_bytes);
-        if (x >= 0x1p63)
-            return false;
-        *out = (uint64_t)x;
-        return true;
+        n = x < 0x1p63 ? (uint64_t)x : UINT64_MAX;
     }
-    return false;
+    if (n <= INT64_MAX)
+        *out = n;
+    return n <= INT64_MAX;
 }
 
 bool text_to_share(const char *s, uint64_t whole, uint64_t *out)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/json.h"
+#include "base/ranked.h"
 #include "base/stats.h"
 #include "base/text.h"
 #include "cli/command.h"
@@ -9,7 +10,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #define N_LARGEST 10
 
@@ -21,11 +21,6 @@ static const struct option_spec own_options[] = {
     {0},
 };
 
-struct sized_table {
-    const struct table *table;
-    uint64_t weight_bytes;
-};
-
 struct summary {
     const struct table_list *list;
     uint64_t batch;
@@ -35,18 +30,9 @@ struct summary {
     double output_elements; /* a sample */
     double lookups;         /* a sample */
     size_t n_skew_assumed;
-    struct sized_table *by_size; /* [n_tables], largest first; in the arena */
+    uint64_t *weight_bytes; /* [n_tables], in the arena, like the next */
+    struct ranked *by_size; /* [n_tables], largest first */
 };
-
-/* Larger first; of one size in the order of the input. */
-static int compare_sizes(const void *a, const void *b)
-{
-    const struct sized_table *left = a, *right = b;
-
-    if (left->weight_bytes != right->weight_bytes)
-        return left->weight_bytes < right->weight_bytes ? 1 : -1;
-    return (left->table > right->table) - (left->table < right->table);
-}
 
 static void add_table(struct summary *summary, const struct problem *problem,
                       uint32_t idx)
@@ -56,7 +42,8 @@ static void add_table(struct summary *summary, const struct problem *problem,
     struct memory_items memory = shard_memory(problem, &whole);
 
     memory_add(&summary->memory, memory);
-    summary->by_size[idx] = (struct sized_table){table, memory.weights};
+    summary->weight_bytes[idx] = memory.weights;
+    summary->by_size[idx] = (struct ranked){-(double)memory.weights, idx};
     if (__builtin_add_overflow(summary->n_rows, table->num_embeddings,
                                &summary->n_rows))
         summary->n_rows = UINT64_MAX;
@@ -77,13 +64,13 @@ static void summarise(struct summary *summary, const struct table_list *list,
     double *dims = ARENA_NEW(arena, double, list->n_tables);
 
     *summary = (struct summary){.list = list, .batch = batch};
-    summary->by_size = ARENA_NEW(arena, struct sized_table, list->n_tables);
+    summary->weight_bytes = ARENA_NEW(arena, uint64_t, list->n_tables);
+    summary->by_size = ARENA_NEW(arena, struct ranked, list->n_tables);
     for (size_t i = 0; i < list->n_tables; i++) {
         add_table(summary, &problem, (uint32_t)i);
         dims[i] = list->tables[i].dim;
     }
-    qsort(summary->by_size, list->n_tables, sizeof(summary->by_size[0]),
-          compare_sizes);
+    ranked_sort(summary->by_size, list->n_tables);
     summary->dim_median = stats_median(dims, list->n_tables);
     summary->dim_min = dims[0]; /* sorted by now */
     summary->dim_max = dims[list->n_tables - 1];
@@ -99,7 +86,7 @@ static size_t n_shown(const struct summary *summary)
 static void print_largest(const struct summary *summary)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-    double largest = (double)summary->by_size[0].weight_bytes, unit_bytes = 1;
+    double largest = -summary->by_size[0].key, unit_bytes = 1;
     double total = (double)summary->memory.weights;
     unsigned unit = 0;
     char rows[TEXT_BYTES_MAX];
@@ -110,14 +97,13 @@ static void print_largest(const struct summary *summary)
            "share", "rows", "columns", "look-ups", "name");
     printf("%10s  %6s  %15s  %7s  %9s\n", units[unit], "%", "", "", "a sample");
     for (size_t i = 0; i < n_shown(summary); i++) {
-        const struct sized_table *sized = &summary->by_size[i];
-        double bytes = (double)sized->weight_bytes;
+        const struct ranked *ranked = &summary->by_size[i];
+        const struct table *table = &summary->list->tables[ranked->idx];
 
         printf("%10.3f  %6.2f  %15s  %7" PRIu32 "  %9.4g  %s\n",
-               bytes / unit_bytes, 100 * bytes / total,
-               text_from_count(rows, sized->table->num_embeddings),
-               sized->table->dim, sized->table->pooling_factor,
-               sized->table->name);
+               -ranked->key / unit_bytes, 100 * -ranked->key / total,
+               text_from_count(rows, table->num_embeddings), table->dim,
+               table->pooling_factor, table->name);
     }
 }
 
@@ -157,9 +143,9 @@ static json_t *json_from_u64(uint64_t n)
     return json_integer(n > INT64_MAX ? INT64_MAX : (json_int_t)n);
 }
 
-static json_t *json_from_table(const struct sized_table *sized)
+static json_t *json_from_table(const struct summary *summary, uint32_t idx)
 {
-    const struct table *table = sized->table;
+    const struct table *table = &summary->list->tables[idx];
 
     return json_pack("{s:s, s:o, s:o, s:f, s:f, s:s, s:s, s:o}", "name",
                      table->name, "num_embeddings",
@@ -168,7 +154,7 @@ static json_t *json_from_table(const struct sized_table *sized)
                      table->pooling_factor, "num_outputs", table->num_outputs,
                      "precision", precision_name(table->precision), "optimizer",
                      optimizer_name(table->optimizer), "weight_bytes",
-                     json_from_u64(sized->weight_bytes));
+                     json_from_u64(summary->weight_bytes[idx]));
 }
 
 static void print_json(const struct summary *summary)
@@ -176,7 +162,8 @@ static void print_json(const struct summary *summary)
     json_t *largest = json_array(), *root;
 
     for (size_t i = 0; i < n_shown(summary); i++)
-        json_array_append_new(largest, json_from_table(&summary->by_size[i]));
+        json_array_append_new(
+            largest, json_from_table(summary, summary->by_size[i].idx));
     root = json_pack(
         "{s:o, s:o, s:o, s:o, s:{s:f, s:f, s:f}, s:f, s:f, s:o, s:f, s:o, s:o}",
         "n_tables", json_from_u64(summary->list->n_tables), "num_embeddings",

@@ -209,36 +209,18 @@ static int memory_size(void *ptr)
     return (int)malloc_usable_size(ptr);
 }
 
-static int round_up_8(int size)
-{
-    return (size + 7) & ~7;
-}
-
-static int no_init(void *data)
-{
-    (void)data;
-    return SQLITE_OK;
-}
-
-static void no_shutdown(void *data)
-{
-    (void)data;
-}
-
 /* Gives SQLite memory that never fails (base/mem.h): a column for whose text
  * there is none would read as NULL. Once SQLite works it stays as it is. */
 static void give_memory(void)
 {
-    static const struct sqlite3_mem_methods methods = {
-        .xMalloc = take_memory,
-        .xFree = mem_free,
-        .xRealloc = regrow_memory,
-        .xSize = memory_size,
-        .xRoundup = round_up_8,
-        .xInit = no_init,
-        .xShutdown = no_shutdown,
-    };
+    struct sqlite3_mem_methods methods;
 
+    if (sqlite3_config(SQLITE_CONFIG_GETMALLOC, &methods))
+        return;
+    methods.xMalloc = take_memory;
+    methods.xFree = mem_free;
+    methods.xRealloc = regrow_memory;
+    methods.xSize = memory_size;
     (void)sqlite3_config(SQLITE_CONFIG_MALLOC, &methods);
 }
 
