@@ -98,7 +98,7 @@ static int report(struct bench *bench, struct err *err)
     if (bench->world->rank)
         return 0;
     if (store_comm_samples(bench->store, &setting, STORE_SETTING, &samples, &n,
-                           cli_arena(bench->cli), err))
+                           bench->cli->arena, err))
         return -1;
     if (cli_given(bench->cli, "json"))
         print_json(bench, samples, n);

@@ -167,7 +167,7 @@ int bench_print_lookups(const struct bench *bench, struct err *err)
 {
     struct sample_setting setting =
         bench_setting(bench->device, &bench->options);
-    struct arena *arena = cli_arena(bench->cli);
+    struct arena *arena = bench->cli->arena;
     struct sentinels sentinels;
     struct errors repeats;
     struct sample *samples;
@@ -242,8 +242,8 @@ int bench_print_ceilings(const struct bench *bench, struct err *err)
     struct ceiling *ceilings;
     size_t n;
 
-    if (store_ceilings(bench->store, &setting, &ceilings, &n,
-                       cli_arena(bench->cli), err))
+    if (store_ceilings(bench->store, &setting, &ceilings, &n, bench->cli->arena,
+                       err))
         return -1;
     if (!cli_given(bench->cli, "json")) {
         printf("%-7s %10s %11s %10s %10s %10s %10s %9s\n", "probe", "bytes",

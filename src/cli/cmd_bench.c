@@ -131,7 +131,7 @@ static int read_options(struct bench_options *options, const struct cli *cli,
 /* All samples of the database, whatever device they are of. */
 static int write_csv(const struct bench *bench, struct err *err)
 {
-    struct arena *arena = cli_arena(bench->cli);
+    struct arena *arena = bench->cli->arena;
     struct sample_setting *settings;
     struct sample *samples;
     struct buf text = {0};

@@ -181,7 +181,7 @@ static int run_file(struct tournament *run, const char *path, struct err *err)
 static void print_all(struct comparison *comparison, struct cli *cli)
 {
     struct compare_mean *means =
-        ARENA_NEW(cli_arena(cli), struct compare_mean, comparison->n_planners);
+        ARENA_NEW(cli->arena, struct compare_mean, comparison->n_planners);
     size_t n_common = compare_means(means, comparison);
     struct buf out = {0};
 
@@ -198,12 +198,12 @@ static int run_compare(struct cli *cli, struct err *err)
     size_t n_tasks = cli_given(cli, "tasks") ? cli_u64(cli, "tasks") : 1;
     struct tournament run = {
         .cli = cli,
-        .arena = cli_arena(cli),
+        .arena = cli->arena,
         .given = {.search = &run.search,
                   .seed = cli_u64(cli, "seed"),
                   .limit_ms = 1000 * cli_double(cli, "rival-limit")},
-        .comparison = {.tasks = ARENA_NEW(cli_arena(cli), struct compare_task,
-                                          n_tasks * cli_n_args(cli))}};
+        .comparison = {.tasks = ARENA_NEW(cli->arena, struct compare_task,
+                                          n_tasks * cli->n_args)}};
     int rc = 0;
 
     while (search_contenders()[run.comparison.n_planners].name)
@@ -214,8 +214,8 @@ static int run_compare(struct cli *cli, struct err *err)
     if (cli_given(cli, "effort"))
         run.search.effort = cli_u64(cli, "effort");
     run.search.pool = pool_open((unsigned)cli_u64(cli, "threads"));
-    for (size_t i = 0; !rc && i < cli_n_args(cli); i++)
-        rc = run_file(&run, cli_arg(cli, i), err);
+    for (size_t i = 0; !rc && i < cli->n_args; i++)
+        rc = run_file(&run, cli->args[i], err);
     if (!rc)
         print_all(&run.comparison, cli);
     pool_close(run.search.pool);

@@ -18,14 +18,14 @@ static int run_cost(struct cli *cli, struct err *err)
     struct buf report = {0};
     int rc = -1;
 
-    if (plan_load(&plan, cli_arg(cli, 0), cli_arena(cli), err) ||
+    if (plan_load(&plan, cli->args[0], cli->arena, err) ||
         planning_oracle_of_plan(&oracle, cli, &plan, err) ||
-        planning_finish(&plan, oracle, cli_arena(cli), err) ||
+        planning_finish(&plan, oracle, cli->arena, err) ||
         (cli_given(cli, "output") &&
          plan_save(&plan, cli_string(cli, "output"), err)))
         goto out;
     if (cli_given(cli, "json")) {
-        fputs(plan_to_json(&plan, cli_arena(cli)), stdout);
+        fputs(plan_to_json(&plan, cli->arena), stdout);
     } else {
         emit_report(&plan, &report);
         cli_print_report(&report);

@@ -26,7 +26,7 @@ static int price_both(struct plan_diff *diff, struct cli *cli, struct err *err)
     if (!spec)
         spec = diff->plans[1].cost.name;
     for (int i = 0; spec && i < 2; i++)
-        if (oracle_price_plan(&priced[i], spec, cli_arena(cli), &ignored)) {
+        if (oracle_price_plan(&priced[i], spec, cli->arena, &ignored)) {
             if (!cli_given(cli, "cost"))
                 return 0;
             *err = ignored;
@@ -40,17 +40,16 @@ static int price_both(struct plan_diff *diff, struct cli *cli, struct err *err)
 static int run_diff(struct cli *cli, struct err *err)
 {
     struct buf out = {0};
-    struct plan_diff diff = {.paths = {cli_arg(cli, 0), cli_arg(cli, 1)}};
+    struct plan_diff diff = {.paths = {cli->args[0], cli->args[1]}};
 
     for (int i = 0; i < 2; i++)
-        if (plan_load(&diff.plans[i], diff.paths[i], cli_arena(cli), err))
+        if (plan_load(&diff.plans[i], diff.paths[i], cli->arena, err))
             return -1;
     for (int i = 0; i < 2; i++)
-        diff.paths[i] = text_shown(diff.paths[i], cli_arena(cli));
+        diff.paths[i] = text_shown(diff.paths[i], cli->arena);
     if (price_both(&diff, cli, err))
         return -1;
-    plan_moves_find(&diff.moves, &diff.plans[0], &diff.plans[1],
-                    cli_arena(cli));
+    plan_moves_find(&diff.moves, &diff.plans[0], &diff.plans[1], cli->arena);
     if (cli_given(cli, "json"))
         cli_print_json(plan_diff_to_json(&diff));
     else {

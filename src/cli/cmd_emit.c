@@ -51,7 +51,7 @@ static int run_emit(struct cli *cli, struct err *err)
         return err_set(err, ERR_USAGE, "option '--format' is needed, one of %s",
                        EMIT_FORMAT_NAMES);
     if (check_options(cli, format, err) ||
-        plan_load(&plan, cli_arg(cli, 0), cli_arena(cli), err))
+        plan_load(&plan, cli->args[0], cli->arena, err))
         goto out;
     emitter = emit_format_find(format);
     if (emitter->emit(&plan, &options, &out, err) ||

@@ -53,8 +53,7 @@ static int run_eval(struct cli *cli, struct err *err)
             err, ERR_USAGE,
             "options '--db' and '--model' are needed: where the samples "
             "are and what is judged by them");
-    if (model_load(&judged.model, cli_string(cli, "model"), cli_arena(cli),
-                   err) ||
+    if (model_load(&judged.model, cli_string(cli, "model"), cli->arena, err) ||
         training_open(&judged, STORE_READ, err))
         goto out;
     judged.device = model_device(&judged.model);

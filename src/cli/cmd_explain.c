@@ -52,18 +52,17 @@ static void print(struct explained *explained, struct cli *cli, bool has_table,
 
 static int run_explain(struct cli *cli, struct err *err)
 {
-    struct explained explained = {.arena = cli_arena(cli)};
-    bool has_table = cli_n_args(cli) > 1;
+    struct explained explained = {.arena = cli->arena};
+    bool has_table = cli->n_args > 1;
     struct plan plan = {0};
     struct oracle *oracle = NULL;
     uint32_t table = 0;
     int rc = -1;
 
-    if (plan_load(&plan, cli_arg(cli, 0), cli_arena(cli), err) ||
-        (has_table &&
-         find_table(&table, &plan.problem, cli_arg(cli, 1), err)) ||
+    if (plan_load(&plan, cli->args[0], cli->arena, err) ||
+        (has_table && find_table(&table, &plan.problem, cli->args[1], err)) ||
         planning_oracle_of_plan(&oracle, cli, &plan, err) ||
-        plan_price(&plan, oracle, cli_arena(cli), err))
+        plan_price(&plan, oracle, cli->arena, err))
         goto out;
     find_bound(&explained, &plan, oracle);
     what_if_init(&explained.what_if, &plan, oracle);

@@ -24,7 +24,7 @@ static int import(struct cli *cli, struct err *err)
     if (!cli_given(cli, "output"))
         return err_set(err, ERR_USAGE,
                        "option '--output' is needed: where the model goes");
-    if (model_import(&model, cli_arg(cli, 1), cli_arena(cli), err))
+    if (model_import(&model, cli->args[1], cli->arena, err))
         return -1;
     if (training_save(&model, cli_string(cli, "output"), err))
         return -1;
@@ -119,8 +119,7 @@ static void print_info(const struct model *model, struct cli *cli,
 {
     const struct mlp_shape *shape = &model->mlp.shape;
 
-    training_print_model(model, text_shown(cli_arg(cli, 1), cli_arena(cli)),
-                         out);
+    training_print_model(model, text_shown(cli->args[1], cli->arena), out);
     buf_printf(out, ", format %u\nbasis           %s: %s\n", model->format,
                cost_basis_names[model->basis], model->source);
     training_print_setting(model, cli, out);
@@ -153,7 +152,7 @@ static int info(struct cli *cli, struct err *err)
     if (cli_given(cli, "output"))
         return err_set(err, ERR_USAGE,
                        "option '--output' is for 'model import'");
-    if (model_load(&model, cli_arg(cli, 1), cli_arena(cli), err))
+    if (model_load(&model, cli->args[1], cli->arena, err))
         return -1;
     if (!cli_given(cli, "json")) {
         print_info(&model, cli, &out);
@@ -169,7 +168,7 @@ static int info(struct cli *cli, struct err *err)
 
 static int run_model(struct cli *cli, struct err *err)
 {
-    const char *verb = cli_arg(cli, 0);
+    const char *verb = cli->args[0];
 
     if (!strcmp(verb, "import"))
         return import(cli, err);

@@ -51,7 +51,7 @@ static int write_plan(const struct plan_request *request,
     if (path && strcmp(path, "-") && plan_save(plan, path, err))
         return -1;
     if (cli_given(cli, "json") || (path && !strcmp(path, "-"))) {
-        fputs(plan_to_json(plan, cli_arena(cli)), stdout);
+        fputs(plan_to_json(plan, cli->arena), stdout);
         return 0;
     }
     emit_report(plan, &report);
@@ -87,8 +87,8 @@ static int run_plan(struct cli *cli, struct err *err)
     uint64_t first, last;
 
     if (replanning_load(&request, err) ||
-        planning_problem(&request.problem, cli_arg(cli, 0),
-                         &request.from.problem, cli, err))
+        planning_problem(&request.problem, cli->args[0], &request.from.problem,
+                         cli, err))
         return -1;
     if (cli_range(cli, "gpus", &first, &last))
         return find_plans_by_count(&request, err);

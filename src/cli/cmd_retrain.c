@@ -138,8 +138,7 @@ static void judge(struct contest *contest)
     verdict->gain_se = paired->gain_se;
     verdict->n_samples = model->training.n_train + model->training.n_validation;
     verdict->n_held_out = paired->n;
-    verdict->setting =
-        model_setting_text(model, cli_arena(contest->training.cli));
+    verdict->setting = model_setting_text(model, contest->training.cli->arena);
 }
 
 /* Against the model that is in use by now: another process may have replaced
@@ -147,7 +146,7 @@ static void judge(struct contest *contest)
 static int hold_contest(struct contest *contest, struct err *err)
 {
     struct training *training = &contest->training;
-    struct arena *arena = cli_arena(training->cli);
+    struct arena *arena = training->cli->arena;
     struct sample_setting old;
     struct lock lock = {0};
     int rc = -1;
@@ -178,7 +177,7 @@ out:
 static int train_new(struct contest *contest, struct err *err)
 {
     struct training *training = &contest->training;
-    struct arena *arena = cli_arena(training->cli);
+    struct arena *arena = training->cli->arena;
     const char *data;
     size_t len;
 
@@ -213,9 +212,8 @@ static int run_retrain(struct cli *cli, struct err *err)
             err, ERR_USAGE,
             "options '--db' and '--model' are needed: where the samples "
             "are and what is to be improved");
-    if (parse_gain(&contest, cli_string(cli, "min-gain"), cli_arena(cli),
-                   err) ||
-        load_old(&contest, cli_arena(cli), err) ||
+    if (parse_gain(&contest, cli_string(cli, "min-gain"), cli->arena, err) ||
+        load_old(&contest, cli->arena, err) ||
         training_open(training, STORE_WRITE, err))
         goto out;
     contest.shown = cli_shown(cli, "model");

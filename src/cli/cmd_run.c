@@ -370,7 +370,7 @@ static int open_device(struct run *run, struct err *err)
 static int open_all(struct run *run, struct err *err)
 {
     read_options(&run->options, run->cli);
-    if (plan_load(&run->plan, cli_arg(run->cli, 0), cli_arena(run->cli), err) ||
+    if (plan_load(&run->plan, run->cli->args[0], run->cli->arena, err) ||
         open_device(run, err))
         return -1;
     if (!cli_given(run->cli, "db") || run->world->rank != 0)
@@ -389,7 +389,7 @@ static void tell_other_device(const struct run *run)
     if (!measured || (!strncmp(measured, name, len) && measured[len] == ',' &&
                       strstr(measured, isa)))
         return;
-    cli_warn(NULL, text_say(cli_arena(run->cli),
+    cli_warn(NULL, text_say(run->cli->arena,
                             "the plan is predicted by what was measured on "
                             "'%s', and runs on '%s' with %s",
                             measured, name, isa));
@@ -411,7 +411,7 @@ static int execute(struct run *run, struct err *err)
     if (run->store)
         run->options.sink = &sink;
     rc = exec_run(&run->result, &run->plan, run->world, run->device,
-                  &run->options, cli_arena(run->cli), err);
+                  &run->options, run->cli->arena, err);
     if (is_first)
         progress_finish(&progress);
     if (!rc && run->store)

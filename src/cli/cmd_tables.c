@@ -186,9 +186,9 @@ static int run_tables(struct cli *cli, struct err *err)
     struct table_list list;
     struct summary summary;
 
-    if (tables_load(&list, cli_arg(cli, 0), &options, cli_arena(cli), err))
+    if (tables_load(&list, cli->args[0], &options, cli->arena, err))
         return -1;
-    summarise(&summary, &list, cli_u64(cli, "batch"), cli_arena(cli));
+    summarise(&summary, &list, cli_u64(cli, "batch"), cli->arena);
     if (cli_given(cli, "json"))
         print_json(&summary);
     else

@@ -45,9 +45,9 @@ static int choose_device(struct training *training, struct err *err)
     struct sample_setting *settings, *wanted;
     size_t n, n_wanted = 0, n_others = 0;
 
-    if (store_settings(training->store, &settings, &n, cli_arena(cli), err))
+    if (store_settings(training->store, &settings, &n, cli->arena, err))
         return -1;
-    wanted = ARENA_NEW(cli_arena(cli), struct sample_setting, n);
+    wanted = ARENA_NEW(cli->arena, struct sample_setting, n);
     for (size_t i = 0; i < n; i++)
         if (is_wanted(&settings[i], cli))
             wanted[n_wanted++] = settings[i];
@@ -98,7 +98,7 @@ static int save(struct training *training, struct err *err)
 {
     const char *path = cli_string(training->cli, "output");
     const char *lost =
-        evaluation_lost_text(&training->evaluation, cli_arena(training->cli));
+        evaluation_lost_text(&training->evaluation, training->cli->arena);
 
     if (lost && !cli_given(training->cli, "force"))
         return err_set(err, ERR_INPUT,

@@ -39,9 +39,31 @@ struct option_spec {
     const char *help;          /* one line, with the unit */
 };
 
-struct cli; /* a parsed command line */
+struct option_value {
+    bool given;
+    const char *text; /* as typed, or the default; NULL: neither */
+    uint64_t u64;
+    uint64_t last; /* RANGE: from u64 to it, which may be the same */
+    bool is_range;
+    double number;
+};
 
 #define COMMAND_MAX_GROUPS 6
+#define COMMAND_MAX_OPTIONS 64
+
+/* A parsed command line. */
+struct cli {
+    const struct command *command;
+    struct arena *arena; /* of the command, for all that it needs to its end */
+    char **args;         /* [n_args], as many as the command takes */
+    size_t n_args;
+    /* What follows is for the functions below. Of all groups in turn, then
+     * --json and --help. */
+    const struct option_spec *specs[COMMAND_MAX_OPTIONS];
+    struct option_value values[COMMAND_MAX_OPTIONS];
+    size_t n_specs;
+    struct option_spec json; /* where the command has it */
+};
 
 struct command {
     const char *name;
@@ -61,10 +83,6 @@ struct command {
  * it takes. With --help it prints the options, and *out is NULL. */
 int cli_parse(struct cli **out, const struct command *command, int argc,
               char **argv, struct arena *arena, struct err *err) MUST_CHECK;
-
-struct arena *cli_arena(struct cli *cli);
-size_t cli_n_args(const struct cli *cli);
-const char *cli_arg(const struct cli *cli, size_t idx);
 
 /* Values by option name; asking for an option that the command's table lacks
  * is a programmer's mistake (assert). */

@@ -36,10 +36,10 @@ static int search(struct plan *plan, struct plan_request *request,
             plan, &request->from,
             cli_given(cli, "move-limit") ? cli_u64(cli, "move-limit")
                                          : UINT64_MAX,
-            oracle, options, &request->replanned, cli_arena(cli), err);
+            oracle, options, &request->replanned, cli->arena, err);
     if (!strcmp(cli_string(cli, "search"), "full"))
-        return search_full(plan, oracle, options, cli_arena(cli), err);
-    return search_reference(plan, oracle, options, cli_arena(cli), err);
+        return search_full(plan, oracle, options, cli->arena, err);
+    return search_reference(plan, oracle, options, cli->arena, err);
 }
 
 int find_plan(struct plan *plan, struct plan_request *request,
@@ -56,7 +56,7 @@ int find_plan(struct plan *plan, struct plan_request *request,
     if (rc)
         return -1;
     plan->version = NEUROSHARD_VERSION;
-    plan->inputs_hash = plan_inputs_hash(plan, cli_arena(cli));
+    plan->inputs_hash = plan_inputs_hash(plan, cli->arena);
     return 0;
 }
 
@@ -294,11 +294,11 @@ static int plan_all(struct counts *counts, struct err *err)
 
     for (size_t i = 0; !rc && !counts->is_interrupted && i < counts->asked.n;
          i++) {
-        struct arena_mark mark = arena_mark(cli_arena(cli));
+        struct arena_mark mark = arena_mark(cli->arena);
         struct buf out = {0};
 
         rc = plan_count(counts, counts->asked.n_gpus[i], err);
-        arena_rewind(cli_arena(cli), mark);
+        arena_rewind(cli->arena, mark);
         if (!rc && !is_json) {
             if (!i)
                 figures_heading(count_figures, &out);
@@ -358,7 +358,7 @@ int find_plans_by_count(struct plan_request *request, struct err *err)
                        "smallest number of GPUs, not '-', beside a range");
     if (planning_counts(&counts.asked, cli, err))
         return -1;
-    counts.list = ARENA_NEW(cli_arena(cli), struct count, counts.asked.n);
+    counts.list = ARENA_NEW(cli->arena, struct count, counts.asked.n);
     arena_init(&counts.arena);
     if (plan_all(&counts, err))
         goto out;

@@ -11,32 +11,9 @@
 #include <string.h>
 #include <time.h>
 
-struct option_value {
-    bool given;
-    const char *text; /* as typed, or the default; NULL: neither */
-    uint64_t u64;
-    uint64_t last; /* RANGE: from u64 to it, which may be the same */
-    bool is_range;
-    double number;
-};
-
-#define MAX_OPTIONS 64
-
-struct cli {
-    const struct command *command;
-    struct arena *arena;
-    struct option_spec json; /* where the command has it */
-    /* Of all groups in turn, then --json and --help. */
-    const struct option_spec *specs[MAX_OPTIONS];
-    struct option_value values[MAX_OPTIONS];
-    size_t n_specs;
-    char **args;
-    size_t n_args;
-};
-
 static void add_option(struct cli *cli, const struct option_spec *spec)
 {
-    assert(cli->n_specs < MAX_OPTIONS);
+    assert(cli->n_specs < COMMAND_MAX_OPTIONS);
     cli->specs[cli->n_specs++] = spec;
 }
 
@@ -200,8 +177,8 @@ static int usage_error(const struct cli *cli, int code, char **argv,
 static int parse_options(struct cli *cli, int argc, char **argv,
                          struct err *err)
 {
-    struct option longs[MAX_OPTIONS + 1];
-    char shorts[2 * MAX_OPTIONS + 2];
+    struct option longs[COMMAND_MAX_OPTIONS + 1];
+    char shorts[2 * COMMAND_MAX_OPTIONS + 2];
     int code;
 
     make_getopt_tables(cli, longs, shorts);
@@ -292,22 +269,6 @@ int cli_parse(struct cli **out, const struct command *command, int argc,
         return err_set(err, ERR_USAGE, "usage: neuroshard %s %s", command->name,
                        command->synopsis);
     return claim_files(cli, err);
-}
-
-struct arena *cli_arena(struct cli *cli)
-{
-    return cli->arena;
-}
-
-size_t cli_n_args(const struct cli *cli)
-{
-    return cli->n_args;
-}
-
-const char *cli_arg(const struct cli *cli, size_t idx)
-{
-    assert(idx < cli->n_args);
-    return cli->args[idx];
 }
 
 static const struct option_value *find_value(const struct cli *cli,

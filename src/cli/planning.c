@@ -53,7 +53,7 @@ static int read_tables(struct problem *problem, const char *path,
                                      .warn = cli_warn};
     struct table_list list;
 
-    if (tables_load(&list, path, &options, cli_arena(cli), err))
+    if (tables_load(&list, path, &options, cli->arena, err))
         return -1;
     problem->tables = list.tables;
     problem->n_tables = list.n_tables;
@@ -148,8 +148,8 @@ static void tell_doubts(const struct oracle *oracle, const char *spec,
         cli_warn(NULL, oracle->warning);
     if (spec || !cli_given(cli, "gpu") || oracle->basis != BASIS_ANALYTIC)
         return;
-    folder = file_find_data("models", cli_arena(cli));
-    cli_warn(NULL, text_say(cli_arena(cli),
+    folder = file_find_data("models", cli->arena);
+    cli_warn(NULL, text_say(cli->arena,
                             "no model of '%s' is in %s: '%s' prices the plan",
                             cli_string(cli, "gpu"),
                             folder ? folder : "the data (none are found)",
@@ -175,8 +175,8 @@ static int open_oracle(struct oracle **out, const char *spec, const char *gpu,
                        const struct problem *problem, struct cli *cli,
                        struct err *err)
 {
-    return spec ? oracle_open(out, spec, problem, cli_arena(cli), err)
-                : oracle_open_for_gpu(out, gpu, problem, cli_arena(cli), err);
+    return spec ? oracle_open(out, spec, problem, cli->arena, err)
+                : oracle_open_for_gpu(out, gpu, problem, cli->arena, err);
 }
 
 int planning_oracle(struct oracle **out, struct cli *cli,
@@ -215,7 +215,7 @@ int planning_oracle_of_plan(struct oracle **out, struct cli *cli,
         /* What would be wrong usage in an option is a wrong value here. */
         if (err->code == ERR_USAGE)
             err->code = ERR_INPUT;
-        return err_prefix(err, "%s: cost_model.name", cli_arg(cli, 0));
+        return err_prefix(err, "%s: cost_model.name", cli->args[0]);
     }
     tell_doubts(*out, spec, cli);
     return 0;

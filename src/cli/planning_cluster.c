@@ -139,7 +139,7 @@ int planning_counts(struct planning_counts *counts, struct cli *cli,
                        "GPUs to plan for");
     is_range = cli_range(cli, "gpus", &first, &last);
     counts->n = 0;
-    counts->n_gpus = ARENA_NEW(cli_arena(cli), uint32_t, last - first + 1);
+    counts->n_gpus = ARENA_NEW(cli->arena, uint32_t, last - first + 1);
     for (uint64_t n = first; n <= last; n++)
         if (!is_range || !cli_given(cli, "gpus-per-host") ||
             are_whole((uint32_t)n, cli_u64(cli, "gpus-per-host"),
@@ -219,8 +219,8 @@ int planning_set_gpus(struct problem *problem, uint32_t n_gpus,
         return -1;
     *cluster = (struct cluster){
         .n_devices = n_gpus,
-        .memory_bytes = ARENA_NEW(cli_arena(cli), uint64_t, n_gpus),
-        .reserve_bytes = ARENA_NEW(cli_arena(cli), uint64_t, n_gpus),
+        .memory_bytes = ARENA_NEW(cli->arena, uint64_t, n_gpus),
+        .reserve_bytes = ARENA_NEW(cli->arena, uint64_t, n_gpus),
         .gpu = gpu->name};
     if (set_hosts(cluster, like, gpu, cli, err))
         return -1;
@@ -265,7 +265,7 @@ int planning_set_cluster(struct problem *problem, struct cli *cli,
     struct cluster *cluster = &problem->cluster;
     const struct gpu_spec *gpu;
 
-    if (cluster_load(cluster, path, cli_arena(cli), err) ||
+    if (cluster_load(cluster, path, cli->arena, err) ||
         check_said_once(cluster, cli, err))
         return -1;
     if (!cluster->gpu)

@@ -30,8 +30,7 @@ int replanning_load(struct plan_request *request, struct err *err)
         return err_set(err, ERR_USAGE,
                        "option '--from' needs the full search, not '%s'",
                        cli_string(cli, "search"));
-    return plan_load(&request->from, cli_string(cli, "from"), cli_arena(cli),
-                     err);
+    return plan_load(&request->from, cli_string(cli, "from"), cli->arena, err);
 }
 
 static const char *plural(size_t n)
@@ -68,7 +67,7 @@ static void print_moves(const struct plan_request *request,
     size_t n_tables = 0;
     char moved[TEXT_BYTES_MAX], kept[TEXT_BYTES_MAX];
 
-    plan_moves_find(&moves, &request->from, plan, cli_arena(request->cli));
+    plan_moves_find(&moves, &request->from, plan, request->cli->arena);
     for (size_t t = 0; t < moves.n_tables; t++)
         n_tables += moves.tables[t].bytes.moved > 0;
     buf_printf(out,

@@ -60,11 +60,11 @@ const char *training_list_settings(const struct sample_setting *settings,
     const char *list = "", *last = "";
 
     for (size_t i = 0; i < n; i++) {
-        const char *text = setting_text(&settings[i], cli_arena(cli));
+        const char *text = setting_text(&settings[i], cli->arena);
 
         if (strcmp(text, last)) /* another host or driver is no other text */
-            list = arena_printf(cli_arena(cli), "%s%s%s", list,
-                                *list ? "; " : "", text);
+            list = arena_printf(cli->arena, "%s%s%s", list, *list ? "; " : "",
+                                text);
         last = text;
     }
     return list;
@@ -118,7 +118,7 @@ static bool is_wanted(const struct sample *sample, const struct cli *cli)
 int training_load(struct training *training, struct err *err)
 {
     struct cli *cli = training->cli;
-    struct arena *arena = cli_arena(cli);
+    struct arena *arena = cli->arena;
     struct store *store = training->store;
     const struct sample_setting *device = &training->device;
     const char *since = cli_string(cli, "since");
@@ -156,11 +156,11 @@ void training_print_setting(const struct model *model, struct cli *cli,
                             struct buf *out)
 {
     buf_printf(out, "setting         %s\n",
-               model_setting_text(model, cli_arena(cli)));
+               model_setting_text(model, cli->arena));
     for (size_t i = 0; i < model->n_environments; i++)
         buf_printf(out, "%-15s %s, %" PRIu64 " samples\n",
                    i ? "" : "measured on",
-                   environment_text(&model->environments[i], cli_arena(cli)),
+                   environment_text(&model->environments[i], cli->arena),
                    model->environments[i].n_samples);
 }
 
@@ -169,8 +169,7 @@ void training_print_comm(const struct model *model, const char *unknown,
 {
     if (model->has_comm)
         buf_printf(out, "communication   %s (%s)\n",
-                   comm_fit_text(&model->comm, cli_arena(cli)),
-                   model->comm.source);
+                   comm_fit_text(&model->comm, cli->arena), model->comm.source);
     else
         buf_printf(out, "communication   not measured%s\n", unknown);
 }
@@ -219,8 +218,8 @@ int training_run(struct training *training, struct err *err)
     options.on_epoch = on_epoch;
     options.ctx = &progress;
     progress_start(&progress, "epochs", options.epochs);
-    rc = train_fit(model, training->samples, training->n, &options,
-                   cli_arena(cli), err);
+    rc = train_fit(model, training->samples, training->n, &options, cli->arena,
+                   err);
     progress_finish(&progress);
     if (rc)
         return -1;
@@ -228,7 +227,7 @@ int training_run(struct training *training, struct err *err)
                    training->n);
     evaluation_store(model, &training->evaluation);
     model->has_comm = comm_fit_samples(&model->comm, training->comm_samples,
-                                       training->n_comm, cli_arena(cli));
+                                       training->n_comm, cli->arena);
     return 0;
 }
 
