@@ -10,6 +10,7 @@
 
 struct tally {
     unsigned n, n_found, n_wrong, n_alike, n_several, n_dearer, n_gain;
+    unsigned n_barred;
 };
 
 /* Whether the layout is sound, keeps the memory and costs what it says. */
@@ -29,6 +30,21 @@ static bool is_right(struct snapshot *start, const struct parts *parts)
     return right;
 }
 
+/* Whether a start of the family has what that is without: replicas in the
+ * second and the last of four, row blocks in the third and the last. */
+static bool has_barred(const struct snapshot *start, unsigned family,
+                       const struct parts *parts)
+{
+    for (uint32_t i = 0; i < start->n; i++) {
+        const struct part *part = &parts->parts[start->pieces[i].part];
+
+        if ((family & 1 && shard_is_replica(part->kind)) ||
+            (family & 2 && shard_cuts_rows(part->kind)))
+            return true;
+    }
+    return false;
+}
+
 /* The cheapest; INFINITY for none. */
 static double find(struct parts *parts, const struct tuning *tuning,
                    struct tally *tally)
@@ -44,6 +60,8 @@ static double find(struct parts *parts, const struct tuning *tuning,
                               starts[k].total_ms == starts[i].total_ms;
         if (starts[i].n) {
             tally->n_wrong += !is_right(&starts[i], parts);
+            tally->n_barred +=
+                !parts->oracle->is_additive && has_barred(&starts[i], i, parts);
             best_ms = fmin(best_ms, starts[i].total_ms);
         }
         tally->n_several += i && starts[i].n;
@@ -286,6 +304,7 @@ int main(void)
        tally.n_found);
     is_i64(tally.n_wrong, 0, "which fit, and cost what they say");
     is_i64(tally.n_alike, 0, "no two are alike");
+    is_i64(tally.n_barred, 0, "none has what its family is without");
     ok(tally.n_several > tally.n / 4, "%u beside the first", tally.n_several);
     is_i64(tally.n_dearer, 0, "more views are never dearer");
     ok(tally.n_gain > 0 || tally.n < 30, "and gains %u times", tally.n_gain);
