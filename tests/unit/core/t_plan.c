@@ -199,6 +199,22 @@ static void test_refusals(struct arena *arena)
        "an infinite cost is refused");
     is_str(err.msg, "cost model 'fake' gives no finite cost for gpu 0",
            "with a sentence");
+
+    make_plan(&plan, &fake);
+    fake.oracle.kinds = SHARD_ALL_KINDS;
+    fake.oracle.row_cut = ROW_CUT_RANKS;
+    shards[1] = shards[2] = shards[0];
+    shards[1].row_end = shards[2].row_begin = 1;
+    plan.shards = &shards[1];
+    plan.n_shards = 2;
+    plan_derive_kinds(&plan);
+    ok(plan_price(&plan, &fake.oracle, arena, &err) == -1,
+       "so are uneven row blocks");
+    is_str(
+        err.msg,
+        "cost model 'fake' prices rows in equal blocks over all 2 devices or "
+        "the 2 of one host only (table 'second')",
+        "with a sentence");
 }
 
 static void test_hash(struct arena *arena)
@@ -285,6 +301,7 @@ static void test_each_input(struct arena *arena)
     size_t n_equal = 0;
 
     make_plan(&plan, &fake);
+    tables[1].num_embeddings *= 2; /* no other input changes their order */
     other = tables[1];
     other.name = "third";
     other.num_embeddings++;
