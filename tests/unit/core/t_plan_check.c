@@ -334,6 +334,8 @@ BREAK(no_devices, f->plan.problem.cluster.n_devices = 0)
 BREAK(no_hosts, f->plan.problem.cluster.devices_per_host = 0)
 BREAK(uneven_hosts, f->plan.problem.cluster.devices_per_host = 3)
 BREAK(larger_hosts, f->plan.problem.cluster.devices_per_host = 8)
+BREAK(slow_hosts, f->plan.problem.cluster.intra_gbps = CLUSTER_MIN_GBPS / 2)
+BREAK(fast_network, f->plan.problem.cluster.inter_gbps = 2 * CLUSTER_MAX_GBPS)
 BREAK(uneven_domains, f->plan.problem.cluster.hosts_per_domain = 3)
 BREAK(no_batch, f->plan.problem.batch = 0)
 BREAK(no_tables, f->plan.problem.n_tables = 0)
@@ -402,9 +404,14 @@ BREAK(nan_total, add_costs(f); f->devices[1].total_ms = NAN)
 BREAK(total, add_costs(f); f->plan.total_ms = 8.76)
 BREAK(bound, add_costs(f); f->plan.bound_ms = 8.7501)
 
+#define NO_BANDWIDTH \
+    "the cluster has a bandwidth that is not in 0.001 to 1000000 GB/s"
+
 static const struct broken_case broken_cases[] = {
     {break_no_devices, "the cluster has no devices"},
     {break_no_hosts, "the cluster has no devices per host"},
+    {break_slow_hosts, NO_BANDWIDTH},
+    {break_fast_network, NO_BANDWIDTH},
     {break_uneven_hosts,
      "4 GPUs are no whole number of hosts with 3 GPUs each"},
     {break_larger_hosts,
