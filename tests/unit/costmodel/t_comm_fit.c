@@ -214,12 +214,14 @@ static void test_noise(struct arena *arena)
 static void test_held_out(void)
 {
     double fitted = 0, held_out = 0;
+    size_t n_wrong = 0;
     struct arena arena;
     struct rng rng;
 
     arena_init(&arena);
     rng_init(&rng, 8, 0);
     for (unsigned round = 0; round < 50; round++) {
+        const uint64_t n_busy = round % 2 ? 2 : 4; /* of four: uneven, even */
         struct list list = {.n = 0};
         struct comm_errors errors;
         struct comm_fit fit;
@@ -228,7 +230,7 @@ static void test_held_out(void)
         for (size_t i = 0; i < 20; i++) {
             double total = floor(4096 * pow(2, 14 * rng_uniform(&rng)));
 
-            add(&list, "copy", 4, (uint64_t)total, (uint64_t)total / 4,
+            add(&list, "copy", 4, (uint64_t)total, (uint64_t)total / n_busy,
                 (30 + total / 8e3) * exp(0.2 * rng_normal(&rng)));
         }
         if (!comm_fit_samples(&fit, list.at, list.n, &arena))
@@ -244,7 +246,14 @@ static void test_held_out(void)
         fitted += stats_median(all, list.n);
         comm_fit_validate(&errors, list.at, list.n, &list.at[0]);
         held_out += errors.median_frac;
+        n_wrong += round % 2
+                       ? errors.n_uneven != errors.n ||
+                             errors.uneven_median_frac != errors.median_frac ||
+                             errors.uneven_p90_frac != errors.p90_frac
+                       : errors.n_uneven != 0;
+        n_wrong += !(errors.p90_frac > errors.median_frac);
     }
+    is_i64((int64_t)n_wrong, 0, "where all are uneven they are those, or none");
     ok(held_out > 1.05 * fitted,
        "held out, samples are %.1f %% off, fitted %.1f %%", 2 * held_out,
        2 * fitted);

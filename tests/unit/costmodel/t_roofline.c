@@ -156,6 +156,26 @@ static void check_shape(void)
     ok(costs[3] > 0 && costs[3] < 0.2, "no look-ups: launches and outputs");
 }
 
+/* Each row is used 12 times, or 6144 times: only of the latter rows all are in
+ * cache. The others come from memory at each look-up but a few. */
+static void check_cache(void)
+{
+    struct table table = make_table(20000000, 128, 200);
+    const double lookups = 65536 * 200, memory_ms = lookups * 512 / 3.35e9;
+    double from_memory, from_cache;
+
+    table.optimizer = OPTIMIZER_SGD;
+    table.has_bins = true;
+    table.bins[4] = 1;
+    from_memory = whole_ms("h100", table);
+    table.bins[4] = 0;
+    table.bins[13] = 1;
+    from_cache = whole_ms("h100", table);
+    ok(from_memory - from_cache > 0.75 * memory_ms,
+       "%.2f ms where rows come from memory, %.2f from cache", from_memory,
+       from_cache);
+}
+
 static void check_order(void)
 {
     struct table table = make_table(40000000, 128, 30);
@@ -197,6 +217,7 @@ int main(void)
     check_specs();
     check_published();
     check_shape();
+    check_cache();
     check_order();
     check_fusion();
     return tap_done();
