@@ -102,26 +102,23 @@ static void add_columns(const struct proof *proof, uint32_t unit,
                         const struct form *cut)
 {
     const struct parts *parts = proof->parts;
-    struct shard shard =
-        shard_whole(parts->problem, parts->of[unit].unit->tables[0], 0);
-    uint32_t n_steps = shard.col_end / TABLE_COLUMN_STEP;
+    const struct part_unit *of = &parts->of[unit];
+    const uint32_t table = of->unit->tables[0];
+    uint32_t n_steps = of->unit->first->dim / TABLE_COLUMN_STEP;
     struct tiling *tiling = add_tiling(proof, unit, n_steps - 1, n_steps);
+    struct shard shard =
+        parts_shard(parts, &parts->parts[cut ? cut->part : of->columns], table);
+    struct shard last =
+        parts_shard(parts, &parts->parts[cut ? cut->last : of->columns], table);
 
-    shard.kind = cut ? SHARD_GRID : SHARD_COLUMN;
-    if (cut)
-        shard.row_end = parts->parts[cut->part].n_rows;
+    shard.kind = last.kind = cut ? SHARD_GRID : SHARD_COLUMN;
     for (uint32_t w = 0; w < tiling->n; w++) {
         struct toll *toll = &tiling->tolls[w], rest;
-        struct shard last;
 
-        shard.col_end = (w + 1) * TABLE_COLUMN_STEP;
+        shard.col_end = last.col_end = (w + 1) * TABLE_COLUMN_STEP;
         *toll = toll_of_shard(proof, &shard);
         if (!cut)
             continue;
-        last = shard;
-        last.device = parts->parts[cut->last].block;
-        last.row_begin = parts->parts[cut->last].row_begin;
-        last.row_end = last.row_begin + parts->parts[cut->last].n_rows;
         rest = toll_of_shard(proof, &last);
         if (is_everywhere(parts, cut))
             toll->everywhere_ms = fmin(toll->ms, rest.ms);
@@ -150,7 +147,7 @@ static void collect(const struct proof *proof, uint32_t unit)
 {
     const struct parts *parts = proof->parts;
     const struct part_unit *of = &parts->of[unit];
-    uint32_t dim = parts->problem->tables[of->unit->tables[0]].dim;
+    uint32_t dim = of->unit->first->dim;
     uint32_t fewest_ranges = of->kinds & SHARD_ROW ? 1 : 2;
 
     proof->choices[unit].tilings =
@@ -361,7 +358,7 @@ static void raise_bound(struct proven *proven, const char *term, double ms)
 static const char *limited_table(struct proof *proof, double total_ms)
 {
     const struct parts *parts = proof->parts;
-    uint32_t table = 0;
+    const char *name = NULL;
     double most = -INFINITY;
 
     find_everywhere(proof, total_ms);
@@ -371,10 +368,10 @@ static const char *limited_table(struct proof *proof, double total_ms)
 
         if (ms > most) {
             most = ms;
-            table = parts->of[u].unit->tables[0];
+            name = parts->of[u].unit->first->name;
         }
     }
-    return parts->problem->tables[table].name;
+    return name;
 }
 
 static void prove(struct proven *proven, struct proof *proof)
@@ -407,7 +404,7 @@ void bound_find(struct proven *proven, const struct parts *parts)
     proof.vector = ARENA_NEW(&arena, double, parts->oracle->width);
     proof.choices = ARENA_NEW(&arena, struct choices, parts->n_units);
     for (uint32_t u = 0; u < parts->n_units; u++) {
-        uint32_t dim = parts->problem->tables[parts->of[u].unit->tables[0]].dim;
+        uint32_t dim = parts->of[u].unit->first->dim;
 
         collect(&proof, u);
         widest = dim > widest ? dim : widest;

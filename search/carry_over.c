@@ -59,34 +59,31 @@ static bool as_before(struct snapshot *out, const struct parts *parts,
     const struct part_unit *of = &parts->of[unit];
     const struct table_pieces *old =
         &parts->homes->standing[of->unit->tables[0]];
-    enum shard_kind kind = old->n ? old->pieces[0].kind : SHARD_TABLE;
-    bool is_cut = shard_cuts_rows(kind), is_replica = shard_is_replica(kind);
-    const struct form *cut = is_cut ? find_cut(parts, unit, old) : NULL;
+    const enum shard_kind kind = old->n ? old->pieces[0].kind : SHARD_TABLE;
+    const struct form *form = NULL; /* NULL: columns, or whole */
 
     out->n = 0;
-    if (of->unit->device >= 0 || (is_cut && !cut) ||
-        (is_replica && old->n_devices != parts->n_devices))
+    if (shard_cuts_rows(kind))
+        form = find_cut(parts, unit, old);
+    else if (shard_is_replica(kind) && of->replica != NO_PART &&
+             old->n_devices == parts->n_devices)
+        form = &of->forms[parts->parts[of->replica].form];
+    if (of->unit->device >= 0 ||
+        (!form && (shard_cuts_rows(kind) || shard_is_replica(kind))))
         return false;
     for (uint32_t i = 0; i < old->n; i++) {
         const struct shard *piece = &old->pieces[i];
-        struct change now = {.device = piece->device};
+        struct change now = {.piece = NO_PIECE, .range = i};
 
-        if (piece->device >= parts->n_devices)
-            now.device = NO_PIECE;
-        if (cut) {
-            now.block = i % cut->n_blocks;
-            now.range = i / cut->n_blocks;
-            now.part = parts_of_block(cut, now.block);
-        } else if (is_replica) {
-            now.part = of->replica;
-        } else {
-            now.range = i;
+        if (form)
+            now = forms_piece(parts, unit, form, i);
+        else
             now.part =
                 parts_of_width(parts, unit, piece->col_end - piece->col_begin);
-        }
         if (now.part == NO_PART)
             return false;
-        now.piece = NO_PIECE;
+        now.device =
+            piece->device < parts->n_devices ? piece->device : NO_PIECE;
         snapshot_add(out, now);
     }
     return old->n > 0;

@@ -125,7 +125,7 @@ static void add_cut(struct parts *parts, uint32_t unit, uint32_t n_ways,
                     uint32_t n_ranges, bool fills_host)
 {
     struct part_unit *of = &parts->of[unit];
-    const struct table *table = &parts->problem->tables[of->unit->tables[0]];
+    const struct table *table = of->unit->first;
     uint64_t rows = table->num_embeddings;
     uint64_t block = (rows - 1) / n_ways + 1;
     uint64_t n_blocks = (rows - 1) / block + 1;
@@ -218,8 +218,7 @@ static void add_cuts(struct parts *parts, uint32_t unit, uint32_t n_ranges)
     const struct cluster *cluster = &parts->problem->cluster;
     uint32_t n = cluster->n_devices, host = cluster_group(cluster);
     bool any = parts->oracle->row_cut == ROW_CUT_ANY;
-    uint32_t table = parts->of[unit].unit->tables[0];
-    bool is_sequence = parts->problem->tables[table].output == OUTPUT_SEQUENCE;
+    bool is_sequence = parts->of[unit].unit->first->output == OUTPUT_SEQUENCE;
     bool is_forced = parts->of[unit].kinds == SHARD_GRID;
 
     if (n < 2 || (!any && is_sequence && n_ranges > 1))
@@ -243,7 +242,7 @@ static void add_unit(struct parts *parts, uint32_t u, uint32_t max_quanta)
 {
     struct part_unit *of = &parts->of[u];
     const struct unit *unit = of->unit;
-    const struct table *table = &parts->problem->tables[unit->tables[0]];
+    const struct table *table = unit->first;
     bool is_free = unit->device < 0;
     uint32_t min_width = table_min_width(parts->problem, table), quantum;
     struct part all = {.unit = u,
@@ -312,11 +311,8 @@ static void add_units(struct parts *parts)
         add_unit(parts, u, max_quanta);
 }
 
-/* What the oracle and the memory model are asked about: of a group, each table
- * by itself; of rows and columns, a block that stands first, as all of one part
- * are alike. */
-static struct shard shard_of(const struct parts *parts, const struct part *part,
-                             uint32_t table)
+struct shard parts_shard(const struct parts *parts, const struct part *part,
+                         uint32_t table)
 {
     struct shard shard = shard_whole(parts->problem, table, 0);
 
@@ -362,7 +358,7 @@ static void measure(void *ctx, uint64_t begin, uint64_t end, unsigned thread)
             parts->vectors ? parts->vectors + i * oracle->width : NULL;
 
         for (uint32_t k = 0; k < unit->n_tables; k++) {
-            struct shard shard = shard_of(parts, part, unit->tables[k]);
+            struct shard shard = parts_shard(parts, part, unit->tables[k]);
 
             part->bytes = saturating_add(
                 part->bytes, shard_memory(parts->problem, &shard).total);
@@ -377,12 +373,6 @@ static void measure(void *ctx, uint64_t begin, uint64_t end, unsigned thread)
     mem_free(room);
 }
 
-/* What a message calls a unit: by its first table. */
-static const char *name_of(const struct parts *parts, uint32_t unit)
-{
-    return parts->problem->tables[parts->of[unit].unit->tables[0]].name;
-}
-
 /* Every unit has a way to be placed, and every part a cost: what is not finite
  * here would win or lose silently later. */
 static int check(const struct parts *parts, struct err *err)
@@ -392,13 +382,14 @@ static int check(const struct parts *parts, struct err *err)
             return err_set(err, ERR_USAGE,
                            "table '%s' can be placed in no way that its kinds, "
                            "'--shard' and cost model '%s' allow together",
-                           name_of(parts, u), parts->oracle->name);
+                           parts->of[u].unit->first->name, parts->oracle->name);
     for (uint32_t i = 0; i < parts->n_parts; i++)
         if (!isfinite(parts->alone_ms[i]))
             return err_set(
                 err, ERR_INPUT,
                 "cost model '%s' gives no finite cost for table '%s'",
-                parts->oracle->name, name_of(parts, parts->parts[i].unit));
+                parts->oracle->name,
+                parts->of[parts->parts[i].unit].unit->first->name);
     return 0;
 }
 

@@ -24,7 +24,8 @@
 struct unit {
     const uint32_t *tables; /* [n_tables], indices into the problem */
     uint32_t n_tables;
-    int64_t device; /* pin, or -1 */
+    const struct table *first; /* of these; only what has no others is cut */
+    int64_t device;            /* pin, or -1 */
 };
 
 struct part {
@@ -129,6 +130,12 @@ int parts_init(struct parts *parts, const struct problem *problem,
 int parts_init_unpriced(struct parts *parts, const struct problem *problem,
                         const struct oracle *oracle, struct arena *arena,
                         struct err *err) MUST_CHECK;
+
+/* A piece of the part, of one of its unit's tables: what the oracle and the
+ * memory model are asked about. Of rows and columns the piece that stands
+ * first, as all of one part are alike. */
+struct shard parts_shard(const struct parts *parts, const struct part *part,
+                         uint32_t table);
 
 /* Of a device that holds this alone: the sum of its terms, or where there are
  * none its compute. */

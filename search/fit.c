@@ -202,8 +202,7 @@ static bool is_rigid(const struct parts *parts, uint32_t part)
 {
     const struct part_unit *of = &parts->of[parts->parts[part].unit];
 
-    return of->kinds == SHARD_TABLE ||
-           parts->problem->tables[of->unit->tables[0]].group;
+    return of->kinds == SHARD_TABLE || of->unit->first->group;
 }
 
 /* Puts the layout's pieces where they fit, those that may go anywhere; rigid

@@ -152,7 +152,7 @@ static struct unit_need measure_unit(const struct parts *parts, uint32_t u,
         }
         memory_add(&of.all, least);
     }
-    if (unit->device >= 0 || problem->tables[unit->tables[0]].group) {
+    if (unit->device >= 0 || unit->first->group) {
         of.piece_bytes = of.all.total;
         of.has_room = of.all.total <= of.room_bytes;
     }
@@ -165,7 +165,7 @@ static const char *describe_unit(const struct parts *parts, uint32_t u,
                                  struct arena *arena)
 {
     const struct unit *unit = parts->of[u].unit;
-    const struct table *first = &parts->problem->tables[unit->tables[0]];
+    const struct table *first = unit->first;
     const char *piece = "", *where = "the largest device";
 
     if (of->piece_bytes < of->all.total)

@@ -120,8 +120,7 @@ static int no_room(const struct placing *placing, const struct entry *entry,
         err, ERR_NO_PLAN,
         "no plan was found: table '%s' takes %s and no device that it may "
         "stand on has that left (the emptiest has %s)",
-        problem->tables[entry->unit->tables[0]].name,
-        text_from_bytes(need, (double)entry->bytes),
+        entry->unit->first->name, text_from_bytes(need, (double)entry->bytes),
         text_from_bytes(most, (double)left));
 }
 

@@ -90,7 +90,7 @@ static uint32_t half_of(const struct parts *parts, uint32_t unit,
                         uint32_t width)
 {
     const struct part_unit *of = &parts->of[unit];
-    const struct table *table = &parts->problem->tables[of->unit->tables[0]];
+    const struct table *table = of->unit->first;
     bool is_pinned = of->unit->device >= 0;
 
     if ((is_pinned && (of->whole != NO_PART || width < table->dim)) ||
@@ -104,24 +104,21 @@ static uint32_t half_of(const struct parts *parts, uint32_t unit,
 static uint32_t largest_piece(const struct parts *parts, uint32_t unit)
 {
     const struct part_unit *of = &parts->of[unit];
-    uint32_t dim = parts->problem->tables[of->unit->tables[0]].dim;
 
-    return of->whole != NO_PART ? of->whole : half_of(parts, unit, dim);
+    return of->whole != NO_PART ? of->whole
+                                : half_of(parts, unit, of->unit->first->dim);
 }
 
-/* Of so many columns of a table, or all tables of a group. */
-static double output_of(const struct parts *parts, uint32_t u, uint32_t width)
+/* Floats a sample. */
+static double output_of(const struct parts *parts, uint32_t p)
 {
-    const struct unit *unit = parts->of[u].unit;
+    const struct part *part = &parts->parts[p];
+    const struct unit *unit = parts->of[part->unit].unit;
     double output = 0;
 
     for (uint32_t k = 0; k < unit->n_tables; k++) {
-        struct shard shard = shard_whole(parts->problem, unit->tables[k], 0);
+        struct shard shard = parts_shard(parts, part, unit->tables[k]);
 
-        if (unit->n_tables == 1 && width < shard.col_end) {
-            shard.kind = SHARD_COLUMN;
-            shard.col_end = width;
-        }
         output += shard_output_vectors(parts->problem, &shard) * shard.col_end /
                   (double)parts->problem->batch;
     }
@@ -141,7 +138,7 @@ static void rank_parts(struct beam *beam)
         for (uint32_t p = largest_piece(parts, u); p != NO_PART;
              p = beam->half[p]) {
             beam->half[p] = half_of(parts, u, parts->parts[p].width);
-            beam->output[p] = output_of(parts, u, parts->parts[p].width);
+            beam->output[p] = output_of(parts, p);
             order[n] = (struct ranked){-beam->single_ms[p], n};
             part_of[n++] = p;
         }
@@ -150,24 +147,13 @@ static void rank_parts(struct beam *beam)
         beam->rank[part_of[order[i].idx]] = i;
 }
 
-/* What may be placed, and the caps: 1.0, 1.05 ... times the mean output. False
- * where a unit can be neither whole nor halved. */
-static bool open_beam(struct beam *beam)
+/* What may be placed. */
+static void open_beam(struct beam *beam)
 {
     const struct parts *parts = beam->parts;
     const struct oracle *oracle = parts->oracle;
     double *nothing = ARENA_NEW(beam->arena, double, oracle->width);
-    double mean_output = 0;
 
-    for (uint32_t u = 0; u < parts->n_units; u++) {
-        if (largest_piece(parts, u) == NO_PART)
-            return false;
-        mean_output += output_of(parts, u, UINT32_MAX);
-    }
-    mean_output /= parts->n_devices;
-    for (unsigned c = 0; c < N_CAPS; c++)
-        beam->caps[c] = (1 + CAP_STEP * c) * mean_output;
-    beam->caps[N_CAPS] = INFINITY;
     beam->single_ms = ARENA_NEW(beam->arena, double, parts->n_parts);
     beam->output = ARENA_NEW(beam->arena, double, parts->n_parts);
     beam->rank = ARENA_NEW(beam->arena, uint32_t, parts->n_parts);
@@ -176,7 +162,6 @@ static bool open_beam(struct beam *beam)
                          beam->single_ms);
     oracle->ops->compute(oracle, nothing, 1, &beam->empty_ms);
     rank_parts(beam);
-    return true;
 }
 
 /* --- the greedy --- */
@@ -322,20 +307,31 @@ static void rank_node(const struct beam *beam, struct node *node)
     mem_free(order);
 }
 
-/* All whole, or in halves where that may not be. */
-static struct node root_node(const struct beam *beam)
+/* All whole, or in halves where that may not be; and the caps, 1.0, 1.05 ...
+ * times the mean output. False where a unit can be neither. */
+static bool begin(struct beam *beam, struct node *root)
 {
     const struct parts *parts = beam->parts;
-    struct node root = {.n = parts->n_units};
+    double output = 0;
 
-    root.pieces = ARENA_NEW(beam->arena, uint32_t, 2 * root.n);
+    *root = (struct node){.n = parts->n_units};
+    root->pieces = ARENA_NEW(beam->arena, uint32_t, 2 * root->n);
     for (uint32_t u = 0; u < parts->n_units; u++) {
-        root.pieces[u] = largest_piece(parts, u);
+        const uint32_t piece = largest_piece(parts, u);
+
+        if (piece == NO_PART)
+            return false;
+        root->pieces[u] = piece;
         if (parts->of[u].whole == NO_PART)
-            root.pieces[root.n++] = root.pieces[u];
+            root->pieces[root->n++] = piece;
     }
-    rank_node(beam, &root);
-    return root;
+    rank_node(beam, root);
+    for (size_t i = 0; i < root->n; i++)
+        output += beam->output[root->pieces[i]];
+    for (unsigned c = 0; c < N_CAPS; c++)
+        beam->caps[c] = (1 + CAP_STEP * c) * (output / parts->n_devices);
+    beam->caps[N_CAPS] = INFINITY;
+    return true;
 }
 
 /* A node with one piece halved. Two of one set, whose pieces were halved in
@@ -457,9 +453,9 @@ bool published_find(struct snapshot *found, struct plan *plan,
     found->total_ms = INFINITY;
     plan->stopped = "done";
     plan->n_evaluations = 0;
-    if (!open_beam(&beam))
+    open_beam(&beam);
+    if (!begin(&beam, best))
         goto out;
-    *best = root_node(&beam);
     price_node(&beam, best);
     beam.n_priced = best->n_priced;
     beam.nodes = ARENA_NEW(&arena, struct node, options->beam_width + 1);

@@ -13,6 +13,7 @@ static int constrain_unit(const struct parts *parts, struct part_unit *of,
     const struct table *pinned = NULL;
 
     of->unit = unit;
+    unit->first = &parts->problem->tables[unit->tables[0]];
     of->kinds = parts->problem->kinds & parts->oracle->kinds;
     unit->device = -1;
     for (uint32_t k = 0; k < unit->n_tables; k++) {
