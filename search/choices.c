@@ -339,9 +339,9 @@ double parts_alone_ms(const struct oracle *oracle, const double *vector)
     return oracle_terms_total_ms(oracle, terms_ms);
 }
 
-/* Weighs some parts, and where they are to be priced embeds them: a unit's
- * vector is the sum of its tables', which is all that the oracle's contract
- * knows of tables together. Parts are priced apart from each other, so neither
+/* Weighs some parts, and embeds them where the oracle does: a unit's vector is
+ * the sum of its tables', which is all that the oracle's contract knows of
+ * tables together. Parts are priced apart from each other, so neither
  * their chunks nor the threads that take them change a cost. What takes more
  * bytes than 64 bits say fits no device. */
 static void measure(void *ctx, uint64_t begin, uint64_t end, unsigned thread)
@@ -422,10 +422,9 @@ static void price_forms(struct parts *parts)
     }
 }
 
-static int init(struct parts *parts, const struct problem *problem,
-                const struct oracle *oracle, const struct homes *homes,
-                bool is_priced, struct pool *pool, struct arena *arena,
-                struct err *err)
+int parts_init(struct parts *parts, const struct problem *problem,
+               const struct oracle *oracle, const struct homes *homes,
+               struct pool *pool, struct arena *arena, struct err *err)
 {
     if (parts_collect(parts, problem, oracle, arena, err))
         return -1;
@@ -434,27 +433,13 @@ static int init(struct parts *parts, const struct problem *problem,
     parts->forms = ARENA_NEW(arena, struct form, parts->n_forms);
     parts->parts = ARENA_NEW(arena, struct part, parts->n_parts);
     parts->alone_ms = ARENA_NEW(arena, double, parts->n_parts);
-    if (is_priced)
+    if (oracle->ops->embed)
         parts->vectors =
             ARENA_NEW(arena, double, (size_t)parts->n_parts * oracle->width);
     add_units(parts);
     pool_run_range(pool, parts->n_parts, CHUNK, measure, parts);
     price_forms(parts);
     return check(parts, err);
-}
-
-int parts_init(struct parts *parts, const struct problem *problem,
-               const struct oracle *oracle, const struct homes *homes,
-               struct pool *pool, struct arena *arena, struct err *err)
-{
-    return init(parts, problem, oracle, homes, true, pool, arena, err);
-}
-
-int parts_init_unpriced(struct parts *parts, const struct problem *problem,
-                        const struct oracle *oracle, struct arena *arena,
-                        struct err *err)
-{
-    return init(parts, problem, oracle, NULL, false, NULL, arena, err);
 }
 
 uint32_t parts_of_width(const struct parts *parts, uint32_t unit,

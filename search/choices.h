@@ -119,17 +119,12 @@ int parts_collect(struct parts *parts, const struct problem *problem,
  * cost, or as parts_collect. Where a plan is to be replaced, and `homes` is not
  * NULL but outlives the parts, with all that its tables need to stay: widths as
  * fine as their pieces have and, unless the oracle wants equal blocks, their
- * row blocks, of which the last one grows with its table. */
+ * row blocks, of which the last one grows with its table. Of an oracle that
+ * embeds nothing (ops->embed is NULL) parts have bytes alone. */
 int parts_init(struct parts *parts, const struct problem *problem,
                const struct oracle *oracle, const struct homes *homes,
                struct pool *pool, struct arena *arena,
                struct err *err) MUST_CHECK;
-
-/* The same for a question of memory only: the oracle embeds nothing, and may be
- * of another problem. */
-int parts_init_unpriced(struct parts *parts, const struct problem *problem,
-                        const struct oracle *oracle, struct arena *arena,
-                        struct err *err) MUST_CHECK;
 
 /* A piece of the part, of one of its unit's tables: what the oracle and the
  * memory model are asked about. Of rows and columns the piece that stands

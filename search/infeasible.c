@@ -15,7 +15,7 @@
 
 struct question {
     struct problem problem; /* of the kinds that the search makes */
-    const struct oracle *oracle;
+    struct oracle oracle;   /* that embeds nothing: memory is all there is */
     unsigned search_kinds;
     struct arena arena;
     uint32_t roomiest; /* device; further ones are like it */
@@ -294,11 +294,12 @@ static bool fits(struct question *question, enum remedy remedy, uint64_t amount)
         for (size_t i = 0; i < problem.n_tables; i++)
             problem.tables[i].kinds |= (unsigned)amount;
     }
-    yes = !parts_collect(&parts, &problem, question->oracle, arena, &ignored) &&
-          !add_up(&parts, arena).is_short &&
-          !parts_init_unpriced(&parts, &problem, question->oracle, arena,
-                               &ignored) &&
-          fit_by_memory(&packed, &parts, FIT_QUICK, &failure);
+    yes =
+        !parts_collect(&parts, &problem, &question->oracle, arena, &ignored) &&
+        !add_up(&parts, arena).is_short &&
+        !parts_init(&parts, &problem, &question->oracle, NULL, NULL, arena,
+                    &ignored) &&
+        fit_by_memory(&packed, &parts, FIT_QUICK, &failure);
     snapshot_release(&packed);
     arena_rewind(arena, mark);
     return yes;
@@ -358,7 +359,7 @@ static const char *find_remedies(struct question *question)
                 {SHARD_ROW, "row cuts"},
                 {SHARD_TABLE, "whole tables"}};
     const bool is_even = cluster_is_even(&question->problem.cluster);
-    const unsigned kinds = question->oracle->kinds & question->search_kinds;
+    const unsigned kinds = question->oracle.kinds & question->search_kinds;
     struct arena *arena = &question->arena;
     uint64_t memory = least_of(question, MORE_MEMORY);
     uint64_t n_devices = least_of(question, MORE_DEVICES);
@@ -412,8 +413,9 @@ int infeasible_check(const struct problem *problem, const struct oracle *oracle,
                      unsigned search_kinds, const struct fit_failure *failure,
                      struct err *err)
 {
+    static const struct oracle_ops no_ops = {0};
     struct question question = {
-        .problem = *problem, .oracle = oracle, .search_kinds = search_kinds};
+        .problem = *problem, .oracle = *oracle, .search_kinds = search_kinds};
     struct arena *arena = &question.arena;
     struct sums sums = {0};
     struct parts parts;
@@ -422,6 +424,7 @@ int infeasible_check(const struct problem *problem, const struct oracle *oracle,
     int rc = 0;
 
     question.problem.kinds &= search_kinds;
+    question.oracle.ops = &no_ops;
     arena_init(arena);
     if (parts_collect(&parts, &question.problem, oracle, arena, &ignored))
         goto out; /* the search will say */

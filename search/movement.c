@@ -8,23 +8,18 @@
 
 /* Grows and shrinks all tables in place, and joins pieces that meet. */
 static void stand(struct homes *homes, const struct problem *problem,
-                  size_t n_shards, struct arena *arena)
+                  const struct plan *from, struct arena *arena)
 {
     struct plan grown = {.problem = *problem};
 
-    grown.shards = ARENA_NEW(arena, struct shard, n_shards);
+    grown.problem.cluster = from->problem.cluster; /* whose GPUs they are on */
+    grown.shards = ARENA_NEW(arena, struct shard, from->n_shards);
     for (size_t t = 0; t < problem->n_tables; t++) {
         const struct table *now = &problem->tables[t];
         const struct table_pieces *before = &homes->before[t];
-        struct table_pieces *standing = &homes->standing[t];
 
-        if (!before->table || before->table->dim != now->dim)
-            continue;
-        *standing =
-            (struct table_pieces){.table = now,
-                                  .n_devices = before->n_devices,
-                                  .dense_optimizer = before->dense_optimizer};
-        for (size_t i = 0; i < before->n; i++) {
+        for (size_t i = 0; i < before->n && before->table->dim == now->dim;
+             i++) {
             struct shard shard = before->pieces[i];
 
             shard.table = (uint32_t)t;
@@ -37,14 +32,10 @@ static void stand(struct homes *homes, const struct problem *problem,
     }
     plan_derive_kinds(&grown);
     plan_join_columns(&grown, false, arena);
+    table_pieces_find(homes->standing, problem->tables, problem->n_tables,
+                      &grown);
     homes->shards = grown.shards;
     homes->n_shards = grown.n_shards;
-    for (size_t i = grown.n_shards; i-- > 0;) {
-        struct table_pieces *standing = &homes->standing[grown.shards[i].table];
-
-        standing->pieces = &grown.shards[i];
-        standing->n++;
-    }
 }
 
 void homes_init(struct homes *homes, const struct problem *problem,
@@ -59,7 +50,7 @@ void homes_init(struct homes *homes, const struct problem *problem,
             homes->held_bytes = saturating_add(
                 homes->held_bytes,
                 table_moves_count(&homes->before[t], &homes->before[t]).kept);
-    stand(homes, problem, from->n_shards, arena);
+    stand(homes, problem, from, arena);
 }
 
 double homes_excess(const struct layout *layout, uint64_t moved_bytes)

@@ -20,8 +20,8 @@ struct homes {
     /* [n_tables]: the same pieces with the rows of today. Blocks begin where
      * they did, the last ones end where the table does, and those of rows that
      * are gone are left out; those that meet then are joined, as
-     * plan_join_columns does; kinds are as that amounts to. None, and no table,
-     * where the table is new or has other columns. */
+     * plan_join_columns does; kinds are as that amounts to. None where the
+     * table is new or has other columns. */
     struct table_pieces *standing;
     struct shard *shards; /* [n_shards]: all of these, sorted */
     size_t n_shards;

@@ -290,31 +290,29 @@ static bool place_on_host(struct planner *planner,
     return false;
 }
 
-/* Places the proposal; false where a table has no room. */
+/* Places the proposal, what goes on all ranks first; false where a table has no
+ * room. */
 static bool partition(struct planner *planner)
 {
-    uint32_t n = planner->n_ranks, n_sorted = 0;
+    struct ranked *order = planner->order;
 
-    for (uint32_t r = 0; r < n; r++)
+    for (uint32_t r = 0; r < planner->n_ranks; r++)
         planner->ranks[r] =
             (struct rank){0, cluster_room_bytes(&planner->problem->cluster, r)};
     for (uint32_t t = 0; t < planner->n_tables; t++) {
-        const struct candidate *candidate = &planner->candidates[t];
-        const struct sharding_option *option = candidate->proposed;
+        const struct sharding_option *option = planner->candidates[t].proposed;
+        bool is_on_all = option->is_in_order && !option->on_host;
 
-        if (!option->is_in_order || option->on_host)
-            planner->order[n_sorted++] =
-                (struct ranked){-all_storage(option), t};
-        else if (!place(planner, candidate, 0, n))
-            return false;
+        order[t] =
+            (struct ranked){is_on_all ? -INFINITY : -all_storage(option), t};
     }
-    ranked_sort(planner->order, n_sorted);
-    for (uint32_t i = 0; i < n_sorted; i++) {
-        const struct candidate *candidate =
-            &planner->candidates[planner->order[i].idx];
+    ranked_sort(order, planner->n_tables);
+    for (uint32_t i = 0; i < planner->n_tables; i++) {
+        const struct candidate *candidate = &planner->candidates[order[i].idx];
 
-        if (candidate->proposed->on_host ? !place_on_host(planner, candidate)
-                                         : !place(planner, candidate, 0, n))
+        if (candidate->proposed->on_host
+                ? !place_on_host(planner, candidate)
+                : !place(planner, candidate, 0, planner->n_ranks))
             return false;
     }
     return true;

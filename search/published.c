@@ -229,18 +229,13 @@ static bool place_all(const struct beam *beam, struct greedy *greedy,
 
 /* The greedy counts an empty device as 0, the total as what the oracle says
  * of it, as published. */
-static double placed_ms(const struct beam *beam, struct greedy *greedy,
-                        double *fwd_ms, double *bwd_ms)
+static double placed_ms(const struct beam *beam, struct greedy *greedy)
 {
-    const struct oracle *oracle = beam->parts->oracle;
-    const size_t n_devices = beam->parts->n_devices;
-
-    for (size_t r = 0; r < n_devices; r++)
+    for (size_t r = 0; r < beam->parts->n_devices; r++)
         if (!greedy->devices[r].is_held)
             greedy->compute_ms[r] = beam->empty_ms;
-    oracle->ops->comm(oracle, 1, greedy->sums, greedy->compute_ms, fwd_ms,
-                      bwd_ms);
-    return oracle_total_ms(n_devices, greedy->compute_ms, bwd_ms, fwd_ms);
+    return oracle_comm_total_ms(beam->parts->oracle, greedy->sums,
+                                greedy->compute_ms);
 }
 
 /* What a cap allows the looser ones allow too: an assignment is that of all
@@ -251,7 +246,6 @@ static void price_node(const struct beam *beam, struct node *node)
     const size_t n_devices = beam->parts->n_devices;
     struct arena arena;
     struct greedy greedy;
-    double *fwd_ms, *bwd_ms;
 
     arena_init(&arena);
     greedy = (struct greedy){
@@ -262,8 +256,6 @@ static void price_node(const struct beam *beam, struct node *node)
         .compute_ms = ARENA_NEW(&arena, double, n_devices),
         .placement = ARENA_NEW(&arena, uint32_t, node->n),
         .placed_ms = ARENA_NEW(&arena, double, node->n)};
-    fwd_ms = ARENA_NEW(&arena, double, n_devices);
-    bwd_ms = ARENA_NEW(&arena, double, n_devices);
     node->capped_ms = node->best_ms = INFINITY;
     for (unsigned c = N_CAPS + 1; c-- > 0;) {
         double most_output, total_ms;
@@ -275,7 +267,7 @@ static void price_node(const struct beam *beam, struct node *node)
         if (!is_placed)
             continue;
         node->n_priced++;
-        total_ms = placed_ms(beam, &greedy, fwd_ms, bwd_ms);
+        total_ms = placed_ms(beam, &greedy);
         if (!isfinite(total_ms))
             continue;
         if (c < N_CAPS)
@@ -419,11 +411,9 @@ static void select_nodes(struct beam *beam)
 /* One halving more; false where nothing can be halved. */
 static bool deepen(struct beam *beam)
 {
-    size_t most = 0;
-
-    for (size_t i = 0; i < beam->n_nodes; i++)
-        most += beam->nodes[i].n;
-    beam->children = ARENA_NEW(beam->arena, struct node, most);
+    beam->children =
+        ARENA_NEW(beam->arena, struct node,
+                  beam->n_nodes * 2 * (size_t)beam->options->n_candidates);
     beam->n_children = 0;
     for (size_t i = 0; i < beam->n_nodes; i++)
         add_children(beam, &beam->nodes[i]);

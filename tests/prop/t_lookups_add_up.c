@@ -187,8 +187,8 @@ static void try_parts(struct tally *tally, struct scene *scene,
     struct err err;
     const struct part_unit *of;
 
-    if (parts_init_unpriced(&parts, &scene->problem, scene->oracle,
-                            &scene->arena, &err)) {
+    if (parts_init(&parts, &scene->problem, scene->oracle, NULL, NULL,
+                   &scene->arena, &err)) {
         ok(0, "parts: %s", err.msg);
         return;
     }

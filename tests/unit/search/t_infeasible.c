@@ -187,7 +187,8 @@ static bool has_plan(const struct problem *problem, struct sickness *sick,
 
     oracle.base.problem = problem;
     if (infeasible_check(problem, &oracle.base, SHARD_ALL_KINDS, NULL, err) ||
-        parts_init_unpriced(&parts, problem, &oracle.base, &sick->arena, err))
+        parts_init(&parts, problem, &oracle.base, NULL, NULL, &sick->arena,
+                   err))
         return false;
     yes = fit_by_memory(&packed, &parts, FIT_QUICK, &failure);
     snapshot_release(&packed);
