@@ -123,6 +123,9 @@ void front_release(struct front *front);
 struct replan {
     const struct search_options *options;
     const struct plan *from;
+    uint64_t limit_bytes;
+    struct plan *plan; /* gets what is found, */
+    struct replan_report *report;
     struct watch watch;
     struct arena scratch;
     struct homes homes;

@@ -290,7 +290,7 @@ static bool has_new_blocks(const struct table_pieces *before,
 }
 
 /* The limit, the least movement found, and why so much. */
-static int refuse(struct replan *replan, uint64_t limit_bytes, struct err *err)
+static int refuse(struct replan *replan, struct err *err)
 {
     const struct problem *problem = replan->parts.problem;
     char limit[TEXT_BYTES_MAX], least[TEXT_BYTES_MAX], bytes[TEXT_BYTES_MAX];
@@ -311,7 +311,7 @@ static int refuse(struct replan *replan, uint64_t limit_bytes, struct err *err)
         else if (move->from >= problem->cluster.n_devices)
             of_gone += move->bytes;
     }
-    text_from_bytes(limit, (double)limit_bytes);
+    text_from_bytes(limit, (double)replan->limit_bytes);
     text_from_bytes(least, (double)moves.bytes.moved);
     if (of_gone)
         buf_printf(&why, "; %s of it stand on GPUs that are gone",
@@ -349,8 +349,7 @@ static void offer_free(struct replan *replan, const struct plan *found)
 }
 
 /* Where search_full finds no plan and nothing else does, its refusal stays. */
-static int find(struct replan *replan, struct replan_report *report,
-                struct err *err)
+static int find(struct replan *replan, struct err *err)
 {
     const struct layout *layout = &replan->tryout.layout;
     struct plan found = {.problem = *replan->parts.problem};
@@ -362,9 +361,9 @@ static int find(struct replan *replan, struct replan_report *report,
     snapshot_load(&replan->nearest, &replan->tryout.layout);
     (void)replan_offer_layout(replan);
     replan->least_bytes = layout->all_moved_bytes;
-    report->standing = (struct replan_point){layout->all_moved_bytes,
-                                             layout_true_total(layout)};
-    report->standing_fits = !(layout->excess > 0);
+    replan->report->standing = (struct replan_point){layout->all_moved_bytes,
+                                                     layout_true_total(layout)};
+    replan->report->standing_fits = !(layout->excess > 0);
     if (watch_check(&replan->watch, err))
         return -1;
     options.time_limit_ms /= 2;
@@ -382,18 +381,19 @@ static int find(struct replan *replan, struct replan_report *report,
 }
 
 /* The plan of the front that the limit picks. */
-static int write_plan(struct replan *replan, uint64_t limit_bytes,
-                      struct plan *plan, struct replan_report *report,
-                      struct arena *arena, struct err *err)
+static int write_plan(struct replan *replan, struct arena *arena,
+                      struct err *err)
 {
+    struct replan_report *report = replan->report;
     struct front *front = &replan->front;
+    struct plan *plan = replan->plan;
     const struct front_point *picked;
     struct proven bound;
 
     front_thin(front, WORTH_FRAC);
-    picked = front_within(front, limit_bytes);
+    picked = front_within(front, replan->limit_bytes);
     if (!picked)
-        return refuse(replan, limit_bytes, err);
+        return refuse(replan, err);
     report->n_front = front->n;
     report->front = ARENA_NEW(arena, struct replan_point, front->n);
     for (uint32_t i = 0; i < front->n; i++)
@@ -412,37 +412,28 @@ static int write_plan(struct replan *replan, uint64_t limit_bytes,
 }
 
 /* With the reserves that the problem has. */
-static int search(struct plan *plan, const struct plan *from,
-                  const struct homes *homes, uint64_t limit_bytes,
-                  const struct oracle *oracle,
-                  const struct search_options *options,
-                  struct replan_report *report, struct arena *arena,
-                  struct err *err)
+static int search(struct replan *replan, struct arena *arena, struct err *err)
 {
-    struct replan replan = {.options = options,
-                            .from = from,
-                            .homes = *homes,
-                            .start_ms = clock_ms(),
-                            .stopped = "done"};
-    const struct oracle *watched = &replan.watch.base;
+    const struct problem *problem = &replan->plan->problem;
+    const struct oracle *oracle = &replan->watch.base;
     int rc = -1;
 
-    arena_init(&replan.scratch);
-    watch_init(&replan.watch, oracle);
-    if (infeasible_check(&plan->problem, watched, SHARD_ALL_KINDS, NULL, err) ||
-        parts_init(&replan.parts, &plan->problem, watched, &replan.homes,
-                   options->pool, &replan.scratch, err))
+    replan->start_ms = clock_ms();
+    replan->stopped = "done";
+    replan->n_priced = 0;
+    if (infeasible_check(problem, oracle, SHARD_ALL_KINDS, NULL, err) ||
+        parts_init(&replan->parts, problem, oracle, &replan->homes,
+                   replan->options->pool, &replan->scratch, err))
         goto out;
-    tryout_init(&replan.tryout, &replan.parts);
-    replan.tryout.layout.move_limit_bytes = COUNT_MOVES;
-    if (!find(&replan, report, err) &&
-        !write_plan(&replan, limit_bytes, plan, report, arena, err))
-        rc = watch_check(&replan.watch, err);
-    tryout_release(&replan.tryout);
+    tryout_init(&replan->tryout, &replan->parts);
+    replan->tryout.layout.move_limit_bytes = COUNT_MOVES;
+    if (!find(replan, err) && !write_plan(replan, arena, err))
+        rc = watch_check(&replan->watch, err);
+    tryout_release(&replan->tryout);
 out:
-    snapshot_release(&replan.nearest);
-    front_release(&replan.front);
-    arena_release(&replan.scratch);
+    snapshot_release(&replan->nearest);
+    front_release(&replan->front);
+    arena_release(&replan->scratch);
     return rc;
 }
 
@@ -484,20 +475,22 @@ int search_replan(struct plan *plan, const struct plan *from,
     uint64_t *asked = problem->cluster.reserve_bytes;
     double start_ms = clock_ms();
     struct replan_report unread;
-    struct homes homes;
+    struct replan replan = {.options = options,
+                            .from = from,
+                            .plan = plan,
+                            .limit_bytes = limit_bytes,
+                            .report = report ? report : &unread};
+    struct homes *homes = &replan.homes;
     int rc;
 
-    if (!report)
-        report = &unread;
-    homes_init(&homes, problem, from, arena);
+    watch_init(&replan.watch, oracle);
+    homes_init(homes, problem, from, arena);
     if (limit_bytes != NO_MOVE_LIMIT)
-        relax(problem, homes.shards, homes.n_shards, arena);
-    rc = search(plan, from, &homes, limit_bytes, oracle, options, report, arena,
-                err);
+        relax(problem, homes->shards, homes->n_shards, arena);
+    rc = search(&replan, arena, err);
     if (rc && err->code == ERR_NO_PLAN && limit_bytes == NO_MOVE_LIMIT &&
-        relax(problem, homes.shards, homes.n_shards, arena))
-        rc = search(plan, from, &homes, limit_bytes, oracle, options, report,
-                    arena, err);
+        relax(problem, homes->shards, homes->n_shards, arena))
+        rc = search(&replan, arena, err);
     /* Only where it is taken in the end. */
     problem->cluster.reserve_bytes = asked;
     if (rc)
