@@ -149,9 +149,8 @@ void model_range_add(struct model_range *range, uint32_t batch)
     range->n_samples++;
 }
 
-/* n_ranges where there is none. */
-static size_t find_range(const struct model *model, enum precision precision,
-                         enum optimizer optimizer)
+size_t model_find_range(const struct model *model, enum precision precision,
+                        enum optimizer optimizer)
 {
     size_t i = 0;
 
@@ -163,7 +162,8 @@ static size_t find_range(const struct model *model, enum precision precision,
 
 void model_add_range(struct model *model, const struct sample_setting *setting)
 {
-    const size_t i = find_range(model, setting->precision, setting->optimizer);
+    const size_t i =
+        model_find_range(model, setting->precision, setting->optimizer);
 
     if (i == model->n_ranges)
         model->ranges[model->n_ranges++] =
@@ -220,15 +220,6 @@ const char *environment_text(const struct model_environment *environment,
     return text;
 }
 
-const struct model_range *model_find_range(const struct model *model,
-                                           enum precision precision,
-                                           enum optimizer optimizer)
-{
-    const size_t i = find_range(model, precision, optimizer);
-
-    return i < model->n_ranges ? &model->ranges[i] : NULL;
-}
-
 struct sample_setting model_device(const struct model *model)
 {
     return (struct sample_setting){.device = model->device,
@@ -239,10 +230,10 @@ struct sample_setting model_device(const struct model *model)
 bool model_covers(const struct model *model, enum precision precision,
                   enum optimizer optimizer, double batch)
 {
-    const struct model_range *range =
-        model_find_range(model, precision, optimizer);
+    const size_t i = model_find_range(model, precision, optimizer);
 
-    return range && batch >= range->batch_min && batch <= range->batch_max;
+    return i < model->n_ranges && batch >= model->ranges[i].batch_min &&
+           batch <= model->ranges[i].batch_max;
 }
 
 const char *device_text(const struct sample_setting *setting,

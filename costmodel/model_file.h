@@ -112,10 +112,10 @@ void model_add_environment(struct model *model,
 /* "host box, driver 570.86.15, CUDA 12.8", in the arena. */
 const char *environment_text(const struct model_environment *environment,
                              struct arena *arena);
-/* The range of that precision and optimizer; NULL where there is none. */
-const struct model_range *model_find_range(const struct model *model,
-                                           enum precision precision,
-                                           enum optimizer optimizer);
+/* Index of the range of that precision and optimizer; n_ranges where there is
+ * none. */
+size_t model_find_range(const struct model *model, enum precision precision,
+                        enum optimizer optimizer);
 /* Device, threads and isa as a setting; the rest is zero. */
 struct sample_setting model_device(const struct model *model);
 /* Whether samples of that precision, optimizer and batch, or of smaller and

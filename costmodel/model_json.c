@@ -266,7 +266,8 @@ static int read_range(struct model *model, const struct json_place *place,
         return place_error(place, err,
                            "a range of batches cannot go from %u to %u",
                            range.batch_min, range.batch_max);
-    if (model_find_range(model, range.precision, range.optimizer))
+    if (model_find_range(model, range.precision, range.optimizer) <
+        model->n_ranges)
         return place_error(place, err, "%s with %s is there twice",
                            precision_name(range.precision),
                            optimizer_name(range.optimizer));

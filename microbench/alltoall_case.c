@@ -40,8 +40,6 @@
  * as far as they are here. */
 struct exchange_rig {
     struct comm *comm; /* not owned, nor are these: */
-    struct world *world;
-    struct device *device;
     const struct bench_options *options;
     struct sample_sink *sink;
     struct sample_setting setting; /* of the samples */
@@ -55,10 +53,11 @@ struct exchange_rig {
 static int alloc_region(struct exchange_rig *rig, void **d_region,
                         struct err *err)
 {
-    if (device_alloc(rig->device, d_region, rig->n_floats * sizeof(float), err))
+    if (device_alloc(rig->comm->device, d_region, rig->n_floats * sizeof(float),
+                     err))
         return -1;
-    return device_fill(rig->device, *d_region, rig->n_floats, PRECISION_FP32, 1,
-                       err);
+    return device_fill(rig->comm->device, *d_region, rig->n_floats,
+                       PRECISION_FP32, 1, err);
 }
 
 static uint64_t region_bytes(const struct bench_options *options)
@@ -147,15 +146,16 @@ static void place_buffers(struct exchange_rig *rig, unsigned number)
 static int run_once(void *ctx, unsigned number, double *ms, struct err *err)
 {
     struct exchange_rig *rig = ctx;
-    struct device *device = rig->device;
+    struct device *device = rig->comm->device;
     uint64_t n_ranks = rig->alltoall.n_ranks;
-    bool is_held = rig->world->size == 1 && n_ranks * n_ranks < DEVICE_MAX_HELD;
+    bool is_held =
+        rig->comm->world->size == 1 && n_ranks * n_ranks < DEVICE_MAX_HELD;
     bool is_forward = number % 2 == 0;
     void **d_from = is_forward ? rig->d_send : rig->d_recv;
     void **d_to = is_forward ? rig->d_recv : rig->d_send;
 
     place_buffers(rig, number);
-    if (device_wait(device, err) || world_barrier(rig->world, err) ||
+    if (device_wait(device, err) || world_barrier(rig->comm->world, err) ||
         (is_held && device_hold(device, err)) || device_mark(device, 0, err) ||
         alltoall_exchange(rig->comm, &rig->alltoall, !is_forward,
                           (const void *const *)d_from, d_to, err) ||
@@ -174,7 +174,7 @@ static int measure_pattern(struct exchange_rig *rig, struct comm_sample *sample,
     unsigned n = sample->total_bytes < MANY_BELOW_BYTES
                      ? BENCH_MAX_ITERATIONS
                      : rig->options->n_iterations;
-    struct laps laps = {run_once, rig, 1, N_WARM_UP, n, 0, rig->world};
+    struct laps laps = {run_once, rig, 1, N_WARM_UP, n, 0, rig->comm->world};
     struct timing time;
 
     sample->n_iterations = n;
@@ -203,14 +203,14 @@ static int decide(const struct exchange_rig *rig, struct next_step *next,
     double is_interrupted = interrupt_requested(); /* of any process */
     const struct sample_sink *sink = rig->sink;
 
-    if (world_largest(rig->world, &is_interrupted, 1, err))
+    if (world_largest(rig->comm->world, &is_interrupted, 1, err))
         return -1;
     *next = (struct next_step){is_interrupted > 0,
                                bench_is_late(rig->options, begin_ms), false};
-    if (!rig->world->rank)
+    if (!rig->comm->world->rank)
         next->is_stored =
             sink->has_comm && sink->has_comm(sink->ctx, &rig->setting, sample);
-    return world_broadcast(rig->world, next, sizeof(*next), err);
+    return world_broadcast(rig->comm->world, next, sizeof(*next), err);
 }
 
 static int run_patterns(struct exchange_rig *rig, struct bench_result *result,
@@ -233,7 +233,7 @@ static int run_patterns(struct exchange_rig *rig, struct bench_result *result,
             break;
         if (!next.is_stored && measure_pattern(rig, &sample, err))
             return -1;
-        if (!next.is_stored && !rig->world->rank &&
+        if (!next.is_stored && !rig->comm->world->rank &&
             sample_sink_put_comm(rig->sink, &rig->setting, &sample, err))
             return -1;
         *(next.is_stored ? &result->n_resumed : &result->n_measured) += 1;
@@ -246,11 +246,7 @@ int bench_alltoall(struct bench_result *result, struct comm *comm,
                    const struct bench_options *options,
                    struct sample_sink *sink, struct err *err)
 {
-    struct exchange_rig rig = {.comm = comm,
-                               .world = comm->world,
-                               .device = comm->device,
-                               .options = options,
-                               .sink = sink};
+    struct exchange_rig rig = {.comm = comm, .options = options, .sink = sink};
     uint32_t n_ranks = comm->n_ranks;
     int rc = -1;
 
@@ -261,7 +257,7 @@ int bench_alltoall(struct bench_result *result, struct comm *comm,
         return err_set(err, ERR_USAGE,
                        "an exchange has 2 to %d ranks, not %" PRIu32,
                        MAX_EXCHANGE_RANKS, n_ranks);
-    rig.setting = bench_setting(rig.device, options);
+    rig.setting = bench_setting(comm->device, options);
     rig.n_floats = region_bytes(options) / sizeof(float);
     if (alloc_region(&rig, &rig.d_send_region, err) ||
         alloc_region(&rig, &rig.d_recv_region, err) ||
@@ -269,7 +265,7 @@ int bench_alltoall(struct bench_result *result, struct comm *comm,
         goto out;
     rc = 0;
 out:
-    device_free(rig.device, rig.d_send_region);
-    device_free(rig.device, rig.d_recv_region);
+    device_free(comm->device, rig.d_send_region);
+    device_free(comm->device, rig.d_recv_region);
     return rc;
 }

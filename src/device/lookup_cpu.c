@@ -16,7 +16,12 @@
 struct table_job {
     struct update_job update;
     struct lookup_sort sort;
-    size_t first_block; /* blocks of the tables before */
+};
+
+/* A task of it: what starts at its sorted look-ups [begin, end). */
+struct block {
+    const struct update_job *job;
+    size_t begin, end;
 };
 
 struct lookup_cpu {
@@ -28,6 +33,8 @@ struct lookup_cpu {
     uint32_t *counts;          /* owned; for all chunks of a sort */
     float *sums;               /* owned; [n_threads][max_dim] */
     struct table_job *jobs;    /* owned; [n_tables] */
+    struct block *blocks;      /* owned; [n_blocks], of the batch */
+    size_t n_blocks;
 };
 
 static struct lookup_cpu *lookup_cpu(struct lookup *lookup)
@@ -43,6 +50,7 @@ void lookup_cpu_close(struct lookup *lookup)
     mem_free(self->counts);
     mem_free(self->sums);
     mem_free(self->jobs);
+    mem_free(self->blocks);
     mem_free(self);
 }
 
@@ -72,6 +80,8 @@ int lookup_cpu_open(struct lookup **out, const struct lookup *shape,
                              LOOKUP_SORT_COUNTS * sizeof *self->counts);
     self->sums = mem_alloc(n_threads * shape->max_dim, sizeof *self->sums);
     self->jobs = mem_alloc(shape->n_tables, sizeof *self->jobs);
+    self->blocks = mem_alloc(n_pairs / BLOCK_PAIRS + shape->n_tables,
+                             sizeof *self->blocks);
     *out = &self->base;
     return 0;
 }
@@ -144,18 +154,17 @@ int lookup_cpu_forward(struct lookup *lookup, const struct lookup_batch *batch,
     return 0;
 }
 
-/* Returns how many blocks of sorted look-ups all tables have together. Tables
- * that would keep one thread busy while the others wait are to be sorted in
- * chunks, by all threads. */
-static size_t plan_jobs(struct lookup_cpu *self,
-                        const struct lookup_batch *batch, const char *grad,
-                        float learning_rate)
+/* Tables that would keep one thread busy while the others wait are to be sorted
+ * in chunks, by all threads. */
+static void plan_jobs(struct lookup_cpu *self, const struct lookup_batch *batch,
+                      const char *grad, float learning_rate)
 {
     const struct lookup *base = &self->base;
-    size_t element_bytes = precision_bytes(base->output), n_blocks = 0;
+    size_t element_bytes = precision_bytes(base->output);
     unsigned n_threads = pool_size(self->pool);
     float *partials = self->partials;
 
+    self->n_blocks = 0;
     for (uint32_t t = 0; t < base->n_tables; t++) {
         const struct lookup_table *table = &base->tables[t];
         const uint64_t *offsets = batch->d_offsets + (size_t)t * base->batch;
@@ -183,11 +192,12 @@ static size_t plan_jobs(struct lookup_cpu *self,
             .counts = self->counts,
             .n_chunks = is_large ? n_threads * CHUNKS_A_THREAD : 1,
         };
-        self->jobs[t].first_block = n_blocks;
         partials += (n_pairs / LOOKUP_RUN_PART + 1) * table->dim;
-        n_blocks += (n_pairs + BLOCK_PAIRS - 1) / BLOCK_PAIRS;
+        for (size_t begin = 0; begin < n_pairs; begin += BLOCK_PAIRS)
+            self->blocks[self->n_blocks++] = (struct block){
+                &self->jobs[t].update, begin,
+                n_pairs - begin < BLOCK_PAIRS ? n_pairs : begin + BLOCK_PAIRS};
     }
-    return n_blocks;
 }
 
 static void sort_small_table(void *ctx, size_t table_idx, unsigned thread)
@@ -208,48 +218,21 @@ static void sort_tables(struct lookup_cpu *self)
     pool_run(self->pool, self->base.n_tables, sort_small_table, self);
 }
 
-/* What block `block` of all tables' blocks is of its table. */
-struct block {
-    const struct update_job *job;
-    size_t begin, end;
-};
-
-static struct block block_of(const struct lookup_cpu *self, size_t block)
-{
-    size_t t = 0, after = self->base.n_tables;
-    struct block out;
-
-    while (after - t > 1) {
-        size_t middle = t + (after - t) / 2;
-
-        if (self->jobs[middle].first_block <= block)
-            t = middle;
-        else
-            after = middle;
-    }
-    out.job = &self->jobs[t].update;
-    out.begin = (block - self->jobs[t].first_block) * BLOCK_PAIRS;
-    out.end = out.begin + BLOCK_PAIRS;
-    if (out.end > out.job->n_pairs)
-        out.end = out.job->n_pairs;
-    return out;
-}
-
 static void sum_block(void *ctx, size_t task, unsigned thread)
 {
     const struct lookup_cpu *self = ctx;
-    struct block block = block_of(self, task);
+    const struct block *block = &self->blocks[task];
 
     (void)thread;
-    self->kernels->sum_parts(block.job, block.begin, block.end);
+    self->kernels->sum_parts(block->job, block->begin, block->end);
 }
 
 static void update_block(void *ctx, size_t task, unsigned thread)
 {
     const struct lookup_cpu *self = ctx;
-    struct block block = block_of(self, task);
+    const struct block *block = &self->blocks[task];
 
-    self->kernels->update(block.job, block.begin, block.end,
+    self->kernels->update(block->job, block->begin, block->end,
                           self->sums + (size_t)thread * self->base.max_dim);
 }
 
@@ -258,14 +241,14 @@ int lookup_cpu_backward(struct lookup *lookup, unsigned phases,
                         float learning_rate, struct err *err)
 {
     struct lookup_cpu *self = lookup_cpu(lookup);
-    size_t n_blocks = plan_jobs(self, batch, grad, learning_rate);
 
     (void)err;
+    plan_jobs(self, batch, grad, learning_rate);
     if (phases & LOOKUP_SORT)
         sort_tables(self);
     if (phases & LOOKUP_UPDATE) {
-        pool_run(self->pool, n_blocks, sum_block, self);
-        pool_run(self->pool, n_blocks, update_block, self);
+        pool_run(self->pool, self->n_blocks, sum_block, self);
+        pool_run(self->pool, self->n_blocks, update_block, self);
     }
     return 0;
 }
