@@ -10,12 +10,11 @@
 
 #include <time.h>
 
-#define N_TABLES 4
-#define N_ROWS 50000
+#define N_ROWS 200000
 #define DIM 64
 /* On a GPU it is a row of short kernels either way. */
-#define CPU_BATCH 2048
-#define CUDA_BATCH 256
+#define CPU_BATCH 8192
+#define CUDA_BATCH 1024
 #define N_SETS 4
 #define N_WARM_UP N_SETS /* whatever ran before, the timed steps are warm */
 #define N_STEPS 7
@@ -42,23 +41,18 @@ struct canary {
 static int draw_sets(struct canary *canary, uint64_t *d_offsets,
                      struct err *err)
 {
-    uint64_t n_lookups = (uint64_t)N_TABLES * canary->batch;
-    uint32_t *d_indices = (uint32_t *)(d_offsets + n_lookups + 1);
-    struct stream streams[N_TABLES];
+    const struct stream stream = {
+        .n_rows = N_ROWS, .batch = canary->batch, .pooling_factor = 1};
+    uint32_t *d_indices = (uint32_t *)(d_offsets + canary->batch + 1);
 
-    for (unsigned t = 0; t < N_TABLES; t++)
-        streams[t] = (struct stream){.n_rows = N_ROWS,
-                                     .batch = canary->batch,
-                                     .pooling_factor = 1,
-                                     .table_seed = t};
-    for (unsigned set = 0; set < N_SETS; set++, d_indices += n_lookups) {
-        if (stream_draw(canary->device, streams, N_TABLES, set, d_indices,
-                        d_offsets, err))
+    for (unsigned set = 0; set < N_SETS; set++, d_indices += canary->batch) {
+        if (stream_draw(canary->device, &stream, 1, set, d_indices, d_offsets,
+                        err))
             return -1;
         canary->sets[set] = (struct lookup_batch){
             .d_indices = d_indices,
             .d_offsets = d_offsets,
-            .n_lookups = n_lookups,
+            .n_lookups = canary->batch,
         };
     }
     return 0;
@@ -66,43 +60,33 @@ static int draw_sets(struct canary *canary, uint64_t *d_offsets,
 
 static int open_memory(struct canary *canary, struct err *err)
 {
-    size_t n_weights = (size_t)N_TABLES * N_ROWS * DIM;
-    size_t n_lookups = (size_t)N_TABLES * canary->batch;
-    size_t n_floats = n_weights + 2 * n_lookups * DIM;
+    size_t n_weights = (size_t)N_ROWS * DIM, batch = canary->batch;
+    size_t n_floats = n_weights + 2 * batch * DIM;
 
     if (device_alloc(canary->device, &canary->d_block,
-                     n_floats * sizeof(float) +
-                         (n_lookups + 1) * sizeof(uint64_t) +
-                         N_SETS * n_lookups * sizeof(uint32_t),
+                     n_floats * sizeof(float) + (batch + 1) * sizeof(uint64_t) +
+                         N_SETS * batch * sizeof(uint32_t),
                      err) ||
         device_fill(canary->device, canary->d_block, n_floats, PRECISION_FP32,
                     1, err))
         return -1;
     canary->d_grad = (float *)canary->d_block + n_weights;
-    canary->d_out = canary->d_grad + n_lookups * DIM;
-    return draw_sets(canary, (uint64_t *)(canary->d_out + n_lookups * DIM),
-                     err);
+    canary->d_out = canary->d_grad + batch * DIM;
+    return draw_sets(canary, (uint64_t *)(canary->d_out + batch * DIM), err);
 }
 
 static int open_lookup(struct canary *canary, struct err *err)
 {
-    struct lookup_table tables[N_TABLES];
+    const struct lookup_table table = {.d_weight = canary->d_block,
+                                       .n_rows = N_ROWS,
+                                       .dim = DIM,
+                                       .precision = PRECISION_FP32};
+    const struct lookup_spec spec = {.tables = &table,
+                                     .n_tables = 1,
+                                     .batch = canary->batch,
+                                     .max_lookups = canary->batch};
 
-    for (uint32_t t = 0; t < N_TABLES; t++)
-        tables[t] = (struct lookup_table){
-            .d_weight = (float *)canary->d_block + (size_t)t * N_ROWS * DIM,
-            .n_rows = N_ROWS,
-            .dim = DIM,
-            .out_begin = t * DIM,
-            .precision = PRECISION_FP32,
-        };
-    return lookup_open(
-        &canary->lookup, canary->device,
-        &(struct lookup_spec){.tables = tables,
-                              .n_tables = N_TABLES,
-                              .batch = canary->batch,
-                              .max_lookups = canary->sets[0].n_lookups},
-        err);
+    return lookup_open(&canary->lookup, canary->device, &spec, err);
 }
 
 static int step(struct canary *canary, unsigned number, double *ms,

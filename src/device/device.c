@@ -16,6 +16,9 @@
  * lower limit for good. */
 #define FULL_CLOCK_FRAC 0.75
 
+/* That the host hands over to set memory. */
+#define SET_FLOATS ((uint64_t)1 << 16)
+
 #define DEVICE_ENTRY(id, name) {#name, device_open_##name, device_count_##name},
 static const struct {
     const char *name;
@@ -160,10 +163,26 @@ int device_fill_window(struct device *device, void *d_dst,
     return device->ops->fill(device, d_dst, window, err);
 }
 
+/* The first floats come from the host, the others from those before them. */
 int device_set(struct device *device, float *d_dst, uint64_t n, float value,
                struct err *err)
 {
-    return device->ops->set(device, d_dst, n, value, err);
+    const uint64_t n_first = n < SET_FLOATS ? n : SET_FLOATS;
+    float *first = mem_alloc(n_first, sizeof *first);
+    int rc;
+
+    for (uint64_t i = 0; i < n_first; i++)
+        first[i] = value;
+    rc = device_upload(device, d_dst, first, n_first * sizeof *first, err);
+    mem_free(first);
+    for (uint64_t done = n_first; !rc && done < n; done *= 2) {
+        const uint64_t n_more = n - done < done ? n - done : done;
+        const struct device_copy copy = {d_dst + done, d_dst,
+                                         n_more * sizeof *d_dst};
+
+        rc = device->ops->copy(device, &copy, 1, err);
+    }
+    return rc;
 }
 
 int device_add(struct device *device, float *d_sum, const float *d_part,

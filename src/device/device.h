@@ -112,7 +112,7 @@ struct fill_window {
 int device_fill_window(struct device *device, void *d_dst,
                        const struct fill_window *window,
                        struct err *err) MUST_CHECK;
-/* n floats of one value. */
+/* n floats of one value; waits for the device, as an upload does. */
 int device_set(struct device *device, float *d_dst, uint64_t n, float value,
                struct err *err) MUST_CHECK;
 /* d_sum[i] += d_part[i] for n floats, which do not overlap. */
@@ -135,7 +135,7 @@ int device_wait(struct device *device, struct err *err) MUST_CHECK;
  * the host's flag, 10 s at most), so that no launch shows in the times between
  * marks; at most DEVICE_MAX_HELD pieces of work may be queued so. Whatever
  * waits for the GPU or changes its memory (device_elapsed, _wait, _upload,
- * _download, _alloc, _free, _close) releases first. ERR_DEVICE from
+ * _download, _set, _alloc, _free, _close) releases first. ERR_DEVICE from
  * device_release where the host took nearly those 10 s. On a CPU both do
  * nothing.
  */

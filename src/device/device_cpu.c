@@ -227,45 +227,27 @@ static int cpu_fill(struct device *device, void *d_dst,
     return 0;
 }
 
-struct float_job {
-    float *dst;
-    const float *src; /* NULL: `value` is stored */
-    float value;
+struct add_job {
+    float *sum;
+    const float *part;
 };
 
-static void float_piece(void *ctx, uint64_t begin, uint64_t end,
-                        unsigned thread)
+static void add_piece(void *ctx, uint64_t begin, uint64_t end, unsigned thread)
 {
-    const struct float_job *job = ctx;
+    const struct add_job *job = ctx;
 
     (void)thread;
-    if (job->src)
-        for (uint64_t i = begin; i < end; i++)
-            job->dst[i] += job->src[i];
-    else
-        for (uint64_t i = begin; i < end; i++)
-            job->dst[i] = job->value;
-}
-
-static int cpu_set(struct device *device, float *d_dst, uint64_t n, float value,
-                   struct err *err)
-{
-    struct float_job job = {d_dst, NULL, value};
-
-    (void)err;
-    pool_run_range(device_cpu(device)->pool, n, FILL_ELEMENTS, float_piece,
-                   &job);
-    return 0;
+    for (uint64_t i = begin; i < end; i++)
+        job->sum[i] += job->part[i];
 }
 
 static int cpu_add(struct device *device, float *d_sum, const float *d_part,
                    uint64_t n, struct err *err)
 {
-    struct float_job job = {d_sum, d_part, 0};
+    struct add_job job = {d_sum, d_part};
 
     (void)err;
-    pool_run_range(device_cpu(device)->pool, n, FILL_ELEMENTS, float_piece,
-                   &job);
+    pool_run_range(device_cpu(device)->pool, n, FILL_ELEMENTS, add_piece, &job);
     return 0;
 }
 
@@ -296,7 +278,6 @@ static const struct device_ops CPU_OPS = {
     .transfer = cpu_transfer,
     .copy = cpu_copy,
     .fill = cpu_fill,
-    .set = cpu_set,
     .add = cpu_add,
     .probe_scratch = probe_cpu_scratch,
     .probe = probe_cpu_run,

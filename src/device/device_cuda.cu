@@ -312,23 +312,6 @@ static int cuda_fill(struct device *device, void *d_dst,
         err);
 }
 
-static __global__ void set_kernel(float *dst, uint64_t n, float value)
-{
-    uint64_t step = (uint64_t)gridDim.x * blockDim.x;
-
-    for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
-         i += step)
-        dst[i] = value;
-}
-
-static int cuda_set(struct device *device, float *d_dst, uint64_t n,
-                    float value, struct err *err)
-{
-    return CUDA(
-        launch_over(device_cuda_of(device), n, set_kernel, d_dst, n, value),
-        err);
-}
-
 static __global__ void add_kernel(float *sum, const float *part, uint64_t n)
 {
     uint64_t step = (uint64_t)gridDim.x * blockDim.x;
@@ -385,7 +368,6 @@ static const struct device_ops CUDA_OPS = {
     cuda_transfer,
     cuda_copy,
     cuda_fill,
-    cuda_set,
     cuda_add,
     cuda_wait,
     cuda_hold,

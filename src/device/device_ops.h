@@ -80,8 +80,6 @@ struct device_ops {
                 size_t n_copies, struct err *err);
     int (*fill)(struct device *device, void *d_dst,
                 const struct fill_window *window, struct err *err);
-    int (*set)(struct device *device, float *d_dst, uint64_t n, float value,
-               struct err *err);
     int (*add)(struct device *device, float *d_sum, const float *d_part,
                uint64_t n, struct err *err);
     /* NULL where there is nothing to do. */

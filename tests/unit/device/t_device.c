@@ -303,33 +303,39 @@ static void test_hold(struct device *device)
     enum { N = 1000 };
     struct err err = {0};
     float *d_data = test_device_alloc(device, N * sizeof(float)), *out;
+    float *d_one = test_device_alloc(device, N * sizeof(float));
     double ms = -1;
 
+    ok(!device_set(device, d_data, N, 0, &err) &&
+           !device_set(device, d_one, N, 1, &err),
+       "nothing and ones");
     for (int round = 0; round < 3; round++)
         ok(!device_hold(device, &err) && !device_flush(device, &err) &&
                !device_mark(device, 0, &err) &&
-               !device_set(device, d_data, N, (float)round, &err) &&
+               !device_add(device, d_data, d_one, N, &err) &&
                !device_mark(device, 1, &err) && !device_release(device, &err) &&
                !device_elapsed(device, 0, 1, &ms, &err) && ms >= 0,
            "a timed section %s", err.msg);
     out = test_device_copy(device, d_data, N * sizeof(float));
-    ok(out[0] == 2 && out[N - 1] == 2, "its work is done");
+    ok(out[0] == 3 && out[N - 1] == 3, "its work is done");
     mem_free(out);
     /* Whoever forgets to release waits, but not for himself. */
     ok(!device_hold(device, &err) && !device_hold(device, &err) &&
-           !device_set(device, d_data, N, 7, &err) &&
+           !device_add(device, d_data, d_one, N, &err) &&
            !device_mark(device, 1, &err) &&
            !device_elapsed(device, 0, 1, &ms, &err),
        "elapsed releases");
-    ok(!device_hold(device, &err) && !device_set(device, d_data, N, 8, &err),
+    ok(!device_hold(device, &err) &&
+           !device_add(device, d_data, d_one, N, &err),
        "held again");
     out = test_device_copy(device, d_data, N * sizeof(float));
-    ok(out[0] == 8, "a download releases");
+    ok(out[0] == 5, "a download releases");
     ok(!device_release(device, &err), "nothing to release");
     ok(!device_hold(device, &err) && !device_wait(device, &err),
        "waiting releases");
     ok(!device_hold(device, &err), "so does freeing, and closing");
     device_free(device, d_data);
+    device_free(device, d_one);
     ok(!device_hold(device, &err), "left to device_close");
     mem_free(out);
 }
