@@ -317,9 +317,7 @@ int place_u64(uint64_t *out, const struct json_place *place, const char *key,
     const json_t *value;
     uint64_t n = 0;
 
-    if (find(&value, place, key, err))
-        return -1;
-    if (read_u64(&n, place, key, value, err))
+    if (find(&value, place, key, err) || read_u64(&n, place, key, value, err))
         return -1;
     if (n < min || n > max)
         return place_error(place, err,

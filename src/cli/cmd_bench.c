@@ -213,9 +213,8 @@ static int run_lookups(struct bench *bench, struct err *err)
     const struct cli *cli = bench->cli;
     bool measures = cli_u64(cli, "samples") > 0;
 
-    if (measures && open_device(bench, err))
-        return -1;
-    if (store_open(&bench->store, cli_string(cli, "db"),
+    if ((measures && open_device(bench, err)) ||
+        store_open(&bench->store, cli_string(cli, "db"),
                    measures ? STORE_WRITE : STORE_READ, err) ||
         (measures && run_device(bench, err)))
         return -1;

@@ -24,9 +24,8 @@ static int import(struct cli *cli, struct err *err)
     if (!cli_given(cli, "output"))
         return err_set(err, ERR_USAGE,
                        "option '--output' is needed: where the model goes");
-    if (model_import(&model, cli->args[1], cli->arena, err))
-        return -1;
-    if (training_save(&model, cli_string(cli, "output"), err))
+    if (model_import(&model, cli->args[1], cli->arena, err) ||
+        training_save(&model, cli_string(cli, "output"), err))
         return -1;
     if (strcmp(cli_string(cli, "output"), "-") != 0)
         printf("model           %s, hash %s\n", cli_shown(cli, "output"),

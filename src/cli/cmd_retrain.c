@@ -108,16 +108,12 @@ static void print_json(const struct contest *contest)
 
 static int replace(struct contest *contest, struct err *err)
 {
-    struct arena scratch;
-    int rc;
+    const char *kept =
+        arena_printf(contest->training.cli->arena, "%s.1", contest->path);
 
-    arena_init(&scratch);
-    rc = file_write(arena_printf(&scratch, "%s.1", contest->path),
-                    contest->old_data, contest->old_len, err);
-    if (!rc)
-        rc = model_save(&contest->training.model, contest->path, err);
-    arena_release(&scratch);
-    return rc;
+    if (file_write(kept, contest->old_data, contest->old_len, err))
+        return -1;
+    return model_save(&contest->training.model, contest->path, err);
 }
 
 /* By the least gain; a new model that is of no use at all has a reason. */

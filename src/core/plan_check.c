@@ -73,9 +73,8 @@ static int check_table(const struct problem *problem, size_t idx,
 {
     const struct table *table = &problem->tables[idx];
 
-    if (check_text(table->name, "name", idx, err))
-        return -1;
-    if (table->group && check_text(table->group, "group", idx, err))
+    if (check_text(table->name, "name", idx, err) ||
+        (table->group && check_text(table->group, "group", idx, err)))
         return -1;
     if (!table->num_embeddings)
         return err_set(err, ERR_INPUT, "table " JUDGE_NAME " has no rows",
@@ -89,9 +88,8 @@ static int check_table(const struct problem *problem, size_t idx,
                        "table " JUDGE_NAME " is pinned to device %" PRId64
                        ", but there are %u devices",
                        table->name, table->device, problem->cluster.n_devices);
-    if (check_amount(table, table->pooling_factor, "pooling_factor", err))
-        return -1;
-    if (check_amount(table, table->num_outputs, "num_outputs", err))
+    if (check_amount(table, table->pooling_factor, "pooling_factor", err) ||
+        check_amount(table, table->num_outputs, "num_outputs", err))
         return -1;
     return check_skew(table, err);
 }

@@ -252,50 +252,38 @@ static void keep_moves(struct plan_moves *moves, struct arena *arena)
     mem_free(found);
 }
 
-static void match_all(struct plan_moves *moves, const struct plan *before,
-                      const struct plan *after)
+/* Of the tables that the new plan has, in its order, or of those that the old
+ * one had and it has not. */
+static void note_tables(struct plan_moves *moves, const struct plan *before,
+                        const struct plan *after, bool are_removed)
 {
-    size_t n = after->problem.n_tables;
+    const struct problem *problem =
+        are_removed ? &before->problem : &after->problem;
+    size_t n = problem->n_tables;
     struct table_pieces *was = mem_alloc(n, 2 * sizeof(*was)), *now = was + n;
     struct matching matching = {.moves = moves};
 
-    table_pieces_find(was, after->problem.tables, n, before);
-    table_pieces_find(now, after->problem.tables, n, after);
+    table_pieces_find(was, problem->tables, n, before);
+    table_pieces_find(now, problem->tables, n, after);
     for (size_t t = 0; t < n; t++) {
-        struct table_moves table = {.name = after->problem.tables[t].name,
+        struct table_moves table = {.name = problem->tables[t].name,
                                     .n_before = (uint32_t)was[t].n,
                                     .n_after = (uint32_t)now[t].n,
-                                    .fate = FATE_ADDED};
+                                    .fate = are_removed ? FATE_REMOVED
+                                                        : FATE_ADDED};
 
+        if (are_removed && now[t].table)
+            continue;
         matching.before = &was[t];
         matching.after = &now[t];
         table.bytes = match_table(&matching);
-        if (was[t].table)
-            table.fate = fate_of(&was[t], &now[t], &table.bytes);
-        note_table(moves, table);
-    }
-    mem_free(was);
-}
-
-static void note_removed(struct plan_moves *moves, const struct plan *before,
-                         const struct plan *after)
-{
-    size_t n = before->problem.n_tables;
-    struct table_pieces *was = mem_alloc(n, 2 * sizeof(*was)), *now = was + n;
-
-    table_pieces_find(was, before->problem.tables, n, before);
-    table_pieces_find(now, before->problem.tables, n, after);
-    for (size_t t = 0; t < n; t++) {
-        struct table_moves table = {.name = before->problem.tables[t].name,
-                                    .n_before = (uint32_t)was[t].n,
-                                    .fate = FATE_REMOVED};
-
-        for (size_t i = 0; i < was[t].n; i++)
+        for (size_t i = 0; are_removed && i < was[t].n; i++)
             table.bytes.removed = saturating_add(
                 table.bytes.removed,
                 stored(&was[t], &was[t].pieces[i], &was[t].pieces[i]).total);
-        if (!now[t].table)
-            note_table(moves, table);
+        if (was[t].table && now[t].table)
+            table.fate = fate_of(&was[t], &now[t], &table.bytes);
+        note_table(moves, table);
     }
     mem_free(was);
 }
@@ -311,7 +299,7 @@ void plan_moves_find(struct plan_moves *moves, const struct plan *before,
     moves->tables =
         ARENA_NEW(arena, struct table_moves,
                   before->problem.n_tables + after->problem.n_tables);
-    match_all(moves, before, after);
-    note_removed(moves, before, after);
+    note_tables(moves, before, after, false);
+    note_tables(moves, before, after, true);
     keep_moves(moves, arena);
 }

@@ -109,8 +109,7 @@ int query_step(struct query *query, bool *has_row, struct err *err)
     int status = sqlite3_step(query->stmt);
 
     if (store_check(query->store, status, err) ||
-        (status == SQLITE_ROW &&
-         row_check(&query->reader, query->store, query->stmt, err)))
+        (status == SQLITE_ROW && row_check(query, err)))
         return -1;
     if (has_row)
         *has_row = status == SQLITE_ROW;
@@ -245,14 +244,12 @@ int store_open(struct store **out, const char *path, enum store_mode mode,
     /* "./" keeps SQLite from reading a meaning into "" and ":memory:". */
     buf_printf(&name, "%s%s", path[0] == '/' ? "" : "./", path);
     if (store_check(store, sqlite3_open_v2(name.data, &store->db, flags, NULL),
-                    err))
-        goto out;
-    if (store_defend(store, err))
+                    err) ||
+        store_defend(store, err))
         goto out;
     sqlite3_busy_timeout(store->db, STORE_BUSY_TIMEOUT_MS);
-    if (store_execute(store, "PRAGMA foreign_keys = ON", err))
-        goto out;
-    if (store_prepare(store, err))
+    if (store_execute(store, "PRAGMA foreign_keys = ON", err) ||
+        store_prepare(store, err))
         goto out;
     *out = store;
     rc = 0;

@@ -338,9 +338,10 @@ static const char *say_row(char *text, size_t size, const char *table,
     return text;
 }
 
-int row_check(const struct row_reader *reader, const struct store *store,
-              sqlite3_stmt *stmt, struct err *err)
+int row_check(const struct query *query, struct err *err)
 {
+    const struct row_reader *reader = &query->reader;
+    sqlite3_stmt *stmt = query->stmt;
     char row[80], wrong[160];
 
     for (int i = 0; i < reader->n_columns; i++) {
@@ -349,7 +350,7 @@ int row_check(const struct row_reader *reader, const struct store *store,
         if (field && !is_in_range(field, stmt, i))
             return err_set(
                 err, ERR_INPUT, "cost database '%s': table %s, %s: %s is %s",
-                store->path, reader->table,
+                query->store->path, reader->table,
                 say_row(row, sizeof(row), reader->table, stmt), field->name,
                 say_wrong(wrong, sizeof(wrong), field, stmt, i));
     }

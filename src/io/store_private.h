@@ -103,10 +103,6 @@ struct row_reader {
 };
 void row_reader_init(struct row_reader *reader, const char *table,
                      sqlite3_stmt *stmt);
-/* Whether all fields of the row are in range; the sentence names database,
- * table, row and field. */
-int row_check(const struct row_reader *reader, const struct store *store,
-              sqlite3_stmt *stmt, struct err *err) MUST_CHECK;
 
 /* A row whose columns of that list a statement binds. */
 struct bound {
@@ -138,6 +134,9 @@ int query_begin(struct query *query, struct store *store,
 /* has_row may be NULL where no row is expected. A row that is there has been
  * checked: its fields are in range. */
 int query_step(struct query *query, bool *has_row, struct err *err) MUST_CHECK;
+/* Whether all fields of its row are in range; the sentence names database,
+ * table, row and field. */
+int row_check(const struct query *query, struct err *err) MUST_CHECK;
 /* Makes the statement ready for its next use; a zeroed query is fine. */
 void query_end(struct query *query);
 /* All three, for a statement of one step. */

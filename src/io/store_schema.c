@@ -97,22 +97,19 @@ static bool has_table(const struct store *store, const char *table)
 static int check_table(struct store *store, const char *table, struct err *err)
 {
     struct buf sql = {0};
-    struct row_reader reader;
-    sqlite3_stmt *stmt = NULL;
-    int status, rc = -1;
+    struct query query = {.store = store};
+    bool has_row = true;
+    int rc;
 
     buf_printf(&sql, "SELECT * FROM %s", table);
-    if (store_check(store,
-                    sqlite3_prepare_v2(store->db, sql.data, -1, &stmt, NULL),
-                    err))
-        goto out;
-    row_reader_init(&reader, table, stmt);
-    while ((status = sqlite3_step(stmt)) == SQLITE_ROW)
-        if (row_check(&reader, store, stmt, err))
-            goto out;
-    rc = store_check(store, status, err);
-out:
-    sqlite3_finalize(stmt);
+    rc = store_check(
+        store, sqlite3_prepare_v2(store->db, sql.data, -1, &query.stmt, NULL),
+        err);
+    if (!rc)
+        row_reader_init(&query.reader, table, query.stmt);
+    while (!rc && has_row)
+        rc = query_step(&query, &has_row, err);
+    sqlite3_finalize(query.stmt);
     buf_release(&sql);
     return rc;
 }
@@ -212,9 +209,7 @@ static int read_upgraded_copy(struct store *store, struct err *err)
     }
     sqlite3_close(store->db);
     store->db = copy;
-    if (store_defend(store, err))
-        return -1;
-    if (bring_up_to_date(store, err))
+    if (store_defend(store, err) || bring_up_to_date(store, err))
         return -1;
     return store_execute(store, "PRAGMA query_only = ON", err);
 }

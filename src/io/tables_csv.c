@@ -223,11 +223,10 @@ static int check_name(const struct reader *reader, const char *name,
 
 static int read_tables(struct reader *reader, struct err *err)
 {
+    struct table *table;
     bool found;
 
     for (;;) {
-        struct table *table;
-
         if (csv_next(&reader->csv, &found, err))
             return -1;
         if (!found)
@@ -370,9 +369,8 @@ int tables_from_csv(struct table_list *list, const char *text, size_t len,
     char *copy = arena_strndup(arena, text, len);
     int rc = -1;
 
-    if (csv_init(&reader.csv, copy, len, source, err))
-        goto out;
-    if (read_header(&reader, err) || read_tables(&reader, err))
+    if (csv_init(&reader.csv, copy, len, source, err) ||
+        read_header(&reader, err) || read_tables(&reader, err))
         goto out;
     if (!reader.n_tables) {
         err_set(err, ERR_INPUT, "%s:%zu: no tables after the header", source,

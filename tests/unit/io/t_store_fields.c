@@ -54,16 +54,15 @@ static struct store *open_rows(void)
 static int is_read(struct store *store, const char *table, struct err *err)
 {
     char sql[80];
-    sqlite3_stmt *stmt;
-    struct row_reader reader;
+    struct query query = {.store = store};
     int rc = 0;
 
     snprintf(sql, sizeof(sql), "SELECT * FROM %s", table);
-    sqlite3_prepare_v2(store->db, sql, -1, &stmt, NULL);
-    row_reader_init(&reader, table, stmt);
-    while (!rc && sqlite3_step(stmt) == SQLITE_ROW)
-        rc = row_check(&reader, store, stmt, err);
-    sqlite3_finalize(stmt);
+    sqlite3_prepare_v2(store->db, sql, -1, &query.stmt, NULL);
+    row_reader_init(&query.reader, table, query.stmt);
+    while (!rc && sqlite3_step(query.stmt) == SQLITE_ROW)
+        rc = row_check(&query, err);
+    sqlite3_finalize(query.stmt);
     return !rc;
 }
 
