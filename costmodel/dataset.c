@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "costmodel/dataset.h"
 
-#include "base/hash.h"
-
 #include <math.h>
 #include <string.h>
 
@@ -32,36 +30,9 @@ bool sample_is_train(const struct sample *sample)
     return sample_trains(sample) && sample_split(sample) == SPLIT_TRAIN;
 }
 
-/* Distinct tables while they are collected, each as its features and then what
- * it adds to the totals: open addressing over slots[n_slots], a power of two,
- * 0 = free, else index + 1. */
-struct row_index {
-    size_t n_columns, n_rows, capacity;
-    double *x;       /* [capacity][n_columns] */
-    uint32_t *slots; /* [n_slots] */
-    size_t n_slots;
-};
-
-/* Index of the row with these columns, added where it is new. */
-static uint32_t find_row(struct row_index *index, const double *x)
-{
-    const size_t n = index->n_columns;
-    size_t at = hash_bytes(x, n * sizeof(*x), 0) & (index->n_slots - 1);
-
-    for (; index->slots[at]; at = (at + 1) & (index->n_slots - 1))
-        if (!memcmp(index->x + (index->slots[at] - 1) * n, x, n * sizeof(*x)))
-            return index->slots[at] - 1;
-    index->x =
-        mem_room(index->x, index->n_rows, &index->capacity, n * sizeof(*x));
-    memcpy(index->x + index->n_rows * n, x, n * sizeof(*x));
-    index->slots[at] = (uint32_t)++index->n_rows;
-    return index->slots[at] - 1;
-}
-
 /* Counts what is kept, and makes room for it. */
-static void make_room(struct dataset *dataset, struct row_index *index,
-                      const struct sample *samples, size_t n,
-                      bool (*keep)(const struct sample *sample),
+static void make_room(struct dataset *dataset, const struct sample *samples,
+                      size_t n, bool (*keep)(const struct sample *sample),
                       struct arena *arena)
 {
     size_t n_kept = 0, n_tables = 0;
@@ -71,16 +42,10 @@ static void make_room(struct dataset *dataset, struct row_index *index,
             n_kept++;
             n_tables += samples[i].n_tables;
         }
-    index->n_slots = 16;
-    while (index->n_slots < 2 * n_tables)
-        index->n_slots *= 2;
-    index->slots = mem_alloc(index->n_slots, sizeof(*index->slots));
-    index->x = mem_room(NULL, 0, &index->capacity,
-                        index->n_columns * sizeof(*index->x));
+    dataset->rows = ARENA_NEW(arena, double, n_tables * dataset->n_columns);
     dataset->samples = ARENA_NEW(arena, const struct sample *, n_kept);
     dataset->ms = ARENA_NEW(arena, double, n_kept);
     dataset->first = ARENA_NEW(arena, uint32_t, n_kept + 1);
-    dataset->row = ARENA_NEW(arena, uint32_t, n_tables);
     dataset->sums = ARENA_NEW(arena, double, n_kept * dataset->totals.n);
 }
 
@@ -90,40 +55,35 @@ void dataset_init(struct dataset *dataset, const struct feature_set *features,
                   bool (*keep)(const struct sample *sample),
                   struct arena *arena)
 {
-    double x[MAX_FEATURES + MAX_TOTALS], *const adds = x + features->n;
     struct feature_input input;
-    struct row_index index = {.n_columns = features->n + totals->n};
+    double *row;
 
     memset(dataset, 0, sizeof(*dataset));
-    dataset->n_columns = index.n_columns;
+    dataset->n_columns = features->n + totals->n;
     dataset->features = *features;
     dataset->totals = *totals;
-    make_room(dataset, &index, samples, n, keep, arena);
-    for (size_t i = 0, k = 0; i < n; i++) {
+    make_room(dataset, samples, n, keep, arena);
+    row = dataset->rows;
+    for (size_t i = 0; i < n; i++) {
         const struct sample *sample = &samples[i];
         double *sums = dataset->sums + dataset->n_samples * totals->n;
+        uint32_t *first = dataset->first + dataset->n_samples;
 
         if (!keep(sample))
             continue;
         for (uint32_t j = 0; j < sample->n_tables; j++) {
             feature_input_of_sample(&input, sample->setting,
                                     &sample->tables[j]);
-            feature_set_fill(features, &input, x);
-            feature_set_fill(totals, &input, adds);
-            dataset->row[k++] = find_row(&index, x);
+            feature_set_fill(features, &input, row);
+            feature_set_fill(totals, &input, row + features->n);
             for (unsigned f = 0; f < totals->n; f++)
-                sums[f] += adds[f];
+                sums[f] += row[features->n + f];
+            row += dataset->n_columns;
         }
+        first[1] = first[0] + sample->n_tables;
         dataset->samples[dataset->n_samples] = sample;
-        dataset->ms[dataset->n_samples] = sample->total.median_ms;
-        dataset->first[++dataset->n_samples] = (uint32_t)k;
+        dataset->ms[dataset->n_samples++] = sample->total.median_ms;
     }
-    dataset->n_rows = index.n_rows;
-    dataset->rows = ARENA_NEW(arena, double, index.n_rows *index.n_columns);
-    memcpy(dataset->rows, index.x,
-           index.n_rows * index.n_columns * sizeof(*index.x));
-    mem_free(index.x);
-    mem_free(index.slots);
 }
 
 static const double *features_of(const struct dataset *dataset, size_t row)
@@ -140,10 +100,11 @@ static void scale_rows(struct batch_builder *builder,
                        const struct feature_set *features, struct arena *arena)
 {
     const struct dataset *dataset = builder->dataset;
-    float *to = ARENA_NEW(arena, float, dataset->n_rows * features->n);
+    const size_t n_rows = dataset->first[dataset->n_samples];
+    float *to = ARENA_NEW(arena, float, n_rows * features->n);
 
     builder->scaled_rows = to;
-    for (size_t i = 0; i < dataset->n_rows; i++)
+    for (size_t i = 0; i < n_rows; i++)
         for (size_t f = 0; f < features->n; f++)
             *to++ =
                 (float)((features_of(dataset, i)[f] - features->at[f].mean) /
@@ -171,8 +132,7 @@ static void scale_samples(struct batch_builder *builder,
                             totals->at[f].std);
         for (uint32_t j = dataset->first[i]; j < dataset->first[i + 1]; j++)
             builder->shares[j] =
-                (float)(estimate_added_ms(estimate,
-                                          adds_of(dataset, dataset->row[j])) /
+                (float)(estimate_added_ms(estimate, adds_of(dataset, j)) /
                         unit);
     }
 }
@@ -193,21 +153,18 @@ void batch_builder_init(struct batch_builder *builder,
                         const struct estimate *estimate, double unit_ms,
                         size_t max_samples, struct arena *arena)
 {
-    const size_t max_entries = max_samples * most_tables(dataset);
+    const size_t n_rows = dataset->first[dataset->n_samples];
+    const size_t max_rows = max_samples * most_tables(dataset);
 
     memset(builder, 0, sizeof(*builder));
     builder->dataset = dataset;
     builder->max_samples = max_samples;
-    builder->max_rows =
-        max_entries < dataset->n_rows ? max_entries : dataset->n_rows;
+    builder->max_rows = max_rows < n_rows ? max_rows : n_rows;
     builder->order = ARENA_NEW(arena, uint32_t, dataset->n_samples);
     builder->unit = ARENA_NEW(arena, double, dataset->n_samples);
-    builder->slot = ARENA_NEW(arena, uint32_t, dataset->n_rows);
-    builder->stamp = ARENA_NEW(arena, uint32_t, dataset->n_rows);
     builder->x = ARENA_NEW(arena, float, builder->max_rows * features->n);
     builder->first = ARENA_NEW(arena, uint32_t, max_samples + 1);
-    builder->row = ARENA_NEW(arena, uint32_t, max_entries);
-    builder->weight = ARENA_NEW(arena, float, max_entries);
+    builder->weight = ARENA_NEW(arena, float, builder->max_rows);
     builder->totals = ARENA_NEW(arena, float, max_samples * dataset->totals.n);
     for (uint32_t i = 0; i < dataset->n_samples; i++) {
         builder->order[i] = i;
@@ -218,52 +175,38 @@ void batch_builder_init(struct batch_builder *builder,
         scale_samples(builder, estimate, arena);
 }
 
-/* The row of the batch that holds a row of the dataset, copied where it is
- * new; *n_rows are there. */
-static uint32_t batch_row(struct batch_builder *builder, uint32_t row,
-                          uint32_t *n_rows)
-{
-    const size_t n = builder->dataset->features.n;
-
-    if (builder->stamp[row] != builder->now) {
-        builder->stamp[row] = builder->now;
-        builder->slot[row] = *n_rows;
-        memcpy(builder->x + *n_rows * n, builder->scaled_rows + row * n,
-               n * sizeof(float));
-        ++*n_rows;
-    }
-    return builder->slot[row];
-}
-
 struct mlp_batch batch_build(struct batch_builder *builder, size_t begin)
 {
     const struct dataset *dataset = builder->dataset;
+    const size_t n_features = dataset->features.n;
     const size_t n_totals = dataset->totals.n;
     const size_t n = dataset->n_samples - begin < builder->max_samples
                          ? dataset->n_samples - begin
                          : builder->max_samples;
-    uint32_t n_rows = 0, k = 0;
+    uint32_t n_rows = 0;
 
-    builder->now++;
     for (size_t i = 0; i < n; i++) {
         const size_t at = builder->order[begin + i];
+        const size_t from = dataset->first[at];
+        const size_t n_tables = dataset->first[at + 1] - from;
 
-        if (n_totals)
+        memcpy(builder->x + n_rows * n_features,
+               builder->scaled_rows + from * n_features,
+               n_tables * n_features * sizeof(float));
+        if (builder->shares) {
+            memcpy(builder->weight + n_rows, builder->shares + from,
+                   n_tables * sizeof(float));
             memcpy(builder->totals + i * n_totals,
                    builder->scaled_totals + at * n_totals,
                    n_totals * sizeof(float));
-        for (uint32_t j = dataset->first[at]; j < dataset->first[at + 1]; j++) {
-            if (builder->shares)
-                builder->weight[k] = builder->shares[j];
-            builder->row[k++] = batch_row(builder, dataset->row[j], &n_rows);
         }
-        builder->first[i + 1] = k;
+        n_rows += (uint32_t)n_tables;
+        builder->first[i + 1] = n_rows;
     }
     return (struct mlp_batch){.n_samples = n,
                               .n_rows = n_rows,
                               .x = builder->x,
                               .first = builder->first,
-                              .row = builder->row,
                               .weight =
                                   builder->shares ? builder->weight : NULL,
                               .totals = builder->totals};

@@ -9,10 +9,9 @@
 #include "costmodel/mlp.h"
 
 /*
- * Samples as training wants them: each distinct table once as a row of
- * features, each sample a list of rows and a time. Samples are split by their
- * case, so a case's parts (fused, single tables, other settings) stay
- * together.
+ * Samples as training wants them: each table a row of features, each sample
+ * some rows and a time. Samples are split by their case, so a case's parts
+ * (fused, single tables, other settings) stay together.
  */
 
 enum split { SPLIT_TRAIN, SPLIT_VALIDATION, SPLIT_HELD_OUT };
@@ -26,14 +25,13 @@ bool sample_is_train(const struct sample *sample);
 
 struct dataset {
     struct feature_set features, totals;
-    size_t n_rows, n_columns;
-    double *rows; /* [n_rows][n_columns]: the features of a row, as measured,
-                     and then what it adds to the totals */
+    size_t n_columns;
+    double *rows; /* [first[n_samples]][n_columns]: the features of a table, as
+                     measured, and then what it adds to the totals */
     size_t n_samples;
     const struct sample **samples; /* [n_samples], borrowed */
     double *ms;                    /* [n_samples] */
-    uint32_t *first;               /* [n_samples + 1] into row */
-    uint32_t *row;                 /* [first[n_samples]] into rows */
+    uint32_t *first;               /* [n_samples + 1] into rows */
     double *sums;                  /* [n_samples][totals.n] */
 };
 
@@ -49,18 +47,14 @@ void dataset_init(struct dataset *dataset, const struct feature_set *features,
 struct batch_builder {
     const struct dataset *dataset; /* not owned */
     uint32_t *order;               /* [n_samples]: the caller's to shuffle */
-    float *scaled_rows;            /* [n_rows][features.n] */
+    float *scaled_rows;            /* [first[n_samples]][features.n] */
     float *scaled_totals;          /* [n_samples][totals.n], of logarithms */
     float *shares;   /* [first[n_samples]], of a row in the estimate; NULL where
                         there is no estimate */
     double *unit;    /* [n_samples] in ms: the net says multiples of it */
-    uint32_t *slot;  /* [n_rows]: row of the batch, if stamp fits */
-    uint32_t *stamp; /* [n_rows] */
-    uint32_t now;
     float *x;        /* [max_rows][features.n] */
     uint32_t *first; /* [max_samples + 1] */
-    uint32_t *row;   /* [max_entries] */
-    float *weight;   /* [max_entries] */
+    float *weight;   /* [max_rows] */
     float *totals;   /* [max_samples][totals.n] */
     size_t max_rows, max_samples;
 };

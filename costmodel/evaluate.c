@@ -105,10 +105,9 @@ static double *linear_inputs(const struct model *model,
 
         for (uint32_t j = dataset->first[i]; j < dataset->first[i + 1]; j++)
             for (size_t f = 0; f < n; f++)
-                row[f] +=
-                    (dataset->rows[dataset->row[j] * dataset->n_columns + f] -
-                     features[f].mean) /
-                    features[f].std;
+                row[f] += (dataset->rows[j * dataset->n_columns + f] -
+                           features[f].mean) /
+                          features[f].std;
         row[n] = dataset->first[i + 1] - dataset->first[i];
         row[n + 1] = 1;
     }

@@ -136,7 +136,7 @@ static void sum_embeddings(const struct mlp_batch *batch, struct mlp_work *work,
 
         for (size_t j = batch->first[i]; j < batch->first[i + 1]; j++)
             add_row(s, batch->weight ? batch->weight[j] : 1,
-                    work->h2 + batch->row[j] * n_embed, n_embed);
+                    work->h2 + j * n_embed, n_embed);
         if (n_totals)
             memcpy(s + n_embed, batch->totals + i * n_totals,
                    n_totals * sizeof(*s));
@@ -171,11 +171,10 @@ void mlp_backward(const struct mlp *mlp, const struct mlp_batch *batch,
     relu_backward(work->d_h3, work->h3, n * shape->n_head);
     layer_backward(&layers[2], work->s, work->d_h3, n, &to[2], work->d_s);
 
-    /* A table's row gets the sum over the samples that it is in. */
     memset(work->d_h2, 0, n_rows * n_embed * sizeof(*work->d_h2));
     for (size_t i = 0; i < n; i++)
         for (size_t j = batch->first[i]; j < batch->first[i + 1]; j++)
-            add_row(work->d_h2 + batch->row[j] * n_embed,
+            add_row(work->d_h2 + j * n_embed,
                     batch->weight ? batch->weight[j] : 1, work->d_s + i * n_in,
                     n_embed);
     relu_backward(work->d_h2, work->h2, n_rows * n_embed);

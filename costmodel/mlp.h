@@ -50,14 +50,12 @@ void mlp_init(struct mlp *mlp, const struct mlp_shape *shape,
 /* Weights and biases uniform in +-1/sqrt(inputs), as PyTorch does. */
 void mlp_randomise(struct mlp *mlp, struct rng *rng);
 
-/* Samples as lists of tables. Samples that share a table share its row of x,
- * which is then embedded once. */
+/* Samples and their tables, sample behind sample. */
 struct mlp_batch {
     size_t n_samples, n_rows; /* >= 1 */
     const float *x;           /* [n_rows][n_features], standardised */
-    const uint32_t *first;    /* [n_samples + 1] into row */
-    const uint32_t *row;      /* [first[n_samples]] into x */
-    const float *weight;      /* [first[n_samples]] in the sum; NULL: all 1 */
+    const uint32_t *first;    /* [n_samples + 1] into x */
+    const float *weight;      /* [n_rows] in the sum; NULL: all 1 */
     const float *totals;      /* [n_samples][n_totals] */
 };
 

@@ -113,7 +113,7 @@ static void scale_features(struct feature_set *features,
 
     for (unsigned f = 0; f < features->n; f++) {
         for (uint32_t j = 0; j < n; j++)
-            x[j] = train->rows[train->row[j] * train->n_columns + f];
+            x[j] = train->rows[j * train->n_columns + f];
         feature_scale(&features->at[f], x, n, STILL_FRAC);
     }
 }
