@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/bench_alltoall.h"
+#include "cli/bench_summary.h"
 
 #include "base/cpu.h"
 #include "base/json.h"
@@ -49,8 +49,8 @@ static int measure(struct bench *bench, struct err *err)
     return rc;
 }
 
-static void print_summary(const struct bench *bench,
-                          const struct comm_sample *samples, size_t n)
+static void print_text(const struct bench *bench,
+                       const struct comm_sample *samples, size_t n)
 {
     uint32_t n_hosts = bench->world->n_hosts;
     struct buf out = {0};
@@ -100,10 +100,8 @@ static int report(struct bench *bench, struct err *err)
     if (store_comm_samples(bench->store, &setting, STORE_SETTING, &samples, &n,
                            bench->cli->arena, err))
         return -1;
-    if (cli_given(bench->cli, "json"))
-        print_json(bench, samples, n);
-    else
-        print_summary(bench, samples, n);
+    (cli_given(bench->cli, "json") ? print_json : print_text)(bench, samples,
+                                                              n);
     return bench_tell_interrupt(&bench->result, err);
 }
 

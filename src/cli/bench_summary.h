@@ -50,4 +50,12 @@ int bench_print_lookups(const struct bench *bench, struct err *err) MUST_CHECK;
 /* Of --ceilings: all that the store has of this device. */
 int bench_print_ceilings(const struct bench *bench, struct err *err) MUST_CHECK;
 
+/*
+ * `neuroshard bench --alltoall RANKS`, from the processes to the summary. One
+ * process is all ranks; started by a launcher, each process is one, and the
+ * first of them stores and prints. The bench's options are read and checked;
+ * db, device, threads, alltoall, verbose and json come from the command line.
+ */
+int bench_exchanges(struct bench *bench, struct err *err) MUST_CHECK;
+
 #endif

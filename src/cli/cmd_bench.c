@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/file.h"
 #include "base/text.h"
-#include "cli/bench_alltoall.h"
+#include "cli/bench_summary.h"
 #include "device/world.h"
 #include "io/samples_csv.h"
 #include "microbench/ceilings.h"

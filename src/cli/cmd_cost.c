@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/planning.h"
+#include "core/plan_check.h"
 #include "emit/emit.h"
 #include "io/plan_json.h"
 
@@ -11,6 +12,18 @@ static const struct option_spec own_options[] = {
     {0},
 };
 
+/* Sorts shards, derives kinds, prices, hashes the inputs and judges. */
+static int price(struct plan *plan, const struct oracle *oracle,
+                 struct arena *arena, struct err *err)
+{
+    plan_derive_kinds(plan);
+    if (plan_price(plan, oracle, arena, err))
+        return -1;
+    plan->version = NEUROSHARD_VERSION;
+    plan->inputs_hash = plan_inputs_hash(plan, arena);
+    return plan_check(plan, err);
+}
+
 static int run_cost(struct cli *cli, struct err *err)
 {
     struct plan plan = {0};
@@ -20,7 +33,7 @@ static int run_cost(struct cli *cli, struct err *err)
 
     if (plan_load(&plan, cli->args[0], cli->arena, err) ||
         planning_oracle_of_plan(&oracle, cli, &plan, err) ||
-        planning_finish(&plan, oracle, cli->arena, err) ||
+        price(&plan, oracle, cli->arena, err) ||
         (cli_given(cli, "output") &&
          plan_save(&plan, cli_string(cli, "output"), err)))
         goto out;

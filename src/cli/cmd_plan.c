@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "cli/find_plan.h"
 #include "cli/planning.h"
-#include "cli/replanning.h"
 #include "emit/emit.h"
 #include "io/plan_json.h"
 
@@ -84,13 +84,12 @@ out:
 static int run_plan(struct cli *cli, struct err *err)
 {
     struct plan_request request = {.cli = cli};
-    uint64_t first, last;
 
     if (replanning_load(&request, err) ||
         planning_problem(&request.problem, cli->args[0], &request.from.problem,
                          cli, err))
         return -1;
-    if (cli_range(cli, "gpus", &first, &last))
+    if (cli_value(cli, "gpus")->is_range)
         return find_plans_by_count(&request, err);
     return plan_once(&request, err);
 }

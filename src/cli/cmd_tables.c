@@ -189,10 +189,7 @@ static int run_tables(struct cli *cli, struct err *err)
     if (tables_load(&list, cli->args[0], &options, cli->arena, err))
         return -1;
     summarise(&summary, &list, cli_u64(cli, "batch"), cli->arena);
-    if (cli_given(cli, "json"))
-        print_json(&summary);
-    else
-        print_text(&summary);
+    (cli_given(cli, "json") ? print_json : print_text)(&summary);
     return 0;
 }
 

@@ -40,11 +40,11 @@ struct option_spec {
 };
 
 struct option_value {
-    bool given;
+    bool given;       /* not by default */
     const char *text; /* as typed, or the default; NULL: neither */
     uint64_t u64;
     uint64_t last; /* RANGE: from u64 to it, which may be the same */
-    bool is_range;
+    bool is_range; /* it was written as one */
     double number;
 };
 
@@ -86,16 +86,14 @@ int cli_parse(struct cli **out, const struct command *command, int argc,
 
 /* Values by option name; asking for an option that the command's table lacks
  * is a programmer's mistake (assert). */
-bool cli_given(const struct cli *cli, const char *name); /* not by default */
+const struct option_value *cli_value(const struct cli *cli, const char *name);
+bool cli_given(const struct cli *cli, const char *name);
 const char *cli_string(const struct cli *cli, const char *name); /* or NULL */
 /* The same as it may be printed (text_shown); not NULL. */
 const char *cli_shown(const struct cli *cli, const char *name);
 /* A whole number or a size; 0 where there is neither a given nor a default
  * one, like the number below. */
 uint64_t cli_u64(const struct cli *cli, const char *name);
-/* Of a RANGE: whether it was written as one; first and last, alike if not. */
-bool cli_range(const struct cli *cli, const char *name, uint64_t *first,
-               uint64_t *last);
 double cli_double(const struct cli *cli, const char *name);
 
 /* Prints a report on standard output and releases it. */

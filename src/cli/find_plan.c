@@ -362,10 +362,7 @@ int find_plans_by_count(struct plan_request *request, struct err *err)
     arena_init(&counts.arena);
     if (plan_all(&counts, err))
         goto out;
-    if (cli_given(cli, "json"))
-        print_json(&counts);
-    else
-        print_answer(&counts);
+    (cli_given(cli, "json") ? print_json : print_answer)(&counts);
     rc = conclude(&counts, err);
 out:
     arena_release(&counts.arena);

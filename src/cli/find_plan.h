@@ -33,4 +33,17 @@ int find_plan(struct plan *plan, struct plan_request *request,
 int find_plans_by_count(struct plan_request *request,
                         struct err *err) MUST_CHECK;
 
+/* plan --from OLD: the plan that stands now, and what the new one changes. */
+extern const struct option_spec replanning_options[];
+
+/* Loads --from. ERR_USAGE where --move-limit stands without it, or --from
+ * beside another search than the full one. */
+int replanning_load(struct plan_request *request, struct err *err) MUST_CHECK;
+
+/* What standing still would cost and what the plan does, what moves, which GPUs
+ * hold more than the reserve that was asked for leaves, and, where movement has
+ * no limit, what some limits would bring. */
+void replanning_report(const struct plan_request *request,
+                       const struct plan *plan, struct buf *out);
+
 #endif

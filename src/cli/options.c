@@ -271,8 +271,7 @@ int cli_parse(struct cli **out, const struct command *command, int argc,
     return claim_files(cli, err);
 }
 
-static const struct option_value *find_value(const struct cli *cli,
-                                             const char *name)
+const struct option_value *cli_value(const struct cli *cli, const char *name)
 {
     size_t i = 0;
 
@@ -284,37 +283,27 @@ static const struct option_value *find_value(const struct cli *cli,
 
 bool cli_given(const struct cli *cli, const char *name)
 {
-    return find_value(cli, name)->given;
+    return cli_value(cli, name)->given;
 }
 
 const char *cli_string(const struct cli *cli, const char *name)
 {
-    return find_value(cli, name)->text;
+    return cli_value(cli, name)->text;
 }
 
 const char *cli_shown(const struct cli *cli, const char *name)
 {
-    return text_shown(find_value(cli, name)->text, cli->arena);
+    return text_shown(cli_value(cli, name)->text, cli->arena);
 }
 
 uint64_t cli_u64(const struct cli *cli, const char *name)
 {
-    return find_value(cli, name)->u64;
-}
-
-bool cli_range(const struct cli *cli, const char *name, uint64_t *first,
-               uint64_t *last)
-{
-    const struct option_value *value = find_value(cli, name);
-
-    *first = value->u64;
-    *last = value->last;
-    return value->is_range;
+    return cli_value(cli, name)->u64;
 }
 
 double cli_double(const struct cli *cli, const char *name)
 {
-    return find_value(cli, name)->number;
+    return cli_value(cli, name)->number;
 }
 
 void cli_print_report(struct buf *report)

@@ -3,7 +3,6 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "core/plan_check.h"
 #include "costmodel/oracles.h"
 #include "io/tables_io.h"
 
@@ -219,15 +218,4 @@ int planning_oracle_of_plan(struct oracle **out, struct cli *cli,
     }
     tell_doubts(*out, spec, cli);
     return 0;
-}
-
-int planning_finish(struct plan *plan, const struct oracle *oracle,
-                    struct arena *arena, struct err *err)
-{
-    plan_derive_kinds(plan);
-    if (plan_price(plan, oracle, arena, err))
-        return -1;
-    plan->version = NEUROSHARD_VERSION;
-    plan->inputs_hash = plan_inputs_hash(plan, arena);
-    return plan_check(plan, err);
 }

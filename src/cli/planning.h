@@ -58,8 +58,4 @@ int planning_oracle_of_plan(struct oracle **out, struct cli *cli,
 /* Puts those of the options in the cluster. */
 void planning_set_bandwidths(struct cluster *cluster, const struct cli *cli);
 
-/* Sorts shards, derives kinds, prices, hashes the inputs and judges. */
-int planning_finish(struct plan *plan, const struct oracle *oracle,
-                    struct arena *arena, struct err *err) MUST_CHECK;
-
 #endif

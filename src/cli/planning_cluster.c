@@ -130,18 +130,17 @@ static bool are_whole(uint32_t n_gpus, uint64_t per_host, uint64_t per_domain)
 int planning_counts(struct planning_counts *counts, struct cli *cli,
                     struct err *err)
 {
-    uint64_t first, last;
-    bool is_range;
+    const struct option_value *asked = cli_value(cli, "gpus");
 
-    if (!cli_given(cli, "gpus"))
+    if (!asked->given)
         return err_set(err, ERR_USAGE,
                        "option '--gpus' is needed: how many "
                        "GPUs to plan for");
-    is_range = cli_range(cli, "gpus", &first, &last);
     counts->n = 0;
-    counts->n_gpus = ARENA_NEW(cli->arena, uint32_t, last - first + 1);
-    for (uint64_t n = first; n <= last; n++)
-        if (!is_range || !cli_given(cli, "gpus-per-host") ||
+    counts->n_gpus =
+        ARENA_NEW(cli->arena, uint32_t, asked->last - asked->u64 + 1);
+    for (uint64_t n = asked->u64; n <= asked->last; n++)
+        if (!asked->is_range || !cli_given(cli, "gpus-per-host") ||
             are_whole((uint32_t)n, cli_u64(cli, "gpus-per-host"),
                       asked_per_domain(cli)))
             counts->n_gpus[counts->n++] = (uint32_t)n;
@@ -150,7 +149,7 @@ int planning_counts(struct planning_counts *counts, struct cli *cli,
     return err_set(err, ERR_USAGE,
                    "no number of GPUs from %" PRIu64 " to %" PRIu64
                    " is that of whole hosts with %" PRIu64 " GPUs each%s",
-                   first, last, cli_u64(cli, "gpus-per-host"),
+                   asked->u64, asked->last, cli_u64(cli, "gpus-per-host"),
                    asked_per_domain(cli) > 1 ? ", in whole domains" : "");
 }
 
@@ -173,13 +172,12 @@ static int assume_hosts(struct cluster *cluster, uint32_t host_size,
                         struct cli *cli, struct err *err)
 {
     uint32_t n = cluster->n_devices;
-    uint64_t first, last;
 
     cluster->host_size = host_size;
     cluster->devices_per_host =
         host_size ? cluster_assumed_host(n, host_size) : n;
     if (n > cluster->devices_per_host && cluster->devices_per_host == 1 &&
-        !cli_range(cli, "gpus", &first, &last))
+        !cli_value(cli, "gpus")->is_range)
         return err_set(err, ERR_USAGE,
                        "%u GPUs are no whole number of hosts with 2 to %u GPUs "
                        "each: option '--gpus-per-host' is needed",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/replanning.h"
+#include "cli/find_plan.h"
 
 #include "base/text.h"
 #include "core/plan_moves.h"

@@ -26,12 +26,6 @@ static struct memory_items stored(const struct table_pieces *pieces,
                         cells->col_end - cells->col_begin);
 }
 
-static bool same_format(const struct table *a, const struct table *b)
-{
-    return a->num_embeddings == b->num_embeddings && a->dim == b->dim &&
-           a->precision == b->precision && a->optimizer == b->optimizer;
-}
-
 static uint64_t least_u64(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
@@ -207,9 +201,11 @@ static enum table_fate fate_of(const struct table_pieces *before,
                                const struct table_pieces *after,
                                const struct moved_bytes *bytes)
 {
+    const struct table *a = before->table, *b = after->table;
     uint64_t held = 0;
 
-    if (!same_format(before->table, after->table))
+    if (a->num_embeddings != b->num_embeddings || a->dim != b->dim ||
+        a->precision != b->precision || a->optimizer != b->optimizer)
         return FATE_CHANGED;
     for (size_t i = 0; i < before->n; i++)
         held = saturating_add(held, weights_of(before, i));

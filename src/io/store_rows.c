@@ -247,26 +247,23 @@ int store_samples(struct store *store, const struct sample_setting *setting,
 
 /* --- exchanges --- */
 
-static int add_comm(struct store *store, const struct sample_setting *setting,
+static int put_comm(void *store, const struct sample_setting *setting,
                     const struct comm_sample *sample, struct err *err)
 {
     static const struct statement add = {
         .sql = "INSERT OR REPLACE INTO comm_sample (setting_id, {comm}) VALUES "
                "(" ITS_SETTING ", {?comm})"};
 
-    if (add_setting(store, setting, err))
-        return -1;
-    return query_run(store, &add,
-                     BOUND({LIST_SETTING, setting}, {LIST_COMM, sample}), NULL,
-                     err);
-}
+    int rc = store_begin(store, STORE_WRITE, err);
 
-static int put_comm(void *store, const struct sample_setting *setting,
-                    const struct comm_sample *sample, struct err *err)
-{
-    if (store_begin(store, STORE_WRITE, err))
-        return -1;
-    return store_end(store, add_comm(store, setting, sample, err), err);
+    if (rc)
+        return rc;
+    rc = add_setting(store, setting, err);
+    if (!rc)
+        rc = query_run(store, &add,
+                       BOUND({LIST_SETTING, setting}, {LIST_COMM, sample}),
+                       NULL, err);
+    return store_end(store, rc, err);
 }
 
 static int has_comm(void *store, const struct sample_setting *setting,
