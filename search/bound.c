@@ -50,7 +50,6 @@ struct tiling {
 struct choices {
     struct tiling *tilings; /* [n_tilings] */
     uint32_t n_tilings;
-    struct toll free;     /* the cheapest at free_price without a limit */
     double everywhere_ms; /* find_everywhere, and room for it */
     double next_ms;
 };
@@ -60,7 +59,6 @@ struct proof {
     struct arena *arena;
     struct choices *choices;  /* [n_units] */
     double all_everywhere_ms; /* their sum */
-    double free_price;        /* NAN before */
     struct toll *room;        /* of tile */
     double *vector;           /* of toll_of_shard */
     double room_bytes, n_devices;
@@ -269,17 +267,11 @@ static struct toll least_toll(struct proof *proof, double price,
 {
     struct toll sum = {0};
 
-    for (uint32_t u = 0;
-         proof->free_price != price && u < proof->parts->n_units; u++)
-        proof->choices[u].free = cheapest(proof, u, price, INFINITY);
-    proof->free_price = price;
     find_everywhere(proof, total_ms);
     for (uint32_t u = 0; u < proof->parts->n_units; u++) {
-        double limit_ms = limit_of(proof, u, total_ms);
-        struct toll toll = proof->choices[u].free;
+        struct toll toll =
+            cheapest(proof, u, price, limit_of(proof, u, total_ms));
 
-        if (toll.peak_ms > limit_ms)
-            toll = cheapest(proof, u, price, limit_ms);
         sum.ms += toll.ms;
         sum.bytes += toll.bytes;
     }
@@ -391,10 +383,8 @@ static void prove(struct proven *proven, struct proof *proof)
 void bound_find(struct proven *proven, const struct parts *parts)
 {
     struct arena arena;
-    struct proof proof = {.parts = parts,
-                          .arena = &arena,
-                          .free_price = NAN,
-                          .n_devices = parts->n_devices};
+    struct proof proof = {
+        .parts = parts, .arena = &arena, .n_devices = parts->n_devices};
     uint32_t widest = 0;
 
     *proven = (struct proven){.ms = NAN};

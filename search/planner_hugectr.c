@@ -171,11 +171,11 @@ static void keep_if_best(struct planner *planner)
 }
 
 /* Places all, the table of the hottest pieces first, of equal ones the last in
- * the list; n_tables, or a table of which a piece has room nowhere. Of those
- * placed, *hottest gets the hottest that can be cut again, or n_tables. */
-static uint32_t place_all(struct planner *planner, uint32_t *hottest)
+ * the list. Returns which table is to be cut next: one of which a piece has
+ * room nowhere, or else the hottest that can be; n_tables: none. */
+static uint32_t place_all(struct planner *planner)
 {
-    uint32_t n_tables = planner->n_tables;
+    uint32_t n_tables = planner->n_tables, hottest = n_tables;
 
     planner->plan->n_evaluations++;
     for (uint32_t g = 0; g < planner->n_gpus; g++)
@@ -187,32 +187,27 @@ static uint32_t place_all(struct planner *planner, uint32_t *hottest)
             -planner->tables[t].hotness / fmax(1, planner->tables[t].n_cuts),
             n_tables - 1 - t};
     ranked_sort(planner->order, n_tables);
-    *hottest = n_tables;
     for (uint32_t i = 0; i < n_tables; i++) {
         uint32_t t = n_tables - 1 - planner->order[i].idx;
         struct cut_table *table = &planner->tables[t];
 
         if (!place_table(planner, table))
             return t;
-        if (*hottest == n_tables && table->n_cuts &&
+        if (hottest == n_tables && table->n_cuts &&
             more_cuts(planner, t, table->n_cuts))
-            *hottest = t;
+            hottest = t;
     }
-    return n_tables;
+    keep_if_best(planner);
+    return hottest;
 }
 
 static void plan_in_rounds(struct planner *planner)
 {
     for (int round = 0; round < MAX_ROUNDS; round++) {
-        uint32_t t, stuck = place_all(planner, &t), n;
+        uint32_t t = place_all(planner), n = 0;
 
-        if (stuck == planner->n_tables)
-            keep_if_best(planner);
-        else
-            t = stuck;
-        n = t < planner->n_tables
-                ? more_cuts(planner, t, planner->tables[t].n_cuts)
-                : 0;
+        if (t < planner->n_tables)
+            n = more_cuts(planner, t, planner->tables[t].n_cuts);
         if (!n)
             return;
         cut(planner, t, n);
@@ -223,15 +218,12 @@ static void plan_in_rounds(struct planner *planner)
  * least memory. */
 static void plan_evenly(struct planner *planner)
 {
-    uint32_t hottest;
-
     for (uint32_t t = 0; t < planner->n_tables; t++) {
         if (!kind_of_cut(planner, t, planner->n_gpus))
             return;
         cut(planner, t, planner->n_gpus);
     }
-    if (place_all(planner, &hottest) == planner->n_tables)
-        keep_if_best(planner);
+    (void)place_all(planner);
 }
 
 /* Replicas, and one piece, or as few as may be, of each other table. */
