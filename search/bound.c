@@ -50,8 +50,7 @@ struct tiling {
 struct choices {
     struct tiling *tilings; /* [n_tilings] */
     uint32_t n_tilings;
-    double everywhere_ms; /* find_everywhere, and room for it */
-    double next_ms;
+    double everywhere_ms; /* find_everywhere */
 };
 
 struct proof {
@@ -238,25 +237,24 @@ static double limit_of(const struct proof *proof, uint32_t unit,
 }
 
 /* In a plan of that total: pieces that are limited have to be cut, some of them
- * over all devices, which limits the others. */
+ * over all devices, which limits the others, at once. */
 static void find_everywhere(struct proof *proof, double total_ms)
 {
-    uint32_t n = proof->parts->n_units;
+    double *all_ms = &proof->all_everywhere_ms, before_ms = -1;
 
-    for (uint32_t u = 0; u < n; u++)
+    *all_ms = 0;
+    for (uint32_t u = 0; u < proof->parts->n_units; u++)
         proof->choices[u].everywhere_ms = 0;
-    proof->all_everywhere_ms = 0;
-    for (unsigned i = 0; i < N_ROUNDS && isfinite(total_ms); i++) {
-        double sum = 0;
+    for (unsigned i = 0;
+         i < N_ROUNDS && isfinite(total_ms) && *all_ms > before_ms; i++) {
+        before_ms = *all_ms;
+        for (uint32_t u = 0; u < proof->parts->n_units; u++) {
+            struct choices *choices = &proof->choices[u];
+            double ms = everywhere(choices, limit_of(proof, u, total_ms));
 
-        for (uint32_t u = 0; u < n; u++)
-            sum += proof->choices[u].next_ms =
-                everywhere(&proof->choices[u], limit_of(proof, u, total_ms));
-        if (sum <= proof->all_everywhere_ms)
-            break;
-        for (uint32_t u = 0; u < n; u++)
-            proof->choices[u].everywhere_ms = proof->choices[u].next_ms;
-        proof->all_everywhere_ms = sum;
+            *all_ms += ms - choices->everywhere_ms;
+            choices->everywhere_ms = ms;
+        }
     }
 }
 
