@@ -38,9 +38,9 @@ struct toll {
     double ms, bytes, peak_ms, everywhere_ms;
 };
 
-/* A way to tile a unit's n_steps columns of four, from pieces of 1, 2 ... n
- * steps, each of some row blocks: tolls[w] of all blocks of w + 1 steps. Where
- * a unit is placed as one there is one step and one toll. */
+/* A way to tile a unit's n_steps quanta, from pieces of 1, 2 ... n: tolls[w] is
+ * of w + 1. Where a unit is placed in a form as it is there is one step and one
+ * toll, of all its pieces. */
 struct tiling {
     struct toll *tolls; /* [n], in the arena */
     uint32_t n, n_steps;
@@ -59,107 +59,51 @@ struct proof {
     struct choices *choices;  /* [n_units] */
     double all_everywhere_ms; /* their sum */
     struct toll *room;        /* of tile */
-    double *vector;           /* of toll_of_shard */
     double room_bytes, n_devices;
 };
 
-static struct toll toll_of_shard(const struct proof *proof,
-                                 const struct shard *shard)
-{
-    const struct parts *parts = proof->parts;
-    double ms;
-
-    parts->oracle->ops->embed(parts->oracle, shard, 1, proof->vector);
-    ms = parts_alone_ms(parts->oracle, proof->vector);
-    return (struct toll){ms, (double)shard_memory(parts->problem, shard).total,
-                         ms, 0};
-}
-
-/* Whether each device has one of the cut's blocks. */
-static bool is_everywhere(const struct parts *parts, const struct form *cut)
-{
-    return parts->oracle->row_cut == ROW_CUT_RANKS && !cut->stands &&
-           cut->n_blocks == parts->n_devices;
-}
-
-static struct tiling *add_tiling(const struct proof *proof, uint32_t unit,
-                                 uint32_t n, uint32_t n_steps)
+static struct toll *add_tiling(const struct proof *proof, uint32_t unit,
+                               uint32_t n, uint32_t n_steps)
 {
     struct choices *choices = &proof->choices[unit];
-    struct tiling *tiling = &choices->tilings[choices->n_tilings++];
+    struct toll *tolls = ARENA_NEW(proof->arena, struct toll, n);
 
-    *tiling =
-        (struct tiling){ARENA_NEW(proof->arena, struct toll, n), n, n_steps};
-    return tiling;
+    choices->tilings[choices->n_tilings++] = (struct tiling){tolls, n, n_steps};
+    return tolls;
 }
 
-/* Blocks of rows (one, all rows, where cut is NULL) at every width. At least
- * two pieces. */
-static void add_columns(const struct proof *proof, uint32_t unit,
-                        const struct form *cut)
-{
-    const struct parts *parts = proof->parts;
-    const struct part_unit *of = &parts->of[unit];
-    const uint32_t table = of->unit->tables[0];
-    uint32_t n_steps = of->unit->first->dim / TABLE_COLUMN_STEP;
-    struct tiling *tiling = add_tiling(proof, unit, n_steps - 1, n_steps);
-    struct shard shard =
-        parts_shard(parts, &parts->parts[cut ? cut->part : of->columns], table);
-    struct shard last =
-        parts_shard(parts, &parts->parts[cut ? cut->last : of->columns], table);
-
-    shard.kind = last.kind = cut ? SHARD_GRID : SHARD_COLUMN;
-    for (uint32_t w = 0; w < tiling->n; w++) {
-        struct toll *toll = &tiling->tolls[w], rest;
-
-        shard.col_end = last.col_end = (w + 1) * TABLE_COLUMN_STEP;
-        *toll = toll_of_shard(proof, &shard);
-        if (!cut)
-            continue;
-        rest = toll_of_shard(proof, &last);
-        if (is_everywhere(parts, cut))
-            toll->everywhere_ms = fmin(toll->ms, rest.ms);
-        toll->ms = (cut->n_blocks - 1) * toll->ms + rest.ms;
-        toll->bytes = (cut->n_blocks - 1) * toll->bytes + rest.bytes;
-    }
-}
-
-/* Placed as one. */
-static void add_single(const struct proof *proof, uint32_t unit,
-                       const struct form *form)
-{
-    const struct parts *parts = proof->parts;
-    struct toll *toll = add_tiling(proof, unit, 1, 1)->tolls;
-
-    *toll = (struct toll){form->load_ms, form->bytes, form->peak_ms, 0};
-    if (form->kind == FORM_REPLICA ||
-        (form->kind == FORM_CUT && is_everywhere(parts, form)))
-        toll->everywhere_ms =
-            fmin(parts->alone_ms[form->part], parts->alone_ms[form->last]);
-}
-
-/* Even columns are a tiling, and so are those of row blocks: of each number of
- * blocks that there is, the cut into the fewest ranges stands for all. */
+/* Replicas and blocks of all ranks stand everywhere, of each range one. */
 static void collect(const struct proof *proof, uint32_t unit)
 {
     const struct parts *parts = proof->parts;
     const struct part_unit *of = &parts->of[unit];
-    uint32_t dim = of->unit->first->dim;
-    uint32_t fewest_ranges = of->kinds & SHARD_ROW ? 1 : 2;
+    struct toll *tolls;
 
     proof->choices[unit].tilings =
-        ARENA_NEW(proof->arena, struct tiling, 1 + 2 * of->n_forms);
-    if (of->columns != NO_PART)
-        add_columns(proof, unit, NULL);
+        ARENA_NEW(proof->arena, struct tiling, 1 + of->n_forms);
+    if (of->columns != NO_PART) {
+        tolls = add_tiling(proof, unit, of->n_quanta - 1, of->n_quanta);
+        for (uint32_t w = 0; w + 1 < of->n_quanta; w++) {
+            const uint32_t part = of->columns + w;
+            const double ms = parts->alone_ms[part];
+
+            tolls[w] =
+                (struct toll){ms, (double)parts->parts[part].bytes, ms, 0};
+        }
+    }
     for (uint32_t i = 0; i < of->n_forms; i++) {
         const struct form *form = &of->forms[i];
 
-        if (form->kind != FORM_COLUMNS && form->n_ranges == 1)
-            add_single(proof, unit, form);
-        if (form->kind == FORM_CUT && form->n_ranges <= fewest_ranges &&
-            !form->stands && (of->kinds & SHARD_GRID) &&
-            dim % TABLE_COLUMN_STEP == 0 && dim > TABLE_COLUMN_STEP)
-            add_columns(proof, unit, form);
+        if (form->kind == FORM_COLUMNS)
+            continue;
+        tolls = add_tiling(proof, unit, 1, 1);
+        *tolls = (struct toll){form->load_ms, form->bytes, form->peak_ms, 0};
+        if (form->kind == FORM_REPLICA ||
+            (parts->oracle->row_cut == ROW_CUT_RANKS &&
+             form->n_blocks == parts->n_devices && parts->n_devices > 1))
+            tolls->everywhere_ms =
+                form->n_ranges *
+                fmin(parts->alone_ms[form->part], parts->alone_ms[form->last]);
     }
 }
 
@@ -389,17 +333,16 @@ void bound_find(struct proven *proven, const struct parts *parts)
     if (!parts->oracle->is_additive || !parts->oracle->ops->terms)
         return;
     arena_init(&arena);
-    proof.vector = ARENA_NEW(&arena, double, parts->oracle->width);
     proof.choices = ARENA_NEW(&arena, struct choices, parts->n_units);
     for (uint32_t u = 0; u < parts->n_units; u++) {
-        uint32_t dim = parts->of[u].unit->first->dim;
+        const uint32_t n_quanta = parts->of[u].n_quanta;
 
         collect(&proof, u);
-        widest = dim > widest ? dim : widest;
+        widest = n_quanta > widest ? n_quanta : widest;
     }
     for (uint32_t r = 0; r < parts->n_devices; r++)
         proof.room_bytes += (double)parts->room_bytes[r];
-    proof.room = ARENA_NEW(&arena, struct toll, widest / TABLE_COLUMN_STEP + 2);
+    proof.room = ARENA_NEW(&arena, struct toll, widest + 1);
     prove(proven, &proof);
     arena_release(&arena);
 }

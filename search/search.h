@@ -144,9 +144,8 @@ int search_finish(struct plan *plan, const struct oracle *oracle,
  * replicas and row blocks over all of tables that such limits leave no other
  * way. Where the cheapest cuts do not fit the memory, bytes are given a price,
  * the one that proves most (Lagrange). Plans of which this holds: each table
- * whole, in columns of any widths that are multiples of 4, replicated, in equal
- * row blocks as search/choices.h lists them, or such blocks of columns of any
- * widths.
+ * in a form that search/choices.h lists, or in columns of any widths that are
+ * multiples of its quantum.
  */
 struct proven {
     double ms;         /* NAN: nothing is proven for this cost model */
