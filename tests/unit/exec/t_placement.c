@@ -116,6 +116,42 @@ static void test_dense(void)
             "and three dense gradients");
 }
 
+/* Which table comes first and which rank has which does not change what is
+ * needed in all. */
+static void test_order(void)
+{
+    struct placement_need need[4];
+
+    for (uint32_t i = 0; i < 4; i++) {
+        uint32_t order = i / 2, rank = i % 2;
+        struct placement placement;
+        struct fixture fixture;
+        struct err err = {0};
+
+        fixture_init(&fixture, 2, 1024);
+        for (uint32_t t = 0; t < 2; t++) {
+            if (t == order)
+                add_table(&fixture, "large", 1000, 64, 20);
+            else
+                add_table(&fixture, "small", 100, 16, 1);
+            add_whole(&fixture, t == order ? rank : 1 - rank);
+        }
+        plan_derive_kinds(&fixture.plan);
+        ok(!placement_init(&placement, &fixture.plan, fixture.comm, 1, 1,
+                           &fixture.arena, &err),
+           "placed %s", err.msg);
+        placement_need(&need[i], &placement);
+        placement_release(&placement);
+        fixture_release(&fixture);
+        ok(need[i].rows_bytes == need[0].rows_bytes &&
+               need[i].batch_bytes == need[0].batch_bytes &&
+               need[i].weight_bytes == need[0].weight_bytes,
+           "%s first, the large one on rank %u: %.0f + %.0f bytes",
+           order ? "small" : "large", rank, need[i].rows_bytes,
+           need[i].batch_bytes);
+    }
+}
+
 static void test_many_rows(void)
 {
     struct fixture fixture;
@@ -182,6 +218,7 @@ int main(void)
     test_scaled_rows();
     test_memory();
     test_dense();
+    test_order();
     test_many_rows();
     test_groups();
     return tap_done();
