@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/cluster_json.h"
 
+#include <unistd.h>
+
+#include "base/file.h"
 #include "tests/hostile.h"
 #include "tests/tap.h"
 
@@ -195,6 +198,26 @@ static void test_file(void)
        "a file that is not there");
 }
 
+/* What is wrong with a file begins with its path. */
+static void test_load(void)
+{
+    static const char text[] = "{\"hosts\": [{\"count\": 2, \"gpus\": 3}]}";
+    char path[] = "/tmp/t_cluster_json.XXXXXX";
+    int fd = mkstemp(path);
+
+    if (!ok(fd >= 0 && !close(fd), "a temporary file"))
+        return;
+    ok(!file_write(path, text, sizeof(text) - 1, &err) &&
+           !cluster_load(&cluster, path, &arena, &err) &&
+           cluster.n_devices == 6,
+       "six GPUs of a file");
+    ok(!file_write(path, text, sizeof(text) - 3, &err) &&
+           cluster_load(&cluster, path, &arena, &err) &&
+           err.code == ERR_INPUT && !strncmp(err.msg, path, strlen(path)),
+       "a part of it: %s", err.msg);
+    unlink(path);
+}
+
 static void test_hostile_texts(void)
 {
     static const char json[] =
@@ -220,6 +243,7 @@ int main(void)
     test_domains();
     test_refused();
     test_file();
+    test_load();
     test_hostile_texts();
     arena_release(&arena);
     return tap_done();

@@ -307,6 +307,9 @@ static void test_small(void)
     ok(!read_text(&again, plan_to_json(&plan, &arena), &err) &&
            same_plan(&plan, &again),
        "and survives writing");
+    plan.total_ms = 3;
+    ok(strstr(plan_to_json(&plan, &arena), "\"total_ms\": null") != NULL,
+       "without devices there is no total");
 }
 
 /* `from` in the text becomes `to`. */
