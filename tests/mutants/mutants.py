@@ -72,10 +72,16 @@ def is_failure(line):
     return False
 
 
-def is_last_continue(lines, number, line):
-    """Whether it only adds a `continue` where a loop goes round anyway: what
-    follows closes blocks, and then the loop."""
-    if not line.rstrip().endswith("continue;") or "\n" not in line.rstrip():
+def is_idle_jump(lines, number, line):
+    """Whether it only adds a `break` or `continue` behind a statement where
+    there is one, or a `continue` where a loop goes round: what follows closes
+    blocks, and then the loop."""
+    was, _, jump = (part.strip() for part in line.rstrip().rpartition("\n"))
+    if not was or jump not in ("break;", "continue;"):
+        return False
+    if was[-1] in ";:}" and "".join(lines[number:number + 1]).strip() == jump:
+        return True
+    if jump == "break;":
         return False
     for at, end in enumerate(lines[number:], number):
         if end.strip() != "}":
@@ -101,7 +107,7 @@ def mutants_of(folder, path):
     counted = set(lines_that_count(lines))
     by_line = {}
     for number, line, *_ in made:
-        if number not in counted or is_last_continue(lines, number, line):
+        if number not in counted or is_idle_jump(lines, number, line):
             continue
         if not (is_failure(lines[number - 1]) and is_failure(line)):
             by_line.setdefault(number, []).append(
