@@ -14,6 +14,9 @@
 /* Times below this share of the mean count as that much in the relative loss:
  * a time near zero must not outweigh everything. */
 #define LEAST_TIME_FRAC 0.02
+/* Relative errors beyond it grow like |e|. */
+#define TOLERANCE 0.05
+#define WEIGHT_DECAY 0.05
 /* A feature that varies less is one that never changes. */
 #define STILL_FRAC 1e-12
 
@@ -24,10 +27,8 @@ void train_options_init(struct train_options *options)
     total_set_standard(&options->totals);
     options->learning_rate = 4e-3;
     options->decay = true;
-    options->weight_decay = 0.05;
     options->average = 0.998;
     options->loss = LOSS_RELATIVE;
-    options->tolerance = 0.05;
 }
 
 /* One training: everything that lives for its length. */
@@ -146,8 +147,7 @@ static double batch_loss(struct run *run, const struct mlp *mlp,
         const double error = ((double)run->y[i] - want) / unit;
         double slope = error;
 
-        sum += relative ? robust(error, run->options->tolerance, &slope)
-                        : error * error;
+        sum += relative ? robust(error, TOLERANCE, &slope) : error * error;
         run->d_y[i] = (float)(2 * slope / unit / (double)batch->n_samples);
     }
     return sum;
@@ -182,7 +182,7 @@ static double train_epoch(struct run *run)
         if (run->options->decay)
             rate *= 0.5 + 0.5 * cos(PI * progress);
         adam_update(&run->adam, run->mlp.params, run->grad.params, rate,
-                    run->options->weight_decay);
+                    WEIGHT_DECAY);
         run->step++;
         update_average(run);
     }

@@ -31,7 +31,7 @@
 
 enum train_loss {
     LOSS_RELATIVE, /* mean of e^2, where e is (got - want) / want; beyond
-                      `tolerance` it grows like |e| (pseudo-Huber) */
+                      0.05 it grows like |e| (pseudo-Huber) */
     LOSS_SQUARED   /* mean of (got - want)^2, in units of the mean time */
 };
 
@@ -43,11 +43,9 @@ struct train_options {
     unsigned batch_size;       /* 0: by the number of samples, 32 .. 256 */
     double learning_rate;      /* 4e-3 */
     bool decay;                /* half a cosine down to 0 over the epochs */
-    double weight_decay;       /* 0.05 */
     double average;            /* share of the old in the running average of the
                                   weights, 0.998; 0: no average */
     enum train_loss loss;
-    double tolerance; /* 0.05 */
     uint64_t seed;
     double time_limit_s; /* 0: none; else stops with the best so far */
     /* Called after each of `epochs`; may be NULL. Losses as trained on.

@@ -171,9 +171,8 @@ static int run_once(void *ctx, unsigned number, double *ms, struct err *err)
 static int measure_pattern(struct exchange_rig *rig, struct comm_sample *sample,
                            struct err *err)
 {
-    unsigned n = sample->total_bytes < MANY_BELOW_BYTES
-                     ? BENCH_MAX_ITERATIONS
-                     : rig->options->n_iterations;
+    unsigned n = sample->total_bytes < MANY_BELOW_BYTES ? BENCH_MAX_ITERATIONS
+                                                        : BENCH_MIN_ITERATIONS;
     struct laps laps = {run_once, rig, 1, N_WARM_UP, n, 0, rig->comm->world};
     struct timing time;
 

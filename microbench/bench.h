@@ -16,6 +16,7 @@
  */
 
 #define BENCH_MAX_TABLES 64
+/* Timed, of each case: at least, and where they are unsteady at most. */
 #define BENCH_MIN_ITERATIONS 12
 #define BENCH_MAX_ITERATIONS 64
 #define BENCH_MIN_MEMORY_BYTES ((uint64_t)16 << 20)
@@ -47,7 +48,6 @@ struct bench_options {
     uint32_t max_tables;      /* fused in a case, 1 .. max */
     uint64_t memory_bytes;    /* for the tables and their optimizer state; 0
                                  needs bench_fit_memory first */
-    unsigned n_iterations;    /* timed, at least */
     bool repeat;              /* measure cases again, stored as SAMPLE_REPEAT */
     struct progress *progress; /* of cases; or NULL */
 };

@@ -121,7 +121,7 @@ int bench_ceilings(struct bench_result *result, struct device *device,
             result->n_resumed++;
             continue;
         }
-        if (probe_run(&ceiling, device, probe, options->n_iterations, err))
+        if (probe_run(&ceiling, device, probe, BENCH_MIN_ITERATIONS, err))
             return err_prefix(err, "probe '%s'", probe_kind_names[probe->kind]);
         if (sink->put(sink->ctx, &setting, &ceiling, err))
             return -1;

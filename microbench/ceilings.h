@@ -31,7 +31,7 @@ size_t ceilings_list(struct probe probes[CEILINGS_MAX], bool is_host,
 
 /* Measures the probes that the sink does not have, or with options->repeat
  * all; options->memory_bytes bounds each, 0 by what is free. Of the options,
- * time limit, iterations and progress count as well; a "case" is a probe. */
+ * time limit and progress count as well; a "case" is a probe. */
 int bench_ceilings(struct bench_result *result, struct device *device,
                    const struct bench_options *options,
                    struct ceiling_sink *sink, struct err *err) MUST_CHECK;

@@ -32,7 +32,6 @@ enum { INDICES, OFFSETS, OUT, GRAD, N_REGIONS };
 struct rig {
     struct device *device; /* not owned */
     struct canary *canary;
-    unsigned n_iterations;
     float learning_rate;
     void *d_weights;
     size_t weight_bytes;
@@ -104,7 +103,6 @@ int rig_open(struct rig **out, struct device *device,
     bounds = case_list_bounds(&list);
     bound_regions(rig->regions, &bounds, device);
     rig->device = device;
-    rig->n_iterations = options->n_iterations;
     rig->learning_rate = list.is_mixed ? 0 : LEARNING_RATE;
     rig->weight_bytes = list.weight_bytes;
     rig->state_bytes =
@@ -363,8 +361,12 @@ static int time_case(struct rig *rig, struct sample *sample, struct err *err)
                                       LOOKUP_UPDATE};
     struct lap of_step = {rig, step, 2, N_WARM_UP},
                of_phases = {rig, phases, 3, 0};
-    struct laps laps = {lap_once,  &of_step,          3,
-                        N_WARM_UP, rig->n_iterations, BENCH_MAX_ITERATIONS,
+    struct laps laps = {lap_once,
+                        &of_step,
+                        3,
+                        N_WARM_UP,
+                        BENCH_MIN_ITERATIONS,
+                        BENCH_MAX_ITERATIONS,
                         NULL};
     struct lap_conditions conditions;
     struct timing parts[LAPS_MAX_PARTS];

@@ -309,11 +309,6 @@ static void test_refused(struct device *device)
     options.memory_bytes = 1 << 20;
     refuses(device, &options, ERR_USAGE,
             "the memory for tables must be at least 16 MiB");
-    options = small_options();
-    options.n_iterations = 3;
-    refuses(device, &options, ERR_USAGE,
-            "a case takes 12 to 64 iterations, "
-            "not 3");
 }
 
 static void test_sink_fails(struct device *device, struct fake *fake)
