@@ -215,51 +215,45 @@ static bool fit_curve(struct comm_curve *curve, const struct points *points,
            curve->us[curve->n_knots - 1] > curve->us[curve->n_knots - 2];
 }
 
-/* Relative errors on held-out tenths, one for each point; false where some
- * part cannot be fitted. */
-static bool validate(double *errors, const struct points *points,
-                     uint32_t n_knots)
+/* The mean relative error on held-out tenths, each counted up to 1; INFINITY
+ * where some part cannot be fitted. */
+static double validate(const struct points *points, uint32_t n_knots)
 {
     struct comm_curve curve;
+    double sum = 0;
 
     for (int fold = 0; fold < N_FOLDS; fold++) {
         if (!fit_curve(&curve, points, n_knots, fold))
-            return false;
+            return INFINITY;
         for (size_t i = 0; i < points->n; i++)
             if ((int)points->at[i].fold == fold)
-                errors[i] = fabs(comm_curve_us(&curve, points->at[i].bytes) /
+                sum += fmin(fabs(comm_curve_us(&curve, points->at[i].bytes) /
                                      points->at[i].us -
-                                 1);
+                                 1),
+                            1);
     }
-    return true;
+    return sum / (double)points->n;
 }
 
-/* The number of knots with the least mean error (each counted up to 1), or
- * the least number of them that is hardly worse; 0 where none can be fitted. */
+/* The number of knots with the least error, or the least number of them that
+ * is hardly worse; *error is INFINITY where none can be fitted. */
 static uint32_t choose_knots(const struct points *points, double *error)
 {
-    double *errors = mem_alloc(points->n, sizeof(*errors));
-    uint32_t best = 0;
+    uint32_t best = 2; /* too few to hold any out: a line through all of them */
 
     *error = INFINITY;
     for (size_t c = 0; c < N_KNOT_CHOICES; c++) {
-        uint32_t n_knots = knot_choices[c];
-        double mean = 0;
+        double own;
 
-        if (c && points->n < (size_t)POINTS_A_KNOT * n_knots)
+        if (c && points->n < (size_t)POINTS_A_KNOT * knot_choices[c])
             break;
-        if (!validate(errors, points, n_knots))
-            continue;
-        for (size_t i = 0; i < points->n; i++)
-            mean += fmin(errors[i], 1) / (double)points->n;
-        if (mean < (1 - WORTH_FRAC) * *error) {
-            *error = mean;
-            best = n_knots;
+        own = validate(points, knot_choices[c]);
+        if (own < (1 - WORTH_FRAC) * *error) {
+            *error = own;
+            best = knot_choices[c];
         }
     }
-    mem_free(errors);
-    /* Too few to hold any out: a line through all of them. */
-    return best ? best : 2;
+    return best;
 }
 
 /* Fits the samples like `like`, by one form; *error is their mean, on held-out

@@ -21,7 +21,6 @@ void exec_options_init(struct exec_options *options)
     *options = (struct exec_options){
         .scale_rows = 1,
         .n_iterations = 20,
-        .learning_rate = 0.01F,
         .check = true,
         .wait_for_quiet = true,
     };
@@ -126,11 +125,10 @@ static int time_loaded(struct execution *run, struct err *err)
 static int run_turn(struct execution *run, uint32_t turn, struct err *err)
 {
     struct placement *placement = run->placement;
-    float rate = run->options->learning_rate;
 
     if (run->options->check) {
-        if (step_update(placement, turn, rate, err) ||
-            verify_weights(&run->verify, placement, rate, err))
+        if (step_update(placement, turn, err) ||
+            verify_weights(&run->verify, placement, err))
             return -1;
     } else if (placement_load(placement, turn, err)) {
         return -1;

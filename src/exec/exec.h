@@ -27,7 +27,6 @@
 struct exec_options {
     double scale_rows;     /* rows of each table times this, in (0, 1] */
     unsigned n_iterations; /* timed, after warm-up; >= 1 */
-    float learning_rate;   /* of the step that is compared */
     uint64_t seed;
     uint64_t memory_bytes;    /* of the device, to be used; 0: what is free */
     bool check;               /* compare with the reference */

@@ -219,12 +219,10 @@ int rank_work_apply_replicas(const struct placement *placement, uint32_t rank,
 
 /* --- a step --- */
 
-/* The work of a rank: forward, or backward of gradients that stand where the
- * outputs stood. The rate is not for replicas, whose gradients are only
- * scattered. */
+/* The work of a rank: forward of all, or else backward of a part, of gradients
+ * that stand where the outputs stood. */
 static int run_rank(const struct placement *placement, uint32_t rank,
-                    bool is_backward, enum work_part part, float learning_rate,
-                    struct err *err)
+                    enum work_part part, struct err *err)
 {
     struct rank_work work;
     int rc;
@@ -233,8 +231,8 @@ static int run_rank(const struct placement *placement, uint32_t rank,
         return err_set(err, ERR_INTERRUPTED, "interrupted");
     if (rank_work_open(&work, placement, rank, part, STEP_BATCH, 1, err))
         return -1;
-    rc = is_backward ? rank_work_backward(&work, 0, NULL, learning_rate, err)
-                     : rank_work_forward(&work, 0, err);
+    rc = part == WORK_ALL ? rank_work_forward(&work, 0, err)
+                          : rank_work_backward(&work, 0, NULL, STEP_RATE, err);
     /* What is queued must be done before its index sets are freed. */
     if (!rc)
         rc = device_wait(placement->device, err);
@@ -251,7 +249,7 @@ int step_forward(struct placement *placement, const struct exchange_set *set,
         if (placement_load(placement, turn, err))
             return -1;
         for (uint32_t r = ranks.begin; r < ranks.end; r++)
-            if (run_rank(placement, r, false, WORK_ALL, 0, err))
+            if (run_rank(placement, r, WORK_ALL, err))
                 return -1;
     }
     if (exchange_outputs(set, false, err))
@@ -313,23 +311,22 @@ int step_gradients(const struct exchange_set *set, struct err *err)
     if (fill_gradients(set, err) || exchange_outputs(set, true, err))
         return -1;
     for (uint32_t r = placement->here.begin; r < placement->here.end; r++)
-        if (run_rank(placement, r, true, WORK_SCATTER, 0, err))
+        if (run_rank(placement, r, WORK_SCATTER, err))
             return -1;
     if (exchange_allreduce(set, err))
         return -1;
     return device_wait(placement->device, err);
 }
 
-int step_update(struct placement *placement, uint32_t turn, float learning_rate,
-                struct err *err)
+int step_update(struct placement *placement, uint32_t turn, struct err *err)
 {
     struct rank_range ranks = placement->turns[turn];
 
     if (placement_load(placement, turn, err))
         return -1;
     for (uint32_t r = ranks.begin; r < ranks.end; r++)
-        if (run_rank(placement, r, true, WORK_SHARDS, learning_rate, err) ||
-            rank_work_apply_replicas(placement, r, learning_rate, err))
+        if (run_rank(placement, r, WORK_SHARDS, err) ||
+            rank_work_apply_replicas(placement, r, STEP_RATE, err))
             return -1;
     return device_wait(placement->device, err);
 }

@@ -79,6 +79,7 @@ int rank_work_scatter_others(struct rank_work *work, unsigned set,
  * update is done turn by turn, and what each leaves is looked at in between.
  */
 #define STEP_BATCH 0
+#define STEP_RATE 0.01F /* of learning */
 
 /* Afterwards every receiver has the outputs of its samples. */
 int step_forward(struct placement *placement, const struct exchange_set *set,
@@ -87,7 +88,7 @@ int step_forward(struct placement *placement, const struct exchange_set *set,
  * has those of its pieces, and every replica the sum of all ranks'. */
 int step_gradients(const struct exchange_set *set, struct err *err) MUST_CHECK;
 /* Loads the weights of a turn and updates them. */
-int step_update(struct placement *placement, uint32_t turn, float learning_rate,
+int step_update(struct placement *placement, uint32_t turn,
                 struct err *err) MUST_CHECK;
 
 #endif

@@ -50,7 +50,7 @@ int verify_outputs(struct verify *verify, const struct exchange_set *set,
  * step_update. A piece with row-wise Adagrad has its own state, so a column
  * split is held to the rule applied to each of its pieces. */
 int verify_weights(struct verify *verify, const struct placement *placement,
-                   float learning_rate, struct err *err) MUST_CHECK;
+                   struct err *err) MUST_CHECK;
 
 /* Largest |value| of a row. */
 double tally_scale(const double *row, uint32_t n);

@@ -36,8 +36,7 @@ struct weight_job {
     uint64_t *uses;  /* row << 32 | bag, sorted */
     uint64_t *first; /* [n_rows + 1]: first use of each touched row */
     uint64_t n_rows;
-    uint64_t begin, end; /* of the window, in touched rows */
-    double learning_rate;
+    uint64_t begin, end;   /* of the window, in touched rows */
     char *scratch;         /* [SPAN_BYTES + a row] */
     struct tally *tallies; /* [n_threads] */
 };
@@ -81,7 +80,7 @@ static void want_piece(const struct weight_job *job, const struct piece *piece,
 {
     const double *gradient = scratch->gradient + piece->col_begin;
     double *want = scratch->want + piece->col_begin;
-    double rate = job->learning_rate, squares = 0, state;
+    double rate = (double)STEP_RATE, squares = 0, state;
 
     values_weights(scratch->values, piece->table_seed,
                    row * job->table->dim + piece->col_begin, piece->width,
@@ -314,7 +313,7 @@ static int check_windows(struct weight_job *job, struct arena *arena,
 }
 
 static int check_table(struct verify *verify, const struct placement *placement,
-                       size_t table_idx, float learning_rate, struct err *err)
+                       size_t table_idx, struct err *err)
 {
     const struct table *table = &placement->plan->problem.tables[table_idx];
     struct piece **pieces = placement->table_pieces + table_idx;
@@ -323,8 +322,7 @@ static int check_table(struct verify *verify, const struct placement *placement,
                              .table = table,
                              .gradients = pieces[0]->replica
                                               ? PRECISION_FP32
-                                              : table->comm_precision,
-                             .learning_rate = learning_rate};
+                                              : table->comm_precision};
     struct tally tally = {0};
     struct arena arena;
     int rc = 0;
@@ -358,13 +356,13 @@ out:
 }
 
 int verify_weights(struct verify *verify, const struct placement *placement,
-                   float learning_rate, struct err *err)
+                   struct err *err)
 {
     const struct problem *problem = &placement->plan->problem;
 
     for (size_t t = 0; t < problem->n_tables; t++)
         if (problem->tables[t].num_outputs > 0 &&
-            check_table(verify, placement, t, learning_rate, err))
+            check_table(verify, placement, t, err))
             return -1;
     return 0;
 }

@@ -20,8 +20,6 @@ struct stage {
     struct verify verify;
 };
 
-#define RATE 0.01F
-
 /* Rank 0: columns 0..12 of "cut", rows 0..8 of "rows"; rank 1: the rest;
  * "copied" on both. */
 static void stage_open(struct stage *stage, enum device_kind kind,
@@ -74,7 +72,7 @@ static void backward(struct stage *stage)
     struct err err;
 
     if (step_gradients(&stage->set, &err) ||
-        step_update(&stage->placement, 0, RATE, &err))
+        step_update(&stage->placement, 0, &err))
         fixture_bail(&err);
 }
 
@@ -87,7 +85,7 @@ static const char *failed_table(struct stage *stage, enum verify_what what)
     verify_init(&stage->verify, &stage->placement, &stage->fixture.arena);
     if (what == VERIFY_OUTPUTS
             ? verify_outputs(&stage->verify, &stage->set, &err)
-            : verify_weights(&stage->verify, &stage->placement, RATE, &err))
+            : verify_weights(&stage->verify, &stage->placement, &err))
         fixture_bail(&err);
     if (sscanf(stage->verify.found.failure, "table '%79[^']'", name) == 1)
         return name;
@@ -218,7 +216,7 @@ static void test_gradients(enum device_kind kind)
     change(&stage,
            (float *)group->d_out + find_piece(&stage, "rows", 1)->out_begin,
            0.01F);
-    if (step_update(&stage.placement, 0, RATE, &err))
+    if (step_update(&stage.placement, 0, &err))
         fixture_bail(&err);
     is_str(failed_table(&stage, VERIFY_WEIGHTS), "rows",
            "one wrong gradient that a holder received is noticed");
