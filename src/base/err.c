@@ -4,7 +4,6 @@
 #include "base/text.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 int err_set(struct err *err, enum err_code code, const char *fmt, ...)

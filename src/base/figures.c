@@ -8,20 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static double real_of(const struct figure *figure, const void *row)
+static uint64_t count_of(const struct figure *figure, const void *at)
 {
-    return *(const double *)((const char *)row + figure->offset);
-}
-
-static const char *text_of(const struct figure *figure, const void *row)
-{
-    return *(const char *const *)((const char *)row + figure->offset);
-}
-
-static uint64_t count_of(const struct figure *figure, const void *row)
-{
-    const void *at = (const char *)row + figure->offset;
-
     if (figure->type == MEMBER_BOOL)
         return *(const bool *)at;
     return figure->type == MEMBER_U32 ? *(const uint32_t *)at
@@ -51,21 +39,25 @@ static const char *real_text(char cell[CELL_MAX], const struct figure *figure,
 static const char *cell_text(char cell[CELL_MAX], const struct figure *figure,
                              const void *row)
 {
-    bool is_note = figure->style == FIGURE_NOTE;
+    const void *at = (const char *)row + figure->offset;
+    const bool is_note = figure->style == FIGURE_NOTE;
+    const char *text;
 
-    if (figure->type == MEMBER_TEXT)
-        return text_of(figure, row) || is_note ? text_of(figure, row) : "-";
+    if (figure->type == MEMBER_TEXT) {
+        text = *(const char *const *)at;
+        return text || is_note ? text : "-";
+    }
     if (figure->type == MEMBER_REAL)
-        return real_text(cell, figure, real_of(figure, row));
+        return real_text(cell, figure, *(const double *)at);
     if (figure->type == MEMBER_BOOL && is_note)
-        return count_of(figure, row) ? "" : NULL;
+        return count_of(figure, at) ? "" : NULL;
     if (figure->type == MEMBER_BOOL)
-        return count_of(figure, row) ? "yes" : "no";
+        return count_of(figure, at) ? "yes" : "no";
     if (figure->style == FIGURE_BYTES)
-        return text_from_bytes(cell, (double)count_of(figure, row));
+        return text_from_bytes(cell, (double)count_of(figure, at));
     if (figure->style == FIGURE_COUNT)
-        return text_from_count(cell, count_of(figure, row));
-    snprintf(cell, CELL_MAX, "%" PRIu64, count_of(figure, row));
+        return text_from_count(cell, count_of(figure, at));
+    snprintf(cell, CELL_MAX, "%" PRIu64, count_of(figure, at));
     return cell;
 }
 
@@ -113,9 +105,11 @@ void figures_row(const struct figure *figures, const void *row, struct buf *out)
 /* A count that saturated stays a large number. */
 static json_t *json_of(const struct figure *figure, const void *row)
 {
-    if (figure->type == MEMBER_U64 && count_of(figure, row) > INT64_MAX)
+    const void *at = (const char *)row + figure->offset;
+
+    if (figure->type == MEMBER_U64 && count_of(figure, at) > INT64_MAX)
         return json_integer(INT64_MAX);
-    return json_member(figure->type, (const char *)row + figure->offset);
+    return json_member(figure->type, at);
 }
 
 json_t *figures_object(const struct figure *figures, const void *row)

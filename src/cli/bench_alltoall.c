@@ -2,7 +2,6 @@
 #include "cli/bench_summary.h"
 
 #include "base/cpu.h"
-#include "base/json.h"
 #include "cli/comm_report.h"
 #include "device/world.h"
 

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "costmodel/evaluate.h"
 
 #include <inttypes.h>
 #include <stdio.h>

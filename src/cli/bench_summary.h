@@ -2,10 +2,8 @@
 #ifndef NEUROSHARD_CLI_BENCH_SUMMARY_H
 #define NEUROSHARD_CLI_BENCH_SUMMARY_H
 
-#include "base/json.h"
 #include "base/progress.h"
 #include "cli/command.h"
-#include "costmodel/evaluate.h"
 #include "io/store.h"
 #include "microbench/bench.h"
 

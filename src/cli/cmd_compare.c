@@ -229,7 +229,6 @@ const struct command command_compare = {
     .options = {count_options, cluster_options, bandwidth_options,
                 planning_options, own_options},
     .json = "print the table as JSON",
-    .min_args = 1,
-    .max_args = MAX_FILES,
+    .n_args = {1, MAX_FILES},
     .run = run_compare,
 };

@@ -55,7 +55,6 @@ const struct command command_cost = {
     .summary = "price a plan, also a hand-made one",
     .options = {pricing_options, bandwidth_options, own_options},
     .json = "print the priced plan as JSON instead of the report",
-    .min_args = 1,
-    .max_args = 1,
+    .n_args = {1, 1},
     .run = run_cost,
 };

@@ -65,7 +65,6 @@ const struct command command_diff = {
     .summary = "what moves where between two plans, and what it buys",
     .options = {own_options},
     .json = "print all moves as JSON instead of the report",
-    .min_args = 2,
-    .max_args = 2,
+    .n_args = {2, 2},
     .run = run_diff,
 };

@@ -69,7 +69,6 @@ const struct command command_emit = {
     .synopsis = "PLAN --format FORMAT [options]",
     .summary = "write a plan for a training framework",
     .options = {own_options},
-    .min_args = 1,
-    .max_args = 1,
+    .n_args = {1, 1},
     .run = run_emit,
 };

@@ -80,7 +80,6 @@ const struct command command_explain = {
     .summary = "what binds a plan, or why a table is where and as it is",
     .options = {pricing_options, bandwidth_options},
     .json = "print JSON instead of the report",
-    .min_args = 1,
-    .max_args = 2,
+    .n_args = {1, 2},
     .run = run_explain,
 };

@@ -184,7 +184,6 @@ const struct command command_model = {
     .summary = "print what is in a model file, or make one of published nets",
     .options = {own_options},
     .json = "info: print all as JSON",
-    .min_args = 2,
-    .max_args = 2,
+    .n_args = {2, 2},
     .run = run_model,
 };

@@ -101,7 +101,6 @@ const struct command command_plan = {
     .options = {count_options, cluster_options, bandwidth_options,
                 planning_options, replanning_options, own_options},
     .json = "print the plan as JSON instead of the report",
-    .min_args = 1,
-    .max_args = 1,
+    .n_args = {1, 1},
     .run = run_plan,
 };

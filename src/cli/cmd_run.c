@@ -452,7 +452,6 @@ const struct command command_run = {
     .summary = "run a plan: compare it with an unsharded reference, time it",
     .options = {own_options},
     .json = "print the result as JSON",
-    .min_args = 1,
-    .max_args = 1,
+    .n_args = {1, 1},
     .run = run_run,
 };

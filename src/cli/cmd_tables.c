@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/json.h"
 #include "base/ranked.h"
 #include "base/stats.h"
 #include "base/text.h"
@@ -199,7 +198,6 @@ const struct command command_tables = {
     .summary = "print what a table list holds",
     .options = {own_options},
     .json = "print JSON instead of text",
-    .min_args = 1,
-    .max_args = 1,
+    .n_args = {1, 1},
     .run = run_tables,
 };

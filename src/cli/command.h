@@ -73,7 +73,7 @@ struct command {
      * ends with a NULL name. */
     const struct option_spec *options[COMMAND_MAX_GROUPS + 1];
     const char *json; /* help of --json, the last option; NULL: there is none */
-    unsigned min_args, max_args;
+    unsigned n_args[2]; /* of files: at least, and at most */
     /* 0, -1 with the err, or the exit status of a success that has one of its
      * own. */
     int (*run)(struct cli *cli, struct err *err);

@@ -265,7 +265,7 @@ int cli_parse(struct cli **out, const struct command *command, int argc,
         return 0;
     }
     *out = cli;
-    if (cli->n_args < command->min_args || cli->n_args > command->max_args)
+    if (cli->n_args < command->n_args[0] || cli->n_args > command->n_args[1])
         return err_set(err, ERR_USAGE, "usage: neuroshard %s %s", command->name,
                        command->synopsis);
     return claim_files(cli, err);

@@ -5,7 +5,6 @@
 #include "cli/command.h"
 #include "core/oracle.h"
 #include "core/plan.h"
-#include "io/tables_io.h"
 
 /*
  * What plan, compare and cost share: the options that say what is planned for,

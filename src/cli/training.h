@@ -2,7 +2,6 @@
 #ifndef NEUROSHARD_CLI_TRAINING_H
 #define NEUROSHARD_CLI_TRAINING_H
 
-#include "base/json.h"
 #include "cli/command.h"
 #include "costmodel/evaluate.h"
 #include "io/store.h"

@@ -5,7 +5,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 static const struct table *table_of(const struct plan *plan, size_t shard_idx)
 {

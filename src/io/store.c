@@ -12,6 +12,7 @@
 int store_check(const struct store *store, int status, struct err *err)
 {
     int system_errno = sqlite3_system_errno(store->db);
+    const char *reason = sqlite3_errmsg(store->db);
 
     switch (status & 0xff) {
     case SQLITE_OK:
@@ -23,23 +24,20 @@ int store_check(const struct store *store, int status, struct err *err)
                        store->path);
     case SQLITE_CORRUPT:
         return err_set(err, ERR_INPUT, "database '%s' is damaged: %s",
-                       store->path, sqlite3_errmsg(store->db));
+                       store->path, reason);
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-        return err_set(err, ERR_IO,
-                       "cannot access '%s': another process holds its lock",
-                       store->path);
+        reason = "another process holds its lock";
+        break;
     case SQLITE_CANTOPEN:
     case SQLITE_IOERR:
         if (system_errno)
-            return err_set(err, ERR_IO, "cannot access '%s': %s", store->path,
-                           strerror(system_errno));
+            reason = strerror(system_errno);
         break;
     default:
         break;
     }
-    return err_set(err, ERR_IO, "cannot access '%s': %s", store->path,
-                   sqlite3_errmsg(store->db));
+    return err_set(err, ERR_IO, "cannot access '%s': %s", store->path, reason);
 }
 
 int store_execute(struct store *store, const char *sql, struct err *err)

@@ -4,7 +4,6 @@
 
 #include "io/tables_io.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 
 /* What the two readers of table lists share. */
