@@ -22,10 +22,10 @@
 #define N_WARM_UP 3
 #define N_PHASE_LAPS 5
 
-/* Device memory that grows, with some room ahead, but not beyond max_bytes. */
+/* Device memory that grows as cases need it. */
 struct region {
     void *d_ptr;
-    uint64_t n_bytes, max_bytes;
+    uint64_t n_bytes;
 };
 enum { INDICES, OFFSETS, OUT, GRAD, N_REGIONS };
 
@@ -44,32 +44,19 @@ struct rig {
     char started_at[CLOCK_TEXT_MAX];
 };
 
-/* How far each region may have to grow. */
-static void bound_regions(struct region regions[N_REGIONS],
-                          const struct case_bounds *bounds,
-                          const struct device *device)
-{
-    uint64_t n_sets = lookup_n_cold_sets(device, 0);
-
-    regions[INDICES].max_bytes = n_sets * bounds->n_lookups * sizeof(uint32_t);
-    regions[OFFSETS].max_bytes =
-        n_sets * (bounds->n_bags + 1) * sizeof(uint64_t);
-    regions[OUT].max_bytes = bounds->n_outputs * sizeof(float);
-    regions[GRAD].max_bytes = regions[OUT].max_bytes;
-}
-
 uint64_t rig_reserve_bytes(const struct case_list *list,
                            const struct device *device)
 {
-    struct case_bounds bounds = case_list_bounds(list);
-    struct region regions[N_REGIONS];
-    uint64_t n_bytes = (uint64_t)lookup_scratch_bytes(
-        device, (double)bounds.n_lookups, bounds.dim);
+    const struct case_bounds bounds = case_list_bounds(list);
+    const uint64_t n_sets = lookup_n_cold_sets(device, 0);
+    const uint64_t index_bytes = bounds.n_lookups * sizeof(uint32_t);
+    const uint64_t offset_bytes = (bounds.n_bags + 1) * sizeof(uint64_t);
 
-    bound_regions(regions, &bounds, device);
-    for (unsigned i = 0; i < N_REGIONS; i++)
-        n_bytes += regions[i].max_bytes;
-    return n_bytes + bounds.n_lookups * DRAW_BYTES + CANARY_BYTES + SLACK_BYTES;
+    return n_sets * (index_bytes + offset_bytes) +
+           2 * bounds.n_outputs * sizeof(float) + /* and their gradients */
+           (uint64_t)lookup_scratch_bytes(device, (double)bounds.n_lookups,
+                                          bounds.dim) +
+           bounds.n_lookups * DRAW_BYTES + CANARY_BYTES + SLACK_BYTES;
 }
 
 static int alloc_tables(struct rig *rig, const struct case_list *list,
@@ -96,12 +83,9 @@ int rig_open(struct rig **out, struct device *device,
              const struct bench_options *options, struct err *err)
 {
     struct rig *rig = mem_alloc(1, sizeof(*rig));
-    struct case_bounds bounds;
     struct case_list list;
 
     case_list_init(&list, options);
-    bounds = case_list_bounds(&list);
-    bound_regions(rig->regions, &bounds, device);
     rig->device = device;
     rig->learning_rate = list.is_mixed ? 0 : LEARNING_RATE;
     rig->weight_bytes = list.weight_bytes;
@@ -133,18 +117,15 @@ static int reserve(struct rig *rig, int which, uint64_t n_bytes,
                    struct err *err)
 {
     struct region *region = &rig->regions[which];
-    uint64_t ahead = n_bytes + n_bytes / 2;
 
     if (region->n_bytes >= n_bytes)
         return 0;
-    if (n_bytes <= region->max_bytes && ahead > region->max_bytes)
-        ahead = region->max_bytes;
     device_free(rig->device, region->d_ptr);
     region->d_ptr = NULL;
     region->n_bytes = 0;
-    if (device_alloc(rig->device, &region->d_ptr, ahead, err))
+    if (device_alloc(rig->device, &region->d_ptr, n_bytes, err))
         return -1;
-    region->n_bytes = ahead;
+    region->n_bytes = n_bytes;
     return 0;
 }
 
