@@ -230,26 +230,26 @@ static int check_tables(const struct plan *plan, struct arena *arena,
                : 0;
 }
 
-static int check_optimizers(const struct plan *plan, struct err *err)
+static int check_optimizers(const struct plan *plan, struct arena *arena,
+                            struct err *err)
 {
-    for (uint32_t r = 0; r < plan->problem.cluster.n_devices; r++) {
-        const struct table *first = NULL;
+    const struct table **last =
+        ARENA_NEW(arena, const struct table *, plan->problem.cluster.n_devices);
 
-        for (size_t i = 0; i < plan->n_shards; i++) {
-            const struct table *table =
-                &plan->problem.tables[plan->shards[i].table];
+    for (size_t i = 0; i < plan->n_shards; i++) {
+        const struct shard *shard = &plan->shards[i];
+        const struct table *table = &plan->problem.tables[shard->table];
+        const struct table **own = &last[shard->device]; /* NULL: the first */
 
-            if (plan->shards[i].device != r)
-                continue;
-            if (first && table->optimizer != first->optimizer)
-                return err_set(err, ERR_INPUT,
-                               "device %" PRIu32 " holds '%s' with %s and '%s' "
-                               "with %s: two optimizers on a device are not "
-                               "executed yet",
-                               r, first->name, optimizer_name(first->optimizer),
-                               table->name, optimizer_name(table->optimizer));
-            first = table;
-        }
+        if (*own && table->optimizer != (*own)->optimizer)
+            return err_set(err, ERR_INPUT,
+                           "device %" PRIu32 " holds '%s' with %s and '%s' "
+                           "with %s: two optimizers on a device are not "
+                           "executed yet",
+                           shard->device, (*own)->name,
+                           optimizer_name((*own)->optimizer), table->name,
+                           optimizer_name(table->optimizer));
+        *own = table;
     }
     return 0;
 }
@@ -266,8 +266,9 @@ static int check_executable(const struct plan *plan, struct arena *arena,
                        "batch %" PRIu64 " is not executed yet, only 1 to "
                        "2^32 - 1 samples are",
                        batch);
-    return check_tables(plan, arena, err) || check_optimizers(plan, err) ? -1
-                                                                         : 0;
+    return check_tables(plan, arena, err) || check_optimizers(plan, arena, err)
+               ? -1
+               : 0;
 }
 
 /* Ranks that live in this process. */

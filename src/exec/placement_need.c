@@ -48,16 +48,6 @@ static double group_work_bytes(const struct placement *placement,
            lookup_scratch_bytes(placement->device, n_lookups, max_dim);
 }
 
-static double work_bytes(const struct placement *placement, uint32_t rank)
-{
-    double bytes = 0;
-
-    for (const struct group *group = placement->rank_groups[rank];
-         group < placement->rank_groups[rank + 1]; group++)
-        bytes += group_work_bytes(placement, group);
-    return bytes;
-}
-
 /* What a rank looks up, and what it receives of all ranks' outputs. */
 static double output_bytes(const struct placement *placement, uint32_t rank)
 {
@@ -124,19 +114,25 @@ static double reference_bytes(const struct placement *placement)
 void placement_need(struct placement_need *need,
                     const struct placement *placement)
 {
-    double work = 0;
+    double largest_work = 0;
 
     *need = (struct placement_need){0};
     for (uint32_t r = placement->here.begin; r < placement->here.end; r++) {
+        double work = 0;
+
         need->weight_bytes = fmax(need->weight_bytes,
                                   (double)placement_weight_bytes(placement, r));
-        work = fmax(work, work_bytes(placement, r));
+        for (const struct group *group = placement->rank_groups[r];
+             group < placement->rank_groups[r + 1]; group++)
+            work += group_work_bytes(placement, group);
+        largest_work = fmax(largest_work, work);
         need->rows_bytes += dense_bytes(placement, r);
         need->batch_bytes +=
             output_bytes(placement, r) + allreduce_bytes(placement);
     }
     need->rows_bytes += need->weight_bytes;
-    need->batch_bytes += work + CANARY_BYTES + reference_bytes(placement);
+    need->batch_bytes +=
+        largest_work + CANARY_BYTES + reference_bytes(placement);
 }
 
 /* Rounded down to three digits, so that it still fits. */
