@@ -2,6 +2,7 @@
 #include "tests/unit/emit/fixture.h"
 
 #include "emit/emit.h"
+#include "emit/report_parts.h"
 
 #define MAX_COLUMNS 100
 
@@ -92,20 +93,25 @@ static void is_not_in(const char *text, const char *part)
     ok(!strstr(text, part), "does not say: %s", part + strspn(part, "\n"));
 }
 
-/* No line is wider than a page, and none ends in a blank. */
+/* No line is wider than a page, and none ends in a blank; what is empty is one
+ * line between others. */
 static void fits(const char *text)
 {
-    size_t widest = 0, n_trailing = 0;
+    size_t widest = 0, n_trailing = 0, n_empty = 0;
 
+    if (!ok(*text && text[strlen(text) - 1] == '\n', "the last line ends"))
+        return;
     for (const char *line = text; *line;) {
         size_t len = strcspn(line, "\n");
 
         widest = len > widest ? len : widest;
         n_trailing += len && line[len - 1] == ' ';
+        n_empty += !len && (!line[1] || line[1] == '\n');
         line += len + 1;
     }
     ok(widest <= MAX_COLUMNS, "fits %d columns (%zu)", MAX_COLUMNS, widest);
     is_i64((int64_t)n_trailing, 0, "no line ends in a blank");
+    is_i64((int64_t)n_empty, 0, "nothing is missing");
 }
 
 /* Compute is 0.6 of: users 3 x 128 x 65536 columns, 25.166 ms, on GPU 0; items
@@ -221,6 +227,31 @@ static void test_unpriced(void)
     fits(text);
 }
 
+static void test_kinds(void)
+{
+    char text[REPORT_KINDS_MAX] = "before";
+
+    is_str(report_kinds(text, (const size_t[N_SHARD_KINDS]){0}), "",
+           "no shards are of no kind");
+    is_str(report_kinds(text, (const size_t[N_SHARD_KINDS]){0, 2, 1}),
+           "CW 2 RW 1", "some of some");
+}
+
+/* However short a step is, its parts are as uneven. */
+static void test_short(void)
+{
+    struct plan plan = mixed_plan();
+
+    for (uint32_t r = 0; r < 4; r++) {
+        plan.devices[r].compute_ms /= 1000;
+        plan.devices[r].bwd_comm_ms /= 1000;
+        plan.devices[r].fwd_comm_ms /= 1000;
+        plan.devices[r].total_ms /= 1000;
+    }
+    plan.total_ms /= 1000;
+    is_in(report_of(&plan), ", max over mean 1.000, of compute 1.704");
+}
+
 static void test_one_gpu(void)
 {
     struct plan plan = fixture_plan(1, 1, 128);
@@ -228,8 +259,10 @@ static void test_one_gpu(void)
 
     fixture_whole(&plan, "only", 1000, 16, 1, 0);
     fixture_finish(&plan);
+    plan.problem.tables[0].skew_assumed = false;
     price(&plan);
     text = report_of(&plan);
+    is_not_in(text, "note: ");
     is_in(text, "plan    1 table in 1 shard on 1 GPU, 1 host, global batch "
                 "128\n");
     is_not_in(text, "memory  ");
@@ -336,6 +369,8 @@ int main(void)
     test_mixed();
     test_stopped_and_analytic();
     test_unpriced();
+    test_kinds();
+    test_short();
     test_one_gpu();
     test_many_gpus();
     test_weights_only();
