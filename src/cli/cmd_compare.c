@@ -63,21 +63,6 @@ static int run_planner(struct compare_entry *entry,
     return 0;
 }
 
-/* The cost model, and TorchRec's own costs: those of --cost if they are, else
- * its defaults. */
-static int open_oracles(struct oracle *oracles[2],
-                        const struct problem *problem,
-                        const struct tournament *run, struct err *err)
-{
-    if (planning_oracle(&oracles[0], run->cli, problem, err))
-        return -1;
-    return oracle_open(&oracles[1],
-                       strncmp(oracles[0]->name, "torchrec", 8)
-                           ? "torchrec"
-                           : oracles[0]->name,
-                       problem, run->arena, err);
-}
-
 static int run_task(struct tournament *run, const char *name,
                     const struct problem *problem, struct err *err)
 {
@@ -85,28 +70,33 @@ static int run_task(struct tournament *run, const char *name,
     struct compare_task *task = &comparison->tasks[comparison->n_tasks++];
     struct compare_entry *entries =
         ARENA_NEW(run->arena, struct compare_entry, comparison->n_planners);
-    struct oracle *oracles[2] = {NULL, NULL};
+    struct oracle *oracle = NULL, *torchrec = NULL;
     int rc = -1;
 
     *task = (struct compare_task){
         .name = name, .n_tables = problem->n_tables, .entries = entries};
-    if (open_oracles(oracles, problem, run, err))
+    /* TorchRec's own costs: those of --cost if they are, else its defaults. */
+    if (planning_oracle(&oracle, run->cli, problem, err) ||
+        oracle_open(&torchrec,
+                    strncmp(oracle->name, "torchrec", 8) ? "torchrec"
+                                                         : oracle->name,
+                    problem, run->arena, err))
         goto out;
-    run->given.oracle = oracles[0];
-    run->given.torchrec = oracles[1];
+    run->given.oracle = oracle;
+    run->given.torchrec = torchrec;
     comparison->cluster = problem->cluster;
     comparison->batch = problem->batch;
-    comparison->cost_model = oracles[0]->name;
-    comparison->hash = oracles[0]->hash;
-    comparison->basis = cost_basis_names[oracles[0]->basis];
+    comparison->cost_model = oracle->name;
+    comparison->hash = oracle->hash;
+    comparison->basis = cost_basis_names[oracle->basis];
     for (size_t p = 0; p < comparison->n_planners; p++)
         if (run_planner(&entries[p], &search_contenders()[p], problem, run,
                         err))
             goto out;
     rc = 0;
 out:
-    oracle_close(oracles[1]);
-    oracle_close(oracles[0]);
+    oracle_close(torchrec);
+    oracle_close(oracle);
     return rc;
 }
 

@@ -198,7 +198,7 @@ static int print_python(const struct plan *plan,
                optimizer_name(plan->problem.tables[0].optimizer));
     for (size_t i = 0; i < plan->problem.n_tables; i++) {
         buf_printf(out, "    ");
-        emit_json_string(out, feature_name(features, features->order[i]));
+        emit_json_string(out, "", feature_name(features, features->order[i]));
         buf_printf(out, ",\n");
     }
     buf_printf(out, "]\n");

@@ -22,19 +22,15 @@ const struct emitter *emit_format_find(const char *name)
     return NULL;
 }
 
-static int add_to_buf(const char *data, size_t len, void *buf)
+void emit_json_string(struct buf *out, const char *prefix, const char *text)
 {
-    buf_add(buf, data, len);
-    return 0;
-}
+    json_t *value = json_sprintf("%s%s", prefix, text);
+    char *quoted = json_dumps(value, JSON_ENCODE_ANY);
 
-void emit_json_string(struct buf *out, const char *text)
-{
-    json_t *value = json_string(text);
-
-    /* A text that is not UTF-8 breaks the contract. */
-    if (json_dump_callback(value, add_to_buf, out, JSON_ENCODE_ANY))
+    if (!quoted) /* a text that is not UTF-8 breaks the contract */
         abort();
+    buf_printf(out, "%s", quoted);
+    mem_free(quoted);
     json_decref(value);
 }
 

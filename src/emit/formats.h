@@ -32,8 +32,8 @@ EMIT_FORMATS(EMIT_DECLARE)
             ".popsection\n");                     \
     extern const char(symbol)[] __attribute__((visibility("hidden")))
 
-/* Appends text (UTF-8) as a JSON string, quoted and escaped. */
-void emit_json_string(struct buf *out, const char *text);
+/* Appends prefix and text (UTF-8) as a JSON string, quoted and escaped. */
+void emit_json_string(struct buf *out, const char *prefix, const char *text);
 
 /* The end of table's shards, which begin at `begin`. */
 size_t emit_shards_end(const struct plan *plan, size_t begin);

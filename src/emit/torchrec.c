@@ -154,15 +154,6 @@ static int add_table(struct entry *entry, const char **sharding_type,
     return 0;
 }
 
-static void print_name(struct buf *out, const char *prefix, const char *name)
-{
-    struct buf joined = {0};
-
-    buf_printf(&joined, "%s%s", prefix, name);
-    emit_json_string(out, joined.data);
-    buf_release(&joined);
-}
-
 /* An EmbeddingCollection knows no cuts that are tied to a host. */
 static int check_sequence(const struct table *table, const char *sharding_type,
                           struct err *err)
@@ -246,7 +237,7 @@ static int print_table(const struct module *module, const char *whole_type,
         add_table(&entry, &sharding_type, table, pieces, end - begin, err) ||
         check_sequence(table, sharding_type, err))
         goto out;
-    print_name(out, module->prefix, table->name);
+    emit_json_string(out, module->prefix, table->name);
     buf_printf(out,
                ": {\"sharding_type\": \"%s\", \"compute_kernel\": \"%s\", "
                "\"ranks\": [%s]",
@@ -270,7 +261,7 @@ static int print_module(const struct module *module, struct buf *out,
     const char *separator = "";
 
     buf_add(out, "  ", 2);
-    emit_json_string(out, module->name);
+    emit_json_string(out, "", module->name);
     buf_add(out, ": {", 3);
     for (size_t begin = 0, end; begin < plan->n_shards; begin = end) {
         end = emit_shards_end(plan, begin);

@@ -13,7 +13,6 @@
 
 /* Each member that is a number or a text, with its range; sizes and lists are
  * bounded below. */
-
 #define CLUSTER(member) MEMBER_OF(struct cluster, member)
 static const struct place_field file_fields[] = {
     {"gpu", CLUSTER(gpu), false, 0, 0, NULL},
