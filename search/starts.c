@@ -10,8 +10,10 @@
 
 /* A piece that does not fit goes first in the next try, so often. */
 #define MAX_TRIES 32
-/* Replicas of a starting point: more make long plans. */
+/* Replicas of a starting point, and pieces, unless memory alone decides: more
+ * make long plans. 5,000 tables cut over 1,024 devices were 40 million. */
 #define MAX_REPLICAS (1u << 16)
+#define MAX_PIECES (1u << 18)
 /* Work of one that is built (struct builder); and of all, once something was
  * found: about a second of one core. */
 #define MAX_WORK 20000000
@@ -177,8 +179,8 @@ static double weight_of(const struct builder *builder, const struct form *form,
 }
 
 /* Blocks that may stand anywhere go block by block, as pieces of one row block
- * are to be set apart. */
-static void list_pieces(struct builder *builder, bool is_short)
+ * are to be set apart. False where there are too many. */
+static bool list_pieces(struct builder *builder, bool is_short)
 {
     const struct parts *parts = builder->parts;
     uint32_t n_replicas = 0;
@@ -191,6 +193,9 @@ static void list_pieces(struct builder *builder, bool is_short)
 
         if (form->kind == FORM_REPLICA)
             n_replicas += form->n_pieces;
+        if (builder->n + form->n_pieces > MAX_PIECES &&
+            !builder->view->by_memory)
+            return false;
         if (builder->capacity < builder->n + form->n_pieces) {
             builder->capacity = 2 * builder->capacity + form->n_pieces + 64;
             builder->list = mem_grow(builder->list, builder->capacity,
@@ -210,6 +215,7 @@ static void list_pieces(struct builder *builder, bool is_short)
                 .weight = weight};
         }
     }
+    return true;
 }
 
 /* What stands fast first, as it has no choice; then what was stuck, then the
@@ -389,13 +395,15 @@ static uint32_t place_all(struct builder *builder)
 }
 
 /* Fills *out (its total_ms stays what it was); empty where not all pieces found
- * room, or not within MAX_WORK. Returns the work that it took. */
+ * room, or not within MAX_WORK, or are too many. Returns the work that it took.
+ */
 static uint64_t build(struct snapshot *out, const struct parts *parts,
                       const struct view *view)
 {
     struct builder builder = {.parts = parts, .view = view};
     const size_t n = parts->n_devices, width = parts->oracle->width;
-    uint32_t stuck = NO_PIECE;
+    uint32_t stuck;
+    bool is_built = false;
 
     builder.urgency = ARENA_NEW(&builder.arena, uint32_t, parts->n_units);
     builder.devices = ARENA_NEW(&builder.arena, struct loaded, n);
@@ -406,14 +414,16 @@ static uint64_t build(struct snapshot *out, const struct parts *parts,
     for (uint32_t r = 0; r < n; r++)
         builder.room_bytes += (double)parts->room_bytes[r];
     for (unsigned try = 0; try < MAX_TRIES; try++) {
-        list_pieces(&builder, try > 0);
+        if (!list_pieces(&builder, try > 0))
+            break;
         stuck = place_all(&builder);
-        if (stuck == NO_PIECE || builder.work > MAX_WORK)
+        is_built = stuck == NO_PIECE;
+        if (is_built || builder.work > MAX_WORK)
             break;
         builder.urgency[stuck] += MAX_TRIES - try;
     }
     out->n = 0;
-    for (uint32_t i = 0; stuck == NO_PIECE && i < builder.n; i++)
+    for (uint32_t i = 0; is_built && i < builder.n; i++)
         snapshot_add(out, builder.list[i].piece);
     mem_free(builder.list);
     arena_release(&builder.arena);
