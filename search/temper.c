@@ -12,7 +12,7 @@
 #define EFFORT 2400000
 /* Additive cost models are searched in a fraction of that: so much a unit. */
 #define ADDITIVE_EFFORT_A_UNIT 12000
-#define MIN_ADDITIVE_EFFORT 320000
+#define MIN_ADDITIVE_EFFORT 640000
 
 uint64_t temper_effort(const struct parts *parts, uint64_t asked)
 {
@@ -40,7 +40,7 @@ uint64_t temper_effort(const struct parts *parts, uint64_t asked)
 #define COLD_FRAC 0.00005
 /* Temperature of the coldest chain, likewise, and steps between exchanges. */
 #define LOWEST_FRAC 0.0003
-#define EXCHANGE_STEPS 100
+#define EXCHANGE_STEPS 30
 
 /* --- a chain --- */
 
