@@ -116,7 +116,9 @@ static uint64_t least_piece_of_kind(const struct problem *problem,
     return shard_memory(problem, &shard).total;
 }
 
-/* The least, whatever the kinds allowed it is cut into. */
+/* The least, whatever the kinds allowed it is cut into: in all over its tables,
+ * and of the pieces of any one of them, as each has to stand somewhere. Pins
+ * and groups are not cut. A replica has to have room everywhere. */
 static struct unit_need measure_unit(const struct parts *parts, uint32_t u,
                                      uint64_t least_room)
 {
@@ -246,6 +248,10 @@ static uint64_t round_up(uint64_t bytes)
  * all tables may be of besides their own. */
 enum remedy { MORE_MEMORY, MORE_DEVICES, MORE_KINDS };
 
+/* Devices that are there keep what they have, and what is to stay free of them
+ * if they have more; others are like the roomiest. Hosts stay as large as they
+ * are, but for those that nobody gave: these are as the new number divides, or
+ * one that holds all. */
 static void change_cluster(struct problem *problem, uint64_t least_memory,
                            uint32_t n_devices, struct question *question)
 {
@@ -269,12 +275,14 @@ static void change_cluster(struct problem *problem, uint64_t least_memory,
     }
 }
 
-/* The question asked again, of a problem that is better off: whether it packs.
- * Sums first, as they cost next to nothing. */
+/* The question asked again, of a problem that is better off: whether it packs,
+ * quickly. Sums first, as they cost next to nothing: most amounts that are
+ * tried are too small by far. What it takes of the arena is given back. */
 static bool fits(struct question *question, enum remedy remedy, uint64_t amount)
 {
     struct arena *arena = &question->arena;
     struct arena_mark mark = arena_mark(arena);
+    const unsigned more_kinds = remedy == MORE_KINDS ? (unsigned)amount : 0;
     struct problem problem = question->problem;
     struct fit_failure failure;
     struct snapshot packed = {0};
@@ -286,13 +294,11 @@ static bool fits(struct question *question, enum remedy remedy, uint64_t amount)
                    remedy == MORE_DEVICES ? (uint32_t)amount
                                           : problem.cluster.n_devices,
                    question);
+    problem.kinds |= more_kinds;
     problem.tables = ARENA_NEW(arena, struct table, problem.n_tables);
-    for (size_t i = 0; i < problem.n_tables; i++)
+    for (size_t i = 0; i < problem.n_tables; i++) {
         problem.tables[i] = question->problem.tables[i];
-    if (remedy == MORE_KINDS) {
-        problem.kinds |= (unsigned)amount;
-        for (size_t i = 0; i < problem.n_tables; i++)
-            problem.tables[i].kinds |= (unsigned)amount;
+        problem.tables[i].kinds |= more_kinds;
     }
     yes =
         !parts_collect(&parts, &problem, &question->oracle, arena, &ignored) &&
@@ -316,7 +322,8 @@ static uint64_t round_amount(const struct question *question,
 }
 
 /* The least memory or number of devices with which all packs; 0 where none
- * does. */
+ * does. With `low` it does not, as what is there was refused, with `high` it
+ * does; both are amounts that can be printed, so they meet. */
 static uint64_t least_of(struct question *question, enum remedy remedy)
 {
     const struct cluster *cluster = &question->problem.cluster;
@@ -349,7 +356,8 @@ static uint64_t least_of(struct question *question, enum remedy remedy)
     return high;
 }
 
-/* "it would fit with ...": also the first kind more that helps alone. */
+/* "it would fit with ...": also the first kind more that helps alone, of those
+ * that the search makes and the cost model prices. */
 static const char *find_remedies(struct question *question)
 {
     static const struct {

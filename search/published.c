@@ -90,14 +90,11 @@ static uint32_t half_of(const struct parts *parts, uint32_t unit,
                         uint32_t width)
 {
     const struct part_unit *of = &parts->of[unit];
-    const struct table *table = of->unit->first;
     bool is_pinned = of->unit->device >= 0;
 
-    if ((is_pinned && (of->whole != NO_PART || width < table->dim)) ||
-        width % (2 * TABLE_COLUMN_STEP) != 0 ||
-        width / 2 < table_min_width(parts->problem, table))
+    if (is_pinned && (of->whole != NO_PART || width < of->unit->first->dim))
         return NO_PART;
-    return parts_of_width(parts, unit, width / 2);
+    return width % 2 ? NO_PART : parts_of_width(parts, unit, width / 2);
 }
 
 /* All of it, or half where that may not be; or NO_PART. */
