@@ -213,8 +213,7 @@ static void offer_piece(struct settling *settling, uint32_t piece)
 
         if (r == it->device)
             continue;
-        offer(settling, (struct shift){piece, r, NO_PIECE, 0});
-        for (uint32_t n = 1; n < n_quanta; n++)
+        for (uint32_t n = 0; n == 0 || n < n_quanta; n++)
             offer(settling, (struct shift){piece, r, NO_PIECE, n});
         for (uint32_t i = 0; i < holding->n; i++) {
             uint32_t other = layout->pieces[holding->pieces[i]].part;

@@ -46,10 +46,9 @@ void homes_init(struct homes *homes, const struct problem *problem,
     homes->standing = ARENA_NEW(arena, struct table_pieces, problem->n_tables);
     table_pieces_find(homes->before, problem->tables, problem->n_tables, from);
     for (size_t t = 0; t < problem->n_tables; t++)
-        if (homes->before[t].table)
-            homes->held_bytes = saturating_add(
-                homes->held_bytes,
-                table_moves_count(&homes->before[t], &homes->before[t]).kept);
+        homes->held_bytes = saturating_add(
+            homes->held_bytes,
+            table_moves_count(&homes->before[t], &homes->before[t]).kept);
     stand(homes, problem, from, arena);
 }
 
@@ -184,9 +183,7 @@ static uint64_t unit_bytes(const struct layout *layout,
                                      then.n, layout->n_devices,
                                      problem->dense_optimizer};
 
-        if (before->table)
-            bytes =
-                saturating_add(bytes, table_moves_count(before, &after).moved);
+        bytes = saturating_add(bytes, table_moves_count(before, &after).moved);
     }
     snapshot_release(&then);
     arena_release(&arena);
@@ -286,7 +283,7 @@ static void add_kept(struct naming *naming, const struct change *piece)
         const struct table_pieces *before =
             &naming->parts->homes->before[unit->tables[k]];
 
-        for (size_t i = 0; i < before->n && before->table; i++) {
+        for (size_t i = 0; i < before->n; i++) {
             const struct shard *old = &before->pieces[i];
             double columns =
                 fmin(part->width, (double)(old->col_end - old->col_begin));
