@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/mem.h"
 #include "device/device_cpu.h"
-#include "device/lookup_sort.h"
+
+#include <string.h>
 
 /* A forward task looks up about so many rows, or fewer where each thread would
  * not get TASKS_A_THREAD: each starts with nothing fetched ahead. */
@@ -11,11 +12,155 @@
 #define BLOCK_PAIRS LOOKUP_RUN_PART
 /* Chunks for each thread when all sort one table together. */
 #define CHUNKS_A_THREAD 2
+/* Bits of a row number that are sorted by at a time. */
+#define MAX_DIGIT 11
+
+/*
+ * Radix sort from the least significant digit, over the bits that the row
+ * numbers have and no more, cut into equal digits of at most MAX_DIGIT bits.
+ * Each pass counts the digits of every chunk, turns the counts into places
+ * (by digit, then by chunk: that keeps it stable) and scatters. The first pass
+ * reads the indices themselves and adds the bag to each. The result does not
+ * depend on threads or chunks.
+ */
+struct table_sort {
+    const uint32_t *indices; /* of the batch, as offsets counts them; of wide
+                                ones the low words */
+    size_t index_step;       /* words from one index to the next: 1 or 2 */
+    const uint64_t *offsets; /* [batch + 1] of this table */
+    uint32_t batch;
+    uint32_t n_rows;
+    uint32_t *pairs;   /* out: [n][2] row and bag, by row, then by bag */
+    uint32_t *scratch; /* [n][2] */
+    uint32_t *counts;  /* [n_chunks][1 << MAX_DIGIT] */
+    size_t n_chunks;   /* >= 1: parts that threads work on side by side */
+};
+
+struct pass {
+    const struct table_sort *sort;
+    const uint32_t *from; /* NULL: the indices */
+    uint32_t *to;
+    size_t n;
+    unsigned shift;
+    uint32_t mask;
+};
+
+static size_t chunk_begin(const struct pass *pass, size_t chunk)
+{
+    return pass->n * chunk / pass->sort->n_chunks;
+}
+
+static void count_chunk(void *ctx, size_t chunk, unsigned thread)
+{
+    const struct pass *pass = ctx;
+    const struct table_sort *sort = pass->sort;
+    uint32_t *counts = sort->counts + (chunk << MAX_DIGIT);
+    const uint32_t *rows = pass->from;
+    size_t step = 2;
+
+    (void)thread;
+    if (!rows) {
+        step = sort->index_step;
+        rows = sort->indices + sort->offsets[0] * step;
+    }
+    memset(counts, 0, (pass->mask + 1) * sizeof *counts);
+    for (size_t i = chunk_begin(pass, chunk); i < chunk_begin(pass, chunk + 1);
+         i++)
+        counts[rows[i * step] >> pass->shift & pass->mask]++;
+}
+
+static void counts_to_places(const struct pass *pass)
+{
+    uint32_t place = 0;
+
+    for (uint32_t digit = 0; digit <= pass->mask; digit++)
+        for (size_t chunk = 0; chunk < pass->sort->n_chunks; chunk++) {
+            uint32_t *count = &pass->sort->counts[(chunk << MAX_DIGIT) + digit];
+            uint32_t n = *count;
+
+            *count = place;
+            place += n;
+        }
+}
+
+static inline void put(const struct pass *pass, uint32_t *places, uint32_t row,
+                       uint32_t bag)
+{
+    uint32_t pair[2] = {row, bag};
+
+    memcpy(pass->to + 2 * (size_t)places[row >> pass->shift & pass->mask]++,
+           pair, sizeof pair);
+}
+
+/* The bag of look-up i, counted from the table's first. */
+static uint32_t bag_of(const struct table_sort *sort, size_t i)
+{
+    uint32_t begin = 0, end = sort->batch;
+
+    while (end - begin > 1) {
+        uint32_t middle = begin + (end - begin) / 2;
+
+        if (sort->offsets[middle] - sort->offsets[0] <= i)
+            begin = middle;
+        else
+            end = middle;
+    }
+    return begin;
+}
+
+static void scatter_chunk(void *ctx, size_t chunk, unsigned thread)
+{
+    const struct pass *pass = ctx;
+    const struct table_sort *sort = pass->sort;
+    uint32_t *places = sort->counts + (chunk << MAX_DIGIT), bag;
+    size_t i = chunk_begin(pass, chunk), end = chunk_begin(pass, chunk + 1);
+
+    (void)thread;
+    if (pass->from) {
+        for (; i < end; i++)
+            put(pass, places, pass->from[2 * i], pass->from[2 * i + 1]);
+        return;
+    }
+    if (i == end)
+        return;
+    for (bag = bag_of(sort, i); i < end; bag++) {
+        size_t bag_end = sort->offsets[bag + 1] - sort->offsets[0];
+
+        if (bag_end > end)
+            bag_end = end;
+        for (; i < bag_end; i++)
+            put(pass, places,
+                sort->indices[(sort->offsets[0] + i) * sort->index_step], bag);
+    }
+}
+
+/* A NULL pool sorts here. The table has less than 2^32 look-ups. */
+static void sort_table(struct pool *pool, const struct table_sort *sort)
+{
+    unsigned n_bits = 0, n_passes, digit_bits;
+    struct pass pass = {.sort = sort};
+
+    pass.n = sort->offsets[sort->batch] - sort->offsets[0];
+    while (n_bits < 32 && (sort->n_rows - 1) >> n_bits)
+        n_bits++;
+    n_passes = n_bits ? (n_bits + MAX_DIGIT - 1) / MAX_DIGIT : 1;
+    digit_bits = (n_bits + n_passes - 1) / n_passes;
+    pass.mask = (1u << digit_bits) - 1;
+    for (unsigned k = 0; k < n_passes; k++) {
+        /* the last pass ends in `pairs` */
+        pass.to = (n_passes - k) % 2 ? sort->pairs : sort->scratch;
+        pass.shift = k * digit_bits;
+        pool_run(pool, sort->n_chunks, count_chunk, &pass);
+        counts_to_places(&pass);
+        pool_run(pool, sort->n_chunks, scatter_chunk, &pass);
+        pass.from = pass.to;
+    }
+}
 
 /* The backward of one table. */
 struct table_job {
     struct update_job update;
-    struct lookup_sort sort;
+    struct table_sort sort;
 };
 
 /* A task of it: what starts at its sorted look-ups [begin, end). */
@@ -77,7 +222,7 @@ int lookup_cpu_open(struct lookup **out, const struct lookup *shape,
     self->pairs = (uint32_t *)d_block + n_partials;
     self->scratch = self->pairs + 2 * n_pairs;
     self->counts = mem_alloc(n_threads * CHUNKS_A_THREAD,
-                             LOOKUP_SORT_COUNTS * sizeof *self->counts);
+                             (1 << MAX_DIGIT) * sizeof *self->counts);
     self->sums = mem_alloc(n_threads * shape->max_dim, sizeof *self->sums);
     self->jobs = mem_alloc(shape->n_tables, sizeof *self->jobs);
     self->blocks = mem_alloc(n_pairs / BLOCK_PAIRS + shape->n_tables,
@@ -181,7 +326,7 @@ static void plan_jobs(struct lookup_cpu *self, const struct lookup_batch *batch,
             .is_half_grad = base->output == PRECISION_FP16,
             .partials = partials,
         };
-        self->jobs[t].sort = (struct lookup_sort){
+        self->jobs[t].sort = (struct table_sort){
             .indices = batch->d_indices,
             .index_step = index_step(batch),
             .offsets = offsets,
@@ -203,18 +348,18 @@ static void plan_jobs(struct lookup_cpu *self, const struct lookup_batch *batch,
 static void sort_small_table(void *ctx, size_t table_idx, unsigned thread)
 {
     const struct lookup_cpu *self = ctx;
-    struct lookup_sort sort = self->jobs[table_idx].sort;
+    struct table_sort sort = self->jobs[table_idx].sort;
 
-    sort.counts += (size_t)thread * LOOKUP_SORT_COUNTS;
+    sort.counts += (size_t)thread << MAX_DIGIT;
     if (sort.n_chunks == 1)
-        lookup_sort(NULL, &sort);
+        sort_table(NULL, &sort);
 }
 
 static void sort_tables(struct lookup_cpu *self)
 {
     for (uint32_t t = 0; t < self->base.n_tables; t++)
         if (self->jobs[t].sort.n_chunks > 1)
-            lookup_sort(self->pool, &self->jobs[t].sort);
+            sort_table(self->pool, &self->jobs[t].sort);
     pool_run(self->pool, self->base.n_tables, sort_small_table, self);
 }
 
