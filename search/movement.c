@@ -6,6 +6,10 @@
 #include <math.h>
 #include <string.h>
 
+/* What two names gain must be more than rounding, or they would be swapped for
+ * ever. */
+#define LEAST_GAIN 1e-9
+
 /* Grows and shrinks all tables in place, and joins pieces that meet. */
 static void stand(struct homes *homes, const struct problem *problem,
                   const struct plan *from, struct arena *arena)
@@ -252,7 +256,8 @@ double assign_by_swaps(uint32_t *column_of, const double *value, size_t stride,
                 const double *of_b = value + b * stride;
                 const uint32_t at = column_of[a], to = column_of[b];
 
-                if (of_a[to] + of_b[at] < of_a[at] + of_b[to] + 1)
+                if (of_a[to] + of_b[at] <=
+                    (of_a[at] + of_b[to]) * (1 + LEAST_GAIN))
                     continue;
                 column_of[a] = to;
                 column_of[b] = at;

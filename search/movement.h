@@ -77,9 +77,10 @@ double homes_excess(const struct layout *layout, uint64_t moved_bytes);
 void rename_gpus(struct snapshot *snapshot, const struct parts *parts);
 
 /* Gives each of n rows a column of its own, column_of[n]: from its own number
- * on, two change places as long as the sum of value[row * stride + column]
- * rises by 1 at least. Where each row has but one column of value it gets it:
- * every swap with who is there brings one home. Returns the sum. */
+ * on, two change places as long as that gains something of
+ * value[row * stride + column], none of which is negative. Where each row has
+ * but one column of value it gets it: every swap with who is there brings one
+ * home. Returns the sum. */
 double assign_by_swaps(uint32_t *column_of, const double *value, size_t stride,
                        uint32_t n);
 

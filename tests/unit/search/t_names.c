@@ -61,6 +61,17 @@ static void check_assignment(void)
        all_best);
 }
 
+/* So many bytes that one more is none: what gains nothing ends. */
+static void check_large_values(void)
+{
+    const double huge[] = {1e19, 1e19, 1e19, 1e19};
+    uint32_t column_of[2];
+
+    ok(assign_by_swaps(column_of, huge, 2, 2) == 2e19 && column_of[0] == 0 &&
+           column_of[1] == 1,
+       "nothing is swapped for nothing");
+}
+
 #define N_NAMED 256u
 
 /* A table on each of many GPUs, whose names then change at random in each host,
@@ -125,6 +136,7 @@ static void check_many_names(uint32_t n_local)
 int main(void)
 {
     check_assignment();
+    check_large_values();
     check_many_names(N_NAMED);
     check_many_names(8);
     return tap_done();
