@@ -41,6 +41,8 @@ static void make_room(struct dataset *dataset, const struct sample *samples,
         if (keep(&samples[i])) {
             n_kept++;
             n_tables += samples[i].n_tables;
+            if (dataset->most_tables < samples[i].n_tables)
+                dataset->most_tables = samples[i].n_tables;
         }
     dataset->rows = ARENA_NEW(arena, double, n_tables * dataset->n_columns);
     dataset->samples = ARENA_NEW(arena, const struct sample *, n_kept);
@@ -86,16 +88,6 @@ void dataset_init(struct dataset *dataset, const struct feature_set *features,
     }
 }
 
-static const double *features_of(const struct dataset *dataset, size_t row)
-{
-    return dataset->rows + row * dataset->n_columns;
-}
-
-static const double *adds_of(const struct dataset *dataset, size_t row)
-{
-    return features_of(dataset, row) + dataset->features.n;
-}
-
 static void scale_rows(struct batch_builder *builder,
                        const struct feature_set *features, struct arena *arena)
 {
@@ -106,9 +98,9 @@ static void scale_rows(struct batch_builder *builder,
     builder->scaled_rows = to;
     for (size_t i = 0; i < n_rows; i++)
         for (size_t f = 0; f < features->n; f++)
-            *to++ =
-                (float)((features_of(dataset, i)[f] - features->at[f].mean) /
-                        features->at[f].std);
+            *to++ = (float)((dataset->rows[i * dataset->n_columns + f] -
+                             features->at[f].mean) /
+                            features->at[f].std);
 }
 
 /* Totals, units, and the shares of a sample's tables in its unit. */
@@ -132,19 +124,11 @@ static void scale_samples(struct batch_builder *builder,
                             totals->at[f].std);
         for (uint32_t j = dataset->first[i]; j < dataset->first[i + 1]; j++)
             builder->shares[j] =
-                (float)(estimate_added_ms(estimate, adds_of(dataset, j)) /
+                (float)(estimate_added_ms(estimate, dataset->rows +
+                                                        j * dataset->n_columns +
+                                                        dataset->features.n) /
                         unit);
     }
-}
-
-static size_t most_tables(const struct dataset *dataset)
-{
-    size_t most = 1;
-
-    for (size_t i = 0; i < dataset->n_samples; i++)
-        if (most < dataset->first[i + 1] - dataset->first[i])
-            most = dataset->first[i + 1] - dataset->first[i];
-    return most;
 }
 
 void batch_builder_init(struct batch_builder *builder,
@@ -154,7 +138,7 @@ void batch_builder_init(struct batch_builder *builder,
                         size_t max_samples, struct arena *arena)
 {
     const size_t n_rows = dataset->first[dataset->n_samples];
-    const size_t max_rows = max_samples * most_tables(dataset);
+    const size_t max_rows = max_samples * dataset->most_tables;
 
     memset(builder, 0, sizeof(*builder));
     builder->dataset = dataset;

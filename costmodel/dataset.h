@@ -32,6 +32,7 @@ struct dataset {
     const struct sample **samples; /* [n_samples], borrowed */
     double *ms;                    /* [n_samples] */
     uint32_t *first;               /* [n_samples + 1] into rows */
+    size_t most_tables;            /* of a sample */
     double *sums;                  /* [n_samples][totals.n] */
 };
 

@@ -68,44 +68,42 @@ static int nccl_move(struct comm *comm, const struct comm_block *blocks,
 static const struct comm_ops NCCL_OPS = {.close = nccl_close,
                                          .move = nccl_move};
 
-/* A GPU is no one's own where two processes see the same identity. */
-static int check_gpus(struct comm_nccl *self, struct err *err)
-{
-    struct world *world = self->base.world;
-    uint32_t n = world->size;
-    const char *identity = self->base.device->identity;
-    size_t size = sizeof self->base.device->identity;
-    char *all = mem_alloc(n, size);
-    int rc = world_all_gather(world, identity, size, all, err);
+/* What a process says of itself before NCCL connects it. */
+struct peer {
+    char identity[sizeof((struct device *)0)->identity];
+    bool lacks_nccl;
+};
 
+/* A GPU is no one's own where two processes see the same identity. NCCL is
+ * loaded by all or none: who lacks it tells the others, which would wait for it
+ * otherwise. */
+static int check_peers(struct comm_nccl *self, struct err *err)
+{
+    const uint32_t n = self->base.world->size;
+    struct peer own, *all = mem_alloc(n, sizeof *all);
+    struct err lacking;
+    int rc;
+
+    memcpy(own.identity, self->base.device->identity, sizeof own.identity);
+    own.lacks_nccl = nccl_load(&self->nccl, NCCL_LIBRARY, &lacking);
+    rc = world_all_gather(self->base.world, &own, sizeof own, all, err);
     for (uint32_t a = 0; a < n; a++)
         for (uint32_t b = 0; !rc && b < a; b++)
-            if (!memcmp(all + a * size, all + b * size, size))
+            if (!memcmp(all[a].identity, all[b].identity, sizeof own.identity))
                 rc = err_set(err, ERR_DEVICE,
                              "ranks %u and %u would share one GPU: start no "
                              "more processes than a host has GPUs, or one "
                              "process alone, which is every rank",
                              b, a);
+    if (!rc && own.lacks_nccl) {
+        *err = lacking;
+        rc = -1;
+    }
+    for (uint32_t r = 0; !rc && r < n; r++)
+        if (all[r].lacks_nccl)
+            rc = err_set(err, ERR_DEVICE, "rank %u cannot load NCCL", r);
     mem_free(all);
     return rc;
-}
-
-/* NCCL is loaded by all or none: who lacks it tells the others, which would
- * wait for it otherwise. */
-static int load_everywhere(struct comm_nccl *self, struct err *err)
-{
-    struct world *world = self->base.world;
-    bool lacks = nccl_load(&self->nccl, NCCL_LIBRARY, err);
-    uint32_t n = world->size;
-    double from_last = lacks ? n - world->rank : 0; /* the first counts */
-    struct err second;
-
-    if (world_largest(world, &from_last, 1, lacks ? &second : err) || lacks)
-        return -1;
-    if (from_last > 0)
-        return err_set(err, ERR_DEVICE, "rank %u cannot load NCCL",
-                       n - (uint32_t)from_last);
-    return 0;
 }
 
 static int connect(struct comm_nccl *self, struct err *err)
@@ -138,8 +136,7 @@ int comm_open_nccl(struct comm **out, const struct comm *shape, struct err *err)
     self->base = *shape;
     self->base.ops = &NCCL_OPS;
     self->base.kind = "nccl";
-    if (check_gpus(self, err) || load_everywhere(self, err) ||
-        connect(self, err)) {
+    if (check_peers(self, err) || connect(self, err)) {
         comm_close(&self->base);
         return -1;
     }
