@@ -128,15 +128,17 @@ int placement_open(struct placement *placement, struct err *err) MUST_CHECK;
 int placement_load(struct placement *placement, uint32_t turn,
                    struct err *err) MUST_CHECK;
 
-/* Numbers that the host makes: items [begin, end) to out, by several threads,
- * so many a task. */
+/* Numbers that the host makes, chunk by chunk. */
 struct made {
-    void (*make)(const void *ctx, uint64_t begin, uint64_t end, void *out);
+    /* Items [begin, end) of the chunk to out, by several threads. */
+    void (*make)(void *made, uint64_t begin, uint64_t end, unsigned thread);
     const void *ctx;
     size_t item_bytes, n_a_task;
+    uint64_t first; /* out: item with which the chunk begins */
+    char *out;      /* [of the chunk][item_bytes]; placement_upload's */
 };
-/* Makes n of them, chunk by chunk, and uploads them. */
+/* Makes n items and uploads them. */
 int placement_upload(const struct placement *placement, void *d_at, uint64_t n,
-                     const struct made *made, struct err *err) MUST_CHECK;
+                     struct made *made, struct err *err) MUST_CHECK;
 
 #endif

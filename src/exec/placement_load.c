@@ -96,52 +96,39 @@ int placement_open(struct placement *placement, struct err *err)
     return 0;
 }
 
-struct making {
-    const struct made *made;
-    uint64_t begin, n; /* of the chunk */
-    char *out;         /* [n][item_bytes] */
-};
-
-static void make_some(void *ctx, uint64_t begin, uint64_t end, unsigned thread)
-{
-    const struct making *making = ctx;
-    const struct made *made = making->made;
-
-    (void)thread;
-    made->make(made->ctx, making->begin + begin, making->begin + end,
-               making->out + begin * made->item_bytes);
-}
-
 int placement_upload(const struct placement *placement, void *d_at, uint64_t n,
-                     const struct made *made, struct err *err)
+                     struct made *made, struct err *err)
 {
     uint64_t most = CHUNK_BYTES / made->item_bytes + 1;
-    struct making making = {.made = made};
     int rc = 0;
 
     if (most > n)
         most = n;
-    making.out = mem_alloc((size_t)most, made->item_bytes);
-    for (; !rc && making.begin < n; making.begin += making.n) {
-        making.n = n - making.begin < most ? n - making.begin : most;
-        pool_run_range(placement->pool, making.n, made->n_a_task, make_some,
-                       &making);
-        rc = device_upload(
-            placement->device, (char *)d_at + making.begin * made->item_bytes,
-            making.out, (size_t)making.n * made->item_bytes, err);
+    made->out = mem_alloc((size_t)most, made->item_bytes);
+    for (made->first = 0; !rc && made->first < n; made->first += most) {
+        uint64_t n_made = n - made->first < most ? n - made->first : most;
+
+        pool_run_range(placement->pool, n_made, made->n_a_task, made->make,
+                       made);
+        rc = device_upload(placement->device,
+                           (char *)d_at + made->first * made->item_bytes,
+                           made->out, (size_t)n_made * made->item_bytes, err);
     }
-    mem_free(making.out);
+    mem_free(made->out);
     return rc;
 }
 
-static void make_states(const void *ctx, uint64_t begin, uint64_t end,
-                        void *out)
+static void make_states(void *ctx, uint64_t begin, uint64_t end,
+                        unsigned thread)
 {
-    const struct piece *piece = ctx;
+    const struct made *made = ctx;
+    const struct piece *piece = made->ctx;
 
-    for (uint64_t row = begin; row < end; row++)
-        ((float *)out)[row - begin] = values_state(
-            piece->table_seed, piece->row_begin + row, piece->col_begin);
+    (void)thread;
+    for (uint64_t i = begin; i < end; i++)
+        ((float *)(void *)made->out)[i] =
+            values_state(piece->table_seed, piece->row_begin + made->first + i,
+                         piece->col_begin);
 }
 
 static int load_piece(const struct placement *placement,
@@ -155,15 +142,14 @@ static int load_piece(const struct placement *placement,
         .width = piece->width,
         .precision = piece->table->precision,
     };
+    struct made states = {make_states,   piece, sizeof(float),
+                          STATES_A_TASK, 0,     NULL};
 
     if (device_fill_window(placement->device, piece->d_weight, &window, err))
         return -1;
-    return piece->d_state
-               ? placement_upload(placement, piece->d_state, piece->n_rows,
-                                  &(struct made){make_states, piece,
-                                                 sizeof(float), STATES_A_TASK},
-                                  err)
-               : 0;
+    return piece->d_state ? placement_upload(placement, piece->d_state,
+                                             piece->n_rows, &states, err)
+                          : 0;
 }
 
 static void unload(struct placement *placement)

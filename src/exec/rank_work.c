@@ -263,22 +263,24 @@ struct bags {
     struct output_block block;
 };
 
-static void make_bags(const void *ctx, uint64_t begin, uint64_t end, void *out)
+static void make_bags(void *ctx, uint64_t begin, uint64_t end, unsigned thread)
 {
-    const struct bags *bags = ctx;
+    const struct made *made = ctx;
+    const struct bags *bags = made->ctx;
     const struct group *group = bags->group;
     float *row = mem_alloc(group->out_dim, sizeof(*row));
 
+    (void)thread;
     for (uint64_t i = begin; i < end; i++) {
         for (uint32_t k = 0; k < group->n_pieces; k++) {
             const struct piece *piece = group->pieces[k];
 
             values_gradient(row + piece->out_begin, piece->table_seed,
-                            bags->block.bag_begin + i, piece->col_begin,
-                            piece->width, group->precision);
+                            bags->block.bag_begin + made->first + i,
+                            piece->col_begin, piece->width, group->precision);
         }
-        values_store((char *)out + (i - begin) * bags->block.bag_bytes, row,
-                     group->out_dim, group->precision);
+        values_store(made->out + i * made->item_bytes, row, group->out_dim,
+                     group->precision);
     }
     mem_free(row);
 }
@@ -293,8 +295,8 @@ static int fill_gradients(const struct exchange_set *set, struct err *err)
         for (size_t g = 0; g < placement->n_groups; g++) {
             const struct group *group = &placement->groups[g];
             struct bags bags = {group, exchange_block(set, group, r)};
-            struct made made = {make_bags, &bags, bags.block.bag_bytes,
-                                BAGS_A_TASK};
+            struct made made = {make_bags,   &bags, bags.block.bag_bytes,
+                                BAGS_A_TASK, 0,     NULL};
 
             if (bags.block.n_bags &&
                 placement_upload(placement, bags.block.d_at, bags.block.n_bags,
