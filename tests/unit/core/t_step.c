@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+/* The step's closed forms against a simulation of ranks and their streams. */
+#include "core/step.h"
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "tests/tap.h"
+
+#define MOST_RANKS 64u
+#define MOST_CHUNKS 8u
+#define MOST_BATCHES 400u
+/* Times repeat when for so many batches each is later than the one `period`
+ * before by the same. */
+#define STEADY 16u
+#define MOST_PERIOD 3u
+
+/* What happens in a batch. Chunks of look-ups and of their exchange are events
+ * of their own, and so is the dense part, which all ranks begin together. */
+enum event {
+    INPUT,
+    PERMUTE,
+    CACHE,
+    LOOKUP,
+    EXCHANGE = LOOKUP + MOST_CHUNKS,
+    DENSE = EXCHANGE + MOST_CHUNKS,
+    GRADIENT,
+    UPDATE,
+    BACKWARD,
+    N_EVENTS
+};
+
+struct job {
+    struct step step;
+    uint32_t n_ranks;
+    double phases[MOST_RANKS][N_PHASES];
+    /* Their ends, of the last batches. */
+    double ends[MOST_PERIOD + 1][N_EVENTS][MOST_RANKS];
+};
+
+/* Ends of an event `ago` batches before. */
+static double *ends_of(struct job *job, unsigned batch, unsigned ago,
+                       enum event event)
+{
+    return job->ends[(batch - ago) % (MOST_PERIOD + 1)][event];
+}
+
+/* Nothing of a rank begins before the end of another event of it. */
+static void after(struct job *job, double *begin, const double *end)
+{
+    for (uint32_t r = 0; r < job->n_ranks; r++)
+        begin[r] = fmax(begin[r], end[r]);
+}
+
+/* All ranks arrive. */
+static void meet(struct job *job, double *begin)
+{
+    double latest = 0;
+
+    for (uint32_t r = 0; r < job->n_ranks; r++)
+        latest = fmax(latest, begin[r]);
+    for (uint32_t r = 0; r < job->n_ranks; r++)
+        begin[r] = latest;
+}
+
+static double slowest(const struct job *job, enum phase phase)
+{
+    double ms = 0;
+
+    for (uint32_t r = 0; r < job->n_ranks; r++)
+        ms = fmax(ms, job->phases[r][phase]);
+    return ms;
+}
+
+/* Begins become ends: of an exchange, all together. */
+static void exchange(struct job *job, double *begin, double ms)
+{
+    meet(job, begin);
+    for (uint32_t r = 0; r < job->n_ranks; r++)
+        begin[r] += ms;
+}
+
+static void work(struct job *job, double *begin, enum phase phase, double share)
+{
+    for (uint32_t r = 0; r < job->n_ranks; r++)
+        begin[r] += share * job->phases[r][phase];
+}
+
+/* Input of a batch: how far it runs ahead of the backward of others. */
+static void simulate_input(struct job *job, unsigned batch)
+{
+    static const unsigned ahead[] = {[PIPELINE_NONE] = 1,
+                                     [PIPELINE_SDD] = 2,
+                                     [PIPELINE_PREFETCH] = 3,
+                                     [PIPELINE_SEMISYNC] = 3};
+    double *input = ends_of(job, batch, 0, INPUT);
+    double *permute = ends_of(job, batch, 0, PERMUTE);
+    double *cache = ends_of(job, batch, 0, CACHE);
+
+    after(job, input, ends_of(job, batch, 1, PERMUTE));
+    after(job, input, ends_of(job, batch, ahead[job->step.pipeline], BACKWARD));
+    exchange(job, input, slowest(job, PHASE_INPUT));
+    after(job, permute, input);
+    work(job, permute, PHASE_PERMUTE, 1);
+    after(job, cache, permute);
+    if (job->step.pipeline == PIPELINE_PREFETCH) {
+        after(job, cache, ends_of(job, batch, 1, CACHE));
+        work(job, cache, PHASE_CACHE, 1);
+    }
+}
+
+/* Look-ups on one stream, their exchanges on another. */
+static void simulate_lookup(struct job *job, unsigned batch)
+{
+    const int is_semisync = job->step.pipeline == PIPELINE_SEMISYNC;
+    const unsigned n = job->step.n_chunks;
+
+    for (unsigned k = 0; k < n; k++) {
+        double *lookup = ends_of(job, batch, 0, LOOKUP + k);
+        double *sent = ends_of(job, batch, 0, EXCHANGE + k);
+
+        if (k)
+            after(job, lookup, ends_of(job, batch, 0, LOOKUP + k - 1));
+        else
+            after(job, lookup, ends_of(job, batch, 0, CACHE));
+        after(job, lookup, ends_of(job, batch, is_semisync ? 2 : 1, BACKWARD));
+        if (is_semisync)
+            after(job, lookup, ends_of(job, batch, 1, EXCHANGE + n - 1));
+        work(job, lookup, PHASE_FORWARD, 1.0 / n);
+        after(job, sent, lookup);
+        if (k)
+            after(job, sent, ends_of(job, batch, 0, EXCHANGE + k - 1));
+        exchange(job, sent,
+                 slowest(job, PHASE_OUTPUT) / n +
+                     (n > 1 ? job->step.chunk_ms : 0));
+    }
+}
+
+static void simulate_rest(struct job *job, unsigned batch)
+{
+    double *dense = ends_of(job, batch, 0, DENSE);
+    double *gradient = ends_of(job, batch, 0, GRADIENT);
+    double *update = ends_of(job, batch, 0, UPDATE);
+    double *backward = ends_of(job, batch, 0, BACKWARD);
+
+    after(job, dense,
+          ends_of(job, batch, 0, EXCHANGE + job->step.n_chunks - 1));
+    after(job, dense, ends_of(job, batch, 1, BACKWARD));
+    for (uint32_t r = 0; r < job->n_ranks; r++)
+        dense[r] += job->step.dense_ms;
+    after(job, gradient, dense);
+    exchange(job, gradient, slowest(job, PHASE_GRADIENT));
+    after(job, update, gradient);
+    exchange(job, update, slowest(job, PHASE_REDUCE));
+    work(job, update, PHASE_UPDATE, 1);
+    after(job, backward, update);
+    meet(job, backward); /* the next all-reduce of the dense part */
+    work(job, backward, PHASE_BACKWARD, 1);
+}
+
+/* By how much all times are later than `period` batches before; NAN where some
+ * are not as much later as others. */
+static double increment(struct job *job, unsigned batch, unsigned period)
+{
+    double least = INFINITY, most = 0;
+
+    for (unsigned e = 0; e < N_EVENTS; e++)
+        for (uint32_t r = 0; r < job->n_ranks; r++) {
+            double later = ends_of(job, batch, 0, e)[r] -
+                           ends_of(job, batch, period, e)[r];
+
+            if (e >= LOOKUP && e < DENSE &&
+                (e - LOOKUP) % MOST_CHUNKS >= job->step.n_chunks)
+                continue;
+            least = fmin(least, later);
+            most = fmax(most, later);
+        }
+    return most - least <= 1e-11 * most * MOST_BATCHES ? most / period : NAN;
+}
+
+/* Batches until all times repeat; NAN where they do not. */
+static double simulate(struct job *job)
+{
+    unsigned steady[MOST_PERIOD + 1] = {0};
+
+    memset(job->ends, 0, sizeof(job->ends));
+    for (unsigned batch = MOST_PERIOD + 1; batch < MOST_BATCHES; batch++) {
+        memset(ends_of(job, batch, 0, 0), 0, sizeof(job->ends[0]));
+        simulate_input(job, batch);
+        simulate_lookup(job, batch);
+        simulate_rest(job, batch);
+        for (unsigned period = 1; period <= MOST_PERIOD; period++) {
+            double ms = increment(job, batch, period);
+
+            steady[period] = isnan(ms) ? 0 : steady[period] + 1;
+            if (steady[period] == STEADY)
+                return ms;
+        }
+    }
+    return NAN;
+}
+
+static void draw_job(struct job *job, struct rng *rng)
+{
+    static const double scale[N_PHASES] = {
+        [PHASE_INPUT] = 1,    [PHASE_PERMUTE] = 0.3, [PHASE_CACHE] = 0.5,
+        [PHASE_FORWARD] = 1,  [PHASE_OUTPUT] = 1,    [PHASE_GRADIENT] = 1,
+        [PHASE_BACKWARD] = 2, [PHASE_REDUCE] = 1,    [PHASE_UPDATE] = 0.2};
+    static const uint32_t chunks[] = {1, 1, 2, 3, 8};
+    double all = 0;
+
+    *job = (struct job){
+        .n_ranks = 2 + (uint32_t)rng_below(rng, MOST_RANKS - 1),
+        .step.n_chunks = chunks[rng_below(rng, 5)],
+        .step.chunk_ms = 0.02 * rng_uniform(rng),
+    };
+    for (unsigned p = 0; p < N_PHASES; p++) {
+        double most = rng_below(rng, 5) ? scale[p] * 2 * rng_uniform(rng) : 0;
+        double even = rng_uniform(rng);
+
+        for (uint32_t r = 0; r < job->n_ranks; r++)
+            job->phases[r][p] = most * (even + (1 - even) * rng_uniform(rng));
+        all += most;
+    }
+    job->step.dense_ms = rng_below(rng, 3) ? 3 * all * rng_uniform(rng) : 0;
+}
+
+static void test_simulation(size_t n_problems)
+{
+    double worst[N_PIPELINES] = {0};
+    struct job *job = mem_alloc(1, sizeof(*job));
+    struct rng rng;
+
+    rng_init(&rng, 9, 0);
+    for (size_t i = 0; i < n_problems; i++) {
+        draw_job(job, &rng);
+        for (unsigned p = 0; p < N_PIPELINES; p++) {
+            double links =
+                slowest(job, PHASE_INPUT) + slowest(job, PHASE_OUTPUT) +
+                slowest(job, PHASE_GRADIENT) + slowest(job, PHASE_REDUCE);
+            double ms, simulated;
+
+            job->step.pipeline = p;
+            simulated = fmax(simulate(job), links);
+            ms = step_of_ranks(&job->step, job->n_ranks,
+                               (const double(*)[N_PHASES])job->phases);
+            worst[p] = tap_worst(worst[p], fabs(ms / simulated - 1));
+        }
+    }
+    for (unsigned p = 0; p < N_PIPELINES; p++)
+        ok(worst[p] < 1e-9, "%s: %zu steps as simulated, within %.1g",
+           pipeline_names[p], n_problems, worst[p]);
+    mem_free(job);
+}
+
+int main(void)
+{
+    test_simulation(tap_size(1000, 10000));
+    return tap_done();
+}
