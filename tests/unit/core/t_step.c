@@ -252,8 +252,101 @@ static void test_simulation(size_t n_problems)
     mem_free(job);
 }
 
+/* A pipeline drawn, and what its phases cost others. */
+static void draw_pipeline(struct job *job, struct rng *rng)
+{
+    draw_job(job, rng);
+    job->step.pipeline = (enum pipeline)rng_below(rng, N_PIPELINES);
+    for (unsigned p = 0; p < N_PHASES; p++)
+        job->step.overlap_cost[p] = rng_uniform(rng);
+}
+
+static double step_of(const struct job *job)
+{
+    return step_of_ranks(&job->step, job->n_ranks,
+                         (const double(*)[N_PHASES])job->phases);
+}
+
+/* More work is no shorter step: neither a phase of a rank nor the dense part,
+ * nor what overlap costs. And what no other phase hides makes the step as much
+ * longer. */
+static void test_rises(size_t n_problems)
+{
+    size_t n_fallen = 0, n_hidden = 0;
+    struct job *job = mem_alloc(1, sizeof(*job));
+    struct rng rng;
+
+    rng_init(&rng, 10, 0);
+    for (size_t i = 0; i < n_problems; i++) {
+        double before, *phase;
+
+        draw_pipeline(job, &rng);
+        before = step_of(job);
+        phase = &job->phases[rng_below(&rng, job->n_ranks)]
+                            [rng_below(&rng, N_PHASES)];
+        *phase += rng_uniform(&rng);
+        n_fallen += step_of(job) < before * (1 - 1e-12);
+        before = step_of(job);
+        job->step.overlap_cost[rng_below(&rng, N_PHASES)] = 1;
+        n_fallen += step_of(job) < before * (1 - 1e-12);
+        job->step.pipeline = PIPELINE_NONE;
+        before = step_of(job);
+        job->step.dense_ms += 1;
+        n_hidden += fabs(step_of(job) - before - 1) > 1e-9;
+    }
+    ok(!n_fallen, "more of a phase is never a shorter step: %zu of %zu",
+       n_fallen, 2 * n_problems);
+    ok(!n_hidden, "one phase after the other hides no dense part");
+    mem_free(job);
+}
+
+/* One phase after the other, and one rank: all of each is exposed. With sdd the
+ * input is hidden, as long as it is the shorter. */
+static void test_exposed(void)
+{
+    struct step step = {.n_chunks = 1, .dense_ms = 1};
+    const double phases[1][N_PHASES] = {
+        {[PHASE_INPUT] = 0.25, [PHASE_FORWARD] = 0.5, [PHASE_BACKWARD] = 2}};
+    double exposed[N_PHASES];
+
+    step_exposed(&step, 1, phases, exposed);
+    is_near(step_of_ranks(&step, 1, phases), 3.75, 1e-12, "a step in turn");
+    is_near(exposed[PHASE_INPUT], 0.25, 1e-12, "its input is waited for");
+    is_near(exposed[PHASE_BACKWARD], 2, 1e-12, "as is its backward");
+    step.pipeline = PIPELINE_SDD;
+    step_exposed(&step, 1, phases, exposed);
+    is_near(step_of_ranks(&step, 1, phases), 3.5, 1e-12, "input beside it");
+    is_near(exposed[PHASE_INPUT], 0, 1e-12, "which nobody waits for then");
+    step.overlap_cost[PHASE_INPUT] = 0.4;
+    step_exposed(&step, 1, phases, exposed);
+    is_near(exposed[PHASE_INPUT], 0.1, 1e-12, "but for what overlap costs");
+    step.pipeline = PIPELINE_SEMISYNC;
+    is_near(step_of_ranks(&step, 1, phases), 3.1, 1e-12,
+            "look-ups beside dense part and backward");
+    step.overlap_cost[PHASE_FORWARD] = 1;
+    is_near(step_of_ranks(&step, 1, phases), 3.6, 1e-12,
+            "which are no gain where they slow them as much");
+}
+
+/* Chunks hide the shorter of look-up and exchange but for one part of it. */
+static void test_chunks(void)
+{
+    struct step step = {.n_chunks = 4, .chunk_ms = 0.125};
+    const double phases[2][N_PHASES] = {
+        {[PHASE_FORWARD] = 2, [PHASE_OUTPUT] = 1},
+        {[PHASE_FORWARD] = 1, [PHASE_OUTPUT] = 0.5}};
+
+    is_near(step_of_ranks(&step, 2, phases), 2 + 0.25 + 0.125, 1e-12,
+            "four chunks: the last exchange is waited for");
+    step.n_chunks = 1;
+    is_near(step_of_ranks(&step, 2, phases), 3, 1e-12, "one: all of it");
+}
+
 int main(void)
 {
     test_simulation(tap_size(1000, 10000));
+    test_rises(tap_size(10000, 100000));
+    test_exposed();
+    test_chunks();
     return tap_done();
 }
