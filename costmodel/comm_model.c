@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "costmodel/comm_model.h"
 
+#include <math.h>
 #include <string.h>
 
 struct comm_curve comm_line(double alpha_us, double gbps)
@@ -122,13 +123,21 @@ void comm_embed(const struct problem *problem, const struct shard *shard,
         problem->tables[shard->table].comm_precision;
     const double width = (double)(shard->col_end - shard->col_begin);
     const double rows = (double)(shard->row_end - shard->row_begin);
+    const double ids = ceil(shard_most_lookups(problem, shard));
+    const double bags = ceil(shard_bags(problem, shard));
+    const bool is_cut = shard_cuts_rows(shard->kind);
 
     memset(out, 0, COMM_LANES * sizeof(*out));
-    if (shard_is_replica(shard->kind))
+    if (shard_is_replica(shard->kind)) {
         out[COMM_LANE_GRAD] = rows * width * 4;
-    else
-        out[COMM_LANE_OUTPUT] = shard_output_vectors(problem, shard) * width *
-                                precision_bytes(precision);
+        return;
+    }
+    out[COMM_LANE_INPUT] = COMM_ID_BYTES * ids + COMM_LENGTH_BYTES * bags;
+    out[COMM_LANE_BAGS] = bags;
+    out[COMM_LANE_ROW_IDS] = is_cut ? ids : 0;
+    out[COMM_LANE_ROW_BAGS] = is_cut ? bags : 0;
+    out[COMM_LANE_OUTPUT] = shard_output_vectors(problem, shard) * width *
+                            precision_bytes(precision);
 }
 
 static double transfer_ms(const struct comm_curve *curve, double bytes)
@@ -157,7 +166,7 @@ static double lane_sum(const struct lanes *lanes, uint32_t begin, uint32_t end)
     return sum;
 }
 
-/* Time of one all-to-all of the bytes in a lane. */
+/* Time of one all-to-all of the bytes in a lane; of one device none. */
 static double alltoall_ms(const struct comm_model *model,
                           const struct lanes *lanes, uint32_t per_host)
 {
@@ -166,6 +175,8 @@ static double alltoall_ms(const struct comm_model *model,
     double all = lane_sum(lanes, 0, n_devices);
     double intra = 0, inter = 0; /* bytes at the busiest place of a level */
 
+    if (n_devices == 1)
+        return 0;
     for (uint32_t begin = 0, end; begin < n_devices; begin = end) {
         double host, near, far;
 
@@ -212,68 +223,176 @@ static double allreduce_ms(const struct comm_model *model,
                    n_devices, per_host);
 }
 
-static const struct comm_model *model_of(const struct oracle *oracle)
+static double ids_ms(const struct id_rates *rates, double bags, double ids)
 {
-    return &((const struct comm_oracle *)(const void *)oracle)->comm;
+    return bags > 0 ? (rates->base_us +
+                       (bags * rates->bag_ns + ids * rates->id_ns) * 1e-3) *
+                          1e-3
+                    : 0;
 }
 
-static void price(const struct oracle *oracle, size_t n, const double *sums,
+/* What a device's ids take in its own memory, and its compute, phase by phase.
+ */
+static void own_phases(const struct comm_oracle *oracle, const double *sums,
+                       double compute_ms, double phases_ms[N_PHASES])
+{
+    const struct comm_model *model = &oracle->comm;
+    const double *lanes = sums + oracle->base.width - COMM_LANES;
+    const double n_devices = oracle->base.problem->cluster.n_devices;
+    const double bags = lanes[COMM_LANE_BAGS];
+    const double ids =
+        (lanes[COMM_LANE_INPUT] - COMM_LENGTH_BYTES * bags) / COMM_ID_BYTES;
+    const double update =
+        comm_has_replicas(lanes) ? lanes[COMM_LANE_UPDATE] : 0;
+    const double forward = lanes[COMM_LANE_FORWARD] + model->forward_base_ms;
+    const double backward = lanes[COMM_LANE_BACKWARD] + model->backward_base_ms;
+    const double look_up = max_of(compute_ms - update, 0);
+
+    phases_ms[PHASE_PERMUTE] =
+        ids_ms(&model->permute, bags, ids) +
+        ids_ms(&model->bucketize, lanes[COMM_LANE_ROW_BAGS] / n_devices,
+               lanes[COMM_LANE_ROW_IDS]);
+    phases_ms[PHASE_CACHE] = 0;
+    phases_ms[PHASE_FORWARD] =
+        forward > 0 ? look_up * forward / (forward + max_of(backward, 0)) : 0;
+    phases_ms[PHASE_BACKWARD] = look_up - phases_ms[PHASE_FORWARD];
+    phases_ms[PHASE_UPDATE] = update;
+}
+
+static const struct comm_oracle *priced_of(const struct oracle *oracle)
+{
+    return (const struct comm_oracle *)(const void *)oracle;
+}
+
+/* Exchanges of one assignment, as all of its devices wait for them. */
+static void exchange_phases(const struct comm_oracle *oracle,
+                            const double *sums, double phases_ms[N_PHASES])
+{
+    const struct cluster *cluster = &oracle->base.problem->cluster;
+    const uint32_t n_devices = cluster->n_devices;
+    const uint32_t per_host = devices_of_group(cluster);
+    const size_t width = oracle->base.width;
+    const double *first = sums + width - COMM_LANES;
+    const struct lanes input = {first + COMM_LANE_INPUT, width, n_devices};
+    const struct lanes output = {first + COMM_LANE_OUTPUT, width, n_devices};
+    const struct lanes grad = {first + COMM_LANE_GRAD, width, n_devices};
+
+    phases_ms[PHASE_INPUT] = alltoall_ms(&oracle->comm, &input, per_host);
+    phases_ms[PHASE_OUTPUT] = phases_ms[PHASE_GRADIENT] =
+        alltoall_ms(&oracle->comm, &output, per_host);
+    phases_ms[PHASE_REDUCE] = allreduce_ms(&oracle->comm, &grad, per_host);
+}
+
+static void phases(const struct oracle *base, const double *sums,
+                   const double *compute_ms, double (*phases_ms)[N_PHASES])
+{
+    const struct comm_oracle *oracle = priced_of(base);
+
+    for (uint32_t r = 0; r < base->problem->cluster.n_devices; r++) {
+        exchange_phases(oracle, sums, phases_ms[r]);
+        own_phases(oracle, sums + r * (size_t)base->width, compute_ms[r],
+                   phases_ms[r]);
+    }
+}
+
+/* The step of one assignment. */
+static double whole_step_ms(const struct comm_oracle *oracle,
+                            const double *sums, const double *compute_ms,
+                            double phases_ms[N_PHASES])
+{
+    const struct step *step = &oracle->step;
+    const unsigned n_terms = oracle->base.n_terms;
+    double most_ms[STEP_MAX_TERMS] = {0}, terms_ms[STEP_MAX_TERMS];
+
+    exchange_phases(oracle, sums, phases_ms);
+    for (uint32_t r = 0; r < oracle->base.problem->cluster.n_devices; r++) {
+        own_phases(oracle, sums + r * (size_t)oracle->base.width, compute_ms[r],
+                   phases_ms);
+        step_terms(step, phases_ms, terms_ms);
+        for (unsigned k = 0; k < n_terms; k++)
+            most_ms[k] = max_of(terms_ms[k], most_ms[k]);
+    }
+    return step_ms(step, most_ms);
+}
+
+static void price(const struct oracle *base, size_t n, const double *sums,
                   const double *compute_ms, double *fwd_ms, double *bwd_ms)
 {
-    const struct comm_model *model = model_of(oracle);
-    const struct cluster *cluster = &oracle->problem->cluster;
-    const uint32_t n_devices = cluster->n_devices, width = oracle->width;
-    const uint32_t per_host = devices_of_group(cluster);
+    const struct comm_oracle *oracle = priced_of(base);
+    const uint32_t n_devices = base->problem->cluster.n_devices;
 
-    for (size_t i = 0; i < n; i++) {
-        const double *first = sums + i * n_devices * width + width - COMM_LANES;
-        const struct lanes output = {first + COMM_LANE_OUTPUT, width,
-                                     n_devices};
-        const struct lanes grad = {first + COMM_LANE_GRAD, width, n_devices};
-        const double exchange =
-            n_devices > 1 ? alltoall_ms(model, &output, per_host) : 0;
-        const double bwd = exchange + allreduce_ms(model, &grad, per_host);
-        double ready = 0;
+    for (size_t i = 0; i < n; i++, sums += (size_t)n_devices * base->width) {
+        double phases_ms[N_PHASES];
+        const double step = whole_step_ms(oracle, sums, compute_ms, phases_ms);
+        const double bwd = phases_ms[PHASE_GRADIENT] + phases_ms[PHASE_REDUCE];
 
-        for (uint32_t r = 0; r < n_devices; r++)
-            ready = max_of(ready, compute_ms[r] + bwd);
         for (uint32_t r = 0; r < n_devices; r++) {
             *bwd_ms++ = bwd;
-            *fwd_ms++ = ready - (*compute_ms++ + bwd) + exchange;
+            *fwd_ms++ = step - (*compute_ms++ + bwd);
         }
     }
 }
 
-static void terms(const struct oracle *oracle, const double *sums,
+static void terms(const struct oracle *base, const double *sums,
                   const double *compute_ms, size_t n, double *terms_ms)
 {
-    const struct comm_model *model = model_of(oracle);
-    const struct cluster *cluster = &oracle->problem->cluster;
+    const struct comm_oracle *oracle = priced_of(base);
+    const struct comm_model *model = &oracle->comm;
+    const struct cluster *cluster = &base->problem->cluster;
     const uint32_t n_devices = cluster->n_devices;
     const uint32_t per_host = devices_of_group(cluster);
     const double near = (per_host - 1.0) / n_devices;
     const double far = (double)(n_devices - per_host) / n_devices;
     const double ring = 2.0 * (n_devices - 1) / n_devices;
 
-    for (size_t i = 0; i < n; i++, terms_ms += COMM_TERMS) {
-        const double *lanes = sums + (i + 1) * oracle->width - COMM_LANES;
+    for (size_t i = 0; i < n; i++, terms_ms += base->n_terms) {
+        const double *of = sums + i * base->width;
+        const double *lanes = of + base->width - COMM_LANES;
+        const double input = lanes[COMM_LANE_INPUT];
         const double output = lanes[COMM_LANE_OUTPUT];
+        double phases_ms[N_PHASES];
 
-        terms_ms[0] = compute_ms[i];
-        terms_ms[1] = terms_ms[2] =
+        own_phases(oracle, of, compute_ms[i], phases_ms);
+        phases_ms[PHASE_INPUT] =
+            max_of(transfer_ms(&model->intra, input * near),
+                   transfer_ms(&model->inter, input * far));
+        phases_ms[PHASE_OUTPUT] = phases_ms[PHASE_GRADIENT] =
             max_of(transfer_ms(&model->intra, output * near),
                    transfer_ms(&model->inter, output * far));
-        terms_ms[3] =
+        phases_ms[PHASE_REDUCE] =
             ring_ms(model, ring * lanes[COMM_LANE_GRAD], n_devices, per_host);
+        step_terms(&oracle->step, phases_ms, terms_ms);
     }
+}
+
+/* Each chunk of an exchange has its latency. */
+static struct step step_of(const struct comm_oracle *oracle)
+{
+    const struct problem *problem = oracle->base.problem;
+    const struct comm_model *model = &oracle->comm;
+    const struct job *job = &problem->job;
+    const bool is_one_host =
+        devices_of_group(&problem->cluster) == problem->cluster.n_devices;
+    struct step step = {
+        .pipeline = job->pipeline,
+        .n_chunks = job->n_chunks ? job->n_chunks : 1,
+        .dense_ms = job->dense_ms[0] + job->dense_ms[1],
+        .chunk_ms = (is_one_host ? model->intra : model->inter).us[0] / 1000,
+    };
+
+    memcpy(step.overlap_cost, model->overlap_cost, sizeof(step.overlap_cost));
+    return step;
 }
 
 void comm_oracle_init(struct comm_oracle *oracle, const struct oracle_ops *ops)
 {
+    oracle->step = step_of(oracle);
     oracle->ops = *ops;
     oracle->ops.comm = price;
+    oracle->ops.phases = phases;
     oracle->ops.terms = oracle->comm.form == COMM_PORT ? terms : NULL;
     oracle->base.ops = &oracle->ops;
-    oracle->base.n_terms = COMM_TERMS;
+    oracle->base.step = &oracle->step;
+    oracle->base.n_terms = step_n_terms(&oracle->step);
     oracle->base.comm = oracle->comm.source;
 }

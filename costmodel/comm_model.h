@@ -4,13 +4,15 @@
 
 #include "base/mem.h"
 #include "core/oracle.h"
+#include "core/step.h"
 
 #include <stdbool.h>
 
 /*
- * What communication costs by its bytes: the all-to-all of pooled outputs
- * forward, of their gradients backward, and the all-reduce of replicas'
- * gradients. Oracles that have no net for it carry its COMM_LANES additive
+ * What a step costs beside its look-ups and updates: communication by its
+ * bytes, of ids, of pooled outputs, of their gradients and of replicas'
+ * gradients, and putting ids in order; and what all of it comes to
+ * (core/step.h). Oracles that have no net for it carry its COMM_LANES additive
  * facts at the end of their vectors and ask here.
  */
 
@@ -44,12 +46,26 @@ uint32_t comm_curve_knot(const struct comm_curve *curve, double bytes,
 /* The rate of the last line. */
 double comm_curve_gbps(const struct comm_curve *curve);
 
+#define COMM_ID_BYTES 8
+#define COMM_LENGTH_BYTES 4 /* of a bag */
+
+/* What an operation takes that goes over ids in bags. */
+struct id_rates {
+    double base_us, bag_ns, id_ns;
+};
+
 /* What assignments are priced by. */
 struct comm_model {
     enum comm_form form;
-    struct comm_curve intra; /* inside a host or an NVLink domain */
-    struct comm_curve inter; /* across them */
-    const char *source;      /* one phrase, for reports */
+    struct comm_curve intra;   /* inside a host or an NVLink domain */
+    struct comm_curve inter;   /* across them */
+    struct id_rates permute;   /* of ids that came, to the order of tables */
+    struct id_rates bucketize; /* of a device's own batch, by row blocks */
+    /* Beside a shard's look-ups: what its operation takes, of the forward and
+     * of the backward, by which compute is split. */
+    double forward_base_ms, backward_base_ms;
+    double overlap_cost[N_PHASES]; /* of struct step */
+    const char *source;            /* one phrase, for reports */
 };
 
 /* Puts the bandwidths that the cluster asks for (intra_gbps, inter_gbps) in the
@@ -79,48 +95,65 @@ struct comm_oracle {
     struct oracle base;
     struct oracle_ops ops;
     struct comm_model comm;
+    struct step step;
 };
 /* Gives a base that is filled, with its comm model set, these ops, and those of
- * communication beside them. */
+ * communication and of the step of its problem's job beside them. */
 void comm_oracle_init(struct comm_oracle *oracle, const struct oracle_ops *ops);
 
-/* Bytes a step for the global batch, additive over the shards of a device. */
+/* Of the global batch, a step; additive over the shards of a device. What shows
+ * by being 0 is counted in whole numbers, which add up and off to 0. */
 enum comm_lane {
-    COMM_LANE_OUTPUT, /* that this device produces and sends, by comm precision;
-                         as many are the gradients that it gets back */
-    COMM_LANE_GRAD,   /* dense fp32 gradient that replicas all-reduce */
+    COMM_LANE_INPUT,    /* bytes of ids and bags' lengths that this device gets
+                         */
+    COMM_LANE_BAGS,     /* that they are of */
+    COMM_LANE_ROW_IDS,  /* of those, of row blocks */
+    COMM_LANE_ROW_BAGS, /* likewise */
+    COMM_LANE_OUTPUT,   /* bytes that it produces and sends, by comm precision;
+                           as many are the gradients that it gets back */
+    COMM_LANE_GRAD,     /* bytes of dense fp32 gradient that replicas all-reduce
+                         */
+    COMM_LANE_FORWARD,  /* ms of each shard alone, but for what any operation
+                           takes: by these and the next compute is split */
+    COMM_LANE_BACKWARD,
+    COMM_LANE_UPDATE, /* ms of the replicas' dense optimizer, of compute */
     COMM_LANES
 };
 
-/* The lanes of one shard. A replica serves its own samples: it takes no part
- * in the all-to-all. Indices are not charged: the input distribution overlaps
- * with the step before. */
+/* The lanes of one shard but the last three. A replica serves its own samples:
+ * it takes no part in the all-to-alls. */
 void comm_embed(const struct problem *problem, const struct shard *shard,
                 double out[COMM_LANES]);
 
-/* Whether a device with these lanes has replicas: bytes are whole numbers,
- * which add up and off to none. */
+/* Whether a device with these lanes has replicas. */
 static inline bool comm_has_replicas(const double lanes[COMM_LANES])
 {
     return lanes[COMM_LANE_GRAD] > 0;
 }
 
 /*
- * Device r keeps 1/R of its S_r bytes: it sends S_r (R-1)/R and receives
+ * Of ids, outputs and gradients a device keeps 1/R: where it sends S_r of them
+ * in all (of ids: receives), it sends S_r (R-1)/R and receives
  * (sum S - S_r)/R, which share crosses hosts by the same rule, and both levels
- * run at once: the slower one is the time T. Then ops->comm says
+ * run at once: the slower one is the time. The all-reduce takes 2 (R-1)/R x
+ * largest dense gradient / slowest level. An exchange of no bytes costs
+ * nothing, any other at least its latency.
  *
- *     bwd_r = T + 2 (R-1)/R x largest dense gradient / slowest level
- *     fwd_r = max over q of (compute_q + bwd_q) - (compute_r + bwd_r) + T
+ * Ids are permuted where they came; before, a device that has row blocks
+ * bucketizes its own batch, the Rth part of all bags. Compute without the
+ * replicas' update is split into forward and backward by what the device's
+ * shards take alone. Then ops->phases says what the phases of core/step.h take,
+ * exchanges as all ranks wait for them, and ops->comm of the step
  *
- * An exchange of no bytes costs nothing, any other at least its latency.
- * R = 1: all zero.
+ *     bwd_r = gradient exchange + all-reduce
+ *     fwd_r = step - (compute_r + bwd_r)
  *
- * ops->terms says of each device its compute, what it sends forward, what it
- * sends backward, its all-reduce. What it receives is left out, as that hangs
- * on the others; it is more than what the busiest device sends only where
- * sending is even. Only of COMM_PORT: of COMM_TOTAL no device has a share.
+ * R = 1: no exchange takes anything.
+ *
+ * ops->terms are the step's, of what a device sends. What it receives is left
+ * out, as that hangs on the others; it is more than what the busiest device
+ * sends only where hosts differ in size. Only of COMM_PORT: of COMM_TOTAL no
+ * device has a share.
  */
-#define COMM_TERMS 4
 
 #endif

@@ -206,10 +206,56 @@ static struct comm_curve across_hosts(const struct gpu_spec *spec,
                      frac * spec->nic_gbps);
 }
 
+/*
+ * What ids take before they are looked up: 180 cases of FBGEMM's operations on
+ * an H100 each (data/measurements/fbgemm-nvidia-h100-input.csv), within 3 and
+ * 4 % on average. Bags go by what SMs issue (an H200 takes 0.96 and 1.02 of the
+ * H100's), ids by the bandwidth (0.80 and 0.79, of 0.72). Of a CPU, which
+ * copies: bytes read and written, and a step of the loop [E].
+ */
+static void add_id_rates(const struct gpu_spec *spec, struct comm_model *model)
+{
+    const double h100_issues = 132 * 1.755, h100_gbps = 2900;
+    const double per_bag = h100_issues / (spec->n_sms * spec->clock_ghz);
+    const double per_id = h100_gbps / spec->dram_gbps;
+
+    if (spec->comm_form == COMM_PORT) {
+        model->permute =
+            (struct id_rates){19.3, 0.1715 * per_bag, 0.00406 * per_id};
+        model->bucketize =
+            (struct id_rates){20.7, 0.46 * per_bag, 0.0212 * per_id};
+        return;
+    }
+    model->permute = model->bucketize = (struct id_rates){
+        .base_us = spec->launch_us,
+        .bag_ns = spec->row_cycles / (spec->n_sms * spec->clock_ghz),
+        .id_ns = 2 * COMM_ID_BYTES / spec->dram_gbps,
+    };
+}
+
+/*
+ * What of its time a phase costs others beside it: the medians of 56 sets of
+ * tables on an H200 (data/measurements/fbgemm-nvidia-h200-overlap.csv). A copy
+ * by SMs, as a collective moves bytes, costs look-ups 0.22 to 0.42 of itself;
+ * look-ups beside matrix products 0.91 to 1.06; an upload by the copy engine
+ * 0.01 to 0.03. Threads of a CPU do one thing after the other.
+ */
+static void add_overlap_costs(const struct gpu_spec *spec,
+                              struct comm_model *model)
+{
+    static const double of_gpu[N_PHASES] = {
+        [PHASE_INPUT] = 0.3,    [PHASE_OUTPUT] = 0.3, [PHASE_PERMUTE] = 0.95,
+        [PHASE_FORWARD] = 0.95, [PHASE_CACHE] = 0.02,
+    };
+
+    for (unsigned p = 0; p < N_PHASES; p++)
+        model->overlap_cost[p] = spec->comm_form == COMM_PORT ? of_gpu[p] : 1;
+}
+
 struct comm_model gpu_spec_comm(const struct gpu_spec *spec,
                                 const struct cluster *cluster)
 {
-    return (struct comm_model){
+    struct comm_model model = {
         .form = spec->comm_form,
         .intra = spec->comm_form == COMM_PORT
                      ? overlapped(spec->intra_alpha_us, spec->intra_gbps)
@@ -219,6 +265,10 @@ struct comm_model gpu_spec_comm(const struct gpu_spec *spec,
                       ? "latency and copy bandwidth of a host's memory"
                       : "published latency and all-to-all bandwidth of the GPU",
     };
+
+    add_id_rates(spec, &model);
+    add_overlap_costs(spec, &model);
+    return model;
 }
 
 uint64_t gpu_spec_hash(const struct gpu_spec *spec)

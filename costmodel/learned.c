@@ -123,7 +123,7 @@ static void fill_lanes(const struct learned *learned, const struct shard *shard,
     else
         lanes[LANE_FLOOR] = floor_ms(learned, shard);
     job_embed(learned->spec, learned->priced.base.problem, shard,
-              lanes + LANE_JOB);
+              &learned->as_planned[shard->table], lanes + LANE_JOB);
 }
 
 static void learned_embed(const struct oracle *oracle,
@@ -233,7 +233,7 @@ static void choose_constants(struct learned *learned,
     if (!spec)
         spec = gpu_spec_find("h100");
     learned->spec = spec;
-    learned->priced.comm = gpu_spec_comm(spec, &problem->cluster);
+    learned->priced.comm = job_comm(spec, &problem->cluster);
     if (model->has_comm) {
         if (!comm_fit_apply(&model->comm, &problem->cluster,
                             &learned->priced.comm))

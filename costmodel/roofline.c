@@ -309,22 +309,29 @@ static double together(const struct kernels *kernels, double a, double b,
 }
 
 /* Of fused tables, some, without what any operation takes. */
-static double fused_ms(const struct gpu_spec *spec, const double *sum)
+struct look_up {
+    double forward_ms, backward_ms;
+};
+
+static struct look_up fused(const struct gpu_spec *spec, const double *sum)
 {
     const struct kernels *kernels = kernels_of(spec);
     const struct width *width = widest(kernels, sum);
     double row_ms = spec->row_cycles / (spec->n_sms * spec->clock_ghz * 1e6);
     double key_bytes = 24 * key_bytes_used(sum[LANE_ROWS]);
 
-    return together(kernels, bytes_ms(sum[LANE_FWD_DRAM], spec->dram_gbps),
-                    bytes_ms(sum[LANE_FWD_L2], spec->l2_gbps),
-                    width->forward * sum[LANE_FWD_ISSUE] * row_ms) +
-           bytes_ms(key_bytes * sum[LANE_LOOKUPS],
-                    kernels->sort_frac * spec->dram_gbps) +
-           together(kernels,
-                    bytes_ms(sum[LANE_BWD_DRAM], spec->dram_gbps) +
-                        bytes_ms(sum[LANE_BWD_L2], spec->l2_gbps),
-                    width->backward * sum[LANE_BWD_ISSUE] * row_ms, 0);
+    return (struct look_up){
+        .forward_ms =
+            together(kernels, bytes_ms(sum[LANE_FWD_DRAM], spec->dram_gbps),
+                     bytes_ms(sum[LANE_FWD_L2], spec->l2_gbps),
+                     width->forward * sum[LANE_FWD_ISSUE] * row_ms),
+        .backward_ms =
+            bytes_ms(key_bytes * sum[LANE_LOOKUPS],
+                     kernels->sort_frac * spec->dram_gbps) +
+            together(kernels,
+                     bytes_ms(sum[LANE_BWD_DRAM], spec->dram_gbps) +
+                         bytes_ms(sum[LANE_BWD_L2], spec->l2_gbps),
+                     width->backward * sum[LANE_BWD_ISSUE] * row_ms, 0)};
 }
 
 /* Within 0.09, by straight lines between powers of two. */
@@ -359,57 +366,100 @@ double job_groups_ms(const struct gpu_spec *spec, const double lanes[JOB_LANES])
 
 /* Bytes an fp32 element, kernels a table: measured on an H100 with torch
  * 2.11 (313 sets, 3 to 5 % off), Adam's counted likewise. */
-static const struct step {
+static const struct update {
     double bytes, kernels;
-} steps[] = {
+} updates[] = {
     [OPTIMIZER_SGD] = {12, 1},
     [OPTIMIZER_ROWWISE_ADAGRAD] = {30, 6},
     [OPTIMIZER_ADAGRAD] = {44, 4},
     [OPTIMIZER_ADAM] = {72, 7},
 };
 
-/* A step of the optimizer over all of a replica, its gradient cleared and
- * copied. */
-static double dense_ms(const struct gpu_spec *spec,
-                       const struct problem *problem,
-                       const struct shard *replica)
+/* So many bytes of each of a replica's elements, and kernels over them. */
+static double dense_ms(const struct gpu_spec *spec, const struct shard *replica,
+                       struct update over)
 {
-    const double clear = 4, copy = 8;
-    const enum optimizer optimizer =
-        optimizer_of_kind(&problem->tables[replica->table], replica->kind,
-                          problem->dense_optimizer);
     const double elements = (double)(replica->row_end - replica->row_begin) *
                             (replica->col_end - replica->col_begin);
 
-    return elements * (clear + copy + steps[optimizer].bytes) /
-               (spec->dram_gbps * 1e6) +
-           steps[optimizer].kernels * spec->launch_us / 1000;
+    return bytes_ms(elements * over.bytes, spec->dram_gbps) +
+           over.kernels * spec->launch_us / 1000;
 }
 
-/* They are looked up by kernels of their own. */
-static double replica_ms(const struct gpu_spec *spec,
-                         const struct problem *problem,
-                         const struct shard *replica)
+static void embed_lookup(struct look_up look_up, double lanes[COMM_LANES])
 {
+    lanes[COMM_LANE_FORWARD] = look_up.forward_ms;
+    lanes[COMM_LANE_BACKWARD] = look_up.backward_ms;
+}
+
+/* They are looked up by kernels of their own; their gradient is cleared and
+ * copied. */
+static void embed_replica(const struct gpu_spec *spec,
+                          const struct problem *problem,
+                          const struct shard *replica, double out[JOB_LANES])
+{
+    static const struct update clear_and_copy = {4 + 8, 0};
     const struct table *table = &problem->tables[replica->table];
-    double sums[N_LANES] = {0};
+    const enum optimizer optimizer =
+        optimizer_of_kind(table, replica->kind, problem->dense_optimizer);
+    double *lanes = out + JOB_COMM, sums[N_LANES] = {0};
+    struct look_up look_up;
     struct table_use reuse;
 
     reuse.n_unique =
         table_reuse(table, shard_lookups(problem, replica), reuse.bins);
     fill_fused(spec, problem, replica, &reuse, sums);
-    return fused_ms(spec, sums) + dense_ms(spec, problem, replica);
+    look_up = fused(spec, sums);
+    look_up.backward_ms += dense_ms(spec, replica, clear_and_copy);
+    embed_lookup(look_up, lanes);
+    lanes[COMM_LANE_UPDATE] = dense_ms(spec, replica, updates[optimizer]);
+    out[JOB_REPLICAS] =
+        look_up.forward_ms + look_up.backward_ms + lanes[COMM_LANE_UPDATE];
+}
+
+/* All lanes of a shard, of a table that is used like this in a global batch. */
+static void embed(const struct gpu_spec *spec, const struct problem *problem,
+                  const struct shard *shard, const struct table_use *use,
+                  double out[N_LANES])
+{
+    double *job = out + LANE_JOB;
+    struct table_use reuse = *use;
+
+    memset(out, 0, N_LANES * sizeof(*out));
+    comm_embed(problem, shard, job + JOB_COMM);
+    if (shard_is_replica(shard->kind)) {
+        embed_replica(spec, problem, shard, job);
+        return;
+    }
+    job[JOB_SHARDS] = 1;
+    job[JOB_ROW_BLOCKS] = shard_cuts_rows(shard->kind);
+    reuse.n_unique *= (double)(shard->row_end - shard->row_begin) /
+                      (double)problem->tables[shard->table].num_embeddings;
+    fill_fused(spec, problem, shard, &reuse, out);
+    embed_lookup(fused(spec, out), job + JOB_COMM);
 }
 
 void job_embed(const struct gpu_spec *spec, const struct problem *problem,
-               const struct shard *shard, double out[JOB_LANES])
+               const struct shard *shard, const struct table_use *use,
+               double out[JOB_LANES])
 {
-    const bool is_replica = shard_is_replica(shard->kind);
+    double lanes[N_LANES];
 
-    out[JOB_SHARDS] = !is_replica;
-    out[JOB_ROW_BLOCKS] = shard_cuts_rows(shard->kind);
-    out[JOB_REPLICAS] = is_replica ? replica_ms(spec, problem, shard) : 0;
-    comm_embed(problem, shard, out + JOB_COMM);
+    embed(spec, problem, shard, use, lanes);
+    memcpy(out, lanes + LANE_JOB, JOB_LANES * sizeof(*out));
+}
+
+struct comm_model job_comm(const struct gpu_spec *spec,
+                           const struct cluster *cluster)
+{
+    const struct kernels *kernels = kernels_of(spec);
+    struct comm_model model = gpu_spec_comm(spec, cluster);
+
+    model.forward_base_ms = kernels->forward_launches * spec->launch_us / 1000;
+    model.backward_base_ms =
+        (kernels->backward_launches + kernels->sort_launches) *
+        spec->launch_us / 1000;
+    return model;
 }
 
 static double device_ms(const struct gpu_spec *spec, const double *sum)
@@ -417,8 +467,12 @@ static double device_ms(const struct gpu_spec *spec, const double *sum)
     const double *job = sum + LANE_JOB;
     double ms = job[JOB_REPLICAS];
 
-    if (job[JOB_SHARDS] > 0)
-        ms += base_ms(spec, sum[LANE_LOOKUPS]) + fused_ms(spec, sum);
+    if (job[JOB_SHARDS] > 0) {
+        const struct look_up look_up = fused(spec, sum);
+
+        ms += base_ms(spec, sum[LANE_LOOKUPS]) +
+              (look_up.forward_ms + look_up.backward_ms);
+    }
     return ms + job_groups_ms(spec, job);
 }
 
@@ -426,19 +480,10 @@ static void roofline_embed(const struct oracle *oracle,
                            const struct shard *shards, size_t n, double *out)
 {
     const struct roofline *roofline = roofline_of(oracle);
-    const struct problem *problem = oracle->problem;
 
-    memset(out, 0, n * N_LANES * sizeof(*out));
-    for (size_t i = 0; i < n; i++, out += N_LANES) {
-        const struct shard *shard = &shards[i];
-        struct table_use reuse = roofline->reuse[shard->table];
-
-        reuse.n_unique *= (double)(shard->row_end - shard->row_begin) /
-                          (double)problem->tables[shard->table].num_embeddings;
-        if (!shard_is_replica(shard->kind))
-            fill_fused(roofline->spec, problem, shard, &reuse, out);
-        job_embed(roofline->spec, problem, shard, out + LANE_JOB);
-    }
+    for (size_t i = 0; i < n; i++)
+        embed(roofline->spec, oracle->problem, &shards[i],
+              &roofline->reuse[shards[i].table], out + i * N_LANES);
 }
 
 static void roofline_compute(const struct oracle *oracle, const double *sums,
@@ -460,7 +505,7 @@ static const char *constants_hash(const struct gpu_spec *spec,
         hash_bytes(constants, sizeof(constants), gpu_spec_hash(spec));
 
     hash = hash_bytes(kernels_of(spec), sizeof(struct kernels), hash);
-    hash = hash_bytes(steps, sizeof(steps), hash);
+    hash = hash_bytes(updates, sizeof(updates), hash);
     return hash_text(arena_alloc(arena, HASH_TEXT_MAX, 1), hash);
 }
 
@@ -477,7 +522,7 @@ int oracle_roofline_open(struct oracle **out, const char *gpu,
         return -1;
     roofline = ARENA_NEW(arena, struct roofline, 1);
     roofline->spec = spec;
-    roofline->priced.comm = gpu_spec_comm(spec, &problem->cluster);
+    roofline->priced.comm = job_comm(spec, &problem->cluster);
     comm_model_ask(&roofline->priced.comm, &problem->cluster, arena);
     roofline->reuse = use_tables(problem, (double)problem->batch, arena);
     roofline->priced.base = (struct oracle){

@@ -3,6 +3,7 @@
 #define NEUROSHARD_COSTMODEL_ROOFLINE_H
 
 #include "core/problem.h"
+#include "costmodel/features.h"
 #include "costmodel/gpu_spec.h"
 
 /*
@@ -19,12 +20,17 @@
 enum job_lane {
     JOB_SHARDS,     /* their number */
     JOB_ROW_BLOCKS, /* those that are some */
-    JOB_REPLICAS,   /* ms */
+    JOB_REPLICAS,   /* ms, with their update */
     JOB_COMM,
     JOB_LANES = JOB_COMM + COMM_LANES
 };
+/* Of a table that is used like this in a global batch. */
 void job_embed(const struct gpu_spec *spec, const struct problem *problem,
-               const struct shard *shard, double out[JOB_LANES]);
+               const struct shard *shard, const struct table_use *use,
+               double out[JOB_LANES]);
+/* gpu_spec_comm, and by what compute is split into forward and backward. */
+struct comm_model job_comm(const struct gpu_spec *spec,
+                           const struct cluster *cluster);
 
 /* What the operations take that a device has beside the one, in ms. A second
  * group of an H100 took 0.085 ms in the median of 114 sets cut in two. */

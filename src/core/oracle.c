@@ -73,6 +73,17 @@ void oracle_add_shards(const struct oracle *oracle, const struct shard *shards,
     }
 }
 
+double oracle_terms_total_ms(const struct oracle *oracle, const double *max_ms)
+{
+    double total_ms = 0;
+
+    if (oracle->step)
+        return step_ms(oracle->step, max_ms);
+    for (uint32_t k = 0; k < oracle->n_terms; k++)
+        total_ms += max_ms[k];
+    return total_ms;
+}
+
 double oracle_total_ms(size_t n_devices, const double *compute_ms,
                        const double *bwd_ms, const double *fwd_ms)
 {

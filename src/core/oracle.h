@@ -26,7 +26,7 @@ enum cost_basis {
 };
 extern const char *const cost_basis_names[];
 
-#define ORACLE_MAX_TERMS 4
+#define ORACLE_MAX_TERMS STEP_MAX_TERMS
 
 struct oracle;
 
@@ -65,6 +65,11 @@ struct oracle_ops {
      */
     void (*terms)(const struct oracle *oracle, const double *sums,
                   const double *compute_ms, size_t n, double *terms_ms);
+    /* What the phases of one assignment take, where the oracle has a step:
+     * sums[R][width], compute_ms[R] -> phases_ms[R][N_PHASES], of an exchange
+     * its time. */
+    void (*phases)(const struct oracle *oracle, const double *sums,
+                   const double *compute_ms, double (*phases_ms)[N_PHASES]);
     /* Frees what is not in an arena; may be NULL. */
     void (*close)(struct oracle *oracle);
 };
@@ -83,6 +88,8 @@ struct oracle {
     uint32_t width;      /* doubles a vector */
     uint32_t comm_lane;  /* of ops->bwd and fwd */
     uint32_t n_terms;    /* of ops->terms, at most ORACLE_MAX_TERMS */
+    const struct step *step; /* that totals are; NULL where they are as their
+                                authors published, whatever the job is */
     bool is_additive; /* terms are linear in the sums: a device's are the sums
                          of its shards', and so, as the total is theirs, the
                          mean bounds it */
@@ -113,18 +120,10 @@ void oracle_add_shards(const struct oracle *oracle, const struct shard *shards,
                        double *sums);
 
 /* What terms come to, max_ms[n_terms]: of an assignment those that are the
- * largest, of a device by itself its own. It rises with each of them, and a
- * search asks nothing else of it; only the bound by the mean (is_additive)
- * holds for sums alone. */
-static inline double oracle_terms_total_ms(const struct oracle *oracle,
-                                           const double *max_ms)
-{
-    double total_ms = 0;
-
-    for (uint32_t k = 0; k < oracle->n_terms; k++)
-        total_ms += max_ms[k];
-    return total_ms;
-}
+ * largest, of a device by itself its own. It falls with none of them, and a
+ * search asks nothing else of it. They add up where there is no step; so only
+ * the bound by the mean (is_additive) holds for sums alone. */
+double oracle_terms_total_ms(const struct oracle *oracle, const double *max_ms);
 
 /* The total of one assignment, of what compute and comm say of its devices,
  * each [n_devices]: the largest compute + bwd + fwd, or one that is not finite.

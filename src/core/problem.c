@@ -148,14 +148,19 @@ double shard_most_lookups(const struct problem *problem,
     return all * (top + (1 - top) * (rows - 1) / (all_rows - 1));
 }
 
+double shard_bags(const struct problem *problem, const struct shard *shard)
+{
+    return shard_samples(problem, shard) *
+           problem->tables[shard->table].num_outputs;
+}
+
 double shard_output_vectors(const struct problem *problem,
                             const struct shard *shard)
 {
     const struct table *table = &problem->tables[shard->table];
 
-    if (table->output == OUTPUT_SEQUENCE)
-        return shard_lookups(problem, shard);
-    return shard_samples(problem, shard) * table->num_outputs;
+    return table->output == OUTPUT_SEQUENCE ? shard_lookups(problem, shard)
+                                            : shard_bags(problem, shard);
 }
 
 const char *const memory_model_names[] = {"full", "weights", NULL};

@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "core/step.h"
 #include "core/table.h"
 
 /*
@@ -80,6 +81,15 @@ extern const char *const dense_optimizer_names[]; /* "table", "sgd" ... */
 
 #define PROBLEM_MAX_BATCH 1e12 /* of any file or option */
 
+/* How the training job runs its steps (core/step.h). */
+struct job {
+    enum pipeline pipeline;
+    uint32_t n_chunks;  /* 1 to JOB_MAX_CHUNKS; 0 is 1 */
+    double dense_ms[2]; /* forward and backward of the dense part of the model;
+                           0: not known */
+};
+#define JOB_MAX_CHUNKS 64
+
 /* How tables may be cut by rows. */
 enum row_cut {
     ROW_CUT_ANY,
@@ -103,6 +113,7 @@ struct problem {
     uint32_t min_width;   /* columns of the narrowest piece that a search may
                              cut, a multiple of TABLE_COLUMN_STEP, or 0: as many
                              as that; plans by hand need not keep it */
+    struct job job;
 };
 
 /* A piece of a table on a device; ranges are half-open. */
@@ -136,9 +147,11 @@ double shard_lookups(const struct problem *problem, const struct shard *shard);
  * any block may have the hottest row, and its share of the other look-ups. */
 double shard_most_lookups(const struct problem *problem,
                           const struct shard *shard);
-/* Vectors of the shard's width that it outputs a step: num_outputs x B
- * (a row piece too: partial sums), look-ups where the output is a sequence;
- * a replica B / R. */
+/* Bags a step on the shard's device: num_outputs x B, of a piece of any kind
+ * but a replica, which has B / R. */
+double shard_bags(const struct problem *problem, const struct shard *shard);
+/* Vectors of the shard's width that it outputs a step: one a bag (a row piece
+ * too: partial sums), one a look-up where the output is a sequence. */
 double shard_output_vectors(const struct problem *problem,
                             const struct shard *shard);
 

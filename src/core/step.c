@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-const char *const pipeline_names[] = {"none", "sdd", "prefetch", "semisync",
+const char *const pipeline_names[] = {"sdd", "none", "prefetch", "semisync",
                                       NULL};
 
 #define BIT(i) (1u << (i))
@@ -17,8 +17,8 @@ static const struct {
     unsigned depth;    /* batches under way, of those one after the other */
     unsigned is_aside; /* phases that run beside others, a mask */
 } pipelines[N_PIPELINES] = {
-    [PIPELINE_NONE] = {1, 0},
     [PIPELINE_SDD] = {2, AHEAD},
+    [PIPELINE_NONE] = {1, 0},
     [PIPELINE_PREFETCH] = {3, AHEAD | BIT(PHASE_CACHE)},
     [PIPELINE_SEMISYNC] = {2, AHEAD | BIT(PHASE_FORWARD) | BIT(PHASE_OUTPUT)},
 };

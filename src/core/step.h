@@ -32,11 +32,11 @@ enum phase {
     N_PHASES
 };
 
-/* TorchRec's, in its order of how much runs ahead. */
+/* TorchRec's; the first is the one that jobs use. */
 enum pipeline {
-    PIPELINE_NONE,     /* one phase after the other */
     PIPELINE_SDD,      /* TrainPipelineSparseDist: the input of the next batch
                           beside this one's step */
+    PIPELINE_NONE,     /* one phase after the other */
     PIPELINE_PREFETCH, /* PrefetchTrainPipelineSparseDist: and the cache is
                           filled a batch ahead */
     PIPELINE_SEMISYNC, /* TrainPipelineSemiSync: the next batch is looked up

@@ -304,7 +304,7 @@ static void test_rises(size_t n_problems)
  * input is hidden, as long as it is the shorter. */
 static void test_exposed(void)
 {
-    struct step step = {.n_chunks = 1, .dense_ms = 1};
+    struct step step = {.pipeline = PIPELINE_NONE, .n_chunks = 1, .dense_ms = 1};
     const double phases[1][N_PHASES] = {
         {[PHASE_INPUT] = 0.25, [PHASE_FORWARD] = 0.5, [PHASE_BACKWARD] = 2}};
     double exposed[N_PHASES];

@@ -41,12 +41,18 @@ static void check_embed(void)
     comm_embed(&problem, &shard, lanes);
     is_near(lanes[COMM_LANE_OUTPUT], 2 * 1000 * 16 * 2, 0, "pooled outputs");
     is_near(lanes[COMM_LANE_GRAD], 0, 0, "no all-reduce");
+    is_near(lanes[COMM_LANE_INPUT], 3 * 1000 * 8 + 2 * 1000 * 4, 0,
+            "ids, and lengths of bags");
+    is_near(lanes[COMM_LANE_BAGS], 2 * 1000, 0, "bags");
+    is_near(lanes[COMM_LANE_ROW_BAGS], 0, 0, "none of row blocks");
 
     shard.kind = SHARD_COLUMN;
     shard.col_end = 4;
     comm_embed(&problem, &shard, lanes);
     is_near(lanes[COMM_LANE_OUTPUT], 2 * 1000 * 4 * 2, 0,
             "a quarter's outputs");
+    is_near(lanes[COMM_LANE_INPUT], 3 * 1000 * 8 + 2 * 1000 * 4, 0,
+            "a column piece gets all ids again");
 
     shard = shard_whole(&problem, 0, 0);
     shard.kind = SHARD_ROW;
@@ -54,11 +60,17 @@ static void check_embed(void)
     comm_embed(&problem, &shard, lanes);
     is_near(lanes[COMM_LANE_OUTPUT], 2 * 1000 * 16 * 2, 0,
             "a row piece sends full-width partial sums");
+    is_near(lanes[COMM_LANE_ROW_IDS],
+            ceil(shard_most_lookups(&problem, &shard)), 0,
+            "it gets its ids, with chance on its side");
+    is_near(lanes[COMM_LANE_INPUT], lanes[COMM_LANE_ROW_IDS] * 8 + 2 * 1000 * 4,
+            0, "and lengths of all bags");
 
     shard = shard_whole(&problem, 0, 0);
     shard.kind = SHARD_REPLICATE;
     comm_embed(&problem, &shard, lanes);
-    is_near(lanes[COMM_LANE_OUTPUT], 0, 0, "a replica exchanges nothing");
+    is_near(lanes[COMM_LANE_OUTPUT] + lanes[COMM_LANE_INPUT], 0, 0,
+            "a replica exchanges nothing");
     is_near(lanes[COMM_LANE_GRAD], 50 * 16 * 4, 0, "its gradient is dense");
 
     shard = shard_whole(&problem, 0, 0);
@@ -70,7 +82,8 @@ static void check_embed(void)
 
 /* sums[R][1 + COMM_LANES]: one foreign lane first. */
 struct load {
-    double bytes[8], grad[8], compute_ms[8];
+    double bytes[8], grad[8], compute_ms[8], ids[8], forward_ms[8],
+        update_ms[8];
 };
 
 static void put_lanes(double *sums, uint32_t n_devices, const struct load *load)
@@ -81,6 +94,12 @@ static void put_lanes(double *sums, uint32_t n_devices, const struct load *load)
         sums[r * (1 + COMM_LANES)] = 1e30;
         lanes[COMM_LANE_OUTPUT] = load->bytes[r];
         lanes[COMM_LANE_GRAD] = load->grad[r];
+        lanes[COMM_LANE_BAGS] = load->ids[r] / 2;
+        lanes[COMM_LANE_INPUT] = load->ids[r] * (COMM_ID_BYTES + 2);
+        lanes[COMM_LANE_FORWARD] = load->forward_ms[r];
+        lanes[COMM_LANE_BACKWARD] =
+            load->compute_ms[r] - load->forward_ms[r] - load->update_ms[r];
+        lanes[COMM_LANE_UPDATE] = load->update_ms[r];
     }
 }
 
@@ -231,17 +250,35 @@ static void random_load(struct load *load, struct rng *rng)
         load->bytes[r] = rng_below(rng, 3) ? 150 * rng_uniform(rng) * MB : 0;
         load->grad[r] = rng_below(rng, 2) ? 90 * rng_uniform(rng) * MB : 0;
         load->compute_ms[r] = 5 * rng_uniform(rng);
+        load->forward_ms[r] = rng_uniform(rng) * load->compute_ms[r];
+        load->ids[r] = (double)rng_below(rng, 10000000);
+        if (load->grad[r] > 0)
+            load->update_ms[r] =
+                rng_uniform(rng) * (load->compute_ms[r] - load->forward_ms[r]);
     }
 }
 
-/* The total less the sum of the largest of each term, relative. */
+static void random_job(struct job *job, struct comm_model *model,
+                       struct rng *rng)
+{
+    *job = (struct job){
+        .pipeline = (enum pipeline)rng_below(rng, N_PIPELINES),
+        .n_chunks = 1 + (uint32_t)rng_below(rng, 4),
+        .dense_ms = {rng_uniform(rng), 3 * rng_uniform(rng)},
+    };
+    model->permute = (struct id_rates){20, rng_uniform(rng), rng_uniform(rng)};
+    for (unsigned p = 0; p < N_PHASES; p++)
+        model->overlap_cost[p] = rng_uniform(rng);
+}
+
+/* The total less what the largest of each term come to, relative. */
 static double terms_error(const struct comm_model *model,
                           const struct problem *problem,
                           const struct load *load)
 {
     const uint32_t n = problem->cluster.n_devices;
-    double sums[8 * (1 + COMM_LANES)] = {0}, terms[8 * COMM_TERMS];
-    double fwd[8], bwd[8], total = 0, sum = 0;
+    double sums[8 * (1 + COMM_LANES)] = {0}, terms[8 * ORACLE_MAX_TERMS];
+    double fwd[8], bwd[8], largest[ORACLE_MAX_TERMS] = {0}, total = 0;
     struct comm_oracle oracle;
 
     make_oracle(&oracle, model, problem);
@@ -250,18 +287,14 @@ static double terms_error(const struct comm_model *model,
     oracle.ops.terms(&oracle.base, sums, load->compute_ms, n, terms);
     for (uint32_t r = 0; r < n; r++)
         total = fmax(total, load->compute_ms[r] + fwd[r] + bwd[r]);
-    for (uint32_t t = 0; t < COMM_TERMS; t++) {
-        double largest = 0;
-
-        for (uint32_t r = 0; r < n; r++)
-            largest = fmax(largest, terms[r * COMM_TERMS + t]);
-        sum += largest;
-    }
-    return fabs(sum - total) / total;
+    for (uint32_t r = 0; r < n; r++)
+        for (uint32_t k = 0; k < oracle.base.n_terms; k++)
+            largest[k] = fmax(largest[k], terms[r * oracle.base.n_terms + k]);
+    return fabs(oracle_terms_total_ms(&oracle.base, largest) - total) / total;
 }
 
-/* On hosts of one size the terms tell all: the total is the sum of the largest
- * of each. Sends, replicas and links of every proportion. */
+/* On hosts of one size the terms tell all: the total is what the largest of
+ * each come to. Sends, replicas, links and jobs of every proportion. */
 static void check_terms(void)
 {
     struct rng rng;
@@ -278,11 +311,49 @@ static void check_terms(void)
         struct load load;
 
         random_load(&load, &rng);
+        random_job(&problem.job, &model, &rng);
         problem.cluster.hosts_per_domain = rng_below(&rng, 2) ? n_hosts : 1;
         if (problem.cluster.n_devices > 1)
             worst = tap_worst(worst, terms_error(&model, &problem, &load));
     }
-    is_near(worst, 0, 1e-12, "the largest terms add up to the total");
+    is_near(worst, 0, 1e-12, "the largest terms come to the total");
+}
+
+/* Phases of what four devices take, by hand; they come to the total, and each
+ * device's, with its waiting, to no more. */
+static void check_phases(void)
+{
+    const struct load load = {.bytes = {80 * MB, 0, 40 * MB, 120 * MB},
+                              .ids = {8e6, 4e6, 0, 2e6},
+                              .grad = {64 * MB, 0, 0, 0},
+                              .compute_ms = {5, 4, 3, 2},
+                              .forward_ms = {2, 1, 1, 0.5},
+                              .update_ms = {1, 0, 0, 0}};
+    struct problem problem = make_problem(4, 4);
+    double sums[8 * (1 + COMM_LANES)] = {0}, phases[4][N_PHASES];
+    struct comm_model model = model_of(COMM_PORT);
+    struct comm_oracle oracle;
+    double fwd[4], bwd[4];
+
+    model.permute = (struct id_rates){20, 0.5, 0.25};
+    problem.job.pipeline = PIPELINE_NONE;
+    make_oracle(&oracle, &model, &problem);
+    put_lanes(sums, 4, &load);
+    oracle.ops.phases(&oracle.base, sums, load.compute_ms, phases);
+    oracle.ops.comm(&oracle.base, 1, sums, load.compute_ms, fwd, bwd);
+    is_near(phases[1][PHASE_INPUT], 0.01 + 8 * 10 * 0.75e-2, 1e-12,
+            "80 MB of ids come to device 0, of which it has a quarter");
+    is_near(phases[0][PHASE_PERMUTE], 0.02 + 4 * 0.5 + 8 * 0.25, 1e-12,
+            "4 million bags, 8 million ids");
+    is_near(phases[2][PHASE_PERMUTE], 0, 0, "no ids, nothing to do");
+    is_near(phases[0][PHASE_FORWARD], 2, 1e-12, "forward");
+    is_near(phases[0][PHASE_BACKWARD], 2, 1e-12, "backward");
+    is_near(phases[0][PHASE_UPDATE], 1, 1e-12, "replicas");
+    is_near(phases[3][PHASE_OUTPUT], 0.91, 1e-12, "outputs");
+    is_near(phases[3][PHASE_GRADIENT], 0.91, 1e-12, "gradients");
+    is_near(phases[3][PHASE_REDUCE], 0.97, 1e-12, "all-reduce");
+    is_near(5 + fwd[0] + bwd[0], 0.61 + (4.02 + 2) + 0.91 + 0.91 + 1 + 0.97 + 3,
+            1e-12, "one after the other: the largest between two exchanges");
 }
 
 /* A curve that bends keeps its latency and its bend. */
@@ -389,6 +460,7 @@ int main(void)
     check_levels();
     check_domains();
     check_terms();
+    check_phases();
     check_ask();
     check_curve();
     check_apply();

@@ -100,7 +100,8 @@ static void test_shards(const struct model *model, struct arena *arena)
     want = device_ms(oracle, shards, 2) + device_ms(oracle, &shards[2], 1);
     is_near(device_ms(oracle, shards, 3), want, 1e-12 * want,
             "a replica is looked up beside fused tables");
-    job_embed(gpu_spec_find("cpu"), &problem, &shards[2], job);
+    job_embed(gpu_spec_find("cpu"), &problem, &shards[2],
+              use_tables(&problem, (double)problem.batch, arena) + 2, job);
     want = job[JOB_REPLICAS] + job_groups_ms(gpu_spec_find("cpu"), job);
     is_near(device_ms(oracle, &shards[2], 1), want, 1e-12 * want,
             "and takes what formulas say");
@@ -112,7 +113,7 @@ static void test_facts(struct arena *arena)
     struct problem problem;
     const struct oracle *oracle;
     struct shard shard;
-    double at_batch, zeros[80] = {0}, vector[80], ms = -1;
+    double at_batch, zeros[96] = {0}, vector[96], ms = -1;
 
     fill_problem(&problem, tables, arena);
     shard = shard_whole(&problem, 3, 0);
@@ -199,6 +200,7 @@ static void test_comm(const struct model *trained, struct arena *arena)
     const struct oracle *oracle;
     struct err err = {0};
     double *sums, ms[N_DEVICES] = {1, 1, 1, 1}, fwd[N_DEVICES], bwd[N_DEVICES];
+    double phases[N_DEVICES][N_PHASES];
     double total_bytes = 0;
 
     fill_problem(&problem, tables, arena);
@@ -220,7 +222,16 @@ static void test_comm(const struct model *trained, struct arena *arena)
     oracle->ops->comm(oracle, 1, sums, ms, fwd, bwd);
     is_near(bwd[0], 0.050 + total_bytes / 2e6, 1e-9,
             "latency and bytes over the measured bandwidth");
-    is_near(fwd[3], bwd[3], 1e-9, "forward the same, as nobody waits");
+    oracle->ops->phases(oracle, sums, ms, phases);
+    is_near(phases[3][PHASE_OUTPUT], bwd[3], 1e-9, "forward the same");
+    is_near(phases[3][PHASE_FORWARD] + phases[3][PHASE_BACKWARD], ms[3], 1e-12,
+            "the net's compute is split");
+    ok(phases[3][PHASE_FORWARD] > 0 && phases[3][PHASE_BACKWARD] > 0,
+       "into a forward and a backward");
+    is_near(bwd[3] + fwd[3] + ms[3],
+            step_of_ranks(oracle->step, N_DEVICES,
+                          (const double(*)[N_PHASES])phases),
+            1e-12, "phases come to the step");
 }
 
 /* A name without a '/' is a shipped model's, whatever lies in the current
