@@ -255,7 +255,7 @@ static void own_phases(const struct comm_oracle *oracle, const double *sums,
     phases_ms[PHASE_CACHE] = 0;
     phases_ms[PHASE_FORWARD] =
         forward > 0 ? look_up * forward / (forward + max_of(backward, 0)) : 0;
-    phases_ms[PHASE_BACKWARD] = look_up - phases_ms[PHASE_FORWARD];
+    phases_ms[PHASE_BACKWARD] = max_of(look_up - phases_ms[PHASE_FORWARD], 0);
     phases_ms[PHASE_UPDATE] = update;
 }
 
@@ -375,7 +375,7 @@ static struct step step_of(const struct comm_oracle *oracle)
         devices_of_group(&problem->cluster) == problem->cluster.n_devices;
     struct step step = {
         .pipeline = job->pipeline,
-        .n_chunks = job->n_chunks ? job->n_chunks : 1,
+        .n_chunks = job_n_chunks(job),
         .dense_ms = job->dense_ms[0] + job->dense_ms[1],
         .chunk_ms = (is_one_host ? model->intra : model->inter).us[0] / 1000,
     };

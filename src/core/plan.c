@@ -353,6 +353,30 @@ static void add_up(struct plan *plan, const struct oracle *oracle,
     }
 }
 
+/* The parts of the step, and what is exposed of them. */
+static void split_step(struct plan *plan, const struct oracle *oracle,
+                       const double *sums, const double *compute)
+{
+    const uint32_t n_devices = plan->problem.cluster.n_devices;
+    double(*phases_ms)[N_PHASES];
+
+    if (!oracle->step) {
+        for (unsigned p = 0; p < N_STEP_PARTS; p++) {
+            plan->exposed_ms[p] = NAN;
+            for (uint32_t r = 0; r < n_devices; r++)
+                plan->devices[r].parts_ms[p] = NAN;
+        }
+        return;
+    }
+    phases_ms = mem_alloc(n_devices, sizeof(*phases_ms));
+    oracle->ops->phases(oracle, sums, compute, phases_ms);
+    for (uint32_t r = 0; r < n_devices; r++)
+        step_parts(phases_ms[r], plan->devices[r].parts_ms);
+    step_exposed(oracle->step, n_devices, (const double(*)[N_PHASES])phases_ms,
+                 plan->exposed_ms);
+    mem_free(phases_ms);
+}
+
 int plan_price(struct plan *plan, const struct oracle *oracle,
                struct arena *arena, struct err *err)
 {
@@ -378,6 +402,7 @@ int plan_price(struct plan *plan, const struct oracle *oracle,
     oracle->ops->comm(oracle, 1, sums, compute, fwd, bwd);
     count_memory(plan);
     add_up(plan, oracle, sums, compute, fwd, bwd);
+    split_step(plan, oracle, sums, compute);
     /* A net may put a small shard below zero. */
     for (size_t i = 0; i < plan->n_shards; i++)
         if (plan->shard_ms[i] < 0)
@@ -463,6 +488,12 @@ const char *plan_inputs_hash(const struct plan *plan, struct arena *arena)
     if (problem_min_width(problem) > TABLE_COLUMN_STEP)
         hash = mix_u64(problem->min_width, hash);
     hash = mix_u64(problem->kinds, hash);
+    if (!job_is_default(&problem->job)) {
+        hash = mix_u64(problem->job.pipeline, hash);
+        hash = mix_u64(job_n_chunks(&problem->job), hash);
+        hash = mix_double(problem->job.dense_ms[0], hash);
+        hash = mix_double(problem->job.dense_ms[1], hash);
+    }
     hash = mix_text(plan->cost.hash, hash);
     hash_text(text, hash);
     return text;

@@ -5,6 +5,8 @@
 #include "core/oracle.h"
 #include "core/problem.h"
 
+#include <math.h>
+
 /*
  * A plan: every piece of every table and the device that holds it, with what
  * one training step costs there. Self-contained: it carries its problem.
@@ -14,9 +16,12 @@ struct device_cost {
     double compute_ms;  /* forward look-up + backward + optimizer */
     double bwd_comm_ms; /* backward all-to-all (and all-reduce) */
     double fwd_comm_ms; /* from the moment the device is ready: holds its
-                           waiting for the slowest one */
+                           waiting for the slowest one, and what of the step is
+                           neither look-up nor exchange of outputs */
     double total_ms;
-    struct memory_items memory; /* reserve included */
+    double parts_ms[N_STEP_PARTS]; /* of an exchange its time; NAN where the
+                                      cost model knows none of them */
+    struct memory_items memory;    /* reserve included */
 };
 
 /* What priced a plan. */
@@ -36,9 +41,11 @@ struct plan {
     double *shard_ms; /* [n_shards] predicted compute of each shard alone, or
                          NULL where not priced; does not add up to devices' */
     double total_ms;  /* max over devices */
-    double bound_ms;  /* proven lower bound, NAN where none */
-    const char *bound_term; /* what sets it, or NULL; in no file */
-    uint32_t n_floored;     /* devices raised to the physical floor */
+    double exposed_ms[N_STEP_PARTS]; /* by how much the step would be shorter
+                                        without a part, or NAN likewise */
+    double bound_ms;                 /* proven lower bound, NAN where none */
+    const char *bound_term;          /* what sets it, or NULL; in no file */
+    uint32_t n_floored;              /* devices raised to the physical floor */
     struct cost_source cost;
     const char *search;  /* "reference", "baseline:dim" ... */
     const char *stopped; /* "done", "budget", "time", "interrupt" */
@@ -49,12 +56,12 @@ struct plan {
     const char *version;     /* of the program that made it */
 };
 
-/* Fills devices, shard_ms, total_ms, n_floored and cost from the oracle: embeds
- * each shard once, sums by device in the order of shards, one head a device,
- * one comm. Memory by plan->problem. A kind or a cut by rows that the oracle
- * does not price is ERR_INPUT, and so is a cost that is NaN or infinite.
- * bound_ms becomes NAN: a bound was proven for other costs. devices and
- * shard_ms are allocated in the arena. */
+/* Fills devices, shard_ms, total_ms, exposed_ms, n_floored and cost from the
+ * oracle: embeds each shard once, sums by device in the order of shards, one
+ * head a device, one comm. Memory by plan->problem. A kind or a cut by rows
+ * that the oracle does not price is ERR_INPUT, and so is a cost that is NaN or
+ * infinite. bound_ms becomes NAN: a bound was proven for other costs. devices
+ * and shard_ms are allocated in the arena. */
 int plan_price(struct plan *plan, const struct oracle *oracle,
                struct arena *arena, struct err *err) MUST_CHECK;
 
@@ -62,8 +69,15 @@ int plan_price(struct plan *plan, const struct oracle *oracle,
  * them. */
 void plan_sort_shards(struct plan *plan);
 
-/* Hash over tables (in canonical order), cluster, batch, memory model and cost
- * source: the same for a permuted or respelled input. Allocated in arena. */
+/* Whether what priced a plan told the parts of its step. */
+static inline bool plan_has_parts(const struct plan *plan)
+{
+    return plan->devices && !isnan(plan->devices[0].parts_ms[0]);
+}
+
+/* Hash over tables (in canonical order), cluster, batch, memory model, cost
+ * source and job: the same for a permuted or respelled input. Allocated in
+ * arena. */
 const char *plan_inputs_hash(const struct plan *plan, struct arena *arena);
 
 /* Pieces of the same rows of a table that meet on a device: those that touch

@@ -89,6 +89,18 @@ struct job {
                            0: not known */
 };
 #define JOB_MAX_CHUNKS 64
+#define JOB_MAX_DENSE_MS 1e9
+
+static inline uint32_t job_n_chunks(const struct job *job)
+{
+    return job->n_chunks ? job->n_chunks : 1;
+}
+
+static inline bool job_is_default(const struct job *job)
+{
+    return job->pipeline == PIPELINE_SDD && job_n_chunks(job) == 1 &&
+           !(job->dense_ms[0] > 0) && !(job->dense_ms[1] > 0);
+}
 
 /* How tables may be cut by rows. */
 enum row_cut {

@@ -7,6 +7,8 @@
 
 const char *const pipeline_names[] = {"sdd", "none", "prefetch", "semisync",
                                       NULL};
+const char *const step_part_names[] = {
+    "input", "forward", "output", "gradient", "backward", "replicas", NULL};
 
 /* Phases by themselves; then what a rank does between two exchanges. */
 enum term {
@@ -169,18 +171,38 @@ double step_of_ranks(const struct step *step, size_t n_ranks,
     return step_ms(step, most_ms);
 }
 
+static const enum step_part parts[N_PHASES] = {
+    [PHASE_INPUT] = STEP_INPUT,       [PHASE_PERMUTE] = STEP_INPUT,
+    [PHASE_CACHE] = STEP_INPUT,       [PHASE_FORWARD] = STEP_FORWARD,
+    [PHASE_OUTPUT] = STEP_OUTPUT,     [PHASE_GRADIENT] = STEP_GRADIENT,
+    [PHASE_BACKWARD] = STEP_BACKWARD, [PHASE_REDUCE] = STEP_REPLICAS,
+    [PHASE_UPDATE] = STEP_REPLICAS,
+};
+
+void step_parts(const double phases_ms[N_PHASES], double parts_ms[N_STEP_PARTS])
+{
+    memset(parts_ms, 0, N_STEP_PARTS * sizeof(*parts_ms));
+    for (unsigned p = 0; p < N_PHASES; p++)
+        parts_ms[parts[p]] += phases_ms[p];
+}
+
 void step_exposed(const struct step *step, size_t n_ranks,
-                  const double (*phases_ms)[N_PHASES], double *exposed_ms)
+                  const double (*phases_ms)[N_PHASES],
+                  double exposed_ms[N_STEP_PARTS])
 {
     double(*without)[N_PHASES] = mem_alloc(n_ranks, sizeof(*without));
     double ms = step_of_ranks(step, n_ranks, phases_ms);
 
-    for (unsigned p = 0; p < N_PHASES; p++) {
+    for (unsigned part = 0; part < N_STEP_PARTS; part++) {
         memcpy(without, phases_ms, n_ranks * sizeof(*without));
         for (size_t r = 0; r < n_ranks; r++)
-            without[r][p] = 0;
-        exposed_ms[p] = ms - step_of_ranks(step, n_ranks,
-                                           (const double(*)[N_PHASES])without);
+            for (unsigned p = 0; p < N_PHASES; p++)
+                if (parts[p] == part)
+                    without[r][p] = 0;
+        exposed_ms[part] =
+            max_of(ms - step_of_ranks(step, n_ranks,
+                                      (const double(*)[N_PHASES])without),
+                   0);
     }
     mem_free(without);
 }

@@ -45,6 +45,18 @@ enum pipeline {
 };
 extern const char *const pipeline_names[]; /* NULL at the end */
 
+/* What reports and files tell apart of the phases. */
+enum step_part {
+    STEP_INPUT, /* exchange, permuting, cache */
+    STEP_FORWARD,
+    STEP_OUTPUT,
+    STEP_GRADIENT,
+    STEP_BACKWARD,
+    STEP_REPLICAS, /* reduced and updated */
+    N_STEP_PARTS
+};
+extern const char *const step_part_names[]; /* "input" ... */
+
 struct step {
     enum pipeline pipeline;
     uint32_t n_chunks; /* >= 1: look-ups and output exchange run in so many
@@ -88,9 +100,12 @@ double step_ms(const struct step *step, const double *most_ms);
  */
 double step_of_ranks(const struct step *step, size_t n_ranks,
                      const double (*phases_ms)[N_PHASES]);
-/* By how much the step would be shorter without a phase: exposed_ms[N_PHASES].
- */
+/* The phases of one rank, part by part. */
+void step_parts(const double phases_ms[N_PHASES],
+                double parts_ms[N_STEP_PARTS]);
+/* By how much the step would be shorter without a part. */
 void step_exposed(const struct step *step, size_t n_ranks,
-                  const double (*phases_ms)[N_PHASES], double *exposed_ms);
+                  const double (*phases_ms)[N_PHASES],
+                  double exposed_ms[N_STEP_PARTS]);
 
 #endif

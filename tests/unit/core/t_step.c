@@ -304,22 +304,23 @@ static void test_rises(size_t n_problems)
  * input is hidden, as long as it is the shorter. */
 static void test_exposed(void)
 {
-    struct step step = {.pipeline = PIPELINE_NONE, .n_chunks = 1, .dense_ms = 1};
+    struct step step = {
+        .pipeline = PIPELINE_NONE, .n_chunks = 1, .dense_ms = 1};
     const double phases[1][N_PHASES] = {
         {[PHASE_INPUT] = 0.25, [PHASE_FORWARD] = 0.5, [PHASE_BACKWARD] = 2}};
-    double exposed[N_PHASES];
+    double exposed[N_STEP_PARTS];
 
     step_exposed(&step, 1, phases, exposed);
     is_near(step_of_ranks(&step, 1, phases), 3.75, 1e-12, "a step in turn");
-    is_near(exposed[PHASE_INPUT], 0.25, 1e-12, "its input is waited for");
-    is_near(exposed[PHASE_BACKWARD], 2, 1e-12, "as is its backward");
+    is_near(exposed[STEP_INPUT], 0.25, 1e-12, "its input is waited for");
+    is_near(exposed[STEP_BACKWARD], 2, 1e-12, "as is its backward");
     step.pipeline = PIPELINE_SDD;
     step_exposed(&step, 1, phases, exposed);
     is_near(step_of_ranks(&step, 1, phases), 3.5, 1e-12, "input beside it");
-    is_near(exposed[PHASE_INPUT], 0, 1e-12, "which nobody waits for then");
+    is_near(exposed[STEP_INPUT], 0, 1e-12, "which nobody waits for then");
     step.overlap_cost[PHASE_INPUT] = 0.4;
     step_exposed(&step, 1, phases, exposed);
-    is_near(exposed[PHASE_INPUT], 0.1, 1e-12, "but for what overlap costs");
+    is_near(exposed[STEP_INPUT], 0.1, 1e-12, "but for what overlap costs");
     step.pipeline = PIPELINE_SEMISYNC;
     is_near(step_of_ranks(&step, 1, phases), 3.1, 1e-12,
             "look-ups beside dense part and backward");
