@@ -216,7 +216,7 @@ const struct command command_compare = {
     .name = "compare",
     .synopsis = "TABLES... --gpus N [options]",
     .summary = "our plan beside those of the planners there are, in one table",
-    .options = {count_options, cluster_options, bandwidth_options,
+    .options = {count_options, cluster_options, bandwidth_options, job_options,
                 planning_options, own_options},
     .json = "print the table as JSON",
     .n_args = {1, MAX_FILES},

@@ -98,7 +98,7 @@ const struct command command_plan = {
     .name = "plan",
     .synopsis = "TABLES --gpus N|N..M [options]",
     .summary = "find the best placement of the tables and report it",
-    .options = {count_options, cluster_options, bandwidth_options,
+    .options = {count_options, cluster_options, bandwidth_options, job_options,
                 planning_options, replanning_options, own_options},
     .json = "print the plan as JSON instead of the report",
     .n_args = {1, 1},

@@ -48,7 +48,7 @@ struct option_value {
     double number;
 };
 
-#define COMMAND_MAX_GROUPS 6
+#define COMMAND_MAX_GROUPS 7
 #define COMMAND_MAX_OPTIONS 64
 
 /* A parsed command line. */

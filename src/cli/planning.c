@@ -36,6 +36,17 @@ const struct option_spec planning_options[] = {
     {0},
 };
 
+const struct option_spec job_options[] = {
+    {"pipeline", 0, OPTION_CHOICE, "NAME", "sdd", 0, 0,
+     "sdd|none|prefetch|semisync",
+     "what the training job runs beside a step: TorchRec's pipelines"},
+    {"chunks", 0, OPTION_U64, "N", "1", 1, JOB_MAX_CHUNKS, NULL,
+     "parts in which the job looks up and exchanges"},
+    {"dense-ms", 0, OPTION_STRING, "F,B", NULL, 0, 0, NULL,
+     "forward and backward of the rest of the model, in ms; not known without"},
+    {0},
+};
+
 const struct option_spec pricing_options[] = {
     {"cost", 0, OPTION_STRING, "COST", NULL, 0, 0, NULL,
      "cost model; without it the plan's own, else that of --gpu"},
@@ -43,6 +54,38 @@ const struct option_spec pricing_options[] = {
      "GPU whose cost model prices a plan that names none"},
     {0},
 };
+
+/* "1.5,3" */
+static int parse_dense_ms(double dense_ms[2], const char *text,
+                          struct arena *arena, struct err *err)
+{
+    const char *comma = strchr(text, ',');
+
+    if (comma &&
+        text_to_double(arena_strndup(arena, text, (size_t)(comma - text)),
+                       &dense_ms[0]) &&
+        text_to_double(comma + 1, &dense_ms[1]) && dense_ms[0] >= 0 &&
+        dense_ms[1] >= 0 && dense_ms[0] <= JOB_MAX_DENSE_MS &&
+        dense_ms[1] <= JOB_MAX_DENSE_MS)
+        return 0;
+    return err_set(err, ERR_USAGE,
+                   "option '--dense-ms' takes two times from 0 to %g, as "
+                   "'1.5,3', not '%s'",
+                   JOB_MAX_DENSE_MS, text);
+}
+
+int planning_set_job(struct job *job, struct cli *cli, struct err *err)
+{
+    if (cli_given(cli, "pipeline"))
+        job->pipeline = (enum pipeline)text_choice(pipeline_names,
+                                                   cli_string(cli, "pipeline"));
+    if (cli_given(cli, "chunks"))
+        job->n_chunks = (uint32_t)cli_u64(cli, "chunks");
+    if (cli_given(cli, "dense-ms"))
+        return parse_dense_ms(job->dense_ms, cli_string(cli, "dense-ms"),
+                              cli_arena(cli), err);
+    return 0;
+}
 
 static int read_tables(struct problem *problem, const char *path,
                        uint32_t n_devices, struct cli *cli, struct err *err)
@@ -113,6 +156,9 @@ int planning_problem(struct problem *problem, const char *path,
                        "option '--min-width' takes a multiple of %u, not '%u': "
                        "columns are cut in vectors of so many",
                        TABLE_COLUMN_STEP, problem->min_width);
+    problem->job = like->job;
+    if (planning_set_job(&problem->job, cli, err))
+        return -1;
     problem->kinds = SHARD_ALL_KINDS;
     if (cli_given(cli, "shard") &&
         parse_kinds(problem, cli_string(cli, "shard"), err))
@@ -207,6 +253,8 @@ int planning_oracle_of_plan(struct oracle **out, struct cli *cli,
     if (check_asked_bandwidths(cli, spec, err))
         return -1;
     planning_set_bandwidths(&plan->problem.cluster, cli);
+    if (planning_set_job(&plan->problem.job, cli, err))
+        return -1;
     if (open_oracle(out, spec, cli_string(cli, "gpu"), &plan->problem, cli,
                     err)) {
         if (!is_own)

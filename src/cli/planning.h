@@ -16,8 +16,9 @@
 /* Groups of options. --gpus comes before them: plan takes a range, compare one
  * number. */
 extern const struct option_spec cluster_options[], bandwidth_options[],
-    planning_options[];
-/* Of commands that price a plan, with bandwidth_options behind them:
+    planning_options[], job_options[];
+/* Of commands that price a plan, with bandwidth_options and job_options behind
+ * them:
  * planning_oracle_of_plan reads them. */
 extern const struct option_spec pricing_options[];
 
@@ -54,6 +55,9 @@ int planning_oracle(struct oracle **out, struct cli *cli,
  * Bandwidths that are asked for stay with the plan. */
 int planning_oracle_of_plan(struct oracle **out, struct cli *cli,
                             struct plan *plan, struct err *err) MUST_CHECK;
+/* Puts what job_options say in the job; what they do not say stays. */
+int planning_set_job(struct job *job, struct cli *cli,
+                     struct err *err) MUST_CHECK;
 /* Puts those of the options in the cluster. */
 void planning_set_bandwidths(struct cluster *cluster, const struct cli *cli);
 

@@ -86,6 +86,35 @@ static const struct place_field device_fields[] = {
     {"total_ms", COST(total_ms), false, -PLAN_MAX_MS, PLAN_MAX_MS, NULL},
 };
 
+#define PARTS_FIELDS(type, member)                                               \
+    {                                                                            \
+        "input", MEMBER_OF(type, member[STEP_INPUT]), true, 0, PLAN_MAX_MS,      \
+        NULL},                                                                   \
+        {"forward", MEMBER_OF(type, member[STEP_FORWARD]), true, 0, PLAN_MAX_MS, \
+         NULL},                                                                  \
+        {"output", MEMBER_OF(type, member[STEP_OUTPUT]), true, 0, PLAN_MAX_MS,   \
+         NULL},                                                                  \
+        {"gradient",  MEMBER_OF(type, member[STEP_GRADIENT]),                    \
+         true,        0,                                                         \
+         PLAN_MAX_MS, NULL},                                                     \
+        {"backward",  MEMBER_OF(type, member[STEP_BACKWARD]),                    \
+         true,        0,                                                         \
+         PLAN_MAX_MS, NULL},                                                     \
+    {                                                                            \
+        "replicas", MEMBER_OF(type, member[STEP_REPLICAS]), true, 0,             \
+            PLAN_MAX_MS, NULL                                                    \
+    }
+static const struct place_field parts_fields[] = {
+    PARTS_FIELDS(struct device_cost, parts_ms)};
+static const struct place_field exposed_fields[] = {
+    PARTS_FIELDS(struct plan, exposed_ms)};
+
+#define JOB(member) MEMBER_OF(struct job, member)
+static const struct place_field job_fields[] = {
+    {"pipeline", JOB(pipeline), true, 0, 0, pipeline_names},
+    {"chunks", JOB(n_chunks), true, 1, JOB_MAX_CHUNKS, NULL},
+};
+
 #define MEMORY(member) MEMBER_OF(struct memory_items, member)
 static const struct place_field memory_fields[] = {
     {"weights", MEMORY(weights), true, 0, 0x1p64, NULL},

@@ -279,6 +279,50 @@ static int read_shards(struct plan *plan, const struct json_place *root,
     return 0;
 }
 
+static void fill_nan(double *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        list[i] = NAN;
+}
+
+/* An object of parts, where there is one. */
+static int read_parts(void *out, const struct json_place *place,
+                      const char *key, const struct place_field *fields,
+                      struct arena *arena, struct err *err)
+{
+    struct json_place parts;
+
+    if (!place_has(place, key))
+        return 0;
+    if (place_object(&parts, place, key, err))
+        return -1;
+    return place_fields(out, &parts, fields, N_STEP_PARTS, arena, err);
+}
+
+static int read_step(struct plan *plan, const struct json_place *root,
+                     struct arena *arena, struct err *err)
+{
+    struct job *job = &plan->problem.job;
+    struct json_place place;
+    const json_t *list;
+
+    fill_nan(plan->exposed_ms, N_STEP_PARTS);
+    if (!place_has(root, "step"))
+        return 0;
+    if (place_object(&place, root, "step", err) ||
+        PLACE_FIELDS(job, &place, job_fields, arena, err) ||
+        place_list(&list, &place, "dense_ms", err))
+        return -1;
+    if (json_array_size(list) != 2)
+        return place_error(&place, err, "dense_ms has %zu entries, not 2",
+                           json_array_size(list));
+    for (size_t i = 0; i < 2; i++)
+        if (place_list_double(&job->dense_ms[i], &place, "dense_ms", list, i, 0,
+                              JOB_MAX_DENSE_MS, err))
+            return -1;
+    return read_parts(plan, &place, "exposed_ms", exposed_fields, arena, err);
+}
+
 static int read_device(struct device_cost *device,
                        const struct json_place *place, struct arena *arena,
                        struct err *err)
@@ -287,7 +331,9 @@ static int read_device(struct device_cost *device,
 
     device->compute_ms = device->bwd_comm_ms = NAN;
     device->fwd_comm_ms = device->total_ms = NAN;
+    fill_nan(device->parts_ms, N_STEP_PARTS);
     if (PLACE_FIELDS(device, place, device_fields, arena, err) ||
+        read_parts(device, place, "phases_ms", parts_fields, arena, err) ||
         place_object(&bytes, place, "memory_bytes", err))
         return -1;
     return PLACE_FIELDS(&device->memory, &bytes, memory_fields, arena, err);
@@ -345,6 +391,7 @@ static int read_plan(struct plan *plan, const struct json_place *root,
         read_tables(&plan->problem, root, arena, err) ||
         read_shards(plan, root, arena, err) ||
         read_devices(plan, root, arena, err) ||
+        read_step(plan, root, arena, err) ||
         read_cost_model(&plan->cost, root, arena, err))
         return -1;
     plan_fill_kinds(plan);

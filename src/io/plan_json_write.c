@@ -6,6 +6,7 @@
 #include "core/plan_check.h"
 #include "io/plan_fields.h"
 
+#include <math.h>
 #include <string.h>
 
 /*
@@ -121,6 +122,12 @@ static json_t *from_device(const struct device_cost *device)
     json_t *value = json_object(), *memory = json_object();
 
     PLACE_SET_FIELDS(value, device, device_fields);
+    if (!isnan(device->parts_ms[0])) {
+        json_t *parts = json_object();
+
+        PLACE_SET_FIELDS(parts, device, parts_fields);
+        set(value, "phases_ms", parts);
+    }
     PLACE_SET_FIELDS(memory, &device->memory, memory_fields);
     set(value, "memory_bytes", memory);
     return value;
@@ -176,6 +183,25 @@ static bool has_dense_optimizer(const struct plan *plan)
     return false;
 }
 
+static json_t *from_step(const struct plan *plan)
+{
+    struct job job = plan->problem.job;
+    json_t *value = json_object(), *list = json_array();
+
+    job.n_chunks = job_n_chunks(&job);
+    PLACE_SET_FIELDS(value, &job, job_fields);
+    for (int i = 0; i < 2; i++)
+        append(list, json_real(job.dense_ms[i]));
+    set(value, "dense_ms", list);
+    if (plan_has_parts(plan)) {
+        json_t *exposed = json_object();
+
+        PLACE_SET_FIELDS(exposed, plan, exposed_fields);
+        set(value, "exposed_ms", exposed);
+    }
+    return value;
+}
+
 static json_t *from_head(const struct plan *plan)
 {
     const struct problem *problem = &plan->problem;
@@ -190,6 +216,8 @@ static json_t *from_head(const struct plan *plan)
         PLACE_SET_FIELDS(root, plan, min_width_field);
     set(root, "cluster", from_cluster(&problem->cluster));
     set(root, "cost_model", from_cost_source(&plan->cost));
+    if (plan_has_parts(plan) || !job_is_default(&problem->job))
+        set(root, "step", from_step(plan));
     PLACE_SET_FIELDS(root, plan, search_fields);
     return root;
 }
