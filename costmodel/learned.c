@@ -247,6 +247,9 @@ static void choose_constants(struct learned *learned,
             spec->name, known ? "" : ", in the place of an unknown device");
     }
     comm_model_ask(&learned->priced.comm, &problem->cluster, arena);
+    learned->priced.comm.source = arena_printf(
+        arena, "%s; forward and backward are told apart by roofline:%s",
+        learned->priced.comm.source, spec->name);
     learned->floor_gbps = model->floor_gbps;
     if (model->floor_gbps > 0 && known &&
         strncmp(model->device, "cpu:", 4) != 0)

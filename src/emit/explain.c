@@ -5,6 +5,7 @@
 #include "base/ranked.h"
 #include "base/text.h"
 #include "core/ways.h"
+#include "emit/report_parts.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -232,6 +233,7 @@ static void print_step(const struct binding *binding, struct buf *out)
 
     buf_printf(out, "step    %.4f ms by %s (%s)\n", plan->total_ms,
                plan->cost.name, cost_basis_names[plan->cost.basis]);
+    report_job(plan, out);
     buf_printf(out,
                "binds   GPU %u is %s, after %.4f ms: compute %.4f, backward "
                "communication %.4f",

@@ -168,6 +168,7 @@ static void print_step(const struct report *report, struct buf *out)
         buf_printf(out, "; lower bound %.3f ms, gap %.1f %%", plan->bound_ms,
                    100 * (plan->total_ms / plan->bound_ms - 1));
     buf_printf(out, "\n");
+    report_job(plan, out);
 }
 
 /* "80.0 GiB", or "40.0 GiB to 80.0 GiB" where they differ. */
@@ -300,6 +301,7 @@ void emit_report(const struct plan *plan, struct buf *out)
     report_init(&report, plan);
     print_head(&report, out);
     report_devices(&report, out);
+    report_phases(&report, out);
     report_slowest(&report, out);
     report_tables(&report, out);
     note_figures(&report, &notes);

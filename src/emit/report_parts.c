@@ -122,10 +122,83 @@ static void print_legend(const struct report *report, struct buf *out)
     buf_printf(out, "\n");
 }
 
+typedef void print_row(const struct report *report, uint32_t r,
+                       const struct unit *unit, struct buf *out);
+
+/* Of all devices, or of many the slowest and the fastest. */
+static void print_rows(const struct report *report, print_row *print,
+                       const struct unit *unit, struct buf *out)
+{
+    uint32_t n = report->n_devices;
+
+    if (n <= N_SHOWN_MAX) {
+        for (uint32_t r = 0; r < n; r++)
+            print(report, r, unit, out);
+        return;
+    }
+    for (uint32_t i = 0; i < N_SLOWEST; i++)
+        print(report, report->by_total[i], unit, out);
+    buf_printf(out,
+               "...  %u more between the %u slowest and the %u "
+               "fastest\n",
+               n - N_SLOWEST - N_FASTEST, N_SLOWEST, N_FASTEST);
+    for (uint32_t i = n - N_FASTEST; i < n; i++)
+        print(report, report->by_total[i], unit, out);
+}
+
+#define LINE_PARTS 3
+
+void report_job(const struct plan *plan, struct buf *out)
+{
+    const struct job *job = &plan->problem.job;
+
+    if (!plan_has_parts(plan)) {
+        buf_printf(out, "        as the cost model's authors published it, "
+                        "whatever the pipeline\n");
+        return;
+    }
+    buf_printf(out, "        pipeline %s", pipeline_names[job->pipeline]);
+    if (job_n_chunks(job) > 1)
+        buf_printf(out, ", %u chunks", job_n_chunks(job));
+    if (job->dense_ms[0] > 0 || job->dense_ms[1] > 0)
+        buf_printf(out, ", dense part %g + %g ms\n", job->dense_ms[0],
+                   job->dense_ms[1]);
+    else
+        buf_printf(out, ", dense part not known\n");
+    buf_printf(out, "        exposed:");
+    for (unsigned p = 0; p < N_STEP_PARTS; p++)
+        buf_printf(out, "%s %s %.3f",
+                   !p                    ? ""
+                   : p % LINE_PARTS == 0 ? ",\n                "
+                                         : ",",
+                   step_part_names[p], plan->exposed_ms[p]);
+    buf_printf(out, " ms\n");
+}
+
+static void print_phases(const struct report *report, uint32_t r,
+                         const struct unit *unit, struct buf *out)
+{
+    (void)unit;
+    buf_printf(out, "%-4u", r);
+    for (unsigned p = 0; p < N_STEP_PARTS; p++)
+        buf_printf(out, " %8.3f", report->devices[r].cost.parts_ms[p]);
+    buf_printf(out, " %8.3f\n", report->devices[r].waiting_ms);
+}
+
+void report_phases(const struct report *report, struct buf *out)
+{
+    if (!plan_has_parts(report->plan))
+        return;
+    buf_printf(out, "\nGPU ");
+    for (unsigned p = 0; p < N_STEP_PARTS; p++)
+        buf_printf(out, " %8s", step_part_names[p]);
+    buf_printf(out, " %8s  ms\n", "waiting");
+    print_rows(report, print_phases, NULL, out);
+}
+
 void report_devices(const struct report *report, struct buf *out)
 {
     struct unit unit = choose_unit(report);
-    uint32_t n = report->n_devices;
 
     buf_printf(out,
                "\n      compute bwd comm fwd comm    total          memory "
@@ -133,20 +206,8 @@ void report_devices(const struct report *report, struct buf *out)
                "GPU        ms       ms       ms       ms     %s     %%     "
                "%s     %s     %s     %s  shards\n",
                unit.name, unit.name, unit.name, unit.name, unit.name);
-    if (n <= N_SHOWN_MAX) {
-        for (uint32_t r = 0; r < n; r++)
-            print_device(report, r, &unit, out);
-    } else {
-        for (uint32_t i = 0; i < N_SLOWEST; i++)
-            print_device(report, report->by_total[i], &unit, out);
-        buf_printf(out,
-                   "...  %u more between the %u slowest and the %u "
-                   "fastest\n",
-                   n - N_SLOWEST - N_FASTEST, N_SLOWEST, N_FASTEST);
-        for (uint32_t i = n - N_FASTEST; i < n; i++)
-            print_device(report, report->by_total[i], &unit, out);
-    }
-    if (n > 1)
+    print_rows(report, print_device, &unit, out);
+    if (report->n_devices > 1)
         print_mean(report, &unit, out);
     print_legend(report, out);
 }

@@ -26,6 +26,11 @@ struct report {
 /* When a device is ready for the forward exchange. */
 double report_ready_ms(const struct report_device *device);
 
+/* The lines below that of the step: the job that it is of, and what of each
+ * part is exposed; one where the cost model heeds no job. */
+void report_job(const struct plan *plan, struct buf *out);
+/* The parts of the step by device. Nothing where none are known. */
+void report_phases(const struct report *report, struct buf *out);
 void report_devices(const struct report *report, struct buf *out);
 /* Which part makes the slowest GPU slow. Nothing where not priced. */
 void report_slowest(const struct report *report, struct buf *out);

@@ -211,7 +211,10 @@ static void test_comm(const struct model *trained, struct arena *arena)
                                    .source = "copies, measured"};
     ok(!model_save(&model, model_path, &err), "saved with communication");
     oracle = open_model(model_path, &problem, arena);
-    is_str(oracle->comm, "copies, measured", "where it comes from");
+    is_str(oracle->comm,
+           "copies, measured; forward and backward are told apart by "
+           "roofline:cpu",
+           "where it comes from");
     sums = ARENA_NEW(arena, double, N_DEVICES * oracle->width);
     for (uint32_t r = 0; r < N_DEVICES; r++) {
         const struct shard shard = shard_whole(&problem, r, r);

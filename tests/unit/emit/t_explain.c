@@ -153,6 +153,8 @@ static char *json_text(json_t *root)
 
 static const char own_plan[] =
     "step    61.6000 ms by plain (analytic)\n"
+    "        as the cost model's authors published it, whatever the "
+    "pipeline\n"
     "binds   GPU 1 is slowest, after 61.6000 ms: compute 52.0000, "
     "backward communication 3.2000, forward communication 6.4000\n"
     "        most of it is compute: 84.4 % of the step\n"
@@ -229,6 +231,8 @@ static const char own_json[] =
 
 static const char waiting_plan[] =
     "step    61.6000 ms by plain (analytic)\n"
+    "        as the cost model's authors published it, whatever the "
+    "pipeline\n"
     "binds   GPU 1 is ready last, after 55.2000 ms: compute 52.0000, "
     "backward communication 3.2000\n"
     "        the forward communication then takes 6.4000 ms, longest "
@@ -301,6 +305,8 @@ static const char waiting_json[] =
 
 static const char alone_plan[] =
     "step    1.2000 ms by plain (analytic)\n"
+    "        as the cost model's authors published it, whatever the "
+    "pipeline\n"
     "binds   GPU 0 is slowest, after 1.2000 ms: compute 0.0000, "
     "backward communication 0.4000, forward communication 0.8000\n"
     "        most of it is forward communication: 66.7 % of the step\n"

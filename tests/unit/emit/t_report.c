@@ -54,7 +54,11 @@ static void price(struct plan *plan)
         device->total_ms =
             device->compute_ms + device->bwd_comm_ms + device->fwd_comm_ms;
         plan->total_ms = fmax(plan->total_ms, device->total_ms);
+        for (unsigned p = 0; p < N_STEP_PARTS; p++)
+            device->parts_ms[p] = r + 0.125 * p;
     }
+    for (unsigned p = 0; p < N_STEP_PARTS; p++)
+        plan->exposed_ms[p] = 10.125 * p;
     plan->cost = (struct cost_source){
         .name = "roofline:h100",
         .hash = "0123456789abcdef",
@@ -126,6 +130,9 @@ static const char mixed_text[] =
     "        communication: alpha-beta figures of h100\n"
     "step    52.370 ms (GPU 3), max over mean 1.000, of compute 1.704; "
     "lower bound 41.896 ms, gap 25.0 %\n"
+    "        pipeline sdd, dense part not known\n"
+    "        exposed: input 0.000, forward 10.125, output 20.250,\n"
+    "                 gradient 30.375, backward 40.500, replicas 50.625 ms\n"
     "\n"
     "      compute bwd comm fwd comm    total          memory weights  "
     " optim      io reserve\n"
@@ -142,6 +149,12 @@ static const char mixed_text[] =
     "mean   30.278    0.250   21.827   52.355    7.38\n"
     "shards: TW whole tables, CW column pieces, RW row pieces; fwd "
     "comm holds the waiting\n"
+    "\n"
+    "GPU     input  forward   output gradient backward replicas  waiting  ms\n"
+    "0       0.000    0.125    0.250    0.375    0.500    0.625   35.232\n"
+    "1       1.000    1.125    1.250    1.375    1.500    1.625    0.000\n"
+    "2       2.000    2.125    2.250    2.375    2.500    2.625    0.000\n"
+    "3       3.000    3.125    3.250    3.375    3.500    3.625   50.017\n"
     "\n"
     "slowest GPU, ms                   GPU 3     mean      GPU 1, "
     "which is ready last\n"
