@@ -28,6 +28,10 @@ static const char full[] =
     "\"hash\": \"fedcba9876543210\", \"measured\": false, "
     "\"basis\": \"modelled\", \"comm\": \"alpha-beta figures\", "
     "\"device\": \"cpu:x\"},\n"
+    "  \"step\": {\"pipeline\": \"semisync\", \"chunks\": 4, "
+    "\"dense_ms\": [1.5, 3.0], \"exposed_ms\": {\"input\": 0.0, "
+    "\"forward\": 0.25, \"output\": 0.5, \"gradient\": 0.75, "
+    "\"backward\": 1.0, \"replicas\": 0.125}},\n"
     "  \"search\": \"reference\",\n"
     "  \"stopped\": \"time\",\n"
     "  \"seed\": 7,\n"
@@ -68,11 +72,17 @@ static const char full[] =
     "  ],\n"
     "  \"devices\": [\n"
     "    {\"compute_ms\": 1.5, \"fwd_comm_ms\": 0.25, \"bwd_comm_ms\": 0.125, "
-    "\"total_ms\": 1.875, \"memory_bytes\": {\"weights\": 768320, "
+    "\"total_ms\": 1.875, \"phases_ms\": {\"input\": 0.375, "
+    "\"forward\": 0.5, \"output\": 0.125, \"gradient\": 0.125, "
+    "\"backward\": 0.75, \"replicas\": 0.0}, "
+    "\"memory_bytes\": {\"weights\": 768320, "
     "\"optimizer\": 8000, \"io\": 860160, \"reserve\": 0, "
     "\"total\": 1636480}},\n"
     "    {\"compute_ms\": 1.25, \"fwd_comm_ms\": 0.5, \"bwd_comm_ms\": 0.25, "
-    "\"total_ms\": 2.0, \"memory_bytes\": {\"weights\": 384000, "
+    "\"total_ms\": 2.0, \"phases_ms\": {\"input\": 0.25, "
+    "\"forward\": 0.5, \"output\": 0.125, \"gradient\": 0.125, "
+    "\"backward\": 0.75, \"replicas\": 0.0}, "
+    "\"memory_bytes\": {\"weights\": 384000, "
     "\"optimizer\": 264000, \"io\": 552960, \"reserve\": 1000, "
     "\"total\": 1201960}}\n"
     "  ],\n"
@@ -221,6 +231,11 @@ static void test_full(void)
     is_near(plan.problem.cluster.inter_gbps, 12.5, 0, "asked for");
     is_near(plan.problem.cluster.intra_gbps, 0, 0, "not asked for");
     is_str(plan.stopped, "time", "stopped");
+    ok(plan.problem.job.pipeline == PIPELINE_SEMISYNC &&
+           plan.problem.job.n_chunks == 4 && plan.problem.job.dense_ms[1] == 3,
+       "job");
+    is_near(plan.devices[0].parts_ms[STEP_INPUT], 0.375, 0, "a phase");
+    is_near(plan.exposed_ms[STEP_REPLICAS], 0.125, 0, "what is exposed");
 }
 
 /* Of any size that may be given, for the cluster as for all. */
@@ -597,6 +612,19 @@ static const struct edit refused[] = {
      "devices[0].total_ms must be a number, not a list"},
     {"\"memory_bytes\": {\"weights\": 768320",
      "\"memory\": {\"weights\": 768320", "devices[0].memory_bytes is missing"},
+    {"\"pipeline\": \"semisync\", ", "", "step.pipeline is missing"},
+    {"semisync", "async",
+     "step.pipeline must be one of sdd, none, prefetch, semisync"},
+    {"\"chunks\": 4", "\"chunks\": 65", "step.chunks is 65, outside 1 to 64"},
+    {"[1.5, 3.0]", "[1.5]", "step.dense_ms has 1 entries, not 2"},
+    {"[1.5, 3.0]", "[1.5, -3]",
+     "step.dense_ms[1] is -3, not in 0 to 1000000000"},
+    {"\"exposed_ms\": {", "\"exposed_ms\": 1, \"x\": {",
+     "step.exposed_ms must be an object, not a number"},
+    {"\"phases_ms\": {\"input\": 0.375, ", "\"phases_ms\": {",
+     "devices[0].phases_ms.input is missing"},
+    {"\"input\": 0.375", "\"input\": -1",
+     "devices[0].phases_ms.input is -1, not in 0 to 1000000000000000"},
     {"{\"weights\": 768320, ", "{",
      "devices[0].memory_bytes.weights is missing"},
     {"\"optimizer\": 8000, ", "",
@@ -733,6 +761,11 @@ static void random_plan(struct plan *plan, struct rng *rng)
         .seed = rng_u64(rng),
         .n_evaluations = rng_u64(rng),
     };
+    if (rng_below(rng, 2))
+        plan->problem.job =
+            (struct job){(enum pipeline)rng_below(rng, N_PIPELINES),
+                         1 + (uint32_t)rng_below(rng, JOB_MAX_CHUNKS),
+                         {random_within(1e9, rng), random_within(1e9, rng)}};
     for (uint32_t r = 0; r < n_devices; r++)
         plan->problem.cluster.memory_bytes[r] = UINT64_MAX;
     for (uint32_t i = 0; i < n; i++) {
