@@ -57,7 +57,7 @@ static double price(struct plan *plan, const struct oracle *oracle,
 }
 
 static void compare(struct tally *tally, const struct problem *problem,
-                    const struct random_oracle *oracle, unsigned number,
+                    const struct oracle *oracle, unsigned number,
                     struct arena *arena)
 {
     struct plan best = {.problem = *problem, .bound_ms = NAN};
@@ -71,9 +71,8 @@ static void compare(struct tally *tally, const struct problem *problem,
     exhaustive_options_init(&exhaustive);
     search_options_init(&options);
     options.effort = EFFORT;
-    best_rc =
-        search_exhaustive(&best, &oracle->base, &exhaustive, arena, &best_err);
-    rc = search_full(&found, &oracle->base, &options, arena, &err);
+    best_rc = search_exhaustive(&best, oracle, &exhaustive, arena, &best_err);
+    rc = search_full(&found, oracle, &options, arena, &err);
     tally->n++;
     if (best_rc || rc) {
         /* Only there row blocks of one table may not share a device. */
@@ -87,8 +86,8 @@ static void compare(struct tally *tally, const struct problem *problem,
         tally->n_equal++;
         return;
     }
-    want = price(&best, &oracle->base, arena);
-    got = price(&found, &oracle->base, arena);
+    want = price(&best, oracle, arena);
+    got = price(&found, oracle, arena);
     if (found.bound_ms > want * (1 + 1e-9))
         ok(0, "problem %u: a bound of %.9g ms, and a plan of %.9g", number,
            found.bound_ms, want);
@@ -115,13 +114,49 @@ static void compare_many(const char *what, unsigned kinds, enum row_cut row_cut,
         random_oracle_init(&oracle, &problem, &rng);
         oracle.base.row_cut = row_cut;
         if (exhaustive_count(&problem, &oracle.base, &exhaustive) <= MAX_PLANS)
-            compare(&tally, &problem, &oracle, tally.n, &arena);
+            compare(&tally, &problem, &oracle.base, tally.n, &arena);
         arena_release(&arena);
     }
     printf("# %s: %u of %u as good as any plan, %u without one, worst %.4f\n",
            what, tally.n_equal, tally.n, tally.n_none, tally.worst);
     ok(tally.n_equal * 100 >= tally.n * percent,
        "%s: full search is exhaustive", what);
+}
+
+/* The step of a job of each pipeline: of terms that do not add up. */
+static void compare_steps(enum pipeline pipeline, size_t n, unsigned percent)
+{
+    struct tally tally = {.worst = 1};
+    struct exhaustive_options exhaustive;
+    struct arena arena;
+    struct rng rng;
+
+    arena_init(&arena);
+    rng_init(&rng, 12, pipeline);
+    exhaustive_options_init(&exhaustive);
+    while (tally.n < n) {
+        struct oracle *oracle = NULL;
+        struct problem problem;
+        struct err err = {0};
+
+        tiny_problem(&problem, SHARD_ALL_KINDS & ~(unsigned)SHARD_GRID, &rng,
+                     &arena);
+        problem.job = (struct job){
+            .pipeline = pipeline,
+            .n_chunks = 1 + (uint32_t)rng_below(&rng, 4),
+            .dense_ms = {0, rng_below(&rng, 2) ? rng_uniform(&rng) : 0}};
+        if (oracle_open(&oracle, "roofline:h100", &problem, &arena, &err))
+            ok(0, "roofline opens: %s", err.msg);
+        else if (exhaustive_count(&problem, oracle, &exhaustive) <= MAX_PLANS)
+            compare(&tally, &problem, oracle, tally.n, &arena);
+        oracle_close(oracle);
+        arena_release(&arena);
+    }
+    printf("# %s: %u of %u as good as any plan, %u without one, worst %.4f\n",
+           pipeline_names[pipeline], tally.n_equal, tally.n, tally.n_none,
+           tally.worst);
+    ok(tally.n_equal * 100 >= tally.n * percent,
+       "%s: full search is exhaustive", pipeline_names[pipeline]);
 }
 
 /* Tables of about as many rows as there are ranks, under TorchRec's costs,
@@ -182,5 +217,8 @@ int main(void)
                  97);
     compare_many("and rows over all ranks", all_but_grids, ROW_CUT_RANKS,
                  tap_many(300), 97);
+    layout_check_every = (uint32_t)tap_size(16, 1);
+    for (unsigned p = 0; p < N_PIPELINES; p++)
+        compare_steps((enum pipeline)p, tap_many(100), 95);
     return tap_done();
 }

@@ -319,6 +319,39 @@ static void check_terms(void)
     is_near(worst, 0, 1e-12, "the largest terms come to the total");
 }
 
+/* With sdd, no replicas, no dense part, overlap that is free and an input that
+ * is shorter than compute it is the largest compute and two exchanges: of few
+ * ids the input takes its latency. */
+static void check_hidden(void)
+{
+    double worst = 0;
+    struct rng rng;
+
+    rng_init(&rng, 13, 0);
+    for (int i = 0; i < 2000; i++) {
+        enum comm_form form = rng_below(&rng, 2) ? COMM_PORT : COMM_TOTAL;
+        struct problem problem =
+            make_problem(1 + (uint32_t)rng_below(&rng, 8), 8);
+        struct comm_model model = {.form = form, .intra = random_line(&rng)};
+        struct load load;
+        double fwd[8], bwd[8], slowest = 0;
+
+        random_load(&load, &rng);
+        model.inter = model.intra;
+        for (uint32_t r = 0; r < 8; r++) {
+            load.ids[r] = (double)rng_below(&rng, 100);
+            load.compute_ms[r] += 0.1;
+            load.grad[r] = load.update_ms[r] = 0;
+        }
+        price(&model, problem.cluster.n_devices, 8, &load, fwd, bwd);
+        for (uint32_t r = 0; r < problem.cluster.n_devices; r++)
+            slowest = fmax(slowest, load.compute_ms[r]);
+        worst = tap_worst(worst, fabs(load.compute_ms[0] + fwd[0] + bwd[0] -
+                                      (slowest + 2 * bwd[0])));
+    }
+    is_near(worst, 0, 1e-12, "a hidden input leaves look-ups and exchanges");
+}
+
 /* Phases of what four devices take, by hand; they come to the total, and each
  * device's, with its waiting, to no more. */
 static void check_phases(void)
@@ -460,6 +493,7 @@ int main(void)
     check_levels();
     check_domains();
     check_terms();
+    check_hidden();
     check_phases();
     check_ask();
     check_curve();
