@@ -135,7 +135,8 @@ void comm_embed(const struct problem *problem, const struct shard *shard,
     out[COMM_LANE_INPUT] = COMM_ID_BYTES * ids + COMM_LENGTH_BYTES * bags;
     out[COMM_LANE_BAGS] = bags;
     out[COMM_LANE_ROW_IDS] = is_cut ? ids : 0;
-    out[COMM_LANE_ROW_BAGS] = is_cut ? bags : 0;
+    out[COMM_LANE_ROW_BAGS] =
+        is_cut ? ceil(bags / problem->cluster.n_devices) : 0;
     out[COMM_LANE_OUTPUT] = shard_output_vectors(problem, shard) * width *
                             precision_bytes(precision);
 }
@@ -238,7 +239,6 @@ static void own_phases(const struct comm_oracle *oracle, const double *sums,
 {
     const struct comm_model *model = &oracle->comm;
     const double *lanes = sums + oracle->base.width - COMM_LANES;
-    const double n_devices = oracle->base.problem->cluster.n_devices;
     const double bags = lanes[COMM_LANE_BAGS];
     const double ids =
         (lanes[COMM_LANE_INPUT] - COMM_LENGTH_BYTES * bags) / COMM_ID_BYTES;
@@ -249,9 +249,9 @@ static void own_phases(const struct comm_oracle *oracle, const double *sums,
     const double look_up = max_of(compute_ms - update, 0);
 
     phases_ms[PHASE_PERMUTE] =
-        ids_ms(&model->permute, bags, ids) +
-        ids_ms(&model->bucketize, lanes[COMM_LANE_ROW_BAGS] / n_devices,
-               lanes[COMM_LANE_ROW_IDS]);
+        ids_ms(&model->permute, bags, ids) + ids_ms(&model->bucketize,
+                                                    lanes[COMM_LANE_ROW_BAGS],
+                                                    lanes[COMM_LANE_ROW_IDS]);
     phases_ms[PHASE_CACHE] = 0;
     phases_ms[PHASE_FORWARD] =
         forward > 0 ? look_up * forward / (forward + max_of(backward, 0)) : 0;
@@ -333,34 +333,32 @@ static void price(const struct oracle *base, size_t n, const double *sums,
     }
 }
 
+/* What a device takes to send its part of an all-to-all. */
+static double sent_ms(const struct comm_oracle *oracle, double bytes)
+{
+    return max_of(transfer_ms(&oracle->comm.intra, bytes * oracle->near),
+                  transfer_ms(&oracle->comm.inter, bytes * oracle->far));
+}
+
 static void terms(const struct oracle *base, const double *sums,
                   const double *compute_ms, size_t n, double *terms_ms)
 {
     const struct comm_oracle *oracle = priced_of(base);
-    const struct comm_model *model = &oracle->comm;
     const struct cluster *cluster = &base->problem->cluster;
-    const uint32_t n_devices = cluster->n_devices;
     const uint32_t per_host = devices_of_group(cluster);
-    const double near = (per_host - 1.0) / n_devices;
-    const double far = (double)(n_devices - per_host) / n_devices;
-    const double ring = 2.0 * (n_devices - 1) / n_devices;
 
     for (size_t i = 0; i < n; i++, terms_ms += base->n_terms) {
         const double *of = sums + i * base->width;
         const double *lanes = of + base->width - COMM_LANES;
-        const double input = lanes[COMM_LANE_INPUT];
-        const double output = lanes[COMM_LANE_OUTPUT];
         double phases_ms[N_PHASES];
 
         own_phases(oracle, of, compute_ms[i], phases_ms);
-        phases_ms[PHASE_INPUT] =
-            max_of(transfer_ms(&model->intra, input * near),
-                   transfer_ms(&model->inter, input * far));
+        phases_ms[PHASE_INPUT] = sent_ms(oracle, lanes[COMM_LANE_INPUT]);
         phases_ms[PHASE_OUTPUT] = phases_ms[PHASE_GRADIENT] =
-            max_of(transfer_ms(&model->intra, output * near),
-                   transfer_ms(&model->inter, output * far));
+            sent_ms(oracle, lanes[COMM_LANE_OUTPUT]);
         phases_ms[PHASE_REDUCE] =
-            ring_ms(model, ring * lanes[COMM_LANE_GRAD], n_devices, per_host);
+            ring_ms(&oracle->comm, oracle->ring * lanes[COMM_LANE_GRAD],
+                    cluster->n_devices, per_host);
         step_terms(&oracle->step, phases_ms, terms_ms);
     }
 }
@@ -386,6 +384,13 @@ static struct step step_of(const struct comm_oracle *oracle)
 
 void comm_oracle_init(struct comm_oracle *oracle, const struct oracle_ops *ops)
 {
+    const struct cluster *cluster = &oracle->base.problem->cluster;
+    const double n_devices = cluster->n_devices;
+    const double per_host = devices_of_group(cluster);
+
+    oracle->near = (per_host - 1) / n_devices;
+    oracle->far = (n_devices - per_host) / n_devices;
+    oracle->ring = 2 * (n_devices - 1) / n_devices;
     oracle->step = step_of(oracle);
     oracle->ops = *ops;
     oracle->ops.comm = price;

@@ -96,6 +96,9 @@ struct comm_oracle {
     struct oracle_ops ops;
     struct comm_model comm;
     struct step step;
+    /* Of what it has in all a device sends inside its group and across, and of
+     * its gradient in an all-reduce. */
+    double near, far, ring;
 };
 /* Gives a base that is filled, with its comm model set, these ops, and those of
  * communication and of the step of its problem's job beside them. */
@@ -108,7 +111,7 @@ enum comm_lane {
                          */
     COMM_LANE_BAGS,     /* that they are of */
     COMM_LANE_ROW_IDS,  /* of those, of row blocks */
-    COMM_LANE_ROW_BAGS, /* likewise */
+    COMM_LANE_ROW_BAGS, /* likewise, but of a device's own batch */
     COMM_LANE_OUTPUT,   /* bytes that it produces and sends, by comm precision;
                            as many are the gradients that it gets back */
     COMM_LANE_GRAD,     /* bytes of dense fp32 gradient that replicas all-reduce

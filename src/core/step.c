@@ -21,13 +21,13 @@ enum term {
 _Static_assert(N_TERMS == STEP_MAX_TERMS, "as the header says");
 
 static const struct {
-    double depth;      /* batches under way, of those one after the other */
+    double share;      /* of all phases in turn: 1 over the batches under way */
     uint8_t n_terms;   /* with one chunk: which is the whole */
     uint8_t n_parts;   /* behind them */
     uint8_t terms[12]; /* what it is a function of */
 } pipelines[N_PIPELINES] = {
 #define IN_TURN PHASE_OUTPUT, PHASE_GRADIENT, PHASE_REDUCE, PHASE_UPDATE
-    [PIPELINE_SDD] = {2,
+    [PIPELINE_SDD] = {1. / 2,
                       9,
                       2,
                       {IN_TURN, PHASE_BACKWARD, TERM_TURN, TERM_ON, PHASE_INPUT,
@@ -37,13 +37,13 @@ static const struct {
                        1,
                        {IN_TURN, PHASE_BACKWARD, TERM_ON, PHASE_INPUT,
                         TERM_ON_PART}},
-    [PIPELINE_PREFETCH] = {3,
+    [PIPELINE_PREFETCH] = {1. / 3,
                            10,
                            2,
                            {IN_TURN, PHASE_BACKWARD, TERM_TURN, TERM_ON,
                             PHASE_INPUT, PHASE_PERMUTE, PHASE_CACHE,
                             TERM_ON_PART, TERM_TURN_PART}},
-    [PIPELINE_SEMISYNC] = {2,
+    [PIPELINE_SEMISYNC] = {1. / 2,
                            9,
                            1,
                            {IN_TURN, PHASE_BACKWARD, TERM_TURN, PHASE_FORWARD,
@@ -138,7 +138,7 @@ static double step_of_all(const struct step *step, const double most[N_TERMS])
                 aside_ms(step, PHASE_OUTPUT, most, rest);
     } else {
         ms = max_of(max_of(turn, most[PHASE_CACHE]),
-                    in_turn / pipelines[step->pipeline].depth);
+                    in_turn * pipelines[step->pipeline].share);
         aside = aside_ms(step, PHASE_CACHE, most, rest);
     }
     ms = max_of(ms, ahead) + aside + aside_ms(step, PHASE_INPUT, most, rest) +
