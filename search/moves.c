@@ -63,7 +63,8 @@ static uint32_t piece_on(const struct layout *layout, uint32_t device,
     return holding->n ? holding->pieces[rng_draw(rng, holding->n)] : NO_PIECE;
 }
 
-/* A device that sets the total: that leads a term, drawn by how large it is. */
+/* A device that sets the total: that leads a term, drawn by how large it is and
+ * how much of it shows. */
 static uint32_t critical_device(const struct layout *layout, struct rng *rng)
 {
     const double *max_ms = layout->tops->ms;
@@ -71,10 +72,11 @@ static uint32_t critical_device(const struct layout *layout, struct rng *rng)
     uint32_t k;
 
     for (k = 0; k < layout->n_terms; k++)
-        left += max_ms[k];
+        left += layout->weight[k] * max_ms[k];
     left *= rng_uniform(rng);
-    for (k = 0; k + 1 < layout->n_terms && left >= max_ms[k]; k++)
-        left -= max_ms[k];
+    for (k = 0;
+         k + 1 < layout->n_terms && left >= layout->weight[k] * max_ms[k]; k++)
+        left -= layout->weight[k] * max_ms[k];
     return layout->tops->device[k];
 }
 

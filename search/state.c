@@ -6,6 +6,7 @@
 #include "search/trial.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -334,6 +335,28 @@ double layout_true_total(const struct layout *layout)
                                 layout->compute_ms);
 }
 
+/* A term that stands beside an equal one is not nothing. */
+#define LEAST_WEIGHT 0.1
+
+static void weigh_terms(struct layout *layout)
+{
+    const struct oracle *oracle = layout->parts->oracle;
+    double most_ms[ORACLE_MAX_TERMS];
+
+    for (size_t k = 0; k < layout->n_terms; k++) {
+        const double ms = layout->tops->ms[k];
+
+        layout->weight[k] = 1;
+        if (!layout->has_terms || !oracle->step || !(ms > 0))
+            continue;
+        memcpy(most_ms, layout->tops->ms, sizeof(most_ms));
+        most_ms[k] = 0;
+        layout->weight[k] = fmax(
+            (layout->total_ms - oracle_terms_total_ms(oracle, most_ms)) / ms,
+            LEAST_WEIGHT);
+    }
+}
+
 void layout_price(struct layout *layout)
 {
     const struct oracle *oracle = layout->parts->oracle;
@@ -355,6 +378,7 @@ void layout_price(struct layout *layout)
     layout->total_ms = layout->has_terms
                            ? oracle_terms_total_ms(oracle, layout->tops->ms)
                            : layout_true_total(layout);
+    weigh_terms(layout);
 }
 
 /* --- snapshots --- */

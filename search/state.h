@@ -74,6 +74,10 @@ struct layout {
                             devices, and the runners-up: the first devices by
                             term and number */
     uint32_t n_tops[ORACLE_MAX_TERMS]; /* 1 at least, R at most */
+    /* When all was last priced: how much of each term's largest the total would
+     * be lower without it, LEAST_WEIGHT to 1; 1 where terms add up. What
+     * another term hides need not be lowered. */
+    double weight[ORACLE_MAX_TERMS];
 };
 
 static inline size_t layout_width(const struct layout *layout)

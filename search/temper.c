@@ -50,6 +50,11 @@ static void save(struct chain *chain)
     chain->is_saved = true;
 }
 
+static double heavy_ms(const struct chain *chain, size_t k, double ms)
+{
+    return chain->weight[k] * layout_heaviness(ms, chain->most_ms[k]);
+}
+
 static void chain_start(struct chain *chain, const struct snapshot *from)
 {
     const struct layout *layout = &chain->at.layout;
@@ -57,11 +62,10 @@ static void chain_start(struct chain *chain, const struct snapshot *from)
 
     snapshot_load(from, &chain->at.layout);
     save(chain);
-    for (size_t k = 0; k < n; k++)
-        chain->most_ms[k] = layout->tops->ms[k];
+    memcpy(chain->most_ms, layout->tops->ms, sizeof(chain->most_ms));
+    memcpy(chain->weight, layout->weight, sizeof(chain->weight));
     for (size_t i = 0; i < layout->n_devices * n; i++)
-        chain->heavy_ms[i] =
-            layout_heaviness(layout->terms_ms[i], chain->most_ms[i % n]);
+        chain->heavy_ms[i] = heavy_ms(chain, i % n, layout->terms_ms[i]);
 }
 
 /* How much heavier the devices become that the trial touches, term by term, in
@@ -76,8 +80,7 @@ static double heavier(struct chain *chain)
         for (size_t k = 0; k < n; k++) {
             const size_t at = i * n + k;
 
-            chain->then_ms[at] =
-                layout_heaviness(trial->terms_ms[at], chain->most_ms[k]);
+            chain->then_ms[at] = heavy_ms(chain, k, trial->terms_ms[at]);
             sum +=
                 chain->then_ms[at] - chain->heavy_ms[trial->devices[i] * n + k];
         }

@@ -26,7 +26,9 @@ struct chain {
     struct snapshot best;             /* excess is 0 once it keeps all limits;
                                          less is better than a lower total */
     bool is_saved;                    /* the layout is no better than `best` */
-    double most_ms[ORACLE_MAX_TERMS]; /* the largest terms when it started */
+    double most_ms[ORACLE_MAX_TERMS]; /* the largest terms when it started, and
+                                         how much of them shows */
+    double weight[ORACLE_MAX_TERMS];
     double *heavy_ms; /* [R][n_terms]: layout_heaviness of the layout's, */
     double *then_ms;  /* and of the trial's devices; both owned */
 };
