@@ -10,44 +10,32 @@ const char *const pipeline_names[] = {"sdd", "none", "prefetch", "semisync",
 const char *const step_part_names[] = {
     "input", "forward", "output", "gradient", "backward", "replicas", NULL};
 
-/* Phases by themselves; then what a rank does between two exchanges. */
+/* In the order of the pipelines that need them; with chunks there are all. */
 enum term {
-    TERM_ON = N_PHASES, /* permuted, cached, looked up */
-    TERM_ON_PART,       /* but of that look-up the first chunk */
-    TERM_TURN,          /* a backward, and the next look-up */
+    TERM_OUTPUT,
+    TERM_GRADIENT,
+    TERM_REDUCE,
+    TERM_UPDATE,
+    TERM_BACKWARD,
+    TERM_INPUT,
+    TERM_ON, /* what is not done ahead, between input and output */
+    TERM_PERMUTE,
+    TERM_TURN, /* a backward, and the next look-up */
+    TERM_CACHE,
+    TERM_ON_PART, /* but of that look-up the first chunk */
     TERM_TURN_PART,
     N_TERMS
 };
 _Static_assert(N_TERMS == STEP_MAX_TERMS, "as the header says");
 
 static const struct {
-    double share;      /* of all phases in turn: 1 over the batches under way */
-    uint8_t n_terms;   /* with one chunk: which is the whole */
-    uint8_t n_parts;   /* behind them */
-    uint8_t terms[12]; /* what it is a function of */
+    double share; /* of all phases in turn: 1 over the batches under way */
+    unsigned n_terms;
 } pipelines[N_PIPELINES] = {
-#define IN_TURN PHASE_OUTPUT, PHASE_GRADIENT, PHASE_REDUCE, PHASE_UPDATE
-    [PIPELINE_SDD] = {1. / 2,
-                      9,
-                      2,
-                      {IN_TURN, PHASE_BACKWARD, TERM_TURN, TERM_ON, PHASE_INPUT,
-                       PHASE_PERMUTE, TERM_ON_PART, TERM_TURN_PART}},
-    [PIPELINE_NONE] = {1,
-                       7,
-                       1,
-                       {IN_TURN, PHASE_BACKWARD, TERM_ON, PHASE_INPUT,
-                        TERM_ON_PART}},
-    [PIPELINE_PREFETCH] = {1. / 3,
-                           10,
-                           2,
-                           {IN_TURN, PHASE_BACKWARD, TERM_TURN, TERM_ON,
-                            PHASE_INPUT, PHASE_PERMUTE, PHASE_CACHE,
-                            TERM_ON_PART, TERM_TURN_PART}},
-    [PIPELINE_SEMISYNC] = {1. / 2,
-                           9,
-                           1,
-                           {IN_TURN, PHASE_BACKWARD, TERM_TURN, PHASE_FORWARD,
-                            PHASE_INPUT, PHASE_PERMUTE, TERM_TURN_PART}},
+    [PIPELINE_SDD] = {1. / 2, TERM_TURN + 1},
+    [PIPELINE_NONE] = {1, TERM_ON + 1},
+    [PIPELINE_PREFETCH] = {1. / 3, TERM_CACHE + 1},
+    [PIPELINE_SEMISYNC] = {1. / 2, TERM_TURN + 1},
 };
 
 static double max_of(double a, double b)
@@ -62,100 +50,101 @@ static double min_of(double a, double b)
 
 unsigned step_n_terms(const struct step *step)
 {
-    unsigned n_parts =
-        step->n_chunks > 1 ? pipelines[step->pipeline].n_parts : 0;
+    return step->n_chunks > 1 ? N_TERMS : pipelines[step->pipeline].n_terms;
+}
 
-    return pipelines[step->pipeline].n_terms + n_parts;
+/* What a rank does between input and look-up. */
+static double before_ms(const struct step *step,
+                        const double phases_ms[N_PHASES])
+{
+    if (step->pipeline == PIPELINE_SEMISYNC)
+        return 0; /* ahead */
+    return phases_ms[PHASE_PERMUTE] +
+           (step->pipeline == PIPELINE_PREFETCH ? phases_ms[PHASE_CACHE] : 0);
 }
 
 void step_terms(const struct step *step, const double phases_ms[N_PHASES],
                 double *terms_ms)
 {
-    const uint8_t *terms = pipelines[step->pipeline].terms;
     const unsigned n_terms = step_n_terms(step);
-    const double whole = phases_ms[PHASE_FORWARD];
-    const double part = whole / step->n_chunks;
-    const double before =
-        phases_ms[PHASE_PERMUTE] +
-        (step->pipeline == PIPELINE_PREFETCH ? phases_ms[PHASE_CACHE] : 0);
-    double all[N_TERMS];
+    const double before = before_ms(step, phases_ms);
+    const double look_up = phases_ms[PHASE_FORWARD];
+    const double backward = phases_ms[PHASE_BACKWARD];
 
-    memcpy(all, phases_ms, N_PHASES * sizeof(*all));
-    all[TERM_ON] = before + whole;
-    all[TERM_ON_PART] = before + part;
-    all[TERM_TURN] = phases_ms[PHASE_BACKWARD] + whole;
-    all[TERM_TURN_PART] = phases_ms[PHASE_BACKWARD] + part;
-    for (unsigned k = 0; k < n_terms; k++)
-        terms_ms[k] = all[terms[k]];
+    terms_ms[TERM_OUTPUT] = phases_ms[PHASE_OUTPUT];
+    terms_ms[TERM_GRADIENT] = phases_ms[PHASE_GRADIENT];
+    terms_ms[TERM_REDUCE] = phases_ms[PHASE_REDUCE];
+    terms_ms[TERM_UPDATE] = phases_ms[PHASE_UPDATE];
+    terms_ms[TERM_BACKWARD] = backward;
+    terms_ms[TERM_INPUT] = phases_ms[PHASE_INPUT];
+    terms_ms[TERM_ON] = before + look_up;
+    if (n_terms > TERM_TURN) {
+        terms_ms[TERM_PERMUTE] = phases_ms[PHASE_PERMUTE];
+        terms_ms[TERM_TURN] = backward + look_up;
+    }
+    if (n_terms > TERM_CACHE)
+        terms_ms[TERM_CACHE] = phases_ms[PHASE_CACHE];
+    if (n_terms > TERM_TURN_PART) {
+        terms_ms[TERM_ON_PART] = before + look_up / step->n_chunks;
+        terms_ms[TERM_TURN_PART] = backward + look_up / step->n_chunks;
+    }
 }
 
-/* The end of the chunks of a look-up: `part` until the first one is looked up,
- * `whole` until the last one is. What their exchanges hide costs a share. */
-static double exchanged_ms(const struct step *step, double part, double whole,
-                           double output_ms)
+/* The end of the chunks of a look-up, of the terms of all of it and of it with
+ * its first chunk alone. What their exchanges hide costs a share. */
+static double exchanged_ms(const struct step *step, const double *most_ms,
+                           enum term whole, enum term part)
 {
+    const double output_ms = most_ms[TERM_OUTPUT];
     double n = step->n_chunks, each_ms, end_ms, hidden_ms;
 
     if (step->n_chunks == 1)
-        return whole + output_ms;
+        return most_ms[whole] + output_ms;
     each_ms = output_ms / n + step->chunk_ms;
-    end_ms = max_of(part + n * each_ms, whole + each_ms);
-    hidden_ms = max_of(whole + output_ms - end_ms, 0);
+    end_ms = max_of(most_ms[part] + n * each_ms, most_ms[whole] + each_ms);
+    hidden_ms = max_of(most_ms[whole] + output_ms - end_ms, 0);
     return end_ms + step->overlap_cost[PHASE_OUTPUT] * hidden_ms;
 }
 
 /* What a phase that runs beside others, which take rest_ms, costs them. */
 static double aside_ms(const struct step *step, enum phase phase,
-                       const double most[N_TERMS], double rest_ms)
+                       double phase_ms, double rest_ms)
 {
-    return step->overlap_cost[phase] * min_of(most[phase], rest_ms);
-}
-
-/* By all that terms may be; those that the pipeline has not are 0. */
-static double step_of_all(const struct step *step, const double most[N_TERMS])
-{
-    const double output = most[PHASE_OUTPUT], backward = most[PHASE_BACKWARD];
-    const double after = step->dense_ms + most[PHASE_GRADIENT] +
-                         most[PHASE_REDUCE] + most[PHASE_UPDATE];
-    const double in_turn =
-        most[PHASE_INPUT] +
-        exchanged_ms(step, most[TERM_ON_PART], most[TERM_ON], output) + after +
-        backward;
-    const double ahead = most[PHASE_INPUT] + most[PHASE_PERMUTE];
-    const double turn = after + exchanged_ms(step, most[TERM_TURN_PART],
-                                             most[TERM_TURN], output);
-    double rest = turn, ms, aside = 0;
-
-    if (step->pipeline == PIPELINE_NONE)
-        return in_turn;
-    if (step->pipeline == PIPELINE_SEMISYNC) {
-        const double whole = most[PHASE_FORWARD];
-
-        rest = after + backward;
-        ms = max_of(max_of(rest, turn / 2),
-                    exchanged_ms(step, whole / step->n_chunks, whole, output));
-        aside = aside_ms(step, PHASE_FORWARD, most, rest) +
-                aside_ms(step, PHASE_OUTPUT, most, rest);
-    } else {
-        ms = max_of(max_of(turn, most[PHASE_CACHE]),
-                    in_turn * pipelines[step->pipeline].share);
-        aside = aside_ms(step, PHASE_CACHE, most, rest);
-    }
-    ms = max_of(ms, ahead) + aside + aside_ms(step, PHASE_INPUT, most, rest) +
-         aside_ms(step, PHASE_PERMUTE, most, rest);
-    return max_of(ms, most[PHASE_INPUT] + output + most[PHASE_GRADIENT] +
-                          most[PHASE_REDUCE]);
+    return step->overlap_cost[phase] * min_of(phase_ms, rest_ms);
 }
 
 double step_ms(const struct step *step, const double *most_ms)
 {
-    const uint8_t *terms = pipelines[step->pipeline].terms;
-    const unsigned n_terms = step_n_terms(step);
-    double most[N_TERMS] = {0};
+    const double input = most_ms[TERM_INPUT], output = most_ms[TERM_OUTPUT];
+    const double backward = most_ms[TERM_BACKWARD];
+    const double links = most_ms[TERM_GRADIENT] + most_ms[TERM_REDUCE];
+    const double after = step->dense_ms + links + most_ms[TERM_UPDATE];
+    const double on = exchanged_ms(step, most_ms, TERM_ON, TERM_ON_PART);
+    const double in_turn = input + on + after + backward;
+    double permute, turn, rest, ms, aside;
 
-    for (unsigned k = 0; k < n_terms; k++)
-        most[terms[k]] = most_ms[k];
-    return step_of_all(step, most);
+    if (step->pipeline == PIPELINE_NONE)
+        return in_turn;
+    permute = most_ms[TERM_PERMUTE];
+    turn = after + exchanged_ms(step, most_ms, TERM_TURN, TERM_TURN_PART);
+    if (step->pipeline == PIPELINE_SEMISYNC) {
+        rest = after + backward;
+        ms = max_of(max_of(rest, turn / 2), on);
+        aside = aside_ms(step, PHASE_FORWARD, most_ms[TERM_ON], rest) +
+                aside_ms(step, PHASE_OUTPUT, output, rest);
+    } else {
+        rest = turn;
+        ms = max_of(turn, in_turn * pipelines[step->pipeline].share);
+        aside = 0;
+    }
+    if (step->pipeline == PIPELINE_PREFETCH) {
+        ms = max_of(ms, most_ms[TERM_CACHE]);
+        aside = aside_ms(step, PHASE_CACHE, most_ms[TERM_CACHE], rest);
+    }
+    ms = max_of(ms, input + permute) + aside +
+         aside_ms(step, PHASE_INPUT, input, rest) +
+         aside_ms(step, PHASE_PERMUTE, permute, rest);
+    return max_of(ms, input + output + links);
 }
 
 double step_of_ranks(const struct step *step, size_t n_ranks,

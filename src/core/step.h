@@ -68,7 +68,7 @@ struct step {
     double overlap_cost[N_PHASES];
 };
 
-#define STEP_MAX_TERMS 13
+#define STEP_MAX_TERMS 12
 
 /* How many terms the step has. */
 unsigned step_n_terms(const struct step *step);
