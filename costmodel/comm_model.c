@@ -270,7 +270,7 @@ static void exchange_phases(const struct comm_oracle *oracle,
 {
     const struct cluster *cluster = &oracle->base.problem->cluster;
     const uint32_t n_devices = cluster->n_devices;
-    const uint32_t per_host = devices_of_group(cluster);
+    const uint32_t per_host = oracle->per_group;
     const size_t width = oracle->base.width;
     const double *first = sums + width - COMM_LANES;
     const struct lanes input = {first + COMM_LANE_INPUT, width, n_devices};
@@ -345,7 +345,6 @@ static void terms(const struct oracle *base, const double *sums,
 {
     const struct comm_oracle *oracle = priced_of(base);
     const struct cluster *cluster = &base->problem->cluster;
-    const uint32_t per_host = devices_of_group(cluster);
 
     for (size_t i = 0; i < n; i++, terms_ms += base->n_terms) {
         const double *of = sums + i * base->width;
@@ -358,7 +357,7 @@ static void terms(const struct oracle *base, const double *sums,
             sent_ms(oracle, lanes[COMM_LANE_OUTPUT]);
         phases_ms[PHASE_REDUCE] =
             ring_ms(&oracle->comm, oracle->ring * lanes[COMM_LANE_GRAD],
-                    cluster->n_devices, per_host);
+                    cluster->n_devices, oracle->per_group);
         step_terms(&oracle->step, phases_ms, terms_ms);
     }
 }
@@ -388,6 +387,7 @@ void comm_oracle_init(struct comm_oracle *oracle, const struct oracle_ops *ops)
     const double n_devices = cluster->n_devices;
     const double per_host = devices_of_group(cluster);
 
+    oracle->per_group = devices_of_group(cluster);
     oracle->near = (per_host - 1) / n_devices;
     oracle->far = (n_devices - per_host) / n_devices;
     oracle->ring = 2 * (n_devices - 1) / n_devices;

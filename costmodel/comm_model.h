@@ -96,6 +96,7 @@ struct comm_oracle {
     struct oracle_ops ops;
     struct comm_model comm;
     struct step step;
+    uint32_t per_group; /* devices of a host, or of an NVLink domain */
     /* Of what it has in all a device sends inside its group and across, and of
      * its gradient in an all-reduce. */
     double near, far, ring;

@@ -182,6 +182,12 @@ static double untouched_top(const struct trial *trial,
     return most;
 }
 
+/* b where a is no number. */
+static inline double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
 /* The total by terms; compute_ms must be there. */
 static void price_terms(struct trial *trial, const struct layout *layout)
 {
@@ -191,12 +197,11 @@ static void price_terms(struct trial *trial, const struct layout *layout)
 
     oracle->ops->terms(oracle, trial->sums, trial->compute_ms, trial->n_devices,
                        trial->terms_ms);
-    for (size_t k = 0; k < n_terms; k++) {
+    for (size_t k = 0; k < n_terms; k++)
         max_ms[k] = untouched_top(trial, layout, k);
-        for (uint32_t i = 0; i < trial->n_devices; i++)
-            if (trial->terms_ms[i * n_terms + k] > max_ms[k])
-                max_ms[k] = trial->terms_ms[i * n_terms + k];
-    }
+    for (uint32_t i = 0; i < trial->n_devices; i++)
+        for (size_t k = 0; k < n_terms; k++)
+            max_ms[k] = larger(trial->terms_ms[i * n_terms + k], max_ms[k]);
     trial->total_ms = oracle_terms_total_ms(oracle, max_ms);
 }
 

@@ -13,10 +13,8 @@ const char *const step_part_names[] = {
 /* In the order of the pipelines that need them; with chunks there are all. */
 enum term {
     TERM_OUTPUT,
-    TERM_GRADIENT,
     TERM_REDUCE,
-    TERM_UPDATE,
-    TERM_BACKWARD,
+    TERM_BACKWARD, /* with the update of replicas, as in TERM_TURN */
     TERM_INPUT,
     TERM_ON, /* what is not done ahead, between input and output */
     TERM_PERMUTE,
@@ -69,12 +67,10 @@ void step_terms(const struct step *step, const double phases_ms[N_PHASES],
     const unsigned n_terms = step_n_terms(step);
     const double before = before_ms(step, phases_ms);
     const double look_up = phases_ms[PHASE_FORWARD];
-    const double backward = phases_ms[PHASE_BACKWARD];
+    const double backward = phases_ms[PHASE_BACKWARD] + phases_ms[PHASE_UPDATE];
 
     terms_ms[TERM_OUTPUT] = phases_ms[PHASE_OUTPUT];
-    terms_ms[TERM_GRADIENT] = phases_ms[PHASE_GRADIENT];
     terms_ms[TERM_REDUCE] = phases_ms[PHASE_REDUCE];
-    terms_ms[TERM_UPDATE] = phases_ms[PHASE_UPDATE];
     terms_ms[TERM_BACKWARD] = backward;
     terms_ms[TERM_INPUT] = phases_ms[PHASE_INPUT];
     terms_ms[TERM_ON] = before + look_up;
@@ -113,29 +109,29 @@ static double aside_ms(const struct step *step, enum phase phase,
     return step->overlap_cost[phase] * min_of(phase_ms, rest_ms);
 }
 
-double step_ms(const struct step *step, const double *most_ms)
+static double step_of_terms(const struct step *step, const double *most_ms,
+                            double gradient_ms)
 {
     const double input = most_ms[TERM_INPUT], output = most_ms[TERM_OUTPUT];
     const double backward = most_ms[TERM_BACKWARD];
-    const double links = most_ms[TERM_GRADIENT] + most_ms[TERM_REDUCE];
-    const double after = step->dense_ms + links + most_ms[TERM_UPDATE];
+    const double after = gradient_ms + most_ms[TERM_REDUCE];
     const double on = exchanged_ms(step, most_ms, TERM_ON, TERM_ON_PART);
-    const double in_turn = input + on + after + backward;
-    double permute, turn, rest, ms, aside;
+    const double in_turn = input + on + step->dense_ms + after + backward;
+    double permute, turn, rest, ms, aside = 0;
 
     if (step->pipeline == PIPELINE_NONE)
         return in_turn;
     permute = most_ms[TERM_PERMUTE];
-    turn = after + exchanged_ms(step, most_ms, TERM_TURN, TERM_TURN_PART);
+    turn = step->dense_ms + after +
+           exchanged_ms(step, most_ms, TERM_TURN, TERM_TURN_PART);
     if (step->pipeline == PIPELINE_SEMISYNC) {
-        rest = after + backward;
+        rest = step->dense_ms + after + backward;
         ms = max_of(max_of(rest, turn / 2), on);
         aside = aside_ms(step, PHASE_FORWARD, most_ms[TERM_ON], rest) +
                 aside_ms(step, PHASE_OUTPUT, output, rest);
     } else {
         rest = turn;
         ms = max_of(turn, in_turn * pipelines[step->pipeline].share);
-        aside = 0;
     }
     if (step->pipeline == PIPELINE_PREFETCH) {
         ms = max_of(ms, most_ms[TERM_CACHE]);
@@ -144,20 +140,27 @@ double step_ms(const struct step *step, const double *most_ms)
     ms = max_of(ms, input + permute) + aside +
          aside_ms(step, PHASE_INPUT, input, rest) +
          aside_ms(step, PHASE_PERMUTE, permute, rest);
-    return max_of(ms, input + output + links);
+    return max_of(ms, input + output + after);
+}
+
+double step_ms(const struct step *step, const double *most_ms)
+{
+    return step_of_terms(step, most_ms, most_ms[TERM_OUTPUT]);
 }
 
 double step_of_ranks(const struct step *step, size_t n_ranks,
                      const double (*phases_ms)[N_PHASES])
 {
     double most_ms[STEP_MAX_TERMS] = {0}, terms_ms[STEP_MAX_TERMS];
+    double gradient_ms = 0;
 
     for (size_t r = 0; r < n_ranks; r++) {
         step_terms(step, phases_ms[r], terms_ms);
         for (unsigned k = 0; k < step_n_terms(step); k++)
             most_ms[k] = max_of(terms_ms[k], most_ms[k]);
+        gradient_ms = max_of(phases_ms[r][PHASE_GRADIENT], gradient_ms);
     }
-    return step_ms(step, most_ms);
+    return step_of_terms(step, most_ms, gradient_ms);
 }
 
 static const enum step_part parts[N_PHASES] = {

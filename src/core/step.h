@@ -68,24 +68,25 @@ struct step {
     double overlap_cost[N_PHASES];
 };
 
-#define STEP_MAX_TERMS 12
+#define STEP_MAX_TERMS 10
 
 /* How many terms the step has. */
 unsigned step_n_terms(const struct step *step);
 /* Those of one rank. */
 void step_terms(const struct step *step, const double phases_ms[N_PHASES],
                 double *terms_ms);
-/* The time of a step by the largest of each term over the ranks. */
+/* The time of a step by the largest of each term over the ranks, where the
+ * exchange of gradients takes as long as that of outputs. */
 double step_ms(const struct step *step, const double *most_ms);
 
 /*
  * The same by phases_ms[n_ranks][N_PHASES].
  *
- * With T of an exchange (input I, output O, gradient G, replicas A), P, Q, F,
- * B, S of permuting, cache, forward, backward and update, all of one rank, D
- * of the dense part and the largest over ranks meant where phases stand:
+ * With T of an exchange (input I, output O, gradient G, replicas A), P, Q, F of
+ * permuting, cache and forward, B of backward and update, all of one rank, D of
+ * the dense part and the largest over ranks meant where phases stand:
  *
- *     C    = D + T_G + S + T_A
+ *     C    = D + T_G + T_A
  *     e(a) = max( (a + F / N) + N t, (a + F) + t )   t = T_O / N and, where
  *                                                    N > 1, a latency
  *     none      T_I + e(P) + C + B

@@ -153,7 +153,6 @@ static void simulate_rest(struct job *job, unsigned batch)
     exchange(job, update, slowest(job, PHASE_REDUCE));
     work(job, update, PHASE_UPDATE, 1);
     after(job, backward, update);
-    meet(job, backward); /* the next all-reduce of the dense part */
     work(job, backward, PHASE_BACKWARD, 1);
 }
 
