@@ -116,8 +116,14 @@ bool comm_fit_apply(const struct comm_fit *fit, const struct cluster *cluster,
     return apply_best(fit, n_ranks, true, &model->inter) || is_one_host;
 }
 
+/* In whole ns. */
+static double id_work_ns(const struct id_rate *rate, double bags, double ids)
+{
+    return ceil(bags * rate->bag_ns + ids * rate->id_ns);
+}
+
 void comm_embed(const struct problem *problem, const struct shard *shard,
-                double out[COMM_LANES])
+                const struct id_rates *rates, double out[COMM_LANES])
 {
     const enum precision precision =
         problem->tables[shard->table].comm_precision;
@@ -125,7 +131,6 @@ void comm_embed(const struct problem *problem, const struct shard *shard,
     const double rows = (double)(shard->row_end - shard->row_begin);
     const double ids = ceil(shard_most_lookups(problem, shard));
     const double bags = ceil(shard_bags(problem, shard));
-    const bool is_cut = shard_cuts_rows(shard->kind);
 
     memset(out, 0, COMM_LANES * sizeof(*out));
     if (shard_is_replica(shard->kind)) {
@@ -133,10 +138,10 @@ void comm_embed(const struct problem *problem, const struct shard *shard,
         return;
     }
     out[COMM_LANE_INPUT] = COMM_ID_BYTES * ids + COMM_LENGTH_BYTES * bags;
-    out[COMM_LANE_BAGS] = bags;
-    out[COMM_LANE_ROW_IDS] = is_cut ? ids : 0;
-    out[COMM_LANE_ROW_BAGS] =
-        is_cut ? ceil(bags / problem->cluster.n_devices) : 0;
+    out[COMM_LANE_PERMUTE] = id_work_ns(&rates->permute, bags, ids);
+    if (shard_cuts_rows(shard->kind))
+        out[COMM_LANE_BUCKETIZE] = id_work_ns(
+            &rates->bucketize, bags / problem->cluster.n_devices, ids);
     out[COMM_LANE_OUTPUT] = shard_output_vectors(problem, shard) * width *
                             precision_bytes(precision);
 }
@@ -224,12 +229,9 @@ static double allreduce_ms(const struct comm_model *model,
                    n_devices, per_host);
 }
 
-static double ids_ms(const struct id_rates *rates, double bags, double ids)
+static double id_work_ms(const struct id_rate *rate, double ns)
 {
-    return bags > 0 ? (rates->base_us +
-                       (bags * rates->bag_ns + ids * rates->id_ns) * 1e-3) *
-                          1e-3
-                    : 0;
+    return ns > 0 ? 1e-3 * rate->base_us + 1e-6 * ns : 0;
 }
 
 /* What a device's ids take in its own memory, and its compute, phase by phase.
@@ -239,9 +241,6 @@ static void own_phases(const struct comm_oracle *oracle, const double *sums,
 {
     const struct comm_model *model = &oracle->comm;
     const double *lanes = sums + oracle->base.width - COMM_LANES;
-    const double bags = lanes[COMM_LANE_BAGS];
-    const double ids =
-        (lanes[COMM_LANE_INPUT] - COMM_LENGTH_BYTES * bags) / COMM_ID_BYTES;
     const double update =
         comm_has_replicas(lanes) ? lanes[COMM_LANE_UPDATE] : 0;
     const double forward = lanes[COMM_LANE_FORWARD] + model->forward_base_ms;
@@ -249,9 +248,8 @@ static void own_phases(const struct comm_oracle *oracle, const double *sums,
     const double look_up = max_of(compute_ms - update, 0);
 
     phases_ms[PHASE_PERMUTE] =
-        ids_ms(&model->permute, bags, ids) + ids_ms(&model->bucketize,
-                                                    lanes[COMM_LANE_ROW_BAGS],
-                                                    lanes[COMM_LANE_ROW_IDS]);
+        id_work_ms(&model->ids.permute, lanes[COMM_LANE_PERMUTE]) +
+        id_work_ms(&model->ids.bucketize, lanes[COMM_LANE_BUCKETIZE]);
     phases_ms[PHASE_CACHE] = 0;
     phases_ms[PHASE_FORWARD] =
         forward > 0 ? look_up * forward / (forward + max_of(backward, 0)) : 0;

@@ -49,18 +49,21 @@ double comm_curve_gbps(const struct comm_curve *curve);
 #define COMM_ID_BYTES 8
 #define COMM_LENGTH_BYTES 4 /* of a bag */
 
-/* What an operation takes that goes over ids in bags. */
+/* What ids take before they are looked up, by two operations that go over bags
+ * and the ids in them. */
 struct id_rates {
-    double base_us, bag_ns, id_ns;
+    struct id_rate {
+        double base_us, bag_ns, id_ns;
+    } permute,     /* of ids that came, to the order of tables */
+        bucketize; /* of a device's own batch, by row blocks */
 };
 
 /* What assignments are priced by. */
 struct comm_model {
     enum comm_form form;
-    struct comm_curve intra;   /* inside a host or an NVLink domain */
-    struct comm_curve inter;   /* across them */
-    struct id_rates permute;   /* of ids that came, to the order of tables */
-    struct id_rates bucketize; /* of a device's own batch, by row blocks */
+    struct comm_curve intra; /* inside a host or an NVLink domain */
+    struct comm_curve inter; /* across them */
+    struct id_rates ids;
     /* Beside a shard's look-ups: what its operation takes, of the forward and
      * of the backward, by which compute is split. */
     double forward_base_ms, backward_base_ms;
@@ -108,17 +111,15 @@ void comm_oracle_init(struct comm_oracle *oracle, const struct oracle_ops *ops);
 /* Of the global batch, a step; additive over the shards of a device. What shows
  * by being 0 is counted in whole numbers, which add up and off to 0. */
 enum comm_lane {
-    COMM_LANE_INPUT,    /* bytes of ids and bags' lengths that this device gets
-                         */
-    COMM_LANE_BAGS,     /* that they are of */
-    COMM_LANE_ROW_IDS,  /* of those, of row blocks */
-    COMM_LANE_ROW_BAGS, /* likewise, but of a device's own batch */
-    COMM_LANE_OUTPUT,   /* bytes that it produces and sends, by comm precision;
-                           as many are the gradients that it gets back */
-    COMM_LANE_GRAD,     /* bytes of dense fp32 gradient that replicas all-reduce
-                         */
-    COMM_LANE_FORWARD,  /* ms of each shard alone, but for what any operation
-                           takes: by these and the next compute is split */
+    COMM_LANE_INPUT,     /* bytes of ids and bags' lengths that come */
+    COMM_LANE_PERMUTE,   /* ns that those take, but for the base */
+    COMM_LANE_BUCKETIZE, /* likewise: of row blocks, a device's own batch */
+    COMM_LANE_OUTPUT,    /* bytes that it produces and sends, by comm precision;
+                            as many are the gradients that it gets back */
+    COMM_LANE_GRAD,    /* bytes of dense fp32 gradient that replicas all-reduce
+                        */
+    COMM_LANE_FORWARD, /* ms of each shard alone, but for what any operation
+                          takes: by these and the next compute is split */
     COMM_LANE_BACKWARD,
     COMM_LANE_UPDATE, /* ms of the replicas' dense optimizer, of compute */
     COMM_LANES
@@ -127,7 +128,7 @@ enum comm_lane {
 /* The lanes of one shard but the last three. A replica serves its own samples:
  * it takes no part in the all-to-alls. */
 void comm_embed(const struct problem *problem, const struct shard *shard,
-                double out[COMM_LANES]);
+                const struct id_rates *ids, double out[COMM_LANES]);
 
 /* Whether a device with these lanes has replicas. */
 static inline bool comm_has_replicas(const double lanes[COMM_LANES])

@@ -213,23 +213,22 @@ static struct comm_curve across_hosts(const struct gpu_spec *spec,
  * H100's), ids by the bandwidth (0.80 and 0.79, of 0.72). Of a CPU, which
  * copies: bytes read and written, and a step of the loop [E].
  */
-static void add_id_rates(const struct gpu_spec *spec, struct comm_model *model)
+struct id_rates gpu_spec_ids(const struct gpu_spec *spec)
 {
     const double h100_issues = 132 * 1.755, h100_gbps = 2900;
     const double per_bag = h100_issues / (spec->n_sms * spec->clock_ghz);
     const double per_id = h100_gbps / spec->dram_gbps;
-
-    if (spec->comm_form == COMM_PORT) {
-        model->permute =
-            (struct id_rates){19.3, 0.1715 * per_bag, 0.00406 * per_id};
-        model->bucketize =
-            (struct id_rates){20.7, 0.46 * per_bag, 0.0212 * per_id};
-        return;
-    }
-    model->permute = model->bucketize = (struct id_rates){
+    const struct id_rate of_cpu = {
         .base_us = spec->launch_us,
         .bag_ns = spec->row_cycles / (spec->n_sms * spec->clock_ghz),
         .id_ns = 2 * COMM_ID_BYTES / spec->dram_gbps,
+    };
+
+    if (spec->comm_form == COMM_TOTAL)
+        return (struct id_rates){of_cpu, of_cpu};
+    return (struct id_rates){
+        .permute = {19.3, 0.1715 * per_bag, 0.00406 * per_id},
+        .bucketize = {20.7, 0.46 * per_bag, 0.0212 * per_id},
     };
 }
 
@@ -264,9 +263,9 @@ struct comm_model gpu_spec_comm(const struct gpu_spec *spec,
         .source = spec->comm_form == COMM_TOTAL
                       ? "latency and copy bandwidth of a host's memory"
                       : "published latency and all-to-all bandwidth of the GPU",
+        .ids = gpu_spec_ids(spec),
     };
 
-    add_id_rates(spec, &model);
     add_overlap_costs(spec, &model);
     return model;
 }

@@ -29,6 +29,7 @@ const struct gpu_spec *gpu_spec_find(const char *name);
 /* ERR_USAGE for an unknown name, with the names there are. */
 int gpu_spec_get(const struct gpu_spec **out, const char *name,
                  struct err *err) MUST_CHECK;
+struct id_rates gpu_spec_ids(const struct gpu_spec *spec);
 /* Its communication figures, for so many GPUs on so many hosts. */
 struct comm_model gpu_spec_comm(const struct gpu_spec *spec,
                                 const struct cluster *cluster);

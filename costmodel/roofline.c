@@ -423,10 +423,11 @@ static void embed(const struct gpu_spec *spec, const struct problem *problem,
                   double out[N_LANES])
 {
     double *job = out + LANE_JOB;
+    const struct id_rates ids = gpu_spec_ids(spec);
     struct table_use reuse = *use;
 
     memset(out, 0, N_LANES * sizeof(*out));
-    comm_embed(problem, shard, job + JOB_COMM);
+    comm_embed(problem, shard, &ids, job + JOB_COMM);
     if (shard_is_replica(shard->kind)) {
         embed_replica(spec, problem, shard, job);
         return;

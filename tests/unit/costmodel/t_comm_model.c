@@ -24,7 +24,9 @@ static struct problem make_problem(uint32_t n_devices, uint32_t per_host)
 static void check_embed(void)
 {
     struct problem problem = make_problem(4, 4);
-    double lanes[COMM_LANES];
+    const struct id_rates ids = {.permute = {20, 0.5, 0.25},
+                                 .bucketize = {30, 2, 1}};
+    double lanes[COMM_LANES], n_ids;
     struct table table;
     struct shard shard;
 
@@ -38,17 +40,18 @@ static void check_embed(void)
     problem.n_tables = 1;
     shard = shard_whole(&problem, 0, 0);
 
-    comm_embed(&problem, &shard, lanes);
+    comm_embed(&problem, &shard, &ids, lanes);
     is_near(lanes[COMM_LANE_OUTPUT], 2 * 1000 * 16 * 2, 0, "pooled outputs");
     is_near(lanes[COMM_LANE_GRAD], 0, 0, "no all-reduce");
     is_near(lanes[COMM_LANE_INPUT], 3 * 1000 * 8 + 2 * 1000 * 4, 0,
             "ids, and lengths of bags");
-    is_near(lanes[COMM_LANE_BAGS], 2 * 1000, 0, "bags");
-    is_near(lanes[COMM_LANE_ROW_BAGS], 0, 0, "none of row blocks");
+    is_near(lanes[COMM_LANE_PERMUTE], 2 * 1000 * 0.5 + 3 * 1000 * 0.25, 0,
+            "which are put in order");
+    is_near(lanes[COMM_LANE_BUCKETIZE], 0, 0, "none are of row blocks");
 
     shard.kind = SHARD_COLUMN;
     shard.col_end = 4;
-    comm_embed(&problem, &shard, lanes);
+    comm_embed(&problem, &shard, &ids, lanes);
     is_near(lanes[COMM_LANE_OUTPUT], 2 * 1000 * 4 * 2, 0,
             "a quarter's outputs");
     is_near(lanes[COMM_LANE_INPUT], 3 * 1000 * 8 + 2 * 1000 * 4, 0,
@@ -57,25 +60,25 @@ static void check_embed(void)
     shard = shard_whole(&problem, 0, 0);
     shard.kind = SHARD_ROW;
     shard.row_end = 10;
-    comm_embed(&problem, &shard, lanes);
+    comm_embed(&problem, &shard, &ids, lanes);
     is_near(lanes[COMM_LANE_OUTPUT], 2 * 1000 * 16 * 2, 0,
             "a row piece sends full-width partial sums");
-    is_near(lanes[COMM_LANE_ROW_IDS],
-            ceil(shard_most_lookups(&problem, &shard)), 0,
-            "it gets its ids, with chance on its side");
-    is_near(lanes[COMM_LANE_INPUT], lanes[COMM_LANE_ROW_IDS] * 8 + 2 * 1000 * 4,
-            0, "and lengths of all bags");
+    n_ids = ceil(shard_most_lookups(&problem, &shard));
+    is_near(lanes[COMM_LANE_INPUT], n_ids * 8 + 2 * 1000 * 4, 0,
+            "it gets its ids, with chance on its side, and all lengths");
+    is_near(lanes[COMM_LANE_BUCKETIZE], 2 * 1000 / 4 * 2 + n_ids, 0,
+            "what it sends is told apart by blocks");
 
     shard = shard_whole(&problem, 0, 0);
     shard.kind = SHARD_REPLICATE;
-    comm_embed(&problem, &shard, lanes);
+    comm_embed(&problem, &shard, &ids, lanes);
     is_near(lanes[COMM_LANE_OUTPUT] + lanes[COMM_LANE_INPUT], 0, 0,
             "a replica exchanges nothing");
     is_near(lanes[COMM_LANE_GRAD], 50 * 16 * 4, 0, "its gradient is dense");
 
     shard = shard_whole(&problem, 0, 0);
     table.output = OUTPUT_SEQUENCE;
-    comm_embed(&problem, &shard, lanes);
+    comm_embed(&problem, &shard, &ids, lanes);
     is_near(lanes[COMM_LANE_OUTPUT], 3 * 1000 * 16 * 2, 0,
             "a sequence sends a vector a look-up");
 }
@@ -94,8 +97,8 @@ static void put_lanes(double *sums, uint32_t n_devices, const struct load *load)
         sums[r * (1 + COMM_LANES)] = 1e30;
         lanes[COMM_LANE_OUTPUT] = load->bytes[r];
         lanes[COMM_LANE_GRAD] = load->grad[r];
-        lanes[COMM_LANE_BAGS] = load->ids[r] / 2;
         lanes[COMM_LANE_INPUT] = load->ids[r] * (COMM_ID_BYTES + 2);
+        lanes[COMM_LANE_PERMUTE] = load->ids[r] / 2;
         lanes[COMM_LANE_FORWARD] = load->forward_ms[r];
         lanes[COMM_LANE_BACKWARD] =
             load->compute_ms[r] - load->forward_ms[r] - load->update_ms[r];
@@ -266,7 +269,7 @@ static void random_job(struct job *job, struct comm_model *model,
         .n_chunks = 1 + (uint32_t)rng_below(rng, 4),
         .dense_ms = {rng_uniform(rng), 3 * rng_uniform(rng)},
     };
-    model->permute = (struct id_rates){20, rng_uniform(rng), rng_uniform(rng)};
+    model->ids.permute.base_us = 20 * rng_uniform(rng);
     for (unsigned p = 0; p < N_PHASES; p++)
         model->overlap_cost[p] = rng_uniform(rng);
 }
@@ -368,7 +371,7 @@ static void check_phases(void)
     struct comm_oracle oracle;
     double fwd[4], bwd[4];
 
-    model.permute = (struct id_rates){20, 0.5, 0.25};
+    model.ids.permute.base_us = 20;
     problem.job.pipeline = PIPELINE_NONE;
     make_oracle(&oracle, &model, &problem);
     put_lanes(sums, 4, &load);
@@ -376,8 +379,7 @@ static void check_phases(void)
     oracle.ops.comm(&oracle.base, 1, sums, load.compute_ms, fwd, bwd);
     is_near(phases[1][PHASE_INPUT], 0.01 + 8 * 10 * 0.75e-2, 1e-12,
             "80 MB of ids come to device 0, of which it has a quarter");
-    is_near(phases[0][PHASE_PERMUTE], 0.02 + 4 * 0.5 + 8 * 0.25, 1e-12,
-            "4 million bags, 8 million ids");
+    is_near(phases[0][PHASE_PERMUTE], 0.02 + 4, 1e-12, "8 million ids");
     is_near(phases[2][PHASE_PERMUTE], 0, 0, "no ids, nothing to do");
     is_near(phases[0][PHASE_FORWARD], 2, 1e-12, "forward");
     is_near(phases[0][PHASE_BACKWARD], 2, 1e-12, "backward");
