@@ -83,7 +83,7 @@ int planning_set_job(struct job *job, struct cli *cli, struct err *err)
         job->n_chunks = (uint32_t)cli_u64(cli, "chunks");
     if (cli_given(cli, "dense-ms"))
         return parse_dense_ms(job->dense_ms, cli_string(cli, "dense-ms"),
-                              cli_arena(cli), err);
+                              cli->arena, err);
     return 0;
 }
 
