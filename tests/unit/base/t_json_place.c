@@ -166,7 +166,7 @@ static void test_writing(struct arena *arena)
 }
 
 /* A place says the whole way. */
-static void test_places(void)
+static void test_places(struct arena *arena)
 {
     static const char text[] = "{\"a\": {\"list\": [1, {\"kind\": \"dog\"}]}}";
     struct json_place root_place, a, item;
@@ -189,7 +189,8 @@ static void test_places(void)
     is_str(err.msg, "f: a.list[0] must be an object, not a number", "says so");
     ok(place_list_double(&x, &a, "list", list, 0, 2, 3, &err), "too small");
     is_str(err.msg, "f: a.list[0] is 1, not in 2 to 3", "says so");
-    ok(place_fields(&things, &item, kind_field, 1, NULL, &err), "no such kind");
+    ok(place_fields(&things, &item, kind_field, 1, arena, &err),
+       "no such kind");
     is_str(err.msg, "f: a.list[1].kind must be one of cat, cow", "says so");
     json_decref(root);
 }
@@ -202,7 +203,7 @@ int main(void)
     test_whole_numbers();
     test_fields(&arena);
     test_writing(&arena);
-    test_places();
+    test_places(&arena);
     arena_release(&arena);
     return tap_done();
 }
