@@ -37,11 +37,13 @@ const struct option_spec planning_options[] = {
 };
 
 const struct option_spec job_options[] = {
-    {"pipeline", 0, OPTION_CHOICE, "NAME", "sdd", 0, 0,
+    {"pipeline", 0, OPTION_CHOICE, "NAME", NULL, 0, 0,
      "sdd|none|prefetch|semisync",
-     "what the training job runs beside a step: TorchRec's pipelines"},
-    {"chunks", 0, OPTION_U64, "N", "1", 1, JOB_MAX_CHUNKS, NULL,
-     "parts in which the job looks up and exchanges"},
+     "what the training job runs beside a step, as TorchRec's pipelines; "
+     "without it the plan's, or sdd"},
+    {"chunks", 0, OPTION_U64, "N", NULL, 1, JOB_MAX_CHUNKS, NULL,
+     "parts in which the job looks up and exchanges; without it the plan's, or "
+     "1"},
     {"dense-ms", 0, OPTION_STRING, "F,B", NULL, 0, 0, NULL,
      "forward and backward of the rest of the model, in ms; not known without"},
     {0},
