@@ -140,6 +140,65 @@ static void check_pouring(void)
     site_close(&site);
 }
 
+/* Whether the whole unit goes where it exceeds the memory least, and of those
+ * devices to the one that has least to do. */
+static bool goes_best(const struct site *site, uint32_t unit)
+{
+    const struct layout *layout = &site->tryout.layout;
+    const struct trial *trial = &site->tryout.trial;
+    const struct change *put = &trial->changes[trial->n_changes - 1];
+    double ms[SCENE_DEVICES], excess[SCENE_DEVICES];
+    uint64_t bytes[SCENE_DEVICES];
+    bool is_best = true;
+
+    memcpy(ms, layout->load_ms, sizeof ms);
+    memcpy(bytes, layout->bytes, sizeof bytes);
+    for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
+         i = layout->pieces[i].next) {
+        const struct piece *piece = &layout->pieces[i];
+
+        ms[piece->device] -= layout->parts->alone_ms[piece->part];
+        bytes[piece->device] -= layout->parts->parts[piece->part].bytes;
+    }
+    for (uint32_t r = 0; r < SCENE_DEVICES; r++)
+        excess[r] = layout_excess(
+            layout, r, bytes[r] + layout->parts->parts[put->part].bytes);
+    for (uint32_t r = 0; r < SCENE_DEVICES; r++)
+        is_best &= excess[r] > excess[put->device] ||
+                   (excess[r] == excess[put->device] &&
+                    ms[r] >= ms[put->device] - 1e-12);
+    return is_best;
+}
+
+static void check_devices(void)
+{
+    const uint64_t room_bytes[SCENE_DEVICES] = {1 << 18, 1 << 19, 1 << 20,
+                                                1 << 21};
+    struct tuning tuning = *tuning_default();
+    unsigned n_wrong = 0;
+    struct site site;
+
+    site_open(&site, ADDITIVE);
+    tuning.pours = false;
+    site.scene.parts.tuning = &tuning;
+    site.scene.parts.room_bytes = room_bytes;
+    layout_price(&site.tryout.layout);
+    for (unsigned i = 0; i < N_REBUILDS; i++) {
+        const uint32_t u = rng_draw(&site.rng, SCENE_TABLES);
+
+        rebuild_some(&site, false);
+        (void)tryout_price(&site.tryout);
+        layout_commit(&site.tryout.layout, &site.tryout.trial);
+        trial_clear(&site.tryout.trial);
+        rebuild(&site.tryout.trial, &site.tryout.layout,
+                &(struct rebuild_unit){u, site.scene.parts.of[u].forms}, 1,
+                &site.rng);
+        n_wrong += !goes_best(&site, u);
+    }
+    is_i64(n_wrong, 0, "whole tables go where there is room, and least to do");
+    site_close(&site);
+}
+
 /* Whether the trial puts two pieces on a device. */
 static bool has_two(const struct trial *trial)
 {
@@ -188,6 +247,7 @@ int main(void)
     for (enum scene_sort sort = ADDITIVE; sort <= BY_COMM; sort++)
         check_layouts(sort);
     check_pouring();
+    check_devices();
     check_hosts();
     return tap_done();
 }

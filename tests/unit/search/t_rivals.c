@@ -391,6 +391,27 @@ static void check_hosts(void)
     }
 }
 
+/* Of ranks that are equally loaded TorchRec takes those first that are first in
+ * their hosts, and of these the first. */
+static void check_ties(void)
+{
+    struct problem problem;
+    struct arena arena;
+    struct plan plan;
+    struct err err;
+
+    arena_init(&arena);
+    fake_equal_problem(&problem, 6, 4, &arena);
+    problem.cluster.devices_per_host = 2;
+    if (ok(!place(&plan, "torchrec", 0, &problem, &arena, &err), "ties %s",
+           err.msg))
+        is_str(describe(&plan, &arena),
+               "0 table 0; 1 table 2; 2 table 1; 3 table 3; 4 table 0; "
+               "5 table 2",
+               "host by host");
+    arena_release(&arena);
+}
+
 /* One rank has nobody to share with: no replicas, no blocks of rows. */
 static void check_one_rank(void)
 {
@@ -558,6 +579,7 @@ int main(void)
 {
     check_cases();
     check_hosts();
+    check_ties();
     check_one_rank();
     check_random();
     check_constraints();
