@@ -92,18 +92,23 @@ static int place_parts(struct index_batch *batch, struct part *parts,
                        uint32_t n_pieces, struct err *err)
 {
     size_t n_bags = batch->n_bags, n_offsets = n_pieces * n_bags + 1;
-    void *d_block;
+    uint64_t *d_offsets;
+    uint32_t *d_indices;
 
     for (uint32_t i = 0; i < n_pieces; i++)
         batch->begins[i + 1] = batch->begins[i] + parts[i].offsets[n_bags];
-    batch->n_lookups = batch->begins[n_pieces];
-    if (device_alloc(batch->device, &d_block,
+    if (device_alloc(batch->device, &batch->d_block,
                      n_offsets * sizeof(uint64_t) +
-                         (size_t)batch->n_lookups * sizeof(uint32_t),
+                         (size_t)batch->begins[n_pieces] * sizeof(uint32_t),
                      err))
         return -1;
-    batch->d_offsets = d_block;
-    batch->d_indices = (uint32_t *)(batch->d_offsets + n_offsets);
+    d_offsets = batch->d_block;
+    d_indices = (uint32_t *)(d_offsets + n_offsets);
+    batch->lookups = (struct lookup_batch){
+        .d_indices = d_indices,
+        .d_offsets = d_offsets,
+        .n_lookups = batch->begins[n_pieces],
+    };
     for (uint32_t i = 0; i < n_pieces; i++) {
         struct part *part = &parts[i];
         uint64_t n = part->offsets[n_bags];
@@ -111,10 +116,10 @@ static int place_parts(struct index_batch *batch, struct part *parts,
         for (size_t bag = 0; bag <= n_bags; bag++)
             part->offsets[bag] += batch->begins[i];
         if ((n &&
-             device_upload(batch->device, batch->d_indices + batch->begins[i],
+             device_upload(batch->device, d_indices + batch->begins[i],
                            part->indices, (size_t)n * sizeof(uint32_t), err)) ||
-            device_upload(batch->device, batch->d_offsets + i * n_bags,
-                          part->offsets, (n_bags + 1) * sizeof(uint64_t), err))
+            device_upload(batch->device, d_offsets + i * n_bags, part->offsets,
+                          (n_bags + 1) * sizeof(uint64_t), err))
             return -1;
     }
     return 0;
@@ -154,18 +159,9 @@ int index_batch_init(struct index_batch *batch,
 void index_batch_release(struct index_batch *batch)
 {
     if (batch->device)
-        device_free(batch->device, batch->d_offsets);
+        device_free(batch->device, batch->d_block);
     mem_free(batch->begins);
     *batch = (struct index_batch){0};
-}
-
-struct lookup_batch index_batch_lookups(const struct index_batch *batch)
-{
-    return (struct lookup_batch){
-        .d_indices = batch->d_indices,
-        .d_offsets = batch->d_offsets,
-        .n_lookups = batch->n_lookups,
-    };
 }
 
 int index_batch_download(const struct index_batch *batch, uint32_t i,
@@ -174,7 +170,8 @@ int index_batch_download(const struct index_batch *batch, uint32_t i,
     *n = batch->begins[i + 1] - batch->begins[i];
     *indices = mem_alloc((size_t)*n, sizeof(uint32_t));
     if (*n && device_download(batch->device, *indices,
-                              batch->d_indices + batch->begins[i],
+                              (const uint32_t *)batch->lookups.d_indices +
+                                  batch->begins[i],
                               (size_t)*n * sizeof(uint32_t), err)) {
         mem_free(*indices);
         return -1;

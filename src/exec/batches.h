@@ -22,11 +22,10 @@ uint64_t batches_seed(const struct placement *placement, unsigned number);
 
 /* The look-ups of a group. */
 struct index_batch {
-    struct device *device; /* not owned */
-    uint32_t n_bags;       /* of a piece */
-    uint64_t *d_offsets;   /* [n_pieces * n_bags + 1], owned; behind them */
-    uint32_t *d_indices;   /* [n_lookups] */
-    uint64_t n_lookups;
+    struct device *device;       /* not owned */
+    uint32_t n_bags;             /* of a piece */
+    void *d_block;               /* owned; in it: */
+    struct lookup_batch lookups; /* of n_pieces tables */
     uint64_t *begins; /* [n_pieces + 1], owned: first look-up of each piece, on
                          the host */
 };
@@ -38,7 +37,6 @@ int index_batch_init(struct index_batch *batch,
                      const struct group *group, unsigned number, bool is_whole,
                      struct err *err) MUST_CHECK;
 void index_batch_release(struct index_batch *batch); /* a zeroed one is fine */
-struct lookup_batch index_batch_lookups(const struct index_batch *batch);
 
 /* The rows that the i-th piece of the group is asked for, on the host:
  * *indices[*n], to be freed with mem_free. */

@@ -78,8 +78,8 @@ static int draw(struct index_batch *sets, uint64_t *max_lookups,
         if (index_batch_init(&sets[k], work->placement, group,
                              work->first_number + k, is_whole, err))
             return -1;
-        if (sets[k].n_lookups > *max_lookups)
-            *max_lookups = sets[k].n_lookups;
+        if (sets[k].lookups.n_lookups > *max_lookups)
+            *max_lookups = sets[k].lookups.n_lookups;
     }
     return 0;
 }
@@ -159,10 +159,9 @@ int rank_work_forward(struct rank_work *work, unsigned set, struct err *err)
 {
     for (size_t g = 0; g < work->n_groups; g++) {
         struct group_work *own = &work->groups[g];
-        struct lookup_batch batch = index_batch_lookups(&own->sets[set]);
 
-        if (own->lookup &&
-            lookup_forward(own->lookup, &batch, own->group->d_out, err))
+        if (own->lookup && lookup_forward(own->lookup, &own->sets[set].lookups,
+                                          own->group->d_out, err))
             return -1;
     }
     return 0;
@@ -174,13 +173,12 @@ int rank_work_backward(struct rank_work *work, unsigned set,
 {
     for (size_t g = 0; g < work->n_groups; g++) {
         struct group_work *own = &work->groups[g];
-        struct lookup_batch batch = index_batch_lookups(&own->sets[set]);
         const void *d_grad = d_grads ? d_grads[g] : own->group->d_out;
         struct lookup *lookup = own->scatter ? own->scatter : own->lookup;
 
         /* NULL: no bags */
         if (lookup &&
-            lookup_backward(lookup, &batch, d_grad,
+            lookup_backward(lookup, &own->sets[set].lookups, d_grad,
                             own->scatter ? SCATTER_RATE : learning_rate, err))
             return -1;
     }
@@ -192,10 +190,10 @@ int rank_work_scatter_others(struct rank_work *work, unsigned set,
 {
     for (size_t g = 0; g < work->n_groups; g++) {
         struct group_work *own = &work->groups[g];
-        struct lookup_batch batch = index_batch_lookups(&own->whole_sets[set]);
 
         if (own->others &&
-            lookup_backward(own->others, &batch, d_grads[g], SCATTER_RATE, err))
+            lookup_backward(own->others, &own->whole_sets[set].lookups,
+                            d_grads[g], SCATTER_RATE, err))
             return -1;
     }
     return 0;
