@@ -70,21 +70,9 @@ static struct form form_of(enum form_kind kind, uint32_t part, uint32_t n)
                          .last = part};
 }
 
-/* Columns of n ranges, which are as even as quanta allow. */
-static struct form column_form(const struct part_unit *of, uint32_t n)
-{
-    struct form form =
-        form_of(FORM_COLUMNS, of->columns + of->n_quanta / n - 1, n);
-
-    form.n_ranges = n;
-    form.last++;
-    form.n_last = of->n_quanta % n;
-    return form;
-}
-
-/* As many pieces as there are devices, at least two; where they have one
- * device, columns are cut only where they must be, into the fewest that are
- * equal. */
+/* Columns of n ranges, as even as quanta allow: of as many pieces as there are
+ * devices, at least two; where they have one device, columns are cut only where
+ * they must be, into the fewest that are equal. */
 static void add_column_forms(struct parts *parts, uint32_t unit)
 {
     const struct part_unit *of = &parts->of[unit];
@@ -95,8 +83,15 @@ static void add_column_forms(struct parts *parts, uint32_t unit)
             least++;
         most = of->whole == NO_PART ? least : 0;
     }
-    for (uint32_t n = least; n <= most && n <= of->n_quanta; n++)
-        add_form(parts, unit, column_form(of, n));
+    for (uint32_t n = least; n <= most && n <= of->n_quanta; n++) {
+        struct form form =
+            form_of(FORM_COLUMNS, of->columns + of->n_quanta / n - 1, n);
+
+        form.n_ranges = n;
+        form.last++;
+        form.n_last = of->n_quanta % n;
+        add_form(parts, unit, form);
+    }
 }
 
 /* Whether each of the ranks has a block: an oracle that prices blocks of no

@@ -148,18 +148,6 @@ static double share_of(const struct settling *settling, uint32_t device,
     return (double)bytes / ((double)settling->parts->room_bytes[device] + 1);
 }
 
-static uint32_t fullest(const struct settling *settling)
-{
-    const struct layout *layout = &settling->tryout.layout;
-    uint32_t best = 0;
-
-    for (uint32_t r = 1; r < layout->n_devices; r++)
-        if (share_of(settling, r, layout->bytes[r]) >
-            share_of(settling, best, layout->bytes[best]))
-            best = r;
-    return best;
-}
-
 static void set_trial(struct settling *settling, const struct shift *shift)
 {
     const struct layout *layout = &settling->tryout.layout;
@@ -243,12 +231,16 @@ static bool step(struct settling *settling)
 {
     const struct layout *layout = &settling->tryout.layout;
     const bool by_memory = settling->by_memory;
-    uint32_t full = fullest(settling);
-    double now = by_memory ? share_of(settling, full, layout->bytes[full])
-                           : layout->total_ms;
+    uint32_t full = 0;
+    double most = 0;
 
+    for (uint32_t r = 0; r < layout->n_devices; r++)
+        if (share_of(settling, r, layout->bytes[r]) > most) {
+            most = share_of(settling, r, layout->bytes[r]);
+            full = r;
+        }
     settling->best.piece = NO_PIECE;
-    settling->least = now * (1 - LEAST_GAIN);
+    settling->least = (by_memory ? most : layout->total_ms) * (1 - LEAST_GAIN);
     for (uint32_t r = 0; r < layout->n_devices; r++)
         for (uint32_t i = 0; i < layout->holdings[r].n; i++)
             if (!by_memory || r == full)

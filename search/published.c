@@ -122,15 +122,25 @@ static double output_of(const struct parts *parts, uint32_t p)
     return output;
 }
 
-/* Dearest first; of equal ones the later table, then the larger piece. */
-static void rank_parts(struct beam *beam)
+/* What may be placed, and in which order the greedy takes it: dearest first, of
+ * equal ones the later table, then the larger piece. */
+static void open_beam(struct beam *beam)
 {
     const struct parts *parts = beam->parts;
+    const struct oracle *oracle = parts->oracle;
+    double *nothing = ARENA_NEW(beam->arena, double, oracle->width);
+    uint32_t *part_of = ARENA_NEW(beam->arena, uint32_t, parts->n_parts);
     struct ranked *order =
         ARENA_NEW(beam->arena, struct ranked, parts->n_parts);
-    uint32_t *part_of = ARENA_NEW(beam->arena, uint32_t, parts->n_parts);
     uint32_t n = 0;
 
+    beam->single_ms = ARENA_NEW(beam->arena, double, parts->n_parts);
+    beam->output = ARENA_NEW(beam->arena, double, parts->n_parts);
+    beam->rank = ARENA_NEW(beam->arena, uint32_t, parts->n_parts);
+    beam->half = ARENA_NEW(beam->arena, uint32_t, parts->n_parts);
+    oracle->ops->compute(oracle, nothing, 1, &beam->empty_ms);
+    oracle->ops->compute(oracle, parts->vectors, parts->n_parts,
+                         beam->single_ms);
     for (uint32_t u = parts->n_units; u-- > 0;)
         for (uint32_t p = largest_piece(parts, u); p != NO_PART;
              p = beam->half[p]) {
@@ -142,23 +152,6 @@ static void rank_parts(struct beam *beam)
     ranked_sort(order, n);
     for (uint32_t i = 0; i < n; i++)
         beam->rank[part_of[order[i].idx]] = i;
-}
-
-/* What may be placed. */
-static void open_beam(struct beam *beam)
-{
-    const struct parts *parts = beam->parts;
-    const struct oracle *oracle = parts->oracle;
-    double *nothing = ARENA_NEW(beam->arena, double, oracle->width);
-
-    beam->single_ms = ARENA_NEW(beam->arena, double, parts->n_parts);
-    beam->output = ARENA_NEW(beam->arena, double, parts->n_parts);
-    beam->rank = ARENA_NEW(beam->arena, uint32_t, parts->n_parts);
-    beam->half = ARENA_NEW(beam->arena, uint32_t, parts->n_parts);
-    oracle->ops->compute(oracle, parts->vectors, parts->n_parts,
-                         beam->single_ms);
-    oracle->ops->compute(oracle, nothing, 1, &beam->empty_ms);
-    rank_parts(beam);
 }
 
 /* --- the greedy --- */
