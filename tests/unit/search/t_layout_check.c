@@ -237,6 +237,20 @@ static bool spoil_last(struct layout *layout, uint32_t piece)
     return true;
 }
 
+static bool spoil_none_leads(struct layout *layout, uint32_t piece)
+{
+    (void)piece;
+    layout->n_tops[0] = 0;
+    return true;
+}
+
+static bool spoil_all_lead(struct layout *layout, uint32_t piece)
+{
+    (void)piece;
+    layout->n_tops[0] = layout->n_devices + 1;
+    return true;
+}
+
 /* Movement is counted where there is a plan to replace. */
 static bool spoil_moved(struct layout *layout, uint32_t piece)
 {
@@ -291,6 +305,10 @@ static const struct {
     {"runner-up", spoil_runner_up, {"lead a term"}},
     {"the first behind the second", spoil_order, {"lead a term"}},
     {"the last of those that lead", spoil_last, {"the largest of a term"}},
+    {"a term that none leads", spoil_none_leads, {"how many devices lead"}},
+    {"more that lead than there are",
+     spoil_all_lead,
+     {"how many devices lead"}},
     {"bytes of a unit that move", spoil_moved, {"the bytes that a unit moves"}},
     {"bytes that move", spoil_all_moved, {"the bytes that move"}},
 };
