@@ -116,14 +116,6 @@ static void add(const char *path, const struct identity *identity,
     memcpy(claim->path, path, size);
 }
 
-static int refuse(const char *path, struct err *err)
-{
-    return err_set(err, ERR_OVERWRITE,
-                   "'%s' is given for two uses, of which one would overwrite "
-                   "what the other reads",
-                   path);
-}
-
 /* An SQLite file, or the log of changes beside one. */
 static bool is_database(const char *path)
 {
@@ -182,9 +174,12 @@ static int note(const char *path, unsigned uses, bool is_claim, struct err *err)
     if (!identify(&identity, path))
         return 0;
     claim = find(path, &identity);
-    if (claim)
-        return !is_claim && (claim->uses & uses) ? 0 : refuse(path, err);
-    if (is_claim || uses != FILE_WRITE)
+    if (claim && (is_claim || !(claim->uses & uses)))
+        return err_set(err, ERR_OVERWRITE,
+                       "'%s' is given for two uses, of which one would "
+                       "overwrite what the other reads",
+                       path);
+    if (!claim && (is_claim || uses != FILE_WRITE))
         add(path, &identity, uses);
     return 0;
 }

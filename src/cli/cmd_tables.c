@@ -31,6 +31,7 @@ struct summary {
     size_t n_skew_assumed;
     uint64_t *weight_bytes; /* [n_tables], in the arena, like the next */
     struct ranked *by_size; /* [n_tables], largest first */
+    size_t n_shown;         /* of them */
 };
 
 static void add_table(struct summary *summary, const struct problem *problem,
@@ -70,16 +71,10 @@ static void summarise(struct summary *summary, const struct table_list *list,
         dims[i] = list->tables[i].dim;
     }
     ranked_sort(summary->by_size, list->n_tables);
+    summary->n_shown = list->n_tables < N_LARGEST ? list->n_tables : N_LARGEST;
     summary->dim_median = stats_median(dims, list->n_tables);
     summary->dim_min = dims[0]; /* sorted by now */
     summary->dim_max = dims[list->n_tables - 1];
-}
-
-static size_t n_shown(const struct summary *summary)
-{
-    size_t n = summary->list->n_tables;
-
-    return n < N_LARGEST ? n : N_LARGEST;
 }
 
 static void print_largest(const struct summary *summary)
@@ -95,7 +90,7 @@ static void print_largest(const struct summary *summary)
     printf("\nLargest tables\n%10s  %6s  %15s  %7s  %9s  %s\n", "weights",
            "share", "rows", "columns", "look-ups", "name");
     printf("%10s  %6s  %15s  %7s  %9s\n", units[unit], "%", "", "", "a sample");
-    for (size_t i = 0; i < n_shown(summary); i++) {
+    for (size_t i = 0; i < summary->n_shown; i++) {
         const struct ranked *ranked = &summary->by_size[i];
         const struct table *table = &summary->list->tables[ranked->idx];
 
@@ -160,7 +155,7 @@ static void print_json(const struct summary *summary)
 {
     json_t *largest = json_array(), *root;
 
-    for (size_t i = 0; i < n_shown(summary); i++)
+    for (size_t i = 0; i < summary->n_shown; i++)
         json_array_append_new(
             largest, json_from_table(summary, summary->by_size[i].idx));
     root = json_pack(

@@ -4,11 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-static size_t n_devices_of(const struct what_if *what_if)
-{
-    return what_if->plan->problem.cluster.n_devices;
-}
-
 static uint64_t bytes_of(const struct what_if *what_if,
                          const struct shard *shard)
 {
@@ -50,13 +45,14 @@ void what_if_release(struct what_if *what_if)
 static void edit_sums(struct what_if *what_if, const struct edit *edit)
 {
     const struct oracle *oracle = what_if->oracle;
+    size_t n_devices = what_if->plan->problem.cluster.n_devices;
     size_t width = oracle->width, n_gone = edit->n_gone;
     size_t n = n_gone > edit->n_come ? n_gone : edit->n_come;
     double *vectors = mem_alloc(n * width, sizeof(double));
     struct shard *gone = mem_alloc(n_gone, sizeof(*gone));
 
     memcpy(what_if->step_sums, what_if->sums,
-           n_devices_of(what_if) * width * sizeof(double));
+           n_devices * width * sizeof(double));
     for (size_t i = 0; i < n_gone; i++) {
         gone[i] = what_if->plan->shards[edit->gone[i]];
         memcpy(vectors + i * width, what_if->vectors + edit->gone[i] * width,
@@ -73,7 +69,7 @@ static void edit_sums(struct what_if *what_if, const struct edit *edit)
 double what_if_step(struct what_if *what_if, const struct edit *edit)
 {
     const struct oracle *oracle = what_if->oracle;
-    size_t n = n_devices_of(what_if);
+    size_t n = what_if->plan->problem.cluster.n_devices;
     double total_ms;
 
     edit_sums(what_if, edit);

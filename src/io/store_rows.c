@@ -131,22 +131,17 @@ struct sample_list {
     size_t n;
 };
 
-static const struct sample_setting *
-setting_of_id(const struct sample_list *list, int64_t id)
-{
-    for (size_t i = 0; i < list->n_settings; i++)
-        if (list->settings[i].id == id)
-            return &list->settings[i];
-    return NULL; /* a foreign key forbids it */
-}
-
 static int finish_sample(const struct query *query, void *item, struct err *err)
 {
+    const struct sample_list *list = query->ctx;
+    const int64_t setting_id = sqlite3_column_int64(query->stmt, 1);
     struct sample *sample = item;
 
     sample->id = sqlite3_column_int64(query->stmt, 0);
-    sample->setting =
-        setting_of_id(query->ctx, sqlite3_column_int64(query->stmt, 1));
+    sample->setting = NULL; /* a foreign key forbids that it stays so */
+    for (size_t i = 0; i < list->n_settings; i++)
+        if (list->settings[i].id == setting_id)
+            sample->setting = &list->settings[i];
     if (sample->kind <= SAMPLE_SENTINEL)
         return 0;
     return err_set(err, ERR_INPUT,
