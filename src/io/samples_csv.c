@@ -88,24 +88,19 @@ int samples_csv_check(const char *text, size_t len, const char *source,
                       struct arena *arena, struct err *err)
 {
     struct csv csv = {0};
-    size_t n_columns = 0;
-    bool found;
-    int rc = -1;
+    size_t n_columns;
+    bool found = false;
+    int rc =
+        csv_init(&csv, arena_strndup(arena, text, len), len, source, err) ||
+        csv_next(&csv, &found, err);
 
-    if (csv_init(&csv, arena_strndup(arena, text, len), len, source, err) ||
-        csv_next(&csv, &found, err))
-        goto out;
-    for (n_columns = csv.n_fields; found;) {
-        if (csv_next(&csv, &found, err))
-            goto out;
-        if (found && csv.n_fields != n_columns) {
-            err_set(err, ERR_INPUT, "%s:%zu: %zu fields instead of %zu", source,
-                    csv.record_line, csv.n_fields, n_columns);
-            goto out;
-        }
+    n_columns = csv.n_fields;
+    while (!rc && found) {
+        rc = csv_next(&csv, &found, err);
+        if (!rc && found && csv.n_fields != n_columns)
+            rc = err_set(err, ERR_INPUT, "%s:%zu: %zu fields instead of %zu",
+                         source, csv.record_line, csv.n_fields, n_columns);
     }
-    rc = 0;
-out:
     csv_release(&csv);
-    return rc;
+    return rc ? -1 : 0;
 }

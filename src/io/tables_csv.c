@@ -142,12 +142,12 @@ static int read_cell(struct table *table, const struct reader *reader,
     const struct column *format = &columns[column - bin];
     void *at = (char *)table + format->offset + bin * sizeof(double);
     const char *text = cell(reader, column);
-    char shown[TABLES_SHOWN_MAX];
 
     if (!*text || read_value(at, reader, format, text))
         return 0;
     return err_set(err, ERR_INPUT, "%s '%s' is not %s", reader->spelled[column],
-                   tables_shown(shown, text), say_wanted(reader, format));
+                   tables_shown(text, reader->arena),
+                   say_wanted(reader, format));
 }
 
 static int check_bins(const struct reader *reader, struct table *table,
@@ -210,12 +210,11 @@ static int check_name(const struct reader *reader, const char *name,
                       struct err *err)
 {
     const json_t *line = json_object_get(reader->lines, name);
-    char shown[TABLES_SHOWN_MAX];
 
     if (line)
-        return err_set(err, ERR_INPUT,
-                       "the name '%s' stands in line %lld already",
-                       tables_shown(shown, name), json_integer_value(line));
+        return err_set(
+            err, ERR_INPUT, "the name '%s' stands in line %lld already",
+            tables_shown(name, reader->arena), json_integer_value(line));
     json_object_set_new(reader->lines, name,
                         json_integer((json_int_t)reader->csv.record_line));
     return 0;

@@ -5,29 +5,27 @@
 #include "base/text.h"
 #include "io/tables_private.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* Unknown names that a warning lists; the others are counted. */
 #define MAX_LISTED 8
+/* Bytes of a name in a message. */
+#define MAX_SHOWN 63
 
 static bool is_continuation(char c)
 {
     return ((unsigned char)c & 0xc0) == 0x80;
 }
 
-const char *tables_shown(char buf[TABLES_SHOWN_MAX], const char *text)
+const char *tables_shown(const char *text, struct arena *arena)
 {
-    size_t len = strlen(text), shown = len;
+    int len = MAX_SHOWN - 3;
 
-    if (len >= TABLES_SHOWN_MAX) {
-        shown = TABLES_SHOWN_MAX - sizeof("...");
-        while (shown && is_continuation(text[shown]))
-            shown--;
-    }
-    snprintf(buf, TABLES_SHOWN_MAX, "%.*s%s", (int)shown, text,
-             shown < len ? "..." : "");
-    return buf;
+    if (strlen(text) <= MAX_SHOWN)
+        return text;
+    while (len && is_continuation(text[len]))
+        len--;
+    return arena_printf(arena, "%.*s...", len, text);
 }
 
 void tables_warn(const struct tables_options *options, const char *sentence)
@@ -42,13 +40,12 @@ void tables_warn_unknown(const struct tables_options *options,
                          struct arena *arena)
 {
     const char *list = "", *more = "";
-    char shown[TABLES_SHOWN_MAX];
 
     if (n == 0)
         return;
     for (size_t i = 0; i < n && i < MAX_LISTED; i++)
         list = text_say(arena, "%s%s'%s'", list, i ? ", " : "",
-                        tables_shown(shown, names[i]));
+                        tables_shown(names[i], arena));
     if (n > MAX_LISTED)
         more = text_say(arena, " and %zu more", n - MAX_LISTED);
     tables_warn(options, text_say(arena, "%s: unknown %s are left out: %s%s",

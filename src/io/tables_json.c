@@ -56,21 +56,20 @@ static int read_table(struct reader *reader, struct table *table,
                       struct err *err)
 {
     struct json_place place = {.object = object, .is_strict = true};
-    char shown[TABLES_SHOWN_MAX];
 
     if (!json_is_object(object))
         return err_set(err, ERR_INPUT,
                        "%s:%zu: '%s' is no table, which would be an object "
                        "with '" KEY_ROWS "', '" KEY_DIM "' and '" KEY_POOLING
                        "'",
-                       reader->source, line, tables_shown(shown, name));
+                       reader->source, line, tables_shown(name, reader->arena));
     if (!*name || !text_is_printable(name))
         return err_set(err, ERR_INPUT,
                        "%s:%zu: the name '%s' is empty or not printable",
-                       reader->source, line, tables_shown(shown, name));
+                       reader->source, line, tables_shown(name, reader->arena));
     place.source =
         arena_printf(reader->arena, "%.200s:%zu: table '%s'", reader->source,
-                     line, tables_shown(shown, name));
+                     line, tables_shown(name, reader->arena));
     table_init(table);
     table->name = arena_strdup(reader->arena, name);
     table->dim = reader->options->dim;

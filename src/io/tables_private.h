@@ -8,10 +8,9 @@
 
 /* What the two readers of table lists share. */
 
-/* Text of a file as it may stand in a message: what is long is cut and ends in
- * "...". buf is returned. */
-#define TABLES_SHOWN_MAX 64
-const char *tables_shown(char buf[TABLES_SHOWN_MAX], const char *text);
+/* Text of a file as it may stand in a message: of what is long the beginning
+ * and "...", in the arena. */
+const char *tables_shown(const char *text, struct arena *arena);
 
 void tables_warn(const struct tables_options *options, const char *sentence);
 /* One warning for all the `what` ("columns", "members") of that name. */
