@@ -38,6 +38,9 @@
 #define LITTLE_GAIN 0.001
 #define WORTH_GAIN 0.002
 #define MIN_STAGES 4
+/* By which a layout becomes cheaper as its memory is evened, at most: 0.0001
+ * was seen. */
+#define SETTLED_GAIN 0.01
 /* Beyond so many placements of a piece the published beam is too dear, and
  * nobody waits for it: it took 600 greedies. */
 #define MAX_REFERENCE_WORK 30000
@@ -344,12 +347,14 @@ static const struct snapshot *choose(struct full *full)
     struct snapshot *best = &full->best, *start = &full->start;
 
     full->n_priced += temper_priced(&full->temper);
+    if (best->n) {
+        snapshot_price(best, &full->parts);
+        even_memory(full, best);
+        if (start->total_ms > best->total_ms * (1 + SETTLED_GAIN))
+            return best;
+    }
     even_memory(full, start);
-    if (!best->n)
-        return start;
-    snapshot_price(best, &full->parts);
-    even_memory(full, best);
-    return start->total_ms < best->total_ms ? start : best;
+    return !best->n || start->total_ms < best->total_ms ? start : best;
 }
 
 int search_full(struct plan *plan, const struct oracle *oracle,
