@@ -15,14 +15,11 @@
 #define HOT_FRAC 0.02
 #define TEMPERED_HOT_FRAC 0.003 /* after tempering */
 #define REHEATING 0.7           /* of each stage, by the one before */
-/* Each start goes on by itself for so many first stages, from hotter, as it may
- * be far off: DCNv2 on 16 H100s 2.324 ms instead of 2.540. Where
- * devices have fixed costs by the sorts of their pieces, the best goes on once
- * more, and longer: three lists, two cost models and four seeds cost 0.2 % more
- * than the best known in the mean and 0.55 % at worst, without 0.7 and 4.6 %.
- */
-#define START_STAGES 2
-#define BEST_START_STAGES 16
+/* Each start goes on by itself for tuning->start_stages, from hotter, as it may
+ * be far off: DCNv2 on 16 H100s 2.324 ms instead of 2.540. Where devices have
+ * fixed costs by the sorts of their pieces, the best goes on once more, and
+ * longer: three lists, two cost models and four seeds cost 0.2 % more than the
+ * best known in the mean and 0.55 % at worst, without 0.7 and 4.6 %. */
 #define START_HOT_FRAC 0.05
 /* Stages grow by twofold, each from the best so far, so a longer search begins
  * as a shorter one does and is never dearer. The first is this share of the
@@ -85,7 +82,11 @@ const struct tuning *tuning_default(void)
         .heavy_weight = 0.02,            /* 0.8: tight; 0.1: golden tasks */
         .excess_weight = 100,   /* 118: one tight list, with a weight of 1 */
         .n_prices = UINT32_MAX, /* 5: tight; 0.7: TorchRec */
-        .tempered = 750,        /* 0.6: tight; 0.3: TorchRec */
+        .n_starts = STARTS_KEPT,
+        .start_stages = 2,
+        .best_stages = 16,
+        .tempered = 750, /* 0.6: tight; 0.3: TorchRec */
+        .carries_on = true,
     };
 
     return &tuning;
@@ -211,7 +212,10 @@ static bool run_stage(struct full *full, unsigned stage, uint64_t n_steps)
     bool is_on;
 
     if (n_tempered) {
-        temper_resume(&full->temper, full->tempered, &full->best);
+        if (full->parts.tuning->carries_on)
+            temper_resume(&full->temper, full->tempered, &full->best);
+        else
+            temper_start(&full->temper, &full->best, 1);
         is_on = temper_exchange(&full->temper, n_tempered, HOT_FRAC);
         temper_pause(&full->temper, full->tempered);
         end_steps(full, n_tempered);
@@ -262,6 +266,8 @@ static bool run_start(struct full *full, const struct snapshot *start,
 {
     bool is_on;
 
+    if (!start->n || !n_steps)
+        return true;
     temper_start(&full->temper, start, 1);
     is_on = temper_anneal(&full->temper, n_steps, START_HOT_FRAC);
     end_steps(full, n_steps);
@@ -280,12 +286,13 @@ static bool has_sorts(const struct parts *parts)
 /* Anneals each start by itself: one that is dearer may lead to better plans. */
 static bool run_starts(struct full *full, uint64_t n_steps)
 {
+    const struct tuning *tuning = full->parts.tuning;
+
     for (unsigned f = 0; f < STARTS_KEPT; f++)
-        if (full->starts[f].n &&
-            !run_start(full, &full->starts[f], START_STAGES * n_steps))
+        if (!run_start(full, &full->starts[f], tuning->start_stages * n_steps))
             return false;
     return !has_sorts(&full->parts) ||
-           run_start(full, &full->best, BEST_START_STAGES * n_steps);
+           run_start(full, &full->best, tuning->best_stages * n_steps);
 }
 
 /* Where costs are additive nothing is paid once, so that no start has to be

@@ -534,12 +534,13 @@ uint64_t starts_find(struct snapshot best[STARTS_KEPT],
         0, 1U << FORM_REPLICA, 1U << FORM_CUT,
         1U << FORM_REPLICA | 1U << FORM_CUT};
     const struct least least = find_least(parts);
+    const unsigned n_starts = parts->tuning->n_starts;
     uint64_t n_priced = 0;
 
     if (parts->oracle->is_additive) /* nothing is paid once */
-        return find_of_family(best, STARTS_KEPT, parts, 0, &least, pool,
-                              MAX_WORK, end_ms);
-    for (unsigned f = 0; f < STARTS_KEPT && (!f || best[0].n); f++) {
+        return find_of_family(best, n_starts, parts, 0, &least, pool, MAX_WORK,
+                              end_ms);
+    for (unsigned f = 0; f < n_starts && (!f || best[0].n); f++) {
         n_priced += find_of_family(&best[f], 1, parts, barred[f], &least, pool,
                                    f ? MAX_WORK / 4 : MAX_WORK, end_ms);
         for (unsigned k = 0; k < f; k++)

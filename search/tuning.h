@@ -43,21 +43,26 @@ enum change_kind { CHANGE_KINDS(CHANGE_ENUMERATOR) N_CHANGE_KINDS };
 struct tuning {
     uint32_t changes[TUNING_STYLES][N_CHANGE_KINDS]; /* how often each, of
                                                         their sum */
-    uint32_t rebuilds;    /* share that is none of these */
-    uint32_t n_rebuilt;   /* tables that a rebuild takes off, at most */
-    uint32_t recuts;      /* of those beside the first: are cut anew */
-    bool pours;           /* whole tables and columns: search/moves.h */
-    uint32_t anywhere;    /* of changes: begin on any device, not on one that
-                             sets the total */
-    double heavy_weight;  /* the total is that of the slowest device, so most
-                             changes leave it as it is: what they do to the
-                             others counts this much */
-    double excess_weight; /* a device that exceeds its memory by all of it
-                             costs so many times the best total: what exceeds
-                             at the start gets out of it, nothing stays */
-    uint32_t n_prices;    /* of memory and replicas that starts are built
-                             by, at most */
-    uint32_t tempered;    /* of a stage; the rest is annealed */
+    uint32_t rebuilds;     /* share that is none of these */
+    uint32_t n_rebuilt;    /* tables that a rebuild takes off, at most */
+    uint32_t recuts;       /* of those beside the first: are cut anew */
+    bool pours;            /* whole tables and columns: search/moves.h */
+    uint32_t anywhere;     /* of changes: begin on any device, not on one that
+                              sets the total */
+    double heavy_weight;   /* the total is that of the slowest device, so most
+                              changes leave it as it is: what they do to the
+                              others counts this much */
+    double excess_weight;  /* a device that exceeds its memory by all of it
+                              costs so many times the best total: what exceeds
+                              at the start gets out of it, nothing stays */
+    uint32_t n_prices;     /* of memory and replicas that starts are built
+                              by, at most */
+    uint32_t n_starts;     /* the best of each family, at most; or of all */
+    uint32_t start_stages; /* each is annealed by itself for so many first
+                              stages: search/full.c */
+    uint32_t best_stages;  /* and the best of them again, for so many */
+    uint32_t tempered;     /* of a stage; the rest is annealed */
+    bool carries_on;       /* tempering, where the stage before left off */
 };
 
 const struct tuning *tuning_default(void);

@@ -10,6 +10,10 @@
  * whose memory is tight.
  *
  *     bench_ablation [CHANGES [SEEDS [GROUP [PART]]]]    300000 5
+ *
+ * CHANGES of 0: as many as a plan takes by default, until it is settled. Starts
+ * other than the first are annealed from 300,000 on, the best of them again
+ * from 1,200,000 on.
  */
 #include "tests/golden.h"
 
@@ -94,6 +98,26 @@ static void no_tempering(struct tuning *tuning)
     tuning->tempered = 0;
 }
 
+static void one_start(struct tuning *tuning)
+{
+    tuning->n_starts = 1;
+}
+
+static void starts_as_built(struct tuning *tuning)
+{
+    tuning->start_stages = 0;
+}
+
+static void best_once(struct tuning *tuning)
+{
+    tuning->best_stages = 0;
+}
+
+static void from_best(struct tuning *tuning)
+{
+    tuning->carries_on = false;
+}
+
 static const struct part_off {
     const char *name;
     void (*switch_off)(struct tuning *tuning);
@@ -109,7 +133,11 @@ static const struct part_off {
     {"heaviness", no_heaviness},
     {"through excess", no_excess},
     {"variety of starts", one_price},
+    {"several starts", one_start},
+    {"starts annealed", starts_as_built},
+    {"best annealed again", best_once},
     {"tempering", no_tempering},
+    {"tempering carried on", from_best},
 };
 
 /* --- the problems --- */
@@ -312,6 +340,8 @@ int main(int argc, char **argv)
 
     if (argc > 1)
         effort = strtoull(argv[1], NULL, 10);
+    if (!effort)
+        effort = SEARCH_EFFORT_AUTO;
     if (argc > 2)
         n_seeds = (unsigned)strtoul(argv[2], NULL, 10);
     if (n_seeds < 1 || n_seeds > MAX_SEEDS)
