@@ -137,7 +137,7 @@ void comm_embed(const struct problem *problem, const struct shard *shard,
         out[COMM_LANE_GRAD] = rows * width * 4;
         return;
     }
-    out[COMM_LANE_INPUT] = COMM_ID_BYTES * ids + COMM_LENGTH_BYTES * bags;
+    out[COMM_LANE_INPUT] = PROBLEM_ID_BYTES * ids + PROBLEM_LENGTH_BYTES * bags;
     out[COMM_LANE_PERMUTE] = id_work_ns(&rates->permute, bags, ids);
     if (shard_cuts_rows(shard->kind))
         out[COMM_LANE_BUCKETIZE] = id_work_ns(

@@ -46,9 +46,6 @@ uint32_t comm_curve_knot(const struct comm_curve *curve, double bytes,
 /* The rate of the last line. */
 double comm_curve_gbps(const struct comm_curve *curve);
 
-#define COMM_ID_BYTES 8
-#define COMM_LENGTH_BYTES 4 /* of a bag */
-
 /* What ids take before they are looked up, by two operations that go over bags
  * and the ids in them. */
 struct id_rates {

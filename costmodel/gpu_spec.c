@@ -221,7 +221,7 @@ struct id_rates gpu_spec_ids(const struct gpu_spec *spec)
     const struct id_rate of_cpu = {
         .base_us = spec->launch_us,
         .bag_ns = spec->row_cycles / (spec->n_sms * spec->clock_ghz),
-        .id_ns = 2 * COMM_ID_BYTES / spec->dram_gbps,
+        .id_ns = 2 * PROBLEM_ID_BYTES / spec->dram_gbps,
     };
 
     if (spec->comm_form == COMM_TOTAL)

@@ -152,6 +152,9 @@ static inline uint64_t saturating_add(uint64_t a, uint64_t b)
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
+/* Bytes of an id, and of the length of its bag, on their way to it. */
+#define PROBLEM_ID_BYTES 8
+#define PROBLEM_LENGTH_BYTES 4
 /* Look-ups a step on the shard's device: pooling x rows / R_t x B; a replica
  * serves B / R samples. */
 double shard_lookups(const struct problem *problem, const struct shard *shard);

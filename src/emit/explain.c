@@ -329,12 +329,16 @@ static void print_pieces(const struct binding *binding, struct buf *out)
 void explain_plan(struct explained *explained, struct buf *out)
 {
     struct binding binding;
+    struct report report;
 
     binding_find(&binding, explained);
+    report_init(&report, explained->what_if.plan);
     print_step(&binding, out);
     print_bound(explained, out);
     print_memory_note(&binding, out);
     print_gpus(&binding, out);
+    report_phases(&report, out);
+    report_release(&report);
     print_pieces(&binding, out);
 }
 

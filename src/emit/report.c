@@ -90,7 +90,7 @@ static void count_memory(struct report *report)
                    shard_memory(&plan->problem, &plan->shards[i]));
 }
 
-static void report_init(struct report *report, const struct plan *plan)
+void report_init(struct report *report, const struct plan *plan)
 {
     uint32_t n_devices = plan->problem.cluster.n_devices;
 
@@ -114,6 +114,13 @@ static void report_init(struct report *report, const struct plan *plan)
         split_waiting(report);
     average(report);
     rank_devices(report);
+}
+
+void report_release(struct report *report)
+{
+    mem_free(report->devices);
+    mem_free(report->by_total);
+    *report = (struct report){0};
 }
 
 static void print_search(const struct plan *plan, struct buf *out)
@@ -147,6 +154,31 @@ static void print_cost(const struct report *report, struct buf *out)
     buf_printf(out, "\n");
 }
 
+/* What a step of this time takes in, before pieces get copies of it. */
+static void print_feed(const struct report *report, struct buf *out)
+{
+    const struct plan *plan = report->plan;
+    const struct problem *problem = &plan->problem;
+    const uint32_t per_host = problem->cluster.devices_per_host;
+    const double share =
+        per_host ? fmin(1, (double)per_host / report->n_devices) : 1;
+    const double steps = share * 1000 / plan->total_ms; /* a second */
+    double ids = 0, bags = 0;
+
+    for (uint32_t t = 0; t < problem->n_tables; t++) {
+        const struct shard whole = shard_whole(problem, t, 0);
+
+        ids += shard_lookups(problem, &whole);
+        bags += shard_bags(problem, &whole);
+    }
+    buf_printf(
+        out,
+        "feed    %.3g ids, %.3g GB a second to each host, for the tables "
+        "alone\n",
+        ids * steps,
+        1e-9 * steps * (PROBLEM_ID_BYTES * ids + PROBLEM_LENGTH_BYTES * bags));
+}
+
 static void print_step(const struct report *report, struct buf *out)
 {
     const struct plan *plan = report->plan;
@@ -169,6 +201,8 @@ static void print_step(const struct report *report, struct buf *out)
                    100 * (plan->total_ms / plan->bound_ms - 1));
     buf_printf(out, "\n");
     report_job(plan, out);
+    if (plan->total_ms > 0)
+        print_feed(report, out);
 }
 
 /* "80.0 GiB", or "40.0 GiB to 80.0 GiB" where they differ. */
@@ -310,6 +344,5 @@ void emit_report(const struct plan *plan, struct buf *out)
     if (notes.len)
         buf_printf(out, "\n%s", notes.data);
     buf_release(&notes);
-    mem_free(report.devices);
-    mem_free(report.by_total);
+    report_release(&report);
 }

@@ -23,6 +23,9 @@ struct report {
                            is not priced; owned */
 };
 
+void report_init(struct report *report, const struct plan *plan);
+void report_release(struct report *report);
+
 /* When a device is ready for the forward exchange. */
 double report_ready_ms(const struct report_device *device);
 

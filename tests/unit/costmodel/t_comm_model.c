@@ -97,7 +97,7 @@ static void put_lanes(double *sums, uint32_t n_devices, const struct load *load)
         sums[r * (1 + COMM_LANES)] = 1e30;
         lanes[COMM_LANE_OUTPUT] = load->bytes[r];
         lanes[COMM_LANE_GRAD] = load->grad[r];
-        lanes[COMM_LANE_INPUT] = load->ids[r] * (COMM_ID_BYTES + 2);
+        lanes[COMM_LANE_INPUT] = load->ids[r] * (PROBLEM_ID_BYTES + 2);
         lanes[COMM_LANE_PERMUTE] = load->ids[r] / 2;
         lanes[COMM_LANE_FORWARD] = load->forward_ms[r];
         lanes[COMM_LANE_BACKWARD] =
