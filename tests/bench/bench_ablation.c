@@ -6,7 +6,7 @@
  * problems and seeds, and of the worst problem (averaged over its seeds), in
  * per cent; for the search as it is, how much seeds alone differ (standard
  * deviation, averaged over problems). Groups: the published nets (golden
- * tasks), four real lists by roofline and by TorchRec's formulas, and lists
+ * tasks), five real lists by roofline and by TorchRec's formulas, and lists
  * whose memory is tight.
  *
  *     bench_ablation [CHANGES [SEEDS [GROUP [PART]]]]    300000 5
@@ -246,6 +246,7 @@ static void open_lists(struct group *group, const char *cost,
                        struct arena *arena)
 {
     open_list(group, "mlperf_dlrm_dcnv2_multihot", 8, 8, 0, cost, arena);
+    open_list(group, "mlperf_dlrm_dcnv2_multihot", 16, 8, 0, cost, arena);
     open_list(group, "nvidia_synthetic_large_v3", 16, 8, 0, cost, arena);
     open_list(group, "hugectr_7table_470B_hotness20", 32, 8, 0, cost, arena);
     open_list(group, "deeprecsys_dlrm_rm2", 4, 4, 0, cost, arena);
