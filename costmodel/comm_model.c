@@ -371,7 +371,7 @@ static struct step step_of(const struct comm_oracle *oracle)
     struct step step = {
         .pipeline = job->pipeline,
         .n_chunks = job_n_chunks(job),
-        .dense_ms = job->dense_ms[0] + job->dense_ms[1],
+        .dense_ms = job_dense_ms(job),
         .chunk_ms = (is_one_host ? model->intra : model->inter).us[0] / 1000,
     };
 

@@ -96,10 +96,15 @@ static inline uint32_t job_n_chunks(const struct job *job)
     return job->n_chunks ? job->n_chunks : 1;
 }
 
+static inline double job_dense_ms(const struct job *job)
+{
+    return job->dense_ms[0] + job->dense_ms[1];
+}
+
 static inline bool job_is_default(const struct job *job)
 {
     return job->pipeline == PIPELINE_SDD && job_n_chunks(job) == 1 &&
-           !(job->dense_ms[0] > 0) && !(job->dense_ms[1] > 0);
+           !(job_dense_ms(job) > 0);
 }
 
 /* How tables may be cut by rows. */

@@ -108,6 +108,7 @@ static void print_mean(const struct report *report, const struct unit *unit,
 /* Explains the abbreviations that occur. */
 static void print_legend(const struct report *report, struct buf *out)
 {
+    const struct job *job = &report->plan->problem.job;
     bool occurs[N_SHARD_KINDS] = {false};
 
     for (size_t i = 0; i < report->plan->n_shards; i++)
@@ -118,7 +119,10 @@ static void print_legend(const struct report *report, struct buf *out)
             buf_printf(out, "%s%s %s", n++ ? ", " : "",
                        shard_traits[i].initials, shard_traits[i].pieces);
     if (report->is_priced)
-        buf_printf(out, "; fwd comm holds the waiting");
+        buf_printf(out, "; fwd comm holds the waiting%s",
+                   plan_has_parts(report->plan) && job_dense_ms(job) > 0
+                       ? " and the dense part"
+                       : "");
     buf_printf(out, "\n");
 }
 
@@ -160,7 +164,7 @@ void report_job(const struct plan *plan, struct buf *out)
     buf_printf(out, "        pipeline %s", pipeline_names[job->pipeline]);
     if (job_n_chunks(job) > 1)
         buf_printf(out, ", %u chunks", job_n_chunks(job));
-    if (job->dense_ms[0] > 0 || job->dense_ms[1] > 0)
+    if (job_dense_ms(job) > 0)
         buf_printf(out, ", dense part %g + %g ms\n", job->dense_ms[0],
                    job->dense_ms[1]);
     else

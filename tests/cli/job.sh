@@ -1,0 +1,68 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# The job that a step is of: its pipeline, its chunks and its dense part. What
+# is printed are facts that hold for any good search, not its figures.
+set -u
+
+ns=$NEUROSHARD
+tables=$ROOT/data/tables/criteo_kaggle_26.csv
+
+# plan OPTIONS
+plan()
+{
+    "$ns" plan "$tables" --gpus 4 --batch 65536 --dim 64 --cost roofline:h100 \
+        --effort 20000 "$@" 2>messages || { rc=$?; cat messages; echo "exit $rc"; }
+}
+
+# total FILE : of a plan
+total()
+{
+    sed -n 's/^  "total_ms": \([^,]*\).*/\1/p' "$1"
+}
+
+# says NAME CONDITION : of awk
+says()
+{
+    awk "BEGIN {exit !($2)}" && echo "yes: $1" || echo "NO: $1"
+}
+
+echo "== wrong ones"
+plan --pipeline fast
+plan --chunks 0
+plan --chunks 65
+for dense in 1 1, ,1 1,-1 1,2,3 a,b 1e10,1; do
+    plan --dense-ms $dense
+done
+
+echo "== pipelines"
+for pipeline in none sdd prefetch semisync; do
+    plan --pipeline $pipeline -o $pipeline.json |
+        sed -n "s/^        pipeline/$pipeline:/p"
+done
+none=$(total none.json)
+says "a hidden input is shorter" "$(total sdd.json) < $none"
+says "hidden look-ups are shorter still" \
+    "$(total semisync.json) < $(total sdd.json)"
+
+echo "== a plan keeps its job"
+plan --pipeline none --chunks 3 --dense-ms 0.5,1.25 -o job.json |
+    sed -n '/^        pipeline/p'
+sed -n 's/.*\("pipeline".*"dense_ms": [^]]*]\).*/\1/p' job.json
+"$ns" cost job.json -o same.json >report && sed -n '/^        pipeline/p' report
+cmp job.json same.json && echo "the same"
+"$ns" explain job.json | sed -n '/^        pipeline/p'
+
+echo "== but for what is asked"
+"$ns" cost none.json --dense-ms 1,2 -o dense.json >report
+says "the dense part comes on top" \
+    "($(total dense.json) - $none - 3)^2 < 1e-18"
+"$ns" cost none.json --pipeline sdd --dense-ms 1,2 -o hidden.json >report
+says "and hides the input" "$(total hidden.json) < $(total dense.json)"
+
+echo "== published totals stay"
+for pipeline in none semisync; do
+    "$ns" cost none.json --cost torchrec --pipeline $pipeline -o t_$pipeline.json \
+        >report
+done
+grep 'whatever the pipeline' report
+says "whatever the pipeline" "$(total t_none.json) == $(total t_semisync.json)"
