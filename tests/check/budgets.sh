@@ -6,16 +6,16 @@
 set -eu
 
 budgets="
-src/base     2670  37
+src/base     2665  37
 src/core     3390  25
-src/device   6490  58
-src/io       3095  21
-src/emit     2210  15
-src/exec     2980  22
-src/cli      4110  29
-costmodel    5640  44
+src/device   6435  58
+src/io       3080  21
+src/emit     2240  15
+src/exec     2965  22
+src/cli      4100  29
+costmodel    5630  44
 search       7000  32
-microbench   1620  12
+microbench   1615  12
 "
 
 # count FOLDER: its lines of code and its files.
