@@ -30,7 +30,7 @@ echo "== wrong ones"
 plan --pipeline fast
 plan --chunks 0
 plan --chunks 65
-for dense in 1 1, ,1 1,-1 1,2,3 a,b 1e10,1; do
+for dense in 1 "1," ",1" 1,-1 1,2,3 a,b 1e10,1; do
     plan --dense-ms $dense
 done
 

@@ -66,7 +66,7 @@ static void check_embed(void)
     n_ids = ceil(shard_most_lookups(&problem, &shard));
     is_near(lanes[COMM_LANE_INPUT], n_ids * 8 + 2 * 1000 * 4, 0,
             "it gets its ids, with chance on its side, and all lengths");
-    is_near(lanes[COMM_LANE_BUCKETIZE], 2 * 1000 / 4 * 2 + n_ids, 0,
+    is_near(lanes[COMM_LANE_BUCKETIZE], 2 * 1000 * 2 / 4.0 + n_ids, 0,
             "what it sends is told apart by blocks");
 
     shard = shard_whole(&problem, 0, 0);
