@@ -252,7 +252,7 @@ out:
     return rc;
 }
 
-#define RIVAL_ENTRY(id, who) {#id, .author = who, .rule = rival_##id},
+#define RIVAL_ENTRY(id, who) {#id, .author = (who), .rule = rival_##id},
 const struct contender *search_contenders(void)
 {
     static const struct contender contenders[] = {

@@ -55,6 +55,7 @@ static enum shard_kind kind_of_cut(const struct planner *planner, uint32_t t,
     const struct table *table = &planner->problem->tables[t];
     const struct oracle *oracle = planner->oracle;
     unsigned kinds = table->kinds & planner->problem->kinds & oracle->kinds;
+    const uint64_t last_row = table->num_embeddings - 1;
     bool rows_are_priced =
         oracle->row_cut == ROW_CUT_ANY || n == planner->n_gpus;
 
@@ -63,10 +64,10 @@ static enum shard_kind kind_of_cut(const struct planner *planner, uint32_t t,
     if (n == 1)
         return (enum shard_kind)(kinds & SHARD_TABLE);
     if ((kinds & SHARD_ROW) && rows_are_priced && table->num_embeddings >= n &&
-        (table->num_embeddings - 1) / ((table->num_embeddings - 1) / n + 1) ==
-            n - 1)
+        (n - 1) * (last_row / n + 1) <= last_row) /* as many blocks */
         return SHARD_ROW;
-    return (kinds & SHARD_COLUMN) && table->dim % (4 * n) == 0 &&
+    return (kinds & SHARD_COLUMN) && table->dim % 4 == 0 &&
+                   table->dim / 4 % n == 0 &&
                    table->dim / n >= problem_min_width(planner->problem)
                ? SHARD_COLUMN
                : 0;

@@ -412,6 +412,8 @@ static int execute(struct run *run, struct err *err)
         run->options.sink = &sink;
     rc = exec_run(&run->result, &run->plan, run->world, run->device,
                   &run->options, run->cli->arena, err);
+    run->options.progress = NULL;
+    run->options.sink = NULL;
     if (is_first)
         progress_finish(&progress);
     if (!rc && run->store)

@@ -86,28 +86,16 @@ static const struct place_field device_fields[] = {
     {"total_ms", COST(total_ms), false, -PLAN_MAX_MS, PLAN_MAX_MS, NULL},
 };
 
-#define PARTS_FIELDS(type, member)                                               \
-    {                                                                            \
-        "input", MEMBER_OF(type, member[STEP_INPUT]), true, 0, PLAN_MAX_MS,      \
-        NULL},                                                                   \
-        {"forward", MEMBER_OF(type, member[STEP_FORWARD]), true, 0, PLAN_MAX_MS, \
-         NULL},                                                                  \
-        {"output", MEMBER_OF(type, member[STEP_OUTPUT]), true, 0, PLAN_MAX_MS,   \
-         NULL},                                                                  \
-        {"gradient",  MEMBER_OF(type, member[STEP_GRADIENT]),                    \
-         true,        0,                                                         \
-         PLAN_MAX_MS, NULL},                                                     \
-        {"backward",  MEMBER_OF(type, member[STEP_BACKWARD]),                    \
-         true,        0,                                                         \
-         PLAN_MAX_MS, NULL},                                                     \
-    {                                                                            \
-        "replicas", MEMBER_OF(type, member[STEP_REPLICAS]), true, 0,             \
-            PLAN_MAX_MS, NULL                                                    \
-    }
+/* Of what is [N_STEP_PARTS]. */
+#define PART(part) MEMBER_REAL, (part) * sizeof(double)
 static const struct place_field parts_fields[] = {
-    PARTS_FIELDS(struct device_cost, parts_ms)};
-static const struct place_field exposed_fields[] = {
-    PARTS_FIELDS(struct plan, exposed_ms)};
+    {"input", PART(STEP_INPUT), true, 0, PLAN_MAX_MS, NULL},
+    {"forward", PART(STEP_FORWARD), true, 0, PLAN_MAX_MS, NULL},
+    {"output", PART(STEP_OUTPUT), true, 0, PLAN_MAX_MS, NULL},
+    {"gradient", PART(STEP_GRADIENT), true, 0, PLAN_MAX_MS, NULL},
+    {"backward", PART(STEP_BACKWARD), true, 0, PLAN_MAX_MS, NULL},
+    {"replicas", PART(STEP_REPLICAS), true, 0, PLAN_MAX_MS, NULL},
+};
 
 #define JOB(member) MEMBER_OF(struct job, member)
 static const struct place_field job_fields[] = {

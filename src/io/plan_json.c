@@ -286,8 +286,8 @@ static void fill_nan(double *list, size_t n)
 }
 
 /* An object of parts, where there is one. */
-static int read_parts(void *out, const struct json_place *place,
-                      const char *key, const struct place_field *fields,
+static int read_parts(double parts_ms[N_STEP_PARTS],
+                      const struct json_place *place, const char *key,
                       struct arena *arena, struct err *err)
 {
     struct json_place parts;
@@ -296,7 +296,7 @@ static int read_parts(void *out, const struct json_place *place,
         return 0;
     if (place_object(&parts, place, key, err))
         return -1;
-    return place_fields(out, &parts, fields, N_STEP_PARTS, arena, err);
+    return PLACE_FIELDS(parts_ms, &parts, parts_fields, arena, err);
 }
 
 static int read_step(struct plan *plan, const struct json_place *root,
@@ -320,7 +320,7 @@ static int read_step(struct plan *plan, const struct json_place *root,
         if (place_list_double(&job->dense_ms[i], &place, "dense_ms", list, i, 0,
                               JOB_MAX_DENSE_MS, err))
             return -1;
-    return read_parts(plan, &place, "exposed_ms", exposed_fields, arena, err);
+    return read_parts(plan->exposed_ms, &place, "exposed_ms", arena, err);
 }
 
 static int read_device(struct device_cost *device,
@@ -333,7 +333,7 @@ static int read_device(struct device_cost *device,
     device->fwd_comm_ms = device->total_ms = NAN;
     fill_nan(device->parts_ms, N_STEP_PARTS);
     if (PLACE_FIELDS(device, place, device_fields, arena, err) ||
-        read_parts(device, place, "phases_ms", parts_fields, arena, err) ||
+        read_parts(device->parts_ms, place, "phases_ms", arena, err) ||
         place_object(&bytes, place, "memory_bytes", err))
         return -1;
     return PLACE_FIELDS(&device->memory, &bytes, memory_fields, arena, err);

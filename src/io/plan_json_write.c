@@ -125,7 +125,7 @@ static json_t *from_device(const struct device_cost *device)
     if (!isnan(device->parts_ms[0])) {
         json_t *parts = json_object();
 
-        PLACE_SET_FIELDS(parts, device, parts_fields);
+        PLACE_SET_FIELDS(parts, device->parts_ms, parts_fields);
         set(value, "phases_ms", parts);
     }
     PLACE_SET_FIELDS(memory, &device->memory, memory_fields);
@@ -196,7 +196,7 @@ static json_t *from_step(const struct plan *plan)
     if (plan_has_parts(plan)) {
         json_t *exposed = json_object();
 
-        PLACE_SET_FIELDS(exposed, plan, exposed_fields);
+        PLACE_SET_FIELDS(exposed, plan->exposed_ms, parts_fields);
         set(value, "exposed_ms", exposed);
     }
     return value;

@@ -16,11 +16,13 @@
 /* A share may be a mean of shares, which rounds. */
 #define MAX_SHARE (1 + 1e-9)
 
-#define TIMING(prefix, row, timing)                                        \
-    {prefix "median_ms", MEMBER_OF(row, timing.median_ms), .max = MAX_MS}, \
-        {prefix "p10_ms", MEMBER_OF(row, timing.p10_ms), .max = MAX_MS},   \
-    {                                                                      \
-        prefix "p90_ms", MEMBER_OF(row, timing.p90_ms), .max = MAX_MS      \
+#define TIME(row, member, time) \
+    MEMBER_REAL, offsetof(row, member) + offsetof(struct timing, time)
+#define TIMING(prefix, row, member)                                    \
+    {prefix "median_ms", TIME(row, member, median_ms), .max = MAX_MS}, \
+        {prefix "p10_ms", TIME(row, member, p10_ms), .max = MAX_MS},   \
+    {                                                                  \
+        prefix "p90_ms", TIME(row, member, p90_ms), .max = MAX_MS      \
     }
 
 /* What tells a device comes first. */

@@ -8,6 +8,8 @@
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 
+#include <assert.h>
+
 #define N_TOGETHER 5u
 #define MAX_SHARDS 40u
 
@@ -46,9 +48,11 @@ static struct shard draw_shard(struct scene *scene)
     uint32_t table = rng_draw(rng, (uint32_t)scene->problem.n_tables);
     uint32_t rank = rng_draw(rng, scene->n);
     struct shard shard = shard_whole(&scene->problem, table, rank);
-    uint64_t block = (shard.row_end - 1) / scene->n + 1;
     unsigned kind = 1u << rng_draw(rng, 5);
+    uint64_t block;
 
+    assert(scene->n > 0);
+    block = (shard.row_end - 1) / scene->n + 1;
     if (!(kind & scene->oracle->kinds))
         return shard;
     if ((kind & (SHARD_COLUMN | SHARD_GRID)) && shard.col_end % 8 == 0)

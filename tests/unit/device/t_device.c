@@ -69,6 +69,8 @@ static void test_gpu_names(void)
         return;
     }
     device = test_device_open(&TEST_DEVICES[3]);
+    if (!device)
+        return;
     ok(strstr(device->facts.name, "cuda:") == device->facts.name, "name: %s",
        device->facts.name);
     ok(strchr(device->facts.cuda, '.') != NULL, "CUDA %s", device->facts.cuda);

@@ -298,7 +298,7 @@ static void take_all(struct sickness *sick, const char *said)
 {
     const char *text = strstr(said, "it would fit with ");
     const char *devices;
-    char number[32], unit[8];
+    char number[24], unit[8], size[32];
     unsigned long n;
     uint64_t bytes;
 
@@ -310,9 +310,11 @@ static void take_all(struct sickness *sick, const char *said)
     devices = strstr(text, "a device");
     if (devices) {
         text += strncmp(text, "at least ", 9) ? 0 : 9;
-        if (sscanf(text, "%20s %7s", number, unit) == 2 &&
-            text_to_bytes(strcat(number, unit), &bytes))
-            take(sick, MEMORY, bytes, said);
+        if (sscanf(text, "%20s %7s", number, unit) == 2) {
+            snprintf(size, sizeof(size), "%s%s", number, unit);
+            if (text_to_bytes(size, &bytes))
+                take(sick, MEMORY, bytes, said);
+        }
         text = devices + strlen("a device");
     }
     text += strncmp(text, ", or ", 5) ? 0 : 5;
