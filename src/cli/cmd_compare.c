@@ -86,6 +86,7 @@ static int run_task(struct tournament *run, const char *name,
     run->given.torchrec = torchrec;
     comparison->cluster = problem->cluster;
     comparison->batch = problem->batch;
+    comparison->job = oracle->step ? &problem->job : NULL;
     comparison->cost_model = oracle->name;
     comparison->hash = oracle->hash;
     comparison->basis = cost_basis_names[oracle->basis];

@@ -36,6 +36,18 @@ void cluster_describe(const struct cluster *cluster, struct buf *out)
                    n_groups == 1 ? "" : "s");
 }
 
+void job_describe(const struct job *job, struct buf *out)
+{
+    buf_printf(out, "pipeline %s", pipeline_names[job->pipeline]);
+    if (job_n_chunks(job) > 1)
+        buf_printf(out, ", %u chunks", job_n_chunks(job));
+    if (job_dense_ms(job) > 0)
+        buf_printf(out, ", dense part %g + %g ms", job->dense_ms[0],
+                   job->dense_ms[1]);
+    else
+        buf_printf(out, ", dense part not known");
+}
+
 int cluster_check_hosts(const struct cluster *cluster, struct err *err)
 {
     uint32_t n = cluster->n_devices, per_host = cluster->devices_per_host;

@@ -107,6 +107,9 @@ static inline bool job_is_default(const struct job *job)
            !(job_dense_ms(job) > 0);
 }
 
+/* "pipeline sdd, dense part not known". */
+void job_describe(const struct job *job, struct buf *out);
+
 /* How tables may be cut by rows. */
 enum row_cut {
     ROW_CUT_ANY,

@@ -135,9 +135,14 @@ void compare_print(const struct comparison *comparison,
     buf_printf(out, "%zu %s%s on ", n, is_one ? "table" : "task",
                n == 1 ? "" : "s");
     cluster_describe(&comparison->cluster, out);
-    buf_printf(out, ", batch %llu, cost model %s (%s)\n\n",
+    buf_printf(out, ", batch %llu, cost model %s (%s)",
                (unsigned long long)comparison->batch, comparison->cost_model,
                comparison->basis);
+    if (comparison->job) {
+        buf_printf(out, ",\n");
+        job_describe(comparison->job, out);
+    }
+    buf_printf(out, "\n\n");
     figures_heading(is_one ? entry_figures : mean_figures, out);
     for (size_t p = 0; p < comparison->n_planners; p++) {
         const struct compare_entry *entry = &comparison->tasks->entries[p];

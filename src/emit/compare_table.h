@@ -33,6 +33,7 @@ struct comparison {
     size_t n_tasks, n_planners;
     struct cluster cluster; /* of the last task; not owned */
     uint64_t batch;
+    const struct job *job; /* that totals are of, not owned; or NULL */
     const char *cost_model, *hash, *basis;
 };
 

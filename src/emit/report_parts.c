@@ -154,22 +154,14 @@ static void print_rows(const struct report *report, print_row *print,
 
 void report_job(const struct plan *plan, struct buf *out)
 {
-    const struct job *job = &plan->problem.job;
-
     if (!plan_has_parts(plan)) {
         buf_printf(out, "        as the cost model's authors published it, "
                         "whatever the pipeline\n");
         return;
     }
-    buf_printf(out, "        pipeline %s", pipeline_names[job->pipeline]);
-    if (job_n_chunks(job) > 1)
-        buf_printf(out, ", %u chunks", job_n_chunks(job));
-    if (job_dense_ms(job) > 0)
-        buf_printf(out, ", dense part %g + %g ms\n", job->dense_ms[0],
-                   job->dense_ms[1]);
-    else
-        buf_printf(out, ", dense part not known\n");
-    buf_printf(out, "        exposed:");
+    buf_printf(out, "        ");
+    job_describe(&plan->problem.job, out);
+    buf_printf(out, "\n        exposed:");
     for (unsigned p = 0; p < N_STEP_PARTS; p++)
         buf_printf(out, "%s %s %.3f",
                    !p                    ? ""

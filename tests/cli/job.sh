@@ -66,3 +66,9 @@ for pipeline in none semisync; do
 done
 grep 'whatever the pipeline' report
 says "whatever the pipeline" "$(total t_none.json) == $(total t_semisync.json)"
+
+echo "== compare says it"
+for cost in roofline:h100 torchrec; do
+    "$ns" compare "$tables" --gpus 4 --dim 64 --cost $cost --effort 2000 \
+        --pipeline semisync 2>messages | sed -n '/^pipeline/p'
+done
