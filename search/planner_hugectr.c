@@ -57,15 +57,14 @@ static enum shard_kind kind_of_cut(const struct planner *planner, uint32_t t,
     const struct oracle *oracle = planner->oracle;
     unsigned kinds = table->kinds & planner->problem->kinds & oracle->kinds;
     const uint64_t last_row = table->num_embeddings - 1;
-    bool rows_are_priced;
 
     if (!n)
         return SHARD_REPLICATE;
     if (n == 1)
         return (enum shard_kind)(kinds & SHARD_TABLE);
     assert(n > 1);
-    rows_are_priced = oracle->row_cut == ROW_CUT_ANY || n == planner->n_gpus;
-    if ((kinds & SHARD_ROW) && rows_are_priced && table->num_embeddings >= n &&
+    if ((kinds & SHARD_ROW) && table->num_embeddings >= n &&
+        (oracle->row_cut == ROW_CUT_ANY || n == planner->n_gpus) &&
         (n - 1) * (last_row / n + 1) <= last_row) /* as many blocks */
         return SHARD_ROW;
     return (kinds & SHARD_COLUMN) && table->dim % 4 == 0 &&
