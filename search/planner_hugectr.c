@@ -12,7 +12,6 @@
 
 #include "base/ranked.h"
 
-#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -62,7 +61,6 @@ static enum shard_kind kind_of_cut(const struct planner *planner, uint32_t t,
         return SHARD_REPLICATE;
     if (n == 1)
         return (enum shard_kind)(kinds & SHARD_TABLE);
-    assert(n > 1);
     if ((kinds & SHARD_ROW) && table->num_embeddings >= n &&
         (oracle->row_cut == ROW_CUT_ANY || n == planner->n_gpus) &&
         (n - 1) * (last_row / n + 1) <= last_row) /* as many blocks */
