@@ -155,7 +155,10 @@ static void print_ranks(const struct run *run)
     figures_heading(rank_figures, &out);
     for (uint32_t r = 0; r < run->plan.problem.cluster.n_devices; r++) {
         struct rank_row row = {.gpu = r,
-                               .predicted = {NAN, NAN, NAN, NAN, {0}},
+                               .predicted = {.compute_ms = NAN,
+                                             .bwd_comm_ms = NAN,
+                                             .fwd_comm_ms = NAN,
+                                             .total_ms = NAN},
                                .measured = run->result.ranks[r]};
 
         if (is_priced(run))
