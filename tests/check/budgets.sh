@@ -12,7 +12,7 @@ src/device   6435  58
 src/io       3080  21
 src/emit     2240  15
 src/exec     2965  22
-src/cli      4100  29
+src/cli      4105  29
 costmodel    5630  44
 search       7000  32
 microbench   1615  12
