@@ -450,6 +450,8 @@ static uint64_t mix_table(const struct table *table, uint64_t hash)
     hash = mix_u64(table->kinds, hash);
     hash = mix_u64((uint64_t)table->device, hash);
     hash = mix_text(table->group, hash);
+    if (table->row_order != ROW_ORDER_HASHED)
+        hash = mix_u64(table->row_order, hash);
     if (!table->has_bins)
         return mix_double(table->zipf_alpha, hash);
     for (unsigned k = 0; k < REUSE_BINS; k++)

@@ -381,6 +381,7 @@ static int compare_tables(const struct table *a, const struct table *b)
         (c = compare_u64(b->optimizer, a->optimizer)) ||
         (c = compare_u64(b->has_bins, a->has_bins)) ||
         (c = compare_double(b->zipf_alpha, a->zipf_alpha)) ||
+        (c = compare_u64(b->row_order, a->row_order)) ||
         (c = compare_u64(b->kinds, a->kinds)) ||
         (c = compare_double((double)b->device, (double)a->device)))
         return c;

@@ -8,6 +8,7 @@ const char *const precision_names[] = {"fp32", "fp16", "bf16", "int8", NULL};
 const char *const optimizer_names[] = {"sgd", "rowwise_adagrad", "adagrad",
                                        "adam", NULL};
 const char *const table_output_names[] = {"pooled", "sequence", NULL};
+const char *const row_order_names[] = {"hashed", "frequency", "uniform", NULL};
 const struct shard_traits shard_traits[N_SHARD_KINDS] = {
     {SHARD_TABLE, "table", "TW", "whole tables", false, false, false, false, 0},
     {SHARD_COLUMN, "column", "CW", "column pieces", false, true, false, false,

@@ -32,6 +32,13 @@ enum optimizer {
 #define N_OPTIMIZERS 4
 /* pooled: num_outputs vectors a sample. sequence: one vector a look-up. */
 enum table_output { OUTPUT_POOLED, OUTPUT_SEQUENCE };
+/* How the rows that are looked up most lie in the table (core/row_order.h). */
+enum row_order {
+    ROW_ORDER_HASHED,    /* as a hash scatters them */
+    ROW_ORDER_FREQUENCY, /* the hottest first */
+    ROW_ORDER_UNIFORM    /* dealt evenly over it */
+};
+#define N_ROW_ORDERS 3
 
 /* How a table may be cut; bits, so that a set of kinds is a mask. */
 enum shard_kind {
@@ -105,8 +112,9 @@ struct table {
     double zipf_alpha;       /* exponent over the rows, 0 .. TABLE_MAX_ZIPF */
     double bins[REUSE_BINS]; /* shares that add up to 1 within
                                 TABLE_BINS_TOLERANCE, or all 0 */
-    unsigned kinds;          /* allowed kinds, a mask */
-    int64_t device;          /* pin, or -1 */
+    enum row_order row_order;
+    unsigned kinds;    /* allowed kinds, a mask */
+    int64_t device;    /* pin, or -1 */
     const char *group; /* tables of one group stay on one device; or NULL */
 };
 
@@ -116,13 +124,14 @@ struct table {
 #define TABLE_BINS_TOLERANCE 0.01
 
 /* dim 0, pooling 0, one output, fp32, row-wise Adagrad, Zipf 1.05 assumed,
+ * rows hashed,
  * every kind allowed, no pin. */
 void table_init(struct table *table);
 
 unsigned precision_bytes(enum precision precision);
 /* By value, and at the end NULL. */
 extern const char *const precision_names[], *const optimizer_names[];
-extern const char *const table_output_names[];
+extern const char *const table_output_names[], *const row_order_names[];
 
 static inline const char *precision_name(enum precision precision)
 {

@@ -3,19 +3,13 @@
 #define NEUROSHARD_DEVICE_DEVICE_H
 
 #include "base/err.h"
+#include "base/host_device.h"
 #include "core/sample.h"
 #include "core/table.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* A function for the host and for kernels. */
-#ifdef __CUDACC__
-#    define HOST_DEVICE static inline __host__ __device__
-#else
-#    define HOST_DEVICE static inline
-#endif
 
 #ifdef __cplusplus
 extern "C" {

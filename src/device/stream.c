@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Seeds of the permutations and draws of one stream. */
-enum { SALT_ROWS = 1, SALT_POSITIONS, SALT_COLD, SALT_DRAWS, SALT_BAGS };
+/* Seeds of the permutations and draws of one stream; 1 is that of its rows. */
+enum { SALT_POSITIONS = 2, SALT_COLD, SALT_DRAWS, SALT_BAGS };
 
 /* Rows in these bins and above stay hot from batch to batch. */
 #define FIRST_HOT_BIN 2
@@ -155,13 +155,13 @@ void stream_batch_init(struct stream_batch *state, const struct stream *stream,
     state->n_lookups = (uint32_t)n_lookups;
     state->seed = stream_random(seed, SALT_DRAWS);
     state->alpha = stream->zipf_alpha;
-    stream_perm_init(&state->rows, state->n_rows,
-                     stream_random(stream->table_seed, SALT_ROWS));
+    row_map_init(&state->rows, stream->row_order, state->n_rows,
+                 stream->table_seed);
     if (stream->use_bins) {
         bins_init(state, stream->bins);
-        stream_perm_init(&state->positions, state->n_lookups,
+        permutation_init(&state->positions, state->n_lookups,
                          stream_random(seed, SALT_POSITIONS));
-        stream_perm_init(&state->cold, state->n_rows - state->n_hot,
+        permutation_init(&state->cold, state->n_rows - state->n_hot,
                          stream_random(seed, SALT_COLD));
     } else {
         stream_zipf_init(&state->zipf, stream->zipf_alpha, state->n_rows);
@@ -170,7 +170,7 @@ void stream_batch_init(struct stream_batch *state, const struct stream *stream,
         return;
     state->bag_lookups = (uint32_t)(n_lookups / stream->batch);
     state->longer_bags = (uint32_t)(n_lookups % stream->batch);
-    stream_perm_init(&state->bags, stream->batch,
+    permutation_init(&state->bags, stream->batch,
                      stream_random(seed, SALT_BAGS));
 }
 

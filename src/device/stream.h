@@ -13,8 +13,8 @@ extern "C" {
  * same on every device. Either a reuse histogram hit exactly (positions
  * permuted by a Feistel network with cycle walking, then bin and slot by
  * prefix), or a Zipf exponent over finite rows (Hoermann-Derflinger
- * rejection-inversion with a counter-based generator). Row ranks are scattered
- * over the table by a second permutation.
+ * rejection-inversion with a counter-based generator). Row ranks are put over
+ * the table in its order (core/row_order.h).
  *
  * A new `batch_seed` gives a new batch of the same statistics; `table_seed`
  * fixes which rows are hot. With a histogram, the rows that a batch looks up
@@ -32,6 +32,7 @@ struct stream {
     double zipf_alpha;       /* >= 0; 0 is uniform */
     double bins[REUSE_BINS]; /* need not add up to 1; all zero counts as every
                                 row once */
+    enum row_order row_order;
     uint64_t table_seed;
 };
 

@@ -13,22 +13,24 @@
 #define BLOCK 512
 
 /* Takes one step for x[0 .. n), then steps for those still outside. */
-static void permute_block(const struct stream_perm *perm, uint32_t *x,
+static void permute_block(const struct permutation *permutation, uint32_t *x,
                           uint32_t n)
 {
-    const struct stream_perm own = *perm; /* so that it stays in registers */
+    const struct permutation own = *permutation; /* so that it stays in
+                                                    registers */
+    const uint32_t n_values = (uint32_t)own.n;
     uint32_t at[BLOCK], outside[BLOCK], n_outside = 0, n_left;
 
     for (uint32_t i = 0; i < n; i++)
-        x[i] = stream_perm_step(&own, x[i]);
+        x[i] = permutation_step(&own, x[i]);
     for (uint32_t i = 0; i < n; i++) {
         at[n_outside] = i;
         outside[n_outside] = x[i];
-        n_outside += x[i] >= own.n;
+        n_outside += x[i] >= n_values;
     }
     while (n_outside) {
         for (uint32_t i = 0; i < n_outside; i++)
-            outside[i] = stream_perm_step(&own, outside[i]);
+            outside[i] = permutation_step(&own, outside[i]);
         n_left = 0;
         for (uint32_t i = 0; i < n_outside; i++) {
             uint32_t place = at[i], value = outside[i];
@@ -36,7 +38,7 @@ static void permute_block(const struct stream_perm *perm, uint32_t *x,
             x[place] = value;
             at[n_left] = place;
             outside[n_left] = value;
-            n_left += value >= own.n;
+            n_left += value >= n_values;
         }
         n_outside = n_left;
     }
@@ -101,6 +103,10 @@ static void stream_rows(const struct stream_batch *batch, uint32_t begin,
         else
             for (uint32_t i = 0; i < n_block; i++)
                 block[i] = stream_uniform_rank(batch, block[i]);
-        permute_block(&batch->rows, block, n_block);
+        if (batch->rows.order == ROW_ORDER_HASHED)
+            permute_block(&batch->rows.hashed, block, n_block);
+        else
+            for (uint32_t i = 0; i < n_block; i++)
+                block[i] = (uint32_t)row_of_rank(&batch->rows, block[i]);
     }
 }

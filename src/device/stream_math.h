@@ -2,6 +2,7 @@
 #ifndef NEUROSHARD_DEVICE_STREAM_MATH_H
 #define NEUROSHARD_DEVICE_STREAM_MATH_H
 
+#include "core/row_order.h"
 #include "device/device.h"
 
 #include <stdint.h>
@@ -38,62 +39,6 @@ HOST_DEVICE float stream_fill_value(uint64_t seed, uint64_t idx)
 
     return (float)((int32_t)(half >> 9) * 2 + 1 - (1 << 23)) *
            (0.1f / (1 << 24));
-}
-
-/*
- * A pseudo-random permutation of [0, n): a four-round Feistel network over the
- * fewest bits that hold n, walked along its cycle until the value is below n
- * (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002, method
- * 2). Fewer than two steps on average, as at least half of the values are.
- */
-struct stream_perm {
-    uint32_t n;
-    uint32_t right_bits, left_mask, right_mask;
-    uint32_t keys[4];
-};
-
-HOST_DEVICE void stream_perm_init(struct stream_perm *perm, uint32_t n,
-                                  uint64_t seed)
-{
-    uint32_t bits = 0;
-
-    while (bits < 32 && (1ull << bits) < n)
-        bits++;
-    perm->n = n;
-    perm->right_bits = bits - bits / 2;
-    perm->left_mask = (1u << (bits / 2)) - 1;
-    perm->right_mask = (1u << perm->right_bits) - 1;
-    for (uint32_t round = 0; round < 4; round++)
-        perm->keys[round] = (uint32_t)stream_random(seed, round);
-}
-
-HOST_DEVICE uint32_t stream_perm_round(uint32_t half, uint32_t key)
-{
-    half = (half + key) * 0x85ebca6bu;
-    half = (half ^ (half >> 15)) * 0xc2b2ae35u;
-    return half ^ (half >> 16);
-}
-
-/* One step of the walk. */
-HOST_DEVICE uint32_t stream_perm_step(const struct stream_perm *perm,
-                                      uint32_t i)
-{
-    uint32_t left = i >> perm->right_bits;
-    uint32_t right = i & perm->right_mask;
-
-    right ^= stream_perm_round(left, perm->keys[0]) & perm->right_mask;
-    left ^= stream_perm_round(right, perm->keys[1]) & perm->left_mask;
-    right ^= stream_perm_round(left, perm->keys[2]) & perm->right_mask;
-    left ^= stream_perm_round(right, perm->keys[3]) & perm->left_mask;
-    return left << perm->right_bits | right;
-}
-
-HOST_DEVICE uint32_t stream_permute(const struct stream_perm *perm, uint32_t i)
-{
-    do
-        i = stream_perm_step(perm, i);
-    while (i >= perm->n);
-    return i;
 }
 
 /* Natural logarithm of a normal x > 0, to a few units in the last place. */
@@ -259,13 +204,13 @@ struct stream_batch {
     uint64_t seed; /* of the draws of a Zipf stream */
     double alpha;
     struct stream_zipf zipf;
-    struct stream_perm rows;      /* rank -> row */
-    struct stream_perm positions; /* look-up -> place in the histogram */
-    struct stream_perm cold;      /* rank - n_hot -> the same, each batch */
+    struct row_map rows;          /* rank -> row */
+    struct permutation positions; /* look-up -> place in the histogram */
+    struct permutation cold;      /* rank - n_hot -> the same, each batch */
     uint32_t n_hot;
     struct stream_bin bins[REUSE_BINS]; /* hottest first */
     uint32_t longer_bags, bag_lookups;  /* so many bags hold one more */
-    struct stream_perm bags;
+    struct permutation bags;
 };
 
 /* Look-ups of bag b < batch. */
@@ -275,7 +220,7 @@ HOST_DEVICE uint32_t stream_bag_size(const struct stream_batch *batch,
     if (!batch->longer_bags)
         return batch->bag_lookups;
     return batch->bag_lookups +
-           (stream_permute(&batch->bags, bag) < batch->longer_bags);
+           (permute(&batch->bags, bag) < batch->longer_bags);
 }
 
 /* The rank that a place in the histogram belongs to, before cold rows are
@@ -299,12 +244,11 @@ HOST_DEVICE uint32_t stream_rank_of_place(const struct stream_batch *batch,
 HOST_DEVICE uint32_t stream_binned_rank(const struct stream_batch *batch,
                                         uint32_t i)
 {
-    uint32_t rank =
-        stream_rank_of_place(batch, stream_permute(&batch->positions, i));
+    uint32_t rank = stream_rank_of_place(batch, permute(&batch->positions, i));
 
     if (rank < batch->n_hot)
         return rank;
-    return batch->n_hot + stream_permute(&batch->cold, rank - batch->n_hot);
+    return batch->n_hot + permute(&batch->cold, rank - batch->n_hot);
 }
 
 /* Rank of look-up i where all rows are equally likely. */
@@ -326,7 +270,7 @@ HOST_DEVICE uint32_t stream_row(const struct stream_batch *batch, uint32_t i)
         rank = stream_zipf_draw(&batch->zipf, batch->seed, i);
     else
         rank = stream_uniform_rank(batch, i);
-    return stream_permute(&batch->rows, rank);
+    return (uint32_t)row_of_rank(&batch->rows, rank);
 }
 
 /* The bin of the reuse histogram for rows that are looked up count >= 1

@@ -2,6 +2,7 @@
 #include "exec/batches.h"
 
 #include "base/rng.h"
+#include "core/row_order.h"
 
 #include <string.h>
 
@@ -17,7 +18,8 @@ void batches_stream(struct stream *stream, const struct placement *placement,
         .pooling_factor = n_outputs ? table->pooling_factor / n_outputs : 0,
         .use_bins = table->has_bins && table->pooling_factor > 0,
         .zipf_alpha = table->has_bins ? 0 : table->zipf_alpha,
-        .table_seed = placement->table_pieces[table_idx]->table_seed,
+        .row_order = table->row_order,
+        .table_seed = row_order_seed(table->name),
     };
     memcpy(stream->bins, table->bins, sizeof(stream->bins));
 }

@@ -73,6 +73,9 @@ static const struct place_field table_fields[] = {
     {"zipf_alpha", TABLE(zipf_alpha), false, 0, TABLE_MAX_ZIPF, NULL},
     {"skew_assumed", TABLE(skew_assumed), false, 0, 0, NULL},
 };
+static const struct place_field row_order_field[] = {
+    {"row_order", TABLE(row_order), false, 0, 0, row_order_names},
+};
 static const struct place_field group_field[] = {
     {"group", TABLE(group), false, 0, 0, NULL},
 };

@@ -79,12 +79,14 @@ static json_t *from_cost_source(const struct cost_source *cost)
     return value;
 }
 
-/* Constraints and bins only where there are any. */
+/* Constraints, bins and an order of rows only where there are any. */
 static json_t *from_table(const struct table *table)
 {
     json_t *value = json_object();
 
     PLACE_SET_FIELDS(value, table, table_fields);
+    if (table->row_order != ROW_ORDER_HASHED)
+        PLACE_SET_FIELDS(value, table, row_order_field);
     if (table->has_bins) {
         json_t *bins = json_array();
 

@@ -47,6 +47,7 @@ static const struct column columns[] = {
     {"comm_precision", TABLE(comm_precision), 0, N_PRECISIONS - 1,
      precision_names},
     {"optimizer", TABLE(optimizer), 0, N_OPTIMIZERS - 1, optimizer_names},
+    {"row_order", TABLE(row_order), 0, N_ROW_ORDERS - 1, row_order_names},
     {"group", TABLE(group), 0, 0, NULL},
     {"bin_0", TABLE(bins[0]), 0, 1, NULL}, /* and bin_1 ... likewise */
 };

@@ -17,6 +17,7 @@ static const struct place_field fields[] = {
     {KEY_ROWS, TABLE(num_embeddings), true, 1, 0x1p63, NULL},
     {KEY_DIM, TABLE(dim), false, 1, TABLES_MAX_DIM, NULL},
     {KEY_POOLING, TABLE(pooling_factor), false, 0, TABLES_MAX_FACTOR, NULL},
+    {"row_order", TABLE(row_order), false, 0, 0, row_order_names},
 };
 #define N_FIELDS (sizeof(fields) / sizeof(*fields))
 
@@ -45,8 +46,8 @@ static int check_members(struct reader *reader, const struct json_place *place,
         if (i == N_FIELDS)
             json_object_set_new(reader->unknown, key, json_true());
         else if (json_is_null(value))
-            return place_error(place, err, "%s must be a number, not null",
-                               key);
+            return place_error(place, err, "%s must be a %s, not null", key,
+                               fields[i].names ? "text" : "number");
     }
     return 0;
 }

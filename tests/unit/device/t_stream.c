@@ -171,11 +171,11 @@ static void test_permutation(void)
     for (size_t s = 0; s < sizeof SIZES / sizeof SIZES[0]; s++) {
         uint32_t n = SIZES[s], fixed = 0, again = 0;
         char *seen = mem_alloc(n, 1);
-        struct stream_perm perm;
+        struct permutation perm;
 
-        stream_perm_init(&perm, n, 1000 + s);
+        permutation_init(&perm, n, 1000 + s);
         for (uint32_t i = 0; i < n; i++) {
-            uint32_t to = stream_permute(&perm, i);
+            uint32_t to = permute(&perm, i);
 
             again += to >= n || seen[to];
             if (to < n)
@@ -213,7 +213,7 @@ static void test_zipf(double alpha, uint32_t n_rows)
         total += pow(rank, -alpha);
     for (uint32_t rank = 1; rank <= n_rows; rank++) {
         expect += N * pow(rank, -alpha) / total;
-        observed += count[stream_permute(&state.rows, rank - 1)];
+        observed += count[row_of_rank(&state.rows, rank - 1)];
         if (expect < 10 && rank < n_rows)
             continue;
         if (expect > 0)
@@ -386,8 +386,10 @@ static void test_all_bodies(void)
     test_bodies(stream, "uniform");
     for (int i = 1; i < 12; i++) {
         stream.zipf_alpha = i / 4.0;
+        stream.row_order = (enum row_order)(i % N_ROW_ORDERS);
         test_bodies(stream, "Zipf");
     }
+    stream.row_order = ROW_ORDER_HASHED;
     stream.n_rows = 1;
     test_bodies(stream, "one row");
     stream.n_rows = UINT32_MAX;
@@ -413,8 +415,14 @@ static void make_streams(struct stream streams[N_DRAWN])
         {.n_rows = 1, .pooling_factor = 3},
         {.n_rows = UINT32_MAX, .pooling_factor = 300.25},
         {.n_rows = 20, .pooling_factor = 0},
-        {.n_rows = 4000, .pooling_factor = 0.3, .zipf_alpha = 0.5},
-        {.n_rows = 5000, .pooling_factor = 100, .use_bins = 1},
+        {.n_rows = 4000,
+         .pooling_factor = 0.3,
+         .zipf_alpha = 0.5,
+         .row_order = ROW_ORDER_UNIFORM},
+        {.n_rows = 5000,
+         .pooling_factor = 100,
+         .use_bins = 1,
+         .row_order = ROW_ORDER_FREQUENCY},
         {.n_rows = 100000, .pooling_factor = 41.7, .use_bins = 1},
         {.n_rows = 3, .pooling_factor = 200, .use_bins = 1},
         {.n_rows = 1000000, .pooling_factor = 1, .zipf_alpha = 2.5},

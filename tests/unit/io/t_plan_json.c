@@ -42,6 +42,7 @@ static const char full[] =
     "\"pooling_factor\": 2.5, \"num_outputs\": 2.0, \"output\": \"pooled\", "
     "\"precision\": \"fp16\", \"comm_precision\": \"int8\", "
     "\"optimizer\": \"adam\", \"zipf_alpha\": 1.2, \"skew_assumed\": false, "
+    "\"row_order\": \"frequency\", "
     "\"device\": 1, \"group\": \"g\"},\n"
     "    {\"name\": \"b\", \"num_embeddings\": 2000, \"dim\": 128, "
     "\"pooling_factor\": 1.0, \"num_outputs\": 1.0, "
@@ -132,7 +133,8 @@ static bool same_table(const struct table *a, const struct table *b)
            a->optimizer == b->optimizer && a->has_bins == b->has_bins &&
            a->skew_assumed == b->skew_assumed &&
            same_double(a->zipf_alpha, b->zipf_alpha) && a->kinds == b->kinds &&
-           a->device == b->device && same_text(a->group, b->group);
+           a->row_order == b->row_order && a->device == b->device &&
+           same_text(a->group, b->group);
 }
 
 static bool same_problem(const struct problem *a, const struct problem *b)
@@ -221,6 +223,7 @@ static void test_full(void)
     ok(b->output == OUTPUT_SEQUENCE && b->kinds == SHARD_COLUMN, "formats");
     is_i64(plan.problem.tables[0].device, 1, "pin");
     is_str(plan.problem.tables[0].group, "g", "group");
+    is_i64(plan.problem.tables[0].row_order, ROW_ORDER_FREQUENCY, "order");
     ok(plan.cost.basis == BASIS_MODELLED, "basis");
     ok(plan.shards[2].col_begin == 96 && plan.shards[2].device == 1, "shard");
     ok(plan.shard_ms[1] == 0.625 && isnan(plan.shard_ms[2]), "alone_ms");

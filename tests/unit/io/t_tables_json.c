@@ -70,6 +70,11 @@ static void test_refused(void)
          "1048576"},
         {"pooling negative", TABLE_A ", \"pooling_factor\": -1}}",
          "t.json:1: table 'a': pooling_factor is -1, not in 0 to 1000000"},
+        {"order unknown", TABLE_A ", \"row_order\": \"random\"}}",
+         "t.json:1: table 'a': row_order must be one of hashed, frequency, "
+         "uniform"},
+        {"order null", TABLE_A ", \"row_order\": null}}",
+         "t.json:1: table 'a': row_order must be a text, not null"},
         {"pooling null", TABLE_A ", \"pooling_factor\": null}}",
          "t.json:1: table 'a': pooling_factor must be a number, not null"},
         {"pooling in the first only",

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/row_order.h"
+
+#include "base/hash.h"
+#include "base/rng.h"
+
+#include <string.h>
+
+/* Of a table's seed, that of its rows. */
+#define SALT_ROWS 1
+/* (sqrt(5) - 1) / 2: what is added up modulo 1 lies as even as may be, however
+ * many there are. */
+#define GOLDEN_RATIO 0.61803398874989484820
+
+/* stream_random of device/stream_math.h. */
+static uint64_t draw(uint64_t seed, uint64_t counter)
+{
+    return mix64(seed + (counter + 1) * 0x9e3779b97f4a7c15u);
+}
+
+void permutation_init(struct permutation *permutation, uint64_t n,
+                      uint64_t seed)
+{
+    uint32_t bits = 0;
+
+    for (uint64_t left = n ? n - 1 : 0; left; left /= 2)
+        bits++;
+    permutation->n = n;
+    permutation->right_bits = bits - bits / 2;
+    permutation->left_mask = (uint32_t)((1ull << (bits / 2)) - 1);
+    permutation->right_mask = (uint32_t)((1ull << permutation->right_bits) - 1);
+    for (uint32_t round = 0; round < 4; round++)
+        permutation->keys[round] = (uint32_t)draw(seed, round);
+}
+
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+    while (b) {
+        uint64_t rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+void row_map_init(struct row_map *map, enum row_order order, uint64_t n,
+                  uint64_t table_seed)
+{
+    map->order = order;
+    map->stride = (uint64_t)((double)n * GOLDEN_RATIO + 0.5);
+    while (common_divisor(map->stride, n) > 1)
+        map->stride++;
+    permutation_init(&map->hashed, n, draw(table_seed, SALT_ROWS));
+}
+
+uint64_t row_order_seed(const char *name)
+{
+    return hash_bytes(name, strlen(name), 0);
+}

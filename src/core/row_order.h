@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_CORE_ROW_ORDER_H
+#define NEUROSHARD_CORE_ROW_ORDER_H
+
+#include "base/host_device.h"
+#include "core/table.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Which row of a table is the hottest, the second ... : its order (enum
+ * row_order) as a permutation of ranks. The planner asks it where hot rows are,
+ * index streams where ranks go; man/neuroshard-tables.5 has it for users, who
+ * may do the same to their ids. Only whole numbers, so that all get the same
+ * rows, in host and device code.
+ */
+
+/*
+ * A pseudo-random permutation of [0, n): a four-round Feistel network over the
+ * fewest bits that hold n, walked along its cycle until the value is below n
+ * (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002, method
+ * 2). Fewer than two steps on average, as at least half of the values are.
+ */
+struct permutation {
+    uint64_t n;
+    uint32_t right_bits, left_mask, right_mask;
+    uint32_t keys[4];
+};
+
+void permutation_init(struct permutation *permutation, uint64_t n,
+                      uint64_t seed);
+
+HOST_DEVICE uint32_t permutation_round(uint32_t half, uint32_t key)
+{
+    half = (half + key) * 0x85ebca6bu;
+    half = (half ^ (half >> 15)) * 0xc2b2ae35u;
+    return half ^ (half >> 16);
+}
+
+HOST_DEVICE void permutation_mix(const struct permutation *permutation,
+                                 uint32_t *left, uint32_t *right)
+{
+    const uint32_t *keys = permutation->keys;
+
+    *right ^= permutation_round(*left, keys[0]) & permutation->right_mask;
+    *left ^= permutation_round(*right, keys[1]) & permutation->left_mask;
+    *right ^= permutation_round(*left, keys[2]) & permutation->right_mask;
+    *left ^= permutation_round(*right, keys[3]) & permutation->left_mask;
+}
+
+/* One step of the walk; n < 2^32. */
+HOST_DEVICE uint32_t permutation_step(const struct permutation *permutation,
+                                      uint32_t i)
+{
+    uint32_t left = i >> permutation->right_bits;
+    uint32_t right = i & permutation->right_mask;
+
+    permutation_mix(permutation, &left, &right);
+    return left << permutation->right_bits | right;
+}
+
+/* Of i < n < 2^32. */
+HOST_DEVICE uint32_t permute(const struct permutation *permutation, uint32_t i)
+{
+    do
+        i = permutation_step(permutation, i);
+    while (i >= permutation->n);
+    return i;
+}
+
+/* The same for any n. */
+HOST_DEVICE uint64_t permute_wide(const struct permutation *permutation,
+                                  uint64_t i)
+{
+    do {
+        uint32_t left = (uint32_t)(i >> permutation->right_bits);
+        uint32_t right = (uint32_t)i & permutation->right_mask;
+
+        permutation_mix(permutation, &left, &right);
+        i = (uint64_t)left << permutation->right_bits | right;
+    } while (i >= permutation->n);
+    return i;
+}
+
+/* Where the ranks of a table of n rows are. */
+struct row_map {
+    enum row_order order;
+    struct permutation hashed;
+    uint64_t stride; /* of uniform: rank x stride modulo n */
+};
+
+/* n >= 1; the seed is of the hashed order alone. */
+void row_map_init(struct row_map *map, enum row_order order, uint64_t n,
+                  uint64_t table_seed);
+/* That of the table of this name: its XXH3 of 64 bits. */
+uint64_t row_order_seed(const char *name);
+
+/* The row of a rank below n, 0 is the hottest; where the order is uniform rank
+ * x n is below 2^64. */
+HOST_DEVICE uint64_t row_of_rank(const struct row_map *map, uint64_t rank)
+{
+    const struct permutation *hashed = &map->hashed;
+
+    if (map->order == ROW_ORDER_FREQUENCY)
+        return rank;
+    if (map->order == ROW_ORDER_UNIFORM)
+        return rank * map->stride % hashed->n;
+    return hashed->n >> 32 ? permute_wide(hashed, rank)
+                           : permute(hashed, (uint32_t)rank);
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif
