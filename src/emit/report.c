@@ -61,16 +61,26 @@ static void average(struct report *report)
     }
 }
 
+/* Of devices that wait for each other all have the same total. */
+static double slowness_ms(const struct report *report, uint32_t r)
+{
+    const struct report_device *device = &report->devices[r];
+
+    if (!report->is_priced)
+        return 0;
+    return plan_has_parts(report->plan) ? report_ready_ms(device)
+                                        : device->cost.total_ms;
+}
+
 static void rank_devices(struct report *report)
 {
     struct ranked *ranked = mem_alloc(report->n_devices, sizeof(*ranked));
 
     for (uint32_t r = 0; r < report->n_devices; r++)
-        ranked[r] = (struct ranked){
-            report->is_priced ? -report->devices[r].cost.total_ms : 0, r};
+        ranked[r] = (struct ranked){-slowness_ms(report, r), r};
     ranked_sort(ranked, report->n_devices);
     for (uint32_t r = 0; r < report->n_devices; r++)
-        report->by_total[r] = ranked[r].idx;
+        report->slowest[r] = ranked[r].idx;
     mem_free(ranked);
 }
 
@@ -99,7 +109,7 @@ void report_init(struct report *report, const struct plan *plan)
         .is_priced = plan->devices && !isnan(plan->total_ms),
         .n_devices = n_devices,
         .devices = mem_alloc(n_devices, sizeof(*report->devices)),
-        .by_total = mem_alloc(n_devices, sizeof(*report->by_total)),
+        .slowest = mem_alloc(n_devices, sizeof(*report->slowest)),
     };
     for (size_t i = 0; i < plan->n_shards; i++) {
         const struct shard *shard = &plan->shards[i];
@@ -119,7 +129,7 @@ void report_init(struct report *report, const struct plan *plan)
 void report_release(struct report *report)
 {
     mem_free(report->devices);
-    mem_free(report->by_total);
+    mem_free(report->slowest);
     *report = (struct report){0};
 }
 
@@ -183,19 +193,22 @@ static void print_step(const struct report *report, struct buf *out)
 {
     const struct plan *plan = report->plan;
     const struct report_device *mean = &report->mean;
-    double compute_ms = 0; /* the most */
+    const bool waits = plan_has_parts(plan); /* so all totals are the same */
+    double compute_ms = 0;                   /* the most */
 
     if (!report->is_priced)
         return;
     for (uint32_t r = 0; r < report->n_devices; r++)
         compute_ms = fmax(compute_ms, report->devices[r].cost.compute_ms);
     buf_printf(out, "step    %.3f ms (GPU %u)", plan->total_ms,
-               report->by_total[0]);
+               report->slowest[0]);
     if (report->n_devices > 1 && mean->cost.total_ms > 0 &&
-        mean->cost.compute_ms > 0)
-        buf_printf(out, ", max over mean %.3f, of compute %.3f",
-                   plan->total_ms / mean->cost.total_ms,
-                   compute_ms / mean->cost.compute_ms);
+        mean->cost.compute_ms > 0) {
+        buf_printf(out, ", max over mean");
+        if (!waits)
+            buf_printf(out, " %.3f,", plan->total_ms / mean->cost.total_ms);
+        buf_printf(out, " of compute %.3f", compute_ms / mean->cost.compute_ms);
+    }
     if (plan->bound_ms > 0)
         buf_printf(out, "; lower bound %.3f ms, gap %.1f %%", plan->bound_ms,
                    100 * (plan->total_ms / plan->bound_ms - 1));

@@ -141,13 +141,13 @@ static void print_rows(const struct report *report, print_row *print,
         return;
     }
     for (uint32_t i = 0; i < N_SLOWEST; i++)
-        print(report, report->by_total[i], unit, out);
+        print(report, report->slowest[i], unit, out);
     buf_printf(out,
                "...  %u more between the %u slowest and the %u "
                "fastest\n",
                n - N_SLOWEST - N_FASTEST, N_SLOWEST, N_FASTEST);
     for (uint32_t i = n - N_FASTEST; i < n; i++)
-        print(report, report->by_total[i], unit, out);
+        print(report, report->slowest[i], unit, out);
 }
 
 #define LINE_PARTS 3
@@ -309,7 +309,7 @@ static void print_parts(const struct report *report, uint32_t r, uint32_t last,
  * stands the one that the others wait for. */
 void report_slowest(const struct report *report, struct buf *out)
 {
-    uint32_t r = report->by_total[0], last = last_ready(report, r);
+    uint32_t r = report->slowest[0], last = last_ready(report, r);
 
     if (!report->is_priced || report->n_devices < 2)
         return;

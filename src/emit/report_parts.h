@@ -19,8 +19,9 @@ struct report {
     uint32_t n_devices;
     struct report_device *devices; /* [n_devices]; owned */
     struct report_device mean;     /* times only */
-    uint32_t *by_total; /* [n_devices], slowest first; by index where the plan
-                           is not priced; owned */
+    uint32_t *slowest; /* [n_devices], slowest first: by total, or of those that
+                          wait for each other the one that is ready last; by
+                          index where the plan is not priced; owned */
 };
 
 void report_init(struct report *report, const struct plan *plan);

@@ -129,7 +129,7 @@ static const char mixed_text[] =
     "search  reference, seed 7, 1234 evaluations\n"
     "cost    roofline:h100 0123456789abcdef, modelled on cpu:x\n"
     "        communication: alpha-beta figures of h100\n"
-    "step    52.370 ms (GPU 3), max over mean 1.000, of compute 1.704; "
+    "step    52.370 ms (GPU 1), max over mean of compute 1.704; "
     "lower bound 41.896 ms, gap 25.0 %\n"
     "        pipeline sdd, dense part not known\n"
     "        exposed: input 0.000, forward 10.125, output 20.250,\n"
@@ -159,13 +159,11 @@ static const char mixed_text[] =
     "2       2.000    2.125    2.250    2.375    2.500    2.625    0.000\n"
     "3       3.000    3.125    3.250    3.375    3.500    3.625   50.017\n"
     "\n"
-    "slowest GPU, ms                   GPU 3     mean      GPU 1, "
-    "which is ready last\n"
-    "  compute                         1.573   30.278     51.590\n"
-    "  backward communication          0.250    0.250      0.250\n"
-    "  waiting                        50.017   21.312      0.000\n"
-    "  forward communication           0.530    0.515      0.510\n"
-    "GPU 3: its waiting is 28.705 ms above the mean\n"
+    "slowest GPU, ms                   GPU 1     mean\n"
+    "  compute                        51.590   30.278\n"
+    "  backward communication          0.250    0.250\n"
+    "  waiting                         0.000   21.312\n"
+    "  forward communication           0.510    0.515\n"
     "GPU 1: its compute is 21.312 ms above the mean\n"
     "  a piece of table 'items' costs most there, 83.886 ms alone\n"
     "\n"
@@ -253,6 +251,30 @@ static void test_kinds(void)
            "CW 2 RW 1", "some of some");
 }
 
+/* Where no parts are known, GPUs may well differ in what their step takes: the
+ * one that takes most stands beside the one that the others wait for. */
+static void test_unlike_totals(void)
+{
+    struct plan plan = mixed_plan();
+    const char *text;
+
+    for (uint32_t r = 0; r < 4; r++)
+        plan.devices[r].parts_ms[0] = NAN;
+    text = report_of(&plan);
+    is_in(text, "step    52.370 ms (GPU 3), max over mean 1.000, of compute "
+                "1.704\n");
+    is_in(text,
+          "slowest GPU, ms                   GPU 3     mean      GPU 1, "
+          "which is ready last\n"
+          "  compute                         1.573   30.278     51.590\n"
+          "  backward communication          0.250    0.250      0.250\n"
+          "  waiting                        50.017   21.312      0.000\n"
+          "  forward communication           0.530    0.515      0.510\n"
+          "GPU 3: its waiting is 28.705 ms above the mean\n"
+          "GPU 1: its compute is 21.312 ms above the mean\n"
+          "  a piece of table 'items' costs most there, 83.886 ms alone\n");
+}
+
 /* However short a step is, its parts are as uneven. */
 static void test_short(void)
 {
@@ -265,7 +287,7 @@ static void test_short(void)
         plan.devices[r].total_ms /= 1000;
     }
     plan.total_ms /= 1000;
-    is_in(report_of(&plan), ", max over mean 1.000, of compute 1.704");
+    is_in(report_of(&plan), ", max over mean of compute 1.704");
 }
 
 static void test_one_gpu(void)
@@ -386,6 +408,7 @@ int main(void)
     test_stopped_and_analytic();
     test_unpriced();
     test_kinds();
+    test_unlike_totals();
     test_short();
     test_one_gpu();
     test_many_gpus();
