@@ -360,11 +360,9 @@ static void terms(const struct oracle *base, const double *sums,
     }
 }
 
-/* Each chunk of an exchange has its latency. */
-static struct step step_of(const struct comm_oracle *oracle)
+struct step comm_model_step(const struct comm_model *model,
+                            const struct problem *problem)
 {
-    const struct problem *problem = oracle->base.problem;
-    const struct comm_model *model = &oracle->comm;
     const struct job *job = &problem->job;
     const bool is_one_host =
         devices_of_group(&problem->cluster) == problem->cluster.n_devices;
@@ -389,7 +387,7 @@ void comm_oracle_init(struct comm_oracle *oracle, const struct oracle_ops *ops)
     oracle->near = (per_host - 1) / n_devices;
     oracle->far = (n_devices - per_host) / n_devices;
     oracle->ring = 2 * (n_devices - 1) / n_devices;
-    oracle->step = step_of(oracle);
+    oracle->step = comm_model_step(&oracle->comm, oracle->base.problem);
     oracle->ops = *ops;
     oracle->ops.comm = price;
     oracle->ops.phases = phases;

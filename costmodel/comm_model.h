@@ -74,6 +74,11 @@ struct comm_model {
 void comm_model_ask(struct comm_model *model, const struct cluster *cluster,
                     struct arena *arena);
 
+/* The step of the problem's job, by what phases cost each other. Each chunk of
+ * an exchange has its latency. */
+struct step comm_model_step(const struct comm_model *model,
+                            const struct problem *problem);
+
 /* What was measured: a curve for each number of ranks and hosts. */
 #define COMM_MAX_CURVES 8
 struct comm_fit {

@@ -6,6 +6,9 @@
 #include "base/text.h"
 #include "cli/bench_summary.h"
 #include "cli/command.h"
+#include "cli/planning.h"
+#include "costmodel/gpu_spec.h"
+#include "costmodel/oracles.h"
 #include "exec/exec.h"
 #include "io/plan_json.h"
 #include "io/store.h"
@@ -369,13 +372,40 @@ static int open_device(struct run *run, struct err *err)
                        (unsigned)cli_u64(run->cli, "threads"), err);
 }
 
+/* What phases cost each other is the device's; all GPUs are alike in it. */
+static struct step step_of(const struct run *run)
+{
+    const struct problem *problem = &run->plan.problem;
+    struct comm_model model = gpu_spec_comm(
+        gpu_spec_find(device_is_host(run->device) ? "cpu" : "h100"),
+        &problem->cluster);
+
+    return comm_model_step(&model, problem);
+}
+
+/* Reads the plan, and prices it anew where the job is another. */
+static int load_plan(struct run *run, struct err *err)
+{
+    struct cli *cli = run->cli;
+    struct plan *plan = &run->plan;
+
+    if (plan_load(plan, cli->args[0], cli->arena, err) ||
+        planning_set_job(&plan->problem.job, cli, err))
+        return -1;
+    if (!is_priced(run) || !plan_has_parts(plan) ||
+        !(cli_given(cli, "pipeline") || cli_given(cli, "chunks") ||
+          cli_given(cli, "dense-ms")))
+        return 0;
+    return oracle_price_plan(plan, plan->cost.name, cli->arena, err);
+}
+
 /* Process 0 stores, prints and shows how far it is. */
 static int open_all(struct run *run, struct err *err)
 {
     read_options(&run->options, run->cli);
-    if (plan_load(&run->plan, run->cli->args[0], run->cli->arena, err) ||
-        open_device(run, err))
+    if (load_plan(run, err) || open_device(run, err))
         return -1;
+    run->options.step = step_of(run);
     if (!cli_given(run->cli, "db") || run->world->rank != 0)
         return 0;
     return store_open(&run->store, cli_string(run->cli, "db"), STORE_WRITE,
@@ -455,7 +485,7 @@ const struct command command_run = {
     .name = "run",
     .synopsis = "PLAN [options]",
     .summary = "run a plan: compare it with an unsharded reference, time it",
-    .options = {own_options},
+    .options = {job_options, own_options},
     .json = "print the result as JSON",
     .n_args = {1, 1},
     .run = run_run,

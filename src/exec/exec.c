@@ -23,6 +23,7 @@ void exec_options_init(struct exec_options *options)
         .n_iterations = 20,
         .check = true,
         .wait_for_quiet = true,
+        .step = {.pipeline = PIPELINE_NONE, .n_chunks = 1},
     };
 }
 
@@ -32,6 +33,7 @@ struct execution {
     const struct exec_options *options;
     struct placement *placement;
     struct exchange_set set;
+    struct input input; /* open while it is run */
     struct verify verify;
     struct canary *canary; /* NULL without wait_for_quiet */
     struct buf records;    /* samples of the ranks that are here */
@@ -137,11 +139,10 @@ static int run_turn(struct execution *run, uint32_t turn, struct err *err)
 }
 
 /*
- * Communication figures by the definitions of a plan. A rank is ready for the
- * forward exchange after its compute and backward exchange; it waits there for
- * the last one, and the exchange follows. Where the ranks share one GPU their
- * copies are no wire: the exchanges then take what the plan's cost model
- * predicts, and only the waiting follows from measured compute.
+ * Communication figures by the definitions of a plan: what of the step is not a
+ * rank's compute is its communication. Where the ranks share one GPU their
+ * copies are no wire: the exchanges, and the input as a whole, then take what
+ * the plan's cost model predicts.
  */
 
 /* Whether the exchanges of this placement are worth timing: anything but
@@ -152,37 +153,50 @@ static bool comm_is_real(const struct placement *placement)
            strcmp(placement->comm->kind, "copy") != 0;
 }
 
-/* What the plan's cost model says of a rank's forward exchange: its forward
- * communication without the waiting that follows from predicted times. */
-static double predicted_exchange(const struct plan *plan, uint32_t rank)
+/* What the plan's cost model says of a rank's exchanges. Where it tells no
+ * parts, the forward one is the forward communication without the waiting that
+ * follows from predicted times. */
+static void predict_exchanges(const struct plan *plan, uint32_t rank,
+                              double phases_ms[N_PHASES])
 {
     const struct device_cost *own = &plan->devices[rank];
     double latest_ms = 0, waiting_ms;
 
+    if (plan_has_parts(plan)) {
+        phases_ms[PHASE_INPUT] = own->parts_ms[STEP_INPUT];
+        phases_ms[PHASE_OUTPUT] = own->parts_ms[STEP_OUTPUT];
+        phases_ms[PHASE_GRADIENT] = own->parts_ms[STEP_GRADIENT];
+        phases_ms[PHASE_REDUCE] =
+            fmax(own->bwd_comm_ms - own->parts_ms[STEP_GRADIENT], 0);
+        return;
+    }
     for (uint32_t r = 0; r < plan->problem.cluster.n_devices; r++)
         latest_ms = fmax(latest_ms, plan->devices[r].compute_ms +
                                         plan->devices[r].bwd_comm_ms);
     waiting_ms = latest_ms - own->compute_ms - own->bwd_comm_ms;
-    return fmax(own->fwd_comm_ms - waiting_ms, 0);
+    phases_ms[PHASE_OUTPUT] = fmax(own->fwd_comm_ms - waiting_ms, 0);
+    phases_ms[PHASE_GRADIENT] = own->bwd_comm_ms;
 }
 
-/* bwd_comm_ms of all ranks is there, fwd_comm_ms is that of the exchange
- * alone: adds the waiting, and totals. */
-static void add_waiting(struct exec_result *result, uint32_t n_ranks)
+/* The step of the ranks' phases, and what that is of each. */
+static void fill_totals(struct exec_result *result, uint32_t n_ranks,
+                        const struct step *step)
 {
-    double latest_ms = 0;
+    double(*phases_ms)[N_PHASES] = mem_alloc(n_ranks, sizeof(*phases_ms));
 
     for (uint32_t r = 0; r < n_ranks; r++)
-        latest_ms = fmax(latest_ms, result->ranks[r].compute.median_ms +
-                                        result->ranks[r].bwd_comm_ms);
-    result->total_ms = 0;
+        memcpy(phases_ms[r], result->ranks[r].phases_ms, sizeof(*phases_ms));
+    result->total_ms =
+        step_of_ranks(step, n_ranks, (const double(*)[N_PHASES])phases_ms);
+    mem_free(phases_ms);
     for (uint32_t r = 0; r < n_ranks; r++) {
         struct exec_rank *rank = &result->ranks[r];
-        double start_ms = rank->compute.median_ms + rank->bwd_comm_ms;
 
-        rank->fwd_comm_ms += latest_ms - start_ms;
-        rank->total_ms = start_ms + rank->fwd_comm_ms;
-        result->total_ms = fmax(result->total_ms, rank->total_ms);
+        rank->bwd_comm_ms =
+            rank->phases_ms[PHASE_GRADIENT] + rank->phases_ms[PHASE_REDUCE];
+        rank->total_ms = result->total_ms;
+        rank->fwd_comm_ms =
+            rank->total_ms - rank->compute.median_ms - rank->bwd_comm_ms;
     }
 }
 
@@ -208,28 +222,40 @@ static void fill_modelled(struct exec_result *result, const struct plan *plan,
     result->comm = EXEC_COMM_MODELLED;
     result->comm_basis = arena_printf(
         arena,
-        "modelled, not measured: one GPU is every rank, so exchanges take what "
+        "modelled, not measured: one GPU is every rank, so input and exchanges "
+        "take what "
         "%s predicts (%s); waiting computed from the ranks' own times",
         plan->cost.name ? plan->cost.name : "the plan",
         plan->cost.comm ? plan->cost.comm : "of unknown origin");
 }
 
+static void fill_absent(struct exec_result *result, uint32_t n_ranks)
+{
+    result->comm = EXEC_COMM_ABSENT;
+    result->comm_basis = "none: one GPU is every rank, and the plan has no "
+                         "predicted costs";
+    result->total_ms = NAN;
+    for (uint32_t r = 0; r < n_ranks; r++) {
+        struct exec_rank *rank = &result->ranks[r];
+
+        rank->bwd_comm_ms = rank->fwd_comm_ms = rank->total_ms = NAN;
+        rank->phases_ms[PHASE_INPUT] = rank->phases_ms[PHASE_OUTPUT] =
+            rank->phases_ms[PHASE_GRADIENT] = rank->phases_ms[PHASE_REDUCE] =
+                NAN;
+    }
+}
+
 /* The ranks' communication and totals; from the timed exchanges where they are
  * real. */
 static void fill_comm(struct exec_result *result,
-                      const struct placement *placement, struct arena *arena)
+                      const struct placement *placement,
+                      const struct step *step, struct arena *arena)
 {
     const struct plan *plan = placement->plan;
     bool is_real = comm_is_real(placement);
 
     if (!is_real && (!plan->devices || isnan(plan->total_ms))) {
-        result->comm = EXEC_COMM_ABSENT;
-        result->comm_basis = "none: one GPU is every rank, and the plan has no "
-                             "predicted costs";
-        result->total_ms = NAN;
-        for (uint32_t r = 0; r < placement->n_ranks; r++)
-            result->ranks[r].bwd_comm_ms = result->ranks[r].fwd_comm_ms =
-                result->ranks[r].total_ms = NAN;
+        fill_absent(result, placement->n_ranks);
         return;
     }
     if (is_real)
@@ -237,14 +263,14 @@ static void fill_comm(struct exec_result *result,
     else
         fill_modelled(result, plan, arena);
     for (uint32_t r = 0; r < placement->n_ranks; r++) {
-        struct exec_rank *rank = &result->ranks[r];
+        double *phases_ms = result->ranks[r].phases_ms;
 
-        rank->bwd_comm_ms = is_real ? result->bwd_exchange.median_ms
-                                    : plan->devices[r].bwd_comm_ms;
-        rank->fwd_comm_ms = is_real ? result->fwd_exchange.median_ms
-                                    : predicted_exchange(plan, r);
+        for (size_t p = 0; is_real && p < N_PHASES; p++)
+            phases_ms[p] += result->exchanges[p].median_ms;
+        if (!is_real)
+            predict_exchanges(plan, r, phases_ms);
     }
-    add_waiting(result, placement->n_ranks);
+    fill_totals(result, placement->n_ranks, step);
 }
 
 /* The timed forward exchange as a sample; several in a row have several
@@ -263,9 +289,40 @@ static int put_comm(const struct exec_result *result,
     if (!options->sink || !options->sink->put_comm || set->n != 1)
         return 0;
     sample = alltoall_sample(placement->comm, &set->exchanges[0].alltoall);
-    sample.time = result->fwd_exchange;
+    sample.time = result->exchanges[PHASE_OUTPUT];
     sample.n_iterations = options->n_iterations;
     return options->sink->put_comm(options->sink->ctx, &setting, &sample, err);
+}
+
+static int time_ids(struct execution *run, struct err *err)
+{
+    struct rank_range here = run->placement->here;
+
+    for (uint32_t r = here.begin; r < here.end; r++)
+        if (timing_ids(&run->result->ranks[r].phases_ms[PHASE_PERMUTE],
+                       &run->input, r, run->options->n_iterations, err))
+            return -1;
+    return 0;
+}
+
+/* The input of the step that is compared. */
+static int run_input(struct execution *run, struct err *err)
+{
+    const struct placement *placement = run->placement;
+    struct rank_range here = placement->here;
+    struct input *input = &run->input;
+
+    if (input_open(input, placement, STEP_BATCH, err))
+        return -1;
+    for (uint32_t r = here.begin; r < here.end; r++)
+        if (input_pack(input, r, err))
+            return -1;
+    if (input_exchange(input, err) || device_wait(placement->device, err))
+        return -1;
+    for (uint32_t r = here.begin; r < here.end; r++)
+        if (input_permute(input, r, err))
+            return -1;
+    return run->options->check ? input_check(input, &run->verify, err) : 0;
 }
 
 static int time_together(struct execution *run, struct err *err)
@@ -273,10 +330,13 @@ static int time_together(struct execution *run, struct err *err)
     struct exec_result *result = run->result;
     unsigned n = run->options->n_iterations;
 
-    if (comm_is_real(run->placement) &&
-        timing_exchange(&result->fwd_exchange, &result->bwd_exchange, &run->set,
-                        n, err))
+    if (run_input(run, err))
         return -1;
+    if (comm_is_real(run->placement) &&
+        (run_alone(run, time_ids, err) ||
+         timing_exchanges(result->exchanges, &run->set, &run->input, n, err)))
+        return -1;
+    input_close(&run->input);
     if (result->n_processes == 1)
         return 0;
     return timing_step(&result->step, &run->set, FIRST_TIMED_BATCH, n, err);
@@ -350,7 +410,7 @@ static int collect(struct execution *run, struct arena *arena, struct err *err)
     if (collect_findings(run, arena, err))
         return -1;
     sum_up_ranks(result, placement->n_ranks, run->options->check);
-    fill_comm(result, placement, arena);
+    fill_comm(result, placement, &run->options->step, arena);
     rc = world_collect(world, run->records.data, run->records.len, &all, err);
     if (!rc && world->rank == 0 && run->keeps_samples) {
         rc = exec_samples_put(run->options, &all, &result->n_stored, err);
@@ -448,6 +508,7 @@ out:
     if (rc && world->size > 1)
         return -1;
     buf_release(&run.records);
+    input_close(&run.input);
     exchange_close(&run.set);
     canary_close(run.canary);
     placement_release(&placement);

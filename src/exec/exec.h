@@ -15,8 +15,10 @@
  * the processes of a world, or all live in this one process on one device;
  * the results are the same, bit for bit. One step is compared with an
  * unsharded double-precision reference; then each rank's work is timed alone
- * (ranks on CPUs of one host take turns), and the exchanges all together. What
- * it reports has the definitions of struct device_cost.
+ * (ranks on CPUs of one host take turns), and the exchanges all together. So
+ * phases are measured one behind the other, and what a pipeline makes of them
+ * is computed (core/step.h). What it reports has the definitions of struct
+ * device_cost.
  *
  * Executed are pooled tables of fp32 or fp16 weights with SGD or row-wise
  * Adagrad, outputs exchanged in fp32 or fp16, in pieces of every kind. A table
@@ -28,21 +30,26 @@ struct exec_options {
     double scale_rows;     /* rows of each table times this, in (0, 1] */
     unsigned n_iterations; /* timed, after warm-up; >= 1 */
     uint64_t seed;
-    uint64_t memory_bytes;    /* of the device, to be used; 0: what is free */
-    bool check;               /* compare with the reference */
-    bool wait_for_quiet;      /* time a rank again while something else disturbs
-                                 the machine, see device/canary.h */
-    struct sample_sink *sink; /* of process 0; may be NULL. Gets a
-                                 SAMPLE_EXECUTED for each rank that holds
-                                 something, of one precision (SAMPLE_THROTTLED
-                                 where it was disturbed), and a comm_sample
-                                 where the exchange was measured. */
+    uint64_t memory_bytes; /* of the device, to be used; 0: what is free */
+    bool check;            /* compare with the reference */
+    bool wait_for_quiet;   /* time a rank again while something else disturbs
+                              the machine, see device/canary.h */
+    struct step step;      /* that the phases come to; by default one behind the
+                              other, without a dense part */
+    struct sample_sink *sink;  /* of process 0; may be NULL. Gets a
+                                  SAMPLE_EXECUTED for each rank that holds
+                                  something, of one precision (SAMPLE_THROTTLED
+                                  where it was disturbed), and a comm_sample
+                                  where the exchange was measured. */
     struct progress *progress; /* of ranks that are timed here; or NULL */
 };
 void exec_options_init(struct exec_options *options);
 
 struct exec_rank {
-    struct timing forward, backward, compute;  /* measured, rank alone */
+    struct timing forward, backward, compute; /* measured, rank alone */
+    /* Of exchanges all ranks' time; NAN, but for its own compute, where comm is
+     * absent. */
+    double phases_ms[N_PHASES];
     double fwd_comm_ms, bwd_comm_ms, total_ms; /* by the definitions of a plan;
                                                   NAN where comm is absent */
     struct sample_health health; /* of the device, after it was timed */
@@ -62,18 +69,19 @@ struct tally {
 /* How the communication figures came about. */
 enum exec_comm {
     EXEC_COMM_MEASURED,
-    EXEC_COMM_MODELLED, /* exchange times predicted by the plan's cost model */
+    EXEC_COMM_MODELLED, /* exchange and input times predicted by the plan's cost
+                           model */
     EXEC_COMM_ABSENT    /* nothing to measure, and the plan is not priced */
 };
 
 struct exec_result {
-    struct exec_rank *ranks;    /* [R], in the arena */
-    unsigned n_disturbed;       /* ranks; 0 without wait_for_quiet */
-    double total_ms;            /* NAN where comm is absent */
-    struct timing fwd_exchange; /* all ranks' together; zeros if not measured */
-    struct timing bwd_exchange; /* the all-reduce of replicas included */
-    struct timing step; /* whole steps by all processes together; zeros where
-                           there is one process */
+    struct exec_rank *ranks;           /* [R], in the arena */
+    unsigned n_disturbed;              /* ranks; 0 without wait_for_quiet */
+    double total_ms;                   /* the step; NAN where comm is absent */
+    struct timing exchanges[N_PHASES]; /* all ranks' together, by their phases;
+                                          zeros if not measured */
+    struct timing step; /* look-ups to update by all processes together; zeros
+                           where there is one process */
     enum exec_comm comm;
     const char *comm_kind;  /* "copy", "mpi", "nccl" */
     const char *comm_basis; /* one phrase on the communication figures */

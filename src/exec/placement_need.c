@@ -48,6 +48,31 @@ static double group_work_bytes(const struct placement *placement,
            lookup_scratch_bytes(placement->device, n_lookups, max_dim);
 }
 
+/* Ids and bags of the ranks that are here: as they are drawn, once a table; as
+ * they are sent, once a piece; and of the pieces that are here as they come and
+ * as they are looked up. */
+static double input_bytes(const struct placement *placement)
+{
+    const struct rank_range here = placement->here;
+    double share = (double)(here.end - here.begin) / placement->n_ranks;
+    double bytes = 0;
+
+    for (size_t i = 0; i < placement->n_pieces; i++) {
+        const struct piece *piece = &placement->pieces[i];
+        double sent, looked_up;
+
+        if (piece->replica || !piece->group)
+            continue;
+        looked_up = placement_lookups(placement, piece);
+        sent = PROBLEM_ID_BYTES * looked_up +
+               (double)PROBLEM_LENGTH_BYTES * piece->group->n_bags;
+        bytes += share * (piece->col_begin ? sent : 2 * sent);
+        if (piece->rank >= here.begin && piece->rank < here.end)
+            bytes += sent + 4 * looked_up + 8.0 * piece->group->n_bags;
+    }
+    return bytes;
+}
+
 /* What a rank looks up, and what it receives of all ranks' outputs. */
 static double output_bytes(const struct placement *placement, uint32_t rank)
 {
@@ -131,8 +156,8 @@ void placement_need(struct placement_need *need,
             output_bytes(placement, r) + allreduce_bytes(placement);
     }
     need->rows_bytes += need->weight_bytes;
-    need->batch_bytes +=
-        largest_work + CANARY_BYTES + reference_bytes(placement);
+    need->batch_bytes += fmax(largest_work, input_bytes(placement)) +
+                         CANARY_BYTES + reference_bytes(placement);
 }
 
 /* Rounded down to three digits, so that it still fits. */

@@ -3,6 +3,8 @@
 
 #include "base/clock.h"
 
+#include <math.h>
+
 #define LEARNING_RATE 1e-7F /* tiny: nothing is restored */
 #define N_WARM_UP 2         /* of what all ranks do together */
 #define GRADIENT_SEED 1
@@ -100,8 +102,9 @@ static int queue_once(struct timer *timer, unsigned set, struct err *err)
     return device_mark(device, APPLY_END, err);
 }
 
-/* Forward, backward with all updates, and both. What only warms up is not held
- * back: its kernels may have to be loaded, which waits for the device. */
+/* Forward, backward with all updates, that of replicas, and all. What only
+ * warms up is not held back: its kernels may have to be loaded, which waits for
+ * the device. */
 static int rank_once(void *ctx, unsigned number, double *ms, struct err *err)
 {
     struct timer *timer = ctx;
@@ -123,7 +126,8 @@ static int rank_once(void *ctx, unsigned number, double *ms, struct err *err)
          device_elapsed(device, APPLY_BEGIN, APPLY_END, &apply_ms, err)))
         return -1;
     ms[1] += apply_ms;
-    ms[2] = ms[0] + ms[1];
+    ms[2] = apply_ms;
+    ms[3] = ms[0] + ms[1];
     return 0;
 }
 
@@ -131,9 +135,9 @@ int timing_rank(struct exec_rank *rank, struct rank_work *work,
                 struct canary *canary, unsigned n_iterations, struct err *err)
 {
     struct lap_conditions conditions;
-    struct timing parts[3];
+    struct timing parts[4];
     struct timer timer;
-    struct laps laps = {rank_once,    &timer, 3,   work->n_sets,
+    struct laps laps = {rank_once,    &timer, 4,   work->n_sets,
                         n_iterations, 0,      NULL};
     int rc;
 
@@ -146,44 +150,97 @@ int timing_rank(struct exec_rank *rank, struct rank_work *work,
         return -1;
     rank->forward = parts[0];
     rank->backward = parts[1];
-    rank->compute = parts[2];
+    rank->compute = parts[3];
+    rank->phases_ms[PHASE_FORWARD] = rank->forward.median_ms;
+    rank->phases_ms[PHASE_UPDATE] = parts[2].median_ms;
+    /* What is left, so that they add up. */
+    rank->phases_ms[PHASE_BACKWARD] =
+        fmax(rank->compute.median_ms - rank->phases_ms[PHASE_FORWARD] -
+                 rank->phases_ms[PHASE_UPDATE],
+             0);
     rank->health = conditions.after;
     rank->disturbed = conditions.is_disturbed;
     return 0;
 }
 
-static int exchange_once(const struct exchange_set *set, bool is_backward,
-                         double *ms, struct err *err)
-{
-    struct device *device = set->placement->device;
+/* --- ids, and what all ranks do together --- */
 
-    if (world_barrier(set->placement->comm->world, err) ||
-        device_mark(device, 0, err) ||
-        exchange_outputs(set, is_backward, err) ||
-        (is_backward && exchange_allreduce(set, err)) ||
-        device_mark(device, 1, err))
-        return -1;
-    return device_elapsed(device, 0, 1, ms, err);
-}
+struct ids {
+    struct input *input;
+    uint32_t rank;
+};
 
-static int exchange_both(void *ctx, unsigned number, double *ms,
-                         struct err *err)
+static int ids_once(void *ctx, unsigned number, double *ms, struct err *err)
 {
+    const struct ids *ids = ctx;
+    double begin_ms = clock_ms();
+
     (void)number;
-    return exchange_once(ctx, false, &ms[0], err) ||
-                   exchange_once(ctx, true, &ms[1], err)
-               ? -1
-               : 0;
+    if (input_pack(ids->input, ids->rank, err) ||
+        input_permute(ids->input, ids->rank, err))
+        return -1;
+    *ms = clock_ms() - begin_ms;
+    return 0;
 }
 
-int timing_exchange(struct timing *forward, struct timing *backward,
-                    struct exchange_set *set, unsigned n_iterations,
+int timing_ids(double *ms, struct input *input, uint32_t rank,
+               unsigned n_iterations, struct err *err)
+{
+    struct ids ids = {input, rank};
+    struct laps laps = {ids_once, &ids, 1, N_WARM_UP, n_iterations, 0, NULL};
+    struct timing timing;
+
+    if (laps_time(&timing, &laps, err))
+        return -1;
+    *ms = timing.median_ms;
+    return 0;
+}
+
+struct exchanges {
+    struct exchange_set *set;
+    struct input *input;
+};
+static const enum phase exchanged[] = {PHASE_INPUT, PHASE_OUTPUT,
+                                       PHASE_GRADIENT, PHASE_REDUCE};
+#define N_EXCHANGED (sizeof exchanged / sizeof *exchanged)
+
+static int exchange(const struct exchanges *exchanges, enum phase phase,
                     struct err *err)
 {
-    struct timing parts[2];
-    struct laps laps = {exchange_both,
-                        set,
-                        2,
+    if (phase == PHASE_INPUT)
+        return input_exchange(exchanges->input, err);
+    if (phase == PHASE_REDUCE)
+        return exchange_allreduce(exchanges->set, err);
+    return exchange_outputs(exchanges->set, phase == PHASE_GRADIENT, err);
+}
+
+static int exchanges_once(void *ctx, unsigned number, double *ms,
+                          struct err *err)
+{
+    const struct exchanges *exchanges = ctx;
+    const struct placement *placement = exchanges->set->placement;
+    struct device *device = placement->device;
+
+    (void)number;
+    for (size_t i = 0; i < N_EXCHANGED; i++)
+        if (world_barrier(placement->comm->world, err) ||
+            device_mark(device, 0, err) ||
+            exchange(exchanges, exchanged[i], err) ||
+            device_mark(device, 1, err) ||
+            device_elapsed(device, 0, 1, &ms[i], err))
+            return -1;
+    return 0;
+}
+
+int timing_exchanges(struct timing exchanges[N_PHASES],
+                     struct exchange_set *set, struct input *input,
+                     unsigned n_iterations, struct err *err)
+{
+    struct exchanges all = {set, input};
+    struct timing parts[N_EXCHANGED];
+    struct laps laps = {exchanges_once,
+                        &all,
+                        N_EXCHANGED,
                         N_WARM_UP,
                         n_iterations,
                         0,
@@ -191,8 +248,8 @@ int timing_exchange(struct timing *forward, struct timing *backward,
 
     if (laps_time(parts, &laps, err))
         return -1;
-    *forward = parts[0];
-    *backward = parts[1];
+    for (size_t i = 0; i < N_EXCHANGED; i++)
+        exchanges[exchanged[i]] = parts[i];
     return 0;
 }
 

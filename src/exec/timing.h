@@ -4,6 +4,7 @@
 
 #include "device/laps.h"
 #include "exec/exec.h"
+#include "exec/input.h"
 #include "exec/rank_work.h"
 
 /*
@@ -11,8 +12,9 @@
  * Weights are updated at a tiny rate and not restored.
  */
 
-/* Forward, backward and compute of a rank, alone on its device, with a canary
- * until the machine was quiet; health and whether it was disturbed. The
+/* Forward, backward and compute of a rank, and their phases, alone on its
+ * device, with a canary until the machine was quiet; health and whether it was
+ * disturbed. The
  * iterations go round the work's index sets (lookup_n_cold_sets says why), and
  * on a GPU forward and backward each start with cold caches. The weights of the
  * rank must be loaded. */
@@ -20,16 +22,21 @@ int timing_rank(struct exec_rank *rank, struct rank_work *work,
                 struct canary *canary, unsigned n_iterations,
                 struct err *err) MUST_CHECK;
 
+/* The median of what a rank does with ids before and behind their exchange,
+ * which has been done once: of one batch, over and over. */
+int timing_ids(double *ms, struct input *input, uint32_t rank,
+               unsigned n_iterations, struct err *err) MUST_CHECK;
+
 /*
  * What all ranks do together. Each iteration starts at a barrier and takes as
  * long as the process that is last. Collective.
  */
 
-/* The forward exchange, and the backward one with the all-reduce of
- * replicated tables. Overwrites outputs and gradients. */
-int timing_exchange(struct timing *forward, struct timing *backward,
-                    struct exchange_set *set, unsigned n_iterations,
-                    struct err *err) MUST_CHECK;
+/* The exchanges of ids, of outputs and of gradients, and the all-reduce of
+ * replicated tables, by their phases. Overwrites outputs and gradients. */
+int timing_exchanges(struct timing exchanges[N_PHASES],
+                     struct exchange_set *set, struct input *input,
+                     unsigned n_iterations, struct err *err) MUST_CHECK;
 
 /* Whole steps: look-ups, exchange, gradients back, all-reduce, update; from
  * the host's call to the end of the device's work. All weights must be loaded,

@@ -347,6 +347,17 @@ static void test_turns(void)
     is_i64(n, 2, "two and three turns were tried");
 }
 
+/* The step of the ranks' phases, as `step` has it. */
+static double composed_ms(const struct exec_result *result, uint32_t n_ranks,
+                          const struct step *step)
+{
+    double phases_ms[8][N_PHASES];
+
+    for (uint32_t r = 0; r < n_ranks; r++)
+        memcpy(phases_ms[r], result->ranks[r].phases_ms, sizeof(phases_ms[r]));
+    return step_of_ranks(step, n_ranks, (const double(*)[N_PHASES])phases_ms);
+}
+
 /* A GPU that is every rank measures no communication: it is what the plan
  * predicts, or nothing. */
 static void test_gpu_comm(void)
@@ -360,7 +371,6 @@ static void test_gpu_comm(void)
     struct fixture fixture;
     struct exec_options options;
     struct exec_result result = {0};
-    double starts_ms[2], latest_ms;
     struct err err = {0};
 
     if (!device_count(DEVICE_CUDA))
@@ -380,6 +390,7 @@ static void test_gpu_comm(void)
     is_str(result.comm_basis,
            "none: one GPU is every rank, and the plan has no predicted costs",
            "... which the result says");
+    costs[0].parts_ms[0] = costs[1].parts_ms[0] = NAN;
     fixture.plan.devices = costs;
     fixture.plan.total_ms = 6;
     fixture.plan.cost.name = "by hand";
@@ -387,16 +398,26 @@ static void test_gpu_comm(void)
     ok(!run(&fixture, &result, &options, &err) &&
            result.comm == EXEC_COMM_MODELLED,
        "one with costs has theirs %s", err.msg);
-    for (unsigned r = 0; r < 2; r++)
-        starts_ms[r] = result.ranks[r].compute.median_ms + costs[r].bwd_comm_ms;
-    latest_ms = fmax(starts_ms[0], starts_ms[1]);
     /* Predicted waiting: none for rank 0, 1.5 ms for rank 1. */
-    is_near(result.ranks[0].fwd_comm_ms, latest_ms - starts_ms[0] + 2, 1e-9,
-            "rank 0: the predicted exchange, and waiting as measured");
-    is_near(result.ranks[1].fwd_comm_ms, latest_ms - starts_ms[1] + 1.5, 1e-9,
-            "rank 1: the same");
+    ok(result.ranks[0].phases_ms[PHASE_OUTPUT] == 2 &&
+           result.ranks[1].phases_ms[PHASE_OUTPUT] == 1.5 &&
+           result.ranks[0].phases_ms[PHASE_GRADIENT] == 1,
+       "exchanges as predicted");
+    is_near(result.total_ms, composed_ms(&result, 2, &options.step), 1e-9,
+            "... and compute as measured");
+    for (unsigned r = 0; r < 2; r++)
+        memcpy(costs[r].parts_ms, (double[]){4, 0, 3, 1, 0, 0.5},
+               sizeof(costs[r].parts_ms));
+    costs[0].bwd_comm_ms = costs[1].bwd_comm_ms = 1.25;
+    ok(!run(&fixture, &result, &options, &err) &&
+           result.ranks[1].phases_ms[PHASE_INPUT] == 4 &&
+           result.ranks[1].phases_ms[PHASE_OUTPUT] == 3 &&
+           result.ranks[1].phases_ms[PHASE_GRADIENT] == 1 &&
+           result.ranks[1].phases_ms[PHASE_REDUCE] == 0.25,
+       "so are parts, where the plan has them %s", err.msg);
     is_str(result.comm_basis,
-           "modelled, not measured: one GPU is every rank, so exchanges take "
+           "modelled, not measured: one GPU is every rank, so input and "
+           "exchanges take "
            "what by hand predicts (made up); waiting computed from the ranks' "
            "own times",
            "... and the result says so");
@@ -439,41 +460,57 @@ static void test_scaled(void)
     fixture_release(&fixture);
 }
 
+static void check_definitions(const struct exec_result *result)
+{
+    int same = 1, real = 1;
+
+    for (uint32_t r = 0; r < 3; r++) {
+        const struct exec_rank *rank = &result->ranks[r];
+        const double *ms = rank->phases_ms;
+
+        ok(rank->forward.median_ms > 0 && rank->backward.median_ms > 0 &&
+               rank->compute.p10_ms <= rank->compute.median_ms &&
+               rank->compute.median_ms <= rank->compute.p90_ms,
+           "rank %u has times", r);
+        is_near(ms[PHASE_FORWARD] + ms[PHASE_BACKWARD] + ms[PHASE_UPDATE],
+                rank->compute.median_ms, 1e-9, "... compute's add up");
+        real &= ms[PHASE_INPUT] > 0 && ms[PHASE_PERMUTE] > 0 &&
+                ms[PHASE_OUTPUT] > 0 && ms[PHASE_GRADIENT] > 0 &&
+                ms[PHASE_REDUCE] > 0 && ms[PHASE_UPDATE] > 0;
+        same &= rank->bwd_comm_ms == ms[PHASE_GRADIENT] + ms[PHASE_REDUCE] &&
+                rank->total_ms == result->total_ms &&
+                fabs(rank->total_ms - rank->compute.median_ms -
+                     rank->bwd_comm_ms - rank->fwd_comm_ms) < 1e-9;
+    }
+    ok(real, "each phase has been measured");
+    ok(same, "forward communication is what is left, totals are the step");
+}
+
 static void test_definitions(void)
 {
     struct fixture fixture;
+    struct exec_options options;
     struct exec_result result = {0};
-    double total_ms = 0, latest_ms = 0;
-    int same = 1;
+    struct err err = {0};
 
     fixture_init(&fixture, 3, 300);
     for (uint32_t i = 0; i < 3; i++) {
         add_table(&fixture, &"abc"[i], 2000, 32, 4 * (i + 1.0));
         add_whole(&fixture, i);
     }
-    run_and_check(&fixture, &result, 1, 1e-5, "three tables");
-    for (uint32_t r = 0; r < 3; r++) {
-        const struct exec_rank *rank = &result.ranks[r];
-
-        ok(rank->forward.median_ms > 0 && rank->backward.median_ms > 0 &&
-               rank->compute.p10_ms <= rank->compute.median_ms &&
-               rank->compute.median_ms <= rank->compute.p90_ms,
-           "rank %u has times", r);
-        latest_ms =
-            fmax(latest_ms, rank->compute.median_ms + rank->bwd_comm_ms);
-        total_ms = fmax(total_ms, rank->total_ms);
+    add_table(&fixture, "copies", 500, 16, 2);
+    add_replicas(&fixture);
+    quick_options(&options);
+    for (enum pipeline p = 0; p < N_PIPELINES; p++) {
+        options.step = (struct step){.pipeline = p, .n_chunks = 1};
+        options.step.dense_ms = p;
+        options.step.overlap_cost[PHASE_INPUT] = 0.5;
+        ok(!run(&fixture, &result, &options, &err) && !result.failure,
+           "pipeline %s %s", pipeline_names[p], err.msg);
+        check_definitions(&result);
+        ok(result.total_ms == composed_ms(&result, 3, &options.step),
+           "the plan takes the step of its ranks' phases");
     }
-    for (uint32_t r = 0; r < 3; r++) {
-        const struct exec_rank *rank = &result.ranks[r];
-
-        same &= fabs(rank->fwd_comm_ms -
-                     (latest_ms - rank->compute.median_ms - rank->bwd_comm_ms +
-                      result.fwd_exchange.median_ms)) < 1e-9;
-        same &= fabs(rank->total_ms - rank->compute.median_ms -
-                     rank->bwd_comm_ms - rank->fwd_comm_ms) < 1e-9;
-    }
-    ok(same, "forward communication holds the waiting, totals add up");
-    ok(result.total_ms == total_ms, "the plan takes what its last rank does");
     is_str(result.comm_basis,
            "copies between rank buffers of one process; waiting computed from "
            "the ranks' own times",
