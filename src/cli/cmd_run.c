@@ -57,7 +57,7 @@ static bool is_priced(const struct run *run)
 /* How far the plan was off for a rank: (predicted - measured) / measured. */
 static double total_error(const struct run *run, uint32_t rank)
 {
-    double measured_ms = run->result.ranks[rank].total_ms;
+    double measured_ms = run->result.costs[rank].total_ms;
 
     return (run->plan.devices[rank].total_ms - measured_ms) / measured_ms;
 }
@@ -123,50 +123,67 @@ static void print_heading(const struct run *run)
         puts("the plan has no predicted costs; 'neuroshard cost' adds them");
 }
 
-/* A line of the table; NAN where there is no such figure. */
+/* A line of the table, two for each rank; NAN where there is no such figure. */
 struct rank_row {
-    uint32_t gpu;
-    struct device_cost predicted;
-    struct exec_rank measured;
+    const char *gpu, *what;
+    struct device_cost cost;
+    double waiting_ms; /* for the last rank that is ready for its outputs */
+    struct timing compute;
 };
 #define ROW(member) MEMBER_OF(struct rank_row, member)
+#define PART(name, part)                                         \
+    {                                                            \
+        NULL, name, 8, 3, FIGURE_PLAIN, ROW(cost.parts_ms[part]) \
+    }
 static const struct figure rank_figures[] = {
     {NULL, "GPU", 4, 0, FIGURE_PLAIN, ROW(gpu)},
-    {NULL, "compute", 10, 3, FIGURE_PLAIN, ROW(predicted.compute_ms)},
-    {NULL, "bwd comm", 9, 3, FIGURE_PLAIN, ROW(predicted.bwd_comm_ms)},
-    {NULL, "fwd comm", 9, 3, FIGURE_PLAIN, ROW(predicted.fwd_comm_ms)},
-    {NULL, "total", 9, 3, FIGURE_PLAIN, ROW(predicted.total_ms)},
-    {NULL, "compute", 10, 3, FIGURE_PLAIN, ROW(measured.compute.median_ms)},
-    {NULL, "bwd comm", 9, 3, FIGURE_PLAIN, ROW(measured.bwd_comm_ms)},
-    {NULL, "fwd comm", 9, 3, FIGURE_PLAIN, ROW(measured.fwd_comm_ms)},
-    {NULL, "total", 9, 3, FIGURE_PLAIN, ROW(measured.total_ms)},
-    {NULL, "comp. p10", 10, 3, FIGURE_PLAIN, ROW(measured.compute.p10_ms)},
-    {NULL, "comp. p90", 9, 3, FIGURE_PLAIN, ROW(measured.compute.p90_ms)},
+    {NULL, "ms", -9, 0, FIGURE_PLAIN, ROW(what)},
+    PART("input", STEP_INPUT),
+    PART("forward", STEP_FORWARD),
+    PART("output", STEP_OUTPUT),
+    PART("gradient", STEP_GRADIENT),
+    PART("backward", STEP_BACKWARD),
+    PART("replicas", STEP_REPLICAS),
+    {NULL, "waiting", 8, 3, FIGURE_PLAIN, ROW(waiting_ms)},
+    {NULL, "step", 8, 3, FIGURE_PLAIN, ROW(cost.total_ms)},
+    {NULL, "compute", 9, 3, FIGURE_PLAIN, ROW(cost.compute_ms)},
+    {NULL, "p10", 8, 3, FIGURE_PLAIN, ROW(compute.p10_ms)},
+    {NULL, "p90", 8, 3, FIGURE_PLAIN, ROW(compute.p90_ms)},
     {0},
 };
 
+/* What one of the ranks takes of a step. */
+static void print_row(const struct run *run, struct rank_row row,
+                      const struct device_cost *costs, uint32_t r,
+                      struct buf *out)
+{
+    double latest_ms = NAN;
+
+    for (uint32_t q = 0; q < run->plan.problem.cluster.n_devices; q++)
+        latest_ms = fmax(latest_ms, costs[q].compute_ms + costs[q].bwd_comm_ms);
+    row.cost = costs[r];
+    row.waiting_ms = latest_ms - (costs[r].compute_ms + costs[r].bwd_comm_ms);
+    figures_row(rank_figures, &row, out);
+}
+
 static void print_ranks(const struct run *run)
 {
-    static const char *const titles[] = {
-        [EXEC_COMM_MEASURED] = "measured ms",
-        [EXEC_COMM_MODELLED] = "compute measured, comm modelled, ms",
-        [EXEC_COMM_ABSENT] = "measured ms, no comm",
-    };
+    const struct exec_result *result = &run->result;
+    const struct timing none = {NAN, NAN, NAN};
     struct buf out = {0};
 
-    printf("\n%4s  %-39s  %s\n", "", "predicted ms", titles[run->result.comm]);
+    puts("");
     figures_heading(rank_figures, &out);
     for (uint32_t r = 0; r < run->plan.problem.cluster.n_devices; r++) {
-        struct rank_row row = {.gpu = r,
-                               .predicted = {.compute_ms = NAN,
-                                             .bwd_comm_ms = NAN,
-                                             .fwd_comm_ms = NAN,
-                                             .total_ms = NAN},
-                               .measured = run->result.ranks[r]};
+        const char *gpu = text_say(run->cli->arena, "%u", r);
 
         if (is_priced(run))
-            row.predicted = run->plan.devices[r];
-        figures_row(rank_figures, &row, &out);
+            print_row(run, (struct rank_row){gpu, "predicted", .compute = none},
+                      run->plan.devices, r, &out);
+        print_row(run,
+                  (struct rank_row){is_priced(run) ? "" : gpu, "measured",
+                                    .compute = result->ranks[r].compute},
+                  result->costs, r, &out);
     }
     cli_print_report(&out);
 }
@@ -179,6 +196,19 @@ static bool is_oversubscribed(const struct run *run)
 
     return n_processors > 0 &&
            run->world->local_size * n_threads > (unsigned long)n_processors;
+}
+
+static void print_job(const struct run *run)
+{
+    const struct job *job = &run->plan.problem.job;
+    struct buf out = {0};
+
+    job_describe(job, &out);
+    if (job->pipeline != PIPELINE_NONE)
+        buf_printf(&out, "; phases were measured one behind the other, what "
+                         "runs beside what is the model's");
+    printf("step: %s\n", out.data);
+    buf_release(&out);
 }
 
 static void print_step(const struct run *run)
@@ -215,14 +245,14 @@ static void print_check(const struct run *run)
 
 static void print_report(const struct run *run)
 {
-    const struct exec_rank *slowest = &run->result.ranks[run->slowest];
+    const struct device_cost *slowest = &run->result.costs[run->slowest];
     unsigned n_disturbed = run->result.n_disturbed;
 
     print_heading(run);
     print_ranks(run);
     if (run->result.comm == EXEC_COMM_ABSENT)
         printf("\nslowest GPU: %u, %.3f ms of compute measured\n", run->slowest,
-               slowest->compute.median_ms);
+               slowest->compute_ms);
     else if (!is_priced(run))
         printf("\nslowest GPU: %u, %.3f ms measured\n", run->slowest,
                slowest->total_ms);
@@ -237,6 +267,7 @@ static void print_report(const struct run *run)
     printf("communication%s: %s\n",
            run->result.comm == EXEC_COMM_MEASURED ? " measured" : "",
            run->result.comm_basis);
+    print_job(run);
     print_step(run);
     if (is_priced(run) && run->plan.cost.comm)
         printf("communication predicted: %s\n", run->plan.cost.comm);
@@ -257,29 +288,41 @@ static json_t *timing_to_json(const struct timing *timing)
                      "p10_ms", timing->p10_ms, "p90_ms", timing->p90_ms);
 }
 
+static json_t *parts_to_json(const struct device_cost *cost)
+{
+    json_t *parts = json_object();
+
+    for (size_t p = 0; p < N_STEP_PARTS; p++)
+        json_object_set_new(parts, step_part_names[p],
+                            json_real_or_null(cost->parts_ms[p]));
+    return parts;
+}
+
 static json_t *rank_to_json(const struct run *run, uint32_t r)
 {
     const struct exec_rank *rank = &run->result.ranks[r];
+    const struct device_cost *cost = &run->result.costs[r];
     json_t *measured = json_pack(
         "{s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "forward",
         timing_to_json(&rank->forward), "backward",
         timing_to_json(&rank->backward), "compute",
         timing_to_json(&rank->compute), "bwd_comm_ms",
-        json_real_or_null(rank->bwd_comm_ms), "fwd_comm_ms",
-        json_real_or_null(rank->fwd_comm_ms), "total_ms",
-        json_real_or_null(rank->total_ms), "disturbed", (int)rank->disturbed);
+        json_real_or_null(cost->bwd_comm_ms), "fwd_comm_ms",
+        json_real_or_null(cost->fwd_comm_ms), "total_ms",
+        json_real_or_null(cost->total_ms), "disturbed", (int)rank->disturbed);
     json_t *predicted = json_null();
 
     if (is_priced(run)) {
-        const struct device_cost *cost = &run->plan.devices[r];
+        const struct device_cost *own = &run->plan.devices[r];
 
-        predicted =
-            json_pack("{s:f, s:f, s:f, s:f}", "compute_ms", cost->compute_ms,
-                      "bwd_comm_ms", cost->bwd_comm_ms, "fwd_comm_ms",
-                      cost->fwd_comm_ms, "total_ms", cost->total_ms);
+        predicted = json_pack("{s:f, s:f, s:f, s:f, s:o}", "compute_ms",
+                              own->compute_ms, "bwd_comm_ms", own->bwd_comm_ms,
+                              "fwd_comm_ms", own->fwd_comm_ms, "total_ms",
+                              own->total_ms, "phases_ms", parts_to_json(own));
     }
-    return json_pack("{s:i, s:o, s:o}", "device", (int)r, "predicted",
-                     predicted, "measured", measured);
+    return json_pack("{s:i, s:o, s:o, s:o}", "device", (int)r, "predicted",
+                     predicted, "measured", measured, "phases_ms",
+                     parts_to_json(cost));
 }
 
 static json_t *check_to_json(const struct run *run)

@@ -153,15 +153,17 @@ static bool comm_is_real(const struct placement *placement)
            strcmp(placement->comm->kind, "copy") != 0;
 }
 
-/* What the plan's cost model says of a rank's exchanges. Where it tells no
- * parts, the forward one is the forward communication without the waiting that
- * follows from predicted times. */
+/* What the plan's cost model says of a rank's exchanges, and in the first of
+ * its input as a whole. Where it tells no parts, the forward exchange is the
+ * forward communication without the waiting that follows from predicted times.
+ */
 static void predict_exchanges(const struct plan *plan, uint32_t rank,
                               double phases_ms[N_PHASES])
 {
     const struct device_cost *own = &plan->devices[rank];
     double latest_ms = 0, waiting_ms;
 
+    phases_ms[PHASE_GRADIENT] = own->bwd_comm_ms;
     if (plan_has_parts(plan)) {
         phases_ms[PHASE_INPUT] = own->parts_ms[STEP_INPUT];
         phases_ms[PHASE_OUTPUT] = own->parts_ms[STEP_OUTPUT];
@@ -175,7 +177,6 @@ static void predict_exchanges(const struct plan *plan, uint32_t rank,
                                         plan->devices[r].bwd_comm_ms);
     waiting_ms = latest_ms - own->compute_ms - own->bwd_comm_ms;
     phases_ms[PHASE_OUTPUT] = fmax(own->fwd_comm_ms - waiting_ms, 0);
-    phases_ms[PHASE_GRADIENT] = own->bwd_comm_ms;
 }
 
 /* The step of the ranks' phases, and what that is of each. */
@@ -187,88 +188,80 @@ static void fill_totals(struct exec_result *result, uint32_t n_ranks,
     for (uint32_t r = 0; r < n_ranks; r++)
         memcpy(phases_ms[r], result->ranks[r].phases_ms, sizeof(*phases_ms));
     result->total_ms =
-        step_of_ranks(step, n_ranks, (const double(*)[N_PHASES])phases_ms);
+        result->comm == EXEC_COMM_ABSENT
+            ? NAN
+            : step_of_ranks(step, n_ranks,
+                            (const double(*)[N_PHASES])phases_ms);
     mem_free(phases_ms);
     for (uint32_t r = 0; r < n_ranks; r++) {
-        struct exec_rank *rank = &result->ranks[r];
+        const struct exec_rank *rank = &result->ranks[r];
+        struct device_cost *cost = &result->costs[r];
 
-        rank->bwd_comm_ms =
+        cost->compute_ms = rank->compute.median_ms;
+        cost->bwd_comm_ms =
             rank->phases_ms[PHASE_GRADIENT] + rank->phases_ms[PHASE_REDUCE];
-        rank->total_ms = result->total_ms;
-        rank->fwd_comm_ms =
-            rank->total_ms - rank->compute.median_ms - rank->bwd_comm_ms;
+        cost->total_ms = result->total_ms;
+        cost->fwd_comm_ms =
+            cost->total_ms - cost->compute_ms - cost->bwd_comm_ms;
+        step_parts(rank->phases_ms, cost->parts_ms);
     }
 }
 
-static void fill_measured(struct exec_result *result, struct arena *arena)
+static const char *basis_of(const struct exec_result *result,
+                            const struct plan *plan, struct arena *arena)
 {
-    result->comm = EXEC_COMM_MEASURED;
-    if (result->n_processes == 1)
-        result->comm_basis = "copies between rank buffers of one process; "
-                             "waiting computed from the ranks' own times";
-    else
-        result->comm_basis = arena_printf(
+    if (result->comm == EXEC_COMM_ABSENT)
+        return "none: one GPU is every rank, and the plan has no predicted "
+               "costs";
+    if (result->comm == EXEC_COMM_MODELLED)
+        return arena_printf(
             arena,
-            "exchanges of %u processes on %u %s over %s, all together; waiting "
-            "computed from the ranks' own times",
-            result->n_processes, result->n_hosts,
-            result->n_hosts == 1 ? "host" : "hosts",
-            strcmp(result->comm_kind, "mpi") ? "NCCL" : "MPI");
-}
-
-static void fill_modelled(struct exec_result *result, const struct plan *plan,
-                          struct arena *arena)
-{
-    result->comm = EXEC_COMM_MODELLED;
-    result->comm_basis = arena_printf(
+            "modelled, not measured: one GPU is every rank, so input and "
+            "exchanges take what %s predicts (%s); waiting computed from the "
+            "ranks' own times",
+            plan->cost.name ? plan->cost.name : "the plan",
+            plan->cost.comm ? plan->cost.comm : "of unknown origin");
+    if (result->n_processes == 1)
+        return "copies between rank buffers of one process; waiting computed "
+               "from the ranks' own times";
+    return arena_printf(
         arena,
-        "modelled, not measured: one GPU is every rank, so input and exchanges "
-        "take what "
-        "%s predicts (%s); waiting computed from the ranks' own times",
-        plan->cost.name ? plan->cost.name : "the plan",
-        plan->cost.comm ? plan->cost.comm : "of unknown origin");
-}
-
-static void fill_absent(struct exec_result *result, uint32_t n_ranks)
-{
-    result->comm = EXEC_COMM_ABSENT;
-    result->comm_basis = "none: one GPU is every rank, and the plan has no "
-                         "predicted costs";
-    result->total_ms = NAN;
-    for (uint32_t r = 0; r < n_ranks; r++) {
-        struct exec_rank *rank = &result->ranks[r];
-
-        rank->bwd_comm_ms = rank->fwd_comm_ms = rank->total_ms = NAN;
-        rank->phases_ms[PHASE_INPUT] = rank->phases_ms[PHASE_OUTPUT] =
-            rank->phases_ms[PHASE_GRADIENT] = rank->phases_ms[PHASE_REDUCE] =
-                NAN;
-    }
+        "exchanges of %u processes on %u %s over %s, all together; waiting "
+        "computed from the ranks' own times",
+        result->n_processes, result->n_hosts,
+        result->n_hosts == 1 ? "host" : "hosts",
+        strcmp(result->comm_kind, "mpi") ? "NCCL" : "MPI");
 }
 
 /* The ranks' communication and totals; from the timed exchanges where they are
- * real. */
+ * real. The input of a GPU is the host's work here, and as predicted. */
 static void fill_comm(struct exec_result *result,
                       const struct placement *placement,
                       const struct step *step, struct arena *arena)
 {
+    const struct timing *exchanges = result->exchanges;
     const struct plan *plan = placement->plan;
-    bool is_real = comm_is_real(placement);
+    bool is_priced = plan->devices && !isnan(plan->total_ms);
 
-    if (!is_real && (!plan->devices || isnan(plan->total_ms))) {
-        fill_absent(result, placement->n_ranks);
-        return;
-    }
-    if (is_real)
-        fill_measured(result, arena);
-    else
-        fill_modelled(result, plan, arena);
+    result->comm = comm_is_real(placement) ? EXEC_COMM_MEASURED
+                   : is_priced             ? EXEC_COMM_MODELLED
+                                           : EXEC_COMM_ABSENT;
+    result->comm_basis = basis_of(result, plan, arena);
     for (uint32_t r = 0; r < placement->n_ranks; r++) {
         double *phases_ms = result->ranks[r].phases_ms;
 
-        for (size_t p = 0; is_real && p < N_PHASES; p++)
-            phases_ms[p] += result->exchanges[p].median_ms;
-        if (!is_real)
+        if (is_priced && !device_is_host(placement->device))
             predict_exchanges(plan, r, phases_ms);
+        if (result->comm == EXEC_COMM_ABSENT)
+            phases_ms[PHASE_INPUT] = phases_ms[PHASE_OUTPUT] =
+                phases_ms[PHASE_GRADIENT] = phases_ms[PHASE_REDUCE] = NAN;
+        if (result->comm != EXEC_COMM_MEASURED)
+            continue;
+        if (device_is_host(placement->device))
+            phases_ms[PHASE_INPUT] = exchanges[PHASE_INPUT].median_ms;
+        phases_ms[PHASE_OUTPUT] = exchanges[PHASE_OUTPUT].median_ms;
+        phases_ms[PHASE_GRADIENT] = exchanges[PHASE_GRADIENT].median_ms;
+        phases_ms[PHASE_REDUCE] = exchanges[PHASE_REDUCE].median_ms;
     }
     fill_totals(result, placement->n_ranks, step);
 }
@@ -308,21 +301,15 @@ static int time_ids(struct execution *run, struct err *err)
 /* The input of the step that is compared. */
 static int run_input(struct execution *run, struct err *err)
 {
-    const struct placement *placement = run->placement;
-    struct rank_range here = placement->here;
-    struct input *input = &run->input;
+    struct rank_range here = run->placement->here;
 
-    if (input_open(input, placement, STEP_BATCH, err))
+    if (input_open(&run->input, run->placement, STEP_BATCH, err))
         return -1;
     for (uint32_t r = here.begin; r < here.end; r++)
-        if (input_pack(input, r, err))
+        if (run->options->check &&
+            input_permute(&run->input, r, &run->verify, err))
             return -1;
-    if (input_exchange(input, err) || device_wait(placement->device, err))
-        return -1;
-    for (uint32_t r = here.begin; r < here.end; r++)
-        if (input_permute(input, r, err))
-            return -1;
-    return run->options->check ? input_check(input, &run->verify, err) : 0;
+    return 0;
 }
 
 static int time_together(struct execution *run, struct err *err)
@@ -333,7 +320,8 @@ static int time_together(struct execution *run, struct err *err)
     if (run_input(run, err))
         return -1;
     if (comm_is_real(run->placement) &&
-        (run_alone(run, time_ids, err) ||
+        ((device_is_host(run->placement->device) &&
+          run_alone(run, time_ids, err)) ||
          timing_exchanges(result->exchanges, &run->set, &run->input, n, err)))
         return -1;
     input_close(&run->input);
@@ -494,6 +482,7 @@ int exec_run(struct exec_result *result, const struct plan *plan,
         goto out;
     *result = (struct exec_result){
         .ranks = ARENA_NEW(arena, struct exec_rank, n_ranks),
+        .costs = ARENA_NEW(arena, struct device_cost, n_ranks),
         .comm_kind = comm->kind,
         .n_processes = world->size,
         .n_hosts = world->n_hosts,

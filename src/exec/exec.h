@@ -47,11 +47,8 @@ void exec_options_init(struct exec_options *options);
 
 struct exec_rank {
     struct timing forward, backward, compute; /* measured, rank alone */
-    /* Of exchanges all ranks' time; NAN, but for its own compute, where comm is
-     * absent. */
+    /* Of exchanges all ranks' time; NAN where comm is absent. */
     double phases_ms[N_PHASES];
-    double fwd_comm_ms, bwd_comm_ms, total_ms; /* by the definitions of a plan;
-                                                  NAN where comm is absent */
     struct sample_health health; /* of the device, after it was timed */
     bool disturbed; /* the machine was, and did not become quiet in time, or
                        its clocks were lowered */
@@ -75,9 +72,11 @@ enum exec_comm {
 };
 
 struct exec_result {
-    struct exec_rank *ranks;           /* [R], in the arena */
-    unsigned n_disturbed;              /* ranks; 0 without wait_for_quiet */
-    double total_ms;                   /* the step; NAN where comm is absent */
+    struct exec_rank *ranks;   /* [R], in the arena */
+    struct device_cost *costs; /* [R], likewise: what a plan predicts, but for
+                                  memory; NAN where comm is absent */
+    unsigned n_disturbed;      /* ranks; 0 without wait_for_quiet */
+    double total_ms;           /* the step; NAN where comm is absent */
     struct timing exchanges[N_PHASES]; /* all ranks' together, by their phases;
                                           zeros if not measured */
     struct timing step; /* look-ups to update by all processes together; zeros

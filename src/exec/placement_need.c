@@ -48,9 +48,9 @@ static double group_work_bytes(const struct placement *placement,
            lookup_scratch_bytes(placement->device, n_lookups, max_dim);
 }
 
-/* Ids and bags of the ranks that are here: as they are drawn, once a table; as
- * they are sent, once a piece; and of the pieces that are here as they come and
- * as they are looked up. */
+/* Ids and bags, at most: of the ranks that are here as they are drawn and as
+ * they are sent; of the pieces that are here as they come and as they are
+ * looked up. */
 static double input_bytes(const struct placement *placement)
 {
     const struct rank_range here = placement->here;
@@ -59,16 +59,12 @@ static double input_bytes(const struct placement *placement)
 
     for (size_t i = 0; i < placement->n_pieces; i++) {
         const struct piece *piece = &placement->pieces[i];
-        double sent, looked_up;
+        bool is_here = piece->rank >= here.begin && piece->rank < here.end;
 
-        if (piece->replica || !piece->group)
-            continue;
-        looked_up = placement_lookups(placement, piece);
-        sent = PROBLEM_ID_BYTES * looked_up +
-               (double)PROBLEM_LENGTH_BYTES * piece->group->n_bags;
-        bytes += share * (piece->col_begin ? sent : 2 * sent);
-        if (piece->rank >= here.begin && piece->rank < here.end)
-            bytes += sent + 4 * looked_up + 8.0 * piece->group->n_bags;
+        if (piece->group && !piece->replica)
+            bytes += (2 * share + (is_here ? 2 : 0)) *
+                     (PROBLEM_ID_BYTES * placement_lookups(placement, piece) +
+                      8.0 * piece->group->n_bags);
     }
     return bytes;
 }

@@ -176,8 +176,8 @@ static int ids_once(void *ctx, unsigned number, double *ms, struct err *err)
     double begin_ms = clock_ms();
 
     (void)number;
-    if (input_pack(ids->input, ids->rank, err) ||
-        input_permute(ids->input, ids->rank, err))
+    input_pack(ids->input, ids->rank);
+    if (input_permute(ids->input, ids->rank, NULL, err))
         return -1;
     *ms = clock_ms() - begin_ms;
     return 0;

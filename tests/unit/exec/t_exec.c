@@ -84,7 +84,7 @@ static void test_column_wise(enum optimizer optimizer)
     add_columns(&fixture, 0, 4, 64);
     run_and_check(&fixture, &result, 1, 1e-5, "64 + 32 + 32 columns");
     ok(result.ranks[2].compute.median_ms == 0 &&
-           result.ranks[2].fwd_comm_ms > 0,
+           result.costs[2].fwd_comm_ms > 0,
        "a rank without a shard computes nothing and waits");
     fixture_release(&fixture);
 }
@@ -384,7 +384,7 @@ static void test_gpu_comm(void)
     fixture.plan.total_ms = NAN;
     ok(!run(&fixture, &result, &options, &err) &&
            result.comm == EXEC_COMM_ABSENT && isnan(result.total_ms) &&
-           isnan(result.ranks[0].fwd_comm_ms) &&
+           isnan(result.costs[0].fwd_comm_ms) &&
            result.ranks[0].compute.median_ms > 0,
        "a plan without costs has no communication on a GPU %s", err.msg);
     is_str(result.comm_basis,
@@ -466,6 +466,7 @@ static void check_definitions(const struct exec_result *result)
 
     for (uint32_t r = 0; r < 3; r++) {
         const struct exec_rank *rank = &result->ranks[r];
+        const struct device_cost *cost = &result->costs[r];
         const double *ms = rank->phases_ms;
 
         ok(rank->forward.median_ms > 0 && rank->backward.median_ms > 0 &&
@@ -477,10 +478,13 @@ static void check_definitions(const struct exec_result *result)
         real &= ms[PHASE_INPUT] > 0 && ms[PHASE_PERMUTE] > 0 &&
                 ms[PHASE_OUTPUT] > 0 && ms[PHASE_GRADIENT] > 0 &&
                 ms[PHASE_REDUCE] > 0 && ms[PHASE_UPDATE] > 0;
-        same &= rank->bwd_comm_ms == ms[PHASE_GRADIENT] + ms[PHASE_REDUCE] &&
-                rank->total_ms == result->total_ms &&
-                fabs(rank->total_ms - rank->compute.median_ms -
-                     rank->bwd_comm_ms - rank->fwd_comm_ms) < 1e-9;
+        same &=
+            cost->bwd_comm_ms == ms[PHASE_GRADIENT] + ms[PHASE_REDUCE] &&
+            cost->parts_ms[STEP_INPUT] == ms[PHASE_INPUT] + ms[PHASE_PERMUTE] &&
+            cost->compute_ms == rank->compute.median_ms &&
+            cost->total_ms == result->total_ms &&
+            fabs(cost->total_ms - cost->compute_ms - cost->bwd_comm_ms -
+                 cost->fwd_comm_ms) < 1e-9;
     }
     ok(real, "each phase has been measured");
     ok(same, "forward communication is what is left, totals are the step");
