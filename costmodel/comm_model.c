@@ -234,6 +234,21 @@ static double id_work_ms(const struct id_rate *rate, double ns)
     return ns > 0 ? 1e-3 * rate->base_us + 1e-6 * ns : 0;
 }
 
+/* The forward of compute without the replicas' update. */
+static double split_forward(const struct comm_oracle *oracle,
+                            const double *sums, double look_up_ms)
+{
+    const double *lanes = sums + oracle->base.width - COMM_LANES;
+    const double forward =
+        lanes[COMM_LANE_FORWARD] + oracle->comm.forward_base_ms;
+    const double backward =
+        max_of(lanes[COMM_LANE_BACKWARD] + oracle->comm.backward_base_ms, 0);
+
+    if (oracle->forward_ms)
+        return oracle->forward_ms(oracle, sums);
+    return forward > 0 ? look_up_ms * forward / (forward + backward) : 0;
+}
+
 /* What a device's ids take in its own memory, and its compute, phase by phase.
  */
 static void own_phases(const struct comm_oracle *oracle, const double *sums,
@@ -243,16 +258,13 @@ static void own_phases(const struct comm_oracle *oracle, const double *sums,
     const double *lanes = sums + oracle->base.width - COMM_LANES;
     const double update =
         comm_has_replicas(lanes) ? lanes[COMM_LANE_UPDATE] : 0;
-    const double forward = lanes[COMM_LANE_FORWARD] + model->forward_base_ms;
-    const double backward = lanes[COMM_LANE_BACKWARD] + model->backward_base_ms;
     const double look_up = max_of(compute_ms - update, 0);
 
     phases_ms[PHASE_PERMUTE] =
         id_work_ms(&model->ids.permute, lanes[COMM_LANE_PERMUTE]) +
         id_work_ms(&model->ids.bucketize, lanes[COMM_LANE_BUCKETIZE]);
     phases_ms[PHASE_CACHE] = 0;
-    phases_ms[PHASE_FORWARD] =
-        forward > 0 ? look_up * forward / (forward + max_of(backward, 0)) : 0;
+    phases_ms[PHASE_FORWARD] = split_forward(oracle, sums, look_up);
     phases_ms[PHASE_BACKWARD] = max_of(look_up - phases_ms[PHASE_FORWARD], 0);
     phases_ms[PHASE_UPDATE] = update;
 }

@@ -101,6 +101,8 @@ struct comm_oracle {
     struct oracle_ops ops;
     struct comm_model comm;
     struct step step;
+    /* The forward of a device's compute; NULL: it is split by its lanes. */
+    double (*forward_ms)(const struct comm_oracle *oracle, const double *sums);
     uint32_t per_group; /* devices of a host, or of an NVLink domain */
     /* Of what it has in all a device sends inside its group and across, and of
      * its gradient in an all-reduce. */
@@ -121,7 +123,8 @@ enum comm_lane {
     COMM_LANE_GRAD,    /* bytes of dense fp32 gradient that replicas all-reduce
                         */
     COMM_LANE_FORWARD, /* ms of each shard alone, but for what any operation
-                          takes: by these and the next compute is split */
+                          takes: by these and the next compute is split; where
+                          the oracle tells its forward, of replicas alone */
     COMM_LANE_BACKWARD,
     COMM_LANE_UPDATE, /* ms of the replicas' dense optimizer, of compute */
     COMM_LANES

@@ -17,6 +17,7 @@ struct gpu_spec {
     unsigned n_sms; /* or CPU threads */
     enum comm_form comm_form;
     double row_cycles; /* of one SM, to issue one row's load */
+    double bag_row_us; /* of a look-up in a bag when all others are done */
     double launch_us;
     double intra_gbps, intra_alpha_us; /* all-to-all a GPU, inside a host */
     double nic_gbps;                   /* line rate of its network adapter */

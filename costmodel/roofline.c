@@ -7,17 +7,20 @@
  *
  *   forward  = base + norm( DRAM:  indices, offsets, outputs + M rb / e,
  *                           L2:    M1 rb,
- *                           issue: (N rows + V bags) w )
+ *                           issue: (N rows + V bags) w,
+ *                           latency: rows of the longest bag )
  *   backward = base + sort + norm( DRAM:  keys, gradients + (2 U rb + state) /
  * e and gathers of gradients N D g, issue: (N gradients + U updates) w' )
  *
  * norm is the root of the sum of squares: what overlaps hides most of the
- * shorter. e is what random rows get of the bandwidth, by their width. The
- * kernels are compiled for the widest table of an operation (32, 64, 128, 256,
- * 512 columns), by which w and w' go: a narrow table beside a wide one pays for
- * the wide one. A row that is looked up more than 32 times is added up by a
- * block of threads of its own. The sort takes a pass for each byte of a key,
- * of 8 bytes and a 4-byte value that are read and written.
+ * shorter. e is what random rows get of the bandwidth, rb / (rb + 85): each
+ * costs as much as so many bytes more. Where little is looked up the longest
+ * bag binds, row after row: about the fourth root of the sum of fourth powers,
+ * which add up. The kernels are compiled for the widest table of an operation
+ * (32, 64, 128, 256, 512 columns), by which w and w' go: a narrow table beside
+ * a wide one pays for the wide one. A row that is looked up more than 32 times
+ * is added up by a block of threads of its own. The sort takes a pass for each
+ * byte of a key, of 8 bytes and a 4-byte value that are read and written.
  *
  * Constants without another source are fitted to 3,899 cases that FBGEMM 1.6
  * ran on an H100 (data/measurements/fbgemm-nvidia-h100.db; tests/bench/
@@ -25,6 +28,9 @@
  * and bandwidths. What hangs on sums is priced in the head, as the sort's
  * passes; the rest is additive over tables: kernels run table by table, so a
  * table's rows (and its gradients) compete for the cache with themselves.
+ * Hot rows are priced as they were measured there, of Zipf exponents up to 1.5;
+ * no shape is published of the production step whose backward takes 4.9 times
+ * its forward (TorchRec pull request 4757), so none was fitted to it.
  *
  * Replicas are looked up by themselves; 2 U rb and state are U rb then, and a
  * dense step comes after.
@@ -63,8 +69,9 @@ struct kernels {
     double sort_frac; /* of the bandwidth, by a radix sort of random keys */
     double gather_l2; /* rate of gathering gradients bag by bag, for the most
                          part from the L1, over that of the L2 */
-    double random_frac[3]; /* of the bandwidth, by rows of random order of at
-                              most 64, of at most 128 and of more bytes */
+    /* Rows of random order get so much of the bandwidth, and each costs as much
+     * as so many bytes more. */
+    double random_frac, random_bytes;
     double bag, gradient, update, long_run, long_gradient; /* issued */
     /* Widths that kernels are compiled for, and what they issue, of that at
      * 128 columns. */
@@ -81,7 +88,8 @@ static const struct kernels fbgemm = {
     .sort_launches = 33,
     .sort_frac = 0.47,
     .gather_l2 = 1.5,
-    .random_frac = {0.46, 0.84, 0.91},
+    .random_frac = 1,
+    .random_bytes = 85,
     .bag = 7.1,
     .gradient = 2.15,
     .update = 15.7,
@@ -101,7 +109,7 @@ static const struct kernels host = {
     .backward_launches = 1,
     .sort_frac = 0.15,
     .gather_l2 = 7.25,
-    .random_frac = {0.46, 0.46, 0.46},
+    .random_frac = 0.46,
     .bag = 0.65,
     .gradient = 1.14,
     .update = 18.7,
@@ -118,11 +126,11 @@ static const struct kernels *kernels_of(const struct gpu_spec *spec)
 enum lane {
     LANE_ROWS, /* of the tables: the range of sort keys */
     LANE_LOOKUPS,
-    LANE_FWD_DRAM, /* bytes; random ones are weighted by 1 / e */
+    LANE_FWD_DRAM, /* ms, as all up to the widths */
     LANE_FWD_L2,
-    LANE_FWD_ISSUE, /* in look-ups */
-    LANE_BWD_DRAM,
-    LANE_BWD_L2,
+    LANE_FWD_ISSUE, /* at 128 columns */
+    LANE_FWD_BAGS,  /* of one bag, to the fourth power */
+    LANE_BWD_MEMORY,
     LANE_BWD_ISSUE,
     LANE_WIDTHS, /* shards by their width */
     LANE_JOB = LANE_WIDTHS + N_WIDTHS,
@@ -230,6 +238,12 @@ static double backward_issue(const struct kernels *kernels,
            kernels->long_gradient * gradients;
 }
 
+/* Bytes over 10^9 a second, in ms. */
+static double bytes_ms(double bytes, double gbps)
+{
+    return bytes / (gbps * 1e6);
+}
+
 /* What a shard adds to the fused tables of its device. */
 static void fill_fused(const struct gpu_spec *spec,
                        const struct problem *problem, const struct shard *shard,
@@ -242,9 +256,9 @@ static void fill_fused(const struct gpu_spec *spec,
     double cache = CACHE_FRAC * (double)spec->l2_bytes;
     double row_bytes =
         fmax(64, 32 * ceil(width * precision_bytes(table->precision) / 32.0));
-    double random = kernels->random_frac[row_bytes <= 64    ? 0
-                                         : row_bytes <= 128 ? 1
-                                                            : 2];
+    double random_gbps = spec->dram_gbps * kernels->random_frac * row_bytes /
+                         (row_bytes + kernels->random_bytes);
+    double row_ms = spec->row_cycles / (spec->n_sms * spec->clock_ghz * 1e6);
     double comm_bytes = precision_bytes(table->comm_precision);
     double lookups = shard_most_lookups(problem, shard);
     double vectors = shard_output_vectors(problem, shard);
@@ -258,21 +272,27 @@ static void fill_fused(const struct gpu_spec *spec,
 
     out[LANE_ROWS] = (double)(shard->row_end - shard->row_begin);
     out[LANE_LOOKUPS] = lookups;
-    out[LANE_FWD_DRAM] = lookups * 8 + vectors * (8 + width * comm_bytes);
+    out[LANE_FWD_DRAM] = bytes_ms(
+        lookups * 8 + vectors * (8 + width * comm_bytes), spec->dram_gbps);
     if (lookups > 0) {
-        out[LANE_FWD_DRAM] +=
-            cache_misses(reuse, lookups, cache / row_bytes, 1) * row_bytes /
-            random;
+        out[LANE_FWD_DRAM] += bytes_ms(
+            cache_misses(reuse, lookups, cache / row_bytes, 1) * row_bytes,
+            random_gbps);
         out[LANE_FWD_L2] =
-            cache_misses(reuse, lookups, kernels->l1_bytes / row_bytes,
-                         spec->n_sms) *
-            row_bytes;
+            bytes_ms(cache_misses(reuse, lookups, kernels->l1_bytes / row_bytes,
+                                  spec->n_sms) *
+                         row_bytes,
+                     spec->l2_gbps);
     }
-    out[LANE_FWD_ISSUE] = lookups + kernels->bag * vectors;
-    out[LANE_BWD_DRAM] = 12 * lookups + gradient_dram(once, gathered, cache) +
-                         (update + state) / random;
-    out[LANE_BWD_L2] = gathered / kernels->gather_l2;
-    out[LANE_BWD_ISSUE] = backward_issue(kernels, reuse, lookups);
+    out[LANE_FWD_ISSUE] = row_ms * (lookups + kernels->bag * vectors);
+    out[LANE_FWD_BAGS] =
+        vectors > 0 ? pow(spec->bag_row_us / 1000 * lookups / vectors, 4) : 0;
+    out[LANE_BWD_MEMORY] =
+        bytes_ms(12 * lookups + gradient_dram(once, gathered, cache),
+                 spec->dram_gbps) +
+        bytes_ms(update + state, random_gbps) +
+        bytes_ms(gathered, kernels->gather_l2 * spec->l2_gbps);
+    out[LANE_BWD_ISSUE] = row_ms * backward_issue(kernels, reuse, lookups);
     out[LANE_WIDTHS + width_of(kernels, width)] = 1;
 }
 
@@ -286,12 +306,6 @@ static unsigned key_bytes_used(double n_rows)
     return passes;
 }
 
-/* Bytes over 10^9 a second, in ms. */
-static double bytes_ms(double bytes, double gbps)
-{
-    return bytes / (gbps * 1e6);
-}
-
 /* The widest of a device's shards, as kernels know it; NULL for none. */
 static const struct width *widest(const struct kernels *kernels,
                                   const double *sum)
@@ -302,36 +316,33 @@ static const struct width *widest(const struct kernels *kernels,
     return NULL;
 }
 
+/* Of what overlaps, by their squares. */
 static double together(const struct kernels *kernels, double a, double b,
-                       double c)
+                       double c, double d_squared)
 {
-    return kernels->overlap > 0 ? sqrt(a * a + b * b + c * c) : a + b + c;
+    return kernels->overlap > 0 ? sqrt(a * a + b * b + c * c + d_squared)
+                                : a + b + c;
 }
 
 /* Of fused tables, some, without what any operation takes. */
-struct look_up {
-    double forward_ms, backward_ms;
-};
-
-static struct look_up fused(const struct gpu_spec *spec, const double *sum)
+static double fused_forward_ms(const struct gpu_spec *spec, const double *sum)
 {
     const struct kernels *kernels = kernels_of(spec);
-    const struct width *width = widest(kernels, sum);
-    double row_ms = spec->row_cycles / (spec->n_sms * spec->clock_ghz * 1e6);
+
+    return together(kernels, sum[LANE_FWD_DRAM], sum[LANE_FWD_L2],
+                    widest(kernels, sum)->forward * sum[LANE_FWD_ISSUE],
+                    sqrt(sum[LANE_FWD_BAGS]));
+}
+
+static double fused_backward_ms(const struct gpu_spec *spec, const double *sum)
+{
+    const struct kernels *kernels = kernels_of(spec);
     double key_bytes = 24 * key_bytes_used(sum[LANE_ROWS]);
 
-    return (struct look_up){
-        .forward_ms =
-            together(kernels, bytes_ms(sum[LANE_FWD_DRAM], spec->dram_gbps),
-                     bytes_ms(sum[LANE_FWD_L2], spec->l2_gbps),
-                     width->forward * sum[LANE_FWD_ISSUE] * row_ms),
-        .backward_ms =
-            bytes_ms(key_bytes * sum[LANE_LOOKUPS],
-                     kernels->sort_frac * spec->dram_gbps) +
-            together(kernels,
-                     bytes_ms(sum[LANE_BWD_DRAM], spec->dram_gbps) +
-                         bytes_ms(sum[LANE_BWD_L2], spec->l2_gbps),
-                     width->backward * sum[LANE_BWD_ISSUE] * row_ms, 0)};
+    return bytes_ms(key_bytes * sum[LANE_LOOKUPS],
+                    kernels->sort_frac * spec->dram_gbps) +
+           together(kernels, sum[LANE_BWD_MEMORY],
+                    widest(kernels, sum)->backward * sum[LANE_BWD_ISSUE], 0, 0);
 }
 
 /* Within 0.09, by straight lines between powers of two. */
@@ -347,8 +358,10 @@ static double log2_about(double x)
 static double base_ms(const struct gpu_spec *spec, double lookups)
 {
     const struct kernels *kernels = kernels_of(spec);
-    double sort = fmin(log2_about(1 + lookups) / SORT_MOST_LOG2, 1);
+    double sort = log2_about(1 + lookups) / SORT_MOST_LOG2;
 
+    if (sort > 1)
+        sort = 1;
     return (kernels->forward_launches + kernels->backward_launches +
             kernels->sort_launches * sort) *
            spec->launch_us / 1000;
@@ -356,12 +369,14 @@ static double base_ms(const struct gpu_spec *spec, double lookups)
 
 double job_groups_ms(const struct gpu_spec *spec, const double lanes[JOB_LANES])
 {
-    const double ms = base_ms(spec, GROUP_LOOKUPS);
     const bool is_split =
         lanes[JOB_ROW_BLOCKS] > 0 && lanes[JOB_ROW_BLOCKS] < lanes[JOB_SHARDS];
+    const bool has_replicas = comm_has_replicas(lanes + JOB_COMM);
 
-    return is_split * SPLIT_FRAC * ms +
-           comm_has_replicas(lanes + JOB_COMM) * ms;
+    if (!is_split && !has_replicas)
+        return 0;
+    return (is_split * SPLIT_FRAC + has_replicas) *
+           base_ms(spec, GROUP_LOOKUPS);
 }
 
 /* Bytes an fp32 element, kernels a table: measured on an H100 with torch
@@ -386,12 +401,6 @@ static double dense_ms(const struct gpu_spec *spec, const struct shard *replica,
            over.kernels * spec->launch_us / 1000;
 }
 
-static void embed_lookup(struct look_up look_up, double lanes[COMM_LANES])
-{
-    lanes[COMM_LANE_FORWARD] = look_up.forward_ms;
-    lanes[COMM_LANE_BACKWARD] = look_up.backward_ms;
-}
-
 /* They are looked up by kernels of their own; their gradient is cleared and
  * copied. */
 static void embed_replica(const struct gpu_spec *spec,
@@ -403,18 +412,17 @@ static void embed_replica(const struct gpu_spec *spec,
     const enum optimizer optimizer =
         optimizer_of_kind(table, replica->kind, problem->dense_optimizer);
     double *lanes = out + JOB_COMM, sums[N_LANES] = {0};
-    struct look_up look_up;
     struct table_use reuse;
 
     reuse.n_unique =
         table_reuse(table, shard_lookups(problem, replica), reuse.bins);
     fill_fused(spec, problem, replica, &reuse, sums);
-    look_up = fused(spec, sums);
-    look_up.backward_ms += dense_ms(spec, replica, clear_and_copy);
-    embed_lookup(look_up, lanes);
+    lanes[COMM_LANE_FORWARD] = fused_forward_ms(spec, sums);
+    lanes[COMM_LANE_BACKWARD] =
+        fused_backward_ms(spec, sums) + dense_ms(spec, replica, clear_and_copy);
     lanes[COMM_LANE_UPDATE] = dense_ms(spec, replica, updates[optimizer]);
-    out[JOB_REPLICAS] =
-        look_up.forward_ms + look_up.backward_ms + lanes[COMM_LANE_UPDATE];
+    out[JOB_REPLICAS] = lanes[COMM_LANE_FORWARD] + lanes[COMM_LANE_BACKWARD] +
+                        lanes[COMM_LANE_UPDATE];
 }
 
 /* All lanes of a shard, of a table that is used like this in a global batch. */
@@ -437,7 +445,6 @@ static void embed(const struct gpu_spec *spec, const struct problem *problem,
     reuse.n_unique *= (double)(shard->row_end - shard->row_begin) /
                       (double)problem->tables[shard->table].num_embeddings;
     fill_fused(spec, problem, shard, &reuse, out);
-    embed_lookup(fused(spec, out), job + JOB_COMM);
 }
 
 void job_embed(const struct gpu_spec *spec, const struct problem *problem,
@@ -448,6 +455,10 @@ void job_embed(const struct gpu_spec *spec, const struct problem *problem,
 
     embed(spec, problem, shard, use, lanes);
     memcpy(out, lanes + LANE_JOB, JOB_LANES * sizeof(*out));
+    if (!shard_is_replica(shard->kind)) {
+        out[JOB_COMM + COMM_LANE_FORWARD] = fused_forward_ms(spec, lanes);
+        out[JOB_COMM + COMM_LANE_BACKWARD] = fused_backward_ms(spec, lanes);
+    }
 }
 
 struct comm_model job_comm(const struct gpu_spec *spec,
@@ -468,13 +479,20 @@ static double device_ms(const struct gpu_spec *spec, const double *sum)
     const double *job = sum + LANE_JOB;
     double ms = job[JOB_REPLICAS];
 
-    if (job[JOB_SHARDS] > 0) {
-        const struct look_up look_up = fused(spec, sum);
-
+    if (job[JOB_SHARDS] > 0)
         ms += base_ms(spec, sum[LANE_LOOKUPS]) +
-              (look_up.forward_ms + look_up.backward_ms);
-    }
+              (fused_forward_ms(spec, sum) + fused_backward_ms(spec, sum));
     return ms + job_groups_ms(spec, job);
+}
+
+static double forward_ms(const struct comm_oracle *oracle, const double *sum)
+{
+    const struct gpu_spec *spec = roofline_of(&oracle->base)->spec;
+    double ms = sum[LANE_JOB + JOB_COMM + COMM_LANE_FORWARD];
+
+    if (sum[LANE_JOB + JOB_SHARDS] > 0)
+        ms += oracle->comm.forward_base_ms + fused_forward_ms(spec, sum);
+    return ms;
 }
 
 static void roofline_embed(const struct oracle *oracle,
@@ -510,25 +528,22 @@ static const char *constants_hash(const struct gpu_spec *spec,
     return hash_text(arena_alloc(arena, HASH_TEXT_MAX, 1), hash);
 }
 
-int oracle_roofline_open(struct oracle **out, const char *gpu,
-                         const struct problem *problem, struct arena *arena,
-                         struct err *err)
+struct oracle *roofline_oracle(const struct gpu_spec *spec,
+                               const struct problem *problem,
+                               struct arena *arena)
 {
     static const struct oracle_ops ops = {.embed = roofline_embed,
                                           .compute = roofline_compute};
-    const struct gpu_spec *spec;
-    struct roofline *roofline;
+    struct roofline *roofline = ARENA_NEW(arena, struct roofline, 1);
 
-    if (gpu_spec_get(&spec, gpu, err))
-        return -1;
-    roofline = ARENA_NEW(arena, struct roofline, 1);
     roofline->spec = spec;
     roofline->priced.comm = job_comm(spec, &problem->cluster);
     comm_model_ask(&roofline->priced.comm, &problem->cluster, arena);
     roofline->reuse = use_tables(problem, (double)problem->batch, arena);
+    roofline->priced.forward_ms = forward_ms;
     roofline->priced.base = (struct oracle){
         .problem = problem,
-        .name = arena_printf(arena, "roofline:%s", gpu),
+        .name = arena_printf(arena, "roofline:%s", spec->name),
         .hash = constants_hash(spec, arena),
         .basis = BASIS_ANALYTIC,
         .width = N_LANES,
@@ -536,6 +551,17 @@ int oracle_roofline_open(struct oracle **out, const char *gpu,
         .floor_lane = -1,
     };
     comm_oracle_init(&roofline->priced, &ops);
-    *out = &roofline->priced.base;
+    return &roofline->priced.base;
+}
+
+int oracle_roofline_open(struct oracle **out, const char *gpu,
+                         const struct problem *problem, struct arena *arena,
+                         struct err *err)
+{
+    const struct gpu_spec *spec;
+
+    if (gpu_spec_get(&spec, gpu, err))
+        return -1;
+    *out = roofline_oracle(spec, problem, arena);
     return 0;
 }

@@ -32,6 +32,11 @@ void job_embed(const struct gpu_spec *spec, const struct problem *problem,
 struct comm_model job_comm(const struct gpu_spec *spec,
                            const struct cluster *cluster);
 
+/* oracle_roofline_open by these figures, which must outlive the oracle. */
+struct oracle *roofline_oracle(const struct gpu_spec *spec,
+                               const struct problem *problem,
+                               struct arena *arena);
+
 /* What the operations take that a device has beside the one, in ms. A second
  * group of an H100 took 0.085 ms in the median of 114 sets cut in two. */
 double job_groups_ms(const struct gpu_spec *spec,
