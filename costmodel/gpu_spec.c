@@ -188,12 +188,14 @@ static struct comm_curve overlapped(double alpha_us, double gbps)
  * All-to-alls across hosts. What a network adapter yields of its rate falls
  * with the hosts: 0.91 of 400 Gb/s at two (1 GiB among 2 x 8 H100 over
  * EFA, 11.8 ms), 0.74 at four (GTC 2025 S72583). An MI355X, by which nothing
- * was fitted, has 0.92 and 0.78. Two NVLink domains of 72 reach 24 GB/s a GPU
- * of 50. Latency grows with the messages, one for each rank: 30 to 50 us at 16
- * to 32 ranks (NCCL's tuning tables), and 0.32 ms for 8 MiB among 8 x 8 H800
- * (NCCL issue 1531), of which 0.24 are bytes.
+ * was fitted, has 0.92 and 0.78. Of two NVLink domains of 72 GB200 the bus
+ * bandwidth is 24 GB/s, and so 12 across them of a GPU's 50; of two of 64
+ * GB300, which are held out, 23.8 of 100 go across. Latency grows with the
+ * messages, one for each rank: 30 to 50 us at 16 to 32 ranks (NCCL's tuning
+ * tables), and 0.32 ms for 8 MiB among 8 x 8 H800 (NCCL issue 1531), of which
+ * 0.24 are bytes.
  */
-#define DOMAINS_FRAC 0.48
+#define DOMAINS_FRAC 0.24
 #define HOSTS_ALPHA_US 30
 #define RANK_ALPHA_US 0.6
 
