@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_TESTS_ANCHORS_H
+#define NEUROSHARD_TESTS_ANCHORS_H
+
+/*
+ * Published measurements (data/measurements/published-*.csv) beside what the
+ * roofline says of the same work, for a table of `make bench` and a test. Of
+ * look-ups n_tables equal tables; where the longest bag is known, one table has
+ * it and the others what is left. Include in one file only.
+ */
+
+#include "base/file.h"
+#include "base/stats.h"
+#include "costmodel/gpu_spec.h"
+#include "costmodel/roofline.h"
+#include "io/csv.h"
+#include "tests/price_sample.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ANCHOR_COLUMNS 16
+
+/* One measurement of look-ups. */
+struct anchor {
+    const char *gpu;    /* of roofline:GPU, or what the source says */
+    const char *source; /* as published */
+    const char *phase;  /* "fwd", "bwd", "fwd+bwd" */
+    bool is_named;      /* the source says which GPU */
+    bool is_launched;   /* timed by the host, launch and kernel */
+    bool is_bound;      /* by the launch */
+    struct problem problem;
+    double ms;
+};
+
+struct anchors {
+    struct anchor *list;
+    size_t n;
+};
+
+/* One all-to-all: each rank sends so many bytes in all. */
+struct exchange_anchor {
+    const char *gpu, *source;
+    uint32_t n_ranks, per_host, hosts_per_domain;
+    double bytes, ms;
+    bool is_fitted; /* a constant rests on it */
+};
+struct exchange_anchors {
+    struct exchange_anchor *list;
+    size_t n;
+};
+
+/* What a host takes to launch a forward, where its clock was read around one:
+ * of the two launch-bound rows, less the kernel. */
+#define ANCHOR_HOST_MS 0.278
+
+/* What each check says: a line of the bench, a line of TAP. */
+typedef void anchor_report(bool holds, const char *what);
+
+static const char *anchor_data(const char *name, struct arena *arena)
+{
+    const char *data = getenv("NEUROSHARD_DATA");
+
+    return arena_printf(arena, "%s/%s", data ? data : "data", name);
+}
+
+__attribute__((noreturn)) static void anchor_bail(const char *what)
+{
+    printf("Bail out! %s\n", what);
+    exit(1);
+}
+
+/* The records of a file, fields[n][ANCHOR_COLUMNS], without the head. */
+static size_t anchor_records(char *(**fields)[ANCHOR_COLUMNS], const char *name,
+                             struct arena *arena)
+{
+    const char *path = anchor_data(name, arena), *text;
+    struct err err = {0};
+    struct csv csv = {0};
+    size_t len, n = 0;
+    bool found;
+
+    if (file_read(&text, &len, path, arena, &err) ||
+        csv_init(&csv, arena_strndup(arena, text, len), len, path, &err) ||
+        csv_next(&csv, &found, &err))
+        anchor_bail(err.msg);
+    *fields = arena_alloc(arena, len / ANCHOR_COLUMNS + 1, sizeof(**fields));
+    for (;;) {
+        if (csv_next(&csv, &found, &err))
+            anchor_bail(err.msg);
+        if (!found)
+            break;
+        assert(csv.n_fields <= ANCHOR_COLUMNS);
+        memcpy((*fields)[n++], csv.fields, csv.n_fields * sizeof(char *));
+    }
+    csv_release(&csv);
+    return n;
+}
+
+/* The value of a name in a list that ends in NULL. */
+static unsigned anchor_name(const char *name, const char *const *names)
+{
+    for (unsigned i = 0; names[i]; i++)
+        if (!strcmp(names[i], name))
+            return i;
+    anchor_bail(name);
+}
+
+/* Devices of one host, with memory for anything. */
+static void anchor_problem(struct problem *problem, uint32_t n_tables,
+                           uint32_t n_devices, struct arena *arena)
+{
+    *problem = (struct problem){
+        .tables = ARENA_NEW(arena, struct table, n_tables),
+        .n_tables = n_tables,
+        .cluster = {.n_devices = n_devices,
+                    .devices_per_host = n_devices,
+                    .memory_bytes = ARENA_NEW(arena, uint64_t, n_devices),
+                    .reserve_bytes = ARENA_NEW(arena, uint64_t, n_devices)},
+        .kinds = SHARD_ALL_KINDS,
+    };
+    for (uint32_t r = 0; r < n_devices; r++)
+        problem->cluster.memory_bytes[r] = (uint64_t)1 << 44;
+    for (uint32_t t = 0; t < n_tables; t++) {
+        table_init(&problem->tables[t]);
+        problem->tables[t].name = arena_printf(arena, "%u", t);
+    }
+}
+
+static void anchor_tables(struct problem *problem, char **fields,
+                          struct arena *arena)
+{
+    const uint32_t n = (uint32_t)strtoul(fields[1], NULL, 10);
+    const double mean = strtod(fields[5], NULL);
+    const double longest = *fields[6] ? strtod(fields[6], NULL) : mean;
+
+    anchor_problem(problem, n, 1, arena);
+    problem->batch = strtoull(fields[4], NULL, 10);
+    for (uint32_t t = 0; t < n; t++) {
+        struct table *table = &problem->tables[t];
+
+        table->num_embeddings = strtoull(fields[2], NULL, 10);
+        table->dim = (uint32_t)strtoul(fields[3], NULL, 10);
+        table->pooling_factor =
+            t || n == 1 ? (n * mean - longest) / fmax(n - 1, 1) : longest;
+        if (n == 1)
+            table->pooling_factor = mean;
+        table->zipf_alpha =
+            strcmp(fields[7], "uniform") ? strtod(fields[7], NULL) : 0;
+        table->precision =
+            (enum precision)anchor_name(fields[8], precision_names);
+        table->optimizer =
+            (enum optimizer)anchor_name(fields[9], optimizer_names);
+    }
+}
+
+/* A GPU of a row that its source does not name is the one that its bandwidth
+ * shows. */
+__attribute__((unused)) static struct anchors
+anchor_lookups(struct arena *arena)
+{
+    char *(*fields)[ANCHOR_COLUMNS];
+    struct anchors anchors;
+
+    anchors.n =
+        anchor_records(&fields, "measurements/published-lookups.csv", arena);
+    anchors.list = ARENA_NEW(arena, struct anchor, anchors.n + 1);
+    for (size_t i = 0; i < anchors.n; i++) {
+        struct anchor *anchor = &anchors.list[i];
+        char *gpu = fields[i][0];
+        const size_t len = strlen(gpu);
+
+        anchor->is_named = gpu[len - 1] != '?';
+        if (!anchor->is_named)
+            gpu[len - 1] = '\0';
+        anchor->gpu = strcmp(gpu, "v100") ? gpu : "v100-32gb";
+        anchor->phase = fields[i][10];
+        anchor->ms = strtod(fields[i][11], NULL);
+        anchor->source = fields[i][12];
+        anchor->is_launched = strstr(anchor->source, "launch");
+        anchor->is_bound = strstr(anchor->source, "launch bound");
+        anchor_tables(&anchor->problem, fields[i], arena);
+    }
+    return anchors;
+}
+
+/* What the phases of one device with all tables take; the first device's of
+ * several that have one each. */
+__attribute__((unused)) static void anchor_phases(double phases_ms[N_PHASES],
+                                                  const struct problem *problem,
+                                                  const struct gpu_spec *spec,
+                                                  struct arena *arena)
+{
+    const uint32_t n_devices = problem->cluster.n_devices;
+    struct arena_mark mark = arena_mark(arena);
+    double(*ranks_ms)[N_PHASES] =
+        arena_alloc(arena, n_devices, sizeof(*ranks_ms));
+    double *compute_ms = ARENA_NEW(arena, double, n_devices);
+    double *vector, *sums;
+    struct oracle *oracle = roofline_oracle(spec, problem, arena);
+
+    vector = ARENA_NEW(arena, double, oracle->width);
+    sums = ARENA_NEW(arena, double, (size_t)n_devices * oracle->width);
+    for (uint32_t t = 0; t < problem->n_tables; t++) {
+        struct shard shard = shard_whole(problem, t, t % n_devices);
+
+        oracle->ops->embed(oracle, &shard, 1, vector);
+        oracle_add_shards(oracle, &shard, vector, 1, 1, sums);
+    }
+    oracle->ops->compute(oracle, sums, n_devices, compute_ms);
+    oracle->ops->phases(oracle, sums, compute_ms, ranks_ms);
+    memcpy(phases_ms, ranks_ms[0], sizeof(ranks_ms[0]));
+    oracle_close(oracle);
+    arena_rewind(arena, mark);
+}
+
+/* Predicted over measured. */
+__attribute__((unused)) static double anchor_ratio(const struct anchor *anchor,
+                                                   const struct gpu_spec *spec,
+                                                   struct arena *arena)
+{
+    double phases_ms[N_PHASES], ms = 0;
+
+    anchor_phases(phases_ms, &anchor->problem, spec, arena);
+    if (strstr(anchor->phase, "fwd"))
+        ms += phases_ms[PHASE_FORWARD];
+    if (strstr(anchor->phase, "bwd"))
+        ms += phases_ms[PHASE_BACKWARD];
+    if (anchor->is_launched)
+        ms += ANCHOR_HOST_MS;
+    return ms / anchor->ms;
+}
+
+/* How ratios are spread. */
+struct anchor_errors {
+    double log_sum, absolute; /* of logarithms; of |ratio - 1| */
+    double worst;
+    size_t n;
+};
+
+__attribute__((unused)) static void anchor_add(struct anchor_errors *errors,
+                                               double ratio)
+{
+    errors->log_sum += log(ratio);
+    errors->absolute += fabs(ratio - 1);
+    errors->worst = fmax(errors->worst, fabs(ratio - 1));
+    errors->n++;
+}
+
+__attribute__((unused)) static double
+anchor_geometric(const struct anchor_errors *errors)
+{
+    return exp(errors->log_sum / (double)errors->n);
+}
+
+__attribute__((unused)) static double
+anchor_mape(const struct anchor_errors *errors)
+{
+    return errors->absolute / (double)errors->n;
+}
+
+/* The width curve of the rows of a GPU that is not named: ratios as they are,
+ * and but for one scale. */
+__attribute__((unused)) static void anchor_curve(struct anchor_errors *raw,
+                                                 struct anchor_errors *shape,
+                                                 const struct anchors *anchors,
+                                                 const char *gpu,
+                                                 struct arena *arena)
+{
+    *raw = *shape = (struct anchor_errors){0};
+    for (unsigned pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < anchors->n; i++) {
+            const struct anchor *anchor = &anchors->list[i];
+            double ratio;
+
+            if (anchor->is_named || anchor->is_bound ||
+                strcmp(anchor->gpu, gpu) != 0)
+                continue;
+            ratio = anchor_ratio(anchor, gpu_spec_find(gpu), arena);
+            anchor_add(pass ? shape : raw,
+                       pass ? ratio / anchor_geometric(raw) : ratio);
+        }
+}
+
+__attribute__((unused)) static void
+anchor_check_lookups(const struct anchors *anchors, anchor_report *report,
+                     struct arena *arena)
+{
+    static const char *const curves[] = {"h100", "a100"};
+    struct anchor_errors named = {0}, raw, shape;
+    double mean;
+
+    for (size_t i = 0; i < anchors->n; i++) {
+        const struct anchor *anchor = &anchors->list[i];
+        double ratio = anchor_ratio(anchor, gpu_spec_find(anchor->gpu), arena);
+
+        if (anchor->is_named)
+            anchor_add(&named, ratio);
+        else if (!strcmp(anchor->gpu, "v100-32gb") &&
+                 !strcmp(anchor->phase, "fwd"))
+            report(ratio >= 0.7 && ratio <= 1.4,
+                   arena_printf(arena,
+                                "forward of FBGEMM on a V100?: %.2f, 0.7 to "
+                                "1.4",
+                                ratio));
+    }
+    mean = anchor_geometric(&named);
+    report(named.n >= 20 && mean >= 0.9 && mean <= 1.1,
+           arena_printf(arena, "named rows: geometric mean %.2f, 0.9 to 1.1",
+                        mean));
+    mean = 100 * anchor_mape(&named);
+    report(mean <= 15,
+           arena_printf(arena, "their mean error: %.1f, <= 15 %%", mean));
+    for (size_t i = 0; i < 2; i++) {
+        anchor_curve(&raw, &shape, anchors, curves[i], arena);
+        mean = 100 * anchor_mape(&shape);
+        report(shape.n >= 7 && mean <= 15,
+               arena_printf(arena, "width curve of %s?: shape %.1f, <= 15 %%",
+                            curves[i], mean));
+    }
+}
+
+/* Figures of exchanges alone; look-ups do not matter. */
+static struct gpu_spec anchor_exchange_spec(const char *gpu)
+{
+    /* All-to-all inside a host or domain, its latency, rate of the NIC. */
+    static const struct {
+        const char *gpu;
+        double intra_gbps, alpha_us, nic_gbps;
+    } others[] = {
+        {"h20", 320, 10.6, 50},     {"h800", 160, 10.6, 50},
+        {"b200", 640, 10.6, 50},    {"gb200", 640, 10.6, 50},
+        {"b300", 640, 10.6, 100},   {"gb300", 640, 10.6, 100},
+        {"mi355x", 361, 30, 50},    {"instinct", 361, 30, 50},
+        {"100gb", 320, 10.6, 12.5}, {"50gb", 210, 15, 6.25},
+    };
+    struct gpu_spec spec = *gpu_spec_find("h100");
+
+    if (gpu_spec_find(gpu))
+        return *gpu_spec_find(gpu);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (!strcmp(others[i].gpu, gpu)) {
+            spec.intra_gbps = others[i].intra_gbps;
+            spec.intra_alpha_us = others[i].alpha_us;
+            spec.nic_gbps = others[i].nic_gbps;
+            return spec;
+        }
+    anchor_bail(gpu);
+}
+
+__attribute__((unused)) static struct exchange_anchors
+anchor_exchanges(struct arena *arena)
+{
+    char *(*fields)[ANCHOR_COLUMNS];
+    struct exchange_anchors all;
+
+    all.n =
+        anchor_records(&fields, "measurements/published-alltoalls.csv", arena);
+    all.list = ARENA_NEW(arena, struct exchange_anchor, all.n + 1);
+    for (size_t i = 0; i < all.n; i++) {
+        struct exchange_anchor *anchor = &all.list[i];
+        char **field = fields[i];
+        double n = strtod(field[1], NULL);
+
+        anchor->gpu = field[0];
+        anchor->n_ranks = (uint32_t)n;
+        anchor->per_host = (uint32_t)strtoul(field[2], NULL, 10);
+        anchor->hosts_per_domain = (uint32_t)strtoul(field[3], NULL, 10);
+        anchor->bytes = *field[4] ? strtod(field[4], NULL) : ldexp(1, 33);
+        anchor->ms = *field[5] ? strtod(field[5], NULL)
+                               : anchor->bytes * (n - 1) / n /
+                                     strtod(field[6], NULL) / 1e6;
+        anchor->is_fitted = !strcmp(field[7], "fit");
+        anchor->source = field[8];
+    }
+    return all;
+}
+
+/* By as many tables as ranks, each with all that its rank sends. */
+__attribute__((unused)) static double
+anchor_exchange_ratio(const struct exchange_anchor *anchor, struct arena *arena)
+{
+    const struct gpu_spec spec = anchor_exchange_spec(anchor->gpu);
+    struct arena_mark mark = arena_mark(arena);
+    double phases_ms[N_PHASES];
+    struct problem problem;
+
+    anchor_problem(&problem, anchor->n_ranks, anchor->n_ranks, arena);
+    problem.cluster.devices_per_host = anchor->per_host;
+    problem.cluster.hosts_per_domain = anchor->hosts_per_domain;
+    problem.batch = (uint64_t)(anchor->bytes / 16);
+    for (uint32_t t = 0; t < anchor->n_ranks; t++) {
+        problem.tables[t].num_embeddings = 1;
+        problem.tables[t].dim = 4;
+        problem.tables[t].pooling_factor = 1;
+        problem.tables[t].num_outputs = 1;
+    }
+    anchor_phases(phases_ms, &problem, &spec, arena);
+    arena_rewind(arena, mark);
+    return phases_ms[PHASE_OUTPUT] / anchor->ms;
+}
+
+/* An MI355X among several hosts, which no constant rests on. */
+__attribute__((unused)) static void
+anchor_check_exchanges(const struct exchange_anchors *all,
+                       anchor_report *report, struct arena *arena)
+{
+    for (size_t i = 0; i < all->n; i++) {
+        const struct exchange_anchor *anchor = &all->list[i];
+        double ratio = anchor_exchange_ratio(anchor, arena);
+
+        if (!strcmp(anchor->gpu, "mi355x") && !anchor->is_fitted)
+            report(fabs(ratio - 1) <= 0.15,
+                   arena_printf(arena,
+                                "all-to-all of MI355X on %u hosts: %.2f, "
+                                "within 15 %%",
+                                anchor->n_ranks / anchor->per_host, ratio));
+    }
+}
+
+#endif

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The roofline beside published measurements (data/SOURCES.md): look-ups,
+ * all-to-alls and whole steps, and what its fitted constants say of sources
+ * that they were not fitted to. Ends with status 1 where a bound is broken.
+ *
+ *     bench_anchors
+ */
+#include "tests/anchors.h"
+
+#include "costmodel/oracles.h"
+#include "io/tables_io.h"
+#include "search/search.h"
+
+#include <inttypes.h>
+
+#define SAMPLES 120 /* of a database that stand for it all */
+/* Of a search for a plan that the source does not give: of a short list, and of
+ * one whose step takes many times what any plan does. */
+#define SHORT_LIST 32
+#define SHORT_EFFORT 1000000
+#define EFFORT 20000
+
+static int n_broken;
+
+static void bound(bool holds, const char *what)
+{
+    printf("%-4s %s\n", holds ? "ok" : "FAIL", what);
+    n_broken += !holds;
+}
+
+static void print_errors(const char *what, const struct anchor_errors *errors)
+{
+    printf("%-48s %3zu rows: geometric mean %.2f, mean error %4.1f %%, worst "
+           "%4.1f %%\n",
+           what, errors->n, anchor_geometric(errors), 100 * anchor_mape(errors),
+           100 * errors->worst);
+}
+
+static void print_lookup(const struct anchor *anchor, double ratio)
+{
+    const struct table *table = &anchor->problem.tables[0];
+
+    printf("%-9s%c %3zu x %9" PRIu64 " x %4" PRIu32 " %6" PRIu64
+           " %6.1f %4.2f %s %-8s %-7s %9.4f %9.4f %5.2f  %.38s\n",
+           anchor->gpu, anchor->is_named ? ' ' : '?', anchor->problem.n_tables,
+           table->num_embeddings, table->dim, anchor->problem.batch,
+           table->pooling_factor, table->zipf_alpha,
+           precision_name(table->precision), optimizer_name(table->optimizer),
+           anchor->phase, anchor->ms, ratio * anchor->ms, ratio,
+           anchor->source);
+}
+
+static void bench_lookups(const struct anchors *anchors, struct arena *arena)
+{
+    static const char *const curves[] = {"h100", "a100"};
+    struct anchor_errors named = {0}, raw, shape;
+
+    printf("%-10s %s\n", "GPU",
+           "tables      rows   dim  batch look-up zipf                    "
+           "    measured predicted ratio  source");
+    for (size_t i = 0; i < anchors->n; i++) {
+        const struct anchor *anchor = &anchors->list[i];
+        double ratio = anchor_ratio(anchor, gpu_spec_find(anchor->gpu), arena);
+
+        print_lookup(anchor, ratio);
+        if (anchor->is_named)
+            anchor_add(&named, ratio);
+    }
+    print_errors("named rows", &named);
+    for (size_t i = 0; i < 2; i++) {
+        anchor_curve(&raw, &shape, anchors, curves[i], arena);
+        print_errors(
+            arena_printf(arena, "width curve of %s?, as it is", curves[i]),
+            &raw);
+        print_errors("  but for one scale", &shape);
+    }
+    anchor_check_lookups(anchors, bound, arena);
+}
+
+/* --- Leaving one source out ------------------------------------------------
+ */
+
+/* Of a GPU: the constants of its that are fitted, and to what. */
+struct fitted {
+    const char *gpu;
+    size_t constants[2]; /* where they are in struct gpu_spec */
+    const char *names;
+    struct anchors sources[2];
+};
+
+static double *constant_of(struct gpu_spec *spec, const struct fitted *fitted,
+                           unsigned k)
+{
+    return (double *)(void *)((char *)spec + fitted->constants[k]);
+}
+
+/* Mean of the squared logarithms of a source's ratios, and something for each
+ * change: a constant that the source does not tell stays. */
+static double misfit(const struct fitted *fitted, const struct anchors *source,
+                     struct gpu_spec *spec, struct arena *arena)
+{
+    struct gpu_spec shipped = *gpu_spec_find(fitted->gpu);
+    double sum = 0, change = 0;
+
+    for (size_t i = 0; i < source->n; i++)
+        sum += pow(log(anchor_ratio(&source->list[i], spec, arena)), 2);
+    for (unsigned k = 0; k < 2; k++)
+        change += pow(log(*constant_of(spec, fitted, k) /
+                          *constant_of(&shipped, fitted, k)),
+                      2);
+    return sum / (double)source->n + 0.01 * change;
+}
+
+/* By steps up and down that get smaller. */
+static void refit(struct gpu_spec *spec, const struct fitted *fitted,
+                  const struct anchors *source, struct arena *arena)
+{
+    double best = misfit(fitted, source, spec, arena);
+
+    for (double step = 1.5; step > 1.02;) {
+        bool is_better = false;
+
+        for (unsigned k = 0; k < 4; k++) {
+            struct gpu_spec other = *spec;
+            double found;
+
+            *constant_of(&other, fitted, k / 2) *= k % 2 ? step : 1 / step;
+            found = misfit(fitted, source, &other, arena);
+            if (found < best) {
+                best = found;
+                *spec = other;
+                is_better = true;
+            }
+        }
+        if (!is_better)
+            step = sqrt(step);
+    }
+}
+
+static void print_source(struct gpu_spec *spec, const struct fitted *fitted,
+                         const struct anchors *source, const char *how,
+                         struct arena *arena)
+{
+    struct anchor_errors errors = {0};
+
+    for (size_t i = 0; i < source->n; i++)
+        anchor_add(&errors, anchor_ratio(&source->list[i], spec, arena));
+    print_errors(arena_printf(arena, "%.22s, %s: %.4g, %.3g",
+                              source->list[0].source, how,
+                              *constant_of(spec, fitted, 0),
+                              *constant_of(spec, fitted, 1)),
+                 &errors);
+}
+
+static struct anchors rows_of(const struct anchors *all, const char *gpu,
+                              bool is_named, struct arena *arena)
+{
+    struct anchors rows = {ARENA_NEW(arena, struct anchor, all->n), 0};
+
+    for (size_t i = 0; i < all->n; i++)
+        if (!strcmp(all->list[i].gpu, gpu) && all->list[i].is_named == is_named)
+            rows.list[rows.n++] = all->list[i];
+    return rows;
+}
+
+/* Forward and backward of some samples that ship. */
+static struct anchors rows_of_samples(const char *db, struct arena *arena)
+{
+    struct anchors rows = {0};
+    struct sample *samples;
+    struct err err = {0};
+    size_t n;
+
+    if (read_samples(&samples, &n, anchor_data(db, arena), arena, &err))
+        anchor_bail(err.msg);
+    rows.list = ARENA_NEW(arena, struct anchor, n);
+    for (size_t i = 0; i < n; i += n / SAMPLES) {
+        struct anchor *row = &rows.list[rows.n++];
+
+        fill_problem(&row->problem, &samples[i], arena);
+        row->source = "samples that ship";
+        row->phase = "fwd+bwd";
+        row->ms = samples[i].forward.median_ms + samples[i].backward.median_ms;
+    }
+    return rows;
+}
+
+static void bench_left_out(const struct fitted *fitted, struct arena *arena)
+{
+    printf("\n%s: %s, fitted without a source\n", fitted->gpu, fitted->names);
+    for (unsigned k = 0; k < 2; k++) {
+        struct gpu_spec spec = *gpu_spec_find(fitted->gpu);
+
+        print_source(&spec, fitted, &fitted->sources[k], "as it is", arena);
+        refit(&spec, fitted, &fitted->sources[!k], arena);
+        print_source(&spec, fitted, &fitted->sources[k], "left out", arena);
+    }
+}
+
+/* --- Exchanges -------------------------------------------------------------
+ */
+
+static void bench_exchanges(struct arena *arena)
+{
+    const struct exchange_anchors all = anchor_exchanges(arena);
+    struct anchor_errors fitted = {0}, held = {0};
+
+    printf("\n%-9s %6s %5s %7s %11s %10s %10s %5s %-4s %s\n", "GPU", "ranks",
+           "/host", "/domain", "bytes", "measured", "predicted", "ratio", "use",
+           "source");
+    for (size_t i = 0; i < all.n; i++) {
+        const struct exchange_anchor *anchor = &all.list[i];
+        double ratio = anchor_exchange_ratio(anchor, arena);
+
+        printf("%-9s %6" PRIu32 " %5" PRIu32 " %7" PRIu32
+               " %11.0f %10.4f %10.4f %5.2f %-4s %s\n",
+               anchor->gpu, anchor->n_ranks, anchor->per_host,
+               anchor->hosts_per_domain, anchor->bytes, anchor->ms,
+               ratio * anchor->ms, ratio, anchor->is_fitted ? "fit" : "held",
+               anchor->source);
+        anchor_add(anchor->is_fitted ? &fitted : &held, ratio);
+    }
+    print_errors("all-to-alls that constants rest on", &fitted);
+    print_errors("all-to-alls held out", &held);
+    anchor_check_exchanges(&all, bound, arena);
+}
+
+/* --- Steps -----------------------------------------------------------------
+ */
+
+/* The embedding part of a step by a short search; NAN where there is none. */
+static double step_part_ms(char **field, struct arena *arena)
+{
+    const struct gpu_spec *spec = gpu_spec_find(field[1]);
+    const char *path =
+        anchor_data(arena_printf(arena, "tables/%s.csv", field[0]), arena);
+    struct tables_options reading = {0};
+    struct search_options options;
+    struct table_list list;
+    struct plan plan = {0};
+    struct oracle *oracle;
+    struct err err = {0};
+
+    if (!spec || !file_exists(path))
+        return NAN;
+    if (tables_load(&list, path, &reading, arena, &err))
+        anchor_bail(err.msg);
+    anchor_problem(&plan.problem, 0, (uint32_t)strtoul(field[2], NULL, 10),
+                   arena);
+    plan.problem.tables = list.tables;
+    plan.problem.n_tables = list.n_tables;
+    plan.problem.batch = strtoull(field[3], NULL, 10);
+    if (plan.problem.cluster.n_devices > spec->gpus_per_host)
+        plan.problem.cluster.devices_per_host = spec->gpus_per_host;
+    for (uint32_t r = 0; r < plan.problem.cluster.n_devices; r++)
+        plan.problem.cluster.memory_bytes[r] = spec->memory_bytes;
+    for (size_t t = 0; t < list.n_tables; t++) {
+        list.tables[t].comm_precision =
+            (enum precision)anchor_name(field[4], precision_names);
+        list.tables[t].optimizer =
+            (enum optimizer)anchor_name(field[5], optimizer_names);
+    }
+    oracle = roofline_oracle(spec, &plan.problem, arena);
+    search_options_init(&options);
+    options.effort = list.n_tables <= SHORT_LIST ? SHORT_EFFORT : EFFORT;
+    if (search_full(&plan, oracle, &options, arena, &err) ||
+        plan_price(&plan, oracle, arena, &err)) {
+        printf("%s\n", err.msg);
+        return NAN;
+    }
+    oracle_close(oracle);
+    return plan.total_ms;
+}
+
+static void bench_steps(void)
+{
+    struct arena arena;
+    char *(*fields)[ANCHOR_COLUMNS], **first = NULL;
+    double first_ms = NAN;
+    unsigned n_above = 0;
+    size_t n;
+
+    arena_init(&arena);
+    n = anchor_records(&fields, "measurements/published-steps.csv", &arena);
+    printf("\n%-27s %-5s %5s %7s %9s %10s %6s %9s %9s  %s\n", "list", "GPU",
+           "GPUs", "batch", "step ms", "embeddings", "share", "measured",
+           "predicted", "source");
+    for (size_t i = 0; i < n; i++) {
+        struct arena_mark mark = arena_mark(&arena);
+        char **field = fields[i];
+        const double ms = strtod(field[6], NULL);
+        double part_ms = step_part_ms(field, &arena);
+
+        arena_rewind(&arena, mark);
+        printf("%-27s %-5s %5s %7s %9.3f ", field[0], field[1], field[2],
+               field[3], ms);
+        if (isnan(part_ms)) {
+            printf("no figures of this %s  %s\n",
+                   gpu_spec_find(field[1]) ? "list" : "GPU", field[7]);
+            continue;
+        }
+        if (!first || strcmp(first[0], field[0]) ||
+            strcmp(first[1], field[1]) || strcmp(first[3], field[3])) {
+            first = field;
+            first_ms = part_ms;
+        }
+        printf("%10.3f %6.2f %9.2f %9.2f  %s\n", part_ms, part_ms / ms,
+               ms / strtod(first[6], NULL), part_ms / first_ms, field[7]);
+        n_above += !(part_ms < ms);
+    }
+    bound(!n_above, "the embedding part is below each measured step");
+    arena_release(&arena);
+}
+
+int main(void)
+{
+    struct anchors anchors;
+    struct arena arena;
+
+    arena_init(&arena);
+    anchors = anchor_lookups(&arena);
+    bench_lookups(&anchors, &arena);
+    bench_left_out(
+        &(struct fitted){"v100-32gb",
+                         {offsetof(struct gpu_spec, launch_us),
+                          offsetof(struct gpu_spec, bag_row_us)},
+                         "launch_us and bag_row_us",
+                         {rows_of(&anchors, "v100-32gb", true, &arena),
+                          rows_of(&anchors, "v100-32gb", false, &arena)}},
+        &arena);
+    bench_left_out(
+        &(struct fitted){
+            "h100",
+            {offsetof(struct gpu_spec, l2_gbps),
+             offsetof(struct gpu_spec, bag_row_us)},
+            "l2_gbps and bag_row_us",
+            {rows_of(&anchors, "h100", true, &arena),
+             rows_of_samples("measurements/fbgemm-nvidia-h100.db", &arena)}},
+        &arena);
+    bench_exchanges(&arena);
+    bench_steps();
+    arena_release(&arena);
+    return n_broken ? 1 : 0;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* The roofline against what others have published, by the bounds of
+ * tests/bench/bench_anchors.c. */
+#include "tests/tap.h"
+
+#include "tests/anchors.h"
+
+static void report(bool holds, const char *what)
+{
+    ok(holds, "%s", what);
+}
+
+int main(void)
+{
+    struct exchange_anchors exchanges;
+    struct anchors anchors;
+    struct arena arena;
+
+    arena_init(&arena);
+    anchors = anchor_lookups(&arena);
+    anchor_check_lookups(&anchors, report, &arena);
+    exchanges = anchor_exchanges(&arena);
+    anchor_check_exchanges(&exchanges, report, &arena);
+    arena_release(&arena);
+    return tap_done();
+}
