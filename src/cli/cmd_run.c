@@ -198,6 +198,63 @@ static bool is_oversubscribed(const struct run *run)
            run->world->local_size * n_threads > (unsigned long)n_processors;
 }
 
+/* Predicted look-ups with their exchange, in so many chunks. */
+static double predicted_ms(const struct run *run, uint32_t n_chunks)
+{
+    uint32_t n = run->plan.problem.cluster.n_devices;
+    double(*phases_ms)[N_PHASES] =
+        arena_alloc(run->cli->arena, n, sizeof(*phases_ms));
+    struct step step = run->options.step;
+
+    step.pipeline = PIPELINE_NONE;
+    step.n_chunks = n_chunks;
+    step.dense_ms = 0;
+    for (uint32_t r = 0; r < n; r++) {
+        const double *parts_ms = run->plan.devices[r].parts_ms;
+
+        phases_ms[r][PHASE_FORWARD] = parts_ms[STEP_FORWARD];
+        phases_ms[r][PHASE_OUTPUT] = parts_ms[STEP_OUTPUT];
+    }
+    return step_of_ranks(&step, n, (const double(*)[N_PHASES])phases_ms);
+}
+
+/* What of the time is gained by chunks; NAN where that is not predicted. */
+static double predicted_gain(const struct run *run)
+{
+    if (!is_priced(run) || !plan_has_parts(&run->plan))
+        return NAN;
+    return 1 -
+           predicted_ms(run, run->options.step.n_chunks) / predicted_ms(run, 1);
+}
+
+static double measured_gain(const struct run *run)
+{
+    const struct timing *in_chunks = run->result.in_chunks;
+
+    return 1 - in_chunks[1].median_ms / in_chunks[0].median_ms;
+}
+
+static void print_chunks(const struct run *run)
+{
+    const struct timing *in_chunks = run->result.in_chunks;
+    uint32_t n = run->options.step.n_chunks;
+
+    if (n == 1)
+        return;
+    if (run->result.n_processes == 1) {
+        puts("chunks: looked up and sent in turn by one process, not timed");
+        return;
+    }
+    printf("look-ups and their exchange: %.3f ms in one part, %.3f ms in %u "
+           "chunks, gain %.1f %%",
+           in_chunks[0].median_ms, in_chunks[1].median_ms, n,
+           100 * measured_gain(run));
+    if (isnan(predicted_gain(run)))
+        puts("");
+    else
+        printf(", %.1f %% predicted\n", 100 * predicted_gain(run));
+}
+
 static void print_job(const struct run *run)
 {
     const struct job *job = &run->plan.problem.job;
@@ -269,6 +326,7 @@ static void print_report(const struct run *run)
            run->result.comm_basis);
     print_job(run);
     print_step(run);
+    print_chunks(run);
     if (is_priced(run) && run->plan.cost.comm)
         printf("communication predicted: %s\n", run->plan.cost.comm);
     if (n_disturbed)
@@ -345,16 +403,24 @@ static json_t *check_to_json(const struct run *run)
 static json_t *world_to_json(const struct run *run)
 {
     const struct exec_result *result = &run->result;
-    json_t *step = json_null();
+    json_t *step = json_null(), *chunks = json_null();
 
+    if (result->n_processes > 1 && run->options.step.n_chunks > 1)
+        chunks = json_pack("{s:i, s:o, s:o, s:f, s:o}", "n",
+                           (int)run->options.step.n_chunks, "one_part",
+                           timing_to_json(&result->in_chunks[0]), "in_chunks",
+                           timing_to_json(&result->in_chunks[1]), "gain_frac",
+                           measured_gain(run), "predicted_gain_frac",
+                           json_real_or_null(predicted_gain(run)));
     if (result->n_processes > 1) {
         step = timing_to_json(&result->step);
         json_object_set_new(step, "oversubscribed",
                             json_boolean(is_oversubscribed(run)));
     }
-    return json_pack("{s:i, s:i, s:i, s:o}", "processes",
+    return json_pack("{s:i, s:i, s:i, s:o, s:o}", "processes",
                      (int)result->n_processes, "hosts", (int)result->n_hosts,
-                     "turns", (int)result->n_turns, "step", step);
+                     "turns", (int)result->n_turns, "step", step, "chunks",
+                     chunks);
 }
 
 static json_t *cost_model_to_json(const struct run *run)

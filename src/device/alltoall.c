@@ -32,43 +32,70 @@ size_t alltoall_recv_elements(const struct alltoall *alltoall, uint32_t rank)
     return alltoall_block(alltoall, alltoall->n_ranks, rank);
 }
 
+/* Where a part of a rank's samples begins among them. */
+static size_t part_begin(const struct alltoall *alltoall, uint32_t rank,
+                         uint32_t part)
+{
+    uint32_t n = alltoall->n_parts ? alltoall->n_parts : 1;
+
+    return owned_samples(alltoall, rank) * part / n;
+}
+
 /* Both sides of a block are contiguous. Forward it goes from the whole batch
  * of the rank that looked up, its maker, into the blocks of the rank whose
  * samples they are, its owner; backward the other way. */
+int alltoall_start(struct comm *comm, const struct alltoall *alltoall,
+                   bool is_backward, const void *const *d_src,
+                   void *const *d_dst, void **moving, struct err *err)
+{
+    uint32_t n_ranks = alltoall->n_ranks, part = alltoall->part;
+    struct comm_block *blocks =
+        mem_alloc((size_t)n_ranks * n_ranks, sizeof *blocks);
+    struct comm_block *block = blocks;
+    size_t before = 0; /* samples of a maker before the block */
+    int rc;
+
+    assert(n_ranks == comm->n_ranks);
+    for (uint32_t owner = 0; owner < n_ranks; owner++)
+        before += part_begin(alltoall, owner, part);
+    for (uint32_t owner = 0; owner < n_ranks; owner++) {
+        size_t begin = part_begin(alltoall, owner, part);
+        size_t n = part_begin(alltoall, owner, part + 1) - begin;
+        size_t in_blocks = 0;
+
+        for (uint32_t maker = 0; maker < n_ranks; maker++, block++) {
+            size_t bytes = (size_t)alltoall->dims[maker] *
+                           alltoall->element_bytes; /* of a sample */
+            size_t at_maker = before * bytes;
+            size_t at_owner = in_blocks + begin * bytes;
+
+            *block = (struct comm_block){.from = is_backward ? owner : maker,
+                                         .to = is_backward ? maker : owner,
+                                         .n_bytes = n * bytes};
+            if (comm_is_here(comm, block->from))
+                block->d_src = (const char *)d_src[block->from] +
+                               (is_backward ? at_owner : at_maker);
+            if (comm_is_here(comm, block->to))
+                block->d_dst = (char *)d_dst[block->to] +
+                               (is_backward ? at_maker : at_owner);
+            in_blocks += owned_samples(alltoall, owner) * bytes;
+        }
+        before += n;
+    }
+    rc = comm_start(comm, blocks, (size_t)n_ranks * n_ranks, moving, err);
+    mem_free(blocks);
+    return rc;
+}
+
 int alltoall_exchange(struct comm *comm, const struct alltoall *alltoall,
                       bool is_backward, const void *const *d_src,
                       void *const *d_dst, struct err *err)
 {
-    size_t n_ranks = alltoall->n_ranks, n_blocks = n_ranks * n_ranks;
-    struct comm_block *blocks = mem_alloc(n_blocks, sizeof *blocks);
-    size_t in_blocks = 0;
-    int rc;
+    void *moving;
 
-    assert(n_ranks == comm->n_ranks);
-    for (size_t i = 0; i < n_blocks; i++) {
-        uint32_t owner = (uint32_t)(i / n_ranks),
-                 maker = (uint32_t)(i % n_ranks);
-        size_t bytes = (size_t)alltoall->dims[maker] *
-                       alltoall->element_bytes; /* of a sample */
-        size_t in_whole = alltoall_begin(alltoall, owner) * bytes;
-        struct comm_block *block = &blocks[i];
-
-        *block = (struct comm_block){.from = is_backward ? owner : maker,
-                                     .to = is_backward ? maker : owner,
-                                     .n_bytes = owned_samples(alltoall, owner) *
-                                                bytes};
-        in_blocks = maker ? in_blocks : 0;
-        if (comm_is_here(comm, block->from))
-            block->d_src = (const char *)d_src[block->from] +
-                           (is_backward ? in_blocks : in_whole);
-        if (comm_is_here(comm, block->to))
-            block->d_dst =
-                (char *)d_dst[block->to] + (is_backward ? in_whole : in_blocks);
-        in_blocks += block->n_bytes;
-    }
-    rc = comm_move(comm, blocks, n_blocks, err);
-    mem_free(blocks);
-    return rc;
+    if (alltoall_start(comm, alltoall, is_backward, d_src, d_dst, &moving, err))
+        return -1;
+    return comm_finish(comm, moving, err);
 }
 
 struct comm_sample alltoall_sample(const struct comm *comm,

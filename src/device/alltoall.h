@@ -23,6 +23,10 @@ struct alltoall {
     const uint32_t *dims;   /* [n_ranks] elements a sample that a rank outputs;
                                owned by the caller; 0 is fine */
     uint32_t element_bytes; /* 4, or 2 for fp16 */
+    /* A forward one may be of a part of each rank's samples: from r, part c of
+     * n_parts, [B_p c / n, B_p (c + 1) / n) of those of each p; the sender has
+     * part behind part, and in each p behind p. 0 parts: all. */
+    uint32_t part, n_parts;
 };
 
 /* First sample of a rank: floor(rank * batch / n_ranks); rank <= n_ranks. */
@@ -41,6 +45,12 @@ size_t alltoall_block(const struct alltoall *alltoall, uint32_t from,
 int alltoall_exchange(struct comm *comm, const struct alltoall *alltoall,
                       bool is_backward, const void *const *d_src,
                       void *const *d_dst, struct err *err) MUST_CHECK;
+
+/* The same, done when comm_finish has returned. */
+int alltoall_start(struct comm *comm, const struct alltoall *alltoall,
+                   bool is_backward, const void *const *d_src,
+                   void *const *d_dst, void **moving,
+                   struct err *err) MUST_CHECK;
 
 /* What makes a sample of the exchange: all but its time and iterations. */
 struct comm_sample alltoall_sample(const struct comm *comm,

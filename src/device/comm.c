@@ -7,12 +7,13 @@
 
 #include <assert.h>
 
-static int copy_move(struct comm *comm, const struct comm_block *blocks,
-                     size_t n_blocks, struct err *err)
+static int copy_start(struct comm *comm, const struct comm_block *blocks,
+                      size_t n_blocks, void **moving, struct err *err)
 {
     struct device_copy *copies = mem_alloc(n_blocks, sizeof *copies);
     int rc;
 
+    (void)moving;
     for (size_t i = 0; i < n_blocks; i++)
         copies[i] = (struct device_copy){blocks[i].d_dst, blocks[i].d_src,
                                          blocks[i].n_bytes};
@@ -21,15 +22,21 @@ static int copy_move(struct comm *comm, const struct comm_block *blocks,
     return rc;
 }
 
-static const struct comm_ops COPY_OPS = {.move = copy_move};
+static const struct comm_ops COPY_OPS = {.start = copy_start};
 
-static int mpi_move(struct comm *comm, const struct comm_block *blocks,
-                    size_t n_blocks, struct err *err)
+static int mpi_start(struct comm *comm, const struct comm_block *blocks,
+                     size_t n_blocks, void **moving, struct err *err)
 {
-    return comm->world->ops->move(comm->world, blocks, n_blocks, err);
+    return comm->world->ops->start(comm->world, blocks, n_blocks, moving, err);
 }
 
-static const struct comm_ops MPI_OPS = {.move = mpi_move};
+static int mpi_finish(struct comm *comm, void *moving, struct err *err)
+{
+    return comm->world->ops->finish(comm->world, moving, err);
+}
+
+static const struct comm_ops MPI_OPS = {.start = mpi_start,
+                                        .finish = mpi_finish};
 
 int comm_open(struct comm **out, struct world *world, struct device *device,
               uint32_t n_ranks, struct err *err)
@@ -66,8 +73,8 @@ bool comm_is_here(const struct comm *comm, uint32_t rank)
     return comm->world->size == 1 || comm->world->rank == rank;
 }
 
-int comm_move(struct comm *comm, const struct comm_block *blocks,
-              size_t n_blocks, struct err *err)
+int comm_start(struct comm *comm, const struct comm_block *blocks,
+               size_t n_blocks, void **moving, struct err *err)
 {
     struct comm_block *full = mem_alloc(n_blocks, sizeof *full);
     size_t n_full = 0;
@@ -77,9 +84,24 @@ int comm_move(struct comm *comm, const struct comm_block *blocks,
         if (blocks[i].n_bytes && (comm_is_here(comm, blocks[i].from) ||
                                   comm_is_here(comm, blocks[i].to)))
             full[n_full++] = blocks[i];
-    rc = comm->ops->move(comm, full, n_full, err);
+    rc = comm->ops->start(comm, full, n_full, moving, err);
     mem_free(full);
     return rc;
+}
+
+int comm_finish(struct comm *comm, void *moving, struct err *err)
+{
+    return comm->ops->finish ? comm->ops->finish(comm, moving, err) : 0;
+}
+
+int comm_move(struct comm *comm, const struct comm_block *blocks,
+              size_t n_blocks, struct err *err)
+{
+    void *moving;
+
+    if (comm_start(comm, blocks, n_blocks, &moving, err))
+        return -1;
+    return comm_finish(comm, moving, err);
 }
 
 /* The slice of a vector of n floats that a rank adds up. */

@@ -45,14 +45,15 @@ static int queue_block(struct comm_nccl *self, const struct comm_block *block,
 
 /* One group: all blocks travel at once. A group that was begun is ended, even
  * when a block in it was refused. */
-static int nccl_move(struct comm *comm, const struct comm_block *blocks,
-                     size_t n_blocks, struct err *err)
+static int nccl_start(struct comm *comm, const struct comm_block *blocks,
+                      size_t n_blocks, void **moving, struct err *err)
 {
     struct comm_nccl *self = (struct comm_nccl *)comm;
     const struct nccl *nccl = &self->nccl;
     int status, rc = 0;
     struct err second;
 
+    (void)moving;
     if (nccl_check(nccl, nccl->group_start(), "ncclGroupStart", err))
         return -1;
     for (size_t i = 0; i < n_blocks && !rc; i++)
@@ -66,7 +67,7 @@ static int nccl_move(struct comm *comm, const struct comm_block *blocks,
 }
 
 static const struct comm_ops NCCL_OPS = {.close = nccl_close,
-                                         .move = nccl_move};
+                                         .start = nccl_start};
 
 /* What a process says of itself before NCCL connects it. */
 struct peer {

@@ -17,9 +17,11 @@ struct world_ops {
                      struct err *err);
     int (*all_gather)(struct world *world, const void *own, size_t n_bytes,
                       void *all, struct err *err);
-    /* Blocks in host memory; each process moves those of its rank. */
-    int (*move)(struct world *world, const struct comm_block *blocks,
-                size_t n_blocks, struct err *err);
+    /* Blocks in host memory; each process moves those of its rank. What start
+     * has made, finish frees. */
+    int (*start)(struct world *world, const struct comm_block *blocks,
+                 size_t n_blocks, void **moving, struct err *err);
+    int (*finish)(struct world *world, void *moving, struct err *err);
 };
 
 /* launched: processes that the launcher's variables speak of, > 1. */
@@ -30,8 +32,10 @@ int world_open_mpi(struct world **out, uint32_t launched,
 struct comm_ops {
     void (*close)(struct comm *comm); /* but for the struct; may be NULL */
     /* No block is empty. */
-    int (*move)(struct comm *comm, const struct comm_block *blocks,
-                size_t n_blocks, struct err *err);
+    int (*start)(struct comm *comm, const struct comm_block *blocks,
+                 size_t n_blocks, void **moving, struct err *err);
+    int (*finish)(struct comm *comm, void *moving, struct err *err); /* or NULL
+                                                                      */
 };
 
 /* The body for a world of processes with a GPU each: shape is copied, apart

@@ -126,35 +126,50 @@ static int start_block(struct world *world, const struct comm_block *block,
     return 0;
 }
 
+struct moving {
+    size_t n;
+    MPI_Request requests[];
+};
+
 /* Receives are posted before anything is sent, so that no message has to wait
  * in a buffer; what stays on its rank is copied while the others travel. */
-static int mpi_move(struct world *world, const struct comm_block *blocks,
-                    size_t n_blocks, struct err *err)
+static int mpi_start(struct world *world, const struct comm_block *blocks,
+                     size_t n_blocks, void **out, struct err *err)
 {
-    size_t n_pieces = 0, n = 0;
-    MPI_Request *requests;
-    int rc = -1;
+    size_t n_pieces = 0;
+    struct moving *moving;
 
     for (size_t i = 0; i < n_blocks; i++)
         n_pieces += (blocks[i].n_bytes + PIECE_BYTES - 1) / PIECE_BYTES;
     assert(n_pieces <= INT_MAX);
-    requests = mem_alloc(n_pieces, sizeof(MPI_Request));
+    moving = mem_alloc(1, sizeof(*moving) + n_pieces * sizeof(MPI_Request));
     for (size_t i = 0; i < n_blocks; i++)
         if (blocks[i].to == world->rank && blocks[i].from != world->rank &&
-            start_block(world, &blocks[i], requests, &n, err))
-            goto out;
+            start_block(world, &blocks[i], moving->requests, &moving->n, err))
+            goto fail;
     for (size_t i = 0; i < n_blocks; i++)
         if (blocks[i].to != world->rank &&
-            start_block(world, &blocks[i], requests, &n, err))
-            goto out;
+            start_block(world, &blocks[i], moving->requests, &moving->n, err))
+            goto fail;
     for (size_t i = 0; i < n_blocks; i++)
         if (blocks[i].from == blocks[i].to && blocks[i].n_bytes)
             memcpy(blocks[i].d_dst, blocks[i].d_src, blocks[i].n_bytes);
-    if (MPI_CALL(MPI_Waitall((int)n, requests, MPI_STATUSES_IGNORE), err))
-        goto out;
-    rc = 0;
-out:
-    mem_free(requests);
+    *out = moving;
+    return 0;
+fail:
+    mem_free(moving);
+    return -1;
+}
+
+static int mpi_finish(struct world *world, void *started, struct err *err)
+{
+    struct moving *moving = started;
+    int rc = MPI_CALL(
+        MPI_Waitall((int)moving->n, moving->requests, MPI_STATUSES_IGNORE),
+        err);
+
+    (void)world;
+    mem_free(moving);
     return rc;
 }
 
@@ -165,7 +180,8 @@ static const struct world_ops MPI_OPS = {
     .rest = mpi_rest,
     .broadcast = mpi_broadcast,
     .all_gather = mpi_all_gather,
-    .move = mpi_move,
+    .start = mpi_start,
+    .finish = mpi_finish,
 };
 
 /* Ranks are on one host where they can share memory; the least rank there

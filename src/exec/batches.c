@@ -43,26 +43,35 @@ struct part_job {
     struct part *parts;
 };
 
-/* Keeps, in place, what the piece serves of n_bags: reading is never behind
- * writing. */
+/* Keeps, in place, what the piece serves of these ranks' samples: reading is
+ * never behind writing. */
 static void keep_own(struct part *part, const struct piece *piece,
-                     uint64_t first_bag, uint64_t n_bags)
+                     const struct part_job *job, struct rank_range owners)
 {
-    uint64_t n = 0;
+    const struct placement *placement = job->placement;
+    const struct group *group = job->group;
+    uint64_t n = 0, *kept = part->offsets;
 
-    for (uint64_t bag = 0; bag < n_bags; bag++) {
-        uint64_t begin = part->offsets[first_bag + bag];
-        uint64_t end = part->offsets[first_bag + bag + 1];
+    for (uint32_t r = owners.begin; r < owners.end; r++) {
+        uint64_t bag =
+            placement_part_sample(placement, r, group->part, group->n_parts);
+        uint64_t last = placement_part_sample(placement, r, group->part + 1,
+                                              group->n_parts);
 
-        part->offsets[bag] = n;
-        for (uint64_t i = begin; i < end; i++) {
-            uint32_t row = part->indices[i];
+        last *= group->n_outputs;
+        for (bag *= group->n_outputs; bag < last; bag++) {
+            uint64_t i = part->offsets[bag], end = part->offsets[bag + 1];
 
-            if (row >= piece->row_begin && row < piece->row_end)
-                part->indices[n++] = (uint32_t)(row - piece->row_begin);
+            *kept++ = n;
+            for (; i < end; i++) {
+                uint32_t row = part->indices[i];
+
+                if (row >= piece->row_begin && row < piece->row_end)
+                    part->indices[n++] = (uint32_t)(row - piece->row_begin);
+            }
         }
     }
-    part->offsets[n_bags] = n;
+    *kept = n;
 }
 
 static void draw_part(void *ctx, size_t task, unsigned thread)
@@ -79,12 +88,12 @@ static void draw_part(void *ctx, size_t task, unsigned thread)
         mem_alloc((size_t)stream_n_lookups(&stream), sizeof(uint32_t));
     stream_fill(&stream, job->batch_seed, 0, part->offsets, part->indices);
     if (job->is_whole) {
-        keep_own(part, piece, 0, stream.batch);
+        keep_own(part, piece, job,
+                 (struct rank_range){0, job->placement->n_ranks});
         part->offsets[1] = part->offsets[stream.batch];
     } else {
-        keep_own(part, piece,
-                 (uint64_t)job->group->sample_begin * job->group->n_outputs,
-                 job->group->n_bags);
+        keep_own(part, piece, job,
+                 placement_owners(job->placement, job->group));
     }
 }
 

@@ -148,6 +148,32 @@ int exchange_outputs(const struct exchange_set *set, bool is_backward,
     return 0;
 }
 
+int exchange_start(const struct exchange_set *set, uint32_t part,
+                   uint32_t n_parts, void **moving, struct err *err)
+{
+    for (size_t i = 0; i < set->n; i++) {
+        const struct exchange *exchange = &set->exchanges[i];
+        struct alltoall alltoall = exchange->alltoall;
+
+        alltoall.part = part;
+        alltoall.n_parts = n_parts;
+        if (alltoall_start(set->placement->comm, &alltoall, false,
+                           (const void *const *)exchange->d_send,
+                           exchange->d_recv, &moving[i], err))
+            return -1;
+    }
+    return 0;
+}
+
+int exchange_finish(const struct exchange_set *set, void **moving,
+                    struct err *err)
+{
+    for (size_t i = 0; i < set->n; i++)
+        if (comm_finish(set->placement->comm, moving[i], err))
+            return -1;
+    return 0;
+}
+
 /* replicas[n_ranks] of one table. */
 static int sum_table(const struct exchange_set *set,
                      const struct piece *replicas, float **d_parts,

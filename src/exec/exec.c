@@ -13,9 +13,6 @@
 #include <math.h>
 #include <string.h>
 
-/* The checked step is batch 0; timing draws others. */
-#define FIRST_TIMED_BATCH (STEP_BATCH + 1)
-
 void exec_options_init(struct exec_options *options)
 {
     *options = (struct exec_options){
@@ -97,8 +94,8 @@ static int time_rank(struct execution *run, uint32_t rank, struct err *err)
         return err_set(err, ERR_INTERRUPTED, "interrupted");
     if (placement->rank_groups[rank] == placement->rank_groups[rank + 1])
         return 0; /* it holds nothing, or nothing that is looked up */
-    if (rank_work_open(&work, placement, rank, WORK_TIMED, FIRST_TIMED_BATCH,
-                       rank_work_n_cold_sets(placement, rank), err))
+    work = rank_work_timed(placement, rank);
+    if (rank_work_open(&work, WORK_TIMED, err))
         return -1;
     rc = timing_rank(timing, &work, run->canary, run->options->n_iterations,
                      err);
@@ -327,7 +324,7 @@ static int time_together(struct execution *run, struct err *err)
     input_close(&run->input);
     if (result->n_processes == 1)
         return 0;
-    return timing_step(&result->step, &run->set, FIRST_TIMED_BATCH, n, err);
+    return timing_together(&result->step, result->in_chunks, &run->set, n, err);
 }
 
 /* A process of several has one rank, as many as its number. */
@@ -477,8 +474,10 @@ int exec_run(struct exec_result *result, const struct plan *plan,
     if (comm_open(&comm, world, device, n_ranks, err))
         goto out;
     if (placement_init(&placement, plan, comm, options->scale_rows,
-                       options->seed, arena, err) ||
-        cut_turns(&placement, options, err))
+                       options->seed, arena, err))
+        goto out;
+    placement.n_chunks = options->step.n_chunks;
+    if (cut_turns(&placement, options, err))
         goto out;
     *result = (struct exec_result){
         .ranks = ARENA_NEW(arena, struct exec_rank, n_ranks),

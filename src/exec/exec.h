@@ -81,6 +81,9 @@ struct exec_result {
                                           zeros if not measured */
     struct timing step; /* look-ups to update by all processes together; zeros
                            where there is one process */
+    struct timing in_chunks[2]; /* look-ups and their exchange in one part, and
+                                   in the step's chunks, likewise; zeros where
+                                   there is one */
     enum exec_comm comm;
     const char *comm_kind;  /* "copy", "mpi", "nccl" */
     const char *comm_basis; /* one phrase on the communication figures */

@@ -23,7 +23,7 @@ static int fill_table(struct sample_table *out, const struct rank_work *work,
                       const struct group_work *own, uint32_t member,
                       struct err *err)
 {
-    const struct piece *piece = own->group->pieces[member];
+    const struct piece *piece = own->group.pieces[member];
     double n_sets = work->n_sets;
 
     *out = (struct sample_table){
@@ -56,7 +56,7 @@ static uint32_t count_pieces(const struct rank_work *work,
 
     *mixed = false;
     for (size_t g = 0; g < work->n_groups; g++) {
-        const struct group *group = work->groups[g].group;
+        const struct group *group = &work->groups[g].group;
 
         for (uint32_t i = 0; i < group->n_pieces; i++, n++) {
             enum precision own = group->pieces[i]->table->precision;
@@ -131,7 +131,7 @@ int exec_samples_add(struct buf *records, const struct rank_work *work,
     fill_record(&record, work, timing);
     tables = mem_alloc(record.sample.n_tables, sizeof(*tables));
     for (size_t g = 0; g < work->n_groups; g++)
-        for (uint32_t i = 0; !rc && i < work->groups[g].group->n_pieces; i++)
+        for (uint32_t i = 0; !rc && i < work->groups[g].group.n_pieces; i++)
             rc = fill_table(&tables[n++], work, &work->groups[g], i, err);
     if (!rc) {
         buf_add(records, (const char *)&record, sizeof(record));

@@ -14,6 +14,48 @@ uint32_t placement_sample(const struct placement *placement, uint32_t rank)
     return (uint32_t)((uint64_t)rank * placement->batch / placement->n_ranks);
 }
 
+uint32_t placement_part_sample(const struct placement *placement, uint32_t rank,
+                               uint32_t part, uint32_t n_parts)
+{
+    uint64_t begin = placement_sample(placement, rank);
+    uint64_t n = placement_sample(placement, rank + 1) - begin;
+
+    return (uint32_t)(begin + n * part / n_parts);
+}
+
+struct rank_range placement_owners(const struct placement *placement,
+                                   const struct group *group)
+{
+    if (group->replica)
+        return (struct rank_range){group->rank, group->rank + 1};
+    return (struct rank_range){0, placement->n_ranks};
+}
+
+struct group placement_part(const struct placement *placement,
+                            const struct group *group, uint32_t part,
+                            uint32_t n_parts)
+{
+    struct rank_range owners = placement_owners(placement, group);
+    struct group own = *group;
+    size_t before = 0;
+
+    own.part = part;
+    own.n_parts = n_parts;
+    own.n_samples = 0;
+    for (uint32_t r = owners.begin; r < owners.end; r++) {
+        uint32_t begin = placement_part_sample(placement, r, part, n_parts);
+
+        before += begin - placement_sample(placement, r);
+        own.n_samples +=
+            placement_part_sample(placement, r, part + 1, n_parts) - begin;
+    }
+    own.n_bags = own.n_samples * own.n_outputs;
+    if (own.d_out)
+        own.d_out = (char *)own.d_out + before * own.n_outputs * own.out_dim *
+                                            precision_bytes(own.precision);
+    return own;
+}
+
 uint64_t placement_scale_row(const struct table *table, uint64_t row,
                              double scale_rows)
 {
@@ -122,6 +164,7 @@ static struct group group_of(const struct placement *placement,
         .replica = piece->replica,
         .precision = output_precision(piece),
         .n_samples = placement->batch,
+        .n_parts = 1,
     };
 
     if (piece->replica) {
@@ -304,6 +347,7 @@ int placement_init(struct placement *placement, const struct plan *plan,
         .scale_rows = scale_rows,
         .n_ranks = n_ranks,
         .batch = (uint32_t)plan->problem.batch,
+        .n_chunks = 1,
         .here = ranks_here(comm),
         .table_rows = ARENA_NEW(arena, uint64_t, plan->problem.n_tables),
         .optimizers = ARENA_NEW(arena, enum optimizer, n_ranks),

@@ -45,7 +45,10 @@ struct group {
                                  exchange carries; fp32 for replicas */
     uint32_t sample_begin, n_samples; /* all, or a replica's own */
     uint32_t n_bags;                  /* n_samples * n_outputs */
-    struct piece **pieces;            /* [n_pieces], by table */
+    /* In a part of a group (placement_part) only this one of so many parts of
+     * what each rank has of these samples. */
+    uint32_t part, n_parts;
+    struct piece **pieces; /* [n_pieces], by table */
     uint32_t n_pieces;
     uint32_t out_dim; /* elements a bag */
     void *d_out;      /* [n_bags][out_dim]: outputs, then their gradients; NULL
@@ -65,6 +68,7 @@ struct placement {
     uint64_t seed;
     double scale_rows;
     uint32_t n_ranks, batch;
+    uint32_t n_chunks; /* of a forward, >= 1; 1 unless set */
     struct rank_range here;
     uint64_t *table_rows; /* [n_tables], scaled */
     struct piece *pieces; /* [n_pieces], by table */
@@ -84,6 +88,18 @@ struct placement {
 
 /* First sample of a rank: floor(rank * batch / R), rank <= R. */
 uint32_t placement_sample(const struct placement *placement, uint32_t rank);
+
+/* The first of part `part` of n_parts of its samples. */
+uint32_t placement_part_sample(const struct placement *placement, uint32_t rank,
+                               uint32_t part, uint32_t n_parts);
+/* The ranks whose samples a group looks up. */
+struct rank_range placement_owners(const struct placement *placement,
+                                   const struct group *group);
+/* Of the samples of a group one of n_parts parts, with its outputs where the
+ * all-to-all of a part expects them. */
+struct group placement_part(const struct placement *placement,
+                            const struct group *group, uint32_t part,
+                            uint32_t n_parts);
 
 /* A row of the unscaled table -> of the scaled one; monotone, so that scaled
  * ranges tile as the plan's do. */

@@ -151,6 +151,8 @@ void placement_need(struct placement_need *need,
         need->batch_bytes +=
             output_bytes(placement, r) + allreduce_bytes(placement);
     }
+    if (placement->n_chunks > 1 && placement->comm->world->size > 1)
+        largest_work *= 2; /* whole and in parts, to be compared */
     need->rows_bytes += need->weight_bytes;
     need->batch_bytes += fmax(largest_work, input_bytes(placement)) +
                          CANARY_BYTES + reference_bytes(placement);

@@ -25,6 +25,15 @@ unsigned rank_work_n_cold_sets(const struct placement *placement, uint32_t rank)
     return lookup_n_cold_sets(placement->device, touched_bytes);
 }
 
+struct rank_work rank_work_timed(const struct placement *placement,
+                                 uint32_t rank)
+{
+    return (struct rank_work){.placement = placement,
+                              .rank = rank,
+                              .first_number = STEP_BATCH + 1,
+                              .n_sets = rank_work_n_cold_sets(placement, rank)};
+}
+
 static struct lookup_table table_of(const struct piece *piece)
 {
     return (struct lookup_table){
@@ -88,7 +97,7 @@ static int open_group(struct group_work *own, const struct rank_work *work,
                       enum work_part part, struct err *err)
 {
     const struct placement *placement = work->placement;
-    const struct group *group = own->group;
+    const struct group *group = &own->group;
     uint64_t max_lookups;
 
     if (part == WORK_TIMED && group->replica &&
@@ -109,27 +118,23 @@ static int open_group(struct group_work *own, const struct rank_work *work,
                           : 0;
 }
 
-int rank_work_open(struct rank_work *work, const struct placement *placement,
-                   uint32_t rank, enum work_part part, unsigned first_number,
-                   unsigned n_sets, struct err *err)
+int rank_work_open(struct rank_work *work, enum work_part part, struct err *err)
 {
-    const struct group *group = placement->rank_groups[rank];
-    const struct group *end = placement->rank_groups[rank + 1];
+    const struct placement *placement = work->placement;
+    const struct group *group = placement->rank_groups[work->rank];
+    const struct group *end = placement->rank_groups[work->rank + 1];
 
-    *work = (struct rank_work){
-        .placement = placement,
-        .rank = rank,
-        .first_number = first_number,
-        .n_sets = n_sets,
-        .groups = mem_alloc((size_t)(end - group), sizeof(*work->groups)),
-    };
+    work->groups = mem_alloc((size_t)(end - group), sizeof(*work->groups));
     for (; group < end; group++) {
         struct group_work *own = &work->groups[work->n_groups];
 
         if (part == (group->replica ? WORK_SHARDS : WORK_SCATTER))
             continue;
         work->n_groups++;
-        own->group = group;
+        own->group =
+            work->n_chunks > 1
+                ? placement_part(placement, group, work->chunk, work->n_chunks)
+                : *group;
         if (open_group(own, work, part, err)) {
             rank_work_close(work);
             return -1;
@@ -161,7 +166,7 @@ int rank_work_forward(struct rank_work *work, unsigned set, struct err *err)
         struct group_work *own = &work->groups[g];
 
         if (own->lookup && lookup_forward(own->lookup, &own->sets[set].lookups,
-                                          own->group->d_out, err))
+                                          own->group.d_out, err))
             return -1;
     }
     return 0;
@@ -173,7 +178,7 @@ int rank_work_backward(struct rank_work *work, unsigned set,
 {
     for (size_t g = 0; g < work->n_groups; g++) {
         struct group_work *own = &work->groups[g];
-        const void *d_grad = d_grads ? d_grads[g] : own->group->d_out;
+        const void *d_grad = d_grads ? d_grads[g] : own->group.d_out;
         struct lookup *lookup = own->scatter ? own->scatter : own->lookup;
 
         /* NULL: no bags */
@@ -219,40 +224,67 @@ int rank_work_apply_replicas(const struct placement *placement, uint32_t rank,
 
 /* The work of a rank: forward of all, or else backward of a part, of gradients
  * that stand where the outputs stood. */
-static int run_rank(const struct placement *placement, uint32_t rank,
-                    enum work_part part, struct err *err)
+static int run_rank(struct rank_work work, enum work_part part, struct err *err)
 {
-    struct rank_work work;
     int rc;
 
     if (interrupt_requested())
         return err_set(err, ERR_INTERRUPTED, "interrupted");
-    if (rank_work_open(&work, placement, rank, part, STEP_BATCH, 1, err))
+    if (rank_work_open(&work, part, err))
         return -1;
     rc = part == WORK_ALL ? rank_work_forward(&work, 0, err)
                           : rank_work_backward(&work, 0, NULL, STEP_RATE, err);
     /* What is queued must be done before its index sets are freed. */
     if (!rc)
-        rc = device_wait(placement->device, err);
+        rc = device_wait(work.placement->device, err);
     rank_work_close(&work);
     return rc;
+}
+
+static struct rank_work step_work(const struct placement *placement,
+                                  uint32_t rank)
+{
+    return (struct rank_work){.placement = placement,
+                              .rank = rank,
+                              .first_number = STEP_BATCH,
+                              .n_sets = 1};
+}
+
+/* All chunks of a rank; the last one that is here sends them. */
+static int forward_rank(const struct placement *placement, uint32_t rank,
+                        const struct exchange_set *set, void **moving,
+                        struct err *err)
+{
+    struct rank_work work = step_work(placement, rank);
+    uint32_t n = placement->n_chunks;
+
+    work.n_chunks = n;
+    for (; work.chunk < n; work.chunk++)
+        if (run_rank(work, WORK_ALL, err) ||
+            (rank + 1 == placement->here.end &&
+             exchange_start(set, work.chunk, n, moving + work.chunk * set->n,
+                            err)))
+            return -1;
+    return 0;
 }
 
 int step_forward(struct placement *placement, const struct exchange_set *set,
                  struct err *err)
 {
-    for (uint32_t turn = 0; turn < placement->n_turns; turn++) {
+    void **moving = mem_alloc(placement->n_chunks * set->n, sizeof(*moving));
+    int rc = 0;
+
+    for (uint32_t turn = 0; !rc && turn < placement->n_turns; turn++) {
         struct rank_range ranks = placement->turns[turn];
 
-        if (placement_load(placement, turn, err))
-            return -1;
-        for (uint32_t r = ranks.begin; r < ranks.end; r++)
-            if (run_rank(placement, r, WORK_ALL, err))
-                return -1;
+        rc = placement_load(placement, turn, err);
+        for (uint32_t r = ranks.begin; !rc && r < ranks.end; r++)
+            rc = forward_rank(placement, r, set, moving, err);
     }
-    if (exchange_outputs(set, false, err))
-        return -1;
-    return device_wait(placement->device, err);
+    for (uint32_t chunk = 0; !rc && chunk < placement->n_chunks; chunk++)
+        rc = exchange_finish(set, moving + chunk * set->n, err);
+    mem_free(moving);
+    return rc ? -1 : device_wait(placement->device, err);
 }
 
 /* Gradients of some bags of a block of outputs. */
@@ -311,7 +343,7 @@ int step_gradients(const struct exchange_set *set, struct err *err)
     if (fill_gradients(set, err) || exchange_outputs(set, true, err))
         return -1;
     for (uint32_t r = placement->here.begin; r < placement->here.end; r++)
-        if (run_rank(placement, r, WORK_SCATTER, err))
+        if (run_rank(step_work(placement, r), WORK_SCATTER, err))
             return -1;
     if (exchange_allreduce(set, err))
         return -1;
@@ -325,7 +357,7 @@ int step_update(struct placement *placement, uint32_t turn, struct err *err)
     if (placement_load(placement, turn, err))
         return -1;
     for (uint32_t r = ranks.begin; r < ranks.end; r++)
-        if (run_rank(placement, r, WORK_SHARDS, err) ||
+        if (run_rank(step_work(placement, r), WORK_SHARDS, err) ||
             rank_work_apply_replicas(placement, r, STEP_RATE, err))
             return -1;
     return device_wait(placement->device, err);

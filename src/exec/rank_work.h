@@ -16,7 +16,7 @@
  */
 
 struct group_work {
-    const struct group *group;
+    struct group group;     /* a copy; of what is looked up in parts, a part */
     struct lookup *lookup;  /* NULL where there are no bags */
     struct lookup *scatter; /* of replicas: whose backward adds the
                                gradients of a batch to the dense ones */
@@ -28,8 +28,11 @@ struct group_work {
 struct rank_work {
     const struct placement *placement;
     uint32_t rank;
-    unsigned first_number, n_sets; /* batches */
-    struct group_work *groups;     /* [n_groups], owned */
+    unsigned first_number, n_sets; /* batches: from this one, so many */
+    /* Of the samples only this part (struct group) of n_chunks, for a forward
+     * alone; 0: all. */
+    uint32_t chunk, n_chunks;
+    struct group_work *groups; /* [n_groups], owned */
     size_t n_groups;
 };
 
@@ -44,12 +47,14 @@ enum work_part {
 /* Batches that take turns while the rank is timed. */
 unsigned rank_work_n_cold_sets(const struct placement *placement,
                                uint32_t rank);
+/* A work of these, to be opened; none of them is that of the step. */
+struct rank_work rank_work_timed(const struct placement *placement,
+                                 uint32_t rank);
 
-/* Draws the batches first_number .. first_number + n_sets and prepares the
- * look-ups. */
-int rank_work_open(struct rank_work *work, const struct placement *placement,
-                   uint32_t rank, enum work_part part, unsigned first_number,
-                   unsigned n_sets, struct err *err) MUST_CHECK;
+/* Draws the batches and prepares the look-ups of a work that says placement,
+ * rank, batches and chunk. */
+int rank_work_open(struct rank_work *work, enum work_part part,
+                   struct err *err) MUST_CHECK;
 void rank_work_close(struct rank_work *work); /* a zeroed one is fine */
 
 /* Every group's d_out = its look-ups of batch `set`. */
@@ -81,7 +86,8 @@ int rank_work_scatter_others(struct rank_work *work, unsigned set,
 #define STEP_BATCH 0
 #define STEP_RATE 0.01F /* of learning */
 
-/* Afterwards every receiver has the outputs of its samples. */
+/* Afterwards every receiver has the outputs of its samples. In chunks, each is
+ * sent as soon as all ranks that are here have looked it up. */
 int step_forward(struct placement *placement, const struct exchange_set *set,
                  struct err *err) MUST_CHECK;
 /* Receivers write loss gradients over the outputs; afterwards every holder

@@ -52,7 +52,7 @@ static int open_timer(struct timer *timer, struct rank_work *work,
         .d_grads = mem_alloc(work->n_groups, sizeof(*timer->d_grads)),
     };
     for (size_t g = 0; g < work->n_groups; g++) {
-        const struct group *group = work->groups[g].group;
+        const struct group *group = &work->groups[g].group;
 
         timer->has_replicas |= group->replica;
         n_queued += GROUP_WORK;
@@ -253,71 +253,120 @@ int timing_exchanges(struct timing exchanges[N_PHASES],
     return 0;
 }
 
-struct steps {
+/* Of several processes, each of which is a rank. */
+struct together {
     const struct exchange_set *set;
-    struct rank_work *works; /* [n], of the ranks that are here; owned */
-    uint32_t n;
+    struct rank_work *works; /* [n_works], owned: of the whole batch; and of its
+                                chunks, where there is more than one */
+    size_t n_works;
+    void **moving; /* [n_chunks][exchanges], owned */
 };
+
+/* Look-ups of n works, each of which is sent while the next one looks up. */
+static int look_up(const struct together *together, size_t first, uint32_t n,
+                   unsigned number, struct err *err)
+{
+    const struct exchange_set *set = together->set;
+    struct rank_work *works = together->works + first;
+
+    for (uint32_t c = 0; c < n; c++)
+        if (rank_work_forward(&works[c], number % works[c].n_sets, err) ||
+            exchange_start(set, c, n, together->moving + c * set->n, err))
+            return -1;
+    for (uint32_t c = 0; c < n; c++)
+        if (exchange_finish(set, together->moving + c * set->n, err))
+            return -1;
+    return 0;
+}
 
 /* Outputs serve as gradients: they come back over themselves. */
 static int step_once(void *ctx, unsigned number, double *ms, struct err *err)
 {
-    const struct steps *steps = ctx;
-    const struct placement *placement = steps->set->placement;
-    struct rank_work *begin = steps->works, *end = begin + steps->n, *work;
+    const struct together *together = ctx;
+    const struct placement *placement = together->set->placement;
+    struct rank_work *work = together->works;
     double begin_ms;
 
     if (world_barrier(placement->comm->world, err))
         return -1;
     begin_ms = clock_ms();
-    for (work = begin; work < end; work++)
-        if (rank_work_forward(work, number % work->n_sets, err))
-            return -1;
-    if (exchange_outputs(steps->set, false, err) ||
-        exchange_outputs(steps->set, true, err))
-        return -1;
-    for (work = begin; work < end; work++)
-        if (rank_work_backward(work, number % work->n_sets, NULL, LEARNING_RATE,
-                               err))
-            return -1;
-    if (exchange_allreduce(steps->set, err))
-        return -1;
-    for (work = begin; work < end; work++)
-        if (rank_work_apply_replicas(placement, work->rank, LEARNING_RATE, err))
-            return -1;
-    if (device_wait(placement->device, err))
+    if (look_up(together, 0, 1, number, err) ||
+        exchange_outputs(together->set, true, err) ||
+        rank_work_backward(work, number % work->n_sets, NULL, LEARNING_RATE,
+                           err) ||
+        exchange_allreduce(together->set, err) ||
+        rank_work_apply_replicas(placement, work->rank, LEARNING_RATE, err) ||
+        device_wait(placement->device, err))
         return -1;
     *ms = clock_ms() - begin_ms;
     return 0;
 }
 
-int timing_step(struct timing *step, const struct exchange_set *set,
-                unsigned first_number, unsigned n_iterations, struct err *err)
+/* In one part, then in chunks, of other batches, which are as cold. */
+static int chunks_once(void *ctx, unsigned number, double *ms, struct err *err)
+{
+    const struct together *together = ctx;
+    const struct placement *placement = together->set->placement;
+    unsigned n_sets = together->works[0].n_sets;
+
+    for (unsigned k = 0; k < 2; k++) {
+        double begin_ms;
+
+        if (world_barrier(placement->comm->world, err))
+            return -1;
+        begin_ms = clock_ms();
+        if (look_up(together, k, k ? placement->n_chunks : 1,
+                    number + k * (n_sets / 2), err) ||
+            device_wait(placement->device, err))
+            return -1;
+        ms[k] = clock_ms() - begin_ms;
+    }
+    return 0;
+}
+
+static int open_together(struct together *together,
+                         const struct exchange_set *set, struct err *err)
 {
     const struct placement *placement = set->placement;
-    struct rank_range here = placement->here;
-    struct steps steps = {
-        .set = set,
-        .works = mem_alloc(here.end - here.begin, sizeof(*steps.works)),
-    };
-    struct laps laps = {step_once,
-                        &steps,
-                        1,
-                        N_WARM_UP,
-                        n_iterations,
-                        0,
-                        placement->comm->world};
-    int rc = -1;
+    uint32_t n = placement->n_chunks;
 
-    for (uint32_t r = here.begin; r < here.end; r++, steps.n++)
-        if (rank_work_open(&steps.works[steps.n], placement, r, WORK_ALL,
-                           first_number, rank_work_n_cold_sets(placement, r),
-                           err))
-            goto out;
-    rc = laps_time(step, &laps, err);
-out:
-    while (steps.n)
-        rank_work_close(&steps.works[--steps.n]);
-    mem_free(steps.works);
-    return rc;
+    *together = (struct together){
+        .set = set,
+        .works = mem_alloc(n + (size_t)1, sizeof(struct rank_work)),
+        .moving = mem_alloc(n * set->n, sizeof(void *)),
+    };
+    for (; together->n_works < (n > 1 ? n + (size_t)1 : 1);
+         together->n_works++) {
+        struct rank_work *work = &together->works[together->n_works];
+
+        *work = rank_work_timed(placement, placement->here.begin);
+        if (together->n_works) {
+            work->chunk = (uint32_t)together->n_works - 1;
+            work->n_chunks = n;
+        }
+        if (rank_work_open(work, WORK_ALL, err))
+            return -1;
+    }
+    return 0;
+}
+
+int timing_together(struct timing *step, struct timing in_chunks[2],
+                    const struct exchange_set *set, unsigned n_iterations,
+                    struct err *err)
+{
+    struct world *world = set->placement->comm->world;
+    struct together together;
+    struct laps steps = {step_once,    &together, 1,    N_WARM_UP,
+                         n_iterations, 0,         world};
+    struct laps chunks = {chunks_once,  &together, 2,    N_WARM_UP,
+                          n_iterations, 0,         world};
+    int rc = open_together(&together, set, err) || laps_time(step, &steps, err);
+
+    if (!rc && together.n_works > 1)
+        rc = laps_time(in_chunks, &chunks, err);
+    while (together.n_works)
+        rank_work_close(&together.works[--together.n_works]);
+    mem_free(together.works);
+    mem_free(together.moving);
+    return rc ? -1 : 0;
 }

@@ -38,11 +38,12 @@ int timing_exchanges(struct timing exchanges[N_PHASES],
                      struct exchange_set *set, struct input *input,
                      unsigned n_iterations, struct err *err) MUST_CHECK;
 
-/* Whole steps: look-ups, exchange, gradients back, all-reduce, update; from
- * the host's call to the end of the device's work. All weights must be loaded,
- * in one turn. */
-int timing_step(struct timing *step, const struct exchange_set *set,
-                unsigned first_number, unsigned n_iterations,
-                struct err *err) MUST_CHECK;
+/* Of several processes, each of which is a rank: whole steps of look-ups,
+ * exchange, gradients back, all-reduce and update, from the host's call to the
+ * end of the device's work. And, where the placement has several chunks,
+ * look-ups and their exchange in one part and in chunks, in turns. */
+int timing_together(struct timing *step, struct timing in_chunks[2],
+                    const struct exchange_set *set, unsigned n_iterations,
+                    struct err *err) MUST_CHECK;
 
 #endif

@@ -101,6 +101,10 @@ make_plan all >all.json
 compare "every kind of piece" 4 all.json
 make_plan sparse >sparse.json
 compare "a GPU without a piece" 4 sparse.json
+cp together.json whole.json
+compare "in three chunks" 4 sparse.json --chunks 3
+hashes whole.json | cmp - together && echo "as in one part"
+grep -oE '"(gain_frac|predicted_gain_frac)"' together.json
 "$ns" plan "$ROOT/data/tables/criteo_kaggle_26.csv" --gpus 2 --batch 300 \
     --cost roofline:h100 \
     -o kaggle.json >/dev/null 2>&1

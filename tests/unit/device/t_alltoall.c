@@ -9,6 +9,7 @@
  * double loop over samples and columns. */
 
 #define MAX_RANKS 8
+#define MAX_PARTS 4
 
 struct exchange {
     uint32_t n_ranks, batch;
@@ -97,13 +98,65 @@ static bool is_received(const struct alltoall *alltoall, uint32_t to,
     return same;
 }
 
+/* The samples of `send` part by part, and in each rank by rank. */
+static void order_parts(const struct alltoall *alltoall, uint32_t rank,
+                        const char *send, char *parts)
+{
+    size_t bytes = (size_t)alltoall->dims[rank] * alltoall->element_bytes;
+
+    for (uint32_t part = 0; part < alltoall->n_parts; part++)
+        for (uint32_t p = 0; p < alltoall->n_ranks; p++) {
+            uint64_t first = alltoall_begin(alltoall, p);
+            uint64_t n = alltoall_begin(alltoall, p + 1) - first;
+            uint64_t begin = n * part / alltoall->n_parts;
+            uint64_t end = n * (part + 1) / alltoall->n_parts;
+
+            memcpy(parts, send + (first + begin) * bytes,
+                   (end - begin) * bytes);
+            parts += (end - begin) * bytes;
+        }
+}
+
+/* All parts are under way before the first is waited for. Leaves what was to be
+ * sent back over what was. */
+static bool is_received_in_parts(struct comm *comm, struct alltoall alltoall,
+                                 struct buffers *buffers)
+{
+    void *moving[MAX_PARTS];
+    struct err err;
+    bool is_fine = true;
+
+    for (uint32_t r = 0; r < alltoall.n_ranks; r++)
+        if (comm_is_here(comm, r)) {
+            order_parts(&alltoall, r, buffers->send[r], buffers->back[r]);
+            memset(buffers->recv[r], 0,
+                   alltoall_recv_elements(&alltoall, r) *
+                       alltoall.element_bytes);
+        }
+    for (; alltoall.part < alltoall.n_parts; alltoall.part++)
+        is_fine &= !alltoall_start(comm, &alltoall, false,
+                                   (const void *const *)buffers->back,
+                                   buffers->recv, &moving[alltoall.part], &err);
+    for (uint32_t part = 0; part < alltoall.n_parts; part++)
+        is_fine &= !comm_finish(comm, moving[part], &err);
+    is_fine &= !device_wait(comm->device, &err);
+    for (uint32_t r = 0; r < alltoall.n_ranks; r++)
+        if (comm_is_here(comm, r))
+            is_fine &= is_received(&alltoall, r, buffers->recv[r]);
+    return is_fine;
+}
+
 /* NULL, or what is wrong. */
 static const char *try_exchange(struct comm *comm,
                                 const struct exchange *exchange,
                                 uint32_t element_bytes)
 {
-    struct alltoall alltoall = {exchange->n_ranks, exchange->batch,
-                                exchange->dims, element_bytes};
+    struct alltoall alltoall = {exchange->n_ranks,
+                                exchange->batch,
+                                exchange->dims,
+                                element_bytes,
+                                0,
+                                0};
     const char *wrong = NULL;
     struct buffers buffers;
     struct err err = {0};
@@ -128,6 +181,10 @@ static const char *try_exchange(struct comm *comm,
         else if (memcmp(buffers.send[r], buffers.back[r], n_bytes))
             wrong = "backward is not the reverse";
     }
+    for (alltoall.n_parts = 1; alltoall.n_parts <= MAX_PARTS;
+         alltoall.n_parts++)
+        if (!wrong && !is_received_in_parts(comm, alltoall, &buffers))
+            wrong = "in parts";
     buffers_release(&buffers);
     return wrong;
 }
@@ -204,7 +261,8 @@ static int be_process(void)
 int main(int argc, char **argv)
 {
     const char *missing = processes_missing(world_knows_mpi());
-    const struct alltoall alltoall = {3, 10, (const uint32_t[]){4, 0, 2}, 4};
+    const struct alltoall alltoall = {3, 10, (const uint32_t[]){4, 0, 2},
+                                      4, 0,  0};
     struct world *world;
 
     if (argc > 1)

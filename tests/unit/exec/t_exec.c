@@ -270,10 +270,12 @@ static void make_mixed(struct fixture *fixture, enum device_kind kind)
     add_replicas(fixture);
     add_table(fixture, "twice", 900, 12, 6)->num_outputs = 2;
     add_whole(fixture, 0);
+    add_table(fixture, "half", 900, 12, 1.5)->comm_precision = PRECISION_FP16;
+    add_whole(fixture, 1);
 }
 
 static void run_mixed(struct exec_result *result, enum device_kind kind,
-                      uint64_t memory_bytes, uint64_t seed)
+                      uint32_t n_chunks, uint64_t memory_bytes, uint64_t seed)
 {
     struct fixture fixture;
     struct exec_options options;
@@ -283,6 +285,7 @@ static void run_mixed(struct exec_result *result, enum device_kind kind,
     quick_options(&options);
     options.seed = seed;
     options.memory_bytes = memory_bytes;
+    options.step.n_chunks = n_chunks;
     ok(!run(&fixture, result, &options, &err) && !result->failure,
        "a mixed plan, seed %d: %s%s", (int)seed, err.msg,
        result->failure ? result->failure : "");
@@ -294,9 +297,9 @@ static void test_hashes(void)
 {
     struct exec_result first = {0}, again = {0}, other = {0}, gpu = {0};
 
-    run_mixed(&first, DEVICE_CPU, 0, 7);
-    run_mixed(&again, DEVICE_CPU, 0, 7);
-    run_mixed(&other, DEVICE_CPU, 0, 8);
+    run_mixed(&first, DEVICE_CPU, 1, 0, 7);
+    run_mixed(&again, DEVICE_CPU, 1, 0, 7);
+    run_mixed(&other, DEVICE_CPU, 1, 0, 8);
     ok(first.output_hash && first.weight_hash &&
            first.output_hash != first.weight_hash,
        "outputs and weights are hashed");
@@ -308,10 +311,25 @@ static void test_hashes(void)
        "... and differ with the seed");
     if (!device_count(DEVICE_CUDA))
         return;
-    run_mixed(&gpu, DEVICE_CUDA, 0, 7);
+    run_mixed(&gpu, DEVICE_CUDA, 1, 0, 7);
     ok(first.output_hash == gpu.output_hash &&
            first.weight_hash == gpu.weight_hash,
        "a GPU has the same bits");
+}
+
+/* Chunks are of other samples in each rank's part, some of none. */
+static void test_in_chunks(enum device_kind kind)
+{
+    static const uint32_t n_chunks[] = {2, 3, 8, 64};
+    struct exec_result whole = {0}, chunks = {0};
+
+    run_mixed(&whole, kind, 1, 0, 7);
+    for (unsigned i = 0; i < sizeof(n_chunks) / sizeof(n_chunks[0]); i++) {
+        run_mixed(&chunks, kind, n_chunks[i], 0, 7);
+        ok(whole.output_hash == chunks.output_hash &&
+               whole.weight_hash == chunks.weight_hash,
+           "%u chunks have the bits of one", n_chunks[i]);
+    }
 }
 
 /* Weights of all ranks take 1.1 MB; what else is needed, about 64 MB. */
@@ -320,7 +338,7 @@ static void test_turns(void)
     struct exec_result whole = {0}, turns = {0};
     unsigned n = 0;
 
-    run_mixed(&whole, DEVICE_CPU, 0, 7);
+    run_mixed(&whole, DEVICE_CPU, 1, 0, 7);
     is_i64(whole.n_turns, 1, "all weights are in memory together");
     for (uint64_t kib = 80000; kib > 60000 && n < 2; kib -= 16) {
         struct fixture fixture;
@@ -335,7 +353,7 @@ static void test_turns(void)
         if (!placement_cut_turns(&placement, kib << 10, &err) &&
             placement.n_turns == n + 2) {
             n++;
-            run_mixed(&turns, DEVICE_CPU, kib << 10, 7);
+            run_mixed(&turns, DEVICE_CPU, n, kib << 10, 7);
             is_i64(turns.n_turns, n + 1, "... or one after the other");
             ok(whole.output_hash == turns.output_hash &&
                    whole.weight_hash == turns.weight_hash,
@@ -815,6 +833,9 @@ int main(void)
     test_fp16(OPTIMIZER_ROWWISE_ADAGRAD);
     test_comm_fp16();
     test_hashes();
+    test_in_chunks(DEVICE_CPU);
+    if (device_count(DEVICE_CUDA))
+        test_in_chunks(DEVICE_CUDA);
     test_turns();
     test_gpu_comm();
     test_bins();
