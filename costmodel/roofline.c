@@ -50,6 +50,8 @@
 /* The sort launches the more kernels the more there is to sort, up to 2^20
  * keys. */
 #define SORT_MOST_LOG2 20
+/* What sums of look-ups that were added and taken off again do not reach. */
+#define LEAST_LOOKUPS 0.5
 /* Bin from which on rows have runs longer than 32 look-ups. */
 #define LONG_BIN 6
 #define N_WIDTHS 5
@@ -126,10 +128,11 @@ static const struct kernels *kernels_of(const struct gpu_spec *spec)
 enum lane {
     LANE_ROWS, /* of the tables: the range of sort keys */
     LANE_LOOKUPS,
-    LANE_FWD_DRAM, /* ms, as all up to the widths */
+    LANE_FWD_DRAM, /* ms, as all up to the widths but for bags */
     LANE_FWD_L2,
     LANE_FWD_ISSUE, /* at 128 columns */
-    LANE_FWD_BAGS,  /* of one bag, to the fourth power */
+    LANE_FWD_BAGS,  /* look-ups of a bag, to the fourth power: whole numbers,
+                       of which nothing stays when they are taken off */
     LANE_BWD_MEMORY,
     LANE_BWD_ISSUE,
     LANE_WIDTHS, /* shards by their width */
@@ -285,8 +288,7 @@ static void fill_fused(const struct gpu_spec *spec,
                      spec->l2_gbps);
     }
     out[LANE_FWD_ISSUE] = row_ms * (lookups + kernels->bag * vectors);
-    out[LANE_FWD_BAGS] =
-        vectors > 0 ? pow(spec->bag_row_us / 1000 * lookups / vectors, 4) : 0;
+    out[LANE_FWD_BAGS] = vectors > 0 ? pow(ceil(lookups / vectors), 4) : 0;
     out[LANE_BWD_MEMORY] =
         bytes_ms(12 * lookups + gradient_dram(once, gathered, cache),
                  spec->dram_gbps) +
@@ -328,10 +330,13 @@ static double together(const struct kernels *kernels, double a, double b,
 static double fused_forward_ms(const struct gpu_spec *spec, const double *sum)
 {
     const struct kernels *kernels = kernels_of(spec);
+    const double row_ms = 1e-3 * spec->bag_row_us;
 
     return together(kernels, sum[LANE_FWD_DRAM], sum[LANE_FWD_L2],
                     widest(kernels, sum)->forward * sum[LANE_FWD_ISSUE],
-                    sqrt(sum[LANE_FWD_BAGS]));
+                    sum[LANE_FWD_BAGS] > 0
+                        ? row_ms * row_ms * sqrt(sum[LANE_FWD_BAGS])
+                        : 0);
 }
 
 static double fused_backward_ms(const struct gpu_spec *spec, const double *sum)
@@ -339,6 +344,8 @@ static double fused_backward_ms(const struct gpu_spec *spec, const double *sum)
     const struct kernels *kernels = kernels_of(spec);
     double key_bytes = 24 * key_bytes_used(sum[LANE_ROWS]);
 
+    if (sum[LANE_LOOKUPS] < LEAST_LOOKUPS)
+        return 0;
     return bytes_ms(key_bytes * sum[LANE_LOOKUPS],
                     kernels->sort_frac * spec->dram_gbps) +
            together(kernels, sum[LANE_BWD_MEMORY],
@@ -354,17 +361,18 @@ static double log2_about(double x)
     return exponent - 2 + 2 * fraction;
 }
 
-/* What any operation takes that looks up so often. */
+/* What any operation takes that looks up so often. Where nothing is looked up
+ * there is no backward. */
 static double base_ms(const struct gpu_spec *spec, double lookups)
 {
     const struct kernels *kernels = kernels_of(spec);
     double sort = log2_about(1 + lookups) / SORT_MOST_LOG2;
+    double launches = kernels->forward_launches;
 
-    if (sort > 1)
-        sort = 1;
-    return (kernels->forward_launches + kernels->backward_launches +
-            kernels->sort_launches * sort) *
-           spec->launch_us / 1000;
+    if (lookups >= LEAST_LOOKUPS)
+        launches += kernels->backward_launches +
+                    kernels->sort_launches * (sort < 1 ? sort : 1);
+    return launches * spec->launch_us / 1000;
 }
 
 double job_groups_ms(const struct gpu_spec *spec, const double lanes[JOB_LANES])
@@ -518,8 +526,8 @@ static void roofline_compute(const struct oracle *oracle, const double *sums,
 static const char *constants_hash(const struct gpu_spec *spec,
                                   struct arena *arena)
 {
-    const double constants[] = {CACHE_FRAC, SORT_MOST_LOG2, LONG_BIN,
-                                GROUP_LOOKUPS, SPLIT_FRAC};
+    const double constants[] = {CACHE_FRAC, SORT_MOST_LOG2, LEAST_LOOKUPS,
+                                LONG_BIN,   GROUP_LOOKUPS,  SPLIT_FRAC};
     uint64_t hash =
         hash_bytes(constants, sizeof(constants), gpu_spec_hash(spec));
 
