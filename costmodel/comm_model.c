@@ -129,7 +129,7 @@ void comm_embed(const struct problem *problem, const struct shard *shard,
         problem->tables[shard->table].comm_precision;
     const double width = (double)(shard->col_end - shard->col_begin);
     const double rows = (double)(shard->row_end - shard->row_begin);
-    const double ids = ceil(shard_most_lookups(problem, shard));
+    const double ids = ceil(shard_lookups(problem, shard));
     const double bags = ceil(shard_bags(problem, shard));
 
     memset(out, 0, COMM_LANES * sizeof(*out));

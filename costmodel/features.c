@@ -75,12 +75,8 @@ struct table_use *use_tables(const struct problem *problem, double batch,
     struct table_use *use =
         ARENA_NEW(arena, struct table_use, problem->n_tables);
 
-    for (size_t i = 0; i < problem->n_tables; i++) {
-        const struct table *table = &problem->tables[i];
-
-        use[i].n_unique =
-            table_reuse(table, table->pooling_factor * batch, use[i].bins);
-    }
+    for (size_t i = 0; i < problem->n_tables; i++)
+        use[i] = problem_use(problem, i, batch);
     return use;
 }
 

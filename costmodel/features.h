@@ -48,13 +48,8 @@ struct feature_input {
     double bins[REUSE_BINS];
 };
 
-/* Reuse of a whole table over a batch. */
-struct table_use {
-    double n_unique; /* rows */
-    double bins[REUSE_BINS];
-};
-/* Of each of the problem's tables over a batch of so many samples, in the
- * arena. */
+/* The reuse of each of the problem's tables over a batch of so many samples, in
+ * the arena. */
 struct table_use *use_tables(const struct problem *problem, double batch,
                              struct arena *arena);
 

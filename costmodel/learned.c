@@ -59,14 +59,15 @@ static double clamp(double x, double least, double most)
 }
 
 /* What a net sees of a shard, no replica, at 1 / ratio of the problem's batch:
- * a row piece serves its share of the table's look-ups and unique rows, with
- * the table's bins. */
+ * a row piece serves its rows' share of the table's look-ups. */
 static void fill_input(struct feature_input *input,
                        const struct learned *learned, const struct shard *shard,
-                       const struct table_use *use, double ratio)
+                       const struct table_use *whole, double ratio)
 {
     const struct problem *problem = learned->priced.base.problem;
     const struct table *table = &problem->tables[shard->table];
+    const struct table_use use =
+        shard_use(problem, shard, (double)problem->batch / ratio, whole);
     const struct model_range *range = learned->ranges[shard->table];
 
     input->batch = clamp((double)problem->batch / ratio, range->batch_min,
@@ -75,13 +76,12 @@ static void fill_input(struct feature_input *input,
     input->optimizer = range->optimizer;
     input->n_rows = (double)(shard->row_end - shard->row_begin);
     input->dim = shard->col_end - shard->col_begin;
-    input->n_lookups = shard_most_lookups(problem, shard) / ratio;
+    input->n_lookups = shard_lookups(problem, shard) / ratio;
     input->pooling_factor = input->n_lookups / input->batch;
     input->n_outputs = shard_output_vectors(problem, shard) / ratio;
     input->row_bytes = input->dim * precision_bytes(table->precision);
-    input->n_unique =
-        use->n_unique * input->n_rows / (double)table->num_embeddings;
-    memcpy(input->bins, use->bins, sizeof(input->bins));
+    input->n_unique = use.n_unique;
+    memcpy(input->bins, use.bins, sizeof(input->bins));
 }
 
 /* Standardised features of a shard, and what it adds to the totals. */

@@ -263,7 +263,7 @@ static void fill_fused(const struct gpu_spec *spec,
                          (row_bytes + kernels->random_bytes);
     double row_ms = spec->row_cycles / (spec->n_sms * spec->clock_ghz * 1e6);
     double comm_bytes = precision_bytes(table->comm_precision);
-    double lookups = shard_most_lookups(problem, shard);
+    double lookups = shard_lookups(problem, shard);
     double vectors = shard_output_vectors(problem, shard);
     /* of a replica the gradient is written, and the update counted apart */
     double update = reuse->n_unique * (is_replica ? 1 : 2) * row_bytes;
@@ -440,7 +440,8 @@ static void embed(const struct gpu_spec *spec, const struct problem *problem,
 {
     double *job = out + LANE_JOB;
     const struct id_rates ids = gpu_spec_ids(spec);
-    struct table_use reuse = *use;
+    const struct table_use reuse =
+        shard_use(problem, shard, (double)problem->batch, use);
 
     memset(out, 0, N_LANES * sizeof(*out));
     comm_embed(problem, shard, &ids, job + JOB_COMM);
@@ -450,8 +451,6 @@ static void embed(const struct gpu_spec *spec, const struct problem *problem,
     }
     job[JOB_SHARDS] = 1;
     job[JOB_ROW_BLOCKS] = shard_cuts_rows(shard->kind);
-    reuse.n_unique *= (double)(shard->row_end - shard->row_begin) /
-                      (double)problem->tables[shard->table].num_embeddings;
     fill_fused(spec, problem, shard, &reuse, out);
 }
 

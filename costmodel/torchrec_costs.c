@@ -369,6 +369,7 @@ int oracle_torchrec_open(struct oracle **out, const char *settings,
         .kinds = SHARD_ALL_KINDS,
         .row_cut = ROW_CUT_RANKS,
         .prices_empty_blocks = true,
+        .prices_even_rows = true,
         .floor_lane = -1,
     };
     *out = &torchrec->base;

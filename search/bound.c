@@ -72,6 +72,16 @@ static struct toll *add_tiling(const struct proof *proof, uint32_t unit,
     return tolls;
 }
 
+/* Of the pieces of a form, the cheapest. */
+static double least_ms(const struct parts *parts, const struct form *form)
+{
+    double ms = INFINITY;
+
+    for (uint32_t part = form->part; part <= form->last; part++)
+        ms = fmin(ms, parts->alone_ms[part]);
+    return ms;
+}
+
 /* Replicas and blocks of all ranks stand everywhere, of each range one. */
 static void collect(const struct proof *proof, uint32_t unit)
 {
@@ -101,9 +111,7 @@ static void collect(const struct proof *proof, uint32_t unit)
         if (form->kind == FORM_REPLICA ||
             (parts->oracle->row_cut == ROW_CUT_RANKS &&
              form->n_blocks == parts->n_devices && parts->n_devices > 1))
-            tolls->everywhere_ms =
-                form->n_ranges *
-                fmin(parts->alone_ms[form->part], parts->alone_ms[form->last]);
+            tolls->everywhere_ms = form->n_ranges * least_ms(parts, form);
     }
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/choices.h"
 
+#include "base/ranked.h"
 #include "search/movement.h"
 #include "search/state.h"
 
@@ -11,6 +12,10 @@
 #define MIN_QUANTA 8
 #define TOTAL_QUANTA 65536
 #define MAX_RANGES 16
+/* Sorts of blocks of a cut: likewise. */
+#define MAX_SORTS 64
+#define MIN_SORTS 4
+#define TOTAL_SORTS 16384
 /* Parts priced by one task of the pool. */
 #define CHUNK 32
 
@@ -113,9 +118,84 @@ static bool is_filled(const struct parts *parts, const struct part_unit *of,
              of->replica == NO_PART));
 }
 
+static double block_lookups(const struct parts *parts, const struct part *part,
+                            uint32_t block)
+{
+    const uint32_t table = parts->of[part->unit].unit->tables[0];
+    struct shard shard = shard_whole(parts->problem, table, 0);
+
+    parts_place_block(&shard, part, 0, block);
+    return shard_lookups(parts->problem, &shard);
+}
+
+/* Of blocks in the order of what they have to do, the most first, how many from
+ * `begin` on are of one sort: none has less of the first one's by such a share
+ * or more. */
+static uint32_t sort_end(const struct ranked *order, uint32_t begin, uint32_t n,
+                         double share)
+{
+    uint32_t end = begin + 1;
+
+    while (end < n && order[end].key <= order[begin].key * (1 - share))
+        end++;
+    return end;
+}
+
+/* So small a difference that no more than `most` sorts are left. */
+static double choose_share(const struct ranked *order, uint32_t n,
+                           uint32_t most)
+{
+    double share = 1e-9;
+
+    for (;; share = fmax(2 * share, 1e-3)) {
+        uint32_t n_sorts = 0;
+
+        for (uint32_t i = 0; i < n; i = sort_end(order, i, n, share))
+            n_sorts++;
+        if (n_sorts <= most || share >= 1)
+            return share;
+    }
+}
+
+/* The parts of n blocks such as this one, as few as are told apart: each is
+ * priced as a block with about the mean to do. */
+static void add_blocks(struct parts *parts, struct part part, uint32_t n)
+{
+    struct ranked *order = mem_alloc(n, sizeof(*order));
+    const uint64_t n_rows = part.n_rows;
+    uint8_t *sorts = parts->sorts ? parts->sorts + parts->n_sorts : NULL;
+    double share = 1;
+    uint8_t sort = 0;
+
+    for (uint32_t b = 0; b < n; b++)
+        order[b] = (struct ranked){-block_lookups(parts, &part, b), b};
+    ranked_sort(order, n);
+    if (!parts->oracle->prices_even_rows)
+        share = choose_share(order, n, parts->most_sorts);
+    for (uint32_t begin = 0, end; begin < n; begin = end, sort++) {
+        double mean = 0;
+        uint32_t typical = begin;
+
+        end = sort_end(order, begin, n, share);
+        for (uint32_t i = begin; i < end; i++) {
+            mean += order[i].key / (end - begin);
+            if (sorts)
+                sorts[order[i].idx] = sort;
+        }
+        while (typical + 1 < end && order[typical].key < mean)
+            typical++;
+        part.hottest = order[begin].idx;
+        part.block = order[typical].idx;
+        part.row_begin = part.block * n_rows;
+        add_part(parts, part);
+    }
+    parts->n_sorts += n;
+    mem_free(order);
+}
+
 /* As TorchRec cuts rows: blocks of ceil(rows / ways), the last one shorter, or
- * gone, where that is more than there are. All ranges of one block cost alike,
- * and so do all blocks but the last: two parts stand for the whole cut. */
+ * gone, where that is more than there are. All ranges of one block cost
+ * alike. */
 static void add_cut(struct parts *parts, uint32_t unit, uint32_t n_ways,
                     uint32_t n_ranges, bool fills_host)
 {
@@ -129,7 +209,7 @@ static void add_cut(struct parts *parts, uint32_t unit, uint32_t n_ways,
                        .n_blocks = (uint32_t)n_blocks,
                        .n_ranges = n_ranges,
                        .n_pieces = (uint32_t)n_blocks * n_ranges,
-                       .n_last = n_ranges,
+                       .part = parts->n_parts,
                        .fills_host = fills_host};
     struct part part = {.unit = unit,
                         .kind = n_ranges > 1 ? SHARD_GRID : SHARD_ROW,
@@ -138,13 +218,18 @@ static void add_cut(struct parts *parts, uint32_t unit, uint32_t n_ways,
 
     if (n_blocks < 2 || !is_filled(parts, of, block, n_blocks, n_ways))
         return;
-    cut.part = cut.last = add_part(parts, part);
+    cut.sorts = parts->sorts ? parts->sorts + parts->n_sorts : NULL;
+    add_blocks(parts, part, cut.n_blocks - (last < block));
     if (last < block) {
         part.row_begin = rows - last;
         part.n_rows = last;
-        part.block = cut.n_blocks - 1;
-        cut.last = add_part(parts, part);
+        part.block = part.hottest = cut.n_blocks - 1;
+        if (parts->sorts)
+            parts->sorts[parts->n_sorts] = (uint8_t)(parts->n_parts - cut.part);
+        parts->n_sorts++;
+        add_part(parts, part);
     }
+    cut.last = parts->n_parts - 1;
     add_form(parts, unit, cut);
 }
 
@@ -291,17 +376,26 @@ static void add_unit(struct parts *parts, uint32_t u, uint32_t max_quanta)
         add_standing_cut(parts, u);
 }
 
-/* Long lists have coarser quanta: all widths of all tables stay few enough to
- * be priced one by one, and the list's own order decides nothing here. */
+static uint32_t share_of(uint32_t total, uint32_t n, uint32_t least,
+                         uint32_t most)
+{
+    const uint32_t share = total / (n + 1);
+
+    return share < least ? least : share > most ? most : share;
+}
+
+/* Long lists have coarser quanta and fewer sorts of blocks: all widths of all
+ * tables stay few enough to be priced one by one, and the list's own order
+ * decides nothing here. */
 static void add_units(struct parts *parts)
 {
-    uint32_t max_quanta = TOTAL_QUANTA / (parts->n_units + 1);
+    const uint32_t max_quanta =
+        share_of(TOTAL_QUANTA, parts->n_units, MIN_QUANTA, MAX_QUANTA);
 
-    if (max_quanta > MAX_QUANTA)
-        max_quanta = MAX_QUANTA;
-    if (max_quanta < MIN_QUANTA)
-        max_quanta = MIN_QUANTA;
+    parts->most_sorts =
+        share_of(TOTAL_SORTS, parts->n_units, MIN_SORTS, MAX_SORTS);
     parts->n_parts = parts->n_forms = 0;
+    parts->n_sorts = 0;
     for (uint32_t u = 0; u < parts->n_units; u++)
         add_unit(parts, u, max_quanta);
 }
@@ -355,10 +449,12 @@ static void measure(void *ctx, uint64_t begin, uint64_t end, unsigned thread)
         for (uint32_t k = 0; k < unit->n_tables; k++) {
             struct shard shard = parts_shard(parts, part, unit->tables[k]);
 
-            part->bytes = saturating_add(
-                part->bytes, shard_memory(parts->problem, &shard).total);
             if (vector)
                 oracle->ops->embed(oracle, &shard, 1, room);
+            if (shard_cuts_rows(part->kind))
+                parts_place_block(&shard, part, 0, part->hottest);
+            part->bytes = saturating_add(
+                part->bytes, shard_memory(parts->problem, &shard).total);
             for (uint32_t w = 0; vector && w < oracle->width; w++)
                 vector[w] += room[w];
         }
@@ -408,9 +504,9 @@ static void price_forms(struct parts *parts)
     for (uint32_t i = 0; i < parts->n_forms; i++) {
         struct form *form = &parts->forms[i];
 
-        for (uint32_t b = 0; form->stands && b < form->n_blocks; b++)
-            add_up(form, parts, form->part + b, 1);
-        if (!form->stands)
+        for (uint32_t b = 0; form->kind == FORM_CUT && b < form->n_blocks; b++)
+            add_up(form, parts, parts_of_block(form, b), form->n_ranges);
+        if (form->kind != FORM_CUT)
             add_up(form, parts, form->part, form->n_pieces - form->n_last);
         if (form->n_last)
             add_up(form, parts, form->last, form->n_last);
@@ -426,6 +522,7 @@ int parts_init(struct parts *parts, const struct problem *problem,
     parts->homes = homes;
     add_units(parts);
     parts->forms = ARENA_NEW(arena, struct form, parts->n_forms);
+    parts->sorts = ARENA_NEW(arena, uint8_t, parts->n_sorts);
     parts->parts = ARENA_NEW(arena, struct part, parts->n_parts);
     parts->alone_ms = ARENA_NEW(arena, double, parts->n_parts);
     if (oracle->ops->embed)
@@ -459,11 +556,14 @@ const struct form *parts_cut_of(const struct parts *parts, uint32_t part)
 void parts_place_block(struct shard *shard, const struct part *part,
                        uint32_t range, uint32_t block)
 {
+    /* of all but the last block of a cut */
+    const uint64_t n_rows =
+        part->block ? part->row_begin / part->block : part->n_rows;
+
     shard->kind = part->kind;
     shard->col_begin = part->stands ? part->col_begin : range * part->width;
     shard->col_end = shard->col_begin + part->width;
-    shard->row_begin = part->stands || part->row_begin ? part->row_begin
-                                                       : block * part->n_rows;
+    shard->row_begin = part->stands ? part->row_begin : block * n_rows;
     shard->row_end = shard->row_begin + part->n_rows;
 }
 

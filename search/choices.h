@@ -34,22 +34,24 @@ struct part {
                       such */
     enum shard_kind kind;
     uint32_t width;             /* columns; the first table's of a group */
-    uint64_t row_begin, n_rows; /* likewise; a block's is that of the first */
-    uint32_t block;             /* which of its form's, a block's likewise */
-    uint32_t col_begin;         /* of a block that stands, else 0 */
-    bool stands;    /* a block that is so in the plan to be replaced:
-                       rows and columns begin where they say */
-    uint64_t bytes; /* by the problem's memory model */
+    uint64_t row_begin, n_rows; /* likewise */
+    uint32_t block;     /* which of its form's these are: of several blocks that
+                           are alike one with as much to do as they on average */
+    uint32_t hottest;   /* and the one with most, which tells the bytes */
+    uint32_t col_begin; /* of a block that stands, else 0 */
+    bool stands;        /* a block that is so in the plan to be replaced:
+                           rows and columns begin where they say */
+    uint64_t bytes;     /* by the problem's memory model */
 };
 
 /*
  * A way to cut a unit, a sharding option: what a start or a new cut chooses
  * from. Whole; 2, 3 ... even column ranges; a replica on each device; row
- * blocks, perhaps of column ranges. Pieces go range by range, and all are of
- * one part but for n_last of them: of row blocks the last of each range, which
- * is shorter; of columns the first ranges, which are a quantum wider. Or, where
- * they stand, blocks of any rows and columns, n_blocks of one range: parts
- * `part` to `last`. Uneven widths come of later changes.
+ * blocks, perhaps of column ranges. Pieces go range by range. Of columns n_last
+ * of them are of part `last`, a quantum wider; blocks are of parts `part` to
+ * `last`, those that have about as much to do of one. Or, where they stand,
+ * blocks of any rows and columns, n_blocks of one range, each a part. Uneven
+ * widths come of later changes.
  */
 enum form_kind { FORM_WHOLE, FORM_COLUMNS, FORM_REPLICA, FORM_CUT };
 
@@ -57,6 +59,8 @@ struct form {
     enum form_kind kind;
     uint32_t n_blocks, n_ranges, n_pieces;
     uint32_t part, last, n_last; /* parts, and how many pieces of `last` */
+    const uint8_t *sorts; /* [n_blocks]: part of each, from `part` on; NULL: one
+                             each */
     bool fills_host; /* row blocks are those of one host's devices, in order */
     bool stands;
     uint64_t peak_bytes; /* of the largest piece */
@@ -101,7 +105,10 @@ struct parts {
     uint32_t n_forms;
     struct part *parts; /* [n_parts] */
     uint32_t n_parts;
-    double *vectors;  /* [n_parts][oracle->width]; NULL where not priced */
+    uint8_t *sorts; /* [n_sorts], of all forms */
+    size_t n_sorts;
+    uint32_t most_sorts; /* of a cut */
+    double *vectors;     /* [n_parts][oracle->width]; NULL where not priced */
     double *alone_ms; /* [n_parts]: a device that holds it alone: the sum of its
                          terms, or where there are none its compute; 0
                          where not priced */
@@ -174,9 +181,7 @@ static inline uint32_t parts_quanta(const struct parts *parts, uint32_t part)
 /* The part of row block b of one of the form's ranges. */
 static inline uint32_t parts_of_block(const struct form *cut, uint32_t b)
 {
-    if (cut->stands)
-        return cut->part + b;
-    return b + 1 == cut->n_blocks ? cut->last : cut->part;
+    return cut->part + (cut->sorts ? cut->sorts[b] : b);
 }
 /* The form that a row block is of; NULL for other parts. */
 const struct form *parts_cut_of(const struct parts *parts, uint32_t part);

@@ -122,13 +122,15 @@ static uint64_t least_piece_of_kind(const struct problem *problem,
 static struct unit_need measure_unit(const struct parts *parts, uint32_t u,
                                      uint64_t least_room)
 {
-    const struct problem *problem = parts->problem;
+    struct problem even = *parts->problem;
+    const struct problem *problem = &even;
     const struct unit *unit = parts->of[u].unit;
     struct unit_need of = {.piece_bytes = UINT64_MAX,
                            .room_bytes = unit->device >= 0
                                              ? parts->room_bytes[unit->device]
                                              : parts->most_room_bytes};
 
+    even.hot = NULL; /* the mean block: some have no less */
     for (uint32_t i = 0; i < unit->n_tables; i++) {
         uint32_t t = unit->tables[i];
         unsigned kinds =

@@ -143,6 +143,7 @@ static int draw_task(struct problem *task, const struct problem *pool,
     for (size_t i = 0; i < task->n_tables; i++)
         task->tables[i].name =
             arena_printf(arena, "%s#%zu", task->tables[i].name, i);
+    problem_find_hot_rows(task, arena);
     return 0;
 }
 

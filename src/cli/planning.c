@@ -168,7 +168,10 @@ int planning_problem(struct problem *problem, const char *path,
     problem->row_cut = strcmp(cli_string(cli, "row-cut"), "ranks")
                            ? ROW_CUT_ANY
                            : ROW_CUT_RANKS;
-    return read_tables(problem, path, n_devices, cli, err);
+    if (read_tables(problem, path, n_devices, cli, err))
+        return -1;
+    problem_find_hot_rows(problem, cli->arena);
+    return 0;
 }
 
 /* A kind that the user asked for by name must be priced by the model. */

@@ -86,6 +86,7 @@ void planning_set_bandwidths(struct cluster *cluster, const struct cli *cli)
 static int finish(struct problem *problem, struct cli *cli, struct err *err)
 {
     struct cluster *cluster = &problem->cluster;
+    const uint64_t batch = problem->batch;
 
     planning_set_bandwidths(cluster, cli);
     problem->batch = cli_u64(cli, "batch");
@@ -96,6 +97,8 @@ static int finish(struct problem *problem, struct cli *cli, struct err *err)
                        "option '--batch-per-gpu' makes a global batch of "
                        "%" PRIu64 ", above %.0f",
                        problem->batch, PROBLEM_MAX_BATCH);
+    if (problem->hot && problem->batch != batch)
+        problem_find_hot_rows(problem, cli->arena);
     return add_reserve(problem, cli, err);
 }
 

@@ -32,8 +32,8 @@ struct oracle;
 
 struct oracle_ops {
     /* out[n][width]; a shard's device does not matter, nor where in its table
-     * it begins: those of one table, kind, number of rows and width are alike,
-     * but for what shard_row_ranks tells apart by them.
+     * its columns begin: those of one table, kind, rows and width are alike,
+     * but for what shard_row_ranks tells apart by the device.
      */
     void (*embed)(const struct oracle *oracle, const struct shard *shards,
                   size_t n, double *out);
@@ -102,6 +102,8 @@ struct oracle {
                                  blocks of no rows that cost as much as a full
                                  one; a search makes no such cut where it has
                                  another way */
+    bool prices_even_rows;    /* its authors know no hot rows: blocks of as many
+                                 rows of a table are alike */
     int32_t floor_lane; /* lane whose sum is the physical floor of compute in
                            ms (bytes over peak bandwidth), or -1; compute()
                            already respects it */

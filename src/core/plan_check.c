@@ -256,7 +256,8 @@ static int check_groups(const struct plan *plan, const struct pieces *pieces,
     return rc;
 }
 
-/* --- memory, counted from its definition, not by core/problem.c --- */
+/* --- memory, counted from its definition, not by core/problem.c, which
+ * has but the look-ups --- */
 
 static uint64_t saturating_mul(uint64_t a, uint64_t b)
 {
@@ -291,10 +292,9 @@ static uint64_t batch_bytes(const struct problem *problem,
     uint64_t rows = shard->row_end - shard->row_begin;
     uint32_t width = shard->col_end - shard->col_begin;
     bool is_replica = shard->kind == SHARD_REPLICATE;
-    double share = (double)rows / (double)table->num_embeddings;
     double samples =
         (double)problem->batch / (is_replica ? problem->cluster.n_devices : 1);
-    double lookups = samples * table->pooling_factor * share;
+    double lookups = shard_lookups(problem, shard);
     double vectors = table->output == OUTPUT_SEQUENCE
                          ? lookups
                          : samples * table->num_outputs;

@@ -136,28 +136,63 @@ static double shard_samples(const struct problem *problem,
     return batch;
 }
 
+void problem_find_hot_rows(struct problem *problem, struct arena *arena)
+{
+    struct hot_rows *hot = ARENA_NEW(arena, struct hot_rows, problem->n_tables);
+
+    for (size_t t = 0; t < problem->n_tables; t++)
+        hot_rows_init(
+            &hot[t], &problem->tables[t],
+            problem->tables[t].pooling_factor * (double)problem->batch, arena);
+    problem->hot = hot;
+}
+
+/* Of the table's rows. */
+static double row_share(const struct problem *problem,
+                        const struct shard *shard)
+{
+    return (double)(shard->row_end - shard->row_begin) /
+           (double)problem->tables[shard->table].num_embeddings;
+}
+
 double shard_lookups(const struct problem *problem, const struct shard *shard)
 {
     const struct table *table = &problem->tables[shard->table];
-    double rows = (double)(shard->row_end - shard->row_begin);
+    const double all = shard_samples(problem, shard) * table->pooling_factor;
+    const double share = row_share(problem, shard);
 
-    return shard_samples(problem, shard) * table->pooling_factor * rows /
-           (double)table->num_embeddings;
+    if (!problem->hot || share >= 1)
+        return all * share;
+    return all * hot_rows_share(&problem->hot[shard->table], shard->row_begin,
+                                shard->row_end);
 }
 
-double shard_most_lookups(const struct problem *problem,
-                          const struct shard *shard)
+struct table_use problem_use(const struct problem *problem, size_t table,
+                             double batch)
 {
-    const struct table *table = &problem->tables[shard->table];
-    const double all_rows = (double)table->num_embeddings;
-    const double rows = (double)(shard->row_end - shard->row_begin);
-    double all, top;
+    const double n_lookups = problem->tables[table].pooling_factor * batch;
+    struct table_use use = {0};
 
-    if (!shard_cuts_rows(shard->kind) || rows <= 0 || rows >= all_rows)
-        return shard_lookups(problem, shard);
-    all = table->pooling_factor * (double)problem->batch;
-    top = table_top_share(table, all);
-    return all * (top + (1 - top) * (rows - 1) / (all_rows - 1));
+    use.n_unique = table_reuse(&problem->tables[table], n_lookups, use.bins);
+    if (problem->hot)
+        hot_rows_count(&problem->hot[table], n_lookups, &use);
+    return use;
+}
+
+struct table_use shard_use(const struct problem *problem,
+                           const struct shard *shard, double batch,
+                           const struct table_use *whole)
+{
+    const double n_lookups =
+        problem->tables[shard->table].pooling_factor * batch;
+    const double share = row_share(problem, shard);
+    struct table_use use = *whole;
+
+    if (problem->hot && share < 1)
+        return hot_rows_use(&problem->hot[shard->table], n_lookups,
+                            shard->row_begin, shard->row_end, whole);
+    use.n_unique *= share;
+    return use;
 }
 
 double shard_bags(const struct problem *problem, const struct shard *shard)

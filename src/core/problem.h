@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "core/hot_rows.h"
 #include "core/step.h"
 #include "core/table.h"
 
@@ -121,7 +122,9 @@ enum row_cut {
 struct problem {
     struct table *tables; /* [n_tables], order of the input */
     size_t n_tables;
-    const char *source; /* file the tables came from */
+    const char *source;         /* file the tables came from */
+    const struct hot_rows *hot; /* [n_tables], not owned; NULL: all rows of a
+                                   table are looked up alike */
     struct cluster cluster;
     uint64_t batch; /* the global batch B; a device has B / R samples */
     enum memory_model memory_model;
@@ -163,13 +166,20 @@ static inline uint64_t saturating_add(uint64_t a, uint64_t b)
 /* Bytes of an id, and of the length of its bag, on their way to it. */
 #define PROBLEM_ID_BYTES 8
 #define PROBLEM_LENGTH_BYTES 4
-/* Look-ups a step on the shard's device: pooling x rows / R_t x B; a replica
- * serves B / R samples. */
+/* Finds out where the look-ups of each table fall, which the blocks of a row
+ * cut share; for who has read or made a problem, and again where tables or the
+ * batch change. It lives in the arena. */
+void problem_find_hot_rows(struct problem *problem, struct arena *arena);
+/* Look-ups a step on the shard's device: pooling x B x the share that its rows
+ * have; a replica serves B / R samples. */
 double shard_lookups(const struct problem *problem, const struct shard *shard);
-/* The same of the block of a row cut that has most. Jobs hash ids to rows, so
- * any block may have the hottest row, and its share of the other look-ups. */
-double shard_most_lookups(const struct problem *problem,
-                          const struct shard *shard);
+/* Reuse of a whole table's rows over a batch of so many samples, and, where a
+ * whole table's is that, of the shard's. */
+struct table_use problem_use(const struct problem *problem, size_t table,
+                             double batch);
+struct table_use shard_use(const struct problem *problem,
+                           const struct shard *shard, double batch,
+                           const struct table_use *whole);
 /* Bags a step on the shard's device: num_outputs x B, of a piece of any kind
  * but a replica, which has B / R. */
 double shard_bags(const struct problem *problem, const struct shard *shard);

@@ -52,6 +52,7 @@ void row_map_init(struct row_map *map, enum row_order order, uint64_t n,
     while (common_divisor(map->stride, n) > 1)
         map->stride++;
     permutation_init(&map->hashed, n, draw(table_seed, SALT_ROWS));
+    map->first = permute_wide(&map->hashed, 0);
 }
 
 uint64_t row_order_seed(const char *name)

@@ -88,17 +88,17 @@ HOST_DEVICE uint64_t permute_wide(const struct permutation *permutation,
 struct row_map {
     enum row_order order;
     struct permutation hashed;
-    uint64_t stride; /* of uniform: rank x stride modulo n */
+    uint64_t first, stride; /* of uniform: first + rank x stride modulo n */
 };
 
-/* n >= 1; the seed is of the hashed order alone. */
+/* n >= 1. */
 void row_map_init(struct row_map *map, enum row_order order, uint64_t n,
                   uint64_t table_seed);
 /* That of the table of this name: its XXH3 of 64 bits. */
 uint64_t row_order_seed(const char *name);
 
-/* The row of a rank below n, 0 is the hottest; where the order is uniform rank
- * x n is below 2^64. */
+/* The row of a rank below n, 0 is the hottest; where the order is uniform
+ * (rank + 1) x n is below 2^64. */
 HOST_DEVICE uint64_t row_of_rank(const struct row_map *map, uint64_t rank)
 {
     const struct permutation *hashed = &map->hashed;
@@ -106,7 +106,7 @@ HOST_DEVICE uint64_t row_of_rank(const struct row_map *map, uint64_t rank)
     if (map->order == ROW_ORDER_FREQUENCY)
         return rank;
     if (map->order == ROW_ORDER_UNIFORM)
-        return rank * map->stride % hashed->n;
+        return (map->first + rank * map->stride) % hashed->n;
     return hashed->n >> 32 ? permute_wide(hashed, rank)
                            : permute(hashed, (uint32_t)rank);
 }

@@ -167,13 +167,11 @@ struct table_list {
 double table_reuse(const struct table *table, double n_lookups,
                    double bins[REUSE_BINS]);
 
-/* The share of so many look-ups that is of the row with most: by the Zipf
- * exponent, or by the highest bin of a histogram that has a row. */
-double table_top_share(const struct table *table, double n_lookups);
-
 /* Mean times of use of a row in bin k, the middle of the bin: 1, 2, 3, 6,
  * 12 ... 24576; and 49152 for the last bin, which has no end. */
 double reuse_bin_count(unsigned k);
+/* The bin of rows that are used `count` > 0 times. */
+unsigned reuse_bin_of(double count);
 
 #ifdef __cplusplus
 }

@@ -2,6 +2,7 @@
 #include "device/stream.h"
 
 #include "base/mem.h"
+#include "core/rank_law.h"
 #include "device/cpu_kernels.h"
 #include "device/device_ops.h"
 
@@ -12,115 +13,9 @@
 /* Seeds of the permutations and draws of one stream; 1 is that of its rows. */
 enum { SALT_POSITIONS = 2, SALT_COLD, SALT_DRAWS, SALT_BAGS };
 
-/* Rows in these bins and above stay hot from batch to batch. */
-#define FIRST_HOT_BIN 2
-
 uint64_t stream_n_lookups(const struct stream *stream)
 {
     return (uint64_t)(stream->pooling_factor * stream->batch + 0.5);
-}
-
-/* Shares `total` out in proportion to the weights: floors first, what is left
- * by largest remainder, ties to the smaller index. */
-static void largest_remainder(uint64_t total, const double weight[REUSE_BINS],
-                              uint64_t out[REUSE_BINS])
-{
-    double sum = 0, rest[REUSE_BINS];
-    uint64_t given = 0;
-
-    for (int k = 0; k < REUSE_BINS; k++)
-        sum += weight[k];
-    for (int k = 0; k < REUSE_BINS; k++) {
-        double exact = (double)total * weight[k] / sum;
-
-        out[k] = (uint64_t)exact;
-        if (out[k] > total - given) /* rounding only */
-            out[k] = total - given;
-        rest[k] = weight[k] > 0 ? exact - (double)out[k] : -1;
-        given += out[k];
-    }
-    while (given < total) {
-        int best = 0;
-
-        for (int k = 1; k < REUSE_BINS; k++)
-            if (rest[k] > rest[best])
-                best = k;
-        out[best]++;
-        rest[best]--;
-        given++;
-    }
-}
-
-/* Fewest and most look-ups of a row in bin k. */
-static uint64_t bin_min(int k)
-{
-    return k ? (1ull << (k - 1)) + 1 : 1;
-}
-
-static uint64_t bin_max(int k)
-{
-    return k < REUSE_BINS - 1 ? 1ull << k : UINT32_MAX;
-}
-
-/* Steps 2 and 3 of stream_apportion. */
-static void settle_lookups(uint64_t n_lookups,
-                           const uint64_t unique[REUSE_BINS],
-                           uint64_t lookups[REUSE_BINS])
-{
-    int64_t missing = (int64_t)n_lookups;
-    int hottest = 0;
-
-    for (int k = 0; k < REUSE_BINS; k++) {
-        lookups[k] = unique[k] * (uint64_t)reuse_bin_count((unsigned)k);
-        missing -= (int64_t)lookups[k];
-        if (unique[k])
-            hottest = k;
-    }
-    for (int strict = 1; strict >= 0; strict--)
-        for (int k = hottest; k >= 0 && missing; k--) {
-            uint64_t low = unique[k] * (strict ? bin_min(k) : 1);
-            uint64_t high = unique[k] * (strict ? bin_max(k) : UINT32_MAX);
-            int64_t change = missing;
-
-            if (change > (int64_t)(high - lookups[k]))
-                change = (int64_t)(high - lookups[k]);
-            if (change < -(int64_t)(lookups[k] - low))
-                change = -(int64_t)(lookups[k] - low);
-            lookups[k] = (uint64_t)((int64_t)lookups[k] + change);
-            missing -= change;
-        }
-}
-
-void stream_apportion(const double bins[REUSE_BINS], uint64_t n_lookups,
-                      uint64_t n_rows, uint64_t unique[REUSE_BINS],
-                      uint64_t lookups[REUSE_BINS])
-{
-    double weight[REUSE_BINS], share = 0, used = 0, wanted;
-    uint64_t n_unique;
-
-    memset(unique, 0, REUSE_BINS * sizeof *unique);
-    memset(lookups, 0, REUSE_BINS * sizeof *lookups);
-    if (!n_lookups)
-        return;
-    memcpy(weight, bins, sizeof weight);
-    for (unsigned k = 0; k < REUSE_BINS; k++) {
-        share += weight[k];
-        used += weight[k] * reuse_bin_count(k);
-    }
-    if (share <= 0)
-        share = used = weight[0] = 1;
-    wanted = floor((double)n_lookups * share / used + 0.5);
-    n_unique = wanted < 1 ? 1 : (uint64_t)wanted;
-    if (n_unique > n_rows)
-        n_unique = n_rows;
-    largest_remainder(n_unique, weight, unique);
-    if (wanted > (double)n_rows) {
-        for (unsigned k = 0; k < REUSE_BINS; k++)
-            weight[k] = (double)unique[k] * reuse_bin_count(k);
-        largest_remainder(n_lookups, weight, lookups);
-    } else {
-        settle_lookups(n_lookups, unique, lookups);
-    }
 }
 
 static void bins_init(struct stream_batch *state, const double bins[])
@@ -128,7 +23,7 @@ static void bins_init(struct stream_batch *state, const double bins[])
     uint64_t unique[REUSE_BINS], lookups[REUSE_BINS];
     uint32_t first_lookup = 0, first_rank = 0;
 
-    stream_apportion(bins, state->n_lookups, state->n_rows, unique, lookups);
+    law_apportion(bins, state->n_lookups, state->n_rows, unique, lookups);
     for (int k = REUSE_BINS - 1; k >= 0; k--) {
         struct stream_bin *bin = &state->bins[REUSE_BINS - 1 - k];
 
@@ -138,7 +33,7 @@ static void bins_init(struct stream_batch *state, const double bins[])
         bin->n_more = unique[k] ? (uint32_t)(lookups[k] % unique[k]) : 0;
         first_lookup += (uint32_t)lookups[k];
         first_rank += (uint32_t)unique[k];
-        if (k >= FIRST_HOT_BIN)
+        if (k >= LAW_FIRST_HOT_BIN)
             state->n_hot = first_rank;
     }
 }

@@ -66,26 +66,6 @@ void stream_batch_init(struct stream_batch *state, const struct stream *stream,
 uint64_t stream_offsets(const struct stream_batch *state, uint32_t n_bags,
                         uint64_t offset_begin, uint64_t *offsets);
 
-/*
- * How a histogram of shares becomes whole rows and look-ups: `unique[k]` rows
- * are looked up `lookups[k]` times together, each of them floor or ceil of the
- * mean. With c_k = reuse_bin_count(k):
- *  1. U = round(n_lookups * sum(bins) / sum(bins * c)) unique rows, at least
- *     one and at most n_rows; shared out to the bins by largest remainder
- *     (ties to the smaller bin).
- *  2. A bin starts with unique * c look-ups. What is missing or too much is
- *     added or taken from the hottest bin down, as far as every row stays in
- *     its bin.
- *  3. Where that does not suffice (a few look-ups for many bins), rows are
- *     taken down to one look-up each, or the hottest occupied bin gets the
- *     rest: then rows leave their bins, but U and the total still hold.
- *  4. Where n_rows cuts U short, look-ups are shared out in proportion to
- *     unique * c instead: every row is hotter than the histogram says.
- */
-void stream_apportion(const double bins[REUSE_BINS], uint64_t n_lookups,
-                      uint64_t n_rows, uint64_t unique[REUSE_BINS],
-                      uint64_t lookups[REUSE_BINS]);
-
 /* Rows in each bin as shares of them all, which are returned; of none: 0. */
 double stream_shares(const unsigned n_rows[REUSE_BINS],
                      double bins[REUSE_BINS]);

@@ -291,22 +291,51 @@ static void note_figures(const struct report *report, struct buf *notes)
         buf_printf(notes, "note: memory counts weights alone\n");
 }
 
-/* Where ids are hashed any block of a cut may have the hottest row, and each is
- * priced so; TorchRec's formulas know of none. */
-static void note_hot_blocks(const struct report *report, struct buf *notes)
+/* The row block on this device that has most look-ups above those of a block of
+ * even rows, or n_shards; and how many times as many. */
+static size_t hottest_block(const struct plan *plan, uint32_t device,
+                            double *ratio)
+{
+    struct problem even = plan->problem;
+    size_t hottest = plan->n_shards;
+    double most = 0;
+
+    even.hot = NULL;
+    for (size_t i = 0; i < plan->n_shards; i++) {
+        const struct shard *shard = &plan->shards[i];
+        const double lookups = shard_lookups(&plan->problem, shard);
+        const double mean = shard_lookups(&even, shard);
+
+        if (shard->device != device || lookups - mean <= most)
+            continue;
+        most = lookups - mean;
+        hottest = i;
+        *ratio = lookups / mean;
+    }
+    return hottest;
+}
+
+/* TorchRec's formulas know no hot rows. */
+static void note_hot_block(const struct report *report, struct buf *notes)
 {
     const struct plan *plan = report->plan;
-    double most = 1;
+    uint32_t last = 0;
+    double ratio = 1;
+    size_t i;
 
-    for (size_t i = 0; i < plan->n_shards; i = emit_shards_end(plan, i))
-        most = fmax(most, shard_most_lookups(&plan->problem, &plan->shards[i]) /
-                              shard_lookups(&plan->problem, &plan->shards[i]));
-    if (report->is_priced && most >= 1.01 &&
-        strncmp(plan->cost.name, "torchrec", 8) != 0)
+    if (!report->is_priced || strncmp(plan->cost.name, "torchrec", 8) == 0)
+        return;
+    for (uint32_t r = 1; r < report->n_devices; r++)
+        if (report_ready_ms(&report->devices[r]) >
+            report_ready_ms(&report->devices[last]))
+            last = r;
+    i = hottest_block(plan, last, &ratio);
+    if (ratio >= 1.01)
         buf_printf(notes,
-                   "note: each row block is priced as the one with the hottest "
-                   "row, up to %.2f times the mean look-ups\n",
-                   most);
+                   "note: GPU %u, ready last, has a hot row block of table "
+                   "'%.40s', with %.2f times the mean look-ups\n",
+                   last, plan->problem.tables[plan->shards[i].table].name,
+                   ratio);
 }
 
 /* What frameworks train otherwise than the tables in one piece. */
@@ -352,7 +381,7 @@ void emit_report(const struct plan *plan, struct buf *out)
     report_slowest(&report, out);
     report_tables(&report, out);
     note_figures(&report, &notes);
-    note_hot_blocks(&report, &notes);
+    note_hot_block(&report, &notes);
     note_training(plan, &notes);
     if (notes.len)
         buf_printf(out, "\n%s", notes.data);

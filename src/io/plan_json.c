@@ -396,6 +396,7 @@ static int read_plan(struct plan *plan, const struct json_place *root,
         read_cost_model(&plan->cost, root, arena, err))
         return -1;
     plan_fill_kinds(plan);
+    problem_find_hot_rows(&plan->problem, arena);
     if (plan_check(plan, err))
         return err_prefix(err, "%s", root->source);
     plan_sort_shards(plan);

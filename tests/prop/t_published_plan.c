@@ -67,6 +67,7 @@ static void read_problem(struct problem *problem, struct arena *arena)
                     .reserve_bytes = ARENA_NEW(arena, uint64_t, N_RANKS)}};
     for (int r = 0; r < N_RANKS; r++)
         problem->cluster.memory_bytes[r] = UINT64_C(192) << 30;
+    problem_find_hot_rows(problem, arena);
 }
 
 static uint32_t find_table(const struct problem *problem, const char *name)

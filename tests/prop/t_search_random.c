@@ -61,6 +61,7 @@ static struct problem permuted(const struct problem *problem, struct rng *rng,
     rng_shuffle(rng, order, (uint32_t)problem->n_tables);
     for (size_t i = 0; i < problem->n_tables; i++)
         other.tables[i] = problem->tables[order[i]];
+    problem_find_hot_rows(&other, arena);
     return other;
 }
 

@@ -316,42 +316,129 @@ static void test_min_width(void)
     }
 }
 
-/* Blocks of a table of 40 million rows, Zipf 1.05, ids hashed: the hottest row
- * makes its block 1.57 times the mean of 8, and 8.8 times that of 96. */
-static void test_most_lookups(void)
+/* The share of the k row blocks of the table; returns the largest. */
+static double cut_into(double *share, struct problem *problem, uint64_t k)
+{
+    const uint64_t rows = problem->tables[0].num_embeddings;
+    const uint64_t block_rows = (rows - 1) / k + 1;
+    double all, most = 0;
+
+    for (uint64_t b = 0; b < k; b++) {
+        struct shard block = shard_whole(problem, 0, 0);
+
+        all = shard_lookups(problem, &block);
+        block.kind = SHARD_ROW;
+        block.row_begin = b * block_rows;
+        if (b + 1 < k)
+            block.row_end = block.row_begin + block_rows;
+        share[b] = shard_lookups(problem, &block) / all;
+        most = share[b] > most ? share[b] : most;
+    }
+    return most;
+}
+
+static double sum_of(const double *x, uint64_t n)
+{
+    double sum = 0;
+
+    for (uint64_t i = 0; i < n; i++)
+        sum += x[i];
+    return sum;
+}
+
+/* Blocks of a table of 40 million rows, Zipf 1.05. Where ids are hashed, the
+ * hottest row alone makes its block 1.57 times the mean of 8 (here the third
+ * hottest is there too), and 8.8 times that of 96; the first of 8 blocks has
+ * 0.925 of all in the order of frequency. */
+static void test_blocks(void)
 {
     struct table table;
     struct problem problem = {.tables = &table, .n_tables = 1, .batch = 65536};
-    struct shard block;
-    double all;
+    struct arena arena = {0};
+    double share[96];
 
     table_init(&table);
+    table.name = "cat_20";
     table.num_embeddings = 40000000;
     table.zipf_alpha = 1.05;
     table.pooling_factor = 10;
-    all = 10 * 65536;
-    block = shard_whole(&problem, 0, 0);
-    is_near(shard_most_lookups(&problem, &block), all, 0, "the whole: all");
-    block.kind = SHARD_ROW;
-    block.row_end = table.num_embeddings / 8;
-    is_near(shard_most_lookups(&problem, &block) / (all / 8), 1.57, 0.01,
-            "of 8 blocks");
-    block.row_end = table.num_embeddings / 96;
-    is_near(shard_most_lookups(&problem, &block) / (all / 96), 8.8, 0.15,
-            "of 96 blocks");
+    is_near(cut_into(share, &problem, 8), 0.125, 0,
+            "alike, where nobody looked");
+    problem_find_hot_rows(&problem, &arena);
+    is_near(cut_into(share, &problem, 8) * 8, 1.8, 0.03, "hashed, of 8 blocks");
+    ok(share[8296814 / 5000000] * 8 > 1.5, "the one that has the hottest row");
+    is_near(sum_of(share, 8), 1, 1e-12, "8 blocks add up");
+    is_near(cut_into(share, &problem, 96) * 96, 8.8, 0.3, "of 96 blocks");
+    is_near(sum_of(share, 96), 1, 1e-12, "96 blocks add up");
+    table.row_order = ROW_ORDER_UNIFORM;
+    problem_find_hot_rows(&problem, &arena);
+    is_near(cut_into(share, &problem, 8), 0.125 + 0.82 * 0.08, 0.01,
+            "dealt evenly, but for single rows");
+    is_near(sum_of(share, 8), 1, 1e-12, "which add up");
+    table.row_order = ROW_ORDER_FREQUENCY;
+    problem_find_hot_rows(&problem, &arena);
+    is_near(cut_into(share, &problem, 8), 0.925, 0.001, "sorted: the most");
+    is_near(share[0], 0.925, 0.001, "has the first");
+    is_near(sum_of(share, 8), 1, 1e-12, "and all add up");
+    table.row_order = ROW_ORDER_HASHED;
     table.zipf_alpha = 0;
-    is_near(shard_most_lookups(&problem, &block),
-            shard_lookups(&problem, &block), 1e-6, "alike without skew");
+    problem_find_hot_rows(&problem, &arena);
+    is_near(cut_into(share, &problem, 96), 1 / 96.0, 1e-6,
+            "alike without skew");
     table.has_bins = true;
     table.bins[0] = 1 - 1e-4;
     table.bins[12] = 1e-4; /* 3,072 look-ups each */
-    is_near(shard_most_lookups(&problem, &block), 3072 + (all - 3072) / 96, 1,
-            "by the highest bin of a histogram");
+    table.row_order = ROW_ORDER_FREQUENCY;
+    problem_find_hot_rows(&problem, &arena);
+    is_near(cut_into(share, &problem, 8) - share[7], 0.307 / 1.307, 0.01,
+            "hot rows of a histogram, and the cold ones of all blocks");
+    arena_release(&arena);
+}
+
+/* What blocks use of rows adds up to what the table does. */
+static void test_use(enum row_order order, bool has_bins)
+{
+    struct table table;
+    struct problem problem = {.tables = &table, .n_tables = 1, .batch = 65536};
+    struct arena arena = {0};
+    struct table_use whole;
+    double rows[REUSE_BINS] = {0}, n_unique = 0, most = 0;
+
+    table_init(&table);
+    table.name = "t";
+    table.num_embeddings = 10000000;
+    table.pooling_factor = 10;
+    table.row_order = order;
+    table.has_bins = has_bins;
+    for (int k = 0; k < 8; k++)
+        table.bins[k] = 0.125;
+    problem_find_hot_rows(&problem, &arena);
+    whole = problem_use(&problem, 0, 65536);
+    for (uint64_t b = 0; b < 5; b++) {
+        struct shard block = shard_whole(&problem, 0, 0);
+        struct table_use use;
+
+        block.kind = SHARD_ROW;
+        block.row_begin = b * 2000000;
+        block.row_end = block.row_begin + 2000000;
+        use = shard_use(&problem, &block, 65536, &whole);
+        n_unique += use.n_unique;
+        for (int k = 0; k < REUSE_BINS; k++)
+            rows[k] += use.n_unique * use.bins[k];
+    }
+    is_near(n_unique / whole.n_unique, 1, 1e-3, row_order_names[order]);
+    for (int k = 0; k < REUSE_BINS; k++)
+        most = fmax(most, fabs(rows[k] - whole.n_unique * whole.bins[k]));
+    ok(most < 1 + 1e-3 * whole.n_unique, "unique rows by bin, to %g", most);
 }
 
 int main(void)
 {
-    test_most_lookups();
+    test_blocks();
+    for (int order = 0; order < N_ROW_ORDERS; order++) {
+        test_use((enum row_order)order, false);
+        test_use((enum row_order)order, true);
+    }
     test_min_width();
     test_assumed_hosts();
     test_whole_hosts();

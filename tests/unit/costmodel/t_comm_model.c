@@ -63,7 +63,7 @@ static void check_embed(void)
     comm_embed(&problem, &shard, &ids, lanes);
     is_near(lanes[COMM_LANE_OUTPUT], 2 * 1000 * 16 * 2, 0,
             "a row piece sends full-width partial sums");
-    n_ids = ceil(shard_most_lookups(&problem, &shard));
+    n_ids = ceil(shard_lookups(&problem, &shard));
     is_near(lanes[COMM_LANE_INPUT], n_ids * 8 + 2 * 1000 * 4, 0,
             "it gets its ids, with chance on its side, and all lengths");
     is_near(lanes[COMM_LANE_BUCKETIZE], 2 * 1000 * 2 / 4.0 + n_ids, 0,

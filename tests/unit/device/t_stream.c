@@ -2,6 +2,7 @@
 #include "tests/unit/device/devices.h"
 
 #include "base/rng.h"
+#include "core/rank_law.h"
 #include "device/stream.h"
 #include "device/stream_math.h"
 
@@ -53,7 +54,7 @@ static struct stream binned(const double bins[REUSE_BINS], uint64_t n_lookups,
     return stream;
 }
 
-/* The histogram that stream_fill makes against stream_apportion, and both
+/* The histogram that stream_fill makes against law_apportion, and both
  * against the shares that were asked for. */
 static void test_histogram(const char *name, const double bins[REUSE_BINS],
                            uint64_t n, uint64_t n_rows, int is_exact)
@@ -65,7 +66,7 @@ static void test_histogram(const char *name, const double bins[REUSE_BINS],
     double got[REUSE_BINS], n_got, share = 0, used = 0, wanted;
     int same = 1, near = 1;
 
-    stream_apportion(bins, n, n_rows, unique, lookups);
+    law_apportion(bins, n, n_rows, unique, lookups);
     for (unsigned k = 0; k < REUSE_BINS; k++) {
         n_unique += unique[k];
         n_lookups += lookups[k];
@@ -151,7 +152,7 @@ static void test_apportion_random(void)
             bins[k] = rng_below(&rng, 2)
                           ? 0
                           : rng_uniform(&rng) * pow(2, -rng_uniform(&rng) * k);
-        stream_apportion(bins, n, n_rows, unique, lookups);
+        law_apportion(bins, n, n_rows, unique, lookups);
         for (int k = 0; k < REUSE_BINS; k++) {
             n_unique += unique[k];
             n_lookups += lookups[k];

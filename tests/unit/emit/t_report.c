@@ -182,8 +182,6 @@ static const char mixed_text[] =
     "note: the access skew of 3 of 4 tables is not given; Zipf 1.05 is "
     "assumed\n"
     "note: 3 of 4 predictions were raised to the physical floor\n"
-    "note: each row block is priced as the one with the hottest row, up to "
-    "1.28 times the mean look-ups\n"
     "note: row-wise Adagrad keeps a mean for each column piece of a "
     "row: 1 table is so cut\n";
 
@@ -200,6 +198,23 @@ static void test_mixed(void)
     is_not_in(text, "stopped early");
     fits(text);
     is_str(report_of(&plan), text, "the same plan, the same report");
+}
+
+/* The first of four blocks in the order of frequency has most of all, and is
+ * named where all wait for it. */
+static void test_hot_block(void)
+{
+    struct plan plan = mixed_plan();
+
+    plan.problem.tables[2].row_order = ROW_ORDER_FREQUENCY;
+    problem_find_hot_rows(&plan.problem, &arena);
+    is_not_in(report_of(&plan), "hot row block");
+    plan.devices[0].compute_ms = 60;
+    is_in(report_of(&plan),
+          "\nnote: GPU 0, ready last, has a hot row block of table 'pages', "
+          "with 3.73 times the mean look-ups\n");
+    plan.cost.name = "torchrec";
+    is_not_in(report_of(&plan), "hot row block");
 }
 
 static void test_stopped_and_analytic(void)
@@ -405,6 +420,7 @@ int main(void)
 {
     arena_init(&arena);
     test_mixed();
+    test_hot_block();
     test_stopped_and_analytic();
     test_unpriced();
     test_kinds();

@@ -245,6 +245,7 @@ __attribute__((unused)) static void fake_random(struct problem *problem,
         table->dim = dims[rng_below(rng, sizeof dims / sizeof *dims)];
         table->pooling_factor = floor(rng_uniform(rng) * 50);
         table->num_outputs = rng_below(rng, 4) ? 1 : 2;
+        table->row_order = (enum row_order)(i % N_ROW_ORDERS);
         shard = shard_whole(problem, i, 0);
         items = shard_memory(problem, &shard);
         need += (double)items.total;
@@ -255,6 +256,7 @@ __attribute__((unused)) static void fake_random(struct problem *problem,
             100;
         problem->cluster.reserve_bytes[r] = rng_below(rng, 100);
     }
+    problem_find_hot_rows(problem, arena);
 }
 
 #endif

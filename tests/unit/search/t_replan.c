@@ -483,6 +483,7 @@ static void change(struct problem *problem, const struct problem *old,
         problem->tables[0].name = "another";
         problem->tables[0].dim = 64;
     }
+    problem_find_hot_rows(problem, arena);
     for (uint32_t r = 0; r < old->cluster.n_devices; r++)
         most += old->cluster.memory_bytes[r];
     fake_cluster(problem, n, 4 * most / n + 1000, arena);

@@ -189,6 +189,7 @@ static void change(struct scene *scene)
         *table = scene->old.tables[draw(scene, (uint32_t)n)];
         table->name = arena_printf(&scene->arena, "new%u", i);
     }
+    problem_find_hot_rows(now, &scene->arena);
 }
 
 /* What the old plan comes to with the rows of today, table by table. */

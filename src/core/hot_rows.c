@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/hot_rows.h"
+
+#include "base/ranked.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Ranks that stand by themselves: blocks are then right to a percent, as those
+ * behind are many to a block. Of a histogram more, as all rows of a bin are as
+ * hot as its first. */
+#define MOST_OF_ZIPF 1024
+#define MOST_OF_BINS 4096
+/* A row that is used so often on average is so, give or take an eighth. */
+#define CERTAIN_FROM 64.0
+
+struct placed {
+    uint64_t row;
+    uint16_t rank;
+};
+
+static int compare_rows(const void *left, const void *right)
+{
+    const struct placed *a = left, *b = right;
+
+    return ranked_compare(&a->row, &b->row, 1);
+}
+
+void hot_rows_init(struct hot_rows *hot, const struct table *table,
+                   double n_lookups, struct arena *arena)
+{
+    const uint64_t n_rows = table->num_embeddings;
+    const uint64_t most = table->has_bins ? MOST_OF_BINS : MOST_OF_ZIPF;
+    struct placed *placed;
+    uint16_t *ranks;
+    float *before;
+    double sum = 0;
+
+    memset(hot, 0, sizeof(*hot));
+    law_init(&hot->law, table, n_lookups);
+    row_map_init(&hot->map, table->row_order, n_rows,
+                 row_order_seed(table->name));
+    if (table->row_order == ROW_ORDER_FREQUENCY)
+        return;
+    hot->n = (uint32_t)(n_rows < most ? n_rows : most);
+    placed = mem_alloc(hot->n, sizeof(*placed));
+    for (uint32_t i = 0; i < hot->n; i++)
+        placed[i] = (struct placed){row_of_rank(&hot->map, i), (uint16_t)i};
+    qsort(placed, hot->n, sizeof(*placed), compare_rows);
+    hot->ranks = ranks = ARENA_NEW(arena, uint16_t, hot->n);
+    hot->before = before = ARENA_NEW(arena, float, hot->n + 1);
+    for (uint32_t i = 0; i < hot->n; i++) {
+        ranks[i] = placed[i].rank;
+        before[i + 1] = (float)(sum += law_of_rank(&hot->law, ranks[i]));
+    }
+    mem_free(placed);
+}
+
+/* How many of the hot rows are before this one. */
+static uint32_t n_before(const struct hot_rows *hot, uint64_t row)
+{
+    uint32_t low = 0, high = hot->n;
+
+    while (low < high) {
+        const uint32_t middle = (low + high) / 2;
+
+        if (row_of_rank(&hot->map, hot->ranks[middle]) < row)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+double hot_rows_share(const struct hot_rows *hot, uint64_t begin, uint64_t end)
+{
+    const double n_others = hot->law.n_rows - hot->n;
+    uint32_t first, last;
+
+    if (hot->map.order == ROW_ORDER_FREQUENCY)
+        return law_before(&hot->law, (double)end) -
+               law_before(&hot->law, (double)begin);
+    first = n_before(hot, begin);
+    last = n_before(hot, end);
+    return (double)hot->before[last] - (double)hot->before[first] +
+           (n_others > 0 ? (1 - (double)hot->before[hot->n]) / n_others *
+                               (double)(end - begin - (last - first))
+                         : 0);
+}
+
+/* Adds hot rows by how often they are used. */
+static void add_hot(const struct hot_rows *hot, double n_lookups,
+                    uint32_t first, uint32_t last, double rows[REUSE_BINS])
+{
+    for (uint32_t i = first; i < last; i++) {
+        const double count =
+            n_lookups * (double)(hot->before[i + 1] - hot->before[i]);
+
+        if (count >= CERTAIN_FROM)
+            rows[reuse_bin_of(count)]++;
+    }
+}
+
+void hot_rows_count(const struct hot_rows *hot, double n_lookups,
+                    struct table_use *use)
+{
+    memset(use->hot, 0, sizeof(use->hot));
+    add_hot(hot, n_lookups, 0, hot->n, use->hot);
+}
+
+/* Of bins as much as of the whole is known: it may be of another batch than the
+ * law. */
+static void add_sorted(const struct hot_rows *hot, double n_lookups,
+                       uint64_t begin, uint64_t end,
+                       const double all[REUSE_BINS], double rows[REUSE_BINS])
+{
+    double by_law[REUSE_BINS] = {0};
+
+    law_add_rows(&hot->law, n_lookups, (double)begin, (double)end, rows);
+    if (!hot->law.has_bins)
+        return;
+    law_add_rows(&hot->law, n_lookups, 0, hot->law.n_rows, by_law);
+    for (unsigned k = 0; k < REUSE_BINS; k++)
+        rows[k] = by_law[k] > 0 ? all[k] * rows[k] / by_law[k] : 0;
+}
+
+struct table_use hot_rows_use(const struct hot_rows *hot, double n_lookups,
+                              uint64_t begin, uint64_t end,
+                              const struct table_use *whole)
+{
+    const double n_rows = (double)(end - begin);
+    const double share = n_rows / hot->law.n_rows;
+    double all[REUSE_BINS], rows[REUSE_BINS] = {0};
+    struct table_use use = {0};
+
+    for (unsigned k = 0; k < REUSE_BINS; k++)
+        all[k] = whole->n_unique * whole->bins[k];
+    if (hot->map.order == ROW_ORDER_FREQUENCY) {
+        add_sorted(hot, n_lookups, begin, end, all, rows);
+    } else {
+        for (unsigned k = 0; k < REUSE_BINS; k++)
+            rows[k] = fmax(all[k] - whole->hot[k], 0) * share;
+        add_hot(hot, n_lookups, n_before(hot, begin), n_before(hot, end), rows);
+    }
+    for (unsigned k = 0; k < REUSE_BINS; k++)
+        use.n_unique += rows[k];
+    for (unsigned k = 0; k < REUSE_BINS && use.n_unique > 0; k++)
+        use.bins[k] = rows[k] / use.n_unique;
+    use.n_unique = fmin(use.n_unique, n_rows);
+    return use;
+}

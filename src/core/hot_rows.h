@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_CORE_HOT_ROWS_H
+#define NEUROSHARD_CORE_HOT_ROWS_H
+
+#include "base/mem.h"
+#include "core/rank_law.h"
+#include "core/row_order.h"
+
+/*
+ * Where in a table its look-ups fall: the rows of the hottest ranks one by one,
+ * all others in proportion to their number, or, of a table that is sorted by
+ * frequency, exactly. What blocks of rows have of them follows, and adds up to
+ * all.
+ */
+
+/* Reuse of rows over a batch. */
+struct table_use {
+    double n_unique; /* rows */
+    double bins[REUSE_BINS];
+    /* Rows of the hottest ranks that are used so often that how often is next
+     * to certain, by bin; of a whole table alone. */
+    double hot[REUSE_BINS];
+};
+
+struct hot_rows {
+    struct rank_law law;
+    struct row_map map;
+    uint32_t n;            /* hottest ranks, 0 where sorted by frequency */
+    const uint16_t *ranks; /* [n] by their rows, ascending */
+    const float *before;   /* [n + 1]: what those have of all look-ups */
+};
+
+/* Of a batch of so many look-ups; what it points to lives in the arena. Some
+ * 100 microseconds. */
+void hot_rows_init(struct hot_rows *hot, const struct table *table,
+                   double n_lookups, struct arena *arena);
+/* The share of the table's look-ups that is of the rows from begin to end. */
+double hot_rows_share(const struct hot_rows *hot, uint64_t begin, uint64_t end);
+/* Sets use->hot, of a batch of so many look-ups. */
+void hot_rows_count(const struct hot_rows *hot, double n_lookups,
+                    struct table_use *use);
+/* Reuse of the rows from begin to end alone, where the whole is used so. */
+struct table_use hot_rows_use(const struct hot_rows *hot, double n_lookups,
+                              uint64_t begin, uint64_t end,
+                              const struct table_use *whole);
+
+#endif

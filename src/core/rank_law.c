@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/rank_law.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Shares `total` out in proportion to the weights: floors first, what is left
+ * by largest remainder, ties to the smaller index. */
+static void largest_remainder(uint64_t total, const double weight[REUSE_BINS],
+                              uint64_t out[REUSE_BINS])
+{
+    double sum = 0, rest[REUSE_BINS];
+    uint64_t given = 0;
+
+    for (int k = 0; k < REUSE_BINS; k++)
+        sum += weight[k];
+    for (int k = 0; k < REUSE_BINS; k++) {
+        double exact = (double)total * weight[k] / sum;
+
+        out[k] = (uint64_t)exact;
+        if (out[k] > total - given) /* rounding only */
+            out[k] = total - given;
+        rest[k] = weight[k] > 0 ? exact - (double)out[k] : -1;
+        given += out[k];
+    }
+    while (given < total) {
+        int best = 0;
+
+        for (int k = 1; k < REUSE_BINS; k++)
+            if (rest[k] > rest[best])
+                best = k;
+        out[best]++;
+        rest[best]--;
+        given++;
+    }
+}
+
+/* Fewest and most look-ups of a row in bin k. */
+static uint64_t bin_min(int k)
+{
+    return k ? (1ull << (k - 1)) + 1 : 1;
+}
+
+static uint64_t bin_max(int k)
+{
+    return k < REUSE_BINS - 1 ? 1ull << k : UINT32_MAX;
+}
+
+/* Steps 2 and 3 of law_apportion. */
+static void settle_lookups(uint64_t n_lookups,
+                           const uint64_t unique[REUSE_BINS],
+                           uint64_t lookups[REUSE_BINS])
+{
+    int64_t missing = (int64_t)n_lookups;
+    int hottest = 0;
+
+    for (int k = 0; k < REUSE_BINS; k++) {
+        lookups[k] = unique[k] * (uint64_t)reuse_bin_count((unsigned)k);
+        missing -= (int64_t)lookups[k];
+        if (unique[k])
+            hottest = k;
+    }
+    for (int strict = 1; strict >= 0; strict--)
+        for (int k = hottest; k >= 0 && missing; k--) {
+            uint64_t low = unique[k] * (strict ? bin_min(k) : 1);
+            uint64_t high = unique[k] * (strict ? bin_max(k) : UINT32_MAX);
+            int64_t change = missing;
+
+            if (change > (int64_t)(high - lookups[k]))
+                change = (int64_t)(high - lookups[k]);
+            if (change < -(int64_t)(lookups[k] - low))
+                change = -(int64_t)(lookups[k] - low);
+            lookups[k] = (uint64_t)((int64_t)lookups[k] + change);
+            missing -= change;
+        }
+}
+
+void law_apportion(const double bins[REUSE_BINS], uint64_t n_lookups,
+                   uint64_t n_rows, uint64_t unique[REUSE_BINS],
+                   uint64_t lookups[REUSE_BINS])
+{
+    double weight[REUSE_BINS], share = 0, used = 0, wanted;
+    uint64_t n_unique;
+
+    memset(unique, 0, REUSE_BINS * sizeof *unique);
+    memset(lookups, 0, REUSE_BINS * sizeof *lookups);
+    if (!n_lookups)
+        return;
+    memcpy(weight, bins, sizeof weight);
+    for (unsigned k = 0; k < REUSE_BINS; k++) {
+        share += weight[k];
+        used += weight[k] * reuse_bin_count(k);
+    }
+    if (share <= 0)
+        share = used = weight[0] = 1;
+    wanted = floor((double)n_lookups * share / used + 0.5);
+    n_unique = wanted < 1 ? 1 : (uint64_t)wanted;
+    if (n_unique > n_rows)
+        n_unique = n_rows;
+    largest_remainder(n_unique, weight, unique);
+    if (wanted > (double)n_rows) {
+        for (unsigned k = 0; k < REUSE_BINS; k++)
+            weight[k] = (double)unique[k] * reuse_bin_count(k);
+        largest_remainder(n_lookups, weight, lookups);
+    } else {
+        settle_lookups(n_lookups, unique, lookups);
+    }
+}
+
+/* Integral of r^-alpha from a to b, also where alpha is 1 or close to it. */
+static double power_integral(double a, double b, double alpha)
+{
+    double log_ratio = log(b / a), x = (1 - alpha) * log_ratio;
+
+    if (fabs(x) < 1e-12)
+        return log_ratio * pow(a, 1 - alpha);
+    return pow(a, 1 - alpha) * log_ratio * expm1(x) / x;
+}
+
+static void init_zipf(struct rank_law *law, double alpha)
+{
+    const int n =
+        (int)(law->n_rows < LAW_EXACT_RANKS ? law->n_rows : LAW_EXACT_RANKS);
+
+    law->alpha = alpha;
+    for (int r = 0; r < n; r++)
+        law->exact[r + 1] = law->exact[r] + pow(r + 1.0, -alpha);
+    law->sum = law->exact[n];
+    if (law->n_rows > n)
+        law->sum += power_integral(n + 0.5, law->n_rows + 0.5, alpha);
+    for (int r = 0; r < n; r++)
+        law->exact[r + 1] /= law->sum;
+}
+
+/* A run of so many ranks behind the others. */
+static void add_run(struct rank_law *law, double n_ranks, double share)
+{
+    const uint32_t i = law->n_runs;
+
+    if (!(n_ranks > 0))
+        return;
+    law->first_rank[i + 1] = law->first_rank[i] + n_ranks;
+    law->before[i + 1] = law->before[i] + share;
+    law->n_runs++;
+}
+
+/* Of a bin the rows with a look-up more come first, as in struct stream_bin. */
+static void init_bins(struct rank_law *law, const struct table *table,
+                      double n_lookups)
+{
+    const uint64_t n = (uint64_t)fmin(fmax(n_lookups + 0.5, 1), INT32_MAX);
+    uint64_t unique[REUSE_BINS], lookups[REUSE_BINS];
+
+    law->n_lookups = (double)n;
+    law_apportion(table->bins, n, table->num_embeddings, unique, lookups);
+    for (int k = REUSE_BINS - 1; k >= LAW_FIRST_HOT_BIN; k--) {
+        uint64_t count = unique[k] ? lookups[k] / unique[k] : 0;
+        uint64_t n_more = unique[k] ? lookups[k] % unique[k] : 0;
+
+        add_run(law, (double)n_more,
+                (double)(n_more * (count + 1)) / (double)n);
+        add_run(law, (double)(unique[k] - n_more),
+                (double)((unique[k] - n_more) * count) / (double)n);
+    }
+    for (int k = 0; k < LAW_FIRST_HOT_BIN; k++)
+        law->n_cold[k] = (double)unique[k];
+    law->has_cold = law->n_rows > law->first_rank[law->n_runs];
+    add_run(law, law->n_rows - law->first_rank[law->n_runs],
+            1 - law->before[law->n_runs]);
+}
+
+void law_init(struct rank_law *law, const struct table *table, double n_lookups)
+{
+    *law = (struct rank_law){.has_bins = table->has_bins,
+                             .n_rows = (double)table->num_embeddings};
+    if (law->has_bins)
+        init_bins(law, table, n_lookups);
+    else
+        init_zipf(law, table->zipf_alpha);
+}
+
+/* The run that a rank is of. */
+static uint32_t run_of(const struct rank_law *law, double rank)
+{
+    uint32_t i = 0;
+
+    while (i + 1 < law->n_runs && rank >= law->first_rank[i + 1])
+        i++;
+    return i;
+}
+
+/* Of each of its ranks. */
+static double run_share(const struct rank_law *law, uint32_t i)
+{
+    return (law->before[i + 1] - law->before[i]) /
+           (law->first_rank[i + 1] - law->first_rank[i]);
+}
+
+double law_before(const struct rank_law *law, double rank)
+{
+    uint32_t i;
+
+    if (law->has_bins) {
+        i = run_of(law, rank);
+        return law->before[i] + (rank - law->first_rank[i]) * run_share(law, i);
+    }
+    if (rank <= LAW_EXACT_RANKS)
+        return law->exact[(int)rank];
+    return law->exact[LAW_EXACT_RANKS] +
+           power_integral(LAW_EXACT_RANKS + 0.5, rank + 0.5, law->alpha) /
+               law->sum;
+}
+
+double law_of_rank(const struct rank_law *law, uint32_t rank)
+{
+    return law->has_bins ? run_share(law, run_of(law, rank))
+                         : pow(rank + 1.0, -law->alpha) / law->sum;
+}
+
+/* --- rows by how often they are used --- */
+
+/*
+ * Reuse of the rows of a Zipf table. The row of rank r (1 .. R) is looked up
+ * with probability p(r) = r^-alpha / H, so that of n look-ups it gets a
+ * Poisson number with mean n p(r). Expected unique rows and the histogram of
+ * counts are sums over the ranks. The first LAW_EXACT_RANKS are summed one by
+ * one; beyond, p changes so slowly that ranks are taken in buckets, log-spaced,
+ * each with the mean of its exact mass: the look-ups still add up to n.
+ * Against the plain sum over all ranks this is within 2e-4 (relative, unique
+ * rows) and 3e-3 (absolute, shares), and takes a few hundred steps.
+ */
+#define BUCKETS_AN_OCTAVE 16
+
+/* From this mean on Poisson probabilities come from the normal law. */
+#define NORMAL_FROM 64.0
+/* Counts further than this many deviations away do not happen. */
+#define NORMAL_REACH 8.5
+
+/* P(X <= m) for X ~ Poisson(mean), by Peizer and Pratt's normal approximation
+ * (JASA 63, 1968); good to 1e-5 where the mean is at least NORMAL_FROM. */
+static double poisson_cdf(double m, double mean)
+{
+    double distance = m + 2.0 / 3.0 - mean;
+    double t = (m + 0.5) / mean;
+    double g = 0;
+
+    if (distance * distance >
+        NORMAL_REACH * NORMAL_REACH * (mean > m ? mean : m))
+        return distance > 0;
+    /* g(t) is 0/0 at t = 1 and about (1 - t) / 3 beside it */
+    if (fabs(1 - t) > 1e-3)
+        g = (1 - t * t + 2 * t * log(t)) / ((1 - t) * (1 - t));
+    else
+        g = (1 - t) / 3;
+    distance += 0.02 / (m + 1);
+    return 0.5 * erfc(-distance * sqrt((1 + g) / mean) * M_SQRT1_2);
+}
+
+/* Adds n_rows rows, each with a Poisson count of this mean, to the expected
+ * number of rows in each bin. Rows that are not used fall in none. */
+static void add_rows(double rows[REUSE_BINS], double n_rows, double mean)
+{
+    double p, below = 0;
+    unsigned k = 0;
+
+    if (mean >= NORMAL_FROM) {
+        for (k = 0; k < REUSE_BINS - 1; k++) {
+            double cdf = poisson_cdf(ldexp(1.0, (int)k), mean);
+
+            rows[k] += n_rows * (cdf - below);
+            below = cdf;
+        }
+        rows[k] += n_rows * (1 - below);
+        return;
+    }
+    p = exp(-mean) * mean;
+    for (unsigned count = 1; count <= mean || p > 1e-16 * mean; count++) {
+        if (count > 1u << k)
+            k++;
+        rows[k] += n_rows * p;
+        p *= mean / (count + 1);
+    }
+}
+
+static void add_zipf(const struct rank_law *law, double n_lookups, double begin,
+                     double end, double rows[REUSE_BINS])
+{
+    const double n_exact = fmin(end, LAW_EXACT_RANKS);
+
+    for (; begin < n_exact; begin++)
+        add_rows(rows, 1, n_lookups * pow(begin + 1, -law->alpha) / law->sum);
+    while (begin < end) {
+        double next =
+            fmin(floor((begin + 1) * (1 + M_LN2 / BUCKETS_AN_OCTAVE)), end);
+
+        add_rows(rows, next - begin,
+                 n_lookups / law->sum / (next - begin) *
+                     power_integral(begin + 0.5, next + 0.5, law->alpha));
+        begin = next;
+    }
+}
+
+/* What two ranges have in common. */
+static double common(double begin, double end, double from, double to)
+{
+    return fmax(fmin(end, to) - fmax(begin, from), 0);
+}
+
+void law_add_rows(const struct rank_law *law, double n_lookups, double begin,
+                  double end, double rows[REUSE_BINS])
+{
+    const double first_cold = law->first_rank[law->n_runs - law->has_cold];
+    double cold;
+
+    if (!law->has_bins) {
+        add_zipf(law, n_lookups, begin, end, rows);
+        return;
+    }
+    for (uint32_t i = 0; i + law->has_cold < law->n_runs; i++)
+        rows[reuse_bin_of(run_share(law, i) * law->n_lookups)] +=
+            common(begin, end, law->first_rank[i], law->first_rank[i + 1]);
+    cold = common(begin, end, first_cold, law->n_rows);
+    for (int k = 0; k < LAW_FIRST_HOT_BIN && cold > 0; k++)
+        rows[k] += law->n_cold[k] * cold / (law->n_rows - first_cold);
+}
