@@ -71,6 +71,27 @@ static const struct gpu_spec specs[] = {
             "DeepEP issue 303 (latency, of H20)",
     },
     {
+        .name = "b200",
+        .full_name = "NVIDIA B200 SXM6 180GB",
+        .memory_bytes = 183359 * MIB, /* nvidia-smi */
+        .gpus_per_host = 8,           /* DGX B200 */
+        .dram_gbps = 7350,            /* measured on Azure's GB200 */
+        .l2_gbps = 8660,              /* [E] the H100's, by SMs and clock */
+        .l2_bytes = 126 * MIB,
+        .clock_ghz = 1.965,
+        .n_sms = 148,
+        .row_cycles = 5.5,  /* [E] */
+        .bag_row_us = 0.22, /* [E] the H100's */
+        .launch_us = 3,     /* [E] */
+        .comm_form = COMM_PORT,
+        .intra_gbps = 640,
+        .intra_alpha_us = 10.6, /* [E] the H100's */
+        .nic_gbps = 50,         /* 8 x 400 Gb/s a host */
+        .source = "nvidia-smi (memory), Azure ND GB200 v6 (HBM), Chips and "
+                  "Cheese (SMs, L2's size), NVIDIA GTC25 S72583 (all-to-all); "
+                  "the rest as an H100 estimated",
+    },
+    {
         .name = "a100",
         .full_name = "NVIDIA A100 SXM4 80GB",
         /* nvidia-smi of driver 470 and cudaMemGetInfo; from 510 on nvidia-smi

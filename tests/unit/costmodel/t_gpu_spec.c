@@ -9,8 +9,8 @@ static const struct {
     uint64_t memory_mib;
     uint32_t gpus_per_host;
 } CASES[] = {
-    {"h100", 81559, 8},      {"h200", 143771, 8}, {"a100", 81251, 8},
-    {"v100-32gb", 32510, 8}, {"cpu", 16384, 0},
+    {"h100", 81559, 8}, {"h200", 143771, 8},     {"b200", 183359, 8},
+    {"a100", 81251, 8}, {"v100-32gb", 32510, 8}, {"cpu", 16384, 0},
 };
 #define N_CASES (sizeof CASES / sizeof *CASES)
 

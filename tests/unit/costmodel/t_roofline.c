@@ -179,8 +179,8 @@ static void check_cache(void)
 static void check_order(void)
 {
     struct table table = make_table(40000000, 128, 30);
-    static const char *const gpus[] = {"h200", "h100", "a100", "v100-32gb",
-                                       "cpu"};
+    static const char *const gpus[] = {"b200", "h200",      "h100",
+                                       "a100", "v100-32gb", "cpu"};
 
     for (unsigned i = 0; i + 1 < sizeof gpus / sizeof *gpus; i++)
         ok(whole_ms(gpus[i], table) < whole_ms(gpus[i + 1], table),
