@@ -29,30 +29,22 @@ uint64_t batches_seed(const struct placement *placement, unsigned number)
     return mix64(placement->seed ^ mix64(number + 1));
 }
 
-/* Look-ups of one piece, before they are joined. */
-struct part {
-    uint64_t *offsets; /* [n_bags + 1], owned */
-    uint32_t *indices; /* owned */
-};
-
 struct part_job {
     const struct placement *placement;
     const struct group *group;
-    uint64_t batch_seed;
+    unsigned number;
     bool is_whole;
-    struct part *parts;
+    struct bags *parts;
 };
 
-/* Keeps, in place, what the piece serves of these ranks' samples: reading is
- * never behind writing. */
-static void keep_own(struct part *part, const struct piece *piece,
-                     const struct part_job *job, struct rank_range owners)
+/* Keeps, in place, what the piece serves of the group's samples: reading is
+ * never behind writing. Returns how many bags that are. */
+static size_t keep_own(struct bags *bags, const struct placement *placement,
+                       const struct group *group, const struct piece *piece)
 {
-    const struct placement *placement = job->placement;
-    const struct group *group = job->group;
-    uint64_t n = 0, *kept = part->offsets;
+    uint64_t n = 0, *kept = bags->offsets;
 
-    for (uint32_t r = owners.begin; r < owners.end; r++) {
+    for (uint32_t r = group->owners.begin; r < group->owners.end; r++) {
         uint64_t bag =
             placement_part_sample(placement, r, group->part, group->n_parts);
         uint64_t last = placement_part_sample(placement, r, group->part + 1,
@@ -60,46 +52,62 @@ static void keep_own(struct part *part, const struct piece *piece,
 
         last *= group->n_outputs;
         for (bag *= group->n_outputs; bag < last; bag++) {
-            uint64_t i = part->offsets[bag], end = part->offsets[bag + 1];
+            uint64_t i = bags->offsets[bag], end = bags->offsets[bag + 1];
 
             *kept++ = n;
             for (; i < end; i++) {
-                uint32_t row = part->indices[i];
+                uint32_t row = bags->indices[i];
 
                 if (row >= piece->row_begin && row < piece->row_end)
-                    part->indices[n++] = (uint32_t)(row - piece->row_begin);
+                    bags->indices[n++] = (uint32_t)(row - piece->row_begin);
             }
         }
     }
     *kept = n;
+    return (size_t)(kept - bags->offsets);
+}
+
+void batches_draw(struct bags *bags, const struct placement *placement,
+                  const struct group *group, const struct piece *piece,
+                  unsigned number)
+{
+    struct stream stream;
+    size_t n_bags;
+
+    batches_stream(&stream, placement, piece->table_idx);
+    bags->offsets = mem_grow(NULL, (size_t)stream.batch + 1, sizeof(uint64_t));
+    bags->indices =
+        mem_grow(NULL, (size_t)stream_n_lookups(&stream), sizeof(uint32_t));
+    stream_fill(&stream, batches_seed(placement, number), 0, bags->offsets,
+                bags->indices);
+    n_bags = keep_own(bags, placement, group, piece);
+    bags->indices = mem_grow(bags->indices, (size_t)bags->offsets[n_bags],
+                             sizeof(uint32_t));
+    bags->offsets = mem_grow(bags->offsets, n_bags + 1, sizeof(uint64_t));
+}
+
+void bags_release(struct bags *bags)
+{
+    mem_free(bags->offsets);
+    mem_free(bags->indices);
 }
 
 static void draw_part(void *ctx, size_t task, unsigned thread)
 {
     const struct part_job *job = ctx;
-    const struct piece *piece = job->group->pieces[task];
-    struct part *part = &job->parts[task];
-    struct stream stream;
+    const struct group *group = job->group;
+    struct bags *part = &job->parts[task];
 
     (void)thread;
-    batches_stream(&stream, job->placement, piece->table_idx);
-    part->offsets = mem_alloc((size_t)stream.batch + 1, sizeof(uint64_t));
-    part->indices =
-        mem_alloc((size_t)stream_n_lookups(&stream), sizeof(uint32_t));
-    stream_fill(&stream, job->batch_seed, 0, part->offsets, part->indices);
-    if (job->is_whole) {
-        keep_own(part, piece, job,
-                 (struct rank_range){0, job->placement->n_ranks});
-        part->offsets[1] = part->offsets[stream.batch];
-    } else {
-        keep_own(part, piece, job,
-                 placement_owners(job->placement, job->group));
-    }
+    batches_draw(part, job->placement, group, group->pieces[task], job->number);
+    if (job->is_whole)
+        part->offsets[1] =
+            part->offsets[(size_t)job->placement->batch * group->n_outputs];
 }
 
 /* Puts the parts one behind the other; offsets become those of the group. A
  * part's last offset is the next one's first. */
-static int place_parts(struct index_batch *batch, struct part *parts,
+static int place_parts(struct index_batch *batch, struct bags *parts,
                        uint32_t n_pieces, struct err *err)
 {
     size_t n_bags = batch->n_bags, n_offsets = n_pieces * n_bags + 1;
@@ -121,7 +129,7 @@ static int place_parts(struct index_batch *batch, struct part *parts,
         .n_lookups = batch->begins[n_pieces],
     };
     for (uint32_t i = 0; i < n_pieces; i++) {
-        struct part *part = &parts[i];
+        struct bags *part = &parts[i];
         uint64_t n = part->offsets[n_bags];
 
         for (size_t bag = 0; bag <= n_bags; bag++)
@@ -141,15 +149,18 @@ int index_batch_init(struct index_batch *batch,
                      const struct group *group, unsigned number, bool is_whole,
                      struct err *err)
 {
+    struct group all = *group;
     struct part_job job = {
         .placement = placement,
-        .group = group,
-        .batch_seed = batches_seed(placement, number),
+        .group = &all,
+        .number = number,
         .is_whole = is_whole,
-        .parts = mem_alloc(group->n_pieces, sizeof(struct part)),
+        .parts = mem_alloc(group->n_pieces, sizeof(struct bags)),
     };
     int rc;
 
+    if (is_whole)
+        all.owners = (struct rank_range){0, placement->n_ranks};
     *batch = (struct index_batch){
         .device = placement->device,
         .n_bags = is_whole ? 1 : group->n_bags,
@@ -157,10 +168,8 @@ int index_batch_init(struct index_batch *batch,
     };
     pool_run(placement->pool, group->n_pieces, draw_part, &job);
     rc = place_parts(batch, job.parts, group->n_pieces, err);
-    for (uint32_t i = 0; i < group->n_pieces; i++) {
-        mem_free(job.parts[i].offsets);
-        mem_free(job.parts[i].indices);
-    }
+    for (uint32_t i = 0; i < group->n_pieces; i++)
+        bags_release(&job.parts[i]);
     mem_free(job.parts);
     if (rc)
         index_batch_release(batch);

@@ -20,6 +20,17 @@ void batches_stream(struct stream *stream, const struct placement *placement,
 /* Seed of batch `number` of an execution. */
 uint64_t batches_seed(const struct placement *placement, unsigned number);
 
+/* Look-ups of a piece on the host. */
+struct bags {
+    uint64_t *offsets; /* [n_bags + 1], from 0; owned */
+    uint32_t *indices; /* owned */
+};
+/* Draws those of the piece's rows, shifted, in the samples of a group. */
+void batches_draw(struct bags *bags, const struct placement *placement,
+                  const struct group *group, const struct piece *piece,
+                  unsigned number);
+void bags_release(struct bags *bags); /* a zeroed one is fine */
+
 /* The look-ups of a group. */
 struct index_batch {
     struct device *device;       /* not owned */

@@ -131,35 +131,20 @@ void exchange_close(struct exchange_set *set)
     *set = (struct exchange_set){0};
 }
 
-int exchange_outputs(const struct exchange_set *set, bool is_backward,
-                     struct err *err)
+int exchange_start(const struct exchange_set *set, bool is_backward,
+                   uint32_t part, uint32_t n_parts, void **moving,
+                   struct err *err)
 {
-    struct comm *comm = set->placement->comm;
-
     for (size_t i = 0; i < set->n; i++) {
         const struct exchange *exchange = &set->exchanges[i];
         void **d_from = is_backward ? exchange->d_recv : exchange->d_send;
         void **d_to = is_backward ? exchange->d_send : exchange->d_recv;
-
-        if (alltoall_exchange(comm, &exchange->alltoall, is_backward,
-                              (const void *const *)d_from, d_to, err))
-            return -1;
-    }
-    return 0;
-}
-
-int exchange_start(const struct exchange_set *set, uint32_t part,
-                   uint32_t n_parts, void **moving, struct err *err)
-{
-    for (size_t i = 0; i < set->n; i++) {
-        const struct exchange *exchange = &set->exchanges[i];
         struct alltoall alltoall = exchange->alltoall;
 
         alltoall.part = part;
         alltoall.n_parts = n_parts;
-        if (alltoall_start(set->placement->comm, &alltoall, false,
-                           (const void *const *)exchange->d_send,
-                           exchange->d_recv, &moving[i], err))
+        if (alltoall_start(set->placement->comm, &alltoall, is_backward,
+                           (const void *const *)d_from, d_to, &moving[i], err))
             return -1;
     }
     return 0;
@@ -172,6 +157,17 @@ int exchange_finish(const struct exchange_set *set, void **moving,
         if (comm_finish(set->placement->comm, moving[i], err))
             return -1;
     return 0;
+}
+
+int exchange_outputs(const struct exchange_set *set, bool is_backward,
+                     struct err *err)
+{
+    void **moving = mem_alloc(set->n, sizeof(*moving));
+    int rc = exchange_start(set, is_backward, 0, 1, moving, err) ||
+             exchange_finish(set, moving, err);
+
+    mem_free(moving);
+    return rc ? -1 : 0;
 }
 
 /* replicas[n_ranks] of one table. */

@@ -302,10 +302,8 @@ static int run_input(struct execution *run, struct err *err)
 
     if (input_open(&run->input, run->placement, STEP_BATCH, err))
         return -1;
-    for (uint32_t r = here.begin; r < here.end; r++)
-        if (run->options->check &&
-            input_permute(&run->input, r, &run->verify, err))
-            return -1;
+    for (uint32_t r = here.begin; run->options->check && r < here.end; r++)
+        input_permute(&run->input, r, &run->verify);
     return 0;
 }
 

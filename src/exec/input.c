@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "exec/input.h"
 
-#include "exec/batches.h"
-
 #include <stdio.h>
 #include <string.h>
 
@@ -46,50 +44,38 @@ static uint64_t message_at(const struct input *input, uint32_t from,
     return at;
 }
 
-static void draw_table(struct input *input, size_t t)
+/* The samples of a rank, as if it held the whole table. */
+static void draw_own(struct input *input, uint32_t rank, size_t t)
 {
     const struct placement *placement = input->placement;
-    struct stream stream;
-    uint64_t *offsets;
-    uint32_t *indices;
+    struct piece piece = *placement->table_pieces[t];
+    struct group group;
 
-    batches_stream(&stream, placement, t);
-    offsets = mem_alloc((size_t)stream.batch + 1, sizeof(*offsets));
-    indices = mem_alloc((size_t)stream_n_lookups(&stream), sizeof(*indices));
-    stream_fill(&stream, batches_seed(placement, input->number), 0, offsets,
-                indices);
-    for (uint32_t r = placement->here.begin; r < placement->here.end; r++) {
-        struct id_bags *own = &input->ranks[r].own[t];
-        uint32_t n_outputs = stream.batch / placement->batch;
-        const uint64_t *begin =
-            offsets + (size_t)placement_sample(placement, r) * n_outputs;
-
-        own->n_bags = n_samples(input, r) * n_outputs;
-        own->n_ids = begin[own->n_bags] - begin[0];
-        own->lengths = ARENA_NEW(&input->arena, uint32_t, own->n_bags);
-        own->ids = ARENA_NEW(&input->arena, uint64_t, own->n_ids);
-        for (uint64_t bag = 0; bag < own->n_bags; bag++)
-            own->lengths[bag] = (uint32_t)(begin[bag + 1] - begin[bag]);
-        for (uint64_t i = 0; i < own->n_ids; i++)
-            own->ids[i] = indices[begin[0] + i];
-    }
-    mem_free(offsets);
-    mem_free(indices);
+    if (piece.replica || !piece.group)
+        return;
+    piece.row_begin = 0;
+    piece.row_end = placement->table_rows[t];
+    group = *piece.group;
+    group.owners = (struct rank_range){rank, rank + 1};
+    batches_draw(&input->ranks[rank].own[t], placement, &group, &piece,
+                 input->number);
 }
 
 /* Writes the ids of the piece's rows, and how many each bag has of them;
  * returns where the ids end. */
-static uint64_t *bucketize(const struct id_bags *own, const struct piece *piece,
-                           uint32_t *length, uint64_t *to)
+static uint64_t *bucketize(const struct bags *own, uint64_t n_bags,
+                           const struct piece *piece, uint32_t *length,
+                           uint64_t *to)
 {
-    const uint64_t *id = own->ids;
+    for (uint64_t bag = 0; bag < n_bags; bag++) {
+        const uint64_t *begin = to;
 
-    for (uint64_t bag = 0; bag < own->n_bags; bag++) {
-        const uint64_t *end = id + own->lengths[bag], *begin = to;
+        for (uint64_t i = own->offsets[bag]; i < own->offsets[bag + 1]; i++) {
+            uint64_t id = own->indices[i];
 
-        for (; id < end; id++)
-            if (*id >= piece->row_begin && *id < piece->row_end)
-                *to++ = *id - piece->row_begin;
+            if (id >= piece->row_begin && id < piece->row_end)
+                *to++ = id - piece->row_begin;
+        }
         *length++ = (uint32_t)(to - begin);
     }
     return to;
@@ -111,10 +97,11 @@ void input_pack(struct input *input, uint32_t rank)
         while ((group = next_group(input, to, group)))
             for (uint32_t i = 0; i < group->n_pieces; i++) {
                 const struct piece *piece = group->pieces[i];
-                const struct id_bags *own = &self->own[piece->table_idx];
+                uint64_t n_bags = n_samples(input, rank) * group->n_outputs;
 
-                ids = bucketize(own, piece, lengths, ids);
-                lengths += own->n_bags;
+                ids = bucketize(&self->own[piece->table_idx], n_bags, piece,
+                                lengths, ids);
+                lengths += n_bags;
             }
         end = (char *)ids;
         *size++ = (uint64_t)(end - at);
@@ -161,64 +148,52 @@ struct reader {
     const uint64_t *id;
 };
 
-/* Piece by piece what the ranks sent, in their order; returns the bytes of the
- * block. */
-static size_t place_group(const struct input *input, const struct group *group,
-                          struct reader *readers, uint64_t *block)
+/* What the ranks sent for a piece, in their order. */
+static void place_piece(const struct input *input, const struct group *group,
+                        struct reader *readers, struct bags *bags)
 {
-    uint64_t *offset = block;
-    uint32_t *begin =
-        (void *)(block + (size_t)group->n_pieces * group->n_bags + 1);
-    uint32_t *index = begin;
+    uint64_t *offset = bags->offsets, n = 0;
 
-    for (uint32_t i = 0; i < group->n_pieces; i++)
-        for (uint32_t from = 0; from < input->placement->n_ranks; from++) {
-            struct reader *reader = &readers[from];
-            uint64_t n_bags = n_samples(input, from) * group->n_outputs;
+    for (uint32_t from = 0; from < input->placement->n_ranks; from++) {
+        struct reader *reader = &readers[from];
+        uint64_t n_bags = n_samples(input, from) * group->n_outputs;
 
-            for (; n_bags; n_bags--) {
-                *offset++ = (uint64_t)(index - begin);
-                for (uint32_t n = *reader->length++; n; n--)
-                    *index++ = (uint32_t)*reader->id++;
-            }
+        for (; n_bags; n_bags--) {
+            *offset++ = n;
+            for (uint32_t left = *reader->length++; left; left--)
+                bags->indices[n++] = (uint32_t)*reader->id++;
         }
-    *offset = (uint64_t)(index - begin);
-    return (size_t)((char *)index - (char *)block);
-}
-
-static int check_group(const struct input *input, const struct group *group,
-                       const uint64_t *block, size_t n_bytes, char failure[400],
-                       struct err *err)
-{
-    struct index_batch batch;
-    char *drawn = mem_alloc(n_bytes, 1);
-    uint64_t n = block[(size_t)group->n_pieces * group->n_bags];
-    int rc = index_batch_init(&batch, input->placement, group, input->number,
-                              false, err);
-    bool is_same = !rc && n == batch.lookups.n_lookups;
-
-    if (is_same) {
-        rc = device_download(batch.device, drawn, batch.d_block, n_bytes, err);
-        is_same = !memcmp(block, drawn, n_bytes);
     }
-    if (!rc && !is_same && !failure[0])
-        snprintf(failure, 400,
-                 "GPU %u: the ids that came to it are not those that it looks "
-                 "up",
-                 group->rank);
-    index_batch_release(&batch);
-    mem_free(drawn);
-    return rc;
+    *offset = n;
 }
 
-int input_permute(struct input *input, uint32_t rank, struct verify *verify,
-                  struct err *err)
+static void check_piece(const struct input *input, const struct group *group,
+                        const struct piece *piece, const struct bags *bags,
+                        char failure[400])
+{
+    uint64_t n = bags->offsets[group->n_bags];
+    struct bags drawn;
+
+    batches_draw(&drawn, input->placement, group, piece, input->number);
+    if (!failure[0] &&
+        (memcmp(bags->offsets, drawn.offsets,
+                (group->n_bags + (size_t)1) * sizeof(uint64_t)) != 0 ||
+         memcmp(bags->indices, drawn.indices, n * sizeof(uint32_t)) != 0))
+        snprintf(
+            failure, 400,
+            "table '%s': the ids that came to GPU %u are not those that it "
+            "looks up",
+            piece->table->name, group->rank);
+    bags_release(&drawn);
+}
+
+void input_permute(struct input *input, uint32_t rank, struct verify *verify)
 {
     const struct input_rank *self = &input->ranks[rank];
     uint32_t n = input->placement->n_ranks;
     struct reader *readers = mem_alloc(n, sizeof(*readers));
     const struct group *group = NULL;
-    int rc = 0;
+    struct bags bags = self->came_bags;
 
     for (uint32_t from = 0; from < n; from++) {
         char *at = self->came + message_at(input, from, rank, false);
@@ -226,15 +201,16 @@ int input_permute(struct input *input, uint32_t rank, struct verify *verify,
         readers[from] = (struct reader){
             (void *)at, (void *)(at + ids_at(input, from, rank))};
     }
-    while (!rc && (group = next_group(input, rank, group))) {
-        size_t n_bytes = place_group(input, group, readers, self->block);
-
-        if (verify)
-            rc = check_group(input, group, self->block, n_bytes,
-                             verify->found.failure, err);
-    }
+    while ((group = next_group(input, rank, group)))
+        for (uint32_t i = 0; i < group->n_pieces; i++) {
+            place_piece(input, group, readers, &bags);
+            if (verify)
+                check_piece(input, group, group->pieces[i], &bags,
+                            verify->found.failure);
+            bags.indices += bags.offsets[group->n_bags];
+            bags.offsets += group->n_bags + 1;
+        }
     mem_free(readers);
-    return rc;
 }
 
 /* Room for what it sends, of row pieces as if each got all ids; and packs. */
@@ -246,42 +222,34 @@ static void open_sent(struct input *input, uint32_t rank)
 
     for (uint32_t to = 0; to < placement->n_ranks; to++)
         n_bytes += ids_at(input, rank, to);
-    for (size_t i = 0; i < placement->n_pieces; i++)
-        if (!placement->pieces[i].replica)
-            n_bytes += self->own[placement->pieces[i].table_idx].n_ids *
-                       PROBLEM_ID_BYTES;
+    for (size_t i = 0; i < placement->n_pieces; i++) {
+        const struct piece *piece = &placement->pieces[i];
+
+        if (!piece->replica && piece->group)
+            n_bytes +=
+                PROBLEM_ID_BYTES *
+                self->own[piece->table_idx]
+                    .offsets[n_samples(input, rank) * piece->group->n_outputs];
+    }
     self->sent = ARENA_NEW(&input->arena, char, n_bytes);
     input_pack(input, rank);
 }
 
-/* Room for what comes, whose size is known, and for one group of it. */
+/* Room for what comes, whose size is known, and for its look-ups. */
 static void open_came(struct input *input, uint32_t rank)
 {
     struct input_rank *self = &input->ranks[rank];
     uint64_t n_bytes =
         message_at(input, input->placement->n_ranks, rank, false);
     const struct group *group = NULL;
-    uint64_t n_bags = 0;
+    uint64_t n_offsets = 0;
 
     while ((group = next_group(input, rank, group)))
-        n_bags += (uint64_t)group->n_pieces * group->n_bags;
+        n_offsets += group->n_pieces * ((uint64_t)group->n_bags + 1);
     self->came = ARENA_NEW(&input->arena, char, n_bytes);
-    self->block = ARENA_NEW(&input->arena, uint64_t, n_bags + 1 + n_bytes / 8);
-}
-
-static int open_comm(struct input *input, struct err *err)
-{
-    const struct placement *placement = input->placement;
-
-    input->comm = placement->comm;
-    if (device_is_host(placement->device))
-        return 0;
-    input->comm = NULL;
-    return device_open(&input->host, DEVICE_CPU, 0, 1, err) ||
-                   comm_open(&input->comm, placement->comm->world, input->host,
-                             placement->n_ranks, err)
-               ? -1
-               : 0;
+    self->came_bags = (struct bags){
+        ARENA_NEW(&input->arena, uint64_t, n_offsets),
+        ARENA_NEW(&input->arena, uint32_t, n_bytes / PROBLEM_ID_BYTES)};
 }
 
 int input_open(struct input *input, const struct placement *placement,
@@ -296,13 +264,17 @@ int input_open(struct input *input, const struct placement *placement,
     input->own_sizes = ARENA_NEW(arena, uint64_t, n * (here.end - here.begin));
     input->sizes = ARENA_NEW(arena, uint64_t, n * n);
     input->ranks = ARENA_NEW(arena, struct input_rank, n);
-    for (uint32_t r = here.begin; r < here.end; r++)
-        input->ranks[r].own = ARENA_NEW(arena, struct id_bags, n_tables);
-    for (size_t t = 0; t < n_tables; t++)
-        draw_table(input, t);
-    for (uint32_t r = here.begin; r < here.end; r++)
+    for (uint32_t r = here.begin; r < here.end; r++) {
+        input->ranks[r].own = ARENA_NEW(arena, struct bags, n_tables);
+        for (size_t t = 0; t < n_tables; t++)
+            draw_own(input, r, t);
         open_sent(input, r);
-    if (open_comm(input, err) || gather_sizes(input, err))
+    }
+    if (device_open(&input->host, DEVICE_CPU, 0, pool_size(placement->pool),
+                    err) ||
+        comm_open(&input->comm, placement->comm->world, input->host,
+                  placement->n_ranks, err) ||
+        gather_sizes(input, err))
         goto fail;
     for (uint32_t r = here.begin; r < here.end; r++)
         open_came(input, r);
@@ -316,8 +288,13 @@ fail:
 
 void input_close(struct input *input)
 {
-    if (input->host)
-        comm_close(input->comm);
+    const struct placement *placement = input->placement;
+
+    for (uint32_t r = 0; placement && r < placement->n_ranks; r++)
+        for (size_t t = 0;
+             input->ranks[r].own && t < placement->plan->problem.n_tables; t++)
+            bags_release(&input->ranks[r].own[t]);
+    comm_close(input->comm);
     device_close(input->host);
     arena_release(&input->arena);
     *input = (struct input){0};

@@ -2,6 +2,7 @@
 #ifndef NEUROSHARD_EXEC_INPUT_H
 #define NEUROSHARD_EXEC_INPUT_H
 
+#include "exec/batches.h"
 #include "exec/verify.h"
 
 /*
@@ -18,20 +19,15 @@
  */
 
 struct input_rank {
-    /* Of its own samples, by table. */
-    struct id_bags {
-        uint64_t n_bags, n_ids;
-        uint32_t *lengths; /* [n_bags] */
-        uint64_t *ids;     /* [n_ids] */
-    } * own;
-    char *sent, *came; /* all messages from it, and to it */
-    uint64_t *block;   /* of a group, what came: as an index_batch has it */
+    struct bags *own;      /* [n_tables], of its own samples */
+    char *sent, *came;     /* all messages from it, and to it */
+    struct bags came_bags; /* of its pieces, one behind the other */
 };
 
 struct input {
     const struct placement *placement;
-    struct comm *comm;        /* of host memory; the placement's, or owned */
-    struct device *host;      /* owned; NULL where the device is a host */
+    struct device *host; /* owned, like the next, which goes over it */
+    struct comm *comm;
     struct arena arena;       /* of what follows */
     unsigned number;          /* of its batch */
     uint64_t *own_sizes;      /* [ranks that are here][R] */
@@ -52,7 +48,6 @@ void input_pack(struct input *input, uint32_t rank);
 int input_exchange(struct input *input, struct err *err) MUST_CHECK;
 /* Behind it, a rank puts what came in order. With verify it must be what the
  * rank draws for itself. */
-int input_permute(struct input *input, uint32_t rank, struct verify *verify,
-                  struct err *err) MUST_CHECK;
+void input_permute(struct input *input, uint32_t rank, struct verify *verify);
 
 #endif

@@ -23,19 +23,11 @@ uint32_t placement_part_sample(const struct placement *placement, uint32_t rank,
     return (uint32_t)(begin + n * part / n_parts);
 }
 
-struct rank_range placement_owners(const struct placement *placement,
-                                   const struct group *group)
-{
-    if (group->replica)
-        return (struct rank_range){group->rank, group->rank + 1};
-    return (struct rank_range){0, placement->n_ranks};
-}
-
 struct group placement_part(const struct placement *placement,
                             const struct group *group, uint32_t part,
                             uint32_t n_parts)
 {
-    struct rank_range owners = placement_owners(placement, group);
+    struct rank_range owners = group->owners;
     struct group own = *group;
     size_t before = 0;
 
@@ -163,17 +155,12 @@ static struct group group_of(const struct placement *placement,
         .n_outputs = (uint32_t)piece->table->num_outputs,
         .replica = piece->replica,
         .precision = output_precision(piece),
-        .n_samples = placement->batch,
-        .n_parts = 1,
+        .owners = {0, placement->n_ranks},
     };
 
-    if (piece->replica) {
-        group.sample_begin = placement_sample(placement, piece->rank);
-        group.n_samples =
-            placement_sample(placement, piece->rank + 1) - group.sample_begin;
-    }
-    group.n_bags = group.n_samples * group.n_outputs;
-    return group;
+    if (piece->replica)
+        group.owners = (struct rank_range){piece->rank, piece->rank + 1};
+    return placement_part(placement, &group, 0, 1);
 }
 
 /* Sorts the pieces that have outputs and cuts them into groups. */

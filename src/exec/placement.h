@@ -37,27 +37,27 @@ struct piece {
     float *d_dense;      /* [n_rows][width] gradient, replicas; else NULL */
 };
 
+/* Ranks begin .. end - 1. */
+struct rank_range {
+    uint32_t begin, end;
+};
+
 struct group {
     uint32_t rank;
     uint32_t n_outputs; /* bags a sample */
     bool replica;
     enum precision precision; /* of outputs and their gradients: what the
                                  exchange carries; fp32 for replicas */
-    uint32_t sample_begin, n_samples; /* all, or a replica's own */
-    uint32_t n_bags;                  /* n_samples * n_outputs */
-    /* In a part of a group (placement_part) only this one of so many parts of
-     * what each rank has of these samples. */
-    uint32_t part, n_parts;
+    struct rank_range owners; /* of the samples: all ranks, or a replica's own;
+                                 of what each has */
+    uint32_t part, n_parts;   /* this one of so many parts (placement_part) */
+    uint32_t n_samples;
+    uint32_t n_bags;       /* n_samples * n_outputs */
     struct piece **pieces; /* [n_pieces], by table */
     uint32_t n_pieces;
     uint32_t out_dim; /* elements a bag */
     void *d_out;      /* [n_bags][out_dim]: outputs, then their gradients; NULL
                          where the rank is elsewhere */
-};
-
-/* Ranks begin .. end - 1. */
-struct rank_range {
-    uint32_t begin, end;
 };
 
 struct placement {
@@ -92,9 +92,6 @@ uint32_t placement_sample(const struct placement *placement, uint32_t rank);
 /* The first of part `part` of n_parts of its samples. */
 uint32_t placement_part_sample(const struct placement *placement, uint32_t rank,
                                uint32_t part, uint32_t n_parts);
-/* The ranks whose samples a group looks up. */
-struct rank_range placement_owners(const struct placement *placement,
-                                   const struct group *group);
 /* Of the samples of a group one of n_parts parts, with its outputs where the
  * all-to-all of a part expects them. */
 struct group placement_part(const struct placement *placement,

@@ -262,8 +262,8 @@ static int forward_rank(const struct placement *placement, uint32_t rank,
     for (; work.chunk < n; work.chunk++)
         if (run_rank(work, WORK_ALL, err) ||
             (rank + 1 == placement->here.end &&
-             exchange_start(set, work.chunk, n, moving + work.chunk * set->n,
-                            err)))
+             exchange_start(set, false, work.chunk, n,
+                            moving + work.chunk * set->n, err)))
             return -1;
     return 0;
 }
@@ -288,7 +288,7 @@ int step_forward(struct placement *placement, const struct exchange_set *set,
 }
 
 /* Gradients of some bags of a block of outputs. */
-struct bags {
+struct some_bags {
     const struct group *group;
     struct output_block block;
 };
@@ -296,7 +296,7 @@ struct bags {
 static void make_bags(void *ctx, uint64_t begin, uint64_t end, unsigned thread)
 {
     const struct made *made = ctx;
-    const struct bags *bags = made->ctx;
+    const struct some_bags *bags = made->ctx;
     const struct group *group = bags->group;
     float *row = mem_alloc(group->out_dim, sizeof(*row));
 
@@ -324,7 +324,7 @@ static int fill_gradients(const struct exchange_set *set, struct err *err)
     for (uint32_t r = placement->here.begin; r < placement->here.end; r++)
         for (size_t g = 0; g < placement->n_groups; g++) {
             const struct group *group = &placement->groups[g];
-            struct bags bags = {group, exchange_block(set, group, r)};
+            struct some_bags bags = {group, exchange_block(set, group, r)};
             struct made made = {make_bags,   &bags, bags.block.bag_bytes,
                                 BAGS_A_TASK, 0,     NULL};
 

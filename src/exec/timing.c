@@ -176,9 +176,9 @@ static int ids_once(void *ctx, unsigned number, double *ms, struct err *err)
     double begin_ms = clock_ms();
 
     (void)number;
+    (void)err;
     input_pack(ids->input, ids->rank);
-    if (input_permute(ids->input, ids->rank, NULL, err))
-        return -1;
+    input_permute(ids->input, ids->rank, NULL);
     *ms = clock_ms() - begin_ms;
     return 0;
 }
@@ -271,7 +271,8 @@ static int look_up(const struct together *together, size_t first, uint32_t n,
 
     for (uint32_t c = 0; c < n; c++)
         if (rank_work_forward(&works[c], number % works[c].n_sets, err) ||
-            exchange_start(set, c, n, together->moving + c * set->n, err))
+            exchange_start(set, false, c, n, together->moving + c * set->n,
+                           err))
             return -1;
     for (uint32_t c = 0; c < n; c++)
         if (exchange_finish(set, together->moving + c * set->n, err))

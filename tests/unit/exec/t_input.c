@@ -66,8 +66,7 @@ static const char *failure_of(struct stage *stage)
     if (input_exchange(&stage->input, &err))
         fixture_bail(&err);
     for (uint32_t r = 0; r < 3; r++)
-        if (input_permute(&stage->input, r, &verify, &err))
-            fixture_bail(&err);
+        input_permute(&stage->input, r, &verify);
     return verify.found.failure[0] ? verify.found.failure : NULL;
 }
 
@@ -118,13 +117,16 @@ static void test_device(enum device_kind kind)
     is_str(failure_of(&stage), NULL, "what came is what is looked up");
     second = size_of(&stage, 2, 0);
     spoil(&stage, 2, second, 1,
-          "GPU 1: the ids that came to it are not those that it looks up",
+          "table 'cut': the ids that came to GPU 1 are not those that it looks "
+          "up",
           "two bags that share their ids otherwise are noticed");
     spoil(&stage, 2, second + 34 * 4 + 8, 0,
-          "GPU 1: the ids that came to it are not those that it looks up",
+          "table 'cut': the ids that came to GPU 1 are not those that it looks "
+          "up",
           "so is one wrong id");
     spoil(&stage, 1, size_of(&stage, 1, 0) + size_of(&stage, 1, 1) + 34 * 4, 0,
-          "GPU 2: the ids that came to it are not those that it looks up",
+          "table 'rows': the ids that came to GPU 2 are not those that it "
+          "looks up",
           "of a row piece too");
     pack(&stage);
     is_str(failure_of(&stage), NULL, "and nothing is once it is mended");

@@ -208,7 +208,7 @@ static void test_groups(void)
     is_i64(groups[1].n_bags, 101, "rank 1: tables of one output,");
     is_i64(groups[2].n_bags, 202, "... of two,");
     is_i64(groups[2].out_dim, 16, "... both pieces side by side,");
-    is_i64(groups[3].sample_begin, 50, "... and its replica");
+    is_i64(groups[3].n_bags, 51, "... and its replica");
     placement_release(&placement);
     fixture_release(&fixture);
 }
