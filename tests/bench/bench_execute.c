@@ -6,6 +6,7 @@
 #include "costmodel/oracles.h"
 #include "exec/exec.h"
 #include "io/tables_io.h"
+#include "tests/processes.h"
 
 #include <getopt.h>
 #include <inttypes.h>
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /*
  * Predicted against executed: 20 random plans of real lists, at their full
@@ -20,6 +22,13 @@
  * machine: on two threads at batch 4,096, or on a GPU at batch 65,536. Every
  * plan is also compared with the unsharded reference. A plan that fails is
  * said and left out; the status is 0 where none failed.
+ *
+ * Then 20 plans each on two and on four processes of one thread, with rows cut
+ * in order of frequency too: the exchange of ids, by the model and by the
+ * formulas for a CPU; the rank that is slowest; and look-ups with their
+ * exchange in chunks against one part. A factor is that of this machine to the
+ * one that the figures are of. Exchanges are first deciles: processes that wait
+ * for each other suffer most from what else runs.
  *
  *     bench_execute [--device cpu|cuda] [--seconds S]
  *                   [--plans N] [--batch B] [--max-rows R] [MODEL]
@@ -267,6 +276,303 @@ static void print_summary(const struct setup *setup,
                100 * stats_quantile(errors, n, 0.9), tau, 50 * (1 + tau));
 }
 
+/* --- steps of several processes --- */
+
+#define MAX_STEP_RANKS 16
+#define STEP_MAX_ROWS 100000
+#define N_STEP_ITERATIONS 100
+#define MIN_GAIN 0.05
+
+enum { BY_MODEL, BY_FORMULAS, N_PREDICTED };
+
+struct step_outcome {
+    double input_ms[N_PREDICTED], measured_input_ms;
+    double work_ms, measured_work_ms; /* of the slowest rank */
+    uint32_t slowest, measured_slowest;
+    double margin; /* between it and the next, predicted */
+    double gain, measured_gain;
+};
+
+/* Every fourth table is cut by rows over all ranks, the hottest rows first; of
+ * the others some by columns. */
+static void draw_step(struct plan *plan, struct table_list *list,
+                      struct shard *shards, struct rng *rng)
+{
+    uint32_t n_devices = plan->problem.cluster.n_devices;
+    size_t n = 0;
+
+    for (uint32_t t = 0; t < list->n_tables; t++) {
+        struct table *table = &list->tables[t];
+
+        table->pooling_factor = (double)(1 + rng_below(rng, 12));
+        table->zipf_alpha = 1.05;
+        table->has_bins = false;
+        table->row_order = ROW_ORDER_FREQUENCY;
+    }
+    draw_shards(plan, shards, rng);
+    for (size_t i = 0; i < plan->n_shards; i++) {
+        const struct shard shard = shards[i];
+        uint64_t n_rows = shard.row_end;
+
+        if (shard.kind != SHARD_TABLE || n_rows < 1000 || rng_below(rng, 4))
+            continue;
+        for (uint32_t r = 0; r < n_devices; r++) {
+            struct shard *block =
+                r ? &shards[plan->n_shards + n++] : &shards[i];
+
+            *block = shard;
+            block->device = r;
+            block->row_begin = r * ((n_rows + n_devices - 1) / n_devices);
+            block->row_end =
+                block->row_begin + (n_rows + n_devices - 1) / n_devices;
+            if (block->row_end > n_rows)
+                block->row_end = n_rows;
+        }
+    }
+    plan->n_shards += n;
+    plan_derive_kinds(plan);
+}
+
+/* What the cost model says of the plan's phases, and of its chunks. */
+static int predict_step(const char *spec, const struct plan *plan,
+                        double (*phases_ms)[N_PHASES], struct step *step,
+                        struct arena *arena, struct err *err)
+{
+    const size_t n_ranks = plan->problem.cluster.n_devices;
+    struct oracle *oracle;
+    double *vectors, *sums, *compute_ms;
+
+    if (oracle_open(&oracle, spec, &plan->problem, arena, err))
+        return -1;
+    vectors = ARENA_NEW(arena, double, plan->n_shards * oracle->width);
+    sums = ARENA_NEW(arena, double, n_ranks * oracle->width);
+    compute_ms = ARENA_NEW(arena, double, n_ranks);
+    oracle->ops->embed(oracle, plan->shards, plan->n_shards, vectors);
+    oracle_add_shards(oracle, plan->shards, vectors, plan->n_shards, 1, sums);
+    oracle->ops->compute(oracle, sums, n_ranks, compute_ms);
+    oracle->ops->phases(oracle, sums, compute_ms, phases_ms);
+    *step = *oracle->step;
+    oracle_close(oracle);
+    return 0;
+}
+
+static double look_up_ms(struct step step, uint32_t n_chunks, uint32_t n_ranks,
+                         const double (*phases_ms)[N_PHASES])
+{
+    double only_ms[MAX_STEP_RANKS][N_PHASES] = {0};
+
+    step.pipeline = PIPELINE_NONE;
+    step.n_chunks = n_chunks;
+    for (uint32_t r = 0; r < n_ranks; r++) {
+        only_ms[r][PHASE_FORWARD] = phases_ms[r][PHASE_FORWARD];
+        only_ms[r][PHASE_OUTPUT] = phases_ms[r][PHASE_OUTPUT];
+    }
+    return step_of_ranks(&step, n_ranks, (const double(*)[N_PHASES])only_ms);
+}
+
+static double work_ms(const double phases_ms[N_PHASES])
+{
+    return phases_ms[PHASE_FORWARD] + phases_ms[PHASE_BACKWARD] +
+           phases_ms[PHASE_UPDATE];
+}
+
+static void compare_step(struct step_outcome *outcome,
+                         const struct exec_result *result, uint32_t n_ranks,
+                         const double (*phases_ms)[N_PHASES])
+{
+    double next_ms = 0;
+
+    for (uint32_t r = 0; r < n_ranks; r++) {
+        double measured_ms = work_ms(result->ranks[r].phases_ms);
+        double predicted_ms = work_ms(phases_ms[r]);
+
+        if (measured_ms > outcome->measured_work_ms) {
+            outcome->measured_work_ms = measured_ms;
+            outcome->measured_slowest = r;
+        }
+        if (predicted_ms > outcome->work_ms) {
+            next_ms = outcome->work_ms;
+            outcome->work_ms = predicted_ms;
+            outcome->slowest = r;
+        } else if (predicted_ms > next_ms) {
+            next_ms = predicted_ms;
+        }
+    }
+    outcome->margin = 1 - next_ms / outcome->work_ms;
+    outcome->measured_input_ms = result->exchanges[PHASE_INPUT].p10_ms;
+    outcome->measured_gain =
+        1 - result->in_chunks[1].median_ms / result->in_chunks[0].median_ms;
+}
+
+static int run_step(struct step_outcome *outcome, const struct setup *setup,
+                    unsigned number, struct err *err)
+{
+    double phases_ms[N_PREDICTED][MAX_STEP_RANKS][N_PHASES];
+    const uint32_t n_ranks = setup->world->size;
+    struct tables_options options = {0};
+    struct exec_options exec_options;
+    struct exec_result result;
+    struct table_list list;
+    struct plan plan = {0};
+    struct setup own = *setup;
+    struct step steps[N_PREDICTED];
+    struct arena arena;
+    struct rng rng;
+    int rc = -1;
+
+    arena_init(&arena);
+    rng_init(&rng, number, n_ranks);
+    if (tables_load(&list, lists[number % 2], &options, &arena, err))
+        goto out;
+    if (own.max_rows > STEP_MAX_ROWS)
+        own.max_rows = STEP_MAX_ROWS;
+    own.batch = setup->batch << rng_below(&rng, 3);
+    fill_problem(&plan.problem, &list, n_ranks, &own, &arena);
+    plan.problem.job.n_chunks = 2U << number % 3;
+    draw_step(&plan, &list,
+              ARENA_NEW(&arena, struct shard, MAX_PIECES * n_ranks), &rng);
+    if (predict_step(arena_printf(&arena, "model:%s", setup->model), &plan,
+                     phases_ms[BY_MODEL], &steps[BY_MODEL], &arena, err) ||
+        predict_step("roofline:cpu", &plan, phases_ms[BY_FORMULAS],
+                     &steps[BY_FORMULAS], &arena, err))
+        goto out;
+    exec_options_init(&exec_options);
+    exec_options.n_iterations = N_STEP_ITERATIONS;
+    exec_options.seed = number;
+    exec_options.check = exec_options.wait_for_quiet = false;
+    exec_options.step = steps[BY_MODEL];
+    if (exec_run(&result, &plan, setup->world, setup->device, &exec_options,
+                 &arena, err))
+        goto out;
+    *outcome = (struct step_outcome){
+        .gain = 1 - look_up_ms(steps[0], steps[0].n_chunks, n_ranks,
+                               (const double(*)[N_PHASES])phases_ms[0]) /
+                        look_up_ms(steps[0], 1, n_ranks,
+                                   (const double(*)[N_PHASES])phases_ms[0])};
+    for (unsigned k = 0; k < N_PREDICTED; k++)
+        outcome->input_ms[k] = phases_ms[k][0][PHASE_INPUT];
+    compare_step(outcome, &result, n_ranks,
+                 (const double(*)[N_PHASES])phases_ms[BY_MODEL]);
+    if (!setup->world->rank)
+        printf("%4u %7" PRIu64 " %7zu %9.3f %9.3f %9.3f %8.3f %9.3f   %2u %2u "
+               "%5.1f %3u %7.1f %7.1f\n",
+               number, plan.problem.batch, plan.n_shards, outcome->input_ms[0],
+               outcome->input_ms[1], outcome->measured_input_ms,
+               outcome->work_ms, outcome->measured_work_ms, outcome->slowest,
+               outcome->measured_slowest, 100 * outcome->margin,
+               steps[0].n_chunks, 100 * outcome->gain,
+               100 * outcome->measured_gain);
+    fflush(stdout);
+    rc = 0;
+out:
+    arena_release(&arena);
+    return rc;
+}
+
+/* The median error of predictions, each times the factor, which is 1 or, where
+ * it is NAN, the median ratio. */
+static double median_error(const double *predicted, const double *measured,
+                           uint32_t n, double *factor)
+{
+    double ratios[N_PLANS];
+
+    if (isnan(*factor)) {
+        for (uint32_t i = 0; i < n; i++)
+            ratios[i] = measured[i] / predicted[i];
+        *factor = stats_median(ratios, n);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        ratios[i] = fabs(*factor * predicted[i] / measured[i] - 1);
+    return stats_median(ratios, n);
+}
+
+static void print_errors(const char *what, const double *predicted,
+                         const double *measured, uint32_t n)
+{
+    double as_is = 1, factor = NAN;
+    double error = median_error(predicted, measured, n, &as_is);
+    double scaled_error = median_error(predicted, measured, n, &factor);
+
+    printf("%-30s median error %.1f %%, times %.2f %.1f %%\n", what,
+           100 * error, factor, 100 * scaled_error);
+}
+
+static void print_steps(const struct step_outcome *outcomes, uint32_t n)
+{
+    double model[N_PLANS], formulas[N_PLANS], input[N_PLANS], factor = NAN;
+    double work[N_PLANS], measured_work[N_PLANS], error;
+    uint32_t n_told = 0, n_right = 0, n_gains = 0, n_near = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        model[i] = outcomes[i].input_ms[BY_MODEL];
+        formulas[i] = outcomes[i].input_ms[BY_FORMULAS];
+        input[i] = outcomes[i].measured_input_ms;
+        work[i] = outcomes[i].work_ms;
+        measured_work[i] = outcomes[i].measured_work_ms;
+    }
+    puts("");
+    print_errors("input exchange, the model's", model, input, n);
+    print_errors("input exchange, the formulas'", formulas, input, n);
+    print_errors("slowest rank's work", work, measured_work, n);
+    error = median_error(work, measured_work, n, &factor);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct step_outcome *one = &outcomes[i];
+
+        n_told += one->margin > error;
+        n_right += one->margin > error && one->slowest == one->measured_slowest;
+        n_gains += one->gain > MIN_GAIN;
+        n_near += one->gain > MIN_GAIN &&
+                  fabs(one->measured_gain / one->gain - 1) <= 0.4;
+    }
+    printf(
+        "slowest rank                   named in %" PRIu32 " of %" PRIu32
+        " plans whose margin exceeds that error\n"
+        "chunks                         gain predicted above %.0f %%: %" PRIu32
+        " plans, executed within 40 %% of it %" PRIu32 "\n",
+        n_right, n_told, 100 * MIN_GAIN, n_gains, n_near);
+}
+
+/* One of several processes. */
+static int be_process(const struct setup *setup)
+{
+    struct step_outcome outcomes[N_PLANS];
+    long n_processors = sysconf(_SC_NPROCESSORS_ONLN);
+    struct err err = {0};
+
+    if (!setup->world->rank)
+        printf("\nsteps of %u processes on %ld processors%s\n\n"
+               "                    ids, model  formulas  measured  work, "
+               "model  measured  slowest, %%   chunks, %% measured\n",
+               setup->world->size, n_processors,
+               setup->world->size > n_processors ? ", oversubscribed" : "");
+    for (unsigned i = 0; i < setup->n_plans; i++)
+        if (run_step(&outcomes[i], setup, i, &err)) {
+            fprintf(stderr, "bench_execute: plan %u: %s\n", i, err.msg);
+            return -1;
+        }
+    if (!setup->world->rank)
+        print_steps(outcomes, setup->n_plans);
+    return 0;
+}
+
+/* The same of 2 and of 4 processes, where there can be any. */
+static int run_processes(const struct setup *setup, const char *program)
+{
+    const char *missing = processes_missing(world_knows_mpi());
+    char arguments[80];
+
+    if (missing || setup->kind != DEVICE_CPU) {
+        printf("\nno steps of several processes: %s\n",
+               missing ? missing : "that is for CPUs");
+        return 0;
+    }
+    snprintf(arguments, sizeof(arguments),
+             "--plans %" PRIu32 " --batch %" PRIu32 " --max-rows %" PRIu32,
+             setup->n_plans, setup->batch, setup->max_rows);
+    return processes_run(2, program, arguments) ||
+           processes_run(4, program, arguments);
+}
+
 /* 0 where all plans ran, or all that time was left for. */
 static int run_plans(const struct setup *setup)
 {
@@ -296,15 +602,22 @@ int main(int argc, char **argv)
 
     if (read_arguments(&setup, argc, argv, &err) ||
         world_open(&setup.world, &err) ||
-        device_open(&setup.device, setup.kind, 0, 2, &err)) {
+        device_open(&setup.device, setup.kind, 0, setup.world->size > 1 ? 1 : 2,
+                    &err)) {
         fprintf(stderr, "bench_execute: %s\n", err.msg);
+        goto out;
+    }
+    if (setup.world->size > 1) {
+        status = be_process(&setup) ? 1 : 0;
+        if (status)
+            world_abort(setup.world, status);
         goto out;
     }
     printf("slowest rank's compute, predicted by %s and measured on %s, "
            "batch %u\n\nplan  tables                     ranks  pieces "
            "predicted ms measured ms  error %%   outputs   weights\n",
            setup.model, setup.device->facts.name, setup.batch);
-    status = run_plans(&setup) ? 1 : 0;
+    status = run_plans(&setup) || run_processes(&setup, argv[0]) ? 1 : 0;
 out:
     device_close(setup.device);
     world_close(setup.world);
