@@ -4,10 +4,12 @@
  * that the driver reports and a program can have, not what is on the box. What
  * no source gives is an estimate and marked [E]:
  *
- * - row_cycles: 5.5. Rows of 64 and 32 floats cost 1.1 to 1.15 and 1.55 to
- *   1.75 times what their bytes say (Lin et al., HiPC 2022; TorchRec's
- *   planner): a row costs as much as 128 further bytes from L2;
+ * - row_cycles: 5.5 from Hopper on. Rows of 64 and 32 floats cost 1.1 to 1.15
+ *   and 1.55 to 1.75 times what their bytes say (Lin et al., HiPC 2022;
+ *   TorchRec's planner): a row costs as much as 128 further bytes from L2;
  * - launch_us: a backward of 12 to 15 kernels has a floor of 30 to 50 us;
+ * - l2_gbps: look-ups get 0.71 of what gpu-benches streams from the L2 of an
+ *   H200 (9.7 TB/s, where 6.9 fit the look-ups);
  * - alpha: NCCL's tuning tables give 12 to 20 us over NVLink. Of Hopper there
  * is a measurement: 10.5 to 11.1 us up to 4 KiB among eight H20 (NCCL tests,
  *   DeepEP issue 303).
@@ -99,11 +101,12 @@ static const struct gpu_spec specs[] = {
         .memory_bytes = 81251 * MIB,
         .gpus_per_host = 8, /* DGX A100 */
         .dram_gbps = 1700,  /* BabelStream triad */
-        .l2_gbps = 2270.9,  /* measured peak of the 40 GB card, same die */
+        .l2_gbps = 3840,    /* [E] 0.71 of 5.42 TB/s (gpu-benches) */
         .l2_bytes = 40 * MIB,
         .clock_ghz = 1.41,
         .n_sms = 108,
-        .row_cycles = 5.5,  /* [E] */
+        .row_cycles = 10,   /* fitted to TorchRec pull request 2365 (4 tables),
+                               whose GPU is not named */
         .bag_row_us = 0.27, /* [E] the H100's, by the clock */
         .launch_us = 3,     /* [E] */
         .comm_form = COMM_PORT,
@@ -111,8 +114,7 @@ static const struct gpu_spec specs[] = {
         .intra_alpha_us = 15,
         .nic_gbps = 25, /* 8 x 200 Gb/s a host */
         .source = "nvidia-smi (memory), Azure ND A100 v4 BabelStream (HBM), "
-                  "Lin et al. HiPC 2022 "
-                  "(L2), NVIDIA GTC25 S72583 (all-to-all)",
+                  "gpu-benches (L2), NVIDIA GTC25 S72583 (all-to-all)",
     },
     {
         .name = "v100-32gb",
@@ -124,7 +126,7 @@ static const struct gpu_spec specs[] = {
         .l2_bytes = 6 * MIB,
         .clock_ghz = 1.53,
         .n_sms = 80,
-        .row_cycles = 5.5,  /* [E] */
+        .row_cycles = 10,   /* [E] the A100's */
         .bag_row_us = 0.55, /* fitted, as the next, to a trace of DLRM-DCNv2 */
         .launch_us = 2.3,
         .comm_form = COMM_PORT,
