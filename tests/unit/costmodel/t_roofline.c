@@ -80,28 +80,6 @@ static void check_specs(void)
     arena_release(&arena);
 }
 
-/* FBGEMM on an H100 (NVIDIA dynamicemb): 10 tables x 128, 1,048,570 look-ups
- * of 350,280 rows, not pooled: 0.345 ms forward, 0.614 ms SGD backward. */
-static void check_published(void)
-{
-    struct table tables[10];
-    struct shard shards[10];
-    struct problem problem = make_problem(tables, 10, 1);
-    double ms;
-
-    problem.batch = 104857;
-    for (uint32_t i = 0; i < 10; i++) {
-        tables[i] = make_table(10000000, 128, 1);
-        tables[i].optimizer = OPTIMIZER_SGD;
-        tables[i].has_bins = true;
-        tables[i].bins[2] = 1; /* each row three times */
-        shards[i] = shard_whole(&problem, i, 0);
-    }
-    ms = compute_ms("h100", &problem, shards, 10);
-    ok(fabs(ms / 0.959 - 1) < 0.25, "%.3f ms for FBGEMM's 0.959 ms on an H100",
-       ms);
-}
-
 static void check_shape(void)
 {
     struct table table = make_table(20000000, 128, 20);
@@ -215,7 +193,6 @@ static void check_fusion(void)
 int main(void)
 {
     check_specs();
-    check_published();
     check_shape();
     check_cache();
     check_order();
