@@ -420,10 +420,10 @@ static void embed_replica(const struct gpu_spec *spec,
     const enum optimizer optimizer =
         optimizer_of_kind(table, replica->kind, problem->dense_optimizer);
     double *lanes = out + JOB_COMM, sums[N_LANES] = {0};
-    struct table_use reuse;
+    const struct table_use reuse =
+        problem_use(problem, replica->table,
+                    (double)problem->batch / problem->cluster.n_devices);
 
-    reuse.n_unique =
-        table_reuse(table, shard_lookups(problem, replica), reuse.bins);
     fill_fused(spec, problem, replica, &reuse, sums);
     lanes[COMM_LANE_FORWARD] = fused_forward_ms(spec, sums);
     lanes[COMM_LANE_BACKWARD] =

@@ -106,17 +106,20 @@ static uint32_t largest_piece(const struct parts *parts, uint32_t unit)
                                 : half_of(parts, unit, of->unit->first->dim);
 }
 
-/* Floats a sample. */
+/* Floats a sample, all of them: the paper de-duplicates nothing. */
 static double output_of(const struct parts *parts, uint32_t p)
 {
     const struct part *part = &parts->parts[p];
     const struct unit *unit = parts->of[part->unit].unit;
+    struct problem published = *parts->problem;
     double output = 0;
+
+    published.job.dedup = DEDUP_NONE;
 
     for (uint32_t k = 0; k < unit->n_tables; k++) {
         struct shard shard = parts_shard(parts, part, unit->tables[k]);
 
-        output += shard_output_vectors(parts->problem, &shard) * shard.col_end /
+        output += shard_output_vectors(&published, &shard) * shard.col_end /
                   (double)parts->problem->batch;
     }
     return output;

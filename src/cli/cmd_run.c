@@ -499,7 +499,7 @@ static int load_plan(struct run *run, struct err *err)
     struct plan *plan = &run->plan;
 
     if (plan_load(plan, cli->args[0], cli->arena, err) ||
-        planning_set_job(&plan->problem.job, cli, err))
+        planning_set_job(&plan->problem, cli, err))
         return -1;
     if (!is_priced(run) || !plan_has_parts(plan) ||
         !(cli_given(cli, "pipeline") || cli_given(cli, "chunks") ||

@@ -44,6 +44,9 @@ const struct option_spec job_options[] = {
     {"chunks", 0, OPTION_U64, "N", NULL, 1, JOB_MAX_CHUNKS, NULL,
      "parts in which the job looks up and exchanges; without it the plan's, or "
      "1"},
+    {"dedup", 0, OPTION_CHOICE, "WHAT", NULL, 0, 0, "none|ids|sessions",
+     "what the job neither sends nor looks up twice; without it the plan's, or "
+     "none"},
     {"dense-ms", 0, OPTION_STRING, "F,B", NULL, 0, 0, NULL,
      "forward and backward of the rest of the model, in ms; not known without"},
     {0},
@@ -76,13 +79,21 @@ static int parse_dense_ms(double dense_ms[2], const char *text,
                    JOB_MAX_DENSE_MS, text);
 }
 
-int planning_set_job(struct job *job, struct cli *cli, struct err *err)
+int planning_set_job(struct problem *problem, struct cli *cli, struct err *err)
 {
+    struct job *job = &problem->job;
+
     if (cli_given(cli, "pipeline"))
         job->pipeline = (enum pipeline)text_choice(pipeline_names,
                                                    cli_string(cli, "pipeline"));
     if (cli_given(cli, "chunks"))
         job->n_chunks = (uint32_t)cli_u64(cli, "chunks");
+    if (cli_given(cli, "dedup")) {
+        job->dedup =
+            (enum dedup)text_choice(dedup_names, cli_string(cli, "dedup"));
+        if (problem->hot)
+            problem_find_hot_rows(problem, cli->arena);
+    }
     if (cli_given(cli, "dense-ms"))
         return parse_dense_ms(job->dense_ms, cli_string(cli, "dense-ms"),
                               cli->arena, err);
@@ -159,7 +170,7 @@ int planning_problem(struct problem *problem, const char *path,
                        "columns are cut in vectors of so many",
                        TABLE_COLUMN_STEP, problem->min_width);
     problem->job = like->job;
-    if (planning_set_job(&problem->job, cli, err))
+    if (planning_set_job(problem, cli, err))
         return -1;
     problem->kinds = SHARD_ALL_KINDS;
     if (cli_given(cli, "shard") &&
@@ -258,7 +269,7 @@ int planning_oracle_of_plan(struct oracle **out, struct cli *cli,
     if (check_asked_bandwidths(cli, spec, err))
         return -1;
     planning_set_bandwidths(&plan->problem.cluster, cli);
-    if (planning_set_job(&plan->problem.job, cli, err))
+    if (planning_set_job(&plan->problem, cli, err))
         return -1;
     if (open_oracle(out, spec, cli_string(cli, "gpu"), &plan->problem, cli,
                     err)) {

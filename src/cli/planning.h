@@ -55,8 +55,9 @@ int planning_oracle(struct oracle **out, struct cli *cli,
  * Bandwidths that are asked for stay with the plan. */
 int planning_oracle_of_plan(struct oracle **out, struct cli *cli,
                             struct plan *plan, struct err *err) MUST_CHECK;
-/* Puts what job_options say in the job; what they do not say stays. */
-int planning_set_job(struct job *job, struct cli *cli,
+/* Puts what job_options say in the problem's job; what they do not say stays.
+ */
+int planning_set_job(struct problem *problem, struct cli *cli,
                      struct err *err) MUST_CHECK;
 /* Puts those of the options in the cluster. */
 void planning_set_bandwidths(struct cluster *cluster, const struct cli *cli);

@@ -27,8 +27,80 @@ static int compare_rows(const void *left, const void *right)
     return ranked_compare(&a->row, &b->row, 1);
 }
 
+/* All uses of rows by bin. */
+static double sum_uses(const double rows[REUSE_BINS], double limit)
+{
+    double sum = 0;
+
+    for (unsigned k = 0; k < REUSE_BINS; k++)
+        sum += rows[k] * law_uses(reuse_bin_count(k), limit);
+    return sum;
+}
+
+/* The limit that leaves such a share of them: a bisection of its logarithm, as
+ * uses rise with it. 0 where all are left. */
+static double find_limit(const double rows[REUSE_BINS], double kept)
+{
+    const double wanted = kept * sum_uses(rows, 0);
+    double low = log(1e-9), high = log(1e15);
+
+    if (kept >= 1)
+        return 0;
+    for (int step = 0; step < 60; step++) {
+        const double middle = (low + high) / 2;
+
+        if (sum_uses(rows, exp(middle)) < wanted)
+            low = middle;
+        else
+            high = middle;
+    }
+    return exp(low);
+}
+
+/* The same rows, used less; each still is. */
+static void use_less(double rows[REUSE_BINS], double limit)
+{
+    double before[REUSE_BINS];
+
+    memcpy(before, rows, sizeof(before));
+    memset(rows, 0, sizeof(before));
+    for (unsigned k = 0; k < REUSE_BINS; k++)
+        rows[reuse_bin_of(fmax(law_uses(reuse_bin_count(k), limit), 1))] +=
+            before[k];
+}
+
+void table_use_keep(struct table_use *use, double kept)
+{
+    if (kept < 1)
+        use_less(use->bins, find_limit(use->bins, kept));
+}
+
+/* What the job leaves out hangs on all rows of the table. */
+static void keep(struct hot_rows *hot, double n_lookups, double kept)
+{
+    double rows[REUSE_BINS] = {0};
+
+    hot->n_lookups = n_lookups;
+    hot->kept = kept;
+    if (kept >= 1 || !(n_lookups > 0))
+        return;
+    law_add_rows(&hot->law, n_lookups, 0, hot->law.n_rows, rows);
+    hot->limit = find_limit(rows, kept);
+    hot->n_uses = sum_uses(rows, hot->limit);
+}
+
+/* What a rank has of the look-ups that are left. */
+static double share_of_rank(const struct hot_rows *hot, uint32_t rank)
+{
+    const double share = law_of_rank(&hot->law, rank);
+
+    return hot->limit > 0 ? law_uses(hot->n_lookups * share, hot->limit) /
+                                (hot->n_lookups * hot->kept)
+                          : share;
+}
+
 void hot_rows_init(struct hot_rows *hot, const struct table *table,
-                   double n_lookups, struct arena *arena)
+                   double n_lookups, double kept, struct arena *arena)
 {
     const uint64_t n_rows = table->num_embeddings;
     const uint64_t most = table->has_bins ? MOST_OF_BINS : MOST_OF_ZIPF;
@@ -41,6 +113,7 @@ void hot_rows_init(struct hot_rows *hot, const struct table *table,
     law_init(&hot->law, table, n_lookups);
     row_map_init(&hot->map, table->row_order, n_rows,
                  row_order_seed(table->name));
+    keep(hot, n_lookups, kept);
     if (table->row_order == ROW_ORDER_FREQUENCY)
         return;
     hot->n = (uint32_t)(n_rows < most ? n_rows : most);
@@ -52,7 +125,7 @@ void hot_rows_init(struct hot_rows *hot, const struct table *table,
     hot->before = before = ARENA_NEW(arena, float, hot->n + 1);
     for (uint32_t i = 0; i < hot->n; i++) {
         ranks[i] = placed[i].rank;
-        before[i + 1] = (float)(sum += law_of_rank(&hot->law, ranks[i]));
+        before[i + 1] = (float)(sum += share_of_rank(hot, ranks[i]));
     }
     mem_free(placed);
 }
@@ -73,18 +146,28 @@ static uint32_t n_before(const struct hot_rows *hot, uint64_t row)
     return low;
 }
 
+/* Of a table sorted by frequency; where ids are left out, by bins. */
+static double sorted_share(const struct hot_rows *hot, double begin, double end)
+{
+    double rows[REUSE_BINS] = {0};
+
+    if (!(hot->limit > 0))
+        return law_before(&hot->law, end) - law_before(&hot->law, begin);
+    law_add_rows(&hot->law, hot->n_lookups, begin, end, rows);
+    return sum_uses(rows, hot->limit) / hot->n_uses;
+}
+
 double hot_rows_share(const struct hot_rows *hot, uint64_t begin, uint64_t end)
 {
     const double n_others = hot->law.n_rows - hot->n;
     uint32_t first, last;
 
     if (hot->map.order == ROW_ORDER_FREQUENCY)
-        return law_before(&hot->law, (double)end) -
-               law_before(&hot->law, (double)begin);
+        return sorted_share(hot, (double)begin, (double)end);
     first = n_before(hot, begin);
     last = n_before(hot, end);
     return (double)hot->before[last] - (double)hot->before[first] +
-           (n_others > 0 ? (1 - (double)hot->before[hot->n]) / n_others *
+           (n_others > 0 ? fmax(1 - (double)hot->before[hot->n], 0) / n_others *
                                (double)(end - begin - (last - first))
                          : 0);
 }
@@ -118,9 +201,13 @@ static void add_sorted(const struct hot_rows *hot, double n_lookups,
     double by_law[REUSE_BINS] = {0};
 
     law_add_rows(&hot->law, n_lookups, (double)begin, (double)end, rows);
+    if (hot->limit > 0)
+        use_less(rows, hot->limit);
     if (!hot->law.has_bins)
         return;
     law_add_rows(&hot->law, n_lookups, 0, hot->law.n_rows, by_law);
+    if (hot->limit > 0)
+        use_less(by_law, hot->limit);
     for (unsigned k = 0; k < REUSE_BINS; k++)
         rows[k] = by_law[k] > 0 ? all[k] * rows[k] / by_law[k] : 0;
 }
@@ -141,7 +228,8 @@ struct table_use hot_rows_use(const struct hot_rows *hot, double n_lookups,
     } else {
         for (unsigned k = 0; k < REUSE_BINS; k++)
             rows[k] = fmax(all[k] - whole->hot[k], 0) * share;
-        add_hot(hot, n_lookups, n_before(hot, begin), n_before(hot, end), rows);
+        add_hot(hot, n_lookups * hot->kept, n_before(hot, begin),
+                n_before(hot, end), rows);
     }
     for (unsigned k = 0; k < REUSE_BINS; k++)
         use.n_unique += rows[k];

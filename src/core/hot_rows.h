@@ -28,18 +28,24 @@ struct hot_rows {
     uint32_t n;            /* hottest ranks, 0 where sorted by frequency */
     const uint16_t *ranks; /* [n] by their rows, ascending */
     const float *before;   /* [n + 1]: what those have of all look-ups */
+    double n_lookups;      /* of the batch */
+    double kept;           /* of these, where ids are left out; else 1 */
+    double limit, n_uses;  /* then law_uses's, and all uses by bins */
 };
 
-/* Of a batch of so many look-ups; what it points to lives in the arena. Some
- * 100 microseconds. */
+/* Of a batch of so many look-ups, of which a job that leaves out ids keeps a
+ * share; what it points to lives in the arena. Some 100 microseconds. */
 void hot_rows_init(struct hot_rows *hot, const struct table *table,
-                   double n_lookups, struct arena *arena);
+                   double n_lookups, double kept, struct arena *arena);
 /* The share of the table's look-ups that is of the rows from begin to end. */
 double hot_rows_share(const struct hot_rows *hot, uint64_t begin, uint64_t end);
-/* Sets use->hot, of a batch of so many look-ups. */
+/* Leaves out ids such that a share of the look-ups is kept. */
+void table_use_keep(struct table_use *use, double kept);
+/* Sets use->hot, of a batch of so many look-ups that are left. */
 void hot_rows_count(const struct hot_rows *hot, double n_lookups,
                     struct table_use *use);
-/* Reuse of the rows from begin to end alone, where the whole is used so. */
+/* Reuse of the rows from begin to end alone, where the whole is used so; of a
+ * batch of so many look-ups with those that are left out. */
 struct table_use hot_rows_use(const struct hot_rows *hot, double n_lookups,
                               uint64_t begin, uint64_t end,
                               const struct table_use *whole);

@@ -452,6 +452,8 @@ static uint64_t mix_table(const struct table *table, uint64_t hash)
     hash = mix_text(table->group, hash);
     if (table->row_order != ROW_ORDER_HASHED)
         hash = mix_u64(table->row_order, hash);
+    if (table->dedup < 1)
+        hash = mix_double(table->dedup, hash);
     if (!table->has_bins)
         return mix_double(table->zipf_alpha, hash);
     for (unsigned k = 0; k < REUSE_BINS; k++)
@@ -495,6 +497,8 @@ const char *plan_inputs_hash(const struct plan *plan, struct arena *arena)
         hash = mix_u64(job_n_chunks(&problem->job), hash);
         hash = mix_double(problem->job.dense_ms[0], hash);
         hash = mix_double(problem->job.dense_ms[1], hash);
+        if (problem->job.dedup != DEDUP_NONE)
+            hash = mix_u64(problem->job.dedup, hash);
     }
     hash = mix_text(plan->cost.hash, hash);
     hash_text(text, hash);

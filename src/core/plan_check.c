@@ -53,6 +53,10 @@ static int check_skew(const struct table *table, struct err *err)
         return err_set(err, ERR_INPUT,
                        "table " JUDGE_NAME ": zipf_alpha %g is above %g",
                        table->name, table->zipf_alpha, TABLE_MAX_ZIPF);
+    if (!(table->dedup >= TABLE_MIN_DEDUP && table->dedup <= 1))
+        return err_set(err, ERR_INPUT,
+                       "table " JUDGE_NAME ": dedup %g is not in %g to 1",
+                       table->name, table->dedup, TABLE_MIN_DEDUP);
     if (!table->has_bins)
         return 0;
     for (unsigned k = 0; k < REUSE_BINS; k++) {
@@ -257,7 +261,7 @@ static int check_groups(const struct plan *plan, const struct pieces *pieces,
 }
 
 /* --- memory, counted from its definition, not by core/problem.c, which
- * has but the look-ups --- */
+ * has but look-ups and outputs --- */
 
 static uint64_t saturating_mul(uint64_t a, uint64_t b)
 {
@@ -292,15 +296,9 @@ static uint64_t batch_bytes(const struct problem *problem,
     uint64_t rows = shard->row_end - shard->row_begin;
     uint32_t width = shard->col_end - shard->col_begin;
     bool is_replica = shard->kind == SHARD_REPLICATE;
-    double samples =
-        (double)problem->batch / (is_replica ? problem->cluster.n_devices : 1);
-    double lookups = shard_lookups(problem, shard);
-    double vectors = table->output == OUTPUT_SEQUENCE
-                         ? lookups
-                         : samples * table->num_outputs;
-    double bytes =
-        ceil(8 * lookups +
-             2 * vectors * width * precision_bytes(table->comm_precision));
+    double bytes = ceil(8 * shard_lookups(problem, shard) +
+                        2 * shard_output_vectors(problem, shard) * width *
+                            precision_bytes(table->comm_precision));
     uint64_t io = bytes < 0x1p64 ? (uint64_t)bytes : UINT64_MAX;
 
     if (!is_replica)

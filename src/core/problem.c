@@ -46,6 +46,8 @@ void job_describe(const struct job *job, struct buf *out)
                    job->dense_ms[1]);
     else
         buf_printf(out, ", dense part not known");
+    if (job->dedup != DEDUP_NONE)
+        buf_printf(out, ", %s de-duplicated", dedup_names[job->dedup]);
 }
 
 int cluster_check_hosts(const struct cluster *cluster, struct err *err)
@@ -125,25 +127,53 @@ static uint64_t bytes_from_double(double bytes)
     return bytes >= 0x1p64 ? UINT64_MAX : (uint64_t)ceil(bytes);
 }
 
+const char *const dedup_names[] = {"none", "ids", "sessions", NULL};
+
+/* The share of a table's samples, and of the ids of those, that the job does
+ * not leave out. */
+static double kept_samples(const struct problem *problem,
+                           const struct table *table)
+{
+    return problem->job.dedup == DEDUP_SESSIONS ? table->dedup : 1;
+}
+
+static double kept_ids(const struct problem *problem, const struct table *table)
+{
+    return problem->job.dedup == DEDUP_IDS && table->output == OUTPUT_SEQUENCE
+               ? table->dedup
+               : 1;
+}
+
 /* Samples a step that the shard's device looks up. */
 static double shard_samples(const struct problem *problem,
                             const struct shard *shard)
 {
-    double batch = (double)problem->batch;
+    double batch = (double)problem->batch *
+                   kept_samples(problem, &problem->tables[shard->table]);
 
     if (shard_is_replica(shard->kind))
         return batch / problem->cluster.n_devices;
     return batch;
 }
 
+/* Of so many samples of a batch, of which the job leaves out ids yet. */
+static double batch_lookups(const struct problem *problem,
+                            const struct table *table, double batch)
+{
+    return table->pooling_factor * batch * kept_samples(problem, table);
+}
+
 void problem_find_hot_rows(struct problem *problem, struct arena *arena)
 {
     struct hot_rows *hot = ARENA_NEW(arena, struct hot_rows, problem->n_tables);
 
-    for (size_t t = 0; t < problem->n_tables; t++)
-        hot_rows_init(
-            &hot[t], &problem->tables[t],
-            problem->tables[t].pooling_factor * (double)problem->batch, arena);
+    for (size_t t = 0; t < problem->n_tables; t++) {
+        const struct table *table = &problem->tables[t];
+
+        hot_rows_init(&hot[t], table,
+                      batch_lookups(problem, table, (double)problem->batch),
+                      kept_ids(problem, table), arena);
+    }
     problem->hot = hot;
 }
 
@@ -158,7 +188,8 @@ static double row_share(const struct problem *problem,
 double shard_lookups(const struct problem *problem, const struct shard *shard)
 {
     const struct table *table = &problem->tables[shard->table];
-    const double all = shard_samples(problem, shard) * table->pooling_factor;
+    const double all = shard_samples(problem, shard) * table->pooling_factor *
+                       kept_ids(problem, table);
     const double share = row_share(problem, shard);
 
     if (!problem->hot || share >= 1)
@@ -167,15 +198,18 @@ double shard_lookups(const struct problem *problem, const struct shard *shard)
                                 shard->row_end);
 }
 
-struct table_use problem_use(const struct problem *problem, size_t table,
+struct table_use problem_use(const struct problem *problem, size_t t,
                              double batch)
 {
-    const double n_lookups = problem->tables[table].pooling_factor * batch;
+    const struct table *table = &problem->tables[t];
+    const double n_lookups = batch_lookups(problem, table, batch);
+    const double kept = kept_ids(problem, table);
     struct table_use use = {0};
 
-    use.n_unique = table_reuse(&problem->tables[table], n_lookups, use.bins);
+    use.n_unique = table_reuse(table, n_lookups, use.bins);
+    table_use_keep(&use, kept);
     if (problem->hot)
-        hot_rows_count(&problem->hot[table], n_lookups, &use);
+        hot_rows_count(&problem->hot[t], n_lookups * kept, &use);
     return use;
 }
 
@@ -183,13 +217,13 @@ struct table_use shard_use(const struct problem *problem,
                            const struct shard *shard, double batch,
                            const struct table_use *whole)
 {
-    const double n_lookups =
-        problem->tables[shard->table].pooling_factor * batch;
+    const struct table *table = &problem->tables[shard->table];
     const double share = row_share(problem, shard);
     struct table_use use = *whole;
 
     if (problem->hot && share < 1)
-        return hot_rows_use(&problem->hot[shard->table], n_lookups,
+        return hot_rows_use(&problem->hot[shard->table],
+                            batch_lookups(problem, table, batch),
                             shard->row_begin, shard->row_end, whole);
     use.n_unique *= share;
     return use;
@@ -417,6 +451,7 @@ static int compare_tables(const struct table *a, const struct table *b)
         (c = compare_u64(b->has_bins, a->has_bins)) ||
         (c = compare_double(b->zipf_alpha, a->zipf_alpha)) ||
         (c = compare_u64(b->row_order, a->row_order)) ||
+        (c = compare_double(b->dedup, a->dedup)) ||
         (c = compare_u64(b->kinds, a->kinds)) ||
         (c = compare_double((double)b->device, (double)a->device)))
         return c;

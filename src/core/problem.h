@@ -82,12 +82,20 @@ extern const char *const dense_optimizer_names[]; /* "table", "sgd" ... */
 
 #define PROBLEM_MAX_BATCH 1e12 /* of any file or option */
 
+/* What a job neither sends nor looks up again within a local batch, of which a
+ * table has its share (struct table): TorchRec's index de-duplication, of
+ * tables whose output is a sequence; or samples of one session, as RecD (MLSys
+ * 2023), of any. Cost models whose authors published totals heed it not. */
+enum dedup { DEDUP_NONE, DEDUP_IDS, DEDUP_SESSIONS };
+extern const char *const dedup_names[]; /* NULL at the end */
+
 /* How the training job runs its steps (core/step.h). */
 struct job {
     enum pipeline pipeline;
     uint32_t n_chunks;  /* 1 to JOB_MAX_CHUNKS; 0 is 1 */
     double dense_ms[2]; /* forward and backward of the dense part of the model;
                            0: not known */
+    enum dedup dedup;
 };
 #define JOB_MAX_CHUNKS 64
 #define JOB_MAX_DENSE_MS 1e9
@@ -105,7 +113,7 @@ static inline double job_dense_ms(const struct job *job)
 static inline bool job_is_default(const struct job *job)
 {
     return job->pipeline == PIPELINE_SDD && job_n_chunks(job) == 1 &&
-           !(job_dense_ms(job) > 0);
+           !(job_dense_ms(job) > 0) && job->dedup == DEDUP_NONE;
 }
 
 /* "pipeline sdd, dense part not known". */
@@ -167,15 +175,17 @@ static inline uint64_t saturating_add(uint64_t a, uint64_t b)
 #define PROBLEM_ID_BYTES 8
 #define PROBLEM_LENGTH_BYTES 4
 /* Finds out where the look-ups of each table fall, which the blocks of a row
- * cut share; for who has read or made a problem, and again where tables or the
- * batch change. It lives in the arena. */
+ * cut share; for who has read or made a problem, and again where tables, the
+ * batch or what the job de-duplicates change. It lives in the arena. */
 void problem_find_hot_rows(struct problem *problem, struct arena *arena);
 /* Look-ups a step on the shard's device: pooling x B x the share that its rows
- * have; a replica serves B / R samples. */
+ * have; a replica serves B / R samples. Of this, the bags and the outputs the
+ * job's de-duplication leaves the table's share. */
 double shard_lookups(const struct problem *problem, const struct shard *shard);
 /* Reuse of a whole table's rows over a batch of so many samples, and, where a
- * whole table's is that, of the shard's. */
-struct table_use problem_use(const struct problem *problem, size_t table,
+ * whole table's is that, of the shard's. Without sessions there are fewer
+ * look-ups of the same law; without ids the same rows are used less. */
+struct table_use problem_use(const struct problem *problem, size_t t,
                              double batch);
 struct table_use shard_use(const struct problem *problem,
                            const struct shard *shard, double batch,

@@ -217,6 +217,11 @@ double law_of_rank(const struct rank_law *law, uint32_t rank)
                          : pow(rank + 1.0, -law->alpha) / law->sum;
 }
 
+double law_uses(double count, double limit)
+{
+    return limit > 0 ? -limit * expm1(-count / limit) : count;
+}
+
 /* --- rows by how often they are used --- */
 
 /*

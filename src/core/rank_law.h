@@ -44,6 +44,11 @@ double law_before(const struct rank_law *law, double rank);
 /* That of one rank. */
 double law_of_rank(const struct rank_law *law, uint32_t rank);
 
+/* What is left of the uses of a row where each of `limit` local batches, among
+ * which they fall at random, has its id but once: limit (1 - exp(-count /
+ * limit)); all where the limit is 0. */
+double law_uses(double count, double limit);
+
 /* Adds how many of the rows of these ranks are expected in each bin of the
  * histogram of reuse, in a batch of so many look-ups; of bins in the batch that
  * the law is of. */

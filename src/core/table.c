@@ -24,6 +24,7 @@ void table_init(struct table *table)
 {
     *table = (struct table){
         .num_outputs = 1,
+        .dedup = 1,
         .optimizer = OPTIMIZER_ROWWISE_ADAGRAD,
         .skew_assumed = true,
         .zipf_alpha = DEFAULT_ZIPF_ALPHA,

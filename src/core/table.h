@@ -107,8 +107,10 @@ struct table {
     enum precision precision;      /* of the weights */
     enum precision comm_precision; /* what the all-to-all carries */
     enum optimizer optimizer;
-    bool has_bins;           /* bins given; they win over zipf_alpha */
-    bool skew_assumed;       /* neither bins nor zipf_alpha given */
+    bool has_bins;     /* bins given; they win over zipf_alpha */
+    bool skew_assumed; /* neither bins nor zipf_alpha given */
+    double dedup; /* share of a local batch's ids, or of its sessions, that are
+                     unique: TABLE_MIN_DEDUP .. 1 */
     double zipf_alpha;       /* exponent over the rows, 0 .. TABLE_MAX_ZIPF */
     double bins[REUSE_BINS]; /* shares that add up to 1 within
                                 TABLE_BINS_TOLERANCE, or all 0 */
@@ -120,12 +122,12 @@ struct table {
 
 #define DEFAULT_ZIPF_ALPHA 1.05
 #define TABLE_MAX_ZIPF 100.0
+#define TABLE_MIN_DEDUP 1e-6
 /* Bins are printed with few digits, so they add up to 1 only about. */
 #define TABLE_BINS_TOLERANCE 0.01
 
-/* dim 0, pooling 0, one output, fp32, row-wise Adagrad, Zipf 1.05 assumed,
- * rows hashed,
- * every kind allowed, no pin. */
+/* dim 0, pooling 0, one output, nothing said twice, fp32, row-wise Adagrad,
+ * Zipf 1.05 assumed, rows hashed, every kind allowed, no pin. */
 void table_init(struct table *table);
 
 unsigned precision_bytes(enum precision precision);

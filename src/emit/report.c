@@ -173,13 +173,16 @@ static void print_feed(const struct report *report, struct buf *out)
     const double share =
         per_host ? fmin(1, (double)per_host / report->n_devices) : 1;
     const double steps = share * 1000 / plan->total_ms; /* a second */
+    struct problem fed = *problem;
     double ids = 0, bags = 0;
 
+    if (fed.job.dedup == DEDUP_IDS) /* of what has been fed */
+        fed.job.dedup = DEDUP_NONE;
     for (uint32_t t = 0; t < problem->n_tables; t++) {
         const struct shard whole = shard_whole(problem, t, 0);
 
-        ids += shard_lookups(problem, &whole);
-        bags += shard_bags(problem, &whole);
+        ids += shard_lookups(&fed, &whole);
+        bags += shard_bags(&fed, &whole);
     }
     buf_printf(
         out,

@@ -155,8 +155,12 @@ static void print_rows(const struct report *report, print_row *print,
 void report_job(const struct plan *plan, struct buf *out)
 {
     if (!plan_has_parts(plan)) {
-        buf_printf(out, "        as the cost model's authors published it, "
-                        "whatever the pipeline\n");
+        buf_printf(out,
+                   "        as the cost model's authors published it, "
+                   "whatever the pipeline%s\n",
+                   plan->problem.job.dedup != DEDUP_NONE
+                       ? " and the de-duplication"
+                       : "");
         return;
     }
     buf_printf(out, "        ");

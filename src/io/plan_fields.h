@@ -76,6 +76,9 @@ static const struct place_field table_fields[] = {
 static const struct place_field row_order_field[] = {
     {"row_order", TABLE(row_order), false, 0, 0, row_order_names},
 };
+static const struct place_field dedup_field[] = {
+    {"dedup", TABLE(dedup), false, TABLE_MIN_DEDUP, 1, NULL},
+};
 static const struct place_field group_field[] = {
     {"group", TABLE(group), false, 0, 0, NULL},
 };
@@ -104,6 +107,9 @@ static const struct place_field parts_fields[] = {
 static const struct place_field job_fields[] = {
     {"pipeline", JOB(pipeline), true, 0, 0, pipeline_names},
     {"chunks", JOB(n_chunks), true, 1, JOB_MAX_CHUNKS, NULL},
+};
+static const struct place_field job_dedup_field[] = {
+    {"dedup", JOB(dedup), false, 0, 0, dedup_names},
 };
 
 #define MEMORY(member) MEMBER_OF(struct memory_items, member)

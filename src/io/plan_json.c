@@ -180,6 +180,7 @@ static int read_table(struct table *table, const struct json_place *place,
     table_init(table);
     if (PLACE_FIELDS(table, place, table_fields, arena, err) ||
         PLACE_FIELDS(table, place, row_order_field, arena, err) ||
+        PLACE_FIELDS(table, place, dedup_field, arena, err) ||
         PLACE_FIELDS(table, place, group_field, arena, err) ||
         read_skew(table, place, err) ||
         optional_kinds(&table->kinds, place, err))
@@ -312,6 +313,7 @@ static int read_step(struct plan *plan, const struct json_place *root,
         return 0;
     if (place_object(&place, root, "step", err) ||
         PLACE_FIELDS(job, &place, job_fields, arena, err) ||
+        PLACE_FIELDS(job, &place, job_dedup_field, arena, err) ||
         place_list(&list, &place, "dense_ms", err))
         return -1;
     if (json_array_size(list) != 2)

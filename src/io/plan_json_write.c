@@ -87,6 +87,8 @@ static json_t *from_table(const struct table *table)
     PLACE_SET_FIELDS(value, table, table_fields);
     if (table->row_order != ROW_ORDER_HASHED)
         PLACE_SET_FIELDS(value, table, row_order_field);
+    if (table->dedup < 1)
+        PLACE_SET_FIELDS(value, table, dedup_field);
     if (table->has_bins) {
         json_t *bins = json_array();
 
@@ -192,6 +194,8 @@ static json_t *from_step(const struct plan *plan)
 
     job.n_chunks = job_n_chunks(&job);
     PLACE_SET_FIELDS(value, &job, job_fields);
+    if (job.dedup != DEDUP_NONE)
+        PLACE_SET_FIELDS(value, &job, job_dedup_field);
     for (int i = 0; i < 2; i++)
         append(list, json_real(job.dense_ms[i]));
     set(value, "dense_ms", list);

@@ -48,6 +48,7 @@ static const struct column columns[] = {
      precision_names},
     {"optimizer", TABLE(optimizer), 0, N_OPTIMIZERS - 1, optimizer_names},
     {"row_order", TABLE(row_order), 0, N_ROW_ORDERS - 1, row_order_names},
+    {"dedup", TABLE(dedup), TABLE_MIN_DEDUP, 1, NULL},
     {"group", TABLE(group), 0, 0, NULL},
     {"bin_0", TABLE(bins[0]), 0, 1, NULL}, /* and bin_1 ... likewise */
 };

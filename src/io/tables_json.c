@@ -17,6 +17,7 @@ static const struct place_field fields[] = {
     {KEY_ROWS, TABLE(num_embeddings), true, 1, 0x1p63, NULL},
     {KEY_DIM, TABLE(dim), false, 1, TABLES_MAX_DIM, NULL},
     {KEY_POOLING, TABLE(pooling_factor), false, 0, TABLES_MAX_FACTOR, NULL},
+    {"dedup", TABLE(dedup), false, TABLE_MIN_DEDUP, 1, NULL},
     {"row_order", TABLE(row_order), false, 0, 0, row_order_names},
 };
 #define N_FIELDS (sizeof(fields) / sizeof(*fields))

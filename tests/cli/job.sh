@@ -72,3 +72,23 @@ for cost in roofline:h100 torchrec; do
     "$ns" compare "$tables" --gpus 4 --dim 64 --cost $cost --effort 2000 \
         --pipeline semisync 2>messages | sed -n '/^pipeline/p'
 done
+
+echo "== what is not said twice"
+plan --dedup all
+sed 's/^name,/dedup,name,/; t; s/^[^#]/0.5,&/' "$tables" >shared.csv
+tables=shared.csv
+plan --dedup none -o none.json >report
+plan --dedup ids -o ids.json | sed -n 's/^        pipeline/ids:/p'
+says "pooled tables stay as they are" "$(total ids.json) == $(total none.json)"
+plan --dedup sessions -o sessions.json >report
+says "fewer sessions are faster" "$(total sessions.json) < $(total none.json)"
+sed -n 's/.*\("pipeline".*"dedup": "[a-z]*"\).*/\1/p' sessions.json
+"$ns" cost sessions.json --dedup none -o all.json >report
+"$ns" cost all.json --dedup sessions -o again.json >report
+says "a plan is priced without and with" \
+    "$(total all.json) > $(total sessions.json) && \
+     $(total again.json) == $(total sessions.json)"
+"$ns" cost sessions.json --cost torchrec -o published.json >report
+grep 'whatever the pipeline' report
+"$ns" cost published.json --dedup none -o plain.json >report
+says "as published" "$(total published.json) == $(total plain.json)"

@@ -119,7 +119,7 @@ int main(void)
                      names[i / 4 / N_ROW_ORDERS], pooling);
         struct hot_rows hot;
 
-        hot_rows_init(&hot, &table, pooling * BATCH, &arena);
+        hot_rows_init(&hot, &table, pooling * BATCH, 1, &arena);
         count_ids(counts, &table);
         for (size_t r = 0; r < sizeof(ranks) / sizeof(*ranks); r++)
             check_cut(&table, &hot, counts, ranks[r], skew->name);

@@ -432,9 +432,84 @@ static void test_use(enum row_order order, bool has_bins)
     ok(most < 1 + 1e-3 * whole.n_unique, "unique rows by bin, to %g", most);
 }
 
+/* Look-ups, bags and output vectors of a table, of what they are without
+ * de-duplication. */
+static void check_kept(const struct problem *problem, uint32_t t,
+                       double lookups, double bags, double outputs)
+{
+    const struct shard whole = shard_whole(problem, t, 0);
+    const char *what = dedup_names[problem->job.dedup];
+
+    is_near(shard_lookups(problem, &whole), 20 * 65536 * lookups, 1e-6, what);
+    is_near(shard_bags(problem, &whole), 65536 * bags, 1e-6, what);
+    is_near(shard_output_vectors(problem, &whole), 65536 * outputs, 1e-6, what);
+}
+
+static double uses_of(const struct table_use *use)
+{
+    double uses = 0;
+
+    for (unsigned k = 0; k < REUSE_BINS; k++)
+        uses += use->n_unique * use->bins[k] * reuse_bin_count(k);
+    return uses;
+}
+
+/* A sequence and a pooled table of which a fifth is unique. */
+static void test_dedup(void)
+{
+    struct table tables[2];
+    struct problem problem = {.tables = tables, .n_tables = 2, .batch = 65536};
+    struct arena arena = {0};
+    struct table_use all, left;
+    double share[8], least, most, bins[REUSE_BINS];
+
+    for (int t = 0; t < 2; t++) {
+        table_init(&tables[t]);
+        tables[t].name = "t";
+        tables[t].num_embeddings = 1000000;
+        tables[t].pooling_factor = 20;
+        tables[t].dedup = 0.2;
+    }
+    tables[0].output = OUTPUT_SEQUENCE;
+    for (int order = 0; order < N_ROW_ORDERS; order++) {
+        tables[0].row_order = (enum row_order)order;
+        problem.job.dedup = DEDUP_NONE;
+        problem_find_hot_rows(&problem, &arena);
+        check_kept(&problem, 0, 1, 1, 20);
+        check_kept(&problem, 1, 1, 1, 1);
+        all = problem_use(&problem, 0, 65536);
+        most = cut_into(share, &problem, 8);
+
+        problem.job.dedup = DEDUP_SESSIONS;
+        problem_find_hot_rows(&problem, &arena);
+        check_kept(&problem, 0, 0.2, 0.2, 4);
+        check_kept(&problem, 1, 0.2, 0.2, 0.2);
+        is_near(cut_into(share, &problem, 8), most, 1e-6, "blocks share alike");
+        left = problem_use(&problem, 0, 65536);
+        is_near(left.n_unique, table_reuse(tables, 20 * 13107.2, bins), 1e-6,
+                "as a smaller batch");
+
+        problem.job.dedup = DEDUP_IDS;
+        problem_find_hot_rows(&problem, &arena);
+        check_kept(&problem, 0, 0.2, 1, 4);
+        check_kept(&problem, 1, 1, 1, 1);
+        least = cut_into(share, &problem, 8);
+        ok(least < most && least >= 0.125, "blocks are more even: %g, %g",
+           least, most);
+        is_near(sum_of(share, 8), 1, 1e-3, "and add up");
+        left = problem_use(&problem, 0, 65536);
+        is_near(left.n_unique, all.n_unique, 0, "the same rows");
+        ok(uses_of(&left) > 0.15 * uses_of(&all) &&
+               uses_of(&left) < 0.25 * uses_of(&all),
+           "used less: %g of %g", uses_of(&left), uses_of(&all));
+    }
+    arena_release(&arena);
+}
+
 int main(void)
 {
     test_blocks();
+    test_dedup();
     for (int order = 0; order < N_ROW_ORDERS; order++) {
         test_use((enum row_order)order, false);
         test_use((enum row_order)order, true);

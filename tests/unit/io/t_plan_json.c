@@ -29,6 +29,7 @@ static const char full[] =
     "\"basis\": \"modelled\", \"comm\": \"alpha-beta figures\", "
     "\"device\": \"cpu:x\"},\n"
     "  \"step\": {\"pipeline\": \"semisync\", \"chunks\": 4, "
+    "\"dedup\": \"ids\", "
     "\"dense_ms\": [1.5, 3.0], \"exposed_ms\": {\"input\": 0.0, "
     "\"forward\": 0.25, \"output\": 0.5, \"gradient\": 0.75, "
     "\"backward\": 1.0, \"replicas\": 0.125}},\n"
@@ -42,7 +43,7 @@ static const char full[] =
     "\"pooling_factor\": 2.5, \"num_outputs\": 2.0, \"output\": \"pooled\", "
     "\"precision\": \"fp16\", \"comm_precision\": \"int8\", "
     "\"optimizer\": \"adam\", \"zipf_alpha\": 1.2, \"skew_assumed\": false, "
-    "\"row_order\": \"frequency\", "
+    "\"row_order\": \"frequency\", \"dedup\": 0.25, "
     "\"device\": 1, \"group\": \"g\"},\n"
     "    {\"name\": \"b\", \"num_embeddings\": 2000, \"dim\": 128, "
     "\"pooling_factor\": 1.0, \"num_outputs\": 1.0, "
@@ -133,8 +134,8 @@ static bool same_table(const struct table *a, const struct table *b)
            a->optimizer == b->optimizer && a->has_bins == b->has_bins &&
            a->skew_assumed == b->skew_assumed &&
            same_double(a->zipf_alpha, b->zipf_alpha) && a->kinds == b->kinds &&
-           a->row_order == b->row_order && a->device == b->device &&
-           same_text(a->group, b->group);
+           a->row_order == b->row_order && same_double(a->dedup, b->dedup) &&
+           a->device == b->device && same_text(a->group, b->group);
 }
 
 static bool same_problem(const struct problem *a, const struct problem *b)
@@ -235,7 +236,10 @@ static void test_full(void)
     is_near(plan.problem.cluster.intra_gbps, 0, 0, "not asked for");
     is_str(plan.stopped, "time", "stopped");
     ok(plan.problem.job.pipeline == PIPELINE_SEMISYNC &&
-           plan.problem.job.n_chunks == 4 && plan.problem.job.dense_ms[1] == 3,
+           plan.problem.job.n_chunks == 4 &&
+           plan.problem.job.dense_ms[1] == 3 &&
+           plan.problem.job.dedup == DEDUP_IDS &&
+           plan.problem.tables[0].dedup == 0.25,
        "job");
     is_near(plan.devices[0].parts_ms[STEP_INPUT], 0.375, 0, "a phase");
     is_near(plan.exposed_ms[STEP_REPLICAS], 0.125, 0, "what is exposed");
@@ -619,6 +623,10 @@ static const struct edit refused[] = {
     {"semisync", "async",
      "step.pipeline must be one of sdd, none, prefetch, semisync"},
     {"\"chunks\": 4", "\"chunks\": 65", "step.chunks is 65, outside 1 to 64"},
+    {"\"dedup\": \"ids\"", "\"dedup\": \"all\"",
+     "step.dedup must be one of none, ids, sessions"},
+    {"\"dedup\": 0.25", "\"dedup\": 0",
+     "tables[0].dedup is 0, not in 1e-06 to 1"},
     {"[1.5, 3.0]", "[1.5]", "step.dense_ms has 1 entries, not 2"},
     {"[1.5, 3.0]", "[1.5, -3]",
      "step.dense_ms[1] is -3, not in 0 to 1000000000"},
@@ -768,7 +776,8 @@ static void random_plan(struct plan *plan, struct rng *rng)
         plan->problem.job =
             (struct job){(enum pipeline)rng_below(rng, N_PIPELINES),
                          1 + (uint32_t)rng_below(rng, JOB_MAX_CHUNKS),
-                         {random_within(1e9, rng), random_within(1e9, rng)}};
+                         {random_within(1e9, rng), random_within(1e9, rng)},
+                         (enum dedup)rng_below(rng, 3)};
     for (uint32_t r = 0; r < n_devices; r++)
         plan->problem.cluster.memory_bytes[r] = UINT64_MAX;
     for (uint32_t i = 0; i < n; i++) {
@@ -781,6 +790,8 @@ static void random_plan(struct plan *plan, struct rng *rng)
         table->pooling_factor = random_within(1e6, rng);
         table->num_outputs = random_within(1e6, rng);
         table->zipf_alpha = random_within(TABLE_MAX_ZIPF, rng);
+        table->row_order = (enum row_order)rng_below(rng, N_ROW_ORDERS);
+        table->dedup = rng_below(rng, 2) ? 1 : 1e-3 + 0.9 * rng_uniform(rng);
         table->has_bins = rng_below(rng, 2);
         table->skew_assumed = rng_below(rng, 2);
         if (table->has_bins)

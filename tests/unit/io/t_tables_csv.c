@@ -120,6 +120,8 @@ static void test_refused(void)
          "t.csv:2: num_features '-1' is not a number from 0 to 1000000"},
         {"zipf negative", "name,rows,dim,zipf_alpha\na,1,4,-1\n",
          "t.csv:2: zipf_alpha '-1' is not a number from 0 to 100"},
+        {"bad dedup", "name,rows,dim,dedup\na,1,4,0\n",
+         "t.csv:2: dedup '0' is not a number from 0 to 1"},
         {"bad order", "name,rows,dim,row_order\na,1,4,random\n",
          "t.csv:2: row_order 'random' is not hashed, frequency or uniform"},
         {"bad output", "name,rows,dim,output\na,1,4,mean\n",
@@ -184,15 +186,17 @@ static void test_every_column(void)
 {
     const struct table *t;
 
-    is_i64(read_text(
-               "group,device,row_order,sharding,zipf_alpha,optimizer,comm_"
-               "precision"
-               ",precision,output,num_outputs,pooling_factor,dim,"
-               "num_embeddings,name\n"
-               "g,3,uniform,table|row,0.5,adam,int8,bf16,sequence,2.5,80.25,12,"
-               "5000000000,user/id\n",
-               0),
-           0, "every column, in another order");
+    is_i64(
+        read_text(
+            "group,device,dedup,row_order,sharding,zipf_alpha,optimizer,comm_"
+            "precision"
+            ",precision,output,num_outputs,pooling_factor,dim,"
+            "num_embeddings,name\n"
+            "g,3,0.3,uniform,table|row,0.5,adam,int8,bf16,sequence,2.5,80.25,"
+            "12,"
+            "5000000000,user/id\n",
+            0),
+        0, "every column, in another order");
     t = table(0);
     is_str(t->name, "user/id", "name");
     is_i64((int64_t)t->num_embeddings, 5000000000, "rows beyond 32 bits");
@@ -206,6 +210,7 @@ static void test_every_column(void)
     is_near(t->zipf_alpha, 0.5, 0, "zipf alpha");
     ok(!t->has_bins && !t->skew_assumed, "the skew is given, not by bins");
     is_i64(t->kinds, SHARD_TABLE | SHARD_ROW, "kinds");
+    is_near(t->dedup, 0.3, 0, "dedup");
     is_i64(t->row_order, ROW_ORDER_UNIFORM, "order of rows");
     is_i64(t->device, 3, "pin");
     is_str(t->group, "g", "group");

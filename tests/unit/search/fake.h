@@ -233,6 +233,7 @@ __attribute__((unused)) static void fake_random(struct problem *problem,
     problem->batch = 64;
     problem->memory_model = rng_below(rng, 2) ? MEMORY_WEIGHTS : MEMORY_FULL;
     problem->kinds = SHARD_ALL_KINDS;
+    problem->job.dedup = (enum dedup)(n % 3);
     fake_cluster(problem, n_devices, 0, arena);
     for (uint32_t i = 0; i < n; i++) {
         struct table *table = &problem->tables[i];
@@ -246,6 +247,7 @@ __attribute__((unused)) static void fake_random(struct problem *problem,
         table->pooling_factor = floor(rng_uniform(rng) * 50);
         table->num_outputs = rng_below(rng, 4) ? 1 : 2;
         table->row_order = (enum row_order)(i % N_ROW_ORDERS);
+        table->dedup = 1.0 / (1 + i % 4);
         shard = shard_whole(problem, i, 0);
         items = shard_memory(problem, &shard);
         need += (double)items.total;
