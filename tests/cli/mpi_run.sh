@@ -108,7 +108,11 @@ grep -oE '"(gain_frac|predicted_gain_frac)"' together.json
 "$ns" plan "$ROOT/data/tables/criteo_kaggle_26.csv" --gpus 2 --batch 300 \
     --cost roofline:h100 \
     -o kaggle.json >/dev/null 2>&1
-compare "Criteo Kaggle" 2 kaggle.json --scale-rows 0.001
+compare "Criteo Kaggle" 2 kaggle.json --scale-rows 0.001 --pipeline none \
+    --dense-ms 1000,2000
+# Of both ranks, predicted for that job and measured.
+grep -c '"phases_ms"' together.json
+grep -oE '"total_ms": [0-9]' together.json | sort | uniq -c
 "$ns" plan "$ROOT/data/tables/mlperf_dlrm_v1_onehot.csv" --gpus 4 \
     --cost roofline:h100 \
     --batch 1024 -o mlperf.json >/dev/null 2>&1
