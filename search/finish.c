@@ -17,14 +17,14 @@ static const struct watch *watch_of(const struct oracle *oracle)
     return (const struct watch *)(const void *)oracle;
 }
 
-/* 0 times what is no number or not finite is no number either. */
+/* A sum with what is no number or not finite is not finite. */
 static void note(const struct watch *watch, const double *answers, size_t n)
 {
-    double nothing = 0;
+    double sum = 0;
 
     for (size_t i = 0; i < n; i++)
-        nothing += 0 * answers[i];
-    if (isnan(nothing))
+        sum += answers[i];
+    if (!isfinite(sum))
         atomic_store_explicit(watch->is_bad, true, memory_order_relaxed);
 }
 

@@ -171,11 +171,11 @@ static double untouched_top(const struct trial *trial,
     const struct top *tops = layout->tops;
     double most = 0;
 
+    if (trial->n_devices == layout->n_devices)
+        return 0;
     for (uint32_t i = 0; i < layout->n_tops[k]; i++)
         if (trial->place[tops[i].device[k]] == NO_PIECE)
             return tops[i].ms[k];
-    if (layout->n_tops[k] == layout->n_devices)
-        return 0;
     for (uint32_t r = 0; r < layout->n_devices; r++)
         if (trial->place[r] == NO_PIECE)
             most = fmax(most, layout->terms_ms[r * layout->n_terms + k]);
