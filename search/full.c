@@ -79,7 +79,8 @@ const struct tuning *tuning_default(void)
         .recuts = 500,                   /* 0.3: TorchRec */
         .pours = true,                   /* 12: tight; 0.3: TorchRec */
         .anywhere = 500,                 /* 0.5: roofline */
-        .heavy_weight = 0.02,            /* 0.8: tight; 0.1: golden tasks */
+        .near_frac = 0.1,
+        .heavy_weight = 0.02,   /* 0.8: tight; 0.1: golden tasks */
         .excess_weight = 100,   /* 118: one tight list, with a weight of 1 */
         .n_prices = UINT32_MAX, /* 5: tight; 0.7: TorchRec */
         .n_starts = STARTS_KEPT,

@@ -335,12 +335,10 @@ double layout_true_total(const struct layout *layout)
                                 layout->compute_ms);
 }
 
-/* A term that stands beside an equal one is not nothing. */
-#define LEAST_WEIGHT 0.1
-
 static void weigh_terms(struct layout *layout)
 {
     const struct oracle *oracle = layout->parts->oracle;
+    const double near_frac = layout->parts->tuning->near_frac;
     double most_ms[ORACLE_MAX_TERMS];
 
     for (size_t k = 0; k < layout->n_terms; k++) {
@@ -350,10 +348,10 @@ static void weigh_terms(struct layout *layout)
         if (!layout->has_terms || !oracle->step || !(ms > 0))
             continue;
         memcpy(most_ms, layout->tops->ms, sizeof(most_ms));
-        most_ms[k] = 0;
-        layout->weight[k] = fmax(
-            (layout->total_ms - oracle_terms_total_ms(oracle, most_ms)) / ms,
-            LEAST_WEIGHT);
+        most_ms[k] *= 1 + near_frac;
+        layout->weight[k] =
+            (oracle_terms_total_ms(oracle, most_ms) - layout->total_ms) /
+            (near_frac * ms);
     }
 }
 

@@ -74,9 +74,9 @@ struct layout {
                             devices, and the runners-up: the first devices by
                             term and number */
     uint32_t n_tops[ORACLE_MAX_TERMS]; /* 1 at least, R at most */
-    /* When all was last priced: how much of each term's largest the total would
-     * be lower without it, LEAST_WEIGHT to 1; 1 where terms add up. What
-     * another term hides need not be lowered. */
+    /* When all was last priced: by how much the total rises with each term's
+     * largest; 1 where terms add up. What another term hides, and does not
+     * come near, is 0 and need not be lowered. */
     double weight[ORACLE_MAX_TERMS];
 };
 
@@ -98,18 +98,6 @@ static inline bool layout_counts_moves(const struct layout *layout)
 
 void layout_init(struct layout *layout, const struct parts *parts);
 void layout_release(struct layout *layout);
-
-/* The total is that of the slowest device; to lower it others have to be ready
- * to take what it gives up, so they count a little (temper.c, carry_over.c).
- * Eighth power: devices near the slowest one count, the others hardly do. */
-static inline double layout_heaviness(double ms, double most_ms)
-{
-    double x = most_ms > 0 ? ms / most_ms : 0;
-
-    x *= x;
-    x *= x;
-    return x * x * most_ms;
-}
 
 /* A device that exceeds its memory by a byte is this bad. */
 #define LAYOUT_ANY_EXCESS 0.002

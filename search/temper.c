@@ -50,53 +50,53 @@ static void save(struct chain *chain)
     chain->is_saved = true;
 }
 
-static double heavy_ms(const struct chain *chain, size_t k, double ms)
+/* The total is that of the slowest device; to lower it others have to be ready
+ * to take what it gives up, so they count a little. Eighth power: devices near
+ * the slowest one count, the others hardly do. */
+static double heavy_ms(const struct heavy *heavy, const double *terms_ms)
 {
-    return chain->weight[k] * layout_heaviness(ms, chain->most_ms[k]);
+    double x = terms_ms[heavy->term] * heavy->scale;
+
+    x *= x;
+    x *= x;
+    return x * x * heavy->weight_ms;
 }
 
 static void chain_start(struct chain *chain, const struct snapshot *from)
 {
     const struct layout *layout = &chain->at.layout;
-    const size_t n = layout->n_terms;
 
     snapshot_load(from, &chain->at.layout);
     save(chain);
-    memcpy(chain->most_ms, layout->tops->ms, sizeof(chain->most_ms));
-    memcpy(chain->weight, layout->weight, sizeof(chain->weight));
-    for (size_t i = 0; i < layout->n_devices * n; i++)
-        chain->heavy_ms[i] = heavy_ms(chain, i % n, layout->terms_ms[i]);
+    chain->n_heavy = 0;
+    for (uint32_t k = 0; k < layout->n_terms; k++) {
+        const double most_ms = layout->tops->ms[k];
+        const double weight_ms = layout->weight[k] * most_ms;
+
+        if (weight_ms > 0)
+            chain->heavy[chain->n_heavy++] =
+                (struct heavy){k, 1 / most_ms, weight_ms};
+    }
 }
 
 /* How much heavier the devices become that the trial touches, term by term, in
  * ms. */
-static double heavier(struct chain *chain)
+static double heavier(const struct chain *chain)
 {
+    const struct layout *layout = &chain->at.layout;
     const struct trial *trial = &chain->at.trial;
-    const size_t n = chain->at.layout.n_terms;
+    const size_t n = layout->n_terms;
     double sum = 0;
 
-    for (uint32_t i = 0; i < trial->n_devices; i++)
-        for (size_t k = 0; k < n; k++) {
-            const size_t at = i * n + k;
+    for (uint32_t i = 0; i < trial->n_devices; i++) {
+        const double *now_ms = layout->terms_ms + trial->devices[i] * n;
+        const double *then_ms = trial->terms_ms + i * n;
 
-            chain->then_ms[at] = heavy_ms(chain, k, trial->terms_ms[at]);
-            sum +=
-                chain->then_ms[at] - chain->heavy_ms[trial->devices[i] * n + k];
-        }
+        for (uint32_t h = 0; h < chain->n_heavy; h++)
+            sum += heavy_ms(&chain->heavy[h], then_ms) -
+                   heavy_ms(&chain->heavy[h], now_ms);
+    }
     return sum;
-}
-
-/* The trial, which heavier looked at, comes true. */
-static void commit(struct chain *chain)
-{
-    const struct trial *trial = &chain->at.trial;
-    const size_t n = chain->at.layout.n_terms;
-
-    layout_commit(&chain->at.layout, trial);
-    for (uint32_t i = 0; i < trial->n_devices; i++)
-        memcpy(chain->heavy_ms + trial->devices[i] * n, chain->then_ms + i * n,
-               n * sizeof(double));
 }
 
 /* Limits are part of the energy, not walls: a way between two layouts that keep
@@ -127,7 +127,7 @@ static bool is_better(double excess, double total_ms,
 }
 
 /* What the trial is worse by, in ms. */
-static double rise_of(struct chain *chain)
+static double rise_of(const struct chain *chain)
 {
     const struct layout *layout = &chain->at.layout;
     const struct trial *trial = &chain->at.trial;
@@ -155,7 +155,7 @@ static void decide(struct chain *chain)
         return;
     if (!chain->is_saved)
         save(chain);
-    commit(chain);
+    layout_commit(&chain->at.layout, &chain->at.trial);
     if (is_better(layout->excess, layout->total_ms, &chain->best))
         chain->is_saved = false;
 }
@@ -169,13 +169,9 @@ void temper_open(struct temper *temper, const struct parts *parts,
         .pool = pool, .lock_step = parts->oracle->ops->terms ? 1 : LOCK_STEP};
     for (unsigned c = 0; c < TEMPER_CHAINS; c++) {
         struct chain *chain = temper->chains[c] = &temper->all[c];
-        size_t n;
 
         tryout_init(&chain->at, parts);
         chain->at.layout.style = c % TUNING_STYLES;
-        n = (size_t)parts->n_devices * chain->at.layout.n_terms;
-        chain->heavy_ms = mem_alloc(n, 2 * sizeof(double));
-        chain->then_ms = chain->heavy_ms + n;
         rng_init(&chain->rng, seed, c);
         if (c % temper->lock_step == 0)
             pricing_init(&temper->pricing[c / temper->lock_step], parts,
@@ -189,7 +185,6 @@ void temper_close(struct temper *temper)
     for (unsigned c = 0; c < TEMPER_CHAINS; c++) {
         tryout_release(&temper->all[c].at);
         snapshot_release(&temper->all[c].best);
-        mem_free(temper->all[c].heavy_ms);
         pricing_release(&temper->pricing[c]);
     }
     *temper = (struct temper){0};

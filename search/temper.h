@@ -23,14 +23,15 @@ struct chain {
     struct tryout at;
     struct rng rng;
     double temperature_ms;
-    struct snapshot best;             /* excess is 0 once it keeps all limits;
-                                         less is better than a lower total */
-    bool is_saved;                    /* the layout is no better than `best` */
-    double most_ms[ORACLE_MAX_TERMS]; /* the largest terms when it started, and
-                                         how much of them shows */
-    double weight[ORACLE_MAX_TERMS];
-    double *heavy_ms; /* [R][n_terms]: layout_heaviness of the layout's, */
-    double *then_ms;  /* and of the trial's devices; both owned */
+    struct snapshot best; /* excess is 0 once it keeps all limits;
+                             less is better than a lower total */
+    bool is_saved;        /* the layout is no better than `best` */
+    struct heavy {
+        uint32_t term;
+        double scale, weight_ms; /* 1 / the largest when the chain started,
+                                    and the largest by its weight */
+    } heavy[ORACLE_MAX_TERMS];   /* [n_heavy]: of the terms that have one */
+    uint32_t n_heavy;
 };
 
 struct temper {

@@ -49,6 +49,8 @@ struct tuning {
     bool pours;            /* whole tables and columns: search/moves.h */
     uint32_t anywhere;     /* of changes: begin on any device, not on one that
                               sets the total */
+    double near_frac;      /* a term that is less by no more than so much of
+                              it than what hides it counts, too */
     double heavy_weight;   /* the total is that of the slowest device, so most
                               changes leave it as it is: what they do to the
                               others counts this much */
