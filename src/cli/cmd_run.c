@@ -239,20 +239,15 @@ static void print_chunks(const struct run *run)
     const struct timing *in_chunks = run->result.in_chunks;
     uint32_t n = run->options.step.n_chunks;
 
-    if (n == 1)
+    if (n == 1 || run->result.n_processes == 1)
         return;
-    if (run->result.n_processes == 1) {
-        puts("chunks: looked up and sent in turn by one process, not timed");
-        return;
-    }
     printf("look-ups and their exchange: %.3f ms in one part, %.3f ms in %u "
            "chunks, gain %.1f %%",
            in_chunks[0].median_ms, in_chunks[1].median_ms, n,
            100 * measured_gain(run));
-    if (isnan(predicted_gain(run)))
-        puts("");
-    else
-        printf(", %.1f %% predicted\n", 100 * predicted_gain(run));
+    if (!isnan(predicted_gain(run)))
+        printf(", %.1f %% predicted", 100 * predicted_gain(run));
+    puts("");
 }
 
 static void print_job(const struct run *run)
@@ -495,17 +490,18 @@ static struct step step_of(const struct run *run)
 /* Reads the plan, and prices it anew where the job is another. */
 static int load_plan(struct run *run, struct err *err)
 {
-    struct cli *cli = run->cli;
     struct plan *plan = &run->plan;
+    struct job job;
 
-    if (plan_load(plan, cli->args[0], cli->arena, err) ||
-        planning_set_job(&plan->problem, cli, err))
+    if (plan_load(plan, run->cli->args[0], run->cli->arena, err))
+        return -1;
+    memcpy(&job, &plan->problem.job, sizeof(job));
+    if (planning_set_job(&plan->problem, run->cli, err))
         return -1;
     if (!is_priced(run) || !plan_has_parts(plan) ||
-        !(cli_given(cli, "pipeline") || cli_given(cli, "chunks") ||
-          cli_given(cli, "dense-ms")))
+        !memcmp(&job, &plan->problem.job, sizeof(job)))
         return 0;
-    return oracle_price_plan(plan, plan->cost.name, cli->arena, err);
+    return oracle_price_plan(plan, plan->cost.name, run->cli->arena, err);
 }
 
 /* Process 0 stores, prints and shows how far it is. */

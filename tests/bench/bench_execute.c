@@ -571,12 +571,25 @@ static void print_steps(const struct step_outcome *outcomes, uint32_t n)
         n_right, n_told, 100 * MIN_GAIN, n_gains, n_near);
 }
 
+/* Whether some process is out of time: all must agree. */
+static int is_over(bool *over, const struct setup *setup, struct err *err)
+{
+    double late = clock_ms() >= setup->end_ms;
+
+    if (world_largest(setup->world, &late, 1, err))
+        return -1;
+    *over = late > 0;
+    return 0;
+}
+
 /* One of several processes. */
 static int be_process(const struct setup *setup)
 {
     struct step_outcome outcomes[N_PLANS];
     long n_processors = sysconf(_SC_NPROCESSORS_ONLN);
     struct err err = {0};
+    bool over = false;
+    unsigned n = 0;
 
     if (!setup->world->rank)
         printf("\nsteps of %u processes on %ld processors%s\n\n"
@@ -584,13 +597,14 @@ static int be_process(const struct setup *setup)
                "model  measured  slowest, %%   chunks, %% measured\n",
                setup->world->size, n_processors,
                setup->world->size > n_processors ? ", oversubscribed" : "");
-    for (unsigned i = 0; i < setup->n_plans; i++)
-        if (run_step(&outcomes[i], setup, i, &err)) {
-            fprintf(stderr, "bench_execute: plan %u: %s\n", i, err.msg);
+    for (; n < setup->n_plans && !over; n++)
+        if (run_step(&outcomes[n], setup, n, &err) ||
+            is_over(&over, setup, &err)) {
+            fprintf(stderr, "bench_execute: plan %u: %s\n", n, err.msg);
             return -1;
         }
     if (!setup->world->rank)
-        print_steps(outcomes, setup->n_plans);
+        print_steps(outcomes, n);
     return 0;
 }
 
