@@ -296,10 +296,9 @@ static void bench_exchanges(struct arena *arena)
  */
 
 /*
- * The embedding part of a step by a short search, in TorchRec's pipeline, and
- * without what its input costs the rest: these jobs run in HugeCTR and
- * TensorFlow, which send 4-byte ids and put none in order. NAN where there is
- * none.
+ * The embedding part of a step by a short search, in TorchRec's pipeline, with
+ * and without what its input costs the rest: these jobs run in HugeCTR and
+ * TensorFlow, whose input is another one. NAN where there is none.
  */
 struct embeddings {
     double ms, with_input_ms;
@@ -352,7 +351,7 @@ static void bench_steps(void)
     struct arena arena;
     char *(*fields)[ANCHOR_COLUMNS], **first = NULL;
     double first_ms = NAN;
-    unsigned n_above = 0;
+    unsigned n_above = 0, n_priced = 0;
     size_t n;
 
     arena_init(&arena);
@@ -382,9 +381,11 @@ static void bench_steps(void)
         printf("%10.3f %8.3f %6.2f %9.2f %9.2f  %s\n", part.ms,
                part.with_input_ms, part.ms / ms, ms / strtod(first[6], NULL),
                part.ms / first_ms, field[7]);
-        n_above += !(part.ms < ms);
+        n_above += !(part.with_input_ms < ms);
+        n_priced++;
     }
-    bound(!n_above, "the embedding part is below each measured step");
+    bound(n_priced >= 18 && !n_above,
+          "the embedding part, with TorchRec's input, is below each step");
     arena_release(&arena);
 }
 
