@@ -284,6 +284,29 @@ static int check_optimizers(const struct plan *plan, struct arena *arena,
     return 0;
 }
 
+/* Samples that a step looks up: where the job de-duplicates sessions these, of
+ * which all tables that are looked up have to be of one share. */
+static int count_samples(uint64_t *n_samples, const struct plan *plan,
+                         struct err *err)
+{
+    const struct problem *problem = &plan->problem;
+    const double share = problem->n_tables ? problem->tables[0].dedup : 1;
+
+    *n_samples = problem->batch;
+    if (problem->job.dedup != DEDUP_SESSIONS)
+        return 0;
+    for (size_t t = 1; t < problem->n_tables; t++)
+        if (problem->tables[t].dedup < share ||
+            problem->tables[t].dedup > share)
+            return err_set(err, ERR_INPUT,
+                           "table '%s': dedup %g, where another has %g, is not "
+                           "executed yet",
+                           problem->tables[t].name, problem->tables[t].dedup,
+                           share);
+    *n_samples = (uint64_t)ceil(share * (double)problem->batch);
+    return 0;
+}
+
 /* What the executor does not execute yet: one sentence that names the table or
  * the device. */
 static int check_executable(const struct plan *plan, struct arena *arena,
@@ -316,6 +339,7 @@ int placement_init(struct placement *placement, const struct plan *plan,
                    struct arena *arena, struct err *err)
 {
     uint32_t n_ranks = plan->problem.cluster.n_devices;
+    uint64_t n_samples;
 
     memset(placement, 0, sizeof(*placement));
     if (!(scale_rows > 0 && scale_rows <= 1))
@@ -323,7 +347,8 @@ int placement_init(struct placement *placement, const struct plan *plan,
                        "rows cannot be scaled by %g: it is "
                        "above 0 and at most 1",
                        scale_rows);
-    if (check_executable(plan, arena, err))
+    if (check_executable(plan, arena, err) ||
+        count_samples(&n_samples, plan, err))
         return -1;
     *placement = (struct placement){
         .plan = plan,
@@ -333,7 +358,7 @@ int placement_init(struct placement *placement, const struct plan *plan,
         .seed = seed,
         .scale_rows = scale_rows,
         .n_ranks = n_ranks,
-        .batch = (uint32_t)plan->problem.batch,
+        .batch = (uint32_t)n_samples,
         .n_chunks = 1,
         .here = ranks_here(comm),
         .table_rows = ARENA_NEW(arena, uint64_t, plan->problem.n_tables),

@@ -67,7 +67,8 @@ struct placement {
     struct pool *pool;     /* owned; for work of the host */
     uint64_t seed;
     double scale_rows;
-    uint32_t n_ranks, batch;
+    uint32_t n_ranks;
+    uint32_t batch; /* samples, or where the job de-duplicates them sessions */
     uint32_t n_chunks; /* of a forward, >= 1; 1 unless set */
     struct rank_range here;
     uint64_t *table_rows; /* [n_tables], scaled */
@@ -103,8 +104,8 @@ struct group placement_part(const struct placement *placement,
 uint64_t placement_scale_row(const struct table *table, uint64_t row,
                              double scale_rows);
 
-/* Look-ups of a batch that a piece with a group serves, if rows are used
- * evenly. */
+/* Look-ups of a batch that a piece with a group serves, as its plan's problem
+ * has it; of scaled rows as if all were used evenly. */
 double placement_lookups(const struct placement *placement,
                          const struct piece *piece);
 

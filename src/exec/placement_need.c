@@ -19,9 +19,15 @@
 double placement_lookups(const struct placement *placement,
                          const struct piece *piece)
 {
-    return piece->table->pooling_factor * piece->group->n_samples *
-           (double)(piece->row_end - piece->row_begin) /
-           (double)placement->table_rows[piece->table_idx];
+    const struct hot_rows *hot = placement->plan->problem.hot;
+    const uint64_t all_rows = placement->table_rows[piece->table_idx];
+    const double n = piece->table->pooling_factor * piece->group->n_samples;
+
+    if (hot && piece->n_rows < all_rows &&
+        all_rows == piece->table->num_embeddings)
+        return n * hot_rows_share(&hot[piece->table_idx], piece->row_begin,
+                                  piece->row_end);
+    return n * (double)piece->n_rows / (double)all_rows;
 }
 
 /* Index sets, gradients and scratch of a rank while it is timed. */

@@ -27,16 +27,20 @@ static void run_and_check(struct fixture *fixture, struct exec_result *result,
 {
     struct exec_options options;
     struct err err = {0};
-    uint64_t n_outputs = 0;
+    const struct problem *problem = &fixture->plan.problem;
+    uint64_t n_outputs = 0, n_samples = problem->batch;
 
+    if (problem->job.dedup == DEDUP_SESSIONS)
+        n_samples =
+            (uint64_t)ceil(fixture->tables[0].dedup * (double)n_samples);
     quick_options(&options);
     options.scale_rows = scale_rows;
     if (run(fixture, result, &options, &err)) {
         ok(0, "%s: %s", what, err.msg);
         return;
     }
-    for (size_t t = 0; t < fixture->plan.problem.n_tables; t++)
-        n_outputs += fixture->plan.problem.batch * fixture->tables[t].dim *
+    for (size_t t = 0; t < problem->n_tables; t++)
+        n_outputs += n_samples * fixture->tables[t].dim *
                      (uint64_t)fixture->tables[t].num_outputs;
     ok(!result->failure, "%s agrees with the reference%s%s", what,
        result->failure ? ": " : "", result->failure ? result->failure : "");
@@ -108,6 +112,24 @@ static void test_row_wise(void)
         shard->col_end = i % 2 ? 24 : 16;
     }
     run_and_check(&fixture, &result, 1, 1e-5, "rows and a grid");
+    fixture_release(&fixture);
+}
+
+/* Half of the samples are of sessions that others are of. */
+static void test_sessions(void)
+{
+    struct fixture fixture;
+    struct exec_result result;
+
+    fixture_init(&fixture, 4, 258);
+    add_table(&fixture, "rows", 10000, 32, 5)->dedup = 0.5;
+    add_rows(&fixture, 0, 0, 2500);
+    add_rows(&fixture, 1, 2500, 10000);
+    add_table(&fixture, "copied", 5000, 16, 6)->dedup = 0.5;
+    add_replicas(&fixture);
+    run_and_check(&fixture, &result, 1, 1e-5, "all samples");
+    fixture.plan.problem.job.dedup = DEDUP_SESSIONS;
+    run_and_check(&fixture, &result, 1, 1e-5, "sessions alone");
     fixture_release(&fixture);
 }
 
@@ -780,6 +802,13 @@ static void make_two_optimizers(struct fixture *fixture)
     add_whole(fixture, 0);
 }
 
+static void make_two_shares(struct fixture *fixture)
+{
+    add_table(fixture, "items", 100, 32, 2)->dedup = 0.5;
+    add_whole(fixture, 0);
+    fixture->plan.problem.job.dedup = DEDUP_SESSIONS;
+}
+
 static void make_large_batch(struct fixture *fixture)
 {
     fixture->plan.problem.batch = 5000000000;
@@ -807,6 +836,8 @@ static void test_rejections(void)
     reject(make_two_optimizers,
            "device 0 holds 'users' with rowwise_adagrad and 'items' with sgd: "
            "two optimizers on a device are not executed yet");
+    reject(make_two_shares, "table 'items': dedup 0.5, where another has 1, is "
+                            "not executed yet");
     reject(make_large_batch, "batch 5000000000 is not executed yet, only 1 to "
                              "2^32 - 1 samples are");
 }
@@ -822,6 +853,7 @@ int main(void)
     test_column_wise(OPTIMIZER_SGD);
     test_column_wise(OPTIMIZER_ROWWISE_ADAGRAD);
     test_row_wise();
+    test_sessions();
     test_replicated(OPTIMIZER_SGD, 4);
     test_replicated(OPTIMIZER_ROWWISE_ADAGRAD, 3);
     test_replicated(OPTIMIZER_ROWWISE_ADAGRAD, 8);
