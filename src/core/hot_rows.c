@@ -57,7 +57,8 @@ static double find_limit(const double rows[REUSE_BINS], double kept)
     return exp(low);
 }
 
-/* The same rows, used less; each still is. */
+/* The same rows, used less; each still is. With no limit they are as they were.
+ */
 static void use_less(double rows[REUSE_BINS], double limit)
 {
     double before[REUSE_BINS];
@@ -71,8 +72,7 @@ static void use_less(double rows[REUSE_BINS], double limit)
 
 void table_use_keep(struct table_use *use, double kept)
 {
-    if (kept < 1)
-        use_less(use->bins, find_limit(use->bins, kept));
+    use_less(use->bins, find_limit(use->bins, kept));
 }
 
 /* What the job leaves out hangs on all rows of the table. */
@@ -80,23 +80,13 @@ static void keep(struct hot_rows *hot, double n_lookups, double kept)
 {
     double rows[REUSE_BINS] = {0};
 
-    hot->n_lookups = n_lookups;
-    hot->kept = kept;
-    if (kept >= 1 || !(n_lookups > 0))
+    hot->n_lookups = n_lookups > 0 ? n_lookups : 1;
+    hot->kept = n_lookups > 0 ? kept : 1;
+    if (hot->kept >= 1)
         return;
     law_add_rows(&hot->law, n_lookups, 0, hot->law.n_rows, rows);
     hot->limit = find_limit(rows, kept);
     hot->n_uses = sum_uses(rows, hot->limit);
-}
-
-/* What a rank has of the look-ups that are left. */
-static double share_of_rank(const struct hot_rows *hot, uint32_t rank)
-{
-    const double share = law_of_rank(&hot->law, rank);
-
-    return hot->limit > 0 ? law_uses(hot->n_lookups * share, hot->limit) /
-                                (hot->n_lookups * hot->kept)
-                          : share;
 }
 
 void hot_rows_init(struct hot_rows *hot, const struct table *table,
@@ -125,7 +115,9 @@ void hot_rows_init(struct hot_rows *hot, const struct table *table,
     hot->before = before = ARENA_NEW(arena, float, hot->n + 1);
     for (uint32_t i = 0; i < hot->n; i++) {
         ranks[i] = placed[i].rank;
-        before[i + 1] = (float)(sum += share_of_rank(hot, ranks[i]));
+        sum += law_uses(hot->n_lookups * law_of_rank(&hot->law, ranks[i]),
+                        hot->limit);
+        before[i + 1] = (float)(sum / (hot->n_lookups * hot->kept));
     }
     mem_free(placed);
 }
@@ -201,13 +193,11 @@ static void add_sorted(const struct hot_rows *hot, double n_lookups,
     double by_law[REUSE_BINS] = {0};
 
     law_add_rows(&hot->law, n_lookups, (double)begin, (double)end, rows);
-    if (hot->limit > 0)
-        use_less(rows, hot->limit);
+    use_less(rows, hot->limit);
     if (!hot->law.has_bins)
         return;
     law_add_rows(&hot->law, n_lookups, 0, hot->law.n_rows, by_law);
-    if (hot->limit > 0)
-        use_less(by_law, hot->limit);
+    use_less(by_law, hot->limit);
     for (unsigned k = 0; k < REUSE_BINS; k++)
         rows[k] = by_law[k] > 0 ? all[k] * rows[k] / by_law[k] : 0;
 }

@@ -294,51 +294,38 @@ static void note_figures(const struct report *report, struct buf *notes)
         buf_printf(notes, "note: memory counts weights alone\n");
 }
 
-/* The row block on this device that has most look-ups above those of a block of
- * even rows, or n_shards; and how many times as many. */
-static size_t hottest_block(const struct plan *plan, uint32_t device,
-                            double *ratio)
+/* The row block with most look-ups above those of even rows, on the GPU that is
+ * ready last. TorchRec's formulas know no hot rows. */
+static void note_hot_block(const struct report *report, struct buf *notes)
 {
+    const struct plan *plan = report->plan;
     struct problem even = plan->problem;
-    size_t hottest = plan->n_shards;
-    double most = 0;
+    double most = 0, ratio = 1;
+    const char *name = NULL;
+    uint32_t last = 0;
 
     even.hot = NULL;
+    for (uint32_t r = 1; r < report->n_devices; r++)
+        if (report_ready_ms(&report->devices[r]) >
+            report_ready_ms(&report->devices[last]))
+            last = r;
     for (size_t i = 0; i < plan->n_shards; i++) {
         const struct shard *shard = &plan->shards[i];
         const double lookups = shard_lookups(&plan->problem, shard);
         const double mean = shard_lookups(&even, shard);
 
-        if (shard->device != device || lookups - mean <= most)
+        if (shard->device != last || lookups - mean <= most)
             continue;
         most = lookups - mean;
-        hottest = i;
-        *ratio = lookups / mean;
+        ratio = lookups / mean;
+        name = even.tables[shard->table].name;
     }
-    return hottest;
-}
-
-/* TorchRec's formulas know no hot rows. */
-static void note_hot_block(const struct report *report, struct buf *notes)
-{
-    const struct plan *plan = report->plan;
-    uint32_t last = 0;
-    double ratio = 1;
-    size_t i;
-
-    if (!report->is_priced || strncmp(plan->cost.name, "torchrec", 8) == 0)
-        return;
-    for (uint32_t r = 1; r < report->n_devices; r++)
-        if (report_ready_ms(&report->devices[r]) >
-            report_ready_ms(&report->devices[last]))
-            last = r;
-    i = hottest_block(plan, last, &ratio);
-    if (ratio >= 1.01)
+    if (report->is_priced && ratio >= 1.01 &&
+        strncmp(plan->cost.name, "torchrec", 8) != 0)
         buf_printf(notes,
                    "note: GPU %u, ready last, has a hot row block of table "
                    "'%.40s', with %.2f times the mean look-ups\n",
-                   last, plan->problem.tables[plan->shards[i].table].name,
-                   ratio);
+                   last, name, ratio);
 }
 
 /* What frameworks train otherwise than the tables in one piece. */

@@ -73,13 +73,10 @@ static const struct place_field table_fields[] = {
     {"zipf_alpha", TABLE(zipf_alpha), false, 0, TABLE_MAX_ZIPF, NULL},
     {"skew_assumed", TABLE(skew_assumed), false, 0, 0, NULL},
 };
-static const struct place_field row_order_field[] = {
+/* Not written where they are the default. */
+static const struct place_field other_fields[] = {
     {"row_order", TABLE(row_order), false, 0, 0, row_order_names},
-};
-static const struct place_field dedup_field[] = {
     {"dedup", TABLE(dedup), false, TABLE_MIN_DEDUP, 1, NULL},
-};
-static const struct place_field group_field[] = {
     {"group", TABLE(group), false, 0, 0, NULL},
 };
 

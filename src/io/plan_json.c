@@ -179,9 +179,7 @@ static int read_table(struct table *table, const struct json_place *place,
 
     table_init(table);
     if (PLACE_FIELDS(table, place, table_fields, arena, err) ||
-        PLACE_FIELDS(table, place, row_order_field, arena, err) ||
-        PLACE_FIELDS(table, place, dedup_field, arena, err) ||
-        PLACE_FIELDS(table, place, group_field, arena, err) ||
+        PLACE_FIELDS(table, place, other_fields, arena, err) ||
         read_skew(table, place, err) ||
         optional_kinds(&table->kinds, place, err))
         return -1;

@@ -86,9 +86,9 @@ static json_t *from_table(const struct table *table)
 
     PLACE_SET_FIELDS(value, table, table_fields);
     if (table->row_order != ROW_ORDER_HASHED)
-        PLACE_SET_FIELDS(value, table, row_order_field);
+        place_set_fields(value, table, &other_fields[0], 1);
     if (table->dedup < 1)
-        PLACE_SET_FIELDS(value, table, dedup_field);
+        place_set_fields(value, table, &other_fields[1], 1);
     if (table->has_bins) {
         json_t *bins = json_array();
 
@@ -101,7 +101,7 @@ static json_t *from_table(const struct table *table)
     if (table->device >= 0)
         set(value, "device", json_integer(table->device));
     if (table->group)
-        PLACE_SET_FIELDS(value, table, group_field);
+        place_set_fields(value, table, &other_fields[2], 1);
     return value;
 }
 

@@ -430,6 +430,7 @@ static void test_use(enum row_order order, bool has_bins)
     for (int k = 0; k < REUSE_BINS; k++)
         most = fmax(most, fabs(rows[k] - whole.n_unique * whole.bins[k]));
     ok(most < 1 + 1e-3 * whole.n_unique, "unique rows by bin, to %g", most);
+    arena_release(&arena);
 }
 
 /* Look-ups, bags and output vectors of a table, of what they are without
