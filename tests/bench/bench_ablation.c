@@ -52,18 +52,12 @@ static void no_kept_forms(struct tuning *tuning)
 
 static void switch_off(struct tuning *tuning, enum change_kind kind)
 {
-    for (unsigned s = 0; s < TUNING_STYLES; s++)
-        tuning->changes[s][kind] = 0;
+    tuning->changes[kind] = 0;
 }
 
 static void no_swap(struct tuning *tuning)
 {
     switch_off(tuning, CHANGE_SWAP);
-}
-
-static void no_trade(struct tuning *tuning)
-{
-    switch_off(tuning, CHANGE_TRADE);
 }
 
 static void no_widths(struct tuning *tuning)
@@ -127,7 +121,6 @@ static const struct part_off {
     {"several rebuilt", one_rebuilt},
     {"forms kept", no_kept_forms},
     {"swap", no_swap},
-    {"trade", no_trade},
     {"split, merge, resplit", no_widths},
     {"critical device first", from_anywhere},
     {"heaviness", no_heaviness},
