@@ -118,16 +118,6 @@ static bool is_filled(const struct parts *parts, const struct part_unit *of,
              of->replica == NO_PART));
 }
 
-static double block_lookups(const struct parts *parts, const struct part *part,
-                            uint32_t block)
-{
-    const uint32_t table = parts->of[part->unit].unit->tables[0];
-    struct shard shard = shard_whole(parts->problem, table, 0);
-
-    parts_place_block(&shard, part, 0, block);
-    return shard_lookups(parts->problem, &shard);
-}
-
 /* Of blocks in the order of what they have to do, the most first, how many from
  * `begin` on are of one sort: none has less of the first one's by such a share
  * or more. */
@@ -162,13 +152,16 @@ static double choose_share(const struct ranked *order, uint32_t n,
 static void add_blocks(struct parts *parts, struct part part, uint32_t n)
 {
     struct ranked *order = mem_alloc(n, sizeof(*order));
-    const uint64_t n_rows = part.n_rows;
+    struct shard shard =
+        shard_whole(parts->problem, parts->of[part.unit].unit->tables[0], 0);
     uint8_t *sorts = parts->sorts ? parts->sorts + parts->n_sorts : NULL;
     double share = 1;
     uint8_t sort = 0;
 
-    for (uint32_t b = 0; b < n; b++)
-        order[b] = (struct ranked){-block_lookups(parts, &part, b), b};
+    for (uint32_t b = 0; b < n; b++) {
+        parts_place_block(&shard, &part, 0, b);
+        order[b] = (struct ranked){-shard_lookups(parts->problem, &shard), b};
+    }
     ranked_sort(order, n);
     if (!parts->oracle->prices_even_rows)
         share = choose_share(order, n, parts->most_sorts);
@@ -186,7 +179,7 @@ static void add_blocks(struct parts *parts, struct part part, uint32_t n)
             typical++;
         part.hottest = order[begin].idx;
         part.block = order[typical].idx;
-        part.row_begin = part.block * n_rows;
+        part.row_begin = part.block * part.n_rows;
         add_part(parts, part);
     }
     parts->n_sorts += n;
