@@ -53,14 +53,11 @@ static const char *size(uint64_t bytes, struct arena *arena)
 /* "9.91 GiB (9.52 GiB weights)": with the largest of its items. */
 static const char *need(const struct memory_items *items, struct arena *arena)
 {
-    uint64_t most = items->weights;
+    unsigned largest = memory_largest(items);
 
-    if (items->optimizer > most)
-        most = items->optimizer;
-    if (items->io > most)
-        most = items->io;
     return arena_printf(arena, "%s (%s %s)", size(items->total, arena),
-                        size(most, arena), memory_largest(items));
+                        size(items->item[largest], arena),
+                        memory_item_names[largest]);
 }
 
 /* "67.7 GiB unreserved" where one has been taken off. */
@@ -96,8 +93,8 @@ static struct memory_items least_memory_of_kind(const struct problem *problem,
     piece.col_end /= n_columns;
     for (uint32_t i = 0; i < n_copies * n_cuts; i++)
         memory_add(&sum, shard_memory(problem, &piece));
-    if (n_cuts > 1)
-        sum.total -= sum.total < n_cuts ? sum.total : n_cuts;
+    if (n_cuts > 1) /* two items of each are rounded */
+        sum.total -= sum.total < 2 * n_cuts ? sum.total : 2 * n_cuts;
     return sum;
 }
 
@@ -188,13 +185,22 @@ static const char *describe_unit(const struct parts *parts, uint32_t u,
  * to each device, of all. */
 static struct sums add_up(const struct parts *parts, struct arena *arena)
 {
-    const uint32_t n = parts->problem->cluster.n_devices;
+    const struct cluster *cluster = &parts->problem->cluster;
+    const uint32_t n = cluster->n_devices;
     struct memory_items *pinned = ARENA_NEW(arena, struct memory_items, n);
     struct memory_items all = {0};
     uint64_t least_room = UINT64_MAX, all_room = 0;
+    struct memory_items own = sample_memory(parts->problem);
 
     assert(n > 0);
     for (uint32_t r = 0; r < n; r++) {
+        if (cluster->memory_bytes[r] <
+            saturating_add(cluster->reserve_bytes[r], own.total))
+            return (struct sums){
+                true, arena_printf(arena,
+                                   "device %u takes %s for its own samples, of "
+                                   "what is unreserved",
+                                   r, need(&own, arena))};
         if (parts->room_bytes[r] < least_room)
             least_room = parts->room_bytes[r];
         all_room = saturating_add(all_room, parts->room_bytes[r]);

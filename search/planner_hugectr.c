@@ -42,6 +42,7 @@ struct planner {
     uint32_t n_tables, n_gpus;
     struct cut_table *tables; /* [n_tables] */
     struct gpu *gpus;         /* [n_gpus] */
+    uint64_t *room_bytes;     /* [n_gpus] */
     uint64_t replica_bytes;   /* on each */
     struct ranked *order;     /* [n_tables] */
     double best_cost;         /* INFINITY while there is none */
@@ -120,8 +121,7 @@ static int replicate(struct planner *planner, uint32_t t)
     cut(planner, t, 0);
     for (uint32_t g = 0; g < planner->n_gpus; g++)
         if (planner->tables[t].bytes >
-            cluster_room_bytes(&planner->problem->cluster, g) -
-                planner->replica_bytes)
+            planner->room_bytes[g] - planner->replica_bytes)
             return -1;
     planner->replica_bytes += planner->tables[t].bytes;
     return 0;
@@ -180,8 +180,7 @@ static uint32_t place_all(struct planner *planner)
     planner->plan->n_evaluations++;
     for (uint32_t g = 0; g < planner->n_gpus; g++)
         planner->gpus[g] =
-            (struct gpu){0, cluster_room_bytes(&planner->problem->cluster, g) -
-                                planner->replica_bytes};
+            (struct gpu){0, planner->room_bytes[g] - planner->replica_bytes};
     for (uint32_t t = 0; t < n_tables; t++)
         planner->order[t] = (struct ranked){
             -planner->tables[t].hotness / fmax(1, planner->tables[t].n_cuts),
@@ -267,6 +266,7 @@ int rival_hugectr(struct plan *plan, const struct contender_inputs *inputs,
         .n_gpus = n_gpus,
         .tables = ARENA_NEW(scratch, struct cut_table, n_tables),
         .gpus = ARENA_NEW(scratch, struct gpu, n_gpus),
+        .room_bytes = ARENA_NEW(scratch, uint64_t, n_gpus),
         .order = ARENA_NEW(scratch, struct ranked, n_tables),
         .best_cost = INFINITY};
 
@@ -279,6 +279,7 @@ int rival_hugectr(struct plan *plan, const struct contender_inputs *inputs,
                                .exchange = PIECE_COST * width,
                                .is_on = ARENA_NEW(scratch, bool, n_gpus)};
     }
+    problem_room_bytes(problem, planner.room_bytes);
     plan->shards = ARENA_NEW(arena, struct shard, (size_t)n_tables * n_gpus);
     plan_evenly(&planner);
     if (start(&planner, err))

@@ -81,6 +81,7 @@ struct planner {
     uint32_t n_tables, n_ranks, n_local;   /* ranks of a host */
     struct rank *ranks;                    /* [n_ranks] */
     struct rank *kept;                     /* [n_local]: to go back to */
+    uint64_t *room_bytes;                  /* [n_ranks] */
     struct ranked *hosts;                  /* by load */
     struct ranked *order;                  /* [n_tables] by storage */
     double best_ms;                        /* INFINITY while there is none */
@@ -297,8 +298,7 @@ static bool partition(struct planner *planner)
     struct ranked *order = planner->order;
 
     for (uint32_t r = 0; r < planner->n_ranks; r++)
-        planner->ranks[r] =
-            (struct rank){0, cluster_room_bytes(&planner->problem->cluster, r)};
+        planner->ranks[r] = (struct rank){0, planner->room_bytes[r]};
     for (uint32_t t = 0; t < planner->n_tables; t++) {
         const struct sharding_option *option = planner->candidates[t].proposed;
         bool is_on_all = option->is_in_order && !option->on_host;
@@ -434,6 +434,7 @@ int rival_torchrec(struct plan *plan, const struct contender_inputs *inputs,
         .n_local = n_local,
         .ranks = ARENA_NEW(scratch, struct rank, n_ranks),
         .kept = ARENA_NEW(scratch, struct rank, n_local),
+        .room_bytes = ARENA_NEW(scratch, uint64_t, n_ranks),
         .hosts = ARENA_NEW(scratch, struct ranked, n_ranks),
         .order = ARENA_NEW(scratch, struct ranked, n),
         .best_ms = INFINITY,
@@ -444,6 +445,7 @@ int rival_torchrec(struct plan *plan, const struct contender_inputs *inputs,
     for (uint32_t t = 0; t < n; t++)
         if (list_options(&planner, t, &most_shards, scratch, err))
             return -1;
+    problem_room_bytes(problem, planner.room_bytes);
     plan->shards = ARENA_NEW(arena, struct shard, most_shards);
     propose_greedily(&planner, false);
     propose_greedily(&planner, true);

@@ -444,6 +444,7 @@ static bool relax(struct problem *problem, const struct shard *shards, size_t n,
     struct cluster *cluster = &problem->cluster;
     uint64_t *reserve = ARENA_NEW(arena, uint64_t, cluster->n_devices);
     uint64_t *held = ARENA_NEW(arena, uint64_t, cluster->n_devices);
+    uint64_t of_samples = sample_memory(problem).total;
     bool any = false;
 
     for (size_t i = 0; i < n; i++)
@@ -453,7 +454,8 @@ static bool relax(struct problem *problem, const struct shard *shards, size_t n,
                                shard_memory(problem, &shards[i]).total);
     for (uint32_t r = 0; r < cluster->n_devices; r++) {
         uint64_t memory = cluster->memory_bytes[r];
-        uint64_t left = held[r] < memory ? memory - held[r] : 0;
+        uint64_t all = saturating_add(held[r], of_samples);
+        uint64_t left = all < memory ? memory - all : 0;
 
         reserve[r] = cluster->reserve_bytes[r];
         any |= left < reserve[r];

@@ -87,10 +87,9 @@ int parts_collect(struct parts *parts, const struct problem *problem,
                             .n_devices = n,
                             .room_bytes = room_bytes,
                             .tuning = tuning_default()};
-    for (uint32_t r = 0; r < n; r++) {
-        room_bytes[r] = cluster_room_bytes(&problem->cluster, r);
+    problem_room_bytes(problem, room_bytes);
+    for (uint32_t r = 0; r < n; r++)
         if (room_bytes[r] > parts->most_room_bytes)
             parts->most_room_bytes = room_bytes[r];
-    }
     return collect_units(parts, arena, err);
 }

@@ -6,6 +6,7 @@
 #include "io/cluster_json.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 const struct option_spec cluster_options[] = {
     {"cluster", 0, OPTION_STRING, "FILE", NULL, 0, 0, NULL,
@@ -51,12 +52,17 @@ static int bad_reserve(const struct cluster *cluster, bool is_of_file,
 
 /* What is to stay free comes to what is taken already; no more can be kept from
  * use than there is. Where nobody says: the default of --reserve, but none
- * beside the papers' way to count memory. */
-static int add_reserve(struct problem *problem, struct cli *cli,
-                       struct err *err)
+ * beside the papers' way to count memory. NCCL's buffers are part of it, and of
+ * a GPU as it is sold at least they. */
+static int add_reserve(struct problem *problem, bool is_as_sold,
+                       struct cli *cli, struct err *err)
 {
     struct cluster *cluster = &problem->cluster;
     bool is_of_file = cluster->reserve != NULL;
+
+    if (is_as_sold && problem->memory_model == MEMORY_FULL &&
+        strcmp(cluster->gpu, "cpu") != 0)
+        cluster->nccl_bytes = cluster_nccl_bytes(cluster);
 
     if (!is_of_file &&
         (cli_given(cli, "reserve") || problem->memory_model != MEMORY_WEIGHTS))
@@ -68,6 +74,8 @@ static int add_reserve(struct problem *problem, struct cli *cli,
         if (cluster->reserve &&
             !text_to_share(cluster->reserve, memory, &reserve))
             return bad_reserve(cluster, is_of_file, r, cli, err);
+        if (reserve < cluster->nccl_bytes)
+            reserve = cluster->nccl_bytes;
         cluster->reserve_bytes[r] =
             reserve < memory - taken ? taken + reserve : memory;
     }
@@ -83,7 +91,8 @@ void planning_set_bandwidths(struct cluster *cluster, const struct cli *cli)
 }
 
 /* Options beside a cluster whose GPUs and memory are known. */
-static int finish(struct problem *problem, struct cli *cli, struct err *err)
+static int finish(struct problem *problem, bool is_as_sold, struct cli *cli,
+                  struct err *err)
 {
     struct cluster *cluster = &problem->cluster;
     const uint64_t batch = problem->batch;
@@ -99,7 +108,7 @@ static int finish(struct problem *problem, struct cli *cli, struct err *err)
                        problem->batch, PROBLEM_MAX_BATCH);
     if (problem->hot && problem->batch != batch)
         problem_find_hot_rows(problem, cli->arena);
-    return add_reserve(problem, cli, err);
+    return add_reserve(problem, is_as_sold, cli, err);
 }
 
 /* Hosts and domains of so many, of which a smaller cluster has but a part. */
@@ -229,7 +238,7 @@ int planning_set_gpus(struct problem *problem, uint32_t n_gpus,
         cluster->memory_bytes[r] = cli_given(cli, "memory")
                                        ? cli_u64(cli, "memory")
                                        : gpu->memory_bytes;
-    return finish(problem, cli, err);
+    return finish(problem, !cli_given(cli, "memory"), cli, err);
 }
 
 /* Each thing is said once: by the file or by an option. */
@@ -265,6 +274,7 @@ int planning_set_cluster(struct problem *problem, struct cli *cli,
     const char *path = cli_string(cli, "cluster");
     struct cluster *cluster = &problem->cluster;
     const struct gpu_spec *gpu;
+    bool is_as_sold = true;
 
     if (cluster_load(cluster, path, cli->arena, err) ||
         check_said_once(cluster, cli, err))
@@ -281,8 +291,10 @@ int planning_set_cluster(struct problem *problem, struct cli *cli,
     for (uint32_t r = 0; r < cluster->n_devices; r++) {
         char used[TEXT_BYTES_MAX], has[TEXT_BYTES_MAX];
 
-        if (cluster->memory_bytes[r])
+        if (cluster->memory_bytes[r]) {
+            is_as_sold = false;
             continue;
+        }
         cluster->memory_bytes[r] = gpu->memory_bytes;
         if (cluster->reserve_bytes[r] > gpu->memory_bytes)
             return err_set(
@@ -291,5 +303,5 @@ int planning_set_cluster(struct problem *problem, struct cli *cli,
                 text_from_bytes(used, (double)cluster->reserve_bytes[r]), r,
                 gpu->name, text_from_bytes(has, (double)gpu->memory_bytes));
     }
-    return finish(problem, cli, err);
+    return finish(problem, is_as_sold, cli, err);
 }

@@ -313,19 +313,30 @@ static int check_pieces(const struct plan *plan, const struct oracle *oracle,
     return 0;
 }
 
-static void count_memory(struct plan *plan)
+struct memory_items *plan_memory(const struct plan *plan)
 {
     const struct cluster *cluster = &plan->problem.cluster;
+    struct memory_items samples = sample_memory(&plan->problem);
+    struct memory_items *devices =
+        mem_alloc(cluster->n_devices, sizeof(*devices));
 
     for (uint32_t r = 0; r < cluster->n_devices; r++) {
-        struct memory_items reserve = {.reserve = cluster->reserve_bytes[r],
-                                       .total = cluster->reserve_bytes[r]};
-
-        memory_add(&plan->devices[r].memory, reserve);
+        devices[r] = reserved_memory(cluster, r);
+        memory_add(&devices[r], samples);
     }
     for (size_t i = 0; i < plan->n_shards; i++)
-        memory_add(&plan->devices[plan->shards[i].device].memory,
+        memory_add(&devices[plan->shards[i].device],
                    shard_memory(&plan->problem, &plan->shards[i]));
+    return devices;
+}
+
+static void count_memory(struct plan *plan)
+{
+    struct memory_items *devices = plan_memory(plan);
+
+    for (uint32_t r = 0; r < plan->problem.cluster.n_devices; r++)
+        plan->devices[r].memory = devices[r];
+    mem_free(devices);
 }
 
 static void add_up(struct plan *plan, const struct oracle *oracle,

@@ -56,6 +56,9 @@ struct plan {
     const char *version;     /* of the program that made it */
 };
 
+/* What each device holds, [R]; owned by the caller. */
+struct memory_items *plan_memory(const struct plan *plan);
+
 /* Fills devices, shard_ms, total_ms, exposed_ms, n_floored and cost from the
  * oracle: embeds each shard once, sums by device in the order of shards, one
  * head a device, one comm. Memory by plan->problem. A kind or a cut by rows

@@ -4,7 +4,7 @@
 
 #include "core/plan.h"
 
-/* The part of plan_check that judges the pieces of one table. */
+/* The parts of plan_check that judge the pieces of one table, and memory. */
 
 /* Names are cut here, so that the rest of a sentence stands. */
 #define JUDGE_NAME "'%.80s'"
@@ -14,5 +14,9 @@
  * widths and devices are as they must be. O(n log n + R). */
 int judge_pieces(const struct plan *plan, const size_t *piece, size_t n,
                  struct err *err) MUST_CHECK;
+
+/* No device holds more than it has, and the memory stored in plan->devices,
+ * where there is any, is what the shards take. */
+int judge_memory(const struct plan *plan, struct err *err) MUST_CHECK;
 
 #endif

@@ -102,12 +102,28 @@ void cluster_raise_memory(struct cluster *cluster, uint32_t device,
     *memory = least_bytes;
 }
 
-uint64_t cluster_room_bytes(const struct cluster *cluster, uint32_t device)
+/*
+ * NCCL 2.x, by default: a channel to a peer of the same NVLink domain has a
+ * buffer to receive in (4 MiB, and those of the protocols LL and LL128) and one
+ * to send from, in pages of 2 MiB (src/init.cc, src/transport/p2p.cc).
+ * Exchanges open 32 channels to each such peer, or 4 where the network is
+ * slower (src/graph/paths.cc); rings have as many of their own. What goes over
+ * the network has two shared buffers of 32 channels x 16 steps x 128 KiB
+ * (src/transport/net.cc). On 8 H100 an exchange takes 3.28 GB
+ * (https://github.com/NVIDIA/nccl/issues/1685), by this 3.22.
+ */
+uint64_t cluster_nccl_bytes(const struct cluster *cluster)
 {
-    uint64_t memory = cluster->memory_bytes[device];
-    uint64_t reserve = cluster->reserve_bytes[device];
+    const uint64_t channel_bytes = 12 << 20, network_bytes = 128 << 20;
+    const uint64_t n_channels = 32, n_beside_network = 4;
+    uint32_t n = cluster->n_devices, group = cluster_group(cluster);
 
-    return memory > reserve ? memory - reserve : 0;
+    if (n <= 1)
+        return 0;
+    if (n <= group)
+        return channel_bytes * n_channels * n;
+    return channel_bytes * (n_channels + n_beside_network * (group - 1)) +
+           network_bytes;
 }
 
 bool cluster_is_even(const struct cluster *cluster)
@@ -244,7 +260,9 @@ double shard_output_vectors(const struct problem *problem,
                                             : shard_bags(problem, shard);
 }
 
-const char *const memory_model_names[] = {"full", "weights", NULL};
+const char *const memory_model_names[] = {"full", "weights", "batch", NULL};
+const char *const memory_item_names[] = {"weights", "optimizer", "input",
+                                         "outputs", "nccl",      "reserve"};
 const char *const dense_optimizer_names[] = {"table", "sgd", "adagrad", "adam",
                                              NULL};
 
@@ -278,18 +296,65 @@ static double optimizer_bytes(enum optimizer optimizer, double rows,
     return 0;
 }
 
-/* Indices, outputs and gradients of a batch. A replica's gradient is dense:
- * that is what the all-reduce carries. */
-static double io_bytes(const struct problem *problem, const struct shard *shard,
-                       double elements)
-{
-    const struct table *table = &problem->tables[shard->table];
-    double width = (double)(shard->col_end - shard->col_begin);
-    double bytes = 8 * shard_lookups(problem, shard) +
-                   2 * shard_output_vectors(problem, shard) * width *
-                       precision_bytes(table->comm_precision);
+/*
+ * How many copies of the ids and lengths of a batch a pipeline keeps: as the
+ * loader delivers them, and permuted to the order of the pieces, each with its
+ * own copy, on their way and as they arrive. SDD has three batches on the
+ * device, two of them permuted, sent and received; the allocator holds all
+ * these until other streams are done (the audit of TorchRec's train pipelines,
+ * https://github.com/meta-pytorch/torchrec/pull/4067: t_memory has its
+ * figures). What works a batch further ahead keeps one more of each.
+ */
+static const struct {
+    double delivered, permuted;
+} copies_kept[N_PIPELINES] = {
+    [PIPELINE_SDD] = {3, 4},
+    [PIPELINE_NONE] = {1, 1},
+    [PIPELINE_PREFETCH] = {4, 6},
+    [PIPELINE_SEMISYNC] = {4, 6},
+};
 
-    return shard_is_replica(shard->kind) ? bytes + 4 * elements : bytes;
+static double input_bytes(const struct problem *problem,
+                          const struct shard *shard)
+{
+    return PROBLEM_ID_BYTES * shard_lookups(problem, shard) +
+           PROBLEM_LENGTH_BYTES * shard_bags(problem, shard);
+}
+
+/* Outputs and their gradients. */
+static double output_bytes(const struct problem *problem,
+                           const struct shard *shard)
+{
+    return 2 * shard_output_vectors(problem, shard) *
+           (shard->col_end - shard->col_begin) *
+           precision_bytes(problem->tables[shard->table].comm_precision);
+}
+
+/* Of the step. A replica's gradient is dense: that is what the all-reduce
+ * carries. Files of MEMORY_BATCH know but the mean look-ups of rows. */
+static void add_step_memory(struct memory_items *items,
+                            const struct problem *problem,
+                            const struct shard *shard)
+{
+    const bool is_batch = problem->memory_model == MEMORY_BATCH;
+    double n_copies = copies_kept[problem->job.pipeline].permuted +
+                      shard_cuts_rows(shard->kind);
+    struct problem mean = *problem;
+    double outputs;
+
+    if (is_batch)
+        mean.hot = NULL;
+    else
+        items->input =
+            bytes_from_double(n_copies * input_bytes(problem, shard));
+    outputs = output_bytes(&mean, shard) +
+              is_batch * PROBLEM_ID_BYTES * shard_lookups(&mean, shard);
+    if (shard_is_replica(shard->kind))
+        outputs += 4 * (double)(shard->row_end - shard->row_begin) *
+                   (shard->col_end - shard->col_begin);
+    items->outputs = bytes_from_double(outputs);
+    items->total = saturating_add(items->total,
+                                  saturating_add(items->input, items->outputs));
 }
 
 struct memory_items cells_memory(const struct table *table,
@@ -310,44 +375,83 @@ struct memory_items shard_memory(const struct problem *problem,
                                  const struct shard *shard)
 {
     const struct table *table = &problem->tables[shard->table];
-    uint64_t n_rows = shard->row_end - shard->row_begin;
-    uint32_t n_columns = shard->col_end - shard->col_begin;
     struct memory_items items = cells_memory(
         table, optimizer_of_kind(table, shard->kind, problem->dense_optimizer),
-        n_rows, n_columns);
+        shard->row_end - shard->row_begin, shard->col_end - shard->col_begin);
 
-    if (problem->memory_model == MEMORY_FULL) {
-        items.io = bytes_from_double(
-            io_bytes(problem, shard, (double)n_rows * (double)n_columns));
-        items.total = saturating_add(items.total, items.io);
-    } else {
+    if (problem->memory_model == MEMORY_WEIGHTS) {
         items.optimizer = 0;
         items.total = items.weights;
+    } else {
+        add_step_memory(&items, problem, shard);
     }
     return items;
 }
 
+/* A device's own samples are those that a replica of each table would serve;
+ * the loader delivers all their ids, and all their outputs come back. */
+struct memory_items sample_memory(const struct problem *problem)
+{
+    double input = 0, outputs = 0;
+    struct problem loaded = *problem;
+    struct memory_items items = {0};
+
+    if (problem->memory_model != MEMORY_FULL)
+        return items;
+    if (loaded.job.dedup == DEDUP_IDS)
+        loaded.job.dedup = DEDUP_NONE;
+    for (size_t i = 0; i < problem->n_tables; i++) {
+        struct shard replica = shard_whole(problem, (uint32_t)i, 0);
+
+        replica.kind = SHARD_REPLICATE;
+        input += input_bytes(&loaded, &replica);
+        outputs += output_bytes(&loaded, &replica);
+    }
+    items.input =
+        bytes_from_double(copies_kept[problem->job.pipeline].delivered * input);
+    items.outputs = bytes_from_double(outputs);
+    items.total = saturating_add(items.input, items.outputs);
+    return items;
+}
+
+struct memory_items reserved_memory(const struct cluster *cluster,
+                                    uint32_t device)
+{
+    uint64_t all = cluster->reserve_bytes[device];
+    uint64_t nccl = cluster->nccl_bytes < all ? cluster->nccl_bytes : all;
+
+    return (struct memory_items){
+        .nccl = nccl, .reserve = all - nccl, .total = all};
+}
+
+void problem_room_bytes(const struct problem *problem, uint64_t *room_bytes)
+{
+    const struct cluster *cluster = &problem->cluster;
+    uint64_t of_samples = sample_memory(problem).total;
+
+    for (uint32_t r = 0; r < cluster->n_devices; r++) {
+        uint64_t memory = cluster->memory_bytes[r];
+        uint64_t taken = saturating_add(cluster->reserve_bytes[r], of_samples);
+
+        room_bytes[r] = memory > taken ? memory - taken : 0;
+    }
+}
+
 void memory_add(struct memory_items *items, struct memory_items more)
 {
-    items->weights = saturating_add(items->weights, more.weights);
-    items->optimizer = saturating_add(items->optimizer, more.optimizer);
-    items->io = saturating_add(items->io, more.io);
-    items->reserve = saturating_add(items->reserve, more.reserve);
+    for (unsigned i = 0; i < N_MEMORY_ITEMS; i++)
+        items->item[i] = saturating_add(items->item[i], more.item[i]);
     items->total = saturating_add(items->total, more.total);
 }
 
-const char *memory_largest(const struct memory_items *items)
+unsigned memory_largest(const struct memory_items *items)
 {
-    const uint64_t bytes[] = {items->weights, items->optimizer, items->io,
-                              items->reserve};
-    static const char *const names[] = {"weights", "optimizer", "io",
-                                        "reserve"};
-    size_t largest = 0;
+    unsigned largest = 0;
 
-    for (size_t i = 1; i < 4; i++)
-        if (bytes[i] > bytes[largest])
+    for (unsigned i = 1; i < N_MEMORY_ITEMS; i++)
+        if (items->item[i] > items->item[largest])
             largest = i;
-    return names[largest];
+    return largest;
 }
 
 /* How rows may be told to be cut over n devices. */

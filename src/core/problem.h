@@ -23,7 +23,9 @@ struct cluster {
     uint32_t hosts_per_domain; /* that NVLink joins; 0 is 1: each by itself */
     uint64_t *memory_bytes;    /* [R]: what a device has */
     uint64_t *reserve_bytes;   /* [R]: of that, not to be used: to be left free,
-                                  or taken already */
+                                  or taken already; with NCCL's buffers */
+    uint64_t nccl_bytes;       /* of each reserve, as far as it goes: NCCL's
+                                  buffers (cluster_nccl_bytes); 0: not told */
     /* What a device exchanges inside its group and across groups, where the
      * user says so; 0: as the cost model has it. */
     double intra_gbps, inter_gbps;
@@ -60,14 +62,17 @@ uint32_t cluster_assumed_host(uint32_t n_devices, uint32_t host_size);
  * cluster's: where they are assumed, any but of one device each. */
 uint32_t cluster_whole_hosts(const struct cluster *cluster, uint32_t n);
 
-/* The memory of a device that is to be used; 0 where none is left. */
-uint64_t cluster_room_bytes(const struct cluster *cluster, uint32_t device);
+/* What the buffers of one communicator of NCCL take of a GPU whose group is one
+ * NVLink domain, once it has exchanged with all others; 0 for one GPU. */
+uint64_t cluster_nccl_bytes(const struct cluster *cluster);
 /* Whether all devices have the same memory, and the same of it to be used. */
 bool cluster_is_even(const struct cluster *cluster);
 
-/* full: weights + optimizer + indices, outputs, gradients + reserve.
- * weights: rows x dim x bytes only, as the papers count. */
-enum memory_model { MEMORY_FULL, MEMORY_WEIGHTS };
+/* full: weights + optimizer + what a step holds + reserve.
+ * weights: rows x dim x bytes only, as the papers count.
+ * batch: of a step only 8 B a look-up, outputs and gradients of the shards:
+ * what plan files that name them `io` mean by full. */
+enum memory_model { MEMORY_FULL, MEMORY_WEIGHTS, MEMORY_BATCH };
 extern const char *const memory_model_names[];
 
 /* What updates replicas: frameworks keep them as dense parameters, for the
@@ -157,11 +162,20 @@ struct shard {
 };
 
 /* Bytes, itemised. */
+#define N_MEMORY_ITEMS 6
+extern const char *const memory_item_names[]; /* "weights" ... */
 struct memory_items {
-    uint64_t weights;
-    uint64_t optimizer;
-    uint64_t io; /* indices, outputs, gradients of a batch */
-    uint64_t reserve;
+    union {
+        struct {
+            uint64_t weights;
+            uint64_t optimizer;
+            uint64_t input;   /* ids and lengths of the batches in flight */
+            uint64_t outputs; /* of a batch, and gradients; of replicas too */
+            uint64_t nccl;    /* its buffers */
+            uint64_t reserve; /* without them */
+        };
+        uint64_t item[N_MEMORY_ITEMS];
+    };
     uint64_t total;
 };
 
@@ -208,18 +222,28 @@ struct memory_items cells_memory(const struct table *table,
                                  enum optimizer optimizer, uint64_t n_rows,
                                  uint32_t n_columns);
 
-/* Memory of one shard by the problem's memory model; reserve is 0. Saturates
- * at UINT64_MAX instead of wrapping. Weights by precision; optimizer state:
- * sgd 0, row-wise Adagrad 4 B a row of the shard, Adagrad 1 x and Adam 2 x the
- * weights, of a replica the problem's dense optimizer; io = 8 B an index +
- * (outputs + gradients) x width x comm precision, and for a replica its dense
- * gradient in fp32. */
+/* Memory of one shard by the problem's memory model; of what is not the shard's
+ * 0. Saturates at UINT64_MAX instead of wrapping. Weights by precision;
+ * optimizer state: sgd 0, row-wise Adagrad 4 B a row of the shard, Adagrad 1 x
+ * and Adam 2 x the weights, of a replica the problem's dense optimizer; input:
+ * 8 B a look-up and 4 B a bag, as often as the pipeline keeps what it permutes,
+ * of rows one more, put in buckets; outputs: (outputs + gradients) x width x
+ * comm precision, and for a replica its dense gradient in fp32. */
 struct memory_items shard_memory(const struct problem *problem,
                                  const struct shard *shard);
+/* Of a device's own B / R samples, whatever it holds: ids and lengths as the
+ * loader delivers them, as often as the pipeline keeps them, and what comes
+ * back for them, outputs and gradients of all tables. O(tables). */
+struct memory_items sample_memory(const struct problem *problem);
+/* What is not to be used of a device. */
+struct memory_items reserved_memory(const struct cluster *cluster,
+                                    uint32_t device);
+/* room_bytes[R]: what that leaves each device for shards; 0 where nothing. */
+void problem_room_bytes(const struct problem *problem, uint64_t *room_bytes);
 /* items += more, saturating. */
 void memory_add(struct memory_items *items, struct memory_items more);
-/* "weights", "optimizer", "io" or "reserve". */
-const char *memory_largest(const struct memory_items *items);
+/* Index of the largest item. */
+unsigned memory_largest(const struct memory_items *items);
 
 /* Over how many devices the rows of this row or grid piece's table are cut,
  * if they are cut in blocks of ceil(rows / k) and a rest: k = R (not of a

@@ -47,7 +47,7 @@ static const char *shortage(const struct plan *plan, struct arena *arena)
         text_from_bytes(text,
                         (double)(items->total - cluster->memory_bytes[r]));
         return arena_printf(arena, "GPU %u is %s short, mostly %s", r, text,
-                            memory_largest(items));
+                            memory_item_names[memory_largest(items)]);
     }
     return "the memory is exceeded";
 }
@@ -142,8 +142,7 @@ static void set_device(struct shard *shards, size_t n, uint32_t device)
 static const struct candidate *rank_devices(const struct finder *finder,
                                             struct edit edit)
 {
-    const struct cluster *cluster = &finder->problem->cluster;
-    const uint32_t n_devices = cluster->n_devices;
+    const uint32_t n_devices = finder->problem->cluster.n_devices;
     const size_t n = edit.n_come;
     struct candidate *found =
         ARENA_NEW(finder->arena, struct candidate, n_devices);
@@ -160,7 +159,7 @@ static const struct candidate *rank_devices(const struct finder *finder,
     for (uint32_t r = 0; r < n_devices; r++)
         found[r] =
             (struct candidate){.fits = finder->what_if->edited_bytes[r] <=
-                                       cluster_room_bytes(cluster, r),
+                                       finder->what_if->room_bytes[r],
                                .step_ms = finder->what_if->compute_ms[r],
                                .device = r};
     qsort(found, n_devices, sizeof(*found), compare_candidates);

@@ -22,6 +22,8 @@ void what_if_init(struct what_if *what_if, const struct plan *plan,
     what_if->step_sums = ARENA_NEW(arena, double, n *width);
     what_if->bytes = ARENA_NEW(arena, uint64_t, n);
     what_if->edited_bytes = ARENA_NEW(arena, uint64_t, n);
+    what_if->room_bytes = ARENA_NEW(arena, uint64_t, n);
+    problem_room_bytes(&plan->problem, what_if->room_bytes);
     what_if->compute_ms = ARENA_NEW(arena, double, n);
     what_if->bwd_comm_ms = ARENA_NEW(arena, double, n);
     what_if->fwd_comm_ms = ARENA_NEW(arena, double, n);
@@ -84,7 +86,6 @@ double what_if_step(struct what_if *what_if, const struct edit *edit)
 /* Only devices that get a shard are looked at. */
 bool what_if_fits(struct what_if *what_if, const struct edit *edit)
 {
-    const struct cluster *cluster = &what_if->plan->problem.cluster;
     uint64_t *bytes = what_if->edited_bytes;
     bool fits = true;
 
@@ -99,7 +100,7 @@ bool what_if_fits(struct what_if *what_if, const struct edit *edit)
         uint32_t r = edit->come[i].device;
 
         bytes[r] = saturating_add(bytes[r], bytes_of(what_if, &edit->come[i]));
-        fits &= bytes[r] <= cluster_room_bytes(cluster, r);
+        fits &= bytes[r] <= what_if->room_bytes[r];
     }
     return fits;
 }

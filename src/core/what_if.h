@@ -26,6 +26,7 @@ struct what_if {
     double *sums;                /* [R][width] */
     uint64_t *bytes;             /* [R]: of the shards, no reserve */
     uint64_t *edited_bytes;      /* [R]: of those that get one */
+    uint64_t *room_bytes;        /* [R]: for shards */
     /* Of the step priced last: [R] each, and sums [R][width]. */
     double *compute_ms, *bwd_comm_ms, *fwd_comm_ms, *step_sums;
 };

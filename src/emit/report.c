@@ -87,17 +87,11 @@ static void rank_devices(struct report *report)
 /* Memory of a plan without device costs is counted here. */
 static void count_memory(struct report *report)
 {
-    const struct plan *plan = report->plan;
+    struct memory_items *devices = plan_memory(report->plan);
 
-    for (uint32_t r = 0; r < report->n_devices; r++) {
-        uint64_t reserve = plan->problem.cluster.reserve_bytes[r];
-        struct memory_items items = {.reserve = reserve, .total = reserve};
-
-        memory_add(&report->devices[r].cost.memory, items);
-    }
-    for (size_t i = 0; i < plan->n_shards; i++)
-        memory_add(&report->devices[plan->shards[i].device].cost.memory,
-                   shard_memory(&plan->problem, &plan->shards[i]));
+    for (uint32_t r = 0; r < report->n_devices; r++)
+        report->devices[r].cost.memory = devices[r];
+    mem_free(devices);
 }
 
 void report_init(struct report *report, const struct plan *plan)
@@ -240,6 +234,7 @@ static void print_sizes(const uint64_t *bytes, uint32_t n, struct buf *out)
 
 static void print_memory(const struct cluster *cluster, struct buf *out)
 {
+    char text[TEXT_BYTES_MAX];
     bool has_reserve = false;
 
     for (uint32_t r = 0; r < cluster->n_devices; r++)
@@ -254,6 +249,9 @@ static void print_memory(const struct cluster *cluster, struct buf *out)
         print_sizes(cluster->reserve_bytes, cluster->n_devices, out);
         buf_printf(out, " of it reserved");
     }
+    if (cluster->nccl_bytes)
+        buf_printf(out, ", %s of that for NCCL",
+                   text_from_bytes(text, (double)cluster->nccl_bytes));
     buf_printf(out, "\n");
 }
 

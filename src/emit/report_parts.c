@@ -41,7 +41,8 @@ static struct unit choose_unit(const struct report *report)
         const struct memory_items *memory = &report->devices[r].cost.memory;
 
         largest = fmax(largest, (double)memory->total);
-        tables = fmax(tables, (double)(memory->total - memory->reserve));
+        tables = fmax(tables,
+                      (double)(memory->total - memory->reserve - memory->nccl));
     }
     for (size_t i = 1; i < sizeof units / sizeof *units; i++)
         if (tables >= units[i].n_bytes || largest >= 1e6 * unit.n_bytes)
@@ -84,10 +85,6 @@ static void print_device(const struct report *report, uint32_t r,
     print_amount(out, unit, (double)memory->total);
     buf_printf(out, " %5.1f",
                have > 0 ? 100 * (double)memory->total / have : 0);
-    print_amount(out, unit, (double)memory->weights);
-    print_amount(out, unit, (double)memory->optimizer);
-    print_amount(out, unit, (double)memory->io);
-    print_amount(out, unit, (double)memory->reserve);
     buf_printf(out, "  %s\n", report_kinds(kinds, device->n_shards));
 }
 
@@ -196,20 +193,37 @@ void report_phases(const struct report *report, struct buf *out)
     print_rows(report, print_phases, NULL, out);
 }
 
+/* Of a GPU's memory. */
+static void print_items(const struct report *report, uint32_t r,
+                        const struct unit *unit, struct buf *out)
+{
+    const struct memory_items *memory = &report->devices[r].cost.memory;
+
+    buf_printf(out, "%-4u", r);
+    for (unsigned i = 0; i < N_MEMORY_ITEMS; i++)
+        buf_printf(out, " %9.*f", unit->n_decimals,
+                   (double)memory->item[i] / unit->n_bytes);
+    buf_printf(out, "\n");
+}
+
 void report_devices(const struct report *report, struct buf *out)
 {
     struct unit unit = choose_unit(report);
 
     buf_printf(out,
-               "\n      compute bwd comm fwd comm    total          memory "
-               "weights   optim      io reserve\n"
-               "GPU        ms       ms       ms       ms     %s     %%     "
-               "%s     %s     %s     %s  shards\n",
-               unit.name, unit.name, unit.name, unit.name, unit.name);
+               "\n      compute bwd comm fwd comm    total          memory\n"
+               "GPU        ms       ms       ms       ms     %s     %%  "
+               "shards\n",
+               unit.name);
     print_rows(report, print_device, &unit, out);
     if (report->n_devices > 1)
         print_mean(report, &unit, out);
     print_legend(report, out);
+    buf_printf(out, "\nGPU ");
+    for (unsigned i = 0; i < N_MEMORY_ITEMS; i++)
+        buf_printf(out, " %9s", memory_item_names[i]);
+    buf_printf(out, "  %s\n", unit.name);
+    print_rows(report, print_items, &unit, out);
 }
 
 /* --- what makes the slowest slow --- */

@@ -57,6 +57,7 @@ static const struct place_field cluster_fields[] = {
      CLUSTER_MAX_GBPS, NULL},
     {"inter_gbps", CLUSTER(inter_gbps), false, CLUSTER_MIN_GBPS,
      CLUSTER_MAX_GBPS, NULL},
+    {"nccl_bytes", CLUSTER(nccl_bytes), false, 0, 0x1p64, NULL},
 };
 
 #define TABLE(member) MEMBER_OF(struct table, member)
@@ -113,7 +114,17 @@ static const struct place_field job_dedup_field[] = {
 static const struct place_field memory_fields[] = {
     {"weights", MEMORY(weights), true, 0, 0x1p64, NULL},
     {"optimizer", MEMORY(optimizer), true, 0, 0x1p64, NULL},
-    {"io", MEMORY(io), true, 0, 0x1p64, NULL},
+    {"input", MEMORY(input), true, 0, 0x1p64, NULL},
+    {"outputs", MEMORY(outputs), true, 0, 0x1p64, NULL},
+    {"nccl", MEMORY(nccl), true, 0, 0x1p64, NULL},
+    {"reserve", MEMORY(reserve), true, 0, 0x1p64, NULL},
+    {"total", MEMORY(total), true, 0, 0x1p64, NULL},
+};
+/* Of plans that count as MEMORY_BATCH does and call it full. */
+static const struct place_field io_memory_fields[] = {
+    {"weights", MEMORY(weights), true, 0, 0x1p64, NULL},
+    {"optimizer", MEMORY(optimizer), true, 0, 0x1p64, NULL},
+    {"io", MEMORY(outputs), true, 0, 0x1p64, NULL},
     {"reserve", MEMORY(reserve), true, 0, 0x1p64, NULL},
     {"total", MEMORY(total), true, 0, 0x1p64, NULL},
 };

@@ -324,7 +324,7 @@ static int read_step(struct plan *plan, const struct json_place *root,
     return read_parts(plan->exposed_ms, &place, "exposed_ms", arena, err);
 }
 
-static int read_device(struct device_cost *device,
+static int read_device(struct device_cost *device, enum memory_model *model,
                        const struct json_place *place, struct arena *arena,
                        struct err *err)
 {
@@ -337,7 +337,11 @@ static int read_device(struct device_cost *device,
         read_parts(device->parts_ms, place, "phases_ms", arena, err) ||
         place_object(&bytes, place, "memory_bytes", err))
         return -1;
-    return PLACE_FIELDS(&device->memory, &bytes, memory_fields, arena, err);
+    if (!place_has(&bytes, "io"))
+        return PLACE_FIELDS(&device->memory, &bytes, memory_fields, arena, err);
+    if (*model == MEMORY_FULL)
+        *model = MEMORY_BATCH;
+    return PLACE_FIELDS(&device->memory, &bytes, io_memory_fields, arena, err);
 }
 
 static int read_devices(struct plan *plan, const struct json_place *root,
@@ -359,7 +363,8 @@ static int read_devices(struct plan *plan, const struct json_place *root,
 
         if (place_element(&place, root, "devices", list, r, err))
             return -1;
-        if (read_device(&plan->devices[r], &place, arena, err))
+        if (read_device(&plan->devices[r], &plan->problem.memory_model, &place,
+                        arena, err))
             return -1;
     }
     return 0;

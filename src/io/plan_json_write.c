@@ -58,6 +58,8 @@ static json_t *from_cluster(const struct cluster *cluster)
         from_list_u64(cluster->memory_bytes, cluster->n_devices));
     set(value, "reserve_bytes",
         from_list_u64(cluster->reserve_bytes, cluster->n_devices));
+    if (cluster->nccl_bytes)
+        set(value, "nccl_bytes", json_whole(cluster->nccl_bytes));
     if (cluster->intra_gbps > 0)
         set(value, "intra_gbps", json_real(cluster->intra_gbps));
     if (cluster->inter_gbps > 0)

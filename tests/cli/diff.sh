@@ -9,7 +9,7 @@ ns=$NEUROSHARD
 # plan GPUS SHARDS : a plan of tables a, b and c
 plan()
 {
-    memory=$(yes 67108864 | head -n "$1" | paste -sd, -)
+    memory=$(yes 225443840 | head -n "$1" | paste -sd, -)
     printf '{"neuroshard_plan": 1, "batch": 65536,
  "cluster": {"gpus": %s, "memory_bytes": [%s]}, "tables": [' "$1" "$memory"
     for name in a b c; do
@@ -84,7 +84,7 @@ searched()
 }
 
 for limit in 0 5MiB; do
-    searched tables.csv --gpus 2 --memory 128MiB --shard table \
+    searched tables.csv --gpus 2 --memory 800MiB --shard table \
         --effort 20000 --from old.json --move-limit $limit -o next.json \
         2>/dev/null | tail -n 2
     "$ns" diff old.json next.json | grep -E '^(moves|tables)'
@@ -106,15 +106,15 @@ uneven="$(shard 0 0 12 0), $(shard 0 12 16 1), $(shard 1 0 16 0),
     $(shard 2 0 16 0)"
 plan 2 "$uneven" >uneven.json
 sed '/^d/d; s/65536/66846/' tables.csv >grown.csv
-searched grown.csv --gpus 2 --memory 128MiB --effort 20000 \
+searched grown.csv --gpus 2 --memory 800MiB --effort 20000 \
     --from uneven.json 2>/dev/null | sed -n '/^from/,$p'
 for limit in 0 1TiB; do
-    searched grown.csv --gpus 2 --memory 128MiB --reserve 60% --effort 20000 \
+    searched grown.csv --gpus 2 --memory 800MiB --reserve 60% --effort 20000 \
         --from uneven.json --move-limit $limit -o next.json 2>/dev/null |
         sed -n '/^from/,$p'
     tr -d ' \n' <next.json | grep -o '"reserve_bytes":[^]]*]'
 done
-searched grown.csv --gpus 2 --memory 128MiB --reserve 60% --effort 20000 \
+searched grown.csv --gpus 2 --memory 800MiB --reserve 60% --effort 20000 \
     --from uneven.json 2>/dev/null | sed -n '/^from/,$p'
 
 echo "== pieces no narrower than the plan's"

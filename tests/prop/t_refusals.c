@@ -76,7 +76,8 @@ static void draw_memory(struct refusal *refusal)
         memory[r] = (uint64_t)ceil((double)memory[r] * slack);
         problem->cluster.reserve_bytes[r] =
             refusal->number % 2 ? memory[r] / 8 : 0;
-        memory[r] += problem->cluster.reserve_bytes[r];
+        memory[r] +=
+            problem->cluster.reserve_bytes[r] + sample_memory(problem).total;
     }
 }
 

@@ -300,7 +300,7 @@ static void set_memory(struct plant *plant, double slack)
     uint64_t most = 0;
 
     for (uint32_t r = 0; r < cluster->n_devices; r++)
-        cluster->memory_bytes[r] = 0;
+        cluster->memory_bytes[r] = sample_memory(&plant->problem).total;
     for (size_t i = 0; i < plant->plan.n_shards; i++) {
         const struct shard *shard = &plant->plan.shards[i];
         struct memory_items items;

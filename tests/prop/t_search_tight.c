@@ -172,7 +172,8 @@ static void draw_plan(struct plant *plant, double slack)
         plant_table(plant, t);
     for (uint32_t r = 0; r < cluster->n_devices; r++)
         cluster->memory_bytes[r] +=
-            (uint64_t)((double)cluster->memory_bytes[r] * slack);
+            (uint64_t)((double)cluster->memory_bytes[r] * slack) +
+            sample_memory(&plant->problem).total;
     plant->plan.problem = plant->problem;
 }
 

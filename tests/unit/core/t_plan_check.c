@@ -89,8 +89,17 @@ static void fixture_init(struct fixture *f)
     add_shard(f, (struct shard){MATE, SHARD_TABLE, 0, 200, 0, 12, 2});
 }
 
+/* Of each GPU's 256 samples of seven tables, 3 look-ups and a bag each: ids of
+ * 8 B and lengths of 4 B three times, outputs and gradients once. */
+#define OWN_INPUT (3 * 7 * 256 * (3 * 8 + 4))
+#define OWN_OUTPUTS (2 * 256 * (64 + 128 + 32 + 64 + 6 + 10 + 12) * 4)
+/* Of pieces that serve all 1024 samples, four times, of rows five times. */
+#define INPUT (4 * 1024 * (3 * 8 + 4))
+#define LENGTHS (1024 * 4)
+#define SMALL_INPUT (4 * 256 * (3 * 8 + 4))
+
 /* Costs of some size; memory is counted by hand: bytes of weights, of
- * row-wise Adagrad's state, and of indices (8 B), outputs and gradients. */
+ * row-wise Adagrad's state, of input, of outputs and gradients. */
 static void add_costs(struct fixture *f)
 {
     static const struct memory_items memory[N_DEVICES] = {
@@ -98,25 +107,27 @@ static void add_costs(struct fixture *f)
                     200 * 20 * 4 + 10 * 6 * 4,
          .optimizer = 4 * (1000 + 1500 + 400 + 200 + 10),
          /* whole, tall, square twice, small with its dense gradient */
-         .io = 3072 * 8 + 2 * 1024 * 64 * 4 /* */
-               + 1152 * 8 + 2 * 1024 * 32 * 4 + 9831 + 2 * 1024 * 40 * 4 +
-               4916 + 2 * 1024 * 20 * 4 + 768 * 8 + 2 * 256 * 6 * 4 +
-               10 * 6 * 4},
+         .input = OWN_INPUT + INPUT + 5 * (1152 * 8 + LENGTHS) + 69632 + 45056 +
+                  SMALL_INPUT,
+         .outputs = OWN_OUTPUTS + 2 * 1024 * 64 * 4 + 2 * 1024 * 32 * 4 +
+                    2 * 1024 * 40 * 4 + 2 * 1024 * 20 * 4 + 2 * 256 * 6 * 4 +
+                    10 * 6 * 4},
         {.weights = 2000 * 64 * 4 + 2499 * 32 * 4 + 1 * 32 * 4 + 600 * 24 * 4 +
                     10 * 6 * 4,
          .optimizer = 4 * (2000 + 2499 + 1 + 600 + 10),
-         .io = 3072 * 8 + 2 * 1024 * 64 * 4 + 15354 + 2 * 1024 * 32 * 4 + 7 +
-               2 * 1024 * 32 * 4 + 14746 + 2 * 1024 * 24 * 4 + 768 * 8 +
-               2 * 256 * 6 * 4 + 10 * 6 * 4},
+         .input = OWN_INPUT + INPUT + 97247 + 20511 + 94208 + SMALL_INPUT,
+         .outputs = OWN_OUTPUTS + 2 * 1024 * 64 * 4 + 2 * 2 * 1024 * 32 * 4 +
+                    2 * 1024 * 24 * 4 + 2 * 256 * 6 * 4 + 10 * 6 * 4},
         {.weights = 400 * 44 * 4 + 10 * 6 * 4 + 100 * 10 * 4 + 200 * 12 * 4,
          .optimizer = 4 * (400 + 10 + 100 + 200),
-         .io = 9831 + 2 * 1024 * 44 * 4 + 768 * 8 + 2 * 256 * 6 * 4 +
-               10 * 6 * 4 + 3072 * 8 + 2 * 1024 * 10 * 4 + 3072 * 8 +
-               2 * 1024 * 12 * 4},
+         .input = OWN_INPUT + 69632 + SMALL_INPUT + 2 * INPUT,
+         .outputs = OWN_OUTPUTS + 2 * 1024 * 44 * 4 + 2 * 256 * 6 * 4 +
+                    10 * 6 * 4 + 2 * 1024 * 10 * 4 + 2 * 1024 * 12 * 4},
         {.weights = 2 * 2000 * 32 * 4 + 600 * 20 * 4 + 10 * 6 * 4,
          .optimizer = 4 * (2000 + 2000 + 600 + 10),
-         .io = 2 * (3072 * 8 + 2 * 1024 * 32 * 4) + 14746 + 2 * 1024 * 20 * 4 +
-               768 * 8 + 2 * 256 * 6 * 4 + 10 * 6 * 4},
+         .input = OWN_INPUT + 2 * INPUT + 94208 + SMALL_INPUT,
+         .outputs = OWN_OUTPUTS + 2 * 2 * 1024 * 32 * 4 + 2 * 1024 * 20 * 4 +
+                    2 * 256 * 6 * 4 + 10 * 6 * 4},
     };
 
     f->plan.devices = f->devices;
@@ -129,8 +140,8 @@ static void add_costs(struct fixture *f)
         device->fwd_comm_ms = 5.5 - r;
         device->total_ms = 8.75;
         device->memory = memory[r];
-        device->memory.total =
-            memory[r].weights + memory[r].optimizer + memory[r].io;
+        device->memory.total = memory[r].weights + memory[r].optimizer +
+                               memory[r].input + memory[r].outputs;
     }
     f->plan.total_ms = 8.75;
 }
@@ -207,9 +218,30 @@ static void change_weights_only(struct fixture *f)
     for (unsigned r = 0; r < N_DEVICES; r++) {
         struct memory_items *items = &f->devices[r].memory;
 
-        items->optimizer = items->io = 0;
+        items->optimizer = items->input = items->outputs = 0;
         items->total = items->weights;
         f->memory[r] = items->weights;
+    }
+}
+
+/* As plans with `io` count: 8 B a look-up and outputs of the shards. */
+static void change_batch_only(struct fixture *f)
+{
+    static const uint64_t n_ids[N_DEVICES] = {
+        3072 * 8 + 1152 * 8 + 9831 + 4916 + 768 * 8,
+        3072 * 8 + 15354 + 7 + 14746 + 768 * 8,
+        9831 + 768 * 8 + 3072 * 8 + 3072 * 8,
+        2 * 3072 * 8 + 14746 + 768 * 8,
+    };
+
+    add_costs(f);
+    f->plan.problem.memory_model = MEMORY_BATCH;
+    for (unsigned r = 0; r < N_DEVICES; r++) {
+        struct memory_items *items = &f->devices[r].memory;
+
+        items->outputs += n_ids[r] - OWN_OUTPUTS;
+        items->input = 0;
+        items->total = items->weights + items->optimizer + items->outputs;
     }
 }
 
@@ -218,6 +250,9 @@ static void set_single(struct fixture *f, enum precision precision,
                        enum precision comm, enum optimizer optimizer,
                        enum table_output output, struct memory_items items)
 {
+    /* A quarter of the samples each; all of them on device 0. */
+    const uint64_t input = 640 * 8 + 512 * 4, outputs = items.outputs / 4;
+
     f->plan.problem.n_tables = 1;
     f->plan.n_shards = 1;
     f->tables[0].precision = precision;
@@ -226,11 +261,17 @@ static void set_single(struct fixture *f, enum precision precision,
     f->tables[0].output = output;
     f->tables[0].pooling_factor = 2.5;
     f->tables[0].num_outputs = 2;
-    items.total = items.weights + items.optimizer + items.io;
+    for (unsigned r = 0; r < N_DEVICES; r++)
+        f->devices[r].memory =
+            (struct memory_items){.input = 3 * input,
+                                  .outputs = outputs,
+                                  .total = 3 * input + outputs};
+    items.input = 4 * 4 * input;
+    items.total = items.weights + items.optimizer + items.input + items.outputs;
+    memory_add(&f->devices[0].memory, items);
     f->plan.devices = f->devices;
     f->plan.total_ms = 0;
-    f->devices[0].memory = items;
-    f->memory[0] = items.total;
+    f->memory[0] = f->devices[0].memory.total;
 }
 
 static void change_fp16_adam(struct fixture *f)
@@ -238,15 +279,14 @@ static void change_fp16_adam(struct fixture *f)
     set_single(f, PRECISION_FP16, PRECISION_INT8, OPTIMIZER_ADAM, OUTPUT_POOLED,
                (struct memory_items){.weights = 128000,
                                      .optimizer = 256000,
-                                     .io = 2560 * 8 + 2 * 2048 * 64});
+                                     .outputs = 2 * 2048 * 64});
 }
 
 static void change_int8_sequence(struct fixture *f)
 {
-    set_single(f, PRECISION_INT8, PRECISION_BF16, OPTIMIZER_SGD,
-               OUTPUT_SEQUENCE,
-               (struct memory_items){.weights = 64000,
-                                     .io = 2560 * 8 + 2 * 2560 * 64 * 2});
+    set_single(
+        f, PRECISION_INT8, PRECISION_BF16, OPTIMIZER_SGD, OUTPUT_SEQUENCE,
+        (struct memory_items){.weights = 64000, .outputs = 2 * 2560 * 64 * 2});
 }
 
 static void change_adagrad(struct fixture *f)
@@ -255,7 +295,54 @@ static void change_adagrad(struct fixture *f)
                OUTPUT_POOLED,
                (struct memory_items){.weights = 256000,
                                      .optimizer = 256000,
-                                     .io = 2560 * 8 + 2 * 2048 * 64 * 4});
+                                     .outputs = 2 * 2048 * 64 * 4});
+}
+
+/* NCCL's buffers are part of the reserve, as far as it goes. */
+static void change_nccl(struct fixture *f)
+{
+    add_costs(f);
+    f->plan.problem.cluster.nccl_bytes = 1000;
+    f->reserve[0] = 1500;
+    f->reserve[1] = 400;
+    f->devices[0].memory.nccl = 1000;
+    f->devices[0].memory.reserve = 500;
+    f->devices[0].memory.total += 1500;
+    f->devices[1].memory.nccl = 400;
+    f->devices[1].memory.total += 400;
+}
+
+/* A batch is kept as it comes, and as it is permuted. */
+static void set_pipeline(struct fixture *f, enum pipeline pipeline,
+                         int delivered, int permuted)
+{
+    const int input = 640 * 8 + 512 * 4;
+
+    change_adagrad(f);
+    f->plan.problem.job.pipeline = pipeline;
+    for (unsigned r = 0; r < N_DEVICES; r++) {
+        uint64_t more =
+            (uint64_t)((delivered - 3 + (r ? 0 : 4 * (permuted - 4))) * input);
+
+        f->devices[r].memory.input += more;
+        f->devices[r].memory.total += more;
+    }
+    f->memory[0] = f->devices[0].memory.total;
+}
+
+static void change_no_pipeline(struct fixture *f)
+{
+    set_pipeline(f, PIPELINE_NONE, 1, 1);
+}
+
+static void change_prefetch(struct fixture *f)
+{
+    set_pipeline(f, PIPELINE_PREFETCH, 4, 6);
+}
+
+static void change_semisync(struct fixture *f)
+{
+    set_pipeline(f, PIPELINE_SEMISYNC, 4, 6);
 }
 
 /* The replicas of 10 x 6 have another state than row-wise Adagrad's. */
@@ -300,6 +387,11 @@ static const struct legal_case legal_cases[] = {
     {"fp16 with Adam, int8 outputs", change_fp16_adam},
     {"int8, a sequence of bf16, SGD", change_int8_sequence},
     {"fp32 with Adagrad", change_adagrad},
+    {"memory of a batch, as once", change_batch_only},
+    {"NCCL's buffers", change_nccl},
+    {"one batch", change_no_pipeline},
+    {"a batch more", change_prefetch},
+    {"and with semisync", change_semisync},
     {"replicas with Adam", change_dense_adam},
     {"replicas with Adagrad", change_dense_adagrad},
     {"replicas with SGD", change_dense_sgd},
@@ -390,7 +482,9 @@ BREAK(memory, f->memory[1] = 1u << 20)
 BREAK(reserve, f->reserve[2] = 16u << 20)
 BREAK(huge_rows, f->tables[WHOLE].num_embeddings = UINT64_MAX;
       f->shards[0].row_end = UINT64_MAX)
-BREAK(stored_memory, add_costs(f); f->devices[3].memory.io += 100)
+BREAK(stored_memory, add_costs(f); f->devices[3].memory.input += 100)
+BREAK(stored_outputs, add_costs(f); f->devices[3].memory.outputs -= 100)
+BREAK(stored_nccl, add_costs(f); f->devices[3].memory.nccl = 1)
 BREAK(stored_reserve, add_costs(f); f->devices[3].memory.reserve = 1)
 BREAK(inf_shard, add_costs(f); f->shard_ms[5] = INFINITY)
 BREAK(inf_bound, add_costs(f); f->plan.bound_ms = -INFINITY)
@@ -503,22 +597,33 @@ static const struct broken_case broken_cases[] = {
     {break_group_apart, "tables 'friend' and 'mate' of group 'pals' are on "
                         "devices 2 and 3"},
     {break_memory,
-     "device 1 needs 2.13 MiB, 1.13 MiB more than it has: weights 869 KiB, "
-     "optimizer 20.0 KiB, io 1.26 MiB, reserve 0 B; the largest item is io"},
+     "device 1 needs 3.17 MiB, 2.17 MiB more than it has: weights 869 KiB, "
+     "optimizer 20.0 KiB, input 494 KiB, outputs 1.82 MiB, nccl 0 B, reserve 0 "
+     "B; the largest item is outputs"},
     {break_reserve,
-     "device 2 needs 16.7 MiB, 689 KiB more than it has: weights 82.3 KiB, "
-     "optimizer 2.77 KiB, io 604 KiB, reserve 16.0 MiB; the largest item is "
-     "reserve"},
+     "device 2 needs 17.7 MiB, 1.68 MiB more than it has: weights 82.3 KiB, "
+     "optimizer 2.77 KiB, input 467 KiB, outputs 1.14 MiB, nccl 0 B, reserve "
+     "16.0 MiB; the largest item is reserve"},
     {break_huge_rows,
      "device 0 needs 16.0 EiB, 16.0 EiB more than it has: weights 16.0 EiB, "
-     "optimizer 16.0 EiB, io 1.28 MiB, reserve 0 B; the largest item is "
-     "weights"},
+     "optimizer 16.0 EiB, input 464 KiB, outputs 1.85 MiB, nccl 0 B, reserve 0 "
+     "B; the largest item is weights"},
     {break_stored_memory,
      "devices[3].memory_bytes does not agree with its shards: weights 560240, "
-     "optimizer 18440, io 770698, reserve 0, total 1349378"},
+     "optimizer 18440, input 502784, outputs 1347824, nccl 0, reserve 0, total "
+     "2429288"},
+    {break_stored_outputs,
+     "devices[3].memory_bytes does not agree with its shards: weights 560240, "
+     "optimizer 18440, input 502784, outputs 1347824, nccl 0, reserve 0, total "
+     "2429288"},
+    {break_stored_nccl,
+     "devices[3].memory_bytes does not agree with its shards: weights 560240, "
+     "optimizer 18440, input 502784, outputs 1347824, nccl 0, reserve 0, total "
+     "2429288"},
     {break_stored_reserve,
      "devices[3].memory_bytes does not agree with its shards: weights 560240, "
-     "optimizer 18440, io 770698, reserve 0, total 1349378"},
+     "optimizer 18440, input 502784, outputs 1347824, nccl 0, reserve 0, total "
+     "2429288"},
     {break_inf_shard, "shards[5] has a cost of inf ms, which is no time"},
     {break_inf_bound, "the lower bound of -inf ms is not a time"},
     {break_half_priced, "device 0 has a cost, but the plan has no total"},

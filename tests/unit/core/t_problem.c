@@ -42,16 +42,18 @@ static void test_memory_of_kinds(void)
     items = shard_memory(&problem, &shard);
     is_i64((int64_t)items.weights, 100 * 64 * 4, "weights of a whole table");
     is_i64((int64_t)items.optimizer, 100 * 4, "row-wise Adagrad: 4 B a row");
-    is_i64((int64_t)items.io, 8 * 2500 + 2 * 1000 * 64 * 4,
-           "indices, outputs and gradients");
+    is_i64((int64_t)items.input, 4 * (8 * 2500 + 4 * 1000),
+           "ids and lengths, as often as SDD keeps them");
+    is_i64((int64_t)items.outputs, 2 * 1000 * 64 * 4, "outputs and gradients");
     is_i64((int64_t)items.total,
-           100 * 64 * 4 + 100 * 4 + 8 * 2500 + 2 * 1000 * 64 * 4, "total");
+           100 * 64 * 4 + 100 * 4 + 4 * 24000 + 2 * 1000 * 64 * 4, "total");
 
     shard.kind = SHARD_COLUMN;
     shard.col_begin = 16;
     items = shard_memory(&problem, &shard);
-    is_i64((int64_t)items.io, 8 * 2500 + 2 * 1000 * 48 * 4,
-           "a column piece has its own copy of the indices");
+    is_i64((int64_t)items.input, 4 * 24000,
+           "a column piece has its own copy of the ids");
+    is_i64((int64_t)items.outputs, 2 * 1000 * 48 * 4, "but its columns only");
 
     shard = shard_whole(&problem, 0, 0);
     shard.kind = SHARD_ROW;
@@ -60,6 +62,9 @@ static void test_memory_of_kinds(void)
             "a row piece serves its share of the look-ups");
     is_near(shard_output_vectors(&problem, &shard), 1000, 0,
             "and a partial sum for every sample");
+    items = shard_memory(&problem, &shard);
+    is_i64((int64_t)items.input, 5 * (8 * 625 + 4 * 1000),
+           "ids of rows come in buckets before they are sent");
 
     shard = shard_whole(&problem, 0, 0);
     shard.kind = SHARD_REPLICATE;

@@ -23,7 +23,7 @@ static const char full[] =
     "  \"min_width\": 8,\n"
     "  \"cluster\": {\"gpus\": 2, \"gpus_per_host\": 1, "
     "\"memory_bytes\": [4000000, 3000000], \"reserve_bytes\": [0, 1000], "
-    "\"inter_gbps\": 12.5},\n"
+    "\"nccl_bytes\": 400, \"inter_gbps\": 12.5},\n"
     "  \"cost_model\": {\"name\": \"model:a.nsm\", "
     "\"hash\": \"fedcba9876543210\", \"measured\": false, "
     "\"basis\": \"modelled\", \"comm\": \"alpha-beta figures\", "
@@ -78,15 +78,15 @@ static const char full[] =
     "\"forward\": 0.5, \"output\": 0.125, \"gradient\": 0.125, "
     "\"backward\": 0.75, \"replicas\": 0.0}, "
     "\"memory_bytes\": {\"weights\": 768320, "
-    "\"optimizer\": 8000, \"io\": 860160, \"reserve\": 0, "
-    "\"total\": 1636480}},\n"
+    "\"optimizer\": 8000, \"input\": 188416, \"outputs\": 1540096, "
+    "\"nccl\": 0, \"reserve\": 0, \"total\": 2504832}},\n"
     "    {\"compute_ms\": 1.25, \"fwd_comm_ms\": 0.5, \"bwd_comm_ms\": 0.25, "
     "\"total_ms\": 2.0, \"phases_ms\": {\"input\": 0.25, "
     "\"forward\": 0.5, \"output\": 0.125, \"gradient\": 0.125, "
     "\"backward\": 0.75, \"replicas\": 0.0}, "
     "\"memory_bytes\": {\"weights\": 384000, "
-    "\"optimizer\": 264000, \"io\": 552960, \"reserve\": 1000, "
-    "\"total\": 1201960}}\n"
+    "\"optimizer\": 264000, \"input\": 335872, \"outputs\": 1212416, "
+    "\"nccl\": 400, \"reserve\": 600, \"total\": 2197288}}\n"
     "  ],\n"
     "  \"total_ms\": 2.0,\n"
     "  \"bound_ms\": 1.75\n"
@@ -229,7 +229,7 @@ static void test_full(void)
     ok(plan.shards[2].col_begin == 96 && plan.shards[2].device == 1, "shard");
     ok(plan.shard_ms[1] == 0.625 && isnan(plan.shard_ms[2]), "alone_ms");
     ok(plan.devices[1].bwd_comm_ms == 0.25 &&
-           plan.devices[1].memory.io == 552960,
+           plan.devices[1].memory.outputs == 1212416,
        "device");
     is_i64((int64_t)plan.problem.cluster.reserve_bytes[1], 1000, "reserve");
     is_near(plan.problem.cluster.inter_gbps, 12.5, 0, "asked for");
@@ -349,6 +349,39 @@ static const char *edited(const char *text, const struct edit *edit)
                         at + strlen(edit->from));
 }
 
+/* Plans of before input and outputs were told apart say what they said. */
+static void test_io(void)
+{
+    static const struct edit edits[] = {
+        {"\"input\": 188416, \"outputs\": 1540096, \"nccl\": 0, ",
+         "\"io\": 860160, ", NULL},
+        {"\"total\": 2504832", "\"total\": 1636480", NULL},
+        {"\"input\": 335872, \"outputs\": 1212416, \"nccl\": 400, ",
+         "\"io\": 552960, ", NULL},
+        {"\"reserve\": 600, \"total\": 2197288",
+         "\"reserve\": 1000, \"total\": 1201960", NULL},
+        {"\"nccl_bytes\": 400, ", "", NULL},
+        {"[4000000, 3000000]", "[4000000, 1201960]", NULL},
+    };
+    struct plan plan, again;
+    struct err err = {0};
+    const char *text = full;
+
+    for (size_t i = 0; i < sizeof edits / sizeof *edits; i++)
+        text = edited(text, &edits[i]);
+    if (!ok(!read_text(&plan, text, &err), "a plan with io"))
+        printf("# %s\n", err.msg);
+    is_i64(plan.problem.memory_model, MEMORY_BATCH, "is counted so");
+    is_i64((int64_t)plan.devices[1].memory.total, 1201960, "and holds it");
+    ok(!read_text(&again, plan_to_json(&plan, &arena), &err) &&
+           same_plan(&plan, &again),
+       "also once it is written");
+    text = edited(text, &(struct edit){"860160", "860161", NULL});
+    text = edited(text, &(struct edit){"1636480", "1636499", NULL});
+    ok(read_text(&plan, text, &err) && strstr(err.msg, "outputs 860160"),
+       "which is checked");
+}
+
 /* Edits that leave a plan. */
 static const struct edit tolerated[] = {
     {"\"batch\": 1024", "\"batch\": 1024.0", NULL},
@@ -416,8 +449,9 @@ static const struct edit refused[] = {
      "batch is 10.5, not a whole number >= 0"},
     {"\"batch\": 1024", "\"batch\": 1e300",
      "batch is 1.0000000000000001e+300, not a whole number >= 0"},
-    {"\"full\"", "\"half\"", "memory_model must be one of full, weights"},
-    {"\"full\"", "3", "memory_model must be one of full, weights"},
+    {"\"full\"", "\"half\"",
+     "memory_model must be one of full, weights, batch"},
+    {"\"full\"", "3", "memory_model must be one of full, weights, batch"},
     {"\"dense_optimizer\": \"sgd\"", "\"dense_optimizer\": \"lamb\"",
      "dense_optimizer must be one of table, sgd, adagrad, adam"},
     {"[\"table\", \"column\", \"row\"]", "7",
@@ -640,12 +674,16 @@ static const struct edit refused[] = {
      "devices[0].memory_bytes.weights is missing"},
     {"\"optimizer\": 8000, ", "",
      "devices[0].memory_bytes.optimizer is missing"},
-    {"\"io\": 860160, ", "", "devices[0].memory_bytes.io is missing"},
+    {"\"input\": 188416, ", "", "devices[0].memory_bytes.input is missing"},
+    {"\"outputs\": 1540096, ", "",
+     "devices[0].memory_bytes.outputs is missing"},
+    {"\"nccl\": 0, ", "", "devices[0].memory_bytes.nccl is missing"},
     {"\"reserve\": 0, ", "", "devices[0].memory_bytes.reserve is missing"},
-    {", \"total\": 1636480", "", "devices[0].memory_bytes.total is missing"},
-    {"\"total\": 1636480", "\"total\": 1",
+    {", \"total\": 2504832", "", "devices[0].memory_bytes.total is missing"},
+    {"\"total\": 2504832", "\"total\": 1",
      "devices[0].memory_bytes does not agree with its shards: weights 768320, "
-     "optimizer 8000, io 860160, reserve 0, total 1636480"},
+     "optimizer 8000, input 188416, outputs 1540096, nccl 0, reserve 0, total "
+     "2504832"},
     {"  \"total_ms\": 2.0,", "",
      "device 0 has a cost, but the plan has no total"},
     {"  \"total_ms\": 2.0", "  \"total_ms\": \"2\"",
@@ -656,9 +694,10 @@ static const struct edit refused[] = {
      "bound_ms must be a number, not an object"},
     {"\"bound_ms\": 1.75", "\"bound_ms\": 2.5",
      "the lower bound of 2.5 ms is above the plan's total of 2 ms"},
-    {"[4000000, 3000000]", "[4000000, 1200000]",
-     "device 1 needs 1.15 MiB, 1.91 KiB more than it has: weights 375 KiB, "
-     "optimizer 258 KiB, io 540 KiB, reserve 1000 B; the largest item is io"},
+    {"[4000000, 3000000]", "[4000000, 2197000]",
+     "device 1 needs 2.10 MiB, 288 B more than it has: weights 375 KiB, "
+     "optimizer 258 KiB, input 328 KiB, outputs 1.16 MiB, nccl 400 B, reserve "
+     "600 B; the largest item is outputs"},
 };
 
 static void test_refused(void)
@@ -900,6 +939,7 @@ int main(void)
     test_unknown_keys();
     test_moved();
     test_small();
+    test_io();
     test_tolerated();
     test_refused();
     test_not_json();

@@ -302,8 +302,7 @@ static void exhaustive_init(struct exhaustive *all,
                             const struct exhaustive_options *options,
                             struct arena *arena)
 {
-    const struct cluster *cluster = &problem->cluster;
-    size_t n_tables = problem->n_tables, n = cluster->n_devices;
+    size_t n_tables = problem->n_tables, n = problem->cluster.n_devices;
 
     *all = (struct exhaustive){.problem = problem,
                                .oracle = oracle,
@@ -312,8 +311,7 @@ static void exhaustive_init(struct exhaustive *all,
                                .vector_size = n * oracle->width,
                                .best_ms = INFINITY};
     all->room_bytes = ARENA_NEW(arena, uint64_t, n);
-    for (size_t r = 0; r < n; r++)
-        all->room_bytes[r] = cluster_room_bytes(cluster, (uint32_t)r);
+    problem_room_bytes(problem, all->room_bytes);
     all->ways = ARENA_NEW(arena, const struct way *, n_tables);
     all->chosen = ARENA_NEW(arena, const struct way *, n_tables);
     all->best = ARENA_NEW(arena, const struct way *, n_tables);

@@ -255,7 +255,7 @@ __attribute__((unused)) static void fake_random(struct problem *problem,
     for (uint32_t r = 0; r < n_devices; r++) {
         problem->cluster.memory_bytes[r] =
             (uint64_t)(need * slack * (0.5 + rng_uniform(rng)) / n_devices) +
-            100;
+            sample_memory(problem).total + 100;
         problem->cluster.reserve_bytes[r] = rng_below(rng, 100);
     }
     problem_find_hot_rows(problem, arena);

@@ -164,6 +164,7 @@ static void check_free_bytes(void)
 
     arena_init(&arena);
     planted_problem(&problem, 1, &arena);
+    problem.memory_model = MEMORY_BATCH;
     for (uint32_t r = 0; r < 4; r++)
         problem.cluster.memory_bytes[r] =
             shard_memory(&problem, &blocks).total / 2 - 2500;

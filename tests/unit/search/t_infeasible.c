@@ -127,7 +127,7 @@ static void check_items(void)
         enum optimizer optimizer;
     } tests[] = {{"weights", 1000000, 64, OPTIMIZER_SGD},
                  {"optimizer", 1000000, 64, OPTIMIZER_ADAM},
-                 {"io", 1000, 1000000, OPTIMIZER_ADAM}};
+                 {"outputs", 1000, 1000000, OPTIMIZER_ADAM}};
 
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
         const uint32_t dims[] = {64};
@@ -145,13 +145,15 @@ static void check_items(void)
         problem.memory_model = MEMORY_FULL;
         problem.batch = tests[i].batch;
         problem.tables[0].optimizer = tests[i].optimizer;
+        for (uint32_t r = 0; r < 2; r++)
+            problem.cluster.memory_bytes[r] += sample_memory(&problem).total;
         whole = shard_whole(&problem, 0, 0);
         items = shard_memory(&problem, &whole);
         oracle = fake_oracle(&problem);
         text_from_bytes(all, (double)items.total);
         text_from_bytes(
             most, fmax(fmax((double)items.weights, (double)items.optimizer),
-                       (double)items.io));
+                       (double)items.outputs));
         snprintf(want, sizeof want, "'t0' takes %s (%s %s)", all, most,
                  tests[i].name);
         ok(infeasible_check(&problem, &oracle, SHARD_ALL_KINDS, NULL, &err) &&

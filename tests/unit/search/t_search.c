@@ -41,9 +41,10 @@ static double plain_greedy(const struct problem *problem, double cap)
     double sums[8 * FAKE_WIDTH] = {0}, compute[8] = {0}, output[8] = {0};
     double fwd[8], bwd[8], total = 0, vectors[32 * FAKE_WIDTH] = {0},
                            single[32];
-    uint64_t used[8] = {0};
+    uint64_t used[8] = {0}, room_bytes[8];
     bool placed[32] = {false};
 
+    problem_room_bytes(problem, room_bytes);
     n = (uint32_t)problem->n_tables;
     for (uint32_t i = 0; i < n; i++) {
         struct shard shard = shard_whole(problem, i, 0);
@@ -63,8 +64,7 @@ static double plain_greedy(const struct problem *problem, double cap)
         shard = shard_whole(problem, best, 0);
         items = shard_memory(problem, &shard);
         for (uint32_t r = 0; r < n_devices; r++)
-            if (used[r] + items.total + problem->cluster.reserve_bytes[r] <=
-                    problem->cluster.memory_bytes[r] &&
+            if (used[r] + items.total <= room_bytes[r] &&
                 output[r] + vectors[best * FAKE_WIDTH + FAKE_OUTPUT] <= cap &&
                 (to == n_devices || compute[r] < compute[to] ||
                  (compute[r] == compute[to] && used[r] < used[to])))

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/plan_judge.h"
+
+#include "base/mem.h"
+#include "base/text.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+/* Memory of shards is counted from its definition, not by core/problem.c, which
+ * has but look-ups, bags and outputs, and what each device has besides. */
+
+static uint64_t saturating_mul(uint64_t a, uint64_t b)
+{
+    uint64_t product;
+
+    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+/* Of what updates the shard: a dense parameter, as replicas are, knows no
+ * rows. */
+static uint64_t optimizer_state(const struct table *table,
+                                enum dense_optimizer dense, uint64_t rows,
+                                uint64_t weights)
+{
+    const enum optimizer own = table->optimizer;
+
+    if (dense == DENSE_AS_TABLE && own == OPTIMIZER_ROWWISE_ADAGRAD)
+        return saturating_mul(rows, 4);
+    if (dense ? dense == DENSE_ADAGRAD : own == OPTIMIZER_ADAGRAD)
+        return weights;
+    if (dense ? dense == DENSE_ADAM : own == OPTIMIZER_ADAM)
+        return saturating_mul(weights, 2);
+    return 0;
+}
+
+/* With gradients. */
+static double output_bytes(const struct problem *problem,
+                           const struct shard *shard)
+{
+    enum precision carried = problem->tables[shard->table].comm_precision;
+
+    return 2.0 * (shard->col_end - shard->col_begin) *
+           shard_output_vectors(problem, shard) * precision_bytes(carried);
+}
+
+static uint64_t whole_bytes(double bytes)
+{
+    bytes = ceil(bytes);
+    return bytes < 0x1p64 ? (uint64_t)bytes : UINT64_MAX;
+}
+
+/* The batches that are on the device while a step runs; once it was one, with
+ * the mean look-ups of rows. */
+static void count_batches(struct memory_items *device,
+                          const struct problem *problem,
+                          const struct shard *shard)
+{
+    const bool is_bucketed =
+        shard->kind == SHARD_ROW || shard->kind == SHARD_GRID;
+    const double n_copies[] = {[PIPELINE_SDD] = 4,
+                               [PIPELINE_NONE] = 1,
+                               [PIPELINE_PREFETCH] = 6,
+                               [PIPELINE_SEMISYNC] = 6};
+    struct problem mean = *problem;
+    double outputs, ids;
+
+    if (problem->memory_model == MEMORY_BATCH)
+        mean.hot = NULL;
+    ids = 8 * shard_lookups(&mean, shard);
+    outputs = output_bytes(&mean, shard);
+    if (problem->memory_model == MEMORY_BATCH)
+        outputs += ids;
+    else
+        device->input = saturating_add(
+            device->input,
+            whole_bytes((n_copies[problem->job.pipeline] + is_bucketed) *
+                        (ids + 4 * shard_bags(problem, shard))));
+    device->outputs = saturating_add(device->outputs, whole_bytes(outputs));
+    if (shard->kind == SHARD_REPLICATE) /* the dense fp32 gradient that its
+                                           all-reduce carries */
+        device->outputs = saturating_add(
+            device->outputs,
+            saturating_mul(shard->row_end - shard->row_begin,
+                           4 * (uint64_t)(shard->col_end - shard->col_begin)));
+}
+
+static void count_shards(struct memory_items *devices, uint64_t *n_pieces,
+                         const struct plan *plan)
+{
+    const struct problem *problem = &plan->problem;
+    const struct memory_items samples = sample_memory(problem);
+
+    for (uint32_t r = 0; r < problem->cluster.n_devices; r++) {
+        devices[r] = reserved_memory(&problem->cluster, r);
+        memory_add(&devices[r], samples);
+    }
+    for (size_t i = 0; i < plan->n_shards; i++) {
+        const struct shard *shard = &plan->shards[i];
+        const struct table *table = &problem->tables[shard->table];
+        struct memory_items *device = &devices[shard->device];
+        uint64_t rows = shard->row_end - shard->row_begin;
+        uint64_t row_bytes = (uint64_t)(shard->col_end - shard->col_begin) *
+                             precision_bytes(table->precision);
+        uint64_t weights = saturating_mul(rows, row_bytes);
+
+        n_pieces[shard->device]++;
+        device->weights = saturating_add(device->weights, weights);
+        if (problem->memory_model == MEMORY_WEIGHTS)
+            continue;
+        device->optimizer = saturating_add(
+            device->optimizer, optimizer_state(table,
+                                               shard->kind == SHARD_REPLICATE
+                                                   ? problem->dense_optimizer
+                                                   : DENSE_AS_TABLE,
+                                               rows, weights));
+        count_batches(device, problem, shard);
+    }
+    for (uint32_t r = 0; r < problem->cluster.n_devices; r++) {
+        const struct memory_items *items = &devices[r];
+
+        devices[r].total = saturating_add(
+            saturating_add(saturating_add(items->weights, items->optimizer),
+                           saturating_add(items->input, items->outputs)),
+            saturating_add(items->nccl, items->reserve));
+        n_pieces[r]++; /* its samples, which are rounded too */
+    }
+}
+
+static int too_much_memory(const struct plan *plan, uint32_t r,
+                           const struct memory_items *items, struct err *err)
+{
+    const uint64_t have = plan->problem.cluster.memory_bytes[r];
+    char need[TEXT_BYTES_MAX], excess[TEXT_BYTES_MAX];
+    struct buf parts = {0};
+    int rc;
+
+    for (unsigned i = 0; i < N_MEMORY_ITEMS; i++)
+        buf_printf(&parts, "%s%s %s", i ? ", " : "", memory_item_names[i],
+                   text_from_bytes(need, (double)items->item[i]));
+    rc = err_set(err, ERR_NO_PLAN,
+                 "device %u needs %s, %s more than it has: %s; the largest "
+                 "item is %s",
+                 r, text_from_bytes(need, (double)items->total),
+                 text_from_bytes(excess, (double)(items->total - have)),
+                 parts.data, memory_item_names[memory_largest(items)]);
+    buf_release(&parts);
+    return rc;
+}
+
+/* Who counts in floating point may round up a byte a piece, and past 2^53. */
+static bool is_about(uint64_t a, uint64_t b, uint64_t n_pieces)
+{
+    uint64_t difference = a > b ? a - b : b - a;
+
+    return difference <= n_pieces + (a >> 50);
+}
+
+static int check_stored_memory(const struct plan *plan, uint32_t r,
+                               const struct memory_items *items,
+                               uint64_t n_pieces, struct err *err)
+{
+    const struct memory_items *stored = &plan->devices[r].memory;
+    bool agrees = items->reserve == stored->reserve &&
+                  items->nccl == stored->nccl &&
+                  is_about(items->total, stored->total, 4 * n_pieces);
+    struct buf parts = {0};
+    int rc;
+
+    for (unsigned i = 0; i < N_MEMORY_ITEMS; i++)
+        agrees &= is_about(items->item[i], stored->item[i], n_pieces);
+    if (agrees)
+        return 0;
+    for (unsigned i = 0; i < N_MEMORY_ITEMS; i++)
+        buf_printf(&parts, "%s %" PRIu64 ", ", memory_item_names[i],
+                   items->item[i]);
+    rc = err_set(err, ERR_INPUT,
+                 "devices[%u].memory_bytes does not agree with its shards: "
+                 "%stotal %" PRIu64,
+                 r, parts.data, items->total);
+    buf_release(&parts);
+    return rc;
+}
+
+int judge_memory(const struct plan *plan, struct err *err)
+{
+    const struct cluster *cluster = &plan->problem.cluster;
+    struct memory_items *items = mem_alloc(cluster->n_devices, sizeof(*items));
+    uint64_t *n_pieces = mem_alloc(cluster->n_devices, sizeof(*n_pieces));
+    int rc = 0;
+
+    count_shards(items, n_pieces, plan);
+    for (uint32_t r = 0; r < cluster->n_devices && !rc; r++)
+        if (items[r].total > cluster->memory_bytes[r] &&
+            items[r].total - cluster->memory_bytes[r] > n_pieces[r])
+            rc = too_much_memory(plan, r, &items[r], err);
+        else if (plan->devices)
+            rc = check_stored_memory(plan, r, &items[r], n_pieces[r], err);
+    mem_free(items);
+    mem_free(n_pieces);
+    return rc;
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/problem.h"
+
+#include "base/rng.h"
+#include "tests/tap.h"
+
+/*
+ * What a step holds, against what was published:
+ *
+ * The audit of memory in TorchRec's train pipelines,
+ * https://github.com/meta-pytorch/torchrec/pull/4067, measured jobs whose batch
+ * is a KJT of 1.5 GB a GPU, and of 2 GB permuted, as some features are sent to
+ * several column pieces: that of TrainPipelineSparseDist as it ships reserves
+ * 10.5 GB more ("3x KJT + 3x permuted KJT") than the least that two batches
+ * need, which is 2 GB ("1x permuted KJT") above the job without a pipeline. Of
+ * SDD's peak of allocations 5 GB are due to the pipeline, of what the allocator
+ * keeps 11.5 ("1x KJT + 5x permuted KJT").
+ *
+ * https://github.com/NVIDIA/nccl/issues/1685: the first all-to-all takes 3.28
+ * GB of each of 8 H100 (1.06 to 4.34), in buffers of 10 MiB and 2 MiB, for each
+ * of 32 channels to 7 peers.
+ */
+
+enum { N_TABLES = 3 };
+
+static struct table tables[N_TABLES];
+static uint64_t memory_bytes[64], reserve_bytes[64];
+
+/* Three tables of 500 B of ids and lengths a sample, 0.5 GB a batch. */
+static struct problem make_problem(enum pipeline pipeline)
+{
+    for (int i = 0; i < N_TABLES; i++) {
+        table_init(&tables[i]);
+        tables[i].name = "t";
+        tables[i].num_embeddings = 1000;
+        tables[i].dim = 64;
+        tables[i].pooling_factor = 62;
+    }
+    return (struct problem){.tables = tables,
+                            .n_tables = N_TABLES,
+                            .cluster = {.n_devices = 1,
+                                        .devices_per_host = 1,
+                                        .memory_bytes = memory_bytes,
+                                        .reserve_bytes = reserve_bytes},
+                            .batch = 1000000,
+                            .kinds = SHARD_ALL_KINDS,
+                            .job = {.pipeline = pipeline}};
+}
+
+/* Of all tables on one device, the last one in two column pieces: GB. */
+static double input_gb(enum pipeline pipeline)
+{
+    struct problem problem = make_problem(pipeline);
+    uint64_t bytes = sample_memory(&problem).input;
+
+    for (uint32_t t = 0; t < N_TABLES; t++) {
+        struct shard shard = shard_whole(&problem, t, 0);
+
+        if (t == N_TABLES - 1) {
+            shard.kind = SHARD_COLUMN;
+            shard.col_end = 32;
+            bytes += shard_memory(&problem, &shard).input;
+        }
+        bytes += shard_memory(&problem, &shard).input;
+    }
+    return (double)bytes * 1e-9;
+}
+
+static void test_pipelines(void)
+{
+    const double kjt = 1.5, permuted = 2, sdd = input_gb(PIPELINE_SDD);
+    const double more = sdd - input_gb(PIPELINE_NONE);
+
+    is_near(input_gb(PIPELINE_NONE), kjt + permuted, 1e-9, "one of each");
+    is_near(sdd, 10.5 + 2, 1e-9,
+            "SDD: what it reserves above the least, and "
+            "what that keeps of another batch");
+    printf("# the pipeline takes %.1f GB, 5 at the peak of allocations, 11.5 "
+           "reserved\n",
+           more);
+    ok(more > 5 && more < 11.5, "between what is allocated and reserved");
+    is_near(input_gb(PIPELINE_PREFETCH), sdd + kjt + 2 * permuted, 1e-9,
+            "a batch further ahead");
+    is_near(input_gb(PIPELINE_SEMISYNC), sdd + kjt + 2 * permuted, 1e-9,
+            "so is semisync");
+}
+
+static void test_nccl(void)
+{
+    struct cluster cluster = {.n_devices = 8, .devices_per_host = 8};
+    uint64_t one_host = cluster_nccl_bytes(&cluster);
+
+    is_near((double)one_host, 3.28e9, 0.05 * 3.28e9, "NCCL on 8 H100");
+    cluster.n_devices = cluster.devices_per_host = 1;
+    is_i64((int64_t)cluster_nccl_bytes(&cluster), 0, "one GPU has no peer");
+    cluster.n_devices = 64;
+    cluster.devices_per_host = 8;
+    ok(cluster_nccl_bytes(&cluster) < one_host / 2,
+       "the network has fewer channels a peer");
+    cluster.hosts_per_domain = 8;
+    is_i64((int64_t)cluster_nccl_bytes(&cluster), (int64_t)(8 * one_host),
+           "an NVLink domain is one host");
+}
+
+/* What is left for shards is the same for all ways to ask. */
+static void test_room(void)
+{
+    struct problem problem = make_problem(PIPELINE_SDD);
+    struct memory_items samples, reserved;
+    uint64_t room[3];
+
+    problem.cluster.n_devices = 3;
+    problem.batch = 1000;
+    problem.cluster.nccl_bytes = 500;
+    memory_bytes[0] = 10000000;
+    reserve_bytes[0] = 400;
+    memory_bytes[1] = 1000;
+    reserve_bytes[1] = 600;
+    memory_bytes[2] = reserve_bytes[2] = UINT64_MAX;
+    samples = sample_memory(&problem);
+    is_i64((int64_t)samples.input, 3 * 3 * 500000 / 3, "a third of the batch");
+    is_i64((int64_t)samples.outputs, 2 * 3 * 1000 * 64 * 4 / 3,
+           "and its outputs with gradients");
+    problem_room_bytes(&problem, room);
+    is_i64((int64_t)room[0], (int64_t)(10000000 - 400 - samples.total),
+           "room is what neither takes");
+    is_i64((int64_t)room[1], 0, "or nothing");
+    is_i64((int64_t)room[2], 0, "also of the largest");
+    reserved = reserved_memory(&problem.cluster, 0);
+    ok(reserved.nccl == 400 && !reserved.reserve && reserved.total == 400,
+       "NCCL takes the reserve as far as it goes");
+    reserved = reserved_memory(&problem.cluster, 1);
+    ok(reserved.nccl == 500 && reserved.reserve == 100 && reserved.total == 600,
+       "and leaves the rest");
+    problem.memory_model = MEMORY_WEIGHTS;
+    is_i64((int64_t)sample_memory(&problem).total, 0, "weights are all");
+}
+
+/* A larger batch takes no less, of no item; a longer pipeline neither. */
+static void test_monotone(void)
+{
+    struct rng rng;
+    int n_wrong = 0;
+
+    rng_init(&rng, 8, 0);
+    for (int i = 0; i < 2000; i++) {
+        struct problem problem = make_problem((enum pipeline)(i % N_PIPELINES));
+        struct shard shard = shard_whole(&problem, 0, 0);
+        struct memory_items less[2], more[2];
+
+        tables[0].output = rng_below(&rng, 2) ? OUTPUT_SEQUENCE : OUTPUT_POOLED;
+        shard.kind = (enum shard_kind)(1u << rng_below(&rng, N_SHARD_KINDS));
+        shard.row_end = 1 + rng_below(&rng, 1000);
+        problem.batch = 1 + rng_below(&rng, 1u << 30);
+        less[0] = shard_memory(&problem, &shard);
+        less[1] = sample_memory(&problem);
+        problem.batch += rng_below(&rng, 1000);
+        if (problem.job.pipeline == PIPELINE_NONE)
+            problem.job.pipeline = PIPELINE_SDD;
+        more[0] = shard_memory(&problem, &shard);
+        more[1] = sample_memory(&problem);
+        for (unsigned k = 0; k < 2 * N_MEMORY_ITEMS; k++)
+            n_wrong += less[k % 2].item[k / 2] > more[k % 2].item[k / 2];
+    }
+    is_i64(n_wrong, 0, "no item shrinks with the batch or the pipeline");
+}
+
+int main(void)
+{
+    test_pipelines();
+    test_nccl();
+    test_room();
+    test_monotone();
+    return tap_done();
+}
