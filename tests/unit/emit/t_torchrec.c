@@ -575,8 +575,9 @@ static void test_text_format(void)
     for (size_t i = 0; i < out.len; i++)
         n_lines += out.data[i] == '\n';
     is_i64((int64_t)n_lines, (int64_t)plan.n_shards + 1, "a line a shard");
-    /* 39060 x 64 x 4 + 39060 x 4 + 8 x 131072 + 2 x 65536 x 64 x 4 */
-    ok(strstr(out.data, "\nt_b\tcolumn\t0\t39060\t0\t64\t0\t44758608\t-\n") !=
+    /* 39060 x 64 x 4 + 39060 x 4 + 4 x (8 x 131072 + 4 x 65536) +
+     * 2 x 65536 x 64 x 4 */
+    ok(strstr(out.data, "\nt_b\tcolumn\t0\t39060\t0\t64\t0\t48952912\t-\n") !=
            NULL,
        "a shard with its memory");
     buf_release(&out);

@@ -2,6 +2,7 @@
 #include "exec/placement.h"
 
 #include "device/canary.h"
+#include "exec/batches.h"
 #include "exec_fixture.h"
 #include "tests/tap.h"
 
@@ -116,6 +117,68 @@ static void test_dense(void)
             "and three dense gradients");
 }
 
+/* What an execution has on a rank of ids, and of outputs with those that it
+ * receives, is part of the memory that a plan counts for the rank. */
+static void test_counted(void)
+{
+    static const uint64_t memory[4] = {1 << 30, 1 << 30, 1 << 30, 1 << 30};
+    static const uint64_t reserve[4];
+    double least = INFINITY, most = 0;
+    struct memory_items *counted;
+    struct placement placement;
+    struct fixture fixture;
+    struct err err = {0};
+
+    fixture_init(&fixture, 4, 4096);
+    fixture.plan.problem.cluster.devices_per_host = 4;
+    fixture.plan.problem.cluster.memory_bytes = (uint64_t *)(uintptr_t)memory;
+    fixture.plan.problem.cluster.reserve_bytes = (uint64_t *)(uintptr_t)reserve;
+    fixture.plan.problem.job.pipeline = PIPELINE_NONE;
+    add_table(&fixture, "whole", 1000, 64, 20);
+    add_whole(&fixture, 0);
+    add_table(&fixture, "cut", 1000, 64, 4);
+    add_columns(&fixture, 1, 0, 32);
+    add_columns(&fixture, 2, 32, 64);
+    add_table(&fixture, "rows", 4000, 32, 10);
+    for (uint32_t r = 0; r < 4; r++)
+        add_rows(&fixture, r, 1000 * r, 1000 * r + 1000);
+    add_table(&fixture, "other", 1000, 128, 1);
+    add_whole(&fixture, 3);
+    plan_derive_kinds(&fixture.plan);
+    problem_find_hot_rows(&fixture.plan.problem, &fixture.arena);
+    counted = plan_memory(&fixture.plan);
+    ok(!placement_init(&placement, &fixture.plan, fixture.comm, 1, 1,
+                       &fixture.arena, &err),
+       "placed %s", err.msg);
+    for (uint32_t r = 0; r < 4; r++) {
+        double used = 0;
+
+        for (size_t g = 0; g < placement.n_groups; g++) {
+            const struct group *group = &placement.groups[g];
+            double bag_bytes = 4.0 * group->out_dim;
+            struct index_batch batch;
+
+            used += bag_bytes * group->n_bags / 4; /* received */
+            if (group->rank != r)
+                continue;
+            used += bag_bytes * group->n_bags;
+            if (index_batch_init(&batch, &placement, group, 0, false, &err))
+                fixture_bail(&err);
+            used += 4.0 * (double)batch.lookups.n_lookups +
+                    8.0 * (group->n_pieces * (double)group->n_bags + 1);
+            index_batch_release(&batch);
+        }
+        used = (double)(counted[r].input + counted[r].outputs) / used;
+        least = fmin(least, used);
+        most = fmax(most, used);
+    }
+    ok(least >= 1 && most <= 2,
+       "counted: %.2f to %.2f of what an execution has", least, most);
+    mem_free(counted);
+    placement_release(&placement);
+    fixture_release(&fixture);
+}
+
 /* Which table comes first and which rank has which does not change what is
  * needed in all. */
 static void test_order(void)
@@ -218,6 +281,7 @@ int main(void)
     test_scaled_rows();
     test_memory();
     test_dense();
+    test_counted();
     test_order();
     test_many_rows();
     test_groups();
