@@ -118,35 +118,6 @@ static bool is_filled(const struct parts *parts, const struct part_unit *of,
              of->replica == NO_PART));
 }
 
-/* Of blocks in the order of what they have to do, the most first, how many from
- * `begin` on are of one sort: none has less of the first one's by such a share
- * or more. */
-static uint32_t sort_end(const struct ranked *order, uint32_t begin, uint32_t n,
-                         double share)
-{
-    uint32_t end = begin + 1;
-
-    while (end < n && order[end].key <= order[begin].key * (1 - share))
-        end++;
-    return end;
-}
-
-/* So small a difference that no more than `most` sorts are left. */
-static double choose_share(const struct ranked *order, uint32_t n,
-                           uint32_t most)
-{
-    double share = 1e-9;
-
-    for (;; share = fmax(2 * share, 1e-3)) {
-        uint32_t n_sorts = 0;
-
-        for (uint32_t i = 0; i < n; i = sort_end(order, i, n, share))
-            n_sorts++;
-        if (n_sorts <= most || share >= 1)
-            return share;
-    }
-}
-
 /* The parts of n blocks such as this one, as few as are told apart: each is
  * priced as a block with about the mean to do. */
 static void add_blocks(struct parts *parts, struct part part, uint32_t n)
@@ -164,12 +135,12 @@ static void add_blocks(struct parts *parts, struct part part, uint32_t n)
     }
     ranked_sort(order, n);
     if (!parts->oracle->prices_even_rows)
-        share = choose_share(order, n, parts->most_sorts);
+        share = ranked_share(order, n, parts->most_sorts);
     for (uint32_t begin = 0, end; begin < n; begin = end, sort++) {
         double mean = 0;
         uint32_t typical = begin;
 
-        end = sort_end(order, begin, n, share);
+        end = (uint32_t)ranked_run_end(order, n, begin, share);
         for (uint32_t i = begin; i < end; i++) {
             mean += order[i].key / (end - begin);
             if (sorts)

@@ -17,4 +17,12 @@ int ranked_compare(const uint64_t *a, const uint64_t *b, size_t n);
 /* The least key first, and of equal ones the lower index. No key is NaN. */
 void ranked_sort(struct ranked *ranked, size_t n);
 
+/* Runs of about equal keys, of an order that is sorted and has no key above 0:
+ * that from `begin` on ends before the first that has lost `share` of its
+ * first, or more. */
+size_t ranked_run_end(const struct ranked *order, size_t n, size_t begin,
+                      double share);
+/* A share, as small as may be, that leaves no more than `most` runs, >= 1. */
+double ranked_share(const struct ranked *order, size_t n, size_t most);
+
 #endif
