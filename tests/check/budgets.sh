@@ -6,15 +6,15 @@
 set -eu
 
 budgets="
-src/base     2665  37
-src/core     3405  25
-src/device   6435  58
-src/io       3080  21
-src/emit     2240  15
-src/exec     2965  22
-src/cli      4105  29
-costmodel    5630  44
-search       7000  32
+src/base     2695  38
+src/core     4170  32
+src/device   6375  58
+src/io       3100  21
+src/emit     2300  15
+src/exec     3530  24
+src/cli      4245  29
+costmodel    5685  44
+search       7040  32
 microbench   1615  12
 "
 
