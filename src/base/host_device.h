@@ -2,6 +2,8 @@
 #ifndef NEUROSHARD_BASE_HOST_DEVICE_H
 #define NEUROSHARD_BASE_HOST_DEVICE_H
 
+#include <stdint.h>
+
 /* A function for the host and for kernels. */
 #ifdef __CUDACC__
 #    define HOST_DEVICE static inline __host__ __device__
