@@ -62,7 +62,8 @@ struct full {
     const char *stopped;
 };
 
-#define HOW_OFTEN(id, name, often) often,
+#define SHARE_OF_FEW(id, name, few, many) few,
+#define SHARE_OF_MANY(id, name, few, many) many,
 
 const struct tuning *tuning_default(void)
 {
@@ -71,7 +72,8 @@ const struct tuning *tuning_default(void)
      * roofline and by TorchRec's formulas, and tight memory. Seeds differ by
      * 0.06, 0.08, 0.28, 0.21 and 0.48 there. */
     static const struct tuning tuning = {
-        .changes = {CHANGE_KINDS(HOW_OFTEN)},
+        .changes = {{CHANGE_KINDS(SHARE_OF_FEW)},
+                    {CHANGE_KINDS(SHARE_OF_MANY)}},
         .rebuilds = 250,                 /* 25: tight; 2.5: roofline */
         .n_rebuilt = TUNING_MAX_REBUILT, /* 15: tight; 0.3: TorchRec */
         .recuts = 500,                   /* 0.3: TorchRec */

@@ -191,19 +191,48 @@ static void propose_resplit(struct draw *draw)
         send_some(draw, 1, sibling_device(draw));
 }
 
-/* With a piece of another device, unless they are alike. */
-static void propose_swap(struct draw *draw)
+/* A piece of another device that may change places with the piece, or NO_PIECE.
+ */
+static uint32_t draw_partner(struct draw *draw)
 {
     const struct piece *pieces = draw->layout->pieces;
-    uint32_t to = other_device(draw, draw->device);
-    uint32_t other = piece_on(draw->layout, to, draw->rng);
+    uint32_t other =
+        piece_on(draw->layout, other_device(draw, draw->device), draw->rng);
 
     if (other == NO_PIECE || !can_move(draw, draw->piece) ||
         !can_move(draw, other) ||
         pieces[draw->piece].part == pieces[other].part)
+        return NO_PIECE;
+    return other;
+}
+
+/* So many quanta of both change places. */
+static void exchange(struct draw *draw, uint32_t other, uint32_t n)
+{
+    send_piece(draw, draw->piece, n, draw->layout->pieces[other].device);
+    send_piece(draw, other, n, draw->device);
+}
+
+static void propose_swap(struct draw *draw)
+{
+    uint32_t other = draw_partner(draw);
+
+    if (other != NO_PIECE)
+        exchange(draw, other, 0);
+}
+
+/* What devices send stays as even as it is, which two splits would upset. */
+static void propose_trade(struct draw *draw)
+{
+    uint32_t other = draw_partner(draw), n;
+
+    if (other == NO_PIECE)
         return;
-    send_piece(draw, draw->piece, 0, to);
-    send_piece(draw, other, 0, draw->device);
+    n = least_of(quanta_of(draw, draw->piece), quanta_of(draw, other));
+    if (!n || unit_of(draw->layout, other) == draw->unit)
+        return;
+    exchange(draw, other,
+             rng_draw(draw->rng, 2) ? n : 1 + rng_draw(draw->rng, n));
 }
 
 /* --- rebuilding --- */
@@ -507,7 +536,7 @@ static void propose_rebuild(struct draw *draw)
 
 /* --- any of them --- */
 
-#define PROPOSE(id, name, often) propose_##name,
+#define PROPOSE(id, name, few, many) propose_##name,
 static void (*const proposals[])(struct draw *) = {CHANGE_KINDS(PROPOSE)};
 
 static enum change_kind draw_kind(const uint32_t *shares, struct rng *rng)
@@ -531,7 +560,7 @@ void propose(struct trial *trial, const struct layout *layout, struct rng *rng)
     draw.piece = pick_piece(layout, rng);
     draw.device = layout->pieces[draw.piece].device;
     draw.unit = unit_of(layout, draw.piece);
-    kind = draw_kind(draw.tuning->changes, rng);
+    kind = draw_kind(draw.tuning->changes[layout->style], rng);
     if (layout->parts->homes && rng_draw(rng, HOMING) == 0)
         homes_propose(trial, layout, draw.unit);
     else if (tuning_draw(rng, draw.tuning->rebuilds) &&

@@ -64,6 +64,7 @@ struct layout {
                                   layout_price where there is no limit */
     uint64_t all_moved_bytes;  /* their sum */
     double total_ms;           /* of comm, or where there are terms of those */
+    uint32_t style;            /* of its chain: tuning->changes[style] */
     bool is_partial;           /* pieces are to come: the caller says so */
     uint32_t n_unchecked;      /* commits since: search/state_check.h */
     struct top {

@@ -171,6 +171,7 @@ void temper_open(struct temper *temper, const struct parts *parts,
         struct chain *chain = temper->chains[c] = &temper->all[c];
 
         tryout_init(&chain->at, parts);
+        chain->at.layout.style = c % TUNING_STYLES;
         rng_init(&chain->rng, seed, c);
         if (c % temper->lock_step == 0)
             pricing_init(&temper->pricing[c / temper->lock_step], parts,

@@ -14,30 +14,36 @@
  */
 
 /*
- * The kinds of changes of a layout, a line each: KIND(ID, name, how often, of
- * the sum of all); propose_NAME is in search/moves.c.
+ * The kinds of changes of a layout, a line each: KIND(ID, name, how often in
+ * chains of either style, of the sum of its column); propose_NAME is in
+ * search/moves.c. The two styles take turns: few dear tables are balanced by
+ * trading columns, many small ones are only cut up by it.
  *
  *   move     a piece to another device
  *   swap     two pieces of two devices
+ *   trade    as many columns of two tables, of two devices, change places
  *   split    columns of a piece become a piece of their own
  *   merge    two column pieces of one table become one
  *   resplit  columns go over from one piece of a table to another
  */
-#define CHANGE_KINDS(KIND) \
-    KIND(MOVE, move, 30)   \
-    KIND(SWAP, swap, 30)   \
-    KIND(SPLIT, split, 10) \
-    KIND(MERGE, merge, 11) \
-    KIND(RESPLIT, resplit, 10)
+#define CHANGE_KINDS(KIND)     \
+    KIND(MOVE, move, 30, 30)   \
+    KIND(SWAP, swap, 12, 30)   \
+    KIND(TRADE, trade, 18, 0)  \
+    KIND(SPLIT, split, 10, 10) \
+    KIND(MERGE, merge, 11, 11) \
+    KIND(RESPLIT, resplit, 10, 10)
 
-#define CHANGE_ENUMERATOR(id, name, often) CHANGE_##id,
+#define CHANGE_ENUMERATOR(id, name, few, many) CHANGE_##id,
 enum change_kind { CHANGE_KINDS(CHANGE_ENUMERATOR) N_CHANGE_KINDS };
+#define TUNING_STYLES 2
 #define TUNING_MAX_REBUILT 4
 
 /* Shares are of a thousand. */
 struct tuning {
-    uint32_t changes[N_CHANGE_KINDS]; /* how often each, of their sum */
-    uint32_t rebuilds;                /* share that is none of these */
+    uint32_t changes[TUNING_STYLES][N_CHANGE_KINDS]; /* how often each, of
+                                                        their sum */
+    uint32_t rebuilds;     /* share that is none of these */
     uint32_t n_rebuilt;    /* tables that a rebuild takes off, at most */
     uint32_t recuts;       /* of those beside the first: are cut anew */
     bool pours;            /* whole tables and columns: search/moves.h */

@@ -52,12 +52,18 @@ static void no_kept_forms(struct tuning *tuning)
 
 static void switch_off(struct tuning *tuning, enum change_kind kind)
 {
-    tuning->changes[kind] = 0;
+    for (unsigned s = 0; s < TUNING_STYLES; s++)
+        tuning->changes[s][kind] = 0;
 }
 
 static void no_swap(struct tuning *tuning)
 {
     switch_off(tuning, CHANGE_SWAP);
+}
+
+static void no_trade(struct tuning *tuning)
+{
+    switch_off(tuning, CHANGE_TRADE);
 }
 
 static void no_widths(struct tuning *tuning)
@@ -121,6 +127,7 @@ static const struct part_off {
     {"several rebuilt", one_rebuilt},
     {"forms kept", no_kept_forms},
     {"swap", no_swap},
+    {"trade", no_trade},
     {"split, merge, resplit", no_widths},
     {"critical device first", from_anywhere},
     {"heaviness", no_heaviness},

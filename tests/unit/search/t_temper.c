@@ -239,7 +239,7 @@ static void check_cooling(enum scene_sort sort)
 /* Chains take the starts in turn, and then go ways of their own. */
 static void check_turns(void)
 {
-    unsigned n_astray = 0, n_alike = 0;
+    unsigned n_astray = 0, n_alike = 0, n_of_style[TUNING_STYLES] = {0};
     struct asking asking = {.n_most = UINT64_MAX};
     struct snapshot starts[2] = {{0}};
     struct temper temper;
@@ -256,13 +256,18 @@ static void check_turns(void)
 
         n_astray += differs(temper.all[c].at.layout.total_ms, want_ms) ||
                     differs(temper.all[c].best.total_ms, want_ms);
+        n_of_style[temper.all[c].at.layout.style]++;
     }
     is_i64(n_astray, 0, "chains take starts in turn");
+    for (unsigned i = 0; i < TUNING_STYLES; i++)
+        is_i64(n_of_style[i], TEMPER_CHAINS / TUNING_STYLES,
+               "and styles, as many each");
     temper_start(&temper, starts, 1);
     (void)temper_anneal(&temper, N_STEPS, 0.05);
-    for (unsigned c = 1; c < TEMPER_CHAINS; c++)
-        n_alike += temper.all[c].at.n_priced == temper.all[c - 1].at.n_priced;
-    ok(n_alike < 2, "%u draw as the one before", n_alike);
+    for (unsigned c = TUNING_STYLES; c < TEMPER_CHAINS; c++)
+        n_alike += temper.all[c].at.n_priced ==
+                   temper.all[c - TUNING_STYLES].at.n_priced;
+    ok(n_alike < 2, "of one style %u draw as the one before", n_alike);
     for (unsigned i = 0; i < 2; i++)
         snapshot_release(&starts[i]);
     temper_close(&temper);
@@ -385,7 +390,7 @@ static void check_pause(void)
 
     scene_open(&scene, BY_TERMS);
     temper_begin(&temper, &scene, &asking, NULL);
-    (void)temper_exchange(&temper, N_STEPS, 1);
+    (void)temper_exchange(&temper, N_STEPS, 0.2);
     temper_pause(&temper, first);
     snapshot_copy(&best, temper_best(&temper));
     temper_start(&temper, &scene.start, 1);
