@@ -14,7 +14,7 @@ src/emit     2300  15
 src/exec     3530  24
 src/cli      4245  29
 costmodel    5685  44
-search       7040  32
+search       7070  32
 microbench   1615  12
 "
 
