@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/plan.h"
+#include "costmodel/comm_model.h"
+#include "costmodel/oracles.h"
+#include "io/tables_io.h"
+#include "tests/tap.h"
+
+#include <glob.h>
+#include <math.h>
+#include <string.h>
+
+/*
+ * Where the input hides, overlap is free, nothing is replicated and the dense
+ * part takes no time, the step of `sdd` is what it was before it knew of them:
+ * the slowest look-ups, forward and backward, and two exchanges. On all lists
+ * that ship, whole, cut by columns and cut by rows.
+ */
+
+#define GIB (UINT64_C(1) << 30)
+
+struct tally {
+    unsigned n, n_hidden;
+    double worst; /* relative, of those that are hidden */
+};
+
+/* A third of the tables each is whole, in two halves and in row blocks, as far
+ * as it may be. */
+static void cut(struct plan *plan, struct arena *arena)
+{
+    const struct problem *problem = &plan->problem;
+    const uint32_t n_devices = problem->cluster.n_devices;
+
+    plan->shards =
+        ARENA_NEW(arena, struct shard, problem->n_tables * n_devices);
+    for (uint32_t t = 0; t < problem->n_tables; t++) {
+        const struct table *table = &problem->tables[t];
+        struct shard shard = shard_whole(problem, t, t % n_devices);
+        const uint64_t rows =
+            (table->num_embeddings + n_devices - 1) / n_devices;
+
+        if (t % 3 == 1 && table->kinds & SHARD_COLUMN && table->dim % 8 == 0) {
+            shard.kind = SHARD_COLUMN;
+            shard.col_end = table->dim / 2;
+            plan->shards[plan->n_shards++] = shard;
+            shard.col_begin = table->dim / 2;
+            shard.col_end = table->dim;
+            shard.device = (t + 1) % n_devices;
+        } else if ((t % 3 == 2 || !(table->kinds & SHARD_TABLE)) &&
+                   table->num_embeddings >= UINT64_C(8) * n_devices) {
+            shard.kind = SHARD_ROW;
+            for (uint32_t r = 0; r + 1 < n_devices; r++) {
+                shard.row_begin = r * rows;
+                shard.row_end = (r + 1) * rows;
+                shard.device = r;
+                plan->shards[plan->n_shards++] = shard;
+            }
+            shard.row_begin = (n_devices - 1) * rows;
+            shard.row_end = table->num_embeddings;
+            shard.device = n_devices - 1;
+        }
+        plan->shards[plan->n_shards++] = shard;
+    }
+}
+
+/* By the parts of the devices: an input hides that is no longer than look-ups,
+ * as exchanges share their links, where two batches under way are enough. */
+static void look(const struct plan *plan, struct tally *tally)
+{
+    const uint32_t n_devices = plan->problem.cluster.n_devices;
+    double compute_ms = 0, most[N_STEP_PARTS] = {0}, want, in_turn = 0;
+
+    for (uint32_t r = 0; r < n_devices; r++) {
+        compute_ms = fmax(compute_ms, plan->devices[r].compute_ms);
+        for (unsigned p = 0; p < N_STEP_PARTS; p++)
+            most[p] = fmax(most[p], plan->devices[r].parts_ms[p]);
+    }
+    for (unsigned p = 0; p < N_STEP_PARTS; p++)
+        in_turn += most[p];
+    want = compute_ms + most[STEP_OUTPUT] + most[STEP_GRADIENT];
+    tally->n++;
+    if (most[STEP_INPUT] > compute_ms || in_turn > 2 * want)
+        return;
+    tally->n_hidden++;
+    tally->worst = tap_worst(tally->worst, fabs(plan->total_ms / want - 1));
+}
+
+static void price(const char *path, const char *cost, uint32_t n_devices,
+                  struct tally *tally)
+{
+    static const struct tables_options options = {.dim = 64};
+    uint64_t memory_bytes[64], reserve_bytes[64] = {0};
+    struct plan plan = {0};
+    struct oracle *oracle = NULL;
+    struct table_list list;
+    struct err err = {0};
+    struct arena arena;
+
+    arena_init(&arena);
+    for (uint32_t r = 0; r < n_devices; r++)
+        memory_bytes[r] = 80 * GIB;
+    if (tables_load(&list, path, &options, &arena, &err))
+        goto out;
+    plan.problem = (struct problem){.tables = list.tables,
+                                    .n_tables = list.n_tables,
+                                    .cluster = {.n_devices = n_devices,
+                                                .devices_per_host = 8,
+                                                .memory_bytes = memory_bytes,
+                                                .reserve_bytes = reserve_bytes},
+                                    .batch = 65536,
+                                    .kinds = SHARD_ALL_KINDS};
+    problem_find_hot_rows(&plan.problem, &arena);
+    if (oracle_open(&oracle, cost, &plan.problem, &arena, &err))
+        goto out;
+    memset(((struct comm_oracle *)(void *)oracle)->step.overlap_cost, 0,
+           sizeof(double[N_PHASES]));
+    cut(&plan, &arena);
+    if (!plan_price(&plan, oracle, &arena, &err))
+        look(&plan, tally);
+out:
+    if (err.code)
+        ok(0, "%s", err.msg);
+    oracle_close(oracle);
+    arena_release(&arena);
+}
+
+int main(void)
+{
+    static const char *const costs[] = {"roofline:h100",
+                                        "model:data/models/h100.nsm"};
+    glob_t lists;
+
+    if (glob("data/tables/*.csv", 0, NULL, &lists))
+        return 1;
+    for (size_t c = 0; c < 2; c++) {
+        struct tally tally = {0};
+
+        for (size_t i = 0; i < lists.gl_pathc; i++)
+            for (uint32_t n = 8; n <= 64; n *= 2)
+                price(lists.gl_pathv[i], costs[c], n, &tally);
+        printf("# %s: of %u steps %u hide their input\n", costs[c], tally.n,
+               tally.n_hidden);
+        ok(tally.n_hidden >= tally.n / 2, "%s: the input of most steps hides",
+           costs[c]);
+        is_near(tally.worst, 0, 1e-9, "and they are what they were");
+    }
+    globfree(&lists);
+    return tap_done();
+}
