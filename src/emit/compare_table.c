@@ -19,6 +19,20 @@ static const struct figure entry_figures[] = {
     {"search_ms", "search ms", 10, 2, FIGURE_PLAIN, ENTRY(search_ms)},
     {0},
 };
+/* The parts of its step. */
+static const struct figure part_figures[] = {
+    {NULL, "planner", -12, 0, FIGURE_PLAIN, ENTRY(planner)},
+    {"input", "input ms", 10, 3, FIGURE_PLAIN, ENTRY(parts_ms[STEP_INPUT])},
+    {"forward", "forward", 8, 3, FIGURE_PLAIN, ENTRY(parts_ms[STEP_FORWARD])},
+    {"output", "output", 8, 3, FIGURE_PLAIN, ENTRY(parts_ms[STEP_OUTPUT])},
+    {"gradient", "gradient", 9, 3, FIGURE_PLAIN,
+     ENTRY(parts_ms[STEP_GRADIENT])},
+    {"backward", "backward", 9, 3, FIGURE_PLAIN,
+     ENTRY(parts_ms[STEP_BACKWARD])},
+    {"replicas", "replicas", 9, 3, FIGURE_PLAIN,
+     ENTRY(parts_ms[STEP_REPLICAS])},
+    {0},
+};
 /* Of a planner that has no plan. */
 static const struct figure reason_figures[] = {
     {"planner", "planner", -12, 0, FIGURE_PLAIN, ENTRY(planner)},
@@ -57,6 +71,10 @@ void compare_fill(struct compare_entry *entry, const struct plan *plan)
         entry->bwd_comm_ms = fmax(entry->bwd_comm_ms, device->bwd_comm_ms);
         entry->fwd_comm_ms = fmax(entry->fwd_comm_ms, device->fwd_comm_ms);
         entry->memory_frac = fmax(entry->memory_frac, full);
+        for (unsigned p = 0; p < N_STEP_PARTS; p++)
+            entry->parts_ms[p] =
+                r ? fmax(entry->parts_ms[p], device->parts_ms[p])
+                  : device->parts_ms[p];
     }
     entry->max_over_mean = busy_sum > 0 ? busy_max * n / busy_sum : 1;
 }
@@ -125,6 +143,29 @@ static const struct figure *figures_of(const struct compare_entry *entry)
     return entry->valid ? entry_figures : reason_figures;
 }
 
+static bool has_parts(const struct compare_entry *entry)
+{
+    return entry->valid && !isnan(entry->parts_ms[0]);
+}
+
+/* Nothing where no cost model told them. */
+static void print_parts(const struct comparison *comparison, struct buf *out)
+{
+    const struct compare_entry *entries = comparison->tasks->entries;
+    bool is_begun = false;
+
+    for (size_t p = 0; p < comparison->n_planners; p++) {
+        if (!has_parts(&entries[p]))
+            continue;
+        if (!is_begun) {
+            buf_printf(out, "\n");
+            figures_heading(part_figures, out);
+        }
+        is_begun = true;
+        figures_row(part_figures, &entries[p], out);
+    }
+}
+
 void compare_print(const struct comparison *comparison,
                    const struct compare_mean *means, size_t n_common,
                    struct buf *out)
@@ -153,6 +194,8 @@ void compare_print(const struct comparison *comparison,
             figures_row(mean_figures, &means[p], out);
     }
     if (is_one)
+        print_parts(comparison, out);
+    if (is_one)
         buf_printf(out,
                    "\nparts are those of the slowest GPU in each; fwd comm "
                    "holds waiting; max/mean is of compute + bwd comm\n");
@@ -172,7 +215,12 @@ static json_t *entries_to_json(const struct comparison *comparison, size_t task)
     for (size_t p = 0; p < comparison->n_planners; p++) {
         const struct compare_entry *entry = &comparison->tasks[task].entries[p];
 
-        json_array_append_new(rows, figures_object(figures_of(entry), entry));
+        json_t *row = figures_object(figures_of(entry), entry);
+
+        if (has_parts(entry))
+            json_object_set_new(row, "phases_ms",
+                                figures_object(part_figures, entry));
+        json_array_append_new(rows, row);
     }
     return rows;
 }

@@ -17,7 +17,9 @@ struct compare_entry {
     bool valid;
     const char *reason; /* where not valid */
     double total_ms, max_over_mean, compute_ms, fwd_comm_ms, bwd_comm_ms;
-    double memory_frac; /* of the fullest GPU */
+    double parts_ms[N_STEP_PARTS]; /* each of the GPU where it takes longest;
+                                      NAN where not known */
+    double memory_frac;            /* of the fullest GPU */
     double search_ms;
     double ratio; /* of total_ms to ours; NAN where not both solved it */
 };
