@@ -10,7 +10,7 @@ src/base     2695  38
 src/core     4170  32
 src/device   6375  58
 src/io       3100  21
-src/emit     2300  15
+src/emit     2320  15
 src/exec     3530  24
 src/cli      4245  29
 costmodel    5685  44
