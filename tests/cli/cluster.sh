@@ -144,7 +144,7 @@ plan --cluster differ.json --from differ-plan.json --move-limit 0 \
     -o kept.json >report
 says "replanned without a move" grep -q '^moves   0 B' report
 "$ns" compare "$tables" --cluster differ.json --batch 4096 --effort 1000 \
-    2>messages | awk '$1 == "neuroshard" {print "compared:", NF, "columns"}'
+    2>messages | awk '$1 == "neuroshard" {n += NF} END {print "compared:", n, "columns"}'
 sed -i 's/2GiB/600MiB/; s/1200MiB/300MiB/' differ.json
 plan --cluster differ.json >report
 echo "exit $?"
