@@ -413,7 +413,7 @@ anchor_check_exchanges(const struct exchange_anchors *all,
         const struct exchange_anchor *anchor = &all->list[i];
         const uint32_t per_group = anchor->per_host * anchor->hosts_per_domain;
 
-        if (anchor->n_ranks > per_group) {
+        if (per_group && anchor->n_ranks > per_group) {
             double ratio = anchor_exchange_ratio(anchor, arena);
 
             report(fabs(ratio - 1) <= 0.15,

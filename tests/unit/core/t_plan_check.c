@@ -316,7 +316,7 @@ static void change_nccl(struct fixture *f)
 static void set_pipeline(struct fixture *f, enum pipeline pipeline,
                          int delivered, int permuted)
 {
-    const int input = 640 * 8 + 512 * 4;
+    const int64_t input = 640 * 8 + 512 * 4;
 
     change_adagrad(f);
     f->plan.problem.job.pipeline = pipeline;

@@ -14,7 +14,7 @@
 static struct proven bound_of(const struct problem *problem,
                               const struct oracle *oracle, struct arena *arena)
 {
-    struct proven bound = {.ms = NAN};
+    struct proven bound = {.ms = NAN, .term = ""};
     struct parts parts;
     struct err err = {0};
 
