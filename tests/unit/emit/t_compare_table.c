@@ -161,30 +161,6 @@ static const char failed_json[] =
     "\"max_over_mean\":1.11111,\"memory_frac\":0.75,"
     "\"search_ms\":0.0}]}";
 
-static const char one_text[] =
-    "1 table on 2 GPUs, 1 host, batch 64, cost model plain (analytic)\n"
-    "\n"
-    "planner        total ms   x ours compute ms bwd comm ms fwd "
-    "comm ms  max/mean  memory %  search ms\n"
-    "other             6.000    1.500      3.000       1.500       "
-    "2.000     1.231      75.0      12.00\n"
-    "ours              4.000    1.000      1.000       1.500       "
-    "2.000     1.111      75.0       0.00\n"
-    "\n"
-    "parts are those of the slowest GPU in each; fwd comm holds "
-    "waiting; max/mean is of compute + bwd comm\n";
-
-static const char one_json[] =
-    "{\"cost_model\":\"plain\",\"hash\":\"00\","
-    "\"basis\":\"analytic\",\"planners\":[{\"planner\":\"other\","
-    "\"valid\":true,\"total_ms\":6.0,\"compute_ms\":3.0,"
-    "\"bwd_comm_ms\":1.5,\"fwd_comm_ms\":2.0,"
-    "\"max_over_mean\":1.23077,\"memory_frac\":0.75,"
-    "\"search_ms\":12.0},{\"planner\":\"ours\",\"valid\":true,"
-    "\"total_ms\":4.0,\"compute_ms\":1.0,\"bwd_comm_ms\":1.5,"
-    "\"fwd_comm_ms\":2.0,\"max_over_mean\":1.11111,"
-    "\"memory_frac\":0.75,\"search_ms\":0.0}]}";
-
 /* Of each part the GPU counts where it takes longest; of who has none there is
  * no line. */
 static const char parts_text[] =
@@ -260,7 +236,6 @@ static void test_print(void)
     comparison.n_tasks = 1;
     says(&comparison, failed_text, failed_json);
     comparison.tasks = &tasks[0];
-    says(&comparison, one_text, one_json);
     memcpy(devices[0].parts_ms, (double[]){0.25, 0.5, 0.3, 0.3, 0.6, 0},
            sizeof(devices[0].parts_ms));
     memcpy(devices[1].parts_ms, (double[]){0.2, 0.4, 0.1, 0.1, 0.7, 0.125},
