@@ -129,7 +129,7 @@ static const char *say_wanted(const struct reader *reader,
         return "a list of table, column, row, grid and replicate with '|' "
                "between";
     if (format->type == MEMBER_REAL)
-        return arena_printf(reader->arena, "a number from %.0f to %.0f",
+        return arena_printf(reader->arena, "a number from %g to %.0f",
                             format->min, format->max);
     return arena_printf(reader->arena, "a whole number from %.0f to %" PRIu64,
                         format->min, largest(reader, format));

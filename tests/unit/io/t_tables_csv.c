@@ -121,7 +121,7 @@ static void test_refused(void)
         {"zipf negative", "name,rows,dim,zipf_alpha\na,1,4,-1\n",
          "t.csv:2: zipf_alpha '-1' is not a number from 0 to 100"},
         {"bad dedup", "name,rows,dim,dedup\na,1,4,0\n",
-         "t.csv:2: dedup '0' is not a number from 0 to 1"},
+         "t.csv:2: dedup '0' is not a number from 1e-06 to 1"},
         {"bad order", "name,rows,dim,row_order\na,1,4,random\n",
          "t.csv:2: row_order 'random' is not hashed, frequency or uniform"},
         {"bad output", "name,rows,dim,output\na,1,4,mean\n",
