@@ -39,8 +39,8 @@ static double plain_greedy(const struct problem *problem, double cap)
     struct oracle oracle = fake_oracle(problem);
     uint32_t n_devices = problem->cluster.n_devices, n;
     double sums[8 * FAKE_WIDTH] = {0}, compute[8] = {0}, output[8] = {0};
-    double fwd[8], bwd[8], total = 0, vectors[32 * FAKE_WIDTH] = {0},
-                           single[32];
+    double fwd[8] = {0}, bwd[8] = {0}, total = 0, single[32];
+    double vectors[32 * FAKE_WIDTH] = {0};
     uint64_t used[8] = {0}, room_bytes[8];
     bool placed[32] = {false};
 
