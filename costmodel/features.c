@@ -94,7 +94,29 @@ void feature_input_of_sample(struct feature_input *input,
     input->n_unique = table->n_unique;
     input->n_outputs = setting->batch;
     input->row_bytes = input->dim * precision_bytes(setting->precision);
+    input->comm_bytes = sizeof(float);
     memcpy(input->bins, table->bins, sizeof(input->bins));
+}
+
+void feature_input_of_shard(struct feature_input *input,
+                            const struct problem *problem,
+                            const struct shard *shard,
+                            const struct table_use *use, double batch)
+{
+    const struct table *table = &problem->tables[shard->table];
+
+    input->batch = batch;
+    input->precision = table->precision;
+    input->optimizer = table->optimizer;
+    input->n_rows = (double)(shard->row_end - shard->row_begin);
+    input->dim = shard->col_end - shard->col_begin;
+    input->n_lookups = shard_lookups(problem, shard);
+    input->pooling_factor = input->n_lookups / batch;
+    input->n_unique = use->n_unique;
+    input->n_outputs = shard_output_vectors(problem, shard);
+    input->row_bytes = input->dim * precision_bytes(table->precision);
+    input->comm_bytes = precision_bytes(table->comm_precision);
+    memcpy(input->bins, use->bins, sizeof(input->bins));
 }
 
 double feature_floor_bytes(const struct feature_input *input)

@@ -45,6 +45,7 @@ struct feature_input {
     double n_unique;       /* distinct rows a batch */
     double n_outputs;      /* vectors written a batch */
     double row_bytes;      /* of the piece */
+    double comm_bytes;     /* of a column of a vector, as it is written */
     double bins[REUSE_BINS];
 };
 
@@ -53,10 +54,16 @@ struct feature_input {
 struct table_use *use_tables(const struct problem *problem, double batch,
                              struct arena *arena);
 
-/* A table as it was measured. */
+/* A table as it was measured: its vectors are fp32. */
 void feature_input_of_sample(struct feature_input *input,
                              const struct sample_setting *setting,
                              const struct sample_table *table);
+
+/* A shard whose rows are used like this in a batch. */
+void feature_input_of_shard(struct feature_input *input,
+                            const struct problem *problem,
+                            const struct shard *shard,
+                            const struct table_use *use, double batch);
 
 /* Bytes that a training step touches at the least: indices once, each unique
  * row read and written, outputs written and their gradients read, in fp32. */

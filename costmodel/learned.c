@@ -65,23 +65,18 @@ static void fill_input(struct feature_input *input,
                        const struct table_use *whole, double ratio)
 {
     const struct problem *problem = learned->priced.base.problem;
-    const struct table *table = &problem->tables[shard->table];
     const struct table_use use =
         shard_use(problem, shard, (double)problem->batch / ratio, whole);
     const struct model_range *range = learned->ranges[shard->table];
 
-    input->batch = clamp((double)problem->batch / ratio, range->batch_min,
-                         range->batch_max);
+    feature_input_of_shard(input, problem, shard, &use,
+                           clamp((double)problem->batch / ratio,
+                                 range->batch_min, range->batch_max));
     input->precision = range->precision;
     input->optimizer = range->optimizer;
-    input->n_rows = (double)(shard->row_end - shard->row_begin);
-    input->dim = shard->col_end - shard->col_begin;
-    input->n_lookups = shard_lookups(problem, shard) / ratio;
+    input->n_lookups /= ratio;
+    input->n_outputs /= ratio;
     input->pooling_factor = input->n_lookups / input->batch;
-    input->n_outputs = shard_output_vectors(problem, shard) / ratio;
-    input->row_bytes = input->dim * precision_bytes(table->precision);
-    input->n_unique = use.n_unique;
-    memcpy(input->bins, use.bins, sizeof(input->bins));
 }
 
 /* Standardised features of a shard, and what it adds to the totals. */

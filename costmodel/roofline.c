@@ -153,15 +153,14 @@ static const struct roofline *roofline_of(const struct oracle *oracle)
 
 /* Rows in cache after `window` further look-ups of the table: each row of bin
  * k comes back within them with probability 1 - exp(-count window / N). */
-static double rows_seen(const struct table_use *reuse, double n_lookups,
-                        double window)
+static double rows_seen(const struct feature_input *input, double window)
 {
     double rows = 0;
 
     for (unsigned k = 0; k < REUSE_BINS; k++)
-        rows -=
-            reuse->bins[k] * expm1(-reuse_bin_count(k) * window / n_lookups);
-    return rows * reuse->n_unique;
+        rows -= input->bins[k] *
+                expm1(-reuse_bin_count(k) * window / input->n_lookups);
+    return rows * input->n_unique;
 }
 
 /*
@@ -170,19 +169,19 @@ static double rows_seen(const struct table_use *reuse, double n_lookups,
  * cache holds what came within a window in which `room` different rows are
  * seen. The first use of a row in a cache always misses.
  */
-static double cache_misses(const struct table_use *reuse, double n_lookups,
-                           double room, double n_caches)
+static double cache_misses(const struct feature_input *input, double room,
+                           double n_caches)
 {
+    const double n_lookups = input->n_lookups;
     double low = 0, high = n_lookups / n_caches, misses = 0;
-    const double first_uses =
-        n_caches * rows_seen(reuse, n_lookups, n_lookups / n_caches);
+    const double first_uses = n_caches * rows_seen(input, n_lookups / n_caches);
 
     if (first_uses <= n_caches * room)
         return fmin(first_uses, n_lookups);
     for (int step = 0; step < 40; step++) {
         double middle = (low + high) / 2;
 
-        if (rows_seen(reuse, n_lookups, middle) < room)
+        if (rows_seen(input, middle) < room)
             low = middle;
         else
             high = middle;
@@ -190,7 +189,7 @@ static double cache_misses(const struct table_use *reuse, double n_lookups,
     for (unsigned k = 0; k < REUSE_BINS; k++) {
         double count = reuse_bin_count(k);
 
-        misses += reuse->n_unique * reuse->bins[k] * count *
+        misses += input->n_unique * input->bins[k] * count *
                   exp(-count * low / n_lookups);
     }
     return fmin(fmax(misses, first_uses), n_lookups);
@@ -216,7 +215,7 @@ static double gradient_dram(double once, double gathered, double cache)
     return once + (gathered - once) * (1 - cache / once);
 }
 
-static unsigned width_of(const struct kernels *kernels, uint32_t n_columns)
+static unsigned width_of(const struct kernels *kernels, double n_columns)
 {
     unsigned k = 0;
 
@@ -227,17 +226,17 @@ static unsigned width_of(const struct kernels *kernels, uint32_t n_columns)
 
 /* What backward issues of look-ups, in those of the forward. */
 static double backward_issue(const struct kernels *kernels,
-                             const struct table_use *reuse, double lookups)
+                             const struct feature_input *input)
 {
     double runs = 0, gradients = 0;
 
     for (unsigned k = LONG_BIN; k < REUSE_BINS; k++) {
-        runs += reuse->n_unique * reuse->bins[k];
-        gradients += reuse->n_unique * reuse->bins[k] * reuse_bin_count(k);
+        runs += input->n_unique * input->bins[k];
+        gradients += input->n_unique * input->bins[k] * reuse_bin_count(k);
     }
-    gradients = fmin(gradients, lookups);
-    return kernels->gradient * (lookups - gradients) +
-           kernels->update * reuse->n_unique + kernels->long_run * runs +
+    gradients = fmin(gradients, input->n_lookups);
+    return kernels->gradient * (input->n_lookups - gradients) +
+           kernels->update * input->n_unique + kernels->long_run * runs +
            kernels->long_gradient * gradients;
 }
 
@@ -247,45 +246,37 @@ static double bytes_ms(double bytes, double gbps)
     return bytes / (gbps * 1e6);
 }
 
-/* What a shard adds to the fused tables of its device. */
+/* What a table or a piece of one adds to the fused ones of its device. Of a
+ * replica the gradient is written, and the update counted apart. */
 static void fill_fused(const struct gpu_spec *spec,
-                       const struct problem *problem, const struct shard *shard,
-                       const struct table_use *reuse, double *out)
+                       const struct feature_input *input, bool is_replica,
+                       double *out)
 {
     const struct kernels *kernels = kernels_of(spec);
-    const struct table *table = &problem->tables[shard->table];
-    const uint32_t width = shard->col_end - shard->col_begin;
-    const bool is_replica = shard_is_replica(shard->kind);
+    const double lookups = input->n_lookups, vectors = input->n_outputs;
     double cache = CACHE_FRAC * (double)spec->l2_bytes;
-    double row_bytes =
-        fmax(64, 32 * ceil(width * precision_bytes(table->precision) / 32.0));
+    double row_bytes = fmax(64, 32 * ceil(input->row_bytes / 32));
     double random_gbps = spec->dram_gbps * kernels->random_frac * row_bytes /
                          (row_bytes + kernels->random_bytes);
     double row_ms = spec->row_cycles / (spec->n_sms * spec->clock_ghz * 1e6);
-    double comm_bytes = precision_bytes(table->comm_precision);
-    double lookups = shard_lookups(problem, shard);
-    double vectors = shard_output_vectors(problem, shard);
-    /* of a replica the gradient is written, and the update counted apart */
-    double update = reuse->n_unique * (is_replica ? 1 : 2) * row_bytes;
-    double state_bytes = states[table->optimizer].bytes +
-                         states[table->optimizer].rows * row_bytes;
-    double state = is_replica ? 0 : reuse->n_unique * state_bytes;
-    double once = vectors * width * comm_bytes;
-    double gathered = lookups * width * comm_bytes;
+    double vector_bytes = input->dim * input->comm_bytes;
+    double update = input->n_unique * (is_replica ? 1 : 2) * row_bytes;
+    double state_bytes = states[input->optimizer].bytes +
+                         states[input->optimizer].rows * row_bytes;
+    double state = is_replica ? 0 : input->n_unique * state_bytes;
+    double once = vectors * vector_bytes, gathered = lookups * vector_bytes;
 
-    out[LANE_ROWS] = (double)(shard->row_end - shard->row_begin);
+    out[LANE_ROWS] = input->n_rows;
     out[LANE_LOOKUPS] = lookups;
-    out[LANE_FWD_DRAM] = bytes_ms(
-        lookups * 8 + vectors * (8 + width * comm_bytes), spec->dram_gbps);
+    out[LANE_FWD_DRAM] =
+        bytes_ms(lookups * 8 + vectors * (8 + vector_bytes), spec->dram_gbps);
     if (lookups > 0) {
         out[LANE_FWD_DRAM] += bytes_ms(
-            cache_misses(reuse, lookups, cache / row_bytes, 1) * row_bytes,
-            random_gbps);
-        out[LANE_FWD_L2] =
-            bytes_ms(cache_misses(reuse, lookups, kernels->l1_bytes / row_bytes,
-                                  spec->n_sms) *
-                         row_bytes,
-                     spec->l2_gbps);
+            cache_misses(input, cache / row_bytes, 1) * row_bytes, random_gbps);
+        out[LANE_FWD_L2] = bytes_ms(
+            cache_misses(input, kernels->l1_bytes / row_bytes, spec->n_sms) *
+                row_bytes,
+            spec->l2_gbps);
     }
     out[LANE_FWD_ISSUE] = row_ms * (lookups + kernels->bag * vectors);
     out[LANE_FWD_BAGS] = vectors > 0 ? pow(ceil(lookups / vectors), 4) : 0;
@@ -294,8 +285,8 @@ static void fill_fused(const struct gpu_spec *spec,
                  spec->dram_gbps) +
         bytes_ms(update + state, random_gbps) +
         bytes_ms(gathered, kernels->gather_l2 * spec->l2_gbps);
-    out[LANE_BWD_ISSUE] = row_ms * backward_issue(kernels, reuse, lookups);
-    out[LANE_WIDTHS + width_of(kernels, width)] = 1;
+    out[LANE_BWD_ISSUE] = row_ms * backward_issue(kernels, input);
+    out[LANE_WIDTHS + width_of(kernels, input->dim)] = 1;
 }
 
 /* Bytes that hold a row number of the fused tables: radix passes. */
@@ -420,11 +411,12 @@ static void embed_replica(const struct gpu_spec *spec,
     const enum optimizer optimizer =
         optimizer_of_kind(table, replica->kind, problem->dense_optimizer);
     double *lanes = out + JOB_COMM, sums[N_LANES] = {0};
-    const struct table_use reuse =
-        problem_use(problem, replica->table,
-                    (double)problem->batch / problem->cluster.n_devices);
+    const double batch = (double)problem->batch / problem->cluster.n_devices;
+    const struct table_use use = problem_use(problem, replica->table, batch);
+    struct feature_input input;
 
-    fill_fused(spec, problem, replica, &reuse, sums);
+    feature_input_of_shard(&input, problem, replica, &use, batch);
+    fill_fused(spec, &input, true, sums);
     lanes[COMM_LANE_FORWARD] = fused_forward_ms(spec, sums);
     lanes[COMM_LANE_BACKWARD] =
         fused_backward_ms(spec, sums) + dense_ms(spec, replica, clear_and_copy);
@@ -440,8 +432,8 @@ static void embed(const struct gpu_spec *spec, const struct problem *problem,
 {
     double *job = out + LANE_JOB;
     const struct id_rates ids = gpu_spec_ids(spec);
-    const struct table_use reuse =
-        shard_use(problem, shard, (double)problem->batch, use);
+    struct feature_input input;
+    struct table_use of_shard;
 
     memset(out, 0, N_LANES * sizeof(*out));
     comm_embed(problem, shard, &ids, job + JOB_COMM);
@@ -451,7 +443,10 @@ static void embed(const struct gpu_spec *spec, const struct problem *problem,
     }
     job[JOB_SHARDS] = 1;
     job[JOB_ROW_BLOCKS] = shard_cuts_rows(shard->kind);
-    fill_fused(spec, problem, shard, &reuse, out);
+    of_shard = shard_use(problem, shard, (double)problem->batch, use);
+    feature_input_of_shard(&input, problem, shard, &of_shard,
+                           (double)problem->batch);
+    fill_fused(spec, &input, false, out);
 }
 
 void job_embed(const struct gpu_spec *spec, const struct problem *problem,
