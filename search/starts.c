@@ -128,12 +128,11 @@ static struct least find_least(const struct parts *parts)
  * (squeaky wheel optimization, Joslin and Clements 1999).
  */
 
-struct to_place {
-    struct change piece;
-    uint32_t unit;
-    uint32_t urgency; /* of its unit */
-    uint32_t order;   /* among the pieces of its unit */
-    uint32_t n_host;  /* blocks that go on one host, this the first; or 0 */
+/* A unit, and the form that it is to have. */
+struct chosen {
+    const struct form *form;
+    uint32_t unit, urgency;
+    bool stands_fast; /* where its pieces go is no choice */
     double weight;    /* its share in all ms, or a larger one in all room */
 };
 
@@ -150,9 +149,10 @@ struct loaded {
 struct builder {
     const struct parts *parts;
     const struct view *view;
-    struct arena arena;    /* of what does not grow */
-    struct to_place *list; /* [n] */
-    uint32_t n, capacity;
+    struct snapshot *out;
+    struct arena arena;
+    struct chosen *units;   /* [n_units] */
+    uint32_t n_pieces;      /* of these forms */
     uint32_t *urgency;      /* [n_units]: tries in which it was stuck */
     struct loaded *devices; /* [R] */
     double *sums;           /* [R][width], unless by memory */
@@ -162,8 +162,8 @@ struct builder {
 };
 
 /* By load, so that memory changes nothing where there is enough; once a piece
- * was stuck, by memory too. All pieces of a form weigh as the largest of them,
- * and a host's blocks as all of them, so that they follow each other. */
+ * was stuck, by memory too. A form weighs as the largest of its pieces, or
+ * where they fill hosts as all of them. */
 static double weight_of(const struct builder *builder, const struct form *form,
                         bool is_short)
 {
@@ -178,63 +178,44 @@ static double weight_of(const struct builder *builder, const struct form *form,
     return weight;
 }
 
-/* Blocks that may stand anywhere go block by block, as pieces of one row block
- * are to be set apart. False where there are too many. */
-static bool list_pieces(struct builder *builder, bool is_short)
+/* False where that would be too many pieces. */
+static bool choose_forms(struct builder *builder, bool is_short)
 {
     const struct parts *parts = builder->parts;
     uint32_t n_replicas = 0;
 
-    builder->n = 0;
+    builder->n_pieces = 0;
     for (uint32_t u = 0; u < parts->n_units; u++) {
         const struct form *form =
             choose_form(&parts->of[u], builder->view, n_replicas);
-        const double weight = weight_of(builder, form, is_short);
 
         if (form->kind == FORM_REPLICA)
             n_replicas += form->n_pieces;
-        if (builder->n + form->n_pieces > MAX_PIECES &&
-            !builder->view->by_memory)
+        builder->n_pieces += form->n_pieces;
+        if (builder->n_pieces > MAX_PIECES && !builder->view->by_memory)
             return false;
-        if (builder->capacity < builder->n + form->n_pieces) {
-            builder->capacity = 2 * builder->capacity + form->n_pieces + 64;
-            builder->list = mem_grow(builder->list, builder->capacity,
-                                     sizeof(*builder->list));
-        }
-        for (uint32_t i = 0; i < form->n_pieces; i++) {
-            struct change piece = forms_piece(parts, u, form, i);
-
-            builder->list[builder->n++] = (struct to_place){
-                .piece = piece,
-                .unit = u,
-                .urgency = builder->urgency[u],
-                .order = form->fills_host
-                             ? i
-                             : piece.block * form->n_pieces + piece.range,
-                .n_host = form->fills_host ? form->n_blocks : 0,
-                .weight = weight};
-        }
+        builder->units[u] = (struct chosen){
+            .form = form,
+            .unit = u,
+            .urgency = builder->urgency[u],
+            .stands_fast = forms_piece(parts, u, form, 0).device != NO_PIECE,
+            .weight = weight_of(builder, form, is_short)};
     }
     return true;
 }
 
-/* What stands fast first, as it has no choice; then what was stuck, then the
- * heaviest; pieces of one cut in their order. */
-static int compare_to_place(const void *left, const void *right)
+/* What stands fast first; then what was stuck, then the heaviest. */
+static int compare_chosen(const void *left, const void *right)
 {
-    const struct to_place *a = left, *b = right;
-    bool a_fast = a->piece.device != NO_PIECE;
-    bool b_fast = b->piece.device != NO_PIECE;
+    const struct chosen *a = left, *b = right;
 
-    if (a_fast != b_fast)
-        return a_fast ? -1 : 1;
+    if (a->stands_fast != b->stands_fast)
+        return a->stands_fast ? -1 : 1;
     if (a->urgency != b->urgency)
         return a->urgency > b->urgency ? -1 : 1;
     if (a->weight != b->weight)
         return a->weight > b->weight ? -1 : 1;
-    if (a->unit != b->unit)
-        return a->unit < b->unit ? -1 : 1;
-    return (a->order > b->order) - (a->order < b->order);
+    return a->unit < b->unit ? -1 : 1;
 }
 
 /* The load of a device with one part more. Pieces of one cut, and of tables
@@ -291,30 +272,18 @@ static void load_device(struct builder *builder, uint32_t part, uint32_t r)
         builder->sums[r * width + w] += parts->vectors[part * width + w];
 }
 
-/* The devices of the pieces before this one that it must not meet: of its unit
- * and its row block, or where blocks fill hosts, of its unit. */
-static void take_devices(struct builder *builder, const struct to_place *piece,
-                         bool is_taken)
-{
-    for (const struct to_place *at = piece;
-         at-- > builder->list && at->unit == piece->unit &&
-         (piece->n_host || at->piece.block == piece->piece.block);)
-        builder->devices[at->piece.device].is_taken = is_taken;
-}
-
 /* How loaded the busiest of the devices from this one on is with n pieces, one
  * on each. False where one has no room. */
-static bool load_with_all(struct builder *builder,
-                          const struct to_place *pieces, uint32_t n,
-                          uint32_t at, struct loaded *busiest)
+static bool load_with_all(struct builder *builder, const struct change *pieces,
+                          uint32_t n, uint32_t at, struct loaded *busiest)
 {
     *busiest = (struct loaded){.load = -INFINITY};
     for (uint32_t i = 0; i < n; i++) {
         struct loaded then = {.bytes = builder->devices[at + i].bytes};
 
-        if (!fits(builder, pieces[i].piece.part, at + i))
+        if (!fits(builder, pieces[i].part, at + i))
             return false;
-        then.load = load_with(builder, at + i, pieces[i].piece.part);
+        then.load = load_with(builder, at + i, pieces[i].part);
         if (goes_before(busiest, &then))
             *busiest = then;
     }
@@ -324,11 +293,11 @@ static bool load_with_all(struct builder *builder,
 
 /* Of the places with room for n pieces that go together, the one that is least
  * loaded then: its first device, or NO_PIECE. */
-static uint32_t find_room(struct builder *builder,
-                          const struct to_place *pieces, uint32_t n)
+static uint32_t find_room(struct builder *builder, const struct change *pieces,
+                          uint32_t n)
 {
     const struct cluster *cluster = &builder->parts->problem->cluster;
-    const uint32_t apart = pieces->n_host ? cluster_group(cluster) : 1;
+    const uint32_t apart = n > 1 ? cluster_group(cluster) : 1;
     uint32_t found = NO_PIECE;
     struct loaded next, least;
 
@@ -341,24 +310,53 @@ static uint32_t find_room(struct builder *builder,
     return found;
 }
 
-/* A piece, or the blocks that fill a host. What stands fast has room or has
- * none; all else goes where there is most left, and meets nothing. */
-static bool place(struct builder *builder, struct to_place *pieces, uint32_t n)
+/* A piece, or the blocks that fill a host, of a unit whose pieces before have
+ * their places: those of the same row block, or where blocks fill hosts all,
+ * are not to be met. What stands fast has room or has none; all else goes where
+ * there is most left. */
+static bool place(struct builder *builder, struct change *pieces, uint32_t n,
+                  const struct change *before)
 {
-    uint32_t at = pieces->piece.device;
+    uint32_t at = pieces->device;
 
     if (at == NO_PIECE) {
-        take_devices(builder, pieces, true);
+        for (const struct change *it = before; it < pieces; it++)
+            builder->devices[it->device].is_taken |=
+                n > 1 || it->block == pieces->block;
         at = find_room(builder, pieces, n);
-        take_devices(builder, pieces, false);
-    } else if (!fits(builder, pieces->piece.part, at)) {
+        for (const struct change *it = before; it < pieces; it++)
+            builder->devices[it->device].is_taken = false;
+    } else if (!fits(builder, pieces->part, at)) {
         at = NO_PIECE;
     }
     for (uint32_t i = 0; i < n && at != NO_PIECE; i++) {
-        pieces[i].piece.device = at + i;
-        load_device(builder, pieces[i].piece.part, at + i);
+        pieces[i].device = at + i;
+        load_device(builder, pieces[i].part, at + i);
     }
     return at != NO_PIECE;
+}
+
+/* Blocks that may stand anywhere go block by block, as pieces of one row block
+ * are to be set apart. */
+static bool place_unit(struct builder *builder, const struct chosen *chosen)
+{
+    const struct form *form = chosen->form;
+    const uint32_t n = form->fills_host ? form->n_blocks : 1;
+    const uint32_t n_blocks = form->fills_host ? 1 : form->n_blocks;
+    const uint32_t n_ranges = form->n_pieces / n_blocks;
+    const uint32_t first = builder->out->n;
+
+    for (uint32_t i = 0; i < form->n_pieces; i++)
+        snapshot_add(builder->out,
+                     forms_piece(builder->parts, chosen->unit, form,
+                                 i % n_ranges * n_blocks + i / n_ranges));
+    for (uint32_t i = 0; i < form->n_pieces; i += n) {
+        struct change *pieces = &builder->out->pieces[first];
+
+        if (!place(builder, pieces + i, n, pieces) || builder->work > MAX_WORK)
+            return false;
+    }
+    return true;
 }
 
 /* Before each try. By memory a device is as loaded as it lacks room, so that
@@ -368,6 +366,7 @@ static void clear(struct builder *builder)
     const struct parts *parts = builder->parts;
     const size_t n = parts->n_devices;
 
+    builder->out->n = 0;
     memset(builder->devices, 0, n * sizeof(*builder->devices));
     if (builder->sums)
         memset(builder->sums, 0, n * parts->oracle->width * sizeof(double));
@@ -378,19 +377,14 @@ static void clear(struct builder *builder)
 /* One try; the unit that found no room, or NO_PIECE. */
 static uint32_t place_all(struct builder *builder)
 {
-    clear(builder);
-    builder->work += builder->n;
-    if (builder->n)
-        qsort(builder->list, builder->n, sizeof(*builder->list),
-              compare_to_place);
-    for (uint32_t i = 0; i < builder->n;) {
-        struct to_place *piece = &builder->list[i];
-        const uint32_t n = piece->n_host ? piece->n_host : 1;
+    const uint32_t n = builder->parts->n_units;
 
-        if (!place(builder, piece, n) || builder->work > MAX_WORK)
-            return piece->unit;
-        i += n;
-    }
+    clear(builder);
+    builder->work += builder->n_pieces;
+    qsort(builder->units, n, sizeof(*builder->units), compare_chosen);
+    for (uint32_t u = 0; u < n; u++)
+        if (!place_unit(builder, &builder->units[u]))
+            return builder->units[u].unit;
     return NO_PIECE;
 }
 
@@ -400,11 +394,11 @@ static uint32_t place_all(struct builder *builder)
 static uint64_t build(struct snapshot *out, const struct parts *parts,
                       const struct view *view)
 {
-    struct builder builder = {.parts = parts, .view = view};
+    struct builder builder = {.parts = parts, .view = view, .out = out};
     const size_t n = parts->n_devices, width = parts->oracle->width;
-    uint32_t stuck;
-    bool is_built = false;
+    uint32_t stuck = 0;
 
+    builder.units = ARENA_NEW(&builder.arena, struct chosen, parts->n_units);
     builder.urgency = ARENA_NEW(&builder.arena, uint32_t, parts->n_units);
     builder.devices = ARENA_NEW(&builder.arena, struct loaded, n);
     if (!view->by_memory) {
@@ -413,19 +407,17 @@ static uint64_t build(struct snapshot *out, const struct parts *parts,
     }
     for (uint32_t r = 0; r < n; r++)
         builder.room_bytes += (double)parts->room_bytes[r];
-    for (unsigned try = 0; try < MAX_TRIES; try++) {
-        if (!list_pieces(&builder, try > 0))
+    for (unsigned try = 0; try < MAX_TRIES && stuck != NO_PIECE; try++) {
+        if (!choose_forms(&builder, try > 0))
             break;
         stuck = place_all(&builder);
-        is_built = stuck == NO_PIECE;
-        if (is_built || builder.work > MAX_WORK)
+        if (builder.work > MAX_WORK)
             break;
-        builder.urgency[stuck] += MAX_TRIES - try;
+        if (stuck != NO_PIECE)
+            builder.urgency[stuck] += MAX_TRIES - try;
     }
-    out->n = 0;
-    for (uint32_t i = 0; is_built && i < builder.n; i++)
-        snapshot_add(out, builder.list[i].piece);
-    mem_free(builder.list);
+    if (stuck != NO_PIECE)
+        out->n = 0;
     arena_release(&builder.arena);
     return builder.work;
 }
