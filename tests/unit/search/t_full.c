@@ -3,6 +3,7 @@
 
 #include "search/choices.h"
 #include "search/state_check.h"
+#include "search/temper.h"
 #include "search/tuning.h"
 #include "tests/judge.h"
 #include "tests/tap.h"
@@ -378,8 +379,93 @@ static void check_stages(void)
        (unsigned)n_priced[1]);
 }
 
+/* Of two tables of ten and a small one, on two devices: the best is a ten and
+ * the small one, which is found at once, and the bound is the mean. */
+static uint64_t evaluations_of_gap(double gap, struct plan *plan,
+                                   struct arena *arena)
+{
+    const uint64_t rows[] = {1000, 1000, 1000};
+    const uint32_t dims[] = {16, 16, 16};
+    struct problem problem;
+    struct err err = {0};
+
+    fake_problem(&problem, rows, dims, 3, 2, ROOMY, arena);
+    problem.kinds = SHARD_TABLE;
+    problem.tables[2].pooling_factor = 20 * gap / (1 - 2 * gap);
+    ok(!search(plan, &problem, SEARCH_EFFORT_AUTO, arena, &err), "a plan: %s",
+       err.msg);
+    is_near(1 - plan->bound_ms / plan->total_ms, gap, 1e-6, "the gap is so");
+    return plan->n_evaluations;
+}
+
+/* Without effort given, stages go on, each twice as long as the one before,
+ * until they gain little: one is enough beside a bound that is near, else four;
+ * where the bound is far off there may be more to find, and none is. */
+static void check_gaps(void)
+{
+    static const struct {
+        double gap;
+        unsigned n_first_stages; /* that it takes as much as */
+    } tests[] = {{0.0029, 1},
+                 {0.0031, 1 + 2 + 4 + 8},
+                 {0.029, 1 + 2 + 4 + 8},
+                 {0.031, 64}};
+    double first = 0;
+
+    for (unsigned i = 0; i < sizeof tests / sizeof *tests; i++) {
+        struct arena arena;
+        struct plan plan;
+        double n;
+
+        arena_init(&arena);
+        n = (double)evaluations_of_gap(tests[i].gap, &plan, &arena);
+        first = i ? first : n;
+        ok(fabs(n / first - tests[i].n_first_stages) <
+               0.04 * tests[i].n_first_stages,
+           "of a gap of %g it prices %.0f layouts, in the first stage %.0f",
+           tests[i].gap, n, first);
+        is_str(plan.stopped, "budget", "and does not say that it is the best");
+        arena_release(&arena);
+    }
+}
+
+/* Where nothing is proven four stages are enough, too; before them a start is
+ * annealed for twice the first. */
+static void check_unbounded(void)
+{
+    const uint64_t rows[] = {1000, 1000, 1000};
+    const uint32_t dims[] = {16, 16, 16};
+    struct tuning tuning = *tuning_default();
+    struct search_options options;
+    struct err err = {0};
+    struct oracle oracle;
+    struct arena arena;
+    struct parts parts;
+    struct plan plan = {0};
+    double first;
+
+    arena_init(&arena);
+    fake_problem(&plan.problem, rows, dims, 3, 2, ROOMY, &arena);
+    plan.problem.kinds = SHARD_TABLE;
+    oracle = fake_oracle(&plan.problem);
+    parts = (struct parts){.n_units = 3, .oracle = &oracle};
+    first = (double)temper_effort(&parts, SEARCH_EFFORT_AUTO) / 32;
+    search_options_init(&options);
+    options.tuning = &tuning;
+    tuning.n_starts = 1;
+    tuning.start_stages = 2;
+    ok(!search_full(&plan, &oracle, &options, &arena, &err), "a plan: %s",
+       err.msg);
+    ok(fabs((double)plan.n_evaluations / first - (2 + 1 + 2 + 4 + 8)) < 0.5,
+       "it prices %g layouts, in the first stage %g",
+       (double)plan.n_evaluations, first);
+    arena_release(&arena);
+}
+
 int main(void)
 {
+    check_gaps();
+    check_unbounded();
     check_stages();
     layout_check_every = (uint32_t)tap_size(0, 1);
     check_effort();
