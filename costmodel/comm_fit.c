@@ -19,6 +19,13 @@
 /* More knots, or the other form, must be better by so much. */
 #define WORTH_FRAC 0.03
 #define POINTS_A_KNOT 3
+/* Of places that tell how a curve grows, for what is known without them, and
+ * that: by which part of what one rank and one host would take latency grows
+ * with each rank, and a byte's time with each doubling of the hosts
+ * (across_hosts of gpu_spec.c). */
+#define GROWTH_PULL 1e-4
+#define RANK_RISE 0.02
+#define HOSTS_RISE 0.294
 /* A load is uneven where the busiest port has so much more than its share. */
 #define UNEVEN 1.05
 
@@ -99,15 +106,6 @@ static struct points take_points(const struct comm_sample *samples, size_t n,
         points.high = fmax(points.high, bytes);
     }
     return points;
-}
-
-static bool has_three_sizes(const struct points *points)
-{
-    for (size_t i = 0; i < points->n; i++)
-        if (points->at[i].bytes > points->low &&
-            points->at[i].bytes < points->high)
-            return true;
-    return false;
 }
 
 /* bytes[0] = 0, the others from the least to the most bytes there are, evenly
@@ -264,7 +262,7 @@ static size_t fit_group(struct comm_curve *curve, double *error,
 {
     struct points points = take_points(samples, n, like, form);
     bool is_fitted =
-        has_three_sizes(&points) &&
+        points.high >= 2 * points.low &&
         fit_curve(curve, &points, choose_knots(&points, error), -1);
 
     curve->n_ranks = like->n_ranks;
@@ -340,6 +338,127 @@ bool comm_fit_samples(struct comm_fit *fit, const struct comm_sample *samples,
         return true;
     }
     return false;
+}
+
+/* How unlike two numbers are: the larger over the smaller. */
+static double unlikeness(double a, double b)
+{
+    return a > 0 && b > 0 ? fmax(a / b, b / a) : 1;
+}
+
+/* What y is to be multiplied by between two places of x > 0, where in n places
+ * it is y[n] >= 0: a line by least squares of the relative error, whose slope
+ * is pulled to `rise` of its start as far as the places leave it open, and that
+ * neither starts below 0 nor falls. */
+static double growth(const double *x, const double *y, size_t n, double rise,
+                     double from, double to)
+{
+    double a00 = 0, a01 = 0, a11 = 0, b0 = 0, b1 = 0, most = 0, start, slope;
+
+    for (size_t i = 0; i < n; i++)
+        most = fmax(most, y[i]);
+    for (size_t i = 0; i < n; i++) {
+        const double weight = 1 / fmax(y[i], SMALL_RESIDUAL * most);
+        const double pull = GROWTH_PULL * weight * weight * x[i] * x[i];
+
+        a00 += weight * weight + pull * rise * rise;
+        a01 += weight * weight * x[i] - pull * rise;
+        a11 += weight * weight * x[i] * x[i] + pull;
+        b0 += weight * weight * y[i];
+        b1 += weight * weight * y[i] * x[i];
+    }
+    start = b0 * a11 - b1 * a01;
+    slope = b1 * a00 - b0 * a01;
+    if (!(most > 0) || !(slope > 0))
+        return 1;
+    start = fmax(start, 0);
+    return (start + slope * to) / (start + slope * from);
+}
+
+/* What a level's curves grow with: latency with the ranks, the time of a byte
+ * with the doublings of the hosts, inside a host of the ranks. */
+static double doublings(bool is_inter, double n_ranks, double n_hosts)
+{
+    return log2(is_inter ? n_hosts : n_ranks);
+}
+
+/* From where it was measured to where it is asked for. */
+static void grow(struct comm_curve *curve, const struct comm_fit *fit,
+                 bool is_inter, double n_ranks, double n_hosts)
+{
+    double ranks[COMM_MAX_CURVES], twice[COMM_MAX_CURVES];
+    double latency_us[COMM_MAX_CURVES], byte_us[COMM_MAX_CURVES];
+    double by_ranks, by_doublings, first_us = curve->us[0];
+    size_t n = 0;
+
+    for (uint32_t i = 0; i < fit->n_curves; i++) {
+        const struct comm_curve *other = &fit->curves[i];
+
+        if ((other->n_hosts > 1) != is_inter || other->n_ranks < 2)
+            continue;
+        ranks[n] = other->n_ranks;
+        twice[n] = doublings(is_inter, other->n_ranks, other->n_hosts);
+        latency_us[n] = other->us[0];
+        byte_us[n++] = 1e-3 / comm_curve_gbps(other);
+    }
+    by_ranks = growth(ranks, latency_us, n, is_inter ? RANK_RISE : 0,
+                      curve->n_ranks, n_ranks);
+    by_doublings = growth(twice, byte_us, n, is_inter ? HOSTS_RISE : 0,
+                          doublings(is_inter, curve->n_ranks, curve->n_hosts),
+                          doublings(is_inter, n_ranks, n_hosts));
+    for (uint32_t k = 0; k < curve->n_knots; k++)
+        curve->us[k] =
+            first_us * by_ranks + (curve->us[k] - first_us) * by_doublings;
+}
+
+/* The curve of a level of the cluster; *grown where none was measured there. */
+static bool apply_level(const struct comm_fit *fit, bool is_inter,
+                        double n_ranks, double n_hosts, struct comm_curve *out,
+                        bool *grown)
+{
+    const struct comm_curve *best = NULL;
+    double least = INFINITY;
+
+    for (uint32_t i = 0; i < fit->n_curves; i++) {
+        const struct comm_curve *curve = &fit->curves[i];
+        const double unlike = unlikeness(curve->n_ranks, n_ranks) *
+                              unlikeness(curve->n_hosts, n_hosts);
+
+        if ((curve->n_hosts > 1) == is_inter && unlike < least) {
+            least = unlike;
+            best = curve;
+        }
+    }
+    if (!best)
+        return false;
+    *out = *best;
+    if (least > 1 && best->n_ranks > 1) {
+        *grown = true;
+        grow(out, fit, is_inter, n_ranks, n_hosts);
+    }
+    return true;
+}
+
+bool comm_fit_apply(const struct comm_fit *fit, const struct cluster *cluster,
+                    struct arena *arena, struct comm_model *model)
+{
+    const uint32_t n_ranks = cluster->n_devices;
+    const uint32_t per_host = comm_group_devices(cluster);
+    const bool is_one_host = per_host == n_ranks;
+    bool grown = false, complete = true;
+
+    model->form = fit->form;
+    model->source = fit->source;
+    if (per_host > 1)
+        apply_level(fit, false, per_host, 1, &model->intra, &grown);
+    if (!is_one_host)
+        complete =
+            apply_level(fit, true, n_ranks, fmax(2, (double)n_ranks / per_host),
+                        &model->inter, &grown);
+    if (grown)
+        model->source =
+            arena_printf(arena, "%s, of other numbers of ranks", model->source);
+    return complete;
 }
 
 static size_t witness_of(const char *kind)

@@ -15,13 +15,29 @@
  * number of ranks and hosts gets its curve: least squares of the relative
  * error, with outliers weighing less, over knots that are evenly spaced in the
  * logarithm of the bytes. How many knots, and whether the busiest port or all
- * bytes decide, is chosen by tenfold cross-validation.
+ * bytes decide, is chosen by tenfold cross-validation. Of few exchanges that
+ * leaves two constants, the latency and the rate.
  */
 
-/* False where there is nothing to fit: in no group three sizes, or times that
- * do not grow. */
+/* False where there is nothing to fit: in no group sizes of which one is twice
+ * another, or times that do not grow. */
 bool comm_fit_samples(struct comm_fit *fit, const struct comm_sample *samples,
                       size_t n, struct arena *arena);
+
+/*
+ * Puts the curves of a fit in the place of those that a model has: inside a
+ * host and across hosts each that of the most similar number of ranks and
+ * hosts. Where it was measured between others, its latency and its rate change
+ * as they do from curve to curve: latency in a line with the ranks, the time
+ * of a byte with each doubling, of the hosts or inside a host of the ranks.
+ * Where the curves do not tell, and there is but one, latency and time across
+ * hosts grow as published and inside a host not at all. Neither ever falls as
+ * ranks and hosts become more. The source, in the arena, says so. What was not
+ * measured stays as it is; false where a cluster of several hosts so keeps the
+ * curve that it had across them.
+ */
+bool comm_fit_apply(const struct comm_fit *fit, const struct cluster *cluster,
+                    struct arena *arena, struct comm_model *model);
 
 /* How well that predicts what it has not seen: each tenth of one group's
  * samples by a fit to the other nine. Fractions of the measured time; NAN

@@ -70,50 +70,11 @@ void comm_model_ask(struct comm_model *model, const struct cluster *cluster,
                                      model->source, inside, across);
 }
 
-/* How unlike two numbers of ranks are: the larger over the smaller. */
-static double unlikeness(uint32_t a, uint32_t b)
-{
-    if (!a || !b)
-        return 1;
-    return a < b ? (double)b / a : (double)a / b;
-}
-
-static bool apply_best(const struct comm_fit *fit, uint32_t n_ranks,
-                       bool is_inter, struct comm_curve *out)
-{
-    const struct comm_curve *best = NULL;
-
-    for (uint32_t i = 0; i < fit->n_curves; i++) {
-        const struct comm_curve *curve = &fit->curves[i];
-
-        if ((curve->n_hosts > 1) == is_inter &&
-            (!best || unlikeness(curve->n_ranks, n_ranks) <
-                          unlikeness(best->n_ranks, n_ranks)))
-            best = curve;
-    }
-    if (best)
-        *out = *best;
-    return best != NULL;
-}
-
-/* Of a host, or of the NVLink domain that stands for one. */
-static uint32_t devices_of_group(const struct cluster *cluster)
+uint32_t comm_group_devices(const struct cluster *cluster)
 {
     uint32_t n = cluster_group(cluster);
 
     return n && n < cluster->n_devices ? n : cluster->n_devices;
-}
-
-bool comm_fit_apply(const struct comm_fit *fit, const struct cluster *cluster,
-                    struct comm_model *model)
-{
-    uint32_t n_ranks = cluster->n_devices, per_host = devices_of_group(cluster);
-    bool is_one_host = per_host == n_ranks;
-
-    model->form = fit->form;
-    model->source = fit->source;
-    apply_best(fit, per_host, false, &model->intra);
-    return apply_best(fit, n_ranks, true, &model->inter) || is_one_host;
 }
 
 /* In whole ns. */
@@ -377,7 +338,7 @@ struct step comm_model_step(const struct comm_model *model,
 {
     const struct job *job = &problem->job;
     const bool is_one_host =
-        devices_of_group(&problem->cluster) == problem->cluster.n_devices;
+        comm_group_devices(&problem->cluster) == problem->cluster.n_devices;
     struct step step = {
         .pipeline = job->pipeline,
         .n_chunks = job_n_chunks(job),
@@ -393,9 +354,9 @@ void comm_oracle_init(struct comm_oracle *oracle, const struct oracle_ops *ops)
 {
     const struct cluster *cluster = &oracle->base.problem->cluster;
     const double n_devices = cluster->n_devices;
-    const double per_host = devices_of_group(cluster);
+    const double per_host = comm_group_devices(cluster);
 
-    oracle->per_group = devices_of_group(cluster);
+    oracle->per_group = comm_group_devices(cluster);
     oracle->near = (per_host - 1) / n_devices;
     oracle->far = (n_devices - per_host) / n_devices;
     oracle->ring = 2 * (n_devices - 1) / n_devices;

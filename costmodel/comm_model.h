@@ -46,6 +46,9 @@ uint32_t comm_curve_knot(const struct comm_curve *curve, double bytes,
 /* The rate of the last line. */
 double comm_curve_gbps(const struct comm_curve *curve);
 
+/* Devices of a host, or of the NVLink domain that stands for one. */
+uint32_t comm_group_devices(const struct cluster *cluster);
+
 /* What ids take before they are looked up, by two operations that go over bags
  * and the ids in them. */
 struct id_rates {
@@ -87,12 +90,6 @@ struct comm_fit {
     uint32_t n_curves; /* >= 1 */
     const char *source;
 };
-/* Puts the curves of a fit in the place of those that a model has: inside a
- * host and across hosts each the one of the most similar number of ranks. What
- * was not measured stays as it is; false where a cluster of several hosts so
- * keeps the curve that it had across them. */
-bool comm_fit_apply(const struct comm_fit *fit, const struct cluster *cluster,
-                    struct comm_model *model);
 
 /* First member of an oracle that asks here; the lanes below are the last of its
  * vectors. */

@@ -18,6 +18,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "costmodel/comm_fit.h"
 #include "costmodel/fast_mlp.h"
 #include "costmodel/features.h"
 #include "costmodel/model_file.h"
@@ -230,11 +231,11 @@ static void choose_constants(struct learned *learned,
     learned->spec = spec;
     learned->priced.comm = job_comm(spec, &problem->cluster);
     if (model->has_comm) {
-        if (!comm_fit_apply(&model->comm, &problem->cluster,
+        if (!comm_fit_apply(&model->comm, &problem->cluster, arena,
                             &learned->priced.comm))
             learned->priced.comm.source = arena_printf(
                 arena, "%s; across hosts published figures of %s%s",
-                model->comm.source, spec->name,
+                learned->priced.comm.source, spec->name,
                 known ? "" : ", in the place of an unknown device");
     } else {
         learned->priced.comm.source = arena_printf(

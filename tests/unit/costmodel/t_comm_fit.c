@@ -43,7 +43,12 @@ static void test_lines(struct arena *arena)
     ok(!comm_fit_samples(&fit, list.at, 0, arena), "nothing to fit");
     for (uint64_t bytes = 1 << 16; bytes <= 1 << 24; bytes *= 4)
         add(&list, "copy", 4, bytes, bytes / 4, 30 + (double)bytes / 8e3);
-    ok(!comm_fit_samples(&fit, list.at, 2, arena), "two sizes are not enough");
+    ok(!comm_fit_samples(&fit, list.at, 1, arena), "one size is not enough");
+    ok(comm_fit_samples(&fit, list.at, 2, arena), "two sizes make a line");
+    is_near(fit.curves[0].us[0], 30, 1e-6, "with its latency");
+    list.at[1].total_bytes = list.at[0].total_bytes + 4;
+    ok(!comm_fit_samples(&fit, list.at, 2, arena), "unless they are alike");
+    list.at[1].total_bytes = 4 * list.at[0].total_bytes;
     ok(comm_fit_samples(&fit, list.at, list.n, arena), "copies");
     is_i64(fit.n_curves, 1, "one curve");
     is_i64(fit.curves[0].n_knots, 2, "a line is enough");
@@ -260,12 +265,201 @@ static void test_held_out(void)
     arena_release(&arena);
 }
 
+/* Fits of one line each: 8 ranks 1 us, 2 ranks 2 us, 4 ranks 3 us, and 8 ranks
+ * on 2 hosts 4 us. */
+static struct comm_fit make_fit(uint32_t n_curves)
+{
+    static const uint32_t n_ranks[] = {8, 2, 4, 8};
+    struct comm_fit fit = {
+        .form = COMM_TOTAL, .n_curves = n_curves, .source = "measured"};
+
+    for (uint32_t i = 0; i < n_curves; i++) {
+        fit.curves[i] = comm_line(1 + i, 1 + i);
+        fit.curves[i].n_ranks = n_ranks[i];
+        fit.curves[i].n_hosts = i < 3 ? 1 : 2;
+    }
+    return fit;
+}
+
+static void test_apply(struct arena *arena)
+{
+    static const struct {
+        uint32_t n_curves, n_devices, per_host;
+        double intra_us, inter_us;
+        bool is_complete, is_measured;
+        const char *what;
+    } cases[] = {
+        {3, 2, 2, 2, 40, true, true, "2 devices"},
+        {3, 4, 4, 3, 40, true, true, "4 devices"},
+        {3, 5, 5, 3, 40, true, false, "5 are more like 4 than like 8"},
+        {3, 128, 128, 1, 40, true, false, "128 are most like 8"},
+        {3, 8, 2, 2, 40, false, true, "hosts of 2: no network was measured"},
+        {4, 8, 4, 3, 4, true, true, "hosts of 4: it was"},
+        {4, 8, 8, 1, 40, true, true, "one host of 8 has no network"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct comm_fit fit = make_fit(cases[i].n_curves);
+        const struct cluster cluster = {.n_devices = cases[i].n_devices,
+                                        .devices_per_host = cases[i].per_host};
+        struct comm_model model = {.intra = comm_line(10, 100),
+                                   .inter = comm_line(40, 10)};
+        bool is_complete = comm_fit_apply(&fit, &cluster, arena, &model);
+
+        ok(is_complete == cases[i].is_complete &&
+               model.intra.us[0] == cases[i].intra_us &&
+               model.inter.us[0] == cases[i].inter_us &&
+               model.form == COMM_TOTAL,
+           "%s", cases[i].what);
+        is_str(model.source,
+               cases[i].is_measured ? "measured"
+                                    : "measured, of other numbers of ranks",
+               "and so it says");
+    }
+}
+
+/* One law for all ranks and hosts, measured in few groups and sizes. */
+struct law {
+    double alpha_us, rank_us; /* latency: of none, and of each rank */
+    double gbps, doubling;    /* of a byte's time at one host */
+};
+
+static double law_us(const struct law *law, double n_ranks, double n_hosts,
+                     double bytes)
+{
+    return law->alpha_us + law->rank_us * n_ranks +
+           1e-3 * bytes / law->gbps * (1 + law->doubling * log2(n_hosts));
+}
+
+/* Even exchanges of hosts of 8, of sizes that nccl-tests would print. */
+static void add_group(struct list *list, const struct law *law,
+                      uint32_t n_hosts, unsigned n_sizes, double noise,
+                      struct rng *rng)
+{
+    const uint32_t n_ranks = 8 * n_hosts;
+
+    for (unsigned i = 0; i < n_sizes; i++) {
+        const uint64_t sent = (uint64_t)1 << (18 + 10 * i / (n_sizes - 1));
+        const double near = n_hosts > 1 ? 1.0 / n_hosts : 1.0 / n_ranks;
+
+        add(list, "nccl", n_ranks, n_ranks * sent, sent,
+            law_us(law, n_ranks, n_hosts, (double)sent * (1 - near)) *
+                exp(noise * rng_normal(rng)));
+        list->at[list->n - 1].n_hosts = n_hosts;
+    }
+}
+
+/* The worst relative error across hosts, from 2 to 128 of them; INFINITY for a
+ * time that is none or falls with the bytes. */
+static double worst_across(const struct comm_fit *fit, const struct law *law,
+                           struct arena *arena)
+{
+    double worst = 0;
+
+    for (uint32_t n_hosts = 2; n_hosts <= 128; n_hosts++) {
+        const struct cluster cluster = {.n_devices = 8 * n_hosts,
+                                        .devices_per_host = 8};
+        struct comm_model model = {0};
+        double last = 0;
+
+        if (!comm_fit_apply(fit, &cluster, arena, &model))
+            return INFINITY;
+        for (double bytes = 1; bytes < 1e12; bytes *= 7) {
+            const double us = comm_curve_us(&model.inter, bytes);
+            const double want = law_us(law, 8.0 * n_hosts, n_hosts, bytes);
+
+            if (!(us > last) || !isfinite(us))
+                return INFINITY;
+            last = us;
+            worst = tap_worst(worst, fabs(us / want - 1));
+        }
+    }
+    return worst;
+}
+
+static void test_growth(void)
+{
+    struct law published = {30, 0.6, 40, 0.294}; /* what one group grows by */
+    struct arena arena;
+    struct rng rng;
+
+    arena_init(&arena);
+    rng_init(&rng, 9, 0);
+    for (unsigned round = 0; round < (unsigned)tap_size(40, 2000); round++) {
+        const struct law law = {5 + 50 * rng_uniform(&rng), rng_uniform(&rng),
+                                1 + 400 * rng_uniform(&rng), rng_uniform(&rng)};
+        struct list exact = {.n = 0}, one = {.n = 0}, noisy = {.n = 0};
+        const struct arena_mark mark = arena_mark(&arena);
+        struct comm_fit fit;
+        double worst;
+
+        add_group(&exact, &law, 1, 2, 0, &rng);
+        for (uint32_t n_hosts = 2; n_hosts <= 8; n_hosts *= 2) {
+            add_group(&exact, &law, n_hosts, 2 + round % 3, 0, &rng);
+            add_group(&noisy, &law, n_hosts, 5, 0.05, &rng);
+        }
+        worst = comm_fit_samples(&fit, exact.at, exact.n, &arena)
+                    ? worst_across(&fit, &law, &arena)
+                    : INFINITY;
+        if (!(worst < 0.02) || fit.n_curves != 4)
+            ok(0, "round %u: three groups tell all others, %g off", round,
+               worst);
+        worst = comm_fit_samples(&fit, noisy.at, noisy.n, &arena)
+                    ? worst_across(&fit, &law, &arena)
+                    : INFINITY;
+        if (!isfinite(worst))
+            ok(0, "round %u: under noise it rises", round);
+        add_group(&one, &published, 2, 2, 0, &rng);
+        worst = comm_fit_samples(&fit, one.at, one.n, &arena)
+                    ? worst_across(&fit, &published, &arena)
+                    : INFINITY;
+        if (!(worst < 0.01))
+            ok(0, "round %u: one group grows as published, %g off", round,
+               worst);
+        arena_rewind(&arena, mark);
+    }
+    ok(1, "two constants and their growth are found");
+    arena_release(&arena);
+}
+
+/* Inside a host, any number of ranks that was not measured. */
+static void test_inside(struct arena *arena)
+{
+    struct list list = {.n = 0};
+    struct comm_fit fit;
+    double last = 0;
+
+    for (uint32_t n_ranks = 2; n_ranks <= 8; n_ranks *= 4)
+        for (uint64_t bytes = 1 << 20; bytes <= 1 << 24; bytes *= 16)
+            add(&list, "nccl", n_ranks, n_ranks * bytes, bytes,
+                10 + n_ranks +
+                    (double)bytes * (1 - 1.0 / n_ranks) / 200e3 *
+                        (1 + 0.1 * log2(n_ranks)));
+    ok(comm_fit_samples(&fit, list.at, list.n, arena), "2 and 8 in a host");
+    for (uint32_t n = 2; n <= 1024; n++) {
+        const struct cluster cluster = {.n_devices = n, .devices_per_host = n};
+        const double want = 10 + n + 1e6 / 200e3 * (1 + 0.1 * log2(n));
+        struct comm_model model = {0};
+        double us;
+
+        if (!comm_fit_apply(&fit, &cluster, arena, &model))
+            ok(0, "%u ranks are complete", n);
+        us = comm_curve_us(&model.intra, 1e6);
+        if (!(us > last) || !(fabs(us / want - 1) < 0.02))
+            ok(0, "%u ranks: %g us, not %g", n, us, want);
+        last = us;
+    }
+}
+
 int main(void)
 {
     struct arena arena;
 
     arena_init(&arena);
     test_lines(&arena);
+    test_apply(&arena);
+    test_growth();
+    test_inside(&arena);
     test_odd_times(&arena);
     test_host(&arena);
     test_groups(&arena);

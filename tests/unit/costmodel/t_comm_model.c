@@ -440,54 +440,6 @@ static void check_curve(void)
     is_near(fwd[0], (2 + 2 * 10.0 / 9) / 1000, 1e-12, "11,000 bytes by it");
 }
 
-/* Fits of one line each: 8 ranks 1 us, 2 ranks 2 us, 4 ranks 3 us, and 8 ranks
- * on 2 hosts 4 us. */
-static struct comm_fit make_fit(uint32_t n_curves)
-{
-    static const uint32_t n_ranks[] = {8, 2, 4, 8};
-    struct comm_fit fit = {
-        .form = COMM_TOTAL, .n_curves = n_curves, .source = "measured"};
-
-    for (uint32_t i = 0; i < n_curves; i++) {
-        fit.curves[i] = comm_line(1 + i, 1 + i);
-        fit.curves[i].n_ranks = n_ranks[i];
-        fit.curves[i].n_hosts = i < 3 ? 1 : 2;
-    }
-    return fit;
-}
-
-static void check_apply(void)
-{
-    static const struct {
-        uint32_t n_curves, n_devices, per_host;
-        double intra_us, inter_us;
-        bool is_complete;
-        const char *what;
-    } cases[] = {
-        {3, 2, 2, 2, 40, true, "2 devices"},
-        {3, 4, 4, 3, 40, true, "4 devices"},
-        {3, 5, 5, 3, 40, true, "5 are more like 4 than like 8"},
-        {3, 128, 128, 1, 40, true, "128 are most like 8"},
-        {3, 8, 2, 2, 40, false, "hosts of 2: no network was measured"},
-        {4, 8, 4, 3, 4, true, "hosts of 4: it was"},
-        {4, 8, 8, 1, 4, true, "one host of 8"},
-    };
-
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        const struct comm_fit fit = make_fit(cases[i].n_curves);
-        const struct cluster cluster = {.n_devices = cases[i].n_devices,
-                                        .devices_per_host = cases[i].per_host};
-        struct comm_model model = model_of(COMM_PORT);
-        bool is_complete = comm_fit_apply(&fit, &cluster, &model);
-
-        ok(is_complete == cases[i].is_complete &&
-               model.intra.us[0] == cases[i].intra_us &&
-               model.inter.us[0] == cases[i].inter_us &&
-               model.form == COMM_TOTAL && !strcmp(model.source, "measured"),
-           "%s", cases[i].what);
-    }
-}
-
 int main(void)
 {
     check_embed();
@@ -499,6 +451,5 @@ int main(void)
     check_phases();
     check_ask();
     check_curve();
-    check_apply();
     return tap_done();
 }
