@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: MIT */
+/* Whatever the problem: each form is a way to cut its unit, without gaps and
+ * overlaps, and its figures are those of its pieces. */
+#include "search/choices.h"
+
+#include "search/state.h"
+#include "tests/tap.h"
+#include "tests/unit/search/fake.h"
+#include "tests/unit/search/random_oracle.h"
+
+#define MAX_PIECES 256
+
+struct tally {
+    unsigned n_forms[4], n_stand_open, n_host, n_sorts;
+    unsigned n_torn, n_figure, n_bytes, n_cost, n_width, n_device, n_movable;
+    unsigned n_now, n_undrawn, n_rare, n_empty, n_full, n_short;
+};
+
+static bool differ(double a, double b)
+{
+    return !(fabs(a - b) <= 1e-9 * fmax(fabs(a), fabs(b)));
+}
+
+/* The pieces as shards of the unit's first table; columns one after the other.
+ */
+static void list_shards(struct shard *shards, const struct parts *parts,
+                        uint32_t unit, const struct form *form)
+{
+    uint32_t col_begin = 0;
+
+    for (uint32_t i = 0; i < form->n_pieces; i++) {
+        const struct change piece = forms_piece(parts, unit, form, i);
+        const struct part *part = &parts->parts[piece.part];
+
+        shards[i] = parts_shard(parts, part, parts->of[unit].unit->tables[0]);
+        if (form->kind == FORM_CUT) {
+            parts_place_block(&shards[i], part, piece.range, piece.block);
+        } else if (form->kind == FORM_COLUMNS) {
+            shards[i].col_begin = col_begin;
+            shards[i].col_end = col_begin += part->width;
+        }
+    }
+}
+
+static bool overlap(const struct shard *a, const struct shard *b)
+{
+    return a->row_begin < b->row_end && b->row_begin < a->row_end &&
+           a->col_begin < b->col_end && b->col_begin < a->col_end;
+}
+
+/* Whether they are all of the table, each cell once; replicas, all each. */
+static bool is_torn(const struct shard *shards, uint32_t n,
+                    const struct table *table)
+{
+    const double all = (double)table->num_embeddings * table->dim;
+    double sum = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        const double cells = (double)(shards[i].row_end - shards[i].row_begin) *
+                             (shards[i].col_end - shards[i].col_begin);
+
+        if (shards[i].row_end > table->num_embeddings ||
+            shards[i].col_end > table->dim ||
+            (shards[i].kind == SHARD_REPLICATE && differ(cells, all)))
+            return true;
+        sum += shards[i].kind == SHARD_REPLICATE ? cells / n : cells;
+        for (uint32_t k = 0; k < i && shards[i].kind != SHARD_REPLICATE; k++)
+            if (overlap(&shards[i], &shards[k]))
+                return true;
+    }
+    return differ(sum, all);
+}
+
+/* Whether a device is told where it is no choice. */
+static bool is_right_device(const struct parts *parts, uint32_t unit,
+                            const struct form *form, uint32_t i)
+{
+    const int64_t pin = parts->of[unit].unit->device;
+    const struct change piece = forms_piece(parts, unit, form, i);
+    uint32_t want = NO_PIECE;
+
+    if (form->kind == FORM_REPLICA)
+        want = i;
+    else if (form->kind == FORM_CUT && !form->fills_host &&
+             parts->oracle->row_cut != ROW_CUT_ANY)
+        want = piece.block;
+    else if (pin >= 0)
+        want = (uint32_t)pin;
+    else if (parts->n_devices == 1)
+        want = 0;
+    return piece.device == want;
+}
+
+/* Where a rank without a block costs as much, a cut has one for each, unless
+ * there is no other way. */
+static void check_ranks(const struct parts *parts, const struct part_unit *of,
+                        const struct form *form, struct tally *tally)
+{
+    const struct cluster *cluster = &parts->problem->cluster;
+    const bool is_full = form->n_blocks == cluster->n_devices ||
+                         form->n_blocks == cluster->devices_per_host;
+    const bool has_other = (of->whole & of->columns & of->replica) != NO_PART;
+
+    if (form->kind != FORM_CUT || parts->oracle->row_cut == ROW_CUT_ANY)
+        return;
+    if (!parts->oracle->prices_empty_blocks) {
+        tally->n_short += !is_full;
+        return;
+    }
+    tally->n_full += is_full;
+    tally->n_empty += !is_full && has_other;
+}
+
+static void check_form(const struct parts *parts, uint32_t unit,
+                       const struct form *form, struct tally *tally)
+{
+    const struct part_unit *of = &parts->of[unit];
+    struct shard shards[MAX_PIECES];
+    double ms = 0, bytes = 0, peak_ms = 0;
+    uint64_t peak_bytes = 0;
+
+    list_shards(shards, parts, unit, form);
+    tally->n_forms[form->kind]++;
+    tally->n_torn += is_torn(shards, form->n_pieces, of->unit->first);
+    for (uint32_t i = 0; i < form->n_pieces; i++) {
+        const uint32_t p = forms_piece(parts, unit, form, i).part;
+        const struct part *part = &parts->parts[p];
+        const struct memory_items items =
+            shard_memory(parts->problem, &shards[i]);
+
+        ms += parts->alone_ms[p];
+        bytes += (double)part->bytes;
+        peak_ms = fmax(peak_ms, parts->alone_ms[p]);
+        peak_bytes = part->bytes > peak_bytes ? part->bytes : peak_bytes;
+        /* of blocks that are alike the hottest counts */
+        tally->n_bytes +=
+            of->unit->n_tables == 1 &&
+            (shard_cuts_rows(part->kind) ? part->bytes < items.total
+                                         : part->bytes != items.total);
+        tally->n_device += !is_right_device(parts, unit, form, i);
+        tally->n_movable +=
+            parts_can_move(parts, p) !=
+            (form->kind != FORM_REPLICA && of->unit->device < 0 &&
+             (form->kind != FORM_CUT || parts->oracle->row_cut == ROW_CUT_ANY));
+        tally->n_figure +=
+            !(part->kind & of->kinds) || part->unit != unit ||
+            (form->kind == FORM_CUT) != (parts_cut_of(parts, p) == form) ||
+            shards[i].kind != part->kind;
+    }
+    tally->n_figure +=
+        differ(ms, form->load_ms) || differ(bytes, form->bytes) ||
+        differ(peak_ms, form->peak_ms) || peak_bytes != form->peak_bytes ||
+        (form->kind == FORM_CUT &&
+         form->n_pieces != form->n_blocks * form->n_ranges);
+    check_ranks(parts, of, form, tally);
+    tally->n_host += form->fills_host;
+    tally->n_sorts += form->last - form->part > 1;
+}
+
+/* What a part costs, and weighs, is what its tables do. */
+static void check_part(const struct parts *parts, const struct part *part,
+                       struct tally *tally)
+{
+    const struct unit *unit = parts->of[part->unit].unit;
+    const double *vector =
+        parts->vectors + (part - parts->parts) * RANDOM_WIDTH;
+    double sum[RANDOM_WIDTH] = {0}, room[RANDOM_WIDTH];
+    uint64_t least = 0;
+
+    for (uint32_t t = 0; t < unit->n_tables; t++) {
+        const struct shard shard = parts_shard(parts, part, unit->tables[t]);
+
+        parts->oracle->ops->embed(parts->oracle, &shard, 1, room);
+        least += shard_memory(parts->problem, &shard).total;
+        for (unsigned w = 0; w < RANDOM_WIDTH; w++)
+            sum[w] += room[w];
+    }
+    for (unsigned w = 0; w < RANDOM_WIDTH; w++)
+        tally->n_cost += differ(sum[w], vector[w]);
+    tally->n_cost += parts->alone_ms[part - parts->parts] !=
+                     parts_alone_ms(parts->oracle, vector);
+    tally->n_bytes += !shard_cuts_rows(part->kind) ? part->bytes != least
+                                                   : part->bytes < least;
+}
+
+/* Of each width the part that is so wide, or none. */
+static void check_widths(const struct parts *parts, uint32_t unit,
+                         struct tally *tally)
+{
+    const struct part_unit *of = &parts->of[unit];
+    const uint32_t dim = of->unit->first->dim;
+
+    for (uint32_t width = 1; width <= dim; width++) {
+        const uint32_t p = parts_of_width(parts, unit, width);
+        const bool is_cut =
+            of->columns != NO_PART && width < dim && width % of->quantum == 0;
+
+        tally->n_width += (p != NO_PART) !=
+                          (is_cut || (width == dim && of->whole != NO_PART));
+        if (p == NO_PART)
+            continue;
+        tally->n_width +=
+            parts->parts[p].width != width || parts->parts[p].unit != unit ||
+            parts->parts[p].kind != (is_cut ? SHARD_COLUMN : SHARD_TABLE);
+        tally->n_width +=
+            is_cut && (parts_joined(parts, p, p) !=
+                           parts_of_width(parts, unit, 2 * width) ||
+                       width < problem_min_width(parts->problem) ||
+                       parts_quanta(parts, p) != width / of->quantum);
+    }
+}
+
+/* What a unit is in is the form that it was put in; all are drawn, and whole
+ * and replica at least a quarter of the times each. */
+static void check_forms(const struct parts *parts, uint32_t unit,
+                        struct rng *rng, struct tally *tally)
+{
+    const struct part_unit *of = &parts->of[unit];
+    const uint32_t n = 40 * of->n_forms;
+    uint32_t n_even = 0; /* of 2, 3 ... as many as there are devices */
+    unsigned *n_drawn = mem_alloc(of->n_forms, sizeof(*n_drawn));
+    struct layout layout;
+
+    for (uint32_t f = 0; f < of->n_forms; f++) {
+        struct snapshot snapshot = {0};
+
+        n_drawn[f] = 0;
+        for (uint32_t i = 0; i < of->forms[f].n_pieces; i++) {
+            struct change piece = forms_piece(parts, unit, &of->forms[f], i);
+
+            if (piece.device == NO_PIECE)
+                piece.device = i % parts->n_devices;
+            snapshot_add(&snapshot, piece);
+        }
+        layout_init(&layout, parts);
+        layout.is_partial = true;
+        snapshot_load(&snapshot, &layout);
+        tally->n_now += forms_now(&layout, unit) != &of->forms[f];
+        layout_release(&layout);
+        snapshot_release(&snapshot);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        n_drawn[forms_draw(parts, unit, rng) - of->forms]++;
+    for (uint32_t f = 0; f < of->n_forms; f++) {
+        n_even += of->forms[f].kind == FORM_COLUMNS;
+        tally->n_undrawn += !n_drawn[f];
+        tally->n_rare += (of->forms[f].kind == FORM_WHOLE ||
+                          of->forms[f].kind == FORM_REPLICA) &&
+                         n_drawn[f] < n / 6;
+    }
+    if (of->columns != NO_PART && of->device == NO_PIECE)
+        tally->n_undrawn +=
+            n_even + 1 !=
+            (of->n_quanta < parts->n_devices ? of->n_quanta : parts->n_devices);
+    mem_free(n_drawn);
+}
+
+/* Five rows, over up to six ranks: with other ways to be placed, and without.
+ */
+static void add_few_rows(struct problem *problem)
+{
+    static const unsigned kinds[] = {SHARD_ROW, SHARD_ROW | SHARD_COLUMN,
+                                     SHARD_ROW | SHARD_REPLICATE};
+
+    for (size_t t = 1; t <= 3 && problem->n_tables > 5; t++) {
+        struct table *table = &problem->tables[problem->n_tables - t];
+
+        table->num_embeddings = 5;
+        table->dim = 16;
+        table->kinds = kinds[t - 1];
+    }
+}
+
+static void try_problem(uint64_t seed, struct tally *tally)
+{
+    struct random_oracle oracle;
+    struct problem problem;
+    struct parts parts;
+    struct err err = {0};
+    struct arena arena;
+    struct rng rng;
+
+    arena_init(&arena);
+    rng_init(&rng, 81, seed);
+    fake_random(&problem, &rng, 2, &arena);
+    problem.min_width = seed % 5 == 0 ? 16 : 0;
+    if (problem.cluster.n_devices % 2 == 0)
+        problem.cluster.devices_per_host = 2;
+    problem.tables[0].device = seed % 3 ? -1 : 0;
+    if (seed % 4 == 0 && problem.n_tables > 2)
+        problem.tables[1].group = problem.tables[2].group = "pair";
+    if (problem.cluster.n_devices > 1)
+        add_few_rows(&problem);
+    random_oracle_init(&oracle, &problem, &rng);
+    oracle.base.row_cut = seed % 2 ? ROW_CUT_RANKS : ROW_CUT_ANY;
+    oracle.base.prices_empty_blocks = seed % 4 == 1;
+    oracle.base.prices_even_rows = seed % 7 == 0;
+    if (parts_init(&parts, &problem, &oracle.base, NULL, NULL, &arena, &err))
+        ok(0, "parts: %s", err.msg);
+    for (uint32_t u = 0; u < parts.n_units; u++) {
+        for (uint32_t f = 0; f < parts.of[u].n_forms; f++)
+            check_form(&parts, u, &parts.of[u].forms[f], tally);
+        check_widths(&parts, u, tally);
+        check_forms(&parts, u, &rng, tally);
+    }
+    for (uint32_t p = 0; p < parts.n_parts; p++)
+        check_part(&parts, &parts.parts[p], tally);
+    arena_release(&arena);
+}
+
+/* Four columns, or so many that a wide table has no more than 64 widths; and
+ * the fewest that do. */
+static void check_quanta(void)
+{
+    const uint64_t rows[] = {10, 10, 10, 10, 10};
+    const uint32_t dims[] = {8, 256, 1024, 1032, 4096};
+    const uint32_t want[] = {4, 4, 16, 24, 64};
+    struct random_oracle oracle;
+    struct problem problem;
+    struct parts parts;
+    struct err err = {0};
+    struct arena arena;
+    struct rng rng;
+
+    arena_init(&arena);
+    rng_init(&rng, 82, 0);
+    fake_problem(&problem, rows, dims, 5, 2, UINT64_C(1) << 30, &arena);
+    random_oracle_init(&oracle, &problem, &rng);
+    ok(!parts_init(&parts, &problem, &oracle.base, NULL, NULL, &arena, &err),
+       "wide tables: %s", err.msg);
+    for (uint32_t u = 0; u < parts.n_units; u++)
+        is_i64(parts.of[u].quantum, want[parts.of[u].unit->tables[0]],
+               "columns that a width is a multiple of");
+    arena_release(&arena);
+}
+
+int main(void)
+{
+    struct tally tally = {0};
+
+    for (uint64_t seed = 0; seed < 20 + tap_size(20, 1000); seed++)
+        try_problem(seed, &tally);
+    ok(tally.n_forms[FORM_WHOLE] && tally.n_forms[FORM_COLUMNS] &&
+           tally.n_forms[FORM_REPLICA] && tally.n_forms[FORM_CUT] &&
+           tally.n_host && tally.n_sorts,
+       "of forms %u are whole, %u columns, %u replicas, %u cuts, of which %u "
+       "fill a host and %u have several sorts of blocks",
+       tally.n_forms[FORM_WHOLE], tally.n_forms[FORM_COLUMNS],
+       tally.n_forms[FORM_REPLICA], tally.n_forms[FORM_CUT], tally.n_host,
+       tally.n_sorts);
+    is_i64(tally.n_torn, 0,
+           "pieces are all of their table, and do not overlap");
+    is_i64(tally.n_figure, 0, "the figures of a form are those of its pieces");
+    is_i64(tally.n_bytes, 0, "pieces weigh what the memory model says");
+    is_i64(tally.n_cost, 0, "and cost what the oracle says");
+    is_i64(tally.n_device, 0, "devices are told where there is no choice");
+    is_i64(tally.n_movable, 0, "and such pieces do not move");
+    ok(tally.n_full && tally.n_short && !tally.n_empty,
+       "%u cuts have a block for each rank; %u have not, of which %u had "
+       "better",
+       tally.n_full, tally.n_short, tally.n_empty);
+    is_i64(tally.n_width, 0, "of each width there is the part, or none");
+    is_i64(tally.n_now, 0, "a unit is in the form that it was put in");
+    is_i64(tally.n_undrawn, 0, "each form is drawn");
+    is_i64(tally.n_rare, 0, "whole and replica often");
+    check_quanta();
+    return tap_done();
+}
