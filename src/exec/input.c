@@ -4,137 +4,169 @@
 #include <stdio.h>
 #include <string.h>
 
-static uint64_t n_samples(const struct input *input, uint32_t rank)
+/* Bags of a table that a rank draws, of as many outputs as a group has. */
+static uint64_t own_bags(const struct input *input, uint32_t rank,
+                         const struct group *group)
 {
-    return placement_sample(input->placement, rank + 1) -
-           placement_sample(input->placement, rank);
+    return (uint64_t)group->n_outputs *
+           (placement_sample(input->placement, rank + 1) -
+            placement_sample(input->placement, rank));
 }
 
-/* The next of a rank's groups that is sent ids, behind NULL the first; replicas
- * are the last. */
-static const struct group *next_group(const struct input *input, uint32_t rank,
-                                      const struct group *group)
+/* The next of a rank's pieces that are sent ids, behind NULL the first. */
+static const struct piece *next_piece(const struct input *input, uint32_t rank,
+                                      const struct piece *piece)
 {
-    struct group **groups = &input->placement->rank_groups[rank];
+    const struct piece *pieces = input->placement->pieces;
+    const struct piece *end = pieces + input->placement->n_pieces;
 
-    group = group ? group + 1 : groups[0];
-    return group == groups[1] || group->replica ? NULL : group;
+    for (piece = piece ? piece + 1 : pieces; piece < end; piece++)
+        if (piece->rank == rank && piece->group && !piece->replica)
+            return piece;
+    return NULL;
 }
+
+/* Where a message has what it says of a piece. */
+struct part {
+    uint32_t *lengths;
+    uint64_t *ids;
+    uint64_t n; /* of these, so far */
+};
 
 /* Where the ids begin in a message. */
-static uint64_t ids_at(const struct input *input, uint32_t from, uint32_t to)
+static size_t ids_at(const struct input *input, uint32_t from, uint32_t to)
 {
-    const struct group *group = NULL;
-    uint64_t n = 0;
+    const struct piece *piece = NULL;
+    size_t n = 0;
 
-    while ((group = next_group(input, to, group)))
-        n += (uint64_t)group->n_outputs * group->n_pieces;
-    return (n * n_samples(input, from) * PROBLEM_LENGTH_BYTES + 7) / 8 * 8;
+    while ((piece = next_piece(input, to, piece)))
+        n += own_bags(input, from, piece->group);
+    return (n * PROBLEM_LENGTH_BYTES + 7) / 8 * 8;
 }
 
-/* Where a message begins among those of its sender, or of its receiver. */
-static uint64_t message_at(const struct input *input, uint32_t from,
-                           uint32_t to, bool is_sent)
+static struct part first_part(char *message, size_t ids_at)
 {
-    size_t n = input->placement->n_ranks;
-    uint64_t at = 0;
-
-    for (size_t r = 0; r < (is_sent ? to : from); r++)
-        at += input->sizes[is_sent ? from * n + r : r * n + to];
-    return at;
+    return (struct part){(void *)message, (void *)(message + ids_at), 0};
 }
 
-/* The samples of a rank, as if it held the whole table. */
-static void draw_own(struct input *input, uint32_t rank, size_t t)
+/* A piece of all rows gets all ids. */
+static void deal_all(const struct bags *own, uint64_t n_bags, struct part *part)
+{
+    part->n = own->offsets[n_bags];
+    for (uint64_t bag = 0; part->lengths && bag < n_bags; bag++)
+        part->lengths[bag] =
+            (uint32_t)(own->offsets[bag + 1] - own->offsets[bag]);
+    for (uint64_t i = 0; part->lengths && i < part->n; i++)
+        part->ids[i] = own->indices[i];
+}
+
+/* Each id goes to the pieces that have its row: of those that begin at it or
+ * before, from the last back, until they have all columns, as pieces tile their
+ * table. The search for the last begins where even blocks would have the row.
+ * Of parts[n_pieces] without lengths they are only counted. */
+static void deal(const struct input *input, uint32_t rank, size_t t,
+                 struct part *parts)
 {
     const struct placement *placement = input->placement;
-    struct piece piece = *placement->table_pieces[t];
-    struct group group;
+    const struct piece *first = placement->table_pieces[t];
+    const struct piece *last = placement->table_pieces[t + 1] - 1;
+    const struct bags *own =
+        &input->own[rank * placement->plan->problem.n_tables + t];
+    const uint64_t n_rows = placement->table_rows[t];
+    const double per_row = (double)(last - first) / (double)n_rows;
+    uint64_t n_bags;
+    bool counts;
 
-    if (piece.replica || !piece.group)
+    if (!own->offsets)
         return;
-    piece.row_begin = 0;
-    piece.row_end = placement->table_rows[t];
-    group = *piece.group;
-    group.owners = (struct rank_range){rank, rank + 1};
-    batches_draw(&input->ranks[rank].own[t], placement, &group, &piece,
-                 input->number);
+    n_bags = own_bags(input, rank, first->group);
+    parts += first - placement->pieces;
+    counts = !parts->lengths;
+    if (first->row_end == n_rows && !last->row_begin) {
+        for (; first <= last; first++)
+            deal_all(own, n_bags, parts++);
+        return;
+    }
+    for (uint64_t bag = 0; bag < n_bags; bag++)
+        for (uint64_t i = own->offsets[bag]; i < own->offsets[bag + 1]; i++) {
+            const uint32_t row = own->indices[i];
+            const struct piece *piece = first + (uint32_t)(row * per_row);
+
+            while (piece < last && piece[1].row_begin <= row)
+                piece++;
+            for (uint32_t left = first->table->dim; left; piece--) {
+                struct part *part = &parts[piece - first];
+
+                if (row < piece->row_begin || row >= piece->row_end)
+                    continue;
+                left -= piece->width;
+                if (!counts) {
+                    part->lengths[bag]++;
+                    part->ids[part->n] = row - piece->row_begin;
+                }
+                part->n++;
+            }
+        }
 }
 
-/* Writes the ids of the piece's rows, and how many each bag has of them;
- * returns where the ids end. */
-static uint64_t *bucketize(const struct bags *own, uint64_t n_bags,
-                           const struct piece *piece, uint32_t *length,
-                           uint64_t *to)
+/* The message, of counted parts; it is allocated once, as its size stays. */
+static void begin_message(struct input *input, uint32_t rank, uint32_t to,
+                          struct part *parts)
 {
-    for (uint64_t bag = 0; bag < n_bags; bag++) {
-        const uint64_t *begin = to;
+    const struct piece *pieces = input->placement->pieces, *piece = NULL;
+    size_t i = rank * (size_t)input->placement->n_ranks + to;
+    size_t at = ids_at(input, rank, to), size = at;
+    struct part next;
 
-        for (uint64_t i = own->offsets[bag]; i < own->offsets[bag + 1]; i++) {
-            uint64_t id = own->indices[i];
+    while ((piece = next_piece(input, to, piece)))
+        size += parts[piece - pieces].n * PROBLEM_ID_BYTES;
+    if (!input->sent[i])
+        input->sent[i] = ARENA_NEW(&input->arena, char, size);
+    input->own_sizes[i] = size;
+    memset(input->sent[i], 0, at);
+    next = first_part(input->sent[i], at);
+    while ((piece = next_piece(input, to, piece))) {
+        struct part *part = &parts[piece - pieces];
+        uint64_t n = part->n;
 
-            if (id >= piece->row_begin && id < piece->row_end)
-                *to++ = id - piece->row_begin;
-        }
-        *length++ = (uint32_t)(to - begin);
+        *part = next;
+        next.lengths += own_bags(input, rank, piece->group);
+        next.ids += n;
     }
-    return to;
 }
 
 void input_pack(struct input *input, uint32_t rank)
 {
     const struct placement *placement = input->placement;
-    const struct input_rank *self = &input->ranks[rank];
-    uint64_t *size = input->own_sizes + (size_t)(rank - placement->here.begin) *
-                                            placement->n_ranks;
-    char *at = self->sent, *end;
+    struct part *parts = mem_alloc(placement->n_pieces, sizeof(*parts));
+    size_t n_tables = placement->plan->problem.n_tables;
 
-    for (uint32_t to = 0; to < placement->n_ranks; to++, at = end) {
-        uint32_t *lengths = (void *)at;
-        uint64_t *ids = (void *)(at + ids_at(input, rank, to));
-        const struct group *group = NULL;
-
-        while ((group = next_group(input, to, group)))
-            for (uint32_t i = 0; i < group->n_pieces; i++) {
-                const struct piece *piece = group->pieces[i];
-                uint64_t n_bags = n_samples(input, rank) * group->n_outputs;
-
-                ids = bucketize(&self->own[piece->table_idx], n_bags, piece,
-                                lengths, ids);
-                lengths += n_bags;
-            }
-        end = (char *)ids;
-        *size++ = (uint64_t)(end - at);
-    }
-}
-
-static int gather_sizes(struct input *input, struct err *err)
-{
-    const struct placement *placement = input->placement;
-    size_t n = placement->here.end - placement->here.begin;
-
-    return world_all_gather(placement->comm->world, input->own_sizes,
-                            n * placement->n_ranks * sizeof(uint64_t),
-                            input->sizes, err);
+    for (size_t t = 0; t < n_tables; t++)
+        deal(input, rank, t, parts);
+    for (uint32_t to = 0; to < placement->n_ranks; to++)
+        begin_message(input, rank, to, parts);
+    for (size_t t = 0; t < n_tables; t++)
+        deal(input, rank, t, parts);
+    mem_free(parts);
 }
 
 int input_exchange(struct input *input, struct err *err)
 {
-    size_t n = input->placement->n_ranks;
+    const struct placement *placement = input->placement;
+    const struct rank_range here = placement->here;
+    size_t n = placement->n_ranks;
     struct comm_block *blocks = mem_alloc(n * n, sizeof(*blocks));
-    int rc = gather_sizes(input, err);
+    int rc = world_all_gather(
+        placement->comm->world, input->own_sizes + here.begin * n,
+        (here.end - here.begin) * n * sizeof(uint64_t), input->sizes, err);
 
-    for (size_t i = 0; i < n * n; i++) {
+    for (size_t i = 0; !rc && i < n * n; i++) {
         uint32_t from = (uint32_t)(i / n), to = (uint32_t)(i % n);
-        const char *sent = input->ranks[from].sent;
-        char *came = input->ranks[to].came;
 
-        blocks[i] = (struct comm_block){
-            .from = from, .to = to, .n_bytes = input->sizes[i]};
-        if (sent)
-            blocks[i].d_src = sent + message_at(input, from, to, true);
-        if (came)
-            blocks[i].d_dst = came + message_at(input, from, to, false);
+        if (comm_is_here(input->comm, to) && !input->came[i])
+            input->came[i] = ARENA_NEW(&input->arena, char, input->sizes[i]);
+        blocks[i] = (struct comm_block){from, to, input->sent[i],
+                                        input->came[i], input->sizes[i]};
     }
     if (!rc)
         rc = comm_move(input->comm, blocks, n * n, err);
@@ -142,35 +174,28 @@ int input_exchange(struct input *input, struct err *err)
     return rc;
 }
 
-/* Where a message is read. */
-struct reader {
-    const uint32_t *length;
-    const uint64_t *id;
-};
-
-/* What the ranks sent for a piece, in their order. */
+/* What the ranks sent for a piece, in their order; parts[n_ranks] go on. */
 static void place_piece(const struct input *input, const struct group *group,
-                        struct reader *readers, struct bags *bags)
+                        struct part *parts, struct bags *bags)
 {
     uint64_t *offset = bags->offsets, n = 0;
 
     for (uint32_t from = 0; from < input->placement->n_ranks; from++) {
-        struct reader *reader = &readers[from];
-        uint64_t n_bags = n_samples(input, from) * group->n_outputs;
+        struct part *part = &parts[from];
 
-        for (; n_bags; n_bags--) {
+        for (uint64_t left = own_bags(input, from, group); left; left--) {
             *offset++ = n;
-            for (uint32_t left = *reader->length++; left; left--)
-                bags->indices[n++] = (uint32_t)*reader->id++;
+            for (uint32_t length = *part->lengths++; length; length--)
+                bags->indices[n++] = (uint32_t)*part->ids++;
         }
     }
     *offset = n;
 }
 
-static void check_piece(const struct input *input, const struct group *group,
-                        const struct piece *piece, const struct bags *bags,
-                        char failure[400])
+static void check_piece(const struct input *input, const struct piece *piece,
+                        const struct bags *bags, char failure[400])
 {
+    const struct group *group = piece->group;
     uint64_t n = bags->offsets[group->n_bags];
     struct bags drawn;
 
@@ -189,65 +214,53 @@ static void check_piece(const struct input *input, const struct group *group,
 
 void input_permute(struct input *input, uint32_t rank, struct verify *verify)
 {
-    const struct input_rank *self = &input->ranks[rank];
     uint32_t n = input->placement->n_ranks;
-    struct reader *readers = mem_alloc(n, sizeof(*readers));
-    const struct group *group = NULL;
-    struct bags bags = self->came_bags;
+    struct part *parts = mem_alloc(n, sizeof(*parts));
+    const struct piece *piece = NULL;
+    struct bags bags = input->came_bags[rank];
 
-    for (uint32_t from = 0; from < n; from++) {
-        char *at = self->came + message_at(input, from, rank, false);
-
-        readers[from] = (struct reader){
-            (void *)at, (void *)(at + ids_at(input, from, rank))};
+    for (uint32_t from = 0; from < n; from++)
+        parts[from] = first_part(input->came[from * (size_t)n + rank],
+                                 ids_at(input, from, rank));
+    while ((piece = next_piece(input, rank, piece))) {
+        place_piece(input, piece->group, parts, &bags);
+        if (verify)
+            check_piece(input, piece, &bags, verify->found.failure);
+        bags.indices += bags.offsets[piece->group->n_bags];
+        bags.offsets += piece->group->n_bags + 1;
     }
-    while ((group = next_group(input, rank, group)))
-        for (uint32_t i = 0; i < group->n_pieces; i++) {
-            place_piece(input, group, readers, &bags);
-            if (verify)
-                check_piece(input, group, group->pieces[i], &bags,
-                            verify->found.failure);
-            bags.indices += bags.offsets[group->n_bags];
-            bags.offsets += group->n_bags + 1;
-        }
-    mem_free(readers);
+    mem_free(parts);
 }
 
-/* Room for what it sends, of row pieces as if each got all ids; and packs. */
-static void open_sent(struct input *input, uint32_t rank)
+/* The samples of a rank, as if it held the whole table. */
+static void draw_own(struct input *input, uint32_t rank, size_t t)
 {
     const struct placement *placement = input->placement;
-    struct input_rank *self = &input->ranks[rank];
-    uint64_t n_bytes = 0;
+    struct piece piece = *placement->table_pieces[t];
+    struct group group;
 
-    for (uint32_t to = 0; to < placement->n_ranks; to++)
-        n_bytes += ids_at(input, rank, to);
-    for (size_t i = 0; i < placement->n_pieces; i++) {
-        const struct piece *piece = &placement->pieces[i];
-
-        if (!piece->replica && piece->group)
-            n_bytes +=
-                PROBLEM_ID_BYTES *
-                self->own[piece->table_idx]
-                    .offsets[n_samples(input, rank) * piece->group->n_outputs];
-    }
-    self->sent = ARENA_NEW(&input->arena, char, n_bytes);
-    input_pack(input, rank);
+    if (piece.replica || !piece.group)
+        return;
+    piece.row_begin = 0;
+    piece.row_end = placement->table_rows[t];
+    group = *piece.group;
+    group.owners = (struct rank_range){rank, rank + 1};
+    batches_draw(&input->own[rank * placement->plan->problem.n_tables + t],
+                 placement, &group, &piece, input->number);
 }
 
-/* Room for what comes, whose size is known, and for its look-ups. */
-static void open_came(struct input *input, uint32_t rank)
+/* Room for the look-ups that came. */
+static void open_bags(struct input *input, uint32_t rank)
 {
-    struct input_rank *self = &input->ranks[rank];
-    uint64_t n_bytes =
-        message_at(input, input->placement->n_ranks, rank, false);
-    const struct group *group = NULL;
-    uint64_t n_offsets = 0;
+    size_t n = input->placement->n_ranks;
+    const struct piece *piece = NULL;
+    uint64_t n_offsets = 0, n_bytes = 0;
 
-    while ((group = next_group(input, rank, group)))
-        n_offsets += group->n_pieces * ((uint64_t)group->n_bags + 1);
-    self->came = ARENA_NEW(&input->arena, char, n_bytes);
-    self->came_bags = (struct bags){
+    for (size_t i = rank; i < n * n; i += n)
+        n_bytes += input->sizes[i];
+    while ((piece = next_piece(input, rank, piece)))
+        n_offsets += (uint64_t)piece->group->n_bags + 1;
+    input->came_bags[rank] = (struct bags){
         ARENA_NEW(&input->arena, uint64_t, n_offsets),
         ARENA_NEW(&input->arena, uint32_t, n_bytes / PROBLEM_ID_BYTES)};
 }
@@ -261,39 +274,38 @@ int input_open(struct input *input, const struct placement *placement,
 
     *input = (struct input){.placement = placement, .number = number};
     arena_init(arena);
-    input->own_sizes = ARENA_NEW(arena, uint64_t, n * (here.end - here.begin));
+    input->own = ARENA_NEW(arena, struct bags, n * n_tables);
+    input->own_sizes = ARENA_NEW(arena, uint64_t, n * n);
     input->sizes = ARENA_NEW(arena, uint64_t, n * n);
-    input->ranks = ARENA_NEW(arena, struct input_rank, n);
+    input->sent = ARENA_NEW(arena, char *, n *n);
+    input->came = ARENA_NEW(arena, char *, n *n);
+    input->came_bags = ARENA_NEW(arena, struct bags, n);
     for (uint32_t r = here.begin; r < here.end; r++) {
-        input->ranks[r].own = ARENA_NEW(arena, struct bags, n_tables);
         for (size_t t = 0; t < n_tables; t++)
             draw_own(input, r, t);
-        open_sent(input, r);
+        input_pack(input, r);
     }
     if (device_open(&input->host, DEVICE_CPU, 0, pool_size(placement->pool),
                     err) ||
         comm_open(&input->comm, placement->comm->world, input->host,
                   placement->n_ranks, err) ||
-        gather_sizes(input, err))
-        goto fail;
+        input_exchange(input, err)) {
+        input_close(input);
+        return -1;
+    }
     for (uint32_t r = here.begin; r < here.end; r++)
-        open_came(input, r);
-    if (input_exchange(input, err))
-        goto fail;
+        open_bags(input, r);
     return 0;
-fail:
-    input_close(input);
-    return -1;
 }
 
 void input_close(struct input *input)
 {
     const struct placement *placement = input->placement;
+    size_t n =
+        placement ? placement->n_ranks * placement->plan->problem.n_tables : 0;
 
-    for (uint32_t r = 0; placement && r < placement->n_ranks; r++)
-        for (size_t t = 0;
-             input->ranks[r].own && t < placement->plan->problem.n_tables; t++)
-            bags_release(&input->ranks[r].own[t]);
+    for (size_t i = 0; i < n; i++)
+        bags_release(&input->own[i]);
     comm_close(input->comm);
     device_close(input->host);
     arena_release(&input->arena);

@@ -12,27 +12,24 @@
  * rows alone, and replicas nothing. Who gets them puts them in the order of its
  * look-ups, which is that of batches.h.
  *
- * A message says of the receiver's pieces, one behind the other as in its
- * groups, how many ids each bag has, 4 bytes each; and from the next multiple
- * of 8 on it has the ids, 8 bytes each. All of it is the host's work and in its
- * memory, whatever looks up.
+ * A message says of the receiver's pieces, one behind the other as in the
+ * placement, how many ids each bag has, 4 bytes each; and from the next
+ * multiple of 8 on it has the ids, 8 bytes each. All of it is the host's work
+ * and in its memory, whatever looks up.
  */
-
-struct input_rank {
-    struct bags *own;      /* [n_tables], of its own samples */
-    char *sent, *came;     /* all messages from it, and to it */
-    struct bags came_bags; /* of its pieces, one behind the other */
-};
 
 struct input {
     const struct placement *placement;
     struct device *host; /* owned, like the next, which goes over it */
     struct comm *comm;
-    struct arena arena;       /* of what follows */
-    unsigned number;          /* of its batch */
-    uint64_t *own_sizes;      /* [ranks that are here][R] */
-    uint64_t *sizes;          /* [R][R]: bytes from a rank to a rank */
-    struct input_rank *ranks; /* [R]; zeroed where not here */
+    struct arena arena;     /* of what follows */
+    unsigned number;        /* of its batch */
+    struct bags *own;       /* [R][n_tables], of a rank's own samples; zeroed
+                               where it is not here */
+    uint64_t *own_sizes;    /* [R][R], of what is sent from here */
+    uint64_t *sizes;        /* [R][R]: bytes from a rank to a rank */
+    char **sent, **came;    /* [R][R], messages; NULL where not here */
+    struct bags *came_bags; /* [R], of its pieces, one behind the other */
 };
 
 /* Draws what the ranks that are here have of batch `number`, and exchanges it

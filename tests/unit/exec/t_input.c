@@ -93,14 +93,14 @@ static void test_sizes(const struct stage *stage)
     }
 }
 
-/* One more in a word of a rank's messages, and `delta` less in the next. */
-static void spoil(struct stage *stage, uint32_t from, uint64_t at, int delta,
-                  const char *want, const char *name)
+/* One more in a word of a message, and `delta` less in the next. */
+static void spoil(struct stage *stage, uint32_t from, uint32_t to, uint64_t at,
+                  int delta, const char *want, const char *name)
 {
     uint32_t *words;
 
     pack(stage);
-    words = (void *)(stage->input.ranks[from].sent + at);
+    words = (void *)(stage->input.sent[from * 3 + to] + at);
     words[0] += 1;
     words[1] -= (uint32_t)delta;
     is_str(failure_of(stage), want, name);
@@ -109,22 +109,20 @@ static void spoil(struct stage *stage, uint32_t from, uint64_t at, int delta,
 static void test_device(enum device_kind kind)
 {
     struct stage stage;
-    uint64_t second;
 
     stage_open(&stage, kind);
     test_sizes(&stage);
     pack(&stage);
     is_str(failure_of(&stage), NULL, "what came is what is looked up");
-    second = size_of(&stage, 2, 0);
-    spoil(&stage, 2, second, 1,
+    spoil(&stage, 2, 1, 0, 1,
           "table 'cut': the ids that came to GPU 1 are not those that it looks "
           "up",
           "two bags that share their ids otherwise are noticed");
-    spoil(&stage, 2, second + 34 * 4 + 8, 0,
+    spoil(&stage, 2, 1, 34 * 4 + 8, 0,
           "table 'cut': the ids that came to GPU 1 are not those that it looks "
           "up",
           "so is one wrong id");
-    spoil(&stage, 1, size_of(&stage, 1, 0) + size_of(&stage, 1, 1) + 34 * 4, 0,
+    spoil(&stage, 1, 2, 34 * 4, 0,
           "table 'rows': the ids that came to GPU 2 are not those that it "
           "looks up",
           "of a row piece too");
@@ -133,9 +131,62 @@ static void test_device(enum device_kind kind)
     stage_close(&stage);
 }
 
+static void add_piece(struct fixture *fixture, uint32_t device,
+                      uint64_t row_begin, uint64_t row_end, uint32_t col_begin,
+                      uint32_t col_end)
+{
+    struct shard *shard = add_rows(fixture, device, row_begin, row_end);
+
+    shard->col_begin = col_begin;
+    shard->col_end = col_end;
+}
+
+/* However pieces tile their table: blocks of all sizes, some of which have no
+ * row left, a grid, a grid that is none by rows, and several pieces on a rank.
+ */
+static void test_tilings(double scale_rows)
+{
+    static const uint64_t ends[] = {1, 2, 700, 701, 702, 990, 991, 1000};
+    struct stage stage;
+    struct fixture *fixture = &stage.fixture;
+    uint64_t begin = 0;
+    struct err err = {0};
+
+    memset(&stage, 0, sizeof(stage));
+    fixture_init(fixture, 3, 101);
+    add_table(fixture, "blocks", 1000, 8, 6)->row_order = ROW_ORDER_FREQUENCY;
+    for (uint32_t i = 0; i < 8; begin = ends[i++])
+        add_rows(fixture, i % 3, begin, ends[i]);
+    add_table(fixture, "halves", 100, 8, 2);
+    add_rows(fixture, 0, 0, 60);
+    add_rows(fixture, 1, 60, 100);
+    add_table(fixture, "grid", 600, 16, 5);
+    for (uint32_t i = 0; i < 6; i++)
+        add_piece(fixture, i % 2, i / 2 * 200, i / 2 * 200 + 200, i % 2 * 8,
+                  i % 2 * 8 + 8);
+    add_table(fixture, "wheel", 900, 12, 7);
+    add_piece(fixture, 0, 0, 300, 0, 8);
+    add_piece(fixture, 1, 0, 600, 8, 12);
+    add_piece(fixture, 2, 300, 900, 0, 4);
+    add_piece(fixture, 0, 300, 600, 4, 8);
+    add_piece(fixture, 1, 600, 900, 4, 12);
+    plan_derive_kinds(&fixture->plan);
+    if (placement_init(&stage.placement, &fixture->plan, fixture->comm,
+                       scale_rows, 3, &fixture->arena, &err) ||
+        input_open(&stage.input, &stage.placement, 5, &err))
+        fixture_bail(&err);
+    pack(&stage);
+    is_str(failure_of(&stage), NULL,
+           scale_rows < 1 ? "where fewer rows are left too"
+                          : "all pieces of any tiling get theirs");
+    stage_close(&stage);
+}
+
 int main(void)
 {
     test_device(DEVICE_CPU);
+    test_tilings(1);
+    test_tilings(0.01);
     if (device_count(DEVICE_CUDA))
         test_device(DEVICE_CUDA);
     return tap_done();
