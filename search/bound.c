@@ -38,18 +38,11 @@ struct toll {
     double ms, bytes, peak_ms, everywhere_ms;
 };
 
-/* A way to tile a unit's n_steps quanta, from pieces of 1, 2 ... n: tolls[w] is
- * of w + 1. Where a unit is placed in a form as it is there is one step and one
- * toll, of all its pieces. */
-struct tiling {
-    struct toll *tolls; /* [n], in the arena */
-    uint32_t n, n_steps;
-};
-
-/* Everything there is for a unit. */
+/* Everything there is for a unit: its forms as they are, and columns, which are
+ * tiled from pieces of 1, 2 ... n_widths quanta, one less than there are. */
 struct choices {
-    struct tiling *tilings; /* [n_tilings] */
-    uint32_t n_tilings;
+    struct toll *tolls; /* [n_forms], then [n_widths]; in the arena */
+    uint32_t n_forms, n_widths;
     double everywhere_ms; /* find_everywhere */
 };
 
@@ -58,19 +51,9 @@ struct proof {
     struct arena *arena;
     struct choices *choices;  /* [n_units] */
     double all_everywhere_ms; /* their sum */
-    struct toll *room;        /* of tile */
+    struct toll *tiled;       /* of cheapest */
     double room_bytes, n_devices;
 };
-
-static struct toll *add_tiling(const struct proof *proof, uint32_t unit,
-                               uint32_t n, uint32_t n_steps)
-{
-    struct choices *choices = &proof->choices[unit];
-    struct toll *tolls = ARENA_NEW(proof->arena, struct toll, n);
-
-    choices->tilings[choices->n_tilings++] = (struct tiling){tolls, n, n_steps};
-    return tolls;
-}
 
 /* Of the pieces of a form, the cheapest. */
 static double least_ms(const struct parts *parts, const struct form *form)
@@ -87,31 +70,30 @@ static void collect(const struct proof *proof, uint32_t unit)
 {
     const struct parts *parts = proof->parts;
     const struct part_unit *of = &parts->of[unit];
-    struct toll *tolls;
+    struct choices *choices = &proof->choices[unit];
+    struct toll *toll =
+        ARENA_NEW(proof->arena, struct toll, of->n_forms + of->n_quanta);
 
-    proof->choices[unit].tilings =
-        ARENA_NEW(proof->arena, struct tiling, 1 + of->n_forms);
-    if (of->columns != NO_PART) {
-        tolls = add_tiling(proof, unit, of->n_quanta - 1, of->n_quanta);
-        for (uint32_t w = 0; w + 1 < of->n_quanta; w++) {
-            const uint32_t part = of->columns + w;
-            const double ms = parts->alone_ms[part];
-
-            tolls[w] =
-                (struct toll){ms, (double)parts->parts[part].bytes, ms, 0};
-        }
-    }
+    choices->tolls = toll;
     for (uint32_t i = 0; i < of->n_forms; i++) {
         const struct form *form = &of->forms[i];
 
         if (form->kind == FORM_COLUMNS)
             continue;
-        tolls = add_tiling(proof, unit, 1, 1);
-        *tolls = (struct toll){form->load_ms, form->bytes, form->peak_ms, 0};
+        *toll = (struct toll){form->load_ms, form->bytes, form->peak_ms, 0};
         if (form->kind == FORM_REPLICA ||
             (parts->oracle->row_cut == ROW_CUT_RANKS &&
              form->n_blocks == parts->n_devices && parts->n_devices > 1))
-            tolls->everywhere_ms = form->n_ranges * least_ms(parts, form);
+            toll->everywhere_ms = form->n_ranges * least_ms(parts, form);
+        toll++;
+    }
+    choices->n_forms = (uint32_t)(toll - choices->tolls);
+    choices->n_widths = of->columns == NO_PART ? 0 : of->n_quanta - 1;
+    for (uint32_t w = 0; w < choices->n_widths; w++) {
+        const uint32_t part = of->columns + w;
+        const double ms = parts->alone_ms[part];
+
+        toll[w] = (struct toll){ms, (double)parts->parts[part].bytes, ms, 0};
     }
 }
 
@@ -120,44 +102,34 @@ static double priced(const struct toll *toll, double price)
     return toll->ms + price * toll->bytes;
 }
 
-/* The cheapest tiling from pieces that are no dearer than the limit, by dynamic
- * programming over the steps: least[i] of i steps. */
-static struct toll tile(const struct tiling *tiling, double price,
-                        double limit_ms, struct toll *least)
-{
-    least[0] = (struct toll){0};
-    for (uint32_t i = 1; i <= tiling->n_steps; i++) {
-        least[i] = (struct toll){.ms = INFINITY};
-        for (uint32_t w = 0; w < i && w < tiling->n; w++) {
-            const struct toll *toll = &tiling->tolls[w];
-            struct toll sum = {
-                .ms = least[i - w - 1].ms + toll->ms,
-                .bytes = least[i - w - 1].bytes + toll->bytes,
-                .peak_ms = fmax(least[i - w - 1].peak_ms, toll->peak_ms)};
-
-            if (toll->peak_ms <= limit_ms &&
-                priced(&sum, price) < priced(&least[i], price))
-                least[i] = sum;
-        }
-    }
-    return least[tiling->n_steps];
-}
-
-/* What a unit takes at least whose pieces are no dearer than the limit; a byte
- * costs the price. */
+/* What a unit takes at least whose pieces are no dearer than the limit, where a
+ * byte costs the price: columns tiled by dynamic programming, tiled[i] being
+ * the cheapest i quanta, or a form. */
 static struct toll cheapest(const struct proof *proof, uint32_t unit,
                             double price, double limit_ms)
 {
     const struct choices *choices = &proof->choices[unit];
-    struct toll best = {.ms = INFINITY};
+    const struct toll *columns = choices->tolls + choices->n_forms;
+    struct toll *tiled = proof->tiled, best = {.ms = INFINITY};
 
-    for (uint32_t i = 0; i < choices->n_tilings; i++) {
-        struct toll toll =
-            tile(&choices->tilings[i], price, limit_ms, proof->room);
+    tiled[0] = (struct toll){0};
+    for (uint32_t i = 1; choices->n_widths && i <= choices->n_widths + 1; i++) {
+        tiled[i] = (struct toll){.ms = INFINITY};
+        for (uint32_t w = 0; w < i && w < choices->n_widths; w++) {
+            const struct toll *rest = &tiled[i - w - 1];
+            struct toll sum = {.ms = rest->ms + columns[w].ms,
+                               .bytes = rest->bytes + columns[w].bytes};
 
-        if (priced(&toll, price) < priced(&best, price))
-            best = toll;
+            if (columns[w].peak_ms <= limit_ms &&
+                priced(&sum, price) < priced(&tiled[i], price))
+                tiled[i] = sum;
+        }
+        best = tiled[i];
     }
+    for (uint32_t i = 0; i < choices->n_forms; i++)
+        if (choices->tolls[i].peak_ms <= limit_ms &&
+            priced(&choices->tolls[i], price) < priced(&best, price))
+            best = choices->tolls[i];
     return best;
 }
 
@@ -167,16 +139,9 @@ static double everywhere(const struct choices *choices, double limit_ms)
 {
     double least = INFINITY;
 
-    for (uint32_t i = 0; i < choices->n_tilings; i++) {
-        const struct tiling *tiling = &choices->tilings[i];
-        double of_a_step = INFINITY;
-
-        for (uint32_t w = 0; w < tiling->n; w++)
-            if (tiling->tolls[w].peak_ms <= limit_ms)
-                of_a_step =
-                    fmin(of_a_step, tiling->tolls[w].everywhere_ms / (w + 1));
-        least = fmin(least, of_a_step * tiling->n_steps);
-    }
+    for (uint32_t i = 0; i < choices->n_forms + choices->n_widths; i++)
+        if (choices->tolls[i].peak_ms <= limit_ms)
+            least = fmin(least, choices->tolls[i].everywhere_ms);
     return isfinite(least) ? least : 0; /* no way at all is another matter */
 }
 
@@ -350,7 +315,7 @@ void bound_find(struct proven *proven, const struct parts *parts)
     }
     for (uint32_t r = 0; r < parts->n_devices; r++)
         proof.room_bytes += (double)parts->room_bytes[r];
-    proof.room = ARENA_NEW(&arena, struct toll, widest + 1);
+    proof.tiled = ARENA_NEW(&arena, struct toll, widest + 1);
     prove(proven, &proof);
     arena_release(&arena);
 }
