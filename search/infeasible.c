@@ -14,9 +14,9 @@
 #define TOO_LARGE ((uint64_t)1 << 61)
 
 struct question {
-    struct problem problem; /* of the kinds that the search makes */
-    struct oracle oracle;   /* that embeds nothing: memory is all there is */
-    unsigned search_kinds;
+    const struct problem *problem; /* not owned */
+    struct oracle oracle; /* of the kinds that the search makes; it embeds
+                             nothing: memory is all there is */
     struct arena arena;
     uint32_t roomiest; /* device; further ones are like it */
 };
@@ -29,11 +29,6 @@ struct question {
  * its device, of all against all. They count no kind that is not allowed, and
  * take the least of those that are, table by table.
  */
-
-struct sums {
-    bool is_short;
-    const char *text; /* what they take and what there is; in the arena */
-};
 
 /* A unit: the least that it takes in all, and in a piece as small as may be. */
 struct unit_need {
@@ -75,42 +70,33 @@ static const char *room(const struct parts *parts, uint64_t bytes,
 
 /* The least that a table takes in all, of one kind of shards: where it is cut
  * twice the smaller half, as more pieces take no less, and without what
- * rounding up to bytes may have added. */
-static struct memory_items least_memory_of_kind(const struct problem *problem,
-                                                uint32_t table,
-                                                enum shard_kind kind)
+ * rounding up to bytes may have added. And the least of a piece that some
+ * device must hold: narrow columns, and rows by the pigeonhole principle. */
+static struct memory_items least_of_kind(const struct problem *problem,
+                                         uint32_t table, enum shard_kind kind,
+                                         uint64_t *piece_bytes)
 {
+    const uint32_t n_devices = problem->cluster.n_devices;
     const uint32_t n_rows = shard_cuts_rows(kind) ? 2 : 1;
     const uint32_t n_columns = shard_cuts_columns(kind) ? 2 : 1;
-    const uint32_t n_copies =
-        shard_is_replica(kind) ? problem->cluster.n_devices : 1;
     const uint32_t n_cuts = n_rows * n_columns;
-    struct shard piece = shard_whole(problem, table, 0);
+    struct shard piece = shard_whole(problem, table, 0), half;
     struct memory_items sum = {0};
 
     piece.kind = kind;
-    piece.row_end /= n_rows;
-    piece.col_end /= n_columns;
-    for (uint32_t i = 0; i < n_copies * n_cuts; i++)
-        memory_add(&sum, shard_memory(problem, &piece));
+    half = piece;
+    half.row_end /= n_rows;
+    half.col_end /= n_columns;
+    for (uint32_t i = 0; i < (shard_is_replica(kind) ? n_devices : n_cuts); i++)
+        memory_add(&sum, shard_memory(problem, &half));
     if (n_cuts > 1) /* two items of each are rounded */
         sum.total -= sum.total < 2 * n_cuts ? sum.total : 2 * n_cuts;
+    if (n_rows > 1)
+        piece.row_end = (piece.row_end - 1) / n_devices + 1;
+    if (n_columns > 1 && piece.col_end > TABLE_COLUMN_STEP)
+        piece.col_end = TABLE_COLUMN_STEP;
+    *piece_bytes = shard_memory(problem, &piece).total;
     return sum;
-}
-
-/* A piece that some device must hold of a table of this kind: narrow columns,
- * and rows by the pigeonhole principle. */
-static uint64_t least_piece_of_kind(const struct problem *problem,
-                                    uint32_t table, enum shard_kind kind)
-{
-    struct shard shard = shard_whole(problem, table, 0);
-
-    shard.kind = kind;
-    if (shard_cuts_rows(kind))
-        shard.row_end = (shard.row_end - 1) / problem->cluster.n_devices + 1;
-    if (shard_cuts_columns(kind) && shard.col_end > TABLE_COLUMN_STEP)
-        shard.col_end = TABLE_COLUMN_STEP;
-    return shard_memory(problem, &shard).total;
 }
 
 /* The least, whatever the kinds allowed it is cut into: in all over its tables,
@@ -120,7 +106,6 @@ static struct unit_need measure_unit(const struct parts *parts, uint32_t u,
                                      uint64_t least_room)
 {
     struct problem even = *parts->problem;
-    const struct problem *problem = &even;
     const struct unit *unit = parts->of[u].unit;
     struct unit_need of = {.piece_bytes = UINT64_MAX,
                            .room_bytes = unit->device >= 0
@@ -131,21 +116,17 @@ static struct unit_need measure_unit(const struct parts *parts, uint32_t u,
     for (uint32_t i = 0; i < unit->n_tables; i++) {
         uint32_t t = unit->tables[i];
         unsigned kinds =
-            problem->tables[t].kinds & problem->kinds & parts->oracle->kinds;
+            even.tables[t].kinds & even.kinds & parts->oracle->kinds;
         struct memory_items least = {.total = kinds ? UINT64_MAX : 0};
 
         of.has_room |= !kinds; /* that is another error */
-        for (unsigned bit = 1; bit & SHARD_ALL_KINDS; bit *= 2) {
-            enum shard_kind kind = (enum shard_kind)(bit & kinds);
-            struct memory_items items;
+        for (; kinds; kinds &= kinds - 1) {
+            enum shard_kind kind = (enum shard_kind)(kinds & -kinds);
             uint64_t piece;
+            struct memory_items items = least_of_kind(&even, t, kind, &piece);
 
-            if (!kind)
-                continue;
-            items = least_memory_of_kind(problem, t, kind);
             if (items.total <= least.total)
                 least = items;
-            piece = least_piece_of_kind(problem, t, kind);
             if (piece < of.piece_bytes)
                 of.piece_bytes = piece;
             of.has_room |=
@@ -181,26 +162,28 @@ static const char *describe_unit(const struct parts *parts, uint32_t u,
                         room(parts, of->room_bytes, arena));
 }
 
-/* Of a problem whose units were collected: of each of them, of what is pinned
- * to each device, of all. */
-static struct sums add_up(const struct parts *parts, struct arena *arena)
+/* Of a problem whose units were collected: whether something is short, of each
+ * of them, of what is pinned to each device, of all; and the text, what they
+ * take and what there is, in the arena. */
+static bool is_short(const struct parts *parts, struct arena *arena,
+                     const char **text)
 {
     const struct cluster *cluster = &parts->problem->cluster;
     const uint32_t n = cluster->n_devices;
     struct memory_items *pinned = ARENA_NEW(arena, struct memory_items, n);
-    struct memory_items all = {0};
+    struct memory_items all = {0}, own = sample_memory(parts->problem);
     uint64_t least_room = UINT64_MAX, all_room = 0;
-    struct memory_items own = sample_memory(parts->problem);
 
     assert(n > 0);
     for (uint32_t r = 0; r < n; r++) {
         if (cluster->memory_bytes[r] <
-            saturating_add(cluster->reserve_bytes[r], own.total))
-            return (struct sums){
-                true, arena_printf(arena,
-                                   "device %u takes %s for its own samples, of "
-                                   "what is unreserved",
-                                   r, need(&own, arena))};
+            saturating_add(cluster->reserve_bytes[r], own.total)) {
+            *text = arena_printf(arena,
+                                 "device %u takes %s for its own samples, of "
+                                 "what is unreserved",
+                                 r, need(&own, arena));
+            return true;
+        }
         if (parts->room_bytes[r] < least_room)
             least_room = parts->room_bytes[r];
         all_room = saturating_add(all_room, parts->room_bytes[r]);
@@ -208,25 +191,26 @@ static struct sums add_up(const struct parts *parts, struct arena *arena)
     for (uint32_t u = 0; u < parts->n_units; u++) {
         struct unit_need of = measure_unit(parts, u, least_room);
 
-        if (!of.has_room)
-            return (struct sums){true, describe_unit(parts, u, &of, arena)};
+        if (!of.has_room) {
+            *text = describe_unit(parts, u, &of, arena);
+            return true;
+        }
         memory_add(&all, of.all);
         if (parts->of[u].unit->device >= 0)
             memory_add(&pinned[parts->of[u].unit->device], of.all);
     }
     for (uint32_t r = 0; r < n; r++)
-        if (pinned[r].total > parts->room_bytes[r])
-            return (struct sums){
-                true,
-                arena_printf(
-                    arena, "the tables pinned to device %u take %s, it has %s",
-                    r, need(&pinned[r], arena),
-                    room(parts, parts->room_bytes[r], arena))};
-    return (struct sums){
-        all.total > all_room,
-        arena_printf(arena, "the tables take at least %s, %u device%s %s",
-                     need(&all, arena), n, n == 1 ? " has" : "s have",
-                     room(parts, all_room, arena))};
+        if (pinned[r].total > parts->room_bytes[r]) {
+            *text = arena_printf(
+                arena, "the tables pinned to device %u take %s, it has %s", r,
+                need(&pinned[r], arena),
+                room(parts, parts->room_bytes[r], arena));
+            return true;
+        }
+    *text = arena_printf(arena, "the tables take at least %s, %u device%s %s",
+                         need(&all, arena), n, n == 1 ? " has" : "s have",
+                         room(parts, all_room, arena));
+    return all.total > all_room;
 }
 
 /*
@@ -252,10 +236,6 @@ static uint64_t round_up(uint64_t bytes)
     return (uint64_t)round(ceil((double)bytes / step) * step);
 }
 
-/* By one of: memory that no device has less of, so many devices, or kinds that
- * all tables may be of besides their own. */
-enum remedy { MORE_MEMORY, MORE_DEVICES, MORE_KINDS };
-
 /* Devices that are there keep what they have, and what is to stay free of them
  * if they have more; others are like the roomiest. Hosts stay as large as they
  * are, but for those that nobody gave: these are as the new number divides, or
@@ -263,7 +243,7 @@ enum remedy { MORE_MEMORY, MORE_DEVICES, MORE_KINDS };
 static void change_cluster(struct problem *problem, uint64_t least_memory,
                            uint32_t n_devices, struct question *question)
 {
-    const struct cluster *given = &question->problem.cluster;
+    const struct cluster *given = &question->problem->cluster;
     struct cluster *cluster = &problem->cluster;
 
     cluster->n_devices = n_devices;
@@ -283,34 +263,36 @@ static void change_cluster(struct problem *problem, uint64_t least_memory,
     }
 }
 
-/* The question asked again, of a problem that is better off: whether it packs,
- * quickly. Sums first, as they cost next to nothing: most amounts that are
- * tried are too small by far. What it takes of the arena is given back. */
-static bool fits(struct question *question, enum remedy remedy, uint64_t amount)
+/* The question asked again, of a problem that is better off by an amount of
+ * memory that no device has less of, or of devices, and by kinds that all
+ * tables may be of besides their own: whether it packs, quickly. Sums first, as
+ * they cost next to nothing: most amounts that are tried are too small by far.
+ * What it takes of the arena is given back. */
+static bool fits(struct question *question, bool of_memory, uint64_t amount,
+                 unsigned more_kinds)
 {
+    const uint32_t n_devices = question->problem->cluster.n_devices;
     struct arena *arena = &question->arena;
     struct arena_mark mark = arena_mark(arena);
-    const unsigned more_kinds = remedy == MORE_KINDS ? (unsigned)amount : 0;
-    struct problem problem = question->problem;
+    struct problem problem = *question->problem;
     struct fit_failure failure;
     struct snapshot packed = {0};
     struct parts parts;
     struct err ignored;
+    const char *text;
     bool yes;
 
-    change_cluster(&problem, remedy == MORE_MEMORY ? amount : 0,
-                   remedy == MORE_DEVICES ? (uint32_t)amount
-                                          : problem.cluster.n_devices,
-                   question);
+    change_cluster(&problem, of_memory ? amount : 0,
+                   of_memory ? n_devices : (uint32_t)amount, question);
     problem.kinds |= more_kinds;
     problem.tables = ARENA_NEW(arena, struct table, problem.n_tables);
     for (size_t i = 0; i < problem.n_tables; i++) {
-        problem.tables[i] = question->problem.tables[i];
+        problem.tables[i] = question->problem->tables[i];
         problem.tables[i].kinds |= more_kinds;
     }
     yes =
         !parts_collect(&parts, &problem, &question->oracle, arena, &ignored) &&
-        !add_up(&parts, arena).is_short &&
+        !is_short(&parts, arena, &text) &&
         !parts_init(&parts, &problem, &question->oracle, NULL, NULL, arena,
                     &ignored) &&
         fit_by_memory(&packed, &parts, FIT_QUICK, &failure);
@@ -319,44 +301,43 @@ static bool fits(struct question *question, enum remedy remedy, uint64_t amount)
     return yes;
 }
 
-/* As it is printed, or in whole hosts if there are several. */
-static uint64_t round_amount(const struct question *question,
-                             enum remedy remedy, uint64_t amount)
+/* An amount, of memory or of devices, as it is printed, or in whole hosts if
+ * there are several. */
+static uint64_t round_amount(const struct question *question, bool of_memory,
+                             uint64_t amount)
 {
-    return remedy == MORE_MEMORY
-               ? round_up(amount)
-               : cluster_whole_hosts(&question->problem.cluster,
-                                     (uint32_t)amount);
+    return of_memory ? round_up(amount)
+                     : cluster_whole_hosts(&question->problem->cluster,
+                                           (uint32_t)amount);
 }
 
 /* The least memory or number of devices with which all packs; 0 where none
  * does. With `low` it does not, as what is there was refused, with `high` it
  * does; both are amounts that can be printed, so they meet. */
-static uint64_t least_of(struct question *question, enum remedy remedy)
+static uint64_t least_of(struct question *question, bool of_memory)
 {
-    const struct cluster *cluster = &question->problem.cluster;
-    const bool by_memory = remedy == MORE_MEMORY;
+    const struct cluster *cluster = &question->problem->cluster;
     uint64_t low = cluster->n_devices, most = low * MAX_GROWTH, high, next;
 
-    for (uint32_t r = 0; r < cluster->n_devices && by_memory; r++)
+    for (uint32_t r = 0; r < cluster->n_devices && of_memory; r++)
         if (!r || cluster->memory_bytes[r] < low)
             low = cluster->memory_bytes[r];
-    if (by_memory)
+    if (of_memory)
         most = TOO_LARGE;
     else if (most > MAX_DEVICES)
         most = MAX_DEVICES;
     high = low;
     do {
         low = high;
-        high = round_amount(question, remedy, high ? 2 * high : 1);
+        high = round_amount(question, of_memory, high ? 2 * high : 1);
         if (high > most)
             return 0;
-    } while (!fits(question, remedy, high));
-    while ((next = round_amount(question, remedy, low + 1)) < high) {
-        uint64_t middle = round_amount(question, remedy, (low + high) / 2);
+    } while (!fits(question, of_memory, high, 0));
+    while ((next = round_amount(question, of_memory, low + 1)) < high) {
+        uint64_t middle = round_amount(question, of_memory, (low + high) / 2);
 
         middle = middle < high ? middle : next;
-        if (fits(question, remedy, middle))
+        if (fits(question, of_memory, middle, 0))
             high = middle;
         else
             low = middle;
@@ -374,13 +355,11 @@ static const char *find_remedies(struct question *question)
     } more[] = {{SHARD_COLUMN, "column cuts"},
                 {SHARD_ROW, "row cuts"},
                 {SHARD_TABLE, "whole tables"}};
-    const bool is_even = cluster_is_even(&question->problem.cluster);
-    const unsigned kinds = question->oracle.kinds & question->search_kinds;
+    const bool is_even = cluster_is_even(&question->problem->cluster);
     struct arena *arena = &question->arena;
-    uint64_t memory = least_of(question, MORE_MEMORY);
-    uint64_t n_devices = least_of(question, MORE_DEVICES);
+    uint64_t memory = least_of(question, true);
+    uint64_t n_devices = least_of(question, false);
     const char *text = "";
-    size_t k = 0, n = sizeof more / sizeof *more;
 
     if (memory)
         text = arena_printf(arena, "%s%s a device", is_even ? "" : "at least ",
@@ -389,12 +368,13 @@ static const char *find_remedies(struct question *question)
         text = arena_printf(
             arena, "%s%s%" PRIu64 " %s", text, *text ? ", or " : "", n_devices,
             is_even ? "such devices" : "devices, new like the roomiest");
-    while (k < n && !((kinds & more[k].kind) &&
-                      fits(question, MORE_KINDS, more[k].kind)))
-        k++;
-    if (k < n)
-        text = arena_printf(arena, "%s%s%s allowed", text, *text ? ", or " : "",
-                            more[k].name);
+    for (size_t k = 0; k < sizeof more / sizeof *more; k++)
+        if ((question->oracle.kinds & more[k].kind) &&
+            fits(question, true, 0, more[k].kind)) {
+            text = arena_printf(arena, "%s%s%s allowed", text,
+                                *text ? ", or " : "", more[k].name);
+            break;
+        }
     return *text ? arena_printf(arena, "it would fit with %s", text)
                  : "no remedy was found, neither memory, devices nor cuts";
 }
@@ -430,32 +410,30 @@ int infeasible_check(const struct problem *problem, const struct oracle *oracle,
                      struct err *err)
 {
     static const struct oracle_ops no_ops = {0};
-    struct question question = {
-        .problem = *problem, .oracle = *oracle, .search_kinds = search_kinds};
+    struct question question = {.problem = problem, .oracle = *oracle};
     struct arena *arena = &question.arena;
-    struct sums sums = {0};
+    const char *text, *of_all_kinds;
     struct parts parts;
     struct err ignored;
     bool is_proven;
     int rc = 0;
 
-    question.problem.kinds &= search_kinds;
+    question.oracle.kinds &= search_kinds;
     question.oracle.ops = &no_ops;
     arena_init(arena);
-    if (parts_collect(&parts, &question.problem, oracle, arena, &ignored))
+    if (parts_collect(&parts, problem, &question.oracle, arena, &ignored))
         goto out; /* the search will say */
-    sums = add_up(&parts, arena);
-    if (!failure && !sums.is_short)
+    if (!is_short(&parts, arena, &text) && !failure)
         goto out;
     while (parts.room_bytes[question.roomiest] < parts.most_room_bytes)
         question.roomiest++;
-    parts.problem = problem; /* of all kinds */
+    parts.oracle = oracle;
     is_proven =
         failure ? failure->is_proven && makes_all(problem, oracle, search_kinds)
-                : add_up(&parts, arena).is_short;
+                : is_short(&parts, arena, &of_all_kinds);
     rc = err_set(err, ERR_NO_PLAN, "no plan %s: %s%s; %s",
                  is_proven ? "fits" : "was found",
-                 failure ? describe_failure(failure, arena) : "", sums.text,
+                 failure ? describe_failure(failure, arena) : "", text,
                  find_remedies(&question));
 out:
     arena_release(arena);

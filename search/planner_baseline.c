@@ -8,6 +8,7 @@
 #include "search/search.h"
 
 #include "base/clock.h"
+#include "base/ranked.h"
 #include "base/rng.h"
 #include "base/text.h"
 #include "search/choices.h"
@@ -43,19 +44,6 @@ struct entry {
     uint64_t bytes;
 };
 
-struct device {
-    double sum; /* of figures */
-    uint64_t used_bytes;
-};
-
-struct placing {
-    const struct parts *parts;
-    struct entry *entries;  /* [n_units], in the order of placing */
-    struct device *devices; /* [R] */
-    uint32_t *roomy;        /* [R]: devices */
-    struct rng rng;
-};
-
 /* Largest figure, then largest size, then last in the input. */
 static int compare_entries(const void *left, const void *right)
 {
@@ -69,53 +57,45 @@ static int compare_entries(const void *left, const void *right)
     return (first_a < first_b) - (first_a > first_b);
 }
 
-static int list_entries(struct placing *placing, const struct contender *by,
-                        struct err *err)
+static int list_entries(struct entry *entries, const struct parts *parts,
+                        const struct placing *placing, struct err *err)
 {
-    const struct problem *problem = placing->parts->problem;
-    unsigned kinds = problem->kinds & placing->parts->oracle->kinds;
+    const struct contender *by = placing->self;
 
-    for (uint32_t u = 0; u < placing->parts->n_units; u++) {
-        struct entry *entry = &placing->entries[u];
+    for (uint32_t u = 0; u < parts->n_units; u++) {
+        struct entry *entry = &entries[u];
 
-        entry->unit = placing->parts->of[u].unit;
+        entry->unit = parts->of[u].unit;
         for (uint32_t k = 0; k < entry->unit->n_tables; k++) {
             uint32_t t = entry->unit->tables[k];
-            const struct table *table = &problem->tables[t];
-            struct shard whole = shard_whole(problem, t, 0);
+            const struct table *table = &placing->problem->tables[t];
+            struct shard whole = shard_whole(placing->problem, t, 0);
 
-            if (!(table->kinds & kinds & SHARD_TABLE))
+            if (!(placing_kinds(placing, t) & SHARD_TABLE))
                 return err_set(
                     err, ERR_NO_PLAN,
                     "table '%s' may not be placed whole, and the baselines cut "
                     "nothing",
                     table->name);
-            entry->bytes = saturating_add(entry->bytes,
-                                          shard_memory(problem, &whole).total);
+            entry->bytes = saturating_add(
+                entry->bytes, shard_memory(placing->problem, &whole).total);
             entry->figure += by->figure ? by->figure(table) : 0;
         }
     }
     if (by->figure)
-        qsort(placing->entries, placing->parts->n_units,
-              sizeof(*placing->entries), compare_entries);
+        qsort(entries, parts->n_units, sizeof(*entries), compare_entries);
     return 0;
-}
-
-static uint64_t left_bytes(const struct placing *placing, uint32_t r)
-{
-    return placing->parts->room_bytes[r] - placing->devices[r].used_bytes;
 }
 
 static int no_room(const struct placing *placing, const struct entry *entry,
                    struct err *err)
 {
-    const struct problem *problem = placing->parts->problem;
     char need[TEXT_BYTES_MAX], most[TEXT_BYTES_MAX];
     uint64_t left = 0;
 
-    for (uint32_t r = 0; r < problem->cluster.n_devices; r++)
-        if (left_bytes(placing, r) > left)
-            left = left_bytes(placing, r);
+    for (uint32_t r = 0; r < placing->n_devices; r++)
+        if (placing->devices[r].free_bytes > left)
+            left = placing->devices[r].free_bytes;
     return err_set(
         err, ERR_NO_PLAN,
         "no plan was found: table '%s' takes %s and no device that it may "
@@ -126,62 +106,62 @@ static int no_room(const struct placing *placing, const struct entry *entry,
 
 /* Whether a is to be taken before b, which comes first: less in sum, then less
  * memory. */
-static bool goes_before(const struct device *a, const struct device *b)
+static bool goes_before(const struct placing *placing, uint32_t a, uint32_t b)
 {
-    return a->sum < b->sum ||
-           (a->sum == b->sum && a->used_bytes < b->used_bytes);
+    const struct filling *of = placing->devices;
+    const uint64_t *room = placing->room_bytes;
+
+    return of[a].load < of[b].load ||
+           (!(of[a].load > of[b].load) &&
+            room[a] - of[a].free_bytes < room[b] - of[b].free_bytes);
 }
 
 /* Where it goes: of the devices with room the first, or at random any, all
  * alike (published without memory); or -1. */
-static int64_t choose(struct placing *placing, const struct entry *entry,
-                      bool is_random)
+static int64_t choose(const struct placing *placing, const struct entry *entry,
+                      uint32_t *roomy, struct rng *rng)
 {
-    const struct device *devices = placing->devices;
     uint32_t n = 0, best = 0;
 
-    for (uint32_t r = 0; r < placing->parts->problem->cluster.n_devices; r++)
+    for (uint32_t r = 0; r < placing->n_devices; r++)
         if ((entry->unit->device < 0 || entry->unit->device == r) &&
-            entry->bytes <= left_bytes(placing, r)) {
-            if (n && goes_before(&devices[r], &devices[placing->roomy[best]]))
+            entry->bytes <= placing->devices[r].free_bytes) {
+            if (n && goes_before(placing, r, roomy[best]))
                 best = n;
-            placing->roomy[n++] = r;
+            roomy[n++] = r;
         }
-    if (n && is_random)
-        best = (uint32_t)rng_below(&placing->rng, n);
-    return n ? (int64_t)placing->roomy[best] : -1;
+    if (n && !placing->self->figure)
+        best = (uint32_t)rng_below(rng, n);
+    return n ? (int64_t)roomy[best] : -1;
 }
 
-static int baseline(struct plan *plan, const struct contender *by,
-                    const struct contender_inputs *inputs, struct arena *arena,
-                    struct arena *scratch, struct err *err)
+static int baseline(struct placing *placing, struct err *err)
 {
-    uint32_t n_devices = plan->problem.cluster.n_devices;
-    struct placing placing = {0};
+    struct plan *plan = placing->plan;
+    struct entry *entries =
+        ARENA_NEW(placing->scratch, struct entry, placing->n_tables);
+    uint32_t *roomy = ARENA_NEW(placing->scratch, uint32_t, placing->n_devices);
     struct parts parts;
+    struct rng rng;
 
-    if (parts_collect(&parts, &plan->problem, inputs->oracle, scratch, err))
+    if (parts_collect(&parts, placing->problem, placing->inputs->oracle,
+                      placing->scratch, err) ||
+        list_entries(entries, &parts, placing, err))
         return -1;
-    placing.parts = &parts;
-    placing.entries = ARENA_NEW(scratch, struct entry, parts.n_units);
-    placing.devices = ARENA_NEW(scratch, struct device, n_devices);
-    placing.roomy = ARENA_NEW(scratch, uint32_t, n_devices);
-    rng_init(&placing.rng, inputs->seed, 0);
-    plan->seed = inputs->seed;
-    plan->shards = ARENA_NEW(arena, struct shard, plan->problem.n_tables);
-    if (list_entries(&placing, by, err))
-        return -1;
-    for (uint32_t u = 0; u < parts.n_units; u++) {
-        const struct entry *entry = &placing.entries[u];
-        int64_t r = choose(&placing, entry, !by->figure);
+    rng_init(&rng, placing->inputs->seed, 0);
+    plan->seed = placing->inputs->seed;
+    plan->shards = ARENA_NEW(placing->arena, struct shard, placing->n_tables);
+    for (const struct entry *entry = entries; entry < entries + parts.n_units;
+         entry++) {
+        int64_t r = choose(placing, entry, roomy, &rng);
 
         if (r < 0)
-            return no_room(&placing, entry, err);
-        placing.devices[r].sum += entry->figure;
-        placing.devices[r].used_bytes += entry->bytes;
+            return no_room(placing, entry, err);
+        placing->devices[r].load += entry->figure;
+        placing->devices[r].free_bytes -= entry->bytes;
         for (uint32_t k = 0; k < entry->unit->n_tables; k++)
             plan->shards[plan->n_shards++] = shard_whole(
-                &plan->problem, entry->unit->tables[k], (uint32_t)r);
+                placing->problem, entry->unit->tables[k], (uint32_t)r);
     }
     return 0;
 }
@@ -226,12 +206,40 @@ static int check_constraints(const struct problem *problem, const char *author,
     return 0;
 }
 
+unsigned placing_kinds(const struct placing *placing, uint32_t table)
+{
+    return placing->problem->tables[table].kinds & placing->problem->kinds &
+           placing->inputs->oracle->kinds;
+}
+
+void placing_begin(struct placing *placing)
+{
+    for (uint32_t r = 0; r < placing->n_devices; r++)
+        placing->devices[r] = (struct filling){0, placing->room_bytes[r]};
+}
+
+bool placing_is_best(struct placing *placing)
+{
+    double most = 0;
+
+    for (uint32_t r = 0; r < placing->n_devices; r++)
+        most = fmax(most, placing->devices[r].load);
+    if (!(most < placing->least_load))
+        return false;
+    placing->least_load = most;
+    placing->plan->n_shards = 0;
+    return true;
+}
+
 int contender_place(struct plan *plan, const struct contender *self,
                     const struct contender_inputs *inputs, struct arena *arena,
                     struct err *err)
 {
     double start_ms = clock_ms();
+    uint32_t n_devices = plan->problem.cluster.n_devices;
+    uint32_t n_tables = (uint32_t)plan->problem.n_tables;
     struct arena scratch;
+    struct placing placing;
     int rc = -1;
 
     if (self->search)
@@ -243,8 +251,22 @@ int contender_place(struct plan *plan, const struct contender *self,
         arena, "%s:%s", self->author ? "rival" : "baseline", self->name);
     plan->stopped = "done";
     plan->seed = plan->n_evaluations = plan->n_shards = 0;
-    if (self->rule ? self->rule(plan, inputs, arena, &scratch, err)
-                   : baseline(plan, self, inputs, arena, &scratch, err))
+    placing = (struct placing){
+        .self = self,
+        .inputs = inputs,
+        .problem = &plan->problem,
+        .plan = plan,
+        .arena = arena,
+        .scratch = &scratch,
+        .n_tables = n_tables,
+        .n_devices = n_devices,
+        .room_bytes = ARENA_NEW(&scratch, uint64_t, n_devices),
+        .devices = ARENA_NEW(&scratch, struct filling, n_devices),
+        .order = ARENA_NEW(&scratch, struct ranked, n_tables),
+        .least_load = INFINITY};
+    problem_room_bytes(&plan->problem, placing.room_bytes);
+    placing_begin(&placing);
+    if (self->rule ? self->rule(&placing, err) : baseline(&placing, err))
         goto out;
     rc = search_finish(plan, inputs->oracle, start_ms, arena, err);
 out:

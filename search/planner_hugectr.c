@@ -22,53 +22,37 @@
 #define MAX_ROUNDS 20
 #define FULL_WIDTH 128.0 /* of the sample's tables */
 
-struct cut_table {
-    double hotness;  /* cost of the look-ups of the whole table */
-    double exchange; /* cost of a piece beside its look-ups */
-    uint32_t n_cuts; /* pieces; 0: replicated */
-    uint64_t bytes;  /* of a piece, the largest */
-    bool *is_on;     /* [n_gpus]: has a piece */
-};
-
-struct gpu {
-    double cost;
-    uint64_t free_bytes;
-};
-
 struct planner {
-    const struct problem *problem; /* not owned */
-    const struct oracle *oracle;   /* not owned; prices the plan */
-    struct plan *plan;             /* not owned; gets the best one */
-    uint32_t n_tables, n_gpus;
-    struct cut_table *tables; /* [n_tables] */
-    struct gpu *gpus;         /* [n_gpus] */
-    uint64_t *room_bytes;     /* [n_gpus] */
-    uint64_t replica_bytes;   /* on each */
-    struct ranked *order;     /* [n_tables] */
-    double best_cost;         /* INFINITY while there is none */
+    struct placing *placing; /* not owned */
+    struct cut_table {
+        double hotness;  /* cost of the look-ups of the whole table */
+        double exchange; /* cost of a piece beside its look-ups */
+        uint32_t n_cuts; /* pieces; 0: replicated */
+        uint64_t bytes;  /* of a piece, the largest */
+        bool *is_on;     /* [n_devices]: has a piece */
+    } * tables;          /* [n_tables] */
 };
 
 /* How a table may be cut in n pieces: rows, unless they cannot be priced. No
  * pieces are replicas. */
-static enum shard_kind kind_of_cut(const struct planner *planner, uint32_t t,
+static enum shard_kind kind_of_cut(const struct placing *placing, uint32_t t,
                                    uint32_t n)
 {
-    const struct table *table = &planner->problem->tables[t];
-    const struct oracle *oracle = planner->oracle;
-    unsigned kinds = table->kinds & planner->problem->kinds & oracle->kinds;
+    const struct table *table = &placing->problem->tables[t];
+    unsigned kinds = placing_kinds(placing, t);
     const uint64_t last_row = table->num_embeddings - 1;
 
     if (!n)
         return SHARD_REPLICATE;
     if (n == 1)
         return (enum shard_kind)(kinds & SHARD_TABLE);
-    if ((kinds & SHARD_ROW) && table->num_embeddings >= n &&
-        (oracle->row_cut == ROW_CUT_ANY || n == planner->n_gpus) &&
+    if ((kinds & SHARD_ROW) && n <= last_row + 1 &&
+        (placing->inputs->oracle->row_cut == ROW_CUT_ANY ||
+         n == placing->n_devices) &&
         (n - 1) * (last_row / n + 1) <= last_row) /* as many blocks */
         return SHARD_ROW;
-    return (kinds & SHARD_COLUMN) && table->dim % 4 == 0 &&
-                   table->dim / 4 % n == 0 &&
-                   table->dim / n >= problem_min_width(planner->problem)
+    return (kinds & SHARD_COLUMN) && table->dim % (4 * n) == 0 &&
+                   table->dim / n >= problem_min_width(placing->problem)
                ? SHARD_COLUMN
                : 0;
 }
@@ -79,19 +63,19 @@ static struct shard piece_of(const struct planner *planner, uint32_t t,
 {
     uint32_t n = planner->tables[t].n_cuts;
 
-    return rival_piece(planner->problem, t, kind_of_cut(planner, t, n), i,
-                       n ? n : 1, gpu);
+    return rival_piece(planner->placing->problem, t,
+                       kind_of_cut(planner->placing, t, n), i, n ? n : 1, gpu);
 }
 
 /* The next higher number of pieces, twice as many if possible; 0: none. */
-static uint32_t more_cuts(const struct planner *planner, uint32_t t, uint32_t n)
+static uint32_t more_cuts(const struct placing *placing, uint32_t t, uint32_t n)
 {
-    for (uint32_t more = 2 * n; more > n && more <= planner->n_gpus; more *= 2)
-        if (kind_of_cut(planner, t, more))
+    const uint32_t most = placing->n_devices;
+
+    for (uint32_t more = 2 * n; more > n && more <= most; more *= 2)
+        if (kind_of_cut(placing, t, more))
             return more;
-    return n < planner->n_gpus && kind_of_cut(planner, t, planner->n_gpus)
-               ? planner->n_gpus
-               : 0;
+    return n < most && kind_of_cut(placing, t, most) ? most : 0;
 }
 
 static void cut(struct planner *planner, uint32_t t, uint32_t n)
@@ -100,74 +84,58 @@ static void cut(struct planner *planner, uint32_t t, uint32_t n)
 
     planner->tables[t].n_cuts = n;
     first = piece_of(planner, t, 0, 0);
-    planner->tables[t].bytes = shard_memory(planner->problem, &first).total;
+    planner->tables[t].bytes =
+        shard_memory(planner->placing->problem, &first).total;
 }
 
-static bool is_replicated(const struct planner *planner, uint32_t t)
+static bool is_replicated(const struct placing *placing, uint32_t t)
 {
-    const struct table *table = &planner->problem->tables[t];
+    const struct table *table = &placing->problem->tables[t];
     double bytes = (double)table->num_embeddings * table->dim *
                    precision_bytes(table->precision) *
                    (table->optimizer == OPTIMIZER_SGD ? 1 : 2);
 
-    return bytes < REPLICATED_BELOW_BYTES && planner->n_gpus > 1 &&
-           (table->kinds & planner->problem->kinds & planner->oracle->kinds &
-            SHARD_REPLICATE);
+    return bytes < REPLICATED_BELOW_BYTES && placing->n_devices > 1 &&
+           (placing_kinds(placing, t) & SHARD_REPLICATE);
 }
 
-/* Takes the replica's memory from all GPUs; -1 where one has no room. */
+/* Takes the replica's memory from all GPUs, for good; -1 where one has no
+ * room. */
 static int replicate(struct planner *planner, uint32_t t)
 {
+    uint64_t *room_bytes = planner->placing->room_bytes;
+
     cut(planner, t, 0);
-    for (uint32_t g = 0; g < planner->n_gpus; g++)
-        if (planner->tables[t].bytes >
-            planner->room_bytes[g] - planner->replica_bytes)
+    for (uint32_t g = 0; g < planner->placing->n_devices; g++) {
+        if (planner->tables[t].bytes > room_bytes[g])
             return -1;
-    planner->replica_bytes += planner->tables[t].bytes;
+        room_bytes[g] -= planner->tables[t].bytes;
+    }
     return 0;
 }
 
 /* All pieces of a table, each on another GPU, or its replicas, for which there
  * is room; false where a piece has room nowhere. */
-static bool place_table(struct planner *planner, struct cut_table *table)
+static bool place_table(const struct placing *placing, struct cut_table *table)
 {
-    memset(table->is_on, !table->n_cuts, planner->n_gpus);
+    memset(table->is_on, !table->n_cuts, placing->n_devices);
     for (uint32_t i = 0; i < table->n_cuts; i++) {
-        struct gpu *best = NULL;
+        struct filling *best = NULL;
 
-        for (uint32_t g = 0; g < planner->n_gpus; g++) {
-            struct gpu *gpu = &planner->gpus[g];
+        for (uint32_t g = 0; g < placing->n_devices; g++) {
+            struct filling *gpu = &placing->devices[g];
 
             if (table->bytes <= gpu->free_bytes && !table->is_on[g] &&
-                (!best || gpu->cost < best->cost))
+                (!best || gpu->load < best->load))
                 best = gpu;
         }
         if (!best)
             return false;
-        table->is_on[best - planner->gpus] = true;
+        table->is_on[best - placing->devices] = true;
         best->free_bytes -= table->bytes;
-        best->cost += table->hotness / table->n_cuts + table->exchange;
+        best->load += table->hotness / table->n_cuts + table->exchange;
     }
     return true;
-}
-
-/* What stands now is the plan where its most loaded GPU is the least loaded
- * yet. */
-static void keep_if_best(struct planner *planner)
-{
-    struct plan *plan = planner->plan;
-    double most = 0;
-
-    for (uint32_t g = 0; g < planner->n_gpus; g++)
-        most = fmax(most, planner->gpus[g].cost);
-    if (!(most < planner->best_cost))
-        return;
-    planner->best_cost = most;
-    plan->n_shards = 0;
-    for (uint32_t t = 0; t < planner->n_tables; t++)
-        for (uint32_t g = 0, i = 0; g < planner->n_gpus; g++)
-            if (planner->tables[t].is_on[g])
-                plan->shards[plan->n_shards++] = piece_of(planner, t, i++, g);
 }
 
 /* Places all, the table of the hottest pieces first, of equal ones the last in
@@ -175,38 +143,45 @@ static void keep_if_best(struct planner *planner)
  * room nowhere, or else the hottest that can be; n_tables: none. */
 static uint32_t place_all(struct planner *planner)
 {
-    uint32_t n_tables = planner->n_tables, hottest = n_tables;
+    struct placing *placing = planner->placing;
+    struct plan *plan = placing->plan;
+    uint32_t n_tables = placing->n_tables, hottest = n_tables;
 
-    planner->plan->n_evaluations++;
-    for (uint32_t g = 0; g < planner->n_gpus; g++)
-        planner->gpus[g] =
-            (struct gpu){0, planner->room_bytes[g] - planner->replica_bytes};
+    plan->n_evaluations++;
+    placing_begin(placing);
     for (uint32_t t = 0; t < n_tables; t++)
-        planner->order[t] = (struct ranked){
+        placing->order[t] = (struct ranked){
             -planner->tables[t].hotness / fmax(1, planner->tables[t].n_cuts),
             n_tables - 1 - t};
-    ranked_sort(planner->order, n_tables);
+    ranked_sort(placing->order, n_tables);
     for (uint32_t i = 0; i < n_tables; i++) {
-        uint32_t t = n_tables - 1 - planner->order[i].idx;
-        struct cut_table *table = &planner->tables[t];
+        uint32_t t = n_tables - 1 - placing->order[i].idx;
 
-        if (!place_table(planner, table))
+        if (!place_table(placing, &planner->tables[t]))
             return t;
-        if (hottest == n_tables && table->n_cuts &&
-            more_cuts(planner, t, table->n_cuts))
+        if (hottest == n_tables && planner->tables[t].n_cuts &&
+            more_cuts(placing, t, planner->tables[t].n_cuts))
             hottest = t;
     }
-    keep_if_best(planner);
+    if (!placing_is_best(placing))
+        return hottest;
+    for (uint32_t t = 0; t < n_tables; t++)
+        for (uint32_t g = 0, i = 0; g < placing->n_devices; g++)
+            if (planner->tables[t].is_on[g])
+                plan->shards[plan->n_shards++] = piece_of(planner, t, i++, g);
     return hottest;
 }
 
+/* Cuts what place_all says, if it can be. */
 static void plan_in_rounds(struct planner *planner)
 {
+    const uint32_t n_tables = planner->placing->n_tables;
+
     for (int round = 0; round < MAX_ROUNDS; round++) {
         uint32_t t = place_all(planner), n = 0;
 
-        if (t < planner->n_tables)
-            n = more_cuts(planner, t, planner->tables[t].n_cuts);
+        if (t < n_tables)
+            n = more_cuts(planner->placing, t, planner->tables[t].n_cuts);
         if (!n)
             return;
         cut(planner, t, n);
@@ -217,10 +192,12 @@ static void plan_in_rounds(struct planner *planner)
  * least memory. */
 static void plan_evenly(struct planner *planner)
 {
-    for (uint32_t t = 0; t < planner->n_tables; t++) {
-        if (!kind_of_cut(planner, t, planner->n_gpus))
+    const struct placing *placing = planner->placing;
+
+    for (uint32_t t = 0; t < placing->n_tables; t++) {
+        if (!kind_of_cut(placing, t, placing->n_devices))
             return;
-        cut(planner, t, planner->n_gpus);
+        cut(planner, t, placing->n_devices);
     }
     (void)place_all(planner);
 }
@@ -228,11 +205,13 @@ static void plan_evenly(struct planner *planner)
 /* Replicas, and one piece, or as few as may be, of each other table. */
 static int start(struct planner *planner, struct err *err)
 {
-    for (uint32_t t = 0; t < planner->n_tables; t++) {
-        const char *name = planner->problem->tables[t].name;
-        uint32_t n = kind_of_cut(planner, t, 1) ? 1 : more_cuts(planner, t, 1);
+    const struct placing *placing = planner->placing;
 
-        if (is_replicated(planner, t)) {
+    for (uint32_t t = 0; t < placing->n_tables; t++) {
+        const char *name = placing->problem->tables[t].name;
+        uint32_t n = kind_of_cut(placing, t, 1) ? 1 : more_cuts(placing, t, 1);
+
+        if (is_replicated(placing, t)) {
             if (replicate(planner, t))
                 return err_set(
                     err, ERR_NO_PLAN,
@@ -252,40 +231,28 @@ static int start(struct planner *planner, struct err *err)
     return 0;
 }
 
-int rival_hugectr(struct plan *plan, const struct contender_inputs *inputs,
-                  struct arena *arena, struct arena *scratch, struct err *err)
+int rival_hugectr(struct placing *placing, struct err *err)
 {
-    const struct problem *problem = &plan->problem;
-    uint32_t n_tables = (uint32_t)problem->n_tables;
-    uint32_t n_gpus = problem->cluster.n_devices;
+    uint32_t n_tables = placing->n_tables, n_gpus = placing->n_devices;
     struct planner planner = {
-        .problem = problem,
-        .oracle = inputs->oracle,
-        .plan = plan,
-        .n_tables = n_tables,
-        .n_gpus = n_gpus,
-        .tables = ARENA_NEW(scratch, struct cut_table, n_tables),
-        .gpus = ARENA_NEW(scratch, struct gpu, n_gpus),
-        .room_bytes = ARENA_NEW(scratch, uint64_t, n_gpus),
-        .order = ARENA_NEW(scratch, struct ranked, n_tables),
-        .best_cost = INFINITY};
+        placing, ARENA_NEW(placing->scratch, struct cut_table, n_tables)};
 
     for (uint32_t t = 0; t < n_tables; t++) {
-        const struct table *table = &problem->tables[t];
+        const struct table *table = &placing->problem->tables[t];
         double width = table->dim / FULL_WIDTH;
 
-        planner.tables[t] =
-            (struct cut_table){.hotness = table->pooling_factor * width,
-                               .exchange = PIECE_COST * width,
-                               .is_on = ARENA_NEW(scratch, bool, n_gpus)};
+        planner.tables[t] = (struct cut_table){
+            .hotness = table->pooling_factor * width,
+            .exchange = PIECE_COST * width,
+            .is_on = ARENA_NEW(placing->scratch, bool, n_gpus)};
     }
-    problem_room_bytes(problem, planner.room_bytes);
-    plan->shards = ARENA_NEW(arena, struct shard, (size_t)n_tables * n_gpus);
+    placing->plan->shards =
+        ARENA_NEW(placing->arena, struct shard, (size_t)n_tables * n_gpus);
     plan_evenly(&planner);
     if (start(&planner, err))
         return -1;
     plan_in_rounds(&planner);
-    return isfinite(planner.best_cost)
+    return isfinite(placing->least_load)
                ? 0
                : err_set(err, ERR_NO_PLAN,
                          "no plan was found: none of HugeCTR's planner does");

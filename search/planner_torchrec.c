@@ -39,13 +39,6 @@ static const struct sharding_type {
 };
 #define N_SHARDING_TYPES (sizeof sharding_types / sizeof *sharding_types)
 
-/* What a shard takes: by what fits, counted as everywhere here, and by what
- * TorchRec reckons, which it sorts by. */
-struct size {
-    uint64_t bytes;
-    double storage;
-};
-
 /* One way to cut one table. The costs of a type are alike for its shards, and
  * so are the sizes, but for the rest that blocks of rows leave. */
 struct sharding_option {
@@ -56,7 +49,11 @@ struct sharding_option {
                           table cannot be cut so */
     uint32_t n_full;   /* those with as many rows as there may be */
     double ms;         /* of a shard, also of one without rows */
-    struct size full, rest; /* of the one behind those, if it has rows */
+    struct size {
+        uint64_t bytes; /* what it takes, counted as everywhere here */
+        double storage; /* as TorchRec reckons it, which it sorts by */
+    } full, rest;       /* of the one behind those, if it has rows */
+    double all_storage; /* of all its shards */
 };
 
 /* A table's options by sharding type, and which one is proposed. */
@@ -68,24 +65,13 @@ struct candidate {
     uint32_t *placement; /* ranks of its shards */
 };
 
-struct rank {
-    double ms; /* load */
-    uint64_t free_bytes;
-};
-
 struct planner {
-    const struct problem *problem;         /* not owned */
-    const struct contender_inputs *inputs; /* not owned */
-    struct plan *plan;                     /* not owned; gets the best one */
-    struct candidate *candidates;          /* [n_tables] */
-    uint32_t n_tables, n_ranks, n_local;   /* ranks of a host */
-    struct rank *ranks;                    /* [n_ranks] */
-    struct rank *kept;                     /* [n_local]: to go back to */
-    uint64_t *room_bytes;                  /* [n_ranks] */
-    struct ranked *hosts;                  /* by load */
-    struct ranked *order;                  /* [n_tables] by storage */
-    double best_ms;                        /* INFINITY while there is none */
-    double end_ms;                         /* of the clock */
+    struct placing *placing;      /* not owned; its loads are ms */
+    struct candidate *candidates; /* [n_tables] */
+    uint32_t n_local;             /* ranks of a host */
+    struct filling *kept;         /* [n_ranks]: to go back to */
+    struct ranked *hosts;         /* by load */
+    double end_ms;                /* of the clock */
 };
 
 /* --- options --- */
@@ -105,17 +91,19 @@ static uint32_t n_column_shards(uint32_t dim, uint32_t min_width)
 static bool cut(struct sharding_option *option, const struct planner *planner,
                 const struct table *table, const struct sharding_type *type)
 {
-    uint32_t n = type->on_host ? planner->n_local : planner->n_ranks;
+    const struct placing *placing = planner->placing;
+    uint32_t n = type->on_host ? planner->n_local : placing->n_devices;
     uint64_t n_rows = table->num_embeddings;
 
     *option = (struct sharding_option){
-        .kind = type->kind, .on_host = type->on_host, .n_shards = 1};
-    option->is_in_order = (type->kind & (SHARD_ROW | SHARD_REPLICATE)) != 0;
+        type->kind, type->on_host,
+        .is_in_order = type->kind & (SHARD_ROW | SHARD_REPLICATE),
+        .n_shards = 1};
     if (option->is_in_order)
         option->n_shards = n;
     else if (type->kind == SHARD_COLUMN)
         option->n_shards =
-            n_column_shards(table->dim, problem_min_width(planner->problem));
+            n_column_shards(table->dim, problem_min_width(placing->problem));
     if (type->kind == SHARD_COLUMN && option->n_shards == 1)
         option->kind = SHARD_TABLE;
     option->n_full = option->n_shards;
@@ -130,8 +118,8 @@ static struct shard shard_of(const struct planner *planner, uint32_t t,
                              const struct sharding_option *option, uint32_t i,
                              uint32_t rank)
 {
-    return rival_piece(planner->problem, t, option->kind, i, option->n_shards,
-                       rank);
+    return rival_piece(planner->placing->problem, t, option->kind, i,
+                       option->n_shards, rank);
 }
 
 /* TorchRec reckons weights, state, and the indices and outputs of a batch,
@@ -170,30 +158,33 @@ static struct size size_of(const struct problem *problem,
 static void price(struct sharding_option *option, const struct planner *planner,
                   uint32_t t)
 {
-    const struct oracle *oracle = planner->inputs->torchrec;
-    struct shard shard = shard_of(planner, t, option, 0, 0);
+    const struct problem *problem = planner->placing->problem;
+    const struct oracle *oracle = planner->placing->inputs->torchrec;
+    struct shard first = shard_of(planner, t, option, 0, 0);
     double *vector = mem_alloc(oracle->width, sizeof(*vector));
 
-    oracle->ops->embed(oracle, &shard, 1, vector);
+    oracle->ops->embed(oracle, &first, 1, vector);
     option->ms = parts_alone_ms(oracle, vector);
     mem_free(vector);
-    option->full = size_of(planner->problem, &shard, option);
-    if (option->n_full == option->n_shards)
-        return;
-    shard = shard_of(planner, t, option, option->n_full, 0);
-    if (shard.row_begin < shard.row_end)
-        option->rest = size_of(planner->problem, &shard, option);
+    option->full = size_of(problem, &first, option);
+    if (option->n_full < option->n_shards) {
+        struct shard rest = shard_of(planner, t, option, option->n_full, 0);
+
+        if (rest.row_begin < rest.row_end)
+            option->rest = size_of(problem, &rest, option);
+    }
+    option->all_storage =
+        option->n_full * option->full.storage + option->rest.storage;
 }
 
 /* Adds the most shards of an option to *most_shards. */
 static int list_options(struct planner *planner, uint32_t t,
-                        size_t *most_shards, struct arena *arena,
-                        struct err *err)
+                        size_t *most_shards, struct err *err)
 {
-    const struct table *table = &planner->problem->tables[t];
-    unsigned kinds = table->kinds & planner->problem->kinds &
-                     planner->inputs->oracle->kinds &
-                     planner->inputs->torchrec->kinds;
+    const struct placing *placing = planner->placing;
+    const struct table *table = &placing->problem->tables[t];
+    unsigned kinds =
+        placing_kinds(placing, t) & placing->inputs->torchrec->kinds;
     struct candidate *candidate = &planner->candidates[t];
     uint32_t n_shards = 0;
 
@@ -216,37 +207,33 @@ static int list_options(struct planner *planner, uint32_t t,
             "no plan was found: TorchRec's planner has no sharding type "
             "for table '%s'",
             table->name);
-    candidate->placement = ARENA_NEW(arena, uint32_t, n_shards);
+    candidate->placement = ARENA_NEW(placing->scratch, uint32_t, n_shards);
     *most_shards += n_shards;
     return 0;
 }
 
 /* --- the partitioner --- */
 
-/* TorchRec's storage of all shards. */
-static double all_storage(const struct sharding_option *option)
-{
-    return option->n_full * option->full.storage + option->rest.storage;
-}
-
 /* Whether less loaded, or else lower in its host, or else lower. */
 static bool goes_before(const struct planner *planner, uint32_t a, uint32_t b)
 {
-    const struct rank *ranks = planner->ranks;
+    const struct filling *ranks = planner->placing->devices;
     uint32_t local_a = a % planner->n_local, local_b = b % planner->n_local;
 
-    if (ranks[a].ms != ranks[b].ms)
-        return ranks[a].ms < ranks[b].ms;
+    if (ranks[a].load != ranks[b].load)
+        return ranks[a].load < ranks[b].load;
     return local_a != local_b ? local_a < local_b : a < b;
 }
 
 /* What is proposed for the table goes to ranks begin to end: shard i to rank
  * begin + i, or each to the least loaded that has room. False where one has
  * none. */
-static bool place(struct planner *planner, const struct candidate *candidate,
-                  uint32_t begin, uint32_t end)
+static bool place(const struct planner *planner,
+                  const struct candidate *candidate, uint32_t begin,
+                  uint32_t end)
 {
     const struct sharding_option *option = candidate->proposed;
+    struct filling *ranks = planner->placing->devices;
 
     for (uint32_t i = 0; i < option->n_shards; i++) {
         uint64_t bytes = i < option->n_full    ? option->full.bytes
@@ -255,33 +242,35 @@ static bool place(struct planner *planner, const struct candidate *candidate,
         uint32_t r = option->is_in_order ? begin + i : begin, best = end;
 
         for (uint32_t last = option->is_in_order ? r + 1 : end; r < last; r++)
-            if (bytes <= planner->ranks[r].free_bytes &&
+            if (bytes <= ranks[r].free_bytes &&
                 (best == end || goes_before(planner, r, best)))
                 best = r;
         if (best == end)
             return false;
         candidate->placement[i] = best;
-        planner->ranks[best].free_bytes -= bytes;
-        planner->ranks[best].ms += option->ms;
+        ranks[best].free_bytes -= bytes;
+        ranks[best].load += option->ms;
     }
     return true;
 }
 
-/* All shards to the ranks of the least loaded host that has room. */
-static bool place_on_host(struct planner *planner,
+/* All shards to the ranks of the least loaded host that has room; or all ranks
+ * are as one host. */
+static bool place_on_host(const struct planner *planner,
                           const struct candidate *candidate)
 {
-    uint32_t n = planner->n_local, n_hosts = planner->n_ranks / n;
+    const uint32_t n_ranks = planner->placing->n_devices;
+    uint32_t n = candidate->proposed->on_host ? planner->n_local : n_ranks;
 
-    for (uint32_t h = 0; h < n_hosts; h++) {
+    for (uint32_t h = 0; h < n_ranks / n; h++) {
         planner->hosts[h] = (struct ranked){.idx = h};
         for (uint32_t i = 0; i < n; i++)
-            planner->hosts[h].key += planner->ranks[h * n + i].ms;
+            planner->hosts[h].key += planner->placing->devices[h * n + i].load;
     }
-    ranked_sort(planner->hosts, n_hosts);
-    for (uint32_t h = 0; h < n_hosts; h++) {
+    ranked_sort(planner->hosts, n_ranks / n);
+    for (uint32_t h = 0; h < n_ranks / n; h++) {
         uint32_t first = planner->hosts[h].idx * n;
-        struct rank *ranks = planner->ranks + first;
+        struct filling *ranks = planner->placing->devices + first;
 
         memcpy(planner->kept, ranks, n * sizeof(*ranks));
         if (place(planner, candidate, first, first + n))
@@ -291,51 +280,32 @@ static bool place_on_host(struct planner *planner,
     return false;
 }
 
-/* Places the proposal, what goes on all ranks first; false where a table has no
- * room. */
-static bool partition(struct planner *planner)
-{
-    struct ranked *order = planner->order;
+/* --- proposals --- */
 
-    for (uint32_t r = 0; r < planner->n_ranks; r++)
-        planner->ranks[r] = (struct rank){0, planner->room_bytes[r]};
-    for (uint32_t t = 0; t < planner->n_tables; t++) {
+/* Places the proposal, what goes on all ranks first; its shards are the plan's
+ * where every table has room and it is the best. */
+static void try_proposal(struct planner *planner)
+{
+    struct placing *placing = planner->placing;
+    struct plan *plan = placing->plan;
+
+    plan->n_evaluations++;
+    placing_begin(placing);
+    for (uint32_t t = 0; t < placing->n_tables; t++) {
         const struct sharding_option *option = planner->candidates[t].proposed;
         bool is_on_all = option->is_in_order && !option->on_host;
 
-        order[t] =
-            (struct ranked){is_on_all ? -INFINITY : -all_storage(option), t};
+        placing->order[t] =
+            (struct ranked){is_on_all ? -INFINITY : -option->all_storage, t};
     }
-    ranked_sort(order, planner->n_tables);
-    for (uint32_t i = 0; i < planner->n_tables; i++) {
-        const struct candidate *candidate = &planner->candidates[order[i].idx];
-
-        if (candidate->proposed->on_host
-                ? !place_on_host(planner, candidate)
-                : !place(planner, candidate, 0, planner->n_ranks))
-            return false;
-    }
-    return true;
-}
-
-/* --- proposals --- */
-
-/* Places the proposal; its shards are the plan's where it is the best. */
-static void try_proposal(struct planner *planner)
-{
-    struct plan *plan = planner->plan;
-    double slowest_ms = 0;
-
-    plan->n_evaluations++;
-    if (!partition(planner))
+    ranked_sort(placing->order, placing->n_tables);
+    for (uint32_t i = 0; i < placing->n_tables; i++)
+        if (!place_on_host(planner,
+                           &planner->candidates[placing->order[i].idx]))
+            return;
+    if (!placing_is_best(placing))
         return;
-    for (uint32_t r = 0; r < planner->n_ranks; r++)
-        slowest_ms = fmax(slowest_ms, planner->ranks[r].ms);
-    if (!(slowest_ms < planner->best_ms))
-        return;
-    planner->best_ms = slowest_ms;
-    plan->n_shards = 0;
-    for (uint32_t t = 0; t < planner->n_tables; t++) {
+    for (uint32_t t = 0; t < placing->n_tables; t++) {
         const struct candidate *candidate = &planner->candidates[t];
 
         for (uint32_t i = 0; i < candidate->proposed->n_shards; i++) {
@@ -354,7 +324,7 @@ static struct candidate *largest(const struct planner *planner)
 {
     struct candidate *best = NULL;
 
-    for (uint32_t t = 0; t < planner->n_tables; t++) {
+    for (uint32_t t = 0; t < planner->placing->n_tables; t++) {
         struct candidate *candidate = &planner->candidates[t];
         const struct sharding_option *a = candidate->proposed;
         const struct sharding_option *b = best ? best->proposed : NULL;
@@ -362,7 +332,7 @@ static struct candidate *largest(const struct planner *planner)
         if (candidate->current + 1 < candidate->n_options &&
             (!b || a->full.storage > b->full.storage ||
              (a->full.storage == b->full.storage &&
-              all_storage(a) > all_storage(b))))
+              a->all_storage > b->all_storage)))
             best = candidate;
     }
     return best;
@@ -380,7 +350,7 @@ static void propose_greedily(struct planner *planner, bool by_sum)
 {
     struct candidate *candidate;
 
-    for (uint32_t t = 0; t < planner->n_tables; t++) {
+    for (uint32_t t = 0; t < planner->placing->n_tables; t++) {
         candidate = &planner->candidates[t];
         for (uint32_t i = 0; i < candidate->n_options; i++) {
             const struct sharding_option *option =
@@ -406,7 +376,7 @@ static void propose_uniform(struct planner *planner)
     for (uint32_t type = 0; type < N_SHARDING_TYPES; type++) {
         bool have_all = true;
 
-        for (uint32_t t = 0; t < planner->n_tables; t++) {
+        for (uint32_t t = 0; t < planner->placing->n_tables; t++) {
             struct candidate *candidate = &planner->candidates[t];
 
             candidate->proposed = &candidate->options[type];
@@ -417,45 +387,34 @@ static void propose_uniform(struct planner *planner)
     }
 }
 
-int rival_torchrec(struct plan *plan, const struct contender_inputs *inputs,
-                   struct arena *arena, struct arena *scratch, struct err *err)
+int rival_torchrec(struct placing *placing, struct err *err)
 {
-    const struct problem *problem = &plan->problem;
-    uint32_t n = (uint32_t)problem->n_tables;
-    uint32_t n_ranks = problem->cluster.n_devices;
-    uint32_t n_local = cluster_group(&problem->cluster);
+    struct arena *arena = placing->scratch;
+    uint32_t n = placing->n_tables, n_ranks = placing->n_devices;
+    const double limit_ms = placing->inputs->limit_ms;
     struct planner planner = {
-        .problem = problem,
-        .inputs = inputs,
-        .plan = plan,
-        .candidates = ARENA_NEW(scratch, struct candidate, n),
-        .n_tables = n,
-        .n_ranks = n_ranks,
-        .n_local = n_local,
-        .ranks = ARENA_NEW(scratch, struct rank, n_ranks),
-        .kept = ARENA_NEW(scratch, struct rank, n_local),
-        .room_bytes = ARENA_NEW(scratch, uint64_t, n_ranks),
-        .hosts = ARENA_NEW(scratch, struct ranked, n_ranks),
-        .order = ARENA_NEW(scratch, struct ranked, n),
-        .best_ms = INFINITY,
-        .end_ms =
-            inputs->limit_ms > 0 ? clock_ms() + inputs->limit_ms : INFINITY};
+        .placing = placing,
+        .candidates = ARENA_NEW(arena, struct candidate, n),
+        .n_local = cluster_group(&placing->problem->cluster),
+        .kept = ARENA_NEW(arena, struct filling, n_ranks),
+        .hosts = ARENA_NEW(arena, struct ranked, n_ranks),
+        .end_ms = limit_ms > 0 ? clock_ms() + limit_ms : INFINITY};
     size_t most_shards = 0;
 
     for (uint32_t t = 0; t < n; t++)
-        if (list_options(&planner, t, &most_shards, scratch, err))
+        if (list_options(&planner, t, &most_shards, err))
             return -1;
-    problem_room_bytes(problem, planner.room_bytes);
-    plan->shards = ARENA_NEW(arena, struct shard, most_shards);
+    placing->plan->shards =
+        ARENA_NEW(placing->arena, struct shard, most_shards);
     propose_greedily(&planner, false);
     propose_greedily(&planner, true);
     propose_uniform(&planner);
-    if (isinf(planner.best_ms))
+    if (isinf(placing->least_load))
         return err_set(err, ERR_NO_PLAN,
                        "no plan was found: none of TorchRec's %llu proposals "
                        "does",
-                       (unsigned long long)plan->n_evaluations);
+                       (unsigned long long)placing->plan->n_evaluations);
     if (clock_ms() >= planner.end_ms)
-        plan->stopped = "time";
+        placing->plan->stopped = "time";
     return 0;
 }

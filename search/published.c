@@ -49,21 +49,18 @@ struct node {
     unsigned n_priced; /* assignments */
 };
 
-/* A device that the greedy fills. */
-struct filling {
-    double output; /* width */
-    uint64_t bytes;
-    bool is_held;
-};
-
 /* An assignment of a node's pieces. */
 struct greedy {
     const struct node *node;
-    double *sums;            /* [R][width] */
-    struct filling *devices; /* [R] */
-    double *compute_ms;      /* [R], 0 while one is empty */
-    uint32_t *placement;     /* [n]: device of piece i */
-    double *placed_ms;       /* [n]: its compute then */
+    double *sums; /* [R][width] */
+    struct filled {
+        double output; /* width */
+        uint64_t bytes;
+        bool is_held;
+    } * devices;         /* [R] */
+    double *compute_ms;  /* [R], 0 while one is empty */
+    uint32_t *placement; /* [n]: device of piece i */
+    double *placed_ms;   /* [n]: its compute then */
 };
 
 struct beam {
@@ -71,9 +68,11 @@ struct beam {
     struct arena *arena;
     const struct parts *parts;
     double *single_ms; /* [n_parts]: compute of a device that holds it alone */
-    double *output;    /* [n_parts]: floats a sample that it sends */
-    uint32_t *rank;    /* [n_parts]: place in the order of the greedy */
-    uint32_t *half;    /* [n_parts]: part half as wide, or NO_PART */
+    struct cuttable {
+        double output; /* floats a sample that it sends */
+        uint32_t rank; /* place in the order of the greedy */
+        uint32_t half; /* part half as wide, or NO_PART */
+    } * of;            /* [n_parts] */
     double empty_ms;   /* compute of a device that holds nothing */
     double caps[N_CAPS + 1];
     struct node *nodes;
@@ -138,23 +137,21 @@ static void open_beam(struct beam *beam)
     uint32_t n = 0;
 
     beam->single_ms = ARENA_NEW(beam->arena, double, parts->n_parts);
-    beam->output = ARENA_NEW(beam->arena, double, parts->n_parts);
-    beam->rank = ARENA_NEW(beam->arena, uint32_t, parts->n_parts);
-    beam->half = ARENA_NEW(beam->arena, uint32_t, parts->n_parts);
+    beam->of = ARENA_NEW(beam->arena, struct cuttable, parts->n_parts);
     oracle->ops->compute(oracle, nothing, 1, &beam->empty_ms);
     oracle->ops->compute(oracle, parts->vectors, parts->n_parts,
                          beam->single_ms);
     for (uint32_t u = parts->n_units; u-- > 0;)
         for (uint32_t p = largest_piece(parts, u); p != NO_PART;
-             p = beam->half[p]) {
-            beam->half[p] = half_of(parts, u, parts->parts[p].width);
-            beam->output[p] = output_of(parts, p);
+             p = beam->of[p].half) {
+            beam->of[p].half = half_of(parts, u, parts->parts[p].width);
+            beam->of[p].output = output_of(parts, p);
             order[n] = (struct ranked){-beam->single_ms[p], n};
             part_of[n++] = p;
         }
     ranked_sort(order, n);
     for (uint32_t i = 0; i < n; i++)
-        beam->rank[part_of[order[i].idx]] = i;
+        beam->of[part_of[order[i].idx]].rank = i;
 }
 
 /* --- the greedy --- */
@@ -170,10 +167,10 @@ static uint32_t choose_device(const struct beam *beam,
     uint32_t end = pin < 0 ? beam->parts->n_devices : begin + 1;
 
     for (uint32_t r = begin; r < end; r++) {
-        const struct filling *device = &greedy->devices[r];
+        const struct filled *device = &greedy->devices[r];
 
         if (part->bytes <= beam->parts->room_bytes[r] - device->bytes &&
-            device->output + beam->output[piece] <= cap &&
+            device->output + beam->of[piece].output <= cap &&
             (chosen == NOWHERE || compute_ms[r] < compute_ms[chosen] ||
              (compute_ms[r] == compute_ms[chosen] &&
               device->bytes < greedy->devices[chosen].bytes)))
@@ -198,7 +195,7 @@ static bool place_all(const struct beam *beam, struct greedy *greedy,
     for (size_t i = 0; i < greedy->node->n; i++) {
         uint32_t piece = greedy->node->ranked[i];
         uint32_t r = choose_device(beam, greedy, piece, cap);
-        struct filling *device;
+        struct filled *device;
         double *sum;
 
         if (r == NOWHERE)
@@ -211,7 +208,7 @@ static bool place_all(const struct beam *beam, struct greedy *greedy,
         if (!is_like)
             oracle->ops->compute(oracle, sum, 1, &greedy->placed_ms[i]);
         greedy->compute_ms[r] = greedy->placed_ms[i];
-        device->output += beam->output[piece];
+        device->output += beam->of[piece].output;
         device->bytes += beam->parts->parts[piece].bytes;
         device->is_held = true;
         *most_output = fmax(*most_output, device->output);
@@ -245,7 +242,7 @@ static void price_node(const struct beam *beam, struct node *node)
         .node = node,
         .sums =
             ARENA_NEW(&arena, double, n_devices * beam->parts->oracle->width),
-        .devices = ARENA_NEW(&arena, struct filling, n_devices),
+        .devices = ARENA_NEW(&arena, struct filled, n_devices),
         .compute_ms = ARENA_NEW(&arena, double, n_devices),
         .placement = ARENA_NEW(&arena, uint32_t, node->n),
         .placed_ms = ARENA_NEW(&arena, double, node->n)};
@@ -283,7 +280,7 @@ static void rank_node(const struct beam *beam, struct node *node)
 
     for (size_t i = 0; i < node->n; i++)
         order[i] =
-            (struct ranked){beam->rank[node->pieces[i]], node->pieces[i]};
+            (struct ranked){beam->of[node->pieces[i]].rank, node->pieces[i]};
     ranked_sort(order, node->n);
     node->ranked = ARENA_NEW(beam->arena, uint32_t, node->n);
     node->placement = ARENA_NEW(beam->arena, uint32_t, node->n);
@@ -312,7 +309,7 @@ static bool begin(struct beam *beam, struct node *root)
     }
     rank_node(beam, root);
     for (size_t i = 0; i < root->n; i++)
-        output += beam->output[root->pieces[i]];
+        output += beam->of[root->pieces[i]].output;
     for (unsigned c = 0; c < N_CAPS; c++)
         beam->caps[c] = (1 + CAP_STEP * c) * (output / parts->n_devices);
     beam->caps[N_CAPS] = INFINITY;
@@ -329,7 +326,7 @@ static void add_child(struct beam *beam, const struct node *node, uint32_t at)
     *child = (struct node){.n = node->n + 1};
     child->pieces = ARENA_NEW(beam->arena, uint32_t, child->n);
     memcpy(child->pieces, node->pieces, node->n * sizeof(*node->pieces));
-    child->pieces[at] = beam->half[node->pieces[at]];
+    child->pieces[at] = beam->of[node->pieces[at]].half;
     child->pieces[node->n] = child->pieces[at];
     rank_node(beam, child);
     while (memcmp(beam->children[child->like].ranked, child->ranked,
@@ -359,7 +356,7 @@ static void add_children(struct beam *beam, const struct node *node)
             marked[keys[i].idx] = true;
     }
     for (uint32_t i = 0; i < node->n; i++)
-        if (marked[i] && beam->half[node->pieces[i]] != NO_PART)
+        if (marked[i] && beam->of[node->pieces[i]].half != NO_PART)
             add_child(beam, node, i);
     mem_free(marked);
     mem_free(keys);

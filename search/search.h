@@ -192,6 +192,7 @@ struct contender_inputs {
                         is given. 0: none */
 };
 
+struct placing;
 struct contender {
     const char *name;
     /* Of our own. */
@@ -201,8 +202,7 @@ struct contender {
     /* Of others', whose, who knows no pins or groups: the rule, which sets the
      * plan's shards and n_evaluations, and `stopped` unless it is done. */
     const char *author;
-    int (*rule)(struct plan *plan, const struct contender_inputs *inputs,
-                struct arena *arena, struct arena *scratch, struct err *err);
+    int (*rule)(struct placing *placing, struct err *err);
     /* Of a baseline, which is what is neither: by which tables go, the largest
      * first; NULL: at random. */
     double (*figure)(const struct table *table);
@@ -235,11 +235,35 @@ int contender_place(struct plan *plan, const struct contender *self,
     RIVAL(torchrec, "TorchRec") \
     RIVAL(hugectr, "HugeCTR")
 
-#define RIVAL_DECLARE(name, author)                                            \
-    int rival_##name(struct plan *plan, const struct contender_inputs *inputs, \
-                     struct arena *arena, struct arena *scratch,               \
-                     struct err *err) MUST_CHECK;
+#define RIVAL_DECLARE(name, author) \
+    int rival_##name(struct placing *placing, struct err *err) MUST_CHECK;
 RIVALS(RIVAL_DECLARE)
+
+/* What a rule works on: devices are filled, ever again, and the plan gets the
+ * shards of the fairest of these assignments. */
+struct placing {
+    const struct contender *self;
+    const struct contender_inputs *inputs;
+    const struct problem *problem;
+    struct plan *plan;             /* search, stopped and seed are set */
+    struct arena *arena, *scratch; /* of the shards, of all else */
+    uint32_t n_tables, n_devices;
+    uint64_t *room_bytes; /* [n_devices] */
+    struct filling {
+        double load; /* by the rule's own costs */
+        uint64_t free_bytes;
+    } * devices;          /* [n_devices] */
+    struct ranked *order; /* [n_tables], for the rule to sort */
+    double least_load;    /* of the best assignment's most loaded device;
+                             INFINITY while there is none */
+};
+
+/* Kinds that a table may be cut into and the oracle prices. */
+unsigned placing_kinds(const struct placing *placing, uint32_t table);
+/* All devices as they are to begin with, for another assignment. */
+void placing_begin(struct placing *placing);
+/* Whether what stands is the best: then its shards are to be added. */
+bool placing_is_best(struct placing *placing);
 
 /* Piece i of n of a table: equal blocks of rows, of which the last ones may
  * have fewer or none, or equal columns; whole and replicas alike. */
