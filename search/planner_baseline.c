@@ -274,7 +274,6 @@ out:
     return rc;
 }
 
-#define RIVAL_ENTRY(id, who) {#id, .author = (who), .rule = rival_##id},
 const struct contender *search_contenders(void)
 {
     static const struct contender contenders[] = {
@@ -283,8 +282,8 @@ const struct contender *search_contenders(void)
         {"lookup", .figure = figure_lookup},
         {"size", .figure = figure_size},
         {"size-lookup", .figure = figure_size_lookup},
-        RIVALS(RIVAL_ENTRY)
-        /* our own */
+        {"torchrec", .author = "TorchRec", .rule = rival_torchrec},
+        {"hugectr", .author = "HugeCTR", .rule = rival_hugectr},
         {"reference", .search = search_reference},
         {"neuroshard", .search = search_full},
         {0},

@@ -229,15 +229,9 @@ int contender_place(struct plan *plan, const struct contender *self,
                     const struct contender_inputs *inputs, struct arena *arena,
                     struct err *err) MUST_CHECK;
 
-/* The planners of others, a line each: RIVAL(name, "author"). The rule,
- * rival_NAME, is in a file of its own. */
-#define RIVALS(RIVAL)           \
-    RIVAL(torchrec, "TorchRec") \
-    RIVAL(hugectr, "HugeCTR")
-
-#define RIVAL_DECLARE(name, author) \
-    int rival_##name(struct placing *placing, struct err *err) MUST_CHECK;
-RIVALS(RIVAL_DECLARE)
+/* The rules of others, each in a file of its own. */
+int rival_torchrec(struct placing *placing, struct err *err) MUST_CHECK;
+int rival_hugectr(struct placing *placing, struct err *err) MUST_CHECK;
 
 /* What a rule works on: devices are filled, ever again, and the plan gets the
  * shards of the fairest of these assignments. */
