@@ -219,8 +219,51 @@ static void check_layouts(double slack, unsigned kinds)
     is_i64(n_untold, 0, "else it is told what is lacking");
 }
 
+/* Whole tables of these sizes on devices of these rooms: a layout is found, or
+ * it is proven that there is none. */
+static void check_proof(void)
+{
+    unsigned n_found = 0, n_wrong = 0, n = (unsigned)tap_size(100, 1000);
+    const uint32_t dims[9] = {16, 16, 16, 16, 16, 16, 16, 16, 16};
+    struct packing packing;
+    struct rng rng;
+
+    rng_init(&rng, 6, 0);
+    for (unsigned i = 0; i < n; i++) {
+        struct fit_failure failure;
+        struct snapshot found = {0};
+        struct problem problem;
+        struct oracle oracle;
+        struct parts parts;
+        struct err err = {0};
+        struct arena arena;
+        bool has, is_found;
+
+        draw(&packing, &rng, 9, 4, 20, 3);
+        has = has_packing(&packing, 0);
+        arena_init(&arena);
+        fake_problem(&problem, packing.sizes, dims, packing.n, packing.n_bins,
+                     0, &arena);
+        problem.kinds = SHARD_TABLE;
+        for (uint32_t r = 0; r < packing.n_bins; r++)
+            problem.cluster.memory_bytes[r] = packing.rooms[r] * 16 * 4;
+        oracle = fake_oracle(&problem);
+        if (parts_init(&parts, &problem, &oracle, NULL, NULL, &arena, &err))
+            ok(0, "parts: %s", err.msg);
+        is_found = fit_by_memory(&found, &parts, FIT_HARD, &failure);
+        n_found += is_found;
+        n_wrong += is_found != has || failure.is_proven == has;
+        snapshot_release(&found);
+        arena_release(&arena);
+    }
+    ok(n_found && n_found < n && !n_wrong,
+       "of %u lists of whole tables %u fit, %u answers are wrong", n, n_found,
+       n_wrong);
+}
+
 int main(void)
 {
+    check_proof();
     check_layouts(1.3, SHARD_TABLE | SHARD_COLUMN);
     check_layouts(1.5, SHARD_ALL_KINDS);
     check_small();

@@ -320,19 +320,6 @@ static const struct rival_case cases[] = {
      {6},
      {1},
      "no plan was found: HugeCTR's planner has no way to cut table 't0'"},
-    {"replicas do not fit",
-     "hugectr",
-     2,
-     2,
-     SHARD_ALL_KINDS,
-     512,
-     1,
-     {1000},
-     {128},
-     {1},
-     "no plan was found: HugeCTR's planner replicates table 't0', for which "
-     "there "
-     "is no room"},
 };
 
 static void check_cases(void)
@@ -528,14 +515,16 @@ static void check_constraints(void)
 }
 
 /* HugeCTR's cuts a table of any rows over all GPUs if each gets some, where
- * they have room for no more than an even share. */
+ * they have room for no more than an even share; for a byte less it has no
+ * plan. */
 static void check_all_shares(void)
 {
     const uint32_t dims[] = {128};
     unsigned n_wrong = 0, n_cut = 0;
 
-    for (uint64_t rows = 2; rows < 40; rows++)
+    for (uint64_t i = 2 * 2; i < 2 * 40; i++)
         for (uint32_t n = 2; n < 9; n++) {
+            const uint64_t rows = i / 2, less = i % 2;
             const uint64_t share = (rows - 1) / n + 1;
             struct problem problem;
             struct arena arena;
@@ -544,14 +533,42 @@ static void check_all_shares(void)
             bool found;
 
             arena_init(&arena);
-            fake_problem(&problem, &rows, dims, 1, n, share * 128 * 4, &arena);
+            fake_problem(&problem, &rows, dims, 1, n, share * 128 * 4 - less,
+                         &arena);
             problem.kinds = SHARD_TABLE | SHARD_ROW;
             found = !place(&plan, "hugectr", 0, &problem, &arena, &err);
             n_cut += found;
-            n_wrong += found != (share * (n - 1) < rows);
+            n_wrong += found != (!less && share * (n - 1) < rows) ||
+                       (!found && err.code != ERR_NO_PLAN);
             arena_release(&arena);
         }
     ok(n_cut > 100 && !n_wrong, "%u row cuts, %u wrong", n_cut, n_wrong);
+}
+
+/* Replicas need room everywhere: one GPU without is enough, whichever. */
+static void check_replicas(void)
+{
+    const uint64_t rows[] = {1000, 1000};
+    const uint32_t dims[] = {128, 128};
+
+    for (uint32_t r = 0; r < 5; r++) {
+        struct problem problem;
+        struct arena arena;
+        struct plan plan;
+        struct err err;
+
+        arena_init(&arena);
+        fake_problem(&problem, rows, dims, 2, 4, 2 * 1000 * 128 * 4, &arena);
+        problem.kinds = SHARD_REPLICATE;
+        problem.cluster.memory_bytes[r % 4] -= r < 4;
+        (void)place(&plan, "hugectr", 0, &problem, &arena, &err);
+        is_str(err.msg,
+               r < 4 ? "no plan was found: HugeCTR's planner replicates table "
+                       "'t1', for which there is no room"
+                     : "",
+               "replicas on GPUs of which one has room for a byte less");
+        arena_release(&arena);
+    }
 }
 
 /* The first proposal is placed whatever the limit. */
@@ -584,6 +601,7 @@ int main(void)
     check_random();
     check_constraints();
     check_all_shares();
+    check_replicas();
     check_limit();
     return tap_done();
 }
