@@ -91,29 +91,35 @@ void trial_remove_unit(struct trial *trial, const struct layout *layout,
         trial_remove(trial, i);
 }
 
-/* One more device that the trial touches, as the layout has it. */
+/* One more device that the trial touches, as the layout has it but for sums. */
 static uint32_t add_device(struct trial *trial, const struct layout *layout,
                            uint32_t device)
 {
-    const size_t width = layout_width(layout);
     const uint32_t i = trial->n_devices++;
 
     trial->place[device] = i;
     trial->devices[i] = device;
     trial->n_held[i] = layout->holdings[device].n;
     trial->bytes[i] = layout->bytes[device];
-    memcpy(trial->sums + i * width, layout->sums + device * width,
-           width * sizeof(double));
     return i;
 }
 
-/* Where it is in trial->devices. */
-static inline uint32_t touch(struct trial *trial, const struct layout *layout,
-                             uint32_t device)
+/* to = from + sign x vector, where from may be to: some lanes are read before
+ * they are written, so that a compiler may take them at once. */
+static inline void add_lanes(double *to, const double *from,
+                             const double *vector, double sign, size_t width)
 {
-    const uint32_t i = trial->place[device];
+    double some[4];
+    size_t w = 0;
 
-    return i != NO_PIECE ? i : add_device(trial, layout, device);
+    for (; w + 4 <= width; w += 4) {
+        for (size_t k = 0; k < 4; k++)
+            some[k] = from[w + k] + sign * vector[w + k];
+        for (size_t k = 0; k < 4; k++)
+            to[w + k] = some[k];
+    }
+    for (; w < width; w++)
+        to[w] = from[w] + sign * vector[w];
 }
 
 /* The part goes from the device (sign -1), or comes (1). A device that is left
@@ -123,16 +129,17 @@ static inline void sum_part(struct trial *trial, const struct layout *layout,
                             uint32_t part, uint32_t device, double sign)
 {
     const size_t width = layout_width(layout);
-    const double *restrict vector = layout->parts->vectors + part * width;
     const uint64_t bytes = layout->parts->parts[part].bytes;
-    const uint32_t i = touch(trial, layout, device);
-    double *restrict sum = trial->sums + i * width;
+    const bool is_new = trial->place[device] == NO_PIECE;
+    const uint32_t i =
+        is_new ? add_device(trial, layout, device) : trial->place[device];
+    double *sum = trial->sums + i * width;
 
     trial->n_held[i] += sign < 0 ? -1 : 1;
     trial->bytes[i] = sign < 0 ? trial->bytes[i] - bytes
                                : saturating_add(trial->bytes[i], bytes);
-    for (size_t w = 0; w < width; w++)
-        sum[w] += sign * vector[w];
+    add_lanes(sum, is_new ? layout->sums + device * width : sum,
+              layout->parts->vectors + part * width, sign, width);
     if (sign < 0 && !trial->n_held[i])
         memset(sum, 0, width * sizeof(*sum));
 }
