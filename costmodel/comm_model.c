@@ -195,38 +195,47 @@ static double id_work_ms(const struct id_rate *rate, double ns)
     return ns > 0 ? 1e-3 * rate->base_us + 1e-6 * ns : 0;
 }
 
-/* The forward of compute without the replicas' update. */
-static double split_forward(const struct comm_oracle *oracle,
-                            const double *sums, double look_up_ms)
+static double update_ms(const double lanes[COMM_LANES])
+{
+    return comm_has_replicas(lanes) ? lanes[COMM_LANE_UPDATE] : 0;
+}
+
+/* The forward of compute, without the replicas' update. */
+static double forward_ms(const struct comm_oracle *oracle, const double *sums,
+                         double compute_ms)
 {
     const double *lanes = sums + oracle->base.width - COMM_LANES;
     const double forward =
         lanes[COMM_LANE_FORWARD] + oracle->comm.forward_base_ms;
     const double backward =
         max_of(lanes[COMM_LANE_BACKWARD] + oracle->comm.backward_base_ms, 0);
+    double ms = 0;
 
-    if (oracle->forward_ms)
-        return oracle->forward_ms(oracle, sums);
-    return forward > 0 ? look_up_ms * forward / (forward + backward) : 0;
+    if (oracle->device_ms)
+        (void)oracle->device_ms(oracle, sums, &ms);
+    else if (forward > 0)
+        ms = max_of(compute_ms - update_ms(lanes), 0) * forward /
+             (forward + backward);
+    return ms;
 }
 
 /* What a device's ids take in its own memory, and its compute, phase by phase.
  */
 static void own_phases(const struct comm_oracle *oracle, const double *sums,
-                       double compute_ms, double phases_ms[N_PHASES])
+                       double compute_ms, double forward_ms,
+                       double phases_ms[N_PHASES])
 {
     const struct comm_model *model = &oracle->comm;
     const double *lanes = sums + oracle->base.width - COMM_LANES;
-    const double update =
-        comm_has_replicas(lanes) ? lanes[COMM_LANE_UPDATE] : 0;
-    const double look_up = max_of(compute_ms - update, 0);
+    const double update = update_ms(lanes);
 
     phases_ms[PHASE_PERMUTE] =
         id_work_ms(&model->ids.permute, lanes[COMM_LANE_PERMUTE]) +
         id_work_ms(&model->ids.bucketize, lanes[COMM_LANE_BUCKETIZE]);
     phases_ms[PHASE_CACHE] = 0;
-    phases_ms[PHASE_FORWARD] = split_forward(oracle, sums, look_up);
-    phases_ms[PHASE_BACKWARD] = max_of(look_up - phases_ms[PHASE_FORWARD], 0);
+    phases_ms[PHASE_FORWARD] = forward_ms;
+    phases_ms[PHASE_BACKWARD] =
+        max_of(max_of(compute_ms - update, 0) - forward_ms, 0);
     phases_ms[PHASE_UPDATE] = update;
 }
 
@@ -260,9 +269,11 @@ static void phases(const struct oracle *base, const double *sums,
     const struct comm_oracle *oracle = priced_of(base);
 
     for (uint32_t r = 0; r < base->problem->cluster.n_devices; r++) {
+        const double *of = sums + r * (size_t)base->width;
+
         exchange_phases(oracle, sums, phases_ms[r]);
-        own_phases(oracle, sums + r * (size_t)base->width, compute_ms[r],
-                   phases_ms[r]);
+        own_phases(oracle, of, compute_ms[r],
+                   forward_ms(oracle, of, compute_ms[r]), phases_ms[r]);
     }
 }
 
@@ -277,8 +288,10 @@ static double whole_step_ms(const struct comm_oracle *oracle,
 
     exchange_phases(oracle, sums, phases_ms);
     for (uint32_t r = 0; r < oracle->base.problem->cluster.n_devices; r++) {
-        own_phases(oracle, sums + r * (size_t)oracle->base.width, compute_ms[r],
-                   phases_ms);
+        const double *of = sums + r * (size_t)oracle->base.width;
+
+        own_phases(oracle, of, compute_ms[r],
+                   forward_ms(oracle, of, compute_ms[r]), phases_ms);
         step_terms(step, phases_ms, terms_ms);
         for (unsigned k = 0; k < n_terms; k++)
             most_ms[k] = max_of(terms_ms[k], most_ms[k]);
@@ -311,18 +324,24 @@ static double sent_ms(const struct comm_oracle *oracle, double bytes)
                   transfer_ms(&oracle->comm.inter, bytes * oracle->far));
 }
 
-static void terms(const struct oracle *base, const double *sums,
-                  const double *compute_ms, size_t n, double *terms_ms)
+static void terms(const struct oracle *base, const double *sums, size_t n,
+                  double *compute_ms, double *terms_ms)
 {
     const struct comm_oracle *oracle = priced_of(base);
     const struct cluster *cluster = &base->problem->cluster;
 
+    if (!oracle->device_ms)
+        base->ops->compute(base, sums, n, compute_ms);
     for (size_t i = 0; i < n; i++, terms_ms += base->n_terms) {
         const double *of = sums + i * base->width;
         const double *lanes = of + base->width - COMM_LANES;
-        double phases_ms[N_PHASES];
+        double phases_ms[N_PHASES], forward;
 
-        own_phases(oracle, of, compute_ms[i], phases_ms);
+        if (oracle->device_ms)
+            compute_ms[i] = oracle->device_ms(oracle, of, &forward);
+        else
+            forward = forward_ms(oracle, of, compute_ms[i]);
+        own_phases(oracle, of, compute_ms[i], forward, phases_ms);
         phases_ms[PHASE_INPUT] = sent_ms(oracle, lanes[COMM_LANE_INPUT]);
         phases_ms[PHASE_OUTPUT] = phases_ms[PHASE_GRADIENT] =
             sent_ms(oracle, lanes[COMM_LANE_OUTPUT]);

@@ -98,8 +98,10 @@ struct comm_oracle {
     struct oracle_ops ops;
     struct comm_model comm;
     struct step step;
-    /* The forward of a device's compute; NULL: it is split by its lanes. */
-    double (*forward_ms)(const struct comm_oracle *oracle, const double *sums);
+    /* Compute of a device, and the forward of it; NULL: that is split by its
+     * lanes. */
+    double (*device_ms)(const struct comm_oracle *oracle, const double *sums,
+                        double *forward_ms);
     uint32_t per_group; /* devices of a host, or of an NVLink domain */
     /* Of what it has in all a device sends inside its group and across, and of
      * its gradient in an all-reduce. */

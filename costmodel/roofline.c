@@ -476,25 +476,21 @@ struct comm_model job_comm(const struct gpu_spec *spec,
     return model;
 }
 
-static double device_ms(const struct gpu_spec *spec, const double *sum)
-{
-    const double *job = sum + LANE_JOB;
-    double ms = job[JOB_REPLICAS];
-
-    if (job[JOB_SHARDS] > 0)
-        ms += base_ms(spec, sum[LANE_LOOKUPS]) +
-              (fused_forward_ms(spec, sum) + fused_backward_ms(spec, sum));
-    return ms + job_groups_ms(spec, job);
-}
-
-static double forward_ms(const struct comm_oracle *oracle, const double *sum)
+static double device_ms(const struct comm_oracle *oracle, const double *sum,
+                        double *forward_ms)
 {
     const struct gpu_spec *spec = roofline_of(&oracle->base)->spec;
-    double ms = sum[LANE_JOB + JOB_COMM + COMM_LANE_FORWARD];
+    const double *job = sum + LANE_JOB;
+    double ms = job[JOB_REPLICAS], fused_ms;
 
-    if (sum[LANE_JOB + JOB_SHARDS] > 0)
-        ms += oracle->comm.forward_base_ms + fused_forward_ms(spec, sum);
-    return ms;
+    *forward_ms = job[JOB_COMM + COMM_LANE_FORWARD];
+    if (job[JOB_SHARDS] > 0) {
+        fused_ms = fused_forward_ms(spec, sum);
+        ms += base_ms(spec, sum[LANE_LOOKUPS]) +
+              (fused_ms + fused_backward_ms(spec, sum));
+        *forward_ms += oracle->comm.forward_base_ms + fused_ms;
+    }
+    return ms + job_groups_ms(spec, job);
 }
 
 static void roofline_embed(const struct oracle *oracle,
@@ -510,10 +506,11 @@ static void roofline_embed(const struct oracle *oracle,
 static void roofline_compute(const struct oracle *oracle, const double *sums,
                              size_t n, double *compute_ms)
 {
-    const struct gpu_spec *spec = roofline_of(oracle)->spec;
+    const struct comm_oracle *priced = &roofline_of(oracle)->priced;
+    double forward_ms;
 
     for (size_t i = 0; i < n; i++)
-        compute_ms[i] = device_ms(spec, sums + i * N_LANES);
+        compute_ms[i] = device_ms(priced, sums + i * N_LANES, &forward_ms);
 }
 
 /* Hash of every constant that a price depends on. */
@@ -542,7 +539,7 @@ struct oracle *roofline_oracle(const struct gpu_spec *spec,
     roofline->priced.comm = job_comm(spec, &problem->cluster);
     comm_model_ask(&roofline->priced.comm, &problem->cluster, arena);
     roofline->reuse = use_tables(problem, (double)problem->batch, arena);
-    roofline->priced.forward_ms = forward_ms;
+    roofline->priced.device_ms = device_ms;
     roofline->priced.base = (struct oracle){
         .problem = problem,
         .name = arena_printf(arena, "roofline:%s", spec->name),

@@ -237,9 +237,9 @@ static void torchrec_comm(const struct oracle *oracle, size_t n,
 
 /* A rank's time is all there is: nothing waits. */
 static void torchrec_terms(const struct oracle *oracle, const double *sums,
-                           const double *compute_ms, size_t n, double *terms_ms)
+                           size_t n, double *compute_ms, double *terms_ms)
 {
-    (void)oracle;
+    torchrec_compute(oracle, sums, n, compute_ms);
     for (size_t i = 0; i < n; i++, sums += N_LANES)
         terms_ms[i] = compute_ms[i] + sums[LANE_BWD_COMM] + sums[LANE_FWD_COMM];
 }

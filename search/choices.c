@@ -385,11 +385,12 @@ double parts_alone_ms(const struct oracle *oracle, const double *vector)
 {
     double terms_ms[ORACLE_MAX_TERMS], compute_ms;
 
+    if (oracle->ops->terms) {
+        oracle->ops->terms(oracle, vector, 1, &compute_ms, terms_ms);
+        return oracle_terms_total_ms(oracle, terms_ms);
+    }
     oracle->ops->compute(oracle, vector, 1, &compute_ms);
-    if (!oracle->ops->terms)
-        return compute_ms;
-    oracle->ops->terms(oracle, vector, &compute_ms, 1, terms_ms);
-    return oracle_terms_total_ms(oracle, terms_ms);
+    return compute_ms;
 }
 
 /* Weighs some parts, and embeds them where the oracle does: a unit's vector is

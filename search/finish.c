@@ -78,12 +78,13 @@ static void watch_fwd(const struct oracle *base, size_t n, const double *lanes,
     note(watch, fwd_ms, n * base->problem->cluster.n_devices);
 }
 
-static void watch_terms(const struct oracle *base, const double *sums,
-                        const double *compute_ms, size_t n, double *terms_ms)
+static void watch_terms(const struct oracle *base, const double *sums, size_t n,
+                        double *compute_ms, double *terms_ms)
 {
     const struct watch *watch = watch_of(base);
 
-    watch->oracle->ops->terms(watch->oracle, sums, compute_ms, n, terms_ms);
+    watch->oracle->ops->terms(watch->oracle, sums, n, compute_ms, terms_ms);
+    note(watch, compute_ms, n);
     note(watch, terms_ms, n * base->n_terms);
 }
 

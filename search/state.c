@@ -361,11 +361,12 @@ void layout_price(struct layout *layout)
 
     for (uint32_t r = 0; r < layout->n_devices; r++)
         add_up(layout, r);
-    oracle->ops->compute(oracle, layout->sums, layout->n_devices,
-                         layout->compute_ms);
     if (layout->has_terms)
-        oracle->ops->terms(oracle, layout->sums, layout->compute_ms,
-                           layout->n_devices, layout->terms_ms);
+        oracle->ops->terms(oracle, layout->sums, layout->n_devices,
+                           layout->compute_ms, layout->terms_ms);
+    else
+        oracle->ops->compute(oracle, layout->sums, layout->n_devices,
+                             layout->compute_ms);
     for (uint32_t r = 0; r < layout->n_devices; r++)
         set_load(layout, r);
     for (size_t k = 0; k < layout->n_terms; k++)

@@ -171,7 +171,7 @@ static int check_costs(const struct layout *layout, struct layout *fresh,
 
     oracle->ops->compute(oracle, layout->sums, n, fresh->compute_ms);
     if (layout->has_terms)
-        oracle->ops->terms(oracle, layout->sums, layout->compute_ms, n,
+        oracle->ops->terms(oracle, layout->sums, n, fresh->compute_ms,
                            fresh->terms_ms);
     if (compare("a term of a device", layout->terms_ms, fresh->terms_ms,
                 n * layout->n_terms, 1, rounding, err) ||

@@ -396,10 +396,9 @@ static void compute_nothing(const struct oracle *oracle, const double *sums,
 }
 
 static void price_fullness(const struct oracle *oracle, const double *sums,
-                           const double *compute_ms, size_t n, double *terms_ms)
+                           size_t n, double *compute_ms, double *terms_ms)
 {
-    (void)oracle;
-    (void)compute_ms;
+    compute_nothing(oracle, sums, n, compute_ms);
     for (size_t i = 0; i < n; i++)
         terms_ms[i] = 1 + FULLNESS_MS * sums[i];
 }

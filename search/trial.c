@@ -195,14 +195,13 @@ static inline double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* The total by terms; compute_ms must be there. */
 static void price_terms(struct trial *trial, const struct layout *layout)
 {
     const struct oracle *oracle = layout->parts->oracle;
     const size_t n_terms = oracle->n_terms;
     double max_ms[ORACLE_MAX_TERMS];
 
-    oracle->ops->terms(oracle, trial->sums, trial->compute_ms, trial->n_devices,
+    oracle->ops->terms(oracle, trial->sums, trial->n_devices, trial->compute_ms,
                        trial->terms_ms);
     for (size_t k = 0; k < n_terms; k++)
         max_ms[k] = untouched_top(trial, layout, k);
@@ -459,14 +458,9 @@ void tryouts_price(struct tryout *const *tryouts, uint32_t n,
     const struct oracle *oracle = tryouts[0]->layout.parts->oracle;
 
     for (uint32_t i = 0; i < n; i++) {
-        struct trial *trial = &tryouts[i]->trial;
-
-        tryouts[i]->n_priced += trial->n_changes > 0;
-        if (!oracle->ops->terms)
-            continue;
-        oracle->ops->compute(oracle, trial->sums, trial->n_devices,
-                             trial->compute_ms);
-        price_terms(trial, &tryouts[i]->layout);
+        tryouts[i]->n_priced += tryouts[i]->trial.n_changes > 0;
+        if (oracle->ops->terms)
+            price_terms(&tryouts[i]->trial, &tryouts[i]->layout);
     }
     if (oracle->ops->terms)
         return;

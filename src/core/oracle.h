@@ -57,14 +57,14 @@ struct oracle_ops {
                 const double *compute_ms, const double *bwd_ms, double *fwd_ms);
     /*
      * Optional, NULL where only comm can tell: what each of n devices adds to
-     * the total by itself, sums[n][width], compute_ms[n] ->
-     * terms_ms[n][n_terms], none negative. The total of an assignment is
+     * the total by itself, sums[n][width] -> compute_ms[n], as compute has it,
+     * and terms_ms[n][n_terms], none negative. The total of an assignment is
      * oracle_terms_total_ms of the largest of each that a device has, exactly
      * where is_additive is set, else about: a search is led by it, and comm
      * decides. So a move takes O(width), however many devices there are.
      */
-    void (*terms)(const struct oracle *oracle, const double *sums,
-                  const double *compute_ms, size_t n, double *terms_ms);
+    void (*terms)(const struct oracle *oracle, const double *sums, size_t n,
+                  double *compute_ms, double *terms_ms);
     /* What the phases of one assignment take, where the oracle has a step:
      * sums[R][width], compute_ms[R] -> phases_ms[R][N_PHASES], of an exchange
      * its time. */

@@ -57,8 +57,7 @@ static double plain_energy(const struct plain *plain)
     uint32_t n_devices = plain->parts->n_devices;
     double total = 0, excess = 0;
 
-    oracle->ops->compute(oracle, plain->sums, n_devices, plain->compute_ms);
-    oracle->ops->terms(oracle, plain->sums, plain->compute_ms, n_devices,
+    oracle->ops->terms(oracle, plain->sums, n_devices, plain->compute_ms,
                        plain->terms);
     for (uint32_t k = 0; k < oracle->n_terms; k++) {
         double most = 0;

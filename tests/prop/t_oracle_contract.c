@@ -179,20 +179,22 @@ static void check_terms(struct scene *scene, struct tally *tally)
     const struct oracle *oracle = scene->oracle;
     const size_t n = scene->n, n_terms = oracle->n_terms;
     double *terms_ms = numbers(scene, N_TOGETHER * n * n_terms);
+    double *compute_ms = numbers(scene, N_TOGETHER * n);
     double one_ms[ORACLE_MAX_TERMS];
 
     if (!oracle->ops->terms)
         return;
-    oracle->ops->terms(oracle, scene->sums, scene->compute_ms, N_TOGETHER * n,
+    oracle->ops->terms(oracle, scene->sums, N_TOGETHER * n, compute_ms,
                        terms_ms);
+    tally->n_terms += !are_same(compute_ms, scene->compute_ms, N_TOGETHER * n);
     for (size_t k = 0; k < N_TOGETHER; k++) {
         double most_ms[ORACLE_MAX_TERMS] = {0}, total_ms;
 
         for (size_t i = k * n; i < (k + 1) * n; i++) {
             const double *ms = terms_ms + i * n_terms;
 
-            oracle->ops->terms(oracle, scene->sums + i * oracle->width,
-                               &scene->compute_ms[i], 1, one_ms);
+            oracle->ops->terms(oracle, scene->sums + i * oracle->width, 1,
+                               &compute_ms[i], one_ms);
             tally->n_terms += !are_same(one_ms, ms, n_terms);
             for (size_t t = 0; t < n_terms; t++) {
                 tally->n_negative += !(ms[t] >= 0);

@@ -167,8 +167,7 @@ static double table_ms(const struct plan *plan, const struct placed *placed,
 
         oracle->ops->embed(oracle, &plan->shards[placed->first_shard + i], 1,
                            sums);
-        oracle->ops->compute(oracle, sums, 1, &compute);
-        oracle->ops->terms(oracle, sums, &compute, 1, &term);
+        oracle->ops->terms(oracle, sums, 1, &compute, &term);
         ms += term;
     }
     return ms;

@@ -83,7 +83,9 @@ static void check_embed(void)
             "a sequence sends a vector a look-up");
 }
 
-/* sums[R][1 + COMM_LANES]: one foreign lane first. */
+/* sums[R][1 + COMM_LANES]: one foreign lane first, compute in units that no
+ * other lane has. */
+#define FOREIGN 1e30
 struct load {
     double bytes[8], grad[8], compute_ms[8], ids[8], forward_ms[8],
         update_ms[8];
@@ -94,7 +96,7 @@ static void put_lanes(double *sums, uint32_t n_devices, const struct load *load)
     for (uint32_t r = 0; r < n_devices; r++) {
         double *lanes = sums + r * (1 + COMM_LANES) + 1;
 
-        sums[r * (1 + COMM_LANES)] = 1e30;
+        sums[r * (1 + COMM_LANES)] = load->compute_ms[r] * FOREIGN;
         lanes[COMM_LANE_OUTPUT] = load->bytes[r];
         lanes[COMM_LANE_GRAD] = load->grad[r];
         lanes[COMM_LANE_INPUT] = load->ids[r] * (PROBLEM_ID_BYTES + 2);
@@ -106,6 +108,13 @@ static void put_lanes(double *sums, uint32_t n_devices, const struct load *load)
     }
 }
 
+static void foreign_compute(const struct oracle *oracle, const double *sums,
+                            size_t n, double *compute_ms)
+{
+    for (size_t i = 0; i < n; i++)
+        compute_ms[i] = sums[i * oracle->width] / FOREIGN;
+}
+
 /* An oracle of such vectors, which does no more than communicate. */
 static void make_oracle(struct comm_oracle *oracle,
                         const struct comm_model *model,
@@ -113,7 +122,7 @@ static void make_oracle(struct comm_oracle *oracle,
 {
     *oracle = (struct comm_oracle){
         .base = {.problem = problem, .width = 1 + COMM_LANES}, .comm = *model};
-    comm_oracle_init(oracle, &(struct oracle_ops){0});
+    comm_oracle_init(oracle, &(struct oracle_ops){.compute = foreign_compute});
 }
 
 /* Of hosts_per_domain hosts NVLink makes one group. */
@@ -282,12 +291,13 @@ static double terms_error(const struct comm_model *model,
     const uint32_t n = problem->cluster.n_devices;
     double sums[8 * (1 + COMM_LANES)] = {0}, terms[8 * ORACLE_MAX_TERMS];
     double fwd[8], bwd[8], largest[ORACLE_MAX_TERMS] = {0}, total = 0;
+    double compute[8];
     struct comm_oracle oracle;
 
     make_oracle(&oracle, model, problem);
     put_lanes(sums, n, load);
     oracle.ops.comm(&oracle.base, 1, sums, load->compute_ms, fwd, bwd);
-    oracle.ops.terms(&oracle.base, sums, load->compute_ms, n, terms);
+    oracle.ops.terms(&oracle.base, sums, n, compute, terms);
     for (uint32_t r = 0; r < n; r++)
         total = fmax(total, load->compute_ms[r] + fwd[r] + bwd[r]);
     for (uint32_t r = 0; r < n; r++)

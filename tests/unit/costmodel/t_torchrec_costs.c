@@ -231,7 +231,7 @@ static void check_head(void)
            "opens %s", err.msg)) {
         oracle->ops->compute(oracle, sums, 4, compute);
         oracle->ops->comm(oracle, 2, sums, compute, fwd, bwd);
-        oracle->ops->terms(oracle, sums, compute, 4, terms);
+        oracle->ops->terms(oracle, sums, 4, compute, terms);
         is_i64(oracle->n_terms, 1, "one term");
         ok(oracle->is_additive, "additive");
         for (int i = 0; i < 4; i++) {

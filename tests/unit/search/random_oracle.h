@@ -90,8 +90,9 @@ static void random_comm(const struct oracle *oracle, size_t n,
 }
 
 static void random_terms(const struct oracle *oracle, const double *sums,
-                         const double *compute_ms, size_t n, double *terms_ms)
+                         size_t n, double *compute_ms, double *terms_ms)
 {
+    random_compute(oracle, sums, n, compute_ms);
     for (size_t i = 0; i < n; i++, sums += RANDOM_WIDTH) {
         double output = 2 * sums[RANDOM_OUTPUT], grad = sums[RANDOM_GRAD];
 

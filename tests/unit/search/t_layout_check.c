@@ -296,7 +296,7 @@ static const struct {
     {"the device", spoil_device, {"the slot of a piece"}},
     {"bytes", spoil_bytes, {"the bytes of a device"}},
     {"sums", spoil_sums, {"the sums of a device"}},
-    {"compute", spoil_compute, {"a term"}},
+    {"compute", spoil_compute, {"a term", "the compute"}},
     {"terms", spoil_term, {"a term"}},
     {"load", spoil_load, {"the load of a device"}},
     {"excess", spoil_excess, {"the excess"}},

@@ -19,10 +19,10 @@ static void count_call(void)
 }
 
 static void counting_terms(const struct oracle *oracle, const double *sums,
-                           const double *compute_ms, size_t n, double *terms_ms)
+                           size_t n, double *compute_ms, double *terms_ms)
 {
     count_call();
-    random_terms(oracle, sums, compute_ms, n, terms_ms);
+    random_terms(oracle, sums, n, compute_ms, terms_ms);
 }
 
 static void counting_comm(const struct oracle *oracle, size_t n,

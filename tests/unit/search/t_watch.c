@@ -64,10 +64,11 @@ static void lapse_comm(const struct oracle *base, size_t n, const double *sums,
     lapse(base, COMM, fwd_ms, n * N_DEVICES);
 }
 
-static void lapse_terms(const struct oracle *base, const double *sums,
-                        const double *compute_ms, size_t n, double *terms_ms)
+static void lapse_terms(const struct oracle *base, const double *sums, size_t n,
+                        double *compute_ms, double *terms_ms)
 {
-    inner(base)->ops->terms(inner(base), sums, compute_ms, n, terms_ms);
+    inner(base)->ops->terms(inner(base), sums, n, compute_ms, terms_ms);
+    lapse(base, COMPUTE, compute_ms, n);
     lapse(base, TERMS, terms_ms, n * base->n_terms);
 }
 
