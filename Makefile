@@ -241,8 +241,11 @@ upto_device = device core base
 upto_cli    = cli $(SIBLINGS) device core base
 upto        = $(or $(upto_$(1)),$(1) device core base)
 room_of     = $(word 3,$(subst /, ,$(1)))
+# A fuzz target is a test that replays its corpus, unless libFuzzer runs it.
+REPLAY = $(if $(filter fuzz,$(CONFIG)),,$(O)/tests/fuzz/replay.o)
 define TEST_RULE
-$(O)/$(1): $(O)/$(1).o $(call archives,$(2)) $(if $(filter device,$(2)),$(EMULATOR))
+$(O)/$(1): $(O)/$(1).o $(if $(filter tests/fuzz/%,$(1)),$(REPLAY)) \
+    $(call archives,$(2)) $(if $(filter device,$(2)),$(EMULATOR))
 	@echo "  LD   $$@"
 	$$(Q)$$(LINK) $(foreach r,$(2),$$(LIBS_$(r)))
 endef
@@ -252,11 +255,8 @@ $(foreach t,$(UNIT_TESTS:.c=),$(eval $(call TEST_RULE,$(t),$(call \
 $(foreach t,$(PROP_TESTS:.c=) $(BENCHES:.c=) $(FUZZ_TESTS:.c=),$(eval $(call \
     TEST_RULE,$(t),$(SIBLINGS) device core base)))
 
-# A fuzz target is a test that replays its corpus, unless libFuzzer runs it.
 ifeq ($(CONFIG),fuzz)
 $(call programs,$(FUZZ_TESTS)): private LDFLAGS += -fsanitize=fuzzer
-else
-$(call programs,$(FUZZ_TESTS)): $(O)/tests/fuzz/replay.o
 endif
 
 # What the searches are judged by.

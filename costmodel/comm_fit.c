@@ -26,6 +26,8 @@
 #define GROWTH_PULL 1e-4
 #define RANK_RISE 0.02
 #define HOSTS_RISE 0.294
+/* Fewer than these predict nothing: two make a line, right or wrong. */
+#define MIN_OTHERS 3
 /* A load is uneven where the busiest port has so much more than its share. */
 #define UNEVEN 1.05
 
@@ -486,7 +488,8 @@ void comm_fit_validate(struct comm_errors *errors,
         for (size_t i = 0; i < n; i++)
             if (is_like(&samples[i], like) && fold_of(&samples[i]) != fold)
                 others[n_others++] = samples[i];
-        if (!fit_best_form(&fit, witness_of(like->kind), others, n_others))
+        if (n_others < MIN_OTHERS ||
+            !fit_best_form(&fit, witness_of(like->kind), others, n_others))
             continue;
         for (size_t i = 0; i < n; i++) {
             const struct comm_sample *sample = &samples[i];

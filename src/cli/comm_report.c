@@ -1,36 +1,47 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/comm_report.h"
 
+#include "base/figures.h"
 #include "costmodel/comm_fit.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
+struct row {
+    const char *name;
+    uint64_t n;
+    struct comm_errors errors;
+};
+#define ROW(member) MEMBER_OF(struct row, member)
+static const struct figure columns[] = {
+    {NULL, "held-out exchanges", -28, 0, FIGURE_PLAIN, ROW(name)},
+    {NULL, "n", 8, 0, FIGURE_PLAIN, ROW(n)},
+    {NULL, "median %", 9, 2, FIGURE_PERCENT, ROW(errors.median_frac)},
+    {NULL, "p90 %", 7, 2, FIGURE_PERCENT, ROW(errors.p90_frac)},
+    {NULL, "uneven, median", 14, 2, FIGURE_PERCENT,
+     ROW(errors.uneven_median_frac)},
+    {NULL, "p90 %", 7, 2, FIGURE_PERCENT, ROW(errors.uneven_p90_frac)},
+    {0},
+};
+
 void comm_report_print(const struct comm_sample *samples, size_t n,
                        struct buf *out)
 {
     if (n)
-        buf_printf(out, "%-28s %8s %9s %7s %14s %7s\n", "held-out exchanges",
-                   "n", "median %", "p90 %", "uneven, median", "p90 %");
+        figures_heading(columns, out);
     for (size_t i = 0; i < n; i++) {
         const struct comm_sample *like = &samples[i];
-        struct comm_errors errors;
         char name[64];
+        struct row row = {.name = name};
 
         if (!comm_fit_is_new_group(samples, i))
             continue;
-        comm_fit_validate(&errors, samples, n, like);
+        comm_fit_validate(&row.errors, samples, n, like);
+        row.n = row.errors.n;
         snprintf(name, sizeof(name),
                  "%s, %" PRIu32 " ranks, %" PRIu32 " host%s", like->kind,
                  like->n_ranks, like->n_hosts, like->n_hosts == 1 ? "" : "s");
-        if (errors.n && errors.n_uneven)
-            buf_printf(out, "%-28s %8zu %9.2f %7.2f %14.2f %7.2f\n", name,
-                       errors.n, 100 * errors.median_frac,
-                       100 * errors.p90_frac, 100 * errors.uneven_median_frac,
-                       100 * errors.uneven_p90_frac);
-        else
-            buf_printf(out, "%-28s %8d %9s %7s %14s %7s\n", name, 0, "-", "-",
-                       "-", "-");
+        figures_row(columns, &row, out);
     }
 }
 

@@ -114,6 +114,7 @@ void cli_end_all(struct world *world, const struct err *err);
 /* The commands; src/cli/main.c lists them. Each lives in cmd_NAME.c. */
 extern const struct command command_bench, command_compare, command_cost,
     command_diff, command_emit, command_eval, command_explain, command_model,
-    command_plan, command_retrain, command_run, command_tables, command_train;
+    command_plan, command_record, command_retrain, command_run, command_tables,
+    command_train;
 
 #endif

@@ -13,10 +13,10 @@
 #include <string.h>
 
 static const struct command *const commands[] = {
-    &command_plan,    &command_compare, &command_cost, &command_diff,
-    &command_explain, &command_run,     &command_emit, &command_tables,
-    &command_bench,   &command_train,   &command_eval, &command_retrain,
-    &command_model,
+    &command_plan,    &command_compare, &command_cost,  &command_diff,
+    &command_explain, &command_run,     &command_emit,  &command_tables,
+    &command_bench,   &command_record,  &command_train, &command_eval,
+    &command_retrain, &command_model,
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 

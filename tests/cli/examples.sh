@@ -22,6 +22,7 @@ files()
     for name in cpu sim; do
         cp "$ROOT/data/models/cpu-amd-epyc-2t.nsm" $name.nsm
     done
+    cp "$ROOT/tests/fuzz/corpus/nccl_tests/h100_8.txt" alltoall.txt
     echo '{"hosts": [{"gpus": 2, "memory": ["80GiB", "40GiB"]}]}' >cluster.json
     "$NEUROSHARD" plan tables.csv --gpus 4 --batch 256 -o plan.json \
         >/dev/null 2>&1

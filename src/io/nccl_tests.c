@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/nccl_tests.h"
+
+#include "base/text.h"
+
+#include <math.h>
+#include <string.h>
+
+#define BLANKS " \t\r"
+#define MAX_WORDS 40
+
+/* Columns that are read, by the words of the heading. */
+enum { COLUMN_SIZE, COLUMN_REDOP, COLUMN_TIME, COLUMN_ALGBW, COLUMN_BUSBW };
+#define N_COLUMNS 5
+static const char *const column_names[] = {"size",  "redop", "time",
+                                           "algbw", "busbw", NULL};
+/* Behind the bus bandwidth. */
+#define COLUMN_WRONG(reader) ((reader)->column_of[COLUMN_BUSBW] + 1)
+
+struct reader {
+    struct nccl_tests *out;
+    const char *source;
+    size_t line;
+    struct arena *arena;
+    const char **hosts;          /* [out->n_hosts] */
+    size_t column_of[N_COLUMNS]; /* of a row's words, from 1; 0: none */
+    size_t cap;                  /* of out->rows */
+};
+
+static size_t split(char *line, char *words[MAX_WORDS])
+{
+    size_t n = 0;
+    char *rest = line;
+
+    for (char *word; n < MAX_WORDS && (word = strtok_r(rest, BLANKS, &rest));)
+        words[n++] = word;
+    return n;
+}
+
+static void add_host(struct reader *reader, const char *host)
+{
+    struct nccl_tests *out = reader->out;
+
+    for (uint32_t i = 0; i < out->n_hosts; i++)
+        if (!strcmp(reader->hosts[i], host))
+            return;
+    reader->hosts[out->n_hosts++] = host;
+}
+
+/* "Rank 0 Group 0 Pid 1887 on worker-1 device 0 [0000:8d:00] NVIDIA H100" */
+static int read_rank(struct reader *reader, char *line, struct err *err)
+{
+    struct nccl_tests *out = reader->out;
+    char *name = strstr(line, "] "), *words[MAX_WORDS];
+    size_t n, host = 0;
+    uint64_t rank;
+
+    if (name)
+        *name = '\0';
+    n = split(line, words);
+    for (size_t i = 1; i + 1 < n && !host; i++)
+        host = strcmp(words[i], "on") ? 0 : i + 1;
+    if (!host || !name || n < 2 || !text_to_u64(words[1], &rank))
+        return err_set(err, ERR_INPUT,
+                       "%s:%zu: a rank without its host and device",
+                       reader->source, reader->line);
+    if (rank != out->n_ranks)
+        return err_set(err, ERR_INPUT,
+                       "%s:%zu: rank %s stands where rank %u is next; programs "
+                       "that know nothing of each other, without MPI, measure "
+                       "no exchange",
+                       reader->source, reader->line, words[1], out->n_ranks);
+    name += 2 + strspn(name + 2, BLANKS);
+    for (char *end = name + strlen(name);
+         end > name && strchr(BLANKS, end[-1]);)
+        *--end = '\0';
+    if (!text_is_printable(name) || !*name)
+        return err_set(err, ERR_INPUT, "%s:%zu: no name of a device",
+                       reader->source, reader->line);
+    if (!out->n_ranks++)
+        out->device = name;
+    add_host(reader, words[host]);
+    return 0;
+}
+
+static void read_heading(struct reader *reader, char *line)
+{
+    char *words[MAX_WORDS];
+    size_t n = split(line, words);
+
+    memset(reader->column_of, 0, sizeof(reader->column_of));
+    for (size_t i = n; i-- > 0;) { /* out of place comes first */
+        const int column = text_choice(column_names, words[i]);
+
+        if (column >= 0)
+            reader->column_of[column] = i + 1;
+    }
+}
+
+/* That of an exchange: of what is sent, R - 1 of R parts leave. */
+static bool is_bandwidth(const struct nccl_tests *out,
+                         const struct nccl_row *row, double algbw, double busbw)
+{
+    const double leaves = 1 - 1.0 / out->n_ranks;
+    const double gbps = 1e-3 * (double)row->bytes / row->us;
+
+    return fabs(algbw - gbps) <= 0.02 + 0.02 * gbps &&
+           fabs(busbw - gbps * leaves) <= 0.02 + 0.02 * gbps;
+}
+
+static int read_row(struct reader *reader, char *line, struct err *err)
+{
+    struct nccl_tests *out = reader->out;
+    const size_t *at = reader->column_of;
+    char *words[MAX_WORDS];
+    const size_t n = split(line, words);
+    struct nccl_row row;
+    double algbw, busbw;
+
+    if (!at[COLUMN_SIZE] || !at[COLUMN_TIME] || !at[COLUMN_ALGBW] ||
+        !at[COLUMN_BUSBW] || out->n_ranks < 2)
+        return err_set(err, ERR_INPUT,
+                       "%s:%zu: a row before the list of two ranks or more and "
+                       "the names of the columns",
+                       reader->source, reader->line);
+    if (n < COLUMN_WRONG(reader) ||
+        !text_to_u64(words[at[COLUMN_SIZE] - 1], &row.bytes) ||
+        !text_to_double(words[at[COLUMN_TIME] - 1], &row.us) ||
+        !text_to_double(words[at[COLUMN_ALGBW] - 1], &algbw) ||
+        !text_to_double(words[at[COLUMN_BUSBW] - 1], &busbw))
+        return err_set(err, ERR_INPUT,
+                       "%s:%zu: a row without size, time, algbw, busbw and "
+                       "what was wrong",
+                       reader->source, reader->line);
+    if (!row.bytes) /* less than 16 bytes for each rank */
+        return 0;
+    if (row.bytes > (uint64_t)1 << 50 || !(row.us > 0) ||
+        !is_bandwidth(out, &row, algbw, busbw) ||
+        (at[COLUMN_REDOP] && strcmp(words[at[COLUMN_REDOP] - 1], "none")))
+        return err_set(err, ERR_INPUT,
+                       "%s:%zu: no all-to-all among %u ranks has such a row",
+                       reader->source, reader->line, out->n_ranks);
+    if (strcmp(words[COLUMN_WRONG(reader) - 1], "0") &&
+        strcmp(words[COLUMN_WRONG(reader) - 1], "N/A"))
+        return err_set(err, ERR_INPUT, "%s:%zu: what came was wrong",
+                       reader->source, reader->line);
+    if (out->n_rows == reader->cap) {
+        struct nccl_row *rows = out->rows;
+
+        reader->cap = 2 * reader->cap + 32;
+        out->rows = ARENA_NEW(reader->arena, struct nccl_row, reader->cap);
+        if (rows)
+            memcpy(out->rows, rows, out->n_rows * sizeof(row));
+    }
+    out->rows[out->n_rows++] = row;
+    return 0;
+}
+
+/* "warmup iters: 5 iters: 20 agg iters: 1" */
+static void read_iterations(struct reader *reader, char *line)
+{
+    char *words[MAX_WORDS];
+    uint64_t n_iterations;
+    const size_t n = split(line, words);
+
+    for (size_t i = 2; i < n; i++)
+        if (!strcmp(words[i - 1], "iters:") && strcmp(words[i - 2], "warmup") &&
+            strcmp(words[i - 2], "agg") &&
+            text_to_u64(words[i], &n_iterations) && n_iterations < UINT32_MAX)
+            reader->out->n_iterations = (uint32_t)n_iterations;
+}
+
+static int read_line(struct reader *reader, char *line, struct err *err)
+{
+    static const char program[] = "Collective test starting:";
+    char *marked = strstr(line, "<stdout>:");
+
+    line = marked ? marked + strlen("<stdout>:") : line;
+    line += strspn(line, "#" BLANKS);
+    if (!strncmp(line, program, strlen(program)) &&
+        !strstr(line, "alltoall_perf"))
+        return err_set(err, ERR_INPUT,
+                       "%s:%zu: this is of%s, not of alltoall_perf",
+                       reader->source, reader->line, line + strlen(program));
+    if (!strncmp(line, "Rank ", 5))
+        return read_rank(reader, line, err);
+    if (strstr(line, "warmup iters:"))
+        read_iterations(reader, line);
+    else if (!strncmp(line, "size ", 5) && strstr(line, "algbw"))
+        read_heading(reader, line);
+    else if (*line >= '0' && *line <= '9')
+        return read_row(reader, line, err);
+    return 0;
+}
+
+int nccl_tests_parse(struct nccl_tests *out, const char *text, size_t len,
+                     const char *source, struct arena *arena, struct err *err)
+{
+    struct reader reader = {.out = out, .source = source, .arena = arena};
+    char *copy = arena_strndup(arena, text, len);
+    size_t n_lines = 1;
+
+    *out = (struct nccl_tests){0};
+    if (strlen(copy) != len)
+        return err_set(err, ERR_INPUT, "%s: a NUL byte, so not a text", source);
+    for (const char *p = copy; (p = strchr(p, '\n')); p++)
+        n_lines++;
+    reader.hosts = ARENA_NEW(arena, const char *, n_lines);
+    for (char *line = copy, *next; line; line = next) {
+        next = strchr(line, '\n');
+        if (next)
+            *next++ = '\0';
+        reader.line++;
+        if (read_line(&reader, line, err))
+            return -1;
+    }
+    if (out->n_rows)
+        return 0;
+    return err_set(err, ERR_INPUT,
+                   "%s: no row of an exchange; alltoall_perf prints them",
+                   source);
+}
