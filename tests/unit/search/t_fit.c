@@ -144,7 +144,7 @@ static void check_large(void)
         n_wrong += answer == BINS_NONE ||
                    (answer == BINS_PACKED && !is_packed(&packing));
     }
-    ok(!n_wrong && n_packed > 20, "large ones: %u of 40 packed, %u wrong",
+    ok(!n_wrong && n_packed > 31, "large ones: %u of 40 packed, %u wrong",
        n_packed, n_wrong);
 }
 
