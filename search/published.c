@@ -56,7 +56,6 @@ struct greedy {
     struct filled {
         double output; /* width */
         uint64_t bytes;
-        bool is_held;
     } * devices;         /* [R] */
     double *compute_ms;  /* [R], 0 while one is empty */
     uint32_t *placement; /* [n]: device of piece i */
@@ -73,7 +72,6 @@ struct beam {
         uint32_t rank; /* place in the order of the greedy */
         uint32_t half; /* part half as wide, or NO_PART */
     } * of;            /* [n_parts] */
-    double empty_ms;   /* compute of a device that holds nothing */
     double caps[N_CAPS + 1];
     struct node *nodes;
     size_t n_nodes;
@@ -130,7 +128,6 @@ static void open_beam(struct beam *beam)
 {
     const struct parts *parts = beam->parts;
     const struct oracle *oracle = parts->oracle;
-    double *nothing = ARENA_NEW(beam->arena, double, oracle->width);
     uint32_t *part_of = ARENA_NEW(beam->arena, uint32_t, parts->n_parts);
     struct ranked *order =
         ARENA_NEW(beam->arena, struct ranked, parts->n_parts);
@@ -138,7 +135,6 @@ static void open_beam(struct beam *beam)
 
     beam->single_ms = ARENA_NEW(beam->arena, double, parts->n_parts);
     beam->of = ARENA_NEW(beam->arena, struct cuttable, parts->n_parts);
-    oracle->ops->compute(oracle, nothing, 1, &beam->empty_ms);
     oracle->ops->compute(oracle, parts->vectors, parts->n_parts,
                          beam->single_ms);
     for (uint32_t u = parts->n_units; u-- > 0;)
@@ -210,22 +206,10 @@ static bool place_all(const struct beam *beam, struct greedy *greedy,
         greedy->compute_ms[r] = greedy->placed_ms[i];
         device->output += beam->of[piece].output;
         device->bytes += beam->parts->parts[piece].bytes;
-        device->is_held = true;
         *most_output = fmax(*most_output, device->output);
         greedy->placement[i] = r;
     }
     return true;
-}
-
-/* The greedy counts an empty device as 0, the total as what the oracle says
- * of it, as published. */
-static double placed_ms(const struct beam *beam, struct greedy *greedy)
-{
-    for (size_t r = 0; r < beam->parts->n_devices; r++)
-        if (!greedy->devices[r].is_held)
-            greedy->compute_ms[r] = beam->empty_ms;
-    return oracle_comm_total_ms(beam->parts->oracle, greedy->sums,
-                                greedy->compute_ms);
 }
 
 /* What a cap allows the looser ones allow too: an assignment is that of all
@@ -233,6 +217,7 @@ static double placed_ms(const struct beam *beam, struct greedy *greedy)
  * below. Of equal totals the tighter cap wins. */
 static void price_node(const struct beam *beam, struct node *node)
 {
+    const struct oracle *oracle = beam->parts->oracle;
     const size_t n_devices = beam->parts->n_devices;
     struct arena arena;
     struct greedy greedy;
@@ -240,8 +225,7 @@ static void price_node(const struct beam *beam, struct node *node)
     arena_init(&arena);
     greedy = (struct greedy){
         .node = node,
-        .sums =
-            ARENA_NEW(&arena, double, n_devices * beam->parts->oracle->width),
+        .sums = ARENA_NEW(&arena, double, n_devices * oracle->width),
         .devices = ARENA_NEW(&arena, struct filled, n_devices),
         .compute_ms = ARENA_NEW(&arena, double, n_devices),
         .placement = ARENA_NEW(&arena, uint32_t, node->n),
@@ -257,7 +241,10 @@ static void price_node(const struct beam *beam, struct node *node)
         if (!is_placed)
             continue;
         node->n_priced++;
-        total_ms = placed_ms(beam, &greedy);
+        /* The greedy counts an empty device as 0, the total as what the oracle
+         * says of it, as published. */
+        oracle->ops->compute(oracle, greedy.sums, n_devices, greedy.compute_ms);
+        total_ms = oracle_comm_total_ms(oracle, greedy.sums, greedy.compute_ms);
         if (!isfinite(total_ms))
             continue;
         if (c < N_CAPS)
@@ -385,14 +372,16 @@ static void select_nodes(struct beam *beam)
 {
     beam->n_nodes = 0;
     for (size_t i = 0; i < beam->n_children; i++) {
-        const struct node *child = &beam->children[i];
+        struct node child = beam->children[beam->children[i].like];
         size_t at = beam->n_nodes;
 
-        if (child->best_ms < beam->best.best_ms)
-            beam->best = *child;
-        for (; at > 0 && goes_before(child, &beam->nodes[at - 1]); at--)
+        child.pieces = beam->children[i].pieces;
+        beam->n_priced += beam->children[i].n_priced;
+        if (child.best_ms < beam->best.best_ms)
+            beam->best = child;
+        for (; at > 0 && goes_before(&child, &beam->nodes[at - 1]); at--)
             beam->nodes[at] = beam->nodes[at - 1];
-        beam->nodes[at] = *child;
+        beam->nodes[at] = child;
         if (beam->n_nodes < beam->options->beam_width)
             beam->n_nodes++;
     }
@@ -408,15 +397,6 @@ static bool deepen(struct beam *beam)
     for (size_t i = 0; i < beam->n_nodes; i++)
         add_children(beam, &beam->nodes[i]);
     pool_run(beam->options->pool, beam->n_children, price_child, beam);
-    for (size_t i = 0; i < beam->n_children; i++) {
-        struct node *child = &beam->children[i];
-        const struct node *like = &beam->children[child->like];
-
-        child->capped_ms = like->capped_ms;
-        child->best_ms = like->best_ms;
-        child->placement = like->placement;
-        beam->n_priced += child == like ? child->n_priced : 0;
-    }
     select_nodes(beam);
     return beam->n_children;
 }
