@@ -4,8 +4,9 @@
 
 #include "costmodel/comm_model.h"
 
-/* A GPU (or a CPU host) that can be planned for. Bandwidths are what
- * benchmarks reach, not what is on the box; 10^9 bytes a second. */
+/* A GPU (or a CPU host) that can be planned for, as costmodel/gpu_file.h reads
+ * it. Bandwidths are what benchmarks reach, not what is on the box; 10^9 bytes
+ * a second. */
 struct gpu_spec {
     const char *name;       /* "h100" */
     const char *full_name;  /* "NVIDIA H100 SXM5 80GB" */
@@ -21,15 +22,8 @@ struct gpu_spec {
     double launch_us;
     double intra_gbps, intra_alpha_us; /* all-to-all a GPU, inside a host */
     double nic_gbps;                   /* line rate of its network adapter */
-    const char *source;                /* where the figures come from */
 };
-/* NULL-name-terminated. */
-const struct gpu_spec *gpu_specs(void);
-/* NULL where there is none of that name. */
-const struct gpu_spec *gpu_spec_find(const char *name);
-/* ERR_USAGE for an unknown name, with the names there are. */
-int gpu_spec_get(const struct gpu_spec **out, const char *name,
-                 struct err *err) MUST_CHECK;
+
 struct id_rates gpu_spec_ids(const struct gpu_spec *spec);
 /* Its communication figures, for so many GPUs on so many hosts. */
 struct comm_model gpu_spec_comm(const struct gpu_spec *spec,

@@ -21,13 +21,13 @@
 #include "costmodel/comm_fit.h"
 #include "costmodel/fast_mlp.h"
 #include "costmodel/features.h"
+#include "costmodel/gpu_file.h"
 #include "costmodel/model_file.h"
 #include "costmodel/roofline.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #define CHUNK 16 /* rows converted and evaluated at a time */
 
@@ -36,14 +36,15 @@ struct learned {
     struct model model;
     struct fast_mlp table, head;
     const struct model_range *
-        *ranges;                  /* [n_tables] that tables are priced in */
-    double batch;                 /* that the net is asked for */
-    struct table_use *as_trained; /* [n_tables] at that batch */
-    struct table_use *as_planned; /* [n_tables] at the problem's batch */
-    double batch_ratio;           /* problem's batch over the net's */
-    double floor_gbps;            /* 0: no floor is known */
-    const struct gpu_spec *spec;  /* of what the model cannot know */
-    uint32_t n_embed;             /* lanes; then totals, and those below */
+        *ranges;                     /* [n_tables] that tables are priced in */
+    double batch;                    /* that the net is asked for */
+    struct table_use *as_trained;    /* [n_tables] at that batch */
+    struct table_use *as_planned;    /* [n_tables] at the problem's batch */
+    double batch_ratio;              /* problem's batch over the net's */
+    double floor_gbps;               /* 0: no floor is known */
+    const struct gpu_spec *spec;     /* of what the model cannot know */
+    const struct gpu_spec *measured; /* the GPU of the samples; NULL: unknown */
+    uint32_t n_embed;                /* lanes; then totals, and those below */
 };
 
 /* After the lanes of the head. */
@@ -196,69 +197,53 @@ static void learned_compute(const struct oracle *oracle, const double *sums,
     }
 }
 
-static bool contains(const char *text, const char *word, size_t len)
-{
-    for (; *text; text++)
-        if (!strncasecmp(text, word, len))
-            return true;
-    return false;
-}
-
-/* The published figures of what was measured: the GPU whose name, as far as
- * the '-', is part of the device's ("h200" of "cuda:NVIDIA H200"); the CPU
- * host for a CPU; NULL for a GPU that is not known. */
-static const struct gpu_spec *spec_of_device(const char *device)
-{
-    if (!strncmp(device, "cpu:", 4))
-        return gpu_spec_find("cpu");
-    for (const struct gpu_spec *spec = gpu_specs(); spec->name; spec++)
-        if (contains(device, spec->name, strcspn(spec->name, "-")))
-            return spec;
-    return NULL;
-}
-
 /* What the net cannot know: communication that was not measured, and for a GPU
- * the bandwidth of its memory. */
-static void choose_constants(struct learned *learned,
-                             const struct problem *problem, struct arena *arena)
+ * the bandwidth of its memory: those of the GPU that was measured, or, where
+ * its figures are not known, of the one that is planned for. */
+static int choose_constants(struct learned *learned,
+                            const struct problem *problem, struct arena *arena,
+                            struct err *err)
 {
     const struct model *model = &learned->model;
-    const struct gpu_spec *spec = spec_of_device(model->device);
-    const bool known = spec != NULL;
+    const char *gpu = problem->cluster.gpu, *whose;
+    const struct gpu_spec *spec;
 
-    if (!spec)
-        spec = gpu_spec_find("h100");
+    if (gpu_spec_of_device(&learned->measured, model->device, arena, err))
+        return -1;
+    spec = learned->measured;
+    if (!spec && gpu_spec_get(&spec, gpu ? gpu : "h100", arena, err))
+        return -1;
+    whose = arena_printf(
+        arena, "published figures of %s%s", spec->name,
+        learned->measured ? "" : ", in the place of an unknown device");
     learned->spec = spec;
     learned->priced.comm = job_comm(spec, &problem->cluster);
-    if (model->has_comm) {
-        if (!comm_fit_apply(&model->comm, &problem->cluster, arena,
-                            &learned->priced.comm))
-            learned->priced.comm.source = arena_printf(
-                arena, "%s; across hosts published figures of %s%s",
-                learned->priced.comm.source, spec->name,
-                known ? "" : ", in the place of an unknown device");
-    } else {
+    if (!model->has_comm)
+        learned->priced.comm.source =
+            arena_printf(arena, "%s (the model measured none)", whose);
+    else if (!comm_fit_apply(&model->comm, &problem->cluster, arena,
+                             &learned->priced.comm))
         learned->priced.comm.source = arena_printf(
-            arena, "published figures of %s%s (the model measured none)",
-            spec->name, known ? "" : ", in the place of an unknown device");
-    }
+            arena, "%s; across hosts %s", learned->priced.comm.source, whose);
     comm_model_ask(&learned->priced.comm, &problem->cluster, arena);
     learned->priced.comm.source = arena_printf(
         arena, "%s; forward and backward are told apart by roofline:%s",
         learned->priced.comm.source, spec->name);
     learned->floor_gbps = model->floor_gbps;
-    if (model->floor_gbps > 0 && known &&
+    if (model->floor_gbps > 0 && learned->measured &&
         strncmp(model->device, "cpu:", 4) != 0)
         learned->floor_gbps = fmax(model->floor_gbps, spec->dram_gbps);
+    return 0;
 }
 
 /* A sentence where the samples are of another GPU than the problem's, or of
  * another processor or instruction set than this machine's, or where its net is
  * slow here; else NULL. */
-static const char *doubt(const struct model *model, const char *file,
+static const char *doubt(const struct learned *learned, const char *file,
                          const struct problem *problem, struct arena *arena)
 {
-    const struct gpu_spec *spec = spec_of_device(model->device);
+    const struct model *model = &learned->model;
+    const struct gpu_spec *spec = learned->measured;
     const char *gpu = problem->cluster.gpu, *isa;
     char name[128], cpu[sizeof name + 4];
 
@@ -408,7 +393,8 @@ int oracle_learned_open(struct oracle **out, const char *file,
     if (model_load(&learned->model, path_of_model(file, arena), arena, err))
         return -1;
     build_nets(learned, arena);
-    choose_constants(learned, problem, arena);
+    if (choose_constants(learned, problem, arena, err))
+        return -1;
     choose_ranges(learned, problem, arena);
     learned->as_planned = use_tables(problem, (double)problem->batch, arena);
     learned->as_trained = learned->batch_ratio == 1
@@ -421,7 +407,7 @@ int oracle_learned_open(struct oracle **out, const char *file,
         .hash = hash_text(arena_alloc(arena, HASH_TEXT_MAX, 1), model->hash),
         .basis = basis,
         .device = model_setting_text(model, arena),
-        .warning = doubt(model, file, problem, arena),
+        .warning = doubt(learned, file, problem, arena),
         .width = learned->head.n_in + N_LANES,
         .kinds = SHARD_ALL_KINDS,
         .floor_lane = (int32_t)learned->head.n_in + LANE_FLOOR,

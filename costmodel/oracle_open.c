@@ -2,9 +2,9 @@
 #include "costmodel/oracles.h"
 
 #include "base/file.h"
-#include "costmodel/gpu_spec.h"
+#include "base/text.h"
+#include "costmodel/gpu_file.h"
 
-#include <dirent.h>
 #include <string.h>
 
 struct opener {
@@ -77,38 +77,29 @@ out:
     return rc;
 }
 
-static bool is_model_of(const char *file, const char *gpu)
+static bool is_model_of(const char *model, const char *gpu,
+                        const char *const *gpus)
 {
-    size_t len = strlen(file), stem = strlen(gpu);
+    size_t len = strlen(gpu);
 
-    /* "h100.nsm", "h100-fp16.nsm", but not "h1000.nsm" */
-    return len >= stem + 4 && !strncmp(file, gpu, stem) &&
-           (file[stem] == '.' || file[stem] == '-') &&
-           !strcmp(file + len - 4, ".nsm");
+    /* "h100", "h100-fp16", but neither "h1000" nor another GPU's "h100-pcie" */
+    return !strncmp(model, gpu, len) &&
+           (!model[len] || (model[len] == '-' && text_choice(gpus, model) < 0));
 }
 
-/* The name of a GPU's shipped model: the first by name, the shortest name
+/* The file of a GPU's shipped model: the first by name, the shortest name
  * first; or NULL. */
 static const char *shipped_model(const char *gpu, struct arena *arena)
 {
-    const char *folder = file_find_data("models", arena);
+    const char *const *model = file_list_data("models", ".nsm", arena);
+    const char *const *gpus = gpu_names(arena);
     const char *best = NULL;
-    struct dirent *entry;
-    DIR *dir;
 
-    if (!folder || !(dir = opendir(folder)))
-        return NULL;
-    while ((entry = readdir(dir))) {
-        const char *name = entry->d_name;
-
-        if (!is_model_of(name, gpu))
-            continue;
-        if (!best || strlen(name) < strlen(best) ||
-            (strlen(name) == strlen(best) && strcmp(name, best) < 0))
-            best = arena_strdup(arena, name);
-    }
-    closedir(dir);
-    return best;
+    for (; *model; model++)
+        if (is_model_of(*model, gpu, gpus) &&
+            (!best || strlen(*model) < strlen(best)))
+            best = *model;
+    return best ? arena_printf(arena, "%s.nsm", best) : NULL;
 }
 
 int oracle_open_for_gpu(struct oracle **out, const char *gpu,
@@ -118,7 +109,7 @@ int oracle_open_for_gpu(struct oracle **out, const char *gpu,
     const struct gpu_spec *spec;
     const char *file;
 
-    if (gpu_spec_get(&spec, gpu, err))
+    if (gpu_spec_get(&spec, gpu, arena, err))
         return -1;
     file = shipped_model(spec->name, arena);
     if (file ? oracle_learned_open(out, file, problem, arena, err)

@@ -39,6 +39,7 @@
 
 #include "base/hash.h"
 #include "costmodel/features.h"
+#include "costmodel/gpu_file.h"
 #include "costmodel/oracles.h"
 
 #include <math.h>
@@ -559,7 +560,7 @@ int oracle_roofline_open(struct oracle **out, const char *gpu,
 {
     const struct gpu_spec *spec;
 
-    if (gpu_spec_get(&spec, gpu, err))
+    if (gpu_spec_get(&spec, gpu, arena, err))
         return -1;
     *out = roofline_oracle(spec, problem, arena);
     return 0;

@@ -11,10 +11,10 @@
 
 #include "base/file.h"
 #include "base/stats.h"
-#include "costmodel/gpu_spec.h"
 #include "costmodel/roofline.h"
 #include "io/csv.h"
 #include "tests/price_sample.h"
+#include "tests/shipped_gpu.h"
 
 #include <assert.h>
 #include <math.h>
@@ -279,7 +279,7 @@ __attribute__((unused)) static void anchor_curve(struct anchor_errors *raw,
             if (anchor->is_named || anchor->is_bound ||
                 strcmp(anchor->gpu, gpu) != 0)
                 continue;
-            ratio = anchor_ratio(anchor, gpu_spec_find(gpu), arena);
+            ratio = anchor_ratio(anchor, shipped_gpu(gpu, arena), arena);
             anchor_add(pass ? shape : raw,
                        pass ? ratio / anchor_geometric(raw) : ratio);
         }
@@ -295,7 +295,8 @@ anchor_check_lookups(const struct anchors *anchors, anchor_report *report,
 
     for (size_t i = 0; i < anchors->n; i++) {
         const struct anchor *anchor = &anchors->list[i];
-        double ratio = anchor_ratio(anchor, gpu_spec_find(anchor->gpu), arena);
+        double ratio =
+            anchor_ratio(anchor, shipped_gpu(anchor->gpu, arena), arena);
 
         if (anchor->is_named)
             anchor_add(&named, ratio);
@@ -324,7 +325,8 @@ anchor_check_lookups(const struct anchors *anchors, anchor_report *report,
 }
 
 /* Figures of exchanges alone; look-ups do not matter. */
-static struct gpu_spec anchor_exchange_spec(const char *gpu)
+static struct gpu_spec anchor_exchange_spec(const char *gpu,
+                                            struct arena *arena)
 {
     /* All-to-all inside a host or domain, its latency, rate of the NIC. */
     static const struct {
@@ -337,10 +339,11 @@ static struct gpu_spec anchor_exchange_spec(const char *gpu)
         {"instinct", 361, 30, 50}, {"100gb", 320, 10.6, 12.5},
         {"50gb", 210, 15, 6.25},
     };
-    struct gpu_spec spec = *gpu_spec_find("h100");
+    const struct gpu_spec *shipped = shipped_gpu(gpu, arena);
+    struct gpu_spec spec = *shipped_gpu("h100", arena);
 
-    if (gpu_spec_find(gpu))
-        return *gpu_spec_find(gpu);
+    if (shipped)
+        return *shipped;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (!strcmp(others[i].gpu, gpu)) {
             spec.intra_gbps = others[i].intra_gbps;
@@ -383,7 +386,7 @@ anchor_exchanges(struct arena *arena)
 __attribute__((unused)) static double
 anchor_exchange_ratio(const struct exchange_anchor *anchor, struct arena *arena)
 {
-    const struct gpu_spec spec = anchor_exchange_spec(anchor->gpu);
+    const struct gpu_spec spec = anchor_exchange_spec(anchor->gpu, arena);
     struct arena_mark mark = arena_mark(arena);
     double phases_ms[N_PHASES];
     struct problem problem;

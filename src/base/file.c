@@ -3,6 +3,7 @@
 
 #include "base/interrupt.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -140,4 +141,25 @@ const char *file_find_data(const char *name, struct arena *arena)
         if (*paths[i] && file_exists(paths[i]))
             return paths[i];
     return NULL;
+}
+
+const char *const *file_list_data(const char *folder, const char *suffix,
+                                  struct arena *arena)
+{
+    const char *path = file_find_data(folder, arena), **names;
+    struct dirent **entries = NULL;
+    int n = path ? scandir(path, &entries, NULL, alphasort) : 0;
+    size_t n_names = 0;
+
+    names = ARENA_NEW(arena, const char *, n > 0 ? n + 1 : 1);
+    for (int i = 0; i < n; i++) {
+        const char *name = entries[i]->d_name;
+        size_t len = strlen(name), stem = len - strlen(suffix);
+
+        if (stem && stem < len && !strcmp(name + stem, suffix))
+            names[n_names++] = arena_strndup(arena, name, stem);
+        free(entries[i]);
+    }
+    free(entries);
+    return names;
 }

@@ -80,5 +80,9 @@ int file_exists(const char *path);
  * beside the program, as it is built, else DATADIR given at build time. NULL
  * where none has it. */
 const char *file_find_data(const char *name, struct arena *arena);
+/* The files with this suffix in a folder that is found so, sorted and without
+ * it; the last one is NULL. None where no such folder is found. */
+const char *const *file_list_data(const char *folder, const char *suffix,
+                                  struct arena *arena) NEVER_NULL;
 
 #endif

@@ -58,6 +58,33 @@ bool place_has(const struct json_place *place, const char *key)
     return value && !json_is_null(value);
 }
 
+int place_unknown(const struct json_place *place, const char *key,
+                  const char *const *known, struct err *err)
+{
+    struct arena scratch;
+
+    arena_init(&scratch);
+    place_error(place, err, "%.40s is no member; there are %s", key,
+                text_list(known, ", ", &scratch));
+    arena_release(&scratch);
+    return -1;
+}
+
+int place_check_keys(const struct json_place *place, const char *const *known,
+                     struct err *err)
+{
+    json_t *object = (json_t *)(uintptr_t)place->object;
+    const char *key;
+    json_t *value;
+
+    json_object_foreach(object, key, value)
+    {
+        if (text_choice(known, key) < 0)
+            return place_unknown(place, key, known, err);
+    }
+    return 0;
+}
+
 static int find(const json_t **out, const struct json_place *place,
                 const char *key, struct err *err)
 {

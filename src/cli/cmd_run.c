@@ -7,7 +7,7 @@
 #include "cli/bench_summary.h"
 #include "cli/command.h"
 #include "cli/planning.h"
-#include "costmodel/gpu_spec.h"
+#include "costmodel/gpu_file.h"
 #include "costmodel/oracles.h"
 #include "exec/exec.h"
 #include "io/plan_json.h"
@@ -477,14 +477,18 @@ static int open_device(struct run *run, struct err *err)
 }
 
 /* What phases cost each other is the device's; all GPUs are alike in it. */
-static struct step step_of(const struct run *run)
+static int find_step(struct step *step, const struct run *run, struct err *err)
 {
     const struct problem *problem = &run->plan.problem;
-    struct comm_model model = gpu_spec_comm(
-        gpu_spec_find(device_is_host(run->device) ? "cpu" : "h100"),
-        &problem->cluster);
+    const struct gpu_spec *spec;
+    struct comm_model model;
 
-    return comm_model_step(&model, problem);
+    if (gpu_spec_get(&spec, device_is_host(run->device) ? "cpu" : "h100",
+                     run->cli->arena, err))
+        return -1;
+    model = gpu_spec_comm(spec, &problem->cluster);
+    *step = comm_model_step(&model, problem);
+    return 0;
 }
 
 /* Reads the plan, and prices it anew where the job is another. */
@@ -510,7 +514,8 @@ static int open_all(struct run *run, struct err *err)
     read_options(&run->options, run->cli);
     if (load_plan(run, err) || open_device(run, err))
         return -1;
-    run->options.step = step_of(run);
+    if (find_step(&run->options.step, run, err))
+        return -1;
     if (!cli_given(run->cli, "db") || run->world->rank != 0)
         return 0;
     return store_open(&run->store, cli_string(run->cli, "db"), STORE_WRITE,

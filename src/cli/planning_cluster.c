@@ -2,7 +2,7 @@
 #include "cli/planning.h"
 
 #include "base/text.h"
-#include "costmodel/gpu_spec.h"
+#include "costmodel/gpu_file.h"
 #include "io/cluster_json.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 const struct option_spec cluster_options[] = {
     {"cluster", 0, OPTION_STRING, "FILE", NULL, 0, 0, NULL,
      "the GPUs, where they are not all alike, as JSON"},
-    {"gpu", 0, OPTION_STRING, "NAME", "h100", 0, 0, NULL,
+    {"gpu", 0, OPTION_STRING, "NAME|FILE", "h100", 0, 0, NULL,
      "GPU planned for: its memory, bandwidths and cost model"},
     {"gpus-per-host", 0, OPTION_U64, "N", NULL, 1, PLANNING_MAX_GPUS, NULL,
      "GPUs of one host; without it up to as many as it is sold with"},
@@ -225,7 +225,7 @@ int planning_set_gpus(struct problem *problem, uint32_t n_gpus,
     struct cluster *cluster = &problem->cluster;
     const struct gpu_spec *gpu;
 
-    if (gpu_spec_get(&gpu, cli_string(cli, "gpu"), err))
+    if (gpu_spec_get(&gpu, cli_string(cli, "gpu"), cli->arena, err))
         return -1;
     *cluster = (struct cluster){
         .n_devices = n_gpus,
@@ -281,7 +281,7 @@ int planning_set_cluster(struct problem *problem, struct cli *cli,
         return -1;
     if (!cluster->gpu)
         cluster->gpu = cli_string(cli, "gpu");
-    if (gpu_spec_get(&gpu, cluster->gpu, err)) {
+    if (gpu_spec_get(&gpu, cluster->gpu, cli->arena, err)) {
         if (cli_given(cli, "gpu"))
             return -1;
         /* What would be wrong usage in an option is a wrong value here. */

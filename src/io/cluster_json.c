@@ -47,31 +47,6 @@ struct reader {
     size_t pod_line;
 };
 
-/* A mistyped key is found here, not in a plan for the wrong cluster. */
-static int unknown_key(const struct reader *reader,
-                       const struct json_place *place, const char *key,
-                       const char *const *known, struct err *err)
-{
-    return place_error(place, err, "%.40s is no member; there are %s", key,
-                       text_list(known, ", ", reader->arena));
-}
-
-static int check_keys(const struct reader *reader,
-                      const struct json_place *place, const char *const *known,
-                      struct err *err)
-{
-    json_t *object = (json_t *)(uintptr_t)place->object;
-    const char *key;
-    json_t *value;
-
-    json_object_foreach(object, key, value)
-    {
-        if (text_choice(known, key) < 0)
-            return unknown_key(reader, place, key, known, err);
-    }
-    return 0;
-}
-
 /* "80GiB", or a whole number of bytes. */
 static int read_size(uint64_t *bytes, const struct json_place *place,
                      const char *name, const json_t *value, struct err *err)
@@ -178,7 +153,7 @@ static int add_host(const struct reader *reader, size_t idx, struct err *err)
     uint64_t n;
 
     if (place_element(&place, &root, "hosts", reader->hosts, idx, err) ||
-        check_keys(reader, &place, host_keys, err) ||
+        place_check_keys(&place, host_keys, err) ||
         PLACE_FIELDS(&host, &place, host_fields, reader->arena, err))
         return -1;
     if (idx && host.gpus != cluster->devices_per_host)
@@ -231,7 +206,7 @@ static int read_head(struct reader *reader, const json_t *root,
         else if (!strcmp(key, "hosts"))
             rc = place_list(&reader->hosts, &place, key, err);
         else
-            rc = unknown_key(reader, &place, key, file_keys, err);
+            rc = place_unknown(&place, key, file_keys, err);
         if (rc)
             return -1;
     }

@@ -62,7 +62,8 @@ static void bench_lookups(const struct anchors *anchors, struct arena *arena)
            "    measured predicted ratio  source");
     for (size_t i = 0; i < anchors->n; i++) {
         const struct anchor *anchor = &anchors->list[i];
-        double ratio = anchor_ratio(anchor, gpu_spec_find(anchor->gpu), arena);
+        double ratio =
+            anchor_ratio(anchor, shipped_gpu(anchor->gpu, arena), arena);
 
         print_lookup(anchor, ratio);
         if (anchor->is_named)
@@ -101,7 +102,7 @@ static double *constant_of(struct gpu_spec *spec, const struct fitted *fitted,
 static double misfit(const struct fitted *fitted, const struct anchors *source,
                      struct gpu_spec *spec, struct arena *arena)
 {
-    struct gpu_spec shipped = *gpu_spec_find(fitted->gpu);
+    struct gpu_spec shipped = *shipped_gpu(fitted->gpu, arena);
     double sum = 0, change = 0;
 
     for (size_t i = 0; i < source->n; i++)
@@ -140,9 +141,10 @@ static void refit(struct gpu_spec *spec, const struct fitted *fitted,
 }
 
 /* What is known of a GPU without its one source. */
-static void take_h100(struct gpu_spec *spec, const struct fitted *fitted)
+static void take_h100(struct gpu_spec *spec, const struct fitted *fitted,
+                      struct arena *arena)
 {
-    struct gpu_spec h100 = *gpu_spec_find("h100");
+    struct gpu_spec h100 = *shipped_gpu("h100", arena);
 
     for (unsigned k = 0; k < 2; k++)
         *constant_of(spec, fitted, k) = *constant_of(&h100, fitted, k);
@@ -200,13 +202,13 @@ static void bench_left_out(const struct fitted *fitted, struct arena *arena)
 {
     printf("\n%s: %s, fitted without a source\n", fitted->gpu, fitted->names);
     for (unsigned k = 0; k < 2 && fitted->sources[k].n; k++) {
-        struct gpu_spec spec = *gpu_spec_find(fitted->gpu);
+        struct gpu_spec spec = *shipped_gpu(fitted->gpu, arena);
 
         print_source(&spec, fitted, &fitted->sources[k], "as it is", arena);
         if (fitted->sources[!k].n)
             refit(&spec, fitted, &fitted->sources[!k], arena);
         else
-            take_h100(&spec, fitted);
+            take_h100(&spec, fitted, arena);
         print_source(&spec, fitted, &fitted->sources[k], "left out", arena);
     }
 }
@@ -229,7 +231,7 @@ static bool is_hot(const struct sample *sample)
  * 32,768 times. Of a production job a ratio is published, and no shapes. */
 static void bench_hot_rows(struct arena *arena)
 {
-    const struct gpu_spec *spec = gpu_spec_find("h100");
+    const struct gpu_spec *spec = shipped_gpu("h100", arena);
     double measured = 0, predicted = 0;
     struct sample *samples;
     struct err err = {0};
@@ -306,7 +308,7 @@ struct embeddings {
 
 static struct embeddings embeddings_of(char **field, struct arena *arena)
 {
-    const struct gpu_spec *spec = gpu_spec_find(field[1]);
+    const struct gpu_spec *spec = shipped_gpu(field[1], arena);
     const char *path =
         anchor_data(arena_printf(arena, "tables/%s.csv", field[0]), arena);
     struct tables_options reading = {0};
@@ -370,7 +372,7 @@ static void bench_steps(void)
                field[3], ms);
         if (isnan(part.ms)) {
             printf("no figures of this %s  %s\n",
-                   gpu_spec_find(field[1]) ? "list" : "GPU", field[7]);
+                   shipped_gpu(field[1], &arena) ? "list" : "GPU", field[7]);
             continue;
         }
         if (!first || strcmp(first[0], field[0]) ||

@@ -14,9 +14,9 @@ plan()
     grep 'no model of' messages | sed "s|$PWD|PREFIX|"
 }
 
-mkdir -p first/bin first/share/neuroshard/models empty
+mkdir -p first/bin first/share/neuroshard empty
 cp "$NEUROSHARD" first/bin/neuroshard
-cp "$ROOT"/data/models/* first/share/neuroshard/models/
+cp -R "$ROOT"/data/models "$ROOT"/data/gpus first/share/neuroshard/
 echo "== installed"
 plan first/bin/neuroshard
 echo "== moved"
@@ -27,9 +27,14 @@ NEUROSHARD_DATA=$PWD/empty
 export NEUROSHARD_DATA
 mkdir empty/models
 mv second/share/neuroshard third
+cp -R third/gpus empty/
 plan second/bin/neuroshard
 NEUROSHARD_DATA=$PWD/third
 plan second/bin/neuroshard
+
+echo "== nowhere"
+NEUROSHARD_DATA=$PWD/second
+second/bin/neuroshard plan "$tables" --gpus 2 --gpu cpu 2>&1
 
 echo "== measured on something else"
 "$NEUROSHARD" plan "$tables" --gpus 2 --gpu h100 --effort 100 \

@@ -42,7 +42,7 @@ try()
         sed "/^warning: /d; s|$ROOT|ROOT|g; s/^/: /" |
         sed 's/x\\u001b[^)]*)/TEXT/
             s/\(; there are model:FILE\), .*/\1, .../
-            s/\(; there are h100\), .*/\1, .../')"
+            s/\(figures for a GPU .*there are\) .*/\1 .../')"
     for file in stdout stderr out; do
         [ ! -f $file ] || check $file
     done

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/file.h"
 
+#include "base/text.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -319,16 +321,28 @@ static void test_orphans(void)
 
 static void test_find_data(void)
 {
+    static const char *const names[] = {"b.nsm", "a.b.nsm", ".nsm", "c.json"};
     struct arena arena = {0};
 
     mkdir("sub", 0777);
+    mkdir("sub/models", 0777);
     write_text("sub/model", "x");
     setenv("NEUROSHARD_DATA", "sub", 1);
     is_str(file_find_data("model", &arena), "sub/model",
            "found under $NEUROSHARD_DATA");
     ok(!file_find_data("no such model", &arena), "or not at all");
+    write_text("sub/models/b.nsm", "x");
+    write_text("sub/models/a.b.nsm", "x");
+    write_text("sub/models/.nsm", "x");
+    write_text("sub/models/c.json", "x");
+    is_str(text_list(file_list_data("models", ".nsm", &arena), " ", &arena),
+           "a.b b", "those with a name and the suffix, sorted");
+    ok(!*file_list_data("folder", "", &arena), "none without the folder");
     unsetenv("NEUROSHARD_DATA");
     ok(!file_find_data("model", &arena), "only there");
+    for (size_t i = 0; i < 4; i++)
+        unlink(arena_printf(&arena, "sub/models/%s", names[i]));
+    rmdir("sub/models");
     ok(file_exists("sub/model") && !file_exists("sub/none"), "file_exists");
     unlink("sub/model");
     rmdir("sub");

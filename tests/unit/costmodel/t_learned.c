@@ -13,6 +13,7 @@
 #include "costmodel/evaluate.h"
 #include "costmodel/train.h"
 #include "tests/predict_samples.h"
+#include "tests/shipped_gpu.h"
 #include "tests/synthetic_samples.h"
 #include "tests/tap.h"
 #include "tests/unit/costmodel/learned_fixture.h"
@@ -100,9 +101,9 @@ static void test_shards(const struct model *model, struct arena *arena)
     want = device_ms(oracle, shards, 2) + device_ms(oracle, &shards[2], 1);
     is_near(device_ms(oracle, shards, 3), want, 1e-12 * want,
             "a replica is looked up beside fused tables");
-    job_embed(gpu_spec_find("cpu"), &problem, &shards[2],
+    job_embed(shipped_gpu("cpu", arena), &problem, &shards[2],
               use_tables(&problem, (double)problem.batch, arena) + 2, job);
-    want = job[JOB_REPLICAS] + job_groups_ms(gpu_spec_find("cpu"), job);
+    want = job[JOB_REPLICAS] + job_groups_ms(shipped_gpu("cpu", arena), job);
     is_near(device_ms(oracle, &shards[2], 1), want, 1e-12 * want,
             "and takes what formulas say");
 }
@@ -250,7 +251,7 @@ static void test_shipped(struct model *model, struct arena *arena)
 
     fill_problem(&problem, tables, arena);
     if (!mkdtemp(folder) || chdir(folder) || mkdir("models", 0700) ||
-        setenv("NEUROSHARD_DATA", folder, 1)) {
+        move_data(folder, arena)) {
         ok(0, "a folder of shipped models");
         return;
     }
@@ -279,7 +280,7 @@ static void test_shipped(struct model *model, struct arena *arena)
     oracle_close(again);
     oracle_close(here);
     ok(!unlink(shipped) && !unlink("cpu-x.nsm") && !rmdir("models") &&
-           !rmdir(folder),
+           !unlink("gpus") && !rmdir(folder),
        "the folder is gone");
 }
 

@@ -10,6 +10,7 @@
 #include "costmodel/evaluate.h"
 #include "costmodel/train.h"
 #include "tests/predict_samples.h"
+#include "tests/shipped_gpu.h"
 #include "tests/simulated_gpu.h"
 #include "tests/tap.h"
 #include "tests/unit/costmodel/learned_fixture.h"
@@ -216,7 +217,7 @@ int main(void)
     samples = simulated_samples(400, 0, 5, &arena);
     train_options_init(&options);
     options.epochs = 20;
-    if (!mkdtemp(folder) || setenv("NEUROSHARD_DATA", folder, 1) ||
+    if (!mkdtemp(folder) || move_data(folder, &arena) ||
         mkdir(arena_printf(&arena, "%s/models", folder), 0700) ||
         train_fit(&model, samples, 400, &options, &arena, &err)) {
         printf("Bail out! %s\n", err.msg);
@@ -232,6 +233,7 @@ int main(void)
     test_default(&model, &arena);
     unlink(model_path);
     rmdir(arena_printf(&arena, "%s/models", folder));
+    unlink(arena_printf(&arena, "%s/gpus", folder));
     rmdir(folder);
     arena_release(&arena);
     return tap_done();

@@ -59,7 +59,6 @@ int main(void)
     struct arena arena;
 
     arena_init(&arena);
-    setenv("NEUROSHARD_DATA", "/nonexistent", 1);
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
         ok(oracle_open(&oracle, unknown[i], &problem, &arena, &err) &&
                err.code == ERR_USAGE,

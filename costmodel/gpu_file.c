@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+#include "costmodel/gpu_file.h"
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/json_place.h"
+#include "base/text.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+#define FOLDER "gpus"
+#define SUFFIX ".json"
+
+static const char *const exchange_names[] = {
+    [COMM_PORT] = "port", [COMM_TOTAL] = "total", NULL};
+static const char *const basis_names[] = {"measured", "fitted", "data sheet",
+                                          "estimated", NULL};
+
+/* Every member of a file, all of them needed; the numbers are figures, whose
+ * ranges tell bytes from MiB and MHz from GHz. */
+#define GPU(member) MEMBER_OF(struct gpu_spec, member)
+static const struct place_field members[] = {
+    {"name", GPU(full_name), true, 0, 0, NULL},
+    {"exchange", MEMBER_U32, offsetof(struct gpu_spec, comm_form), true, 0, 0,
+     exchange_names},
+    {"memory_bytes", GPU(memory_bytes), true, 0x1p28, 0x1p44, NULL},
+    {"gpus_per_host", GPU(gpus_per_host), true, 0, 1024, NULL},
+    {"dram_gbps", GPU(dram_gbps), true, 1, 1e5, NULL},
+    {"l2_gbps", GPU(l2_gbps), true, 1, 1e6, NULL},
+    {"l2_bytes", GPU(l2_bytes), true, 0x1p16, 0x1p33, NULL},
+    {"clock_ghz", GPU(clock_ghz), true, 0.1, 10, NULL},
+    {"n_sms", GPU(n_sms), true, 1, 4096, NULL},
+    {"row_cycles", GPU(row_cycles), true, 0.1, 1000, NULL},
+    {"bag_row_us", GPU(bag_row_us), true, 0, 100, NULL},
+    {"launch_us", GPU(launch_us), true, 0, 1000, NULL},
+    {"intra_gbps", GPU(intra_gbps), true, CLUSTER_MIN_GBPS, 1e5, NULL},
+    {"intra_alpha_us", GPU(intra_alpha_us), true, 0, 1e4, NULL},
+    {"nic_gbps", GPU(nic_gbps), true, CLUSTER_MIN_GBPS, 1e4, NULL},
+};
+#define N_MEMBERS (sizeof(members) / sizeof(*members))
+
+/* What a figure rests on. It is checked and not kept: files are for people. */
+struct ground {
+    uint32_t basis;
+    const char *source, *date;
+};
+#define GROUND(member) MEMBER_OF(struct ground, member)
+static const struct place_field ground_fields[] = {
+    {"basis", GROUND(basis), true, 0, 0, basis_names},
+    {"source", GROUND(source), true, 0, 0, NULL},
+    {"date", GROUND(date), true, 0, 0, NULL},
+};
+static const char *const figure_keys[] = {"value", "basis", "source", "date",
+                                          NULL};
+
+/* "2024", "2024-09", "2024-09-24" */
+static bool is_date(const char *text)
+{
+    static const char form[] = "dddd-dd-dd";
+    const size_t len = strlen(text);
+
+    if (len != 4 && len != 7 && len != 10)
+        return false;
+    for (size_t i = 0; i < len; i++)
+        if (form[i] == 'd' ? !isdigit((unsigned char)text[i])
+                           : text[i] != form[i])
+            return false;
+    return true;
+}
+
+static int read_figure(struct gpu_spec *spec, const struct json_place *place,
+                       const struct place_field *member, struct arena *arena,
+                       struct err *err)
+{
+    struct place_field value = *member;
+    struct ground ground = {0};
+    struct json_place figure;
+
+    value.key = "value";
+    if (place_object(&figure, place, member->key, err) ||
+        place_check_keys(&figure, figure_keys, err) ||
+        place_fields(spec, &figure, &value, 1, arena, err) ||
+        PLACE_FIELDS(&ground, &figure, ground_fields, arena, err))
+        return -1;
+    if (!*ground.source)
+        return place_error(&figure, err, "source is empty");
+    if (!is_date(ground.date))
+        return place_error(&figure, err,
+                           "date is '%.40s', not a day, a month or a year "
+                           "such as 2024-09-24",
+                           ground.date);
+    return 0;
+}
+
+static const struct place_field *member_of(const char *key)
+{
+    for (size_t m = 0; m < N_MEMBERS; m++)
+        if (!strcmp(members[m].key, key))
+            return &members[m];
+    return NULL;
+}
+
+static int unknown_member(const struct json_place *place, const char *key,
+                          struct err *err)
+{
+    const char *known[N_MEMBERS + 1] = {0};
+
+    for (size_t m = 0; m < N_MEMBERS; m++)
+        known[m] = members[m].key;
+    return place_unknown(place, key, known, err);
+}
+
+/* lines are those on which the members begin. */
+static int read_members(struct gpu_spec *spec, struct json_place *place,
+                        const size_t *lines, struct arena *arena,
+                        struct err *err)
+{
+    json_t *object = (json_t *)(uintptr_t)place->object;
+    const char *key;
+    json_t *value;
+    size_t i = 0;
+
+    json_object_foreach(object, key, value)
+    {
+        const struct place_field *member = member_of(key);
+
+        place->line = lines[i++];
+        if (!member)
+            return unknown_member(place, key, err);
+        if (member->type == MEMBER_TEXT || member->names
+                ? place_fields(spec, place, member, 1, arena, err)
+                : read_figure(spec, place, member, arena, err))
+            return -1;
+    }
+    place->line = 1;
+    for (size_t m = 0; m < N_MEMBERS; m++)
+        if (!json_object_get(object, members[m].key))
+            return place_error(place, err, "%s is missing", members[m].key);
+    return 0;
+}
+
+int gpu_spec_from_json(struct gpu_spec *spec, const char *text, size_t len,
+                       const char *source, struct arena *arena, struct err *err)
+{
+    struct json_place place = {.source = source};
+    json_t *root = NULL;
+    size_t *lines;
+    int rc = -1;
+
+    *spec = (struct gpu_spec){.name = source};
+    if (json_parse(&root, text, len, source, err))
+        goto out;
+    if (!json_is_object(root)) {
+        err_set(err, ERR_INPUT, "%s:1: a list; a GPU is an object of figures",
+                source);
+        goto out;
+    }
+    place.object = root;
+    lines = ARENA_NEW(arena, size_t, json_object_size(root) + 1);
+    place_child_lines(text, len, 1, lines);
+    if (read_members(spec, &place, lines, arena, err))
+        goto out;
+    rc = 0;
+out:
+    json_decref(root);
+    return rc;
+}
+
+const char *const *gpu_names(struct arena *arena)
+{
+    return file_list_data(FOLDER, SUFFIX, arena);
+}
+
+static int load(const struct gpu_spec **out, const char *name, const char *path,
+                struct arena *arena, struct err *err)
+{
+    struct gpu_spec *spec = ARENA_NEW(arena, struct gpu_spec, 1);
+    const char *text;
+    size_t len;
+
+    if (file_read(&text, &len, path, arena, err) ||
+        gpu_spec_from_json(spec, text, len, path, arena, err))
+        return -1;
+    spec->name = name;
+    *out = spec;
+    return 0;
+}
+
+static int unknown_gpu(const char *name, const char *const *names,
+                       struct err *err)
+{
+    const char *nearest = text_nearest(names, name);
+    struct arena scratch;
+
+    if (!*names)
+        return err_set(err, ERR_USAGE,
+                       "no figures for a GPU '%s': the data have no folder "
+                       "'gpus'; NEUROSHARD_DATA says where they are",
+                       name);
+    arena_init(&scratch);
+    err_set(err, ERR_USAGE, "no figures for a GPU '%s'; %s%s%sthere are %s",
+            name, nearest ? "did you mean " : "", nearest ? nearest : "",
+            nearest ? "? " : "", text_list(names, ", ", &scratch));
+    arena_release(&scratch);
+    return -1;
+}
+
+int gpu_spec_get(const struct gpu_spec **out, const char *name,
+                 struct arena *arena, struct err *err)
+{
+    const char *const *names = gpu_names(arena);
+    const char *dot = strrchr(name, '.');
+    int found = text_choice_plain(names, name);
+
+    if (strchr(name, '/') || (dot && !strcmp(dot, SUFFIX)))
+        return load(out, name, name, arena, err);
+    if (found < 0)
+        return unknown_gpu(name, names, err);
+    return load(out, names[found],
+                arena_printf(arena, "%s/%s" SUFFIX,
+                             file_find_data(FOLDER, arena), names[found]),
+                arena, err);
+}
+
+static bool has_word(const char *text, const char *word, size_t len)
+{
+    while (*text) {
+        size_t n = 0;
+
+        while (isalnum((unsigned char)text[n]))
+            n++;
+        if (n == len && !strncasecmp(text, word, len))
+            return true;
+        text += n + !n;
+    }
+    return false;
+}
+
+/* How many words a name has where all are in the text, else 0. */
+static unsigned common_words(const char *name, const char *text)
+{
+    unsigned n_words = 0;
+
+    for (; *name; n_words++) {
+        size_t len = strcspn(name, "-");
+
+        if (!has_word(text, name, len))
+            return 0;
+        name += len + (name[len] == '-');
+    }
+    return n_words;
+}
+
+int gpu_spec_of_device(const struct gpu_spec **out, const char *device,
+                       struct arena *arena, struct err *err)
+{
+    const char *best = NULL;
+    unsigned most = 0;
+
+    if (!strncmp(device, "cpu:", 4))
+        return gpu_spec_get(out, "cpu", arena, err);
+    for (const char *const *name = gpu_names(arena); *name; name++)
+        if (common_words(*name, device) > most) {
+            most = common_words(*name, device);
+            best = *name;
+        }
+    *out = NULL;
+    return best ? gpu_spec_get(out, best, arena, err) : 0;
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT */
+#include "costmodel/gpu_file.h"
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "tests/tap.h"
+
+#include <stdlib.h>
+
+static struct arena arena;
+static struct err err;
+
+static const struct gpu_spec *get(const char *name)
+{
+    const struct gpu_spec *spec = NULL;
+
+    err = (struct err){0};
+    return gpu_spec_get(&spec, name, &arena, &err) ? NULL : spec;
+}
+
+/* The first ones: memory as drivers report it, in MiB, and the hash of what
+ * prices go by, which plans hold. */
+static void test_first(void)
+{
+    static const struct {
+        const char *name, *hash;
+        uint64_t memory_mib;
+        uint32_t gpus_per_host;
+    } cases[] = {
+        {"h100", "8d944ec3876e92a9", 81559, 8},
+        {"h200", "625b9a9f76484da8", 143771, 8},
+        {"b200", "1c21dc47aa87503e", 183359, 8},
+        {"a100", "b7a27d08d492829e", 81251, 8},
+        {"v100-32gb", "b62005e0ea25f1e7", 32510, 8},
+        {"cpu", "fb01ead02d07b6d2", 16384, 0},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct gpu_spec *spec = get(cases[i].name);
+        char hash[HASH_TEXT_MAX];
+
+        is_str(spec->name, cases[i].name, "found by its name");
+        is_i64((int64_t)spec->memory_bytes,
+               (int64_t)(cases[i].memory_mib << 20), "memory");
+        is_i64(spec->gpus_per_host, cases[i].gpus_per_host, "on a host");
+        is_str(hash_text(hash, gpu_spec_hash(spec)), cases[i].hash,
+               cases[i].name);
+    }
+}
+
+/* "80" of "NVIDIA H100 SXM5 80GB". */
+static double gb_of_name(const char *full_name)
+{
+    const char *word = strrchr(full_name, ' ');
+    char *end;
+    double gb = word ? strtod(word + 1, &end) : 0;
+
+    return gb > 0 && !strcmp(end, "GB") ? gb : 0;
+}
+
+/* What a unit that is mistaken would break, in each file that ships. */
+static void test_all(void)
+{
+    const char *const *names = gpu_names(&arena);
+    size_t n = 0;
+
+    for (; *names; names++, n++) {
+        const struct gpu_spec *spec = get(*names);
+
+        if (!ok(spec != NULL, "%s is read%s%s", *names, spec ? "" : ": ",
+                err.msg))
+            continue;
+        if (spec->comm_form == COMM_TOTAL)
+            continue;
+        ok((double)spec->memory_bytes <=
+                   gb_of_name(spec->full_name) * (1 << 30) &&
+               (double)spec->memory_bytes >=
+                   0.95e9 * gb_of_name(spec->full_name),
+           "%s: no more memory than is on the box, and not much less: %.1f GiB",
+           spec->full_name, (double)spec->memory_bytes / (1 << 30));
+        ok(spec->dram_gbps >= 200 && spec->l2_gbps > spec->dram_gbps,
+           "its L2 is faster than its memory");
+        ok(spec->l2_bytes >= 4 << 20 && spec->l2_bytes < spec->memory_bytes / 8,
+           "and smaller");
+        ok(spec->clock_ghz >= 1 && spec->clock_ghz <= 3 && spec->n_sms >= 40 &&
+               spec->n_sms <= 320,
+           "clock and SMs: %.2f GHz, %u", spec->clock_ghz, spec->n_sms);
+        ok(spec->row_cycles >= 2 && spec->row_cycles <= 40 &&
+               spec->bag_row_us >= 0.1 && spec->bag_row_us <= 1 &&
+               spec->launch_us >= 1 && spec->launch_us <= 10,
+           "rows and launches");
+        ok(spec->intra_gbps < spec->dram_gbps &&
+               spec->intra_gbps >= spec->nic_gbps && spec->nic_gbps >= 1,
+           "memory, links of a host and adapters: %.0f, %.0f, %.2f GB/s",
+           spec->dram_gbps, spec->intra_gbps, spec->nic_gbps);
+        ok(spec->intra_alpha_us >= 1 && spec->intra_alpha_us <= 100 &&
+               spec->gpus_per_host >= 1 && spec->gpus_per_host <= 16,
+           "latency and hosts");
+    }
+    ok(n >= 6, "%zu files", n);
+}
+
+static void test_names(void)
+{
+    static const struct {
+        const char *name, *want; /* NULL: the sentence */
+    } cases[] = {
+        {"H100", "h100"},
+        {"V100 32GB", "v100-32gb"},
+        {"h100!", "h100"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct gpu_spec *spec = get(cases[i].name);
+
+        is_str(spec ? spec->name : err.msg, cases[i].want, cases[i].name);
+    }
+    ok(!get("h10") && err.code == ERR_USAGE &&
+           !strncmp(err.msg,
+                    "no figures for a GPU 'h10'; did you mean h100? there "
+                    "are ",
+                    56),
+       "a near miss: %s", err.msg);
+    ok(!get("frob") && err.code == ERR_USAGE &&
+           !strncmp(err.msg, "no figures for a GPU 'frob'; there are ", 39) &&
+           strstr(err.msg, ", h100, "),
+       "none near: %s", err.msg);
+    ok(!get("./nope.json") && err.code == ERR_IO, "a path: %s", err.msg);
+    ok(!get("nope.json") && err.code == ERR_IO, "by its suffix: %s", err.msg);
+}
+
+static void test_devices(void)
+{
+    static const struct {
+        const char *device, *want;
+    } cases[] = {
+        {"cuda:NVIDIA H100 80GB HBM3", "h100"},
+        {"cuda:NVIDIA H200", "h200"},
+        {"cuda:NVIDIA B200", "b200"},
+        {"cuda:NVIDIA A100-SXM4-80GB", "a100"},
+        {"cuda:Tesla V100-SXM2-32GB", "v100-32gb"},
+        {"cpu:AMD EPYC 9575F", "cpu"},
+        {"cpu:like an H100", "cpu"},
+        {"cuda:Emulated GPU", NULL},
+        {"cuda:NVIDIA XH100", NULL},
+        {"cuda:NVIDIA H100X", NULL},
+        {"", NULL},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct gpu_spec *spec = NULL;
+
+        ok(!gpu_spec_of_device(&spec, cases[i].device, &arena, &err), "%s",
+           cases[i].device);
+        is_str(spec ? spec->name : "none",
+               cases[i].want ? cases[i].want : "none", "is of");
+    }
+}
+
+/* A whole file with another text in the place of one in the line of a member:
+ * a line a member, the first one is that of the name. */
+static const char *changed(const char *from, const char *to)
+{
+    static const char *const members[] = {
+        "memory_bytes", "gpus_per_host", "dram_gbps",  "l2_gbps",
+        "l2_bytes",     "clock_ghz",     "n_sms",      "row_cycles",
+        "bag_row_us",   "launch_us",     "intra_gbps", "intra_alpha_us",
+        "nic_gbps"};
+    static const char *const values[] = {
+        "85520809984", "8",   "2900", "6900", "52428800", "1.755", "132",
+        "5.5",         "0.2", "3",    "320",  "10.6",     "50"};
+    char *text = arena_printf(&arena, "{\"name\": \"A\",\n\"exchange\": "
+                                      "\"port\"");
+    const char *at;
+
+    for (size_t m = 0; m < sizeof members / sizeof *members; m++)
+        text = arena_printf(&arena,
+                            "%s,\n\"%s\": {\"value\": %s, \"basis\": "
+                            "\"measured\", \"source\": \"b\", \"date\": "
+                            "\"2024\"}",
+                            text, members[m], values[m]);
+    text = arena_printf(&arena, "%s\n}\n", text);
+    at = strstr(text, from);
+    return at ? arena_printf(&arena, "%.*s%s%s", (int)(at - text), text, to,
+                             at + strlen(from))
+              : "";
+}
+
+static int read_text(struct gpu_spec *spec, const char *text)
+{
+    err = (struct err){0};
+    return gpu_spec_from_json(spec, text, strlen(text), "g.json", &arena, &err);
+}
+
+static void test_read(void)
+{
+    struct gpu_spec spec;
+
+    ok(!read_text(&spec, changed("", "")), "a whole file%s", err.msg);
+    is_str(spec.name, "g.json", "called as its file");
+    is_str(spec.full_name, "A", "and in full");
+    is_i64((int64_t)spec.memory_bytes, 85520809984, "memory");
+    is_i64(spec.n_sms, 132, "SMs");
+    is_near(spec.nic_gbps, 50, 0, "adapter");
+    is_i64(spec.comm_form, COMM_PORT, "links");
+    ok(!read_text(&spec, changed("\"port\"", "\"total\"")) &&
+           spec.comm_form == COMM_TOTAL,
+       "or one memory");
+}
+
+static void test_refused(void)
+{
+    static const struct {
+        const char *from, *to, *want;
+    } cases[] = {
+        {"\"A\",", "\"A\"",
+         "g.json:2: not valid JSON: '}' expected near "
+         "'\"exchange\"'"},
+        {"\"A\"", "1", "g.json:1: name must be a string, not a number"},
+        {"port", "bus", "g.json:2: exchange must be one of port, total"},
+        {"l2_gbps", "l2_gbs",
+         "g.json:6: l2_gbs is no member; there are name, exchange, "
+         "memory_bytes, gpus_per_host, dram_gbps, l2_gbps, l2_bytes, "
+         "clock_ghz, n_sms, row_cycles, bag_row_us, launch_us, intra_gbps, "
+         "intra_alpha_us, nic_gbps"},
+        {",\n\"n_sms\": {\"value\": 132, \"basis\": \"measured\", "
+         "\"source\": \"b\", \"date\": \"2024\"}",
+         "", "g.json:1: n_sms is missing"},
+        {"{\"value\": 2900, \"basis\": \"measured\", \"source\": \"b\", "
+         "\"date\": \"2024\"}",
+         "2900", "g.json:5: dram_gbps must be an object, not a number"},
+        {"85520809984", "80",
+         "g.json:3: memory_bytes.value is 80, outside 268435456 to "
+         "17592186044416"},
+        {"85520809984", "\"80GiB\"",
+         "g.json:3: memory_bytes.value must be a whole number, not a string"},
+        {"52428800", "50",
+         "g.json:7: l2_bytes.value is 50, outside 65536 to "
+         "8589934592"},
+        {"1.755", "1755",
+         "g.json:8: clock_ghz.value is 1755, not in 0.1 to "
+         "10"},
+        {"6900", "-1", "g.json:6: l2_gbps.value is -1, not in 1 to 1000000"},
+        {"132", "1.5", "g.json:9: n_sms.value is 1.5, not a whole number >= 0"},
+        {"5.5", "null",
+         "g.json:10: row_cycles.value must be a number, not "
+         "null"},
+        {"\"value\": 2900, ", "", "g.json:5: dram_gbps.value is missing"},
+        {"\"value\": 2900", "\"valeu\": 2900",
+         "g.json:5: dram_gbps.valeu is no member; there are value, basis, "
+         "source, date"},
+        {"measured", "guessed",
+         "g.json:3: memory_bytes.basis must be one of measured, fitted, "
+         "data sheet, estimated"},
+        {"\"basis\": \"measured\", ", "",
+         "g.json:3: memory_bytes.basis is missing"},
+        {"\"source\": \"b\", ", "", "g.json:3: memory_bytes.source is missing"},
+        {"\"b\"", "\"\"", "g.json:3: memory_bytes.source is empty"},
+        {"\"source\": \"b\", \"date\": \"2024\"", "\"source\": \"b\"",
+         "g.json:3: memory_bytes.date is missing"},
+        {"\"2024\"", "\"May 2024\"",
+         "g.json:3: memory_bytes.date is 'May 2024', not a day, a month or a "
+         "year such as 2024-09-24"},
+        {"\"2024\"", "\"2024-9-24\"",
+         "g.json:3: memory_bytes.date is '2024-9-24', not a day, a month or a "
+         "year such as 2024-09-24"},
+    };
+    struct gpu_spec spec;
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *text = changed(cases[i].from, cases[i].to);
+
+        ok(*text && read_text(&spec, text) && err.code == ERR_INPUT,
+           "refused: %s", cases[i].to);
+        is_str(err.msg, cases[i].want, "one sentence");
+    }
+    ok(read_text(&spec, "[]"), "a list");
+    is_str(err.msg, "g.json:1: a list; a GPU is an object of figures",
+           "is none");
+    ok(read_text(&spec, ""), "nothing: %s", err.msg);
+}
+
+int main(void)
+{
+    arena_init(&arena);
+    test_first();
+    test_all();
+    test_names();
+    test_devices();
+    test_read();
+    test_refused();
+    arena_release(&arena);
+    return tap_done();
+}
