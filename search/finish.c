@@ -88,16 +88,6 @@ static void watch_terms(const struct oracle *base, const double *sums, size_t n,
     note(watch, terms_ms, n * base->n_terms);
 }
 
-static void watch_phases(const struct oracle *base, const double *sums,
-                         const double *compute_ms,
-                         double (*phases_ms)[N_PHASES])
-{
-    const struct watch *watch = watch_of(base);
-
-    watch->oracle->ops->phases(watch->oracle, sums, compute_ms, phases_ms);
-    note(watch, phases_ms[0], base->problem->cluster.n_devices * N_PHASES);
-}
-
 void watch_init(struct watch *watch, const struct oracle *oracle)
 {
     *watch = (struct watch){.base = *oracle, .oracle = oracle};
@@ -108,7 +98,6 @@ void watch_init(struct watch *watch, const struct oracle *oracle)
         .bwd = oracle->ops->bwd ? watch_bwd : NULL,
         .fwd = oracle->ops->fwd ? watch_fwd : NULL,
         .terms = oracle->ops->terms ? watch_terms : NULL,
-        .phases = oracle->ops->phases ? watch_phases : NULL,
     };
     watch->base.ops = &watch->ops;
     watch->is_bad = &watch->noted;

@@ -459,16 +459,16 @@ uint64_t published_join(struct snapshot *found, const struct parts *parts)
 /* Pieces of other widths than the rest of their table's on a device are joined;
  * where that costs more than as published, pieces change places until it does
  * not. Where they do not come near it all stays as it was. */
-static int join_uneven(struct plan *plan, const struct parts *parts,
-                       struct snapshot *found, struct arena *arena,
-                       struct err *err)
+static int join_uneven(struct plan *plan, const struct oracle *oracle,
+                       const struct parts *parts, struct snapshot *found,
+                       struct arena *arena, struct err *err)
 {
     const double most_ms = found->total_ms;
     struct plan even = *plan;
 
     if (!plan_join_columns(&even, true, arena))
         return 0;
-    if (plan_price(&even, parts->oracle, arena, err))
+    if (plan_price(&even, oracle, arena, err))
         return -1;
     if (even.total_ms > most_ms) {
         plan->n_evaluations += published_join(found, parts);
@@ -526,7 +526,7 @@ int search_reference(struct plan *plan, const struct oracle *oracle,
     snapshot_to_plan(&found, &parts, plan, arena);
     if (isinf(found.total_ms))
         plan_join_columns(plan, false, arena);
-    else if (join_uneven(plan, &parts, &found, arena, err))
+    else if (join_uneven(plan, oracle, &parts, &found, arena, err))
         goto out;
     if (watch_check(&watch, err))
         goto out;
