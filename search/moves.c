@@ -290,20 +290,29 @@ static inline void consider(struct best *best, const struct layout *layout,
         *best = (struct best){device, excess, ms};
 }
 
-static uint32_t device_for(const struct draw *draw, uint32_t part)
+/* The first of so many devices that follow each other, of which the busiest
+ * counts; 1: any device. */
+static uint32_t device_for(const struct draw *draw, uint32_t part,
+                           uint32_t apart)
 {
     const struct trial *trial = draw->trial;
+    const struct estimate *estimates = trial->estimates;
     const uint64_t bytes = draw->parts->parts[part].bytes;
     const uint32_t n_devices = draw->layout->n_devices;
     struct best best = nobody;
 
-    for (uint32_t r = 0; r < n_devices; r++) {
-        const struct estimate *on = &trial->estimates[r];
+    for (uint32_t at = 0; at + apart <= n_devices; at += apart) {
+        uint32_t r = at;
 
-        if (trial->first_on[r] == NO_PIECE && !is_beaten(&best, on->load_ms))
-            consider(&best, draw->layout, r, on->load_ms, on->bytes + bytes);
+        for (uint32_t i = at + 1; i < at + apart; i++)
+            if (estimates[i].load_ms > estimates[r].load_ms)
+                r = i;
+        if (trial->first_on[at] == NO_PIECE &&
+            !is_beaten(&best, estimates[r].load_ms))
+            consider(&best, draw->layout, r, estimates[r].load_ms,
+                     estimates[r].bytes + bytes);
     }
-    return best.device;
+    return best.device / apart * apart;
 }
 
 /* The most quanta that the device takes before it is full, by load or by
@@ -409,30 +418,6 @@ static void pour(struct draw *draw)
                           .range = r});
 }
 
-/* Of the hosts that are not taken, the one whose busiest device is least
- * loaded; its first device. */
-static uint32_t choose_host(const struct draw *draw)
-{
-    uint32_t per_host = cluster_group(&draw->parts->problem->cluster);
-    uint32_t best = 0;
-    double least = INFINITY;
-
-    for (uint32_t host = 0; host + per_host <= draw->layout->n_devices;
-         host += per_host) {
-        double most = -INFINITY;
-
-        if (draw->trial->first_on[host] != NO_PIECE)
-            continue;
-        for (uint32_t r = host; r < host + per_host; r++)
-            most = fmax(most, draw->trial->estimates[r].load_ms);
-        if (most < least) {
-            least = most;
-            best = host;
-        }
-    }
-    return best;
-}
-
 /* Where an open piece goes: not where its row block is of another range, all of
  * which are among the pieces that were put from change `first` on. Blocks that
  * fill a host follow each other. */
@@ -441,14 +426,15 @@ static uint32_t open_device(const struct draw *draw, const struct form *form,
 {
     const struct trial *trial = draw->trial;
     const struct change *block = &trial->changes[first + piece->block];
+    const struct cluster *cluster = &draw->parts->problem->cluster;
     uint32_t device;
 
     if (form->fills_host && piece->block)
         return trial->changes[trial->n_changes - 1].device + 1;
     for (uint32_t range = 0; range < piece->range; range++)
         trial->first_on[block[range * form->n_blocks].device] = 0;
-    device =
-        form->fills_host ? choose_host(draw) : device_for(draw, piece->part);
+    device = device_for(draw, piece->part,
+                        form->fills_host ? cluster_group(cluster) : 1);
     for (uint32_t range = 0; range < piece->range; range++)
         trial->first_on[block[range * form->n_blocks].device] = NO_PIECE;
     return device;
