@@ -14,9 +14,9 @@
 /* Work of the exact packing: 10^6 are some hundredths of a second. */
 #define QUICK_WORK 1000000
 #define PACK_WORK 5000000
-#define LONG_WORK 100000000
-/* Of the last repair. */
+/* So much more in the end, of so many layouts. */
 #define PATIENCE 10
+#define N_PATIENT 2
 
 /* --- whether items fit in bins --- */
 
@@ -265,12 +265,17 @@ static unsigned list_layouts(struct snapshot *layouts,
     return n;
 }
 
-/* The first of n layouts that fits once it is annealed; NULL: none. */
-static const struct snapshot *repair_any(struct snapshot *layouts, unsigned n,
-                                         const struct parts *parts,
-                                         unsigned patience,
-                                         struct fit_failure *failure)
+/* The first of n layouts that fits once it is packed, or else annealed; NULL:
+ * none. */
+static const struct snapshot *make_fit(struct snapshot *layouts, unsigned n,
+                                       const struct parts *parts,
+                                       unsigned patience,
+                                       struct fit_failure *failure)
 {
+    for (unsigned i = 0; i < n; i++)
+        if (pack(&layouts[i], parts, false, patience * PACK_WORK) ==
+            BINS_PACKED)
+            return &layouts[i];
     for (unsigned i = 0; i < n; i++) {
         uint64_t lacking = temper_repair(&layouts[i], parts, patience);
 
@@ -282,61 +287,45 @@ static const struct snapshot *repair_any(struct snapshot *layouts, unsigned n,
     return NULL;
 }
 
-/* Or once it is packed. */
-static const struct snapshot *pack_any(struct snapshot *layouts, unsigned n,
-                                       const struct parts *parts,
-                                       uint64_t max_work)
-{
-    for (unsigned i = 0; i < n; i++)
-        if (pack(&layouts[i], parts, false, max_work) == BINS_PACKED)
-            return &layouts[i];
-    return NULL;
-}
-
 /* An exact packing may be found or ruled out at once, or take for ever; an
  * annealing finds much, and proves nothing. So both, one after the other, each
  * with little work first and with more in the end. */
-static const struct snapshot *try_hard(struct snapshot *layouts, unsigned n,
-                                       const struct parts *parts,
-                                       struct fit_failure *failure)
+static bool try_hard(struct snapshot *out, const struct parts *parts,
+                     struct fit_failure *failure)
 {
-    const struct snapshot *found = pack_any(layouts, n, parts, PACK_WORK);
+    struct snapshot layouts[N_SIZES] = {{0}};
+    const struct snapshot *found = NULL;
+    unsigned n = list_layouts(layouts, parts);
 
-    if (!found)
-        failure->is_proven =
-            pack(&layouts[0], parts, true, PACK_WORK) == BINS_NONE;
-    if (failure->is_proven)
-        return NULL;
-    if (!found)
-        found = repair_any(layouts, n, parts, 1, failure);
-    if (!found)
-        found = pack_any(layouts, 1, parts, LONG_WORK);
-    if (!found)
-        found = repair_any(layouts, n < 2 ? n : 2, parts, PATIENCE, failure);
+    failure->is_proven =
+        n && pack(&layouts[0], parts, true, PACK_WORK) == BINS_NONE;
+    if (!failure->is_proven)
+        found = make_fit(layouts, n, parts, 1, failure);
+    if (!failure->is_proven && !found)
+        found = make_fit(layouts, n < N_PATIENT ? n : N_PATIENT, parts,
+                         PATIENCE, failure);
+    if (found)
+        snapshot_copy(out, found);
+    for (unsigned i = 0; i < N_SIZES; i++)
+        snapshot_release(&layouts[i]);
     return found;
 }
 
 bool fit_by_memory(struct snapshot *out, const struct parts *parts,
                    enum fit_effort effort, struct fit_failure *failure)
 {
-    struct snapshot layouts[N_SIZES] = {{0}};
-    const struct snapshot *found = NULL;
-    unsigned n;
+    bool found;
 
     *failure = (struct fit_failure){.lacking_bytes = UINT64_MAX};
     for (unsigned i = 0; i < N_SIZES; i++)
         if (starts_by_memory(out, parts, parts->most_room_bytes >> i, false))
             return true;
-    n = list_layouts(layouts, parts);
-    if (n && effort == FIT_QUICK)
-        found = pack_any(layouts, 1, parts, QUICK_WORK);
-    else if (n)
-        found = try_hard(layouts, n, parts, failure);
-    if (found) {
-        snapshot_copy(out, found);
+    if (effort == FIT_HARD)
+        found = try_hard(out, parts, failure);
+    else
+        found = starts_by_memory(out, parts, parts->most_room_bytes, true) &&
+                pack(out, parts, false, QUICK_WORK) == BINS_PACKED;
+    if (found)
         (void)snapshot_join(out, parts);
-    }
-    for (unsigned i = 0; i < N_SIZES; i++)
-        snapshot_release(&layouts[i]);
     return found;
 }
