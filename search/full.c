@@ -87,7 +87,6 @@ const struct tuning *tuning_default(void)
         .start_stages = 2,
         .best_stages = 16,
         .tempered = 750, /* 0.6: tight; 0.3: TorchRec */
-        .carries_on = true,
     };
 
     return &tuning;
@@ -200,7 +199,7 @@ static void end_steps(struct full *full, uint64_t n_steps)
     const struct snapshot *best = temper_best(&full->temper);
 
     full->n_before += n_steps;
-    if (best->total_ms < full->best.total_ms)
+    if (best->excess <= 0 && best->total_ms < full->best.total_ms)
         snapshot_copy(&full->best, best);
 }
 
@@ -213,10 +212,7 @@ static bool run_stage(struct full *full, unsigned stage, uint64_t n_steps)
     bool is_on;
 
     if (n_tempered) {
-        if (full->parts.tuning->carries_on)
-            temper_resume(&full->temper, full->tempered, &full->best);
-        else
-            temper_start(&full->temper, &full->best, 1);
+        temper_start(&full->temper, full->tempered, TEMPER_CHAINS);
         is_on = temper_exchange(&full->temper, n_tempered, HOT_FRAC);
         temper_pause(&full->temper, full->tempered);
         end_steps(full, n_tempered);
@@ -261,8 +257,8 @@ static void run_stages(struct full *full, uint64_t n_steps)
     }
 }
 
-/* Each chain keeps the best that it found of any start. */
-static bool run_start(struct full *full, const struct snapshot *start,
+/* Anneals a start by itself: one that is dearer may lead to better plans. */
+static bool run_start(struct full *full, struct snapshot *start,
                       uint64_t n_steps)
 {
     bool is_on;
@@ -272,7 +268,7 @@ static bool run_start(struct full *full, const struct snapshot *start,
     temper_start(&full->temper, start, 1);
     is_on = temper_anneal(&full->temper, n_steps, START_HOT_FRAC);
     end_steps(full, n_steps);
-    temper_keep_best(&full->temper, full->tempered);
+    snapshot_copy(start, temper_best(&full->temper));
     return is_on;
 }
 
@@ -284,11 +280,14 @@ static bool has_sorts(const struct parts *parts)
     return parts->oracle->kinds & parts->problem->kinds & ~one_sort;
 }
 
-/* Anneals each start by itself: one that is dearer may lead to better plans. */
+/* Where costs are additive nothing is paid once, so that no start has to be
+ * annealed to show what it is worth. */
 static bool run_starts(struct full *full, uint64_t n_steps)
 {
     const struct tuning *tuning = full->parts.tuning;
 
+    if (full->parts.oracle->is_additive)
+        return true;
     for (unsigned f = 0; f < STARTS_KEPT; f++)
         if (!run_start(full, &full->starts[f], tuning->start_stages * n_steps))
             return false;
@@ -296,9 +295,7 @@ static bool run_starts(struct full *full, uint64_t n_steps)
            run_start(full, &full->best, tuning->best_stages * n_steps);
 }
 
-/* Where costs are additive nothing is paid once, so that no start has to be
- * annealed to show what it is worth: tempering begins from all as they were
- * built. */
+/* Tempering begins from all. */
 static void temper_from_starts(struct full *full)
 {
     struct snapshot starts[STARTS_KEPT + 1] = {full->best};
@@ -326,12 +323,11 @@ static void improve(struct full *full)
     full->temper.ctx = full;
     temper_start(&full->temper, &full->start, 1);
     snapshot_copy(&full->best, temper_best(&full->temper));
-    temper_keep_best(&full->temper, full->tempered);
     progress_start(&full->progress, "searching", full->max_steps);
-    if (is_additive)
+    if (run_starts(full, n_steps)) {
         temper_from_starts(full);
-    if (is_additive || run_starts(full, n_steps))
         run_stages(full, n_steps);
+    }
     progress_finish(&full->progress);
 }
 

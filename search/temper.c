@@ -213,32 +213,10 @@ void temper_start_chain(struct temper *temper, unsigned chain,
     chain_start(&temper->all[chain], from);
 }
 
-void temper_keep_best(const struct temper *temper, struct snapshot *layouts)
-{
-    for (unsigned c = 0; c < TEMPER_CHAINS; c++) {
-        const struct snapshot *best = &temper->all[c].best;
-
-        if (!layouts[c].n ||
-            is_better(best->excess, best->total_ms, &layouts[c]))
-            snapshot_copy(&layouts[c], best);
-    }
-}
-
 void temper_pause(const struct temper *temper, struct snapshot *layouts)
 {
     for (unsigned c = 0; c < TEMPER_CHAINS; c++)
         snapshot_save(&layouts[c], &temper->all[c].at.layout);
-}
-
-void temper_resume(struct temper *temper, const struct snapshot *layouts,
-                   const struct snapshot *best)
-{
-    for (unsigned c = 0; c < TEMPER_CHAINS; c++) {
-        struct chain *chain = &temper->all[c];
-
-        chain_start(chain, &layouts[c]);
-        snapshot_copy(&chain->best, best);
-    }
 }
 
 struct snapshot *temper_best(const struct temper *temper)

@@ -67,14 +67,9 @@ void temper_start(struct temper *temper, const struct snapshot *starts,
 /* One of them goes on from this, and may move so much (struct layout). */
 void temper_start_chain(struct temper *temper, unsigned chain,
                         const struct snapshot *from, uint64_t move_limit_bytes);
-/* Lays by the best of each chain since it started, [TEMPER_CHAINS], where it is
- * better than what is there. */
-void temper_keep_best(const struct temper *temper, struct snapshot *layouts);
-/* Lays by where the chains stand, [TEMPER_CHAINS]; and they go on from there,
- * the best, which keeps all limits, being another's. */
+/* Lays by where the chains stand, [TEMPER_CHAINS]: temper_start of these goes
+ * on from there. */
 void temper_pause(const struct temper *temper, struct snapshot *layouts);
-void temper_resume(struct temper *temper, const struct snapshot *layouts,
-                   const struct snapshot *best);
 /* The best layout of all chains since they started; less excess is better than
  * a lower total. Not owned. */
 struct snapshot *temper_best(const struct temper *temper);

@@ -64,7 +64,6 @@ struct tuning {
                               stages: search/full.c */
     uint32_t best_stages;  /* and the best of them again, for so many */
     uint32_t tempered;     /* of a stage; the rest is annealed */
-    bool carries_on;       /* tempering, where the stage before left off */
 };
 
 const struct tuning *tuning_default(void);

@@ -113,11 +113,6 @@ static void best_once(struct tuning *tuning)
     tuning->best_stages = 0;
 }
 
-static void from_best(struct tuning *tuning)
-{
-    tuning->carries_on = false;
-}
-
 static const struct part_off {
     const char *name;
     void (*switch_off)(struct tuning *tuning);
@@ -137,7 +132,6 @@ static const struct part_off {
     {"starts annealed", starts_as_built},
     {"best annealed again", best_once},
     {"tempering", no_tempering},
-    {"tempering carried on", from_best},
 };
 
 /* --- the problems --- */

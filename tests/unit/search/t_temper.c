@@ -378,13 +378,12 @@ static void check_exchanges(void)
 
 /* --- to and fro --- */
 
-/* What is laid by is where chains go on from; what was best stays so. */
+/* What is laid by is where chains go on from. */
 static void check_pause(void)
 {
     struct snapshot first[TEMPER_CHAINS] = {{0}}, second[TEMPER_CHAINS] = {{0}};
-    unsigned n_other = 0, n_alike = 0, n_best = 0;
+    unsigned n_other = 0, n_alike = 0;
     struct asking asking = {.n_most = UINT64_MAX};
-    struct snapshot best = {0};
     struct temper temper;
     struct scene scene;
 
@@ -392,24 +391,20 @@ static void check_pause(void)
     temper_begin(&temper, &scene, &asking, NULL);
     (void)temper_exchange(&temper, N_STEPS, 0.2);
     temper_pause(&temper, first);
-    snapshot_copy(&best, temper_best(&temper));
     temper_start(&temper, &scene.start, 1);
-    temper_resume(&temper, first, &best);
+    temper_start(&temper, first, TEMPER_CHAINS);
     temper_pause(&temper, second);
     for (unsigned c = 0; c < TEMPER_CHAINS; c++) {
         n_other += fabs(first[c].total_ms - second[c].total_ms) >
                    1e-9 * first[c].total_ms;
         n_alike += c && first[c].total_ms == first[0].total_ms;
-        n_best += temper.all[c].best.total_ms == best.total_ms;
     }
     is_i64(n_other, 0, "chains go on from where they were");
     ok(n_alike < TEMPER_CHAINS / 2, "each from its own place");
-    is_i64(n_best, TEMPER_CHAINS, "and none takes less than the best for it");
     for (unsigned c = 0; c < TEMPER_CHAINS; c++) {
         snapshot_release(&first[c]);
         snapshot_release(&second[c]);
     }
-    snapshot_release(&best);
     temper_close(&temper);
     scene_close(&scene);
 }
