@@ -181,9 +181,21 @@ static void test_many(void)
        "and so ends");
 }
 
+/* What is of no table is not said. */
+static void test_same(void)
+{
+    struct plan_diff diff = {.paths = {"old.json", "new.json"},
+                             .plans = {make_plan(false), make_plan(false)}};
+
+    plan_moves_find(&diff.moves, &diff.plans[0], &diff.plans[1], &arena);
+    is_in(text_of(&diff),
+          "\nmoves   0 B in 0 pieces; 447 KiB stay\ntables  5 kept\n");
+}
+
 int main(void)
 {
     arena_init(&arena);
+    test_same();
     test_whole();
     test_prices();
     test_many();

@@ -302,6 +302,19 @@ static void test_short(void)
     is_in(report_of(&plan), ", max over mean of compute 1.704");
 }
 
+/* Nothing stands out where all have as much to do. */
+static void test_even(void)
+{
+    struct plan plan = fixture_plan(2, 2, 65536);
+
+    fixture_whole(&plan, "left", 4000000, 128, 3, 0);
+    fixture_whole(&plan, "right", 4000000, 128, 3, 1);
+    fixture_finish(&plan);
+    price(&plan);
+    is_in(report_of(&plan), "\nGPU 0: as the mean in all its parts\n"
+                            "  table 'left' costs most there, ");
+}
+
 static void test_one_gpu(void)
 {
     struct plan plan = fixture_plan(1, 1, 128);
@@ -425,6 +438,7 @@ int main(void)
     test_kinds();
     test_unlike_totals();
     test_short();
+    test_even();
     test_one_gpu();
     test_many_gpus();
     test_weights_only();
