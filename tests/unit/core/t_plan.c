@@ -260,6 +260,7 @@ static void test_each_input(struct arena *arena)
     static struct table other;
     struct plan plan;
     struct cluster *cluster = &plan.problem.cluster;
+    struct job *job = &plan.problem.job;
     struct table *table = &tables[1];
     struct fake fake;
     const struct {
@@ -282,7 +283,11 @@ static void test_each_input(struct arena *arena)
         OF_TABLE(group),
         OF_TABLE(zipf_alpha),
         OF_TABLE(has_bins),
+        OF_TABLE(row_order),
+        OF_TABLE(dedup),
 #undef OF_TABLE
+        {&tables[0].bins[0], &(double){0.5}, sizeof(double)},
+        {&tables[0].bins[REUSE_BINS - 1], &(double){0.5}, sizeof(double)},
         {&plan.problem.n_tables, &(size_t){1}, sizeof(size_t)},
         {&plan.problem.batch, &(uint64_t){7}, sizeof(uint64_t)},
         {&plan.problem.memory_model, &(enum memory_model){MEMORY_WEIGHTS},
@@ -290,7 +295,17 @@ static void test_each_input(struct arena *arena)
         {&plan.problem.dense_optimizer, &(enum dense_optimizer){DENSE_SGD},
          sizeof(enum dense_optimizer)},
         {&plan.problem.kinds, &(unsigned){SHARD_TABLE}, sizeof(unsigned)},
+        {&plan.problem.min_width, &(uint32_t){8}, sizeof(uint32_t)},
+        {&job->pipeline, &(enum pipeline){PIPELINE_NONE},
+         sizeof(enum pipeline)},
+        {&job->n_chunks, &(uint32_t){2}, sizeof(uint32_t)},
+        {&job->dense_ms[0], &(double){3}, sizeof(double)},
+        {&job->dense_ms[1], &(double){3}, sizeof(double)},
+        {&job->dedup, &(enum dedup){DEDUP_IDS}, sizeof(enum dedup)},
         {&cluster->n_devices, &(uint32_t){1}, sizeof(uint32_t)},
+        {&cluster->hosts_per_domain, &(uint32_t){2}, sizeof(uint32_t)},
+        {&cluster->intra_gbps, &(double){5}, sizeof(double)},
+        {&cluster->inter_gbps, &(double){5}, sizeof(double)},
         {&cluster->devices_per_host, &(uint32_t){1}, sizeof(uint32_t)},
         {&memory_bytes[1], &(uint64_t){9}, sizeof(uint64_t)},
         {&reserve_bytes[0], &(uint64_t){9}, sizeof(uint64_t)},
@@ -315,6 +330,10 @@ static void test_each_input(struct arena *arena)
     other.group = "g";
     other.zipf_alpha = 0.5;
     other.has_bins = true;
+    other.row_order = ROW_ORDER_FREQUENCY;
+    other.dedup = 0.5;
+    tables[0].has_bins = true;
+    job->dense_ms[0] = job->dense_ms[1] = 1; /* a default job is left out */
     hashes[N] = plan_inputs_hash(&plan, arena);
     for (size_t i = 0; i < N; i++) {
         char was[16];
