@@ -363,6 +363,7 @@ struct step comm_model_step(const struct comm_model *model,
         .n_chunks = job_n_chunks(job),
         .dense_ms = job_dense_ms(job),
         .chunk_ms = (is_one_host ? model->intra : model->inter).us[0] / 1000,
+        .look_up_ms = model->forward_base_ms,
     };
 
     memcpy(step.overlap_cost, model->overlap_cost, sizeof(step.overlap_cost));

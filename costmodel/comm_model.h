@@ -78,7 +78,7 @@ void comm_model_ask(struct comm_model *model, const struct cluster *cluster,
                     struct arena *arena);
 
 /* The step of the problem's job, by what phases cost each other. Each chunk of
- * an exchange has its latency. */
+ * an exchange has its latency, and each of a look-up its operation. */
 struct step comm_model_step(const struct comm_model *model,
                             const struct problem *problem);
 

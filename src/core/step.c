@@ -61,12 +61,21 @@ static double before_ms(const struct step *step,
            (step->pipeline == PIPELINE_PREFETCH ? phases_ms[PHASE_CACHE] : 0);
 }
 
+/* What its look-ups take, in chunks. */
+static double chunked_ms(const struct step *step,
+                         const double phases_ms[N_PHASES])
+{
+    const double ms = phases_ms[PHASE_FORWARD];
+
+    return ms > 0 ? ms + (step->n_chunks - 1) * step->look_up_ms : 0;
+}
+
 void step_terms(const struct step *step, const double phases_ms[N_PHASES],
                 double *terms_ms)
 {
     const unsigned n_terms = step_n_terms(step);
     const double before = before_ms(step, phases_ms);
-    const double look_up = phases_ms[PHASE_FORWARD];
+    const double look_up = chunked_ms(step, phases_ms);
     const double backward = phases_ms[PHASE_BACKWARD] + phases_ms[PHASE_UPDATE];
 
     terms_ms[TERM_OUTPUT] = phases_ms[PHASE_OUTPUT];
@@ -87,7 +96,7 @@ void step_terms(const struct step *step, const double phases_ms[N_PHASES],
 }
 
 /* The end of the chunks of a look-up, of the terms of all of it and of it with
- * its first chunk alone. What their exchanges hide costs a share. */
+ * its first chunk alone. What is hidden of all that is done costs a share. */
 static double exchanged_ms(const struct step *step, const double *most_ms,
                            enum term whole, enum term part)
 {
@@ -98,7 +107,7 @@ static double exchanged_ms(const struct step *step, const double *most_ms,
         return most_ms[whole] + output_ms;
     each_ms = output_ms / n + step->chunk_ms;
     end_ms = max_of(most_ms[part] + n * each_ms, most_ms[whole] + each_ms);
-    hidden_ms = max_of(most_ms[whole] + output_ms - end_ms, 0);
+    hidden_ms = most_ms[whole] + n * each_ms - end_ms;
     return end_ms + step->overlap_cost[PHASE_OUTPUT] * hidden_ms;
 }
 

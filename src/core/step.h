@@ -63,6 +63,7 @@ struct step {
                           parts, exchange of one beside look-up of the next */
     double dense_ms;   /* the dense part of the model, forward and backward */
     double chunk_ms;   /* an exchange more: its latency */
+    double look_up_ms; /* a look-up more: what its operation takes */
     /* What a millisecond of a phase costs all others while it runs beside
      * them: 0 nothing, 1 as much as in turn. */
     double overlap_cost[N_PHASES];
@@ -88,7 +89,8 @@ double step_ms(const struct step *step, const double *most_ms);
  *
  *     C    = D + T_G + T_A
  *     e(a) = max( (a + F / N) + N t, (a + F) + t )   t = T_O / N and, where
- *                                                    N > 1, a latency
+ *                                                    N > 1, a latency; F with
+ *                                                    N - 1 look-ups more
  *     none      T_I + e(P) + C + B
  *     sdd       max( C + e(B), T_I + P, (T_I + e(P) + C + B) / 2 )
  *     prefetch  max( C + e(B), T_I + P, Q, (T_I + e(P + Q) + C + B) / 3 )

@@ -126,6 +126,9 @@ static void simulate_lookup(struct job *job, unsigned batch)
         if (is_semisync)
             after(job, lookup, ends_of(job, batch, 1, EXCHANGE + n - 1));
         work(job, lookup, PHASE_FORWARD, 1.0 / n);
+        for (uint32_t r = 0; r < job->n_ranks; r++)
+            if (job->phases[r][PHASE_FORWARD] > 0)
+                lookup[r] += job->step.look_up_ms * (n - 1) / n;
         after(job, sent, lookup);
         if (k)
             after(job, sent, ends_of(job, batch, 0, EXCHANGE + k - 1));
@@ -211,6 +214,7 @@ static void draw_job(struct job *job, struct rng *rng)
         .n_ranks = 2 + (uint32_t)rng_below(rng, MOST_RANKS - 1),
         .step.n_chunks = chunks[rng_below(rng, 5)],
         .step.chunk_ms = 0.02 * rng_uniform(rng),
+        .step.look_up_ms = 0.02 * rng_uniform(rng),
     };
     for (unsigned p = 0; p < N_PHASES; p++) {
         double most = rng_below(rng, 5) ? scale[p] * 2 * rng_uniform(rng) : 0;
@@ -338,6 +342,12 @@ static void test_chunks(void)
 
     is_near(step_of_ranks(&step, 2, phases), 2 + 0.25 + 0.125, 1e-12,
             "four chunks: the last exchange is waited for");
+    step.look_up_ms = 0.25;
+    is_near(step_of_ranks(&step, 2, phases), 2 + 0.75 + 0.25 + 0.125, 1e-12,
+            "each look-up is an operation of its own");
+    step.overlap_cost[PHASE_OUTPUT] = 1;
+    is_near(step_of_ranks(&step, 2, phases), 2 + 0.75 + 1 + 4 * 0.125, 1e-12,
+            "which, as latencies, are lost where nothing runs beside others");
     step.n_chunks = 1;
     is_near(step_of_ranks(&step, 2, phases), 3, 1e-12, "one: all of it");
 }
