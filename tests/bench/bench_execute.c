@@ -26,10 +26,12 @@
  *
  * Then 20 plans each on two and on four processes of one thread, with rows cut
  * in order of frequency too: the exchange of ids, by the model and by the
- * formulas for a CPU; the rank that is slowest; and look-ups with their
- * exchange in chunks against one part. A factor is that of this machine to the
- * one that the figures are of. Of 300 exchanges the fastest twentieth counts:
- * processes that wait for each other suffer most from what else runs.
+ * formulas for a CPU; the rank that is slowest; look-ups with their exchange in
+ * chunks against one part; and steps of which sessions are de-duplicated, all
+ * tables to one share, against the whole batch. A factor is that of this
+ * machine to the one that the figures are of. Of 300 exchanges the fastest
+ * twentieth counts: processes that wait for each other suffer most from what
+ * else runs.
  *
  *     bench_execute [--device cpu|cuda] [--seconds S]
  *                   [--plans N] [--batch B] [--max-rows R] [MODEL]
@@ -108,6 +110,7 @@ static void fill_problem(struct problem *problem, struct table_list *list,
     };
     for (uint32_t r = 0; r < n_devices; r++)
         problem->cluster.memory_bytes[r] = (uint64_t)80 << 30;
+    problem_find_hot_rows(problem, arena);
 }
 
 static double slowest_predicted(const struct plan *plan)
@@ -286,20 +289,24 @@ static void print_summary(const struct setup *setup,
 #define QUIET 0.05 /* of them, the fastest */
 #define MIN_GAIN 0.05
 
+#define N_TURNS 3 /* of a step with and without de-duplication */
+
 enum { BY_MODEL, BY_FORMULAS, N_PREDICTED };
+enum { OF_CHUNKS, OF_DEDUP, N_GAINS };
 
 struct step_outcome {
     double input_ms[N_PREDICTED], measured_input_ms;
     double work_ms, measured_work_ms; /* of the slowest rank */
     uint32_t slowest, measured_slowest;
     double margin; /* between it and the next, predicted */
-    double gain, measured_gain;
+    double gains[N_GAINS], measured_gains[N_GAINS];
 };
 
 /* Every fourth table is cut by rows over all ranks, the hottest rows first; of
  * the others some by columns. */
 static void draw_step(struct plan *plan, struct table_list *list,
-                      struct shard *shards, struct rng *rng)
+                      struct shard *shards, struct rng *rng,
+                      struct arena *arena)
 {
     uint32_t n_devices = plan->problem.cluster.n_devices;
     size_t n = 0;
@@ -334,6 +341,7 @@ static void draw_step(struct plan *plan, struct table_list *list,
     }
     plan->n_shards += n;
     plan_derive_kinds(plan);
+    problem_find_hot_rows(&plan->problem, arena);
 }
 
 /* What the cost model says of the plan's phases, and of its chunks. */
@@ -402,8 +410,55 @@ static void compare_step(struct step_outcome *outcome,
         }
     }
     outcome->margin = 1 - next_ms / outcome->work_ms;
-    outcome->measured_gain =
+    outcome->measured_gains[OF_CHUNKS] =
         1 - result->in_chunks[1].median_ms / result->in_chunks[0].median_ms;
+}
+
+static int execute_step(struct exec_result *result, const struct setup *setup,
+                        const struct plan *plan, const struct step *step,
+                        unsigned number, struct arena *arena, struct err *err)
+{
+    struct exec_options options;
+
+    exec_options_init(&options);
+    options.n_iterations = N_STEP_ITERATIONS;
+    options.seed = number;
+    options.check = options.wait_for_quiet = false;
+    options.step = *step;
+    return exec_run(result, plan, setup->world, setup->device, &options, arena,
+                    err);
+}
+
+/* A step, one phase after the other, with and without de-duplication, in
+ * turns. */
+static int time_dedup(struct step_outcome *outcome, const struct setup *setup,
+                      struct plan *plan, unsigned number, struct arena *arena,
+                      struct err *err)
+{
+    const char *model = arena_printf(arena, "model:%s", setup->model);
+    double predicted_ms[2], ms[2][N_TURNS];
+
+    for (size_t t = 0; t < plan->problem.n_tables; t++)
+        plan->problem.tables[t].dedup = 0.3 + 0.1 * (number % 5);
+    plan->problem.job = (struct job){.pipeline = PIPELINE_NONE};
+    for (unsigned i = 0; i < 2 * N_TURNS; i++) {
+        double phases_ms[MAX_STEP_RANKS][N_PHASES];
+        struct exec_result result;
+        struct step step;
+
+        plan->problem.job.dedup = i % 2 ? DEDUP_SESSIONS : DEDUP_NONE;
+        problem_find_hot_rows(&plan->problem, arena);
+        if (predict_step(model, plan, phases_ms, &step, arena, err) ||
+            execute_step(&result, setup, plan, &step, number, arena, err))
+            return -1;
+        predicted_ms[i % 2] = step_of_ranks(
+            &step, setup->world->size, (const double(*)[N_PHASES])phases_ms);
+        ms[i % 2][i / 2] = result.total_ms;
+    }
+    outcome->gains[OF_DEDUP] = 1 - predicted_ms[1] / predicted_ms[0];
+    outcome->measured_gains[OF_DEDUP] =
+        1 - stats_median(ms[1], N_TURNS) / stats_median(ms[0], N_TURNS);
+    return 0;
 }
 
 /* The exchange of the plan's ids, by all processes. */
@@ -447,7 +502,6 @@ static int run_step(struct step_outcome *outcome, const struct setup *setup,
     double phases_ms[N_PREDICTED][MAX_STEP_RANKS][N_PHASES];
     const uint32_t n_ranks = setup->world->size;
     struct tables_options options = {0};
-    struct exec_options exec_options;
     struct exec_result result;
     struct table_list list;
     struct plan plan = {0};
@@ -467,40 +521,39 @@ static int run_step(struct step_outcome *outcome, const struct setup *setup,
     fill_problem(&plan.problem, &list, n_ranks, &own, &arena);
     plan.problem.job.n_chunks = 2U << number % 3;
     draw_step(&plan, &list,
-              ARENA_NEW(&arena, struct shard, MAX_PIECES * n_ranks), &rng);
+              ARENA_NEW(&arena, struct shard, MAX_PIECES * n_ranks), &rng,
+              &arena);
     if (predict_step(arena_printf(&arena, "model:%s", setup->model), &plan,
                      phases_ms[BY_MODEL], &steps[BY_MODEL], &arena, err) ||
         predict_step("roofline:cpu", &plan, phases_ms[BY_FORMULAS],
-                     &steps[BY_FORMULAS], &arena, err))
-        goto out;
-    exec_options_init(&exec_options);
-    exec_options.n_iterations = N_STEP_ITERATIONS;
-    exec_options.seed = number;
-    exec_options.check = exec_options.wait_for_quiet = false;
-    exec_options.step = steps[BY_MODEL];
-    if (exec_run(&result, &plan, setup->world, setup->device, &exec_options,
-                 &arena, err))
+                     &steps[BY_FORMULAS], &arena, err) ||
+        execute_step(&result, setup, &plan, &steps[BY_MODEL], number, &arena,
+                     err))
         goto out;
     *outcome = (struct step_outcome){
-        .gain = 1 - look_up_ms(steps[0], steps[0].n_chunks, n_ranks,
-                               (const double(*)[N_PHASES])phases_ms[0]) /
-                        look_up_ms(steps[0], 1, n_ranks,
-                                   (const double(*)[N_PHASES])phases_ms[0])};
+        .gains[OF_CHUNKS] =
+            1 - look_up_ms(steps[0], steps[0].n_chunks, n_ranks,
+                           (const double(*)[N_PHASES])phases_ms[0]) /
+                    look_up_ms(steps[0], 1, n_ranks,
+                               (const double(*)[N_PHASES])phases_ms[0])};
     for (unsigned k = 0; k < N_PREDICTED; k++)
         outcome->input_ms[k] = phases_ms[k][0][PHASE_INPUT];
     compare_step(outcome, &result, n_ranks,
                  (const double(*)[N_PHASES])phases_ms[BY_MODEL]);
-    if (time_input(&outcome->measured_input_ms, setup, &plan, &arena, err))
+    if (time_input(&outcome->measured_input_ms, setup, &plan, &arena, err) ||
+        time_dedup(outcome, setup, &plan, number, &arena, err))
         goto out;
     if (!setup->world->rank)
         printf("%4u %7" PRIu64 " %7zu %9.3f %9.3f %9.3f %8.3f %9.3f   %2u %2u "
-               "%5.1f %3u %7.1f %7.1f\n",
+               "%5.1f %3u %7.1f %7.1f   %.1f %7.1f %7.1f\n",
                number, plan.problem.batch, plan.n_shards, outcome->input_ms[0],
                outcome->input_ms[1], outcome->measured_input_ms,
                outcome->work_ms, outcome->measured_work_ms, outcome->slowest,
                outcome->measured_slowest, 100 * outcome->margin,
-               steps[0].n_chunks, 100 * outcome->gain,
-               100 * outcome->measured_gain);
+               steps[0].n_chunks, 100 * outcome->gains[OF_CHUNKS],
+               100 * outcome->measured_gains[OF_CHUNKS],
+               plan.problem.tables[0].dedup, 100 * outcome->gains[OF_DEDUP],
+               100 * outcome->measured_gains[OF_DEDUP]);
     fflush(stdout);
     rc = 0;
 out:
@@ -536,11 +589,28 @@ static void print_errors(const char *what, const double *predicted,
            100 * error, factor, 100 * scaled_error);
 }
 
+static void print_gain(const char *what, const struct step_outcome *outcomes,
+                       uint32_t n, unsigned k)
+{
+    uint32_t n_gains = 0, n_near = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        const double gain = outcomes[i].gains[k];
+
+        n_gains += gain > MIN_GAIN;
+        n_near += gain > MIN_GAIN &&
+                  fabs(outcomes[i].measured_gains[k] / gain - 1) <= 0.4;
+    }
+    printf("%-30s gain predicted above %.0f %%: %" PRIu32
+           " plans, executed within 40 %% of it %" PRIu32 "\n",
+           what, 100 * MIN_GAIN, n_gains, n_near);
+}
+
 static void print_steps(const struct step_outcome *outcomes, uint32_t n)
 {
     double model[N_PLANS], formulas[N_PLANS], input[N_PLANS], factor = NAN;
     double work[N_PLANS], measured_work[N_PLANS], error;
-    uint32_t n_told = 0, n_right = 0, n_gains = 0, n_near = 0;
+    uint32_t n_told = 0, n_right = 0;
 
     for (uint32_t i = 0; i < n; i++) {
         model[i] = outcomes[i].input_ms[BY_MODEL];
@@ -559,16 +629,12 @@ static void print_steps(const struct step_outcome *outcomes, uint32_t n)
 
         n_told += one->margin > error;
         n_right += one->margin > error && one->slowest == one->measured_slowest;
-        n_gains += one->gain > MIN_GAIN;
-        n_near += one->gain > MIN_GAIN &&
-                  fabs(one->measured_gain / one->gain - 1) <= 0.4;
     }
-    printf(
-        "slowest rank                   named in %" PRIu32 " of %" PRIu32
-        " plans whose margin exceeds that error\n"
-        "chunks                         gain predicted above %.0f %%: %" PRIu32
-        " plans, executed within 40 %% of it %" PRIu32 "\n",
-        n_right, n_told, 100 * MIN_GAIN, n_gains, n_near);
+    printf("slowest rank                   named in %" PRIu32 " of %" PRIu32
+           " plans whose margin exceeds that error\n",
+           n_right, n_told);
+    print_gain("chunks", outcomes, n, OF_CHUNKS);
+    print_gain("dedup of sessions", outcomes, n, OF_DEDUP);
 }
 
 /* Whether some process is out of time: all must agree. */
@@ -594,7 +660,8 @@ static int be_process(const struct setup *setup)
     if (!setup->world->rank)
         printf("\nsteps of %u processes on %ld processors%s\n\n"
                "                    ids, model  formulas  measured  work, "
-               "model  measured  slowest, %%   chunks, %% measured\n",
+               "model  measured  slowest, %%   chunks, %% measured   dedup, %% "
+               "measured\n",
                setup->world->size, n_processors,
                setup->world->size > n_processors ? ", oversubscribed" : "");
     for (; n < setup->n_plans && !over; n++)
