@@ -333,11 +333,9 @@ static struct gpu_spec anchor_exchange_spec(const char *gpu,
         const char *gpu;
         double intra_gbps, alpha_us, nic_gbps;
     } others[] = {
-        {"h20", 320, 10.6, 50},    {"h800", 160, 10.6, 50},
-        {"gb200", 640, 10.6, 50},  {"b300", 640, 10.6, 100},
-        {"gb300", 640, 10.6, 100}, {"mi355x", 361, 30, 50},
-        {"instinct", 361, 30, 50}, {"100gb", 320, 10.6, 12.5},
-        {"50gb", 210, 15, 6.25},
+        {"h800", 160, 10.6, 50},    {"b300", 640, 10.6, 100},
+        {"gb300", 640, 10.6, 100},  {"instinct", 361, 30, 50},
+        {"100gb", 320, 10.6, 12.5}, {"50gb", 210, 15, 6.25},
     };
     const struct gpu_spec *shipped = shipped_gpu(gpu, arena);
     struct gpu_spec spec = *shipped_gpu("h100", arena);

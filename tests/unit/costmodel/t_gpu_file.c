@@ -97,7 +97,7 @@ static void test_all(void)
                spec->gpus_per_host >= 1 && spec->gpus_per_host <= 16,
            "latency and hosts");
     }
-    ok(n >= 6, "%zu files", n);
+    ok(n >= 15, "%zu files", n);
 }
 
 static void test_names(void)
@@ -105,9 +105,8 @@ static void test_names(void)
     static const struct {
         const char *name, *want; /* NULL: the sentence */
     } cases[] = {
-        {"H100", "h100"},
-        {"V100 32GB", "v100-32gb"},
-        {"h100!", "h100"},
+        {"H100", "h100"},     {"V100 32GB", "v100-32gb"}, {"2080Ti", "2080-ti"},
+        {"MI300X", "mi300x"}, {"A100 40GB", "a100-40gb"}, {"h100!", "h100"},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -135,10 +134,20 @@ static void test_devices(void)
         const char *device, *want;
     } cases[] = {
         {"cuda:NVIDIA H100 80GB HBM3", "h100"},
+        {"cuda:NVIDIA H100 PCIe", "h100-pcie"},
+        {"cuda:NVIDIA H20", "h20"},
         {"cuda:NVIDIA H200", "h200"},
         {"cuda:NVIDIA B200", "b200"},
         {"cuda:NVIDIA A100-SXM4-80GB", "a100"},
+        {"cuda:NVIDIA A100-SXM4-40GB", "a100-40gb"},
         {"cuda:Tesla V100-SXM2-32GB", "v100-32gb"},
+        {"cuda:Tesla V100-SXM2-16GB", NULL},
+        {"cuda:Tesla T4", "t4"},
+        {"cuda:NVIDIA GeForce RTX 2080 Ti", "2080-ti"},
+        {"cuda:NVIDIA GeForce RTX 2080", NULL},
+        {"cuda:NVIDIA GB200", "gb200"},
+        {"cuda:NVIDIA L40", NULL},
+        {"hip:AMD Instinct MI355X", "mi355x"},
         {"cpu:AMD EPYC 9575F", "cpu"},
         {"cpu:like an H100", "cpu"},
         {"cuda:Emulated GPU", NULL},
