@@ -35,6 +35,16 @@ int file_claim(const char *path, unsigned uses, struct err *err) MUST_CHECK;
  * something else. file_read and file_write call it. */
 int file_use(const char *path, enum file_use use, struct err *err) MUST_CHECK;
 
+/* The text of a file of the sources, put into the program by the assembler. */
+#define FILE_TEXT(symbol, path)                   \
+    __asm__(".pushsection .rodata\n"              \
+            ".global " #symbol "\n"               \
+            ".hidden " #symbol "\n" #symbol ":\n" \
+            ".incbin \"" path "\"\n"              \
+            ".byte 0\n"                           \
+            ".popsection\n");                     \
+    extern const char(symbol)[] __attribute__((visibility("hidden")))
+
 /* Of a file that is read: more is no input but a mistake. */
 #define FILE_MAX_BYTES ((size_t)256 << 20)
 

@@ -177,14 +177,9 @@ static int plan_count(struct counts *counts, uint32_t n_gpus, struct err *err)
     struct oracle *oracle = NULL;
     int rc = -1;
 
-    *count = (struct count){.n_gpus = n_gpus,
-                            .total_ms = NAN,
-                            .bound_ms = NAN,
-                            .gap_frac = NAN,
-                            .gpu_ms = NAN,
-                            .used = NAN,
-                            .memory = NAN,
-                            .used_frac = NAN};
+    *count = (struct count){.n_gpus = n_gpus};
+    count->total_ms = count->bound_ms = count->gap_frac = count->gpu_ms = NAN;
+    count->used = count->memory = count->used_frac = NAN;
     if (planning_set_gpus(&plan.problem, n_gpus, &request->from.problem.cluster,
                           cli, err))
         goto out;

@@ -19,7 +19,7 @@
 
 #define TABLE_PREFIX "t_"
 
-EMIT_FILE(dlrm_driver_py, "src/emit/dlrm_driver.py");
+FILE_TEXT(dlrm_driver_py, "src/emit/dlrm_driver.py");
 
 static const char script_head[] =
     "set -euo pipefail\n"

@@ -5,6 +5,7 @@
 #include "base/ranked.h"
 #include "base/text.h"
 #include "core/ways.h"
+#include "emit/formats.h"
 #include "emit/report_parts.h"
 
 #include <math.h>
@@ -381,35 +382,26 @@ static void print_placement(const struct plan *plan, uint32_t t,
                             struct buf *out)
 {
     const struct table *table = &plan->problem.tables[t];
+    const struct shard *shards = plan->shards;
     char rows[TEXT_BYTES_MAX];
-    enum shard_kind kind = SHARD_TABLE;
-    size_t n = 0;
+    size_t n, begin = 0;
 
     buf_printf(out, "table   '%s': %s rows x %u, pooling %g", table->name,
                text_from_count(rows, table->num_embeddings), table->dim,
                table->pooling_factor);
     if (table->group)
         buf_printf(out, ", of group '%s'", table->group);
-    for (size_t i = 0; i < plan->n_shards; i++)
-        if (plan->shards[i].table == t) {
-            kind = plan->shards[i].kind;
-            n++;
-        }
-    if (kind == SHARD_TABLE)
+    while (shards[begin].table != t)
+        begin++;
+    n = emit_shards_end(plan, begin) - begin;
+    if (shards[begin].kind == SHARD_TABLE)
         buf_printf(out, "\nnow     whole on GPU");
     else
         buf_printf(out, "\nnow     %zu %s shards on GPUs", n,
-                   shard_kind_name(kind));
-    for (size_t i = 0, n_shown = 0; i < plan->n_shards; i++) {
-        if (plan->shards[i].table != t)
-            continue;
-        if (n_shown++ == N_HOLDERS_SHOWN) {
-            buf_printf(out, " ...");
-            break;
-        }
-        buf_printf(out, " %u", plan->shards[i].device);
-    }
-    buf_printf(out, "\n");
+                   shard_kind_name(shards[begin].kind));
+    for (size_t i = 0; i < n && i < N_HOLDERS_SHOWN; i++)
+        buf_printf(out, " %u", shards[begin + i].device);
+    buf_printf(out, "%s\n", n > N_HOLDERS_SHOWN ? " ..." : "");
 }
 
 /* One sentence on the best that could be done with this table alone. */

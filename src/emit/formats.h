@@ -22,16 +22,6 @@ EMIT_FORMATS(EMIT_DECLARE)
 #define EMIT_CHOICE(name, text) "|" text
 #define EMIT_FORMAT_NAMES (&(EMIT_FORMATS(EMIT_CHOICE))[1])
 
-/* The text of a file, put into the program by the assembler. */
-#define EMIT_FILE(symbol, path)                   \
-    __asm__(".pushsection .rodata\n"              \
-            ".global " #symbol "\n"               \
-            ".hidden " #symbol "\n" #symbol ":\n" \
-            ".incbin \"" path "\"\n"              \
-            ".byte 0\n"                           \
-            ".popsection\n");                     \
-    extern const char(symbol)[] __attribute__((visibility("hidden")))
-
 /* Appends prefix and text (UTF-8) as a JSON string, quoted and escaped. */
 void emit_json_string(struct buf *out, const char *prefix, const char *text);
 

@@ -128,21 +128,20 @@ static int read_cluster(struct cluster *cluster, const struct json_place *root,
                : 0;
 }
 
-static int read_bins(struct table *table, const struct json_place *place,
-                     struct err *err)
+/* Member `key`, a list of n numbers from 0 to max. */
+static int read_reals(double *out, const struct json_place *place,
+                      const char *key, size_t n, double max, struct err *err)
 {
     const json_t *list;
 
-    if (place_list(&list, place, "bins", err))
+    if (place_list(&list, place, key, err))
         return -1;
-    if (json_array_size(list) != REUSE_BINS)
-        return place_error(place, err, "bins has %zu entries, not %d",
-                           json_array_size(list), REUSE_BINS);
-    for (size_t k = 0; k < REUSE_BINS; k++)
-        if (place_list_double(&table->bins[k], place, "bins", list, k, 0, 1,
-                              err))
+    if (json_array_size(list) != n)
+        return place_error(place, err, "%s has %zu entries, not %zu", key,
+                           json_array_size(list), n);
+    for (size_t i = 0; i < n; i++)
+        if (place_list_double(&out[i], place, key, list, i, 0, max, err))
             return -1;
-    table->has_bins = true;
     return 0;
 }
 
@@ -150,7 +149,9 @@ static int read_bins(struct table *table, const struct json_place *place,
 static int read_skew(struct table *table, const struct json_place *place,
                      struct err *err)
 {
-    if (place_has(place, "bins") && read_bins(table, place, err))
+    table->has_bins = place_has(place, "bins");
+    if (table->has_bins &&
+        read_reals(table->bins, place, "bins", REUSE_BINS, 1, err))
         return -1;
     if (!place_has(place, "skew_assumed"))
         table->skew_assumed =
@@ -304,7 +305,6 @@ static int read_step(struct plan *plan, const struct json_place *root,
 {
     struct job *job = &plan->problem.job;
     struct json_place place;
-    const json_t *list;
 
     fill_nan(plan->exposed_ms, N_STEP_PARTS);
     if (!place_has(root, "step"))
@@ -312,15 +312,8 @@ static int read_step(struct plan *plan, const struct json_place *root,
     if (place_object(&place, root, "step", err) ||
         PLACE_FIELDS(job, &place, job_fields, arena, err) ||
         PLACE_FIELDS(job, &place, job_dedup_field, arena, err) ||
-        place_list(&list, &place, "dense_ms", err))
+        read_reals(job->dense_ms, &place, "dense_ms", 2, JOB_MAX_DENSE_MS, err))
         return -1;
-    if (json_array_size(list) != 2)
-        return place_error(&place, err, "dense_ms has %zu entries, not 2",
-                           json_array_size(list));
-    for (size_t i = 0; i < 2; i++)
-        if (place_list_double(&job->dense_ms[i], &place, "dense_ms", list, i, 0,
-                              JOB_MAX_DENSE_MS, err))
-            return -1;
     return read_parts(plan->exposed_ms, &place, "exposed_ms", arena, err);
 }
 

@@ -2,20 +2,14 @@
 #include "io/store_private.h"
 
 #include "base/clock.h"
+#include "base/file.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
 #define RETRY_MS 5
 #define APPLICATION_ID 0x4e534831 /* as in data/schema.sql */
-/* The file ends in a NUL here. */
-__asm__(".pushsection .rodata\n"
-        ".global store_schema_sql\n"
-        ".hidden store_schema_sql\n"
-        "store_schema_sql:\n"
-        ".incbin \"data/schema.sql\"\n"
-        ".byte 0\n"
-        ".popsection\n");
+FILE_TEXT(store_schema_sql, "data/schema.sql");
 
 /* What a statement without values answers, as a text; "" for no row. */
 static int ask(struct store *store, const char *sql, struct buf *answer,
