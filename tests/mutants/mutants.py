@@ -150,10 +150,9 @@ class Tree:
             NEUROSHARD_DATA=str(path / "data"),
             NEUROSHARD_SHARED=str(ROOT.parent / "shared"),
             FAULT_SO=str(path / "build/o/fault.so"),
-            TEST_SIZE="tiny",
         )
-        self.env.pop("MAKEFLAGS", None)
-        self.env.pop("MAKELEVEL", None)
+        for name in ("MAKEFLAGS", "MAKELEVEL", "TEST_SIZE"):
+            self.env.pop(name, None)
 
     def copy_sources(self):
         shutil.rmtree(self.path, ignore_errors=True)
@@ -166,9 +165,9 @@ class Tree:
                 (self.path / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, self.path / name)
 
-    def run(self, command, limit_s=None):
+    def run(self, command, limit_s=None, **env):
         """The status and the output; None where it takes too long."""
-        with subprocess.Popen(command, cwd=self.path, env=self.env,
+        with subprocess.Popen(command, cwd=self.path, env=self.env | env,
                               stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               start_new_session=True) as process:
@@ -179,6 +178,11 @@ class Tree:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.communicate()
                 return None, "it takes too long"
+
+    def run_test(self, name, limit_s=None):
+        """Of the properties fewer than there are."""
+        size = {"TEST_SIZE": "tiny"} if "/prop/" in name else {}
+        return self.run([name], limit_s, **size)
 
     def make(self, *targets):
         return self.run(["make", "--no-print-directory", "-s", "CUDA=0",
@@ -205,7 +209,7 @@ def time_tests(tree, names):
     seconds = {}
     for name in names:
         begin = time.monotonic()
-        status, out = tree.run([name])
+        status, out = tree.run_test(name)
         if status == 0 and "1..0" not in out:
             seconds[name] = time.monotonic() - begin
         else:
@@ -232,7 +236,7 @@ def judge(tree, mutant, clean, seconds):
         if status:
             return "does not link", out
         for name in names:
-            status, _ = tree.run([name], LEAST_LIMIT_S + 10 * seconds[name])
+            status, _ = tree.run_test(name, LEAST_LIMIT_S + 10 * seconds[name])
             if status != 0:
                 return "killed", name.removeprefix("build/o/tests/")
         return "lives", None

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/state_check.h"
 
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "search/moves.h"
 #include "search/trial.h"
 #include "tests/unit/search/scene.h"
@@ -391,9 +395,49 @@ static void walk_from_home(enum row_cut row_cut, uint64_t move_limit_bytes,
     standing_close(&standing);
 }
 
+/* Whether a search would be aborted that has committed n changes of a layout
+ * with a byte too many, where every so manieth is checked. */
+static bool is_aborted(uint32_t every, unsigned n)
+{
+    struct standing standing;
+    struct tryout *tryout = &standing.tryout;
+    pid_t child = fork();
+    int status = 0;
+
+    if (child) {
+        ok(child > 0 && waitpid(child, &status, 0) == child, "a child");
+        return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+    }
+    if (!freopen("/dev/null", "w", stdout) ||
+        !freopen("/dev/null", "w", stderr))
+        _exit(1);
+    layout_check_every = 0;
+    standing_open(&standing, 24, ROW_CUT_ANY, 1, UINT64_C(1) << 30);
+    layout_check_every = every;
+    for (unsigned i = 0; i < n;) {
+        propose(&tryout->trial, &tryout->layout, &standing.rng);
+        if (!tryout->trial.n_changes || !isfinite(tryout_price(tryout)))
+            continue;
+        for (uint32_t k = 0; !i && k < tryout->trial.n_devices; k++)
+            tryout->trial.bytes[k]++;
+        layout_commit(&tryout->layout, &tryout->trial);
+        i++;
+    }
+    _exit(0);
+}
+
+static void check_sometimes(void)
+{
+    ok(!is_aborted(0, 5), "no commit is checked");
+    ok(is_aborted(1, 1), "each is, and the search ends");
+    ok(!is_aborted(3, 2) && is_aborted(3, 3), "or each third");
+}
+
 int main(void)
 {
     struct tally tally = {0};
+
+    check_sometimes();
 
     for (enum scene_sort sort = ADDITIVE; sort <= BY_COMM; sort++)
         walk_scene(sort, &tally);
