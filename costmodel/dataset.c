@@ -30,6 +30,11 @@ bool sample_is_train(const struct sample *sample)
     return sample_trains(sample) && sample_split(sample) == SPLIT_TRAIN;
 }
 
+bool sample_is_known(const struct sample *sample)
+{
+    return sample_trains(sample) && sample_split(sample) != SPLIT_HELD_OUT;
+}
+
 /* Counts what is kept, and makes room for it. */
 static void make_room(struct dataset *dataset, const struct sample *samples,
                       size_t n, bool (*keep)(const struct sample *sample),
@@ -48,27 +53,27 @@ static void make_room(struct dataset *dataset, const struct sample *samples,
     dataset->samples = ARENA_NEW(arena, const struct sample *, n_kept);
     dataset->ms = ARENA_NEW(arena, double, n_kept);
     dataset->first = ARENA_NEW(arena, uint32_t, n_kept + 1);
-    dataset->sums = ARENA_NEW(arena, double, n_kept * dataset->totals.n);
+    dataset->sums = ARENA_NEW(arena, double, n_kept * dataset->width);
 }
 
 void dataset_init(struct dataset *dataset, const struct feature_set *features,
-                  const struct feature_set *totals,
-                  const struct sample *samples, size_t n,
-                  bool (*keep)(const struct sample *sample),
+                  const struct estimate *estimate, const struct sample *samples,
+                  size_t n, bool (*keep)(const struct sample *sample),
                   struct arena *arena)
 {
+    const size_t width = estimate_width(estimate);
     struct feature_input input;
     double *row;
 
     memset(dataset, 0, sizeof(*dataset));
-    dataset->n_columns = features->n + totals->n;
+    dataset->n_columns = features->n + width;
     dataset->features = *features;
-    dataset->totals = *totals;
+    dataset->width = width;
     make_room(dataset, samples, n, keep, arena);
     row = dataset->rows;
     for (size_t i = 0; i < n; i++) {
         const struct sample *sample = &samples[i];
-        double *sums = dataset->sums + dataset->n_samples * totals->n;
+        double *sums = dataset->sums + dataset->n_samples * width;
         uint32_t *first = dataset->first + dataset->n_samples;
 
         if (!keep(sample))
@@ -77,8 +82,8 @@ void dataset_init(struct dataset *dataset, const struct feature_set *features,
             feature_input_of_sample(&input, sample->setting,
                                     &sample->tables[j]);
             feature_set_fill(features, &input, row);
-            feature_set_fill(totals, &input, row + features->n);
-            for (unsigned f = 0; f < totals->n; f++)
+            estimate_fill(estimate, &input, row + features->n);
+            for (size_t f = 0; f < width; f++)
                 sums[f] += row[features->n + f];
             row += dataset->n_columns;
         }
@@ -115,7 +120,7 @@ static void scale_samples(struct batch_builder *builder,
     builder->shares =
         ARENA_NEW(arena, float, dataset->first[dataset->n_samples]);
     for (size_t i = 0; i < dataset->n_samples; i++) {
-        const double *sums = dataset->sums + i * totals->n;
+        const double *sums = dataset->sums + i * dataset->width;
         const double unit = estimate_ms(estimate, sums);
 
         builder->unit[i] = unit;
@@ -149,13 +154,14 @@ void batch_builder_init(struct batch_builder *builder,
     builder->x = ARENA_NEW(arena, float, builder->max_rows * features->n);
     builder->first = ARENA_NEW(arena, uint32_t, max_samples + 1);
     builder->weight = ARENA_NEW(arena, float, builder->max_rows);
-    builder->totals = ARENA_NEW(arena, float, max_samples * dataset->totals.n);
+    builder->totals = ARENA_NEW(arena, float, max_samples * estimate->totals.n);
     for (uint32_t i = 0; i < dataset->n_samples; i++) {
         builder->order[i] = i;
         builder->unit[i] = unit_ms;
     }
     scale_rows(builder, features, arena);
-    if (estimate->totals.n)
+    builder->n_totals = estimate->totals.n;
+    if (estimate_width(estimate))
         scale_samples(builder, estimate, arena);
 }
 
@@ -163,7 +169,7 @@ struct mlp_batch batch_build(struct batch_builder *builder, size_t begin)
 {
     const struct dataset *dataset = builder->dataset;
     const size_t n_features = dataset->features.n;
-    const size_t n_totals = dataset->totals.n;
+    const size_t n_totals = builder->n_totals;
     const size_t n = dataset->n_samples - begin < builder->max_samples
                          ? dataset->n_samples - begin
                          : builder->max_samples;

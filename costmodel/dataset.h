@@ -20,12 +20,13 @@ enum split sample_split(const struct sample *sample);
 /* Whether a net may learn from it, whatever its side: fused, single or
  * executed, at least one table, a nanosecond or more, not throttled. */
 bool sample_trains(const struct sample *sample);
-/* And whether a training learns from it. */
+/* And whether a training learns from it, or may see it at all. */
 bool sample_is_train(const struct sample *sample);
+bool sample_is_known(const struct sample *sample);
 
 struct dataset {
-    struct feature_set features, totals;
-    size_t n_columns;
+    struct feature_set features;
+    size_t n_columns, width; /* width: of the estimate's vectors */
     double *rows; /* [first[n_samples]][n_columns]: the features of a table, as
                      measured, and then what it adds to the totals */
     size_t n_samples;
@@ -33,15 +34,14 @@ struct dataset {
     double *ms;                    /* [n_samples] */
     uint32_t *first;               /* [n_samples + 1] into rows */
     size_t most_tables;            /* of a sample */
-    double *sums;                  /* [n_samples][totals.n] */
+    double *sums;                  /* [n_samples][width] */
 };
 
 /* Takes the samples that `keep` accepts, in their order; each has its setting.
  * Lives in the arena and borrows the samples. */
 void dataset_init(struct dataset *dataset, const struct feature_set *features,
-                  const struct feature_set *totals,
-                  const struct sample *samples, size_t n,
-                  bool (*keep)(const struct sample *sample),
+                  const struct estimate *estimate, const struct sample *samples,
+                  size_t n, bool (*keep)(const struct sample *sample),
                   struct arena *arena);
 /* Batches of a dataset as the net sees it, with the scaling of a model: the
  * dataset scaled, and buffers for the largest batch. */
@@ -57,7 +57,7 @@ struct batch_builder {
     uint32_t *first; /* [max_samples + 1] */
     float *weight;   /* [max_rows] */
     float *totals;   /* [max_samples][totals.n] */
-    size_t max_rows, max_samples;
+    size_t max_rows, max_samples, n_totals;
 };
 /* Scales by these features, which are the dataset's. unit_ms is the unit where
  * there is no estimate. */

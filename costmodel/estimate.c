@@ -2,6 +2,7 @@
 #include "costmodel/estimate.h"
 
 #include "base/mem.h"
+#include "costmodel/roofline.h"
 
 #include <math.h>
 
@@ -65,17 +66,34 @@ static void solve_normal(const struct normal *normal, double *w)
     }
 }
 
-static void scale_totals(struct feature_set *totals, const double *sums,
-                         size_t n_rows)
+void estimate_scale(struct estimate *estimate, const double *sums,
+                    size_t n_rows)
 {
+    struct feature_set *totals = &estimate->totals;
+    const size_t width = estimate_width(estimate);
     double *logs = mem_alloc(n_rows, sizeof(*logs));
 
     for (unsigned k = 0; k < totals->n; k++) {
         for (size_t i = 0; i < n_rows; i++)
-            logs[i] = log2(1 + sums[i * totals->n + k]);
+            logs[i] = log2(1 + sums[i * width + k]);
         feature_scale(&totals->at[k], logs, n_rows, STILL_FRAC);
     }
     mem_free(logs);
+}
+
+void estimate_set_range(struct estimate *estimate, const double *sums,
+                        const double *ms, size_t n)
+{
+    const size_t width = estimate_width(estimate);
+
+    estimate->ratio_min = INFINITY;
+    estimate->ratio_max = 0;
+    for (size_t i = 0; i < n; i++) {
+        const double ratio = ms[i] / estimate_ms(estimate, sums + i * width);
+
+        estimate->ratio_min = fmin(estimate->ratio_min, ratio);
+        estimate->ratio_max = fmax(estimate->ratio_max, ratio);
+    }
 }
 
 void estimate_fit(struct estimate *estimate, const double *sums,
@@ -93,30 +111,55 @@ void estimate_fit(struct estimate *estimate, const double *sums,
         least_ms = fmin(least_ms, ms[i]);
     estimate->base_ms =
         fmax(w[n_totals] * normal.scale[n_totals], LEAST_BASE_FRAC * least_ms);
-    scale_totals(&estimate->totals, sums, n);
-    estimate->ratio_min = INFINITY;
-    estimate->ratio_max = 0;
-    for (size_t i = 0; i < n; i++) {
-        const double ratio = ms[i] / estimate_ms(estimate, sums + i * n_totals);
-
-        estimate->ratio_min = fmin(estimate->ratio_min, ratio);
-        estimate->ratio_max = fmax(estimate->ratio_max, ratio);
-    }
+    estimate_scale(estimate, sums, n);
+    estimate_set_range(estimate, sums, ms, n);
 }
 
-double estimate_added_ms(const struct estimate *estimate, const double *totals)
+size_t estimate_width(const struct estimate *estimate)
+{
+    return estimate->totals.n + (estimate->gpu.name ? FUSED_LANES : 0);
+}
+
+void estimate_fill(const struct estimate *estimate,
+                   const struct feature_input *input, double *out)
+{
+    feature_set_fill(&estimate->totals, input, out);
+    if (estimate->gpu.name)
+        fused_fill(&estimate->gpu, input, out + estimate->totals.n);
+}
+
+double estimate_added_ms(const struct estimate *estimate, const double *sums)
 {
     double ms = 0;
 
+    if (estimate->gpu.name)
+        return fused_added_ms(&estimate->gpu, sums + estimate->totals.n);
     for (unsigned k = 0; k < estimate->totals.n; k++)
-        ms += estimate->totals.at[k].rate_ms * totals[k];
+        ms += estimate->totals.at[k].rate_ms * sums[k];
     return ms;
 }
 
-double estimate_ms(const struct estimate *estimate, const double *totals)
+/* A total beyond those of training has the power's effect of the nearest. */
+static double roofline_ms(const struct estimate *estimate, const double *sums)
 {
+    const struct feature *at = estimate->totals.at;
+    double log2_ratio = 0;
+
+    for (unsigned k = 0; k < estimate->totals.n; k++)
+        if (at[k].power != 0)
+            log2_ratio += at[k].power *
+                          (fmin(fmax(log2(1 + sums[k]), at[k].min), at[k].max) -
+                           at[k].mean);
+    return exp2(log2_ratio) *
+           fused_ms(&estimate->gpu, sums + estimate->totals.n);
+}
+
+double estimate_ms(const struct estimate *estimate, const double *sums)
+{
+    if (estimate->gpu.name)
+        return roofline_ms(estimate, sums);
     return estimate->totals.n
-               ? estimate->base_ms + estimate_added_ms(estimate, totals)
+               ? estimate->base_ms + estimate_added_ms(estimate, sums)
                : 1;
 }
 

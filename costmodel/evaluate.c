@@ -14,7 +14,7 @@
 #define RIDGE 1e-6
 
 static const char *const predictor_names[N_PREDICTORS] = {
-    "net", "sum of measured singles", "sum of predicted singles",
+    NULL, "sum of measured singles", "sum of predicted singles",
     "linear model"};
 
 struct errors errors_of(const char *name, const double *want, const double *got,
@@ -50,6 +50,12 @@ void predict_dataset(const struct model *model, const struct dataset *dataset,
 
     if (!dataset->n_samples)
         return;
+    if (!model->mlp.n_params) {
+        for (size_t i = 0; i < dataset->n_samples; i++)
+            ms[i] = estimate_ms(&model->estimate,
+                                dataset->sums + i * dataset->width);
+        return;
+    }
     arena_init(&arena);
     batch_builder_init(&builder, dataset, &model->features, &model->estimate, 1,
                        CHUNK, &arena);
@@ -82,7 +88,7 @@ static void predict_singles(const struct model *model,
             next->tables += t;
             next->n_tables = 1;
         }
-    dataset_init(&singles, &dataset->features, &dataset->totals, alone, n,
+    dataset_init(&singles, &dataset->features, &model->estimate, alone, n,
                  sample_trains, arena);
     predict_dataset(model, &singles, single);
     for (size_t i = 0; i < dataset->n_samples; i++) {
@@ -219,6 +225,7 @@ struct errors evaluate_cases(const struct sample *samples, size_t n,
 /* The held-out cases, and what is said of them. */
 struct judged {
     const struct dataset *held_out;
+    const char *kind;           /* of the model */
     double *says[N_PREDICTORS]; /* [n_samples]; of measured singles NAN where a
                                    table was not measured alone */
     bool *is_kept;              /* [n_samples] those that count */
@@ -238,7 +245,9 @@ static struct errors errors_of_kept(const struct judged *judged,
             want[n_kept] = judged->held_out->ms[i];
             got[n_kept++] = judged->says[predictor][i];
         }
-    return errors_of(predictor_names[predictor], want, got, n_kept);
+    return errors_of(predictor == PREDICTOR_NET ? judged->kind
+                                                : predictor_names[predictor],
+                     want, got, n_kept);
 }
 
 static void judge_singles(struct evaluation *evaluation,
@@ -343,13 +352,15 @@ static void judge_predictors(struct evaluation *evaluation,
 {
     struct dataset held_out, train;
     struct arena arena;
-    struct judged judged = {.held_out = &held_out, .arena = &arena};
+    struct judged judged = {.held_out = &held_out,
+                            .kind = model_kind_names[model_kind(model)],
+                            .arena = &arena};
     double **says = judged.says;
 
     arena_init(&arena);
-    dataset_init(&held_out, &model->features, &model->estimate.totals, samples,
-                 n, keep_held_out, &arena);
-    dataset_init(&train, &model->features, &model->estimate.totals, samples, n,
+    dataset_init(&held_out, &model->features, &model->estimate, samples, n,
+                 keep_held_out, &arena);
+    dataset_init(&train, &model->features, &model->estimate, samples, n,
                  sample_is_train, &arena);
     n = held_out.n_samples;
     judged.is_kept = ARENA_NEW(&arena, bool, n);
@@ -371,7 +382,8 @@ static void judge_predictors(struct evaluation *evaluation,
                 (p != PREDICTOR_LINEAR || train.n_samples);
         evaluation->errors[p] = errors_of_kept(&judged, (enum predictor)p);
     }
-    judge_singles(evaluation, &judged);
+    if (model->mlp.n_params)
+        judge_singles(evaluation, &judged);
     judge_classes(evaluation, model, &judged);
     arena_release(&arena);
 }
@@ -450,37 +462,45 @@ static double clustered_se(struct gain *gains, size_t n, double mean)
     return sqrt(squares * (double)n_cases / (double)(n_cases - 1)) / (double)n;
 }
 
+void pair_errors(struct paired *paired, const struct sample *const *samples,
+                 const double *ms, const double *old_says,
+                 const double *new_says, size_t n)
+{
+    struct gain *gains = mem_alloc(n, sizeof(*gains));
+    double *apes = mem_alloc(n, 2 * sizeof(*apes));
+
+    stats_apes(apes, ms, old_says, n);
+    stats_apes(apes + n, ms, new_says, n);
+    *paired = (struct paired){.n = n,
+                              .old_mape = stats_mean(apes, n),
+                              .new_mape = stats_mean(apes + n, n)};
+    paired->gain = paired->old_mape - paired->new_mape;
+    for (size_t i = 0; i < n; i++)
+        gains[i] = (struct gain){samples[i]->seed, samples[i]->case_idx,
+                                 apes[i] - apes[n + i]};
+    paired->gain_se = clustered_se(gains, n, paired->gain);
+    mem_free(apes);
+    mem_free(gains);
+}
+
 void evaluate_pair(struct paired *paired, const struct model *old_model,
                    const struct model *new_model, const struct sample *samples,
                    size_t n)
 {
     const struct model *models[2] = {old_model, new_model};
     struct dataset held_out;
-    struct gain *gains;
     struct arena arena;
-    double *ape[2];
+    double *says[2];
 
     arena_init(&arena);
     for (int m = 0; m < 2; m++) {
-        dataset_init(&held_out, &models[m]->features,
-                     &models[m]->estimate.totals, samples, n, keep_held_out,
-                     &arena);
-        ape[m] = ARENA_NEW(&arena, double, held_out.n_samples);
-        predict_dataset(models[m], &held_out, ape[m]);
-        for (size_t i = 0; i < held_out.n_samples; i++)
-            ape[m][i] = fabs(ape[m][i] - held_out.ms[i]) / held_out.ms[i];
+        dataset_init(&held_out, &models[m]->features, &models[m]->estimate,
+                     samples, n, keep_held_out, &arena);
+        says[m] = ARENA_NEW(&arena, double, held_out.n_samples);
+        predict_dataset(models[m], &held_out, says[m]);
     }
-    n = held_out.n_samples;
-    *paired = (struct paired){.n = n,
-                              .old_mape = stats_mean(ape[0], n),
-                              .new_mape = stats_mean(ape[1], n)};
-    paired->gain = paired->old_mape - paired->new_mape;
-    gains = ARENA_NEW(&arena, struct gain, n);
-    for (size_t i = 0; i < n; i++)
-        gains[i] =
-            (struct gain){held_out.samples[i]->seed,
-                          held_out.samples[i]->case_idx, ape[0][i] - ape[1][i]};
-    paired->gain_se = clustered_se(gains, n, paired->gain);
+    pair_errors(paired, held_out.samples, held_out.ms, says[0], says[1],
+                held_out.n_samples);
     arena_release(&arena);
 }
 

@@ -40,7 +40,7 @@ struct evaluation {
      * are of one class. */
     struct setting_class classes[MAX_SETTING_CLASSES];
     size_t n_classes;
-    /* The net against the sum of single tables, on the same held-out cases:
+    /* A net against the sum of single tables, on the same held-out cases:
      * those of two tables and more, whose tables were all measured alone. Where
      * there are none, against the sum of what the net says of each table. */
     struct {
@@ -83,6 +83,9 @@ struct paired {
      * independent witnesses. NAN for fewer than two cases. */
     double gain_se;
 };
+void pair_errors(struct paired *paired, const struct sample *const *samples,
+                 const double *ms, const double *old_says,
+                 const double *new_says, size_t n);
 void evaluate_pair(struct paired *paired, const struct model *old_model,
                    const struct model *new_model, const struct sample *samples,
                    size_t n);

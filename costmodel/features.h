@@ -76,7 +76,9 @@ struct feature {
     unsigned id;      /* private numbering */
     double mean, std; /* std > 0 */
     double min, max;  /* or NAN */
-    double rate_ms;   /* of a total, a unit: see costmodel/estimate.h */
+    /* Of a total: see costmodel/estimate.h. */
+    double rate_ms; /* a unit */
+    double power;
 };
 
 #define MAX_FEATURES 96

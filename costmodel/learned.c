@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A trained model as an oracle. A vector is the outputs of the table MLP times
- * what the estimate says of the shard, what the shard adds to the totals, the
- * physical floor in ms, what replicas take (costmodel/roofline.h), and the
- * lanes of communication.
+ * what the estimate says of the shard, what the shard adds to the estimate's
+ * totals and lanes, the physical floor in ms, what replicas take
+ * (costmodel/roofline.h), and the lanes of communication.
  *
  * Batch, precision and optimizer are inputs of the net where they were trained
  * on. A plan for a batch outside is priced at the nearest one inside, at the
@@ -44,10 +44,12 @@ struct learned {
     double floor_gbps;               /* 0: no floor is known */
     const struct gpu_spec *spec;     /* of what the model cannot know */
     const struct gpu_spec *measured; /* the GPU of the samples; NULL: unknown */
-    uint32_t n_embed;                /* lanes; then totals, and those below */
+    uint32_t n_embed; /* lanes, 0 without a net; then what the estimate goes by,
+                         the totals first */
+    uint32_t n_sums;  /* of all these; then those below */
 };
 
-/* After the lanes of the head. */
+/* After the lanes of the net and the estimate. */
 enum { LANE_FLOOR, LANE_JOB, N_LANES = LANE_JOB + JOB_LANES };
 
 static const struct learned *learned_of(const struct oracle *oracle)
@@ -92,8 +94,10 @@ static void fill_features(const struct learned *learned,
 
     fill_input(&input, learned, shard, &learned->as_trained[shard->table],
                learned->batch_ratio);
+    estimate_fill(&model->estimate, &input, adds);
+    if (!learned->n_embed)
+        return;
     feature_set_fill(&model->features, &input, features);
-    feature_set_fill(&model->estimate.totals, &input, adds);
     for (unsigned f = 0; f < model->features.n; f++)
         out[f] = (float)((features[f] - at[f].mean) / at[f].std);
 }
@@ -108,15 +112,15 @@ static double floor_ms(const struct learned *learned, const struct shard *shard)
     return feature_floor_bytes(&input) / (learned->floor_gbps * 1e6);
 }
 
-/* The lanes behind those of the head, in which a replica has no part. */
+/* The lanes behind the sums, in which a replica has no part. */
 static void fill_lanes(const struct learned *learned, const struct shard *shard,
                        double *out)
 {
-    double *lanes = out + learned->head.n_in;
+    double *lanes = out + learned->n_sums;
 
     lanes[LANE_FLOOR] = 0;
     if (shard_is_replica(shard->kind))
-        memset(out, 0, learned->head.n_in * sizeof(*out));
+        memset(out, 0, learned->n_sums * sizeof(*out));
     else
         lanes[LANE_FLOOR] = floor_ms(learned, shard);
     job_embed(learned->spec, learned->priced.base.problem, shard,
@@ -136,12 +140,14 @@ static void learned_embed(const struct oracle *oracle,
         for (size_t i = 0; i < m; i++)
             fill_features(learned, &shards[begin + i], in + i * n_in,
                           out + i * oracle->width + n_embed);
-        fast_mlp_eval(&learned->table, in, m, embedded);
+        if (n_embed)
+            fast_mlp_eval(&learned->table, in, m, embedded);
         for (size_t i = 0; i < m; i++, out += oracle->width) {
             const struct shard *shard = &shards[begin + i];
             const double weight =
-                estimate->totals.n ? estimate_added_ms(estimate, out + n_embed)
-                                   : 1;
+                n_embed && estimate->totals.n
+                    ? estimate_added_ms(estimate, out + n_embed)
+                    : 1;
 
             for (uint32_t k = 0; k < n_embed; k++)
                 out[k] = weight * (double)embedded[i * n_embed + k];
@@ -150,8 +156,9 @@ static void learned_embed(const struct oracle *oracle,
     }
 }
 
-/* What the head sees of a device's sums: embeddings weighted by their share of
- * the estimate, and the totals. Returns the unit of its answer. */
+/* What the head, if there is one, sees of a device's sums: embeddings weighted
+ * by their share of the estimate, and the totals. Returns the unit of its
+ * answer. */
 static double fill_head(const struct learned *learned, const double *sums,
                         float *in)
 {
@@ -172,6 +179,7 @@ static void learned_compute(const struct oracle *oracle, const double *sums,
 {
     const struct learned *learned = learned_of(oracle);
     const uint32_t n_in = learned->head.n_in, width = oracle->width;
+    const uint32_t n_embed = learned->n_embed;
     float in[CHUNK * (MODEL_MAX_EMBED + MAX_TOTALS)], out[CHUNK];
     double unit_ms[CHUNK];
 
@@ -179,12 +187,16 @@ static void learned_compute(const struct oracle *oracle, const double *sums,
         m = n - begin < CHUNK ? n - begin : CHUNK;
         for (size_t i = 0; i < m; i++)
             unit_ms[i] = fill_head(learned, sums + i * width, in + i * n_in);
-        fast_mlp_eval(&learned->head, in, m, out);
+        if (n_embed)
+            fast_mlp_eval(&learned->head, in, m, out);
         for (size_t i = 0; i < m; i++, sums += width) {
-            const double *lanes = sums + n_in, *job = lanes + LANE_JOB;
-            double ms =
-                estimate_bound(&learned->model.estimate, (double)out[i]) *
-                unit_ms[i] * learned->batch_ratio;
+            const double *lanes = sums + learned->n_sums;
+            const double *job = lanes + LANE_JOB;
+            const double ratio =
+                n_embed
+                    ? estimate_bound(&learned->model.estimate, (double)out[i])
+                    : 1;
+            double ms = ratio * unit_ms[i] * learned->batch_ratio;
 
             /* a comparison that lets NaN through, to be reported */
             if (ms < lanes[LANE_FLOOR])
@@ -195,6 +207,25 @@ static void learned_compute(const struct oracle *oracle, const double *sums,
             compute_ms[begin + i] = ms;
         }
     }
+}
+
+/* What was measured, by the figures that were fitted to it. */
+static const struct gpu_spec *fitted_spec(const struct gpu_spec *published,
+                                          const struct gpu_spec *fitted,
+                                          struct arena *arena)
+{
+    struct gpu_spec *spec = ARENA_NEW(arena, struct gpu_spec, 1);
+
+    *spec = *published;
+    spec->launch_us = fitted->launch_us;
+    spec->row_cycles = fitted->row_cycles;
+    spec->bag_row_us = fitted->bag_row_us;
+    spec->dram_gbps = fitted->dram_gbps;
+    spec->l2_gbps = fitted->l2_gbps;
+    spec->l2_bytes = fitted->l2_bytes;
+    spec->clock_ghz = fitted->clock_ghz;
+    spec->n_sms = fitted->n_sms;
+    return spec;
 }
 
 /* What the net cannot know: communication that was not measured, and for a GPU
@@ -216,6 +247,12 @@ static int choose_constants(struct learned *learned,
     whose = arena_printf(
         arena, "published figures of %s%s", spec->name,
         learned->measured ? "" : ", in the place of an unknown device");
+    learned->floor_gbps = model->floor_gbps;
+    if (model->floor_gbps > 0 && learned->measured &&
+        strncmp(model->device, "cpu:", 4) != 0)
+        learned->floor_gbps = fmax(model->floor_gbps, spec->dram_gbps);
+    if (model->estimate.gpu.name)
+        spec = fitted_spec(spec, &model->estimate.gpu, arena);
     learned->spec = spec;
     learned->priced.comm = job_comm(spec, &problem->cluster);
     if (!model->has_comm)
@@ -229,10 +266,6 @@ static int choose_constants(struct learned *learned,
     learned->priced.comm.source = arena_printf(
         arena, "%s; forward and backward are told apart by roofline:%s",
         learned->priced.comm.source, spec->name);
-    learned->floor_gbps = model->floor_gbps;
-    if (model->floor_gbps > 0 && learned->measured &&
-        strncmp(model->device, "cpu:", 4) != 0)
-        learned->floor_gbps = fmax(model->floor_gbps, spec->dram_gbps);
     return 0;
 }
 
@@ -294,7 +327,8 @@ static unsigned distance(const struct model_range *range,
     return sum;
 }
 
-/* The range for each table, and a batch that all of them have, or are near. */
+/* The range for each table, and a batch that all of them have, or are near. A
+ * roofline takes each as it is. */
 static void choose_ranges(struct learned *learned,
                           const struct problem *problem, struct arena *arena)
 {
@@ -304,11 +338,19 @@ static void choose_ranges(struct learned *learned,
     learned->ranges =
         ARENA_NEW(arena, const struct model_range *, problem->n_tables);
     for (size_t i = 0; i < problem->n_tables; i++) {
+        const struct table *table = &problem->tables[i];
         const struct model_range *best = model->ranges;
 
+        if (!model->mlp.n_params) {
+            struct model_range *own = ARENA_NEW(arena, struct model_range, 1);
+
+            *own = (struct model_range){table->precision, table->optimizer, 1,
+                                        UINT32_MAX, 0};
+            learned->ranges[i] = own;
+            continue;
+        }
         for (size_t r = 1; r < model->n_ranges; r++)
-            if (distance(&model->ranges[r], &problem->tables[i]) <
-                distance(best, &problem->tables[i]))
+            if (distance(&model->ranges[r], table) < distance(best, table))
                 best = &model->ranges[r];
         learned->ranges[i] = best;
         least = fmax(least, best->batch_min);
@@ -392,7 +434,10 @@ int oracle_learned_open(struct oracle **out, const char *file,
 
     if (model_load(&learned->model, path_of_model(file, arena), arena, err))
         return -1;
-    build_nets(learned, arena);
+    if (model->mlp.n_params)
+        build_nets(learned, arena);
+    learned->n_sums =
+        learned->n_embed + (uint32_t)estimate_width(&model->estimate);
     if (choose_constants(learned, problem, arena, err))
         return -1;
     choose_ranges(learned, problem, arena);
@@ -408,9 +453,9 @@ int oracle_learned_open(struct oracle **out, const char *file,
         .basis = basis,
         .device = model_setting_text(model, arena),
         .warning = doubt(learned, file, problem, arena),
-        .width = learned->head.n_in + N_LANES,
+        .width = learned->n_sums + N_LANES,
         .kinds = SHARD_ALL_KINDS,
-        .floor_lane = (int32_t)learned->head.n_in + LANE_FLOOR,
+        .floor_lane = (int32_t)learned->n_sums + LANE_FLOOR,
     };
     comm_oracle_init(&learned->priced, &ops);
     *out = &learned->priced.base;

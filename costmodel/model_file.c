@@ -40,7 +40,8 @@ void model_to_bytes(struct model *model, const char **data, size_t *len,
     memset(out, ' ', n_padded);
     memcpy(out, &prefix, sizeof(prefix));
     memcpy(out + sizeof(prefix), header, n_text);
-    memcpy(out + n_padded, model->mlp.params, n_params * sizeof(float));
+    if (n_params)
+        memcpy(out + n_padded, model->mlp.params, n_params * sizeof(float));
     model->hash = hash_bytes(out, n_hashed, 0);
     memcpy(out + n_hashed, &model->hash, HASH_BYTES);
     *data = out;
@@ -103,12 +104,14 @@ static int read_weights(struct model *model, const struct mlp_shape *shape,
                         const struct frame *frame, const char *where,
                         struct arena *arena, struct err *err)
 {
-    const size_t n = mlp_n_params(shape);
+    const size_t n = shape->n_embed ? mlp_n_params(shape) : 0;
 
     if (frame->prefix.n_params != n)
         return err_set(err, ERR_INPUT,
                        "%s: has %zu weights where its shape takes %zu", where,
                        (size_t)frame->prefix.n_params, n);
+    if (!n)
+        return 0;
     mlp_init(&model->mlp, shape, arena);
     memcpy(model->mlp.params, frame->weights, n * sizeof(float));
     for (size_t i = 0; i < n; i++)
@@ -122,7 +125,7 @@ int model_parse(struct model *model, const char *data, size_t len,
                 const char *where, struct arena *arena, struct err *err)
 {
     struct frame frame = {.header = data, .weights = data};
-    struct mlp_shape shape;
+    struct mlp_shape shape = {0};
     json_t *root = NULL;
     int rc = -1;
 
@@ -138,6 +141,27 @@ int model_parse(struct model *model, const char *data, size_t len,
 out:
     json_decref(root);
     return rc;
+}
+
+const char *const model_kind_names[] = {
+    [MODEL_ROOFLINE] = "fitted roofline",
+    [MODEL_NET] = "net",
+    [MODEL_ROOFLINE_NET] = "net on a fitted roofline",
+};
+
+enum model_kind model_kind(const struct model *model)
+{
+    if (!model->estimate.gpu.name)
+        return MODEL_NET;
+    return model->mlp.n_params ? MODEL_ROOFLINE_NET : MODEL_ROOFLINE;
+}
+
+const char *model_kind_text(const struct model *model, struct arena *arena)
+{
+    const char *gpu = model->estimate.gpu.name;
+
+    return arena_printf(arena, "%s%s%s", model_kind_names[model_kind(model)],
+                        gpu ? " of " : "", gpu ? gpu : "");
 }
 
 void model_range_add(struct model_range *range, uint32_t batch)

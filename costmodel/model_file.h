@@ -18,7 +18,7 @@
  *
  *     offset    bytes
  *          0        8   89 4E 53 48 41 52 44 0A ("\x89NSHARD\n")
- *          8        4   format version, 2
+ *          8        4   format version, 3
  *         12        4   H, length of the header
  *         16        8   N, number of weights
  *         24        H   header: one JSON object, padded with blanks so that
@@ -28,12 +28,13 @@
  *  24 + H + 4N      8   XXH3 (64 bits, seed 0) of everything before
  *
  * The header says what was measured, the features with their scaling, the
- * estimate that the net corrects, the shape of the net, how it was trained and
- * how well it did on held-out samples, what communication cost, and the
- * physical floor. A file of version 1 has one setting and no estimate.
+ * estimate that the net corrects, the shape of the net, where there is one, how
+ * it was trained and how well it did on held-out samples, what communication
+ * cost, and the physical floor. A file of version 1 has one setting and no
+ * estimate, one of version 2 a net and no roofline.
  */
 
-#define MODEL_VERSION 2
+#define MODEL_VERSION 3
 #define MODEL_OLDEST_VERSION 1
 #define MODEL_MAX_HEADER (1u << 20)
 #define MODEL_MAX_EMBED 64 /* lanes an oracle vector has room for */
@@ -48,6 +49,24 @@ struct errors {
     double p90_ape;          /* NAN where it is not known */
     double kendall_tau;      /* NAN for fewer than two samples */
     size_t n;                /* samples it could predict */
+};
+
+/* What a model is made of. */
+enum model_kind {
+    MODEL_ROOFLINE,     /* the roofline of a GPU, fitted */
+    MODEL_NET,          /* a net on an estimate of rates, or on none */
+    MODEL_ROOFLINE_NET, /* a net on a fitted roofline */
+    N_MODEL_KINDS
+};
+extern const char *const model_kind_names[];
+
+/* How a model's kind was chosen: by errors on samples that each kind had not
+ * seen. */
+struct model_choice {
+    uint64_t n_folds; /* of the cross-validation; 1: the validation side of the
+                         split */
+    struct errors errors[N_MODEL_KINDS]; /* of kinds, by name */
+    size_t n;                            /* 0: the kind was given */
 };
 
 struct model_training {
@@ -90,8 +109,9 @@ struct model {
     const char *source;    /* one phrase, for people */
     struct feature_set features;
     struct estimate estimate;
-    struct mlp
-        mlp; /* standardised features, totals -> ms over estimate, or ms */
+    struct mlp mlp; /* standardised features, totals -> ms over estimate, or
+                       ms; without parameters where the estimate is all */
+    struct model_choice choice;
     struct model_training training;
     struct errors errors[MODEL_MAX_ERRORS]; /* on held-out fused samples */
     size_t n_errors;
@@ -100,6 +120,10 @@ struct model {
     double floor_gbps; /* bandwidth no step exceeds; 0: unknown */
     uint64_t hash;     /* of the file; 0 while it is not written */
 };
+
+enum model_kind model_kind(const struct model *model);
+/* "fitted roofline of h100", "net": in the arena. */
+const char *model_kind_text(const struct model *model, struct arena *arena);
 
 /* One more sample, of that batch. */
 void model_range_add(struct model_range *range, uint32_t batch);

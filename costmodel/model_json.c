@@ -13,6 +13,8 @@
 #define MAX_MS 1e15
 #define MAX_FIGURE 1e300       /* of features and totals, whatever their unit */
 #define MIN_SCALE DBL_TRUE_MIN /* what is divided by */
+#define MAX_POWER 100
+#define MIN_GPU 1e-9
 /* Longer and larger than any exchange. */
 #define MAX_US 1e18
 #define MAX_BYTES 0x1p63
@@ -79,9 +81,35 @@ static const struct place_field total_fields[] = {
     {"std", FEATURE(std), true, MIN_SCALE, MAX_FIGURE, NULL},
 };
 
+/* Of an estimate by a roofline. */
+static const struct place_field power_fields[] = {
+    {"name", FEATURE(name), true, 0, 0, NULL},
+    {"power", FEATURE(power), true, -MAX_POWER, MAX_POWER, NULL},
+    {"mean", FEATURE(mean), true, -MAX_FIGURE, MAX_FIGURE, NULL},
+    {"std", FEATURE(std), true, MIN_SCALE, MAX_FIGURE, NULL},
+    {"min", FEATURE(min), true, -MAX_FIGURE, MAX_FIGURE, NULL},
+    {"max", FEATURE(max), true, -MAX_FIGURE, MAX_FIGURE, NULL},
+};
+static const char *const form_names[] = {"port", "total", NULL};
+#define GPU(member) MEMBER_OF(struct gpu_spec, member)
+static const struct place_field gpu_fields[] = {
+    {"name", GPU(name), true, 0, 0, NULL},
+    {"exchange", MEMBER_U32, offsetof(struct gpu_spec, comm_form), true, 0, 0,
+     form_names},
+    {"launch_us", GPU(launch_us), true, 0, MAX_US, NULL},
+    {"row_cycles", GPU(row_cycles), true, 0, MAX_MS, NULL},
+    {"bag_row_us", GPU(bag_row_us), true, 0, MAX_US, NULL},
+    {"dram_gbps", GPU(dram_gbps), true, MIN_GPU, MAX_MS, NULL},
+    {"l2_gbps", GPU(l2_gbps), true, MIN_GPU, MAX_MS, NULL},
+    {"l2_bytes", GPU(l2_bytes), true, 1, MAX_COUNT, NULL},
+    {"clock_ghz", GPU(clock_ghz), true, MIN_GPU, MAX_MS, NULL},
+    {"n_sms", GPU(n_sms), true, 1, UINT32_MAX, NULL},
+};
+
 #define ESTIMATE(member) MEMBER_OF(struct estimate, member)
-static const struct place_field estimate_fields[] = {
-    {"base_ms", ESTIMATE(base_ms), true, MIN_SCALE, MAX_MS, NULL},
+static const struct place_field base_field[] = {
+    {"base_ms", ESTIMATE(base_ms), true, MIN_SCALE, MAX_MS, NULL}};
+static const struct place_field ratio_fields[] = {
     {"ratio_min", ESTIMATE(ratio_min), true, 0, MAX_FIGURE, NULL},
     {"ratio_max", ESTIMATE(ratio_max), true, 0, MAX_FIGURE, NULL},
 };
@@ -117,8 +145,6 @@ static const struct place_field error_fields[] = {
     {"p90_ape", ERRORS(p90_ape), false, 0, MAX_FIGURE, NULL},
     {"kendall_tau", ERRORS(kendall_tau), false, -1, 1, NULL},
 };
-
-static const char *const form_names[] = {"port", "total", NULL};
 
 static const struct place_field form_field[] = {
     {"form", MEMBER_OF(struct comm_fit, form), true, 0, 0, form_names}};
@@ -157,6 +183,33 @@ static const struct place_field evaluation_fields[] = {
      NULL},
     {"throttled", EVALUATION(n_throttled), true, 0, 0, NULL},
 };
+
+#define CHOICE(member) MEMBER_OF(struct model_choice, member)
+static const struct place_field choice_fields[] = {
+    {"folds", CHOICE(n_folds), true, 1, MAX_COUNT, NULL},
+};
+
+static json_t *estimate_to_json(const struct estimate *estimate)
+{
+    const struct feature_set *totals = &estimate->totals;
+    json_t *object = json_object(), *gpu;
+
+    if (!estimate->gpu.name) {
+        PLACE_SET_FIELDS(object, estimate, base_field);
+        PLACE_SET_FIELDS(object, estimate, ratio_fields);
+        json_object_set_new(
+            object, "totals",
+            PLACE_LIST_ROWS(totals->at, totals->n, total_fields));
+        return object;
+    }
+    gpu = json_object();
+    PLACE_SET_FIELDS(gpu, &estimate->gpu, gpu_fields);
+    json_object_set_new(object, "roofline", gpu);
+    PLACE_SET_FIELDS(object, estimate, ratio_fields);
+    json_object_set_new(object, "totals",
+                        PLACE_LIST_ROWS(totals->at, totals->n, power_fields));
+    return object;
+}
 
 static json_t *setting_to_json(const struct model *model)
 {
@@ -223,8 +276,7 @@ json_t *evaluation_to_json(const struct evaluation *evaluation)
 json_t *model_to_json(const struct model *model)
 {
     json_t *root = json_object(), *shape = json_object();
-    json_t *training = json_object();
-    const struct estimate *estimate = &model->estimate;
+    json_t *training = json_object(), *choice;
     const struct head head = {.is_measured = model->basis == BASIS_MEASURED};
 
     PLACE_SET_FIELDS(root, &head, head_fields);
@@ -233,22 +285,26 @@ json_t *model_to_json(const struct model *model)
     json_object_set_new(
         root, "features",
         PLACE_LIST_ROWS(model->features.at, model->features.n, feature_fields));
-    if (estimate->totals.n) {
-        json_t *object = json_object();
-
-        PLACE_SET_FIELDS(object, estimate, estimate_fields);
-        json_object_set_new(object, "totals",
-                            PLACE_LIST_ROWS(estimate->totals.at,
-                                            estimate->totals.n, total_fields));
-        json_object_set_new(root, "estimate", object);
-    }
+    if (model->estimate.totals.n)
+        json_object_set_new(root, "estimate",
+                            estimate_to_json(&model->estimate));
     PLACE_SET_FIELDS(shape, &model->mlp.shape, shape_fields);
-    json_object_set_new(root, "shape", shape);
+    if (model_kind(model) != MODEL_ROOFLINE)
+        json_object_set(root, "shape", shape);
+    json_decref(shape);
     PLACE_SET_FIELDS(training, &model->training, training_fields);
     json_object_set_new(root, "training", training);
     json_object_set_new(
         root, "errors",
         PLACE_LIST_ROWS(model->errors, model->n_errors, error_fields));
+    if (model->choice.n) {
+        choice = json_object();
+        PLACE_SET_FIELDS(choice, &model->choice, choice_fields);
+        json_object_set_new(choice, "errors",
+                            PLACE_LIST_ROWS(model->choice.errors,
+                                            model->choice.n, error_fields));
+        json_object_set_new(root, "choice", choice);
+    }
     if (model->has_comm)
         json_object_set_new(root, "comm", comm_to_json(&model->comm));
     PLACE_SET_FIELDS(root, model, floor_field);
@@ -305,7 +361,9 @@ static int read_total(struct model *model, const struct json_place *place,
     struct feature_set *totals = &model->estimate.totals;
     struct feature *total = &totals->at[totals->n];
 
-    if (PLACE_FIELDS(total, place, total_fields, arena, err))
+    if (model->estimate.gpu.name
+            ? PLACE_FIELDS(total, place, power_fields, arena, err)
+            : PLACE_FIELDS(total, place, total_fields, arena, err))
         return -1;
     if (total_set_add(totals, total->name))
         return 0;
@@ -315,14 +373,26 @@ static int read_total(struct model *model, const struct json_place *place,
                        total->name);
 }
 
-static int read_errors(struct model *model, const struct json_place *place,
-                       struct arena *arena, struct err *err)
+static int read_error_row(struct errors *errors, const struct json_place *place,
+                          struct arena *arena, struct err *err)
 {
-    struct errors *errors = &model->errors[model->n_errors++];
-
     errors->mse = errors->mape = errors->median_ape = NAN;
     errors->p90_ape = errors->kendall_tau = NAN;
     return PLACE_FIELDS(errors, place, error_fields, arena, err);
+}
+
+static int read_errors(struct model *model, const struct json_place *place,
+                       struct arena *arena, struct err *err)
+{
+    return read_error_row(&model->errors[model->n_errors++], place, arena, err);
+}
+
+static int read_choice_errors(struct model *model,
+                              const struct json_place *place,
+                              struct arena *arena, struct err *err)
+{
+    return read_error_row(&model->choice.errors[model->choice.n++], place,
+                          arena, err);
 }
 
 /* Each object of list `key`, of min to max. */
@@ -376,12 +446,18 @@ static int read_estimate(struct model *model, const struct json_place *root,
                          struct arena *arena, struct err *err)
 {
     struct estimate *estimate = &model->estimate;
-    struct json_place place;
+    struct json_place place, gpu;
 
     if (!place_has(root, "estimate"))
         return 0;
-    if (place_object(&place, root, "estimate", err) ||
-        PLACE_FIELDS(estimate, &place, estimate_fields, arena, err) ||
+    if (place_object(&place, root, "estimate", err))
+        return -1;
+    if (place_has(&place, "roofline")
+            ? place_object(&gpu, &place, "roofline", err) ||
+                  PLACE_FIELDS(&estimate->gpu, &gpu, gpu_fields, arena, err)
+            : PLACE_FIELDS(estimate, &place, base_field, arena, err))
+        return -1;
+    if (PLACE_FIELDS(estimate, &place, ratio_fields, arena, err) ||
         read_list(model, &place, "totals", 1, MAX_TOTALS, read_total, arena,
                   err))
         return -1;
@@ -465,6 +541,35 @@ static int read_comm(struct model *model, const struct json_place *root,
                : read_line(fit, &place, err);
 }
 
+static int read_choice(struct model *model, const struct json_place *root,
+                       struct arena *arena, struct err *err)
+{
+    struct json_place place;
+
+    if (!place_has(root, "choice"))
+        return 0;
+    if (place_object(&place, root, "choice", err) ||
+        PLACE_FIELDS(&model->choice, &place, choice_fields, arena, err))
+        return -1;
+    return read_list(model, &place, "errors", 1, N_MODEL_KINDS,
+                     read_choice_errors, arena, err);
+}
+
+/* A roofline needs no net. */
+static int read_shape(const struct model *model, struct mlp_shape *shape,
+                      const struct json_place *root, struct err *err)
+{
+    struct json_place place;
+
+    if (model->estimate.gpu.name && !place_has(root, "shape"))
+        return 0;
+    shape->n_features = model->features.n;
+    shape->n_totals = model->estimate.totals.n;
+    if (place_object(&place, root, "shape", err))
+        return -1;
+    return PLACE_FIELDS(shape, &place, shape_fields, NULL, err);
+}
+
 int model_from_json(struct model *model, struct mlp_shape *shape,
                     const json_t *json, const char *where, struct arena *arena,
                     struct err *err)
@@ -485,14 +590,12 @@ int model_from_json(struct model *model, struct mlp_shape *shape,
                   arena, err) ||
         read_estimate(model, &root, arena, err))
         return -1;
-    shape->n_features = model->features.n;
-    shape->n_totals = model->estimate.totals.n;
-    if (place_object(&place, &root, "shape", err) ||
-        PLACE_FIELDS(shape, &place, shape_fields, arena, err) ||
+    if (read_shape(model, shape, &root, err) ||
         place_object(&place, &root, "training", err) ||
         PLACE_FIELDS(&model->training, &place, training_fields, arena, err) ||
         read_list(model, &root, "errors", 0, MODEL_MAX_ERRORS, read_errors,
-                  arena, err))
+                  arena, err) ||
+        read_choice(model, &root, arena, err))
         return -1;
     return read_comm(model, &root, arena, err);
 }

@@ -140,6 +140,8 @@ enum lane {
     LANE_JOB = LANE_WIDTHS + N_WIDTHS,
     N_LANES = LANE_JOB + JOB_LANES
 };
+_Static_assert(FUSED_LANES == LANE_JOB, "those before the job's are of fused "
+                                        "tables");
 
 struct roofline {
     struct comm_oracle priced;
@@ -464,6 +466,48 @@ void job_embed(const struct gpu_spec *spec, const struct problem *problem,
     }
 }
 
+void fused_fill(const struct gpu_spec *spec, const struct feature_input *input,
+                double out[FUSED_LANES])
+{
+    memset(out, 0, FUSED_LANES * sizeof(*out));
+    fill_fused(spec, input, false, out);
+}
+
+double fused_added_ms(const struct gpu_spec *spec,
+                      const double lanes[FUSED_LANES])
+{
+    return widest(kernels_of(spec), lanes)
+               ? fused_forward_ms(spec, lanes) + fused_backward_ms(spec, lanes)
+               : 0;
+}
+
+double fused_ms(const struct gpu_spec *spec, const double sums[FUSED_LANES])
+{
+    return base_ms(spec, sums[LANE_LOOKUPS]) + fused_added_ms(spec, sums);
+}
+
+void fused_slow(double lanes[FUSED_LANES], const double factors[N_SLOWED])
+{
+    lanes[LANE_FWD_DRAM] *= factors[SLOWED_MEMORY];
+    lanes[LANE_FWD_L2] *= factors[SLOWED_MEMORY];
+    lanes[LANE_BWD_MEMORY] *= factors[SLOWED_MEMORY];
+    lanes[LANE_FWD_ISSUE] *= factors[SLOWED_ISSUE];
+    lanes[LANE_BWD_ISSUE] *= factors[SLOWED_ISSUE];
+}
+
+struct gpu_spec gpu_spec_slowed(const struct gpu_spec *spec,
+                                const double factors[N_SLOWED])
+{
+    struct gpu_spec slowed = *spec;
+
+    slowed.launch_us *= factors[SLOWED_LAUNCH];
+    slowed.row_cycles *= factors[SLOWED_ISSUE];
+    slowed.dram_gbps /= factors[SLOWED_MEMORY];
+    slowed.l2_gbps /= factors[SLOWED_MEMORY];
+    slowed.bag_row_us *= factors[SLOWED_BAG];
+    return slowed;
+}
+
 struct comm_model job_comm(const struct gpu_spec *spec,
                            const struct cluster *cluster)
 {
@@ -482,14 +526,14 @@ static double device_ms(const struct comm_oracle *oracle, const double *sum,
 {
     const struct gpu_spec *spec = roofline_of(&oracle->base)->spec;
     const double *job = sum + LANE_JOB;
-    double ms = job[JOB_REPLICAS], fused_ms;
+    double ms = job[JOB_REPLICAS], fused;
 
     *forward_ms = job[JOB_COMM + COMM_LANE_FORWARD];
     if (job[JOB_SHARDS] > 0) {
-        fused_ms = fused_forward_ms(spec, sum);
+        fused = fused_forward_ms(spec, sum);
         ms += base_ms(spec, sum[LANE_LOOKUPS]) +
-              (fused_ms + fused_backward_ms(spec, sum));
-        *forward_ms += oracle->comm.forward_base_ms + fused_ms;
+              (fused + fused_backward_ms(spec, sum));
+        *forward_ms += oracle->comm.forward_base_ms + fused;
     }
     return ms + job_groups_ms(spec, job);
 }

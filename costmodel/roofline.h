@@ -6,6 +6,28 @@
 #include "costmodel/features.h"
 #include "costmodel/gpu_spec.h"
 
+/* What fused tables add up to, and what they take then. */
+#define FUSED_LANES 13
+void fused_fill(const struct gpu_spec *spec, const struct feature_input *input,
+                double out[FUSED_LANES]);
+/* Without what any operation takes. */
+double fused_added_ms(const struct gpu_spec *spec,
+                      const double lanes[FUSED_LANES]);
+double fused_ms(const struct gpu_spec *spec, const double sums[FUSED_LANES]);
+
+/* What a GPU may be slower in than its figures say, by so many times. */
+enum slowed {
+    SLOWED_LAUNCH, /* launch_us */
+    SLOWED_ISSUE,  /* row_cycles */
+    SLOWED_MEMORY, /* bandwidths */
+    SLOWED_BAG,    /* bag_row_us */
+    N_SLOWED
+};
+struct gpu_spec gpu_spec_slowed(const struct gpu_spec *spec,
+                                const double factors[N_SLOWED]);
+/* Lanes as the slowed GPU has them. */
+void fused_slow(double lanes[FUSED_LANES], const double factors[N_SLOWED]);
+
 /*
  * A job launches one operation of fused tables for each of: tables and column
  * pieces, row blocks, replicas. The last lanes of each oracle that knows only

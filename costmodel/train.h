@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "core/sample.h"
 #include "costmodel/features.h"
+#include "costmodel/gpu_spec.h"
 #include "costmodel/model_file.h"
 
 #include <stdbool.h>
@@ -36,6 +37,8 @@ enum train_loss {
 };
 
 struct train_options {
+    enum model_kind kind;       /* MODEL_NET */
+    const struct gpu_spec *gpu; /* whose roofline; NULL: as train_gpu says */
     struct feature_set features;
     struct feature_set totals; /* none: the head sees the sum only, as
                                   published, and says ms */
@@ -57,12 +60,22 @@ struct train_options {
 /* What this program trains with. */
 void train_options_init(struct train_options *options);
 
-/* Fewer samples than this in a side of the split are refused. */
+/* The GPU whose roofline suits samples of one device, some of them known to
+ * training: that of the device, or, where its figures are not known, the one
+ * by which the times are explained best; in the arena. */
+int train_gpu(const struct gpu_spec **out, const struct sample *samples,
+              size_t n, const struct train_options *options,
+              struct arena *arena, struct err *err) MUST_CHECK;
+
+/* A roofline is fitted to no fewer samples than this. */
+#define TRAIN_MIN_FIT 8
+/* A net is trained on no fewer samples than this of a side of the split. */
 #define TRAIN_MIN_SAMPLES 32
 #define TRAIN_MIN_VALIDATION 4
 
-/* Trains on the samples that sample_trains() accepts, split by case (see
- * dataset.h). Each sample has its setting; device, threads and isa are those
+/* Trains a model of options->kind on the samples that sample_trains() accepts,
+ * split by case (see dataset.h); a roofline alone is fitted to all that are not
+ * held out. Each sample has its setting; device, threads and isa are those
  * of the first. Fills everything of the model but errors and comm; it lives in
  * the arena. ERR_INPUT for too few samples (the sentence says how many there
  * are) or a training that does not converge to numbers. */

@@ -18,8 +18,8 @@ static inline void predict_samples(const struct model *model,
     struct arena arena;
 
     arena_init(&arena);
-    dataset_init(&dataset, &model->features, &model->estimate.totals, samples,
-                 n, has_tables, &arena);
+    dataset_init(&dataset, &model->features, &model->estimate, samples, n,
+                 has_tables, &arena);
     predict_dataset(model, &dataset, ms);
     arena_release(&arena);
 }

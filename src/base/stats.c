@@ -120,7 +120,7 @@ static double n_tied(const struct pair *pairs, size_t n, bool by_x, bool by_y)
 double stats_kendall_tau(const double *x, const double *y, size_t n)
 {
     struct pair *pairs = mem_alloc(n, 2 * sizeof *pairs);
-    double tied_x, tied_y, tied_both, n_swaps, scale;
+    double tied_x, tied_y, tied_both, n_swaps, scale, tau;
 
     for (size_t i = 0; i < n; i++)
         pairs[i] = (struct pair){x[i], y[i]};
@@ -133,5 +133,6 @@ double stats_kendall_tau(const double *x, const double *y, size_t n)
     scale = sqrt(n_pairs(n) - tied_x) * sqrt(n_pairs(n) - tied_y);
     if (scale == 0)
         return NAN;
-    return (n_pairs(n) - tied_x - tied_y + tied_both - 2 * n_swaps) / scale;
+    tau = (n_pairs(n) - tied_x - tied_y + tied_both - 2 * n_swaps) / scale;
+    return fmax(-1, fmin(1, tau)); /* whatever the roots were rounded to */
 }

@@ -459,9 +459,9 @@ static void test_broken_frames(void)
     refuses(copy, len + 1, "too long", &arena);
     refuses(copy, len - 1, "truncated", &arena);
     refuses(copy, 20, "truncated to 20 bytes", &arena);
-    copy[8] = 3;
+    copy[8] = 4;
     refuses(copy, len,
-            "was written in model format 3, this program reads 1 to 2", &arena);
+            "was written in model format 4, this program reads 1 to 3", &arena);
     memcpy(copy, data, len);
     memset(copy + 16, 0xff, 8);
     refuses(copy, len, "which is absurd", &arena);

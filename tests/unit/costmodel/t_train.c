@@ -12,7 +12,8 @@
 static void test_split(struct arena *arena)
 {
     struct dataset dataset;
-    struct feature_set features, totals;
+    struct feature_set features;
+    struct estimate estimate = {0};
     struct sample *samples;
     size_t n, n_tables = 0, n_train = 0;
     int together = 1;
@@ -21,8 +22,8 @@ static void test_split(struct arena *arena)
     samples[0].flags = SAMPLE_THROTTLED;
     samples[1].total.median_ms = NAN;
     feature_set_standard(&features);
-    total_set_standard(&totals);
-    dataset_init(&dataset, &features, &totals, samples, n, sample_trains,
+    total_set_standard(&estimate.totals);
+    dataset_init(&dataset, &features, &estimate, samples, n, sample_trains,
                  arena);
     for (size_t i = 0; i < n; i++) {
         n_train += sample_trains(&samples[i]);

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+#include "costmodel/choose.h"
+
+#include "costmodel/dataset.h"
+#include "costmodel/evaluate.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+/* So that a choice costs about as many samples' training, however few there
+ * are; and no more folds than are of use. */
+#define SAMPLES_IN_FOLDS 1000
+#define MOST_FOLDS 10
+/* What a kind that is taken for its simplicity may be worse. */
+#define TOLERATED 1.1
+
+/* The samples by which kinds are judged, and what each says of them. */
+struct trial {
+    const struct train_options *options;
+    struct sample *known; /* [n], none of them held out */
+    size_t n;
+    bool has_nets;
+    uint64_t n_folds;
+    const struct sample **judged; /* [n_judged] in the order of folds */
+    double *ms;                   /* [n_judged] as measured */
+    double *says[N_MODEL_KINDS];  /* [n_judged] */
+    size_t n_judged;
+};
+
+/* Folds of cases, not of samples: a case measured in several settings is in
+ * one. Held-out cases, the last of ten, are not counted. One fold is the
+ * validation side. */
+static bool is_in_fold(const struct trial *trial, const struct sample *sample,
+                       uint64_t fold)
+{
+    if (trial->n_folds == 1)
+        return sample_split(sample) == SPLIT_VALIDATION;
+    return (sample->case_idx - sample->case_idx / 10) % trial->n_folds == fold;
+}
+
+/* A table alone is measured to add it up, a device is not one. */
+static bool is_judged(const struct sample *sample)
+{
+    return sample->kind != SAMPLE_SINGLE;
+}
+
+/* What a model of that kind that learned from the other folds says of this one,
+ * behind what was said of those before; nothing where too few are left. A net
+ * needs the validation side, also where it is the fold. */
+static int try_fold(struct trial *trial, enum model_kind kind, uint64_t fold,
+                    size_t *n_judged, struct err *err)
+{
+    struct train_options options = *trial->options;
+    const bool sees_all = trial->n_folds == 1 && kind != MODEL_ROOFLINE;
+    struct sample *seen, *judged;
+    size_t n_seen = 0, n_fold = 0;
+    struct dataset dataset;
+    struct arena arena;
+    struct model model;
+    int rc = -1;
+
+    arena_init(&arena);
+    seen = ARENA_NEW(&arena, struct sample, trial->n);
+    judged = ARENA_NEW(&arena, struct sample, trial->n);
+    for (size_t i = 0; i < trial->n; i++) {
+        const struct sample *sample = &trial->known[i];
+        const bool is_in = is_in_fold(trial, sample, fold);
+
+        if (!is_in || sees_all)
+            seen[n_seen++] = *sample;
+        if (is_in && is_judged(sample)) {
+            trial->judged[*n_judged + n_fold] = sample;
+            judged[n_fold++] = *sample;
+        }
+    }
+    options.kind = kind;
+    if (n_fold && n_seen >= TRAIN_MIN_FIT) {
+        if (train_fit(&model, seen, n_seen, &options, &arena, err))
+            goto out;
+        dataset_init(&dataset, &model.features, &model.estimate, judged, n_fold,
+                     sample_trains, &arena);
+        predict_dataset(&model, &dataset, trial->says[kind] + *n_judged);
+        memcpy(trial->ms + *n_judged, dataset.ms, n_fold * sizeof(*trial->ms));
+        *n_judged += n_fold;
+    }
+    rc = 0;
+out:
+    arena_release(&arena);
+    return rc;
+}
+
+static int try_kind(struct trial *trial, struct model_choice *choice,
+                    enum model_kind kind, struct err *err)
+{
+    size_t n_judged = 0;
+
+    for (uint64_t fold = 0; fold < trial->n_folds; fold++)
+        if (try_fold(trial, kind, fold, &n_judged, err))
+            return -1;
+    trial->n_judged = n_judged;
+    if (n_judged)
+        choice->errors[choice->n++] = errors_of(
+            model_kind_names[kind], trial->ms, trial->says[kind], n_judged);
+    return 0;
+}
+
+/* The simplest kind whose error is that of the best but for chance; kinds are
+ * numbered from the simplest on. */
+static enum model_kind best_kind(const struct trial *trial,
+                                 const struct model_choice *choice)
+{
+    size_t best = 0, kind = 0;
+
+    for (size_t k = 1; k < choice->n; k++)
+        if (choice->errors[k].mape < choice->errors[best].mape)
+            best = k;
+    for (; kind < best; kind++) {
+        struct paired paired;
+
+        pair_errors(&paired, trial->judged, trial->ms, trial->says[kind],
+                    trial->says[best], trial->n_judged);
+        if (paired.gain <= paired.gain_se &&
+            paired.old_mape <= TOLERATED * paired.new_mape)
+            break;
+    }
+    return (enum model_kind)kind;
+}
+
+static void collect(struct trial *trial, const struct sample *samples, size_t n,
+                    struct arena *arena)
+{
+    size_t n_validation = 0;
+
+    trial->known = ARENA_NEW(arena, struct sample, n);
+    for (size_t i = 0; i < n; i++)
+        if (sample_is_known(&samples[i])) {
+            n_validation += sample_split(&samples[i]) == SPLIT_VALIDATION;
+            trial->known[trial->n++] = samples[i];
+        }
+    trial->has_nets =
+        trial->n >= CHOOSE_MIN_NET && n_validation >= CHOOSE_MIN_NET_VALIDATION;
+    trial->n_folds = trial->has_nets ? SAMPLES_IN_FOLDS / trial->n : MOST_FOLDS;
+    trial->n_folds = trial->n_folds < 1            ? 1
+                     : trial->n_folds > MOST_FOLDS ? MOST_FOLDS
+                                                   : trial->n_folds;
+    trial->judged = ARENA_NEW(arena, const struct sample *, n);
+    trial->ms = ARENA_NEW(arena, double, n);
+    for (int kind = 0; kind < N_MODEL_KINDS; kind++)
+        trial->says[kind] = ARENA_NEW(arena, double, n);
+}
+
+int train_choose(struct model *model, const struct sample *samples, size_t n,
+                 const struct train_options *options, struct arena *arena,
+                 struct err *err)
+{
+    struct model_choice choice = {0};
+    struct train_options chosen = *options;
+    struct trial trial = {.options = &chosen};
+    struct arena scratch;
+    int rc = -1;
+
+    arena_init(&scratch);
+    collect(&trial, samples, n, &scratch);
+    if (trial.n && !chosen.gpu &&
+        train_gpu(&chosen.gpu, trial.known, trial.n, options, arena, err))
+        goto out;
+    choice.n_folds = trial.n_folds;
+    for (int kind = 0; kind < N_MODEL_KINDS; kind++)
+        if ((kind == MODEL_ROOFLINE || trial.has_nets) &&
+            try_kind(&trial, &choice, (enum model_kind)kind, err))
+            goto out;
+    chosen.kind = best_kind(&trial, &choice);
+    if (train_fit(model, samples, n, &chosen, arena, err))
+        goto out;
+    model->choice = choice;
+    rc = 0;
+out:
+    arena_release(&scratch);
+    return rc;
+}
+
+const char *choice_text(const struct model_choice *choice, struct arena *arena)
+{
+    if (!choice->n)
+        return "";
+    if (choice->n_folds == 1)
+        return arena_printf(arena, "judged by %zu samples for validation",
+                            choice->errors[0].n);
+    return arena_printf(
+        arena, "judged by %" PRIu64 "-fold cross-validation on %zu samples",
+        choice->n_folds, choice->errors[0].n);
+}
