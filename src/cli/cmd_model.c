@@ -7,6 +7,7 @@
 #include "costmodel/model_json.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,6 +33,9 @@ static int import(struct cli *cli, struct err *err)
                hash_text(hash, model.hash));
     return 0;
 }
+
+/* Smaller powers do not show. */
+#define LEAST_POWER 5e-4
 
 #define FEATURE(member) MEMBER_OF(struct feature, member)
 static const struct figure feature_figures[] = {
@@ -80,12 +84,34 @@ static void print_ranges(const struct model *model, struct buf *out)
     }
 }
 
+static void print_roofline(const struct estimate *estimate, struct buf *out)
+{
+    const struct gpu_spec *gpu = &estimate->gpu;
+    const struct feature *totals = estimate->totals.at;
+
+    buf_printf(
+        out,
+        "estimate        roofline of %s at %.4g us a launch, %.4g cycles "
+        "a row, %.4g us a row of the longest bag, %.4g GB/s, L2 %.4g "
+        "GB/s",
+        gpu->name, gpu->launch_us, gpu->row_cycles, gpu->bag_row_us,
+        gpu->dram_gbps, gpu->l2_gbps);
+    for (unsigned i = 0; i < estimate->totals.n; i++)
+        if (fabs(totals[i].power) >= LEAST_POWER)
+            buf_printf(out, ", %s ^ %.3f", totals[i].name, totals[i].power);
+    buf_printf(out, "\n");
+}
+
 static void print_estimate(const struct estimate *estimate, struct buf *out)
 {
     const struct feature *totals = estimate->totals.at;
 
     if (!estimate->totals.n)
         return;
+    if (estimate->gpu.name) {
+        print_roofline(estimate, out);
+        return;
+    }
     buf_printf(out, "estimate        %.4g us", 1000 * estimate->base_ms);
     for (unsigned i = 0; i < estimate->totals.n; i++)
         if (totals[i].rate_ms > 0)
@@ -93,6 +119,18 @@ static void print_estimate(const struct estimate *estimate, struct buf *out)
                        totals[i].name);
     buf_printf(out, ", times %.2f to %.2f by the net\n", estimate->ratio_min,
                estimate->ratio_max);
+}
+
+static void print_net(const struct model *model, struct buf *out)
+{
+    const struct mlp_shape *shape = &model->mlp.shape;
+
+    if (model->mlp.n_params)
+        buf_printf(out,
+                   "net             %u features, %u, %u (sum) and %u totals, "
+                   "%u, 1: %zu weights\n",
+                   shape->n_features, shape->n_hidden, shape->n_embed,
+                   shape->n_totals, shape->n_head, model->mlp.n_params);
 }
 
 static void print_training(const struct model *model, struct buf *out)
@@ -116,19 +154,14 @@ static void print_training(const struct model *model, struct buf *out)
 static void print_info(const struct model *model, struct cli *cli,
                        struct buf *out)
 {
-    const struct mlp_shape *shape = &model->mlp.shape;
-
     training_print_model(model, text_shown(cli->args[1], cli->arena), out);
     buf_printf(out, ", format %u\nbasis           %s: %s\n", model->format,
                cost_basis_names[model->basis], model->source);
     training_print_setting(model, cli, out);
     print_ranges(model, out);
+    training_print_kind(model, cli, out);
     print_training(model, out);
-    buf_printf(out,
-               "net             %u features, %u, %u (sum) and %u totals, %u, "
-               "1: %zu weights\n",
-               shape->n_features, shape->n_hidden, shape->n_embed,
-               shape->n_totals, shape->n_head, model->mlp.n_params);
+    print_net(model, out);
     print_estimate(&model->estimate, out);
     training_print_comm(model, "", cli, out);
     if (model->floor_gbps > 0)

@@ -175,13 +175,21 @@ static int train_new(struct contest *contest, struct err *err)
     struct training *training = &contest->training;
     struct arena *arena = training->cli->arena;
     const char *data;
-    size_t len;
+    size_t len, n_held_out;
 
-    if (!evaluate_n_held_out(training->samples, training->n))
+    n_held_out = evaluate_n_held_out(training->samples, training->n);
+    if (!n_held_out)
         return err_set(err, ERR_INPUT,
                        "too few samples to retrain '%s': no held-out case "
                        "(the last of each ten) to judge by",
                        contest->path);
+    if (n_held_out < EVALUATE_MIN_HELD_OUT &&
+        !cli_given(training->cli, "force"))
+        return err_set(err, ERR_INPUT,
+                       "too few samples to judge a model by: %zu held-out "
+                       "cases (the last of each ten), where %d are needed; "
+                       "'--force' trains all the same",
+                       n_held_out, EVALUATE_MIN_HELD_OUT);
     if (training_run(training, err))
         return -1;
     if (interrupt_requested())

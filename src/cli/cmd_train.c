@@ -78,14 +78,17 @@ static void print_text(const struct training *trained, double seconds)
     struct buf out = {0};
 
     training_print_setting(model, cli, &out);
+    training_print_kind(model, cli, &out);
     buf_printf(&out,
                "samples         %" PRIu64 " for training, %" PRIu64
-               " for validation, %" PRIu64 " fused cases held out\n"
-               "training        %" PRIu64
-               " epochs in %.1f s, the best was %" PRIu64 ", seed %" PRIu64
-               "\n",
-               training->n_train, training->n_validation, training->n_held_out,
-               training->epochs, seconds, training->best_epoch, training->seed);
+               " for validation, %" PRIu64 " fused cases held out\n",
+               training->n_train, training->n_validation, training->n_held_out);
+    if (model->mlp.n_params)
+        buf_printf(
+            &out,
+            "training        %" PRIu64
+            " epochs in %.1f s, the best was %" PRIu64 ", seed %" PRIu64 "\n",
+            training->epochs, seconds, training->best_epoch, training->seed);
     training_print_comm(model, " ('neuroshard bench --alltoall')", cli, &out);
     evaluation_print(&trained->evaluation, &out);
     training_print_model(model, cli_shown(cli, "output"), &out);

@@ -7,9 +7,9 @@
 #include "base/interrupt.h"
 #include "base/lock.h"
 #include "base/progress.h"
+#include "costmodel/choose.h"
 #include "costmodel/comm_fit.h"
 #include "costmodel/gemm.h"
-#include "costmodel/train.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,11 +20,15 @@ const struct option_spec training_options[] = {
      "passes over the samples; 0: as many as 20,000 steps take"},
     {"time-limit", 0, OPTION_DOUBLE, "S", "0", 0, 1e9, NULL,
      "seconds after which the best so far is taken; 0: none"},
+    {"kind", 0, OPTION_CHOICE, "KIND", "best", 0, 0,
+     "best|roofline|net|roofline-net",
+     "a fitted roofline, a net, a net on a fitted roofline, or what "
+     "cross-validation finds best"},
     {"seed", 0, OPTION_U64, "K", "0", 0, 9e15, NULL,
      "seed of the initial weights and of the shuffling"},
     {"force", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
-     "also a model that loses to the sum of single tables or was judged by few "
-     "samples"},
+     "also a net that loses to the sum of single tables or, of retrain, was "
+     "judged by few samples"},
     {0},
 };
 
@@ -183,6 +187,24 @@ void training_print_model(const struct model *model, const char *path,
                hash_text(hash, model->hash));
 }
 
+void training_print_kind(const struct model *model, struct cli *cli,
+                         struct buf *out)
+{
+    const struct model_choice *choice = &model->choice;
+
+    buf_printf(out, "kind            %s", model_kind_text(model, cli->arena));
+    if (choice->n)
+        buf_printf(out, ", %s", choice_text(choice, cli->arena));
+    buf_printf(out, "\n");
+    for (size_t i = 0; i < choice->n; i++)
+        buf_printf(out,
+                   "                %s: mean error %.2f %%, median %.2f %%, "
+                   "p90 %.2f %%\n",
+                   choice->errors[i].name, 100 * choice->errors[i].mape,
+                   100 * choice->errors[i].median_ape,
+                   100 * choice->errors[i].p90_ape);
+}
+
 static int on_epoch(void *ctx, unsigned epoch, unsigned epochs,
                     double train_loss, double validation_loss)
 {
@@ -195,22 +217,29 @@ static int on_epoch(void *ctx, unsigned epoch, unsigned epochs,
     return interrupt_requested();
 }
 
+/* By its name; whether it is left to choose. */
+static bool choose_kind(enum model_kind *kind, const char *name)
+{
+    static const char *const names[] = {[MODEL_ROOFLINE] = "roofline",
+                                        [MODEL_NET] = "net",
+                                        [MODEL_ROOFLINE_NET] = "roofline-net"};
+
+    for (int k = 0; k < N_MODEL_KINDS; k++)
+        if (!strcmp(name, names[k])) {
+            *kind = (enum model_kind)k;
+            return false;
+        }
+    return true;
+}
+
 int training_run(struct training *training, struct err *err)
 {
     struct cli *cli = training->cli;
     struct model *model = &training->model;
-    const size_t n_held_out =
-        evaluate_n_held_out(training->samples, training->n);
     struct train_options options;
     struct progress progress;
     int rc;
 
-    if (n_held_out < EVALUATE_MIN_HELD_OUT && !cli_given(cli, "force"))
-        return err_set(err, ERR_INPUT,
-                       "too few samples to judge a model by: %zu held-out "
-                       "cases (the last of each ten), where %d are needed; "
-                       "'--force' trains all the same",
-                       n_held_out, EVALUATE_MIN_HELD_OUT);
     train_options_init(&options);
     options.epochs = (unsigned)cli_u64(cli, "epochs");
     options.time_limit_s = cli_double(cli, "time-limit");
@@ -218,8 +247,11 @@ int training_run(struct training *training, struct err *err)
     options.on_epoch = on_epoch;
     options.ctx = &progress;
     progress_start(&progress, "epochs", options.epochs);
-    rc = train_fit(model, training->samples, training->n, &options, cli->arena,
-                   err);
+    rc = choose_kind(&options.kind, cli_string(cli, "kind"))
+             ? train_choose(model, training->samples, training->n, &options,
+                            cli->arena, err)
+             : train_fit(model, training->samples, training->n, &options,
+                         cli->arena, err);
     progress_finish(&progress);
     if (rc)
         return -1;
@@ -281,7 +313,8 @@ static void print_classes(const struct evaluation *evaluation, struct buf *out)
     size_t n_untrained = 0;
     char name[64];
 
-    buf_printf(out, "the net, by setting\n");
+    buf_printf(out, "the %s, by setting\n",
+               evaluation->errors[PREDICTOR_NET].name);
     for (size_t c = 0; c < evaluation->n_classes; c++) {
         const struct setting_class *class = &evaluation->classes[c];
         struct errors errors = class->errors;

@@ -57,8 +57,7 @@ const char *training_list_settings(const struct sample_setting *settings,
 
 /* Trains the model by the training_options, evaluates and fits the
  * communication; errors and communication are in the model, too. Stops with the
- * best so far at an interrupt. Without --force, ERR_INPUT where there are too
- * few held-out samples to judge it by. */
+ * best so far at an interrupt. */
 int training_run(struct training *training, struct err *err) MUST_CHECK;
 
 /* How long a command waits for another that is replacing its model. */
@@ -67,6 +66,9 @@ int training_run(struct training *training, struct err *err) MUST_CHECK;
 int training_save(struct model *model, const char *path,
                   struct err *err) MUST_CHECK;
 
+/* Of which kind the model is, why, and what the others' errors were. */
+void training_print_kind(const struct model *model, struct cli *cli,
+                         struct buf *out);
 /* Ends in a newline. */
 void evaluation_print(const struct evaluation *evaluation, struct buf *out);
 

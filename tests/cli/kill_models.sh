@@ -37,8 +37,9 @@ sqlite3 costs.db 'DELETE FROM sample_table WHERE sample_id IN (SELECT id FROM
 head -n 13 "$ROOT/data/tables/criteo_kaggle_26.csv" >tables.csv
 
 # The three commands; both retrainings make a better model than the first one.
-train='train --db costs.db -o model --epochs 4 --force'
-retrain='retrain --db costs.db --model model --min-gain 0% --force --epochs'
+train='train --db costs.db -o model --kind net --epochs 4 --force'
+retrain='retrain --db costs.db --model model --kind net --min-gain 0% --force
+    --epochs'
 plan='plan tables.csv --memory 2GiB --batch 4096 --cost roofline:a100
     --effort 2000'
 replan="$plan --gpus 3 --from old.json -o plan.json"

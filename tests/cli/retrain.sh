@@ -21,12 +21,12 @@ try()
     echo "$name: $status $(sed -n 's/^\([a-z]* [^ :]*\).*/\1/p' out | head -n 1)"
 }
 
-try 'first model' train --db costs.db -o model --epochs 1 --force
+try 'first model' train --db costs.db -o model --kind net --epochs 1 --force
 cp model old
-try replaced retrain --db costs.db --model model --epochs 30 --exit-code
+try replaced retrain --db costs.db --model model --kind net --epochs 30 --exit-code
 cmp old model.1 && cp model better
-try kept retrain --db costs.db --model model --epochs 30 --exit-code
-try 'kept, not asked' retrain --db costs.db --model model --epochs 30
+try kept retrain --db costs.db --model model --kind net --epochs 30 --exit-code
+try 'kept, not asked' retrain --db costs.db --model model --kind net --epochs 30
 cmp better model
 cmp old model.1
 try 'no such gain' retrain --db costs.db --model model --min-gain 1
@@ -60,7 +60,7 @@ interrupt()
 }
 
 echo "# interrupted, the best until then is kept"
-interrupt train --db costs.db -o cut --force
+interrupt train --db costs.db -o cut --kind net --force
 try eval eval --db costs.db --model cut
 interrupt retrain --db costs.db --model model
 cmp better model

@@ -262,12 +262,13 @@ static void test_refusals(const char *db)
     is_i64(RUN(command_retrain, "retrain", "--db", few, "--model", model,
                "--force"),
            1, "far too few");
-    is_i64(RUN(command_train, "train", "--db", tens, "-o", none, "--epochs=9"),
-           1, "too few to judge by");
+    is_i64(RUN(command_retrain, "retrain", "--db", tens, "--model", model), 1,
+           "too few to judge by");
     ok(strstr(err.msg, "10 held-out cases") != NULL, "%s", err.msg);
-    is_i64(RUN(command_train, "train", "--db", tens, "-o", none, "--epochs=9",
-               "--force"),
-           0, "but enough to train");
+    is_i64(RUN(command_train, "train", "--db", few, "-o", none), 0,
+           "but enough for a roofline");
+    is_i64(model_load(&both, none, &arena, &err), 0, "which loads");
+    is_i64((int64_t)model_kind(&both), MODEL_ROOFLINE, "as one");
     ok(same_files(model, copy), "the model is untouched");
     other.batch = 1024;
     fill_store(db, &other, 10, false);
@@ -319,7 +320,7 @@ static void test_interrupt(const char *db)
     ok(!stat(model, &after) && after.st_ino == before.st_ino,
        "the model is untouched");
     is_i64(RUN(command_train, "train", "--db", db, "-o", model, "--batch=4096",
-               "--device=imaginary", "--force"),
+               "--device=imaginary", "--force", "--kind=net"),
            130, "training is interrupted, after an epoch");
     ok(strstr(err.msg, "interrupted after epoch 1; ") != NULL, "%s", err.msg);
     ok(strstr(err.msg, "holds the best model until then, of epoch 1") != NULL,
