@@ -113,11 +113,6 @@ static int compare_candidates(const void *left, const void *right)
     return (a->device > b->device) - (a->device < b->device);
 }
 
-static uint32_t n_devices_of(const struct finder *finder)
-{
-    return finder->problem->cluster.n_devices;
-}
-
 static bool can_price(const struct finder *finder, unsigned kind)
 {
     return (finder->what_if->oracle->kinds & kind) != 0;
@@ -130,10 +125,12 @@ static struct edit cut(const struct finder *finder, const struct shard *come,
     return (struct edit){finder->gone, finder->n_gone, come, n};
 }
 
-static void set_device(struct shard *shards, size_t n, uint32_t device)
+/* On one device, or on n_devices of them from that one on, each on its own. */
+static void set_devices(struct shard *shards, size_t n, uint32_t first,
+                        uint32_t n_devices)
 {
-    for (size_t i = 0; i < n; i++)
-        shards[i].device = device;
+    for (uint32_t i = 0; i < n; i++)
+        shards[i].device = first + i % n_devices;
 }
 
 /* The devices by what each computes if the shards that come do so to it: [R],
@@ -150,7 +147,7 @@ static const struct candidate *rank_devices(const struct finder *finder,
 
     for (uint32_t r = 0; r < n_devices; r++) {
         memcpy(come + r * n, edit.come, n * sizeof(*come));
-        set_device(come + r * n, n, r);
+        set_devices(come + r * n, n, r, 1);
     }
     edit.come = come;
     edit.n_come = n_devices * n;
@@ -175,19 +172,24 @@ static struct candidate try(const struct finder *finder,
                               device};
 }
 
-/* Shards that stand on one device and may go to another: all of a table and
- * its group made whole, or one piece. */
+/* Shards that may go from one place to another, which is a device, or a host:
+ * all of a table and its group made whole, one piece, or row blocks. */
 struct mover {
     struct edit edit;
-    struct shard *come; /* of the edit; its device is to be set */
-    uint32_t but;       /* where they are; UINT32_MAX: nowhere */
+    struct shard *come;  /* of the edit; its devices are to be set */
+    uint32_t but;        /* where they are; UINT32_MAX: nowhere */
+    uint32_t place_size; /* devices of a place */
 };
 
 static const char *place_name(const struct finder *finder,
-                              const struct shard *shard, uint32_t device)
+                              const struct mover *mover, uint32_t device)
 {
+    const struct shard *shard = mover->come;
     uint64_t rows = finder->problem->tables[shard->table].num_embeddings;
 
+    if (mover->place_size > 1)
+        return arena_printf(finder->arena, "rows over GPUs %u-%u", device,
+                            device + mover->place_size - 1);
     if (shard->kind == SHARD_TABLE)
         return arena_printf(finder->arena, "whole on GPU %u", device);
     if (shard->row_begin || shard->row_end != rows)
@@ -198,34 +200,43 @@ static const char *place_name(const struct finder *finder,
                         shard->col_begin, shard->col_end, device);
 }
 
-/* Lists the best of where these movers may go, each tried on the devices that
- * compute least then. */
+/* Lists the n_best of where these movers may go, each tried on the devices that
+ * compute least then, or on the hosts whose slowest one does, with a block. */
 static void find_places(struct finder *finder, const struct mover *movers,
-                        size_t n_movers)
+                        size_t n_movers, size_t n_best)
 {
-    uint32_t n_devices = n_devices_of(finder);
+    uint32_t n_devices = finder->problem->cluster.n_devices;
     struct candidate *found =
         ARENA_NEW(finder->arena, struct candidate, n_movers * N_GPUS_TRIED);
     size_t n_found = 0;
 
     for (size_t m = 0; m < n_movers; m++) {
         const struct mover *mover = &movers[m];
-        const struct candidate *order = rank_devices(finder, mover->edit);
+        const uint32_t n_of = mover->place_size;
+        uint32_t *n_ranked = ARENA_NEW(finder->arena, uint32_t, n_devices);
+        struct edit edit = mover->edit;
+        const struct candidate *order;
         size_t end = n_found + N_GPUS_TRIED;
 
+        if (n_of > 1)
+            edit.n_come = 1;
+        order = rank_devices(finder, edit);
         for (uint32_t i = 0; i < n_devices && n_found < end; i++) {
-            if (order[i].device == mover->but)
+            uint32_t first = order[i].device / n_of * n_of;
+
+            if (first == mover->but || ++n_ranked[first] < n_of)
                 continue;
-            set_device(mover->come, mover->edit.n_come, order[i].device);
-            found[n_found++] = try(finder, &mover->edit, m, order[i].device);
+            set_devices(mover->come, mover->edit.n_come, first, n_of);
+            found[n_found++] = try(finder, &mover->edit, m, first);
         }
     }
     qsort(found, n_found, sizeof(*found), compare_candidates);
-    for (size_t i = 0; i < n_found && i < N_BEST; i++) {
+    for (size_t i = 0; i < n_found && i < n_best; i++) {
         const struct mover *mover = &movers[found[i].option];
 
-        set_device(mover->come, mover->edit.n_come, found[i].device);
-        add_way(finder, place_name(finder, mover->come, found[i].device),
+        set_devices(mover->come, mover->edit.n_come, found[i].device,
+                    mover->place_size);
+        add_way(finder, place_name(finder, mover, found[i].device),
                 mover->edit);
     }
 }
@@ -235,14 +246,14 @@ static void find_whole(struct finder *finder)
     const struct shard *now = &finder->what_if->plan->shards[finder->gone[0]];
     struct shard *come =
         ARENA_NEW(finder->arena, struct shard, finder->n_tables);
-    const struct mover mover = {cut(finder, come, finder->n_tables), come,
-                                now->kind == SHARD_TABLE ? now->device
-                                                         : UINT32_MAX};
+    const struct mover mover = {
+        cut(finder, come, finder->n_tables), come,
+        now->kind == SHARD_TABLE ? now->device : UINT32_MAX, 1};
 
     for (size_t i = 0; i < finder->n_tables; i++)
         come[i] = shard_whole(finder->problem, finder->tables[i], 0);
     if (can_price(finder, SHARD_TABLE))
-        find_places(finder, &mover, 1);
+        find_places(finder, &mover, 1, N_BEST);
 }
 
 /* The table's shards, those on the GPUs that are ready last first; in the
@@ -297,9 +308,10 @@ static void find_moves(struct finder *finder)
         pieces[n] = plan->shards[chosen[n].option];
         movers[n] = (struct mover){{&chosen[n].option, 1, &pieces[n], 1},
                                    &pieces[n],
-                                   pieces[n].device};
+                                   pieces[n].device,
+                                   1};
     }
-    find_places(finder, movers, n);
+    find_places(finder, movers, n, N_BEST);
 }
 
 /* " 0 3 5" and, after N_LISTED, " ..." */
@@ -321,8 +333,8 @@ static const char *device_list(const struct finder *finder,
 static void find_columns(struct finder *finder)
 {
     const struct table *table = &finder->problem->tables[finder->tables[0]];
-    uint32_t n_quanta = table->dim / TABLE_COLUMN_STEP,
-             n = n_devices_of(finder);
+    uint32_t n_quanta = table->dim / TABLE_COLUMN_STEP;
+    uint32_t n = finder->problem->cluster.n_devices;
     uint32_t min_width = table_min_width(finder->problem, table);
     struct shard piece = shard_whole(finder->problem, finder->tables[0], 0);
     struct shard come[MAX_COLUMN_PIECES];
@@ -354,58 +366,30 @@ static void find_columns(struct finder *finder)
     }
 }
 
-/* Equal row blocks, the last one shorter, over n devices from first on; fewer
- * where rows run out. Returns their number. */
-static size_t cut_rows(const struct finder *finder, struct shard *come,
-                       uint32_t first, uint32_t n)
+/* Equal row blocks, the last one shorter, over n devices; fewer where rows run
+ * out. */
+static struct edit cut_rows(const struct finder *finder, struct shard *come,
+                            uint32_t n)
 {
     struct shard whole = shard_whole(finder->problem, finder->tables[0], 0);
     uint64_t rows = whole.row_end, block = (rows - 1) / n + 1;
-    size_t n_come = 0;
+    uint32_t n_come = 0;
 
     whole.kind = SHARD_ROW;
-    for (uint32_t i = 0; i < n && i * block < rows; i++) {
+    for (; n_come < n && n_come * block < rows; n_come++) {
         come[n_come] = whole;
-        come[n_come].row_begin = i * block;
-        come[n_come].row_end = (i + 1) * block < rows ? (i + 1) * block : rows;
-        come[n_come++].device = first + i;
+        come[n_come].row_begin = n_come * block;
+        if (rows - n_come * block > block)
+            come[n_come].row_end = (n_come + 1) * block;
     }
-    return n_come;
+    set_devices(come, n_come, 0, n);
+    return cut(finder, come, n_come);
 }
 
-/* Over the GPUs of one host: of N_GPUS_TRIED, those first whose slowest GPU
- * computes least with a block. */
-static void find_host_rows(struct finder *finder, struct shard *come)
-{
-    uint32_t n = n_devices_of(finder);
-    uint32_t per_host = cluster_group(&finder->problem->cluster), n_tried = 0;
-    uint32_t *n_ranked = ARENA_NEW(finder->arena, uint32_t, n / per_host);
-    struct candidate best = {.step_ms = INFINITY}, next;
-    const struct candidate *order;
-
-    cut_rows(finder, come, 0, per_host);
-    order = rank_devices(finder, cut(finder, come, 1));
-    for (uint32_t i = 0; i < n && n_tried < N_GPUS_TRIED; i++) {
-        uint32_t host = order[i].device / per_host, first = host * per_host;
-        struct edit edit;
-
-        if (++n_ranked[host] < per_host)
-            continue;
-        edit = cut(finder, come, cut_rows(finder, come, first, per_host));
-        next = try(finder, &edit, 0, first);
-        if (!n_tried++ || compare_candidates(&next, &best) < 0)
-            best = next;
-    }
-    add_way(finder,
-            arena_printf(finder->arena, "rows over GPUs %u-%u", best.device,
-                         best.device + per_host - 1),
-            cut(finder, come, cut_rows(finder, come, best.device, per_host)));
-}
-
-/* Over all GPUs: in row blocks, and replicated. */
+/* Over all GPUs, or those of the best host: in row blocks; and replicated. */
 static void find_spread(struct finder *finder)
 {
-    uint32_t n = n_devices_of(finder);
+    uint32_t n = finder->problem->cluster.n_devices;
     uint32_t per_host = cluster_group(&finder->problem->cluster);
     struct shard whole = shard_whole(finder->problem, finder->tables[0], 0);
     struct shard *come = ARENA_NEW(finder->arena, struct shard, n);
@@ -414,15 +398,20 @@ static void find_spread(struct finder *finder)
         return;
     if (can_price(finder, SHARD_ROW) && whole.row_end > 1) {
         add_way(finder, arena_printf(finder->arena, "rows over all %u GPUs", n),
-                cut(finder, come, cut_rows(finder, come, 0, n)));
+                cut_rows(finder, come, n));
         if (per_host > 1 && per_host < n)
-            find_host_rows(finder, come);
+            find_places(finder,
+                        &(struct mover){cut_rows(finder, come, per_host), come,
+                                        UINT32_MAX, per_host},
+                        1, 1);
     }
     if (!can_price(finder, SHARD_REPLICATE))
         return;
-    whole.kind = SHARD_REPLICATE;
-    for (whole.device = 0; whole.device < n; whole.device++)
-        come[whole.device] = whole;
+    for (uint32_t r = 0; r < n; r++) {
+        come[r] = whole;
+        come[r].kind = SHARD_REPLICATE;
+    }
+    set_devices(come, n, 0, n);
     add_way(finder, "replicated", cut(finder, come, n));
 }
 
