@@ -55,16 +55,6 @@ struct proof {
     double room_bytes, n_devices;
 };
 
-/* Of the pieces of a form, the cheapest. */
-static double least_ms(const struct parts *parts, const struct form *form)
-{
-    double ms = INFINITY;
-
-    for (uint32_t part = form->part; part <= form->last; part++)
-        ms = fmin(ms, parts->alone_ms[part]);
-    return ms;
-}
-
 /* Replicas and blocks of all ranks stand everywhere, of each range one. */
 static void collect(const struct proof *proof, uint32_t unit)
 {
@@ -77,14 +67,17 @@ static void collect(const struct proof *proof, uint32_t unit)
     choices->tolls = toll;
     for (uint32_t i = 0; i < of->n_forms; i++) {
         const struct form *form = &of->forms[i];
+        double least_ms = INFINITY;
 
         if (form->kind == FORM_COLUMNS)
             continue;
+        for (uint32_t part = form->part; part <= form->last; part++)
+            least_ms = fmin(least_ms, parts->alone_ms[part]);
         *toll = (struct toll){form->load_ms, form->bytes, form->peak_ms, 0};
         if (form->kind == FORM_REPLICA ||
             (parts->oracle->row_cut == ROW_CUT_RANKS &&
              form->n_blocks == parts->n_devices && parts->n_devices > 1))
-            toll->everywhere_ms = form->n_ranges * least_ms(parts, form);
+            toll->everywhere_ms = form->n_ranges * least_ms;
         toll++;
     }
     choices->n_forms = (uint32_t)(toll - choices->tolls);

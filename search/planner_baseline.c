@@ -112,56 +112,47 @@ static bool goes_before(const struct placing *placing, uint32_t a, uint32_t b)
     const uint64_t *room = placing->room_bytes;
 
     return of[a].load < of[b].load ||
-           (!(of[a].load > of[b].load) &&
+           (of[a].load == of[b].load &&
             room[a] - of[a].free_bytes < room[b] - of[b].free_bytes);
 }
 
-/* Where it goes: of the devices with room the first, or at random any, all
- * alike (published without memory); or -1. */
-static int64_t choose(const struct placing *placing, const struct entry *entry,
-                      uint32_t *roomy, struct rng *rng)
-{
-    uint32_t n = 0, best = 0;
-
-    for (uint32_t r = 0; r < placing->n_devices; r++)
-        if ((entry->unit->device < 0 || entry->unit->device == r) &&
-            entry->bytes <= placing->devices[r].free_bytes) {
-            if (n && goes_before(placing, r, roomy[best]))
-                best = n;
-            roomy[n++] = r;
-        }
-    if (n && !placing->self->figure)
-        best = (uint32_t)rng_below(rng, n);
-    return n ? (int64_t)roomy[best] : -1;
-}
-
+/* Each goes to the first of the devices with room, or at random to any, all
+ * alike (published without memory). */
 static int baseline(struct placing *placing, struct err *err)
 {
     struct plan *plan = placing->plan;
-    struct entry *entries =
-        ARENA_NEW(placing->scratch, struct entry, placing->n_tables);
-    uint32_t *roomy = ARENA_NEW(placing->scratch, uint32_t, placing->n_devices);
+    struct arena *scratch = placing->scratch;
+    struct entry *entries = ARENA_NEW(scratch, struct entry, placing->n_tables);
+    uint32_t *roomy = ARENA_NEW(scratch, uint32_t, placing->n_devices);
     struct parts parts;
     struct rng rng;
 
     if (parts_collect(&parts, placing->problem, placing->inputs->oracle,
-                      placing->scratch, err) ||
+                      scratch, err) ||
         list_entries(entries, &parts, placing, err))
         return -1;
     rng_init(&rng, placing->inputs->seed, 0);
     plan->seed = placing->inputs->seed;
     plan->shards = ARENA_NEW(placing->arena, struct shard, placing->n_tables);
-    for (const struct entry *entry = entries; entry < entries + parts.n_units;
-         entry++) {
-        int64_t r = choose(placing, entry, roomy, &rng);
+    for (uint32_t u = 0; u < parts.n_units; u++) {
+        const struct unit *unit = entries[u].unit;
+        uint32_t n = 0, best = 0;
 
-        if (r < 0)
-            return no_room(placing, entry, err);
-        placing->devices[r].load += entry->figure;
-        placing->devices[r].free_bytes -= entry->bytes;
-        for (uint32_t k = 0; k < entry->unit->n_tables; k++)
-            plan->shards[plan->n_shards++] = shard_whole(
-                placing->problem, entry->unit->tables[k], (uint32_t)r);
+        for (uint32_t r = 0; r < placing->n_devices; r++)
+            if ((unit->device < 0 || unit->device == r) &&
+                entries[u].bytes <= placing->devices[r].free_bytes) {
+                if (n && goes_before(placing, r, roomy[best]))
+                    best = n;
+                roomy[n++] = r;
+            }
+        if (!n)
+            return no_room(placing, &entries[u], err);
+        best = roomy[placing->self->figure ? best : rng_below(&rng, n)];
+        placing->devices[best].load += entries[u].figure;
+        placing->devices[best].free_bytes -= entries[u].bytes;
+        for (uint32_t k = 0; k < unit->n_tables; k++)
+            plan->shards[plan->n_shards++] =
+                shard_whole(placing->problem, unit->tables[k], best);
     }
     return 0;
 }

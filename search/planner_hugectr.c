@@ -172,22 +172,6 @@ static uint32_t place_all(struct planner *planner)
     return hottest;
 }
 
-/* Cuts what place_all says, if it can be. */
-static void plan_in_rounds(struct planner *planner)
-{
-    const uint32_t n_tables = planner->placing->n_tables;
-
-    for (int round = 0; round < MAX_ROUNDS; round++) {
-        uint32_t t = place_all(planner), n = 0;
-
-        if (t < n_tables)
-            n = more_cuts(planner->placing, t, planner->tables[t].n_cuts);
-        if (!n)
-            return;
-        cut(planner, t, n);
-    }
-}
-
 /* Each table over all GPUs: the plan to be beaten, and the one that takes the
  * least memory. */
 static void plan_evenly(struct planner *planner)
@@ -251,7 +235,15 @@ int rival_hugectr(struct placing *placing, struct err *err)
     plan_evenly(&planner);
     if (start(&planner, err))
         return -1;
-    plan_in_rounds(&planner);
+    for (int round = 0; round < MAX_ROUNDS; round++) {
+        uint32_t t = place_all(&planner), n = 0;
+
+        if (t < n_tables)
+            n = more_cuts(placing, t, planner.tables[t].n_cuts);
+        if (!n)
+            break;
+        cut(&planner, t, n);
+    }
     return isfinite(placing->least_load)
                ? 0
                : err_set(err, ERR_NO_PLAN,

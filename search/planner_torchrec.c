@@ -92,16 +92,13 @@ static bool cut(struct sharding_option *option, const struct planner *planner,
                 const struct table *table, const struct sharding_type *type)
 {
     const struct placing *placing = planner->placing;
-    uint32_t n = type->on_host ? planner->n_local : placing->n_devices;
-    uint64_t n_rows = table->num_embeddings;
+    const bool is_in_order = type->kind & (SHARD_ROW | SHARD_REPLICATE);
+    const uint32_t n = type->on_host ? planner->n_local : placing->n_devices;
+    const uint64_t n_rows = table->num_embeddings;
 
-    *option = (struct sharding_option){
-        type->kind, type->on_host,
-        .is_in_order = type->kind & (SHARD_ROW | SHARD_REPLICATE),
-        .n_shards = 1};
-    if (option->is_in_order)
-        option->n_shards = n;
-    else if (type->kind == SHARD_COLUMN)
+    *option = (struct sharding_option){type->kind, type->on_host, is_in_order,
+                                       .n_shards = is_in_order ? n : 1};
+    if (type->kind == SHARD_COLUMN)
         option->n_shards =
             n_column_shards(table->dim, problem_min_width(placing->problem));
     if (type->kind == SHARD_COLUMN && option->n_shards == 1)
@@ -109,17 +106,7 @@ static bool cut(struct sharding_option *option, const struct planner *planner,
     option->n_full = option->n_shards;
     if (type->kind == SHARD_ROW)
         option->n_full = (uint32_t)(n_rows / ((n_rows - 1) / n + 1));
-    return !option->is_in_order ||
-           (n > 1 && (type->kind != SHARD_ROW || n_rows > 1));
-}
-
-/* Shard i of a table cut that way; no rows for those behind the rest. */
-static struct shard shard_of(const struct planner *planner, uint32_t t,
-                             const struct sharding_option *option, uint32_t i,
-                             uint32_t rank)
-{
-    return rival_piece(planner->placing->problem, t, option->kind, i,
-                       option->n_shards, rank);
+    return !is_in_order || (n > 1 && (type->kind != SHARD_ROW || n_rows > 1));
 }
 
 /* TorchRec reckons weights, state, and the indices and outputs of a batch,
@@ -160,19 +147,18 @@ static void price(struct sharding_option *option, const struct planner *planner,
 {
     const struct problem *problem = planner->placing->problem;
     const struct oracle *oracle = planner->placing->inputs->torchrec;
-    struct shard first = shard_of(planner, t, option, 0, 0);
+    const uint32_t n = option->n_shards;
+    struct shard first = rival_piece(problem, t, option->kind, 0, n, 0);
+    struct shard rest =
+        rival_piece(problem, t, option->kind, option->n_full, n, 0);
     double *vector = mem_alloc(oracle->width, sizeof(*vector));
 
     oracle->ops->embed(oracle, &first, 1, vector);
     option->ms = parts_alone_ms(oracle, vector);
     mem_free(vector);
     option->full = size_of(problem, &first, option);
-    if (option->n_full < option->n_shards) {
-        struct shard rest = shard_of(planner, t, option, option->n_full, 0);
-
-        if (rest.row_begin < rest.row_end)
-            option->rest = size_of(problem, &rest, option);
-    }
+    if (option->n_full < n && rest.row_begin < rest.row_end)
+        option->rest = size_of(problem, &rest, option);
     option->all_storage =
         option->n_full * option->full.storage + option->rest.storage;
 }
@@ -309,8 +295,9 @@ static void try_proposal(struct planner *planner)
         const struct candidate *candidate = &planner->candidates[t];
 
         for (uint32_t i = 0; i < candidate->proposed->n_shards; i++) {
-            struct shard shard = shard_of(planner, t, candidate->proposed, i,
-                                          candidate->placement[i]);
+            struct shard shard = rival_piece(
+                placing->problem, t, candidate->proposed->kind, i,
+                candidate->proposed->n_shards, candidate->placement[i]);
 
             if (shard.row_begin < shard.row_end)
                 plan->shards[plan->n_shards++] = shard;
@@ -338,20 +325,13 @@ static struct candidate *largest(const struct planner *planner)
     return best;
 }
 
-static void propose(struct candidate *candidate, uint32_t place_in_order)
-{
-    candidate->current = place_in_order;
-    candidate->proposed =
-        &candidate->options[candidate->order[place_in_order].idx];
-}
-
 /* Best first by the largest shard, or by the sum of all. */
 static void propose_greedily(struct planner *planner, bool by_sum)
 {
-    struct candidate *candidate;
+    struct candidate *const begin = planner->candidates, *candidate;
+    struct candidate *const end = begin + planner->placing->n_tables;
 
-    for (uint32_t t = 0; t < planner->placing->n_tables; t++) {
-        candidate = &planner->candidates[t];
+    for (candidate = begin; candidate < end; candidate++) {
         for (uint32_t i = 0; i < candidate->n_options; i++) {
             const struct sharding_option *option =
                 &candidate->options[candidate->order[i].idx];
@@ -360,14 +340,17 @@ static void propose_greedily(struct planner *planner, bool by_sum)
                 option->ms * (by_sum ? option->n_shards : 1);
         }
         ranked_sort(candidate->order, candidate->n_options);
-        propose(candidate, 0);
+        candidate->current = 0;
     }
     do {
+        for (candidate = begin; candidate < end; candidate++)
+            candidate->proposed =
+                &candidate->options[candidate->order[candidate->current].idx];
         try_proposal(planner);
         candidate = largest(planner);
         if (!candidate)
             break;
-        propose(candidate, candidate->current + 1);
+        candidate->current++;
     } while (clock_ms() < planner->end_ms);
 }
 
