@@ -6,13 +6,14 @@
 
 #include <string.h>
 
-void batches_stream(struct stream *stream, const struct placement *placement,
-                    size_t table_idx)
+/* The table's look-ups of a whole batch: bag = sample x num_outputs + output,
+ * each with pooling_factor / num_outputs look-ups. */
+static struct stream stream_of(const struct placement *placement,
+                               size_t table_idx)
 {
     const struct table *table = &placement->plan->problem.tables[table_idx];
     uint32_t n_outputs = (uint32_t)table->num_outputs;
-
-    *stream = (struct stream){
+    struct stream stream = {
         .n_rows = placement->table_rows[table_idx],
         .batch = placement->batch * n_outputs,
         .pooling_factor = n_outputs ? table->pooling_factor / n_outputs : 0,
@@ -21,12 +22,9 @@ void batches_stream(struct stream *stream, const struct placement *placement,
         .row_order = table->row_order,
         .table_seed = row_order_seed(table->name),
     };
-    memcpy(stream->bins, table->bins, sizeof(stream->bins));
-}
 
-uint64_t batches_seed(const struct placement *placement, unsigned number)
-{
-    return mix64(placement->seed ^ mix64(number + 1));
+    memcpy(stream.bins, table->bins, sizeof(stream.bins));
+    return stream;
 }
 
 struct part_job {
@@ -71,19 +69,32 @@ void batches_draw(struct bags *bags, const struct placement *placement,
                   const struct group *group, const struct piece *piece,
                   unsigned number)
 {
-    struct stream stream;
+    const struct stream stream = stream_of(placement, piece->table_idx);
     size_t n_bags;
 
-    batches_stream(&stream, placement, piece->table_idx);
     bags->offsets = mem_grow(NULL, (size_t)stream.batch + 1, sizeof(uint64_t));
     bags->indices =
         mem_grow(NULL, (size_t)stream_n_lookups(&stream), sizeof(uint32_t));
-    stream_fill(&stream, batches_seed(placement, number), 0, bags->offsets,
-                bags->indices);
+    stream_fill(&stream, mix64(placement->seed ^ mix64(number + 1)), 0,
+                bags->offsets, bags->indices);
     n_bags = keep_own(bags, placement, group, piece);
     bags->indices = mem_grow(bags->indices, (size_t)bags->offsets[n_bags],
                              sizeof(uint32_t));
     bags->offsets = mem_grow(bags->offsets, n_bags + 1, sizeof(uint64_t));
+}
+
+void batches_draw_table(struct bags *bags, const struct placement *placement,
+                        size_t table_idx, struct rank_range owners,
+                        unsigned number)
+{
+    const struct table *table = &placement->plan->problem.tables[table_idx];
+    const struct group group = {.n_outputs = (uint32_t)table->num_outputs,
+                                .owners = owners,
+                                .n_parts = 1};
+    const struct piece piece = {.table_idx = (uint32_t)table_idx,
+                                .row_end = placement->table_rows[table_idx]};
+
+    batches_draw(bags, placement, &group, &piece, number);
 }
 
 void bags_release(struct bags *bags)
@@ -111,35 +122,33 @@ static int place_parts(struct index_batch *batch, struct bags *parts,
                        uint32_t n_pieces, struct err *err)
 {
     size_t n_bags = batch->n_bags, n_offsets = n_pieces * n_bags + 1;
-    uint64_t *d_offsets;
+    uint64_t *d_offsets, n_all = 0;
     uint32_t *d_indices;
 
     for (uint32_t i = 0; i < n_pieces; i++)
-        batch->begins[i + 1] = batch->begins[i] + parts[i].offsets[n_bags];
+        n_all += parts[i].offsets[n_bags];
     if (device_alloc(batch->device, &batch->d_block,
-                     n_offsets * sizeof(uint64_t) +
-                         (size_t)batch->begins[n_pieces] * sizeof(uint32_t),
+                     n_offsets * sizeof(*d_offsets) +
+                         (size_t)n_all * sizeof(*d_indices),
                      err))
         return -1;
     d_offsets = batch->d_block;
     d_indices = (uint32_t *)(d_offsets + n_offsets);
     batch->lookups = (struct lookup_batch){
-        .d_indices = d_indices,
-        .d_offsets = d_offsets,
-        .n_lookups = batch->begins[n_pieces],
-    };
-    for (uint32_t i = 0; i < n_pieces; i++) {
-        struct bags *part = &parts[i];
+        .d_indices = d_indices, .d_offsets = d_offsets, .n_lookups = n_all};
+    n_all = 0;
+    for (struct bags *part = parts; part < parts + n_pieces; part++) {
         uint64_t n = part->offsets[n_bags];
 
         for (size_t bag = 0; bag <= n_bags; bag++)
-            part->offsets[bag] += batch->begins[i];
-        if ((n &&
-             device_upload(batch->device, d_indices + batch->begins[i],
-                           part->indices, (size_t)n * sizeof(uint32_t), err)) ||
-            device_upload(batch->device, d_offsets + i * n_bags, part->offsets,
-                          (n_bags + 1) * sizeof(uint64_t), err))
+            part->offsets[bag] += n_all;
+        if ((n && device_upload(batch->device, d_indices + n_all, part->indices,
+                                (size_t)n * sizeof(*d_indices), err)) ||
+            device_upload(batch->device, d_offsets, part->offsets,
+                          (n_bags + 1) * sizeof(*d_offsets), err))
             return -1;
+        d_offsets += n_bags;
+        n_all += n;
     }
     return 0;
 }
@@ -164,7 +173,6 @@ int index_batch_init(struct index_batch *batch,
     *batch = (struct index_batch){
         .device = placement->device,
         .n_bags = is_whole ? 1 : group->n_bags,
-        .begins = mem_alloc(group->n_pieces + (size_t)1, sizeof(uint64_t)),
     };
     pool_run(placement->pool, group->n_pieces, draw_part, &job);
     rc = place_parts(batch, job.parts, group->n_pieces, err);
@@ -180,21 +188,5 @@ void index_batch_release(struct index_batch *batch)
 {
     if (batch->device)
         device_free(batch->device, batch->d_block);
-    mem_free(batch->begins);
     *batch = (struct index_batch){0};
-}
-
-int index_batch_download(const struct index_batch *batch, uint32_t i,
-                         uint32_t **indices, uint64_t *n, struct err *err)
-{
-    *n = batch->begins[i + 1] - batch->begins[i];
-    *indices = mem_alloc((size_t)*n, sizeof(uint32_t));
-    if (*n && device_download(batch->device, *indices,
-                              (const uint32_t *)batch->lookups.d_indices +
-                                  batch->begins[i],
-                              (size_t)*n * sizeof(uint32_t), err)) {
-        mem_free(*indices);
-        return -1;
-    }
-    return 0;
 }

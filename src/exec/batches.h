@@ -13,13 +13,6 @@
  * the device.
  */
 
-/* The table's look-ups of a whole batch: bag = sample x num_outputs + output,
- * each with pooling_factor / num_outputs look-ups. */
-void batches_stream(struct stream *stream, const struct placement *placement,
-                    size_t table_idx);
-/* Seed of batch `number` of an execution. */
-uint64_t batches_seed(const struct placement *placement, unsigned number);
-
 /* Look-ups of a piece on the host. */
 struct bags {
     uint64_t *offsets; /* [n_bags + 1], from 0; owned */
@@ -29,6 +22,10 @@ struct bags {
 void batches_draw(struct bags *bags, const struct placement *placement,
                   const struct group *group, const struct piece *piece,
                   unsigned number);
+/* Those of a whole table in the samples of some ranks. */
+void batches_draw_table(struct bags *bags, const struct placement *placement,
+                        size_t table_idx, struct rank_range owners,
+                        unsigned number);
 void bags_release(struct bags *bags); /* a zeroed one is fine */
 
 /* The look-ups of a group. */
@@ -37,8 +34,6 @@ struct index_batch {
     uint32_t n_bags;             /* of a piece */
     void *d_block;               /* owned; in it: */
     struct lookup_batch lookups; /* of n_pieces tables */
-    uint64_t *begins; /* [n_pieces + 1], owned: first look-up of each piece, on
-                         the host */
 };
 /* A row piece keeps the look-ups of its rows, shifted; a replica those of its
  * samples, or, where the batch is whole, of all, each piece's as one bag.
@@ -48,11 +43,5 @@ int index_batch_init(struct index_batch *batch,
                      const struct group *group, unsigned number, bool is_whole,
                      struct err *err) MUST_CHECK;
 void index_batch_release(struct index_batch *batch); /* a zeroed one is fine */
-
-/* The rows that the i-th piece of the group is asked for, on the host:
- * *indices[*n], to be freed with mem_free. */
-int index_batch_download(const struct index_batch *batch, uint32_t i,
-                         uint32_t **indices, uint64_t *n,
-                         struct err *err) MUST_CHECK;
 
 #endif

@@ -19,11 +19,11 @@ struct record {
 };
 
 /* Means over the index sets. */
-static int fill_table(struct sample_table *out, const struct rank_work *work,
-                      const struct group_work *own, uint32_t member,
-                      struct err *err)
+static void fill_table(struct sample_table *out, const struct rank_work *work,
+                       const struct group_work *own, uint32_t member)
 {
-    const struct piece *piece = own->group.pieces[member];
+    const struct group *group = &own->group;
+    const struct piece *piece = group->pieces[member];
     double n_sets = work->n_sets;
 
     *out = (struct sample_table){
@@ -33,19 +33,19 @@ static int fill_table(struct sample_table *out, const struct rank_work *work,
     };
     for (unsigned k = 0; own->lookup && k < work->n_sets; k++) {
         double bins[REUSE_BINS];
-        uint32_t *indices;
+        struct bags bags;
         uint64_t n;
 
-        if (index_batch_download(&own->sets[k], member, &indices, &n, err))
-            return -1;
+        batches_draw(&bags, work->placement, group, piece,
+                     work->first_number + k);
+        n = bags.offsets[group->n_bags];
         out->pooling_factor += (double)n / work->placement->batch / n_sets;
         out->n_unique +=
-            stream_histogram(indices, n, piece->n_rows, bins) / n_sets;
+            stream_histogram(bags.indices, n, piece->n_rows, bins) / n_sets;
         for (unsigned b = 0; b < REUSE_BINS; b++)
             out->bins[b] += bins[b] / n_sets;
-        mem_free(indices);
+        bags_release(&bags);
     }
-    return 0;
 }
 
 /* Pieces that are looked up; *precision is theirs, *mixed where they differ. */
@@ -116,29 +116,23 @@ static void fill_record(struct record *record, const struct rank_work *work,
     record->sample.flags = timing->disturbed ? SAMPLE_THROTTLED : 0;
 }
 
-int exec_samples_add(struct buf *records, const struct rank_work *work,
-                     const struct exec_rank *timing, struct err *err)
+void exec_samples_add(struct buf *records, const struct rank_work *work,
+                      const struct exec_rank *timing)
 {
     struct record record = {0};
-    struct sample_table *tables;
-    uint32_t n = 0;
+    struct sample_table table;
     bool mixed;
-    int rc = 0;
 
     record.sample.n_tables = count_pieces(work, &record.precision, &mixed);
     if (!record.sample.n_tables || mixed)
-        return 0;
+        return;
     fill_record(&record, work, timing);
-    tables = mem_alloc(record.sample.n_tables, sizeof(*tables));
+    buf_add(records, (const char *)&record, sizeof(record));
     for (size_t g = 0; g < work->n_groups; g++)
-        for (uint32_t i = 0; !rc && i < work->groups[g].group.n_pieces; i++)
-            rc = fill_table(&tables[n++], work, &work->groups[g], i, err);
-    if (!rc) {
-        buf_add(records, (const char *)&record, sizeof(record));
-        buf_add(records, (const char *)tables, n * sizeof(*tables));
-    }
-    mem_free(tables);
-    return rc;
+        for (uint32_t i = 0; i < work->groups[g].group.n_pieces; i++) {
+            fill_table(&table, work, &work->groups[g], i);
+            buf_add(records, (const char *)&table, sizeof(table));
+        }
 }
 
 /* A record as a sample into the sink, unless that has it. */
@@ -163,26 +157,18 @@ static int put_record(const struct exec_options *options, struct record *record,
     return 0;
 }
 
-int exec_samples_put(const struct exec_options *options,
-                     const struct buf *records, uint32_t *n_stored,
-                     struct err *err)
+int exec_samples_put(const struct exec_options *options, struct buf *records,
+                     uint32_t *n_stored, struct err *err)
 {
     size_t at = 0;
 
     while (at < records->len) {
-        struct record record;
-        size_t n_bytes;
-        int rc;
+        struct record *record = (void *)(records->data + at);
 
-        memcpy(&record, records->data + at, sizeof(record));
-        at += sizeof(record);
-        n_bytes = record.sample.n_tables * sizeof(struct sample_table);
-        record.sample.tables = mem_alloc(n_bytes, 1);
-        memcpy(record.sample.tables, records->data + at, n_bytes);
-        at += n_bytes;
-        rc = put_record(options, &record, n_stored, err);
-        mem_free(record.sample.tables);
-        if (rc)
+        at += sizeof(*record);
+        record->sample.tables = (void *)(records->data + at);
+        at += record->sample.n_tables * sizeof(*record->sample.tables);
+        if (put_record(options, record, n_stored, err))
             return -1;
     }
     return 0;

@@ -16,13 +16,11 @@
  */
 
 /* Adds the rank's record, unless the rank is empty or mixes precisions. */
-int exec_samples_add(struct buf *records, const struct rank_work *work,
-                     const struct exec_rank *timing,
-                     struct err *err) MUST_CHECK;
+void exec_samples_add(struct buf *records, const struct rank_work *work,
+                      const struct exec_rank *timing);
 /* Puts records into the sink unless that has them; *n_stored counts up where
  * one was put. */
-int exec_samples_put(const struct exec_options *options,
-                     const struct buf *records, uint32_t *n_stored,
-                     struct err *err) MUST_CHECK;
+int exec_samples_put(const struct exec_options *options, struct buf *records,
+                     uint32_t *n_stored, struct err *err) MUST_CHECK;
 
 #endif

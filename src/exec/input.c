@@ -232,21 +232,20 @@ void input_permute(struct input *input, uint32_t rank, struct verify *verify)
     mem_free(parts);
 }
 
-/* The samples of a rank, as if it held the whole table. */
-static void draw_own(struct input *input, uint32_t rank, size_t t)
+/* Its own samples of all tables that are sent. */
+static void draw_own(struct input *input, uint32_t rank)
 {
     const struct placement *placement = input->placement;
-    struct piece piece = *placement->table_pieces[t];
-    struct group group;
+    size_t n_tables = placement->plan->problem.n_tables;
 
-    if (piece.replica || !piece.group)
-        return;
-    piece.row_begin = 0;
-    piece.row_end = placement->table_rows[t];
-    group = *piece.group;
-    group.owners = (struct rank_range){rank, rank + 1};
-    batches_draw(&input->own[rank * placement->plan->problem.n_tables + t],
-                 placement, &group, &piece, input->number);
+    for (size_t t = 0; t < n_tables; t++) {
+        const struct piece *piece = placement->table_pieces[t];
+
+        if (piece->group && !piece->replica)
+            batches_draw_table(&input->own[rank * n_tables + t], placement, t,
+                               (struct rank_range){rank, rank + 1},
+                               input->number);
+    }
 }
 
 /* Room for the look-ups that came. */
@@ -281,8 +280,7 @@ int input_open(struct input *input, const struct placement *placement,
     input->came = ARENA_NEW(arena, char *, n *n);
     input->came_bags = ARENA_NEW(arena, struct bags, n);
     for (uint32_t r = here.begin; r < here.end; r++) {
-        for (size_t t = 0; t < n_tables; t++)
-            draw_own(input, r, t);
+        draw_own(input, r);
         input_pack(input, r);
     }
     if (device_open(&input->host, DEVICE_CPU, 0, pool_size(placement->pool),

@@ -307,23 +307,6 @@ static int count_samples(uint64_t *n_samples, const struct plan *plan,
     return 0;
 }
 
-/* What the executor does not execute yet: one sentence that names the table or
- * the device. */
-static int check_executable(const struct plan *plan, struct arena *arena,
-                            struct err *err)
-{
-    uint64_t batch = plan->problem.batch;
-
-    if (!batch || batch > UINT32_MAX)
-        return err_set(err, ERR_INPUT,
-                       "batch %" PRIu64 " is not executed yet, only 1 to "
-                       "2^32 - 1 samples are",
-                       batch);
-    return check_tables(plan, arena, err) || check_optimizers(plan, arena, err)
-               ? -1
-               : 0;
-}
-
 /* Ranks that live in this process. */
 static struct rank_range ranks_here(const struct comm *comm)
 {
@@ -339,7 +322,7 @@ int placement_init(struct placement *placement, const struct plan *plan,
                    struct arena *arena, struct err *err)
 {
     uint32_t n_ranks = plan->problem.cluster.n_devices;
-    uint64_t n_samples;
+    uint64_t batch = plan->problem.batch, n_samples;
 
     memset(placement, 0, sizeof(*placement));
     if (!(scale_rows > 0 && scale_rows <= 1))
@@ -347,7 +330,12 @@ int placement_init(struct placement *placement, const struct plan *plan,
                        "rows cannot be scaled by %g: it is "
                        "above 0 and at most 1",
                        scale_rows);
-    if (check_executable(plan, arena, err) ||
+    if (!batch || batch > UINT32_MAX)
+        return err_set(err, ERR_INPUT,
+                       "batch %" PRIu64 " is not executed yet, only 1 to "
+                       "2^32 - 1 samples are",
+                       batch);
+    if (check_tables(plan, arena, err) || check_optimizers(plan, arena, err) ||
         count_samples(&n_samples, plan, err))
         return -1;
     *placement = (struct placement){

@@ -56,11 +56,13 @@ static size_t lay_out_buffers(struct placement *placement, uint32_t rank,
             piece->d_dense =
                 carve(d_base, &used, n_elements(piece) * sizeof(float));
     }
+    /* Of a bag at least, for the gradients of rank_work_scatter_others. */
     for (struct group *group = placement->rank_groups[rank];
          group < placement->rank_groups[rank + 1]; group++)
-        group->d_out = carve(d_base, &used,
-                             (uint64_t)group->n_bags * group->out_dim *
-                                 precision_bytes(group->precision));
+        group->d_out =
+            carve(d_base, &used,
+                  (uint64_t)(group->n_bags ? group->n_bags : 1) *
+                      group->out_dim * precision_bytes(group->precision));
     return used;
 }
 

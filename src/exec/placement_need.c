@@ -30,14 +30,12 @@ double placement_lookups(const struct placement *placement,
     return n * (double)piece->n_rows / (double)all_rows;
 }
 
-/* Index sets, gradients and scratch of a rank while it is timed. */
+/* Index sets and scratch of a rank while it is timed. */
 static double group_work_bytes(const struct placement *placement,
                                const struct group *group)
 {
     unsigned n_sets = rank_work_n_cold_sets(placement, group->rank);
-    double bytes = (double)precision_bytes(group->precision) * group->n_bags *
-                   group->out_dim;
-    double n_lookups = 0;
+    double bytes = 0, n_lookups = 0;
     uint32_t max_dim = 0;
 
     for (uint32_t i = 0; i < group->n_pieces; i++) {

@@ -173,17 +173,15 @@ int rank_work_forward(struct rank_work *work, unsigned set, struct err *err)
 }
 
 int rank_work_backward(struct rank_work *work, unsigned set,
-                       const void *const *d_grads, float learning_rate,
-                       struct err *err)
+                       float learning_rate, struct err *err)
 {
     for (size_t g = 0; g < work->n_groups; g++) {
         struct group_work *own = &work->groups[g];
-        const void *d_grad = d_grads ? d_grads[g] : own->group.d_out;
         struct lookup *lookup = own->scatter ? own->scatter : own->lookup;
 
         /* NULL: no bags */
         if (lookup &&
-            lookup_backward(lookup, &own->sets[set].lookups, d_grad,
+            lookup_backward(lookup, &own->sets[set].lookups, own->group.d_out,
                             own->scatter ? SCATTER_RATE : learning_rate, err))
             return -1;
     }
@@ -191,14 +189,14 @@ int rank_work_backward(struct rank_work *work, unsigned set,
 }
 
 int rank_work_scatter_others(struct rank_work *work, unsigned set,
-                             const void *const *d_grads, struct err *err)
+                             struct err *err)
 {
     for (size_t g = 0; g < work->n_groups; g++) {
         struct group_work *own = &work->groups[g];
 
         if (own->others &&
             lookup_backward(own->others, &own->whole_sets[set].lookups,
-                            d_grads[g], SCATTER_RATE, err))
+                            own->group.d_out, SCATTER_RATE, err))
             return -1;
     }
     return 0;
@@ -233,7 +231,7 @@ static int run_rank(struct rank_work work, enum work_part part, struct err *err)
     if (rank_work_open(&work, part, err))
         return -1;
     rc = part == WORK_ALL ? rank_work_forward(&work, 0, err)
-                          : rank_work_backward(&work, 0, NULL, STEP_RATE, err);
+                          : rank_work_backward(&work, 0, STEP_RATE, err);
     /* What is queued must be done before its index sets are freed. */
     if (!rc)
         rc = device_wait(work.placement->device, err);

@@ -60,11 +60,10 @@ void rank_work_close(struct rank_work *work); /* a zeroed one is fine */
 /* Every group's d_out = its look-ups of batch `set`. */
 int rank_work_forward(struct rank_work *work, unsigned set,
                       struct err *err) MUST_CHECK;
-/* Backward and update of what is not replicated, dense gradients of what is.
- * d_grads[n_groups], each as the group's d_out; NULL: they stand there. */
+/* Backward and update of what is not replicated, dense gradients of what is; of
+ * gradients that stand in d_out. */
 int rank_work_backward(struct rank_work *work, unsigned set,
-                       const void *const *d_grads, float learning_rate,
-                       struct err *err) MUST_CHECK;
+                       float learning_rate, struct err *err) MUST_CHECK;
 /* Optimizer step on every row of a rank's replicas that has a gradient;
  * zeroes the gradients. */
 int rank_work_apply_replicas(const struct placement *placement, uint32_t rank,
@@ -75,7 +74,6 @@ int rank_work_apply_replicas(const struct placement *placement, uint32_t rank,
  * of the whole batch as one bag a piece, so that the update has the rows of a
  * real step; of the first bag's gradients. */
 int rank_work_scatter_others(struct rank_work *work, unsigned set,
-                             const void *const *d_grads,
                              struct err *err) MUST_CHECK;
 
 /*

@@ -7,7 +7,6 @@
 
 #define LEARNING_RATE 1e-7F /* tiny: nothing is restored */
 #define N_WARM_UP 2         /* of what all ranks do together */
-#define GRADIENT_SEED 1
 /* Pieces of work that an iteration queues, at most; see DEVICE_MAX_HELD. For a
  * group a forward and a backward, which sorts in five passes of two pieces;
  * where it is replicated, a scatter like that and one piece a replica; and
@@ -17,55 +16,25 @@
 
 struct timer {
     struct rank_work *work;
-    void **d_grads; /* [n_groups], each owned */
     bool has_replicas;
     bool is_held; /* what is timed */
 };
 
-static void close_timer(struct timer *timer)
+static struct timer timer_of(struct rank_work *work)
 {
-    for (size_t g = 0; g < timer->work->n_groups; g++)
-        device_free(timer->work->placement->device, timer->d_grads[g]);
-    mem_free(timer->d_grads);
-}
-
-/* Of a bag at least, for the scatter of other ranks' samples. */
-static int open_gradient(void **d_grad, const struct group *group,
-                         struct device *device, struct err *err)
-{
-    uint64_t n = (uint64_t)(group->n_bags ? group->n_bags : 1) * group->out_dim;
-
-    if (device_alloc(device, d_grad,
-                     (size_t)n * precision_bytes(group->precision), err))
-        return -1;
-    return device_fill(device, *d_grad, n, group->precision, GRADIENT_SEED,
-                       err);
-}
-
-static int open_timer(struct timer *timer, struct rank_work *work,
-                      struct err *err)
-{
+    struct timer timer = {.work = work};
     size_t n_queued = MARK_WORK;
 
-    *timer = (struct timer){
-        .work = work,
-        .d_grads = mem_alloc(work->n_groups, sizeof(*timer->d_grads)),
-    };
     for (size_t g = 0; g < work->n_groups; g++) {
         const struct group *group = &work->groups[g].group;
 
-        timer->has_replicas |= group->replica;
+        timer.has_replicas |= group->replica;
         n_queued += GROUP_WORK;
         if (group->replica)
             n_queued += GROUP_WORK + group->n_pieces;
-        if (open_gradient(&timer->d_grads[g], group, work->placement->device,
-                          err)) {
-            close_timer(timer);
-            return -1;
-        }
     }
-    timer->is_held = n_queued <= DEVICE_MAX_HELD;
-    return 0;
+    timer.is_held = n_queued <= DEVICE_MAX_HELD;
+    return timer;
 }
 
 /* Marks of an iteration, in pairs. */
@@ -83,18 +52,17 @@ static int queue_once(struct timer *timer, unsigned set, struct err *err)
 {
     struct rank_work *work = timer->work;
     struct device *device = work->placement->device;
-    const void *const *d_grads = (const void *const *)timer->d_grads;
 
     if (device_flush(device, err) || device_mark(device, FORWARD_BEGIN, err) ||
         rank_work_forward(work, set, err) ||
         device_mark(device, FORWARD_END, err) || device_flush(device, err) ||
         device_mark(device, BACKWARD_BEGIN, err) ||
-        rank_work_backward(work, set, d_grads, LEARNING_RATE, err) ||
+        rank_work_backward(work, set, LEARNING_RATE, err) ||
         device_mark(device, BACKWARD_END, err))
         return -1;
     if (!timer->has_replicas)
         return 0;
-    if (rank_work_scatter_others(work, set, d_grads, err) ||
+    if (rank_work_scatter_others(work, set, err) ||
         device_mark(device, APPLY_BEGIN, err) ||
         rank_work_apply_replicas(work->placement, work->rank, LEARNING_RATE,
                                  err))
@@ -136,17 +104,12 @@ int timing_rank(struct exec_rank *rank, struct rank_work *work,
 {
     struct lap_conditions conditions;
     struct timing parts[4];
-    struct timer timer;
+    struct timer timer = timer_of(work);
     struct laps laps = {rank_once,    &timer, 4,   work->n_sets,
                         n_iterations, 0,      NULL};
-    int rc;
 
-    if (open_timer(&timer, work, err))
-        return -1;
-    rc = laps_time_quietly(parts, &laps, work->placement->device, canary,
-                           &conditions, err);
-    close_timer(&timer);
-    if (rc)
+    if (laps_time_quietly(parts, &laps, work->placement->device, canary,
+                          &conditions, err))
         return -1;
     rank->forward = parts[0];
     rank->backward = parts[1];
@@ -293,8 +256,7 @@ static int step_once(void *ctx, unsigned number, double *ms, struct err *err)
     begin_ms = clock_ms();
     if (look_up(together, 0, 1, number, err) ||
         exchange_outputs(together->set, true, err) ||
-        rank_work_backward(work, number % work->n_sets, NULL, LEARNING_RATE,
-                           err) ||
+        rank_work_backward(work, number % work->n_sets, LEARNING_RATE, err) ||
         exchange_allreduce(together->set, err) ||
         rank_work_apply_replicas(placement, work->rank, LEARNING_RATE, err) ||
         device_wait(placement->device, err))

@@ -258,24 +258,20 @@ static void list_uses(struct weight_job *job, size_t table_idx,
                       struct arena *arena)
 {
     const struct placement *placement = job->placement;
-    struct stream stream;
-    uint64_t n, *offsets, *scratch;
-    uint32_t *indices;
+    const struct rank_range all = {0, placement->n_ranks};
+    uint64_t n_bags = placement->batch * (uint64_t)job->table->num_outputs;
+    uint64_t n, *scratch;
+    struct bags bags;
 
-    batches_stream(&stream, placement, table_idx);
-    n = stream_n_lookups(&stream);
-    offsets = mem_alloc((size_t)stream.batch + 1, sizeof(*offsets));
-    indices = mem_alloc((size_t)n, sizeof(*indices));
+    batches_draw_table(&bags, placement, table_idx, all, STEP_BATCH);
+    n = bags.offsets[n_bags];
     job->uses = ARENA_NEW(arena, uint64_t, n);
     scratch = ARENA_NEW(arena, uint64_t, n);
-    stream_fill(&stream, batches_seed(placement, STEP_BATCH), 0, offsets,
-                indices);
-    for (uint64_t bag = 0; bag < stream.batch; bag++)
-        for (uint64_t i = offsets[bag]; i < offsets[bag + 1]; i++)
-            job->uses[i] = (uint64_t)indices[i] << 32 | bag;
-    mem_free(offsets);
-    mem_free(indices);
-    sort_uses(&job->uses, &scratch, n, stream.n_rows);
+    for (uint64_t bag = 0; bag < n_bags; bag++)
+        for (uint64_t i = bags.offsets[bag]; i < bags.offsets[bag + 1]; i++)
+            job->uses[i] = (uint64_t)bags.indices[i] << 32 | bag;
+    bags_release(&bags);
+    sort_uses(&job->uses, &scratch, n, placement->table_rows[table_idx]);
     job->first = ARENA_NEW(arena, uint64_t, n + 1);
     for (uint64_t i = 0; i < n; i++)
         if (!i || job->uses[i] >> 32 != job->uses[i - 1] >> 32)
