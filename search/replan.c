@@ -368,7 +368,7 @@ static int find(struct replan *replan, struct err *err)
         return -1;
     options.time_limit_ms /= 2;
     err_set(err, ERR_NO_PLAN, "no plan was found that fits the memory");
-    if (!search_full(&found, replan->parts.oracle, &options, &replan->scratch,
+    if (!search_full(&found, replan->watch.oracle, &options, &replan->scratch,
                      err))
         offer_free(replan, &found);
     else if (err->code != ERR_NO_PLAN)
