@@ -251,10 +251,41 @@ static void check_longest_first(void)
        worst, most);
 }
 
+/* Of equal tables the first goes first, of equal devices to the first. */
+static void check_ties(void)
+{
+    struct snapshot starts[STARTS_KEPT + 1] = {{0}};
+    struct random_oracle oracle;
+    struct problem problem;
+    struct parts parts;
+    struct err err = {0};
+    struct arena arena;
+    struct rng rng;
+
+    arena_init(&arena);
+    rng_init(&rng, 56, 0);
+    fake_equal_problem(&problem, 12, TIGHT_DEVICES, &arena);
+    random_oracle_init(&oracle, &problem, &rng);
+    ok(!parts_init(&parts, &problem, &oracle.base, NULL, NULL, &arena, &err) &&
+           starts_find(starts, &parts, NULL, INFINITY) &&
+           starts_by_memory(&starts[STARTS_KEPT], &parts, UINT64_MAX, true),
+       "equal tables: %s", err.msg);
+    for (unsigned i = 0; i <= STARTS_KEPT; i++) {
+        unsigned n_astray = 0;
+
+        for (uint32_t k = 0; k < starts[i].n; k++)
+            n_astray += parts.parts[starts[i].pieces[k].part].unit != k ||
+                        starts[i].pieces[k].device != k % TIGHT_DEVICES;
+        is_i64(n_astray, 0, "of equal ones the first comes first");
+        snapshot_release(&starts[i]);
+    }
+    arena_release(&arena);
+}
+
 /* --- what the oracle is asked --- */
 
-/* How often what no piece has was priced. */
-static unsigned n_unclean;
+/* How often what no piece has was priced, and how often a layout was. */
+static unsigned n_unclean, n_layouts;
 
 static void clean_compute(const struct oracle *oracle, const double *sums,
                           size_t n, double *compute_ms)
@@ -262,6 +293,14 @@ static void clean_compute(const struct oracle *oracle, const double *sums,
     for (size_t i = 0; i < n; i++)
         n_unclean += sums[i * RANDOM_WIDTH + RANDOM_GRAD] != 0;
     random_compute(oracle, sums, n, compute_ms);
+}
+
+static void count_comm(const struct oracle *oracle, size_t n,
+                       const double *sums, const double *compute_ms,
+                       double *fwd_ms, double *bwd_ms)
+{
+    n_layouts += (unsigned)n;
+    random_comm(oracle, n, sums, compute_ms, fwd_ms, bwd_ms);
 }
 
 /* Devices begin with nothing: a lane that no piece has stays 0 to the bit. */
@@ -280,13 +319,17 @@ static void check_clean(void)
     rng_init(&rng, 54, 0);
     fake_random(&problem, &rng, 2, &arena);
     problem.kinds = SHARD_TABLE | SHARD_COLUMN;
-    random_oracle_init(&oracle, &problem, &rng);
+    do
+        random_oracle_init(&oracle, &problem, &rng);
+    while (!oracle.base.ops->terms);
     ops = *oracle.base.ops;
     ops.compute = clean_compute;
+    ops.comm = count_comm;
     oracle.base.ops = &ops;
     ok(!parts_init(&parts, &problem, &oracle.base, NULL, NULL, &arena, &err),
        "parts: %s", err.msg);
-    (void)starts_find(starts, &parts, NULL, INFINITY);
+    is_i64((int64_t)starts_find(starts, &parts, NULL, INFINITY), n_layouts,
+           "as many are priced as it says");
     ok(starts[0].n > 0 && !n_unclean, "%u devices have what no piece has",
        n_unclean);
     for (unsigned i = 0; i < STARTS_KEPT; i++)
@@ -310,6 +353,7 @@ int main(void)
     ok(tally.n_gain > 0 || tally.n < 30, "and gains %u times", tally.n_gain);
     check_by_memory();
     check_longest_first();
+    check_ties();
     check_clean();
     return tap_done();
 }
