@@ -208,8 +208,8 @@ static void find_top(struct layout *layout, size_t k)
 }
 
 /* The same after a trial. Devices that do not lead stand behind the last that
- * does: only those that the trial touches are to be put anew, and all are
- * looked at where hardly any is left to lead. */
+ * does: only those that the trial touches are to be put anew, if any comes up
+ * to it, and all are looked at where hardly any is left to lead. */
 static void renew_top(struct layout *layout, const struct trial *trial,
                       size_t k)
 {
@@ -217,19 +217,25 @@ static void renew_top(struct layout *layout, const struct trial *trial,
     const uint32_t n_before = layout->n_tops[k];
     const double last_ms = tops[n_before - 1].ms[k];
     const uint32_t last = tops[n_before - 1].device[k];
+    const bool has_all = n_before == layout->n_devices;
+    const uint32_t n_comers =
+        has_all || trial->most_ms[k] >= last_ms ? trial->n_devices : 0;
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < n_before; i++) {
         if (trial->place[tops[i].device[k]] != NO_PIECE)
             continue;
-        tops[n].ms[k] = tops[i].ms[k];
-        tops[n++].device[k] = tops[i].device[k];
+        if (n < i) {
+            tops[n].ms[k] = tops[i].ms[k];
+            tops[n].device[k] = tops[i].device[k];
+        }
+        n++;
     }
-    for (uint32_t i = 0; i < trial->n_devices; i++) {
+    for (uint32_t i = 0; i < n_comers; i++) {
         const uint32_t r = trial->devices[i];
         const double ms = layout->terms_ms[r * layout->n_terms + k];
 
-        if (n_before == layout->n_devices || !leads(last_ms, last, ms, r))
+        if (has_all || !leads(last_ms, last, ms, r))
             n = put_top(tops, k, n, r, ms);
     }
     layout->n_tops[k] = n;
@@ -265,8 +271,7 @@ static void add_up(struct layout *layout, uint32_t r)
         layout->load_ms[r] += layout->parts->alone_ms[part];
         layout->bytes[r] =
             saturating_add(layout->bytes[r], layout->parts->parts[part].bytes);
-        for (size_t w = 0; w < width; w++)
-            sum[w] += vector[w];
+        add_lanes(sum, sum, vector, 1, width);
     }
 }
 
@@ -322,7 +327,8 @@ void layout_commit(struct layout *layout, const struct trial *trial)
         layout->all_moved_bytes = trial->all_moved_bytes;
     for (size_t k = 0; k < n_terms; k++)
         renew_top(layout, trial, k);
-    add_excess(layout);
+    if (layout->excess > 0 || trial->excess > 0)
+        add_excess(layout);
     layout_check_sometimes(layout);
 }
 

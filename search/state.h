@@ -85,6 +85,24 @@ static inline size_t layout_width(const struct layout *layout)
     return layout->parts->oracle->width;
 }
 
+/* to = from + sign x vector, where from may be to: some lanes are read before
+ * they are written, so that a compiler may take them at once. */
+static inline void add_lanes(double *to, const double *from,
+                             const double *vector, double sign, size_t width)
+{
+    double some[4];
+    size_t w = 0;
+
+    for (; w + 4 <= width; w += 4) {
+        for (size_t k = 0; k < 4; k++)
+            some[k] = from[w + k] + sign * vector[w + k];
+        for (size_t k = 0; k < 4; k++)
+            to[w + k] = some[k];
+    }
+    for (; w < width; w++)
+        to[w] = from[w] + sign * vector[w];
+}
+
 /* A piece that goes (part NO_PART), comes (piece NO_PIECE) or changes. */
 struct change {
     uint32_t piece, part, device, range, block;

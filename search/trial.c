@@ -33,6 +33,7 @@ static void trial_init(struct trial *trial, const struct layout *layout)
     trial->terms_ms = layout->has_terms
                           ? ARENA_NEW(arena, double, n * layout->n_terms)
                           : trial->compute_ms;
+    trial->most_ms[0] = INFINITY;
     trial->estimates = ARENA_NEW(arena, struct estimate, n);
     for (uint32_t r = 0; r < n; r++)
         trial->place[r] = trial->first_on[r] = NO_PIECE;
@@ -102,24 +103,6 @@ static uint32_t add_device(struct trial *trial, const struct layout *layout,
     trial->n_held[i] = layout->holdings[device].n;
     trial->bytes[i] = layout->bytes[device];
     return i;
-}
-
-/* to = from + sign x vector, where from may be to: some lanes are read before
- * they are written, so that a compiler may take them at once. */
-static inline void add_lanes(double *to, const double *from,
-                             const double *vector, double sign, size_t width)
-{
-    double some[4];
-    size_t w = 0;
-
-    for (; w + 4 <= width; w += 4) {
-        for (size_t k = 0; k < 4; k++)
-            some[k] = from[w + k] + sign * vector[w + k];
-        for (size_t k = 0; k < 4; k++)
-            to[w + k] = some[k];
-    }
-    for (; w < width; w++)
-        to[w] = from[w] + sign * vector[w];
 }
 
 /* The part goes from the device (sign -1), or comes (1). A device that is left
@@ -203,11 +186,13 @@ static void price_terms(struct trial *trial, const struct layout *layout)
 
     oracle->ops->terms(oracle, trial->sums, trial->n_devices, trial->compute_ms,
                        trial->terms_ms);
-    for (size_t k = 0; k < n_terms; k++)
-        max_ms[k] = untouched_top(trial, layout, k);
+    memset(trial->most_ms, 0, sizeof(trial->most_ms));
     for (uint32_t i = 0; i < trial->n_devices; i++)
         for (size_t k = 0; k < n_terms; k++)
-            max_ms[k] = larger(trial->terms_ms[i * n_terms + k], max_ms[k]);
+            trial->most_ms[k] =
+                larger(trial->terms_ms[i * n_terms + k], trial->most_ms[k]);
+    for (size_t k = 0; k < n_terms; k++)
+        max_ms[k] = larger(trial->most_ms[k], untouched_top(trial, layout, k));
     trial->total_ms = oracle_terms_total_ms(oracle, max_ms);
 }
 

@@ -55,6 +55,8 @@ struct trial {
     double *sums;       /* [n_devices][width] */
     double *compute_ms; /* [n_devices] */
     double *terms_ms;   /* [n_devices][n_terms] */
+    double most_ms[ORACLE_MAX_TERMS]; /* the largest of each, from 0 up;
+                                         INFINITY where there are none */
     double total_ms;
     double excess;            /* the layout's then */
     struct unit_moved *moved; /* [n_moved] units that it touches, with homes
