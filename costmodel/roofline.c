@@ -321,29 +321,31 @@ static double together(const struct kernels *kernels, double a, double b,
 }
 
 /* Of fused tables, some, without what any operation takes. */
-static double fused_forward_ms(const struct gpu_spec *spec, const double *sum)
+struct fused {
+    double forward_ms, backward_ms;
+};
+static struct fused fused_of(const struct gpu_spec *spec, const double *sum)
 {
     const struct kernels *kernels = kernels_of(spec);
+    const struct width *width = widest(kernels, sum);
     const double row_ms = 1e-3 * spec->bag_row_us;
+    const double row_squared = row_ms * row_ms;
+    const double bags = sum[LANE_FWD_BAGS];
+    const double key_bytes = 24 * key_bytes_used(sum[LANE_ROWS]);
+    struct fused fused = {0};
 
-    return together(kernels, sum[LANE_FWD_DRAM], sum[LANE_FWD_L2],
-                    widest(kernels, sum)->forward * sum[LANE_FWD_ISSUE],
-                    sum[LANE_FWD_BAGS] > 0
-                        ? row_ms * row_ms * sqrt(sum[LANE_FWD_BAGS])
-                        : 0);
-}
-
-static double fused_backward_ms(const struct gpu_spec *spec, const double *sum)
-{
-    const struct kernels *kernels = kernels_of(spec);
-    double key_bytes = 24 * key_bytes_used(sum[LANE_ROWS]);
-
-    if (sum[LANE_LOOKUPS] < LEAST_LOOKUPS)
-        return 0;
-    return bytes_ms(key_bytes * sum[LANE_LOOKUPS],
-                    kernels->sort_frac * spec->dram_gbps) +
-           together(kernels, sum[LANE_BWD_MEMORY],
-                    widest(kernels, sum)->backward * sum[LANE_BWD_ISSUE], 0, 0);
+    if (!width)
+        return fused;
+    fused.forward_ms = together(kernels, sum[LANE_FWD_DRAM], sum[LANE_FWD_L2],
+                                width->forward * sum[LANE_FWD_ISSUE],
+                                bags > 0 ? row_squared * sqrt(bags) : 0);
+    if (sum[LANE_LOOKUPS] >= LEAST_LOOKUPS)
+        fused.backward_ms =
+            bytes_ms(key_bytes * sum[LANE_LOOKUPS],
+                     kernels->sort_frac * spec->dram_gbps) +
+            together(kernels, sum[LANE_BWD_MEMORY],
+                     width->backward * sum[LANE_BWD_ISSUE], 0, 0);
+    return fused;
 }
 
 /* Within 0.09, by straight lines between powers of two. */
@@ -360,12 +362,12 @@ static double log2_about(double x)
 static double base_ms(const struct gpu_spec *spec, double lookups)
 {
     const struct kernels *kernels = kernels_of(spec);
-    double sort = log2_about(1 + lookups) / SORT_MOST_LOG2;
-    double launches = kernels->forward_launches;
+    double launches = kernels->forward_launches, sort = 1;
 
+    if (1 + lookups < ldexp(1, SORT_MOST_LOG2))
+        sort = log2_about(1 + lookups) / SORT_MOST_LOG2;
     if (lookups >= LEAST_LOOKUPS)
-        launches += kernels->backward_launches +
-                    kernels->sort_launches * (sort < 1 ? sort : 1);
+        launches += kernels->backward_launches + kernels->sort_launches * sort;
     return launches * spec->launch_us / 1000;
 }
 
@@ -417,12 +419,14 @@ static void embed_replica(const struct gpu_spec *spec,
     const double batch = (double)problem->batch / problem->cluster.n_devices;
     const struct table_use use = problem_use(problem, replica->table, batch);
     struct feature_input input;
+    struct fused fused;
 
     feature_input_of_shard(&input, problem, replica, &use, batch);
     fill_fused(spec, &input, true, sums);
-    lanes[COMM_LANE_FORWARD] = fused_forward_ms(spec, sums);
+    fused = fused_of(spec, sums);
+    lanes[COMM_LANE_FORWARD] = fused.forward_ms;
     lanes[COMM_LANE_BACKWARD] =
-        fused_backward_ms(spec, sums) + dense_ms(spec, replica, clear_and_copy);
+        fused.backward_ms + dense_ms(spec, replica, clear_and_copy);
     lanes[COMM_LANE_UPDATE] = dense_ms(spec, replica, updates[optimizer]);
     out[JOB_REPLICAS] = lanes[COMM_LANE_FORWARD] + lanes[COMM_LANE_BACKWARD] +
                         lanes[COMM_LANE_UPDATE];
@@ -461,8 +465,10 @@ void job_embed(const struct gpu_spec *spec, const struct problem *problem,
     embed(spec, problem, shard, use, lanes);
     memcpy(out, lanes + LANE_JOB, JOB_LANES * sizeof(*out));
     if (!shard_is_replica(shard->kind)) {
-        out[JOB_COMM + COMM_LANE_FORWARD] = fused_forward_ms(spec, lanes);
-        out[JOB_COMM + COMM_LANE_BACKWARD] = fused_backward_ms(spec, lanes);
+        const struct fused fused = fused_of(spec, lanes);
+
+        out[JOB_COMM + COMM_LANE_FORWARD] = fused.forward_ms;
+        out[JOB_COMM + COMM_LANE_BACKWARD] = fused.backward_ms;
     }
 }
 
@@ -476,9 +482,9 @@ void fused_fill(const struct gpu_spec *spec, const struct feature_input *input,
 double fused_added_ms(const struct gpu_spec *spec,
                       const double lanes[FUSED_LANES])
 {
-    return widest(kernels_of(spec), lanes)
-               ? fused_forward_ms(spec, lanes) + fused_backward_ms(spec, lanes)
-               : 0;
+    const struct fused fused = fused_of(spec, lanes);
+
+    return fused.forward_ms + fused.backward_ms;
 }
 
 double fused_ms(const struct gpu_spec *spec, const double sums[FUSED_LANES])
@@ -526,14 +532,15 @@ static double device_ms(const struct comm_oracle *oracle, const double *sum,
 {
     const struct gpu_spec *spec = roofline_of(&oracle->base)->spec;
     const double *job = sum + LANE_JOB;
-    double ms = job[JOB_REPLICAS], fused;
+    double ms = job[JOB_REPLICAS];
 
     *forward_ms = job[JOB_COMM + COMM_LANE_FORWARD];
     if (job[JOB_SHARDS] > 0) {
-        fused = fused_forward_ms(spec, sum);
+        const struct fused fused = fused_of(spec, sum);
+
         ms += base_ms(spec, sum[LANE_LOOKUPS]) +
-              (fused + fused_backward_ms(spec, sum));
-        *forward_ms += oracle->comm.forward_base_ms + fused;
+              (fused.forward_ms + fused.backward_ms);
+        *forward_ms += oracle->comm.forward_base_ms + fused.forward_ms;
     }
     return ms + job_groups_ms(spec, job);
 }
