@@ -1,175 +1,135 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/clock.h"
+#include "base/figures.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "cli/comm_report.h"
-#include "cli/recording.h"
 #include "cli/training.h"
 #include "costmodel/comm_fit.h"
+#include "exec/exec_samples.h"
+#include "exec/job.h"
 #include "io/nccl_tests.h"
+#include "io/plan_json.h"
+#include "io/times.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-/* The setting of exchanges needs some; nothing asks for it. */
+#define MAX_FILES 1024 /* of times: one a rank */
+/* The setting of exchanges needs one; nothing asks for it. */
 #define ANY_BATCH 65536
 
 static const struct option_spec own_options[] = {
     {"db", 0, OPTION_DATABASE, "FILE", NULL, 0, 0, NULL,
      "cost database that gets what was measured; made where missing"},
+    {"times", 0, OPTION_STRING, "FILE", NULL, 0, 0, NULL,
+     "what each phase took by step and rank; more files behind the plan"},
+    {"warm-up", 0, OPTION_U64, "N", "3", 0, 1e6, NULL,
+     "steps at the beginning that do not count"},
     {"nccl-tests", 0, OPTION_STRING, "FILE", NULL, 0, 0, NULL,
      "what alltoall_perf of nccl-tests or rccl-tests printed"},
-    {"device", 0, OPTION_STRING, "NAME", NULL, 0, 0, NULL,
-     "what was measured, as in the database: cuda:NVIDIA H200, or a part"},
-    {"isa", 0, OPTION_STRING, "NAME", NULL, 0, 0, NULL,
-     "its architecture, e.g. sm_90, where the database does not know it"},
-    {"threads", 0, OPTION_U64, "N", NULL, 0, 1e6, NULL,
-     "the same for the threads of a CPU"},
     {"hosts", 0, OPTION_U64, "N", NULL, 1, 1e6, NULL,
-     "that the ranks were on; default: as the file lists them"},
+     "that its ranks were on; default: as the file lists them"},
     {0},
 };
 
-/* Whether it may be that one; *is_exact where it has that very name. */
-static bool is_named(const struct sample_setting *setting, const char *name,
-                     const struct cli *cli, bool *is_exact)
-{
-    *is_exact = !strcmp(setting->device, name);
-    return strstr(setting->device, name) &&
-           (!cli_given(cli, "isa") ||
-            !strcmp(setting->isa, cli_string(cli, "isa"))) &&
-           (!cli_given(cli, "threads") ||
-            setting->n_threads == cli_u64(cli, "threads"));
-}
+struct record {
+    struct training training; /* cli, store and device */
+    struct plan plan;
+    struct times times;
+    struct job_times job;
+    uint64_t hash; /* of all files of times */
+    uint32_t n_samples, n_added, n_exchanges;
+};
 
-int recording_find_device(struct recording *recording, const char *name,
-                          struct err *err)
+/* Of the device that the options name, or else `device`: with its architecture
+ * a whole name, else one that the database knows. */
+static int open_store(struct record *record, const char *device,
+                      struct err *err)
 {
-    const struct cli *cli = recording->cli;
-    struct sample_setting *settings, *device = &recording->device;
-    bool was_exact = false, is_exact;
-    size_t n;
+    struct training *training = &record->training;
+    const struct cli *cli = training->cli;
 
-    if (store_settings(recording->store, &settings, &n, cli->arena, err))
-        return -1;
-    name = cli_given(cli, "device") ? cli_string(cli, "device") : name;
-    *device =
-        (struct sample_setting){.device = name,
+    if (cli_given(cli, "device"))
+        device = cli_string(cli, "device");
+    training->device =
+        (struct sample_setting){.device = device,
                                 .isa = cli_string(cli, "isa"),
                                 .n_threads = (uint32_t)cli_u64(cli, "threads")};
-    for (size_t i = 0; i < n; i++) {
-        if (!is_named(&settings[i], name, cli, &is_exact) ||
-            (was_exact && !is_exact))
-            continue;
-        if (device->id && is_exact == was_exact &&
-            !is_same_device(device, &settings[i]))
-            return err_set(err, ERR_USAGE,
-                           "'%s' is several devices of the database; choose by "
-                           "--device, --isa or --threads: %s; %s",
-                           name, device_text(device, cli->arena),
-                           device_text(&settings[i], cli->arena));
-        *device = settings[i];
-        was_exact = is_exact;
-    }
-    if (device->id || (device->isa && (!strncmp(name, "cuda:", 5) ||
-                                       !strncmp(name, "cpu:", 4))))
+    if (store_open(&training->store, cli_string(cli, "db"), STORE_WRITE, err))
+        return -1;
+    if (training->device.isa && device && strchr(device, ':'))
+        return 0;
+    if (device && !training_choose_device(training, device, NULL, err))
         return 0;
     return err_set(
         err, ERR_USAGE,
-        "the database knows no device '%s'; one that is new to it is "
-        "named in full by --device, 'cuda:NVIDIA H200', and --isa, "
-        "'sm_90'",
-        name);
+        "what was measured is no one device of the database; its "
+        "--device, as 'cuda:NVIDIA H200', and its --isa, as 'sm_90', "
+        "are needed");
 }
 
-static int check_options(const struct cli *cli, struct err *err)
+/* What nothing depends on is as in most settings. */
+static int put_exchange(struct record *record, const struct comm_sample *sample,
+                        struct err *err)
 {
-    if (!cli_given(cli, "db"))
-        return err_set(err, ERR_USAGE,
-                       "option '--db' is needed: the file that gets what was "
-                       "measured");
-    if (!cli_given(cli, "nccl-tests"))
-        return err_set(err, ERR_USAGE,
-                       "nothing to record: option '--nccl-tests' is needed");
-    return 0;
-}
-
-/* The times of a row's size; none where an earlier row had it. */
-static size_t times_of(const struct nccl_tests *tests, size_t row, double *ms)
-{
-    const uint64_t bytes = tests->rows[row].bytes;
-    size_t n = 0;
-
-    for (size_t i = 0; i < tests->n_rows; i++) {
-        if (tests->rows[i].bytes != bytes)
-            continue;
-        if (i < row)
-            return 0;
-        ms[n++] = 1e-3 * tests->rows[i].us;
-    }
-    return n;
-}
-
-static int put_exchanges(struct recording *recording,
-                         const struct nccl_tests *tests, size_t *n_sizes,
-                         struct err *err)
-{
-    struct sample_sink sink = store_sink(recording->store);
-    struct sample_setting setting = recording->device;
-    double *ms = ARENA_NEW(recording->cli->arena, double, tests->n_rows);
+    struct sample_sink sink = store_sink(record->training.store);
+    struct sample_setting setting = record->training.device;
 
     setting.precision = PRECISION_FP32;
     setting.optimizer = OPTIMIZER_ROWWISE_ADAGRAD;
     setting.batch = ANY_BATCH;
-    for (size_t i = 0; i < tests->n_rows; i++) {
-        const uint64_t bytes = tests->rows[i].bytes;
-        const size_t n = times_of(tests, i, ms);
-        struct comm_sample sample = {.kind = "nccl",
-                                     .n_ranks = tests->n_ranks,
-                                     .n_hosts = tests->n_hosts,
-                                     .total_bytes = bytes * tests->n_ranks,
-                                     .max_bytes = bytes,
-                                     .n_iterations = tests->n_iterations};
-
-        if (!n)
-            continue;
-        sample.time = timing_of(ms, n);
-        if (sample_sink_put_comm(&sink, &setting, &sample, err))
-            return -1;
-        ++*n_sizes;
-    }
-    return 0;
+    record->n_exchanges++;
+    return sample_sink_put_comm(&sink, &setting, sample, err);
 }
 
-static int report_exchanges(struct recording *recording,
-                            const struct nccl_tests *tests, size_t n_sizes,
-                            struct err *err)
+/* Head of both reports: {device, isa, db, ...}. */
+static json_t *head_to_json(const struct record *record)
 {
-    const struct cli *cli = recording->cli;
+    const struct sample_setting *device = &record->training.device;
+
+    return json_pack("{s:s, s:s, s:s, s:I}", "device", device->device, "isa",
+                     device->isa, "db", cli_shown(record->training.cli, "db"),
+                     "exchanges", (json_int_t)record->n_exchanges);
+}
+
+static void print_head(const struct record *record, struct buf *out)
+{
+    struct cli *cli = record->training.cli;
+
+    buf_printf(out, "device          %s\ndatabase        %s\n",
+               device_text(&record->training.device, cli->arena),
+               cli_shown(cli, "db"));
+}
+
+/* --- exchanges --- */
+
+static int report_exchanges(struct record *record,
+                            const struct nccl_tests *tests, struct err *err)
+{
+    struct cli *cli = record->training.cli;
     struct comm_sample *samples;
     struct comm_fit fit;
     struct buf out = {0};
     size_t n;
 
-    if (store_comm_samples(recording->store, &recording->device, STORE_DEVICE,
-                           &samples, &n, cli->arena, err))
+    if (store_comm_samples(record->training.store, &record->training.device,
+                           STORE_DEVICE, &samples, &n, cli->arena, err))
         return -1;
     if (cli_given(cli, "json")) {
-        cli_print_json(json_pack(
-            "{s:s, s:s, s:I, s:I, s:I, s:s, s:o}", "device",
-            recording->device.device, "isa", recording->device.isa, "ranks",
-            (json_int_t)tests->n_ranks, "hosts", (json_int_t)tests->n_hosts,
-            "sizes", (json_int_t)n_sizes, "db", cli_shown(cli, "db"),
-            "held_out", comm_report_to_json(samples, n)));
+        json_t *root = head_to_json(record);
+
+        json_object_set_new(root, "held_out", comm_report_to_json(samples, n));
+        cli_print_json(root);
         return 0;
     }
+    print_head(record, &out);
     buf_printf(&out,
-               "device          %s, %s\n"
-               "exchanges       of %zu sizes between %" PRIu32
-               " ranks (nccl) on %" PRIu32 " host%s\n"
-               "database        %s\n",
-               recording->device.device, recording->device.isa, n_sizes,
-               tests->n_ranks, tests->n_hosts, tests->n_hosts == 1 ? "" : "s",
-               cli_shown(cli, "db"));
+               "exchanges       %" PRIu32 " between %" PRIu32
+               " ranks on %" PRIu32 " host%s\n",
+               record->n_exchanges, tests->n_ranks, tests->n_hosts,
+               tests->n_hosts == 1 ? "" : "s");
     if (comm_fit_samples(&fit, samples, n, cli->arena))
         buf_printf(&out, "communication   %s (%s)\n",
                    comm_fit_text(&fit, cli->arena), fit.source);
@@ -178,12 +138,12 @@ static int report_exchanges(struct recording *recording,
     return 0;
 }
 
-static int record_exchanges(struct recording *recording, struct err *err)
+static int record_exchanges(struct record *record, struct err *err)
 {
-    struct cli *cli = recording->cli;
+    struct cli *cli = record->training.cli;
     const char *path = cli_string(cli, "nccl-tests"), *text;
     struct nccl_tests tests;
-    size_t len, n_sizes = 0;
+    size_t len;
 
     if (file_read(&text, &len, path, cli->arena, err) ||
         nccl_tests_parse(&tests, text, len, path, cli->arena, err))
@@ -195,30 +155,280 @@ static int record_exchanges(struct recording *recording, struct err *err)
                        "option '--hosts' says %" PRIu32 " hosts, where '%s' "
                        "lists %" PRIu32 " ranks",
                        tests.n_hosts, path, tests.n_ranks);
-    if (store_open(&recording->store, cli_string(cli, "db"), STORE_WRITE,
-                   err) ||
-        recording_find_device(recording,
-                              arena_printf(cli->arena, "cuda:%s", tests.device),
-                              err) ||
-        put_exchanges(recording, &tests, &n_sizes, err))
+    if (open_store(record, arena_printf(cli->arena, "cuda:%s", tests.device),
+                   err))
         return -1;
-    return report_exchanges(recording, &tests, n_sizes, err);
+    for (size_t i = 0; i < tests.n_rows; i++) {
+        const double ms = 1e-3 * tests.rows[i].us;
+        const struct comm_sample sample = {.kind = "nccl",
+                                           .n_ranks = tests.n_ranks,
+                                           .n_hosts = tests.n_hosts,
+                                           .total_bytes = tests.rows[i].bytes *
+                                                          tests.n_ranks,
+                                           .max_bytes = tests.rows[i].bytes,
+                                           .time = {ms, ms, ms}};
+
+        if (put_exchange(record, &sample, err))
+            return -1;
+    }
+    return report_exchanges(record, &tests, err);
+}
+
+/* --- jobs --- */
+
+static int read_times(struct record *record, const char *path, struct err *err)
+{
+    struct cli *cli = record->training.cli;
+    const char *text;
+    size_t len;
+
+    if (file_read(&text, &len, path, cli->arena, err) ||
+        times_add(&record->times, text, len, path, cli->arena, err))
+        return -1;
+    record->hash = hash_bytes(text, len, record->hash);
+    return 0;
+}
+
+static int read_job(struct record *record, struct err *err)
+{
+    struct cli *cli = record->training.cli;
+
+    if (plan_load(&record->plan, cli->args[0], cli->arena, err))
+        return -1;
+    record->times.n_ranks = record->plan.problem.cluster.n_devices;
+    if (read_times(record, cli_string(cli, "times"), err))
+        return -1;
+    for (size_t i = 1; i < cli->n_args; i++)
+        if (read_times(record, cli->args[i], err))
+            return -1;
+    if (!job_times_init(&record->job, &record->plan, record->times.times,
+                        record->times.n, cli_u64(cli, "warm-up"), cli->arena,
+                        err))
+        return 0;
+    return err_prefix(err, "%s", cli_string(cli, "times"));
+}
+
+/* Those ranks' whose look-ups are known; a straggler's teach nothing. */
+static int put_samples(struct record *record, struct err *err)
+{
+    struct sample_sink sink = store_sink(record->training.store);
+    char started_at[CLOCK_TEXT_MAX];
+
+    clock_utc(started_at);
+    for (uint32_t r = 0; r < record->job.n_ranks; r++) {
+        const struct job_rank *rank = &record->job.ranks[r];
+        struct sample_setting setting = record->training.device;
+        struct sample sample = {
+            .seed = record->hash,
+            .forward = rank->parts[STEP_FORWARD],
+            .backward = rank->parts[STEP_BACKWARD],
+            .total = rank->total,
+            .n_iterations = (uint32_t)record->job.n_steps,
+            .flags = rank->straggles > 1 ? SAMPLE_THROTTLED : 0,
+            .version = NEUROSHARD_VERSION,
+            .started_at = started_at,
+        };
+
+        if (!exec_samples_planned(&sample, &setting, &record->plan, r,
+                                  record->training.cli->arena) ||
+            !(rank->total.median_ms > 0))
+            continue;
+        record->n_samples++;
+        if (sample_sink_add(&sink, &setting, &sample, &record->n_added, err))
+            return -1;
+    }
+    return 0;
+}
+
+/* The exchange of outputs, or, where that is not known, of their gradients. */
+static int put_outputs(struct record *record, struct err *err)
+{
+    const struct plan *plan = &record->plan;
+    const struct cluster *cluster = &plan->problem.cluster;
+    const struct timing *times = record->job.exchanges;
+    const uint32_t n_ranks = cluster->n_devices;
+    const bool is_gpu = !strncmp(record->training.device.device, "cuda:", 5);
+    double *sent = ARENA_NEW(record->training.cli->arena, double, n_ranks);
+    double most = 0, all = 0;
+    const struct id_rates no_rates = {0};
+    struct comm_sample sample = {
+        .kind = is_gpu ? "nccl" : "mpi",
+        .n_ranks = n_ranks,
+        .n_hosts = (n_ranks - 1) / cluster->devices_per_host + 1,
+        .time = times[isnan(times[STEP_OUTPUT].median_ms) ? STEP_GRADIENT
+                                                          : STEP_OUTPUT],
+        .n_iterations = (uint32_t)record->job.n_steps};
+
+    for (size_t i = 0; i < plan->n_shards; i++) {
+        double lanes[COMM_LANES];
+
+        comm_embed(&plan->problem, &plan->shards[i], &no_rates, lanes);
+        sent[plan->shards[i].device] += lanes[COMM_LANE_OUTPUT];
+    }
+    for (uint32_t r = 0; r < n_ranks; r++) {
+        all += sent[r];
+        most = fmax(most, sent[r]);
+    }
+    sample.total_bytes = (uint64_t)all;
+    sample.max_bytes = (uint64_t)fmax(most, all / n_ranks);
+    if (n_ranks < 2 || !(sample.time.median_ms > 0) || !sample.max_bytes)
+        return 0;
+    return put_exchange(record, &sample, err);
+}
+
+struct row {
+    const char *rank, *part;
+    struct timing time;
+    double predicted_ms, differs_frac;
+    const char *note;
+};
+#define ROW(member) MEMBER_OF(struct row, member)
+static const struct figure columns[] = {
+    {"rank", "rank", -5, 0, FIGURE_PLAIN, ROW(rank)},
+    {"phase", "phase", -9, 0, FIGURE_PLAIN, ROW(part)},
+    {"measured_ms", "measured", 9, 3, FIGURE_PLAIN, ROW(time.median_ms)},
+    {"p10_ms", "p10", 9, 3, FIGURE_PLAIN, ROW(time.p10_ms)},
+    {"p90_ms", "p90", 9, 3, FIGURE_PLAIN, ROW(time.p90_ms)},
+    {"predicted_ms", "predicted ms", 12, 3, FIGURE_PLAIN, ROW(predicted_ms)},
+    {"differs_frac", "differs %", 9, 1, FIGURE_PERCENT, ROW(differs_frac)},
+    {"note", "", 0, 0, FIGURE_NOTE, ROW(note)},
+    {0},
+};
+#define CAUSE(member) MEMBER_OF(struct job_cause, member)
+static const struct figure cause_columns[] = {
+    {"cause", "explained by one thing alone", -32, 0, FIGURE_PLAIN,
+     CAUSE(what)},
+    {"explained_frac", "of the difference %", 19, 1, FIGURE_PERCENT,
+     CAUSE(explained_frac)},
+    {0},
+};
+
+/* Rank by rank what it computes, then exchanges, which all have at once.
+ * Returns how many are known. */
+static size_t fill_rows(const struct record *record, struct row *rows)
+{
+    const struct job_times *job = &record->job;
+    struct arena *arena = record->training.cli->arena;
+    size_t n = 0;
+
+    for (uint32_t r = 0; r <= job->n_ranks; r++)
+        for (unsigned p = 0; p < N_STEP_PARTS; p++) {
+            const bool is_all = r == job->n_ranks;
+            const uint32_t rank = is_all ? 0 : r;
+            const struct timing *time =
+                is_all ? &job->exchanges[p] : &job->ranks[r].parts[p];
+            struct row row = {is_all ? "all"
+                                     : arena_printf(arena, "%" PRIu32, r),
+                              step_part_names[p],
+                              *time,
+                              plan_has_parts(&record->plan)
+                                  ? record->plan.devices[rank].parts_ms[p]
+                                  : NAN,
+                              NAN,
+                              NULL};
+
+            if (step_part_is_compute(p) == is_all || isnan(time->median_ms))
+                continue;
+            if (row.predicted_ms > 0)
+                row.differs_frac = time->median_ms / row.predicted_ms - 1;
+            if (!is_all && job->ranks[r].straggles > 1)
+                row.note = arena_printf(arena, "straggles, x %.2f",
+                                        job->ranks[r].straggles);
+            rows[n++] = row;
+        }
+    return n;
+}
+
+static void report_job(const struct record *record)
+{
+    const struct job_times *job = &record->job;
+    struct cli *cli = record->training.cli;
+    struct row *rows =
+        ARENA_NEW(cli->arena, struct row, (job->n_ranks + 1) * N_STEP_PARTS);
+    const size_t n = fill_rows(record, rows);
+    struct job_cause causes[JOB_CAUSES];
+    struct buf out = {0};
+    size_t n_causes = 0;
+
+    if (plan_has_parts(&record->plan))
+        n_causes = job_causes(causes, job, &record->plan, cli->arena);
+    if (cli_given(cli, "json")) {
+        json_t *root = head_to_json(record);
+
+        json_object_update_new(
+            root,
+            json_pack("{s:I, s:I, s:I, s:o, s:o}", "steps",
+                      (json_int_t)job->n_steps, "samples",
+                      (json_int_t)record->n_samples, "stored",
+                      (json_int_t)record->n_added, "phases",
+                      figures_list(columns, rows, n, sizeof(*rows)), "causes",
+                      figures_list(cause_columns, causes, n_causes,
+                                   sizeof(*causes))));
+        cli_print_json(root);
+        return;
+    }
+    print_head(record, &out);
+    buf_printf(&out,
+               "job             %" PRIu32 " ranks, %zu steps after warm-up\n"
+               "samples         %" PRIu32 ", %" PRIu32
+               " of them new, and %" PRIu32 " exchange%s\n",
+               job->n_ranks, job->n_steps, record->n_samples, record->n_added,
+               record->n_exchanges, record->n_exchanges == 1 ? "" : "s");
+    figures_heading(columns, &out);
+    for (size_t i = 0; i < n; i++)
+        figures_row(columns, &rows[i], &out);
+    if (n_causes)
+        figures_heading(cause_columns, &out);
+    for (size_t i = 0; i < n_causes; i++)
+        figures_row(cause_columns, &causes[i], &out);
+    cli_print_report(&out);
+}
+
+static int record_job(struct record *record, struct err *err)
+{
+    struct arena *arena = record->training.cli->arena;
+    const char *device;
+
+    if (read_job(record, err))
+        return -1;
+    device = record->plan.cost.device;
+    if (device)
+        device = arena_strndup(arena, device, strcspn(device, ","));
+    if (open_store(record, device, err) || put_samples(record, err) ||
+        put_outputs(record, err))
+        return -1;
+    report_job(record);
+    return 0;
 }
 
 static int run_record(struct cli *cli, struct err *err)
 {
-    struct recording recording = {.cli = cli};
-    int rc = check_options(cli, err) || record_exchanges(&recording, err);
+    struct record record = {.training = {.cli = cli}};
+    const bool is_job = cli_given(cli, "times") && cli->n_args;
+    int rc;
 
-    store_close(recording.store);
-    return rc ? -1 : 0;
+    if (!cli_given(cli, "db"))
+        return err_set(err, ERR_USAGE,
+                       "option '--db' is needed: the file that gets what was "
+                       "measured");
+    if (is_job == cli_given(cli, "nccl-tests") ||
+        (cli->n_args > 0) != cli_given(cli, "times"))
+        return err_set(err, ERR_USAGE,
+                       "what is recorded is a plan and '--times', or "
+                       "'--nccl-tests' alone");
+    rc = is_job ? record_job(&record, err) : record_exchanges(&record, err);
+    store_close(record.training.store);
+    times_release(&record.times);
+    return rc;
 }
 
 const struct command command_record = {
     .name = "record",
-    .synopsis = "--nccl-tests FILE --db FILE [options]",
-    .summary = "put into the cost database what real jobs took",
-    .options = {own_options},
+    .synopsis = "PLAN [TIMES...] --times FILE --db FILE | --nccl-tests FILE "
+                "--db FILE",
+    .summary = "put into the cost database what was measured elsewhere",
+    .options = {own_options, device_options},
     .json = "print JSON",
+    .n_args = {0, 1 + MAX_FILES},
     .run = run_record,
 };

@@ -14,62 +14,6 @@ static const struct option_spec file_options[] = {
      "model file to write"},
     {0},
 };
-static const struct option_spec device_options[] = {
-    {"device", 0, OPTION_STRING, "NAME", NULL, 0, 0, NULL,
-     "part of the device's name, where the database holds several"},
-    {"isa", 0, OPTION_STRING, "NAME", NULL, 0, 0, NULL,
-     "the same for the instruction set, e.g. avx512"},
-    {"threads", 0, OPTION_U64, "N", NULL, 0, 1e6, NULL,
-     "the same for the CPU threads"},
-    {0},
-};
-
-/* Whether a setting is what the options ask for. */
-static bool is_wanted(const struct sample_setting *setting,
-                      const struct cli *cli)
-{
-    const char *device = cli_string(cli, "device");
-    const char *isa = cli_string(cli, "isa");
-
-    return training_wants(setting, cli) &&
-           (!device || strstr(setting->device, device)) &&
-           (!isa || !strcmp(setting->isa, isa)) &&
-           (!cli_given(cli, "threads") ||
-            setting->n_threads == cli_u64(cli, "threads"));
-}
-
-/* The one device that the options leave. */
-static int choose_device(struct training *training, struct err *err)
-{
-    struct cli *cli = training->cli;
-    struct sample_setting *settings, *wanted;
-    size_t n, n_wanted = 0, n_others = 0;
-
-    if (store_settings(training->store, &settings, &n, cli->arena, err))
-        return -1;
-    wanted = ARENA_NEW(cli->arena, struct sample_setting, n);
-    for (size_t i = 0; i < n; i++)
-        if (is_wanted(&settings[i], cli))
-            wanted[n_wanted++] = settings[i];
-    if (!n)
-        return err_set(err, ERR_INPUT, "'%s' holds no samples",
-                       cli_string(cli, "db"));
-    if (!n_wanted)
-        return err_set(
-            err, ERR_INPUT, "'%s' holds no samples of that kind; it has %s",
-            cli_string(cli, "db"), training_list_settings(settings, n, cli));
-    for (size_t i = 0; i < n_wanted; i++)
-        n_others += !is_same_device(&wanted[i], &wanted[0]);
-    if (n_others)
-        return err_set(err, ERR_USAGE,
-                       "a model is of one device, '%s' holds several; choose "
-                       "by --device, --isa or --threads: %s",
-                       cli_string(cli, "db"),
-                       training_list_settings(wanted, n_wanted, cli));
-    training->device = wanted[0];
-    return 0;
-}
-
 static void print_text(const struct training *trained, double seconds)
 {
     const struct model *model = &trained->model;
@@ -123,8 +67,10 @@ static int run_train(struct cli *cli, struct err *err)
             "options '--db' and '--output' are needed: where the samples "
             "are and where the model goes");
     if (training_open(&training, STORE_READ, err) ||
-        choose_device(&training, err) || training_load(&training, err) ||
-        training_run(&training, err) || save(&training, err))
+        training_choose_device(&training, cli_string(cli, "device"),
+                               training_wants, err) ||
+        training_load(&training, err) || training_run(&training, err) ||
+        save(&training, err))
         goto out;
     if (cli_given(cli, "json"))
         cli_print_json(evaluation_to_json(&training.evaluation));

@@ -46,6 +46,16 @@ const struct option_spec setting_options[] = {
     {0},
 };
 
+const struct option_spec device_options[] = {
+    {"device", 0, OPTION_STRING, "NAME", NULL, 0, 0, NULL,
+     "part of the device's name, where the database holds several"},
+    {"isa", 0, OPTION_STRING, "NAME", NULL, 0, 0, NULL,
+     "the same for the instruction set, e.g. avx512"},
+    {"threads", 0, OPTION_U64, "N", NULL, 0, 1e6, NULL,
+     "the same for the CPU threads"},
+    {0},
+};
+
 int training_open(struct training *training, enum store_mode mode,
                   struct err *err)
 {
@@ -92,6 +102,43 @@ bool is_same_device(const struct sample_setting *x,
 {
     return !strcmp(x->device, y->device) && x->n_threads == y->n_threads &&
            !strcmp(x->isa, y->isa);
+}
+
+int training_choose_device(struct training *training, const char *name,
+                           bool (*wants)(const struct sample_setting *,
+                                         const struct cli *),
+                           struct err *err)
+{
+    struct cli *cli = training->cli;
+    const char *isa = cli_string(cli, "isa"), *path = cli_string(cli, "db");
+    struct sample_setting *settings, *wanted;
+    size_t n, n_wanted = 0, n_others = 0;
+
+    if (store_settings(training->store, &settings, &n, cli->arena, err))
+        return -1;
+    wanted = ARENA_NEW(cli->arena, struct sample_setting, n);
+    for (size_t i = 0; i < n; i++)
+        if ((!wants || wants(&settings[i], cli)) &&
+            (!name || strstr(settings[i].device, name)) &&
+            (!isa || !strcmp(settings[i].isa, isa)) &&
+            (!cli_given(cli, "threads") ||
+             settings[i].n_threads == cli_u64(cli, "threads")))
+            wanted[n_wanted++] = settings[i];
+    if (!n)
+        return err_set(err, ERR_INPUT, "'%s' holds no samples", path);
+    if (!n_wanted)
+        return err_set(err, ERR_INPUT,
+                       "'%s' holds no samples of that kind; it has %s", path,
+                       training_list_settings(settings, n, cli));
+    for (size_t i = 0; i < n_wanted; i++)
+        n_others += !is_same_device(&wanted[i], &wanted[0]);
+    if (n_others)
+        return err_set(err, ERR_USAGE,
+                       "a model is of one device, '%s' holds several; choose "
+                       "by --device, --isa or --threads: %s",
+                       path, training_list_settings(wanted, n_wanted, cli));
+    training->device = wanted[0];
+    return 0;
 }
 
 /* "2026-11-21", or with more of "2026-11-21T04:05:06Z". */

@@ -11,8 +11,9 @@
  * the cost database, a training with its progress, an evaluation in print.
  */
 
-/* Groups of options: how to train, and settings to keep to. */
-extern const struct option_spec training_options[], setting_options[];
+/* Groups of options: how to train, and settings and a device to keep to. */
+extern const struct option_spec training_options[], setting_options[],
+    device_options[];
 
 struct training {
     struct cli *cli;
@@ -40,6 +41,14 @@ bool training_wants(const struct sample_setting *setting,
                     const struct cli *cli);
 bool is_same_device(const struct sample_setting *x,
                     const struct sample_setting *y);
+
+/* The one device of the database that the device_options leave, with `name` (of
+ * NULL any) in the place of --device, and that has a setting that is wanted
+ * (NULL: any). ERR_INPUT or ERR_USAGE list what there is. */
+int training_choose_device(struct training *training, const char *name,
+                           bool (*wants)(const struct sample_setting *,
+                                         const struct cli *),
+                           struct err *err) MUST_CHECK;
 
 /* Lines of what people read of a model: its setting and which hosts, drivers
  * and CUDA it was measured with; its communication, or `unknown`, half a

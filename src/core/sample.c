@@ -42,6 +42,20 @@ int sample_sink_put(const struct sample_sink *sink,
     return 0;
 }
 
+int sample_sink_add(const struct sample_sink *sink,
+                    const struct sample_setting *setting,
+                    const struct sample *sample, uint32_t *n_added,
+                    struct err *err)
+{
+    if (sink->has && sink->has(sink->ctx, setting, sample->seed,
+                               sample->case_idx, sample->kind, sample->part))
+        return 0;
+    if (sample_sink_put(sink, setting, sample, err))
+        return -1;
+    ++*n_added;
+    return 0;
+}
+
 int sample_sink_put_comm(const struct sample_sink *sink,
                          const struct sample_setting *setting,
                          const struct comm_sample *sample, struct err *err)

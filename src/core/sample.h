@@ -131,6 +131,11 @@ struct sample_sink {
 int sample_sink_put(const struct sample_sink *sink,
                     const struct sample_setting *setting,
                     const struct sample *sample, struct err *err) MUST_CHECK;
+/* The same, unless it is there; *n_added counts up where it was not. */
+int sample_sink_add(const struct sample_sink *sink,
+                    const struct sample_setting *setting,
+                    const struct sample *sample, uint32_t *n_added,
+                    struct err *err) MUST_CHECK;
 int sample_sink_put_comm(const struct sample_sink *sink,
                          const struct sample_setting *setting,
                          const struct comm_sample *sample,

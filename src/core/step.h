@@ -57,6 +57,14 @@ enum step_part {
 };
 extern const char *const step_part_names[]; /* "input" ... */
 
+/* What a real job's rank took for a part in one of its steps. */
+struct part_time {
+    uint64_t step;
+    uint32_t rank;
+    enum step_part part;
+    double ms;
+};
+
 struct step {
     enum pipeline pipeline;
     uint32_t n_chunks; /* >= 1: look-ups and output exchange run in so many

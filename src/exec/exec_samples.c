@@ -69,35 +69,115 @@ static uint32_t count_pieces(const struct rank_work *work,
     return n;
 }
 
-/* Everything that makes this rank's work what it is. */
-static uint64_t case_number(const struct rank_work *work)
+/* Everything that makes a rank's work what it is. */
+static void describe_rank(struct buf *text, uint32_t rank, uint32_t n_ranks,
+                          uint64_t batch)
+{
+    buf_printf(text, "%u of %u, batch %llu\n", rank, n_ranks,
+               (unsigned long long)batch);
+}
+
+/* The shard of a table of n_rows, which may be scaled. */
+static void describe_piece(struct buf *text, const struct table *table,
+                           uint64_t n_rows, const struct shard *shard)
+{
+    buf_printf(text, "%s %llu %u %.17g %.17g %d %.17g %d\n", table->name,
+               (unsigned long long)n_rows, table->dim, table->pooling_factor,
+               table->num_outputs, table->has_bins,
+               table->has_bins ? 0 : table->zipf_alpha,
+               shard_is_replica(shard->kind));
+    buf_printf(text, "%llu %llu %u %u\n", (unsigned long long)shard->row_begin,
+               (unsigned long long)shard->row_end, shard->col_begin,
+               shard->col_end - shard->col_begin);
+    for (unsigned b = 0; table->has_bins && b < REUSE_BINS; b++)
+        buf_printf(text, "%.17g\n", table->bins[b]);
+}
+
+static uint64_t case_number(struct buf *text)
+{
+    const uint64_t hash = hash_bytes(text->data, text->len, 0);
+
+    buf_release(text);
+    return hash >> 1; /* databases count to 2^63 */
+}
+
+static uint64_t case_of_work(const struct rank_work *work)
 {
     const struct placement *placement = work->placement;
     struct buf text = {0};
-    uint64_t hash;
 
-    buf_printf(&text, "%u of %u, batch %u\n", work->rank, placement->n_ranks,
-               placement->batch);
+    describe_rank(&text, work->rank, placement->n_ranks, placement->batch);
     for (size_t i = 0; i < placement->n_pieces; i++) {
         const struct piece *piece = &placement->pieces[i];
-        const struct table *table = piece->table;
+        const struct shard shard = {.kind = piece->replica ? SHARD_REPLICATE
+                                                           : SHARD_TABLE,
+                                    .row_begin = piece->row_begin,
+                                    .row_end = piece->row_end,
+                                    .col_begin = piece->col_begin,
+                                    .col_end = piece->col_begin + piece->width};
 
-        if (piece->rank != work->rank)
-            continue;
-        buf_printf(&text, "%s %llu %u %.17g %.17g %d %.17g %d\n", table->name,
-                   (unsigned long long)placement->table_rows[piece->table_idx],
-                   table->dim, table->pooling_factor, table->num_outputs,
-                   table->has_bins, table->has_bins ? 0 : table->zipf_alpha,
-                   piece->replica);
-        buf_printf(
-            &text, "%llu %llu %u %u\n", (unsigned long long)piece->row_begin,
-            (unsigned long long)piece->row_end, piece->col_begin, piece->width);
-        for (unsigned b = 0; table->has_bins && b < REUSE_BINS; b++)
-            buf_printf(&text, "%.17g\n", table->bins[b]);
+        if (piece->rank == work->rank)
+            describe_piece(&text, piece->table,
+                           placement->table_rows[piece->table_idx], &shard);
     }
-    hash = hash_bytes(text.data, text.len, 0);
-    buf_release(&text);
-    return hash >> 1; /* databases count to 2^63 */
+    return case_number(&text);
+}
+
+/* A piece as its plan's problem has it looked up. */
+static struct sample_table planned_table(const struct problem *problem,
+                                         const struct shard *shard)
+{
+    const struct table *table = &problem->tables[shard->table];
+    const double lookups = shard_lookups(problem, shard);
+    const double batch = (double)problem->batch;
+    const struct table_use whole = problem_use(
+        problem, shard->table,
+        shard_is_replica(shard->kind) ? batch / problem->cluster.n_devices
+                                      : batch);
+    const struct table_use use = shard_use(problem, shard, batch, &whole);
+    struct sample_table out = {
+        .n_rows = shard->row_end - shard->row_begin,
+        .dim = shard->col_end - shard->col_begin,
+        .pooling_factor = lookups / batch,
+        .zipf_alpha = table->has_bins ? NAN : table->zipf_alpha,
+        .n_unique = use.n_unique,
+    };
+
+    memcpy(out.bins, use.bins, sizeof(out.bins));
+    return out;
+}
+
+bool exec_samples_planned(struct sample *sample, struct sample_setting *setting,
+                          const struct plan *plan, uint32_t rank,
+                          struct arena *arena)
+{
+    const struct problem *problem = &plan->problem;
+    struct buf text = {0};
+    bool is_mixed = false;
+
+    sample->kind = SAMPLE_EXECUTED;
+    sample->n_tables = 0;
+    sample->tables = ARENA_NEW(arena, struct sample_table, plan->n_shards);
+    setting->batch = (uint32_t)problem->batch;
+    describe_rank(&text, rank, problem->cluster.n_devices, problem->batch);
+    for (size_t i = 0; i < plan->n_shards; i++) {
+        const struct shard *shard = &plan->shards[i];
+        const struct table *table = &problem->tables[shard->table];
+
+        if (shard->device != rank)
+            continue;
+        describe_piece(&text, table, table->num_embeddings, shard);
+        if (!(shard_lookups(problem, shard) > 0))
+            continue;
+        is_mixed |=
+            sample->n_tables && (setting->precision != table->precision ||
+                                 setting->optimizer != table->optimizer);
+        setting->precision = table->precision;
+        setting->optimizer = table->optimizer;
+        sample->tables[sample->n_tables++] = planned_table(problem, shard);
+    }
+    sample->case_idx = case_number(&text);
+    return sample->n_tables && !is_mixed && problem->batch <= UINT32_MAX;
 }
 
 static void fill_record(struct record *record, const struct rank_work *work,
@@ -108,7 +188,7 @@ static void fill_record(struct record *record, const struct rank_work *work,
     record->batch = work->placement->batch;
     clock_utc(record->started_at);
     record->sample.kind = SAMPLE_EXECUTED;
-    record->sample.case_idx = case_number(work);
+    record->sample.case_idx = case_of_work(work);
     record->sample.forward = timing->forward;
     record->sample.backward = timing->backward;
     record->sample.total = timing->compute;
@@ -148,13 +228,7 @@ static int put_record(const struct exec_options *options, struct record *record,
     sample->n_iterations = options->n_iterations;
     sample->version = NEUROSHARD_VERSION;
     sample->started_at = record->started_at;
-    if (sink->has && sink->has(sink->ctx, &setting, sample->seed,
-                               sample->case_idx, sample->kind, sample->part))
-        return 0;
-    if (sink->put(sink->ctx, &setting, sample, err))
-        return -1;
-    ++*n_stored;
-    return 0;
+    return sample_sink_add(sink, &setting, sample, n_stored, err);
 }
 
 int exec_samples_put(const struct exec_options *options, struct buf *records,

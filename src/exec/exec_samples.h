@@ -15,6 +15,14 @@
  * Between processes it travels as a record: bytes that the same build reads.
  */
 
+/* The same of a rank that is timed elsewhere: tables, kind and case number of
+ * the sample, in the arena, and precision, optimizer and batch of its setting,
+ * from the plan; pooling and reuse are expected ones. False where the rank
+ * holds nothing that is looked up, or of several precisions or optimizers. */
+bool exec_samples_planned(struct sample *sample, struct sample_setting *setting,
+                          const struct plan *plan, uint32_t rank,
+                          struct arena *arena);
+
 /* Adds the rank's record, unless the rank is empty or mixes precisions. */
 void exec_samples_add(struct buf *records, const struct rank_work *work,
                       const struct exec_rank *timing);

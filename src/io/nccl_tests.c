@@ -156,20 +156,6 @@ static int read_row(struct reader *reader, char *line, struct err *err)
     return 0;
 }
 
-/* "warmup iters: 5 iters: 20 agg iters: 1" */
-static void read_iterations(struct reader *reader, char *line)
-{
-    char *words[MAX_WORDS];
-    uint64_t n_iterations;
-    const size_t n = split(line, words);
-
-    for (size_t i = 2; i < n; i++)
-        if (!strcmp(words[i - 1], "iters:") && strcmp(words[i - 2], "warmup") &&
-            strcmp(words[i - 2], "agg") &&
-            text_to_u64(words[i], &n_iterations) && n_iterations < UINT32_MAX)
-            reader->out->n_iterations = (uint32_t)n_iterations;
-}
-
 static int read_line(struct reader *reader, char *line, struct err *err)
 {
     static const char program[] = "Collective test starting:";
@@ -184,9 +170,7 @@ static int read_line(struct reader *reader, char *line, struct err *err)
                        reader->source, reader->line, line + strlen(program));
     if (!strncmp(line, "Rank ", 5))
         return read_rank(reader, line, err);
-    if (strstr(line, "warmup iters:"))
-        read_iterations(reader, line);
-    else if (!strncmp(line, "size ", 5) && strstr(line, "algbw"))
+    if (!strncmp(line, "size ", 5) && strstr(line, "algbw"))
         read_heading(reader, line);
     else if (*line >= '0' && *line <= '9')
         return read_row(reader, line, err);

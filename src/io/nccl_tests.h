@@ -25,7 +25,6 @@ struct nccl_tests {
     const char *device; /* of rank 0, "NVIDIA H100 80GB HBM3" */
     uint32_t n_ranks;   /* >= 2 */
     uint32_t n_hosts;
-    uint32_t n_iterations; /* 0 where it does not say */
     struct nccl_row *rows; /* [n_rows], n_rows >= 1, in the arena like all */
     size_t n_rows;
 };

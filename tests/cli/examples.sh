@@ -23,6 +23,10 @@ files()
         cp "$ROOT/data/models/cpu-amd-epyc-2t.nsm" $name.nsm
     done
     cp "$ROOT/tests/fuzz/corpus/nccl_tests/h100_8.txt" alltoall.txt
+    echo step,rank,phase,ms >times.csv
+    for step in 1 2 3 4; do
+        printf '%s,forward,1\n' $step,0 $step,1 $step,2 $step,3 >>times.csv
+    done
     echo '{"hosts": [{"gpus": 2, "memory": ["80GiB", "40GiB"]}]}' >cluster.json
     "$NEUROSHARD" plan tables.csv --gpus 4 --batch 256 -o plan.json \
         >/dev/null 2>&1

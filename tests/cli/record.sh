@@ -43,3 +43,67 @@ try --nccl-tests h100_8.txt --db other.db --device cuda --isa any
 try --nccl-tests h100_8.txt
 try --db costs.db
 sqlite3 costs.db "SELECT count(*) FROM comm_sample"
+
+echo "# a job"
+"$ns" plan "$ROOT/data/tables/criteo_kaggle_26.csv" --gpus 4 --batch 4096 \
+    --cost roofline:h100 --effort 0 -o plan.json >/dev/null 2>&1
+# job STEPS RANKS: 20 and 30 % slower than predicted, a base, a straggler
+job()
+{
+    awk -v steps="$1" -v ranks="$2" 'BEGIN {
+        print "step,rank,phase,ms"
+        for (s = 0; s < steps; s++)
+            for (r = 0; r < ranks; r++) {
+                slow = (s < 3 ? 9 : 1) * (1 + (s * 7 + r * 3) % 5 / 200)
+                slow *= r == 2 ? 1.5 : 1
+                print s "," r ",forward," 0.5 * slow
+                print s "," r ",backward," 1.3 * slow
+                print s "," r ",output," 0.2 + (s % ranks != r) * (r + 1) / 10
+            }
+    }'
+}
+job 20 4 >times.csv
+try plan.json --times times.csv --db costs.db
+try plan.json --times times.csv --db costs.db --device H100 | cut -c 1-42
+try plan.json --times times.csv --db costs.db --device H100 | grep samples
+try plan.json --times times.csv --db costs.db --device 'cuda:NVIDIA H200' \
+    --isa sm_90 --json | grep -vE '(frac|ms)"|cause'
+for rank in 0 1 2 3; do
+    awk -F , -v r=$rank 'NR == 1 || $2 == r' times.csv >times_$rank.csv
+done
+try plan.json times_1.csv times_2.csv times_3.csv --times times_0.csv \
+    --db apart.db --device cuda:H100 --isa sm_90 | grep samples
+job 21 4 | try plan.json --times - --db costs.db --device H100 | grep samples
+sqlite3 costs.db "SELECT device, batch, kind, n_tables, n_iterations, flags,
+    count(*), count(DISTINCT case_idx), count(DISTINCT seed) FROM sample
+    JOIN setting ON setting.id = setting_id GROUP BY 1, 2, 3, 4, 5, 6;
+    SELECT kind, n_ranks, n_hosts, total_bytes, max_bytes, median_ms
+    FROM comm_sample WHERE n_ranks = 4;
+    SELECT count(*), sum(n_unique > 0) FROM sample_table"
+
+echo "# what is no such job"
+cp "$corpus"/times/* .
+for file in no_ms.csv short.csv other_world.csv negative_rank.csv no_step.csv \
+    unknown_phase.csv negative.csv nan.csv huge.csv quote.csv nul.csv \
+    empty.csv heading.csv truncated.json null.json number.json object.json \
+    empty.json half_step.json missing.csv; do
+    try plan.json --times $file --db costs.db --device H100
+done
+job 20 3 >three.csv
+try plan.json --times three.csv --db costs.db --device H100
+job 20 8 >eight.csv
+try plan.json --times eight.csv --db costs.db --device H100
+job 3 4 >short.csv
+try plan.json --times short.csv --db costs.db --device H100
+try plan.json times.csv --times times.csv --db costs.db --device H100
+try times.csv --times times.csv --db costs.db --device H100
+try plan.json --times times.csv --nccl-tests h100_8.txt --db costs.db
+try --times times.csv --db costs.db
+try plan.json --db costs.db
+sqlite3 costs.db "SELECT count(*) FROM sample; SELECT count(*) FROM comm_sample"
+
+echo "# the lines of the manual"
+if command -v python3 >/dev/null; then
+    sed -n '/^import/,/^\.Ed/{/^\.Ed/!p}' "$ROOT/man/neuroshard-record.1" |
+        python3 -c 'import ast, sys; ast.parse(sys.stdin.read())'
+fi

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/times.h"
+
+#include "base/json.h"
+#include "base/json_place.h"
+#include "base/text.h"
+#include "io/csv.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define MAX_MS 1e9 /* as of a measurement in the cost database */
+
+enum { COLUMN_STEP, COLUMN_RANK, COLUMN_PHASE, COLUMN_MS };
+#define N_COLUMNS 4
+static const char *const column_names[] = {"step", "rank", "phase", "ms", NULL};
+
+struct reader {
+    struct times *times;
+    const char *source;
+    size_t line;
+    struct arena *arena;
+};
+
+void times_release(struct times *times)
+{
+    mem_free(times->times);
+    *times = (struct times){0};
+}
+
+static int wrong(const struct reader *reader, unsigned column, const char *cell,
+                 const char *want, struct err *err)
+{
+    return err_set(err, ERR_INPUT, "%s:%zu: %s is %s, not '%s'", reader->source,
+                   reader->line, column_names[column], want, cell);
+}
+
+/* One time, as CSV has it. */
+static int read_cells(const struct reader *reader,
+                      const char *const cells[N_COLUMNS], struct err *err)
+{
+    struct times *times = reader->times;
+    const int part = text_choice(step_part_names, cells[COLUMN_PHASE]);
+    struct part_time time;
+    uint64_t rank;
+
+    if (!text_to_u64(cells[COLUMN_STEP], &time.step))
+        return wrong(reader, COLUMN_STEP, cells[COLUMN_STEP], "a whole number",
+                     err);
+    if (!text_to_u64(cells[COLUMN_RANK], &rank) || rank >= times->n_ranks)
+        return wrong(reader, COLUMN_RANK, cells[COLUMN_RANK],
+                     arena_printf(reader->arena,
+                                  "0 to %" PRIu32 ", as the plan has %" PRIu32
+                                  " ranks",
+                                  times->n_ranks - 1, times->n_ranks),
+                     err);
+    if (part < 0)
+        return wrong(reader, COLUMN_PHASE, cells[COLUMN_PHASE],
+                     text_list(step_part_names, " or ", reader->arena), err);
+    if (!text_to_double(cells[COLUMN_MS], &time.ms) || time.ms < 0 ||
+        time.ms > MAX_MS)
+        return wrong(reader, COLUMN_MS, cells[COLUMN_MS],
+                     "a time from 0 to 1e9 ms", err);
+    time.rank = (uint32_t)rank;
+    time.part = (enum step_part)part;
+    times->times =
+        mem_room(times->times, times->n, &times->cap, sizeof(*times->times));
+    times->times[times->n++] = time;
+    return 0;
+}
+
+static int read_csv(struct reader *reader, char *text, size_t len,
+                    struct err *err)
+{
+    const char *cells[N_COLUMNS];
+    size_t field_of[N_COLUMNS], n_fields;
+    struct csv csv;
+    bool found;
+    int rc = -1;
+
+    if (csv_init(&csv, text, len, reader->source, err) ||
+        csv_next(&csv, &found, err))
+        goto out;
+    n_fields = csv.n_fields;
+    for (unsigned c = 0; c < N_COLUMNS; c++) {
+        size_t f = 0;
+
+        while (found && f < n_fields && strcmp(csv.fields[f], column_names[c]))
+            f++;
+        if (!found || f == n_fields) {
+            err_set(err, ERR_INPUT,
+                    "%s:%zu: the heading lacks '%s' of step,rank,phase,ms",
+                    reader->source, csv.record_line, column_names[c]);
+            goto out;
+        }
+        field_of[c] = f;
+    }
+    while (!csv_next(&csv, &found, err)) {
+        reader->line = csv.record_line;
+        if (!found) {
+            rc = 0;
+            break;
+        }
+        if (csv.n_fields != n_fields) {
+            err_set(err, ERR_INPUT, "%s:%zu: %zu fields, the heading has %zu",
+                    reader->source, reader->line, csv.n_fields, n_fields);
+            break;
+        }
+        for (unsigned c = 0; c < N_COLUMNS; c++)
+            cells[c] = csv.fields[field_of[c]];
+        if (read_cells(reader, cells, err))
+            break;
+    }
+out:
+    csv_release(&csv);
+    return rc;
+}
+
+/* A member as CSV would have it. */
+static const char *cell_of(const json_t *value, struct arena *arena)
+{
+    if (json_is_integer(value))
+        return arena_printf(arena, "%" JSON_INTEGER_FORMAT,
+                            json_integer_value(value));
+    if (json_is_real(value))
+        return arena_printf(arena, "%.17g", json_real_value(value));
+    return json_is_string(value) ? json_string_value(value) : "";
+}
+
+static int read_json(struct reader *reader, const char *text, size_t len,
+                     struct err *err)
+{
+    json_t *root = NULL;
+    size_t *lines;
+    int rc = -1;
+
+    if (json_parse(&root, text, len, reader->source, err))
+        return -1;
+    lines = ARENA_NEW(reader->arena, size_t, json_array_size(root));
+    if (json_is_array(root))
+        place_child_lines(text, len, 1, lines);
+    for (size_t i = 0; i < json_array_size(root); i++) {
+        const json_t *object = json_array_get(root, i);
+        const struct arena_mark mark = arena_mark(reader->arena);
+        const char *cells[N_COLUMNS];
+
+        reader->line = lines[i];
+        for (unsigned c = 0; c < N_COLUMNS; c++)
+            cells[c] = cell_of(json_object_get(object, column_names[c]),
+                               reader->arena);
+        if (read_cells(reader, cells, err))
+            goto out;
+        arena_rewind(reader->arena, mark);
+    }
+    rc = 0;
+out:
+    json_decref(root);
+    return rc;
+}
+
+int times_add(struct times *times, const char *text, size_t len,
+              const char *source, struct arena *arena, struct err *err)
+{
+    struct reader reader = {times, source, 1, arena};
+    char *copy = arena_strndup(arena, text, len);
+    const char first = copy[strspn(copy, " \t\r\n")];
+    const size_t n = times->n;
+
+    if (first == '[' || first == '{' ? read_json(&reader, text, len, err)
+                                     : read_csv(&reader, copy, len, err))
+        return -1;
+    if (times->n > n)
+        return 0;
+    return err_set(err, ERR_INPUT, "%s:%zu: no times", source, reader.line);
+}

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: MIT
+"""A job of real TorchRec on this machine's CPU that is timed by the lines of
+neuroshard-record(1), and read back by `neuroshard record`. Speaks TAP;
+NEUROSHARD is the program, NEUROSHARD_DATA its data.
+"""
+import csv
+import json
+import os
+import re
+import tempfile
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from torchrec.distributed import DistributedModelParallel
+from torchrec.distributed.embeddingbag import EmbeddingBagCollectionSharder
+
+import ranks
+from tap import finish, neuroshard, ok
+
+N_RANKS = 2
+STEPS = 8
+MAX_ROWS = 1500
+
+
+def page_lines():
+    """What the manual would have a job run."""
+    page = os.environ["NEUROSHARD_DATA"] + "/../man/neuroshard-record.1"
+    with open(page, encoding="utf-8") as file:
+        return re.search(r"^import .*?(?=^\.Ed)", file.read(), re.M | re.S)[0]
+
+
+def train(rank, work):
+    torch.set_num_threads(1)
+    os.environ.update(
+        RANK=str(rank),
+        WORLD_SIZE=str(N_RANKS),
+        LOCAL_RANK=str(rank),
+        LOCAL_WORLD_SIZE=str(N_RANKS),
+        GLOO_SOCKET_IFNAME="lo",
+    )
+    dist.init_process_group(
+        "gloo",
+        init_method=f"file://{work}/meeting",
+        rank=rank,
+        world_size=N_RANKS,
+    )
+    with open(f"{work}/plan.json", encoding="utf-8") as file:
+        tables = json.load(file)["tables"]
+    model = ranks.Model(tables)
+    loader = ranks._loader(f"{work}/loader.py")
+    plan = loader.load_plan(f"{work}/emitted", model, N_RANKS, "cpu")
+    sharded = DistributedModelParallel(
+        module=model,
+        device=torch.device("cpu"),
+        plan=plan,
+        sharders=[EmbeddingBagCollectionSharder()],
+    )
+    lines = {}
+    exec(page_lines(), lines)
+    lines["watch"](sharded.module.ebc)
+    for step in range(STEPS):
+        found = sharded(ranks._features(tables, step, rank))
+        ranks._loss(found).backward()
+        lines["steps"][0] += 1
+    lines["save"](f"{work}/times_{rank}.csv", rank)
+    dist.destroy_process_group()
+
+
+def prepare(work):
+    source = os.environ["NEUROSHARD_DATA"] + "/tables/criteo_kaggle_26.csv"
+    with open(source, encoding="utf-8") as file:
+        rows = list(csv.DictReader(r for r in file if r[0] != "#"))
+    for row in rows:
+        row["num_embeddings"] = min(int(row["num_embeddings"]), MAX_ROWS)
+    with open(f"{work}/tables.csv", "w", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    for command in (
+        ("plan", f"{work}/tables.csv", "--gpus", str(N_RANKS), "--batch", "12")
+        + ("--shard", "table", "--effort", "100", "-o", f"{work}/plan.json"),
+        ("emit", f"{work}/plan.json", "--format", "torchrec")
+        + ("--module", "ebc", "-o", f"{work}/emitted"),
+        ("emit", f"{work}/plan.json", "--format", "torchrec-loader")
+        + ("-o", f"{work}/loader.py"),
+    ):
+        status, _, why = neuroshard(*command)
+        ok(status == 0, f"{command[0]} {command[3]}", why)
+
+
+def check(work):
+    prepare(work)
+    mp.start_processes(train, (work,), nprocs=N_RANKS, start_method="fork")
+    status, out, why = neuroshard(
+        *("record", f"{work}/plan.json", f"{work}/times_1.csv"),
+        *("--times", f"{work}/times_0.csv", "--db", f"{work}/costs.db"),
+        *("--device", "cpu:any", "--isa", "avx2", "--threads", "1", "--json"),
+    )
+    ok(status == 0, "the job is recorded", why)
+    found = json.loads(out) if status == 0 else {"phases": []}
+    print("# " + json.dumps(found, indent=1).replace("\n", "\n# "))
+    ok(found.get("steps") == STEPS - 3, "all steps but the first three")
+    ok(found.get("stored") == N_RANKS, "a sample a rank")
+    ok(found.get("exchanges") == 1, "and the exchange of outputs")
+    phases = {(p["rank"], p["phase"]) for p in found["phases"]}
+    want = {("0", "forward"), ("0", "backward"), ("1", "forward")}
+    want |= {("1", "backward"), ("all", "output")}
+    ok(phases == want, "of each phase that is watched", str(phases))
+    ok(
+        all(p["measured_ms"] > 0 for p in found["phases"]),
+        "which all take some time",
+    )
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        check(folder)
+    finish()

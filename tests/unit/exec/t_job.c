@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+#include "exec/job.h"
+
+#include "base/rng.h"
+#include "tests/rng_normal.h"
+#include "tests/tap.h"
+
+#define MAX_RANKS 16
+#define N_STEPS 43
+#define N_WARM_UP 3
+#define MAX_TIMES (MAX_RANKS * N_STEPS * N_STEP_PARTS)
+
+/* A plan that predicts, and the times of a job that follows a law. */
+struct planted {
+    struct plan plan;
+    struct device_cost devices[MAX_RANKS];
+    /* What each rank really takes, without noise, and each exchange. */
+    double ms[MAX_RANKS][N_STEP_PARTS];
+    struct part_time times[MAX_TIMES];
+    size_t n;
+};
+
+static void predict(struct planted *planted, uint32_t n_ranks, struct rng *rng)
+{
+    const double all[N_STEP_PARTS] = {
+        [STEP_INPUT] = 0.4, [STEP_OUTPUT] = 0.7, [STEP_GRADIENT] = 0.7};
+
+    planted->plan = (struct plan){.devices = planted->devices,
+                                  .problem.cluster.n_devices = n_ranks};
+    planted->n = 0;
+    for (uint32_t r = 0; r < n_ranks; r++)
+        for (unsigned p = 0; p < N_STEP_PARTS; p++) {
+            planted->devices[r].parts_ms[p] =
+                step_part_is_compute(p) ? 0.5 + 3 * rng_uniform(rng) : all[p];
+            planted->ms[r][p] = planted->devices[r].parts_ms[p];
+        }
+}
+
+/* Each exchange ends on all ranks together, and one of them came last; the
+ * dense part makes others late. Now and then a phase is disturbed; the first
+ * steps are slow. */
+static void run(struct planted *planted, double noise, struct rng *rng)
+{
+    const uint32_t n_ranks = planted->plan.problem.cluster.n_devices;
+
+    for (uint64_t s = 0; s < N_STEPS; s++)
+        for (unsigned p = 0; p < N_STEP_PARTS; p++)
+            for (uint32_t r = 0; r < n_ranks; r++) {
+                double ms = planted->ms[r][p];
+
+                if (!(ms > 0))
+                    continue;
+                ms *= 1 + noise * rng_normal(rng);
+                if (!step_part_is_compute(p) && r != s * 5 % n_ranks)
+                    ms += 2 * rng_uniform(rng);
+                if (!rng_below(rng, 8))
+                    ms *= 1 + 3 * rng_uniform(rng);
+                if (s < N_WARM_UP)
+                    ms *= 10;
+                planted->times[planted->n++] =
+                    (struct part_time){100 + s, r, p, ms};
+            }
+}
+
+static int learn(struct job_times *job, const struct planted *planted,
+                 struct arena *arena, struct err *err)
+{
+    return job_times_init(job, &planted->plan, planted->times, planted->n,
+                          N_WARM_UP, arena, err);
+}
+
+/* Constants of ranks, a straggler among them, found again from noisy steps. */
+static void test_planted(void)
+{
+    static struct planted planted;
+    double worst = 0, least = 1;
+    unsigned n_missed = 0, n_false = 0;
+    struct arena arena;
+
+    arena_init(&arena);
+    for (unsigned seed = 0; seed < tap_size(20, 400); seed++) {
+        const uint32_t n_ranks = 5 + seed % (MAX_RANKS - 4);
+        const uint32_t straggler = seed % n_ranks;
+        const struct arena_mark mark = arena_mark(&arena);
+        struct job_cause causes[JOB_CAUSES];
+        double factor;
+        struct job_times job;
+        struct err err = {0};
+        struct rng rng;
+
+        rng_init(&rng, 40, seed);
+        predict(&planted, n_ranks, &rng);
+        factor = 1.3 + rng_uniform(&rng);
+        for (uint32_t r = 0; r < n_ranks; r++) {
+            /* what its tables cost more than was thought, in each phase */
+            const double forward = 1.2 + 0.12 * rng_uniform(&rng);
+            const double slow = r == straggler ? factor : 1;
+
+            planted.ms[r][STEP_FORWARD] *= slow * (slow > 1 ? 1.26 : forward);
+            planted.ms[r][STEP_BACKWARD] *=
+                slow * (slow > 1 ? 1.26 : 2.52 - forward);
+        }
+        run(&planted, 0.02, &rng);
+        if (learn(&job, &planted, &arena, &err)) {
+            ok(0, "seed %u: %s", seed, err.msg);
+            continue;
+        }
+        for (uint32_t r = 0; r < n_ranks; r++)
+            for (unsigned p = 0; p < N_STEP_PARTS; p++)
+                if (planted.ms[r][p] > 0)
+                    worst = tap_worst(worst, fabs(job_measured_ms(&job, r, p) /
+                                                      planted.ms[r][p] -
+                                                  1));
+        for (uint32_t r = 0; r < n_ranks; r++)
+            n_false += r != straggler && job.ranks[r].straggles > 1;
+        n_missed += !(job.ranks[straggler].straggles > 1);
+        if (job_causes(causes, &job, &planted.plan, &arena) < 4)
+            ok(0, "seed %u: causes", seed);
+        least = fmin(least, causes[1].explained_frac);
+        arena_rewind(&arena, mark);
+    }
+    ok(worst < 0.03, "times of ranks and exchanges are found to %.2f %%",
+       100 * worst);
+    is_i64(n_missed, 0, "each straggler is found");
+    is_i64(n_false, 0, "and no other rank is one");
+    ok(least > 0.5, "factors of ranks explain at least %.0f %% of it",
+       100 * least);
+    arena_release(&arena);
+}
+
+/* Of ranks that all are as slow, the factor is the planted one. */
+static void test_factor(void)
+{
+    static struct planted planted;
+    double worst = 0;
+    struct arena arena;
+
+    arena_init(&arena);
+    for (unsigned seed = 0; seed < tap_size(20, 400); seed++) {
+        struct job_cause causes[JOB_CAUSES];
+        struct job_times job;
+        struct err err = {0};
+        struct rng rng;
+
+        rng_init(&rng, 41, seed);
+        predict(&planted, 8, &rng);
+        for (uint32_t r = 0; r < 8; r++)
+            for (unsigned p = STEP_FORWARD; p < N_STEP_PARTS; p++)
+                if (step_part_is_compute(p))
+                    planted.ms[r][p] *= r == 5 ? 1.6 * 1.25 : 1.25;
+        planted.ms[2][STEP_BACKWARD] *= 1.5; /* one phase makes no straggler */
+        run(&planted, 0.02, &rng);
+        if (learn(&job, &planted, &arena, &err))
+            ok(0, "seed %u: %s", seed, err.msg);
+        worst = tap_worst(worst, fabs(job.ranks[5].straggles / 1.6 - 1));
+        if (job.ranks[2].straggles > 1)
+            ok(0, "seed %u: rank 2 straggles", seed);
+        if (job_causes(causes, &job, &planted.plan, &arena) < 7 ||
+            !(causes[1].explained_frac > causes[2].explained_frac &&
+              causes[2].explained_frac > 0))
+            ok(0, "seed %u: what explains it", seed);
+    }
+    ok(worst < 0.03, "a straggler's factor is found to %.2f %%", 100 * worst);
+    arena_release(&arena);
+}
+
+static void refuse(struct planted *planted, const char *want)
+{
+    struct arena arena;
+    struct job_times job;
+    struct err err = {0};
+
+    arena_init(&arena);
+    is_i64(learn(&job, planted, &arena, &err), -1, "is refused");
+    is_str(err.msg, want, "in a sentence");
+    arena_release(&arena);
+}
+
+static void test_refused(void)
+{
+    static struct planted planted;
+    struct rng rng;
+
+    rng_init(&rng, 42, 0);
+    predict(&planted, 3, &rng);
+    run(&planted, 0, &rng);
+    planted.times[planted.n++] = planted.times[7];
+    refuse(&planted, "step 100 of rank 1 has two times of its output");
+    planted.n = 3 * 5 * 3;
+    refuse(&planted, "3 steps, of which none is left after 3 of warm-up");
+    predict(&planted, 3, &rng);
+    run(&planted, 0, &rng);
+    for (size_t i = 0; i < planted.n; i++)
+        if (planted.times[i].rank == 2)
+            planted.times[i--] = planted.times[--planted.n];
+    refuse(&planted, "rank 2 of the plan's 3 has no times after warm-up");
+    planted.times[0].step = 1;
+    planted.n = 1;
+    planted.plan.problem.cluster.n_devices = 1000;
+    refuse(&planted, "most ranks have no times in most of 1 steps");
+}
+
+int main(void)
+{
+    test_planted();
+    test_factor();
+    test_refused();
+    return tap_done();
+}
