@@ -91,6 +91,7 @@ static void make_plan(struct plan *plan, struct fake *fake)
 
 static void test_price(struct arena *arena)
 {
+    unsigned n_known = 0;
     struct plan plan;
     struct fake fake;
     struct err err = {0};
@@ -112,6 +113,11 @@ static void test_price(struct arena *arena)
     is_i64((int64_t)plan.devices[0].memory.weights, 10 * 23 * 4, "weights add");
     is_i64(plan.n_floored, 0, "no prediction was below its floor");
     is_str(plan.cost.name, "fake", "the plan says who priced it");
+    for (unsigned p = 0; p < N_STEP_PARTS; p++)
+        n_known += !isnan(plan.exposed_ms[p]) ||
+                   !isnan(plan.devices[0].parts_ms[p]) ||
+                   !isnan(plan.devices[1].parts_ms[p]);
+    is_i64(n_known, 0, "who knows no phases has no parts of the step");
 
     fake.floor_ms = 3.5;
     plan.bound_ms = 1;
@@ -352,6 +358,28 @@ static void test_each_input(struct arena *arena)
     is_i64((int64_t)n_equal, 0, "each input counts");
 }
 
+/* Four of ten rows from here on, in two pieces of columns on a device: they
+ * become one where rows may be cut, and else two that are even. */
+static void check_block_join(uint64_t row_begin, unsigned kinds, size_t n_want,
+                             struct arena *arena)
+{
+    struct plan plan;
+    struct fake fake;
+
+    make_plan(&plan, &fake);
+    plan.problem.kinds = kinds;
+    plan.n_shards = 2;
+    for (unsigned i = 0; i < 2; i++) {
+        shards[i] = shard_whole(&plan.problem, 0, 0);
+        shards[i].row_begin = row_begin;
+        shards[i].row_end = row_begin + 4;
+        shards[i].col_begin = i ? 12 : 0;
+        shards[i].col_end = i ? 16 : 12;
+    }
+    (void)plan_join_columns(&plan, false, arena);
+    is_i64((int64_t)plan.n_shards, (int64_t)n_want, "columns of a block");
+}
+
 /* Columns that have to be cut stay cut, but evenly. */
 static void test_join(struct arena *arena)
 {
@@ -368,6 +396,10 @@ static void test_join(struct arena *arena)
            plan.shards[1].col_begin == 8 && plan.shards[1].col_end == 16,
        "into two of one width");
     ok(!plan_join_columns(&plan, false, arena), "which stay");
+    for (uint64_t row_begin = 0; row_begin < 7; row_begin += 3) {
+        check_block_join(row_begin, SHARD_ROW, 1, arena);
+        check_block_join(row_begin, SHARD_TABLE, 2, arena);
+    }
 }
 
 /* Whether two pieces on a device are of two widths. */

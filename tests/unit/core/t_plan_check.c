@@ -493,6 +493,8 @@ BREAK(inf_total, add_costs(f); f->plan.total_ms = INFINITY)
 BREAK(negative_total, add_costs(f); f->plan.total_ms = -1)
 BREAK(nan_part, add_costs(f); f->devices[1].fwd_comm_ms = NAN)
 BREAK(negative_part, add_costs(f); f->devices[1].fwd_comm_ms = -9)
+BREAK(negative_compute, add_costs(f); f->devices[1].compute_ms = -9)
+BREAK(inf_bwd_comm, add_costs(f); f->devices[1].bwd_comm_ms = INFINITY)
 BREAK(sum, add_costs(f); f->devices[1].fwd_comm_ms = 4.6)
 BREAK(nan_total, add_costs(f); f->devices[1].total_ms = NAN)
 BREAK(total, add_costs(f); f->plan.total_ms = 8.76)
@@ -631,6 +633,8 @@ static const struct broken_case broken_cases[] = {
     {break_negative_total, "the plan's total of -1 ms is not a time"},
     {break_nan_part, "device 1 lacks a cost, but the plan has a total"},
     {break_negative_part, "device 1: a cost of -9 ms is not a time"},
+    {break_negative_compute, "device 1: a cost of -9 ms is not a time"},
+    {break_inf_bwd_comm, "device 1: a cost of inf ms is not a time"},
     {break_sum,
      "device 1: its total is 8.75 ms, but its parts add up to 8.85 ms"},
     {break_nan_total, "device 1 lacks a cost, but the plan has a total"},
