@@ -94,15 +94,6 @@ static uint32_t half_of(const struct parts *parts, uint32_t unit,
     return width % 2 ? NO_PART : parts_of_width(parts, unit, width / 2);
 }
 
-/* All of it, or half where that may not be; or NO_PART. */
-static uint32_t largest_piece(const struct parts *parts, uint32_t unit)
-{
-    const struct part_unit *of = &parts->of[unit];
-
-    return of->whole != NO_PART ? of->whole
-                                : half_of(parts, unit, of->unit->first->dim);
-}
-
 /* Floats a sample, all of them: the paper de-duplicates nothing. */
 static double output_of(const struct parts *parts, uint32_t p)
 {
@@ -122,34 +113,6 @@ static double output_of(const struct parts *parts, uint32_t p)
     return output;
 }
 
-/* What may be placed, and in which order the greedy takes it: dearest first, of
- * equal ones the later table, then the larger piece. */
-static void open_beam(struct beam *beam)
-{
-    const struct parts *parts = beam->parts;
-    const struct oracle *oracle = parts->oracle;
-    uint32_t *part_of = ARENA_NEW(beam->arena, uint32_t, parts->n_parts);
-    struct ranked *order =
-        ARENA_NEW(beam->arena, struct ranked, parts->n_parts);
-    uint32_t n = 0;
-
-    beam->single_ms = ARENA_NEW(beam->arena, double, parts->n_parts);
-    beam->of = ARENA_NEW(beam->arena, struct cuttable, parts->n_parts);
-    oracle->ops->compute(oracle, parts->vectors, parts->n_parts,
-                         beam->single_ms);
-    for (uint32_t u = parts->n_units; u-- > 0;)
-        for (uint32_t p = largest_piece(parts, u); p != NO_PART;
-             p = beam->of[p].half) {
-            beam->of[p].half = half_of(parts, u, parts->parts[p].width);
-            beam->of[p].output = output_of(parts, p);
-            order[n] = (struct ranked){-beam->single_ms[p], n};
-            part_of[n++] = p;
-        }
-    ranked_sort(order, n);
-    for (uint32_t i = 0; i < n; i++)
-        beam->of[part_of[order[i].idx]].rank = i;
-}
-
 /* --- the greedy --- */
 
 static uint32_t choose_device(const struct beam *beam,
@@ -158,14 +121,14 @@ static uint32_t choose_device(const struct beam *beam,
 {
     const struct part *part = &beam->parts->parts[piece];
     const double *compute_ms = greedy->compute_ms;
-    int64_t pin = beam->parts->of[part->unit].unit->device;
-    uint32_t begin = pin < 0 ? 0 : (uint32_t)pin, chosen = NOWHERE;
-    uint32_t end = pin < 0 ? beam->parts->n_devices : begin + 1;
+    const int64_t pin = beam->parts->of[part->unit].unit->device;
+    uint32_t chosen = NOWHERE;
 
-    for (uint32_t r = begin; r < end; r++) {
+    for (uint32_t r = 0; r < beam->parts->n_devices; r++) {
         const struct filled *device = &greedy->devices[r];
 
-        if (part->bytes <= beam->parts->room_bytes[r] - device->bytes &&
+        if ((pin < 0 || pin == r) &&
+            part->bytes <= beam->parts->room_bytes[r] - device->bytes &&
             device->output + beam->of[piece].output <= cap &&
             (chosen == NOWHERE || compute_ms[r] < compute_ms[chosen] ||
              (compute_ms[r] == compute_ms[chosen] &&
@@ -276,24 +239,47 @@ static void rank_node(const struct beam *beam, struct node *node)
     mem_free(order);
 }
 
-/* All whole, or in halves where that may not be; and the caps, 1.0, 1.05 ...
- * times the mean output. False where a unit can be neither. */
-static bool begin(struct beam *beam, struct node *root)
+/* Dearest first, of equal ones the later table, then the larger piece: in which
+ * order the greedy takes what may be placed. The root has all tables whole, or
+ * in halves where that may not be; the caps are 1.0, 1.05 ... times its mean
+ * output. False where a unit can be neither. */
+static bool open_beam(struct beam *beam, struct node *root)
 {
     const struct parts *parts = beam->parts;
+    const struct oracle *oracle = parts->oracle;
+    uint32_t *part_of = ARENA_NEW(beam->arena, uint32_t, parts->n_parts);
+    struct ranked *order =
+        ARENA_NEW(beam->arena, struct ranked, parts->n_parts);
     double output = 0;
+    uint32_t n = 0;
 
-    *root = (struct node){.n = parts->n_units};
+    beam->single_ms = ARENA_NEW(beam->arena, double, parts->n_parts);
+    beam->of = ARENA_NEW(beam->arena, struct cuttable, parts->n_parts);
+    oracle->ops->compute(oracle, parts->vectors, parts->n_parts,
+                         beam->single_ms);
+    *root = (struct node){.n = parts->n_units, .best_ms = INFINITY};
     root->pieces = ARENA_NEW(beam->arena, uint32_t, 2 * root->n);
-    for (uint32_t u = 0; u < parts->n_units; u++) {
-        const uint32_t piece = largest_piece(parts, u);
+    for (uint32_t u = parts->n_units; u-- > 0;) {
+        uint32_t p = parts->of[u].whole;
 
-        if (piece == NO_PART)
+        if (p == NO_PART)
+            p = half_of(parts, u, parts->of[u].unit->first->dim);
+        if (p == NO_PART)
             return false;
-        root->pieces[u] = piece;
-        if (parts->of[u].whole == NO_PART)
-            root->pieces[root->n++] = piece;
+        root->pieces[u] = p;
+        for (; p != NO_PART; p = beam->of[p].half) {
+            beam->of[p].half = half_of(parts, u, parts->parts[p].width);
+            beam->of[p].output = output_of(parts, p);
+            order[n] = (struct ranked){-beam->single_ms[p], n};
+            part_of[n++] = p;
+        }
     }
+    ranked_sort(order, n);
+    for (uint32_t i = 0; i < n; i++)
+        beam->of[part_of[order[i].idx]].rank = i;
+    for (uint32_t u = 0; u < parts->n_units; u++)
+        if (parts->of[u].whole == NO_PART)
+            root->pieces[root->n++] = root->pieces[u];
     rank_node(beam, root);
     for (size_t i = 0; i < root->n; i++)
         output += beam->of[root->pieces[i]].output;
@@ -410,11 +396,8 @@ bool published_find(struct snapshot *found, struct plan *plan,
     struct node *best = &beam.best;
 
     arena_init(&arena);
-    found->total_ms = INFINITY;
     plan->stopped = "done";
-    plan->n_evaluations = 0;
-    open_beam(&beam);
-    if (!begin(&beam, best))
+    if (!open_beam(&beam, best))
         goto out;
     price_node(&beam, best);
     beam.n_priced = best->n_priced;
@@ -427,14 +410,14 @@ bool published_find(struct snapshot *found, struct plan *plan,
         if (interrupt_requested() || !deepen(&beam))
             break;
     }
-    found->total_ms = best->best_ms;
     for (uint32_t i = 0; i < best->n; i++)
         snapshot_add(found, (struct change){.piece = NO_PIECE,
                                             .part = best->ranked[i],
                                             .device = best->placement[i],
                                             .range = i});
-    plan->n_evaluations = beam.n_priced;
 out:
+    found->total_ms = best->best_ms;
+    plan->n_evaluations = beam.n_priced;
     arena_release(&arena);
     return isfinite(found->total_ms);
 }

@@ -5,7 +5,6 @@
 #include "core/plan_check.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -318,14 +317,11 @@ static void find_moves(struct finder *finder)
 static const char *device_list(const struct finder *finder,
                                const struct shard *shards, size_t n)
 {
-    char text[128];
-    int used = 0;
+    const char *text = "";
 
     for (size_t i = 0; i < n && i < N_LISTED; i++)
-        used += snprintf(text + used, sizeof(text) - (size_t)used, " %u",
-                         shards[i].device);
-    return arena_printf(finder->arena, "%s%s", text,
-                        n > N_LISTED ? " ..." : "");
+        text = arena_printf(finder->arena, "%s %u", text, shards[i].device);
+    return n > N_LISTED ? arena_printf(finder->arena, "%s ...", text) : text;
 }
 
 /* In even column pieces, none too narrow, on the devices that stand first in
@@ -427,17 +423,15 @@ static void collect(struct finder *finder)
 {
     const struct plan *plan = finder->what_if->plan;
     const struct problem *problem = finder->problem;
-    bool *is_in = ARENA_NEW(finder->arena, bool, problem->n_tables);
+    const uint32_t table = finder->ways->table;
 
     finder->tables = ARENA_NEW(finder->arena, uint32_t, problem->n_tables);
     finder->gone = ARENA_NEW(finder->arena, size_t, plan->n_shards);
-    for (uint32_t t = 0; t < problem->n_tables; t++) {
-        is_in[t] = ways_share(problem, finder->ways->table, t);
-        if (is_in[t])
+    for (uint32_t t = 0; t < problem->n_tables; t++)
+        if (ways_share(problem, table, t))
             finder->tables[finder->n_tables++] = t;
-    }
     for (size_t i = 0; i < plan->n_shards; i++)
-        if (is_in[plan->shards[i].table])
+        if (ways_share(problem, table, plan->shards[i].table))
             finder->gone[finder->n_gone++] = i;
 }
 

@@ -211,18 +211,17 @@ static void binding_find(struct binding *binding, struct explained *explained)
 static const char *largest_part(const struct binding *binding, double *ms)
 {
     const struct device_cost *last = &binding->plan->devices[binding->last];
-    const char *name = "compute";
+    const double parts_ms[] = {last->compute_ms, last->bwd_comm_ms,
+                               binding->gpus[binding->slow_fwd].fwd_ms};
+    static const char *const names[] = {"compute", "backward communication",
+                                        "forward communication"};
+    size_t most = 0;
 
-    *ms = last->compute_ms;
-    if (last->bwd_comm_ms > *ms) {
-        *ms = last->bwd_comm_ms;
-        name = "backward communication";
-    }
-    if (binding->gpus[binding->slow_fwd].fwd_ms > *ms) {
-        *ms = binding->gpus[binding->slow_fwd].fwd_ms;
-        name = "forward communication";
-    }
-    return name;
+    for (size_t p = 1; p < 3; p++)
+        if (parts_ms[p] > parts_ms[most])
+            most = p;
+    *ms = parts_ms[most];
+    return names[most];
 }
 
 static void print_step(const struct binding *binding, struct buf *out)
