@@ -13,7 +13,7 @@
 #define N_SIZES 6
 /* Work of the exact packing: 10^6 are some hundredths of a second. */
 #define QUICK_WORK 1000000
-#define PACK_WORK 5000000
+#define PACK_WORK 10000000
 /* So much more in the end, of so many layouts. */
 #define PATIENCE 10
 #define N_PATIENT 2
