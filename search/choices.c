@@ -511,13 +511,6 @@ uint32_t parts_of_width(const struct parts *parts, uint32_t unit,
     return of->columns + width / of->quantum - 1;
 }
 
-const struct form *parts_cut_of(const struct parts *parts, uint32_t part)
-{
-    const struct part *p = &parts->parts[part];
-
-    return shard_cuts_rows(p->kind) ? &parts->of[p->unit].forms[p->form] : NULL;
-}
-
 void parts_place_block(struct shard *shard, const struct part *part,
                        uint32_t range, uint32_t block)
 {
@@ -553,21 +546,8 @@ const struct form *forms_draw(const struct parts *parts, uint32_t unit,
 
     if (kind < 2)
         part = kind ? of->replica : of->whole;
-    return &of->forms[part == NO_PART ? rng_draw(rng, of->n_forms)
-                                      : parts->parts[part].form];
-}
-
-const struct form *forms_now(const struct layout *layout, uint32_t unit)
-{
-    const struct parts *parts = layout->parts;
-    uint32_t i = layout->first_of[unit], n = 0;
-    const struct part *part = &parts->parts[layout->pieces[i].part];
-    const struct form *form = &parts->of[unit].forms[part->form];
-
-    if (part->kind == SHARD_COLUMN) /* whose forms are of 2, 3 ... */
-        for (; i != NO_PIECE && n < parts->n_devices; n++)
-            i = layout->pieces[i].next;
-    return n > 2 ? form + n - 2 : form;
+    return part == NO_PART ? &of->forms[rng_draw(rng, of->n_forms)]
+                           : parts_form_of(parts, part);
 }
 
 struct change forms_piece(const struct parts *parts, uint32_t unit,

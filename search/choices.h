@@ -183,8 +183,14 @@ static inline uint32_t parts_of_block(const struct form *cut, uint32_t b)
 {
     return cut->part + (cut->sorts ? cut->sorts[b] : b);
 }
-/* The form that a row block is of; NULL for other parts. */
-const struct form *parts_cut_of(const struct parts *parts, uint32_t part);
+/* The form that a piece is of; of columns the first such. */
+static inline const struct form *parts_form_of(const struct parts *parts,
+                                               uint32_t part)
+{
+    const struct part *p = &parts->parts[part];
+
+    return &parts->of[p->unit].forms[p->form];
+}
 /* Rows and columns of a piece of such a part: block and range as in struct
  * piece. */
 void parts_place_block(struct shard *shard, const struct part *part,
@@ -198,9 +204,6 @@ bool parts_can_move(const struct parts *parts, uint32_t part);
  * replicate, which are drawn more often. */
 const struct form *forms_draw(const struct parts *parts, uint32_t unit,
                               struct rng *rng);
-/* The form that comes nearest to how the unit is cut now (search/state.h). */
-struct layout;
-const struct form *forms_now(const struct layout *layout, uint32_t unit);
 
 /* Piece i of a form: its part, range and block. The device is that of its unit,
  * that of a replica, of a row cut over all devices where the oracle asks for

@@ -338,12 +338,11 @@ static void choose_names(struct naming *naming)
 /* Blocks that fill a host go with the host. */
 static void rename_piece(const struct naming *naming, struct change *piece)
 {
-    const struct form *cut = parts_cut_of(naming->parts, piece->part);
     uint32_t per_host = naming->per_host, name = naming->name[piece->device];
 
     if (parts_can_move(naming->parts, piece->part))
         piece->device = name;
-    else if (cut && cut->fills_host)
+    else if (parts_form_of(naming->parts, piece->part)->fills_host)
         piece->device = name / per_host * per_host + piece->device % per_host;
 }
 

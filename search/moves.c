@@ -119,6 +119,13 @@ static uint32_t part_of(const struct draw *draw, uint32_t n_quanta)
     return parts_of_quanta(draw->parts, draw->unit, n_quanta);
 }
 
+/* As it is cut now; which of the column forms does not matter to a rebuild. */
+static const struct form *form_now(const struct layout *layout, uint32_t unit)
+{
+    return parts_form_of(layout->parts,
+                         layout->pieces[layout->first_of[unit]].part);
+}
+
 /* That of another piece of the same table, or NO_PIECE. */
 static uint32_t sibling_device(const struct draw *draw)
 {
@@ -137,17 +144,11 @@ static uint32_t sibling_device(const struct draw *draw)
     return layout->pieces[at].device;
 }
 
-/* So many quanta of a piece, 0 for all of it, go to a device. */
-static void send_piece(struct draw *draw, uint32_t piece, uint32_t n,
-                       uint32_t to)
-{
-    trial_send(draw->trial, draw->layout, piece, n, to);
-}
-
 static void propose_move(struct draw *draw)
 {
     if (can_move(draw, draw->piece))
-        send_piece(draw, draw->piece, 0, other_device(draw, draw->device));
+        trial_send(draw->trial, draw->layout, draw->piece, 0,
+                   other_device(draw, draw->device));
 }
 
 static void propose_merge(struct draw *draw)
@@ -158,7 +159,7 @@ static void propose_merge(struct draw *draw)
         return;
     to = sibling_device(draw);
     if (to != NO_PIECE)
-        send_piece(draw, draw->piece, 0, to);
+        trial_send(draw->trial, draw->layout, draw->piece, 0, to);
 }
 
 /* `often` of the quanta of a piece, in half of all cases, or any number but all
@@ -170,7 +171,7 @@ static void send_some(struct draw *draw, uint32_t often, uint32_t to)
     if (to == NO_PIECE)
         return;
     n = rng_draw(draw->rng, 2) ? often : 1 + rng_draw(draw->rng, n - 1);
-    send_piece(draw, draw->piece, n, to);
+    trial_send(draw->trial, draw->layout, draw->piece, n, to);
 }
 
 static bool can_be_cut(const struct draw *draw)
@@ -209,8 +210,9 @@ static uint32_t draw_partner(struct draw *draw)
 /* So many quanta of both change places. */
 static void exchange(struct draw *draw, uint32_t other, uint32_t n)
 {
-    send_piece(draw, draw->piece, n, draw->layout->pieces[other].device);
-    send_piece(draw, other, n, draw->device);
+    trial_send(draw->trial, draw->layout, draw->piece, n,
+               draw->layout->pieces[other].device);
+    trial_send(draw->trial, draw->layout, other, n, draw->device);
 }
 
 static void propose_swap(struct draw *draw)
@@ -271,19 +273,15 @@ struct best {
 };
 static const struct best nobody = {NO_PIECE, INFINITY, INFINITY};
 
-/* Most are no better whatever their memory is, which is not looked at then, or
- * whatever they have to do, as they are full: by how much is not worked out. */
-static inline bool is_beaten(const struct best *best, double ms)
-{
-    return best->excess <= 0 && ms >= best->ms;
-}
-
+/* Most are no better whatever their memory is, or whatever they have to do, as
+ * they are full: by how much is not worked out then. */
 static inline void consider(struct best *best, const struct layout *layout,
                             uint32_t device, double ms, uint64_t bytes)
 {
     double excess;
 
-    if (best->excess <= 0 && bytes > layout->parts->room_bytes[device])
+    if (best->excess <= 0 &&
+        (ms >= best->ms || bytes > layout->parts->room_bytes[device]))
         return;
     excess = layout_excess(layout, device, bytes);
     if (excess < best->excess || (excess == best->excess && ms < best->ms))
@@ -307,8 +305,7 @@ static uint32_t device_for(const struct draw *draw, uint32_t part,
         for (uint32_t i = at + 1; i < at + apart; i++)
             if (estimates[i].load_ms > estimates[r].load_ms)
                 r = i;
-        if (trial->first_on[at] == NO_PIECE &&
-            !is_beaten(&best, estimates[r].load_ms))
+        if (trial->first_on[at] == NO_PIECE)
             consider(&best, draw->layout, r, estimates[r].load_ms,
                      estimates[r].bytes + bytes);
     }
@@ -376,13 +373,10 @@ static uint32_t device_to_overfill(const struct draw *draw, uint32_t n)
     for (uint32_t r = 0; r < n_devices; r++) {
         const struct estimate *on = &estimates[r];
         const uint32_t then = part_of(draw, on->held_quanta + n);
-        double ms;
 
-        if (then == NO_PART)
-            continue;
-        ms = on->load_ms + parts->alone_ms[then];
-        if (!is_beaten(&best, ms))
-            consider(&best, draw->layout, r, ms,
+        if (then != NO_PART)
+            consider(&best, draw->layout, r,
+                     on->load_ms + parts->alone_ms[then],
                      on->bytes + parts->parts[then].bytes);
     }
     return best.device;
@@ -512,7 +506,7 @@ static void propose_rebuild(struct draw *draw)
         if (draw->parts->of[unit].unit->device >= 0 || is_among(units, n, unit))
             continue;
         units[n].unit = unit;
-        units[n].form = is_kept ? forms_now(layout, unit)
+        units[n].form = is_kept ? form_now(layout, unit)
                                 : forms_draw(draw->parts, unit, draw->rng);
         n_pieces += units[n++].form->n_pieces;
     }

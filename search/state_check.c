@@ -61,8 +61,8 @@ static int check_piece(const struct layout *layout, uint32_t unit, uint32_t i,
         piece->slot >= layout->holdings[piece->device].n ||
         layout->holdings[piece->device].pieces[piece->slot] != i)
         return wrong("the slot of a piece", i, err);
-    cut = parts_cut_of(parts, piece->part);
-    if (cut &&
+    cut = parts_form_of(parts, piece->part);
+    if (cut->kind == FORM_CUT &&
         (piece->block >= cut->n_blocks || piece->range >= cut->n_ranges ||
          parts_of_block(cut, piece->block) != piece->part))
         return wrong("the block of a piece", i, err);

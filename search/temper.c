@@ -16,15 +16,13 @@
 
 uint64_t temper_effort(const struct parts *parts, uint64_t asked)
 {
-    uint64_t n = parts->n_units, effort = ADDITIVE_EFFORT_A_UNIT * n;
+    const double effort = (double)ADDITIVE_EFFORT_A_UNIT * parts->n_units;
 
     if (asked != SEARCH_EFFORT_AUTO)
         return asked;
     if (!parts->oracle->is_additive)
         return EFFORT;
-    if (effort < MIN_ADDITIVE_EFFORT)
-        return MIN_ADDITIVE_EFFORT;
-    return effort > EFFORT ? EFFORT : effort;
+    return (uint64_t)fmin(fmax(effort, MIN_ADDITIVE_EFFORT), EFFORT);
 }
 
 /* Draws that lead nowhere are drawn again, so often. */

@@ -121,9 +121,16 @@ static bool spoil_width(struct layout *layout, uint32_t piece)
     return true;
 }
 
+static bool is_block(const struct layout *layout, uint32_t piece)
+{
+    const uint32_t part = layout->pieces[piece].part;
+
+    return parts_form_of(layout->parts, part)->kind == FORM_CUT;
+}
+
 static bool spoil_block(struct layout *layout, uint32_t piece)
 {
-    if (!parts_cut_of(layout->parts, layout->pieces[piece].part))
+    if (!is_block(layout, piece))
         return false;
     layout->pieces[piece].block ^= 1;
     return true;
@@ -131,7 +138,7 @@ static bool spoil_block(struct layout *layout, uint32_t piece)
 
 static bool spoil_range(struct layout *layout, uint32_t piece)
 {
-    if (!parts_cut_of(layout->parts, layout->pieces[piece].part))
+    if (!is_block(layout, piece))
         return false;
     layout->pieces[piece].range++;
     return true;
