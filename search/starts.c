@@ -241,18 +241,6 @@ static double load_with(const struct builder *builder, uint32_t r,
     return device->load_then;
 }
 
-/* Starts that exceed memory are for repair alone; all others never do, so a
- * plan that was built needs no mending. */
-static bool fits(const struct builder *builder, uint32_t part, uint32_t r)
-{
-    uint64_t room = builder->parts->room_bytes[r];
-
-    if (builder->devices[r].is_taken)
-        return false;
-    return builder->view->may_exceed || builder->parts->parts[part].bytes <=
-                                            room - builder->devices[r].bytes;
-}
-
 /* Ties go to the emptier device, then to the lower index: layouts are the same
  * on any machine and at any number of threads. */
 static bool goes_before(const struct loaded *a, const struct loaded *b)
@@ -272,41 +260,47 @@ static void load_device(struct builder *builder, uint32_t part, uint32_t r)
         builder->sums[r * width + w] += parts->vectors[part * width + w];
 }
 
-/* How loaded the busiest of the devices from this one on is with n pieces, one
- * on each. False where one has no room. */
-static bool load_with_all(struct builder *builder, const struct change *pieces,
-                          uint32_t n, uint32_t at, struct loaded *busiest)
+/* Whether a piece has room there and meets nothing. Starts that exceed memory
+ * are for repair alone; all others never do, so a plan that was built needs no
+ * mending. */
+static bool fits(const struct builder *builder, uint32_t part, uint32_t r)
 {
-    *busiest = (struct loaded){.load = -INFINITY};
-    for (uint32_t i = 0; i < n; i++) {
-        struct loaded then = {.bytes = builder->devices[at + i].bytes};
+    uint64_t room = builder->parts->room_bytes[r];
 
-        if (!fits(builder, pieces[i].part, at + i))
-            return false;
-        then.load = load_with(builder, at + i, pieces[i].part);
-        if (goes_before(busiest, &then))
-            *busiest = then;
-    }
-    builder->work += n;
-    return true;
+    if (builder->devices[r].is_taken)
+        return false;
+    return builder->view->may_exceed || builder->parts->parts[part].bytes <=
+                                            room - builder->devices[r].bytes;
 }
 
-/* Of the places with room for n pieces that go together, the one that is least
- * loaded then: its first device, or NO_PIECE. */
+/* Of the places with room for n pieces that go together, the one whose busiest
+ * device is least loaded then: its first device, or NO_PIECE. */
 static uint32_t find_room(struct builder *builder, const struct change *pieces,
                           uint32_t n)
 {
     const struct cluster *cluster = &builder->parts->problem->cluster;
     const uint32_t apart = n > 1 ? cluster_group(cluster) : 1;
     uint32_t found = NO_PIECE;
-    struct loaded next, least;
+    struct loaded least = {0};
 
-    for (uint32_t at = 0; at + apart <= cluster->n_devices; at += apart)
-        if (load_with_all(builder, pieces, n, at, &next) &&
-            (found == NO_PIECE || goes_before(&next, &least))) {
-            least = next;
+    for (uint32_t at = 0; at + apart <= cluster->n_devices; at += apart) {
+        struct loaded most = {.load = -INFINITY};
+        uint32_t i = 0;
+
+        for (; i < n && fits(builder, pieces[i].part, at + i); i++) {
+            struct loaded then = {
+                .load = load_with(builder, at + i, pieces[i].part),
+                .bytes = builder->devices[at + i].bytes};
+
+            if (goes_before(&most, &then))
+                most = then;
+        }
+        builder->work += i == n ? n : 0;
+        if (i == n && (found == NO_PIECE || goes_before(&most, &least))) {
+            least = most;
             found = at;
         }
+    }
     return found;
 }
 
@@ -431,16 +425,13 @@ static uint64_t build(struct snapshot *out, const struct parts *parts,
  * what a byte costs, how much of a replica counts. Each is a fraction of a
  * second; the best is where the chains begin.
  */
-struct building {
-    struct view view;
-    struct snapshot snapshot; /* empty where none was found */
-    uint64_t work;
-};
-
-/* Views of one price of memory and one weight of replicas. */
 struct batch {
     const struct parts *parts;
-    struct building buildings[N_PEAKS];
+    struct building {
+        struct view view;
+        struct snapshot snapshot; /* empty where none was found */
+        uint64_t work;
+    } buildings[N_PEAKS]; /* of one price of memory and weight of replicas */
 };
 
 /* A layout is priced as comm prices it, on the thread that built it. */
