@@ -10,9 +10,6 @@
 #include <string.h>
 #include <strings.h>
 
-#define FOLDER "gpus"
-#define SUFFIX ".json"
-
 static const char *const exchange_names[] = {
     [COMM_PORT] = "port", [COMM_TOTAL] = "total", NULL};
 static const char *const basis_names[] = {"measured", "fitted", "data sheet",
@@ -58,16 +55,10 @@ static const char *const figure_keys[] = {"value", "basis", "source", "date",
 /* "2024", "2024-09", "2024-09-24" */
 static bool is_date(const char *text)
 {
-    static const char form[] = "dddd-dd-dd";
     const size_t len = strlen(text);
 
-    if (len != 4 && len != 7 && len != 10)
-        return false;
-    for (size_t i = 0; i < len; i++)
-        if (form[i] == 'd' ? !isdigit((unsigned char)text[i])
-                           : text[i] != form[i])
-            return false;
-    return true;
+    return len == strspn(text, "0123456789-") &&
+           (len == 4 || (text[4] == '-' && (len == 7 || len == 10)));
 }
 
 static int read_figure(struct gpu_spec *spec, const struct json_place *place,
@@ -80,7 +71,7 @@ static int read_figure(struct gpu_spec *spec, const struct json_place *place,
 
     value.key = "value";
     if (place_object(&figure, place, member->key, err) ||
-        place_check_keys(&figure, figure_keys, err) ||
+        place_check_keys(&figure, figure_keys, arena, err) ||
         place_fields(spec, &figure, &value, 1, arena, err) ||
         PLACE_FIELDS(&ground, &figure, ground_fields, arena, err))
         return -1;
@@ -94,22 +85,14 @@ static int read_figure(struct gpu_spec *spec, const struct json_place *place,
     return 0;
 }
 
-static const struct place_field *member_of(const char *key)
-{
-    for (size_t m = 0; m < N_MEMBERS; m++)
-        if (!strcmp(members[m].key, key))
-            return &members[m];
-    return NULL;
-}
-
 static int unknown_member(const struct json_place *place, const char *key,
-                          struct err *err)
+                          struct arena *arena, struct err *err)
 {
     const char *known[N_MEMBERS + 1] = {0};
 
     for (size_t m = 0; m < N_MEMBERS; m++)
         known[m] = members[m].key;
-    return place_unknown(place, key, known, err);
+    return place_unknown(place, key, known, arena, err);
 }
 
 /* lines are those on which the members begin. */
@@ -124,11 +107,13 @@ static int read_members(struct gpu_spec *spec, struct json_place *place,
 
     json_object_foreach(object, key, value)
     {
-        const struct place_field *member = member_of(key);
+        const struct place_field *member = members;
 
         place->line = lines[i++];
-        if (!member)
-            return unknown_member(place, key, err);
+        while (member < members + N_MEMBERS && strcmp(member->key, key) != 0)
+            member++;
+        if (member == members + N_MEMBERS)
+            return unknown_member(place, key, arena, err);
         if (member->type == MEMBER_TEXT || member->names
                 ? place_fields(spec, place, member, 1, arena, err)
                 : read_figure(spec, place, member, arena, err))
@@ -144,20 +129,15 @@ static int read_members(struct gpu_spec *spec, struct json_place *place,
 int gpu_spec_from_json(struct gpu_spec *spec, const char *text, size_t len,
                        const char *source, struct arena *arena, struct err *err)
 {
-    struct json_place place = {.source = source};
+    struct json_place place;
     json_t *root = NULL;
     size_t *lines;
     int rc = -1;
 
     *spec = (struct gpu_spec){.name = source};
-    if (json_parse(&root, text, len, source, err))
+    if (json_parse(&root, text, len, source, err) ||
+        place_root(&place, root, source, err))
         goto out;
-    if (!json_is_object(root)) {
-        err_set(err, ERR_INPUT, "%s:1: a list; a GPU is an object of figures",
-                source);
-        goto out;
-    }
-    place.object = root;
     lines = ARENA_NEW(arena, size_t, json_object_size(root) + 1);
     place_child_lines(text, len, 1, lines);
     if (read_members(spec, &place, lines, arena, err))
@@ -170,7 +150,7 @@ out:
 
 const char *const *gpu_names(struct arena *arena)
 {
-    return file_list_data(FOLDER, SUFFIX, arena);
+    return file_list_data("gpus", ".json", arena);
 }
 
 static int load(const struct gpu_spec **out, const char *name, const char *path,
@@ -183,62 +163,50 @@ static int load(const struct gpu_spec **out, const char *name, const char *path,
     if (file_read(&text, &len, path, arena, err) ||
         gpu_spec_from_json(spec, text, len, path, arena, err))
         return -1;
-    spec->name = name;
+    spec->name = text_shown(name, arena);
     *out = spec;
     return 0;
 }
 
 static int unknown_gpu(const char *name, const char *const *names,
-                       struct err *err)
+                       struct arena *arena, struct err *err)
 {
     const char *nearest = text_nearest(names, name);
-    struct arena scratch;
 
-    if (!*names)
-        return err_set(err, ERR_USAGE,
-                       "no figures for a GPU '%s': the data have no folder "
-                       "'gpus'; NEUROSHARD_DATA says where they are",
-                       name);
-    arena_init(&scratch);
-    err_set(err, ERR_USAGE, "no figures for a GPU '%s'; %s%s%sthere are %s",
-            name, nearest ? "did you mean " : "", nearest ? nearest : "",
-            nearest ? "? " : "", text_list(names, ", ", &scratch));
-    arena_release(&scratch);
-    return -1;
+    return err_set(
+        err, ERR_USAGE, "no figures for a GPU '%s'; %sthere are %s", name,
+        nearest ? arena_printf(arena, "did you mean %s? ", nearest) : "",
+        *names ? text_list(names, ", ", arena)
+               : "none: no data with a folder 'gpus' are found");
 }
 
 int gpu_spec_get(const struct gpu_spec **out, const char *name,
                  struct arena *arena, struct err *err)
 {
-    const char *const *names = gpu_names(arena);
-    const char *dot = strrchr(name, '.');
-    int found = text_choice_plain(names, name);
+    const char *const *names = gpu_names(arena), *const *found = names;
 
-    if (strchr(name, '/') || (dot && !strcmp(dot, SUFFIX)))
+    if (strpbrk(name, "/."))
         return load(out, name, name, arena, err);
-    if (found < 0)
-        return unknown_gpu(name, names, err);
-    return load(out, names[found],
-                arena_printf(arena, "%s/%s" SUFFIX,
-                             file_find_data(FOLDER, arena), names[found]),
+    while (*found && strcasecmp(*found, name) != 0)
+        found++;
+    if (!*found)
+        return unknown_gpu(name, names, arena, err);
+    return load(out, *found,
+                arena_printf(arena, "%s/%s.json", file_find_data("gpus", arena),
+                             *found),
                 arena, err);
 }
 
 static bool has_word(const char *text, const char *word, size_t len)
 {
-    while (*text) {
-        size_t n = 0;
-
-        while (isalnum((unsigned char)text[n]))
-            n++;
-        if (n == len && !strncasecmp(text, word, len))
+    for (const char *at = text; *at; at++)
+        if (!strncasecmp(at, word, len) && !isalnum((unsigned char)at[len]) &&
+            (at == text || !isalnum((unsigned char)at[-1])))
             return true;
-        text += n + !n;
-    }
     return false;
 }
 
-/* How many words a name has where all are in the text, else 0. */
+/* How many words a GPU's name has where all are in the text, else 0. */
 static unsigned common_words(const char *name, const char *text)
 {
     unsigned n_words = 0;

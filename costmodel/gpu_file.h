@@ -19,10 +19,10 @@ int gpu_spec_from_json(struct gpu_spec *spec, const char *text, size_t len,
 /* The names of those that are shipped, sorted, the last one NULL. */
 const char *const *gpu_names(struct arena *arena) NEVER_NULL;
 
-/* By the name of a shipped one, in any case and with or without marks ("2080
- * Ti" is 2080-ti), or by the path of a file: what has a '/' or ends in ".json".
- * ERR_USAGE for an unknown name, with the nearest and all there are; a file
- * that cannot be read fails as file_read or gpu_spec_from_json. */
+/* By the name of a shipped one, in any case, or by the path of a file, which
+ * has a '/' or a '.' in it. ERR_USAGE for an unknown name, with the nearest and
+ * all there are; a file that cannot be read fails as file_read or
+ * gpu_spec_from_json. */
 int gpu_spec_get(const struct gpu_spec **out, const char *name,
                  struct arena *arena, struct err *err) MUST_CHECK;
 

@@ -411,15 +411,31 @@ static void build_nets(struct learned *learned, struct arena *arena)
 }
 
 /* A bare name is a shipped model's, where there is one, whatever lies in the
- * current folder: so a plan that was priced by it finds it again anywhere. */
+ * current folder, and with or without its ".nsm": so a plan that was priced by
+ * it finds it again anywhere. */
 static const char *path_of_model(const char *file, struct arena *arena)
 {
-    const char *shipped =
-        strchr(file, '/')
-            ? NULL
-            : file_find_data(arena_printf(arena, "models/%s", file), arena);
+    const char *name = arena_printf(arena, "models/%s.nsm", file), *path;
 
-    return shipped ? shipped : file;
+    if (strchr(file, '/'))
+        return file;
+    path = file_find_data(arena_strndup(arena, name, strlen(name) - 4), arena);
+    if (!path)
+        path = file_find_data(name, arena);
+    return path ? path : file;
+}
+
+int oracle_learned_gpu(const char **gpu, const char *file, struct arena *arena,
+                       struct err *err)
+{
+    const struct gpu_spec *spec;
+    struct model model;
+
+    if (model_load(&model, path_of_model(file, arena), arena, err) ||
+        gpu_spec_of_device(&spec, model.device, arena, err))
+        return -1;
+    *gpu = spec ? spec->name : NULL;
+    return 0;
 }
 
 int oracle_learned_open(struct oracle **out, const char *file,

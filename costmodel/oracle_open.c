@@ -61,6 +61,15 @@ bool oracle_takes_bandwidths(const char *spec)
     return true;
 }
 
+int oracle_gpu(const char **gpu, const char *spec, struct arena *arena,
+               struct err *err)
+{
+    *gpu = strncmp(spec, "roofline:", 9) ? NULL : spec + 9;
+    return strncmp(spec, "model:", 6)
+               ? 0
+               : oracle_learned_gpu(gpu, spec + 6, arena, err);
+}
+
 int oracle_price_plan(struct plan *plan, const char *spec, struct arena *arena,
                       struct err *err)
 {

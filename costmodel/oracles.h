@@ -22,6 +22,14 @@ int oracle_open(struct oracle **out, const char *spec,
  * reference has nets in their place. */
 bool oracle_takes_bandwidths(const char *spec);
 
+/* The GPU that the cost model of this text is of, for gpu_spec_get; NULL where
+ * it is of none that is known. */
+int oracle_gpu(const char **gpu, const char *spec, struct arena *arena,
+               struct err *err) MUST_CHECK;
+/* That of a model file, named as for oracle_learned_open. */
+int oracle_learned_gpu(const char **gpu, const char *file, struct arena *arena,
+                       struct err *err) MUST_CHECK;
+
 /* Prices a plan by the cost model of this text: oracle_open and plan_price. */
 int oracle_price_plan(struct plan *plan, const char *spec, struct arena *arena,
                       struct err *err) MUST_CHECK;
@@ -39,10 +47,11 @@ int oracle_open_for_gpu(struct oracle **out, const char *gpu,
  * what follows the colon, or "".
  *
  *   learned    a model file trained by this program. A name without a '/' is
- *              that of a shipped model, data/models/NAME, where there is one of
- *              that name; anything else is a path, so "./NAME" is the one in
- *              the current folder. The oracle is named "model:" and the file as
- *              given: a shipped model is found by that name from any folder.
+ *              that of a shipped model, data/models/NAME or NAME.nsm, where
+ *              there is one of that name; anything else is a path, so "./NAME"
+ *              is the one in the current folder. The oracle is named "model:"
+ *              and the file as given: a shipped model is found by that name
+ *              from any folder.
  *   roofline   formulas over published constants of a GPU, and what bandwidths
  *              the cluster asks for. Prices every kind.
  *   reference  NeuroShard's published nets, as JSON in a folder:

@@ -59,19 +59,15 @@ bool place_has(const struct json_place *place, const char *key)
 }
 
 int place_unknown(const struct json_place *place, const char *key,
-                  const char *const *known, struct err *err)
+                  const char *const *known, struct arena *arena,
+                  struct err *err)
 {
-    struct arena scratch;
-
-    arena_init(&scratch);
-    place_error(place, err, "%.40s is no member; there are %s", key,
-                text_list(known, ", ", &scratch));
-    arena_release(&scratch);
-    return -1;
+    return place_error(place, err, "%.40s is no member; there are %s", key,
+                       text_list(known, ", ", arena));
 }
 
 int place_check_keys(const struct json_place *place, const char *const *known,
-                     struct err *err)
+                     struct arena *arena, struct err *err)
 {
     json_t *object = (json_t *)(uintptr_t)place->object;
     const char *key;
@@ -80,7 +76,7 @@ int place_check_keys(const struct json_place *place, const char *const *known,
     json_object_foreach(object, key, value)
     {
         if (text_choice(known, key) < 0)
-            return place_unknown(place, key, known, err);
+            return place_unknown(place, key, known, arena, err);
     }
     return 0;
 }

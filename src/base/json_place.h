@@ -40,9 +40,10 @@ bool place_has(const struct json_place *place, const char *key);
 /* ERR_INPUT for a key that is none of the format's, the last of them NULL: a
  * mistyped one is found here, not in what comes of it. */
 int place_unknown(const struct json_place *place, const char *key,
-                  const char *const *known, struct err *err);
+                  const char *const *known, struct arena *arena,
+                  struct err *err);
 int place_check_keys(const struct json_place *place, const char *const *known,
-                     struct err *err) MUST_CHECK;
+                     struct arena *arena, struct err *err) MUST_CHECK;
 
 /* A whole number in [min, max]. Unless the place is strict, 12.0 is one, and,
  * as JSON readers lose what is beyond 2^63 - 1, a string of digits. */

@@ -7,8 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define DIGITS "0123456789"
+#define NEAR 2 /* characters */
 #define N_ELEMS(array) (sizeof(array) / sizeof(array)[0])
 
 bool text_to_u64(const char *s, uint64_t *out)
@@ -50,82 +52,20 @@ int text_choice(const char *const *names, const char *name)
     return -1;
 }
 
-#define PLAIN_MAX 32 /* characters; longer names are like no other */
-#define NEAR_EDITS 2
-
-/* The letters, small, and digits of a text; returns how many, 0 for more than
- * fit. */
-static size_t to_plain(char plain[PLAIN_MAX + 1], const char *text)
-{
-    size_t n = 0;
-
-    for (; *text && n < PLAIN_MAX + 1; text++)
-        if (isalnum((unsigned char)*text))
-            plain[n++] = (char)tolower((unsigned char)*text);
-    if (n > PLAIN_MAX)
-        n = 0;
-    plain[n] = '\0';
-    return n;
-}
-
-int text_choice_plain(const char *const *names, const char *name)
-{
-    char want[PLAIN_MAX + 1], have[PLAIN_MAX + 1];
-    const size_t len = to_plain(want, name);
-
-    for (int i = 0; len && names[i]; i++)
-        if (to_plain(have, names[i]) == len && !memcmp(have, want, len))
-            return i;
-    return -1;
-}
-
-/* Levenshtein's distance of a[0..n) and b, a row of his table at a time. */
-static size_t n_edits(const char *a, const char *b)
-{
-    size_t row[PLAIN_MAX + 1], n = strlen(b);
-
-    for (size_t j = 0; j <= n; j++)
-        row[j] = j;
-    for (size_t i = 1; a[i - 1]; i++) {
-        size_t before = row[0];
-
-        row[0] = i;
-        for (size_t j = 1; j <= n; j++) {
-            size_t least = before + (a[i - 1] != b[j - 1]);
-
-            before = row[j];
-            least = least <= row[j] ? least : row[j] + 1;
-            row[j] = least <= row[j - 1] ? least : row[j - 1] + 1;
-        }
-    }
-    return row[n];
-}
-
-/* How unlike a name is, by the rules of the header; SIZE_MAX: not near. */
-static size_t unlikeness(const char *have, const char *want)
-{
-    const size_t n_have = strlen(have), edits = n_edits(have, want);
-
-    if (!strncmp(have, want, strlen(want)))
-        return n_have;
-    if (n_have && strstr(want, have))
-        return 2 * PLAIN_MAX - n_have;
-    return edits <= NEAR_EDITS ? 2 * PLAIN_MAX + edits : SIZE_MAX;
-}
-
 const char *text_nearest(const char *const *names, const char *name)
 {
-    char want[PLAIN_MAX + 1], have[PLAIN_MAX + 1];
     const char *nearest = NULL;
-    size_t least = SIZE_MAX;
+    size_t most = NEAR - 1;
 
-    if (to_plain(want, name) < 2)
-        return NULL;
     for (; *names; names++) {
-        size_t found = to_plain(have, *names) ? unlikeness(have, want) : least;
+        size_t n = 0;
 
-        if (found < least) {
-            least = found;
+        while (isalnum((unsigned char)name[n]) &&
+               !strncasecmp(*names, name, n + 1))
+            n++;
+        if (n > most ||
+            (nearest && n == most && strlen(*names) < strlen(nearest))) {
+            most = n;
             nearest = *names;
         }
     }

@@ -30,12 +30,9 @@ bool text_to_u64(const char *s, uint64_t *out);
 bool text_to_double(const char *s, double *out);
 /* Which of the names, the last of them NULL, this is; -1 for none. */
 int text_choice(const char *const *names, const char *name);
-/* The same in any case and with or without marks: "2080 Ti" is "2080-ti". */
-int text_choice_plain(const char *const *names, const char *name);
-/* The name that was meant, perhaps: the shortest that begins with this, else
- * the longest in it, else the first that is two characters off or fewer, the
- * least; by letters and digits, as above, of which there are two at least. NULL
- * where none is near. */
+/* The name that was meant, perhaps: that begins with the same letters and
+ * digits, in any case, the most of them and two at least; the shortest one of
+ * several. NULL where none does. */
 const char *text_nearest(const char *const *names, const char *name);
 /* Whether it is one of "a|b|c". */
 bool text_is_one_of(const char *names, const char *name);

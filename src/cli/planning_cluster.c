@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "costmodel/gpu_file.h"
+#include "costmodel/oracles.h"
 #include "io/cluster_json.h"
 
 #include <inttypes.h>
@@ -218,6 +219,19 @@ static int set_hosts(struct cluster *cluster, const struct cluster *like,
     return -1;
 }
 
+/* The GPU that --gpu names, else that of the cost model. */
+static int find_gpu(const struct gpu_spec **gpu, struct cli *cli,
+                    struct err *err)
+{
+    const char *name = NULL;
+
+    if (!cli_given(cli, "gpu") && cli_given(cli, "cost") &&
+        oracle_gpu(&name, cli_string(cli, "cost"), cli->arena, err))
+        return -1;
+    return gpu_spec_get(gpu, name ? name : cli_string(cli, "gpu"), cli->arena,
+                        err);
+}
+
 int planning_set_gpus(struct problem *problem, uint32_t n_gpus,
                       const struct cluster *like, struct cli *cli,
                       struct err *err)
@@ -225,7 +239,7 @@ int planning_set_gpus(struct problem *problem, uint32_t n_gpus,
     struct cluster *cluster = &problem->cluster;
     const struct gpu_spec *gpu;
 
-    if (gpu_spec_get(&gpu, cli_string(cli, "gpu"), cli->arena, err))
+    if (find_gpu(&gpu, cli, err))
         return -1;
     *cluster = (struct cluster){
         .n_devices = n_gpus,
@@ -279,15 +293,14 @@ int planning_set_cluster(struct problem *problem, struct cli *cli,
     if (cluster_load(cluster, path, cli->arena, err) ||
         check_said_once(cluster, cli, err))
         return -1;
-    if (!cluster->gpu)
-        cluster->gpu = cli_string(cli, "gpu");
-    if (gpu_spec_get(&gpu, cluster->gpu, cli->arena, err)) {
-        if (cli_given(cli, "gpu"))
-            return -1;
+    if (!cluster->gpu && find_gpu(&gpu, cli, err))
+        return -1;
+    if (cluster->gpu && gpu_spec_get(&gpu, cluster->gpu, cli->arena, err)) {
         /* What would be wrong usage in an option is a wrong value here. */
         err->code = ERR_INPUT;
         return err_prefix(err, "%s: gpu", path);
     }
+    cluster->gpu = gpu->name;
     for (uint32_t r = 0; r < cluster->n_devices; r++) {
         char used[TEXT_BYTES_MAX], has[TEXT_BYTES_MAX];
 

@@ -153,7 +153,7 @@ static int add_host(const struct reader *reader, size_t idx, struct err *err)
     uint64_t n;
 
     if (place_element(&place, &root, "hosts", reader->hosts, idx, err) ||
-        place_check_keys(&place, host_keys, err) ||
+        place_check_keys(&place, host_keys, reader->arena, err) ||
         PLACE_FIELDS(&host, &place, host_fields, reader->arena, err))
         return -1;
     if (idx && host.gpus != cluster->devices_per_host)
@@ -206,7 +206,7 @@ static int read_head(struct reader *reader, const json_t *root,
         else if (!strcmp(key, "hosts"))
             rc = place_list(&reader->hosts, &place, key, err);
         else
-            rc = place_unknown(&place, key, file_keys, err);
+            rc = place_unknown(&place, key, file_keys, reader->arena, err);
         if (rc)
             return -1;
     }

@@ -65,6 +65,9 @@ bad gpus-range-to-stdout plan "$tables" --gpus 1..2 -o -
 bad gpus-no-whole-host plan "$tables" --gpus 9..15 --gpus-per-host 8 -o out
 bad gpus-range-compared compare "$tables" --gpus 1..2
 bad unknown-gpu plan "$tables" --gpus 2 --gpu potato
+bad near-gpu plan "$tables" --gpus 2 --gpu H100-SXM
+bad near-roofline plan "$tables" --gpus 2 --cost roofline:h10
+bad no-such-gpu-file plan "$tables" --gpus 2 --gpu ./none.json
 bad memory-nan plan "$tables" --gpus 2 --memory nan
 bad memory-negative plan "$tables" --gpus 2 --memory=-1GiB
 bad memory-huge plan "$tables" --gpus 2 --memory 99999999TiB
@@ -125,6 +128,29 @@ printf 'name,rows,dim\n\377\376,10,4\n' | lines not-utf-8
 printf '{"a": {"num_embeddings": 10}}' | lines json-missing-key
 printf '{"a": {"num_embeddings": 10, "embedding_dim": 4' | lines json-cut
 printf 'name,rows,dim\na,9000000000000000000,1000000\n' | lines no-plan
+
+echo "== GPUs"
+
+# gpu NAME SED : plans for the shipped GPU with its lines changed so
+gpu()
+{
+    sed "$2" "$ROOT/data/gpus/h100.json" >gpu.json
+    bad "$1" plan "$tables" --gpus 2 --gpu gpu.json -o out
+}
+
+gpu gpu-empty d
+gpu gpu-cut 20q
+gpu gpu-no-figure '/"l2_gbps"/,+1d'
+gpu gpu-mistyped 's/"dram_gbps"/"dram_gb"/'
+gpu gpu-bare-number 's/"nic_gbps": {"value": 50.*/"nic_gbps": 50}/;$d'
+gpu gpu-other-unit 's/1\.755/1755/'
+gpu gpu-text 's/85520809984/"79.6GiB"/'
+gpu gpu-no-source 's/"source": "DGX H100"/"basis2": ""/'
+gpu gpu-empty-source 's/"DGX H100"/""/'
+gpu gpu-no-basis 's/"basis": "fitted", //'
+gpu gpu-other-basis 's/"fitted"/"guessed"/'
+gpu gpu-no-date 's/2024-09-24/last year/'
+gpu gpu-other-exchange 's/"port"/"ring"/'
 
 echo "== clusters"
 

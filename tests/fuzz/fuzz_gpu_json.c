@@ -18,7 +18,7 @@ static void must_price(const struct gpu_spec *spec)
         MUST(isfinite(model.intra.us[k]) && isfinite(model.inter.us[0]));
 }
 
-/* Valid or explained, with a line. */
+/* Valid or explained. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct gpu_spec spec;
@@ -29,8 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (gpu_spec_from_json(&spec, (const char *)data, size, "fuzz", &arena,
                            &err)) {
         MUST(err.code == ERR_INPUT);
-        MUST(!strncmp(err.msg, "fuzz:", 5) && err.msg[5] >= '1' &&
-             err.msg[5] <= '9');
+        MUST(!strncmp(err.msg, "fuzz:", 5));
     } else {
         must_price(&spec);
     }

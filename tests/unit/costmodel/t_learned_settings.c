@@ -203,6 +203,19 @@ static void test_default(struct model *model, struct arena *arena)
     ok(!oracle_open_for_gpu(&oracle, "h100", &problem, arena, &err) &&
            !strcmp(oracle->name, "roofline:h100"),
        "another GPU has its roofline");
+    model->device = "cuda:NVIDIA H999";
+    problem.cluster.gpu = "l40s";
+    ok(!model_save(model, model_path, &err) &&
+           !oracle_open(&oracle, "model:h200", &problem, arena, &err),
+       "of a GPU without figures%s", err.msg);
+    ok(!strncmp(oracle->comm,
+                "published figures of l40s, in the place of an unknown device",
+                60),
+       "communication: %s", oracle->comm);
+    is_str(oracle->warning,
+           "cost model 'h200' was measured on 'cuda:NVIDIA H999', but the plan "
+           "is for 'l40s'",
+           "which is said");
 }
 
 int main(void)

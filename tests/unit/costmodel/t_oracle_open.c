@@ -49,6 +49,33 @@ static void test_kept(struct arena *arena)
     check_kept(&problem, 0, ROW_CUT_RANKS, "hosts by themselves", arena);
 }
 
+static void test_gpu(struct arena *arena)
+{
+    static const struct {
+        const char *spec, *want;
+    } cases[] = {
+        {"roofline:b200", "b200"},
+        {"roofline:./mine.json", "./mine.json"},
+        {"model:h200", "h200"},
+        {"model:h200.nsm", "h200"},
+        {"model:cpu-amd-epyc-2t", "cpu"},
+        {"torchrec", NULL},
+        {"reference:nets", NULL},
+    };
+    struct err err = {0};
+    const char *gpu;
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        gpu = "?";
+        ok(!oracle_gpu(&gpu, cases[i].spec, arena, &err), "%s%s", cases[i].spec,
+           err.msg);
+        is_str(gpu ? gpu : "none", cases[i].want ? cases[i].want : "none",
+               "is of");
+    }
+    ok(oracle_gpu(&gpu, "model:h2000", arena, &err) && err.code == ERR_IO,
+       "a model that is not there: %s", err.msg);
+}
+
 int main(void)
 {
     static const char *const unknown[] = {"magic", "model2", "roofline",
@@ -59,6 +86,7 @@ int main(void)
     struct arena arena;
 
     arena_init(&arena);
+    test_gpu(&arena);
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
         ok(oracle_open(&oracle, unknown[i], &problem, &arena, &err) &&
                err.code == ERR_USAGE,
