@@ -216,22 +216,22 @@ static int put_samples(struct record *record, struct err *err)
 
     clock_utc(started_at);
     for (uint32_t r = 0; r < record->job.n_ranks; r++) {
-        const struct job_rank *rank = &record->job.ranks[r];
+        const struct job_phase *own = &record->job.phases[2 * (size_t)r];
         struct sample_setting setting = record->training.device;
         struct sample sample = {
             .seed = record->hash,
-            .forward = rank->parts[STEP_FORWARD],
-            .backward = rank->parts[STEP_BACKWARD],
-            .total = rank->total,
+            .forward = own[0].time,
+            .backward = own[1].time,
+            .total = record->job.totals[r],
             .n_iterations = (uint32_t)record->job.n_steps,
-            .flags = rank->straggles > 1 ? SAMPLE_THROTTLED : 0,
+            .flags = own->straggles > 1 ? SAMPLE_THROTTLED : 0,
             .version = NEUROSHARD_VERSION,
             .started_at = started_at,
         };
 
         if (!exec_samples_planned(&sample, &setting, &record->plan, r,
                                   record->training.cli->arena) ||
-            !(rank->total.median_ms > 0))
+            !(sample.total.median_ms > 0))
             continue;
         record->n_samples++;
         if (sample_sink_add(&sink, &setting, &sample, &record->n_added, err))
@@ -245,18 +245,17 @@ static int put_outputs(struct record *record, struct err *err)
 {
     const struct plan *plan = &record->plan;
     const struct cluster *cluster = &plan->problem.cluster;
-    const struct timing *times = record->job.exchanges;
     const uint32_t n_ranks = cluster->n_devices;
+    const struct job_phase *all = &record->job.phases[2 * (size_t)n_ranks];
     const bool is_gpu = !strncmp(record->training.device.device, "cuda:", 5);
     double *sent = ARENA_NEW(record->training.cli->arena, double, n_ranks);
-    double most = 0, all = 0;
+    double most = 0, sum = 0;
     const struct id_rates no_rates = {0};
     struct comm_sample sample = {
         .kind = is_gpu ? "nccl" : "mpi",
         .n_ranks = n_ranks,
         .n_hosts = (n_ranks - 1) / cluster->devices_per_host + 1,
-        .time = times[isnan(times[STEP_OUTPUT].median_ms) ? STEP_GRADIENT
-                                                          : STEP_OUTPUT],
+        .time = all[isnan(all[1].time.median_ms) ? 2 : 1].time,
         .n_iterations = (uint32_t)record->job.n_steps};
 
     for (size_t i = 0; i < plan->n_shards; i++) {
@@ -266,32 +265,26 @@ static int put_outputs(struct record *record, struct err *err)
         sent[plan->shards[i].device] += lanes[COMM_LANE_OUTPUT];
     }
     for (uint32_t r = 0; r < n_ranks; r++) {
-        all += sent[r];
+        sum += sent[r];
         most = fmax(most, sent[r]);
     }
-    sample.total_bytes = (uint64_t)all;
-    sample.max_bytes = (uint64_t)fmax(most, all / n_ranks);
+    sample.total_bytes = (uint64_t)sum;
+    sample.max_bytes = (uint64_t)fmax(most, sum / n_ranks);
     if (n_ranks < 2 || !(sample.time.median_ms > 0) || !sample.max_bytes)
         return 0;
     return put_exchange(record, &sample, err);
 }
 
-struct row {
-    const char *rank, *part;
-    struct timing time;
-    double predicted_ms, differs_frac;
-    const char *note;
-};
-#define ROW(member) MEMBER_OF(struct row, member)
+#define PHASE(member) MEMBER_OF(struct job_phase, member)
 static const struct figure columns[] = {
-    {"rank", "rank", -5, 0, FIGURE_PLAIN, ROW(rank)},
-    {"phase", "phase", -9, 0, FIGURE_PLAIN, ROW(part)},
-    {"measured_ms", "measured", 9, 3, FIGURE_PLAIN, ROW(time.median_ms)},
-    {"p10_ms", "p10", 9, 3, FIGURE_PLAIN, ROW(time.p10_ms)},
-    {"p90_ms", "p90", 9, 3, FIGURE_PLAIN, ROW(time.p90_ms)},
-    {"predicted_ms", "predicted ms", 12, 3, FIGURE_PLAIN, ROW(predicted_ms)},
-    {"differs_frac", "differs %", 9, 1, FIGURE_PERCENT, ROW(differs_frac)},
-    {"note", "", 0, 0, FIGURE_NOTE, ROW(note)},
+    {"rank", "rank", -5, 0, FIGURE_PLAIN, PHASE(rank)},
+    {"phase", "phase", -9, 0, FIGURE_PLAIN, PHASE(name)},
+    {"measured_ms", "measured", 9, 3, FIGURE_PLAIN, PHASE(time.median_ms)},
+    {"p10_ms", "p10", 9, 3, FIGURE_PLAIN, PHASE(time.p10_ms)},
+    {"p90_ms", "p90", 9, 3, FIGURE_PLAIN, PHASE(time.p90_ms)},
+    {"predicted_ms", "predicted ms", 12, 3, FIGURE_PLAIN, PHASE(predicted_ms)},
+    {"differs_frac", "differs %", 9, 1, FIGURE_PERCENT, PHASE(differs_frac)},
+    {"note", "", 0, 0, FIGURE_NOTE, PHASE(note)},
     {0},
 };
 #define CAUSE(member) MEMBER_OF(struct job_cause, member)
@@ -303,68 +296,40 @@ static const struct figure cause_columns[] = {
     {0},
 };
 
-/* Rank by rank what it computes, then exchanges, which all have at once.
- * Returns how many are known. */
-static size_t fill_rows(const struct record *record, struct row *rows)
+static json_t *job_to_json(const struct record *record,
+                           const struct job_phase *phases, size_t n,
+                           const struct job_cause *causes, size_t n_causes)
 {
-    const struct job_times *job = &record->job;
-    struct arena *arena = record->training.cli->arena;
-    size_t n = 0;
+    json_t *root = head_to_json(record);
 
-    for (uint32_t r = 0; r <= job->n_ranks; r++)
-        for (unsigned p = 0; p < N_STEP_PARTS; p++) {
-            const bool is_all = r == job->n_ranks;
-            const uint32_t rank = is_all ? 0 : r;
-            const struct timing *time =
-                is_all ? &job->exchanges[p] : &job->ranks[r].parts[p];
-            struct row row = {is_all ? "all"
-                                     : arena_printf(arena, "%" PRIu32, r),
-                              step_part_names[p],
-                              *time,
-                              plan_has_parts(&record->plan)
-                                  ? record->plan.devices[rank].parts_ms[p]
-                                  : NAN,
-                              NAN,
-                              NULL};
-
-            if (step_part_is_compute(p) == is_all || isnan(time->median_ms))
-                continue;
-            if (row.predicted_ms > 0)
-                row.differs_frac = time->median_ms / row.predicted_ms - 1;
-            if (!is_all && job->ranks[r].straggles > 1)
-                row.note = arena_printf(arena, "straggles, x %.2f",
-                                        job->ranks[r].straggles);
-            rows[n++] = row;
-        }
-    return n;
+    json_object_update_new(
+        root,
+        json_pack(
+            "{s:I, s:I, s:I, s:o, s:o}", "steps",
+            (json_int_t)record->job.n_steps, "samples",
+            (json_int_t)record->n_samples, "stored",
+            (json_int_t)record->n_added, "phases",
+            figures_list(columns, phases, n, sizeof(*phases)), "causes",
+            figures_list(cause_columns, causes, n_causes, sizeof(*causes))));
+    return root;
 }
 
 static void report_job(const struct record *record)
 {
     const struct job_times *job = &record->job;
     struct cli *cli = record->training.cli;
-    struct row *rows =
-        ARENA_NEW(cli->arena, struct row, (job->n_ranks + 1) * N_STEP_PARTS);
-    const size_t n = fill_rows(record, rows);
+    struct job_phase *known =
+        ARENA_NEW(cli->arena, struct job_phase, job->n_phases);
     struct job_cause causes[JOB_CAUSES];
+    const size_t n_causes = job_causes(causes, job, cli->arena);
     struct buf out = {0};
-    size_t n_causes = 0;
+    size_t n = 0;
 
-    if (plan_has_parts(&record->plan))
-        n_causes = job_causes(causes, job, &record->plan, cli->arena);
+    for (size_t i = 0; i < job->n_phases; i++)
+        if (!isnan(job->phases[i].time.median_ms))
+            known[n++] = job->phases[i];
     if (cli_given(cli, "json")) {
-        json_t *root = head_to_json(record);
-
-        json_object_update_new(
-            root,
-            json_pack("{s:I, s:I, s:I, s:o, s:o}", "steps",
-                      (json_int_t)job->n_steps, "samples",
-                      (json_int_t)record->n_samples, "stored",
-                      (json_int_t)record->n_added, "phases",
-                      figures_list(columns, rows, n, sizeof(*rows)), "causes",
-                      figures_list(cause_columns, causes, n_causes,
-                                   sizeof(*causes))));
-        cli_print_json(root);
+        cli_print_json(job_to_json(record, known, n, causes, n_causes));
         return;
     }
     print_head(record, &out);
@@ -376,7 +341,7 @@ static void report_job(const struct record *record)
                record->n_exchanges, record->n_exchanges == 1 ? "" : "s");
     figures_heading(columns, &out);
     for (size_t i = 0; i < n; i++)
-        figures_row(columns, &rows[i], &out);
+        figures_row(columns, &known[i], &out);
     if (n_causes)
         figures_heading(cause_columns, &out);
     for (size_t i = 0; i < n_causes; i++)

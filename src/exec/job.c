@@ -107,84 +107,104 @@ static double last_arrival(const struct grid *grid, size_t step, unsigned part)
     return least;
 }
 
-static int estimate(struct job_times *job, const struct grid *grid,
-                    size_t n_warm_up, struct err *err)
+static bool rank_is_there(const struct grid *grid, size_t first, uint32_t r)
 {
-    const size_t n = job->n_steps;
-    double *ms = mem_alloc(n, sizeof(*ms));
-    int rc = 0;
+    for (size_t s = first; s < grid->n_steps; s++)
+        for (unsigned p = 0; p < N_STEP_PARTS; p++)
+            if (!isnan(*grid_at(grid, s, r, p)))
+                return true;
+    return false;
+}
 
-    for (unsigned p = 0; p < N_STEP_PARTS; p++) {
-        for (size_t s = 0; s < n; s++)
-            ms[s] = last_arrival(grid, n_warm_up + s, p);
-        job->exchanges[p] = timing_of_known(ms, n);
-    }
-    for (uint32_t r = 0; !rc && r < job->n_ranks; r++) {
-        struct job_rank *rank = &job->ranks[r];
-        bool is_known = false;
+#define BOTH N_STEP_PARTS /* forward and backward of a step together */
 
-        for (unsigned p = 0; p < N_STEP_PARTS; p++) {
-            for (size_t s = 0; s < n; s++)
-                ms[s] = *grid_at(grid, n_warm_up + s, r, p);
-            rank->parts[p] = timing_of_known(ms, n);
-            is_known |= !isnan(rank->parts[p].median_ms);
-        }
-        for (size_t s = 0; s < n; s++)
-            ms[s] = *grid_at(grid, n_warm_up + s, r, STEP_FORWARD) +
-                    *grid_at(grid, n_warm_up + s, r, STEP_BACKWARD);
-        rank->total = timing_of_known(ms, n);
-        rank->straggles = 1;
-        if (!is_known)
-            rc = err_set(err, ERR_INPUT,
-                         "rank %" PRIu32 " of the plan's %" PRIu32
-                         " has no times after warm-up",
-                         r, job->n_ranks);
-    }
+/* Over the steps, of a rank or, as number n_ranks, of all. */
+static struct timing estimate_time(const struct job_times *job,
+                                   const struct grid *grid, uint32_t r,
+                                   enum step_part part)
+{
+    const size_t first = grid->n_steps - job->n_steps;
+    double *ms = mem_alloc(job->n_steps, sizeof(*ms));
+    struct timing time;
+
+    for (size_t s = 0; s < job->n_steps; s++)
+        ms[s] = r == job->n_ranks ? last_arrival(grid, first + s, part)
+                : part == BOTH    ? *grid_at(grid, first + s, r, STEP_FORWARD) +
+                                     *grid_at(grid, first + s, r, STEP_BACKWARD)
+                               : *grid_at(grid, first + s, r, part);
+    time = timing_of_known(ms, job->n_steps);
     mem_free(ms);
-    return rc;
+    return time;
 }
 
-double job_measured_ms(const struct job_times *job, uint32_t r,
-                       enum step_part part)
+static void add_phase(struct job_times *job, const struct plan *plan,
+                      const struct grid *grid, uint32_t r, enum step_part part,
+                      struct arena *arena)
 {
-    return step_part_is_compute(part) ? job->ranks[r].parts[part].median_ms
-                                      : job->exchanges[part].median_ms;
+    const bool is_all = r == job->n_ranks;
+    struct job_phase *phase = &job->phases[job->n_phases++];
+
+    *phase = (struct job_phase){
+        .rank = is_all ? "all" : arena_printf(arena, "%" PRIu32, r),
+        .name = step_part_names[part],
+        .part = part,
+        .time = estimate_time(job, grid, r, part),
+        .predicted_ms = plan_has_parts(plan)
+                            ? plan->devices[is_all ? 0 : r].parts_ms[part]
+                            : NAN,
+        .differs_frac = NAN,
+        .straggles = 1};
+    if (phase->predicted_ms > 0)
+        phase->differs_frac = phase->time.median_ms / phase->predicted_ms - 1;
 }
 
-/* Measured over predicted; NAN where either is not known, or nothing. */
-static double ratio_of(const struct job_times *job, const struct plan *plan,
-                       uint32_t r, enum step_part part)
+static void estimate(struct job_times *job, const struct plan *plan,
+                     const struct grid *grid, struct arena *arena)
 {
-    const double predicted = plan->devices[r].parts_ms[part];
+    static const enum step_part all[] = {STEP_INPUT, STEP_OUTPUT, STEP_GRADIENT,
+                                         STEP_REPLICAS};
 
-    return predicted > 0 ? job_measured_ms(job, r, part) / predicted : NAN;
+    job->phases = ARENA_NEW(arena, struct job_phase, 2 * job->n_ranks + 4);
+    job->totals = ARENA_NEW(arena, struct timing, job->n_ranks);
+    for (uint32_t r = 0; r < job->n_ranks; r++) {
+        add_phase(job, plan, grid, r, STEP_FORWARD, arena);
+        add_phase(job, plan, grid, r, STEP_BACKWARD, arena);
+        job->totals[r] = estimate_time(job, grid, r, BOTH);
+    }
+    for (unsigned i = 0; i < 4; i++)
+        add_phase(job, plan, grid, job->n_ranks, all[i], arena);
 }
 
-/* The median over the ranks. */
-static double typical_ratio(const struct job_times *job,
-                            const struct plan *plan, enum step_part part)
+/* Measured over predicted, the median over the ranks; NAN where none is known.
+ */
+static double typical_ratio(const struct job_times *job, enum step_part part)
 {
-    double *ratios = mem_alloc(job->n_ranks, sizeof(*ratios)), median;
+    double *ratios = mem_alloc(job->n_phases, sizeof(*ratios)), median;
 
-    for (uint32_t r = 0; r < job->n_ranks; r++)
-        ratios[r] = ratio_of(job, plan, r, part);
-    median = timing_of_known(ratios, job->n_ranks).median_ms;
+    for (size_t i = 0; i < job->n_phases; i++)
+        ratios[i] =
+            job->phases[i].part == part ? 1 + job->phases[i].differs_frac : NAN;
+    median = timing_of_known(ratios, job->n_phases).median_ms;
     mem_free(ratios);
     return median;
 }
 
-static void find_stragglers(struct job_times *job, const struct plan *plan)
+static void find_stragglers(struct job_times *job, struct arena *arena)
 {
-    const double forward = typical_ratio(job, plan, STEP_FORWARD);
-    const double backward = typical_ratio(job, plan, STEP_BACKWARD);
+    const double forward = typical_ratio(job, STEP_FORWARD);
+    const double backward = typical_ratio(job, STEP_BACKWARD);
 
     for (uint32_t r = 0; job->n_ranks >= MIN_RANKS && r < job->n_ranks; r++) {
-        const double x = ratio_of(job, plan, r, STEP_FORWARD) / forward;
-        const double y = ratio_of(job, plan, r, STEP_BACKWARD) / backward;
+        struct job_phase *own = job->phases + 2 * (size_t)r;
+        const double x = (1 + own[0].differs_frac) / forward;
+        const double y = (1 + own[1].differs_frac) / backward;
 
-        if (x >= STRAGGLES && y >= STRAGGLES && x <= ABOUT_SAME * y &&
-            y <= ABOUT_SAME * x)
-            job->ranks[r].straggles = sqrt(x * y);
+        if (!(x >= STRAGGLES && y >= STRAGGLES && x <= ABOUT_SAME * y &&
+              y <= ABOUT_SAME * x))
+            continue;
+        own[0].straggles = own[1].straggles = sqrt(x * y);
+        own[0].note = own[1].note =
+            arena_printf(arena, "straggles, x %.2f", own[0].straggles);
     }
 }
 
@@ -196,86 +216,81 @@ int job_times_init(struct job_times *job, const struct plan *plan,
     int rc = fill_grid(&grid, times, n, err);
 
     *job = (struct job_times){.n_ranks = grid.n_ranks};
-    job->ranks = ARENA_NEW(arena, struct job_rank, job->n_ranks);
     if (!rc && grid.n_steps <= n_warm_up)
         rc = err_set(err, ERR_INPUT,
                      "%zu steps, of which none is left after %zu of warm-up",
                      grid.n_steps, n_warm_up);
+    for (uint32_t r = 0; !rc && r < grid.n_ranks; r++)
+        if (!rank_is_there(&grid, n_warm_up, r))
+            rc = err_set(err, ERR_INPUT,
+                         "rank %" PRIu32 " of the plan's %" PRIu32
+                         " has no times after warm-up",
+                         r, grid.n_ranks);
     if (!rc) {
         job->n_steps = grid.n_steps - n_warm_up;
-        rc = estimate(job, &grid, n_warm_up, err);
+        estimate(job, plan, &grid, arena);
+        find_stragglers(job, arena);
     }
-    if (!rc && plan_has_parts(plan))
-        find_stragglers(job, plan);
     mem_free(grid.steps);
     mem_free(grid.ms);
     return rc;
 }
 
-/* The sum of absolute differences that are left of all that is known where each
- * phase takes parts[p] of what was predicted, and look-ups ranks[r] of that and
- * base_ms; the differences to ms[n_ranks][N_STEP_PARTS], unless that is NULL.
- */
-static double left_ms(const struct job_times *job, const struct plan *plan,
-                      const double *parts, const double *ranks, double base_ms,
-                      double *ms)
+/* By which part of what was predicted a cause would have it: cause 0 is a base
+ * alone, 1 ranks, 2 stragglers, then phases. */
+static double scale_by(const struct job_times *job, unsigned cause, size_t i)
+{
+    const struct job_phase *phase = &job->phases[i],
+                           *own = &job->phases[i - i % 2];
+
+    if (cause == 1 && i < 2 * (size_t)job->n_ranks)
+        return sqrt((1 + own[0].differs_frac) * (1 + own[1].differs_frac));
+    if (cause == 2)
+        return phase->straggles;
+    return cause >= 3 && phase->part == cause - 3
+               ? typical_ratio(job, phase->part)
+               : 1;
+}
+
+/* The sum of absolute differences that a cause leaves, and they themselves. */
+static double left_ms(const struct job_times *job, unsigned cause,
+                      double base_ms, double *ms)
 {
     double sum = 0;
 
-    for (uint32_t r = 0; r < job->n_ranks; r++)
-        for (unsigned p = 0; p < N_STEP_PARTS; p++) {
-            const double predicted = plan->devices[r].parts_ms[p];
-            const double own = step_part_is_compute(p)
-                                   ? predicted * ranks[r] + base_ms
-                                   : predicted;
-            const double left =
-                predicted > 0 ? job_measured_ms(job, r, p) - own * parts[p]
-                              : NAN;
+    for (size_t i = 0; i < job->n_phases; i++) {
+        const struct job_phase *phase = &job->phases[i];
 
-            if (ms)
-                *ms++ = left;
-            sum += isnan(left) ? 0 : fabs(left);
-        }
+        ms[i] = phase->time.median_ms -
+                phase->predicted_ms * scale_by(job, cause, i) -
+                (i < 2 * (size_t)job->n_ranks ? base_ms : 0);
+        sum += isnan(ms[i]) ? 0 : fabs(ms[i]);
+    }
     return sum;
 }
 
 size_t job_causes(struct job_cause causes[JOB_CAUSES],
-                  const struct job_times *job, const struct plan *plan,
-                  struct arena *arena)
+                  const struct job_times *job, struct arena *arena)
 {
-    const size_t n_cells = (size_t)job->n_ranks * N_STEP_PARTS;
-    double *ms = ARENA_NEW(arena, double, n_cells);
-    double *ones = ARENA_NEW(arena, double, job->n_ranks);
-    double *ranks = ARENA_NEW(arena, double, job->n_ranks);
-    double *straggling = ARENA_NEW(arena, double, job->n_ranks);
-    double parts[N_STEP_PARTS] = {1, 1, 1, 1, 1, 1}, all_ms, base_ms;
-    size_t n = 3;
+    double *ms = ARENA_NEW(arena, double, job->n_phases);
+    const double all_ms = left_ms(job, 0, 0, ms);
+    const double base_ms =
+        timing_of_known(ms, 2 * (size_t)job->n_ranks).median_ms;
+    size_t n = 0;
 
-    for (uint32_t r = 0; r < job->n_ranks; r++) {
-        ranks[r] = sqrt(ratio_of(job, plan, r, STEP_FORWARD) *
-                        ratio_of(job, plan, r, STEP_BACKWARD));
-        ranks[r] = isnan(ranks[r]) ? 1 : ranks[r];
-        straggling[r] = job->ranks[r].straggles;
-        ones[r] = 1;
-    }
-    all_ms = left_ms(job, plan, parts, ones, 0, ms);
-    base_ms = timing_of_known(ms, n_cells).median_ms;
-    causes[0] = (struct job_cause){
-        arena_printf(arena, "a base of %+.3f ms", base_ms),
-        1 - left_ms(job, plan, parts, ones, base_ms, NULL) / all_ms};
-    causes[1] = (struct job_cause){
-        "a factor for each rank",
-        1 - left_ms(job, plan, parts, ranks, 0, NULL) / all_ms};
-    causes[2] = (struct job_cause){
-        "stragglers",
-        1 - left_ms(job, plan, parts, straggling, 0, NULL) / all_ms};
-    for (unsigned p = 0; p < N_STEP_PARTS; p++) {
-        parts[p] = typical_ratio(job, plan, p);
-        if (!isnan(parts[p]))
-            causes[n++] = (struct job_cause){
-                arena_printf(arena, "%s x %.2f", step_part_names[p], parts[p]),
-                1 - left_ms(job, plan, parts, ones, 0, NULL) / all_ms};
-        parts[p] = 1;
+    for (unsigned c = 0; c < JOB_CAUSES && !isnan(base_ms); c++) {
+        const enum step_part part = c < 3 ? 0 : c - 3;
+        const double ratio = typical_ratio(job, part);
+
+        if (c >= 3 && isnan(ratio))
+            continue;
+        causes[n++] = (struct job_cause){
+            c == 0   ? arena_printf(arena, "a base of %+.3f ms", base_ms)
+            : c == 1 ? "a factor for each rank"
+            : c == 2 ? "stragglers"
+                     : arena_printf(arena, "%s x %.2f", step_part_names[part],
+                                    ratio),
+            1 - left_ms(job, c, c ? 0 : base_ms, ms) / all_ms};
     }
     return n;
 }

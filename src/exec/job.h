@@ -16,24 +16,26 @@
  * from its arrival to the end of all: on the one that arrives last, which is
  * where it is shortest, it takes what its bytes take.
  */
-struct job_rank {
-    /* Of the forward and the backward, and of both in one step; medians are
-     * NAN where they are not known. */
-    struct timing parts[N_STEP_PARTS], total;
-    double straggles; /* by this factor in all that it computes; else 1 */
+struct job_phase {
+    const char *rank; /* "3", or "all" of an exchange */
+    const char *name; /* of the part */
+    enum step_part part;
+    struct timing time;  /* the median is NAN where it is not known */
+    double predicted_ms; /* NAN where the plan tells none, or nothing */
+    double differs_frac; /* of the prediction; NAN where either is */
+    double straggles;    /* its rank, by this factor; else 1 */
+    const char *note;    /* that it does, or NULL */
 };
 
 struct job_times {
     uint32_t n_ranks;
-    size_t n_steps;                        /* without warm-up */
-    struct job_rank *ranks;                /* [n_ranks], in the arena */
-    struct timing exchanges[N_STEP_PARTS]; /* likewise */
+    size_t n_steps; /* without warm-up */
+    /* [n_phases], in the arena: forward and backward of each rank in turn, then
+     * the exchanges. */
+    struct job_phase *phases;
+    size_t n_phases;
+    struct timing *totals; /* [n_ranks] forward and backward of a step */
 };
-
-static inline bool step_part_is_compute(enum step_part part)
-{
-    return part == STEP_FORWARD || part == STEP_BACKWARD;
-}
 
 /* Without the first n_warm_up steps. A plan that tells no parts finds no
  * stragglers. ERR_INPUT where no step is left, a rank has no times or a time is
@@ -42,20 +44,17 @@ int job_times_init(struct job_times *job, const struct plan *plan,
                    const struct part_time *times, size_t n, size_t n_warm_up,
                    struct arena *arena, struct err *err) MUST_CHECK;
 
-/* The median that stands for a rank's part, or NAN. */
-double job_measured_ms(const struct job_times *job, uint32_t rank,
-                       enum step_part part);
-
 /* What is left of the difference between measured and predicted, where it is
  * explained by one thing alone. */
 struct job_cause {
     const char *what;      /* in the arena; "a base of +0.137 ms" */
     double explained_frac; /* of the sum of absolute differences; may be < 0 */
 };
-#define JOB_CAUSES (3 + N_STEP_PARTS) /* a base, ranks, stragglers, a phase */
-/* How many there are, of a plan that tells its parts. */
+/* A base of forward and backward, a factor for each rank, one for stragglers,
+ * one for a phase. */
+#define JOB_CAUSES (3 + N_STEP_PARTS)
+/* How many there are, of what is known. */
 size_t job_causes(struct job_cause causes[JOB_CAUSES],
-                  const struct job_times *job, const struct plan *plan,
-                  struct arena *arena);
+                  const struct job_times *job, struct arena *arena);
 
 #endif

@@ -9,22 +9,18 @@
 #define BLANKS " \t\r"
 #define MAX_WORDS 40
 
-/* Columns that are read, by the words of the heading. */
-enum { COLUMN_SIZE, COLUMN_REDOP, COLUMN_TIME, COLUMN_ALGBW, COLUMN_BUSBW };
-#define N_COLUMNS 5
-static const char *const column_names[] = {"size",  "redop", "time",
-                                           "algbw", "busbw", NULL};
-/* Behind the bus bandwidth. */
-#define COLUMN_WRONG(reader) ((reader)->column_of[COLUMN_BUSBW] + 1)
+/* Words of a row: size, count, type, redop, in newer ones root, and from the
+ * one that the heading calls time: time, algbw, busbw, #wrong. */
+enum { WORD_SIZE = 0, WORD_REDOP = 3 };
+enum { TIME_ALGBW = 1, TIME_BUSBW, TIME_WRONG };
 
 struct reader {
     struct nccl_tests *out;
     const char *source;
     size_t line;
     struct arena *arena;
-    const char **hosts;          /* [out->n_hosts] */
-    size_t column_of[N_COLUMNS]; /* of a row's words, from 1; 0: none */
-    size_t cap;                  /* of out->rows */
+    const char **hosts; /* [out->n_hosts] */
+    size_t time;        /* word of a row; 0: not known yet */
 };
 
 static size_t split(char *line, char *words[MAX_WORDS])
@@ -86,15 +82,11 @@ static int read_rank(struct reader *reader, char *line, struct err *err)
 static void read_heading(struct reader *reader, char *line)
 {
     char *words[MAX_WORDS];
-    size_t n = split(line, words);
+    const size_t n = split(line, words);
 
-    memset(reader->column_of, 0, sizeof(reader->column_of));
-    for (size_t i = n; i-- > 0;) { /* out of place comes first */
-        const int column = text_choice(column_names, words[i]);
-
-        if (column >= 0)
-            reader->column_of[column] = i + 1;
-    }
+    reader->time = 0;
+    for (size_t i = WORD_REDOP + 1; i < n && !reader->time; i++)
+        reader->time = strcmp(words[i], "time") ? 0 : i;
 }
 
 /* That of an exchange: of what is sent, R - 1 of R parts leave. */
@@ -111,23 +103,21 @@ static bool is_bandwidth(const struct nccl_tests *out,
 static int read_row(struct reader *reader, char *line, struct err *err)
 {
     struct nccl_tests *out = reader->out;
-    const size_t *at = reader->column_of;
-    char *words[MAX_WORDS];
+    char *words[MAX_WORDS], **time = words + reader->time;
     const size_t n = split(line, words);
     struct nccl_row row;
     double algbw, busbw;
 
-    if (!at[COLUMN_SIZE] || !at[COLUMN_TIME] || !at[COLUMN_ALGBW] ||
-        !at[COLUMN_BUSBW] || out->n_ranks < 2)
+    if (!reader->time || out->n_ranks < 2)
         return err_set(err, ERR_INPUT,
                        "%s:%zu: a row before the list of two ranks or more and "
                        "the names of the columns",
                        reader->source, reader->line);
-    if (n < COLUMN_WRONG(reader) ||
-        !text_to_u64(words[at[COLUMN_SIZE] - 1], &row.bytes) ||
-        !text_to_double(words[at[COLUMN_TIME] - 1], &row.us) ||
-        !text_to_double(words[at[COLUMN_ALGBW] - 1], &algbw) ||
-        !text_to_double(words[at[COLUMN_BUSBW] - 1], &busbw))
+    if (n <= reader->time + TIME_WRONG ||
+        !text_to_u64(words[WORD_SIZE], &row.bytes) ||
+        !text_to_double(time[0], &row.us) ||
+        !text_to_double(time[TIME_ALGBW], &algbw) ||
+        !text_to_double(time[TIME_BUSBW], &busbw))
         return err_set(err, ERR_INPUT,
                        "%s:%zu: a row without size, time, algbw, busbw and "
                        "what was wrong",
@@ -136,22 +126,13 @@ static int read_row(struct reader *reader, char *line, struct err *err)
         return 0;
     if (row.bytes > (uint64_t)1 << 50 || !(row.us > 0) ||
         !is_bandwidth(out, &row, algbw, busbw) ||
-        (at[COLUMN_REDOP] && strcmp(words[at[COLUMN_REDOP] - 1], "none")))
+        strcmp(words[WORD_REDOP], "none"))
         return err_set(err, ERR_INPUT,
                        "%s:%zu: no all-to-all among %u ranks has such a row",
                        reader->source, reader->line, out->n_ranks);
-    if (strcmp(words[COLUMN_WRONG(reader) - 1], "0") &&
-        strcmp(words[COLUMN_WRONG(reader) - 1], "N/A"))
+    if (strcmp(time[TIME_WRONG], "0") && strcmp(time[TIME_WRONG], "N/A"))
         return err_set(err, ERR_INPUT, "%s:%zu: what came was wrong",
                        reader->source, reader->line);
-    if (out->n_rows == reader->cap) {
-        struct nccl_row *rows = out->rows;
-
-        reader->cap = 2 * reader->cap + 32;
-        out->rows = ARENA_NEW(reader->arena, struct nccl_row, reader->cap);
-        if (rows)
-            memcpy(out->rows, rows, out->n_rows * sizeof(row));
-    }
     out->rows[out->n_rows++] = row;
     return 0;
 }
@@ -190,6 +171,7 @@ int nccl_tests_parse(struct nccl_tests *out, const char *text, size_t len,
     for (const char *p = copy; (p = strchr(p, '\n')); p++)
         n_lines++;
     reader.hosts = ARENA_NEW(arena, const char *, n_lines);
+    out->rows = ARENA_NEW(arena, struct nccl_row, n_lines);
     for (char *line = copy, *next; line; line = next) {
         next = strchr(line, '\n');
         if (next)
