@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+/* A roofline that samples correct: what it finds, what it leaves, the file that
+ * keeps it, and that it prices as the roofline does. */
+#include "costmodel/roofline_fit.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "costmodel/choose.h"
+#include "costmodel/dataset.h"
+#include "costmodel/gpu_file.h"
+#include "costmodel/oracles.h"
+#include "costmodel/roofline.h"
+#include "tests/predict_samples.h"
+#include "tests/simulated_gpu.h"
+#include "tests/tap.h"
+
+#define N_SAMPLES 60
+
+static struct arena arena;
+static struct err err;
+
+/* Samples of cases that nobody measured, with the times of that GPU. */
+static struct sample *samples_of(const struct gpu_spec *gpu, size_t n)
+{
+    struct sample *samples = simulated_samples(n, 0, 5, &arena);
+    const struct estimate estimate = {.gpu = *gpu};
+
+    for (size_t i = 0; i < n; i++) {
+        double sums[FUSED_LANES] = {0}, lanes[FUSED_LANES];
+        struct feature_input input;
+
+        for (uint32_t t = 0; t < samples[i].n_tables; t++) {
+            feature_input_of_sample(&input, samples[i].setting,
+                                    &samples[i].tables[t]);
+            estimate_fill(&estimate, &input, lanes);
+            for (int k = 0; k < FUSED_LANES; k++)
+                sums[k] += lanes[k];
+        }
+        samples[i].total.median_ms = estimate_ms(&estimate, sums);
+    }
+    return samples;
+}
+
+static double fit(struct estimate *estimate, const struct gpu_spec *gpu,
+                  const struct sample *samples, size_t n)
+{
+    struct feature_set features;
+    struct dataset dataset;
+
+    *estimate = (struct estimate){.gpu = *gpu};
+    feature_set_standard(&features);
+    total_set_standard(&estimate->totals);
+    dataset_init(&dataset, &features, estimate, samples, n, sample_trains,
+                 &arena);
+    return roofline_fit(estimate, dataset.sums, dataset.ms, dataset.n_samples);
+}
+
+static void test_fit(const struct gpu_spec *h100)
+{
+    const double slower[N_SLOWED] = {[SLOWED_LAUNCH] = 3,
+                                     [SLOWED_ISSUE] = 7,
+                                     [SLOWED_MEMORY] = 1.5,
+                                     [SLOWED_BAG] = 1};
+    const struct gpu_spec slow = gpu_spec_slowed(h100, slower);
+    struct sample *samples = samples_of(&slow, N_SAMPLES);
+    struct estimate found, robust, same;
+    double most = 0;
+
+    is_near(slow.row_cycles, 7 * h100->row_cycles, 1e-9, "a slower GPU");
+    is_near(slow.l2_gbps, h100->l2_gbps / 1.5, 1e-9, "with slower memory");
+    ok(fit(&found, h100, samples, N_SAMPLES) < 1e-2, "it is found");
+    is_near(found.gpu.launch_us / slow.launch_us, 1, 0.15, "its launches");
+    is_near(found.gpu.row_cycles / slow.row_cycles, 1, 0.15, "its rows");
+    is_near(slow.dram_gbps / found.gpu.dram_gbps, 1, 0.15, "its memory");
+    for (unsigned k = 0; k < found.totals.n; k++)
+        most = fmax(most, fabs(found.totals.at[k].power));
+    ok(most < 0.03, "without powers, at most %.4f", most);
+    for (size_t i = 0; i < N_SAMPLES; i += 10)
+        samples[i].total.median_ms *= 20;
+    (void)fit(&robust, h100, samples, N_SAMPLES);
+    is_near(robust.gpu.row_cycles / slow.row_cycles, 1, 0.3,
+            "though every tenth sample is of a disturbed machine");
+    samples = samples_of(h100, 1);
+    ok(fit(&same, h100, samples, 1) < 1e-9, "one sample of an H100");
+    is_near(same.gpu.launch_us / h100->launch_us, 1, 1e-3, "leaves it one");
+    is_near(same.totals.at[0].power, 0, 1e-3, "as it is");
+}
+
+/* A power has no effect beyond the totals that were measured. */
+static void test_powers(const struct gpu_spec *h100)
+{
+    struct estimate estimate = {.gpu = *h100};
+    double sums[MAX_TOTALS + FUSED_LANES] = {0}, ms[3];
+    const struct sample *sample = samples_of(h100, 1);
+    struct feature_input input;
+
+    total_set_add(&estimate.totals, "lookups");
+    estimate.totals.at[0].mean = 10;
+    estimate.totals.at[0].min = 8;
+    estimate.totals.at[0].max = 12;
+    feature_input_of_sample(&input, sample->setting, &sample->tables[0]);
+    estimate_fill(&estimate, &input, sums);
+    is_i64((int64_t)estimate_width(&estimate), 1 + FUSED_LANES, "width");
+    is_near(sums[0], input.n_lookups, 0, "the total comes first");
+    sums[0] = 4095;
+    ms[0] = estimate_ms(&estimate, sums);
+    estimate.totals.at[0].power = 0.5;
+    ms[1] = estimate_ms(&estimate, sums);
+    sums[0] = 1e9;
+    ms[2] = estimate_ms(&estimate, sums);
+    is_near(ms[1] / ms[0], 2, 1e-12, "twice the time for 2^2 of the mean");
+    is_near(ms[2], ms[1], 0, "and no more for any more");
+    memset(sums, 0, sizeof(sums));
+    is_near(estimate_added_ms(&estimate, sums), 0, 0, "no table, no time");
+}
+
+static int save(struct model *model, char path[], const char **bytes,
+                size_t *len)
+{
+    model_to_bytes(model, bytes, len, &arena);
+    return model_save(model, path, &err);
+}
+
+/* The model is the roofline that its samples are of. */
+static void test_prices(const struct gpu_spec *h100)
+{
+    const uint64_t memory[2] = {(uint64_t)1 << 40, (uint64_t)1 << 40};
+    const uint64_t reserve[2] = {0, 0};
+    struct table tables[3];
+    const struct problem problem = {
+        .tables = tables,
+        .n_tables = 3,
+        .cluster = {.n_devices = 2,
+                    .devices_per_host = 2,
+                    .memory_bytes = (uint64_t *)(uintptr_t)memory,
+                    .reserve_bytes = (uint64_t *)(uintptr_t)reserve},
+        .batch = 12345, /* of no sample */
+        .kinds = SHARD_ALL_KINDS};
+    char path[] = "/tmp/t_roofline_fit_XXXXXX";
+    struct oracle *oracles[2] = {NULL, NULL};
+    struct train_options options;
+    const char *bytes, *again;
+    struct model model, read;
+    size_t len, len_again;
+    double ms[2][2];
+
+    train_options_init(&options);
+    options.kind = MODEL_ROOFLINE;
+    options.totals.n = 1; /* a model needs some */
+    ok(!train_fit(&model, samples_of(h100, N_SAMPLES), N_SAMPLES, &options,
+                  &arena, &err),
+       "fitted%s", err.msg);
+    model.estimate.gpu = *h100;
+    model.estimate.totals.at[0].power = 0;
+    model.floor_gbps = 0;
+    model.choice = (struct model_choice){
+        .n_folds = 10,
+        .errors = {{"fitted roofline", 0, 0.1, 0.1, 0.1, 1, 18}},
+        .n = 1};
+    close(mkstemp(path));
+    ok(!save(&model, path, &bytes, &len) &&
+           !model_parse(&read, bytes, len, "m", &arena, &err),
+       "written and read%s", err.msg);
+    is_i64((int64_t)model_kind(&read), MODEL_ROOFLINE, "as what it is");
+    is_str(model_kind_text(&read, &arena), "fitted roofline of h100",
+           "by name");
+    is_str(choice_text(&read.choice, &arena),
+           "judged by 10-fold cross-validation on 18 samples", "and judged");
+    model_to_bytes(&read, &again, &len_again, &arena);
+    ok(len == len_again && !memcmp(bytes, again, len), "to the last bit");
+    for (uint32_t t = 0; t < 3; t++) {
+        table_init(&tables[t]);
+        tables[t].name = "a";
+        tables[t].num_embeddings = 1000 + 100000 * t;
+        tables[t].dim = 64;
+        tables[t].pooling_factor = 1 + 10 * t;
+    }
+    ok(!oracle_open(&oracles[0], arena_printf(&arena, "model:%s", path),
+                    &problem, &arena, &err) &&
+           !oracle_open(&oracles[1], "roofline:h100", &problem, &arena, &err),
+       "opened%s", err.msg);
+    for (int o = 0; o < 2; o++) {
+        const uint32_t width = oracles[o]->width;
+        double *sums = ARENA_NEW(&arena, double, 2 * width);
+        double *vectors = ARENA_NEW(&arena, double, 3 * width);
+        struct shard shards[3];
+
+        for (uint32_t t = 0; t < 3; t++)
+            shards[t] = shard_whole(&problem, t, 0);
+        oracles[o]->ops->embed(oracles[o], shards, 3, vectors);
+        oracle_add_shards(oracles[o], shards, vectors, 3, 1, sums);
+        oracles[o]->ops->compute(oracles[o], sums, 2, ms[o]);
+        oracle_close(oracles[o]);
+    }
+    is_near(ms[0][0], ms[1][0], 1e-12 * ms[1][0],
+            "it prices as the roofline does, at a batch of no sample");
+    is_near(ms[0][1], 0, 0, "and a device of nothing as nothing");
+    unlink(path);
+}
+
+/* Names tell the GPU, or the times do; and too few are refused. */
+static void test_choice(const struct gpu_spec *h100)
+{
+    struct sample *samples = samples_of(h100, N_SAMPLES);
+    struct train_options options;
+    struct model model;
+
+    train_options_init(&options);
+    ok(!train_choose(&model, samples, N_SAMPLES, &options, &arena, &err),
+       "chosen%s", err.msg);
+    is_i64((int64_t)model_kind(&model), MODEL_ROOFLINE,
+           "few samples make a roofline");
+    is_i64((int64_t)model.choice.n, 1, "and no net is tried");
+    is_i64((int64_t)model.choice.errors[0].n, N_SAMPLES * 9 / 10,
+           "all but the held-out cases judge");
+    ok(model.choice.errors[0].mape < 0.03, "well: %.2f %%",
+       100 * model.choice.errors[0].mape);
+    is_str(model.estimate.gpu.name, "h100", "of the GPU that explains them");
+    ok(train_choose(&model, samples, 7, &options, &arena, &err) != 0, "seven");
+    is_str(err.msg,
+           "too few samples to fit a roofline to: 7 that are not held out, "
+           "where at least 8 are needed; 0 of a disturbed machine do not count",
+           "are too few");
+}
+
+int main(void)
+{
+    const struct gpu_spec *h100;
+
+    arena_init(&arena);
+    if (gpu_spec_get(&h100, "h100", &arena, &err)) {
+        printf("Bail out! %s\n", err.msg);
+        return 1;
+    }
+    test_fit(h100);
+    test_powers(h100);
+    test_prices(h100);
+    test_choice(h100);
+    arena_release(&arena);
+    return tap_done();
+}
