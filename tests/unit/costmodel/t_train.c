@@ -85,6 +85,27 @@ static void test_fit(struct arena *arena)
        "highest rate of a sample: %.1f GB/s", model.floor_gbps);
 }
 
+/* As published: a head that sees the sum only, and says ms. */
+static void test_published(struct arena *arena)
+{
+    struct train_options options;
+    struct evaluation e;
+    struct model model;
+    struct err err = {0};
+    const struct sample *samples;
+    size_t n;
+
+    samples = synthetic_samples(&n, 200, 3, arena);
+    train_options_init(&options);
+    options.totals = (struct feature_set){0};
+    options.epochs = 60;
+    ok(!train_fit(&model, samples, n, &options, arena, &err),
+       "training without totals %s", err.msg);
+    evaluate_model(&e, &model, samples, n);
+    ok(e.errors[PREDICTOR_NET].mape < 0.05, "error of the net %.2f %%",
+       100 * e.errors[PREDICTOR_NET].mape);
+}
+
 /* One net for all settings of a GPU, from few samples with 2 % noise. */
 static void test_settings(struct arena *arena)
 {
@@ -320,6 +341,7 @@ int main(void)
     arena_init(&arena);
     test_split(&arena);
     test_fit(&arena);
+    test_published(&arena);
     test_settings(&arena);
     test_best_epoch(&arena);
     test_decay(&arena);
