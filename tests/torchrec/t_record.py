@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: MIT
 """A job of real TorchRec on this machine's CPU that is timed by the lines of
-neuroshard-record(1), and read back by `neuroshard record`. Speaks TAP;
-NEUROSHARD is the program, NEUROSHARD_DATA its data.
+neuroshard-record(1), and profiled, whose traces its other lines read; both are
+read back by `neuroshard record`. Speaks TAP; NEUROSHARD is the program,
+NEUROSHARD_DATA its data.
 """
 import csv
 import json
 import os
 import re
+import subprocess
+import sys
 import tempfile
 
 import torch
@@ -24,10 +27,10 @@ MAX_ROWS = 1500
 
 
 def page_lines():
-    """What the manual would have a job run."""
+    """What the manual would have a job run, and make of its traces."""
     page = os.environ["NEUROSHARD_DATA"] + "/../man/neuroshard-record.1"
     with open(page, encoding="utf-8") as file:
-        return re.search(r"^import .*?(?=^\.Ed)", file.read(), re.M | re.S)[0]
+        return re.findall(r"^import .*?(?=^\.Ed)", file.read(), re.M | re.S)
 
 
 def train(rank, work):
@@ -57,13 +60,19 @@ def train(rank, work):
         sharders=[EmbeddingBagCollectionSharder()],
     )
     lines = {}
-    exec(page_lines(), lines)
+    exec(page_lines()[0], lines)
     lines["watch"](sharded.module.ebc)
-    for step in range(STEPS):
-        found = sharded(ranks._features(tables, step, rank))
-        ranks._loss(found).backward()
-        lines["steps"][0] += 1
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU],
+        schedule=torch.profiler.schedule(wait=0, warmup=0, active=STEPS + 1),
+    ) as profiler:
+        for step in range(STEPS):
+            found = sharded(ranks._features(tables, step, rank))
+            ranks._loss(found).backward()
+            lines["steps"][0] += 1
+            profiler.step()
     lines["save"](f"{work}/times_{rank}.csv", rank)
+    profiler.export_chrome_trace(f"{work}/trace_{rank}.json")
     dist.destroy_process_group()
 
 
@@ -89,28 +98,45 @@ def prepare(work):
         ok(status == 0, f"{command[0]} {command[3]}", why)
 
 
-def check(work):
-    prepare(work)
-    mp.start_processes(train, (work,), nprocs=N_RANKS, start_method="fork")
+def recorded(work, name, *files):
+    """Phases that the files, which are called so, tell."""
     status, out, why = neuroshard(
-        *("record", f"{work}/plan.json", f"{work}/times_1.csv"),
-        *("--times", f"{work}/times_0.csv", "--db", f"{work}/costs.db"),
+        *("record", f"{work}/plan.json", *files[1:]),
+        *("--times", files[0], "--db", f"{work}/{name}.db"),
         *("--device", "cpu:any", "--isa", "avx2", "--threads", "1", "--json"),
     )
-    ok(status == 0, "the job is recorded", why)
+    ok(status == 0, f"{name}: the job is recorded", why)
     found = json.loads(out) if status == 0 else {"phases": []}
     print("# " + json.dumps(found, indent=1).replace("\n", "\n# "))
     ok(found.get("steps") == STEPS - 3, "all steps but the first three")
     ok(found.get("stored") == N_RANKS, "a sample a rank")
     ok(found.get("exchanges") == 1, "and the exchange of outputs")
-    phases = {(p["rank"], p["phase"]) for p in found["phases"]}
-    want = {("0", "forward"), ("0", "backward"), ("1", "forward")}
-    want |= {("1", "backward"), ("all", "output")}
-    ok(phases == want, "of each phase that is watched", str(phases))
     ok(
         all(p["measured_ms"] > 0 for p in found["phases"]),
-        "which all take some time",
+        "all phases take some time",
     )
+    return {(p["rank"], p["phase"]) for p in found["phases"]}
+
+
+def check(work):
+    prepare(work)
+    mp.start_processes(train, (work,), nprocs=N_RANKS, start_method="fork")
+    want = {(r, p) for r in "01" for p in ("forward", "backward")}
+    want.add(("all", "output"))
+    found = recorded(
+        work, "watched", *(f"{work}/times_{r}.csv" for r in range(N_RANKS))
+    )
+    ok(found == want, "of each phase that is watched", str(found))
+    traces = [f"{work}/trace_{r}.json" for r in range(N_RANKS)]
+    with open(f"{work}/traces.csv", "w", encoding="utf-8") as file:
+        subprocess.run(
+            [sys.executable, "-c", page_lines()[1], *traces],
+            stdout=file,
+            check=True,
+        )
+    want |= {("all", "input"), ("all", "gradient")}
+    found = recorded(work, "profiled", f"{work}/traces.csv")
+    ok(found == want, "of each phase that TorchRec names", str(found))
 
 
 if __name__ == "__main__":
