@@ -16,7 +16,6 @@
 /* Caps on the output width of a device as published, and one point without. */
 #define N_CAPS 11
 #define CAP_STEP 0.05
-#define NOWHERE UINT32_MAX
 /* What the search makes. */
 #define MADE_KINDS (SHARD_TABLE | SHARD_COLUMN)
 
@@ -122,7 +121,7 @@ static uint32_t choose_device(const struct beam *beam,
     const struct part *part = &beam->parts->parts[piece];
     const double *compute_ms = greedy->compute_ms;
     const int64_t pin = beam->parts->of[part->unit].unit->device;
-    uint32_t chosen = NOWHERE;
+    uint32_t chosen = NO_PIECE;
 
     for (uint32_t r = 0; r < beam->parts->n_devices; r++) {
         const struct filled *device = &greedy->devices[r];
@@ -130,7 +129,7 @@ static uint32_t choose_device(const struct beam *beam,
         if ((pin < 0 || pin == r) &&
             part->bytes <= beam->parts->room_bytes[r] - device->bytes &&
             device->output + beam->of[piece].output <= cap &&
-            (chosen == NOWHERE || compute_ms[r] < compute_ms[chosen] ||
+            (chosen == NO_PIECE || compute_ms[r] < compute_ms[chosen] ||
              (compute_ms[r] == compute_ms[chosen] &&
               device->bytes < greedy->devices[chosen].bytes)))
             chosen = r;
@@ -157,7 +156,7 @@ static bool place_all(const struct beam *beam, struct greedy *greedy,
         struct filled *device;
         double *sum;
 
-        if (r == NOWHERE)
+        if (r == NO_PIECE)
             return false;
         device = &greedy->devices[r];
         sum = greedy->sums + r * width;
@@ -312,8 +311,8 @@ static void add_child(struct beam *beam, const struct node *node, uint32_t at)
  * ones, and of those dearest alone. */
 static void add_children(struct beam *beam, const struct node *node)
 {
-    struct ranked *keys = mem_alloc(node->n, sizeof(*keys));
-    bool *marked = mem_alloc(node->n, sizeof(*marked));
+    struct ranked *keys = ARENA_NEW(beam->arena, struct ranked, node->n);
+    bool *marked = ARENA_NEW(beam->arena, bool, node->n);
 
     for (int by_cost = 0; by_cost <= 1; by_cost++) {
         for (uint32_t i = 0; i < node->n; i++) {
@@ -331,8 +330,6 @@ static void add_children(struct beam *beam, const struct node *node)
     for (uint32_t i = 0; i < node->n; i++)
         if (marked[i] && beam->of[node->pieces[i]].half != NO_PART)
             add_child(beam, node, i);
-    mem_free(marked);
-    mem_free(keys);
 }
 
 static void price_child(void *ctx, size_t i, unsigned thread)
