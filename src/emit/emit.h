@@ -34,9 +34,10 @@ struct emitter {
 /* NULL where there is none of that name. */
 const struct emitter *emit_format_find(const char *name);
 
-/* The report a person reads first: what was planned and by which cost model,
- * each GPU's times and memory, why the slowest is slow, which tables cost
- * most. Ends in a newline; at most 100 columns as long as names allow. */
+/* The report a person reads first, of a plan that is priced: what was planned
+ * and by which cost model, each GPU's times and memory, why the slowest is
+ * slow, which tables cost most. Ends in a newline; at most 100 columns as long
+ * as names allow. */
 void emit_report(const struct plan *plan, struct buf *out);
 
 #endif

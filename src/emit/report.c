@@ -66,8 +66,6 @@ static double slowness_ms(const struct report *report, uint32_t r)
 {
     const struct report_device *device = &report->devices[r];
 
-    if (!report->is_priced)
-        return 0;
     return plan_has_parts(report->plan) ? report_ready_ms(device)
                                         : device->cost.total_ms;
 }
@@ -84,23 +82,12 @@ static void rank_devices(struct report *report)
     mem_free(ranked);
 }
 
-/* Memory of a plan without device costs is counted here. */
-static void count_memory(struct report *report)
-{
-    struct memory_items *devices = plan_memory(report->plan);
-
-    for (uint32_t r = 0; r < report->n_devices; r++)
-        report->devices[r].cost.memory = devices[r];
-    mem_free(devices);
-}
-
 void report_init(struct report *report, const struct plan *plan)
 {
     uint32_t n_devices = plan->problem.cluster.n_devices;
 
     *report = (struct report){
         .plan = plan,
-        .is_priced = plan->devices && !isnan(plan->total_ms),
         .n_devices = n_devices,
         .devices = mem_alloc(n_devices, sizeof(*report->devices)),
         .slowest = mem_alloc(n_devices, sizeof(*report->slowest)),
@@ -110,12 +97,9 @@ void report_init(struct report *report, const struct plan *plan)
 
         report->devices[shard->device].n_shards[shard_kind_idx(shard->kind)]++;
     }
-    for (uint32_t r = 0; plan->devices && r < n_devices; r++)
+    for (uint32_t r = 0; r < n_devices; r++)
         report->devices[r].cost = plan->devices[r];
-    if (!plan->devices)
-        count_memory(report);
-    if (report->is_priced)
-        split_waiting(report);
+    split_waiting(report);
     average(report);
     rank_devices(report);
 }
@@ -141,16 +125,10 @@ static void print_search(const struct plan *plan, struct buf *out)
     buf_printf(out, "\n");
 }
 
-static void print_cost(const struct report *report, struct buf *out)
+static void print_cost(const struct cost_source *cost, struct buf *out)
 {
-    const struct cost_source *cost = &report->plan->cost;
-
-    if (!report->is_priced) {
-        buf_printf(out, "cost    not priced\n");
-        return;
-    }
-    buf_printf(out, "cost    %s %s, %s", cost->name ? cost->name : "unknown",
-               cost->hash ? cost->hash : "", cost_basis_names[cost->basis]);
+    buf_printf(out, "cost    %s %s, %s", cost->name, cost->hash,
+               cost_basis_names[cost->basis]);
     if (cost->device)
         buf_printf(out, " on %s", cost->device);
     if (cost->comm)
@@ -164,8 +142,7 @@ static void print_feed(const struct report *report, struct buf *out)
     const struct plan *plan = report->plan;
     const struct problem *problem = &plan->problem;
     const uint32_t per_host = problem->cluster.devices_per_host;
-    const double share =
-        per_host ? fmin(1, (double)per_host / report->n_devices) : 1;
+    const double share = fmin(1, (double)per_host / report->n_devices);
     const double steps = share * 1000 / plan->total_ms; /* a second */
     struct problem fed = *problem;
     double ids = 0, bags = 0;
@@ -193,8 +170,6 @@ static void print_step(const struct report *report, struct buf *out)
     const bool waits = plan_has_parts(plan); /* so all totals are the same */
     double compute_ms = 0;                   /* the most */
 
-    if (!report->is_priced)
-        return;
     for (uint32_t r = 0; r < report->n_devices; r++)
         compute_ms = fmax(compute_ms, report->devices[r].cost.compute_ms);
     buf_printf(out, "step    %.3f ms (GPU %u)", plan->total_ms,
@@ -266,7 +241,7 @@ static void print_head(const struct report *report, struct buf *out)
     buf_printf(out, ", global batch %" PRIu64 "\n", problem->batch);
     print_memory(&problem->cluster, out);
     print_search(report->plan, out);
-    print_cost(report, out);
+    print_cost(&report->plan->cost, out);
     print_step(report, out);
 }
 
@@ -283,7 +258,7 @@ static void note_figures(const struct report *report, struct buf *notes)
                    "note: the access skew of %zu of %zu tables is not given; "
                    "Zipf %g is assumed\n",
                    n_assumed, plan->problem.n_tables, DEFAULT_ZIPF_ALPHA);
-    if (report->is_priced && plan->n_floored)
+    if (plan->n_floored)
         buf_printf(notes,
                    "note: %u of %u predictions were raised to the physical "
                    "floor\n",
@@ -318,8 +293,7 @@ static void note_hot_block(const struct report *report, struct buf *notes)
         ratio = lookups / mean;
         name = even.tables[shard->table].name;
     }
-    if (report->is_priced && ratio >= 1.01 &&
-        strncmp(plan->cost.name, "torchrec", 8) != 0)
+    if (ratio >= 1.01 && strncmp(plan->cost.name, "torchrec", 8) != 0)
         buf_printf(notes,
                    "note: GPU %u, ready last, has a hot row block of table "
                    "'%.40s', with %.2f times the mean look-ups\n",

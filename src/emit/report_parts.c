@@ -60,16 +60,12 @@ static void print_amount(struct buf *out, const struct unit *unit,
 }
 
 /* The start of a row. */
-static void print_times(const struct report *report,
-                        const struct report_device *device, struct buf *out)
+static void print_times(const struct report_device *device, struct buf *out)
 {
-    if (report->is_priced)
-        buf_printf(out, " %8.3f %8.3f %8.3f %8.3f", device->cost.compute_ms,
-                   device->cost.bwd_comm_ms,
-                   device->cost.fwd_comm_ms + device->waiting_ms,
-                   device->cost.total_ms);
-    else
-        buf_printf(out, " %8s %8s %8s %8s", "-", "-", "-", "-");
+    buf_printf(out, " %8.3f %8.3f %8.3f %8.3f", device->cost.compute_ms,
+               device->cost.bwd_comm_ms,
+               device->cost.fwd_comm_ms + device->waiting_ms,
+               device->cost.total_ms);
 }
 
 static void print_device(const struct report *report, uint32_t r,
@@ -81,7 +77,7 @@ static void print_device(const struct report *report, uint32_t r,
     char kinds[REPORT_KINDS_MAX];
 
     buf_printf(out, "%-4u", r);
-    print_times(report, device, out);
+    print_times(device, out);
     print_amount(out, unit, (double)memory->total);
     buf_printf(out, " %5.1f",
                have > 0 ? 100 * (double)memory->total / have : 0);
@@ -97,7 +93,7 @@ static void print_mean(const struct report *report, const struct unit *unit,
         total +=
             (double)report->devices[r].cost.memory.total / report->n_devices;
     buf_printf(out, "mean");
-    print_times(report, &report->mean, out);
+    print_times(&report->mean, out);
     print_amount(out, unit, total);
     buf_printf(out, "\n");
 }
@@ -115,12 +111,10 @@ static void print_legend(const struct report *report, struct buf *out)
         if (occurs[i])
             buf_printf(out, "%s%s %s", n++ ? ", " : "",
                        shard_traits[i].initials, shard_traits[i].pieces);
-    if (report->is_priced)
-        buf_printf(out, "; fwd comm holds the waiting%s",
-                   plan_has_parts(report->plan) && job_dense_ms(job) > 0
-                       ? " and the dense part"
-                       : "");
-    buf_printf(out, "\n");
+    buf_printf(out, "; fwd comm holds the waiting%s\n",
+               plan_has_parts(report->plan) && job_dense_ms(job) > 0
+                   ? " and the dense part"
+                   : "");
 }
 
 typedef void print_row(const struct report *report, uint32_t r,
@@ -271,8 +265,8 @@ static size_t dearest_shard(const struct plan *plan, uint32_t r)
 {
     size_t dearest = plan->n_shards;
 
-    for (size_t i = 0; plan->shard_ms && i < plan->n_shards; i++)
-        if (plan->shards[i].device == r && !isnan(plan->shard_ms[i]) &&
+    for (size_t i = 0; i < plan->n_shards; i++)
+        if (plan->shards[i].device == r &&
             (dearest == plan->n_shards ||
              plan->shard_ms[i] > plan->shard_ms[dearest]))
             dearest = i;
@@ -329,7 +323,7 @@ void report_slowest(const struct report *report, struct buf *out)
 {
     uint32_t r = report->slowest[0], last = last_ready(report, r);
 
-    if (!report->is_priced || report->n_devices < 2)
+    if (report->n_devices < 2)
         return;
     print_parts(report, r, last, out);
     print_cause(report, r, out);
@@ -384,20 +378,16 @@ static void print_table(const struct plan *plan, size_t begin, double alone_ms,
 void report_tables(const struct report *report, struct buf *out)
 {
     const struct plan *plan = report->plan;
-    struct ranked *ranked; /* first shards of tables, by what all cost alone */
+    /* First shards of tables, by what all cost alone. */
+    struct ranked *ranked = mem_alloc(plan->n_shards, sizeof(*ranked));
     double sum_ms = 0;
     size_t n = 0;
 
-    if (!plan->shard_ms)
-        return;
-    ranked = mem_alloc(plan->n_shards, sizeof(*ranked));
     for (size_t i = 0; i < plan->n_shards; i++) {
-        double ms = isnan(plan->shard_ms[i]) ? 0 : plan->shard_ms[i];
-
         if (!i || plan->shards[i].table != plan->shards[i - 1].table)
             ranked[n++].idx = (uint32_t)i;
-        ranked[n - 1].key -= ms;
-        sum_ms += ms;
+        ranked[n - 1].key -= plan->shard_ms[i];
+        sum_ms += plan->shard_ms[i];
     }
     ranked_sort(ranked, n);
     buf_printf(out,

@@ -15,13 +15,12 @@ struct report_device {
 
 struct report {
     const struct plan *plan;
-    bool is_priced;
     uint32_t n_devices;
     struct report_device *devices; /* [n_devices]; owned */
     struct report_device mean;     /* times only */
     uint32_t *slowest; /* [n_devices], slowest first: by total, or of those that
-                          wait for each other the one that is ready last; by
-                          index where the plan is not priced; owned */
+                          wait for each other the one that is ready last;
+                          owned */
 };
 
 void report_init(struct report *report, const struct plan *plan);
@@ -36,9 +35,9 @@ void report_job(const struct plan *plan, struct buf *out);
 /* The parts of the step by device. Nothing where none are known. */
 void report_phases(const struct report *report, struct buf *out);
 void report_devices(const struct report *report, struct buf *out);
-/* Which part makes the slowest GPU slow. Nothing where not priced. */
+/* Which part makes the slowest GPU slow. Nothing of one alone. */
 void report_slowest(const struct report *report, struct buf *out);
-/* The ten tables that cost most. Nothing without costs of shards. */
+/* The ten tables that cost most. */
 void report_tables(const struct report *report, struct buf *out);
 
 /* "TW 3 CW 2" of counts by kind, in buf. */
