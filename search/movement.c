@@ -69,34 +69,24 @@ double homes_excess(const struct layout *layout, uint64_t moved_bytes)
 
 /* --- where each unit stands --- */
 
-void homes_settle(struct homes *homes, const struct parts *parts,
-                  const struct snapshot *nearest, struct arena *arena)
-{
-    uint32_t *first = ARENA_NEW(arena, uint32_t, parts->n_units + 2);
-
-    homes->pieces = ARENA_NEW(arena, struct change, nearest->n);
-    for (uint32_t i = 0; i < nearest->n; i++)
-        first[parts->parts[nearest->pieces[i].part].unit + 2]++;
-    for (uint32_t u = 0; u < parts->n_units; u++)
-        first[u + 2] += first[u + 1];
-    for (uint32_t i = 0; i < nearest->n; i++)
-        homes->pieces[first[parts->parts[nearest->pieces[i].part].unit + 1]++] =
-            nearest->pieces[i];
-    homes->first_piece = first;
-}
-
 void homes_propose(struct trial *trial, const struct layout *layout,
                    uint32_t unit)
 {
-    const struct homes *homes = layout->parts->homes;
+    const struct layout *nearest = &layout->parts->homes->nearest;
 
     if (layout->move_limit_bytes == NO_MOVE_LIMIT || !layout->moved_bytes[unit])
         return;
     trial_remove_unit(trial, layout, unit);
     trial->is_apart = true;
-    for (uint32_t i = homes->first_piece[unit];
-         i < homes->first_piece[unit + 1]; i++)
-        trial_add(trial, homes->pieces[i]);
+    for (uint32_t i = nearest->first_of[unit]; i != NO_PIECE;
+         i = nearest->pieces[i].next) {
+        const struct piece *it = &nearest->pieces[i];
+
+        trial_add(trial, (struct change){.part = it->part,
+                                         .device = it->device,
+                                         .range = it->range,
+                                         .block = it->block});
+    }
 }
 
 /* --- columns --- */

@@ -25,11 +25,9 @@ struct homes {
     struct table_pieces *standing;
     struct shard *shards; /* [n_shards]: all of these, sorted */
     size_t n_shards;
-    uint64_t held_bytes; /* of all tables that stay */
-    /* As of homes_settle: the pieces of each unit in the layout nearest to how
-     * all stands now, those of unit u from first_piece[u] on. */
-    struct change *pieces;
-    uint32_t *first_piece; /* [n_units + 1] */
+    uint64_t held_bytes;   /* of all tables that stay */
+    struct layout nearest; /* to how all stands now, as the caller fills it
+                              (carry_over), and releases it */
 };
 
 /* Finds the tables of `from` in the problem, by name; `from` must outlive
@@ -37,9 +35,6 @@ struct homes {
 void homes_init(struct homes *homes, const struct problem *problem,
                 const struct plan *from, struct arena *arena);
 
-/* The layout nearest to how all stands now. Arrays live in the arena. */
-void homes_settle(struct homes *homes, const struct parts *parts,
-                  const struct snapshot *nearest, struct arena *arena);
 /* Adds to the trial that this unit goes back to where it stands; nothing where
  * it moves nothing as it is. */
 void homes_propose(struct trial *trial, const struct layout *layout,

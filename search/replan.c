@@ -356,8 +356,8 @@ static int find(struct replan *replan, struct err *err)
     struct search_options options = *replan->options;
 
     carry_over(&replan->nearest, &replan->parts);
-    homes_settle(&replan->homes, &replan->parts, &replan->nearest,
-                 &replan->scratch);
+    layout_init(&replan->homes.nearest, &replan->parts);
+    snapshot_load(&replan->nearest, &replan->homes.nearest);
     snapshot_load(&replan->nearest, &replan->tryout.layout);
     (void)replan_offer_layout(replan);
     replan->least_bytes = layout->all_moved_bytes;
@@ -430,6 +430,7 @@ static int search(struct replan *replan, struct arena *arena, struct err *err)
     if (!find(replan, err) && !write_plan(replan, arena, err))
         rc = watch_check(&replan->watch, err);
     tryout_release(&replan->tryout);
+    layout_release(&replan->homes.nearest);
 out:
     snapshot_release(&replan->nearest);
     front_release(&replan->front);

@@ -91,8 +91,8 @@ static void standing_open(struct standing *standing, uint64_t seed,
                    &standing->homes, NULL, &standing->arena, &err),
        "a problem: %s", err.msg);
     carry_over(&standing->nearest, &standing->parts);
-    homes_settle(&standing->homes, &standing->parts, &standing->nearest,
-                 &standing->arena);
+    layout_init(&standing->homes.nearest, &standing->parts);
+    snapshot_load(&standing->nearest, &standing->homes.nearest);
     tryout_init(&standing->tryout, &standing->parts);
     standing->tryout.layout.move_limit_bytes = COUNT_MOVES;
     snapshot_load(&standing->nearest, &standing->tryout.layout);
@@ -101,6 +101,7 @@ static void standing_open(struct standing *standing, uint64_t seed,
 static void standing_close(struct standing *standing)
 {
     tryout_release(&standing->tryout);
+    layout_release(&standing->homes.nearest);
     snapshot_release(&standing->nearest);
     arena_release(&standing->arena);
 }

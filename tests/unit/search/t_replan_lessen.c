@@ -130,8 +130,8 @@ static void check_order(void)
                    &standing.homes, NULL, &standing.arena, &err),
        "three tables: %s", err.msg);
     carry_over(&standing.nearest, &standing.parts);
-    homes_settle(&standing.homes, &standing.parts, &standing.nearest,
-                 &standing.arena);
+    layout_init(&standing.homes.nearest, &standing.parts);
+    snapshot_load(&standing.nearest, &standing.homes.nearest);
     replan_open(&replan, &standing);
     for (uint32_t u = 0; u < 3; u++)
         snapshot_add(&away,
@@ -147,6 +147,7 @@ static void check_order(void)
                 1e-9, "the one costs what the cheaper table does");
     snapshot_release(&away);
     replan_close(&replan);
+    layout_release(&standing.homes.nearest);
     snapshot_release(&standing.nearest);
     arena_release(&standing.arena);
 }
