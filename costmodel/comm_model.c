@@ -14,10 +14,10 @@ struct comm_curve comm_line(double alpha_us, double gbps)
 uint32_t comm_curve_knot(const struct comm_curve *curve, double bytes,
                          double *share)
 {
-    uint32_t k = curve->n_knots - 1;
+    uint32_t k = 1; /* counted: where a walk ends is not foreseen */
 
-    while (k > 1 && bytes < curve->bytes[k - 1])
-        k--;
+    for (uint32_t i = 1; i + 1 < curve->n_knots; i++)
+        k += bytes >= curve->bytes[i];
     *share =
         (bytes - curve->bytes[k - 1]) / (curve->bytes[k] - curve->bytes[k - 1]);
     return k;
