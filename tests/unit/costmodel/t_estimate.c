@@ -98,6 +98,12 @@ static void test_fit(void)
     ok(estimate.ratio_min > 0.99 && estimate.ratio_max < 1.01 &&
            estimate.ratio_min <= estimate.ratio_max,
        "ratios %.4f to %.4f", estimate.ratio_min, estimate.ratio_max);
+    for (size_t i = 0; i < N; i++)
+        ms[i] = (i % 2 ? 0.5 : 0.25) *
+                estimate_ms(&estimate, sums + i * estimate.totals.n);
+    estimate_set_range(&estimate, sums, ms, N);
+    is_near(estimate.ratio_min, 0.25, 1e-9, "a quarter of the estimate");
+    is_near(estimate.ratio_max, 0.5, 1e-9, "and a half at most");
 }
 
 /* A column that lowers the time would get a negative rate from plain least
