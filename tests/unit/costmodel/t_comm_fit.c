@@ -422,6 +422,23 @@ static void test_growth(void)
     arena_release(&arena);
 }
 
+/* Of as many ranks the curve of as many hosts. */
+static void test_alike(struct arena *arena)
+{
+    const struct cluster cluster = {.n_devices = 16, .devices_per_host = 4};
+    struct comm_fit fit = {.n_curves = 3, .source = "measured"};
+    struct comm_model model = {0};
+
+    for (uint32_t i = 0; i < 3; i++) {
+        fit.curves[i] = comm_line(10 * (i + 1), 40);
+        fit.curves[i].n_ranks = 16;
+        fit.curves[i].n_hosts = 2 << i;
+    }
+    ok(comm_fit_apply(&fit, &cluster, arena, &model), "2, 4 and 8 hosts");
+    is_near(model.inter.us[0], 20, 0, "as it was measured on 4");
+    is_str(model.source, "measured", "which needs no label");
+}
+
 /* Inside a host, any number of ranks that was not measured. */
 static void test_inside(struct arena *arena)
 {
@@ -459,6 +476,7 @@ int main(void)
     test_lines(&arena);
     test_apply(&arena);
     test_growth();
+    test_alike(&arena);
     test_inside(&arena);
     test_odd_times(&arena);
     test_host(&arena);

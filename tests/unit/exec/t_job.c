@@ -161,24 +161,54 @@ static void test_factor(void)
         struct rng rng;
 
         rng_init(&rng, 41, seed);
-        predict(&planted, 8, &rng);
-        for (uint32_t r = 0; r < 8; r++)
+        predict(&planted, 12, &rng);
+        for (uint32_t r = 0; r < 12; r++)
             for (unsigned p = STEP_FORWARD; p < N_STEP_PARTS; p++)
                 if (is_compute(p))
                     planted.ms[r][p] *= r == 5 ? 1.6 * 1.25 : 1.25;
-        planted.ms[2][STEP_BACKWARD] *= 1.5; /* one phase makes no straggler */
+        /* one phase makes no straggler, nor do two that differ */
+        planted.ms[2][STEP_BACKWARD] *= 1.5;
+        planted.ms[3][STEP_FORWARD] *= 1.3;
+        planted.ms[3][STEP_BACKWARD] *= 2;
+        planted.ms[4][STEP_FORWARD] *= 2;
+        planted.ms[4][STEP_BACKWARD] *= 1.3;
         run(&planted, 0.02, &rng);
         if (learn(&job, &planted, &arena, &err))
             ok(0, "seed %u: %s", seed, err.msg);
         worst = tap_worst(worst, fabs(job.phases[10].straggles / 1.6 - 1));
-        if (job.phases[4].straggles > 1)
-            ok(0, "seed %u: rank 2 straggles", seed);
+        for (uint32_t r = 2; r < 5; r++)
+            if (job.phases[2 * r].straggles > 1)
+                ok(0, "seed %u: rank %u straggles", seed, r);
         if (job_causes(causes, &job, &arena) < 7 ||
             !(causes[1].explained_frac > causes[2].explained_frac &&
               causes[2].explained_frac > 0))
             ok(0, "seed %u: what explains it", seed);
     }
     ok(worst < 0.03, "a straggler's factor is found to %.2f %%", 100 * worst);
+    arena_release(&arena);
+}
+
+/* Steps in any order, of which the first do not count; 0 ms are known. */
+static void test_steps(void)
+{
+    static struct planted planted;
+    struct arena arena;
+    struct job_times job;
+    struct err err = {0};
+
+    arena_init(&arena);
+    planted.plan.problem.cluster.n_devices = 1;
+    for (uint64_t s = 6; s-- > 0;)
+        planted.times[planted.n++] =
+            (struct part_time){s * s, 0, STEP_BACKWARD, s < 4 ? 0 : (double)s};
+    ok(!learn(&job, &planted, &arena, &err), "six steps: %s", err.msg);
+    is_i64((int64_t)job.n_steps, 3, "three are left");
+    is_near(measured_ms(&job, 0, STEP_BACKWARD), 4, 0, "of 0, 4 and 5 ms");
+    ok(isnan(measured_ms(&job, 0, STEP_FORWARD)) &&
+           isnan(job.totals[0].median_ms),
+       "a forward is not known, nor is both");
+    ok(isnan(job.phases[1].differs_frac) && job.phases[1].straggles == 1,
+       "and nothing was predicted");
     arena_release(&arena);
 }
 
@@ -222,6 +252,7 @@ int main(void)
 {
     test_planted();
     test_factor();
+    test_steps();
     test_refused();
     return tap_done();
 }
