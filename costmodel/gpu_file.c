@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/json_place.h"
 #include "base/text.h"
+#include "costmodel/model_file.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -180,17 +181,40 @@ static int unknown_gpu(const char *name, const char *const *names,
                : "none: no data with a folder 'gpus' are found");
 }
 
+/* What no file is for but a shipped model: the GPU that it was measured on. */
+static int of_model(const struct gpu_spec **out, const char *name,
+                    const char *path, struct arena *arena, struct err *err)
+{
+    struct gpu_spec *spec = ARENA_NEW(arena, struct gpu_spec, 1);
+    struct model model;
+
+    if (model_load(&model, path, arena, err) ||
+        gpu_spec_of_device(out, model.device, arena, err))
+        return -1;
+    if (!*out)
+        return err_set(err, ERR_USAGE,
+                       "no figures for a GPU '%s': its model was measured on "
+                       "'%s', and there are none for that either",
+                       name, model.device);
+    *spec = **out;
+    spec->name = text_shown(name, arena);
+    *out = spec;
+    return 0;
+}
+
 int gpu_spec_get(const struct gpu_spec **out, const char *name,
                  struct arena *arena, struct err *err)
 {
-    const char *const *names = gpu_names(arena), *const *found = names;
+    const char *const *names = gpu_names(arena), *const *found = names, *path;
 
     if (strpbrk(name, "/."))
         return load(out, name, name, arena, err);
     while (*found && strcasecmp(*found, name) != 0)
         found++;
+    path = file_find_data(arena_printf(arena, "models/%s.nsm", name), arena);
     if (!*found)
-        return unknown_gpu(name, names, arena, err);
+        return path ? of_model(out, name, path, arena, err)
+                    : unknown_gpu(name, names, arena, err);
     return load(out, *found,
                 arena_printf(arena, "%s/%s.json", file_find_data("gpus", arena),
                              *found),

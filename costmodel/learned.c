@@ -237,11 +237,17 @@ static int choose_constants(struct learned *learned,
 {
     const struct model *model = &learned->model;
     const char *gpu = problem->cluster.gpu, *whose;
-    const struct gpu_spec *spec;
+    const struct gpu_spec *spec, *planned;
+    struct err ignored = {0};
 
-    if (gpu_spec_of_device(&learned->measured, model->device, arena, err))
+    if (gpu_spec_of_device(&spec, model->device, arena, err))
         return -1;
-    spec = learned->measured;
+    /* That GPU by another name, or with figures of the user's own. */
+    if (spec && gpu && strcmp(spec->name, gpu) != 0 &&
+        !gpu_spec_get(&planned, gpu, arena, &ignored) &&
+        !strcmp(planned->full_name, spec->full_name))
+        spec = planned;
+    learned->measured = spec;
     if (!spec && gpu_spec_get(&spec, gpu ? gpu : "h100", arena, err))
         return -1;
     whose = arena_printf(

@@ -218,6 +218,44 @@ static void test_default(struct model *model, struct arena *arena)
            "which is said");
 }
 
+/* A model makes its name that of a GPU: the one it was measured on. */
+static void test_named(struct model *model, struct arena *arena)
+{
+    const char *path = arena_printf(arena, "%s/models/mybox.nsm", folder);
+    const struct gpu_spec *spec = shipped_gpu("h200", arena), *mine = NULL;
+    const uint64_t memory_bytes = spec->memory_bytes;
+    struct oracle *oracle = NULL;
+    struct problem problem;
+    struct err err = {0};
+
+    fill_problem(&problem, 8192, PRECISION_FP32, OPTIMIZER_SGD, arena);
+    problem.cluster.gpu = "mybox";
+    model->device = "cuda:NVIDIA H200";
+    ok(!model_save(model, path, &err) &&
+           !gpu_spec_get(&mine, "mybox", arena, &err),
+       "a model's name is a GPU's%s", err.msg);
+    is_str(mine ? mine->name : "", "mybox", "as it is called");
+    is_i64(mine ? (int64_t)mine->memory_bytes : 0, (int64_t)memory_bytes,
+           "with the figures of what was measured");
+    if (ok(!oracle_open_for_gpu(&oracle, "mybox", &problem, arena, &err),
+           "which prices it%s", err.msg)) {
+        is_str(oracle->name, "model:mybox.nsm", "by that model");
+        ok(!oracle->warning || !strstr(oracle->warning, "the plan is for"),
+           "and is of no other GPU");
+        ok(!strncmp(oracle->comm, "published figures of mybox ", 27),
+           "communication: %s", oracle->comm);
+    }
+    model->device = "cuda:NVIDIA H999";
+    ok(!model_save(model, path, &err) &&
+           gpu_spec_get(&mine, "mybox", arena, &err) && err.code == ERR_USAGE,
+       "but not where that has none");
+    is_str(err.msg,
+           "no figures for a GPU 'mybox': its model was measured on "
+           "'cuda:NVIDIA H999', and there are none for that either",
+           "which is said");
+    unlink(path);
+}
+
 int main(void)
 {
     struct train_options options;
@@ -244,6 +282,7 @@ int main(void)
     test_outside(&arena);
     test_large_devices(&arena);
     test_default(&model, &arena);
+    test_named(&model, &arena);
     unlink(model_path);
     rmdir(arena_printf(&arena, "%s/models", folder));
     unlink(arena_printf(&arena, "%s/gpus", folder));
