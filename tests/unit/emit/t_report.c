@@ -288,6 +288,19 @@ static void test_short(void)
     is_in(report_of(&plan), ", max over mean of compute 1.704");
 }
 
+/* GPUs that hold a table are named once each, in the order of its pieces. */
+static void test_holders(void)
+{
+    struct plan plan = fixture_plan(2, 2, 65536);
+
+    fixture_table(&plan, "to and fro", 4000, 48, 3);
+    for (uint32_t i = 0; i < 3; i++)
+        fixture_shard(&plan, 0, 4000, 16 * i, 16 * i + 16, i % 2);
+    fixture_finish(&plan);
+    price(&plan);
+    is_in(report_of(&plan), "  CW 3    0 1\n");
+}
+
 /* Nothing stands out where all have as much to do. */
 static void test_even(void)
 {
@@ -426,6 +439,7 @@ int main(void)
     test_unlike_totals();
     test_short();
     test_even();
+    test_holders();
     test_one_gpu();
     test_many_gpus();
     test_weights_only();
