@@ -106,6 +106,29 @@ static void test_published(struct arena *arena)
        100 * e.errors[PREDICTOR_NET].mape);
 }
 
+/* Few samples go in batches of 32, where nobody says otherwise. */
+static void test_batches(struct arena *arena)
+{
+    static const unsigned sizes[] = {0, 32, 64};
+    double ms[3];
+    size_t n;
+    const struct sample *samples = synthetic_samples(&n, 50, 4, arena);
+
+    for (unsigned i = 0; i < 3; i++) {
+        struct train_options options;
+        struct model model;
+        struct err err = {0};
+
+        train_options_init(&options);
+        options.epochs = 2;
+        options.batch_size = sizes[i];
+        ok(!train_fit(&model, samples, n, &options, arena, &err),
+           "training in batches of %u %s", sizes[i], err.msg);
+        predict_samples(&model, samples, 1, &ms[i]);
+    }
+    ok(ms[0] == ms[1] && ms[1] != ms[2], "32 alike, 64 otherwise");
+}
+
 /* One net for all settings of a GPU, from few samples with 2 % noise. */
 static void test_settings(struct arena *arena)
 {
@@ -342,6 +365,7 @@ int main(void)
     test_split(&arena);
     test_fit(&arena);
     test_published(&arena);
+    test_batches(&arena);
     test_settings(&arena);
     test_best_epoch(&arena);
     test_decay(&arena);
