@@ -102,6 +102,21 @@ try --times times.csv --db costs.db
 try plan.json --db costs.db
 sqlite3 costs.db "SELECT count(*) FROM sample; SELECT count(*) FROM comm_sample"
 
+echo "# what is recorded is learned from"
+cp "$ROOT/data/measurements/cpu-amd-epyc-2t.db" cpu.db
+sqlite3 cpu.db 'DELETE FROM sample_table WHERE sample_id IN (SELECT id FROM
+    sample WHERE case_idx >= 400); DELETE FROM sample WHERE case_idx >= 400;
+    DELETE FROM comm_sample'
+learned()
+{
+    "$ns" train --db cpu.db -o cpu.nsm --epochs 1 --force 2>&1 |
+        grep -oE '^samples.*|^communication.*'
+}
+learned
+try plan.json --times times.csv --db cpu.db --device EPYC | grep samples
+job 30 4 | try plan.json --times - --db cpu.db --device EPYC | grep samples
+learned
+
 echo "# the lines of the manual"
 if command -v python3 >/dev/null; then
     sed -n '/^import/,/^\.Ed/{/^\.Ed/!p}' "$ROOT/man/neuroshard-record.1" |

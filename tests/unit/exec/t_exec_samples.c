@@ -13,6 +13,8 @@
 struct kept {
     unsigned n;
     uint64_t cases[N_RANKS];
+    struct sample_table tables[N_RANKS][2];
+    uint32_t n_tables[N_RANKS];
 };
 
 static int keep(void *ctx, const struct sample_setting *setting,
@@ -21,8 +23,12 @@ static int keep(void *ctx, const struct sample_setting *setting,
     struct kept *kept = ctx;
 
     (void)setting, (void)err;
-    if (kept->n < N_RANKS)
-        kept->cases[kept->n++] = sample->case_idx;
+    if (kept->n == N_RANKS)
+        return 0;
+    for (uint32_t i = 0; i < sample->n_tables && i < 2; i++)
+        kept->tables[kept->n][i] = sample->tables[i];
+    kept->n_tables[kept->n] = sample->n_tables;
+    kept->cases[kept->n++] = sample->case_idx;
     return 0;
 }
 
@@ -34,6 +40,36 @@ struct work {
     uint32_t dim, first_col;
     const char *name;
 };
+
+/* What is expected of the plan is what was realised, about, and is the same
+ * case. */
+static void compare_planned(const struct kept *kept, struct fixture *fixture)
+{
+    for (uint32_t r = 0; r < N_RANKS; r++) {
+        struct sample sample = {0};
+        struct sample_setting setting = {0};
+        double worst = 0;
+
+        ok(exec_samples_planned(&sample, &setting, &fixture->plan, r,
+                                &fixture->arena) &&
+               sample.case_idx == kept->cases[r] &&
+               sample.n_tables == kept->n_tables[r] &&
+               setting.batch == fixture->plan.problem.batch,
+           "rank %u as planned", r);
+        for (uint32_t i = 0; i < sample.n_tables; i++) {
+            const struct sample_table *a = &sample.tables[i];
+            const struct sample_table *b = &kept->tables[r][i];
+
+            if (a->n_rows != b->n_rows || a->dim != b->dim ||
+                a->zipf_alpha != b->zipf_alpha)
+                ok(0, "rank %u, table %u is as it was run", r, i);
+            worst = tap_worst(worst,
+                              fabs(a->pooling_factor / b->pooling_factor - 1));
+            worst = tap_worst(worst, fabs(a->n_unique / b->n_unique - 1));
+        }
+        ok(worst < 0.1, "its look-ups to %.0f %%", 100 * worst);
+    }
+}
 
 static struct kept run(const struct work *works)
 {
@@ -66,6 +102,7 @@ static struct kept run(const struct work *works)
                  &options, &fixture.arena, &err) &&
            kept.n == N_RANKS,
        "run: %s", err.msg);
+    compare_planned(&kept, &fixture);
     fixture_release(&fixture);
     return kept;
 }
