@@ -65,9 +65,11 @@ void comm_model_ask(struct comm_model *model, const struct cluster *cluster,
             arena_printf(arena, "%s %g GB/s across %ss", *inside ? " and" : "",
                          cluster->inter_gbps, group);
     }
-    if (*inside || *across)
-        model->source = arena_printf(arena, "%s; but%s%s, as asked for",
-                                     model->source, inside, across);
+    if (!*inside && !*across)
+        return;
+    model->error = (struct cost_error){0};
+    model->source = arena_printf(arena, "%s; but%s%s, as asked for",
+                                 model->source, inside, across);
 }
 
 uint32_t comm_group_devices(const struct cluster *cluster)
@@ -389,4 +391,5 @@ void comm_oracle_init(struct comm_oracle *oracle, const struct oracle_ops *ops)
     oracle->base.step = &oracle->step;
     oracle->base.n_terms = step_n_terms(&oracle->step);
     oracle->base.comm = oracle->comm.source;
+    oracle->base.exchange_error = oracle->comm.error;
 }

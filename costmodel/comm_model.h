@@ -69,6 +69,7 @@ struct comm_model {
     double forward_base_ms, backward_base_ms;
     double overlap_cost[N_PHASES]; /* of struct step */
     const char *source;            /* one phrase, for reports */
+    struct cost_error error;       /* of exchanges */
 };
 
 /* Puts the bandwidths that the cluster asks for (intra_gbps, inter_gbps) in the

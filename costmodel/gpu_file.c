@@ -16,8 +16,8 @@ static const char *const exchange_names[] = {
 static const char *const basis_names[] = {"measured", "fitted", "data sheet",
                                           "estimated", NULL};
 
-/* Every member of a file, all of them needed; the numbers are figures, whose
- * ranges tell bytes from MiB and MHz from GHz. */
+/* Every member of a file, all but the last needed; the numbers are figures,
+ * whose ranges tell bytes from MiB and MHz from GHz. */
 #define GPU(member) MEMBER_OF(struct gpu_spec, member)
 static const struct place_field members[] = {
     {"name", GPU(full_name), true, 0, 0, NULL},
@@ -36,10 +36,12 @@ static const struct place_field members[] = {
     {"intra_gbps", GPU(intra_gbps), true, CLUSTER_MIN_GBPS, 1e5, NULL},
     {"intra_alpha_us", GPU(intra_alpha_us), true, 0, 1e4, NULL},
     {"nic_gbps", GPU(nic_gbps), true, CLUSTER_MIN_GBPS, 1e4, NULL},
+    {"lookup_error_frac", GPU(lookup_error.frac), false, 1e-3, 100, NULL},
 };
 #define N_MEMBERS (sizeof(members) / sizeof(*members))
 
-/* What a figure rests on. It is checked and not kept: files are for people. */
+/* What a figure rests on. It is checked, and kept of an error: the rest of
+ * files is for people. */
 struct ground {
     uint32_t basis;
     const char *source, *date;
@@ -83,6 +85,8 @@ static int read_figure(struct gpu_spec *spec, const struct json_place *place,
                            "date is '%.40s', not a day, a month or a year "
                            "such as 2024-09-24",
                            ground.date);
+    if (member->offset == offsetof(struct gpu_spec, lookup_error.frac))
+        spec->lookup_error.of = ground.source;
     return 0;
 }
 
@@ -122,7 +126,7 @@ static int read_members(struct gpu_spec *spec, struct json_place *place,
     }
     place->line = 1;
     for (size_t m = 0; m < N_MEMBERS; m++)
-        if (!json_object_get(object, members[m].key))
+        if (members[m].is_needed && !json_object_get(object, members[m].key))
             return place_error(place, err, "%s is missing", members[m].key);
     return 0;
 }

@@ -22,6 +22,7 @@ struct gpu_spec {
     double launch_us;
     double intra_gbps, intra_alpha_us; /* all-to-all a GPU, inside a host */
     double nic_gbps;                   /* line rate of its network adapter */
+    struct cost_error lookup_error;    /* of the roofline by these figures */
 };
 
 struct id_rates gpu_spec_ids(const struct gpu_spec *spec);

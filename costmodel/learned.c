@@ -264,8 +264,10 @@ static int choose_constants(struct learned *learned,
     if (!model->has_comm)
         learned->priced.comm.source =
             arena_printf(arena, "%s (the model measured none)", whose);
-    else if (!comm_fit_apply(&model->comm, &problem->cluster, arena,
-                             &learned->priced.comm))
+    else
+        learned->priced.comm.error = (struct cost_error){0};
+    if (model->has_comm && !comm_fit_apply(&model->comm, &problem->cluster,
+                                           arena, &learned->priced.comm))
         learned->priced.comm.source = arena_printf(
             arena, "%s; across hosts %s", learned->priced.comm.source, whose);
     comm_model_ask(&learned->priced.comm, &problem->cluster, arena);
@@ -301,6 +303,25 @@ static const char *doubt(const struct learned *learned, const char *file,
                     "cost model '%s' was measured on '%s' with %s, and "
                     "this machine is '%s' with %s",
                     file, model->device, model->isa, cpu, isa);
+}
+
+/* On held-out samples of what was measured, which are none of another GPU, nor
+ * of what was not trained on. */
+static struct cost_error error_of(const struct model *model,
+                                  const struct oracle *oracle,
+                                  struct arena *arena)
+{
+    if (oracle->warning || oracle->basis != BASIS_MEASURED)
+        return (struct cost_error){0};
+    for (size_t e = 0; e < model->n_errors; e++) {
+        const struct errors *errors = &model->errors[e];
+
+        if (!strcmp(errors->name, "net") && errors->p90_ape < 1)
+            return (struct cost_error){
+                errors->p90_ape / (1 - errors->p90_ape),
+                arena_printf(arena, "%zu held-out samples", errors->n)};
+    }
+    return (struct cost_error){0};
 }
 
 /* Whether the plan runs as the samples did. */
@@ -479,6 +500,8 @@ int oracle_learned_open(struct oracle **out, const char *file,
         .kinds = SHARD_ALL_KINDS,
         .floor_lane = (int32_t)learned->n_sums + LANE_FLOOR,
     };
+    learned->priced.base.lookup_error =
+        error_of(model, &learned->priced.base, arena);
     comm_oracle_init(&learned->priced, &ops);
     *out = &learned->priced.base;
     return 0;

@@ -324,6 +324,101 @@ anchor_check_lookups(const struct anchors *anchors, anchor_report *report,
     }
 }
 
+/* How far apart predicted and measured may be, such that nine in ten of n
+ * others would be nearer (split conformal prediction). Sorts. */
+__attribute__((unused)) static double anchor_error_frac(double *logs, size_t n)
+{
+    const double k = fmin(ceil(0.9 * (double)(n + 1)), (double)n); /* from 1 */
+
+    return exp(stats_quantile(logs, n, (k - 1) / (double)(n - 1))) - 1;
+}
+
+/* Of a shipped database, one in `every` sample. */
+static double anchor_error_of_samples(const struct gpu_spec *spec,
+                                      const char *db, size_t every,
+                                      struct arena *arena)
+{
+    struct sample *samples;
+    struct err err = {0};
+    double *logs;
+    size_t n, n_logs = 0;
+
+    if (read_samples(&samples, &n, anchor_data(db, arena), arena, &err))
+        anchor_bail(err.msg);
+    logs = ARENA_NEW(arena, double, n);
+    for (size_t i = 0; i < n; i += every) {
+        const double ms =
+            samples[i].forward.median_ms + samples[i].backward.median_ms;
+        struct arena_mark mark = arena_mark(arena);
+        double phases_ms[N_PHASES];
+        struct problem problem;
+
+        if (!(ms > 0))
+            continue;
+        fill_problem(&problem, &samples[i], arena);
+        anchor_phases(phases_ms, &problem, spec, arena);
+        logs[n_logs++] = fabs(
+            log((phases_ms[PHASE_FORWARD] + phases_ms[PHASE_BACKWARD]) / ms));
+        arena_rewind(arena, mark);
+    }
+    return anchor_error_frac(logs, n_logs);
+}
+
+/* Of published look-ups: its own, or, where there are none, all, by what was
+ * fitted to an H100. */
+static double anchor_error_of_lookups(const struct gpu_spec *spec,
+                                      const struct anchors *anchors,
+                                      struct arena *arena)
+{
+    double *logs = ARENA_NEW(arena, double, anchors->n);
+    const struct gpu_spec *h100 = shipped_gpu("h100", arena);
+    size_t n = 0;
+
+    for (size_t i = 0; i < anchors->n; i++)
+        if (!strcmp(anchors->list[i].gpu, spec->name))
+            logs[n++] = fabs(log(anchor_ratio(&anchors->list[i], spec, arena)));
+    for (size_t i = 0; !n && i < anchors->n; i++) {
+        struct gpu_spec other = *shipped_gpu(anchors->list[i].gpu, arena);
+
+        other.row_cycles = h100->row_cycles;
+        other.bag_row_us = h100->bag_row_us * h100->clock_ghz / other.clock_ghz;
+        other.launch_us = h100->launch_us;
+        logs[i] = fabs(log(anchor_ratio(&anchors->list[i], &other, arena)));
+    }
+    return anchor_error_frac(logs, n ? n : anchors->n);
+}
+
+/* What each shipped GPU's file says of its error: up to `slack` from what one
+ * in `every` measurement says. */
+__attribute__((unused)) static void
+anchor_check_errors(const struct anchors *anchors, size_t every, double slack,
+                    anchor_report *report, struct arena *arena)
+{
+    static const char *const of_samples[][2] = {
+        {"h100", "measurements/fbgemm-nvidia-h100.db"},
+        {"h200", "measurements/fbgemm-nvidia-h200.db"},
+        {"cpu", "measurements/cpu-amd-epyc-2t.db"},
+    };
+
+    for (const char *const *name = gpu_names(arena); *name; name++) {
+        const struct gpu_spec *spec = shipped_gpu(*name, arena);
+        const char *db = NULL;
+        double frac;
+
+        for (size_t i = 0; i < sizeof of_samples / sizeof *of_samples; i++)
+            if (!strcmp(of_samples[i][0], *name))
+                db = of_samples[i][1];
+        frac = db ? anchor_error_of_samples(spec, db, every, arena)
+                  : anchor_error_of_lookups(spec, anchors, arena);
+        report(fabs(frac - spec->lookup_error.frac) <=
+                   0.01 + (db ? slack * frac : 0),
+               arena_printf(arena,
+                            "%s: nine in ten look-ups within %.3f, its file "
+                            "says %.2f",
+                            *name, frac, spec->lookup_error.frac));
+    }
+}
+
 /* Figures of exchanges alone; look-ups do not matter. */
 static struct gpu_spec anchor_exchange_spec(const char *gpu,
                                             struct arena *arena)
@@ -404,6 +499,28 @@ anchor_exchange_ratio(const struct exchange_anchor *anchor, struct arena *arena)
     return phases_ms[PHASE_OUTPUT] / anchor->ms;
 }
 
+/* Of those held out, as a plan says it. */
+static void anchor_check_exchange_error(const struct exchange_anchors *all,
+                                        anchor_report *report,
+                                        struct arena *arena)
+{
+    const struct cluster cluster = {.n_devices = 8, .devices_per_host = 8};
+    const struct comm_model model =
+        gpu_spec_comm(shipped_gpu("h100", arena), &cluster);
+    double *logs = ARENA_NEW(arena, double, all->n), frac;
+    size_t n = 0;
+
+    for (size_t i = 0; i < all->n; i++)
+        if (!all->list[i].is_fitted)
+            logs[n++] = fabs(log(anchor_exchange_ratio(&all->list[i], arena)));
+    frac = anchor_error_frac(logs, n);
+    report(n == 16 && fabs(frac - model.error.frac) <= 0.01,
+           arena_printf(arena,
+                        "%zu exchanges held out: nine in ten within %.3f, "
+                        "plans say %.2f",
+                        n, frac, model.error.frac));
+}
+
 /* Each one across hosts or NVLink domains: constants rest on some, and on none
  * of an MI355X's. */
 __attribute__((unused)) static void
@@ -426,6 +543,7 @@ anchor_check_exchanges(const struct exchange_anchors *all,
                                 anchor->is_fitted ? "" : ", held out", ratio));
         }
     }
+    anchor_check_exchange_error(all, report, arena);
 }
 
 #endif

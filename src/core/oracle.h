@@ -26,6 +26,14 @@ enum cost_basis {
 };
 extern const char *const cost_basis_names[];
 
+/* How far predictions were from the truth where that is known: nine in ten
+ * times lie between what is predicted over 1 + frac and 1 + frac times it. */
+struct cost_error {
+    double frac;    /* 0: not known */
+    const char *of; /* one phrase, "503 held-out samples"; NULL: no more is
+                       known */
+};
+
 #define ORACLE_MAX_TERMS STEP_MAX_TERMS
 
 struct oracle;
@@ -81,8 +89,9 @@ struct oracle {
     const char *name;              /* as the user asks for it */
     const char *hash;              /* 16 hex digits */
     enum cost_basis basis;
-    const char *comm;    /* one phrase on where communication comes from */
-    const char *device;  /* what it was measured on, or NULL */
+    const char *comm;   /* one phrase on where communication comes from */
+    const char *device; /* what it was measured on, or NULL */
+    struct cost_error lookup_error, exchange_error;
     const char *warning; /* one sentence: why its numbers may not be those of
                             what is planned for; or NULL */
     uint32_t width;      /* doubles a vector */

@@ -388,6 +388,24 @@ static void split_step(struct plan *plan, const struct oracle *oracle,
     mem_free(phases_ms);
 }
 
+double plan_error_frac(const struct plan *plan)
+{
+    static const bool is_exchange[N_STEP_PARTS] = {
+        [STEP_INPUT] = true, [STEP_OUTPUT] = true, [STEP_GRADIENT] = true};
+    double exposed_ms[2] = {0}, error[2];
+
+    for (unsigned p = 0; p < N_STEP_PARTS; p++)
+        exposed_ms[is_exchange[p]] += plan->exposed_ms[p];
+    error[0] = exposed_ms[0] * plan->cost.lookup_error.frac;
+    error[1] = exposed_ms[1] * plan->cost.exchange_error.frac;
+    for (unsigned k = 0; k < 2; k++)
+        if (!(exposed_ms[k] <= 0 || error[k] > 0)) /* or NAN */
+            return 0;
+    return exposed_ms[0] + exposed_ms[1] > 0
+               ? hypot(error[0], error[1]) / (exposed_ms[0] + exposed_ms[1])
+               : 0;
+}
+
 int plan_price(struct plan *plan, const struct oracle *oracle,
                struct arena *arena, struct err *err)
 {
@@ -424,6 +442,8 @@ int plan_price(struct plan *plan, const struct oracle *oracle,
         .basis = oracle->basis,
         .comm = oracle->comm,
         .device = oracle->device,
+        .lookup_error = oracle->lookup_error,
+        .exchange_error = oracle->exchange_error,
     };
     rc = check_finite(plan, oracle, vectors, err);
     mem_free(vectors);

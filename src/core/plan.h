@@ -31,6 +31,7 @@ struct cost_source {
     enum cost_basis basis;
     const char *comm;   /* one phrase: where communication figures come from */
     const char *device; /* what it was measured on, or NULL */
+    struct cost_error lookup_error, exchange_error;
 };
 
 struct plan {
@@ -55,6 +56,10 @@ struct plan {
     const char *inputs_hash; /* 16 hex digits, see plan_inputs_hash */
     const char *version;     /* of the program that made it */
 };
+
+/* The error of total_ms: those of look-ups and of exchanges, independent of
+ * each other, each by the parts of the step that are exposed. 0: not known. */
+double plan_error_frac(const struct plan *plan);
 
 /* What each device holds, [R]; owned by the caller. */
 struct memory_items *plan_memory(const struct plan *plan);

@@ -231,8 +231,10 @@ static void print_step(const struct binding *binding, struct buf *out)
     double part_ms;
     const char *part = largest_part(binding, &part_ms);
 
-    buf_printf(out, "step    %.4f ms by %s (%s)\n", plan->total_ms,
-               plan->cost.name, cost_basis_names[plan->cost.basis]);
+    buf_printf(out, "step    %.4f ms", plan->total_ms);
+    report_error(plan, out);
+    buf_printf(out, " by %s (%s)\n", plan->cost.name,
+               cost_basis_names[plan->cost.basis]);
     report_job(plan, out);
     buf_printf(out,
                "binds   GPU %u is %s, after %.4f ms: compute %.4f, backward "
@@ -431,8 +433,9 @@ void explain_table(struct explained *explained, uint32_t table, struct buf *out)
 
     ways_find(&ways, &explained->what_if, table, explained->arena);
     print_placement(plan, table, out);
-    buf_printf(out, "step    %.4f ms by %s (%s), %.4f ms without it\n",
-               plan->total_ms, plan->cost.name,
+    buf_printf(out, "step    %.4f ms", plan->total_ms);
+    report_error(plan, out);
+    buf_printf(out, " by %s (%s), %.4f ms without it\n", plan->cost.name,
                cost_basis_names[plan->cost.basis], ways.without_ms);
     print_verdict(&ways, plan->total_ms, out);
     buf_printf(out, "\n");

@@ -125,6 +125,16 @@ static void print_search(const struct plan *plan, struct buf *out)
     buf_printf(out, "\n");
 }
 
+static void print_error(const char *what, const struct cost_error *error,
+                        struct buf *out)
+{
+    if (!(error->frac > 0))
+        return;
+    buf_printf(out, "\n        %s within %.0f %%", what, 100 * error->frac);
+    if (error->of)
+        buf_printf(out, ": nine in ten of %s", error->of);
+}
+
 static void print_cost(const struct cost_source *cost, struct buf *out)
 {
     buf_printf(out, "cost    %s %s, %s", cost->name, cost->hash,
@@ -133,6 +143,8 @@ static void print_cost(const struct cost_source *cost, struct buf *out)
         buf_printf(out, " on %s", cost->device);
     if (cost->comm)
         buf_printf(out, "\n        communication: %s", cost->comm);
+    print_error("look-ups", &cost->lookup_error, out);
+    print_error("exchanges", &cost->exchange_error, out);
     buf_printf(out, "\n");
 }
 
@@ -172,8 +184,9 @@ static void print_step(const struct report *report, struct buf *out)
 
     for (uint32_t r = 0; r < report->n_devices; r++)
         compute_ms = fmax(compute_ms, report->devices[r].cost.compute_ms);
-    buf_printf(out, "step    %.3f ms (GPU %u)", plan->total_ms,
-               report->slowest[0]);
+    buf_printf(out, "step    %.3f ms", plan->total_ms);
+    report_error(plan, out);
+    buf_printf(out, " (GPU %u)", report->slowest[0]);
     if (report->n_devices > 1 && mean->cost.total_ms > 0 &&
         mean->cost.compute_ms > 0) {
         buf_printf(out, ", max over mean");

@@ -141,6 +141,14 @@ static void print_rows(const struct report *report, print_row *print,
         print(report, report->slowest[i], unit, out);
 }
 
+void report_error(const struct plan *plan, struct buf *out)
+{
+    const double frac = plan_error_frac(plan);
+
+    if (frac > 0)
+        buf_printf(out, " +-%.0f %%", 100 * frac);
+}
+
 #define LINE_PARTS 3
 
 void report_job(const struct plan *plan, struct buf *out)

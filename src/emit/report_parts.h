@@ -29,6 +29,8 @@ void report_release(struct report *report);
 /* When a device is ready for the forward exchange. */
 double report_ready_ms(const struct report_device *device);
 
+/* " +-16 %" behind the step's time; nothing where it is not known. */
+void report_error(const struct plan *plan, struct buf *out);
 /* The lines below that of the step: the job that it is of, and what of each
  * part is exposed; one where the cost model heeds no job. */
 void report_job(const struct plan *plan, struct buf *out);

@@ -145,5 +145,12 @@ static const struct place_field basis_fields[] = {
     {"comm", SOURCE(comm), false, 0, 0, NULL},
     {"device", SOURCE(device), false, 0, 0, NULL},
 };
+/* Two each, not written where the first is 0. */
+static const struct place_field error_fields[] = {
+    {"lookup_error_frac", SOURCE(lookup_error.frac), false, 0, 1e6, NULL},
+    {"lookup_error_of", SOURCE(lookup_error.of), false, 0, 0, NULL},
+    {"exchange_error_frac", SOURCE(exchange_error.frac), false, 0, 1e6, NULL},
+    {"exchange_error_of", SOURCE(exchange_error.of), false, 0, 0, NULL},
+};
 
 #endif

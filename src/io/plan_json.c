@@ -378,7 +378,9 @@ static int read_cost_model(struct cost_source *cost,
         PLACE_FIELDS(&is_measured, &place, measured_field, arena, err))
         return -1;
     cost->basis = is_measured ? BASIS_MEASURED : BASIS_ANALYTIC;
-    return PLACE_FIELDS(cost, &place, basis_fields, arena, err);
+    if (PLACE_FIELDS(cost, &place, basis_fields, arena, err))
+        return -1;
+    return PLACE_FIELDS(cost, &place, error_fields, arena, err);
 }
 
 static int read_plan(struct plan *plan, const struct json_place *root,

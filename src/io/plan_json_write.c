@@ -78,6 +78,10 @@ static json_t *from_cost_source(const struct cost_source *cost)
     set(value, measured_field->key,
         json_boolean(cost->basis == BASIS_MEASURED));
     PLACE_SET_FIELDS(value, cost, basis_fields);
+    if (cost->lookup_error.frac > 0)
+        place_set_fields(value, cost, &error_fields[0], 2);
+    if (cost->exchange_error.frac > 0)
+        place_set_fields(value, cost, &error_fields[2], 2);
     return value;
 }
 

@@ -422,6 +422,8 @@ int main(void)
             {rows_of(&anchors, "h100", true, &arena),
              rows_of_samples("measurements/fbgemm-nvidia-h100.db", &arena)}},
         &arena);
+    printf("\n");
+    anchor_check_errors(&anchors, 1, 0, bound, &arena);
     bench_hot_rows(&arena);
     bench_exchanges(&arena);
     bench_steps();

@@ -19,6 +19,7 @@ int main(void)
     arena_init(&arena);
     anchors = anchor_lookups(&arena);
     anchor_check_lookups(&anchors, report, &arena);
+    anchor_check_errors(&anchors, 20, 0.15, report, &arena);
     exchanges = anchor_exchanges(&arena);
     anchor_check_exchanges(&exchanges, report, &arena);
     arena_release(&arena);

@@ -126,6 +126,27 @@ static void test_price(struct arena *arena)
     ok(isnan(plan.bound_ms), "a bound on other costs is forgotten");
 }
 
+/* 4 ms of look-ups and 3 of exchanges are exposed. */
+static void test_error(void)
+{
+    struct plan plan = {
+        .exposed_ms = {[STEP_INPUT] = 1,
+                       [STEP_FORWARD] = 1,
+                       [STEP_OUTPUT] = 2,
+                       [STEP_BACKWARD] = 2.5,
+                       [STEP_REPLICAS] = 0.5},
+        .cost = {.lookup_error.frac = 0.3, .exchange_error.frac = 0.3}};
+
+    is_near(plan_error_frac(&plan), 0.3 * 5 / 7, 1e-12,
+            "errors are independent: the root of squares");
+    plan.cost.exchange_error.frac = 0;
+    ok(plan_error_frac(&plan) == 0, "one that is not known leaves nothing");
+    plan.exposed_ms[STEP_INPUT] = plan.exposed_ms[STEP_OUTPUT] = 0;
+    is_near(plan_error_frac(&plan), 0.3, 1e-12, "where it is exposed");
+    plan.exposed_ms[STEP_FORWARD] = NAN;
+    ok(plan_error_frac(&plan) == 0, "nor do parts that are not known");
+}
+
 static void test_sort(void)
 {
     struct plan plan;
@@ -478,6 +499,7 @@ int main(void)
 
     arena_init(&arena);
     test_price(&arena);
+    test_error();
     test_sort();
     test_sort_any();
     test_refusals(&arena);

@@ -231,6 +231,23 @@ static void test_stopped_and_analytic(void)
     is_not_in(report_of(&plan), "lower bound");
 }
 
+/* Of 101.25 ms of look-ups and 50.625 of exchanges that are exposed. */
+static void test_errors(void)
+{
+    struct plan plan = mixed_plan();
+    const char *text;
+
+    is_not_in(report_of(&plan), "within");
+    plan.cost.lookup_error = (struct cost_error){0.2, "12 samples"};
+    text = report_of(&plan);
+    is_in(text, "        look-ups within 20 %: nine in ten of 12 samples\n");
+    is_not_in(text, "+-");
+    plan.cost.exchange_error.frac = 0.5;
+    text = report_of(&plan);
+    is_in(text, "        exchanges within 50 %\n");
+    is_in(text, "ms +-21 % (GPU ");
+}
+
 static void test_made_by_hand(void)
 {
     struct plan plan = mixed_plan();
@@ -434,6 +451,7 @@ int main(void)
     test_mixed();
     test_hot_block();
     test_stopped_and_analytic();
+    test_errors();
     test_made_by_hand();
     test_kinds();
     test_unlike_totals();

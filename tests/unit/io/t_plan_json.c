@@ -27,7 +27,9 @@ static const char full[] =
     "  \"cost_model\": {\"name\": \"model:a.nsm\", "
     "\"hash\": \"fedcba9876543210\", \"measured\": false, "
     "\"basis\": \"modelled\", \"comm\": \"alpha-beta figures\", "
-    "\"device\": \"cpu:x\"},\n"
+    "\"device\": \"cpu:x\", \"lookup_error_frac\": 0.25, "
+    "\"lookup_error_of\": \"8 samples\", \"exchange_error_frac\": 0.5, "
+    "\"exchange_error_of\": null},\n"
     "  \"step\": {\"pipeline\": \"semisync\", \"chunks\": 4, "
     "\"dedup\": \"ids\", "
     "\"dense_ms\": [1.5, 3.0], \"exposed_ms\": {\"input\": 0.0, "
@@ -178,6 +180,11 @@ static bool same_device(const struct device_cost *a,
            !memcmp(&a->memory, &b->memory, sizeof(a->memory));
 }
 
+static bool same_error(const struct cost_error *a, const struct cost_error *b)
+{
+    return same_double(a->frac, b->frac) && same_text(a->of, b->of);
+}
+
 static bool same_plan(const struct plan *a, const struct plan *b)
 {
     bool same =
@@ -190,6 +197,8 @@ static bool same_plan(const struct plan *a, const struct plan *b)
         a->cost.basis == b->cost.basis &&
         same_text(a->cost.comm, b->cost.comm) &&
         same_text(a->cost.device, b->cost.device) &&
+        same_error(&a->cost.lookup_error, &b->cost.lookup_error) &&
+        same_error(&a->cost.exchange_error, &b->cost.exchange_error) &&
         same_text(a->search, b->search) && same_text(a->stopped, b->stopped) &&
         a->seed == b->seed && a->n_evaluations == b->n_evaluations &&
         same_text(a->inputs_hash, b->inputs_hash) &&
@@ -226,6 +235,9 @@ static void test_full(void)
     is_str(plan.problem.tables[0].group, "g", "group");
     is_i64(plan.problem.tables[0].row_order, ROW_ORDER_FREQUENCY, "order");
     ok(plan.cost.basis == BASIS_MODELLED, "basis");
+    is_near(plan.cost.lookup_error.frac, 0.25, 0, "error of look-ups");
+    is_str(plan.cost.lookup_error.of, "8 samples", "and of what");
+    is_near(plan.cost.exchange_error.frac, 0.5, 0, "error of exchanges");
     ok(plan.shards[2].col_begin == 96 && plan.shards[2].device == 1, "shard");
     ok(plan.shard_ms[1] == 0.625 && isnan(plan.shard_ms[2]), "alone_ms");
     ok(plan.devices[1].bwd_comm_ms == 0.25 &&
