@@ -10,9 +10,8 @@
 
 /* A piece that does not fit goes first in the next try, so often. */
 #define MAX_TRIES 32
-/* Replicas of a starting point, and pieces, unless memory alone decides: more
- * make long plans. 5,000 tables cut over 1,024 devices were 40 million. */
-#define MAX_REPLICAS (1u << 16)
+/* Pieces of a starting point, unless memory alone decides: more make long
+ * plans. 5,000 tables cut over 1,024 devices were 40 million. */
 #define MAX_PIECES (1u << 18)
 /* Work of one that is built (struct builder); and of all, once something was
  * found: about a second of one core. */
@@ -75,8 +74,7 @@ static double price_of(const struct form *form, const struct view *view)
 }
 
 static const struct form *choose_form(const struct part_unit *of,
-                                      const struct view *view,
-                                      uint32_t n_replicas)
+                                      const struct view *view)
 {
     const struct form *best = NULL;
     double least = INFINITY, least_bad = INFINITY;
@@ -85,9 +83,6 @@ static const struct form *choose_form(const struct part_unit *of,
         const struct form *form = &of->forms[i];
         double bad = badness(form, view), price = price_of(form, view);
 
-        if (form->kind == FORM_REPLICA && of->n_forms > 1 &&
-            n_replicas + form->n_pieces > MAX_REPLICAS)
-            continue;
         if (best && (bad > least_bad || (bad == least_bad && price >= least)))
             continue;
         least = price;
@@ -182,15 +177,11 @@ static double weight_of(const struct builder *builder, const struct form *form,
 static bool choose_forms(struct builder *builder, bool is_short)
 {
     const struct parts *parts = builder->parts;
-    uint32_t n_replicas = 0;
 
     builder->n_pieces = 0;
     for (uint32_t u = 0; u < parts->n_units; u++) {
-        const struct form *form =
-            choose_form(&parts->of[u], builder->view, n_replicas);
+        const struct form *form = choose_form(&parts->of[u], builder->view);
 
-        if (form->kind == FORM_REPLICA)
-            n_replicas += form->n_pieces;
         builder->n_pieces += form->n_pieces;
         if (builder->n_pieces > MAX_PIECES && !builder->view->by_memory)
             return false;
