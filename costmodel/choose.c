@@ -165,7 +165,6 @@ int train_choose(struct model *model, const struct sample *samples, size_t n,
     if (trial.n && !chosen.gpu &&
         train_gpu(&chosen.gpu, trial.known, trial.n, options, arena, err))
         goto out;
-    choice.n_folds = trial.n_folds;
     for (int kind = 0; kind < N_MODEL_KINDS; kind++)
         if ((kind == MODEL_ROOFLINE || trial.has_nets) &&
             try_kind(&trial, &choice, (enum model_kind)kind, err))
@@ -174,20 +173,22 @@ int train_choose(struct model *model, const struct sample *samples, size_t n,
     if (train_fit(model, samples, n, &chosen, arena, err))
         goto out;
     model->choice = choice;
+    model->training.n_folds = trial.n_folds;
     rc = 0;
 out:
     arena_release(&scratch);
     return rc;
 }
 
-const char *choice_text(const struct model_choice *choice, struct arena *arena)
+const char *choice_text(const struct model *model, struct arena *arena)
 {
-    if (!choice->n)
+    const size_t n = model->choice.errors[0].n;
+
+    if (!model->choice.n)
         return "";
-    if (choice->n_folds == 1)
-        return arena_printf(arena, "judged by %zu samples for validation",
-                            choice->errors[0].n);
+    if (model->training.n_folds == 1)
+        return arena_printf(arena, ", judged by %zu samples for validation", n);
     return arena_printf(
-        arena, "judged by %" PRIu64 "-fold cross-validation on %zu samples",
-        choice->n_folds, choice->errors[0].n);
+        arena, ", judged by %" PRIu64 "-fold cross-validation on %zu samples",
+        model->training.n_folds, n);
 }

@@ -21,8 +21,8 @@ int train_choose(struct model *model, const struct sample *samples, size_t n,
                  const struct train_options *options, struct arena *arena,
                  struct err *err) MUST_CHECK;
 
-/* "judged by 10-fold cross-validation on 18 samples", in the arena; "" where
+/* ", judged by 10-fold cross-validation on 18 samples", in the arena; "" where
  * the kind was given. */
-const char *choice_text(const struct model_choice *choice, struct arena *arena);
+const char *choice_text(const struct model *model, struct arena *arena);
 
 #endif

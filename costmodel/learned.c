@@ -465,6 +465,17 @@ int oracle_learned_gpu(const char **gpu, const char *file, struct arena *arena,
     return 0;
 }
 
+/* What was measured, and, where it is no net alone, what was made of it. */
+static const char *device_of(const struct model *model, struct arena *arena)
+{
+    const char *setting = model_setting_text(model, arena);
+
+    return model_kind(model) == MODEL_NET
+               ? setting
+               : arena_printf(arena, "%s; %s", setting,
+                              model_kind_text(model, arena));
+}
+
 int oracle_learned_open(struct oracle **out, const char *file,
                         const struct problem *problem, struct arena *arena,
                         struct err *err)
@@ -494,7 +505,7 @@ int oracle_learned_open(struct oracle **out, const char *file,
         .name = arena_printf(arena, "model:%s", text_shown(file, arena)),
         .hash = hash_text(arena_alloc(arena, HASH_TEXT_MAX, 1), model->hash),
         .basis = basis,
-        .device = model_setting_text(model, arena),
+        .device = device_of(model, arena),
         .warning = doubt(learned, file, problem, arena),
         .width = learned->n_sums + N_LANES,
         .kinds = SHARD_ALL_KINDS,

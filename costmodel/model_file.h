@@ -60,13 +60,11 @@ enum model_kind {
 };
 extern const char *const model_kind_names[];
 
-/* How a model's kind was chosen: by errors on samples that each kind had not
- * seen. */
+/* How a model's kind was chosen: by the errors of each, by its name, on samples
+ * that it had not seen. */
 struct model_choice {
-    uint64_t n_folds; /* of the cross-validation; 1: the validation side of the
-                         split */
-    struct errors errors[N_MODEL_KINDS]; /* of kinds, by name */
-    size_t n;                            /* 0: the kind was given */
+    struct errors errors[N_MODEL_KINDS];
+    size_t n; /* 0: the kind was given */
 };
 
 struct model_training {
@@ -74,8 +72,10 @@ struct model_training {
     const char *loss;    /* "relative" or "squared" */
     uint64_t seed;
     uint64_t epochs, best_epoch; /* run, and the one whose weights these are */
-    uint64_t n_train, n_validation;          /* samples */
-    uint64_t n_held_out;                     /* fused ones */
+    uint64_t n_train, n_validation; /* samples */
+    uint64_t n_held_out;            /* fused ones */
+    uint64_t n_folds; /* of the cross-validation that chose; 1: the validation
+                         side of the split; 0: none */
     const char *measured_from, *measured_to; /* UTC of the samples, or "" */
 };
 

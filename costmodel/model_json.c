@@ -131,6 +131,7 @@ static const struct place_field training_fields[] = {
     {"train", TRAINING(n_train), true, 0, MAX_COUNT, NULL},
     {"validation", TRAINING(n_validation), true, 0, MAX_COUNT, NULL},
     {"held_out", TRAINING(n_held_out), true, 0, MAX_COUNT, NULL},
+    {"folds", TRAINING(n_folds), false, 0, MAX_COUNT, NULL},
     {"measured_from", TRAINING(measured_from), true, 0, 0, NULL},
     {"measured_to", TRAINING(measured_to), true, 0, 0, NULL},
 };
@@ -182,11 +183,6 @@ static const struct place_field evaluation_fields[] = {
     {"sentinel_spread_frac", EVALUATION(sentinels.spread_frac), true, 0, 0,
      NULL},
     {"throttled", EVALUATION(n_throttled), true, 0, 0, NULL},
-};
-
-#define CHOICE(member) MEMBER_OF(struct model_choice, member)
-static const struct place_field choice_fields[] = {
-    {"folds", CHOICE(n_folds), true, 1, MAX_COUNT, NULL},
 };
 
 static json_t *estimate_to_json(const struct estimate *estimate)
@@ -276,7 +272,7 @@ json_t *evaluation_to_json(const struct evaluation *evaluation)
 json_t *model_to_json(const struct model *model)
 {
     json_t *root = json_object(), *shape = json_object();
-    json_t *training = json_object(), *choice;
+    json_t *training = json_object();
     const struct head head = {.is_measured = model->basis == BASIS_MEASURED};
 
     PLACE_SET_FIELDS(root, &head, head_fields);
@@ -297,14 +293,10 @@ json_t *model_to_json(const struct model *model)
     json_object_set_new(
         root, "errors",
         PLACE_LIST_ROWS(model->errors, model->n_errors, error_fields));
-    if (model->choice.n) {
-        choice = json_object();
-        PLACE_SET_FIELDS(choice, &model->choice, choice_fields);
-        json_object_set_new(choice, "errors",
+    if (model->choice.n)
+        json_object_set_new(root, "choice",
                             PLACE_LIST_ROWS(model->choice.errors,
                                             model->choice.n, error_fields));
-        json_object_set_new(root, "choice", choice);
-    }
     if (model->has_comm)
         json_object_set_new(root, "comm", comm_to_json(&model->comm));
     PLACE_SET_FIELDS(root, model, floor_field);
@@ -387,9 +379,8 @@ static int read_errors(struct model *model, const struct json_place *place,
     return read_error_row(&model->errors[model->n_errors++], place, arena, err);
 }
 
-static int read_choice_errors(struct model *model,
-                              const struct json_place *place,
-                              struct arena *arena, struct err *err)
+static int read_choice(struct model *model, const struct json_place *place,
+                       struct arena *arena, struct err *err)
 {
     return read_error_row(&model->choice.errors[model->choice.n++], place,
                           arena, err);
@@ -541,20 +532,6 @@ static int read_comm(struct model *model, const struct json_place *root,
                : read_line(fit, &place, err);
 }
 
-static int read_choice(struct model *model, const struct json_place *root,
-                       struct arena *arena, struct err *err)
-{
-    struct json_place place;
-
-    if (!place_has(root, "choice"))
-        return 0;
-    if (place_object(&place, root, "choice", err) ||
-        PLACE_FIELDS(&model->choice, &place, choice_fields, arena, err))
-        return -1;
-    return read_list(model, &place, "errors", 1, N_MODEL_KINDS,
-                     read_choice_errors, arena, err);
-}
-
 /* A roofline needs no net. */
 static int read_shape(const struct model *model, struct mlp_shape *shape,
                       const struct json_place *root, struct err *err)
@@ -595,7 +572,9 @@ int model_from_json(struct model *model, struct mlp_shape *shape,
         PLACE_FIELDS(&model->training, &place, training_fields, arena, err) ||
         read_list(model, &root, "errors", 0, MODEL_MAX_ERRORS, read_errors,
                   arena, err) ||
-        read_choice(model, &root, arena, err))
+        (place_has(&root, "choice") &&
+         read_list(model, &root, "choice", 1, N_MODEL_KINDS, read_choice, arena,
+                   err)))
         return -1;
     return read_comm(model, &root, arena, err);
 }

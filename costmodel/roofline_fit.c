@@ -47,8 +47,8 @@ static void factors_of(const double *x, double factors[N_SLOWED])
 /* Of a total, what its power is multiplied with. */
 static double log_total(const struct fit *fit, size_t i, size_t k)
 {
-    return M_LN2 * (log2(1 + fit->sums[i * fit->width + k]) -
-                    fit->estimate->totals.at[k].mean);
+    return log(2) * (log2(1 + fit->sums[i * fit->width + k]) -
+                     fit->estimate->totals.at[k].mean);
 }
 
 /* Logarithm of estimated over measured of a sample. */

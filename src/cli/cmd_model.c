@@ -140,12 +140,15 @@ static void print_training(const struct model *model, struct buf *out)
     if (training->n_train)
         buf_printf(out,
                    "samples         %" PRIu64 " for training, %" PRIu64
-                   " for validation, %" PRIu64 " fused cases held out\n"
+                   " for validation, %" PRIu64 " fused cases held out\n",
+                   training->n_train, training->n_validation,
+                   training->n_held_out);
+    if (training->n_train && model->mlp.n_params)
+        buf_printf(out,
                    "training        %" PRIu64 " epochs, the best was %" PRIu64
                    ", %s loss, seed %" PRIu64 ", version %s\n",
-                   training->n_train, training->n_validation,
-                   training->n_held_out, training->epochs, training->best_epoch,
-                   training->loss, training->seed, training->version);
+                   training->epochs, training->best_epoch, training->loss,
+                   training->seed, training->version);
     if (*training->measured_from)
         buf_printf(out, "measured        %s to %s\n", training->measured_from,
                    training->measured_to);

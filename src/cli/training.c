@@ -239,10 +239,9 @@ void training_print_kind(const struct model *model, struct cli *cli,
 {
     const struct model_choice *choice = &model->choice;
 
-    buf_printf(out, "kind            %s", model_kind_text(model, cli->arena));
-    if (choice->n)
-        buf_printf(out, ", %s", choice_text(choice, cli->arena));
-    buf_printf(out, "\n");
+    buf_printf(out, "kind            %s%s\n",
+               model_kind_text(model, cli->arena),
+               choice_text(model, cli->arena));
     for (size_t i = 0; i < choice->n; i++)
         buf_printf(out,
                    "                %s: mean error %.2f %%, median %.2f %%, "

@@ -149,9 +149,9 @@ static void test_size(const struct size *size,
                 "%c, %zu samples%s", size->gpu, size->n, err.msg))
             goto out;
         errors = judge(&model, held_out, n_held_out, &arena);
-        printf("# %c, %zu samples, seed %u: %s, %s: %.2f %%\n", size->gpu,
+        printf("# %c, %zu samples, seed %u: %s%s: %.2f %%\n", size->gpu,
                size->n, (unsigned)seed, model_kind_text(&model, &arena),
-               choice_text(&model.choice, &arena), 100 * errors.mape);
+               choice_text(&model, &arena), 100 * errors.mape);
         mapes[seed] = errors.mape;
         mses[seed] = errors.mse;
         regrets[seed] = regret(&model, errors.mape, samples, size->n, seed,

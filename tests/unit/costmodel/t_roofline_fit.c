@@ -156,9 +156,8 @@ static void test_prices(const struct gpu_spec *h100)
     model.estimate.totals.at[0].power = 0;
     model.floor_gbps = 0;
     model.choice = (struct model_choice){
-        .n_folds = 10,
-        .errors = {{"fitted roofline", 0, 0.1, 0.1, 0.1, 1, 18}},
-        .n = 1};
+        .errors = {{"fitted roofline", 0, 0.1, 0.1, 0.1, 1, 18}}, .n = 1};
+    model.training.n_folds = 10;
     close(mkstemp(path));
     ok(!save(&model, path, &bytes, &len) &&
            !model_parse(&read, bytes, len, "m", &arena, &err),
@@ -166,8 +165,8 @@ static void test_prices(const struct gpu_spec *h100)
     is_i64((int64_t)model_kind(&read), MODEL_ROOFLINE, "as what it is");
     is_str(model_kind_text(&read, &arena), "fitted roofline of h100",
            "by name");
-    is_str(choice_text(&read.choice, &arena),
-           "judged by 10-fold cross-validation on 18 samples", "and judged");
+    is_str(choice_text(&read, &arena),
+           ", judged by 10-fold cross-validation on 18 samples", "and judged");
     model_to_bytes(&read, &again, &len_again, &arena);
     ok(len == len_again && !memcmp(bytes, again, len), "to the last bit");
     for (uint32_t t = 0; t < 3; t++) {
