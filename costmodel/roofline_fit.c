@@ -25,7 +25,7 @@
 /* What an unknown's square counts beside a sample's squared error: factors of
  * ten are common, powers are small. */
 #define RIDGE_FACTOR 0.01
-#define RIDGE_POWER 0.15
+#define RIDGE_POWER 1.5
 
 struct fit {
     const struct estimate *estimate;
