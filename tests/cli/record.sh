@@ -116,9 +116,3 @@ learned
 try plan.json --times times.csv --db cpu.db --device EPYC | grep samples
 job 30 4 | try plan.json --times - --db cpu.db --device EPYC | grep samples
 learned
-
-echo "# the lines of the manual"
-if command -v python3 >/dev/null; then
-    sed -n '/^import/,/^\.Ed/{/^\.Ed/!p}' "$ROOT/man/neuroshard-record.1" |
-        python3 -c 'import ast, sys; ast.parse(sys.stdin.read())'
-fi
