@@ -55,9 +55,9 @@ static const char *need(const struct memory_items *items, struct arena *arena)
                         memory_item_names[largest]);
 }
 
-/* "67.7 GiB unreserved" where one has been taken off. */
-static const char *room(const struct parts *parts, uint64_t bytes,
-                        struct arena *arena)
+/* "67.7 GiB unreserved" where a reserve has been taken off. */
+static const char *unreserved(const struct parts *parts, uint64_t bytes,
+                              struct arena *arena)
 {
     const struct cluster *cluster = &parts->problem->cluster;
     bool is_reserved = false;
@@ -66,6 +66,15 @@ static const char *room(const struct parts *parts, uint64_t bytes,
         is_reserved |= cluster->reserve_bytes[r] > 0;
     return arena_printf(arena, "%s%s", size(bytes, arena),
                         is_reserved ? " unreserved" : "");
+}
+
+/* The same of what own samples have been taken off, too. */
+static const char *room(const struct parts *parts, uint64_t bytes,
+                        struct arena *arena)
+{
+    return arena_printf(
+        arena, "%s%s", unreserved(parts, bytes, arena),
+        sample_memory(parts->problem).total ? " beside own samples" : "");
 }
 
 /* The least that a table takes in all, of one kind of shards: where it is cut
@@ -176,12 +185,14 @@ static bool is_short(const struct parts *parts, struct arena *arena,
 
     assert(n > 0);
     for (uint32_t r = 0; r < n; r++) {
-        if (cluster->memory_bytes[r] <
-            saturating_add(cluster->reserve_bytes[r], own.total)) {
-            *text = arena_printf(arena,
-                                 "device %u takes %s for its own samples, of "
-                                 "what is unreserved",
-                                 r, need(&own, arena));
+        const uint64_t memory = cluster->memory_bytes[r];
+        const uint64_t reserve = cluster->reserve_bytes[r];
+        const uint64_t left = memory > reserve ? memory - reserve : 0;
+
+        if (memory < saturating_add(reserve, own.total)) {
+            *text = arena_printf(
+                arena, "device %u takes %s for its own samples, it has %s", r,
+                need(&own, arena), unreserved(parts, left, arena));
             return true;
         }
         if (parts->room_bytes[r] < least_room)

@@ -128,6 +128,8 @@ printf 'name,rows,dim\n\377\376,10,4\n' | lines not-utf-8
 printf '{"a": {"num_embeddings": 10}}' | lines json-missing-key
 printf '{"a": {"num_embeddings": 10, "embedding_dim": 4' | lines json-cut
 printf 'name,rows,dim\na,9000000000000000000,1000000\n' | lines no-plan
+printf 'name,rows,dim\na,9000000,64\n' |
+    lines no-plan-of-what-is-left --memory 1GiB --batch 1000000
 
 echo "== GPUs"
 
