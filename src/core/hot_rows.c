@@ -4,7 +4,6 @@
 #include "base/ranked.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Ranks that stand by themselves: blocks are then right to a percent, as those
@@ -14,18 +13,6 @@
 #define MOST_OF_BINS 4096
 /* A row that is used so often on average is so, give or take an eighth. */
 #define CERTAIN_FROM 64.0
-
-struct placed {
-    uint64_t row;
-    uint16_t rank;
-};
-
-static int compare_rows(const void *left, const void *right)
-{
-    const struct placed *a = left, *b = right;
-
-    return ranked_compare(&a->row, &b->row, 1);
-}
 
 /* All uses of rows by bin. */
 static double sum_uses(const double rows[REUSE_BINS], double limit)
@@ -75,46 +62,40 @@ void table_use_keep(struct table_use *use, double kept)
     use_less(use->bins, find_limit(use->bins, kept));
 }
 
-/* What the job leaves out hangs on all rows of the table. */
-static void keep(struct hot_rows *hot, double n_lookups, double kept)
-{
-    double rows[REUSE_BINS] = {0};
-
-    hot->n_lookups = n_lookups > 0 ? n_lookups : 1;
-    hot->kept = n_lookups > 0 ? kept : 1;
-    if (hot->kept >= 1)
-        return;
-    law_add_rows(&hot->law, n_lookups, 0, hot->law.n_rows, rows);
-    hot->limit = find_limit(rows, kept);
-    hot->n_uses = sum_uses(rows, hot->limit);
-}
-
 void hot_rows_init(struct hot_rows *hot, const struct table *table,
                    double n_lookups, double kept, struct arena *arena)
 {
     const uint64_t n_rows = table->num_embeddings;
     const uint64_t most = table->has_bins ? MOST_OF_BINS : MOST_OF_ZIPF;
-    struct placed *placed;
+    const bool is_used = n_lookups > 0;
+    struct ranked *placed;
     uint16_t *ranks;
     float *before;
     double sum = 0;
 
-    memset(hot, 0, sizeof(*hot));
+    *hot = (struct hot_rows){.n_lookups = is_used ? n_lookups : 1,
+                             .kept = is_used ? kept : 1};
     law_init(&hot->law, table, n_lookups);
     row_map_init(&hot->map, table->row_order, n_rows,
                  row_order_seed(table->name));
-    keep(hot, n_lookups, kept);
+    if (hot->kept < 1) { /* what is left out hangs on all rows of the table */
+        double rows[REUSE_BINS] = {0};
+
+        law_add_rows(&hot->law, n_lookups, 0, hot->law.n_rows, rows);
+        hot->limit = find_limit(rows, kept);
+        hot->n_uses = sum_uses(rows, hot->limit);
+    }
     if (table->row_order == ROW_ORDER_FREQUENCY)
         return;
     hot->n = (uint32_t)(n_rows < most ? n_rows : most);
     placed = mem_alloc(hot->n, sizeof(*placed));
     for (uint32_t i = 0; i < hot->n; i++)
-        placed[i] = (struct placed){row_of_rank(&hot->map, i), (uint16_t)i};
-    qsort(placed, hot->n, sizeof(*placed), compare_rows);
+        placed[i] = (struct ranked){(double)row_of_rank(&hot->map, i), i};
+    ranked_sort(placed, hot->n);
     hot->ranks = ranks = ARENA_NEW(arena, uint16_t, hot->n);
     hot->before = before = ARENA_NEW(arena, float, hot->n + 1);
     for (uint32_t i = 0; i < hot->n; i++) {
-        ranks[i] = placed[i].rank;
+        ranks[i] = (uint16_t)placed[i].idx;
         sum += law_uses(hot->n_lookups * law_of_rank(&hot->law, ranks[i]),
                         hot->limit);
         before[i + 1] = (float)(sum / (hot->n_lookups * hot->kept));
@@ -164,24 +145,18 @@ double hot_rows_share(const struct hot_rows *hot, uint64_t begin, uint64_t end)
                          : 0);
 }
 
-/* Adds hot rows by how often they are used. */
-static void add_hot(const struct hot_rows *hot, double n_lookups,
-                    uint32_t first, uint32_t last, double rows[REUSE_BINS])
+void hot_rows_add(const struct hot_rows *hot, double n_lookups, uint64_t begin,
+                  uint64_t end, double rows[REUSE_BINS])
 {
-    for (uint32_t i = first; i < last; i++) {
+    const uint32_t last = n_before(hot, end);
+
+    for (uint32_t i = n_before(hot, begin); i < last; i++) {
         const double count =
             n_lookups * (double)(hot->before[i + 1] - hot->before[i]);
 
         if (count >= CERTAIN_FROM)
             rows[reuse_bin_of(count)]++;
     }
-}
-
-void hot_rows_count(const struct hot_rows *hot, double n_lookups,
-                    struct table_use *use)
-{
-    memset(use->hot, 0, sizeof(use->hot));
-    add_hot(hot, n_lookups, 0, hot->n, use->hot);
 }
 
 /* Of bins as much as of the whole is known: it may be of another batch than the
@@ -218,8 +193,7 @@ struct table_use hot_rows_use(const struct hot_rows *hot, double n_lookups,
     } else {
         for (unsigned k = 0; k < REUSE_BINS; k++)
             rows[k] = fmax(all[k] - whole->hot[k], 0) * share;
-        add_hot(hot, n_lookups * hot->kept, n_before(hot, begin),
-                n_before(hot, end), rows);
+        hot_rows_add(hot, n_lookups * hot->kept, begin, end, rows);
     }
     for (unsigned k = 0; k < REUSE_BINS; k++)
         use.n_unique += rows[k];

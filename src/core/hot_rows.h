@@ -41,9 +41,10 @@ void hot_rows_init(struct hot_rows *hot, const struct table *table,
 double hot_rows_share(const struct hot_rows *hot, uint64_t begin, uint64_t end);
 /* Leaves out ids such that a share of the look-ups is kept. */
 void table_use_keep(struct table_use *use, double kept);
-/* Sets use->hot, of a batch of so many look-ups that are left. */
-void hot_rows_count(const struct hot_rows *hot, double n_lookups,
-                    struct table_use *use);
+/* Adds the hot rows from begin to end (struct table_use), of a batch of so many
+ * look-ups that are left. */
+void hot_rows_add(const struct hot_rows *hot, double n_lookups, uint64_t begin,
+                  uint64_t end, double rows[REUSE_BINS]);
 /* Reuse of the rows from begin to end alone, where the whole is used so; of a
  * batch of so many look-ups with those that are left out. */
 struct table_use hot_rows_use(const struct hot_rows *hot, double n_lookups,

@@ -225,7 +225,8 @@ struct table_use problem_use(const struct problem *problem, size_t t,
     use.n_unique = table_reuse(table, n_lookups, use.bins);
     table_use_keep(&use, kept);
     if (problem->hot)
-        hot_rows_count(&problem->hot[t], n_lookups * kept, &use);
+        hot_rows_add(&problem->hot[t], n_lookups * kept, 0,
+                     table->num_embeddings, use.hot);
     return use;
 }
 

@@ -269,13 +269,13 @@ static void add_rows(double rows[REUSE_BINS], double n_rows, double mean)
     unsigned k = 0;
 
     if (mean >= NORMAL_FROM) {
-        for (k = 0; k < REUSE_BINS - 1; k++) {
-            double cdf = poisson_cdf(ldexp(1.0, (int)k), mean);
+        for (k = 0; k < REUSE_BINS; k++) {
+            double cdf =
+                k < REUSE_BINS - 1 ? poisson_cdf(ldexp(1.0, (int)k), mean) : 1;
 
             rows[k] += n_rows * (cdf - below);
             below = cdf;
         }
-        rows[k] += n_rows * (1 - below);
         return;
     }
     p = exp(-mean) * mean;

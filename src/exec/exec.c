@@ -124,13 +124,10 @@ static int run_turn(struct execution *run, uint32_t turn, struct err *err)
 {
     struct placement *placement = run->placement;
 
-    if (run->options->check) {
-        if (step_update(placement, turn, err) ||
-            verify_weights(&run->verify, placement, err))
-            return -1;
-    } else if (placement_load(placement, turn, err)) {
+    if (placement_load(placement, turn, err) ||
+        (run->options->check && (step_update(placement, turn, err) ||
+                                 verify_weights(&run->verify, placement, err))))
         return -1;
-    }
     return run_alone(run, time_loaded, err);
 }
 

@@ -107,16 +107,6 @@ static double dense_bytes(const struct placement *placement, uint32_t rank)
     return bytes;
 }
 
-/* Scratch of a rank, for the largest sum at a time. */
-static double allreduce_bytes(const struct placement *placement)
-{
-    double largest = 0;
-
-    for (uint32_t r = 0; r < placement->n_ranks; r++)
-        largest = fmax(largest, dense_bytes(placement, r));
-    return fmin(largest, (double)ALLREDUCE_BYTES);
-}
-
 /* The host's look-ups of one table while it is compared; it shares the
  * device's memory where that is a CPU. */
 static double reference_bytes(const struct placement *placement)
@@ -143,6 +133,7 @@ void placement_need(struct placement_need *need,
 
     *need = (struct placement_need){0};
     for (uint32_t r = placement->here.begin; r < placement->here.end; r++) {
+        const double dense = dense_bytes(placement, r);
         double work = 0;
 
         need->weight_bytes = fmax(need->weight_bytes,
@@ -151,9 +142,10 @@ void placement_need(struct placement_need *need,
              group < placement->rank_groups[r + 1]; group++)
             work += group_work_bytes(placement, group);
         largest_work = fmax(largest_work, work);
-        need->rows_bytes += dense_bytes(placement, r);
+        need->rows_bytes += dense;
+        /* and scratch of a sum */
         need->batch_bytes +=
-            output_bytes(placement, r) + allreduce_bytes(placement);
+            output_bytes(placement, r) + fmin(dense, (double)ALLREDUCE_BYTES);
     }
     if (placement->n_chunks > 1 && placement->comm->world->size > 1)
         largest_work *= 2; /* whole and in parts, to be compared */
