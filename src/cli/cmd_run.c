@@ -239,8 +239,14 @@ static void print_chunks(const struct run *run)
     const struct timing *in_chunks = run->result.in_chunks;
     uint32_t n = run->options.step.n_chunks;
 
-    if (n == 1 || run->result.n_processes == 1)
+    if (n == 1)
         return;
+    if (run->result.n_processes == 1) {
+        printf("look-ups and their exchange: in %u chunks, which one process "
+               "does not time\n",
+               n);
+        return;
+    }
     printf("look-ups and their exchange: %.3f ms in one part, %.3f ms in %u "
            "chunks, gain %.1f %%",
            in_chunks[0].median_ms, in_chunks[1].median_ms, n,

@@ -51,6 +51,8 @@ sed -n 's/.*\("pipeline".*"dense_ms": [^]]*]\).*/\1/p' job.json
 "$ns" cost job.json -o same.json >report && sed -n '/^        pipeline/p' report
 cmp job.json same.json && echo "the same"
 "$ns" explain job.json | sed -n '/^        pipeline/p'
+"$ns" run job.json --scale-rows 0.01 --no-check --iterations 12 2>err |
+    grep '^look-ups'
 
 echo "== but for what is asked"
 "$ns" cost none.json --dense-ms 1,2 -o dense.json >report
