@@ -29,8 +29,6 @@
 /* After so many changes of a device its sums are added up afresh, so that
  * rounding does not pile up. */
 #define REFRESH 64
-/* Devices that lead a term at least: more than most trials touch. */
-#define LEAST_TOPS 3
 
 /* No pieces; layout_price does the rest. What was allotted stays: layouts are
  * loaded often. */
@@ -209,7 +207,7 @@ static void find_top(struct layout *layout, size_t k)
 
 /* The same after a trial. Devices that do not lead stand behind the last that
  * does: only those that the trial touches are to be put anew, if any comes up
- * to it, and all are looked at where hardly any is left to lead. */
+ * to it, and all are looked at where none is left to lead. */
 static void renew_top(struct layout *layout, const struct trial *trial,
                       size_t k)
 {
@@ -239,7 +237,7 @@ static void renew_top(struct layout *layout, const struct trial *trial,
             n = put_top(tops, k, n, r, ms);
     }
     layout->n_tops[k] = n;
-    if (n < LEAST_TOPS && n < layout->n_devices)
+    if (!n)
         find_top(layout, k);
 }
 

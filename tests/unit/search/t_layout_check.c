@@ -215,7 +215,7 @@ static bool spoil_runner_up(struct layout *layout, uint32_t piece)
 {
     (void)piece;
     layout->tops[1].ms[0] *= 0.999;
-    return true;
+    return layout->n_tops[0] > 1;
 }
 
 static bool spoil_order(struct layout *layout, uint32_t piece)
@@ -225,7 +225,7 @@ static bool spoil_order(struct layout *layout, uint32_t piece)
     (void)piece;
     layout->tops[0] = layout->tops[1];
     layout->tops[1] = first;
-    return first.ms[0] > layout->tops[0].ms[0];
+    return layout->n_tops[0] > 1 && first.ms[0] > layout->tops[0].ms[0];
 }
 
 /* The device that does not lead instead of the last one that does. */
