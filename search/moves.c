@@ -85,6 +85,8 @@ static uint32_t unit_of(const struct layout *layout, uint32_t piece)
     return layout->parts->parts[layout->pieces[piece].part].unit;
 }
 
+/* Only what leaves a device that sets the total can lower it at once; but to
+ * get there other devices must make room first, so the rest begins anywhere. */
 static uint32_t pick_piece(const struct layout *layout, struct rng *rng)
 {
     uint32_t idx = NO_PIECE;
@@ -144,6 +146,13 @@ static uint32_t sibling_device(const struct draw *draw)
     return layout->pieces[at].device;
 }
 
+/*
+ * Each of these draws what it needs, and leaves the trial empty where the piece
+ * in hand does not allow it: that is cheaper than to list what is allowed.
+ * Together they lead from any layout of column pieces to any other, as each can
+ * be undone by one of them; what cuts a table by rows or replicates it comes of
+ * rebuilding alone.
+ */
 static void propose_move(struct draw *draw)
 {
     if (can_move(draw, draw->piece))
@@ -151,6 +160,7 @@ static void propose_move(struct draw *draw)
                    other_device(draw, draw->device));
 }
 
+/* On the device of the other piece the two become one (trial_join). */
 static void propose_merge(struct draw *draw)
 {
     uint32_t to;
@@ -179,6 +189,7 @@ static bool can_be_cut(const struct draw *draw)
     return quanta_of(draw, draw->piece) >= 2 && can_move(draw, draw->piece);
 }
 
+/* Halves most often: they take the most off a device that is too slow. */
 static void propose_split(struct draw *draw)
 {
     if (can_be_cut(draw))
@@ -186,6 +197,7 @@ static void propose_split(struct draw *draw)
                   other_device(draw, draw->device));
 }
 
+/* One quantum most often: two devices that are nearly even become more so. */
 static void propose_resplit(struct draw *draw)
 {
     if (can_be_cut(draw))
@@ -215,6 +227,7 @@ static void exchange(struct draw *draw, uint32_t other, uint32_t n)
     trial_send(draw->trial, draw->layout, other, n, draw->device);
 }
 
+/* Where devices are full, a move alone would exceed their memory. */
 static void propose_swap(struct draw *draw)
 {
     uint32_t other = draw_partner(draw);
@@ -491,6 +504,8 @@ static bool is_among(const struct rebuild_unit *units, uint32_t n,
     return false;
 }
 
+/* The table in hand in a form drawn anew, and some others, drawn as it was, of
+ * which a share keep theirs: they only make room. */
 static void propose_rebuild(struct draw *draw)
 {
     const struct layout *layout = draw->layout;
@@ -519,6 +534,7 @@ static void propose_rebuild(struct draw *draw)
 #define PROPOSE(id, name, few, many) propose_##name,
 static void (*const proposals[])(struct draw *) = {CHANGE_KINDS(PROPOSE)};
 
+/* By shares of their sum; a kind whose share is 0 is never drawn. */
 static enum change_kind draw_kind(const uint32_t *shares, struct rng *rng)
 {
     uint32_t sum = 0, m = 0, left;

@@ -42,6 +42,8 @@ uint64_t temper_effort(const struct parts *parts, uint64_t asked)
 
 /* --- a chain --- */
 
+/* Copies all pieces, so it is put off until the walk leaves the layout
+ * (decide), or others ask for the best (walk_group). */
 static void save(struct chain *chain)
 {
     snapshot_save(&chain->best, &chain->at.layout);
@@ -332,6 +334,8 @@ static void exchange(struct temper *temper, unsigned first)
     }
 }
 
+/* The ladder hangs on the best total, so it is set anew as that falls. Chains
+ * change places, not layouts: an exchange is two pointers. */
 bool temper_exchange(struct temper *temper, uint64_t n_steps, double hot_frac)
 {
     const uint64_t n_rounds = n_steps / EXCHANGE_STEPS + 1;
