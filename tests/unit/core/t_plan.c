@@ -329,6 +329,7 @@ static void test_each_input(struct arena *arena)
         {&job->dense_ms[0], &(double){3}, sizeof(double)},
         {&job->dense_ms[1], &(double){3}, sizeof(double)},
         {&job->dedup, &(enum dedup){DEDUP_IDS}, sizeof(enum dedup)},
+        {&job->dedup, &(enum dedup){DEDUP_SESSIONS}, sizeof(enum dedup)},
         {&cluster->n_devices, &(uint32_t){1}, sizeof(uint32_t)},
         {&cluster->hosts_per_domain, &(uint32_t){2}, sizeof(uint32_t)},
         {&cluster->intra_gbps, &(double){5}, sizeof(double)},
