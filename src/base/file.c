@@ -151,6 +151,8 @@ const char *const *file_list_data(const char *folder, const char *suffix,
     int n = path ? scandir(path, &entries, NULL, alphasort) : 0;
     size_t n_names = 0;
 
+    if (n < 0 && errno == ENOMEM)
+        mem_exhausted(1, sizeof(**entries));
     names = ARENA_NEW(arena, const char *, n > 0 ? n + 1 : 1);
     for (int i = 0; i < n; i++) {
         const char *name = entries[i]->d_name;

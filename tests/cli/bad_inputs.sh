@@ -144,6 +144,7 @@ gpu gpu-empty d
 gpu gpu-cut 20q
 gpu gpu-no-figure '/"l2_gbps"/,+1d'
 gpu gpu-mistyped 's/"dram_gbps"/"dram_gb"/'
+# shellcheck disable=SC2016 # $d is sed's
 gpu gpu-bare-number 's/"nic_gbps": {"value": 50.*/"nic_gbps": 50}/;$d'
 gpu gpu-other-unit 's/1\.755/1755/'
 gpu gpu-text 's/85520809984/"79.6GiB"/'
