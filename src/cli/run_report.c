@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/run_report.h"
+
+#include "base/figures.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "cli/bench_summary.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+bool run_is_priced(const struct run *run)
+{
+    return run->plan.devices && !isnan(run->plan.total_ms);
+}
+
+/* How far the plan was off for a rank: (predicted - measured) / measured. */
+static double total_error(const struct run *run, uint32_t rank)
+{
+    double measured_ms = run->result.costs[rank].total_ms;
+
+    return (run->plan.devices[rank].total_ms - measured_ms) / measured_ms;
+}
+
+uint32_t run_find_slowest(const struct run *run)
+{
+    const struct exec_rank *ranks = run->result.ranks;
+    uint32_t slowest = 0;
+
+    for (uint32_t r = 1; r < run->plan.problem.cluster.n_devices; r++)
+        if (ranks[r].compute.median_ms > ranks[slowest].compute.median_ms)
+            slowest = r;
+    return slowest;
+}
+
+static void print_cost_source(const struct cost_source *cost)
+{
+    printf("predicted by %s (%s", cost->name ? cost->name : "hand",
+           cost_basis_names[cost->basis]);
+    if (cost->device)
+        printf(" on %s", cost->device);
+    if (cost->hash)
+        printf(", hash %s", cost->hash);
+    puts(")");
+}
+
+static void print_world(const struct run *run)
+{
+    const struct exec_result *result = &run->result;
+
+    if (result->n_processes == 1)
+        printf("ranks: all in one process, exchange by %s\n",
+               result->comm_kind);
+    else
+        printf("ranks: %u processes on %u %s, exchange by %s\n",
+               result->n_processes, result->n_hosts,
+               result->n_hosts == 1 ? "host" : "hosts", result->comm_kind);
+    if (result->n_turns > 1)
+        printf("weights came into memory in %u turns: they do not fit "
+               "together\n",
+               result->n_turns);
+}
+
+static void print_heading(const struct run *run)
+{
+    const struct problem *problem = &run->plan.problem;
+
+    printf("%zu tables on %u GPUs, batch %llu, rows x %g, seed %llu\n",
+           problem->n_tables, problem->cluster.n_devices,
+           (unsigned long long)problem->batch, run->result.scale_rows,
+           (unsigned long long)run->options.seed);
+    printf("measured on %s, %s, ", run->device->facts.name,
+           run->device->facts.isa);
+    if (run->device->facts.n_threads)
+        printf("%u threads: ", run->device->facts.n_threads);
+    printf("medians of %u iterations, each GPU's work alone\n",
+           run->options.n_iterations);
+    print_world(run);
+    if (run_is_priced(run))
+        print_cost_source(&run->plan.cost);
+    else
+        puts("the plan has no predicted costs; 'neuroshard cost' adds them");
+}
+
+/* A line of the table, two for each rank; NAN where there is no such figure. */
+struct rank_row {
+    const char *gpu, *what;
+    struct device_cost cost;
+    double waiting_ms; /* for the last rank that is ready for its outputs */
+    struct timing compute;
+};
+#define ROW(member) MEMBER_OF(struct rank_row, member)
+#define PART(name, part)                                         \
+    {                                                            \
+        NULL, name, 8, 3, FIGURE_PLAIN, ROW(cost.parts_ms[part]) \
+    }
+static const struct figure rank_figures[] = {
+    {NULL, "GPU", 4, 0, FIGURE_PLAIN, ROW(gpu)},
+    {NULL, "ms", -9, 0, FIGURE_PLAIN, ROW(what)},
+    PART("input", STEP_INPUT),
+    PART("forward", STEP_FORWARD),
+    PART("output", STEP_OUTPUT),
+    PART("gradient", STEP_GRADIENT),
+    PART("backward", STEP_BACKWARD),
+    PART("replicas", STEP_REPLICAS),
+    {NULL, "waiting", 8, 3, FIGURE_PLAIN, ROW(waiting_ms)},
+    {NULL, "step", 8, 3, FIGURE_PLAIN, ROW(cost.total_ms)},
+    {NULL, "compute", 9, 3, FIGURE_PLAIN, ROW(cost.compute_ms)},
+    {NULL, "p10", 8, 3, FIGURE_PLAIN, ROW(compute.p10_ms)},
+    {NULL, "p90", 8, 3, FIGURE_PLAIN, ROW(compute.p90_ms)},
+    {0},
+};
+
+/* What one of the ranks takes of a step. */
+static void print_row(const struct run *run, struct rank_row row,
+                      const struct device_cost *costs, uint32_t r,
+                      struct buf *out)
+{
+    double latest_ms = NAN;
+
+    for (uint32_t q = 0; q < run->plan.problem.cluster.n_devices; q++)
+        latest_ms = fmax(latest_ms, costs[q].compute_ms + costs[q].bwd_comm_ms);
+    row.cost = costs[r];
+    row.waiting_ms = latest_ms - (costs[r].compute_ms + costs[r].bwd_comm_ms);
+    figures_row(rank_figures, &row, out);
+}
+
+static void print_ranks(const struct run *run)
+{
+    const struct exec_result *result = &run->result;
+    const struct timing none = {NAN, NAN, NAN};
+    struct buf out = {0};
+
+    puts("");
+    figures_heading(rank_figures, &out);
+    for (uint32_t r = 0; r < run->plan.problem.cluster.n_devices; r++) {
+        const char *gpu = text_say(run->cli->arena, "%u", r);
+
+        if (run_is_priced(run))
+            print_row(run, (struct rank_row){gpu, "predicted", .compute = none},
+                      run->plan.devices, r, &out);
+        print_row(run,
+                  (struct rank_row){run_is_priced(run) ? "" : gpu, "measured",
+                                    .compute = result->ranks[r].compute},
+                  result->costs, r, &out);
+    }
+    cli_print_report(&out);
+}
+
+/* Threads of all processes compete where a host has fewer processors. */
+static bool is_oversubscribed(const struct run *run)
+{
+    long n_processors = sysconf(_SC_NPROCESSORS_ONLN);
+    unsigned n_threads = run->device->facts.n_threads;
+
+    return n_processors > 0 &&
+           run->world->local_size * n_threads > (unsigned long)n_processors;
+}
+
+/* Predicted look-ups with their exchange, in so many chunks. */
+static double predicted_ms(const struct run *run, uint32_t n_chunks)
+{
+    uint32_t n = run->plan.problem.cluster.n_devices;
+    double(*phases_ms)[N_PHASES] =
+        arena_alloc(run->cli->arena, n, sizeof(*phases_ms));
+    struct step step = run->options.step;
+
+    step.pipeline = PIPELINE_NONE;
+    step.n_chunks = n_chunks;
+    step.dense_ms = 0;
+    for (uint32_t r = 0; r < n; r++) {
+        const double *parts_ms = run->plan.devices[r].parts_ms;
+
+        phases_ms[r][PHASE_FORWARD] = parts_ms[STEP_FORWARD];
+        phases_ms[r][PHASE_OUTPUT] = parts_ms[STEP_OUTPUT];
+    }
+    return step_of_ranks(&step, n, (const double(*)[N_PHASES])phases_ms);
+}
+
+/* What of the time is gained by chunks; NAN where that is not predicted. */
+static double predicted_gain(const struct run *run)
+{
+    if (!run_is_priced(run) || !plan_has_parts(&run->plan))
+        return NAN;
+    return 1 -
+           predicted_ms(run, run->options.step.n_chunks) / predicted_ms(run, 1);
+}
+
+static double measured_gain(const struct run *run)
+{
+    const struct timing *in_chunks = run->result.in_chunks;
+
+    return 1 - in_chunks[1].median_ms / in_chunks[0].median_ms;
+}
+
+static void print_chunks(const struct run *run)
+{
+    const struct timing *in_chunks = run->result.in_chunks;
+    uint32_t n = run->options.step.n_chunks;
+
+    if (n == 1)
+        return;
+    if (run->result.n_processes == 1) {
+        printf("look-ups and their exchange: in %u chunks, which one process "
+               "does not time\n",
+               n);
+        return;
+    }
+    printf("look-ups and their exchange: %.3f ms in one part, %.3f ms in %u "
+           "chunks, gain %.1f %%",
+           in_chunks[0].median_ms, in_chunks[1].median_ms, n,
+           100 * measured_gain(run));
+    if (!isnan(predicted_gain(run)))
+        printf(", %.1f %% predicted", 100 * predicted_gain(run));
+    puts("");
+}
+
+static void print_job(const struct run *run)
+{
+    const struct job *job = &run->plan.problem.job;
+    struct buf out = {0};
+
+    job_describe(job, &out);
+    if (job->pipeline != PIPELINE_NONE)
+        buf_printf(&out, "; phases were measured one behind the other, what "
+                         "runs beside what is the model's");
+    printf("step: %s\n", out.data);
+    buf_release(&out);
+}
+
+static void print_step(const struct run *run)
+{
+    const struct timing *step = &run->result.step;
+
+    if (run->result.n_processes > 1)
+        printf("whole steps of all processes together: %.3f ms (p10 %.3f, p90 "
+               "%.3f)%s\n",
+               step->median_ms, step->p10_ms, step->p90_ms,
+               is_oversubscribed(run)
+                   ? "; they share fewer processors than they have threads"
+                   : "");
+}
+
+static void print_check(const struct run *run)
+{
+    const struct exec_result *result = &run->result;
+    char outputs[TEXT_BYTES_MAX], weights[TEXT_BYTES_MAX];
+    char output_hash[HASH_TEXT_MAX], weight_hash[HASH_TEXT_MAX];
+
+    if (!run->options.check) {
+        puts("not compared with the unsharded reference");
+        return;
+    }
+    printf("against the unsharded reference, largest error: %.2g of %s "
+           "outputs, %.2g of %s updated weights\n",
+           result->outputs.error, text_from_count(outputs, result->outputs.n),
+           result->weights.error, text_from_count(weights, result->weights.n));
+    printf("hashes: outputs %s, updated weights and states %s\n",
+           hash_text(output_hash, result->output_hash),
+           hash_text(weight_hash, result->weight_hash));
+}
+
+void run_print_report(const struct run *run)
+{
+    const struct device_cost *slowest = &run->result.costs[run->slowest];
+    unsigned n_disturbed = run->result.n_disturbed;
+
+    print_heading(run);
+    print_ranks(run);
+    if (run->result.comm == EXEC_COMM_ABSENT)
+        printf("\nslowest GPU: %u, %.3f ms of compute measured\n", run->slowest,
+               slowest->compute_ms);
+    else if (!run_is_priced(run))
+        printf("\nslowest GPU: %u, %.3f ms measured\n", run->slowest,
+               slowest->total_ms);
+    else
+        printf("\nslowest GPU: %u, %.3f ms %s, %.3f ms predicted (%+.1f %%)\n",
+               run->slowest, slowest->total_ms,
+               run->result.comm == EXEC_COMM_MEASURED
+                   ? "measured"
+                   : "with communication as predicted",
+               run->plan.devices[run->slowest].total_ms,
+               100 * total_error(run, run->slowest));
+    printf("communication%s: %s\n",
+           run->result.comm == EXEC_COMM_MEASURED ? " measured" : "",
+           run->result.comm_basis);
+    print_job(run);
+    print_step(run);
+    print_chunks(run);
+    if (run_is_priced(run) && run->plan.cost.comm)
+        printf("communication predicted: %s\n", run->plan.cost.comm);
+    if (n_disturbed)
+        printf("%u of %u GPUs %s timed while something else disturbed the "
+               "machine\n",
+               n_disturbed, run->plan.problem.cluster.n_devices,
+               n_disturbed == 1 ? "was" : "were");
+    if (run->result.scale_rows < 1)
+        puts("the tables were smaller than the plan's: caches hold more of "
+             "them");
+    print_check(run);
+}
+
+static json_t *timing_to_json(const struct timing *timing)
+{
+    return json_pack("{s:f, s:f, s:f}", "median_ms", timing->median_ms,
+                     "p10_ms", timing->p10_ms, "p90_ms", timing->p90_ms);
+}
+
+static json_t *parts_to_json(const struct device_cost *cost)
+{
+    json_t *parts = json_object();
+
+    for (size_t p = 0; p < N_STEP_PARTS; p++)
+        json_object_set_new(parts, step_part_names[p],
+                            json_real_or_null(cost->parts_ms[p]));
+    return parts;
+}
+
+static json_t *rank_to_json(const struct run *run, uint32_t r)
+{
+    const struct exec_rank *rank = &run->result.ranks[r];
+    const struct device_cost *cost = &run->result.costs[r];
+    json_t *measured = json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "forward",
+        timing_to_json(&rank->forward), "backward",
+        timing_to_json(&rank->backward), "compute",
+        timing_to_json(&rank->compute), "bwd_comm_ms",
+        json_real_or_null(cost->bwd_comm_ms), "fwd_comm_ms",
+        json_real_or_null(cost->fwd_comm_ms), "total_ms",
+        json_real_or_null(cost->total_ms), "disturbed", (int)rank->disturbed);
+    json_t *predicted = json_null();
+
+    if (run_is_priced(run)) {
+        const struct device_cost *own = &run->plan.devices[r];
+
+        predicted = json_pack("{s:f, s:f, s:f, s:f, s:o}", "compute_ms",
+                              own->compute_ms, "bwd_comm_ms", own->bwd_comm_ms,
+                              "fwd_comm_ms", own->fwd_comm_ms, "total_ms",
+                              own->total_ms, "phases_ms", parts_to_json(own));
+    }
+    return json_pack("{s:i, s:o, s:o, s:o}", "device", (int)r, "predicted",
+                     predicted, "measured", measured, "phases_ms",
+                     parts_to_json(cost));
+}
+
+static json_t *check_to_json(const struct run *run)
+{
+    const struct exec_result *result = &run->result;
+    char output_hash[HASH_TEXT_MAX], weight_hash[HASH_TEXT_MAX];
+
+    if (!run->options.check)
+        return json_null();
+    return json_pack("{s:b, s:o, s:I, s:s, s:o, s:I, s:s}", "passed",
+                     !result->failure, "output_error",
+                     json_real_or_null(result->outputs.error), "n_outputs",
+                     (json_int_t)result->outputs.n, "output_hash",
+                     hash_text(output_hash, result->output_hash),
+                     "weight_error", json_real_or_null(result->weights.error),
+                     "n_weights", (json_int_t)result->weights.n, "weight_hash",
+                     hash_text(weight_hash, result->weight_hash));
+}
+
+static json_t *world_to_json(const struct run *run)
+{
+    const struct exec_result *result = &run->result;
+    json_t *step = json_null(), *chunks = json_null();
+
+    if (result->n_processes > 1 && run->options.step.n_chunks > 1)
+        chunks = json_pack("{s:i, s:o, s:o, s:f, s:o}", "n",
+                           (int)run->options.step.n_chunks, "one_part",
+                           timing_to_json(&result->in_chunks[0]), "in_chunks",
+                           timing_to_json(&result->in_chunks[1]), "gain_frac",
+                           measured_gain(run), "predicted_gain_frac",
+                           json_real_or_null(predicted_gain(run)));
+    if (result->n_processes > 1) {
+        step = timing_to_json(&result->step);
+        json_object_set_new(step, "oversubscribed",
+                            json_boolean(is_oversubscribed(run)));
+    }
+    return json_pack("{s:i, s:i, s:i, s:o, s:o}", "processes",
+                     (int)result->n_processes, "hosts", (int)result->n_hosts,
+                     "turns", (int)result->n_turns, "step", step, "chunks",
+                     chunks);
+}
+
+static json_t *cost_model_to_json(const struct run *run)
+{
+    const struct cost_source *cost = &run->plan.cost;
+
+    if (!run_is_priced(run))
+        return json_null();
+    return json_pack("{s:s?, s:s?, s:s, s:s?}", "name", cost->name, "hash",
+                     cost->hash, "basis", cost_basis_names[cost->basis], "comm",
+                     cost->comm);
+}
+
+void run_print_json(const struct run *run)
+{
+    static const char *const figures[] = {"measured", "modelled", NULL};
+    const struct exec_result *result = &run->result;
+    json_t *ranks = json_array();
+    json_t *root = json_pack(
+        "{s:o, s:o, s:I, s:i, s:f, s:o, s:o, s:i, s:o, s:{s:s, s:s?}, s:s, "
+        "s:o}",
+        "machine", bench_machine_to_json(run->device), "world",
+        world_to_json(run), "seed", (json_int_t)run->options.seed, "iterations",
+        (int)run->options.n_iterations, "scale_rows", result->scale_rows,
+        "cost_model", cost_model_to_json(run), "devices", ranks, "slowest",
+        (int)run->slowest, "total_ms", json_real_or_null(result->total_ms),
+        "comm", "kind", result->comm_kind, "figures", figures[result->comm],
+        "comm_basis", result->comm_basis, "check", check_to_json(run));
+
+    for (uint32_t r = 0; r < run->plan.problem.cluster.n_devices; r++)
+        json_array_append_new(ranks, rank_to_json(run, r));
+    if (run_is_priced(run))
+        json_object_set_new(root, "slowest_error_frac",
+                            json_real(total_error(run, run->slowest)));
+    cli_print_json(root);
+}
