@@ -255,3 +255,41 @@ void feature_set_fill(const struct feature_set *set,
     for (unsigned i = 0; i < set->n; i++)
         out[i] = all[set->at[i].id];
 }
+
+/* Rows in cache after `window` further look-ups of the table: each row of bin
+ * k comes back within them with probability 1 - exp(-count window / N). */
+static double rows_seen(const struct feature_input *input, double window)
+{
+    double rows = 0;
+
+    for (unsigned k = 0; k < REUSE_BINS; k++)
+        rows -= input->bins[k] *
+                expm1(-reuse_bin_count(k) * window / input->n_lookups);
+    return rows * input->n_unique;
+}
+
+double feature_cache_misses(const struct feature_input *input, double room,
+                            double n_caches)
+{
+    const double n_lookups = input->n_lookups;
+    double low = 0, high = n_lookups / n_caches, misses = 0;
+    const double first_uses = n_caches * rows_seen(input, n_lookups / n_caches);
+
+    if (first_uses <= n_caches * room)
+        return fmin(first_uses, n_lookups);
+    for (int step = 0; step < 40; step++) {
+        double middle = (low + high) / 2;
+
+        if (rows_seen(input, middle) < room)
+            low = middle;
+        else
+            high = middle;
+    }
+    for (unsigned k = 0; k < REUSE_BINS; k++) {
+        double count = reuse_bin_count(k);
+
+        misses += input->n_unique * input->bins[k] * count *
+                  exp(-count * low / n_lookups);
+    }
+    return fmin(fmax(misses, first_uses), n_lookups);
+}

@@ -69,6 +69,15 @@ void feature_input_of_shard(struct feature_input *input,
  * row read and written, outputs written and their gradients read, in fp32. */
 double feature_floor_bytes(const struct feature_input *input);
 
+/*
+ * Look-ups that miss a cache of `room` rows, or one of n_caches that share the
+ * look-ups. Che's approximation (Che, Tung, Wang 2002): a least-recently-used
+ * cache holds what came within a window in which `room` different rows are
+ * seen. The first use of a row in a cache always misses.
+ */
+double feature_cache_misses(const struct feature_input *input, double room,
+                            double n_caches);
+
 /* A feature or a total, and how it was distributed in training: a total by its
  * log2(1 + total). */
 struct feature {

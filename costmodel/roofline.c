@@ -154,50 +154,6 @@ static const struct roofline *roofline_of(const struct oracle *oracle)
     return (const struct roofline *)(const void *)oracle;
 }
 
-/* Rows in cache after `window` further look-ups of the table: each row of bin
- * k comes back within them with probability 1 - exp(-count window / N). */
-static double rows_seen(const struct feature_input *input, double window)
-{
-    double rows = 0;
-
-    for (unsigned k = 0; k < REUSE_BINS; k++)
-        rows -= input->bins[k] *
-                expm1(-reuse_bin_count(k) * window / input->n_lookups);
-    return rows * input->n_unique;
-}
-
-/*
- * Look-ups that miss a cache of `room` rows, or one of n_caches that share the
- * look-ups. Che's approximation (Che, Tung, Wang 2002): a least-recently-used
- * cache holds what came within a window in which `room` different rows are
- * seen. The first use of a row in a cache always misses.
- */
-static double cache_misses(const struct feature_input *input, double room,
-                           double n_caches)
-{
-    const double n_lookups = input->n_lookups;
-    double low = 0, high = n_lookups / n_caches, misses = 0;
-    const double first_uses = n_caches * rows_seen(input, n_lookups / n_caches);
-
-    if (first_uses <= n_caches * room)
-        return fmin(first_uses, n_lookups);
-    for (int step = 0; step < 40; step++) {
-        double middle = (low + high) / 2;
-
-        if (rows_seen(input, middle) < room)
-            low = middle;
-        else
-            high = middle;
-    }
-    for (unsigned k = 0; k < REUSE_BINS; k++) {
-        double count = reuse_bin_count(k);
-
-        misses += input->n_unique * input->bins[k] * count *
-                  exp(-count * low / n_lookups);
-    }
-    return fmin(fmax(misses, first_uses), n_lookups);
-}
-
 /* State that an update of one row reads and writes: bytes, and rows. */
 static const struct state {
     double bytes, rows;
@@ -275,11 +231,13 @@ static void fill_fused(const struct gpu_spec *spec,
         bytes_ms(lookups * 8 + vectors * (8 + vector_bytes), spec->dram_gbps);
     if (lookups > 0) {
         out[LANE_FWD_DRAM] += bytes_ms(
-            cache_misses(input, cache / row_bytes, 1) * row_bytes, random_gbps);
-        out[LANE_FWD_L2] = bytes_ms(
-            cache_misses(input, kernels->l1_bytes / row_bytes, spec->n_sms) *
-                row_bytes,
-            spec->l2_gbps);
+            feature_cache_misses(input, cache / row_bytes, 1) * row_bytes,
+            random_gbps);
+        out[LANE_FWD_L2] =
+            bytes_ms(feature_cache_misses(input, kernels->l1_bytes / row_bytes,
+                                          spec->n_sms) *
+                         row_bytes,
+                     spec->l2_gbps);
     }
     out[LANE_FWD_ISSUE] = row_ms * (lookups + kernels->bag * vectors);
     out[LANE_FWD_BAGS] = vectors > 0 ? pow(ceil(lookups / vectors), 4) : 0;

@@ -40,8 +40,8 @@ struct search_options {
     double time_limit_ms;        /* of the full search; 0: none */
     const struct tuning *tuning; /* of the full search; NULL: as it is best */
 };
-/* In stages, till they gain little: at most 2,325,000; where the oracle is
- * additive 11,625 a table, at least 310,000 and at most 2,325,000. A group
+/* In stages, till they gain little: at most 2,400,000; where the oracle is
+ * additive 12,000 a table, at least 640,000 and at most 2,400,000. A group
  * counts as one table. */
 #define SEARCH_EFFORT_AUTO UINT64_MAX
 /* The published settings, and SEARCH_EFFORT_AUTO. */

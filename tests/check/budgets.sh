@@ -6,15 +6,15 @@
 set -eu
 
 budgets="
-src/base     2695  38
-src/core     4170  32
-src/device   6375  58
-src/io       3100  21
-src/emit     2320  15
-src/exec     3530  24
-src/cli      4245  29
-costmodel    5685  44
-search       7070  32
+src/base     2775  38
+src/core     4195  32
+src/device   6370  58
+src/io       3430  25
+src/emit     2295  15
+src/exec     3770  26
+src/cli      4705  32
+costmodel    6640  50
+search       6815  32
 microbench   1615  12
 "
 
