@@ -238,6 +238,51 @@ static void test_comm(const struct model *trained, struct arena *arena)
             1e-12, "phases come to the step");
 }
 
+/* What nine in ten samples say that training did not see, of most of them. */
+static void test_error(const struct model *trained, struct arena *arena)
+{
+    struct sample_table tables[N_TABLES];
+    struct model model = *trained;
+    struct problem problem;
+    struct cost_error error;
+    struct err err = {0};
+
+    fill_problem(&problem, tables, arena);
+    model.device = "cuda:NVIDIA H100";
+    model.isa = "sm_90";
+    model.n_threads = 0;
+    model.n_errors = 2;
+    model.errors[0] = (struct errors){.name = "net", .p90_ape = 0.2, .n = 9};
+    model.errors[1] =
+        (struct errors){.name = "linear model", .p90_ape = 0.1, .n = 99};
+    ok(!model_save(&model, model_path, &err), "saved: %s", err.msg);
+    error = open_model(model_path, &problem, arena)->lookup_error;
+    ok(error.frac == 0, "nine samples are too few");
+
+    model.errors[0].n = 20;
+    ok(!model_save(&model, model_path, &err), "saved: %s", err.msg);
+    error = open_model(model_path, &problem, arena)->lookup_error;
+    is_near(error.frac, 0.25, 1e-12, "too little by a fifth: a quarter more");
+    is_str(error.of, "20 held-out samples", "which they are");
+
+    model.choice.n = 1;
+    model.choice.errors[0] =
+        (struct errors){.name = "net", .p90_ape = 0.5, .n = 50};
+    model.training.n_folds = 10;
+    ok(!model_save(&model, model_path, &err), "saved: %s", err.msg);
+    error = open_model(model_path, &problem, arena)->lookup_error;
+    is_near(error.frac, 1, 1e-12, "or those that judged the choice");
+    is_str(error.of, "50 samples by cross-validation", "if they are more");
+
+    problem.cluster.gpu = "h200";
+    error = open_model(model_path, &problem, arena)->lookup_error;
+    ok(error.frac == 0, "of another GPU they say nothing");
+    problem.cluster.gpu = NULL;
+    problem.batch *= 4;
+    error = open_model(model_path, &problem, arena)->lookup_error;
+    ok(error.frac == 0, "nor of a batch that was not trained on");
+}
+
 /* A name without a '/' is a shipped model's, whatever lies in the current
  * folder. */
 static void test_shipped(struct model *model, struct arena *arena)
@@ -308,6 +353,9 @@ int main(void)
     test_facts(&arena);
     test_bits(&arena);
     test_comm(&model, &arena);
+    test_error(&model, &arena);
+    if (model_save(&model, model_path, &err))
+        printf("Bail out! %s\n", err.msg);
     test_shipped(&model, &arena);
     unlink(model_path);
     arena_release(&arena);
