@@ -123,7 +123,12 @@ struct settling {
     const struct parts *parts;
     struct tryout tryout;
     bool by_memory;
-    double least; /* of what is to be lowered: less than now */
+    double least; /* of what is to be lowered, among the changes of a step */
+    struct shift {
+        uint32_t piece, to;
+        uint32_t other;    /* comes back for it, or NO_PIECE */
+        uint32_t n_quanta; /* so many columns of it go, or 0: all of it */
+    } best;                /* that change; piece NO_PIECE: none */
 };
 
 /* What a device has, of its room. */
@@ -133,7 +138,19 @@ static double share_of(const struct settling *settling, uint32_t device,
     return (double)bytes / ((double)settling->parts->room_bytes[device] + 1);
 }
 
-/* What the trial would lower it to; INFINITY where it may not be. */
+static void set_trial(struct settling *settling, const struct shift *shift)
+{
+    const struct layout *layout = &settling->tryout.layout;
+    struct trial *trial = &settling->tryout.trial;
+
+    trial_clear(trial);
+    trial_send(trial, layout, shift->piece, shift->n_quanta, shift->to);
+    if (shift->other != NO_PIECE)
+        trial_send(trial, layout, shift->other, 0,
+                   layout->pieces[shift->piece].device);
+}
+
+/* What the change would lower it to; INFINITY where it may not be. */
 static double value_of(struct settling *settling)
 {
     struct tryout *tryout = &settling->tryout;
@@ -155,60 +172,55 @@ static double value_of(struct settling *settling)
     return most;
 }
 
-/* So many quanta of a piece, or where that is 0 all of it, to another device,
- * and a piece of that, or none, back: made where it is better. */
-static bool try_shift(struct settling *settling, uint32_t piece,
-                      uint32_t n_quanta, uint32_t to, uint32_t other)
+static void offer(struct settling *settling, struct shift shift)
 {
-    struct layout *layout = &settling->tryout.layout;
-    struct trial *trial = &settling->tryout.trial;
+    double value;
 
     if (settling->tryout.n_priced >= MAX_PRICED)
-        return false;
-    trial_clear(trial);
-    trial_send(trial, layout, piece, n_quanta, to);
-    if (other != NO_PIECE)
-        trial_send(trial, layout, other, 0, layout->pieces[piece].device);
-    if (value_of(settling) >= settling->least)
-        return false;
-    layout_commit(layout, trial);
-    return true;
+        return;
+    set_trial(settling, &shift);
+    value = value_of(settling);
+    if (value >= settling->least)
+        return;
+    settling->least = value;
+    settling->best = shift;
 }
 
 /* A piece to every other device, against each piece there or none, and some of
- * its columns: the first that is better. */
-static bool shift_piece(struct settling *settling, uint32_t piece)
+ * its columns. */
+static void offer_piece(struct settling *settling, uint32_t piece)
 {
     const struct layout *layout = &settling->tryout.layout;
-    const struct parts *parts = settling->parts;
-    const uint32_t part = layout->pieces[piece].part;
-    const uint32_t n_quanta = parts_quanta(parts, part);
+    const struct piece *it = &layout->pieces[piece];
+    const struct part *part = &settling->parts->parts[it->part];
+    const uint32_t n_quanta = parts_quanta(settling->parts, it->part);
 
+    if (!parts_can_move(settling->parts, it->part))
+        return;
     for (uint32_t r = 0; r < layout->n_devices; r++) {
         const struct holding *holding = &layout->holdings[r];
 
-        if (r == layout->pieces[piece].device || !parts_can_move(parts, part))
+        if (r == it->device)
             continue;
         for (uint32_t n = 0; n == 0 || n < n_quanta; n++)
-            if (try_shift(settling, piece, n, r, NO_PIECE))
-                return true;
+            offer(settling, (struct shift){piece, r, NO_PIECE, n});
         for (uint32_t i = 0; i < holding->n; i++) {
             uint32_t other = layout->pieces[holding->pieces[i]].part;
 
-            if (other != part && parts_can_move(parts, other) &&
+            if (other != it->part && parts_can_move(settling->parts, other) &&
                 (!settling->by_memory ||
-                 parts->parts[other].bytes < parts->parts[part].bytes) &&
-                try_shift(settling, piece, 0, r, holding->pieces[i]))
-                return true;
+                 settling->parts->parts[other].bytes < part->bytes))
+                offer(settling,
+                      (struct shift){piece, r, holding->pieces[i], 0});
         }
     }
-    return false;
 }
 
-/* One change that is better, made; false where none is. */
+/* The best change, made; false where none is better. */
 static bool step(struct settling *settling)
 {
     const struct layout *layout = &settling->tryout.layout;
+    const bool by_memory = settling->by_memory;
     uint32_t full = 0;
     double most = 0;
 
@@ -217,14 +229,18 @@ static bool step(struct settling *settling)
             most = share_of(settling, r, layout->bytes[r]);
             full = r;
         }
-    settling->least =
-        (settling->by_memory ? most : layout->total_ms) * (1 - LEAST_GAIN);
+    settling->best.piece = NO_PIECE;
+    settling->least = (by_memory ? most : layout->total_ms) * (1 - LEAST_GAIN);
     for (uint32_t r = 0; r < layout->n_devices; r++)
         for (uint32_t i = 0; i < layout->holdings[r].n; i++)
-            if ((!settling->by_memory || r == full) &&
-                shift_piece(settling, layout->holdings[r].pieces[i]))
-                return true;
-    return false;
+            if (!by_memory || r == full)
+                offer_piece(settling, layout->holdings[r].pieces[i]);
+    if (settling->best.piece == NO_PIECE)
+        return false;
+    set_trial(settling, &settling->best);
+    (void)tryout_price(&settling->tryout);
+    layout_commit(&settling->tryout.layout, &settling->tryout.trial);
+    return true;
 }
 
 uint64_t settle(struct snapshot *snapshot, const struct parts *parts,

@@ -31,7 +31,7 @@ int watch_check(const struct watch *watch, struct err *err) MUST_CHECK;
 
 /*
  * A layout that is good already, made better by single moves and swaps, the
- * first one that is better at a time: deterministic, and of bounded work.
+ * best one at a time: deterministic, and of bounded work.
  */
 
 /* Until the total is most_ms or nothing lowers it. By memory: off the device
