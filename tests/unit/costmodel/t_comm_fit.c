@@ -432,7 +432,7 @@ static void test_alike(struct arena *arena)
     for (uint32_t i = 0; i < 3; i++) {
         fit.curves[i] = comm_line(10 * (i + 1), 40);
         fit.curves[i].n_ranks = 16;
-        fit.curves[i].n_hosts = 2 << i;
+        fit.curves[i].n_hosts = UINT32_C(2) << i;
     }
     ok(comm_fit_apply(&fit, &cluster, arena, &model), "2, 4 and 8 hosts");
     is_near(model.inter.us[0], 20, 0, "as it was measured on 4");
