@@ -92,6 +92,7 @@ static struct memory_items least_of_kind(const struct problem *problem,
     struct shard piece = shard_whole(problem, table, 0), half;
     struct memory_items sum = {0};
 
+    assert(n_devices > 0);
     piece.kind = kind;
     half = piece;
     half.row_end /= n_rows;

@@ -3,6 +3,7 @@
 
 #include "search/movement.h"
 
+#include <assert.h>
 #include <math.h>
 
 /* Replicas and rows over very many devices make long plans. */
@@ -312,6 +313,7 @@ static uint32_t device_for(const struct draw *draw, uint32_t part,
     const uint32_t n_devices = draw->layout->n_devices;
     struct best best = nobody;
 
+    assert(apart > 0);
     for (uint32_t at = 0; at + apart <= n_devices; at += apart) {
         uint32_t r = at;
 

@@ -12,6 +12,7 @@
 
 #include "base/ranked.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -46,6 +47,7 @@ static enum shard_kind kind_of_cut(const struct placing *placing, uint32_t t,
         return SHARD_REPLICATE;
     if (n == 1)
         return (enum shard_kind)(kinds & SHARD_TABLE);
+    assert(n > 1);
     if ((kinds & SHARD_ROW) && n <= last_row + 1 &&
         (placing->inputs->oracle->row_cut == ROW_CUT_ANY ||
          n == placing->n_devices) &&

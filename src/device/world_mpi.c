@@ -164,9 +164,9 @@ fail:
 static int mpi_finish(struct world *world, void *started, struct err *err)
 {
     struct moving *moving = started;
+    MPI_Request *requests = &moving->requests[0];
     int rc = MPI_CALL(
-        MPI_Waitall((int)moving->n, moving->requests, MPI_STATUSES_IGNORE),
-        err);
+        MPI_Waitall((int)moving->n, requests, MPI_STATUSES_IGNORE), err);
 
     (void)world;
     mem_free(moving);

@@ -206,7 +206,7 @@ static double plain_step(struct plain *plain, double now, double temperature_ms,
 {
     uint32_t n_units = plain->parts->n_units;
     uint32_t units[2] = {rng_draw(rng, n_units), rng_draw(rng, n_units)};
-    uint32_t n = 1 + (units[0] != units[1]);
+    uint32_t n = units[0] == units[1] ? 1 : 2;
     struct plain_unit old[2];
     double then;
 

@@ -37,7 +37,7 @@ static size_t ask(struct bwd_memo *memo, struct counting *counting,
                   uint32_t n_values, size_t n_batches, struct rng *rng)
 {
     const size_t n_devices = memo->n_devices;
-    double lanes[BATCH * MAX_DEVICES], want[BATCH * MAX_DEVICES];
+    double lanes[BATCH * MAX_DEVICES] = {0}, want[BATCH * MAX_DEVICES];
     double got[BATCH * MAX_DEVICES];
     size_t n_wrong = 0, n_asked;
 
