@@ -14,7 +14,7 @@ src/emit     2295  15
 src/exec     3770  26
 src/cli      4705  32
 costmodel    6660  50
-search       6830  32
+search       6835  32
 microbench   1615  12
 "
 
