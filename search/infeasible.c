@@ -72,9 +72,9 @@ static const char *unreserved(const struct parts *parts, uint64_t bytes,
 static const char *room(const struct parts *parts, uint64_t bytes,
                         struct arena *arena)
 {
-    return arena_printf(
-        arena, "%s%s", unreserved(parts, bytes, arena),
-        sample_memory(parts->problem).total ? " beside own samples" : "");
+    return sample_memory(parts->problem).total
+               ? arena_printf(arena, "%s left for tables", size(bytes, arena))
+               : unreserved(parts, bytes, arena);
 }
 
 /* The least that a table takes in all, of one kind of shards: where it is cut
