@@ -153,7 +153,9 @@ int train_gpu(const struct gpu_spec **out, const struct sample *samples,
             return -1;
         if (gpu->comm_form == COMM_TOTAL) /* no GPU */
             continue;
-        loss = fit_gpu(&tried, gpu, &run, samples, n, MOST_TRIED);
+        /* one whose own look-ups nobody measured is less of a reference */
+        loss = fit_gpu(&tried, gpu, &run, samples, n, MOST_TRIED) *
+               (1 + gpu->lookup_error.frac);
         if (loss < least) {
             least = loss;
             *out = gpu;
