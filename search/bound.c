@@ -59,7 +59,7 @@ struct proof {
 static void collect(const struct proof *proof, uint32_t unit)
 {
     const struct parts *parts = proof->parts;
-    const struct part_unit *of = &parts->of[unit];
+    const struct unit *of = &parts->of[unit];
     struct choices *choices = &proof->choices[unit];
     struct toll *toll =
         ARENA_NEW(proof->arena, struct toll, of->n_forms + of->n_quanta);
@@ -268,7 +268,7 @@ static const char *limited_table(struct proof *proof, double total_ms)
 
         if (ms > most) {
             most = ms;
-            name = parts->of[u].unit->first->name;
+            name = parts->of[u].first->name;
         }
     }
     return name;

@@ -35,7 +35,7 @@ static bool is_block(const struct parts *parts, const struct form *cut,
 static const struct form *find_cut(const struct parts *parts, uint32_t unit,
                                    const struct table_pieces *old)
 {
-    const struct part_unit *of = &parts->of[unit];
+    const struct unit *of = &parts->of[unit];
 
     for (uint32_t i = 0; i < of->n_forms; i++) {
         const struct form *form = &of->forms[i];
@@ -56,9 +56,8 @@ static const struct form *find_cut(const struct parts *parts, uint32_t unit,
 static bool as_before(struct snapshot *out, const struct parts *parts,
                       uint32_t unit)
 {
-    const struct part_unit *of = &parts->of[unit];
-    const struct table_pieces *old =
-        &parts->homes->standing[of->unit->tables[0]];
+    const struct unit *of = &parts->of[unit];
+    const struct table_pieces *old = &parts->homes->standing[of->tables[0]];
     const enum shard_kind kind = old->n ? old->pieces[0].kind : SHARD_TABLE;
     const struct form *form = NULL; /* NULL: columns, or whole */
 
@@ -68,7 +67,7 @@ static bool as_before(struct snapshot *out, const struct parts *parts,
     else if (shard_is_replica(kind) && of->replica != NO_PART &&
              old->n_devices == parts->n_devices)
         form = &of->forms[parts->parts[of->replica].form];
-    if (of->unit->device >= 0 ||
+    if (of->pin >= 0 ||
         (!form && (shard_cuts_rows(kind) || shard_is_replica(kind))))
         return false;
     for (uint32_t i = 0; i < old->n; i++) {
@@ -110,7 +109,7 @@ static void put(struct tryout *tryout, uint32_t unit, const struct change *open,
     }
     form = &parts->of[unit].forms[way];
     rng_init(&rng, way, 0);
-    if (parts->of[unit].unit->device < 0)
+    if (parts->of[unit].pin < 0)
         rebuild(&tryout->trial, &tryout->layout,
                 &(struct rebuild_unit){unit, form}, 1, &rng);
     else

@@ -80,7 +80,7 @@ static struct form form_of(enum form_kind kind, uint32_t part, uint32_t n)
  * they must be, into the fewest that are equal. */
 static void add_column_forms(struct parts *parts, uint32_t unit)
 {
-    const struct part_unit *of = &parts->of[unit];
+    const struct unit *of = &parts->of[unit];
     uint32_t least = 2, most = parts->n_devices;
 
     if (of->device != NO_PIECE) {
@@ -103,10 +103,10 @@ static void add_column_forms(struct parts *parts, uint32_t unit)
  * rows would lose them here, but a unit that knows no other way has to take
  * it. A cut over a host of the blocks of one over all ranks counts as that;
  * grids have the blocks that rows alone have, which the bound relies on. */
-static bool is_filled(const struct parts *parts, const struct part_unit *of,
+static bool is_filled(const struct parts *parts, const struct unit *of,
                       uint64_t block, uint64_t n_blocks, uint32_t n_ways)
 {
-    struct shard first = shard_whole(parts->problem, of->unit->tables[0], 0);
+    struct shard first = shard_whole(parts->problem, of->tables[0], 0);
 
     first.kind = of->kinds & SHARD_ROW ? SHARD_ROW : SHARD_GRID;
     first.row_end = block;
@@ -124,7 +124,7 @@ static void add_blocks(struct parts *parts, struct part part, uint32_t n)
 {
     struct ranked *order = mem_alloc(n, sizeof(*order));
     struct shard shard =
-        shard_whole(parts->problem, parts->of[part.unit].unit->tables[0], 0);
+        shard_whole(parts->problem, parts->of[part.unit].tables[0], 0);
     uint8_t *sorts = parts->sorts ? parts->sorts + parts->n_sorts : NULL;
     double share = 1;
     uint8_t sort = 0;
@@ -163,8 +163,8 @@ static void add_blocks(struct parts *parts, struct part part, uint32_t n)
 static void add_cut(struct parts *parts, uint32_t unit, uint32_t n_ways,
                     uint32_t n_ranges, bool fills_host)
 {
-    struct part_unit *of = &parts->of[unit];
-    const struct table *table = of->unit->first;
+    struct unit *of = &parts->of[unit];
+    const struct table *table = of->first;
     uint64_t rows = table->num_embeddings;
     uint64_t block = (rows - 1) / n_ways + 1;
     uint64_t n_blocks = (rows - 1) / block + 1;
@@ -228,16 +228,14 @@ static uint32_t refine_quantum(const struct parts *parts, uint32_t table,
  * blocks of a grown table cannot. */
 static void add_standing_cut(struct parts *parts, uint32_t unit)
 {
-    struct part_unit *of = &parts->of[unit];
-    const struct table_pieces *old =
-        &parts->homes->standing[of->unit->tables[0]];
+    struct unit *of = &parts->of[unit];
+    const struct table_pieces *old = &parts->homes->standing[of->tables[0]];
     struct form cut = form_of(FORM_CUT, parts->n_parts, (uint32_t)old->n);
 
     if (!old->n || !(old->pieces[0].kind & of->kinds) ||
         !shard_cuts_rows(old->pieces[0].kind))
         return;
     cut.n_blocks = cut.n_pieces;
-    cut.stands = true;
     for (size_t i = 0; i < old->n; i++) {
         const struct shard *shard = &old->pieces[i];
 
@@ -262,7 +260,7 @@ static void add_cuts(struct parts *parts, uint32_t unit, uint32_t n_ranges)
     const struct cluster *cluster = &parts->problem->cluster;
     uint32_t n = cluster->n_devices, host = cluster_group(cluster);
     bool any = parts->oracle->row_cut == ROW_CUT_ANY;
-    bool is_sequence = parts->of[unit].unit->first->output == OUTPUT_SEQUENCE;
+    bool is_sequence = parts->of[unit].first->output == OUTPUT_SEQUENCE;
     bool is_forced = parts->of[unit].kinds == SHARD_GRID;
 
     if (n < 2 || (!any && is_sequence && n_ranges > 1))
@@ -284,10 +282,8 @@ static void add_cuts(struct parts *parts, uint32_t unit, uint32_t n_ranges)
  * pieces of a cut by rows would stand on one device. */
 static void add_unit(struct parts *parts, uint32_t u, uint32_t max_quanta)
 {
-    struct part_unit *of = &parts->of[u];
-    const struct unit *unit = of->unit;
-    const struct table *table = unit->first;
-    bool is_free = unit->device < 0;
+    struct unit *of = &parts->of[u];
+    const struct table *table = of->first;
     uint32_t min_width = table_min_width(parts->problem, table), quantum;
     struct part all = {.unit = u,
                        .kind = SHARD_TABLE,
@@ -297,12 +293,8 @@ static void add_unit(struct parts *parts, uint32_t u, uint32_t max_quanta)
     of->whole = of->columns = of->replica = NO_PART;
     of->forms = parts->forms ? &parts->forms[parts->n_forms] : NULL;
     of->n_forms = 0;
-    of->device = parts->n_devices < 2 ? 0 : NO_PIECE;
-    if (unit->device >= 0)
-        of->device = (uint32_t)unit->device;
     of->n_quanta = 1;
     of->quantum = table->dim;
-    of->is_even = false;
     if (of->kinds & SHARD_TABLE) {
         of->whole = add_part(parts, all);
         add_form(parts, u, form_of(FORM_WHOLE, of->whole, 1));
@@ -310,7 +302,7 @@ static void add_unit(struct parts *parts, uint32_t u, uint32_t max_quanta)
     if (table->group)
         return;
     quantum = choose_quantum(table->dim, min_width, max_quanta);
-    quantum = refine_quantum(parts, unit->tables[0], quantum);
+    quantum = refine_quantum(parts, of->tables[0], quantum);
     if ((of->kinds & SHARD_COLUMN) && quantum < table->dim) {
         of->quantum = quantum;
         of->n_quanta = table->dim / of->quantum;
@@ -321,22 +313,24 @@ static void add_unit(struct parts *parts, uint32_t u, uint32_t max_quanta)
             add_part(parts, all);
         add_column_forms(parts, u);
     }
-    if ((of->kinds & SHARD_REPLICATE) && is_free && parts->n_devices > 1) {
+    if (of->pin >= 0)
+        return;
+    if ((of->kinds & SHARD_REPLICATE) && parts->n_devices > 1) {
         all.kind = SHARD_REPLICATE;
         all.width = table->dim;
         of->replica = add_part(parts, all);
         add_form(parts, u,
                  form_of(FORM_REPLICA, of->replica, parts->n_devices));
     }
-    if ((of->kinds & SHARD_ROW) && is_free)
+    if (of->kinds & SHARD_ROW)
         add_cuts(parts, u, 1);
     for (uint32_t n = 2;
-         (of->kinds & SHARD_GRID) && is_free && n <= MAX_RANGES &&
-         n <= parts->n_devices && table->dim % (n * TABLE_COLUMN_STEP) == 0 &&
+         (of->kinds & SHARD_GRID) && n <= MAX_RANGES && n <= parts->n_devices &&
+         table->dim % (n * TABLE_COLUMN_STEP) == 0 &&
          table->dim / n >= min_width;
          n *= 2)
         add_cuts(parts, u, n);
-    if (is_free && parts->homes && parts->oracle->row_cut == ROW_CUT_ANY)
+    if (parts->homes && parts->oracle->row_cut == ROW_CUT_ANY)
         add_standing_cut(parts, u);
 }
 
@@ -407,7 +401,7 @@ static void measure(void *ctx, uint64_t begin, uint64_t end, unsigned thread)
     (void)thread;
     for (uint64_t i = begin; i < end; i++) {
         struct part *part = &parts->parts[i];
-        const struct unit *unit = parts->of[part->unit].unit;
+        const struct unit *unit = &parts->of[part->unit];
         double *vector =
             parts->vectors ? parts->vectors + i * oracle->width : NULL;
 
@@ -438,14 +432,14 @@ static int check(const struct parts *parts, struct err *err)
             return err_set(err, ERR_USAGE,
                            "table '%s' can be placed in no way that its kinds, "
                            "'--shard' and cost model '%s' allow together",
-                           parts->of[u].unit->first->name, parts->oracle->name);
+                           parts->of[u].first->name, parts->oracle->name);
     for (uint32_t i = 0; i < parts->n_parts; i++)
         if (!isfinite(parts->alone_ms[i]))
             return err_set(
                 err, ERR_INPUT,
                 "cost model '%s' gives no finite cost for table '%s'",
                 parts->oracle->name,
-                parts->of[parts->parts[i].unit].unit->first->name);
+                parts->of[parts->parts[i].unit].first->name);
     return 0;
 }
 
@@ -502,7 +496,7 @@ int parts_init(struct parts *parts, const struct problem *problem,
 uint32_t parts_of_width(const struct parts *parts, uint32_t unit,
                         uint32_t width)
 {
-    const struct part_unit *of = &parts->of[unit];
+    const struct unit *of = &parts->of[unit];
 
     if (width == of->quantum * of->n_quanta)
         return of->whole;
@@ -531,7 +525,7 @@ bool parts_can_move(const struct parts *parts, uint32_t part)
 {
     const struct part *p = &parts->parts[part];
 
-    if (shard_is_replica(p->kind) || parts->of[p->unit].unit->device >= 0)
+    if (shard_is_replica(p->kind) || parts->of[p->unit].pin >= 0)
         return false;
     return parts->oracle->row_cut == ROW_CUT_ANY || !shard_cuts_rows(p->kind);
 }
@@ -541,7 +535,7 @@ bool parts_can_move(const struct parts *parts, uint32_t part)
 const struct form *forms_draw(const struct parts *parts, uint32_t unit,
                               struct rng *rng)
 {
-    const struct part_unit *of = &parts->of[unit];
+    const struct unit *of = &parts->of[unit];
     uint32_t kind = rng_draw(rng, 4), part = NO_PART;
 
     if (kind < 2)

@@ -20,14 +20,6 @@
 
 #define NO_PART UINT32_MAX
 
-/* What is placed as one: a table, or all tables of a group. */
-struct unit {
-    const uint32_t *tables; /* [n_tables], indices into the problem */
-    uint32_t n_tables;
-    const struct table *first; /* of these; only what has no others is cut */
-    int64_t device;            /* pin, or -1 */
-};
-
 struct part {
     uint32_t unit;
     uint32_t form; /* in its unit's, that it is a piece of; of columns the first
@@ -62,16 +54,19 @@ struct form {
     const uint8_t *sorts; /* [n_blocks]: part of each, from `part` on; NULL: one
                              each */
     bool fills_host; /* row blocks are those of one host's devices, in order */
-    bool stands;
     uint64_t peak_bytes; /* of the largest piece */
     double bytes;        /* of all of them */
     double load_ms;      /* its pieces alone, added up */
     double peak_ms;      /* the dearest of them */
 };
 
-struct part_unit {
-    const struct unit *unit; /* not owned */
-    unsigned kinds;          /* that it may be cut into */
+/* What is placed as one: a table, or all tables of a group. */
+struct unit {
+    const uint32_t *tables; /* [n_tables], indices into the problem */
+    uint32_t n_tables;
+    const struct table *first; /* of these; only what has no others is cut */
+    int64_t pin;               /* device, or -1 */
+    unsigned kinds;            /* that it may be cut into */
     uint32_t quantum, n_quanta;
     bool is_even;     /* a sequence that stands in more than two columns: there
                          or in pieces of one width */
@@ -98,8 +93,8 @@ struct parts {
     uint64_t most_room_bytes;    /* the largest of them */
     const struct tuning *tuning; /* not owned; the default unless the caller
                                     sets another */
-    struct part_unit *of;        /* [n_units], in the problem's canonical
-                                    order: a permuted list is searched alike */
+    struct unit *of;             /* [n_units], in the problem's canonical
+                                         order: a permuted list is searched alike */
     uint32_t n_units;
     struct form *forms; /* [n_forms] */
     uint32_t n_forms;
@@ -151,7 +146,7 @@ uint32_t parts_of_width(const struct parts *parts, uint32_t unit,
 static inline uint32_t parts_of_quanta(const struct parts *parts, uint32_t unit,
                                        uint32_t n)
 {
-    const struct part_unit *of = &parts->of[unit];
+    const struct unit *of = &parts->of[unit];
 
     return n == of->n_quanta ? of->whole : of->columns + n - 1;
 }

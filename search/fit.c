@@ -200,9 +200,9 @@ enum bins_answer bins_pack(uint32_t *bin_of, const uint64_t *sizes, uint32_t n,
 /* A unit that stands whole, or nowhere. */
 static bool is_rigid(const struct parts *parts, uint32_t part)
 {
-    const struct part_unit *of = &parts->of[parts->parts[part].unit];
+    const struct unit *of = &parts->of[parts->parts[part].unit];
 
-    return of->kinds == SHARD_TABLE || of->unit->first->group;
+    return of->kinds == SHARD_TABLE || of->first->group;
 }
 
 /* Puts the layout's pieces where they fit, those that may go anywhere; rigid

@@ -116,10 +116,10 @@ static struct unit_need measure_unit(const struct parts *parts, uint32_t u,
                                      uint64_t least_room)
 {
     struct problem even = *parts->problem;
-    const struct unit *unit = parts->of[u].unit;
+    const struct unit *unit = &parts->of[u];
     struct unit_need of = {.piece_bytes = UINT64_MAX,
-                           .room_bytes = unit->device >= 0
-                                             ? parts->room_bytes[unit->device]
+                           .room_bytes = unit->pin >= 0
+                                             ? parts->room_bytes[unit->pin]
                                              : parts->most_room_bytes};
 
     even.hot = NULL; /* the mean block: some have no less */
@@ -144,7 +144,7 @@ static struct unit_need measure_unit(const struct parts *parts, uint32_t u,
         }
         memory_add(&of.all, least);
     }
-    if (unit->device >= 0 || unit->first->group) {
+    if (unit->pin >= 0 || unit->first->group) {
         of.piece_bytes = of.all.total;
         of.has_room = of.all.total <= of.room_bytes;
     }
@@ -156,15 +156,15 @@ static const char *describe_unit(const struct parts *parts, uint32_t u,
                                  const struct unit_need *of,
                                  struct arena *arena)
 {
-    const struct unit *unit = parts->of[u].unit;
+    const struct unit *unit = &parts->of[u];
     const struct table *first = unit->first;
     const char *piece = "", *where = "the largest device";
 
     if (of->piece_bytes < of->all.total)
         piece = arena_printf(arena, ", at least %s a piece",
                              size(of->piece_bytes, arena));
-    if (unit->device >= 0)
-        where = arena_printf(arena, "device %" PRId64, unit->device);
+    if (unit->pin >= 0)
+        where = arena_printf(arena, "device %" PRId64, unit->pin);
     return arena_printf(arena, "%s '%s' takes %s%s, %s has %s",
                         first->group ? "group" : "table",
                         first->group ? first->group : first->name,
@@ -208,8 +208,8 @@ static bool is_short(const struct parts *parts, struct arena *arena,
             return true;
         }
         memory_add(&all, of.all);
-        if (parts->of[u].unit->device >= 0)
-            memory_add(&pinned[parts->of[u].unit->device], of.all);
+        if (parts->of[u].pin >= 0)
+            memory_add(&pinned[parts->of[u].pin], of.all);
     }
     for (uint32_t r = 0; r < n; r++)
         if (pinned[r].total > parts->room_bytes[r]) {

@@ -272,7 +272,7 @@ struct naming {
 static void add_kept(struct naming *naming, const struct change *piece)
 {
     const struct part *part = &naming->parts->parts[piece->part];
-    const struct unit *unit = naming->parts->of[part->unit].unit;
+    const struct unit *unit = &naming->parts->of[part->unit];
 
     for (uint32_t k = 0; k < unit->n_tables; k++) {
         const struct table_pieces *before =

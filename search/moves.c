@@ -27,8 +27,8 @@ struct draw {
     struct rng *rng;
     uint32_t piece, device, unit; /* at which it begins */
     /* of a rebuild: */
-    double target_ms;           /* devices are full there */
-    const struct part_unit *of; /* the unit in hand */
+    double target_ms;      /* devices are full there */
+    const struct unit *of; /* the unit in hand */
 };
 
 static struct draw draw_of(struct trial *trial, const struct layout *layout,
@@ -520,7 +520,7 @@ static void propose_rebuild(struct draw *draw)
 
         if (i)
             unit = unit_of(layout, pick_piece(layout, draw->rng));
-        if (draw->parts->of[unit].unit->device >= 0 || is_among(units, n, unit))
+        if (draw->parts->of[unit].pin >= 0 || is_among(units, n, unit))
             continue;
         units[n].unit = unit;
         units[n].form = is_kept ? form_now(layout, unit)

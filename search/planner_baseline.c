@@ -65,7 +65,7 @@ static int list_entries(struct entry *entries, const struct parts *parts,
     for (uint32_t u = 0; u < parts->n_units; u++) {
         struct entry *entry = &entries[u];
 
-        entry->unit = parts->of[u].unit;
+        entry->unit = &parts->of[u];
         for (uint32_t k = 0; k < entry->unit->n_tables; k++) {
             uint32_t t = entry->unit->tables[k];
             const struct table *table = &placing->problem->tables[t];
@@ -139,7 +139,7 @@ static int baseline(struct placing *placing, struct err *err)
         uint32_t n = 0, best = 0;
 
         for (uint32_t r = 0; r < placing->n_devices; r++)
-            if ((unit->device < 0 || unit->device == r) &&
+            if ((unit->pin < 0 || unit->pin == r) &&
                 entries[u].bytes <= placing->devices[r].free_bytes) {
                 if (n && goes_before(placing, r, roomy[best]))
                     best = n;

@@ -85,10 +85,10 @@ struct beam {
 static uint32_t half_of(const struct parts *parts, uint32_t unit,
                         uint32_t width)
 {
-    const struct part_unit *of = &parts->of[unit];
-    bool is_pinned = of->unit->device >= 0;
+    const struct unit *of = &parts->of[unit];
+    bool is_pinned = of->pin >= 0;
 
-    if (is_pinned && (of->whole != NO_PART || width < of->unit->first->dim))
+    if (is_pinned && (of->whole != NO_PART || width < of->first->dim))
         return NO_PART;
     return width % 2 ? NO_PART : parts_of_width(parts, unit, width / 2);
 }
@@ -97,7 +97,7 @@ static uint32_t half_of(const struct parts *parts, uint32_t unit,
 static double output_of(const struct parts *parts, uint32_t p)
 {
     const struct part *part = &parts->parts[p];
-    const struct unit *unit = parts->of[part->unit].unit;
+    const struct unit *unit = &parts->of[part->unit];
     struct problem published = *parts->problem;
     double output = 0;
 
@@ -120,7 +120,7 @@ static uint32_t choose_device(const struct beam *beam,
 {
     const struct part *part = &beam->parts->parts[piece];
     const double *compute_ms = greedy->compute_ms;
-    const int64_t pin = beam->parts->of[part->unit].unit->device;
+    const int64_t pin = beam->parts->of[part->unit].pin;
     uint32_t chosen = NO_PIECE;
 
     for (uint32_t r = 0; r < beam->parts->n_devices; r++) {
@@ -262,7 +262,7 @@ static bool open_beam(struct beam *beam, struct node *root)
         uint32_t p = parts->of[u].whole;
 
         if (p == NO_PART)
-            p = half_of(parts, u, parts->of[u].unit->first->dim);
+            p = half_of(parts, u, parts->of[u].first->dim);
         if (p == NO_PART)
             return false;
         root->pieces[u] = p;

@@ -73,7 +73,7 @@ static double price_of(const struct form *form, const struct view *view)
                        (form->kind == FORM_REPLICA ? view->replica_frac : 1);
 }
 
-static const struct form *choose_form(const struct part_unit *of,
+static const struct form *choose_form(const struct unit *of,
                                       const struct view *view)
 {
     const struct form *best = NULL;
@@ -102,7 +102,7 @@ static struct least find_least(const struct parts *parts)
     struct least least = {0};
 
     for (uint32_t u = 0; u < parts->n_units; u++) {
-        const struct part_unit *of = &parts->of[u];
+        const struct unit *of = &parts->of[u];
         double ms = INFINITY, bytes = INFINITY;
 
         for (uint32_t i = 0; i < of->n_forms; i++) {

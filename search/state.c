@@ -533,13 +533,13 @@ void snapshot_to_plan(const struct snapshot *snapshot,
     snapshot_copy(&sorted, snapshot);
     sort_pieces(sorted.pieces, sorted.n, parts, false);
     for (uint32_t i = 0; i < sorted.n; i++)
-        n += parts->of[unit_of(parts, &sorted.pieces[i])].unit->n_tables;
+        n += parts->of[unit_of(parts, &sorted.pieces[i])].n_tables;
     plan->shards = ARENA_NEW(arena, struct shard, n);
     plan->n_shards = 0;
     for (uint32_t begin = 0, end; begin < sorted.n; begin = end) {
         struct change *pieces = sorted.pieces + begin;
         const uint32_t u = unit_of(parts, pieces);
-        const struct unit *unit = parts->of[u].unit;
+        const struct unit *unit = &parts->of[u];
 
         for (end = begin;
              end < sorted.n && unit_of(parts, &sorted.pieces[end]) == u; end++)

@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/choices.h"
 
+#include "search/state.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 /* May be cut as the problem, the cost model and each of its tables allow. A
  * group is where any of its tables is pinned to; two that are pinned elsewhere
  * than each other cannot be kept together. */
-static int constrain_unit(const struct parts *parts, struct part_unit *of,
-                          struct unit *unit, struct err *err)
+static int constrain_unit(const struct parts *parts, struct unit *unit,
+                          struct err *err)
 {
     const struct table *pinned = NULL;
 
-    of->unit = unit;
     unit->first = &parts->problem->tables[unit->tables[0]];
-    of->kinds = parts->problem->kinds & parts->oracle->kinds;
-    unit->device = -1;
+    unit->kinds = parts->problem->kinds & parts->oracle->kinds;
+    unit->pin = -1;
+    unit->device = parts->n_devices < 2 ? 0 : NO_PIECE;
     for (uint32_t k = 0; k < unit->n_tables; k++) {
         const struct table *table = &parts->problem->tables[unit->tables[k]];
 
-        of->kinds &= table->kinds;
+        unit->kinds &= table->kinds;
         if (table->device < 0)
             continue;
         if (table->device >= parts->n_devices)
@@ -33,7 +35,8 @@ static int constrain_unit(const struct parts *parts, struct part_unit *of,
                            "'%s' and '%s'",
                            table->group, pinned->name, table->name);
         pinned = table;
-        unit->device = table->device;
+        unit->pin = table->device;
+        unit->device = (uint32_t)table->device;
     }
     return 0;
 }
@@ -50,12 +53,12 @@ static int collect_units(struct parts *parts, struct arena *arena,
     uint32_t *order = ARENA_NEW(arena, uint32_t, n);
     uint32_t *members = ARENA_NEW(arena, uint32_t, n);
     bool *taken = ARENA_NEW(arena, bool, n);
-    struct unit *unit = ARENA_NEW(arena, struct unit, n);
 
     problem_canonical_order(problem, order);
-    parts->of = ARENA_NEW(arena, struct part_unit, n);
+    parts->of = ARENA_NEW(arena, struct unit, n);
     for (size_t i = 0; i < n; i++) {
         const char *group = problem->tables[order[i]].group;
+        struct unit *unit = &parts->of[parts->n_units];
 
         if (taken[i])
             continue;
@@ -69,7 +72,8 @@ static int collect_units(struct parts *parts, struct arena *arena,
             members[unit->n_tables++] = order[j];
         }
         members += unit->n_tables;
-        if (constrain_unit(parts, &parts->of[parts->n_units++], unit++, err))
+        parts->n_units++;
+        if (constrain_unit(parts, unit, err))
             return -1;
     }
     return 0;

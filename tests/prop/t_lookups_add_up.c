@@ -185,7 +185,7 @@ static void try_parts(struct tally *tally, struct scene *scene,
 {
     struct parts parts;
     struct err err;
-    const struct part_unit *of;
+    const struct unit *of;
 
     if (parts_init(&parts, &scene->problem, scene->oracle, NULL, NULL,
                    &scene->arena, &err)) {

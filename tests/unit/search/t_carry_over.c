@@ -55,7 +55,7 @@ static bool open_scene(struct scene *scene, uint64_t seed)
     if (parts_init(&scene->parts, problem, &scene->oracle.base, &scene->homes,
                    NULL, &scene->arena, &err))
         return false;
-    while (scene->parts.of[scene->last].unit->tables[0] != n - 1)
+    while (scene->parts.of[scene->last].tables[0] != n - 1)
         scene->last++;
     carry_over(&scene->out, &scene->parts);
     return true;
@@ -71,7 +71,7 @@ static void close_scene(struct scene *scene)
  * was on this device. */
 static void put(struct tryout *tryout, const struct scene *scene, uint32_t way)
 {
-    const struct part_unit *of = &scene->parts.of[scene->last];
+    const struct unit *of = &scene->parts.of[scene->last];
     struct rng rng;
 
     trial_clear(&tryout->trial);
@@ -94,7 +94,7 @@ static bool is_better(double excess, double total_ms,
 
 static void try_scene(struct scene *scene, struct tally *tally)
 {
-    const struct part_unit *of = &scene->parts.of[scene->last];
+    const struct unit *of = &scene->parts.of[scene->last];
     struct snapshot others = {0};
     struct tryout tryout;
 
@@ -104,7 +104,7 @@ static void try_scene(struct scene *scene, struct tally *tally)
     for (uint32_t i = 0; i < scene->out.n; i++) {
         const struct change *piece = &scene->out.pieces[i];
         const struct part *part = &scene->parts.parts[piece->part];
-        uint32_t table = scene->parts.of[part->unit].unit->tables[0];
+        uint32_t table = scene->parts.of[part->unit].tables[0];
 
         if (part->unit == scene->last) {
             tally->n_cut += part->kind != SHARD_TABLE;

@@ -45,7 +45,7 @@ static void list_shards(struct shard *shards, const struct parts *parts,
         const struct change piece = forms_piece(parts, unit, form, i);
         const struct part *part = &parts->parts[piece.part];
 
-        shards[i] = parts_shard(parts, part, parts->of[unit].unit->tables[0]);
+        shards[i] = parts_shard(parts, part, parts->of[unit].tables[0]);
         if (form->kind == FORM_CUT) {
             parts_place_block(&shards[i], part, piece.range, piece.block);
         } else if (form->kind == FORM_COLUMNS) {
@@ -88,7 +88,7 @@ static bool is_torn(const struct shard *shards, uint32_t n,
 static bool is_right_device(const struct parts *parts, uint32_t unit,
                             const struct form *form, uint32_t i)
 {
-    const int64_t pin = parts->of[unit].unit->device;
+    const int64_t pin = parts->of[unit].pin;
     const struct change piece = forms_piece(parts, unit, form, i);
     uint32_t want = NO_PIECE;
 
@@ -106,7 +106,7 @@ static bool is_right_device(const struct parts *parts, uint32_t unit,
 
 /* Where a rank without a block costs as much, a cut has one for each, unless
  * there is no other way. */
-static void check_ranks(const struct parts *parts, const struct part_unit *of,
+static void check_ranks(const struct parts *parts, const struct unit *of,
                         const struct form *form, struct tally *tally)
 {
     const struct cluster *cluster = &parts->problem->cluster;
@@ -127,14 +127,14 @@ static void check_ranks(const struct parts *parts, const struct part_unit *of,
 static void check_form(const struct parts *parts, uint32_t unit,
                        const struct form *form, struct tally *tally)
 {
-    const struct part_unit *of = &parts->of[unit];
+    const struct unit *of = &parts->of[unit];
     struct shard shards[MAX_PIECES];
     double ms = 0, bytes = 0, peak_ms = 0;
     uint64_t peak_bytes = 0;
 
     list_shards(shards, parts, unit, form);
     tally->n_forms[form->kind]++;
-    tally->n_torn += is_torn(shards, form->n_pieces, of->unit->first);
+    tally->n_torn += is_torn(shards, form->n_pieces, of->first);
     for (uint32_t i = 0; i < form->n_pieces; i++) {
         const uint32_t p = forms_piece(parts, unit, form, i).part;
         const struct part *part = &parts->parts[p];
@@ -147,13 +147,13 @@ static void check_form(const struct parts *parts, uint32_t unit,
         peak_bytes = part->bytes > peak_bytes ? part->bytes : peak_bytes;
         /* of blocks that are alike the hottest counts */
         tally->n_bytes +=
-            of->unit->n_tables == 1 &&
+            of->n_tables == 1 &&
             (shard_cuts_rows(part->kind) ? part->bytes < items.total
                                          : part->bytes != items.total);
         tally->n_device += !is_right_device(parts, unit, form, i);
         tally->n_movable +=
             parts_can_move(parts, p) !=
-            (form->kind != FORM_REPLICA && of->unit->device < 0 &&
+            (form->kind != FORM_REPLICA && of->pin < 0 &&
              (form->kind != FORM_CUT || parts->oracle->row_cut == ROW_CUT_ANY));
         tally->n_figure += !(part->kind & of->kinds) || part->unit != unit ||
                            !is_form_of(parts, p, form) ||
@@ -173,7 +173,7 @@ static void check_form(const struct parts *parts, uint32_t unit,
 static void check_part(const struct parts *parts, const struct part *part,
                        struct tally *tally)
 {
-    const struct unit *unit = parts->of[part->unit].unit;
+    const struct unit *unit = &parts->of[part->unit];
     const double *vector =
         parts->vectors + (part - parts->parts) * RANDOM_WIDTH;
     double sum[RANDOM_WIDTH] = {0}, room[RANDOM_WIDTH];
@@ -199,8 +199,8 @@ static void check_part(const struct parts *parts, const struct part *part,
 static void check_widths(const struct parts *parts, uint32_t unit,
                          struct tally *tally)
 {
-    const struct part_unit *of = &parts->of[unit];
-    const uint32_t dim = of->unit->first->dim;
+    const struct unit *of = &parts->of[unit];
+    const uint32_t dim = of->first->dim;
 
     for (uint32_t width = 1; width <= dim; width++) {
         const uint32_t p = parts_of_width(parts, unit, width);
@@ -227,7 +227,7 @@ static void check_widths(const struct parts *parts, uint32_t unit,
 static void check_forms(const struct parts *parts, uint32_t unit,
                         struct rng *rng, struct tally *tally)
 {
-    const struct part_unit *of = &parts->of[unit];
+    const struct unit *of = &parts->of[unit];
     const uint32_t n = 40 * of->n_forms;
     uint32_t n_even = 0; /* of 2, 3 ... as many as there are devices */
     unsigned *n_drawn = mem_alloc(of->n_forms, sizeof(*n_drawn));
@@ -329,7 +329,7 @@ static void check_quanta(void)
     ok(!parts_init(&parts, &problem, &oracle.base, NULL, NULL, &arena, &err),
        "wide tables: %s", err.msg);
     for (uint32_t u = 0; u < parts.n_units; u++)
-        is_i64(parts.of[u].quantum, want[parts.of[u].unit->tables[0]],
+        is_i64(parts.of[u].quantum, want[parts.of[u].tables[0]],
                "columns that a width is a multiple of");
     arena_release(&arena);
 }

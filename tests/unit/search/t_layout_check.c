@@ -112,7 +112,7 @@ static bool spoil_unit(struct layout *layout, uint32_t piece)
 static bool spoil_width(struct layout *layout, uint32_t piece)
 {
     const struct part *part = &layout->parts->parts[layout->pieces[piece].part];
-    const struct part_unit *of = &layout->parts->of[part->unit];
+    const struct unit *of = &layout->parts->of[part->unit];
 
     if (!(part->kind & (SHARD_TABLE | SHARD_COLUMN)) ||
         of->columns == NO_PART || part->width == of->quantum)

@@ -27,7 +27,7 @@ struct site {
 
 static bool is_pinned(const struct site *site, uint32_t unit)
 {
-    return site->parts.of[unit].unit->device >= 0;
+    return site->parts.of[unit].pin >= 0;
 }
 
 static uint32_t unit_at(const struct site *site, uint32_t piece)

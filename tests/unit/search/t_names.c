@@ -115,7 +115,7 @@ static void check_many_names(uint32_t n_local)
             *other = was;
         }
     for (uint32_t u = 0; u < parts.n_units; u++) {
-        uint32_t device = now[parts.of[u].unit->tables[0]];
+        uint32_t device = now[parts.of[u].tables[0]];
 
         snapshot_add(&layout,
                      (struct change){.piece = NO_PIECE,
@@ -126,7 +126,7 @@ static void check_many_names(uint32_t n_local)
     for (uint32_t i = 0; i < layout.n; i++) {
         uint32_t unit = parts.parts[layout.pieces[i].part].unit;
 
-        n_wrong += layout.pieces[i].device != parts.of[unit].unit->tables[0];
+        n_wrong += layout.pieces[i].device != parts.of[unit].tables[0];
     }
     is_i64((int64_t)n_wrong, 0, "all have their old names");
     snapshot_release(&layout);

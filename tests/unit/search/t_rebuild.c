@@ -40,7 +40,7 @@ static void rebuild_some(struct site *site, bool pours)
         order[i] = i;
     rng_shuffle(&site->rng, order, SCENE_TABLES);
     for (uint32_t i = 0; i < n; i++) {
-        const struct part_unit *of = &site->scene.parts.of[order[i]];
+        const struct unit *of = &site->scene.parts.of[order[i]];
 
         units[i].unit = order[i];
         units[i].form =
