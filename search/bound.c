@@ -4,6 +4,7 @@
 #include "search/choices.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Of a bisection. */
 #define N_STEPS 40
@@ -32,109 +33,83 @@
  * which bisection finds. Any y proves something, the best one most.
  */
 
-/* What pieces take: time and memory in all, and the dearest of them; and what
- * each device has of them at least, 0 where some may have none. */
+/* What pieces take in all. */
 struct toll {
-    double ms, bytes, peak_ms, everywhere_ms;
-};
-
-/* Everything there is for a unit: its forms as they are, and columns, which are
- * tiled from pieces of 1, 2 ... n_widths quanta, one less than there are. */
-struct choices {
-    struct toll *tolls; /* [n_forms], then [n_widths]; in the arena */
-    uint32_t n_forms, n_widths;
-    double everywhere_ms; /* find_everywhere */
+    double ms, bytes;
 };
 
 struct proof {
     const struct parts *parts;
-    struct arena *arena;
-    struct choices *choices;  /* [n_units] */
+    double *everywhere_ms;    /* [n_units]: find_everywhere */
     double all_everywhere_ms; /* their sum */
     struct toll *tiled;       /* of cheapest */
-    double room_bytes, n_devices;
 };
 
-/* Replicas and blocks of all ranks stand everywhere, of each range one. */
-static void collect(const struct proof *proof, uint32_t unit)
+static double priced(struct toll toll, double price)
 {
-    const struct parts *parts = proof->parts;
-    const struct unit *of = &parts->of[unit];
-    struct choices *choices = &proof->choices[unit];
-    struct toll *toll =
-        ARENA_NEW(proof->arena, struct toll, of->n_forms + of->n_quanta);
-
-    choices->tolls = toll;
-    for (uint32_t i = 0; i < of->n_forms; i++) {
-        const struct form *form = &of->forms[i];
-        double least_ms = INFINITY;
-
-        if (form->kind == FORM_COLUMNS)
-            continue;
-        for (uint32_t part = form->part; part <= form->last; part++)
-            least_ms = fmin(least_ms, parts->alone_ms[part]);
-        *toll = (struct toll){form->load_ms, form->bytes, form->peak_ms, 0};
-        if (form->kind == FORM_REPLICA ||
-            (parts->oracle->row_cut == ROW_CUT_RANKS &&
-             form->n_blocks == parts->n_devices && parts->n_devices > 1))
-            toll->everywhere_ms = form->n_ranges * least_ms;
-        toll++;
-    }
-    choices->n_forms = (uint32_t)(toll - choices->tolls);
-    choices->n_widths = of->columns == NO_PART ? 0 : of->n_quanta - 1;
-    for (uint32_t w = 0; w < choices->n_widths; w++) {
-        const uint32_t part = of->columns + w;
-        const double ms = parts->alone_ms[part];
-
-        toll[w] = (struct toll){ms, (double)parts->parts[part].bytes, ms, 0};
-    }
-}
-
-static double priced(const struct toll *toll, double price)
-{
-    return toll->ms + price * toll->bytes;
+    return toll.ms + price * toll.bytes;
 }
 
 /* What a unit takes at least whose pieces are no dearer than the limit, where a
- * byte costs the price: columns tiled by dynamic programming, tiled[i] being
- * the cheapest i quanta, or a form. */
+ * byte costs the price: columns tiled from pieces of fewer quanta than there
+ * are by dynamic programming, tiled[i] being the cheapest i quanta, or any
+ * other form. */
 static struct toll cheapest(const struct proof *proof, uint32_t unit,
                             double price, double limit_ms)
 {
-    const struct choices *choices = &proof->choices[unit];
-    const struct toll *columns = choices->tolls + choices->n_forms;
+    const struct parts *parts = proof->parts;
+    const struct unit *of = &parts->of[unit];
+    const uint32_t n_quanta = of->columns == NO_PART ? 0 : of->n_quanta;
     struct toll *tiled = proof->tiled, best = {.ms = INFINITY};
 
     tiled[0] = (struct toll){0};
-    for (uint32_t i = 1; choices->n_widths && i <= choices->n_widths + 1; i++) {
+    for (uint32_t i = 1; i <= n_quanta; i++) {
         tiled[i] = (struct toll){.ms = INFINITY};
-        for (uint32_t w = 0; w < i && w < choices->n_widths; w++) {
-            const struct toll *rest = &tiled[i - w - 1];
-            struct toll sum = {.ms = rest->ms + columns[w].ms,
-                               .bytes = rest->bytes + columns[w].bytes};
+        for (uint32_t n = 1; n <= i && n < n_quanta; n++) {
+            const uint32_t part = of->columns + n - 1;
+            const double ms = parts->alone_ms[part];
+            struct toll sum = tiled[i - n];
 
-            if (columns[w].peak_ms <= limit_ms &&
-                priced(&sum, price) < priced(&tiled[i], price))
+            sum.ms += ms;
+            sum.bytes += (double)parts->parts[part].bytes;
+            if (ms <= limit_ms && priced(sum, price) < priced(tiled[i], price))
                 tiled[i] = sum;
         }
         best = tiled[i];
     }
-    for (uint32_t i = 0; i < choices->n_forms; i++)
-        if (choices->tolls[i].peak_ms <= limit_ms &&
-            priced(&choices->tolls[i], price) < priced(&best, price))
-            best = choices->tolls[i];
+    for (uint32_t i = 0; i < of->n_forms; i++) {
+        const struct form *form = &of->forms[i];
+        const struct toll toll = {form->load_ms, form->bytes};
+
+        if (form->kind != FORM_COLUMNS && form->peak_ms <= limit_ms &&
+            priced(toll, price) < priced(best, price))
+            best = toll;
+    }
     return best;
 }
 
 /* What a unit whose pieces are no dearer than that has on each device, however
- * it is cut. */
-static double everywhere(const struct choices *choices, double limit_ms)
+ * it is cut: of replicas and of blocks of all ranks, of each range one. */
+static double everywhere(const struct parts *parts, const struct unit *of,
+                         double limit_ms)
 {
+    const bool fills_ranks =
+        parts->oracle->row_cut == ROW_CUT_RANKS && parts->n_devices > 1;
     double least = INFINITY;
 
-    for (uint32_t i = 0; i < choices->n_forms + choices->n_widths; i++)
-        if (choices->tolls[i].peak_ms <= limit_ms)
-            least = fmin(least, choices->tolls[i].everywhere_ms);
+    for (uint32_t i = 0; i < of->n_forms; i++) {
+        const struct form *form = &of->forms[i];
+        const bool is_everywhere =
+            form->kind == FORM_REPLICA ||
+            (fills_ranks && form->n_blocks == parts->n_devices);
+
+        if (form->peak_ms <= limit_ms)
+            least = fmin(least,
+                         is_everywhere ? form->n_ranges * form->least_ms : 0);
+    }
+    for (uint32_t n = 1; of->columns != NO_PART && n < of->n_quanta; n++)
+        if (parts->alone_ms[of->columns + n - 1] <= limit_ms)
+            return 0;
     return isfinite(least) ? least : 0; /* no way at all is another matter */
 }
 
@@ -142,28 +117,27 @@ static double everywhere(const struct choices *choices, double limit_ms)
 static double limit_of(const struct proof *proof, uint32_t unit,
                        double total_ms)
 {
-    return total_ms -
-           (proof->all_everywhere_ms - proof->choices[unit].everywhere_ms);
+    return total_ms - (proof->all_everywhere_ms - proof->everywhere_ms[unit]);
 }
 
 /* In a plan of that total: pieces that are limited have to be cut, some of them
  * over all devices, which limits the others, at once. */
 static void find_everywhere(struct proof *proof, double total_ms)
 {
+    const struct parts *parts = proof->parts;
     double *all_ms = &proof->all_everywhere_ms, before_ms = -1;
 
     *all_ms = 0;
-    for (uint32_t u = 0; u < proof->parts->n_units; u++)
-        proof->choices[u].everywhere_ms = 0;
+    memset(proof->everywhere_ms, 0, parts->n_units * sizeof(double));
     for (unsigned i = 0;
          i < N_ROUNDS && isfinite(total_ms) && *all_ms > before_ms; i++) {
         before_ms = *all_ms;
-        for (uint32_t u = 0; u < proof->parts->n_units; u++) {
-            struct choices *choices = &proof->choices[u];
-            double ms = everywhere(choices, limit_of(proof, u, total_ms));
+        for (uint32_t u = 0; u < parts->n_units; u++) {
+            double ms =
+                everywhere(parts, &parts->of[u], limit_of(proof, u, total_ms));
 
-            *all_ms += ms - choices->everywhere_ms;
-            choices->everywhere_ms = ms;
+            *all_ms += ms - proof->everywhere_ms[u];
+            proof->everywhere_ms[u] = ms;
         }
     }
 }
@@ -192,25 +166,26 @@ static double proven_ms(struct proof *proof, double price, double total_ms)
 {
     struct toll toll = least_toll(proof, price, total_ms);
 
-    return (toll.ms + price * (toll.bytes - proof->room_bytes)) /
-           proof->n_devices;
+    return (toll.ms + price * (toll.bytes - proof->parts->all_room_bytes)) /
+           proof->parts->n_devices;
 }
 
 /* The best price of a byte lies where the cheapest cuts begin to fit: it is
  * doubled till they do, then halved in between. 0 where they fit anyway. */
 static double best_price(struct proof *proof)
 {
+    const double room_bytes = proof->parts->all_room_bytes;
     struct toll toll = least_toll(proof, 0, INFINITY);
-    double low = 0, high = toll.ms / (proof->room_bytes + 1);
+    double low = 0, high = toll.ms / (room_bytes + 1);
     bool fits = false;
 
-    if (toll.bytes <= proof->room_bytes)
+    if (toll.bytes <= room_bytes)
         return 0;
     for (unsigned i = 0; i < N_STEPS; i++) {
         double price = fits ? (low + high) / 2 : high;
 
         toll = least_toll(proof, price, INFINITY);
-        if (toll.bytes <= proof->room_bytes) {
+        if (toll.bytes <= room_bytes) {
             high = price;
             fits = true;
         } else {
@@ -290,24 +265,17 @@ static void prove(struct proven *proven, struct proof *proof)
 
 void bound_find(struct proven *proven, const struct parts *parts)
 {
-    struct arena arena;
-    struct proof proof = {
-        .parts = parts, .arena = &arena, .n_devices = parts->n_devices};
+    struct arena arena = {0};
+    struct proof proof = {.parts = parts};
     uint32_t widest = 0;
 
     *proven = (struct proven){.ms = NAN};
     if (!parts->oracle->is_additive || !parts->oracle->ops->terms)
         return;
-    arena_init(&arena);
-    proof.choices = ARENA_NEW(&arena, struct choices, parts->n_units);
-    for (uint32_t u = 0; u < parts->n_units; u++) {
-        const uint32_t n_quanta = parts->of[u].n_quanta;
-
-        collect(&proof, u);
-        widest = n_quanta > widest ? n_quanta : widest;
-    }
-    for (uint32_t r = 0; r < parts->n_devices; r++)
-        proof.room_bytes += (double)parts->room_bytes[r];
+    for (uint32_t u = 0; u < parts->n_units; u++)
+        if (parts->of[u].n_quanta > widest)
+            widest = parts->of[u].n_quanta;
+    proof.everywhere_ms = ARENA_NEW(&arena, double, parts->n_units);
     proof.tiled = ARENA_NEW(&arena, struct toll, widest + 1);
     prove(proven, &proof);
     arena_release(&arena);

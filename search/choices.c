@@ -169,12 +169,8 @@ static void add_cut(struct parts *parts, uint32_t unit, uint32_t n_ways,
     uint64_t block = (rows - 1) / n_ways + 1;
     uint64_t n_blocks = (rows - 1) / block + 1;
     uint64_t last = rows - (n_blocks - 1) * block;
-    struct form cut = {.kind = FORM_CUT,
-                       .n_blocks = (uint32_t)n_blocks,
-                       .n_ranges = n_ranges,
-                       .n_pieces = (uint32_t)n_blocks * n_ranges,
-                       .part = parts->n_parts,
-                       .fills_host = fills_host};
+    struct form cut =
+        form_of(FORM_CUT, parts->n_parts, (uint32_t)n_blocks * n_ranges);
     struct part part = {.unit = unit,
                         .kind = n_ranges > 1 ? SHARD_GRID : SHARD_ROW,
                         .width = table->dim / n_ranges,
@@ -182,6 +178,9 @@ static void add_cut(struct parts *parts, uint32_t unit, uint32_t n_ways,
 
     if (n_blocks < 2 || !is_filled(parts, of, block, n_blocks, n_ways))
         return;
+    cut.n_blocks = (uint32_t)n_blocks;
+    cut.n_ranges = n_ranges;
+    cut.fills_host = fills_host;
     cut.sorts = parts->sorts ? parts->sorts + parts->n_sorts : NULL;
     add_blocks(parts, part, cut.n_blocks - (last < block));
     if (last < block) {
@@ -204,13 +203,11 @@ static void add_cut(struct parts *parts, uint32_t unit, uint32_t n_ways,
 static uint32_t refine_quantum(const struct parts *parts, uint32_t table,
                                uint32_t coarse)
 {
+    const struct table_pieces *old =
+        parts->homes ? &parts->homes->standing[table] : NULL;
     uint32_t quantum = coarse;
-    const struct table_pieces *old;
 
-    if (!parts->homes)
-        return quantum;
-    old = &parts->homes->standing[table];
-    for (size_t i = 0; i < old->n; i++) {
+    for (size_t i = 0; old && i < old->n; i++) {
         uint32_t rest = old->pieces[i].col_end - old->pieces[i].col_begin;
 
         while (rest) { /* Euclid */
@@ -451,8 +448,8 @@ static void add_up(struct form *form, const struct parts *parts, uint32_t part,
 
     form->load_ms += ms * n;
     form->bytes += (double)bytes * n;
-    if (ms > form->peak_ms)
-        form->peak_ms = ms;
+    form->peak_ms = fmax(form->peak_ms, ms);
+    form->least_ms = fmin(form->least_ms, ms);
     if (bytes > form->peak_bytes)
         form->peak_bytes = bytes;
 }
@@ -463,6 +460,7 @@ static void price_forms(struct parts *parts)
     for (uint32_t i = 0; i < parts->n_forms; i++) {
         struct form *form = &parts->forms[i];
 
+        form->least_ms = INFINITY;
         for (uint32_t b = 0; form->kind == FORM_CUT && b < form->n_blocks; b++)
             add_up(form, parts, parts_of_block(form, b), form->n_ranges);
         if (form->kind != FORM_CUT)

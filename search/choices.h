@@ -58,6 +58,7 @@ struct form {
     double bytes;        /* of all of them */
     double load_ms;      /* its pieces alone, added up */
     double peak_ms;      /* the dearest of them */
+    double least_ms;     /* and the cheapest */
 };
 
 /* What is placed as one: a table, or all tables of a group. */
@@ -91,6 +92,7 @@ struct parts {
     uint32_t n_devices;
     const uint64_t *room_bytes;  /* [n_devices]: memory less reserve */
     uint64_t most_room_bytes;    /* the largest of them */
+    double all_room_bytes;       /* their sum */
     const struct tuning *tuning; /* not owned; the default unless the caller
                                     sets another */
     struct unit *of;             /* [n_units], in the problem's canonical

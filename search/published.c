@@ -160,8 +160,7 @@ static bool place_all(const struct beam *beam, struct greedy *greedy,
             return false;
         device = &greedy->devices[r];
         sum = greedy->sums + r * width;
-        for (size_t w = 0; w < width; w++)
-            sum[w] += beam->parts->vectors[piece * width + w];
+        add_lanes(sum, sum, beam->parts->vectors + piece * width, 1, width);
         is_like = is_like && greedy->placement[i] == r;
         if (!is_like)
             oracle->ops->compute(oracle, sum, 1, &greedy->placed_ms[i]);

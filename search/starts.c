@@ -152,7 +152,6 @@ struct builder {
     struct loaded *devices; /* [R] */
     double *sums;           /* [R][width], unless by memory */
     double *trial_sum;      /* [width] */
-    double room_bytes;      /* of all devices */
     uint64_t work; /* pieces placed, and devices priced for them, so far */
 };
 
@@ -169,7 +168,7 @@ static double weight_of(const struct builder *builder, const struct form *form,
     if (!view->by_memory && view->all_ms > 0)
         weight = ms / view->all_ms;
     if (view->by_memory || is_short)
-        weight = fmax(weight, bytes / (builder->room_bytes + 1));
+        weight = fmax(weight, bytes / (builder->parts->all_room_bytes + 1));
     return weight;
 }
 
@@ -225,8 +224,7 @@ static double load_with(const struct builder *builder, uint32_t r,
                (double)parts->room_bytes[r];
     if (device->tried && !memcmp(device->tried, vector, width * sizeof(double)))
         return device->load_then;
-    for (size_t w = 0; w < width; w++)
-        builder->trial_sum[w] = builder->sums[r * width + w] + vector[w];
+    add_lanes(builder->trial_sum, builder->sums + r * width, vector, 1, width);
     device->tried = vector;
     device->load_then = parts_alone_ms(parts->oracle, builder->trial_sum);
     return device->load_then;
@@ -390,8 +388,6 @@ static uint64_t build(struct snapshot *out, const struct parts *parts,
         builder.sums = ARENA_NEW(&builder.arena, double, n *width);
         builder.trial_sum = ARENA_NEW(&builder.arena, double, width);
     }
-    for (uint32_t r = 0; r < n; r++)
-        builder.room_bytes += (double)parts->room_bytes[r];
     for (unsigned try = 0; try < MAX_TRIES && stuck != NO_PIECE; try++) {
         if (!choose_forms(&builder, try > 0))
             break;
@@ -468,10 +464,12 @@ static uint64_t find_of_family(struct snapshot *best, unsigned n,
                         .peak_bytes = parts->most_room_bytes,
                         .barred = barred};
     struct batch batch = {.parts = parts};
+    const size_t n_fracs = barred & 1U << FORM_REPLICA ? 1 : N_REPLICA_FRACS;
     uint64_t work = 0, n_priced = 0;
 
-    for (size_t i = 0; i < N_REPLICA_FRACS * N_PRICES; i++) {
-        if (i == parts->tuning->n_prices || (i == N_PRICES && !best->n) ||
+    for (size_t i = 0; i < n_fracs * N_PRICES && i < parts->tuning->n_prices;
+         i++) {
+        if ((i == N_PRICES && !best->n) ||
             (best->n && (work >= max_work || interrupt_requested() ||
                          clock_ms() >= end_ms)))
             break;
@@ -492,8 +490,6 @@ static uint64_t find_of_family(struct snapshot *best, unsigned n,
             if (building->snapshot.n)
                 keep(best, n, &building->snapshot);
         }
-        if (barred & 1U << FORM_REPLICA && i + 1 == N_PRICES)
-            break;
     }
     for (unsigned k = 0; k < N_PEAKS; k++)
         snapshot_release(&batch.buildings[k].snapshot);
