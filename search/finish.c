@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/finish.h"
 
+#include "base/clock.h"
+#include "base/interrupt.h"
+#include "core/plan_check.h"
 #include "search/trial.h"
 
 #include <math.h>
@@ -90,7 +93,8 @@ static void watch_terms(const struct oracle *base, const double *sums, size_t n,
 
 void watch_init(struct watch *watch, const struct oracle *oracle)
 {
-    *watch = (struct watch){.base = *oracle, .oracle = oracle};
+    *watch = (struct watch){
+        .base = *oracle, .oracle = oracle, .start_ms = clock_ms()};
     watch->ops = (struct oracle_ops){
         .embed = watch_embed,
         .compute = watch_compute,
@@ -103,18 +107,46 @@ void watch_init(struct watch *watch, const struct oracle *oracle)
     watch->is_bad = &watch->noted;
 }
 
-bool watch_is_bad(const struct watch *watch)
+static bool is_bad(const struct watch *watch)
 {
     return atomic_load_explicit(watch->is_bad, memory_order_relaxed);
 }
 
+const char *watch_stops(const struct watch *watch, double start_ms,
+                        double limit_ms)
+{
+    if (is_bad(watch))
+        return "done";
+    if (interrupt_requested())
+        return "interrupt";
+    return limit_ms > 0 && clock_ms() - start_ms >= limit_ms ? "time" : NULL;
+}
+
 int watch_check(const struct watch *watch, struct err *err)
 {
-    if (!watch_is_bad(watch))
+    if (!is_bad(watch))
         return 0;
     return err_set(err, ERR_INPUT,
                    "cost model '%s' gives no finite cost for some devices",
                    watch->oracle->name);
+}
+
+int watch_finish(const struct watch *watch, struct plan *plan,
+                 struct arena *arena, struct err *err)
+{
+    const double bound_ms = plan->bound_ms;
+
+    if (watch_check(watch, err))
+        return -1;
+    plan->search_ms = clock_ms() - watch->start_ms;
+    plan->shard_ms = NULL; /* of other shards */
+    plan_sort_shards(plan);
+    plan_derive_kinds(plan);
+    if (plan_price(plan, watch->oracle, arena, err))
+        return -1;
+    if (bound_ms > 0)
+        plan->bound_ms = bound_ms;
+    return plan_check(plan, err);
 }
 
 /* --- a layout that is good already --- */

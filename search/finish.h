@@ -20,14 +20,21 @@ struct watch {
     atomic_bool *is_bad;         /* &noted */
     atomic_bool noted;
     struct oracle_ops ops; /* of base */
+    double start_ms;       /* when the search began, by the clock */
 };
 
 /* Must stay where it is from then on. */
 void watch_init(struct watch *watch, const struct oracle *oracle);
-/* Whether an answer was not finite so far. */
-bool watch_is_bad(const struct watch *watch);
-/* ERR_INPUT, and says so, where one was. */
+/* Why a search stops that began at start_ms: "done" where an answer was not
+ * finite, "interrupt", or "time"; NULL: it goes on. */
+const char *watch_stops(const struct watch *watch, double start_ms,
+                        double limit_ms);
+/* ERR_INPUT, and says so, where an answer was not finite. */
 int watch_check(const struct watch *watch, struct err *err) MUST_CHECK;
+/* Ends the search, of a plan with shards whose bound_ms, where it is above 0,
+ * is of this oracle: that check, kinds, prices, judgement. */
+int watch_finish(const struct watch *watch, struct plan *plan,
+                 struct arena *arena, struct err *err) MUST_CHECK;
 
 /*
  * A layout that is good already, made better by single moves and swaps, the

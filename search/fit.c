@@ -166,14 +166,13 @@ enum bins_answer bins_pack(uint32_t *bin_of, const uint64_t *sizes, uint32_t n,
     const uint64_t all = add_up(sizes, n);
     const struct ranked *items, *order;
     enum bins_answer answer;
-    struct arena arena;
+    struct arena arena = {0};
     struct bins *bins;
 
     if (all > add_up(rooms, n_bins))
         return BINS_NONE;
     if (n > MAX_ITEMS || n_bins > MAX_BINS || all > UINT64_MAX / MAX_BINS)
         return BINS_GAVE_UP;
-    arena_init(&arena);
     items = rank(sizes, n, -1, &arena);
     order = rank(rooms, n_bins, 1, &arena);
     bins = ARENA_NEW(&arena, struct bins, 1);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/clock.h"
-#include "base/interrupt.h"
 #include "base/progress.h"
-#include "core/plan_check.h"
 #include "search/finish.h"
 #include "search/fit.h"
 #include "search/search.h"
@@ -44,8 +41,8 @@
 
 struct full {
     const struct search_options *options;
+    struct plan *plan; /* gets what is found */
     struct watch watch;
-    const struct oracle *oracle; /* watched */
     struct arena scratch;
     struct parts parts;
     double published_ms; /* before pieces were joined; INFINITY for none */
@@ -56,10 +53,6 @@ struct full {
     struct snapshot tempered[TEMPER_CHAINS]; /* where tempering stands */
     uint64_t n_before, max_steps;            /* of each chain */
     struct progress progress;
-    double start_ms; /* by the clock */
-    struct proven bound;
-    uint64_t n_priced;
-    const char *stopped;
 };
 
 #define SHARE_OF_FEW(id, name, few, many) few,
@@ -100,27 +93,11 @@ void search_options_init(struct search_options *options)
                                        .effort = SEARCH_EFFORT_AUTO};
 }
 
-int search_finish(struct plan *plan, const struct oracle *oracle,
-                  double start_ms, struct arena *arena, struct err *err)
-{
-    const double bound_ms = plan->bound_ms;
-
-    plan->search_ms = clock_ms() - start_ms;
-    plan->shard_ms = NULL; /* of other shards */
-    plan_sort_shards(plan);
-    plan_derive_kinds(plan);
-    if (plan_price(plan, oracle, arena, err))
-        return -1;
-    if (bound_ms > 0)
-        plan->bound_ms = bound_ms;
-    return plan_check(plan, err);
-}
-
 /* Prices a layout; it becomes the start where it is cheaper. */
 static void offer(struct full *full, struct snapshot *layout)
 {
     snapshot_price(layout, &full->parts);
-    full->n_priced++;
+    full->plan->n_evaluations++;
     if (!full->start.n || layout->total_ms < full->start.total_ms)
         snapshot_copy(&full->start, layout);
 }
@@ -142,21 +119,21 @@ static void offer_published(struct full *full, struct snapshot *next)
     if (!published_find(next, &found, parts, &options))
         return;
     full->published_ms = next->total_ms;
-    full->n_priced += found.n_evaluations + published_join(next, parts);
+    full->plan->n_evaluations +=
+        found.n_evaluations + published_join(next, parts);
     if (isfinite(next->total_ms))
         offer(full, next);
 }
 
-static int find_start(struct full *full, const struct plan *plan,
-                      struct err *err)
+static int find_start(struct full *full, struct err *err)
 {
     double limit_ms = full->options->time_limit_ms;
     struct snapshot next = {0};
     struct fit_failure failure;
 
-    full->n_priced +=
+    full->plan->n_evaluations +=
         starts_find(full->starts, &full->parts, full->options->pool,
-                    limit_ms > 0 ? full->start_ms + limit_ms : INFINITY);
+                    limit_ms > 0 ? full->watch.start_ms + limit_ms : INFINITY);
     for (unsigned f = 0; f < STARTS_KEPT; f++)
         if (full->starts[f].n)
             offer(full, &full->starts[f]);
@@ -168,29 +145,25 @@ static int find_start(struct full *full, const struct plan *plan,
     if (watch_check(&full->watch, err))
         return -1;
     if (!full->start.n)
-        return infeasible_check(&plan->problem, full->oracle, SHARD_ALL_KINDS,
-                                &failure, err);
+        return infeasible_check(full->parts.problem, full->parts.oracle,
+                                SHARD_ALL_KINDS, &failure, err);
     return 0;
 }
 
 static bool goes_on(void *ctx, uint64_t n_done)
 {
     struct full *full = ctx;
-    double limit_ms = full->options->time_limit_ms;
+    struct plan *plan = full->plan;
 
     n_done += full->n_before;
     progress_update(&full->progress, n_done);
-    full->stopped = NULL;
-    if (watch_is_bad(&full->watch) ||
-        full->bound.ms >= temper_best(&full->temper)->total_ms * (1 - 1e-9))
-        full->stopped = "done";
-    else if (interrupt_requested())
-        full->stopped = "interrupt";
-    else if (limit_ms > 0 && clock_ms() - full->start_ms >= limit_ms)
-        full->stopped = "time";
-    else if (n_done >= full->max_steps)
-        full->stopped = "budget";
-    return !full->stopped;
+    plan->stopped = watch_stops(&full->watch, full->watch.start_ms,
+                                full->options->time_limit_ms);
+    if (plan->bound_ms >= temper_best(&full->temper)->total_ms * (1 - 1e-9))
+        plan->stopped = "done";
+    if (!plan->stopped && n_done >= full->max_steps)
+        plan->stopped = "budget";
+    return !plan->stopped;
 }
 
 /* So many steps of a schedule are done: the best is laid by. */
@@ -230,7 +203,7 @@ static bool run_stage(struct full *full, unsigned stage, uint64_t n_steps)
 static bool is_settled(const struct full *full, unsigned n_stages,
                        const double *gains)
 {
-    double gap = 1 - full->bound.ms / full->best.total_ms;
+    double gap = 1 - full->plan->bound_ms / full->best.total_ms;
 
     if (full->best.total_ms > full->published_ms)
         return false;
@@ -246,7 +219,7 @@ static void run_stages(struct full *full, uint64_t n_steps)
     double gains[2] = {INFINITY, INFINITY}, before_ms = full->best.total_ms;
 
     for (unsigned stage = 0; run_stage(full, stage, n_steps); stage++) {
-        full->stopped = "budget";
+        full->plan->stopped = "budget";
         gains[0] = gains[1];
         gains[1] = before_ms / full->best.total_ms - 1;
         if (full->options->effort == SEARCH_EFFORT_AUTO &&
@@ -337,7 +310,7 @@ static void even_memory(struct full *full, struct snapshot *best)
     struct snapshot even = {0};
 
     snapshot_copy(&even, best);
-    full->n_priced += settle(&even, &full->parts, true, -INFINITY);
+    full->plan->n_evaluations += settle(&even, &full->parts, true, -INFINITY);
     snapshot_price(&even, &full->parts);
     if (even.excess <= 0 && even.total_ms <= best->total_ms)
         snapshot_copy(best, &even);
@@ -350,7 +323,7 @@ static const struct snapshot *choose(struct full *full)
 {
     struct snapshot *best = &full->best, *start = &full->start;
 
-    full->n_priced += temper_priced(&full->temper);
+    full->plan->n_evaluations += temper_priced(&full->temper);
     if (best->n) {
         snapshot_price(best, &full->parts);
         even_memory(full, best);
@@ -365,36 +338,32 @@ int search_full(struct plan *plan, const struct oracle *oracle,
                 const struct search_options *options, struct arena *arena,
                 struct err *err)
 {
-    struct full full = {
-        .options = options, .start_ms = clock_ms(), .stopped = "done"};
+    struct full full = {.options = options, .plan = plan};
+    struct proven bound;
     int rc = -1;
 
-    arena_init(&full.scratch);
     watch_init(&full.watch, oracle);
-    full.oracle = &full.watch.base;
-    if (infeasible_check(&plan->problem, full.oracle, SHARD_ALL_KINDS, NULL,
-                         err) ||
-        parts_init(&full.parts, &plan->problem, full.oracle, NULL,
+    plan->stopped = "done";
+    plan->n_evaluations = 0;
+    if (infeasible_check(&plan->problem, &full.watch.base, SHARD_ALL_KINDS,
+                         NULL, err) ||
+        parts_init(&full.parts, &plan->problem, &full.watch.base, NULL,
                    options->pool, &full.scratch, err))
         goto out;
     if (options->tuning)
         full.parts.tuning = options->tuning;
-    if (find_start(&full, plan, err))
+    if (find_start(&full, err))
         goto out;
-    bound_find(&full.bound, &full.parts);
+    bound_find(&bound, &full.parts);
+    plan->search = "full";
+    plan->seed = options->seed;
+    plan->bound_ms = bound.ms;
+    plan->bound_term = bound.term;
     if (plan->problem.cluster.n_devices > 1 && options->effort)
         improve(&full);
     snapshot_to_plan(choose(&full), &full.parts, plan, arena);
     plan_join_columns(plan, false, arena); /* what memory alone placed */
-    if (watch_check(&full.watch, err))
-        goto out;
-    plan->search = "full";
-    plan->stopped = full.stopped;
-    plan->seed = options->seed;
-    plan->bound_ms = full.bound.ms;
-    plan->bound_term = full.bound.term;
-    plan->n_evaluations = full.n_priced;
-    rc = search_finish(plan, oracle, full.start_ms, arena, err);
+    rc = watch_finish(&full.watch, plan, arena, err);
 out:
     temper_close(&full.temper);
     snapshot_release(&full.best);

@@ -432,7 +432,6 @@ int infeasible_check(const struct problem *problem, const struct oracle *oracle,
 
     question.oracle.kinds &= search_kinds;
     question.oracle.ops = &no_ops;
-    arena_init(arena);
     if (parts_collect(&parts, problem, &question.oracle, arena, &ignored))
         goto out; /* the search will say */
     if (!is_short(&parts, arena, &text) && !failure)

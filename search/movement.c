@@ -163,10 +163,9 @@ static uint64_t unit_bytes(const struct layout *layout,
     struct unit_walk walk = unit_walk_from(layout, unit, 0);
     struct snapshot then = {0};
     struct plan plan;
-    struct arena arena;
+    struct arena arena = {0};
     uint64_t bytes = 0;
 
-    arena_init(&arena);
     while (trial_walk(&walk, trial, layout))
         snapshot_add(&then, walk.piece);
     snapshot_to_plan(&then, layout->parts, &plan, &arena);

@@ -127,12 +127,9 @@ struct replan {
     struct homes homes;
     struct parts parts;
     struct snapshot nearest; /* to the old plan: carry_over */
-    uint64_t least_bytes;    /* that it moves */
     struct tryout tryout;    /* the layout in hand */
     struct front front;
     double start_ms; /* by the clock */
-    uint64_t n_priced;
-    const char *stopped;
 };
 
 /* Offers the layout in hand to the front; whether that wanted it. */

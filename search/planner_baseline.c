@@ -7,11 +7,11 @@
  */
 #include "search/search.h"
 
-#include "base/clock.h"
 #include "base/ranked.h"
 #include "base/rng.h"
 #include "base/text.h"
 #include "search/choices.h"
+#include "search/finish.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -226,16 +226,16 @@ int contender_place(struct plan *plan, const struct contender *self,
                     const struct contender_inputs *inputs, struct arena *arena,
                     struct err *err)
 {
-    double start_ms = clock_ms();
     uint32_t n_devices = plan->problem.cluster.n_devices;
     uint32_t n_tables = (uint32_t)plan->problem.n_tables;
-    struct arena scratch;
+    struct arena scratch = {0};
+    struct watch watch;
     struct placing placing;
     int rc = -1;
 
     if (self->search)
         return self->search(plan, inputs->oracle, inputs->search, arena, err);
-    arena_init(&scratch);
+    watch_init(&watch, inputs->oracle);
     if (self->author && check_constraints(&plan->problem, self->author, err))
         goto out;
     plan->search = arena_printf(
@@ -259,7 +259,7 @@ int contender_place(struct plan *plan, const struct contender *self,
     placing_begin(&placing);
     if (self->rule ? self->rule(&placing, err) : baseline(&placing, err))
         goto out;
-    rc = search_finish(plan, inputs->oracle, start_ms, arena, err);
+    rc = watch_finish(&watch, plan, arena, err);
 out:
     arena_release(&scratch);
     return rc;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/search.h"
 
-#include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/ranked.h"
 #include "search/finish.h"
@@ -180,11 +179,8 @@ static void price_node(const struct beam *beam, struct node *node)
 {
     const struct oracle *oracle = beam->parts->oracle;
     const size_t n_devices = beam->parts->n_devices;
-    struct arena arena;
-    struct greedy greedy;
-
-    arena_init(&arena);
-    greedy = (struct greedy){
+    struct arena arena = {0};
+    struct greedy greedy = {
         .node = node,
         .sums = ARENA_NEW(&arena, double, n_devices * oracle->width),
         .devices = ARENA_NEW(&arena, struct filled, n_devices),
@@ -387,11 +383,10 @@ bool published_find(struct snapshot *found, struct plan *plan,
                     const struct parts *parts,
                     const struct search_options *options)
 {
-    struct arena arena;
+    struct arena arena = {0};
     struct beam beam = {.options = options, .arena = &arena, .parts = parts};
     struct node *best = &beam.best;
 
-    arena_init(&arena);
     plan->stopped = "done";
     if (!open_beam(&beam, best))
         goto out;
@@ -480,16 +475,14 @@ int search_reference(struct plan *plan, const struct oracle *oracle,
                      const struct search_options *options, struct arena *arena,
                      struct err *err)
 {
-    double start_ms = clock_ms();
     struct problem problem = plan->problem;
     struct snapshot found = {0};
     struct fit_failure failure;
-    struct arena scratch;
+    struct arena scratch = {0};
     struct parts parts;
     struct watch watch;
     int rc = -1;
 
-    arena_init(&scratch);
     watch_init(&watch, oracle);
     problem.kinds &= MADE_KINDS;
     if (infeasible_check(&plan->problem, oracle, MADE_KINDS, NULL, err) ||
@@ -507,11 +500,9 @@ int search_reference(struct plan *plan, const struct oracle *oracle,
         plan_join_columns(plan, false, arena);
     else if (join_uneven(plan, oracle, &parts, &found, arena, err))
         goto out;
-    if (watch_check(&watch, err))
-        goto out;
     plan->search = options->beam_width ? "reference" : "grid";
     plan->seed = options->seed;
-    rc = search_finish(plan, oracle, start_ms, arena, err);
+    rc = watch_finish(&watch, plan, arena, err);
 out:
     snapshot_release(&found);
     arena_release(&scratch);

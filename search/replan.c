@@ -2,7 +2,6 @@
 #include "search/movement.h"
 
 #include "base/clock.h"
-#include "base/interrupt.h"
 #include "base/ranked.h"
 #include "base/text.h"
 #include "search/fit.h"
@@ -122,7 +121,7 @@ bool replan_offer_layout(struct replan *replan)
     if (layout->excess > 0)
         return false;
     total_ms = layout_true_total(layout);
-    replan->n_priced++;
+    replan->plan->n_evaluations++;
     if (!isfinite(total_ms))
         return false;
     room = front_add(&replan->front, layout->all_moved_bytes, total_ms);
@@ -195,18 +194,13 @@ static void offer(struct replan *replan, const struct snapshot *snapshot)
 static bool goes_on(void *ctx, uint64_t n_done)
 {
     struct replan *replan = ctx;
-    double limit_ms = replan->options->time_limit_ms;
+    const char *why = watch_stops(&replan->watch, replan->start_ms,
+                                  replan->options->time_limit_ms);
 
     (void)n_done;
-    if (watch_is_bad(&replan->watch))
-        return false;
-    if (interrupt_requested())
-        replan->stopped = "interrupt";
-    else if (limit_ms > 0 && clock_ms() - replan->start_ms >= limit_ms)
-        replan->stopped = "time";
-    else
-        return true;
-    return false;
+    if (why)
+        replan->plan->stopped = why;
+    return !why;
 }
 
 /* The first chain has no limit; those of the others fall by halves, from what
@@ -217,7 +211,7 @@ static uint64_t limit_of(const struct replan *replan, unsigned chain,
 {
     const struct front *front = &replan->front;
     double halvings = chain - 1 + (double)(cycle % N_OFFSETS) / N_OFFSETS;
-    uint64_t least = replan->least_bytes, first = least;
+    uint64_t least = replan->report->standing.moved_bytes, first = least;
     uint64_t last = saturating_add(least, replan->homes.held_bytes);
 
     if (!chain)
@@ -260,7 +254,7 @@ static void anneal(struct replan *replan)
                 replan->options->seed);
     temper.goes_on = goes_on;
     temper.ctx = replan;
-    replan->stopped = "budget";
+    replan->plan->stopped = "budget";
     for (unsigned cycle = 0; cycle < N_CYCLES && is_on; cycle++) {
         for (unsigned c = 0; c < TEMPER_CHAINS; c++) {
             uint64_t limit_bytes = limit_of(replan, c, cycle);
@@ -273,7 +267,7 @@ static void anneal(struct replan *replan)
         for (unsigned c = 0; c < TEMPER_CHAINS; c++)
             offer(replan, &temper.chains[c]->best);
     }
-    replan->n_priced += temper_priced(&temper);
+    replan->plan->n_evaluations += temper_priced(&temper);
     temper_close(&temper);
 }
 
@@ -338,7 +332,7 @@ static void offer_free(struct replan *replan, const struct plan *found)
     struct snapshot layout = {0};
     struct homes there;
 
-    replan->n_priced += found->n_evaluations;
+    replan->plan->n_evaluations += found->n_evaluations;
     homes_init(&there, parts.problem, found, &replan->scratch);
     parts.homes = &there;
     carry_over(&layout, &parts);
@@ -360,7 +354,6 @@ static int find(struct replan *replan, struct err *err)
     snapshot_load(&replan->nearest, &replan->homes.nearest);
     snapshot_load(&replan->nearest, &replan->tryout.layout);
     (void)replan_offer_layout(replan);
-    replan->least_bytes = layout->all_moved_bytes;
     replan->report->standing = (struct replan_point){layout->all_moved_bytes,
                                                      layout_true_total(layout)};
     replan->report->standing_fits = !(layout->excess > 0);
@@ -403,11 +396,9 @@ static int write_plan(struct replan *replan, struct arena *arena,
     plan_join_columns(plan, false, arena); /* where it keeps some that touch */
     bound_find(&bound, &replan->parts);
     plan->search = "replan";
-    plan->stopped = replan->stopped;
     plan->seed = replan->options->seed;
     plan->bound_ms = bound.ms;
     plan->bound_term = bound.term;
-    plan->n_evaluations = replan->n_priced;
     return 0;
 }
 
@@ -419,16 +410,16 @@ static int search(struct replan *replan, struct arena *arena, struct err *err)
     int rc = -1;
 
     replan->start_ms = clock_ms();
-    replan->stopped = "done";
-    replan->n_priced = 0;
+    replan->plan->stopped = "done";
+    replan->plan->n_evaluations = 0;
     if (infeasible_check(problem, oracle, SHARD_ALL_KINDS, NULL, err) ||
         parts_init(&replan->parts, problem, oracle, &replan->homes,
                    replan->options->pool, &replan->scratch, err))
         goto out;
     tryout_init(&replan->tryout, &replan->parts);
     replan->tryout.layout.move_limit_bytes = COUNT_MOVES;
-    if (!find(replan, err) && !write_plan(replan, arena, err))
-        rc = watch_check(&replan->watch, err);
+    if (!find(replan, err))
+        rc = write_plan(replan, arena, err);
     tryout_release(&replan->tryout);
     layout_release(&replan->homes.nearest);
 out:
@@ -476,7 +467,6 @@ int search_replan(struct plan *plan, const struct plan *from,
 {
     struct problem *problem = &plan->problem;
     uint64_t *asked = problem->cluster.reserve_bytes;
-    double start_ms = clock_ms();
     struct replan_report unread;
     struct replan replan = {.options = options,
                             .from = from,
@@ -499,5 +489,5 @@ int search_replan(struct plan *plan, const struct plan *from,
     if (rc)
         return -1;
     relax(problem, plan->shards, plan->n_shards, arena);
-    return search_finish(plan, oracle, start_ms, arena, err);
+    return watch_finish(&replan.watch, plan, arena, err);
 }

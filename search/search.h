@@ -124,13 +124,6 @@ int search_replan(struct plan *plan, const struct plan *from,
                   struct replan_report *report, struct arena *arena,
                   struct err *err) MUST_CHECK;
 
-/* Ends a search that began at start_ms by the clock, of a plan with shards,
- * whose bound_ms, where it is above 0, is of this oracle: kinds, prices,
- * judgement. */
-int search_finish(struct plan *plan, const struct oracle *oracle,
-                  double start_ms, struct arena *arena,
-                  struct err *err) MUST_CHECK;
-
 /*
  * What no plan of a problem undercuts, of the cuts that the search knows. For
  * additive oracles, for which alone something is proven, a device's terms are

@@ -94,10 +94,9 @@ static int check_tiling(const struct snapshot *pieces,
                         const struct parts *parts, struct err *err)
 {
     struct plan plan = {.problem = *parts->problem, .bound_ms = NAN};
-    struct arena arena;
+    struct arena arena = {0};
     int rc;
 
-    arena_init(&arena);
     snapshot_to_plan(pieces, parts, &plan, &arena);
     plan_derive_kinds(&plan);
     rc = plan_check(&plan, err);

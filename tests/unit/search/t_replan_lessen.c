@@ -17,7 +17,9 @@ struct tally {
 static void replan_open(struct replan *replan, struct standing *standing)
 {
     *replan =
-        (struct replan){.homes = standing->homes, .parts = standing->parts};
+        (struct replan){.plan = ARENA_NEW(&standing->arena, struct plan, 1),
+                        .homes = standing->homes,
+                        .parts = standing->parts};
     replan->parts.homes = &replan->homes;
     tryout_init(&replan->tryout, &replan->parts);
     replan->tryout.layout.move_limit_bytes = COUNT_MOVES;
