@@ -370,7 +370,7 @@ gpu-check: gpu-programs
 	@tests/gpu/check --build '$(O)' --out '$(OUT)' \
 	    $(if $(filter 1,$(SMALL)),--small) $(STAGE)
 
-.PHONY: demo bench bench-plain bench-ablation fuzz run-fuzz
+.PHONY: demo bench bench-plain bench-ablation bench-loaded fuzz run-fuzz
 DEMO = ./neuroshard plan data/tables/mlperf_dlrm_dcnv2_multihot.csv --gpus 8
 demo:
 	@CC='$(CC)' .ci/deps build
@@ -388,6 +388,9 @@ bench: $(call programs,$(filter-out $(SLOW_BENCHES),$(BENCHES)))
 	    echo; echo "== $${bench##*/}"; \
 	    NEUROSHARD_DATA='$(CURDIR)/data' "$$bench" || exit 1; \
 	done
+
+bench-loaded: $(O)/neuroshard
+	@NEUROSHARD='$(abspath $(O)/neuroshard)' tests/bench/loaded
 
 fuzz:
 	@.ci/deps fuzz
@@ -408,7 +411,7 @@ CU_FILES = $(sort $(wildcard $(foreach r,$(ROOMS),$(DIR_$(r))/*.cu \
     $(DIR_$(r))/*.cuh) $(foreach d,. cub device, \
     $(addprefix tests/emulator/$(d)/,*.cpp *.cuh *.h))))
 SCRIPTS = .ci/run .ci/deps .ci/banner tests/cli/run tests/one tests/fuzz/dig \
-    tests/gpu/check tests/mutants/run tests/torchrec/python \
+    tests/gpu/check tests/bench/loaded tests/mutants/run tests/torchrec/python \
     $(sort $(wildcard tests/cli/*.sh tests/check/*.sh))
 CHECKS = format layers includes budgets headers pages names shell tidy kernels
 
@@ -550,6 +553,7 @@ make [TARGET] [SWITCH=VALUE]...
   bench      tables of measured times
   bench-plain  the search beside the simplest one, on lists drawn uneven
   bench-ablation  what each part of the search buys
+  bench-loaded  whether a busy machine is seen from the first sample
   gpu-check  what is worth knowing of this machine's GPU, into OUT=gpu-check;
              STAGE=correct|ceilings|collect|train|validate does one part,
              SMALL=1 only shows that all of it works

@@ -4,7 +4,7 @@
 -- brings one of an older version here. Times are milliseconds.
 
 PRAGMA application_id = 0x4e534831; -- "NSH1"
-PRAGMA user_version = 3;
+PRAGMA user_version = 4;
 
 -- Everything that makes two measurements comparable. What was measured before
 -- version 3 has no driver, cuda and host.
@@ -162,6 +162,23 @@ CREATE TABLE ceiling (
         CHECK (flags BETWEEN 0 AND 4294967295),
     measured_at  TEXT NOT NULL,   -- UTC
     UNIQUE (device, n_threads, isa, kind, n_bytes, n, row_bytes, key_bits)
+) STRICT;
+
+-- The best time of the canary, a small case beside each measurement, on a
+-- machine: what takes longer than that tells that it is disturbed.
+CREATE TABLE canary (
+    id          INTEGER PRIMARY KEY,
+    device      TEXT NOT NULL    -- these six as in setting
+        CHECK (length(device) BETWEEN 1 AND 200),
+    n_threads   INTEGER NOT NULL CHECK (n_threads BETWEEN 0 AND 1000000),
+    isa         TEXT NOT NULL CHECK (length(isa) BETWEEN 1 AND 200),
+    driver      TEXT NOT NULL CHECK (length(driver) BETWEEN 0 AND 200),
+    cuda        TEXT NOT NULL CHECK (length(cuda) BETWEEN 0 AND 200),
+    host        TEXT NOT NULL CHECK (length(host) BETWEEN 0 AND 200),
+    version     TEXT NOT NULL,   -- of the program, whose case it is
+    best_ms     REAL NOT NULL CHECK (best_ms BETWEEN 0 AND 1e9),
+    measured_at TEXT NOT NULL,   -- UTC
+    UNIQUE (device, n_threads, isa, driver, cuda, host, version)
 ) STRICT;
 
 -- The verdicts of `neuroshard retrain`, and what they rest on.

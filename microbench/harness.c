@@ -158,6 +158,15 @@ static int settle(struct bench *bench, struct err *err)
     return 0;
 }
 
+static int open_rig(struct bench *bench, const struct sample_setting *setting,
+                    struct err *err)
+{
+    if (rig_open(&bench->rig, bench->device, bench->options, err) ||
+        canary_learn(rig_canary(bench->rig), bench->sink, setting, err))
+        return -1;
+    return settle(bench, err);
+}
+
 /* Measures `what` unless the sink has it, or the user wants to stop. */
 static int measure(struct bench *bench, const struct bench_case *what,
                    enum sample_kind kind, uint64_t case_idx, uint32_t part,
@@ -181,13 +190,12 @@ static int measure(struct bench *bench, const struct bench_case *what,
         bench->result->n_resumed++;
         return 0;
     }
-    if (!bench->rig &&
-        (rig_open(&bench->rig, bench->device, bench->options, err) ||
-         settle(bench, err)))
+    if (!bench->rig && open_rig(bench, &setting, err))
         return -1;
     if (rig_measure(bench->rig, &sample, what, stream_seed, err))
         return err_prefix(err, "case %" PRIu64, case_idx);
-    if (sample_sink_put(sink, &setting, &sample, err))
+    if (canary_teach(rig_canary(bench->rig), sink, &setting, err) ||
+        sample_sink_put(sink, &setting, &sample, err))
         return -1;
     bench->result->n_measured++;
     bench->result->n_flagged += (sample.flags & SAMPLE_THROTTLED) != 0;

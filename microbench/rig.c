@@ -112,6 +112,11 @@ void rig_close(struct rig *rig)
     mem_free(rig);
 }
 
+struct canary *rig_canary(struct rig *rig)
+{
+    return rig->canary;
+}
+
 /* Where n_bytes grows the contents are new. */
 static int reserve(struct rig *rig, int which, uint64_t n_bytes,
                    struct err *err)

@@ -2,6 +2,7 @@
 #ifndef NEUROSHARD_MICROBENCH_RIG_H
 #define NEUROSHARD_MICROBENCH_RIG_H
 
+#include "device/canary.h"
 #include "microbench/sampler.h"
 
 /*
@@ -33,6 +34,8 @@ struct rig; /* opaque */
 int rig_open(struct rig **out, struct device *device,
              const struct bench_options *options, struct err *err) MUST_CHECK;
 void rig_close(struct rig *rig); /* NULL is fine */
+/* The one beside the cases that are measured. */
+struct canary *rig_canary(struct rig *rig);
 /* What cases of a list take on a device at most, beside weights and states:
  * index sets, outputs, what backward and drawing need. */
 uint64_t rig_reserve_bytes(const struct case_list *list,

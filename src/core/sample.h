@@ -124,6 +124,13 @@ struct sample_sink {
      * where nothing is resumed. */
     int (*has_comm)(void *ctx, const struct sample_setting *setting,
                     const struct comm_sample *sample);
+    /* The best time of the canary (device/canary.h) on the setting's device by
+     * this version of the program, 0 where it is not known; and a better one.
+     * Both NULL where none is kept. */
+    int (*find_canary)(void *ctx, const struct sample_setting *setting,
+                       double *best_ms, struct err *err);
+    int (*put_canary)(void *ctx, const struct sample_setting *setting,
+                      double best_ms, struct err *err);
     /* Hears of each that is safe, in a line without its end; may be NULL. */
     void (*tell)(const char *line);
 };

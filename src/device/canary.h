@@ -2,6 +2,7 @@
 #ifndef NEUROSHARD_DEVICE_CANARY_H
 #define NEUROSHARD_DEVICE_CANARY_H
 
+#include "core/sample.h"
 #include "device/device.h"
 
 /*
@@ -19,15 +20,26 @@ int canary_open(struct canary **out, struct device *device,
                 struct err *err) MUST_CHECK;
 void canary_close(struct canary *canary); /* NULL is fine */
 
+/* Asks a sink for the best time that the setting's device has ever had: without
+ * it a machine that is busy from the start seems quiet. And tells it a better
+ * one. Nothing, where the sink keeps none. */
+int canary_learn(struct canary *canary, const struct sample_sink *sink,
+                 const struct sample_setting *setting,
+                 struct err *err) MUST_CHECK;
+int canary_teach(struct canary *canary, const struct sample_sink *sink,
+                 const struct sample_setting *setting,
+                 struct err *err) MUST_CHECK;
+
 /* *slowdown = median of some steps now over the least such median since
- * canary_open: 1 where the machine is as quiet as it has ever been. Takes
- * about 3 ms. */
+ * canary_open, or ever, as far as it has learned: 1 where the machine is as
+ * quiet as it has ever been. Takes about 3 ms. */
 int canary_check(struct canary *canary, double *slowdown,
                  struct err *err) MUST_CHECK;
 
 /*
  * What to do with the measurement that began at begin_ms (clock_ms) and has
- * ended now:
+ * ended now, by the checks before and after it, as a busy machine may seem
+ * quiet for a moment:
  *
  *     do {
  *         begin_ms = clock_ms();

@@ -63,7 +63,15 @@ static int run_alone(struct execution *run,
 
 static int open_canary(struct execution *run, struct err *err)
 {
-    return canary_open(&run->canary, run->placement->device, err);
+    struct device *device = run->placement->device;
+    const struct sample_setting setting =
+        device_setting(&device->facts, PRECISION_FP32, OPTIMIZER_SGD, 1);
+
+    if (canary_open(&run->canary, device, err))
+        return -1;
+    return run->options->sink
+               ? canary_learn(run->canary, run->options->sink, &setting, err)
+               : 0;
 }
 
 /* A single process stores each sample at once. */

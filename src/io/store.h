@@ -22,7 +22,7 @@ struct store; /* opaque */
  * transaction, when it is opened for writing; who only reads it reads an
  * upgraded copy in memory, as the file was at that moment. Any other version
  * is refused. */
-#define STORE_VERSION 3
+#define STORE_VERSION 4
 #define STORE_OLDEST_VERSION 1
 
 enum store_mode { STORE_READ, STORE_WRITE }; /* WRITE creates the file */

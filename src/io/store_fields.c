@@ -25,18 +25,18 @@
         prefix "p90_ms", TIME(row, member, p90_ms), .max = MAX_MS      \
     }
 
-/* What tells a device comes first. */
+/* What tells a device comes first, then what tells a machine. */
 #define SETTING(member) MEMBER_OF(struct sample_setting, member)
 static const struct store_column setting_columns[] = {
     {"device", SETTING(device), .min = 1, .max = MAX_TEXT},
     {"n_threads", SETTING(n_threads), .max = 1e6},
     {"isa", SETTING(isa), .min = 1, .max = MAX_TEXT},
-    {"precision", SETTING(precision), .names = precision_names},
-    {"optimizer", SETTING(optimizer), .names = optimizer_names},
-    {"batch", SETTING(batch), .min = 1, .max = MAX_U32},
     {"driver", SETTING(driver), .max = MAX_TEXT},
     {"cuda", SETTING(cuda), .max = MAX_TEXT},
     {"host", SETTING(host), .max = MAX_TEXT},
+    {"precision", SETTING(precision), .names = precision_names},
+    {"optimizer", SETTING(optimizer), .names = optimizer_names},
+    {"batch", SETTING(batch), .min = 1, .max = MAX_U32},
 };
 
 /* In a setting these four tell a sample. */
@@ -120,6 +120,8 @@ static const struct store_column table_key_columns[] = {
     {"table_idx", MEMBER_U64, sizeof(uint64_t), .max = 1e6}};
 static const struct store_column moved_columns[] = {
     {"moved_bytes", MEMBER_REAL, 0, .max = 1e18}};
+static const struct store_column canary_columns[] = {
+    {"best_ms", MEMBER_REAL, 0, .max = MAX_MS}};
 static const struct store_column flag_columns[] = {
     {"", MEMBER_U32, 0, .is_any = true}};
 
@@ -127,6 +129,7 @@ static const struct store_column flag_columns[] = {
 const struct store_list store_lists[] = {
     [LIST_NONE] = {"", "", NULL, 0},
     [LIST_DEVICE] = {"device", "ceiling", setting_columns, 3},
+    [LIST_MACHINE] = {"machine", "canary", setting_columns, 6},
     [LIST_SETTING] = {"setting", "setting", ALL(setting_columns)},
     [LIST_SAMPLE_KEY] = {"sample_key", "", sample_columns, 4},
     [LIST_SAMPLE] = {"sample", "sample", ALL(sample_columns)},
@@ -137,6 +140,7 @@ const struct store_list store_lists[] = {
     [LIST_PROBE] = {"probe", "", ceiling_columns, 5},
     [LIST_CEILING] = {"ceiling", "ceiling", ALL(ceiling_columns)},
     [LIST_MOVED] = {"moved", "ceiling", ALL(moved_columns)},
+    [LIST_CANARY] = {"canary", "canary", ALL(canary_columns)},
     [LIST_VERDICT] = {"verdict", "", ALL(verdict_columns)},
     [LIST_FLAG] = {"flag", "", ALL(flag_columns)},
 };

@@ -59,6 +59,7 @@ struct store_list {
 enum store_list_id {
     LIST_NONE,
     LIST_DEVICE,
+    LIST_MACHINE,
     LIST_SETTING,
     LIST_SAMPLE_KEY,
     LIST_SAMPLE,
@@ -68,7 +69,8 @@ enum store_list_id {
     LIST_COMM,
     LIST_PROBE,
     LIST_CEILING,
-    LIST_MOVED, /* of a double */
+    LIST_MOVED,  /* of a double */
+    LIST_CANARY, /* of a double */
     LIST_VERDICT,
     LIST_FLAG, /* of a uint32_t */
     N_LISTS
@@ -82,7 +84,7 @@ struct statement {
     const char *sql;           /* with lists as store_expand writes them out */
     enum store_list_id listed; /* its last columns, which are checked */
 };
-#define MAX_PREPARED 16
+#define MAX_PREPARED 20
 
 struct store {
     sqlite3 *db; /* the file, or for a reader of an old one a copy in memory */

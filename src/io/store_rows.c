@@ -290,13 +290,55 @@ int store_comm_samples(struct store *store,
     return *samples ? 0 : -1;
 }
 
+/* --- canaries --- */
+
+#define ITS_VERSION "version = '" NEUROSHARD_VERSION "'"
+
+static int find_canary(void *store, const struct sample_setting *setting,
+                       double *best_ms, struct err *err)
+{
+    static const struct statement find = {
+        .sql = "SELECT id, {canary} FROM canary WHERE ({machine}) = "
+               "({?machine}) AND " ITS_VERSION,
+        .listed = LIST_CANARY};
+    struct query query;
+    bool found = false;
+    int rc = query_begin(&query, store, &find, BOUND({LIST_MACHINE, setting}),
+                         err) ||
+             query_step(&query, &found, err);
+
+    *best_ms = 0;
+    if (found)
+        take_row(query.stmt, 1, LIST_CANARY, best_ms, NULL, NULL);
+    query_end(&query);
+    return rc ? -1 : 0;
+}
+
+static int put_canary(void *store, const struct sample_setting *setting,
+                      double best_ms, struct err *err)
+{
+    static const struct statement put = {
+        .sql =
+            "INSERT INTO canary ({machine}, {canary}, version, measured_at) "
+            "VALUES ({?machine}, {?canary}, '" NEUROSHARD_VERSION "', " NOW ") "
+            "ON CONFLICT DO UPDATE SET best_ms = excluded.best_ms, "
+            "measured_at = excluded.measured_at "
+            "WHERE excluded.best_ms < best_ms"};
+
+    return query_run(store, &put,
+                     BOUND({LIST_MACHINE, setting}, {LIST_CANARY, &best_ms}),
+                     NULL, err);
+}
+
 struct sample_sink store_sink(struct store *store)
 {
     return (struct sample_sink){.ctx = store,
                                 .put = put_sample,
                                 .put_comm = put_comm,
                                 .has = has_sample,
-                                .has_comm = has_comm};
+                                .has_comm = has_comm,
+                                .find_canary = find_canary,
+                                .put_canary = put_canary};
 }
 
 /* --- ceilings --- */

@@ -68,7 +68,8 @@ static int read_version(struct store *store, int64_t *version, struct err *err)
 
 /* Those that others refer to come first. */
 static const char *const tables[] = {"setting",     "sample",  "sample_table",
-                                     "comm_sample", "ceiling", "training_log"};
+                                     "comm_sample", "ceiling", "canary",
+                                     "training_log"};
 #define N_TABLES (sizeof(tables) / sizeof(*tables))
 
 /* Runs the statement that buf holds, and releases it. */

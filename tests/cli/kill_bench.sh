@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# A measurement that is killed at 20 random moments (60 in the full size, 4 in
+# A measurement that is killed at 20 random moments (100 in the full size, 4 in
 # the tiny one): the database stays whole, every sample that was reported as
-# stored is there, none is there twice, and the same command goes on where it
-# stopped.
+# stored is there, none is there twice, the machine's best canary stays, and the
+# same command goes on where it stopped.
 
 command -v sqlite3 >/dev/null || { echo "no sqlite3 tool" >&2; exit 77; }
 
@@ -21,8 +21,9 @@ pid=
 trap '[ -z "$pid" ] || kill -9 "$pid" 2>/dev/null' EXIT
 : >acknowledged
 : >moments
+best=1e9
 case ${TEST_SIZE-} in
-full) rounds=60 ;;
+full) rounds=100 ;;
 tiny) rounds=4 ;;
 *) rounds=20 ;;
 esac
@@ -48,6 +49,12 @@ while [ $round -lt $rounds ]; do
     [ -s costs.db ] || continue
     [ "$(sqlite3 costs.db 'PRAGMA integrity_check')" = ok ] ||
         fail "the database is damaged"
+    # behind a sample there is a canary, and it is never worse than it was
+    now=$(sqlite3 costs.db 'SELECT coalesce((SELECT min(best_ms) FROM canary),
+        iif((SELECT count(*) FROM sample), 2e9, 1e9))')
+    [ "$(echo "SELECT $now <= $best" | sqlite3)" = 1 ] ||
+        fail "the best canary was $best and is $now"
+    best=$now
 done
 
 n=$(wc -l <acknowledged)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* How long a canary has measurements repeated, by a clock that this test
- * moves: each look at it takes look_ms. */
+/* How long a canary has measurements repeated, and what it makes of a machine
+ * that is busy from the start, by a clock that this test moves: each look at it
+ * takes look_ms. */
 #include "device/canary.h"
 
 #include "base/clock.h"
@@ -12,6 +13,9 @@
 #define N_MOST 50
 
 static double now_ms, look_ms = 1;
+/* The number of the measurement behind which the machine is quiet for a moment.
+ */
+static unsigned moment = N_MOST;
 
 double clock_ms(void)
 {
@@ -36,6 +40,7 @@ int nanosleep(const struct timespec *time, struct timespec *left)
 static unsigned measure(struct canary *canary, double opened_ms,
                         enum canary_verdict *verdict, double *left_ms)
 {
+    const double usual_ms = look_ms;
     double waited_ms = 0;
     struct err err = {0};
     unsigned n = 0;
@@ -45,11 +50,76 @@ static unsigned measure(struct canary *canary, double opened_ms,
 
         *left_ms = 2000 + 0.5 * (now_ms - opened_ms) - waited_ms;
         now_ms += MEASUREMENT_MS;
+        look_ms = n == moment ? 1 : usual_ms;
         if (canary_judge(canary, begin_ms, verdict, &err))
             ok(0, "judged: %s", err.msg);
+        look_ms = usual_ms;
         waited_ms += now_ms - begin_ms;
     } while (*verdict == CANARY_AGAIN && ++n < N_MOST);
     return n;
+}
+
+static int find_canary(void *ctx, const struct sample_setting *setting,
+                       double *best_ms, struct err *err)
+{
+    (void)setting, (void)err;
+    *best_ms = *(double *)ctx;
+    return 0;
+}
+
+static int put_canary(void *ctx, const struct sample_setting *setting,
+                      double best_ms, struct err *err)
+{
+    (void)setting, (void)err;
+    ok(*(double *)ctx == 0 || best_ms < *(double *)ctx, "it is better");
+    *(double *)ctx = best_ms;
+    return 0;
+}
+
+/* Opened on a busy machine by who knows nothing, and by who was told of a
+ * quieter time. */
+static void test_steady(struct device *device, struct canary *quiet)
+{
+    double best_ms = 0, opened_ms = now_ms, left_ms, quiet_ms;
+    const struct sample_sink sink = {.ctx = &best_ms,
+                                     .find_canary = find_canary,
+                                     .put_canary = put_canary},
+                             none = {0};
+    enum canary_verdict verdict;
+    struct canary *canary;
+    struct err err = {0};
+    unsigned n;
+
+    ok(!canary_teach(quiet, &sink, NULL, &err) && best_ms > 0 &&
+           !canary_teach(quiet, &sink, NULL, &err),
+       "what is known is told once");
+    quiet_ms = best_ms;
+    look_ms = 2;
+    if (!ok(!canary_open(&canary, device, &err), "a canary %s", err.msg))
+        return;
+    n = measure(canary, opened_ms, &verdict, &left_ms);
+    ok(n == 0 && verdict == CANARY_QUIET, "a steady load seems quiet");
+    ok(!canary_learn(canary, &none, NULL, &err) &&
+           !canary_teach(canary, &none, NULL, &err),
+       "where nothing is kept");
+    ok(!canary_learn(canary, &sink, NULL, &err), "who learns better");
+    n = measure(canary, opened_ms, &verdict, &left_ms);
+    ok(n > 0 && n < N_MOST && verdict == CANARY_DISTURBED,
+       "sees it, from the first measurement on");
+    now_ms += 1e4; /* for new patience */
+    moment = 1;
+    n = measure(canary, opened_ms, &verdict, &left_ms);
+    ok(n > 2 && verdict == CANARY_DISTURBED,
+       "also where it seems quiet for a moment");
+    moment = N_MOST;
+    ok(!canary_teach(canary, &sink, NULL, &err) && best_ms == quiet_ms,
+       "and has nothing to tell");
+    look_ms = 0.5;
+    n = measure(canary, opened_ms, &verdict, &left_ms);
+    ok(n == 1 && verdict == CANARY_QUIET, "quieter than ever");
+    ok(!canary_teach(canary, &sink, NULL, &err) && best_ms < quiet_ms,
+       "which is told");
+    canary_close(canary);
 }
 
 int main(void)
@@ -77,7 +147,9 @@ int main(void)
        "until patience ends: %g ms are left", left_ms);
     look_ms = 1;
     n = measure(canary, opened_ms, &verdict, &left_ms);
-    ok(n == 0 && verdict == CANARY_QUIET, "quiet again");
+    ok(n == 1 && verdict == CANARY_QUIET,
+       "quiet again, once it was before and after");
+    test_steady(device, canary);
     canary_close(canary);
     device_close(device);
     return tap_done();

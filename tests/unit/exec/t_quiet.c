@@ -22,6 +22,27 @@ void canary_close(struct canary *canary)
     mem_free(canary);
 }
 
+static int keep(void *ctx, const struct sample_setting *setting,
+                const struct sample *sample, struct err *err)
+{
+    unsigned *flags = ctx;
+
+    (void)setting, (void)err;
+    *flags = *flags * 2 + ((sample->flags & SAMPLE_THROTTLED) != 0);
+    return 0;
+}
+
+/* How often a run asked for what is known of it. */
+static int n_learned;
+
+int canary_learn(struct canary *canary, const struct sample_sink *sink,
+                 const struct sample_setting *setting, struct err *err)
+{
+    (void)canary, (void)err;
+    n_learned += sink->put == keep && !strncmp(setting->device, "cpu:", 4);
+    return 0;
+}
+
 int canary_check(struct canary *canary, double *slowdown, struct err *err)
 {
     (void)canary, (void)err;
@@ -37,16 +58,6 @@ int canary_judge(struct canary *canary, double begin_ms,
     return 0;
 }
 
-static int keep(void *ctx, const struct sample_setting *setting,
-                const struct sample *sample, struct err *err)
-{
-    unsigned *flags = ctx;
-
-    (void)setting, (void)err;
-    *flags = *flags * 2 + ((sample->flags & SAMPLE_THROTTLED) != 0);
-    return 0;
-}
-
 static void check(bool waits, const enum canary_verdict *said, size_t n_said,
                   unsigned want, const char *name)
 {
@@ -59,6 +70,7 @@ static void check(bool waits, const enum canary_verdict *said, size_t n_said,
         .ctx = &flags, .put = keep, .put_comm = keep_comm, .has = has_none};
 
     verdicts = said;
+    n_learned = 0;
     fixture_init(&fixture, 2, 64);
     add_table(&fixture, "a", 100, 8, 1);
     add_whole(&fixture, 0);
@@ -78,6 +90,7 @@ static void check(bool waits, const enum canary_verdict *said, size_t n_said,
     is_i64(flags, want, "the samples that are flagged");
     is_i64(result.n_disturbed, want % 2 + want / 2, "their number");
     is_i64(verdicts - said, (int64_t)n_said, "measurements");
+    is_i64(n_learned, waits, "asked the sink for earlier times");
     fixture_release(&fixture);
 }
 

@@ -178,6 +178,41 @@ static void test_ceilings(struct store *store, struct arena *arena)
            "which the message says");
 }
 
+/* Of a machine, whatever the setting; other machines have their own. */
+static void test_canaries(struct store *store)
+{
+    struct sample_setting setting = setting_of("cuda:A", 1024, PRECISION_FP16);
+    struct sample_setting same = setting_of("cuda:A", 64, PRECISION_FP32);
+    const struct sample_sink sink = store_sink(store);
+    struct err err = {0};
+    double best_ms = 7;
+
+    ok(!sink.find_canary(store, &setting, &best_ms, &err) && best_ms == 0,
+       "no canary yet %s", err.msg);
+    ok(!sink.put_canary(store, &setting, 0.5, &err) &&
+           !sink.put_canary(store, &same, 0.25, &err) &&
+           !sink.put_canary(store, &setting, 0.75, &err) &&
+           !sink.find_canary(store, &setting, &best_ms, &err) &&
+           best_ms == 0.25,
+       "the best of a machine is kept: %g %s", best_ms, err.msg);
+    for (int i = 0; i < 6; i++) {
+        struct sample_setting other = setting;
+
+        other.device = i == 0 ? "cuda:B" : other.device;
+        other.n_threads += i == 1;
+        other.isa = i == 2 ? "sm_00" : other.isa;
+        other.driver = i == 3 ? "999" : other.driver;
+        other.cuda = i == 4 ? "99" : other.cuda;
+        other.host = i == 5 ? "elsewhere" : other.host;
+        ok(!sink.find_canary(store, &other, &best_ms, &err) && best_ms == 0,
+           "another machine has none of it: %d %s", i, err.msg);
+    }
+    sqlite3_exec(store->db, "UPDATE canary SET version = 'older'", NULL, NULL,
+                 NULL);
+    ok(!sink.find_canary(store, &setting, &best_ms, &err) && best_ms == 0,
+       "another version's canary is another one %s", err.msg);
+}
+
 int main(void)
 {
     struct store *store;
@@ -196,6 +231,7 @@ int main(void)
     test_samples(store, &arena);
     test_csv(store, &arena);
     test_ceilings(store, &arena);
+    test_canaries(store);
     store_close(store);
     unlink(path);
     arena_release(&arena);

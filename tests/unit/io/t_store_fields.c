@@ -47,6 +47,7 @@ static struct store *open_rows(void)
     must(store_sink(store).put(store, &setting, &sample, &err), &err);
     must(store_sink(store).put_comm(store, &setting, &comm, &err), &err);
     must(store_put_ceiling(store, &setting, &ceiling, &err), &err);
+    must(store_sink(store).put_canary(store, &setting, 1, &err), &err);
     return store;
 }
 
@@ -249,10 +250,11 @@ static void test_all_fields(void)
         store->db,
         "SELECT t.name || '.' || c.name FROM sqlite_schema t, "
         "pragma_table_info(t.name) c WHERE t.type = 'table' AND t.name IN "
-        "('setting', 'sample', 'sample_table', 'comm_sample', 'ceiling') AND "
-        "c.name NOT IN ('id', 'setting_id', 'sample_id', 'seed', 'precision', "
-        "'optimizer', 'throttle_reasons', 'measured_at') AND t.name || '.' || "
-        "c.name NOT IN ('sample.kind', 'ceiling.kind')",
+        "('setting', 'sample', 'sample_table', 'comm_sample', 'ceiling', "
+        "'canary') AND c.name NOT IN ('id', 'setting_id', 'sample_id', 'seed', "
+        "'precision', 'optimizer', 'throttle_reasons', 'measured_at') AND "
+        "t.name || '.' || c.name NOT IN ('sample.kind', 'ceiling.kind', "
+        "'canary.version')",
         -1, &stmt, NULL);
     for (; sqlite3_step(stmt) == SQLITE_ROW; n++) {
         char name[128];
@@ -277,6 +279,7 @@ static void test_lists(void)
         "UPDATE sample_table SET n_unique = -5",
         "UPDATE comm_sample SET n_ranks = 0",
         "UPDATE ceiling SET median_ms = 9e999",
+        "UPDATE canary SET best_ms = -1",
     };
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
@@ -287,6 +290,7 @@ static void test_lists(void)
         struct sample *samples;
         struct arena arena;
         struct err err = {0};
+        double best_ms;
         size_t n;
 
         arena_init(&arena);
@@ -297,7 +301,8 @@ static void test_lists(void)
                              &arena, &err) ||
                store_comm_samples(store, &setting, STORE_SETTING, &comm, &n,
                                   &arena, &err) ||
-               store_ceilings(store, &setting, &ceilings, &n, &arena, &err),
+               store_ceilings(store, &setting, &ceilings, &n, &arena, &err) ||
+               store_sink(store).find_canary(store, &setting, &best_ms, &err),
            "%s: %s", bad[i], err.msg);
         is_i64(err.code, ERR_INPUT, "a wrong input");
         store_close(store);

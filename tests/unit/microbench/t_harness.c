@@ -19,6 +19,7 @@ struct fake {
     size_t n, n_comm;
     size_t fail_at;      /* put number that fails; 0: none */
     size_t interrupt_at; /* put number that raises SIGINT; 0: none */
+    double canary_ms;
 };
 
 static int fake_put(void *ctx, const struct sample_setting *setting,
@@ -73,6 +74,27 @@ static int fake_has(void *ctx, const struct sample_setting *setting,
 
     (void)setting;
     return sample && sample->seed == seed;
+}
+
+static int fake_find_canary(void *ctx, const struct sample_setting *setting,
+                            double *best_ms, struct err *err)
+{
+    const struct fake *fake = ctx;
+
+    (void)setting, (void)err;
+    *best_ms = fake->canary_ms;
+    return 0;
+}
+
+static int fake_put_canary(void *ctx, const struct sample_setting *setting,
+                           double best_ms, struct err *err)
+{
+    struct fake *fake = ctx;
+
+    if (setting->batch != 64 || (fake->canary_ms && best_ms >= fake->canary_ms))
+        return err_set(err, ERR_IO, "unexpected");
+    fake->canary_ms = best_ms;
+    return 0;
 }
 
 static struct sample_sink sink_of(struct fake *fake)
@@ -272,6 +294,32 @@ static void test_formats(struct device *device, struct fake *fake)
     ok(result.n_cases == 1 && result.out_of_time, "the time limit ends it");
 }
 
+/* A canary whose times are kept, and a machine on which it was faster once than
+ * it can ever be. */
+static void test_canary(struct device *device, struct fake *fake)
+{
+    struct bench_options options = small_options();
+    struct sample_sink sink = sink_of(fake);
+    struct bench_result result;
+    struct err err = {0};
+
+    sink.find_canary = fake_find_canary;
+    sink.put_canary = fake_put_canary;
+    options.first_case = 60;
+    options.n_cases = 1;
+    ok(!bench_lookup(&result, device, &options, &sink, &err) &&
+           fake->canary_ms > 0,
+       "the sink learns of the canary: %g ms %s", fake->canary_ms, err.msg);
+    fake->canary_ms = 1e-9;
+    options.first_case = 61;
+    ok(!bench_lookup(&result, device, &options, &sink, &err) &&
+           result.n_measured == 1 && result.n_flagged == 1 &&
+           (fake->samples[fake->n - 1].flags & SAMPLE_THROTTLED),
+       "a machine that is busy from the start: the first sample is flagged %s",
+       err.msg);
+    ok(fake->canary_ms == 1e-9, "which is no better canary");
+}
+
 static void refuses(struct device *device, const struct bench_options *options,
                     enum err_code code, const char *want)
 {
@@ -395,6 +443,7 @@ int main(void)
     test_run(device, fake);
     test_resume(device, fake);
     test_formats(device, fake);
+    test_canary(device, fake);
     test_refused(device);
     memset(fake, 0, sizeof(*fake));
     test_sink_fails(device, fake);
