@@ -2,9 +2,9 @@
 #ifndef NEUROSHARD_BASE_CLOCK_H
 #define NEUROSHARD_BASE_CLOCK_H
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include "base/host_device.h"
+
+EXTERN_C_BEGIN
 
 /* CLOCK_MONOTONIC in milliseconds. */
 double clock_ms(void);
@@ -13,7 +13,6 @@ double clock_ms(void);
 #define CLOCK_TEXT_MAX 24
 const char *clock_utc(char buf[CLOCK_TEXT_MAX]);
 
-#ifdef __cplusplus
-}
-#endif
+EXTERN_C_END
+
 #endif

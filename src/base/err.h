@@ -2,6 +2,8 @@
 #ifndef NEUROSHARD_BASE_ERR_H
 #define NEUROSHARD_BASE_ERR_H
 
+#include "base/host_device.h"
+
 /*
  * How everything here fails: a function that can fail returns 0 or -1, takes a
  * `struct err *` last and is marked MUST_CHECK. On -1 the err holds a code and
@@ -10,9 +12,7 @@
  * output needs releasing.
  */
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+EXTERN_C_BEGIN
 
 #define MUST_CHECK __attribute__((warn_unused_result))
 #define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
@@ -47,7 +47,6 @@ int err_prefix(struct err *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
  * 130 interrupted (as a shell says it of SIGINT). */
 int err_exit_status(enum err_code code);
 
-#ifdef __cplusplus
-}
-#endif
+EXTERN_C_END
+
 #endif

@@ -11,4 +11,13 @@
 #    define HOST_DEVICE static inline
 #endif
 
+/* Around the functions of a header that a .cu includes. */
+#ifdef __cplusplus
+#    define EXTERN_C_BEGIN extern "C" {
+#    define EXTERN_C_END }
+#else
+#    define EXTERN_C_BEGIN
+#    define EXTERN_C_END
+#endif
+
 #endif

@@ -15,9 +15,7 @@
 
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+EXTERN_C_BEGIN
 
 #define NEVER_NULL __attribute__((returns_nonnull))
 #define NEVER_RETURNS __attribute__((noreturn))
@@ -74,7 +72,6 @@ void buf_add(struct buf *buf, const char *data, size_t len);
 void buf_printf(struct buf *buf, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void buf_release(struct buf *buf);
 
-#ifdef __cplusplus
-}
-#endif
+EXTERN_C_END
+
 #endif

@@ -9,9 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+EXTERN_C_BEGIN
 
 /*
  * Numbers out of text and back. Every parser takes the whole string (leading
@@ -82,7 +80,6 @@ void text_sentence(char *out, size_t cap, const char *fmt, va_list args)
 NEVER_NULL const char *text_say(struct arena *arena, const char *fmt, ...)
     PRINTF_LIKE(2, 3);
 
-#ifdef __cplusplus
-}
-#endif
+EXTERN_C_END
+
 #endif

@@ -4,9 +4,7 @@
 
 #include "core/table.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+EXTERN_C_BEGIN
 
 /*
  * How the look-ups of a batch fall to a table's rows, from the hottest on, rank
@@ -75,7 +73,6 @@ void law_apportion(const double bins[REUSE_BINS], uint64_t n_lookups,
                    uint64_t n_rows, uint64_t unique[REUSE_BINS],
                    uint64_t lookups[REUSE_BINS]);
 
-#ifdef __cplusplus
-}
-#endif
+EXTERN_C_END
+
 #endif

@@ -5,9 +5,7 @@
 #include "base/host_device.h"
 #include "core/table.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+EXTERN_C_BEGIN
 
 /*
  * Which row of a table is the hottest, the second ... : its order (enum
@@ -111,7 +109,6 @@ HOST_DEVICE uint64_t row_of_rank(const struct row_map *map, uint64_t rank)
                            : permute(hashed, (uint32_t)rank);
 }
 
-#ifdef __cplusplus
-}
-#endif
+EXTERN_C_END
+
 #endif

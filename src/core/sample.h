@@ -5,9 +5,7 @@
 #include "base/err.h"
 #include "core/table.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+EXTERN_C_BEGIN
 
 /*
  * One measurement: tables fused on one device, and what a step took there.
@@ -148,7 +146,6 @@ int sample_sink_put_comm(const struct sample_sink *sink,
                          const struct comm_sample *sample,
                          struct err *err) MUST_CHECK;
 
-#ifdef __cplusplus
-}
-#endif
+EXTERN_C_END
+
 #endif

@@ -2,13 +2,13 @@
 #ifndef NEUROSHARD_CORE_TABLE_H
 #define NEUROSHARD_CORE_TABLE_H
 
+#include "base/host_device.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+EXTERN_C_BEGIN
 
 /*
  * Embedding tables as a training job has them: what is looked up, how often,
@@ -175,7 +175,6 @@ double reuse_bin_count(unsigned k);
 /* The bin of rows that are used `count` > 0 times. */
 unsigned reuse_bin_of(double count);
 
-#ifdef __cplusplus
-}
-#endif
+EXTERN_C_END
+
 #endif

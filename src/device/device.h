@@ -11,9 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+EXTERN_C_BEGIN
 
 /*
  * One device that looks embeddings up: a CPU body (threads, SIMD chosen at run
@@ -151,7 +149,6 @@ bool device_was_throttled(struct device *device,
                           const struct sample_health *before,
                           const struct sample_health *after);
 
-#ifdef __cplusplus
-}
-#endif
+EXTERN_C_END
+
 #endif

@@ -7,9 +7,7 @@
 #include "device/probe.h"
 #include "device/stream.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+EXTERN_C_BEGIN
 
 /*
  * What a body of the device folder implements. Only files of this folder
@@ -132,7 +130,6 @@ struct lookup {
     unsigned device_count_##name(void);
 DEVICE_KINDS(DEVICE_BODY)
 
-#ifdef __cplusplus
-}
-#endif
+EXTERN_C_END
+
 #endif

@@ -4,9 +4,7 @@
 
 #include "device/device.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+EXTERN_C_BEGIN
 
 /*
  * The fused embedding operator of one rank: T tables, sum pooling, one call
@@ -145,7 +143,6 @@ unsigned lookup_n_cold_sets(const struct device *device,
 uint64_t lookup_touched_bytes(uint64_t n_lookups, uint64_t n_rows, uint32_t dim,
                               enum precision precision);
 
-#ifdef __cplusplus
-}
-#endif
+EXTERN_C_END
+
 #endif

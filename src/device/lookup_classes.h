@@ -4,9 +4,7 @@
 
 #include "device/lookup.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+EXTERN_C_BEGIN
 
 /*
  * How one launch looks up tables of any mix of widths and precisions. Rows are
@@ -167,7 +165,6 @@ HOST_DEVICE struct lookup_span lookup_span_of(const uint64_t *offsets,
     return span;
 }
 
-#ifdef __cplusplus
-}
-#endif
+EXTERN_C_END
+
 #endif

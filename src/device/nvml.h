@@ -4,9 +4,7 @@
 
 #include "core/sample.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+EXTERN_C_BEGIN
 
 /*
  * Clocks, temperature, power and throttle reasons of one NVIDIA GPU, by the
@@ -32,7 +30,6 @@ void nvml_driver(const struct nvml *nvml, char *text, size_t size);
 /* Now; a field that is not said is left as it is. */
 void nvml_health(const struct nvml *nvml, struct sample_health *health);
 
-#ifdef __cplusplus
-}
-#endif
+EXTERN_C_END
+
 #endif

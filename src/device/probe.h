@@ -4,9 +4,7 @@
 
 #include "device/device.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+EXTERN_C_BEGIN
 
 /*
  * What a device can do at best, by the plainest code that does it: the
@@ -51,7 +49,6 @@ int probe_run(struct ceiling *ceiling, struct device *device,
               const struct probe *probe, unsigned n_iterations,
               struct err *err) MUST_CHECK;
 
-#ifdef __cplusplus
-}
-#endif
+EXTERN_C_END
+
 #endif

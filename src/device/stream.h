@@ -4,9 +4,7 @@
 
 #include "device/device.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+EXTERN_C_BEGIN
 
 /*
  * Index streams: the look-ups of one table in one batch, stateless and the
@@ -74,7 +72,6 @@ double stream_shares(const unsigned n_rows[REUSE_BINS],
 double stream_histogram(const uint32_t *indices, uint64_t n, uint64_t n_rows,
                         double bins[REUSE_BINS]);
 
-#ifdef __cplusplus
-}
-#endif
+EXTERN_C_END
+
 #endif
