@@ -62,9 +62,7 @@ static int alloc_region(struct exchange_rig *rig, void **d_region,
 
 static uint64_t region_bytes(const struct bench_options *options)
 {
-    uint64_t half = options->memory_bytes / 2;
-
-    return half < MAX_REGION_BYTES ? half : MAX_REGION_BYTES;
+    return min_u64(options->memory_bytes / 2, MAX_REGION_BYTES);
 }
 
 /* One in N_POWERS patterns is even, the others more and more uneven. */
@@ -86,7 +84,7 @@ static void draw_pattern(struct exchange_rig *rig, uint64_t case_idx)
     batch >>= rng_below(&rng, MAX_HALVINGS + 1);
     while (batch > 1 && columns / batch < MIN_COLUMNS)
         batch /= 2;
-    batch = batch ? batch : 1;
+    batch = (uint32_t)max_u64(batch, 1);
     power = rng_below(&rng, N_POWERS);
     for (uint32_t r = 0; r < n_ranks; r++) {
         double u = rng_uniform(&rng);
@@ -124,11 +122,8 @@ static void place_buffers(struct exchange_rig *rig, unsigned number)
             sent += sent_floats(alltoall, r);
             received += alltoall_recv_elements(alltoall, r);
         }
-    n_used = sent > received ? sent : received;
-    n_used = (n_used / PLACE_ALIGN + 1) * PLACE_ALIGN;
-    n_places = rig->n_floats / n_used;
-    if (n_places > MAX_PLACES)
-        n_places = MAX_PLACES;
+    n_used = (max_u64(sent, received) / PLACE_ALIGN + 1) * PLACE_ALIGN;
+    n_places = min_u64(rig->n_floats / n_used, MAX_PLACES);
     sent = received = n_places ? number % n_places * n_used : 0;
     for (uint32_t r = 0; r < alltoall->n_ranks; r++) {
         if (!comm_is_here(rig->comm, r))

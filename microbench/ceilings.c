@@ -51,21 +51,18 @@ static void add_gathers(struct probe_list *list, const struct scale *scale)
     static const uint64_t footprints[] = {MIB,       8 * MIB,  32 * MIB,
                                           256 * MIB, GIB,      8 * GIB,
                                           32 * GIB,  64 * GIB, 120 * GIB};
-    uint64_t gathered_bytes = scale->gathered_bytes < list->max_bytes
-                                  ? scale->gathered_bytes
-                                  : list->max_bytes;
+    uint64_t gathered_bytes = min_u64(scale->gathered_bytes, list->max_bytes);
 
     for (size_t i = 0; i < COUNT(footprints); i++)
         for (uint32_t row_bytes = 16; row_bytes <= 2 * KIB; row_bytes *= 2) {
-            uint64_t n = gathered_bytes / row_bytes;
+            uint64_t n = min_u64(gathered_bytes / row_bytes, scale->max_rows);
 
             if (footprints[i] / row_bytes >= ROWS_END)
                 continue;
-            add(list,
-                (struct probe){.kind = PROBE_GATHER,
-                               .n_bytes = footprints[i],
-                               .n = n < scale->max_rows ? n : scale->max_rows,
-                               .row_bytes = row_bytes});
+            add(list, (struct probe){.kind = PROBE_GATHER,
+                                     .n_bytes = footprints[i],
+                                     .n = n,
+                                     .row_bytes = row_bytes});
         }
 }
 

@@ -132,11 +132,10 @@ static uint64_t draw_rows(struct rng *rng, const struct style *style,
 {
     bool is_small = rng_uniform(rng) < style->small_frac;
 
-    if (max_rows > MAX_ROWS)
-        max_rows = MAX_ROWS;
+    max_rows = fmin(max_rows, MAX_ROWS);
     if (is_small || max_rows <= SMALL_ROWS)
-        return (uint64_t)draw_log_uniform(
-            rng, MIN_ROWS, max_rows < SMALL_ROWS ? max_rows : SMALL_ROWS);
+        return (uint64_t)draw_log_uniform(rng, MIN_ROWS,
+                                          fmin(max_rows, SMALL_ROWS));
     return (uint64_t)draw_log_uniform(rng, SMALL_ROWS, max_rows);
 }
 
@@ -185,10 +184,9 @@ struct case_bounds case_list_bounds(const struct case_list *list)
 {
     const struct ranges *ranges = list->is_mixed ? &mixed : &plain;
     uint64_t batch = list->batch, max_tables = list->max_tables;
-    uint64_t out_dim = max_tables * ranges->max_dim;
+    uint64_t out_dim =
+        min_u64(max_tables * ranges->max_dim, ranges->max_out_dim);
 
-    if (out_dim > ranges->max_out_dim)
-        out_dim = ranges->max_out_dim;
     return (struct case_bounds){
         .n_lookups = batch * (ranges->max_pooling_sum + max_tables),
         .n_bags = batch * max_tables,
@@ -339,10 +337,8 @@ void draw_mixed(struct bench_case *out, const struct case_list *list,
 
     if (is_published) {
         ranges.usual_dim = ranges.max_dim = PUBLISHED_DIM;
-        out->n_tables =
-            1 + (uint32_t)rng_below(rng, list->max_tables < PUBLISHED_TABLES
-                                             ? list->max_tables
-                                             : PUBLISHED_TABLES);
+        out->n_tables = 1 + (uint32_t)rng_below(rng, min_u64(list->max_tables,
+                                                             PUBLISHED_TABLES));
     } else {
         draw_setting(out, rng);
         out->n_tables = draw_n_tables(rng, list->max_tables);

@@ -237,10 +237,9 @@ static int run_cases(struct bench *bench, struct err *err)
     double begin_ms = clock_ms();
     uint64_t n_wanted = case_list_n_cases(&bench->list);
 
-    n_wanted -= options->first_case < n_wanted ? options->first_case : n_wanted;
-    if (options->n_cases && options->n_cases < n_wanted)
-        n_wanted = options->n_cases;
-
+    n_wanted -= min_u64(options->first_case, n_wanted);
+    if (options->n_cases)
+        n_wanted = min_u64(options->n_cases, n_wanted);
     while (result->n_cases < n_wanted) {
         if (run_case(bench, options->first_case + result->n_cases, err))
             return -1;

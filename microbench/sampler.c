@@ -122,10 +122,9 @@ void case_sentinel(struct bench_case *out, const struct case_list *list)
         table->stream.pooling_factor = 2;
         table->stream.zipf_alpha = DEFAULT_ZIPF_ALPHA;
         table->stream.table_seed = t;
-        table->stream.n_rows =
-            list->weight_bytes / 16 / case_row_bytes(table, out->precision);
-        if (table->stream.n_rows > 1000000)
-            table->stream.n_rows = 1000000;
+        table->stream.n_rows = min_u64(
+            list->weight_bytes / 16 / case_row_bytes(table, out->precision),
+            1000000);
     }
 }
 

@@ -173,13 +173,9 @@ static uint64_t fit_rows(const struct design *design,
         list->weight_bytes / design->n_tables - TABLE_RESERVE_BYTES;
     uint64_t state_bytes =
         list->state_bytes / design->n_tables - TABLE_RESERVE_BYTES;
-    uint64_t n = design->n_rows;
+    uint64_t n = min_u64(weight_bytes / row, state_bytes / sizeof(float));
 
-    if (n > weight_bytes / row)
-        n = weight_bytes / row;
-    if (n > state_bytes / sizeof(float))
-        n = state_bytes / sizeof(float);
-    return n ? n : 1;
+    return max_u64(min_u64(n, design->n_rows), 1);
 }
 
 void designed_draw(struct bench_case *out, const struct case_list *list,
@@ -189,13 +185,10 @@ void designed_draw(struct bench_case *out, const struct case_list *list,
     const struct design *design = &walk.found;
 
     walk_all(&walk);
-    out->batch = list->batch >> design->halvings;
-    if (!out->batch)
-        out->batch = 1;
+    out->batch = (uint32_t)max_u64(list->batch >> design->halvings, 1);
     out->precision = design->precision;
     out->optimizer = design->optimizer;
-    out->n_tables = design->n_tables < list->max_tables ? design->n_tables
-                                                        : list->max_tables;
+    out->n_tables = (uint32_t)min_u64(design->n_tables, list->max_tables);
     for (uint32_t t = 0; t < out->n_tables; t++) {
         out->tables[t].dim = design->dim;
         out->tables[t].stream = (struct stream){

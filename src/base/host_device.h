@@ -11,6 +11,16 @@
 #    define HOST_DEVICE static inline
 #endif
 
+HOST_DEVICE uint64_t min_u64(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+HOST_DEVICE uint64_t max_u64(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* Around the functions of a header that a .cu includes. */
 #ifdef __cplusplus
 #    define EXTERN_C_BEGIN extern "C" {

@@ -75,10 +75,8 @@ static int add_reserve(struct problem *problem, bool is_as_sold,
         if (cluster->reserve &&
             !text_to_share(cluster->reserve, memory, &reserve))
             return bad_reserve(cluster, is_of_file, r, cli, err);
-        if (reserve < cluster->nccl_bytes)
-            reserve = cluster->nccl_bytes;
-        cluster->reserve_bytes[r] =
-            reserve < memory - taken ? taken + reserve : memory;
+        reserve = max_u64(reserve, cluster->nccl_bytes);
+        cluster->reserve_bytes[r] = taken + min_u64(reserve, memory - taken);
     }
     return 0;
 }

@@ -26,25 +26,15 @@ static struct memory_items stored(const struct table_pieces *pieces,
                         cells->col_end - cells->col_begin);
 }
 
-static uint64_t least_u64(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-static uint64_t most_u64(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* The cells that both pieces have; false where there are none. */
 static bool overlap(struct shard *common, const struct shard *a,
                     const struct shard *b)
 {
     *common = *b;
-    common->row_begin = most_u64(a->row_begin, b->row_begin);
-    common->row_end = least_u64(a->row_end, b->row_end);
-    common->col_begin = (uint32_t)most_u64(a->col_begin, b->col_begin);
-    common->col_end = (uint32_t)least_u64(a->col_end, b->col_end);
+    common->row_begin = max_u64(a->row_begin, b->row_begin);
+    common->row_end = min_u64(a->row_end, b->row_end);
+    common->col_begin = (uint32_t)max_u64(a->col_begin, b->col_begin);
+    common->col_end = (uint32_t)min_u64(a->col_end, b->col_end);
     return common->row_begin < common->row_end &&
            common->col_begin < common->col_end;
 }
@@ -210,7 +200,7 @@ static enum table_fate fate_of(const struct table_pieces *before,
     for (size_t i = 0; i < before->n; i++)
         held = saturating_add(held, weights_of(before, i));
     for (size_t i = 0; i < after->n; i++)
-        held -= least_u64(held, weights_of(after, i));
+        held -= min_u64(held, weights_of(after, i));
     return bytes->moved || held ? FATE_MOVED : FATE_KEPT;
 }
 
@@ -288,8 +278,8 @@ void plan_moves_find(struct plan_moves *moves, const struct plan *before,
                      const struct plan *after, struct arena *arena)
 {
     *moves = (struct plan_moves){0};
-    moves->n_devices = (uint32_t)most_u64(before->problem.cluster.n_devices,
-                                          after->problem.cluster.n_devices);
+    moves->n_devices = (uint32_t)max_u64(before->problem.cluster.n_devices,
+                                         after->problem.cluster.n_devices);
     moves->sent_bytes = ARENA_NEW(arena, uint64_t, moves->n_devices);
     moves->received_bytes = ARENA_NEW(arena, uint64_t, moves->n_devices);
     moves->tables =

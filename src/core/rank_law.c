@@ -94,9 +94,7 @@ void law_apportion(const double bins[REUSE_BINS], uint64_t n_lookups,
     if (share <= 0)
         share = used = weight[0] = 1;
     wanted = floor((double)n_lookups * share / used + 0.5);
-    n_unique = wanted < 1 ? 1 : (uint64_t)wanted;
-    if (n_unique > n_rows)
-        n_unique = n_rows;
+    n_unique = min_u64(wanted < 1 ? 1 : (uint64_t)wanted, n_rows);
     largest_remainder(n_unique, weight, unique);
     if (wanted > (double)n_rows) {
         for (unsigned k = 0; k < REUSE_BINS; k++)

@@ -108,11 +108,11 @@ struct comm_sample alltoall_sample(const struct comm *comm,
     for (uint32_t r = 0; r < alltoall->n_ranks; r++) {
         uint64_t sent = (uint64_t)alltoall->batch * alltoall->dims[r];
         uint64_t received = alltoall_recv_elements(alltoall, r);
-        uint64_t most = sent > received ? sent : received;
 
         sample.total_bytes += sent * alltoall->element_bytes;
-        if (sample.max_bytes < most * alltoall->element_bytes)
-            sample.max_bytes = most * alltoall->element_bytes;
+        sample.max_bytes =
+            max_u64(sample.max_bytes,
+                    max_u64(sent, received) * alltoall->element_bytes);
     }
     return sample;
 }

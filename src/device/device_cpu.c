@@ -64,8 +64,7 @@ static uint64_t cpu_free_bytes(const struct device *device)
     (void)device;
     if (limit == UINT64_MAX)
         return machine;
-    limit = limit > used ? limit - used : 0;
-    return limit < machine ? limit : machine;
+    return min_u64(limit > used ? limit - used : 0, machine);
 }
 
 static void touch_piece(void *ctx, uint64_t begin, uint64_t end,
@@ -132,16 +131,12 @@ static void copy_piece(void *ctx, size_t task, unsigned thread)
 {
     const struct copy_job *job = ctx;
     const struct device_copy *copy = &job->copies[task / job->n_pieces];
-    size_t begin = task % job->n_pieces * PIECE_BYTES, n_bytes;
+    size_t begin = task % job->n_pieces * PIECE_BYTES;
 
     (void)thread;
-    if (begin >= copy->n_bytes)
-        return;
-    n_bytes = copy->n_bytes - begin;
-    if (n_bytes > PIECE_BYTES)
-        n_bytes = PIECE_BYTES;
-    memcpy((char *)copy->d_dst + begin, (const char *)copy->d_src + begin,
-           n_bytes);
+    if (begin < copy->n_bytes)
+        memcpy((char *)copy->d_dst + begin, (const char *)copy->d_src + begin,
+               min_u64(copy->n_bytes - begin, PIECE_BYTES));
 }
 
 static int cpu_copy(struct device *device, const struct device_copy *copies,
@@ -150,12 +145,9 @@ static int cpu_copy(struct device *device, const struct device_copy *copies,
     struct copy_job job = {copies, 0};
 
     (void)err;
-    for (size_t i = 0; i < n_copies; i++) {
-        size_t n = (copies[i].n_bytes + PIECE_BYTES - 1) / PIECE_BYTES;
-
-        if (n > job.n_pieces)
-            job.n_pieces = n;
-    }
+    for (size_t i = 0; i < n_copies; i++)
+        job.n_pieces = max_u64(
+            job.n_pieces, (copies[i].n_bytes + PIECE_BYTES - 1) / PIECE_BYTES);
     pool_run(device_cpu(device)->pool, n_copies * job.n_pieces, copy_piece,
              &job);
     return 0;
@@ -207,10 +199,8 @@ static void fill_piece(void *ctx, uint64_t at, uint64_t end, unsigned thread)
     }
     while (at < end) {
         uint64_t row = at / window->width, column = at % window->width;
-        uint64_t n_run = window->width - column;
+        uint64_t n_run = min_u64(window->width - column, end - at);
 
-        if (n_run > end - at)
-            n_run = end - at;
         fill_run(job, at, window->first + row * window->stride + column, n_run);
         at += n_run;
     }

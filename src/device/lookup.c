@@ -168,9 +168,8 @@ unsigned lookup_n_cold_sets(const struct device *device, uint64_t touched_bytes)
 
     if (!device_is_host(device))
         return LOOKUP_MIN_COLD_SETS;
-    if (n < LOOKUP_MIN_COLD_SETS)
-        return LOOKUP_MIN_COLD_SETS;
-    return n > LOOKUP_MAX_COLD_SETS ? LOOKUP_MAX_COLD_SETS : (unsigned)n;
+    return (unsigned)min_u64(max_u64(n, LOOKUP_MIN_COLD_SETS),
+                             LOOKUP_MAX_COLD_SETS);
 }
 
 uint64_t lookup_touched_bytes(uint64_t n_lookups, uint64_t n_rows, uint32_t dim,
@@ -178,5 +177,5 @@ uint64_t lookup_touched_bytes(uint64_t n_lookups, uint64_t n_rows, uint32_t dim,
 {
     uint64_t row_bytes = (uint64_t)dim * precision_bytes(precision);
 
-    return (n_lookups < n_rows ? n_lookups : n_rows) * (row_bytes + CACHE_LINE);
+    return min_u64(n_lookups, n_rows) * (row_bytes + CACHE_LINE);
 }

@@ -303,11 +303,6 @@ static size_t run_end(const uint32_t *pairs, size_t i, size_t end)
     return i;
 }
 
-static size_t min_size(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 static void sum_parts(const struct update_job *job, size_t begin, size_t end)
 {
     const size_t part = LOOKUP_RUN_PART;
@@ -325,7 +320,7 @@ static void sum_parts(const struct update_job *job, size_t begin, size_t end)
         if (start >= job->n_pairs ||
             PAIR_ROW(pairs, start) != PAIR_ROW(pairs, block))
             continue;
-        stop = run_end(pairs, start, min_size(start + part, job->n_pairs));
+        stop = run_end(pairs, start, min_u64(start + part, job->n_pairs));
         prefetch_first(&gather, start);
         sum_part(&gather, start, stop,
                  job->partials + start / part * gather.dim);
@@ -439,7 +434,7 @@ static void update(const struct update_job *job, size_t begin, size_t end,
     for (; i < end; i = stop) {
         uint32_t row = PAIR_ROW(pairs, i);
 
-        stop = run_end(pairs, i, min_size(i + part, n_pairs));
+        stop = run_end(pairs, i, min_u64(i + part, n_pairs));
         for (size_t k = i; k < stop; k++)
             if (k + gather.ahead < n_pairs)
                 prefetch_weight(job, k + gather.ahead);

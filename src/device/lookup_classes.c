@@ -64,9 +64,7 @@ static void add_slices(struct lookup_class *own, struct lookup_slice *slices,
     if (vec_of(table) != (enum lookup_vec)own->vec)
         return;
     for (uint32_t begin = 0; begin < n_vecs; begin += part) {
-        part = n_vecs - begin;
-        if (part > LOOKUP_SLICE_VECS)
-            part = LOOKUP_SLICE_VECS;
+        part = (uint32_t)min_u64(n_vecs - begin, LOOKUP_SLICE_VECS);
         if (lanes_for(part) != own->group_lanes)
             continue;
         slices[end++] = (struct lookup_slice){

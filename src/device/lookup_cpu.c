@@ -124,10 +124,9 @@ static void scatter_chunk(void *ctx, size_t chunk, unsigned thread)
     if (i == end)
         return;
     for (bag = bag_of(sort, i); i < end; bag++) {
-        size_t bag_end = sort->offsets[bag + 1] - sort->offsets[0];
+        size_t bag_end =
+            min_u64(sort->offsets[bag + 1] - sort->offsets[0], end);
 
-        if (bag_end > end)
-            bag_end = end;
         for (; i < bag_end; i++)
             put(pass, places,
                 sort->indices[(sort->offsets[0] + i) * sort->index_step], bag);
@@ -274,12 +273,10 @@ static uint32_t bags_a_task(const struct lookup *lookup,
                             unsigned n_threads)
 {
     uint64_t n_bags = (uint64_t)lookup->n_tables * lookup->batch;
-    uint64_t n_tasks = batch->n_lookups / ROWS_A_TASK + 1;
+    uint64_t n_tasks = max_u64(batch->n_lookups / ROWS_A_TASK + 1,
+                               (uint64_t)n_threads * TASKS_A_THREAD);
 
-    if (n_tasks < (uint64_t)n_threads * TASKS_A_THREAD)
-        n_tasks = (uint64_t)n_threads * TASKS_A_THREAD;
-    n_bags = n_bags / n_tasks + 1;
-    return n_bags < lookup->batch ? (uint32_t)n_bags : lookup->batch;
+    return (uint32_t)min_u64(n_bags / n_tasks + 1, lookup->batch);
 }
 
 int lookup_cpu_forward(struct lookup *lookup, const struct lookup_batch *batch,
@@ -339,9 +336,9 @@ static void plan_jobs(struct lookup_cpu *self, const struct lookup_batch *batch,
         };
         partials += (n_pairs / LOOKUP_RUN_PART + 1) * table->dim;
         for (size_t begin = 0; begin < n_pairs; begin += BLOCK_PAIRS)
-            self->blocks[self->n_blocks++] = (struct block){
-                &self->jobs[t].update, begin,
-                n_pairs - begin < BLOCK_PAIRS ? n_pairs : begin + BLOCK_PAIRS};
+            self->blocks[self->n_blocks++] =
+                (struct block){&self->jobs[t].update, begin,
+                               min_u64(n_pairs, begin + BLOCK_PAIRS)};
     }
 }
 

@@ -93,7 +93,7 @@ static void stream_rows(const struct stream_batch *batch, uint32_t begin,
     for (uint32_t done = 0, n_block; done < n; done += n_block) {
         uint32_t *block = rows + done, first = begin + done;
 
-        n_block = n - done < BLOCK ? n - done : BLOCK;
+        n_block = (uint32_t)min_u64(n - done, BLOCK);
         for (uint32_t i = 0; i < n_block; i++)
             block[i] = first + i;
         if (batch->use_bins)

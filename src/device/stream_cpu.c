@@ -23,7 +23,7 @@ static void draw_piece(void *ctx, size_t task, unsigned thread)
 {
     const struct draw_job *job = ctx;
     const struct drawn_stream *stream = &job->streams[task / job->n_pieces];
-    uint64_t piece = task % job->n_pieces, begin, n;
+    uint64_t piece = task % job->n_pieces, begin;
 
     (void)thread;
     if (piece == 0) {
@@ -32,13 +32,11 @@ static void draw_piece(void *ctx, size_t task, unsigned thread)
         return;
     }
     begin = (piece - 1) * PIECE_LOOKUPS;
-    if (begin >= stream->batch.n_lookups)
-        return;
-    n = stream->batch.n_lookups - begin;
-    if (n > PIECE_LOOKUPS)
-        n = PIECE_LOOKUPS;
-    cpu_kernels_best()->stream_rows(&stream->batch, (uint32_t)begin,
-                                    (uint32_t)n, stream->indices + begin);
+    if (begin < stream->batch.n_lookups)
+        cpu_kernels_best()->stream_rows(
+            &stream->batch, (uint32_t)begin,
+            (uint32_t)min_u64(stream->batch.n_lookups - begin, PIECE_LOOKUPS),
+            stream->indices + begin);
 }
 
 int stream_cpu_draw(struct device *device, const struct stream *streams,
@@ -53,7 +51,6 @@ int stream_cpu_draw(struct device *device, const struct stream *streams,
     (void)err;
     for (uint32_t i = 0; i < n_streams; i++) {
         struct drawn_stream *stream = &drawn[i];
-        size_t n_pieces;
 
         stream_batch_init(&stream->batch, &streams[i], batch_seed);
         stream->n_bags = streams[i].batch;
@@ -62,9 +59,8 @@ int stream_cpu_draw(struct device *device, const struct stream *streams,
         stream->indices = indices + offset;
         offset += stream->batch.n_lookups;
         bag += stream->n_bags;
-        n_pieces = 2 + stream->batch.n_lookups / PIECE_LOOKUPS;
-        if (n_pieces > job.n_pieces)
-            job.n_pieces = n_pieces;
+        job.n_pieces =
+            max_u64(job.n_pieces, 2 + stream->batch.n_lookups / PIECE_LOOKUPS);
     }
     offsets[bag] = offset;
     pool_run(device_cpu(device)->pool, n_streams * job.n_pieces, draw_piece,

@@ -91,10 +91,8 @@ struct byte_unit {
 
 static struct byte_unit choose_unit(const struct plan_moves *moves)
 {
-    uint64_t most = moves->bytes.moved;
+    uint64_t most = max_u64(moves->bytes.moved, moves->bytes.added);
 
-    if (moves->bytes.added > most)
-        most = moves->bytes.added;
     if (most >= UINT64_C(1) << 33)
         return (struct byte_unit){"GiB", 0x1p30};
     if (most >= UINT64_C(1) << 23)

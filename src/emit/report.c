@@ -210,10 +210,8 @@ static void print_sizes(const uint64_t *bytes, uint32_t n, struct buf *out)
     char text[TEXT_BYTES_MAX];
 
     for (uint32_t r = 0; r < n; r++) {
-        if (bytes[r] < least)
-            least = bytes[r];
-        if (bytes[r] > most)
-            most = bytes[r];
+        least = min_u64(least, bytes[r]);
+        most = max_u64(most, bytes[r]);
     }
     if (least != most)
         buf_printf(out, "%s to ", text_from_bytes(text, (double)least));

@@ -79,11 +79,10 @@ static int open_scratch(struct exchange_set *set, struct err *err)
     for (size_t i = 0; i < placement->n_pieces; i++) {
         const struct piece *piece = &placement->pieces[i];
 
-        if (is_summed(piece) && piece->n_rows * piece->width > n)
-            n = piece->n_rows * piece->width;
+        if (is_summed(piece))
+            n = max_u64(n, piece->n_rows * piece->width);
     }
-    if (n > ALLREDUCE_FLOATS)
-        n = ALLREDUCE_FLOATS;
+    n = min_u64(n, ALLREDUCE_FLOATS);
     for (uint32_t r = placement->here.begin; n && r < placement->here.end;
          r++) {
         void *d_ptr;
@@ -179,12 +178,10 @@ static int sum_table(const struct exchange_set *set,
     uint64_t n = replicas->n_rows * replicas->width;
 
     for (uint64_t begin = 0; begin < n; begin += ALLREDUCE_FLOATS) {
-        uint64_t left = n - begin;
-
         for (uint32_t r = placement->here.begin; r < placement->here.end; r++)
             d_parts[r] = replicas[r].d_dense + begin;
         if (comm_sum(placement->comm, d_parts, set->d_scratch,
-                     left < ALLREDUCE_FLOATS ? left : ALLREDUCE_FLOATS, err))
+                     min_u64(n - begin, ALLREDUCE_FLOATS), err))
             return -1;
     }
     return 0;

@@ -101,14 +101,12 @@ int placement_open(struct placement *placement, struct err *err)
 int placement_upload(const struct placement *placement, void *d_at, uint64_t n,
                      struct made *made, struct err *err)
 {
-    uint64_t most = CHUNK_BYTES / made->item_bytes + 1;
+    uint64_t most = min_u64(CHUNK_BYTES / made->item_bytes + 1, n);
     int rc = 0;
 
-    if (most > n)
-        most = n;
     made->out = mem_alloc((size_t)most, made->item_bytes);
     for (made->first = 0; !rc && made->first < n; made->first += most) {
-        uint64_t n_made = n - made->first < most ? n - made->first : most;
+        uint64_t n_made = min_u64(n - made->first, most);
 
         pool_run_range(placement->pool, n_made, made->n_a_task, made->make,
                        made);

@@ -87,8 +87,7 @@ static int draw(struct index_batch *sets, uint64_t *max_lookups,
         if (index_batch_init(&sets[k], work->placement, group,
                              work->first_number + k, is_whole, err))
             return -1;
-        if (sets[k].lookups.n_lookups > *max_lookups)
-            *max_lookups = sets[k].lookups.n_lookups;
+        *max_lookups = max_u64(*max_lookups, sets[k].lookups.n_lookups);
     }
     return 0;
 }

@@ -77,13 +77,11 @@ static void check_part(void *ctx, size_t number, unsigned thread)
     uint32_t dim = table->table->dim;
     uint32_t n_outputs = (uint32_t)table->table->num_outputs;
     uint64_t begin = number % job->n_parts * SAMPLES_A_TASK;
-    uint64_t end = begin + SAMPLES_A_TASK;
+    uint64_t end = min_u64(begin + SAMPLES_A_TASK, job->n_samples);
     double *want = mem_alloc(dim, sizeof(*want));
     float *row = mem_alloc(dim, sizeof(*row));
     float *got = mem_alloc(dim, sizeof(*got));
 
-    if (end > job->n_samples)
-        end = job->n_samples;
     for (uint64_t i = begin * n_outputs; i < end * n_outputs; i++) {
         want_bag(table, job->first * n_outputs + i, want, row);
         got_bag(job, table, i, got, row);
@@ -146,9 +144,7 @@ static int check_receiver(struct output_job *job,
 
     pool_run(placement->pool, job->n_tables, draw_table, job);
     for (job->first = 0; !rc && job->first < n; job->first += job->n_samples) {
-        job->n_samples = n - job->first;
-        if (job->n_samples > job->n_most)
-            job->n_samples = job->n_most;
+        job->n_samples = min_u64(n - job->first, job->n_most);
         job->n_parts = (job->n_samples + SAMPLES_A_TASK - 1) / SAMPLES_A_TASK;
         rc = download_chunk(job, set, hash, err);
         if (!rc)

@@ -287,9 +287,7 @@ static int check_windows(struct weight_job *job, struct arena *arena,
 
     for (size_t k = 0; k < job->n_held; k++)
         row_bytes += job->held[k].piece->width * sizeof(float);
-    n = WINDOW_BYTES / row_bytes + 1;
-    if (n > job->n_rows)
-        n = (size_t)job->n_rows;
+    n = min_u64(WINDOW_BYTES / row_bytes + 1, job->n_rows);
     for (size_t k = 0; k < job->n_held; k++) {
         struct held *held = &job->held[k];
 
@@ -299,9 +297,7 @@ static int check_windows(struct weight_job *job, struct arena *arena,
         held->row_hash = ARENA_NEW(arena, uint64_t, n);
     }
     for (job->begin = 0; job->begin < job->n_rows; job->begin = job->end) {
-        job->end = job->begin + n;
-        if (job->end > job->n_rows)
-            job->end = job->n_rows;
+        job->end = min_u64(job->begin + n, job->n_rows);
         if (check_window(job, err))
             return -1;
     }
