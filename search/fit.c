@@ -296,8 +296,10 @@ static bool try_hard(struct snapshot *out, const struct parts *parts,
     const struct snapshot *found = NULL;
     unsigned n = list_layouts(layouts, parts);
 
-    failure->is_proven =
-        n && pack(&layouts[0], parts, true, PACK_WORK) == BINS_NONE;
+    *failure =
+        (struct fit_failure){.is_proven = n && pack(&layouts[0], parts, true,
+                                                    PACK_WORK) == BINS_NONE,
+                             .lacking_bytes = UINT64_MAX};
     if (!failure->is_proven)
         found = make_fit(layouts, n, parts, 1, failure);
     if (!failure->is_proven && !found)
@@ -311,15 +313,14 @@ static bool try_hard(struct snapshot *out, const struct parts *parts,
 }
 
 bool fit_by_memory(struct snapshot *out, const struct parts *parts,
-                   enum fit_effort effort, struct fit_failure *failure)
+                   struct fit_failure *failure)
 {
     bool found;
 
-    *failure = (struct fit_failure){.lacking_bytes = UINT64_MAX};
     for (unsigned i = 0; i < N_SIZES; i++)
         if (starts_by_memory(out, parts, parts->most_room_bytes >> i, false))
             return true;
-    if (effort == FIT_HARD)
+    if (failure)
         found = try_hard(out, parts, failure);
     else
         found = starts_by_memory(out, parts, parts->most_room_bytes, true) &&

@@ -10,11 +10,6 @@
  * by annealing what exceeds (search/temper.h).
  */
 
-enum fit_effort {
-    FIT_QUICK, /* hundredths of a second; finds less */
-    FIT_HARD,  /* some seconds, where it finds nothing */
-};
-
 struct fit_failure {
     bool is_proven; /* every way to place what may not be cut was ruled out */
     uint64_t lacking_bytes; /* by which the nearest layout exceeds the memory;
@@ -22,9 +17,10 @@ struct fit_failure {
 };
 
 /* Fills *out, but its total_ms, and returns true; false and *failure where none
- * was found. */
+ * was found, after some seconds. Where nobody asks why, and failure is NULL, it
+ * takes hundredths of a second, and finds less. */
 bool fit_by_memory(struct snapshot *out, const struct parts *parts,
-                   enum fit_effort effort, struct fit_failure *failure);
+                   struct fit_failure *failure);
 
 /*
  * Why there is no plan, and what would help. "No plan fits" is said where that
@@ -32,7 +28,7 @@ bool fit_by_memory(struct snapshot *out, const struct parts *parts,
  * as small as it may be, of pins, or of every placement of what may not be cut;
  * else "no plan was found". Then comes the least change that would do: memory
  * of a device, number of devices, or a kind that is not allowed; each was tried
- * by packing (FIT_QUICK).
+ * by packing quickly.
  *
  * search_kinds are those that the search makes at all; proofs are about all
  * that table, problem and oracle allow.

@@ -138,8 +138,7 @@ static int find_start(struct full *full, struct err *err)
         if (full->starts[f].n)
             offer(full, &full->starts[f]);
     offer_published(full, &next);
-    if (!full->start.n &&
-        fit_by_memory(&next, &full->parts, FIT_HARD, &failure))
+    if (!full->start.n && fit_by_memory(&next, &full->parts, &failure))
         offer(full, &next);
     snapshot_release(&next);
     if (watch_check(&full->watch, err))

@@ -287,7 +287,6 @@ static bool fits(struct question *question, bool of_memory, uint64_t amount,
     struct arena *arena = &question->arena;
     struct arena_mark mark = arena_mark(arena);
     struct problem problem = *question->problem;
-    struct fit_failure failure;
     struct snapshot packed = {0};
     struct parts parts;
     struct err ignored;
@@ -307,7 +306,7 @@ static bool fits(struct question *question, bool of_memory, uint64_t amount,
         !is_short(&parts, arena, &text) &&
         !parts_init(&parts, &problem, &question->oracle, NULL, NULL, arena,
                     &ignored) &&
-        fit_by_memory(&packed, &parts, FIT_QUICK, &failure);
+        fit_by_memory(&packed, &parts, NULL);
     snapshot_release(&packed);
     arena_rewind(arena, mark);
     return yes;

@@ -491,7 +491,7 @@ int search_reference(struct plan *plan, const struct oracle *oracle,
                    err))
         goto out;
     if (!published_find(&found, plan, &parts, options) &&
-        !fit_by_memory(&found, &parts, FIT_HARD, &failure) &&
+        !fit_by_memory(&found, &parts, &failure) &&
         infeasible_check(&plan->problem, parts.oracle, MADE_KINDS, &failure,
                          err))
         goto out;

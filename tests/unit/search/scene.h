@@ -38,7 +38,6 @@ static void scene_open(struct scene *scene, enum scene_sort sort)
     const uint32_t dims[SCENE_TABLES] = {64, 32, 128, 16, 8, 64};
     struct err err = {0};
     uint64_t seed = 0;
-    struct fit_failure failure;
 
     *scene = (struct scene){0};
     arena_init(&scene->arena);
@@ -52,7 +51,7 @@ static void scene_open(struct scene *scene, enum scene_sort sort)
     } while (scene_sort_of(&scene->oracle.base) != sort);
     ok(!parts_init(&scene->parts, &scene->problem, &scene->oracle.base, NULL,
                    NULL, &scene->arena, &err) &&
-           fit_by_memory(&scene->start, &scene->parts, FIT_QUICK, &failure),
+           fit_by_memory(&scene->start, &scene->parts, NULL),
        "a start: %s", err.msg);
     snapshot_price(&scene->start, &scene->parts);
 }

@@ -182,7 +182,7 @@ static void check_layouts(double slack, unsigned kinds)
     unsigned n_found = 0, n_wrong = 0, n_untold = 0, n = 0;
 
     for (uint64_t seed = FIRST_TIGHT; n < N_TIGHT; seed++) {
-        struct fit_failure failure;
+        struct fit_failure failure = {0};
         struct snapshot found = {0};
         struct random_oracle oracle;
         struct problem problem;
@@ -201,7 +201,7 @@ static void check_layouts(double slack, unsigned kinds)
             !parts_init(&parts, &problem, &oracle.base, NULL, NULL, &arena,
                         &err)) {
             n++;
-            if (fit_by_memory(&found, &parts, FIT_HARD, &failure)) {
+            if (fit_by_memory(&found, &parts, &failure)) {
                 layout_init(&layout, &parts);
                 snapshot_load(&found, &layout);
                 n_found++;
@@ -230,7 +230,7 @@ static void check_proof(void)
 
     rng_init(&rng, 6, 0);
     for (unsigned i = 0; i < n; i++) {
-        struct fit_failure failure;
+        struct fit_failure failure = {0};
         struct snapshot found = {0};
         struct problem problem;
         struct oracle oracle;
@@ -250,7 +250,7 @@ static void check_proof(void)
         oracle = fake_oracle(&problem);
         if (parts_init(&parts, &problem, &oracle, NULL, NULL, &arena, &err))
             ok(0, "parts: %s", err.msg);
-        is_found = fit_by_memory(&found, &parts, FIT_HARD, &failure);
+        is_found = fit_by_memory(&found, &parts, &failure);
         n_found += is_found;
         n_wrong += is_found != has || failure.is_proven == has;
         snapshot_release(&found);

@@ -182,7 +182,7 @@ static bool has_plan(const struct problem *problem, struct sickness *sick,
                      struct err *err)
 {
     struct random_oracle oracle = sick->oracle;
-    struct fit_failure failure = {0};
+    const struct fit_failure failure = {.lacking_bytes = UINT64_MAX};
     struct snapshot packed = {0};
     struct parts parts;
     bool yes;
@@ -192,7 +192,7 @@ static bool has_plan(const struct problem *problem, struct sickness *sick,
         parts_init(&parts, problem, &oracle.base, NULL, NULL, &sick->arena,
                    err))
         return false;
-    yes = fit_by_memory(&packed, &parts, FIT_QUICK, &failure);
+    yes = fit_by_memory(&packed, &parts, NULL);
     snapshot_release(&packed);
     return yes || !infeasible_check(problem, &oracle.base, SHARD_ALL_KINDS,
                                     &failure, err);

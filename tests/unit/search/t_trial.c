@@ -110,7 +110,6 @@ static void walk(const char *name, struct parts *parts,
 static void walk_by_halves(void)
 {
     struct snapshot start = {0};
-    struct fit_failure failure;
     struct err err = {0};
     struct oracle oracle;
     struct scene scene;
@@ -120,7 +119,7 @@ static void walk_by_halves(void)
     oracle = fake_oracle(&scene.problem);
     if (ok(!parts_init(&parts, &scene.problem, &oracle, NULL, NULL,
                        &scene.arena, &err) &&
-               fit_by_memory(&start, &parts, FIT_QUICK, &failure),
+               fit_by_memory(&start, &parts, NULL),
            "a start by halves: %s", err.msg))
         walk("by halves", &parts, &start);
     snapshot_release(&start);
