@@ -360,12 +360,8 @@ struct shard parts_shard(const struct parts *parts, const struct part *part,
 {
     struct shard shard = shard_whole(parts->problem, table, 0);
 
-    shard.kind = part->kind;
-    if (part->kind == SHARD_TABLE)
-        return shard;
-    shard.col_end = part->width;
-    shard.row_begin = part->row_begin;
-    shard.row_end = part->row_begin + part->n_rows;
+    if (part->kind != SHARD_TABLE)
+        parts_place_block(&shard, part, 0, part->block);
     shard.device = part->block;
     return shard;
 }

@@ -265,20 +265,15 @@ out:
     return rc;
 }
 
-const struct contender *search_contenders(void)
-{
-    static const struct contender contenders[] = {
-        {"random", .figure = NULL},
-        {"dim", .figure = figure_dim},
-        {"lookup", .figure = figure_lookup},
-        {"size", .figure = figure_size},
-        {"size-lookup", .figure = figure_size_lookup},
-        {"torchrec", .author = "TorchRec", .rule = rival_torchrec},
-        {"hugectr", .author = "HugeCTR", .rule = rival_hugectr},
-        {"reference", .search = search_reference},
-        {"neuroshard", .search = search_full},
-        {0},
-    };
-
-    return contenders;
-}
+const struct contender search_contenders[] = {
+    {"random", .figure = NULL},
+    {"dim", .figure = figure_dim},
+    {"lookup", .figure = figure_lookup},
+    {"size", .figure = figure_size},
+    {"size-lookup", .figure = figure_size_lookup},
+    {"torchrec", .author = "TorchRec", .rule = rival_torchrec},
+    {"hugectr", .author = "HugeCTR", .rule = rival_hugectr},
+    {"reference", .search = search_reference},
+    {"neuroshard", .search = search_full},
+    {0},
+};

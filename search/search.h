@@ -215,7 +215,7 @@ struct contender {
  *   reference  search_reference
  *   neuroshard search_full
  */
-const struct contender *search_contenders(void);
+extern const struct contender search_contenders[];
 /* Fills a plan whose problem is set, as search_reference does. ERR_NO_PLAN
  * where the rule finds none, or knows no pins or groups and there are some. */
 int contender_place(struct plan *plan, const struct contender *self,

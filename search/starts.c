@@ -32,6 +32,8 @@ static const double replica_fracs[] = {1, 0.5, 0.2};
 #define N_PEAKS (sizeof peak_fracs / sizeof *peak_fracs)
 #define N_PRICES (sizeof memory_fracs / sizeof *memory_fracs)
 
+/* Where its pieces go is no choice: more urgent than what was ever stuck. */
+#define STANDS_FAST (1U << 31)
 /* What is barred is worse than any that is too large. */
 #define BARRED 1e30
 
@@ -127,8 +129,7 @@ static struct least find_least(const struct parts *parts)
 struct chosen {
     const struct form *form;
     uint32_t unit, urgency;
-    bool stands_fast; /* where its pieces go is no choice */
-    double weight;    /* its share in all ms, or a larger one in all room */
+    double weight; /* its share in all ms, or a larger one in all room */
 };
 
 struct loaded {
@@ -184,12 +185,13 @@ static bool choose_forms(struct builder *builder, bool is_short)
         builder->n_pieces += form->n_pieces;
         if (builder->n_pieces > MAX_PIECES && !builder->view->by_memory)
             return false;
-        builder->units[u] = (struct chosen){
-            .form = form,
-            .unit = u,
-            .urgency = builder->urgency[u],
-            .stands_fast = forms_piece(parts, u, form, 0).device != NO_PIECE,
-            .weight = weight_of(builder, form, is_short)};
+        builder->units[u] =
+            (struct chosen){.form = form,
+                            .unit = u,
+                            .urgency = builder->urgency[u],
+                            .weight = weight_of(builder, form, is_short)};
+        if (forms_piece(parts, u, form, 0).device != NO_PIECE)
+            builder->units[u].urgency += STANDS_FAST;
     }
     return true;
 }
@@ -199,8 +201,6 @@ static int compare_chosen(const void *left, const void *right)
 {
     const struct chosen *a = left, *b = right;
 
-    if (a->stands_fast != b->stands_fast)
-        return a->stands_fast ? -1 : 1;
     if (a->urgency != b->urgency)
         return a->urgency > b->urgency ? -1 : 1;
     if (a->weight != b->weight)
@@ -342,27 +342,20 @@ static bool place_unit(struct builder *builder, const struct chosen *chosen)
     return true;
 }
 
-/* Before each try. By memory a device is as loaded as it lacks room, so that
- * uneven devices fill up alike. */
-static void clear(struct builder *builder)
-{
-    const struct parts *parts = builder->parts;
-    const size_t n = parts->n_devices;
-
-    builder->out->n = 0;
-    memset(builder->devices, 0, n * sizeof(*builder->devices));
-    if (builder->sums)
-        memset(builder->sums, 0, n * parts->oracle->width * sizeof(double));
-    for (size_t r = 0; builder->view->by_memory && r < n; r++)
-        builder->devices[r].load = -(double)parts->room_bytes[r];
-}
-
-/* One try; the unit that found no room, or NO_PIECE. */
+/* One try; the unit that found no room, or NO_PIECE. By memory a device is as
+ * loaded as it lacks room, so that uneven devices fill up alike. */
 static uint32_t place_all(struct builder *builder)
 {
-    const uint32_t n = builder->parts->n_units;
+    const struct parts *parts = builder->parts;
+    const size_t n = parts->n_units, n_devices = parts->n_devices;
 
-    clear(builder);
+    builder->out->n = 0;
+    memset(builder->devices, 0, n_devices * sizeof(*builder->devices));
+    if (builder->sums)
+        memset(builder->sums, 0,
+               n_devices * parts->oracle->width * sizeof(double));
+    for (size_t r = 0; builder->view->by_memory && r < n_devices; r++)
+        builder->devices[r].load = -(double)parts->room_bytes[r];
     builder->work += builder->n_pieces;
     qsort(builder->units, n, sizeof(*builder->units), compare_chosen);
     for (uint32_t u = 0; u < n; u++)
@@ -414,11 +407,11 @@ static uint64_t build(struct snapshot *out, const struct parts *parts,
  */
 struct batch {
     const struct parts *parts;
+    struct view view; /* but for peak_ms */
     struct building {
-        struct view view;
         struct snapshot snapshot; /* empty where none was found */
         uint64_t work;
-    } buildings[N_PEAKS]; /* of one price of memory and weight of replicas */
+    } buildings[N_PEAKS];
 };
 
 /* A layout is priced as comm prices it, on the thread that built it. */
@@ -426,9 +419,11 @@ static void build_one(void *ctx, size_t i, unsigned thread)
 {
     struct batch *batch = ctx;
     struct building *building = &batch->buildings[i];
+    struct view view = batch->view;
 
     (void)thread;
-    building->work = build(&building->snapshot, batch->parts, &building->view);
+    view.peak_ms = peak_fracs[i] * view.all_ms / batch->parts->n_devices;
+    building->work = build(&building->snapshot, batch->parts, &view);
     if (building->snapshot.n)
         snapshot_price(&building->snapshot, batch->parts);
 }
@@ -460,10 +455,10 @@ static uint64_t find_of_family(struct snapshot *best, unsigned n,
 {
     /* The mean is the least total there is, so shares of it are what pieces
      * may take where load is short; bytes cost by what memory is short. */
-    struct view view = {.all_ms = least->ms,
-                        .peak_bytes = parts->most_room_bytes,
-                        .barred = barred};
-    struct batch batch = {.parts = parts};
+    struct batch batch = {.parts = parts,
+                          .view = {.all_ms = least->ms,
+                                   .peak_bytes = parts->most_room_bytes,
+                                   .barred = barred}};
     const size_t n_fracs = barred & 1U << FORM_REPLICA ? 1 : N_REPLICA_FRACS;
     uint64_t work = 0, n_priced = 0;
 
@@ -473,14 +468,9 @@ static uint64_t find_of_family(struct snapshot *best, unsigned n,
             (best->n && (work >= max_work || interrupt_requested() ||
                          clock_ms() >= end_ms)))
             break;
-        view.replica_frac = replica_fracs[i / N_PRICES];
-        view.ms_per_byte =
+        batch.view.replica_frac = replica_fracs[i / N_PRICES];
+        batch.view.ms_per_byte =
             memory_fracs[i % N_PRICES] * least->ms / (least->bytes + 1);
-        for (unsigned k = 0; k < N_PEAKS; k++) {
-            batch.buildings[k].view = view;
-            batch.buildings[k].view.peak_ms =
-                peak_fracs[k] * least->ms / parts->n_devices;
-        }
         pool_run(pool, N_PEAKS, build_one, &batch);
         for (unsigned k = 0; k < N_PEAKS; k++) {
             const struct building *building = &batch.buildings[k];

@@ -91,8 +91,7 @@ static int run_task(struct tournament *run, const char *name,
     comparison->hash = oracle->hash;
     comparison->basis = cost_basis_names[oracle->basis];
     for (size_t p = 0; p < comparison->n_planners; p++)
-        if (run_planner(&entries[p], &search_contenders()[p], problem, run,
-                        err))
+        if (run_planner(&entries[p], &search_contenders[p], problem, run, err))
             goto out;
     rc = 0;
 out:
@@ -198,7 +197,7 @@ static int run_compare(struct cli *cli, struct err *err)
                                           n_tasks * cli->n_args)}};
     int rc = 0;
 
-    while (search_contenders()[run.comparison.n_planners].name)
+    while (search_contenders[run.comparison.n_planners].name)
         run.comparison.n_planners++;
     search_options_init(&run.search);
     run.search.seed = cli_u64(cli, "seed");

@@ -136,7 +136,7 @@ static void ask_all(struct searcher *searchers, struct refusal *refusal)
 {
     const struct oracle *oracle = &refusal->oracle.base;
     const struct contender_inputs inputs = {.oracle = oracle};
-    const struct contender *baseline = search_contenders();
+    const struct contender *baseline = search_contenders;
     struct plan plan = {.problem = refusal->problem};
     struct search_options options;
     struct err err = {0};

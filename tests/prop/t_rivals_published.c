@@ -52,7 +52,7 @@ static void open_torchrec(struct oracle **out, const char *cost,
 
 static const struct contender *find(const char *name)
 {
-    const struct contender *contender = search_contenders();
+    const struct contender *contender = search_contenders;
 
     while (strcmp(contender->name, name) != 0)
         contender++;

@@ -68,7 +68,7 @@ static struct oracle additive_oracle(const struct problem *problem)
 
 static const struct contender *find(const char *name)
 {
-    for (const struct contender *rival = search_contenders(); rival->name;
+    for (const struct contender *rival = search_contenders; rival->name;
          rival++)
         if (!strcmp(rival->name, name))
             return rival;
