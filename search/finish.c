@@ -112,14 +112,15 @@ static bool is_bad(const struct watch *watch)
     return atomic_load_explicit(watch->is_bad, memory_order_relaxed);
 }
 
-const char *watch_stops(const struct watch *watch, double start_ms,
-                        double limit_ms)
+const char *watch_stops(const struct watch *watch, double limit_ms)
 {
     if (is_bad(watch))
         return "done";
     if (interrupt_requested())
         return "interrupt";
-    return limit_ms > 0 && clock_ms() - start_ms >= limit_ms ? "time" : NULL;
+    if (limit_ms > 0 && clock_ms() - watch->start_ms >= limit_ms)
+        return "time";
+    return NULL;
 }
 
 int watch_check(const struct watch *watch, struct err *err)

@@ -25,10 +25,9 @@ struct watch {
 
 /* Must stay where it is from then on. */
 void watch_init(struct watch *watch, const struct oracle *oracle);
-/* Why a search stops that began at start_ms: "done" where an answer was not
- * finite, "interrupt", or "time"; NULL: it goes on. */
-const char *watch_stops(const struct watch *watch, double start_ms,
-                        double limit_ms);
+/* Why the search stops: "done" where an answer was not finite, "interrupt", or
+ * "time" after so long, 0 for no limit; NULL: it goes on. */
+const char *watch_stops(const struct watch *watch, double limit_ms);
 /* ERR_INPUT, and says so, where an answer was not finite. */
 int watch_check(const struct watch *watch, struct err *err) MUST_CHECK;
 /* Ends the search, of a plan with shards whose bound_ms, where it is above 0,

@@ -156,8 +156,7 @@ static bool goes_on(void *ctx, uint64_t n_done)
 
     n_done += full->n_before;
     progress_update(&full->progress, n_done);
-    plan->stopped = watch_stops(&full->watch, full->watch.start_ms,
-                                full->options->time_limit_ms);
+    plan->stopped = watch_stops(&full->watch, full->options->time_limit_ms);
     if (plan->bound_ms >= temper_best(&full->temper)->total_ms * (1 - 1e-9))
         plan->stopped = "done";
     if (!plan->stopped && n_done >= full->max_steps)

@@ -129,7 +129,6 @@ struct replan {
     struct snapshot nearest; /* to the old plan: carry_over */
     struct tryout tryout;    /* the layout in hand */
     struct front front;
-    double start_ms; /* by the clock */
 };
 
 /* Offers the layout in hand to the front; whether that wanted it. */

@@ -194,8 +194,8 @@ static void offer(struct replan *replan, const struct snapshot *snapshot)
 static bool goes_on(void *ctx, uint64_t n_done)
 {
     struct replan *replan = ctx;
-    const char *why = watch_stops(&replan->watch, replan->start_ms,
-                                  replan->options->time_limit_ms);
+    const char *why =
+        watch_stops(&replan->watch, replan->options->time_limit_ms);
 
     (void)n_done;
     if (why)
@@ -409,7 +409,6 @@ static int search(struct replan *replan, struct arena *arena, struct err *err)
     const struct oracle *oracle = &replan->watch.base;
     int rc = -1;
 
-    replan->start_ms = clock_ms();
     replan->plan->stopped = "done";
     replan->plan->n_evaluations = 0;
     if (infeasible_check(problem, oracle, SHARD_ALL_KINDS, NULL, err) ||
