@@ -159,21 +159,15 @@ static inline uint32_t parts_joined(const struct parts *parts, uint32_t a,
     return parts_of_width(parts, parts->parts[a].unit,
                           parts->parts[a].width + parts->parts[b].width);
 }
-/* Whether it is all rows of a unit that columns may be cut of; and how many
- * quanta then, else 0. */
-static inline bool parts_is_columns(const struct parts *parts, uint32_t part)
-{
-    const struct part *p = &parts->parts[part];
-
-    return (p->kind & (SHARD_TABLE | SHARD_COLUMN)) &&
-           parts->of[p->unit].columns != NO_PART;
-}
+/* How many quanta a part is of all rows of a unit that columns may be cut of;
+ * else 0. */
 static inline uint32_t parts_quanta(const struct parts *parts, uint32_t part)
 {
     const struct part *p = &parts->parts[part];
+    const struct unit *of = &parts->of[p->unit];
+    bool has_all_rows = p->kind & (SHARD_TABLE | SHARD_COLUMN);
 
-    return parts_is_columns(parts, part) ? p->width / parts->of[p->unit].quantum
-                                         : 0;
+    return has_all_rows && of->columns != NO_PART ? p->width / of->quantum : 0;
 }
 /* The part of row block b of one of the form's ranges. */
 static inline uint32_t parts_of_block(const struct form *cut, uint32_t b)

@@ -153,7 +153,6 @@ int watch_finish(const struct watch *watch, struct plan *plan,
 /* --- a layout that is good already --- */
 
 struct settling {
-    const struct parts *parts;
     struct tryout tryout;
     bool by_memory;
     double least; /* of what is to be lowered, among the changes of a step */
@@ -168,7 +167,9 @@ struct settling {
 static double share_of(const struct settling *settling, uint32_t device,
                        uint64_t bytes)
 {
-    return (double)bytes / ((double)settling->parts->room_bytes[device] + 1);
+    const struct parts *parts = settling->tryout.layout.parts;
+
+    return (double)bytes / ((double)parts->room_bytes[device] + 1);
 }
 
 static void set_trial(struct settling *settling, const struct shift *shift)
@@ -224,11 +225,11 @@ static void offer(struct settling *settling, struct shift shift)
 static void offer_piece(struct settling *settling, uint32_t piece)
 {
     const struct layout *layout = &settling->tryout.layout;
+    const struct parts *parts = layout->parts;
     const struct piece *it = &layout->pieces[piece];
-    const struct part *part = &settling->parts->parts[it->part];
-    const uint32_t n_quanta = parts_quanta(settling->parts, it->part);
+    const uint32_t n_quanta = parts_quanta(parts, it->part);
 
-    if (!parts_can_move(settling->parts, it->part))
+    if (!parts_can_move(parts, it->part))
         return;
     for (uint32_t r = 0; r < layout->n_devices; r++) {
         const struct holding *holding = &layout->holdings[r];
@@ -240,9 +241,9 @@ static void offer_piece(struct settling *settling, uint32_t piece)
         for (uint32_t i = 0; i < holding->n; i++) {
             uint32_t other = layout->pieces[holding->pieces[i]].part;
 
-            if (other != it->part && parts_can_move(settling->parts, other) &&
+            if (other != it->part && parts_can_move(parts, other) &&
                 (!settling->by_memory ||
-                 settling->parts->parts[other].bytes < part->bytes))
+                 parts->parts[other].bytes < parts->parts[it->part].bytes))
                 offer(settling,
                       (struct shift){piece, r, holding->pieces[i], 0});
         }
@@ -279,7 +280,7 @@ static bool step(struct settling *settling)
 uint64_t settle(struct snapshot *snapshot, const struct parts *parts,
                 bool by_memory, double most_ms)
 {
-    struct settling settling = {.parts = parts, .by_memory = by_memory};
+    struct settling settling = {.by_memory = by_memory};
     uint64_t n_priced;
 
     tryout_init(&settling.tryout, parts);

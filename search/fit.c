@@ -196,16 +196,9 @@ enum bins_answer bins_pack(uint32_t *bin_of, const uint64_t *sizes, uint32_t n,
 
 /* --- whether a layout fits --- */
 
-/* A unit that stands whole, or nowhere. */
-static bool is_rigid(const struct parts *parts, uint32_t part)
-{
-    const struct unit *of = &parts->of[parts->parts[part].unit];
-
-    return of->kinds == SHARD_TABLE || of->first->group;
-}
-
 /* Puts the layout's pieces where they fit, those that may go anywhere; rigid
- * ones alone, where that is asked for. */
+ * ones alone, where that is asked for: of units that stand whole, or nowhere.
+ */
 static enum bins_answer pack(struct snapshot *layout, const struct parts *parts,
                              bool only_rigid, uint64_t max_work)
 {
@@ -219,9 +212,11 @@ static enum bins_answer pack(struct snapshot *layout, const struct parts *parts,
     memcpy(rooms, parts->room_bytes, n_devices * sizeof(*rooms));
     for (uint32_t i = 0; i < layout->n; i++) {
         const struct change *piece = &layout->pieces[i];
-        uint64_t bytes = parts->parts[piece->part].bytes;
+        const struct part *part = &parts->parts[piece->part];
+        const struct unit *of = &parts->of[part->unit];
+        uint64_t bytes = part->bytes;
 
-        if (only_rigid && !is_rigid(parts, piece->part))
+        if (only_rigid && of->kinds != SHARD_TABLE && !of->first->group)
             continue;
         if (parts_can_move(parts, piece->part)) {
             sizes[n] = bytes;

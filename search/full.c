@@ -18,6 +18,7 @@
  * longer: three lists, two cost models and four seeds cost 0.2 % more than the
  * best known in the mean and 0.55 % at worst, without 0.7 and 4.6 %. */
 #define START_HOT_FRAC 0.05
+#define ONE_SORT ((unsigned)SHARD_TABLE | SHARD_COLUMN)
 /* Stages grow by twofold, each from the best so far, so a longer search begins
  * as a shorter one does and is never dearer. The first is this share of the
  * budget where none is given. */
@@ -243,26 +244,20 @@ static bool run_start(struct full *full, struct snapshot *start,
     return is_on;
 }
 
-/* Whether devices have fixed costs by the sorts of their pieces. */
-static bool has_sorts(const struct parts *parts)
-{
-    const unsigned one_sort = SHARD_TABLE | SHARD_COLUMN;
-
-    return parts->oracle->kinds & parts->problem->kinds & ~one_sort;
-}
-
 /* Where costs are additive nothing is paid once, so that no start has to be
  * annealed to show what it is worth. */
 static bool run_starts(struct full *full, uint64_t n_steps)
 {
     const struct tuning *tuning = full->parts.tuning;
+    const struct oracle *oracle = full->parts.oracle;
+    const unsigned kinds = oracle->kinds & full->parts.problem->kinds;
 
-    if (full->parts.oracle->is_additive)
+    if (oracle->is_additive)
         return true;
     for (unsigned f = 0; f < STARTS_KEPT; f++)
         if (!run_start(full, &full->starts[f], tuning->start_stages * n_steps))
             return false;
-    return !has_sorts(&full->parts) ||
+    return !(kinds & ~ONE_SORT) ||
            run_start(full, &full->best, tuning->best_stages * n_steps);
 }
 

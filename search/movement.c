@@ -58,13 +58,8 @@ void homes_init(struct homes *homes, const struct problem *problem,
 
 double homes_excess(const struct layout *layout, uint64_t moved_bytes)
 {
-    uint64_t limit_bytes = layout->move_limit_bytes;
-
-    return moved_bytes <= limit_bytes
-               ? 0
-               : LAYOUT_ANY_EXCESS +
-                     (double)(moved_bytes - limit_bytes) /
-                         ((double)layout->parts->homes->held_bytes + 1);
+    return excess_over(layout->move_limit_bytes, moved_bytes,
+                       layout->parts->homes->held_bytes);
 }
 
 /* --- where each unit stands --- */
@@ -324,17 +319,6 @@ static void choose_names(struct naming *naming)
     mem_free(host_of);
 }
 
-/* Blocks that fill a host go with the host. */
-static void rename_piece(const struct naming *naming, struct change *piece)
-{
-    uint32_t per_host = naming->per_host, name = naming->name[piece->device];
-
-    if (parts_can_move(naming->parts, piece->part))
-        piece->device = name;
-    else if (parts_form_of(naming->parts, piece->part)->fills_host)
-        piece->device = name / per_host * per_host + piece->device % per_host;
-}
-
 void rename_gpus(struct snapshot *snapshot, const struct parts *parts)
 {
     const struct cluster *cluster = &parts->problem->cluster;
@@ -354,8 +338,15 @@ void rename_gpus(struct snapshot *snapshot, const struct parts *parts)
         if (parts_can_move(parts, snapshot->pieces[i].part))
             add_kept(&naming, &snapshot->pieces[i]);
     choose_names(&naming);
-    for (uint32_t i = 0; i < snapshot->n; i++)
-        rename_piece(&naming, &snapshot->pieces[i]);
+    for (uint32_t i = 0; i < snapshot->n; i++) {
+        struct change *piece = &snapshot->pieces[i];
+        const uint32_t name = naming.name[piece->device], m = naming.per_host;
+
+        if (parts_can_move(parts, piece->part))
+            piece->device = name;
+        else if (parts_form_of(parts, piece->part)->fills_host)
+            piece->device = name / m * m + piece->device % m; /* with it */
+    }
     mem_free(naming.kept);
     mem_free(naming.name);
 }

@@ -22,24 +22,12 @@
 struct draw {
     struct trial *trial; /* its room for estimates is used */
     const struct layout *layout;
-    const struct parts *parts;
-    const struct tuning *tuning;
     struct rng *rng;
     uint32_t piece, device, unit; /* at which it begins */
     /* of a rebuild: */
     double target_ms;      /* devices are full there */
     const struct unit *of; /* the unit in hand */
 };
-
-static struct draw draw_of(struct trial *trial, const struct layout *layout,
-                           struct rng *rng)
-{
-    return (struct draw){.trial = trial,
-                         .layout = layout,
-                         .parts = layout->parts,
-                         .tuning = layout->parts->tuning,
-                         .rng = rng};
-}
 
 static uint32_t least_of(uint32_t a, uint32_t b)
 {
@@ -107,26 +95,20 @@ static uint32_t other_device(const struct draw *draw, uint32_t device)
 
 static bool can_move(const struct draw *draw, uint32_t piece)
 {
-    return parts_can_move(draw->parts, draw->layout->pieces[piece].part);
+    return parts_can_move(draw->layout->parts,
+                          draw->layout->pieces[piece].part);
 }
 
 /* A piece's columns in quanta; 0 where it is none that columns are cut of. */
 static uint32_t quanta_of(const struct draw *draw, uint32_t piece)
 {
-    return parts_quanta(draw->parts, draw->layout->pieces[piece].part);
+    return parts_quanta(draw->layout->parts, draw->layout->pieces[piece].part);
 }
 
 /* The part of n quanta of the unit in hand; NO_PART where there is none. */
 static uint32_t part_of(const struct draw *draw, uint32_t n_quanta)
 {
-    return parts_of_quanta(draw->parts, draw->unit, n_quanta);
-}
-
-/* As it is cut now; which of the column forms does not matter to a rebuild. */
-static const struct form *form_now(const struct layout *layout, uint32_t unit)
-{
-    return parts_form_of(layout->parts,
-                         layout->pieces[layout->first_of[unit]].part);
+    return parts_of_quanta(draw->layout->parts, draw->unit, n_quanta);
 }
 
 /* That of another piece of the same table, or NO_PIECE. */
@@ -256,7 +238,7 @@ static void propose_trade(struct draw *draw)
 static void take_off_unit(struct draw *draw, uint32_t unit)
 {
     const struct layout *layout = draw->layout;
-    const struct parts *parts = draw->parts;
+    const struct parts *parts = draw->layout->parts;
 
     for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
          i = layout->pieces[i].next) {
@@ -271,7 +253,7 @@ static void take_off_unit(struct draw *draw, uint32_t unit)
 
 static void put(struct draw *draw, const struct change *piece)
 {
-    const struct parts *parts = draw->parts;
+    const struct parts *parts = draw->layout->parts;
     struct estimate *on = &draw->trial->estimates[piece->device];
 
     on->load_ms += parts->alone_ms[piece->part];
@@ -309,7 +291,7 @@ static uint32_t device_for(const struct draw *draw, uint32_t part,
 {
     const struct trial *trial = draw->trial;
     const struct estimate *estimates = trial->estimates;
-    const uint64_t bytes = draw->parts->parts[part].bytes;
+    const uint64_t bytes = draw->layout->parts->parts[part].bytes;
     const uint32_t n_devices = draw->layout->n_devices;
     struct best best = nobody;
 
@@ -331,7 +313,7 @@ static uint32_t device_for(const struct draw *draw, uint32_t part,
  * memory. */
 static uint32_t room_on(const struct draw *draw, uint32_t device)
 {
-    const struct parts *parts = draw->parts;
+    const struct parts *parts = draw->layout->parts;
     const struct estimate *on = &draw->trial->estimates[device];
     const uint64_t room_bytes = parts->room_bytes[device];
     uint32_t least = 0, most = draw->of->n_quanta;
@@ -380,7 +362,7 @@ static uint32_t device_to_fill(const struct draw *draw, uint32_t n)
 /* The device that has least to do with n quanta more. */
 static uint32_t device_to_overfill(const struct draw *draw, uint32_t n)
 {
-    const struct parts *parts = draw->parts;
+    const struct parts *parts = draw->layout->parts;
     const struct estimate *estimates = draw->trial->estimates;
     const uint32_t n_devices = draw->layout->n_devices;
     struct best best = nobody;
@@ -435,7 +417,7 @@ static uint32_t open_device(const struct draw *draw, const struct form *form,
 {
     const struct trial *trial = draw->trial;
     const struct change *block = &trial->changes[first + piece->block];
-    const struct cluster *cluster = &draw->parts->problem->cluster;
+    const struct cluster *cluster = &draw->layout->parts->problem->cluster;
     uint32_t device;
 
     if (form->fills_host && piece->block)
@@ -454,7 +436,8 @@ static void put_pieces(struct draw *draw, const struct form *form)
     const uint32_t first = draw->trial->n_changes;
 
     for (uint32_t i = 0; i < form->n_pieces; i++) {
-        struct change piece = forms_piece(draw->parts, draw->unit, form, i);
+        struct change piece =
+            forms_piece(draw->layout->parts, draw->unit, form, i);
 
         if (piece.device == NO_PIECE)
             piece.device = open_device(draw, form, &piece, first);
@@ -466,7 +449,7 @@ void rebuild(struct trial *trial, const struct layout *layout,
              const struct rebuild_unit *units, uint32_t n_units,
              struct rng *rng)
 {
-    struct draw draw = draw_of(trial, layout, rng);
+    struct draw draw = {.trial = trial, .layout = layout, .rng = rng};
     double mean = 0, most = 0;
 
     for (uint32_t r = 0; r < layout->n_devices; r++) {
@@ -486,7 +469,7 @@ void rebuild(struct trial *trial, const struct layout *layout,
 
         draw.unit = units[i].unit;
         draw.of = &layout->parts->of[draw.unit];
-        if (draw.of->columns != NO_PART && draw.tuning->pours &&
+        if (draw.of->columns != NO_PART && layout->parts->tuning->pours &&
             (kind == FORM_WHOLE || kind == FORM_COLUMNS)) {
             pour(&draw);
             trial->is_apart &= !draw.of->is_even;
@@ -511,20 +494,23 @@ static bool is_among(const struct rebuild_unit *units, uint32_t n,
 static void propose_rebuild(struct draw *draw)
 {
     const struct layout *layout = draw->layout;
+    const struct parts *parts = layout->parts;
     struct rebuild_unit units[TUNING_MAX_REBUILT];
-    uint32_t most = 1 + rng_draw(draw->rng, draw->tuning->n_rebuilt);
+    uint32_t most = 1 + rng_draw(draw->rng, parts->tuning->n_rebuilt);
     uint32_t n = 0, n_pieces = layout->n_live, unit = draw->unit;
 
     for (uint32_t i = 0; i < most; i++) {
-        bool is_kept = i && !tuning_draw(draw->rng, draw->tuning->recuts);
+        bool is_kept = i && !tuning_draw(draw->rng, parts->tuning->recuts);
 
         if (i)
             unit = unit_of(layout, pick_piece(layout, draw->rng));
-        if (draw->parts->of[unit].pin >= 0 || is_among(units, n, unit))
+        if (parts->of[unit].pin >= 0 || is_among(units, n, unit))
             continue;
         units[n].unit = unit;
-        units[n].form = is_kept ? form_now(layout, unit)
-                                : forms_draw(draw->parts, unit, draw->rng);
+        units[n].form =
+            is_kept ? parts_form_of(parts,
+                                    layout->pieces[layout->first_of[unit]].part)
+                    : forms_draw(parts, unit, draw->rng);
         n_pieces += units[n++].form->n_pieces;
     }
     if (n && n_pieces <= MAX_PIECES)
@@ -551,17 +537,17 @@ static enum change_kind draw_kind(const uint32_t *shares, struct rng *rng)
 
 void propose(struct trial *trial, const struct layout *layout, struct rng *rng)
 {
-    struct draw draw = draw_of(trial, layout, rng);
+    struct draw draw = {.trial = trial, .layout = layout, .rng = rng};
     enum change_kind kind;
 
     trial_clear(trial);
     draw.piece = pick_piece(layout, rng);
     draw.device = layout->pieces[draw.piece].device;
     draw.unit = unit_of(layout, draw.piece);
-    kind = draw_kind(draw.tuning->changes[layout->style], rng);
+    kind = draw_kind(layout->parts->tuning->changes[layout->style], rng);
     if (layout->parts->homes && rng_draw(rng, HOMING) == 0)
         homes_propose(trial, layout, draw.unit);
-    else if (tuning_draw(rng, draw.tuning->rebuilds) &&
+    else if (tuning_draw(rng, layout->parts->tuning->rebuilds) &&
              rng_draw(rng, layout->n_devices) < CHEAP_DEVICES)
         propose_rebuild(&draw);
     else

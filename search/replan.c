@@ -273,17 +273,8 @@ static void anneal(struct replan *replan)
 
 /* --- why nothing moves so little --- */
 
-/* Whether it was cut by rows that are others now, or by other ranks. */
-static bool has_new_blocks(const struct table_pieces *before,
-                           const struct problem *problem,
-                           const struct table *table)
-{
-    return shard_cuts_rows(before->pieces[0].kind) &&
-           (before->n_devices != problem->cluster.n_devices ||
-            before->table->num_embeddings != table->num_embeddings);
-}
-
-/* The limit, the least movement found, and why so much. */
+/* The limit, the least movement found, and why so much: rows that were cut into
+ * other blocks, or over other ranks, and GPUs that are gone. */
 static int refuse(struct replan *replan, struct err *err)
 {
     const struct problem *problem = replan->parts.problem;
@@ -298,9 +289,12 @@ static int refuse(struct replan *replan, struct err *err)
     plan_moves_find(&moves, replan->from, &nearest, &replan->scratch);
     for (size_t i = 0; i < moves.n_moves; i++) {
         const struct move *move = &moves.moves[i];
+        const struct table_pieces *before = &replan->homes.before[move->table];
 
-        if (has_new_blocks(&replan->homes.before[move->table], problem,
-                           &problem->tables[move->table]))
+        if (shard_cuts_rows(before->pieces[0].kind) &&
+            (before->n_devices != problem->cluster.n_devices ||
+             before->table->num_embeddings !=
+                 problem->tables[move->table].num_embeddings))
             of_blocks += move->bytes;
         else if (move->from >= problem->cluster.n_devices)
             of_gone += move->bytes;

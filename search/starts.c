@@ -53,28 +53,9 @@ struct view {
     bool may_exceed; /* a device may be given more than it has room for */
 };
 
-/* By how much a form exceeds what pieces may take; 1 where it does not. Of
- * forms that are equally bad the price decides, so a table that nothing cuts
- * small enough is still cut as small as it can be. */
-static double badness(const struct form *form, const struct view *view)
-{
-    double ms = form->peak_ms / view->peak_ms;
-    double bytes = (double)form->peak_bytes / ((double)view->peak_bytes + 1);
-    double barred = view->barred & 1U << form->kind ? BARRED : 0;
-
-    return fmax(fmax(ms, bytes), 1) + barred;
-}
-
-static double price_of(const struct form *form, const struct view *view)
-{
-    double price = form->bytes * view->ms_per_byte;
-
-    if (view->by_memory)
-        return price;
-    return price + form->load_ms *
-                       (form->kind == FORM_REPLICA ? view->replica_frac : 1);
-}
-
+/* Of forms that exceed what pieces may take by as much, or do not, the price
+ * decides, so a table that nothing cuts small enough is still cut as small as
+ * it can be. */
 static const struct form *choose_form(const struct unit *of,
                                       const struct view *view)
 {
@@ -83,7 +64,15 @@ static const struct form *choose_form(const struct unit *of,
 
     for (uint32_t i = 0; i < of->n_forms; i++) {
         const struct form *form = &of->forms[i];
-        double bad = badness(form, view), price = price_of(form, view);
+        double ms = form->peak_ms / view->peak_ms;
+        double bytes =
+            (double)form->peak_bytes / ((double)view->peak_bytes + 1);
+        double bad = fmax(fmax(ms, bytes), 1) +
+                     (view->barred & 1U << form->kind ? BARRED : 0);
+        double load_ms = form->load_ms *
+                         (form->kind == FORM_REPLICA ? view->replica_frac : 1);
+        double price =
+            form->bytes * view->ms_per_byte + (view->by_memory ? 0 : load_ms);
 
         if (best && (bad > least_bad || (bad == least_bad && price >= least)))
             continue;
@@ -237,18 +226,6 @@ static bool goes_before(const struct loaded *a, const struct loaded *b)
     return a->load < b->load || (a->load == b->load && a->bytes < b->bytes);
 }
 
-static void load_device(struct builder *builder, uint32_t part, uint32_t r)
-{
-    const struct parts *parts = builder->parts;
-    const size_t width = parts->oracle->width;
-
-    builder->devices[r].load = load_with(builder, r, part);
-    builder->devices[r].tried = NULL;
-    builder->devices[r].bytes += parts->parts[part].bytes;
-    for (size_t w = 0; builder->sums && w < width; w++)
-        builder->sums[r * width + w] += parts->vectors[part * width + w];
-}
-
 /* Whether a piece has room there and meets nothing. Starts that exceed memory
  * are for repair alone; all others never do, so a plan that was built needs no
  * mending. */
@@ -300,6 +277,8 @@ static uint32_t find_room(struct builder *builder, const struct change *pieces,
 static bool place(struct builder *builder, struct change *pieces, uint32_t n,
                   const struct change *before)
 {
+    const struct parts *parts = builder->parts;
+    const size_t width = parts->oracle->width;
     uint32_t at = pieces->device;
 
     if (at == NO_PIECE) {
@@ -313,8 +292,15 @@ static bool place(struct builder *builder, struct change *pieces, uint32_t n,
         at = NO_PIECE;
     }
     for (uint32_t i = 0; i < n && at != NO_PIECE; i++) {
-        pieces[i].device = at + i;
-        load_device(builder, pieces[i].part, at + i);
+        const uint32_t part = pieces[i].part, r = at + i;
+        struct loaded *device = &builder->devices[r];
+
+        pieces[i].device = r;
+        device->load = load_with(builder, r, part);
+        device->tried = NULL;
+        device->bytes += parts->parts[part].bytes;
+        for (size_t w = 0; builder->sums && w < width; w++)
+            builder->sums[r * width + w] += parts->vectors[part * width + w];
     }
     return at != NO_PIECE;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/state.h"
 
+#include "base/ranked.h"
 #include "search/movement.h"
 #include "search/state_check.h"
 #include "search/trial.h"
@@ -463,17 +464,14 @@ static uint32_t unit_of(const struct parts *parts, const struct change *piece)
 #define N_KEYS 5
 struct placed {
     struct change piece;
-    uint32_t keys[N_KEYS];
+    uint64_t keys[N_KEYS];
 };
 
 static int compare_placed(const void *left, const void *right)
 {
     const struct placed *a = left, *b = right;
 
-    for (unsigned k = 0; k < N_KEYS; k++)
-        if (a->keys[k] != b->keys[k])
-            return a->keys[k] < b->keys[k] ? -1 : 1;
-    return 0;
+    return ranked_compare(a->keys, b->keys, N_KEYS);
 }
 
 /* Pieces of one range follow each other; wide ranges come first. Or by device,
@@ -574,7 +572,7 @@ bool snapshot_join(struct snapshot *snapshot, const struct parts *parts)
 
         if (last && last->device == next.device &&
             unit_of(parts, last) == unit_of(parts, &next) &&
-            parts_is_columns(parts, last->part)) {
+            parts_quanta(parts, last->part)) {
             part = parts_joined(parts, last->part, next.part);
             is_fine = is_fine && part != NO_PART;
         }

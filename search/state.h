@@ -119,16 +119,20 @@ void layout_release(struct layout *layout);
 
 /* A device that exceeds its memory by a byte is this bad. */
 #define LAYOUT_ANY_EXCESS 0.002
-/* How far a device exceeds its memory: 0 where it does not, else the excess as
- * a share of its room, and a constant. */
+/* How far bytes exceed a limit: 0 where they do not, else the excess as a share
+ * of the whole, and a constant; of a device its memory. */
+static inline double excess_over(uint64_t limit, uint64_t bytes, uint64_t whole)
+{
+    if (bytes <= limit)
+        return 0;
+    return LAYOUT_ANY_EXCESS + (double)(bytes - limit) / ((double)whole + 1);
+}
 static inline double layout_excess(const struct layout *layout, uint32_t device,
                                    uint64_t bytes)
 {
     uint64_t room = layout->parts->room_bytes[device];
 
-    return bytes <= room ? 0
-                         : LAYOUT_ANY_EXCESS +
-                               (double)(bytes - room) / ((double)room + 1);
+    return excess_over(room, bytes, room);
 }
 
 /* Makes the trial, which was priced, come true. */

@@ -326,8 +326,7 @@ bool trial_join(struct trial *trial, const struct layout *layout)
         if (parts->parts[part].kind == SHARD_GRID) {
             is_fine = is_fine && (trial->n_changes > MAX_BLOCKS ||
                                   !meets(trial, layout, c));
-        } else if (parts_is_columns(parts, part) &&
-                   unit_of(layout, part) != last) {
+        } else if (parts_quanta(parts, part) && unit_of(layout, part) != last) {
             last = unit_of(layout, part);
             is_fine = join_unit(trial, layout, last, c) && is_fine;
         }
