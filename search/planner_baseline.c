@@ -121,7 +121,7 @@ static bool goes_before(const struct placing *placing, uint32_t a, uint32_t b)
 static int baseline(struct placing *placing, struct err *err)
 {
     struct plan *plan = placing->plan;
-    struct arena *scratch = placing->scratch;
+    struct arena *scratch = &placing->scratch;
     struct entry *entries = ARENA_NEW(scratch, struct entry, placing->n_tables);
     uint32_t *roomy = ARENA_NEW(scratch, uint32_t, placing->n_devices);
     struct parts parts;
@@ -226,42 +226,36 @@ int contender_place(struct plan *plan, const struct contender *self,
                     const struct contender_inputs *inputs, struct arena *arena,
                     struct err *err)
 {
-    uint32_t n_devices = plan->problem.cluster.n_devices;
-    uint32_t n_tables = (uint32_t)plan->problem.n_tables;
-    struct arena scratch = {0};
+    const struct problem *problem = &plan->problem;
+    const uint32_t n_devices = problem->cluster.n_devices;
+    struct placing placing = {.self = self,
+                              .inputs = inputs,
+                              .problem = problem,
+                              .plan = plan,
+                              .arena = arena,
+                              .n_tables = (uint32_t)problem->n_tables,
+                              .n_devices = n_devices,
+                              .least_load = INFINITY};
+    struct arena *scratch = &placing.scratch;
     struct watch watch;
-    struct placing placing;
     int rc = -1;
 
     if (self->search)
         return self->search(plan, inputs->oracle, inputs->search, arena, err);
     watch_init(&watch, inputs->oracle);
-    if (self->author && check_constraints(&plan->problem, self->author, err))
-        goto out;
     plan->search = arena_printf(
         arena, "%s:%s", self->author ? "rival" : "baseline", self->name);
     plan->stopped = "done";
     plan->seed = plan->n_evaluations = plan->n_shards = 0;
-    placing = (struct placing){
-        .self = self,
-        .inputs = inputs,
-        .problem = &plan->problem,
-        .plan = plan,
-        .arena = arena,
-        .scratch = &scratch,
-        .n_tables = n_tables,
-        .n_devices = n_devices,
-        .room_bytes = ARENA_NEW(&scratch, uint64_t, n_devices),
-        .devices = ARENA_NEW(&scratch, struct filling, n_devices),
-        .order = ARENA_NEW(&scratch, struct ranked, n_tables),
-        .least_load = INFINITY};
-    problem_room_bytes(&plan->problem, placing.room_bytes);
+    placing.room_bytes = ARENA_NEW(scratch, uint64_t, n_devices);
+    placing.devices = ARENA_NEW(scratch, struct filling, n_devices);
+    placing.order = ARENA_NEW(scratch, struct ranked, placing.n_tables);
+    problem_room_bytes(problem, placing.room_bytes);
     placing_begin(&placing);
-    if (self->rule ? self->rule(&placing, err) : baseline(&placing, err))
-        goto out;
-    rc = watch_finish(&watch, plan, arena, err);
-out:
-    arena_release(&scratch);
+    if (!(self->author && check_constraints(problem, self->author, err)) &&
+        !(self->rule ? self->rule(&placing, err) : baseline(&placing, err)))
+        rc = watch_finish(&watch, plan, arena, err);
+    arena_release(scratch);
     return rc;
 }
 

@@ -221,7 +221,7 @@ int rival_hugectr(struct placing *placing, struct err *err)
 {
     uint32_t n_tables = placing->n_tables, n_gpus = placing->n_devices;
     struct planner planner = {
-        placing, ARENA_NEW(placing->scratch, struct cut_table, n_tables)};
+        placing, ARENA_NEW(&placing->scratch, struct cut_table, n_tables)};
 
     for (uint32_t t = 0; t < n_tables; t++) {
         const struct table *table = &placing->problem->tables[t];
@@ -230,7 +230,7 @@ int rival_hugectr(struct placing *placing, struct err *err)
         planner.tables[t] = (struct cut_table){
             .hotness = table->pooling_factor * width,
             .exchange = PIECE_COST * width,
-            .is_on = ARENA_NEW(placing->scratch, bool, n_gpus)};
+            .is_on = ARENA_NEW(&placing->scratch, bool, n_gpus)};
     }
     placing->plan->shards =
         ARENA_NEW(placing->arena, struct shard, (size_t)n_tables * n_gpus);

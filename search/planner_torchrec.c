@@ -167,7 +167,7 @@ static void price(struct sharding_option *option, const struct planner *planner,
 static int list_options(struct planner *planner, uint32_t t,
                         size_t *most_shards, struct err *err)
 {
-    const struct placing *placing = planner->placing;
+    struct placing *placing = planner->placing;
     const struct table *table = &placing->problem->tables[t];
     unsigned kinds =
         placing_kinds(placing, t) & placing->inputs->torchrec->kinds;
@@ -193,7 +193,7 @@ static int list_options(struct planner *planner, uint32_t t,
             "no plan was found: TorchRec's planner has no sharding type "
             "for table '%s'",
             table->name);
-    candidate->placement = ARENA_NEW(placing->scratch, uint32_t, n_shards);
+    candidate->placement = ARENA_NEW(&placing->scratch, uint32_t, n_shards);
     *most_shards += n_shards;
     return 0;
 }
@@ -372,7 +372,7 @@ static void propose_uniform(struct planner *planner)
 
 int rival_torchrec(struct placing *placing, struct err *err)
 {
-    struct arena *arena = placing->scratch;
+    struct arena *arena = &placing->scratch;
     uint32_t n = placing->n_tables, n_ranks = placing->n_devices;
     const double limit_ms = placing->inputs->limit_ms;
     struct planner planner = {

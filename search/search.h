@@ -232,8 +232,9 @@ struct placing {
     const struct contender *self;
     const struct contender_inputs *inputs;
     const struct problem *problem;
-    struct plan *plan;             /* search, stopped and seed are set */
-    struct arena *arena, *scratch; /* of the shards, of all else */
+    struct plan *plan;    /* search, stopped and seed are set */
+    struct arena *arena;  /* of the shards */
+    struct arena scratch; /* of all else */
     uint32_t n_tables, n_devices;
     uint64_t *room_bytes; /* [n_devices] */
     struct filling {
