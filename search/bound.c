@@ -267,14 +267,13 @@ void bound_find(struct proven *proven, const struct parts *parts)
 {
     struct arena arena = {0};
     struct proof proof = {.parts = parts};
-    uint32_t widest = 0;
+    uint64_t widest = 0;
 
     *proven = (struct proven){.ms = NAN};
     if (!parts->oracle->is_additive || !parts->oracle->ops->terms)
         return;
     for (uint32_t u = 0; u < parts->n_units; u++)
-        if (parts->of[u].n_quanta > widest)
-            widest = parts->of[u].n_quanta;
+        widest = max_u64(widest, parts->of[u].n_quanta);
     proof.everywhere_ms = ARENA_NEW(&arena, double, parts->n_units);
     proof.tiled = ARENA_NEW(&arena, struct toll, widest + 1);
     prove(proven, &proof);

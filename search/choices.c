@@ -446,8 +446,7 @@ static void add_up(struct form *form, const struct parts *parts, uint32_t part,
     form->bytes += (double)bytes * n;
     form->peak_ms = fmax(form->peak_ms, ms);
     form->least_ms = fmin(form->least_ms, ms);
-    if (bytes > form->peak_bytes)
-        form->peak_bytes = bytes;
+    form->peak_bytes = max_u64(form->peak_bytes, bytes);
 }
 
 /* What the pieces of forms come to. */

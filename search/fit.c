@@ -185,7 +185,7 @@ enum bins_answer bins_pack(uint32_t *bin_of, const uint64_t *sizes, uint32_t n,
     for (uint32_t i = 0; i < n; i++)
         bins->sizes[i] = sizes[items[i].idx];
     for (uint32_t b = 0; b < n_bins; b++)
-        bins->rooms[b] = rooms[order[b].idx] < all ? rooms[order[b].idx] : all;
+        bins->rooms[b] = min_u64(rooms[order[b].idx], all);
     rng_init(&bins->rng, SEED, n);
     answer = search(bins, max_work);
     for (uint32_t i = 0; i < n && answer == BINS_PACKED; i++)
@@ -273,8 +273,7 @@ static const struct snapshot *make_fit(struct snapshot *layouts, unsigned n,
     for (unsigned i = 0; i < n; i++) {
         uint64_t lacking = temper_repair(&layouts[i], parts, patience);
 
-        if (lacking < failure->lacking_bytes)
-            failure->lacking_bytes = lacking;
+        failure->lacking_bytes = min_u64(failure->lacking_bytes, lacking);
         if (!lacking)
             return &layouts[i];
     }

@@ -100,7 +100,7 @@ static struct memory_items least_of_kind(const struct problem *problem,
     for (uint32_t i = 0; i < (shard_is_replica(kind) ? n_devices : n_cuts); i++)
         memory_add(&sum, shard_memory(problem, &half));
     if (n_cuts > 1) /* two items of each are rounded */
-        sum.total -= sum.total < 2 * n_cuts ? sum.total : 2 * n_cuts;
+        sum.total -= min_u64(sum.total, 2 * n_cuts);
     if (n_rows > 1)
         piece.row_end = (piece.row_end - 1) / n_devices + 1;
     if (n_columns > 1 && piece.col_end > TABLE_COLUMN_STEP)
@@ -137,8 +137,7 @@ static struct unit_need measure_unit(const struct parts *parts, uint32_t u,
 
             if (items.total <= least.total)
                 least = items;
-            if (piece < of.piece_bytes)
-                of.piece_bytes = piece;
+            of.piece_bytes = min_u64(of.piece_bytes, piece);
             of.has_room |=
                 piece <= (shard_is_replica(kind) ? least_room : of.room_bytes);
         }
@@ -196,8 +195,7 @@ static bool is_short(const struct parts *parts, struct arena *arena,
                 need(&own, arena), unreserved(parts, left, arena));
             return true;
         }
-        if (parts->room_bytes[r] < least_room)
-            least_room = parts->room_bytes[r];
+        least_room = min_u64(least_room, parts->room_bytes[r]);
         all_room = saturating_add(all_room, parts->room_bytes[r]);
     }
     for (uint32_t u = 0; u < parts->n_units; u++) {
@@ -328,15 +326,14 @@ static uint64_t round_amount(const struct question *question, bool of_memory,
 static uint64_t least_of(struct question *question, bool of_memory)
 {
     const struct cluster *cluster = &question->problem->cluster;
-    uint64_t low = cluster->n_devices, most = low * MAX_GROWTH, high, next;
+    uint64_t low = cluster->n_devices, high, next;
+    uint64_t most = min_u64(low * MAX_GROWTH, MAX_DEVICES);
 
     for (uint32_t r = 0; r < cluster->n_devices && of_memory; r++)
         if (!r || cluster->memory_bytes[r] < low)
             low = cluster->memory_bytes[r];
     if (of_memory)
         most = TOO_LARGE;
-    else if (most > MAX_DEVICES)
-        most = MAX_DEVICES;
     high = low;
     do {
         low = high;

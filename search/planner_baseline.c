@@ -94,8 +94,7 @@ static int no_room(const struct placing *placing, const struct entry *entry,
     uint64_t left = 0;
 
     for (uint32_t r = 0; r < placing->n_devices; r++)
-        if (placing->devices[r].free_bytes > left)
-            left = placing->devices[r].free_bytes;
+        left = max_u64(left, placing->devices[r].free_bytes);
     return err_set(
         err, ERR_NO_PLAN,
         "no plan was found: table '%s' takes %s and no device that it may "

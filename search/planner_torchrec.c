@@ -172,7 +172,7 @@ static int list_options(struct planner *planner, uint32_t t,
     unsigned kinds =
         placing_kinds(placing, t) & placing->inputs->torchrec->kinds;
     struct candidate *candidate = &planner->candidates[t];
-    uint32_t n_shards = 0;
+    uint64_t n_shards = 0;
 
     for (uint32_t i = 0; i < N_SHARDING_TYPES; i++) {
         struct sharding_option *option = &candidate->options[i];
@@ -184,8 +184,7 @@ static int list_options(struct planner *planner, uint32_t t,
         }
         price(option, planner, t);
         candidate->order[candidate->n_options++].idx = i;
-        if (option->n_shards > n_shards)
-            n_shards = option->n_shards;
+        n_shards = max_u64(n_shards, option->n_shards);
     }
     if (!n_shards)
         return err_set(

@@ -219,7 +219,7 @@ static uint64_t limit_of(const struct replan *replan, unsigned chain,
     if (front->n) {
         first = front->points[0].moved_bytes;
         last = front->points[front->n - 1].moved_bytes;
-        least = first < least ? first : least;
+        least = min_u64(first, least);
     }
     if (chain + 1 == TEMPER_CHAINS)
         return least + (first - least) / 2;
@@ -442,10 +442,8 @@ static bool relax(struct problem *problem, const struct shard *shards, size_t n,
         uint64_t all = saturating_add(held[r], of_samples);
         uint64_t left = all < memory ? memory - all : 0;
 
-        reserve[r] = cluster->reserve_bytes[r];
-        any |= left < reserve[r];
-        if (left < reserve[r])
-            reserve[r] = left;
+        reserve[r] = min_u64(cluster->reserve_bytes[r], left);
+        any |= left < cluster->reserve_bytes[r];
     }
     if (any)
         cluster->reserve_bytes = reserve;

@@ -94,8 +94,7 @@ int parts_collect(struct parts *parts, const struct problem *problem,
     problem_room_bytes(problem, room_bytes);
     for (uint32_t r = 0; r < n; r++) {
         parts->all_room_bytes += (double)room_bytes[r];
-        if (room_bytes[r] > parts->most_room_bytes)
-            parts->most_room_bytes = room_bytes[r];
+        parts->most_room_bytes = max_u64(parts->most_room_bytes, room_bytes[r]);
     }
     return collect_units(parts, arena, err);
 }
