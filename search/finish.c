@@ -164,12 +164,10 @@ struct settling {
 };
 
 /* What a device has, of its room. */
-static double share_of(const struct settling *settling, uint32_t device,
+static double share_of(const struct layout *layout, uint32_t device,
                        uint64_t bytes)
 {
-    const struct parts *parts = settling->tryout.layout.parts;
-
-    return (double)bytes / ((double)parts->room_bytes[device] + 1);
+    return (double)bytes / ((double)layout->parts->room_bytes[device] + 1);
 }
 
 static void set_trial(struct settling *settling, const struct shift *shift)
@@ -184,36 +182,30 @@ static void set_trial(struct settling *settling, const struct shift *shift)
                    layout->pieces[shift->piece].device);
 }
 
-/* What the change would lower it to; INFINITY where it may not be. */
-static double value_of(struct settling *settling)
-{
-    struct tryout *tryout = &settling->tryout;
-    const struct trial *trial = &tryout->trial;
-    double total_ms = tryout_price(tryout), most = 0;
-
-    if (trial->excess > tryout->layout.excess)
-        return INFINITY;
-    if (!settling->by_memory)
-        return total_ms;
-    /* Nor less: a longer search, which settles another layout, would end dearer
-     * than this one. */
-    if (total_ms > tryout->layout.total_ms ||
-        total_ms < tryout->layout.total_ms * (1 - LEAST_GAIN))
-        return INFINITY;
-    for (uint32_t i = 0; i < trial->n_devices; i++)
-        most =
-            fmax(most, share_of(settling, trial->devices[i], trial->bytes[i]));
-    return most;
-}
-
+/* Notes the change if it lowers most. By memory the total may not fall either:
+ * a longer search, which settles another layout, would end dearer than this
+ * one. */
 static void offer(struct settling *settling, struct shift shift)
 {
-    double value;
+    struct tryout *tryout = &settling->tryout;
+    const struct layout *layout = &tryout->layout;
+    const struct trial *trial = &tryout->trial;
+    double total_ms, value;
 
-    if (settling->tryout.n_priced >= MAX_PRICED)
+    if (tryout->n_priced >= MAX_PRICED)
         return;
     set_trial(settling, &shift);
-    value = value_of(settling);
+    value = total_ms = tryout_price(tryout);
+    if (trial->excess > layout->excess ||
+        (settling->by_memory &&
+         (total_ms > layout->total_ms ||
+          total_ms < layout->total_ms * (1 - LEAST_GAIN))))
+        return;
+    if (settling->by_memory)
+        value = 0;
+    for (uint32_t i = 0; settling->by_memory && i < trial->n_devices; i++)
+        value =
+            fmax(value, share_of(layout, trial->devices[i], trial->bytes[i]));
     if (value >= settling->least)
         return;
     settling->least = value;
@@ -259,8 +251,8 @@ static bool step(struct settling *settling)
     double most = 0;
 
     for (uint32_t r = 0; r < layout->n_devices; r++)
-        if (share_of(settling, r, layout->bytes[r]) > most) {
-            most = share_of(settling, r, layout->bytes[r]);
+        if (share_of(layout, r, layout->bytes[r]) > most) {
+            most = share_of(layout, r, layout->bytes[r]);
             full = r;
         }
     settling->best.piece = NO_PIECE;

@@ -34,16 +34,6 @@ static uint32_t least_of(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-static uint32_t any_piece(const struct layout *layout, struct rng *rng)
-{
-    for (;;) {
-        uint32_t idx = rng_draw(rng, layout->n_pieces);
-
-        if (layout->pieces[idx].part != NO_PART)
-            return idx;
-    }
-}
-
 static uint32_t piece_on(const struct layout *layout, uint32_t device,
                          struct rng *rng)
 {
@@ -82,7 +72,9 @@ static uint32_t pick_piece(const struct layout *layout, struct rng *rng)
 
     if (!tuning_draw(rng, layout->parts->tuning->anywhere))
         idx = piece_on(layout, critical_device(layout, rng), rng);
-    return idx == NO_PIECE ? any_piece(layout, rng) : idx;
+    while (idx == NO_PIECE || layout->pieces[idx].part == NO_PART)
+        idx = rng_draw(rng, layout->n_pieces);
+    return idx;
 }
 
 /* Another device than this one; R > 1. */
@@ -480,15 +472,6 @@ void rebuild(struct trial *trial, const struct layout *layout,
     }
 }
 
-static bool is_among(const struct rebuild_unit *units, uint32_t n,
-                     uint32_t unit)
-{
-    for (uint32_t i = 0; i < n; i++)
-        if (units[i].unit == unit)
-            return true;
-    return false;
-}
-
 /* The table in hand in a form drawn anew, and some others, drawn as it was, of
  * which a share keep theirs: they only make room. */
 static void propose_rebuild(struct draw *draw)
@@ -501,10 +484,14 @@ static void propose_rebuild(struct draw *draw)
 
     for (uint32_t i = 0; i < most; i++) {
         bool is_kept = i && !tuning_draw(draw->rng, parts->tuning->recuts);
+        bool is_out;
 
         if (i)
             unit = unit_of(layout, pick_piece(layout, draw->rng));
-        if (parts->of[unit].pin >= 0 || is_among(units, n, unit))
+        is_out = parts->of[unit].pin >= 0;
+        for (uint32_t k = 0; k < n; k++)
+            is_out |= units[k].unit == unit;
+        if (is_out)
             continue;
         units[n].unit = unit;
         units[n].form =

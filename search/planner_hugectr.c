@@ -90,17 +90,6 @@ static void cut(struct planner *planner, uint32_t t, uint32_t n)
         shard_memory(planner->placing->problem, &first).total;
 }
 
-static bool is_replicated(const struct placing *placing, uint32_t t)
-{
-    const struct table *table = &placing->problem->tables[t];
-    double bytes = (double)table->num_embeddings * table->dim *
-                   precision_bytes(table->precision) *
-                   (table->optimizer == OPTIMIZER_SGD ? 1 : 2);
-
-    return bytes < REPLICATED_BELOW_BYTES && placing->n_devices > 1 &&
-           (placing_kinds(placing, t) & SHARD_REPLICATE);
-}
-
 /* Takes the replica's memory from all GPUs, for good; -1 where one has no
  * room. */
 static int replicate(struct planner *planner, uint32_t t)
@@ -194,16 +183,20 @@ static int start(struct planner *planner, struct err *err)
     const struct placing *placing = planner->placing;
 
     for (uint32_t t = 0; t < placing->n_tables; t++) {
-        const char *name = placing->problem->tables[t].name;
+        const struct table *table = &placing->problem->tables[t];
+        double bytes = (double)table->num_embeddings * table->dim *
+                       precision_bytes(table->precision) *
+                       (table->optimizer == OPTIMIZER_SGD ? 1 : 2);
         uint32_t n = kind_of_cut(placing, t, 1) ? 1 : more_cuts(placing, t, 1);
 
-        if (is_replicated(placing, t)) {
+        if (bytes < REPLICATED_BELOW_BYTES && placing->n_devices > 1 &&
+            (placing_kinds(placing, t) & SHARD_REPLICATE)) {
             if (replicate(planner, t))
                 return err_set(
                     err, ERR_NO_PLAN,
                     "no plan was found: HugeCTR's planner replicates "
                     "table '%s', for which there is no room",
-                    name);
+                    table->name);
             continue;
         }
         if (!n)
@@ -211,7 +204,7 @@ static int start(struct planner *planner, struct err *err)
                 err, ERR_NO_PLAN,
                 "no plan was found: HugeCTR's planner has no way to cut "
                 "table '%s'",
-                name);
+                table->name);
         cut(planner, t, n);
     }
     return 0;

@@ -421,7 +421,7 @@ uint64_t temper_repair(struct snapshot *io, const struct parts *parts,
                                   .kinds = parts->oracle->kinds,
                                   .row_cut = parts->oracle->row_cut,
                                   .floor_lane = -1};
-    struct tuning tuning = *tuning_default();
+    struct tuning tuning = tuning_default;
     struct parts unpriced = *parts;
     uint64_t n_steps = MIN_STEPS + (uint64_t)STEPS_A_PIECE * io->n, lacking;
     struct temper temper;

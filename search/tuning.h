@@ -66,7 +66,7 @@ struct tuning {
     uint32_t tempered;     /* of a stage; the rest is annealed */
 };
 
-const struct tuning *tuning_default(void);
+extern const struct tuning tuning_default;
 
 /* True so many times of a thousand. */
 static inline bool tuning_draw(struct rng *rng, uint32_t share)

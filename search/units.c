@@ -45,17 +45,29 @@ static int constrain_unit(const struct parts *parts, struct unit *unit,
  * permuted list has the same units, and ties that are broken by their numbers
  * are broken alike. All units share one array of members. O(n) but for groups,
  * each of which looks for its members once. */
-static int collect_units(struct parts *parts, struct arena *arena,
-                         struct err *err)
+int parts_collect(struct parts *parts, const struct problem *problem,
+                  const struct oracle *oracle, struct arena *arena,
+                  struct err *err)
 {
-    const struct problem *problem = parts->problem;
-    size_t n = problem->n_tables;
+    const uint32_t n_devices = problem->cluster.n_devices;
+    const size_t n = problem->n_tables;
+    uint64_t *room_bytes = ARENA_NEW(arena, uint64_t, n_devices);
     uint32_t *order = ARENA_NEW(arena, uint32_t, n);
     uint32_t *members = ARENA_NEW(arena, uint32_t, n);
     bool *taken = ARENA_NEW(arena, bool, n);
 
+    *parts = (struct parts){.problem = problem,
+                            .oracle = oracle,
+                            .n_devices = n_devices,
+                            .room_bytes = room_bytes,
+                            .tuning = &tuning_default,
+                            .of = ARENA_NEW(arena, struct unit, n)};
+    problem_room_bytes(problem, room_bytes);
+    for (uint32_t r = 0; r < n_devices; r++) {
+        parts->all_room_bytes += (double)room_bytes[r];
+        parts->most_room_bytes = max_u64(parts->most_room_bytes, room_bytes[r]);
+    }
     problem_canonical_order(problem, order);
-    parts->of = ARENA_NEW(arena, struct unit, n);
     for (size_t i = 0; i < n; i++) {
         const char *group = problem->tables[order[i]].group;
         struct unit *unit = &parts->of[parts->n_units];
@@ -77,24 +89,4 @@ static int collect_units(struct parts *parts, struct arena *arena,
             return -1;
     }
     return 0;
-}
-
-int parts_collect(struct parts *parts, const struct problem *problem,
-                  const struct oracle *oracle, struct arena *arena,
-                  struct err *err)
-{
-    const uint32_t n = problem->cluster.n_devices;
-    uint64_t *room_bytes = ARENA_NEW(arena, uint64_t, n);
-
-    *parts = (struct parts){.problem = problem,
-                            .oracle = oracle,
-                            .n_devices = n,
-                            .room_bytes = room_bytes,
-                            .tuning = tuning_default()};
-    problem_room_bytes(problem, room_bytes);
-    for (uint32_t r = 0; r < n; r++) {
-        parts->all_room_bytes += (double)room_bytes[r];
-        parts->most_room_bytes = max_u64(parts->most_room_bytes, room_bytes[r]);
-    }
-    return collect_units(parts, arena, err);
 }

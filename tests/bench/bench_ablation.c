@@ -289,7 +289,7 @@ static void search_as_is(struct group *group, uint64_t effort, unsigned n_seeds,
 
         for (unsigned s = 0; s < n_seeds; s++) {
             of->total_ms[s] =
-                total_of(of, tuning_default(), effort, s + 1, pool);
+                total_of(of, &tuning_default, effort, s + 1, pool);
             mean += of->total_ms[s] / n_seeds;
         }
         for (unsigned s = 0; s < n_seeds; s++)
@@ -303,7 +303,7 @@ static void search_as_is(struct group *group, uint64_t effort, unsigned n_seeds,
 static void search_without(struct group *group, const struct part_off *part,
                            uint64_t effort, unsigned n_seeds, struct pool *pool)
 {
-    struct tuning tuning = *tuning_default();
+    struct tuning tuning = tuning_default;
     double sum = 0, worst = -INFINITY;
 
     part->switch_off(&tuning);

@@ -350,7 +350,7 @@ static void check_stages(void)
     uint64_t n_priced[2] = {0};
 
     for (unsigned i = 0; i < 2; i++) {
-        struct tuning tuning = *tuning_default();
+        struct tuning tuning = tuning_default;
         const uint64_t rows[] = {1000, 1000, 1000, 1000, 1000, 1000, 1000};
         const uint32_t dims[] = {20, 20, 20, 20, 24, 24, 28};
         struct search_options options;
@@ -435,7 +435,7 @@ static void check_unbounded(void)
 {
     const uint64_t rows[] = {1000, 1000, 1000};
     const uint32_t dims[] = {16, 16, 16};
-    struct tuning tuning = *tuning_default();
+    struct tuning tuning = tuning_default;
     struct search_options options;
     struct err err = {0};
     struct oracle oracle;

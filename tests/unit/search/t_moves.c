@@ -42,7 +42,7 @@ static void site_open(struct site *site)
     struct snapshot start = {0};
     struct err err = {0};
 
-    *site = (struct site){.tuning = *tuning_default()};
+    *site = (struct site){.tuning = tuning_default};
     arena_init(&site->arena);
     rng_init(&site->rng, 71, 0);
     fake_problem(&site->problem, rows, dims, N_TABLES, N_DEVICES,
@@ -85,7 +85,7 @@ static void allow(struct site *site, enum change_kind kind, uint32_t rebuilds)
 /* Some way off, by changes of any kind. */
 static void wander(struct site *site)
 {
-    site->tuning = *tuning_default();
+    site->tuning = tuning_default;
     for (unsigned i = 0; i < 5; i++) {
         propose(&site->tryout.trial, &site->tryout.layout, &site->rng);
         if (site->tryout.trial.n_changes &&

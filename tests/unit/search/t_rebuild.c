@@ -174,7 +174,7 @@ static void check_devices(void)
 {
     const uint64_t room_bytes[SCENE_DEVICES] = {1 << 18, 1 << 19, 1 << 20,
                                                 1 << 21};
-    struct tuning tuning = *tuning_default();
+    struct tuning tuning = tuning_default;
     unsigned n_wrong = 0;
     struct site site;
 

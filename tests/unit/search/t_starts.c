@@ -72,7 +72,7 @@ static double find(struct parts *parts, const struct tuning *tuning,
 
 static void try_problem(uint64_t seed, struct tally *tally)
 {
-    struct tuning few = *tuning_default();
+    struct tuning few = tuning_default;
     struct random_oracle oracle;
     struct problem problem;
     struct parts parts;
@@ -91,7 +91,7 @@ static void try_problem(uint64_t seed, struct tally *tally)
         return;
     }
     tally->n++;
-    all_ms = find(&parts, tuning_default(), tally);
+    all_ms = find(&parts, &tuning_default, tally);
     few_ms = find(&parts, &few, tally);
     tally->n_found += isfinite(all_ms) ? 1 : 0;
     tally->n_dearer += !(all_ms <= few_ms);

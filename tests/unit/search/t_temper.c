@@ -213,7 +213,7 @@ static double heaviness_ms(const struct chain *chain)
 /* Where little but heaviness counts, that is what becomes less. */
 static void check_cooling(enum scene_sort sort)
 {
-    struct tuning heavy = *tuning_default();
+    struct tuning heavy = tuning_default;
     double before_ms, after_ms, end_ms;
     struct scene scene;
     struct look look;
