@@ -87,22 +87,6 @@ static int list_entries(struct entry *entries, const struct parts *parts,
     return 0;
 }
 
-static int no_room(const struct placing *placing, const struct entry *entry,
-                   struct err *err)
-{
-    char need[TEXT_BYTES_MAX], most[TEXT_BYTES_MAX];
-    uint64_t left = 0;
-
-    for (uint32_t r = 0; r < placing->n_devices; r++)
-        left = max_u64(left, placing->devices[r].free_bytes);
-    return err_set(
-        err, ERR_NO_PLAN,
-        "no plan was found: table '%s' takes %s and no device that it may "
-        "stand on has that left (the emptiest has %s)",
-        entry->unit->first->name, text_from_bytes(need, (double)entry->bytes),
-        text_from_bytes(most, (double)left));
-}
-
 /* Whether a is to be taken before b, which comes first: less in sum, then less
  * memory. */
 static bool goes_before(const struct placing *placing, uint32_t a, uint32_t b)
@@ -122,6 +106,7 @@ static int baseline(struct placing *placing, struct err *err)
     struct plan *plan = placing->plan;
     struct arena *scratch = &placing->scratch;
     struct entry *entries = ARENA_NEW(scratch, struct entry, placing->n_tables);
+    char need[TEXT_BYTES_MAX], most[TEXT_BYTES_MAX];
     uint32_t *roomy = ARENA_NEW(scratch, uint32_t, placing->n_devices);
     struct parts parts;
     struct rng rng;
@@ -135,17 +120,26 @@ static int baseline(struct placing *placing, struct err *err)
     plan->shards = ARENA_NEW(placing->arena, struct shard, placing->n_tables);
     for (uint32_t u = 0; u < parts.n_units; u++) {
         const struct unit *unit = entries[u].unit;
+        uint64_t left = 0;
         uint32_t n = 0, best = 0;
 
-        for (uint32_t r = 0; r < placing->n_devices; r++)
+        for (uint32_t r = 0; r < placing->n_devices; r++) {
+            left = max_u64(left, placing->devices[r].free_bytes);
             if ((unit->pin < 0 || unit->pin == r) &&
                 entries[u].bytes <= placing->devices[r].free_bytes) {
                 if (n && goes_before(placing, r, roomy[best]))
                     best = n;
                 roomy[n++] = r;
             }
+        }
         if (!n)
-            return no_room(placing, &entries[u], err);
+            return err_set(
+                err, ERR_NO_PLAN,
+                "no plan was found: table '%s' takes %s and no device that it "
+                "may stand on has that left (the emptiest has %s)",
+                unit->first->name,
+                text_from_bytes(need, (double)entries[u].bytes),
+                text_from_bytes(most, (double)left));
         best = roomy[placing->self->figure ? best : rng_below(&rng, n)];
         placing->devices[best].load += entries[u].figure;
         placing->devices[best].free_bytes -= entries[u].bytes;

@@ -90,21 +90,6 @@ static void cut(struct planner *planner, uint32_t t, uint32_t n)
         shard_memory(planner->placing->problem, &first).total;
 }
 
-/* Takes the replica's memory from all GPUs, for good; -1 where one has no
- * room. */
-static int replicate(struct planner *planner, uint32_t t)
-{
-    uint64_t *room_bytes = planner->placing->room_bytes;
-
-    cut(planner, t, 0);
-    for (uint32_t g = 0; g < planner->placing->n_devices; g++) {
-        if (planner->tables[t].bytes > room_bytes[g])
-            return -1;
-        room_bytes[g] -= planner->tables[t].bytes;
-    }
-    return 0;
-}
-
 /* All pieces of a table, each on another GPU, or its replicas, for which there
  * is room; false where a piece has room nowhere. */
 static bool place_table(const struct placing *placing, struct cut_table *table)
@@ -177,35 +162,39 @@ static void plan_evenly(struct planner *planner)
     (void)place_all(planner);
 }
 
-/* Replicas, and one piece, or as few as may be, of each other table. */
+/* Replicas, whose memory is taken from all GPUs for good, and one piece, or as
+ * few as may be, of each other table. */
 static int start(struct planner *planner, struct err *err)
 {
     const struct placing *placing = planner->placing;
+    uint64_t *room_bytes = placing->room_bytes;
 
     for (uint32_t t = 0; t < placing->n_tables; t++) {
         const struct table *table = &placing->problem->tables[t];
         double bytes = (double)table->num_embeddings * table->dim *
                        precision_bytes(table->precision) *
                        (table->optimizer == OPTIMIZER_SGD ? 1 : 2);
+        bool is_replicated = bytes < REPLICATED_BELOW_BYTES &&
+                             placing->n_devices > 1 &&
+                             (placing_kinds(placing, t) & SHARD_REPLICATE);
         uint32_t n = kind_of_cut(placing, t, 1) ? 1 : more_cuts(placing, t, 1);
 
-        if (bytes < REPLICATED_BELOW_BYTES && placing->n_devices > 1 &&
-            (placing_kinds(placing, t) & SHARD_REPLICATE)) {
-            if (replicate(planner, t))
-                return err_set(
-                    err, ERR_NO_PLAN,
-                    "no plan was found: HugeCTR's planner replicates "
-                    "table '%s', for which there is no room",
-                    table->name);
-            continue;
-        }
-        if (!n)
+        if (!n && !is_replicated)
             return err_set(
                 err, ERR_NO_PLAN,
                 "no plan was found: HugeCTR's planner has no way to cut "
                 "table '%s'",
                 table->name);
-        cut(planner, t, n);
+        cut(planner, t, is_replicated ? 0 : n);
+        for (uint32_t g = 0; is_replicated && g < placing->n_devices; g++) {
+            if (planner->tables[t].bytes > room_bytes[g])
+                return err_set(
+                    err, ERR_NO_PLAN,
+                    "no plan was found: HugeCTR's planner replicates "
+                    "table '%s', for which there is no room",
+                    table->name);
+            room_bytes[g] -= planner->tables[t].bytes;
+        }
     }
     return 0;
 }

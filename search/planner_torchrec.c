@@ -142,47 +142,39 @@ static struct size size_of(const struct problem *problem,
             ceil(vectors * columns * element_bytes)};
 }
 
-static void price(struct sharding_option *option, const struct planner *planner,
-                  uint32_t t)
-{
-    const struct problem *problem = planner->placing->problem;
-    const struct oracle *oracle = planner->placing->inputs->torchrec;
-    const uint32_t n = option->n_shards;
-    struct shard first = rival_piece(problem, t, option->kind, 0, n, 0);
-    struct shard rest =
-        rival_piece(problem, t, option->kind, option->n_full, n, 0);
-    double *vector = mem_alloc(oracle->width, sizeof(*vector));
-
-    oracle->ops->embed(oracle, &first, 1, vector);
-    option->ms = parts_alone_ms(oracle, vector);
-    mem_free(vector);
-    option->full = size_of(problem, &first, option);
-    if (option->n_full < n && rest.row_begin < rest.row_end)
-        option->rest = size_of(problem, &rest, option);
-    option->all_storage =
-        option->n_full * option->full.storage + option->rest.storage;
-}
-
-/* Adds the most shards of an option to *most_shards. */
+/* Cuts the table in each way there is, and prices it. Adds the most shards of
+ * an option to *most_shards. */
 static int list_options(struct planner *planner, uint32_t t,
                         size_t *most_shards, struct err *err)
 {
     struct placing *placing = planner->placing;
-    const struct table *table = &placing->problem->tables[t];
-    unsigned kinds =
-        placing_kinds(placing, t) & placing->inputs->torchrec->kinds;
+    const struct problem *problem = placing->problem;
+    const struct table *table = &problem->tables[t];
+    const struct oracle *oracle = placing->inputs->torchrec;
+    const unsigned kinds = placing_kinds(placing, t) & oracle->kinds;
     struct candidate *candidate = &planner->candidates[t];
+    double *vector = ARENA_NEW(&placing->scratch, double, oracle->width);
     uint64_t n_shards = 0;
 
     for (uint32_t i = 0; i < N_SHARDING_TYPES; i++) {
         struct sharding_option *option = &candidate->options[i];
+        struct shard first, rest;
 
         if (!cut(option, planner, table, &sharding_types[i]) ||
             !(option->kind & kinds)) {
             option->n_shards = 0;
             continue;
         }
-        price(option, planner, t);
+        first = rival_piece(problem, t, option->kind, 0, option->n_shards, 0);
+        rest = rival_piece(problem, t, option->kind, option->n_full,
+                           option->n_shards, 0);
+        oracle->ops->embed(oracle, &first, 1, vector);
+        option->ms = parts_alone_ms(oracle, vector);
+        option->full = size_of(problem, &first, option);
+        if (option->n_full < option->n_shards && rest.row_begin < rest.row_end)
+            option->rest = size_of(problem, &rest, option);
+        option->all_storage =
+            option->n_full * option->full.storage + option->rest.storage;
         candidate->order[candidate->n_options++].idx = i;
         n_shards = max_u64(n_shards, option->n_shards);
     }
@@ -353,22 +345,6 @@ static void propose_greedily(struct planner *planner, bool by_sum)
     } while (clock_ms() < planner->end_ms);
 }
 
-static void propose_uniform(struct planner *planner)
-{
-    for (uint32_t type = 0; type < N_SHARDING_TYPES; type++) {
-        bool have_all = true;
-
-        for (uint32_t t = 0; t < planner->placing->n_tables; t++) {
-            struct candidate *candidate = &planner->candidates[t];
-
-            candidate->proposed = &candidate->options[type];
-            have_all = have_all && candidate->proposed->n_shards;
-        }
-        if (have_all)
-            try_proposal(planner);
-    }
-}
-
 int rival_torchrec(struct placing *placing, struct err *err)
 {
     struct arena *arena = &placing->scratch;
@@ -390,7 +366,18 @@ int rival_torchrec(struct placing *placing, struct err *err)
         ARENA_NEW(placing->arena, struct shard, most_shards);
     propose_greedily(&planner, false);
     propose_greedily(&planner, true);
-    propose_uniform(&planner);
+    for (uint32_t type = 0; type < N_SHARDING_TYPES; type++) {
+        bool have_all = true;
+
+        for (uint32_t t = 0; t < n; t++) {
+            struct candidate *candidate = &planner.candidates[t];
+
+            candidate->proposed = &candidate->options[type];
+            have_all = have_all && candidate->proposed->n_shards;
+        }
+        if (have_all)
+            try_proposal(&planner);
+    }
     if (isinf(placing->least_load))
         return err_set(err, ERR_NO_PLAN,
                        "no plan was found: none of TorchRec's %llu proposals "
