@@ -249,25 +249,12 @@ static const char *limited_table(struct proof *proof, double total_ms)
     return name;
 }
 
-static void prove(struct proven *proven, struct proof *proof)
-{
-    double price = best_price(proof);
-
-    *proven = (struct proven){proven_ms(proof, 0, INFINITY), "mean load", NULL};
-    raise_bound(proven, "memory", proven_ms(proof, price, INFINITY));
-    raise_bound(proven, by_piece, meet(proof, price, proven->ms));
-    if (price > 0)
-        raise_bound(proven, by_piece, meet(proof, 0, proven->ms));
-    if (proven->term == by_piece)
-        proven->table = limited_table(proof, proven->ms);
-    proven->ms *= 1 - TOLERANCE;
-}
-
 void bound_find(struct proven *proven, const struct parts *parts)
 {
     struct arena arena = {0};
     struct proof proof = {.parts = parts};
     uint64_t widest = 0;
+    double price;
 
     *proven = (struct proven){.ms = NAN};
     if (!parts->oracle->is_additive || !parts->oracle->ops->terms)
@@ -276,7 +263,16 @@ void bound_find(struct proven *proven, const struct parts *parts)
         widest = max_u64(widest, parts->of[u].n_quanta);
     proof.everywhere_ms = ARENA_NEW(&arena, double, parts->n_units);
     proof.tiled = ARENA_NEW(&arena, struct toll, widest + 1);
-    prove(proven, &proof);
+    price = best_price(&proof);
+    *proven =
+        (struct proven){proven_ms(&proof, 0, INFINITY), "mean load", NULL};
+    raise_bound(proven, "memory", proven_ms(&proof, price, INFINITY));
+    raise_bound(proven, by_piece, meet(&proof, price, proven->ms));
+    if (price > 0)
+        raise_bound(proven, by_piece, meet(&proof, 0, proven->ms));
+    if (proven->term == by_piece)
+        proven->table = limited_table(&proof, proven->ms);
+    proven->ms *= 1 - TOLERANCE;
     arena_release(&arena);
 }
 

@@ -29,21 +29,36 @@
 /* Pieces of one table are quanta, added up, so that what is cut off here can be
  * put on there. The smallest multiple of four that divides dim, is no less than
  * min_width and gives at most max widths, else the coarsest cut there is; dim
- * where it cannot be cut. */
-static uint32_t choose_quantum(uint32_t dim, uint32_t min_width,
+ * where it cannot be cut. Where a plan is to be replaced, fine enough for the
+ * widths that stand, unless that is finer than pieces may be. */
+static uint32_t choose_quantum(const struct parts *parts, const struct unit *of,
                                uint32_t max_quanta)
 {
-    uint32_t quantum = dim;
+    const struct table_pieces *old =
+        parts->homes ? &parts->homes->standing[of->tables[0]] : NULL;
+    const uint32_t dim = of->first->dim;
+    uint32_t coarse = dim, quantum;
 
-    for (uint32_t step = min_width; step <= dim / 2;
-         step += TABLE_COLUMN_STEP) {
+    for (uint32_t step = table_min_width(parts->problem, of->first);
+         step <= dim / 2; step += TABLE_COLUMN_STEP) {
         if (dim % step)
             continue;
-        quantum = step;
+        coarse = step;
         if (dim / step <= max_quanta)
             break;
     }
-    return quantum;
+    quantum = coarse;
+    for (size_t i = 0; old && i < old->n; i++) {
+        uint32_t rest = old->pieces[i].col_end - old->pieces[i].col_begin;
+
+        while (rest) { /* Euclid */
+            uint32_t next = quantum % rest;
+
+            quantum = rest;
+            rest = next;
+        }
+    }
+    return quantum < problem_min_width(parts->problem) ? coarse : quantum;
 }
 
 /* The parts of a list are counted first and filled in then; while counting
@@ -198,28 +213,6 @@ static void add_cut(struct parts *parts, uint32_t unit, uint32_t n_ways,
 
 /* --- what stands --- */
 
-/* Fine enough for widths that are multiples of four columns, unless that is
- * finer than pieces may be. */
-static uint32_t refine_quantum(const struct parts *parts, uint32_t table,
-                               uint32_t coarse)
-{
-    const struct table_pieces *old =
-        parts->homes ? &parts->homes->standing[table] : NULL;
-    uint32_t quantum = coarse;
-
-    for (size_t i = 0; old && i < old->n; i++) {
-        uint32_t rest = old->pieces[i].col_end - old->pieces[i].col_begin;
-
-        while (rest) { /* Euclid */
-            uint32_t next = quantum % rest;
-
-            quantum = rest;
-            rest = next;
-        }
-    }
-    return quantum < problem_min_width(parts->problem) ? coarse : quantum;
-}
-
 /* The row blocks that there are, each a part of its own, as none need be like
  * another. They can stay where they stand at no cost of movement, which equal
  * blocks of a grown table cannot. */
@@ -298,8 +291,7 @@ static void add_unit(struct parts *parts, uint32_t u, uint32_t max_quanta)
     }
     if (table->group)
         return;
-    quantum = choose_quantum(table->dim, min_width, max_quanta);
-    quantum = refine_quantum(parts, of->tables[0], quantum);
+    quantum = choose_quantum(parts, of, max_quanta);
     if ((of->kinds & SHARD_COLUMN) && quantum < table->dim) {
         of->quantum = quantum;
         of->n_quanta = table->dim / of->quantum;

@@ -15,80 +15,73 @@
 
 /* --- the cost model under watch --- */
 
-static const struct watch *watch_of(const struct oracle *oracle)
+static const struct watch *watch_of(const struct oracle *base)
 {
-    return (const struct watch *)(const void *)oracle;
+    return (const struct watch *)(const void *)base;
+}
+
+static const struct oracle *asked(const struct oracle *base)
+{
+    return watch_of(base)->oracle;
 }
 
 /* A sum with what is no number or not finite is not finite. */
-static void note(const struct watch *watch, const double *answers, size_t n)
+static void note(const struct oracle *base, const double *answers, size_t n)
 {
     double sum = 0;
 
     for (size_t i = 0; i < n; i++)
         sum += answers[i];
     if (!isfinite(sum))
-        atomic_store_explicit(watch->is_bad, true, memory_order_relaxed);
+        atomic_store_explicit(watch_of(base)->is_bad, true,
+                              memory_order_relaxed);
 }
 
 static void watch_embed(const struct oracle *base, const struct shard *shards,
                         size_t n, double *out)
 {
-    const struct watch *watch = watch_of(base);
-
-    watch->oracle->ops->embed(watch->oracle, shards, n, out);
-    note(watch, out, n * base->width);
+    asked(base)->ops->embed(asked(base), shards, n, out);
+    note(base, out, n * base->width);
 }
 
 static void watch_compute(const struct oracle *base, const double *sums,
                           size_t n, double *compute_ms)
 {
-    const struct watch *watch = watch_of(base);
-
-    watch->oracle->ops->compute(watch->oracle, sums, n, compute_ms);
-    note(watch, compute_ms, n);
+    asked(base)->ops->compute(asked(base), sums, n, compute_ms);
+    note(base, compute_ms, n);
 }
 
 static void watch_comm(const struct oracle *base, size_t n, const double *sums,
                        const double *compute_ms, double *fwd_ms, double *bwd_ms)
 {
-    const struct watch *watch = watch_of(base);
     size_t n_answers = n * base->problem->cluster.n_devices;
 
-    watch->oracle->ops->comm(watch->oracle, n, sums, compute_ms, fwd_ms,
-                             bwd_ms);
-    note(watch, fwd_ms, n_answers);
-    note(watch, bwd_ms, n_answers);
+    asked(base)->ops->comm(asked(base), n, sums, compute_ms, fwd_ms, bwd_ms);
+    note(base, fwd_ms, n_answers);
+    note(base, bwd_ms, n_answers);
 }
 
 static void watch_bwd(const struct oracle *base, size_t n, const double *lanes,
                       double *bwd_ms)
 {
-    const struct watch *watch = watch_of(base);
-
-    watch->oracle->ops->bwd(watch->oracle, n, lanes, bwd_ms);
-    note(watch, bwd_ms, n * base->problem->cluster.n_devices);
+    asked(base)->ops->bwd(asked(base), n, lanes, bwd_ms);
+    note(base, bwd_ms, n * base->problem->cluster.n_devices);
 }
 
 static void watch_fwd(const struct oracle *base, size_t n, const double *lanes,
                       const double *compute_ms, const double *bwd_ms,
                       double *fwd_ms)
 {
-    const struct watch *watch = watch_of(base);
-
-    watch->oracle->ops->fwd(watch->oracle, n, lanes, compute_ms, bwd_ms,
-                            fwd_ms);
-    note(watch, fwd_ms, n * base->problem->cluster.n_devices);
+    asked(base)->ops->fwd(asked(base), n, lanes, compute_ms, bwd_ms, fwd_ms);
+    note(base, fwd_ms, n * base->problem->cluster.n_devices);
 }
 
 static void watch_terms(const struct oracle *base, const double *sums, size_t n,
                         double *compute_ms, double *terms_ms)
 {
-    const struct watch *watch = watch_of(base);
-
-    watch->oracle->ops->terms(watch->oracle, sums, n, compute_ms, terms_ms);
-    note(watch, compute_ms, n);
-    note(watch, terms_ms, n * base->n_terms);
+    asked(base)->ops->terms(asked(base), sums, n, compute_ms, terms_ms);
+    note(base, compute_ms, n);
+    note(base, terms_ms, n * base->n_terms);
 }
 
 void watch_init(struct watch *watch, const struct oracle *oracle)

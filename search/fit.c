@@ -244,21 +244,6 @@ static bool are_alike(const struct snapshot *a, const struct snapshot *b)
     return a->n == b->n;
 }
 
-/* Large pieces take the least memory in all, small ones fill the devices
- * better. Layouts of pieces as large as may be, and of smaller ones; returns
- * how many. */
-static unsigned list_layouts(struct snapshot *layouts,
-                             const struct parts *parts)
-{
-    unsigned n = 0;
-
-    for (unsigned i = 0; i < N_SIZES; i++)
-        if (starts_by_memory(&layouts[n], parts, parts->most_room_bytes >> i,
-                             true))
-            n += !n || !are_alike(&layouts[n], &layouts[n - 1]);
-    return n;
-}
-
 /* The first of n layouts that fits once it is packed, or else annealed; NULL:
  * none. */
 static const struct snapshot *make_fit(struct snapshot *layouts, unsigned n,
@@ -280,7 +265,10 @@ static const struct snapshot *make_fit(struct snapshot *layouts, unsigned n,
     return NULL;
 }
 
-/* An exact packing may be found or ruled out at once, or take for ever; an
+/* Large pieces take the least memory in all, small ones fill the devices
+ * better: layouts of pieces as large as may be, and of smaller ones.
+ *
+ * An exact packing may be found or ruled out at once, or take for ever; an
  * annealing finds much, and proves nothing. So both, one after the other, each
  * with little work first and with more in the end. */
 static bool try_hard(struct snapshot *out, const struct parts *parts,
@@ -288,8 +276,12 @@ static bool try_hard(struct snapshot *out, const struct parts *parts,
 {
     struct snapshot layouts[N_SIZES] = {{0}};
     const struct snapshot *found = NULL;
-    unsigned n = list_layouts(layouts, parts);
+    unsigned n = 0;
 
+    for (unsigned i = 0; i < N_SIZES; i++)
+        if (starts_by_memory(&layouts[n], parts, parts->most_room_bytes >> i,
+                             true))
+            n += !n || !are_alike(&layouts[n], &layouts[n - 1]);
     *failure =
         (struct fit_failure){.is_proven = n && pack(&layouts[0], parts, true,
                                                     PACK_WORK) == BINS_NONE,

@@ -232,20 +232,6 @@ static bool is_short(const struct parts *parts, struct arena *arena,
  * where none was with more; so the answer is right, and near the least.
  */
 
-/* Up to the next size that prints in three digits, so that who types what was
- * printed has enough. */
-static uint64_t round_up(uint64_t bytes)
-{
-    double unit = 1, step;
-
-    while ((double)bytes >= 1024 * unit)
-        unit *= 1024;
-    step = (double)bytes >= 100 * unit  ? unit
-           : (double)bytes >= 10 * unit ? unit / 10
-                                        : unit / 100;
-    return (uint64_t)round(ceil((double)bytes / step) * step);
-}
-
 /* Devices that are there keep what they have, and what is to stay free of them
  * if they have more; others are like the roomiest. Hosts stay as large as they
  * are, but for those that nobody gave: these are as the new number divides, or
@@ -310,14 +296,23 @@ static bool fits(struct question *question, bool of_memory, uint64_t amount,
     return yes;
 }
 
-/* An amount, of memory or of devices, as it is printed, or in whole hosts if
- * there are several. */
+/* An amount as it is printed: of memory up to the next size that prints in
+ * three digits, so that who types what was printed has enough; of devices in
+ * whole hosts if there are several. */
 static uint64_t round_amount(const struct question *question, bool of_memory,
                              uint64_t amount)
 {
-    return of_memory ? round_up(amount)
-                     : cluster_whole_hosts(&question->problem->cluster,
-                                           (uint32_t)amount);
+    double unit = 1, step, bytes = (double)amount;
+
+    if (!of_memory)
+        return cluster_whole_hosts(&question->problem->cluster,
+                                   (uint32_t)amount);
+    while (bytes >= 1024 * unit)
+        unit *= 1024;
+    step = bytes >= 100 * unit  ? unit
+           : bytes >= 10 * unit ? unit / 10
+                                : unit / 100;
+    return (uint64_t)round(ceil(bytes / step) * step);
 }
 
 /* The least memory or number of devices with which all packs; 0 where none

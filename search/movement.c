@@ -10,18 +10,25 @@
  * ever. */
 #define LEAST_GAIN 1e-9
 
-/* Grows and shrinks all tables in place, and joins pieces that meet. */
-static void stand(struct homes *homes, const struct problem *problem,
-                  const struct plan *from, struct arena *arena)
+/* Counts what is held, then grows and shrinks all tables in place, and joins
+ * pieces that meet. */
+void homes_init(struct homes *homes, const struct problem *problem,
+                const struct plan *from, struct arena *arena)
 {
     struct plan grown = {.problem = *problem};
 
+    *homes = (struct homes){0};
+    homes->before = ARENA_NEW(arena, struct table_pieces, problem->n_tables);
+    homes->standing = ARENA_NEW(arena, struct table_pieces, problem->n_tables);
+    table_pieces_find(homes->before, problem->tables, problem->n_tables, from);
     grown.problem.cluster = from->problem.cluster; /* whose GPUs they are on */
     grown.shards = ARENA_NEW(arena, struct shard, from->n_shards);
     for (size_t t = 0; t < problem->n_tables; t++) {
         const struct table *now = &problem->tables[t];
         const struct table_pieces *before = &homes->before[t];
 
+        homes->held_bytes = saturating_add(
+            homes->held_bytes, table_moves_count(before, before).kept);
         for (size_t i = 0; i < before->n && before->table->dim == now->dim;
              i++) {
             struct shard shard = before->pieces[i];
@@ -40,20 +47,6 @@ static void stand(struct homes *homes, const struct problem *problem,
                       &grown);
     homes->shards = grown.shards;
     homes->n_shards = grown.n_shards;
-}
-
-void homes_init(struct homes *homes, const struct problem *problem,
-                const struct plan *from, struct arena *arena)
-{
-    *homes = (struct homes){0};
-    homes->before = ARENA_NEW(arena, struct table_pieces, problem->n_tables);
-    homes->standing = ARENA_NEW(arena, struct table_pieces, problem->n_tables);
-    table_pieces_find(homes->before, problem->tables, problem->n_tables, from);
-    for (size_t t = 0; t < problem->n_tables; t++)
-        homes->held_bytes = saturating_add(
-            homes->held_bytes,
-            table_moves_count(&homes->before[t], &homes->before[t]).kept);
-    stand(homes, problem, from, arena);
 }
 
 double homes_excess(const struct layout *layout, uint64_t moved_bytes)
@@ -208,11 +201,8 @@ void homes_count_trial(struct trial *trial, const struct layout *layout)
             at++;
         if (at < trial->n_moved)
             continue; /* it is counted */
-        if (trial->n_moved == trial->moved_capacity) {
-            trial->moved_capacity = 2 * trial->moved_capacity + 4;
-            trial->moved = mem_grow(trial->moved, trial->moved_capacity,
-                                    sizeof(*trial->moved));
-        }
+        trial->moved = mem_room(trial->moved, trial->n_moved,
+                                &trial->moved_capacity, sizeof(*trial->moved));
         bytes = unit_bytes(layout, trial, unit);
         trial->moved[trial->n_moved++] = (struct unit_moved){unit, bytes};
         trial->all_moved_bytes = saturating_add(

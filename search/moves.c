@@ -423,20 +423,6 @@ static uint32_t open_device(const struct draw *draw, const struct form *form,
     return device;
 }
 
-static void put_pieces(struct draw *draw, const struct form *form)
-{
-    const uint32_t first = draw->trial->n_changes;
-
-    for (uint32_t i = 0; i < form->n_pieces; i++) {
-        struct change piece =
-            forms_piece(draw->layout->parts, draw->unit, form, i);
-
-        if (piece.device == NO_PIECE)
-            piece.device = open_device(draw, form, &piece, first);
-        put(draw, &piece);
-    }
-}
-
 void rebuild(struct trial *trial, const struct layout *layout,
              const struct rebuild_unit *units, uint32_t n_units,
              struct rng *rng)
@@ -457,18 +443,26 @@ void rebuild(struct trial *trial, const struct layout *layout,
     for (uint32_t i = 0; i < n_units; i++)
         take_off_unit(&draw, units[i].unit);
     for (uint32_t i = 0; i < n_units; i++) {
-        enum form_kind kind = units[i].form->kind;
+        const struct form *form = units[i].form;
+        const uint32_t first = trial->n_changes;
 
         draw.unit = units[i].unit;
         draw.of = &layout->parts->of[draw.unit];
         if (draw.of->columns != NO_PART && layout->parts->tuning->pours &&
-            (kind == FORM_WHOLE || kind == FORM_COLUMNS)) {
+            (form->kind == FORM_WHOLE || form->kind == FORM_COLUMNS)) {
             pour(&draw);
             trial->is_apart &= !draw.of->is_even;
-        } else {
-            put_pieces(&draw, units[i].form);
-            trial->is_apart &= kind == FORM_REPLICA;
+            continue;
         }
+        for (uint32_t k = 0; k < form->n_pieces; k++) {
+            struct change piece =
+                forms_piece(layout->parts, draw.unit, form, k);
+
+            if (piece.device == NO_PIECE)
+                piece.device = open_device(&draw, form, &piece, first);
+            put(&draw, &piece);
+        }
+        trial->is_apart &= form->kind == FORM_REPLICA;
     }
 }
 

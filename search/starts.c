@@ -145,40 +145,31 @@ struct builder {
     uint64_t work; /* pieces placed, and devices priced for them, so far */
 };
 
-/* By load, so that memory changes nothing where there is enough; once a piece
- * was stuck, by memory too. A form weighs as the largest of its pieces, or
- * where they fill hosts as all of them. */
-static double weight_of(const struct builder *builder, const struct form *form,
-                        bool is_short)
-{
-    const struct view *view = builder->view;
-    double ms = form->fills_host ? form->load_ms : form->peak_ms, weight = 0;
-    double bytes = form->fills_host ? form->bytes : (double)form->peak_bytes;
-
-    if (!view->by_memory && view->all_ms > 0)
-        weight = ms / view->all_ms;
-    if (view->by_memory || is_short)
-        weight = fmax(weight, bytes / (builder->parts->all_room_bytes + 1));
-    return weight;
-}
-
-/* False where that would be too many pieces. */
+/* False where that would be too many pieces. Units weigh by load, so that
+ * memory changes nothing where there is enough; once a piece was stuck, by
+ * memory too: as the largest of their pieces, or where these fill hosts as all
+ * of them. */
 static bool choose_forms(struct builder *builder, bool is_short)
 {
     const struct parts *parts = builder->parts;
+    const struct view *view = builder->view;
 
     builder->n_pieces = 0;
     for (uint32_t u = 0; u < parts->n_units; u++) {
-        const struct form *form = choose_form(&parts->of[u], builder->view);
+        const struct form *form = choose_form(&parts->of[u], view);
+        const bool is_all = form->fills_host;
+        double ms = is_all ? form->load_ms : form->peak_ms, weight = 0;
+        double bytes = is_all ? form->bytes : (double)form->peak_bytes;
 
         builder->n_pieces += form->n_pieces;
-        if (builder->n_pieces > MAX_PIECES && !builder->view->by_memory)
+        if (builder->n_pieces > MAX_PIECES && !view->by_memory)
             return false;
+        if (!view->by_memory && view->all_ms > 0)
+            weight = ms / view->all_ms;
+        if (view->by_memory || is_short)
+            weight = fmax(weight, bytes / (parts->all_room_bytes + 1));
         builder->units[u] =
-            (struct chosen){.form = form,
-                            .unit = u,
-                            .urgency = builder->urgency[u],
-                            .weight = weight_of(builder, form, is_short)};
+            (struct chosen){form, u, builder->urgency[u], weight};
         if (forms_piece(parts, u, form, 0).device != NO_PIECE)
             builder->units[u].urgency += STANDS_FAST;
     }

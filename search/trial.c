@@ -39,14 +39,6 @@ static void trial_init(struct trial *trial, const struct layout *layout)
         trial->place[r] = trial->first_on[r] = NO_PIECE;
 }
 
-static void trial_release(struct trial *trial)
-{
-    mem_free(trial->changes);
-    mem_free(trial->moved);
-    arena_release(&trial->arena);
-    *trial = (struct trial){0};
-}
-
 /* Between trials `place` and `first_on` are NO_PIECE all over; only what was
  * touched is put back, so that many devices cost nothing. */
 void trial_clear(struct trial *trial)
@@ -462,7 +454,9 @@ void tryout_init(struct tryout *tryout, const struct parts *parts)
 void tryout_release(struct tryout *tryout)
 {
     layout_release(&tryout->layout);
-    trial_release(&tryout->trial);
+    mem_free(tryout->trial.changes);
+    mem_free(tryout->trial.moved);
+    arena_release(&tryout->trial.arena);
     *tryout = (struct tryout){0};
 }
 

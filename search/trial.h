@@ -61,7 +61,8 @@ struct trial {
     double excess;            /* the layout's then */
     struct unit_moved *moved; /* [n_moved] units that it touches, with homes
                                  only */
-    uint32_t n_moved, moved_capacity;
+    uint32_t n_moved;
+    size_t moved_capacity;
     uint64_t all_moved_bytes;   /* the layout's then */
     struct estimate *estimates; /* [R]: while a change is thought of */
 };
