@@ -14,7 +14,7 @@ src/emit     2295  15
 src/exec     3780  26
 src/cli      4705  32
 costmodel    6660  50
-search       6835  32
+search       6600  32
 microbench   1630  12
 "
 
