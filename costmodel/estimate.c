@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "costmodel/estimate.h"
 
-#include "base/mem.h"
 #include "costmodel/roofline.h"
 
 #include <math.h>

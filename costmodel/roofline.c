@@ -38,7 +38,6 @@
 #include "costmodel/roofline.h"
 
 #include "base/hash.h"
-#include "costmodel/features.h"
 #include "costmodel/gpu_file.h"
 #include "costmodel/oracles.h"
 

@@ -8,7 +8,6 @@
  */
 #include "costmodel/roofline_fit.h"
 
-#include "base/mem.h"
 #include "costmodel/linear.h"
 #include "costmodel/roofline.h"
 

@@ -2,7 +2,6 @@
 #include "costmodel/train.h"
 
 #include "base/clock.h"
-#include "base/rng.h"
 #include "base/stats.h"
 #include "costmodel/dataset.h"
 #include "costmodel/gemm.h"

@@ -7,7 +7,6 @@
 #include "io/plan_json.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

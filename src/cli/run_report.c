@@ -3,11 +3,9 @@
 
 #include "base/figures.h"
 #include "base/hash.h"
-#include "base/json.h"
 #include "base/text.h"
 #include "cli/bench_summary.h"
 
-#include <math.h>
 #include <string.h>
 #include <unistd.h>
 

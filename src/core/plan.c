@@ -4,7 +4,6 @@
 #include "base/hash.h"
 #include "base/ranked.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/plan_check.h"
 
-#include "base/mem.h"
 #include "base/text.h"
 #include "core/plan_judge.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/problem.h"
 
-#include "base/mem.h"
 #include "base/text.h"
 
 #include <math.h>

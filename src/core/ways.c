@@ -4,7 +4,6 @@
 #include "base/text.h"
 #include "core/plan_check.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/what_if.h"
 
-#include <math.h>
 #include <string.h>
 
 static uint64_t bytes_of(const struct what_if *what_if,

@@ -6,12 +6,10 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "device/fp16.h"
-#include "device/stream_math.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

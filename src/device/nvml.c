@@ -4,7 +4,6 @@
 #include "base/mem.h"
 
 #include <dlfcn.h>
-#include <stdbool.h>
 #include <string.h>
 
 /* Values of the library's public interface. */

@@ -7,7 +7,6 @@
 #include "device/device_ops.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <string.h>
 
 /* Seeds of the permutations and draws of one stream; 1 is that of its rows. */

@@ -3,8 +3,6 @@
 
 #include "base/figures.h"
 
-#include <math.h>
-
 #define ENTRY(member) MEMBER_OF(struct compare_entry, member)
 static const struct figure entry_figures[] = {
     {"planner", "planner", -12, 0, FIGURE_PLAIN, ENTRY(planner)},

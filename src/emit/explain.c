@@ -8,7 +8,6 @@
 #include "emit/formats.h"
 #include "emit/report_parts.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -6,8 +6,6 @@
 #include "emit/formats.h"
 
 #include <inttypes.h>
-#include <math.h>
-#include <stddef.h>
 #include <stdio.h>
 
 /* Clusters up to here are printed whole, larger ones by their ends. */

@@ -2,7 +2,6 @@
 #include "exec/batches.h"
 
 #include "base/rng.h"
-#include "core/row_order.h"
 
 #include <string.h>
 

@@ -10,7 +10,6 @@
 #include "exec/timing.h"
 #include "exec/verify.h"
 
-#include <math.h>
 #include <string.h>
 
 void exec_options_init(struct exec_options *options)

@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/hash.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -5,7 +5,6 @@
 #include "exec/values.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

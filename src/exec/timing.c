@@ -3,8 +3,6 @@
 
 #include "base/clock.h"
 
-#include <math.h>
-
 #define LEARNING_RATE 1e-7F /* tiny: nothing is restored */
 #define N_WARM_UP 2         /* of what all ranks do together */
 /* Pieces of work that an iteration queues, at most; see DEVICE_MAX_HELD. For a

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "exec/verify.h"
 
-#include <math.h>
 #include <stdio.h>
 
 void verify_init(struct verify *verify, const struct placement *placement,

@@ -7,7 +7,6 @@
 #include "io/plan_fields.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 /* A list of kind names, as a mask. */
