@@ -16,9 +16,6 @@ enum { TIME_ALGBW = 1, TIME_BUSBW, TIME_WRONG };
 
 struct reader {
     struct nccl_tests *out;
-    const char *source;
-    size_t line;
-    struct arena *arena;
     const char **hosts; /* [out->n_hosts] */
     size_t time;        /* word of a row; 0: not known yet */
 };
@@ -57,22 +54,19 @@ static int read_rank(struct reader *reader, char *line, struct err *err)
     for (size_t i = 1; i + 1 < n && !host; i++)
         host = strcmp(words[i], "on") ? 0 : i + 1;
     if (!host || !name || n < 2 || !text_to_u64(words[1], &rank))
-        return err_set(err, ERR_INPUT,
-                       "%s:%zu: a rank without its host and device",
-                       reader->source, reader->line);
+        return err_set(err, ERR_INPUT, "a rank without its host and device");
     if (rank != out->n_ranks)
         return err_set(err, ERR_INPUT,
-                       "%s:%zu: rank %s stands where rank %u is next; programs "
-                       "that know nothing of each other, without MPI, measure "
-                       "no exchange",
-                       reader->source, reader->line, words[1], out->n_ranks);
+                       "rank %s stands where rank %u is next; programs that "
+                       "know nothing of each other, without MPI, measure no "
+                       "exchange",
+                       words[1], out->n_ranks);
     name += 2 + strspn(name + 2, BLANKS);
     for (char *end = name + strlen(name);
          end > name && strchr(BLANKS, end[-1]);)
         *--end = '\0';
     if (!text_is_printable(name) || !*name)
-        return err_set(err, ERR_INPUT, "%s:%zu: no name of a device",
-                       reader->source, reader->line);
+        return err_set(err, ERR_INPUT, "no name of a device");
     if (!out->n_ranks++)
         out->device = name;
     add_host(reader, words[host]);
@@ -110,29 +104,26 @@ static int read_row(struct reader *reader, char *line, struct err *err)
 
     if (!reader->time || out->n_ranks < 2)
         return err_set(err, ERR_INPUT,
-                       "%s:%zu: a row before the list of two ranks or more and "
-                       "the names of the columns",
-                       reader->source, reader->line);
+                       "a row before the list of two ranks or more and the "
+                       "names of the columns");
     if (n <= reader->time + TIME_WRONG ||
         !text_to_u64(words[WORD_SIZE], &row.bytes) ||
         !text_to_double(time[0], &row.us) ||
         !text_to_double(time[TIME_ALGBW], &algbw) ||
         !text_to_double(time[TIME_BUSBW], &busbw))
         return err_set(err, ERR_INPUT,
-                       "%s:%zu: a row without size, time, algbw, busbw and "
-                       "what was wrong",
-                       reader->source, reader->line);
+                       "a row without size, time, algbw, busbw and what was "
+                       "wrong");
     if (!row.bytes) /* less than 16 bytes for each rank */
         return 0;
     if (row.bytes > (uint64_t)1 << 50 || !(row.us > 0) ||
         !is_bandwidth(out, &row, algbw, busbw) ||
         strcmp(words[WORD_REDOP], "none"))
         return err_set(err, ERR_INPUT,
-                       "%s:%zu: no all-to-all among %u ranks has such a row",
-                       reader->source, reader->line, out->n_ranks);
+                       "no all-to-all among %u ranks has such a row",
+                       out->n_ranks);
     if (strcmp(time[TIME_WRONG], "0") && strcmp(time[TIME_WRONG], "N/A"))
-        return err_set(err, ERR_INPUT, "%s:%zu: what came was wrong",
-                       reader->source, reader->line);
+        return err_set(err, ERR_INPUT, "what came was wrong");
     out->rows[out->n_rows++] = row;
     return 0;
 }
@@ -146,9 +137,8 @@ static int read_line(struct reader *reader, char *line, struct err *err)
     line += strspn(line, "#" BLANKS);
     if (!strncmp(line, program, strlen(program)) &&
         !strstr(line, "alltoall_perf"))
-        return err_set(err, ERR_INPUT,
-                       "%s:%zu: this is of%s, not of alltoall_perf",
-                       reader->source, reader->line, line + strlen(program));
+        return err_set(err, ERR_INPUT, "this is of%s, not of alltoall_perf",
+                       line + strlen(program));
     if (!strncmp(line, "Rank ", 5))
         return read_rank(reader, line, err);
     if (!strncmp(line, "size ", 5) && strstr(line, "algbw"))
@@ -161,9 +151,9 @@ static int read_line(struct reader *reader, char *line, struct err *err)
 int nccl_tests_parse(struct nccl_tests *out, const char *text, size_t len,
                      const char *source, struct arena *arena, struct err *err)
 {
-    struct reader reader = {.out = out, .source = source, .arena = arena};
+    struct reader reader = {.out = out};
     char *copy = arena_strndup(arena, text, len);
-    size_t n_lines = 1;
+    size_t n_lines = 1, line_number = 0;
 
     *out = (struct nccl_tests){0};
     if (strlen(copy) != len)
@@ -176,9 +166,9 @@ int nccl_tests_parse(struct nccl_tests *out, const char *text, size_t len,
         next = strchr(line, '\n');
         if (next)
             *next++ = '\0';
-        reader.line++;
+        line_number++;
         if (read_line(&reader, line, err))
-            return -1;
+            return err_prefix(err, "%s:%zu", source, line_number);
     }
     if (out->n_rows)
         return 0;
