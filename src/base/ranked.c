@@ -12,6 +12,11 @@ int ranked_compare(const uint64_t *a, const uint64_t *b, size_t n)
     return 0;
 }
 
+int ranked_compare_u64(const void *left, const void *right)
+{
+    return ranked_compare(left, right, 1);
+}
+
 static int compare_ranked(const void *left, const void *right)
 {
     const struct ranked *a = left, *b = right;

@@ -362,7 +362,7 @@ const char *text_say(struct arena *arena, const char *fmt, ...)
     return arena_strdup(arena, sentence);
 }
 
-static bool goes_on(char c)
+bool text_goes_on(char c)
 {
     return ((unsigned char)c & 0xc0) == 0x80;
 }
@@ -372,7 +372,7 @@ size_t text_length(const char *text)
     size_t n = 0;
 
     for (; *text; text++)
-        n += goes_on(*text) ? 0 : 1;
+        n += text_goes_on(*text) ? 0 : 1;
     return n;
 }
 
@@ -384,7 +384,7 @@ static size_t prefix_len(const char *text, unsigned n_chars)
     for (; n_chars && text[len]; n_chars--)
         do
             len++;
-        while (goes_on(text[len]));
+        while (text_goes_on(text[len]));
     return len;
 }
 

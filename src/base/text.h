@@ -51,6 +51,8 @@ const char *text_from_bytes(char buf[TEXT_BYTES_MAX], double bytes);
 /* 1234567 -> "1,234,567" */
 const char *text_from_count(char buf[TEXT_BYTES_MAX], uint64_t n);
 
+/* Whether a byte of UTF-8 goes on with a character. */
+bool text_goes_on(char c);
 /* Its characters: bytes that do not go on with one. */
 size_t text_length(const char *text);
 /* The text in `width` columns, cut or padded; UTF-8 stays whole. */

@@ -138,11 +138,7 @@ static void print_training(const struct model *model, struct buf *out)
     const struct model_training *training = &model->training;
 
     if (training->n_train)
-        buf_printf(out,
-                   "samples         %" PRIu64 " for training, %" PRIu64
-                   " for validation, %" PRIu64 " fused cases held out\n",
-                   training->n_train, training->n_validation,
-                   training->n_held_out);
+        training_print_samples(training, out);
     if (training->n_train && model->mlp.n_params)
         buf_printf(out,
                    "training        %" PRIu64 " epochs, the best was %" PRIu64

@@ -23,10 +23,7 @@ static void print_text(const struct training *trained, double seconds)
 
     training_print_setting(model, cli, &out);
     training_print_kind(model, cli, &out);
-    buf_printf(&out,
-               "samples         %" PRIu64 " for training, %" PRIu64
-               " for validation, %" PRIu64 " fused cases held out\n",
-               training->n_train, training->n_validation, training->n_held_out);
+    training_print_samples(training, &out);
     if (model->mlp.n_params)
         buf_printf(
             &out,

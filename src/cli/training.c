@@ -215,6 +215,15 @@ void training_print_setting(const struct model *model, struct cli *cli,
                    model->environments[i].n_samples);
 }
 
+void training_print_samples(const struct model_training *training,
+                            struct buf *out)
+{
+    buf_printf(out,
+               "samples         %" PRIu64 " for training, %" PRIu64
+               " for validation, %" PRIu64 " fused cases held out\n",
+               training->n_train, training->n_validation, training->n_held_out);
+}
+
 void training_print_comm(const struct model *model, const char *unknown,
                          struct cli *cli, struct buf *out)
 {

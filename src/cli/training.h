@@ -51,9 +51,12 @@ int training_choose_device(struct training *training, const char *name,
                            struct err *err) MUST_CHECK;
 
 /* Lines of what people read of a model: its setting and which hosts, drivers
- * and CUDA it was measured with; its communication, or `unknown`, half a
- * sentence; and its file and hash, without the end of the line. */
+ * and CUDA it was measured with; how many samples; its communication, or
+ * `unknown`, half a sentence; and its file and hash, without the end of the
+ * line. */
 void training_print_setting(const struct model *model, struct cli *cli,
+                            struct buf *out);
+void training_print_samples(const struct model_training *training,
                             struct buf *out);
 void training_print_comm(const struct model *model, const char *unknown,
                          struct cli *cli, struct buf *out);

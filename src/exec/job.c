@@ -18,11 +18,6 @@
 /* Times are kept in a table of steps and ranks, of which few may be missing. */
 #define MAX_GAPS 64
 
-static int compare_steps(const void *left, const void *right)
-{
-    return ranked_compare(left, right, 1);
-}
-
 /* ms[n_steps][n_ranks][N_STEP_PARTS], NAN where it is not known. */
 struct grid {
     uint64_t *steps; /* [n_steps], rising; owned, as the next */
@@ -43,7 +38,7 @@ static void find_steps(struct grid *grid, const struct part_time *times,
     grid->steps = mem_alloc(n, sizeof(*grid->steps));
     for (size_t i = 0; i < n; i++)
         grid->steps[i] = times[i].step;
-    qsort(grid->steps, n, sizeof(*grid->steps), compare_steps);
+    qsort(grid->steps, n, sizeof(*grid->steps), ranked_compare_u64);
     for (size_t i = 0; i < n; i++)
         if (!i || grid->steps[i] != grid->steps[i - 1])
             grid->steps[grid->n_steps++] = grid->steps[i];
@@ -66,7 +61,7 @@ static int fill_grid(struct grid *grid, const struct part_time *times, size_t n,
     for (size_t i = 0; i < n; i++) {
         const uint64_t *step =
             bsearch(&times[i].step, grid->steps, grid->n_steps,
-                    sizeof(*grid->steps), compare_steps);
+                    sizeof(*grid->steps), ranked_compare_u64);
         double *ms = grid_at(grid, (size_t)(step - grid->steps), times[i].rank,
                              times[i].part);
 

@@ -12,18 +12,13 @@
 /* Bytes of a name in a message. */
 #define MAX_SHOWN 63
 
-static bool is_continuation(char c)
-{
-    return ((unsigned char)c & 0xc0) == 0x80;
-}
-
 const char *tables_shown(const char *text, struct arena *arena)
 {
     int len = MAX_SHOWN - 3;
 
     if (strlen(text) <= MAX_SHOWN)
         return text;
-    while (len && is_continuation(text[len]))
+    while (len && text_goes_on(text[len]))
         len--;
     return arena_printf(arena, "%.*s...", len, text);
 }
