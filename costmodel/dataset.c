@@ -46,8 +46,8 @@ static void make_room(struct dataset *dataset, const struct sample *samples,
         if (keep(&samples[i])) {
             n_kept++;
             n_tables += samples[i].n_tables;
-            if (dataset->most_tables < samples[i].n_tables)
-                dataset->most_tables = samples[i].n_tables;
+            dataset->most_tables =
+                max_u64(dataset->most_tables, samples[i].n_tables);
         }
     dataset->rows = ARENA_NEW(arena, double, n_tables * dataset->n_columns);
     dataset->samples = ARENA_NEW(arena, const struct sample *, n_kept);
@@ -143,12 +143,11 @@ void batch_builder_init(struct batch_builder *builder,
                         size_t max_samples, struct arena *arena)
 {
     const size_t n_rows = dataset->first[dataset->n_samples];
-    const size_t max_rows = max_samples * dataset->most_tables;
 
     memset(builder, 0, sizeof(*builder));
     builder->dataset = dataset;
     builder->max_samples = max_samples;
-    builder->max_rows = max_rows < n_rows ? max_rows : n_rows;
+    builder->max_rows = min_u64(max_samples * dataset->most_tables, n_rows);
     builder->order = ARENA_NEW(arena, uint32_t, dataset->n_samples);
     builder->unit = ARENA_NEW(arena, double, dataset->n_samples);
     builder->x = ARENA_NEW(arena, float, builder->max_rows * features->n);
@@ -170,9 +169,7 @@ struct mlp_batch batch_build(struct batch_builder *builder, size_t begin)
     const struct dataset *dataset = builder->dataset;
     const size_t n_features = dataset->features.n;
     const size_t n_totals = builder->n_totals;
-    const size_t n = dataset->n_samples - begin < builder->max_samples
-                         ? dataset->n_samples - begin
-                         : builder->max_samples;
+    const size_t n = min_u64(dataset->n_samples - begin, builder->max_samples);
     uint32_t n_rows = 0;
 
     for (size_t i = 0; i < n; i++) {

@@ -127,20 +127,17 @@ int model_parse(struct model *model, const char *data, size_t len,
     struct frame frame = {.header = data, .weights = data};
     struct mlp_shape shape = {0};
     json_t *root = NULL;
-    int rc = -1;
+    int rc;
 
     memset(model, 0, sizeof(*model));
-    if (read_frame(&frame, data, len, where, err) ||
-        json_parse(&root, frame.header, frame.prefix.n_header, where, err) ||
-        model_from_json(model, &shape, root, where, arena, err) ||
-        read_weights(model, &shape, &frame, where, arena, err))
-        goto out;
+    rc = read_frame(&frame, data, len, where, err) ||
+         json_parse(&root, frame.header, frame.prefix.n_header, where, err) ||
+         model_from_json(model, &shape, root, where, arena, err) ||
+         read_weights(model, &shape, &frame, where, arena, err);
     model->format = frame.prefix.version;
     model->hash = frame.hash;
-    rc = 0;
-out:
     json_decref(root);
-    return rc;
+    return rc ? -1 : 0;
 }
 
 const char *const model_kind_names[] = {
@@ -166,10 +163,8 @@ const char *model_kind_text(const struct model *model, struct arena *arena)
 
 void model_range_add(struct model_range *range, uint32_t batch)
 {
-    if (range->batch_min > batch)
-        range->batch_min = batch;
-    if (range->batch_max < batch)
-        range->batch_max = batch;
+    range->batch_min = (uint32_t)min_u64(range->batch_min, batch);
+    range->batch_max = (uint32_t)max_u64(range->batch_max, batch);
     range->n_samples++;
 }
 
@@ -306,10 +301,8 @@ const char *model_setting_text(const struct model *model, struct arena *arena)
 
         precisions |= 1u << range->precision;
         optimizers |= 1u << range->optimizer;
-        if (batch_min > range->batch_min)
-            batch_min = range->batch_min;
-        if (batch_max < range->batch_max)
-            batch_max = range->batch_max;
+        batch_min = (uint32_t)min_u64(batch_min, range->batch_min);
+        batch_max = (uint32_t)max_u64(batch_max, range->batch_max);
     }
     text =
         arena_printf(arena, "%s, %s, %s, batch %u", device_text(&device, arena),

@@ -134,24 +134,20 @@ int net_file_parse(struct net_file *file, const char *const *features,
     const uint32_t n = file->n_inputs;
     struct json_place place;
     json_t *root = NULL;
-    int rc = -1;
+    int rc;
 
     file->n_layers = 0;
-    if (json_parse(&root, text, len, file->path, err) ||
-        place_root(&place, root, file->path, err))
-        goto out;
+    rc = json_parse(&root, text, len, file->path, err) ||
+         place_root(&place, root, file->path, err);
     place.is_strict = true;
-    if (read_features(file->inputs, n, &place, features, err) ||
-        read_floats(&file->mean, &place, "feature_means", n, (double)-FLT_MAX,
-                    arena, err) ||
-        read_floats(&file->std, &place, "feature_stds", n, (double)FLT_TRUE_MIN,
-                    arena, err) ||
-        read_layers(file, &place, arena, err))
-        goto out;
-    rc = 0;
-out:
+    rc = rc || read_features(file->inputs, n, &place, features, err) ||
+         read_floats(&file->mean, &place, "feature_means", n, (double)-FLT_MAX,
+                     arena, err) ||
+         read_floats(&file->std, &place, "feature_stds", n,
+                     (double)FLT_TRUE_MIN, arena, err) ||
+         read_layers(file, &place, arena, err);
     json_decref(root);
-    return rc;
+    return rc ? -1 : 0;
 }
 
 int net_file_read(struct net_file *file, const char *const *features,
@@ -160,17 +156,15 @@ int net_file_read(struct net_file *file, const char *const *features,
     struct arena scratch;
     const char *text;
     size_t len;
-    int rc = -1;
+    int rc;
 
     arena_init(&scratch);
-    if (file_read(&text, &len, file->path, &scratch, err) ||
-        net_file_parse(file, features, text, len, arena, err))
-        goto out;
-    *hash = hash_bytes(text, len, *hash);
-    rc = 0;
-out:
+    rc = file_read(&text, &len, file->path, &scratch, err) ||
+         net_file_parse(file, features, text, len, arena, err);
+    if (!rc)
+        *hash = hash_bytes(text, len, *hash);
     arena_release(&scratch);
-    return rc;
+    return rc ? -1 : 0;
 }
 
 int net_file_read_compute(struct net_file *file, struct feature_set *features,

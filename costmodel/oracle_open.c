@@ -74,16 +74,11 @@ int oracle_price_plan(struct plan *plan, const char *spec, struct arena *arena,
                       struct err *err)
 {
     struct oracle *oracle = NULL;
-    int rc = -1;
+    const int rc = oracle_open(&oracle, spec, &plan->problem, arena, err) ||
+                   plan_price(plan, oracle, arena, err);
 
-    if (oracle_open(&oracle, spec, &plan->problem, arena, err))
-        goto out;
-    if (plan_price(plan, oracle, arena, err))
-        goto out;
-    rc = 0;
-out:
     oracle_close(oracle);
-    return rc;
+    return rc ? -1 : 0;
 }
 
 static bool is_model_of(const char *model, const char *gpu,

@@ -461,8 +461,7 @@ static void make_net(struct run *run, const struct model *model,
         batch_builder_init(builder, &sides[k]->dataset, &model->features,
                            &model->estimate, run->scale, run->batch_size,
                            arena);
-        if (max_rows < builder->max_rows)
-            max_rows = builder->max_rows;
+        max_rows = max_u64(max_rows, builder->max_rows);
     }
     mlp_work_init(&run->work, &shape, max_rows, run->batch_size, arena);
     mlp_init(&run->mlp, &shape, arena);
@@ -482,19 +481,17 @@ static int train_net(struct run *run, struct model *model, struct arena *arena,
 {
     struct arena scratch;
     float *best;
-    int rc = -1;
+    int rc;
 
+    if (gemm_init(err))
+        return -1;
     arena_init(&scratch);
     choose_sizes(run);
-    if (gemm_init(err))
-        goto out;
     make_net(run, model, &scratch);
     best = ARENA_NEW(&scratch, float, run->mlp.n_params);
-    if (run_epochs(run, model, best, err))
-        goto out;
-    take_weights(model, run, best, arena);
-    rc = 0;
-out:
+    rc = run_epochs(run, model, best, err);
+    if (!rc)
+        take_weights(model, run, best, arena);
     arena_release(&scratch);
     return rc;
 }

@@ -242,7 +242,7 @@ int bench_alltoall(struct bench_result *result, struct comm *comm,
 {
     struct exchange_rig rig = {.comm = comm, .options = options, .sink = sink};
     uint32_t n_ranks = comm->n_ranks;
-    int rc = -1;
+    int rc;
 
     *result = (struct bench_result){.seed = options->seed};
     if (bench_check_options(options, err))
@@ -253,13 +253,10 @@ int bench_alltoall(struct bench_result *result, struct comm *comm,
                        MAX_EXCHANGE_RANKS, n_ranks);
     rig.setting = bench_setting(comm->device, options);
     rig.n_floats = region_bytes(options) / sizeof(float);
-    if (alloc_region(&rig, &rig.d_send_region, err) ||
-        alloc_region(&rig, &rig.d_recv_region, err) ||
-        run_patterns(&rig, result, err))
-        goto out;
-    rc = 0;
-out:
+    rc = alloc_region(&rig, &rig.d_send_region, err) ||
+         alloc_region(&rig, &rig.d_recv_region, err) ||
+         run_patterns(&rig, result, err);
     device_free(comm->device, rig.d_send_region);
     device_free(comm->device, rig.d_recv_region);
-    return rc;
+    return rc ? -1 : 0;
 }

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/ranked.h"
 #include "base/rng.h"
 #include "device/laps.h"
 #include "device/lookup.h"
@@ -139,13 +140,6 @@ static int reserve(struct rig *rig, int which, uint64_t n_bytes,
  * order statistics of uniform draws, so that every arrangement without
  * overlap is as likely as any other.
  */
-static int compare_u64(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-
-    return (a > b) - (a < b);
-}
-
 static void place(uint64_t *offsets, const uint64_t *sizes, uint32_t n,
                   uint64_t n_bytes, struct rng *rng)
 {
@@ -158,7 +152,7 @@ static void place(uint64_t *offsets, const uint64_t *sizes, uint32_t n,
     }
     for (uint32_t i = 0; i < n; i++)
         gaps[i] = rng_below(rng, free_bytes / CASE_ALIGN + 1) * CASE_ALIGN;
-    qsort(gaps, n, sizeof(*gaps), compare_u64);
+    qsort(gaps, n, sizeof(*gaps), ranked_compare_u64);
     rng_shuffle(rng, order, n);
     for (uint32_t i = 0; i < n; i++) {
         offsets[order[i]] = begin + gaps[i];
@@ -347,13 +341,12 @@ static int time_case(struct rig *rig, struct sample *sample, struct err *err)
                                       LOOKUP_UPDATE};
     struct lap of_step = {rig, step, 2, N_WARM_UP},
                of_phases = {rig, phases, 3, 0};
-    struct laps laps = {lap_once,
-                        &of_step,
-                        3,
-                        N_WARM_UP,
-                        BENCH_MIN_ITERATIONS,
-                        BENCH_MAX_ITERATIONS,
-                        NULL};
+    struct laps laps = {.once = lap_once,
+                        .ctx = &of_step,
+                        .n_parts = 3,
+                        .n_warm_up = N_WARM_UP,
+                        .n = BENCH_MIN_ITERATIONS,
+                        .n_most = BENCH_MAX_ITERATIONS};
     struct lap_conditions conditions;
     struct timing parts[LAPS_MAX_PARTS];
 
@@ -387,26 +380,22 @@ int rig_measure(struct rig *rig, struct sample *sample,
                                .n_tables = what->n_tables,
                                .batch = what->batch,
                                .optimizer = what->optimizer};
-    int rc = -1;
+    int rc;
 
     sample->started_at = clock_utc(rig->started_at);
     sample->n_tables = what->n_tables;
     if (make_sets(rig, what, stream_seed, sample->tables, err))
-        goto out;
+        return -1;
     place_tables(rig, tables, what, stream_seed);
     spec.max_lookups = rig->sets[0].n_lookups;
     if (lookup_open(&rig->lookup, rig->device, &spec, err))
-        goto out;
-    if (reserve_outputs(rig,
-                        (size_t)what->batch * lookup_out_dim(rig->lookup) *
-                            sizeof(float),
-                        err))
-        goto out;
-    if (time_case(rig, sample, err))
-        goto out;
-    rc = 0;
-out:
+        return -1;
+    rc = reserve_outputs(rig,
+                         (size_t)what->batch * lookup_out_dim(rig->lookup) *
+                             sizeof(float),
+                         err) ||
+         time_case(rig, sample, err);
     lookup_close(rig->lookup);
     rig->lookup = NULL;
-    return rc;
+    return rc ? -1 : 0;
 }

@@ -68,7 +68,7 @@ int file_read(const char **text, size_t *len, const char *path,
               struct arena *arena, struct err *err)
 {
     struct buf buf = {0};
-    int fd, reason, rc = -1;
+    int fd, reason;
 
     if (file_use(path, FILE_READ, err))
         return -1;
@@ -79,18 +79,12 @@ int file_read(const char **text, size_t *len, const char *path,
         return err_set(err, ERR_IO, "cannot open '%s': %s", path,
                        strerror(errno));
     reason = read_all(&buf, fd);
-    if (reason) {
-        cannot_read(path, reason, err);
-        goto out;
-    }
     *text = arena_strndup(arena, buf.data, buf.len);
     *len = buf.len;
-    rc = 0;
-out:
     buf_release(&buf);
     if (fd != STDIN_FILENO)
         close(fd);
-    return rc;
+    return reason ? cannot_read(path, reason, err) : 0;
 }
 
 int file_exists(const char *path)

@@ -230,7 +230,7 @@ static int write_atomically(const struct output *output, mode_t mode,
     struct arena arena;
     const char *target, *folder;
     char *temp_path;
-    int fd, rc = -1;
+    int fd, rc;
 
     arena_init(&arena);
     target = file_target(output->path, &arena);
@@ -238,16 +238,15 @@ static int write_atomically(const struct output *output, mode_t mode,
     remove_orphans(folder);
     fd = open_temp(&temp_path, folder, &arena);
     if (fd < 0) {
-        cannot_write(output, errno, err);
-        goto out;
+        rc = cannot_write(output, errno, err);
+    } else {
+        rc = fill_and_rename(output, fd, temp_path, target, mode, &arena, err);
+        if (rc)
+            unlink(temp_path);
+        close(fd); /* fsync has answered for the data */
+        if (!rc)
+            sync_folder(folder);
     }
-    rc = fill_and_rename(output, fd, temp_path, target, mode, &arena, err);
-    if (rc)
-        unlink(temp_path);
-    close(fd); /* fsync has answered for the data */
-    if (!rc)
-        sync_folder(folder);
-out:
     arena_release(&arena);
     return rc;
 }

@@ -45,23 +45,20 @@ static int run_emit(struct cli *cli, struct err *err)
     const struct emitter *emitter;
     struct plan plan = {0};
     struct buf out = {0};
-    int rc = -1;
+    int rc;
 
     if (!format)
         return err_set(err, ERR_USAGE, "option '--format' is needed, one of %s",
                        EMIT_FORMAT_NAMES);
     if (check_options(cli, format, err) ||
         plan_load(&plan, cli->args[0], cli->arena, err))
-        goto out;
+        return -1;
     emitter = emit_format_find(format);
-    if (emitter->emit(&plan, &options, &out, err) ||
-        file_write_checked(cli_string(cli, "output"), out.data, out.len,
-                           emitter->check, err))
-        goto out;
-    rc = 0;
-out:
+    rc = emitter->emit(&plan, &options, &out, err) ||
+         file_write_checked(cli_string(cli, "output"), out.data, out.len,
+                            emitter->check, err);
     buf_release(&out);
-    return rc;
+    return rc ? -1 : 0;
 }
 
 const struct command command_emit = {

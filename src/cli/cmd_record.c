@@ -176,19 +176,6 @@ static int record_exchanges(struct record *record, struct err *err)
 
 /* --- jobs --- */
 
-static int read_times(struct record *record, const char *path, struct err *err)
-{
-    struct cli *cli = record->training.cli;
-    const char *text;
-    size_t len;
-
-    if (file_read(&text, &len, path, cli->arena, err) ||
-        times_add(&record->times, text, len, path, cli->arena, err))
-        return -1;
-    record->hash = hash_bytes(text, len, record->hash);
-    return 0;
-}
-
 static int read_job(struct record *record, struct err *err)
 {
     struct cli *cli = record->training.cli;
@@ -196,11 +183,15 @@ static int read_job(struct record *record, struct err *err)
     if (plan_load(&record->plan, cli->args[0], cli->arena, err))
         return -1;
     record->times.n_ranks = record->plan.problem.cluster.n_devices;
-    if (read_times(record, cli_string(cli, "times"), err))
-        return -1;
-    for (size_t i = 1; i < cli->n_args; i++)
-        if (read_times(record, cli->args[i], err))
+    for (size_t i = 0; i < cli->n_args; i++) {
+        const char *path = i ? cli->args[i] : cli_string(cli, "times"), *text;
+        size_t len;
+
+        if (file_read(&text, &len, path, cli->arena, err) ||
+            times_add(&record->times, text, len, path, cli->arena, err))
             return -1;
+        record->hash = hash_bytes(text, len, record->hash);
+    }
     if (!job_times_init(&record->job, &record->plan, record->times.times,
                         record->times.n, cli_u64(cli, "warm-up"), cli->arena,
                         err))

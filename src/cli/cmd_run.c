@@ -89,9 +89,8 @@ static int load_plan(struct run *run, struct err *err)
 static int open_all(struct run *run, struct err *err)
 {
     read_options(&run->options, run->cli);
-    if (load_plan(run, err) || open_device(run, err))
-        return -1;
-    if (find_step(&run->options.step, run, err))
+    if (load_plan(run, err) || open_device(run, err) ||
+        find_step(&run->options.step, run, err))
         return -1;
     if (!cli_given(run->cli, "db") || run->world->rank != 0)
         return 0;

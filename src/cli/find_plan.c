@@ -344,7 +344,7 @@ int find_plans_by_count(struct plan_request *request, struct err *err)
     struct cli *cli = request->cli;
     const char *path = cli_string(cli, "output");
     struct counts counts = {.request = request};
-    int rc = -1;
+    int rc;
 
     if (path && !strcmp(path, "-"))
         return err_set(err, ERR_USAGE,
@@ -354,11 +354,11 @@ int find_plans_by_count(struct plan_request *request, struct err *err)
         return -1;
     counts.list = ARENA_NEW(cli->arena, struct count, counts.asked.n);
     arena_init(&counts.arena);
-    if (plan_all(&counts, err))
-        goto out;
-    (cli_given(cli, "json") ? print_json : print_answer)(&counts);
-    rc = conclude(&counts, err);
-out:
+    rc = plan_all(&counts, err);
+    if (!rc) {
+        (cli_given(cli, "json") ? print_json : print_answer)(&counts);
+        rc = conclude(&counts, err);
+    }
     arena_release(&counts.arena);
     return rc;
 }

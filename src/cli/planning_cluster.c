@@ -289,9 +289,8 @@ int planning_set_cluster(struct problem *problem, struct cli *cli,
     bool is_as_sold = true;
 
     if (cluster_load(cluster, path, cli->arena, err) ||
-        check_said_once(cluster, cli, err))
-        return -1;
-    if (!cluster->gpu && find_gpu(&gpu, cli, err))
+        check_said_once(cluster, cli, err) ||
+        (!cluster->gpu && find_gpu(&gpu, cli, err)))
         return -1;
     if (cluster->gpu && gpu_spec_get(&gpu, cluster->gpu, cli->arena, err)) {
         /* What would be wrong usage in an option is a wrong value here. */

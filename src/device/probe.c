@@ -126,11 +126,10 @@ static int prepare(struct preparation *own, const struct probe *probe,
 
     job->probe = probe;
     if (device->ops->probe_scratch(device, probe, &job->scratch_bytes, err) ||
-        allocate(own, err))
-        return -1;
-    if (job->d_src &&
-        device_fill(device, job->d_src, probe->n_bytes / sizeof(float),
-                    PRECISION_FP32, SEED, err))
+        allocate(own, err) ||
+        (job->d_src &&
+         device_fill(device, job->d_src, probe->n_bytes / sizeof(float),
+                     PRECISION_FP32, SEED, err)))
         return -1;
     if (probe->kind == PROBE_GATHER)
         return draw(own, probe->n, probe->n_bytes / probe->row_bytes,
@@ -198,18 +197,16 @@ int probe_run(struct ceiling *ceiling, struct device *device,
     struct preparation own = {.device = device};
     struct laps laps = {run_once, &own, 1, N_WARM_UP, n_iterations, 0, NULL};
     struct lap_conditions conditions;
-    int rc = -1;
+    int rc;
 
     assert(n_iterations && is_possible(probe));
     *ceiling = (struct ceiling){.probe = *probe, .n_iterations = n_iterations};
-    if (prepare(&own, probe, err) ||
-        laps_time_quietly(&ceiling->timing, &laps, device, NULL, &conditions,
-                          err))
-        goto out;
-    ceiling->flags = conditions.is_disturbed ? SAMPLE_THROTTLED : 0;
-    rc = 0;
-out:
+    rc = prepare(&own, probe, err) ||
+         laps_time_quietly(&ceiling->timing, &laps, device, NULL, &conditions,
+                           err);
+    if (!rc && conditions.is_disturbed)
+        ceiling->flags = SAMPLE_THROTTLED;
     for (unsigned i = 0; i < N_PARTS; i++)
         device_free(device, own.d_parts[i]);
-    return rc;
+    return rc ? -1 : 0;
 }

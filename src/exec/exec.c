@@ -315,12 +315,11 @@ static int time_together(struct execution *run, struct err *err)
     struct exec_result *result = run->result;
     unsigned n = run->options->n_iterations;
 
-    if (run_input(run, err))
-        return -1;
-    if (comm_is_real(run->placement) &&
-        ((device_is_host(run->placement->device) &&
-          run_alone(run, time_ids, err)) ||
-         timing_exchanges(result->exchanges, &run->set, &run->input, n, err)))
+    if (run_input(run, err) ||
+        (comm_is_real(run->placement) &&
+         ((device_is_host(run->placement->device) &&
+           run_alone(run, time_ids, err)) ||
+          timing_exchanges(result->exchanges, &run->set, &run->input, n, err))))
         return -1;
     input_close(&run->input);
     if (result->n_processes == 1)
@@ -416,9 +415,8 @@ static int execute(struct execution *run, struct arena *arena, struct err *err)
                         sizeof(run->keeps_samples), err))
         return -1;
     /* The earlier it opens, the better it knows the quiet machine. */
-    if (run->options->wait_for_quiet && run_alone(run, open_canary, err))
-        return -1;
-    if (placement_open(placement, err) ||
+    if ((run->options->wait_for_quiet && run_alone(run, open_canary, err)) ||
+        placement_open(placement, err) ||
         exchange_open(&run->set, placement, arena, err))
         return -1;
     verify_init(&run->verify, placement, arena);

@@ -106,11 +106,10 @@ static int open_group(struct group_work *own, const struct rank_work *work,
         return -1;
     if (!group->n_bags)
         return 0;
-    if (draw(own->sets, &max_lookups, work, group, false, err))
-        return -1;
-    if (part != WORK_SCATTER &&
-        open_lookup(&own->lookup, false, placement, group, group->n_bags,
-                    max_lookups, err))
+    if (draw(own->sets, &max_lookups, work, group, false, err) ||
+        (part != WORK_SCATTER &&
+         open_lookup(&own->lookup, false, placement, group, group->n_bags,
+                     max_lookups, err)))
         return -1;
     return group->replica ? open_lookup(&own->scatter, true, placement, group,
                                         group->n_bags, max_lookups, err)

@@ -199,13 +199,12 @@ int timing_exchanges(struct timing exchanges[N_PHASES],
 {
     struct exchanges all = {set, input};
     struct timing parts[N_EXCHANGED];
-    struct laps laps = {exchanges_once,
-                        &all,
-                        N_EXCHANGED,
-                        N_WARM_UP,
-                        n_iterations,
-                        0,
-                        set->placement->comm->world};
+    struct laps laps = {.once = exchanges_once,
+                        .ctx = &all,
+                        .n_parts = N_EXCHANGED,
+                        .n_warm_up = N_WARM_UP,
+                        .n = n_iterations,
+                        .world = set->placement->comm->world};
 
     if (laps_time(parts, &laps, err))
         return -1;

@@ -104,20 +104,17 @@ static int read_cluster(struct cluster *cluster, const struct json_place *root,
 {
     struct json_place place;
 
-    if (place_object(&place, root, "cluster", err))
-        return -1;
-    if (place_u32(&cluster->n_devices, &place, "gpus", 1, CLUSTER_MAX_GPUS,
+    if (place_object(&place, root, "cluster", err) ||
+        place_u32(&cluster->n_devices, &place, "gpus", 1, CLUSTER_MAX_GPUS,
                   err))
         return -1;
     cluster->devices_per_host = cluster->n_devices;
-    if (PLACE_FIELDS(cluster, &place, cluster_fields, arena, err))
-        return -1;
-    if (place_has(&place, "pod_size") &&
-        place_u32(&cluster->hosts_per_domain, &place, "pod_size", 1,
-                  cluster->n_devices, err))
-        return -1;
     /* First the list that the file must have: it bounds what is allocated. */
-    if (read_bytes(&cluster->memory_bytes, &place, "memory_bytes",
+    if (PLACE_FIELDS(cluster, &place, cluster_fields, arena, err) ||
+        (place_has(&place, "pod_size") &&
+         place_u32(&cluster->hosts_per_domain, &place, "pod_size", 1,
+                   cluster->n_devices, err)) ||
+        read_bytes(&cluster->memory_bytes, &place, "memory_bytes",
                    cluster->n_devices, arena, err))
         return -1;
     cluster->reserve_bytes = ARENA_NEW(arena, uint64_t, cluster->n_devices);

@@ -164,18 +164,15 @@ static int upgrade(struct store *store, struct err *err)
 static int bring_up_to_date(struct store *store, struct err *err)
 {
     int64_t version;
-    int rc = -1;
+    int rc;
 
     if (store_begin(store, STORE_WRITE, err))
         return -1;
-    if (read_version(store, &version, err))
-        goto out;
-    if (version != STORE_VERSION &&
-        (version ? upgrade(store, err)
-                 : store_execute(store, store_schema_sql, err)))
-        goto out;
-    rc = read_version(store, &version, err);
-out:
+    rc = read_version(store, &version, err) ||
+         (version != STORE_VERSION &&
+          (version ? upgrade(store, err)
+                   : store_execute(store, store_schema_sql, err))) ||
+         read_version(store, &version, err);
     return store_end(store, rc, err);
 }
 

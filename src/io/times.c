@@ -132,14 +132,14 @@ static int read_json(struct reader *reader, const char *text, size_t len,
 {
     json_t *root = NULL;
     size_t *lines;
-    int rc = -1;
+    int rc = 0;
 
     if (json_parse(&root, text, len, reader->source, err))
         return -1;
     lines = ARENA_NEW(reader->arena, size_t, json_array_size(root));
     if (json_is_array(root))
         place_child_lines(text, len, 1, lines);
-    for (size_t i = 0; i < json_array_size(root); i++) {
+    for (size_t i = 0; !rc && i < json_array_size(root); i++) {
         const json_t *object = json_array_get(root, i);
         const struct arena_mark mark = arena_mark(reader->arena);
         const char *cells[N_COLUMNS];
@@ -148,12 +148,9 @@ static int read_json(struct reader *reader, const char *text, size_t len,
         for (unsigned c = 0; c < N_COLUMNS; c++)
             cells[c] = cell_of(json_object_get(object, column_names[c]),
                                reader->arena);
-        if (read_cells(reader, cells, err))
-            goto out;
+        rc = read_cells(reader, cells, err);
         arena_rewind(reader->arena, mark);
     }
-    rc = 0;
-out:
     json_decref(root);
     return rc;
 }
