@@ -79,8 +79,7 @@ uint32_t comm_group_devices(const struct cluster *cluster)
     return n && n < cluster->n_devices ? n : cluster->n_devices;
 }
 
-/* In whole ns. */
-static double id_work_ns(const struct id_rate *rate, double bags, double ids)
+double comm_id_work_ns(const struct id_rate *rate, double bags, double ids)
 {
     return ceil(bags * rate->bag_ns + ids * rate->id_ns);
 }
@@ -101,9 +100,9 @@ void comm_embed(const struct problem *problem, const struct shard *shard,
         return;
     }
     out[COMM_LANE_INPUT] = PROBLEM_ID_BYTES * ids + PROBLEM_LENGTH_BYTES * bags;
-    out[COMM_LANE_PERMUTE] = id_work_ns(&rates->permute, bags, ids);
+    out[COMM_LANE_PERMUTE] = comm_id_work_ns(&rates->permute, bags, ids);
     if (shard_cuts_rows(shard->kind))
-        out[COMM_LANE_BUCKETIZE] = id_work_ns(
+        out[COMM_LANE_BUCKETIZE] = comm_id_work_ns(
             &rates->bucketize, bags / problem->cluster.n_devices, ids);
     out[COMM_LANE_OUTPUT] = shard_output_vectors(problem, shard) * width *
                             precision_bytes(precision);

@@ -49,14 +49,18 @@ double comm_curve_gbps(const struct comm_curve *curve);
 /* Devices of a host, or of the NVLink domain that stands for one. */
 uint32_t comm_group_devices(const struct cluster *cluster);
 
-/* What ids take before they are looked up, by two operations that go over bags
- * and the ids in them. */
+/* What ids take before they are looked up, by operations that go over bags and
+ * the ids in them. */
 struct id_rates {
     struct id_rate {
         double base_us, bag_ns, id_ns;
     } permute,     /* of ids that came, to the order of tables */
-        bucketize; /* of a device's own batch, by row blocks */
+        bucketize, /* of a device's own batch, by row blocks */
+        check;     /* that they are inside their tables, in the look-up */
 };
+
+/* Without the base, in whole ns. */
+double comm_id_work_ns(const struct id_rate *rate, double bags, double ids);
 
 /* What assignments are priced by. */
 struct comm_model {

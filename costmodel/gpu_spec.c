@@ -54,6 +54,10 @@ static struct comm_curve across_hosts(const struct gpu_spec *spec,
  * 4 % on average. Bags go by what SMs issue (an H200 takes 0.96 and 1.02 of the
  * H100's), ids by the bandwidth (0.80 and 0.79, of 0.72). Of a CPU, which
  * copies: bytes read and written, and a step of the loop [E].
+ *
+ * FBGEMM's check of ids has a warp for each bag, and follows a sum of lengths:
+ * 183 cases on an H100 (data/measurements/fbgemm-nvidia-h100-checks.csv), half
+ * of them within 2 %, nine in ten within 7 %. TorchRec leaves it on.
  */
 struct id_rates gpu_spec_ids(const struct gpu_spec *spec)
 {
@@ -65,18 +69,21 @@ struct id_rates gpu_spec_ids(const struct gpu_spec *spec)
         .bag_ns = spec->row_cycles / (spec->n_sms * spec->clock_ghz),
         .id_ns = 2 * PROBLEM_ID_BYTES / spec->dram_gbps,
     };
+    struct id_rates rates = {.permute = of_cpu, .bucketize = of_cpu};
 
     if (spec->comm_form == COMM_TOTAL)
-        return (struct id_rates){of_cpu, of_cpu};
-    return (struct id_rates){
-        .permute = {19.3, 0.1715 * per_bag, 0.00406 * per_id},
-        .bucketize = {20.7, 0.46 * per_bag, 0.0212 * per_id},
-    };
+        return rates;
+    rates.permute = (struct id_rate){19.3, 0.1715 * per_bag, 0.00406 * per_id};
+    rates.bucketize = (struct id_rate){20.7, 0.46 * per_bag, 0.0212 * per_id};
+    if (!spec->skips_checks)
+        rates.check = (struct id_rate){14, 0.2304 * per_bag, 0.00223 * per_id};
+    return rates;
 }
 
 /*
  * What of its time a phase costs others beside it: the medians of 56 sets of
- * tables on an H200 (data/measurements/fbgemm-nvidia-h200-overlap.csv). A copy
+ * tables on an H200 (data/measurements/fbgemm-nvidia-h200-overlap.csv), and of
+ * 48 on an H100, within 0.07 of them. A copy
  * by SMs, as a collective moves bytes, costs look-ups 0.22 to 0.42 of itself;
  * look-ups beside matrix products 0.91 to 1.06; an upload by the copy engine
  * 0.01 to 0.03. Threads of a CPU do one thing after the other.

@@ -17,6 +17,8 @@ struct gpu_spec {
     double clock_ghz;
     unsigned n_sms; /* or CPU threads */
     enum comm_form comm_form;
+    bool skips_checks; /* look-ups of this program, which do not check first
+                          that ids are inside their tables; FBGEMM's do */
     double row_cycles; /* of one SM, to issue one row's load */
     double bag_row_us; /* of a look-up in a bag when all others are done */
     double launch_us;

@@ -205,20 +205,26 @@ static void learned_compute(const struct oracle *oracle, const double *sums,
                 ms = lanes[LANE_FLOOR];
             if (!(job[JOB_SHARDS] > 0)) /* whole numbers, so exactly 0 */
                 ms = 0;
-            ms += job[JOB_REPLICAS] + job_groups_ms(learned->spec, job);
+            ms += job[JOB_REPLICAS] + job_added_ms(learned->spec, job);
             compute_ms[begin + i] = ms;
         }
     }
 }
 
-/* What was measured, by the figures that were fitted to it. */
-static const struct gpu_spec *fitted_spec(const struct gpu_spec *published,
-                                          const struct gpu_spec *fitted,
-                                          struct arena *arena)
+/* Published figures, and in their place what was fitted to measurements; of
+ * this program's look-ups, or of FBGEMM's. */
+static const struct gpu_spec *model_spec(const struct gpu_spec *published,
+                                         const struct model *model,
+                                         struct arena *arena)
 {
+    const struct gpu_spec *fitted = &model->estimate.gpu;
     struct gpu_spec *spec = ARENA_NEW(arena, struct gpu_spec, 1);
 
     *spec = *published;
+    spec->skips_checks =
+        strncmp(model->device, "fbgemm:", strlen("fbgemm:")) != 0;
+    if (!fitted->name)
+        return spec;
     spec->launch_us = fitted->launch_us;
     spec->row_cycles = fitted->row_cycles;
     spec->bag_row_us = fitted->bag_row_us;
@@ -259,9 +265,7 @@ static int choose_constants(struct learned *learned,
     if (model->floor_gbps > 0 && learned->measured &&
         strncmp(model->device, "cpu:", 4) != 0)
         learned->floor_gbps = fmax(model->floor_gbps, spec->dram_gbps);
-    if (model->estimate.gpu.name)
-        spec = fitted_spec(spec, &model->estimate.gpu, arena);
-    learned->spec = spec;
+    learned->spec = spec = model_spec(spec, model, arena);
     learned->priced.comm = job_comm(spec, &problem->cluster);
     if (!model->has_comm)
         learned->priced.comm.source =

@@ -328,16 +328,24 @@ static double base_ms(const struct gpu_spec *spec, double lookups)
     return launches * spec->launch_us / 1000;
 }
 
-double job_groups_ms(const struct gpu_spec *spec, const double lanes[JOB_LANES])
+static double check_base_ms(const struct gpu_spec *spec)
+{
+    return 1e-3 * gpu_spec_ids(spec).check.base_us;
+}
+
+double job_added_ms(const struct gpu_spec *spec, const double lanes[JOB_LANES])
 {
     const bool is_split =
         lanes[JOB_ROW_BLOCKS] > 0 && lanes[JOB_ROW_BLOCKS] < lanes[JOB_SHARDS];
     const bool has_replicas = comm_has_replicas(lanes + JOB_COMM);
+    double ms = 0;
 
-    if (!is_split && !has_replicas)
-        return 0;
-    return (is_split * SPLIT_FRAC + has_replicas) *
-           base_ms(spec, GROUP_LOOKUPS);
+    if (is_split || has_replicas)
+        ms = (is_split * SPLIT_FRAC + has_replicas) *
+             base_ms(spec, GROUP_LOOKUPS);
+    if (lanes[JOB_CHECKS] > 0)
+        ms += check_base_ms(spec) + 1e-6 * lanes[JOB_CHECKS];
+    return ms;
 }
 
 /* Bytes an fp32 element, kernels a table: measured on an H100 with torch
@@ -407,6 +415,8 @@ static void embed(const struct gpu_spec *spec, const struct problem *problem,
     }
     job[JOB_SHARDS] = 1;
     job[JOB_ROW_BLOCKS] = shard_cuts_rows(shard->kind);
+    job[JOB_CHECKS] = comm_id_work_ns(&ids.check, shard_bags(problem, shard),
+                                      shard_lookups(problem, shard));
     of_shard = shard_use(problem, shard, (double)problem->batch, use);
     feature_input_of_shard(&input, problem, shard, &of_shard,
                            (double)problem->batch);
@@ -424,7 +434,8 @@ void job_embed(const struct gpu_spec *spec, const struct problem *problem,
     if (!shard_is_replica(shard->kind)) {
         const struct fused fused = fused_of(spec, lanes);
 
-        out[JOB_COMM + COMM_LANE_FORWARD] = fused.forward_ms;
+        out[JOB_COMM + COMM_LANE_FORWARD] =
+            fused.forward_ms + 1e-6 * out[JOB_CHECKS];
         out[JOB_COMM + COMM_LANE_BACKWARD] = fused.backward_ms;
     }
 }
@@ -477,7 +488,8 @@ struct comm_model job_comm(const struct gpu_spec *spec,
     const struct kernels *kernels = kernels_of(spec);
     struct comm_model model = gpu_spec_comm(spec, cluster);
 
-    model.forward_base_ms = kernels->forward_launches * spec->launch_us / 1000;
+    model.forward_base_ms = kernels->forward_launches * spec->launch_us / 1000 +
+                            check_base_ms(spec);
     model.backward_base_ms =
         (kernels->backward_launches + kernels->sort_launches) *
         spec->launch_us / 1000;
@@ -497,9 +509,10 @@ static double device_ms(const struct comm_oracle *oracle, const double *sum,
 
         ms += base_ms(spec, sum[LANE_LOOKUPS]) +
               (fused.forward_ms + fused.backward_ms);
-        *forward_ms += oracle->comm.forward_base_ms + fused.forward_ms;
+        *forward_ms += oracle->comm.forward_base_ms + fused.forward_ms +
+                       1e-6 * job[JOB_CHECKS];
     }
-    return ms + job_groups_ms(spec, job);
+    return ms + job_added_ms(spec, job);
 }
 
 static void roofline_embed(const struct oracle *oracle,
@@ -528,9 +541,11 @@ static const char *constants_hash(const struct gpu_spec *spec,
 {
     const double constants[] = {CACHE_FRAC, SORT_MOST_LOG2, LEAST_LOOKUPS,
                                 LONG_BIN,   GROUP_LOOKUPS,  SPLIT_FRAC};
+    const struct id_rates ids = gpu_spec_ids(spec);
     uint64_t hash =
         hash_bytes(constants, sizeof(constants), gpu_spec_hash(spec));
 
+    hash = hash_bytes(&ids, sizeof(ids), hash);
     hash = hash_bytes(kernels_of(spec), sizeof(struct kernels), hash);
     hash = hash_bytes(updates, sizeof(updates), hash);
     return hash_text(arena_alloc(arena, HASH_TEXT_MAX, 1), hash);

@@ -43,6 +43,7 @@ enum job_lane {
     JOB_SHARDS,     /* their number */
     JOB_ROW_BLOCKS, /* those that are some */
     JOB_REPLICAS,   /* ms, with their update */
+    JOB_CHECKS,     /* ns that look-ups take to check their ids; whole */
     JOB_COMM,
     JOB_LANES = JOB_COMM + COMM_LANES
 };
@@ -59,9 +60,9 @@ struct oracle *roofline_oracle(const struct gpu_spec *spec,
                                const struct problem *problem,
                                struct arena *arena);
 
-/* What the operations take that a device has beside the one, in ms. A second
- * group of an H100 took 0.085 ms in the median of 114 sets cut in two. */
-double job_groups_ms(const struct gpu_spec *spec,
-                     const double lanes[JOB_LANES]);
+/* What a device's operations take beside the one of fused tables, in ms: those
+ * of further groups (a second one of an H100 took 0.085 ms in the median of 114
+ * sets cut in two), and the check of ids. */
+double job_added_ms(const struct gpu_spec *spec, const double lanes[JOB_LANES]);
 
 #endif

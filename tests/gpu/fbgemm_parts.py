@@ -17,6 +17,18 @@ input     permute_2D_sparse_data and block_bucketize_sparse_features.
 overlap   look-ups beside work of another stream that takes 0.5 to 2 times as
           long: bf16 products, a copy by few multiprocessors as collectives do
           it, an upload from the host. Each alone, and both together.
+checks    the forward without and with FBGEMM's check that ids are inside their
+          tables, which TorchRec's look-ups make, and the sums of 32-bit
+          lengths that precede it.
+updates   the same look-ups with each optimizer that FBGEMM fuses into the
+          backward.
+chunks    the forward of the batch as one operation and as 2, 4 and 8 of as many
+          samples, one after the other.
+dedup     look-ups whose output is a sequence, of all ids and of each id once:
+          what finds the ids that are unique (jagged_unique_indices), their
+          look-up, and the copy of their vectors to all that asked, by
+          index_select and by gather, as TorchRec has both; of the gradient
+          likewise.
 
 Tables are a list of ROWSxDIMxPOOLING; weights fp32, indices 64 bits. Times are
 medians in ms of laps whose work was queued before it began, the cache read over
@@ -63,6 +75,16 @@ extern "C" __global__ void copy(const uint4 *from, uint4 *to, int n)
 """
 Case = collections.namedtuple("Case", "name tables batch ranks zipf")
 Table = collections.namedtuple("Table", "rows dim pooling")
+UPDATES = {
+    "sgd": EmbOptimType.EXACT_SGD,
+    "rowwise_adagrad": EmbOptimType.EXACT_ROWWISE_ADAGRAD,
+    "adagrad": EmbOptimType.EXACT_ADAGRAD,
+    "adam": EmbOptimType.ADAM,
+    "partial_rowwise_adam": EmbOptimType.PARTIAL_ROWWISE_ADAM,
+    "lamb": EmbOptimType.LAMB,
+    "partial_rowwise_lamb": EmbOptimType.PARTIAL_ROWWISE_LAMB,
+}
+CHUNKS = (1, 2, 4, 8)
 OPTIMIZERS = "sgd sgd_foreach sgd_fused adagrad adagrad_foreach rowwise".split()
 PHASES = {
     "replicas": ["dense_forward", "dense_backward", "bucket", *OPTIMIZERS]
@@ -79,6 +101,15 @@ PHASES = {
         for side in SIDES
         for phase in ("forward", "backward")
         for how in ("alone", "both")
+    ],
+    "checks": ["without", "with", "sums"],
+    "updates": ["forward", *UPDATES],
+    "chunks": [f"in_{n}" for n in CHUNKS],
+    "dedup": ["unique"]
+    + [
+        which + phase
+        for which in ("select", "gather", "all", "once")
+        for phase in ("", "_backward")
     ],
 }
 
@@ -152,15 +183,22 @@ def draw_ids(case, device):
     return [torch.cat(of) for of in sets], torch.cat(offsets), unique
 
 
-def open_split(tables, device):
+def open_split(
+    tables,
+    device,
+    optimizer=EmbOptimType.EXACT_ROWWISE_ADAGRAD,
+    pooling=tbe.PoolingMode.SUM,
+    check=BoundsCheckMode.NONE,
+):
     gpu = device == "cuda"
     place = tbe.EmbeddingLocation.DEVICE if gpu else tbe.EmbeddingLocation.HOST
     processor = tbe.ComputeDevice.CUDA if gpu else tbe.ComputeDevice.CPU
     module = tbe.SplitTableBatchedEmbeddingBagsCodegen(
         [(table.rows, table.dim, place, processor) for table in tables],
-        optimizer=EmbOptimType.EXACT_ROWWISE_ADAGRAD,
+        optimizer=optimizer,
         learning_rate=RATE,
-        bounds_check_mode=BoundsCheckMode.NONE,
+        bounds_check_mode=check,
+        pooling_mode=pooling,
     )
     module.init_embedding_weights_uniform(-0.05, 0.05)
     return module
@@ -392,6 +430,128 @@ def time_overlap(case, clock):
     return times, unique
 
 
+def time_checks(case, clock):
+    device = clock.device
+    sets, offsets, unique = draw_ids(case, device)
+    lengths = offsets.diff().to(torch.int32)
+    times = {}
+    with torch.no_grad():
+        for name, check in (
+            ("without", BoundsCheckMode.NONE),
+            ("with", BoundsCheckMode.WARNING),
+        ):
+            module = open_split(case.tables, device, check=check)
+            times |= clock.measure(
+                [name], lambda k: [lambda _: module(sets[k], offsets)]
+            )
+            del module
+        sums = torch.ops.fbgemm.asynchronous_complete_cumsum
+        times |= clock.measure(["sums"], lambda _: [lambda _: sums(lengths)])
+    return times, unique
+
+
+def time_updates(case, clock):
+    device = clock.device
+    sets, offsets, unique = draw_ids(case, device)
+    n_columns = sum(table.dim for table in case.tables)
+    gradient = torch.randn(case.batch, n_columns, device=device)
+    times, known = {}, list(UPDATES.items())
+    for name, optimizer in known if device == "cuda" else known[:3]:
+        module = open_split(case.tables, device, optimizer)
+        taken = clock.measure(
+            ["forward", name],
+            lambda k: [
+                lambda _: module(sets[k], offsets),
+                lambda out: out.backward(gradient),
+            ],
+        )
+        times = taken | times  # the forward is that of the first
+        del module
+    return times, unique
+
+
+def time_chunks(case, clock):
+    """Ids lie table after table, so those of a part are drawn together."""
+    device = clock.device
+    module = open_split(case.tables, device)
+    times = {}
+    sets, _, unique = draw_ids(case, device)
+    for n in CHUNKS:
+        size = case.batch // n
+        steps = torch.arange(1, size + 1, device=device)
+        ends, begin = [torch.zeros(1, dtype=torch.int64, device=device)], 0
+        of_tables, at = [], 0
+        for table in case.tables:
+            ends.append(begin + steps * table.pooling)
+            begin += size * table.pooling
+            of_tables.append((at, size * table.pooling))
+            at += case.batch * table.pooling
+        offsets = torch.cat(ends)
+        parts = [
+            [
+                torch.cat([ids[a + i * m : a + (i + 1) * m] for a, m in of_tables])
+                for i in range(n)
+            ]
+            for ids in sets
+        ]
+        with torch.no_grad():
+            times |= clock.measure(
+                [f"in_{n}"],
+                lambda k: [lambda _: [module(ids, offsets) for ids in parts[k]]],
+            )
+    return times, unique
+
+
+def time_dedup(case, clock):
+    """Tables of one width, of sequences. A processor has no such operation."""
+    device, tables = clock.device, case.tables
+    sets, offsets, _ = draw_ids(case, device)
+    ends = torch.tensor([0] + [table.rows for table in tables]).cumsum(0).to(device)
+    features = torch.arange(len(tables) + 1, device=device)
+    find = torch.ops.fbgemm.jagged_unique_indices
+    if device == "cpu":
+        return {}, 0
+    drawn = [find(ends, features, offsets, ids) for ids in sets]
+    assert (drawn[0][2][drawn[0][3]] == sets[0]).all()
+    module = open_split(tables, device, pooling=tbe.PoolingMode.NONE)
+    dim = tables[0].dim
+    vectors = [torch.randn(found[2].numel(), dim, device=device) for found in drawn]
+    for value in vectors:
+        value.requires_grad_()
+    gradient = torch.randn(sets[0].numel(), dim, device=device)
+    times = clock.measure(
+        ["unique"], lambda k: [lambda _: find(ends, features, offsets, sets[k])]
+    )
+    copies = {
+        "select": lambda of, at: torch.index_select(of, 0, at.to(torch.int32)),
+        "gather": lambda of, at: torch.gather(of, 0, at[:, None].expand(-1, dim)),
+    }
+    for name, copy in copies.items():
+        times |= clock.measure(
+            [name, name + "_backward"],
+            lambda k: [
+                lambda _: copy(vectors[k], drawn[k][3]),
+                lambda out: out.backward(gradient),
+            ],
+        )
+    gradients = [value.grad for value in vectors]
+    times |= clock.measure(
+        ["all", "all_backward"],
+        lambda k: [
+            lambda _: module(sets[k], offsets),
+            lambda out: out.backward(gradient),
+        ],
+    )
+    times |= clock.measure(
+        ["once", "once_backward"],
+        lambda k: [
+            lambda _: module(drawn[k][2], drawn[k][1]),
+            lambda out: out.backward(gradients[k]),
+        ],
+    )
+    return times, drawn[0][2].numel()
+
+
 def designed(part):
     """Single tables from which one reads constants, and a published list."""
     if part == "input":
@@ -406,6 +566,12 @@ def designed(part):
     if part == "overlap":
         for dim, pooling in itertools.product((16, 64, 128), (1, 20)):
             yield Case("designed", [Table(10**6, dim, pooling)] * 8, 16384, 1, 0)
+        return
+    if part in ("checks", "updates", "chunks", "dedup"):
+        sizes = itertools.product((1, 8), (10**5, 10**6), (16, 64, 128), (1, 20))
+        for (n, rows, dim, pooling), zipf in itertools.product(sizes, (0, 1.05)):
+            tables = [Table(rows, dim, pooling)] * n
+            yield Case("designed", tables, GLOBAL_BATCH // 4, 1, zipf)
         return
     if part == "groups":
         for tables, pooling in itertools.product((2, 8, 32), (1, 20)):
@@ -435,11 +601,11 @@ def drawn(part):
         return round(math.exp(source.uniform(math.log(low), math.log(high))))
 
     while True:
-        is_whole = part in ("groups", "overlap")
+        is_whole = part not in ("replicas", "input")
         ranks = 1 if is_whole else source.choice((4, 8, 16))
         batch = GLOBAL_BATCH // (ranks if ranks > 1 else source.choice((1, 4)))
         dims = [source.choice((4, 8, 16, 32, 64, 128, 256)) for _ in range(26)]
-        if source.random() < 0.5:
+        if source.random() < 0.5 or part == "dedup":
             dims = dims[:1] * 26
         tables = []
         lowest = 2 if part == "groups" else 1
@@ -485,6 +651,10 @@ def main():
         "groups": time_groups,
         "input": time_input,
         "overlap": time_overlap,
+        "checks": time_checks,
+        "updates": time_updates,
+        "chunks": time_chunks,
+        "dedup": time_dedup,
     }
     parser = argparse.ArgumentParser()
     parser.add_argument("part", choices=parts)
