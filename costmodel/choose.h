@@ -16,7 +16,8 @@
 #define CHOOSE_MIN_NET_VALIDATION 10 /* of them on the validation side */
 
 /* As train_fit, of the kind that suits; options->kind does not count. Fills
- * model->choice, too. gemm_init comes first. */
+ * model->choice and, by several folds, intervals, too. gemm_init comes first.
+ */
 int train_choose(struct model *model, const struct sample *samples, size_t n,
                  const struct train_options *options, struct arena *arena,
                  struct err *err) MUST_CHECK;

@@ -345,6 +345,38 @@ static void judge_classes(struct evaluation *evaluation,
     drop_empty_classes(evaluation);
 }
 
+/* The intervals that the model has, the first of them that of all, and those
+ * that it would have of these samples. */
+static void judge_intervals(struct evaluation *evaluation,
+                            const struct model *model,
+                            const struct dataset *held_out, const double *says)
+{
+    const struct interval *has = model->intervals;
+
+    evaluation->n_covered = model->n_intervals;
+    for (size_t c = 0; c < model->n_intervals; c++) {
+        struct interval *covered = &evaluation->covered[c];
+        size_t n_within = 0;
+
+        *covered = has[c];
+        covered->n = 0;
+        for (size_t i = 0; i < held_out->n_samples; i++) {
+            const struct interval *own = interval_of_sample(
+                has, model->n_intervals, held_out->samples[i]);
+
+            if (c && own != &has[c])
+                continue;
+            covered->n++;
+            n_within +=
+                interval_error(held_out->ms[i], says[i]) <= own->error_frac;
+        }
+        covered->within_frac = (double)n_within / (double)covered->n;
+    }
+    evaluation->n_intervals = intervals_make(
+        evaluation->intervals, "held-out samples", held_out->samples,
+        held_out->ms, says, held_out->n_samples);
+}
+
 static void judge_predictors(struct evaluation *evaluation,
                              const struct model *model,
                              const struct sample *samples, size_t n,
@@ -385,6 +417,7 @@ static void judge_predictors(struct evaluation *evaluation,
     if (model->mlp.n_params)
         judge_singles(evaluation, &judged);
     judge_classes(evaluation, model, &judged);
+    judge_intervals(evaluation, model, &held_out, says[PREDICTOR_NET]);
     arena_release(&arena);
 }
 
@@ -519,4 +552,11 @@ void evaluation_store(struct model *model, const struct evaluation *evaluation)
             model->errors[model->n_errors++] = evaluation->errors[p];
     if (evaluation->repeats.n)
         model->errors[model->n_errors++] = evaluation->repeats;
+    if (evaluation->n_intervals &&
+        (!model->n_intervals ||
+         model->intervals->n <= evaluation->intervals->n)) {
+        model->n_intervals = evaluation->n_intervals;
+        memcpy(model->intervals, evaluation->intervals,
+               sizeof(model->intervals));
+    }
 }

@@ -40,6 +40,11 @@ struct evaluation {
      * are of one class. */
     struct setting_class classes[MAX_SETTING_CLASSES];
     size_t n_classes;
+    struct interval intervals[MAX_INTERVALS]; /* of its errors here */
+    size_t n_intervals;
+    /* Those that the model had before, with n and within_frac of these. */
+    struct interval covered[MAX_INTERVALS];
+    size_t n_covered;
     /* A net against the sum of single tables, on the same held-out cases:
      * those of two tables and more, whose tables were all measured alone. Where
      * there are none, against the sum of what the net says of each table. */
@@ -110,7 +115,8 @@ struct errors errors_of(const char *name, const double *want, const double *got,
 void predict_dataset(const struct model *model, const struct dataset *dataset,
                      double *ms);
 
-/* Puts the evaluation into the model, for its file. */
+/* Puts the evaluation into the model, for its file: intervals where they are of
+ * more samples than those it has. */
 void evaluation_store(struct model *model, const struct evaluation *evaluation);
 
 /* {held_out: errors of each predictor, settings: of each class, repeats, ...};

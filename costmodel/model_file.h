@@ -10,6 +10,7 @@
 #include "costmodel/comm_model.h"
 #include "costmodel/estimate.h"
 #include "costmodel/features.h"
+#include "costmodel/interval.h"
 #include "costmodel/mlp.h"
 
 /*
@@ -29,9 +30,10 @@
  *
  * The header says what was measured, the features with their scaling, the
  * estimate that the net corrects, the shape of the net, where there is one, how
- * it was trained and how well it did on held-out samples, what communication
- * cost, and the physical floor. A file of version 1 has one setting and no
- * estimate, one of version 2 a net and no roofline.
+ * it was trained and how well it did on held-out samples, how far it was off on
+ * each class of device, what communication cost, and the physical floor. A file
+ * of version 1 has one setting and no estimate, one of version 2 a net and no
+ * roofline.
  */
 
 #define MODEL_VERSION 3
@@ -115,6 +117,8 @@ struct model {
     struct model_training training;
     struct errors errors[MODEL_MAX_ERRORS]; /* on held-out fused samples */
     size_t n_errors;
+    struct interval intervals[MAX_INTERVALS];
+    size_t n_intervals; /* 0: of too few samples, or of an older program */
     bool has_comm;
     struct comm_fit comm;
     double floor_gbps; /* bandwidth no step exceeds; 0: unknown */

@@ -79,6 +79,8 @@ static const struct place_field total_fields[] = {
     {"rate_ms", FEATURE(rate_ms), true, 0, MAX_MS, NULL},
     {"mean", FEATURE(mean), true, -MAX_FIGURE, MAX_FIGURE, NULL},
     {"std", FEATURE(std), true, MIN_SCALE, MAX_FIGURE, NULL},
+    {"min", FEATURE(min), false, -MAX_FIGURE, MAX_FIGURE, NULL},
+    {"max", FEATURE(max), false, -MAX_FIGURE, MAX_FIGURE, NULL},
 };
 
 /* Of an estimate by a roofline. */
@@ -293,6 +295,11 @@ json_t *model_to_json(const struct model *model)
     json_object_set_new(
         root, "errors",
         PLACE_LIST_ROWS(model->errors, model->n_errors, error_fields));
+    if (model->n_intervals)
+        json_object_set_new(root, "intervals",
+                            PLACE_LIST_ROWS(model->intervals,
+                                            model->n_intervals,
+                                            interval_fields));
     if (model->choice.n)
         json_object_set_new(root, "choice",
                             PLACE_LIST_ROWS(model->choice.errors,
@@ -353,6 +360,7 @@ static int read_total(struct model *model, const struct json_place *place,
     struct feature_set *totals = &model->estimate.totals;
     struct feature *total = &totals->at[totals->n];
 
+    total->min = total->max = NAN;
     if (model->estimate.gpu.name
             ? PLACE_FIELDS(total, place, power_fields, arena, err)
             : PLACE_FIELDS(total, place, total_fields, arena, err))
@@ -384,6 +392,13 @@ static int read_choice(struct model *model, const struct json_place *place,
 {
     return read_error_row(&model->choice.errors[model->choice.n++], place,
                           arena, err);
+}
+
+static int read_interval(struct model *model, const struct json_place *place,
+                         struct arena *arena, struct err *err)
+{
+    return PLACE_FIELDS(&model->intervals[model->n_intervals++], place,
+                        interval_fields, arena, err);
 }
 
 /* Each object of list `key`, of min to max. */
@@ -572,6 +587,9 @@ int model_from_json(struct model *model, struct mlp_shape *shape,
         PLACE_FIELDS(&model->training, &place, training_fields, arena, err) ||
         read_list(model, &root, "errors", 0, MODEL_MAX_ERRORS, read_errors,
                   arena, err) ||
+        (place_has(&root, "intervals") &&
+         read_list(model, &root, "intervals", 1, MAX_INTERVALS, read_interval,
+                   arena, err)) ||
         (place_has(&root, "choice") &&
          read_list(model, &root, "choice", 1, N_MODEL_KINDS, read_choice, arena,
                    err)))

@@ -262,9 +262,9 @@ static void few_compute(const struct oracle *oracle, const double *sums,
         compute_ms[i] = few_ms('B', sums + i * FEW_LANES, NAN);
 }
 
-static struct oracle *few_oracle(const struct gpu_spec *h100,
-                                 const struct problem *problem,
-                                 struct arena *arena)
+__attribute__((unused)) static struct oracle *
+few_oracle(const struct gpu_spec *h100, const struct problem *problem,
+           struct arena *arena)
 {
     static const struct oracle_ops ops = {.embed = few_embed,
                                           .compute = few_compute};

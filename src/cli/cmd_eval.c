@@ -35,9 +35,10 @@ static void print_json(const struct training *judged)
 
     json_object_update_new(
         root,
-        json_pack("{s:s, s:s, s:I, s:o}", "model",
+        json_pack("{s:s, s:s, s:o, s:I, s:o}", "model",
                   cli_shown(judged->cli, "model"), "hash",
-                  hash_text(hash, judged->model.hash), "samples",
+                  hash_text(hash, judged->model.hash), "intervals",
+                  covered_to_json(&judged->evaluation), "samples",
                   (json_int_t)judged->n, "exchanges",
                   comm_report_to_json(judged->comm_samples, judged->n_comm)));
     cli_print_json(root);

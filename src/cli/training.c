@@ -383,6 +383,23 @@ static void print_classes(const struct evaluation *evaluation, struct buf *out)
         buf_printf(out, "* outside of what the model was trained on\n");
 }
 
+#define INTERVAL(member) MEMBER_OF(struct interval, member)
+static const struct figure interval_figures[] = {
+    {"class", "90 % intervals", -28, 0, FIGURE_PLAIN, INTERVAL(class)},
+    {"samples", "n", 8, 0, FIGURE_PLAIN, INTERVAL(n)},
+    {"error_frac", "+- %", 12, 2, FIGURE_PERCENT, INTERVAL(error_frac)},
+    {"pair_error_frac", "pair %", 8, 2, FIGURE_PERCENT,
+     INTERVAL(pair_error_frac)},
+    {"within_frac", "within %", 9, 2, FIGURE_PERCENT, INTERVAL(within_frac)},
+    {0},
+};
+
+json_t *covered_to_json(const struct evaluation *evaluation)
+{
+    return figures_list(interval_figures, evaluation->covered,
+                        evaluation->n_covered, sizeof(struct interval));
+}
+
 void evaluation_print(const struct evaluation *evaluation, struct buf *out)
 {
     figures_heading(error_figures, out);
@@ -390,6 +407,10 @@ void evaluation_print(const struct evaluation *evaluation, struct buf *out)
         figures_row(error_figures, &evaluation->errors[p], out);
     if (evaluation->n_classes)
         print_classes(evaluation, out);
+    if (evaluation->n_covered)
+        figures_heading(interval_figures, out);
+    for (size_t c = 0; c < evaluation->n_covered; c++)
+        figures_row(interval_figures, &evaluation->covered[c], out);
     if (evaluation->repeats.n)
         buf_printf(
             out, "repeat error    median %.2f %%, mean %.2f %%, of %zu cases\n",

@@ -81,6 +81,8 @@ int training_save(struct model *model, const char *path,
 /* Of which kind the model is, why, and what the others' errors were. */
 void training_print_kind(const struct model *model, struct cli *cli,
                          struct buf *out);
+/* A list of what evaluation_print says of intervals; the caller decrefs it. */
+json_t *covered_to_json(const struct evaluation *evaluation);
 /* Ends in a newline. */
 void evaluation_print(const struct evaluation *evaluation, struct buf *out);
 

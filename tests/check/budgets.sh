@@ -13,7 +13,7 @@ src/io       3470  25
 src/emit     2295  15
 src/exec     3780  26
 src/cli      4705  32
-costmodel    6660  50
+costmodel    6850  52
 search       6600  32
 microbench   1630  12
 "

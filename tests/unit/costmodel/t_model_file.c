@@ -37,14 +37,19 @@ static void small_model(struct model *model, struct arena *arena)
                      .n_held_out = 10,
                      .measured_from = "2026-11-20T10:00:00Z",
                      .measured_to = "2026-11-20T11:00:00Z"},
-        .estimate =
-            {.totals = {.at = {{.mean = 1.0 / 9, .std = 0.5, .rate_ms = 1e-300},
-                               {.mean = 3, .std = 5e-324}}},
-             .base_ms = 0.125,
-             .ratio_min = 0.5,
-             .ratio_max = 2},
+        .estimate = {.totals = {.at = {{.mean = 1.0 / 9,
+                                        .std = 0.5,
+                                        .max = 20,
+                                        .rate_ms = 1e-300},
+                                       {.mean = 3, .std = 5e-324}}},
+                     .base_ms = 0.125,
+                     .ratio_min = 0.5,
+                     .ratio_max = 2},
         .errors = {{"net", 0.25, 0.1, 0.05, 0.2, NAN, 1}},
         .n_errors = 1,
+        .intervals = {{"all", "folds", 90, 1.0 / 7, 0.2, 0},
+                      {"wide rows", "held-out samples", 15, 0.3, 0, 0}},
+        .n_intervals = 2,
         .has_comm = true,
         .comm = {.form = COMM_TOTAL,
                  .curves = {{.n_ranks = 2,
@@ -114,6 +119,13 @@ static void test_round_trip(void)
     is_near(again.comm.curves[0].us[1], 100.0 / 3, 0, "time of an exchange");
     is_i64((int64_t)again.n_errors, 1, "errors");
     ok(isnan(again.errors[0].kendall_tau), "a tau that is not known");
+    is_i64((int64_t)again.n_intervals, 2, "intervals");
+    ok(again.intervals[0].n == 90 && again.intervals[0].error_frac == 1.0 / 7 &&
+           again.intervals[0].pair_error_frac == 0.2,
+       "one");
+    is_str(again.intervals[1].class, "wide rows", "of a class");
+    is_str(again.intervals[1].of, "held-out samples", "and of what");
+    is_near(again.estimate.totals.at[0].max, 20, 0, "the most of a total");
     ok(!memcmp(again.mlp.params, model.mlp.params,
                model.mlp.n_params * sizeof(float)),
        "weights");

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+#include "costmodel/interval.h"
+
+#include "base/mem.h"
+#include "base/stats.h"
+
+#include <math.h>
+#include <string.h>
+
+#define MAX_ERROR 1e6
+
+#define INTERVAL(member) MEMBER_OF(struct interval, member)
+const struct place_field interval_fields[N_INTERVAL_FIELDS] = {
+    {"class", INTERVAL(class), true, 0, 0, NULL},
+    {"of", INTERVAL(of), true, 0, 0, NULL},
+    {"samples", INTERVAL(n), true, 1, 0x1p53, NULL},
+    {"error_frac", INTERVAL(error_frac), true, 0, MAX_ERROR, NULL},
+    {"pair_error_frac", INTERVAL(pair_error_frac), true, 0, 1e300, NULL},
+};
+
+void device_load_add(struct device_load *load,
+                     const struct feature_input *table)
+{
+    load->n_tables++;
+    load->n_lookups += table->n_lookups;
+    load->batch = fmax(load->batch, table->batch);
+    load->n_columns = fmax(load->n_columns, table->dim);
+}
+
+static const char *const class_names[MAX_INTERVALS] = {
+    INTERVAL_ALL,    "few look-ups", "few tables",
+    "small batches", "wide rows",    "usual"};
+
+const char *interval_class(const struct device_load *load)
+{
+    return class_names[load->n_lookups < 1e4   ? 1
+                       : load->n_tables < 5    ? 2
+                       : load->batch < 16384   ? 3
+                       : load->n_columns > 128 ? 4
+                                               : 5];
+}
+
+static const char *class_of_sample(const struct sample *sample)
+{
+    struct device_load load = {0};
+    struct feature_input table;
+
+    for (uint32_t t = 0; t < sample->n_tables; t++) {
+        feature_input_of_sample(&table, sample->setting, &sample->tables[t]);
+        device_load_add(&load, &table);
+    }
+    return interval_class(&load);
+}
+
+/* Measured over said, within bounds: a net without an estimate may say less
+ * than 0. */
+static double ratio_of(double ms, double says)
+{
+    return fmin(ms / fmax(says, 0), 1 + MAX_ERROR);
+}
+
+double interval_error(double ms, double says)
+{
+    const double ratio = ratio_of(ms, says);
+
+    return fmax(ratio, 1 / ratio) - 1;
+}
+
+/* Sorts errors[n]; n >= 9. */
+static double bound(double *errors, size_t n)
+{
+    const size_t k = (n + 1) - (n + 1) / 10; /* ceil(0.9 (n + 1)) */
+
+    return stats_quantile(errors, n, (double)(k - 1) / (double)(n - 1));
+}
+
+size_t intervals_make(struct interval *out, const char *of,
+                      const struct sample *const *samples, const double *ms,
+                      const double *says, size_t n)
+{
+    double *errors = mem_alloc(n, 2 * sizeof(*errors)), *pairs = errors + n;
+    size_t n_out = 0;
+
+    for (size_t c = 0; c < MAX_INTERVALS; c++) {
+        struct interval interval = {class_names[c], of, 0, 0, 0, 0};
+        double last = 1;
+
+        for (size_t i = 0; i < n; i++) {
+            if (c && class_of_sample(samples[i]) != interval.class)
+                continue;
+            if (interval.n)
+                pairs[interval.n - 1] =
+                    interval_error(ratio_of(ms[i], says[i]), last);
+            last = ratio_of(ms[i], says[i]);
+            errors[interval.n++] = interval_error(last, 1);
+        }
+        if (interval.n < INTERVAL_LEAST)
+            continue;
+        interval.error_frac = bound(errors, interval.n);
+        interval.pair_error_frac = bound(pairs, interval.n - 1);
+        out[n_out++] = interval;
+    }
+    mem_free(errors);
+    return n_out;
+}
+
+const struct interval *interval_find(const struct interval *intervals, size_t n,
+                                     const char *class)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!strcmp(intervals[i].class, class))
+            return &intervals[i];
+    return n ? intervals : NULL;
+}
+
+const struct interval *interval_of_sample(const struct interval *intervals,
+                                          size_t n, const struct sample *sample)
+{
+    return interval_find(intervals, n, class_of_sample(sample));
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whether nine in ten times lie within their intervals: models of two simulated
+ * GPUs (tests/few_gpus.h) and of the reference samples say so of 3,000 cases
+ * each that neither training nor calibration saw, measured with the same noise.
+ * Quick: a fitted roofline of 10,000 samples, whose held-out cases make the
+ * intervals. Full: also the kind that is chosen, of the seeds 0 to 4 the
+ * median; of 200 samples by cross-validation, whose nets learn from four fifths
+ * of what the model learns from, so that their errors are larger than its own.
+ */
+#include "base/stats.h"
+#include "costmodel/choose.h"
+#include "costmodel/evaluate.h"
+#include "costmodel/gemm.h"
+#include "tests/few_gpus.h"
+#include "tests/golden_train.h"
+#include "tests/predict_samples.h"
+#include "tests/tap.h"
+
+#define N_SEEDS 5
+#define N_JUDGES 3000
+#define NOISE 0.03
+#define JUDGE_SEED 78
+
+static const struct size {
+    char gpu; /* C: the reference samples */
+    size_t n;
+    bool is_chosen; /* else a fitted roofline */
+    double most;
+} sizes[] = {
+    {'A', 10000, false, 0.93}, {'B', 10000, false, 0.93},
+    {'C', 10000, false, 0.93}, {'A', 200, true, 0.93},
+    {'B', 200, true, 0.96},    {'C', 200, true, 0.96},
+    {'A', 1000, true, 0.93},   {'B', 1000, true, 0.93},
+    {'C', 1000, true, 0.93},   {'A', 10000, true, 0.93},
+    {'B', 10000, true, 0.93},  {'C', 10000, true, 0.93},
+};
+
+/* All reference samples that are read. */
+struct reference {
+    struct sample *samples;
+    size_t n;
+};
+
+/* How many of the judges lie within the interval of their class. */
+static double coverage(const struct model *model, const struct sample *judges,
+                       struct arena *arena)
+{
+    double *says = ARENA_NEW(arena, double, N_JUDGES);
+    size_t n_within = 0;
+
+    predict_samples(model, judges, N_JUDGES, says);
+    for (size_t c = 0; c < model->n_intervals; c++) {
+        const struct interval *interval = &model->intervals[c];
+        size_t n = 0, n_own = 0;
+
+        for (size_t i = 0; i < N_JUDGES; i++) {
+            const double ms = judges[i].total.median_ms;
+
+            if (interval_of_sample(model->intervals, model->n_intervals,
+                                   &judges[i]) != interval)
+                continue;
+            n++;
+            n_own += interval_error(ms, says[i]) <= interval->error_frac;
+        }
+        n_within += n_own;
+        if (n)
+            printf("#     %s: +-%.1f %% of %u %s hold %.1f %% of %zu\n",
+                   interval->class, 100 * interval->error_frac,
+                   (unsigned)interval->n, interval->of,
+                   100 * (double)n_own / (double)n, n);
+    }
+    return (double)n_within / N_JUDGES;
+}
+
+static int train_size(struct model *model, const struct size *size,
+                      const struct sample *samples, uint64_t seed,
+                      struct arena *arena, struct err *err)
+{
+    struct evaluation evaluation;
+    struct train_options options;
+
+    train_options_init(&options);
+    options.seed = seed;
+    options.kind = MODEL_ROOFLINE;
+    if (size->is_chosen
+            ? train_choose(model, samples, size->n, &options, arena, err)
+            : train_fit(model, samples, size->n, &options, arena, err))
+        return -1;
+    evaluate_model(&evaluation, model, samples, size->n);
+    evaluation_store(model, &evaluation);
+    return 0;
+}
+
+static void test_size(const struct size *size,
+                      const struct reference *reference)
+{
+    const unsigned n_seeds = size->n > 1000 ? 1 : N_SEEDS;
+    double shares[N_SEEDS];
+    struct arena arena;
+
+    arena_init(&arena);
+    for (uint64_t seed = 0; seed < n_seeds; seed++) {
+        const struct sample *samples, *judges;
+        struct model model;
+        struct err err = {0};
+
+        if (size->gpu == 'C') {
+            samples = reference->samples + seed * size->n;
+            judges = reference->samples + reference->n - N_JUDGES;
+        } else {
+            samples = few_samples(size->gpu, size->n, NOISE, seed, &arena);
+            judges =
+                few_samples(size->gpu, N_JUDGES, NOISE, JUDGE_SEED, &arena);
+        }
+        if (!ok(!train_size(&model, size, samples, seed, &arena, &err) &&
+                    model.n_intervals,
+                "%c, %zu samples%s", size->gpu, size->n, err.msg))
+            goto out;
+        shares[seed] = coverage(&model, judges, &arena);
+        printf("# %c, %zu samples, seed %u: %s: %.2f %%\n", size->gpu, size->n,
+               (unsigned)seed, model_kind_text(&model, &arena),
+               100 * shares[seed]);
+    }
+    shares[0] = stats_median(shares, n_seeds);
+    ok(shares[0] >= 0.87 && shares[0] <= size->most,
+       "%c, %zu samples: intervals hold %.1f %% of %d, 87 to %.0f", size->gpu,
+       size->n, 100 * shares[0], N_JUDGES, 100 * size->most);
+out:
+    arena_release(&arena);
+}
+
+int main(void)
+{
+    struct reference reference = {NULL, 0};
+    struct err err = {0};
+    struct arena arena;
+
+    arena_init(&arena);
+    if (gemm_init(&err)) {
+        printf("Bail out! %s\n", err.msg);
+        return 1;
+    }
+    if (file_exists(golden_path("golden/train_compute.txt.gz", &arena)))
+        reference.samples = golden_samples(&reference.n, 13000, &arena);
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
+        if ((!sizes[i].is_chosen || tap_size(0, 100) > 50) &&
+            (sizes[i].gpu != 'C' || reference.n >= sizes[i].n + N_JUDGES))
+            test_size(&sizes[i], &reference);
+    arena_release(&arena);
+    return tap_done();
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+#include "costmodel/interval.h"
+
+#include "base/rng.h"
+#include "tests/rng_normal.h"
+#include "tests/tap.h"
+
+#define MAX_SAMPLES 200
+#define MAX_TABLES 8
+
+/* Samples of a class, by what makes it one. */
+static const struct kind {
+    const char *class;
+    uint32_t n_tables, dim, batch;
+    double pooling_factor;
+} kinds[] = {
+    {"few look-ups", 5, 32, 16384, 0.1}, {"few look-ups", 1, 256, 128, 1},
+    {"few tables", 4, 32, 65536, 10},    {"few tables", 1, 256, 1024, 10},
+    {"small batches", 5, 32, 16383, 1},  {"small batches", 8, 256, 4096, 1},
+    {"wide rows", 5, 132, 16384, 1},     {"usual", 5, 128, 16384, 1},
+};
+#define N_KINDS (sizeof(kinds) / sizeof(*kinds))
+
+/* What a model says of so many samples. */
+struct said {
+    struct sample samples[MAX_SAMPLES];
+    struct sample_setting settings[MAX_SAMPLES];
+    struct sample_table tables[MAX_SAMPLES][MAX_TABLES];
+    const struct sample *list[MAX_SAMPLES];
+    double ms[MAX_SAMPLES], says[MAX_SAMPLES];
+    size_t n;
+};
+
+static void add(struct said *said, const struct kind *kind, double ms,
+                double says)
+{
+    const size_t i = said->n++;
+
+    said->settings[i] = (struct sample_setting){
+        .device = "cuda:x", .isa = "sm_00", .batch = kind->batch};
+    for (uint32_t t = 0; t < kind->n_tables; t++)
+        said->tables[i][t] =
+            (struct sample_table){.n_rows = 100,
+                                  .dim = t ? 16 : kind->dim,
+                                  .pooling_factor = kind->pooling_factor};
+    said->samples[i] = (struct sample){.setting = &said->settings[i],
+                                       .tables = said->tables[i],
+                                       .n_tables = kind->n_tables};
+    said->list[i] = &said->samples[i];
+    said->ms[i] = ms;
+    said->says[i] = says;
+}
+
+static size_t make(struct interval *out, const struct said *said)
+{
+    return intervals_make(out, "samples", said->list, said->ms, said->says,
+                          said->n);
+}
+
+static void test_classes(void)
+{
+    static const struct interval intervals[] = {
+        {.class = INTERVAL_ALL}, {.class = "few look-ups"},
+        {.class = "few tables"}, {.class = "small batches"},
+        {.class = "wide rows"},  {.class = "usual"}};
+
+    for (size_t k = 0; k < N_KINDS; k++) {
+        static struct said said;
+
+        said.n = 0;
+        add(&said, &kinds[k], 1, 1);
+        is_str(interval_of_sample(intervals, 6, said.list[0])->class,
+               kinds[k].class, "the first class that fits");
+        is_str(interval_of_sample(intervals, 1, said.list[0])->class, "all",
+               "or all");
+    }
+}
+
+/* Errors of 1 % to 20 % of few tables, as many too high as too low, of 1 to 9
+ * hundredths of that of usual ones, and 14 of wide rows. */
+static void test_by_class(void)
+{
+    static struct said said;
+    struct interval intervals[MAX_INTERVALS];
+    const struct interval *few, *usual;
+    size_t n;
+
+    said.n = 0;
+    for (int i = 20; i > 0; i--)
+        add(&said, &kinds[2], i % 2 ? 1 + 0.01 * i : 1,
+            i % 2 ? 1 : 1 + 0.01 * i);
+    for (int i = 0; i < 29; i++)
+        add(&said, &kinds[7], 100, 100 + 0.01 * i);
+    for (int i = 0; i < 14; i++)
+        add(&said, &kinds[6], 1, 2);
+    n = make(intervals, &said);
+    is_i64((int64_t)n, 3, "of all and of two classes");
+    few = interval_find(intervals, n, "few tables");
+    usual = interval_find(intervals, n, "usual");
+    is_i64((int64_t)few->n, 20, "of its samples");
+    is_near(few->error_frac, 0.19, 1e-12, "the 19th of 20, too high or low");
+    is_i64((int64_t)usual->n, 29, "of its samples");
+    is_near(usual->error_frac, 0.0026, 1e-12, "the 27th of 29");
+    ok(interval_find(intervals, n, "wide rows") == intervals &&
+           intervals[0].n == 63,
+       "14 have no interval of their own, but that of all");
+    is_near(intervals[0].error_frac, 1, 1e-12, "in which they count");
+    ok(!interval_find(NULL, 0, INTERVAL_ALL), "none where there are none");
+}
+
+/* Two classes in turns, one said half too much of and one too little, each
+ * second of either 2 % less. */
+static void test_pairs(void)
+{
+    static struct said said;
+    struct interval intervals[MAX_INTERVALS];
+
+    said.n = 0;
+    for (int i = 0; i < 15; i++) {
+        const double less = i % 2 ? 1.02 : 1;
+
+        add(&said, &kinds[2], 1 / 1.5 / less, 1);
+        add(&said, &kinds[7], 1.5 / less, 1);
+    }
+    is_i64((int64_t)make(intervals, &said), 3, "three intervals");
+    ok(intervals[1].error_frac >= 0.47 && intervals[2].error_frac >= 0.47,
+       "times are off by a half");
+    is_near(intervals[1].pair_error_frac, 0.02, 1e-12,
+            "those of a class alike");
+    is_near(intervals[2].pair_error_frac, 0.02, 1e-12, "of the other, too");
+    is_near(intervals[0].pair_error_frac, 1.5 * 1.5 * 1.02 - 1, 1e-12,
+            "of all they are not");
+    said.n = 14;
+    is_i64((int64_t)make(intervals, &said), 0, "14 samples are too few");
+}
+
+/* A net may say less than nothing. */
+static void test_below_zero(void)
+{
+    static struct said said;
+    struct interval intervals[MAX_INTERVALS];
+
+    said.n = 0;
+    for (int i = 0; i < 15; i++)
+        add(&said, &kinds[7], 1, -1);
+    is_i64((int64_t)make(intervals, &said), 2, "an interval all the same");
+    is_near(intervals[0].error_frac, 1e6, 1e-3, "as wide as they get");
+    ok(interval_error(1, NAN) <= 1e6, "nor is it bothered by NaN");
+}
+
+/* However errors are distributed, that of one more lies within in nine cases
+ * of ten, of few samples too. */
+static void test_conformal(void)
+{
+    static const char *const laws[] = {"normal", "Cauchy's", "two-valued"};
+    const size_t n_draws = tap_size(4000, 40000);
+
+    for (size_t law = 0; law < 3; law++)
+        for (size_t n = 19; n <= 99; n += 40) {
+            size_t n_within = 0;
+            struct rng rng;
+
+            rng_init(&rng, law, n);
+            for (size_t draw = 0; draw < n_draws; draw++) {
+                static struct said said;
+                struct interval intervals[MAX_INTERVALS];
+
+                said.n = 0;
+                for (size_t i = 0; i <= n; i++) {
+                    const double x = rng_normal(&rng);
+                    const double log_ratio = law == 0 ? 0.1 + 0.2 * x
+                                             : law == 1
+                                                 ? 0.1 * x / rng_normal(&rng)
+                                             : x > 1.2 ? x
+                                                       : 0.01 * x;
+
+                    add(&said, &kinds[7], exp(fmin(fmax(log_ratio, -12), 12)),
+                        1);
+                }
+                said.n = n;
+                make(intervals, &said);
+                n_within +=
+                    interval_error(said.ms[n], 1) <= intervals[0].error_frac;
+            }
+            ok(fabs((double)n_within / (double)n_draws - 0.9) < 0.015,
+               "%s law, %zu samples: %.4f within", laws[law], n,
+               (double)n_within / (double)n_draws);
+        }
+}
+
+int main(void)
+{
+    test_classes();
+    test_by_class();
+    test_pairs();
+    test_below_zero();
+    test_conformal();
+    return tap_done();
+}
